@@ -1,0 +1,78 @@
+package agora
+
+import "time"
+
+// Kind says what a message is to its receiver.
+type Kind uint8
+
+// The kinds. A number never changes its meaning: kinds stand in stored records.
+const (
+	Request Kind = iota // sent by an agent to another
+	Reply               // sent back by an agent
+	Event               // published into a space
+	Roster              // who joined or left a space; Body is the change
+	Receipt             // tells a sender what became of its messages; Body says which
+	Control             // a cancel by the receiver of a stream, told to its sender
+	Gap                 // made by the broker on reading: messages up to Seq may be lost; never stored
+)
+
+// Part says which part of a stream a message is.
+type Part uint8
+
+// The parts. A number never changes its meaning: parts stand in stored records.
+const (
+	Whole  Part = iota // not a stream
+	Start              // opens the stream
+	Chunk              // a piece of it
+	End                // its normal end
+	Cancel             // given up by the agent; nothing of it follows
+	Abort              // given up by the cluster; Body is the error's code; nothing of it follows
+)
+
+// Ends tells whether nothing of the stream follows the part.
+func (p Part) Ends() bool { return p >= End }
+
+// Receipts is the set of tiers that a sender wants to be told of.
+type Receipts uint8
+
+// The tiers.
+const (
+	Stored    Receipts = 1 << iota // JetStream has acknowledged it
+	Delivered                      // written to a socket of the receiver
+	Acked                          // the receiver is known to have it
+)
+
+// Message is the one thing that travels between edges.
+type Message struct {
+	ID      string  // idempotency key; the lane drops a second message with it
+	N       uint64  // number in its lane, from 1; 0 when the sender does not number
+	Kind    Kind    //
+	Part    Part    //
+	Stream  string  // ties the parts together; a space's event id
+	Indexed bool    // whether Index is set
+	Index   uint32  // position of a part in its stream, from 0
+	From    AgentID // set by the edge, never by the agent
+	Session string  // the sender's session; set by its lane, empty outside one
+	To      Address // an agent or a space
+	Body    []byte  // passed through untouched; nil when there is none
+	Media   string  // media type of Body; empty means JSON
+	Meta    Meta    //
+	Again   bool    // may have been stored before: nobody can know any more
+	Seq     uint64  // position in the addressee's log; set by the broker
+}
+
+// Meta is what travels with a message beside its body.
+type Meta struct {
+	Trace    string    // W3C traceparent; empty when there is none
+	Parent   string    // id of the message that this one answers
+	Hops     uint8     // hop budget left; 0 means none is set
+	Deadline time.Time // when the stream or request is over; zero means never
+	Receipts Receipts  // tiers beyond Stored that the sender wants
+}
+
+// SeqShift is how far a record's stream sequence is shifted in a Seq; below
+// it stands the message's index in the record.
+const SeqShift = 8
+
+// MaxSeq is the first position that JSON could not carry exactly.
+const MaxSeq = 1 << 53

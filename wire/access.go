@@ -1,0 +1,112 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/agora-relay/agora"
+)
+
+// tierNames are the tiers of receipts as they are written, in order.
+var tierNames = [...]struct {
+	tier agora.Receipts
+	name string
+}{
+	{agora.Stored, "stored"},
+	{agora.Delivered, "delivered"},
+	{agora.Acked, "acked"},
+}
+
+// text returns where a field of kind kText, kLongText or kAgentID stands.
+func (f *Frame) text(id field) *string {
+	switch id {
+	case fType:
+		return &f.Type
+	case fID:
+		return &f.ID
+	case fTo:
+		return &f.To
+	case fFrom:
+		return &f.From
+	case fStreamID:
+		return &f.StreamID
+	case fSession:
+		return &f.Session
+	case fName:
+		return &f.Name
+	case fEndpoint:
+		return &f.Endpoint
+	case fSpace:
+		return &f.Space
+	case fEventID:
+		return &f.EventID
+	case fCode:
+		return &f.Code
+	case fMessage:
+		return &f.Message
+	case fRequestID:
+		return &f.RequestID
+	case fStatus:
+		return &f.Status
+	case fResumeToken:
+		return &f.ResumeToken
+	}
+	panic("wire: no text field")
+}
+
+// number returns where a field of kind kNumber stands.
+func (f *Frame) number(id field) *uint64 {
+	switch id {
+	case fN:
+		return &f.N
+	case fSeq:
+		return &f.Seq
+	case fLastSeq:
+		return &f.LastSeq
+	case fFromSeq:
+		return &f.FromSeq
+	case fToSeq:
+		return &f.ToSeq
+	}
+	panic("wire: no number field")
+}
+
+// millis returns where a field of kind kMillis stands.
+func (f *Frame) millis(id field) *int64 {
+	switch id {
+	case fDeadline:
+		return &f.DeadlineMS
+	case fRetryAfter:
+		return &f.RetryAfterMS
+	case fAfter:
+		return &f.AfterMS
+	}
+	panic("wire: no millisecond field")
+}
+
+// flag returns where a field of kind kBool stands.
+func (f *Frame) flag(id field) *bool {
+	switch id {
+	case fStream:
+		return &f.Stream
+	case fRedelivered:
+		return &f.Redelivered
+	case fResumed:
+		return &f.Resumed
+	}
+	panic("wire: no flag field")
+}
+
+// bytes returns where a field of kind kAny, kString or kObject stands.
+func (f *Frame) bytes(id field) *json.RawMessage {
+	switch id {
+	case fTimestamp:
+		return &f.Timestamp
+	case fPayload:
+		return &f.Payload
+	case fChunk:
+		return &f.Chunk
+	case fData:
+		return &f.Data
+	}
+	panic("wire: no raw field")
+}

@@ -1,0 +1,211 @@
+package wire
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/agora-relay/agora"
+)
+
+// Append appends f as JSON: any frame of either direction, the seed's fields
+// in the seed's order and extensions after them. A field that is empty is left
+// out unless its frame can't be without it; fields that the frame's type
+// does not have are not written. Raw fields are spliced as they are. An unknown
+// type is written with nothing but its type and id.
+func (f *Frame) Append(dst []byte) []byte {
+	dst = append(dst, `{"type":`...)
+	dst = appendString(dst, f.Type)
+	s := table.written[f.Type]
+	if s == nil {
+		s = &shape{fields: []use{{field: fID}}}
+	}
+	for _, u := range s.fields {
+		if !u.always && !f.has(u.field) {
+			continue
+		}
+		dst = append(dst, ',', '"')
+		dst = append(dst, fields[u.field].key...)
+		dst = append(dst, '"', ':')
+		dst = f.appendField(dst, u.field)
+	}
+	return append(dst, '}')
+}
+
+// has tells whether a field is set.
+func (f *Frame) has(id field) bool {
+	switch fields[id].kind {
+	case kText, kLongText, kAgentID:
+		return *f.text(id) != ""
+	case kBool:
+		return *f.flag(id)
+	case kNumber:
+		return *f.number(id) != 0 || id == fLastSeq && f.HasLastSeq
+	case kMillis:
+		return *f.millis(id) != 0
+	case kIndex:
+		return f.HasIndex
+	case kCount:
+		return f.History != 0
+	case kSeconds:
+		return f.HeartbeatInterval != 0
+	case kAny, kString, kObject:
+		return *f.bytes(id) != nil
+	case kTiers:
+		return f.Receipts != 0
+	case kCard:
+		return f.Agent != nil
+	case kCards:
+		return f.Agents != nil
+	case kTexts:
+		return f.Members != nil
+	case kSpaces:
+		return f.Spaces != nil || f.Positions != nil
+	}
+	return false // joined and left are always written
+}
+
+func (f *Frame) appendField(dst []byte, id field) []byte {
+	switch fields[id].kind {
+	case kText, kLongText, kAgentID:
+		s := *f.text(id)
+		if id == fID && s == "" {
+			s = f.AgentID
+		}
+		return appendString(dst, s)
+	case kBool:
+		return strconv.AppendBool(dst, *f.flag(id))
+	case kNumber:
+		return strconv.AppendUint(dst, *f.number(id), 10)
+	case kMillis:
+		return strconv.AppendInt(dst, *f.millis(id), 10)
+	case kIndex:
+		return strconv.AppendUint(dst, uint64(f.Index), 10)
+	case kCount:
+		return strconv.AppendInt(dst, int64(f.History), 10)
+	case kSeconds:
+		return strconv.AppendFloat(dst, f.HeartbeatInterval, 'f', -1, 64)
+	case kAny, kString, kObject:
+		return appendRaw(dst, *f.bytes(id))
+	}
+	return f.appendNested(dst, id)
+}
+
+// appendNested appends the fields that [decoder.setNested] reads.
+func (f *Frame) appendNested(dst []byte, id field) []byte {
+	switch fields[id].kind {
+	case kTiers:
+		return appendTiers(dst, f.Receipts)
+	case kCard:
+		return f.Agent.append(dst)
+	case kCards:
+		return appendList(dst, f.Agents, ListedAgent.append)
+	case kTexts:
+		return appendTexts(dst, f.Members)
+	case kSpaces:
+		if f.Spaces != nil {
+			return appendList(dst, f.Spaces, ListedSpace.append)
+		}
+		return appendPositions(dst, f.Positions)
+	}
+	if id == fJoined {
+		return appendMaybe(dst, f.Joined)
+	}
+	return appendMaybe(dst, f.Left)
+}
+
+// append appends an agent object: its id, then what is set. A nil one is only an empty id.
+func (a *Agent) append(dst []byte) []byte {
+	if a == nil {
+		a = &Agent{}
+	}
+	dst = appendString(append(dst, `{"id":`...), a.ID)
+	if a.ConnectionID != "" {
+		dst = appendString(append(dst, `,"connection_id":`...), a.ConnectionID)
+	}
+	if a.Type != "" {
+		dst = appendString(append(dst, `,"type":`...), a.Type)
+	}
+	if a.Capabilities != nil {
+		dst = appendTexts(append(dst, `,"capabilities":`...), a.Capabilities)
+	}
+	if a.Metadata != nil {
+		dst = append(append(dst, `,"metadata":`...), a.Metadata...)
+	}
+	return append(dst, '}')
+}
+
+func (a ListedAgent) append(dst []byte) []byte {
+	dst = appendString(append(dst, `{"id":`...), a.ID)
+	dst = appendString(append(dst, `,"name":`...), a.Name)
+	if a.Endpoint != "" {
+		dst = appendString(append(dst, `,"endpoint":`...), a.Endpoint)
+	}
+	dst = appendString(append(dst, `,"registered_at":`...), a.RegisteredAt)
+	return append(dst, '}')
+}
+
+func (s ListedSpace) append(dst []byte) []byte {
+	dst = appendString(append(dst, `{"id":`...), s.ID)
+	dst = appendString(append(dst, `,"type":`...), s.Type)
+	dst = strconv.AppendInt(append(dst, `,"member_count":`...), int64(s.MemberCount), 10)
+	return append(dst, '}')
+}
+
+// appendList appends a JSON list of what each appends.
+func appendList[T any](dst []byte, all []T, each func(T, []byte) []byte) []byte {
+	dst = append(dst, '[')
+	for i, v := range all {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = each(v, dst)
+	}
+	return append(dst, ']')
+}
+
+func appendTexts(dst []byte, all []string) []byte {
+	return appendList(dst, all, func(s string, dst []byte) []byte { return appendString(dst, s) })
+}
+
+func appendTiers(dst []byte, r agora.Receipts) []byte {
+	dst = append(dst, '[')
+	for _, t := range tierNames {
+		if r&t.tier == 0 {
+			continue
+		}
+		if dst[len(dst)-1] != '[' {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, t.name)
+	}
+	return append(dst, ']')
+}
+
+// appendPositions appends them sorted by name, so that equal frames are equal bytes.
+func appendPositions(dst []byte, all map[string]uint64) []byte {
+	dst = append(dst, '{')
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(dst, name), ':')
+		dst = strconv.AppendUint(dst, all[name], 10)
+	}
+	return append(dst, '}')
+}
+
+func appendMaybe(dst []byte, s *string) []byte {
+	if s == nil {
+		return append(dst, "null"...)
+	}
+	return appendString(dst, *s)
+}
+
+func appendRaw(dst []byte, raw json.RawMessage) []byte {
+	if raw == nil {
+		return append(dst, "null"...)
+	}
+	return append(dst, raw...)
+}

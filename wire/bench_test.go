@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agora-relay/agora"
+)
+
+// chunkFrame is a send_chunk of 190 bytes, as a streaming client writes them.
+var chunkFrame = []byte(`{"type":"send_chunk","to":"agent-2","stream_id":"stream-1","chunk":"` + strings.Repeat("words ", 20) + `"}`)
+
+var chunkMessage = agora.Message{
+	Kind: agora.Request, Part: agora.Chunk, Stream: "stream-1", From: "agent-1", N: 7, Session: "s1", Seq: 77 << 8,
+	To: agora.ToAgent("default", "agent-2"), Body: []byte(`"` + strings.Repeat("words ", 20) + `"`),
+}
+
+func TestDecodingAChunkAllocatesNothing(t *testing.T) {
+	var f Frame
+	if n := testing.AllocsPerRun(100, func() { must(t, DecodeRequest(chunkFrame, &f, Limits{})) }); n != 0 {
+		t.Errorf("DecodeRequest allocates %v times, want 0", n)
+	}
+	reply := []byte(strings.Replace(string(chunkFrame), "send_chunk", "reply_chunk", 1))
+	if n := testing.AllocsPerRun(100, func() { must(t, DecodeRequest(reply, &f, Limits{})) }); n != 0 {
+		t.Errorf("DecodeRequest of a reply allocates %v times, want 0", n)
+	}
+}
+
+func TestAppendingAllocatesNothing(t *testing.T) {
+	room := make([]byte, 0, 1024)
+	if n := testing.AllocsPerRun(100, func() { AppendMessage(room, &chunkMessage, Delivery{Redelivered: true}) }); n != 0 {
+		t.Errorf("AppendMessage allocates %v times, want 0", n)
+	}
+	var f Frame
+	must(t, DecodeRequest(chunkFrame, &f, Limits{}))
+	if n := testing.AllocsPerRun(100, func() { f.Append(room) }); n != 0 {
+		t.Errorf("Append allocates %v times, want 0", n)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkDecodeChunk(b *testing.B) {
+	var f Frame
+	b.ReportAllocs()
+	b.SetBytes(int64(len(chunkFrame)))
+	for b.Loop() {
+		must(b, DecodeRequest(chunkFrame, &f, Limits{}))
+	}
+}
+
+func BenchmarkAppendMessageChunk(b *testing.B) {
+	room := make([]byte, 0, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		AppendMessage(room, &chunkMessage, Delivery{})
+	}
+}

@@ -1,0 +1,229 @@
+package wire
+
+import (
+	"unicode/utf8"
+
+	"github.com/agora-relay/agora"
+)
+
+// DecodeRequest decodes a frame from a client: it checks it as UTF-8, as JSON
+// and against the table of frames (types, required fields, kinds, lengths), and
+// fills f, whose raw fields point into b. Unknown top-level fields are ignored;
+// a key of the protocol that stands twice is an error, whether this frame uses
+// it or not. A Frame that is used again costs no allocation where its
+// addressee and stream stay the same.
+//
+// On error, which is an INVALID_REQUEST *agora.Error that says what is wrong
+// and where, f.Type and f.ID are set where they could be read and nothing
+// else is, so that an error frame can carry the request's id.
+func DecodeRequest(b []byte, f *Frame, l Limits) error {
+	d := decoder{frame: f, limits: l.withDefaults(), shapes: table.requests, strict: true}
+	if err := d.decode(b); err != nil {
+		return err
+	}
+	return nil
+}
+
+// DecodeAnswer decodes a frame from a server, for clients, as [DecodeRequest]
+// does. It bounds no lengths, and a type that it does not know is no error:
+// then only f.Type and f.ID are set.
+func DecodeAnswer(b []byte, f *Frame) error {
+	d := decoder{frame: f, limits: answerLimits, shapes: table.answers}
+	if err := d.decode(b); err != nil {
+		return err
+	}
+	return nil
+}
+
+// span is where a value stands in the frame; to is 0 when it is absent.
+type span struct{ from, to int }
+
+// decoder decodes one frame.
+type decoder struct {
+	frame  *Frame
+	limits Limits
+	shapes map[string]*shape
+	strict bool // the frame is a client's
+
+	b     []byte
+	old   kept
+	spans [fieldCount]span
+	dup   bool  // a field stands twice
+	twice field // which, if dup
+}
+
+// kept are the strings of the frame decoded before, taken over where they are the same again.
+type kept struct{ to, from, stream, space, event, session string }
+
+func (d *decoder) decode(b []byte) *agora.Error {
+	f := d.frame
+	d.old = kept{f.To, f.From, f.StreamID, f.Space, f.EventID, f.Session}
+	*f = Frame{}
+	d.b = b
+	err := d.scan()
+	shape, typeErr := d.identify()
+	switch {
+	case err != nil:
+		return err
+	case d.dup:
+		return agora.Errorf(agora.InvalidRequest, "%s%q stands twice", d.prefix(), fields[d.twice].key)
+	case typeErr != nil:
+		return typeErr
+	case shape == nil:
+		return nil
+	}
+	return d.fill(shape)
+}
+
+// scan passes over the whole frame and notes where the protocol's fields stand.
+func (d *decoder) scan() *agora.Error {
+	b := d.b
+	bad := badUTF8(b)
+	if bad >= 0 {
+		b = b[:bad] // what comes before may still say which request this was
+	}
+	o := object{scanner: scanner{b: b, max: d.limits.Depth}, depth: 1}
+	o.space()
+	for o.next() {
+		if f, ok := byKey[string(o.name())]; ok {
+			d.note(f, span{o.valAt, o.i})
+		}
+	}
+	switch ok := o.end(); {
+	case bad >= 0:
+		return agora.Errorf(agora.InvalidRequest, "frame is not valid UTF-8 at byte %d", bad)
+	case !ok:
+		return agora.Errorf(agora.InvalidRequest, "frame is not a JSON object: %s, at byte %d", o.what, o.at)
+	}
+	return nil
+}
+
+func (d *decoder) note(f field, s span) {
+	if d.spans[f].to != 0 {
+		d.twice, d.dup = f, true
+		return
+	}
+	d.spans[f] = s
+}
+
+// identify sets the frame's type and id, and finds its shape: nil without an error where the type is unknown and may be.
+func (d *decoder) identify() (*shape, *agora.Error) {
+	f := d.frame
+	if raw := d.raw(fID); len(raw) > 0 && raw[0] == '"' && !(d.dup && d.twice == fID) {
+		if id := unquote(raw); utf8.RuneCountInString(id) <= d.limits.Name {
+			f.ID = id
+		}
+	}
+	raw := d.raw(fType)
+	switch {
+	case raw == nil:
+		return nil, agora.Errorf(agora.InvalidRequest, "frame has no type")
+	case raw[0] != '"':
+		return nil, agora.Errorf(agora.InvalidRequest, "type must be a string")
+	case d.dup && d.twice == fType:
+		return nil, agora.Errorf(agora.InvalidRequest, `"type" stands twice`)
+	}
+	if s, ok := d.shapes[string(raw[1:len(raw)-1])]; ok { // the type of nearly every frame is spelt without escapes
+		f.Type = s.name
+		return s, nil
+	}
+	name := unquote(raw)
+	if s, ok := d.shapes[name]; ok {
+		f.Type = s.name
+		return s, nil
+	}
+	if utf8.RuneCountInString(name) <= d.limits.Name {
+		f.Type = name
+	}
+	if d.strict {
+		return nil, agora.Errorf(agora.InvalidRequest, "unknown type %.64q", name)
+	}
+	return nil, nil
+}
+
+// fill reads the fields of a frame whose shape is known.
+func (d *decoder) fill(s *shape) *agora.Error {
+	if !s.uses(fID) {
+		d.frame.ID = "" // an unknown field of this frame
+	}
+	for _, u := range s.fields {
+		raw := d.raw(u.field)
+		if raw == nil || (raw[0] == 'n' && !takesNull(fields[u.field].kind)) { // null is as good as absent
+			if u.required {
+				return d.refuse(u.field, "is missing")
+			}
+			continue
+		}
+		if what := d.set(u.field, raw); what != "" {
+			return d.refuse(u.field, what)
+		}
+		if u.required && d.strict && len(raw) == 2 && fields[u.field].kind == kText {
+			return d.refuse(u.field, "is empty")
+		}
+	}
+	return d.settle()
+}
+
+// takesNull tells whether null is a value of the kind.
+func takesNull(k kind) bool { return k == kAny || k == kMaybe }
+
+// settle checks and fills what concerns more than one field.
+func (d *decoder) settle() *agora.Error {
+	f := d.frame
+	switch f.Type {
+	case "send", "reply", "message":
+		if f.Stream && f.StreamID == "" {
+			return d.refuse(fStreamID, "is missing, which stream:true needs")
+		}
+	case "register", "registered":
+		f.AgentID = f.ID
+		if _, err := agora.ParseAgentID(f.ID); d.strict && err != nil {
+			return d.refuse(fID, "is no agent id: "+agora.AsError(err).Message)
+		}
+	case "agent.register", "agent.registered":
+		f.AgentID = f.Agent.ID
+	case "space.publish.delta":
+		if _, what := onlyText(f.Data, d.limits.Depth); d.strict && what != "" {
+			return d.refuse(fData, what)
+		}
+	}
+	return nil
+}
+
+// raw returns the value of a field, nil when it is absent.
+func (d *decoder) raw(f field) []byte {
+	s := d.spans[f]
+	if s.to == 0 {
+		return nil
+	}
+	return d.b[s.from:s.to:s.to]
+}
+
+// refuse empties the frame but for type and id and says what is wrong with a field.
+func (d *decoder) refuse(f field, what string) *agora.Error {
+	*d.frame = Frame{Type: d.frame.Type, ID: d.frame.ID}
+	return agora.Errorf(agora.InvalidRequest, "%s%s %s", d.prefix(), fields[f].key, what)
+}
+
+// prefix begins a message with the type, where that is known.
+func (d *decoder) prefix() string {
+	if s := d.shapes[d.frame.Type]; s != nil {
+		return s.name + ": "
+	}
+	return ""
+}
+
+// badUTF8 returns where b stops being valid UTF-8, -1 when it never does.
+func badUTF8(b []byte) int {
+	if utf8.Valid(b) {
+		return -1
+	}
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n <= 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}

@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/agora-relay/agora"
+)
+
+// maxDataDepth bounds the nesting of data here; [Limits] has bounded it before.
+const maxDataDepth = 1024
+
+// EventData returns the data of a space.publish as members get it (Agora
+// spaces, space.publish): `from` exactly once, as the bound id, however often
+// or escaped it was written, in the place where it first stood, or first when
+// it was absent; `timestamp` in Unix seconds, last, when it was missing;
+// everything else byte for byte. Data that is no JSON object is
+// INVALID_REQUEST. The answer is a copy.
+func EventData(data json.RawMessage, from agora.AgentID, now int64) (json.RawMessage, error) {
+	m, err := inspect(data)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(data)+len(from)+40)
+	rest := m.open
+	if len(m.from) == 0 {
+		out = appendString(append(append(out, data[:m.open]...), `"from":`...), string(from))
+		if m.last > m.open {
+			out = append(out, ',')
+		}
+	} else {
+		out, rest = m.sign(out, data, from)
+	}
+	out = append(out, data[rest:m.last]...)
+	if !m.stamped {
+		out = strconv.AppendInt(append(out, `,"timestamp":`...), now, 10)
+	}
+	return append(out, data[m.last:]...), nil
+}
+
+// DeltaData returns the data of a space.publish.delta as members get it: it
+// must have a string `text`, once; `from`, where the client wrote it, becomes
+// the bound id, once; everything else stays byte for byte. The answer is a copy.
+func DeltaData(data json.RawMessage, from agora.AgentID) (json.RawMessage, error) {
+	if _, what := onlyText(data, maxDataDepth); what != "" {
+		return nil, agora.Errorf(agora.InvalidRequest, "data %s", what)
+	}
+	m, err := inspect(data)
+	if err != nil {
+		return nil, err
+	}
+	out, rest := m.sign(make([]byte, 0, len(data)+len(from)), data, from)
+	return append(out, data[rest:]...), nil
+}
+
+// marks are the places in data that publishing looks at.
+type marks struct {
+	open    int      // behind the opening brace
+	from    []member // every one of that name
+	last    int      // behind the last member, or open
+	stamped bool     // there is a timestamp
+}
+
+// member is where one member stands.
+type member struct {
+	before   int // where what precedes its comma ends
+	key      int // its opening quote
+	colon    int // behind its key
+	val, end int
+}
+
+// inspect finds the marks, and refuses what is no JSON object.
+func inspect(data []byte) (m marks, err error) {
+	if at := badUTF8(data); at >= 0 {
+		return m, agora.Errorf(agora.InvalidRequest, "data is not valid UTF-8 at byte %d", at)
+	}
+	o := object{scanner: scanner{b: data, max: maxDataDepth}, depth: 1}
+	o.space()
+	m.open = o.i + 1
+	m.last = m.open
+	for o.next() {
+		switch string(o.name()) {
+		case "from":
+			m.from = append(m.from, member{o.before, o.keyAt, o.keyAt + len(o.key) + 2, o.valAt, o.i})
+		case "timestamp":
+			m.stamped = true
+		}
+		m.last = o.i
+	}
+	if !o.end() {
+		return m, agora.Errorf(agora.InvalidRequest, "data is not a JSON object: %s, at byte %d", o.what, o.at)
+	}
+	return m, nil
+}
+
+// sign appends data up to the last member called from: the first of them as
+// the bound id, without the others. It returns where the rest of data begins.
+func (m *marks) sign(out, data []byte, from agora.AgentID) ([]byte, int) {
+	rest := 0
+	for i, f := range m.from {
+		if i == 0 {
+			out = append(append(out, data[:f.key]...), `"from"`...)
+			out = appendString(append(out, data[f.colon:f.val]...), string(from))
+		} else {
+			out = append(out, data[rest:f.before]...)
+		}
+		rest = f.end
+	}
+	return out, rest
+}
+
+// onlyText returns where the value of the one string `text` of data stands, and what is wrong with it.
+func onlyText(data []byte, depth int) (text span, what string) {
+	o := object{scanner: scanner{b: data, max: depth}, depth: 1}
+	o.space()
+	for o.next() {
+		if string(o.name()) != "text" {
+			continue
+		}
+		if text.to != 0 {
+			return text, `has "text" twice`
+		}
+		if o.val[0] != '"' {
+			return text, `has a "text" that is no string`
+		}
+		text = span{o.valAt, o.i}
+	}
+	switch {
+	case !o.end():
+		return text, "is not a JSON object"
+	case text.to == 0:
+		return text, `has no "text"`
+	}
+	return text, ""
+}

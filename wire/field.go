@@ -1,0 +1,134 @@
+package wire
+
+// field is one key of the top level of a frame.
+type field uint8
+
+const (
+	fType field = iota
+	fID
+	fTimestamp
+	fTo
+	fFrom
+	fStreamID
+	fStream
+	fIndex
+	fN
+	fSession
+	fPayload
+	fChunk
+	fReceipts
+	fDeadline
+	fAgent
+	fName
+	fEndpoint
+	fAgents
+	fSpace
+	fEventID
+	fData
+	fMembers
+	fJoined
+	fLeft
+	fSpaces
+	fHistory
+	fCode
+	fMessage
+	fRequestID
+	fStatus
+	fRetryAfter
+	fAfter
+	fSeq
+	fLastSeq
+	fFromSeq
+	fToSeq
+	fRedelivered
+	fResumeToken
+	fHeartbeat
+	fResumed
+	fieldCount
+)
+
+// kind says what the value of a field is, in JSON and in Frame.
+type kind uint8
+
+const (
+	kText     kind = iota // a string, bounded by Limits.Name
+	kLongText             // a string, bounded by maxLongText
+	kAgentID              // a string that is an agent id
+	kBool                 // true or false
+	kNumber               // an integer from min below 2^53, in a uint64
+	kMillis               // the same in an int64
+	kIndex                // an integer below 2^32
+	kCount                // an integer below 2^31
+	kSeconds              // a number
+	kAny                  // any value, raw
+	kString               // a string, raw
+	kObject               // an object, raw
+	kTiers                // a list of receipt tiers
+	kCard                 // an Agent
+	kCards                // a list of ListedAgent
+	kTexts                // a list of strings
+	kMaybe                // a string or null
+	kSpaces               // a list of ListedSpace, or positions by space
+)
+
+// maxLongText bounds, in runes, texts that are no names: endpoints, messages.
+const maxLongText = 2048
+
+// spec is what is known of a field, whatever frame it stands in.
+type spec struct {
+	key  string
+	kind kind
+	min  uint64 // of a number
+}
+
+var fields = [fieldCount]spec{
+	fType:        {key: "type", kind: kText},
+	fID:          {key: "id", kind: kText},
+	fTimestamp:   {key: "timestamp", kind: kAny},
+	fTo:          {key: "to", kind: kAgentID},
+	fFrom:        {key: "from", kind: kAgentID},
+	fStreamID:    {key: "stream_id", kind: kText},
+	fStream:      {key: "stream", kind: kBool},
+	fIndex:       {key: "index", kind: kIndex},
+	fN:           {key: "n", kind: kNumber, min: 1},
+	fSession:     {key: "session", kind: kText},
+	fPayload:     {key: "payload", kind: kAny},
+	fChunk:       {key: "chunk", kind: kString},
+	fReceipts:    {key: "receipts", kind: kTiers},
+	fDeadline:    {key: "deadline_ms", kind: kMillis, min: 1},
+	fAgent:       {key: "agent", kind: kCard},
+	fName:        {key: "name", kind: kText},
+	fEndpoint:    {key: "endpoint", kind: kLongText},
+	fAgents:      {key: "agents", kind: kCards},
+	fSpace:       {key: "space", kind: kText},
+	fEventID:     {key: "event_id", kind: kText},
+	fData:        {key: "data", kind: kObject},
+	fMembers:     {key: "members", kind: kTexts},
+	fJoined:      {key: "joined", kind: kMaybe},
+	fLeft:        {key: "left", kind: kMaybe},
+	fSpaces:      {key: "spaces", kind: kSpaces},
+	fHistory:     {key: "history", kind: kCount},
+	fCode:        {key: "code", kind: kText},
+	fMessage:     {key: "message", kind: kLongText},
+	fRequestID:   {key: "request_id", kind: kText},
+	fStatus:      {key: "status", kind: kText},
+	fRetryAfter:  {key: "retry_after_ms", kind: kMillis},
+	fAfter:       {key: "after_ms", kind: kMillis},
+	fSeq:         {key: "seq", kind: kNumber},
+	fLastSeq:     {key: "last_seq", kind: kNumber},
+	fFromSeq:     {key: "from_seq", kind: kNumber},
+	fToSeq:       {key: "to_seq", kind: kNumber},
+	fRedelivered: {key: "redelivered", kind: kBool},
+	fResumeToken: {key: "resume_token", kind: kText},
+	fHeartbeat:   {key: "heartbeat_interval", kind: kSeconds},
+	fResumed:     {key: "resumed", kind: kBool},
+}
+
+// byKey finds a field by its exact key.
+var byKey = func() map[string]field {
+	m := make(map[string]field, fieldCount)
+	for i, s := range fields {
+		m[s.key] = field(i)
+	}
+	return m
+}()

@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/agora-relay/agora"
+)
+
+// Frame is any frame of Agora relay and Agora spaces, in either direction:
+// Type says which of the fields count, and the table of frames which of those
+// must be there. Raw fields of a decoded frame are slices of the bytes it was
+// decoded from: whoever keeps them longer than those bytes clones them.
+//
+// "relay §n" and "spaces" name the section of the seed that a field comes
+// from; the other fields are extensions and follow the seed's on the wire.
+type Frame struct {
+	// Type is the discriminator of every frame (relay, "Message Types"; spaces, common fields).
+	Type string
+	// ID is the sender's id of a request, repeated in its answer (spaces,
+	// common fields). On send*, reply* and cancel it is an extension: the
+	// idempotency key, and the request for a receipt. In register and
+	// registered it is the agent's id, as AgentID.
+	ID string
+	// Timestamp is Unix seconds in agent.heartbeat, and opaque wherever a
+	// client writes it (spaces, common fields).
+	Timestamp json.RawMessage
+
+	// To is the addressed agent in send*, reply* and cancel from clients
+	// (relay §1, §3); in receipt and error the agent that the failed or
+	// receipted frame was for.
+	To string
+	// From is the agent that a forwarded frame comes from (relay §2, §3);
+	// servers write it, clients never do.
+	From string
+	// StreamID ties the parts of a stream together (relay §1).
+	StreamID string
+	// Stream in send, reply, message and space.publish says that parts will
+	// follow (relay §1). Without it StreamID counts for nothing.
+	Stream bool
+	// Index is the position of a part in its stream, if HasIndex (extension);
+	// in receipt the last part that the receipt speaks of.
+	Index    uint32
+	HasIndex bool
+	// N numbers the frames of a session to one receiver, from 1 (extension);
+	// in receipt the last frame that the receipt speaks of.
+	N uint64
+	// Session is the short id of the sender's session; it gives N its meaning
+	// at the receiver (extension).
+	Session string
+	// Payload is any JSON value, of send, reply and message (relay §1, §2);
+	// nil when absent, and "null" when null was written.
+	Payload json.RawMessage
+	// Chunk is the raw JSON string of send_chunk, reply_chunk and
+	// message_chunk, quotes included (relay §1, §2).
+	Chunk json.RawMessage
+	// Receipts are the tiers that are asked for (extension).
+	Receipts agora.Receipts
+	// DeadlineMS is the time left to a request or stream, in milliseconds, of
+	// send, reply and message; 0 when there is none (extension).
+	DeadlineMS int64
+
+	// Agent is the card of agent.register and the confirmation of
+	// agent.registered (spaces, agent.register, agent.registered).
+	Agent *Agent
+	// AgentID is the agent that register, registered, agent.register or
+	// agent.registered name; set by decoding, and written by Append only as
+	// the id of register and registered where ID is empty.
+	AgentID string
+	// Name and Endpoint are what register says of the agent besides its id (short registration).
+	Name, Endpoint string
+	// Agents is the directory in agents (short registration, list).
+	Agents []ListedAgent
+
+	// Space is the name of the space that the frame is about (spaces, all of
+	// space.*); in ack, gap, receipt and error an extension.
+	Space string
+	// EventID names an event that comes in parts (spaces, space.event.delta).
+	EventID string
+	// Data is the raw object of space.publish, space.publish.delta,
+	// space.event and space.event.delta (spaces).
+	Data json.RawMessage
+	// Members of a space, in space.joined and space.members (spaces).
+	Members []string
+	// Joined and Left say who changed space.members; the unused one is nil
+	// and is written as null (spaces, space.members).
+	Joined, Left *string
+	// Spaces is the answer of space.list, not nil in an answer (spaces, space.list).
+	Spaces []ListedSpace
+	// Positions is "spaces" of register and agent.register: by name, the last
+	// seq that the client has of each space (extension).
+	Positions map[string]uint64
+	// History asks space.join for that many of the latest events (extension).
+	History int
+
+	// Code, Message and RequestID are an error (spaces, error format);
+	// RequestID is also the id that a receipt answers.
+	Code, Message, RequestID string
+	// Status is the tier that a receipt reports: stored, delivered or acked (extension).
+	Status string
+	// RetryAfterMS in error says when trying again makes sense (extension).
+	RetryAfterMS int64
+	// AfterMS in agent.reconnect says how long to wait before reconnecting (extension).
+	AfterMS int64
+
+	// Seq is the position of a delivered frame in the mailbox or space; in
+	// ack the position up to which all has arrived, in space.joined the
+	// position of the space, in a stored receipt that of the stored frame (extension).
+	Seq uint64
+	// LastSeq is the last position that the client has, in register,
+	// agent.register and space.join, and in their answers the one after which
+	// delivery goes on; if HasLastSeq (extension).
+	LastSeq    uint64
+	HasLastSeq bool
+	// FromSeq and ToSeq bound what a gap may have lost (extension).
+	FromSeq, ToSeq uint64
+	// Redelivered marks a frame that may have been given or stored before (extension).
+	Redelivered bool
+
+	// ResumeToken takes over the running session: presented in register and
+	// agent.register, handed out in their answers (extension).
+	ResumeToken string
+	// HeartbeatInterval is the seconds between heartbeats, in registered and
+	// agent.registered (extension).
+	HeartbeatInterval float64
+	// Resumed says that the session of before goes on, in registered and
+	// agent.registered: numbers (N), open streams and memberships with it (extension).
+	Resumed bool
+}
+
+// Agent is the agent object of agent.register (ID, Type, Capabilities,
+// Metadata) and of agent.registered (ID, ConnectionID).
+type Agent struct {
+	ID           string
+	ConnectionID string
+	Type         string
+	Capabilities []string
+	Metadata     json.RawMessage // an object; nil when absent or null
+}
+
+// ListedAgent is one entry of agents. An empty Endpoint is left out.
+type ListedAgent struct{ ID, Name, Endpoint, RegisteredAt string }
+
+// ListedSpace is one entry of space.list; Type is public or system.
+type ListedSpace struct {
+	ID, Type    string
+	MemberCount int
+}

@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/agora-relay/agora"
+)
+
+// FuzzDecodeRequest holds that decoding never panics, that whatever it takes is
+// JSON and UTF-8, and that a frame written again is the same frame.
+func FuzzDecodeRequest(f *testing.F) {
+	for _, v := range load[vector](f, "relay", "spaces") {
+		f.Add(v.bytes(f))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, decode := range []func([]byte, *Frame) error{
+			func(b []byte, f *Frame) error { return DecodeRequest(b, f, Limits{}) }, DecodeAnswer,
+		} {
+			var first, second Frame
+			if err := decode(b, &first); err != nil {
+				if e := agora.AsError(err); e.Code != agora.InvalidRequest || e.Message == "" {
+					t.Fatalf("refused with %v", err)
+				}
+				continue
+			}
+			if !json.Valid(b) || !utf8.Valid(b) {
+				t.Fatalf("took %q", b)
+			}
+			written := first.Append(nil)
+			must(t, decode(written, &second))
+			if again := second.Append(nil); !bytes.Equal(written, again) {
+				t.Fatalf("written as\n %s, then as\n %s", written, again)
+			}
+			if a, b := asJSON(t, first.Relay()), asJSON(t, second.Relay()); a != b {
+				t.Fatalf("asked for\n %s, then for\n %s", a, b)
+			}
+		}
+	})
+}
+
+// FuzzEventData holds that an event has one sender, a time, and everything else unchanged.
+func FuzzEventData(f *testing.F) {
+	for _, v := range load[dataVector](f, "data") {
+		f.Add(v.Data)
+	}
+	f.Fuzz(func(t *testing.T, data string) {
+		got, err := EventData(json.RawMessage(data), "agent \"1\"", 7)
+		if err != nil {
+			return
+		}
+		if !json.Valid(got) || !utf8.Valid(got) {
+			t.Fatalf("made %q of %q", got, data)
+		}
+		var old, new map[string]json.RawMessage
+		must(t, json.Unmarshal([]byte(data), &old))
+		must(t, json.Unmarshal(got, &new))
+		if string(new["from"]) != `"agent \"1\""` || new["timestamp"] == nil {
+			t.Fatalf("made %s of %s", got, data)
+		}
+		for key, value := range old {
+			if key != "from" && !bytes.Equal(value, new[key]) {
+				t.Fatalf("made %s of %s", got, data)
+			}
+		}
+		again, err := EventData(got, "agent \"1\"", 8)
+		if err != nil || !bytes.Equal(again, got) {
+			t.Fatalf("made %s of %s, %v", again, got, err)
+		}
+	})
+}
+
+// FuzzSplitText holds that pieces are never empty, are text by themselves, and
+// together are the whole.
+func FuzzSplitText(f *testing.F) {
+	for _, v := range load[dataVector](f, "data") {
+		f.Add(v.Data, v.Threshold)
+	}
+	f.Fuzz(func(t *testing.T, data string, threshold int) {
+		deltas := SplitText(json.RawMessage(data), threshold)
+		if deltas == nil {
+			return
+		}
+		var whole map[string]json.RawMessage
+		must(t, json.Unmarshal([]byte(data), &whole))
+		var raw, text strings.Builder
+		for i, d := range deltas {
+			var part map[string]json.RawMessage
+			must(t, json.Unmarshal(d, &part))
+			piece := string(part["text"])
+			if len(piece) <= 2 || !utf8.Valid(d) || len(piece)-2 > max(threshold, 12) {
+				t.Fatalf("piece %d of %s at %d is %s", i, data, threshold, piece)
+			}
+			if i > 0 && len(part) != 1 || i == 0 && len(part) != len(whole) {
+				t.Fatalf("delta %d of %s at %d is %s", i, data, threshold, d)
+			}
+			raw.WriteString(piece[1 : len(piece)-1])
+			text.WriteString(unquote(part["text"]))
+		}
+		if `"`+raw.String()+`"` != string(whole["text"]) || text.String() != unquote(whole["text"]) {
+			t.Fatalf("pieces of %s at %d make %s", data, threshold, raw.String())
+		}
+	})
+}

@@ -1,0 +1,258 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/agora-relay/agora"
+)
+
+// setNested reads a field whose value is a list or an object that Agora reads
+// into. These stand in rare frames; they may allocate.
+func (d *decoder) setNested(f field, raw []byte) (what string) {
+	t := d.frame
+	switch fields[f].kind {
+	case kTiers:
+		t.Receipts, what = d.tiers(raw)
+	case kCard:
+		t.Agent, what = d.card(raw)
+	case kCards:
+		t.Agents, what = d.agents(raw)
+	case kTexts:
+		t.Members, what = d.texts(raw)
+	case kSpaces:
+		return d.setSpaces(raw)
+	case kMaybe:
+		var s *string
+		s, what = maybe(raw)
+		if f == fJoined {
+			t.Joined = s
+		} else {
+			t.Left = s
+		}
+	}
+	return what
+}
+
+// setSpaces reads "spaces": positions by name, but in space.list the spaces there are.
+func (d *decoder) setSpaces(raw []byte) (what string) {
+	if d.frame.Type == "space.list" {
+		d.frame.Spaces, what = d.spaces(raw)
+	} else {
+		d.frame.Positions, what = d.positions(raw)
+	}
+	return what
+}
+
+// inside returns a scanner over a value of the frame, which is known to be valid.
+func (d *decoder) inside(raw []byte) scanner { return scanner{b: raw, max: d.limits.Depth} }
+
+// each calls visit with every element of a list.
+func (d *decoder) each(raw []byte, visit func(raw []byte) string) string {
+	if raw[0] != '[' {
+		return "must be a list"
+	}
+	l := list{scanner: d.inside(raw), depth: 1}
+	for n := 0; l.next(); n++ {
+		if n == d.limits.Count {
+			return fmt.Sprintf("has more than %d entries", d.limits.Count)
+		}
+		if what := visit(l.val); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// members calls visit with every member of an object, and refuses a key that
+// stands twice if it is one of keys.
+func (d *decoder) members(raw []byte, visit func(key string, raw []byte) string, keys ...string) string {
+	if raw[0] != '{' {
+		return "must be an object"
+	}
+	seen := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		seen[k] = false
+	}
+	o := object{scanner: d.inside(raw), depth: 1}
+	for o.next() {
+		key := string(o.name())
+		twice, known := seen[key]
+		switch {
+		case !known:
+			continue
+		case twice:
+			return fmt.Sprintf("has %q twice", key)
+		}
+		seen[key] = true
+		if what := visit(key, o.val); what != "" {
+			return fmt.Sprintf("has a %q that %s", key, what)
+		}
+	}
+	return ""
+}
+
+func (d *decoder) tiers(raw []byte) (r agora.Receipts, what string) {
+	what = d.each(raw, func(raw []byte) string {
+		tier, ok := tierOf(string(raw))
+		if !ok {
+			return `must be a list of "stored", "delivered" and "acked"`
+		}
+		r |= tier
+		return ""
+	})
+	return r, what
+}
+
+// tierOf returns the tier that raw JSON names.
+func tierOf(raw string) (agora.Receipts, bool) {
+	for _, t := range tierNames {
+		if raw == `"`+t.name+`"` {
+			return t.tier, true
+		}
+	}
+	return 0, false
+}
+
+func (d *decoder) card(raw []byte) (*Agent, string) {
+	a := new(Agent)
+	what := d.members(raw, func(key string, raw []byte) (what string) {
+		switch key {
+		case "id":
+			a.ID, what = d.word(raw)
+		case "connection_id":
+			a.ConnectionID, what = d.word(raw)
+		case "type":
+			a.Type, what = d.optional(raw)
+		case "capabilities":
+			if raw[0] != 'n' {
+				a.Capabilities, what = d.texts(raw)
+			}
+		case "metadata":
+			if raw[0] != 'n' {
+				what = setRaw(&a.Metadata, raw, kObject)
+			}
+		}
+		return what
+	}, "id", "connection_id", "type", "capabilities", "metadata")
+	if what == "" && d.strict {
+		if bad := agentID(a.ID); bad != "" {
+			what = "has an id that " + bad
+		}
+	}
+	return a, what
+}
+
+func (d *decoder) agents(raw []byte) ([]ListedAgent, string) {
+	all := []ListedAgent{}
+	what := d.each(raw, func(raw []byte) string {
+		var a ListedAgent
+		what := d.members(raw, func(key string, raw []byte) (what string) {
+			switch key {
+			case "id":
+				a.ID, what = d.word(raw)
+			case "name":
+				a.Name, what = d.word(raw)
+			case "endpoint":
+				a.Endpoint, what = d.optional(raw)
+			case "registered_at":
+				a.RegisteredAt, what = d.word(raw)
+			}
+			return what
+		}, "id", "name", "endpoint", "registered_at")
+		all = append(all, a)
+		return what
+	})
+	return all, what
+}
+
+func (d *decoder) spaces(raw []byte) ([]ListedSpace, string) {
+	all := []ListedSpace{}
+	what := d.each(raw, func(raw []byte) string {
+		var s ListedSpace
+		what := d.members(raw, func(key string, raw []byte) (what string) {
+			switch key {
+			case "id":
+				s.ID, what = d.word(raw)
+			case "type":
+				s.Type, what = d.word(raw)
+			case "member_count":
+				var n uint64
+				n, what = integer(raw, 0, 1<<31)
+				s.MemberCount = int(n)
+			}
+			return what
+		}, "id", "type", "member_count")
+		all = append(all, s)
+		return what
+	})
+	return all, what
+}
+
+// positions reads {name: last_seq}. A name that stands twice is refused.
+func (d *decoder) positions(raw []byte) (map[string]uint64, string) {
+	if raw[0] != '{' {
+		return nil, "must be an object"
+	}
+	all := map[string]uint64{}
+	o := object{scanner: d.inside(raw), depth: 1}
+	for o.next() {
+		name := string(o.name())
+		if _, twice := all[name]; twice {
+			return nil, "has a space twice"
+		}
+		seq, what := integer(o.val, 0, agora.MaxSeq)
+		if what == "" {
+			what = bounded(name, d.limits.Name)
+		}
+		if what != "" {
+			return nil, "has a position that " + what
+		}
+		if all[name] = seq; len(all) > d.limits.Count {
+			return nil, fmt.Sprintf("has more than %d entries", d.limits.Count)
+		}
+	}
+	return all, ""
+}
+
+func (d *decoder) texts(raw []byte) ([]string, string) {
+	all := []string{}
+	what := d.each(raw, func(raw []byte) string {
+		s, what := d.word(raw)
+		if what != "" {
+			return "has an entry that " + what
+		}
+		all = append(all, s)
+		return ""
+	})
+	return all, what
+}
+
+// word reads a string.
+func (d *decoder) word(raw []byte) (string, string) {
+	if raw[0] != '"' {
+		return "", "must be a string"
+	}
+	s := unquote(raw)
+	return s, bounded(s, d.limits.Name)
+}
+
+// optional reads a string or null.
+func (d *decoder) optional(raw []byte) (string, string) {
+	if raw[0] == 'n' {
+		return "", ""
+	}
+	return d.word(raw)
+}
+
+// maybe reads a string or null into a pointer.
+func maybe(raw json.RawMessage) (*string, string) {
+	if raw[0] == 'n' {
+		return nil, ""
+	}
+	if raw[0] != '"' {
+		return nil, "must be a string or null"
+	}
+	s := unquote(raw)
+	return &s, ""
+}

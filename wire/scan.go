@@ -1,0 +1,215 @@
+package wire
+
+import "unicode/utf8"
+
+// scanner checks JSON as it passes over it. Its input is valid UTF-8; it
+// decodes nothing and allocates nothing. After a method has returned false,
+// what and at say why and where.
+type scanner struct {
+	b    []byte
+	i    int    // next byte
+	max  int    // depth
+	what string // what is wrong; empty while nothing is
+	at   int    // where
+}
+
+// fail notes the first thing that is wrong, and returns false.
+func (s *scanner) fail(what string) bool {
+	if s.what == "" {
+		s.what, s.at = what, s.i
+	}
+	return false
+}
+
+// failed tells whether anything was wrong.
+func (s *scanner) failed() bool { return s.what != "" }
+
+// space passes over white space.
+func (s *scanner) space() {
+	for s.i < len(s.b) {
+		switch s.b[s.i] {
+		case ' ', '\t', '\n', '\r':
+			s.i++
+		default:
+			return
+		}
+	}
+}
+
+// take passes over c, if it comes next.
+func (s *scanner) take(c byte) bool {
+	if s.i < len(s.b) && s.b[s.i] == c {
+		s.i++
+		return true
+	}
+	return false
+}
+
+// end passes over white space and wants nothing after it.
+func (s *scanner) end() bool {
+	s.space()
+	if !s.failed() && s.i < len(s.b) {
+		return s.fail("something follows the end")
+	}
+	return !s.failed()
+}
+
+// value passes over any value, which stands in depth others.
+func (s *scanner) value(depth int) bool {
+	if s.i >= len(s.b) {
+		return s.fail("it ends where a value should be")
+	}
+	switch c := s.b[s.i]; {
+	case c == '"':
+		return s.text()
+	case c == '{':
+		return s.object(depth + 1)
+	case c == '[':
+		return s.array(depth + 1)
+	case c == '-' || '0' <= c && c <= '9':
+		return s.number()
+	case c == 't':
+		return s.literal("true")
+	case c == 'f':
+		return s.literal("false")
+	case c == 'n':
+		return s.literal("null")
+	}
+	return s.fail("a value should be here")
+}
+
+func (s *scanner) object(depth int) bool {
+	o := object{scanner: *s, depth: depth}
+	for o.next() {
+	}
+	*s = o.scanner
+	return !s.failed()
+}
+
+func (s *scanner) array(depth int) bool {
+	l := list{scanner: *s, depth: depth}
+	for l.next() {
+	}
+	*s = l.scanner
+	return !s.failed()
+}
+
+func (s *scanner) literal(word string) bool {
+	if len(s.b)-s.i < len(word) || string(s.b[s.i:s.i+len(word)]) != word {
+		return s.fail("a value should be here")
+	}
+	s.i += len(word)
+	return true
+}
+
+// number passes over -? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?
+func (s *scanner) number() bool {
+	s.take('-')
+	if !s.take('0') && !s.digits() {
+		return s.fail("a number lacks its digits")
+	}
+	if s.take('.') && !s.digits() {
+		return s.fail("a number lacks its digits after the point")
+	}
+	if s.take('e') || s.take('E') {
+		if !s.take('+') {
+			s.take('-')
+		}
+		if !s.digits() {
+			return s.fail("a number lacks its exponent")
+		}
+	}
+	return true
+}
+
+func (s *scanner) digits() bool {
+	from := s.i
+	for s.i < len(s.b) && '0' <= s.b[s.i] && s.b[s.i] <= '9' {
+		s.i++
+	}
+	return s.i > from
+}
+
+// special are the bytes at which a string needs a look.
+var special = func() (t [256]bool) {
+	for c := range 0x20 {
+		t[c] = true
+	}
+	t['"'], t['\\'] = true, true
+	return t
+}()
+
+// text passes over a string.
+func (s *scanner) text() bool {
+	b, i := s.b, s.i+1
+	for {
+		for i < len(b) && !special[b[i]] {
+			i++
+		}
+		s.i = i
+		if i >= len(b) {
+			return s.fail("a string has no end")
+		}
+		switch b[i] {
+		case '"':
+			s.i++
+			return true
+		case '\\':
+			n := unit(b[i:])
+			if n == 0 {
+				return s.fail("a string has a bad escape or half a surrogate pair")
+			}
+			i += n
+		default:
+			return s.fail("a string has a raw control character")
+		}
+	}
+}
+
+// unit returns how many bytes of raw JSON text make the character at its
+// beginning: an escape, an escaped surrogate pair or a rune. It returns 0 for
+// an escape that is none, and for half a pair, which is no character.
+func unit(b []byte) int {
+	if b[0] != '\\' {
+		_, n := utf8.DecodeRune(b)
+		return n
+	}
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	}
+	r, ok := escaped(b)
+	switch {
+	case !ok, 0xDC00 <= r && r <= 0xDFFF:
+		return 0
+	case r < 0xD800 || r > 0xDFFF:
+		return 6
+	}
+	if low, ok := escaped(b[6:]); !ok || low < 0xDC00 || low > 0xDFFF {
+		return 0
+	}
+	return 12
+}
+
+// escaped returns the code unit of the \uXXXX at the beginning of b.
+func escaped(b []byte) (r rune, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range b[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case 'a' <= c && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case 'A' <= c && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}

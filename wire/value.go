@@ -1,0 +1,171 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/agora-relay/agora"
+)
+
+// set reads one field's value, valid JSON, into the frame. It returns what is
+// wrong with it, "" when nothing is.
+func (d *decoder) set(f field, raw []byte) string {
+	switch fields[f].kind {
+	case kText:
+		return d.setText(f, raw, d.limits.Name)
+	case kLongText:
+		return d.setText(f, raw, max(d.limits.Name, maxLongText))
+	case kAgentID:
+		if what := d.setText(f, raw, d.limits.Name); what != "" || !d.strict {
+			return what
+		}
+		return agentID(*d.frame.text(f))
+	case kBool:
+		return setBool(d.frame.flag(f), raw)
+	case kNumber:
+		return d.setNumber(f, raw)
+	case kMillis:
+		n, what := integer(raw, fields[f].min, agora.MaxSeq)
+		*d.frame.millis(f) = int64(n)
+		return what
+	case kIndex:
+		n, what := integer(raw, 0, 1<<32)
+		d.frame.Index, d.frame.HasIndex = uint32(n), true
+		return what
+	case kCount:
+		n, what := integer(raw, 0, 1<<31)
+		d.frame.History = int(n)
+		return what
+	case kSeconds:
+		return setSeconds(&d.frame.HeartbeatInterval, raw)
+	case kAny, kString, kObject:
+		return setRaw(d.frame.bytes(f), raw, fields[f].kind)
+	}
+	return d.setNested(f, raw)
+}
+
+func (d *decoder) setText(f field, raw []byte, max int) string {
+	if raw[0] != '"' {
+		return "must be a string"
+	}
+	p := d.frame.text(f)
+	if f != fID || *p == "" { // identify has read the id already
+		*p = same(d.old.of(f), raw)
+	}
+	what := bounded(*p, max)
+	if what != "" {
+		*p = "" // an error frame does not repeat it
+	}
+	return what
+}
+
+func (d *decoder) setNumber(f field, raw []byte) string {
+	n, what := integer(raw, fields[f].min, agora.MaxSeq)
+	*d.frame.number(f) = n
+	if f == fLastSeq {
+		d.frame.HasLastSeq = true
+	}
+	return what
+}
+
+// of returns the kept string of a field, "" where none is kept.
+func (k *kept) of(f field) string {
+	switch f {
+	case fTo:
+		return k.to
+	case fFrom:
+		return k.from
+	case fStreamID:
+		return k.stream
+	case fSpace:
+		return k.space
+	case fEventID:
+		return k.event
+	case fSession:
+		return k.session
+	}
+	return ""
+}
+
+// same returns the string that raw stands for: old itself where that is the one.
+func same(old string, raw []byte) string {
+	if old != "" && bytes.IndexByte(raw, '\\') < 0 && string(raw[1:len(raw)-1]) == old {
+		return old
+	}
+	return unquote(raw)
+}
+
+func bounded(s string, max int) string {
+	if len(s) > max && utf8.RuneCountInString(s) > max {
+		return fmt.Sprintf("is longer than %d characters", max)
+	}
+	return ""
+}
+
+// agentID says what is wrong with an agent id.
+func agentID(s string) string {
+	if plainID(s) {
+		return ""
+	}
+	if _, err := agora.ParseAgentID(s); err != nil {
+		return "is no agent id: " + agora.AsError(err).Message
+	}
+	return ""
+}
+
+// plainID tells at a glance that s is an agent id of printable ASCII, as nearly all are.
+func plainID(s string) bool {
+	if s == "" || len(s) > agora.MaxIDLength {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+func setBool(p *bool, raw []byte) string {
+	if raw[0] != 't' && raw[0] != 'f' {
+		return "must be true or false"
+	}
+	*p = raw[0] == 't'
+	return ""
+}
+
+func setRaw(p *json.RawMessage, raw []byte, k kind) string {
+	switch {
+	case k == kString && raw[0] != '"':
+		return "must be a string"
+	case k == kObject && raw[0] != '{':
+		return "must be an object"
+	}
+	*p = raw
+	return ""
+}
+
+func setSeconds(p *float64, raw []byte) string {
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return "must be a number"
+	}
+	*p = n
+	return ""
+}
+
+// integer reads an integer, written with digits alone, from min to below the bound.
+func integer(raw []byte, min, below uint64) (n uint64, what string) {
+	ok := len(raw) <= 16
+	for i := 0; ok && i < len(raw); i++ {
+		ok = '0' <= raw[i] && raw[i] <= '9'
+		n = n*10 + uint64(raw[i]-'0')
+	}
+	if !ok || n < min || n >= below {
+		return 0, fmt.Sprintf("must be an integer from %d to %d", min, below-1)
+	}
+	return n, ""
+}
