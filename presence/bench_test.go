@@ -1,0 +1,58 @@
+package presence_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/presence"
+)
+
+// benchStore is a Store on a real server.
+func benchStore(b *testing.B) *presence.Store {
+	c, err := presence.Dial("redis://" + agoratest.Redis(b).Addr())
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := presence.New(presence.Config{Client: c})
+	b.Cleanup(func() { s.Close() })
+	return s
+}
+
+func BenchmarkClaim(b *testing.B) {
+	s := benchStore(b)
+	n := 0
+	for b.Loop() {
+		n++
+		if _, err := s.Claim(b.Context(), claimant(agora.AgentID("agent "+strconv.Itoa(n)), "e1")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	s := benchStore(b)
+	if _, err := s.Claim(b.Context(), claimant("a", "e1")); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Lookup(b.Context(), tenant, "a"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkUseLane(b *testing.B) {
+	s := benchStore(b)
+	c, err := s.Claim(b.Context(), claimant("a", "e1"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	to := agora.ToAgent(tenant, "b")
+	for b.Loop() {
+		if err := s.UseLane(b.Context(), c, to, &presence.OpenStream{Stream: "s", Indexed: true}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

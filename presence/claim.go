@@ -1,0 +1,170 @@
+package presence
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/agora-relay/agora"
+)
+
+// What can become of a claim.
+var (
+	ErrExists    = errors.New("agent id is held")               // by another live connection, or another principal
+	ErrEnding    = errors.New("session is ending")              // finish it (Ending, Finished), then claim again
+	ErrDeposed   = errors.New("claim was taken")                // by a younger epoch, or its session is over
+	ErrUnsettled = errors.New("an earlier holder is unsettled") // Begin before every one of Claim.Unsettled is settled
+)
+
+// ClaimRequest is who wants an agent id, for whom, and with what right.
+type ClaimRequest struct {
+	Tenant    string
+	Agent     agora.AgentID
+	Principal string // who it is; only the same may take over or return
+	Holder    Holder
+	Conn      string      // connection id
+	Session   string      // id for a new session
+	Token     string      // resume token for the session from now on
+	Resume    string      // resume token that the newcomer presents; may be empty
+	Evict     uint64      // epoch of an incumbent found dead by a probe: taken over like a lost one; 0 none
+	Card      agora.Agent // of a new session; a resumed one keeps its card until SetCard
+}
+
+// Claim is the right to an agent's id under an epoch.
+type Claim struct {
+	Agent          agora.AgentID
+	Tenant         string
+	Session        string // the running session's id when Resumed
+	Epoch          uint64
+	Resumed        bool
+	Incumbent      Holder // with ErrExists: who holds it, under which epoch
+	IncumbentEpoch uint64
+	Unsettled      []Past // holders that have neither handed over nor lapsed, oldest first
+}
+
+// Past is a holder that a later claim has deposed.
+type Past struct {
+	Holder Holder
+	Epoch  uint64
+}
+
+// claimTries bounds how often Claim starts over because the incumbent changed under it.
+const claimTries = 8
+
+// Claim takes the id. No session: a new one. Grace: the session is resumed by
+// the same principal; else ErrExists. Held under a lease that is gone: as in grace. Held under a
+// live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
+// the Incumbent. Grace over or ending: ErrEnding. It is one round trip; two where the
+// id is held and the incumbent's lease must be looked at, three where that is gone.
+//
+// The holder it takes the id from stays in Unsettled, dead or not, until Settle: nothing may be
+// delivered before. A request whose answer was lost may be repeated as it is.
+func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
+	var dead uint64
+	for n := 1; ; n++ {
+		c, outcome, err := s.tryClaim(ctx, r, dead)
+		if err != nil {
+			return Claim{}, err
+		}
+		switch outcome {
+		case "exists":
+			return c, ErrExists
+		case "ending":
+			return c, ErrEnding
+		case "busy":
+		default:
+			c.Resumed = outcome == "resumed"
+			return c, nil
+		}
+		alive, err := s.Alive(ctx, c.Incumbent)
+		if err != nil {
+			return Claim{}, err
+		}
+		if alive || n == claimTries {
+			return c, ErrExists
+		}
+		dead = c.IncumbentEpoch
+	}
+}
+
+// tryClaim runs the claim script once, behind the indexes that will list what it decides.
+func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64) (Claim, string, error) {
+	card, err := encodeCard(r.Card)
+	if err != nil {
+		return Claim{}, "", err
+	}
+	m := member(r.Tenant, r.Agent)
+	k := keysOf(m, "")
+	replies, err := s.runAll(ctx, []call{
+		indexAdd(claimsKey(r.Holder), 0, m),
+		indexAdd(agentsKey(r.Tenant), 0, m),
+		{claimScript, []string{k.rec, k.unsettled, k.spaces, k.cancelled}, []any{
+			agora.EncodeToken(r.Holder.Edge), agora.EncodeToken(r.Holder.Incarnation), r.Conn, r.Session,
+			hashToken(r.Token), r.Principal, hashToken(r.Resume), r.Evict, dead, card,
+		}},
+	})
+	if err != nil {
+		return Claim{}, "", err
+	}
+	a := replies[2]
+	return Claim{
+		Agent: r.Agent, Tenant: r.Tenant,
+		Session:        a.at(1).str(),
+		Epoch:          a.at(2).uint(),
+		Incumbent:      parseHolder(a.at(3).str() + " " + a.at(4).str()),
+		IncumbentEpoch: a.at(5).uint(),
+		Unsettled:      a.at(6).pasts(),
+	}, a.at(0).str(), nil
+}
+
+// hashToken keeps resume tokens out of Redis and its dumps; no token stays none.
+func hashToken(t string) string {
+	if t == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(t))
+	return hex.EncodeToString(sum[:16])
+}
+
+// pasts reads unsettled holders: pairs of epoch and holder.
+func (r reply) pasts() []Past {
+	var ps []Past
+	for epoch, holder := range r.pairs {
+		e, _ := strconv.ParseUint(epoch, 10, 64)
+		ps = append(ps, Past{Holder: parseHolder(holder), Epoch: e})
+	}
+	slices.SortFunc(ps, func(a, b Past) int {
+		if a.Epoch < b.Epoch {
+			return -1
+		}
+		return 1
+	})
+	return ps
+}
+
+// Settle takes a past holder off the claim's unsettled set and returns those
+// left. clean is false when it did not hand over: its lease was seen to be gone, after the
+// claim was made. Then un-indexed streams of all earlier epochs can't go on (Record.Dirty),
+// and positions are no longer clean. ErrDeposed when the claim is no longer c's.
+func (s *Store) Settle(ctx context.Context, c Claim, p Past, clean bool) (left []Past, err error) {
+	k := c.keys()
+	r, err := s.run(ctx, call{settleScript, []string{k.rec, k.unsettled}, []any{c.Epoch, p.Epoch, flag(clean)}})
+	if err != nil {
+		return nil, err
+	}
+	if !r.at(0).yes() {
+		return nil, ErrDeposed
+	}
+	return r.at(1).pasts(), nil
+}
+
+// flag is a bool as scripts read it.
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}

@@ -1,0 +1,260 @@
+package presence_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+func TestClaimDecidesByStatePrincipalAndToken(t *testing.T) {
+	const none, active, dead, grace, over, ending = "none", "active", "dead", "grace", "grace over", "ending"
+	cases := []struct {
+		state   string
+		change  func(r *presence.ClaimRequest, held presence.Claim)
+		want    error
+		resumed bool
+	}{
+		{none, nil, nil, false},
+		{active, nil, presence.ErrExists, false},
+		{active, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume = "token-e1" }, nil, true},
+		{active, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume = "wrong" }, presence.ErrExists, false},
+		{active, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume, r.Principal = "token-e1", "mallory" }, presence.ErrExists, false},
+		{active, func(r *presence.ClaimRequest, c presence.Claim) { r.Evict = c.Epoch }, nil, true},
+		{active, func(r *presence.ClaimRequest, c presence.Claim) { r.Evict = c.Epoch - 1 }, presence.ErrExists, false},
+		{active, func(r *presence.ClaimRequest, c presence.Claim) { r.Evict, r.Principal = c.Epoch, "mallory" }, presence.ErrExists, false},
+		{dead, nil, nil, true},
+		{dead, func(r *presence.ClaimRequest, _ presence.Claim) { r.Principal = "mallory" }, presence.ErrExists, false},
+		{grace, nil, nil, true},
+		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume = "wrong" }, nil, true},
+		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.Principal = "mallory" }, presence.ErrExists, false},
+		{over, nil, presence.ErrEnding, false},
+		{ending, nil, presence.ErrEnding, false},
+	}
+	eachServer(t, func(t *testing.T, srv *server) {
+		for i, c := range cases {
+			cfg := presence.Config{}
+			if c.state == over {
+				cfg.Grace = time.Millisecond
+			}
+			s := srv.store(cfg)
+			id := agora.AgentID("agent " + string(rune('a'+i)))
+			var held presence.Claim
+			if c.state != none {
+				held = claimIn(t, s, id, c.state)
+			}
+			r := claimant(id, "e2")
+			if c.change != nil {
+				c.change(&r, held)
+			}
+			if c.state == over {
+				eventually(t, "grace is over", func() bool {
+					stranger := r // who can't resume it before
+					stranger.Principal = "mallory"
+					_, err := s.Claim(t.Context(), stranger)
+					return errors.Is(err, presence.ErrEnding)
+				})
+			}
+			got, err := s.Claim(t.Context(), r)
+			if !errors.Is(err, c.want) || got.Resumed != c.resumed {
+				t.Errorf("case %d, %s: claim = %v, resumed %v; want %v, %v", i, c.state, err, got.Resumed, c.want, c.resumed)
+				continue
+			}
+			checkClaim(t, c.state, got, held, err)
+		}
+	})
+}
+
+// claimIn brings an agent, held by e1, into a state.
+func claimIn(t *testing.T, s *presence.Store, id agora.AgentID, state string) presence.Claim {
+	t.Helper()
+	r := claimant(id, "e1")
+	if state == "dead" {
+		r.Holder.Incarnation = "never had a lease"
+	} else {
+		renewed(t, s, r.Holder)
+	}
+	c, _ := begun(t, s, r)
+	switch state {
+	case "grace", "grace over":
+		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil))
+	case "ending":
+		ok(t, s.End(t.Context(), c))
+	}
+	return c
+}
+
+func checkClaim(t *testing.T, state string, got, held presence.Claim, err error) {
+	t.Helper()
+	switch {
+	case errors.Is(err, presence.ErrExists):
+		if got.IncumbentEpoch != held.Epoch || got.Incumbent.Edge != "e1" {
+			t.Errorf("%s: incumbent %v %d, want e1 %d", state, got.Incumbent, got.IncumbentEpoch, held.Epoch)
+		}
+	case got.Resumed:
+		want := []presence.Past{{Holder: got.Incumbent, Epoch: held.Epoch}}
+		if !slices.Equal(got.Unsettled, want) || got.Session != held.Session || got.Epoch <= held.Epoch {
+			t.Errorf("%s: resumed as %+v after %+v", state, got, held)
+		}
+	case err == nil:
+		if len(got.Unsettled) != 0 || got.Session != "s-e2" || got.Epoch == 0 {
+			t.Errorf("%s: new claim %+v", state, got)
+		}
+	}
+}
+
+func TestOneOfTwoClaimersAtTheSameInstantWins(t *testing.T) {
+	rounds := 200
+	if testing.Short() {
+		rounds = 30
+	}
+	eachServer(t, func(t *testing.T, srv *server) {
+		stores := []*presence.Store{srv.store(presence.Config{}), srv.store(presence.Config{})}
+		for _, e := range []string{"e0", "e1"} {
+			renewed(t, stores[0], claimant("x", e).Holder)
+		}
+		for n := range rounds {
+			id := agora.AgentID("racer " + string(rune(0x100+n)))
+			start := make(chan struct{})
+			errs := make([]error, 2)
+			var wg sync.WaitGroup
+			for i, s := range stores {
+				wg.Go(func() {
+					<-start
+					_, errs[i] = s.Claim(t.Context(), claimant(id, "e"+string(rune('0'+i))))
+				})
+			}
+			close(start)
+			wg.Wait()
+			won := 0
+			for _, err := range errs {
+				if err == nil {
+					won++
+				} else if !errors.Is(err, presence.ErrExists) {
+					t.Fatal(err)
+				}
+			}
+			if won != 1 {
+				t.Fatalf("round %d: %d winners", n, won)
+			}
+		}
+	})
+}
+
+func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		r := claimant("a", "e1")
+		renewed(t, s, r.Holder)
+		first := must(s.Claim(t.Context(), r))(t)
+		again := must(s.Claim(t.Context(), r))(t)
+		if again.Epoch != first.Epoch || again.Session != first.Session || again.Resumed {
+			t.Fatalf("repeated claim %+v, want %+v", again, first)
+		}
+	})
+}
+
+func TestATakeoverRenewsTheToken(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		claimIn(t, s, "a", "active")
+		r2, r3 := claimant("a", "e2"), claimant("a", "e3")
+		renewed(t, s, r2.Holder)
+		r2.Resume, r3.Resume = "token-e1", "token-e1"
+		_ = must(s.Claim(t.Context(), r2))(t)
+		_, err := s.Claim(t.Context(), r3)
+		is(t, err, presence.ErrExists)
+		r3.Resume = "token-e2"
+		_ = must(s.Claim(t.Context(), r3))(t)
+	})
+}
+
+func TestTheThirdHolderWaitsForTheFirstToo(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		c1 := claimIn(t, s, "a", "active")
+		r2, r3 := claimant("a", "e2"), claimant("a", "e3")
+		r2.Resume, r3.Resume = "token-e1", "token-e2"
+		c2 := must(s.Claim(t.Context(), r2))(t)
+		_, err := s.Begin(t.Context(), c2)
+		is(t, err, presence.ErrUnsettled)
+		c3 := must(s.Claim(t.Context(), r3))(t)
+		if len(c3.Unsettled) != 2 || c3.Unsettled[0].Epoch != c1.Epoch || c3.Unsettled[1].Epoch != c2.Epoch {
+			t.Fatalf("unsettled %+v, want epochs %d and %d", c3.Unsettled, c1.Epoch, c2.Epoch)
+		}
+		_, err = s.Begin(t.Context(), c2)
+		is(t, err, presence.ErrDeposed)
+		_, err = s.Settle(t.Context(), c2, c3.Unsettled[0], true)
+		is(t, err, presence.ErrDeposed)
+
+		left := must(s.Settle(t.Context(), c3, c3.Unsettled[1], true))(t)
+		if len(left) != 1 {
+			t.Fatalf("left %+v", left)
+		}
+		_, err = s.Begin(t.Context(), c3)
+		is(t, err, presence.ErrUnsettled)
+		left = must(s.Settle(t.Context(), c3, left[0], false))(t)
+		if len(left) != 0 {
+			t.Fatalf("left %+v", left)
+		}
+		rec := must(s.Begin(t.Context(), c3))(t)
+		if rec.Clean || rec.Dirty != c3.Epoch-1 {
+			t.Fatalf("clean %v, dirty %d; want false, %d", rec.Clean, rec.Dirty, c3.Epoch-1)
+		}
+	})
+}
+
+func TestEpochsGrowThoughTheServerLostEverything(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		r := claimant("a", "e1")
+		before := must(s.Claim(t.Context(), r))(t)
+		srv.empty()
+		var after presence.Claim
+		eventually(t, "claim after the restart", func() bool {
+			var err error
+			after, err = s.Claim(t.Context(), r)
+			return err == nil
+		})
+		if after.Epoch <= before.Epoch || after.Resumed {
+			t.Fatalf("after %+v, before %+v", after, before)
+		}
+	})
+}
+
+func TestDeposedHolderChangesNothing(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		old := claimIn(t, s, "a", "active")
+		r := claimant("a", "e2")
+		r.Resume = "token-e1"
+		c, _ := begun(t, s, r)
+		to := agora.ToAgent(tenant, "b")
+		calls := map[string]error{
+			"Lose":         s.Lose(t.Context(), old, presence.Position{Cursor: 9}, nil),
+			"End":          s.End(t.Context(), old),
+			"HandedOver":   s.HandedOver(t.Context(), old, presence.Position{Cursor: 9}, nil, true),
+			"SetCard":      s.SetCard(t.Context(), old, agora.Agent{Name: "old"}),
+			"UseLane":      s.UseLane(t.Context(), old, to, nil),
+			"CloseStreams": s.CloseStreams(t.Context(), old, to, []string{"x"}),
+			"Cancel":       s.Cancel(t.Context(), old, presence.Stream{Peer: "b", Stream: "x"}),
+			"Uncancel":     s.Uncancel(t.Context(), old, "b", "x"),
+			"Finished":     s.Finished(t.Context(), old),
+		}
+		_, calls["Join"] = s.Join(t.Context(), old, "room", presence.Public, true)
+		for name, err := range calls {
+			if !errors.Is(err, presence.ErrDeposed) {
+				t.Errorf("%s = %v, want ErrDeposed", name, err)
+			}
+		}
+		ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: old, Position: presence.Position{Cursor: 9}}}))
+		rec := must(s.Begin(t.Context(), c))(t)
+		if rec.Position.Cursor != 0 || rec.Card.Name != "the a" || len(rec.Lanes) != 0 || len(rec.Spaces) != 0 {
+			t.Errorf("record %+v", rec)
+		}
+	})
+}

@@ -1,0 +1,59 @@
+package presence
+
+import (
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+// tick is how often an embedded server's clock of expiry is advanced.
+const tick = 100 * time.Millisecond
+
+// Server is a presence server inside this process, for dev and tests.
+type Server struct {
+	mini *miniredis.Miniredis
+	stop chan struct{}
+	done sync.WaitGroup
+	once sync.Once
+}
+
+// Embed starts a presence server in this process, on a free loopback port; it
+// expires keys by the true elapsed time.
+func Embed() (*Server, error) {
+	s := &Server{mini: miniredis.NewMiniRedis(), stop: make(chan struct{})}
+	if err := s.mini.Start(); err != nil {
+		return nil, err
+	}
+	s.done.Go(s.expire)
+	return s, nil
+}
+
+// Addr returns the server's address, host and port.
+func (s *Server) Addr() string { return s.mini.Addr() }
+
+// Close stops the server and waits for it. Everything in it is lost.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		close(s.stop)
+		s.done.Wait()
+		s.mini.Close()
+	})
+}
+
+// expire advances the server's keys, which expire by nothing else.
+func (s *Server) expire() {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-t.C:
+			now := time.Now()
+			s.mini.FastForward(now.Sub(last))
+			last = now
+		}
+	}
+}

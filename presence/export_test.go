@@ -1,0 +1,28 @@
+package presence
+
+import (
+	"context"
+	"io/fs"
+	"time"
+)
+
+// SetSettled makes stale members of indexes old sooner than a test would wait.
+func SetSettled(s *Store, d time.Duration) { s.settled = d }
+
+// Sources returns the names of the scripts' files.
+func Sources() ([]string, error) { return fs.Glob(sources, "lua/*.lua") }
+
+// The indexes, for tests that look whether they are kept small.
+func ClaimsKey(h Holder) string      { return claimsKey(h) }
+func AgentsKey(tenant string) string { return agentsKey(tenant) }
+
+const (
+	EdgesKey = edgesKey
+	DueKey   = dueKey
+)
+
+// RenewAs is Renew whose request has a word of the test's: the same word is the same request.
+func RenewAs(ctx context.Context, s *Store, h Holder, word string) (bool, error) {
+	r, err := s.run(ctx, s.renew(h, word))
+	return r.yes(), err
+}

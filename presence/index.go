@@ -1,0 +1,48 @@
+package presence
+
+import "time"
+
+// indexAdd lists members in an index at a time from now on.
+func indexAdd(key string, in time.Duration, members ...string) call {
+	args := make([]any, 0, 1+len(members))
+	args = append(args, in.Milliseconds())
+	for _, m := range members {
+		args = append(args, m)
+	}
+	return call{indexAddScript, []string{key}, args}
+}
+
+// entry is a member of an index and the score it was seen with, as the server spells it.
+type entry struct{ member, score string }
+
+// anyAge is for indexDel where the score alone shows that nobody listed the member again.
+const anyAge = -10 * 365 * 24 * time.Hour
+
+// indexDel drops entries that are at least of an age and have not been listed
+// again since they were seen; an empty score drops the member whatever it has.
+func indexDel(key string, age time.Duration, es ...entry) call {
+	args := make([]any, 0, 1+2*len(es))
+	args = append(args, age.Milliseconds())
+	for _, e := range es {
+		args = append(args, e.member, e.score)
+	}
+	return call{indexDelScript, []string{key}, args}
+}
+
+// indexDue asks for at most n entries of an age, oldest first.
+func indexDue(key string, age time.Duration, n int) call {
+	return call{indexDueScript, []string{key}, []any{age.Milliseconds(), n, ""}}
+}
+
+// indexTake is indexDue that makes what it returns due again only after a while.
+func indexTake(key string, age time.Duration, n int, again time.Duration) call {
+	return call{indexDueScript, []string{key}, []any{age.Milliseconds(), n, again.Milliseconds()}}
+}
+
+// due reads what indexDue and indexTake answer: the server's time in ms, and the entries.
+func (r reply) due() (now int64, es []entry) {
+	for m, score := range r.at(1).pairs {
+		es = append(es, entry{m, score})
+	}
+	return r.at(0).int(), es
+}

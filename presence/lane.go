@@ -1,0 +1,121 @@
+package presence
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agora-relay/agora"
+)
+
+// keepCancelled is how many cancelled streams are kept with an agent.
+const keepCancelled = 256
+
+// UseLane writes the lane, and the start of a stream unless open is nil, into
+// the session, before anything is sent on it. ErrDeposed.
+func (s *Store) UseLane(ctx context.Context, c Claim, to agora.Address, open *OpenStream) error {
+	k, lane := c.keys(), laneField(to)
+	args := []any{c.Epoch, lane, ""}
+	if open != nil {
+		args = append(args, streamField(lane, open.Stream), open.value())
+	}
+	return s.asHolder(ctx, call{laneScript, []string{k.rec, k.lanes}, args})
+}
+
+// CloseStreams takes ended streams out. Best effort: one that stays is found to have ended when the lane is read.
+func (s *Store) CloseStreams(ctx context.Context, c Claim, to agora.Address, streams []string) error {
+	k, lane := c.keys(), laneField(to)
+	args := []any{c.Epoch}
+	for _, st := range streams {
+		args = append(args, streamField(lane, st))
+	}
+	return s.asHolder(ctx, call{closeScript, []string{k.rec, k.lanes}, args})
+}
+
+// Cancel notes that the agent cancelled a peer's stream (kept with the agent,
+// not with the session; the newest 256).
+func (s *Store) Cancel(ctx context.Context, c Claim, st Stream) error {
+	k := c.keys()
+	return s.asHolder(ctx, call{cancelScript, []string{k.rec, k.cancelled},
+		[]any{c.Epoch, cancelField(st.Peer, st.Stream), st.Seq, keepCancelled}})
+}
+
+// Uncancel forgets it.
+func (s *Store) Uncancel(ctx context.Context, c Claim, peer agora.AgentID, stream string) error {
+	k := c.keys()
+	return s.asHolder(ctx, call{uncancelScript, []string{k.rec, k.cancelled}, []any{c.Epoch, cancelField(peer, stream)}})
+}
+
+func cancelField(peer agora.AgentID, stream string) string {
+	return agora.EncodeToken(string(peer)) + "/" + agora.EncodeToken(stream)
+}
+
+// laneField names a lane in a session's hash: the kind of its addressee and the name, encoded.
+func laneField(to agora.Address) string {
+	if to.IsSpace() {
+		return "s:" + agora.EncodeToken(to.Space)
+	}
+	return "a:" + agora.EncodeToken(string(to.Agent))
+}
+
+// streamField names a stream of a lane in the same hash.
+func streamField(lane, stream string) string { return lane + "/" + agora.EncodeToken(stream) }
+
+// value is the stream as it is stored: indexed or un-indexed, kind, deadline in ms.
+func (o OpenStream) value() string {
+	indexed := "u"
+	if o.Indexed {
+		indexed = "i"
+	}
+	return indexed + ":" + strconv.Itoa(int(o.Kind)) + ":" + strconv.FormatInt(stored(o.Deadline), 10)
+}
+
+func parseOpen(stream, value string) OpenStream {
+	f := strings.Split(value+"::", ":")
+	kind, _ := strconv.ParseUint(f[1], 10, 8)
+	deadline, _ := strconv.ParseInt(f[2], 10, 64)
+	return OpenStream{Stream: stream, Kind: agora.Kind(kind), Indexed: f[0] == "i", Deadline: millis(deadline)}
+}
+
+// lanes reads a session's hash of lanes and streams, sorted so that they read alike every time.
+func (r reply) lanes(tenant string) []Lane {
+	byField := map[string]*Lane{}
+	for field, value := range r.pairs {
+		lane, token, isStream := strings.Cut(field, "/")
+		l := byField[lane]
+		if l == nil {
+			to, ok := parseLane(tenant, lane)
+			if !ok {
+				continue
+			}
+			l = &Lane{To: to}
+			byField[lane] = l
+		}
+		if stream, err := agora.DecodeToken(token); isStream && err == nil {
+			l.Open = append(l.Open, parseOpen(stream, value))
+		}
+	}
+	out := make([]Lane, 0, len(byField))
+	for _, l := range byField {
+		slices.SortFunc(l.Open, func(a, b OpenStream) int { return cmp.Compare(a.Stream, b.Stream) })
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b Lane) int { return cmp.Compare(laneField(a.To), laneField(b.To)) })
+	return out
+}
+
+func parseLane(tenant, field string) (agora.Address, bool) {
+	kind, token, _ := strings.Cut(field, ":")
+	name, err := agora.DecodeToken(token)
+	switch {
+	case err != nil || name == "":
+		return agora.Address{}, false
+	case kind == "s":
+		return agora.ToSpace(tenant, name), true
+	case kind == "a":
+		return agora.ToAgent(tenant, agora.AgentID(name)), true
+	}
+	return agora.Address{}, false
+}

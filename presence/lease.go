@@ -1,0 +1,53 @@
+package presence
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Holder is one life of an edge: its id and a random incarnation.
+type Holder struct{ Edge, Incarnation string }
+
+// Renew writes the edge's lease, and lists the edge among those that sweeps
+// look at. It says whether the lease had been there: false on the first time
+// and when it had lapsed (then the edge re-asserts what it holds before it delivers
+// anything). Another life of the same edge loses its lease: ids of edges that run at the
+// same time must differ.
+func (s *Store) Renew(ctx context.Context, h Holder) (held bool, err error) {
+	r, err := s.runAll(ctx, []call{
+		indexAdd(edgesKey, s.cfg.Lease, h.word()),
+		s.renew(h, rand.Text()),
+	})
+	if err != nil {
+		return false, err
+	}
+	return r[1].yes(), nil
+}
+
+// renew is one renewal; word tells it from a repetition of itself.
+func (s *Store) renew(h Holder, word string) call {
+	return call{renewScript, []string{leaseKey(h.Edge), beatKey(h.Edge)},
+		[]any{h.Incarnation, s.cfg.Lease.Milliseconds(), word}}
+}
+
+// Resign gives the lease back, at the end of a drained edge. Claims that it
+// still has go to grace at the next sweep.
+func (s *Store) Resign(ctx context.Context, h Holder) error {
+	_, err := s.runAll(ctx, []call{
+		indexAdd(edgesKey, 0, h.word()),
+		{releaseScript, []string{leaseKey(h.Edge)}, []any{h.Incarnation}},
+	})
+	return err
+}
+
+// Alive tells whether a holder's lease is there.
+func (s *Store) Alive(ctx context.Context, h Holder) (bool, error) {
+	inc, err := s.rdb.Get(ctx, leaseKey(h.Edge)).Result()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil && inc == h.Incarnation, unavailable(err)
+}

@@ -1,0 +1,53 @@
+-- Takes an agent id. KEYS: record, unsettled, spaces, cancelled.
+-- ARGV: edge, incarnation, connection, session, token, principal, resume token, epoch to evict, epoch
+-- whose holder is known to have no lease, card.
+-- Returns {outcome, session, epoch, incumbent's edge, incarnation and epoch, unsettled}.
+local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until')
+local state, edge, inc, epoch, conn, session, token, principal = r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]
+local us = micros()
+
+local function answer(outcome, session, epoch)
+  return {outcome, session or '', epoch or '0', edge or '', inc or '', r[4] or '0', redis.call('HGETALL', KEYS[2])}
+end
+
+local function hold(outcome, session)
+  local now = following(epoch, us)
+  redis.call('HSET', KEYS[1], 'state', '1', 'edge', ARGV[1], 'inc', ARGV[2], 'epoch', now,
+    'conn', ARGV[3], 'session', session, 'token', ARGV[5])
+  return answer(outcome, session, now)
+end
+
+if not state or state == '0' then
+  if not epoch then
+    redis.call('DEL', KEYS[2], KEYS[4])
+  end
+  redis.call('DEL', KEYS[3])
+  redis.call('HDEL', KEYS[1], 'mark', 'grace_until', 'known_until')
+  redis.call('HSET', KEYS[1], 'principal', ARGV[6], 'card', ARGV[10], 'since', int(math.floor(us / 1000)), 'dirty', '0')
+  for i = 1, 4 do
+    redis.call('PERSIST', KEYS[i])
+  end
+  return hold('new', ARGV[4])
+end
+
+-- The same request again, because its answer was lost on the way.
+if state == '1' and token == ARGV[5] and conn == ARGV[3] and edge == ARGV[1] and inc == ARGV[2] then
+  return answer(session == ARGV[4] and 'new' or 'resumed', session, epoch)
+end
+
+if state == '2' and tonumber(r[9]) <= us / 1000 then
+  epoch = end_session(KEYS[1], KEYS[2], us)
+  state = '3'
+end
+if state == '3' then
+  return answer('ending', session, epoch)
+end
+if principal ~= ARGV[6] then
+  return answer('exists', session, epoch)
+end
+if state == '1' and epoch ~= ARGV[8] and epoch ~= ARGV[9] and (ARGV[7] == '' or ARGV[7] ~= token) then
+  return answer('busy', session, epoch)
+end
+-- grace_until stays until the newcomer begins: a take-over that never gets that far gives no new grace.
+depose(KEYS[1], KEYS[2])
+return hold('resumed', session)

@@ -1,0 +1,18 @@
+-- The session is over. KEYS: record, unsettled, spaces, cancelled, lanes.
+-- ARGV: epoch, how long the agent is known, how long its positions are kept (ms). Returns 1, or 0 when deposed.
+local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
+if r[2] ~= ARGV[1] or (r[1] ~= '3' and r[1] ~= '0') then
+  return 0
+end
+if r[1] == '0' then
+  return 1 -- done before
+end
+local now = math.floor(micros() / 1000)
+redis.call('HSET', KEYS[1], 'state', '0', 'known_until', int(now + tonumber(ARGV[2])))
+redis.call('HDEL', KEYS[1], 'edge', 'inc', 'conn', 'session', 'token', 'principal', 'grace_until', 'card', 'since',
+  'mark', 'dirty', 'asserted', 'flushed')
+redis.call('DEL', KEYS[3], KEYS[5])
+for _, k in ipairs({KEYS[1], KEYS[2], KEYS[4]}) do
+  redis.call('PEXPIRE', k, ARGV[3])
+end
+return 1

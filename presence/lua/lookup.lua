@@ -1,0 +1,15 @@
+-- Finds an agent, and notes that something is sent to it where it is away. KEYS: record.
+-- Returns {'unknown'}, {'away', cursor} or {'online', cursor, edge, incarnation}.
+local r = redis.call('HMGET', KEYS[1], 'state', 'cursor', 'edge', 'inc', 'known_until')
+if not r[1] then
+  return {'unknown'}
+end
+if r[1] == '1' then
+  return {'online', r[2] or '0', r[3], r[4]}
+end
+local now = math.floor(micros() / 1000)
+if r[1] == '0' and tonumber(r[5] or '0') <= now then
+  return {'unknown'}
+end
+redis.call('HSET', KEYS[1], 'mailed', int(now))
+return {'away', r[2] or '0'}

@@ -1,0 +1,15 @@
+-- The socket is gone. KEYS: record, spaces. ARGV: epoch, grace in ms, positions.
+-- Returns {1, ms of grace left} or {0}.
+local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'begun', 'grace_until')
+if r[2] ~= ARGV[1] or (r[1] ~= '1' and r[1] ~= '2') then
+  return {0}
+end
+local us = micros()
+if r[3] == ARGV[1] then -- one that never began has delivered nothing and knows no positions
+  put_positions(KEYS[1], KEYS[2], 3, us)
+  redis.call('HSET', KEYS[1], 'clean', '1')
+end
+local now = math.floor(us / 1000)
+local over = tonumber(r[4] or (now + tonumber(ARGV[2])))
+redis.call('HSET', KEYS[1], 'state', '2', 'grace_until', int(over))
+return {1, int(over - now)}

@@ -1,0 +1,70 @@
+-- Begins every script. A script touches the keys of one hash tag only.
+
+-- micros is the server's time in µs: exact in a double until the year 2255.
+local function micros()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
+end
+
+-- int spells a whole number with all its digits; Lua's own spelling stops at 14.
+local function int(n)
+  return string.format('%.0f', n)
+end
+
+-- following is the epoch after this one: it grows even when the server lost the last one.
+local function following(epoch, us)
+  return int(math.max(tonumber(epoch or '0') + 1, us))
+end
+
+-- raise sets a field to a number unless it is higher already.
+local function raise(key, field, n)
+  local old = redis.call('HGET', key, field)
+  if not old or tonumber(old) < tonumber(n) then
+    redis.call('HSET', key, field, n)
+  end
+end
+
+-- depose puts an agent's holder among those that are still to settle, unless it has flushed what it had.
+local function depose(rec, unsettled)
+  local r = redis.call('HMGET', rec, 'edge', 'inc', 'epoch', 'flushed')
+  if r[4] ~= r[3] then
+    redis.call('HSET', unsettled, r[3], r[1] .. ' ' .. r[2])
+  end
+end
+
+-- end_session moves an agent to ending under a new epoch; its last holder may still have to settle.
+local function end_session(rec, unsettled, us)
+  local epoch = following(redis.call('HGET', rec, 'epoch'), us)
+  depose(rec, unsettled)
+  redis.call('HSET', rec, 'state', '3', 'epoch', epoch)
+  return epoch
+end
+
+-- put_positions writes what stands in ARGV from i on: cursor, written, tail, tail_at, age of the tail,
+-- mark, then pairs of space and cursor. A space that the session has left stays left.
+local function put_positions(rec, spaces, i, us)
+  redis.call('HSET', rec, 'cursor', ARGV[i])
+  raise(rec, 'written', ARGV[i + 1])
+  if ARGV[i + 3] ~= '0' then
+    local seen = int(math.floor(us / 1000) - tonumber(ARGV[i + 4]))
+    redis.call('HSET', rec, 'tail', ARGV[i + 2], 'tail_at', ARGV[i + 3], 'tail_seen', seen)
+  end
+  if ARGV[i + 5] ~= '0' then
+    redis.call('HSET', rec, 'mark', ARGV[i + 5])
+  end
+  for k = i + 6, #ARGV, 2 do
+    if ARGV[k + 1] ~= '0' and redis.call('HEXISTS', spaces, ARGV[k]) == 1 then
+      redis.call('HSET', spaces, ARGV[k], ARGV[k + 1])
+    end
+  end
+end
+
+-- record is what a new holder, or whoever ends the session, needs to know.
+local function record(rec, spaces, cancelled, lanes)
+  local fields = redis.call('HMGET', rec, 'cursor', 'written', 'tail', 'tail_at', 'tail_seen', 'mailed',
+    'mark', 'dirty', 'card', 'since')
+  for i = 1, 10 do
+    fields[i] = fields[i] or ''
+  end
+  return {fields, redis.call('HGETALL', spaces), redis.call('HGETALL', cancelled), redis.call('HGETALL', lanes)}
+end

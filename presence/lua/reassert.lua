@@ -1,0 +1,42 @@
+-- Writes a claim again that the server may have lost. KEYS: record, unsettled, spaces, cancelled, lanes.
+-- ARGV: epoch, edge, incarnation, connection, session, token, principal, card, since, dirty, how many pairs of
+-- lane fields follow, those pairs, positions (with the session's spaces). Returns 1, or 0 when deposed.
+local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
+local us = micros()
+local lanes = 12 + 2 * tonumber(ARGV[11])
+if r[2] and tonumber(r[2]) > tonumber(ARGV[1]) then
+  return 0
+end
+local now = int(math.floor(us / 1000))
+local since = ARGV[9] ~= '0' and ARGV[9] or now
+local begun = true
+if r[2] == ARGV[1] then
+  begun = redis.call('HGET', KEYS[1], 'begun') == ARGV[1]
+  if r[1] ~= '1' and r[1] ~= '2' then
+    return 0
+  end
+  if r[1] == '2' then
+    redis.call('HDEL', KEYS[1], 'grace_until')
+  end
+else
+  -- Lost, or an older copy: what is written now is all there is. Nobody knows what was sent meanwhile.
+  redis.call('DEL', KEYS[2], KEYS[3])
+  redis.call('HDEL', KEYS[1], 'grace_until', 'known_until', 'mark')
+  redis.call('HSET', KEYS[1], 'session', ARGV[5], 'token', ARGV[6], 'principal', ARGV[7], 'card', ARGV[8], 'since', since,
+    'begun', ARGV[1], 'dirty', ARGV[10], 'clean', '0', 'was_clean', '0', 'mailed', now)
+  for i = 1, 5 do
+    redis.call('PERSIST', KEYS[i])
+  end
+end
+redis.call('HSET', KEYS[1], 'state', '1', 'epoch', ARGV[1], 'edge', ARGV[2], 'inc', ARGV[3], 'conn', ARGV[4],
+  'asserted', int(us))
+for i = 12, lanes - 1, 2 do
+  redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1])
+end
+for i = lanes + 6, #ARGV, 2 do
+  redis.call('HSETNX', KEYS[3], ARGV[i], '0')
+end
+if begun then -- else the last holder's positions still count
+  put_positions(KEYS[1], KEYS[3], lanes, us)
+end
+return 1

@@ -1,0 +1,248 @@
+package presence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/presence"
+)
+
+const tenant = agora.DefaultTenant
+
+// cluster is the Redis Cluster that the tests share, one after the other; it starts with the first that needs it.
+var cluster = sync.OnceValues(func() (*agoratest.RedisServer, error) {
+	dir, err := os.MkdirTemp("", "agora-presence")
+	if err != nil {
+		return nil, err
+	}
+	stopCluster = func() { os.RemoveAll(dir) }
+	r, err := agoratest.RedisCluster(dir)
+	if err == nil {
+		stopCluster = func() { r.Stop(); os.RemoveAll(dir) }
+	}
+	return r, err
+})
+
+var stopCluster = func() {}
+
+func TestMain(m *testing.M) {
+	presence.LogClient(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		stopCluster()
+		os.Exit(code)
+	}))
+}
+
+// server is a presence server of one kind, and what a test may do to it.
+type server struct {
+	t     *testing.T
+	url   string
+	empty func() // restarts it without its data
+	stop  func() // nil where it can't be stopped and started at the same address
+	start func()
+}
+
+// eachServer runs a test against every kind of server that Agora works with.
+func eachServer(t *testing.T, f func(t *testing.T, s *server)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) {
+		r := agoratest.Redis(t)
+		f(t, &server{t, "redis://" + r.Addr(), func() { r.Stop(); r.Start() }, r.Stop, r.Start})
+	})
+	t.Run("cluster", func(t *testing.T) {
+		r, err := cluster()
+		ok(t, err)
+		s := &server{t: t, url: "redis-cluster://" + r.Addr()}
+		s.empty = func() { flush(s) }
+		s.empty()
+		f(t, s)
+	})
+	t.Run("miniredis", func(t *testing.T) {
+		e, err := presence.Embed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Close)
+		s := &server{t: t, url: "redis://" + e.Addr()}
+		s.empty = func() { flush(s) }
+		f(t, s)
+	})
+}
+
+// flush makes a server forget its data and its scripts.
+func flush(s *server) {
+	c := s.client()
+	defer c.Close()
+	if err := errors.Join(c.FlushAll(s.t.Context()).Err(), c.ScriptFlush(s.t.Context()).Err()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *server) client() redis.UniversalClient {
+	s.t.Helper()
+	c, err := presence.Dial(s.url + "?dial_timeout=500ms&read_timeout=2s&max_retries=1")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c.AddHook(oneSlot{s.t})
+	return c
+}
+
+// store returns a Store as one more edge would have it.
+func (s *server) store(cfg presence.Config) *presence.Store {
+	s.t.Helper()
+	cfg.Client = s.client()
+	st := presence.New(cfg)
+	s.t.Cleanup(func() { st.Close() })
+	return st
+}
+
+// oneSlot fails a test whose script takes keys of several slots, as a Redis Cluster would.
+type oneSlot struct{ t *testing.T }
+
+func (oneSlot) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h oneSlot) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.check(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (h oneSlot) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, c := range cmds {
+			h.check(c)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (h oneSlot) check(cmd redis.Cmder) {
+	a := cmd.Args()
+	if !strings.HasPrefix(cmd.Name(), "eval") || len(a) < 4 {
+		return
+	}
+	n, _ := a[2].(int)
+	for _, k := range a[3 : 3+n] {
+		if got, want := slot(fmt.Sprint(k)), slot(fmt.Sprint(a[3])); got != want {
+			h.t.Errorf("script takes %v: slots %d and %d", a[3:3+n], want, got)
+		}
+	}
+	if n == 0 {
+		h.t.Errorf("script without keys: no node to run on")
+	}
+}
+
+// slot is the slot of a key in a Redis Cluster: CRC16 (XMODEM) of its tag.
+func slot(key string) int {
+	if i := strings.IndexByte(key, '{'); i >= 0 {
+		if j := strings.IndexByte(key[i+1:], '}'); j > 0 {
+			key = key[i+1 : i+1+j]
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc % 16384)
+}
+
+// claimant is a request of one agent at one edge, with everything else filled in.
+func claimant(id agora.AgentID, edge string) presence.ClaimRequest {
+	return presence.ClaimRequest{
+		Tenant: tenant, Agent: id, Principal: "alice",
+		Holder: presence.Holder{Edge: edge, Incarnation: edge + "-life"},
+		Conn:   "ws-" + edge, Session: "s-" + edge, Token: "token-" + edge,
+		Card: agora.Agent{ID: id, Name: "the " + string(id)},
+	}
+}
+
+// must returns v where err is nil.
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
+}
+
+// eventually waits for a condition; the wait is a poll, as what it waits for is another process's time.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for !f() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain: %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// renewed gives a holder a lease.
+func renewed(t *testing.T, s *presence.Store, h presence.Holder) {
+	t.Helper()
+	if _, err := s.Renew(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begun claims and begins, settling every past holder as one that did not hand over.
+func begun(t *testing.T, s *presence.Store, r presence.ClaimRequest) (presence.Claim, presence.Record) {
+	t.Helper()
+	c, err := s.Claim(t.Context(), r)
+	if err != nil {
+		t.Fatalf("claim: %v", err)
+	}
+	for _, p := range c.Unsettled {
+		if _, err := s.Settle(t.Context(), c, p, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c, must(s.Begin(t.Context(), c))(t)
+}
+
+// ended ends a session and finishes it.
+func ended(t *testing.T, s *presence.Store, c presence.Claim) {
+	t.Helper()
+	ok(t, s.End(t.Context(), c))
+	e, _, err := s.Ending(t.Context(), c.Tenant, c.Agent)
+	ok(t, err)
+	ok(t, s.Finished(t.Context(), e))
+}

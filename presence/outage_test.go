@@ -1,0 +1,114 @@
+package presence_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/presence"
+)
+
+func unavailable(err error) bool {
+	e, ok := errors.AsType[*agora.Error](err)
+	return ok && e.Code == agora.Unavailable && e.RetryAfter > 0
+}
+
+func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
+	r := agoratest.Redis(t)
+	srv := &server{t: t, url: "redis://" + r.Addr()}
+	s := srv.store(presence.Config{})
+	c := claimIn(t, s, "a", "active")
+	ok(t, s.Ping(t.Context()))
+	r.Stop()
+	calls := map[string]func() error{
+		"Ping":     func() error { return s.Ping(t.Context()) },
+		"Renew":    func() error { _, err := s.Renew(t.Context(), claimant("a", "e1").Holder); return err },
+		"Alive":    func() error { _, err := s.Alive(t.Context(), claimant("a", "e1").Holder); return err },
+		"Claim":    func() error { _, err := s.Claim(t.Context(), claimant("b", "e1")); return err },
+		"Begin":    func() error { _, err := s.Begin(t.Context(), c); return err },
+		"Ending":   func() error { _, _, err := s.Ending(t.Context(), tenant, "a"); return err },
+		"Lookup":   func() error { _, err := s.Lookup(t.Context(), tenant, "a"); return err },
+		"Lose":     func() error { return s.Lose(t.Context(), c, presence.Position{}, nil) },
+		"UseLane":  func() error { return s.UseLane(t.Context(), c, agora.ToAgent(tenant, "b"), nil) },
+		"Agents":   func() error { _, err := s.Agents(t.Context(), tenant); return err },
+		"Join":     func() error { _, err := s.Join(t.Context(), c, "room", presence.Public, true); return err },
+		"Leave":    func() error { _, err := s.Leave(t.Context(), c, "room"); return err },
+		"Members":  func() error { _, err := s.Members(t.Context(), tenant, "room"); return err },
+		"IsMember": func() error { _, err := s.IsMember(t.Context(), tenant, "room", "a"); return err },
+		"Spaces":   func() error { _, err := s.Spaces(t.Context(), tenant); return err },
+		"Sweep": func() error {
+			_, err := s.Sweep(t.Context(), claimant("a", "e1").Holder, 10)
+			return err
+		},
+	}
+	for name, f := range calls {
+		if err := f(); !unavailable(err) {
+			t.Errorf("%s = %v, want UNAVAILABLE", name, err)
+		}
+	}
+	r.Start()
+	eventually(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
+	// Restarted, it has none of the scripts: pipelines, too, must teach it them again.
+	for name, f := range calls {
+		if err := f(); unavailable(err) {
+			t.Errorf("%s = %v after the server came back", name, err)
+		}
+	}
+}
+
+func TestACallEndsWithItsContext(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.Lookup(ctx, tenant, "a"); !errors.Is(err, context.Canceled) {
+			t.Fatalf("lookup = %v, want that the context is over", err)
+		}
+	})
+}
+
+func TestAnEmbeddedServerClosesOnceAndForAll(t *testing.T) {
+	e, err := presence.Embed()
+	ok(t, err)
+	s := (&server{t: t, url: "redis://" + e.Addr()}).store(presence.Config{})
+	ok(t, s.Ping(t.Context()))
+	e.Close()
+	e.Close()
+	if err := s.Ping(t.Context()); !unavailable(err) {
+		t.Fatalf("ping = %v, want UNAVAILABLE", err)
+	}
+}
+
+func TestDialRefusesWhatItCannotReachWithoutQuotingIt(t *testing.T) {
+	for _, u := range []string{"redis://:se cret@h:1", "nats://:secret@h:1", "redis://:secret@h:1/x", "redis-sentinel://h:1?db=x&a=secret", ":secret"} {
+		c, err := presence.Dial(u)
+		if err == nil {
+			c.Close()
+			t.Errorf("%s was taken", u)
+		} else if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "cret@") {
+			t.Errorf("error quotes the URL: %v", err)
+		}
+	}
+	for _, u := range []string{"redis://h:1", "rediss://u:p@h:1/2?dial_timeout=1s", "redis-cluster://h:1?addr=g:2", "redis-sentinel://h:1?master_name=main"} {
+		c, err := presence.Dial(u)
+		ok(t, err)
+		c.Close()
+	}
+}
+
+// A script that reads a key it was not given would break on a Redis Cluster of more than one node.
+func TestScriptsTakeTheirKeysFromOutside(t *testing.T) {
+	files, err := presence.Sources()
+	ok(t, err)
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		ok(t, err)
+		if strings.Contains(string(b), "agora:") {
+			t.Errorf("%s makes up a key", f)
+		}
+	}
+}

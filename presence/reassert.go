@@ -1,0 +1,108 @@
+package presence
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+)
+
+// Held is all that an edge knows of a session that it holds and has begun.
+type Held struct {
+	Claim    Claim
+	Request  ClaimRequest // with the token that the session has now
+	Position Position
+	Spaces   map[string]uint64
+	Lanes    []Lane
+}
+
+// Reassert writes claims again after Redis lost or missed them: it returns
+// those that another holder has claimed since, or whose session is over. Where a record is
+// gone it is written whole, under the same epoch; where it is there under that epoch, only what may be missing is
+// added; a session that went to grace because the lease lapsed is active again.
+// Memberships of spaces are added again, without telling anyone. A few pipelines, whatever the number.
+func (s *Store) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Claim, err error) {
+	calls := s.listAgain(h, cs)
+	first := len(calls)
+	for _, x := range cs {
+		c, err := x.reassert(h)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, c)
+	}
+	replies, err := s.runAll(ctx, calls)
+	if err != nil {
+		return nil, err
+	}
+	var joins []call
+	for i, x := range cs {
+		if !replies[first+i].yes() {
+			deposed = append(deposed, x.Claim)
+			continue
+		}
+		for space := range x.Spaces {
+			joins = append(joins, s.join(x.Claim, space, s.cfg.SpaceType(space), true, true))
+		}
+	}
+	_, err = s.runAll(ctx, joins)
+	return deposed, err
+}
+
+// listAgain writes the indexes: batches of members, and every space in its own call.
+func (s *Store) listAgain(h Holder, cs []Held) []call {
+	agents, spaces := map[string][]string{}, map[string][]string{}
+	var all []string
+	for _, x := range cs {
+		m := member(x.Claim.Tenant, x.Claim.Agent)
+		all = append(all, m)
+		agents[x.Claim.Tenant] = append(agents[x.Claim.Tenant], m)
+		for space := range x.Spaces {
+			spaces[x.Claim.Tenant] = append(spaces[x.Claim.Tenant], agora.EncodeToken(space))
+		}
+	}
+	calls := indexAddAll(nil, claimsKey(h), all)
+	for tenant, ms := range agents {
+		calls = indexAddAll(calls, agentsKey(tenant), ms)
+	}
+	for tenant, ms := range spaces {
+		calls = indexAddAll(calls, spacesKey(tenant), ms)
+	}
+	return calls
+}
+
+// indexAddAll appends calls that list members now, a batch in each.
+func indexAddAll(calls []call, key string, members []string) []call {
+	for len(members) > 0 {
+		n := min(len(members), batch)
+		calls = append(calls, indexAdd(key, 0, members[:n]...))
+		members = members[n:]
+	}
+	return calls
+}
+
+func (x Held) reassert(h Holder) (call, error) {
+	card, err := encodeCard(x.Request.Card)
+	if err != nil {
+		return call{}, err
+	}
+	// Who ended dirty before this claim is not known any more: all who held a resumed session may have.
+	var dirty uint64
+	if x.Claim.Resumed {
+		dirty = x.Claim.Epoch - 1
+	}
+	var lanes []any
+	for _, l := range x.Lanes {
+		f := laneField(l.To)
+		lanes = append(lanes, f, "")
+		for _, o := range l.Open {
+			lanes = append(lanes, streamField(f, o.Stream), o.value())
+		}
+	}
+	args := []any{
+		x.Claim.Epoch, agora.EncodeToken(h.Edge), agora.EncodeToken(h.Incarnation), x.Request.Conn, x.Claim.Session,
+		hashToken(x.Request.Token), x.Request.Principal, card, stored(x.Request.Card.RegisteredAt), dirty, len(lanes) / 2,
+	}
+	args = append(args, lanes...)
+	args = append(args, positionArgs(x.Position, millis(0), x.Spaces)...)
+	return call{reassertScript, x.Claim.keys().all(), args}, nil
+}

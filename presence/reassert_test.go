@@ -1,0 +1,198 @@
+package presence_test
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+// heldBy is what e1 knows of an agent that it serves.
+func heldBy(c presence.Claim) presence.Held {
+	return presence.Held{
+		Claim: c, Request: claimant(c.Agent, "e1"),
+		Position: presence.Position{Cursor: 5, Written: 6, Tail: 6, TailAt: time.Now()},
+		Spaces:   map[string]uint64{"room": 512, "agent.status": 0},
+		Lanes: []presence.Lane{{
+			To: agora.ToAgent(tenant, "b"), Open: []presence.OpenStream{{Stream: "s", Kind: agora.Reply, Indexed: true}},
+		}},
+	}
+}
+
+func TestAnEdgeWritesWhatTheServerLostAgain(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{SpaceType: func(space string) string {
+			if strings.HasPrefix(space, "agent.") {
+				return presence.System
+			}
+			return presence.Public
+		}})
+		c := claimIn(t, s, "a", "active")
+		h := claimant("a", "e1").Holder
+		srv.empty()
+		eventually(t, "the lease is back", func() bool {
+			held, err := s.Renew(t.Context(), h)
+			return err == nil && !held
+		})
+		for range 2 { // the second time nothing was lost
+			if deposed := must(s.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t); len(deposed) != 0 {
+				t.Fatalf("deposed %+v", deposed)
+			}
+		}
+		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online || f.Holder != h || f.Cursor != 5 {
+			t.Fatalf("found %+v", f)
+		}
+		if got := must(s.Agents(t.Context(), tenant))(t); len(got) != 1 || got[0].Name != "the a" {
+			t.Fatalf("agents %+v", got)
+		}
+		want := []presence.Space{{"agent.status", "system", 1}, {"room", "public", 1}}
+		if got := must(s.Spaces(t.Context(), tenant))(t); !reflect.DeepEqual(got, want) {
+			t.Fatalf("spaces %+v, want %+v", got, want)
+		}
+		if m := must(s.Join(t.Context(), c, "room", presence.Public, true))(t); m.Changed || len(m.Pending) != 0 {
+			t.Fatalf("membership %+v; want no change to tell of", m)
+		}
+		rec := must(s.Begin(t.Context(), c))(t)
+		x := heldBy(c)
+		if !reflect.DeepEqual(rec.Lanes, x.Lanes) || !reflect.DeepEqual(rec.Spaces, x.Spaces) || rec.Position.Written != 6 || rec.Card.RegisteredAt.IsZero() {
+			t.Fatalf("record %+v", rec)
+		}
+		r := claimant("a", "e2")
+		r.Resume = "token-e1"
+		if n := must(s.Claim(t.Context(), r))(t); !n.Resumed || n.Session != c.Session || n.Epoch <= c.Epoch {
+			t.Fatalf("taken over as %+v", n)
+		}
+	})
+}
+
+func TestOnlyWhoStillHoldsASessionKeepsIt(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		taken, over := claimIn(t, s, "taken", "active"), claimIn(t, s, "over", "active")
+		lapsed, kept := claimIn(t, s, "lapsed", "active"), claimIn(t, s, "kept", "active")
+		r := claimant("taken", "e2")
+		r.Resume = "token-e1"
+		_, _ = begun(t, s, r)
+		ok(t, s.End(t.Context(), over))
+		ok(t, s.Lose(t.Context(), lapsed, presence.Position{}, nil)) // as a sweeper does
+		deposed := must(s.Reassert(t.Context(), claimant("x", "e1").Holder,
+			[]presence.Held{heldBy(taken), heldBy(over), heldBy(lapsed), heldBy(kept)}))(t)
+		if len(deposed) != 2 || deposed[0].Agent != "taken" || deposed[1].Agent != "over" {
+			t.Fatalf("deposed %+v", deposed)
+		}
+		for id, edge := range map[agora.AgentID]string{"lapsed": "e1", "kept": "e1", "taken": "e2"} {
+			if f := must(s.Lookup(t.Context(), tenant, id))(t); f.State != presence.Online || f.Holder.Edge != edge {
+				t.Errorf("%s: found %+v, want it online at %s", id, f, edge)
+			}
+		}
+	})
+}
+
+func TestAClaimWhoseUnsettledRemainKeepsTheLastPositions(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		old := claimIn(t, s, "a", "active")
+		r := claimant("a", "e2")
+		r.Resume = "token-e1"
+		c := must(s.Claim(t.Context(), r))(t)
+		x := presence.Held{Claim: c, Request: r, Position: presence.Position{Cursor: 99}}
+		_ = must(s.Reassert(t.Context(), r.Holder, []presence.Held{x}))(t)
+		ok(t, s.HandedOver(t.Context(), old, presence.Position{Cursor: 4}, nil, false))
+		_ = must(s.Settle(t.Context(), c, c.Unsettled[0], true))(t)
+		if rec := must(s.Begin(t.Context(), c))(t); rec.Position.Cursor != 4 {
+			t.Fatalf("cursor %d, want 4", rec.Position.Cursor)
+		}
+	})
+}
+
+// between calls f once, around the first command that has a key with this text.
+type between struct {
+	text   string
+	before bool
+	f      func()
+	once   sync.Once
+}
+
+func (b *between) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b *between) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		hit := strings.Contains(cmd.String(), b.text)
+		if hit && b.before {
+			b.once.Do(b.f)
+		}
+		err := next(ctx, cmd)
+		if hit && !b.before {
+			b.once.Do(b.f)
+		}
+		return err
+	}
+}
+
+func (b *between) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func TestAnEdgeThatComesBackWhileItIsSweptKeepsItsClaims(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		cfg := presence.Config{Lease: 300 * time.Millisecond}
+		s := srv.store(cfg)
+		c := claimIn(t, s, "a", "active")
+		h := claimant("a", "e1").Holder
+		eventually(t, "the lease lapses", func() bool { return !must(s.Alive(t.Context(), h))(t) })
+		back := false
+		cfg.Client = srv.client()
+		cfg.Client.AddHook(&between{text: "}:lease", f: func() {
+			renewed(t, s, h)
+			deposed := must(s.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t)
+			back = len(deposed) == 0
+		}})
+		sweeper := presence.New(cfg)
+		defer sweeper.Close()
+		_ = must(sweeper.Sweep(t.Context(), presence.Holder{Edge: "s", Incarnation: "i"}, 10))(t)
+		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); !back || f.State != presence.Online {
+			t.Fatalf("back %v, found %+v; want it online", back, f)
+		}
+	})
+}
+
+func TestAJoinThatComesTooLateLeavesNoGhost(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		c := claimIn(t, s, "a", "active")
+		cfg := presence.Config{Client: srv.client()}
+		cfg.Client.AddHook(&between{text: "{s:", before: true, f: func() { ended(t, s, c) }})
+		late := presence.New(cfg)
+		defer late.Close()
+		_, err := late.Join(t.Context(), c, "room", presence.Public, true)
+		is(t, err, presence.ErrDeposed)
+		if must(s.IsMember(t.Context(), tenant, "room", "a"))(t) {
+			t.Fatal("a session that is over is a member")
+		}
+	})
+}
+
+func TestAJoinGoesWithTheSessionToItsNextHolder(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		c := claimIn(t, s, "a", "active")
+		r := claimant("a", "e2")
+		r.Resume = "token-e1"
+		var rec presence.Record
+		cfg := presence.Config{Client: srv.client()}
+		cfg.Client.AddHook(&between{text: "{s:", before: true, f: func() { _, rec = begun(t, s, r) }})
+		old := presence.New(cfg)
+		defer old.Close()
+		_ = must(old.Join(t.Context(), c, "room", presence.Public, true))(t)
+		if _, there := rec.Spaces["room"]; !there || !must(s.IsMember(t.Context(), tenant, "room", "a"))(t) {
+			t.Fatalf("the new holder knows of %v, and the space of no member", rec.Spaces)
+		}
+	})
+}

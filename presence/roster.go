@@ -1,0 +1,167 @@
+package presence
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agora-relay/agora"
+)
+
+// keepChanges is how many changes of a roster wait to be announced; the oldest are dropped first, as every later
+// one has the whole roster.
+const keepChanges = 1024
+
+// Change is a change of a roster; exactly one of Joined and Left is set.
+type Change struct {
+	Version      uint64 // grows, also when the space vanished in between
+	Members      []agora.AgentID
+	Joined, Left agora.AgentID
+}
+
+// Membership is a space's members after a join or a leave, in the order in which they joined.
+type Membership struct {
+	Members []agora.AgentID
+	Changed bool     // the roster did
+	Pending []Change // all that is to be announced yet, in order: by whoever comes first, see Announced
+}
+
+// Join makes the session a member: first in the agent's record, then in the
+// space. create: make the space where it is missing (else ErrNoSpace). ErrFull,
+// ErrDeposed. A member that joins again changes nothing, also with a newer session. Three round trips.
+func (s *Store) Join(ctx context.Context, c Claim, space, typ string, create bool) (Membership, error) {
+	replies, err := s.runAll(ctx, []call{
+		indexAdd(spacesKey(c.Tenant), 0, agora.EncodeToken(space)),
+		memberOf(c, c.Epoch, space),
+	})
+	if err != nil {
+		return Membership{}, err
+	}
+	if !replies[1].yes() {
+		return Membership{}, ErrDeposed
+	}
+	r, err := s.run(ctx, s.join(c, space, typ, create, false))
+	if err != nil {
+		return Membership{}, err
+	}
+	switch r.at(0).str() {
+	case "none":
+		return Membership{}, s.unmember(ctx, c, space, ErrNoSpace)
+	case "full":
+		return Membership{}, s.unmember(ctx, c, space, ErrFull)
+	case "deposed":
+		return Membership{}, ErrDeposed
+	}
+	return r.membership(), s.stay(ctx, c, space)
+}
+
+// stay makes sure that the session was not over before its join came to the space: nobody would take it out again.
+// Another edge may hold the session by now; it is a member all the same.
+func (s *Store) stay(ctx context.Context, c Claim, space string) error {
+	r, err := s.run(ctx, memberOf(c, "", space))
+	if err != nil || r.yes() {
+		return err
+	}
+	if _, err := s.run(ctx, s.leave(c, space)); err != nil {
+		return err
+	}
+	return ErrDeposed
+}
+
+// Leave takes the agent out, if it is this session's membership: first of the
+// space, then of its record. ErrNoSpace. Two round trips.
+func (s *Store) Leave(ctx context.Context, c Claim, space string) (Membership, error) {
+	r, err := s.run(ctx, s.leave(c, space))
+	if err != nil {
+		return Membership{}, err
+	}
+	if r.at(0).str() != "ok" {
+		return Membership{}, s.unmember(ctx, c, space, ErrNoSpace)
+	}
+	return r.membership(), s.unmember(ctx, c, space, nil)
+}
+
+// Announced takes roster changes up to version off the space's list of those not yet published.
+func (s *Store) Announced(ctx context.Context, tenant, space string, version uint64) error {
+	_, err := s.run(ctx, call{announcedScript, spaceKeys(tenant, space)[3:], []any{version}})
+	return err
+}
+
+// memberOf writes a space into the session of an epoch; "" is any epoch of the session.
+func memberOf(c Claim, epoch any, space string) call {
+	k := c.keys()
+	return call{memberScript, []string{k.rec, k.spaces}, []any{c.Session, epoch, agora.EncodeToken(space)}}
+}
+
+// unmember takes a space out of the agent's record and returns why, unless that fails.
+func (s *Store) unmember(ctx context.Context, c Claim, space string, why error) error {
+	k := c.keys()
+	_, err := s.run(ctx, call{unmemberScript, []string{k.rec, k.spaces}, []any{c.Session, agora.EncodeToken(space)}})
+	if err != nil {
+		return err
+	}
+	return why
+}
+
+func (s *Store) join(c Claim, space, typ string, create, again bool) call {
+	return call{joinScript, spaceKeys(c.Tenant, space), []any{
+		agora.EncodeToken(string(c.Agent)), c.Session, c.Epoch, typ, flag(create), s.cfg.MaxMembers, keepChanges, flag(again),
+	}}
+}
+
+func (s *Store) leave(c Claim, space string) call {
+	return call{leaveScript, spaceKeys(c.Tenant, space), []any{
+		agora.EncodeToken(string(c.Agent)), c.Session, keepChanges, s.cfg.EmptyGrace.Milliseconds(),
+	}}
+}
+
+// seat is a member, by its token and place in the order of joining.
+type seat struct {
+	token string
+	order uint64
+}
+
+// membership reads {'ok', changed, members and their order, pending changes}. A change is stored without its members: they
+// follow from today's by undoing the later changes.
+func (r reply) membership() Membership {
+	var seats []seat
+	for token, order := range r.at(2).pairs {
+		n, _ := strconv.ParseUint(order, 10, 64)
+		seats = append(seats, seat{token, n})
+	}
+	m := Membership{Members: idsOf(seats), Changed: r.at(1).yes()}
+	pending := r.at(3).list()
+	m.Pending = make([]Change, len(pending))
+	for i, p := range slices.Backward(pending) {
+		m.Pending[i], seats = undo(p.str(), seats)
+	}
+	return m
+}
+
+// undo reads a change, "<version> J|L <order> <agent>", made last to seats, and returns the seats before it.
+func undo(line string, seats []seat) (Change, []seat) {
+	f := strings.Fields(line + " . . . .")
+	c := Change{Members: idsOf(seats)}
+	c.Version, _ = strconv.ParseUint(f[0], 10, 64)
+	order, _ := strconv.ParseUint(f[2], 10, 64)
+	id := agentIDs(f[3:4])
+	if len(id) == 0 {
+		return c, seats
+	}
+	if f[1] == "J" {
+		c.Joined = id[0]
+		return c, slices.DeleteFunc(seats, func(s seat) bool { return s.token == f[3] })
+	}
+	c.Left = id[0]
+	at, _ := slices.BinarySearchFunc(seats, order, func(s seat, n uint64) int { return int(s.order) - int(n) })
+	return c, slices.Insert(seats, at, seat{f[3], order})
+}
+
+func idsOf(seats []seat) []agora.AgentID {
+	tokens := make([]string, len(seats))
+	for i, s := range seats {
+		tokens[i] = s.token
+	}
+	return agentIDs(tokens)
+}

@@ -1,0 +1,193 @@
+package presence
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/*.lua
+var sources embed.FS
+
+// script is one atomic step: its file behind the prelude.
+func script(name string) *redis.Script {
+	return redis.NewScript(source("prelude") + source(name))
+}
+
+// source returns a file that is part of the binary: a missing one can't happen past the first start.
+func source(name string) string {
+	b, err := sources.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// The scripts; each file says what it takes and returns.
+var (
+	claimScript     = script("claim")
+	settleScript    = script("settle")
+	beginScript     = script("begin")
+	endingScript    = script("ending")
+	loseScript      = script("lose")
+	flushedScript   = script("flushed")
+	endScript       = script("end")
+	handoverScript  = script("handover")
+	positionsScript = script("positions")
+	cardScript      = script("card")
+	lookupScript    = script("lookup")
+	laneScript      = script("lane")
+	closeScript     = script("close")
+	cancelScript    = script("cancel")
+	uncancelScript  = script("uncancel")
+	orphanScript    = script("orphan")
+	dueScript       = script("due")
+	finishedScript  = script("finished")
+	reassertScript  = script("reassert")
+	renewScript     = script("renew")
+	releaseScript   = script("release")
+	indexAddScript  = script("index_add")
+	indexDelScript  = script("index_del")
+	indexDueScript  = script("index_due")
+	memberScript    = script("member")
+	unmemberScript  = script("unmember")
+	createScript    = script("space_create")
+	joinScript      = script("space_join")
+	leaveScript     = script("space_leave")
+	announcedScript = script("space_announced")
+)
+
+// batch is how many calls go into one pipeline.
+const batch = 1000
+
+// call is one run of a script.
+type call struct {
+	script *redis.Script
+	keys   []string
+	args   []any
+}
+
+// run runs one script and returns its answer.
+func (s *Store) run(ctx context.Context, c call) (reply, error) {
+	v, err := c.script.Run(ctx, s.rdb, c.keys, c.args...).Result()
+	return reply{v}, unavailable(err)
+}
+
+// runAll runs the calls in pipelines and returns their answers, in order. It
+// fails with the first call that failed; those after it may have run.
+func (s *Store) runAll(ctx context.Context, calls []call) ([]reply, error) {
+	out := make([]reply, 0, len(calls))
+	for len(calls) > 0 {
+		n := min(len(calls), batch)
+		replies, err := s.pipeline(ctx, calls[:n])
+		if err != nil {
+			return nil, err
+		}
+		out, calls = append(out, replies...), calls[n:]
+	}
+	return out, nil
+}
+
+// pipeline runs calls by their digests, and those that the server has no script for (it was restarted) once
+// more with their source.
+func (s *Store) pipeline(ctx context.Context, calls []call) ([]reply, error) {
+	if len(calls) == 1 {
+		r, err := s.run(ctx, calls[0])
+		return []reply{r}, err
+	}
+	replies := make([]reply, len(calls))
+	var missing []int
+	cmds := s.exec(ctx, len(calls), func(p redis.Pipeliner, i int) *redis.Cmd {
+		return p.EvalSha(ctx, calls[i].script.Hash(), calls[i].keys, calls[i].args...)
+	})
+	for i, cmd := range cmds {
+		v, err := cmd.Result()
+		switch {
+		case errors.Is(err, redis.ErrNoScript) || redis.HasErrorPrefix(err, "NOSCRIPT"):
+			missing = append(missing, i)
+		case err != nil:
+			return nil, unavailable(err)
+		}
+		replies[i] = reply{v}
+	}
+	if len(missing) == 0 {
+		return replies, nil
+	}
+	cmds = s.exec(ctx, len(missing), func(p redis.Pipeliner, k int) *redis.Cmd {
+		c := calls[missing[k]]
+		return c.script.Eval(ctx, p, c.keys, c.args...)
+	})
+	for k, cmd := range cmds {
+		v, err := cmd.Result()
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		replies[missing[k]] = reply{v}
+	}
+	return replies, nil
+}
+
+// exec sends n commands in one pipeline; each has its own error then.
+func (s *Store) exec(ctx context.Context, n int, add func(redis.Pipeliner, int) *redis.Cmd) []*redis.Cmd {
+	p := s.rdb.Pipeline()
+	cmds := make([]*redis.Cmd, n)
+	for i := range n {
+		cmds[i] = add(p, i)
+	}
+	_, _ = p.Exec(ctx) // every command holds its own error
+	return cmds
+}
+
+// reply is a script's answer: what is missing in it, or of another type, reads as zero.
+type reply struct{ v any }
+
+func (r reply) list() []reply {
+	vs, _ := r.v.([]any)
+	out := make([]reply, len(vs))
+	for i, v := range vs {
+		out[i] = reply{v}
+	}
+	return out
+}
+
+func (r reply) at(i int) reply {
+	if vs, ok := r.v.([]any); ok && i < len(vs) {
+		return reply{vs[i]}
+	}
+	return reply{}
+}
+
+func (r reply) str() string {
+	switch v := r.v.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	}
+	return ""
+}
+
+func (r reply) uint() uint64 {
+	n, _ := strconv.ParseUint(r.str(), 10, 64)
+	return n
+}
+
+func (r reply) int() int64 {
+	n, _ := strconv.ParseInt(r.str(), 10, 64)
+	return n
+}
+
+func (r reply) yes() bool { return r.str() == "1" }
+
+// pairs yields the keys and values of a list that holds them by turns.
+func (r reply) pairs(yield func(k, v string) bool) {
+	l := r.list()
+	for i := 0; i+1 < len(l); i += 2 {
+		if !yield(l[i].str(), l[i+1].str()) {
+			return
+		}
+	}
+}

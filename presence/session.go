@@ -1,0 +1,126 @@
+package presence
+
+import (
+	"context"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// Lose says that the socket is gone: active becomes grace, until now plus
+// Config.Grace; the positions are written, as clean. A holder that
+// never began has no positions: those of the last one stay, and so does a grace that was running before.
+// ErrDeposed when the claim is no longer c's.
+//
+// What is sent to the agent is noted from now on, until its next session begins; p.TailAt should be as
+// of now for Record.Quiet to tell the whole truth.
+func (s *Store) Lose(ctx context.Context, c Claim, p Position, spaces map[string]uint64) error {
+	k := c.keys()
+	args := append([]any{c.Epoch, s.cfg.Grace.Milliseconds()}, positionArgs(p, time.Time{}, spaces)...)
+	ahead := max(s.cfg.Grace, s.cfg.Lease)
+	r, err := s.runAll(ctx, []call{
+		indexAdd(dueKey, ahead, member(c.Tenant, c.Agent)), // before: an edge that dies in between leaves no session behind
+		{loseScript, []string{k.rec, k.spaces}, args},
+	})
+	if err != nil {
+		return err
+	}
+	if !r[1].at(0).yes() {
+		return ErrDeposed
+	}
+	left := time.Duration(r[1].at(1).int()) * time.Millisecond
+	if left == ahead {
+		return nil
+	}
+	_, err = s.run(ctx, indexAdd(dueKey, left, member(c.Tenant, c.Agent)))
+	return err
+}
+
+// Flushed says that nothing of a lost session is under way at its holder any
+// more, and nothing was given up: whoever goes on with it, or ends it, need not
+// wait for that holder, which may be gone by then. ErrDeposed when
+// the claim is no longer c's, or not lost.
+func (s *Store) Flushed(ctx context.Context, c Claim) error {
+	return s.asHolder(ctx, call{flushedScript, []string{c.keys().rec}, []any{c.Epoch}})
+}
+
+// End says that the agent said goodbye: active or grace becomes ending at once. The caller finishes it (Ending), or
+// any edge's Sweep does. Two round trips. ErrDeposed when the claim is no longer c's.
+func (s *Store) End(ctx context.Context, c Claim) error {
+	k, m := c.keys(), member(c.Tenant, c.Agent)
+	r, err := s.runAll(ctx, []call{
+		indexAdd(dueKey, s.cfg.Lease, m),
+		{endScript, []string{k.rec, k.unsettled}, []any{c.Epoch}},
+	})
+	if err != nil {
+		return err
+	}
+	if !r[1].yes() {
+		return ErrDeposed
+	}
+	_, err = s.run(ctx, indexAdd(dueKey, 0, m))
+	return err
+}
+
+// Finished says that all is done of a session that was ending: ending becomes
+// none, when c's epoch is still the one; else ErrDeposed. The agent stays known for
+// Config.Known, its positions are kept for Config.Remember longer.
+func (s *Store) Finished(ctx context.Context, c Claim) error {
+	known, m := s.cfg.Known, member(c.Tenant, c.Agent)
+	r, err := s.runAll(ctx, []call{
+		{finishedScript, c.keys().all(), []any{c.Epoch, known.Milliseconds(), (known + s.cfg.Remember).Milliseconds()}},
+		// Sweep drops the agent from the directory once no claim on its way can still mean it.
+		indexAdd(dueKey, s.settled+time.Second, m),
+	})
+	if err != nil {
+		return err
+	}
+	if !r[0].yes() {
+		return ErrDeposed
+	}
+	return nil
+}
+
+// HandedOver is for the old holder, while the new one waits for it (Claim.Unsettled):
+// it writes its positions; dirty says that a lane gave up with parts in hand.
+// ErrDeposed when nobody waits for it any more; then nothing is written.
+func (s *Store) HandedOver(ctx context.Context, c Claim, p Position, spaces map[string]uint64, dirty bool) error {
+	k := c.keys()
+	args := append([]any{c.Epoch, flag(dirty)}, positionArgs(p, time.Time{}, spaces)...)
+	return s.asHolder(ctx, call{handoverScript, []string{k.rec, k.unsettled, k.spaces}, args})
+}
+
+// Moved is how far a session has come.
+type Moved struct {
+	Claim    Claim
+	Position Position
+	Mark     time.Time         // see Record; zero leaves it as it is
+	Spaces   map[string]uint64 // cursors in spaces, where they moved
+}
+
+// WritePositions writes positions behind, in one pipeline for all; those deposed
+// are ignored. They are not clean: what is written later than them was not seen.
+func (s *Store) WritePositions(ctx context.Context, ps []Moved) error {
+	calls := make([]call, len(ps))
+	for i, p := range ps {
+		k := p.Claim.keys()
+		args := append([]any{p.Claim.Epoch}, positionArgs(p.Position, p.Mark, p.Spaces)...)
+		calls[i] = call{positionsScript, []string{k.rec, k.spaces}, args}
+	}
+	_, err := s.runAll(ctx, calls)
+	return err
+}
+
+// positionArgs are what put_positions of the prelude reads. The tail's age lets the
+// server keep it by its own clock too, next to the times at which something was sent.
+func positionArgs(p Position, mark time.Time, spaces map[string]uint64) []any {
+	var age time.Duration
+	if !p.TailAt.IsZero() {
+		age = max(0, time.Since(p.TailAt))
+	}
+	args := []any{p.Cursor, p.Written, p.Tail, stored(p.TailAt), age.Milliseconds(), stored(mark)}
+	for name, seq := range spaces {
+		args = append(args, agora.EncodeToken(name), seq)
+	}
+	return args
+}
