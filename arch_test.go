@@ -1,0 +1,146 @@
+package agora_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/agora-relay/agora"
+
+// layers says which packages of this module each one may import. Arrows point
+// down: a door never imports another door, and the core knows no door. "*" is
+// everything but commands.
+var layers = map[string][]string{
+	".":                  {},
+	"broker":             {"."},
+	"presence":           {"."},
+	"wire":               {"."},
+	"spaces":             {".", "broker", "presence"},
+	"edge/relay":         {".", "broker", "presence"},
+	"edge":               {".", "broker", "presence", "spaces", "edge/relay"},
+	"edge/ws":            {".", "edge", "spaces", "wire"},
+	"client":             {".", "wire"},
+	"cmd/agora":          {"*"},
+	"internal/agoratest": {"*"},
+}
+
+// homes says which packages may import a library. What begins with the key
+// belongs to it.
+var homes = map[string][]string{
+	"github.com/nats-io/":                 {"broker"},
+	"github.com/synadia-io/orbit.go":      {"broker"},
+	"github.com/redis/go-redis":           {"presence"},
+	"github.com/alicebob/miniredis":       {"presence"},
+	"golang.org/x/time/rate":              {"edge"},
+	"github.com/gorilla/websocket":        {"edge/ws", "client"},
+	"github.com/prometheus/client_golang": {"cmd/agora"},
+	"github.com/spf13/cobra":              {"cmd/agora"},
+	"github.com/spf13/pflag":              {"cmd/agora"},
+}
+
+// testLibraries may be used by every test, and by the package that is one:
+// tests look into the log and into presence with clients of their own.
+var testLibraries = []string{
+	"go.uber.org/goleak", "pgregory.net/rapid",
+	"github.com/gorilla/websocket", "github.com/coder/websocket",
+	"github.com/nats-io/nats.go", "github.com/redis/go-redis",
+}
+
+const testPackage = "internal/agoratest"
+
+// pkg is what go list says of a package.
+type pkg struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+// name is the package's path inside the module.
+func (p pkg) name() string { return inside(p.ImportPath) }
+
+// inside returns a path below the module; the path itself for those of others.
+func inside(path string) string {
+	if path == module {
+		return "."
+	}
+	return strings.TrimPrefix(path, module+"/")
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func TestPackagesImportOnlyWhatLiesBelowThem(t *testing.T) {
+	for _, p := range packages(t) {
+		may, ok := layers[p.name()]
+		if !ok {
+			t.Errorf("package %s stands in no layer: say in layers what it may import", p.name())
+			continue
+		}
+		for _, path := range p.Imports {
+			to := inside(path)
+			if to == path && path != module {
+				continue // not ours
+			}
+			if slices.Contains(may, to) || slices.Contains(may, "*") && !strings.HasPrefix(to, "cmd/") {
+				continue
+			}
+			t.Errorf("%s imports %s", p.name(), to)
+		}
+	}
+}
+
+func TestLibrariesStayInTheirHomes(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, path := range p.Imports {
+			if foreign(path) && !lives(path, p.name()) && !(p.name() == testPackage && forTests(path)) {
+				t.Errorf("%s imports %s, whose home is %v", p.name(), path, homeOf(path))
+			}
+		}
+		for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
+			if foreign(path) && !lives(path, p.name()) && !forTests(path) {
+				t.Errorf("tests of %s import %s, whose home is %v", p.name(), path, homeOf(path))
+			}
+		}
+	}
+}
+
+func forTests(path string) bool {
+	return slices.ContainsFunc(testLibraries, func(l string) bool { return strings.HasPrefix(path, l) })
+}
+
+// foreign tells a library from this module and the standard library, whose
+// paths begin with a name that has no dot.
+func foreign(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return strings.Contains(first, ".") && path != module && !strings.HasPrefix(path, module+"/")
+}
+
+func lives(path, name string) bool { return slices.Contains(homeOf(path), name) }
+
+func homeOf(path string) []string {
+	for library, at := range homes {
+		if strings.HasPrefix(path, library) {
+			return at
+		}
+	}
+	return nil
+}

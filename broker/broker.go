@@ -1,0 +1,250 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/agora-relay/agora"
+)
+
+// Broker is one edge's connection to the log. Its methods may be called at the same time.
+type Broker struct {
+	cfg   Config
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	life  string        // random, of this Broker alone: begins every message id of its records
+	acks  string        // prefix of the subjects on which records are acknowledged
+	next  atomic.Uint64 // numbers lanes and records
+	up    chan struct{} // holds one token after the connection came up
+	gone  chan struct{} // closed when the connection is closed for good
+	count counters
+
+	ctx  context.Context // over when the Broker closes
+	stop context.CancelFunc
+	wg   sync.WaitGroup // every goroutine of the Broker
+	work chan struct{}  // bounds how many lanes read the log at a time
+
+	posts   posts
+	sweeper sweeper
+	auditor auditor
+	topics  topics
+
+	lanesMu sync.RWMutex // guards the fields below
+	lanes   map[uint64]*Lane
+
+	answersMu sync.Mutex // guards the fields below
+	answers   map[*answerer]struct{}
+
+	seenMu sync.Mutex // guards the field below
+	seen   map[string]seen
+}
+
+// ErrDeposed means that a younger epoch holds the lane.
+var ErrDeposed = errors.New("a younger epoch holds the lane")
+
+// errClosed means that the Broker is closed.
+var errClosed = errors.New("broker is closed")
+
+// lanesReading is how many lanes may read the log at a time.
+const lanesReading = 64
+
+// Connect opens the connection, creates or checks the streams and returns when
+// both are ready or ctx is over. It fails with a sentence that says what to
+// do when the servers can't hold what Config asks for (too few servers for Replicas,
+// ShardBytes above the account's limit, streams of another number of shards).
+func Connect(ctx context.Context, cfg Config) (*Broker, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Shards < 1 || cfg.Shards > maxShards {
+		return nil, fmt.Errorf("%d shards: choose 1 to %d", cfg.Shards, maxShards)
+	}
+	b := &Broker{
+		cfg:     cfg,
+		life:    nuid.Next(),
+		up:      make(chan struct{}, 1),
+		gone:    make(chan struct{}),
+		work:    make(chan struct{}, lanesReading),
+		lanes:   make(map[uint64]*Lane),
+		answers: make(map[*answerer]struct{}),
+		seen:    make(map[string]seen),
+	}
+	b.ctx, b.stop = context.WithCancel(context.Background())
+	if err := b.open(ctx); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// open connects, makes the streams and starts the Broker's goroutines.
+func (b *Broker) open(ctx context.Context) (err error) {
+	b.posts.init()
+	b.sweeper.init()
+	b.auditor.init()
+	b.topics.init(b)
+	if b.nc, err = nats.Connect(b.cfg.URL, b.options()...); err != nil {
+		return fmt.Errorf("connecting to NATS at %s: %w", b.cfg.URL, err)
+	}
+	if b.js, err = jetstream.New(b.nc); err != nil {
+		return err
+	}
+	if err := b.connected(ctx); err != nil {
+		return err
+	}
+	if err := b.ensureStreams(ctx); err != nil {
+		return err
+	}
+	b.acks = b.nc.NewRespInbox() + "."
+	acks, err := b.nc.Subscribe(b.acks+">", b.onAck)
+	if err != nil {
+		return err
+	}
+	// One answer at most for each record on its way: that bounds what can be pending.
+	if err := acks.SetPendingLimits(-1, -1); err != nil {
+		return err
+	}
+	if err := b.watchLeaders(); err != nil {
+		return err
+	}
+	b.wg.Go(b.posts.run)
+	b.wg.Go(b.sweep)
+	b.wg.Go(b.audit)
+	b.topics.start(b)
+	return nil
+}
+
+func (b *Broker) options() []nats.Option {
+	opts := []nats.Option{
+		nats.Name(b.cfg.Name),
+		nats.Timeout(2 * time.Second),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(150*time.Millisecond, 150*time.Millisecond),
+		nats.PingInterval(5 * time.Second),
+		nats.MaxPingsOutstanding(2),
+	}
+	opts = append(opts, b.cfg.Options...)
+	// The defaults would give up one day, and would send stale publishes late.
+	return append(opts,
+		nats.MaxReconnects(-1),
+		nats.RetryOnFailedConnect(true),
+		nats.ReconnectBufSize(-1),
+		nats.ConnectHandler(func(*nats.Conn) { signal(b.up) }),
+		nats.ReconnectHandler(func(*nats.Conn) { b.reconnected() }),
+		nats.ClosedHandler(func(*nats.Conn) { close(b.gone) }),
+		nats.ErrorHandler(b.onError),
+	)
+}
+
+// connected waits for the first connection.
+func (b *Broker) connected(ctx context.Context) error {
+	for !b.nc.IsConnected() {
+		select {
+		case <-b.up:
+		case <-ctx.Done():
+			return fmt.Errorf("no NATS server answers at %s: %w", b.cfg.URL, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// reconnected runs on the connection's own goroutine and must not block.
+func (b *Broker) reconnected() {
+	signal(b.up)
+	b.auditor.ask(checkStreams | checkAll)
+	b.sweeper.hurry()
+}
+
+// onError hears of what went wrong outside any call: mostly, that a channel of live messages was full.
+func (b *Broker) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	if sub != nil && errors.Is(err, nats.ErrSlowConsumer) {
+		b.topics.missed(b, sub.Subject)
+		return
+	}
+	if b.ctx.Err() == nil {
+		b.cfg.Log.Warn("nats", "err", err)
+	}
+}
+
+// Close ends every lane, inbox and goroutine of the Broker and waits for them.
+func (b *Broker) Close() {
+	b.stop()
+	for _, l := range b.openLanes() {
+		l.Close()
+	}
+	b.stopAnswers()
+	b.topics.close()
+	b.posts.end()
+	b.wg.Wait()
+	b.posts.drain()
+	b.posts.late.Wait()
+	if b.nc != nil {
+		b.nc.Close()
+		<-b.gone
+	}
+}
+
+// Connected tells whether the log can be reached now.
+func (b *Broker) Connected() bool { return b.nc.IsConnected() }
+
+// MaxRecord is the largest body in bytes that can be stored: the server's max_payload less room for headers.
+func (b *Broker) MaxRecord() int { return int(b.nc.MaxPayload()) - headroom }
+
+// Last returns the position of the last frame stored for to, read from the
+// stream's leader; 0 when there is none.
+func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err error) {
+	p := placeOf(to, b.cfg.Shards)
+	m, err := b.lastOf(ctx, p.stream, p.log)
+	if errors.Is(err, errNone) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, b.unavailable(err)
+	}
+	return m.end(), nil
+}
+
+// Unread returns how many records of to are stored after a position. It costs one Direct Get.
+func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (records int, err error) {
+	p := placeOf(to, b.cfg.Shards)
+	r, err := b.readLog(ctx, query{stream: p.stream, subject: p.log, seq: after>>agora.SeqShift + 1, batch: 1})
+	if err != nil {
+		return 0, b.unavailable(err)
+	}
+	return len(r.msgs) + r.pending, nil
+}
+
+// unavailable returns err as an agent may see it.
+func (b *Broker) unavailable(err error) *agora.Error {
+	return &agora.Error{Code: agora.Unavailable, Message: "the message log can't be reached now", RetryAfter: retryAfter, Cause: err}
+}
+
+func (b *Broker) openLanes() []*Lane {
+	b.lanesMu.RLock()
+	defer b.lanesMu.RUnlock()
+	lanes := make([]*Lane, 0, len(b.lanes))
+	for _, l := range b.lanes {
+		lanes = append(lanes, l)
+	}
+	return lanes
+}
+
+// unique returns a message id that no other record has, of whatever edge.
+func (b *Broker) unique(n uint64) string {
+	return b.life + "." + strconv.FormatUint(n, 36)
+}
+
+// signal puts a token into a channel of size one that may hold one already.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,58 @@
+package broker
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Config sets up a Broker. The zero value of each field means its default.
+type Config struct {
+	URL        string           // comma-separated NATS servers; ignored when Options carry an in-process server
+	Options    []nats.Option    // added to the Broker's own connection options
+	Name       string           // name of the connection: the edge's id
+	Replicas   int              // of each stream: 1 or 3; 1
+	Memory     bool             // keep the log in memory instead of in files
+	Shards     int              // streams for mailboxes, and as many for spaces; 1
+	MaxAge     time.Duration    // of a record; 10m
+	MaxRecords int64            // per mailbox or space; 4096
+	ShardBytes int64            // per stream; 256 MiB
+	Duplicates time.Duration    // duplicate window; the shorter of 2m and MaxAge
+	InboxBytes int              // live bytes kept for one inbox before it reads the log instead; 256 KiB
+	LaneBytes  int              // bytes that one lane gathers before it refuses more; 1 MiB
+	Audit      time.Duration    // between two checks of every inbox's position; 15s
+	Retry      time.Duration    // before a publish without an answer is sent again, same id; 1.5s
+	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 30s, and never more than half of Duplicates
+	Now        func() time.Time // wall clock; time.Now. Tests skew it
+	Log        *slog.Logger     // discards if nil
+}
+
+const (
+	maxShards  = 1024             // beyond it subjects and streams are a mistake, not a plan
+	voidAfter  = 60 * time.Second // a record stored later than this after its valid-at is no message
+	doubtAfter = 45 * time.Second // an acknowledgement later than this after it proves nothing: clocks may be apart
+	retryAfter = time.Second      // told to agents with UNAVAILABLE
+	headroom   = 8 << 10          // of max_payload, for headers and what RePublish adds to them
+)
+
+func (c Config) withDefaults() Config {
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.Shards = cmp.Or(c.Shards, 1)
+	c.MaxAge = cmp.Or(c.MaxAge, 10*time.Minute)
+	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
+	c.ShardBytes = cmp.Or(c.ShardBytes, 256<<20)
+	c.Duplicates = min(cmp.Or(c.Duplicates, 2*time.Minute), c.MaxAge)
+	c.InboxBytes = cmp.Or(c.InboxBytes, 256<<10)
+	c.LaneBytes = cmp.Or(c.LaneBytes, 1<<20)
+	c.Audit = cmp.Or(c.Audit, 15*time.Second)
+	c.Retry = cmp.Or(c.Retry, 1500*time.Millisecond)
+	// A retry behind the duplicate window would be stored a second time.
+	c.GiveUp = min(cmp.Or(c.GiveUp, 30*time.Second), c.Duplicates/2)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	return c
+}

@@ -1,0 +1,113 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora"
+)
+
+// EndLane ends a lane for good, for whoever ends the session: it fences, reads the log and
+// stores one Abort (Body is the code, STREAM_ABORTED) for each open stream. Repeating it, at several edges at
+// once, is harmless: the younger fence stops the older one's write, and then the reading shows what is stored.
+// It fails with ErrDeposed when a younger epoch holds the lane, and with an *agora.Error when the
+// log is full or could not be reached before ctx was over.
+func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
+	e := ender{b: b, cfg: cfg, at: placeOf(cfg.To, b.cfg.Shards)}
+	e.fence = e.at.fenceOf(cfg.Session)
+	for pause := lookPause; ; pause = min(2*pause, lookPauseMax) {
+		err := e.once(ctx)
+		switch {
+		case err == nil || errors.Is(err, ErrDeposed):
+			return err
+		case errors.Is(err, errFull):
+			return full()
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-ctx.Done():
+			return b.unavailable(errors.Join(err, ctx.Err()))
+		case <-b.ctx.Done():
+			return b.unavailable(errClosed)
+		}
+	}
+}
+
+// ender ends one lane.
+type ender struct {
+	b     *Broker
+	cfg   LaneConfig
+	at    place
+	fence string
+}
+
+// once does it all in one go; errMoved means that another does the same.
+func (e *ender) once(ctx context.Context) error {
+	seq, err := e.b.moveFence(ctx, e.at.stream, e.fence, e.cfg.Epoch)
+	if err != nil {
+		return err
+	}
+	var l ledger
+	now := time.Now()
+	s := scan{b: e.b, at: e.at, cfg: &e.cfg}
+	err = s.run(ctx, func(o origin, _ uint64, parts []agora.Message) error {
+		for i := range parts {
+			l.fold(&parts[i], o.epoch, now)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.inherit(&e.cfg, s.cut(e.b.cfg.MaxRecords), s.aged)
+	for _, o := range l.running() {
+		l.hole(o.Stream)
+	}
+	for len(l.holed) > 0 {
+		if err := e.abort(ctx, &l, seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abort stores one record of aborts.
+func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
+	o := origin{session: e.cfg.Session, epoch: e.cfg.Epoch, validAt: e.b.cfg.Now().UnixMilli(), from: e.cfg.From}
+	body := appendOrigin(nil, o)
+	n, last := 0, ""
+	for ; n < min(len(l.holed), maxAborts); n++ {
+		name := l.holed[n]
+		m := l.abort(name, !l.streams[name].read) // known from presence alone: its end may have been stored, and lost since
+		body = appendPart(body, &m, last)
+		last = name
+	}
+	setCount(body, n)
+	m := nats.NewMsg(e.at.log)
+	m.Data = body
+	m.Header["Nats-Msg-Id"] = []string{e.b.unique(e.b.next.Add(1))}
+	m.Header["Nats-Expected-Last-Subject-Sequence"] = []string{strconv.FormatUint(fence, 10)}
+	m.Header["Nats-Expected-Last-Subject-Sequence-Subject"] = []string{e.fence}
+	a, err := e.b.publishWait(ctx, m, e.b.cfg.Retry)
+	switch {
+	case err != nil: // it may be stored: the next reading tells
+		return err
+	case a.fenced():
+		return errMoved
+	case a.refused():
+		return errFull
+	case a.absent:
+		return nats.ErrNoResponders
+	case a.err != nil:
+		return a.err
+	}
+	e.b.count.records.Add(1)
+	e.b.count.parts.Add(uint64(n))
+	l.holed = l.holed[n:]
+	return nil
+}

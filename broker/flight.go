@@ -1,0 +1,363 @@
+package broker
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora"
+)
+
+const (
+	recordBytes = 128 << 10 // gathering stops there, so that records fit the inboxes' queues
+	maxAborts   = 128       // in one record
+)
+
+// flight is a record on its way, and what is to be answered when its fate is known.
+type flight struct {
+	msg     nats.Msg
+	id      string
+	body    []byte
+	items   []item          // in the order of their Puts
+	parts   []agora.Message // what the record holds: those of the items that are stored, and aborts before them
+	validAt time.Time
+	first   time.Time // when it was sent first
+	last    time.Time // when it was sent last
+	tries   int       // how often it was sent
+	refused int       // how often the log said that it is full
+	aborts  bool      // it holds aborts
+	open    bool      // the ledger reckons with its parts, and could still take them back
+}
+
+// item is a part and what becomes of it once the record is stored.
+type item struct {
+	entry
+	v    verdict
+	part int // its index in the record, if it is stored
+}
+
+var flights = sync.Pool{New: func() any {
+	return &flight{msg: nats.Msg{Header: nats.Header{
+		"Nats-Msg-Id":                                 make([]string, 1),
+		"Nats-Expected-Last-Subject-Sequence":         make([]string, 1),
+		"Nats-Expected-Last-Subject-Sequence-Subject": make([]string, 1),
+	}}}
+}}
+
+// keepBytes is the largest buffer kept for later flights.
+const keepBytes = 2 * recordBytes
+
+// release gives the flight back. Nothing of it may be used after.
+func (f *flight) release() {
+	clear(f.items)
+	clear(f.parts)
+	if cap(f.body) > keepBytes {
+		f.body = nil
+	}
+	h := f.msg.Header
+	*f = flight{msg: nats.Msg{Header: h}, body: f.body[:0], items: f.items[:0], parts: f.parts[:0]}
+	flights.Put(f)
+}
+
+// advance sends the next record if there is one to send and nothing stands in the way.
+func (l *Lane) advance() {
+	for l.state == fit && l.flight == nil && !l.away {
+		if len(l.queue) == 0 && !l.owes() {
+			l.wakeWaiters()
+			return
+		}
+		if !l.known {
+			l.look(false)
+			return
+		}
+		if l.waits() {
+			return
+		}
+		at, ok := l.valid()
+		f := flights.Get().(*flight)
+		l.fill(f, at, ok)
+		if len(f.parts) > 0 {
+			l.flight = f
+			l.send()
+			return
+		}
+		nothing := len(f.items) == 0
+		l.answer(f, 0)
+		f.release()
+		if nothing { // what is owed waits for the lease
+			l.sweepLater()
+			return
+		}
+	}
+}
+
+// owes tells whether something must be stored for streams over a hole, and may be tried now.
+func (l *Lane) owes() bool {
+	return len(l.ledger.holed) > 0 && !time.Now().Before(l.abortAt)
+}
+
+// waits tells whether the lane is pressed and its pause is not over.
+func (l *Lane) waits() bool {
+	if l.pause == 0 {
+		return false
+	}
+	now := time.Now()
+	if l.due.IsZero() {
+		l.due = now.Add(l.pause)
+		l.sweepLater()
+	}
+	if now.Before(l.due) {
+		return true
+	}
+	l.due = time.Time{}
+	return false
+}
+
+func (l *Lane) valid() (at time.Time, ok bool) {
+	now := l.b.cfg.Now()
+	if l.cfg.Valid == nil {
+		return now, true
+	}
+	at, ok = l.cfg.Valid()
+	return at, ok && now.Sub(at) < doubtAfter // readers would skip it
+}
+
+// fill makes a record of what is gathered. Without a valid lease it stores nothing: all is refused.
+func (l *Lane) fill(f *flight, at time.Time, ok bool) {
+	now := time.Now()
+	o := origin{session: l.cfg.Session, epoch: l.cfg.Epoch, validAt: at.UnixMilli(), from: l.cfg.From}
+	f.validAt = at
+	f.body = appendOrigin(f.body[:0], o)
+	l.ledger.begin()
+	f.open = true
+	last := ""
+	if ok {
+		last = l.fillAborts(f)
+	}
+	taken := 0
+	for taken < len(l.queue) && len(f.parts) < maxParts {
+		e := &l.queue[taken]
+		size := sizeOf(&e.m)
+		if ok && len(f.parts) > 0 && len(f.body)+size > recordBytes {
+			break
+		}
+		v := l.judge(e, ok, len(f.parts), size, now)
+		f.items = append(f.items, item{entry: *e, v: v, part: len(f.parts)})
+		if v.store {
+			last = f.add(e.m, last)
+		} else if v.abort {
+			last = l.abort(f, e.m.Stream, last)
+		}
+		l.gathered -= size
+		taken++
+	}
+	l.shift(taken)
+	if len(f.parts) > 0 {
+		setCount(f.body, len(f.parts))
+	}
+}
+
+// fillAborts puts first what is owed to streams over a hole.
+func (l *Lane) fillAborts(f *flight) (last string) {
+	for _, name := range l.ledger.holed {
+		if len(f.parts) == maxAborts {
+			break
+		}
+		if l.ledger.streams[name].phase != broken {
+			continue
+		}
+		last = l.abort(f, name, last)
+	}
+	return last
+}
+
+// abort puts an abort into the record.
+func (l *Lane) abort(f *flight, name, last string) string {
+	m := l.ledger.abort(name, false)
+	l.ledger.step(&m, l.cfg.Epoch)
+	f.aborts = true
+	return f.add(m, last)
+}
+
+// add puts a part into the record; last is the stream of the one before it.
+func (f *flight) add(m agora.Message, last string) string {
+	f.body = appendPart(f.body, &m, last)
+	f.parts = append(f.parts, m)
+	return m.Stream
+}
+
+// judge decides what becomes of a gathered part.
+func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) verdict {
+	if e.lost || !ok {
+		l.ledger.lose(&e.m)
+		return verdict{err: unavailable(nil)}
+	}
+	limit := l.b.MaxRecord()
+	if size+originRoom(origin{session: l.cfg.Session, from: l.cfg.From}) > limit {
+		open := relates(&e.m) && l.ledger.streams[e.m.Stream].phase == running
+		return verdict{err: tooLarge(limit), abort: open}
+	}
+	v := l.ledger.take(&e.m, index, l.cfg.Epoch, now)
+	if v.err != nil && v.err.Code == agora.Unavailable {
+		l.ledger.lose(&e.m)
+	}
+	return v
+}
+
+// shift takes n entries from the front of the queue.
+func (l *Lane) shift(n int) {
+	rest := copy(l.queue, l.queue[n:])
+	clear(l.queue[rest:])
+	l.queue = l.queue[:rest]
+	if rest == 0 {
+		l.gathered = 0
+		if cap(l.queue) > maxParts {
+			l.queue = nil
+		}
+	}
+}
+
+// send sends the flight for the first time.
+func (l *Lane) send() {
+	f := l.flight
+	n := l.b.next.Add(1)
+	f.id = l.b.unique(n)
+	f.msg.Subject = l.at.log
+	f.msg.Reply = l.b.acks + l.number + "." + strconv.FormatUint(n, 36)
+	f.msg.Data = f.body
+	f.msg.Header["Nats-Msg-Id"][0] = f.id
+	f.msg.Header["Nats-Expected-Last-Subject-Sequence"][0] = strconv.FormatUint(l.fenceSeq, 10)
+	f.msg.Header["Nats-Expected-Last-Subject-Sequence-Subject"][0] = l.fence
+	f.first = time.Now()
+	l.publish(f)
+}
+
+// publish sends the flight, the first time or again: the same bytes under the same id.
+func (l *Lane) publish(f *flight) {
+	f.last = time.Now()
+	if err := l.b.nc.PublishMsg(&f.msg); err == nil {
+		f.tries++ // else it did not leave: the sweeper tries again
+	}
+	l.sweepLater()
+}
+
+// onAck takes the server's answer to a record to its lane.
+func (b *Broker) onAck(m *nats.Msg) {
+	name, _, ok := strings.Cut(m.Subject[len(b.acks):], ".")
+	n, err := strconv.ParseUint(name, 36, 64)
+	if !ok || err != nil {
+		return
+	}
+	b.lanesMu.RLock()
+	l := b.lanes[n]
+	b.lanesMu.RUnlock()
+	if l == nil {
+		return
+	}
+	a, err := parseAck(m)
+	if err != nil {
+		b.cfg.Log.Warn("publish", "stream", l.at.stream, "err", err)
+		return
+	}
+	l.acked(m.Subject, a)
+}
+
+// acked goes on after an answer.
+func (l *Lane) acked(reply string, a ack) {
+	l.mu.Lock()
+	f := l.flight
+	if f == nil || f.msg.Reply != reply || l.away || l.state != fit {
+		l.mu.Unlock()
+		return
+	}
+	switch {
+	case a.absent:
+		f.tries-- // nobody took that copy
+		f.last = time.Now().Add(retryPause - l.b.cfg.Retry)
+	case a.fenced():
+		l.look(true)
+	case a.refused():
+		if f.refused++; f.refused >= f.tries {
+			l.notStored()
+		}
+	case a.err != nil:
+		if a.err.ErrorCode != codeDuplicateOnWay {
+			l.b.cfg.Log.Warn("publish", "stream", l.at.stream, "err", a.err)
+		}
+	case l.b.cfg.Now().Sub(f.validAt) > doubtAfter:
+		l.look(false) // readers may skip it: what the log says counts
+	default:
+		l.stored(a)
+	}
+	l.mu.Unlock()
+	l.tellNow()
+}
+
+// stored answers the flight and goes on.
+func (l *Lane) stored(a ack) {
+	f := l.flight
+	l.ledger.commit(f.parts, a.seq, time.Now(), l.b.cfg.Duplicates)
+	f.open = false
+	l.lastSeq = a.seq
+	l.b.count.records.Add(1)
+	l.b.count.parts.Add(uint64(len(f.parts)))
+	if a.duplicate {
+		l.b.nudge(l.at, a.seq)
+	}
+	l.flight = nil
+	l.answer(f, a.seq)
+	f.release()
+	l.advance()
+}
+
+// notStored answers a flight that the full log refused: nothing of it is stored, and never will be.
+func (l *Lane) notStored() {
+	f := l.flight
+	l.ledger.rollback(f.parts)
+	l.flight = nil
+	l.abortAt = time.Now().Add(retryAfter)
+	for i := range f.items {
+		it := &f.items[i]
+		// What was refused for good because of an abort is so no more.
+		if it.v.store || it.lost || it.v.at.here || it.v.err != nil && f.aborts {
+			l.ledger.lose(&it.m)
+			it.v = verdict{err: full()}
+		}
+	}
+	l.answer(f, 0)
+	f.release()
+	l.advance()
+}
+
+// answer tells what became of the items of a record stored at seq.
+func (l *Lane) answer(f *flight, seq uint64) {
+	for i := range f.items {
+		it := &f.items[i]
+		r := Result{Stream: it.m.Stream}
+		switch {
+		case it.v.err != nil:
+			r.Err = it.v.err
+			l.b.count.refusals.Add(1)
+		case it.v.again:
+			r.Again, r.Stream, r.Seq = true, it.v.at.stream, it.v.at.position(seq)
+			l.b.count.duplicates.Add(1)
+		default:
+			r.Seq = seq<<agora.SeqShift | uint64(it.part)
+		}
+		l.tell(it.done, r)
+	}
+}
+
+// position returns where the first one stands; seq is the record of this moment.
+func (f first) position(seq uint64) uint64 {
+	if f.here {
+		return seq<<agora.SeqShift | uint64(f.index)
+	}
+	if f.seq == 0 {
+		return 0
+	}
+	return f.seq<<agora.SeqShift | uint64(f.index)
+}

@@ -1,0 +1,174 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agora-relay/agora"
+)
+
+// gapCheck is what is to be told in front of a piece of the log.
+type gapCheck struct {
+	told []agora.Message // a gap, or nothing
+	stop bool            // the piece is not to be used: read again
+}
+
+// gap tells whether retention may have taken something between the inbox's position and
+// the piece of the log that was read there. Sequences are shared by a whole stream, so a hole in them
+// says nothing. But while the record of the position itself is there, nothing after it is gone.
+func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
+	if i.end == 0 {
+		return i.gapSince(ctx, p)
+	}
+	if len(p.msgs) > 0 && p.msgs[0].seq <= i.end+1 {
+		return gapCheck{}, nil
+	}
+	m, err := i.b.at(ctx, i.at.stream, i.end)
+	if err == nil && m.subject == i.at.log { // the replica that answered lags behind the leader
+		return gapCheck{stop: true}, pauseFor(ctx, lagPause)
+	}
+	if err != nil && !errors.Is(err, errNone) {
+		return gapCheck{}, err
+	}
+	s, err := i.b.state(ctx, i.at.stream, i.at.log)
+	if err != nil {
+		return gapCheck{}, err
+	}
+	if i.end > s.last { // the log was made anew and counts from below: go on from its first record
+		g, err := i.tellGap(ctx, p, s, 1)
+		i.restart()
+		g.stop = true
+		return g, err
+	}
+	if !i.mayLack(s) {
+		return gapCheck{}, nil
+	}
+	return i.tellGap(ctx, p, s, i.cursor()+1)
+}
+
+// cursor is the position up to which everything was returned.
+func (i *Inbox) cursor() uint64 {
+	if i.fresh {
+		return i.after
+	}
+	return i.end<<agora.SeqShift | (maxParts - 1)
+}
+
+// restart has the log read from its beginning.
+func (i *Inbox) restart() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.end, i.tail, i.after, i.fresh, i.highest = 0, 0, 0, false, 0
+	i.since = time.Time{}
+}
+
+// mayLack tells whether loss can't be excluded, the record of the position being gone.
+func (i *Inbox) mayLack(s streamState) bool {
+	i.mu.Lock()
+	kept, at := i.kept, i.keptAt
+	i.mu.Unlock()
+	switch {
+	case i.end == s.last: // nothing was stored since in the whole stream
+		return false
+	case i.cursor() < kept: // something is known to have stood between them
+		return true
+	case i.quiet:
+		return false
+	}
+	return i.b.forgets(at) || s.count >= i.b.cfg.MaxRecords || s.created.After(at)
+}
+
+// forgets tells whether what was stored right after a time may be too old to be kept. Clocks may be apart.
+func (b *Broker) forgets(at time.Time) bool {
+	return at.IsZero() || b.cfg.Now().Sub(at) > b.cfg.MaxAge-min(voidAfter-doubtAfter, b.cfg.MaxAge/10)
+}
+
+// gapSince is gap for an inbox that begins at a time, when it is opened.
+func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
+	if i.since.IsZero() || !i.fresh || i.quiet {
+		return gapCheck{}, nil
+	}
+	s, err := i.b.state(ctx, i.at.stream, i.at.log)
+	if err != nil {
+		return gapCheck{}, err
+	}
+	all := int64(len(p.msgs)+p.pending) >= s.count // none of those kept is older than the time
+	if i.b.forgets(i.since) || all && s.count >= i.b.cfg.MaxRecords || s.created.After(i.since) {
+		return i.tellGap(ctx, p, s, 1)
+	}
+	return gapCheck{}, nil
+}
+
+// tellGap returns a gap from a position to right before the first record there is, and moves the inbox there.
+func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64) (gapCheck, error) {
+	to := s.last // all of the subject that stood up to here is gone, if the leader has none of it
+	if len(p.msgs) > 0 {
+		to = p.msgs[0].seq - 1
+	} else if m, err := i.b.nextOf(ctx, i.at.stream, i.at.log, 1); err == nil {
+		if m.seq > i.end && i.end <= s.last { // the replica that answered lags
+			return gapCheck{stop: true}, pauseFor(ctx, lagPause)
+		}
+		to = m.seq - 1
+	} else if !errors.Is(err, errNone) {
+		return gapCheck{}, err
+	}
+	g := agora.Message{Kind: agora.Gap, To: i.to, N: from, Seq: to<<agora.SeqShift | (maxParts - 1)}
+	if g.Seq < g.N {
+		return gapCheck{}, nil
+	}
+	i.mu.Lock()
+	i.end, i.endSize, i.tail = to, 0, max(i.tail, g.Seq)
+	i.after, i.fresh = g.Seq, false
+	i.mu.Unlock()
+	i.b.count.gaps.Add(1)
+	return gapCheck{told: []agora.Message{g}}, nil
+}
+
+// streamState is what the leader knows of a stream and of one subject in it.
+type streamState struct {
+	created time.Time
+	last    uint64 // last sequence handed out
+	count   int64  // records of the subject
+}
+
+// state asks the stream's leader.
+func (b *Broker) state(ctx context.Context, stream, subject string) (streamState, error) {
+	var v struct {
+		Error   *jetstream.APIError `json:"error"`
+		Created time.Time           `json:"created"`
+		State   struct {
+			Last     uint64           `json:"last_seq"`
+			Subjects map[string]int64 `json:"subjects"`
+		} `json:"state"`
+	}
+	if err := b.api(ctx, "STREAM.INFO."+stream, map[string]any{"subjects_filter": subject}, &v); err != nil {
+		return streamState{}, err
+	}
+	if v.Error != nil {
+		return streamState{}, fmt.Errorf("state of %s: %w", stream, v.Error)
+	}
+	return streamState{created: v.Created, last: v.State.Last, count: v.State.Subjects[subject]}, nil
+}
+
+// api asks JetStream something.
+func (b *Broker) api(ctx context.Context, what string, req, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	body, err := json.Marshal(req)
+	if err != nil {
+		return err
+	}
+	resp, err := b.nc.RequestWithContext(ctx, "$JS.API."+what, body)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", what, err)
+	}
+	if err := json.Unmarshal(resp.Data, answer); err != nil {
+		return fmt.Errorf("answer of %s: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora"
+)
+
+// From says where an inbox begins.
+type From struct {
+	After  uint64    // position after which messages are wanted
+	Time   time.Time // when After is 0 and this is set: those stored at or after this time
+	TailAt time.Time // when the listener was last known to have had everything; zero means unknown
+	Tail   uint64    // the position it then had
+	Quiet  bool      // presence knows that nothing was sent since TailAt
+}
+
+// Inbox is the messages of one address after a position, in order and without gaps.
+//
+// Live records are queued as long as each follows the one before it. Where one is missing, or the
+// queue is full, the inbox is behind: what is queued is still good, what comes later is dropped, and
+// Next reads the log from there until it has caught up with both the stream's leader and the
+// last live record that was seen.
+type Inbox struct {
+	b    *Broker
+	to   agora.Address
+	at   place
+	wake func()
+
+	wakeMu sync.Mutex // held while wake runs; guards the fields below
+	shut   bool
+
+	mu      sync.Mutex // guards the fields below
+	closed  bool
+	queue   []live
+	bytes   int
+	end     uint64    // sequence of the last record queued or read: nothing at or below it is missing
+	endSize int       // bytes that record takes at most, headers included
+	highest uint64    // sequence of the last live record seen, or heard of
+	behind  bool      // the log must be read
+	armed   bool      // Next has said that there is nothing: the next thing wakes
+	tail    uint64    // position of the last part of the last record queued or read
+	kept    uint64    // tail when the inbox was last known to have everything
+	keptAt  time.Time // when that was; zero when unknown
+
+	// Next's own; the lock is not needed.
+	since  time.Time // while no record was read: those stored from then on
+	after  uint64    // position where the inbox began: nothing at or below it is returned
+	fresh  bool      // the record of that position was not looked at yet
+	quiet  bool      // nothing was sent since keptAt, until the log was read to its end
+	doubts int       // how often in a row the leader knew less than a live record told
+	r      reader
+	batch  []live // what take has taken from the queue
+}
+
+// live is a record that came by core NATS and is not decoded yet.
+type live struct {
+	seq  uint64
+	size int
+	m    *nats.Msg
+}
+
+// Listen opens the inbox of an address. It returns at once and reads nothing yet. wake is called, never
+// blocking and from any goroutine, when Next has something (it is called soon after Listen, so that the log is read);
+// nothing runs and little is kept for an inbox that is quiet. wake must not call Close.
+func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
+	i := &Inbox{
+		b: b, to: to, at: placeOf(to, b.cfg.Shards), wake: wake,
+		end: from.After >> agora.SeqShift, behind: true, tail: max(from.After, from.Tail),
+		kept: from.Tail, keptAt: from.TailAt, after: from.After, fresh: true, quiet: from.Quiet,
+	}
+	if from.After == 0 {
+		i.since = from.Time
+	}
+	b.count.inboxes.Add(1)
+	b.topics.join(b, i)
+	b.posts.post(i.call)
+	return i
+}
+
+// Next returns the messages stored after those it returned last, in order and
+// without gaps, about max bytes of them (at least one message); none when there are
+// none now: then wake is called when there are. It reads the log, blocking, when the inbox fell behind: a slow reader slows only
+// itself. A message of Kind Gap tells that those from its N up to its Seq may be lost. One goroutine at a time may call it. The
+// slice is the caller's; the bodies are shared and not to be changed. On error nothing is
+// lost: it may be called again (the caller waits a moment; wake will not be called for this).
+func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
+	for {
+		msgs, more := i.take(max)
+		if len(msgs) > 0 {
+			i.b.count.delivered.Add(uint64(len(msgs)))
+			return msgs, nil
+		}
+		if !more {
+			return nil, nil
+		}
+		msgs, err := i.read(ctx, max)
+		if err != nil {
+			return nil, i.b.unavailable(err)
+		}
+		if len(msgs) > 0 {
+			i.b.count.delivered.Add(uint64(len(msgs)))
+			return msgs, nil
+		}
+	}
+}
+
+// Tail returns when the inbox was last known to have read or queued everything that was stored, and the position it had then.
+func (i *Inbox) Tail() (seq uint64, at time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.kept, i.keptAt
+}
+
+// Close ends the inbox; wake is not called after it returns.
+func (i *Inbox) Close() {
+	i.mu.Lock()
+	was := i.closed
+	i.closed, i.queue, i.bytes = true, nil, 0
+	i.mu.Unlock()
+	if was {
+		return
+	}
+	i.b.topics.leave(i)
+	i.b.count.inboxes.Add(-1)
+	i.wakeMu.Lock()
+	i.shut = true
+	i.wakeMu.Unlock()
+}
+
+// call wakes the reader.
+func (i *Inbox) call() {
+	i.wakeMu.Lock()
+	defer i.wakeMu.Unlock()
+	if !i.shut {
+		i.wake()
+	}
+}
+
+// take returns what is queued. more says that the log has to be read.
+func (i *Inbox) take(max int) (msgs []agora.Message, more bool) {
+	for {
+		more := i.pop(max)
+		if len(i.batch) == 0 {
+			return nil, more
+		}
+		for k := range i.batch {
+			q := &i.batch[k]
+			msgs = i.decode(msgs, q.seq, stampOf(q.m), q.m.Data)
+		}
+		clear(i.batch)
+		if len(msgs) > 0 {
+			return msgs, false
+		}
+	}
+}
+
+// pop moves about max bytes of the queue into the batch, so that decoding holds up no
+// live record. With nothing queued it says whether the log has to be read, and if not, arms the wake.
+func (i *Inbox) pop(max int) (behind bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.batch = i.batch[:0]
+	if i.closed {
+		return false
+	}
+	size, n := 0, 0
+	for n < len(i.queue) && (n == 0 || size+i.queue[n].size <= max) {
+		size += i.queue[n].size
+		n++
+	}
+	i.batch = append(i.batch, i.queue[:n]...)
+	i.bytes -= size
+	rest := copy(i.queue, i.queue[n:])
+	clear(i.queue[rest:])
+	i.queue = i.queue[:rest]
+	if rest == 0 && cap(i.queue) > keepQueue {
+		i.queue = nil
+	}
+	if cap(i.batch) > keepQueue && n <= keepQueue {
+		i.batch = slices.Clip(slices.Clone(i.batch))
+	}
+	i.armed = n == 0 && !i.behind
+	return i.behind
+}
+
+// keepQueue is how many places a drained queue keeps.
+const keepQueue = 16
+
+// stampOf returns when a live record was stored, by the server's clock.
+func stampOf(m *nats.Msg) time.Time {
+	if v := m.Header["Nats-Time-Stamp"]; len(v) > 0 {
+		if at, err := time.Parse(time.RFC3339Nano, v[len(v)-1]); err == nil {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// decode appends a record's messages beyond the position where the inbox began.
+func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []byte) []agora.Message {
+	o, n, err := i.r.open(body)
+	if err != nil {
+		i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
+		return msgs
+	}
+	if isVoid(o, at) {
+		i.b.count.void.Add(1)
+		return msgs
+	}
+	start, last := len(msgs), ""
+	for k := range n {
+		m := agora.Message{From: o.from, Session: o.session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)}
+		if err := i.r.part(&m, last); err != nil {
+			i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
+			return msgs[:start]
+		}
+		last = m.Stream
+		if m.Seq > i.after {
+			msgs = append(msgs, m)
+		}
+	}
+	return msgs
+}

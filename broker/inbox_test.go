@@ -1,0 +1,351 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora"
+)
+
+// publish stores messages in bob's mailbox, each in a record of its own, and returns the positions.
+func publish(t testing.TB, b *Broker, session string, names ...string) []uint64 {
+	t.Helper()
+	l := b.Lane(LaneConfig{From: "alice", Session: session, Epoch: 1, To: bob, Used: true})
+	defer l.Close()
+	var at []uint64
+	for _, s := range names {
+		at = append(at, store(t, l, text(s)))
+	}
+	return at
+}
+
+func names(from, to int) []string {
+	var all []string
+	for i := from; i < to; i++ {
+		all = append(all, fmt.Sprint(i))
+	}
+	return all
+}
+
+func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.InboxBytes = 4 << 10 })
+	slow, fast := listen(t, b, bob, From{}), listen(t, b, bob, From{})
+	slow.quiet(t)
+	fast.quiet(t)
+	if len(b.topics.m) != 1 {
+		t.Errorf("%d subscriptions for one address", len(b.topics.m))
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if got := bodies(fast.read(t, 300)); !slices.Equal(got, names(0, 300)) {
+			t.Errorf("fast got %v", got)
+		}
+	})
+	publish(t, b, "s1", names(0, 300)...)
+	wg.Wait()
+	until(t, "the slow one is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.behind })
+	if got := bodies(slow.read(t, 300)); !slices.Equal(got, names(0, 300)) {
+		t.Errorf("slow got %v", got)
+	}
+	publish(t, b, "s2", "live")
+	if got := bodies(slow.next(t)); !slices.Equal(got, []string{"live"}) {
+		t.Errorf("then got %v", got)
+	}
+	if slow.bytes != 0 || len(slow.queue) != 0 {
+		t.Errorf("%d bytes in %d records are left", slow.bytes, len(slow.queue))
+	}
+}
+
+func TestAListenerResumesWhileMessagesArrive(t *testing.T) {
+	s := testServer(t, 1)
+	a, b := testBroker(t, s, nil), testBroker(t, s, func(c *Config) { c.InboxBytes = 2 << 10 })
+	const n = 3000
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		l := a.Lane(lane("s1", 1, false))
+		defer l.Close()
+		for i := range n {
+			l.Put(text(fmt.Sprint(i)), func(Result) {})
+			if i%10 == 0 {
+				if err := l.Flush(testContext(t)); err != nil {
+					t.Errorf("Flush: %v", err)
+				}
+			}
+		}
+		if err := l.Flush(testContext(t)); err != nil {
+			t.Errorf("Flush: %v", err)
+		}
+	})
+	r := rand.New(rand.NewPCG(1, 2))
+	var got []agora.Message
+	var after uint64
+	for len(got) < n {
+		in := listen(t, []*Broker{a, b}[r.IntN(2)], bob, From{After: after})
+		for range r.IntN(4) + 1 {
+			if len(got) == n {
+				break
+			}
+			msgs := in.next(t)
+			got = append(got, msgs[:1+r.IntN(len(msgs))]...) // the rest is lost with the socket
+			after = got[len(got)-1].Seq
+			if len(msgs) > 1 {
+				break
+			}
+		}
+		in.Close()
+	}
+	wg.Wait()
+	if !slices.Equal(bodies(got), names(0, n)) {
+		t.Fatalf("got %v", bodies(got))
+	}
+}
+
+func TestWhatRetentionTookIsTold(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords = 10 })
+	at := publish(t, b, "s1", names(0, 30)...)
+	in := listen(t, b, bob, From{After: at[4], Tail: at[4], TailAt: time.Now()})
+	got := in.quiet(t)
+	if !slices.Equal(bodies(got), append([]string{"gap"}, names(20, 30)...)) {
+		t.Fatalf("got %v", bodies(got))
+	}
+	if g := got[0]; g.N != at[4]+1 || g.Seq != at[20]-1 || g.To != bob {
+		t.Errorf("gap %d to %d, want %d to %d", g.N, g.Seq, at[4]+1, at[20]-1)
+	}
+	in = listen(t, b, bob, From{After: got[0].Seq})
+	if got := bodies(in.quiet(t)); !slices.Equal(got, names(20, 30)) {
+		t.Errorf("after the gap: %v", got)
+	}
+	in = listen(t, b, bob, From{After: at[20], TailAt: time.Now()})
+	if got := bodies(in.quiet(t)); !slices.Equal(got, names(21, 30)) {
+		t.Errorf("after one that is still there: %v", got)
+	}
+}
+
+func TestAReaderPassedByRetentionIsTold(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords, c.InboxBytes = 10, 1<<10 })
+	in := listen(t, b, bob, From{})
+	in.quiet(t)
+	publish(t, b, "s1", names(0, 50)...)
+	got := bodies(in.quiet(t))
+	gap := slices.Index(got, "gap")
+	if gap < 1 || !slices.Equal(got[gap+1:], names(40, 50)) || !slices.Equal(got[:gap], names(0, gap)) {
+		t.Fatalf("got %v", got)
+	}
+}
+
+// agedMail returns a Broker whose mailbox of bob's held one record, which is gone by age, and its position.
+func agedMail(t *testing.T) (*Broker, uint64) {
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxAge = 300 * time.Millisecond })
+	at := publish(t, b, "s1", "old")
+	m := text("elsewhere")
+	m.To = agora.ToAgent("default", "carol")
+	if _, err := b.Publish(t.Context(), "k", m); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is too old", func() bool { last, err := b.Last(t.Context(), bob); return err == nil && last == 0 })
+	return b, at[0]
+}
+
+func TestAQuietSleeperSeesNoGap(t *testing.T) {
+	const hour = time.Hour
+	for name, c := range map[string]struct {
+		back  uint64 // records that the listener has not got
+		ago   time.Duration
+		quiet bool
+		want  []string
+	}{
+		"quiet":          {0, hour, true, nil},
+		"lately at tail": {0, 0, false, nil},
+		"who knows":      {0, hour, false, []string{"gap"}},
+		"nothing known":  {0, -1, false, []string{"gap"}},
+		"known to lack":  {1, 0, true, []string{"gap"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, at := agedMail(t)
+			from := From{After: at - c.back<<8, Tail: at, TailAt: time.Now().Add(-c.ago), Quiet: c.quiet}
+			if c.ago < 0 {
+				from.Tail, from.TailAt = 0, time.Time{}
+			}
+			in := listen(t, b, bob, from)
+			got := in.quiet(t)
+			if !slices.Equal(bodies(got), c.want) {
+				t.Fatalf("got %v, want %v", bodies(got), c.want)
+			}
+			fresh := publish(t, b, "s-"+agora.EncodeToken(name), "new")
+			if got := bodies(in.next(t)); !slices.Equal(got, []string{"new"}) {
+				t.Errorf("then got %v", got)
+			}
+			if len(got) > 0 && (got[0].N != from.After+1 || got[0].Seq < at || got[0].Seq >= fresh[0]) {
+				t.Errorf("gap %d to %d", got[0].N, got[0].Seq)
+			}
+			if seq, tailAt := in.Tail(); tailAt.IsZero() || seq < from.After {
+				t.Errorf("Tail = %d, %v", seq, tailAt)
+			}
+		})
+	}
+}
+
+func TestALogMadeAnewIsTold(t *testing.T) {
+	s := testServer(t, 1)
+	b := testBroker(t, s, nil)
+	at := publish(t, b, "s1", "1", "2")
+	in := listen(t, b, bob, From{})
+	if got := bodies(in.quiet(t)); !slices.Equal(got, []string{"1", "2"}) {
+		t.Fatalf("got %v", got)
+	}
+	if err := b.js.DeleteStream(t.Context(), placeOf(bob, 1).stream); err != nil {
+		t.Fatal(err)
+	}
+	b.reconnected()
+	until(t, "the stream is there again", func() bool { _, err := b.js.Stream(t.Context(), placeOf(bob, 1).stream); return err == nil })
+	anew := publish(t, b, "s2", "3")
+	if anew[0] <= at[1] {
+		t.Errorf("position %d handed out again: %d", at[1], anew[0])
+	}
+	got := in.read(t, 2)
+	if !slices.Equal(bodies(got), []string{"gap", "3"}) || got[0].Seq >= anew[0] || got[0].N != at[1]|255+1 {
+		t.Errorf("living listener got %v %+v", bodies(got), got[0])
+	}
+	for _, from := range []From{{After: at[0]}, {After: at[1], Tail: at[1], TailAt: time.Now().Add(-time.Minute)}} {
+		if got := bodies(listen(t, b, bob, from).quiet(t)); !slices.Equal(got, []string{"gap", "3"}) {
+			t.Errorf("%+v got %v", from, got)
+		}
+	}
+	beyond := listen(t, b, bob, From{After: anew[0] + 1<<30, Quiet: true, TailAt: time.Now()})
+	if got := beyond.quiet(t); !slices.Equal(bodies(got), []string{"gap", "3"}) || got[0].N > got[0].Seq {
+		t.Errorf("beyond the end got %v", bodies(got))
+	}
+}
+
+func TestAnInboxBeginsAtATime(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), nil)
+	publish(t, b, "s1", "before")
+	m, err := b.lastOf(t.Context(), placeOf(bob, 1).stream, placeOf(bob, 1).log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := m.at.Add(time.Nanosecond)
+	empty := listen(t, b, bob, From{Time: since})
+	if got := empty.quiet(t); len(got) != 0 {
+		t.Fatalf("got %v", bodies(got))
+	}
+	publish(t, b, "s2", "after")
+	for _, in := range []*listener{empty, listen(t, b, bob, From{Time: since})} {
+		if got := bodies(in.next(t)); !slices.Equal(got, []string{"after"}) {
+			t.Errorf("got %v", got)
+		}
+	}
+	if got := bodies(listen(t, b, bob, From{Time: time.Now().Add(-time.Hour)}).quiet(t)); !slices.Equal(got, []string{"gap", "before", "after"}) {
+		t.Errorf("from before the retention: %v", got)
+	}
+}
+
+func TestAnAuditFindsASilentTail(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.Audit = 100 * time.Millisecond })
+	in := listen(t, b, bob, From{})
+	in.quiet(t)
+	_, before := in.Tail()
+	until(t, "an audit confirms the tail", func() bool { _, at := in.Tail(); return at.After(before) })
+	top := b.topics.m[placeOf(bob, 1).live]
+	if err := top.sub.Unsubscribe(); err != nil { // what is handed on now is lost
+		t.Fatal(err)
+	}
+	at := publish(t, b, "s1", "lost", "too")
+	if got := bodies(in.read(t, 2)); !slices.Equal(got, []string{"lost", "too"}) {
+		t.Errorf("got %v", got)
+	}
+	if b.Stats().Repaired == 0 {
+		t.Error("no audit says that it repaired")
+	}
+	in.quiet(t)
+	if seq, _ := in.Tail(); seq != at[1] {
+		t.Errorf("tail %d, want %d", seq, at[1])
+	}
+}
+
+func TestARecordDroppedOnItsWayIsReadFromTheLog(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.Audit = time.Hour })
+	in := listen(t, b, bob, From{})
+	in.quiet(t)
+	at := publish(t, b, "s1", "1")
+	in.next(t)
+	in.push(nats.NewMsg("x"), at[0]>>8+9, at[0]>>8+7) // two have been missed
+	publish(t, b, "s2", "2")
+	if got := bodies(in.next(t)); !slices.Equal(got, []string{"2"}) {
+		t.Errorf("got %v", got)
+	}
+	b.onError(nil, b.topics.m[placeOf(bob, 1).live].sub, nats.ErrSlowConsumer)
+	in.mu.Lock()
+	behind := in.behind
+	in.mu.Unlock()
+	if !behind {
+		t.Error("a slow consumer's inboxes must read the log")
+	}
+}
+
+func TestAnUnknownVersionIsSkipped(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), nil)
+	publish(t, b, "s1", "1")
+	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log, []byte{99, 1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log, []byte{1, 7}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, "s2", "2")
+	if got := bodies(listen(t, b, bob, From{}).quiet(t)); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestNoWakeAfterClose(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), nil)
+	for range 50 {
+		var mu sync.Mutex
+		closed := false
+		in := b.Listen(bob, From{}, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if closed {
+				t.Error("woken after Close")
+			}
+		})
+		in.Close()
+		mu.Lock()
+		closed = true
+		mu.Unlock()
+		in.Close()
+	}
+	if len(b.topics.m) != 0 || b.Stats().Inboxes != 0 {
+		t.Errorf("%d subscriptions, %d inboxes left", len(b.topics.m), b.Stats().Inboxes)
+	}
+}
+
+func TestNextFailsWhileTheLogIsAwayAndLosesNothing(t *testing.T) {
+	s := testServer(t, 1)
+	c := testCable(t, s)
+	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url }), testBroker(t, s, nil)
+	in := listen(t, a, bob, From{})
+	in.quiet(t)
+	c.sever(true)
+	until(t, "the connection is lost", func() bool { return !a.Connected() })
+	in.fallBehind()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := in.Next(ctx, 1<<10); err == nil {
+		t.Error("Next read a log that is away")
+	}
+	publish(t, b, "s1", "1", "2")
+	c.sever(false)
+	if got := bodies(in.read(t, 2)); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("got %v", got)
+	}
+}

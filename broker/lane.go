@@ -1,0 +1,301 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// LaneConfig names a lane: what one session of an agent sends to one addressee.
+type LaneConfig struct {
+	From    agora.AgentID
+	Session string // id of the sender's session, a token
+	Epoch   uint64 // of the claim under which this edge holds the session
+	To      agora.Address
+	Used    bool                           // an earlier holder of the session may have used the lane: fence and read the log before the first record
+	Dirty   uint64                         // the highest epoch that ended without handing over; 0 for none
+	Open    []OpenStream                   // streams that presence knows to be open on this lane: asked only where retention has cut the log
+	Valid   func() (at time.Time, ok bool) // wall time of the edge's last good lease renewal, and whether the lease still holds (monotonic); nil: always
+	Deposed func()                         // called at most once, not blocking, when a younger epoch holds the lane or it can't go on
+}
+
+// OpenStream is a stream that has a start and no end yet.
+type OpenStream struct {
+	Stream  string
+	Kind    agora.Kind
+	Indexed bool      // its parts prove that none is missing, by index or by number
+	Since   time.Time // when it was started, so that retention by age can be told; zero when unknown
+}
+
+// Result is what became of a message put into a lane.
+type Result struct {
+	Seq    uint64 // its position; for a duplicate that of the first, 0 where that is no longer known
+	Stream string // the Stream of the stored message: a duplicate that was given another stream id learns the first one
+	Again  bool   // it was there before: nothing was stored
+	Err    error  // an *agora.Error; nil when it is stored
+}
+
+// Lane sends the messages of one (session, addressee) in order: one record in
+// flight, the rest gathers into the next. Nothing runs for a lane with nothing in hand.
+//
+// A part that could not be stored for the moment (UNAVAILABLE) ends its stream: the lane
+// stores an Abort for it as soon as it can, before anything else. And no higher
+// number overtakes it: the lane refuses those until the number comes
+// again, with the same message or another. So whoever was refused n goes on from n.
+type Lane struct {
+	b      *Broker
+	cfg    LaneConfig
+	at     place
+	fence  string // its subject
+	number string // names the lane in the subjects of acknowledgements
+
+	mu        sync.Mutex // guards the fields below
+	ledger    ledger
+	known     bool    // the ledger is complete: nothing of an earlier holder can be stored any more
+	inherited bool    // the log was read once
+	fenceSeq  uint64  // sequence of the fence that records expect; 0 for none
+	lastSeq   uint64  // of the last record of the lane that the ledger reckons with
+	queue     []entry // gathered
+	gathered  int     // bytes in queue
+	flight    *flight // on its way, or of unknown fate; nil when there is none
+	away      bool    // a goroutine of the lane's is asking the log
+	cancel    context.CancelFunc
+	state     laneState
+	gaveUp    bool          // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
+	lost      []lostPart    // refused while the log could not be reached: their streams are settled when it can
+	beyond    bool          // more was lost than can be settled: the lane can't go on
+	pause     time.Duration // before each record
+	due       time.Time     // when the next may go; zero when no pause is running
+	abortAt   time.Time     // when to try next to store what is owed to streams over a hole
+	swept     bool          // the sweeper has the lane
+	results   []outcome     // not told yet
+	telling   bool          // a goroutine is telling
+	posted    bool          // one will
+	waiters   []chan struct{}
+}
+
+type laneState uint8
+
+const (
+	fit   laneState = iota
+	down            // the log can't be reached: what comes is refused at once
+	dead            // a younger epoch holds the lane
+	ended           // Close was called
+)
+
+// entry is a message on its way into the log.
+type entry struct {
+	m    agora.Message
+	done func(Result)
+	lost bool // refused already, but in its turn: those before it are not answered yet
+}
+
+// lostPart is what must be remembered of a part that was refused.
+type lostPart struct {
+	n      uint64
+	stream string
+}
+
+type outcome struct {
+	done func(Result)
+	r    Result
+}
+
+var errLaneOver = errors.New("the lane is over")
+
+// Lane returns a new lane. Nothing is sent before the first Put.
+func (b *Broker) Lane(cfg LaneConfig) *Lane {
+	l := &Lane{b: b, cfg: cfg, at: placeOf(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
+	l.ledger.whole, l.ledger.exact = !cfg.Used, !cfg.Used
+	l.fence = l.at.fenceOf(cfg.Session)
+	b.register(l)
+	return l
+}
+
+// Put appends m to what the lane sends and returns at once. done is called exactly once, in
+// the order of the Puts, on a goroutine of the Broker's, and must not block. m.Body is the lane's until then.
+// The lane drops what it has stored before (n, id or index tells), and
+// refuses what can't follow.
+func (l *Lane) Put(m agora.Message, done func(Result)) {
+	m.From, m.Session, m.To = l.cfg.From, l.cfg.Session, l.cfg.To
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch l.state {
+	case fit:
+		e := entry{m: m, done: done}
+		if len(l.queue) > 0 && l.gathered+sizeOf(&m) > l.b.cfg.LaneBytes {
+			e.lost, e.m.Body = true, nil
+		}
+		l.gathered += sizeOf(&e.m)
+		l.queue = append(l.queue, e)
+		l.advance()
+	case down:
+		l.refuseLost(&m, done)
+		l.dieBeyond()
+	default:
+		l.tell(done, Result{Stream: m.Stream, Err: unavailable(errLaneOver)})
+	}
+	l.tellLater()
+}
+
+// Streams returns the streams that are open after all that was Put so far.
+func (l *Lane) Streams() []OpenStream {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	open := l.ledger.running()
+	if f := l.flight; f != nil && !f.open {
+		for i := range f.items {
+			open = after(open, &f.items[i].entry)
+		}
+	}
+	for i := range l.queue {
+		open = after(open, &l.queue[i])
+	}
+	return open
+}
+
+// Pressed makes the lane wait at least pause before each record, so that more gathers; 0 ends it.
+func (l *Lane) Pressed(pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pause = pause
+	if pause == 0 && !l.due.IsZero() {
+		l.due = time.Time{}
+		l.advance()
+		l.tellLater()
+	}
+}
+
+// Flush returns nil once nothing is gathered or in flight and nothing was given up: a clean hand-over.
+// It returns an error when the lane died or gave up with parts in hand, or ctx is over.
+func (l *Lane) Flush(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		if l.state == dead || l.gaveUp {
+			l.mu.Unlock()
+			return errLaneOver
+		}
+		if l.idle() {
+			l.mu.Unlock()
+			return nil
+		}
+		wait := make(chan struct{})
+		l.waiters = append(l.waiters, wait)
+		l.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Close ends the lane: what is not stored is answered with UNAVAILABLE. Idempotent.
+func (l *Lane) Close() {
+	l.mu.Lock()
+	if l.state != ended {
+		l.finish(ended)
+		l.b.unregister(l)
+	}
+	l.tellLater()
+	l.mu.Unlock()
+}
+
+// idle tells whether nothing is in hand.
+func (l *Lane) idle() bool {
+	return len(l.queue) == 0 && l.flight == nil && !l.away && len(l.lost) == 0 &&
+		len(l.ledger.holed) == 0 && len(l.results) == 0 && !l.telling
+}
+
+// finish answers all that is in hand and stops the lane's goroutine.
+func (l *Lane) finish(s laneState) {
+	if l.flight != nil || len(l.queue) > 0 || len(l.lost) > 0 || len(l.ledger.holed) > 0 {
+		l.gaveUp = true
+	}
+	if l.cancel != nil {
+		l.cancel()
+	}
+	l.refuseAll(errLaneOver)
+	l.state = s
+	if l.flight != nil {
+		l.flight.release()
+		l.flight = nil
+	}
+	l.lost = nil
+	l.wakeWaiters()
+}
+
+// refuseAll answers what is in flight and what is gathered with UNAVAILABLE. The flight itself stays: it may be stored.
+func (l *Lane) refuseAll(why error) {
+	if l.flight != nil {
+		for i := range l.flight.items {
+			it := &l.flight.items[i]
+			l.tell(it.done, Result{Stream: it.m.Stream, Err: unavailable(why)})
+			it.done = nil
+		}
+	}
+	for i := range l.queue {
+		l.refuseLost(&l.queue[i].m, l.queue[i].done)
+	}
+	clear(l.queue)
+	l.queue, l.gathered = l.queue[:0], 0
+}
+
+// refuseLost answers a part with UNAVAILABLE while the ledger can't be asked, and remembers what
+// that means for its stream.
+func (l *Lane) refuseLost(m *agora.Message, done func(Result)) {
+	p := lostPart{n: m.N}
+	if relates(m) && m.Part != agora.Start {
+		p.stream = m.Stream
+	}
+	l.lose(p)
+	l.b.count.refusals.Add(1)
+	l.tell(done, Result{Stream: m.Stream, Err: unavailable(nil)})
+}
+
+// lose remembers a refused part: of each stream one, and the lowest number.
+func (l *Lane) lose(p lostPart) {
+	for i := range l.lost {
+		q := &l.lost[i]
+		if q.stream == p.stream {
+			if p.n != 0 && (q.n == 0 || p.n < q.n) {
+				q.n = p.n
+			}
+			return
+		}
+	}
+	switch {
+	case p == (lostPart{}):
+	case len(l.lost) >= maxOpen: // more than can be open, and more than is kept
+		l.beyond = true
+	default:
+		l.lost = append(l.lost, p)
+	}
+}
+
+// after returns the streams open after e, given those before it.
+func after(open []OpenStream, e *entry) []OpenStream {
+	if !relates(&e.m) || e.lost {
+		return open
+	}
+	at := -1
+	for i := range open {
+		if open[i].Stream == e.m.Stream {
+			at = i
+		}
+	}
+	switch {
+	case e.m.Part == agora.Start && at < 0:
+		return append(open, OpenStream{Stream: e.m.Stream, Kind: e.m.Kind, Indexed: e.m.Indexed || e.m.N != 0})
+	case e.m.Part.Ends() && at >= 0:
+		return append(open[:at], open[at+1:]...)
+	}
+	return open
+}
+
+func unavailable(cause error) *agora.Error {
+	return &agora.Error{Code: agora.Unavailable, Message: "the message could not be stored now", RetryAfter: retryAfter, Cause: cause}
+}

@@ -1,0 +1,223 @@
+package broker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// step is a part put into a ledger, and what must become of it.
+type step struct {
+	m    agora.Message
+	want string // "stored", "again" or an error's code
+}
+
+func numbered(n uint64, m agora.Message) agora.Message { m.N = n; return m }
+func ided(id string, m agora.Message) agora.Message    { m.ID = id; return m }
+func kind(k agora.Kind, m agora.Message) agora.Message { m.Kind = k; return m }
+
+func outcomeOf(v verdict) string {
+	switch {
+	case v.err != nil:
+		return string(v.err.Code)
+	case v.again:
+		return "again"
+	}
+	return "stored"
+}
+
+func TestWhatMayFollow(t *testing.T) {
+	const start, chunk, end, cancel = agora.Start, agora.Chunk, agora.End, agora.Cancel
+	for name, steps := range map[string][]step{
+		"a plain stream": {
+			{part(start, "s", ""), "stored"}, {part(chunk, "s", ""), "stored"}, {part(end, "s", ""), "stored"},
+			{part(chunk, "s", ""), "STREAM_NOT_FOUND"}, {part(end, "s", ""), "STREAM_NOT_FOUND"}, {part(start, "s", ""), "stored"},
+		},
+		"parts without a start": {
+			{part(chunk, "s", ""), "STREAM_NOT_FOUND"}, {part(end, "s", ""), "STREAM_NOT_FOUND"}, {part(cancel, "s", ""), "STREAM_NOT_FOUND"},
+		},
+		"a second start": {
+			{part(start, "s", ""), "stored"}, {part(start, "s", ""), "INVALID_REQUEST"}, {part(chunk, "s", ""), "stored"},
+		},
+		"another kind": {
+			{part(start, "s", ""), "stored"}, {kind(agora.Reply, part(chunk, "s", "")), "INVALID_REQUEST"},
+		},
+		"an index sent again, left out, and again": {
+			{indexed(start, "s", 0), "stored"}, {indexed(chunk, "s", 1), "stored"}, {indexed(start, "s", 0), "again"},
+			{indexed(chunk, "s", 1), "again"}, {indexed(chunk, "s", 3), "INVALID_REQUEST"}, {indexed(chunk, "s", 2), "stored"},
+			{part(chunk, "s", ""), "INVALID_REQUEST"}, {indexed(end, "s", 3), "stored"}, {indexed(end, "s", 3), "again"},
+			{indexed(start, "s", 0), "again"}, {indexed(chunk, "s", 4), "STREAM_NOT_FOUND"},
+		},
+		"a start with an index": {{indexed(start, "s", 1), "INVALID_REQUEST"}},
+		"an indexed stream cancelled without one": {
+			{indexed(start, "s", 0), "stored"}, {part(cancel, "s", ""), "stored"}, {indexed(chunk, "s", 1), "again"}, {indexed(chunk, "s", 2), "STREAM_NOT_FOUND"},
+		},
+		"numbers": {
+			{numbered(1, text("")), "stored"}, {numbered(2, text("")), "stored"}, {numbered(1, text("")), "again"}, {numbered(2, text("")), "again"},
+			{numbered(5, text("")), "stored"}, {numbered(3, text("")), "INVALID_REQUEST"}, {numbered(4, text("")), "INVALID_REQUEST"}, {numbered(5, text("")), "again"},
+		},
+		"a number refused is not stored": {
+			{numbered(1, part(chunk, "s", "")), "STREAM_NOT_FOUND"}, {numbered(2, text("")), "stored"}, {numbered(1, text("")), "INVALID_REQUEST"},
+		},
+		"a numbered client starts a stream anew": {
+			{numbered(1, part(start, "s", "")), "stored"}, {numbered(2, part(end, "s", "")), "stored"}, {numbered(3, part(start, "s", "")), "stored"},
+			{numbered(4, part(start, "s", "")), "INVALID_REQUEST"},
+		},
+		"ids": {
+			{ided("a", text("")), "stored"}, {ided("a", text("")), "again"}, {ided("b", text("")), "stored"},
+			{ided("c", part(start, "s", "")), "stored"}, {ided("c", part(start, "t", "")), "again"}, {part(end, "s", ""), "stored"},
+			{ided("c", part(start, "s", "")), "again"}, {ided("d", part(start, "s", "")), "stored"},
+		},
+		"what is no stream": {
+			{kind(agora.Control, part(cancel, "s", "")), "stored"}, {kind(agora.Receipt, text("")), "stored"}, {kind(agora.Roster, text("")), "stored"},
+			{kind(agora.Event, text("")), "stored"}, {part(start, "s", ""), "stored"}, {kind(agora.Control, part(cancel, "s", "")), "stored"}, {part(chunk, "s", ""), "stored"},
+		},
+		"an abort by the edge": {
+			{indexed(start, "s", 0), "stored"}, {part(agora.Abort, "s", "TIMEOUT"), "stored"}, {indexed(chunk, "s", 1), "STREAM_ABORTED"},
+			{part(agora.Abort, "s", "TIMEOUT"), "STREAM_ABORTED"}, {part(start, "s", ""), "stored"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := ledger{whole: true, exact: true}
+			l.begin()
+			for i, s := range steps {
+				m := s.m
+				if got := outcomeOf(l.take(&m, i, 1, time.Now())); got != s.want {
+					t.Fatalf("step %d, %+v: %s, want %s", i, s.m, got, s.want)
+				}
+			}
+		})
+	}
+}
+
+func TestADuplicateLearnsTheFirst(t *testing.T) {
+	l := ledger{whole: true}
+	l.begin()
+	a, n := ided("a", part(agora.Start, "first", "")), numbered(1, part(agora.Start, "other", ""))
+	l.take(&a, 0, 1, time.Now())
+	l.take(&n, 1, 1, time.Now())
+	if v := l.take(&a, 2, 1, time.Now()); v.at.position(7) != 7<<8 {
+		t.Fatalf("in the same record: %+v", v)
+	}
+	l.commit([]agora.Message{a, n}, 7, time.Now(), time.Minute)
+	again := ided("a", part(agora.Start, "second", ""))
+	if v := l.take(&again, 0, 1, time.Now()); !v.again || v.at.stream != "first" || v.at.position(9) != 7<<8 {
+		t.Fatalf("by id: %+v", v)
+	}
+	again = numbered(1, part(agora.Start, "third", ""))
+	if v := l.take(&again, 0, 1, time.Now()); !v.again || v.at.stream != "other" || v.at.position(9) != 7<<8|1 {
+		t.Fatalf("by number: %+v", v)
+	}
+}
+
+func TestARecordThatIsNotStoredLeavesNoTrace(t *testing.T) {
+	l := ledger{whole: true, exact: true}
+	l.begin()
+	first := []agora.Message{indexed(agora.Start, "old", 0), numbered(1, ided("a", text("")))}
+	for i := range first {
+		l.take(&first[i], i, 1, time.Now())
+	}
+	l.commit(first, 1, time.Now(), time.Minute)
+	l.begin()
+	second := []agora.Message{indexed(agora.Chunk, "old", 1), numbered(3, ided("b", part(agora.Start, "new", "")))}
+	for i := range second {
+		if v := l.take(&second[i], i, 1, time.Now()); !v.store {
+			t.Fatalf("%+v: %+v", second[i], v)
+		}
+	}
+	l.rollback(second)
+	for i := range second {
+		l.lose(&second[i])
+	}
+	if l.lastN != 1 || len(l.holes) != 0 || l.open != 1 || len(l.idAges) != 1 {
+		t.Fatalf("ledger = %+v", l)
+	}
+	later := numbered(4, text(""))
+	v := l.take(&later, 0, 1, time.Now())
+	if outcomeOf(v) != "UNAVAILABLE" || v.err.RetryAfter == 0 {
+		t.Fatalf("number 4 overtakes number 3: %+v", v)
+	}
+	chunk := indexed(agora.Chunk, "old", 1)
+	if got := outcomeOf(l.take(&chunk, 0, 1, time.Now())); got != "UNAVAILABLE" {
+		t.Fatalf("chunk over a hole: %s", got)
+	}
+	anew := numbered(3, ided("b", part(agora.Start, "new", "")))
+	if got := outcomeOf(l.take(&anew, 0, 1, time.Now())); got != "stored" {
+		t.Fatalf("sent again: %s", got)
+	}
+	if got := outcomeOf(l.take(&later, 0, 1, time.Now())); got != "stored" {
+		t.Fatalf("number 4 after number 3: %s", got)
+	}
+}
+
+func TestTheLedgerForgetsIdsAndEndedStreams(t *testing.T) {
+	l := ledger{}
+	at := time.Now()
+	for i := range maxEnded + 10 {
+		l.begin()
+		name := string(rune(i + 1000))
+		ms := []agora.Message{ided(name, part(agora.Start, name, "")), part(agora.End, name, "")}
+		for k := range ms {
+			l.take(&ms[k], k, 1, at)
+		}
+		l.commit(ms, uint64(i+1), at, time.Minute)
+	}
+	if len(l.streams) > maxEnded || l.open != 0 {
+		t.Fatalf("%d streams kept", len(l.streams))
+	}
+	l.forget(at.Add(2*time.Minute), time.Minute)
+	if len(l.ids) != 0 || len(l.idAges) != 0 {
+		t.Fatalf("%d ids kept", len(l.ids))
+	}
+}
+
+func TestOpenStreamsAreBounded(t *testing.T) {
+	l := ledger{}
+	l.begin()
+	for i := range maxOpen {
+		m := part(agora.Start, string(rune(i+1000)), "")
+		l.take(&m, 0, 1, time.Now())
+	}
+	m := part(agora.Start, "one more", "")
+	v := l.take(&m, 0, 1, time.Now())
+	if outcomeOf(v) != "RATE_LIMITED" {
+		t.Fatalf("got %+v", v)
+	}
+}
+
+func TestWhatRetentionMayHaveTakenIsMarked(t *testing.T) {
+	l := ledger{unsure: time.Now().Add(time.Hour)}
+	known := indexed(agora.Start, "known", 0)
+	l.fold(&known, 1, time.Now())
+	l.begin()
+	for i, c := range []struct {
+		m    agora.Message
+		want bool
+	}{
+		{indexed(agora.Chunk, "known", 1), false}, {text(""), true}, {numbered(7, text("")), true}, {numbered(8, text("")), true},
+		{indexed(agora.Start, "new", 0), true}, {indexed(agora.Chunk, "new", 1), true},
+	} {
+		if v := l.take(&c.m, i, 1, time.Now()); !v.store || c.m.Again != c.want {
+			t.Errorf("%+v: %+v, want Again %v", c.m, v, c.want)
+		}
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	l := ledger{whole: true, exact: true}
+	start := indexed(agora.Start, "s", 0)
+	l.begin()
+	l.take(&start, 0, 1, time.Now())
+	ms := []agora.Message{indexed(agora.Chunk, "s", 1)}
+	at := time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		l.begin()
+		if v := l.take(&ms[0], 0, 1, at); !v.store {
+			b.Fatal(v)
+		}
+		l.commit(ms, 1, at, time.Minute)
+		ms[0].Index++
+	}
+}

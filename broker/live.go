@@ -1,0 +1,256 @@
+package broker
+
+import (
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora"
+)
+
+// topics are the live subjects that a Broker listens to. Their messages come through a few channels,
+// each read by one goroutine that never blocks.
+type topics struct {
+	chans []chan *nats.Msg
+
+	mu sync.RWMutex // guards the field below
+	m  map[string]*topic
+}
+
+// topic is one live subject.
+type topic struct {
+	at  place
+	sub *nats.Subscription // nil until it could be subscribed
+
+	mu      sync.Mutex // guards the field below; taken under topics.mu, never before it
+	inboxes []*Inbox
+}
+
+// liveQueue is how many live records wait in one channel. A full one drops, and those who miss
+// something read the log: the bound is memory against how long a goroutine may be held up.
+const liveQueue = 4096
+
+func (t *topics) init(*Broker) {
+	t.m = make(map[string]*topic)
+	t.chans = make([]chan *nats.Msg, max(1, runtime.GOMAXPROCS(0)))
+	for k := range t.chans {
+		t.chans[k] = make(chan *nats.Msg, liveQueue)
+	}
+}
+
+func (t *topics) start(b *Broker) {
+	for _, c := range t.chans {
+		b.wg.Go(func() { t.dispatch(b, c) })
+	}
+}
+
+// dispatch hands the records of one channel to their inboxes.
+func (t *topics) dispatch(b *Broker, c chan *nats.Msg) {
+	for {
+		select {
+		case m := <-c:
+			t.hand(b, m)
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *topics) hand(b *Broker, m *nats.Msg) {
+	t.mu.RLock()
+	top := t.m[m.Subject]
+	t.mu.RUnlock()
+	if top == nil {
+		return
+	}
+	if v := m.Header[nudgeHeader]; len(v) > 0 {
+		if seq, err := strconv.ParseUint(v[0], 10, 64); err == nil {
+			top.each(func(i *Inbox) { i.heard(seq) })
+		}
+		return
+	}
+	seq, last := number(m.Header, "Nats-Sequence"), number(m.Header, "Nats-Last-Sequence")
+	if seq == 0 {
+		return // not the server's
+	}
+	top.each(func(i *Inbox) { i.push(m, seq, last) })
+}
+
+// each calls f for every inbox of the subject. f must not block.
+func (t *topic) each(f func(*Inbox)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range t.inboxes {
+		f(i)
+	}
+}
+
+// join adds an inbox to its subject, and subscribes when it is the first.
+func (t *topics) join(b *Broker, i *Inbox) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	top := t.m[i.at.live]
+	if top == nil {
+		top = &topic{at: i.at}
+		t.m[i.at.live] = top
+		c := t.chans[shardOf("", i.at.live, len(t.chans))]
+		sub, err := b.nc.ChanSubscribe(i.at.live, c)
+		if err != nil { // only on a connection that is closed: the log can't be read either
+			b.cfg.Log.Warn("listening", "err", err)
+		}
+		top.sub = sub
+	}
+	top.mu.Lock()
+	top.inboxes = append(top.inboxes, i)
+	top.mu.Unlock()
+}
+
+// leave takes an inbox off its subject, and unsubscribes when it was the last.
+func (t *topics) leave(i *Inbox) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	top := t.m[i.at.live]
+	if top == nil {
+		return
+	}
+	top.mu.Lock()
+	defer top.mu.Unlock()
+	for k := range top.inboxes {
+		if top.inboxes[k] == i {
+			top.inboxes = append(top.inboxes[:k], top.inboxes[k+1:]...)
+			break
+		}
+	}
+	if len(top.inboxes) > 0 {
+		return
+	}
+	delete(t.m, i.at.live)
+	if top.sub != nil {
+		_ = top.sub.Unsubscribe() // fails on a closed connection, which has none
+	}
+}
+
+// missed marks the inboxes of a subject behind: a record of theirs was dropped on its way.
+func (t *topics) missed(b *Broker, subject string) {
+	t.mu.RLock()
+	top := t.m[subject]
+	t.mu.RUnlock()
+	if top != nil {
+		b.count.dropped.Add(1)
+		top.each((*Inbox).fallBehind)
+	}
+}
+
+// close ends every inbox.
+func (t *topics) close() {
+	t.mu.RLock()
+	var open []*Inbox
+	for _, top := range t.m {
+		top.each(func(i *Inbox) { open = append(open, i) })
+	}
+	t.mu.RUnlock()
+	for _, i := range open {
+		i.Close()
+	}
+}
+
+// restarted marks the inboxes of a stream behind: it was made anew.
+func (t *topics) restarted(stream string) {
+	for _, top := range t.list()[stream] {
+		top.each((*Inbox).fallBehind)
+	}
+}
+
+// list returns the subjects of each stream that are listened to.
+func (t *topics) list() map[string][]*topic {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := make(map[string][]*topic)
+	for _, top := range t.m {
+		all[top.at.stream] = append(all[top.at.stream], top)
+	}
+	return all
+}
+
+// push queues a live record, if it follows and fits.
+func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
+	i.mu.Lock()
+	size := m.Size()
+	woken := false
+	switch {
+	case i.closed || seq <= i.end:
+	case i.behind:
+		i.b.count.dropped.Add(1)
+	case last > i.end || len(i.queue) > 0 && i.bytes+size > i.b.cfg.InboxBytes || size > i.b.cfg.InboxBytes:
+		i.b.count.dropped.Add(1)
+		i.behind = true
+		woken = i.disarm()
+	default:
+		i.queue = append(i.queue, live{seq: seq, size: size, m: m})
+		i.bytes += size
+		i.endSize = size + headroom
+		i.end, i.tail = seq, seq<<agora.SeqShift|uint64(countOf(m.Data)-1)
+		woken = i.disarm()
+	}
+	i.highest = max(i.highest, seq)
+	i.mu.Unlock()
+	if woken {
+		i.call()
+	}
+}
+
+// heard marks the inbox behind when a record is stored that it has not got.
+func (i *Inbox) heard(seq uint64) {
+	i.mu.Lock()
+	woken := false
+	if seq > i.end && !i.closed {
+		i.highest = max(i.highest, seq)
+		i.behind = true
+		woken = i.disarm()
+	}
+	i.mu.Unlock()
+	if woken {
+		i.call()
+	}
+}
+
+// fallBehind has the log read.
+func (i *Inbox) fallBehind() {
+	i.mu.Lock()
+	i.behind = true
+	woken := !i.closed && i.disarm()
+	i.mu.Unlock()
+	if woken {
+		i.call()
+	}
+}
+
+// disarm tells whether the reader waits to be woken; it is then no more.
+func (i *Inbox) disarm() bool {
+	was := i.armed
+	i.armed = false
+	return was
+}
+
+// checked hears what an audit that began at at found to be the last record of the subject: 0 for none. sure says
+// that the answer is as new as the leader's was then. It tells whether something had been missed.
+func (i *Inbox) checked(last uint64, at time.Time, sure bool) (missed bool) {
+	i.mu.Lock()
+	if i.closed || i.behind {
+		i.mu.Unlock()
+		return false
+	}
+	if last <= i.end {
+		if sure {
+			i.kept, i.keptAt = i.tail, at
+		}
+		i.mu.Unlock()
+		return false
+	}
+	i.mu.Unlock()
+	i.heard(last)
+	return true
+}

@@ -1,0 +1,288 @@
+package broker
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora"
+)
+
+// errFull means that the log takes nothing now.
+var errFull = errors.New("the log is full")
+
+// errMoved means that somebody else moved the fence meanwhile.
+var errMoved = errors.New("the fence was moved")
+
+// errOver means that the lane ended while it looked.
+var errOver = errors.New("the lane ended")
+
+const (
+	lookPause    = 50 * time.Millisecond // before the lane asks again, growing
+	lookPauseMax = time.Second
+	lookPatience = 5 * time.Second // beyond Config.GiveUp, before what is in hand is refused
+)
+
+// look has a goroutine ask the log where the lane stands; it goes on when that
+// is known. With only set, the fence is compared first: where it has not moved, the
+// flight is sent again as it is. The lock is held.
+func (l *Lane) look(only bool) {
+	if l.away {
+		return
+	}
+	l.away = true
+	ctx, cancel := context.WithCancel(l.b.ctx)
+	l.cancel = cancel
+	l.b.wg.Go(func() {
+		defer cancel()
+		l.lookUntilKnown(ctx, only)
+		l.tellNow()
+	})
+}
+
+// lookUntilKnown fences and reads the log, again and again until that has worked, the lane is over, or its Broker is.
+func (l *Lane) lookUntilKnown(ctx context.Context, only bool) {
+	select {
+	case l.b.work <- struct{}{}:
+		defer func() { <-l.b.work }()
+	case <-ctx.Done():
+		return
+	}
+	if only && l.unmoved(ctx) {
+		return
+	}
+	began := time.Now()
+	for pause := lookPause; ; pause = min(2*pause, lookPauseMax) {
+		err := l.fenceAndRead(ctx)
+		switch {
+		case err == nil || errors.Is(err, errOver) || ctx.Err() != nil:
+			return
+		case errors.Is(err, ErrDeposed):
+			l.mu.Lock()
+			l.die()
+			l.mu.Unlock()
+			return
+		case errors.Is(err, errMoved):
+			pause = lookPause
+		case errors.Is(err, errFull) || time.Since(began) > l.b.cfg.GiveUp+lookPatience:
+			l.goDown(err)
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// die ends a lane that a younger epoch holds. The lock is held.
+func (l *Lane) die() {
+	if l.state == dead || l.state == ended {
+		return
+	}
+	l.b.count.deposed.Add(1)
+	l.finish(dead)
+	if f := l.cfg.Deposed; f != nil {
+		l.tell(func(Result) { f() }, Result{})
+	}
+	l.tellLater()
+}
+
+// goDown refuses what is in hand, and what comes, until the log can be reached. What is in flight may be
+// stored all the same: its fate is settled then.
+func (l *Lane) goDown(err error) {
+	l.mu.Lock()
+	if l.state == fit {
+		l.b.cfg.Log.Warn("lane can't reach the log", "agent", l.cfg.From, "err", err)
+		l.refuseAll(err)
+		l.state = down
+		l.dieBeyond()
+	}
+	l.mu.Unlock()
+	l.tellNow()
+}
+
+// dieBeyond ends a lane that lost more streams than it can remember to abort. Its
+// successor reads the log, which knows them all. The lock is held.
+func (l *Lane) dieBeyond() {
+	if l.beyond {
+		l.die()
+	}
+}
+
+// unmoved tells whether the fence is where the lane's records expect it: then the refusal was of the server's
+// own making, and the flight is on its way again.
+func (l *Lane) unmoved(ctx context.Context) bool {
+	f, err := l.b.fenceAt(ctx, l.at.stream, l.fence)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil || f.seq != l.fenceSeq || l.state != fit || l.flight == nil {
+		return false
+	}
+	l.away, l.cancel = false, nil
+	l.b.count.retries.Add(1)
+	l.publish(l.flight)
+	return true
+}
+
+// fence is the last message on a lane's fence subject: zero when there is none.
+type fence struct {
+	seq   uint64
+	epoch uint64
+}
+
+// fenceAt reads a fence from the stream's leader.
+func (b *Broker) fenceAt(ctx context.Context, stream, subject string) (fence, error) {
+	m, err := b.lastOf(ctx, stream, subject)
+	if errors.Is(err, errNone) {
+		return fence{}, nil
+	}
+	if err != nil {
+		return fence{}, err
+	}
+	if len(m.body) < 2 || m.body[0] != recordVersion {
+		return fence{}, fmt.Errorf("fence %s: %w", subject, errVersion)
+	}
+	epoch, n := binary.Uvarint(m.body[1:])
+	if n <= 0 {
+		return fence{}, fmt.Errorf("fence %s: %w", subject, errRecord)
+	}
+	return fence{seq: m.seq, epoch: epoch}, nil
+}
+
+// moveFence writes epoch to the fence and returns its sequence. From then on the server refuses the
+// records of every earlier holder, also those that are on their way. It fails with ErrDeposed when a younger epoch is there.
+func (b *Broker) moveFence(ctx context.Context, stream, subject string, epoch uint64) (uint64, error) {
+	now, err := b.fenceAt(ctx, stream, subject)
+	if err != nil {
+		return 0, err
+	}
+	if now.epoch > epoch {
+		return 0, ErrDeposed
+	}
+	m := nats.NewMsg(subject)
+	m.Header["Nats-Expected-Last-Subject-Sequence"] = []string{strconv.FormatUint(now.seq, 10)}
+	m.Data = binary.AppendUvarint([]byte{recordVersion}, epoch)
+	a, err := b.publishWait(ctx, m, b.cfg.Retry)
+	switch {
+	case err != nil:
+		return 0, err
+	case a.fenced():
+		return 0, errMoved
+	case a.refused():
+		return 0, errFull
+	case a.absent:
+		return 0, nats.ErrNoResponders
+	case a.err != nil:
+		return 0, a.err
+	}
+	b.count.fences.Add(1)
+	return a.seq, nil
+}
+
+// fenceAndRead makes the ledger complete: nothing of an earlier holder, and nothing of
+// what the lane itself has on its way, can be stored after the fence, so what is read then is final.
+func (l *Lane) fenceAndRead(ctx context.Context) error {
+	seq, err := l.b.moveFence(ctx, l.at.stream, l.fence, l.cfg.Epoch)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	if l.state == dead || l.state == ended {
+		l.mu.Unlock()
+		return errOver
+	}
+	l.fenceSeq = seq
+	s := scan{b: l.b, at: l.at, cfg: &l.cfg, from: l.lastSeq}
+	if f := l.flight; f != nil {
+		if s.id = f.id; f.open {
+			l.ledger.rollback(f.parts)
+			f.open = false
+		}
+	}
+	l.mu.Unlock()
+	if err := s.run(ctx, l.folded); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state == dead || l.state == ended {
+		return errOver
+	}
+	l.found(&s)
+	return nil
+}
+
+// folded reckons with one record of the lane's that was found in the log.
+func (l *Lane) folded(o origin, seq uint64, parts []agora.Message) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seq <= l.lastSeq {
+		return nil
+	}
+	now := time.Now()
+	for i := range parts {
+		l.ledger.fold(&parts[i], o.epoch, now)
+	}
+	l.lastSeq = seq
+	return nil
+}
+
+// found goes on with what a scan has found. The lock is held.
+func (l *Lane) found(s *scan) {
+	cut := s.cut(l.b.cfg.MaxRecords)
+	if !l.inherited {
+		l.inherited = true
+		l.ledger.exact = l.ledger.lastN != 0
+		l.ledger.inherit(&l.cfg, cut, s.aged)
+		if cut {
+			l.ledger.unsure = time.Now().Add(l.b.cfg.Duplicates)
+		}
+	}
+	if f := l.flight; f != nil {
+		l.flight = nil
+		l.land(f, s.hit, cut && !s.alive)
+	}
+	for _, p := range l.lost {
+		l.ledger.lose(&agora.Message{N: p.n, Kind: agora.Request, Part: agora.Chunk, Stream: p.stream})
+	}
+	l.lost = nil
+	l.ledger.tidy()
+	l.known, l.away, l.cancel, l.state = true, false, nil, fit
+	l.advance()
+	if len(l.ledger.holed) > 0 {
+		l.sweepLater()
+	}
+}
+
+// land settles a flight of unknown fate: hit is where it stands, 0 when it is not stored and, behind the fence, never will be. doubt
+// says that it may have been stored and lost to retention since.
+func (l *Lane) land(f *flight, hit uint64, doubt bool) {
+	if hit != 0 {
+		l.b.nudge(l.at, hit)
+		l.b.count.records.Add(1)
+		l.b.count.parts.Add(uint64(len(f.parts)))
+		l.answer(f, hit)
+		f.release()
+		return
+	}
+	back := make([]entry, 0, len(f.items)+len(l.queue))
+	for i := range f.items {
+		it := &f.items[i]
+		if it.done == nil { // refused when the log could not be reached
+			l.ledger.lose(&it.m)
+			continue
+		}
+		it.m.Again = it.m.Again || doubt && it.v.store
+		l.gathered += sizeOf(&it.m)
+		back = append(back, it.entry)
+	}
+	l.queue = append(back, l.queue...)
+	f.release()
+}

@@ -1,0 +1,289 @@
+package broker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// A record is what one JetStream message holds: a version, the number of parts
+// less one, then epoch, valid-at, session and sender once, then the parts. A part is kind,
+// part, flags, and what the flags say is there. Numbers are uvarints; strings and bodies
+// have their length before them. Names that repeat from part to part are a flag.
+
+const (
+	recordVersion = 1
+	maxParts      = 1 << agora.SeqShift // in a record: the position of a part has that many bits
+)
+
+// errVersion means a record of a version that this edge does not know.
+var errVersion = errors.New("record of an unknown version")
+
+// errRecord means bytes that are no record.
+var errRecord = errors.New("broken record")
+
+const (
+	hasN = 1 << iota
+	hasStream
+	sameStream
+	hasIndex
+	hasID
+	hasMedia
+	hasBody
+	isAgain
+	hasTrace
+	hasParent
+	hasHops
+	hasDeadline
+	hasReceipts
+	allFlags = 1<<iota - 1
+)
+
+// origin is what all parts of a record share.
+type origin struct {
+	session string
+	epoch   uint64
+	validAt int64 // wall time of the edge's last good lease renewal, Unix milliseconds
+	from    agora.AgentID
+}
+
+// partRoom is more than a part takes beside its strings and its body.
+const partRoom = 3 + 8*binary.MaxVarintLen64
+
+// sizeOf returns an upper bound of what m takes in a record.
+func sizeOf(m *agora.Message) int {
+	return partRoom + len(m.Body) + len(m.Stream) + len(m.ID) + len(m.Media) + len(m.Meta.Trace) + len(m.Meta.Parent)
+}
+
+// originRoom returns an upper bound of what o takes in a record.
+func originRoom(o origin) int {
+	return 2 + 4*binary.MaxVarintLen64 + len(o.session) + len(o.from)
+}
+
+// appendOrigin begins a record; the parts are appended after it and counted by setCount.
+func appendOrigin(b []byte, o origin) []byte {
+	b = append(b, recordVersion, 0)
+	b = binary.AppendUvarint(b, o.epoch)
+	b = binary.AppendUvarint(b, uint64(o.validAt))
+	b = appendString(b, o.session)
+	return appendString(b, string(o.from))
+}
+
+// setCount writes how many parts the record b holds, 1 to maxParts.
+func setCount(b []byte, n int) { b[1] = byte(n - 1) }
+
+// countOf returns how many parts a record holds, without decoding it; 1 for what is none.
+func countOf(b []byte) int {
+	if len(b) < 2 || b[0] != recordVersion {
+		return 1
+	}
+	return int(b[1]) + 1
+}
+
+// appendPart appends m; last is the stream of the part before it.
+func appendPart(b []byte, m *agora.Message, last string) []byte {
+	f := flagsOf(m, last)
+	b = append(b, byte(m.Kind), byte(m.Part))
+	b = binary.AppendUvarint(b, f)
+	if f&hasN != 0 {
+		b = binary.AppendUvarint(b, m.N)
+	}
+	if f&hasStream != 0 {
+		b = appendString(b, m.Stream)
+	}
+	if f&hasIndex != 0 {
+		b = binary.AppendUvarint(b, uint64(m.Index))
+	}
+	if f&hasID != 0 {
+		b = appendString(b, m.ID)
+	}
+	if f&hasMedia != 0 {
+		b = appendString(b, m.Media)
+	}
+	b = appendMeta(b, m, f)
+	if f&hasBody != 0 {
+		b = binary.AppendUvarint(b, uint64(len(m.Body)))
+		b = append(b, m.Body...)
+	}
+	return b
+}
+
+func appendMeta(b []byte, m *agora.Message, f uint64) []byte {
+	if f&hasTrace != 0 {
+		b = appendString(b, m.Meta.Trace)
+	}
+	if f&hasParent != 0 {
+		b = appendString(b, m.Meta.Parent)
+	}
+	if f&hasHops != 0 {
+		b = append(b, m.Meta.Hops)
+	}
+	if f&hasDeadline != 0 {
+		b = binary.AppendUvarint(b, uint64(m.Meta.Deadline.UnixMilli()))
+	}
+	if f&hasReceipts != 0 {
+		b = append(b, byte(m.Meta.Receipts))
+	}
+	return b
+}
+
+func flagsOf(m *agora.Message, last string) (f uint64) {
+	set := func(is bool, bit uint64) {
+		if is {
+			f |= bit
+		}
+	}
+	set(m.N != 0, hasN)
+	set(m.Stream != "" && m.Stream != last, hasStream)
+	set(m.Stream != "" && m.Stream == last, sameStream)
+	set(m.Indexed, hasIndex)
+	set(m.ID != "", hasID)
+	set(m.Media != "", hasMedia)
+	set(m.Body != nil, hasBody)
+	set(m.Again, isAgain)
+	set(m.Meta.Trace != "", hasTrace)
+	set(m.Meta.Parent != "", hasParent)
+	set(m.Meta.Hops != 0, hasHops)
+	set(!m.Meta.Deadline.IsZero() && m.Meta.Deadline.UnixMilli() > 0, hasDeadline)
+	set(m.Meta.Receipts != 0, hasReceipts)
+	return f
+}
+
+func appendString(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+// reader decodes records. It keeps the names it saw last, so that those which repeat,
+// as they do in a stream, are not allocated anew. Its bodies are slices of what it reads.
+type reader struct {
+	b       []byte
+	bad     bool
+	session string
+	from    string
+	stream  string
+	media   string
+}
+
+// open reads what comes before the parts, and how many there are. r.part then reads one each.
+func (r *reader) open(b []byte) (o origin, parts int, err error) {
+	if len(b) > 0 && b[0] != recordVersion {
+		return origin{}, 0, fmt.Errorf("%w: %d", errVersion, b[0])
+	}
+	if len(b) < 2 {
+		return origin{}, 0, errRecord
+	}
+	r.b, r.bad = b[2:], false
+	o.epoch = r.uvarint()
+	at := r.uvarint()
+	r.string(&r.session)
+	r.string(&r.from)
+	if r.bad || at > math.MaxInt64 {
+		return origin{}, 0, errRecord
+	}
+	o.validAt, o.session, o.from = int64(at), r.session, agora.AgentID(r.from)
+	return o, int(b[1]) + 1, nil
+}
+
+// part reads the next part into m, which is empty but for what the record's origin says. last
+// is the stream of the part before it.
+func (r *reader) part(m *agora.Message, last string) error {
+	m.Kind, m.Part = agora.Kind(r.byte()), agora.Part(r.byte())
+	f := r.uvarint()
+	r.bad = r.bad || f&^allFlags != 0 // a new flag comes with a new version
+	if f&hasN != 0 {
+		m.N = r.uvarint()
+	}
+	switch {
+	case f&hasStream != 0:
+		m.Stream = r.string(&r.stream)
+	case f&sameStream != 0:
+		m.Stream = last
+	}
+	if f&hasIndex != 0 {
+		i := r.uvarint()
+		r.bad = r.bad || i > math.MaxUint32
+		m.Indexed, m.Index = true, uint32(i)
+	}
+	if f&hasID != 0 {
+		m.ID = string(r.bytes())
+	}
+	if f&hasMedia != 0 {
+		m.Media = r.string(&r.media)
+	}
+	m.Again = f&isAgain != 0
+	r.meta(&m.Meta, f)
+	if f&hasBody != 0 {
+		m.Body = r.bytes()
+	}
+	if r.bad {
+		return errRecord
+	}
+	return nil
+}
+
+func (r *reader) meta(m *agora.Meta, f uint64) {
+	if f&hasTrace != 0 {
+		m.Trace = string(r.bytes())
+	}
+	if f&hasParent != 0 {
+		m.Parent = string(r.bytes())
+	}
+	if f&hasHops != 0 {
+		m.Hops = r.byte()
+	}
+	if f&hasDeadline != 0 {
+		ms := r.uvarint()
+		r.bad = r.bad || ms > math.MaxInt64
+		m.Deadline = time.UnixMilli(int64(ms))
+	}
+	if f&hasReceipts != 0 {
+		m.Receipts = agora.Receipts(r.byte())
+	}
+}
+
+func (r *reader) byte() byte {
+	if len(r.b) == 0 {
+		r.bad = true
+		return 0
+	}
+	c := r.b[0]
+	r.b = r.b[1:]
+	return c
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// bytes returns the next counted bytes, of the record's own memory; never nil.
+func (r *reader) bytes() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.b)) {
+		r.bad, r.b = true, nil
+	}
+	if r.bad {
+		return nil
+	}
+	v := r.b[:n:n]
+	r.b = r.b[n:]
+	return v
+}
+
+// string returns the next counted bytes as a string: *kept when they are the same, else they become *kept.
+func (r *reader) string(kept *string) string {
+	if v := r.bytes(); string(v) != *kept {
+		*kept = string(v)
+	}
+	return *kept
+}

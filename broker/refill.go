@@ -1,0 +1,96 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// read returns the next piece of the log. When there is no more of it, the inbox
+// is live again, and read returns nothing.
+func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
+	i.b.count.refills.Add(1)
+	// The last record that was read is read again: while it is there, nothing after it is gone.
+	// It must not use up what the answer may hold.
+	q := query{stream: i.at.stream, subject: i.at.log, seq: i.end, bytes: max + i.endSize}
+	if i.end == 0 {
+		q.since = i.since
+	}
+	p, err := i.b.readLog(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	g, err := i.gap(ctx, &p)
+	if err != nil || g.stop {
+		return g.told, err
+	}
+	msgs := g.told
+	for k := range p.msgs {
+		msgs = i.accept(msgs, &p.msgs[k])
+	}
+	i.fresh = false
+	if len(msgs) > 0 || !p.whole {
+		return msgs, nil
+	}
+	return nil, i.caughtUp(ctx)
+}
+
+// accept appends what a record of the log holds. What was read before is dropped.
+func (i *Inbox) accept(msgs []agora.Message, m *logged) []agora.Message {
+	if m.seq < i.end || m.seq == i.end && !i.fresh {
+		return msgs
+	}
+	i.mu.Lock()
+	i.end, i.tail, i.endSize = m.seq, max(i.tail, m.end()), len(m.body)+headroom
+	i.mu.Unlock()
+	return i.decode(msgs, m.seq, m.at, m.body)
+}
+
+const (
+	lagPause  = 10 * time.Millisecond // before a replica that lags is asked again
+	maxDoubts = 50                    // then the leader is right: the live record is gone again
+)
+
+// caughtUp makes the inbox live again when the stream's leader knows of nothing beyond what was read. A replica
+// that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read.
+func (i *Inbox) caughtUp(ctx context.Context) error {
+	at := i.b.cfg.Now()
+	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log)
+	if err != nil && !errors.Is(err, errNone) {
+		return err
+	}
+	if i.live(last, at) {
+		return nil
+	}
+	return pauseFor(ctx, lagPause)
+}
+
+// live ends the refill if last is the end of what was read; nil means that the subject is empty.
+func (i *Inbox) live(last *logged, at time.Time) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if last != nil && i.end == 0 && last.at.Before(i.since) {
+		i.end, i.tail = last.seq, max(i.tail, last.end()) // all there is was stored before the time asked for
+	}
+	if last != nil && last.seq > i.end {
+		return false
+	}
+	if i.highest > i.end && i.doubts < maxDoubts {
+		i.doubts++
+		return false
+	}
+	i.behind, i.highest, i.doubts, i.quiet = false, i.end, 0, false
+	i.kept, i.keptAt = i.tail, at
+	return true
+}
+
+func pauseFor(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

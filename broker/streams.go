@@ -1,0 +1,227 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	formatVersion = "1" // of subjects and records; in the metadata of each stream
+	metaFormat    = "agora.format"
+	metaShards    = "agora.shards"
+)
+
+// Codes of the server's that mean something to us.
+const (
+	codeNoPeers        = 10005
+	codeResources      = 10023
+	codeMemory         = 10028
+	codeStorage        = 10047
+	codeOtherConfig    = 10058
+	codeWrongLast      = 10071 // the fence is not where the record expects it
+	codeReplicas       = 10074
+	codeStoreFailed    = 10077 // a limit of the stream: it is full
+	codeDuplicateOnWay = 10158 // a record with the same id is being stored
+	codeWrongLastOnWay = 10164 // the fence is being moved, or the lane's last record is still counted as on its way
+	streamAnswer       = time.Second
+	streamPause        = 100 * time.Millisecond
+	sequencesPerSecond = 1 << 12
+)
+
+// epochStart is the second from which the first sequence of a stream made anew counts.
+var epochStart = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Streams returns the names of the streams that hold the log.
+func (b *Broker) Streams() []string {
+	names := make([]string, 0, 2*b.cfg.Shards)
+	for _, kind := range []string{"agent", "space"} {
+		for shard := range b.cfg.Shards {
+			names = append(names, streamName(kind, strconv.Itoa(shard)))
+		}
+	}
+	return names
+}
+
+// ensureStreams makes the streams that are missing and checks the others, until all is well,
+// something is wrong for good, or ctx is over.
+func (b *Broker) ensureStreams(ctx context.Context) error {
+	for _, kind := range []string{"agent", "space"} {
+		for shard := range b.cfg.Shards {
+			if err := b.ensureStream(ctx, kind, strconv.Itoa(shard)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ensureStream asks again and again with short time-outs: before a cluster has
+// its leader, a request gets no answer at all.
+func (b *Broker) ensureStream(ctx context.Context, kind, shard string) error {
+	var last error
+	for {
+		err := b.tryStream(ctx, kind, shard)
+		if err == nil {
+			return nil
+		}
+		if _, ok := errors.AsType[*setupError](err); ok {
+			return err
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-time.After(streamPause):
+		case <-ctx.Done():
+			return fmt.Errorf("stream %s is not ready: %w", streamName(kind, shard), errors.Join(last, context.Cause(ctx)))
+		}
+	}
+}
+
+// setupError is a mistake that no waiting mends.
+type setupError struct {
+	what string
+	err  error
+}
+
+func (e *setupError) Error() string {
+	if e.err != nil {
+		return e.what + ": " + e.err.Error()
+	}
+	return e.what
+}
+
+func (e *setupError) Unwrap() error { return e.err }
+
+func (b *Broker) tryStream(ctx context.Context, kind, shard string) error {
+	ctx, cancel := context.WithTimeout(ctx, streamAnswer)
+	defer cancel()
+	name := streamName(kind, shard)
+	s, err := b.js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = b.js.CreateStream(ctx, b.streamConfig(kind, shard))
+	}
+	if err != nil {
+		return b.explain(err)
+	}
+	info := s.CachedInfo()
+	b.saw(name, info.State.LastSeq, info.Created)
+	want, err := b.amended(info.Config, b.streamConfig(kind, shard))
+	if err != nil || want == nil {
+		return err
+	}
+	if _, err := b.js.UpdateStream(ctx, *want); err != nil {
+		return b.explain(err)
+	}
+	b.cfg.Log.Info("stream changed to the configured limits", "stream", name)
+	return nil
+}
+
+func (b *Broker) streamConfig(kind, shard string) jetstream.StreamConfig {
+	storage := jetstream.FileStorage
+	if b.cfg.Memory {
+		storage = jetstream.MemoryStorage
+	}
+	name := streamName(kind, shard)
+	tail := kind + "." + shard
+	return jetstream.StreamConfig{
+		Name:              name,
+		Description:       "Agora's log",
+		Subjects:          []string{logPrefix + "*." + tail + ".*", fencePrefix + "*." + tail + ".*.*"},
+		Retention:         jetstream.LimitsPolicy,
+		Discard:           jetstream.DiscardNew, // a full shard refuses and evicts nobody; a full subject drops its own oldest all the same
+		MaxBytes:          b.cfg.ShardBytes,
+		MaxAge:            b.cfg.MaxAge,
+		MaxMsgsPerSubject: b.cfg.MaxRecords,
+		Storage:           storage,
+		Replicas:          b.cfg.Replicas,
+		Duplicates:        b.cfg.Duplicates,
+		AllowDirect:       true,
+		FirstSeq:          b.firstSequence(name),
+		RePublish:         &jetstream.RePublish{Source: logPrefix + ">", Destination: livePrefix + ">"},
+		Metadata:          map[string]string{metaFormat: formatVersion, metaShards: strconv.Itoa(b.cfg.Shards)},
+	}
+}
+
+// firstSequence returns where a stream made now begins: above all that one of its name has
+// handed out before, so that a position from then is never one of now. 4,096 a second since 2025
+// leaves room, with the bits for the part, below 2^53 until the year 2297.
+func (b *Broker) firstSequence(name string) uint64 {
+	first := uint64(1)
+	if age := b.cfg.Now().Sub(epochStart); age > 0 {
+		first = max(1, uint64(age/(time.Second/sequencesPerSecond)))
+	}
+	b.seenMu.Lock()
+	defer b.seenMu.Unlock()
+	if last := b.seen[name].last; last >= first {
+		first = last + sequencesPerSecond
+	}
+	return first
+}
+
+// seen is what a Broker knows of a stream from looking at it.
+type seen struct {
+	last    uint64    // highest sequence
+	created time.Time // when it was made
+}
+
+// saw notes how far a stream has got, and when it was made, where that is known. One that
+// was made anew has lost what the old one held: its inboxes must look where they stand.
+func (b *Broker) saw(stream string, last uint64, created time.Time) {
+	b.seenMu.Lock()
+	was := b.seen[stream]
+	now := seen{last: max(was.last, last), created: created}
+	if created.IsZero() {
+		now.created = was.created
+	}
+	b.seen[stream] = now
+	b.seenMu.Unlock()
+	if last < was.last || !was.created.IsZero() && !now.created.Equal(was.created) {
+		b.topics.restarted(stream)
+	}
+}
+
+// amended returns the configuration that a stream has to be changed to; nil when it is right.
+func (b *Broker) amended(have, want jetstream.StreamConfig) (*jetstream.StreamConfig, error) {
+	if v := have.Metadata[metaFormat]; v != formatVersion {
+		return nil, &setupError{what: fmt.Sprintf("stream %s has format %q and this edge speaks %q: run the release that made it, or delete the stream", have.Name, v, formatVersion)}
+	}
+	if v := have.Metadata[metaShards]; v != want.Metadata[metaShards] {
+		return nil, &setupError{what: fmt.Sprintf("stream %s was made for %s shards and %s are configured: set the number back, or delete the streams with all they hold", have.Name, v, want.Metadata[metaShards])}
+	}
+	if have.Storage != want.Storage {
+		return nil, &setupError{what: fmt.Sprintf("stream %s is kept in %s storage and %s is configured: set it back, or delete the stream", have.Name, have.Storage, want.Storage)}
+	}
+	if have.MaxAge == want.MaxAge && have.MaxMsgsPerSubject == want.MaxMsgsPerSubject && have.MaxBytes == want.MaxBytes &&
+		have.Replicas == want.Replicas && have.Duplicates == want.Duplicates {
+		return nil, nil
+	}
+	changed := have
+	changed.MaxAge, changed.MaxMsgsPerSubject, changed.MaxBytes = want.MaxAge, want.MaxMsgsPerSubject, want.MaxBytes
+	changed.Replicas, changed.Duplicates = want.Replicas, want.Duplicates
+	changed.Metadata = maps.Clone(have.Metadata)
+	return &changed, nil
+}
+
+// explain says what to do about an answer that no waiting changes.
+func (b *Broker) explain(err error) error {
+	e, ok := errors.AsType[*jetstream.APIError](err)
+	if !ok {
+		return err
+	}
+	switch e.ErrorCode {
+	case codeReplicas:
+		return &setupError{what: fmt.Sprintf("%d replicas need a cluster of at least %d NATS servers: add servers, or set replicas to 1", b.cfg.Replicas, b.cfg.Replicas), err: err}
+	case codeStorage, codeMemory, codeResources:
+		return &setupError{what: fmt.Sprintf("the NATS account can't hold %d streams of %d bytes: raise its JetStream limits, or lower the bytes per shard", 2*b.cfg.Shards, b.cfg.ShardBytes), err: err}
+	case codeNoPeers: // servers that have just started find each other soon
+		return fmt.Errorf("no %d NATS servers with room for %d bytes: add servers, lower the replicas or the bytes per shard: %w", b.cfg.Replicas, b.cfg.ShardBytes, err)
+	}
+	return err
+}

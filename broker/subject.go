@@ -1,0 +1,94 @@
+package broker
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/agora-relay/agora"
+)
+
+const (
+	logPrefix   = "agora.log."
+	livePrefix  = "agora.live."
+	fencePrefix = "agora.fence."
+	askPrefix   = "agora.ask."
+)
+
+// place is where an address lives: its stream and its subjects.
+type place struct {
+	stream string
+	log    string // what is stored for the address
+	live   string // the same, handed on to core subscribers
+	fence  string // prefix of its lanes' fences; session and token follow
+	token  string
+}
+
+// place returns where to lives among n shards. The shard is taken from a hash that
+// never changes: an address must be found where it was left.
+func placeOf(to agora.Address, shards int) place {
+	tenant, token := agora.EncodeToken(to.Tenant), agora.EncodeToken(to.Name())
+	kind := "agent"
+	if to.IsSpace() {
+		kind = "space"
+	}
+	shard := strconv.Itoa(shardOf(to.Tenant, to.Name(), shards))
+	tail := tenant + "." + kind + "." + shard + "."
+	return place{
+		stream: streamName(kind, shard),
+		log:    logPrefix + tail + token,
+		live:   livePrefix + tail + token,
+		fence:  fencePrefix + tail,
+		token:  token,
+	}
+}
+
+// fenceOf returns the fence's subject of a session's lane.
+func (p place) fenceOf(session string) string {
+	return p.fence + agora.EncodeToken(session) + "." + p.token
+}
+
+// addressOf returns the address that a log or live subject belongs to.
+func addressOf(subject string) (agora.Address, error) {
+	rest, ok := strings.CutPrefix(subject, logPrefix)
+	if !ok {
+		rest, ok = strings.CutPrefix(subject, livePrefix)
+	}
+	parts := strings.Split(rest, ".")
+	if !ok || len(parts) != 4 {
+		return agora.Address{}, fmt.Errorf("subject %q names no address", subject)
+	}
+	tenant, err := agora.DecodeToken(parts[0])
+	if err != nil {
+		return agora.Address{}, fmt.Errorf("subject %q: tenant: %w", subject, err)
+	}
+	name, err := agora.DecodeToken(parts[3])
+	if err != nil || name == "" {
+		return agora.Address{}, fmt.Errorf("subject %q: name is not a token", subject)
+	}
+	switch parts[1] {
+	case "agent":
+		return agora.ToAgent(tenant, agora.AgentID(name)), nil
+	case "space":
+		return agora.ToSpace(tenant, name), nil
+	}
+	return agora.Address{}, fmt.Errorf("subject %q: neither agent nor space", subject)
+}
+
+func streamName(kind, shard string) string {
+	return "AGORA_" + strings.ToUpper(kind) + "_" + shard
+}
+
+// shardOf is FNV-1a over tenant and name, a zero byte between them.
+func shardOf(tenant, name string, shards int) int {
+	const prime = 1099511628211
+	h := uint64(14695981039346656037)
+	for i := range len(tenant) {
+		h = (h ^ uint64(tenant[i])) * prime
+	}
+	h *= prime
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * prime
+	}
+	return int(h % uint64(shards))
+}

@@ -1,0 +1,154 @@
+package broker
+
+import "time"
+
+// tell queues an answer. It is given by tellNow or tellLater, without the lock.
+func (l *Lane) tell(done func(Result), r Result) {
+	if done != nil {
+		l.results = append(l.results, outcome{done, r})
+	}
+}
+
+// tellLater has the queued answers given by another goroutine. The lock is held.
+func (l *Lane) tellLater() {
+	if len(l.results) > 0 && !l.telling && !l.posted {
+		l.posted = true
+		l.b.posts.post(l.tellNow)
+	}
+}
+
+// tellNow gives the queued answers in order. One goroutine at a time does, so that
+// order holds; the lock is not held while it calls.
+func (l *Lane) tellNow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.posted = false
+	if l.telling {
+		return
+	}
+	l.telling = true
+	for len(l.results) > 0 {
+		batch := l.results
+		l.results = nil
+		l.mu.Unlock()
+		for _, o := range batch {
+			o.done(o.r)
+		}
+		l.mu.Lock()
+		if l.results == nil && cap(batch) <= maxParts {
+			clear(batch)
+			l.results = batch[:0]
+		}
+	}
+	l.telling = false
+	l.wakeWaiters()
+}
+
+// wakeWaiters wakes those who wait for the lane to be idle, if it is or never will be.
+func (l *Lane) wakeWaiters() {
+	if len(l.waiters) == 0 || l.state == fit && !l.gaveUp && !l.idle() {
+		return
+	}
+	for _, w := range l.waiters {
+		close(w)
+	}
+	l.waiters = nil
+}
+
+// sweeper looks after lanes that have something in hand: it sends again, gives up waiting, ends pauses.
+type sweeper struct {
+	some  chan struct{} // holds one token when there is reason to look now
+	lanes laneSet
+}
+
+const (
+	sweepEvery = 250 * time.Millisecond // while lanes have something in hand
+	sweepLeast = 5 * time.Millisecond   // the shortest pause that is kept well
+)
+
+func (s *sweeper) init() {
+	s.some = make(chan struct{}, 1)
+	s.lanes.m = make(map[*Lane]struct{})
+}
+
+// hurry has every record on its way sent again now.
+func (s *sweeper) hurry() {
+	s.lanes.mu.Lock()
+	s.lanes.hurry = true
+	s.lanes.mu.Unlock()
+	signal(s.some)
+}
+
+// sweepLater gives the lane to the sweeper until it is idle. The lock is held.
+func (l *Lane) sweepLater() {
+	if !l.swept {
+		l.swept = true
+		l.b.sweeper.lanes.add(l)
+		signal(l.b.sweeper.some)
+	} else if !l.due.IsZero() {
+		signal(l.b.sweeper.some)
+	}
+}
+
+// sweep runs until the Broker closes. It sleeps while no lane has anything in hand.
+func (b *Broker) sweep() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-b.sweeper.some:
+		case <-timer.C:
+		}
+		lanes, hurry := b.sweeper.lanes.all()
+		next := time.Hour
+		now := time.Now()
+		for _, l := range lanes {
+			if wait, more := l.sweep(now, hurry); more {
+				next = min(next, max(wait, sweepLeast))
+			}
+		}
+		timer.Reset(next)
+	}
+}
+
+// sweep does what is due for a lane, and says when to look again, if at all.
+func (l *Lane) sweep(now time.Time, hurry bool) (wait time.Duration, more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait = sweepEvery
+	switch {
+	case l.state == dead || l.state == ended:
+	case l.flight != nil && !l.away:
+		l.again(now, hurry)
+	case !l.due.IsZero():
+		if wait = min(wait, l.due.Sub(now)); wait <= 0 {
+			l.advance()
+			wait = sweepEvery
+		}
+	case len(l.ledger.holed) > 0:
+		l.advance()
+	}
+	l.tellLater()
+	if l.flight == nil && l.due.IsZero() && !l.away && len(l.ledger.holed) == 0 || l.state == dead || l.state == ended {
+		l.swept = false
+		l.b.sweeper.lanes.remove(l)
+		return 0, false
+	}
+	return wait, true
+}
+
+// again sends the flight again when it is time, or calls its fate unknown.
+func (l *Lane) again(now time.Time, hurry bool) {
+	f := l.flight
+	if now.Sub(f.first) > l.b.cfg.GiveUp || l.b.cfg.Now().Sub(f.validAt) > doubtAfter {
+		l.look(false)
+		return
+	}
+	if _, ok := l.valid(); !ok || !hurry && now.Sub(f.last) < l.b.cfg.Retry {
+		return
+	}
+	l.b.count.retries.Add(1)
+	l.publish(f)
+}

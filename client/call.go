@@ -1,0 +1,115 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/wire"
+)
+
+// call asks the edge and returns its answer, from whichever edge it comes.
+func (c *Client) call(ctx context.Context, q *wire.Frame) (*wire.Frame, error) {
+	q.ID = newID("q")
+	return c.ask(ctx, &frame{other: q, id: q.ID})
+}
+
+// ask sends a frame with an id and returns its answer.
+func (c *Client) ask(ctx context.Context, f *frame) (*wire.Frame, error) {
+	answer := make(chan *wire.Frame, 1)
+	c.mu.Lock()
+	c.calls[f.id] = answer
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, f.id)
+		c.mu.Unlock()
+	}()
+	f.await()
+	if err := c.out.add(ctx, f); err != nil {
+		return nil, err
+	}
+	defer c.mail.expect()()
+	for done := f.done; ; {
+		select {
+		case a := <-answer:
+			return a, nil
+		case <-done:
+			if f.err != nil {
+				return nil, f.err
+			}
+			done = nil // stored; what it became is told besides
+		case <-ctx.Done():
+			c.out.withdraw(f, ctx.Err())
+			return nil, ctx.Err()
+		case <-c.done:
+			return nil, c.Err()
+		}
+	}
+}
+
+// answered takes the answer to a call, which is in b. A numbered frame has a
+// receipt, besides, and waits for that.
+func (c *Client) answered(id string, b []byte, numbered bool) {
+	c.mu.Lock()
+	answer := c.calls[id]
+	c.mu.Unlock()
+	f := new(wire.Frame)
+	if answer != nil && wire.DecodeAnswer(slices.Clone(b), f) == nil {
+		select {
+		case answer <- f:
+		default:
+		}
+	}
+	if !numbered {
+		c.out.answered(id, nil)
+	}
+}
+
+// asked tells whether a call with the id waits for its answer.
+func (c *Client) asked(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[id] != nil
+}
+
+// Agents returns the directory: every agent that has a session now.
+func (c *Client) Agents(ctx context.Context) ([]agora.Agent, error) {
+	f, err := c.call(ctx, &wire.Frame{Type: "list"})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]agora.Agent, 0, len(f.Agents))
+	for _, a := range f.Agents {
+		at, _ := time.Parse(time.RFC3339, a.RegisteredAt)
+		all = append(all, agora.Agent{ID: agora.AgentID(a.ID), Name: a.Name, Endpoint: a.Endpoint, RegisteredAt: at})
+	}
+	return all, nil
+}
+
+// SpaceInfo is what the list of spaces says of one; Type is "public" or "system".
+type SpaceInfo struct {
+	Name    string
+	Type    string
+	Members int
+}
+
+// Spaces returns the spaces that there are.
+func (c *Client) Spaces(ctx context.Context) ([]SpaceInfo, error) {
+	f, err := c.call(ctx, &wire.Frame{Type: "space.list"})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]SpaceInfo, 0, len(f.Spaces))
+	for _, s := range f.Spaces {
+		all = append(all, SpaceInfo{Name: s.ID, Type: s.Type, Members: s.MemberCount})
+	}
+	return all, nil
+}
+
+// CreateSpace makes a public space, where the first join does not.
+func (c *Client) CreateSpace(ctx context.Context, space string) error {
+	_, err := c.call(ctx, &wire.Frame{Type: "space.create", Space: space})
+	return err
+}

@@ -1,0 +1,114 @@
+package client
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/wire"
+	"github.com/gorilla/websocket"
+)
+
+// ErrClosed is returned by everything once Close was called.
+var ErrClosed = errors.New("client is closed")
+
+// ErrUnknown says that a message was sent, that the connection was lost before
+// its receipt came, and that the session ended before the client was back: it
+// may have been stored or not. Whoever sends it again may send it twice.
+var ErrUnknown = errors.New("session ended before the receipt: the message may have been stored or not")
+
+// ErrCancelled is returned by a stream that either side has cancelled.
+var ErrCancelled = errors.New("stream was cancelled")
+
+// ErrLeft ends the events of a space that the client has left.
+var ErrLeft = errors.New("the space was left")
+
+// ErrTakenOver ends a client whose agent id another connection has taken over.
+var ErrTakenOver = errors.New("another connection took over the agent id")
+
+// Close codes that end or delay a client.
+const (
+	closeTakenOver = 4001
+	closeExists    = 4009
+)
+
+// errMoved ends a connection because the edge asked its agents to go elsewhere.
+var errMoved = errors.New("the edge asked to reconnect")
+
+// frameError returns the error that an error frame tells.
+func frameError(f *wire.Frame) *agora.Error {
+	return &agora.Error{
+		Code:       agora.Code(f.Code),
+		Message:    f.Message,
+		RetryAfter: time.Duration(f.RetryAfterMS) * time.Millisecond,
+	}
+}
+
+// closeError turns the end of a socket into what it means, where its close
+// code says so, and returns other errors as they are.
+func closeError(err error) error {
+	e, ok := errors.AsType[*websocket.CloseError](err)
+	if !ok {
+		return err
+	}
+	switch e.Code {
+	case closeTakenOver:
+		return ErrTakenOver
+	case closeExists:
+		return agora.Errorf(agora.AgentExists, "another connection has the agent id")
+	case websocket.ClosePolicyViolation:
+		return agora.Errorf(agora.Unauthorized, "the server closed the connection: %s", e.Text)
+	case websocket.CloseTryAgainLater:
+		return &agora.Error{Code: agora.Unavailable, Message: "the edge takes no connections now", RetryAfter: time.Second}
+	}
+	return err
+}
+
+// handshakeError turns a refused upgrade into what it means.
+func handshakeError(err error, r *http.Response) error {
+	if r == nil {
+		return &agora.Error{Code: agora.Unavailable, Message: "no connection to the edge", Cause: err}
+	}
+	code := agora.Unavailable
+	switch r.StatusCode {
+	case http.StatusUnauthorized:
+		code = agora.Unauthorized
+	case http.StatusForbidden:
+		code = agora.Forbidden
+	case http.StatusBadRequest:
+		code = agora.InvalidRequest
+	case http.StatusTooManyRequests:
+		code = agora.RateLimited
+	}
+	seconds, _ := strconv.Atoi(r.Header.Get("Retry-After"))
+	return &agora.Error{
+		Code: code, Message: "the edge refused the connection: " + r.Status,
+		RetryAfter: time.Duration(seconds) * time.Second,
+	}
+}
+
+// final tells whether trying to connect again is of no use.
+func final(err error) bool {
+	if errors.Is(err, ErrTakenOver) || errors.Is(err, ErrClosed) {
+		return true
+	}
+	e, ok := errors.AsType[*agora.Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Code {
+	case agora.Unauthorized, agora.Forbidden, agora.AgentExists, agora.InvalidRequest:
+		return true
+	}
+	return false
+}
+
+// retryAfter returns how long the other side asked to wait.
+func retryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*agora.Error](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}

@@ -1,0 +1,144 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// inStream is the text of a stream that comes in. One goroutine reads it.
+type inStream struct {
+	log    *inlog
+	cancel func() // tells the other side that the rest is not wanted; never blocks
+
+	ready chan struct{} // holds one token while there is a chunk, or the end
+
+	// The log's lock guards these.
+	chunks []inChunk
+	bytes  int
+	err    error     // io.EOF or why it ended; nil while it is open
+	handed bool      // the application has it
+	read   time.Time // when it was read last
+	gone   bool      // the application wants no more of it
+
+	rest string // what Read has not returned of a chunk; the reader's own
+}
+
+type inChunk struct {
+	text   string
+	ticket uint64
+}
+
+func newInStream(l *inlog, cancel func()) *inStream {
+	return &inStream{log: l, cancel: cancel, ready: make(chan struct{}, 1)}
+}
+
+// push adds a chunk. It is called with the lock held.
+func (s *inStream) push(text string, ticket uint64) {
+	if s.gone {
+		s.log.settle(ticket)
+		return
+	}
+	s.chunks = append(s.chunks, inChunk{text, ticket})
+	s.bytes += len(text) + frameCost
+	s.log.bytes += len(text) + frameCost
+	signal(s.ready)
+}
+
+// hand notes that the application has the stream. It is called with the lock held.
+func (s *inStream) hand() { s.handed, s.read = true, time.Now() }
+
+// drop gives up what waits. It is called with the lock held.
+func (s *inStream) drop() {
+	for _, c := range s.chunks {
+		s.log.settle(c.ticket)
+	}
+	s.log.bytes -= s.bytes
+	s.chunks, s.bytes, s.gone = nil, 0, true
+	s.log.freed()
+}
+
+// next returns the next chunk, waiting for it, or the error that ended the stream.
+func (s *inStream) next(ctx context.Context) (string, error) {
+	for {
+		if text, ok, err := s.take(); ok || err != nil {
+			return text, err
+		}
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+func (s *inStream) take() (text string, ok bool, err error) {
+	l := s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(s.chunks) == 0 {
+		if s.err != nil {
+			signal(s.ready) // for whoever reads on
+		}
+		return "", false, s.err
+	}
+	c := s.chunks[0]
+	s.chunks = s.chunks[1:]
+	s.bytes -= len(c.text) + frameCost
+	l.bytes -= len(c.text) + frameCost
+	s.read = time.Now()
+	l.settle(c.ticket)
+	l.freed()
+	return c.text, true, nil
+}
+
+// all yields chunk after chunk; the last pair has the error, if it ended with one.
+func (s *inStream) all(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for {
+			text, err := s.next(ctx)
+			if ended(err) || !yield(text, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// text returns all that is left of it.
+func (s *inStream) text(ctx context.Context) (string, error) {
+	var b []byte
+	for text, err := range s.all(ctx) {
+		if err != nil {
+			return string(b), err
+		}
+		b = append(b, text...)
+	}
+	return string(b), nil
+}
+
+// fill is Read over the text.
+func (s *inStream) fill(p []byte) (int, error) {
+	for s.rest == "" {
+		text, err := s.next(context.Background())
+		if err != nil {
+			return 0, err
+		}
+		s.rest = text
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// close gives up the rest; the other side is told when there is one.
+func (s *inStream) close(key streamKey) {
+	l := s.log
+	l.mu.Lock()
+	open := s.err == nil
+	l.endStream(key, s, ErrCancelled)
+	s.drop()
+	l.mu.Unlock()
+	if open {
+		s.cancel()
+	}
+}

@@ -1,0 +1,197 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/wire"
+	"github.com/gorilla/websocket"
+)
+
+const (
+	handshakeTime    = 15 * time.Second // an edge may wait for the one before it, up to its lease of 10s
+	defaultHeartbeat = 30 * time.Second
+	maxAnswer        = 64 << 20
+	goodbyeTime      = 2 * time.Second // for the other side to confirm a close
+	restarts         = 8               // times that Dial tries to end the session of an earlier process
+)
+
+// link is one connection, bound to the agent.
+type link struct {
+	conn      *websocket.Conn
+	heartbeat time.Duration
+	resumed   bool
+	notBefore time.Time    // when the edge, which is leaving, wants a reconnect; the reader's
+	buf       bytes.Buffer // of the frame being read; the reader's
+}
+
+// dialFirst connects a client that has no session. One that a process before
+// it has left is ended first: this one can't know what that had sent.
+func (c *Client) dialFirst(ctx context.Context) (*link, error) {
+	for n := range restarts {
+		l, err := c.dialAny(ctx)
+		if err != nil || !l.resumed {
+			return l, err
+		}
+		l.leave()
+		c.token = ""
+		if !pause(ctx, c.cfg.Backoff.after(n)) { // an edge confirms a goodbye before all is ended
+			return nil, ctx.Err()
+		}
+	}
+	return nil, agora.Errorf(agora.Unavailable, "the session of an earlier connection does not end")
+}
+
+// dialAny tries each address once, and returns the last error, or the first that is final.
+func (c *Client) dialAny(ctx context.Context) (l *link, err error) {
+	for range c.addresses {
+		l, err = c.dial(ctx, c.addresses[c.at])
+		if err == nil || final(err) || ctx.Err() != nil {
+			return l, err
+		}
+		c.next()
+	}
+	return nil, err
+}
+
+// next goes on to the next address.
+func (c *Client) next() { c.at = (c.at + 1) % len(c.addresses) }
+
+// dial connects to one edge and registers.
+func (c *Client) dial(ctx context.Context, url string) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	d := websocket.Dialer{Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.cfg.TLS}
+	header := c.cfg.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	if c.cfg.Token != "" {
+		header.Set("Authorization", "Bearer "+c.cfg.Token)
+	}
+	conn, answer, err := d.DialContext(ctx, url, header)
+	if err != nil {
+		if ctx.Err() != nil && answer == nil {
+			err = context.Cause(ctx)
+		}
+		return nil, handshakeError(err, answer)
+	}
+	conn.SetReadLimit(maxAnswer)
+	l := &link{conn: conn, heartbeat: defaultHeartbeat}
+	if err := c.register(ctx, l); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// register binds the connection to the agent and reads the answer.
+func (c *Client) register(ctx context.Context, l *link) error {
+	if c.card == nil {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
+	defer stop()
+	q := c.registration()
+	if err := l.conn.WriteMessage(websocket.TextMessage, q.Append(nil)); err != nil {
+		return lost(ctx, err)
+	}
+	var f wire.Frame
+	for {
+		b, err := l.read()
+		if err != nil {
+			return lost(ctx, closeError(err))
+		}
+		if err := wire.DecodeAnswer(b, &f); err != nil {
+			return err
+		}
+		switch {
+		case f.Type == "error" && (f.RequestID == q.ID || f.RequestID == ""):
+			return frameError(&f)
+		case f.Type == "agent.registered" && (f.ID == q.ID || f.ID == ""):
+			c.welcome(l, &f)
+			return nil
+		}
+	}
+}
+
+// registration is what the client says of itself and of where it was.
+func (c *Client) registration() *wire.Frame {
+	c.counter++
+	q := &wire.Frame{
+		Type: "agent.register", ID: "register-" + strconv.FormatUint(c.counter, 10), Agent: c.card,
+		ResumeToken: c.token, Receipts: agora.Stored, Positions: map[string]uint64{},
+	}
+	q.LastSeq, q.HasLastSeq = c.mail.settled()
+	for _, s := range c.joined() {
+		if seq, known := s.log.settled(); known {
+			q.Positions[s.name] = seq
+		}
+	}
+	if len(q.Positions) == 0 {
+		q.Positions = nil
+	}
+	return q
+}
+
+// welcome takes the answer to a registration.
+func (c *Client) welcome(l *link, f *wire.Frame) {
+	l.resumed = f.Resumed
+	if f.HasLastSeq {
+		c.mail.begin(f.LastSeq)
+	}
+	if f.HeartbeatInterval > 0 {
+		l.heartbeat = time.Duration(f.HeartbeatInterval * float64(time.Second))
+	}
+	c.token = f.ResumeToken
+}
+
+// lost is the error of a connection that broke while it was made.
+func lost(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*agora.Error](err); ok || errors.Is(err, ErrTakenOver) {
+		return err
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return &agora.Error{Code: agora.Unavailable, Message: "the edge did not answer", Cause: err}
+}
+
+// read returns the next frame, in a buffer that the next read takes again.
+func (l *link) read() ([]byte, error) {
+	_, r, err := l.conn.NextReader()
+	if err != nil {
+		return nil, err
+	}
+	if l.buf.Cap() > 1<<20 {
+		l.buf = bytes.Buffer{}
+	}
+	l.buf.Reset()
+	_, err = l.buf.ReadFrom(r)
+	return l.buf.Bytes(), err
+}
+
+// patience is how long the edge may be silent. It answers our pings, of which
+// there are three in a heartbeat, but not while it reads no faster than a rate allows.
+func (l *link) patience() time.Duration { return l.heartbeat * 3 / 2 }
+
+// leave ends the connection and the session.
+func (l *link) leave() {
+	defer l.conn.Close()
+	deadline := time.Now().Add(goodbyeTime)
+	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	if l.conn.WriteControl(websocket.CloseMessage, bye, deadline) != nil {
+		return
+	}
+	l.conn.SetReadDeadline(deadline)
+	for {
+		if _, _, err := l.conn.NextReader(); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package client
+
+import (
+	"context"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora/wire"
+)
+
+// mailbox is what other agents have sent and the application has not taken.
+type mailbox struct {
+	inlog
+	c       *Client
+	limit   int
+	waiters atomic.Int32  // calls that wait for an answer
+	room    chan struct{} // holds a token when bytes were freed or a call began to wait
+
+	queue  queue[*Message]   // the log's lock guards it and the fields below
+	shed   bool              // frames are dropped, to be fetched again
+	spaces map[string]uint64 // positions of spaces that an earlier run has left
+}
+
+func newMailbox(c *Client) *mailbox {
+	m := &mailbox{c: c, limit: c.cfg.MaxBuffered, room: make(chan struct{}, 1), queue: newQueue[*Message]()}
+	m.inlog = inlog{
+		stall: c.cfg.Stall, wake: c.nudge, streams: map[streamKey]*inStream{},
+		freed: m.roomy,
+	}
+	return m
+}
+
+// roomy wakes those who wait for room. It is called with the lock held.
+func (m *mailbox) roomy() {
+	signal(m.room)
+	if m.shed {
+		m.c.nudge()
+	}
+}
+
+// expect notes that a call waits for an answer, so that reading goes on; the
+// function that it returns ends that.
+func (m *mailbox) expect() func() {
+	m.waiters.Add(1)
+	signal(m.room)
+	return func() { m.waiters.Add(-1) }
+}
+
+// admit blocks while too much waits for the application. When a call waits
+// for an answer it does not block, but at four times the limit it begins to drop.
+func (m *mailbox) admit(ctx context.Context) error {
+	for m.full() {
+		timer := time.NewTimer(m.stall)
+		select {
+		case <-m.room:
+		case <-timer.C:
+			m.unblock()
+		case <-m.c.goodbye:
+			timer.Stop()
+			return nil
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// full decides what admit does.
+func (m *mailbox) full() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bytes <= m.limit {
+		return false
+	}
+	if m.waiters.Load() == 0 {
+		return true
+	}
+	m.shed = m.shed || m.bytes > 4*m.limit
+	return false
+}
+
+// refetch tells that there is room for what was dropped: only a new connection brings it.
+func (m *mailbox) refetch() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shed && m.bytes <= m.limit/2
+}
+
+// unblock cancels the stream that holds up the others, if it is one that does.
+func (m *mailbox) unblock() {
+	m.mu.Lock()
+	key, s := m.stalest(time.Now())
+	if s != nil {
+		m.endStream(key, s, stalled())
+		s.drop()
+	}
+	m.mu.Unlock()
+	if s != nil {
+		s.cancel()
+	}
+}
+
+// restart forgets, for a new connection, that frames were dropped on the old one.
+func (m *mailbox) restart() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shed = false
+}
+
+// news is what a frame means besides what the mailbox does with it.
+type news int
+
+const (
+	nothing  news = iota
+	headless      // the first part of a stream whose beginning was never seen
+	outbound      // an end of a stream that does not come in: one that we send
+)
+
+// deliver takes in a message, a part of one, a cancel or an abort.
+func (m *mailbox) deliver(f *wire.Frame) news {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.shed || m.err != nil || m.c.closed() {
+		return nothing
+	}
+	ticket, fresh := m.enter(f)
+	if !fresh {
+		return nothing
+	}
+	key := streamKey{f.From, f.StreamID}
+	switch f.Type {
+	case "message", "reply":
+		m.message(key, f, ticket)
+	case "message_chunk", "reply_chunk":
+		return m.chunk(key, f, ticket)
+	default: // an end of some kind
+		m.settle(ticket)
+		return m.over(key, f)
+	}
+	return nothing
+}
+
+// message queues a message, or hands a reply to the request that waits for it.
+func (m *mailbox) message(key streamKey, f *wire.Frame, ticket uint64) {
+	msg := &Message{
+		From: f.From, IsReply: f.Type == "reply", Payload: slices.Clone(f.Payload),
+		Stream: f.Stream, Seq: f.Seq, Redelivered: f.Redelivered, c: m.c, ticket: ticket,
+	}
+	if f.DeadlineMS > 0 {
+		msg.Deadline = time.Now().Add(time.Duration(f.DeadlineMS) * time.Millisecond)
+	}
+	if f.Stream {
+		msg.StreamID = f.StreamID
+		if old := m.streams[key]; old != nil {
+			m.endStream(key, old, abortedStart())
+		}
+		msg.in = newInStream(&m.inlog, func() { m.c.cancelOf(key) })
+		m.streams[key] = msg.in
+	}
+	if msg.IsReply && m.replied(key, msg) {
+		m.settle(ticket)
+		return
+	}
+	m.bytes += msg.size()
+	m.queue.push(msg)
+}
+
+// replied hands a reply to the request that it answers; it returns false when there is none.
+func (m *mailbox) replied(key streamKey, msg *Message) bool {
+	taken, wanted := m.c.answer(msg)
+	if !taken || msg.in == nil {
+		return taken
+	}
+	msg.in.hand()
+	if !wanted {
+		m.endStream(key, msg.in, ErrCancelled)
+		msg.in.drop()
+		msg.in.cancel()
+	}
+	return true
+}
+
+func (m *mailbox) chunk(key streamKey, f *wire.Frame, ticket uint64) news {
+	if s := m.streams[key]; s != nil {
+		s.push(unquote(f.Chunk), ticket)
+		return nothing
+	}
+	m.settle(ticket)
+	if m.past.has(key) {
+		return nothing
+	}
+	m.past.add(key)
+	return headless
+}
+
+// over ends a stream: normally, by a cancel, or by the cluster.
+func (m *mailbox) over(key streamKey, f *wire.Frame) news {
+	s := m.streams[key]
+	if s == nil {
+		return outbound
+	}
+	switch f.Type {
+	case "cancel":
+		m.endStream(key, s, ErrCancelled)
+	case "error":
+		m.endStream(key, s, frameError(f))
+	default:
+		m.endStream(key, s, io.EOF)
+	}
+	return nothing
+}
+
+// take returns the next message, waiting for it.
+func (m *mailbox) take(ctx context.Context) (*Message, error) { return take(ctx, &m.inlog, &m.queue) }
+
+// taken notes that the application has the message.
+func (m *Message) taken() {
+	m.c.mail.bytes -= m.size()
+	if m.in != nil {
+		m.in.hand()
+	}
+}
+
+// finish ends the mailbox.
+func (m *mailbox) finish(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.end(err)
+	signal(m.queue.ready)
+}
+
+// size is what a message that waits counts.
+func (m *Message) size() int { return len(m.Payload) + frameCost }

@@ -1,0 +1,111 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"time"
+)
+
+var _ io.ReadCloser = (*Message)(nil)
+
+// Message is what another agent sent or replied. If Stream is set, its text
+// comes by Chunks, Next or Read while the sender still writes; it must be read to its end, or
+// closed.
+type Message struct {
+	From        string
+	IsReply     bool            // a reply, not a request
+	Payload     json.RawMessage // as sent, byte for byte; nil when there was none
+	Stream      bool            // parts follow the payload
+	StreamID    string          // of a streamed message
+	Seq         uint64          // position in the mailbox
+	Redelivered bool            // it may have been given to an earlier run of this program, or stored twice
+	Deadline    time.Time       // when the sender stops waiting; zero: not known
+
+	c      *Client
+	ticket uint64
+	in     *inStream // nil unless Stream
+}
+
+// RequestID returns the payload's request_id, or "" where it has none.
+func (m *Message) RequestID() string {
+	raw, ok := member(m.Payload, requestIDKey)
+	if !ok {
+		return ""
+	}
+	if raw[0] == '"' {
+		return unquote(raw)
+	}
+	return string(raw)
+}
+
+// Chunks yields the parts of the stream as they come, each as it was sent. It
+// ends after the last one; a stream that has no normal end yields an error
+// last: an *agora.Error with STREAM_ABORTED or TIMEOUT, or [ErrCancelled]. A
+// message that is not streamed has no chunks.
+func (m *Message) Chunks() iter.Seq2[string, error] {
+	if m.in == nil {
+		return func(func(string, error) bool) {}
+	}
+	return m.in.all(context.Background())
+}
+
+// Next returns the next part of the stream. It blocks while there is none and
+// returns io.EOF after the normal end.
+func (m *Message) Next(ctx context.Context) (string, error) {
+	if m.in == nil {
+		return "", io.EOF
+	}
+	return m.in.next(ctx)
+}
+
+// Text returns all the text of the stream that was not read yet, once it has
+// ended; with an error, what there was before it.
+func (m *Message) Text(ctx context.Context) (string, error) {
+	if m.in == nil {
+		return "", nil
+	}
+	return m.in.text(ctx)
+}
+
+// Read implements [io.Reader] over the text of the stream.
+func (m *Message) Read(p []byte) (int, error) {
+	if m.in == nil {
+		return 0, io.EOF
+	}
+	return m.in.fill(p)
+}
+
+// Close gives up what has not been read. The sender of a stream that has not
+// ended gets a cancel. It never blocks and returns nil.
+func (m *Message) Close() error {
+	if m.in != nil {
+		m.in.close(m.key())
+	}
+	return nil
+}
+
+func (m *Message) key() streamKey { return streamKey{m.From, m.StreamID} }
+
+// Reply replies with a payload, and returns when it is stored. The
+// request_id of the message is copied into it; then it must be an object, or nil.
+func (m *Message) Reply(ctx context.Context, payload any) error {
+	id, _ := member(m.Payload, requestIDKey)
+	return m.c.reply(ctx, m.From, id, payload)
+}
+
+// ReplyStream replies with a stream; see [Client.OpenStream]. A streamed
+// message without a request_id is answered under its own stream id, so that
+// the sender can tell what the reply belongs to.
+func (m *Message) ReplyStream(ctx context.Context, payload any) (*Stream, error) {
+	id, asked := member(m.Payload, requestIDKey)
+	stream := m.StreamID
+	if asked || stream == "" {
+		stream = newID("s")
+	}
+	return m.c.replyStream(ctx, outKey{laneKey{agent: m.From}, stream}, id, payload)
+}
+
+// done acknowledges the message itself; the parts of its stream are acknowledged as they are read.
+func (m *Message) done() { m.c.mail.done(m.ticket) }

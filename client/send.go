@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+)
+
+// Send sends a payload to an agent and returns when the cluster has stored it.
+// A payload is anything that encodes as JSON; [json.RawMessage] and []byte go
+// out byte for byte. When ctx ends first the message is taken back if it was
+// not written yet; otherwise nobody knows.
+func (c *Client) Send(ctx context.Context, to string, payload any) error {
+	p, err := c.SendAsync(ctx, to, payload)
+	if err != nil {
+		return err
+	}
+	return p.Wait(ctx)
+}
+
+// SendAsync is Send that does not wait for the receipt. It blocks only while
+// more than Config.MaxPending is under way.
+func (c *Client) SendAsync(ctx context.Context, to string, payload any) (*Pending, error) {
+	body, err := encode(payload)
+	if err != nil {
+		return nil, err
+	}
+	f := &frame{typ: "send", to: laneKey{agent: to}, id: newID("m"), body: body}
+	f.await()
+	if err := c.out.add(ctx, f); err != nil {
+		return nil, err
+	}
+	return &Pending{c, f}, nil
+}
+
+// Pending is a message under way.
+type Pending struct {
+	c *Client
+	f *frame
+}
+
+// Wait returns what Send would.
+func (p *Pending) Wait(ctx context.Context) error { return p.c.wait(ctx, p.f) }
+
+// send adds a frame and waits for its receipt.
+func (c *Client) send(ctx context.Context, f *frame) error {
+	f.await()
+	if err := c.out.add(ctx, f); err != nil {
+		return err
+	}
+	return c.wait(ctx, f)
+}
+
+// wait waits for a frame's receipt.
+func (c *Client) wait(ctx context.Context, f *frame) error {
+	defer c.mail.expect()()
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		c.out.withdraw(f, ctx.Err())
+		return ctx.Err()
+	}
+}
+
+// newID returns an id that nobody else makes.
+func newID(prefix string) string { return prefix + "-" + rand.Text() }

@@ -1,0 +1,179 @@
+package client
+
+import (
+	"io"
+	"slices"
+	"time"
+
+	"github.com/agora-relay/agora/wire"
+)
+
+// joined takes the answer to a join.
+func (s *Space) joined(f *wire.Frame) {
+	s.log.mu.Lock()
+	s.members = f.Members
+	if s.rejoin == f.ID && f.ID != "" {
+		s.behind, s.rejoin = false, ""
+	}
+	history := s.history
+	s.log.mu.Unlock()
+	if !history {
+		s.log.begin(f.Seq)
+	}
+}
+
+// deliver takes in an event, a part of one, or a change of the roster.
+func (s *Space) deliver(f *wire.Frame) {
+	l := &s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.Type == "space.event.cancel" { // by ourselves, or by the cluster
+		s.c.out.fail(outKey{laneKey{space: s.name}, f.EventID}, ErrCancelled)
+	}
+	if f.Type == "space.members" {
+		s.members = f.Members
+	}
+	if s.behind || l.err != nil || s.c.closed() {
+		return
+	}
+	ticket, fresh := l.enter(f)
+	if !fresh {
+		return
+	}
+	switch f.Type {
+	case "space.event":
+		s.push(&Event{Data: slices.Clone(f.Data)}, f, ticket)
+	case "space.members":
+		s.push(&Event{Roster: &Roster{Members: f.Members, Joined: str(f.Joined), Left: str(f.Left)}}, f, ticket)
+	case "space.event.delta":
+		s.delta(f, ticket)
+	default:
+		l.settle(ticket)
+		if in := l.streams[streamKey{id: f.EventID}]; in != nil {
+			l.endStream(streamKey{id: f.EventID}, in, endOf(f.Type))
+		}
+	}
+	if l.bytes > s.limit {
+		s.overflow()
+	}
+}
+
+func endOf(typ string) error {
+	if typ == "space.event.cancel" {
+		return ErrCancelled
+	}
+	return io.EOF
+}
+
+func str(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// push queues an event. It is called with the lock held.
+func (s *Space) push(e *Event, f *wire.Frame, ticket uint64) {
+	e.Space, e.ID, e.Seq, e.Redelivered, e.s, e.ticket = s.name, f.EventID, f.Seq, f.Redelivered, s, ticket
+	if from, ok := member(e.Data, "from"); ok {
+		e.From = unquote(from)
+	}
+	s.log.bytes += e.size()
+	s.queue.push(e)
+}
+
+// delta takes in a part of an event. The first has all that the event has besides its text.
+func (s *Space) delta(f *wire.Frame, ticket uint64) {
+	l, key := &s.log, streamKey{id: f.EventID}
+	text, _ := textOf(f.Data)
+	if in := l.streams[key]; in != nil {
+		in.push(text, ticket)
+		return
+	}
+	if l.past.has(key) {
+		l.settle(ticket)
+		return
+	}
+	if _, first := member(f.Data, "from"); !first {
+		l.past.add(key)
+		l.settle(ticket)
+		return
+	}
+	in := newInStream(l, func() { s.cancelEvent(f.EventID) })
+	l.streams[key] = in
+	s.push(&Event{Data: slices.Clone(f.Data), Stream: true, in: in}, f, ticket)
+	in.push(text, l.book.add(f.Seq))
+}
+
+// overflow drops what comes from now on, until there is room. A stream that
+// was handed out and is not read must not keep that from happening.
+func (s *Space) overflow() {
+	if key, in := s.log.stalest(time.Now()); in != nil {
+		s.log.endStream(key, in, stalled())
+		in.drop()
+		in.cancel()
+	}
+	s.behind = s.log.bytes > s.limit
+}
+
+// freed fetches what was dropped, when there is room again. It is called with the lock held.
+func (s *Space) freed() {
+	if !s.behind || s.rejoin != "" || s.log.bytes > s.limit/2 || s.log.err != nil {
+		return
+	}
+	f := s.rejoining(s.log.pos)
+	s.c.out.force(f)
+}
+
+// rejoining makes the join that goes on after a position. It is called with the lock held.
+func (s *Space) rejoining(after uint64) *frame {
+	s.rejoin = newID("q")
+	q := &wire.Frame{Type: "space.join", ID: s.rejoin, Space: s.name, LastSeq: after, HasLastSeq: s.log.known}
+	return &frame{other: q, id: s.rejoin}
+}
+
+// finish ends the space.
+func (s *Space) finish(why error) {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if s.log.err == nil {
+		s.log.end(why)
+	}
+	signal(s.queue.ready)
+}
+
+// interrupted notes that the connection was lost: the edge goes on after what
+// is done with, so nothing is behind.
+func (s *Space) interrupted(resumed bool) {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	s.behind = false
+	if resumed {
+		s.rejoin = ""
+	}
+}
+
+// rejoins returns the joins that a new session begins with.
+func (c *Client) rejoins() []*frame {
+	var all []*frame
+	for _, s := range c.joined() {
+		s.log.mu.Lock()
+		all = append(all, s.rejoining(s.log.book.done))
+		s.log.mu.Unlock()
+	}
+	return all
+}
+
+// failJoin ends a space that a new session was not let into again.
+func (c *Client) failJoin(f *wire.Frame, why error) {
+	s := c.space(f.Space)
+	if s == nil {
+		return
+	}
+	s.log.mu.Lock()
+	failed := s.rejoin != "" && s.rejoin == f.RequestID
+	s.log.mu.Unlock()
+	if failed {
+		c.forget(s, why)
+	}
+}

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// cli runs the program against a cluster of its own.
+type cli struct {
+	t       *testing.T
+	url     string
+	cluster *agoratest.Cluster
+}
+
+func newCLI(t *testing.T) *cli {
+	t.Helper()
+	c := &cli{t: t, cluster: agoratest.Start(t, agoratest.Options{Edges: 2, Grace: 20 * time.Second})}
+	c.url = c.cluster.URL(0) + "," + c.cluster.URL(1)
+	return c
+}
+
+// cliResult is what a run of the program left.
+type cliResult struct {
+	status         int
+	stdout, stderr string
+}
+
+// run runs the program to its end.
+func (c *cli) run(stdin string, args ...string) cliResult {
+	c.t.Helper()
+	return c.start(c.t.Context(), strings.NewReader(stdin), args...).wait()
+}
+
+// cliRun is a program that runs.
+type cliRun struct {
+	t        *testing.T
+	out, err output
+	done     chan int
+}
+
+// start runs the program beside the test.
+func (c *cli) start(ctx context.Context, stdin io.Reader, args ...string) *cliRun {
+	c.t.Helper()
+	r := &cliRun{t: c.t, done: make(chan int, 1)}
+	args = append(args, "--url", c.url)
+	var wg sync.WaitGroup
+	wg.Go(func() { r.done <- run(ctx, args, stdin, &r.out, &r.err) })
+	c.t.Cleanup(wg.Wait)
+	return r
+}
+
+func (r *cliRun) wait() cliResult {
+	r.t.Helper()
+	select {
+	case status := <-r.done:
+		return cliResult{status, r.out.String(), r.err.String()}
+	case <-time.After(30 * time.Second):
+		r.t.Fatalf("it does not end; stdout %q, stderr %q", r.out.String(), r.err.String())
+		return cliResult{}
+	}
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s does not come to be", what)
+		}
+	}
+}
+
+// present waits until agents are there.
+func (c *cli) present(ids ...string) {
+	c.t.Helper()
+	for _, id := range ids {
+		eventually(c.t, id+"'s presence", func() bool {
+			return strings.Contains(c.run("", "agents", "--json").stdout, `"id":"`+id+`"`)
+		})
+	}
+}
+
+func TestListenPrintsMessagesForPeople(t *testing.T) {
+	c := newCLI(t)
+	listen := c.start(t.Context(), nil, "listen", "alice", "--count", "3")
+	c.present("alice")
+	for _, args := range [][]string{
+		{"send", "--from", "bob", "--to", "alice", "Hello there"},
+		{"send", "--from", "bob", "--to", "alice", "--payload", `{"action": "x"}`},
+	} {
+		if r := c.run("", args...); r != (cliResult{}) {
+			t.Fatalf("send: %+v", r)
+		}
+	}
+	if r := c.run("one\ntwo", "stream", "--from", "bob", "--to", "alice"); r != (cliResult{}) {
+		t.Fatalf("stream: %+v", r)
+	}
+	want := "bob: Hello there\nbob: {\"action\": \"x\"}\nbob: one\ntwo\n"
+	if r := listen.wait(); r.status != 0 || r.stdout != want {
+		t.Fatalf("listen: %+v, want %q", r, want)
+	}
+}
+
+func TestRawStreamIsByteForByteThroughADrain(t *testing.T) {
+	c := newCLI(t)
+	listen := c.start(t.Context(), nil, "listen", "alice", "--raw", "--count", "1")
+	c.present("alice")
+	var text strings.Builder
+	for i := range 3000 {
+		text.WriteString(strings.Repeat("é😀", i%7) + " \r\n\t\x00\"\\ ")
+	}
+	in, feed := io.Pipe()
+	stream := c.start(t.Context(), in, "stream", "--to", "alice")
+	for i, rest := 0, text.String(); len(rest) > 0; i++ {
+		n := min(len(rest), 101) // cuts characters
+		if _, err := io.WriteString(feed, rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		if rest = rest[n:]; i == 100 {
+			c.cluster.AddEdge()
+			c.cluster.StopEdge(0)
+		}
+	}
+	feed.Close()
+	if r := stream.wait(); r.status != 0 {
+		t.Fatalf("stream: %+v", r)
+	}
+	if r := listen.wait(); r.status != 0 || r.stdout != text.String() {
+		t.Fatalf("listen: status %d, %d bytes, want %d; %s", r.status, len(r.stdout), text.Len(), r.stderr)
+	}
+}
+
+func TestListenTellsOfAStreamThatBreaks(t *testing.T) {
+	c := newCLI(t)
+	listen := c.start(t.Context(), nil, "listen", "alice", "--raw", "--count", "1")
+	c.present("alice")
+	ctx, interrupt := context.WithCancel(t.Context())
+	in, feed := io.Pipe()
+	defer feed.Close()
+	stream := c.start(ctx, in, "stream", "--to", "alice")
+	io.WriteString(feed, "the beginning")
+	eventually(t, "the beginning", func() bool { return listen.out.String() == "the beginning" })
+	interrupt()
+	if r := stream.wait(); r.status != exitAborted {
+		t.Fatalf("stream: %+v, want status %d", r, exitAborted)
+	}
+	if r := listen.wait(); r.status != exitAborted || !strings.Contains(r.stderr, "cancelled") {
+		t.Fatalf("listen: %+v, want status %d", r, exitAborted)
+	}
+}
+
+func TestListenEndsWellOnInterruptAndOnTime(t *testing.T) {
+	c := newCLI(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	listen := c.start(ctx, nil, "listen", "alice")
+	c.present("alice")
+	interrupt()
+	if r := listen.wait(); r != (cliResult{}) {
+		t.Fatalf("listen: %+v", r)
+	}
+	if r := c.run("", "listen", "bob", "--timeout", "50ms"); r != (cliResult{}) {
+		t.Fatalf("listen: %+v", r)
+	}
+	if r := c.run("", "listen", "bob", "--timeout", "50ms", "--count", "1"); r.status != exitAborted {
+		t.Fatalf("listen: %+v, want status %d", r, exitAborted)
+	}
+}
+
+func TestAskPrintsTheReply(t *testing.T) {
+	c := newCLI(t)
+	for _, streamed := range []bool{false, true} {
+		listen := c.start(t.Context(), nil, "listen", "bob", "--json", "--count", "1")
+		c.present("bob")
+		ask := c.start(t.Context(), nil, "ask", "--from", "alice", "--to", "bob", "What time?")
+		r := listen.wait()
+		var line messageLine
+		if err := json.Unmarshal([]byte(r.stdout), &line); err != nil || line.From != "alice" || line.RequestID == "" {
+			t.Fatalf("listen: %+v, %v", r, err)
+		}
+		args := []string{"reply", "--from", "bob", "--to", "alice", "--request-id", line.RequestID}
+		stdin := "Noon"
+		if streamed {
+			args = append(args, "--stream")
+		} else {
+			args = append(args, "-")
+		}
+		if r := c.run(stdin, args...); r != (cliResult{}) {
+			t.Fatalf("reply: %+v", r)
+		}
+		if r := ask.wait(); r.status != 0 || r.stdout != "Noon\n" {
+			t.Fatalf("ask: %+v, want Noon", r)
+		}
+	}
+}
+
+func TestJSONLinesOfAStream(t *testing.T) {
+	c := newCLI(t)
+	listen := c.start(t.Context(), nil, "listen", "alice", "--json", "--count", "1")
+	c.present("alice")
+	r := c.run("text", "stream", "--from", "bob", "--to", "alice", "--json", "--payload", `{"title":"t"}`)
+	var receipt receiptLine
+	if err := json.Unmarshal([]byte(r.stdout), &receipt); err != nil || receipt.Status != "stored" || receipt.StreamID == "" {
+		t.Fatalf("stream: %+v, %v", r, err)
+	}
+	var types []string
+	for line := range strings.Lines(listen.wait().stdout) {
+		var l messageLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil || l.From != "bob" || l.StreamID != receipt.StreamID {
+			t.Fatalf("line %s: %v", line, err)
+		}
+		types = append(types, l.Type)
+	}
+	if got := strings.Join(types, " "); got != "message chunk end" {
+		t.Fatalf("lines %s", got)
+	}
+}
+
+func TestJoinShowsWhatHappensAndPublishesLines(t *testing.T) {
+	c := newCLI(t)
+	in, feed := io.Pipe()
+	defer feed.Close()
+	join := c.start(t.Context(), in, "join", "general", "--as", "alice", "--count", "3")
+	eventually(t, "the space", func() bool { return strings.Contains(c.run("", "spaces", "--json").stdout, "general") })
+	if r := c.run("", "publish", "general", "--as", "bob", "Hello everyone"); r != (cliResult{}) {
+		t.Fatalf("publish: %+v", r)
+	}
+	shown := func(what string) {
+		t.Helper()
+		eventually(t, what, func() bool { return strings.Contains(join.out.String(), what) })
+	}
+	shown("bob left")
+	if r := c.run("as it comes", "publish", "general", "--as", "carol", "--stream"); r != (cliResult{}) {
+		t.Fatalf("publish: %+v", r)
+	}
+	shown("carol left")
+	io.WriteString(feed, "a line\n")
+	want := "* bob joined\nbob: Hello everyone\n* bob left\n* carol joined\ncarol: as it comes\n* carol left\nalice: a line\n"
+	if r := join.wait(); r.status != 0 || r.stdout != want {
+		t.Fatalf("join: %+v, want %q", r, want)
+	}
+}
+
+func TestExitStatusesOfTheVerbs(t *testing.T) {
+	c := newCLI(t)
+	file := filepath.Join(t.TempDir(), "latin1")
+	if err := os.WriteFile(file, []byte{0xe9}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		args []string
+		want int
+	}{
+		{[]string{"agents"}, 0},
+		{[]string{"send"}, exitUsage},
+		{[]string{"send", "--to", "a"}, exitUsage},
+		{[]string{"send", "--to", "a", "x", "y"}, exitUsage},
+		{[]string{"send", "--to", "a", "--payload", "{"}, exitUsage},
+		{[]string{"send", "--to", "a", "@" + file}, exitUsage},
+		{[]string{"send", "--bogus"}, exitUsage},
+		{[]string{"listen"}, exitUsage},
+		{[]string{"send", "--to", "nobody", "x"}, exitNotFound},
+		{[]string{"stream", "--to", "nobody"}, exitNotFound},
+		{[]string{"publish", "agent.status", "x"}, exitForbidden},
+		{[]string{"ask", "--from", "me", "--to", "me", "x", "--timeout", "100ms"}, exitAborted},
+		{[]string{"join", "No Space"}, exitError},
+	}
+	for _, tc := range cases {
+		if r := c.run("", tc.args...); r.status != tc.want {
+			t.Errorf("%q: %+v, want status %d", tc.args, r, tc.want)
+		} else if tc.want != 0 && !strings.HasPrefix(r.stderr, "agora: ") {
+			t.Errorf("%q says %q", tc.args, r.stderr)
+		}
+	}
+	c.url = "ws://127.0.0.1:1"
+	if r := c.run("", "agents"); r.status != exitUnavailable {
+		t.Errorf("agents without a cluster: %+v, want status %d", r, exitUnavailable)
+	}
+}
+
+func TestHelpTellsTheExitStatuses(t *testing.T) {
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"send", "--help"}, nil, &out, &errs); status != 0 {
+		t.Fatalf("status %d: %s", status, errs.String())
+	}
+	if !strings.Contains(out.String(), exitHelp) {
+		t.Fatalf("help is %s", out.String())
+	}
+}
+
+func TestColourNeedsATerminal(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if colourful(f) || colourful(&bytes.Buffer{}) {
+		t.Fatal("a file is taken for a terminal")
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/presence"
+)
+
+// settings are those of every edge, however it is run. A flag goes before the
+// environment, and that before the default.
+type settings struct {
+	grace, heartbeat, timeout time.Duration
+	autoCreate                bool
+	maxMembers                int
+	deltaThreshold            size
+	emptyGrace                time.Duration
+	mailbox                   onOff
+	maxAge                    time.Duration
+	maxRecords                int64
+	frame                     size
+	streams, spaces           int
+	rate, bytes, burst        float64
+	drainRate                 int
+	origins                   []string
+	logLevel, logFormat       string
+}
+
+// flags defines the flags of s, defaults included.
+func (s *settings) flags(f *pflag.FlagSet) {
+	f.DurationVar(&s.grace, "session.grace", 30*time.Second, "how long a session waits for an agent that lost its connection")
+	f.DurationVar(&s.heartbeat, "session.heartbeat", 30*time.Second, "between signs of life to a quiet agent")
+	f.DurationVar(&s.timeout, "session.timeout", time.Minute, "a connection silent for so long is dead")
+
+	f.BoolVar(&s.autoCreate, "spaces.auto-create", true, "the first join makes a public space")
+	f.IntVar(&s.maxMembers, "spaces.max-members", 4096, "members of a space")
+	s.deltaThreshold = 16 << 10
+	f.Var(&s.deltaThreshold, "spaces.delta-threshold", "text of an event beyond which it goes out in deltas")
+	f.DurationVar(&s.emptyGrace, "spaces.empty-grace", time.Minute, "how long an empty public space stays")
+
+	s.mailbox = true
+	f.Var(&s.mailbox, "mailbox", "keep messages for agents that are away")
+	f.DurationVar(&s.maxAge, "mailbox.max-age", 10*time.Minute, "how long a message is kept, and an agent known that has left")
+	f.Int64Var(&s.maxRecords, "mailbox.max-records", 4096, "records kept for one agent or space")
+
+	s.frame = 1 << 20
+	f.Var(&s.frame, "limits.frame", "size of a frame")
+	f.IntVar(&s.streams, "limits.streams", 1024, "open streams of one agent")
+	f.IntVar(&s.spaces, "limits.spaces", 256, "spaces of one agent")
+	f.Float64Var(&s.rate, "limits.rate", 0, "messages per second of one agent; 0 for no limit")
+	f.Float64Var(&s.bytes, "limits.bytes", 0, "bytes per second of one agent; 0 for no limit")
+	f.Float64Var(&s.burst, "limits.burst", 1, "seconds' worth of both that may come at once")
+
+	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
+	f.StringSliceVar(&s.origins, "origins", nil, "origins of pages that may connect, besides those of the same host")
+	f.StringVar(&s.logLevel, "log.level", "info", "debug, info, warn or error")
+	f.StringVar(&s.logFormat, "log.format", "text", "text or json")
+}
+
+// check refuses what makes no sense.
+func (s *settings) check() error {
+	for name, d := range map[string]time.Duration{
+		"session.grace": s.grace, "session.heartbeat": s.heartbeat, "session.timeout": s.timeout,
+		"spaces.empty-grace": s.emptyGrace, "mailbox.max-age": s.maxAge,
+	} {
+		if d <= 0 {
+			return fmt.Errorf("--%s must be more than nothing", name)
+		}
+	}
+	switch {
+	case s.maxMembers < 1 || s.streams < 1 || s.spaces < 1 || s.maxRecords < 1 || s.frame < 1 || s.deltaThreshold < 1 || s.drainRate < 1:
+		return errors.New("limits must be at least 1")
+	case s.rate < 0 || s.bytes < 0 || s.burst <= 0:
+		return errors.New("--limits.rate and --limits.bytes can't be negative, and --limits.burst must be more than nothing")
+	case s.frame > 7<<20:
+		return errors.New("--limits.frame can't be more than 7 MiB: a frame must fit one record of the log")
+	case s.timeout < s.heartbeat:
+		return errors.New("--session.timeout can't be shorter than --session.heartbeat")
+	}
+	return nil
+}
+
+// logger returns the program's log, which goes to w.
+func (s *settings) logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log.level: %q is no level", s.logLevel)
+	}
+	o := &slog.HandlerOptions{Level: level}
+	switch s.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return nil, fmt.Errorf("--log.format: %q is neither text nor json", s.logFormat)
+}
+
+func (s *settings) broker(name string, log *slog.Logger) broker.Config {
+	return broker.Config{Name: name, MaxAge: s.maxAge, MaxRecords: s.maxRecords, Log: log}
+}
+
+func (s *settings) presence(log *slog.Logger) presence.Config {
+	return presence.Config{
+		Grace: s.grace, Known: s.maxAge, EmptyGrace: s.emptyGrace, MaxMembers: s.maxMembers, Log: log,
+	}
+}
+
+func (s *settings) node(id string, log *slog.Logger) edge.Config {
+	return edge.Config{
+		ID: id, Heartbeat: s.heartbeat, Timeout: s.timeout, MailboxOff: !bool(s.mailbox),
+		MaxAge: s.maxAge, MaxRecords: s.maxRecords, NoAutoCreate: !s.autoCreate, DrainRate: s.drainRate,
+		Limits: edge.Limits{
+			Frame: int(s.frame), Streams: s.streams, Spaces: s.spaces, Rate: s.rate, Bytes: s.bytes, Burst: s.burst,
+		},
+		Log: log,
+	}
+}
+
+func (s *settings) door(log *slog.Logger) ws.Config {
+	return ws.Config{Origins: s.origins, DeltaThreshold: int(s.deltaThreshold), Log: log}
+}
+
+// fromEnvironment sets the flags that were not given from AGORA_… variables:
+// capitals, and '_' for '.' and '-'.
+func fromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var errs []error
+	names := strings.NewReplacer(".", "_", "-", "_")
+	f.VisitAll(func(flag *pflag.Flag) {
+		name := "AGORA_" + strings.ToUpper(names.Replace(flag.Name))
+		value, ok := lookup(name)
+		if !ok || flag.Changed || flag.Name == "help" {
+			return
+		}
+		if err := f.Set(flag.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: not a value of --%s: %w", name, flag.Name, errors.Unwrap(err)))
+		}
+	})
+	return errors.Join(errs...)
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/presence"
+)
+
+// drainTime bounds how long an edge takes to end in order.
+const drainTime = 10 * time.Second
+
+// devOptions are the flags of `agora dev`.
+type devOptions struct {
+	settings
+	edges           int
+	addr, adminAddr string
+	data            string
+	auth            string
+	authSaid        bool // --auth was given, not defaulted
+}
+
+func newDev() *cobra.Command {
+	var o devOptions
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a whole cluster in this process: log, presence and edges",
+		Long: "Run a whole cluster in this process, for development: no services are needed.\n" +
+			"With --edges N, edge k (from 0) uses each port + k. It ends in order on SIGINT or SIGTERM.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.authSaid = cmd.Flags().Changed("auth")
+			return o.run(cmd)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.edges, "edges", 1, "how many edges")
+	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "where agents connect; port 0 is any free one")
+	f.StringVar(&o.adminAddr, "admin-addr", "127.0.0.1:9100", "where /healthz, /readyz and /metrics are")
+	f.StringVar(&o.data, "data", "", "folder that keeps the log; without it the log ends with the process")
+	f.StringVar(&o.auth, "auth", "none", "who may connect: none (everybody), or file:PATH of tokens")
+	o.flags(f)
+	return cmd
+}
+
+func (o *devOptions) run(cmd *cobra.Command) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	log, err := o.logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	presence.LogClient(log)
+	auth, err := o.authenticator()
+	if err != nil {
+		return err
+	}
+	c, err := startCluster(cmd.Context(), o, auth, log)
+	if err != nil {
+		if cmd.Context().Err() != nil {
+			return nil // asked to end before it was up
+		}
+		return err
+	}
+	o.greet(cmd, c)
+	err = c.wait(cmd.Context())
+	log.Info("draining", "within", drainTime)
+	c.drain()
+	c.close()
+	return err
+}
+
+func (o *devOptions) check() error {
+	if o.edges < 1 {
+		return errors.New("--edges must be at least 1")
+	}
+	if o.auth == "none" && !o.authSaid && !isLoopback(o.addr) {
+		return fmt.Errorf("%s can be reached by others: give --auth file:PATH, or --auth none if everybody may be any agent", o.addr)
+	}
+	return o.settings.check()
+}
+
+// authenticator returns the verifier that --auth names.
+func (o *devOptions) authenticator() (edge.Authenticator, error) {
+	if o.auth == "none" {
+		return edge.NoAuth(), nil
+	}
+	path, ok := strings.CutPrefix(o.auth, "file:")
+	if !ok {
+		return nil, errors.New("--auth is none or file:PATH")
+	}
+	return edge.TokenFile(path)
+}
+
+// isLoopback tells whether an address can be reached from this machine only.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// plus returns the address of edge k; port 0 stays any free one.
+func plus(addr string, k int) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return "", fmt.Errorf("address %s: port is not a number", addr)
+	}
+	if n != 0 {
+		n += uint64(k)
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
+}
+
+// greet says that agents can connect, where, and what to try.
+func (o *devOptions) greet(cmd *cobra.Command, c *cluster) {
+	var b strings.Builder
+	b.WriteString("ready\n")
+	for _, e := range c.edges {
+		fmt.Fprintf(&b, "  %s  ws://%s/ws  admin http://%s\n", e.name, e.public.addr(), e.admin.addr())
+	}
+	at := ""
+	if first := c.edges[0].public.addr(); first != "127.0.0.1:8080" { // the default of the verbs
+		at = " --url ws://" + first
+	}
+	fmt.Fprintf(&b, "try, each in a terminal of its own:\n  agora listen%s alice\n  agora send%s --to alice hello\n  agora --help\n", at, at)
+	fmt.Fprint(cmd.OutOrStdout(), b.String())
+}
+
+// drain ends every edge in order, within the time that there is.
+func (c *cluster) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	c.each(func(e *edgeServer) { e.drain(ctx) })
+}
+
+// warn logs what went wrong while ending: nobody can be told any more.
+func warn(log *slog.Logger, what string, err error) {
+	if err != nil {
+		log.Warn(what, "err", err)
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/presence"
+)
+
+// cluster is the log, presence and edges of `agora dev`.
+type cluster struct {
+	log      *slog.Logger
+	nats     *broker.Server
+	presence *presence.Server
+	edges    []*edgeServer
+	failed   chan error // the first server that ended by itself
+}
+
+// startCluster returns once agents can connect to every edge.
+func startCluster(ctx context.Context, o *devOptions, auth edge.Authenticator, log *slog.Logger) (*cluster, error) {
+	c := &cluster{log: log, failed: make(chan error, 1), edges: make([]*edgeServer, o.edges)}
+	for k := range c.edges { // before anything else: a port that is taken is the commonest mistake
+		e, err := listen(o, k, log, c.fail)
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		c.edges[k] = e
+	}
+	var err error
+	if c.presence, err = presence.Embed(); err != nil {
+		c.close()
+		return nil, fmt.Errorf("presence: %w", err)
+	}
+	if c.nats, err = broker.Embed(ctx, broker.ServerConfig{Nodes: 1, Dir: o.data, Log: log}); err != nil {
+		c.close()
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	errs := make([]error, o.edges)
+	var starting sync.WaitGroup
+	for k, e := range c.edges {
+		starting.Go(func() { errs[k] = e.start(ctx, o, auth, c) })
+	}
+	starting.Wait()
+	if err := errors.Join(errs...); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// fail notes that a server ended by itself.
+func (c *cluster) fail(err error) {
+	select {
+	case c.failed <- err:
+	default: // the first one is enough
+	}
+}
+
+// wait returns when the process is asked to end, or a server failed.
+func (c *cluster) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-c.failed:
+		return err
+	}
+}
+
+// close ends what has been started, and waits for it.
+func (c *cluster) close() {
+	c.each((*edgeServer).close)
+	if c.nats != nil {
+		c.nats.Shutdown()
+	}
+	if c.presence != nil {
+		c.presence.Close()
+	}
+}
+
+// each does something with every edge that there is, all at once.
+func (c *cluster) each(do func(*edgeServer)) {
+	var all sync.WaitGroup
+	for _, e := range c.edges {
+		if e != nil {
+			all.Go(func() { do(e) })
+		}
+	}
+	all.Wait()
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws"
+)
+
+// newRegistry returns an edge's metrics, read from the counters of its parts
+// when somebody asks.
+func newRegistry(n *edge.Node, d *ws.Door, b *broker.Broker) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registerNode(r, n)
+	registerDoor(r, d.Stats())
+	registerLog(r, b)
+	return r
+}
+
+func registerNode(r *prometheus.Registry, n *edge.Node) {
+	gauge(r, "agora_ready", "Whether the edge can serve agents.", func() float64 {
+		if n.Ready() != nil {
+			return 0
+		}
+		return 1
+	})
+	gauge(r, "agora_sessions", "Sessions held.", func() float64 { return float64(n.Stats().Sessions) })
+	counter(r, "agora_messages_stored_total", "Messages and parts of streams stored.", func() float64 { return float64(n.Stats().Sent) })
+}
+
+func registerDoor(r *prometheus.Registry, s *ws.Stats) {
+	gauge(r, "agora_ws_connections", "Open WebSocket connections.", load(&s.Connections))
+	counter(r, "agora_ws_accepted_total", "Connections upgraded.", load(&s.Accepted))
+	counter(r, "agora_ws_refused_total", "Connections refused before the upgrade.", load(&s.Refused))
+	counter(r, "agora_ws_frames_in_total", "Frames read.", load(&s.FramesIn))
+	counter(r, "agora_ws_bytes_in_total", "Bytes of frames read.", load(&s.BytesIn))
+	counter(r, "agora_ws_frames_out_total", "Frames written.", load(&s.FramesOut))
+	counter(r, "agora_ws_bytes_out_total", "Bytes written.", load(&s.BytesOut))
+	counter(r, "agora_ws_writes_total", "System calls that wrote.", load(&s.Writes))
+	counter(r, "agora_ws_stalled_total", "Connections closed because they took nothing.", load(&s.Stalled))
+	for code, n := range s.Errors {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agora_ws_errors_total", Help: "Error frames by code.",
+			ConstLabels: prometheus.Labels{"code": string(code)},
+		}, load(n)))
+	}
+}
+
+func registerLog(r *prometheus.Registry, b *broker.Broker) {
+	for _, c := range []struct {
+		name, help string
+		read       func(broker.Stats) uint64
+	}{
+		{"records", "Records stored.", func(s broker.Stats) uint64 { return s.Records }},
+		{"parts", "Parts stored in records.", func(s broker.Stats) uint64 { return s.Parts }},
+		{"duplicates", "Parts that were stored before.", func(s broker.Stats) uint64 { return s.Duplicates }},
+		{"retries", "Publishes sent again.", func(s broker.Stats) uint64 { return s.Retries }},
+		{"refusals", "Parts refused.", func(s broker.Stats) uint64 { return s.Refusals }},
+		{"fences", "Lanes that looked into the log.", func(s broker.Stats) uint64 { return s.Fences }},
+		{"deposed", "Lanes lost to a younger holder.", func(s broker.Stats) uint64 { return s.Deposed }},
+		{"delivered", "Messages handed to sessions.", func(s broker.Stats) uint64 { return s.Delivered }},
+		{"refills", "Reads of the log for an inbox.", func(s broker.Stats) uint64 { return s.Refills }},
+		{"gaps", "Gaps told.", func(s broker.Stats) uint64 { return s.Gaps }},
+		{"dropped", "Live records left to be read from the log.", func(s broker.Stats) uint64 { return s.Dropped }},
+		{"repaired", "Inboxes that an audit found behind.", func(s broker.Stats) uint64 { return s.Repaired }},
+		{"void", "Records skipped as stored too late.", func(s broker.Stats) uint64 { return s.Void }},
+	} {
+		counter(r, "agora_log_"+c.name+"_total", c.help, func() float64 { return float64(c.read(b.Stats())) })
+	}
+	gauge(r, "agora_log_lanes", "Open lanes.", func() float64 { return float64(b.Stats().Lanes) })
+	gauge(r, "agora_log_inboxes", "Open inboxes.", func() float64 { return float64(b.Stats().Inboxes) })
+}
+
+func load(n interface{ Load() int64 }) func() float64 {
+	return func() float64 { return float64(n.Load()) }
+}
+
+func gauge(r *prometheus.Registry, name, help string, read func() float64) {
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+}
+
+func counter(r *prometheus.Registry, name, help string, read func() float64) {
+	r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read))
+}

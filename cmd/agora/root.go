@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// run is the whole program: it returns the exit status. The first SIGINT or
+// SIGTERM ends ctx, so that what runs can end in order; a second one kills.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	root, started := newRoot(), false
+	before := root.PersistentPreRunE
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		err := before(cmd, args)
+		started = err == nil
+		return err
+	}
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if status, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok {
+		return status.ExitCode()
+	}
+	fmt.Fprintf(stderr, "agora: %v\n", err)
+	if !started {
+		return 2 // it was not understood
+	}
+	return 1
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "agora",
+		Short: "A relay cluster for agents",
+		Long: "Agora carries messages, streams and space events between agents, whatever edge they are on.\n" +
+			"Every flag can be set by the environment too: --session.grace is AGORA_SESSION_GRACE.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return fromEnvironment(cmd.Flags(), os.LookupEnv)
+		},
+	}
+	root.AddCommand(newDev(), newToken(), newVersion())
+	addClientCommands(root)
+	return root
+}

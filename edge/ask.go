@@ -1,0 +1,174 @@
+package edge
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+// question is what one edge asks another about an agent.
+type question struct {
+	Verb   string        `json:"verb"` // "probe", "handover" or "confirmed"
+	Tenant string        `json:"tenant"`
+	Agent  agora.AgentID `json:"agent"`
+	Epoch  uint64        `json:"epoch"` // probe: of the claim in doubt; handover: of the new claim
+}
+
+// reply is what it answers.
+type reply struct {
+	Alive   bool   `json:"alive,omitempty"`   // probe: the agent gave a sign of life
+	Leaving bool   `json:"leaving,omitempty"` // probe: the agent said goodbye, and the session is about to end
+	Done    bool   `json:"done,omitempty"`    // handover: nothing of the agent is left here
+	Clean   bool   `json:"clean,omitempty"`   // handover: nothing was given up
+	Cursor  uint64 `json:"cursor,omitempty"`  // confirmed: up to where the agent has read
+}
+
+// answerName is the name under which one life of an edge is asked.
+func answerName(h presence.Holder) string { return h.Edge + "." + h.Incarnation }
+
+const (
+	probeTime    = time.Second     // for a sign of life
+	handoverTime = 5 * time.Second // for one try of a hand-over; the asker tries again
+)
+
+// ask asks another edge, or this one.
+func (n *Node) ask(ctx context.Context, h presence.Holder, q question) (reply, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return reply{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, handoverTime+time.Second)
+	defer cancel()
+	answer, err := n.cfg.Broker.Ask(ctx, answerName(h), body)
+	if err != nil {
+		return reply{}, err
+	}
+	var r reply
+	return r, json.Unmarshal(answer, &r)
+}
+
+// answer answers another edge.
+func (n *Node) answer(ctx context.Context, body []byte) []byte {
+	var q question
+	var r reply
+	if err := json.Unmarshal(body, &q); err != nil {
+		return []byte(`{}`)
+	}
+	at := agora.ToAgent(q.Tenant, q.Agent)
+	switch q.Verb {
+	case "probe":
+		r.Alive = n.probed(ctx, at, q.Epoch)
+		r.Leaving = !r.Alive && n.leaving(at, q.Epoch)
+	case "handover":
+		r.Done, r.Clean = n.handOver(ctx, at, q.Epoch)
+	case "confirmed":
+		for _, s := range n.of(at, agora.MaxSeq) {
+			r.Cursor = max(r.Cursor, s.position().Cursor)
+		}
+	}
+	answer, err := json.Marshal(r)
+	if err != nil {
+		return []byte(`{}`)
+	}
+	return answer
+}
+
+// probed tells whether the connection that holds an epoch gives a sign of life in time.
+func (n *Node) probed(ctx context.Context, at agora.Address, epoch uint64) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTime-100*time.Millisecond)
+	defer cancel()
+	for n.opening(at, epoch) {
+		if !pause(ctx, 10*time.Millisecond) {
+			return true // it has come just now
+		}
+	}
+	for _, s := range n.of(at, epoch+1) {
+		if s.claim.Epoch == epoch && s.probe(ctx) {
+			return true
+		}
+	}
+	return false
+}
+
+// leaving tells whether the agent of an epoch has said goodbye.
+func (n *Node) leaving(at agora.Address, epoch uint64) bool {
+	for _, s := range n.of(at, epoch+1) {
+		s.mu.Lock()
+		leaving := s.claim.Epoch == epoch && s.goodbye
+		s.mu.Unlock()
+		if leaving {
+			return true
+		}
+	}
+	return false
+}
+
+// handOver closes what this edge still holds of an agent from before an epoch.
+func (n *Node) handOver(ctx context.Context, at agora.Address, epoch uint64) (done, clean bool) {
+	ctx, cancel := context.WithTimeout(ctx, handoverTime)
+	defer cancel()
+	clean = true
+	for _, s := range n.of(at, epoch) {
+		ok, err := s.handOver(ctx)
+		if err != nil {
+			return false, false
+		}
+		clean = clean && ok
+	}
+	return true, clean
+}
+
+// askConfirmed asks up to where an agent is known to have read.
+func (n *Node) askConfirmed(ctx context.Context, to agora.Address, h presence.Holder) (uint64, error) {
+	r, err := n.ask(ctx, h, question{Verb: "confirmed", Tenant: to.Tenant, Agent: to.Agent})
+	return r.Cursor, err
+}
+
+// settle waits until every past holder of a claim has handed over, or its
+// lease is over. It returns presence's error or ctx's.
+func (n *Node) settle(ctx context.Context, c presence.Claim) error {
+	left := c.Unsettled
+	for len(left) > 0 {
+		var next []presence.Past
+		for _, p := range left {
+			gone, clean := n.settled(ctx, c, p)
+			if !gone {
+				next = append(next, p)
+				continue
+			}
+			if _, err := n.cfg.Presence.Settle(ctx, c, p, clean); err != nil {
+				return err
+			}
+		}
+		left = next
+		if len(left) > 0 && !pause(ctx, 100*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// settled tells whether a past holder is done with an agent, and how.
+func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past) (gone, clean bool) {
+	r, err := n.ask(ctx, p.Holder, question{Verb: "handover", Tenant: c.Tenant, Agent: c.Agent, Epoch: c.Epoch})
+	if err == nil && r.Done {
+		return true, r.Clean
+	}
+	alive, err := n.cfg.Presence.Alive(ctx, p.Holder)
+	return err == nil && !alive, false
+}
+
+// probeIncumbent asks for a sign of life of the connection that holds an id.
+// An edge that does not answer is taken for dead: its lease still has to run out.
+func (n *Node) probeIncumbent(ctx context.Context, c presence.Claim, tenant string, id agora.AgentID) reply {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	r, err := n.ask(ctx, c.Incumbent, question{Verb: "probe", Tenant: tenant, Agent: id, Epoch: c.IncumbentEpoch})
+	if err != nil {
+		return reply{}
+	}
+	return r
+}

@@ -1,0 +1,116 @@
+package edge
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agora-relay/agora"
+)
+
+func tokenFile(t *testing.T, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestTokenOpensWhatItsLineGrants(t *testing.T) {
+	token, line, err := NewToken("jane", []string{"Jane Doe", "team-a,b/*"}, "acme", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, otherLine, err := NewToken("joe", []string{"*"}, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(line, token) {
+		t.Error("the line shows the token itself")
+	}
+	auth, err := TokenFile(tokenFile(t, "# who may", "", line, "  "+otherLine+"  "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := auth.Authenticate(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Name != "jane" || p.Tenant != "acme" || !p.System || p.Any || !slices.Equal(p.Agents, []string{"Jane Doe", "team-a,b/*"}) {
+		t.Errorf("principal = %+v", p)
+	}
+	p, err = auth.Authenticate(t.Context(), other)
+	if err != nil || p.Name != "joe" || p.Tenant != agora.DefaultTenant || p.System || !slices.Equal(p.Agents, []string{"*"}) {
+		t.Errorf("principal = %+v, %v", p, err)
+	}
+}
+
+func TestWrongTokenIsUnauthorizedAndNotRepeated(t *testing.T) {
+	_, line, err := NewToken("jane", []string{"*"}, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth, err := TokenFile(tokenFile(t, line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"", "guess-of-mine", strings.Repeat("x", 1<<16)} {
+		_, err := auth.Authenticate(t.Context(), token)
+		e, ok := errors.AsType[*agora.Error](err)
+		if !ok || e.Code != agora.Unauthorized {
+			t.Errorf("error = %v, want UNAUTHORIZED", err)
+		}
+		if token != "" && strings.Contains(err.Error(), token) {
+			t.Error("the error repeats the token")
+		}
+	}
+}
+
+func TestBadTokenFileIsRefusedByLineWithoutQuotingIt(t *testing.T) {
+	hash := "sha256:" + strings.Repeat("ab", 32)
+	for name, line := range map[string]string{
+		"no agents":       "jane " + hash,
+		"empty pattern":   "jane " + hash + " agents=a,,b",
+		"bad escape":      "jane " + hash + " agents=%zz",
+		"short hash":      "jane sha256:abab agents=*",
+		"long hash":       "jane " + hash + "ab agents=*",
+		"no hash":         "jane secret-token-in-clear agents=*",
+		"unknown word":    "jane " + hash + " agents=* admin",
+		"empty tenant":    "jane " + hash + " agents=* tenant=",
+		"name stands two": "joe sha256:" + strings.Repeat("cd", 32) + " agents=*",
+		"hash stands two": "jane sha256:" + strings.Repeat("ef", 32) + " agents=*",
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := "joe sha256:" + strings.Repeat("ef", 32) + " agents=*"
+			_, err := TokenFile(tokenFile(t, first, line))
+			if err == nil || !strings.Contains(err.Error(), "line 2") {
+				t.Fatalf("error = %v, want one about line 2", err)
+			}
+			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "abab") {
+				t.Errorf("error quotes the line: %v", err)
+			}
+		})
+	}
+}
+
+func TestNewTokenRefusesWhatTheFileCouldNotHold(t *testing.T) {
+	for _, c := range []struct {
+		name, tenant string
+		agents       []string
+	}{{"", "", []string{"*"}}, {"a b", "", []string{"*"}}, {"#a", "", []string{"*"}}, {"a", "", nil}, {"a", "x y", []string{"*"}}} {
+		if _, _, err := NewToken(c.name, c.agents, c.tenant, false); err == nil {
+			t.Errorf("NewToken(%q, %v, %q) made a token", c.name, c.agents, c.tenant)
+		}
+	}
+}
+
+func TestWithoutAuthEverybodyMayBeAnyoneButNotTheSystem(t *testing.T) {
+	p, err := NoAuth().Authenticate(t.Context(), "whatever")
+	if err != nil || !p.Any || p.System || p.Name != "" || p.Tenant != agora.DefaultTenant {
+		t.Errorf("principal = %+v, %v", p, err)
+	}
+}

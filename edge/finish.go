@@ -1,0 +1,102 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
+)
+
+const (
+	sweepBatch   = 64 // sessions that one sweep finishes
+	sweepWorkers = 8  // at the same time
+)
+
+// sweep ends the sessions whose grace is over, and those of dead edges,
+// whichever edge had them. Several edges may do so at once: each step is harmless to repeat.
+func (n *Node) sweep() {
+	every := max(n.cfg.Lease/5, 50*time.Millisecond)
+	for pause(n.ctx, every) {
+		if _, ok := n.valid(); !ok {
+			continue
+		}
+		ending, err := n.cfg.Presence.Sweep(n.ctx, n.holder, sweepBatch)
+		if err != nil {
+			n.cfg.Log.Debug("sweep failed", "edge", n.cfg.ID, "err", err)
+			continue
+		}
+		n.finishAll(ending)
+	}
+}
+
+func (n *Node) finishAll(ending []presence.Claim) {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	places := make(chan struct{}, sweepWorkers)
+	for _, c := range ending {
+		places <- struct{}{}
+		workers.Go(func() {
+			defer func() { <-places }()
+			ctx, cancel := context.WithTimeout(n.ctx, 3*n.cfg.Lease)
+			defer cancel()
+			if err := n.finish(ctx, c.Tenant, c.Agent, false); err != nil && n.ctx.Err() == nil {
+				n.cfg.Log.Warn("session was not finished", "agent", c.Agent, "err", err)
+			}
+		})
+	}
+}
+
+// finish ends a session for good: every open stream of it is aborted in its
+// receiver's log, it leaves its spaces, and the id is free for a new session.
+// flushed says that its last edge has done so with its lanes already.
+func (n *Node) finish(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
+	c, rec, err := n.cfg.Presence.Ending(ctx, tenant, id)
+	if errors.Is(err, presence.ErrDeposed) {
+		return nil // somebody else has finished it
+	}
+	if err != nil {
+		return err
+	}
+	if err := n.settle(ctx, c); err != nil {
+		return err
+	}
+	for _, l := range rec.Lanes {
+		if flushed {
+			break
+		}
+		if err := n.endLane(ctx, c, rec, l); err != nil {
+			return err
+		}
+	}
+	for name := range rec.Spaces {
+		if err := n.hub.Leave(ctx, c, name); err != nil && agora.AsError(err).Code != agora.SpaceNotFound {
+			return err
+		}
+	}
+	if err := n.hub.AnnounceStatus(ctx, c, false); err != nil {
+		return err
+	}
+	if err := n.cfg.Presence.Finished(ctx, c); err != nil && !errors.Is(err, presence.ErrDeposed) {
+		return err
+	}
+	return nil
+}
+
+// endLane fences a lane, so that nothing late can land behind its end, and
+// aborts what is open in it.
+func (n *Node) endLane(ctx context.Context, c presence.Claim, rec presence.Record, l presence.Lane) error {
+	cfg := broker.LaneConfig{
+		From: c.Agent, Session: c.Session, Epoch: c.Epoch, To: l.To,
+		Used: true, Dirty: rec.Dirty, Valid: n.valid,
+	}
+	for _, o := range l.Open {
+		if o.Stream != "" && o.Stream[0] != 0 { // what begins so is a request that waits: its end is the session's
+			cfg.Open = append(cfg.Open, broker.OpenStream{Stream: o.Stream, Kind: o.Kind, Indexed: o.Indexed})
+		}
+	}
+	return n.cfg.Broker.EndLane(ctx, cfg)
+}

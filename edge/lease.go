@@ -1,0 +1,110 @@
+package edge
+
+import (
+	"context"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+// valid returns when the lease was last renewed, and whether it still holds.
+// The monotonic clock decides: an edge that was frozen knows at once that it
+// may have been given up, and neither publishes nor delivers before it knows better.
+func (n *Node) valid() (time.Time, bool) {
+	at := n.renewed.Load()
+	if at == nil {
+		return time.Time{}, false
+	}
+	return *at, time.Since(*at) < n.cfg.Lease
+}
+
+// renew writes the lease once. What counts is when it was sent: it may have
+// lain on the way.
+func (n *Node) renew(ctx context.Context) error {
+	sent := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/3)
+	defer cancel()
+	held, err := n.cfg.Presence.Renew(ctx, n.holder)
+	if err != nil {
+		return err
+	}
+	first := n.renewed.Load() == nil
+	if !held && !first {
+		// Others may have claimed what this edge held, or presence has lost it.
+		if err := n.reassert(ctx); err != nil {
+			return err
+		}
+	}
+	n.renewed.Store(&sent)
+	return nil
+}
+
+// beat renews the lease three times in its length, and more often while that fails.
+func (n *Node) beat() {
+	wait := n.cfg.Lease / 3
+	for pause(n.ctx, wait) {
+		wait = n.cfg.Lease / 3
+		if err := n.renew(n.ctx); err != nil && n.ctx.Err() == nil {
+			wait = n.cfg.Lease / 20
+			n.cfg.Log.Warn("lease was not renewed", "edge", n.cfg.ID, "err", err)
+		}
+	}
+}
+
+// reassert writes the node's claims again and closes the sessions that
+// another edge has claimed since.
+func (n *Node) reassert(ctx context.Context) error {
+	var held []presence.Held
+	for _, s := range n.all() {
+		held = append(held, s.held())
+	}
+	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, held)
+	if err != nil {
+		return err
+	}
+	for _, c := range deposed {
+		for _, s := range n.of(agora.ToAgent(c.Tenant, c.Agent), c.Epoch+1) {
+			s.deposed()
+		}
+	}
+	return nil
+}
+
+// writeBehind writes, once a second, what need not be written at once.
+func (n *Node) writeBehind() {
+	for pause(n.ctx, time.Second) {
+		n.flushPositions()
+		n.relay.Tick(n.ctx)
+		n.settleLate()
+	}
+}
+
+// flushPositions writes the positions of the sessions that moved, all in one batch.
+func (n *Node) flushPositions() {
+	n.mu.Lock()
+	moved := n.moved
+	n.moved = map[*Session]struct{}{}
+	n.mu.Unlock()
+	var batch []presence.Moved
+	for s := range moved {
+		batch = append(batch, s.changes())
+	}
+	if len(batch) == 0 {
+		return
+	}
+	if err := n.cfg.Presence.WritePositions(n.ctx, batch); err != nil {
+		// Losing a position means repeating, never skipping: the next move writes it.
+		n.cfg.Log.Warn("positions were not written", "edge", n.cfg.ID, "err", err)
+		for s := range moved {
+			s.unnote()
+			s.moved()
+		}
+	}
+}
+
+func (n *Node) hasMoved(s *Session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.moved[s] = struct{}{}
+}

@@ -1,0 +1,176 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agora-relay/agora/presence"
+)
+
+// closeTime bounds how long a connection that has gone keeps its goroutine
+// for tidying up; what is not done then is done behind.
+const closeTime = 5 * time.Second
+
+// Closed tells that the socket is gone. With goodbye the session ends at
+// once, else its grace begins. It returns when that is settled, or handed to
+// the node: it blocks for a few round trips, and 5 s at most. Idempotent.
+func (s *Session) Closed(goodbye bool) {
+	if !s.stop(goodbye) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.node.ctx, closeTime)
+	defer cancel()
+	s.depart(ctx)
+}
+
+// stop ends verbs and deliveries; false when that was done before.
+func (s *Session) stop(goodbye bool) bool {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return false
+	}
+	s.over, s.goodbye = true, goodbye
+	places := make([]*place, 0, len(s.places))
+	for _, p := range s.places {
+		places = append(places, p)
+	}
+	s.mu.Unlock()
+	s.node.wheel.Remove(&s.timer)
+	s.inbox.Close()
+	for _, p := range places {
+		p.Close()
+	}
+	return true
+}
+
+// depart settles a session that has stopped: what is under way is flushed, and
+// presence is told. While that fails, the node tries again.
+func (s *Session) depart(ctx context.Context) {
+	s.settling.Lock()
+	defer s.settling.Unlock()
+	if s.settled || s.dirty {
+		return
+	}
+	err := s.tell(ctx)
+	switch {
+	case err == nil || errors.Is(err, presence.ErrDeposed):
+		s.forget()
+	case errors.Is(err, errGaveUp):
+		// Whoever goes on with the session, or ends it, asks for the hand-over and hears it then.
+		s.dirty = true
+	default:
+		s.node.cfg.Log.Debug("leaving session is not settled yet", "agent", s.claim.Agent, "err", err)
+	}
+}
+
+// forget lets go of a settled session. The caller holds settling.
+func (s *Session) forget() {
+	s.settled = true
+	s.sender.Close()
+	s.node.remove(s)
+	s.node.stats.sessions.Add(-1)
+}
+
+// flush waits for what is under way, and after a goodbye ends what is open.
+func (s *Session) flush(ctx context.Context) error {
+	if s.goodbye {
+		return s.sender.AbortOpen(ctx)
+	}
+	return s.sender.Flush(ctx)
+}
+
+// tell says to presence that the socket is gone, at once, and then how what
+// was under way has ended.
+func (s *Session) tell(ctx context.Context) error {
+	p := s.node.cfg.Presence
+	if err := p.Lose(ctx, s.claim, s.lastPosition(ctx), s.spacePositions()); err != nil {
+		return err
+	}
+	flushed := s.flush(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err() // still under way
+	}
+	if flushed == nil {
+		if err := p.Flushed(ctx, s.claim); err != nil {
+			return err
+		}
+	}
+	if !s.goodbye {
+		return gaveUp(flushed)
+	}
+	if err := p.End(ctx, s.claim); err != nil {
+		return err
+	}
+	s.node.background(func() {
+		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
+		defer cancel()
+		if err := s.node.finish(ctx, s.claim.Tenant, s.claim.Agent, flushed == nil); err != nil {
+			// The sweep finishes it: the session is ending, whatever becomes of this edge.
+			s.node.cfg.Log.Debug("session is not finished yet", "agent", s.claim.Agent, "err", err)
+		}
+	})
+	return gaveUp(flushed)
+}
+
+// lastPosition is the session's position as it goes. Whether the agent has
+// seen everything up to now is asked of the log, so that its return after a
+// long sleep can be told truthfully whether it missed anything.
+func (s *Session) lastPosition(ctx context.Context) presence.Position {
+	p, now := s.position(), time.Now()
+	if last, err := s.node.cfg.Broker.Last(ctx, s.address()); err == nil && last <= p.Tail {
+		p.TailAt = now
+	}
+	return p
+}
+
+// errGaveUp says that parts were given up: the hand-over will not be a clean one.
+var errGaveUp = errors.New("parts were given up")
+
+func gaveUp(flushed error) error {
+	if flushed != nil {
+		return errGaveUp
+	}
+	return nil
+}
+
+// settleLate tries again to settle the sessions that have stopped.
+func (n *Node) settleLate() {
+	for _, s := range n.all() {
+		s.mu.Lock()
+		over := s.over
+		s.mu.Unlock()
+		if over && s.settling.TryLock() {
+			s.settling.Unlock()
+			n.background(func() {
+				ctx, cancel := context.WithTimeout(n.ctx, closeTime)
+				defer cancel()
+				s.depart(ctx)
+			})
+		}
+	}
+}
+
+// handOver gives the session to another holder: the socket is closed, what is
+// under way is flushed, positions are written. It tells whether nothing was given up.
+func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
+	s.deposed()
+	s.stop(false)
+	s.settling.Lock()
+	defer s.settling.Unlock()
+	if s.settled {
+		return true, nil // and presence knows how it went
+	}
+	flushed := s.sender.Flush(ctx)
+	if ctx.Err() != nil {
+		return false, ctx.Err() // still under way: the asker comes again
+	}
+	clean = flushed == nil
+	err = s.node.cfg.Presence.HandedOver(ctx, s.claim, s.position(), s.spacePositions(), !clean)
+	if err != nil {
+		return false, err
+	}
+	s.forget()
+	return clean, nil
+}

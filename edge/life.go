@@ -1,0 +1,83 @@
+package edge
+
+import (
+	"context"
+	"time"
+)
+
+// Alive notes a sign of life: an inbound frame or pong, or bytes that the socket took.
+func (s *Session) Alive() { s.heard.Store(time.Now().UnixNano()) }
+
+// probeMark is in the data of a ping that probes; those that confirm count from 1.
+const probeMark = 1 << 63
+
+// probe asks the connection for a sign of life, and waits for it. Its pong is
+// one. Anything else that comes counts only when no pong has come in time: of
+// a socket that was cut, what its agent had sent before may still be read, and
+// then its end, which ends the session.
+func (s *Session) probe(ctx context.Context) bool {
+	asked, mark := time.Now().UnixNano(), s.probes.Add(1)|probeMark
+	s.conn.Notify(Notice{Kind: NoticePing, Data: mark})
+	for {
+		s.mu.Lock()
+		over := s.over
+		s.mu.Unlock()
+		if over {
+			return false
+		}
+		if s.answered.Load() >= mark {
+			return true
+		}
+		if !pause(ctx, 10*time.Millisecond) {
+			// Where the edge itself does not read, the agent can't be blamed.
+			return s.blocked.Load() || s.heard.Load() > asked
+		}
+	}
+}
+
+// schedule arms the session's timer, where it is not due sooner.
+func (s *Session) schedule(d time.Duration) { s.node.wheel.Sooner(&s.timer, d) }
+
+// tick looks after a connection: it pings while frames are unconfirmed, gives
+// a sign of life now and then, and closes what is dead. It runs on the wheel
+// and never blocks.
+func (s *Session) tick() {
+	s.soon.Store(false)
+	s.mu.Lock()
+	over, heartbeat, asked := s.over, s.heartbeat, s.asked
+	data, confirm := s.snapshot()
+	s.mu.Unlock()
+	if over {
+		return
+	}
+	cfg := &s.node.cfg
+	quiet := time.Duration(time.Now().UnixNano() - s.heard.Load())
+	if s.blocked.Load() {
+		quiet = 0 // it is the edge that does not read
+	}
+	switch {
+	case quiet >= cfg.Timeout:
+		s.conn.Close(Reason{Close: CloseTimeout, Text: "no sign of life"})
+		return
+	case asked: // a pong is awaited
+	case confirm:
+		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
+	default:
+		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
+	}
+	if now := time.Now(); heartbeat && now.Sub(s.beaten) >= cfg.Heartbeat-cfg.Confirm {
+		s.beaten = now
+		s.conn.Notify(Notice{Kind: NoticeHeartbeat})
+	}
+	s.rearm(confirm, quiet)
+}
+
+// rearm looks again when a pong is due, or when the next sign of life is.
+func (s *Session) rearm(confirm bool, quiet time.Duration) {
+	cfg := &s.node.cfg
+	if confirm {
+		s.schedule(cfg.Confirm)
+		return
+	}
+	s.schedule(min(cfg.Heartbeat, max(cfg.Timeout-quiet, cfg.Confirm)))
+}

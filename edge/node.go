@@ -1,0 +1,259 @@
+// Package edge is one agent's session, whatever its door: who it is, what it
+// says and what it gets; and the node that holds the sessions of one edge.
+package edge
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/presence"
+	"github.com/agora-relay/agora/spaces"
+)
+
+// Config sets up a Node. A zero value means the default that its comment names.
+type Config struct {
+	ID       string          // of the edge; random
+	Broker   *broker.Broker  // required; used, not owned
+	Presence *presence.Store // required; used, not owned
+	Auth     Authenticator   // required
+
+	Lease     time.Duration // how long an edge that is silent holds its sessions; 10s, as presence has it
+	Heartbeat time.Duration // session.heartbeat: between signs of life to a quiet agent; 30s
+	Timeout   time.Duration // session.timeout: a connection silent for so long is dead; 60s
+	Confirm   time.Duration // between pings while frames are unconfirmed; 1.5s
+
+	MailboxOff   bool          // mailbox off: an agent without a session is AGENT_OFFLINE
+	MaxAge       time.Duration // mailbox.max-age; 10m
+	MaxRecords   int64         // mailbox.max-records; 4096
+	NoAutoCreate bool          // spaces.auto-create off
+	DrainRate    int           // drain.rate: agents told to reconnect per second; 1000
+	Limits       Limits
+	Log          *slog.Logger // discards if nil
+}
+
+// Limits bound what one agent may do.
+type Limits struct {
+	Frame    int     // limits.frame: bytes of one frame; 1 MiB
+	Streams  int     // limits.streams: open streams of one agent; 1024
+	Spaces   int     // limits.spaces: spaces of one agent; 256
+	InFlight int     // bytes that one connection may have under way before its socket is read no further; 1 MiB
+	Rate     float64 // limits.rate: messages per second; no limit
+	Bytes    float64 // limits.bytes: bytes per second; no limit
+	Burst    float64 // limits.burst: seconds' worth of both that may come at once; 1
+}
+
+func (c Config) withDefaults() Config {
+	c.ID = cmp.Or(c.ID, "edge-"+rand.Text()[:8])
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 30*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, time.Minute)
+	c.Confirm = cmp.Or(c.Confirm, 1500*time.Millisecond)
+	c.MaxAge = cmp.Or(c.MaxAge, 10*time.Minute)
+	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
+	c.DrainRate = cmp.Or(c.DrainRate, 1000)
+	c.Limits.Frame = cmp.Or(c.Limits.Frame, 1<<20)
+	c.Limits.Streams = cmp.Or(c.Limits.Streams, 1024)
+	c.Limits.Spaces = cmp.Or(c.Limits.Spaces, 256)
+	c.Limits.InFlight = max(cmp.Or(c.Limits.InFlight, 1<<20), c.Limits.Frame)
+	c.Limits.Burst = cmp.Or(c.Limits.Burst, 1)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	return c
+}
+
+// Node is one edge's core: its lease, its sessions, and what it does for the
+// cluster. Its methods may be called at the same time.
+type Node struct {
+	cfg    Config
+	holder presence.Holder
+	relay  *relay.Relay
+	hub    *spaces.Hub
+	wheel  *Wheel
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
+	work   sync.WaitGroup // loops and finishing
+	mute   func()         // stops answering other edges
+	stats  counters
+
+	renewed  atomic.Pointer[time.Time] // when the last renewal that succeeded was sent
+	draining atomic.Bool
+
+	mu       sync.Mutex                   // guards the fields below
+	sessions map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
+	moved    map[*Session]struct{}        // whose positions are to be written
+	arrivals map[agora.Address][]*arrival // connections that are about to become sessions
+}
+
+// Start takes the edge's lease and starts its loops. It fails when presence
+// or the log can't be reached until ctx is over.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	cfg = cfg.withDefaults()
+	n := &Node{
+		cfg:      cfg,
+		holder:   presence.Holder{Edge: cfg.ID, Incarnation: rand.Text()[:16]},
+		sessions: map[agora.Address][]*Session{},
+		moved:    map[*Session]struct{}{},
+		arrivals: map[agora.Address][]*arrival{},
+	}
+	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) { c.Held, c.SpaceType = n.holds, spaceType })
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	n.relay = relay.New(relay.Config{
+		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
+		MaxAge: cfg.MaxAge, Streams: cfg.Limits.Streams, InFlight: cfg.Limits.InFlight,
+		Valid: n.valid, Confirmed: n.askConfirmed, Log: cfg.Log,
+	})
+	n.hub = spaces.New(spaces.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, Log: cfg.Log})
+	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
+	if err := n.join(ctx); err != nil {
+		n.Close()
+		return nil, err
+	}
+	n.work.Go(n.beat)
+	n.work.Go(n.writeBehind)
+	n.work.Go(n.sweep)
+	return n, nil
+}
+
+// join makes the edge one that others can ask, then takes its lease.
+func (n *Node) join(ctx context.Context) error {
+	mute, err := n.cfg.Broker.Answer(answerName(n.holder), n.answer)
+	if err != nil {
+		return err
+	}
+	n.mute = mute
+	for {
+		err := n.renew(ctx)
+		if err == nil {
+			return nil
+		}
+		if !pause(ctx, 200*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// Config returns the settings, defaults filled in.
+func (n *Node) Config() Config { return n.cfg }
+
+// Ready returns nil while the node can serve, else what is missing.
+func (n *Node) Ready() error {
+	switch {
+	case n.draining.Load():
+		return agora.Errorf(agora.Unavailable, "the edge is draining")
+	case !n.cfg.Broker.Connected():
+		return agora.Errorf(agora.Unavailable, "the log can't be reached")
+	}
+	if _, ok := n.valid(); !ok {
+		return agora.Errorf(agora.Unavailable, "the edge's lease has run out: presence can't be reached")
+	}
+	return nil
+}
+
+// Close ends what is left, at once. Agents that are still connected are cut
+// off and may return within their grace, at any edge.
+func (n *Node) Close() {
+	n.draining.Store(true)
+	for _, s := range n.all() {
+		s.conn.Close(Reason{Close: CloseRestart, Text: "the edge is shutting down"})
+		s.Closed(false)
+	}
+	n.flushPositions()
+	n.stop()
+	n.work.Wait()
+	if n.mute != nil {
+		n.mute()
+	}
+	for _, s := range n.all() {
+		s.sender.Close()
+	}
+	n.wheel.Close()
+	n.hub.Close()
+	n.relay.Close()
+}
+
+// all returns every session that the node holds, those that only flush included.
+func (n *Node) all() []*Session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all []*Session
+	for _, of := range n.sessions {
+		all = append(all, of...)
+	}
+	return all
+}
+
+// holds tells whether the node has a session under an epoch.
+func (n *Node) holds(tenant string, id agora.AgentID, epoch uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.sessions[agora.ToAgent(tenant, id)] {
+		if s.claim.Epoch == epoch {
+			return true
+		}
+	}
+	return false
+}
+
+// spaceType is the type of a space that is there.
+func spaceType(space string) string {
+	typ, err := spaces.Type(space)
+	if err != nil {
+		return spaces.Public
+	}
+	return typ
+}
+
+func (n *Node) add(s *Session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sessions[s.address()] = append(n.sessions[s.address()], s)
+}
+
+func (n *Node) remove(s *Session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.moved, s)
+	left := n.sessions[s.address()][:0:0]
+	for _, o := range n.sessions[s.address()] {
+		if o != s {
+			left = append(left, o)
+		}
+	}
+	if len(left) == 0 {
+		delete(n.sessions, s.address())
+		return
+	}
+	n.sessions[s.address()] = left
+}
+
+// of returns the sessions of an agent under an epoch before the given one.
+func (n *Node) of(a agora.Address, before uint64) []*Session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var old []*Session
+	for _, s := range n.sessions[a] {
+		if s.claim.Epoch < before {
+			old = append(old, s)
+		}
+	}
+	return old
+}
+
+// pause waits for d; it returns false when ctx ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

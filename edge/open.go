@@ -1,0 +1,227 @@
+package edge
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+// Hello is what a connection says of itself when it binds to an id.
+type Hello struct {
+	Card      agora.Agent
+	Conn      string            // connection id
+	Resume    string            // resume token of the running session; may be empty
+	LastSeq   uint64            // last position that the client has, where HasLast
+	HasLast   bool              //
+	Spaces    map[string]uint64 // the same for spaces, by name
+	Receipts  agora.Receipts    // wanted for everything that the connection sends
+	Heartbeat bool              // it knows agent.heartbeat
+}
+
+// Welcome is the answer to a Hello.
+type Welcome struct {
+	ResumeToken string        // for the session from now on
+	LastSeq     uint64        // position after which delivery goes on
+	Heartbeat   time.Duration // how often the connection must give a sign of life
+	Resumed     bool          // an earlier session goes on: its streams, spaces and numbering
+}
+
+// Open binds a connection to an id and returns its session, which is silent
+// until Begin. It claims the id first: an incumbent is probed, past holders
+// hand over or their lease runs out, so it may take as long as a lease (10 s).
+// Errors: AGENT_EXISTS, FORBIDDEN, UNAVAILABLE. On success the caller owes a
+// call of Closed.
+func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome, error) {
+	n := a.node
+	if !a.principal.May(h.Card.ID) {
+		return nil, Welcome{}, agora.Errorf(agora.Forbidden, "this token may not be agent %q", h.Card.ID)
+	}
+	if err := n.Ready(); err != nil {
+		e := agora.AsError(err)
+		e.RetryAfter = time.Second
+		return nil, Welcome{}, e
+	}
+	req := presence.ClaimRequest{
+		Tenant: a.principal.Tenant, Agent: h.Card.ID, Principal: a.principal.Name, Holder: n.holder,
+		Conn: h.Conn, Session: rand.Text()[:16], Token: rand.Text(), Resume: h.Resume, Card: h.Card,
+	}
+	req.Card.RegisteredAt = time.Now()
+	o := n.arrive(agora.ToAgent(req.Tenant, req.Agent))
+	defer n.arrived(o)
+	claim, err := n.claim(ctx, &req, o)
+	if err != nil {
+		return nil, Welcome{}, err
+	}
+	s, err := n.take(ctx, a, h, req, claim, conn)
+	if err != nil {
+		n.giveBack(claim)
+		return nil, Welcome{}, agora.AsError(err)
+	}
+	if !claim.Resumed {
+		n.announce(claim, true)
+	}
+	n.stats.sessions.Add(1)
+	return s, Welcome{ResumeToken: req.Token, LastSeq: s.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed}, nil
+}
+
+// claim takes the id, past a dead incumbent and a session that is just ending.
+func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival) (presence.Claim, error) {
+	for {
+		n.asks(o)
+		claim, err := n.cfg.Presence.Claim(ctx, *req)
+		n.answered(o, claim, err)
+		switch {
+		case errors.Is(err, presence.ErrExists):
+			if err := n.contest(ctx, req, claim); err != nil {
+				return claim, err
+			}
+		case errors.Is(err, presence.ErrEnding):
+			if err := n.finish(ctx, req.Tenant, req.Agent, false); err != nil {
+				return claim, agora.AsError(err)
+			}
+		case err != nil:
+			return claim, agora.AsError(err)
+		default:
+			return claim, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return claim, agora.AsError(err)
+		}
+	}
+}
+
+// contest decides what the incumbent of an id means for a newcomer: nil is
+// that it may claim again.
+func (n *Node) contest(ctx context.Context, req *presence.ClaimRequest, claim presence.Claim) error {
+	r := n.probeIncumbent(ctx, claim, req.Tenant, req.Agent)
+	switch {
+	case r.Alive:
+		return agora.Errorf(agora.AgentExists, "agent %q is connected elsewhere", req.Agent)
+	case r.Leaving: // a session that was said goodbye to does not go on
+		pause(ctx, 20*time.Millisecond)
+	case req.Evict == claim.IncumbentEpoch:
+		return agora.Errorf(agora.AgentExists, "agent %q belongs to someone else", req.Agent)
+	default:
+		req.Evict = claim.IncumbentEpoch
+	}
+	return nil
+}
+
+// arrival is a connection that is about to become a session. A probe that
+// comes meanwhile finds none yet, and must not take it for dead.
+type arrival struct {
+	at    agora.Address
+	asked bool   // its claim is under way: it may hold any epoch
+	epoch uint64 // that it holds; 0 for none
+}
+
+func (n *Node) arrive(at agora.Address) *arrival {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	o := &arrival{at: at}
+	n.arrivals[at] = append(n.arrivals[at], o)
+	return o
+}
+
+func (n *Node) asks(o *arrival) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	o.asked = true
+}
+
+func (n *Node) answered(o *arrival, c presence.Claim, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	o.asked = false
+	if err == nil {
+		o.epoch = c.Epoch
+	}
+}
+
+func (n *Node) arrived(o *arrival) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	left := slices.DeleteFunc(n.arrivals[o.at], func(other *arrival) bool { return other == o })
+	if len(left) == 0 {
+		delete(n.arrivals, o.at)
+		return
+	}
+	n.arrivals[o.at] = left
+}
+
+// opening tells whether a connection that may hold an epoch is about to become a session.
+func (n *Node) opening(at agora.Address, epoch uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.arrivals[at], func(o *arrival) bool { return o.asked || o.epoch == epoch })
+}
+
+// take begins the session of a claim, once nobody else holds anything of it.
+func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn) (*Session, error) {
+	if err := n.settle(ctx, c); err != nil {
+		return nil, err
+	}
+	rec, err := n.cfg.Presence.Begin(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{
+		node: n, actor: a, claim: c, request: req, conn: conn, hello: h,
+		places: map[string]*place{}, cancelled: map[streamKey]uint64{}, incoming: map[streamKey]struct{}{},
+		aliases: map[string]string{}, limit: newLimiter(n.cfg.Limits),
+	}
+	if err := s.locate(ctx, rec); err != nil {
+		return nil, err
+	}
+	if err := s.recall(ctx, rec); err != nil {
+		return nil, err
+	}
+	s.start(rec)
+	n.add(s)
+	return s, nil
+}
+
+// recall goes on with the card of a resumed session: when it began, and what
+// it said of itself unless it says more now.
+func (s *Session) recall(ctx context.Context, rec presence.Record) error {
+	if !s.claim.Resumed {
+		return nil
+	}
+	now := s.request.Card
+	bare := now.Endpoint == "" && now.Type == "" && now.Metadata == nil && now.Name == string(now.ID)
+	if bare {
+		s.request.Card = rec.Card
+		return nil
+	}
+	now.RegisteredAt = rec.Card.RegisteredAt
+	s.request.Card = now
+	return s.node.cfg.Presence.SetCard(ctx, s.claim, now)
+}
+
+// giveBack lets go of a claim that nobody waits for any more: it stays in its grace.
+func (n *Node) giveBack(c presence.Claim) {
+	n.work.Go(func() {
+		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
+		defer cancel()
+		// Without positions nothing moves; the sweep does the same should this fail.
+		if err := n.cfg.Presence.Lose(ctx, c, presence.Position{}, nil); err != nil {
+			n.cfg.Log.Debug("claim was not given back", "agent", c.Agent, "err", err)
+		}
+	})
+}
+
+// announce tells agent.status, behind: nobody waits for it.
+func (n *Node) announce(c presence.Claim, online bool) {
+	n.work.Go(func() {
+		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
+		defer cancel()
+		if err := n.hub.AnnounceStatus(ctx, c, online); err != nil {
+			n.cfg.Log.Warn("status was not announced", "agent", c.Agent, "err", err)
+		}
+	})
+}

@@ -1,0 +1,204 @@
+package edge
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
+)
+
+// progress is how far an agent has got with its mailbox; how far with a space
+// stands with its place. Session's mu guards it.
+type progress struct {
+	confirmed uint64 // known to have arrived
+	wrote     uint64 // written to the socket
+	given     uint64 // given to the door to write
+	acks      bool   // the client acknowledges: pongs prove nothing more
+	ping      uint64 // number of the last ping
+	asked     bool   // a ping that confirms is under way
+	askedSeq  uint64 // what its pong confirms
+}
+
+// locate finds where delivery begins, and up to where frames may have been
+// given to an earlier socket, and opens the inbox there.
+func (s *Session) locate(ctx context.Context, rec presence.Record) error {
+	p := rec.Position
+	s.after, s.markTo = p.Cursor, p.Written
+	switch {
+	case s.hello.HasLast: // the client knows best
+		s.after, s.markTo = s.hello.LastSeq, 0
+	case !rec.Clean:
+		tail, err := s.node.cfg.Broker.Last(ctx, s.address())
+		if err != nil {
+			return err
+		}
+		s.markTo = tail
+	}
+	s.confirmed, s.wrote = s.after, max(s.after, p.Written)
+	s.given = s.wrote
+	s.inbox = s.node.cfg.Broker.Listen(s.address(), broker.From{
+		After: s.after, Tail: p.Tail, TailAt: p.TailAt, Quiet: rec.Quiet,
+	}, s.conn.Wake)
+	return nil
+}
+
+// written takes note that what the last Pull returned has been written.
+func (s *Session) written() {
+	if len(s.pulled) == 0 {
+		return
+	}
+	s.mu.Lock()
+	for i := range s.pulled {
+		d := &s.pulled[i]
+		if d.Event == nil {
+			s.wrote = max(s.wrote, d.seq())
+		} else if p := s.places[d.Event.To.Space]; p != nil {
+			p.wrote = max(p.wrote, d.seq())
+		}
+	}
+	s.mu.Unlock()
+	s.tellReceipts(s.pulled, agora.Delivered)
+	clear(s.pulled)
+	s.pulled = s.pulled[:0]
+	s.moved()
+}
+
+// moved has the positions written behind.
+func (s *Session) moved() {
+	if !s.unwritten.Swap(true) {
+		s.node.hasMoved(s)
+	}
+}
+
+// snapshot prepares a ping whose pong will confirm what is written now. The
+// caller holds mu. It tells whether there is anything to confirm.
+func (s *Session) snapshot() (data uint64, confirm bool) {
+	if s.asked {
+		return s.ping, true // its pong will come, or the connection is dead
+	}
+	s.ping++
+	if s.acks {
+		return s.ping, false
+	}
+	confirm = s.wrote > s.confirmed
+	s.askedSeq = s.wrote
+	for _, p := range s.places {
+		confirm = confirm || p.wrote > p.confirmed
+		p.asked = p.wrote
+	}
+	s.asked = confirm
+	return s.ping, confirm
+}
+
+// Pong takes the data of a pong. The pong of the last confirming ping proves
+// that what was written before it has arrived: frames keep their order.
+func (s *Session) Pong(data uint64) {
+	s.Alive()
+	if data&probeMark != 0 {
+		s.answered.Store(data)
+		return
+	}
+	s.mu.Lock()
+	if !s.asked || data != s.ping || s.acks {
+		s.mu.Unlock()
+		return
+	}
+	s.asked = false
+	s.confirmed = max(s.confirmed, s.askedSeq)
+	for _, p := range s.places {
+		p.confirmed = max(p.confirmed, p.asked)
+	}
+	s.mu.Unlock()
+	s.tellAcked()
+	s.moved()
+}
+
+// Ack notes that everything up to a position has arrived: of the mailbox, or
+// of a space where one is named. INVALID_REQUEST for a position that was
+// never delivered.
+func (s *Session) Ack(space string, seq uint64) error {
+	s.mu.Lock()
+	given, confirmed := &s.given, &s.confirmed
+	if space != "" {
+		p := s.places[space]
+		if p == nil {
+			s.mu.Unlock()
+			return agora.Errorf(agora.InvalidRequest, "ack: not a member of space %q", space)
+		}
+		given, confirmed = &p.given, &p.confirmed
+	}
+	if seq > *given {
+		s.mu.Unlock()
+		return agora.Errorf(agora.InvalidRequest, "ack: seq %d was never delivered", seq)
+	}
+	s.acks = true
+	*confirmed = max(*confirmed, seq)
+	s.mu.Unlock()
+	s.tellAcked()
+	s.moved()
+	return nil
+}
+
+// handed takes note of what is about to be written: the client may
+// acknowledge it before the writer comes back.
+func (s *Session) handed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.pulled {
+		d := &s.pulled[i]
+		if d.Event == nil {
+			s.given = max(s.given, d.seq())
+		} else if p := s.places[d.Event.To.Space]; p != nil {
+			p.given = max(p.given, d.seq())
+		}
+	}
+}
+
+// position returns how far the agent is with its mailbox.
+func (s *Session) position() presence.Position {
+	tail, at := s.inbox.Tail()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return presence.Position{Cursor: s.confirmed, Written: s.given, Tail: tail, TailAt: at}
+}
+
+// spacePositions returns how far the agent is in its spaces.
+func (s *Session) spacePositions() map[string]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := make(map[string]uint64, len(s.places))
+	for name, p := range s.places {
+		at[name] = p.confirmed
+	}
+	return at
+}
+
+// changes returns the positions to be written behind: of the spaces only
+// those that moved since the last call.
+func (s *Session) changes() presence.Moved {
+	s.unwritten.Store(false) // before they are read: what moves now moves again
+	m := presence.Moved{Claim: s.claim, Position: s.position()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, p := range s.places {
+		if p.confirmed == p.noted {
+			continue
+		}
+		if m.Spaces == nil {
+			m.Spaces = map[string]uint64{}
+		}
+		m.Spaces[name] = p.confirmed
+		p.noted = p.confirmed
+	}
+	return m
+}
+
+// unnote makes the next changes tell of every space: the last ones were lost.
+func (s *Session) unnote() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.places {
+		p.noted = 0
+	}
+}

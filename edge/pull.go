@@ -1,0 +1,138 @@
+package edge
+
+import (
+	"context"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/spaces"
+)
+
+// Delivery is one thing to write: a message of the mailbox, or an event of a space.
+type Delivery struct {
+	Message     *agora.Message // nil where Event is set
+	Event       *spaces.Event
+	Redelivered bool  // of Message: an earlier socket may have had it
+	DeadlineMS  int64 // of Message: time left until its deadline; 0 where it has none
+}
+
+// seq returns the position of what is delivered.
+func (d *Delivery) seq() uint64 {
+	if d.Event != nil {
+		return d.Event.Seq
+	}
+	return d.Message.Seq
+}
+
+// Pull returns what is to be written next, about max bytes of it; nothing
+// when there is nothing now: then Wake is called when there is. It may block
+// while it reads the log. On an error nothing is lost: wait a moment and pull
+// again. What it returned counts as written when it is called again, and the
+// slice is valid until then. Bodies are shared and not to be changed.
+func (s *Session) Pull(ctx context.Context, max int) ([]Delivery, error) {
+	s.written()
+	s.receipts.flush(s.conn)
+	if !s.begun.Load() {
+		return nil, nil
+	}
+	for {
+		if _, ok := s.node.valid(); !ok {
+			return nil, agora.Errorf(agora.Unavailable, "the edge's lease has run out")
+		}
+		taken, err := s.pull(ctx, max)
+		if _, ok := s.node.valid(); !ok && taken > 0 {
+			// It was read past the lease, so it must not be written: the session
+			// is given up, and whoever holds it next reads it again.
+			s.pulled = s.pulled[:0]
+			s.deposed()
+			return nil, agora.Errorf(agora.Unavailable, "the edge's lease has run out")
+		}
+		if len(s.pulled) > 0 {
+			s.handed()
+			if !s.soon.Swap(true) {
+				s.schedule(s.node.cfg.Confirm)
+			}
+			return s.pulled, nil // an error will come again
+		}
+		if taken == 0 || err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pull fills pulled, and returns how many messages it has taken for that:
+// some are dropped.
+func (s *Session) pull(ctx context.Context, max int) (taken int, err error) {
+	msgs, err := s.inbox.Next(ctx, max)
+	for i := range msgs {
+		max -= len(msgs[i].Body) + deliveryOverhead
+		if d, ok := s.receive(&msgs[i]); ok {
+			s.pulled = append(s.pulled, d)
+		}
+	}
+	if err != nil {
+		return len(msgs), err
+	}
+	events, err := s.pullEvents(ctx, max)
+	return len(msgs) + events, err
+}
+
+// deliveryOverhead is what a delivery counts beside its body.
+const deliveryOverhead = 64
+
+// receive decides what becomes of a message of the mailbox.
+func (s *Session) receive(m *agora.Message) (Delivery, bool) {
+	if m.Kind == agora.Gap {
+		return Delivery{Message: m}, true
+	}
+	peer := agora.ToAgent(s.claim.Tenant, m.From)
+	if m.Kind == agora.Control && m.Part == agora.Cancel {
+		return Delivery{Message: m, Redelivered: s.redelivered(m)}, s.sender.Cancelled(peer, m.Stream)
+	}
+	if s.silenced(peer, m) {
+		return Delivery{}, false
+	}
+	if m.Part == agora.Cancel {
+		s.sender.Cancelled(peer, m.Stream) // a cancel is for both directions of the name
+	}
+	if m.Kind == agora.Reply && (m.Part == agora.Whole || m.Part == agora.Start) {
+		s.sender.Replied(peer, m.Meta.Parent)
+	}
+	d := Delivery{Message: m, Redelivered: s.redelivered(m)}
+	if !m.Meta.Deadline.IsZero() {
+		d.DeadlineMS = max(1, time.Until(m.Meta.Deadline).Milliseconds())
+	}
+	return d, true
+}
+
+func (s *Session) redelivered(m *agora.Message) bool { return m.Again || m.Seq <= s.markTo }
+
+// silenced tells whether a part belongs to a stream that this agent has
+// cancelled, and follows which streams are open. A start that was stored after
+// the cancel begins a stream of its own.
+func (s *Session) silenced(peer agora.Address, m *agora.Message) bool {
+	if m.Part == agora.Whole || m.Stream == "" {
+		return false
+	}
+	k := streamKey{peer, m.Stream}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, cancelled := s.cancelled[k]
+	switch {
+	case cancelled && m.Part == agora.Start && m.Seq > since:
+		delete(s.cancelled, k)
+		s.unsilence(k)
+	case cancelled:
+		return true
+	}
+	switch {
+	case m.Part == agora.Start && len(s.incoming) < maxIncoming:
+		s.incoming[k] = struct{}{}
+	case m.Part.Ends():
+		delete(s.incoming, k)
+	}
+	return false
+}
+
+// maxIncoming bounds how many open streams to an agent are kept in mind.
+const maxIncoming = 4096

@@ -1,0 +1,84 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+)
+
+// expire arms a stream's or request's deadline, if it has one. The caller holds mu.
+func (s *Sender) expire(k streamKey, st *stream, deadline time.Time, request bool) {
+	if deadline.IsZero() {
+		return
+	}
+	st.deadline = deadline
+	st.timer = time.AfterFunc(until(deadline), func() { s.expired(k, st, request) })
+}
+
+// await watches for the reply to a request.
+func (s *Sender) await(m *agora.Message, o Options) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := streamKey{m.To, o.Request}
+	st := &stream{kind: m.Kind, frame: o.Frame}
+	s.asked[k] = st
+	s.expire(k, st, m.Meta.Deadline, true)
+}
+
+// Replied notes that a reply has come: the deadline of the request that it
+// answers no longer counts.
+func (s *Sender) Replied(from agora.Address, request string) {
+	s.mu.Lock()
+	k := streamKey{from, request}
+	st := s.asked[k]
+	delete(s.asked, k)
+	if st != nil {
+		stopTimer(st)
+	}
+	s.mu.Unlock()
+	if st != nil {
+		s.relay.streamClosed(s.cfg.Claim, from, requestStream(request))
+	}
+}
+
+// expired tells both ends that a deadline has passed. The record in the lane
+// decides: a stream that has ended meanwhile has not timed out.
+func (s *Sender) expired(k streamKey, st *stream, request bool) {
+	s.mu.Lock()
+	current := s.open[k]
+	if request {
+		current = s.asked[k]
+		delete(s.asked, k)
+	}
+	if s.closed || current != st {
+		s.mu.Unlock()
+		return
+	}
+	if !request {
+		s.over.add(k) // what the agent still sends of it is dropped
+	}
+	s.timers.Add(1)
+	s.mu.Unlock()
+	defer s.timers.Done()
+	if request {
+		s.giveUp(k, st)
+		return
+	}
+	s.abort(k, st, agora.Timeout, func(res broker.Result) {
+		if res.Err == nil {
+			s.cfg.TimedOut(k.to, k.stream, st.frame)
+		}
+	})
+}
+
+// giveUp tells the other end that nobody waits for the reply any more.
+func (s *Sender) giveUp(k streamKey, st *stream) {
+	s.relay.streamClosed(s.cfg.Claim, k.to, requestStream(k.stream))
+	body := string(agora.Timeout)
+	if k.stream != "" {
+		body += " " + k.stream
+	}
+	m := agora.Message{Kind: agora.Control, Part: agora.Abort, From: s.cfg.Claim.Agent, To: k.to, Body: []byte(body)}
+	s.lane(k.to).Put(m, func(broker.Result) { s.cfg.TimedOut(k.to, "", st.frame) })
+}

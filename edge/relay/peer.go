@@ -1,0 +1,130 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+const (
+	knownFor   = 5 * time.Second        // how long "known" is believed without asking
+	checkEvery = 64                     // records stored by this edge between two looks at an addressee's unread part
+	recheck    = 250 * time.Millisecond // between two looks while it is full
+	pause      = 200 * time.Millisecond // between two records of a lane while the addressee is full
+)
+
+// peer is an addressee as this edge's senders see it.
+type peer struct {
+	relay *Relay
+	to    agora.Address
+
+	wrote    atomic.Bool  // since presence was last told
+	lanes    atomic.Int32 // that point here
+	records  atomic.Int32 // stored since the last look
+	checking atomic.Bool  // a look is under way
+	full     atomic.Bool  // its unread part has passed three quarters of the mailbox
+	looked   atomic.Int64 // unix nanoseconds of the last look
+
+	mu    sync.Mutex // guards known
+	known time.Time  // when it was last found to be there
+}
+
+// peer returns the one of an address, making it where it is missing.
+func (r *Relay) peer(to agora.Address) *peer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.peers[to]
+	if p == nil {
+		p = &peer{relay: r, to: to}
+		r.peers[to] = p
+	}
+	return p
+}
+
+// lookup returns nil when the agent can be written to. Only "yes" is
+// remembered, and not even that when being away matters.
+func (p *peer) lookup(ctx context.Context) error {
+	cfg := &p.relay.cfg
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !cfg.MailboxOff && time.Since(p.known) < knownFor {
+		return nil
+	}
+	found, err := cfg.Presence.Lookup(ctx, p.to.Tenant, p.to.Agent)
+	switch {
+	case err != nil:
+		return err
+	case found.State == presence.Unknown:
+		return agora.Errorf(agora.AgentNotFound, "agent %q is not known", p.to.Agent)
+	case found.State == presence.Away && cfg.MailboxOff:
+		return agora.Errorf(agora.AgentOffline, "agent %q is offline", p.to.Agent)
+	}
+	p.known = time.Now()
+	return nil
+}
+
+// stored notes a record that this edge has stored for the peer, and looks at
+// the unread part now and then: in the background, one look at a time.
+func (p *peer) stored() {
+	if !p.wrote.Load() {
+		p.wrote.Store(true)
+	}
+	if p.records.Add(1) >= checkEvery {
+		p.look()
+	}
+}
+
+// pressed tells whether the peer's unread part is too large to add to.
+func (p *peer) pressed() bool {
+	if !p.full.Load() {
+		return false
+	}
+	if time.Now().UnixNano()-p.looked.Load() > int64(recheck) {
+		p.look()
+	}
+	return p.full.Load()
+}
+
+func (p *peer) look() {
+	if p.to.IsSpace() || !p.checking.CompareAndSwap(false, true) {
+		return
+	}
+	r := p.relay
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() != nil {
+		return // and checking stays set: nobody looks any more
+	}
+	r.checks.Go(func() {
+		defer p.checking.Store(false)
+		p.records.Store(0)
+		p.measure()
+		p.looked.Store(time.Now().UnixNano())
+	})
+}
+
+// measure compares what the agent has not read with the size of its mailbox.
+func (p *peer) measure() {
+	cfg := &p.relay.cfg
+	ctx, cancel := context.WithTimeout(p.relay.ctx, 2*time.Second)
+	defer cancel()
+	found, err := cfg.Presence.Lookup(ctx, p.to.Tenant, p.to.Agent)
+	if err != nil {
+		return // what was known stays
+	}
+	cursor := found.Cursor
+	if found.State == presence.Online {
+		if c, err := cfg.Confirmed(ctx, p.to, found.Holder); err == nil {
+			cursor = max(cursor, c)
+		}
+	}
+	unread, err := cfg.Broker.Unread(ctx, p.to, cursor)
+	if err != nil {
+		return
+	}
+	p.full.Store(int64(unread) >= cfg.MaxRecords*3/4)
+}

@@ -1,0 +1,140 @@
+// Package relay holds the rules of addressed messages: whether the addressee
+// is there, which streams are open, how much may be under way, what a deadline
+// does, and what happens to open streams when their sender goes away.
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
+)
+
+// Config is what all senders of an edge share.
+type Config struct {
+	Broker     *broker.Broker
+	Presence   *presence.Store
+	MailboxOff bool          // an agent without a session is AGENT_OFFLINE
+	MaxRecords int64         // of a mailbox
+	MaxAge     time.Duration // of a record
+	Streams    int           // open streams of one sender
+	InFlight   int           // bytes under way of one sender
+	Valid      func() (at time.Time, ok bool)
+	// Confirmed asks the edge that holds an agent up to where the agent is
+	// known to have read. It may block.
+	Confirmed func(ctx context.Context, to agora.Address, holder presence.Holder) (uint64, error)
+	Log       *slog.Logger
+}
+
+// Relay is what an edge knows of the addressees its agents send to. Its
+// methods may be called at the same time.
+type Relay struct {
+	cfg    Config
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
+	checks sync.WaitGroup // running pressure checks
+
+	mu      sync.Mutex // guards the fields below
+	peers   map[agora.Address]*peer
+	closed  []closedStream // to be taken out of presence with the next Tick
+	touched time.Time      // when Tick last told presence who was written to
+}
+
+type closedStream struct {
+	claim  presence.Claim
+	to     agora.Address
+	stream string
+}
+
+// New returns a Relay. Close it when no sender is left.
+func New(cfg Config) *Relay {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Relay{cfg: cfg, ctx: ctx, stop: stop, peers: map[agora.Address]*peer{}, touched: time.Now()}
+}
+
+// Close waits for what runs in the background.
+func (r *Relay) Close() {
+	r.mu.Lock()
+	r.stop() // under the lock, so that no look starts after the Wait
+	r.mu.Unlock()
+	r.checks.Wait()
+}
+
+// Tick does what is done behind: it takes ended streams out of presence,
+// notes who was written to, and forgets addressees nobody writes to. The
+// node calls it about once a second; it blocks for a few round trips.
+func (r *Relay) Tick(ctx context.Context) {
+	for _, c := range r.takeClosed() {
+		if err := r.cfg.Presence.CloseStreams(ctx, c.claim, c.to, c.streams); err != nil {
+			// The log shows that they ended; presence only matters where retention cut the log.
+			r.cfg.Log.Debug("ended streams stay in presence", "agent", c.claim.Agent, "err", err)
+		}
+	}
+	// A record lives for MaxAge, so a mark within a quarter of it is there
+	// before anything that it stands for has expired.
+	if time.Since(r.touched) < r.cfg.MaxAge/4 {
+		return
+	}
+	r.touched = time.Now()
+	if err := r.cfg.Presence.Touch(ctx, r.written()); err != nil {
+		r.cfg.Log.Warn("who was written to could not be noted", "err", err)
+	}
+}
+
+// closedBatch is the ended streams of one lane.
+type closedBatch struct {
+	claim   presence.Claim
+	to      agora.Address
+	streams []string
+}
+
+func (r *Relay) takeClosed() []closedBatch {
+	r.mu.Lock()
+	closed := r.closed
+	r.closed = nil
+	r.mu.Unlock()
+	type lane struct {
+		session string
+		to      agora.Address
+	}
+	at := map[lane]int{}
+	var batches []closedBatch
+	for _, c := range closed {
+		k := lane{c.claim.Session, c.to}
+		i, ok := at[k]
+		if !ok {
+			i = len(batches)
+			at[k] = i
+			batches = append(batches, closedBatch{claim: c.claim, to: c.to})
+		}
+		batches[i].streams = append(batches[i].streams, c.stream)
+	}
+	return batches
+}
+
+// written returns the agents that got something since the last call, and
+// forgets those that got nothing.
+func (r *Relay) written() []agora.Address {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var to []agora.Address
+	for a, p := range r.peers {
+		switch {
+		case p.wrote.Swap(false):
+			to = append(to, a)
+		case p.lanes.Load() == 0:
+			delete(r.peers, a)
+		}
+	}
+	return to
+}
+
+func (r *Relay) streamClosed(c presence.Claim, to agora.Address, stream string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = append(r.closed, closedStream{c, to, stream})
+}

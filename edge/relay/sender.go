@@ -1,0 +1,328 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
+)
+
+// SenderConfig names the session that sends.
+type SenderConfig struct {
+	Claim   presence.Claim
+	Lanes   []presence.Lane // that earlier holders of the session have used
+	Dirty   uint64          // the highest epoch that ended without handing over
+	Deposed func()          // the claim was taken; called at most once a lane, never blocking
+	// TimedOut is told that a deadline has passed and the other end was told: of a stream, or of a
+	// request whose frame had the id. It must not block.
+	TimedOut func(to agora.Address, stream, id string)
+}
+
+// Sender is what one session sends, to whomever: a lane each, one window for
+// all. Its methods may be called at the same time; the order of messages to
+// one addressee is that of the calls to Send.
+type Sender struct {
+	relay  *Relay
+	cfg    SenderConfig
+	window window
+	timers sync.WaitGroup // deadlines that are being told
+
+	mu      sync.Mutex // guards the fields below
+	lanes   map[agora.Address]*lane
+	used    map[agora.Address][]presence.OpenStream // lanes of earlier holders, not yet used here
+	open    map[streamKey]*stream
+	over    fifo // streams that were refused or cancelled: their later parts are dropped in silence
+	ended   fifo // streams that came to their normal end
+	numbers map[agora.Address]*numbers
+	asked   map[streamKey]*stream // requests with a deadline that have no reply yet; the key's stream is the request's id
+	closed  bool
+}
+
+type streamKey struct {
+	to     agora.Address
+	stream string
+}
+
+// stream is one that was started and has not ended, or a request that waits.
+type stream struct {
+	kind     agora.Kind
+	indexed  bool
+	receipts agora.Receipts
+	frame    string // id of the frame that asked
+	deadline time.Time
+	timer    *time.Timer
+	ended    bool // its last part is on its way: a start begins another stream
+}
+
+// lane is a broker lane and its addressee.
+type lane struct {
+	*broker.Lane
+	peer   *peer
+	paused bool   // Pressed was told; guarded by the Sender's mu
+	last   uint64 // stream sequence of the last stored record; used on the broker's goroutine alone
+}
+
+// Sender returns the sender of a session. Close it when the session is over here.
+func (r *Relay) Sender(cfg SenderConfig) *Sender {
+	s := &Sender{
+		relay: r, cfg: cfg, window: window{size: r.cfg.InFlight},
+		lanes:   map[agora.Address]*lane{},
+		used:    map[agora.Address][]presence.OpenStream{},
+		open:    map[streamKey]*stream{},
+		numbers: map[agora.Address]*numbers{},
+		asked:   map[streamKey]*stream{},
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range cfg.Lanes {
+		s.inherit(l)
+	}
+	return s
+}
+
+// inherit takes over what an earlier holder of the session had under way.
+func (s *Sender) inherit(l presence.Lane) {
+	s.used[l.To] = nil
+	for _, o := range l.Open {
+		st := &stream{kind: o.Kind, indexed: o.Indexed}
+		k := streamKey{l.To, o.Stream}
+		if id, ok := requestID(o.Stream); ok {
+			k.stream = id
+			s.asked[k] = st
+			s.expire(k, st, o.Deadline, true)
+			continue
+		}
+		s.used[l.To] = append(s.used[l.To], o)
+		s.open[k] = st
+		s.expire(k, st, o.Deadline, false)
+	}
+}
+
+// Send takes a message to an agent or a space. It blocks while the window is
+// full and, when a lane or a stream begins, for a round trip to presence. An
+// error is the answer to the frame and done is not called; else done is
+// called once, on a goroutine that must not be blocked, unless the message
+// belongs to a stream that was refused or cancelled before: that is dropped
+// without a word.
+func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func(broker.Result)) error {
+	k := streamKey{m.To, m.Stream}
+	if m.Part != agora.Cancel && s.dropped(k, m.Part) {
+		return nil
+	}
+	l, err := s.prepare(ctx, &m, o)
+	if err != nil {
+		s.refuse(k, m.Part)
+		return err
+	}
+	size := len(m.Body) + overhead
+	if err := s.window.take(ctx, size); err != nil {
+		return agora.AsError(err)
+	}
+	st, first := s.track(k, &m, o)
+	l.Put(m, func(res broker.Result) {
+		s.window.give(size)
+		s.settle(l, k, st, &m, first, res)
+		done(res)
+	})
+	return nil
+}
+
+// overhead is what a message costs beside its body.
+const overhead = 256
+
+// Options are what the sender wants of one message.
+type Options struct {
+	Receipts agora.Receipts // tiers it asked for
+	Frame    string         // id of the frame
+	Request  string         // the request's own id, where a deadline is to be watched for its reply
+}
+
+// prepare returns the message's lane, once the addressee is known to be there
+// and presence knows of the lane and the stream.
+func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lane, error) {
+	begins := m.Part == agora.Start || m.Part == agora.Whole
+	s.mu.Lock()
+	l := s.lanes[m.To]
+	_, used := s.used[m.To]
+	st := s.open[streamKey{m.To, m.Stream}]
+	full := len(s.open) >= s.relay.cfg.Streams
+	s.mu.Unlock()
+	if !begins && m.Kind != agora.Control && l == nil && !used { // a cancel may be the first word to a stream's sender
+		return nil, agora.Errorf(agora.StreamNotFound, "stream %q to %q was never started", m.Stream, m.To.Name())
+	}
+	if m.Part == agora.Start && st == nil && full {
+		return nil, agora.Errorf(agora.RateLimited, "more than %d streams are open", s.relay.cfg.Streams)
+	}
+	if st != nil && !begins {
+		m.Meta.Receipts |= st.receipts &^ agora.Stored
+	}
+	if begins {
+		if err := s.reach(ctx, m, l); err != nil {
+			return nil, err
+		}
+	}
+	if l == nil || begins && (m.Part == agora.Start || !m.Meta.Deadline.IsZero()) {
+		if err := s.note(ctx, m, o); err != nil {
+			return nil, err
+		}
+	}
+	if l == nil {
+		l = s.lane(m.To)
+	}
+	return l, s.pace(l, m)
+}
+
+// reach asks whether the addressee can be written to.
+func (s *Sender) reach(ctx context.Context, m *agora.Message, l *lane) error {
+	if m.To.IsSpace() || m.Kind == agora.Control || m.Kind == agora.Receipt {
+		return nil // members only publish; answers go to whoever wrote first
+	}
+	if l != nil {
+		return l.peer.lookup(ctx)
+	}
+	return s.relay.peer(m.To).lookup(ctx)
+}
+
+// note tells presence of the lane and of the stream or request that begins in it, so that
+// whoever ends the session can end them.
+func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
+	var open *presence.OpenStream
+	switch {
+	case m.Part == agora.Start:
+		open = &presence.OpenStream{Stream: m.Stream, Kind: m.Kind, Indexed: m.Indexed || m.N > 0, Deadline: m.Meta.Deadline}
+	case m.Part == agora.Whole && !m.Meta.Deadline.IsZero():
+		open = &presence.OpenStream{Stream: requestStream(o.Request), Kind: m.Kind, Deadline: m.Meta.Deadline}
+	}
+	err := s.relay.cfg.Presence.UseLane(ctx, s.cfg.Claim, m.To, open)
+	if err != nil {
+		return agora.AsError(err)
+	}
+	if m.Part == agora.Whole && open != nil {
+		s.await(m, o)
+	}
+	return nil
+}
+
+// pace slows streams to an addressee whose unread part is too large, and refuses one-shots.
+func (s *Sender) pace(l *lane, m *agora.Message) error {
+	full := l.peer.pressed()
+	if full && m.Part == agora.Whole && (m.Kind == agora.Request || m.Kind == agora.Reply) {
+		return &agora.Error{Code: agora.RateLimited, Message: "the mailbox of the addressee is nearly full", RetryAfter: time.Second}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if full != l.paused {
+		l.paused = full
+		if full {
+			l.Pressed(pause)
+		} else {
+			l.Pressed(0)
+		}
+	}
+	return nil
+}
+
+// lane returns the lane to an address, making it where it is missing.
+func (s *Sender) lane(to agora.Address) *lane {
+	p := s.relay.peer(to)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.lanes[to]; l != nil {
+		return l
+	}
+	open, used := s.used[to]
+	delete(s.used, to)
+	l := &lane{peer: p}
+	p.lanes.Add(1)
+	l.Lane = s.relay.cfg.Broker.Lane(broker.LaneConfig{
+		From: s.cfg.Claim.Agent, Session: s.cfg.Claim.Session, Epoch: s.cfg.Claim.Epoch,
+		To: to, Used: used, Dirty: s.cfg.Dirty, Open: openStreams(open),
+		Valid: s.relay.cfg.Valid, Deposed: s.cfg.Deposed,
+	})
+	if s.closed {
+		l.Close()
+	}
+	s.lanes[to] = l
+	return l
+}
+
+func openStreams(open []presence.OpenStream) []broker.OpenStream {
+	var out []broker.OpenStream
+	for _, o := range open {
+		out = append(out, broker.OpenStream{Stream: o.Stream, Kind: o.Kind, Indexed: o.Indexed})
+	}
+	return out
+}
+
+// Lanes returns the lanes that the session has used, with their open streams,
+// as presence is to have them.
+func (s *Sender) Lanes() []presence.Lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := map[agora.Address][]presence.OpenStream{}
+	for to := range s.used {
+		open[to] = nil
+	}
+	for to := range s.lanes {
+		open[to] = nil
+	}
+	for k, st := range s.open {
+		open[k.to] = append(open[k.to], presence.OpenStream{Stream: k.stream, Kind: st.kind, Indexed: st.indexed, Deadline: st.deadline})
+	}
+	for k, st := range s.asked {
+		open[k.to] = append(open[k.to], presence.OpenStream{Stream: requestStream(k.stream), Kind: st.kind, Deadline: st.deadline})
+	}
+	lanes := make([]presence.Lane, 0, len(open))
+	for to, streams := range open {
+		lanes = append(lanes, presence.Lane{To: to, Open: streams})
+	}
+	return lanes
+}
+
+// Flush returns nil once nothing is under way on any lane and nothing was
+// given up: a clean hand-over. Nothing may be sent meanwhile.
+func (s *Sender) Flush(ctx context.Context) error {
+	var first error
+	for _, l := range s.all() {
+		if err := l.Flush(ctx); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (s *Sender) all() []*lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lanes := make([]*lane, 0, len(s.lanes))
+	for _, l := range s.lanes {
+		lanes = append(lanes, l)
+	}
+	return lanes
+}
+
+// Close ends every lane and deadline here; what is not stored is answered
+// with UNAVAILABLE. The session may go on elsewhere.
+func (s *Sender) Close() {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	for _, st := range s.open {
+		stopTimer(st)
+	}
+	for _, st := range s.asked {
+		stopTimer(st)
+	}
+	s.mu.Unlock()
+	if closed {
+		return
+	}
+	for _, l := range s.all() {
+		l.Close()
+		l.peer.lanes.Add(-1)
+	}
+	s.timers.Wait()
+}

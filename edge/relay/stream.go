@@ -1,0 +1,229 @@
+package relay
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+)
+
+// dropped tells whether a part belongs to a stream that was answered for
+// already. A new start makes it a stream again; an end ends the silence.
+func (s *Sender) dropped(k streamKey, part agora.Part) bool {
+	if part == agora.Whole {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over.has(k) {
+		return false
+	}
+	if part == agora.Start || part.Ends() {
+		s.over.remove(k)
+	}
+	return part != agora.Start
+}
+
+// refuse remembers that a stream was answered for.
+func (s *Sender) refuse(k streamKey, part agora.Part) {
+	if part == agora.Whole || part.Ends() {
+		return
+	}
+	s.silence(k)
+}
+
+// silence has what still comes of a stream dropped.
+func (s *Sender) silence(k streamKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over.add(k)
+}
+
+// track returns the stream that a part belongs to, nil where none is open.
+// first tells that the part begins it: a start may be one that is sent again.
+func (s *Sender) track(k streamKey, m *agora.Message, o Options) (st *stream, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st = s.open[k]
+	switch {
+	case m.Kind == agora.Control:
+		return nil, false
+	case m.Part == agora.Start && (st == nil || st.ended):
+		st = &stream{kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame}
+		s.open[k] = st
+		s.expire(k, st, m.Meta.Deadline, false)
+		return st, true
+	case m.Part.Ends() && st != nil:
+		st.ended = true
+	}
+	if m.Part == agora.Cancel {
+		s.over.add(k)
+	}
+	return st, false
+}
+
+// settle takes note of what became of a message.
+func (s *Sender) settle(l *lane, k streamKey, st *stream, m *agora.Message, first bool, res broker.Result) {
+	if res.Err == nil && !res.Again && res.Seq>>agora.SeqShift != l.last {
+		l.last = res.Seq >> agora.SeqShift
+		l.peer.stored()
+	}
+	if res.Err == nil && m.N > 0 {
+		s.numbered(m.To, m.N)
+	}
+	if m.Part == agora.Whole {
+		return
+	}
+	failed := res.Err != nil
+	if failed && !m.Part.Ends() {
+		s.refuse(k, m.Part)
+	}
+	if m.Part == agora.End && !failed {
+		s.mu.Lock()
+		s.ended.add(k)
+		s.mu.Unlock()
+	}
+	switch {
+	case failed && !first && st != nil && agora.AsError(res.Err).Code == agora.InvalidRequest:
+		// The part was refused, the stream is open in the log still, and nothing
+		// of it is taken any more: its receiver must not wait for the rest.
+		s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
+	case failed || m.Part.Ends():
+		s.end(k, st)
+	}
+}
+
+// end forgets a stream, here and, with the next Tick, in presence: unless
+// another of that name has begun meanwhile.
+func (s *Sender) end(k streamKey, st *stream) {
+	s.mu.Lock()
+	current := st != nil && s.open[k] == st
+	if current {
+		delete(s.open, k)
+	}
+	if st != nil {
+		stopTimer(st)
+	}
+	s.mu.Unlock()
+	if current {
+		s.relay.streamClosed(s.cfg.Claim, k.to, k.stream)
+	}
+}
+
+// Receipts returns the tiers that were asked for when the stream began.
+func (s *Sender) Receipts(to agora.Address, name string) agora.Receipts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.open[streamKey{to, name}]; st != nil {
+		return st.receipts
+	}
+	return 0
+}
+
+// Sends tells whether a stream to an address is open, and its kind.
+func (s *Sender) Sends(to agora.Address, name string) (agora.Kind, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.open[streamKey{to, name}]; st != nil {
+		return st.kind, true
+	}
+	return 0, false
+}
+
+// Cancelled closes a stream that its receiver has cancelled: what the agent
+// still sends of it is dropped in silence. It returns false when the stream
+// had come to its end already: then the cancel is nobody's news.
+func (s *Sender) Cancelled(to agora.Address, name string) bool {
+	k := streamKey{to, name}
+	s.mu.Lock()
+	st, ended := s.open[k], s.ended.has(k)
+	if st != nil {
+		s.over.add(k)
+	}
+	s.mu.Unlock()
+	if st == nil {
+		return !ended
+	}
+	// The receiver drops it; the log needs it, so that the stream is closed there too.
+	m := agora.Message{Kind: st.kind, Part: agora.Cancel, Stream: name, From: s.cfg.Claim.Agent, To: to}
+	s.lane(to).Put(m, func(broker.Result) { s.end(k, st) })
+	return true
+}
+
+// AbortOpen ends every open stream for good: the agent has left. It returns
+// when the receivers' logs say so, or with the first error.
+func (s *Sender) AbortOpen(ctx context.Context) error {
+	s.mu.Lock()
+	open := maps.Clone(s.open)
+	s.mu.Unlock()
+	for k, st := range open {
+		s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
+	}
+	return s.Flush(ctx)
+}
+
+// abort puts the cluster's own end of a stream into its lane.
+func (s *Sender) abort(k streamKey, st *stream, code agora.Code, done func(broker.Result)) {
+	m := agora.Message{Kind: st.kind, Part: agora.Abort, Stream: k.stream, From: s.cfg.Claim.Agent, To: k.to, Body: []byte(code)}
+	s.lane(k.to).Put(m, func(res broker.Result) {
+		if res.Err == nil {
+			s.end(k, st)
+		}
+		done(res)
+	})
+}
+
+func stopTimer(st *stream) {
+	if st.timer != nil {
+		st.timer.Stop()
+	}
+}
+
+// fifo is a set of the streams added last.
+type fifo struct {
+	in    map[streamKey]struct{}
+	order []streamKey
+}
+
+// remembered is how many refused or cancelled streams a sender keeps in mind.
+const remembered = 1024
+
+func (f *fifo) has(k streamKey) bool {
+	_, ok := f.in[k]
+	return ok
+}
+
+func (f *fifo) add(k streamKey) {
+	if f.in == nil {
+		f.in = map[streamKey]struct{}{}
+	}
+	if f.has(k) {
+		return
+	}
+	f.in[k] = struct{}{}
+	f.order = append(f.order, k)
+	for len(f.order) > remembered {
+		delete(f.in, f.order[0])
+		f.order = f.order[1:]
+	}
+}
+
+func (f *fifo) remove(k streamKey) { delete(f.in, k) }
+
+// requestMark begins the name under which presence keeps a request with a
+// deadline; no stream of an agent's begins so.
+const requestMark = "\x00"
+
+func requestStream(id string) string { return requestMark + id }
+
+func requestID(stream string) (string, bool) {
+	if len(stream) == 0 || stream[:1] != requestMark {
+		return "", false
+	}
+	return stream[1:], true
+}
+
+// until is how long there is to a deadline; never less than nothing.
+func until(deadline time.Time) time.Duration { return max(0, time.Until(deadline)) }

@@ -1,0 +1,362 @@
+package edge
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"strconv"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+	"github.com/agora-relay/agora/spaces"
+)
+
+// place is a session's place in a space, and how far the agent has got there.
+type place struct {
+	*spaces.Place
+	queued bool // stands in the session's ready list
+
+	confirmed uint64 // known to have arrived
+	wrote     uint64 // written to the socket
+	given     uint64 // given to the door to write
+	asked     uint64 // what the pong of the ping under way confirms
+	noted     uint64 // what presence was last told
+}
+
+// Join makes the agent a member of a space, or answers again where it is one:
+// then with HasLast or History the events from there are replayed.
+func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (spaces.Joined, error) {
+	if err := s.usable(); err != nil {
+		return spaces.Joined{}, err
+	}
+	s.mu.Lock()
+	old, full := s.places[space], len(s.places) >= s.node.cfg.Limits.Spaces
+	s.mu.Unlock()
+	if old == nil && full {
+		return spaces.Joined{}, agora.Errorf(agora.RateLimited, "an agent may be in at most %d spaces", s.node.cfg.Limits.Spaces)
+	}
+	if old != nil && !w.HasLast && w.History == 0 {
+		return s.rejoin(ctx, old)
+	}
+	p := &place{}
+	opened, joined, err := s.node.hub.Join(ctx, s.claim, space, w, func() { s.placeReady(p) })
+	if err != nil {
+		return spaces.Joined{}, agora.AsError(err)
+	}
+	s.seat(p, opened, joined.Seq)
+	return joined, nil
+}
+
+// rejoin answers a member that joins again: its place and position stay.
+func (s *Session) rejoin(ctx context.Context, p *place) (spaces.Joined, error) {
+	members, err := s.node.cfg.Presence.Members(ctx, s.claim.Tenant, p.Space())
+	if err != nil {
+		return spaces.Joined{}, agora.AsError(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return spaces.Joined{Members: members, Seq: p.given}, nil
+}
+
+// seat puts a place at a position into the session, instead of an older one
+// of the same space. What woke it before goes for now.
+func (s *Session) seat(p *place, opened *spaces.Place, at uint64) {
+	s.mu.Lock()
+	p.Place = opened
+	p.confirmed, p.wrote, p.given = at, at, at
+	old := s.places[p.Space()]
+	s.places[p.Space()] = p
+	s.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+	s.moved()
+	s.placeReady(p)
+}
+
+// openPlaces opens the spaces that the session is in already.
+func (s *Session) openPlaces(rec presence.Record) {
+	for name, cursor := range rec.Spaces {
+		w := spaces.Where{Resume: true, After: cursor, Since: s.request.Card.RegisteredAt, Marked: true}
+		if last, ok := s.hello.Spaces[name]; ok {
+			w.After, w.Marked = last, false
+		}
+		if w.After == 0 {
+			w.Since = rec.Card.RegisteredAt
+		}
+		p := &place{}
+		s.seat(p, s.node.hub.Open(s.claim.Tenant, name, s.claim.Agent, w, func() { s.placeReady(p) }), w.After)
+	}
+}
+
+// placeReady notes that a place may have events.
+func (s *Session) placeReady(p *place) {
+	s.mu.Lock()
+	if p.queued || p.Place == nil {
+		s.mu.Unlock()
+		return
+	}
+	p.queued = true
+	s.ready = append(s.ready, p)
+	s.mu.Unlock()
+	s.conn.Wake()
+}
+
+// pullEvents appends what the places have to what was pulled, and returns how much it took.
+func (s *Session) pullEvents(ctx context.Context, max int) (taken int, err error) {
+	for max > 0 {
+		s.mu.Lock()
+		if len(s.ready) == 0 {
+			s.mu.Unlock()
+			return taken, err
+		}
+		p := s.ready[0]
+		s.ready = s.ready[1:]
+		p.queued = false
+		current := s.places[p.Space()] == p
+		s.mu.Unlock()
+		if !current {
+			continue
+		}
+		events, nextErr := p.Next(ctx, max)
+		for _, e := range events {
+			max -= len(e.Body) + deliveryOverhead
+			taken++
+			if !s.silenced(e.To, &e.Message) {
+				s.pulled = append(s.pulled, Delivery{Event: e})
+			}
+		}
+		if nextErr != nil {
+			s.placeReady(p)
+			return taken, nextErr
+		}
+		if len(events) > 0 {
+			s.placeReady(p) // until it has none
+		}
+	}
+	return taken, nil
+}
+
+// Leave ends the agent's membership. It is no error for a non-member of a space that exists.
+func (s *Session) Leave(ctx context.Context, space string) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := s.node.hub.Leave(ctx, s.claim, space); err != nil {
+		return agora.AsError(err)
+	}
+	s.mu.Lock()
+	p := s.places[space]
+	delete(s.places, space)
+	s.mu.Unlock()
+	if p != nil {
+		p.Close()
+	}
+	return nil
+}
+
+// CreateSpace makes a public space where it is missing.
+func (s *Session) CreateSpace(ctx context.Context, space string) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	return s.node.hub.Create(ctx, s.claim.Tenant, space)
+}
+
+// mayPublish tells whether the agent may publish into a space: members do, and
+// into system spaces only who has that right.
+func (s *Session) mayPublish(ctx context.Context, space string) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	typ, err := spaces.Type(space)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	member := s.places[space] != nil
+	s.mu.Unlock()
+	if !member {
+		if err := s.node.hub.Exists(ctx, s.claim.Tenant, space); err != nil {
+			return err
+		}
+		return agora.Errorf(agora.Forbidden, "only members publish into space %q", space)
+	}
+	if typ == spaces.System && !s.actor.principal.System {
+		return agora.Errorf(agora.Forbidden, "space %q is the system's", space)
+	}
+	return nil
+}
+
+// Publish puts an event into a space: one part is a plain event, several are
+// the deltas of one that was cut. key is the idempotency key of the frame
+// (see [Key]), made of what the client wrote; n its number, 0 where the
+// client does not number.
+func (s *Session) Publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
+	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, func() error { return s.publish(ctx, space, key, n, parts, w) })
+}
+
+func (s *Session) publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
+	if err := s.mayPublish(ctx, space); err != nil {
+		return err
+	}
+	m := agora.Message{Kind: agora.Event, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), ID: key, N: n, Body: parts[0]}
+	if err := s.spend(ctx, &m); err != nil {
+		return err
+	}
+	if len(parts) == 1 {
+		return s.put(ctx, m, w)
+	}
+	m.Stream = s.eventID(space, key, n)
+	for i, part := range parts {
+		m.Part, m.Body, m.Indexed, m.Index = agora.Chunk, part, true, uint32(i)
+		if i == 0 {
+			m.Part = agora.Start
+		}
+		m.ID, m.N = partKey(key, i), 0
+		if err := s.put(ctx, m, Want{}); err != nil {
+			return err
+		}
+	}
+	// The last part has the event's number and receipt: when it is stored, all of it is.
+	m.Part, m.Body, m.Index, m.ID, m.N = agora.End, nil, uint32(len(parts)), partKey(key, len(parts)), n
+	return s.put(ctx, m, w)
+}
+
+func partKey(key string, i int) string {
+	if key == "" {
+		return ""
+	}
+	return key + "/" + strconv.Itoa(i)
+}
+
+// PublishStart opens an event that is streamed. Its id is told by a notice
+// once it is stored.
+func (s *Session) PublishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
+	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, func() error { return s.publishStart(ctx, space, key, n, data, w) })
+}
+
+func (s *Session) publishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
+	if err := s.mayPublish(ctx, space); err != nil {
+		return err
+	}
+	id := s.eventID(space, key, n)
+	m := agora.Message{Kind: agora.Event, Part: agora.Start, Stream: id, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), ID: key, N: n, Body: data}
+	if err := s.spend(ctx, &m); err != nil {
+		return err
+	}
+	s.alias(w.RequestID, id)
+	if err := s.put(ctx, m, w); err != nil {
+		return err
+	}
+	s.conn.Notify(Notice{Kind: NoticePublished, RequestID: w.RequestID, To: m.To, Stream: id})
+	return nil
+}
+
+// PublishPart goes on with a streamed event: event is its id, or the id of the
+// frame that began it.
+func (s *Session) PublishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {
+	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, func() error { return s.publishPart(ctx, space, event, part, n, data) })
+}
+
+func (s *Session) publishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {
+	if err := s.mayPublish(ctx, space); err != nil {
+		return err
+	}
+	m := agora.Message{Kind: agora.Event, Part: part, Stream: s.unalias(event), From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), N: n, Body: data}
+	if err := s.spend(ctx, &m); err != nil {
+		return err
+	}
+	return s.put(ctx, m, Want{})
+}
+
+// alias lets the id of the frame that began an event stand for the event's
+// until the client knows that.
+func (s *Session) alias(frame, event string) {
+	if frame == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.aliases) >= maxAliases {
+		clear(s.aliases) // by now the answers have long come
+	}
+	s.aliases[frame] = event
+}
+
+const maxAliases = 1024
+
+func (s *Session) unalias(event string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id, ok := s.aliases[event]; ok {
+		return id
+	}
+	return event
+}
+
+// eventID makes the id of an event. Made of the session and of what was said,
+// it is the same when the client says it again at another edge.
+func (s *Session) eventID(space, key string, n uint64) string {
+	if key == "" && n == 0 {
+		return "evt_" + rand.Text()
+	}
+	sum := sha256.Sum256([]byte(s.claim.Session + "\x00" + space + "\x00" + strconv.FormatUint(n, 10) + "\x00" + key))
+	return "evt_" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])
+}
+
+// CancelEvent stops an event: for all when the agent published it, for this
+// agent alone when another did. space may be empty.
+func (s *Session) CancelEvent(ctx context.Context, space, event string, w Want) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	event = s.unalias(event)
+	to, own, found := s.findEvent(space, event)
+	if space != "" && !found {
+		if err := s.node.hub.Exists(ctx, s.claim.Tenant, space); err != nil {
+			return err
+		}
+	}
+	switch {
+	case own:
+		return s.put(ctx, agora.Message{Kind: agora.Event, Part: agora.Cancel, Stream: event, From: s.claim.Agent, To: to}, w)
+	case !found:
+		return agora.Errorf(agora.StreamNotFound, "no event %q is under way", event)
+	}
+	k := streamKey{to, event}
+	s.mu.Lock()
+	upTo := s.places[to.Space].given
+	s.mu.Unlock()
+	st := presence.Stream{Peer: agora.AgentID(spaceMark + to.Space), Stream: event, Seq: upTo}
+	if err := s.node.cfg.Presence.Cancel(ctx, s.claim, st); err != nil {
+		return agora.AsError(err)
+	}
+	s.silence(k, upTo)
+	return nil
+}
+
+// findEvent finds an event that is under way, in one space or in any.
+func (s *Session) findEvent(space, event string) (to agora.Address, own, found bool) {
+	s.mu.Lock()
+	var in []agora.Address
+	for name := range s.places {
+		if space == "" || name == space {
+			in = append(in, agora.ToSpace(s.claim.Tenant, name))
+		}
+	}
+	for _, a := range in {
+		if _, ok := s.incoming[streamKey{a, event}]; ok {
+			to, found = a, true
+		}
+	}
+	s.mu.Unlock()
+	for _, a := range in {
+		if _, ok := s.sender.Sends(a, event); ok {
+			return a, true, true
+		}
+	}
+	return to, false, found
+}

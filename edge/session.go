@@ -1,0 +1,168 @@
+package edge
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/presence"
+)
+
+// Conn is a door's connection as its session sees it. No method blocks; all
+// may be called from any goroutine, also after the connection has gone.
+type Conn interface {
+	Wake()         // Pull has something
+	Notify(Notice) // write this behind what is queued
+	Close(Reason)  // write what is queued, if the socket takes it, then close
+}
+
+// Reason says why the node closes a connection.
+type Reason struct {
+	Code  agora.Code // of the error frame that goes before; empty for none
+	Close int        // WebSocket close code
+	Text  string
+}
+
+// Close codes of the node.
+const (
+	CloseRestart   = 1012 // the edge drains: reconnect to another
+	CloseTakenOver = 4001 // the session goes on elsewhere
+	CloseTimeout   = 1001 // no sign of life
+)
+
+// Session is an agent's live connection. The door calls the verbs from its
+// one reading goroutine and Pull from its one writing goroutine; everything
+// else may be called from anywhere.
+type Session struct {
+	node     *Node
+	actor    *Actor
+	claim    presence.Claim
+	request  presence.ClaimRequest
+	conn     Conn
+	hello    Hello
+	sender   *relay.Sender
+	inbox    *broker.Inbox
+	after    uint64 // position at which delivery began
+	markTo   uint64 // frames up to here may have been given to an earlier socket
+	limit    limiter
+	receipts receiptBox // cumulative receipts for this agent
+	owed     owed       // receipts to be told to the senders of what this agent got
+	timer    Timer
+	pulled   []Delivery // what the last Pull returned: written when the next one is called; the writer's own
+	beaten   time.Time  // when the last agent.heartbeat went; the wheel's own
+
+	begun     atomic.Bool
+	heard     atomic.Int64  // unix nanoseconds of the last sign of life
+	probes    atomic.Uint64 // pings that probed
+	answered  atomic.Uint64 // data of the last pong of such a ping
+	blocked   atomic.Bool   // the edge itself does not read the socket
+	unwritten atomic.Bool   // stands among those whose positions are to be written
+	soon      atomic.Bool   // the timer is armed to confirm
+
+	settling sync.Mutex // held while the session is settled, which blocks
+	settled  bool       // guarded by settling: nothing of it is left here
+	dirty    bool       // guarded by settling: it has gone, and parts were given up
+
+	mu        sync.Mutex // guards the fields below
+	heartbeat bool
+	places    map[string]*place
+	ready     []*place // places whose Next may have something
+	cancelled map[streamKey]uint64
+	incoming  map[streamKey]struct{} // streams to this agent that have begun here
+	aliases   map[string]string      // event ids by the id of the frame that began them
+	progress
+	over    bool // no verb is taken any more
+	goodbye bool // the agent said so: the session ends without a grace
+}
+
+// streamKey names a stream to this agent: of a peer, or an event of a space.
+type streamKey struct {
+	peer   agora.Address
+	stream string
+}
+
+func (s *Session) address() agora.Address { return agora.ToAgent(s.claim.Tenant, s.claim.Agent) }
+
+// Agent returns the id that the session is bound to.
+func (s *Session) Agent() agora.AgentID { return s.claim.Agent }
+
+// Actor returns who the session acts for.
+func (s *Session) Actor() *Actor { return s.actor }
+
+// start wires the session up; it stays silent until Begin.
+func (s *Session) start(rec presence.Record) {
+	s.timer.Fire = s.tick
+	s.heartbeat = s.hello.Heartbeat
+	s.heard.Store(time.Now().UnixNano())
+	for _, c := range rec.Cancelled {
+		s.cancelled[streamKey{peerAddress(s.claim.Tenant, c.Peer), c.Stream}] = c.Seq
+	}
+	s.sender = s.node.relay.Sender(relay.SenderConfig{
+		Claim: s.claim, Lanes: rec.Lanes, Dirty: rec.Dirty, Deposed: s.deposed, TimedOut: s.timedOut,
+	})
+	s.openPlaces(rec)
+}
+
+// Begin lets deliveries flow: the door has queued its answer to the Hello.
+func (s *Session) Begin() {
+	s.beaten = time.Now()
+	s.begun.Store(true)
+	s.schedule(s.node.cfg.Heartbeat)
+	s.conn.Wake()
+}
+
+// Update replaces the card of the running session: a second registration of
+// the same id. heartbeat tells whether the agent knows agent.heartbeat now.
+func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) error {
+	card.RegisteredAt = s.request.Card.RegisteredAt
+	if err := s.node.cfg.Presence.SetCard(ctx, s.claim, card); err != nil {
+		return agora.AsError(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.request.Card = card
+	s.heartbeat = s.heartbeat || heartbeat
+	return nil
+}
+
+// held is the session as presence is to have it again, should it have lost it.
+func (s *Session) held() presence.Held {
+	return presence.Held{
+		Claim: s.claim, Request: s.currentRequest(), Position: s.position(),
+		Spaces: s.spacePositions(), Lanes: s.sender.Lanes(),
+	}
+}
+
+func (s *Session) currentRequest() presence.ClaimRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.request
+}
+
+// deposed: another edge holds the claim. The socket is closed; whatever is
+// still under way is refused by the log.
+func (s *Session) deposed() {
+	s.conn.Close(Reason{Close: CloseTakenOver, Text: "the session goes on elsewhere"})
+}
+
+func (s *Session) timedOut(to agora.Address, stream, frame string) {
+	s.conn.Notify(Notice{Kind: NoticeFault, RequestID: frame, To: to, Stream: stream,
+		Err: agora.Errorf(agora.Timeout, "the deadline has passed")})
+}
+
+// usable returns an error when the session takes no verbs any more.
+func (s *Session) usable() error {
+	if _, ok := s.node.valid(); !ok {
+		return &agora.Error{Code: agora.Unavailable, Message: "the edge has lost touch with the cluster", RetryAfter: time.Second}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return agora.Errorf(agora.Unavailable, "the session is over here")
+	}
+	return nil
+}

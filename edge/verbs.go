@@ -1,0 +1,204 @@
+package edge
+
+import (
+	"context"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/presence"
+)
+
+// Want is what the sender wants to be told of a message.
+type Want struct {
+	RequestID string         // id of the frame: names it in receipts and errors
+	Receipts  agora.Receipts // tiers asked for on the frame; those of the connection are added
+	Request   string         // the request's own id, which its reply will carry: for a deadline
+}
+
+// Send takes a message of the relay's verbs: m has Kind, Part, Stream, Index,
+// N, To.Agent, Body and Meta, and as ID the client's own id. It blocks while
+// too much is under way, or the rate of chunks is spent. An error is the
+// answer to the frame; what comes later comes as a notice. A stream that was
+// refused is answered once: for its later parts Send returns nil.
+func (s *Session) Send(ctx context.Context, m agora.Message, w Want) error {
+	return s.inOrder(agora.ToAgent(s.claim.Tenant, m.To.Agent), m.N, func() error { return s.send(ctx, m, w) })
+}
+
+func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if strings.Contains(m.Stream, reserved) || strings.Contains(m.ID, reserved) {
+		return agora.Errorf(agora.InvalidRequest, "stream_id and id must not hold the character U+0000")
+	}
+	m.From, m.To.Tenant = s.claim.Agent, s.claim.Tenant
+	if m.Kind == agora.Request && m.Part == agora.Cancel {
+		return s.cancel(ctx, m, w)
+	}
+	if err := s.spend(ctx, &m); err != nil {
+		return err
+	}
+	if w.RequestID != "" {
+		w.Receipts |= agora.Stored
+	}
+	m.ID = Key(m.ID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
+	return s.put(ctx, m, w)
+}
+
+// inOrder does a verb of a numbered frame, unless one before it was refused
+// for the moment and has not come again: stored now, it would overtake it for good.
+func (s *Session) inOrder(to agora.Address, n uint64, do func() error) error {
+	if n == 0 {
+		return do()
+	}
+	if err := s.sender.Follows(to, n); err != nil {
+		return err
+	}
+	err := do()
+	if err != nil && agora.AsError(err).Code == agora.Unavailable {
+		s.sender.Refused(to, n)
+	}
+	return err
+}
+
+// Key makes an idempotency key of a client's id and of what it said: sent
+// again it is the same message, with other content it is another one. It is
+// empty where id is.
+func Key(id string, said ...[]byte) string {
+	if id == "" {
+		return ""
+	}
+	h := fnv.New64a()
+	for _, b := range said {
+		h.Write(b)
+		h.Write([]byte{0xff}) // never part of UTF-8, so that parts can't run into each other
+	}
+	return id + keyMark + strconv.FormatUint(h.Sum64(), 36)
+}
+
+// reserved is the character that no client's name may hold: the cluster's own
+// names are told from them by it.
+const reserved = "\x00"
+
+// keyMark stands between a client's id and the content's hash.
+const keyMark = reserved
+
+// clientID returns the client's id of a key.
+func clientID(key string) string {
+	id, _, _ := strings.Cut(key, keyMark)
+	return id
+}
+
+// put sends m in its lane and has its receipt told.
+func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
+	want := w.Receipts | s.hello.Receipts
+	if m.Part != agora.Whole && m.Part != agora.Start {
+		want |= s.sender.Receipts(m.To, m.Stream)
+	}
+	m.Meta.Receipts = want &^ agora.Stored
+	s.blocked.Store(true)
+	defer s.blocked.Store(false)
+	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request}
+	return s.sender.Send(ctx, m, o, func(res broker.Result) { s.sent(&m, w, want, res) })
+}
+
+// sent tells what became of a message. It runs on the broker's goroutine.
+func (s *Session) sent(m *agora.Message, w Want, want agora.Receipts, res broker.Result) {
+	if res.Err != nil {
+		s.conn.Notify(Notice{Kind: NoticeFault, RequestID: w.RequestID, To: m.To, N: m.N, Stream: m.Stream, Err: agora.AsError(res.Err)})
+		return
+	}
+	s.node.stats.sent.Add(1)
+	r := Notice{Kind: NoticeReceipt, Status: statusStored, Seq: res.Seq, To: m.To}
+	switch {
+	case m.N > 0:
+		r.N = m.N
+		s.receipts.add(r, s.conn)
+	case want&agora.Stored == 0:
+	case w.RequestID != "":
+		r.RequestID = w.RequestID
+		s.conn.Notify(r)
+	case m.Indexed:
+		r.Stream, r.Index = m.Stream, m.Index
+		s.receipts.add(r, s.conn)
+	}
+}
+
+// cancel ends a stream for both ends: an own one by a part of it, a peer's by
+// asking its edge. What the peer still sends of it is not shown any more, in
+// later sessions either.
+func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
+	peer := m.To
+	k := streamKey{peer, m.Stream}
+	s.mu.Lock()
+	_, incoming := s.incoming[k]
+	upTo := s.given
+	s.mu.Unlock()
+	kind, own := s.sender.Sends(peer, m.Stream)
+	// After a resume the beginning of a stream may lie before what this edge has seen.
+	if !own && !incoming && !s.claim.Resumed {
+		return agora.Errorf(agora.StreamNotFound, "no stream %q to or from %q is open", m.Stream, peer.Agent)
+	}
+	if incoming || !own {
+		st := presence.Stream{Peer: peer.Agent, Stream: m.Stream, Seq: upTo}
+		if err := s.node.cfg.Presence.Cancel(ctx, s.claim, st); err != nil {
+			return agora.AsError(err)
+		}
+		s.silence(k, upTo)
+	}
+	m.Kind = agora.Control
+	if own {
+		m.Kind = kind
+	}
+	if w.RequestID != "" {
+		w.Receipts |= agora.Stored
+	}
+	m.ID = Key(m.ID, []byte("cancel"), []byte(m.Stream))
+	return s.put(ctx, m, w)
+}
+
+// silence drops what follows of a stream.
+func (s *Session) silence(k streamKey, upTo uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.incoming, k)
+	s.cancelled[k] = max(upTo, s.cancelled[k])
+	for old := range s.cancelled {
+		if len(s.cancelled) <= maxCancelled {
+			break
+		}
+		delete(s.cancelled, old)
+	}
+}
+
+// unsilence has presence forget a cancelled stream: another one has begun under its name.
+func (s *Session) unsilence(k streamKey) {
+	peer := k.peer.Agent
+	if k.peer.IsSpace() {
+		peer = agora.AgentID(spaceMark + k.peer.Space)
+	}
+	s.node.background(func() {
+		// Should it fail, only an agent that resumes behind the new start would miss the rest.
+		if err := s.node.cfg.Presence.Uncancel(s.node.ctx, s.claim, peer, k.stream); err != nil {
+			s.node.cfg.Log.Warn("a cancelled stream was not forgotten", "agent", s.claim.Agent, "err", err)
+		}
+	})
+}
+
+// maxCancelled bounds how many cancelled streams are kept in mind.
+const maxCancelled = 256
+
+// peerAddress is the address that presence's name of a peer stands for: an
+// agent, or a space behind a mark that no id begins with.
+func peerAddress(tenant string, peer agora.AgentID) agora.Address {
+	if name, ok := strings.CutPrefix(string(peer), spaceMark); ok {
+		return agora.ToSpace(tenant, name)
+	}
+	return agora.ToAgent(tenant, peer)
+}
+
+const spaceMark = reserved

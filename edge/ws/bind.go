@@ -1,0 +1,113 @@
+package ws
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/wire"
+)
+
+// bindAtConnect binds the connection to the id in its URL. Failing that, the
+// agent is told why, and the connection closed.
+func (c *conn) bindAtConnect(h hello) {
+	if !c.enter() {
+		return
+	}
+	defer c.leave()
+	err := h.err
+	if err == nil {
+		err = c.bind(h.Hello, nil)
+	}
+	if err != nil {
+		e := agora.AsError(err)
+		c.refuse(&wire.Frame{}, e)
+		c.Close(edge.Reason{Close: cmp.Or(e.Code.Status().Close, closePolicy), Text: e.Message})
+	}
+}
+
+// register binds the connection, or changes the card of the agent it is bound to.
+func (c *conn) register(f *wire.Frame) error {
+	if s := c.session.Load(); s != nil {
+		return c.update(s, f)
+	}
+	err := c.bind(edge.Hello{
+		Card: card(f), Resume: f.ResumeToken, LastSeq: f.LastSeq, HasLast: f.HasLastSeq,
+		Spaces: f.Positions, Receipts: f.Receipts, Heartbeat: f.Type == "agent.register",
+	}, f)
+	if e := agora.AsError(err); err != nil && e.Code == agora.AgentExists {
+		c.refuse(f, e)
+		c.Close(edge.Reason{Close: e.Code.Status().Close, Text: e.Message})
+		return nil
+	}
+	return err
+}
+
+// bind opens the session, answers, and lets deliveries flow. f is the frame
+// that asked for it, nil when the URL did.
+func (c *conn) bind(h edge.Hello, f *wire.Frame) error {
+	c.name = c.door.ids.name()
+	h.Conn = c.name
+	s, w, err := c.actor.Open(c.ctx, h, c)
+	if err != nil {
+		return err
+	}
+	c.session.Store(s)
+	c.door.wheel.Remove(&c.watch)
+	c.heartbeat = h.Heartbeat
+	answer := c.registered(h.Card.ID, f)
+	answer.ResumeToken, answer.HeartbeatInterval = w.ResumeToken, w.Heartbeat.Seconds()
+	answer.LastSeq, answer.HasLastSeq, answer.Resumed = w.LastSeq, true, w.Resumed
+	c.queue(&answer)
+	s.Begin()
+	return nil
+}
+
+func (c *conn) update(s *edge.Session, f *wire.Frame) error {
+	if s.Agent() != agora.AgentID(f.AgentID) {
+		return agora.Errorf(agora.InvalidRequest, "this connection is bound to another agent id")
+	}
+	c.heartbeat = c.heartbeat || f.Type == "agent.register"
+	if err := s.Update(c.ctx, card(f), c.heartbeat); err != nil {
+		return err
+	}
+	answer := c.registered(s.Agent(), f)
+	c.queue(&answer)
+	return nil
+}
+
+// registered returns the answer in the dialect of the frame that asked.
+func (c *conn) registered(id agora.AgentID, f *wire.Frame) wire.Frame {
+	if f != nil && f.Type == "register" {
+		return wire.Frame{Type: "registered", ID: string(id)}
+	}
+	answer := wire.Frame{Type: "agent.registered", Agent: &wire.Agent{ID: string(id), ConnectionID: c.name}}
+	if f != nil {
+		answer.ID = f.ID
+	}
+	return answer
+}
+
+// card returns what a register or agent.register frame says of its agent.
+func card(f *wire.Frame) agora.Agent {
+	a := agora.Agent{ID: agora.AgentID(f.AgentID), Name: f.Name, Endpoint: f.Endpoint}
+	if f.Agent != nil {
+		a.Type, a.Capabilities = f.Agent.Type, f.Agent.Capabilities
+		a.Metadata = bytes.Clone(f.Agent.Metadata)
+		a.Name = cmp.Or(a.Name, metadataString(a.Metadata, "name"))
+		a.Endpoint = cmp.Or(a.Endpoint, metadataString(a.Metadata, "endpoint"))
+	}
+	a.Name = cmp.Or(a.Name, f.AgentID)
+	return a
+}
+
+// metadataString returns a member of metadata where it is a string.
+func metadataString(metadata json.RawMessage, key string) (value string) {
+	var members map[string]json.RawMessage // not a struct: its keys would match in any case
+	if json.Unmarshal(metadata, &members) != nil || json.Unmarshal(members[key], &value) != nil {
+		return ""
+	}
+	return value
+}

@@ -1,0 +1,65 @@
+package ws_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// TestNothingIsLostWhateverFails has agents talk while sockets are cut, edges
+// die, drain and come, the log's leaders move and presence forgets everything.
+// What was receipted must arrive once and in order.
+func TestNothingIsLostWhateverFails(t *testing.T) {
+	c := agoratest.Start(t, agoratest.Options{
+		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000},
+	})
+	talk := agoratest.StartTalk(c, 4)
+	rounds := 1
+	if !testing.Short() {
+		rounds = 5
+	}
+	streams := c.Streams()
+	for i := range rounds {
+		for k := range 4 {
+			talk.Kick(k)
+		}
+		talk.Progress(5)
+		for _, s := range streams {
+			c.StepDown(s)
+			talk.Kick(i)
+		}
+		talk.Progress(5)
+		c.CutEdge(c.Edges()[0])
+		c.AddEdge()
+		talk.Progress(5)
+		c.Redis.Stop()
+		c.Redis.Start()
+		remembered(t, c, 4)
+		talk.Progress(5)
+		c.StopEdge(c.Edges()[0])
+		c.AddEdge()
+		talk.Progress(5)
+	}
+	total, refused := talk.Settle()
+	t.Logf("%d frames, each once and in order; %d refused", total, refused)
+	if refused > total/10 {
+		t.Errorf("%d of %d frames were refused for good", refused, total)
+	}
+}
+
+// remembered waits until the edges have told presence again of everybody whom it forgot: an
+// edge that goes before it has done so takes its sessions along.
+func remembered(t *testing.T, c *agoratest.Cluster, members int) {
+	t.Helper()
+	w := agoratest.Connect(t, agoratest.Direct{}, c.URL(c.Edges()[0]), "", nil)
+	defer w.Close(1000)
+	want := fmt.Sprintf(`{"id":"general","type":"public","member_count":%d}`, members)
+	w.Until("everybody is remembered", func() bool {
+		w.Send(`{"type":"space.list"}`)
+		return strings.Contains(string(w.Take("an answer")), want)
+	})
+}

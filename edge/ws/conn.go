@@ -1,0 +1,191 @@
+package ws
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/agora-relay/agora/edge"
+)
+
+// conn is one connection. It is its session's edge.Conn, and the net.Conn
+// through which gorilla sees the socket (see socket.go).
+type conn struct {
+	door   *Door
+	actor  *edge.Actor
+	socket net.Conn
+	ws     *websocket.Conn // reads; only handshake and protocol errors are written by it
+	ctx    context.Context // of its verbs
+	cancel context.CancelFunc
+
+	session atomic.Pointer[edge.Session] // nil until bound; set once, by the reading goroutine
+	life    atomic.Int64                 // when bytes came last, before it was bound
+	watch   edge.Timer                   // until it is bound
+
+	upgraded  bool          // the reading goroutine's: gorilla's writes are queued from now on
+	heartbeat bool          // the reading goroutine's: it knows agent.heartbeat
+	name      string        // the reading goroutine's: connection id, once bound
+	backoff   time.Duration // the writing goroutine's: pause after the next pull that fails
+
+	order sync.Mutex // held while deliveries are pulled, and from a join to its answer: no event of a space comes before its space.joined
+
+	mu      sync.Mutex // guards the fields below
+	room    sync.Cond  // on mu: the writer took what was queued, or stopped
+	pending *buffer    // frames to write before any delivery; nil when there are none
+	woken   bool       // a pull may have something
+	writing bool       // a writer runs
+	busy    bool       // a verb runs, or waits for room: the socket is not read
+	closing bool       // the close frame is queued, or the socket is gone: nothing is queued any more
+	goodbye bool       // the agent said that it leaves
+	broken  bool       // the peer broke the protocol: it is not parsed any further
+	settled bool       // the session knows that the socket is gone
+	retry   *time.Timer
+	linger  *time.Timer
+	faults  flood
+}
+
+// serve reads until the socket is gone. When it returns the session knows, and
+// the writer has ended.
+func (c *conn) serve(h *hello) {
+	defer c.door.dismiss(c)
+	defer c.cancel()
+	defer c.socket.Close()
+	c.life.Store(time.Now().UnixNano())
+	c.watch.Fire = c.look
+	c.door.wheel.Add(&c.watch, c.door.node.patience())
+	defer c.door.wheel.Remove(&c.watch)
+	if h != nil {
+		c.bindAtConnect(*h)
+	}
+	c.end(c.read())
+}
+
+// end settles what is left once nothing can be read any more.
+func (c *conn) end(err error) {
+	_, polite := errors.AsType[*websocket.CloseError](err)
+	c.mu.Lock()
+	broken := c.broken
+	c.shutLocked()
+	c.mu.Unlock()
+	if !polite && !broken {
+		c.socket.Close()
+		c.cancel()
+	}
+	c.mu.Lock()
+	for c.writing {
+		c.room.Wait()
+	}
+	c.stopTimers()
+	c.mu.Unlock()
+	c.settle()
+	if broken { // closing now would make the peer's system throw the close frame away
+		c.socket.SetReadDeadline(time.Now().Add(c.door.cfg.Linger))
+		io.Copy(io.Discard, c.socket)
+	}
+}
+
+// patience is how often a connection that has not said who it is gets a ping.
+func (n node) patience() time.Duration { return min(n.heartbeat, n.timeout/2) }
+
+// look pings a connection that has not said who it is, and ends it when it
+// has been silent for too long.
+func (c *conn) look() {
+	c.mu.Lock()
+	busy, closing := c.busy, c.closing
+	c.mu.Unlock()
+	if closing || c.session.Load() != nil {
+		return
+	}
+	if silent := time.Since(time.Unix(0, c.life.Load())); silent > c.door.node.timeout && !busy {
+		c.Close(edge.Reason{Close: closeAway, Text: "silent for too long"})
+		return
+	}
+	c.control(opPing, nil)
+	c.door.wheel.Add(&c.watch, c.door.node.patience())
+}
+
+// alive notes that the peer is there.
+func (c *conn) alive() {
+	if s := c.session.Load(); s != nil {
+		s.Alive()
+		return
+	}
+	c.life.Store(time.Now().UnixNano())
+}
+
+// enter begins a verb; false when the connection is closing and no verb may begin.
+func (c *conn) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = !c.closing
+	return c.busy
+}
+
+// leave ends a verb, and blocks while the peer does not take its answers.
+func (c *conn) leave() {
+	c.mu.Lock()
+	waited := false
+	for c.pending != nil && len(c.pending.b) > c.door.cfg.Answers && !c.closing {
+		waited = true
+		c.room.Wait()
+	}
+	if waited {
+		c.alive() // it could not be heard meanwhile
+	}
+	c.busy = false
+	closing := c.closing
+	c.mu.Unlock()
+	if closing {
+		c.settle()
+	}
+}
+
+// settle tells the session that the socket is gone, once neither a verb nor a
+// writer runs any more: whichever of them ends last does it.
+func (c *conn) settle() {
+	c.mu.Lock()
+	s := c.session.Load()
+	if !c.closing || c.writing || c.busy || c.settled || s == nil {
+		c.mu.Unlock()
+		return
+	}
+	c.settled = true
+	goodbye := c.goodbye
+	c.mu.Unlock()
+	s.Closed(goodbye)
+}
+
+// kill ends a connection that takes nothing any more, what the system has
+// queued for it included.
+func (c *conn) kill() {
+	c.cancel()
+	if s, ok := c.socket.(interface{ SetLinger(sec int) error }); ok {
+		s.SetLinger(0) // an error means that it is closed already
+	}
+	c.socket.Close()
+}
+
+// shutLocked begins the closing: nothing is queued from now on. mu is held.
+func (c *conn) shutLocked() {
+	if c.closing {
+		return
+	}
+	c.closing = true
+	c.linger = time.AfterFunc(c.door.cfg.Linger, c.kill)
+	c.room.Broadcast()
+}
+
+// stopTimers runs last: no timer is set on a closing connection. mu is held.
+func (c *conn) stopTimers() {
+	for _, t := range []*time.Timer{c.retry, c.linger} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}

@@ -1,0 +1,159 @@
+// Package ws is the door for Agora frames over WebSocket: it turns frames into
+// the verbs of a session, and what the session has to tell into frames. No rule
+// of the relay lives here.
+//
+// A connection has one goroutine, which reads. A second one writes, only while
+// there is something to write, and one write takes everything that is queued.
+package ws
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/wire"
+)
+
+// Config sets up a door. The zero value is ready to use.
+type Config struct {
+	Origins        []string      // pages that may connect besides those of the door's own host: "https://app.example.com", or "*" for all
+	Loopback       bool          // for development: pages of this machine may connect, and pages of a host's name that is not this machine's need to be listed
+	DeltaThreshold int           // bytes of a published text beyond which it goes out in deltas; 16 KiB
+	MaxMessage     int64         // bytes of a message beyond which the connection is closed; 32 MiB
+	Answers        int           // bytes of queued answers beyond which the socket is read no further; 1 MiB
+	MaxErrors      int           // errors in 10 s beyond which the connection is closed; 100
+	Linger         time.Duration // how long a closing connection may still take what is queued, and answer the close; 2 s
+	Limits         wire.Limits   // of decoding
+	Log            *slog.Logger  // discards if nil
+}
+
+func (c Config) withDefaults() Config {
+	c.DeltaThreshold = cmp.Or(c.DeltaThreshold, 16<<10)
+	c.MaxMessage = cmp.Or(c.MaxMessage, 32<<20)
+	c.Answers = cmp.Or(c.Answers, 1<<20)
+	c.MaxErrors = cmp.Or(c.MaxErrors, 100)
+	c.Linger = cmp.Or(c.Linger, 2*time.Second)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	return c
+}
+
+// node is what the door knows of the edge's settings, and its one way in.
+type node struct {
+	frame        int
+	heartbeat    time.Duration
+	timeout      time.Duration
+	authenticate func(ctx context.Context, token string) (*edge.Actor, error)
+}
+
+// Door serves agents over WebSocket: an http.Handler for /ws.
+type Door struct {
+	cfg   Config
+	node  node
+	ids   *names
+	wheel *edge.Wheel // of the connections that have not said who they are
+	stats *Stats
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup // every goroutine of every connection
+
+	mu     sync.Mutex // guards the fields below
+	conns  map[*conn]struct{}
+	closed bool
+}
+
+// New returns a door to the node. Close it after the node has drained.
+func New(n *edge.Node, cfg Config) *Door {
+	c := n.Config()
+	return open(cfg, node{
+		frame: c.Limits.Frame, heartbeat: c.Heartbeat, timeout: c.Timeout, authenticate: n.Authenticate,
+	})
+}
+
+func open(cfg Config, n node) *Door {
+	n.frame = cmp.Or(n.frame, 1<<20)
+	n.heartbeat = cmp.Or(n.heartbeat, 30*time.Second)
+	n.timeout = cmp.Or(n.timeout, 60*time.Second)
+	d := &Door{
+		cfg: cfg.withDefaults(), node: n, ids: newNames(), conns: map[*conn]struct{}{},
+		wheel: edge.NewWheel(min(time.Second, n.heartbeat/4)), stats: newStats(),
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// Stats returns the door's counters. They go on counting.
+func (d *Door) Stats() *Stats { return d.stats }
+
+// Close refuses newcomers and closes every connection with 1012; it does not
+// wait. Idempotent.
+func (d *Door) Close() {
+	d.mu.Lock()
+	d.closed = true
+	conns := make([]*conn, 0, len(d.conns))
+	for c := range d.conns {
+		conns = append(conns, c)
+	}
+	d.mu.Unlock()
+	for _, c := range conns {
+		c.Close(goingAway)
+	}
+}
+
+// Wait returns when every goroutine of the door has ended, after [Door.Close].
+func (d *Door) Wait() {
+	d.work.Wait()
+	d.wheel.Close()
+	d.cancel()
+}
+
+// admit says whether the door is open. What it admits is work until dismissed.
+func (d *Door) admit() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	d.work.Add(1)
+	return true
+}
+
+// enlist enters an upgraded connection. A door that was closed meanwhile closes it.
+func (d *Door) enlist(c *conn) {
+	d.stats.Connections.Add(1)
+	d.stats.Accepted.Add(1)
+	d.mu.Lock()
+	d.conns[c] = struct{}{}
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		c.Close(goingAway)
+	}
+}
+
+// dismiss forgets a connection whose goroutines have ended.
+func (d *Door) dismiss(c *conn) {
+	d.mu.Lock()
+	if _, ok := d.conns[c]; ok {
+		delete(d.conns, c)
+		d.stats.Connections.Add(-1)
+	}
+	d.mu.Unlock()
+	d.work.Done()
+}
+
+var (
+	_ http.Handler = (*Door)(nil)
+	_ edge.Conn    = (*conn)(nil)
+)
+
+// What a closed door says to connections and to newcomers.
+var (
+	goingAway   = edge.Reason{Close: closeRestart, Text: "the edge is going away"}
+	errDraining = &agora.Error{Code: agora.Unavailable, Message: goingAway.Text, RetryAfter: time.Second}
+)

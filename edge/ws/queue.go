@@ -1,0 +1,148 @@
+package ws
+
+import (
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/wire"
+)
+
+// overflow is how many times the bound of answers may be queued before the
+// connection is given up. Answers can't come to that, as the socket is read no
+// further at one; notices of what is under way could, if the peer took nothing.
+const overflow = 4
+
+// Wake is called by the session when Pull has something.
+func (c *conn) Wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return
+	}
+	c.woken = true
+	c.start()
+}
+
+// queue appends a frame behind what is queued.
+func (c *conn) queue(f *wire.Frame) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queueLocked(f)
+}
+
+func (c *conn) queueLocked(f *wire.Frame) {
+	if !c.open() {
+		return
+	}
+	at := len(c.pending.b)
+	c.pending.b = endFrame(f.Append(beginFrame(c.pending.b)), at, opText)
+	c.door.stats.FramesOut.Add(1)
+}
+
+// control queues a control frame.
+func (c *conn) control(op opcode, payload []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open() {
+		c.pending.b = appendControl(c.pending.b, op, payload)
+	}
+}
+
+// open makes room for a frame and lets a writer run; false when nothing may be
+// queued any more. mu is held.
+func (c *conn) open() bool {
+	if c.closing {
+		return false
+	}
+	if c.pending == nil {
+		c.pending = getBuffer()
+	}
+	if len(c.pending.b) > overflow*c.door.cfg.Answers {
+		c.shutLocked()
+		c.kill()
+		return false
+	}
+	c.start()
+	return true
+}
+
+// Close says why, and closes: nothing is queued or pulled behind it. What is
+// queued has until the linger to be taken, and the peer to answer.
+func (c *conn) Close(r edge.Reason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Code != "" {
+		c.door.stats.fault(r.Code)
+		c.queueLocked(&wire.Frame{Type: "error", Code: string(r.Code), Message: r.Text})
+	}
+	c.closeLocked(closeCode(r), r.Text)
+}
+
+func (c *conn) closeLocked(code int, text string) {
+	if c.open() {
+		c.pending.b = appendClose(c.pending.b, code, text)
+		c.shutLocked()
+	}
+}
+
+func closeCode(r edge.Reason) int {
+	if r.Close != 0 {
+		return r.Close
+	}
+	if s := r.Code.Status(); r.Code != "" && s.Close != 0 {
+		return s.Close
+	}
+	if r.Code != "" {
+		return closePolicy
+	}
+	return closeAway
+}
+
+// answerClose answers the peer's close frame, and notes whether it was a goodbye.
+func (c *conn) answerClose(code int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closing {
+		c.goodbye = code == closeNormal || code == closeAway || code == closeNoStatus
+	}
+	c.closeLocked(code, "")
+}
+
+// condemn queues a close frame made by gorilla for a peer that broke the protocol.
+func (c *conn) condemn(frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken = true
+	if c.open() {
+		c.pending.b = append(c.pending.b, frame...)
+		c.shutLocked()
+	}
+}
+
+// flood counts errors within a window.
+type flood struct {
+	since time.Time
+	n     int
+}
+
+const floodWindow = 10 * time.Second
+
+// fault queues an error frame; too many of them in a short time end the
+// connection. Those that only say "later" are not held against it.
+func (c *conn) fault(f *wire.Frame) {
+	c.door.stats.fault(agora.Code(f.Code))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queueLocked(f)
+	switch agora.Code(f.Code) {
+	case agora.Unavailable, agora.Timeout, agora.RateLimited:
+		return
+	}
+	if now := time.Now(); now.Sub(c.faults.since) > floodWindow {
+		c.faults = flood{since: now}
+	}
+	if c.faults.n++; c.faults.n > c.door.cfg.MaxErrors {
+		c.closeLocked(closePolicy, "too many errors")
+	}
+}

@@ -1,0 +1,9 @@
+package ws_test
+
+import (
+	"testing"
+
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+func TestDoor(t *testing.T) { agoratest.RunDoorSuite(t, agoratest.Direct{}) }

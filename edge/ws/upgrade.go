@@ -1,0 +1,138 @@
+package ws
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/wire"
+)
+
+// upgrader keeps next to nothing for a connection: frames are read into
+// buffers from a pool, and written by our own writer.
+var upgrader = websocket.Upgrader{
+	ReadBufferSize:  512,
+	WriteBufferPool: &sync.Pool{},
+	CheckOrigin:     func(*http.Request) bool { return true }, // the door has looked
+}
+
+// ServeHTTP lets an agent in. It returns once the connection is upgraded; a
+// goroutine of the door's own reads from then on, so that nothing of the HTTP
+// server stays in memory.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !d.welcome(r) {
+		d.turnAway(w, http.StatusForbidden, agora.Errorf(agora.Forbidden, "this origin is not allowed"))
+		return
+	}
+	actor, err := d.node.authenticate(r.Context(), token(r))
+	if err != nil {
+		e := agora.AsError(err)
+		d.turnAway(w, e.Code.Status().HTTP, e)
+		return
+	}
+	if !d.admit() {
+		d.turnAway(w, http.StatusServiceUnavailable, errDraining)
+		return
+	}
+	c := &conn{door: d, actor: actor}
+	c.room.L = &c.mu
+	c.ws, err = upgrader.Upgrade(hijacker{w, c}, r, nil)
+	if err != nil { // it has been answered
+		d.stats.Refused.Add(1)
+		d.dismiss(c)
+		return
+	}
+	c.ctx, c.cancel = context.WithCancel(d.ctx)
+	c.upgraded = true
+	c.hooks()
+	d.enlist(c)
+	hello := greeting(r.URL.Query())
+	d.work.Go(func() { c.serve(hello) })
+}
+
+// turnAway refuses before the upgrade.
+func (d *Door) turnAway(w http.ResponseWriter, status int, e *agora.Error) {
+	d.stats.Refused.Add(1)
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	http.Error(w, string(e.Code)+": "+e.Message, status)
+}
+
+// token returns the credentials of the request: those of the header before those of the URL.
+func token(r *http.Request) string {
+	if scheme, t, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(t)
+	}
+	return r.URL.Query().Get("token")
+}
+
+// welcome tells whether the page that opens the connection may. Programs send
+// no Origin, and may.
+func (d *Door) welcome(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || slices.ContainsFunc(d.cfg.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origin) }) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	if !d.cfg.Loopback {
+		return strings.EqualFold(u.Host, r.Host)
+	}
+	// Without credentials a page of any name that its owner lets point at this
+	// machine would be of the same host: only names that nobody can do that with count.
+	return isLoopback(u.Hostname()) || strings.EqualFold(u.Host, r.Host) && isAddress(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// hello is what a URL says about who connects; nil when it does not.
+type hello struct {
+	edge.Hello
+	err error // what is wrong with it
+}
+
+// greeting reads the query of the URL: agent_id binds at connect.
+func greeting(q url.Values) *hello {
+	if !q.Has("agent_id") {
+		return nil
+	}
+	h := &hello{}
+	h.Heartbeat, h.Resume = true, q.Get("resume_token")
+	if h.Card.ID, h.err = agora.ParseAgentID(q.Get("agent_id")); h.err != nil {
+		return h
+	}
+	h.Card.Name = string(h.Card.ID)
+	if last := q.Get("last_seq"); last != "" {
+		h.HasLast = true
+		if h.LastSeq, h.err = strconv.ParseUint(last, 10, 53); h.err != nil {
+			h.err = agora.Errorf(agora.InvalidRequest, "last_seq is not a number below 2^53")
+			return h
+		}
+	}
+	h.Receipts, h.err = wire.ParseReceipts(q.Get("receipts"))
+	return h
+}

@@ -1,0 +1,148 @@
+package ws
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/agora-relay/agora/edge"
+)
+
+const (
+	pullBytes = 256 << 10 // about what one pull may bring
+	piece     = 64 << 10  // what one write may take: each has a deadline of its own
+	stalling  = 10 * time.Millisecond
+	minRetry  = 100 * time.Millisecond
+	maxRetry  = 2 * time.Second
+)
+
+// start lets a writer run. mu is held, and the reading goroutine waits for it.
+func (c *conn) start() {
+	if !c.writing {
+		c.writing = true
+		c.door.work.Go(c.write)
+	}
+}
+
+// write writes while there is something to write.
+func (c *conn) write() {
+	defer c.settle()
+	for {
+		out, s := c.take()
+		if out != nil && !c.send(out) {
+			return
+		}
+		if s == nil && out == nil {
+			return
+		}
+		if s == nil {
+			continue
+		}
+		// What is queued has gone out already: a pull may wait for the log.
+		if out = c.pull(s); out != nil && !c.send(out) {
+			return
+		}
+	}
+}
+
+// take returns what is queued, and the session when a pull may have something.
+// When neither is the case the writer has ended.
+func (c *conn) take() (out *buffer, s *edge.Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out, c.pending = c.pending, nil
+	if c.woken && !c.closing {
+		c.woken = false
+		s = c.session.Load()
+	}
+	if out == nil && s == nil {
+		c.writing = false
+	}
+	c.room.Broadcast()
+	return out, s
+}
+
+// pull takes deliveries from the session, and what was queued meanwhile; nil
+// when there is nothing.
+func (c *conn) pull(s *edge.Session) *buffer {
+	out := getBuffer()
+	c.order.Lock()
+	ds, err := s.Pull(c.ctx, pullBytes)
+	for i := range ds {
+		out.b = appendDelivery(out.b, &ds[i])
+	}
+	c.order.Unlock()
+	c.door.stats.FramesOut.Add(int64(len(ds)))
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil:
+		c.again(err)
+	case len(ds) > 0:
+		c.woken, c.backoff = true, 0
+	default:
+		c.backoff = 0
+	}
+	if c.pending != nil {
+		out.b = append(out.b, c.pending.b...)
+		putBuffer(c.pending)
+		c.pending = nil
+	}
+	if len(out.b) == 0 {
+		putBuffer(out)
+		return nil
+	}
+	return out
+}
+
+// again has the session pulled once more in a moment. mu is held.
+func (c *conn) again(err error) {
+	if c.closing {
+		return
+	}
+	c.backoff = min(max(2*c.backoff, minRetry), maxRetry)
+	if c.retry == nil {
+		c.retry = time.AfterFunc(c.backoff, c.Wake)
+	} else {
+		c.retry.Reset(c.backoff)
+	}
+	c.door.cfg.Log.Debug("pull failed", "conn", c.name, "retry", c.backoff, "err", err)
+}
+
+// send writes out piece by piece and returns it to the pool. On failure the
+// connection is over, and so is the writer.
+func (c *conn) send(out *buffer) bool {
+	defer putBuffer(out)
+	for b := out.b; len(b) > 0; {
+		n := min(len(b), piece)
+		begin := time.Now()
+		c.socket.SetWriteDeadline(begin.Add(c.door.node.timeout))
+		if _, err := c.socket.Write(b[:n]); err != nil {
+			c.fail(err)
+			return false
+		}
+		// What the system takes at once proves nothing, as it may only fill its
+		// buffers; having had to wait for room does.
+		if n == piece && time.Since(begin) > stalling {
+			c.alive()
+		}
+		b = b[n:]
+		c.door.stats.Writes.Add(1)
+		c.door.stats.BytesOut.Add(int64(n))
+	}
+	return true
+}
+
+// fail ends a connection whose socket takes nothing.
+func (c *conn) fail(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.door.stats.Stalled.Add(1)
+	}
+	c.kill()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shutLocked()
+	c.writing = false
+	c.room.Broadcast()
+}

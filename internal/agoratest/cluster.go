@@ -1,0 +1,238 @@
+package agoratest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/presence"
+)
+
+// Options say what cluster a test needs. The zero value is three edges on one
+// NATS node and an embedded presence server, with settings so short that a test
+// need not wait.
+type Options struct {
+	Edges int  // 3
+	Nodes int  // of NATS: 1, or 3 with every stream on all of them; 1
+	Redis bool // a real redis-server, which is then in Cluster.Redis
+
+	Node       edge.Config   // what is set wins; ID, Broker and Presence are the cluster's own
+	Door       ws.Config     // of every edge
+	Grace      time.Duration // session.grace; 1s
+	MaxMembers int           // of a space; 4096
+	EmptyGrace time.Duration // how long an empty space stays; 1m
+	Audit      time.Duration // between two checks of every inbox; 1s
+}
+
+func (o Options) withDefaults() Options {
+	o.Edges = cmp.Or(o.Edges, 3)
+	o.Nodes = cmp.Or(o.Nodes, 1)
+	o.Grace = cmp.Or(o.Grace, time.Second)
+	o.Audit = cmp.Or(o.Audit, time.Second)
+	o.Node.Lease = cmp.Or(o.Node.Lease, 2*time.Second)
+	o.Node.Heartbeat = cmp.Or(o.Node.Heartbeat, time.Second)
+	o.Node.Timeout = cmp.Or(o.Node.Timeout, 20*time.Second)
+	o.Node.Confirm = cmp.Or(o.Node.Confirm, 100*time.Millisecond)
+	o.Node.MaxAge = cmp.Or(o.Node.MaxAge, 10*time.Minute)
+	o.Node.MaxRecords = cmp.Or(o.Node.MaxRecords, 4096)
+	if o.Node.Auth == nil {
+		o.Node.Auth = edge.NoAuth()
+	}
+	return o
+}
+
+// Cluster is a cluster of a test's own. Its methods are for
+// the test's goroutine, but for URL, Edges, Node and Door.
+type Cluster struct {
+	Redis *RedisServer // nil where presence is embedded
+
+	t        testing.TB
+	opts     Options
+	nats     *broker.Server
+	presence string // host and port
+	log      *slog.Logger
+	closing  sync.WaitGroup // edges that were cut and end by themselves
+
+	mu    sync.Mutex // guards edges
+	edges []*member
+}
+
+// patience is how long anything may take before a test fails.
+const patience = 15 * time.Second
+
+// Start starts a cluster and stops it when the test is over.
+func Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c := &Cluster{t: t, opts: o.withDefaults(), log: logger(t)}
+	var err error
+	if c.nats, err = broker.Embed(ctx, broker.ServerConfig{Nodes: c.opts.Nodes}); err != nil {
+		t.Fatalf("start nats: %v", err)
+	}
+	t.Cleanup(c.nats.Shutdown)
+	c.startPresence()
+	t.Cleanup(c.stop)
+	for range c.opts.Edges {
+		c.AddEdge()
+	}
+	return c
+}
+
+func (c *Cluster) startPresence() {
+	c.t.Helper()
+	if c.opts.Redis {
+		c.Redis = Redis(c.t)
+		c.presence = c.Redis.Addr()
+		return
+	}
+	s, err := presence.Embed()
+	if err != nil {
+		c.t.Fatalf("start presence: %v", err)
+	}
+	c.t.Cleanup(s.Close)
+	c.presence = s.Addr()
+}
+
+// logger shows what goes wrong beside the test's own words.
+func logger(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+}
+
+// stop ends what is left, all edges at once.
+func (c *Cluster) stop() {
+	for _, e := range c.all() {
+		c.closing.Go(e.close)
+	}
+	c.closing.Wait()
+}
+
+func (c *Cluster) all() []*member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]*member(nil), c.edges...)
+}
+
+func (c *Cluster) edge(k int) *member { return c.all()[k] }
+
+// Size returns how many edges there are, stopped ones included.
+func (c *Cluster) Size() int { return len(c.all()) }
+
+// Edges returns the numbers of those that were neither stopped nor cut.
+func (c *Cluster) Edges() []int {
+	var live []int
+	for k, e := range c.all() {
+		if !e.gone.Load() {
+			live = append(live, k)
+		}
+	}
+	return live
+}
+
+// URL returns where agents of edge k connect.
+func (c *Cluster) URL(k int) string { return c.edge(k).url }
+
+// Node returns the core of edge k.
+func (c *Cluster) Node(k int) *edge.Node { return c.edge(k).node }
+
+// Door returns the door of edge k.
+func (c *Cluster) Door(k int) *ws.Door { return c.edge(k).door }
+
+// AddEdge starts one more edge and returns its number.
+func (c *Cluster) AddEdge() int {
+	c.t.Helper()
+	e, err := c.startEdge()
+	if err != nil {
+		c.t.Fatalf("start an edge: %v", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.edges = append(c.edges, e)
+	return len(c.edges) - 1
+}
+
+// StopEdge drains edge k and stops it.
+func (c *Cluster) StopEdge(k int) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	e := c.edge(k)
+	e.gone.Store(true)
+	e.node.Drain(ctx)
+	if ctx.Err() != nil {
+		c.t.Errorf("edge %d did not drain within %v", k, patience)
+	}
+	e.close()
+}
+
+// CutEdge cuts every connection of edge k at once, to agents, log and
+// presence, and it never gets another: it can tell nobody, its lease runs out,
+// and what it had in hand is lost. Inside, it runs on in the belief that it
+// lives, like a process whose machine has lost its network, until its own lease stops it.
+func (c *Cluster) CutEdge(k int) {
+	e := c.edge(k)
+	e.gone.Store(true)
+	e.line.cut()
+	c.closing.Go(func() {
+		<-time.After(2 * c.opts.Node.Lease) // let the zombie do what zombies do
+		e.close()
+	})
+}
+
+// ParalyseEdge cuts edge k off like [Cluster.CutEdge], but for a while: [Cluster.MendEdge] ends it.
+func (c *Cluster) ParalyseEdge(k int) { c.edge(k).line.cut() }
+
+// MendEdge lets an edge that was paralysed connect again.
+func (c *Cluster) MendEdge(k int) { c.edge(k).line.mend() }
+
+// HoldLog stops everything that edge k writes to the log, as a log does that
+// is too slow, or lets it go on.
+func (c *Cluster) HoldLog(k int, held bool) { c.edge(k).line.hold(held) }
+
+// Streams returns the names of the log's streams.
+func (c *Cluster) Streams() []string {
+	c.t.Helper()
+	var names struct{ Streams []string }
+	c.api("STREAM.NAMES", &names)
+	return names.Streams
+}
+
+// StepDown has a stream elect another leader.
+func (c *Cluster) StepDown(stream string) {
+	c.t.Helper()
+	var done struct {
+		Success bool
+		Error   json.RawMessage
+	}
+	c.api("STREAM.LEADER.STEPDOWN."+stream, &done)
+	if !done.Success {
+		c.t.Errorf("step down of %s: %s", stream, done.Error)
+	}
+}
+
+// api asks JetStream.
+func (c *Cluster) api(subject string, answer any) {
+	c.t.Helper()
+	nc, err := nats.Connect(strings.Split(c.nats.URL(), ",")[0])
+	if err != nil {
+		c.t.Fatalf("connect to nats: %v", err)
+	}
+	defer nc.Close()
+	m, err := nc.Request("$JS.API."+subject, nil, 5*time.Second)
+	if err == nil {
+		err = json.Unmarshal(m.Data, answer)
+	}
+	if err != nil {
+		c.t.Fatalf("%s: %v", subject, err)
+	}
+}

@@ -1,0 +1,103 @@
+package agoratest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/presence"
+)
+
+// member is one edge of a cluster, as the command would wire it.
+type member struct {
+	url    string
+	line   *line
+	broker *broker.Broker
+	store  *presence.Store
+	node   *edge.Node
+	door   *ws.Door
+	http   *http.Server
+	serve  sync.WaitGroup
+	once   sync.Once
+	gone   atomic.Bool // stopped or cut: no agent should come
+}
+
+func (c *Cluster) startEdge() (*member, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	id := "edge-" + strconv.Itoa(c.Size())
+	e := &member{line: newLine()}
+	var err error
+	if e.broker, err = broker.Connect(ctx, c.brokerConfig(id, e.line)); err != nil {
+		return nil, err
+	}
+	e.store = presence.New(c.presenceConfig(e))
+	cfg := c.opts.Node
+	cfg.ID, cfg.Broker, cfg.Presence, cfg.Log = id, e.broker, e.store, c.log.With("edge", id)
+	if e.node, err = edge.Start(ctx, cfg); err != nil {
+		return nil, err
+	}
+	doorCfg := c.opts.Door
+	doorCfg.Log = c.log.With("edge", id)
+	e.door = ws.New(e.node, doorCfg)
+	return e, e.listen()
+}
+
+func (c *Cluster) brokerConfig(id string, l *line) broker.Config {
+	return broker.Config{
+		URL: c.nats.URL(), Name: id,
+		Options:  []nats.Option{nats.SetCustomDialer(l), nats.ReconnectWait(50 * time.Millisecond)},
+		Replicas: c.opts.Nodes, Memory: true,
+		MaxAge: c.opts.Node.MaxAge, MaxRecords: c.opts.Node.MaxRecords, ShardBytes: 64 << 20,
+		Audit: c.opts.Audit, Log: c.log.With("edge", id),
+	}
+}
+
+func (c *Cluster) presenceConfig(e *member) presence.Config {
+	return presence.Config{
+		Client: redis.NewClient(&redis.Options{Addr: c.presence, Dialer: e.line.dial, MaxRetries: 1, DialerRetries: 1, DialTimeout: time.Second}),
+		Lease:  c.opts.Node.Lease, Grace: c.opts.Grace, Known: c.opts.Node.MaxAge,
+		MaxMembers: c.opts.MaxMembers, EmptyGrace: c.opts.EmptyGrace, Log: c.log,
+	}
+}
+
+// listen opens the edge's door to agents.
+func (e *member) listen() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	e.url = "ws://" + l.Addr().String() + "/ws"
+	mux := http.NewServeMux()
+	mux.Handle("/ws", e.door)
+	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	e.serve.Go(func() { _ = e.http.Serve(door{l, e.line}) }) // ends with close
+	return nil
+}
+
+// close ends everything of the edge and waits for it. Idempotent.
+func (e *member) close() {
+	e.once.Do(func() {
+		e.line.hold(false)
+		_ = e.http.Close() // the listener's error says nothing here
+		e.door.Close()
+		e.node.Close()
+		e.door.Wait()
+		e.broker.Close()
+		_ = e.store.Close() // nothing is under way any more
+		e.serve.Wait()
+		if e.line.wasCut() {
+			<-time.After(1100 * time.Millisecond) // the presence client has a goroutine that looks for its end once a second
+		}
+	})
+}

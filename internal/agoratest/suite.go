@@ -1,0 +1,161 @@
+package agoratest
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws"
+)
+
+// scene is what one scenario plays in: a cluster that it shares with others,
+// and a tenant of its own, so that every scenario may use the ids of the examples.
+type scene struct {
+	*testing.T
+	*Cluster
+	dialer Dialer
+	tenant string
+}
+
+// scenario is a behaviour of the protocol, seen from sockets.
+type scenario struct {
+	name string
+	play func(*scene)
+}
+
+// company is the scenarios that share a cluster.
+type company struct {
+	name      string
+	opts      Options
+	scenarios []scenario
+}
+
+// side is how many scenarios of the suite run side by side: most of their time they wait.
+const side = 8
+
+// RunDoorSuite plays every scenario of Agora relay and Agora spaces against
+// edges that the dialer reaches: examples of the seeds literally, then what
+// becomes of messages when connections, agents and edges go. Sender and receiver stand
+// at different edges.
+func RunDoorSuite(t *testing.T, d Dialer) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	turns := make(chan struct{}, side)
+	for _, co := range companies() {
+		if testing.Verbose() {
+			t.Logf("%s: %d scenarios", co.name, len(co.scenarios))
+		}
+		co.opts.Node.Auth = tenants{}
+		c := Start(t, co.opts)
+		for i, sc := range co.scenarios {
+			all.Go(func() {
+				turns <- struct{}{}
+				defer func() { <-turns }()
+				tenant := co.name + "-" + string(rune('a'+i/26)) + string(rune('a'+i%26))
+				t.Run(sc.name, func(t *testing.T) { sc.play(&scene{t, c, d, tenant}) })
+			})
+		}
+	}
+}
+
+// companies are the clusters that the scenarios need, and the scenarios.
+func companies() []company {
+	var calm []scenario
+	for _, topic := range [][]scenario{
+		relayScenes, registerScenes, errorScenes, identityScenes, mailboxScenes, receiptScenes, numberScenes,
+		resumeScenes, streamScenes, fidelityScenes, deadlineScenes, flowScenes,
+		spaceScenes, eventScenes, systemScenes,
+	} {
+		calm = append(calm, topic...)
+	}
+	return []company{
+		{"calm", Options{Grace: time.Minute, Node: edge.Config{Timeout: time.Minute}}, calm},
+		{"hasty", Options{Grace: 300 * time.Millisecond, EmptyGrace: 500 * time.Millisecond}, hastyScenes},
+		{"strict", Options{
+			Edges: 2, MaxMembers: 2, Grace: time.Minute, Door: ws.Config{MaxMessage: 256 << 10},
+			Node: edge.Config{MailboxOff: true, NoAutoCreate: true, Limits: edge.Limits{Frame: 64 << 10, Rate: 40, Burst: 1}},
+		}, strictScenes},
+		{"small", Options{Edges: 2, Grace: time.Minute, Node: edge.Config{MaxRecords: 16}}, smallScenes},
+		{"brief", Options{Edges: 2, Grace: time.Minute, Node: edge.Config{
+			MaxAge: time.Second, Heartbeat: 200 * time.Millisecond, Timeout: time.Second,
+		}}, briefScenes},
+	}
+}
+
+// tenants takes any token "tenant" or "tenant~name" for a principal of that
+// tenant, which may be any agent. The name "system" may publish into system
+// spaces, and "limited" may be only agent-1 and those that begin with "bot-".
+type tenants struct{}
+
+// Authenticate returns the principal that the token names.
+func (tenants) Authenticate(_ context.Context, token string) (edge.Principal, error) {
+	tenant, name, _ := strings.Cut(token, "~")
+	if tenant == "" {
+		return edge.Principal{}, agora.Errorf(agora.Unauthorized, "a token is required")
+	}
+	p := edge.Principal{Name: token, Tenant: tenant, Any: name != "limited", System: name == "system"}
+	if !p.Any {
+		p.Agents = []string{"agent-1", "bot-*"}
+	}
+	return p, nil
+}
+
+// open connects to edge k with a query: pairs of key and value.
+func (s *scene) open(k int, query ...string) *Client {
+	s.Helper()
+	return Connect(s.T, s.dialer, s.URL(k), s.query(query), nil)
+}
+
+func (s *scene) query(pairs []string) string {
+	q := url.Values{"token": {s.tenant}}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	return q.Encode()
+}
+
+// agent connects to edge k as an agent.
+func (s *scene) agent(k int, id string, query ...string) *Client {
+	s.Helper()
+	c, _ := s.enter(k, id, query...)
+	return c
+}
+
+// enter connects to edge k as an agent, and returns what it is welcomed with too.
+func (s *scene) enter(k int, id string, query ...string) (*Client, Frame) {
+	s.Helper()
+	c := s.open(k, append([]string{"agent_id", id}, query...)...)
+	return c, c.Expect(`{"type":"agent.registered","agent":{"id":` + Quote(id) + `,"connection_id":"<any>"}}`)
+}
+
+// pair connects agent-1 to edge 0 and agent-2 to edge 1.
+func (s *scene) pair() (a, b *Client) {
+	s.Helper()
+	return s.agent(0, "agent-1"), s.agent(1, "agent-2")
+}
+
+// away waits until the directory shows an agent no more; c asks.
+func (s *scene) away(c *Client, id string) {
+	s.Helper()
+	c.Until(id+" leaves the directory", func() bool {
+		c.Send(`{"type":"list"}`)
+		return !strings.Contains(string(c.Expect(`{"type":"agents"}`)), `"id":`+Quote(id))
+	})
+}
+
+// members joins agents to a space, one after the other, and reads the rosters; all are at different edges.
+func (s *scene) members(space string, agents ...*Client) {
+	s.Helper()
+	for i, c := range agents {
+		c.Send(`{"type":"space.join","space":` + Quote(space) + `}`)
+		c.Expect(`{"type":"space.joined","space":` + Quote(space) + `}`)
+		for _, before := range agents[:i] {
+			before.Expect(`{"type":"space.members","space":` + Quote(space) + `}`)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package spaces
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+)
+
+// outside is Place.at of one that is not among the fan's members.
+const outside = -1
+
+// roomy is the most events that a queue keeps room for while it is empty.
+const roomy = 16
+
+// Place is one session's place in one space: what it was handed by the
+// fan-out and has not taken yet or, while it lags, its own reading of the log.
+type Place struct {
+	fan  *fan
+	self agora.AgentID
+	wake func()
+
+	// Owned by whoever opens the place, then by Next.
+	marked  bool     // what is stored up to mark is Redelivered
+	mark    uint64   // 0 until it was read
+	version uint64   // of the newest roster that the member was told
+	known   uint64   // rosters up to this position are older than those members that the join answered
+	out     []*Event // what Next returned last, where that is worth using again
+
+	at        int    // index in fan.members; guarded by fan.mu
+	nextWoken *Place // owned by the fan's hand
+
+	unheard atomic.Bool // Next may have something besides the queue: while it lags, from the log
+
+	mu       sync.Mutex // guards the fields below
+	closed   bool
+	held     bool // before begin: gathers and gives nothing
+	lagging  bool // not a member of the fan: pos moves by the own inbox
+	pressed  bool // counted in fan.pressed
+	busy     bool // Next holds events that it has not returned
+	queue    []*Event
+	size     int           // of queue; at most Config.QueueBytes, or one event
+	pos      uint64        // last one put into queue, or read
+	sure     bool          // pos is a position that the log gave
+	heldFrom uint64        // where gathering began
+	fromNow  bool          // it begins where the fan does
+	from     broker.From   // where it began, or last had everything
+	inbox    *broker.Inbox // its own, while it lags and reads
+}
+
+// begin lets p give what follows its start. sure: the log itself gave the
+// position. Without one, not even a time, p gives what is stored from now on.
+func (p *Place) begin(from broker.From, known, sure bool) {
+	f, marked := p.fan, p.marked
+	f.mu.Lock()
+	p.mu.Lock()
+	p.held, p.sure = false, sure
+	if known {
+		p.seek(from)
+	} else if p.at == outside && !f.started {
+		p.fromNow = true
+	}
+	p.lagging = p.at == outside
+	p.sure = p.sure || !p.lagging
+	// What must be marked is found out at once: later it would be more.
+	p.unheard.Store(p.lagging && f.started || marked)
+	ready := p.ready()
+	p.mu.Unlock()
+	f.mu.Unlock()
+	if ready {
+		p.wake()
+	}
+}
+
+// seek moves p, which gathered up to now, to where it is wanted. Both locks are held.
+func (p *Place) seek(from broker.From) {
+	p.from = from
+	after := from.After
+	if p.at != outside && from.Time.IsZero() && after >= p.heldFrom && (p.sure || after <= wholeRecord(p.pos)) {
+		p.drop(after)
+		p.pos = max(p.pos, after)
+		return
+	}
+	p.fan.leave(p)
+	p.lagging = true
+	p.queue, p.pos = nil, after
+	p.weigh(0)
+	if p.fan.fits(p) {
+		p.fan.join(p)
+	}
+}
+
+// drop takes what is not beyond seq out of the queue.
+func (p *Place) drop(seq uint64) {
+	p.queue = slices.DeleteFunc(p.queue, func(e *Event) bool { return e.Seq <= seq })
+	size := 0
+	for _, e := range p.queue {
+		size += e.size()
+	}
+	p.weigh(size)
+}
+
+// weigh notes the queue's new size; mu is held.
+func (p *Place) weigh(size int) {
+	p.size = size
+	pressed := size > p.fan.hub.cfg.QueueBytes/2 && !p.lagging && !p.closed
+	if pressed == p.pressed {
+		return
+	}
+	p.pressed = pressed
+	if pressed {
+		p.fan.pressed.Add(1)
+		return
+	}
+	p.fan.pressed.Add(-1)
+	select {
+	case p.fan.room <- struct{}{}:
+	default:
+	}
+}
+
+// put appends the events beyond p's position; size is that of all. When they
+// find no room p leaves the fan and lags, from the last one that did. It tells
+// whether p is to be woken. The fan calls it with its lock held.
+func (p *Place) put(events []*Event, size int) (wake bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(events) > 0 && events[0].Seq <= p.pos {
+		size -= events[0].size()
+		events = events[1:]
+	}
+	if len(events) == 0 || p.closed {
+		return false
+	}
+	wake = len(p.queue) == 0 && !p.held
+	if p.size+size > p.fan.hub.cfg.QueueBytes {
+		events, size = p.room(events, size)
+	}
+	if len(events) > 0 {
+		p.queue = append(p.queue, events...)
+		p.pos, p.sure = events[len(events)-1].Seq, true
+	}
+	p.weigh(p.size + size)
+	return wake
+}
+
+// room returns those of events that find room, and their size: at least one
+// when the queue is empty, so that a body larger than the queue passes through
+// it alone. If that is not all of them, p leaves the fan. Both locks are held.
+func (p *Place) room(events []*Event, all int) (fit []*Event, size int) {
+	limit := p.fan.hub.cfg.QueueBytes - p.size
+	n := 0
+	for n < len(events) && (size+events[n].size() <= limit || n == 0 && len(p.queue) == 0) {
+		size += events[n].size()
+		n++
+	}
+	if n < len(events) {
+		p.fan.leave(p)
+		p.lagging = true
+		p.unheard.Store(true)
+		// It had everything that the fan had when that was at the log's end.
+		p.from = broker.From{Tail: p.fan.tail, TailAt: p.fan.tailAt}
+	}
+	return events[:n], size
+}
+
+// Space returns its name.
+func (p *Place) Space() string { return p.fan.to.Space }
+
+// Unheard tells whether Next may have something, without blocking. Whoever
+// got a place asks once; later wake tells.
+func (p *Place) Unheard() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ready()
+}
+
+func (p *Place) ready() bool {
+	return !p.closed && !p.held && (len(p.queue) > 0 || p.unheard.Load())
+}
+
+// Tail returns a position up to which the fan-out has handed on everything,
+// and when that was last known to be the log's end; at is zero while that was never
+// known. caught tells whether this member was given all of it: it keeps up,
+// and Next has returned all that it was handed.
+func (p *Place) Tail() (seq uint64, at time.Time, caught bool) {
+	f := p.fan
+	f.mu.Lock()
+	inbox := f.inbox
+	f.mu.Unlock()
+	if inbox == nil {
+		return 0, time.Time{}, false
+	}
+	seq, at = inbox.Tail()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seq <= f.reached && at.After(f.tailAt) {
+		f.tail, f.tailAt = seq, at // else the inbox has queued what is not handed on yet
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return f.tail, f.tailAt, p.caught()
+}
+
+// caught tells whether p is a member and Next has returned all that it was
+// handed; mu is held.
+func (p *Place) caught() bool {
+	return !p.lagging && !p.held && !p.busy && !p.closed && len(p.queue) == 0
+}
+
+// Close ends the place; the membership stays. A call of wake that is under way may
+// still end after it. Idempotent.
+func (p *Place) Close() {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	p.closed = true
+	inbox := p.inbox
+	p.inbox, p.queue = nil, nil
+	p.weigh(0)
+	p.mu.Unlock()
+	p.fan.forget(p)
+	if inbox != nil {
+		inbox.Close()
+	}
+	p.fan.hub.release(p.fan)
+}

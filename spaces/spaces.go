@@ -1,0 +1,146 @@
+// Package spaces holds the rules of rooms: names, capacity, join, leave, and
+// the fan-out: one upstream per space and edge, handed to its members here.
+package spaces
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
+)
+
+// Config sets up a Hub. Broker and Presence are used, not owned.
+type Config struct {
+	Broker     *broker.Broker
+	Presence   *presence.Store
+	NoCreate   bool         // spaces.auto-create off: a join does not make a public space
+	QueueBytes int          // kept for one member before it reads the log by itself; 256 KiB
+	Log        *slog.Logger // discards if nil
+}
+
+func (c Config) withDefaults() Config {
+	c.QueueBytes = cmp.Or(c.QueueBytes, 256<<10)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	return c
+}
+
+// Hub is the spaces of one edge. Its methods may be called at the same time.
+type Hub struct {
+	cfg   Config
+	ctx   context.Context // over when the hub is closed
+	stop  context.CancelFunc
+	pumps sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below, and refs of every fan
+	fans   map[agora.Address]*fan
+	closed bool
+}
+
+// New returns a hub that has no places yet. Whoever made it calls Close.
+func New(cfg Config) *Hub {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Hub{cfg: cfg.withDefaults(), ctx: ctx, stop: stop, fans: make(map[agora.Address]*fan)}
+}
+
+// Close ends every fan-out and waits for it. Places that are still open give
+// nothing more; their owners close them. Idempotent.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	fans := h.fans
+	h.fans = nil
+	h.mu.Unlock()
+	for _, f := range fans {
+		f.close()
+	}
+	h.stop()
+	h.pumps.Wait()
+}
+
+// Where says where a member begins. The zero value: at what is stored from now on.
+type Where struct {
+	HasLast bool // the client told the last position it has
+	Last    uint64
+	History int // a join replays that many events first; at most 4096, and not with HasLast
+
+	Resume bool      // a session goes on: After and Since count
+	After  uint64    // position known to have arrived
+	Since  time.Time // when After is 0: events stored at or after this time
+	Marked bool      // what was stored before now may have been given already: mark it Redelivered
+
+	Tail   uint64    // where the session last had everything
+	TailAt time.Time // when that was; zero means unknown. Without them a gap may be told where nothing was lost
+}
+
+// from returns where the log is read from; ok is false for "from now on".
+func (w Where) from() (from broker.From, ok bool) {
+	from = broker.From{Tail: w.Tail, TailAt: w.TailAt}
+	switch {
+	case w.HasLast:
+		from.After = w.Last
+	case w.Resume && w.After > 0:
+		from.After = w.After
+	case w.Resume && !w.Since.IsZero():
+		from.Time = w.Since
+	default:
+		return from, false
+	}
+	return from, true
+}
+
+// Open opens the place of a session that is a member already (resume). It
+// neither blocks nor touches presence, and tells no roster. With nothing
+// known in w the place begins at the log's end as it is found soon after.
+// wake is called as for [Hub.Join].
+func (h *Hub) Open(tenant, space string, self agora.AgentID, w Where, wake func()) *Place {
+	p := h.place(agora.ToSpace(tenant, space), self, wake)
+	p.marked = w.Marked
+	from, ok := w.from()
+	p.begin(from, ok, false)
+	return p
+}
+
+// place returns a new place in the space's fan-out, which it opens if it is
+// the first one. It gives nothing before its begin.
+func (h *Hub) place(to agora.Address, self agora.AgentID, wake func()) *Place {
+	h.mu.Lock()
+	f := h.fans[to]
+	if f == nil {
+		f = newFan(h, to, h.closed)
+		if !h.closed {
+			h.fans[to] = f
+		}
+	}
+	f.refs++
+	h.mu.Unlock()
+	p := &Place{fan: f, self: self, wake: wake, at: outside, held: true}
+	f.hold(p)
+	f.wake()
+	return p
+}
+
+// release is called once by each place; the last one closes the fan-out.
+func (h *Hub) release(f *fan) {
+	h.mu.Lock()
+	f.refs--
+	over := f.refs == 0
+	if over && h.fans[f.to] == f {
+		delete(h.fans, f.to)
+	}
+	h.mu.Unlock()
+	if over {
+		f.close()
+	}
+}
+
+// fan returns the space's fan-out when there is one here.
+func (h *Hub) fan(to agora.Address) *fan {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fans[to]
+}
