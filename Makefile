@@ -28,6 +28,8 @@ bench:
 fuzz:
 	GO=$(GO) scripts/fuzz.sh $(FUZZTIME)
 
-# The production set: NATS, Redis, edges and a load balancer.
+# The development cluster in a container: `agora dev` with three edges, log and presence embedded, reachable from this
+# machine only, at ws://127.0.0.1:8080 to 8082. Ctrl-C ends it; the log stays in a volume until `docker compose down -v`.
+COMPOSE ?= docker compose
 up:
-	docker compose up --build
+	$(COMPOSE) up --build

@@ -144,7 +144,7 @@ func (b *Broker) auditTopics(stream string, tops []*topic) error {
 
 // lastSequences returns the sequence of the last message of each subject that has one.
 func (b *Broker) lastSequences(stream string, subjects []string) (map[string]uint64, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, readTime)
+	ctx, cancel := b.waiting(b.ctx, readTime)
 	defer cancel()
 	last := make(map[string]uint64, len(subjects))
 	answer, err := jetstreamext.GetLastMsgsFor(ctx, b.js, stream, subjects)

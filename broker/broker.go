@@ -44,6 +44,8 @@ type Broker struct {
 	answersMu sync.Mutex // guards the fields below
 	answers   map[*answerer]struct{}
 
+	link atomic.Pointer[link] // the connection as it is now
+
 	seenMu sync.Mutex // guards the field below
 	seen   map[string]seen
 }
@@ -77,6 +79,7 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		seen:    make(map[string]seen),
 	}
 	b.ctx, b.stop = context.WithCancel(context.Background())
+	b.link.Store(newLink())
 	if err := b.open(ctx); err != nil {
 		b.Close()
 		return nil, err
@@ -129,6 +132,7 @@ func (b *Broker) options() []nats.Option {
 		nats.ReconnectJitter(150*time.Millisecond, 150*time.Millisecond),
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
+		nats.SyncQueueLen(2 * auditBatch), // made anew for each reading of the log, whose longest answer is that of an audit
 	}
 	opts = append(opts, b.cfg.Options...)
 	// The defaults would give up one day, and would send stale publishes late.
@@ -137,6 +141,7 @@ func (b *Broker) options() []nats.Option {
 		nats.RetryOnFailedConnect(true),
 		nats.ReconnectBufSize(-1),
 		nats.ConnectHandler(func(*nats.Conn) { signal(b.up) }),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { b.link.Swap(newLink()).lost() }),
 		nats.ReconnectHandler(func(*nats.Conn) { b.reconnected() }),
 		nats.ClosedHandler(func(*nats.Conn) { close(b.gone) }),
 		nats.ErrorHandler(b.onError),
@@ -153,6 +158,25 @@ func (b *Broker) connected(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// link is one life of the connection: what was asked in it is answered in it or never.
+type link struct {
+	ctx  context.Context
+	lost context.CancelFunc
+}
+
+func newLink() *link {
+	l := new(link)
+	l.ctx, l.lost = context.WithCancel(context.Background())
+	return l
+}
+
+// waiting returns a context for one question: it is over after d, and when the connection is lost.
+func (b *Broker) waiting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	stop := context.AfterFunc(b.link.Load().ctx, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // reconnected runs on the connection's own goroutine and must not block.
@@ -176,6 +200,7 @@ func (b *Broker) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 // Close ends every lane, inbox and goroutine of the Broker and waits for them.
 func (b *Broker) Close() {
 	b.stop()
+	b.link.Load().lost()
 	for _, l := range b.openLanes() {
 		l.Close()
 	}

@@ -77,10 +77,12 @@ func (i *Inbox) mayLack(s streamState) bool {
 		return false
 	case i.cursor() < kept: // something is known to have stood between them
 		return true
+	case s.count >= i.b.cfg.MaxRecords: // it overflowed, however quiet it was held to be: the record of a position at its end would be there
+		return true
 	case i.quiet:
 		return false
 	}
-	return i.b.forgets(at) || s.count >= i.b.cfg.MaxRecords || s.created.After(at)
+	return i.b.forgets(at) || s.created.After(at)
 }
 
 // forgets tells whether what was stored right after a time may be too old to be kept. Clocks may be apart.
@@ -88,9 +90,16 @@ func (b *Broker) forgets(at time.Time) bool {
 	return at.IsZero() || b.cfg.Now().Sub(at) > b.cfg.MaxAge-min(voidAfter-doubtAfter, b.cfg.MaxAge/10)
 }
 
-// gapSince is gap for an inbox that begins at a time, when it is opened.
+// gapSince is gap for an inbox that begins at a time, or at the beginning of a
+// mailbox that was empty when it was looked at last, when it is opened.
 func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
-	if i.since.IsZero() || !i.fresh || i.quiet {
+	since := i.since
+	if since.IsZero() {
+		i.mu.Lock()
+		since = i.keptAt
+		i.mu.Unlock()
+	}
+	if since.IsZero() || !i.fresh {
 		return gapCheck{}, nil
 	}
 	s, err := i.b.state(ctx, i.at.stream, i.at.log)
@@ -98,7 +107,8 @@ func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
 		return gapCheck{}, err
 	}
 	all := int64(len(p.msgs)+p.pending) >= s.count // none of those kept is older than the time
-	if i.b.forgets(i.since) || all && s.count >= i.b.cfg.MaxRecords || s.created.After(i.since) {
+	aged := !i.quiet && (i.b.forgets(since) || s.created.After(since))
+	if aged || all && s.count >= i.b.cfg.MaxRecords {
 		return i.tellGap(ctx, p, s, 1)
 	}
 	return gapCheck{}, nil
@@ -157,7 +167,7 @@ func (b *Broker) state(ctx context.Context, stream, subject string) (streamState
 
 // api asks JetStream something.
 func (b *Broker) api(ctx context.Context, what string, req, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
+	ctx, cancel := b.waiting(ctx, readTime)
 	defer cancel()
 	body, err := json.Marshal(req)
 	if err != nil {

@@ -43,6 +43,8 @@ type Inbox struct {
 	endSize int       // bytes that record takes at most, headers included
 	highest uint64    // sequence of the last live record seen, or heard of
 	behind  bool      // the log must be read
+	staging bool      // its end is near: what comes live is kept in staged, to be joined to what is read
+	staged  []live    // live records, each following the one before it
 	armed   bool      // Next has said that there is nothing: the next thing wakes
 	tail    uint64    // position of the last part of the last record queued or read
 	kept    uint64    // tail when the inbox was last known to have everything
@@ -61,6 +63,7 @@ type Inbox struct {
 // live is a record that came by core NATS and is not decoded yet.
 type live struct {
 	seq  uint64
+	last uint64 // the one before it in its subject; 0 for none
 	size int
 	m    *nats.Msg
 }
@@ -121,7 +124,7 @@ func (i *Inbox) Tail() (seq uint64, at time.Time) {
 func (i *Inbox) Close() {
 	i.mu.Lock()
 	was := i.closed
-	i.closed, i.queue, i.bytes = true, nil, 0
+	i.closed, i.queue, i.staged, i.bytes = true, nil, nil, 0
 	i.mu.Unlock()
 	if was {
 		return

@@ -58,6 +58,7 @@ func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
 	if got := bodies(slow.next(t)); !slices.Equal(got, []string{"live"}) {
 		t.Errorf("then got %v", got)
 	}
+	slow.quiet(t)
 	if slow.bytes != 0 || len(slow.queue) != 0 {
 		t.Errorf("%d bytes in %d records are left", slow.bytes, len(slow.queue))
 	}

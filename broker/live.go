@@ -178,21 +178,20 @@ func (t *topics) list() map[string][]*topic {
 // push queues a live record, if it follows and fits.
 func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 	i.mu.Lock()
-	size := m.Size()
+	q := live{seq: seq, last: last, size: m.Size(), m: m}
 	woken := false
 	switch {
 	case i.closed || seq <= i.end:
+	case i.behind && i.staging:
+		i.stage(q)
 	case i.behind:
 		i.b.count.dropped.Add(1)
-	case last > i.end || len(i.queue) > 0 && i.bytes+size > i.b.cfg.InboxBytes || size > i.b.cfg.InboxBytes:
+	case last > i.end || !i.fits(q.size):
 		i.b.count.dropped.Add(1)
 		i.behind = true
 		woken = i.disarm()
 	default:
-		i.queue = append(i.queue, live{seq: seq, size: size, m: m})
-		i.bytes += size
-		i.endSize = size + headroom
-		i.end, i.tail = seq, seq<<agora.SeqShift|uint64(countOf(m.Data)-1)
+		i.enqueue(q)
 		woken = i.disarm()
 	}
 	i.highest = max(i.highest, seq)
@@ -200,6 +199,54 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 	if woken {
 		i.call()
 	}
+}
+
+func (i *Inbox) fits(size int) bool { return i.bytes+size <= i.b.cfg.InboxBytes }
+
+// enqueue adds a record that follows the last one. The lock is held.
+func (i *Inbox) enqueue(q live) {
+	i.queue = append(i.queue, q)
+	i.bytes += q.size
+	i.endSize = q.size + headroom
+	i.end, i.tail = q.seq, q.seq<<agora.SeqShift|uint64(countOf(q.m.Data)-1)
+}
+
+// stage keeps a live record while the end of the log is being read. The lock is held.
+func (i *Inbox) stage(q live) {
+	if n := len(i.staged); n > 0 && (q.seq <= i.staged[n-1].seq) {
+		return
+	} else if n > 0 && (q.last > i.staged[n-1].seq || !i.fits(q.size)) {
+		i.unstage()
+	}
+	if !i.fits(q.size) {
+		i.b.count.dropped.Add(1)
+		return
+	}
+	i.staged = append(i.staged, q)
+	i.bytes += q.size
+}
+
+// unstage drops what is staged. The lock is held.
+func (i *Inbox) unstage() {
+	for k := range i.staged {
+		i.bytes -= i.staged[k].size
+	}
+	i.b.count.dropped.Add(uint64(len(i.staged)))
+	i.staged = nil
+}
+
+// join queues what is staged, if it follows what was read. The lock is held.
+func (i *Inbox) join() {
+	if len(i.staged) == 0 || i.staged[0].last > i.end {
+		return
+	}
+	for _, q := range i.staged {
+		i.bytes -= q.size
+		if q.seq > i.end {
+			i.enqueue(q)
+		}
+	}
+	i.staged = nil
 }
 
 // heard marks the inbox behind when a record is stored that it has not got.

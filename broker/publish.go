@@ -83,7 +83,7 @@ func digits(b []byte) (v uint64, rest []byte, ok bool) {
 
 // publishWait sends m once and waits for the answer.
 func (b *Broker) publishWait(ctx context.Context, m *nats.Msg, wait time.Duration) (ack, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, cancel := b.waiting(ctx, wait)
 	defer cancel()
 	resp, err := b.nc.RequestMsgWithContext(ctx, m)
 	if errors.Is(err, nats.ErrNoResponders) {

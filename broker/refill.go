@@ -31,6 +31,9 @@ func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
 		msgs = i.accept(msgs, &p.msgs[k])
 	}
 	i.fresh = false
+	if p.whole {
+		i.stageFromNow()
+	}
 	if len(msgs) > 0 || !p.whole {
 		return msgs, nil
 	}
@@ -74,6 +77,8 @@ func (i *Inbox) live(last *logged, at time.Time) bool {
 	if last != nil && i.end == 0 && last.at.Before(i.since) {
 		i.end, i.tail = last.seq, max(i.tail, last.end()) // all there is was stored before the time asked for
 	}
+	tail := i.tail
+	i.join()
 	if last != nil && last.seq > i.end {
 		return false
 	}
@@ -81,9 +86,19 @@ func (i *Inbox) live(last *logged, at time.Time) bool {
 		i.doubts++
 		return false
 	}
-	i.behind, i.highest, i.doubts, i.quiet = false, i.end, 0, false
-	i.kept, i.keptAt = i.tail, at
+	i.unstage()
+	i.behind, i.staging, i.highest, i.doubts, i.quiet = false, false, i.end, 0, false
+	if i.kept, i.keptAt = tail, at; last != nil {
+		i.kept = last.end()
+	}
 	return true
+}
+
+// stageFromNow keeps live records from now on: under load the log would else grow faster than its end is read.
+func (i *Inbox) stageFromNow() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.staging = true
 }
 
 func pauseFor(ctx context.Context, d time.Duration) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -196,7 +197,7 @@ func (b *Broker) amended(have, want jetstream.StreamConfig) (*jetstream.StreamCo
 		return nil, &setupError{what: fmt.Sprintf("stream %s was made for %s shards and %s are configured: set the number back, or delete the streams with all they hold", have.Name, v, want.Metadata[metaShards])}
 	}
 	if have.Storage != want.Storage {
-		return nil, &setupError{what: fmt.Sprintf("stream %s is kept in %s storage and %s is configured: set it back, or delete the stream", have.Name, have.Storage, want.Storage)}
+		return nil, &setupError{what: fmt.Sprintf("stream %s is kept in %s storage and %s is configured: set it back, or delete the stream", have.Name, storageName(have.Storage), storageName(want.Storage))}
 	}
 	if have.MaxAge == want.MaxAge && have.MaxMsgsPerSubject == want.MaxMsgsPerSubject && have.MaxBytes == want.MaxBytes &&
 		have.Replicas == want.Replicas && have.Duplicates == want.Duplicates {
@@ -208,6 +209,8 @@ func (b *Broker) amended(have, want jetstream.StreamConfig) (*jetstream.StreamCo
 	changed.Metadata = maps.Clone(have.Metadata)
 	return &changed, nil
 }
+
+func storageName(s jetstream.StorageType) string { return strings.ToLower(s.String()) }
 
 // explain says what to do about an answer that no waiting changes.
 func (b *Broker) explain(err error) error {

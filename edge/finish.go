@@ -54,10 +54,15 @@ func (n *Node) finishAll(ending []presence.Claim) {
 // receiver's log, it leaves its spaces, and the id is free for a new session.
 // flushed says that its last edge has done so with its lanes already.
 func (n *Node) finish(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
-	c, rec, err := n.cfg.Presence.Ending(ctx, tenant, id)
+	err := n.finishOnce(ctx, tenant, id, flushed)
 	if errors.Is(err, presence.ErrDeposed) {
 		return nil // somebody else has finished it
 	}
+	return err
+}
+
+func (n *Node) finishOnce(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
+	c, rec, err := n.cfg.Presence.Ending(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
@@ -80,10 +85,7 @@ func (n *Node) finish(ctx context.Context, tenant string, id agora.AgentID, flus
 	if err := n.hub.AnnounceStatus(ctx, c, false); err != nil {
 		return err
 	}
-	if err := n.cfg.Presence.Finished(ctx, c); err != nil && !errors.Is(err, presence.ErrDeposed) {
-		return err
-	}
-	return nil
+	return n.cfg.Presence.Finished(ctx, c)
 }
 
 // endLane fences a lane, so that nothing late can land behind its end, and

@@ -71,10 +71,15 @@ func (n *Node) reassert(ctx context.Context) error {
 	return nil
 }
 
-// writeBehind writes, once a second, what need not be written at once.
+// writeBehind writes what need not be written at once: every second, positions
+// with the lease's beat. Losing one means repeating what was written since, marked.
 func (n *Node) writeBehind() {
+	var flushed time.Time
 	for pause(n.ctx, time.Second) {
-		n.flushPositions()
+		if now := time.Now(); now.Sub(flushed) >= n.cfg.Lease/3 {
+			flushed = now
+			n.flushPositions()
+		}
 		n.relay.Tick(n.ctx)
 		n.settleLate()
 	}

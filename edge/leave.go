@@ -54,6 +54,10 @@ func (s *Session) depart(ctx context.Context) {
 		return
 	}
 	err := s.tell(ctx)
+	if errors.Is(err, presence.ErrDeposed) {
+		// Whoever has claimed it meanwhile waits to hear how it went here.
+		_, err = s.yield(ctx)
+	}
 	switch {
 	case err == nil || errors.Is(err, presence.ErrDeposed):
 		s.forget()
@@ -162,15 +166,20 @@ func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
 	if s.settled {
 		return true, nil // and presence knows how it went
 	}
+	if clean, err = s.yield(ctx); err != nil {
+		return false, err
+	}
+	s.forget()
+	return clean, nil
+}
+
+// yield flushes what is under way and writes to presence, for the next holder,
+// where the session stands and whether anything was given up. The caller holds settling.
+func (s *Session) yield(ctx context.Context) (clean bool, err error) {
 	flushed := s.sender.Flush(ctx)
 	if ctx.Err() != nil {
 		return false, ctx.Err() // still under way: the asker comes again
 	}
 	clean = flushed == nil
-	err = s.node.cfg.Presence.HandedOver(ctx, s.claim, s.position(), s.spacePositions(), !clean)
-	if err != nil {
-		return false, err
-	}
-	s.forget()
-	return clean, nil
+	return clean, s.node.cfg.Presence.HandedOver(ctx, s.claim, s.position(), s.spacePositions(), !clean)
 }

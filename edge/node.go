@@ -71,16 +71,17 @@ func (c Config) withDefaults() Config {
 // Node is one edge's core: its lease, its sessions, and what it does for the
 // cluster. Its methods may be called at the same time.
 type Node struct {
-	cfg    Config
-	holder presence.Holder
-	relay  *relay.Relay
-	hub    *spaces.Hub
-	wheel  *Wheel
-	ctx    context.Context // ends with Close
-	stop   context.CancelFunc
-	work   sync.WaitGroup // loops and finishing
-	mute   func()         // stops answering other edges
-	stats  counters
+	cfg     Config
+	holder  presence.Holder
+	relay   *relay.Relay
+	hub     *spaces.Hub
+	wheel   *Wheel
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	work    sync.WaitGroup // loops and finishing
+	mute    func()         // stops answering other edges
+	stats   counters
+	tickets tickets
 
 	renewed  atomic.Pointer[time.Time] // when the last renewal that succeeded was sent
 	draining atomic.Bool

@@ -36,7 +36,10 @@ func (s *Session) locate(ctx context.Context, rec presence.Record) error {
 		s.markTo = tail
 	}
 	s.confirmed, s.wrote = s.after, max(s.after, p.Written)
-	s.given = s.wrote
+	s.given = max(s.wrote, s.markTo) // which it may acknowledge
+	if p.TailAt.IsZero() && s.claim.Resumed {
+		p.TailAt = rec.Card.RegisteredAt // nothing was sent to it before it was known
+	}
 	s.inbox = s.node.cfg.Broker.Listen(s.address(), broker.From{
 		After: s.after, Tail: p.Tail, TailAt: p.TailAt, Quiet: rec.Quiet,
 	}, s.conn.Wake)
@@ -118,26 +121,46 @@ func (s *Session) Pong(data uint64) {
 // of a space where one is named. INVALID_REQUEST for a position that was
 // never delivered.
 func (s *Session) Ack(space string, seq uint64) error {
-	s.mu.Lock()
-	given, confirmed := &s.given, &s.confirmed
 	if space != "" {
-		p := s.places[space]
-		if p == nil {
-			s.mu.Unlock()
-			return agora.Errorf(agora.InvalidRequest, "ack: not a member of space %q", space)
-		}
-		given, confirmed = &p.given, &p.confirmed
+		return s.ackSpace(space, seq)
 	}
-	if seq > *given {
+	s.mu.Lock()
+	if seq > s.given {
 		s.mu.Unlock()
-		return agora.Errorf(agora.InvalidRequest, "ack: seq %d was never delivered", seq)
+		return neverDelivered(seq)
 	}
 	s.acks = true
-	*confirmed = max(*confirmed, seq)
+	s.confirmed = max(s.confirmed, seq)
 	s.mu.Unlock()
 	s.tellAcked()
 	s.moved()
 	return nil
+}
+
+func (s *Session) ackSpace(space string, seq uint64) error {
+	s.mu.Lock()
+	p := s.places[space]
+	s.mu.Unlock()
+	if p == nil {
+		return agora.Errorf(agora.InvalidRequest, "ack: not a member of space %q", space)
+	}
+	var before uint64
+	if p.resumed { // asked without the lock: the place has one of its own
+		before, _, _ = p.Tail()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seq > max(p.given, before) {
+		return neverDelivered(seq)
+	}
+	s.acks = true
+	p.confirmed = max(p.confirmed, seq)
+	s.moved()
+	return nil
+}
+
+func neverDelivered(seq uint64) error {
+	return agora.Errorf(agora.InvalidRequest, "ack: seq %d was never delivered", seq)
 }
 
 // handed takes note of what is about to be written: the client may

@@ -21,6 +21,7 @@ type place struct {
 	confirmed uint64 // known to have arrived
 	wrote     uint64 // written to the socket
 	given     uint64 // given to the door to write
+	resumed   bool   // an earlier socket may have been given events up to the log's end
 	asked     uint64 // what the pong of the ping under way confirms
 	noted     uint64 // what presence was last told
 }
@@ -87,6 +88,7 @@ func (s *Session) openPlaces(rec presence.Record) {
 			w.Since = rec.Card.RegisteredAt
 		}
 		p := &place{}
+		p.resumed = true
 		s.seat(p, s.node.hub.Open(s.claim.Tenant, name, s.claim.Agent, w, func() { s.placeReady(p) }), w.After)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/presence"
 )
@@ -103,29 +102,9 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	s.blocked.Store(true)
 	defer s.blocked.Store(false)
 	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request}
-	return s.sender.Send(ctx, m, o, func(res broker.Result) { s.sent(&m, w, want, res) })
-}
-
-// sent tells what became of a message. It runs on the broker's goroutine.
-func (s *Session) sent(m *agora.Message, w Want, want agora.Receipts, res broker.Result) {
-	if res.Err != nil {
-		s.conn.Notify(Notice{Kind: NoticeFault, RequestID: w.RequestID, To: m.To, N: m.N, Stream: m.Stream, Err: agora.AsError(res.Err)})
-		return
-	}
-	s.node.stats.sent.Add(1)
-	r := Notice{Kind: NoticeReceipt, Status: statusStored, Seq: res.Seq, To: m.To}
-	switch {
-	case m.N > 0:
-		r.N = m.N
-		s.receipts.add(r, s.conn)
-	case want&agora.Stored == 0:
-	case w.RequestID != "":
-		r.RequestID = w.RequestID
-		s.conn.Notify(r)
-	case m.Indexed:
-		r.Stream, r.Index = m.Stream, m.Index
-		s.receipts.add(r, s.conn)
-	}
+	t := s.node.tickets.get()
+	*t = ticket{session: s, to: m.To, frame: w.RequestID, stream: m.Stream, n: m.N, index: m.Index, indexed: m.Indexed, want: want, told: t.told}
+	return s.sender.Send(ctx, m, o, t.told)
 }
 
 // cancel ends a stream for both ends: an own one by a part of it, a peer's by

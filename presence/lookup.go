@@ -2,6 +2,7 @@ package presence
 
 import (
 	"context"
+	"time"
 
 	"github.com/agora-relay/agora"
 )
@@ -26,7 +27,7 @@ type Found struct {
 // Lookup tells whether an agent is known. When it is Away it notes that
 // something is about to be sent to it.
 func (s *Store) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Found, error) {
-	r, err := s.run(ctx, lookup(tenant, id))
+	r, err := s.run(ctx, lookup(tenant, id, 0))
 	if err != nil {
 		return Found{}, err
 	}
@@ -41,17 +42,18 @@ func (s *Store) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Fo
 
 // Touch notes that something was sent to each address, where its agent is
 // away. It is for senders that remember what Lookup said; one pipeline.
-func (s *Store) Touch(ctx context.Context, to []agora.Address) error {
-	calls := make([]call, 0, len(to))
-	for _, a := range to {
+func (s *Store) Touch(ctx context.Context, written map[agora.Address]time.Duration) error {
+	calls := make([]call, 0, len(written))
+	for a, age := range written {
 		if !a.IsSpace() {
-			calls = append(calls, lookup(a.Tenant, a.Agent))
+			calls = append(calls, lookup(a.Tenant, a.Agent, age))
 		}
 	}
 	_, err := s.runAll(ctx, calls)
 	return err
 }
 
-func lookup(tenant string, id agora.AgentID) call {
-	return call{lookupScript, []string{keysOf(member(tenant, id), "").rec}, nil}
+// lookup finds an agent to which something is sent, or was so long ago.
+func lookup(tenant string, id agora.AgentID, age time.Duration) call {
+	return call{lookupScript, []string{keysOf(member(tenant, id), "").rec}, []any{max(0, age.Milliseconds())}}
 }

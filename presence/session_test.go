@@ -163,11 +163,14 @@ func TestQuietOnlyWhenNothingCanHaveBeenSent(t *testing.T) {
 			_ = must(s.Lookup(t.Context(), tenant, c.Agent))(t)
 		}, false},
 		{"touched", func(t *testing.T, s *presence.Store, c presence.Claim) {
-			ok(t, s.Touch(t.Context(), []agora.Address{agora.ToSpace(tenant, "x"), agora.ToAgent(tenant, c.Agent)}))
+			ok(t, s.Touch(t.Context(), map[agora.Address]time.Duration{agora.ToSpace(tenant, "x"): 0, agora.ToAgent(tenant, c.Agent): 0}))
 		}, false},
+		{"touched for what it has read", func(t *testing.T, s *presence.Store, c presence.Claim) {
+			ok(t, s.Touch(t.Context(), map[agora.Address]time.Duration{agora.ToAgent(tenant, c.Agent): time.Hour}))
+		}, true},
 		{"touched after its end", func(t *testing.T, s *presence.Store, c presence.Claim) {
 			ended(t, s, c)
-			ok(t, s.Touch(t.Context(), []agora.Address{agora.ToAgent(tenant, c.Agent)}))
+			ok(t, s.Touch(t.Context(), map[agora.Address]time.Duration{agora.ToAgent(tenant, c.Agent): 0}))
 		}, false},
 		{"nothing sent, ended", func(t *testing.T, s *presence.Store, c presence.Claim) { ended(t, s, c) }, true},
 		{"nothing sent, unknown by now", func(t *testing.T, s *presence.Store, c presence.Claim) {

@@ -29,8 +29,8 @@ import (
 
 const (
 	benchAgents = 1000
-	benchBatch  = 16  // chunks that a sender writes at once
-	benchWindow = 8   // batches under way per stream
+	benchBatch  = 1   // chunks that a sender writes at once: tokens come one by one
+	benchWindow = 128 // batches under way per stream
 	benchText   = 100 // bytes of a chunk
 )
 
@@ -65,7 +65,7 @@ func startBenchServer(b *testing.B, name string, want int, parse func(line strin
 	b.Helper()
 	s := &benchServer{cmd: exec.Command(os.Args[0], "-test.run=^TestBenchServer$", "-test.timeout=10m")}
 	if dir := os.Getenv("AGORA_BENCH_PROFILE"); dir != "" {
-		s.cmd.Args = append(s.cmd.Args, "-test.cpuprofile="+dir+"/"+name+".prof")
+		s.cmd.Args = append(s.cmd.Args, "-test.cpuprofile="+dir+"/"+name+".cpu", "-test.memprofile="+dir+"/"+name+".mem", "-test.memprofilerate=16384")
 	}
 	s.cmd.Env = append(os.Environ(), serverEnv+"="+name)
 	s.cmd.Stderr = os.Stderr

@@ -22,7 +22,7 @@ type peer struct {
 	relay *Relay
 	to    agora.Address
 
-	wrote    atomic.Bool  // since presence was last told
+	wrote    atomic.Int64 // unix nanoseconds of the last record stored since presence was told; 0 for none
 	lanes    atomic.Int32 // that point here
 	records  atomic.Int32 // stored since the last look
 	checking atomic.Bool  // a look is under way
@@ -70,9 +70,7 @@ func (p *peer) lookup(ctx context.Context) error {
 // stored notes a record that this edge has stored for the peer, and looks at
 // the unread part now and then: in the background, one look at a time.
 func (p *peer) stored() {
-	if !p.wrote.Load() {
-		p.wrote.Store(true)
-	}
+	p.wrote.Store(time.Now().UnixNano())
 	if p.records.Add(1) >= checkEvery {
 		p.look()
 	}

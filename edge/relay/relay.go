@@ -33,10 +33,11 @@ type Config struct {
 // Relay is what an edge knows of the addressees its agents send to. Its
 // methods may be called at the same time.
 type Relay struct {
-	cfg    Config
-	ctx    context.Context // ends with Close
-	stop   context.CancelFunc
-	checks sync.WaitGroup // running pressure checks
+	cfg      Config
+	ctx      context.Context // ends with Close
+	stop     context.CancelFunc
+	checks   sync.WaitGroup // running pressure checks
+	transits transits
 
 	mu      sync.Mutex // guards the fields below
 	peers   map[agora.Address]*peer
@@ -116,16 +117,18 @@ func (r *Relay) takeClosed() []closedBatch {
 	return batches
 }
 
-// written returns the agents that got something since the last call, and
-// forgets those that got nothing.
-func (r *Relay) written() []agora.Address {
+// written returns the agents that got something since the last call, and how
+// long ago they got the last of it, and forgets those that got nothing.
+func (r *Relay) written() map[agora.Address]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var to []agora.Address
+	now := time.Now().UnixNano()
+	to := map[agora.Address]time.Duration{}
 	for a, p := range r.peers {
+		wrote := p.wrote.Swap(0)
 		switch {
-		case p.wrote.Swap(false):
-			to = append(to, a)
+		case wrote != 0:
+			to[a] = time.Duration(now - wrote)
 		case p.lanes.Load() == 0:
 			delete(r.peers, a)
 		}

@@ -121,12 +121,10 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 	if err := s.window.take(ctx, size); err != nil {
 		return agora.AsError(err)
 	}
-	st, first := s.track(k, &m, o)
-	l.Put(m, func(res broker.Result) {
-		s.window.give(size)
-		s.settle(l, k, st, &m, first, res)
-		done(res)
-	})
+	t := s.relay.transits.get()
+	t.sender, t.lane, t.key, t.part, t.n, t.size, t.done = s, l, k, m.Part, m.N, size, done
+	t.stream, t.first = s.track(k, &m, o)
+	l.Put(m, t.arrived)
 	return nil
 }
 

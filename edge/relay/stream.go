@@ -65,32 +65,33 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options) (st *stream, fi
 }
 
 // settle takes note of what became of a message.
-func (s *Sender) settle(l *lane, k streamKey, st *stream, m *agora.Message, first bool, res broker.Result) {
+func (s *Sender) settle(t *transit, res broker.Result) {
+	l, k, st := t.lane, t.key, t.stream
 	if res.Err == nil && !res.Again && res.Seq>>agora.SeqShift != l.last {
 		l.last = res.Seq >> agora.SeqShift
 		l.peer.stored()
 	}
-	if res.Err == nil && m.N > 0 {
-		s.numbered(m.To, m.N)
+	if res.Err == nil && t.n > 0 {
+		s.numbered(k.to, t.n)
 	}
-	if m.Part == agora.Whole {
+	if t.part == agora.Whole {
 		return
 	}
 	failed := res.Err != nil
-	if failed && !m.Part.Ends() {
-		s.refuse(k, m.Part)
+	if failed && !t.part.Ends() {
+		s.refuse(k, t.part)
 	}
-	if m.Part == agora.End && !failed {
+	if t.part == agora.End && !failed {
 		s.mu.Lock()
 		s.ended.add(k)
 		s.mu.Unlock()
 	}
 	switch {
-	case failed && !first && st != nil && agora.AsError(res.Err).Code == agora.InvalidRequest:
+	case failed && !t.first && st != nil && agora.AsError(res.Err).Code == agora.InvalidRequest:
 		// The part was refused, the stream is open in the log still, and nothing
 		// of it is taken any more: its receiver must not wait for the rest.
 		s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
-	case failed || m.Part.Ends():
+	case failed || t.part.Ends():
 		s.end(k, st)
 	}
 }

@@ -1,4 +1,4 @@
--- Finds an agent, and notes that something is sent to it where it is away. KEYS: record.
+-- Finds an agent, and notes that something is sent to it where it is away. KEYS: record. ARGV: how long ago (ms).
 -- Returns {'unknown'}, {'away', cursor} or {'online', cursor, edge, incarnation}.
 local r = redis.call('HMGET', KEYS[1], 'state', 'cursor', 'edge', 'inc', 'known_until')
 if not r[1] then
@@ -11,5 +11,5 @@ local now = math.floor(micros() / 1000)
 if r[1] == '0' and tonumber(r[5] or '0') <= now then
   return {'unknown'}
 end
-redis.call('HSET', KEYS[1], 'mailed', int(now))
+raise(KEYS[1], 'mailed', int(now - tonumber(ARGV[1])))
 return {'away', r[2] or '0'}

@@ -1,0 +1,156 @@
+package broker
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora"
+)
+
+const benchLanes = 200
+
+// BenchmarkLanesToInboxes moves 100-byte chunks through lanes, log and inboxes, and compares
+// that with as many messages through core NATS, which stores nothing, in the same run.
+func BenchmarkLanesToInboxes(b *testing.B) {
+	s := testServer(b, 1)
+	from := testBroker(b, s, func(c *Config) { c.ShardBytes, c.MaxRecords = 1<<30, 1<<20 })
+	to := testBroker(b, s, func(c *Config) { c.ShardBytes, c.MaxRecords = 1<<30, 1<<20 })
+	body := make([]byte, 100)
+	began := time.Now()
+	through(b, from, to, body)
+	ours := time.Since(began)
+	began = time.Now()
+	coreNATS(b, from.nc, to.nc, body)
+	theirs := time.Since(began)
+	b.ReportMetric(float64(b.N)/ours.Seconds(), "chunks/s")
+	b.ReportMetric(float64(theirs)/float64(ours), "of-core")
+	b.ReportMetric(float64(b.N)/float64(from.Stats().Records), "chunks/record")
+}
+
+func through(b *testing.B, from, to *Broker, body []byte) {
+	var got atomic.Int64
+	finished := make(chan struct{})
+	var wg sync.WaitGroup
+	for k := range benchLanes {
+		addr := agora.ToAgent("default", agora.AgentID(fmt.Sprint("agent ", k)))
+		woken := make(chan struct{}, 1)
+		in := to.Listen(addr, From{}, func() { signal(woken) })
+		defer in.Close()
+		wg.Go(func() {
+			for {
+				msgs, err := in.Next(b.Context(), 64<<10)
+				if got.Add(int64(len(msgs))) == int64(b.N) && len(msgs) > 0 {
+					close(finished)
+				}
+				if len(msgs) > 0 && err == nil {
+					continue
+				}
+				select {
+				case <-woken:
+				case <-finished:
+					return
+				}
+			}
+		})
+	}
+	var lanes []*Lane
+	for k := range benchLanes {
+		addr := agora.ToAgent("default", agora.AgentID(fmt.Sprint("agent ", k)))
+		lanes = append(lanes, from.Lane(LaneConfig{From: "bench", Session: "s", Epoch: 1, To: addr}))
+	}
+	room := make(chan struct{}, 64*benchLanes) // as much is in flight at most
+	b.ReportAllocs()
+	b.ResetTimer()
+	for n := range b.N {
+		room <- struct{}{}
+		lanes[n%benchLanes].Put(agora.Message{N: uint64(n/benchLanes + 1), Body: body}, func(r Result) {
+			<-room
+			if r.Err != nil {
+				b.Error(r.Err)
+			}
+		})
+	}
+	<-finished
+	b.StopTimer()
+	wg.Wait()
+	for _, l := range lanes {
+		l.Close()
+	}
+}
+
+func coreNATS(b *testing.B, from, to *nats.Conn, body []byte) {
+	var got atomic.Int64
+	finished := make(chan struct{})
+	sub, err := to.Subscribe("bench.*", func(*nats.Msg) {
+		if got.Add(1) == int64(b.N) {
+			close(finished)
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		b.Fatal(err)
+	}
+	if err := to.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	for n := range b.N {
+		if err := from.Publish("bench."+fmt.Sprint(n%benchLanes), body); err != nil {
+			b.Fatal(err)
+		}
+	}
+	<-finished
+	if err := sub.Unsubscribe(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func TestTheUsualAnswerIsReadWithoutAllocating(t *testing.T) {
+	m := &nats.Msg{Data: []byte(`{"stream":"AGORA_AGENT_0", "seq":240518400001}`)}
+	again := &nats.Msg{Data: []byte(`{"stream":"AGORA_AGENT_0","domain":"x","seq":7,"duplicate": true}`)}
+	if n := testing.AllocsPerRun(100, func() {
+		if a, err := parseAck(m); err != nil || a.seq != 240518400001 || a.duplicate {
+			t.Fatalf("got %+v, %v", a, err)
+		}
+		if a, err := parseAck(again); err != nil || a.seq != 7 || !a.duplicate {
+			t.Fatalf("got %+v, %v", a, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+	for _, bad := range []string{``, `{}`, `{"stream":"x"}`, `{"stream":"x","seq":0}`, `no`} {
+		if a, err := parseAck(&nats.Msg{Data: []byte(bad)}); err == nil {
+			t.Errorf("%q is read as %+v", bad, a)
+		}
+	}
+}
+
+func TestALiveRecordIsQueuedWithoutAllocating(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.Audit = time.Hour })
+	in := listen(t, b, bob, From{})
+	in.quiet(t)
+	m := nats.NewMsg(placeOf(bob, 1).live)
+	m.Data = encode(origin{session: "s", validAt: time.Now().UnixMilli(), from: "alice"}, []agora.Message{text("x")})
+	seq := in.end
+	if n := testing.AllocsPerRun(1000, func() {
+		seq++
+		in.push(m, seq, seq-1)
+		in.pop(1 << 20)
+	}); n > 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+	if in.behind || in.bytes != 0 {
+		t.Errorf("behind %v, %d bytes queued", in.behind, in.bytes)
+	}
+	seq++
+	in.push(m, seq+1, seq)
+	if !in.behind {
+		t.Error("a record that was missed must show")
+	}
+}

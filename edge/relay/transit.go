@@ -1,0 +1,46 @@
+package relay
+
+import (
+	"sync"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+)
+
+// transit is what a sender keeps of a message until its outcome is known. It
+// is used again, so that a chunk costs no allocation here.
+type transit struct {
+	sender *Sender
+	lane   *lane
+	key    streamKey
+	stream *stream // that the message belongs to; nil where none is open
+	part   agora.Part
+	n      uint64
+	first  bool // it begins the stream
+	size   int  // bytes of the window that it holds
+	done   func(broker.Result)
+
+	arrived func(broker.Result) // outcome, bound once
+}
+
+// transits hands out transits and takes them back.
+type transits struct{ pool sync.Pool }
+
+func (p *transits) get() *transit {
+	if t, ok := p.pool.Get().(*transit); ok {
+		return t
+	}
+	t := new(transit)
+	t.arrived = t.outcome
+	return t
+}
+
+// outcome settles the message and tells its sender. t is nobody's afterwards.
+func (t *transit) outcome(res broker.Result) {
+	t.sender.window.give(t.size)
+	t.sender.settle(t, res)
+	done, pool := t.done, &t.sender.relay.transits.pool
+	*t = transit{arrived: t.arrived}
+	pool.Put(t)
+	done(res)
+}

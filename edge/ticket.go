@@ -1,0 +1,71 @@
+package edge
+
+import (
+	"sync"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+)
+
+// ticket is what a session keeps of a message until its sender can be told
+// what became of it. It is used again, so that a chunk costs no allocation here.
+type ticket struct {
+	session *Session
+	to      agora.Address
+	frame   string // id of the frame
+	stream  string
+	n       uint64
+	index   uint32
+	indexed bool
+	want    agora.Receipts
+
+	told func(broker.Result) // outcome, bound once
+}
+
+// tickets hands out tickets and takes them back.
+type tickets struct{ pool sync.Pool }
+
+func (p *tickets) get() *ticket {
+	if t, ok := p.pool.Get().(*ticket); ok {
+		return t
+	}
+	t := new(ticket)
+	t.told = t.outcome
+	return t
+}
+
+// outcome tells the sender. It runs on the broker's goroutine; t is nobody's afterwards.
+func (t *ticket) outcome(res broker.Result) {
+	if n, ok := t.notice(res); ok {
+		if n.Kind == NoticeReceipt && n.RequestID == "" {
+			t.session.receipts.add(n, t.session.conn)
+		} else {
+			t.session.conn.Notify(n)
+		}
+	}
+	pool := &t.session.node.tickets.pool
+	*t = ticket{told: t.told}
+	pool.Put(t)
+}
+
+// notice is what there is to tell.
+func (t *ticket) notice(res broker.Result) (Notice, bool) {
+	if res.Err != nil {
+		return Notice{Kind: NoticeFault, RequestID: t.frame, To: t.to, N: t.n, Stream: t.stream, Err: agora.AsError(res.Err)}, true
+	}
+	t.session.node.stats.sent.Add(1)
+	r := Notice{Kind: NoticeReceipt, Status: statusStored, Seq: res.Seq, To: t.to}
+	switch {
+	case t.n > 0:
+		r.N = t.n
+	case t.want&agora.Stored == 0:
+		return r, false
+	case t.frame != "":
+		r.RequestID = t.frame
+	case t.indexed:
+		r.Stream, r.Index = t.stream, t.index
+	default:
+		return r, false
+	}
+	return r, true
+}

@@ -1,0 +1,104 @@
+package edge
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/agora-relay/agora"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestKeyTellsTheSameMessageFromAnother(t *testing.T) {
+	same := Key("id", []byte("a"), []byte("bc"))
+	if again := Key("id", []byte("a"), []byte("bc")); again != same {
+		t.Errorf("said again: %q, want %q", again, same)
+	}
+	for name, other := range map[string]string{
+		"another id":       Key("di", []byte("a"), []byte("bc")),
+		"another body":     Key("id", []byte("a"), []byte("bd")),
+		"other boundaries": Key("id", []byte("ab"), []byte("c")),
+		"one part less":    Key("id", []byte("a")),
+		"no id, so no key": Key("", []byte("a"), []byte("bc")),
+	} {
+		if other == same {
+			t.Errorf("%s: the same key %q", name, other)
+		}
+	}
+	if id := clientID(same); id != "id" {
+		t.Errorf("clientID = %q, want id", id)
+	}
+}
+
+func TestPrincipalMayBeWhatItsPatternsSay(t *testing.T) {
+	p := Principal{Agents: []string{"alice", "team-*"}}
+	for id, want := range map[agora.AgentID]bool{"alice": true, "alice2": false, "team-7": true, "team": false, "bob": false} {
+		if got := p.May(id); got != want {
+			t.Errorf("May(%q) = %v, want %v", id, got, want)
+		}
+	}
+	if !(Principal{Any: true}).May("anyone") {
+		t.Error("any: may not be anyone")
+	}
+}
+
+func TestPeerNamesOfAgentsAndSpacesAreApart(t *testing.T) {
+	if got, want := peerAddress("t", "general"), agora.ToAgent("t", "general"); got != want {
+		t.Errorf("agent: %v, want %v", got, want)
+	}
+	if got, want := peerAddress("t", spaceMark+"general"), agora.ToSpace("t", "general"); got != want {
+		t.Errorf("space: %v, want %v", got, want)
+	}
+}
+
+func TestReceiptsOfALaneAreGatheredIntoTheLast(t *testing.T) {
+	var box receiptBox
+	var c noticed
+	to := agora.ToAgent("t", "b")
+	for n := range uint64(5) {
+		box.add(Notice{Kind: NoticeReceipt, To: to, N: n + 1}, &c)
+	}
+	box.add(Notice{Kind: NoticeReceipt, To: to, Stream: "s", Index: 3}, &c)
+	box.flush(&c)
+	box.flush(&c)
+	if c.wakes != 1 {
+		t.Errorf("woken %d times, want once", c.wakes)
+	}
+	if len(c.notices) != 2 {
+		t.Fatalf("told %v, want one of the lane and one of the stream", c.notices)
+	}
+	for _, n := range c.notices {
+		if n.Stream == "" && n.N != 5 || n.Stream == "s" && n.Index != 3 {
+			t.Errorf("told %+v, want the last", n)
+		}
+	}
+}
+
+// noticed is a Conn that keeps what it is told.
+type noticed struct {
+	wakes   int
+	notices []Notice
+}
+
+func (c *noticed) Wake()           { c.wakes++ }
+func (c *noticed) Notify(n Notice) { c.notices = append(c.notices, n) }
+func (c *noticed) Close(Reason)    {}
+
+func TestALimiterWithoutARateLimitsNothing(t *testing.T) {
+	l := newLimiter(Limits{})
+	if l.messages != nil || l.bytes != nil {
+		t.Errorf("limiter %+v, want none", l)
+	}
+	l = newLimiter(Limits{Rate: 10, Bytes: 100, Burst: 2, Frame: 1 << 20})
+	if l.messages.Burst() != 20 {
+		t.Errorf("burst %d, want two seconds' worth: 20", l.messages.Burst())
+	}
+	if l.bytes.Burst() < 1<<20 {
+		t.Errorf("burst %d bytes, want at least a frame", l.bytes.Burst())
+	}
+	if !l.bytes.AllowN(time.Now(), 1<<20) {
+		t.Error("a frame as large as may be never passes")
+	}
+}

@@ -1,0 +1,154 @@
+package agoratest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// strictScenes need other rules: no mailbox, no spaces of their own accord, two
+// members at most, small frames and a rate.
+var strictScenes = []scenario{
+	{"without mailboxes an agent that is away is AGENT_OFFLINE", offline},
+	{"without auto-create a join needs a space.create", noAutoCreate},
+	{"a space takes no more members than it may, across edges", spaceFull},
+	{"over the rate one-shots are refused and chunks slowed", rated},
+	{"a frame beyond all bounds closes the connection", farTooLarge},
+}
+
+func offline(s *scene) {
+	a, b := s.pair()
+	a.Send(`{"type":"send","to":"agent-2","payload":0}`)
+	b.Send(fmt.Sprintf(`{"type":"ack","seq":%d}`, s.mailed(b, 0, 1, "").Seq()))
+	b.Barrier()
+	b.Close(1000)
+	s.away(a, "agent-2")
+	a.Send(`{"type":"send","id":"m","to":"agent-2","payload":1}`)
+	a.ExpectText(`{"type":"error","code":"AGENT_OFFLINE","message":"<any>","request_id":"m","to":"agent-2"}`)
+	b = s.agent(0, "agent-2")
+	b.Barrier()
+	a.Send(`{"type":"send","to":"agent-2","payload":2}`)
+	s.mailed(b, 2, 3, "")
+}
+
+func noAutoCreate(s *scene) {
+	a, b := s.pair()
+	a.Send(`{"type":"space.join","id":"j","space":"room"}`)
+	a.ExpectText(`{"type":"error","code":"SPACE_NOT_FOUND","message":"Space 'room' does not exist","request_id":"j"}`)
+	b.Send(`{"type":"space.create","id":"c","space":"room"}`)
+	b.ExpectText(`{"type":"space.created","id":"c","space":"room"}`)
+	s.members("room", a, b)
+	s.members("agent.status", a) // system spaces come to be by themselves
+}
+
+func spaceFull(s *scene) {
+	var all []*Client
+	for i := range 6 {
+		all = append(all, s.agent(i%2, fmt.Sprintf("agent-%d", i)))
+	}
+	all[0].Send(`{"type":"space.create","id":"c","space":"room"}`)
+	all[0].Expect(`{"type":"space.created"}`)
+	for _, c := range all {
+		c.Send(`{"type":"space.join","id":"j","space":"room"}`)
+	}
+	in := 0
+	for _, c := range all {
+		f := c.Take("an answer")
+		if f.Type() == "space.joined" {
+			in++
+		} else if d := f.MatchText(`{"type":"error","code":"SPACE_FULL","message":"<any>","request_id":"j"}`); d != "" {
+			s.Errorf("%s: %s", f, d)
+		}
+	}
+	if in != 2 {
+		s.Errorf("%d agents are in, want 2", in)
+	}
+}
+
+func rated(s *scene) {
+	a, b := s.pair()
+	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true}`)
+	begin := time.Now()
+	const parts = 80
+	for i := range parts {
+		a.Send(fmt.Sprintf(`{"type":"send_chunk","to":"agent-2","stream_id":"s","chunk":"%d"}`, i))
+	}
+	b.Expect(`{"type":"message"}`)
+	for i := range parts {
+		b.Expect(fmt.Sprintf(`{"type":"message_chunk","chunk":"%d"}`, i))
+	}
+	if took := time.Since(begin); took < 800*time.Millisecond {
+		s.Errorf("%d chunks at 40 a second took %v", parts, took)
+	}
+	for i := range 60 {
+		a.Send(fmt.Sprintf(`{"type":"send","id":"m","to":"agent-2","payload":%d}`, i))
+	}
+	f := a.Await(`{"type":"error","code":"RATE_LIMITED","request_id":"m","to":"agent-2","retry_after_ms":"<any>"}`)
+	if f.Uint("retry_after_ms") == 0 {
+		s.Errorf("%s: want to know when to try again", f)
+	}
+}
+
+func farTooLarge(s *scene) {
+	a := s.agent(0, "agent-1")
+	a.Send(`{"type":"send","to":"agent-1","payload":"` + strings.Repeat("x", 100<<10) + `"}`)
+	a.Expect(`{"type":"error","code":"MESSAGE_TOO_LARGE"}`)
+	a.Barrier()
+	_ = a.Try(`{"type":"send","to":"agent-1","payload":"` + strings.Repeat("x", 300<<10) + `"}`) // it is closed meanwhile
+	a.AwaitClosed(1009)
+}
+
+// smallScenes need a mailbox of a few records.
+var smallScenes = []scenario{
+	{"what retention has passed is told by a gap", gapTold},
+	{"a mailbox that is nearly full refuses one-shots until it is read", pressed},
+}
+
+func gapTold(s *scene) {
+	a, b := s.pair()
+	s.mail(a, "agent-2", 0, 2)
+	last := s.mailed(b, 0, 2, "")
+	b.Drop()
+	s.mail(a, "agent-2", 2, 40)
+	b = s.agent(0, "agent-2", "last_seq", fmt.Sprint(last.Seq()))
+	g := b.ExpectText(`{"type":"gap","from_seq":"<any>","to_seq":"<any>"}`)
+	f := s.mailed(b, 24, 25, "")
+	if g.Uint("from_seq") <= last.Seq() || g.Uint("to_seq") >= f.Seq() || g.Uint("from_seq") > g.Uint("to_seq") {
+		s.Errorf("gap %s after %d and before %d", g, last.Seq(), f.Seq())
+	}
+	s.mailed(b, 25, 40, "")
+	b.Drop()
+	b = s.agent(1, "agent-2", "last_seq", g.Raw("to_seq")) // a gap counts as handled
+	s.mailed(b, 24, 40, "")
+	b.Barrier()
+}
+
+func pressed(s *scene) {
+	a, b := s.pair()
+	b.Drop()
+	sent := 0
+	var refused Frame
+	for ; refused == "" && sent < 400; sent++ {
+		a.Send(fmt.Sprintf(`{"type":"send","id":"m-%d","to":"agent-2","payload":%d}`, sent, sent))
+		if f := a.Take("an answer"); f.Type() == "error" {
+			refused = f
+			sent--
+		}
+	}
+	if d := refused.Match(`{"type":"error","code":"RATE_LIMITED","to":"agent-2","retry_after_ms":"<any>"}`); d != "" {
+		s.Fatalf("after %d messages: %s: %s", sent, refused, d)
+	}
+	if sent < 12 {
+		s.Errorf("refused after %d messages, want three quarters of 16 at least", sent)
+	}
+	c := s.agent(0, "agent-3")
+	a.Send(`{"type":"send","to":"agent-3","payload":0}`) // nobody else suffers
+	s.mailed(c, 0, 1, "")
+	b = s.agent(1, "agent-2")
+	a.Until("there is room", func() bool {
+		<-time.After(100 * time.Millisecond) // errors are counted
+		a.Send(`{"type":"send","id":"again","to":"agent-2","payload":"again"}`)
+		return a.Take("an answer").Type() == "receipt"
+	})
+	b.Await(`{"type":"message","payload":"again"}`)
+}
