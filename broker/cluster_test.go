@@ -67,7 +67,7 @@ func TestLeadersStepDownUnderLoadAndOrderHolds(t *testing.T) {
 	}
 	for k := range lanes {
 		if !slices.Equal(got[k], names(0, sent[k])) {
-			t.Errorf("lane %d: %d sent, got %s", k, sent[k], strings.Join(got[k], " "))
+			t.Errorf("lane %d: %d sent, %d arrived, or not in order", k, sent[k], len(got[k]))
 		}
 	}
 	t.Logf("%+v %+v", a.Stats(), b.Stats())

@@ -14,6 +14,7 @@ import (
 const (
 	recordBytes = 128 << 10 // gathering stops there, so that records fit the inboxes' queues
 	maxAborts   = 128       // in one record
+	maxOnWay    = 3         // times the log may say that a record is being stored
 )
 
 // flight is a record on its way, and what is to be answered when its fate is known.
@@ -28,6 +29,7 @@ type flight struct {
 	last    time.Time // when it was sent last
 	tries   int       // how often it was sent
 	refused int       // how often the log said that it is full
+	onWay   int       // how often the log said that it is being stored
 	aborts  bool      // it holds aborts
 	open    bool      // the ledger reckons with its parts, and could still take them back
 }
@@ -284,8 +286,11 @@ func (l *Lane) acked(reply string, a ack) {
 			l.notStored()
 		}
 	case a.err != nil:
-		if a.err.ErrorCode != codeDuplicateOnWay {
-			l.b.cfg.Log.Warn("publish", "stream", l.at.stream, "err", a.err)
+		l.b.cfg.Log.Warn("publish", "stream", l.at.stream, "err", a.err)
+		if a.err.ErrorCode == codeDuplicateOnWay {
+			if f.onWay++; f.onWay >= maxOnWay { // its leader may never finish it: the fence settles that
+				l.look(false)
+			}
 		}
 	case l.b.cfg.Now().Sub(f.validAt) > doubtAfter:
 		l.look(false) // readers may skip it: what the log says counts

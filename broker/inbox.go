@@ -57,7 +57,8 @@ type Inbox struct {
 	quiet  bool      // nothing was sent since keptAt, until the log was read to its end
 	doubts int       // how often in a row the leader knew less than a live record told
 	r      reader
-	batch  []live // what take has taken from the queue
+	batch  []live          // what take has taken from the queue
+	msgs   []agora.Message // what Next returned last; kept while there is more to come
 }
 
 // live is a record that came by core NATS and is not decoded yet.
@@ -90,16 +91,17 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 // without gaps, about max bytes of them (at least one message); none when there are
 // none now: then wake is called when there are. It reads the log, blocking, when the inbox fell behind: a slow reader slows only
 // itself. A message of Kind Gap tells that those from its N up to its Seq may be lost. One goroutine at a time may call it. The
-// slice is the caller's; the bodies are shared and not to be changed. On error nothing is
+// slice is good until the next call; the bodies are shared, stay, and are not to be changed. On error nothing is
 // lost: it may be called again (the caller waits a moment; wake will not be called for this).
 func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 	for {
-		msgs, more := i.take(max)
-		if len(msgs) > 0 {
-			i.b.count.delivered.Add(uint64(len(msgs)))
-			return msgs, nil
+		more := i.take(max)
+		if len(i.msgs) > 0 {
+			i.b.count.delivered.Add(uint64(len(i.msgs)))
+			return i.msgs, nil
 		}
 		if !more {
+			i.msgs = nil // a quiet inbox keeps little
 			return nil, nil
 		}
 		msgs, err := i.read(ctx, max)
@@ -145,20 +147,27 @@ func (i *Inbox) call() {
 	}
 }
 
-// take returns what is queued. more says that the log has to be read.
-func (i *Inbox) take(max int) (msgs []agora.Message, more bool) {
+// take puts what is queued into msgs. more says that the log has to be read.
+func (i *Inbox) take(max int) (more bool) {
+	clear(i.msgs)
+	i.msgs = i.msgs[:0]
 	for {
 		more := i.pop(max)
 		if len(i.batch) == 0 {
-			return nil, more
+			return more
 		}
+		parts := 0
+		for k := range i.batch {
+			parts += countOf(i.batch[k].m.Data)
+		}
+		i.msgs = slices.Grow(i.msgs, parts)
 		for k := range i.batch {
 			q := &i.batch[k]
-			msgs = i.decode(msgs, q.seq, stampOf(q.m), q.m.Data)
+			i.msgs = i.decode(i.msgs, q.seq, stampOf(q.m), q.m.Data)
 		}
 		clear(i.batch)
-		if len(msgs) > 0 {
-			return msgs, false
+		if len(i.msgs) > 0 {
+			return false
 		}
 	}
 }

@@ -129,6 +129,20 @@ func TestWhatRetentionTookIsTold(t *testing.T) {
 	}
 }
 
+func TestAnOverflowIsToldToThoseHeldToBeQuiet(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords = 10 })
+	empty := time.Now()
+	at := publish(t, b, "s1", names(0, 30)...)
+	for _, from := range []From{
+		{After: at[4], Tail: at[4], TailAt: time.Now(), Quiet: true},
+		{TailAt: empty, Quiet: true}, // the mailbox was empty when it was looked at last
+	} {
+		if got := bodies(listen(t, b, bob, from).quiet(t)); !slices.Equal(got, append([]string{"gap"}, names(20, 30)...)) {
+			t.Errorf("%+v got %v", from, got)
+		}
+	}
+}
+
 func TestAReaderPassedByRetentionIsTold(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords, c.InboxBytes = 10, 1<<10 })
 	in := listen(t, b, bob, From{})

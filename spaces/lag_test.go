@@ -105,7 +105,7 @@ func (s *schedule) run(steps int) {
 		case n == 2:
 			m.stall = 20
 		case n < 25:
-			s.take(m, 1<<10+s.rand.IntN(5*overhead))
+			s.take(m, 1+s.rand.IntN(5*overhead))
 		}
 	}
 	s.settle()
@@ -164,7 +164,7 @@ func (s *schedule) settle() {
 				s.t.Errorf("member %d is stuck at %d of %d", i, m.got, len(s.said))
 			}
 		}
-		if s.take(m, 1<<10) {
+		if s.take(m, 1) {
 			s.t.Errorf("member %d got more than there was", i)
 		}
 		m.place.Close()
