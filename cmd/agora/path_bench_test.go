@@ -18,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/agora-relay/agora/broker"
 )
 
@@ -122,16 +120,6 @@ func (s *benchServer) cpu() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// rss returns the resident memory of the process in bytes.
-func (s *benchServer) rss() int64 {
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(strings.Fields(string(statm))[1], 10, 64)
-	return pages * int64(os.Getpagesize())
-}
-
 // pair is one sender's stream to one receiver, however it is carried.
 type pair struct {
 	send    func(batch [][]byte) error // writes chunks; their text is benchText bytes
@@ -161,6 +149,12 @@ func (m *meter) arrived(p *pair, text []byte, timed bool) {
 		p.got = 0
 		p.credits <- struct{}{}
 	}
+}
+
+func (m *meter) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.late = m.late[:0]
 }
 
 func (m *meter) quantiles() (p50, p99 time.Duration) {
@@ -224,10 +218,10 @@ func window(b *testing.B, d time.Duration) {
 }
 
 // paced sends so many chunks a second in all, each alone, for some seconds.
-func paced(b *testing.B, pairs []*pair, perSecond int) {
+func paced(b *testing.B, pairs []*pair, perSecond, seconds int) {
 	every := time.NewTicker(time.Second / time.Duration(perSecond/5))
 	defer every.Stop()
-	for i := range 4 * perSecond / 5 { // five at each tick: a ticker has its limits
+	for i := range seconds * perSecond / 5 { // five at each tick: a ticker has its limits
 		<-every.C
 		for k := range 5 {
 			if err := pairs[(5*i+k)%len(pairs)].send([][]byte{stamp()}); err != nil {
@@ -265,39 +259,69 @@ func overAgora(b *testing.B, s *benchServer, m *meter, timed bool) []*pair {
 	return pairs
 }
 
-// overNATS connects as many clients to plain NATS.
+// overNATS connects as many clients to plain NATS. They speak its protocol as
+// barely as those of Agora speak WebSocket: one write for what is sent at once.
 func overNATS(b *testing.B, s *benchServer, m *meter, timed bool) []*pair {
-	conns := make([]*nats.Conn, benchAgents)
+	at := strings.TrimPrefix(s.at[0], "nats://")
+	conns := make([]*benchConn, benchAgents)
 	for i := range conns {
-		nc, err := nats.Connect(s.at[0])
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(nc.Close)
-		conns[i] = nc
+		conns[i] = dialNATS(b, at)
 	}
 	pairs := make([]*pair, benchAgents)
-	for i, nc := range conns {
+	for i, c := range conns {
 		to := (i + 1) % benchAgents
-		subject := "agent." + strconv.Itoa(to)
 		p := newPair()
 		pairs[i] = p
-		if _, err := conns[to].Subscribe(subject, func(msg *nats.Msg) { m.arrived(p, msg.Data, timed) }); err != nil {
-			b.Fatal(err)
+		fmt.Fprintf(conns[to], "SUB agent.%d 1\r\nPING\r\n", to)
+		if line, err := conns[to].r.ReadString('\n'); err != nil || line != "PONG\r\n" {
+			b.Fatalf("subscription of %d: %q, %v", to, line, err)
 		}
-		if err := conns[to].Flush(); err != nil {
-			b.Fatal(err)
-		}
+		head := fmt.Sprintf("PUB agent.%d %d\r\n", to, benchText)
 		p.send = func(batch [][]byte) error {
+			var out []byte
 			for _, text := range batch {
-				if err := nc.Publish(subject, text); err != nil {
-					return err
-				}
+				out = append(append(append(out, head...), text...), "\r\n"...)
 			}
-			return nil
+			_, err := c.Write(out)
+			return err
 		}
+		go conns[to].receiveNATS(func(text []byte) { m.arrived(p, text, timed) }) // ends with its connection
 	}
 	return pairs
+}
+
+func dialNATS(b *testing.B, at string) *benchConn {
+	nc, err := net.Dial("tcp", at)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { nc.Close() })
+	c := &benchConn{nc, bufio.NewReaderSize(nc, 8192)}
+	if line, err := c.r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "INFO") {
+		b.Fatalf("greeting %q, %v", line, err)
+	}
+	fmt.Fprint(nc, "CONNECT {\"verbose\":false,\"pedantic\":false}\r\n")
+	return c
+}
+
+// receiveNATS calls f with the text of every message until the connection is gone.
+func (c *benchConn) receiveNATS(f func(text []byte)) {
+	for {
+		line, err := c.r.ReadSlice('\n')
+		switch {
+		case err != nil:
+			return
+		case bytes.HasPrefix(line, []byte("PING")):
+			fmt.Fprint(c, "PONG\r\n")
+		case bytes.HasPrefix(line, []byte("MSG")):
+			text, err := c.r.Peek(benchText + 2)
+			if err != nil {
+				return
+			}
+			f(text[:benchText])
+			c.r.Discard(benchText + 2)
+		}
+	}
 }
 
 // benchConn is a WebSocket client that costs next to nothing.
@@ -408,8 +432,11 @@ func BenchmarkPathSaturated(b *testing.B) {
 // BenchmarkPathPaced: the same agents, 5,000 chunks a second in all.
 func BenchmarkPathPaced(b *testing.B) {
 	report := func(b *testing.B, s *benchServer, m *meter, pairs []*pair) {
+		paced(b, pairs, 5000, 2) // until every stream has begun
+		window(b, time.Second)
+		m.forget()
 		cpu, n := s.cpu(), m.chunks.Load()
-		paced(b, pairs, 5000)
+		paced(b, pairs, 5000, 4)
 		p50, p99 := m.quantiles()
 		b.ReportMetric(float64(p50.Microseconds()), "p50-µs")
 		b.ReportMetric(float64(p99.Microseconds()), "p99-µs")
@@ -426,19 +453,5 @@ func BenchmarkPathPaced(b *testing.B) {
 			s := startAgora(b)
 			report(b, s, &m, overAgora(b, s, &m, true))
 		})
-	}
-}
-
-// BenchmarkPathIdle: what a connected agent that says nothing costs its edge, resident.
-func BenchmarkPathIdle(b *testing.B) {
-	const agents = 5000
-	for b.Loop() {
-		s := startAgora(b)
-		dialBench(b, s.at[0], "first")
-		before := s.rss()
-		for i := range agents {
-			dialBench(b, s.at[i%3], "idle-"+strconv.Itoa(i))
-		}
-		b.ReportMetric(float64(s.rss()-before)/agents, "resident-B/agent")
 	}
 }

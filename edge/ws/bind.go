@@ -12,7 +12,7 @@ import (
 
 // bindAtConnect binds the connection to the id in its URL. Failing that, the
 // agent is told why, and the connection closed.
-func (c *conn) bindAtConnect(h hello) {
+func (c *conn) bindAtConnect(h *hello) {
 	if !c.enter() {
 		return
 	}

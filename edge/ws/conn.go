@@ -61,9 +61,20 @@ func (c *conn) serve(h *hello) {
 	c.door.wheel.Add(&c.watch, c.door.node.patience())
 	defer c.door.wheel.Remove(&c.watch)
 	if h != nil {
-		c.bindAtConnect(*h)
+		c.apart(func() { c.bindAtConnect(h) })
 	}
 	c.end(c.read())
+}
+
+// apart runs f on a stack of its own and waits for it: claiming an id needs a
+// deep one, and the reading goroutine would keep it for as long as the agent stays.
+func (c *conn) apart(f func()) {
+	done := make(chan struct{})
+	c.door.work.Go(func() {
+		defer close(done)
+		f()
+	})
+	<-done
 }
 
 // end settles what is left once nothing can be read any more.
