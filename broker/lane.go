@@ -141,6 +141,19 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	l.tellLater()
 }
 
+// Pass says that a number was used up before it got here: it is not waited
+// for, if it was refused for the moment. Nothing is stored under it.
+func (l *Lane) Pass(n uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ledger.pass(n)
+	for i := range l.lost {
+		if l.lost[i].n <= n {
+			l.lost[i].n = 0
+		}
+	}
+}
+
 // Streams returns the streams that are open after all that was Put so far.
 func (l *Lane) Streams() []OpenStream {
 	l.mu.Lock()
@@ -235,6 +248,7 @@ func (l *Lane) refuseAll(why error) {
 			it := &l.flight.items[i]
 			l.tell(it.done, Result{Stream: it.m.Stream, Err: unavailable(why)})
 			it.done = nil
+			l.ledger.doubt(&it.m)
 		}
 	}
 	for i := range l.queue {

@@ -13,6 +13,7 @@ type ledger struct {
 	lastN   uint64            // highest number stored
 	holes   []span            // numbers below lastN that were passed over, and so are not stored
 	blocked uint64            // lowest number refused for the moment: none beyond it may overtake it; 0 for none
+	doubted map[uint64]uint64 // what was said under numbers that were refused while they may have been stored: a hash
 	ids     map[string]first  // messages by id, for the duplicate window
 	idAges  []aged            // ids in the order they came
 	numbers []first           // the latest numbered messages, by number modulo its length
@@ -132,6 +133,9 @@ func (l *ledger) known(m *agora.Message) verdict {
 	if m.N != 0 && m.N <= l.lastN {
 		if l.passedOver(m.N) {
 			return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
+		}
+		if said, ok := l.doubted[m.N]; ok && said != hashOf(m) {
+			return refuse(agora.InvalidRequest, "number %d is another message's, which was stored after all: number it anew", m.N)
 		}
 		v := verdict{again: true, at: first{n: m.N, stream: m.Stream}}
 		if len(l.numbers) == maxNumbers {

@@ -276,6 +276,7 @@ func (l *Lane) land(f *flight, hit uint64, doubt bool) {
 	for i := range f.items {
 		it := &f.items[i]
 		if it.done == nil { // refused when the log could not be reached
+			delete(l.ledger.doubted, it.m.N)
 			l.ledger.lose(&it.m)
 			continue
 		}

@@ -322,3 +322,31 @@ func TestQuestionsAreAnsweredByName(t *testing.T) {
 		return err == ErrNoEdge
 	})
 }
+
+func TestANumberThatIsPassedOverIsNotWaitedFor(t *testing.T) {
+	var l ledger
+	now := time.Now()
+	l.begin()
+	l.lose(&agora.Message{N: 3})
+	if v := l.known(&agora.Message{N: 4}); v.err == nil || v.err.Code != agora.Unavailable {
+		t.Fatalf("4 behind a refused 3: %+v, want UNAVAILABLE", v)
+	}
+	l.pass(3)
+	if v := l.take(&agora.Message{N: 4}, 0, 1, now); !v.store {
+		t.Errorf("4 once 3 is used up: %+v, want it stored", v)
+	}
+}
+
+func TestAnotherMessageUnderANumberInDoubtIsNotTakenForTheFirst(t *testing.T) {
+	var l ledger
+	now := time.Now()
+	m := agora.Message{N: 1, Body: []byte("first")}
+	l.doubt(&m)
+	l.take(&m, 0, 1, now) // it was stored after all
+	if v := l.known(&m); !v.again {
+		t.Errorf("the same message again: %+v, want a duplicate", v)
+	}
+	if v := l.known(&agora.Message{N: 1, Body: []byte("second")}); v.err == nil || v.err.Code != agora.InvalidRequest {
+		t.Errorf("another one: %+v, want INVALID_REQUEST", v)
+	}
+}

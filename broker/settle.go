@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -90,6 +91,40 @@ func (l *ledger) lose(m *agora.Message) {
 	if relates(m) {
 		l.hole(m.Stream)
 	}
+}
+
+// pass says that a number will not come again.
+func (l *ledger) pass(n uint64) {
+	if l.blocked <= n {
+		l.blocked = 0
+	}
+	if l.old.blocked <= n {
+		l.old.blocked = 0
+	}
+}
+
+// doubt remembers what was said under a number whose sender was refused, though it may be stored:
+// the sender is free to say something else under it, and must not take that for stored.
+func (l *ledger) doubt(m *agora.Message) {
+	if m.N == 0 {
+		return
+	}
+	if l.doubted == nil || len(l.doubted) >= maxDoubted {
+		l.doubted = make(map[uint64]uint64)
+	}
+	l.doubted[m.N] = hashOf(m)
+}
+
+const maxDoubted = 4 * maxParts // numbers; a lane has one record in doubt at a time
+
+// hashOf tells a message from another.
+func hashOf(m *agora.Message) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte{byte(m.Kind), byte(m.Part)})
+	h.Write([]byte(m.Stream))
+	h.Write([]byte{0})
+	h.Write(m.Body)
+	return h.Sum64()
 }
 
 // hole marks an open stream as one to be aborted.

@@ -30,6 +30,7 @@ type Config struct {
 	OnGap       func(Gap)     // told what may be lost; must not block; nil: only logged
 	MaxPending  int           // bytes sent and not yet receipted, beyond which sending blocks; 1 MiB
 	MaxBuffered int           // bytes received and not yet taken, beyond which reading stops; 4 MiB
+	Patience    time.Duration // how long what the edge refuses for the moment is sent again before it fails with UNAVAILABLE; 30s
 	Stall       time.Duration // how long an unread stream may hold up the others; 30s
 	Handlers    int           // messages that Handle has in hand at a time; 16
 
@@ -87,6 +88,7 @@ func (c Config) withDefaults() Config {
 	c.Backoff.Max = max(cmp.Or(c.Backoff.Max, 10*time.Second), c.Backoff.Min)
 	c.MaxPending = cmp.Or(c.MaxPending, 1<<20)
 	c.MaxBuffered = cmp.Or(c.MaxBuffered, 4<<20)
+	c.Patience = cmp.Or(c.Patience, 30*time.Second)
 	c.Stall = cmp.Or(c.Stall, 30*time.Second)
 	c.Handlers = cmp.Or(c.Handlers, 16)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))

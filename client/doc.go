@@ -11,6 +11,10 @@
 // nobody know any more: then they return [ErrUnknown], and open streams fail
 // with STREAM_ABORTED.
 //
+// What the edge refuses for the moment, with UNAVAILABLE, is sent again until it is
+// stored or Config.Patience is over; what follows to the same receiver waits for
+// it, other receivers do not. A stream whose part was refused fails with STREAM_ABORTED.
+//
 // Messages of one sender arrive in order and once. What may have been lost, because the
 // mailbox could not keep it, is told to Config.OnGap.
 //

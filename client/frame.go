@@ -24,7 +24,11 @@ type frame struct {
 
 	// The outbox's lock guards these.
 	n        uint64
-	sent     bool // written to a socket, some time
+	lane     *lane     // of a numbered frame
+	sent     bool      // written to a socket, some time, and not known to be refused since
+	written  bool      // to the present connection, and not to go out again there
+	gone     bool      // nobody waits for it any more
+	since    time.Time // when it was first held up because of a refusal for the moment
 	finished bool
 	err      error         // why it failed, when finished
 	done     chan struct{} // closed when finished; nil when nobody waits

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/agora-relay/agora/wire"
 )
@@ -10,13 +11,16 @@ import (
 // outbox holds what was sent and has no receipt yet, in the order of sending,
 // and gives the writer what it has not written on the present connection.
 type outbox struct {
-	limit int
-	wake  func() // tells the writer; never blocks
+	limit    int
+	patience time.Duration
+	wake     func() // tells the writer; never blocks
 
 	mu      sync.Mutex
 	frames  []*frame // frames[0] is unfinished
 	next    int      // the first that the present connection has not been given
 	lanes   map[laneKey]*lane
+	blocked map[*lane]struct{}
+	ready   []*frame // of lanes that go on, and what blocked ones try again: before the others
 	byID    map[string]*frame
 	streams map[outKey]*Stream // open ones
 	bytes   int
@@ -24,16 +28,10 @@ type outbox struct {
 	err     error         // why nothing goes out any more
 }
 
-// lane is what goes to one receiver in this session.
-type lane struct {
-	n      uint64   // the last number used
-	frames []*frame // in order; frames[0] is unfinished
-}
-
-func newOutbox(limit int, wake func()) *outbox {
+func newOutbox(limit int, patience time.Duration, wake func()) *outbox {
 	return &outbox{
-		limit: limit, wake: wake,
-		lanes: map[laneKey]*lane{}, byID: map[string]*frame{}, streams: map[outKey]*Stream{},
+		limit: limit, patience: patience, wake: wake,
+		lanes: map[laneKey]*lane{}, blocked: map[*lane]struct{}{}, byID: map[string]*frame{}, streams: map[outKey]*Stream{},
 	}
 }
 
@@ -104,7 +102,10 @@ func (o *outbox) number(f *frame) {
 		o.lanes[f.to] = l
 	}
 	l.n++
-	f.n = l.n
+	f.n, f.lane, f.written = l.n, l, false
+	if l.low > 0 {
+		f.since = time.Now()
+	}
 	l.frames = append(l.frames, f)
 }
 
@@ -113,21 +114,42 @@ func (o *outbox) number(f *frame) {
 func (o *outbox) encode(dst []byte, w *wire.Frame) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	f := o.pick()
+	if f == nil {
+		return dst
+	}
+	f.sent, f.written = true, true
+	dst = f.append(dst, w)
+	if f.once {
+		o.finish(f, nil)
+		o.compact()
+	}
+	return dst
+}
+
+// pick returns the next frame to write, or nil.
+func (o *outbox) pick() *frame {
+	for len(o.ready) > 0 {
+		f := o.ready[0]
+		o.ready[0], o.ready = nil, o.ready[1:]
+		if f.goes() {
+			return f
+		}
+	}
 	for o.next < len(o.frames) {
 		f := o.frames[o.next]
 		o.next++
-		if f.finished {
-			continue
+		if f.goes() {
+			return f
 		}
-		f.sent = true
-		dst = f.append(dst, w)
-		if f.once {
-			o.finish(f, nil)
-			o.compact()
-		}
-		return dst
 	}
-	return dst
+	return nil
+}
+
+// goes tells whether a frame is to be written now.
+func (f *frame) goes() bool {
+	l := f.lane
+	return !f.finished && !f.written && (l == nil || l.low == 0 || f.n < l.low || f == l.probe)
 }
 
 // finish is called with the lock held; compact must follow.
@@ -143,9 +165,12 @@ func (o *outbox) finish(f *frame, err error) {
 	if f.done != nil {
 		close(f.done)
 	}
-	if l := o.lanes[f.to]; l != nil {
+	if l := f.lane; l != nil {
 		for len(l.frames) > 0 && l.frames[0].finished {
 			l.frames = l.frames[1:]
+		}
+		if l.probe == f {
+			o.probed(f)
 		}
 	}
 	if o.room != nil {
@@ -171,6 +196,7 @@ func (o *outbox) receipt(to laneKey, n uint64) {
 		for len(l.frames) > 0 && l.frames[0].n <= n && l.frames[0].sent {
 			o.finish(l.frames[0], nil)
 		}
+		o.stored(l, n)
 	}
 	o.compact()
 }
@@ -187,6 +213,9 @@ func (o *outbox) answered(id string, err error) bool {
 		o.failStream(f.st, err)
 	}
 	o.finish(f, err)
+	if err == nil && f.lane != nil {
+		o.stored(f.lane, f.n)
+	}
 	o.compact()
 	return true
 }
@@ -244,10 +273,12 @@ func (o *outbox) ended(st *Stream) {
 	}
 }
 
-// withdraw takes back a frame that nobody waits for any more, if it was never written.
+// withdraw takes back a frame that nobody waits for any more, if it was never
+// written, or is known to be refused; else when it is refused for the moment.
 func (o *outbox) withdraw(f *frame, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	f.gone = true
 	if !f.sent {
 		o.finish(f, err)
 		o.compact()

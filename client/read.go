@@ -142,6 +142,8 @@ func (c *Client) fault(f *wire.Frame) {
 		c.failRequest(f.RequestID, err)
 		c.deliver(f, err)
 		return
+	case err.Code == agora.Unavailable && c.out.hold(key, f.N, f.RequestID, err):
+		return
 	case c.out.answered(f.RequestID, err), c.failRequest(f.RequestID, err):
 		c.failJoin(f, err)
 		return

@@ -8,7 +8,10 @@ import (
 // Send sends a payload to an agent and returns when the cluster has stored it.
 // A payload is anything that encodes as JSON; [json.RawMessage] and []byte go
 // out byte for byte. When ctx ends first the message is taken back if it was
-// not written yet; otherwise nobody knows.
+// not written yet, or is refused; otherwise nobody knows.
+//
+// What the edge refuses with UNAVAILABLE is sent again, and what follows it to
+// this receiver waits. After Config.Patience it fails with that error; then it is not stored.
 func (c *Client) Send(ctx context.Context, to string, payload any) error {
 	p, err := c.SendAsync(ctx, to, payload)
 	if err != nil {

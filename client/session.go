@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/agora-relay/agora"
 )
@@ -11,7 +12,18 @@ import (
 func (o *outbox) resume() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.next = 0
+	o.next, o.ready = 0, nil
+	for _, f := range o.frames {
+		f.written = false
+	}
+	for l := range o.blocked {
+		l.probe, l.due = nil, time.Time{}
+		for _, f := range l.frames {
+			if !f.finished && f.n < l.low {
+				o.ready = append(o.ready, f) // before what was refused
+			}
+		}
+	}
 	o.wake()
 }
 
@@ -31,9 +43,11 @@ func (o *outbox) restart(first []*frame) {
 		}
 	}
 	rest := slices.DeleteFunc(o.frames, func(f *frame) bool { return f.finished })
-	o.frames, o.next, o.bytes = nil, 0, 0
+	o.frames, o.next, o.bytes, o.ready = nil, 0, 0, nil
 	clear(o.lanes)
+	clear(o.blocked)
 	for _, f := range append(first, rest...) {
+		f.written, f.since = false, time.Time{}
 		o.push(f)
 	}
 	o.wake()

@@ -67,6 +67,10 @@ func (s *Stream) ID() string { return s.key.id }
 // begun tells whether the start was written. It is called with the outbox's lock held.
 func (s *Stream) begun() bool { return s.start.sent }
 
+// renamed tells whether the edge has given the event its id, so that parts of
+// it may have been written. It is called with the outbox's lock held.
+func (s *Stream) renamed() bool { return s.key.to.space != "" && s.key.id != s.start.id }
+
 // Write sends p as one chunk. It blocks while too much is under way, and
 // returns what made the stream fail. An incomplete rune at the end waits for
 // the rest of it; bytes that are no UTF-8 are an INVALID_REQUEST error, and nothing of p is sent.

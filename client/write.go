@@ -23,6 +23,7 @@ type writer struct {
 	l     *link
 	buf   []byte
 	frame wire.Frame
+	retry *time.Timer // runs while something that was refused is to be sent again
 	acks  *time.Timer // runs while something is to be acknowledged
 	armed bool
 }
@@ -30,9 +31,11 @@ type writer struct {
 // write writes what is queued, acknowledgements and heartbeats until ctx ends,
 // and says goodbye when the client is closed. It returns what ended it.
 func (c *Client) write(ctx context.Context, l *link) error {
-	w := &writer{c: c, l: l, acks: time.NewTimer(time.Hour)}
+	w := &writer{c: c, l: l, acks: time.NewTimer(time.Hour), retry: time.NewTimer(time.Hour)}
 	defer w.acks.Stop()
+	defer w.retry.Stop()
 	w.acks.Stop()
+	w.retry.Stop()
 	beat := time.NewTicker(l.heartbeat / 3)
 	defer beat.Stop()
 	for beats := 1; ; {
@@ -49,6 +52,7 @@ func (c *Client) write(ctx context.Context, l *link) error {
 		case <-c.goodbye:
 			return w.goodbye(ctx)
 		case <-c.wake:
+		case <-w.retry.C:
 		case <-w.acks.C:
 			w.armed = false
 			err = w.acknowledge(true)
@@ -62,8 +66,12 @@ func (c *Client) write(ctx context.Context, l *link) error {
 	}
 }
 
-// flush writes what is queued, and the acknowledgements that are due now.
+// flush writes what is queued, what is to be sent again by now, and the
+// acknowledgements that are due.
 func (w *writer) flush() error {
+	if wait := w.c.out.revive(); wait > 0 {
+		w.retry.Reset(wait)
+	}
 	for {
 		w.buf = w.c.out.encode(w.buf[:0], &w.frame)
 		if len(w.buf) == 0 {

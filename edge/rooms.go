@@ -197,7 +197,7 @@ func (s *Session) mayPublish(ctx context.Context, space string) error {
 // (see [Key]), made of what the client wrote; n its number, 0 where the
 // client does not number.
 func (s *Session) Publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
-	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, func() error { return s.publish(ctx, space, key, n, parts, w) })
+	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, "", agora.Whole, func() error { return s.publish(ctx, space, key, n, parts, w) })
 }
 
 func (s *Session) publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
@@ -237,7 +237,7 @@ func partKey(key string, i int) string {
 // PublishStart opens an event that is streamed. Its id is told by a notice
 // once it is stored.
 func (s *Session) PublishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
-	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, func() error { return s.publishStart(ctx, space, key, n, data, w) })
+	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, "", agora.Start, func() error { return s.publishStart(ctx, space, key, n, data, w) })
 }
 
 func (s *Session) publishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
@@ -260,14 +260,15 @@ func (s *Session) publishStart(ctx context.Context, space, key string, n uint64,
 // PublishPart goes on with a streamed event: event is its id, or the id of the
 // frame that began it.
 func (s *Session) PublishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {
-	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, func() error { return s.publishPart(ctx, space, event, part, n, data) })
+	event = s.unalias(event)
+	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, event, part, func() error { return s.publishPart(ctx, space, event, part, n, data) })
 }
 
 func (s *Session) publishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {
 	if err := s.mayPublish(ctx, space); err != nil {
 		return err
 	}
-	m := agora.Message{Kind: agora.Event, Part: part, Stream: s.unalias(event), From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), N: n, Body: data}
+	m := agora.Message{Kind: agora.Event, Part: part, Stream: event, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), N: n, Body: data}
 	if err := s.spend(ctx, &m); err != nil {
 		return err
 	}

@@ -24,7 +24,8 @@ type Want struct {
 // answer to the frame; what comes later comes as a notice. A stream that was
 // refused is answered once: for its later parts Send returns nil.
 func (s *Session) Send(ctx context.Context, m agora.Message, w Want) error {
-	return s.inOrder(agora.ToAgent(s.claim.Tenant, m.To.Agent), m.N, func() error { return s.send(ctx, m, w) })
+	to := agora.ToAgent(s.claim.Tenant, m.To.Agent)
+	return s.inOrder(to, m.N, m.Stream, m.Part, func() error { return s.send(ctx, m, w) })
 }
 
 func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
@@ -48,20 +49,28 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 	return s.put(ctx, m, w)
 }
 
-// inOrder does a verb of a numbered frame, unless one before it was refused
-// for the moment and has not come again: stored now, it would overtake it for good.
-func (s *Session) inOrder(to agora.Address, n uint64, do func() error) error {
-	if n == 0 {
-		return do()
+// inOrder does a verb, unless its frame is numbered and one before it was
+// refused for the moment and has not come again: stored now, it would overtake
+// it for good. A part of a stream that is refused here leaves a hole, so the
+// stream is ended for its receiver.
+func (s *Session) inOrder(to agora.Address, n uint64, stream string, part agora.Part, do func() error) error {
+	err := s.sender.Follows(to, n)
+	if err == nil {
+		if err = do(); err != nil {
+			s.sender.Refused(to, n, err)
+		}
 	}
-	if err := s.sender.Follows(to, n); err != nil {
-		return err
-	}
-	err := do()
-	if err != nil && agora.AsError(err).Code == agora.Unavailable {
-		s.sender.Refused(to, n)
+	if err != nil && (part == agora.Chunk || part == agora.End) && !s.hasStopped() {
+		s.sender.Broken(to, stream)
 	}
 	return err
+}
+
+// hasStopped tells whether the session is over here: it may go on elsewhere, with its streams.
+func (s *Session) hasStopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
 }
 
 // Key makes an idempotency key of a client's id and of what it said: sent

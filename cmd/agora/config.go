@@ -14,6 +14,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/presence"
+	"github.com/agora-relay/agora/wire"
 )
 
 // settings are those of every edge, however it is run. A flag goes before the
@@ -27,7 +28,9 @@ type settings struct {
 	mailbox                   onOff
 	maxAge                    time.Duration
 	maxRecords                int64
+	shardBytes                size
 	frame                     size
+	depth, name, errors       int
 	streams, spaces           int
 	rate, bytes, burst        float64
 	drainRate                 int
@@ -52,8 +55,14 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.DurationVar(&s.maxAge, "mailbox.max-age", 10*time.Minute, "how long a message is kept, and an agent known that has left")
 	f.Int64Var(&s.maxRecords, "mailbox.max-records", 4096, "records kept for one agent or space")
 
+	s.shardBytes = 256 << 20
+	f.Var(&s.shardBytes, "mailbox.shard-bytes", "bytes kept in each of the log's streams; full, it refuses senders")
+
 	s.frame = 1 << 20
 	f.Var(&s.frame, "limits.frame", "size of a frame")
+	f.IntVar(&s.depth, "limits.depth", 64, "nesting of a frame")
+	f.IntVar(&s.name, "limits.name", 256, "characters of a stream id, frame id, event id or name")
+	f.IntVar(&s.errors, "limits.errors", 100, "errors that a connection may cause in 10 s")
 	f.IntVar(&s.streams, "limits.streams", 1024, "open streams of one agent")
 	f.IntVar(&s.spaces, "limits.spaces", 256, "spaces of one agent")
 	f.Float64Var(&s.rate, "limits.rate", 0, "messages per second of one agent; 0 for no limit")
@@ -77,7 +86,7 @@ func (s *settings) check() error {
 		}
 	}
 	switch {
-	case s.maxMembers < 1 || s.streams < 1 || s.spaces < 1 || s.maxRecords < 1 || s.frame < 1 || s.deltaThreshold < 1 || s.drainRate < 1:
+	case s.maxMembers < 1 || s.streams < 1 || s.spaces < 1 || s.maxRecords < 1 || s.frame < 1 || s.depth < 1 || s.name < 1 || s.errors < 1 || s.shardBytes < 1 || s.deltaThreshold < 1 || s.drainRate < 1:
 		return errors.New("limits must be at least 1")
 	case s.rate < 0 || s.bytes < 0 || s.burst <= 0:
 		return errors.New("--limits.rate and --limits.bytes can't be negative, and --limits.burst must be more than nothing")
@@ -106,7 +115,7 @@ func (s *settings) logger(w io.Writer) (*slog.Logger, error) {
 }
 
 func (s *settings) broker(name string, log *slog.Logger) broker.Config {
-	return broker.Config{Name: name, MaxAge: s.maxAge, MaxRecords: s.maxRecords, Log: log}
+	return broker.Config{Name: name, MaxAge: s.maxAge, MaxRecords: s.maxRecords, ShardBytes: int64(s.shardBytes), Log: log}
 }
 
 func (s *settings) presence(log *slog.Logger) presence.Config {
@@ -127,7 +136,10 @@ func (s *settings) node(id string, log *slog.Logger) edge.Config {
 }
 
 func (s *settings) door(log *slog.Logger) ws.Config {
-	return ws.Config{Origins: s.origins, DeltaThreshold: int(s.deltaThreshold), Log: log}
+	return ws.Config{
+		Origins: s.origins, DeltaThreshold: int(s.deltaThreshold), MaxErrors: s.errors,
+		Limits: wire.Limits{Depth: s.depth, Name: s.name}, Log: log,
+	}
 }
 
 // fromEnvironment sets the flags that were not given from AGORA_… variables:

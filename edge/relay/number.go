@@ -17,6 +17,9 @@ type numbers struct {
 // the moment and has not come again, with the same message or another. The log
 // does so for what reaches it; this is for what does not get so far.
 func (s *Sender) Follows(to agora.Address, n uint64) error {
+	if n == 0 {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.numbers[to]
@@ -33,12 +36,32 @@ func (s *Sender) Follows(to agora.Address, n uint64) error {
 	return nil
 }
 
-// Refused notes that a number was refused for the moment.
-func (s *Sender) Refused(to agora.Address, n uint64) {
+// Refused notes that a numbered frame was refused before it came into its
+// lane: for the moment, so that it must come again, or for good.
+func (s *Sender) Refused(to agora.Address, n uint64, err error) {
+	switch {
+	case n == 0:
+	case agora.AsError(err).Code != agora.Unavailable:
+		s.pass(to, n)
+	default:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if k := s.counted(to); k.refused == 0 || n < k.refused {
+			k.refused = n
+		}
+	}
+}
+
+// pass tells the lane, if there is one, that a number is used up.
+func (s *Sender) pass(to agora.Address, n uint64) {
+	if n == 0 {
+		return
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k := s.counted(to); k.refused == 0 || n < k.refused {
-		k.refused = n
+	l := s.lanes[to]
+	s.mu.Unlock()
+	if l != nil {
+		l.Pass(n)
 	}
 }
 

@@ -110,6 +110,7 @@ func (s *Sender) inherit(l presence.Lane) {
 func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func(broker.Result)) error {
 	k := streamKey{m.To, m.Stream}
 	if m.Part != agora.Cancel && s.dropped(k, m.Part) {
+		s.pass(m.To, m.N)
 		return nil
 	}
 	l, err := s.prepare(ctx, &m, o)

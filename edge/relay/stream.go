@@ -165,6 +165,21 @@ func (s *Sender) AbortOpen(ctx context.Context) error {
 	return s.Flush(ctx)
 }
 
+// Broken ends a stream for its receiver of which a part was refused before it
+// came into its lane: what follows would go on over a hole.
+func (s *Sender) Broken(to agora.Address, name string) {
+	k := streamKey{to, name}
+	s.mu.Lock()
+	st := s.open[k]
+	if st == nil || st.ended || s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.over.add(k)
+	s.mu.Unlock()
+	s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
+}
+
 // abort puts the cluster's own end of a stream into its lane.
 func (s *Sender) abort(k streamKey, st *stream, code agora.Code, done func(broker.Result)) {
 	m := agora.Message{Kind: st.kind, Part: agora.Abort, Stream: k.stream, From: s.cfg.Claim.Agent, To: k.to, Body: []byte(code)}
