@@ -70,11 +70,26 @@ func Embed(ctx context.Context, cfg ServerConfig) (*Server, error) {
 		}
 		s.cfg.Dir, s.remove = dir, true
 	}
+	if err := writable(s.cfg.Dir); err != nil { // the server itself would be long about it
+		return nil, fmt.Errorf("folder for the embedded NATS: %w", err)
+	}
 	if err := s.start(ctx); err != nil {
 		s.Shutdown()
 		return nil, err
 	}
 	return s, nil
+}
+
+// writable makes a folder where it is missing, and fails when nothing can be written there.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "probe-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 func (s *Server) start(ctx context.Context) error {

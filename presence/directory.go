@@ -11,7 +11,7 @@ import (
 )
 
 // Agents returns the cards of all agents of a tenant that have a session, its
-// grace included, sorted by id. A round trip or two for each thousand.
+// grace included, sorted by id. A round trip or two for every few hundred.
 func (s *Store) Agents(ctx context.Context, tenant string) ([]agora.Agent, error) {
 	found := map[agora.AgentID]agora.Agent{}
 	err := s.scan(ctx, agentsKey(tenant), func(es []entry) error {

@@ -61,7 +61,7 @@ var (
 )
 
 // batch is how many calls go into one pipeline.
-const batch = 1000
+const batch = 250
 
 // call is one run of a script.
 type call struct {

@@ -67,7 +67,7 @@ func (s *Store) IsMember(ctx context.Context, tenant, space string, id agora.Age
 	return ok, unavailable(err)
 }
 
-// Spaces returns a tenant's spaces, sorted by name. A round trip or two for each thousand.
+// Spaces returns a tenant's spaces, sorted by name. A round trip or two for every few hundred.
 func (s *Store) Spaces(ctx context.Context, tenant string) ([]Space, error) {
 	found := map[string]Space{}
 	err := s.scan(ctx, spacesKey(tenant), func(es []entry) error {

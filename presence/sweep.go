@@ -17,7 +17,7 @@ const (
 // most, for the caller to finish: others see them again only after a lease's time.
 // Several edges may sweep at once; mostly one does, and the others return
 // nothing. It also drops what is stale in the indexes, a little each time. A few round trips
-// when there is nothing to do, besides one per thousand agents of a dead edge.
+// when there is nothing to do, besides one for every few hundred agents of a dead edge.
 func (s *Store) Sweep(ctx context.Context, h Holder, max int) ([]Claim, error) {
 	if err := s.tidy(ctx, h); err != nil {
 		return nil, err

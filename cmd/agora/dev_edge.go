@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -124,7 +125,14 @@ func openPort(addr string, k int, log *slog.Logger, fail func(error)) (*port, er
 	return &port{listener: l, server: s, fail: fail}, nil
 }
 
-func (p *port) addr() string { return p.listener.Addr().String() }
+// addr is where the port can be reached from this machine.
+func (p *port) addr() string {
+	at, ok := p.listener.Addr().(*net.TCPAddr)
+	if ok && at.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
+	}
+	return p.listener.Addr().String()
+}
 
 func (p *port) serve(h http.Handler) {
 	p.server.Handler = h

@@ -65,7 +65,7 @@ func startDev(t *testing.T, args ...string) *dev {
 		if time.Now().After(end) || len(d.status) > 0 {
 			t.Fatalf("agora dev did not become ready:\n%s%s", stdout, d.stderr)
 		}
-		time.Sleep(5 * time.Millisecond) // between two looks
+		<-time.After(5 * time.Millisecond) // between two looks
 	}
 	if !strings.HasPrefix(stdout.String(), "ready\n") {
 		t.Errorf("output does not begin with ready:\n%s", stdout)

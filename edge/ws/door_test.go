@@ -119,7 +119,7 @@ func until(t testing.TB, what string, ok func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("waited too long until %s", what)
 		}
-		time.Sleep(time.Millisecond) // between two looks
+		<-time.After(time.Millisecond) // between two looks
 	}
 }
 
