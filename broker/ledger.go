@@ -256,6 +256,9 @@ func (l *ledger) number(m *agora.Message, f first) {
 		l.holes = append(l.holes, span{l.lastN + 1, m.N - 1})
 	}
 	l.lastN = m.N
+	if l.blocked <= m.N {
+		l.blocked = 0 // it has come: nothing beyond it is stored before
+	}
 	if l.numbers == nil {
 		l.numbers = make([]first, maxNumbers)
 	}

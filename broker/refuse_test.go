@@ -350,3 +350,20 @@ func TestAnotherMessageUnderANumberInDoubtIsNotTakenForTheFirst(t *testing.T) {
 		t.Errorf("another one: %+v, want INVALID_REQUEST", v)
 	}
 }
+
+func TestARefusedNumberThatTheLogShowsIsNotWaitedFor(t *testing.T) {
+	var l ledger
+	now := time.Now()
+	l.begin()
+	l.lose(&agora.Message{N: 3})
+	l.begin()
+	m := agora.Message{N: 3, Body: []byte("again")}
+	if v := l.take(&m, 0, 1, now); !v.store {
+		t.Fatalf("3 again: %+v, want it stored", v)
+	}
+	l.rollback([]agora.Message{m}) // its fate is unknown
+	l.fold(&m, 1, now)             // and the log has it
+	if v := l.take(&agora.Message{N: 4}, 0, 1, now); !v.store {
+		t.Errorf("4: %+v, want it stored", v)
+	}
+}

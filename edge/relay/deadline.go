@@ -26,6 +26,13 @@ func (s *Sender) await(m *agora.Message, o Options) {
 	s.expire(k, st, m.Meta.Deadline, true)
 }
 
+// unasked forgets a request that was refused before it came into its lane.
+func (s *Sender) unasked(to agora.Address, request string, m *agora.Message) {
+	if m.Part == agora.Whole && !m.Meta.Deadline.IsZero() {
+		s.Replied(to, request)
+	}
+}
+
 // Replied notes that a reply has come: the deadline of the request that it
 // answers no longer counts.
 func (s *Sender) Replied(from agora.Address, request string) {
@@ -62,7 +69,7 @@ func (s *Sender) expired(k streamKey, st *stream, request bool) {
 	s.mu.Unlock()
 	defer s.timers.Done()
 	if request {
-		s.giveUp(k, st)
+		s.tellLate(k, st)
 		return
 	}
 	s.abort(k, st, agora.Timeout, func(res broker.Result) {
@@ -72,8 +79,8 @@ func (s *Sender) expired(k streamKey, st *stream, request bool) {
 	})
 }
 
-// giveUp tells the other end that nobody waits for the reply any more.
-func (s *Sender) giveUp(k streamKey, st *stream) {
+// tellLate tells the other end that nobody waits for the reply any more.
+func (s *Sender) tellLate(k streamKey, st *stream) {
 	s.relay.streamClosed(s.cfg.Claim, k.to, requestStream(k.stream))
 	body := string(agora.Timeout)
 	if k.stream != "" {

@@ -116,6 +116,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 	l, err := s.prepare(ctx, &m, o)
 	if err != nil {
 		s.refuse(k, m.Part)
+		s.unasked(k.to, o.Request, &m)
 		return err
 	}
 	size := len(m.Body) + overhead
@@ -125,6 +126,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 	t := s.relay.transits.get()
 	t.sender, t.lane, t.key, t.part, t.n, t.size, t.done = s, l, k, m.Part, m.N, size, done
 	t.stream, t.first = s.track(k, &m, o)
+	t.awaits, t.request = m.Part == agora.Whole && !m.Meta.Deadline.IsZero(), o.Request
 	l.Put(m, t.arrived)
 	return nil
 }

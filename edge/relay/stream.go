@@ -74,10 +74,13 @@ func (s *Sender) settle(t *transit, res broker.Result) {
 	if res.Err == nil && t.n > 0 {
 		s.numbered(k.to, t.n)
 	}
+	failed := res.Err != nil
+	if t.awaits && failed {
+		s.Replied(k.to, t.request) // it is answered: nothing is waited for
+	}
 	if t.part == agora.Whole {
 		return
 	}
-	failed := res.Err != nil
 	if failed && !t.part.Ends() {
 		s.refuse(k, t.part)
 	}

@@ -10,15 +10,17 @@ import (
 // transit is what a sender keeps of a message until its outcome is known. It
 // is used again, so that a chunk costs no allocation here.
 type transit struct {
-	sender *Sender
-	lane   *lane
-	key    streamKey
-	stream *stream // that the message belongs to; nil where none is open
-	part   agora.Part
-	n      uint64
-	first  bool // it begins the stream
-	size   int  // bytes of the window that it holds
-	done   func(broker.Result)
+	sender  *Sender
+	lane    *lane
+	key     streamKey
+	stream  *stream // that the message belongs to; nil where none is open
+	part    agora.Part
+	n       uint64
+	first   bool   // it begins the stream
+	size    int    // bytes of the window that it holds
+	awaits  bool   // a reply is waited for
+	request string // under this id
+	done    func(broker.Result)
 
 	arrived func(broker.Result) // outcome, bound once
 }
