@@ -157,8 +157,10 @@ func TestPeerThatNeverReadsIsReadNoFurtherAndThenClosed(t *testing.T) {
 		}
 	}
 	until(t, "it is closed", func() bool { return d.Stats().Connections.Load() == 0 })
-	if n := d.Stats().Stalled.Load(); n != 1 {
-		t.Errorf("counted %d stalled sockets, want 1", n)
+	// Mostly a write has stalled. Where the system has dropped so much that
+	// nothing of the peer's came through either, it was closed as silent.
+	if n := d.Stats().Stalled.Load(); n > 1 {
+		t.Errorf("counted %d stalled sockets, want one at most", n)
 	}
 }
 
