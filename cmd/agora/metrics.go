@@ -41,6 +41,7 @@ func registerDoor(r *prometheus.Registry, s *ws.Stats) {
 	counter(r, "agora_ws_bytes_out_total", "Bytes written.", load(&s.BytesOut))
 	counter(r, "agora_ws_writes_total", "System calls that wrote.", load(&s.Writes))
 	counter(r, "agora_ws_stalled_total", "Connections closed because they took nothing.", load(&s.Stalled))
+	counter(r, "agora_ws_silent_total", "Connections without an agent closed because nothing came of them.", load(&s.Silent))
 	for code, n := range s.Errors {
 		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agora_ws_errors_total", Help: "Error frames by code.",

@@ -114,6 +114,7 @@ func (c *conn) look() {
 		return
 	}
 	if silent := time.Since(time.Unix(0, c.life.Load())); silent > c.door.node.timeout && !busy {
+		c.door.stats.Silent.Add(1)
 		c.Close(edge.Reason{Close: closeAway, Text: "silent for too long"})
 		return
 	}

@@ -157,10 +157,10 @@ func TestPeerThatNeverReadsIsReadNoFurtherAndThenClosed(t *testing.T) {
 		}
 	}
 	until(t, "it is closed", func() bool { return d.Stats().Connections.Load() == 0 })
-	// Mostly a write has stalled. Where the system has dropped so much that
-	// nothing of the peer's came through either, it was closed as silent.
-	if n := d.Stats().Stalled.Load(); n > 1 {
-		t.Errorf("counted %d stalled sockets, want one at most", n)
+	// Mostly a write has stalled; now and then nothing of the peer's has come
+	// for as long, before the writer was stuck. It is the one or the other.
+	if stalled, silent := d.Stats().Stalled.Load(), d.Stats().Silent.Load(); stalled+silent != 1 {
+		t.Errorf("counted %d stalled and %d silent sockets, want one in all", stalled, silent)
 	}
 }
 

@@ -17,6 +17,7 @@ type Stats struct {
 	BytesOut    atomic.Int64
 	Writes      atomic.Int64                 // system calls that wrote BytesOut
 	Stalled     atomic.Int64                 // sockets closed because they took nothing
+	Silent      atomic.Int64                 // connections without an agent closed because nothing came of them
 	Errors      map[agora.Code]*atomic.Int64 // error frames by code; the map never changes
 }
 
