@@ -61,7 +61,7 @@ func (o *devOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	presence.LogClient(log)
-	auth, err := o.authenticator()
+	auth, err := authenticator(o.auth)
 	if err != nil {
 		return err
 	}
@@ -90,12 +90,25 @@ func (o *devOptions) check() error {
 	return o.settings.check()
 }
 
-// authenticator returns the verifier that --auth names.
-func (o *devOptions) authenticator() (edge.Authenticator, error) {
-	if o.auth == "none" {
+// listen takes the ports of edge k.
+func (o *devOptions) listen(k int, log *slog.Logger, fail func(error)) (*edgeServer, error) {
+	addr, err := plus(o.addr, k)
+	if err != nil {
+		return nil, err
+	}
+	adminAddr, err := plus(o.adminAddr, k)
+	if err != nil {
+		return nil, err
+	}
+	return listen(fmt.Sprintf("edge-%d", k), addr, adminAddr, log, fail)
+}
+
+// authenticator returns the verifier that a value of --auth names.
+func authenticator(auth string) (edge.Authenticator, error) {
+	if auth == "none" {
 		return edge.NoAuth(), nil
 	}
-	path, ok := strings.CutPrefix(o.auth, "file:")
+	path, ok := strings.CutPrefix(auth, "file:")
 	if !ok {
 		return nil, errors.New("--auth is none or file:PATH")
 	}

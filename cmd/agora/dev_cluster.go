@@ -25,7 +25,7 @@ type cluster struct {
 func startCluster(ctx context.Context, o *devOptions, auth edge.Authenticator, log *slog.Logger) (*cluster, error) {
 	c := &cluster{log: log, failed: make(chan error, 1), edges: make([]*edgeServer, o.edges)}
 	for k := range c.edges { // before anything else: a port that is taken is the commonest mistake
-		e, err := listen(o, k, log, c.fail)
+		e, err := o.listen(k, log, c.fail)
 		if err != nil {
 			c.close()
 			return nil, err
@@ -44,7 +44,7 @@ func startCluster(ctx context.Context, o *devOptions, auth edge.Authenticator, l
 	errs := make([]error, o.edges)
 	var starting sync.WaitGroup
 	for k, e := range c.edges {
-		starting.Go(func() { errs[k] = e.start(ctx, o, auth, c) })
+		starting.Go(func() { errs[k] = c.startEdge(ctx, e, o, auth) })
 	}
 	starting.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -52,6 +52,17 @@ func startCluster(ctx context.Context, o *devOptions, auth edge.Authenticator, l
 		return nil, err
 	}
 	return c, nil
+}
+
+// startEdge starts an edge on the cluster's own log and presence.
+func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devOptions, auth edge.Authenticator) error {
+	p := plan{settings: &o.settings, auth: auth, broker: o.broker(e.name, e.log), presence: o.settings.presence(e.log), loopback: true}
+	p.broker.Options = append(p.broker.Options, c.nats.Option(0))
+	var err error
+	if p.presence.Client, err = presence.Dial("redis://" + c.presence.Addr()); err != nil {
+		return fmt.Errorf("%s: %w", e.name, err)
+	}
+	return e.start(ctx, p)
 }
 
 // fail notes that a server ended by itself.

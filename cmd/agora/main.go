@@ -1,6 +1,6 @@
-// Command agora runs Agora, and speaks to it: `agora dev` is a whole cluster in
-// one process, `agora token` makes credentials, and the verbs (listen, send, …)
-// are a client.
+// Command agora runs Agora, and speaks to it: `agora edge` is one edge of a
+// cluster, `agora dev` a whole one in one process, `agora token` makes
+// credentials, and the verbs (listen, send, …) are a client.
 package main
 
 import (

@@ -5,24 +5,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/agora-relay/agora/broker"
-	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws"
 )
 
 // newRegistry returns an edge's metrics, read from the counters of its parts
 // when somebody asks.
-func newRegistry(n *edge.Node, d *ws.Door, b *broker.Broker) *prometheus.Registry {
+func newRegistry(e *edgeServer) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registerNode(r, n)
-	registerDoor(r, d.Stats())
-	registerLog(r, b)
+	registerNode(r, e)
+	registerDoor(r, e.door.Stats())
+	registerLog(r, e.broker)
 	return r
 }
 
-func registerNode(r *prometheus.Registry, n *edge.Node) {
+func registerNode(r *prometheus.Registry, e *edgeServer) {
+	n := e.node
 	gauge(r, "agora_ready", "Whether the edge can serve agents.", func() float64 {
-		if n.Ready() != nil {
+		if e.ready() != nil {
 			return 0
 		}
 		return 1

@@ -59,7 +59,7 @@ func newRoot() *cobra.Command {
 			return fromEnvironment(cmd.Flags(), os.LookupEnv)
 		},
 	}
-	root.AddCommand(newDev(), newToken(), newVersion())
+	root.AddCommand(newDev(), newEdge(), newToken(), newVersion())
 	addClientCommands(root)
 	return root
 }

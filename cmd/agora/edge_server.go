@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/presence"
+)
+
+// edgeServer is one edge: its connections to log and presence, its node, its
+// doors and their ports.
+type edgeServer struct {
+	name          string
+	log           *slog.Logger
+	public, admin *port
+
+	broker   *broker.Broker
+	presence *presence.Store
+	node     *edge.Node
+	door     *ws.Door
+	leaving  atomic.Bool // no new agents should come
+}
+
+// plan is what an edge is made of.
+type plan struct {
+	*settings
+	auth     edge.Authenticator
+	broker   broker.Config
+	presence presence.Config // with a Client, which is the edge's from then on
+	loopback bool            // pages of this machine may connect
+}
+
+// listen takes the ports of an edge. Until it has been started, agents are
+// sent away and operators told that it is not ready.
+func listen(name, addr, adminAddr string, log *slog.Logger, fail func(error)) (*edgeServer, error) {
+	e := &edgeServer{name: name, log: log.With("edge", name)}
+	var err error
+	if e.public, err = openPort(addr, e.log, fail); err != nil {
+		return nil, err
+	}
+	if e.admin, err = openPort(adminAddr, e.log, fail); err != nil {
+		e.public.close()
+		return nil, err
+	}
+	e.admin.serve(startingHandler())
+	return e, nil
+}
+
+// start connects the edge and serves agents, or fails when ctx is over.
+func (e *edgeServer) start(ctx context.Context, p plan) error {
+	e.presence = presence.New(p.presence)
+	var err error
+	if e.broker, err = broker.Connect(ctx, p.broker); err != nil {
+		return fmt.Errorf("%s: log: %w", e.name, err)
+	}
+	nc := p.node(e.name, e.log)
+	nc.Lease, nc.Broker, nc.Presence, nc.Auth = p.presence.Lease, e.broker, e.presence, p.auth
+	if e.node, err = edge.Start(ctx, nc); err != nil {
+		return fmt.Errorf("%s: presence: %w", e.name, err)
+	}
+	dc := p.door(e.log)
+	dc.Loopback = p.loopback
+	e.door = ws.New(e.node, dc)
+	mux := http.NewServeMux()
+	mux.Handle("/ws", e.door)
+	e.public.serve(mux)
+	e.admin.serve(e.adminHandler())
+	return e.ready()
+}
+
+// ready returns nil while new agents should come to this edge, else why not.
+func (e *edgeServer) ready() error {
+	if e.leaving.Load() {
+		return errors.New("the edge is about to end")
+	}
+	return e.node.Ready()
+}
+
+// leave has the edge say that it is not ready, so that no new agents are sent
+// to it; those that come all the same are served until it drains.
+func (e *edgeServer) leave() { e.leaving.Store(true) }
+
+// drain hands the edge's agents over, and returns when none is left or ctx is over.
+func (e *edgeServer) drain(ctx context.Context) {
+	e.leave()
+	e.node.Drain(ctx)
+}
+
+// close ends whatever of the edge has been started.
+func (e *edgeServer) close() {
+	if e.door != nil {
+		e.door.Close()
+	}
+	e.public.close()
+	if e.node != nil {
+		e.node.Close()
+	}
+	if e.door != nil {
+		e.door.Wait()
+	}
+	e.admin.close()
+	if e.broker != nil {
+		e.broker.Close()
+	}
+	if e.presence != nil {
+		warn(e.log, "presence was not closed", e.presence.Close())
+	}
+}
