@@ -219,6 +219,9 @@ func (b *Broker) Close() {
 // Connected tells whether the log can be reached now.
 func (b *Broker) Connected() bool { return b.nc.IsConnected() }
 
+// Now returns the wall time by which records are stamped and judged.
+func (b *Broker) Now() time.Time { return b.cfg.Now() }
+
 // MaxRecord is the largest body in bytes that can be stored: the server's max_payload less room for headers.
 func (b *Broker) MaxRecord() int { return int(b.nc.MaxPayload()) - headroom }
 

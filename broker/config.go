@@ -25,7 +25,7 @@ type Config struct {
 	Audit      time.Duration    // between two checks of every inbox's position; 15s
 	Retry      time.Duration    // before a publish without an answer is sent again, same id; 1.5s
 	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 30s, and never more than half of Duplicates
-	Now        func() time.Time // wall clock; time.Now. Tests skew it
+	Now        func() time.Time // wall clock; the machine's. Tests skew it
 	Log        *slog.Logger     // discards if nil
 }
 
@@ -51,7 +51,7 @@ func (c Config) withDefaults() Config {
 	// A retry behind the duplicate window would be stored a second time.
 	c.GiveUp = min(cmp.Or(c.GiveUp, 30*time.Second), c.Duplicates/2)
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = wallClock
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c

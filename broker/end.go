@@ -78,7 +78,7 @@ func (e *ender) once(ctx context.Context) error {
 
 // abort stores one record of aborts.
 func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
-	o := origin{session: e.cfg.Session, epoch: e.cfg.Epoch, validAt: e.b.cfg.Now().UnixMilli(), from: e.cfg.From}
+	o := origin{session: e.cfg.Session, epoch: e.cfg.Epoch, validAt: e.b.Now().UnixMilli(), from: e.cfg.From}
 	body := appendOrigin(nil, o)
 	n, last := 0, ""
 	for ; n < min(len(l.holed), maxAborts); n++ {
@@ -90,9 +90,11 @@ func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
 	setCount(body, n)
 	m := nats.NewMsg(e.at.log)
 	m.Data = body
-	m.Header["Nats-Msg-Id"] = []string{e.b.unique(e.b.next.Add(1))}
-	m.Header["Nats-Expected-Last-Subject-Sequence"] = []string{strconv.FormatUint(fence, 10)}
-	m.Header["Nats-Expected-Last-Subject-Sequence-Subject"] = []string{e.fence}
+	m.Header[messageID] = []string{e.b.unique(e.b.next.Add(1))}
+	if withFences {
+		m.Header[expectedLast] = []string{strconv.FormatUint(fence, 10)}
+		m.Header[expectedSubject] = []string{e.fence}
+	}
 	a, err := e.b.publishWait(ctx, m, e.b.cfg.Retry)
 	switch {
 	case err != nil: // it may be stored: the next reading tells

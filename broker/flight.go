@@ -41,12 +41,19 @@ type item struct {
 	part int // its index in the record, if it is stored
 }
 
+// Headers that the server reads.
+const (
+	messageID       = "Nats-Msg-Id"
+	expectedLast    = "Nats-Expected-Last-Subject-Sequence" // refuse the record unless its fence is where this says
+	expectedSubject = expectedLast + "-Subject"             // which subject the fence is
+)
+
 var flights = sync.Pool{New: func() any {
-	return &flight{msg: nats.Msg{Header: nats.Header{
-		"Nats-Msg-Id":                                 make([]string, 1),
-		"Nats-Expected-Last-Subject-Sequence":         make([]string, 1),
-		"Nats-Expected-Last-Subject-Sequence-Subject": make([]string, 1),
-	}}}
+	f := &flight{msg: nats.Msg{Header: nats.Header{messageID: make([]string, 1)}}}
+	if withFences {
+		f.msg.Header[expectedLast], f.msg.Header[expectedSubject] = make([]string, 1), make([]string, 1)
+	}
+	return f
 }}
 
 // keepBytes is the largest buffer kept for later flights.
@@ -119,7 +126,7 @@ func (l *Lane) waits() bool {
 }
 
 func (l *Lane) valid() (at time.Time, ok bool) {
-	now := l.b.cfg.Now()
+	now := l.b.Now()
 	if l.cfg.Valid == nil {
 		return now, true
 	}
@@ -230,9 +237,11 @@ func (l *Lane) send() {
 	f.msg.Subject = l.at.log
 	f.msg.Reply = l.b.acks + l.number + "." + strconv.FormatUint(n, 36)
 	f.msg.Data = f.body
-	f.msg.Header["Nats-Msg-Id"][0] = f.id
-	f.msg.Header["Nats-Expected-Last-Subject-Sequence"][0] = strconv.FormatUint(l.fenceSeq, 10)
-	f.msg.Header["Nats-Expected-Last-Subject-Sequence-Subject"][0] = l.fence
+	f.msg.Header[messageID][0] = f.id
+	if withFences {
+		f.msg.Header[expectedLast][0] = strconv.FormatUint(l.fenceSeq, 10)
+		f.msg.Header[expectedSubject][0] = l.fence
+	}
 	f.first = time.Now()
 	l.publish(f)
 }
@@ -240,6 +249,10 @@ func (l *Lane) send() {
 // publish sends the flight, the first time or again: the same bytes under the same id.
 func (l *Lane) publish(f *flight) {
 	f.last = time.Now()
+	if !withIDs && f.tries > 0 {
+		f.id = l.b.unique(l.b.next.Add(1))
+		f.msg.Header[messageID][0] = f.id
+	}
 	if err := l.b.nc.PublishMsg(&f.msg); err == nil {
 		f.tries++ // else it did not leave: the sweeper tries again
 	}
@@ -292,7 +305,7 @@ func (l *Lane) acked(reply string, a ack) {
 				l.look(false)
 			}
 		}
-	case l.b.cfg.Now().Sub(f.validAt) > doubtAfter:
+	case l.b.Now().Sub(f.validAt) > doubtAfter:
 		l.look(false) // readers may skip it: what the log says counts
 	default:
 		l.stored(a)

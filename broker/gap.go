@@ -87,7 +87,7 @@ func (i *Inbox) mayLack(s streamState) bool {
 
 // forgets tells whether what was stored right after a time may be too old to be kept. Clocks may be apart.
 func (b *Broker) forgets(at time.Time) bool {
-	return at.IsZero() || b.cfg.Now().Sub(at) > b.cfg.MaxAge-min(voidAfter-doubtAfter, b.cfg.MaxAge/10)
+	return at.IsZero() || b.Now().Sub(at) > b.cfg.MaxAge-min(voidAfter-doubtAfter, b.cfg.MaxAge/10)
 }
 
 // gapSince is gap for an inbox that begins at a time, or at the beginning of a

@@ -132,7 +132,7 @@ func (b *Broker) readLog(ctx context.Context, q query) (page, error) {
 		}
 		last = m.Sequence
 		p.pending = int(number(m.Header, "Nats-Num-Pending"))
-		p.msgs = append(p.msgs, logged{subject: m.Subject, seq: m.Sequence, id: m.Header.Get("Nats-Msg-Id"), at: m.Time, body: m.Data})
+		p.msgs = append(p.msgs, logged{subject: m.Subject, seq: m.Sequence, id: m.Header.Get(messageID), at: m.Time, body: m.Data})
 	}
 	if len(p.msgs) == 0 {
 		return page{}, fmt.Errorf("reading %s: %w", q.stream, errSilent)

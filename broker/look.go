@@ -159,15 +159,18 @@ func (b *Broker) fenceAt(ctx context.Context, stream, subject string) (fence, er
 // moveFence writes epoch to the fence and returns its sequence. From then on the server refuses the
 // records of every earlier holder, also those that are on their way. It fails with ErrDeposed when a younger epoch is there.
 func (b *Broker) moveFence(ctx context.Context, stream, subject string, epoch uint64) (uint64, error) {
+	if !withFences {
+		return 0, nil
+	}
 	now, err := b.fenceAt(ctx, stream, subject)
 	if err != nil {
 		return 0, err
 	}
-	if now.epoch > epoch {
+	if withEpochs && now.epoch > epoch {
 		return 0, ErrDeposed
 	}
 	m := nats.NewMsg(subject)
-	m.Header["Nats-Expected-Last-Subject-Sequence"] = []string{strconv.FormatUint(now.seq, 10)}
+	m.Header[expectedLast] = []string{strconv.FormatUint(now.seq, 10)}
 	m.Data = binary.AppendUvarint([]byte{recordVersion}, epoch)
 	a, err := b.publishWait(ctx, m, b.cfg.Retry)
 	switch {

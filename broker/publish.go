@@ -134,7 +134,7 @@ const retryPause = 100 * time.Millisecond
 
 // loose returns the record of a message outside any lane.
 func (b *Broker) loose(p place, key string, m *agora.Message) (*nats.Msg, error) {
-	o := origin{session: m.Session, validAt: b.cfg.Now().UnixMilli(), from: m.From}
+	o := origin{session: m.Session, validAt: b.Now().UnixMilli(), from: m.From}
 	body := appendOrigin(make([]byte, 0, originRoom(o)+sizeOf(m)), o)
 	body = appendPart(body, m, "")
 	setCount(body, 1)
@@ -142,7 +142,7 @@ func (b *Broker) loose(p place, key string, m *agora.Message) (*nats.Msg, error)
 		return nil, tooLarge(b.MaxRecord())
 	}
 	msg := nats.NewMsg(p.log)
-	msg.Header["Nats-Msg-Id"] = []string{"key/" + p.log + "/" + key}
+	msg.Header[messageID] = []string{"key/" + p.log + "/" + key}
 	msg.Data = body
 	return msg, nil
 }
@@ -160,6 +160,9 @@ func (b *Broker) storedOne(p place, a ack) {
 // nudge tells those who listen at p that a record is stored which may never be handed on to them:
 // the server does that once, and not again for a duplicate.
 func (b *Broker) nudge(p place, seq uint64) {
+	if !withNudges {
+		return
+	}
 	m := nats.NewMsg(p.live)
 	m.Header[nudgeHeader] = []string{strconv.FormatUint(seq, 10)}
 	// A nudge that is lost is made good by the next audit.

@@ -59,7 +59,7 @@ const (
 // caughtUp makes the inbox live again when the stream's leader knows of nothing beyond what was read. A replica
 // that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read.
 func (i *Inbox) caughtUp(ctx context.Context) error {
-	at := i.b.cfg.Now()
+	at := i.b.Now()
 	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log)
 	if err != nil && !errors.Is(err, errNone) {
 		return err

@@ -90,7 +90,7 @@ func (s *scan) cut(most int64) bool { return s.count >= most }
 
 // aged tells whether all of a stream may have grown too old to be in the log.
 func (s *scan) aged(o OpenStream) bool {
-	return !o.Since.IsZero() && s.b.cfg.Now().Sub(o.Since) >= s.b.cfg.MaxAge-voidAfter
+	return !o.Since.IsZero() && s.b.Now().Sub(o.Since) >= s.b.cfg.MaxAge-voidAfter
 }
 
 // isVoid tells whether a record was stored so late that its sender's lease may have been

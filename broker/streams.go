@@ -155,7 +155,7 @@ func (b *Broker) streamConfig(kind, shard string) jetstream.StreamConfig {
 // leaves room, with the bits for the part, below 2^53 until the year 2297.
 func (b *Broker) firstSequence(name string) uint64 {
 	first := uint64(1)
-	if age := b.cfg.Now().Sub(epochStart); age > 0 {
+	if age := b.Now().Sub(epochStart); age > 0 {
 		first = max(1, uint64(age/(time.Second/sequencesPerSecond)))
 	}
 	b.seenMu.Lock()

@@ -142,7 +142,7 @@ func (l *Lane) sweep(now time.Time, hurry bool) (wait time.Duration, more bool) 
 // again sends the flight again when it is time, or calls its fate unknown.
 func (l *Lane) again(now time.Time, hurry bool) {
 	f := l.flight
-	if now.Sub(f.first) > l.b.cfg.GiveUp || l.b.cfg.Now().Sub(f.validAt) > doubtAfter {
+	if now.Sub(f.first) > l.b.cfg.GiveUp || l.b.Now().Sub(f.validAt) > doubtAfter {
 		l.look(false)
 		return
 	}

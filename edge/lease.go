@@ -12,17 +12,23 @@ import (
 // The monotonic clock decides: an edge that was frozen knows at once that it
 // may have been given up, and neither publishes nor delivers before it knows better.
 func (n *Node) valid() (time.Time, bool) {
-	at := n.renewed.Load()
-	if at == nil {
+	r := n.renewed.Load()
+	if r == nil {
 		return time.Time{}, false
 	}
-	return *at, time.Since(*at) < n.cfg.Lease
+	return r.at, time.Since(r.sent) < n.cfg.Lease
+}
+
+// renewal is one that succeeded.
+type renewal struct {
+	sent time.Time // when it was sent, by the monotonic clock
+	at   time.Time // the same by the log's clock
 }
 
 // renew writes the lease once. What counts is when it was sent: it may have
 // lain on the way.
 func (n *Node) renew(ctx context.Context) error {
-	sent := time.Now()
+	r := renewal{sent: time.Now(), at: n.cfg.Broker.Now()}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/3)
 	defer cancel()
 	held, err := n.cfg.Presence.Renew(ctx, n.holder)
@@ -36,7 +42,7 @@ func (n *Node) renew(ctx context.Context) error {
 			return err
 		}
 	}
-	n.renewed.Store(&sent)
+	n.renewed.Store(&r)
 	return nil
 }
 

@@ -83,7 +83,7 @@ type Node struct {
 	stats   counters
 	tickets tickets
 
-	renewed  atomic.Pointer[time.Time] // when the last renewal that succeeded was sent
+	renewed  atomic.Pointer[renewal] // the last one
 	draining atomic.Bool
 
 	mu       sync.Mutex                   // guards the fields below
