@@ -32,6 +32,8 @@ type Options struct {
 	MaxMembers int           // of a space; 4096
 	EmptyGrace time.Duration // how long an empty space stays; 1m
 	Audit      time.Duration // between two checks of every inbox; 1s
+
+	Clocks []time.Duration // how far the clock of edge k is ahead; right where there is none
 }
 
 func (o Options) withDefaults() Options {
