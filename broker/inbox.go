@@ -122,6 +122,13 @@ func (i *Inbox) Tail() (seq uint64, at time.Time) {
 	return i.kept, i.keptAt
 }
 
+// Held returns the bytes of live records that wait for Next. It does not block.
+func (i *Inbox) Held() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.bytes
+}
+
 // Close ends the inbox; wake is not called after it returns.
 func (i *Inbox) Close() {
 	i.mu.Lock()

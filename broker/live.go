@@ -201,7 +201,7 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 	}
 }
 
-func (i *Inbox) fits(size int) bool { return i.bytes+size <= i.b.cfg.InboxBytes }
+func (i *Inbox) fits(size int) bool { return i.bytes+size <= int(i.b.inboxRoom.Load()) }
 
 // enqueue adds a record that follows the last one. The lock is held.
 func (i *Inbox) enqueue(q live) {
