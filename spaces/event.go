@@ -16,6 +16,7 @@ type Event struct {
 	Redelivered bool // for this member only; such events are not shared
 
 	joined agora.AgentID // of a roster: who joined
+	ends   int64         // bytes that the fan has handed on, this event included; set before it is shared
 	frames atomic.Pointer[frame]
 	mu     sync.Mutex // held while a frame is made
 }

@@ -46,7 +46,10 @@ type fan struct {
 	tail    uint64    // a position of the log's end that was reached
 	tailAt  time.Time // when that was the log's end; zero for never
 	members []*Place
-	waiting []*Place // places that came before the start
+	places  map[*Place]struct{} // all of them: members, waiting and lagging ones
+	waiting []*Place            // places that came before the start
+
+	handed int64 // bytes that were handed on; the pump's own
 
 	pressed atomic.Int64  // members whose queue is half full
 	room    chan struct{} // holds one token when one of them took something
@@ -61,7 +64,7 @@ type fan struct {
 
 // newFan returns a fan without places; closed makes one that never does anything.
 func newFan(h *Hub, to agora.Address, closed bool) *fan {
-	f := &fan{hub: h, to: to, roster: newAnnouncer(), closed: closed, over: closed, room: make(chan struct{}, 1)}
+	f := &fan{hub: h, to: to, roster: newAnnouncer(), closed: closed, over: closed, room: make(chan struct{}, 1), places: map[*Place]struct{}{}}
 	f.ctx, f.stop = context.WithCancel(h.ctx)
 	return f
 }
@@ -162,7 +165,7 @@ func (f *fan) start() (*broker.Inbox, error) {
 	if inbox != nil {
 		return inbox, nil
 	}
-	at := f.hub.cfg.Broker.Now()
+	at := time.Now()
 	seq, err := f.hub.cfg.Broker.Last(f.ctx, f.to)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (f *fan) open(seq uint64, at time.Time) {
 func (f *fan) handAll(events []*Event) {
 	for len(events) > 0 && f.ctx.Err() == nil {
 		n, size := 0, 0
-		for n < len(events) && (n == 0 || size+events[n].size() <= f.hub.cfg.QueueBytes/4) {
+		for n < len(events) && (n == 0 || size+events[n].size() <= f.hub.room()/4) {
 			size += events[n].size()
 			n++
 		}
@@ -70,6 +70,8 @@ func (f *fan) hand(events []*Event) (members int) {
 	size := 0
 	for _, e := range events {
 		size += e.size()
+		f.handed += int64(e.size())
+		e.ends = f.handed
 	}
 	var woken *Place // a list through the places themselves: nothing is allocated
 	f.mu.Lock()
@@ -134,6 +136,7 @@ func (f *fan) leave(p *Place) {
 func (f *fan) forget(p *Place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	delete(f.places, p)
 	f.leave(p)
 	if i := slices.Index(f.waiting, p); i >= 0 {
 		f.waiting = slices.Delete(f.waiting, i, i+1)
@@ -146,6 +149,7 @@ func (f *fan) hold(p *Place) {
 	defer f.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	f.places[p] = struct{}{}
 	if !f.started {
 		f.waiting = append(f.waiting, p)
 		return

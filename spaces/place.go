@@ -106,7 +106,7 @@ func (p *Place) drop(seq uint64) {
 // weigh notes the queue's new size; mu is held.
 func (p *Place) weigh(size int) {
 	p.size = size
-	pressed := size > p.fan.hub.cfg.QueueBytes/2 && !p.lagging && !p.closed
+	pressed := size > p.fan.hub.room()/2 && !p.lagging && !p.closed
 	if pressed == p.pressed {
 		return
 	}
@@ -136,7 +136,7 @@ func (p *Place) put(events []*Event, size int) (wake bool) {
 		return false
 	}
 	wake = len(p.queue) == 0 && !p.held
-	if p.size+size > p.fan.hub.cfg.QueueBytes {
+	if p.size+size > p.fan.hub.room() {
 		events, size = p.room(events, size)
 	}
 	if len(events) > 0 {
@@ -151,7 +151,7 @@ func (p *Place) put(events []*Event, size int) (wake bool) {
 // when the queue is empty, so that a body larger than the queue passes through
 // it alone. If that is not all of them, p leaves the fan. Both locks are held.
 func (p *Place) room(events []*Event, all int) (fit []*Event, size int) {
-	limit := p.fan.hub.cfg.QueueBytes - p.size
+	limit := p.fan.hub.room() - p.size
 	n := 0
 	for n < len(events) && (size+events[n].size() <= limit || n == 0 && len(p.queue) == 0) {
 		size += events[n].size()

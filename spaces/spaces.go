@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -35,6 +36,7 @@ type Hub struct {
 	ctx   context.Context // over when the hub is closed
 	stop  context.CancelFunc
 	pumps sync.WaitGroup
+	queue atomic.Int64 // bytes that one member's queue may keep
 
 	mu     sync.Mutex // guards the fields below, and refs of every fan
 	fans   map[agora.Address]*fan
@@ -44,7 +46,9 @@ type Hub struct {
 // New returns a hub that has no places yet. Whoever made it calls Close.
 func New(cfg Config) *Hub {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Hub{cfg: cfg.withDefaults(), ctx: ctx, stop: stop, fans: make(map[agora.Address]*fan)}
+	h := &Hub{cfg: cfg.withDefaults(), ctx: ctx, stop: stop, fans: make(map[agora.Address]*fan)}
+	h.queue.Store(int64(h.cfg.QueueBytes))
+	return h
 }
 
 // Close ends every fan-out and waits for it. Places that are still open give
