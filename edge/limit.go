@@ -30,6 +30,9 @@ func newLimiter(l Limits) limiter {
 // for it, so that the socket is read no faster; everything else is refused
 // over it.
 func (s *Session) spend(ctx context.Context, m *agora.Message) error {
+	if err := s.spare(ctx, m); err != nil {
+		return err
+	}
 	wait := m.Part == agora.Chunk || m.Part.Ends()
 	if err := s.take(ctx, s.limit.messages, 1, wait); err != nil {
 		return err
@@ -56,4 +59,30 @@ func (s *Session) take(ctx context.Context, bucket *rate.Limiter, n int, wait bo
 	}
 	r.Cancel()
 	return &agora.Error{Code: agora.RateLimited, Message: "too much in too short a time", RetryAfter: after}
+}
+
+// slowed is how long a part of a stream waits while its sender is shed.
+const slowed = 200 * time.Millisecond
+
+// spare gives the edge a rest while it holds too much and this connection is
+// one of those that are shed: its one-shots and events are refused, its
+// streams read slower.
+func (s *Session) spare(ctx context.Context, m *agora.Message) error {
+	seat := s.hello.Seat
+	if !seat.Shed() {
+		return nil
+	}
+	switch m.Part {
+	case agora.Whole:
+		seat.crowd.count.Messages.Add(1)
+		return errBusy
+	case agora.Start, agora.Chunk:
+		seat.crowd.count.Slowed.Add(1)
+		s.blocked.Store(true)
+		defer s.blocked.Store(false)
+		if !pause(ctx, slowed) {
+			return agora.AsError(ctx.Err())
+		}
+	}
+	return nil // what ends a stream lets go of something
 }

@@ -39,7 +39,7 @@ type Config struct {
 	Log          *slog.Logger // discards if nil
 }
 
-// Limits bound what one agent may do.
+// Limits bound what one agent may do, and all of an edge together.
 type Limits struct {
 	Frame    int     // limits.frame: bytes of one frame; 1 MiB
 	Streams  int     // limits.streams: open streams of one agent; 1024
@@ -48,6 +48,9 @@ type Limits struct {
 	Rate     float64 // limits.rate: messages per second; no limit
 	Bytes    float64 // limits.bytes: bytes per second; no limit
 	Burst    float64 // limits.burst: seconds' worth of both that may come at once; 1
+
+	Connections int   // limits.connections: of the edge; as many as the process may open files for, with room to spare
+	Queued      int64 // limits.queued: bytes that the edge holds for all its connections together; 256 MiB
 }
 
 func (c Config) withDefaults() Config {
@@ -81,6 +84,7 @@ type Node struct {
 	work    sync.WaitGroup // loops and finishing
 	mute    func()         // stops answering other edges
 	stats   counters
+	crowd   *Crowd
 	tickets tickets
 
 	renewed  atomic.Pointer[renewal] // the last one
@@ -103,7 +107,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		moved:    map[*Session]struct{}{},
 		arrivals: map[agora.Address][]*arrival{},
 	}
-	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) { c.Held, c.SpaceType, c.Now = n.holds, spaceType, cfg.Broker.Now })
+	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) { c.Held, c.SpaceType = n.holds, spaceType })
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
@@ -111,6 +115,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Valid: n.valid, Confirmed: n.askConfirmed, Log: cfg.Log,
 	})
 	n.hub = spaces.New(spaces.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, Log: cfg.Log})
+	n.crowd = n.newCrowd()
 	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
 	if err := n.join(ctx); err != nil {
 		n.Close()
@@ -119,6 +124,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.work.Go(n.beat)
 	n.work.Go(n.writeBehind)
 	n.work.Go(n.sweep)
+	n.work.Go(func() { n.crowd.Watch(n.ctx) })
 	return n, nil
 }
 

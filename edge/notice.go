@@ -32,5 +32,4 @@ type Notice struct {
 	Err       *agora.Error
 	Data      uint64
 	After     time.Duration
-	At        time.Time // of a heartbeat, by the cluster's clock
 }

@@ -21,6 +21,7 @@ type Hello struct {
 	Spaces    map[string]uint64 // the same for spaces, by name
 	Receipts  agora.Receipts    // wanted for everything that the connection sends
 	Heartbeat bool              // it knows agent.heartbeat
+	Seat      *Seat             // the connection's among all of the edge; nil where it is never shed
 }
 
 // Welcome is the answer to a Hello.
@@ -50,7 +51,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		Tenant: a.principal.Tenant, Agent: h.Card.ID, Principal: a.principal.Name, Holder: n.holder,
 		Conn: h.Conn, Session: rand.Text()[:16], Token: rand.Text(), Resume: h.Resume, Card: h.Card,
 	}
-	req.Card.RegisteredAt = n.cfg.Broker.Now()
+	req.Card.RegisteredAt = time.Now()
 	o := n.arrive(agora.ToAgent(req.Tenant, req.Agent))
 	defer n.arrived(o)
 	claim, err := n.claim(ctx, &req, o)

@@ -32,6 +32,7 @@ const (
 	CloseRestart   = 1012 // the edge drains: reconnect to another
 	CloseTakenOver = 4001 // the session goes on elsewhere
 	CloseTimeout   = 1001 // no sign of life
+	CloseTryLater  = 1013 // the edge has too much to do
 )
 
 // Session is an agent's live connection. The door calls the verbs from its

@@ -33,6 +33,8 @@ type settings struct {
 	depth, name, errors       int
 	streams, spaces           int
 	rate, bytes, burst        float64
+	connections               int
+	queued                    size
 	drainRate                 int
 	origins                   []string
 	logLevel, logFormat       string
@@ -69,6 +71,10 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.Float64Var(&s.bytes, "limits.bytes", 0, "bytes per second of one agent; 0 for no limit")
 	f.Float64Var(&s.burst, "limits.burst", 1, "seconds' worth of both that may come at once")
 
+	f.IntVar(&s.connections, "limits.connections", 0, "connections of one edge; 0 for as many as the process may open files for, with room to spare")
+	s.queued = 256 << 20
+	f.Var(&s.queued, "limits.queued", "bytes that one edge holds for all its connections together, before it sheds the newest")
+
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
 	f.StringSliceVar(&s.origins, "origins", nil, "origins of pages that may connect, besides those of the same host")
 	f.StringVar(&s.logLevel, "log.level", "info", "debug, info, warn or error")
@@ -92,6 +98,10 @@ func (s *settings) check() error {
 		return errors.New("--limits.rate and --limits.bytes can't be negative, and --limits.burst must be more than nothing")
 	case s.frame > 7<<20:
 		return errors.New("--limits.frame can't be more than 7 MiB: a frame must fit one record of the log")
+	case s.connections < 0:
+		return errors.New("--limits.connections can't be negative")
+	case s.queued < 4*s.frame:
+		return errors.New("--limits.queued must be at least four times --limits.frame")
 	case s.timeout < s.heartbeat:
 		return errors.New("--session.timeout can't be shorter than --session.heartbeat")
 	}
@@ -130,6 +140,7 @@ func (s *settings) node(id string, log *slog.Logger) edge.Config {
 		MaxAge: s.maxAge, MaxRecords: s.maxRecords, NoAutoCreate: !s.autoCreate, DrainRate: s.drainRate,
 		Limits: edge.Limits{
 			Frame: int(s.frame), Streams: s.streams, Spaces: s.spaces, Rate: s.rate, Bytes: s.bytes, Burst: s.burst,
+			Connections: s.connections, Queued: int64(s.queued),
 		},
 		Log: log,
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws"
 )
 
@@ -14,6 +15,7 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerNode(r, e)
+	registerCrowd(r, e.node.Crowd())
 	registerDoor(r, e.door.Stats())
 	registerLog(r, e.broker)
 	return r
@@ -29,6 +31,21 @@ func registerNode(r *prometheus.Registry, e *edgeServer) {
 	})
 	gauge(r, "agora_sessions", "Sessions held.", func() float64 { return float64(n.Stats().Sessions) })
 	counter(r, "agora_messages_stored_total", "Messages and parts of streams stored.", func() float64 { return float64(n.Stats().Sent) })
+}
+
+func registerCrowd(r *prometheus.Registry, c *edge.Crowd) {
+	connections, queued := c.Limits()
+	gauge(r, "agora_limit_connections", "Connections that the edge takes.", func() float64 { return float64(connections) })
+	gauge(r, "agora_limit_queued_bytes", "Bytes that the edge holds before it sheds.", func() float64 { return float64(queued) })
+	gauge(r, "agora_queued_bytes", "Bytes held for all connections together.", func() float64 { return float64(c.Held()) })
+	gauge(r, "agora_queue_share", "How much of its usual bound a queue may hold, from 0 to 1.", func() float64 {
+		return float64(c.Share()) / edge.Whole
+	})
+	s := c.Stats()
+	counter(r, "agora_shed_connections_total", "Connections not let in: too many, too much held, or draining.", load(&s.Connections))
+	counter(r, "agora_shed_messages_total", "One-shots and events refused because the edge held too much.", load(&s.Messages))
+	counter(r, "agora_shed_slowed_total", "Parts of streams made to wait because the edge held too much.", load(&s.Slowed))
+	counter(r, "agora_shed_closed_total", "Connections closed because the edge held far too much.", load(&s.Closed))
 }
 
 func registerDoor(r *prometheus.Registry, s *ws.Stats) {
@@ -72,7 +89,6 @@ func registerLog(r *prometheus.Registry, b *broker.Broker) {
 		counter(r, "agora_log_"+c.name+"_total", c.help, func() float64 { return float64(c.read(b.Stats())) })
 	}
 	gauge(r, "agora_log_lanes", "Open lanes.", func() float64 { return float64(b.Stats().Lanes) })
-	gauge(r, "agora_clock_skew_seconds", "How far the machine's clock is ahead of the log's time.", func() float64 { return b.Stats().Skew.Seconds() })
 	gauge(r, "agora_log_inboxes", "Open inboxes.", func() float64 { return float64(b.Stats().Inboxes) })
 }
 

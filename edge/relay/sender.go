@@ -305,6 +305,9 @@ func (s *Sender) all() []*lane {
 	return lanes
 }
 
+// Held returns the bytes that are under way: gathered, or sent and not stored yet. It does not block.
+func (s *Sender) Held() int { return s.window.held() }
+
 // Close ends every lane and deadline here; what is not stored is answered
 // with UNAVAILABLE. The session may go on elsewhere.
 func (s *Sender) Close() {

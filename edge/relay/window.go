@@ -47,3 +47,10 @@ func (w *window) give(n int) {
 		w.freed = nil
 	}
 }
+
+// held returns the bytes that are under way.
+func (w *window) held() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.used
+}

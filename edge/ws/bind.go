@@ -49,7 +49,7 @@ func (c *conn) register(f *wire.Frame) error {
 // that asked for it, nil when the URL did.
 func (c *conn) bind(h edge.Hello, f *wire.Frame) error {
 	c.name = c.door.ids.name()
-	h.Conn = c.name
+	h.Conn, h.Seat = c.name, c.seat
 	s, w, err := c.actor.Open(c.ctx, h, c)
 	if err != nil {
 		return err

@@ -24,6 +24,8 @@ type conn struct {
 	ctx    context.Context // of its verbs
 	cancel context.CancelFunc
 
+	seat    *edge.Seat                   // among all connections of the edge
+	reading atomic.Int64                 // bytes of the frame that is coming in, where it is a large one
 	session atomic.Pointer[edge.Session] // nil until bound; set once, by the reading goroutine
 	life    atomic.Int64                 // when bytes came last, before it was bound
 	watch   edge.Timer                   // until it is bound
@@ -38,6 +40,7 @@ type conn struct {
 	mu      sync.Mutex // guards the fields below
 	room    sync.Cond  // on mu: the writer took what was queued, or stopped
 	pending *buffer    // frames to write before any delivery; nil when there are none
+	out     int        // bytes that the writer has in hand
 	woken   bool       // a pull may have something
 	writing bool       // a writer runs
 	busy    bool       // a verb runs, or waits for room: the socket is not read

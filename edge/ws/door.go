@@ -48,6 +48,7 @@ type node struct {
 	heartbeat    time.Duration
 	timeout      time.Duration
 	authenticate func(ctx context.Context, token string) (*edge.Actor, error)
+	crowd        *edge.Crowd
 }
 
 // Door serves agents over WebSocket: an http.Handler for /ws.
@@ -71,7 +72,7 @@ type Door struct {
 func New(n *edge.Node, cfg Config) *Door {
 	c := n.Config()
 	return open(cfg, node{
-		frame: c.Limits.Frame, heartbeat: c.Heartbeat, timeout: c.Timeout, authenticate: n.Authenticate,
+		frame: c.Limits.Frame, heartbeat: c.Heartbeat, timeout: c.Timeout, authenticate: n.Authenticate, crowd: n.Crowd(),
 	})
 }
 
@@ -79,6 +80,9 @@ func open(cfg Config, n node) *Door {
 	n.frame = cmp.Or(n.frame, 1<<20)
 	n.heartbeat = cmp.Or(n.heartbeat, 30*time.Second)
 	n.timeout = cmp.Or(n.timeout, 60*time.Second)
+	if n.crowd == nil {
+		n.crowd = edge.NewCrowd(edge.CrowdConfig{})
+	}
 	d := &Door{
 		cfg: cfg.withDefaults(), node: n, ids: newNames(), conns: map[*conn]struct{}{},
 		wheel: edge.NewWheel(min(time.Second, n.heartbeat/4)), stats: newStats(),
@@ -131,6 +135,7 @@ func (d *Door) enlist(c *conn) {
 	d.conns[c] = struct{}{}
 	closed := d.closed
 	d.mu.Unlock()
+	c.seat.Sit(c)
 	if closed {
 		c.Close(goingAway)
 	}
@@ -144,12 +149,14 @@ func (d *Door) dismiss(c *conn) {
 		d.stats.Connections.Add(-1)
 	}
 	d.mu.Unlock()
+	c.seat.Leave()
 	d.work.Done()
 }
 
 var (
 	_ http.Handler = (*Door)(nil)
 	_ edge.Conn    = (*conn)(nil)
+	_ edge.Guest   = (*conn)(nil)
 )
 
 // What a closed door says to connections and to newcomers.

@@ -32,6 +32,7 @@ func (c *conn) read() error {
 func (c *conn) message(kind int, r io.Reader) error {
 	in := getBuffer()
 	defer putBuffer(in)
+	defer c.reading.Store(0)
 	size, err := c.fill(in, r)
 	if err != nil {
 		return err
@@ -58,7 +59,10 @@ func (c *conn) message(kind int, r io.Reader) error {
 func (c *conn) fill(in *buffer, r io.Reader) (size int64, err error) {
 	b := in.b[:0]
 	for len(b) <= c.door.node.frame {
-		b = slices.Grow(b, 512)
+		if cap(b)-len(b) < 512 {
+			b = slices.Grow(b, 512)
+			c.reading.Store(int64(cap(b)))
+		}
 		n, err := r.Read(b[len(b):min(cap(b), c.door.node.frame+1)])
 		b = b[:len(b)+n]
 		if err == io.EOF {

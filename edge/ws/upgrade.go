@@ -34,17 +34,24 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.turnAway(w, http.StatusForbidden, agora.Errorf(agora.Forbidden, "this origin is not allowed"))
 		return
 	}
+	seat, err := d.node.crowd.Enter() // first: it costs next to nothing to be refused
+	if err != nil {
+		d.turnAway(w, http.StatusServiceUnavailable, agora.AsError(err))
+		return
+	}
 	actor, err := d.node.authenticate(r.Context(), token(r))
 	if err != nil {
+		seat.Leave()
 		e := agora.AsError(err)
 		d.turnAway(w, e.Code.Status().HTTP, e)
 		return
 	}
 	if !d.admit() {
+		seat.Leave()
 		d.turnAway(w, http.StatusServiceUnavailable, errDraining)
 		return
 	}
-	c := &conn{door: d, actor: actor}
+	c := &conn{door: d, actor: actor, seat: seat}
 	c.room.L = &c.mu
 	c.ws, err = upgrader.Upgrade(hijacker{w, c}, r, nil)
 	if err != nil { // it has been answered

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	pullBytes = 256 << 10 // about what one pull may bring
+	pullBytes = 256 << 10 // about what one pull may bring, while the edge holds little
+	leastPull = 8 << 10   // the same, however much it holds
 	piece     = 64 << 10  // what one write may take: each has a deadline of its own
 	stalling  = 10 * time.Millisecond
 	minRetry  = 100 * time.Millisecond
@@ -50,7 +51,10 @@ func (c *conn) write() {
 func (c *conn) take() (out *buffer, s *edge.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out, c.pending = c.pending, nil
+	out, c.pending, c.out = c.pending, nil, 0
+	if out != nil {
+		c.out = cap(out.b)
+	}
 	if c.woken && !c.closing {
 		c.woken = false
 		s = c.session.Load()
@@ -67,7 +71,7 @@ func (c *conn) take() (out *buffer, s *edge.Session) {
 func (c *conn) pull(s *edge.Session) *buffer {
 	out := getBuffer()
 	c.order.Lock()
-	ds, err := s.Pull(c.ctx, pullBytes)
+	ds, err := s.Pull(c.ctx, max(pullBytes*c.door.node.crowd.Share()/edge.Whole, leastPull))
 	for i := range ds {
 		out.b = appendDelivery(out.b, &ds[i])
 	}
@@ -93,6 +97,7 @@ func (c *conn) pull(s *edge.Session) *buffer {
 		putBuffer(out)
 		return nil
 	}
+	c.out = cap(out.b) + len(out.b) // the session keeps what was pulled until the next pull
 	return out
 }
 

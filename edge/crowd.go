@@ -1,0 +1,156 @@
+package edge
+
+import (
+	"container/list"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// Guest is a connection as the crowd sees it.
+type Guest interface {
+	Held() int64  // bytes that the edge keeps for it at the moment; it must not block
+	Close(Reason) // as of a Conn
+}
+
+// CrowdConfig bounds a Crowd.
+type CrowdConfig struct {
+	Connections int             // that may be there at once; as many as the process may open files for, with room to spare
+	Queued      int64           // bytes kept for all of them together; 256 MiB
+	Others      func() int64    // bytes kept for nobody in particular, or for who has gone; may be nil
+	Squeeze     func(share int) // told how much of its usual bound each queue may hold, in parts of Whole; may be nil
+}
+
+// Whole is the share of a queue's usual bound while the edge holds little.
+const Whole = 64
+
+// Crowd is the connections of one edge, whatever their door, in the order in
+// which they came, and what the edge holds for all of them together. Half way
+// to the limit queues shrink: what they don't take stays in the log, and
+// nobody is refused anything. At the limit nobody new is let in, and who came last is
+// shed: the further beyond it, the more of them. Half as much beyond it again, they are closed.
+//
+// It adds up what there is now and then. What a connection does costs one load
+// of an atomic.
+type Crowd struct {
+	cfg   CrowdConfig
+	shed  atomic.Uint64 // seats from this number on are shed
+	share atomic.Int64
+	held  atomic.Int64
+	count CrowdStats
+
+	mu    sync.Mutex // guards the fields below
+	seats *list.List // of *Seat, in the order of their numbers
+	next  uint64     // number of the next seat
+	shut  error      // why nobody is let in any more
+
+	walk []*Seat // the ticker's own
+}
+
+// CrowdStats counts what a Crowd refused. All fields may be read at any time.
+type CrowdStats struct {
+	Connections atomic.Int64 // not let in
+	Messages    atomic.Int64 // refused
+	Slowed      atomic.Int64 // parts of streams that were made to wait
+	Closed      atomic.Int64 // connections closed
+}
+
+// NewCrowd returns a Crowd that nobody is in.
+func NewCrowd(cfg CrowdConfig) *Crowd {
+	if cfg.Connections == 0 {
+		cfg.Connections = roomForConnections()
+	}
+	if cfg.Queued == 0 {
+		cfg.Queued = 256 << 20
+	}
+	c := &Crowd{cfg: cfg, seats: list.New()}
+	c.shed.Store(math.MaxUint64)
+	c.share.Store(Whole)
+	return c
+}
+
+// Seat is one connection's place in a Crowd.
+type Seat struct {
+	crowd  *Crowd
+	number uint64
+	at     *list.Element // guarded by crowd.mu; nil after Leave
+	guest  Guest         // guarded by crowd.mu; nil until Sit
+	closed bool          // the ticker's own: it was told to close
+}
+
+// Enter lets a connection in; it is UNAVAILABLE when there are too many, when
+// the edge holds too much, or when the crowd is shut. The caller owes a call of Leave.
+func (c *Crowd) Enter() (*Seat, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	switch {
+	case c.shut != nil:
+		err = c.shut
+	case c.seats.Len() >= c.cfg.Connections:
+		err = errCrowded
+	case c.held.Load() >= c.cfg.Queued:
+		err = errBusy
+	}
+	if err != nil {
+		c.count.Connections.Add(1)
+		return nil, err
+	}
+	s := &Seat{crowd: c, number: c.next}
+	c.next++
+	s.at = c.seats.PushBack(s)
+	return s, nil
+}
+
+// Shut lets nobody in from now on; err says why.
+func (c *Crowd) Shut(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shut = err
+}
+
+// Sit says who has the seat: from now on it is counted, and may be closed.
+func (s *Seat) Sit(g Guest) {
+	s.crowd.mu.Lock()
+	defer s.crowd.mu.Unlock()
+	s.guest = g
+}
+
+// Leave gives the seat back. Idempotent.
+func (s *Seat) Leave() {
+	s.crowd.mu.Lock()
+	defer s.crowd.mu.Unlock()
+	if s.at != nil {
+		s.crowd.seats.Remove(s.at)
+		s.at = nil
+	}
+}
+
+// Shed tells whether the connection is to be given less than it asks for. A
+// connection without a seat never is.
+func (s *Seat) Shed() bool { return s != nil && s.number >= s.crowd.shed.Load() }
+
+// Share returns how much of its usual bound a queue may hold, in parts of Whole.
+func (c *Crowd) Share() int { return int(c.share.Load()) }
+
+// Held returns how many bytes the edge held when it last looked.
+func (c *Crowd) Held() int64 { return c.held.Load() }
+
+// Limits returns how many connections there may be, and how many bytes may be held.
+func (c *Crowd) Limits() (connections int, queued int64) { return c.cfg.Connections, c.cfg.Queued }
+
+// Stats returns the counters. They go on counting.
+func (c *Crowd) Stats() *CrowdStats { return &c.count }
+
+// What is told to who is not let in, and to who is closed.
+var (
+	errCrowded = &agora.Error{Code: agora.Unavailable, Message: "the edge has as many connections as it can take", RetryAfter: shedRetry}
+	errBusy    = &agora.Error{Code: agora.Unavailable, Message: "the edge holds as much as it can", RetryAfter: shedRetry}
+	tooMuch    = Reason{Close: CloseTryLater, Text: "the edge holds more than it can: try again later"}
+)
+
+// shedRetry is when it makes sense to try again.
+const shedRetry = time.Second

@@ -1,0 +1,41 @@
+package edge
+
+// Crowd returns the connections of the edge, whatever their door.
+func (n *Node) Crowd() *Crowd { return n.crowd }
+
+// newCrowd returns the crowd that the node's settings ask for.
+func (n *Node) newCrowd() *Crowd {
+	return NewCrowd(CrowdConfig{
+		Connections: n.cfg.Limits.Connections, Queued: n.cfg.Limits.Queued,
+		Others: n.heldForNobody,
+		Squeeze: func(share int) {
+			n.cfg.Broker.Squeeze(share, Whole)
+			n.hub.Squeeze(share, Whole)
+		},
+	})
+}
+
+// heldForNobody returns what is held for spaces, and for agents that have gone
+// and whose messages are still under way.
+func (n *Node) heldForNobody() int64 {
+	held := n.hub.Held()
+	for _, s := range n.all() {
+		if s.hasStopped() {
+			held += s.Held()
+		}
+	}
+	return held
+}
+
+// Held returns the bytes that the edge keeps for the session: what has come
+// for its agent and was not pulled yet, and what the agent has sent that is not
+// stored yet. It does not block.
+func (s *Session) Held() int64 {
+	held := s.inbox.Held() + s.sender.Held()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.places {
+		held += p.Held()
+	}
+	return int64(held)
+}

@@ -1,0 +1,83 @@
+package ws
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/agora-relay/agora/edge"
+)
+
+// within polls a condition with a deadline.
+func within(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not in time", what)
+		}
+	}
+}
+
+func TestOneConnectionTooManyIsRefusedBeforeTheUpgrade(t *testing.T) {
+	crowd := edge.NewCrowd(edge.CrowdConfig{Connections: 1})
+	d, s := serve(t, Config{}, node{crowd: crowd})
+	first := dial(t, s)
+	_, r, err := websocket.DefaultDialer.Dial(address(s), nil)
+	if err == nil || r == nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+		t.Fatalf("second connection: %v, %+v; want 503 with Retry-After", err, r)
+	}
+	first.Close()
+	within(t, "the first one has gone", func() bool { return d.stats.Connections.Load() == 0 })
+	dial(t, s)
+	if _, r, _ := websocket.DefaultDialer.Dial(strings.Replace(address(s), goodToken, "bad", 1), nil); r.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a full door looked at credentials: %d", r.StatusCode)
+	}
+}
+
+func TestARefusedConnectionGivesItsSeatBack(t *testing.T) {
+	_, s := serve(t, Config{}, node{crowd: edge.NewCrowd(edge.CrowdConfig{Connections: 1})})
+	for range 3 {
+		_, r, _ := websocket.DefaultDialer.Dial(strings.Replace(address(s), goodToken, "bad", 1), nil)
+		if r == nil || r.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("with bad credentials: %+v, want 401", r)
+		}
+		if r, err := http.Get(strings.Replace(address(s), "ws:", "http:", 1)); err != nil || r.StatusCode != http.StatusBadRequest {
+			t.Fatalf("without an upgrade: %v %+v", err, r)
+		}
+	}
+	dial(t, s)
+}
+
+func TestWhatADoorHoldsIsCounted(t *testing.T) {
+	d, s := serve(t, Config{}, node{frame: 1 << 20})
+	c := dial(t, s)
+	held := func() (sum int64) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for c := range d.conns {
+			sum += c.Held()
+		}
+		return sum
+	}
+	within(t, "nothing is held", func() bool { return held() == 0 })
+	w, err := c.NextWriter(websocket.TextMessage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := []byte(`{"type":"list","filler":"` + strings.Repeat("x", 300<<10))
+	if _, err := w.Write(part); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "a frame that is still coming is counted", func() bool { return held() >= 256<<10 })
+	if _, err := w.Write([]byte(`"`)); err != nil { // not JSON: answered with an error
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.hearError("INVALID_REQUEST")
+	within(t, "nothing is held any more", func() bool { return held() == 0 })
+}
