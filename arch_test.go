@@ -16,17 +16,18 @@ const module = "github.com/agora-relay/agora"
 // down: a door never imports another door, and the core knows no door. "*" is
 // everything but commands.
 var layers = map[string][]string{
-	".":                  {},
-	"broker":             {"."},
-	"presence":           {"."},
-	"wire":               {"."},
-	"spaces":             {".", "broker", "presence"},
-	"edge/relay":         {".", "broker", "presence"},
-	"edge":               {".", "broker", "presence", "spaces", "edge/relay"},
-	"edge/ws":            {".", "edge", "spaces", "wire"},
-	"client":             {".", "wire"},
-	"cmd/agora":          {"*"},
-	"internal/agoratest": {"*"},
+	".":                    {},
+	"broker":               {"."},
+	"presence":             {"."},
+	"wire":                 {"."},
+	"spaces":               {".", "broker", "presence"},
+	"edge/relay":           {".", "broker", "presence"},
+	"edge":                 {".", "broker", "presence", "spaces", "edge/relay"},
+	"edge/ws":              {".", "edge", "spaces", "wire"},
+	"client":               {".", "wire"},
+	"cmd/agora":            {"*"},
+	"internal/agoratest":   {"*"},
+	"internal/reliability": {"internal/agoratest"},
 }
 
 // homes says which packages may import a library. What begins with the key

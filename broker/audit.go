@@ -93,6 +93,10 @@ func (b *Broker) auditOnce(what uint32) error {
 	}
 	var errs []error
 	for stream, tops := range b.topics.list() {
+		if _, err := b.state(b.ctx, stream, ""); err != nil { // for the clock
+			errs = append(errs, err)
+			continue
+		}
 		errs = append(errs, b.auditStream(stream, tops))
 	}
 	return errors.Join(errs...)

@@ -33,6 +33,7 @@ type Broker struct {
 	wg   sync.WaitGroup // every goroutine of the Broker
 	work chan struct{}  // bounds how many lanes read the log at a time
 
+	clock   clock
 	posts   posts
 	sweeper sweeper
 	auditor auditor
@@ -80,6 +81,7 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		answers: make(map[*answerer]struct{}),
 		seen:    make(map[string]seen),
 	}
+	b.clock.local, b.clock.log = cfg.Now, cfg.Log
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.link.Store(newLink())
 	b.inboxRoom.Store(int64(cfg.InboxBytes))
@@ -221,9 +223,6 @@ func (b *Broker) Close() {
 
 // Connected tells whether the log can be reached now.
 func (b *Broker) Connected() bool { return b.nc.IsConnected() }
-
-// Now returns the wall time by which records are stamped and judged.
-func (b *Broker) Now() time.Time { return b.cfg.Now() }
 
 // MaxRecord is the largest body in bytes that can be stored: the server's max_payload less room for headers.
 func (b *Broker) MaxRecord() int { return int(b.nc.MaxPayload()) - headroom }

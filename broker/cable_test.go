@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"io"
 	"net"
 	"net/url"
 	"strings"
@@ -9,7 +8,8 @@ import (
 	"testing"
 )
 
-// cable is a connection to a server that can be cut, and whose way back can be held up.
+// cable is a connection to a server that can be cut, and each of whose ways can be held up. What is held on its way
+// there arrives late, also when whoever sent it has gone: as in a network.
 type cable struct {
 	url string
 	to  string
@@ -20,6 +20,9 @@ type cable struct {
 	free  *sync.Cond // signalled when held or cut changes
 	conns map[net.Conn]struct{}
 	held  bool // nothing comes back
+	late  bool // nothing gets there
+	owed  int  // bytes that wait to get there
+	ways  []*way
 	cut   bool // nobody gets through
 }
 
@@ -61,15 +64,69 @@ func (c *cable) accept() {
 			continue
 		}
 		c.conns[near], c.conns[far] = struct{}{}, struct{}{}
+		w := &way{cable: c, to: far, near: near}
+		c.ways = append(c.ways, w)
 		c.mu.Unlock()
-		c.wg.Go(func() { c.pass(far, near, false) })
-		c.wg.Go(func() { c.pass(near, far, true) })
+		c.wg.Go(func() { w.fill(near) })
+		c.wg.Go(w.empty)
+		c.wg.Go(func() { c.pass(near, far) })
 	}
 }
 
-func (c *cable) pass(to, from net.Conn, back bool) {
+// way is the way there of one connection. The cable's mu guards what can change.
+type way struct {
+	cable    *cable
+	to, near net.Conn
+
+	b     []byte // under way
+	over  bool   // nothing follows
+	stuck bool   // held up though later connections are not
+}
+
+// fill takes what the client writes, as fast as it comes.
+func (w *way) fill(from net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		w.cable.mu.Lock()
+		w.b = append(w.b, buf[:n]...)
+		w.cable.owed += n
+		w.over = err != nil
+		w.cable.mu.Unlock()
+		w.cable.free.Broadcast()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// empty hands it to the server, when it may, to the last byte.
+func (w *way) empty() {
+	c := w.cable
+	defer w.to.Close()
+	for {
+		c.mu.Lock()
+		open := true
+		for open && (c.late || w.stuck || len(w.b) == 0 && !w.over) {
+			c.free.Wait()
+			_, open = c.conns[w.to]
+		}
+		b, over := w.b, w.over
+		w.b = nil
+		c.owed -= len(b)
+		c.mu.Unlock()
+		if !open {
+			return
+		}
+		if _, err := w.to.Write(b); err != nil || over {
+			return
+		}
+	}
+}
+
+// pass hands to the client what comes back. Where nobody is there to take it, it is lost.
+func (c *cable) pass(to, from net.Conn) {
 	defer to.Close()
-	defer from.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -77,7 +134,7 @@ func (c *cable) pass(to, from net.Conn, back bool) {
 			return
 		}
 		c.mu.Lock()
-		for back && c.held {
+		for c.held {
 			c.free.Wait()
 		}
 		_, open := c.conns[from]
@@ -85,9 +142,7 @@ func (c *cable) pass(to, from net.Conn, back bool) {
 		if !open {
 			return
 		}
-		if _, err := to.Write(buf[:n]); err != nil && err != io.EOF {
-			return
-		}
+		_, _ = to.Write(buf[:n])
 	}
 }
 
@@ -99,6 +154,38 @@ func (c *cable) hold(held bool) {
 	c.free.Broadcast()
 }
 
+// delay keeps what goes to the server under way, or lets it arrive.
+func (c *cable) delay(late bool) {
+	c.mu.Lock()
+	c.late = late
+	for _, w := range c.ways {
+		w.stuck = w.stuck && late
+	}
+	c.mu.Unlock()
+	c.free.Broadcast()
+}
+
+// underWay returns how many bytes wait to get to the server.
+func (c *cable) underWay() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owed
+}
+
+// strand has every client lose its connection while what it wrote stays under way, until the next delay(false). New
+// connections are not held up.
+func (c *cable) strand() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.late = false
+	for _, w := range c.ways {
+		w.stuck = true
+		if tcp, ok := w.near.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite() // one that has gone already is no loss
+		}
+	}
+}
+
 // sever closes every connection, losing what is held; more says that none gets through any more.
 func (c *cable) sever(more bool) {
 	c.mu.Lock()
@@ -106,7 +193,7 @@ func (c *cable) sever(more bool) {
 		conn.Close()
 	}
 	c.conns = make(map[net.Conn]struct{})
-	c.cut, c.held = more, false
+	c.cut, c.held, c.late = more, false, false
 	c.mu.Unlock()
 	c.free.Broadcast()
 }

@@ -25,7 +25,7 @@ type Config struct {
 	Audit      time.Duration    // between two checks of every inbox's position; 15s
 	Retry      time.Duration    // before a publish without an answer is sent again, same id; 1.5s
 	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 30s, and never more than half of Duplicates
-	Now        func() time.Time // wall clock; the machine's. Tests skew it
+	Now        func() time.Time // the machine's wall clock, which only has to be told apart from the log's; tests skew it
 	Log        *slog.Logger     // discards if nil
 }
 

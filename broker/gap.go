@@ -144,34 +144,51 @@ type streamState struct {
 	created time.Time
 	last    uint64 // last sequence handed out
 	count   int64  // records of the subject
+	leader  string // who it is and since when: another one has another
 }
 
-// state asks the stream's leader.
+// state asks the stream's leader, and sets the clock by its answer.
 func (b *Broker) state(ctx context.Context, stream, subject string) (streamState, error) {
 	var v struct {
 		Error   *jetstream.APIError `json:"error"`
 		Created time.Time           `json:"created"`
-		State   struct {
+		Time    time.Time           `json:"ts"`
+		Cluster struct {
+			Leader string `json:"leader"`
+			Since  string `json:"leader_since"`
+		} `json:"cluster"`
+		State struct {
 			Last     uint64           `json:"last_seq"`
 			Subjects map[string]int64 `json:"subjects"`
 		} `json:"state"`
 	}
-	if err := b.api(ctx, "STREAM.INFO."+stream, map[string]any{"subjects_filter": subject}, &v); err != nil {
+	var req map[string]any
+	if subject != "" {
+		req = map[string]any{"subjects_filter": subject}
+	}
+	sent := time.Now()
+	if err := b.api(ctx, "STREAM.INFO."+stream, req, &v); err != nil {
 		return streamState{}, err
 	}
+	b.clock.hear(stream, sample{sent: sent, got: time.Now(), log: v.Time})
 	if v.Error != nil {
 		return streamState{}, fmt.Errorf("state of %s: %w", stream, v.Error)
 	}
-	return streamState{created: v.Created, last: v.State.Last, count: v.State.Subjects[subject]}, nil
+	return streamState{
+		created: v.Created, last: v.State.Last, count: v.State.Subjects[subject],
+		leader: v.Cluster.Leader + "/" + v.Cluster.Since,
+	}, nil
 }
 
 // api asks JetStream something.
-func (b *Broker) api(ctx context.Context, what string, req, answer any) error {
+func (b *Broker) api(ctx context.Context, what string, req map[string]any, answer any) (err error) {
 	ctx, cancel := b.waiting(ctx, readTime)
 	defer cancel()
-	body, err := json.Marshal(req)
-	if err != nil {
-		return err
+	var body []byte
+	if req != nil {
+		if body, err = json.Marshal(req); err != nil {
+			return err
+		}
 	}
 	resp, err := b.nc.RequestWithContext(ctx, "$JS.API."+what, body)
 	if err != nil {

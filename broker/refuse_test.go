@@ -239,22 +239,6 @@ func TestAPressedLaneGathers(t *testing.T) {
 	until(t, "the rest is stored", func() bool { return told.Load() == 21 })
 }
 
-func TestALateRecordIsVoidForEveryReader(t *testing.T) {
-	s := testServer(t, 1)
-	b := testBroker(t, s, nil)
-	late := testBroker(t, s, func(c *Config) { c.Now = func() time.Time { return time.Now().Add(-2 * voidAfter) } })
-	l := late.Lane(lane("s1", 1, false))
-	store(t, l, part(agora.Start, "void", "void"))
-	l.Close()
-	heir := b.Lane(lane("s1", 2, true))
-	defer heir.Close()
-	wantCode(t, put(t, heir, part(agora.Chunk, "void", "x")), agora.StreamNotFound)
-	store(t, heir, text("good"))
-	if got := bodies(listen(t, b, bob, From{}).quiet(t)); !slices.Equal(got, []string{"good"}) {
-		t.Errorf("got %v", got)
-	}
-}
-
 func TestCloseAnswersWhatIsInHand(t *testing.T) {
 	s := testServer(t, 1)
 	c := testCable(t, s)

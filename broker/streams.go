@@ -104,14 +104,20 @@ func (b *Broker) tryStream(ctx context.Context, kind, shard string) error {
 	ctx, cancel := context.WithTimeout(ctx, streamAnswer)
 	defer cancel()
 	name := streamName(kind, shard)
+	sent := time.Now()
 	s, err := b.js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if b.clock.known.Load() == nil {
+			b.askTime(ctx)
+		}
+		sent = time.Now()
 		s, err = b.js.CreateStream(ctx, b.streamConfig(kind, shard))
 	}
 	if err != nil {
 		return b.explain(err)
 	}
 	info := s.CachedInfo()
+	b.clock.hear(name, sample{sent: sent, got: time.Now(), log: info.TimeStamp})
 	b.saw(name, info.State.LastSeq, info.Created)
 	want, err := b.amended(info.Config, b.streamConfig(kind, shard))
 	if err != nil || want == nil {

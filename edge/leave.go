@@ -122,7 +122,7 @@ func (s *Session) tell(ctx context.Context) error {
 // seen everything up to now is asked of the log, so that its return after a
 // long sleep can be told truthfully whether it missed anything.
 func (s *Session) lastPosition(ctx context.Context) presence.Position {
-	p, now := s.position(), time.Now()
+	p, now := s.position(), s.node.cfg.Broker.Now()
 	if last, err := s.node.cfg.Broker.Last(ctx, s.address()); err == nil && last <= p.Tail {
 		p.TailAt = now
 	}

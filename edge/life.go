@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Now returns the cluster's time, the same at every edge whatever its machine's clock says.
+func (s *Session) Now() time.Time { return s.node.cfg.Broker.Now() }
+
 // Alive notes a sign of life: an inbound frame or pong, or bytes that the socket took.
 func (s *Session) Alive() { s.heard.Store(time.Now().UnixNano()) }
 
@@ -67,7 +70,7 @@ func (s *Session) tick() {
 	}
 	if now := time.Now(); heartbeat && now.Sub(s.beaten) >= cfg.Heartbeat-cfg.Confirm {
 		s.beaten = now
-		s.conn.Notify(Notice{Kind: NoticeHeartbeat})
+		s.conn.Notify(Notice{Kind: NoticeHeartbeat, At: s.Now()})
 	}
 	s.rearm(confirm, quiet)
 }

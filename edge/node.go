@@ -107,7 +107,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		moved:    map[*Session]struct{}{},
 		arrivals: map[agora.Address][]*arrival{},
 	}
-	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) { c.Held, c.SpaceType = n.holds, spaceType })
+	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) { c.Held, c.SpaceType, c.Now = n.holds, spaceType, cfg.Broker.Now })
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,

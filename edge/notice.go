@@ -32,4 +32,5 @@ type Notice struct {
 	Err       *agora.Error
 	Data      uint64
 	After     time.Duration
+	At        time.Time // of a heartbeat, by the cluster's clock
 }

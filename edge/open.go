@@ -51,7 +51,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		Tenant: a.principal.Tenant, Agent: h.Card.ID, Principal: a.principal.Name, Holder: n.holder,
 		Conn: h.Conn, Session: rand.Text()[:16], Token: rand.Text(), Resume: h.Resume, Card: h.Card,
 	}
-	req.Card.RegisteredAt = time.Now()
+	req.Card.RegisteredAt = n.cfg.Broker.Now()
 	o := n.arrive(agora.ToAgent(req.Tenant, req.Agent))
 	defer n.arrived(o)
 	claim, err := n.claim(ctx, &req, o)

@@ -2,7 +2,6 @@ package edge
 
 import (
 	"context"
-	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/spaces"
@@ -100,7 +99,7 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	}
 	d := Delivery{Message: m, Redelivered: s.redelivered(m)}
 	if !m.Meta.Deadline.IsZero() {
-		d.DeadlineMS = max(1, time.Until(m.Meta.Deadline).Milliseconds())
+		d.DeadlineMS = max(1, m.Meta.Deadline.Sub(s.node.cfg.Broker.Now()).Milliseconds())
 	}
 	return d, true
 }

@@ -24,7 +24,7 @@ func (s *Store) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Cl
 	calls := s.listAgain(h, cs)
 	first := len(calls)
 	for _, x := range cs {
-		c, err := x.reassert(h)
+		c, err := s.reassertCall(h, x)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func indexAddAll(calls []call, key string, members []string) []call {
 	return calls
 }
 
-func (x Held) reassert(h Holder) (call, error) {
+func (s *Store) reassertCall(h Holder, x Held) (call, error) {
 	card, err := encodeCard(x.Request.Card)
 	if err != nil {
 		return call{}, err
@@ -103,6 +103,6 @@ func (x Held) reassert(h Holder) (call, error) {
 		hashToken(x.Request.Token), x.Request.Principal, card, stored(x.Request.Card.RegisteredAt), dirty, len(lanes) / 2,
 	}
 	args = append(args, lanes...)
-	args = append(args, positionArgs(x.Position, millis(0), x.Spaces)...)
+	args = append(args, s.positionArgs(x.Position, millis(0), x.Spaces)...)
 	return call{reassertScript, x.Claim.keys().all(), args}, nil
 }

@@ -16,7 +16,7 @@ import (
 // of now for Record.Quiet to tell the whole truth.
 func (s *Store) Lose(ctx context.Context, c Claim, p Position, spaces map[string]uint64) error {
 	k := c.keys()
-	args := append([]any{c.Epoch, s.cfg.Grace.Milliseconds()}, positionArgs(p, time.Time{}, spaces)...)
+	args := append([]any{c.Epoch, s.cfg.Grace.Milliseconds()}, s.positionArgs(p, time.Time{}, spaces)...)
 	ahead := max(s.cfg.Grace, s.cfg.Lease)
 	r, err := s.runAll(ctx, []call{
 		indexAdd(dueKey, ahead, member(c.Tenant, c.Agent)), // before: an edge that dies in between leaves no session behind
@@ -86,7 +86,7 @@ func (s *Store) Finished(ctx context.Context, c Claim) error {
 // ErrDeposed when nobody waits for it any more; then nothing is written.
 func (s *Store) HandedOver(ctx context.Context, c Claim, p Position, spaces map[string]uint64, dirty bool) error {
 	k := c.keys()
-	args := append([]any{c.Epoch, flag(dirty)}, positionArgs(p, time.Time{}, spaces)...)
+	args := append([]any{c.Epoch, flag(dirty)}, s.positionArgs(p, time.Time{}, spaces)...)
 	return s.asHolder(ctx, call{handoverScript, []string{k.rec, k.unsettled, k.spaces}, args})
 }
 
@@ -104,7 +104,7 @@ func (s *Store) WritePositions(ctx context.Context, ps []Moved) error {
 	calls := make([]call, len(ps))
 	for i, p := range ps {
 		k := p.Claim.keys()
-		args := append([]any{p.Claim.Epoch}, positionArgs(p.Position, p.Mark, p.Spaces)...)
+		args := append([]any{p.Claim.Epoch}, s.positionArgs(p.Position, p.Mark, p.Spaces)...)
 		calls[i] = call{positionsScript, []string{k.rec, k.spaces}, args}
 	}
 	_, err := s.runAll(ctx, calls)
@@ -113,10 +113,10 @@ func (s *Store) WritePositions(ctx context.Context, ps []Moved) error {
 
 // positionArgs are what put_positions of the prelude reads. The tail's age lets the
 // server keep it by its own clock too, next to the times at which something was sent.
-func positionArgs(p Position, mark time.Time, spaces map[string]uint64) []any {
+func (s *Store) positionArgs(p Position, mark time.Time, spaces map[string]uint64) []any {
 	var age time.Duration
 	if !p.TailAt.IsZero() {
-		age = max(0, time.Since(p.TailAt))
+		age = max(0, s.cfg.Now().Sub(p.TailAt))
 	}
 	args := []any{p.Cursor, p.Written, p.Tail, stored(p.TailAt), age.Milliseconds(), stored(mark)}
 	for name, seq := range spaces {

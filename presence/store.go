@@ -29,6 +29,8 @@ type Config struct {
 	EmptyGrace time.Duration         // how long an empty public space stays; 1m
 	MaxMembers int                   // of a space; 4096
 
+	Now func() time.Time // the clock that the times it is given were read from; time.Now
+
 	// SpaceType tells the type of a space that Redis lost and Reassert makes anew; always Public if nil.
 	SpaceType func(space string) string
 
@@ -48,6 +50,9 @@ func (c Config) withDefaults() Config {
 	c.EmptyGrace = cmp.Or(c.EmptyGrace, time.Minute)
 	c.MaxMembers = cmp.Or(c.MaxMembers, 4096)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	if c.SpaceType == nil {
 		c.SpaceType = func(string) string { return Public }
 	}

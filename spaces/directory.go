@@ -61,7 +61,7 @@ func (h *Hub) AnnounceStatus(ctx context.Context, c presence.Claim, online bool)
 	if online {
 		status = "online"
 	}
-	body := statusBody(c.Agent, status, time.Now())
+	body := statusBody(c.Agent, status, h.cfg.Broker.Now())
 	key := fmt.Sprintf("status/%s/%s/%d/%s", agora.EncodeToken(c.Tenant), agora.EncodeToken(string(c.Agent)), c.Epoch, status)
 	m := agora.Message{Kind: agora.Event, To: agora.ToSpace(c.Tenant, StatusSpace), Body: body}
 	_, err := h.cfg.Broker.Publish(ctx, key, m)

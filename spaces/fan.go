@@ -165,7 +165,7 @@ func (f *fan) start() (*broker.Inbox, error) {
 	if inbox != nil {
 		return inbox, nil
 	}
-	at := time.Now()
+	at := f.hub.cfg.Broker.Now()
 	seq, err := f.hub.cfg.Broker.Last(f.ctx, f.to)
 	if err != nil {
 		return nil, err

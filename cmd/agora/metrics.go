@@ -89,6 +89,7 @@ func registerLog(r *prometheus.Registry, b *broker.Broker) {
 		counter(r, "agora_log_"+c.name+"_total", c.help, func() float64 { return float64(c.read(b.Stats())) })
 	}
 	gauge(r, "agora_log_lanes", "Open lanes.", func() float64 { return float64(b.Stats().Lanes) })
+	gauge(r, "agora_clock_skew_seconds", "How far the machine's clock is ahead of the log's time.", func() float64 { return b.Stats().Skew.Seconds() })
 	gauge(r, "agora_log_inboxes", "Open inboxes.", func() float64 { return float64(b.Stats().Inboxes) })
 }
 

@@ -13,7 +13,8 @@ func (s *Sender) expire(k streamKey, st *stream, deadline time.Time, request boo
 		return
 	}
 	st.deadline = deadline
-	st.timer = time.AfterFunc(until(deadline), func() { s.expired(k, st, request) })
+	left := max(0, deadline.Sub(s.relay.cfg.Broker.Now()))
+	st.timer = time.AfterFunc(left, func() { s.expired(k, st, request) })
 }
 
 // await watches for the reply to a request.

@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"maps"
-	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
@@ -243,6 +242,3 @@ func requestID(stream string) (string, bool) {
 	}
 	return stream[1:], true
 }
-
-// until is how long there is to a deadline; never less than nothing.
-func until(deadline time.Time) time.Duration { return max(0, time.Until(deadline)) }

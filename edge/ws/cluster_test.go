@@ -17,7 +17,7 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 	c := agoratest.Start(t, agoratest.Options{
 		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000},
 	})
-	talk := agoratest.StartTalk(c, 4)
+	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{Agents: 4})
 	rounds := 1
 	if !testing.Short() {
 		rounds = 5
@@ -57,7 +57,7 @@ func remembered(t *testing.T, c *agoratest.Cluster, members int) {
 	t.Helper()
 	w := agoratest.Connect(t, agoratest.Direct{}, c.URL(c.Edges()[0]), "", nil)
 	defer w.Close(1000)
-	want := fmt.Sprintf(`{"id":"general","type":"public","member_count":%d}`, members)
+	want := fmt.Sprintf(`{"id":"talk","type":"public","member_count":%d}`, members)
 	w.Until("everybody is remembered", func() bool {
 		w.Send(`{"type":"space.list"}`)
 		return strings.Contains(string(w.Take("an answer")), want)

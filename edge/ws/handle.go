@@ -87,7 +87,7 @@ func (c *conn) listSpaces(f *wire.Frame) error {
 func (c *conn) relay(s *edge.Session, f *wire.Frame) error {
 	m, w := f.Relay(), want(f)
 	if m.Part == agora.Whole || m.Part == agora.Start {
-		c.correlate(f, &m, &w)
+		correlate(s, f, &m, &w)
 	}
 	if m.Part == agora.Cancel {
 		m.Kind = agora.Request // the session knows whose stream it is
@@ -97,12 +97,12 @@ func (c *conn) relay(s *edge.Session, f *wire.Frame) error {
 }
 
 // correlate reads what ties a request and its reply together.
-func (c *conn) correlate(f *wire.Frame, m *agora.Message, w *edge.Want) {
+func correlate(s *edge.Session, f *wire.Frame, m *agora.Message, w *edge.Want) {
 	if m.Kind == agora.Reply {
 		m.Meta.Parent = wire.RequestIDOf(f.Payload)
 	}
 	if f.DeadlineMS > 0 {
-		m.Meta.Deadline = time.Now().Add(time.Duration(f.DeadlineMS) * time.Millisecond)
+		m.Meta.Deadline = s.Now().Add(time.Duration(f.DeadlineMS) * time.Millisecond)
 		w.Request = wire.RequestIDOf(f.Payload)
 	}
 }
@@ -146,7 +146,7 @@ func (c *conn) create(s *edge.Session, f *wire.Frame) error {
 }
 
 func (c *conn) publish(s *edge.Session, f *wire.Frame) error {
-	data, err := wire.EventData(f.Data, s.Agent(), time.Now().Unix())
+	data, err := wire.EventData(f.Data, s.Agent(), s.Now().Unix())
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func noticeFrame(n edge.Notice) wire.Frame {
 	case edge.NoticeReconnect:
 		return wire.Frame{Type: "agent.reconnect", AfterMS: n.After.Milliseconds()}
 	default:
-		return wire.Frame{Type: "agent.heartbeat", Timestamp: seconds(time.Now())}
+		return wire.Frame{Type: "agent.heartbeat", Timestamp: seconds(n.At)}
 	}
 }
 

@@ -37,6 +37,7 @@ type Client struct {
 	reader sync.WaitGroup
 	deaf   atomic.Bool
 	pings  atomic.Int64
+	heard  atomic.Int64 // when anything came last, in nanoseconds
 
 	mu     sync.Mutex // guards the fields below
 	frames []Frame    // that nobody has taken yet
@@ -61,10 +62,15 @@ func Connect(t testing.TB, d Dialer, url, query string, header http.Header) *Cli
 
 // TryConnect is like Connect for a connection that may be refused: before the upgrade there is a response, and the error.
 func TryConnect(t testing.TB, d Dialer, url, query string, header http.Header) (*Client, *http.Response, error) {
-	c := &Client{t: t, news: make(chan struct{}, 1)}
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: c.dial}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	return tryConnect(ctx, t, d, url, query, header)
+}
+
+func tryConnect(ctx context.Context, t testing.TB, d Dialer, url, query string, header http.Header) (*Client, *http.Response, error) {
+	c := &Client{t: t, news: make(chan struct{}, 1)}
+	c.heard.Store(time.Now().UnixNano())
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: c.dial}
 	if query != "" {
 		url += "?" + query
 	}
@@ -95,6 +101,7 @@ func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 // pinged tells whether a ping is to be answered.
 func (c *Client) pinged(context.Context, []byte) bool {
 	c.pings.Add(1)
+	c.heard.Store(time.Now().UnixNano())
 	return !c.deaf.Load()
 }
 
@@ -102,6 +109,7 @@ func (c *Client) pinged(context.Context, []byte) bool {
 func (c *Client) read() {
 	for {
 		_, b, err := c.ws.Read(context.Background())
+		c.heard.Store(time.Now().UnixNano())
 		c.mu.Lock()
 		switch f := Frame(b); {
 		case err != nil:
@@ -173,6 +181,9 @@ func (c *Client) Deafen() { c.deaf.Store(true) }
 
 // Pings returns how many pings have come.
 func (c *Client) Pings() int { return int(c.pings.Load()) }
+
+// silence returns how long nothing has come, pings included.
+func (c *Client) silence() time.Duration { return time.Since(time.Unix(0, c.heard.Load())) }
 
 // Heartbeats returns how many agent.heartbeat frames have come; Expect passes over them.
 func (c *Client) Heartbeats() int {

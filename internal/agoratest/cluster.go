@@ -32,6 +32,8 @@ type Options struct {
 	MaxMembers int           // of a space; 4096
 	EmptyGrace time.Duration // how long an empty space stays; 1m
 	Audit      time.Duration // between two checks of every inbox; 1s
+
+	Clocks []time.Duration // how far the clock of edge k is ahead; right where there is none
 }
 
 func (o Options) withDefaults() Options {
@@ -141,6 +143,15 @@ func (c *Cluster) Edges() []int {
 
 // URL returns where agents of edge k connect.
 func (c *Cluster) URL(k int) string { return c.edge(k).url }
+
+// URLs returns where agents connect, at the edges that were neither stopped nor cut.
+func (c *Cluster) URLs() []string {
+	var urls []string
+	for _, k := range c.Edges() {
+		urls = append(urls, c.URL(k))
+	}
+	return urls
+}
 
 // Node returns the core of edge k.
 func (c *Cluster) Node(k int) *edge.Node { return c.edge(k).node }

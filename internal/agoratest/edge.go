@@ -35,10 +35,11 @@ type member struct {
 func (c *Cluster) startEdge() (*member, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	id := "edge-" + strconv.Itoa(c.Size())
+	k := c.Size()
+	id := "edge-" + strconv.Itoa(k)
 	e := &member{line: newLine()}
 	var err error
-	if e.broker, err = broker.Connect(ctx, c.brokerConfig(id, e.line)); err != nil {
+	if e.broker, err = broker.Connect(ctx, c.brokerConfig(k, id, e.line)); err != nil {
 		return nil, err
 	}
 	e.store = presence.New(c.presenceConfig(e))
@@ -53,14 +54,22 @@ func (c *Cluster) startEdge() (*member, error) {
 	return e, e.listen()
 }
 
-func (c *Cluster) brokerConfig(id string, l *line) broker.Config {
+func (c *Cluster) brokerConfig(k int, id string, l *line) broker.Config {
 	return broker.Config{
 		URL: c.nats.URL(), Name: id,
 		Options:  []nats.Option{nats.SetCustomDialer(l), nats.ReconnectWait(50 * time.Millisecond)},
 		Replicas: c.opts.Nodes, Memory: true,
 		MaxAge: c.opts.Node.MaxAge, MaxRecords: c.opts.Node.MaxRecords, ShardBytes: 64 << 20,
-		Audit: c.opts.Audit, Log: c.log.With("edge", id),
+		Audit: c.opts.Audit, Now: c.clock(k), Log: c.log.With("edge", id),
 	}
+}
+
+// clock is the machine's clock of edge k; nil is the right one.
+func (c *Cluster) clock(k int) func() time.Time {
+	if k >= len(c.opts.Clocks) || c.opts.Clocks[k] == 0 {
+		return nil
+	}
+	return func() time.Time { return time.Now().Add(c.opts.Clocks[k]) }
 }
 
 func (c *Cluster) presenceConfig(e *member) presence.Config {

@@ -18,6 +18,7 @@ type RedisServer struct {
 	port    int
 	dir     string
 	cluster bool
+	flags   []string    // more of its command line
 	fail    func(error) // what a server that does not start does to the test
 
 	cmd *exec.Cmd // nil while it is stopped
@@ -26,7 +27,13 @@ type RedisServer struct {
 // Redis starts a redis-server and stops it when the test ends. It fails the test when none is installed.
 func Redis(t testing.TB) *RedisServer {
 	t.Helper()
-	s := &RedisServer{dir: t.TempDir(), fail: func(err error) { t.Helper(); t.Fatal(err) }}
+	return redisWith(t)
+}
+
+// redisWith starts a redis-server with more on its command line.
+func redisWith(t testing.TB, flags ...string) *RedisServer {
+	t.Helper()
+	s := &RedisServer{dir: t.TempDir(), flags: flags, fail: func(err error) { t.Helper(); t.Fatal(err) }}
 	t.Cleanup(s.Stop)
 	s.Start()
 	return s
@@ -61,7 +68,7 @@ func (s *RedisServer) start() error {
 			return nil
 		}
 		if s.port == 0 {
-			if s.port, err = freePort(); err != nil {
+			if s.port, err = steadyPort(); err != nil {
 				return err
 			}
 		}
@@ -86,6 +93,7 @@ func (s *RedisServer) Stop() {
 func (s *RedisServer) try() error {
 	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"}
+	args = append(args, s.flags...)
 	if s.cluster {
 		bus, err := freePort()
 		if err != nil {
@@ -95,6 +103,7 @@ func (s *RedisServer) try() error {
 			"--cluster-config-file", fmt.Sprintf("nodes-%d.conf", time.Now().UnixNano()))
 	}
 	cmd := exec.Command(s.path, args...)
+	cmd.SysProcAttr = dieWithParent()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -119,9 +128,11 @@ func (s *RedisServer) await(command, text string) error {
 	return fmt.Errorf("redis-server at %s does not come to answer %s", s.Addr(), command)
 }
 
-// ask sends one inline command and returns its short answer; empty when there is none.
-func (s *RedisServer) ask(command string) string {
-	c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+func (s *RedisServer) ask(command string) string { return ask(s.Addr(), command) }
+
+// ask sends one inline command to a server and returns its short answer; empty when there is none.
+func ask(addr, command string) string {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
 		return ""
 	}

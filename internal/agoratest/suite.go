@@ -3,6 +3,7 @@ package agoratest
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,8 +74,10 @@ func companies() []company {
 	} {
 		calm = append(calm, topic...)
 	}
+	timed := slices.Concat(deadlineScenes, registerScenes, eventScenes)
 	return []company{
 		{"calm", Options{Grace: time.Minute, Node: edge.Config{Timeout: time.Minute}}, calm},
+		{"astray", Options{Grace: time.Minute, Clocks: []time.Duration{0, -time.Hour, time.Hour}}, timed}, // no machine's clock is to be trusted
 		{"hasty", Options{Grace: 300 * time.Millisecond, EmptyGrace: 500 * time.Millisecond}, hastyScenes},
 		{"strict", Options{
 			Edges: 2, MaxMembers: 2, Grace: time.Minute, Door: ws.Config{MaxMessage: 256 << 10},

@@ -1,20 +1,41 @@
 package agoratest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 )
 
-// Talk is agents that send each other numbered messages, streams and space
+// TalkOptions say who talks. The zero value is six agents.
+type TalkOptions struct {
+	Name    string        // begins the ids of the agents and is the space that all are in; "talk"
+	Agents  int           // at least 3; 6
+	Beat    time.Duration // between two frames of one sender to one receiver; 15ms
+	Silence time.Duration // after which an agent takes its connection for dead and makes another; 5s
+	Patient bool          // every second agent never does
+}
+
+func (o TalkOptions) withDefaults() TalkOptions {
+	o.Name = cmp.Or(o.Name, "talk")
+	o.Agents = cmp.Or(o.Agents, 6)
+	o.Beat = cmp.Or(o.Beat, 15*time.Millisecond)
+	o.Silence = cmp.Or(o.Silence, 5*time.Second)
+	return o
+}
+
+// Talk is agents that send each other numbered messages, streams, replies and space
 // events through bare sockets, without a pause, whatever happens to the
 // cluster; they account for every (sender, receiver, number): each once, in order,
 // nothing that was receipted lost. Its methods are for the test's goroutine.
 type Talk struct {
-	cluster *Cluster
+	t       testing.TB
+	urls    func() []string
+	opts    TalkOptions
 	ids     []string
 	talkers []*talker
 	stopped atomic.Bool // no new numbers
@@ -22,44 +43,42 @@ type Talk struct {
 	running sync.WaitGroup
 }
 
-// StartTalk starts n agents; each sends to the next two, and all into one space.
-func StartTalk(c *Cluster, n int) *Talk {
-	t := &Talk{cluster: c}
-	t.stopped.Store(true)
+// StartTalk starts agents that connect at urls, two neighbours at the same one; each sends to the next
+// two, and all into one space. It returns when everybody is there; the test's end ends it. urls may be called
+// at any time, and may name edges that are away.
+func StartTalk(t testing.TB, urls func() []string, o TalkOptions) *Talk {
+	t.Helper()
+	k := &Talk{t: t, urls: urls, opts: o.withDefaults()}
+	n := k.opts.Agents
+	k.stopped.Store(true)
 	for i := range n {
-		t.ids = append(t.ids, fmt.Sprintf("talker-%d", i))
+		k.ids = append(k.ids, fmt.Sprintf("%s-%d", k.opts.Name, i))
 	}
-	for i, id := range t.ids {
-		k := &talker{talk: t, id: id, in: map[string]uint64{}, holes: map[string][]uint64{}, texts: map[string]int{}}
-		for _, to := range []string{t.ids[(i+1)%n], t.ids[(i+2)%n], ""} {
-			k.out = append(k.out, &outgoing{to: to, next: 1, failed: map[uint64]bool{}})
-		}
-		t.talkers = append(t.talkers, k)
+	for i := range n {
+		k.talkers = append(k.talkers, newTalker(k, i, []string{k.ids[(i+1)%n], k.ids[(i+2)%n], ""}))
 	}
-	for _, k := range t.talkers {
-		t.running.Go(k.run)
+	for _, a := range k.talkers {
+		k.running.Go(a.run)
 	}
-	c.t.Cleanup(t.end)
-	t.gather()
-	return t
+	t.Cleanup(k.End)
+	k.gather()
+	return k
 }
 
 // gather waits until all are in the space, so that every event concerns everybody, and then lets them talk.
 func (t *Talk) gather() {
-	t.cluster.t.Helper()
-	deadline := time.Now().Add(2 * patience)
+	t.t.Helper()
 	for _, k := range t.talkers {
-		for !k.joined() {
-			if time.Now().After(deadline) {
-				t.cluster.t.Fatalf("%s did not join", k.id)
-			}
-			<-time.After(5 * time.Millisecond)
+		if !await(2*patience, k.joined) {
+			t.t.Fatalf("%s did not join", k.id)
 		}
 	}
+	t.Mark()
 	t.stopped.Store(false)
 }
 
-func (t *Talk) end() {
+// End has every agent say goodbye. Idempotent.
+func (t *Talk) End() {
 	t.over.Store(true)
 	t.running.Wait()
 }
@@ -67,23 +86,69 @@ func (t *Talk) end() {
 // Kick cuts the socket of an agent, which comes back at some edge.
 func (t *Talk) Kick(i int) { t.talkers[i%len(t.talkers)].kick.Store(true) }
 
+// Spin has an agent cut its socket as soon as something has come through it, over and over, or lets it stay.
+func (t *Talk) Spin(i int, on bool) { t.talkers[i].spin.Store(on) }
+
+// Stall has an agent read nothing more from its socket, not even pings, or read on.
+func (t *Talk) Stall(i int, on bool) { t.talkers[i].stall.Store(on) }
+
+// Abandon has an agent connect anew and forget the socket that it has, which stays open and is read no more: so
+// it looks when its network changes under it.
+func (t *Talk) Abandon(i int) { t.talkers[i].abandon.Store(true) }
+
 // Progress waits until every agent has had n more messages stored for each of
 // its addressees, and got n more from each of its senders.
 func (t *Talk) Progress(n uint64) {
-	c := t.cluster
-	c.t.Helper()
+	t.t.Helper()
 	stored, got := t.counts()
-	deadline := time.Now().Add(4 * patience)
-	for {
+	t.until(4*patience, "no progress", func() []string {
 		s, g := t.counts()
-		behind := append(lacking(s, stored, n), lacking(g, got, n)...)
-		if len(behind) == 0 {
-			return
+		return slices.Concat(lacking(s, stored, n), lacking(g, got, n))
+	})
+}
+
+// Normal waits until everything that was handed out until now has arrived, and a little of
+// what comes after it, between all but the agents named. It returns how long that took.
+func (t *Talk) Normal(within time.Duration, but ...int) time.Duration {
+	t.t.Helper()
+	began := time.Now()
+	goal := t.without(t.made(), but)
+	t.until(within, "not normal again", func() []string { return lacking(t.arrived(), goal, 3) })
+	return time.Since(began)
+}
+
+// Watch lets the talk go on for a while; the test fails at once for what goes wrong meanwhile.
+func (t *Talk) Watch(d time.Duration) {
+	t.t.Helper()
+	over := time.Now().Add(d)
+	t.until(2*d, "the talk went wrong", func() []string {
+		if time.Now().Before(over) {
+			return []string{"it was to go on"}
 		}
-		if t.failed() || time.Now().After(deadline) {
-			c.t.Fatalf("no progress:\n%s\n%s", strings.Join(behind, "\n"), strings.Join(t.refusals(), "\n"))
-		}
-		<-time.After(10 * time.Millisecond)
+		return nil
+	})
+}
+
+// Settle stops the senders, waits until everything has arrived, and fails the
+// test for what did not. It returns how many frames were accounted for, and how many
+// of those their senders were told to have failed.
+func (t *Talk) Settle() (total, refused int) {
+	t.t.Helper()
+	t.stopped.Store(true)
+	t.until(4*patience, "not settled", t.missing)
+	return t.account()
+}
+
+// until waits until nothing is behind; the test fails at once for what has gone wrong.
+func (t *Talk) until(within time.Duration, what string, behind func() []string) {
+	t.t.Helper()
+	var left []string
+	ok := await(within, func() bool {
+		left = behind()
+		return t.failed() || len(left) == 0
+	})
+	if !ok || t.t.Failed() {
+		t.t.Fatalf("%s:\n%s\n%s", what, strings.Join(left, "\n"), strings.Join(t.refusals(), "\n"))
 	}
 }
 
@@ -92,135 +157,11 @@ func (t *Talk) failed() (failed bool) {
 	for _, k := range t.talkers {
 		k.mu.Lock()
 		for _, f := range k.faults {
-			t.cluster.t.Error(f)
+			t.t.Error(f)
 			failed = true
 		}
 		k.faults = nil
 		k.mu.Unlock()
 	}
 	return failed
-}
-
-// counts returns how far everybody is, by what is sent and by what is got.
-func (t *Talk) counts() (stored, got map[string]uint64) {
-	stored, got = map[string]uint64{}, map[string]uint64{}
-	for i, k := range t.talkers {
-		n := len(t.ids)
-		k.mu.Lock()
-		for _, o := range k.out {
-			stored[k.id+" to "+o.to] = o.stored
-		}
-		for _, from := range []string{t.ids[(i+n-1)%n], t.ids[(i+n-2)%n]} {
-			got[k.id+" from "+from] = k.in[from]
-		}
-		for _, from := range t.ids {
-			got[k.id+" in the space from "+from] = k.in["#"+from]
-		}
-		k.mu.Unlock()
-	}
-	return stored, got
-}
-
-// lacking says what is not n further than before.
-func lacking(now, before map[string]uint64, n uint64) (behind []string) {
-	for what, b := range before {
-		if now[what] < b+n {
-			behind = append(behind, fmt.Sprintf("%s: %d, was %d", what, now[what], b))
-		}
-	}
-	slices.Sort(behind)
-	return behind
-}
-
-// refusals returns the last error that each sender got about each addressee.
-func (t *Talk) refusals() (all []string) {
-	for _, k := range t.talkers {
-		k.mu.Lock()
-		for _, o := range k.out {
-			if o.refusal != "" && o.stored < o.made {
-				all = append(all, fmt.Sprintf("%s to %q, stored %d, sent %d of %d: %s", k.id, o.to, o.stored, o.next-1, o.made, o.refusal))
-			}
-		}
-		k.mu.Unlock()
-	}
-	return all
-}
-
-// Settle stops the senders, waits until everything has arrived, and fails the
-// test for what did not. It returns how many frames were accounted for, and how many
-// of those their senders were told to have failed.
-func (t *Talk) Settle() (total, refused int) {
-	c := t.cluster
-	c.t.Helper()
-	t.stopped.Store(true)
-	deadline := time.Now().Add(4 * patience)
-	for {
-		missing := t.missing()
-		if t.failed() || missing == "" {
-			return t.account()
-		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("not settled: %s\n%s", missing, strings.Join(t.refusals(), "\n"))
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-}
-
-// missing says what was sent and is not there; empty when all is. What was
-// refused for good at the end counts as there.
-func (t *Talk) missing() string {
-	made := map[string]uint64{}
-	for _, k := range t.talkers {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		for _, o := range k.out {
-			if o.stored != o.made {
-				return fmt.Sprintf("%s has %d of %d stored for %q", k.id, o.stored, o.made, o.to)
-			}
-			last := o.made
-			for o.failed[last] {
-				last--
-			}
-			made[k.id+">"+o.to] = last
-		}
-	}
-	for _, k := range t.talkers {
-		for _, from := range t.ids {
-			if want, ok := made[from+">"+k.id]; ok && k.in[from] != want {
-				return fmt.Sprintf("%s got %d of %d from %s", k.id, k.in[from], want, from)
-			}
-			if want := made[from+">"]; k.in["#"+from] != want {
-				return fmt.Sprintf("%s got %d of %d from %s in the space", k.id, k.in["#"+from], want, from)
-			}
-		}
-	}
-	return ""
-}
-
-// account compares what was passed over with what was refused.
-func (t *Talk) account() (total, refused int) {
-	failed := map[string]map[uint64]bool{}
-	for _, k := range t.talkers {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		for _, o := range k.out {
-			failed[k.id+">"+o.to] = o.failed
-			refused += len(o.failed)
-			total += int(o.made)
-		}
-	}
-	for _, k := range t.talkers {
-		for from, holes := range k.holes {
-			lane := from + ">" + k.id
-			if space, ok := strings.CutPrefix(from, "#"); ok {
-				lane = space + ">"
-			}
-			for _, n := range holes {
-				if !failed[lane][n] {
-					t.cluster.t.Errorf("%s never got number %d of %s, which was not refused", k.id, n, from)
-				}
-			}
-		}
-	}
-	return total, refused
 }

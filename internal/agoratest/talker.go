@@ -1,13 +1,13 @@
 package agoratest
 
 import (
+	"context"
 	"fmt"
-	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/coder/websocket"
 )
 
 // talker is an agent that keeps sending numbered frames to others, and
@@ -15,7 +15,14 @@ import (
 type talker struct {
 	talk *Talk
 	id   string
-	kick atomic.Bool // its socket is to be cut
+
+	kick, abandon atomic.Bool // its socket is to be cut, or left as it is
+	spin, stall   atomic.Bool // its sockets are to be cut again and again; is not to be read
+
+	// of its own goroutine
+	door  int       // where it goes next
+	paced time.Time // before which it does not try to connect
+	blind bool      // its socket is not read
 
 	mu     sync.Mutex // guards the fields below
 	conn   *Client    // nil while it is away
@@ -23,62 +30,41 @@ type talker struct {
 	last   uint64 // position in its mailbox
 	space  uint64 // position in the space, once it is in
 	out    []*outgoing
-	in     map[string]uint64   // last number, by sender and where it was sent
-	holes  map[string][]uint64 // numbers that were passed over, by the same
-	texts  map[string]int      // bytes of events that come in deltas
+	in     map[string]*incoming // by sender and where it was sent
+	texts  map[string]int       // bytes of events that come in deltas
 	faults []string
+	seen   Recovery
+	tried  time.Time         // when it first tried to come back; zero while it is there
+	since  time.Time         // when it first tried to come back the last time
+	owed   map[string]uint64 // what it has not caught up with since
 }
 
-// outgoing is what a talker sends to one addressee.
-type outgoing struct {
-	to      string // an agent; empty for the space
-	made    uint64 // numbers handed out so far
-	stored  uint64 // numbers known to be stored
-	next    uint64 // number to send next
-	pause   time.Time
-	created time.Time       // when the last number was handed out
-	refusal Frame           // the last error about it
-	failed  map[uint64]bool // numbers that were refused for good
+// incoming is what a talker gets from one sender, directly or in the space.
+type incoming struct {
+	last  uint64        // number
+	at    time.Time     // when that came
+	pause time.Duration // the longest between two since Mark
+	holes []uint64      // numbers that were passed over
 }
 
-// Between two frames of one sender to one receiver, and how many may be unreceipted.
-const (
-	beat   = 15 * time.Millisecond
-	window = 32
-)
-
-// streak is how many frames make one round: a one-shot, a stream of five parts, a reply.
-const streak = 7
-
-// large is the text of an event that goes out in deltas.
-const large = 3000
-
-// frame returns the frame of a number; sent again it is the same.
-func (o *outgoing) frame(n uint64) string {
-	if o.to == "" {
-		text := strconv.FormatUint(n, 10)
-		if n%5 == 0 {
-			text = strings.Repeat("x", large)
-		}
-		return fmt.Sprintf(`{"type":"space.publish","space":"general","n":%d,"data":{"text":"%s","timestamp":%d}}`, n, text, n)
+func newTalker(t *Talk, i int, to []string) *talker {
+	k := &talker{talk: t, id: t.ids[i], door: i / 2, in: map[string]*incoming{}, texts: map[string]int{}}
+	k.seen.Codes = map[string]int{}
+	for _, to := range to {
+		k.out = append(k.out, &outgoing{talk: t, to: to, next: 1, failed: map[uint64]bool{}})
 	}
-	head := fmt.Sprintf(`"to":%s,"n":%d`, Quote(o.to), n)
-	stream := n - (n-1)%streak
-	switch (n - 1) % streak {
-	case 0:
-		return fmt.Sprintf(`{"type":"send",%s,"payload":%d}`, head, n)
-	case 1:
-		return fmt.Sprintf(`{"type":"send",%s,"stream_id":"s-%d","stream":true,"payload":%d}`, head, stream, n)
-	case 2, 3, 4:
-		return fmt.Sprintf(`{"type":"send_chunk",%s,"stream_id":"s-%d","chunk":"%d"}`, head, stream, n)
-	case 5:
-		return fmt.Sprintf(`{"type":"send_end",%s,"stream_id":"s-%d"}`, head, stream)
-	}
-	return fmt.Sprintf(`{"type":"reply",%s,"payload":%d}`, head, n)
+	return k
 }
 
-// kinds are the types in which frames arrive, by their place in a round.
-var kinds = [streak]string{"message", "message", "message_chunk", "message_chunk", "message_chunk", "message_end", "reply"}
+// from returns what it got from a sender. The caller holds mu.
+func (k *talker) from(sender string) *incoming {
+	in, ok := k.in[sender]
+	if !ok {
+		in = &incoming{at: time.Now()}
+		k.in[sender] = in
+	}
+	return in
+}
 
 func (k *talker) joined() bool {
 	k.mu.Lock()
@@ -86,205 +72,153 @@ func (k *talker) joined() bool {
 	return k.space != 0
 }
 
+// impatient tells whether the agent gives up connections that are silent.
+func (k *talker) impatient() bool {
+	return !k.talk.opts.Patient || k.id != k.talk.ids[len(k.talk.ids)-1]
+}
+
 // run talks until the talk is over.
 func (k *talker) run() {
+	var conn *Client
 	for !k.talk.over.Load() {
-		k.mu.Lock()
-		conn := k.conn
-		k.mu.Unlock()
 		if conn == nil {
-			k.connect()
+			conn = k.connect()
 			continue
 		}
-		if k.kick.Swap(false) {
+		k.obey(conn)
+		k.push(conn)
+		f, ok := conn.Next(5 * time.Millisecond)
+		if ok && k.spin.Load() {
 			conn.Drop()
 		}
-		k.push(conn)
-		for f, ok := conn.Next(5 * time.Millisecond); ok; f, ok = conn.Next(0) {
+		for ; ok; f, ok = conn.Next(0) {
 			k.handle(f)
 		}
-		if conn.Gone() != nil {
-			conn.Drop()
-			k.mu.Lock()
-			k.conn = nil
-			k.mu.Unlock()
+		if k.isGone(conn) {
+			conn = nil
 		}
+	}
+	if conn != nil {
+		conn.Resume()
+		conn.Close(int(websocket.StatusNormalClosure))
 	}
 }
 
-// connect comes back to some edge and says where it stands.
-func (k *talker) connect() {
-	edges := k.talk.cluster.Edges()
-	conn, _, err := TryConnect(k.talk.cluster.t, Direct{}, k.talk.cluster.URL(edges[rand.IntN(len(edges))]), "", nil)
-	if err != nil {
-		<-time.After(20 * time.Millisecond) // the edge may just have gone
-		return
+// obey does to the socket what the test wants done to it.
+func (k *talker) obey(conn *Client) {
+	if k.kick.Swap(false) {
+		conn.Drop()
+	}
+	if stall := k.stall.Load(); stall != k.blind {
+		k.blind = stall
+		conn.socket.set(stall)
+	}
+}
+
+// isGone tells whether the agent must connect anew, and notes why.
+func (k *talker) isGone(conn *Client) bool {
+	why := ""
+	switch err := conn.Gone(); {
+	case err != nil:
+		conn.Drop()
+		why = "cut"
+		if code := websocket.CloseStatus(err); code >= 0 {
+			why = fmt.Sprintf("close %d", code)
+		}
+	case k.abandon.Swap(false):
+		conn.Pause() // dropped at the end of the test
+		why = "abandoned"
+	case !k.blind && k.impatient() && conn.silence() > k.talk.opts.Silence:
+		conn.Drop()
+		why = "silence"
+	default:
+		return false
+	}
+	k.blind = false
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seen.Lost++
+	k.seen.Codes[why]++
+	return true
+}
+
+// connect comes back to some edge and says where it stands; nil when it could not.
+func (k *talker) connect() *Client {
+	if wait := time.Until(k.paced); wait > 0 {
+		<-time.After(min(wait, 20*time.Millisecond)) // the talk may be over
+		return nil
 	}
 	k.mu.Lock()
-	first := k.token == ""
-	hello := fmt.Sprintf(`{"type":"agent.register","agent":{"id":%s}}`, Quote(k.id))
-	if !first {
-		hello = fmt.Sprintf(`{"type":"agent.register","agent":{"id":%s},"resume_token":%s,"last_seq":%d,"spaces":{"general":%d}}`,
-			Quote(k.id), Quote(k.token), k.last, k.space)
+	if k.tried.IsZero() {
+		k.tried = time.Now()
 	}
+	first, hello := k.token == "", k.hello()
 	k.mu.Unlock()
+	urls := k.talk.urls()
+	conn, why := k.register(urls[k.door%len(urls)], hello, first)
+	if conn == nil {
+		k.door++ // somewhere else, a little later
+		k.paced = time.Now().Add(20 * time.Millisecond)
+		k.mu.Lock()
+		k.seen.Codes[why]++
+		k.mu.Unlock()
+	}
+	return conn
+}
+
+// hello is how it registers. The caller holds mu.
+func (k *talker) hello() string {
+	if k.token == "" {
+		return fmt.Sprintf(`{"type":"agent.register","agent":{"id":%s}}`, Quote(k.id))
+	}
+	return fmt.Sprintf(`{"type":"agent.register","agent":{"id":%s},"resume_token":%s,"last_seq":%d,"spaces":{%s:%d}}`,
+		Quote(k.id), Quote(k.token), k.last, Quote(k.talk.opts.Name), k.space)
+}
+
+// register opens a connection and binds it; otherwise it says why not.
+func (k *talker) register(url, hello string, first bool) (conn *Client, why string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	conn, _, err := tryConnect(ctx, k.talk.t, Direct{}, url, "", nil)
+	if err != nil {
+		return nil, "no connection"
+	}
 	if conn.Try(hello) != nil {
 		conn.Drop()
-		return
+		return nil, "no connection"
 	}
 	w, ok := conn.Next(patience)
 	if !ok || w.Type() != "agent.registered" {
 		conn.Drop()
-		<-time.After(50 * time.Millisecond)
-		return
+		if w.Has("code") {
+			return nil, "registering: " + w.Text("code")
+		}
+		return nil, "registering: no answer"
 	}
 	k.welcome(conn, w, first)
+	return conn, ""
 }
 
 func (k *talker) welcome(conn *Client, w Frame, first bool) {
+	owed := k.talk.owed(k.id)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.conn, k.token = conn, w.Text("resume_token")
 	if first {
 		k.last = w.Uint("last_seq")
-		_ = conn.Try(`{"type":"space.join","id":"join","space":"general"}`) // a connection that is gone shows soon
-	} else if w.Raw("resumed") != "true" {
-		k.fault("lost its session: %s", w)
+		// A connection that is gone shows soon.
+		_ = conn.Try(fmt.Sprintf(`{"type":"space.join","id":"join","space":%s}`, Quote(k.talk.opts.Name)))
+	} else {
+		if w.Raw("resumed") != "true" {
+			k.fault("lost its session: %s", w)
+		}
+		k.seen.Back = max(k.seen.Back, time.Since(k.tried))
+		k.owed, k.since = owed, k.tried
+		k.caughtUp()
 	}
+	k.tried = time.Time{}
 	for _, o := range k.out {
 		o.next = o.stored + 1
-	}
-}
-
-// push sends what is new, and again what is not known to be stored after a loss.
-func (k *talker) push(conn *Client) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := time.Now()
-	for _, o := range k.out {
-		if !k.talk.stopped.Load() && now.Sub(o.created) >= beat && o.made < o.stored+window {
-			o.made++
-			o.created = now
-		}
-		for now.After(o.pause) && o.next <= o.made {
-			if o.failed[o.next] {
-				o.next++
-				continue
-			}
-			if conn.Try(o.frame(o.next)) != nil {
-				return
-			}
-			o.next++
-		}
-	}
-}
-
-// handle takes a frame.
-func (k *talker) handle(f Frame) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch f.Type() {
-	case "space.joined":
-		k.space = max(k.space, f.Seq())
-	case "receipt":
-		o := k.lane(f.Text("to"))
-		o.stored = max(o.stored, f.Uint("n"))
-		o.skip()
-		return
-	case "error":
-		k.refused(f)
-	case "gap":
-		k.fault("was told of a gap: %s", f)
-	case "message", "message_chunk", "message_end", "reply":
-		k.got(f, f.Text("from"))
-	case "space.event", "space.event.delta", "space.event.done":
-		k.event(f)
-	}
-	if strings.HasPrefix(f.Type(), "space.") {
-		k.space = max(k.space, f.Seq())
-	} else {
-		k.last = max(k.last, f.Seq())
-	}
-}
-
-func (k *talker) lane(to string) *outgoing {
-	for _, o := range k.out {
-		if o.to == to {
-			return o
-		}
-	}
-	k.fault("has no lane to %q", to)
-	return &outgoing{}
-}
-
-// refused goes back to the first frame that is not stored, a little later. What
-// was refused for good is not sent again, nor the rest of its stream.
-func (k *talker) refused(f Frame) {
-	o := k.lane(f.Text("to"))
-	o.refusal = f
-	switch n := f.Uint("n"); f.Text("code") {
-	case "UNAVAILABLE":
-		o.next, o.pause = o.stored+1, time.Now().Add(50*time.Millisecond)
-	case "AGENT_NOT_FOUND": // presence may have forgotten everybody
-		o.failed[n] = true
-		for ; (n-1)%streak > 0 && (n-1)%streak < streak-2; n++ {
-			o.failed[n+1] = true
-		}
-		o.skip()
-	default:
-		k.fault("got %s", f)
-	}
-}
-
-// skip passes over what will never be stored.
-func (o *outgoing) skip() {
-	for o.failed[o.stored+1] && o.stored < o.made {
-		o.stored++
-	}
-}
-
-// got accounts for a numbered frame.
-func (k *talker) got(f Frame, from string) {
-	n, last := f.Uint("n"), k.in[from]
-	switch {
-	case n <= last && f.Raw("redelivered") == "true":
-		return
-	case n <= last:
-		k.fault("got number %d of %s again, after %d: %.300s", n, from, last, f)
-	}
-	for gone := last + 1; gone < n; gone++ {
-		k.holes[from] = append(k.holes[from], gone)
-	}
-	if want := kinds[(n-1)%streak]; !strings.HasPrefix(from, "#") && f.Type() != want {
-		k.fault("got number %d of %s as %s, want %s", n, from, f.Type(), want)
-	}
-	k.in[from] = max(n, last)
-}
-
-// event accounts for an event, or a part of one: its last part has the number.
-func (k *talker) event(f Frame) {
-	event, data := f.Text("event_id"), Frame(f.Raw("data"))
-	switch f.Type() {
-	case "space.event":
-		k.got(f, "#"+data.Text("from"))
-	case "space.event.delta":
-		if from := data.Text("from"); from != "" {
-			k.texts[event] = 0
-			k.texts[event+"/from"] = len(k.talk.ids) // which one is found below
-			for i, id := range k.talk.ids {
-				if id == from {
-					k.texts[event+"/from"] = i
-				}
-			}
-		}
-		k.texts[event] += len(data.Text("text"))
-	case "space.event.done":
-		if k.texts[event] != large {
-			k.fault("got %d bytes of event %s, want %d", k.texts[event], event, large)
-		}
-		k.got(f, "#"+k.talk.ids[k.texts[event+"/from"]])
-		delete(k.texts, event)
-		delete(k.texts, event+"/from")
 	}
 }
 

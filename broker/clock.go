@@ -1,0 +1,105 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// clock tells the log's time: that of the servers, which stamp what is stored. A machine's own clock may be
+// hours off, and may be set at any time: it is asked for nothing but how much time has passed.
+type clock struct {
+	local func() time.Time // the machine's wall clock: until the log's time is known, and to tell how far off it is
+	log   *slog.Logger
+	known atomic.Pointer[reading]
+
+	mu     sync.Mutex         // guards the fields below
+	heard  map[string]reading // last of each stream's leader
+	warned bool
+}
+
+// reading is one moment on both clocks.
+type reading struct {
+	at  time.Time // by this machine's monotonic clock
+	log time.Time
+}
+
+// sample is a server's time in an answer.
+type sample struct {
+	sent, got time.Time // when it was asked and when the answer came, by this machine's monotonic clock
+	log       time.Time
+}
+
+const (
+	skewWarn   = 5 * time.Second // beyond it the operator is told, once
+	sampleSlow = time.Second     // an answer that took longer says too little
+)
+
+// now returns the log's time.
+func (c *clock) now() time.Time {
+	if r := c.known.Load(); r != nil {
+		return r.now()
+	}
+	return c.local()
+}
+
+func (r *reading) now() time.Time { return r.log.Add(time.Since(r.at)) }
+
+// skew returns how far the machine's clock is ahead of the log's time.
+func (c *clock) skew() time.Duration { return c.local().Round(0).Sub(c.now().Round(0)) }
+
+// hear takes in what the leader of a stream said. Of all leaders the middle one counts, so that
+// one server with a wrong clock moves nothing; and what is as near as can be told is left alone.
+func (c *clock) hear(stream string, s sample) {
+	took := s.got.Sub(s.sent)
+	if s.log.IsZero() || took > sampleSlow {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.heard == nil {
+		c.heard = make(map[string]reading)
+	}
+	c.heard[stream] = reading{at: s.got, log: s.log.Add(took / 2)}
+	now := make([]time.Time, 0, len(c.heard))
+	for _, r := range c.heard {
+		now = append(now, r.now())
+	}
+	slices.SortFunc(now, time.Time.Compare)
+	at := time.Now()
+	if mid := now[len(now)/2]; c.known.Load() == nil || mid.Sub(c.now()).Abs() > took/2 {
+		c.known.Store(&reading{at: at, log: mid})
+	}
+	if d := c.skew(); d.Abs() > skewWarn && !c.warned {
+		c.warned = true
+		c.log.Warn("this machine's clock is off: the servers' is used instead", "ahead", d)
+	}
+}
+
+// askTime has the server that the Broker is connected to tell its time, before there is a stream whose leader could be
+// asked. It needs a right that not every account has: without it the machine's clock must do.
+func (b *Broker) askTime(ctx context.Context) {
+	ctx, cancel := b.waiting(ctx, sampleSlow)
+	defer cancel()
+	s := sample{sent: time.Now()}
+	m, err := b.nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
+	var v struct {
+		Server struct {
+			Time time.Time `json:"time"`
+		} `json:"server"`
+	}
+	if err != nil || json.Unmarshal(m.Data, &v) != nil {
+		return
+	}
+	s.got = time.Now()
+	b.clock.known.Store(&reading{at: s.got, log: v.Server.Time.Add(s.got.Sub(s.sent) / 2)})
+}
+
+// Now returns the log's time, by which records are stamped and judged, on every edge the same: use it for every
+// wall time that another edge reads. It is as near to the servers' as half a round trip to them, and goes on when
+// this machine's clock is set. Subtract such times from one another only: they say nothing to time.Since.
+func (b *Broker) Now() time.Time { return b.clock.now() }

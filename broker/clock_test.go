@@ -1,0 +1,114 @@
+package broker
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// clockAt returns settings of a machine whose clock is that far ahead.
+func clockAt(d time.Duration, log *slog.Logger) func(*Config) {
+	return func(c *Config) {
+		c.Now = func() time.Time { return time.Now().Add(d) }
+		c.Log = log
+	}
+}
+
+func TestEdgesWhoseClocksAreHoursApartLoseNothing(t *testing.T) {
+	s := testServer(t, 1)
+	var warned bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&warned, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	skews := []time.Duration{0, -time.Hour, time.Hour}
+	var edges []*Broker
+	for _, d := range skews {
+		edges = append(edges, testBroker(t, s, clockAt(d, log)))
+	}
+	inboxes := make([]*listener, len(edges))
+	for k, b := range edges {
+		inboxes[k] = listen(t, b, bob, From{TailAt: b.Now()})
+	}
+	deadline := edges[1].Now().Add(time.Minute)
+	var want []string
+	for k, b := range edges {
+		l := b.Lane(LaneConfig{From: "alice", Session: fmt.Sprint("s", k), Epoch: 1, To: bob})
+		defer l.Close()
+		for n := range 20 {
+			m := text(fmt.Sprint(k, ".", n))
+			m.Meta.Deadline = deadline
+			store(t, l, m)
+			want = append(want, string(m.Body))
+		}
+	}
+	for k, in := range inboxes {
+		got := in.read(t, len(want))
+		if !slices.Equal(bodies(got), want) {
+			t.Errorf("edge %d got %v", k, bodies(got))
+		}
+		if left := got[0].Meta.Deadline.Sub(edges[k].Now()); left > time.Minute || left < time.Minute-patience {
+			t.Errorf("edge %d: %v left until a deadline a minute from now", k, left)
+		}
+		st := edges[k].Stats()
+		if off := st.Skew - skews[k]; off.Abs() > time.Second || st.Void != 0 {
+			t.Errorf("edge %d: skew %v, %d void; want %v and none", k, st.Skew, st.Void, skews[k])
+		}
+	}
+	if n := strings.Count(warned.String(), "clock is off"); n != 2 {
+		t.Errorf("%d warnings, want one of each of the two that are wrong: %s", n, warned.String())
+	}
+}
+
+func TestAClockThatIsSetMovesNothing(t *testing.T) {
+	c := clock{log: slog.New(slog.DiscardHandler)}
+	set := time.Now()
+	c.local = func() time.Time { return set }
+	now := time.Now()
+	c.hear("S", sample{sent: now, got: now, log: now})
+	before := c.now()
+	set = set.Add(24 * time.Hour)
+	if moved := c.now().Sub(before); moved < 0 || moved > time.Minute {
+		t.Errorf("set by a day, the log's time moved by %v", moved)
+	}
+	if d := c.skew(); d < 23*time.Hour {
+		t.Errorf("skew %v, want a day", d)
+	}
+}
+
+func TestOneServerWithAWrongClockMovesNothing(t *testing.T) {
+	now := time.Now()
+	c := clock{local: time.Now, log: slog.New(slog.DiscardHandler)}
+	for range 2 {
+		for k, d := range []time.Duration{time.Hour, 0, 0} {
+			c.hear(fmt.Sprint(k), sample{sent: now, got: now, log: now.Add(d)})
+		}
+	}
+	if d := c.now().Sub(time.Now()).Abs(); d > time.Minute {
+		t.Errorf("%v off the two that agree", d)
+	}
+	before := c.now()
+	c.hear("1", sample{sent: now.Add(-10 * time.Second), got: now, log: now.Add(time.Hour)})
+	if d := c.now().Sub(before); d > time.Minute {
+		t.Errorf("an answer that took ten seconds moved the time by %v", d)
+	}
+}
+
+func TestALateRecordIsVoidForEveryReader(t *testing.T) {
+	s := testServer(t, 1)
+	b, late := testBroker(t, s, nil), testBroker(t, s, func(c *Config) { c.Audit = time.Hour })
+	late.clock.known.Store(&reading{at: time.Now(), log: time.Now().Add(-2 * voidAfter)}) // as if what it sends lay on its way for so long
+	l := late.Lane(lane("s1", 1, false))
+	store(t, l, part(agora.Start, "void", "void"))
+	l.Close()
+	heir := b.Lane(lane("s1", 2, true))
+	defer heir.Close()
+	wantCode(t, put(t, heir, part(agora.Chunk, "void", "x")), agora.StreamNotFound)
+	store(t, heir, text("good"))
+	if got := bodies(listen(t, b, bob, From{}).quiet(t)); !slices.Equal(got, []string{"good"}) {
+		t.Errorf("got %v", got)
+	}
+}

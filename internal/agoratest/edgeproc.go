@@ -1,0 +1,136 @@
+package agoratest
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// EdgeProcess is an `agora edge` process. It reaches each NATS node and presence through
+// lines of its own. Its methods are for the test's goroutine.
+type EdgeProcess struct {
+	process
+	Log      []*Proxy // one to each NATS node
+	Presence *Proxy   // nil with Sentinel, which tells clients the servers' own addresses
+
+	t           testing.TB
+	addr, admin string
+}
+
+// newEdge describes edge k of a cluster.
+func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
+	c.t.Helper()
+	e := &EdgeProcess{t: c.t}
+	for _, at := range []*string{&e.addr, &e.admin} {
+		var err error
+		if *at, err = steadyAddr(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	var urls []string
+	for _, n := range c.NATS.Nodes {
+		line := NewProxy(c.t, n.addr)
+		e.Log = append(e.Log, line)
+		urls = append(urls, "nats://"+line.Addr())
+	}
+	presence := ""
+	if c.Sentinel != nil {
+		presence = c.Sentinel.URL()
+	} else {
+		e.Presence = NewProxy(c.t, c.Redis.Addr())
+		presence = "redis://" + e.Presence.Addr()
+	}
+	name := fmt.Sprintf("edge-%d", k)
+	e.log = filepath.Join(dir, name+".log")
+	e.argv = append([]string{c.opts.Binary, "edge", "--id", name, "--addr", e.addr, "--admin-addr", e.admin, "--auth", "none",
+		"--nats.url", strings.Join(urls, ","), "--redis.url", presence}, c.opts.Flags...)
+	return e
+}
+
+// URL returns where its agents connect.
+func (e *EdgeProcess) URL() string { return "ws://" + e.addr + "/ws" }
+
+// Start starts it, under the same addresses, and does not wait for it.
+func (e *EdgeProcess) Start(env ...string) {
+	e.t.Helper()
+	e.env = env
+	if err := e.process.start(); err != nil {
+		e.t.Fatalf("start an edge: %v", err)
+	}
+}
+
+// Kill ends it with SIGKILL.
+func (e *EdgeProcess) Kill() { e.kill() }
+
+// Freeze stops it with SIGSTOP: its sockets stay, and nothing of it moves.
+func (e *EdgeProcess) Freeze() { e.signal(syscall.SIGSTOP) }
+
+// Thaw lets it go on.
+func (e *EdgeProcess) Thaw() { e.signal(syscall.SIGCONT) }
+
+// Drain ends it with SIGTERM and waits; the test fails unless it ends in order within its time.
+func (e *EdgeProcess) Drain() {
+	e.t.Helper()
+	if err := e.end(2 * patience); err != nil {
+		e.t.Errorf("drain %s: %v\n%s", e.argv[3], err, e.tail(15))
+	}
+}
+
+// IsReady tells whether it says that it can serve agents.
+func (e *EdgeProcess) IsReady() bool { return answersOK("http://" + e.admin + "/readyz") }
+
+// Ready waits until it says that it can serve agents.
+func (e *EdgeProcess) Ready() {
+	e.t.Helper()
+	if !await(2*patience, e.IsReady) {
+		e.t.Fatalf("%s is not ready:\n%s", e.argv[3], e.tail(15))
+	}
+}
+
+// mend takes away whatever was done to the edge, and starts it where it has ended.
+func (e *EdgeProcess) mend() {
+	e.t.Helper()
+	e.Thaw()
+	for _, line := range e.Log {
+		line.Mend()
+	}
+	if e.Presence != nil {
+		e.Presence.Mend()
+	}
+	e.Start()
+}
+
+// CutLog cuts it off from every NATS node, and from nothing else, until it is mended.
+func (e *EdgeProcess) CutLog() {
+	for _, line := range e.Log {
+		line.Cut()
+	}
+}
+
+// SilenceLog is like CutLog, but nothing tells the edge: its connections go silent.
+func (e *EdgeProcess) SilenceLog() {
+	for _, line := range e.Log {
+		line.Silence()
+	}
+}
+
+// MendLog ends CutLog and SilenceLog.
+func (e *EdgeProcess) MendLog() {
+	for _, line := range e.Log {
+		line.Mend()
+	}
+}
+
+// BuildAgora builds the command into the test's folder, under build tags, and returns its path.
+func BuildAgora(t testing.TB, tags string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "agora")
+	cmd := exec.Command("go", "build", "-tags", tags, "-o", path, "github.com/agora-relay/agora/cmd/agora")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build agora: %v\n%s", err, out)
+	}
+	return path
+}

@@ -1,0 +1,85 @@
+package agoratest
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// handle takes a frame.
+func (k *talker) handle(f Frame) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch f.Type() {
+	case "space.joined":
+		k.space = max(k.space, f.Seq())
+	case "receipt":
+		o := k.lane(f.Text("to"))
+		o.stored = max(o.stored, f.Uint("n"))
+		o.skip()
+		return
+	case "error":
+		k.refused(f)
+	case "agent.reconnect":
+		k.seen.Codes["agent.reconnect"]++
+	case "gap":
+		k.fault("was told of a gap: %s", f)
+	case "message", "message_chunk", "message_end", "reply":
+		k.got(f, f.Text("from"))
+	case "space.event", "space.event.delta", "space.event.done":
+		k.event(f)
+	}
+	if strings.HasPrefix(f.Type(), "space.") {
+		k.space = max(k.space, f.Seq())
+	} else {
+		k.last = max(k.last, f.Seq())
+	}
+}
+
+// got accounts for a numbered frame.
+func (k *talker) got(f Frame, from string) {
+	n, in := f.Uint("n"), k.from(from)
+	switch {
+	case n <= in.last && f.Raw("redelivered") == "true":
+		return
+	case n <= in.last:
+		k.fault("got number %d of %s again, after %d: %.300s", n, from, in.last, f)
+		return
+	}
+	for gone := in.last + 1; gone < n; gone++ {
+		in.holes = append(in.holes, gone)
+	}
+	if want := kinds[(n-1)%streak]; !strings.HasPrefix(from, "#") && f.Type() != want {
+		k.fault("got number %d of %s as %s, want %s", n, from, f.Type(), want)
+	}
+	now := time.Now()
+	if in.last > 0 {
+		in.pause = max(in.pause, now.Sub(in.at))
+	}
+	in.last, in.at = n, now
+	k.caughtUp()
+}
+
+// event accounts for an event, or a part of one: its last part has the number.
+func (k *talker) event(f Frame) {
+	event, data := f.Text("event_id"), Frame(f.Raw("data"))
+	switch f.Type() {
+	case "space.event":
+		k.got(f, "#"+data.Text("from"))
+	case "space.event.delta":
+		if from := data.Text("from"); from != "" {
+			k.texts[event] = 0
+			k.texts[event+"/from"] = slices.Index(k.talk.ids, from)
+		}
+		k.texts[event] += len(data.Text("text"))
+	case "space.event.done":
+		if k.texts[event] != large {
+			k.fault("got %d bytes of event %s, want %d", k.texts[event], event, large)
+		}
+		if from := k.texts[event+"/from"]; from >= 0 {
+			k.got(f, "#"+k.talk.ids[from])
+		}
+		delete(k.texts, event)
+		delete(k.texts, event+"/from")
+	}
+}

@@ -1,0 +1,234 @@
+package agoratest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// NATSNode is a nats-server process of a cluster of three, with JetStream on files.
+type NATSNode struct {
+	process
+	name, addr, route, monitor string
+	dir                        string // where JetStream keeps its files, as the node sees it
+}
+
+// NATS is three nats-server processes. Its methods are for the test's goroutine.
+type NATS struct {
+	Nodes []*NATSNode
+
+	t testing.TB
+}
+
+// startNATS starts three nodes and returns when JetStream is ready; the test's end kills
+// them. With disk, each keeps its files on a disk of its own, of so many bytes.
+func startNATS(t testing.TB, disk int) *NATS {
+	t.Helper()
+	n := &NATS{t: t}
+	dir := t.TempDir()
+	for k := range 3 {
+		n.Nodes = append(n.Nodes, n.node(dir, k, disk))
+	}
+	t.Cleanup(n.kill)
+	for k, node := range n.Nodes {
+		if err := n.configure(k, node); err != nil {
+			t.Fatal(err)
+		}
+		if err := node.start(); err != nil {
+			t.Fatalf("start NATS node %d: %v", k, err)
+		}
+	}
+	n.Ready()
+	return n
+}
+
+// node describes node k.
+func (n *NATS) node(dir string, k, disk int) *NATSNode {
+	n.t.Helper()
+	node := &NATSNode{name: fmt.Sprintf("nats-%d", k)}
+	for _, at := range []*string{&node.addr, &node.route, &node.monitor} {
+		var err error
+		if *at, err = steadyAddr(); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	node.dir = filepath.Join(dir, node.name)
+	node.log = node.dir + ".log"
+	node.argv = []string{natsServer(n.t), "-c", node.dir + ".conf"}
+	if disk > 0 {
+		node.argv = append(onDisk(node.dir, disk), node.argv...)
+	}
+	if err := os.Mkdir(node.dir, 0o700); err != nil {
+		n.t.Fatal(err)
+	}
+	return node
+}
+
+// natsServer returns the path of a nats-server built from the module that the project embeds.
+func natsServer(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("go", "tool", "-n", "nats-server").Output()
+	if err != nil {
+		t.Fatalf("build nats-server: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// onDisk begins a command line whose program sees a disk of so many bytes at dir. It
+// needs no privileges: the program gets a view of the file system of its own.
+func onDisk(dir string, bytes int) []string {
+	mount := fmt.Sprintf(`mount -t tmpfs -o size=%d tmpfs "$0" && exec setpriv --pdeathsig KILL "$@"`, bytes)
+	return []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, dir}
+}
+
+func (n *NATS) configure(k int, node *NATSNode) error {
+	var routes []string
+	for other, o := range n.Nodes {
+		if other != k {
+			routes = append(routes, fmt.Sprintf("%q", "nats://"+o.route))
+		}
+	}
+	// Not advertised: an edge is to know of no way to a node but the one it was given.
+	conf := fmt.Sprintf(`server_name: %q
+listen: %q
+http: %q
+max_payload: 8388608
+jetstream { store_dir: %q, max_file_store: 16GB, max_memory_store: 256MB }
+cluster { name: agora, listen: %q, no_advertise: true, routes: [%s] }
+`, node.name, node.addr, node.monitor, node.dir, node.route, strings.Join(routes, ", "))
+	return os.WriteFile(node.dir+".conf", []byte(conf), 0o600)
+}
+
+// Ready waits until every node runs, knows its peers and has caught up with them.
+func (n *NATS) Ready() {
+	n.t.Helper()
+	for _, node := range n.Nodes {
+		if !await(2*patience, node.healthy) {
+			n.t.Fatalf("NATS %s is not ready:\n%s", node.name, node.tail(15))
+		}
+	}
+}
+
+// healthy tells whether the node serves, and is up to date in all that it keeps.
+func (n *NATSNode) healthy() bool { return answersOK("http://" + n.monitor + "/healthz") }
+
+// answersOK tells whether a GET is answered with 200, soon.
+func answersOK(url string) bool {
+	c := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := c.Get(url)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+func (n *NATS) kill() {
+	for _, node := range n.Nodes {
+		node.kill()
+	}
+}
+
+// Kill ends node k with SIGKILL.
+func (n *NATS) Kill(k int) { n.Nodes[k].kill() }
+
+// Start starts node k again, with the files that it has, and does not wait for it.
+func (n *NATS) Start(k int) {
+	n.t.Helper()
+	if err := n.Nodes[k].start(); err != nil {
+		n.t.Fatalf("start NATS node %d: %v", k, err)
+	}
+}
+
+// FillDisk leaves no room on the disk of node k, which must have one of its own, until FreeDisk.
+func (n *NATS) FillDisk(k int) {
+	n.t.Helper()
+	f, err := os.Create(n.Nodes[k].filler())
+	if err != nil {
+		n.t.Fatalf("fill a disk: %v", err)
+	}
+	defer f.Close()
+	b := make([]byte, 64<<10)
+	for len(b) > 0 {
+		if _, err := f.Write(b); err != nil { // down to the last bytes
+			b = b[:len(b)/2]
+		}
+	}
+}
+
+// FreeDisk takes away what FillDisk put there.
+func (n *NATS) FreeDisk(k int) {
+	n.t.Helper()
+	if err := os.Remove(n.Nodes[k].filler()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		n.t.Errorf("free a disk: %v", err)
+	}
+}
+
+// filler is the file that fills the node's disk, as seen from outside of its own file system.
+func (n *NATSNode) filler() string {
+	return fmt.Sprintf("/proc/%d/root%s/filler", n.cmd.Process.Pid, n.dir)
+}
+
+// Leader returns which node leads a stream now; -1 when none does.
+func (n *NATS) Leader(stream string) int {
+	n.t.Helper()
+	var info struct{ Cluster struct{ Leader string } }
+	if err := n.api("STREAM.INFO."+stream, &info); err != nil {
+		return -1
+	}
+	for k, node := range n.Nodes {
+		if node.name == info.Cluster.Leader {
+			return k
+		}
+	}
+	return -1
+}
+
+// Streams returns the names of the log's streams.
+func (n *NATS) Streams() []string {
+	n.t.Helper()
+	var names struct{ Streams []string }
+	if err := n.api("STREAM.NAMES", &names); err != nil {
+		n.t.Fatal(err)
+	}
+	return names.Streams
+}
+
+// StepDown has a stream elect another leader.
+func (n *NATS) StepDown(stream string) {
+	n.t.Helper()
+	var done struct {
+		Success bool
+		Error   json.RawMessage
+	}
+	if err := n.api("STREAM.LEADER.STEPDOWN."+stream, &done); err != nil || !done.Success {
+		n.t.Errorf("step down of %s: %v %s", stream, err, done.Error)
+	}
+}
+
+// api asks JetStream through the first node that answers.
+func (n *NATS) api(subject string, answer any) error {
+	var urls []string
+	for _, node := range n.Nodes {
+		urls = append(urls, "nats://"+node.addr)
+	}
+	nc, err := nats.Connect(strings.Join(urls, ","), nats.Timeout(time.Second))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	m, err := nc.Request("$JS.API."+subject, nil, 5*time.Second)
+	if err != nil {
+		return fmt.Errorf("%s: %w", subject, err)
+	}
+	return json.Unmarshal(m.Data, answer)
+}

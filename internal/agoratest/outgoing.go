@@ -1,0 +1,118 @@
+package agoratest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// outgoing is what a talker sends to one addressee.
+type outgoing struct {
+	talk    *Talk
+	to      string // an agent; empty for the space
+	made    uint64 // numbers handed out so far
+	stored  uint64 // numbers known to be stored
+	next    uint64 // number to send next
+	pause   time.Time
+	created time.Time       // when the last number was handed out
+	refusal Frame           // the last error about it
+	failed  map[uint64]bool // numbers that were refused for good
+}
+
+// window is how many frames may be unreceipted.
+const window = 32
+
+// streak is how many frames make one round: a one-shot, a stream of five parts, a reply.
+const streak = 7
+
+// large is the text of an event that goes out in deltas.
+const large = 3000
+
+// kinds are the types in which frames arrive, by their place in a round.
+var kinds = [streak]string{"message", "message", "message_chunk", "message_chunk", "message_chunk", "message_end", "reply"}
+
+// frame returns the frame of a number; sent again it is the same.
+func (o *outgoing) frame(n uint64) string {
+	if o.to == "" {
+		text := strconv.FormatUint(n, 10)
+		if n%5 == 0 {
+			text = strings.Repeat("x", large)
+		}
+		return fmt.Sprintf(`{"type":"space.publish","space":%s,"n":%d,"data":{"text":"%s","timestamp":%d}}`, Quote(o.talk.opts.Name), n, text, n)
+	}
+	head := fmt.Sprintf(`"to":%s,"n":%d`, Quote(o.to), n)
+	stream := n - (n-1)%streak
+	switch (n - 1) % streak {
+	case 0:
+		return fmt.Sprintf(`{"type":"send",%s,"payload":%d}`, head, n)
+	case 1:
+		return fmt.Sprintf(`{"type":"send",%s,"stream_id":"s-%d","stream":true,"payload":%d}`, head, stream, n)
+	case 2, 3, 4:
+		return fmt.Sprintf(`{"type":"send_chunk",%s,"stream_id":"s-%d","chunk":"%d"}`, head, stream, n)
+	case 5:
+		return fmt.Sprintf(`{"type":"send_end",%s,"stream_id":"s-%d"}`, head, stream)
+	}
+	return fmt.Sprintf(`{"type":"reply",%s,"payload":%d}`, head, n)
+}
+
+// skip passes over what will never be stored.
+func (o *outgoing) skip() {
+	for o.failed[o.stored+1] && o.stored < o.made {
+		o.stored++
+	}
+}
+
+// push sends what is new, and again what is not known to be stored after a loss.
+func (k *talker) push(conn *Client) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	for _, o := range k.out {
+		if !k.talk.stopped.Load() && now.Sub(o.created) >= k.talk.opts.Beat && o.made < o.stored+window {
+			o.made++
+			o.created = now
+		}
+		for now.After(o.pause) && o.next <= o.made {
+			if o.failed[o.next] {
+				o.next++
+				continue
+			}
+			if conn.Try(o.frame(o.next)) != nil {
+				return
+			}
+			o.next++
+		}
+	}
+}
+
+// refused goes back to the first frame that is not stored, a little later. What
+// was refused for good is not sent again, nor the rest of its stream.
+func (k *talker) refused(f Frame) {
+	k.seen.Codes[f.Text("code")]++
+	o := k.lane(f.Text("to"))
+	o.refusal = f
+	switch n := f.Uint("n"); f.Text("code") {
+	case "UNAVAILABLE":
+		o.next, o.pause = o.stored+1, time.Now().Add(50*time.Millisecond)
+	case "AGENT_NOT_FOUND": // presence may have forgotten everybody
+		o.failed[n] = true
+		for ; (n-1)%streak > 0 && (n-1)%streak < streak-2; n++ {
+			o.failed[n+1] = true
+		}
+		o.skip()
+	default:
+		k.fault("got %s", f)
+	}
+}
+
+// lane returns what goes to an addressee. The caller holds mu.
+func (k *talker) lane(to string) *outgoing {
+	for _, o := range k.out {
+		if o.to == to {
+			return o
+		}
+	}
+	k.fault("has no lane to %q", to)
+	return &outgoing{}
+}

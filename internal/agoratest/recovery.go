@@ -1,0 +1,88 @@
+package agoratest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Recovery is what the agents of a talk noticed since Mark.
+type Recovery struct {
+	Lost     int            // connections that went
+	Back     time.Duration  // the longest that an agent took to register again, from its first try
+	CaughtUp time.Duration  // the longest, from its first try, until it had all that was stored for it when it registered
+	Pause    time.Duration  // the longest between two deliveries from one sender to one receiver
+	Codes    map[string]int // what they were told: errors by their code, and how their connections ended
+}
+
+// Mark begins the time of which Recovery tells.
+func (t *Talk) Mark() {
+	now := time.Now()
+	for _, k := range t.talkers {
+		k.mu.Lock()
+		k.seen = Recovery{Codes: map[string]int{}}
+		for _, in := range k.in {
+			in.at, in.pause = now, 0
+		}
+		k.mu.Unlock()
+	}
+}
+
+// Recovery returns what the agents noticed since Mark, of each other and of the cluster, but for those named.
+func (t *Talk) Recovery(but ...int) Recovery {
+	all := Recovery{Codes: map[string]int{}}
+	skip := map[int]bool{}
+	for _, i := range but {
+		skip[i] = true
+	}
+	for i, k := range t.talkers {
+		if skip[i] {
+			continue
+		}
+		k.mu.Lock()
+		all.Lost += k.seen.Lost
+		all.Back = max(all.Back, k.seen.Back)
+		all.CaughtUp = max(all.CaughtUp, k.seen.CaughtUp)
+		for from, in := range k.in {
+			if !skip[slices.Index(t.ids, strings.TrimPrefix(from, "#"))] {
+				all.Pause = max(all.Pause, in.pause)
+			}
+		}
+		for code, n := range k.seen.Codes {
+			all.Codes[code] += n
+		}
+		k.mu.Unlock()
+	}
+	return all
+}
+
+// owed returns what is stored for an agent now, by sender as it counts them.
+func (t *Talk) owed(id string) map[string]uint64 {
+	owed := map[string]uint64{}
+	for _, k := range t.talkers {
+		k.mu.Lock()
+		for _, o := range k.out {
+			switch o.to {
+			case id:
+				owed[k.id] = o.stored
+			case "":
+				owed["#"+k.id] = o.stored
+			}
+		}
+		k.mu.Unlock()
+	}
+	return owed
+}
+
+// caughtUp notes when the last of what was owed to an agent at its return has come. The caller holds mu.
+func (k *talker) caughtUp() {
+	if k.owed == nil {
+		return
+	}
+	maps.DeleteFunc(k.owed, func(from string, n uint64) bool { return k.from(from).last >= n })
+	if len(k.owed) == 0 {
+		k.owed = nil
+		k.seen.CaughtUp = max(k.seen.CaughtUp, time.Since(k.since))
+	}
+}

@@ -1,0 +1,98 @@
+package reliability
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// cell is one failure, and what may come of it.
+type cell struct {
+	name string
+	talk agoratest.TalkOptions
+	// fault breaks something while agents talk, and mends it where it does not heal by itself.
+	fault func(*stage)
+
+	normal time.Duration // until everything that was sent before the fault was over has arrived, and more; 15s
+	caught time.Duration // from an agent's first try to connect again until it has all that it missed; unbounded
+	told   []string      // codes that agents must have seen
+	calm   bool          // nobody is refused anything
+}
+
+// stage is a cluster under load, for one cell.
+type stage struct {
+	*agoratest.Processes
+	t    *testing.T
+	talk *agoratest.Talk
+	but  []int // agents that the fault is done to, which don't count among those who notice it
+}
+
+// outcome is what came of a cell.
+type outcome struct {
+	agoratest.Recovery
+	name           string
+	normal         time.Duration
+	total, refused int
+}
+
+// run plays a cell on a cluster that is whole, and leaves it so.
+func (x cell) run(t *testing.T, c *agoratest.Processes, n int) outcome {
+	c.Under(t)
+	c.Heal()
+	x.talk.Name = fmt.Sprintf("cell-%d", n)
+	s := &stage{Processes: c, t: t, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
+	s.talk.Progress(5)
+	s.talk.Mark()
+	x.fault(s)
+	within := x.normal
+	if within == 0 {
+		within = 15 * time.Second
+	}
+	o := outcome{name: x.name, normal: s.talk.Normal(within)}
+	o.Recovery = s.talk.Recovery(s.but...)
+	c.Heal()
+	o.total, o.refused = s.talk.Settle()
+	s.talk.End()
+	x.judge(t, o)
+	return o
+}
+
+// judge holds an outcome to what the cell allows.
+func (x cell) judge(t *testing.T, o outcome) {
+	t.Logf("%d frames, each once and in order; normal after %v, back after %v, caught up after %v, longest pause %v; %s",
+		o.total, o.normal, o.Back, o.CaughtUp, o.Pause, codes(o))
+	if x.caught > 0 && o.CaughtUp > x.caught {
+		t.Errorf("an agent took %v from its first try to what it had missed, want at most %v", o.CaughtUp, x.caught)
+	}
+	for _, code := range x.told {
+		if o.Codes[code] == 0 {
+			t.Errorf("no agent saw %q", code)
+		}
+	}
+	if n := o.Codes["UNAVAILABLE"]; x.calm && n > 0 {
+		t.Errorf("%d frames were refused with UNAVAILABLE, want none", n)
+	}
+	if o.refused > 0 {
+		t.Errorf("%d frames were refused for good, want none", o.refused)
+	}
+}
+
+// codes returns what agents saw, in words.
+func codes(o outcome) string {
+	var all []string
+	for _, code := range slices.Sorted(maps.Keys(o.Codes)) {
+		all = append(all, fmt.Sprintf("%s %d×", code, o.Codes[code]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// lasts lets an outage last, unless something goes wrong before.
+func (s *stage) lasts(d time.Duration) {
+	s.t.Helper()
+	s.talk.Watch(d)
+}
