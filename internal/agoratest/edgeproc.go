@@ -62,6 +62,9 @@ func (e *EdgeProcess) Start(env ...string) {
 	}
 }
 
+// Become has it run another binary from its next start on.
+func (e *EdgeProcess) Become(binary string) { e.argv[0] = binary }
+
 // Kill ends it with SIGKILL.
 func (e *EdgeProcess) Kill() { e.kill() }
 
@@ -81,6 +84,14 @@ func (e *EdgeProcess) Drain() {
 
 // IsReady tells whether it says that it can serve agents.
 func (e *EdgeProcess) IsReady() bool { return answersOK("http://" + e.admin + "/readyz") }
+
+// NotReady waits until it says that it can't serve agents, as a balancer must hear.
+func (e *EdgeProcess) NotReady() {
+	e.t.Helper()
+	if !await(patience, func() bool { return !e.IsReady() }) {
+		e.t.Errorf("%s still says that it is ready", e.argv[3])
+	}
+}
 
 // Ready waits until it says that it can serve agents.
 func (e *EdgeProcess) Ready() {

@@ -2,6 +2,7 @@ package agoratest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type outgoing struct {
 	created time.Time       // when the last number was handed out
 	refusal Frame           // the last error about it
 	failed  map[uint64]bool // numbers that were refused for good
+	broken  map[string]bool // streams of which a part was refused for the moment
 }
 
 // window is how many frames may be unreceipted.
@@ -86,24 +88,53 @@ func (k *talker) push(conn *Client) {
 	}
 }
 
+// inStream tells whether a number is a part of a stream.
+func inStream(n uint64) bool { return (n-1)%streak > 0 && (n-1)%streak < streak-1 }
+
+// streamOf returns the name of the stream that a number is a part of; else that of its round.
+func streamOf(n uint64) string { return fmt.Sprintf("s-%d", n-(n-1)%streak) }
+
 // refused goes back to the first frame that is not stored, a little later. What
-// was refused for good is not sent again, nor the rest of its stream.
+// was refused for good is not sent again, nor the rest of its stream. A stream whose
+// part was refused may be aborted, or not: then it goes on.
 func (k *talker) refused(f Frame) {
-	k.seen.Codes[f.Text("code")]++
+	code, n := f.Text("code"), f.Uint("n")
+	k.seen.Codes[code]++
+	if f.Has("from") {
+		k.aborted(f)
+		return
+	}
 	o := k.lane(f.Text("to"))
 	o.refusal = f
-	switch n := f.Uint("n"); f.Text("code") {
-	case "UNAVAILABLE":
-		o.next, o.pause = o.stored+1, time.Now().Add(50*time.Millisecond)
-	case "AGENT_NOT_FOUND": // presence may have forgotten everybody
+	switch {
+	case code == "UNAVAILABLE":
+		if n > 0 && inStream(n) {
+			o.broken[streamOf(n)] = true
+		}
+		// From at once to when it was told to: agents differ in how patient they are.
+		wait := 50 + rand.Int64N(1+int64(f.Uint("retry_after_ms")))
+		o.next, o.pause = o.stored+1, time.Now().Add(time.Duration(wait)*time.Millisecond)
+	case code == "AGENT_NOT_FOUND": // presence may have forgotten everybody
 		o.failed[n] = true
 		for ; (n-1)%streak > 0 && (n-1)%streak < streak-2; n++ {
 			o.failed[n+1] = true
 		}
 		o.skip()
+	case (code == "STREAM_ABORTED" || code == "STREAM_NOT_FOUND") && o.broken[streamOf(n)]:
+		o.failed[n] = true
+		o.skip()
 	default:
 		k.fault("got %s", f)
 	}
+}
+
+// aborted takes the end of a stream that its sender could not go on with.
+func (k *talker) aborted(f Frame) {
+	in, stream := k.from(f.Text("from")), f.Text("stream_id")
+	if f.Text("code") != "STREAM_ABORTED" || in.aborted[stream] && f.Raw("redelivered") != "true" {
+		k.fault("got %s", f)
+	}
+	in.aborted[stream] = true
 }
 
 // lane returns what goes to an addressee. The caller holds mu.

@@ -129,13 +129,22 @@ func (t *Talk) Watch(d time.Duration) {
 	})
 }
 
+// Pause has nobody say anything new, or go on.
+func (t *Talk) Pause(on bool) { t.stopped.Store(on) }
+
+// Arrived waits until everything that was handed out has arrived; nothing new may be said meanwhile.
+func (t *Talk) Arrived(within time.Duration) {
+	t.t.Helper()
+	t.until(within, "not all there", t.missing)
+}
+
 // Settle stops the senders, waits until everything has arrived, and fails the
 // test for what did not. It returns how many frames were accounted for, and how many
 // of those their senders were told to have failed.
 func (t *Talk) Settle() (total, refused int) {
 	t.t.Helper()
 	t.stopped.Store(true)
-	t.until(4*patience, "not settled", t.missing)
+	t.Arrived(4 * patience)
 	return t.account()
 }
 

@@ -41,17 +41,18 @@ type talker struct {
 
 // incoming is what a talker gets from one sender, directly or in the space.
 type incoming struct {
-	last  uint64        // number
-	at    time.Time     // when that came
-	pause time.Duration // the longest between two since Mark
-	holes []uint64      // numbers that were passed over
+	last    uint64          // number
+	at      time.Time       // when that came
+	pause   time.Duration   // the longest between two since Mark
+	holes   []uint64        // numbers that were passed over
+	aborted map[string]bool // streams that were given up
 }
 
 func newTalker(t *Talk, i int, to []string) *talker {
 	k := &talker{talk: t, id: t.ids[i], door: i / 2, in: map[string]*incoming{}, texts: map[string]int{}}
 	k.seen.Codes = map[string]int{}
 	for _, to := range to {
-		k.out = append(k.out, &outgoing{talk: t, to: to, next: 1, failed: map[uint64]bool{}})
+		k.out = append(k.out, &outgoing{talk: t, to: to, next: 1, failed: map[uint64]bool{}, broken: map[string]bool{}})
 	}
 	return k
 }
@@ -60,7 +61,7 @@ func newTalker(t *Talk, i int, to []string) *talker {
 func (k *talker) from(sender string) *incoming {
 	in, ok := k.in[sender]
 	if !ok {
-		in = &incoming{at: time.Now()}
+		in = &incoming{at: time.Now(), aborted: map[string]bool{}}
 		k.in[sender] = in
 	}
 	return in

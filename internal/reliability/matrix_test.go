@@ -22,14 +22,26 @@ func TestNothingIsLostWhateverDies(t *testing.T) {
 func cells(short bool) []cell {
 	all := []cell{
 		{name: "an edge is killed", fault: edgeKilled, caught: 2*time.Second + lease},
-		{name: "an edge is frozen past its lease, and thawed", fault: edgeFrozen, talk: agoratest.TalkOptions{Silence: 2 * time.Second}},
+		{name: "an edge is frozen past its lease, and thawed", fault: edgeFrozen, talk: agoratest.TalkOptions{Silence: 2 * time.Second, Patient: true}},
 		{name: "an edge is drained", fault: edgeDrained, told: []string{"agent.reconnect", "close 1012"}},
+		{name: "a dead edge's last words arrive late", fault: lastWordsOfTheDead},
+		{name: "a frozen edge's last words arrive late", fault: lastWordsOfTheFrozen, talk: agoratest.TalkOptions{Silence: 2 * time.Second}},
 		{name: "sockets are cut", fault: socketsCut},
 		{name: "an agent reads nothing, past its time", fault: socketStalled},
 		{name: "an agent's network goes, and it comes back by another", fault: socketAbandoned},
 		{name: "agents reconnect in a loop", fault: reconnectLoop},
 		{name: "the leaders of all streams step down", fault: stepDown, calm: true},
 		{name: "a NATS node is killed", fault: natsKilled, calm: true},
+		{name: "a NATS node comes back", fault: natsReturns, calm: true},
+		{name: "all of NATS is down for 10 s", fault: natsDown, told: []string{"registering: UNAVAILABLE"}},
+		{name: "Redis is down for 10 s", fault: redisDown, aborts: true, told: []string{"UNAVAILABLE"}},
+		{name: "Redis is down past the leases, and comes back empty", fault: redisLong, aborts: true, told: []string{"UNAVAILABLE"}},
+		{name: "Redis is restarted, empty", fault: redisEmpty, aborts: true},
+		{name: "an edge is cut off from NATS", fault: cutFromNATS},
+		{name: "an edge is cut off from NATS while the last is said", fault: quietAfterTheCut},
+		{name: "an edge's lines to NATS go silent", fault: silentNATS},
+		{name: "an edge is cut off from Redis", fault: cutFromRedis, aborts: true, told: []string{"UNAVAILABLE"}},
+		{name: "an edge's line to Redis goes silent", fault: silentRedis, aborts: true, told: []string{"UNAVAILABLE"}},
 	}
 	if short {
 		return all[:3]
@@ -78,6 +90,25 @@ func stepDown(s *stage) {
 	}
 }
 
+// lastWordsOfTheDead has an edge die whose last records lie in the network until others have gone on.
+func lastWordsOfTheDead(s *stage) {
+	s.Edges[0].SilenceLog()
+	s.lasts(200 * time.Millisecond) // for something to be on its way
+	s.Edges[0].Kill()
+	s.talk.Normal(15 * time.Second)
+	s.Edges[0].MendLog()
+}
+
+// lastWordsOfTheFrozen is the same with an edge that lives, and hears what became of them.
+func lastWordsOfTheFrozen(s *stage) {
+	s.Edges[0].SilenceLog()
+	s.lasts(200 * time.Millisecond)
+	s.Edges[0].Freeze()
+	s.talk.Normal(15 * time.Second)
+	s.Edges[0].MendLog()
+	s.Edges[0].Thaw()
+}
+
 func natsKilled(s *stage) { s.NATS.Kill(s.leader()) }
 
 // leader returns the node that leads the first stream.
@@ -88,4 +119,85 @@ func (s *stage) leader() int {
 		s.t.Fatal("the first stream has no leader")
 	}
 	return k
+}
+
+func natsReturns(s *stage) {
+	k := s.leader()
+	s.NATS.Kill(k)
+	s.talk.Normal(15 * time.Second)
+	s.NATS.Start(k)
+	s.NATS.Ready()
+}
+
+func natsDown(s *stage) {
+	for k := range s.NATS.Nodes {
+		s.NATS.Kill(k)
+	}
+	for _, e := range s.Edges {
+		e.NotReady()
+	}
+	s.talk.Kick(0) // an agent that comes now is told
+	s.lasts(10 * time.Second)
+	for k := range s.NATS.Nodes {
+		s.NATS.Start(k)
+	}
+	s.NATS.Ready()
+}
+
+// redisDown refuses every connection to Redis, whose data is there again with it.
+func redisDown(s *stage) {
+	for _, e := range s.Edges {
+		e.Presence.Cut()
+	}
+	s.lasts(10 * time.Second)
+	for _, e := range s.Edges {
+		e.NotReady()
+		e.Presence.Mend()
+	}
+}
+
+// redisLong is down past the lease of every edge, and has lost everything.
+func redisLong(s *stage) {
+	s.Redis.Stop()
+	s.lasts(2 * lease)
+	s.Redis.Start()
+}
+
+func redisEmpty(s *stage) {
+	s.Redis.Stop()
+	s.Redis.Start()
+}
+
+func cutFromNATS(s *stage) {
+	s.Edges[0].CutLog()
+	s.lasts(5 * time.Second)
+	s.Edges[0].MendLog()
+}
+
+// quietAfterTheCut leaves nothing that would show an edge what it has missed.
+func quietAfterTheCut(s *stage) {
+	s.Edges[0].CutLog()
+	s.talk.Pause(true)
+	s.lasts(2 * time.Second)
+	s.Edges[0].MendLog()
+	s.talk.Arrived(15 * time.Second)
+	s.talk.Pause(false)
+}
+
+func silentNATS(s *stage) {
+	s.Edges[0].SilenceLog()
+	s.lasts(5 * time.Second)
+	s.Edges[0].MendLog()
+}
+
+func cutFromRedis(s *stage) {
+	s.Edges[0].Presence.Cut()
+	s.lasts(2 * lease)
+	s.Edges[0].Presence.Mend()
+}
+
+func silentRedis(s *stage) {
+	s.Edges[0].Presence.Silence()
+	s.lasts(10 * time.Second)
+	s.Edges[0].Presence.Mend()
 }
