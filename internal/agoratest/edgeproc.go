@@ -62,6 +62,9 @@ func (e *EdgeProcess) Start(env ...string) {
 	}
 }
 
+// Binary returns the path of what it runs.
+func (e *EdgeProcess) Binary() string { return e.argv[0] }
+
 // Become has it run another binary from its next start on.
 func (e *EdgeProcess) Become(binary string) { e.argv[0] = binary }
 

@@ -28,9 +28,10 @@ type cell struct {
 // stage is a cluster under load, for one cell.
 type stage struct {
 	*agoratest.Processes
-	t    *testing.T
-	talk *agoratest.Talk
-	but  []int // agents that the fault is done to, which don't count among those who notice it
+	t         *testing.T
+	talk      *agoratest.Talk
+	sabotaged string // binary that can be made to do wrong
+	but       []int  // agents that the fault is done to, which don't count among those who notice it
 }
 
 // outcome is what came of a cell.
@@ -42,11 +43,11 @@ type outcome struct {
 }
 
 // run plays a cell on a cluster that is whole, and leaves it so.
-func (x cell) run(t *testing.T, c *agoratest.Processes, n int) outcome {
+func (x cell) run(t *testing.T, c *agoratest.Processes, n int, sabotaged string) outcome {
 	c.Under(t)
 	c.Heal()
 	x.talk.Name = fmt.Sprintf("cell-%d", n)
-	s := &stage{Processes: c, t: t, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
+	s := &stage{Processes: c, t: t, sabotaged: sabotaged, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
 	s.talk.Progress(5)
 	s.talk.Mark()
 	x.fault(s)

@@ -13,8 +13,9 @@ const lease = 3 * time.Second
 // TestNothingIsLostWhateverDies breaks one part of a cluster after the other while agents talk.
 func TestNothingIsLostWhateverDies(t *testing.T) {
 	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: lease})
+	sabotaged := agoratest.BuildAgora(t, "sabotage")
 	for n, x := range cells(testing.Short()) {
-		t.Run(x.name, func(t *testing.T) { x.run(t, c, n) })
+		t.Run(x.name, func(t *testing.T) { x.run(t, c, n, sabotaged) })
 		c.Under(t)
 	}
 }
@@ -42,6 +43,9 @@ func cells(short bool) []cell {
 		{name: "an edge's lines to NATS go silent", fault: silentNATS},
 		{name: "an edge is cut off from Redis", fault: cutFromRedis, aborts: true, told: []string{"UNAVAILABLE"}},
 		{name: "an edge's line to Redis goes silent", fault: silentRedis, aborts: true, told: []string{"UNAVAILABLE"}},
+	}
+	for _, skew := range []string{"1h", "-1h"} {
+		all = append(all, cell{name: "the clock of an edge is off by " + skew, fault: func(s *stage) { s.clockOff(skew) }})
 	}
 	if short {
 		return all[:3]
@@ -200,4 +204,20 @@ func silentRedis(s *stage) {
 	s.Edges[0].Presence.Silence()
 	s.lasts(10 * time.Second)
 	s.Edges[0].Presence.Mend()
+}
+
+// clockOff has an edge come back with another wall clock.
+func (s *stage) clockOff(skew string) {
+	e := s.Edges[0]
+	agora := e.Binary()
+	e.Drain()
+	e.Become(s.sabotaged)
+	e.Start("AGORA_SABOTAGE_CLOCK=" + skew)
+	e.Ready()
+	for i := range 6 {
+		s.talk.Kick(i) // half of them go to it
+	}
+	s.talk.Progress(50)
+	e.Drain()
+	e.Become(agora)
 }

@@ -10,7 +10,7 @@ import (
 func TestNothingIsLostWhenSentinelFailsOver(t *testing.T) {
 	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: lease, Sentinel: true})
 	x := cell{name: "the Redis master is killed, Sentinel fails over", fault: failOver}
-	x.run(t, c, 0)
+	x.run(t, c, 0, "")
 }
 
 func failOver(s *stage) {
