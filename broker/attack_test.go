@@ -25,13 +25,13 @@ type attack struct {
 	results chan Result // of what the first holder was given
 }
 
-// testAttack starts both edges; clock is that of the first one.
+// testAttack starts both edges; clock is what the first one takes for the log's time, nil for the truth.
 func testAttack(t *testing.T, clock func() time.Time, change func(*Config)) *attack {
 	x := &attack{t: t, srv: testServer(t, 1), results: make(chan Result, 64)}
 	x.c = testCable(t, x.srv)
 	x.e2 = testBroker(t, x.srv, change)
 	x.e1 = testBroker(t, x.srv, func(c *Config) {
-		c.URL, c.Retry, c.Now = x.c.url, 200*time.Millisecond, clock
+		c.URL, c.Retry, c.clock = x.c.url, 200*time.Millisecond, clock
 		if change != nil {
 			change(c)
 		}
@@ -304,7 +304,7 @@ func TestWheneverALateRecordLandsOrderHolds(t *testing.T) {
 	}
 }
 
-// slowClock is so far behind that what the network holds for the given time is void.
+// slowClock takes the log's time to be so far behind that what the network holds for the given time is void.
 func slowClock(slack time.Duration) func() time.Time {
 	return func() time.Time { return time.Now().Add(slack - voidAfter) }
 }
@@ -428,7 +428,7 @@ func flood(t *testing.T, b *Broker, records int) {
 	}
 }
 
-// TestClocksWithinTheirBoundHarmNobody: edges whose clocks are nearly 15 s off, either way, lose nothing and take
+// TestClocksWithinTheirBoundHarmNobody: edges that take the log's time for nearly 15 s off what it is, either way, lose nothing and take
 // nothing of each other for void or for passed by retention.
 func TestClocksWithinTheirBoundHarmNobody(t *testing.T) {
 	const off = 14 * time.Second
@@ -442,7 +442,7 @@ func TestClocksWithinTheirBoundHarmNobody(t *testing.T) {
 			heir := x.heir(1)
 			store(t, heir, numbered(2, text("2")))
 			x.arrive()
-			back := testBroker(t, x.srv, func(c *Config) { c.Now = skewed }).Lane(lane("s1", 3, true))
+			back := testBroker(t, x.srv, func(c *Config) { c.clock = skewed }).Lane(lane("s1", 3, true))
 			defer back.Close()
 			if r := put(t, back, numbered(2, text("2"))); !r.Again {
 				t.Errorf("sent again: %+v", r)

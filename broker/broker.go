@@ -33,11 +33,14 @@ type Broker struct {
 	wg   sync.WaitGroup // every goroutine of the Broker
 	work chan struct{}  // bounds how many lanes read the log at a time
 
-	clock   clock
-	posts   posts
-	sweeper sweeper
-	auditor auditor
-	topics  topics
+	clock    clock
+	posts    posts
+	sweeper  sweeper
+	watchers watchers
+	echoes   echoes
+
+	advisories *nats.Subscription // of new leaders
+	topics     topics
 
 	lanesMu sync.RWMutex // guards the fields below
 	lanes   map[uint64]*Lane
@@ -81,7 +84,7 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		answers: make(map[*answerer]struct{}),
 		seen:    make(map[string]seen),
 	}
-	b.clock.local, b.clock.log = cfg.Now, cfg.Log
+	b.clock.fixed, b.clock.local, b.clock.log = cfg.clock, cfg.Now, cfg.Log
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.link.Store(newLink())
 	b.inboxRoom.Store(int64(cfg.InboxBytes))
@@ -96,7 +99,8 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 func (b *Broker) open(ctx context.Context) (err error) {
 	b.posts.init()
 	b.sweeper.init()
-	b.auditor.init()
+	b.watchers = b.newWatchers()
+	b.echoes.init()
 	b.topics.init(b)
 	if b.nc, err = nats.Connect(b.cfg.URL, b.options()...); err != nil {
 		return fmt.Errorf("connecting to NATS at %s: %w", b.cfg.URL, err)
@@ -119,12 +123,12 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	if err := acks.SetPendingLimits(-1, -1); err != nil {
 		return err
 	}
-	if err := b.watchLeaders(); err != nil {
+	if err := b.watch(); err != nil {
 		return err
 	}
 	b.wg.Go(b.posts.run)
 	b.wg.Go(b.sweep)
-	b.wg.Go(b.audit)
+	b.wg.Go(b.echo)
 	b.topics.start(b)
 	return nil
 }
@@ -187,7 +191,7 @@ func (b *Broker) waiting(ctx context.Context, d time.Duration) (context.Context,
 // reconnected runs on the connection's own goroutine and must not block.
 func (b *Broker) reconnected() {
 	signal(b.up)
-	b.auditor.ask(checkStreams | checkAll)
+	b.watchers.ask(checkStream | checkInboxes)
 	b.sweeper.hurry()
 }
 

@@ -13,6 +13,7 @@ import (
 // clock tells the log's time: that of the servers, which stamp what is stored. A machine's own clock may be
 // hours off, and may be set at any time: it is asked for nothing but how much time has passed.
 type clock struct {
+	fixed func() time.Time // tests say what the time is; else nil
 	local func() time.Time // the machine's wall clock: until the log's time is known, and to tell how far off it is
 	log   *slog.Logger
 	known atomic.Pointer[reading]
@@ -41,6 +42,9 @@ const (
 
 // now returns the log's time.
 func (c *clock) now() time.Time {
+	if c.fixed != nil {
+		return c.fixed()
+	}
 	if r := c.known.Load(); r != nil {
 		return r.now()
 	}

@@ -27,6 +27,10 @@ type Config struct {
 	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 30s, and never more than half of Duplicates
 	Now        func() time.Time // the machine's wall clock, which only has to be told apart from the log's; tests skew it
 	Log        *slog.Logger     // discards if nil
+
+	// For tests.
+	probe time.Duration    // between two questions to each stream's leader; 1s
+	clock func() time.Time // taken for the log's time, whatever the servers say
 }
 
 const (
@@ -47,6 +51,7 @@ func (c Config) withDefaults() Config {
 	c.InboxBytes = cmp.Or(c.InboxBytes, 256<<10)
 	c.LaneBytes = cmp.Or(c.LaneBytes, 1<<20)
 	c.Audit = cmp.Or(c.Audit, 15*time.Second)
+	c.probe = cmp.Or(c.probe, probeEvery)
 	c.Retry = cmp.Or(c.Retry, 1500*time.Millisecond)
 	// A retry behind the duplicate window would be stored a second time.
 	c.GiveUp = min(cmp.Or(c.GiveUp, 30*time.Second), c.Duplicates/2)

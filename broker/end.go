@@ -108,6 +108,7 @@ func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
 	case a.err != nil:
 		return a.err
 	}
+	e.b.echoes.note(e.at, a.seq, time.Now())
 	e.b.count.records.Add(1)
 	e.b.count.parts.Add(uint64(n))
 	l.holed = l.holed[n:]

@@ -325,6 +325,7 @@ func (l *Lane) stored(a ack) {
 	if a.duplicate {
 		l.b.nudge(l.at, a.seq)
 	}
+	l.b.echoes.note(l.at, a.seq, time.Now())
 	l.flight = nil
 	l.answer(f, a.seq)
 	f.release()

@@ -16,14 +16,22 @@ import (
 type topics struct {
 	chans []chan *nats.Msg
 
-	mu sync.RWMutex // guards the field below
-	m  map[string]*topic
+	mu     sync.RWMutex // guards the fields below
+	m      map[string]*topic
+	crowds map[string]*crowd // those of a stream, by its name
+}
+
+// crowd is what is listened to in one stream.
+type crowd struct {
+	subjects int
+	young    []*topic // subscribed a moment ago, the oldest first
 }
 
 // topic is one live subject.
 type topic struct {
-	at  place
-	sub *nats.Subscription // nil until it could be subscribed
+	at    place
+	sub   *nats.Subscription // nil until it could be subscribed
+	since time.Time
 
 	mu      sync.Mutex // guards the field below; taken under topics.mu, never before it
 	inboxes []*Inbox
@@ -34,7 +42,7 @@ type topic struct {
 const liveQueue = 4096
 
 func (t *topics) init(*Broker) {
-	t.m = make(map[string]*topic)
+	t.m, t.crowds = make(map[string]*topic), make(map[string]*crowd)
 	t.chans = make([]chan *nats.Msg, max(1, runtime.GOMAXPROCS(0)))
 	for k := range t.chans {
 		t.chans[k] = make(chan *nats.Msg, liveQueue)
@@ -94,8 +102,9 @@ func (t *topics) join(b *Broker, i *Inbox) {
 	defer t.mu.Unlock()
 	top := t.m[i.at.live]
 	if top == nil {
-		top = &topic{at: i.at}
+		top = &topic{at: i.at, since: time.Now()}
 		t.m[i.at.live] = top
+		t.crowd(i.at.stream).add(top)
 		c := t.chans[shardOf("", i.at.live, len(t.chans))]
 		sub, err := b.nc.ChanSubscribe(i.at.live, c)
 		if err != nil { // only on a connection that is closed: the log can't be read either
@@ -128,6 +137,7 @@ func (t *topics) leave(i *Inbox) {
 		return
 	}
 	delete(t.m, i.at.live)
+	t.crowd(i.at.stream).subjects--
 	if top.sub != nil {
 		_ = top.sub.Unsubscribe() // fails on a closed connection, which has none
 	}
@@ -159,20 +169,9 @@ func (t *topics) close() {
 
 // restarted marks the inboxes of a stream behind: it was made anew.
 func (t *topics) restarted(stream string) {
-	for _, top := range t.list()[stream] {
+	for _, top := range t.of(stream) {
 		top.each((*Inbox).fallBehind)
 	}
-}
-
-// list returns the subjects of each stream that are listened to.
-func (t *topics) list() map[string][]*topic {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	all := make(map[string][]*topic)
-	for _, top := range t.m {
-		all[top.at.stream] = append(all[top.at.stream], top)
-	}
-	return all
 }
 
 // push queues a live record, if it follows and fits.

@@ -155,6 +155,7 @@ func (b *Broker) storedOne(p place, a ack) {
 	}
 	b.count.records.Add(1)
 	b.count.parts.Add(1)
+	b.echoes.note(p, a.seq, time.Now())
 }
 
 // nudge tells those who listen at p that a record is stored which may never be handed on to them:

@@ -1,0 +1,61 @@
+package broker
+
+import "time"
+
+// youngFor is how long other servers may take to learn that a subject is subscribed.
+const youngFor = 700 * time.Millisecond
+
+// crowd returns that of a stream; mu is held.
+func (t *topics) crowd(stream string) *crowd {
+	c := t.crowds[stream]
+	if c == nil {
+		c = &crowd{}
+		t.crowds[stream] = c
+	}
+	return c
+}
+
+func (c *crowd) add(top *topic) {
+	c.subjects++
+	c.young = append(c.young, top)
+}
+
+// heard tells whether any subject of a stream is listened to.
+func (t *topics) heard(stream string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c := t.crowds[stream]
+	return c != nil && c.subjects > 0
+}
+
+// of returns the subjects of a stream that are listened to.
+func (t *topics) of(stream string) []*topic {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var all []*topic
+	for _, top := range t.m {
+		if top.at.stream == stream {
+			all = append(all, top)
+		}
+	}
+	return all
+}
+
+// young returns those subjects of a stream that are no longer young, once.
+func (t *topics) young(stream string, now time.Time) []*topic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.crowds[stream]
+	if c == nil {
+		return nil
+	}
+	n := 0
+	for n < len(c.young) && now.Sub(c.young[n].since) >= youngFor {
+		n++
+	}
+	grown := c.young[:n:n]
+	if c.young = c.young[n:]; len(c.young) == 0 {
+		c.young = nil
+	}
+	return grown
+}

@@ -1,0 +1,206 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// soon is how long a record that was stored and never handed on may stay unnoticed, and what a busy machine adds.
+const soon = 2*time.Second + 500*time.Millisecond
+
+// audits makes periodic audits so rare that none of them helps a test.
+func rareAudits(c *Config) { c.Audit = time.Hour }
+
+// settled returns a listener that has everything, and whose subject is not young any more.
+func settled(t *testing.T, b *Broker) *listener {
+	t.Helper()
+	in := listen(t, b, bob, From{})
+	in.quiet(t)
+	stream := placeOf(bob, b.cfg.Shards).stream
+	until(t, "the subject is not young", func() bool {
+		b.topics.mu.RLock()
+		defer b.topics.mu.RUnlock()
+		return len(b.topics.crowds[stream].young) == 0
+	})
+	return in
+}
+
+// deaf has something done of which no live record reaches b.
+func deaf(t *testing.T, b *Broker, do func()) {
+	t.Helper()
+	b.topics.mu.Lock()
+	defer b.topics.mu.Unlock()
+	top := b.topics.m[placeOf(bob, b.cfg.Shards).live]
+	if err := top.sub.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	sub, err := b.nc.ChanSubscribe(top.at.live, b.topics.chans[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	top.sub = sub
+	if err := b.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// silentTail stores a record that is never handed on to b, from an edge that is gone then.
+func silentTail(t *testing.T, s *Server, b *Broker, change func(*Config)) {
+	t.Helper()
+	writer := testBroker(t, s, change)
+	deaf(t, b, func() { publish(t, writer, "s1", "silent") })
+	writer.Close()
+}
+
+// found reads the silent tail, and says how long that took.
+func found(t *testing.T, in *listener, since time.Time, want ...string) {
+	t.Helper()
+	got := bodies(in.read(t, len(want)))
+	if took := time.Since(since); took > soon || !slices.Equal(got, want) {
+		t.Errorf("got %v after %v, want %v within %v", got, took, want, soon)
+	}
+}
+
+// led waits until a stream has a leader that answers.
+func led(t *testing.T, b *Broker, stream string) {
+	t.Helper()
+	until(t, "the stream has a leader", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := b.state(ctx, stream, "")
+		return err == nil
+	})
+}
+
+func TestASilentTailIsFoundOnceThereIsANewLeader(t *testing.T) {
+	for name, told := range map[string]bool{"announced": true, "unannounced": false} {
+		t.Run(name, func(t *testing.T) {
+			s := testServer(t, 3)
+			replicated := func(c *Config) {
+				if c.Replicas, c.Audit = 3, time.Hour; told {
+					c.probe = time.Hour // nobody asks
+				}
+			}
+			b := testBroker(t, s, replicated)
+			stream := placeOf(bob, 1).stream
+			if !told { // the word of it is lost
+				if err := b.advisories.Unsubscribe(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := settled(t, b)
+			silentTail(t, s, b, replicated)
+			if err := s.StepDown(testContext(t), stream); err != nil {
+				t.Fatal(err)
+			}
+			led(t, b, stream)
+			found(t, in, time.Now(), "silent")
+		})
+	}
+}
+
+func TestASilentTailIsFoundOnceTheLeaderIsBack(t *testing.T) {
+	s := testServer(t, 1)
+	c := testCable(t, s)
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.Audit = c.url, time.Hour })
+	in := settled(t, b)
+	silentTail(t, s, b, rareAudits)
+	s.StopNode(0)
+	if err := s.StartNode(0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the connection is back", b.Connected)
+	led(t, b, placeOf(bob, 1).stream)
+	found(t, in, time.Now(), "silent")
+}
+
+func TestWhatWasStoredWhileTheConnectionWasAwayIsFound(t *testing.T) {
+	s := testServer(t, 1)
+	c := testCable(t, s)
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.Audit = c.url, time.Hour })
+	in := settled(t, b)
+	c.sever(true)
+	until(t, "the connection is lost", func() bool { return !b.Connected() })
+	writer := testBroker(t, s, rareAudits)
+	publish(t, writer, "s1", "1", "2")
+	writer.Close()
+	c.sever(false)
+	until(t, "the connection is back", b.Connected)
+	found(t, in, time.Now(), "1", "2")
+}
+
+func TestARecordLostOnItsWayIsToldAgain(t *testing.T) {
+	s := testServer(t, 1)
+	a, b := testBroker(t, s, rareAudits), testBroker(t, s, rareAudits)
+	in := settled(t, b)
+	began := time.Now()
+	deaf(t, b, func() {
+		began = time.Now()
+		publish(t, a, "s1", "1", "2")
+	})
+	found(t, in, began, "1", "2")
+	// Nothing is told of what has come: one message for a stretch of records, none for one that goes on.
+	in.quiet(t)
+	refills := b.Stats().Refills
+	publish(t, a, "s2", names(0, 50)...)
+	in.read(t, 50)
+	until(t, "it was told again", func() bool { a.echoes.mu.Lock(); defer a.echoes.mu.Unlock(); return len(a.echoes.m) == 0 })
+	in.quiet(t)
+	if n := b.Stats().Refills; n != refills {
+		t.Errorf("%d reads of the log for what had come", n-refills)
+	}
+}
+
+func TestASubjectOthersHearOfLateIsComparedAWhileAfter(t *testing.T) {
+	s := testServer(t, 1)
+	a, b := testBroker(t, s, rareAudits), testBroker(t, s, rareAudits)
+	in := listen(t, b, bob, From{})
+	in.quiet(t)
+	began := time.Now()
+	deaf(t, b, func() { publish(t, a, "s1", "early") })
+	a.Close()
+	found(t, in, began, "early")
+}
+
+func TestQuietInboxesCostNoAudit(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), rareAudits)
+	settled(t, b)
+	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
+	audited := time.Now()
+	w.audited = audited
+	for k := range 3 {
+		if err := w.look(time.Now().Add(time.Duration(k) * probeEvery)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.audited != audited {
+		t.Error("inboxes were compared though nothing had happened")
+	}
+}
+
+func TestALogMadeAnewBehindOurBackIsFound(t *testing.T) {
+	s := testServer(t, 1)
+	b := testBroker(t, s, rareAudits)
+	publish(t, b, "s1", "1")
+	in := settled(t, b)
+	for _, stream := range b.Streams() {
+		if err := b.js.DeleteStream(t.Context(), stream); err != nil && !strings.Contains(err.Error(), "not found") {
+			t.Fatal(err)
+		}
+	}
+	l := b.Lane(lane("s2", 1, false))
+	defer l.Close()
+	until(t, "the log takes records again", func() bool { return put(t, l, text("2")).Err == nil })
+	got := in.read(t, 2)
+	if !slices.Equal(bodies(got), []string{"gap", "2"}) {
+		t.Errorf("got %v", fmt.Sprint(bodies(got)))
+	}
+}

@@ -1,0 +1,190 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// watcher looks after one stream of the log for the inboxes here. Every second it asks the stream's leader how things
+// stand: that tells the time, and shows a new leader, or a stream made anew, also where no word of it came.
+// It finds what no live record tells, a record whose handing on was lost with none after it: it compares the inboxes
+// with the log at once, and for a while, when there is a new leader or a new connection (the old leader
+// may have died between storing and handing on; what is stored while the connection was away is handed on without it),
+// a while after a subject was subscribed (other servers may hear of that late), and now and then always.
+type watcher struct {
+	b      *Broker
+	kind   string
+	shard  string
+	stream string
+	some   chan struct{} // holds one token when there is something to do
+	todo   auditSet
+
+	// The loop's own.
+	asked   bool      // the leader was, once
+	leader  string    // that answered last time; empty when none did
+	probed  time.Time // when it was asked last
+	audited time.Time // when all inboxes were compared last
+	doubt   time.Time // until then every look compares
+	owed    uint32    // what could not be done yet
+	warned  time.Time
+}
+
+// What a watcher may be asked for.
+const (
+	checkStream  = 1 << iota // that the stream still exists
+	checkInboxes             // their positions
+)
+
+const (
+	leaderElected = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED."
+	lookEvery     = 500 * time.Millisecond
+	probeEvery    = time.Second
+	probeTime     = 500 * time.Millisecond  // a stream without a leader does not answer, and must not hold up the word of a new one
+	doubtFor      = 1500 * time.Millisecond // a leader may be announced before it serves reads, and a connection be there before other servers know its subjects
+	watchSettle   = 20 * time.Millisecond   // a new leader tells several times, and is asked once
+	warnEvery     = 15 * time.Second
+)
+
+// watchers are those of all streams, by name.
+type watchers map[string]*watcher
+
+func (b *Broker) newWatchers() watchers {
+	all := make(watchers)
+	for _, kind := range []string{"agent", "space"} {
+		for k := range b.cfg.Shards {
+			shard := strconv.Itoa(k)
+			w := &watcher{b: b, kind: kind, shard: shard, stream: streamName(kind, shard), some: make(chan struct{}, 1)}
+			all[w.stream] = w
+		}
+	}
+	return all
+}
+
+// ask has every stream looked at now.
+func (ws watchers) ask(what uint32) {
+	for _, w := range ws {
+		w.ask(what)
+	}
+}
+
+func (w *watcher) ask(what uint32) {
+	w.todo.or(what)
+	signal(w.some)
+}
+
+// watch starts the watchers; they run until the Broker closes.
+func (b *Broker) watch() (err error) {
+	b.advisories, err = b.nc.Subscribe(leaderElected+"*", func(m *nats.Msg) {
+		if w := b.watchers[strings.TrimPrefix(m.Subject, leaderElected)]; w != nil {
+			w.ask(checkInboxes)
+		}
+	})
+	for _, w := range b.watchers {
+		b.wg.Go(w.run)
+	}
+	return err
+}
+
+func (w *watcher) run() {
+	every := min(lookEvery, w.b.cfg.Audit)
+	w.audited = time.Now()
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-w.b.ctx.Done():
+			return
+		case <-w.some:
+			if pauseFor(w.b.ctx, watchSettle) != nil {
+				return
+			}
+		case <-timer.C:
+		}
+		w.warn(w.look(time.Now()))
+		timer.Reset(every)
+	}
+}
+
+// look does what is due.
+func (w *watcher) look(now time.Time) error {
+	w.take(w.todo.take(), now)
+	heard := w.b.topics.heard(w.stream)
+	if since := now.Sub(w.probed); heard && since >= w.b.cfg.probe || since >= w.b.cfg.Audit {
+		w.probe(now)
+	}
+	err := w.compare(now, heard)
+	if w.owed&checkStream == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(w.b.ctx, readTime)
+	defer cancel()
+	if err := w.b.ensureStream(ctx, w.kind, w.shard); err != nil {
+		return err
+	}
+	w.owed &^= checkStream
+	return err
+}
+
+// take notes what is asked for.
+func (w *watcher) take(what uint32, now time.Time) {
+	w.owed |= what
+	if what&checkInboxes != 0 {
+		w.doubt = now.Add(doubtFor)
+	}
+}
+
+// probe asks the leader how the stream stands. While none answers, that shows by the one that does at last.
+func (w *watcher) probe(now time.Time) {
+	ctx, cancel := context.WithTimeout(w.b.ctx, probeTime)
+	defer cancel()
+	w.probed = now
+	s, err := w.b.state(ctx, w.stream, "")
+	was, asked := w.leader, w.asked
+	w.leader, w.asked = s.leader, true
+	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.ErrorCode == jetstream.JSErrCodeStreamNotFound {
+		w.take(checkStream, now)
+	}
+	if err != nil {
+		return
+	}
+	w.b.saw(w.stream, s.last, s.created)
+	if asked && was != w.leader {
+		w.take(checkInboxes, time.Now())
+	}
+}
+
+// compare audits the inboxes that are due.
+func (w *watcher) compare(now time.Time, heard bool) error {
+	tops := w.b.topics.young(w.stream, now)
+	if !heard || !withAudits {
+		w.owed &^= checkInboxes
+		return nil
+	}
+	all := w.owed&checkInboxes != 0 || now.Before(w.doubt) || now.Sub(w.audited) >= w.b.cfg.Audit
+	if all {
+		tops = w.b.topics.of(w.stream)
+	}
+	if err := w.b.auditStream(w.stream, tops); err != nil {
+		w.owed |= checkInboxes
+		return err
+	}
+	if all {
+		w.audited = now
+		w.owed &^= checkInboxes
+	}
+	return nil
+}
+
+// warn logs what could not be done, now and then.
+func (w *watcher) warn(err error) {
+	if now := time.Now(); err != nil && w.b.ctx.Err() == nil && now.Sub(w.warned) >= warnEvery {
+		w.warned = now
+		w.b.cfg.Log.Warn("watching the log", "stream", w.stream, "err", err)
+	}
+}
