@@ -63,20 +63,23 @@ func laneField(to agora.Address) string {
 // streamField names a stream of a lane in the same hash.
 func streamField(lane, stream string) string { return lane + "/" + agora.EncodeToken(stream) }
 
-// value is the stream as it is stored: indexed or un-indexed, kind, deadline in ms.
+// value is the stream as it is stored: indexed or un-indexed, kind, deadline in ms, receipts.
 func (o OpenStream) value() string {
 	indexed := "u"
 	if o.Indexed {
 		indexed = "i"
 	}
-	return indexed + ":" + strconv.Itoa(int(o.Kind)) + ":" + strconv.FormatInt(stored(o.Deadline), 10)
+	return indexed + ":" + strconv.Itoa(int(o.Kind)) + ":" + strconv.FormatInt(stored(o.Deadline), 10) + ":" + strconv.Itoa(int(o.Receipts))
 }
 
 func parseOpen(stream, value string) OpenStream {
-	f := strings.Split(value+"::", ":")
+	f := strings.Split(value+":::", ":")
 	kind, _ := strconv.ParseUint(f[1], 10, 8)
 	deadline, _ := strconv.ParseInt(f[2], 10, 64)
-	return OpenStream{Stream: stream, Kind: agora.Kind(kind), Indexed: f[0] == "i", Deadline: millis(deadline)}
+	receipts, _ := strconv.ParseUint(f[3], 10, 8)
+	return OpenStream{
+		Stream: stream, Kind: agora.Kind(kind), Indexed: f[0] == "i", Deadline: millis(deadline), Receipts: agora.Receipts(receipts),
+	}
 }
 
 // lanes reads a session's hash of lanes and streams, sorted so that they read alike every time.

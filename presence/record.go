@@ -52,6 +52,7 @@ type OpenStream struct {
 	Kind     agora.Kind
 	Indexed  bool
 	Deadline time.Time
+	Receipts agora.Receipts // that its sender asked for at the start, for all of its parts
 }
 
 // Begin returns the record, once nothing is unsettled (else ErrUnsettled), and

@@ -227,7 +227,7 @@ func TestLanesAndStreamsStandWithTheSession(t *testing.T) {
 		c := claimIn(t, s, "a b", "active")
 		peer, room := agora.ToAgent(tenant, "größer / {x}:y"), agora.ToSpace(tenant, "task.x")
 		until := time.UnixMilli(1_900_000_000_123)
-		ok(t, s.UseLane(t.Context(), c, peer, &presence.OpenStream{Stream: "s/1:ü", Kind: agora.Reply, Indexed: true, Deadline: until}))
+		ok(t, s.UseLane(t.Context(), c, peer, &presence.OpenStream{Stream: "s/1:ü", Kind: agora.Reply, Indexed: true, Deadline: until, Receipts: agora.Stored | agora.Acked}))
 		ok(t, s.UseLane(t.Context(), c, peer, &presence.OpenStream{Stream: "s 2", Kind: agora.Request}))
 		ok(t, s.UseLane(t.Context(), c, peer, &presence.OpenStream{Stream: "gone"}))
 		ok(t, s.UseLane(t.Context(), c, room, nil))
@@ -237,7 +237,7 @@ func TestLanesAndStreamsStandWithTheSession(t *testing.T) {
 		want := []presence.Lane{
 			{To: peer, Open: []presence.OpenStream{
 				{Stream: "s 2", Kind: agora.Request},
-				{Stream: "s/1:ü", Kind: agora.Reply, Indexed: true, Deadline: until},
+				{Stream: "s/1:ü", Kind: agora.Reply, Indexed: true, Deadline: until, Receipts: agora.Stored | agora.Acked},
 			}},
 			{To: room},
 		}

@@ -87,7 +87,7 @@ func (r *Relay) Sender(cfg SenderConfig) *Sender {
 func (s *Sender) inherit(l presence.Lane) {
 	s.used[l.To] = nil
 	for _, o := range l.Open {
-		st := &stream{kind: o.Kind, indexed: o.Indexed}
+		st := &stream{kind: o.Kind, indexed: o.Indexed, receipts: o.Receipts}
 		k := streamKey{l.To, o.Stream}
 		if id, ok := requestID(o.Stream); ok {
 			k.stream = id
@@ -193,7 +193,9 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 	var open *presence.OpenStream
 	switch {
 	case m.Part == agora.Start:
-		open = &presence.OpenStream{Stream: m.Stream, Kind: m.Kind, Indexed: m.Indexed || m.N > 0, Deadline: m.Meta.Deadline}
+		open = &presence.OpenStream{
+			Stream: m.Stream, Kind: m.Kind, Indexed: m.Indexed || m.N > 0, Deadline: m.Meta.Deadline, Receipts: o.Receipts,
+		}
 	case m.Part == agora.Whole && !m.Meta.Deadline.IsZero():
 		open = &presence.OpenStream{Stream: requestStream(o.Request), Kind: m.Kind, Deadline: m.Meta.Deadline}
 	}
@@ -271,7 +273,9 @@ func (s *Sender) Lanes() []presence.Lane {
 		open[to] = nil
 	}
 	for k, st := range s.open {
-		open[k.to] = append(open[k.to], presence.OpenStream{Stream: k.stream, Kind: st.kind, Indexed: st.indexed, Deadline: st.deadline})
+		open[k.to] = append(open[k.to], presence.OpenStream{
+			Stream: k.stream, Kind: st.kind, Indexed: st.indexed, Deadline: st.deadline, Receipts: st.receipts,
+		})
 	}
 	for k, st := range s.asked {
 		open[k.to] = append(open[k.to], presence.OpenStream{Stream: requestStream(k.stream), Kind: st.kind, Deadline: st.deadline})

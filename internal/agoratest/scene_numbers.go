@@ -12,6 +12,7 @@ var numberScenes = []scenario{
 	{"an index that comes again is dropped", indexAgain},
 	{"an index that leaves one out is refused and not stored, and ends the stream", indexSkipped},
 	{"receipts of an indexed stream are cumulative", indexReceipts},
+	{"receipts of an indexed stream go on at another edge", indexReceiptsElsewhere},
 	{"an indexed stream goes on at another edge and drops what comes again", indexElsewhere},
 }
 
@@ -95,6 +96,16 @@ func numberedTiers(s *scene) {
 			delivered = max(delivered, f.Uint("n"))
 		}
 	}
+}
+
+func indexReceiptsElsewhere(s *scene) {
+	a, _ := s.pair()
+	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"index":0,"receipts":["stored"]}`)
+	a.Expect(`{"type":"receipt","stream_id":"s","index":0,"status":"stored"}`)
+	a.Drop()
+	a = s.agent(1, "agent-1")
+	s.indexed(a, 1)
+	a.Expect(`{"type":"receipt","stream_id":"s","index":1,"status":"stored"}`)
 }
 
 // indexed has c send indexed chunks of stream s to agent-2.
