@@ -25,6 +25,8 @@ type Broker struct {
 	acks  string        // prefix of the subjects on which records are acknowledged
 	next  atomic.Uint64 // numbers lanes and records
 	up    chan struct{} // holds one token after the connection came up
+	back  chan struct{} // holds one token after the connection came back
+	lives atomic.Uint64 // attempts to connect again
 	gone  chan struct{} // closed when the connection is closed for good
 	count counters
 
@@ -78,6 +80,7 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		cfg:     cfg,
 		life:    nuid.Next(),
 		up:      make(chan struct{}, 1),
+		back:    make(chan struct{}, 1),
 		gone:    make(chan struct{}),
 		work:    make(chan struct{}, lanesReading),
 		lanes:   make(map[uint64]*Lane),
@@ -151,6 +154,11 @@ func (b *Broker) options() []nats.Option {
 		nats.ReconnectBufSize(-1),
 		nats.ConnectHandler(func(*nats.Conn) { signal(b.up) }),
 		nats.DisconnectErrHandler(func(*nats.Conn, error) { b.link.Swap(newLink()).lost() }),
+		// Called before each attempt, by whoever makes it; nil is the choice that is made without it.
+		nats.ReconnectToServer(func([]nats.Server, nats.ServerInfo) (*nats.Server, time.Duration) {
+			b.lives.Add(1)
+			return nil, 0
+		}),
 		nats.ReconnectHandler(func(*nats.Conn) { b.reconnected() }),
 		nats.ClosedHandler(func(*nats.Conn) { close(b.gone) }),
 		nats.ErrorHandler(b.onError),
@@ -192,6 +200,7 @@ func (b *Broker) waiting(ctx context.Context, d time.Duration) (context.Context,
 func (b *Broker) reconnected() {
 	signal(b.up)
 	b.watchers.ask(checkStream | checkInboxes)
+	signal(b.back)
 	b.sweeper.hurry()
 }
 
@@ -227,6 +236,14 @@ func (b *Broker) Close() {
 
 // Connected tells whether the log can be reached now.
 func (b *Broker) Connected() bool { return b.nc.IsConnected() }
+
+// Life numbers the connection to the log. The number grows after a connection was lost and before
+// anything can come over the next one, so what was read under one life and is
+// looked at under the same was never read behind an absence.
+func (b *Broker) Life() uint64 { return b.lives.Load() }
+
+// Reconnected returns a channel that holds one token after the connection came back. It is for one listener.
+func (b *Broker) Reconnected() <-chan struct{} { return b.back }
 
 // MaxRecord is the largest body in bytes that can be stored: the server's max_payload less room for headers.
 func (b *Broker) MaxRecord() int { return int(b.nc.MaxPayload()) - headroom }

@@ -4,9 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
 )
+
+// beatsPerLease is how many renewals go into a lease. An edge that leaves out two, and under whose name
+// nobody answers, is known to be gone: so its agents are back long before its lease is over.
+const beatsPerLease = 15
+
+// between is the time between two renewals.
+func (n *Node) between() time.Duration { return n.cfg.Lease / beatsPerLease }
 
 // valid returns when the lease was last renewed, and whether it still holds.
 // The monotonic clock decides: an edge that was frozen knows at once that it
@@ -25,11 +31,11 @@ type renewal struct {
 	at   time.Time // the same by the log's clock
 }
 
-// renew writes the lease once. What counts is when it was sent: it may have
-// lain on the way.
+// renew writes the lease once, and looks after the claims where they may have
+// changed hands. What counts is when it was sent: it may have lain on the way.
 func (n *Node) renew(ctx context.Context) error {
 	r := renewal{sent: time.Now(), at: n.cfg.Broker.Now()}
-	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/3)
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/5)
 	defer cancel()
 	held, err := n.cfg.Presence.Renew(ctx, n.holder)
 	if err != nil {
@@ -43,42 +49,38 @@ func (n *Node) renew(ctx context.Context) error {
 		}
 	}
 	n.renewed.Store(&r)
-	return nil
+	return n.lookAfter(ctx)
 }
 
-// beat renews the lease three times in its length, and more often while that fails.
+// beat renews the lease fifteen times in its length, more often while that fails, and at once when the
+// log is there again.
 func (n *Node) beat() {
-	wait := n.cfg.Lease / 3
-	for pause(n.ctx, wait) {
-		wait = n.cfg.Lease / 3
+	wait := n.between()
+	for n.rest(wait) {
+		wait = n.between()
 		if err := n.renew(n.ctx); err != nil && n.ctx.Err() == nil {
-			wait = n.cfg.Lease / 20
+			wait = n.cfg.Lease / 30
 			n.cfg.Log.Warn("lease was not renewed", "edge", n.cfg.ID, "err", err)
 		}
 	}
 }
 
-// reassert writes the node's claims again and closes the sessions that
-// another edge has claimed since.
-func (n *Node) reassert(ctx context.Context) error {
-	var held []presence.Held
-	for _, s := range n.all() {
-		held = append(held, s.held())
+// rest waits until the next renewal is due; false when the node is closed.
+func (n *Node) rest(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-n.cfg.Broker.Reconnected():
+		return true
+	case <-n.ctx.Done():
+		return false
 	}
-	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, held)
-	if err != nil {
-		return err
-	}
-	for _, c := range deposed {
-		for _, s := range n.of(agora.ToAgent(c.Tenant, c.Agent), c.Epoch+1) {
-			s.deposed()
-		}
-	}
-	return nil
 }
 
 // writeBehind writes what need not be written at once: every second, positions
-// with the lease's beat. Losing one means repeating what was written since, marked.
+// with the third part of a lease. Losing one means repeating what was written since, marked.
 func (n *Node) writeBehind() {
 	var flushed time.Time
 	for pause(n.ctx, time.Second) {

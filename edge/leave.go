@@ -31,7 +31,7 @@ func (s *Session) stop(goodbye bool) bool {
 		s.mu.Unlock()
 		return false
 	}
-	s.over, s.goodbye = true, goodbye
+	s.over, s.goodbye, s.stopped = true, goodbye, time.Now()
 	places := make([]*place, 0, len(s.places))
 	for _, p := range s.places {
 		places = append(places, p)
@@ -54,11 +54,16 @@ func (s *Session) depart(ctx context.Context) {
 		return
 	}
 	err := s.tell(ctx)
-	if errors.Is(err, presence.ErrDeposed) {
+	yielded := errors.Is(err, presence.ErrDeposed)
+	if yielded {
 		// Whoever has claimed it meanwhile waits to hear how it went here.
 		_, err = s.yield(ctx)
 	}
 	switch {
+	case err == nil && !s.goodbye && !yielded:
+		h := s.held()
+		s.node.departed.add(h, time.Now().Add(h.Away))
+		s.forget()
 	case err == nil || errors.Is(err, presence.ErrDeposed):
 		s.forget()
 	case errors.Is(err, errGaveUp):
@@ -166,7 +171,8 @@ func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
 	if s.settled {
 		return true, nil // and presence knows how it went
 	}
-	if clean, err = s.yield(ctx); err != nil {
+	clean, err = s.yield(ctx)
+	if err != nil && !errors.Is(err, presence.ErrDeposed) { // nobody waits any more, or has heard it: its answer was lost
 		return false, err
 	}
 	s.forget()

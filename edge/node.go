@@ -25,7 +25,7 @@ type Config struct {
 	Presence *presence.Store // required; used, not owned
 	Auth     Authenticator   // required
 
-	Lease     time.Duration // how long an edge that is silent holds its sessions; 10s, as presence has it
+	Lease     time.Duration // how long an edge that is silent holds its sessions, the same at all edges: Presence's own is set to it; 10s
 	Heartbeat time.Duration // session.heartbeat: between signs of life to a quiet agent; 30s
 	Timeout   time.Duration // session.timeout: a connection silent for so long is dead; 60s
 	Confirm   time.Duration // between pings while frames are unconfirmed; 1.5s
@@ -88,7 +88,9 @@ type Node struct {
 	tickets tickets
 
 	renewed  atomic.Pointer[renewal] // the last one
+	asserted atomic.Uint64           // life of the log's connection under which the claims were looked after
 	draining atomic.Bool
+	departed departed
 
 	mu       sync.Mutex                   // guards the fields below
 	sessions map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
@@ -107,7 +109,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		moved:    map[*Session]struct{}{},
 		arrivals: map[agora.Address][]*arrival{},
 	}
-	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) { c.Held, c.SpaceType, c.Now = n.holds, spaceType, cfg.Broker.Now })
+	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) {
+		c.Lease, c.Held, c.SpaceType, c.Now = cfg.Lease, n.holds, spaceType, cfg.Broker.Now
+	})
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
@@ -122,6 +126,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.work.Go(n.beat)
+	n.work.Go(n.audit)
 	n.work.Go(n.writeBehind)
 	n.work.Go(n.sweep)
 	n.work.Go(func() { n.crowd.Watch(n.ctx) })
@@ -220,6 +225,7 @@ func spaceType(space string) string {
 func (n *Node) add(s *Session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.departed.drop(s.address())
 	n.sessions[s.address()] = append(n.sessions[s.address()], s)
 }
 

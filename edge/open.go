@@ -167,6 +167,7 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 	if err := n.settle(ctx, c); err != nil {
 		return nil, err
 	}
+	life := n.cfg.Broker.Life()
 	rec, err := n.cfg.Presence.Begin(ctx, c)
 	if err != nil {
 		return nil, err
@@ -184,6 +185,11 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 	}
 	s.start(rec)
 	n.add(s)
+	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
+		if err := n.check(ctx, []*Session{s}); err != nil {
+			s.deposed()
+		}
+	}
 	return s, nil
 }
 

@@ -26,27 +26,33 @@ func (d *Delivery) seq() uint64 {
 // Pull returns what is to be written next, about max bytes of it; nothing
 // when there is nothing now: then Wake is called when there is. It may block
 // while it reads the log. On an error nothing is lost: wait a moment and pull
-// again. What it returned counts as written when it is called again, and the
+// again; UNAVAILABLE while the edge may not deliver (see Node.delivers). What it returned counts as written when it is called again, and the
 // slice is valid until then. Bodies are shared and not to be changed.
 func (s *Session) Pull(ctx context.Context, max int) ([]Delivery, error) {
-	s.written()
+	if !s.withheld {
+		s.written()
+	}
 	s.receipts.flush(s.conn)
 	if !s.begun.Load() {
 		return nil, nil
 	}
 	for {
-		if _, ok := s.node.valid(); !ok {
-			return nil, agora.Errorf(agora.Unavailable, "the edge's lease has run out")
+		if err := s.mayDeliver(); err != nil {
+			return nil, err
 		}
-		taken, err := s.pull(ctx, max)
-		if _, ok := s.node.valid(); !ok && taken > 0 {
-			// It was read past the lease, so it must not be written: the session
-			// is given up, and whoever holds it next reads it again.
-			s.pulled = s.pulled[:0]
-			s.deposed()
-			return nil, agora.Errorf(agora.Unavailable, "the edge's lease has run out")
+		var taken int
+		var err error
+		if !s.withheld {
+			taken, err = s.pull(ctx, max)
+			s.withheld = len(s.pulled) > 0
 		}
-		if len(s.pulled) > 0 {
+		// It may have been read when this edge was no longer the agent's. Then it
+		// stays until that is known; if others have the agent, they read it again.
+		if err := s.mayDeliver(); err != nil {
+			return nil, err
+		}
+		if s.withheld {
+			s.withheld = false
 			s.handed()
 			if !s.soon.Swap(true) {
 				s.schedule(s.node.cfg.Confirm)
@@ -57,6 +63,15 @@ func (s *Session) Pull(ctx context.Context, max int) ([]Delivery, error) {
 			return nil, err
 		}
 	}
+}
+
+// mayDeliver returns the node's word on whether it delivers. The session is woken when a refusal is over.
+func (s *Session) mayDeliver() error {
+	err := s.node.delivers()
+	if err != nil {
+		s.kept.Store(true)
+	}
+	return err
 }
 
 // pull fills pulled, and returns how many messages it has taken for that:

@@ -54,6 +54,7 @@ type Session struct {
 	owed     owed       // receipts to be told to the senders of what this agent got
 	timer    Timer
 	pulled   []Delivery // what the last Pull returned: written when the next one is called; the writer's own
+	withheld bool       // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
 	beaten   time.Time  // when the last agent.heartbeat went; the wheel's own
 
 	begun     atomic.Bool
@@ -62,6 +63,7 @@ type Session struct {
 	answered  atomic.Uint64 // data of the last pong of such a ping
 	blocked   atomic.Bool   // the edge itself does not read the socket
 	unwritten atomic.Bool   // stands among those whose positions are to be written
+	kept      atomic.Bool   // a Pull was refused, as the edge may not deliver
 	soon      atomic.Bool   // the timer is armed to confirm
 
 	settling sync.Mutex // held while the session is settled, which blocks
@@ -76,8 +78,9 @@ type Session struct {
 	incoming  map[streamKey]struct{} // streams to this agent that have begun here
 	aliases   map[string]string      // event ids by the id of the frame that began them
 	progress
-	over    bool // no verb is taken any more
-	goodbye bool // the agent said so: the session ends without a grace
+	over    bool      // no verb is taken any more
+	stopped time.Time // when that was
+	goodbye bool      // the agent said so: the session ends without a grace
 }
 
 // streamKey names a stream to this agent: of a peer, or an event of a space.
@@ -132,10 +135,16 @@ func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) 
 
 // held is the session as presence is to have it again, should it have lost it.
 func (s *Session) held() presence.Held {
-	return presence.Held{
+	h := presence.Held{
 		Claim: s.claim, Request: s.currentRequest(), Position: s.position(),
 		Spaces: s.spacePositions(), Lanes: s.sender.Lanes(),
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		h.Away = max(time.Until(s.stopped.Add(s.node.cfg.Presence.Grace())), time.Millisecond)
+	}
+	return h
 }
 
 func (s *Session) currentRequest() presence.ClaimRequest {

@@ -1,15 +1,20 @@
 package edge
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	presence.LogClient(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m)
+}
 
 func TestKeyTellsTheSameMessageFromAnother(t *testing.T) {
 	same := Key("id", []byte("a"), []byte("bc"))

@@ -161,6 +161,13 @@ func (s *Store) Settle(ctx context.Context, c Claim, p Past, clean bool) (left [
 	return r.at(1).pasts(), nil
 }
 
+// Unsettled tells whether a past holder of the claim is still to settle: one that can't
+// be asked may have handed over by itself (HandedOver).
+func (s *Store) Unsettled(ctx context.Context, c Claim, p Past) (bool, error) {
+	is, err := s.rdb.HExists(ctx, c.keys().unsettled, strconv.FormatUint(p.Epoch, 10)).Result()
+	return is, unavailable(err)
+}
+
 // flag is a bool as scripts read it.
 func flag(b bool) string {
 	if b {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -41,6 +42,15 @@ func (s *Store) Resign(ctx context.Context, h Holder) error {
 		{releaseScript, []string{leaseKey(h.Edge)}, []any{h.Incarnation}},
 	})
 	return err
+}
+
+// Age tells how long ago a holder's lease was renewed last, by the server's clock, and whether it is there.
+func (s *Store) Age(ctx context.Context, h Holder) (age time.Duration, alive bool, err error) {
+	r, err := s.run(ctx, call{leaseAgeScript, []string{leaseKey(h.Edge), beatKey(h.Edge)}, []any{h.Incarnation}})
+	if err != nil {
+		return 0, false, err
+	}
+	return time.Duration(r.at(1).int()) * time.Millisecond, r.at(0).yes(), nil
 }
 
 // Alive tells whether a holder's lease is there.

@@ -58,3 +58,32 @@ func TestARenewalSentTwiceSaysTheSame(t *testing.T) {
 		}
 	})
 }
+
+func TestALeaseKnowsItsAge(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		h := presence.Holder{Edge: "edge 1", Incarnation: "a/b"}
+		age := func(h presence.Holder) (time.Duration, bool) {
+			t.Helper()
+			d, alive, err := s.Age(t.Context(), h)
+			ok(t, err)
+			return d, alive
+		}
+		if _, alive := age(h); alive {
+			t.Fatal("alive before its first lease")
+		}
+		renewed(t, s, h)
+		eventually(t, "the lease is of some age", func() bool {
+			d, alive := age(h)
+			return alive && d >= 50*time.Millisecond
+		})
+		before, _ := age(h)
+		renewed(t, s, h)
+		if d, _ := age(h); d >= before {
+			t.Fatalf("age %v after a renewal, %v before it", d, before)
+		}
+		if _, alive := age(presence.Holder{Edge: h.Edge, Incarnation: "another life"}); alive {
+			t.Fatal("another life has its lease")
+		}
+	})
+}

@@ -2,6 +2,8 @@ package presence
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/agora-relay/agora"
 )
@@ -13,15 +15,17 @@ type Held struct {
 	Position Position
 	Spaces   map[string]uint64
 	Lanes    []Lane
+	Away     time.Duration // grace that is left where the socket is gone; 0 while it is there
 }
 
 // Reassert writes claims again after Redis lost or missed them: it returns
 // those that another holder has claimed since, or whose session is over. Where a record is
 // gone it is written whole, under the same epoch; where it is there under that epoch, only what may be missing is
-// added; a session that went to grace because the lease lapsed is active again.
+// added; a session that went to grace because the lease lapsed is active again. One that is Away comes back as one
+// in its grace, and only where its record is gone.
 // Memberships of spaces are added again, without telling anyone. A few pipelines, whatever the number.
 func (s *Store) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Claim, err error) {
-	calls := s.listAgain(h, cs)
+	calls := append(s.listAgain(h, cs), s.listAway(cs)...)
 	first := len(calls)
 	for _, x := range cs {
 		c, err := s.reassertCall(h, x)
@@ -70,6 +74,16 @@ func (s *Store) listAgain(h Holder, cs []Held) []call {
 	return calls
 }
 
+// listAway lists those that are in their grace as due when it is over.
+func (s *Store) listAway(cs []Held) (calls []call) {
+	for _, x := range cs {
+		if x.Away > 0 {
+			calls = append(calls, indexAdd(dueKey, x.Away, member(x.Claim.Tenant, x.Claim.Agent)))
+		}
+	}
+	return calls
+}
+
 // indexAddAll appends calls that list members now, a batch in each.
 func indexAddAll(calls []call, key string, members []string) []call {
 	for len(members) > 0 {
@@ -78,6 +92,27 @@ func indexAddAll(calls []call, key string, members []string) []call {
 		members = members[n:]
 	}
 	return calls
+}
+
+// Missing returns those of claims that presence does not have as h's any more: the server has lost them, or
+// others have claimed since. One pipeline for every few hundred.
+func (s *Store) Missing(ctx context.Context, h Holder, claims []Claim) (missing []Claim, err error) {
+	for chunk := range slices.Chunk(claims, batch) {
+		es := make([]entry, len(chunk))
+		for i, c := range chunk {
+			es[i].member = member(c.Tenant, c.Agent)
+		}
+		epochs, err := s.epochs(ctx, h, es)
+		if err != nil {
+			return nil, err
+		}
+		for i, c := range chunk {
+			if epochs[i] != c.Epoch {
+				missing = append(missing, c)
+			}
+		}
+	}
+	return missing, nil
 }
 
 func (s *Store) reassertCall(h Holder, x Held) (call, error) {
@@ -100,7 +135,8 @@ func (s *Store) reassertCall(h Holder, x Held) (call, error) {
 	}
 	args := []any{
 		x.Claim.Epoch, agora.EncodeToken(h.Edge), agora.EncodeToken(h.Incarnation), x.Request.Conn, x.Claim.Session,
-		hashToken(x.Request.Token), x.Request.Principal, card, stored(x.Request.Card.RegisteredAt), dirty, len(lanes) / 2,
+		hashToken(x.Request.Token), x.Request.Principal, card, stored(x.Request.Card.RegisteredAt), dirty,
+		max(0, x.Away.Milliseconds()), len(lanes) / 2,
 	}
 	args = append(args, lanes...)
 	args = append(args, s.positionArgs(x.Position, millis(0), x.Spaces)...)

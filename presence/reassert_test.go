@@ -196,3 +196,85 @@ func TestAJoinGoesWithTheSessionToItsNextHolder(t *testing.T) {
 		}
 	})
 }
+
+func TestASessionInItsGraceIsWrittenAgainOnlyWhereItIsLost(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(short())
+		c := claimIn(t, s, "a", "active")
+		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil))
+		away := heldBy(c)
+		away.Away = 300 * time.Millisecond
+		srv.empty()
+		h := claimant("a", "e1").Holder
+		if deposed := must(s.Reassert(t.Context(), h, []presence.Held{away}))(t); len(deposed) != 0 {
+			t.Fatalf("deposed %+v", deposed)
+		}
+		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
+			t.Fatalf("found %+v, want it away", f)
+		}
+		// It ends like any other, and what it had open is known to whoever ends it.
+		sweepUntil(t, s, presence.Holder{Edge: "s", Incarnation: "i"}, func(ending []presence.Claim) bool { return len(ending) == 1 })
+		e, rec, err := s.Ending(t.Context(), tenant, "a")
+		ok(t, err)
+		if !reflect.DeepEqual(rec.Lanes, away.Lanes) || rec.Dirty != 0 {
+			t.Fatalf("record %+v", rec)
+		}
+		ok(t, s.Finished(t.Context(), e))
+		// One that went on elsewhere stays as it is.
+		n, _ := begun(t, s, claimant("a", "e2"))
+		_ = must(s.Reassert(t.Context(), h, []presence.Held{away}))(t)
+		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online || f.Holder.Edge != "e2" {
+			t.Fatalf("found %+v, want it online at e2", f)
+		}
+		again := presence.Held{Claim: n, Request: claimant("a", "e2"), Away: time.Second}
+		_ = must(s.Reassert(t.Context(), claimant("a", "e2").Holder, []presence.Held{again}))(t)
+		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
+			t.Fatalf("found %+v: who lost its socket tells so by itself", f)
+		}
+	})
+}
+
+func TestMissingClaimsAreFound(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		raw := srv.client()
+		defer raw.Close()
+		kept, taken := claimIn(t, s, "kept", "active"), claimIn(t, s, "taken", "active")
+		lapsed, lost := claimIn(t, s, "lapsed", "active"), claimIn(t, s, "lost", "active")
+		r := claimant("taken", "e2")
+		r.Resume = "token-e1"
+		_, _ = begun(t, s, r)
+		ok(t, s.Lose(t.Context(), lapsed, presence.Position{}, nil))
+		ok(t, raw.Del(t.Context(), "agora:1:{a:default.lost}:rec").Err())
+		missing := must(s.Missing(t.Context(), claimant("x", "e1").Holder, []presence.Claim{kept, taken, lapsed, lost}))(t)
+		var ids []agora.AgentID
+		for _, c := range missing {
+			ids = append(ids, c.Agent)
+		}
+		if want := []agora.AgentID{"taken", "lapsed", "lost"}; !reflect.DeepEqual(ids, want) {
+			t.Fatalf("missing %v, want %v", ids, want)
+		}
+	})
+}
+
+func TestWhoHandsOverUnaskedIsSettled(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		old := claimIn(t, s, "a", "active")
+		r := claimant("a", "e2")
+		r.Resume = "token-e1"
+		c := must(s.Claim(t.Context(), r))(t)
+		if !must(s.Unsettled(t.Context(), c, c.Unsettled[0]))(t) {
+			t.Fatal("settled before it handed over")
+		}
+		ok(t, s.HandedOver(t.Context(), old, presence.Position{Cursor: 4}, nil, true))
+		if must(s.Unsettled(t.Context(), c, c.Unsettled[0]))(t) {
+			t.Fatal("unsettled after it handed over")
+		}
+		_ = must(s.Settle(t.Context(), c, c.Unsettled[0], true))(t) // changes nothing of how it went
+		if rec := must(s.Begin(t.Context(), c))(t); rec.Dirty != c.Epoch-1 || rec.Position.Cursor != 4 {
+			t.Fatalf("record %+v; want it dirty, and at position 4", rec)
+		}
+		is(t, s.HandedOver(t.Context(), old, presence.Position{}, nil, false), presence.ErrDeposed)
+	})
+}

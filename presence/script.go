@@ -48,6 +48,7 @@ var (
 	finishedScript  = script("finished")
 	reassertScript  = script("reassert")
 	renewScript     = script("renew")
+	leaseAgeScript  = script("lease_age")
 	releaseScript   = script("release")
 	indexAddScript  = script("index_add")
 	indexDelScript  = script("index_del")

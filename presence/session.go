@@ -82,8 +82,8 @@ func (s *Store) Finished(ctx context.Context, c Claim) error {
 }
 
 // HandedOver is for the old holder, while the new one waits for it (Claim.Unsettled):
-// it writes its positions; dirty says that a lane gave up with parts in hand.
-// ErrDeposed when nobody waits for it any more; then nothing is written.
+// it writes its positions; dirty says that a lane gave up with parts in hand. It is unsettled no more then.
+// ErrDeposed when nobody waits for it any more, also after an answer that was lost; then nothing is written.
 func (s *Store) HandedOver(ctx context.Context, c Claim, p Position, spaces map[string]uint64, dirty bool) error {
 	k := c.keys()
 	args := append([]any{c.Epoch, flag(dirty)}, s.positionArgs(p, time.Time{}, spaces)...)

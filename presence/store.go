@@ -88,6 +88,9 @@ func (s *Store) With(change func(*Config)) *Store {
 	return &with
 }
 
+// Grace returns Config.Grace.
+func (s *Store) Grace() time.Duration { return s.cfg.Grace }
+
 // Close closes the client.
 func (s *Store) Close() error { return s.rdb.Close() }
 

@@ -64,6 +64,7 @@ type Cluster struct {
 	presence string // host and port
 	log      *slog.Logger
 	closing  sync.WaitGroup // edges that were cut and end by themselves
+	over     chan struct{}  // closed when the cluster stops
 
 	mu    sync.Mutex // guards edges
 	edges []*member
@@ -77,7 +78,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := &Cluster{t: t, opts: o.withDefaults(), log: logger(t)}
+	c := &Cluster{t: t, opts: o.withDefaults(), log: logger(t), over: make(chan struct{})}
 	var err error
 	if c.nats, err = broker.Embed(ctx, broker.ServerConfig{Nodes: c.opts.Nodes}); err != nil {
 		t.Fatalf("start nats: %v", err)
@@ -113,6 +114,7 @@ func logger(t testing.TB) *slog.Logger {
 
 // stop ends what is left, all edges at once.
 func (c *Cluster) stop() {
+	close(c.over)
 	for _, e := range c.all() {
 		c.closing.Go(e.close)
 	}
@@ -193,22 +195,35 @@ func (c *Cluster) StopEdge(k int) {
 func (c *Cluster) CutEdge(k int) {
 	e := c.edge(k)
 	e.gone.Store(true)
-	e.line.cut()
+	e.line.cut(every...)
 	c.closing.Go(func() {
-		<-time.After(2 * c.opts.Node.Lease) // let the zombie do what zombies do
+		select {
+		case <-time.After(2 * c.opts.Node.Lease): // let the zombie do what zombies do
+		case <-c.over:
+		}
 		e.close()
 	})
 }
 
 // ParalyseEdge cuts edge k off like [Cluster.CutEdge], but for a while: [Cluster.MendEdge] ends it.
-func (c *Cluster) ParalyseEdge(k int) { c.edge(k).line.cut() }
+func (c *Cluster) ParalyseEdge(k int) { c.edge(k).line.cut(every...) }
 
-// MendEdge lets an edge that was paralysed connect again.
-func (c *Cluster) MendEdge(k int) { c.edge(k).line.mend() }
+// MendEdge lets an edge that was paralysed, or cut off from the log, connect again.
+func (c *Cluster) MendEdge(k int) { c.edge(k).line.mend(every...) }
+
+// CutLog cuts edge k off from the log alone, until [Cluster.MendEdge].
+func (c *Cluster) CutLog(k int) { c.edge(k).line.cut(toLog) }
+
+// CutPresence cuts edge k off from presence alone, until [Cluster.MendEdge].
+func (c *Cluster) CutPresence(k int) { c.edge(k).line.cut(toPresence) }
 
 // HoldLog stops everything that edge k writes to the log, as a log does that
 // is too slow, or lets it go on.
-func (c *Cluster) HoldLog(k int, held bool) { c.edge(k).line.hold(held) }
+func (c *Cluster) HoldLog(k int, held bool) { c.edge(k).line.hold(toLog, held) }
+
+// HoldPresence stops everything that edge k asks of presence, or lets it go on. With the log
+// held too it is, for the other edges, one that is frozen.
+func (c *Cluster) HoldPresence(k int, held bool) { c.edge(k).line.hold(toPresence, held) }
 
 // Streams returns the names of the log's streams.
 func (c *Cluster) Streams() []string {

@@ -97,7 +97,8 @@ func (e *member) listen() error {
 // close ends everything of the edge and waits for it. Idempotent.
 func (e *member) close() {
 	e.once.Do(func() {
-		e.line.hold(false)
+		e.line.hold(toLog, false)
+		e.line.hold(toPresence, false)
 		_ = e.http.Close() // the listener's error says nothing here
 		e.door.Close()
 		e.node.Close()

@@ -13,7 +13,7 @@ import (
 func Embed(o Options) (urls []string, stop func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := &Cluster{opts: o.withDefaults(), log: slog.New(slog.DiscardHandler)}
+	c := &Cluster{opts: o.withDefaults(), log: slog.New(slog.DiscardHandler), over: make(chan struct{})}
 	if c.nats, err = broker.Embed(ctx, broker.ServerConfig{Nodes: c.opts.Nodes}); err != nil {
 		return nil, nil, err
 	}

@@ -10,14 +10,25 @@ import (
 // errCut is what a line that was cut answers.
 var errCut = errors.New("agoratest: the line is cut")
 
+// end is what an edge's connection leads to.
+type end int
+
+// The ends.
+const (
+	toAgents end = iota
+	toLog
+	toPresence
+	ends // how many there are
+)
+
 // line is every connection of one edge: to the log, to presence, and from its
 // agents. Cutting it is what the rest of the cluster sees of an edge that dies.
 type line struct {
 	mu    sync.Mutex // guards the fields below
 	moved sync.Cond  // on mu
-	gone  bool
-	was   bool // gone at some time
-	held  bool // nothing is written to the log
+	gone  [ends]bool // no connection comes to be
+	held  [ends]bool // nothing is written
+	was   bool       // cut at some time
 	conns map[*cable]struct{}
 }
 
@@ -30,31 +41,30 @@ func newLine() *line {
 // cable is one connection of a line.
 type cable struct {
 	net.Conn
-	line  *line
-	toLog bool
+	line *line
+	to   end
+	over bool // guarded by line.mu
 }
 
-// Write waits while the line to the log is held.
+// Write waits while the line to its end is held.
 func (c *cable) Write(p []byte) (int, error) {
-	if c.toLog {
-		c.line.pass()
-	}
+	c.line.pass(c)
 	return c.Conn.Write(p)
 }
 
-func (l *line) pass() {
+func (l *line) pass(c *cable) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.held && !l.gone {
+	for l.held[c.to] && !l.gone[c.to] && !c.over {
 		l.moved.Wait()
 	}
 }
 
-// hold stops what is written to the log, or lets it go on.
-func (l *line) hold(held bool) {
+// hold stops what is written to an end, or lets it go on.
+func (l *line) hold(to end, held bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held = held
+	l.held[to] = held
 	l.moved.Broadcast()
 }
 
@@ -62,35 +72,37 @@ func (l *line) hold(held bool) {
 func (c *cable) Close() error {
 	c.line.mu.Lock()
 	delete(c.line.conns, c)
+	c.over = true
+	c.line.moved.Broadcast()
 	c.line.mu.Unlock()
 	return c.Conn.Close()
 }
 
 // add puts a connection on the line, or closes it when that is cut.
-func (l *line) add(c net.Conn, toLog bool) (net.Conn, error) {
+func (l *line) add(c net.Conn, to end) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.gone {
+	if l.gone[to] {
 		c.Close()
 		return nil, errCut
 	}
-	on := &cable{c, l, toLog}
+	on := &cable{Conn: c, line: l, to: to}
 	l.conns[on] = struct{}{}
 	return on, nil
 }
 
 // Dial makes the line the dialer of a NATS connection.
 func (l *line) Dial(network, addr string) (net.Conn, error) {
-	return l.connect(context.Background(), network, addr, true)
+	return l.connect(context.Background(), network, addr, toLog)
 }
 
 // dial is the dialer of a presence client.
 func (l *line) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	return l.connect(ctx, network, addr, false)
+	return l.connect(ctx, network, addr, toPresence)
 }
 
-func (l *line) connect(ctx context.Context, network, addr string, toLog bool) (net.Conn, error) {
-	if l.isCut() {
+func (l *line) connect(ctx context.Context, network, addr string, to end) (net.Conn, error) {
+	if l.isCut(to) {
 		return nil, errCut
 	}
 	var d net.Dialer
@@ -98,13 +110,13 @@ func (l *line) connect(ctx context.Context, network, addr string, toLog bool) (n
 	if err != nil {
 		return nil, err
 	}
-	return l.add(c, toLog)
+	return l.add(c, to)
 }
 
-func (l *line) isCut() bool {
+func (l *line) isCut(to end) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.gone
+	return l.gone[to]
 }
 
 func (l *line) wasCut() bool {
@@ -113,24 +125,37 @@ func (l *line) wasCut() bool {
 	return l.was
 }
 
-// cut closes every connection without a word, and lets none come to be.
-func (l *line) cut() {
+// every is all ends, for cut and mend.
+var every = []end{toAgents, toLog, toPresence}
+
+// cut closes every connection to some ends without a word, and lets none come to be.
+func (l *line) cut(to ...end) {
 	l.mu.Lock()
-	l.gone, l.was = true, true
-	conns := l.conns
-	l.conns = map[*cable]struct{}{}
+	l.was = true
+	var conns []*cable
+	for _, e := range to {
+		l.gone[e] = true
+	}
+	for c := range l.conns {
+		if l.gone[c.to] {
+			delete(l.conns, c)
+			conns = append(conns, c)
+		}
+	}
 	l.moved.Broadcast()
 	l.mu.Unlock()
-	for c := range conns {
+	for _, c := range conns {
 		c.Conn.Close()
 	}
 }
 
-// mend lets connections come to be again.
-func (l *line) mend() {
+// mend lets connections to some ends come to be again.
+func (l *line) mend(to ...end) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gone = false
+	for _, e := range to {
+		l.gone[e] = false
+	}
 }
 
 // door is a listener whose connections are on the line.
@@ -146,7 +171,7 @@ func (d door) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c, err := d.line.add(c, false); err == nil {
+		if c, err := d.line.add(c, toAgents); err == nil {
 			return c, nil
 		}
 	}

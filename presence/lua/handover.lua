@@ -1,6 +1,6 @@
--- The old holder writes its positions while the new one waits for it. KEYS: record, unsettled, spaces.
+-- The old holder writes its positions while the new one waits for it, and is settled with that. KEYS: record, unsettled, spaces.
 -- ARGV: epoch, whether a lane gave up, positions. Returns 1, or 0 when nobody waits for it any more.
-if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then
+if redis.call('HDEL', KEYS[2], ARGV[1]) == 0 then
   return 0
 end
 local r = redis.call('HMGET', KEYS[1], 'epoch', 'begun')

@@ -1,9 +1,11 @@
 -- Writes a claim again that the server may have lost. KEYS: record, unsettled, spaces, cancelled, lanes.
--- ARGV: epoch, edge, incarnation, connection, session, token, principal, card, since, dirty, how many pairs of
--- lane fields follow, those pairs, positions (with the session's spaces). Returns 1, or 0 when deposed.
+-- ARGV: epoch, edge, incarnation, connection, session, token, principal, card, since, dirty, ms of grace left
+-- (0: the agent is connected), how many pairs of lane fields follow, those pairs, positions (with the session's spaces).
+-- Returns 1, or 0 when deposed.
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
 local us = micros()
-local lanes = 12 + 2 * tonumber(ARGV[11])
+local away = ARGV[11] ~= '0'
+local lanes = 13 + 2 * tonumber(ARGV[12])
 if r[2] and tonumber(r[2]) > tonumber(ARGV[1]) then
   return 0
 end
@@ -14,6 +16,9 @@ if r[2] == ARGV[1] then
   begun = redis.call('HGET', KEYS[1], 'begun') == ARGV[1]
   if r[1] ~= '1' and r[1] ~= '2' then
     return 0
+  end
+  if away then
+    return 1 -- who has lost its socket tells so, or has
   end
   if r[1] == '2' then
     redis.call('HDEL', KEYS[1], 'grace_until')
@@ -27,10 +32,13 @@ else
   for i = 1, 5 do
     redis.call('PERSIST', KEYS[i])
   end
+  if away then
+    redis.call('HSET', KEYS[1], 'grace_until', int(math.floor(us / 1000) + tonumber(ARGV[11])))
+  end
 end
-redis.call('HSET', KEYS[1], 'state', '1', 'epoch', ARGV[1], 'edge', ARGV[2], 'inc', ARGV[3], 'conn', ARGV[4],
+redis.call('HSET', KEYS[1], 'state', away and '2' or '1', 'epoch', ARGV[1], 'edge', ARGV[2], 'inc', ARGV[3], 'conn', ARGV[4],
   'asserted', int(us))
-for i = 12, lanes - 1, 2 do
+for i = 13, lanes - 1, 2 do
   redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1])
 end
 for i = lanes + 6, #ARGV, 2 do

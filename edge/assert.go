@@ -1,0 +1,124 @@
+package edge
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+// delivers returns nil while what was read may be handed to agents. An edge that has lost the log may have been taken
+// for gone, and its agents may be served elsewhere: what it had read before, their new edge marks as
+// redelivered, but of what comes over a new connection nothing is handed on before the claims were looked after.
+func (n *Node) delivers() error {
+	if _, ok := n.valid(); !ok {
+		return agora.Errorf(agora.Unavailable, "the edge's lease has run out")
+	}
+	if n.asserted.Load() != n.cfg.Broker.Life() {
+		return agora.Errorf(agora.Unavailable, "the edge had lost the log, and looks after its claims")
+	}
+	return nil
+}
+
+// lookAfter makes sure that the claims are still this edge's, once after each time that the log was lost.
+func (n *Node) lookAfter(ctx context.Context) error {
+	life := n.cfg.Broker.Life()
+	if n.asserted.Load() == life || !n.cfg.Broker.Connected() || n.cfg.Broker.Life() != life {
+		return nil // or not yet: the claims have to be seen after it has connected
+	}
+	all := n.all()
+	if err := n.check(ctx, all); err != nil {
+		return err
+	}
+	n.asserted.Store(life)
+	for _, s := range all {
+		if s.kept.Swap(false) {
+			s.conn.Wake()
+		}
+	}
+	return nil
+}
+
+// auditShares is how many parts the sessions are looked after in, one after the other within a lease.
+const auditShares = 10
+
+// audit looks after every claim once in a lease: a failover of presence may
+// have lost one without a trace, and others may have claimed the agent since.
+func (n *Node) audit() {
+	var left []*Session
+	for pause(n.ctx, n.cfg.Lease/(auditShares+2)) {
+		if len(left) == 0 {
+			left = n.all()
+		}
+		share := left[:min(len(left), len(n.all())/auditShares+1)]
+		left = left[len(share):]
+		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
+		if err := n.check(ctx, share); err != nil && n.ctx.Err() == nil {
+			n.cfg.Log.Debug("claims were not looked after", "edge", n.cfg.ID, "err", err)
+		}
+		cancel()
+	}
+}
+
+// check asserts those of sessions whose claims presence does not have as this edge's.
+func (n *Node) check(ctx context.Context, sessions []*Session) error {
+	var claims []presence.Claim
+	for _, s := range sessions {
+		if !s.hasStopped() { // else what has become of it is being told
+			claims = append(claims, s.claim)
+		}
+	}
+	missing, err := n.cfg.Presence.Missing(ctx, n.holder, claims)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	doubtful := map[agora.Address]uint64{}
+	for _, c := range missing {
+		doubtful[agora.ToAgent(c.Tenant, c.Agent)] = c.Epoch
+	}
+	var again []*Session
+	for _, s := range sessions {
+		if doubtful[s.address()] == s.claim.Epoch {
+			again = append(again, s)
+		}
+	}
+	n.cfg.Log.Info("claims are asserted again", "edge", n.cfg.ID, "claims", len(again))
+	return n.assert(ctx, again, nil)
+}
+
+// reassert writes all that the node holds again, what it held a moment ago and is in its grace included.
+func (n *Node) reassert(ctx context.Context) error {
+	return n.assert(ctx, n.all(), n.departed.all())
+}
+
+// assert writes claims again and closes the sessions that another edge has claimed since.
+func (n *Node) assert(ctx context.Context, sessions []*Session, away []presence.Held) error {
+	var held []presence.Held
+	for _, s := range sessions {
+		held = append(held, s.held())
+	}
+	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, append(away, held...))
+	if err != nil {
+		return err
+	}
+	for _, c := range deposed {
+		for _, s := range n.of(agora.ToAgent(c.Tenant, c.Agent), c.Epoch+1) {
+			s.deposed()
+		}
+	}
+	for i, s := range sessions {
+		if held[i].Away == 0 && s.hasStopped() {
+			n.loseAgain(ctx, s)
+		}
+	}
+	return nil
+}
+
+// loseAgain tells that a socket is gone which went while its session was asserted: what was told before may be undone.
+func (n *Node) loseAgain(ctx context.Context, s *Session) {
+	err := n.cfg.Presence.Lose(ctx, s.claim, s.position(), s.spacePositions())
+	if err != nil && !errors.Is(err, presence.ErrDeposed) {
+		n.cfg.Log.Debug("socket was not told lost", "agent", s.claim.Agent, "err", err)
+	}
+}

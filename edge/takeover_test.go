@@ -1,0 +1,125 @@
+package edge_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+func TestAKilledEdgesAgentsAreBackWithinTwoSeconds(t *testing.T) {
+	c := start(t, agoratest.Options{Nodes: 3, Node: leased(10 * time.Second)})
+	rounds := 1
+	if !testing.Short() {
+		rounds = 4
+	}
+	sender, _ := registered(t, c, 2, "sender")
+	receiver, welcome := registered(t, c, 0, "receiver")
+	at := 0
+	for i := range rounds {
+		n := 10 * i
+		stored(sender, "receiver", n+1)
+		last := got(receiver, n+1).Seq()
+		c.CutEdge(at)
+		killed := time.Now()
+		sender.Send(numbered("receiver", n+2), numbered("receiver", n+3))
+		if at = c.AddEdge(); i == 0 {
+			at = 1
+		}
+		receiver, welcome = registered(t, c, at, "receiver", token(welcome), after(last))
+		if welcome.Raw("resumed") != "true" {
+			t.Errorf("came back as %s", welcome)
+		}
+		got(receiver, n+2, n+3)
+		back := time.Since(killed)
+		t.Logf("back and caught up %v after the kill", back.Round(10*time.Millisecond))
+		if back > 2*time.Second {
+			t.Errorf("back and caught up after %v, want 2s at most", back)
+		}
+		sender.Await(fmt.Sprintf(`{"type":"receipt","n":%d}`, n+3))
+		for k := n + 4; k <= n+10; k++ {
+			stored(sender, "receiver", k)
+			got(receiver, k)
+		}
+	}
+}
+
+// A holder that only the log has lost renews its lease: the newcomer waits until it hears of it, however long
+// that takes, and nothing that it had in hand is lost.
+func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
+	const lease = time.Second
+	c := start(t, agoratest.Options{Node: leased(lease)})
+	receiver, _ := registered(t, c, 2, "receiver")
+	old, welcome := registered(t, c, 0, "a")
+	stored(old, "receiver", 1)
+	c.CutLog(0)
+	old.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true}`) // can't be stored now, and so not handed over
+	next := asked(t, c, 1, "a", token(welcome))
+	next.ExpectNone(during(3 * lease))
+	old.AwaitClosed(4001) // it has learned from presence that it is no longer the holder
+	c.MendEdge(0)
+	next.Expect(`{"type":"agent.registered","resumed":true}`)
+	// Handed over as it was: the plain stream goes on, which it would not after a holder that was taken for gone.
+	next.Send(`{"type":"send_chunk","to":"receiver","stream_id":"s","chunk":"x"}`, `{"type":"send_end","to":"receiver","stream_id":"s"}`)
+	got(receiver, 1)
+	receiver.Expect(`{"type":"message","stream_id":"s"}`, `{"type":"message_chunk","chunk":"x"}`, `{"type":"message_end"}`)
+}
+
+func TestAnEdgeThatLostTheLogDeliversNothingUntilItHasLookedAfterItsClaims(t *testing.T) {
+	c := start(t, agoratest.Options{Node: leased(10 * time.Second)})
+	sender, _ := registered(t, c, 1, "sender")
+	receiver, _ := registered(t, c, 0, "receiver")
+	stored(sender, "receiver", 1)
+	got(receiver, 1)
+	c.HoldPresence(0, true)
+	c.CutLog(0)
+	receiver.Until("the log is lost", func() bool { return c.Node(0).Ready() != nil })
+	stored(sender, "receiver", 2)
+	c.MendEdge(0)
+	receiver.Until("the log is back", func() bool { return c.Node(0).Ready() == nil })
+	stored(sender, "receiver", 3)
+	receiver.ExpectNone(during(time.Second))
+	receiver.Send(numbered("sender", 1)) // what it says is taken all the same
+	c.HoldPresence(0, false)
+	receiver.ExpectAll(`{"type":"message","payload":2}`, `{"type":"message","payload":3}`, `{"type":"receipt","n":1}`)
+	got(sender, 1)
+}
+
+func TestAnEdgeThatWasTakenForGoneDeliversNothingAndClosesItsSockets(t *testing.T) {
+	c := start(t, agoratest.Options{Node: leased(10 * time.Second)})
+	sender, _ := registered(t, c, 2, "sender")
+	old, welcome := registered(t, c, 0, "receiver")
+	stored(sender, "receiver", 1)
+	last := got(old, 1).Seq()
+	begin := time.Now()
+	c.HoldPresence(0, true)
+	c.CutLog(0)
+	next, _ := registered(t, c, 1, "receiver", token(welcome), after(last))
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("taken over after %v: that is the lease's end", d)
+	}
+	stored(sender, "receiver", 2)
+	got(next, 2)
+	c.MendEdge(0)
+	old.Until("the log is back", func() bool { return c.Node(0).Ready() == nil })
+	stored(sender, "receiver", 3)
+	old.ExpectNone(during(time.Second))
+	c.HoldPresence(0, false)
+	old.ExpectClosed(4001)
+	got(next, 3)
+	next.Barrier()
+}
+
+// The newcomer can't ask such a holder, which learns from presence that it is one no more, and hands over there.
+func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
+	c := start(t, agoratest.Options{Node: leased(time.Second)})
+	sender, _ := registered(t, c, 2, "sender")
+	old, welcome := registered(t, c, 0, "a")
+	c.CutLog(0)
+	next := asked(t, c, 1, "a", token(welcome))
+	next.Expect(`{"type":"agent.registered","resumed":true}`)
+	old.AwaitClosed(4001)
+	stored(sender, "a", 1)
+	got(next, 1)
+}
