@@ -24,7 +24,6 @@ type Broker struct {
 	life  string        // random, of this Broker alone: begins every message id of its records
 	acks  string        // prefix of the subjects on which records are acknowledged
 	next  atomic.Uint64 // numbers lanes and records
-	up    chan struct{} // holds one token after the connection came up
 	back  chan struct{} // holds one token after the connection came back
 	lives atomic.Uint64 // attempts to connect again
 	gone  chan struct{} // closed when the connection is closed for good
@@ -50,7 +49,8 @@ type Broker struct {
 	answersMu sync.Mutex // guards the fields below
 	answers   map[*answerer]struct{}
 
-	link atomic.Pointer[link] // the connection as it is now
+	link   atomic.Pointer[link]  // the connection as it is now
+	denied atomic.Pointer[error] // what the servers last said that this edge's user may not do
 
 	inboxRoom atomic.Int64 // live bytes kept for one inbox
 
@@ -70,7 +70,8 @@ const lanesReading = 64
 // Connect opens the connection, creates or checks the streams and returns when
 // both are ready or ctx is over. It fails with a sentence that says what to
 // do when the servers can't hold what Config asks for (too few servers for Replicas,
-// ShardBytes above the account's limit, streams of another number of shards).
+// ShardBytes above the account's limit, streams of another number of shards, records too small),
+// or don't let the edge in.
 func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Shards < 1 || cfg.Shards > maxShards {
@@ -79,7 +80,6 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 	b := &Broker{
 		cfg:     cfg,
 		life:    nuid.Next(),
-		up:      make(chan struct{}, 1),
 		back:    make(chan struct{}, 1),
 		gone:    make(chan struct{}),
 		work:    make(chan struct{}, lanesReading),
@@ -105,13 +105,13 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	b.watchers = b.newWatchers()
 	b.echoes.init()
 	b.topics.init(b)
-	if b.nc, err = nats.Connect(b.cfg.URL, b.options()...); err != nil {
-		return fmt.Errorf("connecting to NATS at %s: %w", b.cfg.URL, err)
-	}
-	if b.js, err = jetstream.New(b.nc); err != nil {
+	if err := b.connect(ctx); err != nil {
 		return err
 	}
-	if err := b.connected(ctx); err != nil {
+	if err := b.fits(); err != nil {
+		return err
+	}
+	if b.js, err = jetstream.New(b.nc); err != nil {
 		return err
 	}
 	if err := b.ensureStreams(ctx); err != nil {
@@ -136,23 +136,23 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	return nil
 }
 
-func (b *Broker) options() []nats.Option {
-	opts := []nats.Option{
+func (b *Broker) options(d *dialer, access []nats.Option) []nats.Option {
+	opts := append(access,
 		nats.Name(b.cfg.Name),
-		nats.Timeout(2 * time.Second),
-		nats.ReconnectWait(100 * time.Millisecond),
+		nats.Timeout(dialTime),
+		nats.SetCustomDialer(d),
+		nats.ReconnectWait(100*time.Millisecond),
 		nats.ReconnectJitter(150*time.Millisecond, 150*time.Millisecond),
-		nats.PingInterval(5 * time.Second),
+		nats.PingInterval(5*time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.SyncQueueLen(2 * auditBatch), // made anew for each reading of the log, whose longest answer is that of an audit
-	}
+		nats.SyncQueueLen(2*auditBatch), // made anew for each reading of the log, whose longest answer is that of an audit
+	)
 	opts = append(opts, b.cfg.Options...)
 	// The defaults would give up one day, and would send stale publishes late.
 	return append(opts,
 		nats.MaxReconnects(-1),
-		nats.RetryOnFailedConnect(true),
+		nats.IgnoreAuthErrorAbort(), // credentials that are refused today may be put right tomorrow
 		nats.ReconnectBufSize(-1),
-		nats.ConnectHandler(func(*nats.Conn) { signal(b.up) }),
 		nats.DisconnectErrHandler(func(*nats.Conn, error) { b.link.Swap(newLink()).lost() }),
 		// Called before each attempt, by whoever makes it; nil is the choice that is made without it.
 		nats.ReconnectToServer(func([]nats.Server, nats.ServerInfo) (*nats.Server, time.Duration) {
@@ -163,18 +163,6 @@ func (b *Broker) options() []nats.Option {
 		nats.ClosedHandler(func(*nats.Conn) { close(b.gone) }),
 		nats.ErrorHandler(b.onError),
 	)
-}
-
-// connected waits for the first connection.
-func (b *Broker) connected(ctx context.Context) error {
-	for !b.nc.IsConnected() {
-		select {
-		case <-b.up:
-		case <-ctx.Done():
-			return fmt.Errorf("no NATS server answers at %s: %w", b.cfg.URL, context.Cause(ctx))
-		}
-	}
-	return nil
 }
 
 // link is one life of the connection: what was asked in it is answered in it or never.
@@ -198,7 +186,6 @@ func (b *Broker) waiting(ctx context.Context, d time.Duration) (context.Context,
 
 // reconnected runs on the connection's own goroutine and must not block.
 func (b *Broker) reconnected() {
-	signal(b.up)
 	b.watchers.ask(checkStream | checkInboxes)
 	signal(b.back)
 	b.sweeper.hurry()
@@ -209,6 +196,9 @@ func (b *Broker) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if sub != nil && errors.Is(err, nats.ErrSlowConsumer) {
 		b.topics.missed(b, sub.Subject)
 		return
+	}
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		b.denied.Store(&err)
 	}
 	if b.ctx.Err() == nil {
 		b.cfg.Log.Warn("nats", "err", err)

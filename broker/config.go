@@ -10,10 +10,12 @@ import (
 
 // Config sets up a Broker. The zero value of each field means its default.
 type Config struct {
-	URL        string           // comma-separated NATS servers; ignored when Options carry an in-process server
+	URL        string           // comma-separated NATS servers; others of their cluster are found by it. Ignored when Options carry an in-process server
+	Access     Access           // how to get in there
 	Options    []nats.Option    // added to the Broker's own connection options
 	Name       string           // name of the connection: the edge's id
-	Replicas   int              // of each stream: 1 or 3; 1
+	Record     int              // bytes of a body that the servers must be able to take; what they can, if 0
+	Replicas   int              // of each stream: 1, 3 or 5; 1
 	Memory     bool             // keep the log in memory instead of in files
 	Shards     int              // streams for mailboxes, and as many for spaces; 1
 	MaxAge     time.Duration    // of a record; 10m

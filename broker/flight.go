@@ -291,6 +291,7 @@ func (l *Lane) acked(reply string, a ack) {
 	switch {
 	case a.absent:
 		f.tries-- // nobody took that copy
+		l.b.watchers.nobody(l.at.stream)
 		f.last = time.Now().Add(retryPause - l.b.cfg.Retry)
 	case a.fenced():
 		l.look(true)

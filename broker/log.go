@@ -74,6 +74,9 @@ func (b *Broker) get(ctx context.Context, stream string, req map[string]any) (*l
 	if e := v.Error; e != nil && e.ErrorCode == jetstream.JSErrCodeMessageNotFound {
 		return nil, errNone
 	} else if e != nil {
+		if e.ErrorCode == jetstream.JSErrCodeStreamNotFound {
+			b.watchers.nobody(stream)
+		}
 		return nil, fmt.Errorf("reading %s: %w", stream, e)
 	}
 	if v.Message == nil {

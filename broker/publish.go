@@ -118,6 +118,9 @@ func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq 
 			b.storedOne(p, a)
 			return a.seq << agora.SeqShift, nil
 		}
+		if a.absent {
+			b.watchers.nobody(p.stream)
+		}
 		b.count.retries.Add(1)
 		select {
 		case <-time.After(retryPause):

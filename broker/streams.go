@@ -1,14 +1,17 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -21,13 +24,16 @@ const (
 // Codes of the server's that mean something to us.
 const (
 	codeNoPeers        = 10005
+	codeNoAccount      = 10039 // JetStream is not enabled for the account
 	codeResources      = 10023
 	codeMemory         = 10028
 	codeStorage        = 10047
 	codeOtherConfig    = 10058
 	codeWrongLast      = 10071 // the fence is not where the record expects it
 	codeReplicas       = 10074
+	codeNoJetStream    = 10076
 	codeStoreFailed    = 10077 // a limit of the stream: it is full
+	codeStreamBytes    = 10122 // more than the account allows for one stream
 	codeDuplicateOnWay = 10158 // a record with the same id is being stored
 	codeWrongLastOnWay = 10164 // the fence is being moved, or the lane's last record is still counted as on its way
 	streamAnswer       = time.Second
@@ -80,9 +86,21 @@ func (b *Broker) ensureStream(ctx context.Context, kind, shard string) error {
 		select {
 		case <-time.After(streamPause):
 		case <-ctx.Done():
-			return fmt.Errorf("stream %s is not ready: %w", streamName(kind, shard), errors.Join(last, context.Cause(ctx)))
+			return b.notReady(streamName(kind, shard), last)
 		}
 	}
+}
+
+// notReady says what to look at when a stream did not come to be in time.
+func (b *Broker) notReady(stream string, err error) error {
+	at := hostsOf(b.cfg.URL)
+	if denied := b.denied.Load(); denied != nil {
+		return &setupError{what: fmt.Sprintf("the NATS user of this edge may not do what it must: allow it to publish and subscribe $JS.API.>, $JS.EVENT.ADVISORY.>, _INBOX.> and agora.> (%v)", *denied), err: err}
+	}
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+		return &setupError{what: fmt.Sprintf("JetStream is not enabled at %s, or has no leader yet: add a jetstream block to the servers' configuration, and start most of them", at), err: err}
+	}
+	return fmt.Errorf("JetStream at %s does not come to answer for stream %s: see that most servers of the cluster run: %w", at, stream, cmp.Or(err, context.DeadlineExceeded))
 }
 
 // setupError is a mistake that no waiting mends.
@@ -91,18 +109,12 @@ type setupError struct {
 	err  error
 }
 
-func (e *setupError) Error() string {
-	if e.err != nil {
-		return e.what + ": " + e.err.Error()
-	}
-	return e.what
-}
+func (e *setupError) Error() string { return e.what }
 
 func (e *setupError) Unwrap() error { return e.err }
 
-func (b *Broker) tryStream(ctx context.Context, kind, shard string) error {
-	ctx, cancel := context.WithTimeout(ctx, streamAnswer)
-	defer cancel()
+// findStream returns what the stream is like; one that is missing is made.
+func (b *Broker) findStream(ctx context.Context, kind, shard string) (*jetstream.StreamInfo, error) {
 	name := streamName(kind, shard)
 	sent := time.Now()
 	s, err := b.js.Stream(ctx, name)
@@ -111,14 +123,26 @@ func (b *Broker) tryStream(ctx context.Context, kind, shard string) error {
 			b.askTime(ctx)
 		}
 		sent = time.Now()
-		s, err = b.js.CreateStream(ctx, b.streamConfig(kind, shard))
+		if s, err = b.js.CreateStream(ctx, b.streamConfig(kind, shard)); err == nil {
+			b.cfg.Log.Info("stream made", "stream", name)
+		}
 	}
 	if err != nil {
-		return b.explain(err)
+		return nil, b.explain(err)
 	}
 	info := s.CachedInfo()
 	b.clock.hear(name, sample{sent: sent, got: time.Now(), log: info.TimeStamp})
 	b.saw(name, info.State.LastSeq, info.Created)
+	return info, nil
+}
+
+func (b *Broker) tryStream(ctx context.Context, kind, shard string) error {
+	ctx, cancel := context.WithTimeout(ctx, streamAnswer)
+	defer cancel()
+	info, err := b.findStream(ctx, kind, shard)
+	if err != nil {
+		return err
+	}
 	want, err := b.amended(info.Config, b.streamConfig(kind, shard))
 	if err != nil || want == nil {
 		return err
@@ -126,7 +150,7 @@ func (b *Broker) tryStream(ctx context.Context, kind, shard string) error {
 	if _, err := b.js.UpdateStream(ctx, *want); err != nil {
 		return b.explain(err)
 	}
-	b.cfg.Log.Info("stream changed to the configured limits", "stream", name)
+	b.cfg.Log.Info("stream changed to the configured limits", "stream", info.Config.Name)
 	return nil
 }
 
@@ -197,21 +221,22 @@ func (b *Broker) saw(stream string, last uint64, created time.Time) {
 // amended returns the configuration that a stream has to be changed to; nil when it is right.
 func (b *Broker) amended(have, want jetstream.StreamConfig) (*jetstream.StreamConfig, error) {
 	if v := have.Metadata[metaFormat]; v != formatVersion {
-		return nil, &setupError{what: fmt.Sprintf("stream %s has format %q and this edge speaks %q: run the release that made it, or delete the stream", have.Name, v, formatVersion)}
+		return nil, &setupError{what: fmt.Sprintf("stream %s has format %q and this edge speaks %q: run the release that made it, or delete the stream with all it holds", have.Name, v, formatVersion)}
 	}
 	if v := have.Metadata[metaShards]; v != want.Metadata[metaShards] {
-		return nil, &setupError{what: fmt.Sprintf("stream %s was made for %s shards and %s are configured: set the number back, or delete the streams with all they hold", have.Name, v, want.Metadata[metaShards])}
+		return nil, &setupError{what: fmt.Sprintf("stream %s was made for %s shards and %s are configured: set nats.shards back, or delete the streams with all they hold", have.Name, v, want.Metadata[metaShards])}
 	}
 	if have.Storage != want.Storage {
-		return nil, &setupError{what: fmt.Sprintf("stream %s is kept in %s storage and %s is configured: set it back, or delete the stream", have.Name, storageName(have.Storage), storageName(want.Storage))}
-	}
-	if have.MaxAge == want.MaxAge && have.MaxMsgsPerSubject == want.MaxMsgsPerSubject && have.MaxBytes == want.MaxBytes &&
-		have.Replicas == want.Replicas && have.Duplicates == want.Duplicates {
-		return nil, nil
+		return nil, &setupError{what: fmt.Sprintf("stream %s is kept in %s storage and %s is configured: set nats.storage back, or delete the stream with all it holds", have.Name, storageName(have.Storage), storageName(want.Storage))}
 	}
 	changed := have
+	changed.Subjects, changed.Discard, changed.RePublish, changed.AllowDirect = want.Subjects, want.Discard, want.RePublish, want.AllowDirect
 	changed.MaxAge, changed.MaxMsgsPerSubject, changed.MaxBytes = want.MaxAge, want.MaxMsgsPerSubject, want.MaxBytes
+	changed.MaxMsgs, changed.MaxMsgSize = -1, -1
 	changed.Replicas, changed.Duplicates = want.Replicas, want.Duplicates
+	if reflect.DeepEqual(have, changed) {
+		return nil, nil
+	}
 	changed.Metadata = maps.Clone(have.Metadata)
 	return &changed, nil
 }
@@ -226,11 +251,15 @@ func (b *Broker) explain(err error) error {
 	}
 	switch e.ErrorCode {
 	case codeReplicas:
-		return &setupError{what: fmt.Sprintf("%d replicas need a cluster of at least %d NATS servers: add servers, or set replicas to 1", b.cfg.Replicas, b.cfg.Replicas), err: err}
-	case codeStorage, codeMemory, codeResources:
-		return &setupError{what: fmt.Sprintf("the NATS account can't hold %d streams of %d bytes: raise its JetStream limits, or lower the bytes per shard", 2*b.cfg.Shards, b.cfg.ShardBytes), err: err}
+		return &setupError{what: fmt.Sprintf("%d replicas need a cluster of at least %d NATS servers: add servers, or set nats.replicas to 1", b.cfg.Replicas, b.cfg.Replicas), err: err}
+	case codeStorage, codeMemory, codeResources, codeStreamBytes:
+		return &setupError{what: fmt.Sprintf("NATS can't hold %d streams of %d bytes: raise the JetStream limits of servers and account, or lower mailbox.shard-bytes (%s)", 2*b.cfg.Shards, b.cfg.ShardBytes, e.Description), err: err}
+	case codeNoAccount:
+		return &setupError{what: "JetStream is not enabled for the NATS account of this edge: enable it, or give credentials of another account", err: err}
+	case codeNoJetStream:
+		return &setupError{what: fmt.Sprintf("JetStream is not enabled at %s: add a jetstream block to the servers' configuration", hostsOf(b.cfg.URL)), err: err}
 	case codeNoPeers: // servers that have just started find each other soon
-		return fmt.Errorf("no %d NATS servers with room for %d bytes: add servers, lower the replicas or the bytes per shard: %w", b.cfg.Replicas, b.cfg.ShardBytes, err)
+		return fmt.Errorf("no %d NATS servers with room for %d bytes: add servers, or lower nats.replicas or mailbox.shard-bytes: %w", b.cfg.Replicas, b.cfg.ShardBytes, err)
 	}
 	return err
 }

@@ -37,7 +37,8 @@ type watcher struct {
 
 // What a watcher may be asked for.
 const (
-	checkStream  = 1 << iota // that the stream still exists
+	checkStream  = 1 << iota // that the stream is there, and as configured
+	checkLeader              // that the stream has one, soon
 	checkInboxes             // their positions
 )
 
@@ -78,6 +79,14 @@ func (w *watcher) ask(what uint32) {
 	signal(w.some)
 }
 
+// nobody has a stream looked at soon for which nobody takes records, or answers: it has no leader now, or
+// somebody has deleted it.
+func (ws watchers) nobody(stream string) {
+	if w := ws[stream]; w != nil {
+		w.ask(checkLeader)
+	}
+}
+
 // watch starts the watchers; they run until the Broker closes.
 func (b *Broker) watch() (err error) {
 	b.advisories, err = b.nc.Subscribe(leaderElected+"*", func(m *nats.Msg) {
@@ -115,7 +124,7 @@ func (w *watcher) run() {
 func (w *watcher) look(now time.Time) error {
 	w.take(w.todo.take(), now)
 	heard := w.b.topics.heard(w.stream)
-	if since := now.Sub(w.probed); heard && since >= w.b.cfg.probe || since >= w.b.cfg.Audit {
+	if since := now.Sub(w.probed); (heard || w.owed&checkLeader != 0) && since >= w.b.cfg.probe || since >= w.b.cfg.Audit {
 		w.probe(now)
 	}
 	err := w.compare(now, heard)
@@ -144,6 +153,7 @@ func (w *watcher) probe(now time.Time) {
 	ctx, cancel := context.WithTimeout(w.b.ctx, probeTime)
 	defer cancel()
 	w.probed = now
+	w.owed &^= checkLeader
 	s, err := w.b.state(ctx, w.stream, "")
 	was, asked := w.leader, w.asked
 	w.leader, w.asked = s.leader, true
