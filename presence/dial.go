@@ -2,9 +2,11 @@ package presence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -17,42 +19,74 @@ import (
 //
 // Options of go-redis follow as query parameters, for example dial_timeout=2s. A server that
 // refuses connections is found out at once: whoever calls the Store tries again, the client only a little.
-func Dial(rawURL string) (redis.UniversalClient, error) {
+// A call of the Store ends with its context, also while a server says nothing.
+func Dial(rawURL string) (redis.UniversalClient, error) { return Access{}.Dial(rawURL) }
+
+// Dial is like the function of that name, for a server that asks who is there.
+func (a Access) Dial(rawURL string) (redis.UniversalClient, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("presence URL can't be read") // the cause would quote the password
+		return nil, errors.New("redis.url can't be read as an address") // the cause would quote the password
 	}
-	scheme := u.Scheme
-	switch scheme {
-	case "redis-cluster", "redis-sentinel":
-		u.Scheme = "redis"
-	case "rediss-cluster", "rediss-sentinel":
-		u.Scheme = "rediss"
+	kind, known := strings.CutPrefix(u.Scheme, "rediss")
+	if !known {
+		kind, known = strings.CutPrefix(u.Scheme, "redis")
 	}
-	switch scheme {
-	case "redis", "rediss":
-		o, err := redis.ParseURL(u.String())
-		if err != nil {
-			return nil, fmt.Errorf("presence URL: %w", err)
-		}
-		o.DialerRetries = 1
-		return redis.NewClient(o), nil
-	case "redis-cluster", "rediss-cluster":
-		o, err := redis.ParseClusterURL(u.String())
-		if err != nil {
-			return nil, fmt.Errorf("presence URL: %w", err)
-		}
-		o.DialerRetries = 1
-		return redis.NewClusterClient(o), nil
-	case "redis-sentinel", "rediss-sentinel":
-		o, err := redis.ParseFailoverURL(u.String())
-		if err != nil {
-			return nil, fmt.Errorf("presence URL: %w", err)
-		}
-		o.DialerRetries = 1
-		return redis.NewFailoverClient(o), nil
+	dial := map[string]func(string) (redis.UniversalClient, error){"": a.single, "-cluster": a.cluster, "-sentinel": a.sentinel}[kind]
+	if dial == nil || !known {
+		return nil, fmt.Errorf("redis.url must begin with redis://, redis-cluster:// or redis-sentinel:// (or rediss…), not %q", u.Scheme)
 	}
-	return nil, fmt.Errorf("presence URL must begin with redis://, redis-cluster:// or redis-sentinel:// (or rediss…), not %q", scheme)
+	u.Scheme = strings.TrimSuffix(u.Scheme, kind)
+	c, err := dial(u.String())
+	if err != nil {
+		return nil, fmt.Errorf("redis.url: %w", err)
+	}
+	return c, nil
+}
+
+func (a Access) single(u string) (redis.UniversalClient, error) {
+	o, err := redis.ParseURL(u)
+	if err != nil {
+		return nil, err
+	}
+	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
+	o.Username, o.Password = a.user(o.Username), a.password(o.Password)
+	if err := a.secure(o.TLSConfig); err != nil {
+		return nil, err
+	}
+	return redis.NewClient(o), nil
+}
+
+func (a Access) cluster(u string) (redis.UniversalClient, error) {
+	o, err := redis.ParseClusterURL(u)
+	if err != nil {
+		return nil, err
+	}
+	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
+	o.Username, o.Password = a.user(o.Username), a.password(o.Password)
+	if err := a.secure(o.TLSConfig); err != nil {
+		return nil, err
+	}
+	return redis.NewClusterClient(o), nil
+}
+
+func (a Access) sentinel(u string) (redis.UniversalClient, error) {
+	o, err := redis.ParseFailoverURL(u)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.MasterName == "":
+		return nil, errors.New("a redis-sentinel address needs ?master_name=NAME")
+	case o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly:
+		return nil, errors.New("only the master may be asked: leave route_… and replica_only away")
+	}
+	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
+	o.Username, o.Password = a.user(o.Username), a.password(o.Password)
+	o.SentinelPassword = orGiven(a.SentinelPassword, o.SentinelPassword)
+	if err := a.secure(o.TLSConfig); err != nil {
+		return nil, err
+	}
+	return redis.NewFailoverClient(o), nil
 }
 
 // LogClient makes the client library log to log, for the whole process: it knows no other way. For main.

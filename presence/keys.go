@@ -15,6 +15,7 @@ const (
 	edgesKey = root + "{edges}" // "<edge> <incarnation>" by the end of its lease
 	dueKey   = root + "{due}"   // agents by the time at which Sweep must look at them
 	sweepKey = root + "{sweep}" // lock: who sweeps
+	probeKey = root + "{probe}" // tells a starting edge that it may write
 )
 
 // member is an agent in an index, or in a key.

@@ -59,6 +59,7 @@ var (
 	joinScript      = script("space_join")
 	leaveScript     = script("space_leave")
 	announcedScript = script("space_announced")
+	probeScript     = script("probe")
 )
 
 // batch is how many calls go into one pipeline.
