@@ -42,6 +42,7 @@ var homes = map[string][]string{
 	"github.com/prometheus/client_golang": {"cmd/agora"},
 	"github.com/spf13/cobra":              {"cmd/agora"},
 	"github.com/spf13/pflag":              {"cmd/agora"},
+	"go.yaml.in/yaml":                     {"cmd/agora"},
 }
 
 // testLibraries may be used by every test, and by the package that is one:

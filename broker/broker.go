@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -197,7 +198,7 @@ func (b *Broker) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 		b.topics.missed(b, sub.Subject)
 		return
 	}
-	if errors.Is(err, nats.ErrPermissionViolation) {
+	if errors.Is(err, nats.ErrPermissionViolation) && !strings.Contains(err.Error(), "$SYS.") { // the servers' time may be kept from us
 		b.denied.Store(&err)
 	}
 	if b.ctx.Err() == nil {

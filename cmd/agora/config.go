@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,8 +16,8 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// settings are those of every edge, however it is run. A flag goes before the
-// environment, and that before the default.
+// settings are those of every edge, however it is run. Where their values come
+// from, origins tells.
 type settings struct {
 	grace, heartbeat, timeout time.Duration
 	autoCreate                bool
@@ -81,38 +80,59 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.logFormat, "log.format", "text", "text or json")
 }
 
-// check refuses what makes no sense.
-func (s *settings) check() error {
-	for name, d := range map[string]time.Duration{
-		"session.grace": s.grace, "session.heartbeat": s.heartbeat, "session.timeout": s.timeout,
-		"spaces.empty-grace": s.emptyGrace, "mailbox.max-age": s.maxAge,
+// faults returns what makes no sense, each by its name.
+func (s *settings) faults() (all []error) {
+	for _, d := range []struct {
+		name string
+		time.Duration
+	}{
+		{"session.grace", s.grace}, {"session.heartbeat", s.heartbeat}, {"session.timeout", s.timeout},
+		{"spaces.empty-grace", s.emptyGrace}, {"mailbox.max-age", s.maxAge},
 	} {
-		if d <= 0 {
-			return fmt.Errorf("--%s must be more than nothing", name)
+		if d.Duration <= 0 {
+			all = append(all, fmt.Errorf("%s must be more than nothing", d.name))
 		}
 	}
-	switch {
-	case s.maxMembers < 1 || s.streams < 1 || s.spaces < 1 || s.maxRecords < 1 || s.frame < 1 || s.depth < 1 || s.name < 1 || s.errors < 1 || s.shardBytes < 1 || s.deltaThreshold < 1 || s.drainRate < 1:
-		return errors.New("limits must be at least 1")
-	case s.rate < 0 || s.bytes < 0 || s.burst <= 0:
-		return errors.New("--limits.rate and --limits.bytes can't be negative, and --limits.burst must be more than nothing")
-	case s.frame > 7<<20:
-		return errors.New("--limits.frame can't be more than 7 MiB: a frame must fit one record of the log")
-	case s.connections < 0:
-		return errors.New("--limits.connections can't be negative")
-	case s.queued < 4*s.frame:
-		return errors.New("--limits.queued must be at least four times --limits.frame")
-	case s.timeout < s.heartbeat:
-		return errors.New("--session.timeout can't be shorter than --session.heartbeat")
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"spaces.max-members", int64(s.maxMembers)}, {"spaces.delta-threshold", int64(s.deltaThreshold)},
+		{"mailbox.max-records", s.maxRecords}, {"mailbox.shard-bytes", int64(s.shardBytes)},
+		{"limits.frame", int64(s.frame)}, {"limits.depth", int64(s.depth)}, {"limits.name", int64(s.name)},
+		{"limits.errors", int64(s.errors)}, {"limits.streams", int64(s.streams)}, {"limits.spaces", int64(s.spaces)},
+		{"drain.rate", int64(s.drainRate)},
+	} {
+		if n.value < 1 {
+			all = append(all, fmt.Errorf("%s must be at least 1", n.name))
+		}
 	}
-	return nil
+	all = append(all,
+		unless(s.rate >= 0, "limits.rate can't be negative"),
+		unless(s.bytes >= 0, "limits.bytes can't be negative"),
+		unless(s.burst > 0, "limits.burst must be more than nothing"),
+		unless(s.frame <= 7<<20, "limits.frame can't be more than 7MiB: a frame must fit one record of the log"),
+		unless(s.connections >= 0, "limits.connections can't be negative"),
+		unless(s.queued >= 4*s.frame, "limits.queued must be at least four times limits.frame"),
+		unless(s.timeout >= s.heartbeat, "session.timeout can't be shorter than session.heartbeat"),
+	)
+	_, err := s.logger(io.Discard)
+	return append(all, err)
+}
+
+// unless returns the fault that there is when something does not hold.
+func unless(holds bool, fault string) error {
+	if holds {
+		return nil
+	}
+	return errors.New(fault)
 }
 
 // logger returns the program's log, which goes to w.
 func (s *settings) logger(w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
-		return nil, fmt.Errorf("--log.level: %q is no level", s.logLevel)
+		return nil, fmt.Errorf("log.level: %q is no level", s.logLevel)
 	}
 	o := &slog.HandlerOptions{Level: level}
 	switch s.logFormat {
@@ -121,11 +141,13 @@ func (s *settings) logger(w io.Writer) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}
-	return nil, fmt.Errorf("--log.format: %q is neither text nor json", s.logFormat)
+	return nil, fmt.Errorf("log.format: %q is neither text nor json", s.logFormat)
 }
 
 func (s *settings) broker(name string, log *slog.Logger) broker.Config {
-	return broker.Config{Name: name, MaxAge: s.maxAge, MaxRecords: s.maxRecords, ShardBytes: int64(s.shardBytes), Log: log}
+	return broker.Config{
+		Name: name, Record: int(s.frame), MaxAge: s.maxAge, MaxRecords: s.maxRecords, ShardBytes: int64(s.shardBytes), Log: log,
+	}
 }
 
 func (s *settings) presence(log *slog.Logger) presence.Config {
@@ -151,22 +173,4 @@ func (s *settings) door(log *slog.Logger) ws.Config {
 		Origins: s.origins, DeltaThreshold: int(s.deltaThreshold), MaxErrors: s.errors,
 		Limits: wire.Limits{Depth: s.depth, Name: s.name}, Log: log,
 	}
-}
-
-// fromEnvironment sets the flags that were not given from AGORA_… variables:
-// capitals, and '_' for '.' and '-'.
-func fromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error {
-	var errs []error
-	names := strings.NewReplacer(".", "_", "-", "_")
-	f.VisitAll(func(flag *pflag.Flag) {
-		name := "AGORA_" + strings.ToUpper(names.Replace(flag.Name))
-		value, ok := lookup(name)
-		if !ok || flag.Changed || flag.Name == "help" {
-			return
-		}
-		if err := f.Set(flag.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: not a value of --%s: %w", name, flag.Name, errors.Unwrap(err)))
-		}
-	})
-	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -16,11 +17,8 @@ func parse(t *testing.T, env map[string]string, args ...string) (settings, error
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
-	err := fromEnvironment(f, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-	if err == nil {
-		err = s.check()
-	}
-	return s, err
+	_, err := fill(f, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	return s, errors.Join(append(s.faults(), err)...)
 }
 
 func TestFlagGoesBeforeEnvironmentBeforeDefault(t *testing.T) {
@@ -52,7 +50,7 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{"huge frame", "limits.frame", nil, []string{"--limits.frame", "8MiB"}},
 		{"switch", "mailbox", nil, []string{"--mailbox", "yes"}},
 		{"negative rate", "limits.rate", nil, []string{"--limits.rate", "-1"}},
-		{"nobody", "limits", nil, []string{"--limits.streams", "0"}},
+		{"nobody", "limits.streams", nil, []string{"--limits.streams", "0"}},
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			if _, err := parse(t, c.env, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -35,7 +35,8 @@ func newDev() *cobra.Command {
 		Use:   "dev",
 		Short: "Run a whole cluster in this process: log, presence and edges",
 		Long: "Run a whole cluster in this process, for development: no services are needed.\n" +
-			"With --edges N, edge k (from 0) uses each port + k. It ends in order on SIGINT or SIGTERM.",
+			"With --edges N, edge k (from 0) uses each port + k. It ends in order on SIGINT or SIGTERM.\n\n" +
+			"Settings may also be in a file, as for `agora edge`: see `agora config --help`.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.authSaid = cmd.Flags().Changed("auth")
@@ -43,6 +44,7 @@ func newDev() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	fileFlag(f)
 	f.IntVar(&o.edges, "edges", 1, "how many edges")
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "where agents connect; port 0 is any free one")
 	f.StringVar(&o.adminAddr, "admin-addr", "127.0.0.1:9100", "where /healthz, /readyz and /metrics are")
@@ -81,13 +83,14 @@ func (o *devOptions) run(cmd *cobra.Command) error {
 }
 
 func (o *devOptions) check() error {
+	all := o.faults()
 	if o.edges < 1 {
-		return errors.New("--edges must be at least 1")
+		all = append(all, errors.New("edges must be at least 1"))
 	}
 	if o.auth == "none" && !o.authSaid && !isLoopback(o.addr) {
-		return fmt.Errorf("%s can be reached by others: give --auth file:PATH, or --auth none if everybody may be any agent", o.addr)
+		all = append(all, fmt.Errorf("%s can be reached by others: give --auth file:PATH, or --auth none if everybody may be any agent", o.addr))
 	}
-	return o.settings.check()
+	return errors.Join(all...)
 }
 
 // listen takes the ports of edge k.
@@ -110,9 +113,13 @@ func authenticator(auth string) (edge.Authenticator, error) {
 	}
 	path, ok := strings.CutPrefix(auth, "file:")
 	if !ok {
-		return nil, errors.New("--auth is none or file:PATH")
+		return nil, errors.New("auth is none or file:PATH")
 	}
-	return edge.TokenFile(path)
+	a, err := edge.TokenFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("auth: %w", err)
+	}
+	return a, nil
 }
 
 // isLoopback tells whether an address can be reached from this machine only.

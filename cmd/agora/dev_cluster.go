@@ -62,7 +62,10 @@ func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devOptions, a
 	if p.presence.Client, err = presence.Dial("redis://" + c.presence.Addr()); err != nil {
 		return fmt.Errorf("%s: %w", e.name, err)
 	}
-	return e.start(ctx, p)
+	if err := e.start(ctx, p); err != nil {
+		return fmt.Errorf("%s: %w", e.name, err)
+	}
+	return nil
 }
 
 // fail notes that a server ended by itself.

@@ -56,14 +56,17 @@ func listen(name, addr, adminAddr string, log *slog.Logger, fail func(error)) (*
 // start connects the edge and serves agents, or fails when ctx is over.
 func (e *edgeServer) start(ctx context.Context, p plan) error {
 	e.presence = presence.New(p.presence)
+	if err := e.presence.Await(ctx); err != nil {
+		return err
+	}
 	var err error
 	if e.broker, err = broker.Connect(ctx, p.broker); err != nil {
-		return fmt.Errorf("%s: log: %w", e.name, err)
+		return err
 	}
 	nc := p.node(e.name, e.log)
 	nc.Lease, nc.Broker, nc.Presence, nc.Auth = p.presence.Lease, e.broker, e.presence, p.auth
 	if e.node, err = edge.Start(ctx, nc); err != nil {
-		return fmt.Errorf("%s: presence: %w", e.name, err)
+		return fmt.Errorf("lease: %w", err)
 	}
 	dc := p.door(e.log)
 	dc.Loopback = p.loopback

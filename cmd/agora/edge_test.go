@@ -143,7 +143,7 @@ func TestAnEdgeThatIsAskedToEndIsNotReadyBeforeItDrains(t *testing.T) {
 
 func TestAnEdgeDoesNotStartBeforeSomebodySaysWhoMayConnect(t *testing.T) {
 	e := launch(t)
-	if status := e.over(); status == 0 || !strings.Contains(e.stderr.String(), "--auth must be given") {
+	if status := e.over(); status == 0 || !strings.Contains(e.stderr.String(), "auth must be given") {
 		t.Errorf("without --auth it ended with %d: %s", status, e.stderr)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}](err); ok {
 		return status.ExitCode()
 	}
-	fmt.Fprintf(stderr, "agora: %v\n", err)
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(stderr, "agora: %s\n", line)
+	}
 	if !started {
 		return 2 // it was not understood
 	}
@@ -52,14 +55,16 @@ func newRoot() *cobra.Command {
 		Use:   "agora",
 		Short: "A relay cluster for agents",
 		Long: "Agora carries messages, streams and space events between agents, whatever edge they are on.\n" +
-			"Every flag can be set by the environment too: --session.grace is AGORA_SESSION_GRACE.",
+			"Every flag can be set by the environment too: --session.grace is AGORA_SESSION_GRACE. Those of edges can also\n" +
+			"stand in a file: see `agora config --help`.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return fromEnvironment(cmd.Flags(), os.LookupEnv)
+			_, err := fill(cmd.Flags(), os.LookupEnv)
+			return err
 		},
 	}
-	root.AddCommand(newDev(), newEdge(), newToken(), newVersion())
+	root.AddCommand(newDev(), newEdge(), newConfig(), newToken(), newVersion())
 	addClientCommands(root)
 	return root
 }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// origins says where the values of settings come from. A flag goes before the
+// environment, that before the file, and that before the default.
+type origins struct {
+	lookup func(string) (string, bool) // the environment
+	from   map[string]string           // by setting: "flag", "environment NAME" or "file PATH"; the others have their defaults
+}
+
+// variable returns the name of a setting's environment variable: capitals, and
+// '_' for '.' and '-'.
+func variable(setting string) string {
+	return "AGORA_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(setting))
+}
+
+// fill gives the flags that were not given what environment and file say. It
+// returns every fault that it finds; the settings without one are set all the same.
+func fill(f *pflag.FlagSet, lookup func(string) (string, bool)) (origins, error) {
+	o := origins{lookup: lookup, from: map[string]string{}}
+	err := o.environment(f)
+	if file := f.Lookup(configFlag); file != nil && file.Value.String() != "" {
+		err = errors.Join(err, o.file(f, file.Value.String()))
+	}
+	return o, err
+}
+
+// environment sets the flags that were not given from AGORA_… variables.
+func (o origins) environment(f *pflag.FlagSet) error {
+	var errs []error
+	f.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed {
+			o.from[flag.Name] = "flag"
+			return
+		}
+		name := variable(flag.Name)
+		value, ok := o.lookup(name)
+		if !ok || flag.Name == "help" {
+			return
+		}
+		o.from[flag.Name] = "environment " + name
+		if err := flag.Value.Set(value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: not a value of %s: %w", name, flag.Name, err))
+		}
+		flag.Changed = true
+	})
+	return errors.Join(errs...)
+}
+
+// file sets the flags that neither the command line nor the environment has.
+func (o origins) file(f *pflag.FlagSet, path string) error {
+	values, err := readSettings(path)
+	errs := []error{err}
+	dev, edge := settingNames(newDev()), settingNames(newEdge())
+	known := slices.Compact(slices.Sorted(slices.Values(slices.Concat(dev, edge))))
+	for _, v := range values {
+		at := fmt.Sprintf("%s:%d: ", path, v.line)
+		flag := f.Lookup(v.key)
+		switch {
+		case !slices.Contains(known, v.key):
+			errs = append(errs, fmt.Errorf("%s%w", at, unknownSetting(v.key, known)))
+		case flag == nil && slices.Contains(edge, v.key): // one file may serve `agora dev`, too
+		case flag == nil:
+			errs = append(errs, fmt.Errorf("%s%s is a setting of `agora dev` alone", at, v.key))
+		case o.from[v.key] != "":
+		default:
+			o.from[v.key] = "file " + path
+			if err := v.set(flag); err != nil {
+				errs = append(errs, fmt.Errorf("%snot a value of %s: %w", at, v.key, err))
+			}
+			flag.Changed = true
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// of returns where a setting has its value from.
+func (o origins) of(setting string) string {
+	if from, ok := o.from[setting]; ok {
+		return from
+	}
+	return "default"
+}
+
+// notSettings are flags that a file can't set.
+var notSettings = map[string]bool{configFlag: true, "help": true}
+
+// settingNames returns the names of a command's settings.
+func settingNames(cmd interface{ Flags() *pflag.FlagSet }) []string {
+	names := map[string]bool{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names[f.Name] = !notSettings[f.Name] })
+	maps.DeleteFunc(names, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(names))
+}

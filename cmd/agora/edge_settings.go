@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
+)
+
+// edgeOptions are the settings of `agora edge`.
+type edgeOptions struct {
+	settings
+	id, addr, adminAddr, auth string
+	startTimeout, lease       time.Duration
+	drainDelay, drainTimeout  time.Duration
+	nats                      natsSettings
+	redis                     redisSettings
+}
+
+// natsSettings say where the log is, and how to get in.
+type natsSettings struct {
+	urls             addresses
+	creds, nkey      string
+	token            secret
+	user             string
+	password         secret
+	ca, cert, key    string
+	replicas, shards int
+	storage          string
+}
+
+// redisSettings say where presence is, and how to get in.
+type redisSettings struct {
+	url                address
+	user               string
+	password, sentinel secret
+	ca, cert, key      string
+}
+
+// flags defines the flags of o, defaults included.
+func (o *edgeOptions) flags(f *pflag.FlagSet) {
+	fileFlag(f)
+	f.StringVar(&o.id, "id", "", "id of the edge, which no other running edge may have; random if empty")
+	f.StringVar(&o.addr, "addr", ":8080", "where agents connect; port 0 is any free one")
+	f.StringVar(&o.adminAddr, "admin-addr", "127.0.0.1:9100", "where /healthz, /readyz and /metrics are")
+	f.StringVar(&o.auth, "auth", "", "who may connect: file:PATH of tokens, or none: everybody may be any agent; must be given")
+	f.DurationVar(&o.startTimeout, "start.timeout", time.Minute, "how long NATS and Redis may take to be there at the start")
+	f.DurationVar(&o.lease, "edge.lease", 10*time.Second, "how long an edge that is silent keeps its agents; the same at every edge")
+	f.DurationVar(&o.drainDelay, "drain.delay", 0, "between not being ready and the first agent told to reconnect")
+	f.DurationVar(&o.drainTimeout, "drain.timeout", 25*time.Second, "how long handing agents over may take")
+	o.nats.flags(f)
+	o.redis.flags(f)
+	o.settings.flags(f)
+}
+
+func (n *natsSettings) flags(f *pflag.FlagSet) {
+	n.urls = "nats://127.0.0.1:4222"
+	f.Var(&n.urls, "nats.url", "addresses of NATS servers, separated by commas; tls://HOST:PORT for TLS")
+	f.StringVar(&n.creds, "nats.creds", "", "file of a NATS user's credentials (token and key)")
+	f.StringVar(&n.nkey, "nats.nkey", "", "file of a NATS user's NKey seed")
+	f.Var(&n.token, "nats.token", "token that NATS asks for; better given by environment or file")
+	f.StringVar(&n.user, "nats.user", "", "NATS user")
+	f.Var(&n.password, "nats.password", "password of the NATS user; better given by environment or file")
+	f.StringVar(&n.ca, "nats.tls.ca", "", "file of the CA that signed the certificates of NATS, for TLS; the system's CAs if empty")
+	f.StringVar(&n.cert, "nats.tls.cert", "", "file of this edge's certificate for NATS")
+	f.StringVar(&n.key, "nats.tls.key", "", "file of the key of nats.tls.cert")
+	f.IntVar(&n.replicas, "nats.replicas", 3, "servers that keep each message: 1, 3 or 5")
+	f.IntVar(&n.shards, "nats.shards", 4, "streams for agents, and as many for spaces; can't be changed once they are there")
+	f.StringVar(&n.storage, "nats.storage", "file", "where NATS keeps messages: file or memory")
+}
+
+func (r *redisSettings) flags(f *pflag.FlagSet) {
+	r.url = "redis://127.0.0.1:6379"
+	f.Var(&r.url, "redis.url",
+		"address of Redis: redis://HOST:PORT, redis-cluster://HOST:PORT?addr=HOST:PORT or redis-sentinel://HOST:PORT?addr=HOST:PORT&master_name=NAME; rediss… for TLS")
+	f.StringVar(&r.user, "redis.user", "", "Redis user; the default one if empty")
+	f.Var(&r.password, "redis.password", "password of the Redis user; better given by environment or file")
+	f.Var(&r.sentinel, "redis.sentinel.password", "password of the sentinels; better given by environment or file")
+	f.StringVar(&r.ca, "redis.tls.ca", "", "file of the CA that signed the certificates of Redis, for rediss…; the system's CAs if empty")
+	f.StringVar(&r.cert, "redis.tls.cert", "", "file of this edge's certificate for Redis")
+	f.StringVar(&r.key, "redis.tls.key", "", "file of the key of redis.tls.cert")
+}
+
+// check returns everything about the settings that makes no sense, alone or
+// together; nil when all is well. It reads no file.
+func (o *edgeOptions) check() error {
+	all := []error{
+		unless(o.auth != "", "auth must be given: --auth file:PATH (tokens made by `agora token`), or --auth none if everybody may be any agent"),
+		unless(o.auth == "" || o.auth == "none" || strings.HasPrefix(o.auth, "file:"), "auth is none or file:PATH"),
+		unless(edgeID.MatchString(o.id), "id can't be more than 64 letters, digits, dots, dashes and underscores"),
+		unless(o.startTimeout > 0, "start.timeout must be more than nothing"),
+		unless(o.lease >= time.Second, "edge.lease must be at least 1s"),
+		unless(o.drainDelay >= 0, "drain.delay can't be negative"),
+		unless(o.drainTimeout > 0, "drain.timeout must be more than nothing"),
+	}
+	for name, addr := range map[string]string{"addr": o.addr, "admin-addr": o.adminAddr} {
+		if _, err := plus(addr, 0); err != nil {
+			all = append(all, fmt.Errorf("%s: want HOST:PORT or :PORT, not %q", name, addr))
+		}
+	}
+	all = append(all, o.nats.faults()...)
+	all = append(all, o.redis.faults()...)
+	return errors.Join(append(all, o.settings.faults()...)...)
+}
+
+var edgeID = regexp.MustCompile(`^[A-Za-z0-9._-]{0,64}$`)
+
+func (n *natsSettings) faults() (all []error) {
+	for k, u := range strings.Split(string(n.urls), ",") {
+		if !isAddress(u) { // not quoted: there may be a password in it
+			all = append(all, fmt.Errorf("nats.url: address %d can't be read: want nats://HOST:PORT", k+1))
+		}
+	}
+	ways := 0
+	for _, given := range []string{n.creds, n.nkey, string(n.token), n.user} {
+		if given != "" {
+			ways++
+		}
+	}
+	return append(all,
+		unless(ways <= 1, "only one of nats.creds, nats.nkey, nats.token and nats.user can be given"),
+		unless(n.password == "" || n.user != "", "nats.password needs nats.user"),
+		unless((n.cert == "") == (n.key == ""), "nats.tls.cert and nats.tls.key go together"),
+		unless(n.replicas == 1 || n.replicas == 3 || n.replicas == 5, "nats.replicas must be 1, 3 or 5"),
+		unless(n.shards >= 1 && n.shards <= 1024, "nats.shards must be 1 to 1024"),
+		unless(n.storage == "file" || n.storage == "memory", "nats.storage is file or memory"),
+	)
+}
+
+// isAddress tells whether text is HOST, HOST:PORT or a URL of one.
+func isAddress(text string) bool {
+	if !strings.Contains(text, "://") {
+		text = "nats://" + text
+	}
+	u, err := url.Parse(text)
+	return err == nil && u.Hostname() != ""
+}
+
+func (r *redisSettings) faults() []error {
+	all := []error{
+		unless((r.cert == "") == (r.key == ""), "redis.tls.cert and redis.tls.key go together"),
+		unless(r.sentinel == "" || strings.Contains(string(r.url), "-sentinel://"), "redis.sentinel.password needs a redis.url that begins with redis-sentinel:// or rediss-sentinel://"),
+		unless(r.ca == "" && r.cert == "" && r.key == "" || strings.HasPrefix(string(r.url), "rediss"), "redis.tls.… needs a redis.url that begins with rediss"),
+	}
+	a := r.access()
+	a.CA, a.Cert, a.Key = "", "", "" // files are looked at by checkFiles
+	c, err := a.Dial(string(r.url))
+	if err == nil {
+		err = c.Close() // it has not connected
+	}
+	return append(all, err)
+}
+
+// checkFiles returns what is wrong with the files that the settings name.
+func (o *edgeOptions) checkFiles() error {
+	errs := []error{o.nats.access().Check(), o.redis.access().Check()}
+	if o.auth != "" {
+		_, err := authenticator(o.auth)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (n *natsSettings) access() broker.Access {
+	return broker.Access{
+		Creds: n.creds, NKey: n.nkey, Token: string(n.token), User: n.user, Password: string(n.password),
+		CA: n.ca, Cert: n.cert, Key: n.key,
+	}
+}
+
+func (r *redisSettings) access() presence.Access {
+	return presence.Access{
+		User: r.user, Password: string(r.password), SentinelPassword: string(r.sentinel), CA: r.ca, Cert: r.cert, Key: r.key,
+	}
+}
+
+// broker returns how the edge connects to the log.
+func (o *edgeOptions) broker(name string, log *slog.Logger) broker.Config {
+	c := o.settings.broker(name, log)
+	c.URL, c.Access = string(o.nats.urls), o.nats.access()
+	c.Replicas, c.Shards, c.Memory = o.nats.replicas, o.nats.shards, o.nats.storage == "memory"
+	return c
+}
+
+// presence returns how the edge connects to presence.
+func (o *edgeOptions) presence(log *slog.Logger) (c presence.Config, err error) {
+	c = o.settings.presence(log)
+	c.Lease = o.lease
+	c.Client, err = o.redis.access().Dial(string(o.redis.url))
+	return c, err
+}
