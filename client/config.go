@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,10 +35,14 @@ type Config struct {
 	Stall       time.Duration // how long an unread stream may hold up the others; 30s
 	Handlers    int           // messages that Handle has in hand at a time; 16
 
+	Dial   Dialer       // opens the sockets; nil: net.Dialer
 	TLS    *tls.Config  // for wss; nil: the system's
 	Header http.Header  // sent with the handshake besides Authorization
 	Log    *slog.Logger // discards if nil
 }
+
+// Dialer opens a TCP connection, as [net.Dialer.DialContext] does. It ends when ctx does.
+type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Card is what an agent says of itself.
 type Card struct {

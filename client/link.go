@@ -66,7 +66,7 @@ func (c *Client) next() { c.at = (c.at + 1) % len(c.addresses) }
 func (c *Client) dial(ctx context.Context, url string) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
-	d := websocket.Dialer{Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.cfg.TLS}
+	d := websocket.Dialer{Proxy: http.ProxyFromEnvironment, NetDialContext: c.cfg.Dial, TLSClientConfig: c.cfg.TLS}
 	header := c.cfg.Header.Clone()
 	if header == nil {
 		header = http.Header{}
