@@ -16,6 +16,7 @@ import (
 const (
 	handshakeTime    = 15 * time.Second // an edge may wait for the one before it, up to its lease of 10s
 	defaultHeartbeat = 30 * time.Second
+	doubtTime        = 30 * time.Second // an edge may need its lease and a time-out to see that a connection is gone
 	maxAnswer        = 64 << 20
 	goodbyeTime      = 2 * time.Second // for the other side to confirm a close
 	restarts         = 8               // times that Dial tries to end the session of an earlier process
@@ -85,9 +86,26 @@ func (c *Client) dial(ctx context.Context, url string) (*link, error) {
 	l := &link{conn: conn, heartbeat: defaultHeartbeat}
 	if err := c.register(ctx, l); err != nil {
 		conn.Close()
-		return nil, err
+		return nil, c.doubted(err)
 	}
+	c.doubt = time.Time{}
 	return l, nil
+}
+
+// doubted returns the error of a registration. When one went without an
+// answer, the edge may hold the id for a connection that is gone, under a token
+// that never came here: it takes the edge a while to notice, so AGENT_EXISTS is not final then.
+func (c *Client) doubted(err error) error {
+	e, ok := errors.AsType[*agora.Error](err)
+	switch {
+	case !ok || e.Code != agora.AgentExists:
+		if !final(err) {
+			c.doubt = time.Now()
+		}
+	case !c.doubt.IsZero() && time.Since(c.doubt) < doubtTime:
+		return &agora.Error{Code: agora.Unavailable, Message: "an earlier connection of this client still has the agent id", Cause: err}
+	}
+	return err
 }
 
 // register binds the connection to the agent and reads the answer.

@@ -221,3 +221,39 @@ func TestCloseSaysGoodbye(t *testing.T) {
 		t.Fatalf("Send = %v, want ErrClosed", err)
 	}
 }
+
+// The edge that never got its answer through may not know yet that the connection is gone.
+func TestAnIDHeldByAConnectionOfOurOwnIsAskedForAgain(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	pending := sendAll(t, c, 1)
+	conn.expect("send")
+	conn.cut()
+	conn = p.accept()
+	conn.expect("agent.register")
+	conn.cut() // the answer is lost
+	for range 2 {
+		conn = p.accept()
+		f := conn.expect("agent.register")
+		conn.send(wire.Frame{Type: "error", RequestID: f.ID, Code: string(agora.AgentExists), Message: "connected elsewhere"})
+	}
+	conn = p.accept()
+	conn.register(true)
+	conn.stored(conn.expect("send"))
+	if err := pending[0].Wait(testCtx(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnIDThatAnotherHasTakenIsGivenUp(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	conn.cut()
+	conn = p.accept()
+	f := conn.expect("agent.register")
+	conn.send(wire.Frame{Type: "error", RequestID: f.ID, Code: string(agora.AgentExists), Message: "connected elsewhere"})
+	<-c.Done()
+	if e := agora.AsError(c.Err()); e.Code != agora.AgentExists {
+		t.Fatalf("Err = %v, want AGENT_EXISTS", c.Err())
+	}
+}
