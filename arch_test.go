@@ -28,6 +28,7 @@ var layers = map[string][]string{
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
 	"internal/reliability": {"internal/agoratest"},
+	"internal/soak":        {".", "client"},
 }
 
 // homes says which packages may import a library. What begins with the key
@@ -40,6 +41,7 @@ var homes = map[string][]string{
 	"golang.org/x/time/rate":              {"edge"},
 	"github.com/gorilla/websocket":        {"edge/ws", "client"},
 	"github.com/prometheus/client_golang": {"cmd/agora"},
+	"github.com/HdrHistogram/":            {"internal/soak"},
 	"github.com/spf13/cobra":              {"cmd/agora"},
 	"github.com/spf13/pflag":              {"cmd/agora"},
 	"go.yaml.in/yaml":                     {"cmd/agora"},

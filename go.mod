@@ -3,6 +3,7 @@ module github.com/agora-relay/agora
 go 1.26.8
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/coder/websocket v1.8.15
 	github.com/gorilla/websocket v1.5.3

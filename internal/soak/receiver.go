@@ -1,0 +1,117 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/agora-relay/agora/client"
+)
+
+// receiver is an agent that takes what senders send, and answers.
+type receiver struct {
+	agent
+	from []source // by the sender's index
+}
+
+// source is what one sender sends to a receiver.
+type source struct {
+	talk  *line
+	heard *track // on talk
+	asks  *line
+	asked *track // on asks
+	id    string // of the sender
+}
+
+// sent is what every payload says.
+type sent struct {
+	Kind string `json:"soak"`
+	By   int    `json:"by"` // index of the sender
+	N    uint64 `json:"n"`
+	At   int64  `json:"at"` // of a reply
+}
+
+// body returns the payload of a number.
+func body(k kind, by int, n uint64) []byte {
+	return fmt.Appendf(nil, `{"soak":%q, "by":%d, "n":%d, "text":"é😀 %x"}`, k, by, n, n*0x9e3779b97f4a7c15)
+}
+
+func parse(payload []byte) (b sent, ok bool) { return b, json.Unmarshal(payload, &b) == nil }
+
+// listen takes messages until ctx ends. Streams are read beside it.
+func (p *receiver) listen(ctx context.Context) {
+	for m, err := range p.c.Messages(ctx) {
+		if err != nil {
+			return
+		}
+		p.take(ctx, m)
+	}
+}
+
+// take checks a message.
+func (p *receiver) take(ctx context.Context, m *client.Message) {
+	t := p.run.tally
+	b, ok := parse(m.Payload)
+	if !ok || b.By < 0 || b.By >= len(p.from) || p.from[b.By].id != m.From {
+		t.violated(Altered, "%s got from %s what no sender sends: %.100s", p.id, m.From, m.Payload)
+		p.drain(ctx, nil, m)
+		return
+	}
+	from := p.from[b.By]
+	if b.Kind == request.String() {
+		load, fresh := from.asks.arrived(from.asked, request, b.N, m.Seq)
+		if a, ok := load.(*answer); ok && fresh {
+			p.run.aside(func() { p.reply(m, a) })
+		}
+		return
+	}
+	k := message
+	if b.Kind == stream.String() {
+		k = stream
+	}
+	if !slices.Equal(m.Payload, body(k, b.By, b.N)) || m.Stream != (k == stream) {
+		t.violated(Altered, "%s: %s %d came as %.100s", from.talk.name, k, b.N, m.Payload)
+	}
+	load, _ := from.talk.arrived(from.heard, k, b.N, m.Seq)
+	f, _ := load.(*flow)
+	p.drain(ctx, f, m)
+}
+
+// parts is what has chunks: a message, or an event.
+type parts interface {
+	Next(ctx context.Context) (string, error)
+}
+
+// drain reads a stream beside the caller; f is nil where nothing is known of it.
+func (p *receiver) drain(ctx context.Context, f *flow, m *client.Message) {
+	if !m.Stream {
+		return
+	}
+	var rd *reading
+	if f != nil {
+		rd = f.begin(p.id, p.gaps)
+	}
+	p.run.aside(func() { p.read(ctx, rd, m) })
+}
+
+// read reads a stream to its end and checks it.
+func (a *agent) read(ctx context.Context, rd *reading, m parts) {
+	for {
+		text, err := m.Next(ctx)
+		switch {
+		case rd == nil && err != nil:
+			return
+		case rd == nil:
+		case err == nil:
+			rd.chunk(text)
+		case errors.Is(err, context.Canceled):
+			rd.never()
+			return
+		default:
+			rd.over(err)
+			return
+		}
+	}
+}
