@@ -26,6 +26,7 @@ func addClientCommands(root *cobra.Command) {
 		cmd.Long += "\n\n" + exitHelp
 		root.AddCommand(cmd)
 	}
+	root.AddCommand(newBench())
 }
 
 const clientGroup = "client"
