@@ -257,3 +257,20 @@ func TestAnIDThatAnotherHasTakenIsGivenUp(t *testing.T) {
 		t.Fatalf("Err = %v, want AGENT_EXISTS", c.Err())
 	}
 }
+
+func TestAConnectionClosedForTooManyErrorsIsMadeAgain(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	pending := sendAll(t, c, 1)
+	conn.expect("send")
+	bye := websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "too many errors")
+	if err := conn.conn.WriteMessage(websocket.CloseMessage, bye); err != nil {
+		t.Fatal(err)
+	}
+	conn = p.accept()
+	conn.register(true)
+	conn.stored(conn.expect("send"))
+	if err := pending[0].Wait(testCtx(t)); err != nil {
+		t.Fatal(err)
+	}
+}
