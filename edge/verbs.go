@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -60,10 +61,19 @@ func (s *Session) inOrder(to agora.Address, n uint64, stream string, part agora.
 			s.sender.Refused(to, n, err)
 		}
 	}
-	if err != nil && (part == agora.Chunk || part == agora.End) && !s.hasStopped() {
+	if (part == agora.Chunk || part == agora.End) && leavesHole(n, err) && !s.hasStopped() {
 		s.sender.Broken(to, stream)
 	}
 	return err
+}
+
+// leavesHole tells whether the error of a part means that its stream must end.
+// A numbered part is sent again wherever the session goes on: when only the
+// socket is gone here, or the claim, the stream is the successor's. A part
+// without a number that is dropped here is missed by nobody.
+func leavesHole(n uint64, err error) bool {
+	moved := errors.Is(err, context.Canceled) || errors.Is(err, presence.ErrDeposed)
+	return err != nil && !(moved && n > 0)
 }
 
 // hasStopped tells whether the session is over here: it may go on elsewhere, with its streams.

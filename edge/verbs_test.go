@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -105,5 +106,27 @@ func TestALimiterWithoutARateLimitsNothing(t *testing.T) {
 	}
 	if !l.bytes.AllowN(time.Now(), 1<<20) {
 		t.Error("a frame as large as may be never passes")
+	}
+}
+
+// A part that its sender sends again at the next edge is no hole: ended here,
+// its stream would end for the successor, too.
+func TestOnlyAPartThatNobodySendsAgainLeavesAHole(t *testing.T) {
+	for name, c := range map[string]struct {
+		n    uint64
+		err  error
+		want bool
+	}{
+		"all is well":                           {1, nil, false},
+		"refused":                               {1, agora.Errorf(agora.InvalidRequest, "no"), true},
+		"refused for the moment":                {1, agora.Errorf(agora.Unavailable, "not now"), true},
+		"numbered, and the socket is gone":      {1, agora.AsError(context.Canceled), false},
+		"numbered, and the claim was taken":     {1, agora.AsError(presence.ErrDeposed), false},
+		"without number, and the socket's gone": {0, agora.AsError(context.Canceled), true},
+		"without number, and the claim's taken": {0, agora.AsError(presence.ErrDeposed), true},
+	} {
+		if got := leavesHole(c.n, c.err); got != c.want {
+			t.Errorf("%s: leavesHole = %t, want %t", name, got, c.want)
+		}
 	}
 }
