@@ -63,6 +63,15 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options) (st *stream, fi
 	return st, false
 }
 
+// answered tells whether the outcome of a part is no news: it is refused for
+// good, and so was one before it. Many may be under way when the first is.
+func (s *Sender) answered(k streamKey, part agora.Part, err error) bool {
+	if err == nil || part == agora.Start || agora.AsError(err).Code == agora.Unavailable {
+		return false
+	}
+	return s.dropped(k, part)
+}
+
 // settle takes note of what became of a message.
 func (s *Sender) settle(t *transit, res broker.Result) {
 	l, k, st := t.lane, t.key, t.stream

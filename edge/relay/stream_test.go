@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
 )
 
 func TestRefusedStreamsAreRememberedUpToABound(t *testing.T) {
@@ -33,6 +34,39 @@ func TestRequestsAndStreamsHaveNamesApart(t *testing.T) {
 	for _, stream := range []string{"", "q", "stream-1"} {
 		if id, ok := requestID(stream); ok {
 			t.Errorf("requestID(%q) = %q, true; want none", stream, id)
+		}
+	}
+}
+
+// Hundreds of parts may be under way when the first is refused: as many errors would close the connection.
+func TestAStreamThatIsRefusedForGoodIsAnsweredOnce(t *testing.T) {
+	k := streamKey{agora.ToAgent("t", "a"), "s"}
+	s := &Sender{relay: &Relay{}, open: map[streamKey]*stream{}, numbers: map[agora.Address]*numbers{}}
+	no := agora.Errorf(agora.StreamAborted, "over")
+	for _, step := range []struct {
+		part agora.Part
+		err  error
+		told bool
+	}{
+		{agora.Chunk, agora.Errorf(agora.Unavailable, "not now"), true},
+		{agora.Chunk, agora.Errorf(agora.Unavailable, "not now"), true},
+		{agora.Start, nil, true},
+		{agora.Chunk, no, true},
+		{agora.Chunk, no, false},
+		{agora.Whole, no, true},
+		{agora.End, no, false},
+		{agora.Chunk, no, true}, // the end has ended the silence
+	} {
+		if step.part == agora.Start {
+			s.dropped(k, step.part)
+		}
+		told := false
+		tr := s.relay.transits.get()
+		tr.sender, tr.key, tr.part, tr.done = s, k, step.part, func(broker.Result) { told = true }
+		tr.lane = &lane{peer: &peer{}}
+		tr.outcome(broker.Result{Err: step.err})
+		if told != step.told {
+			t.Errorf("%v with %v: told %t, want %t", step.part, step.err, told, step.told)
 		}
 	}
 }

@@ -37,12 +37,18 @@ func (p *transits) get() *transit {
 	return t
 }
 
-// outcome settles the message and tells its sender. t is nobody's afterwards.
+// outcome settles the message and tells its sender, once for parts of a stream
+// that are refused for good. t is nobody's afterwards.
 func (t *transit) outcome(res broker.Result) {
 	t.sender.window.give(t.size)
-	t.sender.settle(t, res)
+	told := t.sender.answered(t.key, t.part, res.Err)
+	if !told {
+		t.sender.settle(t, res)
+	}
 	done, pool := t.done, &t.sender.relay.transits.pool
 	*t = transit{arrived: t.arrived}
 	pool.Put(t)
-	done(res)
+	if !told {
+		done(res)
+	}
 }
