@@ -50,14 +50,14 @@ func (c *cluster) dial(id string) *client.Client {
 	return a
 }
 
-// storm cuts connections a dozen times, unless the returned function is called before.
+// storm cuts connections until the returned function is called.
 func (c *cluster) storm(every time.Duration) (stop func()) {
 	end := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		for range 12 {
+		for {
 			select {
 			case <-tick.C:
 				c.proxies[rand.IntN(len(c.proxies))].cut()

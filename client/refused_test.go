@@ -285,3 +285,22 @@ func TestASpaceSendsAgainWhatIsRefusedForTheMoment(t *testing.T) {
 		t.Fatalf("Publish = %v with n %d", err, f.N)
 	}
 }
+
+// An edge that has taken over from a dead one may not know that a request was
+// answered, and tells that its time is up: that concerns nothing else.
+func TestALateTimeoutConcernsNoOtherMessage(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	pending := sendAll(t, c, 1)
+	f := conn.expect("send")
+	ask := async(func() (*Message, error) { return c.Request(testCtx(t), "you", nil) })
+	q := conn.expect("send")
+	conn.send(wire.Frame{Type: "error", Code: string(agora.Timeout), To: "you", Message: "time is up"})
+	conn.stored(f)
+	if err := pending[0].Wait(testCtx(t)); err != nil {
+		t.Errorf("Wait = %v", err)
+	}
+	conn.stored(q)
+	conn.send(wire.Frame{Type: "reply", From: "you", Payload: q.Payload, Seq: 1})
+	ask(t)
+}

@@ -72,14 +72,20 @@ func (o *outbox) refuse(to laneKey, n uint64, err error) bool {
 	if l == nil {
 		return false
 	}
+	late := agora.AsError(err).Code == agora.Timeout
 	i := slices.IndexFunc(l.frames, func(f *frame) bool {
-		return f.sent && !f.finished && (f.n == n || n == 0 && f.stream == "")
+		return f.sent && !f.finished && (f.n == n || n == 0 && f.stream == "") && (!late || f.overdue())
 	})
 	if i < 0 {
 		return false
 	}
 	o.refused(l.frames[i], err)
 	return true
+}
+
+// overdue tells whether the frame has a deadline that is over, give or take what clocks and the way differ.
+func (f *frame) overdue() bool {
+	return !f.deadline.IsZero() && time.Until(f.deadline) < time.Second
 }
 
 // refuseCancel finishes the cancel of a stream that is over already.
