@@ -79,6 +79,7 @@ type Session struct {
 	aliases   map[string]string      // event ids by the id of the frame that began them
 	progress
 	over    bool      // no verb is taken any more
+	lost    bool      // a verb found the socket or the claim gone: the session goes on elsewhere, or not at all
 	stopped time.Time // when that was
 	goodbye bool      // the agent said so: the session ends without a grace
 }

@@ -61,19 +61,25 @@ func (s *Session) inOrder(to agora.Address, n uint64, stream string, part agora.
 			s.sender.Refused(to, n, err)
 		}
 	}
-	if (part == agora.Chunk || part == agora.End) && leavesHole(n, err) && !s.hasStopped() {
+	if hole := s.leavesHole(n, err); hole && (part == agora.Chunk || part == agora.End) {
 		s.sender.Broken(to, stream)
 	}
 	return err
 }
 
 // leavesHole tells whether the error of a part means that its stream must end.
-// A numbered part is sent again wherever the session goes on: when only the
-// socket is gone here, or the claim, the stream is the successor's. A part
-// without a number that is dropped here is missed by nobody.
-func leavesHole(n uint64, err error) bool {
-	moved := errors.Is(err, context.Canceled) || errors.Is(err, presence.ErrDeposed)
-	return err != nil && !(moved && n > 0)
+// A numbered part is sent again wherever the session goes on: once the
+// socket is gone here, or the claim, the stream is the successor's, and what is
+// refused from then on is no news of it. A part without a number that is
+// dropped here is missed by nobody.
+func (s *Session) leavesHole(n uint64, err error) bool {
+	if err == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = s.lost || errors.Is(err, context.Canceled) || errors.Is(err, presence.ErrDeposed)
+	return !s.over && !(s.lost && n > 0)
 }
 
 // hasStopped tells whether the session is over here: it may go on elsewhere, with its streams.

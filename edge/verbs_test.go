@@ -125,8 +125,13 @@ func TestOnlyAPartThatNobodySendsAgainLeavesAHole(t *testing.T) {
 		"without number, and the socket's gone": {0, agora.AsError(context.Canceled), true},
 		"without number, and the claim's taken": {0, agora.AsError(presence.ErrDeposed), true},
 	} {
-		if got := leavesHole(c.n, c.err); got != c.want {
+		if got := new(Session).leavesHole(c.n, c.err); got != c.want {
 			t.Errorf("%s: leavesHole = %t, want %t", name, got, c.want)
 		}
+	}
+	s := new(Session)
+	s.leavesHole(1, agora.AsError(presence.ErrDeposed))
+	if s.leavesHole(2, agora.Errorf(agora.Unavailable, "number 1 was refused and has not come again")) {
+		t.Error("what follows a part that came too late leaves a hole")
 	}
 }
