@@ -3,40 +3,114 @@ package edge
 import (
 	"context"
 	"time"
+
+	"github.com/agora-relay/agora"
 )
 
-// Drain empties the edge until ctx is over: it takes no new sessions, tells
-// its agents to reconnect, a paced group at a time so that the other edges are
-// not stormed, closes them, flushes what is under way and gives the lease
-// back. Nothing is lost by it and nothing ends: every session goes on at another edge.
+// Drain empties the edge until ctx is over: it lets nobody in, tells its
+// agents to reconnect, drain.rate of them a second so that the other edges
+// are not stormed, closes them, flushes what is under way and gives the lease
+// back. When there is not the time for that, it tells the rest at once, and
+// to come back one after the other all the same. Nothing is lost by it and
+// nothing ends: every session goes on at another edge. It is called once.
 func (n *Node) Drain(ctx context.Context) {
 	n.draining.Store(true)
-	const groups = 10 // a second
-	size := max(1, n.cfg.DrainRate/groups)
-	all := n.all()
-	for len(all) > 0 && ctx.Err() == nil {
-		group := all[:min(size, len(all))]
-		all = all[len(group):]
-		n.drainGroup(group)
-		if len(all) > 0 {
-			pause(ctx, time.Second/groups)
-		}
+	n.crowd.Shut(errDraining)
+	d := newExodus(ctx, n)
+	for d.step() && pause(ctx, departEvery) {
 	}
 	for len(n.all()) > 0 && pause(ctx, 20*time.Millisecond) {
 	}
-	if len(n.all()) == 0 && ctx.Err() == nil {
+	n.drained.Store(true)
+	if ctx.Err() == nil {
 		if err := n.cfg.Presence.Resign(ctx, n.holder); err != nil {
 			n.cfg.Log.Warn("lease was not given back", "edge", n.cfg.ID, "err", err)
 		}
 	}
 }
 
-// drainGroup tells a group to reconnect and closes it.
-func (n *Node) drainGroup(group []*Session) {
+const (
+	departEvery = 100 * time.Millisecond // between two groups of agents that are told
+	flushTime   = 5 * time.Second        // kept, or a quarter of the time there is, for what the last ones told have under way
+)
+
+// errDraining is what newcomers are told.
+var errDraining = &agora.Error{Code: agora.Unavailable, Message: "the edge is going away", RetryAfter: time.Second}
+
+// exodus is the way of an edge's agents to other edges. Each has a time at
+// which it is expected there; those times are 1/DrainRate apart.
+type exodus struct {
+	node *Node
+	last time.Time             // when whoever is left is told at once
+	next time.Time             // when the next one is expected
+	told map[*Session]struct{} // who was told, gone or not
+}
+
+func newExodus(ctx context.Context, n *Node) *exodus {
+	now := time.Now()
+	d := &exodus{node: n, last: now.AddDate(1, 0, 0), next: now, told: map[*Session]struct{}{}}
+	if end, ok := ctx.Deadline(); ok {
+		d.last = end.Add(-min(flushTime, end.Sub(now)/4))
+	}
+	return d
+}
+
+// step tells the agents that are expected before the next step; false when
+// everybody was told and nobody is about to come.
+func (d *exodus) step() bool {
+	left, now := d.left(), time.Now()
+	if len(left) == 0 {
+		return d.node.expects()
+	}
+	if d.next.Before(now) {
+		d.next = now // a step that comes late does not make the group larger
+	}
+	n := 0
+	for n < len(left) && d.slot(n).Before(now.Add(departEvery)) {
+		n++
+	}
+	if n < len(left) && now.Add(departEvery).After(d.last) {
+		d.node.cfg.Log.Warn("time runs short: the rest of the agents is told at once", "edge", d.node.cfg.ID, "agents", len(left))
+		n = len(left)
+	}
+	d.tell(left[:n], now)
+	return true
+}
+
+// left returns those who were not told yet.
+func (d *exodus) left() (left []*Session) {
+	for _, s := range d.node.all() {
+		if _, told := d.told[s]; !told && !s.hasStopped() {
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// slot is when the k-th from now is expected at another edge.
+func (d *exodus) slot(k int) time.Time {
+	return d.next.Add(time.Duration(k) * time.Second / time.Duration(d.node.cfg.DrainRate))
+}
+
+// tell tells a group to reconnect, each at its own time, and closes it. Nobody
+// is told to stay away for longer than half the grace.
+func (d *exodus) tell(group []*Session, now time.Time) {
+	longest, most := d.slot(len(group)).Sub(now), d.node.cfg.Presence.Grace()/2
 	for i, s := range group {
-		// Spread over the group's time, so that the others see a trickle.
-		after := time.Duration(i) * 100 * time.Millisecond / time.Duration(len(group))
+		after := d.slot(i).Sub(now)
+		if longest > most {
+			after = time.Duration(float64(after) * float64(most) / float64(longest))
+		}
 		s.conn.Notify(Notice{Kind: NoticeReconnect, After: after})
 		s.conn.Close(Reason{Close: CloseRestart, Text: "the edge is restarting: reconnect"})
+		d.told[s] = struct{}{}
 	}
+	d.next = d.slot(len(group))
+}
+
+// expects tells whether a connection is about to become a session.
+func (n *Node) expects() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.arrivals) > 0
 }

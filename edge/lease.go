@@ -86,7 +86,7 @@ func (n *Node) writeBehind() {
 	for pause(n.ctx, time.Second) {
 		if now := time.Now(); now.Sub(flushed) >= n.cfg.Lease/3 {
 			flushed = now
-			n.flushPositions()
+			n.flushPositions(n.ctx)
 		}
 		n.relay.Tick(n.ctx)
 		n.settleLate()
@@ -94,7 +94,7 @@ func (n *Node) writeBehind() {
 }
 
 // flushPositions writes the positions of the sessions that moved, all in one batch.
-func (n *Node) flushPositions() {
+func (n *Node) flushPositions(ctx context.Context) {
 	n.mu.Lock()
 	moved := n.moved
 	n.moved = map[*Session]struct{}{}
@@ -106,7 +106,7 @@ func (n *Node) flushPositions() {
 	if len(batch) == 0 {
 		return
 	}
-	if err := n.cfg.Presence.WritePositions(n.ctx, batch); err != nil {
+	if err := n.cfg.Presence.WritePositions(ctx, batch); err != nil {
 		// Losing a position means repeating, never skipping: the next move writes it.
 		n.cfg.Log.Warn("positions were not written", "edge", n.cfg.ID, "err", err)
 		for s := range moved {

@@ -91,6 +91,7 @@ type Node struct {
 	asserted atomic.Uint64           // life of the log's connection under which the claims were looked after
 	draining atomic.Bool
 	departed departed
+	drained  atomic.Bool // Drain has told log and presence what it could
 
 	mu       sync.Mutex                   // guards the fields below
 	sessions map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
@@ -168,15 +169,12 @@ func (n *Node) Ready() error {
 	return nil
 }
 
-// Close ends what is left, at once. Agents that are still connected are cut
+// Close ends what is left, within a few seconds even if neither log nor presence can be reached. Agents that are still connected are cut
 // off and may return within their grace, at any edge.
 func (n *Node) Close() {
 	n.draining.Store(true)
-	for _, s := range n.all() {
-		s.conn.Close(Reason{Close: CloseRestart, Text: "the edge is shutting down"})
-		s.Closed(false)
-	}
-	n.flushPositions()
+	n.crowd.Shut(errDraining)
+	n.cutOff()
 	n.stop()
 	n.work.Wait()
 	if n.mute != nil {
@@ -189,6 +187,26 @@ func (n *Node) Close() {
 	n.hub.Close()
 	n.relay.Close()
 }
+
+// cutOff closes every connection and tells presence what it can in a short time.
+func (n *Node) cutOff() {
+	ctx, cancel := context.WithTimeout(n.ctx, cutOffTime)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, s := range n.all() {
+		s.conn.Close(Reason{Close: CloseRestart, Text: "the edge is shutting down"})
+		if s.stop(false) {
+			all.Go(func() { s.depart(ctx) })
+		}
+	}
+	all.Wait()
+	if !n.drained.Load() {
+		n.flushPositions(ctx)
+	}
+}
+
+// cutOffTime bounds what is told to log and presence when the node is closed without having drained, or in vain.
+const cutOffTime = 2 * time.Second
 
 // all returns every session that the node holds, those that only flush included.
 func (n *Node) all() []*Session {
