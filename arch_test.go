@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"internal/agoratest":   {"*"},
 	"internal/reliability": {"internal/agoratest"},
 	"internal/soak":        {".", "client"},
+	"internal/overload":    {"internal/agoratest"},
 }
 
 // homes says which packages may import a library. What begins with the key

@@ -1,0 +1,255 @@
+package overload
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// flood sends one-shots of a size to an agent as fast as it can, each once,
+// and keeps what became of each.
+type flood struct {
+	t    *testing.T
+	from *agent
+	to   string
+	size int
+
+	mu       sync.Mutex // guards the fields below
+	sent     int
+	accepted map[string]bool
+	refused  map[string]int // by code
+	answered int
+}
+
+// pour sends until done says so, and returns when all was answered.
+func (f *flood) pour(done func() bool) {
+	var hearing sync.WaitGroup
+	defer hearing.Wait()
+	defer func() {
+		until(f.t, 30*time.Second, "everything is answered", func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.answered == f.sent
+		})
+		f.from.socket.Close()
+	}()
+	f.accepted, f.refused = map[string]bool{}, map[string]int{}
+	hearing.Go(f.hear)
+	body := strings.Repeat("x", f.size)
+	for n := 0; !done(); n++ {
+		f.mu.Lock()
+		f.sent++
+		f.mu.Unlock()
+		if err := f.from.say(`{"type":"send","id":"%s-%d","to":%q,"payload":{"key":"%s-%d","body":%q}}`, f.from.id, n, f.to, f.from.id, n, body); err != nil {
+			f.t.Errorf("send: %v", err)
+			return
+		}
+	}
+}
+
+func (f *flood) hear() {
+	for {
+		b, err := f.from.next()
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		switch field(b, "type") {
+		case "receipt":
+			f.answered++
+			f.accepted[field(b, "request_id")] = true
+		case "error":
+			f.answered++
+			f.refused[field(b, "code")]++
+		}
+		f.mu.Unlock()
+	}
+}
+
+// pressed tells whether the flood was held back.
+func (f *flood) pressed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refused["RATE_LIMITED"] > 10
+}
+
+// TestAReceiverThatReadsNothingCostsOnlyItsSender floods an agent that does not read, until its mailbox is
+// nearly full. What was accepted arrives when it reads again, and a mailbox beside it keeps all of its mail.
+func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
+	c := start(t, "--mailbox.max-records", "512")
+	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
+	sleeper, _, err := join(c.Edges[0].URL(), "sleeper", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleeper.socket.Close()
+	writer, _, err := join(c.Edges[1].URL(), "writer", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.socket.Close()
+	for n := range 100 {
+		if err := writer.say(`{"type":"send","id":"m-%d","to":"sleeper","payload":%d}`, n, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stuck, _, err := join(c.Edges[0].URL(), "stuck", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stuck.narrow()
+	defer stuck.socket.Close()
+	flooder, _, err := join(c.Edges[1].URL(), "flooder", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flood{t: t, from: flooder, to: "stuck", size: 4 << 10}
+	before := others.median(func() { <-time.After(3 * time.Second) })
+	memory := watchMemory(c.Edges[0])
+	now := others.median(func() {
+		deadline := time.Now().Add(30 * time.Second)
+		f.pour(func() bool { return f.pressed() || time.Now().After(deadline) })
+	})
+	others.unmoved(before, now)
+	memory.bounded(t, 10)
+	t.Logf("sent %d, accepted %d, refused %v", f.sent, len(f.accepted), f.refused)
+	if f.refused["RATE_LIMITED"] == 0 {
+		t.Error("nothing was refused with RATE_LIMITED although the receiver reads nothing")
+	}
+	stuck.widen()
+	arrived(t, stuck, f.accepted)
+	back, _, err := join(c.Edges[2].URL(), "sleeper", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer back.socket.Close()
+	for n := range 100 {
+		if m, err := back.next(); err != nil || field(m, "payload") != fmt.Sprint(n) {
+			t.Fatalf("mail %d of the sleeper is %.200s, %v", n, m, err)
+		}
+	}
+}
+
+// arrived reads until everything that was accepted has come, each once.
+func arrived(t *testing.T, a *agent, accepted map[string]bool) {
+	t.Helper()
+	a.socket.SetReadDeadline(time.Now().Add(60 * time.Second))
+	seen := map[string]bool{}
+	for len(seen) < len(accepted) {
+		f, err := a.next()
+		if err != nil {
+			t.Fatalf("%d of %d arrived: %v", len(seen), len(accepted), err)
+		}
+		key := field(f, "key")
+		switch {
+		case field(f, "type") == "gap":
+			t.Fatalf("was told of a gap: %s", f)
+		case field(f, "type") != "message":
+			continue
+		case !accepted[key]:
+			t.Errorf("%s arrived and was not accepted", key)
+		case seen[key]:
+			t.Errorf("%s arrived twice", key)
+		}
+		seen[key] = true
+	}
+}
+
+// TestManySlowReadersCostOnlyThemselves has senders at full speed write to many agents that read slowly.
+func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
+	c := start(t, "--mailbox.shard-bytes", "256MiB")
+	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
+	readers := many(1000, 200)
+	slow := make([]*agent, readers)
+	crowd(t, readers, func(k int) error {
+		a, _, err := join(c.Edges[0].URL(), fmt.Sprintf("slow-%d", k), "")
+		if err == nil {
+			a.narrow()
+		}
+		slow[k] = a
+		return err
+	})
+	before := others.median(func() { <-time.After(3 * time.Second) })
+	memory := watchMemory(c.Edges[0])
+	size, each := many(8<<10, 32<<10), 16
+	now := others.median(func() {
+		var all sync.WaitGroup
+		for k, a := range slow {
+			all.Go(func() { // one frame in 100 ms
+				defer a.socket.Close()
+				for n := 0; n < each; {
+					f, err := a.next()
+					if err != nil {
+						t.Errorf("slow-%d got %d messages: %v", k, n, err)
+						return
+					}
+					if field(f, "type") == "message" {
+						if number(f, "key") != uint64(n) {
+							t.Errorf("slow-%d got %.80s, want message %d", k, f, n)
+						}
+						n++
+					}
+					<-time.After(100 * time.Millisecond)
+				}
+			})
+		}
+		for s := range 4 {
+			all.Go(func() { sendAll(t, c.Edges[1].URL(), s, readers, each, size) })
+		}
+		all.Wait()
+	})
+	others.unmoved(before, now)
+	memory.bounded(t, readers)
+}
+
+// sendAll has sender s send messages to every fourth slow reader, each of them until it is accepted.
+func sendAll(t *testing.T, url string, s, readers, each, size int) {
+	a, _, err := join(url, fmt.Sprintf("sender-%d", s), "")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer a.socket.Close()
+	body := strings.Repeat("x", size)
+	for n := range each {
+		for k := s; k < readers; k += 4 {
+			for accepted := false; !accepted; {
+				if err := a.say(`{"type":"send","id":"%d-%d","to":"slow-%d","payload":{"key":%d,"body":%q}}`, k, n, k, n, body); err != nil {
+					t.Errorf("send: %v", err)
+					return
+				}
+				f, err := a.next()
+				if err != nil {
+					t.Errorf("sender: %v", err)
+					return
+				}
+				accepted = field(f, "type") == "receipt"
+				if !accepted {
+					<-time.After(time.Duration(number(f, "retry_after_ms")) * time.Millisecond)
+				}
+			}
+		}
+	}
+}
+
+// crowd does something for each of many, some at a time, and fails the test when it can't.
+func crowd(t *testing.T, n int, do func(k int) error) {
+	t.Helper()
+	var all sync.WaitGroup
+	places := make(chan struct{}, 32)
+	for k := range n {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			if err := do(k); err != nil {
+				t.Errorf("%d: %v", k, err)
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
