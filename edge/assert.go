@@ -27,8 +27,10 @@ func (n *Node) lookAfter(ctx context.Context) error {
 	if n.asserted.Load() == life || !n.cfg.Broker.Connected() || n.cfg.Broker.Life() != life {
 		return nil // or not yet: the claims have to be seen after it has connected
 	}
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/2)
+	defer cancel()
 	all := n.all()
-	if err := n.check(ctx, all); err != nil {
+	if _, err := n.check(ctx, all); err != nil {
 		return err
 	}
 	n.asserted.Store(life)
@@ -54,15 +56,19 @@ func (n *Node) audit() {
 		share := left[:min(len(left), len(n.all())/auditShares+1)]
 		left = left[len(share):]
 		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
-		if err := n.check(ctx, share); err != nil && n.ctx.Err() == nil {
+		lost, err := n.check(ctx, share)
+		if lost > 0 { // then others may be, too
+			_, err = n.check(ctx, n.all())
+		}
+		if err != nil && n.ctx.Err() == nil {
 			n.cfg.Log.Debug("claims were not looked after", "edge", n.cfg.ID, "err", err)
 		}
 		cancel()
 	}
 }
 
-// check asserts those of sessions whose claims presence does not have as this edge's.
-func (n *Node) check(ctx context.Context, sessions []*Session) error {
+// check asserts those of sessions whose claims presence does not have as this edge's, and returns how many they were.
+func (n *Node) check(ctx context.Context, sessions []*Session) (lost int, err error) {
 	var claims []presence.Claim
 	for _, s := range sessions {
 		if !s.hasStopped() { // else what has become of it is being told
@@ -71,7 +77,7 @@ func (n *Node) check(ctx context.Context, sessions []*Session) error {
 	}
 	missing, err := n.cfg.Presence.Missing(ctx, n.holder, claims)
 	if err != nil || len(missing) == 0 {
-		return err
+		return 0, err
 	}
 	doubtful := map[agora.Address]uint64{}
 	for _, c := range missing {
@@ -84,11 +90,13 @@ func (n *Node) check(ctx context.Context, sessions []*Session) error {
 		}
 	}
 	n.cfg.Log.Info("claims are asserted again", "edge", n.cfg.ID, "claims", len(again))
-	return n.assert(ctx, again, nil)
+	return len(again), n.assert(ctx, again, nil)
 }
 
 // reassert writes all that the node holds again, what it held a moment ago and is in its grace included.
 func (n *Node) reassert(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/2)
+	defer cancel()
 	return n.assert(ctx, n.all(), n.departed.all())
 }
 

@@ -35,9 +35,9 @@ type renewal struct {
 // changed hands. What counts is when it was sent: it may have lain on the way.
 func (n *Node) renew(ctx context.Context) error {
 	r := renewal{sent: time.Now(), at: n.cfg.Broker.Now()}
-	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/5)
+	soon, cancel := context.WithTimeout(ctx, n.cfg.Lease/5)
 	defer cancel()
-	held, err := n.cfg.Presence.Renew(ctx, n.holder)
+	held, err := n.cfg.Presence.Renew(soon, n.holder)
 	if err != nil {
 		return err
 	}
@@ -47,6 +47,19 @@ func (n *Node) renew(ctx context.Context) error {
 		if err := n.reassert(ctx); err != nil {
 			return err
 		}
+	}
+	whole, err := n.cfg.Presence.Whole(soon)
+	if err != nil {
+		return err
+	}
+	if !whole && first && n.alone(ctx) {
+		whole, err = true, n.cfg.Presence.SetWhole(ctx)
+	}
+	if err == nil {
+		err = n.complete(ctx, whole, held || first)
+	}
+	if err != nil {
+		return err
 	}
 	n.renewed.Store(&r)
 	return n.lookAfter(ctx)

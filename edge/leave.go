@@ -54,6 +54,9 @@ func (s *Session) depart(ctx context.Context) {
 		return
 	}
 	err := s.tell(ctx)
+	if errors.Is(err, presence.ErrDeposed) && s.remind(ctx) {
+		err = s.tell(ctx)
+	}
 	yielded := errors.Is(err, presence.ErrDeposed)
 	if yielded {
 		// Whoever has claimed it meanwhile waits to hear how it went here.
@@ -72,6 +75,14 @@ func (s *Session) depart(ctx context.Context) {
 	default:
 		s.node.cfg.Log.Debug("leaving session is not settled yet", "agent", s.claim.Agent, "err", err)
 	}
+}
+
+// remind writes the session again where presence has lost it since the last
+// renewal; false when it is another's, or over.
+func (s *Session) remind(ctx context.Context) bool {
+	n := s.node
+	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, []presence.Held{s.held()})
+	return err == nil && len(deposed) == 0
 }
 
 // forget lets go of a settled session. The caller holds settling.

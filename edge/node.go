@@ -83,6 +83,8 @@ type Node struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup // loops and finishing
 	mute    func()         // stops answering other edges
+	retire  func()         // stops answering as an elder; nil where it is none
+	missing time.Time      // when presence was found not to be whole; the renewals' own
 	stats   counters
 	crowd   *Crowd
 	tickets tickets
@@ -179,6 +181,9 @@ func (n *Node) Close() {
 	n.work.Wait()
 	if n.mute != nil {
 		n.mute()
+	}
+	if n.retire != nil {
+		n.retire()
 	}
 	for _, s := range n.all() {
 		s.sender.Close()

@@ -34,7 +34,8 @@ type Welcome struct {
 
 // Open binds a connection to an id and returns its session, which is silent
 // until Begin. It claims the id first: an incumbent is probed, past holders
-// hand over or their lease runs out, so it may take as long as a lease (10 s).
+// hand over or their lease runs out, and while presence gathers again what it
+// has lost, a new id waits: so it may take as long as a lease (10 s).
 // Errors: AGENT_EXISTS, FORBIDDEN, UNAVAILABLE. On success the caller owes a
 // call of Closed.
 func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome, error) {
@@ -72,6 +73,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 
 // claim takes the id, past a dead incumbent and a session that is just ending.
 func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival) (presence.Claim, error) {
+	begun := time.Now()
 	for {
 		n.asks(o)
 		claim, err := n.cfg.Presence.Claim(ctx, *req)
@@ -85,6 +87,7 @@ func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival
 			if err := n.finish(ctx, req.Tenant, req.Agent, false); err != nil {
 				return claim, agora.AsError(err)
 			}
+		case time.Since(begun) < 2*n.cfg.Lease && gathering(ctx, err): // whoever holds the id will have told so by then
 		case err != nil:
 			return claim, agora.AsError(err)
 		default:
@@ -186,7 +189,7 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 	s.start(rec)
 	n.add(s)
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
-		if err := n.check(ctx, []*Session{s}); err != nil {
+		if _, err := n.check(ctx, []*Session{s}); err != nil {
 			s.deposed()
 		}
 	}

@@ -16,6 +16,9 @@ func benchStore(b *testing.B) *presence.Store {
 		b.Fatal(err)
 	}
 	s := presence.New(presence.Config{Client: c})
+	if err := s.SetWhole(b.Context()); err != nil {
+		b.Fatal(err)
+	}
 	b.Cleanup(func() { s.Close() })
 	return s
 }

@@ -57,19 +57,27 @@ const claimTries = 8
 // Claim takes the id. No session: a new one. Grace: the session is resumed by
 // the same principal; else ErrExists. Held under a lease that is gone: as in grace. Held under a
 // live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
-// the Incumbent. Grace over or ending: ErrEnding. It is one round trip; two where the
-// id is held and the incumbent's lease must be looked at, three where that is gone.
+// the Incumbent. Grace over or ending: ErrEnding. No record, while the server is not whole: UNAVAILABLE for ErrIncomplete.
+// It is one round trip; two for an agent that was never seen, and where the
+// id is held and the incumbent's lease must be looked at; three where that is gone.
 //
 // The holder it takes the id from stays in Unsettled, dead or not, until Settle: nothing may be
 // delivered before. A request whose answer was lost may be repeated as it is.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	var dead uint64
+	sure := false
 	for n := 1; ; n++ {
-		c, outcome, err := s.tryClaim(ctx, r, dead)
+		c, outcome, whole, err := s.tryClaim(ctx, r, dead, sure)
 		if err != nil {
 			return Claim{}, err
 		}
 		switch outcome {
+		case "unsure":
+			if !whole {
+				return Claim{}, incomplete()
+			}
+			sure = true
+			continue
 		case "exists":
 			return c, ErrExists
 		case "ending":
@@ -91,10 +99,11 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 }
 
 // tryClaim runs the claim script once, behind the indexes that will list what it decides.
-func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64) (Claim, string, error) {
+// sure says that an agent without a record has no session; whole, whether that is so now.
+func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sure bool) (c Claim, outcome string, whole bool, err error) {
 	card, err := encodeCard(r.Card)
 	if err != nil {
-		return Claim{}, "", err
+		return Claim{}, "", false, err
 	}
 	m := member(r.Tenant, r.Agent)
 	k := keysOf(m, "")
@@ -103,11 +112,12 @@ func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64) (Clai
 		indexAdd(agentsKey(r.Tenant), 0, m),
 		{claimScript, []string{k.rec, k.unsettled, k.spaces, k.cancelled}, []any{
 			agora.EncodeToken(r.Holder.Edge), agora.EncodeToken(r.Holder.Incarnation), r.Conn, r.Session,
-			hashToken(r.Token), r.Principal, hashToken(r.Resume), r.Evict, dead, card,
+			hashToken(r.Token), r.Principal, hashToken(r.Resume), r.Evict, dead, card, flag(sure),
 		}},
+		{wholeScript, []string{wholeKey}, nil},
 	})
 	if err != nil {
-		return Claim{}, "", err
+		return Claim{}, "", false, err
 	}
 	a := replies[2]
 	return Claim{
@@ -117,7 +127,7 @@ func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64) (Clai
 		Incumbent:      parseHolder(a.at(3).str() + " " + a.at(4).str()),
 		IncumbentEpoch: a.at(5).uint(),
 		Unsettled:      a.at(6).pasts(),
-	}, a.at(0).str(), nil
+	}, a.at(0).str(), replies[3].yes(), nil
 }
 
 // hashToken keeps resume tokens out of Redis and its dumps; no token stays none.

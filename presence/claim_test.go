@@ -214,6 +214,7 @@ func TestEpochsGrowThoughTheServerLostEverything(t *testing.T) {
 		r := claimant("a", "e1")
 		before := must(s.Claim(t.Context(), r))(t)
 		srv.empty()
+		eventually(t, "the server is back", func() bool { return s.SetWhole(t.Context()) == nil })
 		var after presence.Claim
 		eventually(t, "claim after the restart", func() bool {
 			var err error

@@ -13,6 +13,9 @@ import (
 // Agents returns the cards of all agents of a tenant that have a session, its
 // grace included, sorted by id. A round trip or two for every few hundred.
 func (s *Store) Agents(ctx context.Context, tenant string) ([]agora.Agent, error) {
+	if err := s.sure(ctx); err != nil {
+		return nil, err
+	}
 	found := map[agora.AgentID]agora.Agent{}
 	err := s.scan(ctx, agentsKey(tenant), func(es []entry) error {
 		records, err := s.fields(ctx, es, "state", "card", "since")

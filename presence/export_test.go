@@ -19,6 +19,7 @@ func AgentsKey(tenant string) string { return agentsKey(tenant) }
 const (
 	EdgesKey = edgesKey
 	DueKey   = dueKey
+	WholeKey = wholeKey
 )
 
 // RenewAs is Renew whose request has a word of the test's: the same word is the same request.

@@ -12,10 +12,11 @@ import (
 const root = "agora:1:"
 
 const (
-	edgesKey = root + "{edges}" // "<edge> <incarnation>" by the end of its lease
-	dueKey   = root + "{due}"   // agents by the time at which Sweep must look at them
-	sweepKey = root + "{sweep}" // lock: who sweeps
-	probeKey = root + "{probe}" // tells a starting edge that it may write
+	edgesKey = root + "{edges}"       // "<edge> <incarnation>" by the end of its lease
+	dueKey   = root + "{due}"         // agents by the time at which Sweep must look at them
+	sweepKey = root + "{sweep}"       // lock: who sweeps
+	probeKey = root + "{probe}"       // tells a starting edge that it may write
+	wholeKey = root + "{edges}:whole" // mark: what is not here is nowhere
 )
 
 // member is an agent in an index, or in a key.

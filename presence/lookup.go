@@ -24,7 +24,8 @@ type Found struct {
 	Cursor uint64 // last position written, unless it is Unknown
 }
 
-// Lookup tells whether an agent is known. When it is Away it notes that
+// Lookup tells whether an agent is known; UNAVAILABLE for ErrIncomplete rather than Unknown while the server is
+// not whole. When it is Away it notes that
 // something is about to be sent to it.
 func (s *Store) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Found, error) {
 	r, err := s.run(ctx, lookup(tenant, id, 0))
@@ -37,7 +38,7 @@ func (s *Store) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Fo
 	case "away":
 		return Found{State: Away, Cursor: r.at(1).uint()}, nil
 	}
-	return Found{}, nil
+	return Found{}, s.sure(ctx)
 }
 
 // Touch notes that something was sent to each address, where its agent is

@@ -106,6 +106,7 @@ func (s *server) store(cfg presence.Config) *presence.Store {
 	cfg.Client = s.client()
 	st := presence.New(cfg)
 	s.t.Cleanup(func() { st.Close() })
+	ok(s.t, st.SetWhole(s.t.Context())) // no edge holds anything, or the test tells what it does
 	return st
 }
 

@@ -51,7 +51,7 @@ func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 		}
 	}
 	r.Start()
-	eventually(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
+	eventually(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil && s.SetWhole(t.Context()) == nil })
 	// Restarted, it has none of the scripts: pipelines, too, must teach it them again.
 	for name, f := range calls {
 		if err := f(); unavailable(err) {

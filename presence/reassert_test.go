@@ -41,6 +41,7 @@ func TestAnEdgeWritesWhatTheServerLostAgain(t *testing.T) {
 			held, err := s.Renew(t.Context(), h)
 			return err == nil && !held
 		})
+		ok(t, s.SetWhole(t.Context()))
 		for range 2 { // the second time nothing was lost
 			if deposed := must(s.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t); len(deposed) != 0 {
 				t.Fatalf("deposed %+v", deposed)
@@ -205,6 +206,7 @@ func TestASessionInItsGraceIsWrittenAgainOnlyWhereItIsLost(t *testing.T) {
 		away := heldBy(c)
 		away.Away = 300 * time.Millisecond
 		srv.empty()
+		eventually(t, "the server is back", func() bool { return s.SetWhole(t.Context()) == nil })
 		h := claimant("a", "e1").Holder
 		if deposed := must(s.Reassert(t.Context(), h, []presence.Held{away}))(t); len(deposed) != 0 {
 			t.Fatalf("deposed %+v", deposed)

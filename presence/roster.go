@@ -29,8 +29,11 @@ type Membership struct {
 
 // Join makes the session a member: first in the agent's record, then in the
 // space. create: make the space where it is missing (else ErrNoSpace). ErrFull,
-// ErrDeposed. A member that joins again changes nothing, also with a newer session. Three round trips.
+// ErrDeposed. A member that joins again changes nothing, also with a newer session. Four round trips.
 func (s *Store) Join(ctx context.Context, c Claim, space, typ string, create bool) (Membership, error) {
+	if err := s.sure(ctx); err != nil { // its roster would lack those who are not told of again yet
+		return Membership{}, err
+	}
 	replies, err := s.runAll(ctx, []call{
 		indexAdd(spacesKey(c.Tenant), 0, agora.EncodeToken(space)),
 		memberOf(c, c.Epoch, space),
@@ -70,8 +73,11 @@ func (s *Store) stay(ctx context.Context, c Claim, space string) error {
 }
 
 // Leave takes the agent out, if it is this session's membership: first of the
-// space, then of its record. ErrNoSpace. Two round trips.
+// space, then of its record. ErrNoSpace. Three round trips.
 func (s *Store) Leave(ctx context.Context, c Claim, space string) (Membership, error) {
+	if err := s.sure(ctx); err != nil {
+		return Membership{}, err
+	}
 	r, err := s.run(ctx, s.leave(c, space))
 	if err != nil {
 		return Membership{}, err

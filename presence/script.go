@@ -47,6 +47,7 @@ var (
 	dueScript       = script("due")
 	finishedScript  = script("finished")
 	reassertScript  = script("reassert")
+	wholeScript     = script("whole")
 	renewScript     = script("renew")
 	leaseAgeScript  = script("lease_age")
 	releaseScript   = script("release")

@@ -44,6 +44,9 @@ func (s *Store) CreateSpace(ctx context.Context, tenant, space, typ string) erro
 // SpaceExists tells whether there is such a space.
 func (s *Store) SpaceExists(ctx context.Context, tenant, space string) (bool, error) {
 	n, err := s.rdb.Exists(ctx, spaceKeys(tenant, space)[0]).Result()
+	if err == nil && n == 0 {
+		return false, s.sure(ctx)
+	}
 	return n > 0, unavailable(err)
 }
 
@@ -51,9 +54,12 @@ func (s *Store) SpaceExists(ctx context.Context, tenant, space string) (bool, er
 func (s *Store) Members(ctx context.Context, tenant, space string) ([]agora.AgentID, error) {
 	k := spaceKeys(tenant, space)
 	p := s.rdb.Pipeline()
-	exists, members := p.Exists(ctx, k[0]), p.ZRange(ctx, k[2], 0, -1)
+	exists, members, whole := p.Exists(ctx, k[0]), p.ZRange(ctx, k[2], 0, -1), p.Exists(ctx, wholeKey)
 	if _, err := p.Exec(ctx); err != nil {
 		return nil, unavailable(err)
+	}
+	if whole.Val() == 0 {
+		return nil, incomplete()
 	}
 	if exists.Val() == 0 {
 		return nil, ErrNoSpace
@@ -64,11 +70,17 @@ func (s *Store) Members(ctx context.Context, tenant, space string) ([]agora.Agen
 // IsMember tells whether an agent is a member; of no space nobody is.
 func (s *Store) IsMember(ctx context.Context, tenant, space string, id agora.AgentID) (bool, error) {
 	ok, err := s.rdb.HExists(ctx, spaceKeys(tenant, space)[1], agora.EncodeToken(string(id))).Result()
+	if err == nil && !ok {
+		return false, s.sure(ctx)
+	}
 	return ok, unavailable(err)
 }
 
 // Spaces returns a tenant's spaces, sorted by name. A round trip or two for every few hundred.
 func (s *Store) Spaces(ctx context.Context, tenant string) ([]Space, error) {
+	if err := s.sure(ctx); err != nil {
+		return nil, err
+	}
 	found := map[string]Space{}
 	err := s.scan(ctx, spacesKey(tenant), func(es []entry) error {
 		p := s.rdb.Pipeline()

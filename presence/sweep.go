@@ -16,9 +16,12 @@ const (
 // whose grace is over to ending. It returns the sessions that are ending, about max at
 // most, for the caller to finish: others see them again only after a lease's time.
 // Several edges may sweep at once; mostly one does, and the others return
-// nothing. It also drops what is stale in the indexes, a little each time. A few round trips
+// nothing; so do all while the server is not whole. It also drops what is stale in the indexes, a little each time. A few round trips
 // when there is nothing to do, besides one for every few hundred agents of a dead edge.
 func (s *Store) Sweep(ctx context.Context, h Holder, max int) ([]Claim, error) {
+	if whole, err := s.Whole(ctx); err != nil || !whole {
+		return nil, err
+	}
 	if err := s.tidy(ctx, h); err != nil {
 		return nil, err
 	}

@@ -138,6 +138,9 @@ func edges(t testing.TB, p presence.Config, c Config) [2]*edge {
 		if _, err := e.store.Renew(t.Context(), e.holder); err != nil {
 			t.Fatalf("taking the lease: %v", err)
 		}
+		if err := e.store.SetWhole(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		t.Cleanup(func() { e.Hub.Close(); e.store.Close() })
 		es[i] = e
 	}

@@ -1,8 +1,6 @@
 package ws_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +36,6 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 		talk.Progress(5)
 		c.Redis.Stop()
 		c.Redis.Start()
-		remembered(t, c, 4)
 		talk.Progress(5)
 		c.StopEdge(c.Edges()[0])
 		c.AddEdge()
@@ -46,20 +43,7 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 	}
 	total, refused := talk.Settle()
 	t.Logf("%d frames, each once and in order; %d refused", total, refused)
-	if refused > total/10 {
-		t.Errorf("%d of %d frames were refused for good", refused, total)
+	if refused > 0 {
+		t.Errorf("%d of %d frames were refused for good, want none", refused, total)
 	}
-}
-
-// remembered waits until the edges have told presence again of everybody whom it forgot: an
-// edge that goes before it has done so takes its sessions along.
-func remembered(t *testing.T, c *agoratest.Cluster, members int) {
-	t.Helper()
-	w := agoratest.Connect(t, agoratest.Direct{}, c.URL(c.Edges()[0]), "", nil)
-	defer w.Close(1000)
-	want := fmt.Sprintf(`{"id":"talk","type":"public","member_count":%d}`, members)
-	w.Until("everybody is remembered", func() bool {
-		w.Send(`{"type":"space.list"}`)
-		return strings.Contains(string(w.Take("an answer")), want)
-	})
 }

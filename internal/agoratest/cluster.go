@@ -221,9 +221,12 @@ func (c *Cluster) CutPresence(k int) { c.edge(k).line.cut(toPresence) }
 // is too slow, or lets it go on.
 func (c *Cluster) HoldLog(k int, held bool) { c.edge(k).line.hold(toLog, held) }
 
-// HoldPresence stops everything that edge k asks of presence, or lets it go on. With the log
-// held too it is, for the other edges, one that is frozen.
+// HoldPresence stops everything that edge k asks of presence, or lets it go on.
 func (c *Cluster) HoldPresence(k int, held bool) { c.edge(k).line.hold(toPresence, held) }
+
+// Freeze stops all that edge k reads and writes, to every end, or wakes it: it is alive to whoever looks
+// at its connections, and does nothing.
+func (c *Cluster) Freeze(k int, frozen bool) { c.edge(k).line.freeze(frozen) }
 
 // Streams returns the names of the log's streams.
 func (c *Cluster) Streams() []string {

@@ -99,6 +99,7 @@ func (e *member) close() {
 	e.once.Do(func() {
 		e.line.hold(toLog, false)
 		e.line.hold(toPresence, false)
+		e.line.freeze(false)
 		_ = e.http.Close() // the listener's error says nothing here
 		e.door.Close()
 		e.node.Close()

@@ -28,6 +28,7 @@ type line struct {
 	moved sync.Cond  // on mu
 	gone  [ends]bool // no connection comes to be
 	held  [ends]bool // nothing is written
+	still bool       // nothing is read nor written, anywhere
 	was   bool       // cut at some time
 	conns map[*cable]struct{}
 }
@@ -46,6 +47,29 @@ type cable struct {
 	over bool // guarded by line.mu
 }
 
+// Read waits while the line is frozen.
+func (c *cable) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.line.thaw(c)
+	return n, err
+}
+
+func (l *line) thaw(c *cable) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.still && !l.gone[c.to] && !c.over {
+		l.moved.Wait()
+	}
+}
+
+// freeze stops all that is read and written, or lets it go on.
+func (l *line) freeze(still bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.still = still
+	l.moved.Broadcast()
+}
+
 // Write waits while the line to its end is held.
 func (c *cable) Write(p []byte) (int, error) {
 	c.line.pass(c)
@@ -55,7 +79,7 @@ func (c *cable) Write(p []byte) (int, error) {
 func (l *line) pass(c *cable) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.held[c.to] && !l.gone[c.to] && !c.over {
+	for (l.held[c.to] || l.still) && !l.gone[c.to] && !c.over {
 		l.moved.Wait()
 	}
 }

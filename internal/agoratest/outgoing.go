@@ -114,12 +114,6 @@ func (k *talker) refused(f Frame) {
 		// From at once to when it was told to: agents differ in how patient they are.
 		wait := 50 + rand.Int64N(1+int64(f.Uint("retry_after_ms")))
 		o.next, o.pause = o.stored+1, time.Now().Add(time.Duration(wait)*time.Millisecond)
-	case code == "AGENT_NOT_FOUND": // presence may have forgotten everybody
-		o.failed[n] = true
-		for ; (n-1)%streak > 0 && (n-1)%streak < streak-2; n++ {
-			o.failed[n+1] = true
-		}
-		o.skip()
 	case (code == "STREAM_ABORTED" || code == "STREAM_NOT_FOUND") && o.broken[streamOf(n)]:
 		o.failed[n] = true
 		o.skip()

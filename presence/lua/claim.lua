@@ -1,6 +1,6 @@
 -- Takes an agent id. KEYS: record, unsettled, spaces, cancelled.
 -- ARGV: edge, incarnation, connection, session, token, principal, resume token, epoch to evict, epoch
--- whose holder is known to have no lease, card.
+-- whose holder is known to have no lease, card, whether an agent without a record is known to have no session.
 -- Returns {outcome, session, epoch, incumbent's edge, incarnation and epoch, unsettled}.
 local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until')
 local state, edge, inc, epoch, conn, session, token, principal = r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]
@@ -17,6 +17,9 @@ local function hold(outcome, session)
   return answer(outcome, session, now)
 end
 
+if not state and ARGV[11] == '0' then
+  return answer('unsure')
+end
 if not state or state == '0' then
   if not epoch then
     redis.call('DEL', KEYS[2], KEYS[4])

@@ -1,0 +1,65 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
+)
+
+// eldersName is the name under which every edge answers that has known presence whole.
+const eldersName = "elders" // no edge's own name: those have a dot
+
+// complete follows whether presence is whole. Where it is not, it has lost
+// everything: every edge finds so with its next renewal and tells it again of
+// what it holds. When a lease is over since this edge found out, all that live have done so, and
+// it is whole again. untold says that this edge has not just told all it holds. The loop of renewals alone calls it.
+func (n *Node) complete(ctx context.Context, whole, untold bool) error {
+	switch {
+	case whole:
+		n.missing = time.Time{}
+		return n.becomeElder()
+	case n.missing.IsZero():
+		found := time.Now()
+		if untold {
+			if err := n.reassert(ctx); err != nil {
+				return err
+			}
+		}
+		n.cfg.Log.Warn("presence has lost what it knew, and is told again", "edge", n.cfg.ID)
+		n.missing = found
+	case time.Since(n.missing) >= n.cfg.Lease:
+		return n.cfg.Presence.SetWhole(ctx)
+	}
+	return nil
+}
+
+// becomeElder has the edge answer those that want to know whether they are the first.
+func (n *Node) becomeElder() error {
+	if n.retire != nil {
+		return nil
+	}
+	retire, err := n.cfg.Broker.Answer(eldersName, func(context.Context, []byte) []byte { return []byte("1") })
+	if err == nil {
+		n.retire = retire
+	}
+	return err
+}
+
+// alone tells whether no other edge answers that has known presence whole: then nobody holds anything that could
+// be told again, as in a cluster that is new. Interest spreads asynchronously between servers, so it asks more than once.
+func (n *Node) alone(ctx context.Context) bool {
+	for range 3 {
+		if _, err := n.cfg.Broker.Ask(ctx, eldersName, nil); !errors.Is(err, broker.ErrNoEdge) || !pause(ctx, askAgain) {
+			return false
+		}
+	}
+	return true
+}
+
+// gathering tells whether a claim failed as presence is not whole, and waits a moment then.
+func gathering(ctx context.Context, err error) bool {
+	return errors.Is(err, presence.ErrIncomplete) && pause(ctx, askAgain)
+}

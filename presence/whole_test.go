@@ -1,0 +1,79 @@
+package presence_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+func TestWhatAServerThatIsNotWholeLacksIsUnavailable(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		c := claimIn(t, s, "a", "active")
+		_ = must(s.Join(t.Context(), c, "room", presence.Public, true))(t)
+		srv.empty()
+		eventually(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
+		calls := map[string]func() error{
+			"Lookup":      func() error { _, err := s.Lookup(t.Context(), tenant, "a"); return err },
+			"Claim":       func() error { _, err := s.Claim(t.Context(), claimant("new", "e1")); return err },
+			"Agents":      func() error { _, err := s.Agents(t.Context(), tenant); return err },
+			"SpaceExists": func() error { _, err := s.SpaceExists(t.Context(), tenant, "room"); return err },
+			"Members":     func() error { _, err := s.Members(t.Context(), tenant, "room"); return err },
+			"IsMember":    func() error { _, err := s.IsMember(t.Context(), tenant, "room", "a"); return err },
+			"Spaces":      func() error { _, err := s.Spaces(t.Context(), tenant); return err },
+			"Join":        func() error { _, err := s.Join(t.Context(), c, "room", presence.Public, true); return err },
+			"Leave":       func() error { _, err := s.Leave(t.Context(), c, "room"); return err },
+		}
+		for name, f := range calls {
+			if err := f(); !unavailable(err) || !errors.Is(err, presence.ErrIncomplete) {
+				t.Errorf("%s = %v, want UNAVAILABLE", name, err)
+			}
+		}
+		x := heldBy(c)
+		_ = must(s.Reassert(t.Context(), claimant("a", "e1").Holder, []presence.Held{x}))(t)
+		// What is there is there.
+		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
+			t.Errorf("found %+v", f)
+		}
+		if !must(s.IsMember(t.Context(), tenant, "room", "a"))(t) || !must(s.SpaceExists(t.Context(), tenant, "room"))(t) {
+			t.Error("its membership is not there")
+		}
+		r := claimant("a", "e2")
+		r.Resume = "token-e1"
+		if n := must(s.Claim(t.Context(), r))(t); !n.Resumed {
+			t.Errorf("claimed as %+v", n)
+		}
+		ok(t, s.SetWhole(t.Context()))
+		for name, f := range calls {
+			if err := f(); unavailable(err) {
+				t.Errorf("%s = %v of a server that is whole", name, err)
+			}
+		}
+	})
+}
+
+func TestNothingIsSweptWhileTheServerIsNotWhole(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(short())
+		raw := srv.client()
+		defer raw.Close()
+		c := claimIn(t, s, "a", "active")
+		ok(t, s.End(t.Context(), c))
+		ok(t, raw.Del(t.Context(), presence.WholeKey).Err())
+		h := presence.Holder{Edge: "s", Incarnation: "i"}
+		until := time.Now().Add(300 * time.Millisecond)
+		sweepUntil(t, s, h, func(ending []presence.Claim) bool {
+			if len(ending) != 0 {
+				t.Errorf("swept %+v", ending)
+			}
+			return time.Now().After(until)
+		})
+		ok(t, s.SetWhole(t.Context()))
+		sweepUntil(t, s, h, func(ending []presence.Claim) bool {
+			return len(ending) == 1 && ending[0].Agent == agora.AgentID("a")
+		})
+	})
+}
