@@ -76,6 +76,8 @@ func (x *attack) log() []string {
 	var all []string
 	for _, m := range listen(x.t, x.e2, bob, From{}).quiet(x.t) {
 		switch {
+		case m.Part == agora.Abort && m.Again:
+			all = append(all, "abort("+m.Stream+") again")
 		case m.Part == agora.Abort:
 			all = append(all, "abort("+m.Stream+")")
 		case m.Kind == agora.Gap:
@@ -417,6 +419,22 @@ func TestWhatOverflowTookWholeIsMarked(t *testing.T) {
 	store(t, heir, numbered(1, text("1")))
 	store(t, heir, numbered(2, text("2")))
 	x.want("flood", "flood", "1 again", "2 again")
+}
+
+// TestAnAbortOfWhatMayHaveEndedIsMarked: presence has not heard yet that the stream has ended, and the mailbox has taken
+// its end. Whoever saw that must be able to tell the abort from a second end.
+func TestAnAbortOfWhatMayHaveEndedIsMarked(t *testing.T) {
+	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+	store(t, x.old, part(agora.Start, "s", "start"))
+	store(t, x.old, part(agora.End, "s", "end"))
+	flood(t, x.e2, 4)
+	x.die()
+	cfg := lane("s1", 2, true)
+	cfg.Dirty, cfg.Open = 1, []OpenStream{{Stream: "s", Kind: agora.Request}}
+	heir := x.e2.Lane(cfg)
+	defer heir.Close()
+	store(t, heir, text("on"))
+	x.want("flood", "flood", "flood", "abort(s) again", "on again")
 }
 
 // flood stores records of somebody else's.

@@ -83,7 +83,7 @@ func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
 	n, last := 0, ""
 	for ; n < min(len(l.holed), maxAborts); n++ {
 		name := l.holed[n]
-		m := l.abort(name, !l.streams[name].read) // known from presence alone: its end may have been stored, and lost since
+		m := l.abort(name, l.streams[name].hearsay)
 		body = appendPart(body, &m, last)
 		last = name
 	}

@@ -185,7 +185,7 @@ func (l *Lane) fillAborts(f *flight) (last string) {
 
 // abort puts an abort into the record.
 func (l *Lane) abort(f *flight, name, last string) string {
-	m := l.ledger.abort(name, false)
+	m := l.ledger.abort(name, l.ledger.streams[name].hearsay)
 	l.ledger.step(&m, l.cfg.Epoch)
 	f.aborts = true
 	return f.add(m, last)

@@ -74,6 +74,7 @@ type stream struct {
 	indexed  bool // its start had an index
 	numbered bool // every part of it had a number
 	read     bool // its start, or a later part, was read from the log
+	hearsay  bool // presence alone knew of it: its end may have been stored, and lost since
 	next     uint32
 	epoch    uint64 // of the last record with a part of it
 }

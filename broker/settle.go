@@ -160,7 +160,7 @@ func (l *ledger) inherit(cfg *LaneConfig, cut bool, lost func(OpenStream) bool) 
 		if _, ok := l.streams[o.Stream]; ok || !cut && !lost(o) {
 			continue
 		}
-		l.set(o.Stream, stream{kind: o.Kind, phase: running, indexed: o.Indexed, numbered: o.Indexed})
+		l.set(o.Stream, stream{kind: o.Kind, phase: running, indexed: o.Indexed, numbered: o.Indexed, hearsay: true})
 		if !o.Indexed && cfg.Dirty > 0 {
 			l.hole(o.Stream)
 		}
