@@ -437,6 +437,34 @@ func TestAnAbortOfWhatMayHaveEndedIsMarked(t *testing.T) {
 	x.want("flood", "flood", "flood", "abort(s) again", "on again")
 }
 
+// TestAStartOfWhichOnlyTheAbortIsLeftIsMarked: the sender has heard neither receipt nor abort, and the mailbox has taken
+// the start. Sent again, it must not look like a new one to whoever saw the first.
+func TestAStartOfWhichOnlyTheAbortIsLeftIsMarked(t *testing.T) {
+	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+	store(t, x.old, index(agora.Start, "i", 0, "start"))
+	store(t, x.old, part(agora.Abort, "i", "STREAM_ABORTED"))
+	flood(t, x.e2, 3)
+	x.die()
+	store(t, x.heir(1), index(agora.Start, "i", 0, "start"))
+	x.want("flood", "flood", "flood", "start again")
+}
+
+// TestAStartThatPresenceAloneKnowsIsTaken: the edge died between noting the stream and storing its start, and the
+// mailbox is full, so presence's word counts. Refused as open already, its chunks went on without a beginning.
+func TestAStartThatPresenceAloneKnowsIsTaken(t *testing.T) {
+	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+	flood(t, x.e2, 3)
+	store(t, x.old, numbered(1, text("1")))
+	x.die()
+	cfg := lane("s1", 2, true)
+	cfg.Dirty, cfg.Open = 1, []OpenStream{{Stream: "s", Kind: agora.Request, Indexed: true}}
+	heir := x.e2.Lane(cfg)
+	defer heir.Close()
+	store(t, heir, numbered(2, part(agora.Start, "s", "start")))
+	store(t, heir, numbered(3, part(agora.End, "s", "end")))
+	x.want("flood", "1", "start", "end")
+}
+
 // flood stores records of somebody else's.
 func flood(t *testing.T, b *Broker, records int) {
 	l := b.Lane(LaneConfig{From: "carol", Session: "flood", Epoch: 1, To: bob})

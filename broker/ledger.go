@@ -198,7 +198,7 @@ func (l *ledger) starts(m *agora.Message, s stream) verdict {
 	switch {
 	case s.phase != gone && repeats(m, s):
 		return verdict{again: true, at: first{stream: m.Stream}}
-	case s.phase == running || s.phase == broken:
+	case isOpen(s) && !s.hearsay: // presence hears of a start before the log does: it may never have been stored
 		return refuse(agora.InvalidRequest, "stream %q is open", m.Stream)
 	case m.Indexed && m.Index != 0:
 		return refuse(agora.InvalidRequest, "stream %q starts with index 0, not %d", m.Stream, m.Index)
@@ -236,7 +236,8 @@ func (l *ledger) proves(m *agora.Message) bool {
 	if m.N != 0 {
 		return l.exact
 	}
-	return m.Indexed && l.streams[m.Stream].read
+	s := l.streams[m.Stream]
+	return m.Indexed && s.read && s.counted // an abort alone does not tell how far the stream had come
 }
 
 // add reckons with m as stored.

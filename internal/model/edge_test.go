@@ -1,0 +1,149 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/presence"
+)
+
+// Short times, so that what takes a lease or a grace takes seconds.
+const (
+	lease    = time.Second
+	grace    = 1500 * time.Millisecond
+	patience = 15 * time.Second
+)
+
+// node is an edge: a real one, but for sockets and a door.
+type node struct {
+	id     string
+	log    *link // to the log
+	pres   *link // to presence
+	skew   time.Duration
+	broker *broker.Broker
+	store  *presence.Store
+	node   *edge.Node
+	actor  *edge.Actor
+	dead   atomic.Bool
+	gone   atomic.Bool // and all that it had written has arrived or is lost
+
+	mu     sync.Mutex // guards frozen
+	moved  sync.Cond  // on mu
+	frozen bool
+}
+
+// startEdge starts one more edge, whose wall clock is off by skew.
+func (w *world) startEdge(skew time.Duration) *node {
+	w.started++
+	e := &node{id: fmt.Sprintf("%s-e%d", w.name, w.started), log: newLink(), pres: newLink(), skew: skew}
+	e.moved.L = &e.mu
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var err error
+	if e.broker, err = broker.Connect(ctx, w.brokerConfig(e)); err != nil {
+		w.t.Fatalf("edge %s: %v", e.id, err)
+	}
+	e.store = presence.New(presence.Config{
+		Client: redis.NewClient(&redis.Options{
+			Addr: w.redis.Addr(), Dialer: e.pres.dial, MaxRetries: 1, DialerRetries: 1, DialTimeout: lease, ReadTimeout: lease,
+		}),
+		Lease: lease, Grace: grace, Known: time.Hour, EmptyGrace: time.Hour, Log: slog.New(slog.DiscardHandler),
+	})
+	e.node, err = edge.Start(ctx, edge.Config{
+		ID: e.id, Broker: e.broker, Presence: e.store, Auth: edge.NoAuth(), Lease: lease, Confirm: 40 * time.Millisecond,
+		Heartbeat: time.Second, Timeout: 15 * time.Second, MaxRecords: w.most, MaxAge: time.Hour,
+	})
+	if err == nil {
+		e.actor, err = e.node.Authenticate(ctx, "")
+	}
+	if err != nil {
+		w.t.Fatalf("edge %s: %v", e.id, err)
+	}
+	w.mu.Lock()
+	w.edges = append(w.edges, e)
+	w.mu.Unlock()
+	return e
+}
+
+func (w *world) brokerConfig(e *node) broker.Config {
+	return broker.Config{
+		URL: w.log.URL(), Name: e.id,
+		Options:  []nats.Option{nats.SetCustomDialer(e.log), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0)},
+		Replicas: w.nodes, MaxRecords: w.most, MaxAge: time.Hour, Duplicates: 2 * time.Minute, ShardBytes: 64 << 20, Shards: 2,
+		Audit: 500 * time.Millisecond, Retry: 250 * time.Millisecond, GiveUp: time.Second, InboxBytes: 2 << 10,
+		Now: func() time.Time { return time.Now().Add(e.skew) },
+	}
+}
+
+// pass waits while the edge is frozen.
+func (e *node) pass() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.frozen {
+		e.moved.Wait()
+	}
+}
+
+// freeze stops the edge as far as anybody can see: nothing leaves it, nothing gets in; thawed, it goes on.
+func (e *node) freeze(frozen bool) {
+	e.mu.Lock()
+	e.frozen = frozen
+	e.moved.Broadcast()
+	e.mu.Unlock()
+	e.log.hold(frozen, frozen)
+	e.pres.hold(frozen, frozen)
+}
+
+// kill cuts the edge off for good: it runs on for a while in the belief that it lives. What it has written is lost, or arrives late.
+func (w *world) kill(e *node, late time.Duration) {
+	e.dead.Store(true)
+	e.log.sever(true, late > 0)
+	e.pres.sever(true, late > 0)
+	for _, d := range w.doorsOf(e) {
+		d.lose(0)
+	}
+	w.zombies.Go(func() {
+		<-time.After(late)
+		e.log.hold(false, false)
+		e.pres.hold(false, false)
+		<-time.After(max(2*lease-late, 100*time.Millisecond)) // let the zombie do what zombies do
+		w.say("%s is gone", e.id)
+		e.gone.Store(true)
+		e.close()
+	})
+}
+
+func (e *node) close() {
+	e.freeze(false)
+	e.node.Close()
+	e.broker.Close()
+	_ = e.store.Close() // nothing is under way any more
+	e.log.end()
+	e.pres.end()
+}
+
+func (w *world) all() []*node {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]*node(nil), w.edges...)
+}
+
+// living returns the edges that were not killed.
+func (w *world) living() []*node {
+	var out []*node
+	for _, e := range w.all() {
+		if !e.dead.Load() {
+			out = append(out, e)
+		}
+	}
+	return out
+}

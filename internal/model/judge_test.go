@@ -1,0 +1,194 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/agora-relay/agora"
+)
+
+// judge compares every log with what was said, and every box with its log.
+func (w *world) judge() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.markRefused()
+	for to, log := range w.logs {
+		before := len(w.failures)
+		w.judgeLog(to, log)
+		if len(w.failures) > before {
+			w.show(to, log)
+		}
+	}
+	for _, a := range w.agents {
+		w.judgeBox(a, a.boxes[""])
+	}
+	w.judgeRosters()
+}
+
+// show notes what a log reads.
+func (w *world) show(to agora.Address, log []agora.Message) {
+	for i := range log {
+		m := &log[i]
+		ord := 0
+		if uid, ok := uidOf(m); ok {
+			ord = w.parts[uid].ord
+		}
+		w.note("%s %d: %s says %s (its %d), n %d, kind %d, part %d of %q, again %v", to.Name(), m.Seq, m.From, m.Body, ord, m.N, m.Kind, m.Part, m.Stream, m.Again)
+	}
+}
+
+// told is a stream as its log tells it.
+type told struct {
+	next  int
+	ended agora.Part // 0: not yet
+}
+
+// judgeLog checks order, uniqueness, streams, and that what was receipted is there.
+func (w *world) judgeLog(to agora.Address, log []agora.Message) {
+	ords, found, streams := map[agora.AgentID]int{}, map[int]bool{}, map[string]*told{}
+	gap := false
+	for i := range log {
+		m := &log[i]
+		gap = gap || m.Kind == agora.Gap
+		w.judgeStream(to, m, streams, gap)
+		uid, ok := uidOf(m)
+		if !ok {
+			continue
+		}
+		p := w.parts[uid]
+		if p.lane.to != to || p.from.id != m.From {
+			w.failLocked("%s: message %d is not what was sent", to.Name(), uid)
+		}
+		if found[uid] && !m.Again {
+			w.failLocked("%s: message %d of %s is stored twice", to.Name(), uid, m.From)
+		}
+		if late := p.refused && p.from.names == byIndex; p.ord < ords[m.From] && !m.Again && !w.lax && !late {
+			w.failLocked("%s: message %d (%d of %s) stands behind %d", to.Name(), uid, p.ord, m.From, ords[m.From])
+		}
+		found[uid] = true
+		ords[m.From] = max(ords[m.From], p.ord)
+	}
+	for _, p := range w.parts[1:] {
+		if p.lane.to != to || !p.receipt || found[p.uid] || gap {
+			continue
+		}
+		if s := streams[p.stream]; p.stream == "" || s == nil || s.ended == agora.End || s.ended == 0 {
+			w.failLocked("%s: message %d of %s (n %d, part %d of %q) was said to be stored, and is not", to.Name(), p.uid, p.from.id, p.n, p.part, p.stream)
+		}
+	}
+	for name, s := range streams {
+		if s.ended == 0 && !w.lax && !gap {
+			w.failLocked("%s: stream %s never ended", to.Name(), name)
+		}
+	}
+}
+
+// judgeStream checks one part against its stream.
+func (w *world) judgeStream(to agora.Address, m *agora.Message, streams map[string]*told, gap bool) {
+	if m.Stream == "" || m.Kind == agora.Control || m.Kind == agora.Receipt || m.Kind == agora.Gap {
+		return
+	}
+	s := streams[m.Stream]
+	switch {
+	case s == nil && m.Part != agora.Start && !gap && !m.Again:
+		w.failLocked("%s: stream %s begins with part %d", to.Name(), m.Stream, m.Part)
+		fallthrough
+	case s == nil:
+		s = &told{}
+		streams[m.Stream] = s
+	case m.Part == agora.Start && !m.Again:
+		w.failLocked("%s: stream %s begins twice", to.Name(), m.Stream)
+	}
+	if s.ended != 0 && !m.Again {
+		w.failLocked("%s: part %d of stream %s after its end by %d", to.Name(), m.Part, m.Stream, s.ended)
+	}
+	if m.Part.Ends() {
+		s.ended = m.Part
+	}
+	uid, ok := uidOf(m)
+	if !ok || gap || m.Again {
+		return
+	}
+	p := w.parts[uid]
+	for _, q := range p.lane.made {
+		if q.stream == p.stream && q.pos >= s.next && q.pos < p.pos && (q.taken || p.from.names != plainly) {
+			w.failLocked("%s: stream %s goes on with part %d over a hole at %d", to.Name(), m.Stream, p.pos, q.pos)
+			break
+		}
+	}
+	s.next = p.pos + 1
+}
+
+// judgeBox checks that everything in the log of a box came to its agent, or it was told that it did not.
+func (w *world) judgeBox(a *agent, b *box) {
+	if miss := w.missing(a, b); miss != "" {
+		w.failLocked("%s", miss)
+	}
+}
+
+// missing says what of a box's log has not come to its agent; empty when all has.
+func (w *world) missing(a *agent, b *box) string {
+	for i := range w.logs[b.to] {
+		m := &w.logs[b.to][i]
+		if m.Seq <= b.from || b.seen[m.Seq] || b.told(m.Seq) || m.Kind == agora.Gap || m.Kind == agora.Control || m.Kind == agora.Roster {
+			continue
+		}
+		if _, ok := w.silent[silentKey(a.id, m.From, m.Stream)]; ok && m.Stream != "" {
+			continue
+		}
+		if m.Kind == agora.Receipt && a.lax {
+			continue
+		}
+		return fmt.Sprintf("%s never got position %d of %s (%s, kind %d), its last is %d", a.id, m.Seq, b.to.Name(), m.Body, m.Kind, b.last)
+	}
+	return ""
+}
+
+// judgeRosters checks that each coming and going was told once, in turn.
+func (w *world) judgeRosters() {
+	if w.lax {
+		return
+	}
+	in := map[string]bool{}
+	for _, m := range w.logs[w.space] {
+		if m.Kind != agora.Roster {
+			continue
+		}
+		var r struct {
+			Members      []string
+			Joined, Left string
+		}
+		if err := json.Unmarshal(slices.Concat([]byte("{"), m.Body, []byte("}")), &r); err != nil {
+			w.failLocked("roster %s: %v", m.Body, err)
+		}
+		id := r.Joined + r.Left
+		if joined := r.Joined != ""; in[id] == joined {
+			w.failLocked("the roster tells twice that %s joined: %v", id, joined)
+		}
+		in[id] = r.Joined != ""
+		for id, is := range in {
+			if slices.Contains(r.Members, id) != is {
+				w.failLocked("the roster %s does not follow from those before: %s", m.Body, id)
+			}
+		}
+	}
+}
+
+// stillIn says who, by the rosters, has not left; empty when all have.
+func (w *world) stillIn() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	log := w.logs[w.space]
+	for i := len(log) - 1; i >= 0 && !w.lax; i-- {
+		if log[i].Kind != agora.Roster {
+			continue
+		}
+		if !bytes.HasPrefix(log[i].Body, []byte(`"members":[],`)) {
+			return fmt.Sprintf("the last roster is %s", log[i].Body)
+		}
+		break
+	}
+	return ""
+}

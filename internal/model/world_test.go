@@ -1,0 +1,335 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// servers are what the histories of a test share.
+type servers struct {
+	t     *testing.T
+	log   *broker.Server
+	redis *agoratest.RedisServer
+	nodes int   // of the log
+	most  int64 // records of a mailbox
+	seen  tally
+}
+
+// tally is how much a test has seen.
+type tally struct{ histories, sessions, said, receipted, arrived, again, aborts, gaps int }
+
+func start(t *testing.T, nodes int, most int64) *servers {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	log, err := broker.Embed(ctx, broker.ServerConfig{Nodes: nodes, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(log.Shutdown)
+	return &servers{t: t, log: log, redis: agoratest.Redis(t), nodes: nodes, most: most}
+}
+
+// world is one history: edges, agents, and what is known of what they said.
+type world struct {
+	*servers
+	name    string
+	started int
+	watcher *broker.Broker // sees the log, and no fault
+	memory  *redis.Client  // what presence holds
+	space   agora.Address
+	agents  []*agent
+	running sync.WaitGroup // doors and their agents
+	zombies sync.WaitGroup // edges that were killed
+	watch   sync.WaitGroup
+	stop    context.CancelFunc // of watch
+	began   time.Time
+
+	refusing sync.Mutex // guards the field below
+	refusals []refusal
+
+	mu       sync.Mutex // guards the fields below
+	edges    []*node
+	doors    []*door
+	parts    []*part
+	ords     map[[2]string]int
+	arrived  map[int]bool                      // messages that reached their receiver, by uid
+	logs     map[agora.Address][]agora.Message // as the watcher saw them
+	tails    map[agora.Address]*broker.Inbox
+	silent   map[string]int // streams that their receiver has cancelled, and when
+	clock    int
+	lax      bool // presence lost what it knew: of claims, rosters and ends nothing is promised
+	failures []string
+	notes    []string
+}
+
+var histories atomic.Int64
+
+// newWorld starts edges and agents that nobody has connected yet.
+func (s *servers) newWorld(edges, agents int) *world {
+	w := &world{
+		servers: s, name: fmt.Sprint("h", histories.Add(1)), began: time.Now(), parts: []*part{nil},
+		ords: map[[2]string]int{}, arrived: map[int]bool{}, logs: map[agora.Address][]agora.Message{},
+		tails: map[agora.Address]*broker.Inbox{}, silent: map[string]int{},
+	}
+	w.memory = redis.NewClient(&redis.Options{Addr: s.redis.Addr()})
+	w.space = agora.ToSpace(agora.DefaultTenant, "room-"+w.name)
+	for range edges {
+		w.startEdge(0)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cfg := w.brokerConfig(&node{id: "watcher", log: newLink()})
+	cfg.InboxBytes = 1 << 20
+	var err error
+	if w.watcher, err = broker.Connect(ctx, cfg); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, w.stop = context.WithCancel(context.Background())
+	for k := range agents {
+		a := &agent{
+			w: w, id: agora.AgentID(fmt.Sprintf("%s-a%d", w.name, k)), names: naming(k % 3), reads: reading(k % 3),
+			lanes: map[agora.Address]*lane{}, boxes: map[string]*box{},
+		}
+		if k == 0 {
+			a.wants = agora.Acked
+		}
+		to := agora.ToAgent(agora.DefaultTenant, a.id)
+		a.boxes[""] = &box{to: to, seen: map[uint64]bool{}}
+		w.agents = append(w.agents, a)
+		w.observe(ctx, to)
+	}
+	w.observe(ctx, w.space)
+	return w
+}
+
+// observe keeps all that is stored for an address, also what retention takes later.
+func (w *world) observe(ctx context.Context, to agora.Address) {
+	woken := make(chan struct{}, 1)
+	in := w.watcher.Listen(to, broker.From{}, func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	})
+	w.tails[to] = in
+	w.watch.Go(func() {
+		defer in.Close()
+		for ctx.Err() == nil {
+			ms, err := in.Next(ctx, 1<<20)
+			w.mu.Lock()
+			w.logs[to] = append(w.logs[to], ms...)
+			w.mu.Unlock()
+			if len(ms) > 0 {
+				continue
+			}
+			wait := time.Hour
+			if err != nil {
+				wait = 20 * time.Millisecond
+			}
+			select {
+			case <-woken:
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
+		}
+	})
+}
+
+// end stops everything of the history.
+func (w *world) end() {
+	for _, e := range w.living() {
+		e.freeze(false)
+		e.log.mend()
+		e.pres.mend()
+	}
+	for _, a := range w.agents {
+		w.mu.Lock()
+		d := a.d
+		w.mu.Unlock()
+		if d != nil {
+			d.lose(0)
+		}
+	}
+	for _, d := range w.every() {
+		d.lose(0)
+	}
+	w.running.Wait()
+	for _, e := range w.living() {
+		w.zombies.Go(e.close)
+	}
+	w.zombies.Wait()
+	w.stop()
+	w.watch.Wait()
+	w.watcher.Close()
+	_ = w.memory.Close() // its last call is over
+}
+
+func (w *world) every() []*door {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]*door(nil), w.doors...)
+}
+
+func (w *world) doorsOf(e *node) []*door {
+	var out []*door
+	for _, d := range w.every() {
+		if d.e == e {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func (w *world) count() int { w.clock++; return w.clock }
+
+// ordinal numbers what an agent says to an addressee, over all its sessions.
+func (w *world) ordinal(a *agent, to agora.Address) int {
+	k := [2]string{string(a.id), to.Name()}
+	w.ords[k]++
+	return w.ords[k]
+}
+
+// opened notes that a session was opened, unless it was taken over already.
+func (w *world) opened(d *door) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.a.opens++
+		d.turn = d.a.opens
+	}
+}
+
+// moment is what was so when a door began to pull.
+type moment struct{ newest, clock int }
+
+func (w *world) newest(a *agent) moment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return moment{a.newest, w.count()}
+}
+
+// pulled checks what a session hands to its door: that no younger one had done so before, and
+// that nothing of it was cancelled before.
+func (w *world) pulled(d *door, ds []edge.Delivery, before moment) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := d.a
+	if d.turn < before.newest && !a.lax && !w.lax {
+		w.failLocked("%s: session %d delivers at %s after session %d did", a.id, d.turn, d.e.id, before.newest)
+	}
+	a.newest = max(a.newest, d.turn)
+	for i := range ds {
+		m := ds[i].Message
+		if m == nil || m.Stream == "" || m.Kind == agora.Control {
+			continue
+		}
+		if at, ok := w.silent[silentKey(a.id, m.From, m.Stream)]; ok && at < before.clock && !a.lax {
+			w.failLocked("%s: a part of %s comes after it was cancelled", a.id, m.Stream)
+		}
+	}
+}
+
+func silentKey(by, from agora.AgentID, stream string) string {
+	return string(by) + "<" + string(from) + "/" + stream
+}
+
+// silenced notes that an agent has cancelled a stream to it.
+func (w *world) silenced(a *agent, p *part) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note("%s has cancelled %s", a.id, p.stream)
+	w.silent[silentKey(a.id, p.from.id, p.stream)] = w.count()
+}
+
+// handed notes what a session said to a part. What it refuses, its agent being gone, was lost between them.
+func (w *world) handed(d *door, p *part, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d.mu.Lock()
+	gone := d.gone || d.closed
+	d.mu.Unlock()
+	p.taken = p.taken || err == nil || !gone
+	p.refused = p.refused || err != nil
+}
+
+// refusal is what an edge has refused, whether its agent heard of it or not. A client without numbers that has not heard
+// sends it again, and it then stands behind what was stored meanwhile.
+type refusal struct {
+	from *agent
+	edge.Notice
+}
+
+// refuse notes a refusal.
+func (w *world) refuse(a *agent, n edge.Notice) {
+	w.refusing.Lock()
+	defer w.refusing.Unlock()
+	w.refusals = append(w.refusals, refusal{a, n})
+}
+
+// markRefused tells parts that they were refused. mu is held.
+func (w *world) markRefused() {
+	w.refusing.Lock()
+	defer w.refusing.Unlock()
+	for _, r := range w.refusals {
+		for _, p := range w.parts[1:] {
+			if p.from == r.from && p.lane.to == r.To && (r.Stream != "" && p.stream == r.Stream || r.RequestID != "" && p.id == r.RequestID) {
+				p.refused = true
+			}
+		}
+	}
+	streams := map[string]bool{}
+	for _, p := range w.parts[1:] {
+		p.refused = p.refused || streams[p.stream] // what comes after it is dropped
+		if p.refused && p.stream != "" {
+			streams[p.stream] = true
+		}
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failLocked(format, args...)
+}
+
+func (w *world) failLocked(format string, args ...any) {
+	s := fmt.Sprintf(format, args...)
+	w.note("FAILED %s", s)
+	if len(w.failures) < 20 {
+		w.failures = append(w.failures, s)
+	}
+}
+
+// note keeps what happened, for whom a failure puzzles. mu is held.
+func (w *world) note(format string, args ...any) {
+	w.notes = append(w.notes, fmt.Sprintf("%6.3f ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// story is what happened, the end of it.
+func (w *world) story() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.notes[max(0, len(w.notes)-400):], "\n")
+}
+
+// failed returns what was found to be wrong.
+func (w *world) failed() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.failures, "\n")
+}
