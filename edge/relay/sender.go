@@ -242,7 +242,8 @@ func (s *Sender) lane(to agora.Address) *lane {
 	p.lanes.Add(1)
 	l.Lane = s.relay.cfg.Broker.Lane(broker.LaneConfig{
 		From: s.cfg.Claim.Agent, Session: s.cfg.Claim.Session, Epoch: s.cfg.Claim.Epoch,
-		To: to, Used: used, Dirty: s.cfg.Dirty, Open: openStreams(open),
+		// A resumed session may have used lanes that presence has lost the word of.
+		To: to, Used: used || s.cfg.Claim.Resumed, Dirty: s.cfg.Dirty, Open: openStreams(open),
 		Valid: s.relay.cfg.Valid, Deposed: s.cfg.Deposed,
 	})
 	if s.closed {

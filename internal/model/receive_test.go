@@ -139,7 +139,7 @@ func (a *agent) far(m *agora.Message) {
 			arrived = arrived || a.w.arrived[p.uid]
 		}
 	}
-	if !arrived {
+	if !arrived && !a.w.lax && a.w.most > 100 { // where mailboxes overflow, what arrived may have been a gap
 		a.w.failLocked("%s: %s is said to have been acknowledged by %s, which never got it", a.id, m.Body, m.From)
 	}
 }
