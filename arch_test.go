@@ -27,6 +27,7 @@ var layers = map[string][]string{
 	"client":               {".", "wire"},
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
+	"internal/model":       {},
 	"internal/reliability": {"internal/agoratest"},
 	"internal/soak":        {".", "client"},
 	"internal/overload":    {"internal/agoratest"},
