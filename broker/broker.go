@@ -34,6 +34,7 @@ type Broker struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup // every goroutine of the Broker
 	work chan struct{}  // bounds how many lanes read the log at a time
+	fill chan struct{}  // the same for inboxes
 
 	clock    clock
 	posts    posts
@@ -65,8 +66,10 @@ var ErrDeposed = errors.New("a younger epoch holds the lane")
 // errClosed means that the Broker is closed.
 var errClosed = errors.New("broker is closed")
 
-// lanesReading is how many lanes may read the log at a time.
-const lanesReading = 64
+const (
+	lanesReading   = 64 // lanes that may read the log at a time
+	inboxesReading = 32 // inboxes that may: thousands can fall behind at once, and each answer takes memory
+)
 
 // Connect opens the connection, creates or checks the streams and returns when
 // both are ready or ctx is over. It fails with a sentence that says what to
@@ -84,6 +87,7 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		back:    make(chan struct{}, 1),
 		gone:    make(chan struct{}),
 		work:    make(chan struct{}, lanesReading),
+		fill:    make(chan struct{}, inboxesReading),
 		lanes:   make(map[uint64]*Lane),
 		answers: make(map[*answerer]struct{}),
 		seen:    make(map[string]seen),

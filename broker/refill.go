@@ -18,7 +18,7 @@ func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
 	if i.end == 0 {
 		q.since = i.since
 	}
-	p, err := i.b.readLog(ctx, q)
+	p, err := i.b.readInTurn(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +38,19 @@ func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
 		return msgs, nil
 	}
 	return nil, i.caughtUp(ctx)
+}
+
+// readInTurn reads the log once it is the caller's turn.
+func (b *Broker) readInTurn(ctx context.Context, q query) (page, error) {
+	select {
+	case b.fill <- struct{}{}:
+		defer func() { <-b.fill }()
+		return b.readLog(ctx, q)
+	case <-ctx.Done():
+		return page{}, ctx.Err()
+	case <-b.ctx.Done():
+		return page{}, errClosed
+	}
 }
 
 // accept appends what a record of the log holds. What was read before is dropped.
