@@ -18,11 +18,11 @@ check: lint
 	scripts/install-redis.sh
 	$(GO) test -short -race -timeout $(TESTTIME) ./...
 
-# The failure matrix runs apart: its edges are processes, and what it measures are times.
+# The failure matrix and overload run apart: their edges are processes, and what they measure are times.
 test:
 	scripts/install-redis.sh
-	$(GO) test -race -timeout $(TESTTIME) $$($(GO) list ./... | grep -v /internal/reliability)
-	$(GO) test -timeout 10m ./internal/reliability
+	$(GO) test -race -timeout $(TESTTIME) $$($(GO) list ./... | grep -v -e /internal/reliability -e /internal/overload)
+	$(GO) test -p 1 -timeout 10m ./internal/reliability ./internal/overload
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
