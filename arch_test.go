@@ -54,7 +54,7 @@ var homes = map[string][]string{
 var testLibraries = []string{
 	"go.uber.org/goleak", "pgregory.net/rapid",
 	"github.com/gorilla/websocket", "github.com/coder/websocket",
-	"github.com/nats-io/nats.go", "github.com/redis/go-redis",
+	"github.com/nats-io/nats.go", "github.com/nats-io/nkeys", "github.com/nats-io/jwt", "github.com/redis/go-redis",
 }
 
 const testPackage = "internal/agoratest"

@@ -27,6 +27,7 @@ func (b *Broker) connect(ctx context.Context) error {
 	}
 	d := &dialer{starting: ctx, running: b.ctx}
 	opts := b.options(d, access)
+	var last error
 	for {
 		b.nc, err = nats.Connect(b.cfg.URL, opts...)
 		if err == nil {
@@ -37,8 +38,11 @@ func (b *Broker) connect(ctx context.Context) error {
 		if err := b.turnedAway(err); err != nil {
 			return err
 		}
+		if ctx.Err() == nil || last == nil { // else it was this call that gave up
+			last = err
+		}
 		if pauseFor(ctx, dialPause) != nil {
-			return fmt.Errorf("no NATS server answers at %s: start it, or give its address as nats.url: %w", hostsOf(b.cfg.URL), err)
+			return fmt.Errorf("no NATS server answers at %s: start it, or give its address as nats.url: %w", hostsOf(b.cfg.URL), last)
 		}
 	}
 }

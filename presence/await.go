@@ -19,6 +19,7 @@ const awaitPause = 200 * time.Millisecond
 // sentence that says what to do: at once when no waiting would mend it (a
 // password is missing, the address is that of another kind of server), else when ctx is over.
 func (s *Store) Await(ctx context.Context) error {
+	var last error
 	for {
 		_, err := s.run(ctx, call{probeScript, []string{probeKey}, nil})
 		if err == nil {
@@ -28,9 +29,12 @@ func (s *Store) Await(ctx context.Context) error {
 		if advice := turnedAway(err); advice != "" {
 			return errors.New(advice)
 		}
+		if ctx.Err() == nil || last == nil { // else it was this call that gave up
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no Redis answers: start it, or give its address as redis.url: %w", err)
+			return fmt.Errorf("no Redis answers: start it, or give its address as redis.url: %w", last)
 		case <-time.After(awaitPause):
 		}
 	}
@@ -57,7 +61,7 @@ func turnedAway(err error) string {
 		{"MOVED", "the Redis at redis.url is part of a Redis Cluster: begin its address with redis-cluster://"},
 		{"READONLY", "the Redis at redis.url is a replica: give the address of the master, or of its sentinels with redis-sentinel://"},
 		{"unknown command", "the server at redis.url does not run scripts: if it is a sentinel, begin its address with redis-sentinel://"},
-		{"No such master", "the sentinels don't know that master: correct master_name in redis.url"},
+		{"redis: nil", "the sentinels don't know that master: correct master_name in redis.url"},
 	} {
 		if strings.Contains(err.Error(), a.answer) {
 			return a.advice + " (" + oneLine(err) + ")"

@@ -72,6 +72,7 @@ func (o *edgeOptions) start(ctx context.Context, e *edgeServer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.startTimeout)
 	defer cancel()
+	e.log.Info("starting: waiting for Redis and NATS", "redis", o.redis.url.String(), "nats", o.nats.urls.String(), "within", o.startTimeout)
 	return e.start(ctx, p)
 }
 
