@@ -189,7 +189,9 @@ func (s *silence) note(err error) bool {
 // frozen keeps its name. Should one be cut off from both and live, its agents get nothing from
 // it until it has looked after its claims (see Node.delivers).
 func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s *silence) (gone, clean bool) {
-	r, err := n.ask(ctx, p.Holder, question{Verb: "handover", Tenant: c.Tenant, Agent: c.Agent, Epoch: c.Epoch})
+	asking, cancel := context.WithTimeout(ctx, n.untilLapsed(ctx, p.Holder))
+	r, err := n.ask(asking, p.Holder, question{Verb: "handover", Tenant: c.Tenant, Agent: c.Agent, Epoch: c.Epoch})
+	cancel()
 	if err == nil && r.Done {
 		return true, r.Clean
 	}
@@ -199,6 +201,19 @@ func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s
 	}
 	age, alive, err := n.cfg.Presence.Age(ctx, p.Holder)
 	return err == nil && (!alive || nobody && age >= 2*n.between()), false
+}
+
+// untilLapsed returns how long to wait for an answer of a holder: one that is frozen costs no more than what is
+// left of its lease.
+func (n *Node) untilLapsed(ctx context.Context, h presence.Holder) time.Duration {
+	age, alive, err := n.cfg.Presence.Age(ctx, h)
+	switch {
+	case err != nil:
+		return handoverTime + time.Second
+	case !alive:
+		return probeTime
+	}
+	return max(n.cfg.Lease-age, n.between())
 }
 
 // probeIncumbent asks for a sign of life of the connection that holds an id.
