@@ -72,6 +72,12 @@ func (c *conn) pull(s *edge.Session) *buffer {
 	out := getBuffer()
 	c.order.Lock()
 	ds, err := s.Pull(c.ctx, max(pullBytes*c.door.node.crowd.Share()/edge.Whole, leastPull))
+	c.mu.Lock()
+	if !c.closing { // nothing follows a close frame
+		// A join may have been answered before the pull began: its events come behind the answer.
+		c.takePending(out)
+	}
+	c.mu.Unlock()
 	for i := range ds {
 		out.b = appendDelivery(out.b, &ds[i])
 	}
@@ -88,17 +94,22 @@ func (c *conn) pull(s *edge.Session) *buffer {
 	default:
 		c.backoff = 0
 	}
-	if c.pending != nil {
-		out.b = append(out.b, c.pending.b...)
-		putBuffer(c.pending)
-		c.pending = nil
-	}
+	c.takePending(out)
 	if len(out.b) == 0 {
 		putBuffer(out)
 		return nil
 	}
 	c.out = cap(out.b) + len(out.b) // the session keeps what was pulled until the next pull
 	return out
+}
+
+// takePending moves what is queued to the end of out. mu is held.
+func (c *conn) takePending(out *buffer) {
+	if c.pending != nil {
+		out.b = append(out.b, c.pending.b...)
+		putBuffer(c.pending)
+		c.pending = nil
+	}
 }
 
 // again has the session pulled once more in a moment. mu is held.
