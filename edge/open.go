@@ -50,8 +50,9 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 	}
 	req := presence.ClaimRequest{
 		Tenant: a.principal.Tenant, Agent: h.Card.ID, Principal: a.principal.Name, Holder: n.holder,
-		Conn: h.Conn, Session: rand.Text()[:16], Token: rand.Text(), Resume: h.Resume, Card: h.Card,
+		Conn: h.Conn, Session: rand.Text()[:16], Token: rand.Text(), Card: h.Card,
 	}
+	req.ResumeSession, req.Resume = parseResumeToken(h.Resume)
 	req.Card.RegisteredAt = n.cfg.Broker.Now()
 	o := n.arrive(agora.ToAgent(req.Tenant, req.Agent))
 	defer n.arrived(o)
@@ -68,7 +69,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		n.announce(claim, true)
 	}
 	n.stats.sessions.Add(1)
-	return s, Welcome{ResumeToken: req.Token, LastSeq: s.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed}, nil
+	return s, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: s.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed}, nil
 }
 
 // claim takes the id, past a dead incumbent and a session that is just ending.

@@ -25,12 +25,16 @@ type ClaimRequest struct {
 	Agent     agora.AgentID
 	Principal string // who it is; only the same may take over or return
 	Holder    Holder
-	Conn      string      // connection id
-	Session   string      // id for a new session
-	Token     string      // resume token for the session from now on
-	Resume    string      // resume token that the newcomer presents; may be empty
-	Evict     uint64      // epoch of an incumbent found dead by a probe: taken over like a lost one; 0 none
-	Card      agora.Agent // of a new session; a resumed one keeps its card until SetCard
+	Conn      string // connection id
+	Session   string // id for a new session
+	Token     string // resume token for the session from now on
+	Resume    string // resume token that the newcomer presents; may be empty
+
+	// ResumeSession is the session that the newcomer knows as its own; may be empty. One that has begun since, or that
+	// presence fell back to, numbers its messages differently: it is ended instead of resumed.
+	ResumeSession string
+	Evict         uint64      // epoch of an incumbent found dead by a probe: taken over like a lost one; 0 none
+	Card          agora.Agent // of a new session; a resumed one keeps its card until SetCard
 }
 
 // Claim is the right to an agent's id under an epoch.
@@ -55,8 +59,8 @@ type Past struct {
 const claimTries = 8
 
 // Claim takes the id. No session: a new one. Grace: the session is resumed by
-// the same principal; else ErrExists. Held under a lease that is gone: as in grace. Held under a
-// live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
+// the same principal, unless that names another session (ErrEnding); else ErrExists. Held under a lease
+// that is gone: as in grace. Held under a live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
 // the Incumbent. Grace over or ending: ErrEnding. No record, while the server is not whole: UNAVAILABLE for ErrIncomplete.
 // It is one round trip; two for an agent that was never seen, and where the
 // id is held and the incumbent's lease must be looked at; three where that is gone.
@@ -112,7 +116,7 @@ func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sure 
 		indexAdd(agentsKey(r.Tenant), 0, m),
 		{claimScript, []string{k.rec, k.unsettled, k.spaces, k.cancelled}, []any{
 			agora.EncodeToken(r.Holder.Edge), agora.EncodeToken(r.Holder.Incarnation), r.Conn, r.Session,
-			hashToken(r.Token), r.Principal, hashToken(r.Resume), r.Evict, dead, card, flag(sure),
+			hashToken(r.Token), r.Principal, hashToken(r.Resume), r.Evict, dead, card, flag(sure), r.ResumeSession,
 		}},
 		{wholeScript, []string{wholeKey}, nil},
 	})

@@ -32,6 +32,11 @@ func TestClaimDecidesByStatePrincipalAndToken(t *testing.T) {
 		{grace, nil, nil, true},
 		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume = "wrong" }, nil, true},
 		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.Principal = "mallory" }, presence.ErrExists, false},
+		{grace, func(r *presence.ClaimRequest, c presence.Claim) { r.ResumeSession, r.Resume = c.Session, "wrong" }, nil, true},
+		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.ResumeSession = "another" }, presence.ErrEnding, false},
+		{dead, func(r *presence.ClaimRequest, _ presence.Claim) { r.ResumeSession = "another" }, presence.ErrEnding, false},
+		{active, func(r *presence.ClaimRequest, _ presence.Claim) { r.ResumeSession = "another" }, presence.ErrExists, false},
+		{active, func(r *presence.ClaimRequest, c presence.Claim) { r.ResumeSession, r.Evict = "another", c.Epoch }, presence.ErrEnding, false},
 		{over, nil, presence.ErrEnding, false},
 		{ending, nil, presence.ErrEnding, false},
 	}

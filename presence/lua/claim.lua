@@ -1,6 +1,7 @@
 -- Takes an agent id. KEYS: record, unsettled, spaces, cancelled.
 -- ARGV: edge, incarnation, connection, session, token, principal, resume token, epoch to evict, epoch
--- whose holder is known to have no lease, card, whether an agent without a record is known to have no session.
+-- whose holder is known to have no lease, card, whether an agent without a record is known to have no session,
+-- the session that the newcomer takes for its own.
 -- Returns {outcome, session, epoch, incumbent's edge, incarnation and epoch, unsettled}.
 local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until')
 local state, edge, inc, epoch, conn, session, token, principal = r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]
@@ -50,6 +51,9 @@ if principal ~= ARGV[6] then
 end
 if state == '1' and epoch ~= ARGV[8] and epoch ~= ARGV[9] and (ARGV[7] == '' or ARGV[7] ~= token) then
   return answer('busy', session, epoch)
+end
+if ARGV[12] ~= '' and ARGV[12] ~= session then
+  return answer('ending', session, end_session(KEYS[1], KEYS[2], us))
 end
 -- grace_until stays until the newcomer begins: a take-over that never gets that far gives no new grace.
 depose(KEYS[1], KEYS[2])
