@@ -3,9 +3,11 @@ package presence_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/agoratest"
@@ -69,6 +71,25 @@ func TestACallEndsWithItsContext(t *testing.T) {
 			t.Fatalf("lookup = %v, want that the context is over", err)
 		}
 	})
+}
+
+func TestACallEndsWithItsTimeThoughTheServerSaysNothing(t *testing.T) {
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, as a frozen server's machine does
+	ok(t, err)
+	defer mute.Close()
+	for _, kind := range []string{"redis://", "redis-cluster://"} {
+		c, err := presence.Dial(kind + mute.Addr().String())
+		ok(t, err)
+		s := presence.New(presence.Config{Client: c})
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		began := time.Now()
+		_, err = s.Lookup(ctx, tenant, "a")
+		if took := time.Since(began); !unavailable(err) || took > 2*time.Second {
+			t.Errorf("%s: lookup = %v after %v, want UNAVAILABLE when its 200ms are over", kind, err, took)
+		}
+		cancel()
+		s.Close()
+	}
 }
 
 func TestAnEmbeddedServerClosesOnceAndForAll(t *testing.T) {
