@@ -54,9 +54,8 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 func (e *EdgeProcess) URL() string { return "ws://" + e.addr + "/ws" }
 
 // Start starts it, under the same addresses, and does not wait for it.
-func (e *EdgeProcess) Start(env ...string) {
+func (e *EdgeProcess) Start() {
 	e.t.Helper()
-	e.env = env
 	if err := e.process.start(); err != nil {
 		e.t.Fatalf("start an edge: %v", err)
 	}
@@ -65,8 +64,8 @@ func (e *EdgeProcess) Start(env ...string) {
 // Binary returns the path of what it runs.
 func (e *EdgeProcess) Binary() string { return e.argv[0] }
 
-// Become has it run another binary from its next start on.
-func (e *EdgeProcess) Become(binary string) { e.argv[0] = binary }
+// Become has it run another binary from its next start on, with more in its environment.
+func (e *EdgeProcess) Become(binary string, env ...string) { e.argv[0], e.env = binary, env }
 
 // Kill ends it with SIGKILL.
 func (e *EdgeProcess) Kill() { e.kill() }
@@ -131,7 +130,25 @@ func (e *EdgeProcess) SilenceLog() {
 	}
 }
 
-// MendLog ends CutLog and SilenceLog.
+// DeafenLog lets what it says reach NATS, but no answer and nothing else come back.
+func (e *EdgeProcess) DeafenLog() {
+	for _, line := range e.Log {
+		line.Deafen()
+	}
+}
+
+// Pin leaves it the line to one NATS node alone, until MendLog.
+func (e *EdgeProcess) Pin(node int) {
+	for k, line := range e.Log {
+		if k == node {
+			line.Mend()
+		} else {
+			line.Cut()
+		}
+	}
+}
+
+// MendLog ends whatever was done to its lines to NATS.
 func (e *EdgeProcess) MendLog() {
 	for _, line := range e.Log {
 		line.Mend()

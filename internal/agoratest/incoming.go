@@ -25,7 +25,11 @@ func (k *talker) handle(f Frame) {
 	case "gap":
 		k.fault("was told of a gap: %s", f)
 	case "message", "message_chunk", "message_end", "reply":
-		k.got(f, f.Text("from"))
+		if f.Has("n") {
+			k.got(f, f.Text("from"))
+		} else {
+			k.gotPlain(f)
+		}
 	case "space.event", "space.event.delta", "space.event.done":
 		k.event(f)
 	}
@@ -52,12 +56,25 @@ func (k *talker) got(f Frame, from string) {
 	if want := kinds[(n-1)%streak]; !strings.HasPrefix(from, "#") && f.Type() != want {
 		k.fault("got number %d of %s as %s, want %s", n, from, f.Type(), want)
 	}
+	if !strings.HasPrefix(from, "#") && inStream(n) && in.aborted[streamOf(n)] {
+		k.fault("got number %d of %s though its stream was given up", n, from)
+	}
 	now := time.Now()
 	if in.last > 0 {
 		in.pause = max(in.pause, now.Sub(in.at))
 	}
 	in.last, in.at = n, now
 	k.caughtUp()
+}
+
+// gotPlain accounts for a message without a number of its own: such are sent once, whatever comes of it.
+// They may be lost with the connection that they were written to, but come in order and never twice.
+func (k *talker) gotPlain(f Frame) {
+	in, n := k.from(f.Text("from")), Frame(f.Raw("payload")).Uint("plain")
+	if n <= in.plain && f.Raw("redelivered") != "true" {
+		k.fault("got plain message %d of %s after %d: %.300s", n, f.Text("from"), in.plain, f)
+	}
+	in.plain = max(in.plain, n)
 }
 
 // event accounts for an event, or a part of one: its last part has the number.

@@ -19,7 +19,8 @@ import (
 type NATSNode struct {
 	process
 	name, addr, route, monitor string
-	dir                        string // where JetStream keeps its files, as the node sees it
+	dir                        string         // where JetStream keeps its files, as the node sees it
+	lines                      map[int]*Proxy // to the other nodes
 }
 
 // NATS is three nats-server processes. Its methods are for the test's goroutine.
@@ -54,7 +55,7 @@ func startNATS(t testing.TB, disk int) *NATS {
 // node describes node k.
 func (n *NATS) node(dir string, k, disk int) *NATSNode {
 	n.t.Helper()
-	node := &NATSNode{name: fmt.Sprintf("nats-%d", k)}
+	node := &NATSNode{name: fmt.Sprintf("nats-%d", k), lines: map[int]*Proxy{}}
 	for _, at := range []*string{&node.addr, &node.route, &node.monitor} {
 		var err error
 		if *at, err = steadyAddr(); err != nil {
@@ -94,7 +95,8 @@ func (n *NATS) configure(k int, node *NATSNode) error {
 	var routes []string
 	for other, o := range n.Nodes {
 		if other != k {
-			routes = append(routes, fmt.Sprintf("%q", "nats://"+o.route))
+			node.lines[other] = NewProxy(n.t, o.route)
+			routes = append(routes, fmt.Sprintf("%q", "nats://"+node.lines[other].Addr()))
 		}
 	}
 	// Not advertised: an edge is to know of no way to a node but the one it was given.
@@ -122,14 +124,23 @@ func (n *NATS) Ready() {
 func (n *NATSNode) healthy() bool { return answersOK("http://" + n.monitor + "/healthz") }
 
 // answersOK tells whether a GET is answered with 200, soon.
-func answersOK(url string) bool {
+func answersOK(url string) bool { return getJSON(url, nil) == nil }
+
+// getJSON reads what a GET is answered with, unless v is nil.
+func getJSON(url string, v any) error {
 	c := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := c.Get(url)
 	if err != nil {
-		return false
+		return err
 	}
-	_ = resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	if v == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(v)
 }
 
 func (n *NATS) kill() {
@@ -147,6 +158,45 @@ func (n *NATS) Start(k int) {
 	if err := n.Nodes[k].start(); err != nil {
 		n.t.Fatalf("start NATS node %d: %v", k, err)
 	}
+}
+
+// Isolate cuts node k off from the other nodes, and from nobody else, until Rejoin.
+func (n *NATS) Isolate(k int) { n.lines(k, (*Proxy).Cut) }
+
+// Rejoin ends Isolate and waits until the nodes have found each other.
+func (n *NATS) Rejoin(k int) {
+	n.t.Helper()
+	n.lines(k, (*Proxy).Mend)
+	if !await(patience, func() bool { return n.Nodes[k].peers() == len(n.Nodes)-1 }) {
+		n.t.Fatalf("NATS node %d does not find the others again:\n%s", k, n.Nodes[k].tail(15))
+	}
+}
+
+// lines does something to every line between node k and the others.
+func (n *NATS) lines(k int, do func(*Proxy)) {
+	for other, o := range n.Nodes {
+		if other != k {
+			do(n.Nodes[k].lines[other])
+			do(o.lines[k])
+		}
+	}
+}
+
+// peers returns how many other nodes it is connected to.
+func (n *NATSNode) peers() int {
+	var z struct {
+		Routes []struct {
+			Name string `json:"remote_name"`
+		}
+	}
+	if getJSON("http://"+n.monitor+"/routez", &z) != nil {
+		return 0
+	}
+	names := map[string]bool{}
+	for _, r := range z.Routes {
+		names[r.Name] = true
+	}
+	return len(names)
 }
 
 // FillDisk leaves no room on the disk of node k, which must have one of its own, until FreeDisk.

@@ -80,6 +80,7 @@ func (c *Processes) URLs() []string {
 func (c *Processes) Heal() {
 	c.t.Helper()
 	for k := range c.NATS.Nodes {
+		c.NATS.lines(k, (*Proxy).Mend)
 		c.NATS.Start(k)
 	}
 	c.NATS.Ready()

@@ -27,6 +27,7 @@ const (
 	lineUp     lineState = iota
 	lineCut              // every connection is reset, the present ones and those to come
 	lineSilent           // connections are taken and kept, but nothing passes, not even their ends
+	lineDeaf             // what is said arrives, but no answer does
 	lineClosed
 )
 
@@ -52,6 +53,9 @@ func (p *Proxy) Cut() { p.set(lineCut) }
 
 // Silence lets nothing pass until Mend or Cut: as with a peer whose network has gone, neither side is told.
 func (p *Proxy) Silence() { p.set(lineSilent) }
+
+// Deafen lets what is said pass, but no answer, until Mend or Cut.
+func (p *Proxy) Deafen() { p.set(lineDeaf) }
 
 // Mend lets connections come to be and bytes pass again, those held back first.
 func (p *Proxy) Mend() { p.set(lineUp) }
@@ -119,7 +123,7 @@ func (p *Proxy) leave(c net.Conn) {
 // serve carries one connection until either side ends it.
 func (p *Proxy) serve(from net.Conn) {
 	defer p.leave(from)
-	if !p.pass() {
+	if !p.pass(false) {
 		return
 	}
 	to, err := net.Dial("tcp", p.target)
@@ -128,17 +132,17 @@ func (p *Proxy) serve(from net.Conn) {
 	}
 	defer p.leave(to)
 	var back sync.WaitGroup
-	back.Go(func() { p.carry(from, to) })
-	p.carry(to, from)
+	back.Go(func() { p.carry(from, to, true) })
+	p.carry(to, from, false)
 	back.Wait()
 }
 
 // carry copies one way until there is no more, and then ends the other way too.
-func (p *Proxy) carry(to, from net.Conn) {
+func (p *Proxy) carry(to, from net.Conn, answers bool) {
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(b)
-		if !p.pass() {
+		if !p.pass(answers) {
 			break
 		}
 		if n > 0 {
@@ -160,11 +164,11 @@ func (p *Proxy) carry(to, from net.Conn) {
 }
 
 // pass waits while the line is silent; false when it was cut.
-func (p *Proxy) pass() bool {
+func (p *Proxy) pass(answers bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.state == lineSilent {
+	for p.state == lineSilent || answers && p.state == lineDeaf {
 		p.moved.Wait()
 	}
-	return p.state == lineUp
+	return p.state == lineUp || p.state == lineDeaf
 }

@@ -132,6 +132,17 @@ func (t *Talk) Watch(d time.Duration) {
 // Pause has nobody say anything new, or go on.
 func (t *Talk) Pause(on bool) { t.stopped.Store(on) }
 
+// Say hands out one number more of everybody to everybody while the talk pauses.
+func (t *Talk) Say() {
+	for _, k := range t.talkers {
+		k.mu.Lock()
+		for _, o := range k.out {
+			o.made++
+		}
+		k.mu.Unlock()
+	}
+}
+
 // Arrived waits until everything that was handed out has arrived; nothing new may be said meanwhile.
 func (t *Talk) Arrived(within time.Duration) {
 	t.t.Helper()

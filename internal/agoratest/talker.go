@@ -20,9 +20,11 @@ type talker struct {
 	spin, stall   atomic.Bool // its sockets are to be cut again and again; is not to be read
 
 	// of its own goroutine
-	door  int       // where it goes next
-	paced time.Time // before which it does not try to connect
-	blind bool      // its socket is not read
+	door    int       // where it goes next
+	plain   uint64    // messages sent without a number
+	plainly time.Time // when it sent the last of those
+	paced   time.Time // before which it does not try to connect
+	blind   bool      // its socket is not read
 
 	mu     sync.Mutex // guards the fields below
 	conn   *Client    // nil while it is away
@@ -45,6 +47,7 @@ type incoming struct {
 	at      time.Time       // when that came
 	pause   time.Duration   // the longest between two since Mark
 	holes   []uint64        // numbers that were passed over
+	plain   uint64          // the same of messages without a number of their own
 	aborted map[string]bool // streams that were given up
 }
 
@@ -96,6 +99,9 @@ func (k *talker) run() {
 			k.handle(f)
 		}
 		if k.isGone(conn) {
+			for f, ok := conn.Next(0); ok; f, ok = conn.Next(0) { // what came with the end
+				k.handle(f)
+			}
 			conn = nil
 		}
 	}

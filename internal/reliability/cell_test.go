@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/soak"
 )
 
 // cell is one failure, and what may come of it.
@@ -28,7 +29,7 @@ type cell struct {
 // stage is a cluster under load, for one cell.
 type stage struct {
 	*agoratest.Processes
-	t         *testing.T
+	t         testing.TB
 	talk      *agoratest.Talk
 	sabotaged string // binary that can be made to do wrong
 	but       []int  // agents that the fault is done to, which don't count among those who notice it
@@ -40,13 +41,15 @@ type outcome struct {
 	name           string
 	normal         time.Duration
 	total, refused int
+	load           soak.Report // of the Go clients that ran beside
 }
 
 // run plays a cell on a cluster that is whole, and leaves it so.
-func (x cell) run(t *testing.T, c *agoratest.Processes, n int, sabotaged string) outcome {
+func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged string) outcome {
 	c.Under(t)
 	c.Heal()
 	x.talk.Name = fmt.Sprintf("cell-%d", n)
+	load := startLoad(t, c)
 	s := &stage{Processes: c, t: t, sabotaged: sabotaged, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
 	s.talk.Progress(5)
 	s.talk.Mark()
@@ -60,14 +63,15 @@ func (x cell) run(t *testing.T, c *agoratest.Processes, n int, sabotaged string)
 	c.Heal()
 	o.total, o.refused = s.talk.Settle()
 	s.talk.End()
+	o.load = load.finish(t)
 	x.judge(t, o)
 	return o
 }
 
 // judge holds an outcome to what the cell allows.
-func (x cell) judge(t *testing.T, o outcome) {
-	t.Logf("%d frames, each once and in order but for %d whose senders know it; normal after %v, back after %v, caught up after %v, longest pause %v; %s",
-		o.total, o.refused, o.normal, o.Back, o.CaughtUp, o.Pause, codes(o))
+func (x cell) judge(t testing.TB, o outcome) {
+	t.Logf("%d frames, of which %d came once and in order and the senders of the rest know it; normal after %v, back after %v, caught up after %v, longest pause %v; %s",
+		o.total, o.total-o.refused, o.normal, o.Back, o.CaughtUp, o.Pause, codes(o))
 	if x.caught > 0 && o.CaughtUp > x.caught {
 		t.Errorf("an agent took %v from its first try to what it had missed, want at most %v", o.CaughtUp, x.caught)
 	}
@@ -79,10 +83,22 @@ func (x cell) judge(t *testing.T, o outcome) {
 	if n := o.Codes["UNAVAILABLE"]; x.calm && n > 0 {
 		t.Errorf("%d frames were refused with UNAVAILABLE, want none", n)
 	}
+	x.judgeLoad(t, o.load)
 	if o.refused > 0 && !x.aborts {
 		t.Errorf("%d frames did not arrive and their senders know it, want none", o.refused)
 	}
 }
+
+// row is the outcome as a row of the table in docs/reliability.md.
+func (o outcome) row() string {
+	back := "–"
+	if o.CaughtUp > 0 {
+		back = seconds(o.Back) + " / " + seconds(o.CaughtUp)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |", o.name, codes(o), back, seconds(o.Pause), seconds(o.normal))
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()) }
 
 // codes returns what agents saw, in words.
 func codes(o outcome) string {

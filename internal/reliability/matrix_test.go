@@ -1,6 +1,7 @@
 package reliability
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,19 +15,25 @@ const lease = 3 * time.Second
 func TestNothingIsLostWhateverDies(t *testing.T) {
 	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: lease})
 	sabotaged := agoratest.BuildAgora(t, "sabotage")
-	for n, x := range cells(testing.Short()) {
-		t.Run(x.name, func(t *testing.T) { x.run(t, c, n, sabotaged) })
+	var table []string
+	all := cells()
+	if testing.Short() {
+		all = all[:3]
+	}
+	for n, x := range all {
+		t.Run(x.name, func(t *testing.T) { table = append(table, x.run(t, c, n, sabotaged).row()) })
 		c.Under(t)
 	}
+	t.Logf("for docs/reliability.md:\n%s", strings.Join(table, "\n"))
 }
 
-func cells(short bool) []cell {
+func cells() []cell {
 	all := []cell{
-		{name: "an edge is killed", fault: edgeKilled, caught: 2*time.Second + lease},
-		{name: "an edge is frozen past its lease, and thawed", fault: edgeFrozen, talk: agoratest.TalkOptions{Silence: 2 * time.Second, Patient: true}},
+		{name: "an edge is killed", fault: edgeKilled, caught: 2 * time.Second},
+		{name: "an edge is frozen past its lease, and thawed", fault: edgeFrozen, aborts: true, talk: agoratest.TalkOptions{Silence: 2 * time.Second, Patient: true}},
 		{name: "an edge is drained", fault: edgeDrained, told: []string{"agent.reconnect", "close 1012"}},
 		{name: "a dead edge's last words arrive late", fault: lastWordsOfTheDead},
-		{name: "a frozen edge's last words arrive late", fault: lastWordsOfTheFrozen, talk: agoratest.TalkOptions{Silence: 2 * time.Second}},
+		{name: "a frozen edge's last words arrive late", fault: lastWordsOfTheFrozen, aborts: true, talk: agoratest.TalkOptions{Silence: 2 * time.Second}},
 		{name: "sockets are cut", fault: socketsCut},
 		{name: "an agent reads nothing, past its time", fault: socketStalled},
 		{name: "an agent's network goes, and it comes back by another", fault: socketAbandoned},
@@ -34,6 +41,8 @@ func cells(short bool) []cell {
 		{name: "the leaders of all streams step down", fault: stepDown, calm: true},
 		{name: "a NATS node is killed", fault: natsKilled, calm: true},
 		{name: "a NATS node comes back", fault: natsReturns, calm: true},
+		{name: "a NATS node is cut off from the others", fault: natsIsolated, normal: 20 * time.Second},
+		{name: "the log's answers are lost", fault: answersLost},
 		{name: "all of NATS is down for 10 s", fault: natsDown, told: []string{"registering: UNAVAILABLE"}},
 		{name: "Redis is down for 10 s", fault: redisDown, aborts: true, told: []string{"UNAVAILABLE"}},
 		{name: "Redis is down past the leases, and comes back empty", fault: redisLong, aborts: true, told: []string{"UNAVAILABLE"}},
@@ -46,9 +55,6 @@ func cells(short bool) []cell {
 	}
 	for _, skew := range []string{"1h", "-1h"} {
 		all = append(all, cell{name: "the clock of an edge is off by " + skew, fault: func(s *stage) { s.clockOff(skew) }})
-	}
-	if short {
-		return all[:3]
 	}
 	return all
 }
@@ -109,8 +115,9 @@ func lastWordsOfTheFrozen(s *stage) {
 	s.lasts(200 * time.Millisecond)
 	s.Edges[0].Freeze()
 	s.talk.Normal(15 * time.Second)
-	s.Edges[0].MendLog()
 	s.Edges[0].Thaw()
+	s.lasts(lease / 2) // for it to renew its lease
+	s.Edges[0].MendLog()
 }
 
 func natsKilled(s *stage) { s.NATS.Kill(s.leader()) }
@@ -131,6 +138,52 @@ func natsReturns(s *stage) {
 	s.talk.Normal(15 * time.Second)
 	s.NATS.Start(k)
 	s.NATS.Ready()
+}
+
+// apart has edge 0 use a NATS node of its own that leads no stream, and the others use the other nodes. It returns that node.
+func (s *stage) apart() int {
+	const node = 0
+	s.Edges[0].Pin(node)
+	s.Edges[1].Pin(1)
+	s.Edges[2].Pin(2)
+	for _, e := range s.Edges {
+		e.Ready()
+	}
+	for _, stream := range s.NATS.Streams() {
+		for s.NATS.Leader(stream) == node {
+			s.NATS.StepDown(stream)
+		}
+	}
+	s.talk.Progress(5)
+	return node
+}
+
+// natsIsolated has an edge miss what is handed on live, without a sign of it: nothing comes later.
+func natsIsolated(s *stage) {
+	node := s.apart()
+	s.NATS.Isolate(node)
+	s.lasts(time.Second)
+	s.talk.Pause(true)
+	s.lasts(time.Second)
+	s.NATS.Rejoin(node)
+	s.talk.Arrived(20 * time.Second)
+	s.talk.Pause(false)
+}
+
+// answersLost has an edge not hear that its records are stored, and another not get them live.
+func answersLost(s *stage) {
+	node := s.apart()
+	s.talk.Pause(true)
+	s.talk.Arrived(15 * time.Second)
+	s.Edges[2].DeafenLog()
+	s.NATS.Isolate(node)
+	s.talk.Say()
+	s.lasts(500 * time.Millisecond)
+	s.NATS.Rejoin(node)
+	s.Edges[2].CutLog()
+	s.Edges[2].Pin(2)
+	s.talk.Arrived(10 * time.Second)
+	s.talk.Pause(false)
 }
 
 func natsDown(s *stage) {
@@ -211,8 +264,8 @@ func (s *stage) clockOff(skew string) {
 	e := s.Edges[0]
 	agora := e.Binary()
 	e.Drain()
-	e.Become(s.sabotaged)
-	e.Start("AGORA_SABOTAGE_CLOCK=" + skew)
+	e.Become(s.sabotaged, "AGORA_SABOTAGE_CLOCK="+skew)
+	e.Start()
 	e.Ready()
 	for i := range 6 {
 		s.talk.Kick(i) // half of them go to it
