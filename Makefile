@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test bench fuzz up build
+.PHONY: check lint test chaos bench fuzz up build
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
@@ -12,6 +12,7 @@ lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt these:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags sabotage ./...
+	$(GO) vet -tags chaos ./internal/reliability
 	$(GO) tool staticcheck ./...
 
 check: lint
@@ -23,6 +24,11 @@ test:
 	scripts/install-redis.sh
 	$(GO) test -race -timeout $(TESTTIME) $$($(GO) list ./... | grep -v -e /internal/reliability -e /internal/overload)
 	$(GO) test -p 1 -timeout 10m ./internal/reliability ./internal/overload
+
+# The failure matrix three times over, a disk that is full, and every protection shown to be needed: 15 minutes.
+chaos:
+	scripts/install-redis.sh
+	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/reliability
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -2,7 +2,6 @@ package agoratest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -199,7 +198,8 @@ func (n *NATSNode) peers() int {
 	return len(names)
 }
 
-// FillDisk leaves no room on the disk of node k, which must have one of its own, until FreeDisk.
+// FillDisk leaves no room on the disk of node k, which must have one of its own. A node that is
+// started again has another disk, empty.
 func (n *NATS) FillDisk(k int) {
 	n.t.Helper()
 	f, err := os.Create(n.Nodes[k].filler())
@@ -212,14 +212,6 @@ func (n *NATS) FillDisk(k int) {
 		if _, err := f.Write(b); err != nil { // down to the last bytes
 			b = b[:len(b)/2]
 		}
-	}
-}
-
-// FreeDisk takes away what FillDisk put there.
-func (n *NATS) FreeDisk(k int) {
-	n.t.Helper()
-	if err := os.Remove(n.Nodes[k].filler()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		n.t.Errorf("free a disk: %v", err)
 	}
 }
 

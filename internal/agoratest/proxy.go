@@ -1,7 +1,6 @@
 package agoratest
 
 import (
-	"io"
 	"net"
 	"sync"
 	"testing"
@@ -120,7 +119,7 @@ func (p *Proxy) leave(c net.Conn) {
 	delete(p.conns, c)
 }
 
-// serve carries one connection until either side ends it.
+// serve carries one connection until both sides have ended.
 func (p *Proxy) serve(from net.Conn) {
 	defer p.leave(from)
 	if !p.pass(false) {
@@ -137,30 +136,38 @@ func (p *Proxy) serve(from net.Conn) {
 	back.Wait()
 }
 
-// carry copies one way until there is no more, and then ends the other way too.
+// carry copies one way until there is no more, and says so. What is held back is read all the
+// same, up to a bound, and handed on though its speaker has ended: the last words of who is killed meanwhile are not lost.
 func (p *Proxy) carry(to, from net.Conn, answers bool) {
-	b := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(b)
-		if !p.pass(answers) {
-			break
-		}
-		if n > 0 {
-			if _, werr := to.Write(b[:n]); werr != nil {
-				break
-			}
-		}
-		if err == io.EOF {
-			_ = to.Close() // orderly: what was written arrives
-			_ = from.Close()
-			return
-		}
-		if err != nil {
-			break
+	said := make(chan []byte, 4096)
+	var reader sync.WaitGroup
+	reader.Go(func() { hear(from, said) })
+	taken := true
+	for b := range said {
+		if taken = taken && p.pass(answers); taken {
+			_, err := to.Write(b)
+			taken = err == nil // else nobody hears it any more, and the other way goes on
 		}
 	}
-	reset(to)
-	reset(from)
+	reader.Wait()
+	if tcp, ok := to.(*net.TCPConn); ok && p.pass(answers) {
+		_ = tcp.CloseWrite() // it may be gone
+	}
+}
+
+// hear reads until the end, and closes said then.
+func hear(from net.Conn, said chan<- []byte) {
+	defer close(said)
+	for {
+		b := make([]byte, 32<<10)
+		n, err := from.Read(b)
+		if n > 0 {
+			said <- b[:n]
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // pass waits while the line is silent; false when it was cut.

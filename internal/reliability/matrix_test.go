@@ -1,6 +1,7 @@
 package reliability
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ func TestNothingIsLostWhateverDies(t *testing.T) {
 	if testing.Short() {
 		all = all[:3]
 	}
+	all = slices.Repeat(all, rounds)
 	for n, x := range all {
 		t.Run(x.name, func(t *testing.T) { table = append(table, x.run(t, c, n, sabotaged).row()) })
 		c.Under(t)

@@ -54,7 +54,6 @@ var needs = []need{
 	{"fence", "a dead edge's last words arrive late"},
 	{"epoch", "a frozen edge's last words arrive late"},
 	{"nudge,audit", "the log's answers are lost"},
-	{"nudge,audit", "a NATS node is cut off from the others"},
 }
 
 // TestEachProtectionIsNeeded leaves out one protection at a time: a cell that holds with
