@@ -17,6 +17,7 @@ type LaneConfig struct {
 	To      agora.Address
 	Used    bool                           // an earlier holder of the session may have used the lane: fence and read the log before the first record
 	Dirty   uint64                         // the highest epoch that ended without handing over; 0 for none
+	Parked  *Parked                        // this holder used the lane and put it aside; Used does not count then
 	Open    []OpenStream                   // streams that presence knows to be open on this lane: asked only where retention has cut the log
 	Valid   func() (at time.Time, ok bool) // wall time of the edge's last good lease renewal, and whether the lease still holds (monotonic); nil: always
 	Deposed func()                         // called at most once, not blocking, when a younger epoch holds the lane or it can't go on
@@ -111,6 +112,10 @@ func (b *Broker) Lane(cfg LaneConfig) *Lane {
 	l := &Lane{b: b, cfg: cfg, at: placeOf(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
 	l.ledger.whole, l.ledger.exact = !cfg.Used, !cfg.Used
 	l.fence = l.at.fenceOf(cfg.Session)
+	if cfg.Parked != nil {
+		l.unpark(*cfg.Parked)
+		l.cfg.Parked = nil
+	}
 	b.register(l)
 	return l
 }

@@ -24,6 +24,7 @@ type ledger struct {
 
 	whole  bool      // the lane is known from its very first part
 	exact  bool      // lastN was read from the log, or is known
+	loose  time.Time // when the last part was stored that has no number, but an id or a stream
 	unsure time.Time // until then what the client sends may be stored already, unknown to us: retention cut the log
 
 	undo []was // what take has changed in streams since the last commit
@@ -244,6 +245,9 @@ func (l *ledger) proves(m *agora.Message) bool {
 func (l *ledger) add(m *agora.Message, f first, epoch uint64, now time.Time) {
 	if m.N > l.lastN {
 		l.number(m, f)
+	}
+	if m.N == 0 && (m.ID != "" || relates(m)) {
+		l.loose = now
 	}
 	if m.ID != "" {
 		l.remember(m.ID, f, now)

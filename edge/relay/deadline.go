@@ -88,5 +88,5 @@ func (s *Sender) tellLate(k streamKey, st *stream) {
 		body += " " + k.stream
 	}
 	m := agora.Message{Kind: agora.Control, Part: agora.Abort, From: s.cfg.Claim.Agent, To: k.to, Body: []byte(body)}
-	s.lane(k.to).Put(m, func(broker.Result) { s.cfg.TimedOut(k.to, "", st.frame) })
+	s.put(k.to, m, func(broker.Result) { s.cfg.TimedOut(k.to, "", st.frame) })
 }

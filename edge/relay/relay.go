@@ -41,6 +41,8 @@ type Relay struct {
 
 	mu      sync.Mutex // guards the fields below
 	peers   map[agora.Address]*peer
+	senders map[*Sender]struct{}
+	trimmed time.Time      // when Tick last had senders put lanes aside
 	closed  []closedStream // to be taken out of presence with the next Tick
 	touched time.Time      // when Tick last told presence who was written to
 }
@@ -54,7 +56,7 @@ type closedStream struct {
 // New returns a Relay. Close it when no sender is left.
 func New(cfg Config) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Relay{cfg: cfg, ctx: ctx, stop: stop, peers: map[agora.Address]*peer{}, touched: time.Now()}
+	return &Relay{cfg: cfg, ctx: ctx, stop: stop, peers: map[agora.Address]*peer{}, senders: map[*Sender]struct{}{}, touched: time.Now()}
 }
 
 // Close waits for what runs in the background.
@@ -75,6 +77,7 @@ func (r *Relay) Tick(ctx context.Context) {
 			r.cfg.Log.Debug("ended streams stay in presence", "agent", c.claim.Agent, "err", err)
 		}
 	}
+	r.trim(time.Now())
 	// A record lives for MaxAge, so a mark within a quarter of it is there
 	// before anything that it stands for has expired.
 	if time.Since(r.touched) < r.cfg.MaxAge/4 {

@@ -30,15 +30,18 @@ type Sender struct {
 	window window
 	timers sync.WaitGroup // deadlines that are being told
 
-	mu      sync.Mutex // guards the fields below
-	lanes   map[agora.Address]*lane
-	used    map[agora.Address][]presence.OpenStream // lanes of earlier holders, not yet used here
-	open    map[streamKey]*stream
-	over    fifo // streams that were refused or cancelled: their later parts are dropped in silence
-	ended   fifo // streams that came to their normal end
-	numbers map[agora.Address]*numbers
-	asked   map[streamKey]*stream // requests with a deadline that have no reply yet; the key's stream is the request's id
-	closed  bool
+	mu       sync.Mutex // guards the fields below
+	lanes    map[agora.Address]*lane
+	used     map[agora.Address][]presence.OpenStream // lanes of earlier holders, not yet used here
+	parked   map[agora.Address]broker.Parked         // lanes put aside
+	patience int                                     // lanes open before trim looks again
+	forgot   bool                                    // some of those are not even known any more: any lane may have been used
+	open     map[streamKey]*stream
+	over     fifo // streams that were refused or cancelled: their later parts are dropped in silence
+	ended    fifo // streams that came to their normal end
+	numbers  map[agora.Address]*numbers
+	asked    map[streamKey]*stream // requests with a deadline that have no reply yet; the key's stream is the request's id
+	closed   bool
 }
 
 type streamKey struct {
@@ -61,8 +64,10 @@ type stream struct {
 type lane struct {
 	*broker.Lane
 	peer   *peer
-	paused bool   // Pressed was told; guarded by the Sender's mu
-	last   uint64 // stream sequence of the last stored record; used on the broker's goroutine alone
+	paused bool      // Pressed was told; guarded by the Sender's mu, as the next two
+	using  int       // messages on their way into it
+	idle   time.Time // since when none is
+	last   uint64    // stream sequence of the last stored record; used on the broker's goroutine alone
 }
 
 // Sender returns the sender of a session. Close it when the session is over here.
@@ -74,12 +79,16 @@ func (r *Relay) Sender(cfg SenderConfig) *Sender {
 		open:    map[streamKey]*stream{},
 		numbers: map[agora.Address]*numbers{},
 		asked:   map[streamKey]*stream{},
+		parked:  map[agora.Address]broker.Parked{},
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, l := range cfg.Lanes {
 		s.inherit(l)
 	}
+	s.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.senders[s] = struct{}{}
 	return s
 }
 
@@ -119,6 +128,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 		s.unasked(k.to, o.Request, &m)
 		return err
 	}
+	defer s.release(l)
 	size := len(m.Body) + overhead
 	if err := s.window.take(ctx, size); err != nil {
 		return agora.AsError(err)
@@ -142,12 +152,13 @@ type Options struct {
 }
 
 // prepare returns the message's lane, once the addressee is known to be there
-// and presence knows of the lane and the stream.
+// and presence knows of the lane and the stream. The caller releases it.
 func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lane, error) {
 	begins := m.Part == agora.Start || m.Part == agora.Whole
 	s.mu.Lock()
 	l := s.lanes[m.To]
-	_, used := s.used[m.To]
+	used := s.mayHaveUsed(m.To)
+	_, parked := s.parked[m.To]
 	st := s.open[streamKey{m.To, m.Stream}]
 	full := len(s.open) >= s.relay.cfg.Streams
 	s.mu.Unlock()
@@ -165,15 +176,17 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 			return nil, err
 		}
 	}
-	if l == nil || begins && (m.Part == agora.Start || !m.Meta.Deadline.IsZero()) {
+	if l == nil && !parked || begins && (m.Part == agora.Start || !m.Meta.Deadline.IsZero()) {
 		if err := s.note(ctx, m, o); err != nil {
 			return nil, err
 		}
 	}
-	if l == nil {
-		l = s.lane(m.To)
+	l = s.lane(m.To)
+	if err := s.pace(l, m); err != nil {
+		s.release(l)
+		return nil, err
 	}
-	return l, s.pace(l, m)
+	return l, nil
 }
 
 // reach asks whether the addressee can be written to.
@@ -228,28 +241,39 @@ func (s *Sender) pace(l *lane, m *agora.Message) error {
 	return nil
 }
 
-// lane returns the lane to an address, making it where it is missing.
+// lane returns the lane to an address, making it where it is missing. The caller releases it.
 func (s *Sender) lane(to agora.Address) *lane {
 	p := s.relay.peer(to)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.lanes[to]; l != nil {
-		return l
+	l := s.lanes[to]
+	if l == nil {
+		l = s.newLane(to, p)
 	}
-	open, used := s.used[to]
-	delete(s.used, to)
-	l := &lane{peer: p}
-	p.lanes.Add(1)
-	l.Lane = s.relay.cfg.Broker.Lane(broker.LaneConfig{
+	l.using++
+	return l
+}
+
+// newLane makes a lane, or has one that was put aside go on; mu is held.
+func (s *Sender) newLane(to agora.Address, p *peer) *lane {
+	cfg := broker.LaneConfig{
 		From: s.cfg.Claim.Agent, Session: s.cfg.Claim.Session, Epoch: s.cfg.Claim.Epoch,
 		// A resumed session may have used lanes that presence has lost the word of.
-		To: to, Used: used || s.cfg.Claim.Resumed, Dirty: s.cfg.Dirty, Open: openStreams(open),
+		To: to, Used: s.mayHaveUsed(to) || s.cfg.Claim.Resumed, Dirty: s.cfg.Dirty, Open: openStreams(s.used[to]),
 		Valid: s.relay.cfg.Valid, Deposed: s.cfg.Deposed,
-	})
+	}
+	if parked, ok := s.parked[to]; ok {
+		cfg.Parked = &parked
+	}
+	delete(s.used, to)
+	delete(s.parked, to)
+	l := &lane{peer: p, Lane: s.relay.cfg.Broker.Lane(cfg)}
+	p.lanes.Add(1)
 	if s.closed {
 		l.Close()
 	}
 	s.lanes[to] = l
+	s.trim()
 	return l
 }
 
@@ -271,6 +295,9 @@ func (s *Sender) Lanes() []presence.Lane {
 		open[to] = nil
 	}
 	for to := range s.lanes {
+		open[to] = nil
+	}
+	for to := range s.parked {
 		open[to] = nil
 	}
 	for k, st := range s.open {
@@ -329,6 +356,9 @@ func (s *Sender) Close() {
 	if closed {
 		return
 	}
+	s.relay.mu.Lock()
+	delete(s.relay.senders, s)
+	s.relay.mu.Unlock()
 	for _, l := range s.all() {
 		l.Close()
 		l.peer.lanes.Add(-1)

@@ -160,7 +160,7 @@ func (s *Sender) Cancelled(to agora.Address, name string) bool {
 	}
 	// The receiver drops it; the log needs it, so that the stream is closed there too.
 	m := agora.Message{Kind: st.kind, Part: agora.Cancel, Stream: name, From: s.cfg.Claim.Agent, To: to}
-	s.lane(to).Put(m, func(broker.Result) { s.end(k, st) })
+	s.put(to, m, func(broker.Result) { s.end(k, st) })
 	return true
 }
 
@@ -194,7 +194,7 @@ func (s *Sender) Broken(to agora.Address, name string) {
 // abort puts the cluster's own end of a stream into its lane.
 func (s *Sender) abort(k streamKey, st *stream, code agora.Code, done func(broker.Result)) {
 	m := agora.Message{Kind: st.kind, Part: agora.Abort, Stream: k.stream, From: s.cfg.Claim.Agent, To: k.to, Body: []byte(code)}
-	s.lane(k.to).Put(m, func(res broker.Result) {
+	s.put(k.to, m, func(res broker.Result) {
 		if res.Err == nil {
 			s.end(k, st)
 		}

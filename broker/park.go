@@ -1,0 +1,48 @@
+package broker
+
+import "time"
+
+// Parked is what has to be kept of a lane that was put aside, so that it can go on: a few words in place of a lane.
+// The zero value is a lane that was never used.
+type Parked struct {
+	lastN, lastSeq, fenceSeq uint64
+	holes                    []span
+	whole, exact             bool
+	read                     bool // the log has to be read first, as an heir does
+}
+
+// Park ends a lane that has nothing in hand and no open stream, and returns what LaneConfig.Parked takes to go on
+// with it under the same epoch. It does nothing, and returns false, while there is anything that a lane
+// put aside could not answer for: parts in hand, open streams, numbers that must come again, parts given up.
+//
+// What is told apart by id or index may be said again within the duplicate window, and the lane must know it then: put aside
+// earlier, it reads the log before its next record. That costs, so it is done only where costly is set.
+func (l *Lane) Park(costly bool) (Parked, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g, now := &l.ledger, time.Now()
+	if l.state != fit || !l.idle() || l.gaveUp || g.open > 0 || g.blocked != 0 || len(g.doubted) > 0 {
+		return Parked{}, false
+	}
+	p := Parked{
+		lastN: g.lastN, lastSeq: l.lastSeq, fenceSeq: l.fenceSeq, holes: g.holes, whole: g.whole, exact: g.exact,
+		read: !l.known || now.Before(g.unsure) || !g.loose.IsZero() && now.Sub(g.loose) < l.b.cfg.Duplicates,
+	}
+	if p.read && !costly {
+		return Parked{}, false
+	}
+	l.finish(ended)
+	l.b.unregister(l)
+	return p, true
+}
+
+// unpark has a new lane go on where an earlier one was put aside.
+func (l *Lane) unpark(p Parked) {
+	l.known, l.inherited = !p.read, !p.read
+	l.lastSeq, l.fenceSeq = p.lastSeq, p.fenceSeq
+	if p.read {
+		l.lastSeq = 0 // all of it is read
+	}
+	g := &l.ledger
+	g.lastN, g.holes, g.whole, g.exact = p.lastN, p.holes, p.whole, p.exact
+}

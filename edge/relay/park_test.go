@@ -1,0 +1,140 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/presence"
+)
+
+// bench is an edge's relay on a log and a presence of its own, and one session there.
+type bench struct {
+	*testing.T
+	log   *broker.Broker
+	store *presence.Store
+	relay *relay.Relay
+	claim presence.Claim
+}
+
+func newBench(t *testing.T) *bench {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	nats, err := broker.Embed(ctx, broker.ServerConfig{Dir: t.TempDir()})
+	must(err)
+	t.Cleanup(nats.Shutdown)
+	b := &bench{T: t}
+	b.log, err = broker.Connect(ctx, broker.Config{URL: nats.URL()})
+	must(err)
+	t.Cleanup(b.log.Close)
+	redis, err := presence.Embed()
+	must(err)
+	t.Cleanup(redis.Close)
+	client, err := presence.Dial("redis://" + redis.Addr())
+	must(err)
+	b.store = presence.New(presence.Config{Client: client})
+	t.Cleanup(func() { b.store.Close() })
+	must(b.store.SetWhole(ctx)) // a new server has lost nothing
+	h := presence.Holder{Edge: "edge", Incarnation: "1"}
+	_, err = b.store.Renew(ctx, h)
+	must(err)
+	b.claim, err = b.store.Claim(ctx, presence.ClaimRequest{
+		Tenant: "t", Agent: "alice", Principal: "p", Holder: h, Conn: "c", Session: "s1", Token: "token", Card: agora.Agent{ID: "alice", Name: "alice"},
+	})
+	must(err)
+	_, err = b.store.Begin(ctx, b.claim)
+	must(err)
+	b.relay = relay.New(relay.Config{
+		Broker: b.log, Presence: b.store, MaxRecords: 4096, MaxAge: 10 * time.Minute, Streams: 1024, InFlight: 1 << 20,
+		Valid: func() (time.Time, bool) { return b.log.Now(), true },
+	})
+	t.Cleanup(b.relay.Close)
+	return b
+}
+
+// round sends one numbered message to each of n addressees, and returns how many were stored and how many were there already.
+func (b *bench) round(s *relay.Sender, n int, number uint64) (stored, again int) {
+	b.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	told := func(r broker.Result) {
+		defer all.Done()
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case r.Err != nil:
+			b.Errorf("number %d: %v", number, r.Err)
+		case r.Again:
+			again++
+		default:
+			stored++
+		}
+	}
+	const side = 16
+	all.Add(n)
+	for from := range side {
+		all.Go(func() {
+			for k := from; k < n; k += side {
+				m := agora.Message{Kind: agora.Event, To: agora.ToSpace("t", fmt.Sprint("space-", k)), N: number, Body: []byte("body")}
+				if err := s.Send(b.Context(), m, relay.Options{}, told); err != nil {
+					told(broker.Result{Err: err})
+				}
+			}
+		})
+	}
+	all.Wait()
+	return stored, again
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+func TestAnAgentThatWritesToManyKeepsFewLanes(t *testing.T) {
+	n := 10_000
+	if testing.Short() {
+		n = 1_000
+	}
+	b := newBench(t)
+	s := b.relay.Sender(relay.SenderConfig{Claim: b.claim, TimedOut: func(agora.Address, string, string) {}})
+	for _, want := range []struct {
+		number        uint64
+		stored, again int
+	}{{1, n, 0}, {1, 0, n}, {2, n, 0}} {
+		if stored, again := b.round(s, n, want.number); stored != want.stored || again != want.again {
+			t.Fatalf("number %d: %d stored, %d again, want %+v", want.number, stored, again, want)
+		}
+	}
+	b.relay.Tick(t.Context()) // what was under way at once is open until then
+	st := b.log.Stats()
+	if st.Lanes > 512 || st.Fences != 0 {
+		t.Errorf("%d lanes are open and %d looked into the log, want few and none", st.Lanes, st.Fences)
+	}
+	if got := len(s.Lanes()); got != n {
+		t.Errorf("%d lanes are told to presence, want all %d", got, n)
+	}
+	with := heap()
+	s.Close()
+	s = nil
+	kept := with - heap()
+	t.Logf("%d lanes for %d addressees: %d KiB, %d bytes an addressee", st.Lanes, n, kept>>10, kept/n)
+	if kept > 8<<20 {
+		t.Errorf("the session keeps %d KiB", kept>>10)
+	}
+}
