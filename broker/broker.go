@@ -122,6 +122,7 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	if err := b.ensureStreams(ctx); err != nil {
 		return err
 	}
+	b.setClock(ctx)
 	b.acks = b.nc.NewRespInbox() + "."
 	acks, err := b.nc.Subscribe(b.acks+">", b.onAck)
 	if err != nil {

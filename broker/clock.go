@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,9 +26,13 @@ type clock struct {
 
 // reading is one moment on both clocks.
 type reading struct {
-	at  time.Time // by this machine's monotonic clock
-	log time.Time
+	at    time.Time // by this machine's monotonic clock
+	log   time.Time
+	slack time.Duration // how far off log may have been then
 }
+
+// doubt is how far off the reading may be by now: clocks drift by a tenth of a millisecond a second at most.
+func (r *reading) doubt() time.Duration { return r.slack + time.Since(r.at)/10_000 }
 
 // sample is a server's time in an answer.
 type sample struct {
@@ -37,7 +42,9 @@ type sample struct {
 
 const (
 	skewWarn   = 5 * time.Second // beyond it the operator is told, once
-	sampleSlow = time.Second     // an answer that took longer says too little
+	clockGood  = 2 * time.Millisecond
+	clockTries = 10          // at the start, for as good a time
+	sampleSlow = time.Second // an answer that took longer says too little
 )
 
 // now returns the log's time.
@@ -56,8 +63,8 @@ func (r *reading) now() time.Time { return r.log.Add(time.Since(r.at)) }
 // skew returns how far the machine's clock is ahead of the log's time.
 func (c *clock) skew() time.Duration { return c.local().Round(0).Sub(c.now().Round(0)) }
 
-// hear takes in what the leader of a stream said. Of all leaders the middle one counts, so that
-// one server with a wrong clock moves nothing; and what is as near as can be told is left alone.
+// hear takes in what the leader of a stream said. A slow answer says little: it does not take the place of a better one that
+// it bears out. Of all leaders the middle one counts, so that one server with a wrong clock moves nothing.
 func (c *clock) hear(stream string, s sample) {
 	took := s.got.Sub(s.sent)
 	if s.log.IsZero() || took > sampleSlow {
@@ -68,15 +75,15 @@ func (c *clock) hear(stream string, s sample) {
 	if c.heard == nil {
 		c.heard = make(map[string]reading)
 	}
-	c.heard[stream] = reading{at: s.got, log: s.log.Add(took / 2)}
-	now := make([]time.Time, 0, len(c.heard))
-	for _, r := range c.heard {
-		now = append(now, r.now())
+	r := reading{at: s.got, log: s.log.Add(took / 2), slack: took / 2}
+	old, ok := c.heard[stream]
+	if !ok || r.slack <= old.doubt() || r.now().Sub(old.now()).Abs() > r.slack+old.doubt() {
+		c.heard[stream] = r
 	}
-	slices.SortFunc(now, time.Time.Compare)
-	at := time.Now()
-	if mid := now[len(now)/2]; c.known.Load() == nil || mid.Sub(c.now()).Abs() > took/2 {
-		c.known.Store(&reading{at: at, log: mid})
+	all := slices.SortedFunc(maps.Values(c.heard), func(a, b reading) int { return a.now().Compare(b.now()) })
+	mid := all[len(all)/2]
+	if was := c.known.Load(); was == nil || mid.doubt() < was.doubt() || mid.now().Sub(c.now()).Abs() > mid.doubt()+was.doubt() {
+		c.known.Store(&mid)
 	}
 	if d := c.skew(); d.Abs() > skewWarn && !c.warned {
 		c.warned = true
@@ -100,7 +107,20 @@ func (b *Broker) askTime(ctx context.Context) {
 		return
 	}
 	s.got = time.Now()
-	b.clock.known.Store(&reading{at: s.got, log: v.Server.Time.Add(s.got.Sub(s.sent) / 2)})
+	half := s.got.Sub(s.sent) / 2
+	b.clock.known.Store(&reading{at: s.got, log: v.Server.Time.Add(half), slack: half})
+}
+
+// setClock asks until the time is well known, or a few times.
+func (b *Broker) setClock(ctx context.Context) {
+	for range clockTries {
+		if r := b.clock.known.Load(); r != nil && r.slack < clockGood {
+			return
+		}
+		if _, err := b.state(ctx, b.Streams()[0], ""); err != nil {
+			return // the watchers ask again
+		}
+	}
 }
 
 // Now returns the log's time, by which records are stamped and judged, on every edge the same: use it for every

@@ -18,7 +18,7 @@ func streamTimeout(s *scene) {
 	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"deadline_ms":400}`,
 		`{"type":"send_chunk","to":"agent-2","stream_id":"s","chunk":"1"}`)
 	f := b.Expect(`{"type":"message","stream_id":"s","deadline_ms":"<any>"}`)
-	if left := f.Uint("deadline_ms"); left == 0 || left > 400 {
+	if left := f.Uint("deadline_ms"); left == 0 || left > 400+20 { // edges tell the time by the servers, to within half a round trip
 		s.Errorf("%d ms left, want at most 400", left)
 	}
 	b.Expect(`{"type":"message_chunk","chunk":"1"}`)
