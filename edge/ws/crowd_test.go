@@ -44,10 +44,13 @@ func TestARefusedConnectionGivesItsSeatBack(t *testing.T) {
 		if r == nil || r.StatusCode != http.StatusUnauthorized {
 			t.Fatalf("with bad credentials: %+v, want 401", r)
 		}
-		if r, err := http.Get(strings.Replace(address(s), "ws:", "http:", 1)); err != nil || r.StatusCode != http.StatusBadRequest {
+		r, err := http.Get(strings.Replace(address(s), "ws:", "http:", 1))
+		if err != nil || r.StatusCode != http.StatusBadRequest {
 			t.Fatalf("without an upgrade: %v %+v", err, r)
 		}
+		r.Body.Close()
 	}
+	http.DefaultClient.CloseIdleConnections()
 	dial(t, s)
 }
 
