@@ -72,7 +72,8 @@ func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged string)
 func (x cell) judge(t testing.TB, o outcome) {
 	t.Logf("%d frames, of which %d came once and in order and the senders of the rest know it; normal after %v, back after %v, caught up after %v, longest pause %v; %s",
 		o.total, o.total-o.refused, o.normal, o.Back, o.CaughtUp, o.Pause, codes(o))
-	if x.caught > 0 && o.CaughtUp > x.caught {
+	// Short tests run beside others, under the race detector: times say nothing there.
+	if x.caught > 0 && o.CaughtUp > x.caught && !testing.Short() {
 		t.Errorf("an agent took %v from its first try to what it had missed, want at most %v", o.CaughtUp, x.caught)
 	}
 	for _, code := range x.told {
