@@ -28,7 +28,7 @@ type Event struct {
 
 // Roster is a change of a space's members.
 type Roster struct {
-	Members []string // all of them, after the change
+	Members []string // all of them, after the change; nil in a large space (see Space.Members)
 	Joined  string   // who came, or empty
 	Left    string   // who went, or empty
 }

@@ -57,12 +57,16 @@ func TestEventsComeWholeOrAsTheyAreMade(t *testing.T) {
 	next := events(t, s)
 	conn.raw(`{"type":"space.event","space":"general","data":{"from":"you","text":"Hi","n":1.0},"seq":200}`)
 	conn.raw(`{"type":"space.event","space":"general","data":{"from":"you","text":"twice"},"seq":200}`)
+	conn.raw(`{"type":"space.members","space":"general","members":null,"joined":"you","left":null,"seq":250}`)
 	conn.raw(`{"type":"space.members","space":"general","members":["me"],"joined":null,"left":"you","seq":300}`)
 	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"from":"you","text":"a ","x":[1]},"seq":400}`)
 	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"text":"\u00e9"},"seq":500}`)
 	e := next()
 	if text, err := e.Text(testCtx(t)); text != "Hi" || err != nil || e.From != "you" || string(e.Data) != `{"from":"you","text":"Hi","n":1.0}` {
 		t.Fatalf("event %+v, %q, %v", e, text, err)
+	}
+	if e = next(); e.Roster == nil || e.Roster.Joined != "you" || e.Roster.Members != nil {
+		t.Fatalf("event %+v, want that you joined a large space", e)
 	}
 	if e = next(); e.Roster == nil || e.Roster.Left != "you" || !slices.Equal(s.Members(), []string{"me"}) {
 		t.Fatalf("event %+v, members %q", e, s.Members())

@@ -22,6 +22,19 @@ func (s *Space) joined(f *wire.Frame) {
 	}
 }
 
+// changed follows who is in the space. Of a large one a change names only who came or went. The log's lock is held.
+func (s *Space) changed(f *wire.Frame) {
+	joined, left := str(f.Joined), str(f.Left)
+	switch {
+	case f.Members != nil:
+		s.members = f.Members
+	case joined != "" && !slices.Contains(s.members, joined):
+		s.members = append(slices.Clone(s.members), joined)
+	case left != "":
+		s.members = slices.DeleteFunc(slices.Clone(s.members), func(id string) bool { return id == left })
+	}
+}
+
 // deliver takes in an event, a part of one, or a change of the roster.
 func (s *Space) deliver(f *wire.Frame) {
 	l := &s.log
@@ -31,7 +44,7 @@ func (s *Space) deliver(f *wire.Frame) {
 		s.c.out.fail(outKey{laneKey{space: s.name}, f.EventID}, ErrCancelled)
 	}
 	if f.Type == "space.members" {
-		s.members = f.Members
+		s.changed(f)
 	}
 	if s.behind || l.err != nil || s.c.closed() {
 		return

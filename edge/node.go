@@ -34,6 +34,7 @@ type Config struct {
 	MaxAge       time.Duration // mailbox.max-age; 10m
 	MaxRecords   int64         // mailbox.max-records; 4096
 	NoAutoCreate bool          // spaces.auto-create off
+	WholeRoster  int           // spaces.whole-roster: members of a space up to which each change names all of them; 256
 	DrainRate    int           // drain.rate: agents told to reconnect per second; 1000
 	Limits       Limits
 	Log          *slog.Logger // discards if nil
@@ -121,7 +122,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		MaxAge: cfg.MaxAge, Streams: cfg.Limits.Streams, InFlight: cfg.Limits.InFlight,
 		Valid: n.valid, Confirmed: n.askConfirmed, Log: cfg.Log,
 	})
-	n.hub = spaces.New(spaces.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, Log: cfg.Log})
+	n.hub = spaces.New(spaces.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, WholeRoster: cfg.WholeRoster, Log: cfg.Log})
 	n.crowd = n.newCrowd()
 	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
 	if err := n.join(ctx); err != nil {

@@ -77,7 +77,7 @@ func (h *Hub) publishRoster(ctx context.Context, to agora.Address, a *announcer,
 		return nil
 	}
 	key := fmt.Sprintf("roster/%s/%s/%d", agora.EncodeToken(to.Tenant), agora.EncodeToken(to.Space), c.Version)
-	m := agora.Message{Kind: agora.Roster, N: c.Version, To: to, Body: rosterBody(c)}
+	m := agora.Message{Kind: agora.Roster, N: c.Version, To: to, Body: rosterBody(c, h.cfg.WholeRoster)}
 	seq, err := h.cfg.Broker.Publish(ctx, key, m)
 	if err != nil {
 		return fmt.Errorf("telling the roster: %w", err)
@@ -101,13 +101,17 @@ func (a *announcer) seq(version uint64) uint64 {
 }
 
 // rosterBody is a change as doors splice it into their frame: the members of
-// an object without its braces.
-func rosterBody(c presence.Change) []byte {
-	members := c.Members
-	if members == nil {
-		members = []agora.AgentID{} // an empty list, not null
+// an object without its braces. Of more than whole members none is named: told to
+// all of them at every change, their names would cost the cube of their number.
+func rosterBody(c presence.Change, whole int) []byte {
+	members := []byte("[]")
+	switch {
+	case len(c.Members) > whole:
+		members = []byte("null")
+	case c.Members != nil:
+		members = quote(c.Members)
 	}
-	return fmt.Appendf(nil, `"members":%s,"joined":%s,"left":%s`, quote(members), quoteOrNull(c.Joined), quoteOrNull(c.Left))
+	return fmt.Appendf(nil, `"members":%s,"joined":%s,"left":%s`, members, quoteOrNull(c.Joined), quoteOrNull(c.Left))
 }
 
 func quoteOrNull(id agora.AgentID) []byte {

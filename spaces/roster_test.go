@@ -15,10 +15,11 @@ func TestRosterBodyIsAFragmentThatDoorsSplice(t *testing.T) {
 		joined agora.AgentID
 	}{
 		{presence.Change{Members: []agora.AgentID{"a", "b"}, Joined: "b"}, `"members":["a","b"],"joined":"b","left":null`, "b"},
+		{presence.Change{Members: []agora.AgentID{"a", "b", "c"}, Joined: "c"}, `"members":null,"joined":"c","left":null`, "c"},
 		{presence.Change{Left: "b"}, `"members":[],"joined":null,"left":"b"`, ""},
 		{presence.Change{Members: []agora.AgentID{`<"q">`}, Joined: `<"q">`}, `"members":["<\"q\">"],"joined":"<\"q\">","left":null`, `<"q">`},
 	} {
-		got := rosterBody(c.change)
+		got := rosterBody(c.change, 2)
 		if string(got) != c.want {
 			t.Errorf("rosterBody(%v) = %s, want %s", c.change, got, c.want)
 		}

@@ -22,9 +22,12 @@ type Config struct {
 	NoCreate   bool         // spaces.auto-create off: a join does not make a public space
 	QueueBytes int          // kept for one member before it reads the log by itself; 256 KiB
 	Log        *slog.Logger // discards if nil
+
+	WholeRoster int // spaces.whole-roster: members up to which each change names all of them; 256
 }
 
 func (c Config) withDefaults() Config {
+	c.WholeRoster = cmp.Or(c.WholeRoster, 256)
 	c.QueueBytes = cmp.Or(c.QueueBytes, 256<<10)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c

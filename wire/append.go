@@ -102,6 +102,9 @@ func (f *Frame) appendNested(dst []byte, id field) []byte {
 	case kCards:
 		return appendList(dst, f.Agents, ListedAgent.append)
 	case kTexts:
+		if f.Members == nil {
+			return append(dst, "null"...)
+		}
 		return appendTexts(dst, f.Members)
 	case kSpaces:
 		if f.Spaces != nil {

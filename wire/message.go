@@ -19,7 +19,7 @@ type Delivery struct {
 //
 // What stands in a body, besides payload, chunk and data:
 //   - Roster: the raw members of space.members after its space,
-//     `"members":[…],"joined":"x","left":null`.
+//     `"members":[…],"joined":"x","left":null`; null for the members of a large space.
 //   - Receipt: the raw members of receipt after its type, without seq, such
 //     as `"to":"agent-2","n":7,"status":"delivered"`.
 //   - Abort: the error's code. In a space the event is cancelled, whatever the code.

@@ -67,7 +67,7 @@ var rows = []row{
 	{"space.left", fromServer, "id space!"},
 	{"space.create", fromClient, "id timestamp space!"},
 	{"space.created", fromServer, "id space!"},
-	{"space.members", fromServer, "space! members! joined! left! seq redelivered"},
+	{"space.members", fromServer, "space! members+ joined! left! seq redelivered"},
 	{"space.publish", fromClient, "id timestamp space! data! stream n receipts"},
 	{"space.publish.delta", fromClient, "id timestamp space! event_id! data! n"},
 	{"space.publish.done", fromClient, "id timestamp space! event_id! n"},

@@ -21,7 +21,7 @@ import (
 type settings struct {
 	grace, heartbeat, timeout time.Duration
 	autoCreate                bool
-	maxMembers                int
+	maxMembers, wholeRoster   int
 	deltaThreshold            size
 	emptyGrace                time.Duration
 	mailbox                   onOff
@@ -47,6 +47,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 
 	f.BoolVar(&s.autoCreate, "spaces.auto-create", true, "the first join makes a public space")
 	f.IntVar(&s.maxMembers, "spaces.max-members", 4096, "members of a space")
+	f.IntVar(&s.wholeRoster, "spaces.whole-roster", 256, "members of a space up to which every change of its roster names all of them")
 	s.deltaThreshold = 16 << 10
 	f.Var(&s.deltaThreshold, "spaces.delta-threshold", "text of an event beyond which it goes out in deltas")
 	f.DurationVar(&s.emptyGrace, "spaces.empty-grace", time.Minute, "how long an empty public space stays")
@@ -97,7 +98,8 @@ func (s *settings) faults() (all []error) {
 		name  string
 		value int64
 	}{
-		{"spaces.max-members", int64(s.maxMembers)}, {"spaces.delta-threshold", int64(s.deltaThreshold)},
+		{"spaces.max-members", int64(s.maxMembers)}, {"spaces.whole-roster", int64(s.wholeRoster)},
+		{"spaces.delta-threshold", int64(s.deltaThreshold)},
 		{"mailbox.max-records", s.maxRecords}, {"mailbox.shard-bytes", int64(s.shardBytes)},
 		{"limits.frame", int64(s.frame)}, {"limits.depth", int64(s.depth)}, {"limits.name", int64(s.name)},
 		{"limits.errors", int64(s.errors)}, {"limits.streams", int64(s.streams)}, {"limits.spaces", int64(s.spaces)},
@@ -159,7 +161,7 @@ func (s *settings) presence(log *slog.Logger) presence.Config {
 func (s *settings) node(id string, log *slog.Logger) edge.Config {
 	return edge.Config{
 		ID: id, Heartbeat: s.heartbeat, Timeout: s.timeout, MailboxOff: !bool(s.mailbox),
-		MaxAge: s.maxAge, MaxRecords: s.maxRecords, NoAutoCreate: !s.autoCreate, DrainRate: s.drainRate,
+		MaxAge: s.maxAge, MaxRecords: s.maxRecords, NoAutoCreate: !s.autoCreate, WholeRoster: s.wholeRoster, DrainRate: s.drainRate,
 		Limits: edge.Limits{
 			Frame: int(s.frame), Streams: s.streams, Spaces: s.spaces, Rate: s.rate, Bytes: s.bytes, Burst: s.burst,
 			Connections: s.connections, Queued: int64(s.queued),
