@@ -64,7 +64,7 @@ func (i *Inbox) restart() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.end, i.tail, i.after, i.fresh, i.highest = 0, 0, 0, false, 0
-	i.since = time.Time{}
+	i.since, i.kept, i.keptAt = time.Time{}, 0, time.Time{}
 }
 
 // mayLack tells whether loss can't be excluded, the record of the position being gone.
@@ -90,16 +90,16 @@ func (b *Broker) forgets(at time.Time) bool {
 	return at.IsZero() || b.Now().Sub(at) > b.cfg.MaxAge-min(voidAfter-doubtAfter, b.cfg.MaxAge/10)
 }
 
-// gapSince is gap for an inbox that begins at a time, or at the beginning of a
-// mailbox that was empty when it was looked at last, when it is opened.
+// gapSince is gap for an inbox that has got nothing yet: it begins at a time, or at the beginning of a
+// mailbox that was empty when it was looked at last.
 func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
 	since := i.since
-	if since.IsZero() {
+	if since.IsZero() || !i.fresh {
 		i.mu.Lock()
 		since = i.keptAt
 		i.mu.Unlock()
 	}
-	if since.IsZero() || !i.fresh {
+	if since.IsZero() {
 		return gapCheck{}, nil
 	}
 	s, err := i.b.state(ctx, i.at.stream, i.at.log)
