@@ -64,6 +64,7 @@ type sweeper struct {
 const (
 	sweepEvery = 250 * time.Millisecond // while lanes have something in hand
 	sweepLeast = 5 * time.Millisecond   // the shortest pause that is kept well
+	hurryAfter = 50 * time.Millisecond  // a record is answered within a few milliseconds while all is well
 )
 
 func (s *sweeper) init() {
@@ -71,7 +72,7 @@ func (s *sweeper) init() {
 	s.lanes.m = make(map[*Lane]struct{})
 }
 
-// hurry has every record on its way sent again now.
+// hurry has every record sent again now that has been on its way for longer than is usual.
 func (s *sweeper) hurry() {
 	s.lanes.mu.Lock()
 	s.lanes.hurry = true
@@ -146,7 +147,11 @@ func (l *Lane) again(now time.Time, hurry bool) {
 		l.look(false)
 		return
 	}
-	if _, ok := l.valid(); !ok || !hurry && now.Sub(f.last) < l.b.cfg.Retry {
+	wait := l.b.cfg.Retry
+	if hurry {
+		wait = min(wait, hurryAfter)
+	}
+	if _, ok := l.valid(); !ok || now.Sub(f.last) < wait {
 		return
 	}
 	l.b.count.retries.Add(1)

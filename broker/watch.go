@@ -145,6 +145,7 @@ func (w *watcher) take(what uint32, now time.Time) {
 	w.owed |= what
 	if what&checkInboxes != 0 {
 		w.doubt = now.Add(doubtFor)
+		w.b.sweeper.hurry() // what the old leader had in hand may be gone
 	}
 }
 
