@@ -3,13 +3,15 @@ package edge
 import (
 	"context"
 	"time"
+
+	"github.com/agora-relay/agora"
 )
 
 // Now returns the cluster's time, the same at every edge whatever its machine's clock says.
 func (s *Session) Now() time.Time { return s.node.cfg.Broker.Now() }
 
 // Alive notes a sign of life: an inbound frame or pong, or bytes that the socket took.
-func (s *Session) Alive() { s.heard.Store(time.Now().UnixNano()) }
+func (s *Session) Alive() { s.heard.Store(agora.Ticks()) }
 
 // probeMark is in the data of a ping that probes; those that confirm count from 1.
 const probeMark = 1 << 63
@@ -19,7 +21,7 @@ const probeMark = 1 << 63
 // a socket that was cut, what its agent had sent before may still be read, and
 // then its end, which ends the session.
 func (s *Session) probe(ctx context.Context) bool {
-	asked, mark := time.Now().UnixNano(), s.probes.Add(1)|probeMark
+	asked, mark := agora.Ticks(), s.probes.Add(1)|probeMark
 	s.conn.Notify(Notice{Kind: NoticePing, Data: mark})
 	for {
 		s.mu.Lock()
@@ -54,7 +56,7 @@ func (s *Session) tick() {
 		return
 	}
 	cfg := &s.node.cfg
-	quiet := time.Duration(time.Now().UnixNano() - s.heard.Load())
+	quiet := time.Duration(agora.Ticks() - s.heard.Load())
 	if s.blocked.Load() {
 		quiet = 0 // it is the edge that does not read
 	}

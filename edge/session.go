@@ -58,7 +58,7 @@ type Session struct {
 	beaten   time.Time  // when the last agent.heartbeat went; the wheel's own
 
 	begun     atomic.Bool
-	heard     atomic.Int64  // unix nanoseconds of the last sign of life
+	heard     atomic.Int64  // ticks at the last sign of life
 	probes    atomic.Uint64 // pings that probed
 	answered  atomic.Uint64 // data of the last pong of such a ping
 	blocked   atomic.Bool   // the edge itself does not read the socket
@@ -102,7 +102,7 @@ func (s *Session) Actor() *Actor { return s.actor }
 func (s *Session) start(rec presence.Record) {
 	s.timer.Fire = s.tick
 	s.heartbeat = s.hello.Heartbeat
-	s.heard.Store(time.Now().UnixNano())
+	s.heard.Store(agora.Ticks())
 	for _, c := range rec.Cancelled {
 		s.cancelled[streamKey{peerAddress(s.claim.Tenant, c.Peer), c.Stream}] = c.Seq
 	}

@@ -22,12 +22,12 @@ type peer struct {
 	relay *Relay
 	to    agora.Address
 
-	wrote    atomic.Int64 // unix nanoseconds of the last record stored since presence was told; 0 for none
+	wrote    atomic.Int64 // ticks at the last record stored since presence was told; 0 for none
 	lanes    atomic.Int32 // that point here
 	records  atomic.Int32 // stored since the last look
 	checking atomic.Bool  // a look is under way
 	full     atomic.Bool  // its unread part has passed three quarters of the mailbox
-	looked   atomic.Int64 // unix nanoseconds of the last look
+	looked   atomic.Int64 // ticks at the last look
 
 	mu    sync.Mutex // guards known
 	known time.Time  // when it was last found to be there
@@ -70,7 +70,7 @@ func (p *peer) lookup(ctx context.Context) error {
 // stored notes a record that this edge has stored for the peer, and looks at
 // the unread part now and then: in the background, one look at a time.
 func (p *peer) stored() {
-	p.wrote.Store(time.Now().UnixNano())
+	p.wrote.Store(agora.Ticks())
 	if p.records.Add(1) >= checkEvery {
 		p.look()
 	}
@@ -81,7 +81,7 @@ func (p *peer) pressed() bool {
 	if !p.full.Load() {
 		return false
 	}
-	if time.Now().UnixNano()-p.looked.Load() > int64(recheck) {
+	if agora.Ticks()-p.looked.Load() > int64(recheck) {
 		p.look()
 	}
 	return p.full.Load()
@@ -101,7 +101,7 @@ func (p *peer) look() {
 		defer p.checking.Store(false)
 		p.records.Store(0)
 		p.measure()
-		p.looked.Store(time.Now().UnixNano())
+		p.looked.Store(agora.Ticks())
 	})
 }
 

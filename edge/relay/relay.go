@@ -125,7 +125,7 @@ func (r *Relay) takeClosed() []closedBatch {
 func (r *Relay) written() map[agora.Address]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now().UnixNano()
+	now := agora.Ticks()
 	to := map[agora.Address]time.Duration{}
 	for a, p := range r.peers {
 		wrote := p.wrote.Swap(0)

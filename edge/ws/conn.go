@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 )
 
@@ -59,7 +60,7 @@ func (c *conn) serve(h *hello) {
 	defer c.door.dismiss(c)
 	defer c.cancel()
 	defer c.socket.Close()
-	c.life.Store(time.Now().UnixNano())
+	c.life.Store(agora.Ticks())
 	c.watch.Fire = c.look
 	c.door.wheel.Add(&c.watch, c.door.node.patience())
 	defer c.door.wheel.Remove(&c.watch)
@@ -116,7 +117,7 @@ func (c *conn) look() {
 	if closing || c.session.Load() != nil {
 		return
 	}
-	if silent := time.Since(time.Unix(0, c.life.Load())); silent > c.door.node.timeout && !busy {
+	if silent := time.Duration(agora.Ticks() - c.life.Load()); silent > c.door.node.timeout && !busy {
 		c.door.stats.Silent.Add(1)
 		c.Close(edge.Reason{Close: closeAway, Text: "silent for too long"})
 		return
@@ -131,7 +132,7 @@ func (c *conn) alive() {
 		s.Alive()
 		return
 	}
-	c.life.Store(time.Now().UnixNano())
+	c.life.Store(agora.Ticks())
 }
 
 // enter begins a verb; false when the connection is closing and no verb may begin.
