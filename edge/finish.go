@@ -14,6 +14,7 @@ import (
 const (
 	sweepBatch   = 64 // sessions that one sweep finishes
 	sweepWorkers = 8  // at the same time
+	laneWorkers  = 16 // lanes of one session that are ended at the same time
 )
 
 // sweep ends the sessions whose grace is over, and those of dead edges,
@@ -69,11 +70,8 @@ func (n *Node) finishOnce(ctx context.Context, tenant string, id agora.AgentID, 
 	if err := n.settle(ctx, c); err != nil {
 		return err
 	}
-	for _, l := range rec.Lanes {
-		if flushed {
-			break
-		}
-		if err := n.endLane(ctx, c, rec, l); err != nil {
+	if !flushed {
+		if err := n.endLanes(ctx, c, rec); err != nil {
 			return err
 		}
 	}
@@ -86,6 +84,22 @@ func (n *Node) finishOnce(ctx context.Context, tenant string, id agora.AgentID, 
 		return err
 	}
 	return n.cfg.Presence.Finished(ctx, c)
+}
+
+// endLanes ends every lane of a session, some at a time: an agent may have written to thousands.
+func (n *Node) endLanes(ctx context.Context, c presence.Claim, rec presence.Record) error {
+	errs := make([]error, len(rec.Lanes))
+	var workers sync.WaitGroup
+	places := make(chan struct{}, laneWorkers)
+	for i, l := range rec.Lanes {
+		places <- struct{}{}
+		workers.Go(func() {
+			defer func() { <-places }()
+			errs[i] = n.endLane(ctx, c, rec, l)
+		})
+	}
+	workers.Wait()
+	return errors.Join(errs...)
 }
 
 // endLane fences a lane, so that nothing late can land behind its end, and
