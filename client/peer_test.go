@@ -143,9 +143,14 @@ func (p *peerConn) send(f wire.Frame) {
 
 func (p *peerConn) raw(frame string) {
 	p.t.Helper()
-	if err := p.conn.WriteMessage(websocket.TextMessage, []byte(frame)); err != nil {
+	if err := p.try(frame); err != nil {
 		p.t.Errorf("write: %v", err)
 	}
+}
+
+// try writes a frame to a client that may have gone.
+func (p *peerConn) try(frame string) error {
+	return p.conn.WriteMessage(websocket.TextMessage, []byte(frame))
 }
 
 // cut breaks the connection without a word.

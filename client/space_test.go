@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,20 +223,27 @@ func TestAnUnreadSpaceHoldsUpNobodyAndLosesNothing(t *testing.T) {
 		want++
 	}
 	var edge sync.WaitGroup
+	var over atomic.Bool
 	edge.Go(func() { // replays what a join asks for, all of it
 		for f := range conn.frames {
 			if f.Type != "space.join" {
 				continue
 			}
-			conn.send(wire.Frame{Type: "space.joined", ID: f.ID, Space: "general", Members: []string{"me"}, Seq: f.LastSeq})
+			joined := wire.Frame{Type: "space.joined", ID: f.ID, Space: "general", Members: []string{"me"}, Seq: f.LastSeq}
+			if err := conn.try(string(joined.Append(nil))); err != nil && !over.Load() {
+				t.Errorf("write: %v", err)
+			}
 			for seq := f.LastSeq + 1; seq <= 150; seq++ {
-				conn.raw(event(seq))
+				if err := conn.try(event(seq)); err != nil && !over.Load() {
+					t.Errorf("write: %v", err)
+				}
 			}
 		}
 	})
 	for want <= 150 {
 		take()
 	}
+	over.Store(true)
 	c.Close()
 	edge.Wait()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,9 +16,10 @@ var alone = []string{"--auth", "none", "--nats.replicas", "1", "--nats.shards", 
 func serves(t *testing.T, args ...string) {
 	t.Helper()
 	e := launch(t, append(alone, args...)...).ready()
-	a := connect(t, e.public+"?agent_id=alice")
+	id := "alice-" + rand.Text()[:8] // edges of other tests may be on the same Redis
+	a := connect(t, e.public+"?agent_id="+id)
 	a.hear("agent.registered")
-	a.say(`{"type":"send","to":"alice","payload":1}`)
+	a.say(fmt.Sprintf(`{"type":"send","to":%q,"payload":1}`, id))
 	a.hear("message")
 	if status := e.ended(); status != 0 {
 		t.Errorf("agora edge ended with %d: %s", status, e.stderr)
@@ -46,7 +48,6 @@ func refuses(t *testing.T, want []string, args ...string) {
 }
 
 func TestAnEdgeTakesEveryWayIntoNATS(t *testing.T) {
-	redis := "redis://" + agoratest.Redis(t).Addr()
 	certs, others := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	public, seed := agoratest.NATSKey(t)
 	_, otherSeed := agoratest.NATSKey(t)
@@ -72,18 +73,18 @@ func TestAnEdgeTakesEveryWayIntoNATS(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
 			s := agoratest.StartNATS(t, agoratest.NATSConfig{More: c.more})
-			at := []string{"--redis.url", redis, "--nats.url", s.URL()}
+			at := []string{"--redis.url", "redis://" + agoratest.Redis(t).Addr(), "--nats.url", s.URL()}
 			serves(t, append(c.flags, at...)...)
 			refuses(t, []string{s.Addr(), c.want}, append(c.wrong, at...)...)
 		})
 	}
 	t.Run("credentials in the address, behind a server that is down", func(t *testing.T) {
 		s := agoratest.StartNATS(t, agoratest.NATSConfig{More: "authorization { user: joe, password: s3cret }"})
-		serves(t, "--redis.url", redis, "--nats.url", "nats://127.0.0.1:1,nats://joe:s3cret@"+s.Addr())
+		serves(t, "--redis.url", "redis://"+agoratest.Redis(t).Addr(), "--nats.url", "nats://127.0.0.1:1,nats://joe:s3cret@"+s.Addr())
 	})
 	t.Run("TLS where there is none", func(t *testing.T) {
 		s := agoratest.StartNATS(t, agoratest.NATSConfig{})
-		refuses(t, []string{s.Addr(), "does not speak TLS"}, "--redis.url", redis, "--nats.url", s.URL(), "--nats.tls.ca", certs.CA)
+		refuses(t, []string{s.Addr(), "does not speak TLS"}, "--redis.url", "redis://"+agoratest.Redis(t).Addr(), "--nats.url", s.URL(), "--nats.tls.ca", certs.CA)
 	})
 }
 
