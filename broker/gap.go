@@ -99,16 +99,17 @@ func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
 		since = i.keptAt
 		i.mu.Unlock()
 	}
-	if since.IsZero() {
-		return gapCheck{}, nil
+	read := int64(len(p.msgs) + p.pending)
+	if since.IsZero() && read < i.b.cfg.MaxRecords {
+		return gapCheck{}, nil // it did not overflow, and nobody knows more
 	}
 	s, err := i.b.state(ctx, i.at.stream, i.at.log)
 	if err != nil {
 		return gapCheck{}, err
 	}
-	all := int64(len(p.msgs)+p.pending) >= s.count // none of those kept is older than the time
-	aged := !i.quiet && (i.b.forgets(since) || s.created.After(since))
-	if aged || all && s.count >= i.b.cfg.MaxRecords {
+	overflowed := read >= s.count && s.count >= i.b.cfg.MaxRecords // none of those kept is older than the time
+	aged := !since.IsZero() && !i.quiet && (i.b.forgets(since) || s.created.After(since))
+	if aged || overflowed {
 		return i.tellGap(ctx, p, s, 1)
 	}
 	return gapCheck{}, nil

@@ -165,6 +165,15 @@ func TestAReaderOfAnEmptyMailboxPassedByRetentionIsTold(t *testing.T) {
 	}
 }
 
+func TestAFirstReaderOfAMailboxThatOverflowedIsTold(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords = 10 })
+	publish(t, b, "s1", names(0, 50)...)
+	in := listen(t, b, bob, From{})
+	if got, want := bodies(in.quiet(t)), append([]string{"gap"}, names(40, 50)...); !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
 // agedMail returns a Broker whose mailbox of bob's held one record, which is gone by age, and its position.
 func agedMail(t *testing.T) (*Broker, uint64) {
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxAge = 300 * time.Millisecond })
