@@ -61,13 +61,6 @@ func TestEveryHistoryIsWhatItsAgentsWereTold(t *testing.T) {
 	s.histories(false)
 }
 
-// TestHistoriesOfOverflowingMailboxes: the same where retention passes whoever does not read.
-func TestHistoriesOfOverflowingMailboxes(t *testing.T) {
-	checks(t, 20, 3)
-	s := start(t, 1, 5)
-	s.histories(false)
-}
-
 // TestHistoriesInWhichPresenceLosesData: what stands in the log holds all the same.
 func TestHistoriesInWhichPresenceLosesData(t *testing.T) {
 	checks(t, 20, 3)
