@@ -404,7 +404,7 @@ func TestANumberTellsWhatOverflowTook(t *testing.T) {
 			t.Errorf("%s sent again: %+v, want that it was there", m.Body, r)
 		}
 	}
-	x.want("4", "flood", "flood", "flood")
+	x.want("gap", "4", "flood", "flood", "flood")
 }
 
 // TestWhatOverflowTookWholeIsMarked: not one record of the lane is left. Nobody can know; so what is sent again is
@@ -418,7 +418,7 @@ func TestWhatOverflowTookWholeIsMarked(t *testing.T) {
 	heir := x.heir(1)
 	store(t, heir, numbered(1, text("1")))
 	store(t, heir, numbered(2, text("2")))
-	x.want("flood", "flood", "1 again", "2 again")
+	x.want("gap", "flood", "flood", "1 again", "2 again")
 }
 
 // TestAnAbortOfWhatMayHaveEndedIsMarked: presence has not heard yet that the stream has ended, and the mailbox has taken
@@ -434,7 +434,7 @@ func TestAnAbortOfWhatMayHaveEndedIsMarked(t *testing.T) {
 	heir := x.e2.Lane(cfg)
 	defer heir.Close()
 	store(t, heir, text("on"))
-	x.want("flood", "flood", "flood", "abort(s) again", "on again")
+	x.want("gap", "flood", "flood", "flood", "abort(s) again", "on again")
 }
 
 // TestAStartOfWhichOnlyTheAbortIsLeftIsMarked: the sender has heard neither receipt nor abort, and the mailbox has taken
@@ -446,7 +446,7 @@ func TestAStartOfWhichOnlyTheAbortIsLeftIsMarked(t *testing.T) {
 	flood(t, x.e2, 3)
 	x.die()
 	store(t, x.heir(1), index(agora.Start, "i", 0, "start"))
-	x.want("flood", "flood", "flood", "start again")
+	x.want("gap", "flood", "flood", "flood", "start again")
 }
 
 // TestAStartThatPresenceAloneKnowsIsTaken: the edge died between noting the stream and storing its start, and the
@@ -462,7 +462,7 @@ func TestAStartThatPresenceAloneKnowsIsTaken(t *testing.T) {
 	defer heir.Close()
 	store(t, heir, numbered(2, part(agora.Start, "s", "start")))
 	store(t, heir, numbered(3, part(agora.End, "s", "end")))
-	x.want("flood", "1", "start", "end")
+	x.want("gap", "flood", "1", "start", "end")
 }
 
 // flood stores records of somebody else's.
