@@ -28,7 +28,7 @@ test:
 # The failure matrix three times over, a disk that is full, and every protection shown to be needed: 15 minutes.
 chaos:
 	scripts/install-redis.sh
-	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/reliability
+	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/reliability ./internal/model
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

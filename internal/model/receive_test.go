@@ -87,6 +87,8 @@ func (a *agent) got(d *door, b *box, m *agora.Message, again bool) {
 		return
 	case m.Seq > b.last:
 		b.last, b.seen[m.Seq] = m.Seq, true
+	case b.to.IsSpace() && m.Seq <= b.from: // it was a member before it heard of it: an earlier edge's answer was lost
+		b.seen[m.Seq] = true
 	case !b.seen[m.Seq] && !b.told(m.Seq) && !a.lax:
 		a.w.failLocked("%s: position %d of %s comes first after %d", a.id, m.Seq, b.to.Name(), b.last)
 	case !again && !a.lax:
