@@ -25,7 +25,7 @@ test:
 	$(GO) test -race -timeout $(TESTTIME) $$($(GO) list ./... | grep -v -e /internal/reliability -e /internal/overload)
 	$(GO) test -p 1 -timeout 10m ./internal/reliability ./internal/overload
 
-# The failure matrix three times over, a disk that is full, and every protection shown to be needed: 15 minutes.
+# The failure matrix three times over, a disk that is full, every protection shown to be needed, and random histories.
 chaos:
 	scripts/install-redis.sh
 	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/reliability ./internal/model
