@@ -30,6 +30,7 @@ var layers = map[string][]string{
 	"internal/model":       {},
 	"internal/reliability": {"internal/agoratest"},
 	"internal/soak":        {".", "client"},
+	"internal/load":        {".", "wire"},
 	"internal/overload":    {"internal/agoratest"},
 }
 
@@ -43,7 +44,7 @@ var homes = map[string][]string{
 	"golang.org/x/time/rate":              {"edge"},
 	"github.com/gorilla/websocket":        {"edge/ws", "client"},
 	"github.com/prometheus/client_golang": {"cmd/agora"},
-	"github.com/HdrHistogram/":            {"internal/soak"},
+	"github.com/HdrHistogram/":            {"internal/soak", "internal/load"},
 	"github.com/spf13/cobra":              {"cmd/agora"},
 	"github.com/spf13/pflag":              {"cmd/agora"},
 	"go.yaml.in/yaml":                     {"cmd/agora"},

@@ -42,28 +42,28 @@ func registerCrowd(r *prometheus.Registry, c *edge.Crowd) {
 		return float64(c.Share()) / edge.Whole
 	})
 	s := c.Stats()
-	counter(r, "agora_shed_connections_total", "Connections not let in: too many, too much held, or draining.", load(&s.Connections))
-	counter(r, "agora_shed_messages_total", "One-shots and events refused because the edge held too much.", load(&s.Messages))
-	counter(r, "agora_shed_slowed_total", "Parts of streams made to wait because the edge held too much.", load(&s.Slowed))
-	counter(r, "agora_shed_closed_total", "Connections closed because the edge held far too much.", load(&s.Closed))
+	counter(r, "agora_shed_connections_total", "Connections not let in: too many, too much held, or draining.", loaded(&s.Connections))
+	counter(r, "agora_shed_messages_total", "One-shots and events refused because the edge held too much.", loaded(&s.Messages))
+	counter(r, "agora_shed_slowed_total", "Parts of streams made to wait because the edge held too much.", loaded(&s.Slowed))
+	counter(r, "agora_shed_closed_total", "Connections closed because the edge held far too much.", loaded(&s.Closed))
 }
 
 func registerDoor(r *prometheus.Registry, s *ws.Stats) {
-	gauge(r, "agora_ws_connections", "Open WebSocket connections.", load(&s.Connections))
-	counter(r, "agora_ws_accepted_total", "Connections upgraded.", load(&s.Accepted))
-	counter(r, "agora_ws_refused_total", "Connections refused before the upgrade.", load(&s.Refused))
-	counter(r, "agora_ws_frames_in_total", "Frames read.", load(&s.FramesIn))
-	counter(r, "agora_ws_bytes_in_total", "Bytes of frames read.", load(&s.BytesIn))
-	counter(r, "agora_ws_frames_out_total", "Frames written.", load(&s.FramesOut))
-	counter(r, "agora_ws_bytes_out_total", "Bytes written.", load(&s.BytesOut))
-	counter(r, "agora_ws_writes_total", "System calls that wrote.", load(&s.Writes))
-	counter(r, "agora_ws_stalled_total", "Connections closed because they took nothing.", load(&s.Stalled))
-	counter(r, "agora_ws_silent_total", "Connections without an agent closed because nothing came of them.", load(&s.Silent))
+	gauge(r, "agora_ws_connections", "Open WebSocket connections.", loaded(&s.Connections))
+	counter(r, "agora_ws_accepted_total", "Connections upgraded.", loaded(&s.Accepted))
+	counter(r, "agora_ws_refused_total", "Connections refused before the upgrade.", loaded(&s.Refused))
+	counter(r, "agora_ws_frames_in_total", "Frames read.", loaded(&s.FramesIn))
+	counter(r, "agora_ws_bytes_in_total", "Bytes of frames read.", loaded(&s.BytesIn))
+	counter(r, "agora_ws_frames_out_total", "Frames written.", loaded(&s.FramesOut))
+	counter(r, "agora_ws_bytes_out_total", "Bytes written.", loaded(&s.BytesOut))
+	counter(r, "agora_ws_writes_total", "System calls that wrote.", loaded(&s.Writes))
+	counter(r, "agora_ws_stalled_total", "Connections closed because they took nothing.", loaded(&s.Stalled))
+	counter(r, "agora_ws_silent_total", "Connections without an agent closed because nothing came of them.", loaded(&s.Silent))
 	for code, n := range s.Errors {
 		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agora_ws_errors_total", Help: "Error frames by code.",
 			ConstLabels: prometheus.Labels{"code": string(code)},
-		}, load(n)))
+		}, loaded(n)))
 	}
 }
 
@@ -93,7 +93,7 @@ func registerLog(r *prometheus.Registry, b *broker.Broker) {
 	gauge(r, "agora_log_inboxes", "Open inboxes.", func() float64 { return float64(b.Stats().Inboxes) })
 }
 
-func load(n interface{ Load() int64 }) func() float64 {
+func loaded(n interface{ Load() int64 }) func() float64 {
 	return func() float64 { return float64(n.Load()) }
 }
 

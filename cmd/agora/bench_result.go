@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agora-relay/agora/internal/load"
+)
+
+// print prints a result, for people or as JSON, and returns the status to end with.
+func (o *loadOptions) print(cmd *cobra.Command, r load.Result) error {
+	var err error
+	if o.json {
+		err = json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+	} else {
+		_, err = io.WriteString(cmd.OutOrStdout(), describe(r))
+	}
+	if err == nil && r.Failed() {
+		return &statusError{exitError, errors.New("not all arrived once and in order")}
+	}
+	return err
+}
+
+// describe says a result in lines.
+func describe(r load.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d senders, %d receivers, %d bytes, ", r.Verb, r.Senders, r.Receivers, r.Size)
+	if r.Rate > 0 {
+		fmt.Fprintf(&b, "%.0f/s offered", r.Rate)
+	} else {
+		b.WriteString("as fast as it comes through")
+	}
+	fmt.Fprintf(&b, ", measured for %.1f s\n", r.Seconds)
+	fmt.Fprintf(&b, "  sent      %d, received %d of %d, %.0f/s\n", r.Sent, r.Received, r.Expected, r.PerSecond)
+	describeLatency(&b, "latency", r.Latency)
+	describeLatency(&b, "receipt", r.Receipt)
+	describeLatency(&b, "  late", r.Late)
+	if u := r.Server; u != nil {
+		fmt.Fprintf(&b, "  servers   %.1f µs CPU a message, %.1f s in all, %s resident\n", u.PerMessage, u.CPU, bytesText(u.RSS))
+	} else {
+		b.WriteString("  servers   not measured\n")
+	}
+	fmt.Fprintf(&b, "  load      %.1f µs CPU a message\n", r.Client.PerMessage)
+	describeTrouble(&b, r)
+	return b.String()
+}
+
+func describeLatency(w io.Writer, name string, l *load.Latency) {
+	if l == nil {
+		return
+	}
+	ms := func(us int64) float64 { return float64(us) / 1e3 }
+	fmt.Fprintf(w, "  %-8s  p50 %.2f ms, p90 %.2f, p99 %.2f, p99.9 %.2f, max %.2f\n", name, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max))
+}
+
+// describeTrouble says what went otherwise than it should.
+func describeTrouble(w io.Writer, r load.Result) {
+	for _, t := range []struct {
+		n    int64
+		what string
+	}{
+		{r.Unsent, "messages could not be sent in time: the cluster takes fewer"},
+		{r.Expected - r.Received, "arrivals are missing"},
+		{r.Twice, "came twice or too late"},
+		{r.Missed, "were passed over"},
+		{r.Gaps, "gaps were told"},
+		{r.Refused, "were refused"},
+		{r.Cut, "connections were lost"},
+	} {
+		if t.n != 0 {
+			fmt.Fprintf(w, "  %d %s\n", t.n, t.what)
+		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(r.Errors)) {
+		fmt.Fprintf(w, "  %d errors %s\n", r.Errors[code], code)
+	}
+	if r.First != "" {
+		fmt.Fprintf(w, "  the first: %s\n", r.First)
+	}
+}
+
+// bytesText says a number of bytes for people.
+func bytesText(n int64) string {
+	if n < 10<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}

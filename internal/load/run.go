@@ -1,0 +1,166 @@
+package load
+
+import (
+	"context"
+	"crypto/rand"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Run is a load on a cluster. One goroutine calls Measure and Close, in this
+// order; any may call Progress meanwhile.
+type Run struct {
+	cfg   Config
+	name  string // begins every agent's id
+	began time.Time
+
+	agents   []*agent
+	lines    []*line
+	pacers   []*pacer
+	meter    *meter // what arrives
+	receipts *meter // of what is sent with receipts
+	behind   *meter // how late pacers are
+	notes    notes
+
+	joined  atomic.Int64 // members
+	stop    chan struct{}
+	gaveUp  atomic.Bool // what could not be sent in time is left
+	over    atomic.Bool
+	readers sync.WaitGroup
+}
+
+// Start connects all agents. It blocks until they are, and what they need is there; ctx bounds that alone.
+// The caller owes a call of Close, unless there is an error.
+func Start(ctx context.Context, cfg Config) (*Run, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	r := &Run{
+		cfg: cfg.withDefaults(), began: time.Now(), stop: make(chan struct{}),
+		meter: newMeter(), receipts: newMeter(), behind: newMeter(),
+	}
+	r.behind.from.Store(0) // whoever notes asks the other one
+	r.name = "bench-" + strings.ToLower(rand.Text()[:8])
+	r.people()
+	if err := r.connect(ctx); err != nil {
+		r.Close()
+		return nil, err
+	}
+	if err := r.begin(ctx); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Name returns what the ids of the run's agents begin with.
+func (r *Run) Name() string { return r.name }
+
+// stopped tells whether senders are to stop.
+func (r *Run) stopped() bool {
+	select {
+	case <-r.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// line returns the line that a stamp names, nil if the run has none.
+func (r *Run) line(s stamp) *line {
+	if s.line >= len(r.lines) {
+		return nil
+	}
+	return r.lines[s.line]
+}
+
+// Measure sends, and measures from when it is warm on. It returns when the duration is over, or ctx has ended, and
+// what was sent has arrived or the time to settle has passed. The result tells only of what was measured.
+func (r *Run) Measure(ctx context.Context, servers Servers) Result {
+	var senders sync.WaitGroup
+	if r.cfg.Rate > 0 {
+		r.paced(&senders)
+	} else {
+		r.flatOut(&senders)
+	}
+	wait(ctx, r.cfg.Warmup)
+	before, self, from := servers.Usage(), selfUsage(), now()
+	r.window(from, math.MaxInt64)
+	wait(ctx, r.cfg.Duration)
+	end := now()
+	r.window(from, end)
+	after, spent := servers.Usage(), selfUsage()-self
+	close(r.stop)
+	r.settle(&senders)
+	r.finish()
+	return r.result(time.Duration(end-from), before, after, spent)
+}
+
+// window sets what is measured.
+func (r *Run) window(from, until int64) {
+	for _, m := range []*meter{r.meter, r.receipts} {
+		m.until.Store(until)
+		m.from.Store(from)
+	}
+}
+
+// wait waits for a while, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// settle waits until all that is to be measured is sent and has arrived, as long as it may.
+func (r *Run) settle(senders *sync.WaitGroup) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.Settle)
+	defer cancel()
+	unblocked := context.AfterFunc(ctx, r.giveUp)
+	senders.Wait()
+	unblocked()
+	for r.owed() > 0 && ctx.Err() == nil {
+		wait(ctx, 10*time.Millisecond)
+	}
+}
+
+// giveUp has every sender end, also one that blocks.
+func (r *Run) giveUp() {
+	r.gaveUp.Store(true)
+	for _, l := range r.lines {
+		_ = l.from.conn.nc.SetWriteDeadline(time.Unix(1, 0)) // a socket that is closed blocks nobody
+	}
+}
+
+// owed returns how many arrivals are missing.
+func (r *Run) owed() int64 {
+	_, expected := r.sent()
+	return expected - r.meter.counts().received
+}
+
+// sent returns how many of the measured messages were sent and not refused, and how many arrivals they are to have.
+func (r *Run) sent() (sent, expected int64) {
+	for _, l := range r.lines {
+		n := l.measured.Load()
+		sent += n
+		expected += (n - l.refused.Load()) * l.copies
+	}
+	return sent, expected
+}
+
+// Close ends every stream, says goodbye for every agent and waits for all that the run has started.
+func (r *Run) Close() {
+	r.over.Store(true)
+	each(r.agents, func(a *agent) error {
+		if a.conn != nil {
+			a.conn.Close()
+		}
+		return nil
+	})
+	r.readers.Wait()
+}
