@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test chaos bench fuzz up build
+.PHONY: check lint test chaos bench side fuzz up build
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
@@ -14,16 +14,19 @@ lint:
 	$(GO) vet -tags sabotage ./...
 	$(GO) vet -tags chaos ./internal/reliability ./internal/model
 	$(GO) tool staticcheck ./...
+	staticcheck=$$($(GO) tool -n staticcheck) && cd bench && $(GO) vet ./... && $$staticcheck ./...
 
 check: lint
 	scripts/install-redis.sh
 	$(GO) test -short -race -timeout $(TESTTIME) ./...
+	cd bench && $(GO) test -race -timeout 5m ./...
 
 # The failure matrix and overload run apart: their edges are processes, and what they measure are times.
 test:
 	scripts/install-redis.sh
 	$(GO) test -race -timeout $(TESTTIME) $$($(GO) list ./... | grep -v -e /internal/reliability -e /internal/overload)
 	$(GO) test -p 1 -timeout 10m ./internal/reliability ./internal/overload
+	cd bench && $(GO) test -race -timeout 5m ./...
 
 # The failure matrix three times over, a disk that is full, every protection shown to be needed, and random histories.
 chaos:
@@ -32,6 +35,12 @@ chaos:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# Agora next to NATS and Socket.IO: a module of its own, which starts real servers of all of them. Needs node and npm.
+RUNS ?= 5
+side:
+	scripts/install-redis.sh
+	cd bench && $(GO) run . -runs $(RUNS)
 
 # Every fuzz target there is, one after the other.
 fuzz:

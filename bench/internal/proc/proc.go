@@ -1,0 +1,109 @@
+// Package proc runs the servers of a system under test, each as a process of
+// its own, and tells what they cost.
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is a running server. It ends with the program that started it.
+type Process struct {
+	Name string
+
+	cmd  *exec.Cmd
+	log  string        // file that takes what it says
+	gone chan struct{} // closed when it has ended
+}
+
+// Start starts a command; what it says goes to NAME.log in dir.
+func Start(dir, name string, argv ...string) (*Process, error) {
+	p := &Process{Name: name, cmd: exec.Command(argv[0], argv[1:]...), log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
+	out, err := os.Create(p.log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close() // the process has its own
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.SysProcAttr = dieWithParent()
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { // Stop waits for it
+		_ = p.cmd.Wait() // how it ended does not matter
+		close(p.gone)
+	}()
+	return p, nil
+}
+
+// Stop asks the process to end, kills it after two seconds, and returns when it has ended.
+func (p *Process) Stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	select {
+	case <-p.gone:
+	case <-time.After(2 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.gone
+	}
+}
+
+// Await polls until ready says true; it fails when that takes too long or the process ends.
+func (p *Process) Await(within time.Duration, ready func() bool) error {
+	deadline := time.After(within)
+	for !ready() {
+		select {
+		case <-p.gone:
+			return fmt.Errorf("%s ended: %s", p.Name, p.tail())
+		case <-deadline:
+			return fmt.Errorf("%s is not ready after %v: %s", p.Name, within, p.tail())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// tail returns the last of what it said.
+func (p *Process) tail() string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(bytes.TrimSpace(b[max(0, len(b)-2000):]))
+}
+
+// CPU returns the user and system time that the process has used, all threads
+// included, in steps of 10 ms; 0 when it has ended.
+func (p *Process) CPU() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	user, err1 := strconv.ParseInt(f[11], 10, 64)
+	system, err2 := strconv.ParseInt(f[12], 10, 64)
+	if errors.Join(err1, err2) != nil {
+		return 0
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond // Linux counts for programs in hundredths of a second
+}
+
+// RSS returns the bytes of memory that the process has now; 0 when it has ended.
+func (p *Process) RSS() int64 {
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(statm))[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}

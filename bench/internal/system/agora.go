@@ -1,0 +1,89 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/proc"
+	"github.com/agora-relay/agora/bench/internal/wire"
+)
+
+// agora is a cluster as in production: two edges with tokens, presence and limits.
+type agora struct {
+	servers int    // of NATS, which are the replicas as well
+	storage string // of the log
+}
+
+func (a agora) start(_ context.Context, r *Running) error {
+	clients, err := natsServers{n: a.servers, jetStream: true}.startServers(r)
+	if err != nil {
+		return err
+	}
+	redis, err := r.startRedis()
+	if err != nil {
+		return err
+	}
+	binary, err := r.tools.agora()
+	if err != nil {
+		return err
+	}
+	made, err := output(r.dir, binary, "token", "bench", "--agents", "*")
+	if err != nil {
+		return err
+	}
+	token, line, _ := strings.Cut(made, "\n")
+	tokens, err := r.file("tokens", line)
+	if err != nil {
+		return err
+	}
+	r.dial = func(addr, id string) (load.Agent, error) { return wire.DialAgora(addr, id, token, "") }
+	return a.edges(r, binary,
+		"--auth", "file:"+tokens, "--nats.url", "nats://"+strings.Join(clients, ",nats://"), "--redis.url", "redis://"+redis,
+		"--nats.replicas", fmt.Sprint(a.servers), "--nats.storage", a.storage,
+		// Rates are limited, and at no rate that is reached: what it costs is to count.
+		"--limits.rate", "1e7", "--limits.bytes", "1e10",
+		// Enough for what a run writes within the ten minutes that it is kept.
+		"--mailbox.shard-bytes", "2GiB")
+}
+
+// edges starts two edges and waits until they are ready.
+func (a agora) edges(r *Running, binary string, flags ...string) error {
+	addrs, err := proc.Addrs(4)
+	if err != nil {
+		return err
+	}
+	r.addrs = addrs[:2]
+	for i, addr := range r.addrs {
+		name := fmt.Sprintf("edge-%d", i)
+		argv := append([]string{binary, "edge", "--id", name, "--addr", addr, "--admin-addr", addrs[2+i]}, flags...)
+		if _, err := r.run(name, argv...); err != nil {
+			return err
+		}
+	}
+	for i, p := range r.procs[len(r.procs)-2:] {
+		if err := p.Await(patience, func() bool { return proc.Answers("http://" + addrs[2+i] + "/readyz") }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startRedis starts a redis-server that keeps nothing on disk, and returns its address.
+func (r *Running) startRedis() (string, error) {
+	binary, err := r.tools.redis()
+	if err != nil {
+		return "", err
+	}
+	addr, err := proc.Addr()
+	if err != nil {
+		return "", err
+	}
+	host, port, _ := strings.Cut(addr, ":")
+	p, err := r.run("redis", binary, "--port", port, "--bind", host, "--dir", r.dir, "--save", "", "--appendonly", "no")
+	if err != nil {
+		return "", err
+	}
+	return addr, p.Await(patience, func() bool { return proc.Listens(addr) })
+}

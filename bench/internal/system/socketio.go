@@ -1,0 +1,62 @@
+package system
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/proc"
+	"github.com/agora-relay/agora/bench/internal/wire"
+)
+
+//go:embed node/server.js node/package.json node/package-lock.json
+var node embed.FS
+
+// startSocketIO starts two Node processes that share what they carry through Redis.
+func startSocketIO(_ context.Context, r *Running) error {
+	dir, err := r.tools.node()
+	if err != nil {
+		return err
+	}
+	redis, err := r.startRedis()
+	if err != nil {
+		return err
+	}
+	if r.addrs, err = proc.Addrs(2); err != nil {
+		return err
+	}
+	for i, addr := range r.addrs {
+		p, err := r.run(fmt.Sprintf("node-%d", i), "node", filepath.Join(dir, "server.js"), port(addr), port(redis))
+		if err != nil {
+			return err
+		}
+		if err := p.Await(patience, func() bool { return proc.Answers("http://" + addr + "/") }); err != nil {
+			return err
+		}
+	}
+	r.dial = func(addr, id string) (load.Agent, error) { return wire.DialSocketIO(addr, id) }
+	return nil
+}
+
+func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
+
+// copyNode writes the server's files into a folder.
+func copyNode(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"server.js", "package.json", "package-lock.json"} {
+		b, err := node.ReadFile("node/" + name)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+// Package system starts what is compared: each system of processes of its own,
+// on loopback, empty, and as its own documentation sets it up.
+package system
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/proc"
+)
+
+// patience is how long a server may take to be ready.
+const patience = 30 * time.Second
+
+// Kind is a system that can be started.
+type Kind struct {
+	Name    string
+	About   string // what runs, in a few words
+	Keeps   string // what is stored of each message, and where
+	Foreign bool   // needs more than Go to be installed
+
+	start func(ctx context.Context, r *Running) error
+}
+
+// Kinds lists every system; the first is what the others are held against.
+var Kinds = []Kind{
+	{Name: "core", About: "NATS over TCP, 2 servers", Keeps: "nothing", start: startCore},
+	{Name: "nats-ws", About: "NATS over its WebSocket, 2 servers", Keeps: "nothing", start: startNATSWebSocket},
+	{Name: "nats-js", About: "NATS over its WebSocket, 2 servers, JetStream with RePublish", Keeps: "R1, file", start: startJetStream},
+	{Name: "socketio", About: "Socket.IO 4, 2 Node processes, Redis Streams adapter, connection state recovery", Keeps: "Redis, memory", Foreign: true, start: startSocketIO},
+	{Name: "agora-mem", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, memory", start: agora{servers: 1, storage: "memory"}.start},
+	{Name: "agora-r1", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, file", start: agora{servers: 1, storage: "file"}.start},
+	{Name: "agora-r3", About: "Agora, 2 edges, Redis, 3 NATS servers", Keeps: "R3, file", start: agora{servers: 3, storage: "file"}.start},
+}
+
+// Running is a system that runs. It is a [load.Target].
+type Running struct {
+	tools *Tools
+	dir   string
+	procs []*proc.Process
+	addrs []string // where agents connect
+	dial  func(addr, id string) (load.Agent, error)
+}
+
+// Start starts a system and returns when agents can connect. It keeps what it
+// stores in a folder under dir, until it is stopped.
+func (k Kind) Start(ctx context.Context, t *Tools, dir string) (*Running, error) {
+	dir, err := os.MkdirTemp(dir, "bench-"+k.Name+"-")
+	if err != nil {
+		return nil, err
+	}
+	r := &Running{tools: t, dir: dir}
+	if err := k.start(ctx, r); err != nil {
+		r.Stop()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Stop ends all of it and removes what it stored.
+func (r *Running) Stop() {
+	for i := len(r.procs) - 1; i >= 0; i-- {
+		r.procs[i].Stop()
+	}
+	_ = os.RemoveAll(r.dir) // in a folder for temporary files
+}
+
+// Dial connects an agent to a server.
+func (r *Running) Dial(id string, server int) (load.Agent, error) {
+	return r.dial(r.addrs[server%len(r.addrs)], id)
+}
+
+// Usage tells what all servers have used together.
+func (r *Running) Usage() (u load.Usage) {
+	for _, p := range r.procs {
+		u.CPU += p.CPU()
+		u.RSS += p.RSS()
+	}
+	return u
+}
+
+// run starts a process of the system.
+func (r *Running) run(name string, argv ...string) (*proc.Process, error) {
+	p, err := proc.Start(r.dir, name, argv...)
+	if err == nil {
+		r.procs = append(r.procs, p)
+	}
+	return p, err
+}
+
+// file writes a file into the system's folder and returns its path.
+func (r *Running) file(name, text string) (string, error) {
+	path := filepath.Join(r.dir, name)
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}

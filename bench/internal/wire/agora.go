@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"strconv"
+)
+
+// Agora is an agent's connection to an Agora edge.
+type Agora struct {
+	*Socket
+	resume string // takes its session over at another connection
+}
+
+// DialAgora connects an agent to the edge at addr. With resume, it goes on with the session that this token is for.
+func DialAgora(addr, id, token, resume string) (*Agora, error) {
+	q := url.Values{"agent_id": {id}}
+	if resume != "" {
+		q.Set("resume_token", resume)
+	}
+	s, err := Upgrade(addr, "/ws?"+q.Encode(), "Authorization: Bearer "+token)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agora{Socket: s}
+	frame, err := a.await(`{"type":"agent.registered"`)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	if resume, ok := cut(frame, `"resume_token":"`); ok {
+		a.resume = string(resume)
+	}
+	s.Ready()
+	return a, nil
+}
+
+// Resume connects the agent again after its connection was lost, and takes its session over.
+func (a *Agora) Resume(addr, id, token string) (*Agora, error) {
+	return DialAgora(addr, id, token, a.resume)
+}
+
+// await reads until a frame of one type; an error frame ends it.
+func (a *Agora) await(head string) ([]byte, error) {
+	for {
+		frame, err := a.Next()
+		switch {
+		case err != nil:
+			return nil, err
+		case bytes.HasPrefix(frame, []byte(head)):
+			return frame, nil
+		case bytes.HasPrefix(frame, []byte(`{"type":"error"`)):
+			return nil, fmt.Errorf("the edge says %s", frame)
+		}
+	}
+}
+
+// Stream starts a stream to another agent and returns what carries its chunks.
+func (a *Agora) Stream(to string) (Line, error) {
+	_, err := a.Write(AppendText(nil, `{"type":"send","to":"`+to+`","stream_id":"s","stream":true}`, nil, ""))
+	head := `{"type":"send_chunk","to":"` + to + `","stream_id":"s","chunk":"`
+	return func(dst []byte, _ uint64, text []byte) []byte { return AppendText(dst, head, text, `"}`) }, err
+}
+
+// Message returns what carries one-shots to another agent. They are receipted when they are stored.
+func (a *Agora) Message(to string) (Line, error) {
+	head := []byte(`{"type":"send","to":"` + to + `","payload":"`)
+	return func(dst []byte, id uint64, text []byte) []byte {
+		var b [32]byte
+		tail := append(strconv.AppendUint(append(b[:0], `","id":"`...), id, 10), `"}`...)
+		return AppendText(dst, head, text, tail)
+	}, nil
+}
+
+// Space joins a space and returns what carries events to its members, this one included.
+func (a *Agora) Space(name string) (Line, error) {
+	if _, err := a.Write(AppendText(nil, `{"type":"space.join","space":"`+name+`"}`, nil, "")); err != nil {
+		return nil, err
+	}
+	if _, err := a.await(`{"type":"space.joined"`); err != nil {
+		return nil, fmt.Errorf("join: %w", err)
+	}
+	head := `{"type":"space.publish","space":"` + name + `","data":{"text":"`
+	return func(dst []byte, _ uint64, text []byte) []byte { return AppendText(dst, head, text, `"}}`) }, nil
+}
+
+// Receive hands on what arrives until the connection ends.
+func (a *Agora) Receive(h Handler) error {
+	for {
+		frame, err := a.Next()
+		if err != nil {
+			return err
+		}
+		switch kind, _ := cut(frame, `{"type":"`); string(kind) {
+		case "message_chunk":
+			receive(frame, `"chunk":"`, h.Text)
+		case "message":
+			receive(frame, `"payload":"`, h.Text)
+		case "space.event":
+			receive(frame, `"text":"`, h.Text)
+		case "receipt":
+			receive(frame, `"request_id":"`, func(id []byte) { h.Receipt(number(id)) })
+		case "error", "gap", "agent.reconnect":
+			h.Fault(string(frame))
+		}
+	}
+}
+
+func receive(frame []byte, key string, f func([]byte)) {
+	if text, ok := cut(frame, key); ok {
+		f(text)
+	}
+}

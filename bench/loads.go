@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agora-relay/agora/bench/internal/load"
+)
+
+// pace is the rate of paced loads, of all streams together.
+const pace = 10_000
+
+// kind is a load that can be put on a system.
+type kind struct {
+	name  string
+	about string
+	unit  string        // what its rate counts
+	main  bool          // run unless told otherwise
+	fresh bool          // needs a system that has done nothing before
+	agora bool          // makes sense for Agora alone
+	setup time.Duration // about how long it takes besides warm-up and measuring
+	run   func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error)
+}
+
+// loads lists every load, in the order in which they are run.
+func loads() []kind {
+	all := []kind{
+		{name: "saturated-200", about: "saturation, 50 senders to 200 receivers", unit: "chunks", main: true, setup: time.Second, run: saturate(50, 200)},
+		{name: "saturated-1000", about: "saturation, 1,000 senders to 1,000 receivers", unit: "chunks", main: true, setup: 2 * time.Second, run: saturate(1000, 1000)},
+		{name: "paced", about: "10,000 chunks/s over 1,000 streams", unit: "chunks", main: true, setup: 2 * time.Second, run: paced},
+		{name: "fanout", about: "one publisher, one space of 1,000 members", unit: "deliveries", main: true, setup: 2 * time.Second, run: fanOut},
+		{name: "oneshot-1", about: "one-shots between one pair, each after the receipt of the one before", unit: "receipts", setup: time.Second, run: oneShots(1)},
+		{name: "oneshot-64", about: "one-shots between one pair, 64 without a receipt", unit: "receipts", setup: time.Second, run: oneShots(64)},
+		{name: "idle", about: "5,000 agents that say nothing", unit: "connects", fresh: true, setup: 5 * time.Second, run: idle},
+	}
+	for _, agents := range []int{100, 1000, 5000, 15000} {
+		all = append(all, kind{
+			name: fmt.Sprintf("scale-%d", agents), about: fmt.Sprintf("saturation with %d agents connected, 12,800 chunks under way", agents), unit: "chunks",
+			fresh: true, agora: true, setup: time.Second + time.Duration(agents)*time.Millisecond, run: scale(agents),
+		})
+	}
+	return all
+}
+
+type runner = func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error)
+
+func saturate(senders, receivers int) runner {
+	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+		return load.Saturate(ctx, t, name, load.Shape{Senders: senders, Receivers: receivers}, cfg)
+	}
+}
+
+func paced(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+	return load.Pace(ctx, t, name, load.Shape{Senders: 1000, Receivers: 1000}, pace, cfg)
+}
+
+func fanOut(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+	return load.FanOut(ctx, t, name, 1000, cfg)
+}
+
+func oneShots(underWay int) runner {
+	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+		return load.OneShots(ctx, t, name, underWay, cfg)
+	}
+}
+
+func idle(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+	return load.Idle(ctx, t, name, 5000, cfg)
+}
+
+// scale has 50 of so many agents stream to all the others, with as much under way whatever their number.
+func scale(agents int) runner {
+	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+		receivers := agents - 50
+		cfg.Window = max(1, 12_800/receivers)
+		return load.Saturate(ctx, t, name, load.Shape{Senders: 50, Receivers: receivers}, cfg)
+	}
+}

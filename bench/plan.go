@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/system"
+	"github.com/agora-relay/agora/bench/internal/wire"
+)
+
+// plan is what is to be measured.
+type plan struct {
+	systems []system.Kind
+	loads   []kind
+	runs    int
+	cfg     load.Config
+	data    string
+}
+
+// plan tells what the options ask for, or what is wrong with them.
+func (o *options) plan() (p plan, err error) {
+	p = plan{runs: o.runs, cfg: o.cfg, data: o.data}
+	switch {
+	case o.runs < 1, o.cfg.Warm < 0, o.cfg.Time <= 0, o.cfg.Window < 1:
+		return p, errors.New("-runs, -time and -window must be above 0, and -warm not below")
+	case o.cfg.Size < load.MinSize || o.cfg.Size > 4096:
+		return p, fmt.Errorf("-size must be %d to 4096", load.MinSize)
+	}
+	for _, k := range system.Kinds {
+		if o.only == "" || chosen(o.only, k.Name) {
+			p.systems = append(p.systems, k)
+		}
+	}
+	for _, l := range loads() {
+		if o.loads == "" && l.main || o.loads == "all" || chosen(o.loads, l.name) {
+			p.loads = append(p.loads, l)
+		}
+	}
+	if len(p.systems) == 0 || len(p.loads) == 0 {
+		return p, errors.New("there is no such system or load: see -list")
+	}
+	return p, nil
+}
+
+// chosen tells whether a name begins like one of a list.
+func chosen(list, name string) bool {
+	for begin := range strings.SplitSeq(list, ",") {
+		if begin != "" && strings.HasPrefix(name, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// suits tells whether a load makes sense for a system.
+func (l kind) suits(k system.Kind) bool { return !l.agora || strings.HasPrefix(k.Name, "agora") }
+
+// estimate tells about how long it will take.
+func (p plan) estimate() (d time.Duration) {
+	const start = 3 * time.Second
+	for _, k := range p.systems {
+		d += start
+		for _, l := range p.loads {
+			if !l.suits(k) {
+				continue
+			}
+			if l.fresh {
+				d += start
+			}
+			d += l.setup + p.cfg.Warm + p.cfg.Time
+		}
+	}
+	return d * time.Duration(p.runs)
+}
+
+// run measures everything, and tells on w how far it is.
+func (p plan) run(ctx context.Context, t *system.Tools, w io.Writer) (*report, error) {
+	r := newReport(p)
+	for n := range p.runs {
+		for _, k := range p.systems {
+			if err := p.measure(ctx, k, t, func(l kind, res load.Result, took time.Duration) {
+				r.add(k.Name, l.name, res)
+				fmt.Fprintf(w, "run %d  %-10s %-15s %5.1fs  %s\n", n+1, k.Name, l.name, took.Seconds(), line(l, res))
+			}); err != nil {
+				return r, fmt.Errorf("%s: %w", k.Name, err)
+			}
+		}
+	}
+	return r, nil
+}
+
+// measure puts all loads on one system, which is started again for those that need it fresh.
+func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done func(kind, load.Result, time.Duration)) error {
+	var s *system.Running
+	stop := func() {
+		if s != nil {
+			s.Stop()
+			s = nil
+		}
+	}
+	defer stop()
+	for i, l := range p.loads {
+		if !l.suits(k) {
+			continue
+		}
+		if l.fresh {
+			stop()
+		}
+		if s == nil {
+			var err error
+			if s, err = k.Start(ctx, t, p.data); err != nil {
+				return err
+			}
+		}
+		began := time.Now()
+		res, err := l.run(ctx, s, fmt.Sprintf("l%d", i), p.cfg)
+		switch {
+		case errors.Is(err, wire.ErrNone):
+			continue
+		case err != nil:
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+		done(l, res, time.Since(began))
+		if l.fresh {
+			stop()
+		}
+	}
+	return nil
+}
+
+// line says in a line what a load was like.
+func line(l kind, r load.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%9.0f %s/s  server %.1f µs  client %.1f µs", r.Rate, l.unit, r.ServerCPU, r.ClientCPU)
+	if r.P99 > 0 {
+		fmt.Fprintf(&b, "  p50 %.0f µs  p99 %.0f µs", r.P50, r.P99)
+	}
+	if r.Memory > 0 {
+		fmt.Fprintf(&b, "  %.1f KiB an agent", r.Memory/1024)
+	}
+	fmt.Fprintf(&b, "  %.0f MiB", r.RSS/(1<<20))
+	if r.Lost+r.Disordered+r.Faults > 0 {
+		fmt.Fprintf(&b, "  LOST %d of %d, out of order %d, faults %d %s", r.Lost, r.Sent, r.Disordered, r.Faults, cmp.Or(r.Fault, ""))
+	}
+	return b.String()
+}

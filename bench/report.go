@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/agora-relay/agora/bench/internal/load"
+)
+
+// report is everything that was measured.
+type report struct {
+	plan  plan
+	cells map[[2]string][]load.Result // by system and load, one for each run
+}
+
+func newReport(p plan) *report { return &report{plan: p, cells: map[[2]string][]load.Result{}} }
+
+func (r *report) add(system, load string, res load.Result) {
+	at := [2]string{system, load}
+	r.cells[at] = append(r.cells[at], res)
+}
+
+// median returns, figure by figure, the middle of what the runs measured; the sums of what was lost. ok is false where nothing was measured.
+func (r *report) median(system, name string) (m load.Result, ok bool) {
+	all := r.cells[[2]string{system, name}]
+	if len(all) == 0 {
+		return m, false
+	}
+	of := func(get func(load.Result) float64) float64 {
+		v := make([]float64, len(all))
+		for i, res := range all {
+			v[i] = get(res)
+		}
+		slices.Sort(v)
+		return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
+	}
+	m = load.Result{
+		Rate:      of(func(r load.Result) float64 { return r.Rate }),
+		ServerCPU: of(func(r load.Result) float64 { return r.ServerCPU }),
+		ClientCPU: of(func(r load.Result) float64 { return r.ClientCPU }),
+		P50:       of(func(r load.Result) float64 { return r.P50 }),
+		P99:       of(func(r load.Result) float64 { return r.P99 }),
+		Memory:    of(func(r load.Result) float64 { return r.Memory }),
+		RSS:       of(func(r load.Result) float64 { return r.RSS }),
+	}
+	for _, res := range all {
+		m.Sent += res.Sent
+		m.Lost += res.Lost
+		m.Disordered += res.Disordered
+		m.Faults += res.Faults
+	}
+	return m, true
+}
+
+// table is one load's figures, a row for each system.
+func (r *report) table(l kind) (head []string, rows [][]string) {
+	base, based := r.median(r.plan.systems[0].Name, l.name)
+	head = []string{"system", "keeps", l.unit + "/s", "", "server µs", "", "client µs", "p50 ms", "p99 ms", "MiB", "lost"}
+	if l.fresh && !l.agora {
+		head = append(head, "KiB an agent")
+	}
+	for _, k := range r.plan.systems {
+		m, ok := r.median(k.Name, l.name)
+		if !ok {
+			continue
+		}
+		row := []string{
+			k.Name, k.Keeps, count(m.Rate), ratio(m.Rate, base.Rate, based), fmt.Sprintf("%.1f", m.ServerCPU), ratio(m.ServerCPU, base.ServerCPU, based),
+			fmt.Sprintf("%.1f", m.ClientCPU), ms(m.P50), ms(m.P99), fmt.Sprintf("%.0f", m.RSS/(1<<20)), lost(m),
+		}
+		if l.fresh && !l.agora {
+			row = append(row, fmt.Sprintf("%.1f", m.Memory/1024))
+		}
+		rows = append(rows, row)
+	}
+	return head, rows
+}
+
+// count writes a rate with thousands parted.
+func count(v float64) string {
+	s := fmt.Sprintf("%.0f", v)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func ratio(v, base float64, based bool) string {
+	if !based || base == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", v/base)
+}
+
+func ms(us float64) string {
+	if us == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", us/1000)
+}
+
+func lost(m load.Result) string {
+	s := fmt.Sprint(m.Lost)
+	if m.Disordered > 0 {
+		s += fmt.Sprintf(", %d out of order", m.Disordered)
+	}
+	if m.Faults > 0 {
+		s += fmt.Sprintf(", %d faults", m.Faults)
+	}
+	return s
+}
+
+// save prints the tables, and writes the files that the options name.
+func (r *report) save(o options, stdout io.Writer) error {
+	if err := r.print(stdout); err != nil {
+		return err
+	}
+	if o.markdown != "" {
+		if err := os.WriteFile(o.markdown, []byte(r.tables()), 0o644); err != nil {
+			return err
+		}
+	}
+	if o.jsonFile == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(r.all(), "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.jsonFile, append(b, '\n'), 0o644)
+}
+
+// cell is what the JSON has of one load on one system.
+type cell struct {
+	System string        `json:"system"`
+	Load   string        `json:"load"`
+	Unit   string        `json:"unit"`
+	Median load.Result   `json:"median"`
+	Runs   []load.Result `json:"runs"`
+}
+
+func (r *report) all() (cells []cell) {
+	for _, l := range r.plan.loads {
+		for _, k := range r.plan.systems {
+			if m, ok := r.median(k.Name, l.name); ok {
+				cells = append(cells, cell{k.Name, l.name, l.unit, m, r.cells[[2]string{k.Name, l.name}]})
+			}
+		}
+	}
+	return cells
+}
+
+// print prints the tables for a terminal.
+func (r *report) print(w io.Writer) error {
+	for _, l := range r.plan.loads {
+		head, rows := r.table(l)
+		if len(rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s: %s\n", l.name, l.about)
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		for _, row := range append([][]string{head}, rows...) {
+			fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tables returns the tables in Markdown.
+func (r *report) tables() string {
+	var b strings.Builder
+	for _, l := range r.plan.loads {
+		head, rows := r.table(l)
+		if len(rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "**%s** (`-load %s`)\n\n| %s |\n|%s\n", l.about, l.name, strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+		for _, row := range rows {
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
