@@ -153,7 +153,7 @@ func (l *Lane) Pass(n uint64) {
 	defer l.mu.Unlock()
 	l.ledger.pass(n)
 	for i := range l.lost {
-		if l.lost[i].n <= n {
+		if l.lost[i].n == n {
 			l.lost[i].n = 0
 		}
 	}

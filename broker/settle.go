@@ -93,12 +93,12 @@ func (l *ledger) lose(m *agora.Message) {
 	}
 }
 
-// pass says that a number will not come again.
+// pass says that a number will not come again. A lower one that was refused still will.
 func (l *ledger) pass(n uint64) {
-	if l.blocked <= n {
+	if l.blocked == n {
 		l.blocked = 0
 	}
-	if l.old.blocked <= n {
+	if l.old.blocked == n {
 		l.old.blocked = 0
 	}
 }

@@ -62,7 +62,7 @@ func (s *Session) inOrder(to agora.Address, n uint64, stream string, part agora.
 		}
 	}
 	if hole := s.leavesHole(n, err); hole && (part == agora.Chunk || part == agora.End) {
-		s.sender.Broken(to, stream)
+		s.sender.Broken(to, stream, n, err)
 	}
 	return err
 }

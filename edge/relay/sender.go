@@ -124,7 +124,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 	}
 	l, err := s.prepare(ctx, &m, o)
 	if err != nil {
-		s.refuse(k, m.Part)
+		s.refuse(k, m.Part, m.N, err)
 		s.unasked(k.to, o.Request, &m)
 		return err
 	}

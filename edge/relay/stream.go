@@ -25,9 +25,10 @@ func (s *Sender) dropped(k streamKey, part agora.Part) bool {
 	return part != agora.Start
 }
 
-// refuse remembers that a stream was answered for.
-func (s *Sender) refuse(k streamKey, part agora.Part) {
-	if part == agora.Whole || part.Ends() {
+// refuse remembers that a stream was answered for. A numbered part that was refused for the moment comes again under its
+// number, and is told then that the stream is over: without receipt or error its sender would wait for ever.
+func (s *Sender) refuse(k streamKey, part agora.Part, n uint64, err error) {
+	if part == agora.Whole || part.Ends() || n > 0 && agora.AsError(err).Code == agora.Unavailable {
 		return
 	}
 	s.silence(k)
@@ -90,7 +91,7 @@ func (s *Sender) settle(t *transit, res broker.Result) {
 		return
 	}
 	if failed && !t.part.Ends() {
-		s.refuse(k, t.part)
+		s.refuse(k, t.part, t.n, res.Err)
 	}
 	if t.part == agora.End && !failed {
 		s.mu.Lock()
@@ -177,8 +178,8 @@ func (s *Sender) AbortOpen(ctx context.Context) error {
 }
 
 // Broken ends a stream for its receiver of which a part was refused before it
-// came into its lane: what follows would go on over a hole.
-func (s *Sender) Broken(to agora.Address, name string) {
+// came into its lane, as err says: what follows would go on over a hole.
+func (s *Sender) Broken(to agora.Address, name string, n uint64, err error) {
 	k := streamKey{to, name}
 	s.mu.Lock()
 	st := s.open[k]
@@ -186,8 +187,8 @@ func (s *Sender) Broken(to agora.Address, name string) {
 		s.mu.Unlock()
 		return
 	}
-	s.over.add(k)
 	s.mu.Unlock()
+	s.refuse(k, agora.Chunk, n, err)
 	s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
 }
 
