@@ -2,6 +2,8 @@ package edge
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/agora-relay/agora/presence"
@@ -37,7 +39,7 @@ func (n *Node) renew(ctx context.Context) error {
 	r := renewal{sent: time.Now(), at: n.cfg.Broker.Now()}
 	soon, cancel := context.WithTimeout(ctx, n.cfg.Lease/5)
 	defer cancel()
-	held, err := n.cfg.Presence.Renew(soon, n.holder)
+	held, err := n.hold(soon)
 	if err != nil {
 		return err
 	}
@@ -65,13 +67,47 @@ func (n *Node) renew(ctx context.Context) error {
 	return n.lookAfter(ctx)
 }
 
+// errRival says that another edge that lives has the same id. It goes away for nothing that this one could do.
+type errRival struct{ id string }
+
+func (e *errRival) Error() string {
+	return fmt.Sprintf("another edge runs under the id %q: give each edge an id of its own, or none (--id)", e.id)
+}
+
+// hold writes the lease. Where another life of the edge has it, that is left alone until it is known to be gone; while it
+// answers, the error is an errRival.
+func (n *Node) hold(ctx context.Context) (held bool, err error) {
+	held, err = n.cfg.Presence.Renew(ctx, n.holder, "")
+	taken, ok := errors.AsType[*presence.TakenError](err)
+	if !ok {
+		n.rival = silence{}
+		return held, err
+	}
+	_, askErr := n.cfg.Broker.Ask(ctx, answerName(taken.By), []byte(`{}`))
+	if askErr == nil {
+		return false, &errRival{n.cfg.ID}
+	}
+	nobody := n.rival.note(askErr)
+	age, alive, ageErr := n.cfg.Presence.Age(ctx, taken.By)
+	if ageErr != nil || alive && !(nobody && age >= 2*n.between()) {
+		return false, err
+	}
+	return n.cfg.Presence.Renew(ctx, n.holder, taken.By.Incarnation)
+}
+
 // beat renews the lease fifteen times in its length, more often while that fails, and at once when the
-// log is there again.
+// log is there again. It ends when another edge has taken the id: the lease then runs out.
 func (n *Node) beat() {
 	wait := n.between()
 	for n.rest(wait) {
 		wait = n.between()
-		if err := n.renew(n.ctx); err != nil && n.ctx.Err() == nil {
+		err := n.renew(n.ctx)
+		if _, is := errors.AsType[*errRival](err); is {
+			n.cfg.Log.Error("lease was lost", "edge", n.cfg.ID, "err", err)
+			n.cfg.Superseded(err)
+			return
+		}
+		if err != nil && n.ctx.Err() == nil {
 			wait = n.cfg.Lease / 30
 			n.cfg.Log.Warn("lease was not renewed", "edge", n.cfg.ID, "err", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,10 @@ type Config struct {
 	DrainRate    int           // drain.rate: agents told to reconnect per second; 1000
 	Limits       Limits
 	Log          *slog.Logger // discards if nil
+
+	// Superseded is told, at most once, that another edge that lives has taken this one's id and lease: this one is to be
+	// drained and closed. It must not block. Nothing is told if nil; either way the node serves no agent when its lease is over.
+	Superseded func(error)
 }
 
 // Limits bound what one agent may do, and all of an edge together.
@@ -69,6 +74,9 @@ func (c Config) withDefaults() Config {
 	c.Limits.InFlight = max(cmp.Or(c.Limits.InFlight, 1<<20), c.Limits.Frame)
 	c.Limits.Burst = cmp.Or(c.Limits.Burst, 1)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.Superseded == nil {
+		c.Superseded = func(error) {}
+	}
 	return c
 }
 
@@ -86,6 +94,7 @@ type Node struct {
 	mute    func()         // stops answering other edges
 	retire  func()         // stops answering as an elder; nil where it is none
 	missing time.Time      // when presence was found not to be whole; the renewals' own
+	rival   silence        // of another life of this edge that has the lease; the renewals' own
 	stats   counters
 	crowd   *Crowd
 	tickets tickets
@@ -103,7 +112,7 @@ type Node struct {
 }
 
 // Start takes the edge's lease and starts its loops. It fails when presence
-// or the log can't be reached until ctx is over.
+// or the log can't be reached until ctx is over, and when another edge that lives has the same id.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
 	n := &Node{
@@ -146,8 +155,8 @@ func (n *Node) join(ctx context.Context) error {
 	n.mute = mute
 	for {
 		err := n.renew(ctx)
-		if err == nil {
-			return nil
+		if _, is := errors.AsType[*errRival](err); err == nil || is {
+			return err
 		}
 		if !pause(ctx, 200*time.Millisecond) {
 			return err

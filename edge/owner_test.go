@@ -3,6 +3,7 @@ package edge_test
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -173,4 +174,32 @@ func untilKnown(t *testing.T, from *agoratest.Client, to string) {
 		}
 	}
 	t.Fatalf("%s is not known again", to)
+}
+
+func TestAnEdgeWhoseIDAnotherHasTakenEndsItsServiceAndSaysSo(t *testing.T) {
+	superseded := make(chan error, 2)
+	node := leased(time.Second)
+	node.Superseded = func(err error) { superseded <- err }
+	c := start(t, agoratest.Options{Edges: 2, Node: node})
+	old, _ := registered(t, c, 0, "old")
+	c.Freeze(0, true)
+	twin := c.AddTwin(0) // it waits for the lease to be over
+	c.Freeze(0, false)
+	select {
+	case err := <-superseded:
+		if !strings.Contains(err.Error(), `another edge runs under the id "edge-0"`) {
+			t.Errorf("superseded: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the first edge does not notice that another has its id")
+	}
+	old.Until("the first edge is not ready", func() bool { return c.Node(0).Ready() != nil })
+	b, _ := registered(t, c, twin, "b")
+	old.Until("the second one serves on", func() bool { return c.Node(twin).Ready() == nil })
+	stored(b, "old", 1)
+	select {
+	case err := <-superseded:
+		t.Errorf("another edge was superseded: %v", err)
+	default:
+	}
 }

@@ -24,6 +24,6 @@ const (
 
 // RenewAs is Renew whose request has a word of the test's: the same word is the same request.
 func RenewAs(ctx context.Context, s *Store, h Holder, word string) (bool, error) {
-	r, err := s.run(ctx, s.renew(h, word))
-	return r.yes(), err
+	r, err := s.run(ctx, s.renew(h, "", word))
+	return r.at(0).yes(), err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,26 +13,37 @@ import (
 // Holder is one life of an edge: its id and a random incarnation.
 type Holder struct{ Edge, Incarnation string }
 
+// TakenError is the error of a renewal that found the lease with another life of the edge.
+type TakenError struct{ By Holder }
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("another edge has the lease of %q", e.By.Edge)
+}
+
 // Renew writes the edge's lease, and lists the edge among those that sweeps
 // look at. It says whether the lease had been there: false on the first time
 // and when it had lapsed (then the edge re-asserts what it holds before it delivers
-// anything). Another life of the same edge loses its lease: ids of edges that run at the
-// same time must differ.
-func (s *Store) Renew(ctx context.Context, h Holder) (held bool, err error) {
+// anything). Where another life of the edge has it, it fails with a
+// TakenError and writes no lease: unless that is the incarnation gone, whose lease is replaced. An edge
+// that was killed leaves its lease behind, and two that run under one id must not share it.
+func (s *Store) Renew(ctx context.Context, h Holder, gone string) (held bool, err error) {
 	r, err := s.runAll(ctx, []call{
 		indexAdd(edgesKey, s.cfg.Lease, h.word()),
-		s.renew(h, rand.Text()),
+		s.renew(h, gone, rand.Text()),
 	})
 	if err != nil {
 		return false, err
 	}
-	return r[1].yes(), nil
+	if r[1].at(0).int() == 2 {
+		return false, &TakenError{By: Holder{Edge: h.Edge, Incarnation: r[1].at(1).str()}}
+	}
+	return r[1].at(0).yes(), nil
 }
 
 // renew is one renewal; word tells it from a repetition of itself.
-func (s *Store) renew(h Holder, word string) call {
+func (s *Store) renew(h Holder, gone, word string) call {
 	return call{renewScript, []string{leaseKey(h.Edge), beatKey(h.Edge)},
-		[]any{h.Incarnation, s.cfg.Lease.Milliseconds(), word}}
+		[]any{h.Incarnation, s.cfg.Lease.Milliseconds(), word, gone}}
 }
 
 // Resign gives the lease back, at the end of a drained edge. Claims that it

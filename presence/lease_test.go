@@ -1,6 +1,7 @@
 package presence_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ func TestALeaseIsHeldUntilItLapses(t *testing.T) {
 		h := presence.Holder{Edge: "edge 1", Incarnation: "a/b"}
 		renew := func(want bool) {
 			t.Helper()
-			if held := must(s.Renew(t.Context(), h))(t); held != want {
+			if held := must(s.Renew(t.Context(), h, ""))(t); held != want {
 				t.Fatalf("held = %v, want %v", held, want)
 			}
 		}
@@ -38,8 +39,15 @@ func TestALeaseIsHeldUntilItLapses(t *testing.T) {
 		}
 		renew(false)
 		next := presence.Holder{Edge: h.Edge, Incarnation: "next life"}
-		if held := must(s.Renew(t.Context(), next))(t); held || alive() {
-			t.Fatalf("next life: held %v, the last one alive %v", held, alive())
+		_, err := s.Renew(t.Context(), next, "a life before")
+		if e, ok := errors.AsType[*presence.TakenError](err); !ok || e.By != h || !alive() {
+			t.Fatalf("next life: %v, the last one alive %v, want its lease untouched", err, alive())
+		}
+		if held := must(s.Renew(t.Context(), next, h.Incarnation))(t); held || alive() {
+			t.Fatalf("next life, the last one gone: held %v, the last one alive %v", held, alive())
+		}
+		if _, err := s.Renew(t.Context(), h, ""); err == nil {
+			t.Fatal("the last life has its lease again")
 		}
 	})
 }

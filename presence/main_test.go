@@ -219,7 +219,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 // renewed gives a holder a lease.
 func renewed(t *testing.T, s *presence.Store, h presence.Holder) {
 	t.Helper()
-	if _, err := s.Renew(t.Context(), h); err != nil {
+	if _, err := s.Renew(t.Context(), h, ""); err != nil {
 		t.Fatal(err)
 	}
 }

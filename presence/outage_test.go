@@ -28,7 +28,7 @@ func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 	r.Stop()
 	calls := map[string]func() error{
 		"Ping":     func() error { return s.Ping(t.Context()) },
-		"Renew":    func() error { _, err := s.Renew(t.Context(), claimant("a", "e1").Holder); return err },
+		"Renew":    func() error { _, err := s.Renew(t.Context(), claimant("a", "e1").Holder, ""); return err },
 		"Alive":    func() error { _, err := s.Alive(t.Context(), claimant("a", "e1").Holder); return err },
 		"Claim":    func() error { _, err := s.Claim(t.Context(), claimant("b", "e1")); return err },
 		"Begin":    func() error { _, err := s.Begin(t.Context(), c); return err },

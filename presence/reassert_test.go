@@ -38,7 +38,7 @@ func TestAnEdgeWritesWhatTheServerLostAgain(t *testing.T) {
 		h := claimant("a", "e1").Holder
 		srv.empty()
 		eventually(t, "the lease is back", func() bool {
-			held, err := s.Renew(t.Context(), h)
+			held, err := s.Renew(t.Context(), h, "")
 			return err == nil && !held
 		})
 		ok(t, s.SetWhole(t.Context()))

@@ -72,7 +72,7 @@ func TestADeadEdgesAgentsAreEndedExactlyOnceByManySweepers(t *testing.T) {
 func sweepUntil(t *testing.T, s *presence.Store, h presence.Holder, done func([]presence.Claim) bool) {
 	deadline := time.After(30 * time.Second)
 	for {
-		if _, err := s.Renew(t.Context(), h); err != nil {
+		if _, err := s.Renew(t.Context(), h, ""); err != nil {
 			t.Error(err)
 			return
 		}

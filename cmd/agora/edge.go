@@ -39,7 +39,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	presence.LogClient(log)
-	failed := make(chan error, 2) // one of each port at most
+	failed := make(chan error, 3) // one of each port and of the node at most
 	e, err := listen(cmp.Or(o.id, "edge-"+strings.ToLower(rand.Text()[:8])), o.addr, o.adminAddr, log, func(err error) { failed <- err })
 	if err != nil {
 		return err

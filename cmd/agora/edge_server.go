@@ -19,6 +19,7 @@ import (
 type edgeServer struct {
 	name          string
 	log           *slog.Logger
+	fail          func(error) // what ends the edge while it runs
 	public, admin *port
 
 	broker   *broker.Broker
@@ -40,7 +41,7 @@ type plan struct {
 // listen takes the ports of an edge. Until it has been started, agents are
 // sent away and operators told that it is not ready.
 func listen(name, addr, adminAddr string, log *slog.Logger, fail func(error)) (*edgeServer, error) {
-	e := &edgeServer{name: name, log: log.With("edge", name)}
+	e := &edgeServer{name: name, log: log.With("edge", name), fail: fail}
 	var err error
 	if e.public, err = openPort(addr, e.log, fail); err != nil {
 		return nil, err
@@ -65,6 +66,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	}
 	nc := p.node(e.name, e.log)
 	nc.Lease, nc.Broker, nc.Presence, nc.Auth = p.presence.Lease, e.broker, e.presence, p.auth
+	nc.Superseded = e.fail
 	if e.node, err = edge.Start(ctx, nc); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}

@@ -147,3 +147,15 @@ func TestAnEdgeDoesNotStartBeforeSomebodySaysWhoMayConnect(t *testing.T) {
 		t.Errorf("without --auth it ended with %d: %s", status, e.stderr)
 	}
 }
+
+func TestASecondEdgeUnderTheSameIDDoesNotStartWhileTheFirstLives(t *testing.T) {
+	args := append(backends(t), "--id", "edge-1", "--edge.lease", "3s")
+	one := launch(t, args...).ready()
+	two := launch(t, args...)
+	if status := two.over(); status == 0 || !strings.Contains(two.stderr.String(), `another edge runs under the id "edge-1"`) {
+		t.Errorf("the second one ended with %d: %s", status, two.stderr)
+	}
+	connect(t, one.public+"?agent_id=alice").hear("agent.registered")
+	one.ended()
+	launch(t, args...).ready() // its place is free
+}

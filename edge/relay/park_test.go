@@ -48,7 +48,7 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(func() { b.store.Close() })
 	must(b.store.SetWhole(ctx)) // a new server has lost nothing
 	h := presence.Holder{Edge: "edge", Incarnation: "1"}
-	_, err = b.store.Renew(ctx, h)
+	_, err = b.store.Renew(ctx, h, "")
 	must(err)
 	b.claim, err = b.store.Claim(ctx, presence.ClaimRequest{
 		Tenant: "t", Agent: "alice", Principal: "p", Holder: h, Conn: "c", Session: "s1", Token: "token", Card: agora.Agent{ID: "alice", Name: "alice"},

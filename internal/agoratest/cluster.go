@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +66,7 @@ type Cluster struct {
 	log      *slog.Logger
 	closing  sync.WaitGroup // edges that were cut and end by themselves
 	over     chan struct{}  // closed when the cluster stops
+	started  atomic.Int64   // edges: numbers their ids
 
 	mu    sync.Mutex // guards edges
 	edges []*member
@@ -164,7 +166,18 @@ func (c *Cluster) Door(k int) *ws.Door { return c.edge(k).door }
 // AddEdge starts one more edge and returns its number.
 func (c *Cluster) AddEdge() int {
 	c.t.Helper()
-	e, err := c.startEdge()
+	return c.add("")
+}
+
+// AddTwin starts an edge under the id of edge k, whose lease must be over, and returns its number.
+func (c *Cluster) AddTwin(k int) int {
+	c.t.Helper()
+	return c.add(c.Node(k).Config().ID)
+}
+
+func (c *Cluster) add(id string) int {
+	c.t.Helper()
+	e, err := c.startEdge(id)
 	if err != nil {
 		c.t.Fatalf("start an edge: %v", err)
 	}

@@ -32,11 +32,14 @@ type member struct {
 	gone   atomic.Bool // stopped or cut: no agent should come
 }
 
-func (c *Cluster) startEdge() (*member, error) {
+// startEdge starts an edge under an id; one of its own if empty.
+func (c *Cluster) startEdge(id string) (*member, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	k := c.Size()
-	id := "edge-" + strconv.Itoa(k)
+	if id == "" {
+		id = "edge-" + strconv.FormatInt(c.started.Add(1)-1, 10) // scenes add edges at the same time
+	}
 	e := &member{line: newLine()}
 	var err error
 	if e.broker, err = broker.Connect(ctx, c.brokerConfig(k, id, e.line)); err != nil {

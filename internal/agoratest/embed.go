@@ -25,7 +25,7 @@ func Embed(o Options) (urls []string, stop func(), err error) {
 	c.presence = p.Addr()
 	stop = func() { c.stop(); p.Close(); c.nats.Shutdown() }
 	for range c.opts.Edges {
-		e, err := c.startEdge()
+		e, err := c.startEdge("")
 		if err != nil {
 			stop()
 			return nil, nil, err
