@@ -27,6 +27,7 @@ type Broker struct {
 	next  atomic.Uint64 // numbers lanes and records
 	back  chan struct{} // holds one token after the connection came back
 	lives atomic.Uint64 // attempts to connect again
+	cut   atomic.Int64  // ticks when the connection was lost; 0 while there is one
 	gone  chan struct{} // closed when the connection is closed for good
 	count counters
 
@@ -159,7 +160,10 @@ func (b *Broker) options(d *dialer, access []nats.Option) []nats.Option {
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(), // credentials that are refused today may be put right tomorrow
 		nats.ReconnectBufSize(-1),
-		nats.DisconnectErrHandler(func(*nats.Conn, error) { b.link.Swap(newLink()).lost() }),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) {
+			b.cut.CompareAndSwap(0, agora.Ticks())
+			b.link.Swap(newLink()).lost()
+		}),
 		// Called before each attempt, by whoever makes it; nil is the choice that is made without it.
 		nats.ReconnectToServer(func([]nats.Server, nats.ServerInfo) (*nats.Server, time.Duration) {
 			b.lives.Add(1)
@@ -192,6 +196,7 @@ func (b *Broker) waiting(ctx context.Context, d time.Duration) (context.Context,
 
 // reconnected runs on the connection's own goroutine and must not block.
 func (b *Broker) reconnected() {
+	b.cut.Store(0)
 	b.watchers.ask(checkStream | checkInboxes)
 	signal(b.back)
 	b.sweeper.hurry()
@@ -232,6 +237,12 @@ func (b *Broker) Close() {
 
 // Connected tells whether the log can be reached now.
 func (b *Broker) Connected() bool { return b.nc.IsConnected() }
+
+// Lost tells whether the connection has been away for longer than an election takes.
+func (b *Broker) Lost() bool {
+	at := b.cut.Load()
+	return at != 0 && agora.Ticks()-at > int64(b.cfg.Election)
+}
 
 // Life numbers the connection to the log. The number grows after a connection was lost and before
 // anything can come over the next one, so what was read under one life and is

@@ -26,7 +26,8 @@ type Config struct {
 	LaneBytes  int              // bytes that one lane gathers before it refuses more; 1 MiB
 	Audit      time.Duration    // between two checks of every inbox's position; 15s
 	Retry      time.Duration    // before a publish without an answer is sent again, same id; 1.5s
-	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 30s, and never more than half of Duplicates
+	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 25s, and never more than half of Duplicates. When that has failed for 5s, all that the lane has in hand is refused
+	Election   time.Duration    // without an answer of the log after which Lane.Stuck says so: longer than any election takes; 12s
 	Now        func() time.Time // the machine's wall clock, which only has to be told apart from the log's; tests skew it
 	Log        *slog.Logger     // discards if nil
 
@@ -56,7 +57,8 @@ func (c Config) withDefaults() Config {
 	c.probe = cmp.Or(c.probe, probeEvery)
 	c.Retry = cmp.Or(c.Retry, 1500*time.Millisecond)
 	// A retry behind the duplicate window would be stored a second time.
-	c.GiveUp = min(cmp.Or(c.GiveUp, 30*time.Second), c.Duplicates/2)
+	c.GiveUp = min(cmp.Or(c.GiveUp, 25*time.Second), c.Duplicates/2)
+	c.Election = cmp.Or(c.Election, 12*time.Second)
 	if c.Now == nil {
 		c.Now = wallClock
 	}

@@ -318,6 +318,9 @@ func (l *Lane) acked(reply string, a ack) {
 // stored answers the flight and goes on.
 func (l *Lane) stored(a ack) {
 	f := l.flight
+	if l.stuck.Load() {
+		l.stuck.Store(false)
+	}
 	l.ledger.commit(f.parts, a.seq, time.Now(), l.b.cfg.Duplicates)
 	f.open = false
 	l.lastSeq = a.seq

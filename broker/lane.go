@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -53,16 +54,19 @@ type Lane struct {
 	fence  string // its subject
 	number string // names the lane in the subjects of acknowledgements
 
+	stuck atomic.Bool // what is in hand waits for longer than an election takes
+
 	mu        sync.Mutex // guards the fields below
 	ledger    ledger
-	known     bool    // the ledger is complete: nothing of an earlier holder can be stored any more
-	inherited bool    // the log was read once
-	fenceSeq  uint64  // sequence of the fence that records expect; 0 for none
-	lastSeq   uint64  // of the last record of the lane that the ledger reckons with
-	queue     []entry // gathered
-	gathered  int     // bytes in queue
-	flight    *flight // on its way, or of unknown fate; nil when there is none
-	away      bool    // a goroutine of the lane's is asking the log
+	known     bool      // the ledger is complete: nothing of an earlier holder can be stored any more
+	inherited bool      // the log was read once
+	fenceSeq  uint64    // sequence of the fence that records expect; 0 for none
+	lastSeq   uint64    // of the last record of the lane that the ledger reckons with
+	queue     []entry   // gathered
+	gathered  int       // bytes in queue
+	flight    *flight   // on its way, or of unknown fate; nil when there is none
+	away      bool      // a goroutine of the lane's is asking the log
+	asked     time.Time // since when
 	cancel    context.CancelFunc
 	state     laneState
 	gaveUp    bool          // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
@@ -173,6 +177,22 @@ func (l *Lane) Streams() []OpenStream {
 		open = after(open, &l.queue[i])
 	}
 	return open
+}
+
+// Stuck tells whether the log can't be reached for longer than an election takes: for what this lane has in
+// hand, or for anything. What was put in is tried until it is stored, or refused half a
+// minute after the first of it; but whoever has something new to begin does better to be told. It never blocks.
+func (l *Lane) Stuck() bool { return l.stuck.Load() || l.b.Lost() }
+
+// waiting returns how long the lane has waited for the log.
+func (l *Lane) waiting(now time.Time) time.Duration {
+	switch {
+	case l.flight != nil && !l.flight.first.IsZero():
+		return now.Sub(l.flight.first)
+	case l.away:
+		return now.Sub(l.asked)
+	}
+	return 0
 }
 
 // Pressed makes the lane wait at least pause before each record, so that more gathers; 0 ends it.

@@ -26,7 +26,7 @@ var errOver = errors.New("the lane ended")
 const (
 	lookPause    = 50 * time.Millisecond // before the lane asks again, growing
 	lookPauseMax = time.Second
-	lookPatience = 5 * time.Second // beyond Config.GiveUp, before what is in hand is refused
+	lookPatience = 5 * time.Second // beyond Config.GiveUp, before what is in hand is refused: looking needs its turn, and answers
 )
 
 // look has a goroutine ask the log where the lane stands; it goes on when that
@@ -36,7 +36,8 @@ func (l *Lane) look(only bool) {
 	if l.away {
 		return
 	}
-	l.away = true
+	l.away, l.asked = true, time.Now()
+	l.sweepLater()
 	ctx, cancel := context.WithCancel(l.b.ctx)
 	l.cancel = cancel
 	l.b.wg.Go(func() {
@@ -57,7 +58,6 @@ func (l *Lane) lookUntilKnown(ctx context.Context, only bool) {
 	if only && l.unmoved(ctx) {
 		return
 	}
-	began := time.Now()
 	for pause := lookPause; ; pause = min(2*pause, lookPauseMax) {
 		err := l.fenceAndRead(ctx)
 		switch {
@@ -70,7 +70,7 @@ func (l *Lane) lookUntilKnown(ctx context.Context, only bool) {
 			return
 		case errors.Is(err, errMoved):
 			pause = lookPause
-		case errors.Is(err, errFull) || time.Since(began) > l.b.cfg.GiveUp+lookPatience:
+		case errors.Is(err, errFull):
 			l.goDown(err)
 		}
 		select {
@@ -98,14 +98,20 @@ func (l *Lane) die() {
 // stored all the same: its fate is settled then.
 func (l *Lane) goDown(err error) {
 	l.mu.Lock()
-	if l.state == fit {
-		l.b.cfg.Log.Warn("lane can't reach the log", "agent", l.cfg.From, "err", err)
-		l.refuseAll(err)
-		l.state = down
-		l.dieBeyond()
-	}
+	l.giveIn(err)
 	l.mu.Unlock()
 	l.tellNow()
+}
+
+// giveIn is goDown. The lock is held.
+func (l *Lane) giveIn(err error) {
+	if l.state != fit {
+		return
+	}
+	l.b.cfg.Log.Warn("lane can't reach the log", "agent", l.cfg.From, "err", err)
+	l.refuseAll(err)
+	l.state = down
+	l.dieBeyond()
 }
 
 // dieBeyond ends a lane that lost more streams than it can remember to abort. Its
@@ -258,6 +264,7 @@ func (l *Lane) found(s *scan) {
 	l.lost = nil
 	l.ledger.tidy()
 	l.known, l.away, l.cancel, l.state = true, false, nil, fit
+	l.stuck.Store(false)
 	l.advance()
 	if len(l.ledger.holed) > 0 {
 		l.sweepLater()

@@ -119,8 +119,14 @@ func (l *Lane) sweep(now time.Time, hurry bool) (wait time.Duration, more bool) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wait = sweepEvery
+	waiting := l.waiting(now)
+	if waiting > l.b.cfg.Election {
+		l.stuck.Store(true)
+	}
 	switch {
 	case l.state == dead || l.state == ended:
+	case l.away && waiting > l.b.cfg.GiveUp+lookPatience:
+		l.giveIn(errSilent)
 	case l.flight != nil && !l.away:
 		l.again(now, hurry)
 	case !l.due.IsZero():

@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
@@ -38,6 +39,8 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 	if old == nil && full {
 		return spaces.Joined{}, agora.Errorf(agora.RateLimited, "an agent may be in at most %d spaces", s.node.cfg.Limits.Spaces)
 	}
+	ctx, done := s.patient(ctx)
+	defer done()
 	if old != nil && !w.HasLast && w.History == 0 {
 		return s.rejoin(ctx, old)
 	}
@@ -48,6 +51,19 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 	}
 	s.seat(p, opened, joined.Seq)
 	return joined, nil
+}
+
+// patience is how long a verb may wait for the log, which is longer than an election takes.
+const patience = 12 * time.Second
+
+// patient returns a context in which a verb may wait for the log. The socket is not read meanwhile, which is no fault of its agent.
+func (s *Session) patient(ctx context.Context) (waiting context.Context, done func()) {
+	s.blocked.Store(true)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	return ctx, func() {
+		cancel()
+		s.blocked.Store(false)
+	}
 }
 
 // rejoin answers a member that joins again: its place and position stay.
@@ -146,6 +162,8 @@ func (s *Session) Leave(ctx context.Context, space string) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	ctx, done := s.patient(ctx)
+	defer done()
 	if err := s.node.hub.Leave(ctx, s.claim, space); err != nil {
 		return agora.AsError(err)
 	}

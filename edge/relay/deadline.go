@@ -34,6 +34,13 @@ func (s *Sender) unasked(to agora.Address, request string, m *agora.Message) {
 	}
 }
 
+// late tells whether nobody waits for a reply any more: of a request that failed, as its time was over before.
+func (s *Sender) late(to agora.Address, request string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[streamKey{to, request}] == nil
+}
+
 // Replied notes that a reply has come: the deadline of the request that it
 // answers no longer counts.
 func (s *Sender) Replied(from agora.Address, request string) {
@@ -51,7 +58,8 @@ func (s *Sender) Replied(from agora.Address, request string) {
 }
 
 // expired tells both ends that a deadline has passed. The record in the lane
-// decides: a stream that has ended meanwhile has not timed out.
+// decides of a stream: one that has ended meanwhile has not timed out. While the log can't be reached the sender is
+// told all the same, of a stream once that is sure.
 func (s *Sender) expired(k streamKey, st *stream, request bool) {
 	s.mu.Lock()
 	current := s.open[k]
@@ -74,13 +82,13 @@ func (s *Sender) expired(k streamKey, st *stream, request bool) {
 		return
 	}
 	s.abort(k, st, agora.Timeout, func(res broker.Result) {
-		if res.Err == nil {
+		if res.Err == nil || agora.AsError(res.Err).Code == agora.Unavailable {
 			s.cfg.TimedOut(k.to, k.stream, st.frame)
 		}
 	})
 }
 
-// tellLate tells the other end that nobody waits for the reply any more.
+// tellLate tells the sender that the time is over, and the other end that nobody waits for the reply any more.
 func (s *Sender) tellLate(k streamKey, st *stream) {
 	s.relay.streamClosed(s.cfg.Claim, k.to, requestStream(k.stream))
 	body := string(agora.Timeout)
@@ -88,5 +96,6 @@ func (s *Sender) tellLate(k streamKey, st *stream) {
 		body += " " + k.stream
 	}
 	m := agora.Message{Kind: agora.Control, Part: agora.Abort, From: s.cfg.Claim.Agent, To: k.to, Body: []byte(body)}
-	s.put(k.to, m, func(broker.Result) { s.cfg.TimedOut(k.to, "", st.frame) })
+	s.cfg.TimedOut(k.to, "", st.frame)
+	s.put(k.to, m, func(broker.Result) {})
 }

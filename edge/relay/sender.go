@@ -165,6 +165,9 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 	if !begins && m.Kind != agora.Control && l == nil && !used { // a cancel may be the first word to a stream's sender
 		return nil, agora.Errorf(agora.StreamNotFound, "stream %q to %q was never started", m.Stream, m.To.Name())
 	}
+	if begins && s.relay.away(m, l) {
+		return nil, &agora.Error{Code: agora.Unavailable, Message: "the message log can't be reached now", RetryAfter: time.Second}
+	}
 	if m.Part == agora.Start && st == nil && full {
 		return nil, agora.Errorf(agora.RateLimited, "more than %d streams are open", s.relay.cfg.Streams)
 	}
@@ -187,6 +190,19 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 		return nil, err
 	}
 	return l, nil
+}
+
+// away tells whether a message is to be refused at once, as the log has been away for longer than an election takes. What is
+// numbered is taken in all the same: whoever numbers sends again what is refused, and nothing
+// behind it could be taken before, not even the rest of streams that still have a chance.
+func (r *Relay) away(m *agora.Message, l *lane) bool {
+	if m.N > 0 {
+		return false
+	}
+	if l != nil {
+		return l.Stuck()
+	}
+	return r.cfg.Broker.Lost()
 }
 
 // reach asks whether the addressee can be written to.

@@ -196,7 +196,7 @@ func (s *Sender) Broken(to agora.Address, name string, n uint64, err error) {
 func (s *Sender) abort(k streamKey, st *stream, code agora.Code, done func(broker.Result)) {
 	m := agora.Message{Kind: st.kind, Part: agora.Abort, Stream: k.stream, From: s.cfg.Claim.Agent, To: k.to, Body: []byte(code)}
 	s.put(k.to, m, func(res broker.Result) {
-		if res.Err == nil {
+		if res.Err == nil || agora.AsError(res.Err).Code == agora.Unavailable { // then the lane, or who has it next, owes the receiver an end
 			s.end(k, st)
 		}
 		done(res)
