@@ -44,8 +44,8 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	defer e.close()
 	if err := o.start(cmd.Context(), e); err != nil {
+		e.close()
 		if cmd.Context().Err() != nil {
 			return nil // asked to end before it was up
 		}
@@ -56,7 +56,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 	case err = <-failed:
 	case <-cmd.Context().Done():
 	}
-	o.drain(e)
+	o.end(e)
 	return err
 }
 
@@ -76,15 +76,31 @@ func (o *edgeOptions) start(ctx context.Context, e *edgeServer) error {
 	return e.start(ctx, p)
 }
 
-// drain ends the edge in order: whoever sends agents to it learns first that it is going.
-func (o *edgeOptions) drain(e *edgeServer) {
+// end ends the edge in order: whoever sends agents to it learns first that it is going. It returns when drain.timeout is over, whatever
+// does not answer: a supervisor kills what takes longer than it was told.
+func (o *edgeOptions) end(e *edgeServer) {
 	e.leave()
 	e.log.Info("draining", "after", o.drainDelay, "within", o.drainTimeout)
 	time.Sleep(o.drainDelay)
-	ctx, cancel := context.WithTimeout(context.Background(), o.drainTimeout)
+	over := time.NewTimer(o.drainTimeout)
+	defer over.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), o.drainTimeout-min(closeTime, o.drainTimeout/4))
 	defer cancel()
 	e.drain(ctx)
 	if ctx.Err() != nil {
 		e.log.Warn("not every agent was handed over in time: those left lose their connection, and may return within their grace")
 	}
+	closed := make(chan struct{})
+	go func() { // waited for, or the process ends with it
+		defer close(closed)
+		e.close()
+	}()
+	select {
+	case <-closed:
+	case <-over.C:
+		e.log.Warn("drain.timeout is over: what is still being told to NATS and Redis is left untold, as after a crash")
+	}
 }
+
+// closeTime is kept, or a quarter of the time there is, for closing connections to NATS and Redis that may say nothing.
+const closeTime = 3 * time.Second

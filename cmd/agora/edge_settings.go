@@ -55,7 +55,7 @@ func (o *edgeOptions) flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.startTimeout, "start.timeout", time.Minute, "how long NATS and Redis may take to be there at the start")
 	f.DurationVar(&o.lease, "edge.lease", 10*time.Second, "how long an edge that is silent keeps its agents; the same at every edge")
 	f.DurationVar(&o.drainDelay, "drain.delay", 0, "between not being ready and the first agent told to reconnect")
-	f.DurationVar(&o.drainTimeout, "drain.timeout", 25*time.Second, "how long handing agents over may take")
+	f.DurationVar(&o.drainTimeout, "drain.timeout", 25*time.Second, "how long ending may take at most, after drain.delay: handing agents over, and closing what does not answer")
 	o.nats.flags(f)
 	o.redis.flags(f)
 	o.settings.flags(f)
