@@ -31,6 +31,7 @@ type flight struct {
 	refused int       // how often the log said that it is full
 	onWay   int       // how often the log said that it is being stored
 	aborts  bool      // it holds aborts
+	asking  bool      // whether it can be sent again safely is being asked
 	open    bool      // the ledger reckons with its parts, and could still take them back
 }
 

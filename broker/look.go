@@ -125,6 +125,16 @@ func (l *Lane) dieBeyond() {
 // unmoved tells whether the fence is where the lane's records expect it: then the refusal was of the server's
 // own making, and the flight is on its way again.
 func (l *Lane) unmoved(ctx context.Context) bool {
+	l.mu.Lock()
+	floor, at := l.lastSeq, time.Time{}
+	if l.flight != nil {
+		at = l.flight.validAt
+	}
+	l.mu.Unlock()
+	stands, err := l.stands(ctx, floor, at)
+	if err != nil || !stands {
+		return false
+	}
 	f, err := l.b.fenceAt(ctx, l.at.stream, l.fence)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,6 +145,54 @@ func (l *Lane) unmoved(ctx context.Context) bool {
 	l.b.count.retries.Add(1)
 	l.publish(l.flight)
 	return true
+}
+
+// sendAgain sends the flight again under its id, if the log must know that id should it be stored: a server that has started
+// since knows those ids alone that still stand in its log. Where the mailbox may have overflowed meanwhile, the flight may
+// have been stored and be gone: its fate is unknown. floor is the last record of the lane before it.
+func (l *Lane) sendAgain(id string, floor uint64, at time.Time) {
+	ctx, cancel := context.WithTimeout(l.b.ctx, probeTime)
+	defer cancel()
+	var stands bool
+	var err error
+	select {
+	case l.b.work <- struct{}{}:
+		stands, err = l.stands(ctx, floor, at)
+		<-l.b.work
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.flight
+	if f == nil || f.id != id || l.away || l.state != fit {
+		return
+	}
+	f.asking = false
+	switch {
+	case err != nil:
+		f.last = time.Now().Add(retryPause - l.b.cfg.Retry)
+	case stands:
+		l.b.count.retries.Add(1)
+		l.publish(f)
+	default:
+		l.look(false)
+	}
+}
+
+// stands tells whether nothing is gone from the mailbox that was stored after the record at floor, or from a time on.
+func (l *Lane) stands(ctx context.Context, floor uint64, at time.Time) (bool, error) {
+	if floor > 0 {
+		oldest, err := l.b.nextOf(ctx, l.at.stream, l.at.log, 1)
+		if err != nil && !errors.Is(err, errNone) {
+			return false, err
+		}
+		if err == nil && (oldest.seq <= floor || oldest.at.Before(at.Add(doubtAfter-voidAfter))) { // clocks may be that far apart
+			return true, nil
+		}
+	}
+	s, err := l.b.state(ctx, l.at.stream, l.at.log)
+	return err == nil && s.count < l.b.cfg.MaxRecords, err
 }
 
 // fence is the last message on a lane's fence subject: zero when there is none.

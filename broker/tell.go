@@ -146,7 +146,7 @@ func (l *Lane) sweep(now time.Time, hurry bool) (wait time.Duration, more bool) 
 	return wait, true
 }
 
-// again sends the flight again when it is time, or calls its fate unknown.
+// again has the flight sent again when it is time, or calls its fate unknown.
 func (l *Lane) again(now time.Time, hurry bool) {
 	f := l.flight
 	if now.Sub(f.first) > l.b.cfg.GiveUp || l.b.Now().Sub(f.validAt) > doubtAfter {
@@ -160,6 +160,15 @@ func (l *Lane) again(now time.Time, hurry bool) {
 	if _, ok := l.valid(); !ok || now.Sub(f.last) < wait {
 		return
 	}
-	l.b.count.retries.Add(1)
-	l.publish(f)
+	if f.tries == 0 { // it never left
+		l.b.count.retries.Add(1)
+		l.publish(f)
+		return
+	}
+	f.last = now
+	if !f.asking {
+		f.asking = true
+		id, floor, at := f.id, l.lastSeq, f.validAt
+		l.b.wg.Go(func() { l.sendAgain(id, floor, at) })
+	}
 }

@@ -1,0 +1,34 @@
+package broker
+
+import "testing"
+
+// TestWhatARestartedServerHasForgottenIsMarked: a record is stored, its answer is lost, the mailbox overflows, and the server
+// starts anew, which then knows those ids alone that still stand in its log. Sent again under its id the record is stored a
+// second time: who got the first must be able to tell.
+func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
+	for name, before := range map[string]int{"its lane's first": 0, "one after another": 1} {
+		t.Run(name, func(t *testing.T) {
+			x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+			for range before {
+				store(t, x.old, text("0"))
+			}
+			x.c.hold(true)
+			x.old.Put(text("1"), func(r Result) { x.results <- r })
+			until(t, "it is stored", func() bool {
+				n, err := x.e2.Unread(testContext(t), bob, 0)
+				return err == nil && n == before+1
+			})
+			flood(t, x.e2, 4)
+			x.srv.StopNode(0)
+			x.c.sever(false)
+			if err := x.srv.StartNode(0); err != nil {
+				t.Fatal(err)
+			}
+			if r := <-x.results; r.Err != nil || r.Again {
+				t.Fatalf("sent again it is %+v, want it stored", r)
+			}
+			until(t, "the other edge is back, too", func() bool { return x.e2.Connected() })
+			x.want("gap", "flood", "flood", "flood", "1 again")
+		})
+	}
+}
