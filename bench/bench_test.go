@@ -96,6 +96,15 @@ func TestTheCommandIsToldHowToBeUsed(t *testing.T) {
 	}
 }
 
+func TestLoadsAreChosenByNameOrByHowTheyBegin(t *testing.T) {
+	for asked, want := range map[string]int{"crowd-100": 1, "crowd": 4, "paced,crowd-15000,oneshot": 4, "": 4, "all": len(loads())} {
+		p, err := (&options{runs: 1, loads: asked, cfg: load.Config{Time: 1, Size: 100, Window: 1}}).plan()
+		if err != nil || len(p.loads) != want {
+			t.Errorf("%q: %d loads, %v; want %d", asked, len(p.loads), err, want)
+		}
+	}
+}
+
 func TestMediansAndRatios(t *testing.T) {
 	p, err := (&options{runs: 3, only: "core,agora-r1", loads: "paced", cfg: load.Config{Time: 1, Size: 100, Window: 1}}).plan()
 	if err != nil {

@@ -13,14 +13,16 @@ const pace = 10_000
 
 // kind is a load that can be put on a system.
 type kind struct {
-	name  string
-	about string
-	unit  string        // what its rate counts
-	main  bool          // run unless told otherwise
-	fresh bool          // needs a system that has done nothing before
-	agora bool          // makes sense for Agora alone
-	setup time.Duration // about how long it takes besides warm-up and measuring
-	run   func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error)
+	name    string
+	about   string
+	unit    string        // what its rate counts
+	main    bool          // run unless told otherwise
+	fresh   bool          // needs a system that has done nothing before
+	agora   bool          // makes sense for Agora alone
+	resumes bool          // needs a system whose clients can resume
+	memory  bool          // tells memory per agent
+	setup   time.Duration // about how long it takes besides warm-up and measuring
+	run     func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error)
 }
 
 // loads lists every load, in the order in which they are run.
@@ -32,13 +34,20 @@ func loads() []kind {
 		{name: "fanout", about: "one publisher, one space of 1,000 members", unit: "deliveries", main: true, setup: 2 * time.Second, run: fanOut},
 		{name: "oneshot-1", about: "one-shots between one pair, each after the receipt of the one before", unit: "receipts", setup: time.Second, run: oneShots(1)},
 		{name: "oneshot-64", about: "one-shots between one pair, 64 without a receipt", unit: "receipts", setup: time.Second, run: oneShots(64)},
-		{name: "idle", about: "5,000 agents that say nothing", unit: "connects", fresh: true, setup: 5 * time.Second, run: idle},
+		{name: "idle", about: "5,000 agents that say nothing", unit: "connects", fresh: true, memory: true, setup: 5 * time.Second, run: idle},
+		{name: "storm", about: "1,000 agents return at once, each to 100 chunks that it missed", unit: "resumes", fresh: true, resumes: true, setup: 5 * time.Second, run: storm},
 	}
-	for _, agents := range []int{100, 1000, 5000, 15000} {
-		all = append(all, kind{
-			name: fmt.Sprintf("scale-%d", agents), about: fmt.Sprintf("saturation with %d agents connected, 12,800 chunks under way", agents), unit: "chunks",
-			fresh: true, agora: true, setup: time.Second + time.Duration(agents)*time.Millisecond, run: scale(agents),
-		})
+	for _, n := range []int{100, 1000, 5000, 15000} {
+		setup := time.Second + time.Duration(n)*time.Millisecond
+		all = append(all,
+			kind{
+				name: fmt.Sprintf("crowd-%d", n), about: fmt.Sprintf("saturation, 50 senders to 50 receivers among %d agents, the others idle", n), unit: "chunks",
+				fresh: true, agora: true, setup: setup, run: crowd(n),
+			},
+			kind{
+				name: fmt.Sprintf("spread-%d", n), about: fmt.Sprintf("saturation, 50 senders to all the others of %d agents, 12,800 chunks under way", n), unit: "chunks",
+				fresh: true, agora: true, setup: setup, run: spread(n),
+			})
 	}
 	return all
 }
@@ -69,8 +78,19 @@ func idle(ctx context.Context, t load.Target, name string, cfg load.Config) (loa
 	return load.Idle(ctx, t, name, 5000, cfg)
 }
 
-// scale has 50 of so many agents stream to all the others, with as much under way whatever their number.
-func scale(agents int) runner {
+func storm(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+	return load.Storm(ctx, t, name, load.Shape{Senders: 50, Receivers: 1000}, 100, cfg)
+}
+
+// crowd has 50 of so many agents stream to 50 others; the rest is connected and idle.
+func crowd(agents int) runner {
+	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+		return load.Saturate(ctx, t, name, load.Shape{Senders: 50, Receivers: 50, Idle: agents - 100}, cfg)
+	}
+}
+
+// spread has 50 of so many agents stream to all the others, with as much under way whatever their number.
+func spread(agents int) runner {
 	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
 		receivers := agents - 50
 		cfg.Window = max(1, 12_800/receivers)

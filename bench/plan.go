@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,15 +33,14 @@ func (o *options) plan() (p plan, err error) {
 	case o.cfg.Size < load.MinSize || o.cfg.Size > 4096:
 		return p, fmt.Errorf("-size must be %d to 4096", load.MinSize)
 	}
-	for _, k := range system.Kinds {
-		if o.only == "" || chosen(o.only, k.Name) {
-			p.systems = append(p.systems, k)
-		}
-	}
-	for _, l := range loads() {
-		if o.loads == "" && l.main || o.loads == "all" || chosen(o.loads, l.name) {
-			p.loads = append(p.loads, l)
-		}
+	p.systems = chosen(o.only, system.Kinds, func(k system.Kind) string { return k.Name })
+	switch o.loads {
+	case "all":
+		p.loads = loads()
+	case "":
+		p.loads = slices.DeleteFunc(loads(), func(l kind) bool { return !l.main })
+	default:
+		p.loads = chosen(o.loads, loads(), func(l kind) string { return l.name })
 	}
 	if len(p.systems) == 0 || len(p.loads) == 0 {
 		return p, errors.New("there is no such system or load: see -list")
@@ -48,18 +48,26 @@ func (o *options) plan() (p plan, err error) {
 	return p, nil
 }
 
-// chosen tells whether a name begins like one of a list.
-func chosen(list, name string) bool {
-	for begin := range strings.SplitSeq(list, ",") {
-		if begin != "" && strings.HasPrefix(name, begin) {
-			return true
+// chosen returns what a list asks for, by name or, where nothing has that name, by how names begin. An empty list asks for all.
+func chosen[T any](list string, all []T, name func(T) string) (some []T) {
+	asked := strings.Split(list, ",")
+	for i, begin := range asked {
+		if slices.ContainsFunc(all, func(x T) bool { return name(x) == begin }) {
+			asked[i] = begin + "\x00" // and nothing longer
 		}
 	}
-	return false
+	for _, x := range all {
+		if slices.ContainsFunc(asked, func(begin string) bool { return strings.HasPrefix(name(x)+"\x00", begin) }) {
+			some = append(some, x)
+		}
+	}
+	return some
 }
 
 // suits tells whether a load makes sense for a system.
-func (l kind) suits(k system.Kind) bool { return !l.agora || strings.HasPrefix(k.Name, "agora") }
+func (l kind) suits(k system.Kind) bool {
+	return (!l.agora || strings.HasPrefix(k.Name, "agora")) && (!l.resumes || k.Resumes)
+}
 
 // estimate tells about how long it will take.
 func (p plan) estimate() (d time.Duration) {
@@ -126,8 +134,13 @@ func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done 
 		case err != nil:
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
+		ended := s.Ended()
+		if ended != nil {
+			res.Faults++
+			res.Fault = ended.Error()
+		}
 		done(l, res, time.Since(began))
-		if l.fresh {
+		if l.fresh || ended != nil {
 			stop()
 		}
 	}

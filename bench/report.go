@@ -57,11 +57,12 @@ func (r *report) median(system, name string) (m load.Result, ok bool) {
 	return m, true
 }
 
-// table is one load's figures, a row for each system.
+// table is one load's figures, a row for each system. Ratios are to the first one.
 func (r *report) table(l kind) (head []string, rows [][]string) {
-	base, based := r.median(r.plan.systems[0].Name, l.name)
-	head = []string{"system", "keeps", l.unit + "/s", "", "server µs", "", "client µs", "p50 ms", "p99 ms", "MiB", "lost"}
-	if l.fresh && !l.agora {
+	first := r.plan.systems[0].Name
+	base, _ := r.median(first, l.name)
+	head = []string{"system", "keeps", l.unit + "/s", "of " + first, "server µs", "of " + first, "client µs", "p50 ms", "p99 ms", "MiB", "lost"}
+	if l.memory {
 		head = append(head, "KiB an agent")
 	}
 	for _, k := range r.plan.systems {
@@ -70,10 +71,10 @@ func (r *report) table(l kind) (head []string, rows [][]string) {
 			continue
 		}
 		row := []string{
-			k.Name, k.Keeps, count(m.Rate), ratio(m.Rate, base.Rate, based), fmt.Sprintf("%.1f", m.ServerCPU), ratio(m.ServerCPU, base.ServerCPU, based),
+			k.Name, k.Keeps, count(m.Rate), ratio(m.Rate, base.Rate), fmt.Sprintf("%.1f", m.ServerCPU), ratio(m.ServerCPU, base.ServerCPU),
 			fmt.Sprintf("%.1f", m.ClientCPU), ms(m.P50), ms(m.P99), fmt.Sprintf("%.0f", m.RSS/(1<<20)), lost(m),
 		}
-		if l.fresh && !l.agora {
+		if l.memory {
 			row = append(row, fmt.Sprintf("%.1f", m.Memory/1024))
 		}
 		rows = append(rows, row)
@@ -90,8 +91,8 @@ func count(v float64) string {
 	return s
 }
 
-func ratio(v, base float64, based bool) string {
-	if !based || base == 0 {
+func ratio(v, base float64) string {
+	if base == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%.2f", v/base)

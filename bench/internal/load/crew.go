@@ -34,8 +34,10 @@ type crew struct {
 // member is one agent.
 type member struct {
 	Agent
-	id  string
-	got atomic.Int64 // texts that came in order
+	id   string
+	got  atomic.Int64  // texts that came in order
+	cut  atomic.Bool   // its connection is ended on purpose
+	gone chan struct{} // closed when its reader has ended
 
 	late       []time.Duration // the fields below are its reader's own until that has ended
 	disordered int64
@@ -46,7 +48,7 @@ func (c *crew) newMembers(n int, role string, home func(i int) int) ([]*member, 
 	all := make([]*member, n)
 	err := parallel(n, func(i int) error {
 		id := c.name + role + strconv.Itoa(i)
-		a, err := c.target.Dial(id, home(i))
+		a, err := c.dial(id, home(i))
 		if err != nil {
 			return fmt.Errorf("connect %s: %w", id, err)
 		}
@@ -58,6 +60,17 @@ func (c *crew) newMembers(n int, role string, home func(i int) int) ([]*member, 
 	c.members = append(c.members, all...)
 	c.mu.Unlock()
 	return all, err
+}
+
+// dial connects an agent. Like any client it tries again when a server is too busy.
+func (c *crew) dial(id string, server int) (a Agent, err error) {
+	for try := range 5 {
+		time.Sleep(time.Duration(try) * time.Second / 2)
+		if a, err = c.target.Dial(id, server); err == nil {
+			return a, nil
+		}
+	}
+	return nil, err
 }
 
 // parallel calls f for each number below n, some at a time, and returns what went wrong first.
@@ -90,9 +103,11 @@ func (c *crew) listen(m *member, h wire.Handler) {
 	if h.Receipt == nil {
 		h.Receipt = func(uint64) {}
 	}
-	a := m.Agent
+	a, gone := m.Agent, make(chan struct{})
+	m.gone = gone
 	c.readers.Go(func() {
-		if err := a.Receive(h); !c.closing.Load() {
+		defer close(gone)
+		if err := a.Receive(h); !c.closing.Load() && !m.cut.Load() {
 			c.refused(fmt.Sprintf("the connection of %s ended: %v", m.id, err))
 		}
 	})

@@ -34,13 +34,17 @@ type sender struct {
 // stream is a load of flows.
 type stream struct {
 	*crew
-	senders []*sender
-	flows   []*flow
-	quantum int64 // texts a credit stands for
+	senders   []*sender
+	receivers []*member // one for each flow
+	flows     []*flow
+	quantum   int64 // texts a credit stands for
 }
 
 // Shape says who streams to whom: each receiver gets one stream, and the senders share those among them.
-type Shape struct{ Senders, Receivers int }
+type Shape struct {
+	Senders, Receivers int
+	Idle               int // agents that are connected besides, and say nothing
+}
 
 // openStreams connects senders and receivers, opens every flow and returns when
 // each has carried something. Sender and receiver of a flow are at different servers.
@@ -61,10 +65,18 @@ func openStreams(ctx context.Context, t Target, name string, shape Shape, cfg Co
 }
 
 func (s *stream) connect(shape Shape) error {
+	idle, err := s.newMembers(shape.Idle, "i", func(i int) int { return i })
+	if err != nil {
+		return err
+	}
+	for _, m := range idle {
+		s.listen(m, wire.Handler{})
+	}
 	receivers, err := s.newMembers(shape.Receivers, "r", func(i int) int { return i + 1 })
 	if err != nil {
 		return err
 	}
+	s.receivers = receivers
 	senders, err := s.newMembers(shape.Senders, "s", func(i int) int { return i })
 	if err != nil {
 		return err

@@ -30,6 +30,8 @@ func (h *hub) Dial(id string, _ int) (Agent, error) {
 	return s, nil
 }
 
+func (h *hub) Resume(Agent, int) (Agent, error) { return nil, wire.ErrNone }
+
 func (h *hub) Usage() Usage { return Usage{} }
 
 // spoke is an agent of a hub. A frame of it is "receiver text".

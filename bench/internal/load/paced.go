@@ -21,7 +21,9 @@ func Pace(ctx context.Context, t Target, name string, shape Shape, rate int, cfg
 	s.from.Store(start.Add(cfg.Warm).UnixNano())
 	s.until.Store(start.Add(cfg.Warm + cfg.Time).UnixNano())
 	for p := range pacers {
-		s.write(func() { s.pace(ctx, start, time.Second/time.Duration(rate), p, pacers) })
+		s.write(func() {
+			sharply(func() { s.pace(ctx, start, time.Second/time.Duration(rate), p, pacers) })
+		})
 	}
 	r, err := s.measure(ctx, 0) // after which the pacers have ended
 	if e := s.end(ctx, &r); err == nil {
@@ -38,8 +40,8 @@ func (s *stream) pace(ctx context.Context, start time.Time, every time.Duration,
 		if due.UnixNano() >= until {
 			return
 		}
-		if wait := time.Until(due); wait > 0 {
-			time.Sleep(wait)
+		for wait := time.Until(due); wait > 0; wait = time.Until(due) {
+			sleep(wait)
 		}
 		f := s.flows[k%len(s.flows)]
 		if ctx.Err() != nil || !s.send(f.owner, f, due.UnixNano()) {

@@ -30,6 +30,9 @@ type Agent interface {
 type Target interface {
 	// Dial connects an agent to one of its servers, counted from 0 and beyond their number round again.
 	Dial(id string, server int) (Agent, error)
+	// Resume connects an agent again whose connection was lost and whose Receive has returned, and goes on
+	// after what that handed on last; wire.ErrNone where nobody can.
+	Resume(a Agent, server int) (Agent, error)
 	// Usage tells what its servers have used up to now.
 	Usage() Usage
 }

@@ -61,7 +61,7 @@ func (p *Process) Await(within time.Duration, ready func() bool) error {
 	for !ready() {
 		select {
 		case <-p.gone:
-			return fmt.Errorf("%s ended: %s", p.Name, p.tail())
+			return p.Ended()
 		case <-deadline:
 			return fmt.Errorf("%s is not ready after %v: %s", p.Name, within, p.tail())
 		case <-time.After(20 * time.Millisecond):
@@ -79,9 +79,24 @@ func (p *Process) tail() string {
 	return string(bytes.TrimSpace(b[max(0, len(b)-2000):]))
 }
 
+// Ended returns why the process is not running any more: the last it said, cut to some lines; nil while it runs.
+func (p *Process) Ended() error {
+	select {
+	case <-p.gone:
+		return fmt.Errorf("%s ended: %v: %s", p.Name, p.cmd.ProcessState, p.tail())
+	default:
+		return nil
+	}
+}
+
 // CPU returns the user and system time that the process has used, all threads
-// included, in steps of 10 ms; 0 when it has ended.
+// included, in steps of 10 ms.
 func (p *Process) CPU() time.Duration {
+	select {
+	case <-p.gone:
+		return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	default:
+	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
 		return 0

@@ -38,7 +38,7 @@ func (a agora) start(_ context.Context, r *Running) error {
 	if err != nil {
 		return err
 	}
-	r.dial = func(addr, id string) (load.Agent, error) { return wire.DialAgora(addr, id, token, "") }
+	r.dial = func(addr, id string) (load.Agent, error) { return wire.DialAgora(addr, id, token) }
 	return a.edges(r, binary,
 		"--auth", "file:"+tokens, "--nats.url", "nats://"+strings.Join(clients, ",nats://"), "--redis.url", "redis://"+redis,
 		"--nats.replicas", fmt.Sprint(a.servers), "--nats.storage", a.storage,

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"fmt"
@@ -44,19 +45,23 @@ func startSocketIO(_ context.Context, r *Running) error {
 
 func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
 
-// copyNode writes the server's files into a folder.
-func copyNode(dir string) error {
+// copyNode writes the server's files into a folder. It tells whether npm has installed just what they ask for before.
+func copyNode(dir string) (current bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return false, err
 	}
-	for _, name := range []string{"server.js", "package.json", "package-lock.json"} {
+	const lock = "package-lock.json"
+	before, _ := os.ReadFile(filepath.Join(dir, lock))             // there may be none
+	_, err = os.Stat(filepath.Join(dir, "node_modules", "."+lock)) // npm writes it when it is done
+	for _, name := range []string{"server.js", "package.json", lock} {
 		b, err := node.ReadFile("node/" + name)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), b, 0o644)
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
+		current = name == lock && bytes.Equal(b, before)
 	}
-	return nil
+	return current && err == nil, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora/bench/internal/load"
 	"github.com/agora-relay/agora/bench/internal/proc"
+	"github.com/agora-relay/agora/bench/internal/wire"
 )
 
 // patience is how long a server may take to be ready.
@@ -21,6 +22,7 @@ type Kind struct {
 	About   string // what runs, in a few words
 	Keeps   string // what is stored of each message, and where
 	Foreign bool   // needs more than Go to be installed
+	Resumes bool   // a client that was away gets what it missed
 
 	start func(ctx context.Context, r *Running) error
 }
@@ -30,10 +32,10 @@ var Kinds = []Kind{
 	{Name: "core", About: "NATS over TCP, 2 servers", Keeps: "nothing", start: startCore},
 	{Name: "nats-ws", About: "NATS over its WebSocket, 2 servers", Keeps: "nothing", start: startNATSWebSocket},
 	{Name: "nats-js", About: "NATS over its WebSocket, 2 servers, JetStream with RePublish", Keeps: "R1, file", start: startJetStream},
-	{Name: "socketio", About: "Socket.IO 4, 2 Node processes, Redis Streams adapter, connection state recovery", Keeps: "Redis, memory", Foreign: true, start: startSocketIO},
-	{Name: "agora-mem", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, memory", start: agora{servers: 1, storage: "memory"}.start},
-	{Name: "agora-r1", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, file", start: agora{servers: 1, storage: "file"}.start},
-	{Name: "agora-r3", About: "Agora, 2 edges, Redis, 3 NATS servers", Keeps: "R3, file", start: agora{servers: 3, storage: "file"}.start},
+	{Name: "socketio", About: "Socket.IO 4, 2 Node processes, Redis Streams adapter, connection state recovery", Keeps: "Redis, memory", Foreign: true, Resumes: true, start: startSocketIO},
+	{Name: "agora-mem", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, memory", Resumes: true, start: agora{servers: 1, storage: "memory"}.start},
+	{Name: "agora-r1", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, file", Resumes: true, start: agora{servers: 1, storage: "file"}.start},
+	{Name: "agora-r3", About: "Agora, 2 edges, Redis, 3 NATS servers", Keeps: "R3, file", Resumes: true, start: agora{servers: 3, storage: "file"}.start},
 }
 
 // Running is a system that runs. It is a [load.Target].
@@ -73,6 +75,18 @@ func (r *Running) Dial(id string, server int) (load.Agent, error) {
 	return r.dial(r.addrs[server%len(r.addrs)], id)
 }
 
+// Resume connects an agent again, if its protocol knows how to.
+func (r *Running) Resume(a load.Agent, server int) (load.Agent, error) {
+	addr := r.addrs[server%len(r.addrs)]
+	switch a := a.(type) {
+	case *wire.Agora:
+		return a.Resume(addr)
+	case *wire.SocketIO:
+		return a.Resume(addr)
+	}
+	return nil, wire.ErrNone
+}
+
 // Usage tells what all servers have used together.
 func (r *Running) Usage() (u load.Usage) {
 	for _, p := range r.procs {
@@ -80,6 +94,16 @@ func (r *Running) Usage() (u load.Usage) {
 		u.RSS += p.RSS()
 	}
 	return u
+}
+
+// Ended returns which server has ended by itself, and what it said last; nil while all run.
+func (r *Running) Ended() error {
+	for _, p := range r.procs {
+		if err := p.Ended(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // run starts a process of the system.

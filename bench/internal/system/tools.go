@@ -69,8 +69,8 @@ func (t *Tools) redis() (string, error) {
 func (t *Tools) node() (string, error) {
 	return t.once("Socket.IO", func() (string, error) {
 		dir := filepath.Join(t.Cache, "socketio")
-		if err := copyNode(dir); err != nil {
-			return "", err
+		if current, err := copyNode(dir); current || err != nil {
+			return dir, err
 		}
 		_, err := output(dir, "npm", "ci", "--no-audit", "--no-fund", "--silent")
 		return dir, err

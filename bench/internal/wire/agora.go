@@ -10,35 +10,41 @@ import (
 // Agora is an agent's connection to an Agora edge.
 type Agora struct {
 	*Socket
-	resume string // takes its session over at another connection
+	id, token string
+	resume    string // takes the session over at another connection
+	last      []byte // the last frame that Receive handed on
 }
 
-// DialAgora connects an agent to the edge at addr. With resume, it goes on with the session that this token is for.
-func DialAgora(addr, id, token, resume string) (*Agora, error) {
-	q := url.Values{"agent_id": {id}}
-	if resume != "" {
-		q.Set("resume_token", resume)
+// DialAgora connects an agent to the edge at addr.
+func DialAgora(addr, id, token string) (*Agora, error) {
+	a := &Agora{id: id, token: token}
+	return a, a.dial(addr, url.Values{"agent_id": {id}})
+}
+
+// Resume connects the agent again after its connection was lost, and goes on with its session after what it received last.
+func (a *Agora) Resume(addr string) (*Agora, error) {
+	q := url.Values{"agent_id": {a.id}, "resume_token": {a.resume}}
+	if _, seq, ok := bytes.Cut(a.last, []byte(`"seq":`)); ok {
+		q.Set("last_seq", strconv.FormatUint(number(seq), 10))
 	}
-	s, err := Upgrade(addr, "/ws?"+q.Encode(), "Authorization: Bearer "+token)
-	if err != nil {
-		return nil, err
+	next := &Agora{id: a.id, token: a.token}
+	return next, next.dial(addr, q)
+}
+
+func (a *Agora) dial(addr string, q url.Values) (err error) {
+	if a.Socket, err = Upgrade(addr, "/ws?"+q.Encode(), "Authorization: Bearer "+a.token); err != nil {
+		return err
 	}
-	a := &Agora{Socket: s}
 	frame, err := a.await(`{"type":"agent.registered"`)
 	if err != nil {
-		s.Close()
-		return nil, err
+		a.Close()
+		return err
 	}
 	if resume, ok := cut(frame, `"resume_token":"`); ok {
 		a.resume = string(resume)
 	}
-	s.Ready()
-	return a, nil
-}
-
-// Resume connects the agent again after its connection was lost, and takes its session over.
-func (a *Agora) Resume(addr, id, token string) (*Agora, error) {
-	return DialAgora(addr, id, token, a.resume)
+	a.Ready()
+	return nil
 }
 
 // await reads until a frame of one type; an error frame ends it.
@@ -94,6 +100,7 @@ func (a *Agora) Receive(h Handler) error {
 		}
 		switch kind, _ := cut(frame, `{"type":"`); string(kind) {
 		case "message_chunk":
+			a.last = append(a.last[:0], frame...)
 			receive(frame, `"chunk":"`, h.Text)
 		case "message":
 			receive(frame, `"payload":"`, h.Text)

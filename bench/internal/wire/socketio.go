@@ -7,31 +7,50 @@ import (
 )
 
 // SocketIO is a client's connection to a Socket.IO server, over WebSocket from the start.
-type SocketIO struct{ *Socket }
+type SocketIO struct {
+	*Socket
+	id      string
+	session string // its private id, by which the server finds its session again
+	last    []byte // the last event that Receive handed on
+}
 
 // DialSocketIO connects a client whom the server puts into the room of its id.
 func DialSocketIO(addr, id string) (*SocketIO, error) {
-	s, err := Upgrade(addr, "/socket.io/?EIO=4&transport=websocket")
-	if err != nil {
-		return nil, err
-	}
-	c := &SocketIO{s}
-	if err := c.greet(id); err != nil {
-		s.Close()
-		return nil, err
-	}
-	s.Ready()
-	return c, nil
+	c := &SocketIO{id: id}
+	return c, c.dial(addr, `40{"id":"`+id+`"}`)
 }
 
-func (c *SocketIO) greet(id string) error {
+// Resume connects the client again after its connection was lost, and goes on with its session after the last event that it received.
+func (c *SocketIO) Resume(addr string) (*SocketIO, error) {
+	event := bytes.TrimSuffix(c.last, []byte(`"]`)) // its offset stands last
+	offset := event[bytes.LastIndexByte(event, '"')+1:]
+	next := &SocketIO{id: c.id}
+	return next, next.dial(addr, fmt.Sprintf(`40{"id":%q,"pid":%q,"offset":%q}`, c.id, c.session, offset))
+}
+
+func (c *SocketIO) dial(addr, connect string) (err error) {
+	if c.Socket, err = Upgrade(addr, "/socket.io/?EIO=4&transport=websocket"); err != nil {
+		return err
+	}
+	if err := c.greet(connect); err != nil {
+		c.Close()
+		return err
+	}
+	c.Ready()
+	return nil
+}
+
+func (c *SocketIO) greet(connect string) error {
 	if _, err := c.await("0{"); err != nil {
 		return err
 	}
-	if _, err := c.Write(AppendText(nil, `40{"id":"`+id+`"}`, nil, "")); err != nil {
+	if _, err := c.Write(AppendText(nil, connect, nil, "")); err != nil {
 		return err
 	}
-	_, err := c.await("40{")
+	packet, err := c.await("40{")
+	if session, ok := cut(packet, `"pid":"`); ok {
+		c.session = string(session)
+	}
 	return err
 }
 
@@ -88,6 +107,7 @@ func (c *SocketIO) Receive(h Handler) error {
 		}
 		switch {
 		case bytes.HasPrefix(packet, []byte(`42["t","`)):
+			c.last = append(c.last[:0], packet...)
 			receive(packet, `42["t","`, h.Text)
 		case bytes.HasPrefix(packet, []byte("43")):
 			h.Receipt(number(packet[2:]))
