@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // Config sets up a Broker. The zero value of each field means its default.
@@ -60,7 +62,7 @@ func (c Config) withDefaults() Config {
 	c.GiveUp = min(cmp.Or(c.GiveUp, 25*time.Second), c.Duplicates/2)
 	c.Election = cmp.Or(c.Election, 12*time.Second)
 	if c.Now == nil {
-		c.Now = wallClock
+		c.Now = guard.WallClock
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c

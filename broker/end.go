@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // EndLane ends a lane for good, for whoever ends the session: it fences, reads the log and
@@ -91,7 +92,7 @@ func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
 	m := nats.NewMsg(e.at.log)
 	m.Data = body
 	m.Header[messageID] = []string{e.b.unique(e.b.next.Add(1))}
-	if withFences {
+	if guard.Fences {
 		m.Header[expectedLast] = []string{strconv.FormatUint(fence, 10)}
 		m.Header[expectedSubject] = []string{e.fence}
 	}

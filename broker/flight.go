@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 const (
@@ -51,7 +52,7 @@ const (
 
 var flights = sync.Pool{New: func() any {
 	f := &flight{msg: nats.Msg{Header: nats.Header{messageID: make([]string, 1)}}}
-	if withFences {
+	if guard.Fences {
 		f.msg.Header[expectedLast], f.msg.Header[expectedSubject] = make([]string, 1), make([]string, 1)
 	}
 	return f
@@ -239,7 +240,7 @@ func (l *Lane) send() {
 	f.msg.Reply = l.b.acks + l.number + "." + strconv.FormatUint(n, 36)
 	f.msg.Data = f.body
 	f.msg.Header[messageID][0] = f.id
-	if withFences {
+	if guard.Fences {
 		f.msg.Header[expectedLast][0] = strconv.FormatUint(l.fenceSeq, 10)
 		f.msg.Header[expectedSubject][0] = l.fence
 	}
@@ -250,7 +251,7 @@ func (l *Lane) send() {
 // publish sends the flight, the first time or again: the same bytes under the same id.
 func (l *Lane) publish(f *flight) {
 	f.last = time.Now()
-	if !withIDs && f.tries > 0 {
+	if !guard.IDs && f.tries > 0 {
 		f.id = l.b.unique(l.b.next.Add(1))
 		f.msg.Header[messageID][0] = f.id
 	}

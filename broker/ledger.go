@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // ledger is what a lane knows of what it has stored, and the rules of what may
@@ -132,7 +133,7 @@ func (l *ledger) take(m *agora.Message, index int, epoch uint64, now time.Time) 
 
 // known finds what was stored before by its number or its id.
 func (l *ledger) known(m *agora.Message) verdict {
-	if m.N != 0 && m.N <= l.lastN {
+	if guard.Numbers && m.N != 0 && m.N <= l.lastN {
 		if l.passedOver(m.N) {
 			return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
 		}
@@ -152,7 +153,7 @@ func (l *ledger) known(m *agora.Message) verdict {
 			return verdict{again: true, at: f}
 		}
 	}
-	if l.blocked != 0 && m.N > l.blocked {
+	if guard.Order && l.blocked != 0 && m.N > l.blocked {
 		v := refuse(agora.Unavailable, "number %d was refused and has not come again", l.blocked)
 		v.err.RetryAfter = retryAfter
 		return v

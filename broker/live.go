@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // topics are the live subjects that a Broker listens to. Their messages come through a few channels,
@@ -187,6 +188,10 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 		i.b.count.dropped.Add(1)
 	case last > i.end || !i.fits(q.size):
 		i.b.count.dropped.Add(1)
+		if !guard.Gaps {
+			i.end = seq
+			break
+		}
 		i.behind = true
 		woken = i.disarm()
 	default:

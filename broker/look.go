@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // errFull means that the log takes nothing now.
@@ -223,14 +224,14 @@ func (b *Broker) fenceAt(ctx context.Context, stream, subject string) (fence, er
 // moveFence writes epoch to the fence and returns its sequence. From then on the server refuses the
 // records of every earlier holder, also those that are on their way. It fails with ErrDeposed when a younger epoch is there.
 func (b *Broker) moveFence(ctx context.Context, stream, subject string, epoch uint64) (uint64, error) {
-	if !withFences {
+	if !guard.Fences {
 		return 0, nil
 	}
 	now, err := b.fenceAt(ctx, stream, subject)
 	if err != nil {
 		return 0, err
 	}
-	if withEpochs && now.epoch > epoch {
+	if guard.Epochs && now.epoch > epoch {
 		return 0, ErrDeposed
 	}
 	m := nats.NewMsg(subject)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // ack is what the server says of a publish.
@@ -164,7 +165,7 @@ func (b *Broker) storedOne(p place, a ack) {
 // nudge tells those who listen at p that a record is stored which may never be handed on to them:
 // the server does that once, and not again for a duplicate.
 func (b *Broker) nudge(p place, seq uint64) {
-	if !withNudges {
+	if !guard.Nudges {
 		return
 	}
 	m := nats.NewMsg(p.live)

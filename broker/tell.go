@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"github.com/agora-relay/agora/internal/guard"
+)
 
 // tell queues an answer. It is given by tellNow or tellLater, without the lock.
 func (l *Lane) tell(done func(Result), r Result) {
@@ -157,7 +161,7 @@ func (l *Lane) again(now time.Time, hurry bool) {
 	if hurry {
 		wait = min(wait, hurryAfter)
 	}
-	if _, ok := l.valid(); !ok || now.Sub(f.last) < wait {
+	if _, ok := l.valid(); !ok || !guard.Retries || now.Sub(f.last) < wait {
 		return
 	}
 	if f.tries == 0 { // it never left

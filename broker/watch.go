@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // watcher looks after one stream of the log for the inboxes here. Every second it asks the stream's leader how things
@@ -173,7 +175,7 @@ func (w *watcher) probe(now time.Time) {
 // compare audits the inboxes that are due.
 func (w *watcher) compare(now time.Time, heard bool) error {
 	tops := w.b.topics.young(w.stream, now)
-	if !heard || !withAudits {
+	if !heard || !guard.Audits {
 		w.owed &^= checkInboxes
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -189,6 +190,9 @@ func (s *silence) note(err error) bool {
 // frozen keeps its name. Should one be cut off from both and live, its agents get nothing from
 // it until it has looked after its claims (see Node.delivers).
 func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s *silence) (gone, clean bool) {
+	if !guard.Settling {
+		return true, true
+	}
 	asking, cancel := context.WithTimeout(ctx, n.untilLapsed(ctx, p.Holder))
 	r, err := n.ask(asking, p.Holder, question{Verb: "handover", Tenant: c.Tenant, Agent: c.Agent, Epoch: c.Epoch})
 	cancel()
@@ -200,7 +204,7 @@ func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s
 		return true, true // it has handed over unasked, and presence knows how that went
 	}
 	age, alive, err := n.cfg.Presence.Age(ctx, p.Holder)
-	return err == nil && (!alive || nobody && age >= 2*n.between()), false
+	return err == nil && (!alive || guard.Gone && nobody && age >= 2*n.between()), false
 }
 
 // untilLapsed returns how long to wait for an answer of a holder: one that is frozen costs no more than what is

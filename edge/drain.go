@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // Drain empties the edge until ctx is over: it lets nobody in, tells its
@@ -14,6 +15,9 @@ import (
 // to come back one after the other all the same. Nothing is lost by it and
 // nothing ends: every session goes on at another edge. It is called once.
 func (n *Node) Drain(ctx context.Context) {
+	if !guard.Draining {
+		return
+	}
 	n.draining.Store(true)
 	n.crowd.Shut(errDraining)
 	d := newExodus(ctx, n)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -24,7 +25,7 @@ func (n *Node) valid() (time.Time, bool) {
 	if r == nil {
 		return time.Time{}, false
 	}
-	return r.at, time.Since(r.sent) < n.cfg.Lease
+	return r.at, !guard.Leases || time.Since(r.sent) < n.cfg.Lease
 }
 
 // renewal is one that succeeded.
@@ -54,7 +55,7 @@ func (n *Node) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !whole && first && n.alone(ctx) {
+	if !whole && (!guard.Whole || first && n.alone(ctx)) {
 		whole, err = true, n.cfg.Presence.SetWhole(ctx)
 	}
 	if err == nil {

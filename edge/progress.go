@@ -5,6 +5,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -34,6 +35,12 @@ func (s *Session) locate(ctx context.Context, rec presence.Record) error {
 			return err
 		}
 		s.markTo = tail
+	}
+	if !guard.Cursors {
+		var err error
+		if s.after, err = s.node.cfg.Broker.Last(ctx, s.address()); err != nil {
+			return err
+		}
 	}
 	s.confirmed, s.wrote = s.after, max(s.after, p.Written)
 	s.given = max(s.wrote, s.markTo) // which it may acknowledge

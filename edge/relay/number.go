@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // numbers is what a sender knows of the numbers of its frames to one addressee.
@@ -17,7 +18,7 @@ type numbers struct {
 // the moment and has not come again, with the same message or another. The log
 // does so for what reaches it; this is for what does not get so far.
 func (s *Sender) Follows(to agora.Address, n uint64) error {
-	if n == 0 {
+	if n == 0 || !guard.Order {
 		return nil
 	}
 	s.mu.Lock()
