@@ -59,12 +59,24 @@ func (k *talker) got(f Frame, from string) {
 	if !strings.HasPrefix(from, "#") && inStream(n) && in.aborted[streamOf(n)] {
 		k.fault("got number %d of %s though its stream was given up", n, from)
 	}
+	k.inTime(f)
 	now := time.Now()
 	if in.last > 0 {
 		in.pause = max(in.pause, now.Sub(in.at))
 	}
 	in.last, in.at = n, now
 	k.caughtUp()
+}
+
+// inTime checks the time that a request has left: some of it has passed, and no more than that.
+func (k *talker) inTime(f Frame) {
+	if !f.Has("deadline_ms") {
+		return
+	}
+	left, most := time.Duration(f.Uint("deadline_ms"))*time.Millisecond, k.talk.opts.Deadline
+	if left > most || left < most-2*patience {
+		k.fault("got a request with %v left of %v", left, most)
+	}
 }
 
 // gotPlain accounts for a message without a number of its own: such are sent once, whatever comes of it.

@@ -20,6 +20,8 @@ type outgoing struct {
 	refusal Frame           // the last error about it
 	failed  map[uint64]bool // numbers that were refused for good
 	broken  map[string]bool // streams of which a part was refused for the moment
+
+	bulky, slim uint64 // chunks from the first number on, and before the other, are large
 }
 
 // window is how many frames may be unreceipted.
@@ -28,8 +30,11 @@ const window = 32
 // streak is how many frames make one round: a one-shot, a stream of five parts, a reply.
 const streak = 7
 
-// large is the text of an event that goes out in deltas.
-const large = 3000
+// large is the text of an event that goes out in deltas, and bulk that of a chunk in bulk.
+const (
+	large = 3000
+	bulk  = 128 << 10
+)
 
 // kinds are the types in which frames arrive, by their place in a round.
 var kinds = [streak]string{"message", "message", "message_chunk", "message_chunk", "message_chunk", "message_end", "reply"}
@@ -47,11 +52,18 @@ func (o *outgoing) frame(n uint64) string {
 	stream := n - (n-1)%streak
 	switch (n - 1) % streak {
 	case 0:
+		if d := o.talk.opts.Deadline; d > 0 {
+			head += fmt.Sprintf(`,"deadline_ms":%d`, d.Milliseconds())
+		}
 		return fmt.Sprintf(`{"type":"send",%s,"payload":%d}`, head, n)
 	case 1:
 		return fmt.Sprintf(`{"type":"send",%s,"stream_id":"s-%d","stream":true,"payload":%d}`, head, stream, n)
 	case 2, 3, 4:
-		return fmt.Sprintf(`{"type":"send_chunk",%s,"stream_id":"s-%d","chunk":"%d"}`, head, stream, n)
+		text := strconv.FormatUint(n, 10)
+		if o.bulky <= n && n < o.slim {
+			text = strings.Repeat("x", bulk)
+		}
+		return fmt.Sprintf(`{"type":"send_chunk",%s,"stream_id":"s-%d","chunk":"%s"}`, head, stream, text)
 	case 5:
 		return fmt.Sprintf(`{"type":"send_end",%s,"stream_id":"s-%d"}`, head, stream)
 	}
@@ -119,7 +131,7 @@ func (k *talker) refused(f Frame) {
 		// From at once to when it was told to: agents differ in how patient they are.
 		wait := 50 + rand.Int64N(1+int64(f.Uint("retry_after_ms")))
 		o.next, o.pause = o.stored+1, time.Now().Add(time.Duration(wait)*time.Millisecond)
-	case code == "STREAM_ABORTED" && n > 0 && inStream(n), code == "STREAM_NOT_FOUND" && o.broken[streamOf(n)]:
+	case code == "STREAM_ABORTED" && n > 0 && (inStream(n) || o.to == ""), code == "STREAM_NOT_FOUND" && o.broken[streamOf(n)]:
 		o.broken[streamOf(n)] = true
 		o.failed[n] = true
 		o.skip()

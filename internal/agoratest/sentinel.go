@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,16 +28,19 @@ type sentinel struct {
 // masterName is the name under which the sentinels know the group.
 const masterName = "main"
 
+// eager has a server give a new replica its data at once.
+var eager = []string{"--repl-diskless-sync-delay", "0"}
+
 // StartSentinel starts the group and returns when a dead master would be replaced. The test's end stops it.
 func StartSentinel(t testing.TB) *Sentinel {
 	t.Helper()
-	s := &Sentinel{t: t, servers: []*RedisServer{Redis(t)}}
+	s := &Sentinel{t: t, servers: []*RedisServer{redisWith(t, eager...)}}
 	host, port, err := net.SplitHostPort(s.servers[0].Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		s.servers = append(s.servers, redisWith(t, "--replicaof", host+" "+port))
+		s.servers = append(s.servers, redisWith(t, append(slices.Clone(eager), "--replicaof", host+" "+port)...))
 	}
 	dir := t.TempDir()
 	t.Cleanup(s.kill)
@@ -74,8 +78,13 @@ func (s *Sentinel) start(dir string, k int) *sentinel {
 	return x
 }
 
-// ready tells whether every sentinel knows the others and both replicas.
+// ready tells whether every sentinel knows the others and both replicas, and those have what the master has.
 func (s *Sentinel) ready() bool {
+	for _, r := range s.servers[1:] {
+		if !strings.Contains(r.ask("ROLE"), "connected") {
+			return false
+		}
+	}
 	for _, x := range s.sentinels {
 		info := strings.Fields(ask(x.addr, "SENTINEL MASTER "+masterName))
 		if value(info, "num-slaves") != "2" || value(info, "num-other-sentinels") != "2" ||
@@ -116,6 +125,18 @@ func (s *Sentinel) Master() *RedisServer {
 	}
 	s.t.Fatalf("the sentinels know no master: %q", fields)
 	return nil
+}
+
+// Detach has both replicas hear nothing more from the master: what is written from now on dies with it. The sentinels would mend
+// that after some seconds.
+func (s *Sentinel) Detach() {
+	s.t.Helper()
+	master := s.Master()
+	for _, r := range s.servers {
+		if r != master && !strings.Contains(r.ask("REPLICAOF 127.0.0.1 1"), "OK") {
+			s.t.Fatalf("the replica at %s follows the master still", r.Addr())
+		}
+	}
 }
 
 // KillMaster ends the master with SIGKILL and waits until another server is it.

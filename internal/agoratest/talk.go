@@ -17,7 +17,9 @@ type TalkOptions struct {
 	Agents  int           // at least 3; 6
 	Beat    time.Duration // between two frames of one sender to one receiver; 15ms
 	Silence time.Duration // after which an agent takes its connection for dead and makes another; 5s
-	Patient bool          // every second agent never does
+	Patient bool          // the second agent never does
+
+	Deadline time.Duration // that requests are sent with, which must arrive with about as much time left; none
 }
 
 func (o TalkOptions) withDefaults() TalkOptions {
@@ -83,8 +85,14 @@ func (t *Talk) End() {
 	t.running.Wait()
 }
 
-// Kick cuts the socket of an agent, which comes back at some edge.
+// Kick cuts the socket of an agent, which comes back where it was while that takes it.
 func (t *Talk) Kick(i int) { t.talkers[i%len(t.talkers)].kick.Store(true) }
+
+// Move cuts the socket of an agent, which comes back at another edge, by its place among the URLs.
+func (t *Talk) Move(i, edge int) {
+	t.talkers[i].goal.Store(int32(edge))
+	t.Kick(i)
+}
 
 // Spin has an agent cut its socket as soon as something has come through it, over and over, or lets it stay.
 func (t *Talk) Spin(i int, on bool) { t.talkers[i].spin.Store(on) }
@@ -92,7 +100,20 @@ func (t *Talk) Spin(i int, on bool) { t.talkers[i].spin.Store(on) }
 // Stall has an agent read nothing more from its socket, not even pings, or read on.
 func (t *Talk) Stall(i int, on bool) { t.talkers[i].stall.Store(on) }
 
-// Abandon has an agent connect anew and forget the socket that it has, which stays open and is read no more: so
+// Bulk has the next streams of each sender to an agent be large: about 4 MiB of them altogether.
+func (t *Talk) Bulk(i int) {
+	for _, k := range t.talkers {
+		k.mu.Lock()
+		for _, o := range k.out {
+			if o.to == t.ids[i] {
+				o.bulky, o.slim = o.made+1, o.made+1+12*streak
+			}
+		}
+		k.mu.Unlock()
+	}
+}
+
+// Abandon has an agent connect anew, at another edge, and forget the socket that it has, which stays open and is read no more: so
 // it looks when its network changes under it.
 func (t *Talk) Abandon(i int) { t.talkers[i].abandon.Store(true) }
 
@@ -115,6 +136,20 @@ func (t *Talk) Normal(within time.Duration, but ...int) time.Duration {
 	goal := t.without(t.made(), but)
 	t.until(within, "not normal again", func() []string { return lacking(t.arrived(), goal, 3) })
 	return time.Since(began)
+}
+
+// Loses waits until an agent has lost a connection since Mark.
+func (t *Talk) Loses(i int, within time.Duration) {
+	t.t.Helper()
+	k := t.talkers[i]
+	t.until(within, "no connection was lost", func() []string {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.seen.Lost > 0 {
+			return nil
+		}
+		return []string{k.id}
+	})
 }
 
 // Watch lets the talk go on for a while; the test fails at once for what goes wrong meanwhile.
@@ -156,6 +191,8 @@ func (t *Talk) Settle() (total, refused int) {
 	t.t.Helper()
 	t.stopped.Store(true)
 	t.Arrived(4 * patience)
+	t.leftovers()
+	t.failed()
 	return t.account()
 }
 

@@ -16,8 +16,9 @@ type talker struct {
 	talk *Talk
 	id   string
 
-	kick, abandon atomic.Bool // its socket is to be cut, or left as it is
-	spin, stall   atomic.Bool // its sockets are to be cut again and again; is not to be read
+	kick, abandon atomic.Bool  // its socket is to be cut, or left as it is
+	goal          atomic.Int32 // with kick: the edge that it is to come back at; -1 for the same
+	spin, stall   atomic.Bool  // its sockets are to be cut again and again; is not to be read
 
 	// of its own goroutine
 	door    int       // where it goes next
@@ -26,8 +27,9 @@ type talker struct {
 	paced   time.Time // before which it does not try to connect
 	blind   bool      // its socket is not read
 
-	mu     sync.Mutex // guards the fields below
-	conn   *Client    // nil while it is away
+	mu     sync.Mutex   // guards the fields below
+	conn   *Client      // nil while it is away
+	left   []*oldSocket // sockets that it has forgotten
 	token  string
 	last   uint64 // position in its mailbox
 	space  uint64 // position in the space, once it is in
@@ -54,6 +56,7 @@ type incoming struct {
 func newTalker(t *Talk, i int, to []string) *talker {
 	k := &talker{talk: t, id: t.ids[i], door: i / 2, in: map[string]*incoming{}, texts: map[string]int{}}
 	k.seen.Codes = map[string]int{}
+	k.goal.Store(-1)
 	for _, to := range to {
 		k.out = append(k.out, &outgoing{talk: t, to: to, next: 1, failed: map[uint64]bool{}, broken: map[string]bool{}})
 	}
@@ -78,7 +81,7 @@ func (k *talker) joined() bool {
 
 // impatient tells whether the agent gives up connections that are silent.
 func (k *talker) impatient() bool {
-	return !k.talk.opts.Patient || k.id != k.talk.ids[len(k.talk.ids)-1]
+	return !k.talk.opts.Patient || k.id != k.talk.ids[1]
 }
 
 // run talks until the talk is over.
@@ -114,6 +117,9 @@ func (k *talker) run() {
 // obey does to the socket what the test wants done to it.
 func (k *talker) obey(conn *Client) {
 	if k.kick.Swap(false) {
+		if goal := k.goal.Swap(-1); goal >= 0 {
+			k.door = int(goal)
+		}
 		conn.Drop()
 	}
 	if stall := k.stall.Load(); stall != k.blind {
@@ -133,10 +139,11 @@ func (k *talker) isGone(conn *Client) bool {
 			why = fmt.Sprintf("close %d", code)
 		}
 	case k.abandon.Swap(false):
-		conn.Pause() // dropped at the end of the test
+		k.forget(conn)
+		k.door++
 		why = "abandoned"
 	case !k.blind && k.impatient() && conn.silence() > k.talk.opts.Silence:
-		conn.Drop()
+		k.forget(conn)
 		why = "silence"
 	default:
 		return false
@@ -207,10 +214,11 @@ func (k *talker) register(url, hello string, first bool) (conn *Client, why stri
 }
 
 func (k *talker) welcome(conn *Client, w Frame, first bool) {
-	owed := k.talk.owed(k.id)
+	owed, said := k.talk.owed(k.id), k.talk.saidTo(k.id)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.conn, k.token = conn, w.Text("resume_token")
+	k.bound(said)
 	if first {
 		k.last = w.Uint("last_seq")
 		// A connection that is gone shows soon.
