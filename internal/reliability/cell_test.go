@@ -32,6 +32,7 @@ type stage struct {
 	t         testing.TB
 	talk      *agoratest.Talk
 	sabotaged string // binary that can be made to do wrong
+	off       string // protections that its edges are to do without
 	but       []int  // agents that the fault is done to, which don't count among those who notice it
 }
 
@@ -44,13 +45,16 @@ type outcome struct {
 	load           soak.Report // of the Go clients that ran beside
 }
 
-// run plays a cell on a cluster that is whole, and leaves it so.
-func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged string) outcome {
+// run plays a cell on a cluster that is whole, and leaves it so; n tells it from others that were played there. Edges that it
+// needs sabotaged become that binary, without the protections named in off.
+func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged, off string) outcome {
 	c.Under(t)
 	c.Heal()
 	x.talk.Name = fmt.Sprintf("cell-%d", n)
 	load := startLoad(t, c)
-	s := &stage{Processes: c, t: t, sabotaged: sabotaged, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
+	s := &stage{Processes: c, t: t, sabotaged: sabotaged, off: off, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
+	defer load.run.Close()
+	defer s.talk.End()
 	s.talk.Progress(5)
 	s.talk.Mark()
 	x.fault(s)

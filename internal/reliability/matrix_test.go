@@ -23,7 +23,7 @@ func TestNothingIsLostWhateverDies(t *testing.T) {
 	}
 	all = slices.Repeat(all, rounds)
 	for n, x := range all {
-		t.Run(x.name, func(t *testing.T) { table = append(table, x.run(t, c, n, sabotaged).row()) })
+		t.Run(x.name, func(t *testing.T) { table = append(table, x.run(t, c, n, sabotaged, "").row()) })
 		c.Under(t)
 	}
 	t.Logf("for docs/reliability.md:\n%s", strings.Join(table, "\n"))
@@ -56,7 +56,10 @@ func cells() []cell {
 		{name: "an edge's line to Redis goes silent", fault: silentRedis, aborts: true, told: []string{"UNAVAILABLE"}},
 	}
 	for _, skew := range []string{"1h", "-1h"} {
-		all = append(all, cell{name: "the clock of an edge is off by " + skew, fault: func(s *stage) { s.clockOff(skew) }})
+		all = append(all, cell{
+			name: "the clock of an edge is off by " + skew, fault: func(s *stage) { s.clockOff(skew) },
+			talk: agoratest.TalkOptions{Deadline: 5 * time.Minute},
+		})
 	}
 	return all
 }
@@ -77,12 +80,15 @@ func socketsCut(s *stage) {
 	}
 }
 
+// socketStalled has an agent read nothing while more is said to it than sockets hold, until its edge gives the socket up.
 func socketStalled(s *stage) {
 	s.but = []int{0}
 	s.talk.Stall(0, true)
-	s.lasts(8 * time.Second) // session.timeout is 6 s
+	s.talk.Bulk(0)
+	s.lasts(11 * time.Second) // session.timeout is 6 s
 	s.talk.Normal(5*time.Second, 0)
 	s.talk.Stall(0, false)
+	s.talk.Loses(0, 5*time.Second)
 }
 
 func socketAbandoned(s *stage) { s.talk.Abandon(0) }
@@ -222,8 +228,13 @@ func redisLong(s *stage) {
 	s.Redis.Start()
 }
 
+// redisEmpty has agents come back while Redis does not know them yet.
 func redisEmpty(s *stage) {
 	s.Redis.Stop()
+	for i := range 3 {
+		s.talk.Kick(2 * i)
+	}
+	s.lasts(200 * time.Millisecond)
 	s.Redis.Start()
 }
 
@@ -237,6 +248,7 @@ func cutFromNATS(s *stage) {
 func quietAfterTheCut(s *stage) {
 	s.Edges[0].CutLog()
 	s.talk.Pause(true)
+	s.talk.Say()
 	s.lasts(2 * time.Second)
 	s.Edges[0].MendLog()
 	s.talk.Arrived(15 * time.Second)
@@ -255,8 +267,10 @@ func cutFromRedis(s *stage) {
 	s.Edges[0].Presence.Mend()
 }
 
+// silentRedis has an agent leave the edge that waits for Redis, while the socket that it has there stays open.
 func silentRedis(s *stage) {
 	s.Edges[0].Presence.Silence()
+	s.talk.Abandon(0)
 	s.lasts(10 * time.Second)
 	s.Edges[0].Presence.Mend()
 }
@@ -266,11 +280,11 @@ func (s *stage) clockOff(skew string) {
 	e := s.Edges[0]
 	agora := e.Binary()
 	e.Drain()
-	e.Become(s.sabotaged, "AGORA_SABOTAGE_CLOCK="+skew)
+	e.Become(s.sabotaged, "AGORA_SABOTAGE="+s.off, "AGORA_SABOTAGE_CLOCK="+skew)
 	e.Start()
 	e.Ready()
-	for i := range 6 {
-		s.talk.Kick(i) // half of them go to it
+	for i := range 3 {
+		s.talk.Move(2*i, 0)
 	}
 	s.talk.Progress(50)
 	e.Drain()

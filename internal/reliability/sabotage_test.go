@@ -1,8 +1,12 @@
 package reliability
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -44,40 +48,71 @@ func watch(t *testing.T, what func(testing.TB)) []string {
 	return w.said
 }
 
-// need is a protection and the cell that goes wrong without it.
-type need struct{ off, cell string }
-
-// needs begins with what is seen quickly. Nudges and audits stand in for each other: what either
-// would have told is told by the other soon after, so nothing goes wrong until both are left out.
-var needs = []need{
-	{"msgid", "the log's answers are lost"},
-	{"fence", "a dead edge's last words arrive late"},
-	{"epoch", "a frozen edge's last words arrive late"},
-	{"nudge,audit", "the log's answers are lost"},
+// need is a cell, the protections that it goes wrong without, and how.
+type need struct {
+	cell, off string
+	wrong     string // what is said then, as a regular expression
 }
 
-// TestEachProtectionIsNeeded leaves out one protection at a time: a cell that holds with
+// needs has every cell of the matrix, in its order. Where two protections stand in for each other, both are left out.
+var needs = []need{
+	{"an edge is killed", "gone", `want at most 2s`},
+	{"an edge is frozen past its lease, and thawed", "lease,settle", `through a socket that it had left`},
+	{"an edge is drained", "drain", `no agent saw "agent.reconnect"`},
+	{"a dead edge's last words arrive late", "fence", `again, after|as message|as reply`},
+	{"a frozen edge's last words arrive late", "epoch", `again, after|plain message .* after`},
+	{"sockets are cut", "cursor", `never got number|not normal`},
+	{"an agent reads nothing, past its time", "cursor", `never got number|not normal`},
+	{"an agent's network goes, and it comes back by another", "settle", `through a socket that it had left`},
+	{"agents reconnect in a loop", "number", `again, after`},
+	{"the leaders of all streams step down", "retry", `not normal`},
+	{"a NATS node is killed", "retry", `not normal`},
+	{"a NATS node comes back", "retry", `not normal`},
+	{"a NATS node is cut off from the others", "nudge,audit", `not all there`},
+	{"the log's answers are lost", "msgid", `again, after`},
+	{"the log's answers are lost", "nudge,audit", `not all there`},
+	{"all of NATS is down for 10 s", "retry", `not normal`},
+	{"Redis is down for 10 s", "order", `number it anew|never got number`},
+	{"Redis is down past the leases, and comes back empty", "assert", `AGENT_NOT_FOUND`},
+	{"Redis is restarted, empty", "whole", `NOT_FOUND|lost its session`},
+	{"an edge is cut off from NATS", "gap", `never got number|not normal`},
+	{"an edge is cut off from NATS while the last is said", "audit", `not all there`},
+	{"an edge's lines to NATS go silent", "msgid", `again, after`},
+	{"an edge is cut off from Redis", "order", `number it anew|never got number`},
+	{"an edge's line to Redis goes silent", "settle", `through a socket that it had left`},
+	{"the clock of an edge is off by 1h", "clock", `left of 5m`},
+	{"the clock of an edge is off by -1h", "clock", `left of 5m|no progress`},
+}
+
+// few are the cells of those that are played each time: what goes wrong there does so within seconds.
+var few = []string{
+	"sockets are cut", "an edge is drained", "an agent's network goes, and it comes back by another", "agents reconnect in a loop",
+	"Redis is restarted, empty", "the clock of an edge is off by 1h", "the clock of an edge is off by -1h",
+}
+
+// TestEachProtectionIsNeeded leaves out what protects each cell: a cell that holds with
 // it must go wrong, or it would prove nothing.
 func TestEachProtectionIsNeeded(t *testing.T) {
-	few := needs
-	switch {
-	case testing.Short():
-		few = needs[:1]
-	case !chaos:
-		few = needs[:2]
+	for _, x := range cells() {
+		if !slices.ContainsFunc(needs, func(n need) bool { return n.cell == x.name }) {
+			t.Errorf("nothing is known that %q would go wrong without", x.name)
+		}
 	}
 	binary := agoratest.BuildAgora(t, "sabotage")
 	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: lease, Binary: binary})
-	for k, n := range few {
-		t.Run(n.off+"/"+n.cell, func(t *testing.T) {
-			for _, e := range c.Edges {
-				e.Kill()
-				e.Become(binary, "AGORA_SABOTAGE="+n.off)
-			}
-			goesWrong(t, c, find(t, n.cell), k)
-		})
+	played := slices.DeleteFunc(slices.Clone(needs), func(n need) bool { return !n.plays() })
+	for k, n := range played {
+		t.Run(n.off+"/"+n.cell, func(t *testing.T) { n.goesWrong(t, c, find(t, n.cell), binary, k) })
 		c.Under(t)
 	}
+}
+
+// plays tells whether there is time for it.
+func (n need) plays() bool {
+	if testing.Short() {
+		return n.cell == few[0]
+	}
+	return chaos || slices.Contains(few, n.cell)
 }
 
 // find returns a cell by its name.
@@ -92,15 +127,31 @@ func find(t *testing.T, name string) cell {
 	return cell{}
 }
 
-// goesWrong plays a cell until something is wrong, a few times at most.
-func goesWrong(t *testing.T, c *agoratest.Processes, x cell, k int) {
+// goesWrong plays a cell without its protections until that shows, a few times at most, from a presence that is empty:
+// what went wrong before leaves no trace there.
+func (n need) goesWrong(t *testing.T, c *agoratest.Processes, x cell, binary string, k int) {
 	t.Helper()
-	for try := range 3 {
-		said := watch(t, func(t testing.TB) { x.run(t, c, 10*k+try, "") })
-		if len(said) > 0 {
-			t.Logf("%s: %.300s", x.name, said[0])
+	var all []string
+	tries := 3
+	if c.Sentinel != nil {
+		tries = 1 // the master is dead then
+	}
+	for try := range tries {
+		for _, e := range c.Edges {
+			e.Kill()
+			e.Become(binary, "AGORA_SABOTAGE="+n.off)
+		}
+		if c.Redis != nil {
+			c.Redis.Stop()
+		}
+		said := watch(t, func(t testing.TB) { x.run(t, c, 10*k+try, binary, n.off) })
+		for _, s := range said {
+			t.Logf("%s without %s: %.300s", x.name, n.off, s)
+		}
+		all = append(all, said...)
+		if slices.ContainsFunc(said, regexp.MustCompile(n.wrong).MatchString) {
 			return
 		}
 	}
-	t.Errorf("%s: nothing went wrong without the protection", x.name)
+	t.Errorf("%s: what shows that %s is missing did not: want %s, got %q", x.name, n.off, n.wrong, cmp.Or(strings.Join(all, "\n"), "nothing"))
 }
