@@ -66,9 +66,10 @@ func cells() []cell {
 
 func edgeKilled(s *stage) { s.Edges[0].Kill() }
 
+// edgeFrozen is over before the edge, when it thaws, could take its agents for silent since session.timeout.
 func edgeFrozen(s *stage) {
 	s.Edges[0].Freeze()
-	s.lasts(2 * lease)
+	s.lasts(lease * 3 / 2)
 	s.Edges[0].Thaw()
 }
 

@@ -59,7 +59,7 @@ var needs = []need{
 	{"an edge is killed", "gone", `want at most 2s`},
 	{"an edge is frozen past its lease, and thawed", "lease,settle", `through a socket that it had left`},
 	{"an edge is drained", "drain", `no agent saw "agent.reconnect"`},
-	{"a dead edge's last words arrive late", "fence", `again, after|as message|as reply`},
+	{"a dead edge's last words arrive late", "fence", `again, after|plain message .* after`},
 	{"a frozen edge's last words arrive late", "epoch", `again, after|plain message .* after`},
 	{"sockets are cut", "cursor", `never got number|not normal`},
 	{"an agent reads nothing, past its time", "cursor", `never got number|not normal`},
