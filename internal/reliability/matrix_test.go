@@ -229,14 +229,15 @@ func redisLong(s *stage) {
 	s.Redis.Start()
 }
 
-// redisEmpty has agents come back while Redis does not know them yet.
+// redisEmpty has the agents of an edge come back at another before the edge could tell Redis of them.
 func redisEmpty(s *stage) {
 	s.Redis.Stop()
-	for i := range 3 {
-		s.talk.Kick(2 * i)
-	}
-	s.lasts(200 * time.Millisecond)
+	s.Edges[0].Presence.Cut()
+	s.talk.Move(0, 1)
+	s.talk.Move(1, 1)
 	s.Redis.Start()
+	s.lasts(lease / 3)
+	s.Edges[0].Presence.Mend()
 }
 
 func cutFromNATS(s *stage) {
