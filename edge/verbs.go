@@ -121,7 +121,10 @@ func clientID(key string) string {
 func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	want := w.Receipts | s.hello.Receipts
 	if m.Part != agora.Whole && m.Part != agora.Start {
-		want |= s.sender.Receipts(m.To, m.Stream)
+		asked, known := s.sender.Receipts(m.To, m.Stream)
+		if want |= asked; !known && m.Indexed {
+			want |= agora.Stored // it has ended, and comes again from a sender that lacks a receipt; or presence has lost what was asked
+		}
 	}
 	m.Meta.Receipts = want &^ agora.Stored
 	s.blocked.Store(true)

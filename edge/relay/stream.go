@@ -125,14 +125,15 @@ func (s *Sender) end(k streamKey, st *stream) {
 	}
 }
 
-// Receipts returns the tiers that were asked for when the stream began.
-func (s *Sender) Receipts(to agora.Address, name string) agora.Receipts {
+// Receipts returns the tiers that were asked for when the stream began, and whether that is known: not of one that has ended.
+func (s *Sender) Receipts(to agora.Address, name string) (tiers agora.Receipts, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st := s.open[streamKey{to, name}]; st != nil {
-		return st.receipts
+	st := s.open[streamKey{to, name}]
+	if st == nil {
+		return 0, false
 	}
-	return 0
+	return st.receipts, true
 }
 
 // Sends tells whether a stream to an address is open, and its kind.

@@ -13,6 +13,7 @@ var numberScenes = []scenario{
 	{"an index that leaves one out is refused and not stored, and ends the stream", indexSkipped},
 	{"receipts of an indexed stream are cumulative", indexReceipts},
 	{"receipts of an indexed stream go on at another edge", indexReceiptsElsewhere},
+	{"the end of an indexed stream is receipted each time it is sent, at any edge", indexReceiptsAtTheEnd},
 	{"an indexed stream goes on at another edge and drops what comes again", indexElsewhere},
 }
 
@@ -106,6 +107,26 @@ func indexReceiptsElsewhere(s *scene) {
 	a = s.agent(1, "agent-1")
 	s.indexed(a, 1)
 	a.Expect(`{"type":"receipt","stream_id":"s","index":1,"status":"stored"}`)
+}
+
+// indexReceiptsAtTheEnd: the receipt of the last parts may be lost with the connection, and the cluster have forgotten
+// the stream by the time they are sent again.
+func indexReceiptsAtTheEnd(s *scene) {
+	const end, stored = `{"type":"send_end","to":"agent-2","stream_id":"s","index":2}`, `{"type":"receipt","stream_id":"s","index":2,"status":"stored"}`
+	a, b := s.pair()
+	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"index":0,"receipts":["stored"]}`)
+	s.indexed(a, 1)
+	a.Send(end)
+	a.Await(stored)
+	a.Send(end)
+	a.Expect(stored)
+	a.Drop()
+	a = s.agent(1, "agent-1")
+	a.Send(end)
+	a.Expect(stored)
+	b.Await(`{"type":"message_end","stream_id":"s"}`)
+	a.Barrier()
+	b.Barrier()
 }
 
 // indexed has c send indexed chunks of stream s to agent-2.
