@@ -219,8 +219,8 @@ func (n *Node) giveBack(c presence.Claim) {
 	n.work.Go(func() {
 		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
 		defer cancel()
-		// Without positions nothing moves; the sweep does the same should this fail.
-		if err := n.cfg.Presence.Lose(ctx, c, presence.Position{}, nil); err != nil {
+		// The sweep does the same should this fail.
+		if err := n.cfg.Presence.Return(ctx, c); err != nil {
 			n.cfg.Log.Debug("claim was not given back", "agent", c.Agent, "err", err)
 		}
 	})

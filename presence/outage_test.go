@@ -35,6 +35,7 @@ func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 		"Ending":   func() error { _, _, err := s.Ending(t.Context(), tenant, "a"); return err },
 		"Lookup":   func() error { _, err := s.Lookup(t.Context(), tenant, "a"); return err },
 		"Lose":     func() error { return s.Lose(t.Context(), c, presence.Position{}, nil) },
+		"Return":   func() error { return s.Return(t.Context(), c) },
 		"UseLane":  func() error { return s.UseLane(t.Context(), c, agora.ToAgent(tenant, "b"), nil) },
 		"Agents":   func() error { _, err := s.Agents(t.Context(), tenant); return err },
 		"Join":     func() error { _, err := s.Join(t.Context(), c, "room", presence.Public, true); return err },

@@ -15,8 +15,16 @@ import (
 // What is sent to the agent is noted from now on, until its next session begins; p.TailAt should be as
 // of now for Record.Quiet to tell the whole truth.
 func (s *Store) Lose(ctx context.Context, c Claim, p Position, spaces map[string]uint64) error {
+	return s.lose(ctx, c, s.positionArgs(p, time.Time{}, spaces))
+}
+
+// Return gives a claim back under which nothing was delivered and no lane used: like Lose, but where the agent stands, and how
+// cleanly that is known, stay as they were before the claim, and nobody has to wait for its holder.
+func (s *Store) Return(ctx context.Context, c Claim) error { return s.lose(ctx, c, nil) }
+
+func (s *Store) lose(ctx context.Context, c Claim, positions []any) error {
 	k := c.keys()
-	args := append([]any{c.Epoch, s.cfg.Grace.Milliseconds()}, s.positionArgs(p, time.Time{}, spaces)...)
+	args := append([]any{c.Epoch, s.cfg.Grace.Milliseconds()}, positions...)
 	ahead := max(s.cfg.Grace, s.cfg.Lease)
 	r, err := s.runAll(ctx, []call{
 		indexAdd(dueKey, ahead, member(c.Tenant, c.Agent)), // before: an edge that dies in between leaves no session behind

@@ -2,6 +2,7 @@ package presence_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -91,6 +92,32 @@ func TestAHolderThatNeverBeganGivesNoNewGraceAndNoPositions(t *testing.T) {
 		ok(t, err)
 		if rec.Position.Cursor != 6 || rec.Position.Written != 7 {
 			t.Fatalf("position %+v, want 6 and 7", rec.Position)
+		}
+	})
+}
+
+func TestAClaimThatIsGivenBackLeavesItsAgentWhereItStood(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		for _, clean := range []bool{false, true} {
+			id := agora.AgentID(fmt.Sprint("clean ", clean))
+			stood := presence.Position{Cursor: 6, Written: 7}
+			c := claimIn(t, s, id, "dead")
+			ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: c, Position: stood}}))
+			if clean {
+				ok(t, s.Lose(t.Context(), c, stood, nil))
+				ok(t, s.Flushed(t.Context(), c))
+			}
+			for range 2 { // each begins, and can't go on
+				back := claimant(id, "e2")
+				back.Evict = c.Epoch
+				c, _ = begun(t, s, back)
+				ok(t, s.Return(t.Context(), c))
+			}
+			c, rec := begun(t, s, claimant(id, "e3"))
+			if rec.Clean != clean || rec.Position.Cursor != 6 || rec.Position.Written != 7 || len(c.Unsettled) > 0 {
+				t.Errorf("%s: %+v, unsettled %v; want cursor 6, written 7, and nobody unsettled", id, rec, c.Unsettled)
+			}
 		}
 	})
 }

@@ -1,11 +1,17 @@
--- The socket is gone. KEYS: record, spaces. ARGV: epoch, grace in ms, positions.
+-- The socket is gone. KEYS: record, spaces. ARGV: epoch, grace in ms, positions: none where the claim is given back
+-- and nothing was done under it.
 -- Returns {1, ms of grace left} or {0}.
-local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'begun', 'grace_until')
+local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'begun', 'grace_until', 'was_clean')
 if r[2] ~= ARGV[1] or (r[1] ~= '1' and r[1] ~= '2') then
   return {0}
 end
 local us = micros()
-if r[3] == ARGV[1] then -- one that never began has delivered nothing and knows no positions
+if not ARGV[3] then
+  redis.call('HSET', KEYS[1], 'flushed', ARGV[1])
+  if r[3] == ARGV[1] then
+    redis.call('HSET', KEYS[1], 'clean', r[5] or '0')
+  end
+elseif r[3] == ARGV[1] then -- one that never began has delivered nothing and knows no positions
   put_positions(KEYS[1], KEYS[2], 3, us)
   redis.call('HSET', KEYS[1], 'clean', '1')
 end
