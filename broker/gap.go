@@ -26,6 +26,7 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 		return i.gapSince(ctx, p)
 	}
 	if len(p.msgs) > 0 && p.msgs[0].seq <= i.end+1 {
+		i.short = time.Time{}
 		return gapCheck{}, nil
 	}
 	m, err := i.b.at(ctx, i.at.stream, i.end)
@@ -40,6 +41,9 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 		return gapCheck{}, err
 	}
 	if i.end > s.last { // the log was made anew and counts from below: go on from its first record
+		if !i.believes(time.Now()) {
+			return gapCheck{stop: true}, pauseFor(ctx, retryPause)
+		}
 		g, err := i.tellGap(ctx, p, s, 1)
 		i.restart()
 		g.stop = true
@@ -49,6 +53,18 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 		return gapCheck{}, nil
 	}
 	return i.tellGap(ctx, p, s, i.cursor()+1)
+}
+
+// leaderLag is how long a leader may know less than it is bound by: a new one leads before it has applied what the
+// old one stored. Taken at its word, it would have a whole mailbox delivered again.
+const leaderLag = 2 * time.Second
+
+// believes tells whether the leader's word that the log ends before what was read here has stood for long enough.
+func (i *Inbox) believes(now time.Time) bool {
+	if i.short.IsZero() {
+		i.short = now
+	}
+	return now.Sub(i.short) >= leaderLag
 }
 
 // cursor is the position up to which everything was returned.
@@ -64,7 +80,7 @@ func (i *Inbox) restart() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.end, i.tail, i.after, i.fresh, i.highest = 0, 0, 0, false, 0
-	i.since, i.kept, i.keptAt = time.Time{}, 0, time.Time{}
+	i.since, i.kept, i.keptAt, i.short = time.Time{}, 0, time.Time{}, time.Time{}
 }
 
 // mayLack tells whether loss can't be excluded, the record of the position being gone.
@@ -148,17 +164,37 @@ type streamState struct {
 	leader  string // who it is and since when: another one has another
 }
 
+// errNotLed means that a server answered for a stream that it does not lead: one that has just started, or any while
+// there is no leader. It knows no more than what it has caught up with.
+var errNotLed = errors.New("the stream has no leader, or another server answered for it")
+
+// raft is how a cluster stands to a stream, by the word of one server.
+type raft struct {
+	Leader   string `json:"leader"`
+	Since    string `json:"leader_since"`
+	Replicas []struct {
+		Name string `json:"name"`
+	} `json:"replicas"` // the servers that have the stream, but for the one that says so
+}
+
+// led tells whether it is the leader's own word.
+func (r *raft) led() bool {
+	for _, other := range r.Replicas {
+		if other.Name == r.Leader {
+			return false
+		}
+	}
+	return r.Leader != ""
+}
+
 // state asks the stream's leader, and sets the clock by its answer.
 func (b *Broker) state(ctx context.Context, stream, subject string) (streamState, error) {
 	var v struct {
 		Error   *jetstream.APIError `json:"error"`
 		Created time.Time           `json:"created"`
 		Time    time.Time           `json:"ts"`
-		Cluster struct {
-			Leader string `json:"leader"`
-			Since  string `json:"leader_since"`
-		} `json:"cluster"`
-		State struct {
+		Cluster *raft               `json:"cluster"` // nil where there is one server alone
+		State   struct {
 			Last     uint64           `json:"last_seq"`
 			Subjects map[string]int64 `json:"subjects"`
 		} `json:"state"`
@@ -175,10 +211,14 @@ func (b *Broker) state(ctx context.Context, stream, subject string) (streamState
 	if v.Error != nil {
 		return streamState{}, fmt.Errorf("state of %s: %w", stream, v.Error)
 	}
-	return streamState{
-		created: v.Created, last: v.State.Last, count: v.State.Subjects[subject],
-		leader: v.Cluster.Leader + "/" + v.Cluster.Since,
-	}, nil
+	s := streamState{created: v.Created, last: v.State.Last, count: v.State.Subjects[subject], leader: "/"}
+	if c := v.Cluster; c != nil {
+		if !c.led() {
+			return streamState{}, fmt.Errorf("state of %s: %w", stream, errNotLed)
+		}
+		s.leader = c.Leader + "/" + c.Since
+	}
+	return s, nil
 }
 
 // api asks JetStream something.

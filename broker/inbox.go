@@ -56,6 +56,7 @@ type Inbox struct {
 	fresh  bool      // the record of that position was not looked at yet
 	quiet  bool      // nothing was sent since keptAt, until the log was read to its end
 	doubts int       // how often in a row the leader knew less than a live record told
+	short  time.Time // since when the leader has known less than was read here; zero when it does not
 	r      reader
 	batch  []live          // what take has taken from the queue
 	msgs   []agora.Message // what Next returned last; kept while there is more to come

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -381,5 +382,46 @@ func TestNextFailsWhileTheLogIsAwayAndLosesNothing(t *testing.T) {
 	c.sever(false)
 	if got := bodies(in.read(t, 2)); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestALeaderThatLagsIsNotTakenForALogMadeAnew: a new leader leads before it has applied all that the old one had stored and
+// handed on. Here what was read stands for that: it is moved beyond the log's end.
+func TestALeaderThatLagsIsNotTakenForALogMadeAnew(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), rareAudits)
+	publish(t, b, "s1", "1", "2")
+	in := settled(t, b)
+	in.mu.Lock()
+	in.end += 2
+	in.mu.Unlock()
+	in.fallBehind()
+	ctx, cancel := context.WithTimeout(t.Context(), leaderLag/2)
+	defer cancel()
+	for ctx.Err() == nil {
+		if got, err := in.Next(ctx, 1<<20); err == nil && len(got) > 0 {
+			t.Fatalf("it tells %v", bodies(got))
+		}
+	}
+	publish(t, b, "s2", "3", "4", "5") // the lane's fence and 3 are what it had caught up with
+	if got := bodies(in.read(t, 2)); !slices.Equal(got, []string{"4", "5"}) {
+		t.Errorf("then it got %v, want 4 and 5", got)
+	}
+}
+
+func TestOnlyALeaderIsBelieved(t *testing.T) {
+	for answer, want := range map[string]bool{
+		`{"leader":"a","replicas":[{"name":"b"},{"name":"c"}]}`: true,
+		`{"leader":"a","replicas":[{"name":"a"},{"name":"c"}]}`: false, // b says so
+		`{"leader":"a"}`: true,
+		`{"replicas":[{"name":"a"},{"name":"b"},{"name":"c"}]}`: false,
+		`{}`: false,
+	} {
+		var r raft
+		if err := json.Unmarshal([]byte(answer), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.led() != want {
+			t.Errorf("%s: led %v, want %v", answer, !want, want)
+		}
 	}
 }
