@@ -4,8 +4,8 @@ package model
 
 import "testing"
 
-// TestHistoriesOnThreeReplicas: the same on a log of three servers that come and go. Now and then a sender's messages
-// are not stored for longer than the test waits, and nothing is lost by it: that is not understood yet.
+// TestHistoriesOnThreeReplicas: the same on a log of three servers that come and go. Where two of them went, what is said waits
+// until a leader is elected, some seconds.
 func TestHistoriesOnThreeReplicas(t *testing.T) {
 	checks(t, 10, 2)
 	s := start(t, 3, 4096)
