@@ -62,7 +62,7 @@ const claimTries = 8
 // the same principal, unless that names another session (ErrEnding); else ErrExists. Held under a lease
 // that is gone: as in grace. Held under a live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
 // the Incumbent. Grace over or ending: ErrEnding. No record, while the server is not whole: UNAVAILABLE for ErrIncomplete.
-// It is one round trip; two for an agent that was never seen, and where the
+// It is one round trip; two for an agent that was never seen (three on a Redis Cluster), and where the
 // id is held and the incumbent's lease must be looked at; three where that is gone.
 //
 // The holder it takes the id from stays in Unsettled, dead or not, until Settle: nothing may be
@@ -77,8 +77,8 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 		}
 		switch outcome {
 		case "unsure":
-			if !whole {
-				return Claim{}, incomplete()
+			if err := s.surely(ctx, whole); err != nil {
+				return Claim{}, err
 			}
 			sure = true
 			continue

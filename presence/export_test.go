@@ -27,3 +27,6 @@ func RenewAs(ctx context.Context, s *Store, h Holder, word string) (bool, error)
 	r, err := s.run(ctx, s.renew(h, "", word))
 	return r.at(0).yes(), err
 }
+
+// Marks returns the keys that say that the server is whole.
+func Marks(s *Store) []string { return s.marks() }

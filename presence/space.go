@@ -58,8 +58,8 @@ func (s *Store) Members(ctx context.Context, tenant, space string) ([]agora.Agen
 	if _, err := p.Exec(ctx); err != nil {
 		return nil, unavailable(err)
 	}
-	if whole.Val() == 0 {
-		return nil, incomplete()
+	if err := s.surely(ctx, whole.Val() > 0); err != nil {
+		return nil, err
 	}
 	if exists.Val() == 0 {
 		return nil, ErrNoSpace

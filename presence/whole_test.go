@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
 )
@@ -75,5 +77,38 @@ func TestNothingIsSweptWhileTheServerIsNotWhole(t *testing.T) {
 		sweepUntil(t, s, h, func(ending []presence.Claim) bool {
 			return len(ending) == 1 && ending[0].Agent == agora.AgentID("a")
 		})
+	})
+}
+
+func TestTheLossOfANodeOfARedisClusterShows(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s, raw := srv.store(presence.Config{}), srv.client()
+		defer raw.Close()
+		if _, is := raw.(*redis.ClusterClient); !is {
+			return // one server: TestWhatAServerThatIsNotWholeLacksIsUnavailable
+		}
+		marked := map[int64]bool{}
+		for _, m := range presence.Marks(s) {
+			slot := must(raw.ClusterKeySlot(t.Context(), m).Result())(t)
+			marked[slot/256] = true
+			ok(t, raw.Del(t.Context(), m).Err())
+			if whole := must(s.Whole(t.Context()))(t); whole {
+				t.Fatalf("whole without %s", m)
+			}
+			ok(t, s.SetWhole(t.Context()))
+		}
+		if len(marked) != 64 {
+			t.Errorf("marks in %d of 64 parts of the slots", len(marked))
+		}
+		ok(t, raw.Del(t.Context(), presence.Marks(s)[40]).Err())
+		for name, f := range map[string]func() error{
+			"Lookup":  func() error { _, err := s.Lookup(t.Context(), tenant, "nobody"); return err },
+			"Claim":   func() error { _, err := s.Claim(t.Context(), claimant("new", "e1")); return err },
+			"Members": func() error { _, err := s.Members(t.Context(), tenant, "room"); return err },
+		} {
+			if err := f(); !errors.Is(err, presence.ErrIncomplete) {
+				t.Errorf("%s = %v, want UNAVAILABLE", name, err)
+			}
+		}
 	})
 }

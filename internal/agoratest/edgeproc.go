@@ -14,7 +14,7 @@ import (
 type EdgeProcess struct {
 	process
 	Log      []*Proxy // one to each NATS node
-	Presence *Proxy   // nil with Sentinel, which tells clients the servers' own addresses
+	Presence *Proxy   // nil with Sentinel or a Redis Cluster, which tell clients the servers' own addresses
 
 	t           testing.TB
 	addr, admin string
@@ -37,9 +37,12 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 		urls = append(urls, "nats://"+line.Addr())
 	}
 	presence := ""
-	if c.Sentinel != nil {
+	switch {
+	case c.Sentinel != nil:
 		presence = c.Sentinel.URL()
-	} else {
+	case c.Sharded != nil:
+		presence = c.Sharded.URL()
+	default:
 		e.Presence = NewProxy(c.t, c.Redis.Addr())
 		presence = "redis://" + e.Presence.Addr()
 	}

@@ -11,6 +11,7 @@ import (
 type ProcessOptions struct {
 	Binary   string        // of the command; built when empty, see BuildAgora
 	Sentinel bool          // presence is three redis-servers behind Sentinel
+	Sharded  bool          // presence is a Redis Cluster of three
 	Disk     int           // bytes of the disk that each NATS node has of its own; no such disk
 	Lease    time.Duration // of an edge; 3s
 	Flags    []string      // more of each edge's command line
@@ -20,8 +21,9 @@ type ProcessOptions struct {
 // killed there dies as in production. Its methods are for the test's goroutine, but for URLs.
 type Processes struct {
 	NATS     *NATS
-	Redis    *RedisServer // nil with Sentinel
+	Redis    *RedisServer // nil with Sentinel or Sharded
 	Sentinel *Sentinel    // nil without
+	Sharded  *RedisNodes  // nil without
 	Edges    []*EdgeProcess
 
 	t    testing.TB
@@ -41,9 +43,12 @@ func StartProcesses(t testing.TB, o ProcessOptions) *Processes {
 		"--session.timeout", "6s", "--nats.shards", "2", "--mailbox.shard-bytes", "64MiB", "--spaces.delta-threshold", "1KiB"}, o.Flags...)
 	c := &Processes{t: t, opts: o}
 	c.NATS = startNATS(t, o.Disk)
-	if o.Sentinel {
+	switch {
+	case o.Sentinel:
 		c.Sentinel = StartSentinel(t)
-	} else {
+	case o.Sharded:
+		c.Sharded = StartRedisNodes(t)
+	default:
 		c.Redis = Redis(t)
 	}
 	dir := t.TempDir()

@@ -149,6 +149,13 @@ func (s *Sentinel) KillMaster() {
 	}
 }
 
+// LoseAll kills the master and has the next one lose everything, as one that was made a replica a moment ago and has nothing yet.
+func (s *Sentinel) LoseAll() {
+	s.t.Helper()
+	s.KillMaster()
+	s.Master().ask("FLUSHALL")
+}
+
 func (s *Sentinel) kill() {
 	for _, x := range s.sentinels {
 		x.process.kill()
