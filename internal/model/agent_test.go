@@ -49,6 +49,7 @@ type agent struct {
 	boxes map[string]*box // its mailbox, under "", and the spaces that it is in
 	past  []*box          // spaces that it was in
 	deaf  bool            // answers no pings
+	doubt bool            // of the lanes of its session
 	lax   bool            // a failover lost what presence knew of it: positions may be older, marks be missing
 }
 
@@ -58,7 +59,8 @@ type box struct {
 	from  uint64 // position after which it reads
 	last  uint64
 	seen  map[uint64]bool
-	gaps  []span // that it was told of
+	gaps  []span   // that it was told of
+	came  []string // what came, and where and when
 	acked uint64
 	doubt bool // the agent said that it leaves and may not have heard the answer
 }
@@ -79,6 +81,7 @@ type lane struct {
 	from    *agent
 	to      agora.Address
 	session int
+	doubt   bool // presence had lost data, and an older session may have come back in place of this one: its receipts prove nothing
 	made    []*part
 	stored  int // by number: how many of made are known to be stored, or failed
 	next    int // the one to write next
@@ -174,7 +177,7 @@ func (a *agent) lost(d *door) {
 func (a *agent) make(to agora.Address, what int) {
 	l := a.lanes[to]
 	if l == nil {
-		l = &lane{from: a, to: to, session: a.session, open: map[string]*stream{}}
+		l = &lane{from: a, to: to, session: a.session, doubt: a.doubt, open: map[string]*stream{}}
 		a.lanes[to] = l
 	}
 	p := &part{from: a, lane: l, session: a.session, ord: a.w.ordinal(a, to), kind: agora.Kind(what & 1)}
@@ -258,6 +261,7 @@ func (l *lane) back() {
 func (a *agent) resume(again bool) {
 	if !again { // what has no receipt is lost with its session
 		a.session++
+		a.doubt = false
 		a.lanes = map[agora.Address]*lane{}
 		for name, b := range a.boxes {
 			if name != "" {
@@ -268,6 +272,7 @@ func (a *agent) resume(again bool) {
 		return
 	}
 	for _, l := range a.lanes {
+		l.doubt = a.doubt
 		l.pause = time.Time{}
 		l.back()
 	}

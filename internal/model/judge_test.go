@@ -41,19 +41,49 @@ func (w *world) show(to agora.Address, log []agora.Message) {
 	}
 }
 
+// showAll notes every log, what has come of it to whom, and what is not known to be stored, for whom a stall puzzles.
+func (w *world) showAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for to, log := range w.logs {
+		w.show(to, log)
+	}
+	for _, a := range w.agents {
+		for _, b := range a.boxes {
+			w.note("%s at %s: from %d, last %d, gaps %v, came %v", a.id, b.to.Name(), b.from, b.last, b.gaps, b.came)
+		}
+		for to, l := range a.lanes {
+			for i, p := range l.made {
+				if i >= l.stored {
+					w.note("%s to %s: %d (its %d), n %d, kind %d, part %d of %q, taken %v refused %v receipt %v failed %v answered %v",
+						a.id, to.Name(), p.uid, p.ord, p.n, p.kind, p.part, p.stream, p.taken, p.refused, p.receipt, p.failed, p.answered)
+				}
+			}
+		}
+	}
+}
+
 // told is a stream as its log tells it.
 type told struct {
-	next  int
-	ended agora.Part // 0: not yet
+	has   map[int]bool // its parts that stand there
+	from  int          // those before it may have been in a gap
+	cut   bool         // and those up to its next part, too
+	ended agora.Part   // 0: not yet
 }
 
 // judgeLog checks order, uniqueness, streams, and that what was receipted is there.
 func (w *world) judgeLog(to agora.Address, log []agora.Message) {
 	ords, found, streams := map[agora.AgentID]int{}, map[int]bool{}, map[string]*told{}
+	lanes := map[*lane]int{}
 	gap := false
 	for i := range log {
 		m := &log[i]
-		gap = gap || m.Kind == agora.Gap
+		if m.Kind == agora.Gap {
+			gap = true
+			for _, s := range streams {
+				s.cut = true
+			}
+		}
 		w.judgeStream(to, m, streams, gap)
 		uid, ok := uidOf(m)
 		if !ok {
@@ -66,14 +96,18 @@ func (w *world) judgeLog(to agora.Address, log []agora.Message) {
 		if found[uid] && !m.Again {
 			w.failLocked("%s: message %d of %s is stored twice", to.Name(), uid, m.From)
 		}
-		if late := p.refused && p.from.names == byIndex; p.ord < ords[m.From] && !m.Again && !w.lax && !late {
-			w.failLocked("%s: message %d (%d of %s) stands behind %d", to.Name(), uid, p.ord, m.From, ords[m.From])
+		before := ords[m.From]
+		if w.lax { // two sessions of an agent may go on side by side
+			before = lanes[p.lane]
+		}
+		if late := p.refused && p.from.names == byIndex; p.ord < before && !m.Again && !late {
+			w.failLocked("%s: message %d (%d of %s) stands behind %d", to.Name(), uid, p.ord, m.From, before)
 		}
 		found[uid] = true
-		ords[m.From] = max(ords[m.From], p.ord)
+		ords[m.From], lanes[p.lane] = max(ords[m.From], p.ord), max(lanes[p.lane], p.ord)
 	}
 	for _, p := range w.parts[1:] {
-		if p.lane.to != to || !p.receipt || found[p.uid] || gap || w.lax { // lax: numbers may be those of a session that came back
+		if p.lane.to != to || !p.receipt || found[p.uid] || gap || p.lane.doubt {
 			continue
 		}
 		if s := streams[p.stream]; p.stream == "" || s == nil || s.ended == agora.End || s.ended == 0 {
@@ -87,18 +121,19 @@ func (w *world) judgeLog(to agora.Address, log []agora.Message) {
 	}
 }
 
-// judgeStream checks one part against its stream.
+// judgeStream checks one part against its stream. What is marked may stand there a second time, and be of a stream that
+// has ended; an abort so marked may be of one that never began.
 func (w *world) judgeStream(to agora.Address, m *agora.Message, streams map[string]*told, gap bool) {
 	if m.Stream == "" || m.Kind == agora.Control || m.Kind == agora.Receipt || m.Kind == agora.Gap {
 		return
 	}
 	s := streams[m.Stream]
 	switch {
-	case s == nil && m.Part != agora.Start && !gap && !m.Again:
+	case s == nil && m.Part != agora.Start && !gap && !(m.Again && m.Part == agora.Abort):
 		w.failLocked("%s: stream %s begins with part %d", to.Name(), m.Stream, m.Part)
 		fallthrough
 	case s == nil:
-		s = &told{}
+		s = &told{has: map[int]bool{}, cut: gap}
 		streams[m.Stream] = s
 	case m.Part == agora.Start && !m.Again:
 		w.failLocked("%s: stream %s begins twice", to.Name(), m.Stream)
@@ -109,18 +144,23 @@ func (w *world) judgeStream(to agora.Address, m *agora.Message, streams map[stri
 	if m.Part.Ends() {
 		s.ended = m.Part
 	}
-	uid, ok := uidOf(m)
-	if !ok || gap || m.Again {
-		return
+	if uid, ok := uidOf(m); ok {
+		w.judgeHoles(to, w.parts[uid], s)
 	}
-	p := w.parts[uid]
+}
+
+// judgeHoles checks that all that was said of a stream before p stands before it.
+func (w *world) judgeHoles(to agora.Address, p *part, s *told) {
+	if s.cut {
+		s.from, s.cut = p.pos, false
+	}
 	for _, q := range p.lane.made {
-		if q.stream == p.stream && q.pos >= s.next && q.pos < p.pos && (q.taken || p.from.names != plainly) {
-			w.failLocked("%s: stream %s goes on with part %d over a hole at %d", to.Name(), m.Stream, p.pos, q.pos)
+		if q.stream == p.stream && q.pos >= s.from && q.pos < p.pos && !s.has[q.pos] && (q.taken || p.from.names != plainly) {
+			w.failLocked("%s: stream %s goes on with part %d over a hole at %d", to.Name(), p.stream, p.pos, q.pos)
 			break
 		}
 	}
-	s.next = p.pos + 1
+	s.has[p.pos] = true
 }
 
 // judgeBox checks that everything in the log of a box came to its agent, or it was told that it did not.
@@ -137,10 +177,7 @@ func (w *world) missing(a *agent, b *box) string {
 		if m.Seq <= b.from || b.seen[m.Seq] || b.told(m.Seq) || m.Kind == agora.Gap || m.Kind == agora.Control || m.Kind == agora.Roster {
 			continue
 		}
-		if _, ok := w.silent[silentKey(a.id, m.From, m.Stream)]; ok && m.Stream != "" {
-			continue
-		}
-		if m.Kind == agora.Receipt && a.lax {
+		if m.Stream != "" && w.silent[silentKey(a.id, m.From, m.Stream)].covers(m.Seq) {
 			continue
 		}
 		return fmt.Sprintf("%s never got position %d of %s (%s, kind %d), its last is %d", a.id, m.Seq, b.to.Name(), m.Body, m.Kind, b.last)

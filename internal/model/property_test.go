@@ -106,6 +106,9 @@ func (s *servers) history(rt *rapid.T, losses bool) {
 	if w.failed() == "" {
 		w.settle()
 	}
+	if w.failed() != "" {
+		w.showAll()
+	}
 	w.tally()
 	if bad := w.failed(); bad != "" {
 		rt.Fatalf("%s\n%s", bad, w.story())

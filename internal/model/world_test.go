@@ -70,7 +70,7 @@ type world struct {
 	arrived  map[int]bool                      // messages that reached their receiver, by uid
 	logs     map[agora.Address][]agora.Message // as the watcher saw them
 	tails    map[agora.Address]*broker.Inbox
-	silent   map[string]int // streams that their receiver has cancelled, and when
+	silent   map[string]*silence // streams that their receiver has cancelled
 	clock    int
 	lax      bool // presence lost what it knew: of claims, rosters and ends nothing is promised
 	failures []string
@@ -84,7 +84,7 @@ func (s *servers) newWorld(edges, agents int) *world {
 	w := &world{
 		servers: s, name: fmt.Sprint("h", histories.Add(1)), began: time.Now(), parts: []*part{nil},
 		ords: map[[2]string]int{}, arrived: map[int]bool{}, logs: map[agora.Address][]agora.Message{},
-		tails: map[agora.Address]*broker.Inbox{}, silent: map[string]int{},
+		tails: map[agora.Address]*broker.Inbox{}, silent: map[string]*silence{},
 	}
 	w.memory = redis.NewClient(&redis.Options{Addr: s.redis.Addr()})
 	w.space = agora.ToSpace(agora.DefaultTenant, "room-"+w.name)
@@ -132,6 +132,11 @@ func (w *world) observe(ctx context.Context, to agora.Address) {
 		for ctx.Err() == nil {
 			ms, err := in.Next(ctx, 1<<20)
 			w.mu.Lock()
+			for k := range ms {
+				if ms[k].Kind == agora.Gap {
+					w.note("the watcher is told of a gap %d-%d at %s", ms[k].N, ms[k].Seq, to.Name())
+				}
+			}
 			w.logs[to] = append(w.logs[to], ms...)
 			w.mu.Unlock()
 			if len(ms) > 0 {
@@ -240,11 +245,24 @@ func (w *world) pulled(d *door, ds []edge.Delivery, before moment) {
 		if m == nil || m.Stream == "" || m.Kind == agora.Control {
 			continue
 		}
-		if at, ok := w.silent[silentKey(a.id, m.From, m.Stream)]; ok && at < before.clock && !a.lax {
+		s := w.silent[silentKey(a.id, m.From, m.Stream)]
+		if s != nil && m.Again && m.Part == agora.Start && s.until == 0 {
+			s.until = m.Seq
+		}
+		if s.covers(m.Seq) && s.at < before.clock && !a.lax {
 			w.failLocked("%s: a part of %s comes after it was cancelled", a.id, m.Stream)
 		}
 	}
 }
+
+// silence is what a receiver is spared of a stream that it has cancelled: all that is stored before a start that is marked.
+// That may be another stream's of its name.
+type silence struct {
+	at    int    // when
+	until uint64 // where that start stands; 0 for nowhere yet
+}
+
+func (s *silence) covers(seq uint64) bool { return s != nil && (s.until == 0 || seq < s.until) }
 
 func silentKey(by, from agora.AgentID, stream string) string {
 	return string(by) + "<" + string(from) + "/" + stream
@@ -255,7 +273,7 @@ func (w *world) silenced(a *agent, p *part) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note("%s has cancelled %s", a.id, p.stream)
-	w.silent[silentKey(a.id, p.from.id, p.stream)] = w.count()
+	w.silent[silentKey(a.id, p.from.id, p.stream)] = &silence{at: w.count()}
 }
 
 // handed notes what a session said to a part. What it refuses, its agent being gone, was lost between them.
@@ -326,7 +344,7 @@ func (w *world) note(format string, args ...any) {
 func (w *world) story() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.Join(w.notes[max(0, len(w.notes)-400):], "\n")
+	return strings.Join(w.notes[max(0, len(w.notes)-800):], "\n")
 }
 
 // failed returns what was found to be wrong.
