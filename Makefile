@@ -28,10 +28,11 @@ test:
 	$(GO) test -p 1 -timeout 10m ./internal/reliability ./internal/overload
 	cd bench && $(GO) test -race -timeout 5m ./...
 
-# The failure matrix three times over, a disk that is full, every protection shown to be needed, and random histories.
+# The failure matrix three times over, a disk that is full, every protection shown to be needed, and many random histories.
 chaos:
 	scripts/install-redis.sh
-	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/reliability ./internal/model
+	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/reliability
+	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/model -rapid.checks=60
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

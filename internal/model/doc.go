@@ -1,4 +1,4 @@
 // Package model has no code of its own: its tests drive broker, presence and sessions as a cluster does, under random
-// faults, next to a small model of what every mailbox, claim and space must then be. They run with the tag chaos: now and then a
-// history stalls, or finds what is not understood yet.
+// faults, next to a small model of what every mailbox, claim and space must then be. Those on a log
+// of three servers run with the tag chaos.
 package model

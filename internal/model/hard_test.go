@@ -11,11 +11,3 @@ func TestHistoriesOnThreeReplicas(t *testing.T) {
 	s := start(t, 3, 4096)
 	s.histories(false)
 }
-
-// TestHistoriesOfOverflowingMailboxes: the same where mailboxes hold five records, so that retention passes whoever does
-// not read at once.
-func TestHistoriesOfOverflowingMailboxes(t *testing.T) {
-	checks(t, 20, 3)
-	s := start(t, 1, 5)
-	s.histories(false)
-}
