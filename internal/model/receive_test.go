@@ -78,6 +78,8 @@ func (a *agent) got(d *door, b *box, m *agora.Message, again bool) {
 	}
 	if uid, ok := uidOf(m); ok {
 		a.w.arrived[uid] = true
+	} else if uid, err := strconv.Atoi(string(m.Body)); err == nil && m.Kind == agora.Control { // a cancel of what was refused
+		a.w.arrived[uid] = true
 	}
 	if again {
 		a.w.seen.again++
