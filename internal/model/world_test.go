@@ -48,6 +48,7 @@ type world struct {
 	name    string
 	started int
 	watcher *broker.Broker // sees the log, and no fault
+	line    *link          // of watcher
 	memory  *redis.Client  // what presence holds
 	space   agora.Address
 	agents  []*agent
@@ -91,7 +92,8 @@ func (s *servers) newWorld(edges, agents int) *world {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cfg := w.brokerConfig(&node{id: "watcher", log: newLink()})
+	w.line = newLink()
+	cfg := w.brokerConfig(&node{id: "watcher", log: w.line})
 	cfg.InboxBytes = 1 << 20
 	var err error
 	if w.watcher, err = broker.Connect(ctx, cfg); err != nil {
@@ -179,6 +181,7 @@ func (w *world) end() {
 	w.stop()
 	w.watch.Wait()
 	w.watcher.Close()
+	w.line.end()         // a connection may have come to be while it closed
 	_ = w.memory.Close() // its last call is over
 }
 
