@@ -38,10 +38,12 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 # Agora next to NATS and Socket.IO: a module of its own, which starts real servers of all of them. Needs node and npm.
+# Tables are printed, and left in bin/side.md; every figure of every run in bin/side.json.
 RUNS ?= 5
 side:
 	scripts/install-redis.sh
-	cd bench && $(GO) run . -runs $(RUNS)
+	mkdir -p bin
+	cd bench && $(GO) run . -runs $(RUNS) -markdown ../bin/side.md -json ../bin/side.json
 
 # Every fuzz target there is, one after the other.
 fuzz:

@@ -73,9 +73,9 @@ func TestTheCommandPrintsRatiosAndWritesFiles(t *testing.T) {
 	if !strings.Contains(out.String(), "1.00") || !strings.Contains(said.String(), "about") || strings.Count(said.String(), "\nrun ") != 2 {
 		t.Errorf("it prints %s and says %s", out.String(), said.String())
 	}
-	var cells []cell
+	var all saved
 	b, err := os.ReadFile(asJSON)
-	if err != nil || json.Unmarshal(b, &cells) != nil || len(cells) != 1 || len(cells[0].Runs) != 2 || cells[0].Median.Rate == 0 {
+	if err != nil || json.Unmarshal(b, &all) != nil || len(all.Cells) != 1 || len(all.Cells[0].Runs) != 2 || all.Cells[0].Median.Rate == 0 {
 		t.Errorf("JSON is %s, %v", b, err)
 	}
 	if b, err := os.ReadFile(asMarkdown); err != nil || !bytes.Contains(b, []byte("| core | nothing |")) {

@@ -63,10 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fmt.Fprintf(stderr, "%d runs of %d loads on %d systems: about %v\n", o.runs, len(p.loads), len(p.systems), p.estimate().Round(10*time.Second))
 	t := &system.Tools{Module: o.module, Cache: o.cache}
 	report, err := p.run(ctx, t, stderr)
-	if err == nil {
-		err = report.save(o, stdout)
-	}
-	if err != nil {
+	if err = errors.Join(err, report.save(o, stdout)); err != nil { // what there is, is shown also after Ctrl-C
 		fmt.Fprintln(stderr, "bench:", err)
 		return 1
 	}

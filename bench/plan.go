@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,8 +102,8 @@ func (p plan) run(ctx context.Context, t *system.Tools, w io.Writer) (*report, e
 	return r, nil
 }
 
-// measure puts all loads on one system, which is started again for those that need it fresh.
-func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done func(kind, load.Result, time.Duration)) error {
+// measure puts all loads on one system. It is started again for those that need it fresh, and after those that failed.
+func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done func(kind, load.Result, time.Duration)) (err error) {
 	var s *system.Running
 	stop := func() {
 		if s != nil {
@@ -121,30 +120,36 @@ func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done 
 			stop()
 		}
 		if s == nil {
-			var err error
 			if s, err = k.Start(ctx, t, p.data); err != nil {
 				return err
 			}
 		}
 		began := time.Now()
-		res, err := l.run(ctx, s, fmt.Sprintf("l%d", i), p.cfg)
-		switch {
-		case errors.Is(err, wire.ErrNone):
-			continue
-		case err != nil:
-			return fmt.Errorf("%s: %w", l.name, err)
+		res, err := p.try(ctx, s, l, fmt.Sprintf("l%d", i))
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		ended := s.Ended()
-		if ended != nil {
-			res.Faults++
-			res.Fault = ended.Error()
+		if errors.Is(err, wire.ErrNone) {
+			continue
 		}
 		done(l, res, time.Since(began))
-		if l.fresh || ended != nil {
+		if l.fresh || err != nil {
 			stop()
 		}
 	}
 	return nil
+}
+
+// try puts a load on a running system. That a load or a server fails is a result, too; the error says that the system is not to be used again.
+func (p plan) try(ctx context.Context, s *system.Running, l kind, name string) (load.Result, error) {
+	r, err := l.run(ctx, s, name, p.cfg)
+	if ended := s.Ended(); ended != nil {
+		err = ended
+	}
+	if err != nil {
+		r.Faults, r.Fault = r.Faults+1, err.Error()
+	}
+	return r, err
 }
 
 // line says in a line what a load was like.
@@ -159,7 +164,7 @@ func line(l kind, r load.Result) string {
 	}
 	fmt.Fprintf(&b, "  %.0f MiB", r.RSS/(1<<20))
 	if r.Lost+r.Disordered+r.Faults > 0 {
-		fmt.Fprintf(&b, "  LOST %d of %d, out of order %d, faults %d %s", r.Lost, r.Sent, r.Disordered, r.Faults, cmp.Or(r.Fault, ""))
+		fmt.Fprintf(&b, "  LOST %d of %d, out of order %d, faults %d %s", r.Lost, r.Sent, r.Disordered, r.Faults, r.Fault)
 	}
 	return b.String()
 }

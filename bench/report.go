@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/agora-relay/agora/bench/internal/load"
 )
@@ -53,6 +56,7 @@ func (r *report) median(system, name string) (m load.Result, ok bool) {
 		m.Lost += res.Lost
 		m.Disordered += res.Disordered
 		m.Faults += res.Faults
+		m.Fault = cmp.Or(m.Fault, res.Fault)
 	}
 	return m, true
 }
@@ -129,11 +133,21 @@ func (r *report) save(o options, stdout io.Writer) error {
 	if o.jsonFile == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(r.all(), "", "  ")
+	b, err := json.MarshalIndent(saved{runtime.GOOS + "/" + runtime.GOARCH, runtime.NumCPU(), runtime.Version(), time.Now(), o.cfg, r.all()}, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(o.jsonFile, append(b, '\n'), 0o644)
+}
+
+// saved is what the JSON has.
+type saved struct {
+	Machine    string      `json:"machine"`
+	Processors int         `json:"processors"`
+	Go         string      `json:"go"`
+	At         time.Time   `json:"at"`
+	Config     load.Config `json:"config"`
+	Cells      []cell      `json:"cells"`
 }
 
 // cell is what the JSON has of one load on one system.

@@ -164,13 +164,12 @@ func (c *crew) measure(ctx context.Context, credits int64) (Result, error) {
 	began, got, used, own := time.Now(), c.arrivals(), c.target.Usage(), clientCPU()
 	err = pause(ctx, c.cfg.Time)
 	after := c.target.Usage()
-	n := float64(max(c.arrivals()-got, 1))
-	return Result{
-		Rate:      n / time.Since(began).Seconds(),
-		ServerCPU: us(after.CPU-used.CPU) / n,
-		ClientCPU: us(clientCPU()-own) / n,
-		RSS:       float64(after.RSS),
-	}, err
+	n := float64(c.arrivals() - got)
+	r := Result{Rate: n / time.Since(began).Seconds(), RSS: float64(after.RSS)}
+	if n > 0 {
+		r.ServerCPU, r.ClientCPU = us(after.CPU-used.CPU)/n, us(clientCPU()-own)/n
+	}
+	return r, err
 }
 
 // write runs a writer, which ends by itself once it is told to, or its connection is closed.
@@ -241,25 +240,29 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// reach sends hellos until they have come through everywhere. They are repeated, less and less often: a subscription may
-// have been on its way, but a slow system must not drown in them. It fails after a minute.
-func reach(ctx context.Context, open func() bool, hello func() error) error {
+// reach sends hellos until they have opened so many ways. They are repeated where nothing opens for a while, as a
+// subscription may have been on its way; less and less often, so that a slow system does not drown in them. It fails after a minute.
+func reach(ctx context.Context, want int, open func() int, hello func() error) error {
 	const patience = time.Minute
-	began, next, gap := time.Now(), time.Now(), time.Second/2
-	for !open() {
-		now := time.Now()
-		if now.Sub(began) > patience {
-			return fmt.Errorf("no way opened within %v", patience)
-		}
-		if now.After(next) {
+	began, last, since, gap := time.Now(), -1, time.Time{}, time.Second/4
+	for {
+		n, now := open(), time.Now()
+		switch {
+		case n == want:
+			return nil
+		case now.Sub(began) > patience:
+			return fmt.Errorf("only %d of %d ways opened within %v", n, want, patience)
+		case now.Sub(since) > gap && n == last, last < 0:
 			if err := hello(); err != nil {
 				return err
 			}
-			next, gap = now.Add(gap), 2*gap
+			since, gap = time.Now(), 2*gap
+		}
+		if n != last {
+			last, since = n, time.Now()
 		}
 		if err := pause(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	return nil
 }

@@ -39,9 +39,9 @@ func FanOut(ctx context.Context, t Target, name string, members int, cfg Config)
 		return Result{}, err
 	}
 	frame := publisher{fan: f, text: newText(cfg.Size), to: ears[0]}
-	heard := func() bool { return f.open.Load() == int64(members) }
-	if err := reach(ctx, heard, func() error { return frame.publish(hello) }); err != nil {
-		return Result{}, fmt.Errorf("%w; %d of %d do; faults: %s", err, f.open.Load(), members, f.fault)
+	heard := func() int { return int(f.open.Load()) }
+	if err := reach(ctx, members, heard, func() error { return frame.publish(hello) }); err != nil {
+		return Result{}, fmt.Errorf("%w; faults: %s", err, f.fault)
 	}
 	for range quanta {
 		f.ready <- struct{}{}

@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +36,8 @@ type stream struct {
 	senders   []*sender
 	receivers []*member // one for each flow
 	flows     []*flow
-	quantum   int64 // texts a credit stands for
+	open      atomic.Int64 // flows that something has come through
+	quantum   int64        // texts a credit stands for
 }
 
 // Shape says who streams to whom: each receiver gets one stream, and the senders share those among them.
@@ -64,42 +64,36 @@ func openStreams(ctx context.Context, t Target, name string, shape Shape, cfg Co
 	return s, nil
 }
 
-func (s *stream) connect(shape Shape) error {
+func (s *stream) connect(shape Shape) (err error) {
 	idle, err := s.newMembers(shape.Idle, "i", func(i int) int { return i })
 	if err != nil {
 		return err
 	}
-	for _, m := range idle {
-		s.listen(m, wire.Handler{})
-	}
-	receivers, err := s.newMembers(shape.Receivers, "r", func(i int) int { return i + 1 })
-	if err != nil {
+	if s.receivers, err = s.newMembers(shape.Receivers, "r", func(i int) int { return i + 1 }); err != nil {
 		return err
 	}
-	s.receivers = receivers
 	senders, err := s.newMembers(shape.Senders, "s", func(i int) int { return i })
 	if err != nil {
 		return err
 	}
+	quanta := int(max(1, int64(s.cfg.Window)/s.quantum))
 	for _, m := range senders {
-		s.senders = append(s.senders, &sender{member: m, text: newText(s.cfg.Size)})
+		// There is room for every credit, so that no receiver ever waits for a sender.
+		ready := make(chan *flow, quanta*(shape.Receivers/shape.Senders+1))
+		s.senders = append(s.senders, &sender{member: m, ready: ready, text: newText(s.cfg.Size)})
 	}
 	s.flows = make([]*flow, shape.Receivers)
 	for i := range s.flows {
 		s.flows[i] = &flow{index: i, owner: s.senders[i%len(senders)]}
 	}
-	quanta := int(max(1, int64(s.cfg.Window)/s.quantum))
-	for _, from := range s.senders { // room for every credit, so that no receiver ever waits for a sender
-		from.ready = make(chan *flow, quanta*(len(s.flows)/len(senders)+1))
-	}
-	for _, m := range receivers {
+	for _, m := range s.receivers {
 		s.listen(m, wire.Handler{Text: func(text []byte) { s.arrived(m, text) }})
 	}
-	for _, m := range senders {
+	for _, m := range append(idle, senders...) {
 		s.listen(m, wire.Handler{})
 	}
 	for i, f := range s.flows {
-		if f.line, err = f.owner.Stream(receivers[i].id); err != nil {
+		if f.line, err = f.owner.Stream(s.receivers[i].id); err != nil {
 			return err
 		}
 	}
@@ -108,13 +102,13 @@ func (s *stream) connect(shape Shape) error {
 
 // begin returns when something has come through every flow: so nothing is lost to subscriptions on their way.
 func (s *stream) begin(ctx context.Context) error {
-	shut := func(f *flow) bool { return !f.open.Load() }
-	return reach(ctx, func() bool { return !slices.ContainsFunc(s.flows, shut) }, func() error {
+	return reach(ctx, len(s.flows), func() int { return int(s.open.Load()) }, func() error {
 		for _, f := range s.flows {
-			if shut(f) {
-				if err := f.owner.write(f, hello, time.Now().UnixNano()); err != nil {
-					return err
-				}
+			if f.open.Load() {
+				continue
+			}
+			if err := f.owner.write(f, hello, time.Now().UnixNano()); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -140,7 +134,9 @@ func (s *stream) arrived(m *member, text []byte) {
 	f := s.flows[i]
 	switch {
 	case n == hello:
-		f.open.Store(true)
+		if !f.open.Swap(true) {
+			s.open.Add(1)
+		}
 		return
 	case n < f.next:
 		m.disordered++

@@ -32,7 +32,13 @@ func OneShots(ctx context.Context, t Target, name string, underWay int, cfg Conf
 	if err := p.connect(cfg); err != nil {
 		return Result{}, err
 	}
-	if err := reach(ctx, p.way.open.Load, func() error { return p.sender.write(&p.way, hello, 0) }); err != nil {
+	open := func() int {
+		if p.way.open.Load() {
+			return 1
+		}
+		return 0
+	}
+	if err := reach(ctx, 1, open, func() error { return p.sender.write(&p.way, hello, 0) }); err != nil {
 		return Result{}, fmt.Errorf("%w; faults: %s", err, p.fault)
 	}
 	for range underWay {
