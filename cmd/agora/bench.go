@@ -11,6 +11,6 @@ func newBench() *cobra.Command {
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, cobra.NoArgs(cmd, args)) }
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
-	cmd.AddCommand(newSoak(), newBenchStream())
+	cmd.AddCommand(newBenchStream(), newBenchOneShot(), newBenchFanOut(), newBenchIdle(), newBenchStorm(), newSoak())
 	return cmd
 }

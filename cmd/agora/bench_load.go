@@ -55,19 +55,6 @@ func (o *loadOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "print the result as one JSON object")
 }
 
-func newBenchStream() *cobra.Command {
-	var o loadOptions
-	cmd := o.command(load.Stream, "Streams of tokens from agent to agent, across edges",
-		"Senders have a stream open to receivers at other edges, and send parts of it, one write each. With as many senders as\n"+
-			"receivers each has one stream; of the smaller side, each has several.")
-	cmd.Example = "  agora bench stream --embedded --senders 1000 --receivers 1000 --rate 10000"
-	f := cmd.Flags()
-	f.IntVar(&o.Senders, "senders", 50, "agents that send")
-	f.IntVar(&o.Receivers, "receivers", 50, "agents that receive")
-	f.IntVar(&o.Window, "window", 128, "with --rate 0: parts of a stream that may be under way; more wait for the receiver to have some")
-	return cmd
-}
-
 // check tells what was asked for wrongly.
 func (o *loadOptions) check() error {
 	if o.every < 0 {

@@ -58,17 +58,69 @@ func TestBenchStreamOnAClusterOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestBenchOneShotTellsOfReceipts(t *testing.T) {
+	c := newCLI(t)
+	out := benchResult(t, "oneshot --duration 1s --warmup 300ms --senders 4 --receivers 2 --rate 200 --url "+c.url)
+	if out.Receipt == nil || out.Receipt.Max == 0 || out.Sent < 195 {
+		t.Errorf("paced: %+v", out)
+	}
+	out = benchResult(t, "oneshot --duration 1s --warmup 300ms --senders 2 --receivers 2 --in-flight 4 --url "+c.url)
+	if out.Receipt == nil || out.Late != nil {
+		t.Errorf("flat out: %+v", out)
+	}
+}
+
+func TestBenchFanOutCountsArrivals(t *testing.T) {
+	c := newCLI(t)
+	for _, args := range []string{"--rate 50", "--senders 2 --window 8"} {
+		out := benchResult(t, "fanout --duration 1s --warmup 300ms --members 10 --url "+c.url+" "+args)
+		if out.Received != 10*out.Sent {
+			t.Errorf("%s: %+v", args, out)
+		}
+	}
+}
+
+func TestBenchStormTellsWhenEachHasCaughtUp(t *testing.T) {
+	c := newCLI(t)
+	r := bench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --url "+c.url)...)
+	var out load.StormResult
+	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
+		t.Fatalf("it ended with %d, %v, and says %q, %q", r.status, err, r.stdout, r.stderr)
+	}
+	if out.Returned != 20 || out.Whole != 20 || out.Received != 600 || out.Expected != 600 || out.CaughtUp == nil || out.CaughtUp.Max < out.Connected.P50 {
+		t.Errorf("result is %s", r.stdout)
+	}
+}
+
+func TestBenchIdleTellsWhatConnectionsCost(t *testing.T) {
+	t.Setenv(runEnv, "1")
+	for _, args := range []string{"--processes 1", "--processes 2"} {
+		r := bench(t.Context(), strings.Fields("idle --json --embedded --edges 2 --agents 50 --warmup 100ms --duration 500ms "+args)...)
+		var out idleResult
+		if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
+			t.Fatalf("%s ended with %d, %v, and says %q, %q", args, r.status, err, r.stdout, r.stderr)
+		}
+		if s := out.Server; out.Agents != 50 || out.Lost != 0 || s == nil || s.After <= s.Before || s.Per <= 0 || s.ConnectCPU <= 0 {
+			t.Errorf("%s: result is %s", args, r.stdout)
+		}
+	}
+}
+
 func TestBenchTellsHowToBeUsed(t *testing.T) {
 	for _, args := range []string{
+		"oneshot --in-flight 0", "fanout --senders 3 --members 2", "storm --agents 0", "storm --missed 0", "storm --settle 0s", "idle --agents 0",
+		"idle --processes 0", "idle --processes 2 --agents 1", "idle --duration 0s", "idle --url x", "storm --url x", "idle x", "storm --x",
 		"stream x", "stream --duration 0s", "stream --warmup -1s", "stream --senders 0", "stream --receivers -1", "stream --rate -1", "stream --size 5",
 		"stream --window 0", "stream --nonsense", "stream --url http://x", "stream --embedded --edges 0", "stream --embedded --pid 1", "stream --progress -1s",
 	} {
 		r := bench(t.Context(), strings.Fields(args)...)
-		if r.status != 2 || !strings.Contains(r.stderr, "usage: agora bench stream") {
+		if r.status != 2 || !strings.Contains(r.stderr, "usage: agora bench "+strings.Fields(args)[0]) {
 			t.Errorf("%s ended with %d and says %q", args, r.status, r.stderr)
 		}
 	}
-	if r := bench(t.Context(), "stream", "--url", "ws://127.0.0.1:1"); r.status != 6 {
-		t.Errorf("without an edge it ended with %d and says %q", r.status, r.stderr)
+	for _, verb := range []string{"stream", "oneshot", "fanout", "storm", "idle"} {
+		if r := bench(t.Context(), verb, "--url", "ws://127.0.0.1:1"); r.status != 6 {
+			t.Errorf("without an edge %s ended with %d and says %q", verb, r.status, r.stderr)
+		}
 	}
 }

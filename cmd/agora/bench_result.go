@@ -42,14 +42,18 @@ func describe(r load.Result) string {
 	describeLatency(&b, "latency", r.Latency)
 	describeLatency(&b, "receipt", r.Receipt)
 	describeLatency(&b, "  late", r.Late)
-	if u := r.Server; u != nil {
-		fmt.Fprintf(&b, "  servers   %.1f µs CPU a message, %.1f s in all, %s resident\n", u.PerMessage, u.CPU, bytesText(u.RSS))
-	} else {
-		b.WriteString("  servers   not measured\n")
-	}
-	fmt.Fprintf(&b, "  load      %.1f µs CPU a message\n", r.Client.PerMessage)
+	describeUsage(&b, r.Server, r.Client)
 	describeTrouble(&b, r)
 	return b.String()
+}
+
+func describeUsage(w io.Writer, server *load.Usage, client load.Usage) {
+	if server != nil {
+		fmt.Fprintf(w, "  servers   %.1f µs CPU a message, %.1f s in all, %s resident\n", server.PerMessage, server.CPU, bytesText(server.RSS))
+	} else {
+		fmt.Fprintln(w, "  servers   not measured")
+	}
+	fmt.Fprintf(w, "  load      %.1f µs CPU a message\n", client.PerMessage)
 }
 
 func describeLatency(w io.Writer, name string, l *load.Latency) {
@@ -57,7 +61,7 @@ func describeLatency(w io.Writer, name string, l *load.Latency) {
 		return
 	}
 	ms := func(us int64) float64 { return float64(us) / 1e3 }
-	fmt.Fprintf(w, "  %-8s  p50 %.2f ms, p90 %.2f, p99 %.2f, p99.9 %.2f, max %.2f\n", name, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max))
+	fmt.Fprintf(w, "  %-9s p50 %.2f ms, p90 %.2f, p99 %.2f, p99.9 %.2f, max %.2f\n", name, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max))
 }
 
 // describeTrouble says what went otherwise than it should.

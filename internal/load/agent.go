@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"sync"
 
 	"github.com/agora-relay/agora/wire"
 )
@@ -16,11 +17,14 @@ type agent struct {
 	conn  *Conn
 	shard int
 
+	reader sync.WaitGroup // of its connection
+
 	next  map[int]uint64 // by line, the number of its message that comes next; the reader's own
 	watch bool           // what it gets says that messages are through
 
-	acked   int64 // when it acknowledged last; the reader's own
-	unacked int   // frames since; the reader's own
+	acked    int64  // when it acknowledged last; the reader's own
+	unacked  int    // frames since; the reader's own
+	position uint64 // of the first part of a storm; the reader's own, while it has one
 }
 
 // Beginnings of frames: edges write the type first.
@@ -30,6 +34,12 @@ var (
 	gapFrame     = []byte(`{"type":"gap"`)
 	readyFrame   = []byte(`{"type":"space.joined"`)
 )
+
+// begin reads from a new connection.
+func (a *agent) begin(c *Conn) {
+	a.conn = c
+	a.reader.Go(a.read)
+}
 
 // read takes what comes until the connection ends.
 func (a *agent) read() {
@@ -63,14 +73,14 @@ func (a *agent) take(frame []byte) {
 		a.run.joined.Add(1)
 	default:
 		if s, ok := find(frame); ok {
-			a.arrived(s)
+			a.arrived(s, frame)
 			a.acknowledge(frame)
 		}
 	}
 }
 
 // arrived takes a message that is to come once, and in order.
-func (a *agent) arrived(s stamp) {
+func (a *agent) arrived(s stamp, frame []byte) {
 	l := a.run.line(s)
 	if l == nil {
 		a.run.notes.alien.Add(1)
@@ -87,6 +97,9 @@ func (a *agent) arrived(s stamp) {
 	a.run.meter.record(a.run.meter.shard(a.shard), s.at, a.conn.At())
 	if a.watch {
 		l.gate.through(1)
+	}
+	if a.run.storm != nil {
+		a.run.storm.passed(a.run, a, s.number, frame)
 	}
 }
 

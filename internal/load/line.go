@@ -8,11 +8,14 @@ import (
 type line struct {
 	number   int
 	from     *agent
+	to       string // who receives; nobody alone in a space
 	frame    template
 	copies   int64        // arrivals that each message is to have
 	sent     atomic.Int64 // messages since the beginning
 	measured atomic.Int64 // of these, those that are measured
 	refused  atomic.Int64 // of those that are measured, those that an error answered
+	never    atomic.Int64 // of all, those that an error answered
+	pause    atomic.Int64 // nothing is sent before, at its own pace; Ticks
 
 	dead atomic.Bool // nothing can be sent any more
 	gate gate

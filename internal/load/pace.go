@@ -70,8 +70,22 @@ func (r *Run) flatOut(wg *sync.WaitGroup) {
 	for _, l := range r.lines {
 		wg.Go(func() {
 			for !l.dead.Load() && l.gate.pass(l.sent.Load(), int64(r.cfg.Window), r.stop) && !r.stopped() {
+				if d := l.pause.Load() - now(); d > 0 { // as it was asked to
+					r.rest(time.Duration(d))
+					continue
+				}
 				l.send(r.meter, now())
 			}
 		})
+	}
+}
+
+// rest waits for a while, or until senders are to stop.
+func (r *Run) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.stop:
 	}
 }

@@ -40,7 +40,8 @@ func (r *Run) people() {
 		r.add(fmt.Sprintf("%s-r%d", r.name, i), i%s+1).watch = true
 	}
 	for i := range max(s, n) {
-		r.addLine(r.agents[i%s], r.pair(i, r.agents[s+i%n].id), 1)
+		to := r.agents[s+i%n].id
+		r.addLine(r.agents[i%s], to, r.pair(i, to), 1)
 	}
 }
 
@@ -51,8 +52,8 @@ func (r *Run) add(id string, at int) *agent {
 	return a
 }
 
-func (r *Run) addLine(from *agent, f *wire.Frame, copies int) {
-	l := &line{number: len(r.lines), from: from, frame: newTemplate(f), copies: int64(copies)}
+func (r *Run) addLine(from *agent, to string, f *wire.Frame, copies int) {
+	l := &line{number: len(r.lines), from: from, to: to, frame: newTemplate(f), copies: int64(copies)}
 	l.gate = gate{signs: 1, open: make(chan struct{}, 1)}
 	if r.cfg.Kind == OneShot {
 		l.gate.signs = 2 // its receipt, too
@@ -63,7 +64,7 @@ func (r *Run) addLine(from *agent, f *wire.Frame, copies int) {
 // pair returns what is sent on the i-th line.
 func (r *Run) pair(i int, to string) *wire.Frame {
 	t := text(r.cfg.Size)
-	if r.cfg.Kind == Stream {
+	if r.cfg.Kind != OneShot {
 		return &wire.Frame{Type: "send_chunk", To: to, StreamID: streamID(i), Chunk: t}
 	}
 	return &wire.Frame{Type: "send", To: to, Payload: t, ID: string(t[1 : 1+StampSize])}
@@ -73,29 +74,28 @@ func streamID(i int) string { return "s" + strconv.Itoa(i) }
 
 // connect connects all agents and begins to read.
 func (r *Run) connect(ctx context.Context) error {
-	var some atomic.Bool
+	var taken atomic.Bool
 	return each(r.agents, func(a *agent) error {
-		c, err := dialAgain(ctx, Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Token: r.cfg.Token}, &some)
+		c, err := dialAgain(ctx, Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Token: r.cfg.Token}, &taken)
 		if err != nil {
 			return err
 		}
-		a.conn = c
-		r.readers.Go(a.read)
+		a.begin(c)
 		return nil
 	})
 }
 
 // dialAgain connects an agent; while the cluster says that it can't take it now, it tries again if
 // the cluster has taken some.
-func dialAgain(ctx context.Context, t Target, some *atomic.Bool) (*Conn, error) {
+func dialAgain(ctx context.Context, t Target, taken *atomic.Bool) (*Conn, error) {
 	for i := 0; ; i++ {
 		c, err := Dial(ctx, t)
 		if err == nil {
-			some.Store(true)
+			taken.Store(true)
 			return c, nil
 		}
 		e, ok := errors.AsType[*agora.Error](err)
-		if !ok || e.Code != agora.Unavailable || !some.Load() || i == attempts || ctx.Err() != nil {
+		if !ok || e.Code != agora.Unavailable || !taken.Load() || i == attempts || ctx.Err() != nil {
 			return nil, err
 		}
 		wait(ctx, between)
@@ -105,9 +105,9 @@ func dialAgain(ctx context.Context, t Target, some *atomic.Bool) (*Conn, error) 
 // begin starts the streams, or has the members join.
 func (r *Run) begin(ctx context.Context) error {
 	switch r.cfg.Kind {
-	case Stream:
+	case Stream, stormKind:
 		for i, l := range r.lines {
-			start := &wire.Frame{Type: "send", To: r.agents[r.cfg.Senders+i%r.cfg.Receivers].id, StreamID: streamID(i), Stream: true}
+			start := &wire.Frame{Type: "send", To: l.to, StreamID: streamID(i), Stream: true}
 			if err := l.from.conn.Write(AppendText(nil, start)); err != nil {
 				return unavailable(l.from.id+" lost its connection", err)
 			}
@@ -120,12 +120,12 @@ func (r *Run) begin(ctx context.Context) error {
 
 // finish ends the streams in order.
 func (r *Run) finish() {
-	if r.cfg.Kind != Stream {
+	if r.cfg.Kind != Stream && r.cfg.Kind != stormKind {
 		return
 	}
 	for i, l := range r.lines {
 		if l.from.conn != nil && !l.dead.Load() {
-			end := &wire.Frame{Type: "send_end", To: r.agents[r.cfg.Senders+i%r.cfg.Receivers].id, StreamID: streamID(i)}
+			end := &wire.Frame{Type: "send_end", To: l.to, StreamID: streamID(i)}
 			_ = l.from.conn.Write(AppendText(nil, end)) // whoever lost its connection has ended it otherwise
 		}
 	}
@@ -135,9 +135,10 @@ func (r *Run) finish() {
 func (r *Run) refused(f wire.Frame) {
 	if s, ok := find([]byte(f.RequestID)); ok {
 		if l := r.line(s); l != nil {
-			if r.meter.during(s.at) {
+			if l.never.Add(1); r.meter.during(s.at) {
 				l.refused.Add(1)
 			}
+			l.pause.Store(now() + f.RetryAfterMS*int64(time.Millisecond))
 			l.gate.through(l.gate.signs)
 		}
 		return
@@ -156,11 +157,14 @@ func (l *line) kill() {
 	l.gate.through(1 << 40) // its sender waits for nothing more
 }
 
-// each does something for all, some at a time, and returns the first error.
-func each[T any](all []T, f func(T) error) (err error) {
+// each does something for all, as many at a time as connections are opened, and returns the first error.
+func each[T any](all []T, f func(T) error) error { return some(all, dialing, f) }
+
+// some does something for all, so many at a time, and returns the first error.
+func some[T any](all []T, atOnce int, f func(T) error) (err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, dialing)
+	slots := make(chan struct{}, atOnce)
 	failed := func() bool {
 		mu.Lock()
 		defer mu.Unlock()

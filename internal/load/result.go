@@ -64,9 +64,6 @@ func (r *Run) result(d time.Duration, before, after *Look, self time.Duration) R
 			}
 		})
 	}
-	for _, l := range r.lines {
-		out.Refused += l.refused.Load()
-	}
 	out.Sent, out.Expected = r.sent()
 	c := r.meter.counts()
 	out.Received, out.PerSecond = c.received, float64(c.arrived)/d.Seconds()
@@ -78,6 +75,11 @@ func (r *Run) result(d time.Duration, before, after *Look, self time.Duration) R
 		out.Server = &u
 	}
 	r.notes.tell(&out)
+	for _, l := range r.lines {
+		out.Refused += l.refused.Load()
+		out.Missed -= l.never.Load() // what comes next shows a hole where it was
+	}
+	out.Missed = max(out.Missed, 0) // the last ones show none
 	return out
 }
 

@@ -20,7 +20,7 @@ func (r *Run) room() {
 	}
 	data := bytes.Join([][]byte{[]byte(`{"text":`), text(r.cfg.Size), []byte(`}`)}, nil)
 	for i := range r.cfg.Senders {
-		r.addLine(r.agents[i], &wire.Frame{Type: "space.publish", Space: r.name, Data: data}, len(r.agents))
+		r.addLine(r.agents[i], "", &wire.Frame{Type: "space.publish", Space: r.name, Data: data}, len(r.agents))
 		r.lines[i].gate.signs = int64(len(watched))
 	}
 }

@@ -25,11 +25,12 @@ type Run struct {
 	behind   *meter // how late pacers are
 	notes    notes
 
-	joined  atomic.Int64 // members
-	stop    chan struct{}
-	gaveUp  atomic.Bool // what could not be sent in time is left
-	over    atomic.Bool
-	readers sync.WaitGroup
+	joined atomic.Int64 // members
+	storm  *storm       // nil where there is none
+
+	stop   chan struct{}
+	gaveUp atomic.Bool // what could not be sent in time is left
+	over   atomic.Bool
 }
 
 // Start connects all agents. It blocks until they are, and what they need is there; ctx bounds that alone.
@@ -38,12 +39,7 @@ func Start(ctx context.Context, cfg Config) (*Run, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	r := &Run{
-		cfg: cfg.withDefaults(), began: time.Now(), stop: make(chan struct{}),
-		meter: newMeter(), receipts: newMeter(), behind: newMeter(),
-	}
-	r.behind.from.Store(0) // whoever notes asks the other one
-	r.name = "bench-" + strings.ToLower(rand.Text()[:8])
+	r := newRun(cfg)
 	r.people()
 	if err := r.connect(ctx); err != nil {
 		r.Close()
@@ -54,6 +50,13 @@ func Start(ctx context.Context, cfg Config) (*Run, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+func newRun(cfg Config) *Run {
+	return &Run{
+		cfg: cfg.withDefaults(), name: "bench-" + strings.ToLower(rand.Text()[:8]), began: time.Now(),
+		stop: make(chan struct{}), meter: newMeter(), receipts: newMeter(), behind: newMeter(),
+	}
 }
 
 // Name returns what the ids of the run's agents begin with.
@@ -160,7 +163,7 @@ func (r *Run) Close() {
 		if a.conn != nil {
 			a.conn.Close()
 		}
+		a.reader.Wait()
 		return nil
 	})
-	r.readers.Wait()
 }
