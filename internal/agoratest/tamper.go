@@ -20,7 +20,11 @@ func Tamper(t testing.TB, edge string, hand func(frame []byte) [][]byte) string 
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conns.Add(1)
 		defer conns.Done()
-		out, _, err := websocket.DefaultDialer.DialContext(r.Context(), edge, nil)
+		to := edge
+		if r.URL.RawQuery != "" { // which may bind the agent
+			to += "?" + r.URL.RawQuery
+		}
+		out, _, err := websocket.DefaultDialer.DialContext(r.Context(), to, nil)
 		if err != nil {
 			http.Error(w, "no edge", http.StatusServiceUnavailable)
 			return
