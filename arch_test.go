@@ -32,6 +32,7 @@ var layers = map[string][]string{
 	"internal/reliability": {"internal/agoratest"},
 	"internal/soak":        {".", "client"},
 	"internal/load":        {".", "wire"},
+	"internal/plot":        {},
 	"internal/overload":    {"internal/agoratest"},
 }
 

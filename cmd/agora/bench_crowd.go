@@ -114,7 +114,8 @@ func (w *workers) start(o *idleOptions, first, agents int, stderr io.Writer) err
 		return err
 	}
 	one := &worker{cmd: exec.Command(self, "bench", "idle", "--worker", "--name", o.Name, "--url", strings.Join(o.Edges, ","),
-		"--first", strconv.Itoa(first), "--agents", strconv.Itoa(agents), "--processes", "1")}
+		"--first", strconv.Itoa(first), "--agents", strconv.Itoa(agents), "--processes", "1",
+		"--dialing", strconv.Itoa(max(1, o.Dialing/o.processes)))}
 	one.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "AGORA_PID=") || strings.HasPrefix(s, "AGORA_EMBEDDED=")
 	}), "AGORA_TOKEN="+o.Token)

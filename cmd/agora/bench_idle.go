@@ -42,6 +42,7 @@ func newBenchIdle() *cobra.Command {
 	f := cmd.Flags()
 	o.place.flags(f)
 	f.IntVar(&o.Agents, "agents", 1000, "agents that connect")
+	f.IntVar(&o.Dialing, "dialing", 64, "agents that connect at a time, of all processes together")
 	f.IntVar(&o.processes, "processes", 1, "processes that hold their connections")
 	f.DurationVar(&o.warmup, "warmup", 3*time.Second, "how long to wait before it is measured: before the agents connect, and after")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long to measure the CPU")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type loadOptions struct {
 	place
 	every time.Duration
 	json  bool
+	rates []float64 // one run each; --rate alone if empty
+	svg   string
 }
 
 const loadHelp = "Progress is told on stderr, the result on stdout. Ctrl-C ends the run early, and what was measured is told all the same.\n\n" +
@@ -46,6 +49,8 @@ func (o *loadOptions) command(kind, short, long string) *cobra.Command {
 func (o *loadOptions) flags(f *pflag.FlagSet) {
 	o.place.flags(f)
 	f.Float64Var(&o.Rate, "rate", 0, "messages a second, of all senders together; 0: as fast as they come through")
+	f.Float64SliceVar(&o.rates, "rates", nil, "several rates, separated by commas: one run for each, one after the other")
+	f.StringVar(&o.svg, "svg", "", "with --rates: file to draw the latency by rate into")
 	f.IntVar(&o.Size, "size", 100, "bytes of a message's text")
 	f.BoolVar(&o.Ack, "ack", false, "receivers acknowledge what they get; otherwise they are plain ones, whose pongs tell how far they are")
 	f.DurationVar(&o.Warmup, "warmup", 2*time.Second, "how long to send before it is measured")
@@ -63,29 +68,65 @@ func (o *loadOptions) check() error {
 	if o.Senders < 1 || o.Receivers < 1 || o.Window < 1 || o.Size < 1 { // 0 stands for defaults
 		return errors.New("there must be at least one agent of each sort, one message under way and one byte in it")
 	}
+	if o.svg != "" && len(o.rates) == 0 {
+		return errors.New("--svg draws the latency by rate: give --rates")
+	}
+	for _, rate := range o.rates {
+		if !(rate > 0) {
+			return errors.New("--rates must be above 0")
+		}
+	}
 	if err := o.place.check(); err != nil {
 		return err
 	}
 	c := o.Config
-	c.Edges = o.place.urls()
-	return c.Check()
+	c.Edges = o.urls()
+	for _, c.Rate = range slices.Concat(o.rates, []float64{o.Rate}) {
+		if err := c.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *loadOptions) run(cmd *cobra.Command) error {
 	if err := o.check(); err != nil {
 		return usageError(cmd, err)
 	}
+	load.Files(uint64(o.Senders+o.Receivers) + spareFiles)
 	end, err := o.open(cmd)
 	if err != nil {
 		return failed(cmd, err)
 	}
 	defer end()
 	o.Edges, o.Config.Token = o.urls(), o.place.token
-	r, err := o.measure(cmd)
+	all, err := o.measureAll(cmd)
+	if err == nil && o.svg != "" {
+		err = draw(o.svg, o.Kind, all)
+	}
 	if err != nil {
 		return failed(cmd, err)
 	}
-	return o.print(cmd, r)
+	return o.print(cmd, all)
+}
+
+// measureAll does one run after the other, until all are done or the user ends it.
+func (o *loadOptions) measureAll(cmd *cobra.Command) (all []load.Result, err error) {
+	rates := o.rates
+	if len(rates) == 0 {
+		rates = []float64{o.Rate}
+	}
+	for _, o.Rate = range rates {
+		if len(all) > 0 && cmd.Context().Err() != nil {
+			return all, nil
+		}
+		r, err := o.measure(cmd)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 // measure does one run.

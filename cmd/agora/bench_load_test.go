@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/load"
 )
 
@@ -53,7 +59,7 @@ func TestBenchStreamTellsWhatItMeasured(t *testing.T) {
 func TestBenchStreamOnAClusterOfItsOwn(t *testing.T) {
 	t.Setenv(runEnv, "1")
 	out := benchResult(t, "stream --embedded --edges 2 --duration 1s --senders 4 --receivers 4 --rate 200")
-	if out.Server == nil || out.Server.RSS == 0 || out.Server.CPU == 0 || out.Received < 195 {
+	if out.Server == nil || out.Server.RSS == 0 || out.Server.CPU == 0 || out.Server.Heap == 0 || out.Received < 195 {
 		t.Errorf("result is %+v", out)
 	}
 }
@@ -106,12 +112,85 @@ func TestBenchIdleTellsWhatConnectionsCost(t *testing.T) {
 	}
 }
 
+func TestBenchDrawsLatencyByRate(t *testing.T) {
+	c := newCLI(t)
+	file := filepath.Join(t.TempDir(), "latency.svg")
+	args := "stream --duration 500ms --warmup 200ms --senders 2 --receivers 2 --rates 100,200 --url " + c.url + " --svg " + file
+	r := bench(t.Context(), strings.Fields(args+" --json")...)
+	var out runs
+	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil || len(out.Runs) != 2 {
+		t.Fatalf("it ended with %d, %v, and says %q, %q", r.status, err, r.stdout, r.stderr)
+	}
+	if out.Runs[0].Rate != 100 || out.Runs[1].Rate != 200 || out.Runs[1].Received == 0 {
+		t.Errorf("result is %s", r.stdout)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil || xml.Unmarshal(b, new(struct{})) != nil || strings.Count(string(b), "<circle") != 4 {
+		t.Errorf("the picture is %s, %v", b, err)
+	}
+	if r := bench(t.Context(), strings.Fields(args+"/x/y")...); r.status != 1 {
+		t.Errorf("without a place for the picture it ended with %d and says %q", r.status, r.stderr)
+	}
+}
+
+func TestBenchShowsAStallOfTheCluster(t *testing.T) {
+	const stall = 600 * time.Millisecond
+	c, frames := newCLI(t), 0
+	slow := agoratest.Tamper(t, c.cluster.URL(1), func(frame []byte) [][]byte {
+		if frames++; frames == 120 {
+			<-time.After(stall) // it is what is measured
+		}
+		return [][]byte{frame}
+	})
+	out := benchResult(t, "stream --duration 2s --warmup 500ms --senders 2 --receivers 2 --rate 200 --url "+c.cluster.URL(0)+","+slow)
+	if out.Latency.P99 < 200_000 || out.Latency.P99 <= 2*out.Latency.P50 {
+		t.Errorf("a stall of %v shows as %+v", stall, *out.Latency)
+	}
+}
+
+func TestBenchThatIsInterruptedTellsWhatItMeasured(t *testing.T) {
+	c := newCLI(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out, told output
+	status := make(chan int, 1)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		args := "bench stream --senders 2 --receivers 2 --warmup 100ms --duration 1h --rates 100,200 --progress 100ms --json --url "
+		status <- run(ctx, strings.Fields(args+c.url), nil, &out, &told)
+	})
+	eventually(t, "progress", func() bool { return strings.Count(told.String(), "p99") > 3 })
+	cancel()
+	var got runs
+	if s := <-status; s != 0 || json.Unmarshal([]byte(out.String()), &got) != nil || len(got.Runs) != 1 || got.Runs[0].Received == 0 {
+		t.Errorf("it ended with %d and says %q, %q", s, out.String(), told.String())
+	}
+}
+
+func TestBenchThatMissesMessagesEndsWithOne(t *testing.T) {
+	c, lost := newCLI(t), 0
+	url := agoratest.Tamper(t, c.cluster.URL(0), func(frame []byte) [][]byte {
+		if bytes.HasPrefix(frame, []byte(`{"type":"message_chunk"`)) {
+			if lost++; lost == 80 {
+				return nil
+			}
+		}
+		return [][]byte{frame}
+	})
+	r := bench(t.Context(), strings.Fields("stream --senders 1 --receivers 1 --warmup 100ms --duration 1s --rate 100 --settle 100ms --url "+url)...)
+	if r.status != 1 || !strings.Contains(r.stdout, "1 were passed over") {
+		t.Errorf("it ended with %d and says %q, %q", r.status, r.stdout, r.stderr)
+	}
+}
+
 func TestBenchTellsHowToBeUsed(t *testing.T) {
 	for _, args := range []string{
 		"oneshot --in-flight 0", "fanout --senders 3 --members 2", "storm --agents 0", "storm --missed 0", "storm --settle 0s", "idle --agents 0",
-		"idle --processes 0", "idle --processes 2 --agents 1", "idle --duration 0s", "idle --url x", "storm --url x", "idle x", "storm --x",
+		"idle --processes 0", "idle --processes 2 --agents 1", "idle --duration 0s", "idle --dialing -1", "idle --url x", "storm --url x", "idle x", "storm --x",
 		"stream x", "stream --duration 0s", "stream --warmup -1s", "stream --senders 0", "stream --receivers -1", "stream --rate -1", "stream --size 5",
 		"stream --window 0", "stream --nonsense", "stream --url http://x", "stream --embedded --edges 0", "stream --embedded --pid 1", "stream --progress -1s",
+		"stream --rates 0", "stream --rates x", "stream --svg x", "oneshot --admin x", "idle --embedded --admin http://x",
 	} {
 		r := bench(t.Context(), strings.Fields(args)...)
 		if r.status != 2 || !strings.Contains(r.stderr, "usage: agora bench "+strings.Fields(args)[0]) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"regexp"
@@ -26,6 +27,7 @@ type place struct {
 	embedded   bool
 	edges      int
 	pids       []int
+	admins     []string
 }
 
 func (p *place) flags(f *pflag.FlagSet) {
@@ -34,14 +36,20 @@ func (p *place) flags(f *pflag.FlagSet) {
 	f.BoolVar(&p.embedded, "embedded", false, "start a cluster for the run: `agora dev` in a process of its own, whose CPU and memory are measured")
 	f.IntVar(&p.edges, "edges", 3, "edges of the embedded cluster")
 	f.IntSliceVar(&p.pids, "pid", nil, "processes on this machine whose CPU and memory are measured: edges, and what else serves them")
+	f.StringSliceVar(&p.admins, "admin", nil, "addresses of edges' admin ports, such as http://127.0.0.1:9100: tell their heaps, and without --pid their CPU and memory")
 }
 
 func (p *place) check() error {
 	if p.embedded && p.edges < 1 {
 		return errors.New("--edges must be at least 1")
 	}
-	if p.embedded && len(p.pids) > 0 {
-		return errors.New("--pid is for clusters that run already: that of --embedded is measured by itself")
+	if p.embedded && len(p.pids)+len(p.admins) > 0 {
+		return errors.New("--pid and --admin are for clusters that run already: that of --embedded is measured by itself")
+	}
+	for _, at := range p.admins {
+		if u, err := url.Parse(at); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("%q is no http:// or https:// address", at)
+		}
 	}
 	return nil
 }
@@ -50,7 +58,7 @@ func (p *place) check() error {
 func (p *place) urls() []string { return strings.Split(p.url, ",") }
 
 // servers returns what is measured.
-func (p *place) servers() load.Servers { return load.Servers{PIDs: p.pids} }
+func (p *place) servers() load.Servers { return load.Servers{PIDs: p.pids, Admins: p.admins} }
 
 // open starts the embedded cluster, if there is to be one. The caller calls end, unless there is an error.
 func (p *place) open(cmd *cobra.Command) (end func(), err error) {
@@ -61,15 +69,16 @@ func (p *place) open(cmd *cobra.Command) (end func(), err error) {
 	if err != nil {
 		return nil, &agora.Error{Code: agora.Unavailable, Message: "the embedded cluster did not start", Cause: err}
 	}
-	p.url, p.pids = strings.Join(d.urls, ","), []int{d.cmd.Process.Pid}
+	p.url, p.pids, p.admins = strings.Join(d.urls, ","), []int{d.cmd.Process.Pid}, []string{d.admin}
 	return d.end, nil
 }
 
 // child is `agora dev` in a process of its own.
 type child struct {
-	cmd  *exec.Cmd
-	urls []string
-	out  io.Closer
+	cmd   *exec.Cmd
+	urls  []string
+	admin string // of its last edge: each tells of the whole process
+	out   io.Closer
 }
 
 // childTime bounds how long a cluster takes to start, and to end.
@@ -112,7 +121,7 @@ func (d *child) greeting(ctx context.Context, out io.Reader, edges int) error {
 			return fmt.Errorf("agora dev said nothing of its edges: %w", errors.Join(ctx.Err(), lines.Err()))
 		}
 		if m := childEdge.FindStringSubmatch(lines.Text()); m != nil {
-			d.urls = append(d.urls, m[1])
+			d.urls, d.admin = append(d.urls, m[1]), m[2]
 		}
 	}
 	return nil

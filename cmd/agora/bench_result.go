@@ -6,26 +6,57 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/plot"
 )
 
-// print prints a result, for people or as JSON, and returns the status to end with.
-func (o *loadOptions) print(cmd *cobra.Command, r load.Result) error {
-	var err error
-	if o.json {
-		err = json.NewEncoder(cmd.OutOrStdout()).Encode(r)
-	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), describe(r))
+// runs is the result of several runs as JSON.
+type runs struct {
+	Verb string        `json:"verb"`
+	Runs []load.Result `json:"runs"`
+}
+
+// print prints results, for people or as JSON, and returns the status to end with.
+func (o *loadOptions) print(cmd *cobra.Command, all []load.Result) (err error) {
+	switch {
+	case !o.json:
+		for _, r := range all {
+			_, err = io.WriteString(cmd.OutOrStdout(), describe(r))
+		}
+	case len(o.rates) == 0:
+		err = json.NewEncoder(cmd.OutOrStdout()).Encode(all[0])
+	default:
+		err = json.NewEncoder(cmd.OutOrStdout()).Encode(runs{o.Kind, all})
 	}
-	if err == nil && r.Failed() {
+	if err == nil && slices.ContainsFunc(all, load.Result.Failed) {
 		return &statusError{exitError, errors.New("not all arrived once and in order")}
 	}
 	return err
+}
+
+// draw draws the latency of several runs by their rates.
+func draw(file, kind string, all []load.Result) (err error) {
+	c := plot.Chart{Title: "Latency of " + kind + " by rate", X: "messages offered a second", Y: "milliseconds"}
+	p50, p99 := plot.Line{Name: "p50"}, plot.Line{Name: "p99"}
+	for _, r := range all {
+		if l := r.Latency; l != nil {
+			p50.Points = append(p50.Points, plot.Point{X: r.Rate, Y: float64(l.P50) / 1e3})
+			p99.Points = append(p99.Points, plot.Point{X: r.Rate, Y: float64(l.P99) / 1e3})
+		}
+	}
+	c.Lines = []plot.Line{p50, p99}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return c.Write(f)
 }
 
 // describe says a result in lines.
@@ -49,7 +80,11 @@ func describe(r load.Result) string {
 
 func describeUsage(w io.Writer, server *load.Usage, client load.Usage) {
 	if server != nil {
-		fmt.Fprintf(w, "  servers   %.1f µs CPU a message, %.1f s in all, %s resident\n", server.PerMessage, server.CPU, bytesText(server.RSS))
+		fmt.Fprintf(w, "  servers   %.1f µs CPU a message, %.1f s in all, %s resident", server.PerMessage, server.CPU, bytesText(server.RSS))
+		if server.Heap > 0 {
+			fmt.Fprintf(w, ", %s heap and stacks", bytesText(server.Heap))
+		}
+		fmt.Fprintln(w)
 	} else {
 		fmt.Fprintln(w, "  servers   not measured")
 	}

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/wire"
@@ -29,6 +30,9 @@ type Target struct {
 	Source net.IP // local address; any if nil
 	Buffer int    // bytes read at once; 8192 if zero
 }
+
+// dialTime bounds how long one attempt to connect takes.
+const dialTime = 20 * time.Second
 
 // parse returns the address to connect to, and the one to ask for.
 func (t Target) parse() (*url.URL, error) {
@@ -51,13 +55,15 @@ func (t Target) parse() (*url.URL, error) {
 	return u, nil
 }
 
-// Dial connects an agent and returns once the edge says that it is registered. ctx bounds only that. An edge that
+// Dial connects an agent and returns once the edge says that it is registered, 20 s at most. ctx bounds only that. An edge that
 // can't be reached is agora.Unavailable, one that refuses says why. The caller owes a call of Close or Cut.
 func Dial(ctx context.Context, t Target) (*Conn, error) {
 	u, err := t.parse()
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
 	nc, err := t.open(ctx, u)
 	if err != nil {
 		return nil, unavailable("no connection to "+u.Host, err)

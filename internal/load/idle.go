@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,14 @@ type CrowdConfig struct {
 	Name   string   // begins every agent's id
 	First  int      // number of the first of them
 	Agents int
+
+	Dialing int // agents that connect at a time; 64 if zero
 }
 
 // Check tells what makes no sense, nil where all does.
 func (c CrowdConfig) Check() error {
-	if c.Agents < 1 || c.First < 0 {
-		return errors.New("there must be at least one agent")
+	if c.Agents < 1 || c.First < 0 || c.Dialing < 0 {
+		return errors.New("there must be at least one agent, and one that connects at a time")
 	}
 	return checkEdges(c.Edges)
 }
@@ -53,7 +56,7 @@ func Gather(ctx context.Context, cfg CrowdConfig) (*Crowd, error) {
 		all[i] = i
 	}
 	var taken atomic.Bool
-	err := each(all, func(i int) error {
+	err := some(all, cmp.Or(cfg.Dialing, dialing), func(i int) error {
 		k := cfg.First + i
 		t := Target{Edge: cfg.Edges[k%len(cfg.Edges)], Agent: fmt.Sprintf("%s-%d", cfg.Name, k), Token: cfg.Token, Buffer: smallBuffer}
 		t.Source = source(t.Edge, k)

@@ -99,7 +99,7 @@ func (r *Run) Measure(ctx context.Context, servers Servers) Result {
 	close(r.stop)
 	r.settle(&senders)
 	r.finish()
-	return r.result(time.Duration(end-from), before, after, spent)
+	return r.result(time.Duration(max(end-from, 1)), before, after, spent)
 }
 
 // window sets what is measured.

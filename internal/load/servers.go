@@ -4,29 +4,48 @@ import "time"
 
 // Servers are the processes of a cluster that are measured.
 type Servers struct {
-	PIDs []int // on this machine
+	PIDs   []int    // on this machine; of these all is measured, by the kernel, but the heap
+	Admins []string // addresses of admin ports, one a process: its heap, and where there are no PIDs the rest, too
 }
 
 // Look is what processes have taken so far, and hold now.
 type Look struct {
 	CPU  time.Duration // user and system
 	RSS  int64         // bytes
-	Heap int64         // bytes; 0 if nobody told
+	Heap int64         // bytes of heap and stacks in use; 0 if nobody told
 }
 
-// Usage looks at the servers; nil if they can't be measured, or there are none.
+// Usage looks at the servers; nil if they can't be measured, or there are none. It blocks for some
+// seconds at most.
 func (s Servers) Usage() *Look {
-	if len(s.PIDs) == 0 {
+	if len(s.PIDs) == 0 && len(s.Admins) == 0 {
 		return nil
 	}
-	var sum Look
-	for _, pid := range s.PIDs {
-		l, err := lookAt(pid)
-		if err != nil {
+	told, ok := sum(s.Admins, askAdmin)
+	if len(s.PIDs) == 0 {
+		if !ok {
 			return nil
 		}
-		sum.CPU += l.CPU
-		sum.RSS += l.RSS
+		return &told
 	}
-	return &sum
+	seen, ok := sum(s.PIDs, lookAt)
+	if !ok {
+		return nil
+	}
+	seen.Heap = told.Heap
+	return &seen
+}
+
+// sum adds up looks at all; ok is false if one can't be had.
+func sum[T any](all []T, look func(T) (Look, error)) (total Look, ok bool) {
+	for _, v := range all {
+		l, err := look(v)
+		if err != nil {
+			return Look{}, false
+		}
+		total.CPU += l.CPU
+		total.RSS += l.RSS
+		total.Heap += l.Heap
+	}
+	return total, true
 }

@@ -1,0 +1,139 @@
+package load
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// alone returns a run of one sender at a pipe, and the other end of it.
+func alone(t *testing.T, cfg Config) (*Run, net.Conn) {
+	t.Helper()
+	cfg.Kind, cfg.Edges = Stream, []string{"ws://nowhere"}
+	r := newRun(cfg)
+	near, far := net.Pipe()
+	t.Cleanup(func() { near.Close(); far.Close() })
+	a := r.add("a", 0)
+	a.conn = &Conn{nc: near}
+	r.addLine(a, "b", r.pair(0, "b"), 1)
+	return r, far
+}
+
+// receive takes what is sent, and calls each with the number of each message before it takes it.
+func receive(r *Run, far net.Conn, each func(k int)) {
+	frame := make([]byte, len(r.lines[0].frame.bytes))
+	for k := 0; ; k++ {
+		each(k)
+		if _, err := io.ReadFull(far, frame); err != nil {
+			return
+		}
+		if s, ok := find(frame); ok {
+			r.meter.record(r.meter.shard(0), s.at, now())
+			r.lines[0].gate.through(1)
+		}
+	}
+}
+
+func TestAStallCountsForEveryMessageThatWasMeantToBeSentInIt(t *testing.T) {
+	const stall = 300 * time.Millisecond
+	r, far := alone(t, Config{Rate: 1000, Duration: 2 * stall, Settle: 20 * time.Second})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		receive(r, far, func(k int) {
+			if k == 100 {
+				<-time.After(stall) // it is what is measured
+			}
+		})
+	})
+	out := r.Measure(t.Context(), Servers{})
+	far.Close()
+	if out.Sent < 590 || out.Unsent != 0 || out.Received != out.Sent {
+		t.Errorf("sent %d, received %d, unsent %d; want all of some 600", out.Sent, out.Received, out.Unsent)
+	}
+	// Half of the messages were meant for the stall. One alone waited in a write.
+	if l := out.Latency; l.P90 < 150_000 || l.P99 < 250_000 || l.Max < 290_000 {
+		t.Errorf("latency is %+v although nothing was taken for %v", *l, stall)
+	}
+	if out.Late == nil || out.Late.P99 < 250_000 {
+		t.Errorf("senders say they were late by %+v", out.Late)
+	}
+}
+
+func TestWhatIsNeverSentCountsAsLate(t *testing.T) {
+	r, far := alone(t, Config{Rate: 1000, Duration: 200 * time.Millisecond, Settle: 50 * time.Millisecond})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	stuck := make(chan struct{})
+	wg.Go(func() {
+		receive(r, far, func(k int) {
+			if k == 20 {
+				<-stuck
+			}
+		})
+	})
+	out := r.Measure(t.Context(), Servers{})
+	close(stuck)
+	far.Close()
+	if all := out.Sent + out.Unsent; out.Sent > 25 || all < 195 || out.Latency.P50 < 50_000 {
+		t.Errorf("sent %d, unsent %d, latency %+v", out.Sent, out.Unsent, *out.Latency)
+	}
+}
+
+func TestFlatOutKeepsNoMoreThanItsWindowUnderWay(t *testing.T) {
+	r, far := alone(t, Config{Window: 8, Duration: 100 * time.Millisecond, Settle: 20 * time.Second})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		taken := int64(0)
+		receive(r, far, func(k int) {
+			taken = r.lines[0].gate.got.Load()
+			if under := r.lines[0].sent.Load() - taken; under > 8 {
+				t.Errorf("%d are under way", under)
+			}
+		})
+	})
+	out := r.Measure(t.Context(), Servers{})
+	far.Close()
+	if out.Sent < 100 || out.Received != out.Sent || out.Late != nil {
+		t.Errorf("result is %+v", out)
+	}
+}
+
+func TestAWindowThatIsNotOpenedStopsItsSender(t *testing.T) {
+	r, far := alone(t, Config{Window: 8, Duration: 100 * time.Millisecond, Settle: time.Millisecond})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { _, _ = io.Copy(io.Discard, far) }) // until it is closed
+	out := r.Measure(t.Context(), Servers{})
+	far.Close()
+	if n := r.lines[0].sent.Load(); n != 8 || !out.Failed() {
+		t.Errorf("%d were sent: %+v", n, out)
+	}
+}
+
+func TestARefusalRestsItsSenderAsLongAsItIsAskedTo(t *testing.T) {
+	r, far := alone(t, Config{Window: 8, Duration: 300 * time.Millisecond, Settle: time.Millisecond})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	a := r.agents[0]
+	wg.Go(func() {
+		frame := make([]byte, len(r.lines[0].frame.bytes))
+		for {
+			if _, err := io.ReadFull(far, frame); err != nil {
+				return
+			}
+			s, _ := find(frame)
+			id := make([]byte, StampSize)
+			s.put(id)
+			a.take([]byte(`{"type":"error","code":"RATE_LIMITED","message":"later","request_id":"` + string(id) + `","retry_after_ms":3600000}`))
+		}
+	})
+	out := r.Measure(t.Context(), Servers{})
+	far.Close()
+	if n := r.lines[0].sent.Load(); n > 8 || out.Errors["RATE_LIMITED"] != n || out.Refused == 0 || out.Missed != 0 {
+		t.Errorf("%d were sent: %+v", n, out)
+	}
+}
