@@ -29,7 +29,7 @@ type From struct {
 type Inbox struct {
 	b    *Broker
 	to   agora.Address
-	at   place
+	at   *place
 	wake func()
 
 	wakeMu sync.Mutex // held while wake runs; guards the fields below
@@ -74,8 +74,9 @@ type live struct {
 // blocking and from any goroutine, when Next has something (it is called soon after Listen, so that the log is read);
 // nothing runs and little is kept for an inbox that is quiet. wake must not call Close.
 func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
+	at := placeOf(to, b.cfg.Shards)
 	i := &Inbox{
-		b: b, to: to, at: placeOf(to, b.cfg.Shards), wake: wake,
+		b: b, to: to, at: &at, wake: wake,
 		end: from.After >> agora.SeqShift, behind: true, tail: max(from.After, from.Tail),
 		kept: from.Tail, keptAt: from.TailAt, after: from.After, fresh: true, quiet: from.Quiet,
 	}
@@ -102,7 +103,7 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 			return i.msgs, nil
 		}
 		if !more {
-			i.msgs = nil // a quiet inbox keeps little
+			i.msgs, i.r.b = nil, nil // a quiet inbox keeps little
 			return nil, nil
 		}
 		msgs, err := i.read(ctx, max)

@@ -44,12 +44,17 @@ func (a Access) Dial(rawURL string) (redis.UniversalClient, error) {
 	return c, nil
 }
 
+// bufferSize is that of each of a connection's two buffers: a pool has dozens of connections, and hardly
+// any call takes more.
+const bufferSize = 8 << 10
+
 func (a Access) single(u string) (redis.UniversalClient, error) {
 	o, err := redis.ParseURL(u)
 	if err != nil {
 		return nil, err
 	}
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
+	o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
 	o.Username, o.Password = a.user(o.Username), a.password(o.Password)
 	if err := a.secure(o.TLSConfig); err != nil {
 		return nil, err
@@ -63,6 +68,7 @@ func (a Access) cluster(u string) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
+	o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
 	o.Username, o.Password = a.user(o.Username), a.password(o.Password)
 	if err := a.secure(o.TLSConfig); err != nil {
 		return nil, err
@@ -81,6 +87,7 @@ func (a Access) sentinel(u string) (redis.UniversalClient, error) {
 		return nil, errors.New("only the master may be asked: leave route_… and replica_only away")
 	}
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
+	o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
 	o.Username, o.Password = a.user(o.Username), a.password(o.Password)
 	o.SentinelPassword = orGiven(a.SentinelPassword, o.SentinelPassword)
 	if err := a.secure(o.TLSConfig); err != nil {

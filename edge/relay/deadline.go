@@ -23,7 +23,7 @@ func (s *Sender) await(m *agora.Message, o Options) {
 	defer s.mu.Unlock()
 	k := streamKey{m.To, o.Request}
 	st := &stream{kind: m.Kind, frame: o.Frame}
-	s.asked[k] = st
+	put(&s.asked, k, st)
 	s.expire(k, st, m.Meta.Deadline, true)
 }
 

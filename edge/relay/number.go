@@ -79,7 +79,7 @@ func (s *Sender) counted(to agora.Address) *numbers {
 	k := s.numbers[to]
 	if k == nil {
 		k = &numbers{}
-		s.numbers[to] = k
+		put(&s.numbers, to, k)
 	}
 	return k
 }

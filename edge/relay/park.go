@@ -82,7 +82,7 @@ func (s *Sender) park(to agora.Address, costly bool) {
 		delete(s.parked, old)
 		s.forgot = true
 	}
-	s.parked[to] = p
+	put(&s.parked, to, p)
 }
 
 // trim has every sender put aside the lanes that were idle for long. It asks them now and then.

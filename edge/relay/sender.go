@@ -30,7 +30,7 @@ type Sender struct {
 	window window
 	timers sync.WaitGroup // deadlines that are being told
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // guards the fields below; its maps are made when something comes into them
 	lanes    map[agora.Address]*lane
 	used     map[agora.Address][]presence.OpenStream // lanes of earlier holders, not yet used here
 	parked   map[agora.Address]broker.Parked         // lanes put aside
@@ -74,17 +74,12 @@ type lane struct {
 func (r *Relay) Sender(cfg SenderConfig) *Sender {
 	s := &Sender{
 		relay: r, cfg: cfg, window: window{size: r.cfg.InFlight},
-		lanes:   map[agora.Address]*lane{},
-		used:    map[agora.Address][]presence.OpenStream{},
-		open:    map[streamKey]*stream{},
-		numbers: map[agora.Address]*numbers{},
-		asked:   map[streamKey]*stream{},
-		parked:  map[agora.Address]broker.Parked{},
 	}
 	s.mu.Lock()
 	for _, l := range cfg.Lanes {
 		s.inherit(l)
 	}
+	s.cfg.Lanes = nil
 	s.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,20 +87,28 @@ func (r *Relay) Sender(cfg SenderConfig) *Sender {
 	return s
 }
 
+// put puts a value into a map, which it makes where there is none: most agents never send.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}
+
 // inherit takes over what an earlier holder of the session had under way.
 func (s *Sender) inherit(l presence.Lane) {
-	s.used[l.To] = nil
+	put(&s.used, l.To, nil)
 	for _, o := range l.Open {
 		st := &stream{kind: o.Kind, indexed: o.Indexed, receipts: o.Receipts}
 		k := streamKey{l.To, o.Stream}
 		if id, ok := requestID(o.Stream); ok {
 			k.stream = id
-			s.asked[k] = st
+			put(&s.asked, k, st)
 			s.expire(k, st, o.Deadline, true)
 			continue
 		}
 		s.used[l.To] = append(s.used[l.To], o)
-		s.open[k] = st
+		put(&s.open, k, st)
 		s.expire(k, st, o.Deadline, false)
 	}
 }
@@ -288,7 +291,7 @@ func (s *Sender) newLane(to agora.Address, p *peer) *lane {
 	if s.closed {
 		l.Close()
 	}
-	s.lanes[to] = l
+	put(&s.lanes, to, l)
 	s.trim()
 	return l
 }

@@ -52,7 +52,7 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options) (st *stream, fi
 		return nil, false
 	case m.Part == agora.Start && (st == nil || st.ended):
 		st = &stream{kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame}
-		s.open[k] = st
+		put(&s.open, k, st)
 		s.expire(k, st, m.Meta.Deadline, false)
 		return st, true
 	case m.Part.Ends() && st != nil:
