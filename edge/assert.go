@@ -54,7 +54,7 @@ func (n *Node) audit() {
 		if len(left) == 0 {
 			left = n.all()
 		}
-		share := left[:min(len(left), len(n.all())/auditShares+1)]
+		share := left[:min(len(left), n.agents()/auditShares+1)]
 		left = left[len(share):]
 		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
 		lost, err := n.check(ctx, share)

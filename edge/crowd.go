@@ -12,7 +12,9 @@ import (
 
 // Guest is a connection as the crowd sees it.
 type Guest interface {
-	Held() int64  // bytes that the edge keeps for it at the moment; it must not block
+	// Held returns the bytes that the edge keeps for it at the moment, and whether
+	// it is at work: then it may come to hold more before its seat is stirred again. It must not block.
+	Held() (bytes int64, working bool)
 	Close(Reason) // as of a Conn
 }
 
@@ -33,8 +35,8 @@ const Whole = 64
 // nobody is refused anything. At the limit nobody new is let in, and who came last is
 // shed: the further beyond it, the more of them. Half as much beyond it again, they are closed.
 //
-// It adds up what there is now and then. What a connection does costs one load
-// of an atomic.
+// It adds up what there is now and then, of those connections that have stirred:
+// one that is quiet costs nothing. What a connection does costs one load of an atomic.
 type Crowd struct {
 	cfg   CrowdConfig
 	shed  atomic.Uint64 // seats from this number on are shed
@@ -42,12 +44,11 @@ type Crowd struct {
 	held  atomic.Int64
 	count CrowdStats
 
-	mu    sync.Mutex // guards the fields below
-	seats *list.List // of *Seat, in the order of their numbers
-	next  uint64     // number of the next seat
-	shut  error      // why nobody is let in any more
-
-	walk []*Seat // the ticker's own
+	mu     sync.Mutex // guards the fields below
+	seats  *list.List // of *Seat, in the order of their numbers
+	next   uint64     // number of the next seat
+	shut   error      // why nobody is let in any more
+	lively []*Seat    // those that have stirred: the only ones that may hold anything
 }
 
 // CrowdStats counts what a Crowd refused. All fields may be read at any time.
@@ -74,11 +75,12 @@ func NewCrowd(cfg CrowdConfig) *Crowd {
 
 // Seat is one connection's place in a Crowd.
 type Seat struct {
-	crowd  *Crowd
-	number uint64
-	at     *list.Element // guarded by crowd.mu; nil after Leave
-	guest  Guest         // guarded by crowd.mu; nil until Sit
-	closed bool          // the ticker's own: it was told to close
+	crowd   *Crowd
+	number  uint64
+	at      *list.Element // guarded by crowd.mu; nil after Leave
+	guest   Guest         // guarded by crowd.mu; nil until Sit, and after Leave
+	closed  bool          // the ticker's own: it was told to close
+	stirred atomic.Bool   // it is among the lively
 }
 
 // Enter lets a connection in; it is UNAVAILABLE when there are too many, when
@@ -115,8 +117,20 @@ func (c *Crowd) Shut(err error) {
 // Sit says who has the seat: from now on it is counted, and may be closed.
 func (s *Seat) Sit(g Guest) {
 	s.crowd.mu.Lock()
-	defer s.crowd.mu.Unlock()
 	s.guest = g
+	s.crowd.mu.Unlock()
+	s.Stir()
+}
+
+// Stir has the guest looked at until it holds nothing and is not at work. A guest calls
+// it once it has begun to work, or holds something. A connection without a seat may call it, too.
+func (s *Seat) Stir() {
+	if s == nil || s.stirred.Load() || s.stirred.Swap(true) {
+		return
+	}
+	s.crowd.mu.Lock()
+	defer s.crowd.mu.Unlock()
+	s.crowd.lively = append(s.crowd.lively, s)
 }
 
 // Leave gives the seat back. Idempotent.
@@ -125,7 +139,7 @@ func (s *Seat) Leave() {
 	defer s.crowd.mu.Unlock()
 	if s.at != nil {
 		s.crowd.seats.Remove(s.at)
-		s.at = nil
+		s.at, s.guest = nil, nil
 	}
 }
 

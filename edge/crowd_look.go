@@ -18,51 +18,89 @@ func (c *Crowd) Watch(ctx context.Context) {
 	}
 }
 
+// seen is a seat that is looked at, and who has it.
+type seen struct {
+	seat  *Seat
+	guest Guest
+}
+
 // look adds up what is held, and draws the lines for the time until the next look.
 func (c *Crowd) look() {
-	c.list()
-	defer clear(c.walk)
-	var total, going int64 // going: of those that are closing already
-	if c.cfg.Others != nil {
-		total = c.cfg.Others()
-	}
-	held := make([]int64, len(c.walk))
-	guests := c.guests()
-	for i, s := range c.walk {
-		if guests[i] == nil {
-			continue
-		}
-		held[i] = guests[i].Held()
-		total += held[i]
-		if s.closed {
-			going += held[i]
-		}
-	}
+	total, going := c.sum()
 	c.held.Store(total)
 	c.squeeze(total)
 	c.draw(total)
-	c.evict(total-going, held, guests)
+	c.evict(total - going)
 }
 
-// list puts the seats that are taken into walk.
-func (c *Crowd) list() {
+// sum adds up what is held: by nobody in particular, and by the guests that have stirred. Those
+// that have come to rest are not looked at again. going is what closes already.
+func (c *Crowd) sum() (total, going int64) {
+	if c.cfg.Others != nil {
+		total = c.cfg.Others()
+	}
+	lively := c.takeLively()
+	stay := lively[:0]
+	for _, at := range lively {
+		held, working := at.guest.Held()
+		if held == 0 && !working && at.rests() {
+			continue
+		}
+		stay = append(stay, at)
+		total += held
+		if at.seat.closed {
+			going += held
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.walk = c.walk[:0]
-	for e := c.seats.Front(); e != nil; e = e.Next() {
-		c.walk = append(c.walk, e.Value.(*Seat))
+	for _, at := range stay {
+		c.lively = append(c.lively, at.seat)
 	}
+	return total, going
 }
 
-// guests returns who has the seats of walk.
-func (c *Crowd) guests() []Guest {
+// rests takes a seat whose guest was seen to hold nothing off the lively ones; false when
+// it is to stay among them after all.
+func (at seen) rests() bool {
+	at.seat.stirred.Store(false)
+	// Who stirred just before that is not noted, but holds by now what it stirred for.
+	held, working := at.guest.Held()
+	return held == 0 && !working || at.seat.stirred.Swap(true)
+}
+
+// takeLively returns the seats that have stirred, without those that nobody has any more.
+func (c *Crowd) takeLively() []seen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	guests := make([]Guest, len(c.walk))
-	for i, s := range c.walk {
-		guests[i] = s.guest
+	lively := make([]seen, 0, len(c.lively))
+	for _, s := range c.lively {
+		if s.guest != nil {
+			lively = append(lively, seen{s, s.guest})
+		}
 	}
-	return guests
+	clear(c.lively)
+	c.lively = c.lively[:0]
+	return lively
+}
+
+// last returns the seats that were taken last, up to n of them, the last one first.
+func (c *Crowd) last(n int) []seen {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var last []seen
+	for e := c.seats.Back(); e != nil && len(last) < n; e = e.Prev() {
+		s := e.Value.(*Seat)
+		last = append(last, seen{s, s.guest})
+	}
+	return last
+}
+
+// taken returns how many seats are taken.
+func (c *Crowd) taken() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seats.Len()
 }
 
 // squeeze shrinks the queues from half the limit on, so that what they hold
@@ -80,26 +118,38 @@ func (c *Crowd) squeeze(total int64) {
 // draw decides who is shed: nobody at the limit, those that came last beyond
 // it, and everybody where it is passed by half.
 func (c *Crowd) draw(total int64) {
-	over, n := total-c.cfg.Queued, int64(len(c.walk))
+	over, n := total-c.cfg.Queued, int64(c.taken())
 	if over <= 0 || n == 0 {
 		c.shed.Store(math.MaxUint64)
 		return
 	}
 	some := min(max(n*over/max(c.cfg.Queued/2, 1), 1), n)
-	c.shed.Store(c.walk[n-some].number)
+	if last := c.last(int(some)); len(last) > 0 {
+		c.shed.Store(last[len(last)-1].seat.number)
+	}
 }
 
 // evict closes connections where the limit is passed by half, the last ones
 // first and no more of them than it takes; at one look at most every second one.
-func (c *Crowd) evict(total int64, held []int64, guests []Guest) {
+func (c *Crowd) evict(total int64) {
 	over := total - c.cfg.Queued*3/2
-	for i := len(c.walk) - 1; i >= len(c.walk)/2 && over > 0; i-- {
-		if guests[i] == nil || c.walk[i].closed || held[i] < worthwhile {
+	if over <= 0 {
+		return
+	}
+	for _, at := range c.last((c.taken() + 1) / 2) {
+		if over <= 0 {
+			return
+		}
+		if at.guest == nil || at.seat.closed {
 			continue
 		}
-		c.walk[i].closed = true
+		held, _ := at.guest.Held()
+		if held < worthwhile {
+			continue
+		}
+		at.seat.closed = true
 		c.count.Closed.Add(1)
-		over -= held[i]
-		guests[i].Close(tooMuch)
+		over -= held
+		at.guest.Close(tooMuch)
 	}
 }

@@ -6,13 +6,18 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// guest holds what a test says, and notes that it was closed.
+// guest holds what a test says, counts the looks at it, and notes that it was closed.
 type guest struct {
-	held   int64
-	closed int
+	held    int64
+	working bool
+	looks   int
+	closed  int
 }
 
-func (g *guest) Held() int64  { return g.held }
+func (g *guest) Held() (int64, bool) {
+	g.looks++
+	return g.held, g.working
+}
 func (g *guest) Close(Reason) { g.closed = CloseTryLater }
 
 // crowd returns a crowd with guests that each hold so much.
@@ -109,6 +114,70 @@ func TestWhoClosesIsCountedOnce(t *testing.T) {
 	c.look()
 	if guests[3].closed == 0 || guests[2].closed != 0 {
 		t.Errorf("closed the last: %v, the one before it: %v", guests[3].closed, guests[2].closed)
+	}
+}
+
+func TestWhoIsQuietIsNotLookedAt(t *testing.T) {
+	c, seats, guests := crowd(t, CrowdConfig{Queued: 1 << 20}, 0, 0)
+	guests[1].working = true
+	looksAt := func(i int) int {
+		before := guests[i].looks
+		c.look()
+		return guests[i].looks - before
+	}
+	c.look()
+	if n := looksAt(0); n != 0 {
+		t.Errorf("%d looks at one that is quiet, want none", n)
+	}
+	if n := looksAt(1); n == 0 {
+		t.Error("one that is at work was forgotten: it may come to hold something")
+	}
+	guests[0].held = 1000
+	seats[0].Stir()
+	if n := looksAt(0); n == 0 || c.Held() != 1000 {
+		t.Errorf("%d looks at one that stirred, %d bytes held in all, want 1000", n, c.Held())
+	}
+	if n := looksAt(0); n == 0 || c.Held() != 1000 {
+		t.Error("one that holds something was forgotten")
+	}
+	seats[0].Leave()
+	if c.look(); c.Held() != 0 {
+		t.Errorf("%d bytes are held by who has left", c.Held())
+	}
+}
+
+// gate is a guest that comes to hold something, and stirs, just after it was seen to hold nothing.
+type gate struct {
+	guest
+	stir func(looks int)
+}
+
+func (g *gate) Held() (int64, bool) {
+	held, working := g.guest.Held()
+	g.stir(g.looks)
+	return held, working
+}
+
+// What begins to be held while the guest is being looked at must be seen by the next look.
+func TestWhoStirsWhileItIsLookedAtIsNotForgotten(t *testing.T) {
+	for _, when := range []int{1, 2} { // it is looked at, and again when it seems to be quiet
+		c := NewCrowd(CrowdConfig{Queued: 1 << 20})
+		s, err := c.Enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &gate{}
+		g.stir = func(looks int) {
+			if looks == when {
+				g.held = 1000
+				s.Stir()
+			}
+		}
+		s.Sit(g)
+		c.look()
+		if c.look(); c.Held() != 1000 {
+			t.Errorf("stirred at look %d: %d bytes held, want 1000", when, c.Held())
+		}
 	}
 }
 

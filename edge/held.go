@@ -1,5 +1,10 @@
 package edge
 
+import (
+	"maps"
+	"slices"
+)
+
 // Crowd returns the connections of the edge, whatever their door.
 func (n *Node) Crowd() *Crowd { return n.crowd }
 
@@ -19,12 +24,26 @@ func (n *Node) newCrowd() *Crowd {
 // and whose messages are still under way.
 func (n *Node) heldForNobody() int64 {
 	held := n.hub.Held()
-	for _, s := range n.all() {
-		if s.hasStopped() {
-			held += s.Held()
-		}
+	for _, s := range n.allStopped() {
+		held += s.Held()
 	}
 	return held
+}
+
+// noteStopped notes that a session has stopped: until it is forgotten, its node looks after what it had under way.
+func (n *Node) noteStopped(s *Session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if slices.Contains(n.sessions[s.address()], s) { // else a hand-over has settled it meanwhile
+		n.stopped[s] = struct{}{}
+	}
+}
+
+// allStopped returns the sessions that have stopped and are not settled yet.
+func (n *Node) allStopped() []*Session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.AppendSeq(make([]*Session, 0, len(n.stopped)), maps.Keys(n.stopped))
 }
 
 // Held returns the bytes that the edge keeps for the session: what has come

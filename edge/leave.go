@@ -37,6 +37,7 @@ func (s *Session) stop(goodbye bool) bool {
 		places = append(places, p)
 	}
 	s.mu.Unlock()
+	s.node.noteStopped(s)
 	s.node.wheel.Remove(&s.timer)
 	s.inbox.Close()
 	for _, p := range places {
@@ -157,11 +158,8 @@ func gaveUp(flushed error) error {
 
 // settleLate tries again to settle the sessions that have stopped.
 func (n *Node) settleLate() {
-	for _, s := range n.all() {
-		s.mu.Lock()
-		over := s.over
-		s.mu.Unlock()
-		if over && s.settling.TryLock() {
+	for _, s := range n.allStopped() {
+		if s.settling.TryLock() {
 			s.settling.Unlock()
 			n.background(func() {
 				ctx, cancel := context.WithTimeout(n.ctx, closeTime)

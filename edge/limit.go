@@ -68,7 +68,7 @@ const slowed = 200 * time.Millisecond
 // one of those that are shed: its one-shots and events are refused, its
 // streams read slower.
 func (s *Session) spare(ctx context.Context, m *agora.Message) error {
-	seat := s.hello.Seat
+	seat := s.seat
 	if !seat.Shed() {
 		return nil
 	}

@@ -107,6 +107,7 @@ type Node struct {
 
 	mu       sync.Mutex                   // guards the fields below
 	sessions map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
+	stopped  map[*Session]struct{}        // those that still flush, or whose settling failed
 	moved    map[*Session]struct{}        // whose positions are to be written
 	arrivals map[agora.Address][]*arrival // connections that are about to become sessions
 }
@@ -119,6 +120,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		cfg:      cfg,
 		holder:   presence.Holder{Edge: cfg.ID, Incarnation: rand.Text()[:16]},
 		sessions: map[agora.Address][]*Session{},
+		stopped:  map[*Session]struct{}{},
 		moved:    map[*Session]struct{}{},
 		arrivals: map[agora.Address][]*arrival{},
 	}
@@ -234,6 +236,13 @@ func (n *Node) all() []*Session {
 	return all
 }
 
+// agents returns how many agents have sessions here.
+func (n *Node) agents() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.sessions)
+}
+
 // holds tells whether the node has a session under an epoch.
 func (n *Node) holds(tenant string, id agora.AgentID, epoch uint64) bool {
 	n.mu.Lock()
@@ -266,6 +275,7 @@ func (n *Node) remove(s *Session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.moved, s)
+	delete(n.stopped, s)
 	left := n.sessions[s.address()][:0:0]
 	for _, o := range n.sessions[s.address()] {
 		if o != s {

@@ -177,17 +177,16 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 		return nil, err
 	}
 	s := &Session{
-		node: n, actor: a, claim: c, request: req, conn: conn, hello: h,
-		places: map[string]*place{}, cancelled: map[streamKey]uint64{}, incoming: map[streamKey]struct{}{},
-		aliases: map[string]string{}, limit: newLimiter(n.cfg.Limits),
+		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: req.Card, seat: h.Seat, wants: h.Receipts,
+		limit: newLimiter(n.cfg.Limits),
 	}
-	if err := s.locate(ctx, rec); err != nil {
+	if err := s.locate(ctx, h, rec); err != nil {
 		return nil, err
 	}
 	if err := s.recall(ctx, rec); err != nil {
 		return nil, err
 	}
-	s.start(rec)
+	s.start(h, rec)
 	n.add(s)
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
 		if _, err := n.check(ctx, []*Session{s}); err != nil {
@@ -203,14 +202,14 @@ func (s *Session) recall(ctx context.Context, rec presence.Record) error {
 	if !s.claim.Resumed {
 		return nil
 	}
-	now := s.request.Card
+	now := s.card
 	bare := now.Endpoint == "" && now.Type == "" && now.Metadata == nil && now.Name == string(now.ID)
 	if bare {
-		s.request.Card = rec.Card
+		s.card = rec.Card
 		return nil
 	}
 	now.RegisteredAt = rec.Card.RegisteredAt
-	s.request.Card = now
+	s.card = now
 	return s.node.cfg.Presence.SetCard(ctx, s.claim, now)
 }
 

@@ -23,12 +23,12 @@ type progress struct {
 
 // locate finds where delivery begins, and up to where frames may have been
 // given to an earlier socket, and opens the inbox there.
-func (s *Session) locate(ctx context.Context, rec presence.Record) error {
+func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) error {
 	p := rec.Position
 	s.after, s.markTo = p.Cursor, p.Written
 	switch {
-	case s.hello.HasLast: // the client knows best
-		s.after, s.markTo = s.hello.LastSeq, 0
+	case h.HasLast: // the client knows best
+		s.after, s.markTo = h.LastSeq, 0
 	case !rec.Clean:
 		tail, err := s.node.cfg.Broker.Last(ctx, s.address())
 		if err != nil {

@@ -60,10 +60,21 @@ func (s *Session) Pull(ctx context.Context, max int) ([]Delivery, error) {
 			return s.pulled, nil // an error will come again
 		}
 		if taken == 0 || err != nil {
+			s.slim()
 			return nil, err
 		}
 	}
 }
+
+// slim lets go of the room that a burst took: a quiet agent keeps none.
+func (s *Session) slim() {
+	if cap(s.pulled) > roomy {
+		s.pulled = nil
+	}
+}
+
+// roomy is the most deliveries that a quiet session keeps room for.
+const roomy = 16
 
 // mayDeliver returns the node's word on whether it delivers. The session is woken when a refusal is over.
 func (s *Session) mayDeliver() error {
@@ -141,7 +152,7 @@ func (s *Session) silenced(peer agora.Address, m *agora.Message) bool {
 	}
 	switch {
 	case m.Part == agora.Start && len(s.incoming) < maxIncoming:
-		s.incoming[k] = struct{}{}
+		put(&s.incoming, k, struct{}{})
 	case m.Part.Ends():
 		delete(s.incoming, k)
 	}

@@ -185,6 +185,7 @@ func (s *Session) pay(to agora.AgentID, a *account) {
 			s.owed.mu.Unlock()
 			return
 		}
+		s.seat.Stir()
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 	if err != nil {
 		return spaces.Joined{}, agora.AsError(err)
 	}
-	s.seat(p, opened, joined.Seq)
+	s.occupy(p, opened, joined.Seq)
 	return joined, nil
 }
 
@@ -77,14 +77,14 @@ func (s *Session) rejoin(ctx context.Context, p *place) (spaces.Joined, error) {
 	return spaces.Joined{Members: members, Seq: p.given}, nil
 }
 
-// seat puts a place at a position into the session, instead of an older one
+// occupy puts a place at a position into the session, instead of an older one
 // of the same space. What woke it before goes for now.
-func (s *Session) seat(p *place, opened *spaces.Place, at uint64) {
+func (s *Session) occupy(p *place, opened *spaces.Place, at uint64) {
 	s.mu.Lock()
 	p.Place = opened
 	p.confirmed, p.wrote, p.given = at, at, at
 	old := s.places[p.Space()]
-	s.places[p.Space()] = p
+	put(&s.places, p.Space(), p)
 	s.mu.Unlock()
 	if old != nil {
 		old.Close()
@@ -94,10 +94,10 @@ func (s *Session) seat(p *place, opened *spaces.Place, at uint64) {
 }
 
 // openPlaces opens the spaces that the session is in already.
-func (s *Session) openPlaces(rec presence.Record) {
+func (s *Session) openPlaces(h Hello, rec presence.Record) {
 	for name, cursor := range rec.Spaces {
-		w := spaces.Where{Resume: true, After: cursor, Since: s.request.Card.RegisteredAt, Marked: true}
-		if last, ok := s.hello.Spaces[name]; ok {
+		w := spaces.Where{Resume: true, After: cursor, Since: s.card.RegisteredAt, Marked: true}
+		if last, ok := h.Spaces[name]; ok {
 			w.After, w.Marked = last, false
 		}
 		if w.After == 0 {
@@ -105,7 +105,7 @@ func (s *Session) openPlaces(rec presence.Record) {
 		}
 		p := &place{}
 		p.resumed = true
-		s.seat(p, s.node.hub.Open(s.claim.Tenant, name, s.claim.Agent, w, func() { s.placeReady(p) }), w.After)
+		s.occupy(p, s.node.hub.Open(s.claim.Tenant, name, s.claim.Agent, w, func() { s.placeReady(p) }), w.After)
 	}
 }
 
@@ -304,7 +304,7 @@ func (s *Session) alias(frame, event string) {
 	if len(s.aliases) >= maxAliases {
 		clear(s.aliases) // by now the answers have long come
 	}
-	s.aliases[frame] = event
+	put(&s.aliases, frame, event)
 }
 
 const maxAliases = 1024

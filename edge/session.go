@@ -42,9 +42,11 @@ type Session struct {
 	node     *Node
 	actor    *Actor
 	claim    presence.Claim
-	request  presence.ClaimRequest
 	conn     Conn
-	hello    Hello
+	name     string         // of the connection
+	token    string         // with which the session is taken over
+	seat     *Seat          // of the connection among all of the edge; nil where it is never shed
+	wants    agora.Receipts // for everything that it sends
 	sender   *relay.Sender
 	inbox    *broker.Inbox
 	after    uint64 // position at which delivery began
@@ -70,8 +72,9 @@ type Session struct {
 	settled  bool       // guarded by settling: nothing of it is left here
 	dirty    bool       // guarded by settling: it has gone, and parts were given up
 
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex // guards the fields below; its maps are made when something comes into them
 	heartbeat bool
+	card      agora.Agent
 	places    map[string]*place
 	ready     []*place // places whose Next may have something
 	cancelled map[streamKey]uint64
@@ -99,17 +102,17 @@ func (s *Session) Agent() agora.AgentID { return s.claim.Agent }
 func (s *Session) Actor() *Actor { return s.actor }
 
 // start wires the session up; it stays silent until Begin.
-func (s *Session) start(rec presence.Record) {
+func (s *Session) start(h Hello, rec presence.Record) {
 	s.timer.Fire = s.tick
-	s.heartbeat = s.hello.Heartbeat
+	s.heartbeat = h.Heartbeat
 	s.heard.Store(agora.Ticks())
 	for _, c := range rec.Cancelled {
-		s.cancelled[streamKey{peerAddress(s.claim.Tenant, c.Peer), c.Stream}] = c.Seq
+		put(&s.cancelled, streamKey{peerAddress(s.claim.Tenant, c.Peer), c.Stream}, c.Seq)
 	}
 	s.sender = s.node.relay.Sender(relay.SenderConfig{
 		Claim: s.claim, Lanes: rec.Lanes, Dirty: rec.Dirty, Deposed: s.deposed, TimedOut: s.timedOut,
 	})
-	s.openPlaces(rec)
+	s.openPlaces(h, rec)
 }
 
 // Begin lets deliveries flow: the door has queued its answer to the Hello.
@@ -123,13 +126,15 @@ func (s *Session) Begin() {
 // Update replaces the card of the running session: a second registration of
 // the same id. heartbeat tells whether the agent knows agent.heartbeat now.
 func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) error {
-	card.RegisteredAt = s.request.Card.RegisteredAt
+	s.mu.Lock()
+	card.RegisteredAt = s.card.RegisteredAt
+	s.mu.Unlock()
 	if err := s.node.cfg.Presence.SetCard(ctx, s.claim, card); err != nil {
 		return agora.AsError(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.request.Card = card
+	s.card = card
 	s.heartbeat = s.heartbeat || heartbeat
 	return nil
 }
@@ -148,10 +153,22 @@ func (s *Session) held() presence.Held {
 	return h
 }
 
+// currentRequest is what the session would ask for now, as far as presence keeps it.
 func (s *Session) currentRequest() presence.ClaimRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.request
+	return presence.ClaimRequest{
+		Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.principal.Name, Holder: s.node.holder,
+		Conn: s.name, Session: s.claim.Session, Token: s.token, Card: s.card,
+	}
+}
+
+// put puts a value into a map, which it makes where there is none.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
 }
 
 // deposed: another edge holds the claim. The socket is closed; whatever is

@@ -119,7 +119,7 @@ func clientID(key string) string {
 
 // put sends m in its lane and has its receipt told.
 func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
-	want := w.Receipts | s.hello.Receipts
+	want := w.Receipts | s.wants
 	if m.Part != agora.Whole && m.Part != agora.Start {
 		asked, known := s.sender.Receipts(m.To, m.Stream)
 		if want |= asked; !known && m.Indexed {
@@ -173,7 +173,7 @@ func (s *Session) silence(k streamKey, upTo uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.incoming, k)
-	s.cancelled[k] = max(upTo, s.cancelled[k])
+	put(&s.cancelled, k, max(upTo, s.cancelled[k]))
 	for old := range s.cancelled {
 		if len(s.cancelled) <= maxCancelled {
 			break

@@ -50,12 +50,12 @@ func (c *conn) register(f *wire.Frame) error {
 func (c *conn) bind(h edge.Hello, f *wire.Frame) error {
 	c.name = c.door.ids.name()
 	h.Conn, h.Seat = c.name, c.seat
-	s, w, err := c.actor.Open(c.ctx, h, c)
+	s, w, err := c.actor.Open(c.context(), h, c)
 	if err != nil {
 		return err
 	}
 	c.session.Store(s)
-	c.door.wheel.Remove(&c.watch)
+	c.unwatch()
 	c.heartbeat = h.Heartbeat
 	answer := c.registered(h.Card.ID, f)
 	answer.ResumeToken, answer.HeartbeatInterval = w.ResumeToken, w.Heartbeat.Seconds()
@@ -70,7 +70,7 @@ func (c *conn) update(s *edge.Session, f *wire.Frame) error {
 		return agora.Errorf(agora.InvalidRequest, "this connection is bound to another agent id")
 	}
 	c.heartbeat = c.heartbeat || f.Type == "agent.register"
-	if err := s.Update(c.ctx, card(f), c.heartbeat); err != nil {
+	if err := s.Update(c.context(), card(f), c.heartbeat); err != nil {
 		return err
 	}
 	answer := c.registered(s.Agent(), f)

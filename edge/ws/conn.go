@@ -9,29 +9,25 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 )
 
-// conn is one connection. It is its session's edge.Conn, and the net.Conn
-// through which gorilla sees the socket (see socket.go).
+// conn is one connection. It is its session's edge.Conn.
 type conn struct {
 	door   *Door
 	actor  *edge.Actor
 	socket net.Conn
-	ws     *websocket.Conn // reads; only handshake and protocol errors are written by it
-	ctx    context.Context // of its verbs
-	cancel context.CancelFunc
+	in     intake
+	run    atomic.Pointer[span] // in which its verbs and pulls run; nil while nothing does
+	dead   atomic.Bool          // the socket was given up: a span that begins is over
 
 	seat    *edge.Seat                   // among all connections of the edge
 	reading atomic.Int64                 // bytes of the frame that is coming in, where it is a large one
 	session atomic.Pointer[edge.Session] // nil until bound; set once, by the reading goroutine
 	life    atomic.Int64                 // when bytes came last, before it was bound
-	watch   edge.Timer                   // until it is bound
+	watch   *edge.Timer                  // the reading goroutine's; nil once it is bound
 
-	upgraded  bool          // the reading goroutine's: gorilla's writes are queued from now on
 	heartbeat bool          // the reading goroutine's: it knows agent.heartbeat
 	name      string        // the reading goroutine's: connection id, once bound
 	backoff   time.Duration // the writing goroutine's: pause after the next pull that fails
@@ -44,6 +40,7 @@ type conn struct {
 	out     int        // bytes that the writer has in hand
 	woken   bool       // a pull may have something
 	writing bool       // a writer runs
+	waiting bool       // a pull failed, and is tried again in a moment
 	busy    bool       // a verb runs, or waits for room: the socket is not read
 	closing bool       // the close frame is queued, or the socket is gone: nothing is queued any more
 	goodbye bool       // the agent said that it leaves
@@ -54,43 +51,90 @@ type conn struct {
 	faults  flood
 }
 
-// serve reads until the socket is gone. When it returns the session knows, and
-// the writer has ended.
-func (c *conn) serve(h *hello) {
-	defer c.door.dismiss(c)
-	defer c.cancel()
-	defer c.socket.Close()
+// begin binds the connection where its URL says to whom, and has it read from. Reading ends
+// with finish, by whichever goroutine reads last: until then each begins the next one.
+func (c *conn) begin(h *hello) {
 	c.life.Store(agora.Ticks())
-	c.watch.Fire = c.look
-	c.door.wheel.Add(&c.watch, c.door.node.patience())
-	defer c.door.wheel.Remove(&c.watch)
+	t := new(edge.Timer)
+	t.Fire = func() { c.look(t) }
+	c.watch = t
+	c.door.wheel.Add(c.watch, c.door.node.patience())
 	if h != nil {
-		c.apart(func() { c.bindAtConnect(h) })
+		c.bindAtConnect(h)
 	}
-	c.end(c.read())
+	c.door.work.Go(c.await)
 }
 
-// apart runs f on a stack of its own and waits for it: claiming an id needs a
-// deep one, and the reading goroutine would keep it for as long as the agent stays.
-func (c *conn) apart(f func()) {
-	done := make(chan struct{})
-	c.door.work.Go(func() {
-		defer close(done)
-		f()
-	})
-	<-done
+// finish ends the connection that can't be read any more. When it returns the session knows, and the
+// writer has ended.
+func (c *conn) finish(err error) {
+	c.end(err)
+	c.unwatch()
+	c.socket.Close()
+	c.giveUp()
+	c.door.dismiss(c)
+}
+
+// unwatch ends the watch over a connection without an agent.
+func (c *conn) unwatch() {
+	if c.watch != nil {
+		c.door.wheel.Remove(c.watch)
+		c.watch = nil
+	}
+}
+
+// span is a time in which a connection is at work.
+type span struct {
+	context.Context
+	over context.CancelFunc
+}
+
+// context returns what verbs and pulls run under: it is over when the socket is given up.
+func (c *conn) context() context.Context {
+	if s := c.run.Load(); s != nil {
+		return s
+	}
+	s := new(span)
+	s.Context, s.over = context.WithCancel(context.Background())
+	if !c.run.CompareAndSwap(nil, s) {
+		return c.context()
+	}
+	if c.dead.Load() {
+		s.over()
+	}
+	return s
+}
+
+// giveUp ends the verbs and pulls that run, and those to come.
+func (c *conn) giveUp() {
+	c.dead.Store(true)
+	if s := c.run.Load(); s != nil {
+		s.over()
+	}
+}
+
+// rest lets go of what only a connection at work needs. No verb runs.
+func (c *conn) rest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.writing {
+		c.run.Store(nil)
+	}
 }
 
 // end settles what is left once nothing can be read any more.
 func (c *conn) end(err error) {
-	_, polite := errors.AsType[*websocket.CloseError](err)
+	polite := errors.Is(err, errClosed)
+	if b, ok := errors.AsType[breach](err); ok {
+		c.condemn(b)
+	}
 	c.mu.Lock()
 	broken := c.broken
 	c.shutLocked()
 	c.mu.Unlock()
 	if !polite && !broken {
 		c.socket.Close()
-		c.cancel()
+		c.giveUp()
 	}
 	c.mu.Lock()
 	for c.writing {
@@ -108,9 +152,9 @@ func (c *conn) end(err error) {
 // patience is how often a connection that has not said who it is gets a ping.
 func (n node) patience() time.Duration { return min(n.heartbeat, n.timeout/2) }
 
-// look pings a connection that has not said who it is, and ends it when it
+// look pings a connection that has not said who it is, each time that t fires, and ends it when it
 // has been silent for too long.
-func (c *conn) look() {
+func (c *conn) look(t *edge.Timer) {
 	c.mu.Lock()
 	busy, closing := c.busy, c.closing
 	c.mu.Unlock()
@@ -123,7 +167,7 @@ func (c *conn) look() {
 		return
 	}
 	c.control(opPing, nil)
-	c.door.wheel.Add(&c.watch, c.door.node.patience())
+	c.door.wheel.Add(t, c.door.node.patience())
 }
 
 // alive notes that the peer is there.
@@ -140,6 +184,7 @@ func (c *conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.busy = !c.closing
+	c.seat.Stir()
 	return c.busy
 }
 
@@ -180,7 +225,7 @@ func (c *conn) settle() {
 // kill ends a connection that takes nothing any more, what the system has
 // queued for it included.
 func (c *conn) kill() {
-	c.cancel()
+	c.giveUp()
 	if s, ok := c.socket.(interface{ SetLinger(sec int) error }); ok {
 		s.SetLinger(0) // an error means that it is closed already
 	}

@@ -2,7 +2,8 @@
 // the verbs of a session, and what the session has to tell into frames. No rule
 // of the relay lives here.
 //
-// A connection has one goroutine, which reads. A second one writes, only while
+// A connection has one goroutine, which reads: while the peer says little, one whose stack is
+// small, as it only waits. A second one writes, only while
 // there is something to write, and one write takes everything that is queued.
 package ws
 
@@ -59,9 +60,7 @@ type Door struct {
 	wheel *edge.Wheel // of the connections that have not said who they are
 	stats *Stats
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	work   sync.WaitGroup // every goroutine of every connection
+	work sync.WaitGroup // every goroutine of every connection
 
 	mu     sync.Mutex // guards the fields below
 	conns  map[*conn]struct{}
@@ -87,7 +86,6 @@ func open(cfg Config, n node) *Door {
 		cfg: cfg.withDefaults(), node: n, ids: newNames(), conns: map[*conn]struct{}{},
 		wheel: edge.NewWheel(min(time.Second, n.heartbeat/4)), stats: newStats(),
 	}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
 
@@ -113,7 +111,6 @@ func (d *Door) Close() {
 func (d *Door) Wait() {
 	d.work.Wait()
 	d.wheel.Close()
-	d.cancel()
 }
 
 // admit says whether the door is open. What it admits is work until dismissed.

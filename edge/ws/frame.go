@@ -9,10 +9,12 @@ import (
 type opcode byte
 
 const (
-	opText  opcode = 1
-	opClose opcode = 8
-	opPing  opcode = 9
-	opPong  opcode = 10
+	opMore   opcode = 0 // a message goes on
+	opText   opcode = 1
+	opBinary opcode = 2
+	opClose  opcode = 8
+	opPing   opcode = 9
+	opPong   opcode = 10
 )
 
 // final marks a frame that is a whole message: this door writes no others.
@@ -30,8 +32,10 @@ const maxControl = 125
 const (
 	closeNormal   = 1000
 	closeAway     = 1001
+	closeProtocol = 1002
 	closeNoStatus = 1005
 	closePolicy   = 1008
+	closeTooBig   = 1009
 	closeRestart  = 1012
 )
 

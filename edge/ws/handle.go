@@ -57,7 +57,7 @@ func (c *conn) handle(f *wire.Frame) error {
 }
 
 func (c *conn) list(f *wire.Frame) error {
-	all, err := c.actor.Agents(c.ctx)
+	all, err := c.actor.Agents(c.context())
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *conn) list(f *wire.Frame) error {
 }
 
 func (c *conn) listSpaces(f *wire.Frame) error {
-	all, err := c.actor.Spaces(c.ctx)
+	all, err := c.actor.Spaces(c.context())
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *conn) relay(s *edge.Session, f *wire.Frame) error {
 		m.Kind = agora.Request // the session knows whose stream it is
 	}
 	m.Body = bytes.Clone(m.Body)
-	return s.Send(c.ctx, m, w)
+	return s.Send(c.context(), m, w)
 }
 
 // correlate reads what ties a request and its reply together.
@@ -115,7 +115,7 @@ func (c *conn) ack(s *edge.Session, f *wire.Frame) error { return s.Ack(f.Space,
 func (c *conn) join(s *edge.Session, f *wire.Frame) error {
 	c.order.Lock()
 	defer c.order.Unlock()
-	j, err := s.Join(c.ctx, f.Space, spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History})
+	j, err := s.Join(c.context(), f.Space, spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History})
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (c *conn) join(s *edge.Session, f *wire.Frame) error {
 func (c *conn) leaveSpace(s *edge.Session, f *wire.Frame) error {
 	c.order.Lock()
 	defer c.order.Unlock()
-	err := s.Leave(c.ctx, f.Space)
+	err := s.Leave(c.context(), f.Space)
 	if err == nil && f.ID != "" {
 		c.queue(&wire.Frame{Type: "space.left", ID: f.ID, Space: f.Space})
 	}
@@ -138,7 +138,7 @@ func (c *conn) leaveSpace(s *edge.Session, f *wire.Frame) error {
 }
 
 func (c *conn) create(s *edge.Session, f *wire.Frame) error {
-	err := s.CreateSpace(c.ctx, f.Space)
+	err := s.CreateSpace(c.context(), f.Space)
 	if err == nil {
 		c.queue(&wire.Frame{Type: "space.created", ID: f.ID, Space: f.Space})
 	}
@@ -152,13 +152,13 @@ func (c *conn) publish(s *edge.Session, f *wire.Frame) error {
 	}
 	key := edge.Key(f.ID, f.Data) // of what the client wrote: sent again, it is stamped anew
 	if f.Stream {
-		return s.PublishStart(c.ctx, f.Space, key, f.N, data, want(f))
+		return s.PublishStart(c.context(), f.Space, key, f.N, data, want(f))
 	}
 	parts := wire.SplitText(data, c.door.cfg.DeltaThreshold)
 	if parts == nil {
 		parts = []json.RawMessage{data}
 	}
-	return s.Publish(c.ctx, f.Space, key, f.N, parts, want(f))
+	return s.Publish(c.context(), f.Space, key, f.N, parts, want(f))
 }
 
 func (c *conn) publishDelta(s *edge.Session, f *wire.Frame) error {
@@ -166,13 +166,13 @@ func (c *conn) publishDelta(s *edge.Session, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	return s.PublishPart(c.ctx, f.Space, f.EventID, agora.Chunk, f.N, data)
+	return s.PublishPart(c.context(), f.Space, f.EventID, agora.Chunk, f.N, data)
 }
 
 func (c *conn) publishDone(s *edge.Session, f *wire.Frame) error {
-	return s.PublishPart(c.ctx, f.Space, f.EventID, agora.End, f.N, nil)
+	return s.PublishPart(c.context(), f.Space, f.EventID, agora.End, f.N, nil)
 }
 
 func (c *conn) cancelEvent(s *edge.Session, f *wire.Frame) error {
-	return s.CancelEvent(c.ctx, f.Space, f.EventID, want(f))
+	return s.CancelEvent(c.context(), f.Space, f.EventID, want(f))
 }

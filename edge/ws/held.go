@@ -1,10 +1,11 @@
 package ws
 
 // Held returns the bytes that the edge keeps for the connection: of the frame
-// that comes in, of what is queued or being written, and what its session has.
-func (c *conn) Held() int64 {
+// that comes in, of what is queued or being written, and what its session has;
+// and whether a verb or a writer is at work, or will be soon.
+func (c *conn) Held() (held int64, working bool) {
 	c.mu.Lock()
-	held := int64(c.out)
+	held, working = int64(c.out), c.writing || c.busy || c.waiting
 	if c.pending != nil {
 		held += int64(cap(c.pending.b))
 	}
@@ -13,5 +14,5 @@ func (c *conn) Held() int64 {
 	if s := c.session.Load(); s != nil {
 		held += s.Held()
 	}
-	return held
+	return held, working
 }

@@ -37,7 +37,7 @@ func inUse() int64 {
 }
 
 // bareDial upgrades a socket that the runtime knows nothing of.
-func bareDial(b *testing.B, s *httptest.Server) int {
+func bareDial(b testing.TB, s *httptest.Server) int {
 	a := s.Listener.Addr().(*net.TCPAddr)
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {

@@ -20,7 +20,7 @@ func (c *conn) Wake() {
 	if c.closing {
 		return
 	}
-	c.woken = true
+	c.woken, c.waiting = true, false
 	c.start()
 }
 
@@ -109,15 +109,12 @@ func (c *conn) answerClose(code int) {
 	c.closeLocked(code, "")
 }
 
-// condemn queues a close frame made by gorilla for a peer that broke the protocol.
-func (c *conn) condemn(frame []byte) {
+// condemn says how the peer broke the protocol, and closes.
+func (c *conn) condemn(b breach) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.broken = true
-	if c.open() {
-		c.pending.b = append(c.pending.b, frame...)
-		c.shutLocked()
-	}
+	c.closeLocked(b.code, b.text)
 }
 
 // flood counts errors within a window.

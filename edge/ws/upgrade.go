@@ -1,7 +1,6 @@
 package ws
 
 import (
-	"context"
 	"math"
 	"net/http"
 	"net/netip"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/gorilla/websocket"
 
@@ -18,12 +16,9 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// upgrader keeps next to nothing for a connection: frames are read into
-// buffers from a pool, and written by our own writer.
+// upgrader only answers the handshake, with the buffers of the HTTP server.
 var upgrader = websocket.Upgrader{
-	ReadBufferSize:  512,
-	WriteBufferPool: &sync.Pool{},
-	CheckOrigin:     func(*http.Request) bool { return true }, // the door has looked
+	CheckOrigin: func(*http.Request) bool { return true }, // the door has looked
 }
 
 // ServeHTTP lets an agent in. It returns once the connection is upgraded; a
@@ -53,18 +48,16 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := &conn{door: d, actor: actor, seat: seat}
 	c.room.L = &c.mu
-	c.ws, err = upgrader.Upgrade(hijacker{w, c}, r, nil)
-	if err != nil { // it has been answered
+	h := &hijacker{ResponseWriter: w}
+	if _, err = upgrader.Upgrade(h, r, nil); err != nil { // it has been answered
 		d.stats.Refused.Add(1)
 		d.dismiss(c)
 		return
 	}
-	c.ctx, c.cancel = context.WithCancel(d.ctx)
-	c.upgraded = true
-	c.hooks()
+	c.socket = h.socket
 	d.enlist(c)
 	hello := greeting(r.URL.Query())
-	d.work.Go(func() { c.serve(hello) })
+	d.work.Go(func() { c.begin(hello) })
 }
 
 // turnAway refuses before the upgrade.
@@ -129,7 +122,7 @@ func greeting(q url.Values) *hello {
 	}
 	h := &hello{}
 	h.Heartbeat, h.Resume = true, q.Get("resume_token")
-	if h.Card.ID, h.err = agora.ParseAgentID(q.Get("agent_id")); h.err != nil {
+	if h.Card.ID, h.err = agora.ParseAgentID(strings.Clone(q.Get("agent_id"))); h.err != nil {
 		return h
 	}
 	h.Card.Name = string(h.Card.ID)

@@ -21,6 +21,7 @@ const (
 func (c *conn) start() {
 	if !c.writing {
 		c.writing = true
+		c.seat.Stir()
 		c.door.work.Go(c.write)
 	}
 }
@@ -71,7 +72,7 @@ func (c *conn) take() (out *buffer, s *edge.Session) {
 func (c *conn) pull(s *edge.Session) *buffer {
 	out := getBuffer()
 	c.order.Lock()
-	ds, err := s.Pull(c.ctx, max(pullBytes*c.door.node.crowd.Share()/edge.Whole, leastPull))
+	ds, err := s.Pull(c.context(), max(pullBytes*c.door.node.crowd.Share()/edge.Whole, leastPull))
 	c.mu.Lock()
 	if !c.closing { // nothing follows a close frame
 		// A join may have been answered before the pull began: its events come behind the answer.
@@ -117,6 +118,7 @@ func (c *conn) again(err error) {
 	if c.closing {
 		return
 	}
+	c.waiting = true
 	c.backoff = min(max(2*c.backoff, minRetry), maxRetry)
 	if c.retry == nil {
 		c.retry = time.AfterFunc(c.backoff, c.Wake)
