@@ -31,7 +31,7 @@ func loads() []kind {
 		{name: "saturated-200", about: "saturation, 50 senders to 200 receivers", unit: "chunks", main: true, setup: time.Second, run: saturate(50, 200)},
 		{name: "saturated-1000", about: "saturation, 1,000 senders to 1,000 receivers", unit: "chunks", main: true, setup: 2 * time.Second, run: saturate(1000, 1000)},
 		{name: "paced", about: "10,000 chunks/s over 1,000 streams", unit: "chunks", main: true, setup: 2 * time.Second, run: paced},
-		{name: "fanout", about: "one publisher, one space of 1,000 members", unit: "deliveries", main: true, setup: 2 * time.Second, run: fanOut},
+		{name: "fanout", about: "one publisher, one space of 1,000 members", unit: "deliveries", main: true, setup: 5 * time.Second, run: fanOut},
 		{name: "oneshot-1", about: "one-shots between one pair, each after the receipt of the one before", unit: "receipts", setup: time.Second, run: oneShots(1)},
 		{name: "oneshot-64", about: "one-shots between one pair, 64 without a receipt", unit: "receipts", setup: time.Second, run: oneShots(64)},
 		{name: "idle", about: "5,000 agents that say nothing", unit: "connects", fresh: true, memory: true, setup: 5 * time.Second, run: idle},

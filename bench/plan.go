@@ -124,6 +124,9 @@ func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done 
 				return err
 			}
 		}
+		if err := load.Quiet(ctx, s); err != nil { // what the load before left to do is not this one's
+			return err
+		}
 		began := time.Now()
 		res, err := p.try(ctx, s, l, fmt.Sprintf("l%d", i))
 		if ctx.Err() != nil {

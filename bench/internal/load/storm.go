@@ -31,13 +31,17 @@ func Storm(ctx context.Context, t Target, name string, shape Shape, missed int, 
 	}
 	for _, m := range s.receivers {
 		m.cut.Store(true)
-		m.Close()
+		if c, ok := m.Agent.(interface{ Cut() error }); ok { // a goodbye would end its session
+			_ = c.Cut() // its reader ends in any case
+		} else {
+			m.Close()
+		}
 		<-m.gone
 	}
 	if err := s.sendAll(all); err != nil {
 		return Result{}, err
 	}
-	if err := s.quiet(ctx); err != nil {
+	if err := Quiet(ctx, s.target); err != nil {
 		return Result{}, err
 	}
 	r, err := s.storm(ctx, all)
@@ -59,21 +63,6 @@ func (s *stream) sendAll(until int64) error {
 		}
 	}
 	return nil
-}
-
-// quiet waits until the servers have dealt with what they were sent: they use less than a tenth of a processor.
-func (s *stream) quiet(ctx context.Context) error {
-	const look = 300 * time.Millisecond
-	for used := s.target.Usage().CPU; ; {
-		if err := pause(ctx, look); err != nil {
-			return err
-		}
-		now := s.target.Usage().CPU
-		if now-used < look/10 {
-			return nil
-		}
-		used = now
-	}
 }
 
 // storm has all receivers return and waits until each has so many texts.

@@ -13,7 +13,8 @@ import (
 )
 
 // Agent is a connection to a system under test. Write may be called by many
-// goroutines, whose writes do not mix; everything else by one. Close unblocks all of it.
+// goroutines, whose writes do not mix; everything else by one. Close says goodbye
+// where there is such a thing, and unblocks all of it.
 type Agent interface {
 	io.WriteCloser
 	// Stream makes ready to send chunks to another agent.

@@ -73,6 +73,16 @@ func (s *Socket) handshake(addr, path string, header []string) error {
 // Ready says that the connection's first words have been answered: from now on it may be silent for as long as it likes.
 func (s *Socket) Ready() { s.SetDeadline(time.Time{}) }
 
+// Close says goodbye and ends the connection.
+func (s *Socket) Close() error {
+	s.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = s.Write(appendFrame(nil, opClose, "\x03\xe8", nil, "")) // 1000; it may be gone already
+	return s.Cut()
+}
+
+// Cut ends the connection without a word.
+func (s *Socket) Cut() error { return s.Conn.Close() }
+
 // Next returns the payload of the next text or binary frame, which is good
 // until the next call. Pings are answered on the way. Messages in fragments are not understood: no server here sends any.
 func (s *Socket) Next() ([]byte, error) {
