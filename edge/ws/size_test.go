@@ -1,0 +1,13 @@
+package ws
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// An edge has tens of thousands of connections, most of which are quiet.
+func TestAConnectionIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(conn{}); size > 480 {
+		t.Errorf("a connection takes %d bytes, want 480 at most", size)
+	}
+}
