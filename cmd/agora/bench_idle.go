@@ -34,7 +34,7 @@ func newBenchIdle() *cobra.Command {
 			"that they take meanwhile. Beyond what one process may open, or to have more processors connect, give --processes. Where\n" +
 			"edges are on this machine, each ten thousand agents have a loopback address of their own.\n\n" +
 			"Exit status: 0 all agents stayed connected, 1 not, 2 wrong usage, 4 unauthorised or forbidden, 6 no edge available.",
-		Example: "  agora bench idle --embedded --agents 20000 --processes 2",
+		Example: "  agora bench idle --embedded --agents 10000 --processes 2",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, cobra.NoArgs(cmd, args)) }
@@ -66,13 +66,25 @@ func (o *idleOptions) check() error {
 	return errors.Join(o.place.check(), o.Check())
 }
 
+// enough tells when a process may not open as many files as the connections need.
+func (o *idleOptions) enough(may uint64) error {
+	need, who := o.Agents/o.processes+64, "each of the processes that connect"
+	if o.embedded {
+		need, who = o.Agents+spareFiles/2, "the embedded cluster"
+	}
+	if may >= uint64(need) {
+		return nil
+	}
+	return fmt.Errorf("%s needs %d open files and may have %d: raise the limit (ulimit -n), or have fewer --agents", who, need, may)
+}
+
 func (o *idleOptions) run(cmd *cobra.Command) error {
 	o.Edges, o.Token = o.urls(), o.place.token
 	if err := o.check(); err != nil {
 		return usageError(cmd, err)
 	}
-	if may := load.Files(uint64(o.Agents) + spareFiles); may < uint64(o.Agents/o.processes)+64 {
-		return usageError(cmd, fmt.Errorf("a process may open %d files only: raise its limit, or give more --processes", may))
+	if err := o.enough(load.Files(uint64(o.Agents) + spareFiles)); err != nil {
+		return usageError(cmd, err)
 	}
 	if o.worker {
 		return o.hold(cmd)
