@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	pullBytes = 256 << 10 // about what one pull may bring, while the edge holds little
-	leastPull = 8 << 10   // the same, however much it holds
-	piece     = 64 << 10  // what one write may take: each has a deadline of its own
+	pullBytes = 64 << 10 // about what one pull may bring, while the edge holds little: its frames fit a buffer of the pool
+	leastPull = 8 << 10  // the same, however much it holds
+	piece     = 64 << 10 // what one write may take: each has a deadline of its own
 	stalling  = 10 * time.Millisecond
 	minRetry  = 100 * time.Millisecond
 	maxRetry  = 2 * time.Second
