@@ -80,9 +80,10 @@ func (r *Run) line(s stamp) *line {
 	return r.lines[s.line]
 }
 
-// Measure sends, and measures from when it is warm on. It returns when the duration is over, or ctx has ended, and
+// Measure sends, and measures from when every line has carried something and is warm on. It returns when the duration is over, or ctx has ended, and
 // what was sent has arrived or the time to settle has passed. The result tells only of what was measured.
 func (r *Run) Measure(ctx context.Context, servers Servers) Result {
+	r.prime(ctx)
 	var senders sync.WaitGroup
 	if r.cfg.Rate > 0 {
 		r.paced(&senders)
@@ -100,6 +101,29 @@ func (r *Run) Measure(ctx context.Context, servers Servers) Result {
 	r.settle(&senders)
 	r.finish()
 	return r.result(time.Duration(max(end-from, 1)), before, after, spent)
+}
+
+// prime sends one message on every line and waits until all have arrived, as long as it may: the first one of a line costs
+// a cluster much more than those that follow, and a thousand at once would fill the time that is measured.
+func (r *Run) prime(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Settle)
+	defer cancel()
+	var want int64
+	for _, l := range r.lines {
+		l.send(r.meter, now())
+		want += l.copies
+	}
+	for ctx.Err() == nil && r.meter.counts().total < want-r.never() {
+		wait(ctx, 5*time.Millisecond)
+	}
+}
+
+// never returns how many arrivals there won't be, as an error answered what was sent.
+func (r *Run) never() (n int64) {
+	for _, l := range r.lines {
+		n += l.never.Load() * l.copies
+	}
+	return n
 }
 
 // window sets what is measured.
