@@ -12,7 +12,7 @@ import (
 func TestNothingIsLostWhenSentinelFailsOverToAnEmptyServer(t *testing.T) {
 	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: lease, Sentinel: true})
 	x := cell{name: "the Redis master is killed, Sentinel fails over to an empty one", fault: func(s *stage) { s.Sentinel.LoseAll() }, aborts: true}
-	x.run(t, c, 0, "")
+	x.run(t, c, 0, "", "")
 }
 
 // TestNothingIsLostWhenANodeOfARedisClusterIsLost kills each node of three, which comes back without its data.
@@ -30,7 +30,7 @@ func TestNothingIsLostWhenANodeOfARedisClusterIsLost(t *testing.T) {
 				s.lasts(2 * time.Second)
 				s.Sharded.Start(t, k)
 			}}
-			x.run(t, c, k, "")
+			x.run(t, c, k, "", "")
 		})
 		c.Under(t)
 	}
