@@ -58,8 +58,9 @@ type Inbox struct {
 	doubts int       // how often in a row the leader knew less than a live record told
 	short  time.Time // since when the leader has known less than was read here; zero when it does not
 	r      reader
-	batch  []live          // what take has taken from the queue
-	msgs   []agora.Message // what Next returned last; kept while there is more to come
+	batch  []live           // what take has taken from the queue
+	msgs   []agora.Message  // what Next returned last; kept while there is more to come
+	answer *[]agora.Message // where msgs goes back to
 }
 
 // live is a record that came by core NATS and is not decoded yet.
@@ -103,7 +104,8 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 			return i.msgs, nil
 		}
 		if !more {
-			i.msgs, i.r.b = nil, nil // a quiet inbox keeps little
+			i.giveBack() // a quiet inbox keeps little
+			i.r.b = nil
 			return nil, nil
 		}
 		msgs, err := i.read(ctx, max)
@@ -169,7 +171,7 @@ func (i *Inbox) take(max int) (more bool) {
 		for k := range i.batch {
 			parts += countOf(i.batch[k].m.Data)
 		}
-		i.msgs = slices.Grow(i.msgs, parts)
+		i.room(parts)
 		for k := range i.batch {
 			q := &i.batch[k]
 			i.msgs = i.decode(i.msgs, q.seq, stampOf(q.m), q.m.Data)
@@ -179,6 +181,31 @@ func (i *Inbox) take(max int) (more bool) {
 			return false
 		}
 	}
+}
+
+// answers are slices of messages that no inbox needs now: one that is busy now and then,
+// as most are, takes one for each answer.
+var answers = sync.Pool{New: func() any { return new([]agora.Message) }}
+
+// keepAnswer is how many messages a slice has at most that is kept for later.
+const keepAnswer = 4 * maxParts
+
+// room makes room for n more messages.
+func (i *Inbox) room(n int) {
+	if i.msgs == nil {
+		i.answer = answers.Get().(*[]agora.Message)
+		i.msgs = (*i.answer)[:0]
+	}
+	i.msgs = slices.Grow(i.msgs, n)
+}
+
+// giveBack lets go of the messages that Next returned last, which are cleared.
+func (i *Inbox) giveBack() {
+	if i.answer != nil && cap(i.msgs) <= keepAnswer {
+		*i.answer = i.msgs
+		answers.Put(i.answer)
+	}
+	i.msgs, i.answer = nil, nil
 }
 
 // pop moves about max bytes of the queue into the batch, so that decoding holds up no
@@ -236,14 +263,16 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 	}
 	start, last := len(msgs), ""
 	for k := range n {
-		m := agora.Message{From: o.from, Session: o.session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)}
-		if err := i.r.part(&m, last); err != nil {
+		msgs = append(msgs, agora.Message{From: o.from, Session: o.session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)})
+		m := &msgs[len(msgs)-1]
+		if err := i.r.part(m, last); err != nil {
 			i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
+			clear(msgs[start:])
 			return msgs[:start]
 		}
 		last = m.Stream
-		if m.Seq > i.after {
-			msgs = append(msgs, m)
+		if m.Seq <= i.after {
+			msgs = msgs[:len(msgs)-1]
 		}
 	}
 	return msgs
