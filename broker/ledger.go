@@ -313,7 +313,9 @@ func (l *ledger) set(name string, s stream) {
 		l.streams = make(map[string]stream)
 	}
 	old := l.streams[name]
-	l.undo = append(l.undo, was{name, old})
+	if n := len(l.undo); n == 0 || l.undo[n-1].name != name { // what it was before counts, not each step
+		l.undo = append(l.undo, was{name, old})
+	}
 	l.put(name, old, s)
 }
 
