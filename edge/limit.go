@@ -33,6 +33,9 @@ func (s *Session) spend(ctx context.Context, m *agora.Message) error {
 	if err := s.spare(ctx, m); err != nil {
 		return err
 	}
+	if s.limit == (limiter{}) {
+		return nil
+	}
 	wait := m.Part == agora.Chunk || m.Part.Ends()
 	if err := s.take(ctx, s.limit.messages, 1, wait); err != nil {
 		return err
@@ -42,6 +45,9 @@ func (s *Session) spend(ctx context.Context, m *agora.Message) error {
 
 func (s *Session) take(ctx context.Context, bucket *rate.Limiter, n int, wait bool) error {
 	if bucket == nil {
+		return nil
+	}
+	if wait && bucket.AllowN(time.Now(), n) {
 		return nil
 	}
 	if wait {

@@ -73,6 +73,7 @@ func (s *Sender) park(to agora.Address, costly bool) {
 		return
 	}
 	l.peer.lanes.Add(-1)
+	l.aside = true
 	delete(s.lanes, to)
 	delete(s.numbers, to)
 	for old := range s.parked {

@@ -37,8 +37,9 @@ type Sender struct {
 	patience int                                     // lanes open before trim looks again
 	forgot   bool                                    // some of those are not even known any more: any lane may have been used
 	open     map[streamKey]*stream
-	over     fifo // streams that were refused or cancelled: their later parts are dropped in silence
-	ended    fifo // streams that came to their normal end
+	last     *stream // of open, looked up last; nil for none
+	over     fifo    // streams that were refused or cancelled: their later parts are dropped in silence
+	ended    fifo    // streams that came to their normal end
 	numbers  map[agora.Address]*numbers
 	asked    map[streamKey]*stream // requests with a deadline that have no reply yet; the key's stream is the request's id
 	closed   bool
@@ -51,6 +52,8 @@ type streamKey struct {
 
 // stream is one that was started and has not ended, or a request that waits.
 type stream struct {
+	key      streamKey
+	lane     *lane // that its parts go into; nil until one did here
 	kind     agora.Kind
 	indexed  bool
 	receipts agora.Receipts
@@ -64,9 +67,10 @@ type stream struct {
 type lane struct {
 	*broker.Lane
 	peer   *peer
-	paused bool      // Pressed was told; guarded by the Sender's mu, as the next two
+	paused bool      // Pressed was told; guarded by the Sender's mu, as the next three
 	using  int       // messages on their way into it
 	idle   time.Time // since when none is
+	aside  bool      // it was put aside: another one goes on in its place
 	last   uint64    // stream sequence of the last stored record; used on the broker's goroutine alone
 }
 
@@ -99,8 +103,8 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 func (s *Sender) inherit(l presence.Lane) {
 	put(&s.used, l.To, nil)
 	for _, o := range l.Open {
-		st := &stream{kind: o.Kind, indexed: o.Indexed, receipts: o.Receipts}
 		k := streamKey{l.To, o.Stream}
+		st := &stream{key: k, kind: o.Kind, indexed: o.Indexed, receipts: o.Receipts}
 		if id, ok := requestID(o.Stream); ok {
 			k.stream = id
 			put(&s.asked, k, st)
@@ -121,15 +125,18 @@ func (s *Sender) inherit(l presence.Lane) {
 // without a word.
 func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func(broker.Result)) error {
 	k := streamKey{m.To, m.Stream}
-	if m.Part != agora.Cancel && s.dropped(k, m.Part) {
-		s.pass(m.To, m.N)
-		return nil
-	}
-	l, err := s.prepare(ctx, &m, o)
-	if err != nil {
-		s.refuse(k, m.Part, m.N, err)
-		s.unasked(k.to, o.Request, &m)
-		return err
+	l, st := s.goesOn(&k, &m)
+	if l == nil {
+		if m.Part != agora.Cancel && s.dropped(k, m.Part) {
+			s.pass(m.To, m.N)
+			return nil
+		}
+		var err error
+		if l, err = s.prepare(ctx, &m, o); err != nil {
+			s.refuse(k, m.Part, m.N, err)
+			s.unasked(k.to, o.Request, &m)
+			return err
+		}
 	}
 	defer s.release(l)
 	size := len(m.Body) + overhead
@@ -138,7 +145,9 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 	}
 	t := s.relay.transits.get()
 	t.sender, t.lane, t.key, t.part, t.n, t.size, t.done = s, l, k, m.Part, m.N, size, done
-	t.stream, t.first = s.track(k, &m, o)
+	if t.stream = st; st == nil {
+		t.stream, t.first = s.track(k, &m, o, l)
+	}
 	t.awaits, t.request = m.Part == agora.Whole && !m.Meta.Deadline.IsZero(), o.Request
 	l.Put(m, t.arrived)
 	return nil
@@ -262,14 +271,18 @@ func (s *Sender) pace(l *lane, m *agora.Message) error {
 
 // lane returns the lane to an address, making it where it is missing. The caller releases it.
 func (s *Sender) lane(to agora.Address) *lane {
-	p := s.relay.peer(to)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	l := s.lanes[to]
 	if l == nil {
-		l = s.newLane(to, p)
+		s.mu.Unlock()
+		p := s.relay.peer(to) // which all senders share
+		s.mu.Lock()
+		if l = s.lanes[to]; l == nil {
+			l = s.newLane(to, p)
+		}
 	}
 	l.using++
+	s.mu.Unlock()
 	return l
 }
 

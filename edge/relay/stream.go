@@ -41,18 +41,48 @@ func (s *Sender) silence(k streamKey) {
 	s.over.add(k)
 }
 
+// goesOn returns the stream that a chunk belongs to, and its lane, where there is
+// nothing to ask before the chunk may go into it: nearly all messages are
+// such chunks. Else it returns nil. The caller releases the lane.
+func (s *Sender) goesOn(k *streamKey, m *agora.Message) (*lane, *stream) {
+	if m.Part != agora.Chunk {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.find(k)
+	if st == nil || st.lane == nil || st.lane.aside || st.lane.paused || st.lane.peer.full.Load() || s.over.has(*k) {
+		return nil, nil
+	}
+	m.Meta.Receipts |= st.receipts &^ agora.Stored
+	st.lane.using++
+	return st.lane, st
+}
+
+// find returns an open stream; mu is held. Most often it is the one that was found last.
+func (s *Sender) find(k *streamKey) *stream {
+	if s.last == nil || s.last.key != *k {
+		s.last = s.open[*k]
+	}
+	return s.last
+}
+
 // track returns the stream that a part belongs to, nil where none is open.
 // first tells that the part begins it: a start may be one that is sent again.
-func (s *Sender) track(k streamKey, m *agora.Message, o Options) (st *stream, first bool) {
+func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *stream, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st = s.open[k]
+	if st != nil {
+		st.lane = l
+	}
 	switch {
 	case m.Kind == agora.Control:
 		return nil, false
 	case m.Part == agora.Start && (st == nil || st.ended):
-		st = &stream{kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame}
+		st = &stream{key: k, lane: l, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame}
 		put(&s.open, k, st)
+		s.last = nil
 		s.expire(k, st, m.Meta.Deadline, false)
 		return st, true
 	case m.Part.Ends() && st != nil:
@@ -115,6 +145,7 @@ func (s *Sender) end(k streamKey, st *stream) {
 	current := st != nil && s.open[k] == st
 	if current {
 		delete(s.open, k)
+		s.last = nil
 	}
 	if st != nil {
 		stopTimer(st)
@@ -129,7 +160,7 @@ func (s *Sender) end(k streamKey, st *stream) {
 func (s *Sender) Receipts(to agora.Address, name string) (tiers agora.Receipts, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.open[streamKey{to, name}]
+	st := s.find(&streamKey{to, name})
 	if st == nil {
 		return 0, false
 	}
