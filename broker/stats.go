@@ -25,11 +25,14 @@ type Stats struct {
 	Skew       time.Duration // how far the machine's clock is ahead of the log's time
 }
 
-// counters are the Broker's side of [Stats].
+// counters are the Broker's side of [Stats]. They have lines of the cache to themselves:
+// what is counted with every record must not slow down who only reads what stands beside it.
 type counters struct {
+	_                                                              [64]byte
 	records, parts, duplicates, retries, refusals, fences, deposed atomic.Uint64
 	delivered, refills, gaps, dropped, repaired, void              atomic.Uint64
 	lanes, inboxes                                                 atomic.Int64
+	_                                                              [64]byte
 }
 
 // Stats returns the counters; it may be called at any time.

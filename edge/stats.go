@@ -8,8 +8,12 @@ type Stats struct {
 	Sent     int64 // messages and parts stored for its agents
 }
 
+// counters have a line of the cache to themselves: sent changes with every
+// message, and what stands beside it is read with every message, on other cores.
 type counters struct {
+	_              [64]byte
 	sessions, sent atomic.Int64
+	_              [64]byte
 }
 
 // Stats returns the counters.
