@@ -361,7 +361,7 @@ func (l *Lane) notStored() {
 func (l *Lane) answer(f *flight, seq uint64) {
 	for i := range f.items {
 		it := &f.items[i]
-		r := Result{Stream: it.m.Stream}
+		r := it.result()
 		switch {
 		case it.v.err != nil:
 			r.Err = it.v.err

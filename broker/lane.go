@@ -36,6 +36,8 @@ type OpenStream struct {
 type Result struct {
 	Seq    uint64 // its position; for a duplicate that of the first, 0 where that is no longer known
 	Stream string // the Stream of the stored message: a duplicate that was given another stream id learns the first one
+	N      uint64 // the message's own
+	Size   int    // bytes of its body
 	Again  bool   // it was there before: nothing was stored
 	Err    error  // an *agora.Error; nil when it is stored
 }
@@ -95,7 +97,16 @@ const (
 type entry struct {
 	m    agora.Message
 	done func(Result)
+	size int  // of the body that it came with
 	lost bool // refused already, but in its turn: those before it are not answered yet
+}
+
+func (e *entry) result() Result { return Result{Stream: e.m.Stream, N: e.m.N, Size: e.size} }
+
+func (e *entry) refused(err *agora.Error) Result {
+	r := e.result()
+	r.Err = err
+	return r
 }
 
 // lostPart is what must be remembered of a part that was refused.
@@ -130,11 +141,11 @@ func (b *Broker) Lane(cfg LaneConfig) *Lane {
 // refuses what can't follow.
 func (l *Lane) Put(m agora.Message, done func(Result)) {
 	m.From, m.Session, m.To = l.cfg.From, l.cfg.Session, l.cfg.To
+	e := entry{m: m, done: done, size: len(m.Body)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch l.state {
 	case fit:
-		e := entry{m: m, done: done}
 		if len(l.queue) > 0 && l.gathered+sizeOf(&m) > l.b.cfg.LaneBytes {
 			e.lost, e.m.Body = true, nil
 		}
@@ -142,10 +153,10 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 		l.queue = append(l.queue, e)
 		l.advance()
 	case down:
-		l.refuseLost(&m, done)
+		l.refuseLost(&e)
 		l.dieBeyond()
 	default:
-		l.tell(done, Result{Stream: m.Stream, Err: unavailable(errLaneOver)})
+		l.tell(done, e.refused(unavailable(errLaneOver)))
 	}
 	l.tellLater()
 }
@@ -271,13 +282,13 @@ func (l *Lane) refuseAll(why error) {
 	if l.flight != nil {
 		for i := range l.flight.items {
 			it := &l.flight.items[i]
-			l.tell(it.done, Result{Stream: it.m.Stream, Err: unavailable(why)})
+			l.tell(it.done, it.refused(unavailable(why)))
 			it.done = nil
 			l.ledger.doubt(&it.m)
 		}
 	}
 	for i := range l.queue {
-		l.refuseLost(&l.queue[i].m, l.queue[i].done)
+		l.refuseLost(&l.queue[i])
 	}
 	clear(l.queue)
 	l.queue, l.gathered = l.queue[:0], 0
@@ -285,14 +296,14 @@ func (l *Lane) refuseAll(why error) {
 
 // refuseLost answers a part with UNAVAILABLE while the ledger can't be asked, and remembers what
 // that means for its stream.
-func (l *Lane) refuseLost(m *agora.Message, done func(Result)) {
-	p := lostPart{n: m.N}
-	if relates(m) && m.Part != agora.Start {
-		p.stream = m.Stream
+func (l *Lane) refuseLost(e *entry) {
+	p := lostPart{n: e.m.N}
+	if relates(&e.m) && e.m.Part != agora.Start {
+		p.stream = e.m.Stream
 	}
 	l.lose(p)
 	l.b.count.refusals.Add(1)
-	l.tell(done, Result{Stream: m.Stream, Err: unavailable(nil)})
+	l.tell(e.done, e.refused(unavailable(nil)))
 }
 
 // lose remembers a refused part: of each stream one, and the lowest number.

@@ -22,6 +22,18 @@ type ticket struct {
 	told func(broker.Result) // outcome, bound once
 }
 
+// told tells the sender what became of a chunk that it gave no id, and of which no ticket is kept.
+func (s *Session) told(to agora.Address, res broker.Result) {
+	if res.Err != nil {
+		s.conn.Notify(Notice{Kind: NoticeFault, To: to, N: res.N, Stream: res.Stream, Err: agora.AsError(res.Err)})
+		return
+	}
+	s.node.stats.sent.Add(1)
+	if res.N > 0 {
+		s.receipts.add(Notice{Kind: NoticeReceipt, Status: statusStored, Seq: res.Seq, To: to, N: res.N}, s.conn)
+	}
+}
+
 // tickets hands out tickets and takes them back.
 type tickets struct{ pool sync.Pool }
 

@@ -130,6 +130,9 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	s.blocked.Store(true)
 	defer s.blocked.Store(false)
 	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request}
+	if m.Part == agora.Chunk && w.RequestID == "" && (m.N > 0 || want&agora.Stored == 0) {
+		return s.sender.Send(ctx, m, o, nil)
+	}
 	t := s.node.tickets.get()
 	*t = ticket{session: s, to: m.To, frame: w.RequestID, stream: m.Stream, n: m.N, index: m.Index, indexed: m.Indexed, want: want, told: t.told}
 	return s.sender.Send(ctx, m, o, t.told)

@@ -16,6 +16,9 @@ type SenderConfig struct {
 	Lanes   []presence.Lane // that earlier holders of the session have used
 	Dirty   uint64          // the highest epoch that ended without handing over
 	Deposed func()          // the claim was taken; called at most once a lane, never blocking
+	// Told is told what became of a chunk to an address that was sent with no done of its own, on a
+	// goroutine that must not be blocked.
+	Told func(to agora.Address, res broker.Result)
 	// TimedOut is told that a deadline has passed and the other end was told: of a stream, or of a
 	// request whose frame had the id. It must not block.
 	TimedOut func(to agora.Address, stream, id string)
@@ -53,7 +56,8 @@ type streamKey struct {
 // stream is one that was started and has not ended, or a request that waits.
 type stream struct {
 	key      streamKey
-	lane     *lane // that its parts go into; nil until one did here
+	lane     *lane               // that its parts go into; nil until one did here
+	told     func(broker.Result) // settles a chunk of it of which nothing else is kept; nil with lane
 	kind     agora.Kind
 	indexed  bool
 	receipts agora.Receipts
@@ -122,10 +126,11 @@ func (s *Sender) inherit(l presence.Lane) {
 // error is the answer to the frame and done is not called; else done is
 // called once, on a goroutine that must not be blocked, unless the message
 // belongs to a stream that was refused or cancelled before: that is dropped
-// without a word.
+// without a word. Without a done, which only chunks may be, SenderConfig.Told is
+// called in its place: then nothing is kept of the chunk.
 func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func(broker.Result)) error {
 	k := streamKey{m.To, m.Stream}
-	l, st := s.goesOn(&k, &m)
+	l, st, told := s.goesOn(&k, &m)
 	if l == nil {
 		if m.Part != agora.Cancel && s.dropped(k, m.Part) {
 			s.pass(m.To, m.N)
@@ -142,6 +147,13 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 	size := len(m.Body) + overhead
 	if err := s.window.take(ctx, size); err != nil {
 		return agora.AsError(err)
+	}
+	if told != nil && done == nil {
+		l.Put(m, told)
+		return nil
+	}
+	if done == nil {
+		done = func(res broker.Result) { s.cfg.Told(k.to, res) }
 	}
 	t := s.relay.transits.get()
 	t.sender, t.lane, t.key, t.part, t.n, t.size, t.done = s, l, k, m.Part, m.N, size, done

@@ -43,20 +43,37 @@ func (s *Sender) silence(k streamKey) {
 
 // goesOn returns the stream that a chunk belongs to, and its lane, where there is
 // nothing to ask before the chunk may go into it: nearly all messages are
-// such chunks. Else it returns nil. The caller releases the lane.
-func (s *Sender) goesOn(k *streamKey, m *agora.Message) (*lane, *stream) {
+// such chunks. told settles it. Else it returns nil. The caller releases the lane.
+func (s *Sender) goesOn(k *streamKey, m *agora.Message) (l *lane, st *stream, told func(broker.Result)) {
 	if m.Part != agora.Chunk {
-		return nil, nil
+		return nil, nil, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.find(k)
+	st = s.find(k)
 	if st == nil || st.lane == nil || st.lane.aside || st.lane.paused || st.lane.peer.full.Load() || s.over.has(*k) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	m.Meta.Receipts |= st.receipts &^ agora.Stored
 	st.lane.using++
-	return st.lane, st
+	return st.lane, st, st.told
+}
+
+// uses has the parts of a stream go into a lane; mu is held.
+func (s *Sender) uses(st *stream, l *lane) {
+	if st.lane != l {
+		st.lane, st.told = l, func(res broker.Result) { s.arrived(st, l, res) }
+	}
+}
+
+// arrived settles a chunk of which nothing is kept but its stream.
+func (s *Sender) arrived(st *stream, l *lane, res broker.Result) {
+	s.window.give(res.Size + overhead)
+	if s.answered(st.key, agora.Chunk, res.Err) {
+		return
+	}
+	s.settle(&transit{lane: l, key: st.key, stream: st, part: agora.Chunk, n: res.N}, res)
+	s.cfg.Told(st.key.to, res)
 }
 
 // find returns an open stream; mu is held. Most often it is the one that was found last.
@@ -74,13 +91,14 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 	defer s.mu.Unlock()
 	st = s.open[k]
 	if st != nil {
-		st.lane = l
+		s.uses(st, l)
 	}
 	switch {
 	case m.Kind == agora.Control:
 		return nil, false
 	case m.Part == agora.Start && (st == nil || st.ended):
-		st = &stream{key: k, lane: l, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame}
+		st = &stream{key: k, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame}
+		s.uses(st, l)
 		put(&s.open, k, st)
 		s.last = nil
 		s.expire(k, st, m.Meta.Deadline, false)
