@@ -30,6 +30,8 @@ type conn struct {
 
 	heartbeat bool          // the reading goroutine's: it knows agent.heartbeat
 	name      string        // the reading goroutine's: connection id, once bound
+	to        string        // the reading goroutine's: addressee of the last frame
+	stream    string        // the reading goroutine's: its stream
 	backoff   time.Duration // the writing goroutine's: pause after the next pull that fails
 
 	order sync.Mutex // held while deliveries are pulled, and from a join to its answer: no event of a space comes before its space.joined

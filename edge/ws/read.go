@@ -162,8 +162,10 @@ func (c *conn) serve(op opcode, b []byte, size int64) {
 func (c *conn) act(b []byte) {
 	f := requests.Get().(*wire.Frame)
 	defer requests.Put(f)
+	f.To, f.StreamID = c.to, c.stream // most often the next frame's as well: they are not made anew
 	err := wire.DecodeRequest(b, f, c.door.cfg.Limits)
 	if err == nil {
+		c.to, c.stream = f.To, f.StreamID
 		err = c.handle(f)
 	}
 	if err != nil {
