@@ -18,6 +18,7 @@ type agent struct {
 	shard int
 
 	reader sync.WaitGroup // of its connection
+	joined chan bool      // whether it is in the space that it asked to join
 
 	next  map[int]uint64 // by line, the number of its message that comes next; the reader's own
 	watch bool           // what it gets says that messages are through
@@ -70,7 +71,7 @@ func (a *agent) take(frame []byte) {
 	case bytes.HasPrefix(frame, gapFrame):
 		a.run.notes.gaps.Add(1)
 	case bytes.HasPrefix(frame, readyFrame):
-		a.run.joined.Add(1)
+		a.told(true)
 	default:
 		if s, ok := find(frame); ok {
 			a.arrived(s, frame)
@@ -123,6 +124,19 @@ func (a *agent) failed(frame []byte) {
 		a.run.notes.failed("unreadable", err.Error())
 		return
 	}
+	if f.RequestID == joinID {
+		a.run.notes.remember(f.Code, f.Message)
+		a.told(false)
+		return
+	}
 	a.run.notes.failed(f.Code, f.Message)
 	a.run.refused(f)
+}
+
+// told hands on whether the agent has joined.
+func (a *agent) told(in bool) {
+	select {
+	case a.joined <- in:
+	default: // it was told, and has not asked again
+	}
 }

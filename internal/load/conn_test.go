@@ -116,3 +116,22 @@ func TestWhatPrometheusReadsTellsWhatAProcessTakes(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
+
+func TestAJoinThatIsRefusedForNowIsTriedAgain(t *testing.T) {
+	r, far := alone(t, Config{})
+	a := r.agents[0]
+	r.name = "bench-room"
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		for _, answer := range []string{`{"type":"error","code":"UNAVAILABLE","message":"later","request_id":"join"}`, `{"type":"space.joined","id":"join"}`} {
+			if _, err := far.Read(make([]byte, 4096)); err != nil {
+				t.Error(err)
+			}
+			a.take([]byte(answer))
+		}
+	})
+	if err := r.join(t.Context()); err != nil || len(r.notes.errors) != 0 {
+		t.Errorf("joining fails with %v, %v", err, r.notes.errors)
+	}
+}

@@ -16,6 +16,7 @@ type notes struct {
 	mu     sync.Mutex // guards the fields below
 	errors map[string]int64
 	first  string // the first of them in words
+	denied string // why an agent could not join, the last time
 	cut    int64  // connections lost
 }
 
@@ -30,6 +31,20 @@ func (n *notes) failed(code, message string) {
 	if n.first == "" {
 		n.first = fmt.Sprintf("%s (%s)", message, code)
 	}
+}
+
+// remember keeps why an agent could not join: it will try again.
+func (n *notes) remember(code, message string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.denied = fmt.Sprintf("%s (%s)", message, code)
+}
+
+// words returns why an agent could not join, the last time.
+func (n *notes) words() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.denied
 }
 
 // lost notes a connection that ended.

@@ -47,7 +47,7 @@ func (r *Run) people() {
 
 // add adds an agent at an edge; they are counted around.
 func (r *Run) add(id string, at int) *agent {
-	a := &agent{run: r, id: id, edge: at % len(r.cfg.Edges), shard: len(r.agents), next: map[int]uint64{}}
+	a := &agent{run: r, id: id, edge: at % len(r.cfg.Edges), shard: len(r.agents), next: map[int]uint64{}, joined: make(chan bool, 1)}
 	r.agents = append(r.agents, a)
 	return a
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -25,20 +26,39 @@ func (r *Run) room() {
 	}
 }
 
-// join has all members join the space, and waits until they are in it.
+// joinID is the id of what asks to join.
+const joinID = "join"
+
+// joinTime is how long the cluster may take to answer an agent that joins.
+const joinTime = 30 * time.Second
+
+// join has all members join the space, as many at a time as connections are opened.
 func (r *Run) join(ctx context.Context) error {
-	frame := AppendText(nil, &wire.Frame{Type: "space.join", ID: "join", Space: r.name})
-	err := each(r.agents, func(a *agent) error {
-		if err := a.conn.Write(frame); err != nil {
-			return unavailable(a.id+" lost its connection", err)
+	frame := AppendText(nil, &wire.Frame{Type: "space.join", ID: joinID, Space: r.name})
+	return each(r.agents, func(a *agent) error {
+		for range attempts {
+			if err := a.conn.Write(frame); err != nil {
+				return unavailable(a.id+" lost its connection", err)
+			}
+			if in, err := a.answered(ctx); in || err != nil {
+				return err
+			}
+			wait(ctx, between) // it was refused for now
 		}
-		return nil
+		return agora.Errorf(agora.Unavailable, "%s can't join: %s", a.id, r.notes.words())
 	})
-	if err != nil {
-		return err
+}
+
+// answered waits until the agent is told whether it has joined.
+func (a *agent) answered(ctx context.Context) (in bool, err error) {
+	late := time.NewTimer(joinTime)
+	defer late.Stop()
+	select {
+	case in = <-a.joined:
+		return in, nil
+	case <-late.C:
+		return false, agora.Errorf(agora.Timeout, "%s got no answer when it joined", a.id)
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
-	for int(r.joined.Load()) < len(r.agents) && ctx.Err() == nil {
-		wait(ctx, 10*time.Millisecond)
-	}
-	return ctx.Err()
 }

@@ -25,8 +25,7 @@ type Run struct {
 	behind   *meter // how late pacers are
 	notes    notes
 
-	joined atomic.Int64 // members
-	storm  *storm       // nil where there is none
+	storm *storm // nil where there is none
 
 	stop   chan struct{}
 	gaveUp atomic.Bool // what could not be sent in time is left
