@@ -70,3 +70,33 @@ func TestAStreamThatIsRefusedForGoodIsAnsweredOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
+	k := streamKey{agora.ToAgent("t", "a"), "s"}
+	told := 0
+	s := &Sender{relay: &Relay{}, window: window{size: 1 << 20}, cfg: SenderConfig{Told: func(agora.Address, broker.Result) { told++ }}}
+	st := &stream{key: k, receipts: agora.Stored | agora.Delivered}
+	s.uses(st, &lane{peer: &peer{}})
+	put(&s.open, k, st)
+	m := agora.Message{Part: agora.Chunk, To: k.to, Stream: k.stream, Body: []byte("token")}
+	if n := testing.AllocsPerRun(100, func() {
+		l, of, settle := s.goesOn(&k, &m)
+		if of != st {
+			t.Fatalf("goesOn = %p, want the open stream", of)
+		}
+		if err := s.window.take(t.Context(), len(m.Body)+overhead); err != nil {
+			t.Fatal(err)
+		}
+		settle(broker.Result{Size: len(m.Body)})
+		s.release(l)
+	}); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+	if told == 0 || s.window.held() != 0 || m.Meta.Receipts != agora.Delivered {
+		t.Errorf("told %d times, %d bytes under way, receipts %b; want some, 0, %b", told, s.window.held(), m.Meta.Receipts, agora.Delivered)
+	}
+	s.end(k, st)
+	if l, _, _ := s.goesOn(&k, &m); l != nil {
+		t.Error("a stream that has ended goes on")
+	}
+}
