@@ -110,6 +110,9 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Gap {
 		return Delivery{Message: m}, true
 	}
+	if m.Kind == agora.Receipt && m.Stream != "" && m.Stream != s.claim.Session {
+		return Delivery{}, false // of a number of a session that is over
+	}
 	peer := agora.ToAgent(s.claim.Tenant, m.From)
 	if m.Kind == agora.Control && m.Part == agora.Cancel {
 		return Delivery{Message: m, Redelivered: s.redelivered(m)}, s.sender.Cancelled(peer, m.Stream)

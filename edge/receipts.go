@@ -63,10 +63,11 @@ type debt struct {
 
 // subject names a message in a receipt, as its sender named it.
 type subject struct {
-	id     string // the client's id of the frame
-	n      uint64
-	stream string
-	index  uint32
+	id      string // the client's id of the frame
+	n       uint64
+	session string // of the sender, whose number n is
+	stream  string
+	index   uint32
 }
 
 // account is what is to be told to one sender. At most one receipt of it is
@@ -74,7 +75,7 @@ type subject struct {
 type account struct {
 	busy bool
 	ids  []tiered
-	n    map[string]uint64 // by status
+	n    map[tiered]uint64 // highest number, by session and status
 	at   map[tiered]uint32 // highest index, by stream and status
 }
 
@@ -87,7 +88,7 @@ const maxOwed = 8192
 func subjectOf(m *agora.Message) subject {
 	switch {
 	case m.N > 0:
-		return subject{n: m.N}
+		return subject{n: m.N, session: m.Session}
 	case m.ID != "":
 		return subject{id: clientID(m.ID)}
 	case m.Indexed:
@@ -144,12 +145,13 @@ func (s *Session) owe(to agora.AgentID, what subject, status string) {
 	}
 	a := s.owed.toTell[to]
 	if a == nil {
-		a = &account{n: map[string]uint64{}, at: map[tiered]uint32{}}
+		a = &account{n: map[tiered]uint64{}, at: map[tiered]uint32{}}
 		s.owed.toTell[to] = a
 	}
 	switch {
 	case what.n > 0:
-		a.n[status] = max(a.n[status], what.n)
+		k := tiered{what.session, status}
+		a.n[k] = max(a.n[k], what.n)
 	case what.stream != "":
 		k := tiered{what.stream, status}
 		a.at[k] = max(a.at[k], what.index)
@@ -167,16 +169,16 @@ func (s *Session) owe(to agora.AgentID, what subject, status string) {
 // pay sends what an account holds, and again what has gathered when that is stored.
 func (s *Session) pay(to agora.AgentID, a *account) {
 	s.owed.mu.Lock()
-	bodies := a.take(s.claim.Agent)
-	if len(bodies) == 0 {
+	due := a.take(s.claim.Agent)
+	if len(due) == 0 {
 		a.busy = false
 		delete(s.owed.toTell, to)
 	}
 	s.owed.mu.Unlock()
-	for i, body := range bodies {
-		m := agora.Message{Kind: agora.Receipt, From: s.claim.Agent, To: agora.ToAgent(s.claim.Tenant, to), Body: body}
+	for i, m := range due {
+		m.From, m.To = s.claim.Agent, agora.ToAgent(s.claim.Tenant, to)
 		done := func(broker.Result) {}
-		if i == len(bodies)-1 {
+		if i == len(due)-1 {
 			done = func(broker.Result) { s.node.background(func() { s.pay(to, a) }) }
 		}
 		if err := s.sender.Send(s.node.ctx, m, relay.Options{}, done); err != nil {
@@ -189,23 +191,26 @@ func (s *Session) pay(to agora.AgentID, a *account) {
 	}
 }
 
-// take empties the account into receipts: each is the frame's fields after its type.
-func (a *account) take(self agora.AgentID) [][]byte {
-	var out [][]byte
-	for _, t := range a.ids {
-		out = append(out, []byte(`"request_id":`+quote(t.name)+`,"status":"`+t.status+`","to":`+quote(string(self))))
+// take empties the account into receipts: the body of each is the frame's fields after its type. One of a number has the session whose
+// number it is as its Stream.
+func (a *account) take(self agora.AgentID) (due []agora.Message) {
+	enter := func(session, fields string) {
+		due = append(due, agora.Message{Kind: agora.Receipt, Stream: session, Body: []byte(fields)})
 	}
-	for status, n := range a.n {
-		out = append(out, []byte(`"to":`+quote(string(self))+`,"n":`+strconv.FormatUint(n, 10)+`,"status":"`+status+`"`))
+	to := `"to":` + quote(string(self))
+	for _, t := range a.ids {
+		enter("", `"request_id":`+quote(t.name)+`,"status":"`+t.status+`",`+to)
+	}
+	for t, n := range a.n {
+		enter(t.name, to+`,"n":`+strconv.FormatUint(n, 10)+`,"status":"`+t.status+`"`)
 	}
 	for t, index := range a.at {
-		out = append(out, []byte(`"stream_id":`+quote(t.name)+`,"index":`+strconv.FormatUint(uint64(index), 10)+
-			`,"status":"`+t.status+`","to":`+quote(string(self))))
+		enter("", `"stream_id":`+quote(t.name)+`,"index":`+strconv.FormatUint(uint64(index), 10)+`,"status":"`+t.status+`",`+to)
 	}
 	a.ids = nil
 	clear(a.n)
 	clear(a.at)
-	return out
+	return due
 }
 
 func quote(s string) string {

@@ -13,6 +13,7 @@ var receiptScenes = []scenario{
 	{"the connection may ask for every frame", tiersByURL},
 	{"agent.register may ask for every frame", tiersByRegister},
 	{"receipts wait for a sender that is away", lateReceipts},
+	{"a receipt by number is told to the session whose number it is, and to no later one", oldNumbers},
 	{"a publish is receipted too, and sent again is one event", publishedAgain},
 }
 
@@ -121,6 +122,19 @@ func lateReceipts(s *scene) {
 	s.mailed(b, 0, 1, "")
 	a = s.agent(1, "agent-1")
 	a.Expect(`{"type":"receipt","request_id":"m","status":"delivered"}`)
+}
+
+func oldNumbers(s *scene) {
+	a, b := s.pair()
+	b.Deafen()
+	a.Send(`{"type":"send","to":"agent-2","n":1,"payload":0,"receipts":["acked"]}`)
+	a.Expect(`{"type":"receipt","n":1,"status":"stored"}`)
+	f := s.mailed(b, 0, 1, "")
+	a.Close(1000)
+	s.away(b, "agent-1")
+	a = s.agent(2, "agent-1")
+	b.Send(fmt.Sprintf(`{"type":"ack","seq":%d}`, f.Seq()), `{"type":"send","to":"agent-1","payload":"after it"}`)
+	a.Expect(`{"type":"message","payload":"after it"}`)
 }
 
 func publishedAgain(s *scene) {
