@@ -129,7 +129,7 @@ func (n *Node) assert(ctx context.Context, sessions []*Session, away []presence.
 
 // loseAgain tells that a socket is gone which went while its session was asserted: what was told before may be undone.
 func (n *Node) loseAgain(ctx context.Context, s *Session) {
-	err := n.cfg.Presence.Lose(ctx, s.claim, s.position(), s.spacePositions())
+	err := n.cfg.Presence.Lose(ctx, s.claim, s.position(), s.spacePositions(), s.goodbye)
 	if err != nil && !errors.Is(err, presence.ErrDeposed) {
 		n.cfg.Log.Debug("socket was not told lost", "agent", s.claim.Agent, "err", err)
 	}

@@ -106,7 +106,7 @@ func (s *Session) flush(ctx context.Context) error {
 // was under way has ended.
 func (s *Session) tell(ctx context.Context) error {
 	p := s.node.cfg.Presence
-	if err := p.Lose(ctx, s.claim, s.lastPosition(ctx), s.spacePositions()); err != nil {
+	if err := p.Lose(ctx, s.claim, s.lastPosition(ctx), s.spacePositions(), s.goodbye); err != nil {
 		return err
 	}
 	flushed := s.flush(ctx)

@@ -86,7 +86,7 @@ func claimIn(t *testing.T, s *presence.Store, id agora.AgentID, state string) pr
 	c, _ := begun(t, s, r)
 	switch state {
 	case "grace", "grace over":
-		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil))
+		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
 	case "ending":
 		ok(t, s.End(t.Context(), c))
 	}
@@ -241,7 +241,7 @@ func TestDeposedHolderChangesNothing(t *testing.T) {
 		c, _ := begun(t, s, r)
 		to := agora.ToAgent(tenant, "b")
 		calls := map[string]error{
-			"Lose":         s.Lose(t.Context(), old, presence.Position{Cursor: 9}, nil),
+			"Lose":         s.Lose(t.Context(), old, presence.Position{Cursor: 9}, nil, false),
 			"End":          s.End(t.Context(), old),
 			"HandedOver":   s.HandedOver(t.Context(), old, presence.Position{Cursor: 9}, nil, true),
 			"SetCard":      s.SetCard(t.Context(), old, agora.Agent{Name: "old"}),

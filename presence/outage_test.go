@@ -34,7 +34,7 @@ func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 		"Begin":    func() error { _, err := s.Begin(t.Context(), c); return err },
 		"Ending":   func() error { _, _, err := s.Ending(t.Context(), tenant, "a"); return err },
 		"Lookup":   func() error { _, err := s.Lookup(t.Context(), tenant, "a"); return err },
-		"Lose":     func() error { return s.Lose(t.Context(), c, presence.Position{}, nil) },
+		"Lose":     func() error { return s.Lose(t.Context(), c, presence.Position{}, nil, false) },
 		"Return":   func() error { return s.Return(t.Context(), c) },
 		"UseLane":  func() error { return s.UseLane(t.Context(), c, agora.ToAgent(tenant, "b"), nil) },
 		"Agents":   func() error { _, err := s.Agents(t.Context(), tenant); return err },

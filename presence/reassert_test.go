@@ -82,7 +82,7 @@ func TestOnlyWhoStillHoldsASessionKeepsIt(t *testing.T) {
 		r.Resume = "token-e1"
 		_, _ = begun(t, s, r)
 		ok(t, s.End(t.Context(), over))
-		ok(t, s.Lose(t.Context(), lapsed, presence.Position{}, nil)) // as a sweeper does
+		ok(t, s.Lose(t.Context(), lapsed, presence.Position{}, nil, false)) // as a sweeper does
 		deposed := must(s.Reassert(t.Context(), claimant("x", "e1").Holder,
 			[]presence.Held{heldBy(taken), heldBy(over), heldBy(lapsed), heldBy(kept)}))(t)
 		if len(deposed) != 2 || deposed[0].Agent != "taken" || deposed[1].Agent != "over" {
@@ -202,7 +202,7 @@ func TestASessionInItsGraceIsWrittenAgainOnlyWhereItIsLost(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(short())
 		c := claimIn(t, s, "a", "active")
-		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil))
+		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
 		away := heldBy(c)
 		away.Away = 300 * time.Millisecond
 		srv.empty()
@@ -246,7 +246,7 @@ func TestMissingClaimsAreFound(t *testing.T) {
 		r := claimant("taken", "e2")
 		r.Resume = "token-e1"
 		_, _ = begun(t, s, r)
-		ok(t, s.Lose(t.Context(), lapsed, presence.Position{}, nil))
+		ok(t, s.Lose(t.Context(), lapsed, presence.Position{}, nil, false))
 		ok(t, raw.Del(t.Context(), "agora:1:{a:default.lost}:rec").Err())
 		missing := must(s.Missing(t.Context(), claimant("x", "e1").Holder, []presence.Claim{kept, taken, lapsed, lost}))(t)
 		var ids []agora.AgentID

@@ -10,21 +10,26 @@ import (
 // Lose says that the socket is gone: active becomes grace, until now plus
 // Config.Grace; the positions are written, as clean. A holder that
 // never began has no positions: those of the last one stay, and so does a grace that was running before.
-// ErrDeposed when the claim is no longer c's.
+// After a goodbye the grace is over at once: the caller ends the session when nothing is under way any more, and whoever claims its id
+// before does. ErrDeposed when the claim is no longer c's.
 //
 // What is sent to the agent is noted from now on, until its next session begins; p.TailAt should be as
 // of now for Record.Quiet to tell the whole truth.
-func (s *Store) Lose(ctx context.Context, c Claim, p Position, spaces map[string]uint64) error {
-	return s.lose(ctx, c, s.positionArgs(p, time.Time{}, spaces))
+func (s *Store) Lose(ctx context.Context, c Claim, p Position, spaces map[string]uint64, goodbye bool) error {
+	grace := s.cfg.Grace
+	if goodbye {
+		grace = 0
+	}
+	return s.lose(ctx, c, grace, s.positionArgs(p, time.Time{}, spaces))
 }
 
 // Return gives a claim back under which nothing was delivered and no lane used: like Lose, but where the agent stands, and how
 // cleanly that is known, stay as they were before the claim, and nobody has to wait for its holder.
-func (s *Store) Return(ctx context.Context, c Claim) error { return s.lose(ctx, c, nil) }
+func (s *Store) Return(ctx context.Context, c Claim) error { return s.lose(ctx, c, s.cfg.Grace, nil) }
 
-func (s *Store) lose(ctx context.Context, c Claim, positions []any) error {
+func (s *Store) lose(ctx context.Context, c Claim, grace time.Duration, positions []any) error {
 	k := c.keys()
-	args := append([]any{c.Epoch, s.cfg.Grace.Milliseconds()}, positions...)
+	args := append([]any{c.Epoch, grace.Milliseconds()}, positions...)
 	ahead := max(s.cfg.Grace, s.cfg.Lease)
 	r, err := s.runAll(ctx, []call{
 		indexAdd(dueKey, ahead, member(c.Tenant, c.Agent)), // before: an edge that dies in between leaves no session behind
@@ -37,7 +42,7 @@ func (s *Store) lose(ctx context.Context, c Claim, positions []any) error {
 		return ErrDeposed
 	}
 	left := time.Duration(r[1].at(1).int()) * time.Millisecond
-	if left == ahead {
+	if left == ahead || grace == 0 {
 		return nil
 	}
 	_, err = s.run(ctx, indexAdd(dueKey, left, member(c.Tenant, c.Agent)))

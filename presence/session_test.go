@@ -60,7 +60,7 @@ func TestWrittenNeverGoesDown(t *testing.T) {
 		for _, p := range []presence.Position{{Cursor: 5, Written: 900}, {Cursor: 8, Written: 90}} {
 			ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: c, Position: p, Mark: time.UnixMilli(77)}}))
 		}
-		ok(t, s.Lose(t.Context(), c, presence.Position{Cursor: 10, Written: 100}, nil))
+		ok(t, s.Lose(t.Context(), c, presence.Position{Cursor: 10, Written: 100}, nil, false))
 		ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: c, Position: presence.Position{Cursor: 3}}})) // too late
 		_, rec := begun(t, s, claimant("a", "e2"))
 		if got := rec.Position; got.Cursor != 10 || got.Written != 900 || !rec.Mark.Equal(time.UnixMilli(77)) {
@@ -73,12 +73,12 @@ func TestAHolderThatNeverBeganGivesNoNewGraceAndNoPositions(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{Grace: 300 * time.Millisecond})
 		c1 := claimIn(t, s, "a", "active")
-		ok(t, s.Lose(t.Context(), c1, presence.Position{Cursor: 6, Written: 7}, nil))
+		ok(t, s.Lose(t.Context(), c1, presence.Position{Cursor: 6, Written: 7}, nil, false))
 		start := time.Now()
 		for { // one that comes back again and again, and is never served
 			c, err := s.Claim(t.Context(), claimant("a", "e2"))
 			if err == nil {
-				err = s.Lose(t.Context(), c, presence.Position{}, nil)
+				err = s.Lose(t.Context(), c, presence.Position{}, nil, false)
 			}
 			if err != nil {
 				is(t, err, presence.ErrEnding)
@@ -105,7 +105,7 @@ func TestAClaimThatIsGivenBackLeavesItsAgentWhereItStood(t *testing.T) {
 			c := claimIn(t, s, id, "dead")
 			ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: c, Position: stood}}))
 			if clean {
-				ok(t, s.Lose(t.Context(), c, stood, nil))
+				ok(t, s.Lose(t.Context(), c, stood, nil, false))
 				ok(t, s.Flushed(t.Context(), c))
 			}
 			for range 2 { // each begins, and can't go on
@@ -135,7 +135,7 @@ func TestASessionEndsOnceAndItsAgentStaysKnownForAWhile(t *testing.T) {
 			t.Fatalf("active: %+v", found)
 		}
 		ok(t, s.UseLane(t.Context(), c, agora.ToAgent(tenant, "b"), nil))
-		ok(t, s.Lose(t.Context(), c, presence.Position{Cursor: 6, Written: 7}, nil))
+		ok(t, s.Lose(t.Context(), c, presence.Position{Cursor: 6, Written: 7}, nil, false))
 		if found = must(s.Lookup(t.Context(), tenant, "a"))(t); found.State != presence.Away || found.Cursor != 6 {
 			t.Fatalf("grace: %+v", found)
 		}
@@ -169,7 +169,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{Known: 100 * time.Millisecond, Remember: 200 * time.Millisecond})
 		c := claimIn(t, s, "a", "active")
-		ok(t, s.Lose(t.Context(), c, presence.Position{Cursor: 6}, nil))
+		ok(t, s.Lose(t.Context(), c, presence.Position{Cursor: 6}, nil, false))
 		ended(t, s, c)
 		raw := srv.client()
 		defer raw.Close()
@@ -213,7 +213,7 @@ func TestQuietOnlyWhenNothingCanHaveBeenSent(t *testing.T) {
 				_ = must(s.Lookup(t.Context(), tenant, claim.Agent))(t) // online: not noted
 				at := time.Now()
 				eventually(t, "some time passes", func() bool { return time.Since(at) > 20*time.Millisecond })
-				ok(t, s.Lose(t.Context(), claim, presence.Position{Cursor: 1, Tail: 1, TailAt: time.Now()}, nil))
+				ok(t, s.Lose(t.Context(), claim, presence.Position{Cursor: 1, Tail: 1, TailAt: time.Now()}, nil, false))
 				at = time.Now()
 				eventually(t, "some time passes", func() bool { return time.Since(at) > 20*time.Millisecond })
 				c.sleep(t, s, claim)
@@ -229,7 +229,7 @@ func TestQuietOnlyWhenNothingCanHaveBeenSent(t *testing.T) {
 		})
 		t.Run("did not hand over", func(t *testing.T) {
 			claim := claimIn(t, s, "dirty", "active")
-			ok(t, s.Lose(t.Context(), claim, presence.Position{TailAt: time.Now()}, nil))
+			ok(t, s.Lose(t.Context(), claim, presence.Position{TailAt: time.Now()}, nil, false))
 			if _, rec := begun(t, s, claimant("dirty", "e1")); rec.Quiet {
 				t.Error("quiet though the holder did not hand over")
 			}
@@ -259,7 +259,7 @@ func TestLanesAndStreamsStandWithTheSession(t *testing.T) {
 		ok(t, s.UseLane(t.Context(), c, peer, &presence.OpenStream{Stream: "gone"}))
 		ok(t, s.UseLane(t.Context(), c, room, nil))
 		ok(t, s.CloseStreams(t.Context(), c, peer, []string{"gone", "never there"}))
-		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil))
+		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
 		_, rec := begun(t, s, claimant("a b", "e2"))
 		want := []presence.Lane{
 			{To: peer, Open: []presence.OpenStream{
@@ -314,7 +314,7 @@ func TestCardsComeBackAsTheyWere(t *testing.T) {
 		ok(t, s.SetCard(t.Context(), c, card))
 		_, _ = begun(t, s, claimant("A", "e1"))
 		away, _ := begun(t, s, claimant("z", "e1"))
-		ok(t, s.Lose(t.Context(), away, presence.Position{}, nil))
+		ok(t, s.Lose(t.Context(), away, presence.Position{}, nil, false))
 		over, _ := begun(t, s, claimant("over", "e1"))
 		ok(t, s.End(t.Context(), over))
 		got := must(s.Agents(t.Context(), tenant))(t)
@@ -332,7 +332,7 @@ func TestAHolderThatHasFlushedIsNotWaitedFor(t *testing.T) {
 		s := srv.store(presence.Config{})
 		old := claimIn(t, s, "a", "active")
 		is(t, s.Flushed(t.Context(), old), presence.ErrDeposed) // not lost yet
-		ok(t, s.Lose(t.Context(), old, presence.Position{Cursor: 4}, nil))
+		ok(t, s.Lose(t.Context(), old, presence.Position{Cursor: 4}, nil, false))
 		ok(t, s.Flushed(t.Context(), old))
 		c := must(s.Claim(t.Context(), claimant("a", "e2")))(t)
 		if !c.Resumed || len(c.Unsettled) != 0 {

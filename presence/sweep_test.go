@@ -102,7 +102,7 @@ func TestASweptClaimIsDirtyAndItsGraceRunsFromTheLease(t *testing.T) {
 		defer raw.Close()
 		c := claimIn(t, s, "a", "active")
 		ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: c, Position: presence.Position{TailAt: time.Now()}}}))
-		ok(t, s.Lose(t.Context(), claimIn(t, s, "b", "active"), presence.Position{TailAt: time.Now()}, nil))
+		ok(t, s.Lose(t.Context(), claimIn(t, s, "b", "active"), presence.Position{TailAt: time.Now()}, nil, false))
 		sweeper := presence.Holder{Edge: "s", Incarnation: "i"}
 		sweepUntil(t, s, sweeper, func(ending []presence.Claim) bool {
 			if len(ending) != 0 {
@@ -149,7 +149,7 @@ func TestAResumedSessionIsNotEnded(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(short())
 		c := claimIn(t, s, "a", "active")
-		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil))
+		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
 		back := presence.Holder{Edge: "e2", Incarnation: "e2-life"}
 		_, _ = begun(t, s, claimant("a", "e2"))
 		until := time.Now().Add(time.Second)

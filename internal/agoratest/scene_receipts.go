@@ -131,7 +131,6 @@ func oldNumbers(s *scene) {
 	a.Expect(`{"type":"receipt","n":1,"status":"stored"}`)
 	f := s.mailed(b, 0, 1, "")
 	a.Close(1000)
-	s.away(b, "agent-1")
 	a = s.agent(2, "agent-1")
 	b.Send(fmt.Sprintf(`{"type":"ack","seq":%d}`, f.Seq()), `{"type":"send","to":"agent-1","payload":"after it"}`)
 	a.Expect(`{"type":"message","payload":"after it"}`)

@@ -1,4 +1,4 @@
--- The socket is gone. KEYS: record, spaces. ARGV: epoch, grace in ms, positions: none where the claim is given back
+-- The socket is gone. KEYS: record, spaces. ARGV: epoch, grace in ms (0 after a goodbye), positions: none where the claim is given back
 -- and nothing was done under it.
 -- Returns {1, ms of grace left} or {0}.
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'begun', 'grace_until', 'was_clean')
@@ -16,6 +16,9 @@ elseif r[3] == ARGV[1] then -- one that never began has delivered nothing and kn
   redis.call('HSET', KEYS[1], 'clean', '1')
 end
 local now = math.floor(us / 1000)
-local over = tonumber(r[4] or (now + tonumber(ARGV[2])))
+local over = now + tonumber(ARGV[2])
+if r[4] then
+  over = math.min(over, tonumber(r[4]))
+end
 redis.call('HSET', KEYS[1], 'state', '2', 'grace_until', int(over))
 return {1, int(over - now)}
