@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/wire"
 )
 
 // alone are the flags for one NATS server.
@@ -137,11 +140,16 @@ func TestAnEdgeFollowsSentinelToAnotherMaster(t *testing.T) {
 	s := agoratest.StartSentinel(t)
 	e := launch(t, append(alone, "--nats.url", agoratest.StartNATS(t, agoratest.NATSConfig{}).URL(), "--redis.url", s.URL())...).ready()
 	s.KillMaster()
-	until(t, "the edge is ready at the new master", func() bool {
-		status, _ := fetch(t, e.admin+"/readyz")
-		return status == 200
+	until(t, "an agent gets in, so that the edge has found the new master", func() bool {
+		c, _, err := websocket.DefaultDialer.Dial(e.public+"?agent_id=alice", nil)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		_, b, err := c.ReadMessage()
+		var f wire.Frame
+		return err == nil && wire.DecodeAnswer(b, &f) == nil && f.Type == "agent.registered"
 	})
-	connect(t, e.public+"?agent_id=alice").hear("agent.registered")
 }
 
 func TestNoSecretIsLogged(t *testing.T) {
