@@ -1,11 +1,15 @@
 package presence
 
 import (
+	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"time"
 )
 
 // Access is how to get into a Redis that does not let everybody in; what it says goes before what the address
@@ -13,7 +17,7 @@ import (
 type Access struct {
 	User, Password   string // redis.user, redis.password: of the servers, also of those behind Sentinel
 	SentinelPassword string // redis.sentinel.password
-	CA               string // redis.tls.ca: file of what may have signed a server's certificate; the system's if empty
+	CA               string // redis.tls.ca: file of what may have signed a server's certificate, read again at every connection; the system's if empty
 	Cert, Key        string // redis.tls.cert, redis.tls.key: files of the client's certificate, read again at every connection
 }
 
@@ -51,6 +55,25 @@ func (a Access) secure(c *tls.Config) error {
 	}
 	return nil
 }
+
+// dialer returns what connects with the CAs that are in their file at that moment, those of c where it can't be read, as when it is just
+// being replaced; nil, which is the library's own way, where there is no such file. A timeout of 0 stands for the library's.
+func (a Access) dialer(c *tls.Config, timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if a.CA == "" {
+		return nil
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		now := c.Clone()
+		if roots, err := a.roots(); err == nil {
+			now.RootCAs = roots
+		}
+		d := tls.Dialer{NetDialer: &net.Dialer{Timeout: cmp.Or(timeout, dialTimeout)}, Config: now}
+		return d.DialContext(ctx, network, addr)
+	}
+}
+
+// dialTimeout is the library's own.
+const dialTimeout = 5 * time.Second
 
 func (a Access) roots() (*x509.CertPool, error) {
 	if a.CA == "" {

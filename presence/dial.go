@@ -59,6 +59,7 @@ func (a Access) single(u string) (redis.UniversalClient, error) {
 	if err := a.secure(o.TLSConfig); err != nil {
 		return nil, err
 	}
+	o.Dialer = a.dialer(o.TLSConfig, o.DialTimeout)
 	return redis.NewClient(o), nil
 }
 
@@ -73,6 +74,7 @@ func (a Access) cluster(u string) (redis.UniversalClient, error) {
 	if err := a.secure(o.TLSConfig); err != nil {
 		return nil, err
 	}
+	o.Dialer = a.dialer(o.TLSConfig, o.DialTimeout)
 	return redis.NewClusterClient(o), nil
 }
 
@@ -93,6 +95,7 @@ func (a Access) sentinel(u string) (redis.UniversalClient, error) {
 	if err := a.secure(o.TLSConfig); err != nil {
 		return nil, err
 	}
+	o.Dialer = a.dialer(o.TLSConfig, o.DialTimeout)
 	return redis.NewFailoverClient(o), nil
 }
 
