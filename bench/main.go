@@ -39,7 +39,9 @@ type options struct {
 	only, loads         string
 	jsonFile, markdown  string
 	module, cache, data string
-	list                bool
+	list, update        bool
+	baseline            string
+	tolerance           float64
 }
 
 // run is the command; it returns its exit status: 2 for wrong usage, 1 for whatever else went wrong.
@@ -63,7 +65,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fmt.Fprintf(stderr, "%d runs of %d loads on %d systems: about %v\n", o.runs, len(p.loads), len(p.systems), p.estimate().Round(10*time.Second))
 	t := &system.Tools{Module: o.module, Cache: o.cache}
 	report, err := p.run(ctx, t, stderr)
-	if err = errors.Join(err, report.save(o, stdout)); err != nil { // what there is, is shown also after Ctrl-C
+	if err = errors.Join(err, report.save(o, stdout)); err == nil { // what there is, is shown also after Ctrl-C
+		err = report.guard(o, stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 1
 	}
@@ -88,6 +93,9 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.DurationVar(&o.cfg.Patience, "patience", 20*time.Second, "what has not arrived when nothing arrived for so long is lost")
 	f.StringVar(&o.jsonFile, "json", "", "file for everything that was measured")
 	f.StringVar(&o.markdown, "markdown", "", "file for the tables in Markdown")
+	f.StringVar(&o.baseline, "baseline", "", "file of ratios to the first system, which those measured now may not be worse than")
+	f.Float64Var(&o.tolerance, "tolerance", 0.33, "by which share they may be")
+	f.BoolVar(&o.update, "update", false, "write the baseline instead")
 	f.StringVar(&o.module, "module", "..", "folder of Agora's module, which is built")
 	f.StringVar(&o.cache, "cache", filepath.Join(cache, "agora-bench"), "folder for what is built and installed")
 	f.StringVar(&o.data, "data", "", "folder for what servers store (default that for temporary files)")
