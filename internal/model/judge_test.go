@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/agora-relay/agora"
 )
@@ -174,6 +175,9 @@ func (w *world) missing(a *agent, b *box) string {
 		m := &w.logs[b.to][i]
 		if m.Seq <= b.from || b.seen[m.Seq] || b.told(m.Seq) || m.Kind == agora.Gap || m.Kind == agora.Control || m.Kind == agora.Roster {
 			continue
+		}
+		if m.Kind == agora.Receipt && m.Stream != "" && !strings.HasPrefix(a.token, m.Stream+".") {
+			continue // of a number of a session that is over: nobody is told
 		}
 		if m.Stream != "" && w.silent[silentKey(a.id, m.From, m.Stream)].covers(m.Seq) {
 			continue

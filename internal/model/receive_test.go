@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -140,9 +141,12 @@ func (a *agent) far(m *agora.Message) {
 	if r.Status != "acked" {
 		return
 	}
+	if m.Stream != "" && !strings.HasPrefix(a.token, m.Stream+".") {
+		a.w.failLocked("%s: %s is told to it, though the number is of session %s", a.id, m.Body, m.Stream)
+	}
 	to, arrived := agora.ToAgent(m.To.Tenant, m.From), false
 	for _, p := range a.w.parts[1:] {
-		// A number may be an earlier session's: receipts do not say whose.
+		// A number may be an earlier session's, which presence has brought back.
 		if p.from == a && p.lane.to == to && (r.N > 0 && p.n == r.N || r.RequestID != "" && p.id == r.RequestID) {
 			arrived = arrived || a.w.arrived[p.uid]
 		}
