@@ -80,7 +80,7 @@ var needs = []need{
 	{"an edge's lines to NATS go silent", "msgid", `again, after`},
 	{"an edge is cut off from Redis", "order", `number it anew|never got number`},
 	{"an edge's line to Redis goes silent", "settle", `through a socket that it had left`},
-	{"the clock of an edge is off by 1h", "clock", `left of 5m`},
+	{"the clock of an edge is off by 1h", "clock", `left of 5m|the deadline has passed`},
 	{"the clock of an edge is off by -1h", "clock", `left of 5m|no progress`},
 }
 
