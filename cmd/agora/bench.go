@@ -9,8 +9,10 @@ func newBench() *cobra.Command {
 		GroupID: clientGroup,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, cobra.NoArgs(cmd, args)) }
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
 	cmd.AddCommand(newBenchStream(), newBenchOneShot(), newBenchFanOut(), newBenchIdle(), newBenchStorm(), newSoak())
+	cmd.SetFlagErrorFunc(usageError) // the verbs inherit it
+	for _, c := range append(cmd.Commands(), cmd) {
+		c.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, cobra.NoArgs(cmd, args)) }
+	}
 	return cmd
 }

@@ -37,8 +37,6 @@ func newBenchIdle() *cobra.Command {
 		Example: "  agora bench idle --embedded --agents 10000 --processes 2",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, cobra.NoArgs(cmd, args)) }
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
 	f := cmd.Flags()
 	o.place.flags(f)
 	f.IntVar(&o.Agents, "agents", 1000, "agents that connect")

@@ -40,8 +40,6 @@ func (o *loadOptions) command(kind, short, long string) *cobra.Command {
 		Long:  long + "\n\n" + loadHelp,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, cobra.NoArgs(cmd, args)) }
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
 	o.flags(cmd.Flags())
 	return cmd
 }

@@ -35,11 +35,8 @@ func newSoak() *cobra.Command {
 			"Exit status: 0 every promise was kept, 1 one was broken, 2 wrong usage, 4 unauthorised or forbidden,\n" +
 			"6 no edge available at the start.",
 		Example: "  agora bench soak --edges ws://127.0.0.1:8080,ws://127.0.0.1:8081 --duration 10m --cuts 2",
-		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, cobra.NoArgs(cmd, args)) }
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
 	f := cmd.Flags()
 	f.StringVar(&o.edges, "edges", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; /ws is added to those without a path")
 	f.StringVar(&o.Token, "token", "", "credentials for ids soak-*; better given as AGORA_TOKEN, which other users of the machine don't see")

@@ -35,8 +35,6 @@ func newBenchStorm() *cobra.Command {
 		Example: "  agora bench storm --embedded --agents 1000 --missed 100",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, cobra.NoArgs(cmd, args)) }
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
 	f := cmd.Flags()
 	o.place.flags(f)
 	f.IntVar(&o.Agents, "agents", 1000, "agents that are cut off and return")
