@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"spaces":               {".", "broker", "presence"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
 	"edge":                 {".", "broker", "presence", "spaces", "edge/relay", "internal/guard"},
+	"edge/auth":            {".", "edge"},
 	"edge/ws":              {".", "edge", "spaces", "wire"},
 	"client":               {".", "wire"},
 	"cmd/agora":            {"*"},

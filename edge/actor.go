@@ -2,37 +2,43 @@ package edge
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
 )
 
-// Actor is an authenticated party. It holds no state, so any edge can serve
-// it: only a live connection needs a [Session].
+// Actor is an authenticated party. It holds no state but who it is, so any
+// edge can serve it: only a live connection needs a [Session].
 type Actor struct {
 	node      *Node
-	principal Principal
+	principal atomic.Pointer[Principal] // replaced as a whole when its credentials are renewed
 }
 
-// Authenticate makes an Actor of a token, which may be empty. UNAUTHORIZED
-// when the verifier does not take it.
-func (n *Node) Authenticate(ctx context.Context, token string) (*Actor, error) {
-	p, err := n.cfg.Auth.Authenticate(ctx, token)
+// Principal returns who the actor is, and what it may do now. It is not to be changed.
+func (a *Actor) Principal() *Principal { return a.principal.Load() }
+
+// Authenticate makes an Actor of credentials, which may be empty. UNAUTHORIZED
+// when the verifier does not take them, UNAVAILABLE when it can't tell now.
+func (n *Node) Authenticate(ctx context.Context, c Credentials) (*Actor, error) {
+	p, err := n.cfg.Auth.Authenticate(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	if p.Tenant == "" {
 		p.Tenant = agora.DefaultTenant
 	}
-	return &Actor{node: n, principal: p}, nil
+	a := &Actor{node: n}
+	a.principal.Store(&p)
+	return a, nil
 }
 
 // Agents returns the directory: the agents of the tenant that have a session, sorted by id.
 func (a *Actor) Agents(ctx context.Context) ([]agora.Agent, error) {
-	return a.node.cfg.Presence.Agents(ctx, a.principal.Tenant)
+	return a.node.cfg.Presence.Agents(ctx, a.Principal().Tenant)
 }
 
 // Spaces returns the tenant's spaces, sorted by name.
 func (a *Actor) Spaces(ctx context.Context) ([]presence.Space, error) {
-	return a.node.hub.List(ctx, a.principal.Tenant)
+	return a.node.hub.List(ctx, a.Principal().Tenant)
 }

@@ -40,7 +40,8 @@ type Welcome struct {
 // call of Closed.
 func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome, error) {
 	n := a.node
-	if !a.principal.May(h.Card.ID) {
+	who := a.Principal()
+	if !who.May(h.Card.ID) {
 		return nil, Welcome{}, agora.Errorf(agora.Forbidden, "this token may not be agent %q", h.Card.ID)
 	}
 	if err := n.Ready(); err != nil {
@@ -49,7 +50,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		return nil, Welcome{}, e
 	}
 	req := presence.ClaimRequest{
-		Tenant: a.principal.Tenant, Agent: h.Card.ID, Principal: a.principal.Name, Holder: n.holder,
+		Tenant: who.Tenant, Agent: h.Card.ID, Principal: who.Name, Holder: n.holder,
 		Conn: h.Conn, Session: rand.Text()[:16], Token: rand.Text(), Card: h.Card,
 	}
 	req.ResumeSession, req.Resume = parseResumeToken(h.Resume)

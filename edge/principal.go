@@ -2,25 +2,38 @@ package edge
 
 import (
 	"context"
+	"crypto/x509"
 	"strings"
+	"time"
 
 	"github.com/agora-relay/agora"
 )
 
-// Authenticator is the one verifier for every door.
+// Authenticator is the one verifier for every door. It may be asked by many at a time.
 type Authenticator interface {
-	// Authenticate returns who presents a token, which may be empty, or an
-	// UNAUTHORIZED error. It neither logs the token nor keeps it.
-	Authenticate(ctx context.Context, token string) (Principal, error)
+	// Authenticate returns who presents the credentials, which may be empty:
+	// UNAUTHORIZED when they are not good, UNAVAILABLE when nobody can tell
+	// now. It neither logs nor keeps them.
+	Authenticate(ctx context.Context, c Credentials) (Principal, error)
 }
 
-// Principal is who someone is and what it may do.
+// Credentials are what a connection presents, whatever its door.
+type Credentials struct {
+	Token string              // empty for none
+	Peer  []*x509.Certificate // the client's certificate and those that vouch for it, verified by the door; empty for none
+}
+
+// Principal is who someone is and what it may do. Nothing of it is changed once it is made.
 type Principal struct {
-	Name   string   // two connections of one Name are the same party; stable
-	Tenant string   // empty means the default one
-	Any    bool     // may be any agent
-	Agents []string // else: the ids it may be; '*' at the end of one stands for any rest
-	System bool     // may publish into system spaces
+	Name    string    // two connections of one Name are the same party; stable
+	Tenant  string    // empty means the default one
+	Any     bool      // may be any agent
+	Agents  []string  // else: the ids it may be; '*' at the end of one stands for any rest
+	System  bool      // may publish into system spaces
+	Roles   []string  // groups that it belongs to
+	ID      string    // of the credentials, by which they are revoked: a token's jti, a certificate's serial; empty for none
+	Issued  time.Time // when the credentials were made; zero where they don't say
+	Expires time.Time // when they are over, and every session that they opened; zero for never
 }
 
 // May tells whether the principal may be the agent.

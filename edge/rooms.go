@@ -204,7 +204,7 @@ func (s *Session) mayPublish(ctx context.Context, space string) error {
 		}
 		return agora.Errorf(agora.Forbidden, "only members publish into space %q", space)
 	}
-	if typ == spaces.System && !s.actor.principal.System {
+	if typ == spaces.System && !s.actor.Principal().System {
 		return agora.Errorf(agora.Forbidden, "space %q is the system's", space)
 	}
 	return nil

@@ -158,7 +158,7 @@ func (s *Session) currentRequest() presence.ClaimRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return presence.ClaimRequest{
-		Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.principal.Name, Holder: s.node.holder,
+		Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.Principal().Name, Holder: s.node.holder,
 		Conn: s.name, Session: s.claim.Session, Token: s.token, Card: s.card,
 	}
 }

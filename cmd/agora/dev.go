@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -107,15 +108,15 @@ func (o *devOptions) listen(k int, log *slog.Logger, fail func(error)) (*edgeSer
 }
 
 // authenticator returns the verifier that a value of --auth names.
-func authenticator(auth string) (edge.Authenticator, error) {
-	if auth == "none" {
-		return edge.NoAuth(), nil
+func authenticator(choice string) (edge.Authenticator, error) {
+	if choice == "none" {
+		return auth.None(), nil
 	}
-	path, ok := strings.CutPrefix(auth, "file:")
+	path, ok := strings.CutPrefix(choice, "file:")
 	if !ok {
 		return nil, errors.New("auth is none or file:PATH")
 	}
-	a, err := edge.TokenFile(path)
+	a, err := auth.TokenFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("auth: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/auth"
 )
 
 func newToken() *cobra.Command {
@@ -23,7 +23,7 @@ func newToken() *cobra.Command {
 			if len(agents) == 0 {
 				agents = args
 			}
-			token, line, err := edge.NewToken(args[0], agents, tenant, system)
+			token, line, err := auth.NewToken(args[0], agents, tenant, system)
 			if err != nil {
 				return err
 			}

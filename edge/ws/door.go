@@ -48,7 +48,7 @@ type node struct {
 	frame        int
 	heartbeat    time.Duration
 	timeout      time.Duration
-	authenticate func(ctx context.Context, token string) (*edge.Actor, error)
+	authenticate func(context.Context, edge.Credentials) (*edge.Actor, error)
 	crowd        *edge.Crowd
 }
 

@@ -22,8 +22,8 @@ const goodToken = "let-me-in"
 
 // onlyGood lets one token in. What it lets in has no node behind it: the tests
 // here say nothing that needs one.
-func onlyGood(_ context.Context, token string) (*edge.Actor, error) {
-	if token != goodToken {
+func onlyGood(_ context.Context, c edge.Credentials) (*edge.Actor, error) {
+	if c.Token != goodToken {
 		return nil, agora.Errorf(agora.Unauthorized, "the token is not valid")
 	}
 	return new(edge.Actor), nil

@@ -34,7 +34,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.turnAway(w, http.StatusServiceUnavailable, agora.AsError(err))
 		return
 	}
-	actor, err := d.node.authenticate(r.Context(), token(r))
+	actor, err := d.node.authenticate(r.Context(), credentials(r))
 	if err != nil {
 		seat.Leave()
 		e := agora.AsError(err)
@@ -72,7 +72,16 @@ func (d *Door) turnAway(w http.ResponseWriter, status int, e *agora.Error) {
 	http.Error(w, string(e.Code)+": "+e.Message, status)
 }
 
-// token returns the credentials of the request: those of the header before those of the URL.
+// credentials returns what the request presents.
+func credentials(r *http.Request) edge.Credentials {
+	c := edge.Credentials{Token: token(r)}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Peer = r.TLS.VerifiedChains[0]
+	}
+	return c
+}
+
+// token returns the token of the request: that of the header before that of the URL.
 func token(r *http.Request) string {
 	if scheme, t, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(t)

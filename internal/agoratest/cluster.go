@@ -15,6 +15,7 @@ import (
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/presence"
 )
@@ -49,7 +50,7 @@ func (o Options) withDefaults() Options {
 	o.Node.MaxAge = cmp.Or(o.Node.MaxAge, 10*time.Minute)
 	o.Node.MaxRecords = cmp.Or(o.Node.MaxRecords, 4096)
 	if o.Node.Auth == nil {
-		o.Node.Auth = edge.NoAuth()
+		o.Node.Auth = auth.None()
 	}
 	return o
 }

@@ -96,12 +96,12 @@ func companies() []company {
 type tenants struct{}
 
 // Authenticate returns the principal that the token names.
-func (tenants) Authenticate(_ context.Context, token string) (edge.Principal, error) {
-	tenant, name, _ := strings.Cut(token, "~")
+func (tenants) Authenticate(_ context.Context, c edge.Credentials) (edge.Principal, error) {
+	tenant, name, _ := strings.Cut(c.Token, "~")
 	if tenant == "" {
 		return edge.Principal{}, agora.Errorf(agora.Unauthorized, "a token is required")
 	}
-	p := edge.Principal{Name: token, Tenant: tenant, Any: name != "limited", System: name == "system"}
+	p := edge.Principal{Name: c.Token, Tenant: tenant, Any: name != "limited", System: name == "system"}
 	if !p.Any {
 		p.Agents = []string{"agent-1", "bot-*"}
 	}

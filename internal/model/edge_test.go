@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -59,11 +60,11 @@ func (w *world) startEdge(skew time.Duration) *node {
 		Lease: lease, Grace: grace, Known: time.Hour, EmptyGrace: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	e.node, err = edge.Start(ctx, edge.Config{
-		ID: e.id, Broker: e.broker, Presence: e.store, Auth: edge.NoAuth(), Lease: lease, Confirm: 40 * time.Millisecond,
+		ID: e.id, Broker: e.broker, Presence: e.store, Auth: auth.None(), Lease: lease, Confirm: 40 * time.Millisecond,
 		Heartbeat: time.Second, Timeout: 15 * time.Second, MaxRecords: w.most, MaxAge: time.Hour,
 	})
 	if err == nil {
-		e.actor, err = e.node.Authenticate(ctx, "")
+		e.actor, err = e.node.Authenticate(ctx, edge.Credentials{})
 	}
 	if err != nil {
 		w.t.Fatalf("edge %s: %v", e.id, err)

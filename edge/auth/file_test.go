@@ -1,4 +1,4 @@
-package edge
+package auth
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 )
 
 func tokenFile(t *testing.T, lines ...string) string {
@@ -36,14 +37,14 @@ func TestTokenOpensWhatItsLineGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := auth.Authenticate(t.Context(), token)
+	p, err := auth.Authenticate(t.Context(), edge.Credentials{Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Name != "jane" || p.Tenant != "acme" || !p.System || p.Any || !slices.Equal(p.Agents, []string{"Jane Doe", "team-a,b/*"}) {
 		t.Errorf("principal = %+v", p)
 	}
-	p, err = auth.Authenticate(t.Context(), other)
+	p, err = auth.Authenticate(t.Context(), edge.Credentials{Token: other})
 	if err != nil || p.Name != "joe" || p.Tenant != agora.DefaultTenant || p.System || !slices.Equal(p.Agents, []string{"*"}) {
 		t.Errorf("principal = %+v, %v", p, err)
 	}
@@ -59,7 +60,7 @@ func TestWrongTokenIsUnauthorizedAndNotRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, token := range []string{"", "guess-of-mine", strings.Repeat("x", 1<<16)} {
-		_, err := auth.Authenticate(t.Context(), token)
+		_, err := auth.Authenticate(t.Context(), edge.Credentials{Token: token})
 		e, ok := errors.AsType[*agora.Error](err)
 		if !ok || e.Code != agora.Unauthorized {
 			t.Errorf("error = %v, want UNAUTHORIZED", err)
@@ -109,7 +110,7 @@ func TestNewTokenRefusesWhatTheFileCouldNotHold(t *testing.T) {
 }
 
 func TestWithoutAuthEverybodyMayBeAnyoneButNotTheSystem(t *testing.T) {
-	p, err := NoAuth().Authenticate(t.Context(), "whatever")
+	p, err := None().Authenticate(t.Context(), edge.Credentials{Token: "whatever"})
 	if err != nil || !p.Any || p.System || p.Name != "" || p.Tenant != agora.DefaultTenant {
 		t.Errorf("principal = %+v, %v", p, err)
 	}

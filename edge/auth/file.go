@@ -1,4 +1,5 @@
-package edge
+// Package auth says who is who: the verifiers of credentials behind every door.
+package auth
 
 import (
 	"bufio"
@@ -14,16 +15,17 @@ import (
 	"unicode"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 )
 
-// NoAuth returns an authenticator that asks for nothing: everybody is the same
+// None returns an authenticator that asks for nothing: everybody is the same
 // party and may be any agent, but nobody may publish to system spaces.
-func NoAuth() Authenticator { return noAuth{} }
+func None() edge.Authenticator { return noAuth{} }
 
 type noAuth struct{}
 
-func (noAuth) Authenticate(context.Context, string) (Principal, error) {
-	return Principal{Tenant: agora.DefaultTenant, Any: true}, nil
+func (noAuth) Authenticate(context.Context, edge.Credentials) (edge.Principal, error) {
+	return edge.Principal{Tenant: agora.DefaultTenant, Any: true}, nil
 }
 
 // TokenFile returns an authenticator that knows the principals of a file, read
@@ -35,7 +37,7 @@ func (noAuth) Authenticate(context.Context, string) (Principal, error) {
 // may hold spaces and commas, it is escaped like a URL query ("Jane+Doe",
 // "a%2Cb"). Empty lines and those that begin with '#' say nothing. An error
 // names the line and never quotes it.
-func TokenFile(path string) (Authenticator, error) {
+func TokenFile(path string) (edge.Authenticator, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -52,15 +54,15 @@ func TokenFile(path string) (Authenticator, error) {
 // time that depends on the hash, which tells nothing: whoever measures it
 // learns about the hash of a guess, and tokens are 256 random bits, so guesses
 // that share the first bits of a hash with a real token bring it no nearer.
-type tokens map[[sha256.Size]byte]Principal
+type tokens map[[sha256.Size]byte]edge.Principal
 
-func (t tokens) Authenticate(_ context.Context, token string) (Principal, error) {
-	if token == "" {
-		return Principal{}, agora.Errorf(agora.Unauthorized, "a token is required")
+func (t tokens) Authenticate(_ context.Context, c edge.Credentials) (edge.Principal, error) {
+	if c.Token == "" {
+		return edge.Principal{}, agora.Errorf(agora.Unauthorized, "a token is required")
 	}
-	p, ok := t[sha256.Sum256([]byte(token))]
+	p, ok := t[sha256.Sum256([]byte(c.Token))]
 	if !ok {
-		return Principal{}, agora.Errorf(agora.Unauthorized, "the token is not valid")
+		return edge.Principal{}, agora.Errorf(agora.Unauthorized, "the token is not valid")
 	}
 	return p, nil
 }
@@ -85,7 +87,7 @@ func parseTokens(r io.Reader) (tokens, error) {
 	return known, lines.Err()
 }
 
-func parseTokenLine(line string) (hash [sha256.Size]byte, p Principal, err error) {
+func parseTokenLine(line string) (hash [sha256.Size]byte, p edge.Principal, err error) {
 	fields := strings.Fields(line)
 	if len(fields) < 3 {
 		return hash, p, fmt.Errorf("want <name> sha256:<hex> agents=<patterns>")
@@ -94,9 +96,9 @@ func parseTokenLine(line string) (hash [sha256.Size]byte, p Principal, err error
 	if n, err := hex.Decode(hash[:], []byte(digits[:min(len(digits), 2*len(hash))])); !ok || err != nil || n != len(hash) || len(digits) != 2*n {
 		return hash, p, fmt.Errorf("the second word must be sha256: and 64 hex digits")
 	}
-	p = Principal{Name: fields[0], Tenant: agora.DefaultTenant}
+	p = edge.Principal{Name: fields[0], Tenant: agora.DefaultTenant}
 	for _, f := range fields[2:] {
-		if err := p.grant(f); err != nil {
+		if err := grant(&p, f); err != nil {
 			return hash, p, err
 		}
 	}
@@ -107,7 +109,7 @@ func parseTokenLine(line string) (hash [sha256.Size]byte, p Principal, err error
 }
 
 // grant adds what one word of a line says.
-func (p *Principal) grant(word string) error {
+func grant(p *edge.Principal, word string) error {
 	key, value, _ := strings.Cut(word, "=")
 	switch key {
 	case "agents":
