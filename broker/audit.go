@@ -39,11 +39,14 @@ func (b *Broker) auditTopics(stream string, tops []*topic) error {
 		return err
 	}
 	if err == nil {
-		b.saw(stream, end.seq, time.Time{})
+		b.saw(stream, seen{last: end.seq})
 		subjects = append(subjects, end.subject)
 	}
 	last, err := b.lastSequences(ctx, stream, subjects)
 	if err != nil {
+		return err
+	}
+	if err := b.confirm(ctx, stream); err != nil { // an empty log made anew says nothing of the old one
 		return err
 	}
 	sure := end == nil || last[end.subject] >= end.seq
@@ -55,6 +58,16 @@ func (b *Broker) auditTopics(stream string, tops []*topic) error {
 		})
 	}
 	return nil
+}
+
+// confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it was made anew.
+func (b *Broker) confirm(ctx context.Context, stream string) error {
+	life := b.Life()
+	s, err := b.state(ctx, stream, "")
+	if err == nil {
+		b.saw(stream, seen{last: s.last, created: s.created, life: life})
+	}
+	return err
 }
 
 // lastSequences returns the sequence of the last message of each subject that has one.

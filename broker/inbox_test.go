@@ -260,6 +260,41 @@ func TestALogMadeAnewIsTold(t *testing.T) {
 	}
 }
 
+// TestALogMadeAnewByAnotherEdgeIsTold: what comes live of the new log, before this edge has heard that it is another one,
+// does not follow what was read of the old one.
+func TestALogMadeAnewByAnotherEdgeIsTold(t *testing.T) {
+	s := testServer(t, 1)
+	here, there := testBroker(t, s, rareAudits), testBroker(t, s, nil)
+	carol := agora.ToAgent(agora.DefaultTenant, "carol") // has got nothing before
+	at := publish(t, there, "s1", "1", "2")
+	in, empty := listen(t, here, bob, From{}), listen(t, here, carol, From{})
+	if got := bodies(in.quiet(t)); !slices.Equal(got, []string{"1", "2"}) {
+		t.Fatalf("got %v", got)
+	}
+	empty.quiet(t)
+	here.lives.Add(1) // as when the connection was lost
+	if err := there.js.DeleteStream(t.Context(), placeOf(bob, 1).stream); err != nil {
+		t.Fatal(err)
+	}
+	there.reconnected()
+	until(t, "the stream is there again", func() bool { _, err := there.js.Stream(t.Context(), placeOf(bob, 1).stream); return err == nil })
+	anew := publish(t, there, "s2", "3")
+	got := in.read(t, 2)
+	if !slices.Equal(bodies(got), []string{"gap", "3"}) || got[0].Seq >= anew[0] || got[0].N != at[1]|255+1 {
+		t.Errorf("got %v %+v", bodies(got), got[0])
+	}
+	l := there.Lane(LaneConfig{From: "alice", Session: "s2", Epoch: 1, To: carol})
+	defer l.Close()
+	store(t, l, text("first"))
+	if got := bodies(empty.read(t, 2)); !slices.Equal(got, []string{"gap", "first"}) {
+		t.Errorf("who had got nothing got %v", got)
+	}
+	publish(t, there, "s2", "4")
+	if got := bodies(in.next(t)); !slices.Equal(got, []string{"4"}) {
+		t.Errorf("then got %v", got)
+	}
+}
+
 func TestAnInboxBeginsAtATime(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "before")

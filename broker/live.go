@@ -186,7 +186,7 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 		i.stage(q)
 	case i.behind:
 		i.b.count.dropped.Add(1)
-	case last > i.end || !i.fits(q.size):
+	case !i.follows(last) || !i.fits(q.size):
 		i.b.count.dropped.Add(1)
 		if !guard.Gaps {
 			i.end = seq
@@ -205,6 +205,13 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 	}
 }
 
+// follows tells whether nothing can be missing between what the inbox has and a live record behind the one given. A record
+// that names an older one, or none, does not say so: the last one that was got has grown too old since, or it is of a log made
+// anew, of which no word has come yet. The lock is held.
+func (i *Inbox) follows(last uint64) bool {
+	return last == i.end && (last != 0 || i.b.confirmed(i.at.stream))
+}
+
 func (i *Inbox) fits(size int) bool { return i.bytes+size <= int(i.b.inboxRoom.Load()) }
 
 // enqueue adds a record that follows the last one. The lock is held.
@@ -219,7 +226,7 @@ func (i *Inbox) enqueue(q live) {
 func (i *Inbox) stage(q live) {
 	if n := len(i.staged); n > 0 && (q.seq <= i.staged[n-1].seq) {
 		return
-	} else if n > 0 && (q.last > i.staged[n-1].seq || !i.fits(q.size)) {
+	} else if n > 0 && (q.last != i.staged[n-1].seq || !i.fits(q.size)) {
 		i.unstage()
 	}
 	if !i.fits(q.size) {
@@ -241,12 +248,16 @@ func (i *Inbox) unstage() {
 
 // join queues what is staged, if it follows what was read. The lock is held.
 func (i *Inbox) join() {
-	if len(i.staged) == 0 || i.staged[0].last > i.end {
+	first := 0
+	for first < len(i.staged) && i.staged[first].seq <= i.end {
+		first++
+	}
+	if first == len(i.staged) || !i.follows(i.staged[first].last) {
 		return
 	}
-	for _, q := range i.staged {
+	for k, q := range i.staged {
 		i.bytes -= q.size
-		if q.seq > i.end {
+		if k >= first {
 			i.enqueue(q)
 		}
 	}

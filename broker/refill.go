@@ -12,6 +12,7 @@ import (
 // is live again, and read returns nothing.
 func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
 	i.b.count.refills.Add(1)
+	at := i.b.Now()
 	// The last record that was read is read again: while it is there, nothing after it is gone.
 	// It must not use up what the answer may hold.
 	q := query{stream: i.at.stream, subject: i.at.log, seq: i.end, bytes: max + i.endSize}
@@ -37,7 +38,7 @@ func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
 	if len(msgs) > 0 || !p.whole {
 		return msgs, nil
 	}
-	return nil, i.caughtUp(ctx)
+	return nil, i.caughtUp(ctx, at)
 }
 
 // readInTurn reads the log once it is the caller's turn.
@@ -70,9 +71,9 @@ const (
 )
 
 // caughtUp makes the inbox live again when the stream's leader knows of nothing beyond what was read. A replica
-// that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read.
-func (i *Inbox) caughtUp(ctx context.Context) error {
-	at := i.b.Now()
+// that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read. The reads
+// began at at.
+func (i *Inbox) caughtUp(ctx context.Context, at time.Time) error {
 	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log)
 	if err != nil && !errors.Is(err, errNone) {
 		return err

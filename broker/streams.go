@@ -116,7 +116,7 @@ func (e *setupError) Unwrap() error { return e.err }
 // findStream returns what the stream is like; one that is missing is made.
 func (b *Broker) findStream(ctx context.Context, kind, shard string) (*jetstream.StreamInfo, error) {
 	name := streamName(kind, shard)
-	sent := time.Now()
+	life, sent := b.Life(), time.Now()
 	s, err := b.js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if b.clock.known.Load() == nil {
@@ -132,7 +132,7 @@ func (b *Broker) findStream(ctx context.Context, kind, shard string) (*jetstream
 	}
 	info := s.CachedInfo()
 	b.clock.hear(name, sample{sent: sent, got: time.Now(), log: info.TimeStamp})
-	b.saw(name, info.State.LastSeq, info.Created)
+	b.saw(name, seen{last: info.State.LastSeq, created: info.Created, life: life})
 	return info, nil
 }
 
@@ -199,23 +199,34 @@ func (b *Broker) firstSequence(name string) uint64 {
 // seen is what a Broker knows of a stream from looking at it.
 type seen struct {
 	last    uint64    // highest sequence
-	created time.Time // when it was made
+	created time.Time // when it was made; zero where that was not asked
+	life    uint64    // of the connection, when it was asked
 }
 
-// saw notes how far a stream has got, and when it was made, where that is known. One that
-// was made anew has lost what the old one held: its inboxes must look where they stand.
-func (b *Broker) saw(stream string, last uint64, created time.Time) {
+// saw notes how a stream was found. One that was made anew has lost what the old one held: first its inboxes are told to
+// look where they stand.
+func (b *Broker) saw(stream string, now seen) {
 	b.seenMu.Lock()
+	defer b.seenMu.Unlock()
 	was := b.seen[stream]
-	now := seen{last: max(was.last, last), created: created}
-	if created.IsZero() {
-		now.created = was.created
-	}
-	b.seen[stream] = now
-	b.seenMu.Unlock()
-	if last < was.last || !was.created.IsZero() && !now.created.Equal(was.created) {
+	if now.last < was.last || !now.created.IsZero() && !was.created.IsZero() && !now.created.Equal(was.created) {
+		b.seenMu.Unlock()
 		b.topics.restarted(stream)
+		b.seenMu.Lock()
+		was = b.seen[stream]
 	}
+	if now.created.IsZero() {
+		now.created, now.life = was.created, was.life
+	}
+	now.last = max(was.last, now.last)
+	b.seen[stream] = now
+}
+
+// confirmed tells whether a stream was found as it was known to be, or its inboxes were told, since the connection was lost last.
+func (b *Broker) confirmed(stream string) bool {
+	b.seenMu.Lock()
+	defer b.seenMu.Unlock()
+	return b.seen[stream].life == b.Life()
 }
 
 // amended returns the configuration that a stream has to be changed to; nil when it is right.

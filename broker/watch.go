@@ -157,6 +157,7 @@ func (w *watcher) probe(now time.Time) {
 	defer cancel()
 	w.probed = now
 	w.owed &^= checkLeader
+	life := w.b.Life()
 	s, err := w.b.state(ctx, w.stream, "")
 	was, asked := w.leader, w.asked
 	w.leader, w.asked = s.leader, true
@@ -166,7 +167,7 @@ func (w *watcher) probe(now time.Time) {
 	if err != nil {
 		return
 	}
-	w.b.saw(w.stream, s.last, s.created)
+	w.b.saw(w.stream, seen{last: s.last, created: s.created, life: life})
 	if asked && was != w.leader {
 		w.take(checkInboxes, time.Now())
 	}
