@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"spaces":               {".", "broker", "presence"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
 	"edge":                 {".", "broker", "presence", "spaces", "edge/relay", "internal/guard"},
-	"edge/auth":            {".", "edge"},
+	"edge/auth":            {".", "edge", "internal/reload"},
 	"edge/ws":              {".", "edge", "spaces", "wire"},
 	"client":               {".", "wire"},
 	"cmd/agora":            {"*"},
@@ -34,6 +34,7 @@ var layers = map[string][]string{
 	"internal/soak":        {".", "client"},
 	"internal/load":        {".", "wire"},
 	"internal/plot":        {},
+	"internal/reload":      {},
 	"internal/overload":    {"internal/agoratest"},
 }
 
@@ -45,6 +46,7 @@ var homes = map[string][]string{
 	"github.com/redis/go-redis":           {"presence"},
 	"github.com/alicebob/miniredis":       {"presence"},
 	"golang.org/x/time/rate":              {"edge"},
+	"github.com/go-jose/":                 {"edge/auth"},
 	"github.com/gorilla/websocket":        {"edge/ws", "client"},
 	"github.com/prometheus/client_golang": {"cmd/agora"},
 	"github.com/HdrHistogram/":            {"internal/soak", "internal/load"},
@@ -57,6 +59,7 @@ var homes = map[string][]string{
 // tests look into the log and into presence with clients of their own.
 var testLibraries = []string{
 	"go.uber.org/goleak", "pgregory.net/rapid",
+	"github.com/go-jose/go-jose", // tests sign tokens
 	"github.com/gorilla/websocket", "github.com/coder/websocket",
 	"github.com/nats-io/nats.go", "github.com/nats-io/nkeys", "github.com/nats-io/jwt", "github.com/redis/go-redis",
 }

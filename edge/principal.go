@@ -17,6 +17,16 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, c Credentials) (Principal, error)
 }
 
+// Warden is an Authenticator that may take back what it has granted. The node
+// asks it about every live session once its version has changed.
+type Warden interface {
+	Authenticator
+	Version() uint64 // cheap; changes whenever something may have been taken back
+	// Standing returns nil while what was granted to p holds: UNAUTHORIZED when it was taken
+	// back, UNAVAILABLE when it is to be asked for again.
+	Standing(p *Principal) error
+}
+
 // Credentials are what a connection presents, whatever its door.
 type Credentials struct {
 	Token string              // empty for none
@@ -32,6 +42,7 @@ type Principal struct {
 	System  bool      // may publish into system spaces
 	Roles   []string  // groups that it belongs to
 	ID      string    // of the credentials, by which they are revoked: a token's jti, a certificate's serial; empty for none
+	Source  string    // which verifier vouches for it, and by which of its entries; of that verifier's making
 	Issued  time.Time // when the credentials were made; zero where they don't say
 	Expires time.Time // when they are over, and every session that they opened; zero for never
 }

@@ -35,7 +35,7 @@ type settings struct {
 	connections               int
 	queued                    size
 	drainRate                 int
-	origins                   []string
+	server                    serverSettings
 	logLevel, logFormat       string
 }
 
@@ -76,7 +76,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.Var(&s.queued, "limits.queued", "bytes that one edge holds for all its connections together, before it sheds the newest")
 
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
-	f.StringSliceVar(&s.origins, "origins", nil, "origins of pages that may connect, besides those of the same host")
+	s.server.flags(f)
 	f.StringVar(&s.logLevel, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&s.logFormat, "log.format", "text", "text or json")
 }
@@ -119,7 +119,7 @@ func (s *settings) faults() (all []error) {
 		unless(s.timeout >= s.heartbeat, "session.timeout can't be shorter than session.heartbeat"),
 	)
 	_, err := s.logger(io.Discard)
-	return append(all, err)
+	return append(append(all, s.server.faults()...), err)
 }
 
 // unless returns the fault that there is when something does not hold.
@@ -172,7 +172,7 @@ func (s *settings) node(id string, log *slog.Logger) edge.Config {
 
 func (s *settings) door(log *slog.Logger) ws.Config {
 	return ws.Config{
-		Origins: s.origins, DeltaThreshold: int(s.deltaThreshold), MaxErrors: s.errors,
+		Origins: s.server.origins, DeltaThreshold: int(s.deltaThreshold), MaxErrors: s.errors,
 		Limits: wire.Limits{Depth: s.depth, Name: s.name}, Log: log,
 	}
 }

@@ -33,7 +33,7 @@ session:
   timeout: 2m
 mailbox: off
 mailbox.max-age: 5m
-origins: [https://a.example, https://b.example]
+server.origins: [https://a.example, https://b.example]
 nats:
   url: [nats://a:4222, "nats://joe:pa5s@b:4222"]
   token: 0123
@@ -64,7 +64,7 @@ func TestShowTellsEverySettingItsValueAndWhereThatComesFrom(t *testing.T) {
 		"limits.frame":            "32KiB flag",
 		"mailbox":                 "off file " + path,
 		"mailbox.max-age":         "5m0s file " + path,
-		"origins":                 "[https://a.example,https://b.example] file " + path,
+		"server.origins":          "[https://a.example,https://b.example] file " + path,
 		"nats.url":                "nats://a:4222,nats://***@b:4222 file " + path,
 		"nats.token":              "*** file " + path,
 		"nats.password":           "default",

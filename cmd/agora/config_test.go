@@ -24,7 +24,7 @@ func parse(t *testing.T, env map[string]string, args ...string) (settings, error
 func TestFlagGoesBeforeEnvironmentBeforeDefault(t *testing.T) {
 	s, err := parse(t, map[string]string{
 		"AGORA_SESSION_GRACE": "5s", "AGORA_SESSION_TIMEOUT": "2m", "AGORA_SPACES_DELTA_THRESHOLD": "8KiB",
-		"AGORA_MAILBOX": "off", "AGORA_SPACES_AUTO_CREATE": "false", "AGORA_LIMITS_RATE": "2.5", "AGORA_ORIGINS": "https://a,https://b",
+		"AGORA_MAILBOX": "off", "AGORA_SPACES_AUTO_CREATE": "false", "AGORA_LIMITS_RATE": "2.5", "AGORA_SERVER_ORIGINS": "https://a,https://b",
 	}, "--session.grace", "7s")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestFlagGoesBeforeEnvironmentBeforeDefault(t *testing.T) {
 	if s.grace != 7*time.Second || s.timeout != 2*time.Minute || s.heartbeat != 30*time.Second {
 		t.Errorf("grace %v, timeout %v, heartbeat %v, want 7s, 2m, 30s", s.grace, s.timeout, s.heartbeat)
 	}
-	if s.deltaThreshold != 8<<10 || bool(s.mailbox) || s.autoCreate || s.rate != 2.5 || len(s.origins) != 2 {
+	if s.deltaThreshold != 8<<10 || bool(s.mailbox) || s.autoCreate || s.rate != 2.5 || len(s.server.origins) != 2 {
 		t.Errorf("settings = %+v", s)
 	}
 }
@@ -87,7 +87,7 @@ func TestDevIsNotOpenToOthersUnlessSaid(t *testing.T) {
 		{"127.0.0.1:8080", false, false}, {"[::1]:8080", false, false}, {"localhost:8080", false, false},
 		{":8080", false, true}, {"0.0.0.0:8080", false, true}, {"192.168.1.1:8080", false, true}, {"0.0.0.0:8080", true, false},
 	} {
-		o := devOptions{edges: 1, addr: c.addr, auth: "none", authSaid: c.said}
+		o := devOptions{edges: 1, addr: c.addr, auth: authSettings{choice: "none"}, authSaid: c.said}
 		o.flags(pflag.NewFlagSet("test", pflag.ContinueOnError))
 		if err := o.check(); (err != nil) != c.refused {
 			t.Errorf("%s, said %v: %v", c.addr, c.said, err)

@@ -12,8 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agora-relay/agora/edge"
-	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -26,7 +24,7 @@ type devOptions struct {
 	edges           int
 	addr, adminAddr string
 	data            string
-	auth            string
+	auth            authSettings
 	authSaid        bool // --auth was given, not defaulted
 }
 
@@ -50,7 +48,7 @@ func newDev() *cobra.Command {
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "where agents connect; port 0 is any free one")
 	f.StringVar(&o.adminAddr, "admin-addr", "127.0.0.1:9100", "where /healthz, /readyz and /metrics are")
 	f.StringVar(&o.data, "data", "", "folder that keeps the log; without it the log ends with the process")
-	f.StringVar(&o.auth, "auth", "none", "who may connect: none (everybody), or file:PATH of tokens")
+	o.auth.flags(f, "none", "")
 	o.flags(f)
 	return cmd
 }
@@ -64,11 +62,7 @@ func (o *devOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	presence.LogClient(log)
-	auth, err := authenticator(o.auth)
-	if err != nil {
-		return err
-	}
-	c, err := startCluster(cmd.Context(), o, auth, log)
+	c, err := startCluster(cmd.Context(), o, log)
 	if err != nil {
 		if cmd.Context().Err() != nil {
 			return nil // asked to end before it was up
@@ -84,11 +78,12 @@ func (o *devOptions) run(cmd *cobra.Command) error {
 }
 
 func (o *devOptions) check() error {
-	all := o.faults()
+	all := append(o.faults(), o.auth.faults()...)
+	all = append(all, unless(!o.auth.has("mtls") || o.server.tls.clientCA != "", "auth mtls needs tls.cert, tls.key and tls.client-ca"))
 	if o.edges < 1 {
 		all = append(all, errors.New("edges must be at least 1"))
 	}
-	if o.auth == "none" && !o.authSaid && !isLoopback(o.addr) {
+	if o.auth.choice == "none" && !o.authSaid && !isLoopback(o.addr) {
 		all = append(all, fmt.Errorf("%s can be reached by others: give --auth file:PATH, or --auth none if everybody may be any agent", o.addr))
 	}
 	return errors.Join(all...)
@@ -104,23 +99,7 @@ func (o *devOptions) listen(k int, log *slog.Logger, fail func(error)) (*edgeSer
 	if err != nil {
 		return nil, err
 	}
-	return listen(fmt.Sprintf("edge-%d", k), addr, adminAddr, log, fail)
-}
-
-// authenticator returns the verifier that a value of --auth names.
-func authenticator(choice string) (edge.Authenticator, error) {
-	if choice == "none" {
-		return auth.None(), nil
-	}
-	path, ok := strings.CutPrefix(choice, "file:")
-	if !ok {
-		return nil, errors.New("auth is none or file:PATH")
-	}
-	a, err := auth.TokenFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("auth: %w", err)
-	}
-	return a, nil
+	return listen(fmt.Sprintf("edge-%d", k), addr, adminAddr, &o.server, log, fail)
 }
 
 // isLoopback tells whether an address can be reached from this machine only.
@@ -154,11 +133,11 @@ func (o *devOptions) greet(cmd *cobra.Command, c *cluster) {
 	var b strings.Builder
 	b.WriteString("ready\n")
 	for _, e := range c.edges {
-		fmt.Fprintf(&b, "  %s  ws://%s/ws  admin http://%s\n", e.name, e.public.addr(), e.admin.addr())
+		fmt.Fprintf(&b, "  %s  %s/ws  admin %s\n", e.name, e.public.url("ws"), e.admin.url("http"))
 	}
 	at := ""
 	if first := c.edges[0].public.addr(); first != "127.0.0.1:8080" { // the default of the verbs
-		at = " --url ws://" + first
+		at = " --url " + c.edges[0].public.url("ws")
 	}
 	fmt.Fprintf(&b, "try, each in a terminal of its own:\n  agora listen%s alice\n  agora send%s --to alice hello\n  agora --help\n", at, at)
 	fmt.Fprint(cmd.OutOrStdout(), b.String())

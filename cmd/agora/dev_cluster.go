@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/agora-relay/agora/broker"
-	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -22,7 +21,7 @@ type cluster struct {
 }
 
 // startCluster returns once agents can connect to every edge.
-func startCluster(ctx context.Context, o *devOptions, auth edge.Authenticator, log *slog.Logger) (*cluster, error) {
+func startCluster(ctx context.Context, o *devOptions, log *slog.Logger) (*cluster, error) {
 	c := &cluster{log: log, failed: make(chan error, 1), edges: make([]*edgeServer, o.edges)}
 	for k := range c.edges { // before anything else: a port that is taken is the commonest mistake
 		e, err := o.listen(k, log, c.fail)
@@ -44,7 +43,7 @@ func startCluster(ctx context.Context, o *devOptions, auth edge.Authenticator, l
 	errs := make([]error, o.edges)
 	var starting sync.WaitGroup
 	for k, e := range c.edges {
-		starting.Go(func() { errs[k] = c.startEdge(ctx, e, o, auth) })
+		starting.Go(func() { errs[k] = c.startEdge(ctx, e, o) })
 	}
 	starting.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -55,8 +54,8 @@ func startCluster(ctx context.Context, o *devOptions, auth edge.Authenticator, l
 }
 
 // startEdge starts an edge on the cluster's own log and presence.
-func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devOptions, auth edge.Authenticator) error {
-	p := plan{settings: &o.settings, auth: auth, broker: o.broker(e.name, e.log), presence: o.settings.presence(e.log), loopback: true}
+func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devOptions) error {
+	p := plan{settings: &o.settings, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), presence: o.settings.presence(e.log), loopback: true}
 	p.broker.Options = append(p.broker.Options, c.nats.Option(0))
 	var err error
 	if p.presence.Client, err = presence.Dial("redis://" + c.presence.Addr()); err != nil {

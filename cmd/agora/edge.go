@@ -16,7 +16,7 @@ import (
 func newEdge() *cobra.Command {
 	var o edgeOptions
 	cmd := &cobra.Command{
-		Use:   "edge --nats.url URL --redis.url URL --auth none|file:PATH",
+		Use:   "edge --nats.url URL --redis.url URL --auth file:PATH|jwt|mtls|none",
 		Short: "Run one edge of a cluster, on NATS and Redis that are there",
 		Long: "Run one edge of a cluster: agents connect to it, NATS JetStream keeps the messages, Redis knows who is where.\n" +
 			"Edges that are given the same NATS and Redis are one cluster. It says ready once agents can connect. On SIGTERM\n" +
@@ -40,7 +40,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 	}
 	presence.LogClient(log)
 	failed := make(chan error, 3) // one of each port and of the node at most
-	e, err := listen(cmp.Or(o.id, "edge-"+strings.ToLower(rand.Text()[:8])), o.addr, o.adminAddr, log, func(err error) { failed <- err })
+	e, err := listen(cmp.Or(o.id, "edge-"+strings.ToLower(rand.Text()[:8])), o.addr, o.adminAddr, &o.server, log, func(err error) { failed <- err })
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 		}
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "ready\n  %s  ws://%s/ws  admin http://%s\n", e.name, e.public.addr(), e.admin.addr())
+	fmt.Fprintf(cmd.OutOrStdout(), "ready\n  %s  %s/ws  admin %s\n", e.name, e.public.url("ws"), e.admin.url("http"))
 	select {
 	case err = <-failed:
 	case <-cmd.Context().Done():
@@ -62,11 +62,8 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 
 // start connects to NATS and Redis and serves agents, within --start.timeout.
 func (o *edgeOptions) start(ctx context.Context, e *edgeServer) error {
-	auth, err := authenticator(o.auth)
-	if err != nil {
-		return err
-	}
-	p := plan{settings: &o.settings, auth: auth, broker: o.broker(e.name, e.log)}
+	p := plan{settings: &o.settings, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log)}
+	var err error
 	if p.presence, err = o.presence(e.log); err != nil {
 		return err
 	}

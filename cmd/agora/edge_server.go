@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/presence"
 )
@@ -26,13 +27,14 @@ type edgeServer struct {
 	presence *presence.Store
 	node     *edge.Node
 	door     *ws.Door
+	endAuth  func()      // nil before there is any
 	leaving  atomic.Bool // no new agents should come
 }
 
 // plan is what an edge is made of.
 type plan struct {
 	*settings
-	auth     edge.Authenticator
+	auth     auth.Config
 	broker   broker.Config
 	presence presence.Config // with a Client, which is the edge's from then on
 	loopback bool            // pages of this machine may connect
@@ -40,13 +42,13 @@ type plan struct {
 
 // listen takes the ports of an edge. Until it has been started, agents are
 // sent away and operators told that it is not ready.
-func listen(name, addr, adminAddr string, log *slog.Logger, fail func(error)) (*edgeServer, error) {
+func listen(name, addr, adminAddr string, s *serverSettings, log *slog.Logger, fail func(error)) (*edgeServer, error) {
 	e := &edgeServer{name: name, log: log.With("edge", name), fail: fail}
 	var err error
-	if e.public, err = openPort(addr, e.log, fail); err != nil {
+	if e.public, err = openPort(addr, s.public(), e.log, fail); err != nil {
 		return nil, err
 	}
-	if e.admin, err = openPort(adminAddr, e.log, fail); err != nil {
+	if e.admin, err = openPort(adminAddr, s.private(), e.log, fail); err != nil {
 		e.public.close()
 		return nil, err
 	}
@@ -56,16 +58,20 @@ func listen(name, addr, adminAddr string, log *slog.Logger, fail func(error)) (*
 
 // start connects the edge and serves agents, or fails when ctx is over.
 func (e *edgeServer) start(ctx context.Context, p plan) error {
+	who, end, err := auth.Open(p.auth)
+	if err != nil {
+		return err
+	}
+	e.endAuth = end
 	e.presence = presence.New(p.presence)
 	if err := e.presence.Await(ctx); err != nil {
 		return err
 	}
-	var err error
 	if e.broker, err = broker.Connect(ctx, p.broker); err != nil {
 		return err
 	}
 	nc := p.node(e.name, e.log)
-	nc.Lease, nc.Broker, nc.Presence, nc.Auth = p.presence.Lease, e.broker, e.presence, p.auth
+	nc.Lease, nc.Broker, nc.Presence, nc.Auth = p.presence.Lease, e.broker, e.presence, who
 	nc.Superseded = e.fail
 	if e.node, err = edge.Start(ctx, nc); err != nil {
 		return fmt.Errorf("lease: %w", err)
@@ -109,6 +115,9 @@ func (e *edgeServer) close() {
 	}
 	if e.door != nil {
 		e.door.Wait()
+	}
+	if e.endAuth != nil {
+		e.endAuth()
 	}
 	e.admin.close()
 	if e.broker != nil {

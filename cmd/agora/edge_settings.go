@@ -18,11 +18,12 @@ import (
 // edgeOptions are the settings of `agora edge`.
 type edgeOptions struct {
 	settings
-	id, addr, adminAddr, auth string
-	startTimeout, lease       time.Duration
-	drainDelay, drainTimeout  time.Duration
-	nats                      natsSettings
-	redis                     redisSettings
+	id, addr, adminAddr      string
+	auth                     authSettings
+	startTimeout, lease      time.Duration
+	drainDelay, drainTimeout time.Duration
+	nats                     natsSettings
+	redis                    redisSettings
 }
 
 // natsSettings say where the log is, and how to get in.
@@ -51,7 +52,7 @@ func (o *edgeOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.id, "id", "", "id of the edge, which no other running edge may have; random if empty")
 	f.StringVar(&o.addr, "addr", ":8080", "where agents connect; port 0 is any free one")
 	f.StringVar(&o.adminAddr, "admin-addr", "127.0.0.1:9100", "where /healthz, /readyz and /metrics are")
-	f.StringVar(&o.auth, "auth", "", "who may connect: file:PATH of tokens, or none: everybody may be any agent; must be given")
+	o.auth.flags(f, "", "; must be given")
 	f.DurationVar(&o.startTimeout, "start.timeout", time.Minute, "how long NATS and Redis may take to be there at the start")
 	f.DurationVar(&o.lease, "edge.lease", 10*time.Second, "how long an edge that is silent keeps its agents; the same at every edge")
 	f.DurationVar(&o.drainDelay, "drain.delay", 0, "between not being ready and the first agent told to reconnect")
@@ -93,8 +94,7 @@ func (r *redisSettings) flags(f *pflag.FlagSet) {
 // together; nil when all is well. It reads no file.
 func (o *edgeOptions) check() error {
 	all := []error{
-		unless(o.auth != "", "auth must be given: --auth file:PATH (tokens made by `agora token`), or --auth none if everybody may be any agent"),
-		unless(o.auth == "" || o.auth == "none" || strings.HasPrefix(o.auth, "file:"), "auth is none or file:PATH"),
+		unless(o.auth.choice != "", "auth must be given: --auth file:PATH (tokens made by `agora token`), jwt or mtls, or --auth none if everybody may be any agent"),
 		unless(edgeID.MatchString(o.id), "id can't be more than 64 letters, digits, dots, dashes and underscores"),
 		unless(o.startTimeout > 0, "start.timeout must be more than nothing"),
 		unless(o.lease >= time.Second, "edge.lease must be at least 1s"),
@@ -106,6 +106,8 @@ func (o *edgeOptions) check() error {
 			all = append(all, fmt.Errorf("%s: want HOST:PORT or :PORT, not %q", name, addr))
 		}
 	}
+	all = append(all, o.auth.faults()...)
+	all = append(all, unless(!o.auth.has("mtls") || o.server.tls.clientCA != "", "auth mtls needs tls.cert, tls.key and tls.client-ca"))
 	all = append(all, o.nats.faults()...)
 	all = append(all, o.redis.faults()...)
 	return errors.Join(append(all, o.settings.faults()...)...)
@@ -161,12 +163,7 @@ func (r *redisSettings) faults() []error {
 
 // checkFiles returns what is wrong with the files that the settings name.
 func (o *edgeOptions) checkFiles() error {
-	errs := []error{o.nats.access().Check(), o.redis.access().Check()}
-	if o.auth != "" {
-		_, err := authenticator(o.auth)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return errors.Join(o.nats.access().Check(), o.redis.access().Check(), o.auth.checkFiles(), o.server.checkFiles())
 }
 
 func (n *natsSettings) access() broker.Access {

@@ -1,74 +1,100 @@
-// Package auth says who is who: the verifiers of credentials behind every door.
 package auth
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strings"
-	"unicode"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/reload"
 )
 
-// None returns an authenticator that asks for nothing: everybody is the same
-// party and may be any agent, but nobody may publish to system spaces.
-func None() edge.Authenticator { return noAuth{} }
-
-type noAuth struct{}
-
-func (noAuth) Authenticate(context.Context, edge.Credentials) (edge.Principal, error) {
-	return edge.Principal{Tenant: agora.DefaultTenant, Any: true}, nil
-}
-
-// TokenFile returns an authenticator that knows the principals of a file, read
-// once. A line names one:
+// TokenFile returns a way in for the tokens of a file, which is read again
+// when it changes. A line names a principal:
 //
-//	<name> sha256:<hex of the token's hash> agents=<pattern>[,<pattern>] [tenant=<name>] [system]
+//	<name> sha256:<hex of the token's hash> agents=<pattern>[,<pattern>] [tenant=<name>] [roles=<role>[,<role>]] [system]
 //
 // A pattern is an agent id, or the beginning of one followed by '*'; as ids
 // may hold spaces and commas, it is escaped like a URL query ("Jane+Doe",
 // "a%2Cb"). Empty lines and those that begin with '#' say nothing. An error
 // names the line and never quotes it.
-func TokenFile(path string) (edge.Authenticator, error) {
-	f, err := os.Open(path)
+func TokenFile(path string) (Way, error) {
+	f, err := reload.Open(path, func(b []byte) (tokens, error) { return parseTokens(bytes.NewReader(b)) })
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	t, err := parseTokens(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return t, nil
+	sum := sha256.Sum256([]byte(path))
+	return &tokenFile{file: f, mark: fmt.Sprintf("file:%x:", sum[:4])}, nil
 }
 
-// tokens finds a principal by the hash of its token. A map's look-up takes
-// time that depends on the hash, which tells nothing: whoever measures it
-// learns about the hash of a guess, and tokens are 256 random bits, so guesses
-// that share the first bits of a hash with a real token bring it no nearer.
-type tokens map[[sha256.Size]byte]edge.Principal
+// tokenFile is the way in by the tokens of a file.
+type tokenFile struct {
+	file *reload.File[tokens]
+	mark string // what the sources of its principals begin with
+}
 
-func (t tokens) Authenticate(_ context.Context, c edge.Credentials) (edge.Principal, error) {
-	if c.Token == "" {
-		return edge.Principal{}, agora.Errorf(agora.Unauthorized, "a token is required")
+func (f *tokenFile) knows(c edge.Credentials) bool {
+	_, ok := f.file.Get().byHash[sha256.Sum256([]byte(c.Token))]
+	return c.Token != "" && ok
+}
+
+func (f *tokenFile) authenticate(_ context.Context, c edge.Credentials) (edge.Principal, error) {
+	p, ok := f.file.Get().byHash[sha256.Sum256([]byte(c.Token))]
+	if !ok { // the file has changed in between
+		return p, errInvalid
 	}
-	p, ok := t[sha256.Sum256([]byte(c.Token))]
-	if !ok {
-		return edge.Principal{}, agora.Errorf(agora.Unauthorized, "the token is not valid")
-	}
+	p.Source = f.mark + p.Source
 	return p, nil
 }
 
+func (f *tokenFile) standing(p *edge.Principal) error {
+	line, mine := strings.CutPrefix(p.Source, f.mark)
+	if !mine {
+		return nil
+	}
+	switch now, ok := f.file.Get().sources[p.Name]; {
+	case !ok || now.hash != hashOf(line):
+		return errGone
+	case now.line != line:
+		return errChanged
+	}
+	return nil
+}
+
+func (f *tokenFile) sources() []reload.Source { return []reload.Source{f.file} }
+
+// tokens are the principals of a file. A map's look-up by hash takes
+// time that depends on the hash, which tells nothing: whoever measures it
+// learns about the hash of a guess, and tokens are 256 random bits, so guesses
+// that share the first bits of a hash with a real token bring it no nearer.
+type tokens struct {
+	byHash  map[[sha256.Size]byte]edge.Principal
+	sources map[string]source // by name
+}
+
+// source says which line a principal is of.
+type source struct{ hash, line string }
+
+// sourceOf names a line without telling anything of it.
+func sourceOf(hash [sha256.Size]byte, line string) source {
+	s := source{hash: fmt.Sprintf("%x", hash[:8])}
+	sum := sha256.Sum256([]byte(line))
+	s.line = fmt.Sprintf("%s:%x", s.hash, sum[:8])
+	return s
+}
+
+// hashOf returns the part of a principal's source that is of its token.
+func hashOf(line string) string { return line[:max(0, strings.LastIndexByte(line, ':'))] }
+
 func parseTokens(r io.Reader) (tokens, error) {
-	known, names := tokens{}, map[string]bool{}
+	known := tokens{byHash: map[[sha256.Size]byte]edge.Principal{}, sources: map[string]source{}}
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -77,12 +103,15 @@ func parseTokens(r io.Reader) (tokens, error) {
 		}
 		hash, p, err := parseTokenLine(line)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			return known, fmt.Errorf("line %d: %w", n, err)
 		}
-		if _, twice := known[hash]; twice || names[p.Name] {
-			return nil, fmt.Errorf("line %d: name or token stands in the file twice", n)
+		_, token := known.byHash[hash]
+		if _, name := known.sources[p.Name]; name || token {
+			return known, fmt.Errorf("line %d: name or token stands in the file twice", n)
 		}
-		known[hash], names[p.Name] = p, true
+		s := sourceOf(hash, line)
+		p.Source = s.line
+		known.byHash[hash], known.sources[p.Name] = p, s
 	}
 	return known, lines.Err()
 }
@@ -96,7 +125,7 @@ func parseTokenLine(line string) (hash [sha256.Size]byte, p edge.Principal, err 
 	if n, err := hex.Decode(hash[:], []byte(digits[:min(len(digits), 2*len(hash))])); !ok || err != nil || n != len(hash) || len(digits) != 2*n {
 		return hash, p, fmt.Errorf("the second word must be sha256: and 64 hex digits")
 	}
-	p = edge.Principal{Name: fields[0], Tenant: agora.DefaultTenant}
+	p = edge.Principal{Name: fields[0], ID: fields[0], Tenant: agora.DefaultTenant}
 	for _, f := range fields[2:] {
 		if err := grant(&p, f); err != nil {
 			return hash, p, err
@@ -125,37 +154,17 @@ func grant(p *edge.Principal, word string) error {
 			return fmt.Errorf("tenant= is empty")
 		}
 		p.Tenant = value
+	case "roles":
+		for role := range strings.SplitSeq(value, ",") {
+			if role == "" {
+				return fmt.Errorf("roles= has an empty one")
+			}
+			p.Roles = append(p.Roles, role)
+		}
 	case "system":
 		p.System = true
 	default:
-		return fmt.Errorf("want agents=, tenant= or system, got another word")
+		return fmt.Errorf("want agents=, tenant=, roles= or system, got another word")
 	}
 	return nil
-}
-
-// NewToken makes a token of 256 random bits, and the line that makes it known
-// to [TokenFile]: for a principal that may be the agents of the patterns.
-func NewToken(name string, agents []string, tenant string, system bool) (token, line string, err error) {
-	if name == "" || name[0] == '#' || strings.ContainsFunc(name, unicode.IsSpace) {
-		return "", "", fmt.Errorf("a principal's name has no spaces, is not empty and does not begin with '#'")
-	}
-	if len(agents) == 0 {
-		return "", "", fmt.Errorf("a principal needs the pattern of at least one agent id")
-	}
-	escaped := make([]string, len(agents))
-	for i, a := range agents {
-		escaped[i] = strings.ReplaceAll(url.QueryEscape(a), "%2A", "*")
-	}
-	var random [32]byte
-	rand.Read(random[:])
-	token = "agora_" + hex.EncodeToString(random[:])
-	line = fmt.Sprintf("%s sha256:%x agents=%s", name, sha256.Sum256([]byte(token)), strings.Join(escaped, ","))
-	if tenant != "" && tenant != agora.DefaultTenant {
-		line += " tenant=" + tenant
-	}
-	if system {
-		line += " system"
-	}
-	_, _, err = parseTokenLine(line)
-	return token, line, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 )
 
-func tokenFile(t *testing.T, lines ...string) string {
+func tokensIn(t *testing.T, lines ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
@@ -33,15 +33,12 @@ func TestTokenOpensWhatItsLineGrants(t *testing.T) {
 	if strings.Contains(line, token) {
 		t.Error("the line shows the token itself")
 	}
-	auth, err := TokenFile(tokenFile(t, "# who may", "", line, "  "+otherLine+"  "))
-	if err != nil {
-		t.Fatal(err)
-	}
+	auth := opened(t, Config{Ways: []string{"file:" + tokensIn(t, "# who may", "", line+" roles=staff,ops", "  "+otherLine+"  ")}})
 	p, err := auth.Authenticate(t.Context(), edge.Credentials{Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Name != "jane" || p.Tenant != "acme" || !p.System || p.Any || !slices.Equal(p.Agents, []string{"Jane Doe", "team-a,b/*"}) {
+	if p.Name != "jane" || p.Tenant != "acme" || !p.System || p.Any || !slices.Equal(p.Agents, []string{"Jane Doe", "team-a,b/*"}) || !slices.Equal(p.Roles, []string{"staff", "ops"}) || p.ID != "jane" {
 		t.Errorf("principal = %+v", p)
 	}
 	p, err = auth.Authenticate(t.Context(), edge.Credentials{Token: other})
@@ -55,10 +52,7 @@ func TestWrongTokenIsUnauthorizedAndNotRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	auth, err := TokenFile(tokenFile(t, line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	auth := opened(t, Config{Ways: []string{"file:" + tokensIn(t, line)}})
 	for _, token := range []string{"", "guess-of-mine", strings.Repeat("x", 1<<16)} {
 		_, err := auth.Authenticate(t.Context(), edge.Credentials{Token: token})
 		e, ok := errors.AsType[*agora.Error](err)
@@ -81,13 +75,14 @@ func TestBadTokenFileIsRefusedByLineWithoutQuotingIt(t *testing.T) {
 		"long hash":       "jane " + hash + "ab agents=*",
 		"no hash":         "jane secret-token-in-clear agents=*",
 		"unknown word":    "jane " + hash + " agents=* admin",
+		"empty role":      "jane " + hash + " agents=* roles=a,",
 		"empty tenant":    "jane " + hash + " agents=* tenant=",
 		"name stands two": "joe sha256:" + strings.Repeat("cd", 32) + " agents=*",
 		"hash stands two": "jane sha256:" + strings.Repeat("ef", 32) + " agents=*",
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := "joe sha256:" + strings.Repeat("ef", 32) + " agents=*"
-			_, err := TokenFile(tokenFile(t, first, line))
+			_, err := TokenFile(tokensIn(t, first, line))
 			if err == nil || !strings.Contains(err.Error(), "line 2") {
 				t.Fatalf("error = %v, want one about line 2", err)
 			}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"container/list"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	hallSize     = 4096            // connections of a port that have asked for nothing yet
+	hallPatience = 2 * time.Second // that each of them has at least, however many come
+)
+
+// hall is where connections wait that have not asked for anything yet: those
+// in their handshake, those whose header still comes, and those between two
+// requests. When it is full, who has been there longest is shown out; where even
+// that one has come just now, nobody is let in for a moment.
+type hall struct {
+	net.Listener
+	size     int
+	patience time.Duration
+	closed   chan struct{}
+	closing  sync.Once
+	freed    chan struct{} // holds a token once somebody has left
+
+	mu      sync.Mutex // guards the fields below
+	waiting list.List  // of *visitor, the oldest first
+	at      map[net.Conn]*list.Element
+}
+
+type visitor struct {
+	conn  net.Conn
+	since time.Time
+}
+
+func newHall(l net.Listener) *hall {
+	return &hall{
+		Listener: l, size: hallSize, patience: hallPatience,
+		closed: make(chan struct{}), freed: make(chan struct{}, 1), at: map[net.Conn]*list.Element{},
+	}
+}
+
+// Accept lets the next connection in, once there is room for it.
+func (h *hall) Accept() (net.Conn, error) {
+	c, err := h.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		left := h.enter(c)
+		if left <= 0 {
+			return c, nil
+		}
+		t := time.NewTimer(left)
+		select {
+		case <-t.C:
+		case <-h.freed:
+		case <-h.closed:
+			t.Stop()
+			c.Close()
+			return nil, net.ErrClosed
+		}
+		t.Stop()
+	}
+}
+
+// Close ends the listener.
+func (h *hall) Close() error {
+	h.closing.Do(func() { close(h.closed) })
+	return h.Listener.Close()
+}
+
+// enter takes a connection in; where there is no room yet, it returns when there may be some.
+func (h *hall) enter(c net.Conn) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if oldest := h.waiting.Front(); h.waiting.Len() >= h.size {
+		v := oldest.Value.(*visitor)
+		if left := h.patience - time.Since(v.since); left > 0 {
+			return left
+		}
+		h.showOut(oldest)
+	}
+	h.at[c] = h.waiting.PushBack(&visitor{c, time.Now()})
+	return 0
+}
+
+// showOut closes a connection that has waited. mu is held.
+func (h *hall) showOut(e *list.Element) {
+	c := e.Value.(*visitor).conn
+	h.waiting.Remove(e)
+	delete(h.at, c)
+	c.Close()
+}
+
+// see follows what becomes of a connection: it is the server's ConnState.
+func (h *hall) see(c net.Conn, s http.ConnState) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch e := h.at[c]; {
+	case s == http.StateIdle && e == nil:
+		if h.waiting.Len() >= h.size {
+			h.showOut(h.waiting.Front())
+		}
+		h.at[c] = h.waiting.PushBack(&visitor{c, time.Now()})
+	case s != http.StateNew && s != http.StateIdle && e != nil:
+		h.waiting.Remove(e)
+		delete(h.at, c)
+		select {
+		case h.freed <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// serverSettings say how the listeners speak HTTP.
+type serverSettings struct {
+	origins    []string
+	readHeader time.Duration
+	maxHeader  size
+	tls, admin tlsSettings
+}
+
+// tlsSettings are the certificate of a listener, and whose clients' ones it believes.
+type tlsSettings struct{ cert, key, clientCA string }
+
+func (s *serverSettings) flags(f *pflag.FlagSet) {
+	f.StringSliceVar(&s.origins, "server.origins", nil, "origins of pages that may connect, besides those of the same host")
+	f.DurationVar(&s.readHeader, "server.read-header-timeout", 10*time.Second, "how long a handshake, and the header of a request, may take to come")
+	s.maxHeader = 32 << 10
+	f.Var(&s.maxHeader, "server.max-header", "size of the header of a request, tokens included")
+	s.tls.flags(f, "tls", "agents connect")
+	s.admin.flags(f, "admin.tls", "admin-addr is")
+}
+
+func (t *tlsSettings) flags(f *pflag.FlagSet, prefix, where string) {
+	f.StringVar(&t.cert, prefix+".cert", "", "file of the certificate where "+where+", and of those up to its CA; no TLS if empty; read again when it changes")
+	f.StringVar(&t.key, prefix+".key", "", "file of the key of "+prefix+".cert")
+	f.StringVar(&t.clientCA, prefix+".client-ca", "", "file of the CAs that sign certificates of clients")
+}
+
+func (s *serverSettings) faults() []error {
+	return []error{
+		unless(s.readHeader > 0, "server.read-header-timeout must be more than nothing"),
+		unless(s.maxHeader >= 4<<10 && s.maxHeader <= 1<<20, "server.max-header must be 4KiB to 1MiB"),
+		s.tls.faults("tls"), s.admin.faults("admin.tls"),
+	}
+}
+
+func (t *tlsSettings) faults(prefix string) error {
+	return errors.Join(
+		unless((t.cert == "") == (t.key == ""), prefix+".cert and "+prefix+".key go together"),
+		unless(t.clientCA == "" || t.cert != "", prefix+".client-ca needs "+prefix+".cert"),
+	)
+}
+
+// checkFiles returns what is wrong with the files that are named.
+func (s *serverSettings) checkFiles() error {
+	_, public := s.tls.open()
+	_, admin := s.admin.open()
+	return errors.Join(public, admin)
+}
+
+// public and private return how the two ports of an edge are served.
+func (s *serverSettings) public() portConfig {
+	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), write: writeTime}
+}
+
+func (s *serverSettings) private() portConfig {
+	c := s.public()
+	c.tls, c.needPeer, c.write = s.admin, true, 0
+	return c
+}
+
+// writeTime bounds how long an answer may take to be read; a door that answers for longer says so itself.
+const writeTime = 30 * time.Second

@@ -1,0 +1,97 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+const (
+	leastSecret = 32   // bytes of a secret for HS256: as many as the hash has
+	leastRSA    = 2048 // bits
+	mostKeys    = 64   // of one set
+)
+
+// key verifies tokens of one algorithm alone.
+type key struct {
+	id, algorithm string
+	material      any
+}
+
+// keys are those that may have signed a token.
+type keys []key
+
+// find returns the keys for a token that names an id, which may be empty, and
+// an algorithm. The id only selects: it is compared, and never looked up anywhere.
+func (k keys) find(id, algorithm string) []key {
+	var fit []key
+	for _, one := range k {
+		if one.algorithm == algorithm && (id == "" || one.id == id || one.id == "") {
+			fit = append(fit, one)
+		}
+	}
+	return fit
+}
+
+// secretKeys makes a key of a file that holds a secret; the end of its line is not part of it.
+func secretKeys(b []byte) (keys, error) {
+	b = bytes.TrimRight(b, "\r\n")
+	if len(b) < leastSecret {
+		return nil, fmt.Errorf("the secret has %d bytes, and needs at least %d", len(b), leastSecret)
+	}
+	return keys{{algorithm: string(jose.HS256), material: bytes.Clone(b)}}, nil
+}
+
+// parseKeys reads a set of public keys. What can't verify the tokens that are
+// taken here is passed over; no key at all is an error.
+func parseKeys(b []byte) (keys, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(b, &set); err != nil {
+		return nil, errors.New("this is no set of keys (JWKS)")
+	}
+	if len(set.Keys) > mostKeys {
+		return nil, fmt.Errorf("the set has %d keys, more than %d", len(set.Keys), mostKeys)
+	}
+	var all keys
+	for _, raw := range set.Keys {
+		var j jose.JSONWebKey
+		if json.Unmarshal(raw, &j) != nil || !j.Valid() || !j.IsPublic() || j.Use != "" && j.Use != "sig" {
+			continue
+		}
+		algorithm := algorithmOf(j.Key)
+		if algorithm == "" || j.Algorithm != "" && j.Algorithm != algorithm {
+			continue
+		}
+		all = append(all, key{j.KeyID, algorithm, j.Key})
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the set has no public key for RS256, ES256 or EdDSA")
+	}
+	return all, nil
+}
+
+// algorithmOf returns the one algorithm that a public key is for.
+func algorithmOf(public any) string {
+	switch k := public.(type) {
+	case *rsa.PublicKey:
+		if k.N.BitLen() >= leastRSA {
+			return string(jose.RS256)
+		}
+	case *ecdsa.PublicKey:
+		if k.Curve == elliptic.P256() {
+			return string(jose.ES256)
+		}
+	case ed25519.PublicKey:
+		return string(jose.EdDSA)
+	}
+	return ""
+}

@@ -1,0 +1,159 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+const (
+	keysEvery   = 5 * time.Minute // between looks at a set of keys
+	keysRetry   = 2 * time.Second // between fetches at least, however many ask
+	keysTimeout = 5 * time.Second // for one fetch
+	maxKeys     = 1 << 20         // bytes of a set
+)
+
+// remoteKeys are keys that are fetched. While they can't be, those fetched
+// last go on: whoever has signed with them gets in, and nobody else.
+type remoteKeys struct {
+	url    string
+	log    *slog.Logger
+	client http.Client
+	wanted chan struct{} // holds a token while somebody waits for a fetch
+
+	mu   sync.Mutex // guards the fields below
+	keys keys
+	err  error         // of the last fetch
+	done chan struct{} // closed after the next fetch that has not begun
+}
+
+func newRemoteKeys(url string, log *slog.Logger) *remoteKeys {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	return &remoteKeys{
+		url: url, log: log, wanted: make(chan struct{}, 1), done: make(chan struct{}),
+		err: errors.New("not fetched yet"),
+		client: http.Client{Transport: transport, Timeout: keysTimeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > 3 || r.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
+				return errors.New("the set of keys is redirected to where it is not to be believed")
+			}
+			return nil
+		}},
+	}
+}
+
+// find returns the keys that fit a token. Where none does, the set may have
+// changed: it waits for it to be fetched once more. UNAVAILABLE when that failed.
+func (r *remoteKeys) find(ctx context.Context, id, algorithm string) ([]key, error) {
+	r.mu.Lock()
+	fit, done := r.keys.find(id, algorithm), r.done
+	r.mu.Unlock()
+	if len(fit) > 0 {
+		return fit, nil
+	}
+	select {
+	case r.wanted <- struct{}{}:
+	default:
+	}
+	late := time.NewTimer(keysRetry + keysTimeout + time.Second)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	case <-ctx.Done():
+		return nil, agora.AsError(ctx.Err())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fit = r.keys.find(id, algorithm); len(fit) == 0 && r.err != nil {
+		return nil, &agora.Error{
+			Code: agora.Unavailable, Message: "the keys that would verify this token can't be fetched now", RetryAfter: keysRetry, Cause: r.err,
+		}
+	}
+	return fit, nil
+}
+
+// watch fetches the keys again now and then, sooner when somebody waits for
+// them or when they could not be fetched, until ctx is over.
+func (r *remoteKeys) watch(ctx context.Context) {
+	defer r.client.CloseIdleConnections()
+	for rest(ctx, keysRetry) {
+		r.mu.Lock()
+		err := r.err
+		r.mu.Unlock()
+		every := keysEvery
+		if err != nil {
+			every = keysRetry
+		}
+		next := time.NewTimer(every)
+		select {
+		case <-r.wanted:
+		case <-next.C:
+		case <-ctx.Done():
+		}
+		next.Stop()
+		r.refresh(ctx) // it has logged what went wrong
+	}
+}
+
+// refresh fetches the keys once, and wakes who waits for that.
+func (r *remoteKeys) refresh(ctx context.Context) error {
+	r.mu.Lock()
+	done := r.done
+	r.done = make(chan struct{}) // who comes from now on waits for the next one
+	r.mu.Unlock()
+	defer close(done)
+	got, err := r.fetch(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.keys = got
+	}
+	if failed := r.err != nil && r.keys != nil; err == nil && failed {
+		r.log.Info("the keys of tokens are fetched", "keys", len(got))
+	} else if err != nil && ctx.Err() == nil && (r.err == nil || r.err.Error() != err.Error()) {
+		r.log.Error("the keys of tokens can't be fetched: those known stay in force", "keys", len(r.keys), "err", err)
+	}
+	r.err = err
+	return err
+}
+
+func (r *remoteKeys) fetch(ctx context.Context) (keys, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := r.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", req.URL.Redacted(), answer.Status)
+	}
+	b, err := io.ReadAll(io.LimitReader(answer.Body, maxKeys+1))
+	if err == nil && len(b) > maxKeys {
+		err = fmt.Errorf("the set of keys has more than %d bytes", maxKeys)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseKeys(b)
+}
+
+func rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

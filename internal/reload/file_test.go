@@ -1,0 +1,92 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func words(b []byte) (string, error) {
+	if strings.Contains(string(b), "bad") {
+		return "", errors.New("no good word")
+	}
+	return string(b), nil
+}
+
+func TestWhatIsReplacedIsTakenAndWhatIsNoGoodIsNot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "words")
+	write(t, path, "one")
+	f, err := Open(path, words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(wantChanged, wantErr bool, want string) {
+		t.Helper()
+		changed, err := f.Look()
+		if changed != wantChanged || (err != nil) != wantErr || f.Get() != want {
+			t.Errorf("Look = %v, %v and the file is %q, want %v, error %v, %q", changed, err, f.Get(), wantChanged, wantErr, want)
+		}
+	}
+	look(false, false, "one")
+	write(t, path, "two")
+	look(true, false, "two")
+	write(t, path, "bad")
+	look(false, true, "two")
+	os.Remove(path)
+	look(false, true, "two")
+	write(t, path+".new", "six")
+	if err := os.Symlink(path+".new", path); err != nil { // as orchestrators do
+		t.Fatal(err)
+	}
+	look(true, false, "six")
+}
+
+func TestAFileThatIsNotThereIsNotOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none")
+	if _, err := Open(path, words); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("Open = %v, want an error that names %s", err, path)
+	}
+}
+
+func TestAWatchedFileIsInForceWithinSeconds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "words")
+	write(t, path, "one")
+	f, err := Open(path, words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	told := make(chan string, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		Watch(ctx, slog.New(slog.DiscardHandler), func(Source) { told <- f.Get() }, f)
+	})
+	write(t, path, "two")
+	select {
+	case now := <-told:
+		if now != "two" {
+			t.Errorf("told %q, want %q", now, "two")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the change was not told")
+	}
+	stop()
+	watching.Wait()
+}
