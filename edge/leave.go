@@ -55,8 +55,10 @@ func (s *Session) depart(ctx context.Context) {
 		return
 	}
 	err := s.tell(ctx)
-	if errors.Is(err, presence.ErrDeposed) && s.remind(ctx) {
-		err = s.tell(ctx)
+	if errors.Is(err, presence.ErrDeposed) {
+		if held, _ := s.remind(ctx); held {
+			err = s.tell(ctx)
+		}
 	}
 	yielded := errors.Is(err, presence.ErrDeposed)
 	if yielded {
@@ -79,11 +81,11 @@ func (s *Session) depart(ctx context.Context) {
 }
 
 // remind writes the session again where presence has lost it since the last
-// renewal; false when it is another's, or over.
-func (s *Session) remind(ctx context.Context) bool {
+// renewal; held is false when it is another's, or over.
+func (s *Session) remind(ctx context.Context) (held bool, err error) {
 	n := s.node
 	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, []presence.Held{s.held()})
-	return err == nil && len(deposed) == 0
+	return err == nil && len(deposed) == 0, err
 }
 
 // forget lets go of a settled session. The caller holds settling.

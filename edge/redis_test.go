@@ -119,3 +119,29 @@ func TestASenderInItsGraceIsRememberedWhenRedisLosesEverything(t *testing.T) {
 	receiver.Expect(`{"type":"message_end","from":"back"}`)
 	receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"gone","stream_id":"s"}`)
 }
+
+// Presence that has lost a claim is told of it again by what asks it as the claim's holder: refusing that would leave the agent
+// behind as if its claim were another's, and the streams that it breaks then would never end for their receivers.
+func TestAStreamBeginsAndOthersGoOnRightAfterRedisHasLostTheClaim(t *testing.T) {
+	c := start(t, agoratest.Options{Edges: 2})
+	sender, _ := registered(t, c, 0, "sender")
+	receiver, _ := registered(t, c, 1, "receiver")
+	sender.Send(`{"type":"send","to":"receiver","n":1,"stream_id":"s","stream":true}`)
+	sender.Expect(`{"type":"receipt","n":1}`)
+	flush(t, c)
+	sender.Send(`{"type":"send","to":"receiver","n":2,"stream_id":"other","stream":true}`)
+	sender.Expect(`{"type":"receipt","n":2}`)
+	sender.Send(`{"type":"send_chunk","to":"receiver","n":3,"stream_id":"s","chunk":"c"}`)
+	sender.Expect(`{"type":"receipt","n":3}`)
+	receiver.Expect(`{"type":"message","stream_id":"s"}`, `{"type":"message","stream_id":"other"}`, `{"type":"message_chunk","stream_id":"s"}`)
+}
+
+// flush takes everything out of Redis, which goes on.
+func flush(t *testing.T, c *agoratest.Cluster) {
+	t.Helper()
+	r := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
+	defer r.Close()
+	if err := r.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -215,7 +215,7 @@ func (s *Session) mayPublish(ctx context.Context, space string) error {
 // (see [Key]), made of what the client wrote; n its number, 0 where the
 // client does not number.
 func (s *Session) Publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
-	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, "", agora.Whole, func() error { return s.publish(ctx, space, key, n, parts, w) })
+	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, "", agora.Whole, func() error { return s.publish(ctx, space, key, n, parts, w) })
 }
 
 func (s *Session) publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
@@ -255,7 +255,7 @@ func partKey(key string, i int) string {
 // PublishStart opens an event that is streamed. Its id is told by a notice
 // once it is stored.
 func (s *Session) PublishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
-	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, "", agora.Start, func() error { return s.publishStart(ctx, space, key, n, data, w) })
+	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, "", agora.Start, func() error { return s.publishStart(ctx, space, key, n, data, w) })
 }
 
 func (s *Session) publishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
@@ -279,7 +279,7 @@ func (s *Session) publishStart(ctx context.Context, space, key string, n uint64,
 // frame that began it.
 func (s *Session) PublishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {
 	event = s.unalias(event)
-	return s.inOrder(agora.ToSpace(s.claim.Tenant, space), n, event, part, func() error { return s.publishPart(ctx, space, event, part, n, data) })
+	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, event, part, func() error { return s.publishPart(ctx, space, event, part, n, data) })
 }
 
 func (s *Session) publishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {

@@ -26,7 +26,7 @@ type Want struct {
 // refused is answered once: for its later parts Send returns nil.
 func (s *Session) Send(ctx context.Context, m agora.Message, w Want) error {
 	to := agora.ToAgent(s.claim.Tenant, m.To.Agent)
-	return s.inOrder(to, m.N, m.Stream, m.Part, func() error { return s.send(ctx, m, w) })
+	return s.inOrder(ctx, to, m.N, m.Stream, m.Part, func() error { return s.send(ctx, m, w) })
 }
 
 func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
@@ -54,15 +54,32 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 // refused for the moment and has not come again: stored now, it would overtake
 // it for good. A part of a stream that is refused here leaves a hole, so the
 // stream is ended for its receiver.
-func (s *Session) inOrder(to agora.Address, n uint64, stream string, part agora.Part, do func() error) error {
+func (s *Session) inOrder(ctx context.Context, to agora.Address, n uint64, stream string, part agora.Part, do func() error) error {
 	err := s.sender.Follows(to, n)
 	if err == nil {
-		if err = do(); err != nil {
+		if err = s.asHolder(ctx, do); err != nil {
 			s.sender.Refused(to, n, err)
 		}
 	}
-	if hole := s.leavesHole(n, err); hole && (part == agora.Chunk || part == agora.End) {
+	if hole := s.leavesHole(ctx, n, err); hole && (part == agora.Chunk || part == agora.End) {
 		s.sender.Broken(to, stream, n, err)
+	}
+	return err
+}
+
+// asHolder does what presence allows to the holder of the claim alone. Should presence have lost the claim, it is told
+// of it again first.
+func (s *Session) asHolder(ctx context.Context, do func() error) error {
+	err := do()
+	if !errors.Is(err, presence.ErrDeposed) {
+		return err
+	}
+	held, failed := s.remind(ctx)
+	switch {
+	case failed != nil: // it is not known to be another's
+		return agora.AsError(failed)
+	case held:
+		return do()
 	}
 	return err
 }
@@ -72,13 +89,13 @@ func (s *Session) inOrder(to agora.Address, n uint64, stream string, part agora.
 // socket is gone here, or the claim, the stream is the successor's, and what is
 // refused from then on is no news of it. A part without a number that is
 // dropped here is missed by nobody.
-func (s *Session) leavesHole(n uint64, err error) bool {
+func (s *Session) leavesHole(ctx context.Context, n uint64, err error) bool {
 	if err == nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lost = s.lost || errors.Is(err, context.Canceled) || errors.Is(err, presence.ErrDeposed)
+	s.lost = s.lost || ctx.Err() != nil || errors.Is(err, presence.ErrDeposed)
 	return !s.over && !(s.lost && n > 0)
 }
 

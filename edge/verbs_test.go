@@ -112,26 +112,32 @@ func TestALimiterWithoutARateLimitsNothing(t *testing.T) {
 // A part that its sender sends again at the next edge is no hole: ended here,
 // its stream would end for the successor, too.
 func TestOnlyAPartThatNobodySendsAgainLeavesAHole(t *testing.T) {
+	here := t.Context()
+	gone, cut := context.WithCancel(here)
+	cut()
+	taken := agora.AsError(presence.ErrDeposed)
 	for name, c := range map[string]struct {
-		n    uint64
-		err  error
-		want bool
+		socket context.Context
+		n      uint64
+		err    error
+		want   bool
 	}{
-		"all is well":                           {1, nil, false},
-		"refused":                               {1, agora.Errorf(agora.InvalidRequest, "no"), true},
-		"refused for the moment":                {1, agora.Errorf(agora.Unavailable, "not now"), true},
-		"numbered, and the socket is gone":      {1, agora.AsError(context.Canceled), false},
-		"numbered, and the claim was taken":     {1, agora.AsError(presence.ErrDeposed), false},
-		"without number, and the socket's gone": {0, agora.AsError(context.Canceled), true},
-		"without number, and the claim's taken": {0, agora.AsError(presence.ErrDeposed), true},
+		"all is well":                           {here, 1, nil, false},
+		"refused":                               {here, 1, agora.Errorf(agora.InvalidRequest, "no"), true},
+		"refused for the moment":                {here, 1, agora.Errorf(agora.Unavailable, "not now"), true},
+		"numbered, and a question was given up": {here, 1, agora.AsError(context.Canceled), true},
+		"numbered, and the socket is gone":      {gone, 1, agora.AsError(context.Canceled), false},
+		"numbered, and the claim was taken":     {here, 1, taken, false},
+		"without number, and the socket's gone": {gone, 0, agora.AsError(context.Canceled), true},
+		"without number, and the claim's taken": {here, 0, taken, true},
 	} {
-		if got := new(Session).leavesHole(c.n, c.err); got != c.want {
+		if got := new(Session).leavesHole(c.socket, c.n, c.err); got != c.want {
 			t.Errorf("%s: leavesHole = %t, want %t", name, got, c.want)
 		}
 	}
 	s := new(Session)
-	s.leavesHole(1, agora.AsError(presence.ErrDeposed))
-	if s.leavesHole(2, agora.Errorf(agora.Unavailable, "number 1 was refused and has not come again")) {
+	s.leavesHole(here, 1, taken)
+	if s.leavesHole(here, 2, agora.Errorf(agora.Unavailable, "number 1 was refused and has not come again")) {
 		t.Error("what follows a part that came too late leaves a hole")
 	}
 }
