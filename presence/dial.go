@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -19,7 +20,7 @@ import (
 //
 // Options of go-redis follow as query parameters, for example dial_timeout=2s. A server that
 // refuses connections is found out at once: whoever calls the Store tries again, the client only a little.
-// A call of the Store ends with its context, also while a server says nothing.
+// A call of the Store ends with its context, and each question in it after 3 seconds, also while a server says nothing.
 func Dial(rawURL string) (redis.UniversalClient, error) { return Access{}.Dial(rawURL) }
 
 // Dial is like the function of that name, for a server that asks who is there.
@@ -41,7 +42,36 @@ func (a Access) Dial(rawURL string) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis.url: %w", err)
 	}
+	c.AddHook(bounded{})
 	return c, nil
+}
+
+// answerTime is how long a server may take for an answer, all that the library tries included: it would try a silent one for
+// a quarter of a minute, while an agent waits for a word.
+const answerTime = 3 * time.Second
+
+// bounded has each question end after answerTime.
+type bounded struct{}
+
+// DialHook leaves connecting as it is: whoever asks for it is bounded.
+func (bounded) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook bounds one command.
+func (bounded) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		ctx, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook bounds commands that are sent together.
+func (bounded) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		ctx, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		return next(ctx, cmds)
+	}
 }
 
 // bufferSize is that of each of a connection's two buffers: a pool has dozens of connections, and hardly

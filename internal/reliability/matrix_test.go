@@ -56,7 +56,7 @@ func cells() []cell {
 		{name: "an edge is cut off from NATS while the last is said", fault: quietAfterTheCut},
 		{name: "an edge's lines to NATS go silent", fault: silentNATS},
 		{name: "an edge is cut off from Redis", fault: cutFromRedis, aborts: true, told: []string{"UNAVAILABLE"}},
-		{name: "an edge's line to Redis goes silent", fault: silentRedis, aborts: true},
+		{name: "an edge's line to Redis goes silent", fault: silentRedis, aborts: true, told: []string{"UNAVAILABLE"}},
 	}
 	for _, skew := range []string{"1h", "-1h"} {
 		all = append(all, cell{
