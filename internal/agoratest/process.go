@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -104,6 +105,22 @@ func (p *process) tail(lines int) string {
 	}
 	all := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
 	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}
+
+// gist returns the last lines of the log, of those that say the same one after the other only the last.
+func (p *process) gist(lines int) string {
+	var all []string
+	said := ""
+	for line := range strings.SplitSeq(p.tail(200), "\n") {
+		_, message, _ := strings.Cut(line, " msg=")
+		message, _, _ = strings.Cut(message, "err=")
+		if message != "" && message == said {
+			all = all[:len(all)-1]
+		}
+		said = message
+		all = append(all, line)
+	}
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
 // Ports of servers that are to have the same one after a restart lie below those that

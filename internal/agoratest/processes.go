@@ -103,7 +103,7 @@ func (c *Processes) Heal() {
 func (c *Processes) stop(t testing.TB) {
 	for _, e := range c.Edges {
 		if t.Failed() {
-			t.Logf("%s said last:\n%s", e.argv[3], e.tail(25))
+			t.Logf("%s said last:\n%s", e.argv[3], e.gist(8))
 		}
 		e.kill()
 	}
