@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test chaos bench side fuzz up build
+.PHONY: check lint test chaos bench side fuzz up down reproducible build
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
@@ -56,8 +56,15 @@ side:
 fuzz:
 	GO=$(GO) scripts/fuzz.sh $(FUZZTIME)
 
-# The development cluster in a container: `agora dev` with three edges, log and presence embedded, reachable from this
-# machine only, at ws://127.0.0.1:8080 to 8082. Ctrl-C ends it; the log stays in a volume until `docker compose down -v`.
+# A cluster in containers: three edges behind a balancer, three NATS servers and Redis, reachable from this machine only, at
+# ws://127.0.0.1:8080. make down ends it; what it holds stays in volumes until `docker compose down -v`.
 COMPOSE ?= docker compose
 up:
-	$(COMPOSE) up --build
+	$(COMPOSE) up --build --wait
+
+down:
+	$(COMPOSE) --profile observe down
+
+# Two builds of the image's program are the same, byte by byte.
+reproducible:
+	scripts/reproducible.sh

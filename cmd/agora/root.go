@@ -64,7 +64,7 @@ func newRoot() *cobra.Command {
 			return err
 		},
 	}
-	root.AddCommand(newDev(), newEdge(), newConfig(), newToken(), newVersion())
+	root.AddCommand(newDev(), newEdge(), newConfig(), newToken(), newHealth(), newVersion())
 	addClientCommands(root)
 	return root
 }

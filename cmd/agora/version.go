@@ -9,6 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// release is the version that a build was told it is, by -ldflags "-X main.release=…": an image is built without the
+// history that would say it.
+var release string
+
 func newVersion() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -27,8 +31,11 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// version is the module's version, or the revision it was built from.
+// version is what the build was told, the module's version, or the revision it was built from.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

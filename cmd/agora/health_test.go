@@ -1,0 +1,60 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// health runs `agora health` and returns its status and all that it said.
+func health(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out, errs strings.Builder
+	status := run(t.Context(), append([]string{"health"}, args...), strings.NewReader(""), &out, &errs)
+	return status, out.String() + errs.String()
+}
+
+func TestHealthSaysWhatTheEdgeOnThisMachineSays(t *testing.T) {
+	e := launch(t, append(alone, "--nats.url", agoratest.StartNATS(t, agoratest.NATSConfig{}).URL(),
+		"--redis.url", "redis://"+agoratest.Redis(t).Addr())...).ready()
+	admin := strings.TrimPrefix(e.admin, "http://")
+	_, port, _ := strings.Cut(admin, ":")
+	file := filepath.Join(t.TempDir(), "agora.yaml")
+	if err := os.WriteFile(file, []byte("auth: none\nadmin-addr: 0.0.0.0:"+port+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--admin-addr", admin}, {"--admin-addr", ":" + port}, {"--admin-addr", "[::]:" + port}, {"--config", file}} {
+		if status, said := health(t, args...); status != 0 || said != "ready\n" {
+			t.Errorf("agora health %v ended with %d, %q, want 0, ready", args, status, said)
+		}
+	}
+	e.ended()
+	if status, said := health(t, "--admin-addr", admin); status != 1 {
+		t.Errorf("without an edge it ended with %d, %q, want 1", status, said)
+	}
+}
+
+func TestHealthTellsWhyAnEdgeIsNotReady(t *testing.T) {
+	s := httptest.NewServer(startingHandler())
+	defer s.Close()
+	status, said := health(t, "--admin-addr", s.Listener.Addr().String())
+	if status != 1 || !strings.Contains(said, "503") || !strings.Contains(said, "the edge is starting") {
+		t.Errorf("it ended with %d, %q, want 1 and why", status, said)
+	}
+}
+
+func TestHealthDoesNotWaitForAnEdgeThatSaysNothing(t *testing.T) {
+	over := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
+	defer s.Close()
+	defer close(over)
+	status, said := health(t, "--admin-addr", s.Listener.Addr().String(), "--timeout", "50ms")
+	if status != 1 || !strings.Contains(said, "deadline") {
+		t.Errorf("it ended with %d, %q, want 1 and a deadline", status, said)
+	}
+}
