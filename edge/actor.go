@@ -21,15 +21,12 @@ func (a *Actor) Principal() *Principal { return a.principal.Load() }
 // Authenticate makes an Actor of credentials, which may be empty. UNAUTHORIZED
 // when the verifier does not take them, UNAVAILABLE when it can't tell now.
 func (n *Node) Authenticate(ctx context.Context, c Credentials) (*Actor, error) {
-	p, err := n.cfg.Auth.Authenticate(ctx, c)
+	p, err := n.identify(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if p.Tenant == "" {
-		p.Tenant = agora.DefaultTenant
-	}
 	a := &Actor{node: n}
-	a.principal.Store(&p)
+	a.principal.Store(p)
 	return a, nil
 }
 

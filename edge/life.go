@@ -52,7 +52,7 @@ func (s *Session) tick() {
 	over, heartbeat, asked := s.over, s.heartbeat, s.asked
 	data, confirm := s.snapshot()
 	s.mu.Unlock()
-	if over {
+	if left, ends := s.left(); over || ends && left <= 0 && !s.examine() {
 		return
 	}
 	cfg := &s.node.cfg
@@ -77,12 +77,15 @@ func (s *Session) tick() {
 	s.rearm(confirm, quiet)
 }
 
-// rearm looks again when a pong is due, or when the next sign of life is.
+// rearm looks again when a pong is due, or when the next sign of life is, or when the credentials end.
 func (s *Session) rearm(confirm bool, quiet time.Duration) {
 	cfg := &s.node.cfg
+	next := min(cfg.Heartbeat, max(cfg.Timeout-quiet, cfg.Confirm))
 	if confirm {
-		s.schedule(cfg.Confirm)
-		return
+		next = cfg.Confirm
 	}
-	s.schedule(min(cfg.Heartbeat, max(cfg.Timeout-quiet, cfg.Confirm)))
+	if left, ends := s.left(); ends {
+		next = min(next, max(left, 0))
+	}
+	s.schedule(next)
 }

@@ -145,6 +145,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.work.Go(n.writeBehind)
 	n.work.Go(n.sweep)
 	n.work.Go(func() { n.crowd.Watch(n.ctx) })
+	if w, ok := cfg.Auth.(Warden); ok {
+		n.work.Go(func() { n.revise(w) })
+	}
 	return n, nil
 }
 

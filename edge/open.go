@@ -30,6 +30,7 @@ type Welcome struct {
 	LastSeq     uint64        // position after which delivery goes on
 	Heartbeat   time.Duration // how often the connection must give a sign of life
 	Resumed     bool          // an earlier session goes on: its streams, spaces and numbering
+	Expires     time.Time     // when the credentials end, and the connection with them; zero for never
 }
 
 // Open binds a connection to an id and returns its session, which is silent
@@ -40,6 +41,9 @@ type Welcome struct {
 // call of Closed.
 func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome, error) {
 	n := a.node
+	if err := a.Check(); err != nil {
+		return nil, Welcome{}, err
+	}
 	who := a.Principal()
 	if !who.May(h.Card.ID) {
 		return nil, Welcome{}, agora.Errorf(agora.Forbidden, "this token may not be agent %q", h.Card.ID)
@@ -70,7 +74,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		n.announce(claim, true)
 	}
 	n.stats.sessions.Add(1)
-	return s, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: s.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed}, nil
+	return s, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: s.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed, Expires: s.Expires()}, nil
 }
 
 // claim takes the id, past a dead incumbent and a session that is just ending.
@@ -189,6 +193,7 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 	}
 	s.start(h, rec)
 	n.add(s)
+	s.examine()                      // what was taken back before is not looked for again
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
 		if _, err := n.check(ctx, []*Session{s}); err != nil {
 			s.deposed()

@@ -119,7 +119,7 @@ func (s *Session) start(h Hello, rec presence.Record) {
 func (s *Session) Begin() {
 	s.beaten = time.Now()
 	s.begun.Store(true)
-	s.schedule(s.node.cfg.Heartbeat)
+	s.rearm(false, 0)
 	s.conn.Wake()
 }
 

@@ -16,7 +16,7 @@ var tierNames = [...]struct {
 	{agora.Acked, "acked"},
 }
 
-// text returns where a field of kind kText, kLongText or kAgentID stands.
+// text returns where a field of kind kText, kLongText, kToken or kAgentID stands.
 func (f *Frame) text(id field) *string {
 	switch id {
 	case fType:
@@ -49,6 +49,8 @@ func (f *Frame) text(id field) *string {
 		return &f.Status
 	case fResumeToken:
 		return &f.ResumeToken
+	case fToken:
+		return &f.Token
 	}
 	panic("wire: no text field")
 }
@@ -66,6 +68,8 @@ func (f *Frame) number(id field) *uint64 {
 		return &f.FromSeq
 	case fToSeq:
 		return &f.ToSeq
+	case fExpires:
+		return &f.Expires
 	}
 	panic("wire: no number field")
 }

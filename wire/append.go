@@ -36,7 +36,7 @@ func (f *Frame) Append(dst []byte) []byte {
 // has tells whether a field is set.
 func (f *Frame) has(id field) bool {
 	switch fields[id].kind {
-	case kText, kLongText, kAgentID:
+	case kText, kLongText, kToken, kAgentID:
 		return *f.text(id) != ""
 	case kBool:
 		return *f.flag(id)
@@ -68,7 +68,7 @@ func (f *Frame) has(id field) bool {
 
 func (f *Frame) appendField(dst []byte, id field) []byte {
 	switch fields[id].kind {
-	case kText, kLongText, kAgentID:
+	case kText, kLongText, kToken, kAgentID:
 		s := *f.text(id)
 		if id == fID && s == "" {
 			s = f.AgentID

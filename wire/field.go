@@ -44,6 +44,8 @@ const (
 	fResumeToken
 	fHeartbeat
 	fResumed
+	fToken
+	fExpires
 	fieldCount
 )
 
@@ -53,6 +55,7 @@ type kind uint8
 const (
 	kText     kind = iota // a string, bounded by Limits.Name
 	kLongText             // a string, bounded by maxLongText
+	kToken                // a string, bounded by maxToken
 	kAgentID              // a string that is an agent id
 	kBool                 // true or false
 	kNumber               // an integer from min below 2^53, in a uint64
@@ -73,6 +76,9 @@ const (
 
 // maxLongText bounds, in runes, texts that are no names: endpoints, messages.
 const maxLongText = 2048
+
+// maxToken bounds, in runes, credentials: some name many groups.
+const maxToken = 16 << 10
 
 // spec is what is known of a field, whatever frame it stands in.
 type spec struct {
@@ -122,6 +128,8 @@ var fields = [fieldCount]spec{
 	fResumeToken: {key: "resume_token", kind: kText},
 	fHeartbeat:   {key: "heartbeat_interval", kind: kSeconds},
 	fResumed:     {key: "resumed", kind: kBool},
+	fToken:       {key: "token", kind: kToken},
+	fExpires:     {key: "expires", kind: kNumber, min: 1},
 }
 
 // byKey finds a field by its exact key.

@@ -125,6 +125,13 @@ type Frame struct {
 	// Resumed says that the session of before goes on, in registered and
 	// agent.registered: numbers (N), open streams and memberships with it (extension).
 	Resumed bool
+
+	// Token is credentials, in agent.refresh alone (extension).
+	Token string
+	// Expires, in Unix seconds, is when the connection ends unless its
+	// credentials are renewed, in agent.refreshed, registered and
+	// agent.registered; 0 for never (extension).
+	Expires uint64
 }
 
 // Agent is the agent object of agent.register (ID, Type, Capabilities,

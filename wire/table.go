@@ -43,7 +43,7 @@ var rows = []row{
 
 	// Short registration, which the relay's prerequisite needs, and the directory.
 	{"register", fromClient, "id! name endpoint resume_token last_seq receipts spaces"},
-	{"registered", fromServer, "id! resume_token last_seq heartbeat_interval resumed"},
+	{"registered", fromServer, "id! resume_token last_seq heartbeat_interval resumed expires"},
 	{"list", fromClient, "id"},
 	{"agents", fromServer, "id agents!"},
 
@@ -53,10 +53,12 @@ var rows = []row{
 	{"receipt", fromServer, "request_id to space stream_id event_id n index status! seq redelivered"},
 	{"gap", fromServer, "from_seq! to_seq! space"},
 	{"agent.reconnect", fromServer, "after_ms!"},
+	{"agent.refresh", fromClient, "id timestamp token!"},
+	{"agent.refreshed", fromServer, "id expires"},
 
 	// Agora spaces, agent events and the error format.
 	{"agent.register", fromClient, "id timestamp agent! resume_token last_seq receipts spaces"},
-	{"agent.registered", fromServer, "id agent! resume_token last_seq heartbeat_interval resumed"},
+	{"agent.registered", fromServer, "id agent! resume_token last_seq heartbeat_interval resumed expires"},
 	{"agent.heartbeat", fromBoth, "id timestamp"},
 	{"error", fromServer, "code! message! request_id to from stream_id space event_id retry_after_ms seq n session index redelivered"},
 

@@ -18,6 +18,8 @@ func (d *decoder) set(f field, raw []byte) string {
 		return d.setText(f, raw, d.limits.Name)
 	case kLongText:
 		return d.setText(f, raw, max(d.limits.Name, maxLongText))
+	case kToken:
+		return d.setText(f, raw, maxToken)
 	case kAgentID:
 		if what := d.setText(f, raw, d.limits.Name); what != "" || !d.strict {
 			return what

@@ -60,6 +60,7 @@ func (c *conn) bind(h edge.Hello, f *wire.Frame) error {
 	answer := c.registered(h.Card.ID, f)
 	answer.ResumeToken, answer.HeartbeatInterval = w.ResumeToken, w.Heartbeat.Seconds()
 	answer.LastSeq, answer.HasLastSeq, answer.Resumed = w.LastSeq, true, w.Resumed
+	answer.Expires = unix(w.Expires)
 	c.queue(&answer)
 	s.Begin()
 	return nil

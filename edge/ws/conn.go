@@ -168,6 +168,10 @@ func (c *conn) look(t *edge.Timer) {
 		c.Close(edge.Reason{Close: closeAway, Text: "silent for too long"})
 		return
 	}
+	if err := c.actor.Check(); err != nil {
+		c.Close(edge.Dismissed(err))
+		return
+	}
 	c.control(opPing, nil)
 	c.door.wheel.Add(t, c.door.node.patience())
 }
@@ -228,10 +232,14 @@ func (c *conn) settle() {
 // queued for it included.
 func (c *conn) kill() {
 	c.giveUp()
-	if s, ok := c.socket.(interface{ SetLinger(sec int) error }); ok {
+	socket := c.socket
+	if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
+		socket = t.NetConn() // no goodbye of TLS, which would wait for room as well
+	}
+	if s, ok := socket.(interface{ SetLinger(sec int) error }); ok {
 		s.SetLinger(0) // an error means that it is closed already
 	}
-	c.socket.Close()
+	socket.Close()
 }
 
 // shutLocked begins the closing: nothing is queued from now on. mu is held.

@@ -38,11 +38,18 @@ var verbs = map[string]func(*conn, *edge.Session, *wire.Frame) error{
 	"space.publish.delta": (*conn).publishDelta,
 	"space.publish.done":  (*conn).publishDone,
 	"space.event.cancel":  (*conn).cancelEvent,
+	"agent.refresh":       (*conn).refresh,
 }
 
 // handle does what a frame says. An error is its answer.
 func (c *conn) handle(f *wire.Frame) error {
 	if do, ok := anonymous[f.Type]; ok {
+		if c.session.Load() == nil {
+			if err := c.actor.Check(); err != nil {
+				c.Close(edge.Dismissed(err))
+				return nil
+			}
+		}
 		return do(c, f)
 	}
 	do, ok := verbs[f.Type]
@@ -54,6 +61,23 @@ func (c *conn) handle(f *wire.Frame) error {
 		return agora.Errorf(agora.InvalidRequest, "register first")
 	}
 	return do(c, s, f)
+}
+
+func (c *conn) refresh(s *edge.Session, f *wire.Frame) error {
+	ends, err := s.Refresh(c.context(), f.Token)
+	if err != nil {
+		return err
+	}
+	c.queue(&wire.Frame{Type: "agent.refreshed", ID: f.ID, Expires: unix(ends)})
+	return nil
+}
+
+// unix returns a time in whole seconds; 0 for none.
+func unix(t time.Time) uint64 {
+	if t.IsZero() {
+		return 0
+	}
+	return uint64(max(t.Unix(), 1))
 }
 
 func (c *conn) list(f *wire.Frame) error {
