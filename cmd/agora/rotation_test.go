@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/presence"
 )
@@ -13,16 +17,7 @@ import (
 func TestCAsOfRedisAreReadAtEveryConnection(t *testing.T) {
 	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	replace := func(with string) {
-		b, err := os.ReadFile(with)
-		if err == nil {
-			err = os.WriteFile(ca, b, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	replace(before.CA)
+	replace(t, ca, before.CA)
 	access := presence.Access{CA: ca, Cert: now.ClientCert, Key: now.ClientKey}
 	c, err := access.Dial("rediss://" + agoratest.RedisGuarded(t, &now))
 	if err != nil {
@@ -32,7 +27,7 @@ func TestCAsOfRedisAreReadAtEveryConnection(t *testing.T) {
 	if err := c.Ping(t.Context()).Err(); err == nil {
 		t.Fatal("a server is believed whose certificate nobody known has signed")
 	}
-	replace(now.CA)
+	replace(t, ca, now.CA)
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Errorf("with the CA replaced: %v", err)
 	}
@@ -42,4 +37,42 @@ func TestCAsOfRedisAreReadAtEveryConnection(t *testing.T) {
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Errorf("a connection that stands: %v", err)
 	}
+}
+
+// replace puts another file's content into a file.
+func replace(t *testing.T, file, with string) {
+	t.Helper()
+	b, err := os.ReadFile(with)
+	if err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCAsOfNATSAreReadAtEveryConnection has a connection to the log outlive the CA that it began with.
+func TestCAsOfNATSAreReadAtEveryConnection(t *testing.T) {
+	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
+	secured := func(c agoratest.Certificates) agoratest.NATSConfig {
+		return agoratest.NATSConfig{More: fmt.Sprintf("tls { cert_file: %q, key_file: %q }", c.ServerCert, c.ServerKey)}
+	}
+	s := agoratest.StartNATS(t, secured(before))
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	replace(t, ca, before.CA)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b, err := broker.Connect(ctx, broker.Config{URL: s.URL(), Access: broker.Access{CA: ca}, Replicas: 1, Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	life := b.Life()
+	s.Restart(t, secured(now))
+	until(t, "it has tried in vain", func() bool { return b.Life() > life+2 })
+	if b.Connected() {
+		t.Fatal("a server is believed whose certificate nobody known has signed")
+	}
+	replace(t, ca, now.CA)
+	until(t, "it is connected by the new CA", b.Connected)
 }
