@@ -27,12 +27,12 @@ const configHelp = "Every setting of `agora edge` can be given, from the stronge
 func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check or show the settings of an edge",
+		Short: "Check, show or explain the settings of an edge",
 		Long:  "Check or show the settings that `agora edge` would run with.\n\n" + configHelp,
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newConfigCheck(), newConfigShow())
+	cmd.AddCommand(newConfigCheck(), newConfigShow(), newConfigReference())
 	return cmd
 }
 

@@ -33,7 +33,7 @@ func launch(t *testing.T, args ...string) *running {
 	return r
 }
 
-var readyLine = regexp.MustCompile(`^ready\n  \S+  (ws://\S+)  admin (http://\S+)\n$`)
+var readyLine = regexp.MustCompile(`^ready\n  \S+  (wss?://\S+)  admin (https?://\S+)\n$`)
 
 // ready waits until agents can connect.
 func (r *running) ready() *running {

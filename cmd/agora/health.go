@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -14,20 +15,21 @@ import (
 
 func newHealth() *cobra.Command {
 	var addr string
+	var admin tlsSettings
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Say whether the edge on this machine can serve agents",
 		Long: "Ask the edge whose admin port is at --admin-addr whether it can serve agents: its /readyz. For health checks of\n" +
-			"containers, where there is nothing else to ask with. The address may stand where the edge itself has it from:\n" +
-			"AGORA_ADMIN_ADDR, or the file of AGORA_CONFIG.\n\n" +
+			"containers, where there is nothing else to ask with. Address and certificate may stand where the edge itself has them\n" +
+			"from: AGORA_ADMIN_ADDR and so on, or the file of AGORA_CONFIG.\n\n" +
 			"Exit status: 0 it can, 1 it can't, or does not answer, 2 wrong usage.",
 		Example: "  agora health --admin-addr 127.0.0.1:9100",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			said, err := askReady(ctx, addr)
+			said, err := askReady(ctx, addr, admin)
 			if err == nil {
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
 			}
@@ -36,18 +38,27 @@ func newHealth() *cobra.Command {
 	}
 	fileFlag(cmd.Flags())
 	cmd.Flags().StringVar(&addr, "admin-addr", "127.0.0.1:9100", "where /readyz is: the edge's own setting")
+	admin.flags(cmd.Flags(), "admin.tls", "admin-addr is")
 	cmd.Flags().DurationVar(&timeout, "timeout", 3*time.Second, "how long it may take to answer")
 	return cmd
 }
 
 // askReady returns what the edge at addr says when it can serve agents; else why it can't is the error.
-func askReady(ctx context.Context, addr string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+nearby(addr)+"/readyz", nil)
+func askReady(ctx context.Context, addr string, admin tlsSettings) (string, error) {
+	scheme, transport := "http", &http.Transport{DisableKeepAlives: true} // no proxy: it would be asked for its own machine's edge
+	if admin.cert != "" {
+		own, err := tls.LoadX509KeyPair(admin.cert, admin.key)
+		if err != nil {
+			return "", fmt.Errorf("admin.tls.cert: %w", err)
+		}
+		// Whose certificate it is need not be proved: nothing is told, and what answers at this machine's port is believed.
+		scheme, transport.TLSClientConfig = "https", &tls.Config{Certificates: []tls.Certificate{own}, InsecureSkipVerify: true}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+nearby(addr)+"/readyz", nil)
 	if err != nil {
 		return "", fmt.Errorf("admin-addr: want HOST:PORT or :PORT, not %q", addr)
 	}
-	// No proxy of the environment: it would be asked for this machine's edge.
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return "", err
 	}

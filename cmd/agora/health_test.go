@@ -39,6 +39,20 @@ func TestHealthSaysWhatTheEdgeOnThisMachineSays(t *testing.T) {
 	}
 }
 
+func TestHealthAsksAnAdminPortWithACertificate(t *testing.T) {
+	certs := agoratest.NewCertificates(t)
+	secured := []string{"--admin.tls.cert", certs.ServerCert, "--admin.tls.key", certs.ServerKey}
+	args := append(alone, "--nats.url", agoratest.StartNATS(t, agoratest.NATSConfig{}).URL(), "--redis.url", "redis://"+agoratest.Redis(t).Addr())
+	e := launch(t, append(args, secured...)...).ready()
+	_, admin, _ := strings.Cut(e.admin, "://")
+	if status, said := health(t, append(secured, "--admin-addr", admin)...); status != 0 || said != "ready\n" {
+		t.Errorf("it ended with %d, %q, want 0, ready", status, said)
+	}
+	if status, said := health(t, "--admin-addr", admin); status != 1 {
+		t.Errorf("without TLS it ended with %d, %q, want 1", status, said)
+	}
+}
+
 func TestHealthTellsWhyAnEdgeIsNotReady(t *testing.T) {
 	s := httptest.NewServer(startingHandler())
 	defer s.Close()
