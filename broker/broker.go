@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/latency"
 )
 
 // Broker is one edge's connection to the log. Its methods may be called at the same time.
@@ -30,6 +31,8 @@ type Broker struct {
 	cut   atomic.Int64  // ticks when the connection was lost; 0 while there is one
 	gone  chan struct{} // closed when the connection is closed for good
 	count counters
+
+	toStored latency.Histogram
 
 	ctx  context.Context // over when the Broker closes
 	stop context.CancelFunc

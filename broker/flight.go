@@ -28,6 +28,7 @@ type flight struct {
 	validAt time.Time
 	first   time.Time // when it was sent first
 	last    time.Time // when it was sent last
+	since   int64     // ticks when its oldest item was put into the lane
 	tries   int       // how often it was sent
 	refused int       // how often the log said that it is full
 	onWay   int       // how often the log said that it is being stored
@@ -149,6 +150,7 @@ func (l *Lane) fill(f *flight, at time.Time, ok bool) {
 		last = l.fillAborts(f)
 	}
 	taken := 0
+	f.since = l.since
 	for taken < len(l.queue) && len(f.parts) < maxParts {
 		e := &l.queue[taken]
 		size := sizeOf(&e.m)
@@ -166,6 +168,7 @@ func (l *Lane) fill(f *flight, at time.Time, ok bool) {
 		taken++
 	}
 	l.shift(taken)
+	l.since = agora.Ticks() // of what is left, if anything: it was put there while the record before was on its way
 	if len(f.parts) > 0 {
 		setCount(f.body, len(f.parts))
 	}
@@ -328,6 +331,9 @@ func (l *Lane) stored(a ack) {
 	l.lastSeq = a.seq
 	l.b.count.records.Add(1)
 	l.b.count.parts.Add(uint64(len(f.parts)))
+	if len(f.items) > 0 {
+		l.b.toStored.Observe(time.Duration(agora.Ticks() - f.since))
+	}
 	if a.duplicate {
 		l.b.nudge(l.at, a.seq)
 	}

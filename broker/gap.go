@@ -161,6 +161,9 @@ type streamState struct {
 	created time.Time
 	last    uint64 // last sequence handed out
 	count   int64  // records of the subject
+	first   uint64 // first sequence that is kept
+	records uint64 // kept in the whole stream, fences included
+	bytes   uint64 // they take
 	leader  string // who it is and since when: another one has another
 }
 
@@ -195,7 +198,10 @@ func (b *Broker) state(ctx context.Context, stream, subject string) (streamState
 		Time    time.Time           `json:"ts"`
 		Cluster *raft               `json:"cluster"` // nil where there is one server alone
 		State   struct {
+			First    uint64           `json:"first_seq"`
 			Last     uint64           `json:"last_seq"`
+			Messages uint64           `json:"messages"`
+			Bytes    uint64           `json:"bytes"`
 			Subjects map[string]int64 `json:"subjects"`
 		} `json:"state"`
 	}
@@ -211,7 +217,10 @@ func (b *Broker) state(ctx context.Context, stream, subject string) (streamState
 	if v.Error != nil {
 		return streamState{}, fmt.Errorf("state of %s: %w", stream, v.Error)
 	}
-	s := streamState{created: v.Created, last: v.State.Last, count: v.State.Subjects[subject], leader: "/"}
+	s := streamState{
+		created: v.Created, last: v.State.Last, count: v.State.Subjects[subject], leader: "/",
+		first: v.State.First, records: v.State.Messages, bytes: v.State.Bytes,
+	}
 	if c := v.Cluster; c != nil {
 		if !c.led() {
 			return streamState{}, fmt.Errorf("state of %s: %w", stream, errNotLed)

@@ -58,6 +58,7 @@ type Inbox struct {
 	doubts int       // how often in a row the leader knew less than a live record told
 	short  time.Time // since when the leader has known less than was read here; zero when it does not
 	r      reader
+	stamp  int64            // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
 	batch  []live           // what take has taken from the queue
 	msgs   []agora.Message  // what Next returned last; kept while there is more to come
 	answer *[]agora.Message // where msgs goes back to
@@ -97,6 +98,7 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 // slice is good until the next call; the bodies are shared, stay, and are not to be changed. On error nothing is
 // lost: it may be called again (the caller waits a moment; wake will not be called for this).
 func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
+	i.stamp = 0
 	for {
 		more := i.take(max)
 		if len(i.msgs) > 0 {
@@ -118,6 +120,10 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 		}
 	}
 }
+
+// Stamp returns when the first record of what Next returned last was stored, by the log's clock in Unix
+// nanoseconds; 0 where it returned none. It is for who calls Next.
+func (i *Inbox) Stamp() int64 { return i.stamp }
 
 // Tail returns when the inbox was last known to have read or queued everything that was stored, and the position it had then.
 func (i *Inbox) Tail() (seq uint64, at time.Time) {
@@ -260,6 +266,9 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 	if isVoid(o, at) {
 		i.b.count.void.Add(1)
 		return msgs
+	}
+	if i.stamp == 0 && !at.IsZero() {
+		i.stamp = at.UnixNano()
 	}
 	start, last := len(msgs), ""
 	for k := range n {

@@ -66,6 +66,7 @@ type Lane struct {
 	lastSeq   uint64    // of the last record of the lane that the ledger reckons with
 	queue     []entry   // gathered
 	gathered  int       // bytes in queue
+	since     int64     // ticks when the oldest in queue was put there, or a little later
 	flight    *flight   // on its way, or of unknown fate; nil when there is none
 	away      bool      // a goroutine of the lane's is asking the log
 	asked     time.Time // since when
@@ -148,6 +149,9 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	case fit:
 		if len(l.queue) > 0 && l.gathered+sizeOf(&m) > l.b.cfg.LaneBytes {
 			e.lost, e.m.Body = true, nil
+		}
+		if len(l.queue) == 0 {
+			l.since = agora.Ticks()
 		}
 		l.gathered += sizeOf(&e.m)
 		l.queue = append(l.queue, e)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,6 +27,8 @@ type watcher struct {
 	stream string
 	some   chan struct{} // holds one token when there is something to do
 	todo   auditSet
+	led    atomic.Bool   // the leader answered last time
+	bytes  atomic.Uint64 // that the stream kept then
 
 	// The loop's own.
 	asked   bool      // the leader was, once
@@ -63,6 +66,7 @@ func (b *Broker) newWatchers() watchers {
 		for k := range b.cfg.Shards {
 			shard := strconv.Itoa(k)
 			w := &watcher{b: b, kind: kind, shard: shard, stream: streamName(kind, shard), some: make(chan struct{}, 1)}
+			w.led.Store(true) // it has just answered, or there would be no watcher
 			all[w.stream] = w
 		}
 	}
@@ -164,9 +168,11 @@ func (w *watcher) probe(now time.Time) {
 	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.ErrorCode == jetstream.JSErrCodeStreamNotFound {
 		w.take(checkStream, now)
 	}
+	w.led.Store(err == nil)
 	if err != nil {
 		return
 	}
+	w.bytes.Store(s.bytes)
 	w.b.saw(w.stream, seen{last: s.last, created: s.created, life: life})
 	if asked && was != w.leader {
 		w.take(checkInboxes, time.Now())

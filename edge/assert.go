@@ -62,7 +62,7 @@ func (n *Node) audit() {
 			_, err = n.check(ctx, n.all())
 		}
 		if err != nil && n.ctx.Err() == nil {
-			n.cfg.Log.Debug("claims were not looked after", "edge", n.cfg.ID, "err", err)
+			n.cfg.Log.Debug("claims were not looked after", "err", err)
 		}
 		cancel()
 	}
@@ -90,7 +90,7 @@ func (n *Node) check(ctx context.Context, sessions []*Session) (lost int, err er
 			again = append(again, s)
 		}
 	}
-	n.cfg.Log.Info("claims are asserted again", "edge", n.cfg.ID, "claims", len(again))
+	n.cfg.Log.Info("claims are asserted again", "claims", len(again))
 	return len(again), n.assert(ctx, again, nil)
 }
 

@@ -28,7 +28,7 @@ func (n *Node) Drain(ctx context.Context) {
 	n.drained.Store(true)
 	if ctx.Err() == nil {
 		if err := n.cfg.Presence.Resign(ctx, n.holder); err != nil {
-			n.cfg.Log.Warn("lease was not given back", "edge", n.cfg.ID, "err", err)
+			n.cfg.Log.Warn("lease was not given back", "err", err)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (d *exodus) step() bool {
 		n++
 	}
 	if n < len(left) && now.Add(departEvery).After(d.last) {
-		d.node.cfg.Log.Warn("time runs short: the rest of the agents is told at once", "edge", d.node.cfg.ID, "agents", len(left))
+		d.node.cfg.Log.Warn("time runs short: the rest of the agents is told at once", "agents", len(left))
 		n = len(left)
 	}
 	d.tell(left[:n], now)

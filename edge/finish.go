@@ -27,7 +27,7 @@ func (n *Node) sweep() {
 		}
 		ending, err := n.cfg.Presence.Sweep(n.ctx, n.holder, sweepBatch)
 		if err != nil {
-			n.cfg.Log.Debug("sweep failed", "edge", n.cfg.ID, "err", err)
+			n.cfg.Log.Debug("sweep failed", "err", err)
 			continue
 		}
 		n.finishAll(ending)

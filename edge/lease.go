@@ -65,6 +65,7 @@ func (n *Node) renew(ctx context.Context) error {
 		return err
 	}
 	n.renewed.Store(&r)
+	n.renewals.Observe(time.Since(r.sent))
 	return n.lookAfter(ctx)
 }
 
@@ -104,13 +105,14 @@ func (n *Node) beat() {
 		wait = n.between()
 		err := n.renew(n.ctx)
 		if _, is := errors.AsType[*errRival](err); is {
-			n.cfg.Log.Error("lease was lost", "edge", n.cfg.ID, "err", err)
+			n.cfg.Log.Error("lease was lost", "err", err)
 			n.cfg.Superseded(err)
 			return
 		}
 		if err != nil && n.ctx.Err() == nil {
 			wait = n.cfg.Lease / 30
-			n.cfg.Log.Warn("lease was not renewed", "edge", n.cfg.ID, "err", err)
+			n.stats.unrenewed.Add(1)
+			n.cfg.Log.Warn("lease was not renewed", "err", err)
 		}
 	}
 }
@@ -158,7 +160,7 @@ func (n *Node) flushPositions(ctx context.Context) {
 	}
 	if err := n.cfg.Presence.WritePositions(ctx, batch); err != nil {
 		// Losing a position means repeating, never skipping: the next move writes it.
-		n.cfg.Log.Warn("positions were not written", "edge", n.cfg.ID, "err", err)
+		n.cfg.Log.Warn("positions were not written", "err", err)
 		for s := range moved {
 			s.unnote()
 			s.moved()

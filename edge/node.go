@@ -15,6 +15,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/internal/latency"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
 )
@@ -98,6 +99,9 @@ type Node struct {
 	stats   counters
 	crowd   *Crowd
 	tickets tickets
+
+	toWritten latency.Histogram // from stored to written to a socket
+	renewals  latency.Histogram // how long renewals of the lease took
 
 	renewed  atomic.Pointer[renewal] // the last one
 	asserted atomic.Uint64           // life of the log's connection under which the claims were looked after

@@ -74,6 +74,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		n.announce(claim, true)
 	}
 	n.stats.sessions.Add(1)
+	s.began()
 	return s, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: s.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed, Expires: s.Expires()}, nil
 }
 

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
@@ -68,6 +69,9 @@ func (s *Session) written() {
 		}
 	}
 	s.mu.Unlock()
+	if s.stamp >= s.since.UnixNano() { // what waited for the agent to come says nothing of the way here
+		s.node.toWritten.Observe(time.Duration(s.node.cfg.Broker.Now().UnixNano() - s.stamp))
+	}
 	s.tellReceipts(s.pulled, agora.Delivered)
 	clear(s.pulled)
 	s.pulled = s.pulled[:0]

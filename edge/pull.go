@@ -89,6 +89,7 @@ func (s *Session) mayDeliver() error {
 // some are dropped.
 func (s *Session) pull(ctx context.Context, max int) (taken int, err error) {
 	msgs, err := s.inbox.Next(ctx, max)
+	s.stamp = s.inbox.Stamp()
 	for i := range msgs {
 		max -= len(msgs[i].Body) + deliveryOverhead
 		if d, ok := s.receive(&msgs[i]); ok {

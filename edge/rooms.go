@@ -140,6 +140,9 @@ func (s *Session) pullEvents(ctx context.Context, max int) (taken int, err error
 		}
 		events, nextErr := p.Next(ctx, max)
 		for _, e := range events {
+			if s.stamp == 0 {
+				s.stamp = e.Stamp
+			}
 			max -= len(e.Body) + deliveryOverhead
 			taken++
 			if !s.silenced(e.To, &e.Message) {

@@ -33,6 +33,7 @@ const (
 	CloseTakenOver = 4001 // the session goes on elsewhere
 	CloseTimeout   = 1001 // no sign of life
 	CloseTryLater  = 1013 // the edge has too much to do
+	CloseKicked    = 4010 // an operator has ended the session
 )
 
 // Session is an agent's live connection. The door calls the verbs from its
@@ -56,9 +57,11 @@ type Session struct {
 	owed     owed       // receipts to be told to the senders of what this agent got
 	timer    Timer
 	pulled   []Delivery // what the last Pull returned: written when the next one is called; the writer's own
+	stamp    int64      // when the oldest of pulled was stored, by the log's clock; 0 where that says nothing; the writer's own
 	withheld bool       // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
 	beaten   time.Time  // when the last agent.heartbeat went; the wheel's own
 
+	since     time.Time // when the session began here, by the log's clock; set before it is shared
 	begun     atomic.Bool
 	heard     atomic.Int64  // ticks at the last sign of life
 	probes    atomic.Uint64 // pings that probed
@@ -84,6 +87,7 @@ type Session struct {
 	over    bool      // no verb is taken any more
 	lost    bool      // a verb found the socket or the claim gone: the session goes on elsewhere, or not at all
 	stopped time.Time // when that was
+	why     string    // it left: the first reason that was known
 	goodbye bool      // the agent said so: the session ends without a grace
 }
 
@@ -98,12 +102,16 @@ func (s *Session) address() agora.Address { return agora.ToAgent(s.claim.Tenant,
 // Agent returns the id that the session is bound to.
 func (s *Session) Agent() agora.AgentID { return s.claim.Agent }
 
+// Conn returns the id of its connection.
+func (s *Session) Conn() string { return s.name }
+
 // Actor returns who the session acts for.
 func (s *Session) Actor() *Actor { return s.actor }
 
 // start wires the session up; it stays silent until Begin.
 func (s *Session) start(h Hello, rec presence.Record) {
 	s.timer.Fire = s.tick
+	s.since = s.node.cfg.Broker.Now()
 	s.heartbeat = h.Heartbeat
 	s.heard.Store(agora.Ticks())
 	for _, c := range rec.Cancelled {

@@ -101,7 +101,7 @@ func (s *Store) tidy(ctx context.Context, h Holder) error {
 	if len(strays) == 0 {
 		return nil
 	}
-	s.log.Info("claims let go that this edge does not hold", "edge", h.Edge, "claims", len(strays))
+	s.log.Info("claims let go that this edge does not hold", "claims", len(strays))
 	_, err = s.orphan(ctx, h, strays, 0, now)
 	return err
 }

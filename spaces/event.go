@@ -13,7 +13,8 @@ import (
 // of them: nobody changes it.
 type Event struct {
 	agora.Message
-	Redelivered bool // for this member only; such events are not shared
+	Redelivered bool  // for this member only; such events are not shared
+	Stamp       int64 // when it was stored, or one read with it: Unix nanoseconds by the log's clock; 0 where that is not known
 
 	joined agora.AgentID // of a roster: who joined
 	ends   int64         // bytes that the fan has handed on, this event included; set before it is shared
@@ -42,12 +43,13 @@ func newEvent(m agora.Message) *Event {
 	return e
 }
 
-// newEvents wraps messages that were read. The events are made one by one: a
+// newEvents wraps messages that were read, of which the first was stored at stamp. The events are made one by one: a
 // member that is slow to take one must not keep its neighbours alive.
-func newEvents(ms []agora.Message) []*Event {
+func newEvents(ms []agora.Message, stamp int64) []*Event {
 	es := make([]*Event, len(ms))
 	for i, m := range ms {
 		es[i] = newEvent(m)
+		es[i].Stamp = stamp
 	}
 	return es
 }

@@ -153,7 +153,7 @@ func (f *fan) drain() error {
 			f.reach(tail, at)
 			return nil
 		}
-		f.handAll(newEvents(ms))
+		f.handAll(newEvents(ms, inbox.Stamp()))
 	}
 }
 

@@ -120,7 +120,7 @@ func (p *Place) read(ctx context.Context, max int) ([]*Event, error) {
 		p.unheard.Store(true)
 		return nil, err
 	}
-	events := newEvents(ms)
+	events := newEvents(ms, 0)
 	p.moved(events, tail)
 	if !p.rejoin() && len(events) > 0 {
 		p.unheard.Store(true) // there may be more

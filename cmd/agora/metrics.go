@@ -7,6 +7,7 @@ import (
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/internal/latency"
 )
 
 // newRegistry returns an edge's metrics, read from the counters of its parts
@@ -18,19 +19,41 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	registerCrowd(r, e.node.Crowd())
 	registerDoor(r, e.door.Stats())
 	registerLog(r, e.broker)
+	registerHealth(r, e)
+	registerLegs(r, e)
 	return r
 }
 
 func registerNode(r *prometheus.Registry, e *edgeServer) {
 	n := e.node
 	gauge(r, "agora_ready", "Whether the edge can serve agents.", func() float64 {
-		if e.ready() != nil {
-			return 0
-		}
-		return 1
+		return truth(e.ready() == nil)
 	})
+	gauge(r, "agora_draining", "Whether the edge hands its agents over to others.", func() float64 { return truth(n.Stats().Draining) })
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "agora_build_info", Help: "Always 1; the label says which version runs.",
+		ConstLabels: prometheus.Labels{"version": version()},
+	})
+	info.Set(1)
+	r.MustRegister(info)
 	gauge(r, "agora_sessions", "Sessions held.", func() float64 { return float64(n.Stats().Sessions) })
+	counter(r, "agora_sessions_started_total", "Sessions that began at this edge, or went on at it.", func() float64 { return float64(n.Stats().Started) })
+	ended := metricOf("agora_sessions_ended_total", "Sessions that left this edge, by the reason.", "reason")
+	r.MustRegister(collector{[]*prometheus.Desc{ended}, func(send func(prometheus.Metric, error)) {
+		for reason, count := range n.Stats().Ended {
+			send(prometheus.NewConstMetric(ended, prometheus.CounterValue, float64(count), reason))
+		}
+	}})
 	counter(r, "agora_messages_stored_total", "Messages and parts of streams stored.", func() float64 { return float64(n.Stats().Sent) })
+}
+
+// registerLegs registers how long messages take on the parts of their way.
+func registerLegs(r *prometheus.Registry, e *edgeServer) {
+	histograms(r, "agora_latency_seconds", "How long messages take: in from a frame read to the log's hands (every 16th frame), "+
+		"stored from there to the log's acknowledgement (per record), delivered from stored to written to a socket (per write, of agents that were there).",
+		"leg", map[string]*latency.Histogram{
+			"in": &e.door.Stats().ToLog, "stored": e.broker.ToStored(), "delivered": e.node.ToWritten(),
+		})
 }
 
 func registerCrowd(r *prometheus.Registry, c *edge.Crowd) {

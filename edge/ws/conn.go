@@ -32,6 +32,7 @@ type conn struct {
 	name      string        // the reading goroutine's: connection id, once bound
 	to        string        // the reading goroutine's: addressee of the last frame
 	stream    string        // the reading goroutine's: its stream
+	traffic   traffic       // the verb's and the writing goroutine's
 	backoff   time.Duration // the writing goroutine's: pause after the next pull that fails
 
 	order sync.Mutex // held while deliveries are pulled, and from a join to its answer: no event of a space comes before its space.joined
@@ -40,6 +41,7 @@ type conn struct {
 	room    sync.Cond  // on mu: the writer took what was queued, or stopped
 	pending *buffer    // frames to write before any delivery; nil when there are none
 	out     int        // bytes that the writer has in hand
+	queued  int64      // frames that were queued beside deliveries
 	woken   bool       // a pull may have something
 	writing bool       // a writer runs
 	waiting bool       // a pull failed, and is tried again in a moment
@@ -47,6 +49,8 @@ type conn struct {
 	closing bool       // the close frame is queued, or the socket is gone: nothing is queued any more
 	goodbye bool       // the agent said that it leaves
 	broken  bool       // the peer broke the protocol: it is not parsed any further
+	why     string     // the connection ends; empty while it does not
+	code    int32      // of the first close frame
 	settled bool       // the session knows that the socket is gone
 	retry   *time.Timer
 	linger  *time.Timer
@@ -223,8 +227,9 @@ func (c *conn) settle() {
 		return
 	}
 	c.settled = true
-	goodbye := c.goodbye
+	goodbye, how := c.goodbye, c.ending()
 	c.mu.Unlock()
+	s.Report(how)
 	s.Closed(goodbye)
 }
 

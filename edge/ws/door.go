@@ -54,11 +54,12 @@ type node struct {
 
 // Door serves agents over WebSocket: an http.Handler for /ws.
 type Door struct {
-	cfg   Config
-	node  node
-	ids   *names
-	wheel *edge.Wheel // of the connections that have not said who they are
-	stats *Stats
+	cfg      Config
+	node     node
+	ids      *names
+	wheel    *edge.Wheel // of the connections that have not said who they are
+	stats    *Stats
+	refusals *refusals
 
 	work sync.WaitGroup // every goroutine of every connection
 
@@ -85,6 +86,7 @@ func open(cfg Config, n node) *Door {
 	d := &Door{
 		cfg: cfg.withDefaults(), node: n, ids: newNames(), conns: map[*conn]struct{}{},
 		wheel: edge.NewWheel(min(time.Second, n.heartbeat/4)), stats: newStats(),
+		refusals: newRefusals(cfg.withDefaults().Log),
 	}
 	return d
 }

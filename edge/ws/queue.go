@@ -36,6 +36,7 @@ func (c *conn) queueLocked(f *wire.Frame) {
 		return
 	}
 	at := len(c.pending.b)
+	c.queued++
 	c.pending.b = endFrame(f.Append(beginFrame(c.pending.b)), at, opText)
 	c.door.stats.FramesOut.Add(1)
 }
@@ -59,6 +60,7 @@ func (c *conn) open() bool {
 		c.pending = getBuffer()
 	}
 	if len(c.pending.b) > overflow*c.door.cfg.Answers {
+		c.because(edge.Stalled, 0)
 		c.shutLocked()
 		c.kill()
 		return false
@@ -72,6 +74,7 @@ func (c *conn) open() bool {
 func (c *conn) Close(r edge.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.because(r.Why(), closeCode(r))
 	if r.Code != "" {
 		c.door.stats.fault(r.Code)
 		c.queueLocked(&wire.Frame{Type: "error", Code: string(r.Code), Message: r.Text})
@@ -105,6 +108,11 @@ func (c *conn) answerClose(code int) {
 	defer c.mu.Unlock()
 	if !c.closing {
 		c.goodbye = code == closeNormal || code == closeAway || code == closeNoStatus
+		if c.goodbye {
+			c.because(edge.Goodbye, code)
+		} else {
+			c.because(edge.Lost, code)
+		}
 	}
 	c.closeLocked(code, "")
 }
@@ -114,6 +122,7 @@ func (c *conn) condemn(b breach) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.broken = true
+	c.because(edge.Refused, b.code)
 	c.closeLocked(b.code, b.text)
 }
 
@@ -129,6 +138,7 @@ const floodWindow = 10 * time.Second
 // connection. Those that only say "later" are not held against it.
 func (c *conn) fault(f *wire.Frame) {
 	c.door.stats.fault(agora.Code(f.Code))
+	c.door.refusals.note(agora.Code(f.Code), f.Message, c.attrs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queueLocked(f)
@@ -140,6 +150,7 @@ func (c *conn) fault(f *wire.Frame) {
 		c.faults = flood{since: now}
 	}
 	if c.faults.n++; c.faults.n > c.door.cfg.MaxErrors {
+		c.because(edge.Refused, closePolicy)
 		c.closeLocked(closePolicy, "too many errors")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
@@ -142,24 +143,29 @@ func (c *conn) fill(in *buffer, h head, size int64) error {
 
 // serve acts on a message of a size; b is shorter where it was skipped, and is used again afterwards.
 func (c *conn) serve(op opcode, b []byte, size int64) {
-	c.door.stats.FramesIn.Add(1)
+	var begun int64 // of a frame that is timed
+	if c.door.stats.FramesIn.Add(1)%sampled == 1 {
+		begun = agora.Ticks()
+	}
 	c.door.stats.BytesIn.Add(size)
 	if !c.enter() {
 		return
 	}
 	defer c.leave()
+	c.traffic.framesIn++
+	c.traffic.bytesIn += size
 	switch {
 	case op != opText:
 		c.refuse(&wire.Frame{}, agora.Errorf(agora.InvalidRequest, "binary frames are not understood; send JSON as text"))
 	case size > int64(len(b)):
 		c.refuse(&wire.Frame{}, agora.Errorf(agora.MessageTooLarge, "frame of %d bytes is larger than %d", size, c.door.node.frame))
 	default:
-		c.act(b)
+		c.act(b, begun)
 	}
 }
 
-// act decodes a frame and does what it says. b is used again afterwards.
-func (c *conn) act(b []byte) {
+// act decodes a frame and does what it says. b is used again afterwards. begun is when the frame was read, where that is timed.
+func (c *conn) act(b []byte, begun int64) {
 	f := requests.Get().(*wire.Frame)
 	defer requests.Put(f)
 	f.To, f.StreamID = c.to, c.stream // most often the next frame's as well: they are not made anew
@@ -170,6 +176,8 @@ func (c *conn) act(b []byte) {
 	}
 	if err != nil {
 		c.refuse(f, err)
+	} else if begun != 0 && moves(f.Type) {
+		c.door.stats.ToLog.Observe(time.Duration(agora.Ticks() - begun))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/latency"
 )
 
 // Stats counts what a door does. All fields may be read at any time.
@@ -18,6 +19,7 @@ type Stats struct {
 	Writes      atomic.Int64                 // system calls that wrote BytesOut
 	Stalled     atomic.Int64                 // sockets closed because they took nothing
 	Silent      atomic.Int64                 // connections without an agent closed because nothing came of them
+	ToLog       latency.Histogram            // from a frame that was read to its verb having handed it to the log; of every 16th frame
 	Errors      map[agora.Code]*atomic.Int64 // error frames by code; the map never changes
 }
 

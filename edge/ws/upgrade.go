@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"log/slog"
 	"math"
 	"net/http"
 	"net/netip"
@@ -26,24 +27,24 @@ var upgrader = websocket.Upgrader{
 // server stays in memory.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !d.welcome(r) {
-		d.turnAway(w, http.StatusForbidden, agora.Errorf(agora.Forbidden, "this origin is not allowed"))
+		d.turnAway(w, r, http.StatusForbidden, agora.Errorf(agora.Forbidden, "this origin is not allowed"))
 		return
 	}
 	seat, err := d.node.crowd.Enter() // first: it costs next to nothing to be refused
 	if err != nil {
-		d.turnAway(w, http.StatusServiceUnavailable, agora.AsError(err))
+		d.turnAway(w, r, http.StatusServiceUnavailable, agora.AsError(err))
 		return
 	}
 	actor, err := d.node.authenticate(r.Context(), credentials(r))
 	if err != nil {
 		seat.Leave()
 		e := agora.AsError(err)
-		d.turnAway(w, e.Code.Status().HTTP, e)
+		d.turnAway(w, r, e.Code.Status().HTTP, e)
 		return
 	}
 	if !d.admit() {
 		seat.Leave()
-		d.turnAway(w, http.StatusServiceUnavailable, errDraining)
+		d.turnAway(w, r, http.StatusServiceUnavailable, errDraining)
 		return
 	}
 	c := &conn{door: d, actor: actor, seat: seat}
@@ -61,8 +62,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // turnAway refuses before the upgrade.
-func (d *Door) turnAway(w http.ResponseWriter, status int, e *agora.Error) {
+func (d *Door) turnAway(w http.ResponseWriter, r *http.Request, status int, e *agora.Error) {
 	d.stats.Refused.Add(1)
+	d.refusals.note(e.Code, e.Message, func() []slog.Attr { return []slog.Attr{slog.String("from", r.RemoteAddr), slog.Int("status", status)} })
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}

@@ -84,6 +84,7 @@ func (c *conn) pull(s *edge.Session) *buffer {
 	}
 	c.order.Unlock()
 	c.door.stats.FramesOut.Add(int64(len(ds)))
+	c.traffic.framesOut += int64(len(ds))
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,18 +149,22 @@ func (c *conn) send(out *buffer) bool {
 		b = b[n:]
 		c.door.stats.Writes.Add(1)
 		c.door.stats.BytesOut.Add(int64(n))
+		c.traffic.bytesOut += int64(n)
 	}
 	return true
 }
 
 // fail ends a connection whose socket takes nothing.
 func (c *conn) fail(err error) {
+	why := edge.Lost
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.door.stats.Stalled.Add(1)
+		why = edge.Stalled
 	}
 	c.kill()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.because(why, 0)
 	c.shutLocked()
 	c.writing = false
 	c.room.Broadcast()

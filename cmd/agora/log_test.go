@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/agora-relay/agora/edge"
+)
+
+// logLines returns the lines of a JSON log that say msg.
+func logLines(t *testing.T, log, msg string) (lines []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if m["msg"] == msg {
+			lines = append(lines, m)
+		}
+	}
+	return lines
+}
+
+// guarded launches an edge that knows one token, and returns it.
+func guarded(t *testing.T, args ...string) (e *running, token string) {
+	t.Helper()
+	token, line, err := edge.NewToken("tester", []string{"*"}, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(line+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args = append(append(backends(t), "--auth", "file:"+path, "--log.format", "json"), args...)
+	return launch(t, args...).ready(), token
+}
+
+func TestOneLineTellsEachStartAndEndOfASession(t *testing.T) {
+	e, token := guarded(t)
+	a := connect(t, e.public+"?agent_id=alice&token="+token)
+	a.hear("agent.registered")
+	a.say(`{"type":"send","to":"alice","payload":{"a":1}}`)
+	a.hear("message")
+	if err := a.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "")); err != nil {
+		t.Fatal(err)
+	}
+	var ended []map[string]any
+	until(t, "the end is logged", func() bool {
+		ended = logLines(t, e.stderr.String(), "session ended")
+		return len(ended) > 0
+	})
+	started := logLines(t, e.stderr.String(), "session started")
+	if len(started) != 1 || len(ended) != 1 {
+		t.Fatalf("%d starts and %d ends are logged, want one each", len(started), len(ended))
+	}
+	for key, want := range map[string]any{
+		"agent": "alice", "tenant": "default", "principal": "tester", "reason": "goodbye", "close": 1000.0,
+		"frames_in": 1.0, "frames_out": 2.0,
+	} {
+		if ended[0][key] != want {
+			t.Errorf("%s = %v, want %v", key, ended[0][key], want)
+		}
+	}
+	for _, key := range []string{"session", "conn", "edge"} {
+		if v, _ := ended[0][key].(string); v == "" || v != started[0][key] {
+			t.Errorf("%s is %v at the start and %v at the end", key, started[0][key], ended[0][key])
+		}
+	}
+	for _, key := range []string{"bytes_in", "bytes_out", "lasted"} {
+		if v, _ := ended[0][key].(float64); v <= 0 {
+			t.Errorf("%s = %v", key, ended[0][key])
+		}
+	}
+}
+
+func TestRefusalsAreLoggedAFewASecondAndTheRestCounted(t *testing.T) {
+	e, _ := guarded(t)
+	const tries = 60
+	for range tries {
+		resp, err := http.Get("http" + strings.TrimPrefix(e.public, "ws"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	all := 0
+	until(t, "every refusal is logged or counted", func() bool { // the line after a second tells of those before it
+		resp, err := http.Get("http" + strings.TrimPrefix(e.public, "ws"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		lines := logLines(t, e.stderr.String(), "refused")
+		all = 0
+		for _, l := range lines {
+			if l["code"] != "UNAUTHORIZED" || l["why"] == "" || l["from"] == "" {
+				t.Fatalf("line %v", l)
+			}
+			left, _ := l["left_out"].(float64)
+			all += 1 + int(left)
+		}
+		if len(lines) > tries/2 {
+			t.Fatalf("%d lines for %d refusals", len(lines), tries)
+		}
+		return all >= tries
+	})
+}
+
+func TestNeitherTokensNorPayloadsReachALog(t *testing.T) {
+	e, token := guarded(t, "--log.level", "debug")
+	const word = "canary-7f3a"
+	a := connect(t, e.public+"?agent_id=alice&token="+token)
+	a.hear("agent.registered")
+	a.say(`{"type":"space.join","id":"1","space":"lab"}`)
+	a.hear("space.joined")
+	for _, frame := range []string{
+		`{"type":"send","to":"alice","payload":{"secret":"` + word + `"}}`,
+		`{"type":"send","to":"nobody","payload":{"secret":"` + word + `"}}`,
+		`{"type":"send","to":"alice","payload":{"secret":"` + word,
+		`{"type":"send","to":17,"payload":"` + word + `"}`,
+		`{"type":"send","payload":"` + word + `"}`,
+		`{"type":"space.publish","space":"lab","data":{"text":"` + word + `"}}`,
+		`{"type":"space.publish","space":"lab","data":"` + word + `"}`,
+		`{"type":"space.publish","space":"other","data":{"text":"` + word + `"}}`,
+		`{"type":"send_chunk","to":"alice","stream_id":"s","chunk":"` + word + `"}`,
+		`{"type":"agent.register","agent":{"id":"bob","metadata":{"x":"` + word + `"}}}`,
+		word, `"` + word + `"`, `{"` + word + `":1}`,
+	} {
+		a.say(frame)
+	}
+	for errors := 0; errors < 8; {
+		if _, b, err := a.ReadMessage(); err != nil {
+			t.Fatal(err)
+		} else if strings.Contains(string(b), `"type":"error"`) {
+			errors++
+		}
+	}
+	resp, err := http.Get("http" + strings.TrimPrefix(e.public, "ws") + "?token=" + word + "&agent_id=x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	e.ended()
+	log := e.stderr.String()
+	if len(logLines(t, log, "refused")) == 0 {
+		t.Error("no refusal was logged: the test shows nothing")
+	}
+	for _, secret := range []string{word, token, token[:20]} {
+		if strings.Contains(log, secret) {
+			for line := range strings.Lines(log) {
+				if strings.Contains(line, secret) {
+					t.Errorf("logged: %s", line)
+				}
+			}
+		}
+	}
+}
+
+func TestNoLineNamesTheEdgeTwice(t *testing.T) {
+	e := launch(t, append(backends(t), "--log.level", "debug", "--log.format", "text")...).ready()
+	a := connect(t, e.public+"?agent_id=alice")
+	a.hear("agent.registered")
+	e.ended()
+	for line := range strings.Lines(e.stderr.String()) {
+		if strings.Count(line, " edge=") > 1 {
+			t.Errorf("%s", line)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package edge
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Why a session left this edge. The names are part of metrics and logs.
+const (
+	Goodbye   = "goodbye"    // the agent closed the connection on purpose
+	Lost      = "lost"       // the connection broke
+	Silent    = "silent"     // no sign of life
+	Stalled   = "stalled"    // its socket took nothing
+	TakenOver = "taken_over" // it goes on elsewhere
+	Kicked    = "kicked"     // an operator ended it
+	Drained   = "drained"    // the edge goes away
+	Shed      = "shed"       // the edge held too much
+	Refused   = "refused"    // the agent broke the protocol, or what it may do is over
+)
+
+var reasons = [...]string{Goodbye, Lost, Silent, Stalled, TakenOver, Kicked, Drained, Shed, Refused}
+
+// Why names what a close code of the node's says.
+func (r Reason) Why() string {
+	switch r.Close {
+	case CloseRestart:
+		return Drained
+	case CloseTakenOver:
+		return TakenOver
+	case CloseKicked:
+		return Kicked
+	case CloseTimeout:
+		return Silent
+	case CloseTryLater:
+		return Shed
+	}
+	return Refused
+}
+
+// Ending is what a door tells of a session's connection that has gone.
+type Ending struct {
+	Why                 string // one of the reasons above
+	Code                int    // of the close frame that the edge or the agent said first; 0 for none
+	FramesIn, BytesIn   int64
+	FramesOut, BytesOut int64
+}
+
+// Report takes note of how the connection went. The door calls it once, before Closed.
+func (s *Session) Report(e Ending) {
+	s.mu.Lock()
+	if s.why == "" {
+		s.why = e.Why
+	}
+	why := s.why
+	s.mu.Unlock()
+	for k, name := range reasons {
+		if name == why {
+			s.node.stats.ended[k].Add(1)
+		}
+	}
+	attrs := append(s.attrs(), slog.String("reason", why), slog.Int("close", e.Code),
+		slog.Int64("frames_in", e.FramesIn), slog.Int64("bytes_in", e.BytesIn),
+		slog.Int64("frames_out", e.FramesOut), slog.Int64("bytes_out", e.BytesOut),
+		slog.Duration("lasted", s.node.cfg.Broker.Now().Sub(s.since).Round(time.Millisecond)))
+	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session ended", attrs...)
+}
+
+// began logs that the session is here.
+func (s *Session) began() {
+	s.node.stats.started.Add(1)
+	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session started",
+		append(s.attrs(), slog.Bool("resumed", s.claim.Resumed))...)
+}
+
+// attrs name the session in the log.
+func (s *Session) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("agent", string(s.claim.Agent)), slog.String("tenant", s.claim.Tenant),
+		slog.String("principal", s.actor.principal.Name), slog.String("session", s.claim.Session), slog.String("conn", s.name),
+	}
+}
