@@ -29,6 +29,11 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 		i.short = time.Time{}
 		return gapCheck{}, nil
 	}
+	if len(p.msgs) > 0 {
+		if _, is := markOf(p.msgs[0].body); is { // it says itself whether anything is missing before it
+			return gapCheck{}, nil
+		}
+	}
 	m, err := i.b.at(ctx, i.at.stream, i.end)
 	if err == nil && m.subject == i.at.log { // the replica that answered lags behind the leader
 		return gapCheck{stop: true}, pauseFor(ctx, lagPause)
@@ -80,6 +85,7 @@ func (i *Inbox) restart() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.end, i.tail, i.after, i.fresh, i.highest = 0, 0, 0, false, 0
+	i.passed = 0
 	i.since, i.kept, i.keptAt, i.short = time.Time{}, 0, time.Time{}, time.Time{}
 }
 
@@ -150,7 +156,7 @@ func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64
 	}
 	i.mu.Lock()
 	i.end, i.endSize, i.tail = to, 0, max(i.tail, g.Seq)
-	i.after, i.fresh = g.Seq, false
+	i.after, i.fresh, i.passed = g.Seq, false, max(i.passed, g.Seq)
 	i.mu.Unlock()
 	i.b.count.gaps.Add(1)
 	return gapCheck{told: []agora.Message{g}}, nil

@@ -58,6 +58,7 @@ type Inbox struct {
 	doubts int       // how often in a row the leader knew less than a live record told
 	short  time.Time // since when the leader has known less than was read here; zero when it does not
 	r      reader
+	passed uint64           // position of the last part of the last record that was looked at: nothing up to it is missing
 	stamp  int64            // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
 	batch  []live           // what take has taken from the queue
 	msgs   []agora.Message  // what Next returned last; kept while there is more to come
@@ -80,7 +81,7 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 	i := &Inbox{
 		b: b, to: to, at: &at, wake: wake,
 		end: from.After >> agora.SeqShift, behind: true, tail: max(from.After, from.Tail),
-		kept: from.Tail, keptAt: from.TailAt, after: from.After, fresh: true, quiet: from.Quiet,
+		kept: from.Tail, keptAt: from.TailAt, after: from.After, passed: from.After, fresh: true, quiet: from.Quiet,
 	}
 	if from.After == 0 {
 		i.since = from.Time
@@ -261,8 +262,10 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 	o, n, err := i.r.open(body)
 	if err != nil {
 		i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
+		i.pass(seq, maxParts)
 		return msgs
 	}
+	before := i.pass(seq, n)
 	if isVoid(o, at) {
 		i.b.count.void.Add(1)
 		return msgs
@@ -280,8 +283,13 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 			return msgs[:start]
 		}
 		last = m.Stream
-		if m.Seq <= i.after {
+		if m.Seq <= i.after || m.Kind == agora.Gap && m.N <= before { // a mark in front of which nothing was missed
 			msgs = msgs[:len(msgs)-1]
+			continue
+		}
+		if m.Kind == agora.Gap { // a purge's mark
+			m.N = before + 1
+			i.b.count.gaps.Add(1)
 		}
 	}
 	return msgs

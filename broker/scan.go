@@ -19,6 +19,7 @@ type scan struct {
 	count int64  // records that were read, of whomever
 	pos   uint64 // sequence of the last one
 	hit   uint64 // where the record of unknown fate stands; 0 for nowhere
+	purge bool   // something was dropped by hand
 	alive bool   // a record of the lane was there
 	r     reader
 }
@@ -65,6 +66,9 @@ func (s *scan) take(m *logged, fold func(o origin, seq uint64, parts []agora.Mes
 		s.b.cfg.Log.Warn("record skipped", "stream", s.at.stream, "seq", m.seq, "err", err)
 		return nil
 	}
+	if _, is := markOf(m.body); is {
+		s.purge = true
+	}
 	if o.session != s.cfg.Session || o.from != s.cfg.From || isVoid(o, m.at) {
 		return nil
 	}
@@ -85,8 +89,8 @@ func (s *scan) take(m *logged, fold func(o origin, seq uint64, parts []agora.Mes
 	return fold(o, m.seq, parts)
 }
 
-// cut tells whether retention may have taken records that the scan should have seen.
-func (s *scan) cut(most int64) bool { return s.count >= most }
+// cut tells whether retention, or an operator, may have taken records that the scan should have seen.
+func (s *scan) cut(most int64) bool { return s.count >= most || s.purge }
 
 // aged tells whether all of a stream may have grown too old to be in the log.
 func (s *scan) aged(o OpenStream) bool {

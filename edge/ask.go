@@ -14,19 +14,21 @@ import (
 
 // question is what one edge asks another about an agent.
 type question struct {
-	Verb   string        `json:"verb"` // "probe", "handover" or "confirmed"
+	Verb   string        `json:"verb"` // "probe", "handover", "confirmed", "inspect", "kick" or "self"
 	Tenant string        `json:"tenant"`
 	Agent  agora.AgentID `json:"agent"`
-	Epoch  uint64        `json:"epoch"` // probe: of the claim in doubt; handover: of the new claim
+	Epoch  uint64        `json:"epoch"` // probe, inspect, kick: of the claim in question; handover: of the new claim
 }
 
 // reply is what it answers.
 type reply struct {
-	Alive   bool   `json:"alive,omitempty"`   // probe: the agent gave a sign of life
-	Leaving bool   `json:"leaving,omitempty"` // probe: the agent said goodbye, and the session is about to end
-	Done    bool   `json:"done,omitempty"`    // handover: nothing of the agent is left here
-	Clean   bool   `json:"clean,omitempty"`   // handover: nothing was given up
-	Cursor  uint64 `json:"cursor,omitempty"`  // confirmed: up to where the agent has read
+	Live    *LiveView `json:"live,omitempty"`    // inspect: the session, where it is here
+	Self    *EdgeSelf `json:"self,omitempty"`    // self
+	Alive   bool      `json:"alive,omitempty"`   // probe: the agent gave a sign of life
+	Leaving bool      `json:"leaving,omitempty"` // probe: the agent said goodbye, and the session is about to end
+	Done    bool      `json:"done,omitempty"`    // handover: nothing of the agent is left here; kick: it was
+	Clean   bool      `json:"clean,omitempty"`   // handover: nothing was given up
+	Cursor  uint64    `json:"cursor,omitempty"`  // confirmed: up to where the agent has read
 }
 
 // answerName is the name under which one life of an edge is asked.
@@ -65,6 +67,12 @@ func (n *Node) answer(ctx context.Context, body []byte) []byte {
 	case "probe":
 		r.Alive = n.probed(ctx, at, q.Epoch)
 		r.Leaving = !r.Alive && n.leaving(at, q.Epoch)
+	case "inspect":
+		r.Live = n.liveView(at, q.Epoch)
+	case "kick":
+		r.Done = n.kicked(ctx, at, q.Epoch)
+	case "self":
+		r.Self = n.self()
 	case "handover":
 		r.Done, r.Clean = n.handOver(ctx, at, q.Epoch)
 	case "confirmed":

@@ -1,8 +1,12 @@
 package edge
 
 import (
+	"cmp"
+	"context"
 	"log/slog"
 	"time"
+
+	"github.com/agora-relay/agora/presence"
 )
 
 // Why a session left this edge. The names are part of metrics and logs.
@@ -47,12 +51,7 @@ type Ending struct {
 
 // Report takes note of how the connection went. The door calls it once, before Closed.
 func (s *Session) Report(e Ending) {
-	s.mu.Lock()
-	if s.why == "" {
-		s.why = e.Why
-	}
-	why := s.why
-	s.mu.Unlock()
+	why := s.leaves(e.Why)
 	for k, name := range reasons {
 		if name == why {
 			s.node.stats.ended[k].Add(1)
@@ -65,12 +64,50 @@ func (s *Session) Report(e Ending) {
 	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session ended", attrs...)
 }
 
-// began logs that the session is here.
+// leaves notes why the session leaves, and returns the reason: the first one counts.
+func (s *Session) leaves(why string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.why = cmp.Or(s.why, why)
+	return s.why
+}
+
+// began logs that the session is here, and notes it behind in the agent's history.
 func (s *Session) began() {
 	s.node.stats.started.Add(1)
+	e := s.event(presence.Began)
+	e.At, e.After = s.since.UTC(), s.after
+	s.node.background(func() { s.node.note(s.claim, e) })
 	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session started",
 		append(s.attrs(), slog.Bool("resumed", s.claim.Resumed))...)
 }
+
+// left notes in the agent's history that the session has left.
+func (s *Session) left() {
+	e := s.event(presence.Left)
+	s.mu.Lock()
+	e.Why, e.Cursor, e.Written = cmp.Or(s.why, Lost), s.confirmed, s.wrote
+	s.mu.Unlock()
+	s.node.background(func() { s.node.note(s.claim, e) })
+}
+
+func (s *Session) event(what string) presence.Event {
+	return presence.Event{
+		At: s.node.cfg.Broker.Now().UTC(), What: what, Edge: s.node.cfg.ID, Conn: s.name, Session: s.claim.Session, Epoch: s.claim.Epoch,
+	}
+}
+
+// note writes history, which nothing but operators' questions depends on: what can't be written is left out.
+func (n *Node) note(c presence.Claim, e presence.Event) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), noteTime) // the last ones are written while the node closes
+	defer cancel()
+	if err := n.cfg.Presence.Note(ctx, c.Tenant, c.Agent, e); err != nil {
+		n.cfg.Log.Debug("history was not written", "agent", c.Agent, "err", err)
+	}
+}
+
+// noteTime bounds how long history holds up a node that closes.
+const noteTime = time.Second
 
 // attrs name the session in the log.
 func (s *Session) attrs() []slog.Attr {

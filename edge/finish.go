@@ -83,7 +83,11 @@ func (n *Node) finishOnce(ctx context.Context, tenant string, id agora.AgentID, 
 	if err := n.hub.AnnounceStatus(ctx, c, false); err != nil {
 		return err
 	}
-	return n.cfg.Presence.Finished(ctx, c)
+	if err := n.cfg.Presence.Finished(ctx, c); err != nil {
+		return err
+	}
+	n.note(c, presence.Event{At: n.cfg.Broker.Now().UTC(), What: presence.Over, Edge: n.cfg.ID, Session: c.Session, Epoch: c.Epoch})
+	return nil
 }
 
 // endLanes ends every lane of a session, some at a time: an agent may have written to thousands.

@@ -91,6 +91,7 @@ func (s *Session) remind(ctx context.Context) (held bool, err error) {
 // forget lets go of a settled session. The caller holds settling.
 func (s *Session) forget() {
 	s.settled = true
+	s.left()
 	s.sender.Close()
 	s.node.remove(s)
 	s.node.stats.sessions.Add(-1)
@@ -175,6 +176,7 @@ func (n *Node) settleLate() {
 // handOver gives the session to another holder: the socket is closed, what is
 // under way is flushed, positions are written. It tells whether nothing was given up.
 func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
+	s.leaves(TakenOver)
 	s.deposed()
 	s.stop(false)
 	s.settling.Lock()

@@ -99,6 +99,7 @@ type Node struct {
 	stats   counters
 	crowd   *Crowd
 	tickets tickets
+	began   time.Time // by the log's clock
 
 	toWritten latency.Histogram // from stored to written to a socket
 	renewals  latency.Histogram // how long renewals of the lease took
@@ -138,6 +139,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Valid: n.valid, Confirmed: n.askConfirmed, Log: cfg.Log,
 	})
 	n.hub = spaces.New(spaces.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, WholeRoster: cfg.WholeRoster, Log: cfg.Log})
+	n.began = cfg.Broker.Now().UTC()
 	n.crowd = n.newCrowd()
 	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
 	if err := n.join(ctx); err != nil {

@@ -25,12 +25,13 @@ func member(tenant string, id agora.AgentID) string {
 }
 
 // agentKeys are the keys of one agent; all have its tag.
-type agentKeys struct{ rec, unsettled, spaces, cancelled, lanes string }
+type agentKeys struct{ tag, rec, unsettled, spaces, cancelled, lanes string }
 
 // keysOf returns the keys of a member; lanes belong to one of its sessions.
 func keysOf(member, session string) agentKeys {
 	k := root + "{a:" + member + "}:"
 	return agentKeys{
+		tag:       k,
 		rec:       k + "rec",
 		unsettled: k + "unsettled",
 		spaces:    k + "spaces",
@@ -38,6 +39,9 @@ func keysOf(member, session string) agentKeys {
 		lanes:     k + "lanes:" + agora.EncodeToken(session),
 	}
 }
+
+// history returns the key of the agent's short history.
+func (k agentKeys) history() string { return k.tag + "history" }
 
 // all returns the keys in the order in which most scripts take them.
 func (k agentKeys) all() []string {

@@ -9,10 +9,16 @@ import (
 )
 
 // adminHandler serves what operators ask of an edge, on a port of its own:
-// /healthz (the process lives), /readyz (it can serve agents) and /metrics.
-func (e *edgeServer) adminHandler() http.Handler {
+// /healthz (the process lives), /readyz (it can serve agents) and /metrics for everybody; /v1/… and, where it
+// is switched on, /debug/pprof for those whom the gate lets in.
+func (e *edgeServer) adminHandler(s adminSettings) http.Handler {
 	mux := adminMux(e.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(newRegistry(e), promhttp.HandlerOpts{}))
+	g := s.gate(e.admin)
+	mux.Handle("/v1/", g.guard(e.operatorHandler()))
+	if s.pprof {
+		mux.Handle("/debug/pprof/", g.guard(profiles()))
+	}
 	return mux
 }
 

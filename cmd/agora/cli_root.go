@@ -27,6 +27,7 @@ func addClientCommands(root *cobra.Command) {
 		root.AddCommand(cmd)
 	}
 	root.AddCommand(newBench())
+	addOperatorCommands(root)
 }
 
 const clientGroup = "client"

@@ -37,6 +37,7 @@ type settings struct {
 	drainRate                 int
 	server                    serverSettings
 	logLevel, logFormat       string
+	operators                 adminSettings
 }
 
 // flags defines the flags of s, defaults included.
@@ -77,6 +78,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
 	s.server.flags(f)
+	s.operators.flags(f)
 	f.StringVar(&s.logLevel, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&s.logFormat, "log.format", "text", "text or json")
 }

@@ -82,7 +82,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	mux := http.NewServeMux()
 	mux.Handle("/ws", e.door)
 	e.public.serve(mux)
-	e.admin.serve(e.adminHandler())
+	e.admin.serve(e.adminHandler(p.operators))
 	return e.ready()
 }
 

@@ -1,0 +1,134 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// Search says which messages of the log are looked for.
+type Search struct {
+	To     agora.Address             // in one mailbox or space; all of To.Tenant where it has no name
+	Seq    uint64                    // the one at a position; Match is not asked then
+	Match  func(*agora.Message) bool // those for which it is true; it must not keep the message
+	Most   int                       // found; then the search ends
+	Beyond uint64                    // records of a stream that are looked through at most
+}
+
+// Stored is a message of the log, and where it stands.
+type Stored struct {
+	Message agora.Message // with From, Session and Seq; To is the mailbox or space in which it stands
+	Stream  string
+	At      time.Time // when the log stored it, by its servers' clock
+	Epoch   uint64    // of its sender's claim
+	Void    bool      // stored so late that every reader skips it
+	Parts   int       // of its record
+}
+
+// Finding is what a search brought.
+type Finding struct {
+	Stored  []Stored
+	Records int       // looked through
+	Whole   bool      // all that there is was looked through, or enough was found
+	Oldest  time.Time // of the records looked through; zero where there were none
+}
+
+// Find looks through the log for operators: it reads it all where no address or position is given, some hundred
+// thousand records a second at most, and changes nothing. It returns what it has when ctx is over.
+func (b *Broker) Find(ctx context.Context, s Search) (Finding, error) {
+	f := finder{b: b, s: s, out: Finding{Whole: true}}
+	for _, p := range f.places() {
+		if err := f.look(ctx, p); err != nil {
+			if ctx.Err() == nil {
+				return f.out, b.unavailable(err)
+			}
+			f.out.Whole = false
+		}
+		if s.Most > 0 && len(f.out.Stored) >= s.Most {
+			break
+		}
+	}
+	return f.out, nil
+}
+
+type finder struct {
+	b   *Broker
+	s   Search
+	r   reader
+	out Finding
+}
+
+// places returns where to look: streams, and in each a subject that may have wildcards.
+func (f *finder) places() []place {
+	if f.s.To.Name() != "" {
+		return []place{placeOf(f.s.To, f.b.cfg.Shards)}
+	}
+	var all []place
+	for _, name := range f.b.Streams() {
+		w := f.b.watchers[name]
+		all = append(all, place{stream: name, log: logPrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
+	}
+	return all
+}
+
+func (f *finder) look(ctx context.Context, p place) error {
+	if f.s.Seq > 0 {
+		m, err := f.b.at(ctx, p.stream, f.s.Seq>>agora.SeqShift)
+		if errors.Is(err, errNone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f.take(p.stream, m)
+		return nil
+	}
+	for seq, read := uint64(1), uint64(0); ; {
+		page, err := f.b.readLog(ctx, query{stream: p.stream, subject: p.log, seq: seq})
+		if err != nil {
+			return err
+		}
+		for i := range page.msgs {
+			f.take(p.stream, &page.msgs[i])
+			seq = page.msgs[i].seq + 1
+		}
+		read += uint64(len(page.msgs))
+		switch {
+		case page.whole || f.s.Most > 0 && len(f.out.Stored) >= f.s.Most:
+			return nil
+		case f.s.Beyond > 0 && read >= f.s.Beyond:
+			f.out.Whole = false
+			return nil
+		}
+	}
+}
+
+// take adds what of a record is looked for.
+func (f *finder) take(stream string, m *logged) {
+	to, err := addressOf(m.subject)
+	if err != nil || to.Tenant != f.s.To.Tenant || f.s.To.Name() != "" && to != f.s.To {
+		return // a fence, or somebody else's
+	}
+	f.out.Records++
+	if f.out.Oldest.IsZero() || m.at.Before(f.out.Oldest) {
+		f.out.Oldest = m.at
+	}
+	o, n, err := f.r.open(m.body)
+	if err != nil {
+		return
+	}
+	last := ""
+	for k := range n {
+		p := agora.Message{From: o.from, Session: o.session, To: to, Seq: m.seq<<agora.SeqShift | uint64(k)}
+		if f.r.part(&p, last) != nil {
+			return
+		}
+		last = p.Stream
+		if f.s.Seq > 0 && p.Seq != f.s.Seq || f.s.Seq == 0 && !f.s.Match(&p) || p.Kind == agora.Gap {
+			continue
+		}
+		f.out.Stored = append(f.out.Stored, Stored{Message: p, Stream: stream, At: m.at, Epoch: o.epoch, Void: isVoid(o, m.at), Parts: n})
+	}
+}

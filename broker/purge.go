@@ -1,0 +1,156 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agora-relay/agora"
+)
+
+// A mark is a record of one part of Kind Gap, which a purge leaves: everything before it was dropped. Its N is the
+// position of the last part that was, and the mark was stored right behind that, which the log has checked. So a reader
+// that meets it knows whether it has read all that is gone; if not it tells a gap, up to the mark, where it goes on from.
+
+// markTries bounds how often a purge starts over because something was stored meanwhile.
+const markTries = 50
+
+// Purge drops what the log keeps for an address, if any of that stands behind after, the position up to
+// which its owner has read; it returns how many records. The owner is told
+// by a gap when it reads next, unless it has read all that was dropped by then. Who dies in between has dropped
+// nothing: the mark comes first, and says nothing to who has read what is in front of it.
+func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (dropped int, err error) {
+	p := placeOf(to, b.cfg.Shards)
+	unread, err := b.unreadBehind(ctx, p, after)
+	if err != nil || !unread {
+		return 0, err
+	}
+	mark, err := b.mark(ctx, p, to)
+	if err != nil {
+		return 0, err
+	}
+	var v struct {
+		Error  *jetstream.APIError `json:"error"`
+		Purged int                 `json:"purged"`
+	}
+	if err := b.api(ctx, "STREAM.PURGE."+p.stream, map[string]any{"filter": p.log, "seq": mark}, &v); err != nil {
+		return 0, b.unavailable(err)
+	}
+	if v.Error != nil {
+		return 0, b.unavailable(v.Error)
+	}
+	return v.Purged, nil
+}
+
+// unreadBehind tells whether there is a message behind a position; a mark is none.
+func (b *Broker) unreadBehind(ctx context.Context, p place, after uint64) (bool, error) {
+	for seq := max(after>>agora.SeqShift, 1); ; {
+		page, err := b.readLog(ctx, query{stream: p.stream, subject: p.log, seq: seq, batch: 8})
+		if err != nil {
+			return false, b.unavailable(err)
+		}
+		for i := range page.msgs {
+			m := &page.msgs[i]
+			if _, is := markOf(m.body); !is && m.end() > after {
+				return true, nil
+			}
+			seq = m.seq + 1
+		}
+		if page.whole {
+			return false, nil
+		}
+	}
+}
+
+// mark stores a mark right behind the last record, and returns its sequence.
+func (b *Broker) mark(ctx context.Context, p place, to agora.Address) (seq uint64, err error) {
+	var upTo uint64
+	for range markTries {
+		last, err := b.lastOf(ctx, p.stream, p.log)
+		if err != nil {
+			return 0, b.unavailable(err)
+		}
+		if n, is := markOf(last.body); is && n == upTo {
+			return last.seq, nil // an answer was lost, or a refusal was none
+		}
+		upTo = last.end()
+		msg, err := b.loose(p, "purge/"+strconv.FormatUint(last.seq, 10), &agora.Message{Kind: agora.Gap, N: upTo, To: to})
+		if err != nil {
+			return 0, err
+		}
+		msg.Header[expectedLast] = []string{strconv.FormatUint(last.seq, 10)}
+		a, err := b.publishWait(ctx, msg, b.cfg.Retry)
+		switch {
+		case err == nil && a.refused():
+			return 0, full()
+		case err == nil && a.err == nil && !a.absent:
+			b.storedOne(p, a)
+			return a.seq, nil
+		}
+		if pauseFor(ctx, lagPause) != nil {
+			return 0, b.unavailable(ctx.Err())
+		}
+	}
+	return 0, b.unavailable(errors.New("too much is stored meanwhile"))
+}
+
+// markOf reads a mark: up to where what stood before it was dropped.
+func markOf(body []byte) (upTo uint64, is bool) {
+	if countOf(body) != 1 {
+		return 0, false
+	}
+	var r reader
+	o, _, err := r.open(body)
+	if err != nil || o.session != "" || o.from != "" {
+		return 0, false
+	}
+	var m agora.Message
+	if r.part(&m, "") != nil || m.Kind != agora.Gap {
+		return 0, false
+	}
+	return m.N, true
+}
+
+// passed takes note that a record is read, and returns up to where its reader was before.
+func (i *Inbox) pass(seq uint64, parts int) (before uint64) {
+	before = i.passed
+	i.passed = max(before, seq<<agora.SeqShift|uint64(parts-1))
+	return before
+}
+
+// Mailbox is what the log keeps for an address.
+type Mailbox struct {
+	Stream  string
+	Records int64
+	First   uint64 // position of the first part that is kept, and when it was stored; 0 where there is none
+	FirstAt time.Time
+	Last    uint64 // the same of the last one
+	LastAt  time.Time
+}
+
+// Mailbox tells how an address's log stands, by the word of its stream's leader: three questions.
+func (b *Broker) Mailbox(ctx context.Context, to agora.Address) (Mailbox, error) {
+	p := placeOf(to, b.cfg.Shards)
+	m := Mailbox{Stream: p.stream}
+	s, err := b.state(ctx, p.stream, p.log)
+	if err != nil {
+		return m, b.unavailable(err)
+	}
+	m.Records = s.count
+	first, err := b.nextOf(ctx, p.stream, p.log, 1)
+	if err == nil {
+		m.First, m.FirstAt = first.seq<<agora.SeqShift, first.at
+	} else if !errors.Is(err, errNone) {
+		return m, b.unavailable(err)
+	}
+	last, err := b.lastOf(ctx, p.stream, p.log)
+	if err == nil {
+		m.Last, m.LastAt = last.end(), last.at
+	} else if !errors.Is(err, errNone) {
+		return m, b.unavailable(err)
+	}
+	return m, nil
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agora-relay/agora"
+)
+
+// addOperatorCommands adds the verbs of operators to root.
+func addOperatorCommands(root *cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: operatorGroup, Title: "Looking after a cluster:"})
+	for _, cmd := range []*cobra.Command{newWhy(), newKick(), newMailbox(), newInspect()} {
+		cmd.GroupID = operatorGroup
+		root.AddCommand(cmd)
+	}
+}
+
+const operatorGroup = "operator"
+
+// operator is what the commands of operators have in common: they ask the admin port of an edge, whichever it is.
+type operator struct {
+	admin, tokenFile, tenant string
+	json                     bool
+	timeout                  time.Duration
+}
+
+// prepare defines the flags of a verb, and has wrong usage told like that of the other verbs.
+func (o *operator) prepare(cmd *cobra.Command) *cobra.Command {
+	f := cmd.Flags()
+	f.StringVar(&o.admin, "admin", "http://127.0.0.1:9100", "address of the admin port of any edge of the cluster")
+	f.StringVar(&o.tokenFile, "admin.token-file", "", "file of the token that the admin port asks for")
+	f.StringVar(&o.tenant, "tenant", agora.DefaultTenant, "tenant of the agent or space")
+	f.BoolVar(&o.json, "json", false, "print the whole answer as JSON")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "end after this time")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, check(cmd, args)) }
+	}
+	cmd.Long += "\n\nIt asks the admin port of an edge (--admin), whichever edge of the cluster that is.\n\n" + exitHelp
+	return cmd
+}
+
+// ask sends a request and reads the answer into v; with --json it is printed instead, and v stays as it is.
+func (o *operator) ask(cmd *cobra.Command, method, path string, q url.Values, v any) (printed bool, err error) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+	defer cancel()
+	q.Set("tenant", o.tenant)
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(o.admin, "/")+path+"?"+q.Encode(), nil)
+	if err != nil {
+		return false, fmt.Errorf("--admin: want http://HOST:PORT")
+	}
+	if o.tokenFile != "" {
+		token, err := os.ReadFile(o.tokenFile)
+		if err != nil {
+			return false, err
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false, &agora.Error{Code: agora.Unavailable, Message: "no admin port answers at " + o.admin, Cause: err}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		return false, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return false, answeredError(resp.StatusCode, body)
+	}
+	if o.json {
+		_, err := cmd.OutOrStdout().Write(body)
+		return true, err
+	}
+	return false, json.Unmarshal(body, v)
+}
+
+// answeredError is the error that an admin port answered with.
+func answeredError(status int, body []byte) error {
+	var v struct {
+		Error struct {
+			Code    agora.Code `json:"code"`
+			Message string     `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &v) != nil || v.Error.Code == "" {
+		return fmt.Errorf("HTTP %d: is that the admin port of an edge that has started?", status)
+	}
+	return &agora.Error{Code: v.Error.Code, Message: v.Error.Message}
+}
+
+func newKick() *cobra.Command {
+	var o operator
+	return o.prepare(&cobra.Command{
+		Use:   "kick AGENT",
+		Short: "End an agent's session",
+		Long: "End an agent's session, at whatever edge it is: its connection is closed with code 4010, what it has open is\n" +
+			"aborted for its receivers, and it leaves its spaces. Its mailbox stays. It may connect again: who is to be\n" +
+			"kept out must lose its credentials first.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var v struct{}
+			printed, err := o.ask(cmd, http.MethodPost, "/v1/agent/kick", url.Values{"id": args}, &v)
+			if err == nil && !printed {
+				fmt.Fprintf(cmd.OutOrStdout(), "the session of %s is over\n", args[0])
+			}
+			return failed(cmd, err)
+		},
+	})
+}
+
+func newMailbox() *cobra.Command {
+	mailbox := &cobra.Command{Use: "mailbox", Short: "Look after an agent's mailbox", Args: cobra.NoArgs}
+	var o operator
+	mailbox.AddCommand(o.prepare(&cobra.Command{
+		Use:   "purge AGENT",
+		Short: "Drop what an agent has not read",
+		Long: "Drop what an agent has not read of its mailbox. It is told by a gap when it reads next: nothing is missing\n" +
+			"in silence. Senders are not told: what they have receipts for was stored.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var v struct {
+				Dropped int `json:"dropped_records"`
+			}
+			printed, err := o.ask(cmd, http.MethodPost, "/v1/agent/purge", url.Values{"id": args}, &v)
+			if err == nil && !printed {
+				fmt.Fprintf(cmd.OutOrStdout(), "%d records dropped; %s is told when it reads next\n", v.Dropped, args[0])
+			}
+			return failed(cmd, err)
+		},
+	}))
+	return mailbox
+}
