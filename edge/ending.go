@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -19,10 +20,11 @@ const (
 	Kicked    = "kicked"     // an operator ended it
 	Drained   = "drained"    // the edge goes away
 	Shed      = "shed"       // the edge held too much
-	Refused   = "refused"    // the agent broke the protocol, or what it may do is over
+	Refused   = "refused"    // the agent broke the protocol
+	Expired   = "expired"    // its credentials ended, or were taken back
 )
 
-var reasons = [...]string{Goodbye, Lost, Silent, Stalled, TakenOver, Kicked, Drained, Shed, Refused}
+var reasons = [...]string{Goodbye, Lost, Silent, Stalled, TakenOver, Kicked, Drained, Shed, Refused, Expired}
 
 // Why names what a close code of the node's says.
 func (r Reason) Why() string {
@@ -37,6 +39,9 @@ func (r Reason) Why() string {
 		return Silent
 	case CloseTryLater:
 		return Shed
+	}
+	if r.Code == agora.Unauthorized {
+		return Expired
 	}
 	return Refused
 }
@@ -82,8 +87,8 @@ func (s *Session) began() {
 		append(s.attrs(), slog.Bool("resumed", s.claim.Resumed))...)
 }
 
-// left notes in the agent's history that the session has left.
-func (s *Session) left() {
+// hasLeft notes in the agent's history that the session has left.
+func (s *Session) hasLeft() {
 	e := s.event(presence.Left)
 	s.mu.Lock()
 	e.Why, e.Cursor, e.Written = cmp.Or(s.why, Lost), s.confirmed, s.wrote
@@ -113,6 +118,6 @@ const noteTime = time.Second
 func (s *Session) attrs() []slog.Attr {
 	return []slog.Attr{
 		slog.String("agent", string(s.claim.Agent)), slog.String("tenant", s.claim.Tenant),
-		slog.String("principal", s.actor.principal.Name), slog.String("session", s.claim.Session), slog.String("conn", s.name),
+		slog.String("principal", s.actor.principal.Load().Name), slog.String("session", s.claim.Session), slog.String("conn", s.name),
 	}
 }

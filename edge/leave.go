@@ -91,7 +91,7 @@ func (s *Session) remind(ctx context.Context) (held bool, err error) {
 // forget lets go of a settled session. The caller holds settling.
 func (s *Session) forget() {
 	s.settled = true
-	s.left()
+	s.hasLeft()
 	s.sender.Close()
 	s.node.remove(s)
 	s.node.stats.sessions.Add(-1)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/auth"
 )
 
 // logLines returns the lines of a JSON log that say msg.
@@ -31,7 +31,7 @@ func logLines(t *testing.T, log, msg string) (lines []map[string]any) {
 // guarded launches an edge that knows one token, and returns it.
 func guarded(t *testing.T, args ...string) (e *running, token string) {
 	t.Helper()
-	token, line, err := edge.NewToken("tester", []string{"*"}, "", false)
+	token, line, err := auth.NewToken("tester", []string{"*"}, "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
