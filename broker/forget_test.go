@@ -1,6 +1,13 @@
 package broker
 
-import "testing"
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
 
 // TestWhatARestartedServerHasForgottenIsMarked: a record is stored, its answer is lost, the mailbox overflows, and the server
 // starts anew, which then knows those ids alone that still stand in its log. Sent again under its id the record is stored a
@@ -30,5 +37,36 @@ func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 			until(t, "the other edge is back, too", func() bool { return x.e2.Connected() })
 			x.want("gap", "flood", "flood", "flood", "1 again")
 		})
+	}
+}
+
+// TestWhatTheClusterSaysTwiceForARestartIsMarked: the same of what is published outside any lane, under a key of its own.
+func TestWhatTheClusterSaysTwiceForARestartIsMarked(t *testing.T) {
+	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	x.c.hold(true)
+	done := make(chan error, 1)
+	go func() {
+		_, err := x.e1.Publish(ctx, "v1", agora.Message{Kind: agora.Roster, To: bob, Body: []byte("roster")})
+		done <- err
+	}()
+	until(t, "it is stored", func() bool {
+		n, err := x.e2.Unread(testContext(t), bob, 0)
+		return err == nil && n == 1
+	})
+	flood(t, x.e2, 4)
+	x.srv.StopNode(0)
+	x.c.sever(false)
+	if err := x.srv.StartNode(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the other edge is back, too", func() bool { return x.e2.Connected() })
+	got := listen(t, x.e2, bob, From{TailAt: time.Now()}).read(t, 4)
+	if at := slices.IndexFunc(got, func(m agora.Message) bool { return m.Kind == agora.Roster }); at < 0 || !got[at].Again {
+		t.Errorf("it is not marked: %v", got)
 	}
 }

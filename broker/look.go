@@ -181,10 +181,15 @@ func (l *Lane) sendAgain(id string, floor uint64, at time.Time) {
 	}
 }
 
-// stands tells whether nothing is gone from the mailbox that was stored after the record at floor, or from a time on.
+// stands tells whether nothing is gone from the lane's mailbox that was stored after the record at floor, or from a time on.
 func (l *Lane) stands(ctx context.Context, floor uint64, at time.Time) (bool, error) {
+	return l.b.stands(ctx, &l.at, floor, at)
+}
+
+// stands tells whether nothing is gone from a log that was stored after the record at floor, or from a time on.
+func (b *Broker) stands(ctx context.Context, p *place, floor uint64, at time.Time) (bool, error) {
 	if floor > 0 {
-		oldest, err := l.b.nextOf(ctx, l.at.stream, l.at.log, 1)
+		oldest, err := b.nextOf(ctx, p.stream, p.log, 1)
 		if err != nil && !errors.Is(err, errNone) {
 			return false, err
 		}
@@ -192,8 +197,8 @@ func (l *Lane) stands(ctx context.Context, floor uint64, at time.Time) (bool, er
 			return true, nil
 		}
 	}
-	s, err := l.b.state(ctx, l.at.stream, l.at.log)
-	return err == nil && s.count < l.b.cfg.MaxRecords, err
+	s, err := b.state(ctx, p.stream, p.log)
+	return err == nil && s.count < b.cfg.MaxRecords, err
 }
 
 // fence is the last message on a lane's fence subject: zero when there is none.

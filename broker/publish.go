@@ -99,17 +99,26 @@ func (b *Broker) publishWait(ctx context.Context, m *nats.Msg, wait time.Duratio
 // Publish stores m outside any lane, for what the cluster itself says: rosters, agent
 // status. key is its idempotency key for the whole cluster: a second call
 // with it within the duplicate window stores nothing, on whatever edge. It retries until ctx is over,
-// but not so long that a copy could be stored behind the window, and not when the log is full.
+// but not so long that a copy could be stored behind the window, and not when the log is full. What may have been stored and
+// be gone again when it is sent anew is marked Again.
 func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq uint64, err error) {
 	p := placeOf(m.To, b.cfg.Shards)
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duplicates*3/4)
 	defer cancel()
-	for {
-		msg, err := b.loose(p, key, &m)
-		if err != nil {
-			return 0, err
+	for tried := false; ; tried = true {
+		var a ack
+		if tried && !m.Again { // a server that has started since knows the keys alone that still stand in its log
+			var stands bool
+			stands, err = b.stands(ctx, &p, 0, time.Time{})
+			m.Again = err == nil && !stands
 		}
-		a, err := b.publishWait(ctx, msg, b.cfg.Retry)
+		if err == nil {
+			msg, bad := b.loose(p, key, &m)
+			if bad != nil {
+				return 0, bad
+			}
+			a, err = b.publishWait(ctx, msg, b.cfg.Retry)
+		}
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return 0, b.unavailable(err)
@@ -119,7 +128,7 @@ func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq 
 			b.storedOne(p, a)
 			return a.seq << agora.SeqShift, nil
 		}
-		if a.absent {
+		if err = nil; a.absent {
 			b.watchers.nobody(p.stream)
 		}
 		b.count.retries.Add(1)
