@@ -7,15 +7,31 @@ import (
 
 // laneSet is the lanes that the sweeper looks after.
 type laneSet struct {
-	mu    sync.Mutex // guards the fields below; taken under a lane's lock, never before it
-	m     map[*Lane]struct{}
-	hurry bool
+	mu      sync.Mutex // guards the fields below; taken under a lane's lock, never before it
+	m       map[*Lane]struct{}
+	hurry   bool
+	looking bool    // the sweeper looks again by itself, within sweepEvery
+	spare   []*Lane // the sweeper's: what all returned last
 }
 
-func (s *laneSet) add(l *Lane) {
+// add tells whether the sweeper has to be woken for the lane to be looked at within sweepEvery.
+func (s *laneSet) add(l *Lane) (wake bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.m[l] = struct{}{}
+	wake, s.looking = !s.looking, true
+	return wake
+}
+
+// rest lets the sweeper sleep, if there are no lanes.
+func (s *laneSet) rest() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.m) == 0 {
+		s.looking = false
+		clear(s.spare)
+	}
+	return !s.looking
 }
 
 func (s *laneSet) remove(l *Lane) {
@@ -24,14 +40,16 @@ func (s *laneSet) remove(l *Lane) {
 	delete(s.m, l)
 }
 
-// all returns the lanes, and whether their records are to be sent again at once.
+// all returns the lanes, until it is called again, and whether their records are to be sent again at once.
 func (s *laneSet) all() (lanes []*Lane, hurry bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lanes = make([]*Lane, 0, len(s.m))
+	clear(s.spare)
+	lanes = s.spare[:0]
 	for l := range s.m {
 		lanes = append(lanes, l)
 	}
+	s.spare = lanes
 	hurry, s.hurry = s.hurry, false
 	return lanes, hurry
 }

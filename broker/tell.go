@@ -86,16 +86,18 @@ func (s *sweeper) hurry() {
 
 // sweepLater gives the lane to the sweeper until it is idle. The lock is held.
 func (l *Lane) sweepLater() {
+	soon := !l.due.IsZero()
 	if !l.swept {
 		l.swept = true
-		l.b.sweeper.lanes.add(l)
-		signal(l.b.sweeper.some)
-	} else if !l.due.IsZero() {
+		soon = l.b.sweeper.lanes.add(l) || soon
+	}
+	if soon {
 		signal(l.b.sweeper.some)
 	}
 }
 
-// sweep runs until the Broker closes. It sleeps while no lane has anything in hand.
+// sweep runs until the Broker closes. It sleeps while no lane has had anything in hand for a while. While some have,
+// it looks by itself and is not woken for each of them: a lone record in a lane would have it woken every time.
 func (b *Broker) sweep() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -107,12 +109,15 @@ func (b *Broker) sweep() {
 		case <-timer.C:
 		}
 		lanes, hurry := b.sweeper.lanes.all()
-		next := time.Hour
+		next := sweepEvery
 		now := time.Now()
 		for _, l := range lanes {
 			if wait, more := l.sweep(now, hurry); more {
 				next = min(next, max(wait, sweepLeast))
 			}
+		}
+		if b.sweeper.lanes.rest() {
+			next = time.Hour
 		}
 		timer.Reset(next)
 	}
