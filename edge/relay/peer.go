@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +14,9 @@ import (
 
 const (
 	knownFor   = 5 * time.Second        // how long "known" is believed without asking
-	checkEvery = 64                     // records stored by this edge between two looks at an addressee's unread part
+	checkFirst = 64                     // records stored by this edge before it looks at an addressee's unread part
+	checkShare = 16                     // which part of what is free may be stored between two looks: as many edges as that may write
+	checkLeast = 16                     // records between two looks, however little is free
 	recheck    = 250 * time.Millisecond // between two looks while it is full
 	pause      = 200 * time.Millisecond // between two records of a lane while the addressee is full
 )
@@ -24,7 +28,7 @@ type peer struct {
 
 	wrote    atomic.Int64 // ticks at the last record stored since presence was told; 0 for none
 	lanes    atomic.Int32 // that point here
-	records  atomic.Int32 // stored since the last look
+	records  atomic.Int32 // that may be stored until the next look
 	checking atomic.Bool  // a look is under way
 	full     atomic.Bool  // its unread part has passed three quarters of the mailbox
 	looked   atomic.Int64 // ticks at the last look
@@ -40,6 +44,7 @@ func (r *Relay) peer(to agora.Address) *peer {
 	p := r.peers[to]
 	if p == nil {
 		p = &peer{relay: r, to: to}
+		p.records.Store(checkFirst/2 + rand.Int32N(checkFirst/2)) // streams that go at one pace are not all looked at in one moment
 		r.peers[to] = p
 	}
 	return p
@@ -71,7 +76,7 @@ func (p *peer) lookup(ctx context.Context) error {
 // the unread part now and then: in the background, one look at a time.
 func (p *peer) stored() {
 	p.wrote.Store(agora.Ticks())
-	if p.records.Add(1) >= checkEvery {
+	if p.records.Add(-1) <= 0 {
 		p.look()
 	}
 }
@@ -99,7 +104,7 @@ func (p *peer) look() {
 	}
 	r.checks.Go(func() {
 		defer p.checking.Store(false)
-		p.records.Store(0)
+		p.records.Store(checkFirst)
 		p.measure()
 		p.looked.Store(agora.Ticks())
 	})
@@ -124,5 +129,7 @@ func (p *peer) measure() {
 	if err != nil {
 		return
 	}
-	p.full.Store(int64(unread) >= cfg.MaxRecords*3/4)
+	free := cfg.MaxRecords*3/4 - int64(unread)
+	p.full.Store(free <= 0)
+	p.records.Store(int32(min(max(free/checkShare, checkLeast), math.MaxInt32)))
 }
