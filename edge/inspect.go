@@ -154,7 +154,7 @@ func (n *Node) liveView(at agora.Address, epoch uint64) *LiveView {
 			HeardMS: (agora.Ticks() - s.heard.Load()) / int64(time.Millisecond),
 		}
 		s.mu.Lock()
-		v.Confirmed, v.Written, v.Acks, v.Over = s.confirmed, s.wrote, s.acks, s.over
+		v.Confirmed, v.Written, v.Acks, v.Over = s.confirmed, s.wrote, s.acks.Load(), s.over
 		s.mu.Unlock()
 		return v
 	}

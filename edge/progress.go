@@ -16,7 +16,6 @@ type progress struct {
 	confirmed uint64 // known to have arrived
 	wrote     uint64 // written to the socket
 	given     uint64 // given to the door to write
-	acks      bool   // the client acknowledges: pongs prove nothing more
 	ping      uint64 // number of the last ping
 	asked     bool   // a ping that confirms is under way
 	askedSeq  uint64 // what its pong confirms
@@ -92,7 +91,7 @@ func (s *Session) snapshot() (data uint64, confirm bool) {
 		return s.ping, true // its pong will come, or the connection is dead
 	}
 	s.ping++
-	if s.acks {
+	if s.acks.Load() {
 		return s.ping, false
 	}
 	confirm = s.wrote > s.confirmed
@@ -114,7 +113,7 @@ func (s *Session) Pong(data uint64) {
 		return
 	}
 	s.mu.Lock()
-	if !s.asked || data != s.ping || s.acks {
+	if !s.asked || data != s.ping || s.acks.Load() {
 		s.mu.Unlock()
 		return
 	}
@@ -140,7 +139,7 @@ func (s *Session) Ack(space string, seq uint64) error {
 		s.mu.Unlock()
 		return neverDelivered(seq)
 	}
-	s.acks = true
+	s.acks.Store(true)
 	s.confirmed = max(s.confirmed, seq)
 	s.mu.Unlock()
 	s.tellAcked()
@@ -164,7 +163,7 @@ func (s *Session) ackSpace(space string, seq uint64) error {
 	if seq > max(p.given, before) {
 		return neverDelivered(seq)
 	}
-	s.acks = true
+	s.acks.Store(true)
 	p.confirmed = max(p.confirmed, seq)
 	s.moved()
 	return nil

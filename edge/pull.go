@@ -54,7 +54,7 @@ func (s *Session) Pull(ctx context.Context, max int) ([]Delivery, error) {
 		if s.withheld {
 			s.withheld = false
 			s.handed()
-			if !s.soon.Swap(true) {
+			if !s.acks.Load() && !s.soon.Swap(true) {
 				s.schedule(s.node.cfg.Confirm)
 			}
 			return s.pulled, nil // an error will come again

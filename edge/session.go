@@ -70,6 +70,7 @@ type Session struct {
 	unwritten atomic.Bool   // stands among those whose positions are to be written
 	kept      atomic.Bool   // a Pull was refused, as the edge may not deliver
 	soon      atomic.Bool   // the timer is armed to confirm
+	acks      atomic.Bool   // the client acknowledges: pongs prove nothing more
 
 	settling sync.Mutex // held while the session is settled, which blocks
 	settled  bool       // guarded by settling: nothing of it is left here

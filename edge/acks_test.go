@@ -1,0 +1,41 @@
+package edge_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// Pings are what asks an agent how far it is: one that says so by itself is asked nothing.
+func TestAnAgentThatAcknowledgesIsNotPingedForWhatItGets(t *testing.T) {
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{
+		Lease: 10 * time.Second, Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: 20 * time.Millisecond,
+	}})
+	from, _ := registered(t, c, 0, "from")
+	for _, acks := range []bool{false, true} {
+		id := fmt.Sprint("to-", acks)
+		to, _ := registered(t, c, 0, id)
+		before := to.Pings() // the first message may come before the first acknowledgement
+		for n := 1; n <= 8; n++ {
+			stored(from, id, n)
+			f := got(to, n)
+			if acks {
+				to.Send(`{"type":"ack","seq":` + f.Raw("seq") + `}`)
+			}
+			if n == 1 {
+				to.Until("the ping for the first", func() bool { return to.Pings() > before })
+				before = to.Pings()
+			}
+			if !acks && n > 1 {
+				to.Until("a ping", func() bool { return to.Pings() > before })
+				before = to.Pings()
+			}
+		}
+		if pings := to.Pings() - before; acks && pings > 0 {
+			t.Errorf("pinged %d times for 7 messages, want not at all", pings)
+		}
+	}
+}
