@@ -61,7 +61,8 @@ type Door struct {
 	stats    *Stats
 	refusals *refusals
 
-	work sync.WaitGroup // every goroutine of every connection
+	work    sync.WaitGroup // every goroutine of every connection
+	writers writers
 
 	mu     sync.Mutex // guards the fields below
 	conns  map[*conn]struct{}
@@ -88,6 +89,7 @@ func open(cfg Config, n node) *Door {
 		wheel: edge.NewWheel(min(time.Second, n.heartbeat/4)), stats: newStats(),
 		refusals: newRefusals(cfg.withDefaults().Log),
 	}
+	d.writers.init(&d.work)
 	return d
 }
 
@@ -98,6 +100,9 @@ func (d *Door) Stats() *Stats { return d.stats }
 // wait. Idempotent.
 func (d *Door) Close() {
 	d.mu.Lock()
+	if !d.closed {
+		d.writers.end()
+	}
 	d.closed = true
 	conns := make([]*conn, 0, len(d.conns))
 	for c := range d.conns {

@@ -22,7 +22,7 @@ func (c *conn) start() {
 	if !c.writing {
 		c.writing = true
 		c.seat.Stir()
-		c.door.work.Go(c.write)
+		c.door.writers.start(c)
 	}
 }
 
