@@ -35,7 +35,7 @@ func main() {
 // options are what the command line says.
 type options struct {
 	cfg                 load.Config
-	runs                int
+	runs, procs         int
 	only, loads         string
 	jsonFile, markdown  string
 	module, cache, data string
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintf(stderr, "%d runs of %d loads on %d systems: about %v\n", o.runs, len(p.loads), len(p.systems), p.estimate().Round(10*time.Second))
-	t := &system.Tools{Module: o.module, Cache: o.cache}
+	t := &system.Tools{Module: o.module, Cache: o.cache, Procs: o.procs}
 	report, err := p.run(ctx, t, stderr)
 	if err = errors.Join(err, report.save(o, stdout)); err == nil { // what there is, is shown also after Ctrl-C
 		err = report.guard(o, stdout)
@@ -83,6 +83,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.IntVar(&o.runs, "runs", 1, "how often everything is measured; tables show medians")
+	f.IntVar(&o.procs, "procs", 0, "GOMAXPROCS of every server written in Go, of whatever system (default as they choose)")
 	f.StringVar(&o.only, "only", "", "systems, separated by commas; the beginning of a name stands for all that begin so (default all)")
 	f.StringVar(&o.loads, "load", "", "loads, like -only; all for every one (default the main ones, see -list)")
 	f.BoolVar(&o.list, "list", false, "list systems and loads")

@@ -29,6 +29,8 @@ func (o *options) plan() (p plan, err error) {
 	switch {
 	case o.runs < 1, o.cfg.Warm < 0, o.cfg.Time <= 0, o.cfg.Window < 1:
 		return p, errors.New("-runs, -time and -window must be above 0, and -warm not below")
+	case o.procs < 0:
+		return p, errors.New("-procs must not be below 0")
 	case o.cfg.Size < load.MinSize || o.cfg.Size > 4096:
 		return p, fmt.Errorf("-size must be %d to 4096", load.MinSize)
 	}

@@ -24,8 +24,8 @@ type Process struct {
 	gone chan struct{} // closed when it has ended
 }
 
-// Start starts a command; what it says goes to NAME.log in dir.
-func Start(dir, name string, argv ...string) (*Process, error) {
+// Start starts a command, with env besides this program's own environment; what it says goes to NAME.log in dir.
+func Start(dir, name string, env []string, argv ...string) (*Process, error) {
 	p := &Process{Name: name, cmd: exec.Command(argv[0], argv[1:]...), log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
 	out, err := os.Create(p.log)
 	if err != nil {
@@ -33,6 +33,7 @@ func Start(dir, name string, argv ...string) (*Process, error) {
 	}
 	defer out.Close() // the process has its own
 	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.SysProcAttr = dieWithParent()
 	if err := p.cmd.Start(); err != nil {
 		return nil, err

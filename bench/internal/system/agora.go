@@ -42,10 +42,12 @@ func (a agora) start(_ context.Context, r *Running) error {
 	return a.edges(r, binary,
 		"--auth", "file:"+tokens, "--nats.url", "nats://"+strings.Join(clients, ",nats://"), "--redis.url", "redis://"+redis,
 		"--nats.replicas", fmt.Sprint(a.servers), "--nats.storage", a.storage,
+		// More of them spread leaders over machines, of which there is one.
+		"--nats.shards", "1",
 		// Rates are limited, and at no rate that is reached: what it costs is to count.
 		"--limits.rate", "1e7", "--limits.bytes", "1e10",
 		// Enough for what a run writes within the ten minutes that it is kept.
-		"--mailbox.shard-bytes", "2GiB")
+		"--mailbox.shard-bytes", "8GiB")
 }
 
 // edges starts two edges and waits until they are ready.

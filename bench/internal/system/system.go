@@ -4,6 +4,7 @@ package system
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -108,7 +109,11 @@ func (r *Running) Ended() error {
 
 // run starts a process of the system.
 func (r *Running) run(name string, argv ...string) (*proc.Process, error) {
-	p, err := proc.Start(r.dir, name, argv...)
+	var env []string
+	if r.tools.Procs > 0 {
+		env = []string{fmt.Sprintf("GOMAXPROCS=%d", r.tools.Procs)}
+	}
+	p, err := proc.Start(r.dir, name, env, argv...)
 	if err == nil {
 		r.procs = append(r.procs, p)
 	}

@@ -15,6 +15,7 @@ import (
 type Tools struct {
 	Module string // folder of the main module, whose versions are built
 	Cache  string // folder for what is built and installed; made if missing
+	Procs  int    // GOMAXPROCS of every server written in Go, of whatever system; 0 leaves it as it is
 
 	mu   sync.Mutex // guards done
 	done map[string]string

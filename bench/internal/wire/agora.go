@@ -13,7 +13,12 @@ type Agora struct {
 	id, token string
 	resume    string // takes the session over at another connection
 	last      []byte // the last frame that Receive handed on
+	unacked   int    // texts that came since the last acknowledgement
+	ack       []byte // the frame that acknowledges
 }
+
+// ackEvery is how many texts an agent takes before it says that it has them.
+const ackEvery = 64
 
 // DialAgora connects an agent to the edge at addr.
 func DialAgora(addr, id, token string) (*Agora, error) {
@@ -91,7 +96,7 @@ func (a *Agora) Space(name string) (Line, error) {
 	return func(dst []byte, _ uint64, text []byte) []byte { return AppendText(dst, head, text, `"}}`) }, nil
 }
 
-// Receive hands on what arrives until the connection ends.
+// Receive hands on what arrives until the connection ends. What came to the agent itself it acknowledges now and then.
 func (a *Agora) Receive(h Handler) error {
 	for {
 		frame, err := a.Next()
@@ -102,8 +107,10 @@ func (a *Agora) Receive(h Handler) error {
 		case "message_chunk":
 			a.last = append(a.last[:0], frame...)
 			receive(frame, `"chunk":"`, h.Text)
+			err = a.acknowledge(frame)
 		case "message":
 			receive(frame, `"payload":"`, h.Text)
+			err = a.acknowledge(frame)
 		case "space.event":
 			receive(frame, `"text":"`, h.Text)
 		case "receipt":
@@ -111,7 +118,26 @@ func (a *Agora) Receive(h Handler) error {
 		case "error", "gap", "agent.reconnect":
 			h.Fault(string(frame))
 		}
+		if err != nil {
+			return err
+		}
 	}
+}
+
+// acknowledge says that everything up to a frame has come, if that was not said for a while.
+func (a *Agora) acknowledge(frame []byte) error {
+	if a.unacked++; a.unacked < ackEvery {
+		return nil
+	}
+	_, seq, ok := bytes.Cut(frame, []byte(`"seq":`))
+	if !ok {
+		return nil
+	}
+	a.unacked = 0
+	var b [20]byte
+	a.ack = AppendText(a.ack[:0], `{"type":"ack","seq":`, strconv.AppendUint(b[:0], number(seq), 10), "}")
+	_, err := a.Write(a.ack)
+	return err
 }
 
 func receive(frame []byte, key string, f func([]byte)) {
