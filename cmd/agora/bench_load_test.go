@@ -88,10 +88,13 @@ func TestBenchFanOutCountsArrivals(t *testing.T) {
 
 func TestBenchStormTellsWhenEachHasCaughtUp(t *testing.T) {
 	c := newCLI(t)
-	r := bench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --url "+c.url)...)
+	r := bench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --live 4 --live-rate 100 --url "+c.url)...)
 	var out load.StormResult
 	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
 		t.Fatalf("it ended with %d, %v, and says %q, %q", r.status, err, r.stdout, r.stderr)
+	}
+	if l := out.Live; l == nil || l.Streams != 4 || l.Calm == nil || l.Storm == nil || l.Lost != 0 {
+		t.Errorf("of the streams that went on it says %s", r.stdout)
 	}
 	if out.Returned != 20 || out.Whole != 20 || out.Received != 600 || out.Expected != 600 || out.CaughtUp == nil || out.CaughtUp.Max < out.Connected.P50 {
 		t.Errorf("result is %s", r.stdout)
@@ -199,7 +202,7 @@ func TestBenchThatMissesMessagesEndsWithOne(t *testing.T) {
 
 func TestBenchTellsHowToBeUsed(t *testing.T) {
 	for _, args := range []string{
-		"oneshot --in-flight 0", "fanout --senders 3 --members 2", "storm --agents 0", "storm --missed 0", "storm --settle 0s", "idle --agents 0",
+		"oneshot --in-flight 0", "fanout --senders 3 --members 2", "storm --agents 0", "storm --missed 0", "storm --settle 0s", "storm --live 1 --live-rate 0", "idle --agents 0",
 		"idle --processes 0", "idle --processes 2 --agents 1", "idle --duration 0s", "idle --dialing -1", "idle --url x", "storm --url x", "idle x", "storm --x",
 		"stream x", "stream --duration 0s", "stream --warmup -1s", "stream --senders 0", "stream --receivers -1", "stream --rate -1", "stream --size 5",
 		"stream --window 0", "stream --nonsense", "stream --url http://x", "stream --embedded --edges 0", "stream --embedded --pid 1", "stream --progress -1s",

@@ -27,7 +27,8 @@ func newBenchStorm() *cobra.Command {
 		Short: "All agents are cut off, miss parts of streams, and return at once",
 		Long: "Each agent has a stream from a sender at another edge. All agents lose their connections without a word, and miss parts of\n" +
 			"their streams until the cluster has stored them. Then all return at once, each where it stood: measured is when each is\n" +
-			"connected again, and when it has got all that it missed.\n\n" +
+			"connected again, and when it has got all that it missed. With --live, streams of other agents go on, and their latency is\n" +
+			"measured before, and while all return.\n\n" +
 			"Steps are told on stderr, the result on stdout. Keep --missed below the records of a mailbox, and the whole below\n" +
 			"session.grace.\n\n" +
 			"Exit status: 0 each agent got all once and in order, 1 one did not, 2 wrong usage, 4 unauthorised or forbidden,\n" +
@@ -42,6 +43,8 @@ func newBenchStorm() *cobra.Command {
 	f.IntVar(&o.Missed, "missed", 100, "parts of its stream that each agent misses")
 	f.IntVar(&o.Size, "size", 100, "bytes of a part's text")
 	f.IntVar(&o.Dialing, "dialing", 0, "agents that connect at a time; 0: all at once")
+	f.IntVar(&o.Live, "live", 0, "streams of other agents, which go on meanwhile")
+	f.Float64Var(&o.LiveRate, "live-rate", 1000, "chunks a second of all these")
 	f.DurationVar(&o.Settle, "settle", 30*time.Second, "how long each step may take")
 	f.BoolVar(&o.json, "json", false, "print the result as one JSON object")
 	return cmd
@@ -52,7 +55,7 @@ func (o *stormOptions) run(cmd *cobra.Command) error {
 	if err := errors.Join(o.place.check(), o.Check()); err != nil {
 		return usageError(cmd, err)
 	}
-	load.Files(uint64(o.Agents)*2 + spareFiles)
+	load.Files(uint64(o.Agents+2*o.Live)*2 + spareFiles)
 	end, err := o.open(cmd)
 	if err != nil {
 		return failed(cmd, err)
@@ -81,6 +84,11 @@ func describeStorm(r load.StormResult) string {
 		r.Returned, r.Whole, r.Seconds, r.Received, r.Expected, r.PerSecond)
 	describeLatency(&b, "connected", r.Connected)
 	describeLatency(&b, "caught up", r.CaughtUp)
+	if l := r.Live; l != nil {
+		fmt.Fprintf(&b, "  %d streams of others, %.0f chunks/s, lost %d\n", l.Streams, l.Rate, l.Lost)
+		describeLatency(&b, "before", l.Calm)
+		describeLatency(&b, "meanwhile", l.Storm)
+	}
 	describeUsage(&b, r.Server, r.Client)
 	describeTrouble(&b, load.Result{
 		Expected: r.Expected, Received: r.Received, Twice: r.Twice, Missed: r.Skipped, Gaps: r.Gaps,

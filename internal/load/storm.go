@@ -22,6 +22,9 @@ type StormConfig struct {
 	Size    int           // bytes of each; 100 if zero
 	Dialing int           // agents that connect at a time; all at once if zero
 	Settle  time.Duration // how long each step may take
+
+	Live     int     // streams of other agents, which go on meanwhile and are measured
+	LiveRate float64 // chunks a second of all these
 }
 
 // stormKind is the verb of a storm's result.
@@ -45,6 +48,8 @@ func (c StormConfig) Check() error {
 		return errors.New("at least one agent must miss at least one part")
 	case c.Senders < 0 || c.Dialing < 0:
 		return errors.New("neither senders nor those that connect at a time can be below 0")
+	case c.Live < 0 || c.Live > 0 && !(c.LiveRate > 0):
+		return errors.New("streams that go on need a rate above 0")
 	case c.Settle <= 0:
 		return errors.New("the time for each step must be above 0")
 	}
@@ -70,6 +75,7 @@ type StormResult struct {
 	CaughtUp  *Latency         `json:"caught_up_us"`
 	Server    *Usage           `json:"server"` // null: not measured
 	Client    Usage            `json:"client"`
+	Live      *LiveResult      `json:"live,omitempty"` // null: no streams went on
 	Twice     int64            `json:"duplicated"`
 	Skipped   int64            `json:"missed"` // passed over by a later one
 	Gaps      int64            `json:"gaps"`
@@ -80,7 +86,7 @@ type StormResult struct {
 
 // Failed tells whether an agent has not got all that it missed, once and in order.
 func (r StormResult) Failed() bool {
-	return r.Whole != int64(r.Agents) || r.Twice > 0 || r.Skipped > 0 || r.Cut > 0
+	return r.Whole != int64(r.Agents) || r.Twice > 0 || r.Skipped > 0 || r.Cut > 0 || r.Live != nil && r.Live.Lost > 0
 }
 
 // storm is a run's storm.
@@ -98,6 +104,10 @@ func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step
 	if err := cfg.Check(); err != nil {
 		return StormResult{}, err
 	}
+	others, err := cfg.calmly(ctx)
+	if err != nil {
+		return StormResult{}, err
+	}
 	r := newRun(cfg.config())
 	r.storm = &storm{last: uint64(cfg.Missed)}
 	r.storm.shard.late = newHistogram()
@@ -111,10 +121,14 @@ func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step
 		return StormResult{}, err
 	}
 	tell(fmt.Sprintf("each missed %d parts; all return", cfg.Missed))
+	if err := others.begin(ctx); err != nil {
+		return StormResult{}, err
+	}
 	before, self := servers.Usage(), selfUsage()
 	connected := r.comeBack(ctx, cfg)
 	took := time.Duration(now() - r.storm.began.Load())
 	out := r.stormResult(took, before, servers.Usage(), selfUsage()-self)
+	out.Live = others.over()
 	out.Missed, out.Connected, out.Returned = cfg.Missed, connected.latency(), connected.counts().total
 	return out, nil
 }
