@@ -13,6 +13,8 @@ import (
 type Actor struct {
 	node      *Node
 	principal atomic.Pointer[Principal] // replaced as a whole when its credentials are renewed
+	tenant    *tenant
+	meter     meter // what its connection has said of late
 }
 
 // Principal returns who the actor is, and what it may do now. It is not to be changed.
@@ -25,17 +27,23 @@ func (n *Node) Authenticate(ctx context.Context, c Credentials) (*Actor, error) 
 	if err != nil {
 		return nil, err
 	}
-	a := &Actor{node: n}
+	a := &Actor{node: n, tenant: n.tenants.of(p.Tenant)}
 	a.principal.Store(p)
 	return a, nil
 }
 
 // Agents returns the directory: the agents of the tenant that have a session, sorted by id.
 func (a *Actor) Agents(ctx context.Context) ([]agora.Agent, error) {
+	if err := a.spend(0); err != nil {
+		return nil, err
+	}
 	return a.node.cfg.Presence.Agents(ctx, a.Principal().Tenant)
 }
 
 // Spaces returns the tenant's spaces, sorted by name.
 func (a *Actor) Spaces(ctx context.Context) ([]presence.Space, error) {
+	if err := a.spend(0); err != nil {
+		return nil, err
+	}
 	return a.node.hub.List(ctx, a.Principal().Tenant)
 }

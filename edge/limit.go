@@ -4,67 +4,83 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/agora-relay/agora"
 )
 
-// limiter is an agent's rate limits; nil buckets limit nothing.
-type limiter struct {
-	messages, bytes *rate.Limiter
-}
+// meter counts what one connection's agent says against its rates.
+type meter struct{ messages, bytes bucket }
 
-func newLimiter(l Limits) limiter {
-	var lim limiter
-	if l.Rate > 0 {
-		lim.messages = rate.NewLimiter(rate.Limit(l.Rate), max(1, int(l.Rate*l.Burst)))
-	}
-	if l.Bytes > 0 {
-		// A bucket must hold a whole frame, or none could ever pass.
-		lim.bytes = rate.NewLimiter(rate.Limit(l.Bytes), max(l.Frame, int(l.Bytes*l.Burst)))
-	}
-	return lim
-}
-
-// spend takes a message from the sender's rate. Parts of an open stream wait
-// for it, so that the socket is read no faster; everything else is refused
-// over it.
+// spend takes a message from the sender's rate, and from its tenant's. Parts of
+// an open stream wait for it, so that the socket is read no faster; everything
+// else is refused over it.
 func (s *Session) spend(ctx context.Context, m *agora.Message) error {
 	if err := s.spare(ctx, m); err != nil {
 		return err
 	}
-	if s.limit == (limiter{}) {
-		return nil
+	a, n := s.actor, len(m.Body)
+	var err error
+	if m.Part == agora.Chunk || m.Part.Ends() {
+		err = s.await(ctx, a.reserve(n))
+	} else {
+		err = a.spend(n)
 	}
-	wait := m.Part == agora.Chunk || m.Part.Ends()
-	if err := s.take(ctx, s.limit.messages, 1, wait); err != nil {
-		return err
+	if err == nil {
+		a.tenant.Messages.Add(1)
+		a.tenant.Bytes.Add(int64(n))
 	}
-	return s.take(ctx, s.limit.bytes, len(m.Body), wait)
+	return err
 }
 
-func (s *Session) take(ctx context.Context, bucket *rate.Limiter, n int, wait bool) error {
-	if bucket == nil {
-		return nil
+// reserve takes a message of n bytes whatever is left, and returns how long it must wait.
+func (a *Actor) reserve(n int) time.Duration {
+	l, size := a.node.limits.load(), float64(n)
+	own := max(a.meter.messages.take(l.messages, 1, true), a.meter.bytes.take(l.bytes, size, true))
+	shared := max(a.tenant.messages.take(l.tenantMessages, 1, true), a.tenant.bytes.take(l.tenantBytes, size, true))
+	if shared > 0 {
+		a.tenant.Limited.Add(1)
 	}
-	if wait && bucket.AllowN(time.Now(), n) {
-		return nil
+	return max(own, shared)
+}
+
+// spend takes a message of n bytes, or nothing where one of the buckets lacks it: RATE_LIMITED.
+func (a *Actor) spend(n int) error {
+	l, size := a.node.limits.load(), float64(n)
+	after := a.meter.messages.take(l.messages, 1, false)
+	if after > 0 {
+		return tooFast("too much in too short a time", after)
 	}
-	if wait {
-		s.blocked.Store(true)
-		defer s.blocked.Store(false)
-		if err := bucket.WaitN(ctx, min(n, bucket.Burst())); err != nil {
-			return agora.AsError(err)
+	if after = a.meter.bytes.take(l.bytes, size, false); after > 0 {
+		a.meter.messages.give(l.messages, 1)
+		return tooFast("too much in too short a time", after)
+	}
+	if after = a.tenant.messages.take(l.tenantMessages, 1, false); after == 0 {
+		if after = a.tenant.bytes.take(l.tenantBytes, size, false); after == 0 {
+			return nil
 		}
+		a.tenant.messages.give(l.tenantMessages, 1)
+	}
+	a.meter.messages.give(l.messages, 1)
+	a.meter.bytes.give(l.bytes, size)
+	a.tenant.Limited.Add(1)
+	return tooFast("the agents of this tenant say too much in too short a time", after)
+}
+
+// tooFast is RATE_LIMITED, until some time has passed.
+func tooFast(why string, after time.Duration) error {
+	return &agora.Error{Code: agora.RateLimited, Message: why, RetryAfter: max(after, time.Millisecond)}
+}
+
+// await has the socket read no further for a while.
+func (s *Session) await(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
 		return nil
 	}
-	r := bucket.ReserveN(time.Now(), min(n, bucket.Burst()))
-	after := r.Delay()
-	if after == 0 {
-		return nil
+	s.blocked.Store(true)
+	defer s.blocked.Store(false)
+	if !pause(ctx, d) {
+		return agora.AsError(ctx.Err())
 	}
-	r.Cancel()
-	return &agora.Error{Code: agora.RateLimited, Message: "too much in too short a time", RetryAfter: after}
+	return nil
 }
 
 // slowed is how long a part of a stream waits while its sender is shed.
@@ -84,11 +100,7 @@ func (s *Session) spare(ctx context.Context, m *agora.Message) error {
 		return errBusy
 	case agora.Start, agora.Chunk:
 		seat.crowd.count.Slowed.Add(1)
-		s.blocked.Store(true)
-		defer s.blocked.Store(false)
-		if !pause(ctx, slowed) {
-			return agora.AsError(ctx.Err())
-		}
+		return s.await(ctx, slowed)
 	}
 	return nil // what ends a stream lets go of something
 }

@@ -38,26 +38,13 @@ type Config struct {
 	NoAutoCreate bool          // spaces.auto-create off
 	WholeRoster  int           // spaces.whole-roster: members of a space up to which each change names all of them; 256
 	DrainRate    int           // drain.rate: agents told to reconnect per second; 1000
-	Limits       Limits
-	Log          *slog.Logger // discards if nil
+	Limits       Limits        // at the start: see [Node.SetLimits]
+	Proxies      *Proxies      // whose word is taken about where connections come from; nobody if nil
+	Log          *slog.Logger  // discards if nil
 
 	// Superseded is told, at most once, that another edge that lives has taken this one's id and lease: this one is to be
 	// drained and closed. It must not block. Nothing is told if nil; either way the node serves no agent when its lease is over.
 	Superseded func(error)
-}
-
-// Limits bound what one agent may do, and all of an edge together.
-type Limits struct {
-	Frame    int     // limits.frame: bytes of one frame; 1 MiB
-	Streams  int     // limits.streams: open streams of one agent; 1024
-	Spaces   int     // limits.spaces: spaces of one agent; 256
-	InFlight int     // bytes that one connection may have under way before its socket is read no further; 1 MiB
-	Rate     float64 // limits.rate: messages per second; no limit
-	Bytes    float64 // limits.bytes: bytes per second; no limit
-	Burst    float64 // limits.burst: seconds' worth of both that may come at once; 1
-
-	Connections int   // limits.connections: of the edge; as many as the process may open files for, with room to spare
-	Queued      int64 // limits.queued: bytes that the edge holds for all its connections together; 256 MiB
 }
 
 func (c Config) withDefaults() Config {
@@ -69,12 +56,11 @@ func (c Config) withDefaults() Config {
 	c.MaxAge = cmp.Or(c.MaxAge, 10*time.Minute)
 	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
 	c.DrainRate = cmp.Or(c.DrainRate, 1000)
-	c.Limits.Frame = cmp.Or(c.Limits.Frame, 1<<20)
-	c.Limits.Streams = cmp.Or(c.Limits.Streams, 1024)
-	c.Limits.Spaces = cmp.Or(c.Limits.Spaces, 256)
-	c.Limits.InFlight = max(cmp.Or(c.Limits.InFlight, 1<<20), c.Limits.Frame)
-	c.Limits.Burst = cmp.Or(c.Limits.Burst, 1)
+	c.Limits = c.Limits.withDefaults()
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.Proxies == nil {
+		c.Proxies = new(Proxies)
+	}
 	if c.Superseded == nil {
 		c.Superseded = func(error) {}
 	}
@@ -98,6 +84,9 @@ type Node struct {
 	rival   silence        // of another life of this edge that has the lease; the renewals' own
 	stats   counters
 	crowd   *Crowd
+	gate    *Gate
+	limits  liveLimits
+	tenants tenants
 	tickets tickets
 	began   time.Time // by the log's clock
 
@@ -132,10 +121,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) {
 		c.Lease, c.Held, c.SpaceType, c.Now = cfg.Lease, n.holds, spaceType, cfg.Broker.Now
 	})
+	n.limits.set(cfg.Limits)
+	n.gate = newGate(&n.limits)
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
-		MaxAge: cfg.MaxAge, Streams: cfg.Limits.Streams, InFlight: cfg.Limits.InFlight,
+		MaxAge: cfg.MaxAge, Streams: func() int { return n.limits.load().Streams }, InFlight: cfg.Limits.InFlight,
 		Valid: n.valid, Confirmed: n.askConfirmed, Log: cfg.Log,
 	})
 	n.hub = spaces.New(spaces.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, WholeRoster: cfg.WholeRoster, Log: cfg.Log})
@@ -278,6 +269,7 @@ func (n *Node) add(s *Session) {
 	defer n.mu.Unlock()
 	n.departed.drop(s.address())
 	n.sessions[s.address()] = append(n.sessions[s.address()], s)
+	s.actor.tenant.Sessions.Add(1)
 }
 
 func (n *Node) remove(s *Session) {
@@ -289,6 +281,8 @@ func (n *Node) remove(s *Session) {
 	for _, o := range n.sessions[s.address()] {
 		if o != s {
 			left = append(left, o)
+		} else {
+			s.actor.tenant.Sessions.Add(-1)
 		}
 	}
 	if len(left) == 0 {

@@ -184,7 +184,6 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 	}
 	s := &Session{
 		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: req.Card, seat: h.Seat, wants: h.Receipts,
-		limit: newLimiter(n.cfg.Limits),
 	}
 	if err := s.locate(ctx, h, rec); err != nil {
 		return nil, err

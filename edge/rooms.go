@@ -33,11 +33,14 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 	if err := s.usable(); err != nil {
 		return spaces.Joined{}, err
 	}
+	if err := s.actor.spend(0); err != nil {
+		return spaces.Joined{}, err
+	}
 	s.mu.Lock()
-	old, full := s.places[space], len(s.places) >= s.node.cfg.Limits.Spaces
+	old, in := s.places[space], len(s.places)
 	s.mu.Unlock()
-	if old == nil && full {
-		return spaces.Joined{}, agora.Errorf(agora.RateLimited, "an agent may be in at most %d spaces", s.node.cfg.Limits.Spaces)
+	if most := s.node.limits.load().Spaces; old == nil && in >= most {
+		return spaces.Joined{}, agora.Errorf(agora.RateLimited, "an agent may be in at most %d spaces", most)
 	}
 	ctx, done := s.patient(ctx)
 	defer done()
@@ -183,6 +186,9 @@ func (s *Session) Leave(ctx context.Context, space string) error {
 // CreateSpace makes a public space where it is missing.
 func (s *Session) CreateSpace(ctx context.Context, space string) error {
 	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := s.actor.spend(0); err != nil {
 		return err
 	}
 	return s.node.hub.Create(ctx, s.claim.Tenant, space)

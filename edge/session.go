@@ -50,9 +50,8 @@ type Session struct {
 	wants    agora.Receipts // for everything that it sends
 	sender   *relay.Sender
 	inbox    *broker.Inbox
-	after    uint64 // position at which delivery began
-	markTo   uint64 // frames up to here may have been given to an earlier socket
-	limit    limiter
+	after    uint64     // position at which delivery began
+	markTo   uint64     // frames up to here may have been given to an earlier socket
 	receipts receiptBox // cumulative receipts for this agent
 	owed     owed       // receipts to be told to the senders of what this agent got
 	timer    Timer
@@ -135,6 +134,9 @@ func (s *Session) Begin() {
 // Update replaces the card of the running session: a second registration of
 // the same id. heartbeat tells whether the agent knows agent.heartbeat now.
 func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) error {
+	if err := s.actor.spend(0); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	card.RegisteredAt = s.card.RegisteredAt
 	s.mu.Unlock()

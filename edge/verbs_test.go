@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -91,23 +90,6 @@ type noticed struct {
 func (c *noticed) Wake()           { c.wakes++ }
 func (c *noticed) Notify(n Notice) { c.notices = append(c.notices, n) }
 func (c *noticed) Close(Reason)    {}
-
-func TestALimiterWithoutARateLimitsNothing(t *testing.T) {
-	l := newLimiter(Limits{})
-	if l.messages != nil || l.bytes != nil {
-		t.Errorf("limiter %+v, want none", l)
-	}
-	l = newLimiter(Limits{Rate: 10, Bytes: 100, Burst: 2, Frame: 1 << 20})
-	if l.messages.Burst() != 20 {
-		t.Errorf("burst %d, want two seconds' worth: 20", l.messages.Burst())
-	}
-	if l.bytes.Burst() < 1<<20 {
-		t.Errorf("burst %d bytes, want at least a frame", l.bytes.Burst())
-	}
-	if !l.bytes.AllowN(time.Now(), 1<<20) {
-		t.Error("a frame as large as may be never passes")
-	}
-}
 
 // A part that its sender sends again at the next edge is no hole: ended here,
 // its stream would end for the successor, too.

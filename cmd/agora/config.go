@@ -36,6 +36,7 @@ type settings struct {
 	queued                    size
 	drainRate                 int
 	server                    serverSettings
+	more                      limitSettings
 	logLevel, logFormat       string
 	operators                 adminSettings
 }
@@ -76,6 +77,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	s.queued = 256 << 20
 	f.Var(&s.queued, "limits.queued", "bytes that one edge holds for all its connections together, before it sheds the newest")
 
+	s.more.flags(f)
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
 	s.server.flags(f)
 	s.operators.flags(f)
@@ -120,6 +122,7 @@ func (s *settings) faults() (all []error) {
 		unless(s.queued >= 4*s.frame, "limits.queued must be at least four times limits.frame"),
 		unless(s.timeout >= s.heartbeat, "session.timeout can't be shorter than session.heartbeat"),
 	)
+	all = append(all, s.more.faults()...)
 	_, err := s.logger(io.Discard)
 	return append(append(all, s.server.faults()...), err)
 }
@@ -164,11 +167,7 @@ func (s *settings) node(id string, log *slog.Logger) edge.Config {
 	return edge.Config{
 		ID: id, Heartbeat: s.heartbeat, Timeout: s.timeout, MailboxOff: !bool(s.mailbox),
 		MaxAge: s.maxAge, MaxRecords: s.maxRecords, NoAutoCreate: !s.autoCreate, WholeRoster: s.wholeRoster, DrainRate: s.drainRate,
-		Limits: edge.Limits{
-			Frame: int(s.frame), Streams: s.streams, Spaces: s.spaces, Rate: s.rate, Bytes: s.bytes, Burst: s.burst,
-			Connections: s.connections, Queued: int64(s.queued),
-		},
-		Log: log,
+		Limits: s.limits(), Log: log,
 	}
 }
 

@@ -27,8 +27,9 @@ type edgeServer struct {
 	presence *presence.Store
 	node     *edge.Node
 	door     *ws.Door
-	endAuth  func()      // nil before there is any
-	leaving  atomic.Bool // no new agents should come
+	endAuth  func()       // nil before there is any
+	proxies  edge.Proxies // whose word is taken about where agents connect from
+	leaving  atomic.Bool  // no new agents should come
 }
 
 // plan is what an edge is made of.
@@ -72,7 +73,11 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	}
 	nc := p.node(e.name, e.log)
 	nc.Lease, nc.Broker, nc.Presence, nc.Auth = p.presence.Lease, e.broker, e.presence, who
-	nc.Superseded = e.fail
+	nc.Superseded, nc.Proxies = e.fail, &e.proxies
+	if err := e.trust(&p.settings.more); err != nil {
+		return err
+	}
+	e.behindProxies(&p.settings.more)
 	if e.node, err = edge.Start(ctx, nc); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}

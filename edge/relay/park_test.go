@@ -57,7 +57,7 @@ func newBench(t *testing.T) *bench {
 	_, err = b.store.Begin(ctx, b.claim)
 	must(err)
 	b.relay = relay.New(relay.Config{
-		Broker: b.log, Presence: b.store, MaxRecords: 4096, MaxAge: 10 * time.Minute, Streams: 1024, InFlight: 1 << 20,
+		Broker: b.log, Presence: b.store, MaxRecords: 4096, MaxAge: 10 * time.Minute, Streams: func() int { return 1024 }, InFlight: 1 << 20,
 		Valid: func() (time.Time, bool) { return b.log.Now(), true },
 	})
 	t.Cleanup(b.relay.Close)

@@ -21,7 +21,7 @@ type Config struct {
 	MailboxOff bool          // an agent without a session is AGENT_OFFLINE
 	MaxRecords int64         // of a mailbox
 	MaxAge     time.Duration // of a record
-	Streams    int           // open streams of one sender
+	Streams    func() int    // open streams that one sender may have now
 	InFlight   int           // bytes under way of one sender
 	Valid      func() (at time.Time, ok bool)
 	// Confirmed asks the edge that holds an agent up to where the agent is

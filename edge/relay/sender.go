@@ -184,7 +184,7 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 	used := s.mayHaveUsed(m.To)
 	_, parked := s.parked[m.To]
 	st := s.open[streamKey{m.To, m.Stream}]
-	full := len(s.open) >= s.relay.cfg.Streams
+	streams := len(s.open)
 	s.mu.Unlock()
 	if !begins && m.Kind != agora.Control && l == nil && !used { // a cancel may be the first word to a stream's sender
 		return nil, agora.Errorf(agora.StreamNotFound, "stream %q to %q was never started", m.Stream, m.To.Name())
@@ -192,8 +192,8 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 	if begins && s.relay.away(m, l) {
 		return nil, &agora.Error{Code: agora.Unavailable, Message: "the message log can't be reached now", RetryAfter: time.Second}
 	}
-	if m.Part == agora.Start && st == nil && full {
-		return nil, agora.Errorf(agora.RateLimited, "more than %d streams are open", s.relay.cfg.Streams)
+	if m.Part == agora.Start && st == nil && streams >= s.relay.cfg.Streams() {
+		return nil, agora.Errorf(agora.RateLimited, "%d streams are open: more are not allowed", streams)
 	}
 	if st != nil && !begins {
 		m.Meta.Receipts |= st.receipts &^ agora.Stored

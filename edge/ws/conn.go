@@ -23,6 +23,7 @@ type conn struct {
 	dead   atomic.Bool          // the socket was given up: a span that begins is over
 
 	seat    *edge.Seat                   // among all connections of the edge
+	pass    *edge.Pass                   // by which it came in
 	reading atomic.Int64                 // bytes of the frame that is coming in, where it is a large one
 	session atomic.Pointer[edge.Session] // nil until bound; set once, by the reading goroutine
 	life    atomic.Int64                 // when bytes came last, before it was bound

@@ -50,6 +50,8 @@ type node struct {
 	timeout      time.Duration
 	authenticate func(context.Context, edge.Credentials) (*edge.Actor, error)
 	crowd        *edge.Crowd
+	gate         *edge.Gate
+	proxies      *edge.Proxies
 }
 
 // Door serves agents over WebSocket: an http.Handler for /ws.
@@ -74,6 +76,7 @@ func New(n *edge.Node, cfg Config) *Door {
 	c := n.Config()
 	return open(cfg, node{
 		frame: c.Limits.Frame, heartbeat: c.Heartbeat, timeout: c.Timeout, authenticate: n.Authenticate, crowd: n.Crowd(),
+		gate: n.Gate(), proxies: c.Proxies,
 	})
 }
 
@@ -83,6 +86,12 @@ func open(cfg Config, n node) *Door {
 	n.timeout = cmp.Or(n.timeout, 60*time.Second)
 	if n.crowd == nil {
 		n.crowd = edge.NewCrowd(edge.CrowdConfig{})
+	}
+	if n.gate == nil {
+		n.gate = edge.NewGate(edge.Limits{})
+	}
+	if n.proxies == nil {
+		n.proxies = new(edge.Proxies)
 	}
 	d := &Door{
 		cfg: cfg.withDefaults(), node: n, ids: newNames(), conns: map[*conn]struct{}{},
@@ -153,7 +162,7 @@ func (d *Door) dismiss(c *conn) {
 		d.stats.Connections.Add(-1)
 	}
 	d.mu.Unlock()
-	c.seat.Leave()
+	c.giveBack()
 	d.work.Done()
 }
 

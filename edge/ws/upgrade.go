@@ -30,27 +30,14 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.turnAway(w, r, http.StatusForbidden, agora.Errorf(agora.Forbidden, "this origin is not allowed"))
 		return
 	}
-	seat, err := d.node.crowd.Enter() // first: it costs next to nothing to be refused
+	c, err := d.letIn(r)
 	if err != nil {
-		d.turnAway(w, r, http.StatusServiceUnavailable, agora.AsError(err))
-		return
-	}
-	actor, err := d.node.authenticate(r.Context(), credentials(r))
-	if err != nil {
-		seat.Leave()
 		e := agora.AsError(err)
 		d.turnAway(w, r, e.Code.Status().HTTP, e)
 		return
 	}
-	if !d.admit() {
-		seat.Leave()
-		d.turnAway(w, r, http.StatusServiceUnavailable, errDraining)
-		return
-	}
-	c := &conn{door: d, actor: actor, seat: seat}
-	c.room.L = &c.mu
 	h := &hijacker{ResponseWriter: w}
-	if _, err = upgrader.Upgrade(h, r, nil); err != nil { // it has been answered
+	if _, err := upgrader.Upgrade(h, r, nil); err != nil { // it has been answered
 		d.stats.Refused.Add(1)
 		d.dismiss(c)
 		return
@@ -59,6 +46,44 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.enlist(c)
 	hello := greeting(r.URL.Query())
 	d.work.Go(func() { c.begin(hello) })
+}
+
+// letIn asks everybody whether the request may become a connection: first those
+// whom it costs next to nothing to refuse. On success the caller owes a call of dismiss.
+func (d *Door) letIn(r *http.Request) (c *conn, err error) {
+	c = &conn{door: d}
+	c.room.L = &c.mu
+	defer func() {
+		if err != nil {
+			c.giveBack()
+		}
+	}()
+	if c.pass, err = d.node.gate.Enter(d.node.proxies.Client(r.RemoteAddr, r.Header.Values("X-Forwarded-For"))); err != nil {
+		return nil, err
+	}
+	if c.seat, err = d.node.crowd.Enter(); err != nil {
+		return nil, err
+	}
+	if c.actor, err = d.node.authenticate(r.Context(), credentials(r)); err != nil {
+		return nil, err
+	}
+	if err = c.pass.Claim(c.actor.Principal()); err != nil {
+		return nil, err
+	}
+	if !d.admit() {
+		return nil, errDraining
+	}
+	return c, nil
+}
+
+// giveBack has the connection counted no more.
+func (c *conn) giveBack() {
+	if c.seat != nil {
+		c.seat.Leave()
+	}
+	if c.pass != nil {
+		c.pass.Leave()
+	}
 }
 
 // turnAway refuses before the upgrade.

@@ -1,0 +1,164 @@
+package edge
+
+import (
+	"hash/maphash"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Gate lets connections in by where they come from and whose they are, whatever
+// their door: so many handshakes a second, so many connections at once. Addresses of IPv6 count by their /64, as
+// whoever has one has all of it. What it keeps of handshakes does not grow.
+type Gate struct {
+	limits  *liveLimits
+	knocks  bucket // handshakes of all
+	sources sources
+	count   GateStats
+
+	mu         sync.Mutex // guards the fields below
+	addresses  map[netip.Addr]int
+	principals map[owner]int
+}
+
+// GateStats counts whom a Gate turned away. All fields may be read at any time.
+type GateStats struct {
+	Handshakes atomic.Int64 // more of them a second than the edge takes
+	PerIP      atomic.Int64 // from one address: handshakes, or connections
+	Principals atomic.Int64 // connections of one principal
+}
+
+// owner is whose connections are counted together.
+type owner struct{ tenant, name string }
+
+// NewGate returns a gate that nobody has passed, with limits of its own that never change.
+func NewGate(l Limits) *Gate {
+	limits := new(liveLimits)
+	limits.set(l)
+	return newGate(limits)
+}
+
+func newGate(limits *liveLimits) *Gate {
+	return &Gate{limits: limits, sources: sources{seed: maphash.MakeSeed()}, addresses: map[netip.Addr]int{}, principals: map[owner]int{}}
+}
+
+// Gate returns the gate that every connection to the edge passes.
+func (n *Node) Gate() *Gate { return n.gate }
+
+// Stats returns the counters. They go on counting.
+func (g *Gate) Stats() *GateStats { return &g.count }
+
+// Pass is a connection's way through a Gate.
+type Pass struct {
+	gate *Gate
+	from netip.Addr // invalid after Leave, or where it is not counted
+	who  owner      // empty where it is not counted
+}
+
+// Enter takes a handshake from an address. RATE_LIMITED when there are too many
+// handshakes, or too many connections from there. The caller owes a call of Leave.
+func (g *Gate) Enter(from netip.Addr) (*Pass, error) {
+	l, from := g.limits.load(), source(from)
+	if after := g.sources.take(from, l.handshakesPerIP); after > 0 {
+		g.count.PerIP.Add(1)
+		return nil, tooFast("too many handshakes from this address", after)
+	}
+	if after := g.knocks.take(l.handshakes, 1, false); after > 0 {
+		g.count.Handshakes.Add(1)
+		return nil, tooFast("too many handshakes", after)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l.PerIP > 0 && g.addresses[from] >= l.PerIP {
+		g.count.PerIP.Add(1)
+		return nil, tooFast("too many connections from this address", crowdedFor)
+	}
+	g.addresses[from]++
+	return &Pass{gate: g, from: from}, nil
+}
+
+// crowdedFor is when it makes sense to try again for who has too many connections.
+const crowdedFor = 5 * time.Second
+
+// Claim counts the connection for its principal: RATE_LIMITED when that has too
+// many. Principals without a name are nobody in particular, and not counted.
+func (p *Pass) Claim(who *Principal) error {
+	if who == nil || who.Name == "" {
+		return nil
+	}
+	g, o := p.gate, owner{who.Tenant, who.Name}
+	l := g.limits.load()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l.PerPrincipal > 0 && g.principals[o] >= l.PerPrincipal {
+		g.count.Principals.Add(1)
+		return tooFast("too many connections of this principal", crowdedFor)
+	}
+	g.principals[o]++
+	p.who = o
+	return nil
+}
+
+// Leave has the connection counted no more. Idempotent.
+func (p *Pass) Leave() {
+	g := p.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.from.IsValid() {
+		if g.addresses[p.from]--; g.addresses[p.from] <= 0 {
+			delete(g.addresses, p.from)
+		}
+		p.from = netip.Addr{}
+	}
+	if p.who != (owner{}) {
+		if g.principals[p.who]--; g.principals[p.who] <= 0 {
+			delete(g.principals, p.who)
+		}
+		p.who = owner{}
+	}
+}
+
+// source is what addresses are counted by. One that can't be read counts as the unspecified one.
+func source(a netip.Addr) netip.Addr {
+	a = a.Unmap().WithZone("")
+	switch {
+	case !a.IsValid():
+		return netip.IPv6Unspecified()
+	case a.Is4():
+		return a
+	}
+	return netip.PrefixFrom(a, 64).Masked().Addr()
+}
+
+// sources are the buckets of all addresses that there may be, in a table of one
+// size: each address has two of them, by a hash that nobody outside can foretell, and is refused when
+// both are empty. Who floods from many addresses empties some of others with them, but seldom both.
+type sources struct {
+	seed  maphash.Seed
+	table [sourceBuckets]bucket
+}
+
+const sourceBuckets = 1 << 15 // 256 KiB
+
+// fill makes every bucket full.
+func (g *Gate) fill() {
+	g.knocks.fill()
+	for k := range g.sources.table {
+		g.sources.table[k].fill()
+	}
+}
+
+// take takes a token of an address, or says when there is one.
+func (s *sources) take(a netip.Addr, p pace) time.Duration {
+	if p.rate <= 0 {
+		return 0
+	}
+	h := maphash.Comparable(s.seed, a)
+	one, two := &s.table[h%sourceBuckets], &s.table[h>>32%sourceBuckets]
+	first, second := one.take(p, 1, false), two.take(p, 1, false)
+	if first > 0 && second > 0 {
+		return min(first, second)
+	}
+	return 0
+}

@@ -1,0 +1,87 @@
+package edge
+
+import (
+	"cmp"
+	"sync/atomic"
+)
+
+// Limits bound what one agent may do, and all of an edge together. But for Frame, InFlight, Connections
+// and Queued they may change while the edge runs: see [Node.SetLimits].
+type Limits struct {
+	Frame    int     // limits.frame: bytes of one frame; 1 MiB
+	Streams  int     // limits.streams: open streams of one agent; 1024
+	Spaces   int     // limits.spaces: spaces of one agent; 256
+	InFlight int     // bytes that one connection may have under way before its socket is read no further; 1 MiB
+	Rate     float64 // limits.rate: messages per second; no limit
+	Bytes    float64 // limits.bytes: bytes per second; no limit
+	Burst    float64 // limits.burst: seconds' worth of rates that may come at once, of agents, tenants and handshakes; 1
+
+	TenantRate  float64 // limits.tenant.rate: messages per second of all agents of a tenant at this edge; no limit
+	TenantBytes float64 // limits.tenant.bytes: bytes per second of them; no limit
+
+	Connections     int     // limits.connections: of the edge; as many as the process may open files for, with room to spare
+	PerPrincipal    int     // limits.connections-per-principal: of one principal at this edge; no limit
+	PerIP           int     // limits.connections-per-ip: from one address, or one /64 of IPv6, at this edge; no limit
+	Handshakes      float64 // limits.handshakes: per second at this edge; no limit
+	HandshakesPerIP float64 // limits.handshakes-per-ip: per second from one address, or one /64 of IPv6; no limit
+	Queued          int64   // limits.queued: bytes that the edge holds for all its connections together; 256 MiB
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Frame = cmp.Or(l.Frame, 1<<20)
+	l.Streams = cmp.Or(l.Streams, 1024)
+	l.Spaces = cmp.Or(l.Spaces, 256)
+	l.InFlight = max(cmp.Or(l.InFlight, 1<<20), l.Frame)
+	l.Burst = cmp.Or(l.Burst, 1)
+	return l
+}
+
+// live are the limits that hold now, and what follows from them.
+type live struct {
+	Limits
+	messages, bytes             pace // of an agent
+	tenantMessages, tenantBytes pace
+	handshakes, handshakesPerIP pace
+}
+
+func newLive(l Limits) *live {
+	frame := float64(l.Frame) // a bucket must hold a whole frame, or none could ever pass
+	return &live{
+		Limits:          l,
+		messages:        paced(l.Rate, l.Burst, 1),
+		bytes:           paced(l.Bytes, l.Burst, frame),
+		tenantMessages:  paced(l.TenantRate, l.Burst, 1),
+		tenantBytes:     paced(l.TenantBytes, l.Burst, frame),
+		handshakes:      paced(l.Handshakes, l.Burst, 1),
+		handshakesPerIP: paced(l.HandshakesPerIP, l.Burst, 1),
+	}
+}
+
+// liveLimits holds the limits of an edge; they are read without a lock.
+type liveLimits struct{ now atomic.Pointer[live] }
+
+func (l *liveLimits) load() *live { return l.now.Load() }
+
+// set puts limits in force, but for those that can't change.
+func (l *liveLimits) set(limits Limits) {
+	limits = limits.withDefaults()
+	if old := l.now.Load(); old != nil {
+		limits.Frame, limits.InFlight, limits.Connections, limits.Queued = old.Frame, old.InFlight, old.Connections, old.Queued
+	}
+	l.now.Store(newLive(limits))
+}
+
+// SetLimits puts other limits in force, for sessions that run too. Who is beyond one already keeps
+// what it has. Frame, InFlight, Connections and Queued stay as they were at the start.
+func (n *Node) SetLimits(l Limits) {
+	n.limits.set(l)
+	n.gate.fill()
+	n.tenants.fill()
+	for _, s := range n.all() {
+		s.actor.meter.messages.fill()
+		s.actor.meter.bytes.fill()
+	}
+}
+
+// Limits returns the limits in force, defaults filled in.
+func (n *Node) Limits() Limits { return n.limits.load().Limits }

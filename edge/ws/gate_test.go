@@ -1,0 +1,83 @@
+package ws
+
+import (
+	"net/http"
+	"net/netip"
+	"strconv"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/agora-relay/agora/edge"
+)
+
+// knock opens a connection and returns the status of the answer, and when it says to try again.
+func knock(t *testing.T, url string, h http.Header) (c *websocket.Conn, status int, retry string) {
+	t.Helper()
+	c, r, err := websocket.DefaultDialer.Dial(url, h)
+	if r == nil {
+		t.Fatal(err)
+	}
+	if c != nil {
+		t.Cleanup(func() { c.Close() })
+	}
+	return c, r.StatusCode, r.Header.Get("Retry-After")
+}
+
+func TestWhoComesTooOftenIsToldWhenToComeBackBeforeTheUpgrade(t *testing.T) {
+	d, s := serve(t, Config{}, node{gate: edge.NewGate(edge.Limits{HandshakesPerIP: 0.01, Burst: 200})})
+	for range 2 {
+		if _, status, _ := knock(t, address(s), nil); status != http.StatusSwitchingProtocols {
+			t.Fatalf("answered %d, want 101", status)
+		}
+	}
+	_, status, retry := knock(t, address(s), nil)
+	if n, err := strconv.Atoi(retry); status != http.StatusTooManyRequests || err != nil || n < 1 {
+		t.Errorf("answered %d, Retry-After %q, want 429 and seconds", status, retry)
+	}
+	if n := d.Stats().Refused.Load(); n != 1 {
+		t.Errorf("%d refused, want 1", n)
+	}
+}
+
+func TestConnectionsFromOneAddressAreCountedUntilTheyEnd(t *testing.T) {
+	_, s := serve(t, Config{}, node{gate: edge.NewGate(edge.Limits{PerIP: 2})})
+	first, _, _ := knock(t, address(s), nil)
+	knock(t, address(s), nil)
+	if _, status, retry := knock(t, address(s), nil); status != http.StatusTooManyRequests || retry == "" {
+		t.Errorf("the third: %d, Retry-After %q, want 429", status, retry)
+	}
+	for range 20 { // who is refused later is not counted either
+		s, _, _ := knock(t, "ws"+s.URL[4:]+"/ws?token=wrong", nil)
+		if s != nil {
+			t.Fatal("a wrong token was let in")
+		}
+	}
+	first.Close()
+	until(t, "there is room again", func() bool {
+		c, status, _ := knock(t, address(s), nil)
+		return c != nil && status == http.StatusSwitchingProtocols
+	})
+}
+
+func TestAForwardedAddressCountsFromTrustedProxiesAlone(t *testing.T) {
+	trusted := new(edge.Proxies)
+	_, s := serve(t, Config{}, node{gate: edge.NewGate(edge.Limits{PerIP: 1}), proxies: trusted})
+	from := func(client string) int {
+		_, status, _ := knock(t, address(s), http.Header{"X-Forwarded-For": {client}})
+		return status
+	}
+	if status := from("192.0.2.1"); status != http.StatusSwitchingProtocols {
+		t.Fatalf("the first: %d", status)
+	}
+	if status := from("192.0.2.2"); status != http.StatusTooManyRequests {
+		t.Errorf("a second one that pretends to come from elsewhere: %d, want 429", status)
+	}
+	trusted.Set([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
+	if status := from("192.0.2.2"); status != http.StatusSwitchingProtocols {
+		t.Errorf("through a trusted proxy: %d, want 101", status)
+	}
+	if status := from("203.0.113.1, 192.0.2.2"); status != http.StatusTooManyRequests {
+		t.Errorf("one that puts an address before its own: %d, want 429", status)
+	}
+}
