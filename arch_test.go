@@ -22,7 +22,8 @@ var layers = map[string][]string{
 	"wire":                 {"."},
 	"spaces":               {".", "broker", "presence"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
-	"edge":                 {".", "broker", "presence", "spaces", "edge/relay", "internal/guard", "internal/latency"},
+	"edge/policy":          {},
+	"edge":                 {".", "broker", "presence", "spaces", "edge/relay", "edge/policy", "internal/guard", "internal/latency"},
 	"edge/auth":            {".", "edge", "internal/reload"},
 	"edge/ws":              {".", "edge", "spaces", "wire", "internal/latency"},
 	"client":               {".", "wire"},
@@ -53,7 +54,7 @@ var homes = map[string][]string{
 	"github.com/pires/go-proxyproto":      {"cmd/agora"},
 	"github.com/spf13/cobra":              {"cmd/agora"},
 	"github.com/spf13/pflag":              {"cmd/agora"},
-	"go.yaml.in/yaml":                     {"cmd/agora"},
+	"go.yaml.in/yaml":                     {"cmd/agora", "edge/policy"},
 }
 
 // testLibraries may be used by every test, and by the package that is one:

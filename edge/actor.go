@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/agora-relay/agora"
@@ -13,6 +14,7 @@ import (
 type Actor struct {
 	node      *Node
 	principal atomic.Pointer[Principal] // replaced as a whole when its credentials are renewed
+	granted   atomic.Pointer[grant]     // what that may do by the rules; nil where there are none
 	tenant    *tenant
 	meter     meter // what its connection has said of late
 }
@@ -32,18 +34,18 @@ func (n *Node) Authenticate(ctx context.Context, c Credentials) (*Actor, error) 
 	return a, nil
 }
 
-// Agents returns the directory: the agents of the tenant that have a session, sorted by id.
+// Agents returns the directory: the agents of the tenant that have a session, sorted by id. FORBIDDEN, RATE_LIMITED.
 func (a *Actor) Agents(ctx context.Context) ([]agora.Agent, error) {
-	if err := a.spend(0); err != nil {
-		return nil, err
+	if err := errors.Join(a.maySee(), a.spend(0)); err != nil {
+		return nil, agora.AsError(err)
 	}
 	return a.node.cfg.Presence.Agents(ctx, a.Principal().Tenant)
 }
 
-// Spaces returns the tenant's spaces, sorted by name.
+// Spaces returns the tenant's spaces, sorted by name. FORBIDDEN, RATE_LIMITED.
 func (a *Actor) Spaces(ctx context.Context) ([]presence.Space, error) {
-	if err := a.spend(0); err != nil {
-		return nil, err
+	if err := errors.Join(a.maySee(), a.spend(0)); err != nil {
+		return nil, agora.AsError(err)
 	}
 	return a.node.hub.List(ctx, a.Principal().Tenant)
 }

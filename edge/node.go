@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/latency"
 	"github.com/agora-relay/agora/presence"
@@ -32,15 +34,16 @@ type Config struct {
 	Timeout   time.Duration // session.timeout: a connection silent for so long is dead; 60s
 	Confirm   time.Duration // between pings while frames are unconfirmed; 1.5s
 
-	MailboxOff   bool          // mailbox off: an agent without a session is AGENT_OFFLINE
-	MaxAge       time.Duration // mailbox.max-age; 10m
-	MaxRecords   int64         // mailbox.max-records; 4096
-	NoAutoCreate bool          // spaces.auto-create off
-	WholeRoster  int           // spaces.whole-roster: members of a space up to which each change names all of them; 256
-	DrainRate    int           // drain.rate: agents told to reconnect per second; 1000
-	Limits       Limits        // at the start: see [Node.SetLimits]
-	Proxies      *Proxies      // whose word is taken about where connections come from; nobody if nil
-	Log          *slog.Logger  // discards if nil
+	MailboxOff   bool           // mailbox off: an agent without a session is AGENT_OFFLINE
+	MaxAge       time.Duration  // mailbox.max-age; 10m
+	MaxRecords   int64          // mailbox.max-records; 4096
+	NoAutoCreate bool           // spaces.auto-create off
+	WholeRoster  int            // spaces.whole-roster: members of a space up to which each change names all of them; 256
+	DrainRate    int            // drain.rate: agents told to reconnect per second; 1000
+	Limits       Limits         // at the start: see [Node.SetLimits]
+	Policy       *policy.Policy // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
+	Proxies      *Proxies       // whose word is taken about where connections come from; nobody if nil
+	Log          *slog.Logger   // discards if nil
 
 	// Superseded is told, at most once, that another edge that lives has taken this one's id and lease: this one is to be
 	// drained and closed. It must not block. Nothing is told if nil; either way the node serves no agent when its lease is over.
@@ -58,6 +61,9 @@ func (c Config) withDefaults() Config {
 	c.DrainRate = cmp.Or(c.DrainRate, 1000)
 	c.Limits = c.Limits.withDefaults()
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.Policy == nil {
+		c.Policy = new(policy.Policy)
+	}
 	if c.Proxies == nil {
 		c.Proxies = new(Proxies)
 	}
@@ -87,6 +93,7 @@ type Node struct {
 	gate    *Gate
 	limits  liveLimits
 	tenants tenants
+	seed    maphash.Seed // of the hashes of callers
 	tickets tickets
 	began   time.Time // by the log's clock
 
@@ -117,6 +124,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		stopped:  map[*Session]struct{}{},
 		moved:    map[*Session]struct{}{},
 		arrivals: map[agora.Address][]*arrival{},
+		seed:     maphash.MakeSeed(),
 	}
 	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) {
 		c.Lease, c.Held, c.SpaceType, c.Now = cfg.Lease, n.holds, spaceType, cfg.Broker.Now

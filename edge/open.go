@@ -45,8 +45,8 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		return nil, Welcome{}, err
 	}
 	who := a.Principal()
-	if !who.May(h.Card.ID) {
-		return nil, Welcome{}, agora.Errorf(agora.Forbidden, "this token may not be agent %q", h.Card.ID)
+	if err := a.mayBe(h.Card.ID); err != nil {
+		return nil, Welcome{}, err
 	}
 	if err := n.Ready(); err != nil {
 		e := agora.AsError(err)

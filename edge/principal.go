@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/policy"
 )
 
 // Authenticator is the one verifier for every door. It may be asked by many at a time.
@@ -35,16 +36,17 @@ type Credentials struct {
 
 // Principal is who someone is and what it may do. Nothing of it is changed once it is made.
 type Principal struct {
-	Name    string    // two connections of one Name are the same party; stable
-	Tenant  string    // empty means the default one
-	Any     bool      // may be any agent
-	Agents  []string  // else: the ids it may be; '*' at the end of one stands for any rest
-	System  bool      // may publish into system spaces
-	Roles   []string  // groups that it belongs to
-	ID      string    // of the credentials, by which they are revoked: a token's jti, a certificate's serial; empty for none
-	Source  string    // which verifier vouches for it, and by which of its entries; of that verifier's making
-	Issued  time.Time // when the credentials were made; zero where they don't say
-	Expires time.Time // when they are over, and every session that they opened; zero for never
+	Name    string        // two connections of one Name are the same party; stable
+	Tenant  string        // empty means the default one
+	Any     bool          // may be any agent
+	Agents  []string      // else: the ids it may be; '*' at the end of one stands for any rest
+	System  bool          // may publish into system spaces
+	Roles   []string      // groups that it belongs to
+	Scope   *policy.Scope // what its credentials take away from what the rules allow; nil for nothing
+	ID      string        // of the credentials, by which they are revoked: a token's jti, a certificate's serial; empty for none
+	Source  string        // which verifier vouches for it, and by which of its entries; of that verifier's making
+	Issued  time.Time     // when the credentials were made; zero where they don't say
+	Expires time.Time     // when they are over, and every session that they opened; zero for never
 }
 
 // May tells whether the principal may be the agent.

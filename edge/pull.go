@@ -121,6 +121,9 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	if s.silenced(peer, m) {
 		return Delivery{}, false
 	}
+	if m.Part <= agora.Start && s.actor.grant().Grant != nil {
+		s.heardFrom(m.From)
+	}
 	if m.Part == agora.Cancel {
 		s.sender.Cancelled(peer, m.Stream) // a cancel is for both directions of the name
 	}

@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
 )
@@ -33,9 +35,10 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 	if err := s.usable(); err != nil {
 		return spaces.Joined{}, err
 	}
-	if err := s.actor.spend(0); err != nil {
-		return spaces.Joined{}, err
+	if err := errors.Join(s.actor.mayEnter(policy.Join, space), s.actor.spend(0)); err != nil {
+		return spaces.Joined{}, agora.AsError(err)
 	}
+	w.NoCreate = s.actor.refusesSpace(policy.Create, space) != ""
 	s.mu.Lock()
 	old, in := s.places[space], len(s.places)
 	s.mu.Unlock()
@@ -53,7 +56,7 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 		return spaces.Joined{}, agora.AsError(err)
 	}
 	s.occupy(p, opened, joined.Seq)
-	return joined, nil
+	return s.seen(joined), nil
 }
 
 // patience is how long a verb may wait for the log, which is longer than an election takes.
@@ -77,7 +80,15 @@ func (s *Session) rejoin(ctx context.Context, p *place) (spaces.Joined, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return spaces.Joined{Members: members, Seq: p.given}, nil
+	return s.seen(spaces.Joined{Members: members, Seq: p.given}), nil
+}
+
+// seen is the answer to a join as the agent may see it: without the right to see the directory, no other member.
+func (s *Session) seen(j spaces.Joined) spaces.Joined {
+	if s.actor.grant().RefusesWhole(policy.Directory) != "" {
+		j.Members = []agora.AgentID{s.claim.Agent}
+	}
+	return j
 }
 
 // occupy puts a place at a position into the session, instead of an older one
@@ -99,6 +110,10 @@ func (s *Session) occupy(p *place, opened *spaces.Place, at uint64) {
 // openPlaces opens the spaces that the session is in already.
 func (s *Session) openPlaces(h Hello, rec presence.Record) {
 	for name, cursor := range rec.Spaces {
+		if s.actor.mayEnter(policy.Join, name) != nil { // not any more
+			s.node.work.Go(func() { s.leave(s.node.ctx, name) })
+			continue
+		}
 		w := spaces.Where{Resume: true, After: cursor, Since: s.card.RegisteredAt, Marked: true}
 		if last, ok := h.Spaces[name]; ok {
 			w.After, w.Marked = last, false
@@ -127,6 +142,7 @@ func (s *Session) placeReady(p *place) {
 
 // pullEvents appends what the places have to what was pulled, and returns how much it took.
 func (s *Session) pullEvents(ctx context.Context, max int) (taken int, err error) {
+	blind := s.actor.grant().RefusesWhole(policy.Directory) != ""
 	for max > 0 {
 		s.mu.Lock()
 		if len(s.ready) == 0 {
@@ -148,7 +164,7 @@ func (s *Session) pullEvents(ctx context.Context, max int) (taken int, err error
 			}
 			max -= len(e.Body) + deliveryOverhead
 			taken++
-			if !s.silenced(e.To, &e.Message) {
+			if !s.silenced(e.To, &e.Message) && !(blind && e.Kind == agora.Roster) {
 				s.pulled = append(s.pulled, Delivery{Event: e})
 			}
 		}
@@ -168,8 +184,16 @@ func (s *Session) Leave(ctx context.Context, space string) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if err := s.maySpeakOf(space); err != nil {
+		return err
+	}
 	ctx, done := s.patient(ctx)
 	defer done()
+	return s.leave(ctx, space)
+}
+
+// leave ends a membership, whoever wants it.
+func (s *Session) leave(ctx context.Context, space string) error {
 	if err := s.node.hub.Leave(ctx, s.claim, space); err != nil {
 		return agora.AsError(err)
 	}
@@ -188,17 +212,24 @@ func (s *Session) CreateSpace(ctx context.Context, space string) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if err := s.actor.spend(0); err != nil {
-		return err
+	if err := errors.Join(s.actor.mayEnter(policy.Create, space), s.actor.spend(0)); err != nil {
+		return agora.AsError(err)
 	}
 	return s.node.hub.Create(ctx, s.claim.Tenant, space)
 }
 
 // mayPublish tells whether the agent may publish into a space: members do, and
-// into system spaces only who has that right.
-func (s *Session) mayPublish(ctx context.Context, space string) error {
+// into system spaces only who has that right. goesOn: an event that it has begun,
+// which was looked at then, and by review since.
+func (s *Session) mayPublish(ctx context.Context, space string, goesOn bool) error {
 	if err := s.usable(); err != nil {
 		return err
+	}
+	g := s.review()
+	if !goesOn {
+		if err := s.actor.mayEnter(policy.Publish, space); err != nil {
+			return err
+		}
 	}
 	typ, err := spaces.Type(space)
 	if err != nil {
@@ -213,7 +244,7 @@ func (s *Session) mayPublish(ctx context.Context, space string) error {
 		}
 		return agora.Errorf(agora.Forbidden, "only members publish into space %q", space)
 	}
-	if typ == spaces.System && !s.actor.Principal().System {
+	if typ == spaces.System && !g.Ruled() && !s.actor.Principal().System {
 		return agora.Errorf(agora.Forbidden, "space %q is the system's", space)
 	}
 	return nil
@@ -228,7 +259,7 @@ func (s *Session) Publish(ctx context.Context, space, key string, n uint64, part
 }
 
 func (s *Session) publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
-	if err := s.mayPublish(ctx, space); err != nil {
+	if err := s.mayPublish(ctx, space, false); err != nil {
 		return err
 	}
 	m := agora.Message{Kind: agora.Event, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), ID: key, N: n, Body: parts[0]}
@@ -268,7 +299,7 @@ func (s *Session) PublishStart(ctx context.Context, space, key string, n uint64,
 }
 
 func (s *Session) publishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
-	if err := s.mayPublish(ctx, space); err != nil {
+	if err := s.mayPublish(ctx, space, false); err != nil {
 		return err
 	}
 	id := s.eventID(space, key, n)
@@ -292,7 +323,7 @@ func (s *Session) PublishPart(ctx context.Context, space, event string, part ago
 }
 
 func (s *Session) publishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {
-	if err := s.mayPublish(ctx, space); err != nil {
+	if err := s.mayPublish(ctx, space, true); err != nil {
 		return err
 	}
 	m := agora.Message{Kind: agora.Event, Part: part, Stream: event, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), N: n, Body: data}
@@ -346,6 +377,9 @@ func (s *Session) CancelEvent(ctx context.Context, space, event string, w Want) 
 	event = s.unalias(event)
 	to, own, found := s.findEvent(space, event)
 	if space != "" && !found {
+		if err := s.maySpeakOf(space); err != nil {
+			return err
+		}
 		if err := s.node.hub.Exists(ctx, s.claim.Tenant, space); err != nil {
 			return err
 		}
@@ -366,6 +400,17 @@ func (s *Session) CancelEvent(ctx context.Context, space, event string, w Want) 
 	}
 	s.silence(k, upTo)
 	return nil
+}
+
+// maySpeakOf tells whether the agent may be told whether there is a space.
+func (s *Session) maySpeakOf(space string) error {
+	s.mu.Lock()
+	member := s.places[space] != nil
+	s.mu.Unlock()
+	if member {
+		return nil
+	}
+	return s.actor.mayEnter(policy.Join, space)
 }
 
 // findEvent finds an event that is under way, in one space or in any.

@@ -32,6 +32,7 @@ const (
 	CloseRestart   = 1012 // the edge drains: reconnect to another
 	CloseTakenOver = 4001 // the session goes on elsewhere
 	CloseTimeout   = 1001 // no sign of life
+	CloseForbidden = 1008 // its principal may not be this agent any more
 	CloseTryLater  = 1013 // the edge has too much to do
 	CloseKicked    = 4010 // an operator has ended the session
 )
@@ -71,6 +72,9 @@ type Session struct {
 	soon      atomic.Bool   // the timer is armed to confirm
 	acks      atomic.Bool   // the client acknowledges: pongs prove nothing more
 
+	reviewed  *grant        // by which open streams go on; the reading goroutine's own
+	addressed agora.AgentID // whom reviewed was found to let it address last; the reading goroutine's own
+
 	settling sync.Mutex // held while the session is settled, which blocks
 	settled  bool       // guarded by settling: nothing of it is left here
 	dirty    bool       // guarded by settling: it has gone, and parts were given up
@@ -81,6 +85,7 @@ type Session struct {
 	places    map[string]*place
 	ready     []*place // places whose Next may have something
 	cancelled map[streamKey]uint64
+	callers   *callers               // who may be answered, where a policy rules
 	incoming  map[streamKey]struct{} // streams to this agent that have begun here
 	aliases   map[string]string      // event ids by the id of the frame that began them
 	progress

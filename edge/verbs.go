@@ -40,7 +40,14 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 	if m.Kind == agora.Request && m.Part == agora.Cancel {
 		return s.cancel(ctx, m, w)
 	}
-	if err := s.spend(ctx, &m); err != nil {
+	err := s.mayAddress(ctx, &m)
+	if err == nil {
+		err = s.spend(ctx, &m)
+	}
+	if err != nil {
+		if m.Part == agora.Start {
+			s.sender.Unstarted(m.To, m.Stream, m.N, err)
+		}
 		return err
 	}
 	if w.RequestID != "" {
@@ -169,6 +176,11 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 	// After a resume the beginning of a stream may lie before what this edge has seen.
 	if !own && !incoming && !s.claim.Resumed {
 		return agora.Errorf(agora.StreamNotFound, "no stream %q to or from %q is open", m.Stream, peer.Agent)
+	}
+	if !own && !incoming { // what this edge knows to be between the two may be ended by either
+		if err := s.mayAddress(ctx, &m); err != nil {
+			return err
+		}
 	}
 	if incoming || !own {
 		st := presence.Stream{Peer: peer.Agent, Stream: m.Stream, Seq: upTo}

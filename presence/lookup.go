@@ -2,7 +2,10 @@ package presence
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/agora-relay/agora"
 )
@@ -57,4 +60,22 @@ func (s *Store) Touch(ctx context.Context, written map[agora.Address]time.Durati
 // lookup finds an agent to which something is sent, or was so long ago.
 func lookup(tenant string, id agora.AgentID, age time.Duration) call {
 	return call{lookupScript, []string{keysOf(member(tenant, id), "").rec}, []any{max(0, age.Milliseconds())}}
+}
+
+// WroteTo tells whether an agent has written to an address in the session that
+// it has now, its grace included. Two round trips.
+func (s *Store) WroteTo(ctx context.Context, tenant string, id agora.AgentID, to agora.Address) (bool, error) {
+	m := member(tenant, id)
+	session, err := s.rdb.HGet(ctx, keysOf(m, "").rec, "session").Result()
+	if errors.Is(err, redis.Nil) {
+		return false, s.sure(ctx)
+	}
+	if err != nil {
+		return false, unavailable(err)
+	}
+	wrote, err := s.rdb.HExists(ctx, keysOf(m, session).lanes, laneField(to)).Result()
+	if err == nil && !wrote {
+		return false, s.sure(ctx)
+	}
+	return wrote, unavailable(err)
 }

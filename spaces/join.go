@@ -47,7 +47,7 @@ func (h *Hub) Join(ctx context.Context, c presence.Claim, space string, w Where,
 // join makes the membership and begins the place.
 func (h *Hub) join(ctx context.Context, c presence.Claim, typ string, p *Place, w Where) (Joined, error) {
 	to := p.fan.to
-	m, err := h.cfg.Presence.Join(ctx, c, to.Space, typ, typ == System || !h.cfg.NoCreate)
+	m, err := h.cfg.Presence.Join(ctx, c, to.Space, typ, typ == System || !h.cfg.NoCreate && !w.NoCreate)
 	if err != nil {
 		return Joined{}, err
 	}

@@ -71,9 +71,10 @@ func (h *Hub) Close() {
 
 // Where says where a member begins. The zero value: at what is stored from now on.
 type Where struct {
-	HasLast bool // the client told the last position it has
-	Last    uint64
-	History int // a join replays that many events first; at most 4096, and not with HasLast
+	HasLast  bool // the client told the last position it has
+	Last     uint64
+	NoCreate bool // a join does not make a public space
+	History  int  // a join replays that many events first; at most 4096, and not with HasLast
 
 	Resume bool      // a session goes on: After and Since count
 	After  uint64    // position known to have arrived

@@ -34,6 +34,11 @@ func (s *Sender) refuse(k streamKey, part agora.Part, n uint64, err error) {
 	s.silence(k)
 }
 
+// Unstarted notes that a stream's start was refused before it came here: that is its one answer, and its parts are dropped.
+func (s *Sender) Unstarted(to agora.Address, name string, n uint64, err error) {
+	s.refuse(streamKey{to, name}, agora.Start, n, err)
+}
+
 // silence has what still comes of a stream dropped.
 func (s *Sender) silence(k streamKey) {
 	s.mu.Lock()
@@ -240,6 +245,19 @@ func (s *Sender) Broken(to agora.Address, name string, n uint64, err error) {
 	s.mu.Unlock()
 	s.refuse(k, agora.Chunk, n, err)
 	s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
+}
+
+// Review ends every open stream that may not go on, and tells the agent so; what still comes of them is dropped.
+func (s *Sender) Review(mayGoOn func(agora.Address, agora.Kind) error, tell func(to agora.Address, name string, err error)) {
+	s.mu.Lock()
+	open := maps.Clone(s.open)
+	s.mu.Unlock()
+	for k, st := range open {
+		if err := mayGoOn(k.to, st.kind); err != nil {
+			s.Broken(k.to, k.stream, 0, err)
+			tell(k.to, k.stream, err)
+		}
+	}
 }
 
 // abort puts the cluster's own end of a stream into its lane.

@@ -1,0 +1,205 @@
+package edge
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/spaces"
+)
+
+// grant is what an actor may do, and the principal and the rules that follows from.
+type grant struct {
+	*policy.Grant // nil for everything
+	who           *Principal
+	rules         *policy.Rules
+}
+
+// unbound is the grant of all who are bound by neither rules nor claims.
+var unbound grant
+
+// grant returns what the actor may do now. It costs a few loads, unless rules or credentials have changed.
+func (a *Actor) grant() *grant {
+	who, rules := a.Principal(), a.node.cfg.Policy.Rules()
+	if rules == nil && who.Scope == nil {
+		return &unbound
+	}
+	if g := a.granted.Load(); g != nil && g.who == who && g.rules == rules {
+		return g
+	}
+	s := policy.Subject{Name: who.Name, Tenant: who.Tenant, Roles: who.Roles}
+	g := &grant{rules.Grant(s, who.Scope), who, rules}
+	a.granted.Store(g)
+	return g
+}
+
+// forbidden is FORBIDDEN: what may not be done, and which rule says so.
+func (a *Actor) forbidden(why, format string, what string) error {
+	if why == "" {
+		return nil
+	}
+	a.tenant.Refused.Add(1)
+	return agora.Errorf(agora.Forbidden, format+": "+why, what)
+}
+
+// mayBe tells whether the actor may be an agent.
+func (a *Actor) mayBe(id agora.AgentID) error {
+	if !a.Principal().May(id) {
+		return a.forbidden("its credentials don't name it", "this principal may not be agent %q", string(id))
+	}
+	return a.forbidden(a.grant().Refuses(policy.Be, string(id)), "this principal may not be agent %q", string(id))
+}
+
+// maySee tells whether the actor may see the directory.
+func (a *Actor) maySee() error {
+	return a.forbidden(a.grant().RefusesWhole(policy.Directory), "%s may not be seen", "the directory")
+}
+
+// mayEnter tells whether the actor may do something to a space.
+func (a *Actor) mayEnter(v policy.Verb, space string) error {
+	why := a.refusesSpace(v, space)
+	switch v {
+	case policy.Join:
+		return a.forbidden(why, "space %q may not be joined", space)
+	case policy.Create:
+		return a.forbidden(why, "space %q may not be created", space)
+	}
+	return a.forbidden(why, "nothing may be published into space %q", space)
+}
+
+func (a *Actor) refusesSpace(v policy.Verb, space string) string {
+	return a.grant().RefusesSpace(v, space, spaceType(space) == spaces.System)
+}
+
+// review returns what the agent may do now. Where that has changed since it
+// last spoke, streams to whom it may not address any more are ended, and told; so
+// the parts of those that are open need no look.
+func (s *Session) review() *grant {
+	g := s.actor.grant()
+	if g == s.reviewed {
+		return g
+	}
+	s.reviewed, s.addressed = g, ""
+	if g.Grant == nil {
+		return g
+	}
+	s.sender.Review(func(to agora.Address, kind agora.Kind) error {
+		return s.mayGoOn(g, to, kind)
+	}, func(to agora.Address, name string, err error) {
+		s.conn.Notify(Notice{Kind: NoticeFault, To: to, Stream: name, Err: agora.AsError(err)})
+	})
+	return g
+}
+
+// mayGoOn tells whether a stream that is open may go on.
+func (s *Session) mayGoOn(g *grant, to agora.Address, kind agora.Kind) error {
+	switch {
+	case to.IsSpace():
+		return s.actor.mayEnter(policy.Publish, to.Space)
+	case kind == agora.Reply && g.RefusesWhole(policy.Reply) == "":
+		return nil // it had been asked when it began
+	}
+	return s.actor.forbidden(g.Refuses(policy.Send, string(to.Agent)), addressing, string(to.Agent))
+}
+
+const addressing = "agent %q may not be addressed"
+
+// mayAddress tells whether the agent may say something to another: by a rule,
+// or as its answer. The parts of a stream need no look: see review.
+func (s *Session) mayAddress(ctx context.Context, m *agora.Message) error {
+	g, to := s.review(), m.To.Agent
+	if g.Grant == nil || m.Part == agora.Chunk || m.Part == agora.End || to == s.addressed {
+		return nil
+	}
+	why := g.Refuses(policy.Send, string(to))
+	if why == "" {
+		s.addressed = to
+		return nil
+	}
+	if m.Kind == agora.Reply || m.Part == agora.Cancel {
+		if no := g.RefusesWhole(policy.Reply); no != "" {
+			return s.actor.forbidden(no, addressing, string(to))
+		}
+		asked, err := s.hasAsked(ctx, to)
+		if err != nil || asked {
+			return err
+		}
+	}
+	return s.actor.forbidden(why, addressing, string(to))
+}
+
+// callers are the last agents that have said something to this one, by hashes that nobody outside can foretell.
+type callers struct {
+	at   [64]uint64
+	next uint8
+}
+
+// heardFrom notes who has said something, so that it may be answered even if it has left meanwhile.
+func (s *Session) heardFrom(id agora.AgentID) {
+	h := maphash.String(s.node.seed, string(id))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.callers == nil {
+		s.callers = new(callers)
+	}
+	c := s.callers
+	if n := len(c.at); c.at[(int(c.next)+n-1)%n] != h {
+		c.at[c.next] = h
+		c.next = (c.next + 1) % uint8(n)
+	}
+}
+
+// hasAsked tells whether an agent has said something to this one: of late, or in the session that it has now.
+func (s *Session) hasAsked(ctx context.Context, id agora.AgentID) (bool, error) {
+	h := maphash.String(s.node.seed, string(id))
+	s.mu.Lock()
+	asked := s.callers != nil && slices.Contains(s.callers.at[:], h)
+	s.mu.Unlock()
+	if asked {
+		return true, nil
+	}
+	asked, err := s.node.cfg.Presence.WroteTo(ctx, s.claim.Tenant, id, s.address())
+	if err != nil {
+		return false, agora.AsError(err)
+	}
+	if asked {
+		s.heardFrom(id)
+	}
+	return asked, nil
+}
+
+// Reconsider holds what runs against rules and limits that have changed: who may
+// not be its agent any more is closed, and who may not be in a space leaves it. It returns at once.
+func (n *Node) Reconsider() {
+	n.work.Go(func() {
+		for _, s := range n.all() {
+			s.reconsider()
+		}
+	})
+}
+
+func (s *Session) reconsider() {
+	if s.actor.grant().Grant == nil {
+		return
+	}
+	if err := s.actor.mayBe(s.claim.Agent); err != nil {
+		s.conn.Close(Reason{Code: agora.Forbidden, Close: CloseForbidden, Text: agora.AsError(err).Message})
+		return
+	}
+	s.mu.Lock()
+	var in []string
+	for name := range s.places {
+		in = append(in, name)
+	}
+	s.mu.Unlock()
+	for _, name := range in {
+		err := s.actor.mayEnter(policy.Join, name)
+		if err == nil {
+			continue
+		}
+		s.leave(s.node.ctx, name) // should it fail, the agent is a member still, and gets nothing here
+		s.conn.Notify(Notice{Kind: NoticeFault, To: agora.ToSpace(s.claim.Tenant, name), Err: agora.AsError(err)})
+	}
+}
