@@ -50,8 +50,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // letIn asks everybody whether the request may become a connection: first those
 // whom it costs next to nothing to refuse. On success the caller owes a call of dismiss.
-func (d *Door) letIn(r *http.Request) (c *conn, err error) {
-	c = &conn{door: d}
+func (d *Door) letIn(r *http.Request) (_ *conn, err error) {
+	c := &conn{door: d}
 	c.room.L = &c.mu
 	defer func() {
 		if err != nil {
