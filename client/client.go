@@ -42,6 +42,9 @@ type Client struct {
 	counter uint64    // of ids of registrations
 	doubt   time.Time // when a registration went without an answer since the last that had one; zero for none
 	saved   time.Time // when positions were saved last; the writer's
+
+	presented string  // the token of the last attempt to connect
+	refused   refused // the last one that no edge took
 }
 
 // Dial connects to one of the edges, registers the agent and returns a client

@@ -22,7 +22,10 @@ type Config struct {
 	URLs  []string // WebSocket addresses of edges, tried in random order; one without a path gets /ws
 	Agent string   // the id to be; empty: nobody, who may only list agents and spaces
 	Token string   // sent in the Authorization header, never in the URL
-	Card  Card     // what the directory says of the agent
+	// TokenSource gives the token instead, for those that end: a connection goes on with the next one
+	// before the last one ends, and one that was refused is tried with another for as long as Patience.
+	TokenSource TokenSource
+	Card        Card // what the directory says of the agent
 
 	LastSeq uint64 // position in the mailbox after which delivery goes on; 0: the server knows
 	State   State  // keeps positions for the next start; nil: none are kept

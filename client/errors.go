@@ -58,7 +58,7 @@ func closeError(err error) error {
 		return ErrTakenOver
 	case closeExists:
 		return agora.Errorf(agora.AgentExists, "another connection has the agent id")
-	case websocket.ClosePolicyViolation: // too many errors, say; whoever may not connect is told in the handshake
+	case websocket.ClosePolicyViolation: // too many errors, or credentials that ended; whoever may not connect is told in the handshake
 		return &agora.Error{Code: agora.Unavailable, Message: "the edge closed the connection: " + e.Text, RetryAfter: time.Second}
 	case websocket.CloseTryAgainLater:
 		return &agora.Error{Code: agora.Unavailable, Message: "the edge takes no connections now", RetryAfter: time.Second}

@@ -27,6 +27,7 @@ type link struct {
 	conn      *websocket.Conn
 	heartbeat time.Duration
 	resumed   bool
+	expires   time.Time    // when the credentials end; zero for never
 	notBefore time.Time    // when the edge, which is leaving, wants a reconnect; the reader's
 	buf       bytes.Buffer // of the frame being read; the reader's
 }
@@ -72,8 +73,12 @@ func (c *Client) dial(ctx context.Context, url string) (*link, error) {
 	if header == nil {
 		header = http.Header{}
 	}
-	if c.cfg.Token != "" {
-		header.Set("Authorization", "Bearer "+c.cfg.Token)
+	var err error
+	if c.presented, err = c.credentials(ctx); err != nil {
+		return nil, err
+	}
+	if c.presented != "" {
+		header.Set("Authorization", "Bearer "+c.presented)
 	}
 	conn, answer, err := d.DialContext(ctx, url, header)
 	if err != nil {
@@ -159,7 +164,7 @@ func (c *Client) registration() *wire.Frame {
 
 // welcome takes the answer to a registration.
 func (c *Client) welcome(l *link, f *wire.Frame) {
-	l.resumed = f.Resumed
+	l.resumed, l.expires = f.Resumed, ending(f)
 	if f.HasLastSeq {
 		c.mail.begin(f.LastSeq)
 	}

@@ -63,6 +63,7 @@ func (c *Client) serve(l *link) error {
 	defer stop()
 	var writer sync.WaitGroup
 	writer.Go(func() { cancel(c.write(ctx, l)) })
+	writer.Go(func() { c.renew(ctx, l) })
 	cancel(c.read(ctx, cancel, l))
 	writer.Wait()
 	l.conn.Close()
@@ -95,7 +96,7 @@ func (c *Client) reconnect(old *link, why error) (*link, error) {
 			return l, nil
 		case ctx.Err() != nil:
 			return nil, ErrClosed
-		case final(err):
+		case final(err) && !c.hopeful(err):
 			return nil, err
 		}
 		c.cfg.Log.Warn("no edge answers", "agent", c.cfg.Agent, "err", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ const clientGroup = "client"
 // verb is what the commands of agents have in common.
 type verb struct {
 	url, token string
+	tokenFile  string
 	agent      string
 	json       bool
 	timeout    time.Duration
@@ -46,6 +48,7 @@ func (v *verb) flags(cmd *cobra.Command, timeout time.Duration) {
 	f := cmd.Flags()
 	f.StringVar(&v.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; /ws is added to those without a path")
 	f.StringVar(&v.token, "token", "", "credentials; better given as AGORA_TOKEN, which other users of the machine don't see")
+	f.StringVar(&v.tokenFile, "token-file", "", "file of the credentials, instead; read again at every connect and before they end")
 	f.BoolVar(&v.json, "json", false, "print one JSON object per line")
 	f.DurationVar(&v.timeout, "timeout", timeout, "end after this time; 0 for never")
 }
@@ -80,10 +83,17 @@ func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Clie
 }
 
 func (v *verb) config() client.Config {
-	return client.Config{
+	c := client.Config{
 		URLs: strings.Split(v.url, ","), Agent: v.agent, Token: v.token,
 		Card: client.Card{Type: "cli"},
 	}
+	if v.tokenFile != "" {
+		c.TokenSource = func(context.Context) (string, error) {
+			b, err := os.ReadFile(v.tokenFile)
+			return strings.TrimSpace(string(b)), err
+		}
+	}
+	return c
 }
 
 // name makes an id for those who gave none.
