@@ -51,7 +51,7 @@ type dev struct {
 	stderr        *output
 }
 
-var edgeLine = regexp.MustCompile(`(?m)^  edge-\d+  (ws://\S+)  admin (http://\S+)$`)
+var edgeLine = regexp.MustCompile(`(?m)^  edge-\d+  (wss?://\S+)  admin (https?://\S+)$`)
 
 // startDev runs `agora dev` on free ports until it says ready.
 func startDev(t *testing.T, args ...string) *dev {

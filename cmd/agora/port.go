@@ -91,6 +91,7 @@ func (p *port) url(scheme string) string {
 // here and another to whatever stands before this server.
 func (p *port) answer(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "*" && r.URL.Path != clean(r.URL.Path) || len(r.Header["Authorization"]) > 1 {
+		w.Header().Set("Connection", "close") // else what is left of the request would be waited for
 		http.Error(w, "INVALID_REQUEST: the request is ambiguous", http.StatusBadRequest)
 		return
 	}

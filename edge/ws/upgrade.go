@@ -26,6 +26,10 @@ var upgrader = websocket.Upgrader{
 // goroutine of the door's own reads from then on, so that nothing of the HTTP
 // server stays in memory.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if e := ambiguous(r); e != nil {
+		d.turnAway(w, r, http.StatusBadRequest, e)
+		return
+	}
 	if !d.welcome(r) {
 		d.turnAway(w, r, http.StatusForbidden, agora.Errorf(agora.Forbidden, "this origin is not allowed"))
 		return
@@ -90,6 +94,7 @@ func (c *conn) giveBack() {
 func (d *Door) turnAway(w http.ResponseWriter, r *http.Request, status int, e *agora.Error) {
 	d.stats.Refused.Add(1)
 	d.refusals.note(e.Code, e.Message, func() []slog.Attr { return []slog.Attr{slog.String("from", r.RemoteAddr), slog.Int("status", status)} })
+	w.Header().Set("Connection", "close") // else what is left of the request would be waited for
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
