@@ -118,7 +118,8 @@ func TestOneOfTwoClaimersAtTheSameInstantWins(t *testing.T) {
 		rounds = 30
 	}
 	eachServer(t, func(t *testing.T, srv *server) {
-		stores := []*presence.Store{srv.store(presence.Config{}), srv.store(presence.Config{})}
+		cfg := presence.Config{Lease: time.Hour} // of an edge whose lease has run out the other would win, too
+		stores := []*presence.Store{srv.store(cfg), srv.store(cfg)}
 		for _, e := range []string{"e0", "e1"} {
 			renewed(t, stores[0], claimant("x", e).Holder)
 		}
