@@ -1,0 +1,148 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const chartDir = "../agora"
+
+// minimal are values that say no more than must be said.
+const minimal = "auth: {tokensSecret: agora-tokens}\nnats: {url: ['nats://nats:4222']}\nredis: {url: 'redis://redis:6379'}\n"
+
+// objects are what a chart renders to, by "Kind/name".
+type objects map[string]any
+
+// kinds are the types of all objects that the chart may make.
+var kinds = map[string]func() any{
+	"v1/ConfigMap":                           func() any { return &core.ConfigMap{} },
+	"v1/Pod":                                 func() any { return &core.Pod{} },
+	"v1/Secret":                              func() any { return &core.Secret{} },
+	"v1/Service":                             func() any { return &core.Service{} },
+	"v1/ServiceAccount":                      func() any { return &core.ServiceAccount{} },
+	"apps/v1/Deployment":                     func() any { return &apps.Deployment{} },
+	"apps/v1/StatefulSet":                    func() any { return &apps.StatefulSet{} },
+	"autoscaling/v2/HorizontalPodAutoscaler": func() any { return &autoscaling.HorizontalPodAutoscaler{} },
+	"monitoring.coreos.com/v1/PrometheusRule": func() any { return &monitoring.PrometheusRule{} },
+	"monitoring.coreos.com/v1/ServiceMonitor": func() any { return &monitoring.ServiceMonitor{} },
+	"networking.k8s.io/v1/Ingress":            func() any { return &networking.Ingress{} },
+	"networking.k8s.io/v1/NetworkPolicy":      func() any { return &networking.NetworkPolicy{} },
+	"policy/v1/PodDisruptionBudget":           func() any { return &policy.PodDisruptionBudget{} },
+}
+
+// render returns the text of every template under values, as `helm template` has it, by its name.
+func render(values string) (map[string]string, error) {
+	chart, err := loader.Load(chartDir)
+	if err != nil {
+		return nil, err
+	}
+	var given map[string]any
+	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
+		return nil, err
+	}
+	release := common.ReleaseOptions{Name: "t", Namespace: "agora", IsInstall: true}
+	all, err := util.ToRenderValues(chart, given, release, nil)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(chart, all)
+}
+
+var separator = regexp.MustCompile(`(?m)^---\s*$`)
+
+// decode reads every object of the texts into its type; a field that the type does not have is an error.
+func decode(texts map[string]string) (objects, error) {
+	all, errs := objects{}, []error(nil)
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+		for _, text := range separator.Split(texts[name], -1) {
+			key, o, err := object(text)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			} else if key != "" {
+				all[key] = o
+			}
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// object decodes one object; a text that is empty has none.
+func object(text string) (key string, o any, err error) {
+	var head struct {
+		APIVersion, Kind string
+		Metadata         struct{ Name string }
+	}
+	if err := yaml.Unmarshal([]byte(text), &head); err != nil || head.Kind == "" {
+		return "", nil, err
+	}
+	make, known := kinds[head.APIVersion+"/"+head.Kind]
+	if !known {
+		return "", nil, fmt.Errorf("%s %s is no object that this chart makes", head.APIVersion, head.Kind)
+	}
+	o = make()
+	return head.Kind + "/" + head.Metadata.Name, o, yaml.UnmarshalStrict([]byte(text), o)
+}
+
+// rendered returns the objects under values.
+func rendered(t *testing.T, values string) objects {
+	t.Helper()
+	texts, err := render(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := decode(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// get returns one object, which must be there.
+func get[T any](t *testing.T, all objects, key string) *T {
+	t.Helper()
+	o, is := all[key].(*T)
+	if !is {
+		t.Fatalf("there is no %s among %v", key, slices.Sorted(maps.Keys(all)))
+	}
+	return o
+}
+
+// files returns the contents of the chart's files of values, by their names.
+func files(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(chartDir + "/ci/*.yaml")
+	if err != nil || len(names) < 4 {
+		t.Fatalf("ci/*.yaml are %v (%v)", names, err)
+	}
+	all := map[string]string{}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(name)] = string(text)
+	}
+	return all
+}

@@ -1,0 +1,217 @@
+package check
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+)
+
+func TestEveryPodIsRestricted(t *testing.T) {
+	for name, values := range files(t) {
+		for key, spec := range pods(rendered(t, values)) {
+			s := spec.SecurityContext
+			if s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
+				t.Errorf("%s: %s may run as root, or without seccomp", name, key)
+			}
+			if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
+				t.Errorf("%s: %s has a token of Kubernetes", name, key)
+			}
+			for _, c := range spec.Containers {
+				s := c.SecurityContext
+				if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
+					s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
+					t.Errorf("%s: %s/%s is not restricted: %+v", name, key, c.Name, s)
+				}
+			}
+		}
+	}
+}
+
+// pods returns the pods that objects make.
+func pods(all objects) map[string]core.PodSpec {
+	specs := map[string]core.PodSpec{}
+	for key, o := range all {
+		switch o := o.(type) {
+		case *apps.Deployment:
+			specs[key] = o.Spec.Template.Spec
+		case *apps.StatefulSet:
+			specs[key] = o.Spec.Template.Spec
+		case *core.Pod:
+			specs[key] = o.Spec
+		}
+	}
+	return specs
+}
+
+func TestAnEdgeHasTimeToHandItsAgentsOver(t *testing.T) {
+	all := rendered(t, minimal+"drain: {delaySeconds: 7, timeoutSeconds: 40}")
+	d := get[apps.Deployment](t, all, "Deployment/t-agora").Spec
+	if grace := *d.Template.Spec.TerminationGracePeriodSeconds; grace <= 47 {
+		t.Errorf("it is killed after %d s, and needs 47", grace)
+	}
+	config := get[core.ConfigMap](t, all, "ConfigMap/t-agora").Data["agora.yaml"]
+	for _, want := range []string{"drain.delay: 7s", "drain.timeout: 40s"} {
+		if !strings.Contains(config, want) {
+			t.Errorf("%s is not in %s", want, config)
+		}
+	}
+	edge := d.Template.Spec.Containers[0]
+	ready := edge.ReadinessProbe
+	if ready.HTTPGet == nil || ready.HTTPGet.Path != "/readyz" || int(ready.PeriodSeconds*ready.FailureThreshold) > 7 {
+		t.Errorf("that an edge ends is not seen within its delay: %+v", ready)
+	}
+	if live := edge.LivenessProbe; live.HTTPGet == nil || live.HTTPGet.Path != "/healthz" {
+		t.Errorf("an edge is killed when NATS is away: %+v", live)
+	}
+	if r := d.Strategy.RollingUpdate; r.MaxUnavailable.IntValue() != 0 {
+		t.Errorf("an upgrade begins by taking an edge away: %+v", r)
+	}
+}
+
+func TestEachEdgeHasAnIDOfItsOwn(t *testing.T) {
+	edge := get[apps.Deployment](t, rendered(t, minimal), "Deployment/t-agora").Spec.Template.Spec.Containers[0]
+	name := slices.IndexFunc(edge.Env, func(e core.EnvVar) bool {
+		return e.Name == "POD_NAME" && e.ValueFrom.FieldRef.FieldPath == "metadata.name"
+	})
+	if !slices.Equal(edge.Args, []string{"edge", "--id=$(POD_NAME)"}) || name < 0 {
+		t.Errorf("args %v, env %v", edge.Args, edge.Env)
+	}
+}
+
+func TestSecretsAreReferredToAndNeverWritten(t *testing.T) {
+	all := rendered(t, minimal+"secretSettings: [{setting: nats.password, secret: nats, key: pw}, {setting: redis.sentinel.password, secret: redis, key: s}]")
+	env := get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Spec.Containers[0].Env
+	for name, secret := range map[string]string{"AGORA_NATS_PASSWORD": "nats", "AGORA_REDIS_SENTINEL_PASSWORD": "redis"} {
+		if !slices.ContainsFunc(env, func(e core.EnvVar) bool {
+			return e.Name == name && e.Value == "" && e.ValueFrom.SecretKeyRef.Name == secret
+		}) {
+			t.Errorf("%s is not taken from the Secret %s: %v", name, secret, env)
+		}
+	}
+	for key := range all {
+		if strings.HasPrefix(key, "Secret/") {
+			t.Errorf("%s is written", key)
+		}
+	}
+}
+
+func TestSelectorsFindTheirPods(t *testing.T) {
+	for name, values := range files(t) {
+		all := rendered(t, values)
+		for key, o := range all {
+			s, is := o.(*core.Service)
+			if is && !slices.ContainsFunc(labels(all), func(have map[string]string) bool { return within(s.Spec.Selector, have) }) {
+				t.Errorf("%s: %s selects no pod", name, key)
+			}
+			if b, is := o.(*policy.PodDisruptionBudget); is && !within(b.Spec.Selector.MatchLabels, get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Labels) {
+				t.Errorf("%s: %s selects no pod", name, key)
+			}
+			if m, is := o.(*monitoring.ServiceMonitor); is && !within(m.Spec.Selector.MatchLabels, get[core.Service](t, all, "Service/t-agora-admin").Labels) {
+				t.Errorf("%s: %s selects no service", name, key)
+			}
+		}
+		if within(get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Selector.MatchLabels, map[string]string{}) {
+			t.Errorf("%s: the deployment selects everything", name)
+		}
+	}
+}
+
+// labels returns those of every kind of pod.
+func labels(all objects) (have []map[string]string) {
+	for _, o := range all {
+		switch o := o.(type) {
+		case *apps.Deployment:
+			have = append(have, o.Spec.Template.Labels)
+		case *apps.StatefulSet:
+			have = append(have, o.Spec.Template.Labels)
+		}
+	}
+	return have
+}
+
+func within(want, have map[string]string) bool {
+	for k, v := range want {
+		if have[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func TestAutoscalingGoesByProcessorAndConnections(t *testing.T) {
+	all := rendered(t, minimal+"autoscaling: {enabled: true, connections: 15000}")
+	if r := get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Replicas; r != nil {
+		t.Errorf("the deployment says %d replicas too: every upgrade would set them back", *r)
+	}
+	m := get[autoscaling.HorizontalPodAutoscaler](t, all, "HorizontalPodAutoscaler/t-agora").Spec.Metrics
+	if len(m) != 2 || m[0].Resource.Name != core.ResourceCPU || m[1].Pods.Metric.Name != "agora_ws_connections" || m[1].Pods.Target.AverageValue.Value() != 15000 {
+		t.Errorf("metrics are %+v", m)
+	}
+}
+
+func TestNothingKeepsANodeFromBeingDrained(t *testing.T) {
+	all := rendered(t, minimal)
+	b := get[policy.PodDisruptionBudget](t, all, "PodDisruptionBudget/t-agora").Spec
+	if b.MinAvailable != nil || b.MaxUnavailable.IntValue() < 1 {
+		t.Errorf("the budget is %+v", b)
+	}
+	for _, c := range get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable != core.ScheduleAnyway {
+			t.Errorf("a pod that can't be spread is not started: %+v", c)
+		}
+	}
+}
+
+func TestAWebSocketGetsThroughTheIngress(t *testing.T) {
+	all := rendered(t, minimal+"ingress: {enabled: true, host: agora.example.org, tlsSecret: tls}")
+	in := get[networking.Ingress](t, all, "Ingress/t-agora")
+	if in.Annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"] != "3600" {
+		t.Errorf("a quiet connection is cut: %v", in.Annotations)
+	}
+	back := in.Spec.Rules[0].HTTP.Paths[0]
+	service := get[core.Service](t, all, "Service/t-agora").Spec.Ports[0]
+	if back.Path != "/ws" || back.Backend.Service.Port.Name != service.Name || service.AppProtocol == nil || *service.AppProtocol != "kubernetes.io/ws" {
+		t.Errorf("path %+v, port %+v", back, service)
+	}
+	if in.Spec.TLS[0].SecretName != "tls" {
+		t.Errorf("tls is %v", in.Spec.TLS)
+	}
+}
+
+func TestTheAdminPortIsNotForEverybody(t *testing.T) {
+	p := get[networking.NetworkPolicy](t, rendered(t, minimal), "NetworkPolicy/t-agora").Spec
+	for _, rule := range p.Ingress {
+		if rule.Ports[0].Port.String() == "admin" && len(rule.From) == 0 {
+			t.Error("everybody may ask it")
+		}
+	}
+	if len(p.PolicyTypes) != 2 || len(p.Egress) != 3 {
+		t.Errorf("an edge may reach more than names, NATS and Redis: %+v", p.Egress)
+	}
+}
+
+func TestTheTrialsPartsFitTogether(t *testing.T) {
+	all := rendered(t, files(t)["trial.yaml"])
+	nats := get[apps.StatefulSet](t, all, "StatefulSet/t-agora-nats").Spec
+	config := get[core.ConfigMap](t, all, "ConfigMap/t-agora").Data["agora.yaml"]
+	if *nats.Replicas != 3 || !strings.Contains(config, "nats://t-agora-nats-2.t-agora-nats:4222") || !strings.Contains(config, "nats.replicas: 3") {
+		t.Errorf("%d servers, and the edges have\n%s", *nats.Replicas, config)
+	}
+	conf := get[core.ConfigMap](t, all, "ConfigMap/t-agora-nats").Data
+	for _, want := range []string{"max_payload: 8MB", "nats://t-agora-nats-0.t-agora-nats:6222", "include ./edge-permissions.conf"} {
+		if !strings.Contains(conf["nats.conf"], want) {
+			t.Errorf("%q is not in\n%s", want, conf["nats.conf"])
+		}
+	}
+	redis := get[apps.StatefulSet](t, all, "StatefulSet/t-agora-redis").Spec.Template.Spec.Containers[0]
+	if !slices.Contains(redis.Args, "+zscan") || !slices.Contains(redis.Args, "~agora:1:*") || slices.Contains(redis.Args, "+@all") || !slices.Contains(redis.Args, ">$(PASSWORD)") {
+		t.Errorf("Redis has %v", redis.Args)
+	}
+}
