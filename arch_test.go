@@ -24,7 +24,7 @@ var layers = map[string][]string{
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
 	"edge/policy":          {},
 	"edge":                 {".", "broker", "presence", "spaces", "edge/relay", "edge/policy", "internal/guard", "internal/latency"},
-	"edge/auth":            {".", "edge", "internal/reload"},
+	"edge/auth":            {".", "edge", "edge/policy", "internal/reload"},
 	"edge/ws":              {".", "edge", "spaces", "wire", "internal/latency"},
 	"client":               {".", "wire"},
 	"cmd/agora":            {"*"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/presence"
 )
@@ -21,6 +22,7 @@ const drainTime = 10 * time.Second
 // devOptions are the flags of `agora dev`.
 type devOptions struct {
 	settings
+	again           *rereading // nil without a file
 	edges           int
 	addr, adminAddr string
 	data            string
@@ -39,10 +41,20 @@ func newDev() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.authSaid = cmd.Flags().Changed("auth")
+			o.again = rereads(cmd, func(f *pflag.FlagSet) *settings {
+				again := new(devOptions)
+				again.define(f)
+				return &again.settings
+			})
 			return o.run(cmd)
 		},
 	}
-	f := cmd.Flags()
+	o.define(cmd.Flags())
+	return cmd
+}
+
+// define defines every flag of o, defaults included.
+func (o *devOptions) define(f *pflag.FlagSet) {
 	fileFlag(f)
 	f.IntVar(&o.edges, "edges", 1, "how many edges")
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "where agents connect; port 0 is any free one")
@@ -50,7 +62,6 @@ func newDev() *cobra.Command {
 	f.StringVar(&o.data, "data", "", "folder that keeps the log; without it the log ends with the process")
 	o.auth.flags(f, "none", "")
 	o.flags(f)
-	return cmd
 }
 
 func (o *devOptions) run(cmd *cobra.Command) error {
@@ -99,7 +110,7 @@ func (o *devOptions) listen(k int, log *slog.Logger, fail func(error)) (*edgeSer
 	if err != nil {
 		return nil, err
 	}
-	return listen(fmt.Sprintf("edge-%d", k), addr, adminAddr, &o.server, log, fail)
+	return listen(fmt.Sprintf("edge-%d", k), addr, adminAddr, &o.settings, log, fail)
 }
 
 // isLoopback tells whether an address can be reached from this machine only.

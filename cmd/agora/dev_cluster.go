@@ -55,7 +55,7 @@ func startCluster(ctx context.Context, o *devOptions, log *slog.Logger) (*cluste
 
 // startEdge starts an edge on the cluster's own log and presence.
 func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devOptions) error {
-	p := plan{settings: &o.settings, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), presence: o.settings.presence(e.log), loopback: true}
+	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), presence: o.settings.presence(e.log), loopback: true}
 	p.broker.Options = append(p.broker.Options, c.nats.Option(0))
 	var err error
 	if p.presence.Client, err = presence.Dial("redis://" + c.presence.Addr()); err != nil {

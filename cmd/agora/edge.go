@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/presence"
 )
@@ -24,7 +25,14 @@ func newEdge() *cobra.Command {
 		Example: "  agora edge --nats.url nats://10.0.0.1:4222,nats://10.0.0.2:4222 --redis.url redis://10.0.0.4:6379 --auth file:/etc/agora/tokens\n" +
 			"  agora edge --nats.url nats://127.0.0.1:4222 --nats.replicas 1 --redis.url redis://127.0.0.1:6379 --auth none",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.again = rereads(cmd, func(f *pflag.FlagSet) *settings {
+				again := new(edgeOptions)
+				again.flags(f)
+				return &again.settings
+			})
+			return o.run(cmd)
+		},
 	}
 	o.flags(cmd.Flags())
 	return cmd
@@ -40,7 +48,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 	}
 	presence.LogClient(log)
 	failed := make(chan error, 3) // one of each port and of the node at most
-	e, err := listen(cmp.Or(o.id, "edge-"+strings.ToLower(rand.Text()[:8])), o.addr, o.adminAddr, &o.server, log, func(err error) { failed <- err })
+	e, err := listen(cmp.Or(o.id, "edge-"+strings.ToLower(rand.Text()[:8])), o.addr, o.adminAddr, &o.settings, log, func(err error) { failed <- err })
 	if err != nil {
 		return err
 	}
@@ -62,7 +70,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 
 // start connects to NATS and Redis and serves agents, within --start.timeout.
 func (o *edgeOptions) start(ctx context.Context, e *edgeServer) error {
-	p := plan{settings: &o.settings, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log)}
+	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log)}
 	var err error
 	if p.presence, err = o.presence(e.log); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/auth"
+	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/presence"
 )
@@ -29,7 +30,9 @@ type edgeServer struct {
 	door     *ws.Door
 	endAuth  func()       // nil before there is any
 	proxies  edge.Proxies // whose word is taken about where agents connect from
-	leaving  atomic.Bool  // no new agents should come
+	policy   policy.Policy
+	follows  func()      // ends following files; nil before it does
+	leaving  atomic.Bool // no new agents should come
 }
 
 // plan is what an edge is made of.
@@ -38,18 +41,23 @@ type plan struct {
 	auth     auth.Config
 	broker   broker.Config
 	presence presence.Config // with a Client, which is the edge's from then on
+	again    *rereading      // how to read the settings again; nil where they stand in no file
 	loopback bool            // pages of this machine may connect
 }
 
 // listen takes the ports of an edge. Until it has been started, agents are
 // sent away and operators told that it is not ready.
-func listen(name, addr, adminAddr string, s *serverSettings, log *slog.Logger, fail func(error)) (*edgeServer, error) {
+func listen(name, addr, adminAddr string, s *settings, log *slog.Logger, fail func(error)) (*edgeServer, error) {
 	e := &edgeServer{name: name, log: log.With("edge", name), fail: fail}
 	var err error
-	if e.public, err = openPort(addr, s.public(), e.log, fail); err != nil {
+	public := s.server.public()
+	if s.more.proxyProtocol {
+		public.proxies = &e.proxies
+	}
+	if e.public, err = openPort(addr, public, e.log, fail); err != nil {
 		return nil, err
 	}
-	if e.admin, err = openPort(adminAddr, s.private(), e.log, fail); err != nil {
+	if e.admin, err = openPort(adminAddr, s.server.private(), e.log, fail); err != nil {
 		e.public.close()
 		return nil, err
 	}
@@ -73,14 +81,15 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	}
 	nc := p.node(e.name, e.log)
 	nc.Lease, nc.Broker, nc.Presence, nc.Auth = p.presence.Lease, e.broker, e.presence, who
-	nc.Superseded, nc.Proxies = e.fail, &e.proxies
-	if err := e.trust(&p.settings.more); err != nil {
+	nc.Superseded, nc.Proxies, nc.Policy = e.fail, &e.proxies, &e.policy
+	sources, err := e.sources(p)
+	if err != nil {
 		return err
 	}
-	e.behindProxies(&p.settings.more)
 	if e.node, err = edge.Start(ctx, nc); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
+	e.follow(sources)
 	dc := p.door(e.log)
 	dc.Loopback = p.loopback
 	e.door = ws.New(e.node, dc)
@@ -111,6 +120,9 @@ func (e *edgeServer) drain(ctx context.Context) {
 
 // close ends whatever of the edge has been started.
 func (e *edgeServer) close() {
+	if e.follows != nil {
+		e.follows()
+	}
 	if e.door != nil {
 		e.door.Close()
 	}

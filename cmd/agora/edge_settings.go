@@ -18,6 +18,7 @@ import (
 // edgeOptions are the settings of `agora edge`.
 type edgeOptions struct {
 	settings
+	again                    *rereading // nil without a file
 	id, addr, adminAddr      string
 	auth                     authSettings
 	startTimeout, lease      time.Duration
@@ -163,7 +164,7 @@ func (r *redisSettings) faults() []error {
 
 // checkFiles returns what is wrong with the files that the settings name.
 func (o *edgeOptions) checkFiles() error {
-	return errors.Join(o.nats.access().Check(), o.redis.access().Check(), o.auth.checkFiles(), o.server.checkFiles())
+	return errors.Join(o.more.checkPolicy(), o.nats.access().Check(), o.redis.access().Check(), o.auth.checkFiles(), o.server.checkFiles())
 }
 
 func (n *natsSettings) access() broker.Access {

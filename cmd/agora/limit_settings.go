@@ -17,6 +17,7 @@ type limitSettings struct {
 	handshakes, handshakesPerIP float64
 	trusted                     []string
 	proxyProtocol               bool
+	policy                      string
 }
 
 func (s *limitSettings) flags(f *pflag.FlagSet) {
@@ -27,6 +28,7 @@ func (s *limitSettings) flags(f *pflag.FlagSet) {
 	f.Float64Var(&s.handshakes, "limits.handshakes", 0, "handshakes per second at one edge; 0 for no limit")
 	f.Float64Var(&s.handshakesPerIP, "limits.handshakes-per-ip", 0, "handshakes per second from one address (of IPv6 one /64) at one edge; 0 for no limit")
 	f.StringSliceVar(&s.trusted, "server.trusted-proxies", nil, "networks of balancers whose X-Forwarded-For and PROXY headers are taken, such as 10.0.0.0/8")
+	f.StringVar(&s.policy, "policy", "", "file of rules: who may do what; everybody everything if empty")
 	f.BoolVar(&s.proxyProtocol, "server.proxy-protocol", false, "connections from trusted proxies begin with a PROXY protocol v2 header")
 }
 
@@ -81,11 +83,4 @@ func (e *edgeServer) trust(s *limitSettings) error {
 	}
 	e.proxies.Set(trusted)
 	return nil
-}
-
-// behindProxies has the public port take PROXY protocol headers. It is called before the port serves.
-func (e *edgeServer) behindProxies(s *limitSettings) {
-	if s.proxyProtocol {
-		e.public.listener = proxyListener(e.public.listener, &e.proxies)
-	}
 }

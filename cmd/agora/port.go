@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/agora-relay/agora/edge"
 )
 
 // port is a listener and the HTTP server behind it.
@@ -33,6 +35,7 @@ type portConfig struct {
 	readHeader time.Duration
 	maxHeader  int
 	write      time.Duration // for an answer; 0 for as long as it takes
+	proxies    *edge.Proxies // whose PROXY headers are taken; nil for none at all
 }
 
 func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (*port, error) {
@@ -43,6 +46,9 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.proxies != nil {
+		l = proxyListener(l, cfg.proxies)
 	}
 	h := newHall(l)
 	p := &port{listener: h, fail: fail, certs: certs}

@@ -60,7 +60,8 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fill(cmd.Flags(), os.LookupEnv)
+			from, err := fill(cmd.Flags(), os.LookupEnv)
+			cmd.SetContext(context.WithValue(cmd.Context(), originsKey{}, from))
 			return err
 		},
 	}

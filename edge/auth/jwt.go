@@ -19,6 +19,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/internal/reload"
 )
 
@@ -186,6 +187,13 @@ func (w *jwtWay) principal(c jwt.Claims, others map[string]json.RawMessage) (edg
 	}
 	if claim, ok := others["roles"]; ok && json.Unmarshal(claim, &p.Roles) != nil {
 		return edge.Principal{}, refuse("the token's claim roles is no list of strings", nil)
+	}
+	if claim, ok := others["agora"]; ok {
+		scope, err := policy.ParseScope(claim)
+		if err != nil {
+			return edge.Principal{}, refuse("the token's claim agora says nothing of permissions", err)
+		}
+		p.Scope = scope
 	}
 	return p, nil
 }

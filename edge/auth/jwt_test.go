@@ -127,6 +127,14 @@ func TestSignedTokensOfEveryAlgorithmSayWhoSomeoneIs(t *testing.T) {
 			p.Expires.Unix() != c["exp"] || p.Issued.Unix() != c["iat"] {
 			t.Errorf("%s: principal = %+v", name, p)
 		}
+		if p.Scope != nil {
+			t.Errorf("%s: a token that says nothing of permissions has %+v", name, p.Scope)
+		}
+		c["agora"] = map[string]any{"send": []string{"help*"}}
+		if p, err := ask(asked, s.sign(t, c)); err != nil || p.Scope == nil {
+			t.Errorf("%s: with permissions: %+v, %v", name, p, err)
+		}
+		delete(c, "agora")
 		s.id = "" // who names no key is verified by those of its algorithm
 		if _, err := ask(asked, s.sign(t, c)); err != nil {
 			t.Errorf("%s without kid: %v", name, err)
@@ -198,6 +206,8 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		"an endless agent":               {rs.sign(t, claims(strings.Repeat("a", 200))), "names no agent"},
 		"a tenant that is a number":      {rs.sign(t, claims("jane", "tenant", 7)), "names no tenant"},
 		"an empty tenant":                {rs.sign(t, claims("jane", "tenant", "")), "names no tenant"},
+		"permissions nobody knows":       {rs.sign(t, claims("jane", "agora", map[string]any{"sned": []string{"*"}})), "agora"},
+		"permissions in text":            {rs.sign(t, claims("jane", "agora", "all")), "agora"},
 		"roles that are text":            {rs.sign(t, claims("jane", "roles", "admin")), "roles"},
 		"claims that stand twice":        {twice(t, rs), "not valid"},
 		"a critical extension":           {critical(t, rs), "not valid"},
