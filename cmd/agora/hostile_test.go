@@ -40,7 +40,7 @@ type fort struct {
 func startFort(t *testing.T, args ...string) *fort {
 	t.Helper()
 	f := &fort{certs: agoratest.NewCertificates(t)}
-	token, line, err := auth.NewToken("jane", []string{"jane", "jane/*"}, "", false)
+	token, line, err := auth.NewToken(auth.Line{Name: "jane", Agents: []string{"jane", "jane/*"}})
 	if err != nil {
 		t.Fatal(err)
 	}

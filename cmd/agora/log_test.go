@@ -31,7 +31,7 @@ func logLines(t *testing.T, log, msg string) (lines []map[string]any) {
 // guarded launches an edge that knows one token, and returns it.
 func guarded(t *testing.T, args ...string) (e *running, token string) {
 	t.Helper()
-	token, line, err := auth.NewToken("tester", []string{"*"}, "", false)
+	token, line, err := auth.NewToken(auth.Line{Name: "tester", Agents: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func newToken() *cobra.Command {
-	var agents []string
+	var agents, roles []string
 	var tenant string
 	var system bool
 	cmd := &cobra.Command{
@@ -23,7 +23,7 @@ func newToken() *cobra.Command {
 			if len(agents) == 0 {
 				agents = args
 			}
-			token, line, err := auth.NewToken(args[0], agents, tenant, system)
+			token, line, err := auth.NewToken(auth.Line{Name: args[0], Agents: agents, Tenant: tenant, Roles: roles, System: system})
 			if err != nil {
 				return err
 			}
@@ -34,6 +34,7 @@ func newToken() *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&agents, "agents", nil, "ids that it may be; '*' at the end stands for any rest (default NAME)")
 	f.StringVar(&tenant, "tenant", "", "tenant that it belongs to")
+	f.StringSliceVar(&roles, "roles", nil, "roles that it has in the rules")
 	f.BoolVar(&system, "system", false, "may publish to system spaces")
 	return cmd
 }

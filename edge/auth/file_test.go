@@ -22,18 +22,18 @@ func tokensIn(t *testing.T, lines ...string) string {
 }
 
 func TestTokenOpensWhatItsLineGrants(t *testing.T) {
-	token, line, err := NewToken("jane", []string{"Jane Doe", "team-a,b/*"}, "acme", true)
+	token, line, err := NewToken(Line{Name: "jane", Agents: []string{"Jane Doe", "team-a,b/*"}, Tenant: "acme", Roles: []string{"staff", "ops"}, System: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, otherLine, err := NewToken("joe", []string{"*"}, "", false)
+	other, otherLine, err := NewToken(Line{Name: "joe", Agents: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(line, token) {
 		t.Error("the line shows the token itself")
 	}
-	auth := opened(t, Config{Ways: []string{"file:" + tokensIn(t, "# who may", "", line+" roles=staff,ops", "  "+otherLine+"  ")}})
+	auth := opened(t, Config{Ways: []string{"file:" + tokensIn(t, "# who may", "", line, "  "+otherLine+"  ")}})
 	p, err := auth.Authenticate(t.Context(), edge.Credentials{Token: token})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestTokenOpensWhatItsLineGrants(t *testing.T) {
 }
 
 func TestWrongTokenIsUnauthorizedAndNotRepeated(t *testing.T) {
-	_, line, err := NewToken("jane", []string{"*"}, "", false)
+	_, line, err := NewToken(Line{Name: "jane", Agents: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestNewTokenRefusesWhatTheFileCouldNotHold(t *testing.T) {
 		name, tenant string
 		agents       []string
 	}{{"", "", []string{"*"}}, {"a b", "", []string{"*"}}, {"#a", "", []string{"*"}}, {"a", "", nil}, {"a", "x y", []string{"*"}}} {
-		if _, _, err := NewToken(c.name, c.agents, c.tenant, false); err == nil {
+		if _, _, err := NewToken(Line{Name: c.name, Agents: c.agents, Tenant: c.tenant}); err == nil {
 			t.Errorf("NewToken(%q, %v, %q) made a token", c.name, c.agents, c.tenant)
 		}
 	}

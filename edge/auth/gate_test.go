@@ -70,7 +70,7 @@ func soon(t *testing.T, what string, is func() bool) {
 
 func madeToken(t *testing.T, name string) (token, line string) {
 	t.Helper()
-	token, line, err := NewToken(name, []string{name}, "", false)
+	token, line, err := NewToken(Line{Name: name, Agents: []string{name}})
 	if err != nil {
 		t.Fatal(err)
 	}
