@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 )
@@ -41,7 +42,8 @@ func (c *Client) closed() bool {
 // attach makes what is under way go on over a new connection.
 func (c *Client) attach(l *link, again bool) {
 	frames, bytes := c.out.pending()
-	c.cfg.Log.Info("connected", "agent", c.cfg.Agent, "edge", c.addresses[c.at], "resumed", l.resumed, "pending", frames, "bytes", bytes)
+	edge, _, _ := strings.Cut(c.addresses[c.at], "?") // there may be a token behind it
+	c.cfg.Log.Info("connected", "agent", c.cfg.Agent, "edge", edge, "resumed", l.resumed, "pending", frames, "bytes", bytes)
 	if !again {
 		return
 	}

@@ -387,3 +387,27 @@ func TestManyUnknownKeysHaveTheSetFetchedRarely(t *testing.T) {
 		t.Errorf("the set was fetched %d times in %v, want %d at most", p.asks.Load(), time.Since(begin), most)
 	}
 }
+
+func TestNoMoreThanSomeWaitForKeysAtATime(t *testing.T) {
+	s, forger := newSigner(t), newSigner(t)
+	forger.id = "forged"
+	token := forger.sign(t, claims("jane"))
+	p := publish(t, s.set(t))
+	a := opened(t, Config{Ways: []string{"jwt"}, JWT: JWT{JWKS: p.URL, Audience: "agora"}})
+	const all = 2 * mostWaiting
+	answers, turned := make(chan error), 0
+	for range all {
+		go func() { _, err := ask(a, token); answers <- err }()
+	}
+	for range all {
+		if e := agora.AsError(<-answers); e.Code == agora.Unavailable && strings.Contains(e.Message, "too many") {
+			turned++
+		}
+	}
+	if turned == 0 || turned > all-mostWaiting {
+		t.Errorf("%d of %d were turned away at once, want some, and %d at most", turned, all, all-mostWaiting)
+	}
+	if _, err := ask(a, s.sign(t, claims("jane"))); err != nil {
+		t.Errorf("a good token meanwhile: %v", err)
+	}
+}

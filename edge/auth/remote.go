@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -18,6 +19,7 @@ const (
 	keysRetry   = 2 * time.Second // between fetches at least, however many ask
 	keysTimeout = 5 * time.Second // for one fetch
 	maxKeys     = 1 << 20         // bytes of a set
+	mostWaiting = 256             // who wait for a fetch at a time: forged tokens must not hold many connections
 )
 
 // remoteKeys are keys that are fetched. While they can't be, those fetched
@@ -27,6 +29,8 @@ type remoteKeys struct {
 	log    *slog.Logger
 	client http.Client
 	wanted chan struct{} // holds a token while somebody waits for a fetch
+
+	waiting atomic.Int64
 
 	mu   sync.Mutex // guards the fields below
 	keys keys
@@ -56,6 +60,10 @@ func (r *remoteKeys) find(ctx context.Context, id, algorithm string) ([]key, err
 	r.mu.Unlock()
 	if len(fit) > 0 {
 		return fit, nil
+	}
+	defer r.waiting.Add(-1)
+	if r.waiting.Add(1) > mostWaiting {
+		return nil, &agora.Error{Code: agora.Unavailable, Message: "too many tokens of unknown keys at a time", RetryAfter: keysRetry}
 	}
 	select {
 	case r.wanted <- struct{}{}:
