@@ -17,7 +17,7 @@ const module = "github.com/agora-relay/agora"
 // everything but commands.
 var layers = map[string][]string{
 	".":                    {},
-	"broker":               {".", "internal/guard", "internal/latency"},
+	"broker":               {".", "internal/guard", "internal/latency", "internal/turns"},
 	"presence":             {"."},
 	"wire":                 {"."},
 	"spaces":               {".", "broker", "presence"},
@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"client":               {".", "wire"},
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
+	"internal/turns":       {},
 	"internal/guard":       {},
 	"internal/latency":     {},
 	"internal/model":       {},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/latency"
+	"github.com/agora-relay/agora/internal/turns"
 )
 
 // Broker is one edge's connection to the log. Its methods may be called at the same time.
@@ -34,11 +35,12 @@ type Broker struct {
 
 	toStored latency.Histogram
 
-	ctx  context.Context // over when the Broker closes
-	stop context.CancelFunc
-	wg   sync.WaitGroup // every goroutine of the Broker
-	work chan struct{}  // bounds how many lanes read the log at a time
-	fill chan struct{}  // the same for inboxes
+	ctx   context.Context // over when the Broker closes
+	stop  context.CancelFunc
+	wg    sync.WaitGroup // every goroutine of the Broker
+	work  chan struct{}  // bounds how many lanes read the log at a time
+	fill  chan struct{}  // the same for inboxes
+	turns turns.Turns    // in which these begin
 
 	clock    clock
 	posts    posts
@@ -72,7 +74,7 @@ var errClosed = errors.New("broker is closed")
 
 const (
 	lanesReading   = 64 // lanes that may read the log at a time
-	inboxesReading = 32 // inboxes that may: thousands can fall behind at once, and each answer takes memory
+	inboxesReading = 8  // inboxes that may: thousands can fall behind at once, each answer takes memory, and live traffic goes on meanwhile
 )
 
 // Connect opens the connection, creates or checks the streams and returns when

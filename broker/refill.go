@@ -46,6 +46,7 @@ func (b *Broker) readInTurn(ctx context.Context, q query) (page, error) {
 	select {
 	case b.fill <- struct{}{}:
 		defer func() { <-b.fill }()
+		b.turns.Take()
 		return b.readLog(ctx, q)
 	case <-ctx.Done():
 		return page{}, ctx.Err()

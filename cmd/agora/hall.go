@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/agora-relay/agora/internal/turns"
 )
 
 const (
@@ -25,6 +27,7 @@ type hall struct {
 	closed   chan struct{}
 	closing  sync.Once
 	freed    chan struct{} // holds a token once somebody has left
+	turns    *turns.Turns  // in which they are let in; nil where nobody waits for one
 
 	mu      sync.Mutex // guards the fields below
 	waiting list.List  // of *visitor, the oldest first
@@ -45,6 +48,9 @@ func newHall(l net.Listener) *hall {
 
 // Accept lets the next connection in, once there is room for it.
 func (h *hall) Accept() (net.Conn, error) {
+	if h.turns != nil {
+		h.turns.Take()
+	}
 	c, err := h.Listener.Accept()
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/turns"
 )
 
 // port is a listener and the HTTP server behind it.
@@ -36,6 +37,7 @@ type portConfig struct {
 	maxHeader  int
 	write      time.Duration // for an answer; 0 for as long as it takes
 	proxies    *edge.Proxies // whose PROXY headers are taken; nil for none at all
+	crowded    bool          // thousands may come at once: they are let in as the machine has time for them
 }
 
 func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (*port, error) {
@@ -51,6 +53,9 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 		l = proxyListener(l, cfg.proxies)
 	}
 	h := newHall(l)
+	if cfg.crowded {
+		h.turns = new(turns.Turns)
+	}
 	p := &port{listener: h, fail: fail, certs: certs}
 	p.server = &http.Server{
 		Handler:           http.HandlerFunc(p.answer),

@@ -57,12 +57,12 @@ func (s *serverSettings) checkFiles() error {
 
 // public and private return how the two ports of an edge are served.
 func (s *serverSettings) public() portConfig {
-	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), write: writeTime}
+	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), write: writeTime, crowded: true}
 }
 
 func (s *serverSettings) private() portConfig {
 	c := s.public()
-	c.tls, c.needPeer, c.write = s.admin, true, 0
+	c.tls, c.needPeer, c.write, c.crowded = s.admin, true, 0, false
 	return c
 }
 
