@@ -18,6 +18,8 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	registerNode(r, e)
 	registerCrowd(r, e.node.Crowd())
 	registerDoor(r, e.door.Stats())
+	registerGate(r, e.node.Gate().Stats())
+	registerTenants(r, e.node)
 	registerLog(r, e.broker)
 	registerHealth(r, e)
 	registerLegs(r, e)

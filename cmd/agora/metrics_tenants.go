@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agora-relay/agora/edge"
+)
+
+// registerGate registers whom the edge turned away before it knew what they want.
+func registerGate(r *prometheus.Registry, s *edge.GateStats) {
+	turned := metricOf("agora_gate_refused_total", "Handshakes refused by a limit, by the reason.", "reason")
+	r.MustRegister(collector{[]*prometheus.Desc{turned}, func(send func(prometheus.Metric, error)) {
+		for reason, n := range map[string]int64{
+			"handshakes": s.Handshakes.Load(), "address": s.PerIP.Load(), "principal": s.Principals.Load(),
+		} {
+			send(prometheus.NewConstMetric(turned, prometheus.CounterValue, float64(n), reason))
+		}
+	}})
+}
+
+// registerTenants registers what each tenant does. Tenants are made by those who give out credentials, never by
+// agents, and no more than a hundred of them have a label of their own.
+func registerTenants(r *prometheus.Registry, n *edge.Node) {
+	type series struct {
+		desc *prometheus.Desc
+		kind prometheus.ValueType
+		read func(*edge.TenantStats) int64
+	}
+	all := []series{
+		{metricOf("agora_tenant_sessions", "Sessions held, by tenant.", "tenant"), prometheus.GaugeValue, func(s *edge.TenantStats) int64 { return s.Sessions.Load() }},
+		{metricOf("agora_tenant_messages_total", "Messages and parts of streams taken from agents, by tenant.", "tenant"), prometheus.CounterValue, func(s *edge.TenantStats) int64 { return s.Messages.Load() }},
+		{metricOf("agora_tenant_bytes_total", "Bytes of their bodies, by tenant.", "tenant"), prometheus.CounterValue, func(s *edge.TenantStats) int64 { return s.Bytes.Load() }},
+		{metricOf("agora_tenant_limited_total", "Messages refused, or made to wait, by the tenant's own limits, by tenant.", "tenant"), prometheus.CounterValue, func(s *edge.TenantStats) int64 { return s.Limited.Load() }},
+		{metricOf("agora_tenant_forbidden_total", "What rules or tokens did not allow, by tenant.", "tenant"), prometheus.CounterValue, func(s *edge.TenantStats) int64 { return s.Refused.Load() }},
+	}
+	var descs []*prometheus.Desc
+	for _, s := range all {
+		descs = append(descs, s.desc)
+	}
+	r.MustRegister(collector{descs, func(send func(prometheus.Metric, error)) {
+		for tenant, stats := range n.Tenants() {
+			for _, s := range all {
+				send(prometheus.NewConstMetric(s.desc, s.kind, float64(s.read(stats)), tenant))
+			}
+		}
+	}})
+}
