@@ -131,6 +131,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	})
 	n.limits.set(cfg.Limits)
 	n.gate = newGate(&n.limits)
+	n.tenants.of(agora.DefaultTenant) // which is counted from the start
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
