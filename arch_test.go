@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"spaces":               {".", "broker", "presence"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
 	"edge/policy":          {},
-	"edge":                 {".", "broker", "presence", "spaces", "edge/relay", "edge/policy", "internal/guard", "internal/latency"},
+	"edge":                 {".", "broker", "presence", "spaces", "edge/relay", "edge/policy", "internal/guard", "internal/latency", "internal/trace"},
 	"edge/auth":            {".", "edge", "edge/policy", "internal/reload"},
 	"edge/ws":              {".", "edge", "spaces", "wire", "internal/latency"},
 	"client":               {".", "wire"},
@@ -32,6 +32,7 @@ var layers = map[string][]string{
 	"internal/turns":       {},
 	"internal/guard":       {},
 	"internal/latency":     {},
+	"internal/trace":       {"."},
 	"internal/model":       {},
 	"internal/reliability": {"internal/agoratest"},
 	"internal/soak":        {".", "client"},
@@ -51,6 +52,7 @@ var homes = map[string][]string{
 	"github.com/go-jose/":                 {"edge/auth"},
 	"github.com/gorilla/websocket":        {"edge/ws", "client"},
 	"github.com/prometheus/client_golang": {"cmd/agora"},
+	"go.opentelemetry.io/":                {"internal/trace"},
 	"github.com/HdrHistogram/":            {"internal/soak", "internal/load"},
 	"github.com/pires/go-proxyproto":      {"cmd/agora"},
 	"github.com/spf13/cobra":              {"cmd/agora"},
@@ -61,6 +63,7 @@ var homes = map[string][]string{
 // testLibraries may be used by every test, and by the package that is one:
 // tests look into the log and into presence with clients of their own.
 var testLibraries = []string{
+	"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", // what a collector is told
 	"go.uber.org/goleak", "pgregory.net/rapid",
 	"github.com/go-jose/go-jose", // tests sign tokens
 	"github.com/gorilla/websocket", "github.com/coder/websocket",

@@ -86,6 +86,7 @@ func newClient(cfg Config) (*Client, error) {
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.out = newOutbox(c.cfg.MaxPending, c.cfg.Patience, c.nudge)
+	c.out.trace = c.cfg.Traceparent
 	c.mail = newMailbox(c)
 	return c, nil
 }

@@ -30,13 +30,14 @@ type Config struct {
 	LastSeq uint64 // position in the mailbox after which delivery goes on; 0: the server knows
 	State   State  // keeps positions for the next start; nil: none are kept
 
-	Backoff     Backoff       //
-	OnGap       func(Gap)     // told what may be lost; must not block; nil: only logged
-	MaxPending  int           // bytes sent and not yet receipted, beyond which sending blocks; 1 MiB
-	MaxBuffered int           // bytes received and not yet taken, beyond which reading stops; 4 MiB
-	Patience    time.Duration // how long what the edge refuses for the moment is sent again before it fails with UNAVAILABLE; 30s
-	Stall       time.Duration // how long an unread stream may hold up the others; 30s
-	Handlers    int           // messages that Handle has in hand at a time; 16
+	Backoff     Backoff                      //
+	OnGap       func(Gap)                    // told what may be lost; must not block; nil: only logged
+	MaxPending  int                          // bytes sent and not yet receipted, beyond which sending blocks; 1 MiB
+	MaxBuffered int                          // bytes received and not yet taken, beyond which reading stops; 4 MiB
+	Patience    time.Duration                // how long what the edge refuses for the moment is sent again before it fails with UNAVAILABLE; 30s
+	Traceparent func(context.Context) string // the traceparent of the span in a context, as OpenTelemetry's propagation.TraceContext injects it: goes with what is sent under that context; nil: none does
+	Stall       time.Duration                // how long an unread stream may hold up the others; 30s
+	Handlers    int                          // messages that Handle has in hand at a time; 16
 
 	Dial   Dialer       // opens the sockets; nil: net.Dialer
 	TLS    *tls.Config  // for wss; nil: the system's

@@ -20,6 +20,7 @@ type Event struct {
 	Stream      bool            // parts may follow
 	Seq         uint64          // position in the space
 	Redelivered bool            // it may have been given to an earlier run of this program
+	Traceparent string          // the trace that it belongs to, as W3C Trace Context writes it; empty: none
 
 	s      *Space
 	ticket uint64

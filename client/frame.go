@@ -18,6 +18,7 @@ type frame struct {
 	more     bool   // stream:true
 	body     json.RawMessage
 	deadline time.Time
+	trace    string      // traceparent of a frame that begins something
 	other    *wire.Frame // everything else: no number; kept until its id is answered
 	once     bool        // wants no answer: done with once it is written
 	st       *Stream     // whose part it is
@@ -66,5 +67,6 @@ func (f *frame) append(dst []byte, w *wire.Frame) []byte {
 	if !f.deadline.IsZero() {
 		w.DeadlineMS = max(1, time.Until(f.deadline).Milliseconds())
 	}
+	w.Traceparent = f.trace
 	return w.Append(dst)
 }

@@ -148,7 +148,7 @@ func (m *mailbox) deliver(f *wire.Frame) news {
 func (m *mailbox) message(key streamKey, f *wire.Frame, ticket uint64) {
 	msg := &Message{
 		From: f.From, IsReply: f.Type == "reply", Payload: slices.Clone(f.Payload),
-		Stream: f.Stream, Seq: f.Seq, Redelivered: f.Redelivered, c: m.c, ticket: ticket,
+		Stream: f.Stream, Seq: f.Seq, Redelivered: f.Redelivered, Traceparent: f.Traceparent, c: m.c, ticket: ticket,
 	}
 	if f.DeadlineMS > 0 {
 		msg.Deadline = time.Now().Add(time.Duration(f.DeadlineMS) * time.Millisecond)

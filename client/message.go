@@ -22,6 +22,7 @@ type Message struct {
 	Seq         uint64          // position in the mailbox
 	Redelivered bool            // it may have been given to an earlier run of this program, or stored twice
 	Deadline    time.Time       // when the sender stops waiting; zero: not known
+	Traceparent string          // the trace that it belongs to, as W3C Trace Context writes it; empty: none
 
 	c      *Client
 	ticket uint64

@@ -13,7 +13,8 @@ import (
 type outbox struct {
 	limit    int
 	patience time.Duration
-	wake     func() // tells the writer; never blocks
+	wake     func()                       // tells the writer; never blocks
+	trace    func(context.Context) string // of Config.Traceparent
 
 	mu      sync.Mutex
 	frames  []*frame // frames[0] is unfinished
@@ -45,6 +46,9 @@ func (o *outbox) pending() (frames, bytes int) {
 // add queues a frame, and waits for room before. The error is the context's, or
 // the stream's, or the outbox's own.
 func (o *outbox) add(ctx context.Context, f *frame) error {
+	if o.trace != nil && f.other == nil && (f.typ == "send" || f.typ == "reply" || f.typ == "space.publish") {
+		f.trace = o.trace(ctx)
+	}
 	o.mu.Lock()
 	for o.err == nil && o.bytes > 0 && o.bytes+f.size() > o.limit && (f.st == nil || f.st.failed == nil) {
 		if o.room == nil {

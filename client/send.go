@@ -41,6 +41,9 @@ type Pending struct {
 	f *frame
 }
 
+// ID returns the id of the message's frame, by which the cluster's operators find it (`agora why`).
+func (p *Pending) ID() string { return p.f.id }
+
 // Wait returns what Send would.
 func (p *Pending) Wait(ctx context.Context) error { return p.c.wait(ctx, p.f) }
 

@@ -87,6 +87,7 @@ func str(s *string) string {
 
 // push queues an event. It is called with the lock held.
 func (s *Space) push(e *Event, f *wire.Frame, ticket uint64) {
+	e.Traceparent = f.Traceparent
 	e.Space, e.ID, e.Seq, e.Redelivered, e.s, e.ticket = s.name, f.EventID, f.Seq, f.Redelivered, s, ticket
 	if from, ok := member(e.Data, "from"); ok {
 		e.From = unquote(from)

@@ -18,6 +18,7 @@ import (
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/latency"
+	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
 )
@@ -43,6 +44,7 @@ type Config struct {
 	Limits       Limits         // at the start: see [Node.SetLimits]
 	Policy       *policy.Policy // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
 	Proxies      *Proxies       // whose word is taken about where connections come from; nobody if nil
+	Tracer       *trace.Tracer  // makes spans of messages; none if nil. Used, not owned
 	Log          *slog.Logger   // discards if nil
 
 	// Superseded is told, at most once, that another edge that lives has taken this one's id and lease: this one is to be

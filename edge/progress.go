@@ -61,6 +61,7 @@ func (s *Session) written() {
 	s.mu.Lock()
 	for i := range s.pulled {
 		d := &s.pulled[i]
+		d.span.End(nil)
 		if d.Event == nil {
 			s.wrote = max(s.wrote, d.seq())
 		} else if p := s.places[d.Event.To.Space]; p != nil {

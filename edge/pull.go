@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/spaces"
 )
 
@@ -13,6 +14,7 @@ type Delivery struct {
 	Event       *spaces.Event
 	Redelivered bool  // of Message: an earlier socket may have had it
 	DeadlineMS  int64 // of Message: time left until its deadline; 0 where it has none
+	span        *trace.Span
 }
 
 // seq returns the position of what is delivered.
@@ -130,7 +132,7 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Reply && (m.Part == agora.Whole || m.Part == agora.Start) {
 		s.sender.Replied(peer, m.Meta.Parent)
 	}
-	d := Delivery{Message: m, Redelivered: s.redelivered(m)}
+	d := Delivery{Message: m, Redelivered: s.redelivered(m), span: s.node.cfg.Tracer.Deliver(m)}
 	if !m.Meta.Deadline.IsZero() {
 		d.DeadlineMS = max(1, m.Meta.Deadline.Sub(s.node.cfg.Broker.Now()).Milliseconds())
 	}

@@ -262,7 +262,7 @@ func (s *Session) publish(ctx context.Context, space, key string, n uint64, part
 	if err := s.mayPublish(ctx, space, false); err != nil {
 		return err
 	}
-	m := agora.Message{Kind: agora.Event, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), ID: key, N: n, Body: parts[0]}
+	m := agora.Message{Kind: agora.Event, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), ID: key, N: n, Body: parts[0], Meta: agora.Meta{Trace: w.Trace}}
 	if err := s.spend(ctx, &m); err != nil {
 		return err
 	}
@@ -272,8 +272,8 @@ func (s *Session) publish(ctx context.Context, space, key string, n uint64, part
 	m.Stream = s.eventID(space, key, n)
 	for i, part := range parts {
 		m.Part, m.Body, m.Indexed, m.Index = agora.Chunk, part, true, uint32(i)
-		if i == 0 {
-			m.Part = agora.Start
+		if m.Meta.Trace = ""; i == 0 {
+			m.Part, m.Meta.Trace = agora.Start, w.Trace
 		}
 		m.ID, m.N = partKey(key, i), 0
 		if err := s.put(ctx, m, Want{}); err != nil {
@@ -281,6 +281,7 @@ func (s *Session) publish(ctx context.Context, space, key string, n uint64, part
 		}
 	}
 	// The last part has the event's number and receipt: when it is stored, all of it is.
+	m.Meta.Trace = ""
 	m.Part, m.Body, m.Index, m.ID, m.N = agora.End, nil, uint32(len(parts)), partKey(key, len(parts)), n
 	return s.put(ctx, m, w)
 }
@@ -303,7 +304,7 @@ func (s *Session) publishStart(ctx context.Context, space, key string, n uint64,
 		return err
 	}
 	id := s.eventID(space, key, n)
-	m := agora.Message{Kind: agora.Event, Part: agora.Start, Stream: id, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), ID: key, N: n, Body: data}
+	m := agora.Message{Kind: agora.Event, Part: agora.Start, Stream: id, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), ID: key, N: n, Body: data, Meta: agora.Meta{Trace: w.Trace}}
 	if err := s.spend(ctx, &m); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/trace"
 )
 
 // ticket is what a session keeps of a message until its sender can be told
@@ -18,6 +19,7 @@ type ticket struct {
 	index   uint32
 	indexed bool
 	want    agora.Receipts
+	span    *trace.Span // that ends with it
 
 	told func(broker.Result) // outcome, bound once
 }
@@ -48,6 +50,7 @@ func (p *tickets) get() *ticket {
 
 // outcome tells the sender. It runs on the broker's goroutine; t is nobody's afterwards.
 func (t *ticket) outcome(res broker.Result) {
+	t.span.End(agora.AsError(res.Err))
 	if n, ok := t.notice(res); ok {
 		if n.Kind == NoticeReceipt && n.RequestID == "" {
 			t.session.receipts.add(n, t.session.conn)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -16,6 +17,7 @@ import (
 type Want struct {
 	RequestID string         // id of the frame: names it in receipts and errors
 	Receipts  agora.Receipts // tiers asked for on the frame; those of the connection are added
+	Trace     string         // traceparent of an event; that of a message is its own
 	Request   string         // the request's own id, which its reply will carry: for a deadline
 }
 
@@ -157,9 +159,17 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	if m.Part == agora.Chunk && w.RequestID == "" && (m.N > 0 || want&agora.Stored == 0) {
 		return s.sender.Send(ctx, m, o, nil)
 	}
+	var span *trace.Span
+	if m.Part <= agora.Start && m.Kind <= agora.Event {
+		span = s.node.cfg.Tracer.Send(&m)
+	}
 	t := s.node.tickets.get()
-	*t = ticket{session: s, to: m.To, frame: w.RequestID, stream: m.Stream, n: m.N, index: m.Index, indexed: m.Indexed, want: want, told: t.told}
-	return s.sender.Send(ctx, m, o, t.told)
+	*t = ticket{session: s, to: m.To, frame: w.RequestID, stream: m.Stream, n: m.N, index: m.Index, indexed: m.Indexed, want: want, span: span, told: t.told}
+	err := s.sender.Send(ctx, m, o, t.told)
+	if err != nil {
+		span.End(agora.AsError(err)) // nobody has the ticket
+	}
+	return err
 }
 
 // cancel ends a stream for both ends: an own one by a part of it, a peer's by

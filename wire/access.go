@@ -51,6 +51,8 @@ func (f *Frame) text(id field) *string {
 		return &f.ResumeToken
 	case fToken:
 		return &f.Token
+	case fTraceparent:
+		return &f.Traceparent
 	}
 	panic("wire: no text field")
 }

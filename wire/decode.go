@@ -170,6 +170,9 @@ func takesNull(k kind) bool { return k == kAny || k == kMaybe }
 // settle checks and fills what concerns more than one field.
 func (d *decoder) settle() *agora.Error {
 	f := d.frame
+	if f.Traceparent != "" && !isTraceparent(f.Traceparent) {
+		f.Traceparent = "" // as the standard says: who can't read it goes on as if there were none
+	}
 	switch f.Type {
 	case "send", "reply", "message":
 		if f.Stream && f.StreamID == "" {

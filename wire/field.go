@@ -46,6 +46,7 @@ const (
 	fResumed
 	fToken
 	fExpires
+	fTraceparent
 	fieldCount
 )
 
@@ -130,6 +131,7 @@ var fields = [fieldCount]spec{
 	fResumed:     {key: "resumed", kind: kBool},
 	fToken:       {key: "token", kind: kToken},
 	fExpires:     {key: "expires", kind: kNumber, min: 1},
+	fTraceparent: {key: "traceparent", kind: kText},
 }
 
 // byKey finds a field by its exact key.

@@ -59,6 +59,11 @@ type Frame struct {
 	// send, reply and message; 0 when there is none (extension).
 	DeadlineMS int64
 
+	// Traceparent says which trace a message, a stream's start or an event
+	// belongs to, as W3C Trace Context writes it; empty where there is none, or
+	// a client wrote none that can be read (extension).
+	Traceparent string
+
 	// Agent is the card of agent.register and the confirmation of
 	// agent.registered (spaces, agent.register, agent.registered).
 	Agent *Agent

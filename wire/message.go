@@ -185,6 +185,9 @@ func appendDelivery(dst []byte, m *agora.Message, d Delivery) []byte {
 	if d.DeadlineMS > 0 && m.Part <= agora.Start && m.Kind <= agora.Reply {
 		dst = strconv.AppendInt(append(dst, `,"deadline_ms":`...), d.DeadlineMS, 10)
 	}
+	if m.Meta.Trace != "" && m.Part <= agora.Start {
+		dst = appendString(append(dst, `,"traceparent":`...), m.Meta.Trace)
+	}
 	return append(dst, '}')
 }
 
@@ -205,7 +208,7 @@ func (f *Frame) Relay() agora.Message {
 	}
 	switch f.Type {
 	case "send", "reply":
-		m.Body = f.Payload
+		m.Body, m.Meta.Trace = f.Payload, f.Traceparent
 		if !f.Stream {
 			return m
 		}

@@ -27,17 +27,17 @@ type row struct {
 // rows is every frame there is. PROTOCOL.md describes the same ones, and a test holds them together.
 var rows = []row{
 	// Agora relay §1: from the sender of a message.
-	{"send", fromClient, "to! stream_id stream payload id n index receipts deadline_ms"},
+	{"send", fromClient, "to! stream_id stream payload id n index receipts deadline_ms traceparent"},
 	{"send_chunk", fromClient, "to! stream_id! chunk! id n index receipts"},
 	{"send_end", fromClient, "to! stream_id! id n index receipts"},
 
 	// Agora relay §2: to its receiver.
-	{"message", fromServer, "from! stream_id stream payload seq n session index redelivered deadline_ms"},
+	{"message", fromServer, "from! stream_id stream payload seq n session index redelivered deadline_ms traceparent"},
 	{"message_chunk", fromServer, "from! stream_id! chunk! seq n session index redelivered"},
 	{"message_end", fromServer, "from! stream_id! seq n session index redelivered"},
 
 	// Agora relay §3: replies, the same in both directions but for to and from.
-	{"reply", fromBoth, ">to! <from! stream_id stream payload >id <seq n <session index >receipts <redelivered deadline_ms"},
+	{"reply", fromBoth, ">to! <from! stream_id stream payload >id <seq n <session index >receipts <redelivered deadline_ms traceparent"},
 	{"reply_chunk", fromBoth, ">to! <from! stream_id! chunk! >id <seq n <session index >receipts <redelivered"},
 	{"reply_end", fromBoth, ">to! <from! stream_id! >id <seq n <session index >receipts <redelivered"},
 
@@ -70,12 +70,12 @@ var rows = []row{
 	{"space.create", fromClient, "id timestamp space!"},
 	{"space.created", fromServer, "id space!"},
 	{"space.members", fromServer, "space! members+ joined! left! seq redelivered"},
-	{"space.publish", fromClient, "id timestamp space! data! stream n receipts"},
+	{"space.publish", fromClient, "id timestamp space! data! stream n receipts traceparent"},
 	{"space.publish.delta", fromClient, "id timestamp space! event_id! data! n"},
 	{"space.publish.done", fromClient, "id timestamp space! event_id! n"},
 	{"space.published", fromServer, "id space! event_id!"},
-	{"space.event", fromServer, "space! data! seq n session redelivered"},
-	{"space.event.delta", fromServer, "space! event_id! data! seq n session index redelivered"},
+	{"space.event", fromServer, "space! data! seq n session redelivered traceparent"},
+	{"space.event.delta", fromServer, "space! event_id! data! seq n session index redelivered traceparent"},
 	{"space.event.done", fromServer, "space! event_id! seq n session index redelivered"},
 	{"space.event.cancel", fromBoth, ">id >timestamp space event_id! <seq <n <session >receipts <redelivered"},
 	{"space.list", fromBoth, "id >timestamp <spaces!"},

@@ -57,6 +57,7 @@ type vectorMessage struct {
 	Body     json.RawMessage `json:"body"`
 	Text     string          `json:"text"` // a body that is not JSON by itself
 	Again    bool            `json:"again"`
+	Trace    string          `json:"trace"`
 	Seq      uint64          `json:"seq"`
 }
 
@@ -64,6 +65,7 @@ func (v *vectorMessage) message(t *testing.T) agora.Message {
 	m := agora.Message{
 		ID: v.ID, N: v.N, Kind: v.Kind, Part: v.Part, Stream: v.Stream, From: agora.AgentID(v.From), Session: v.Session,
 		To: agora.Address{Agent: agora.AgentID(v.To.Agent), Space: v.To.Space}, Body: v.Body, Again: v.Again, Seq: v.Seq,
+		Meta: agora.Meta{Trace: v.Trace},
 	}
 	if v.Index != nil {
 		m.Index, m.Indexed = *v.Index, true

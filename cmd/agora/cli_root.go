@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -67,7 +68,11 @@ func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Clie
 		ctx, cancel = context.WithTimeout(ctx, v.timeout)
 		defer cancel()
 	}
-	c, err := client.Dial(ctx, v.config())
+	cfg := v.config()
+	cfg.OnGap = func(g client.Gap) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "agora: messages may be lost: seq %d to %d%s\n", g.FromSeq, g.ToSeq, inSpace(g.Space))
+	}
+	c, err := client.Dial(ctx, cfg)
 	if err != nil {
 		if v.endless && cmd.Context().Err() != nil {
 			return nil
@@ -80,6 +85,13 @@ func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Clie
 		err = closeErr
 	}
 	return failed(cmd, err)
+}
+
+func inSpace(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of space " + name
 }
 
 func (v *verb) config() client.Config {

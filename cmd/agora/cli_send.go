@@ -15,6 +15,7 @@ type receiptLine struct {
 	Status   string `json:"status"`
 	To       string `json:"to,omitempty"`
 	Space    string `json:"space,omitempty"`
+	ID       string `json:"id,omitempty"` // by which `agora why` finds it
 	StreamID string `json:"stream_id,omitempty"`
 	EventID  string `json:"event_id,omitempty"`
 }
@@ -36,7 +37,7 @@ func newSend() *cobra.Command {
 		Use:   "send --to ID TEXT|@FILE|-",
 		Short: "Send a message to an agent",
 		Long: "Send a message and end when the cluster has stored it. Text becomes the payload {\"text\": TEXT};\n" +
-			"@FILE is the text in a file, - that on stdin.",
+			"@FILE is the text in a file, - that on stdin. With --json it prints the message's id, which `agora why` takes.",
 		Example: "  agora send --to bob 'Hello'\n  agora send --from alice --to bob --payload '{\"action\":\"query\"}'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,10 +47,14 @@ func newSend() *cobra.Command {
 			}
 			v.name()
 			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
-				if err := c.Send(ctx, to, body); err != nil {
+				sent, err := c.SendAsync(ctx, to, body)
+				if err == nil {
+					err = sent.Wait(ctx)
+				}
+				if err != nil {
 					return err
 				}
-				return v.stored(cmd, receiptLine{To: to})
+				return v.stored(cmd, receiptLine{To: to, ID: sent.ID()})
 			})
 		},
 	}

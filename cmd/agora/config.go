@@ -39,6 +39,7 @@ type settings struct {
 	more                      limitSettings
 	logLevel, logFormat       string
 	operators                 adminSettings
+	tracing                   traceSettings
 }
 
 // flags defines the flags of s, defaults included.
@@ -81,6 +82,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
 	s.server.flags(f)
 	s.operators.flags(f)
+	s.tracing.flags(f)
 	f.StringVar(&s.logLevel, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&s.logFormat, "log.format", "text", "text or json")
 }
@@ -124,6 +126,7 @@ func (s *settings) faults() (all []error) {
 	)
 	all = append(all, s.more.faults()...)
 	_, err := s.logger(io.Discard)
+	all = append(all, s.tracing.faults()...)
 	return append(append(all, s.server.faults()...), err)
 }
 

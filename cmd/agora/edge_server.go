@@ -13,6 +13,7 @@ import (
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -31,8 +32,9 @@ type edgeServer struct {
 	endAuth  func()       // nil before there is any
 	proxies  edge.Proxies // whose word is taken about where agents connect from
 	policy   policy.Policy
-	follows  func()      // ends following files; nil before it does
-	leaving  atomic.Bool // no new agents should come
+	follows  func()        // ends following files; nil before it does
+	leaving  atomic.Bool   // no new agents should come
+	tracer   *trace.Tracer // nil where no spans are made
 }
 
 // plan is what an edge is made of.
@@ -86,6 +88,10 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
+	if e.tracer, err = p.tracing.open(ctx, e.name, e.log); err != nil {
+		return fmt.Errorf("trace.endpoint: %w", err)
+	}
+	nc.Tracer = e.tracer
 	if e.node, err = edge.Start(ctx, nc); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
@@ -137,6 +143,7 @@ func (e *edgeServer) close() {
 		e.endAuth()
 	}
 	e.admin.close()
+	closeTracer(e.tracer, e.log)
 	if e.broker != nil {
 		e.broker.Close()
 	}

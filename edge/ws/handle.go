@@ -132,7 +132,9 @@ func correlate(s *edge.Session, f *wire.Frame, m *agora.Message, w *edge.Want) {
 }
 
 // want is what a frame asks to be told of its message.
-func want(f *wire.Frame) edge.Want { return edge.Want{RequestID: f.ID, Receipts: f.Receipts} }
+func want(f *wire.Frame) edge.Want {
+	return edge.Want{RequestID: f.ID, Receipts: f.Receipts, Trace: f.Traceparent}
+}
 
 func (c *conn) ack(s *edge.Session, f *wire.Frame) error { return s.Ack(f.Space, f.Seq) }
 
