@@ -45,8 +45,9 @@ type sample struct {
 const (
 	skewWarn   = 5 * time.Second // beyond it the operator is told, once
 	clockGood  = 2 * time.Millisecond
-	clockTries = 10          // at the start, for as good a time
-	sampleSlow = time.Second // an answer that took longer says too little
+	clockTries = 10                     // at the start, for as good a time
+	sampleSlow = time.Second            // an answer that took longer says too little
+	timeAnswer = 300 * time.Millisecond // for whoever may not ask it there is no answer, and a stream is to be made yet, within streamAnswer
 )
 
 // now returns the log's time.
@@ -96,7 +97,7 @@ func (c *clock) hear(stream string, s sample) {
 // askTime has the server that the Broker is connected to tell its time, before there is a stream whose leader could be
 // asked. It needs a right that not every account has: without it the machine's clock must do.
 func (b *Broker) askTime(ctx context.Context) {
-	ctx, cancel := b.waiting(ctx, sampleSlow)
+	ctx, cancel := b.waiting(ctx, timeAnswer)
 	defer cancel()
 	s := sample{sent: time.Now()}
 	m, err := b.nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
