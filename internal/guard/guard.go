@@ -22,7 +22,7 @@ const (
 	Leases   = true // an edge serves nobody past its lease
 	Draining = true // an edge that ends tells its agents before
 	Asserts  = true // claims that presence has lost are written again
-	Looks    = true // claims are looked after once in a lease
+	Looks    = true // claims are looked after once in a lease, and where presence does not know one
 	Whole    = true // what presence lacks means nothing while it has lost everything
 	Clock    = true // the log's time is used, not the machine's
 )
