@@ -11,7 +11,7 @@ type laneSet struct {
 	m       map[*Lane]struct{}
 	hurry   bool
 	looking bool    // the sweeper looks again by itself, within sweepEvery
-	spare   []*Lane // the sweeper's: what all returned last
+	spare   []*Lane // the sweeper's: room for what all returns
 }
 
 // add tells whether the sweeper has to be woken for the lane to be looked at within sweepEvery.
@@ -29,7 +29,6 @@ func (s *laneSet) rest() bool {
 	defer s.mu.Unlock()
 	if len(s.m) == 0 {
 		s.looking = false
-		clear(s.spare)
 	}
 	return !s.looking
 }
@@ -40,11 +39,10 @@ func (s *laneSet) remove(l *Lane) {
 	delete(s.m, l)
 }
 
-// all returns the lanes, until it is called again, and whether their records are to be sent again at once.
+// all returns the lanes, to be cleared and not used once it is called again, and whether their records are to be sent again at once.
 func (s *laneSet) all() (lanes []*Lane, hurry bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.spare)
 	lanes = s.spare[:0]
 	for l := range s.m {
 		lanes = append(lanes, l)
@@ -64,7 +62,12 @@ func (b *Broker) register(l *Lane) {
 	b.count.lanes.Add(1)
 }
 
+// unregister forgets a lane that has ended, whose lock is held.
 func (b *Broker) unregister(l *Lane) {
+	if l.swept { // the sweeper need not hold it until it looks again
+		l.swept = false
+		b.sweeper.lanes.remove(l)
+	}
 	n, _ := strconv.ParseUint(l.number, 36, 64) // made by register
 	b.lanesMu.Lock()
 	delete(b.lanes, n)

@@ -116,6 +116,7 @@ func (b *Broker) sweep() {
 				next = min(next, max(wait, sweepLeast))
 			}
 		}
+		clear(lanes) // those that are put aside meanwhile are nobody's
 		if b.sweeper.lanes.rest() {
 			next = time.Hour
 		}
