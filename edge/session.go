@@ -123,7 +123,7 @@ func (s *Session) start(h Hello, rec presence.Record) {
 		put(&s.cancelled, streamKey{peerAddress(s.claim.Tenant, c.Peer), c.Stream}, c.Seq)
 	}
 	s.sender = s.node.relay.Sender(relay.SenderConfig{
-		Claim: s.claim, Lanes: rec.Lanes, Dirty: rec.Dirty, Deposed: s.deposed, Told: s.told, TimedOut: s.timedOut,
+		Claim: &s.claim, Lanes: rec.Lanes, Dirty: rec.Dirty, Deposed: s.deposed, Told: s.told, TimedOut: s.timedOut,
 	})
 	s.openPlaces(h, rec)
 }

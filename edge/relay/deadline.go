@@ -53,7 +53,7 @@ func (s *Sender) Replied(from agora.Address, request string) {
 	}
 	s.mu.Unlock()
 	if st != nil {
-		s.relay.streamClosed(s.cfg.Claim, from, requestStream(request))
+		s.relay.streamClosed(*s.cfg.Claim, from, requestStream(request))
 	}
 }
 
@@ -90,7 +90,7 @@ func (s *Sender) expired(k streamKey, st *stream, request bool) {
 
 // tellLate tells the sender that the time is over, and the other end that nobody waits for the reply any more.
 func (s *Sender) tellLate(k streamKey, st *stream) {
-	s.relay.streamClosed(s.cfg.Claim, k.to, requestStream(k.stream))
+	s.relay.streamClosed(*s.cfg.Claim, k.to, requestStream(k.stream))
 	body := string(agora.Timeout)
 	if k.stream != "" {
 		body += " " + k.stream

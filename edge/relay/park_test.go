@@ -112,7 +112,7 @@ func TestAnAgentThatWritesToManyKeepsFewLanes(t *testing.T) {
 		n = 1_000
 	}
 	b := newBench(t)
-	s := b.relay.Sender(relay.SenderConfig{Claim: b.claim, TimedOut: func(agora.Address, string, string) {}})
+	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim, TimedOut: func(agora.Address, string, string) {}})
 	for _, want := range []struct {
 		number        uint64
 		stored, again int

@@ -12,7 +12,7 @@ import (
 
 // SenderConfig names the session that sends.
 type SenderConfig struct {
-	Claim   presence.Claim
+	Claim   *presence.Claim // which does not change
 	Lanes   []presence.Lane // that earlier holders of the session have used
 	Dirty   uint64          // the highest epoch that ended without handing over
 	Deposed func()          // the claim was taken; called at most once a lane, never blocking
@@ -252,7 +252,7 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 	case m.Part == agora.Whole && !m.Meta.Deadline.IsZero():
 		open = &presence.OpenStream{Stream: requestStream(o.Request), Kind: m.Kind, Deadline: m.Meta.Deadline}
 	}
-	err := s.relay.cfg.Presence.UseLane(ctx, s.cfg.Claim, m.To, open)
+	err := s.relay.cfg.Presence.UseLane(ctx, *s.cfg.Claim, m.To, open)
 	if err != nil {
 		return agora.AsError(err)
 	}

@@ -175,7 +175,7 @@ func (s *Sender) end(k streamKey, st *stream) {
 	}
 	s.mu.Unlock()
 	if current {
-		s.relay.streamClosed(s.cfg.Claim, k.to, k.stream)
+		s.relay.streamClosed(*s.cfg.Claim, k.to, k.stream)
 	}
 }
 

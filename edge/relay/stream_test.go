@@ -3,9 +3,11 @@ package relay
 import (
 	"strconv"
 	"testing"
+	"unsafe"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
 )
 
 func TestRefusedStreamsAreRememberedUpToABound(t *testing.T) {
@@ -74,7 +76,7 @@ func TestAStreamThatIsRefusedForGoodIsAnsweredOnce(t *testing.T) {
 func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 	k := streamKey{agora.ToAgent("t", "a"), "s"}
 	told := 0
-	s := &Sender{relay: &Relay{}, window: window{size: 1 << 20}, cfg: SenderConfig{Told: func(agora.Address, broker.Result) { told++ }}}
+	s := &Sender{relay: &Relay{}, window: window{size: 1 << 20}, cfg: SenderConfig{Claim: new(presence.Claim), Told: func(agora.Address, broker.Result) { told++ }}}
 	st := &stream{key: k, receipts: agora.Stored | agora.Delivered}
 	s.uses(st, &lane{peer: &peer{}})
 	put(&s.open, k, st)
@@ -98,5 +100,12 @@ func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 	s.end(k, st)
 	if l, _, _ := s.goesOn(&k, &m); l != nil {
 		t.Error("a stream that has ended goes on")
+	}
+}
+
+// Each of an edge's tens of thousands of sessions has one, and most of them send nothing.
+func TestASenderIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(Sender{}); size > 320 {
+		t.Errorf("a sender takes %d bytes before anything is sent, want 320 at most", size)
 	}
 }
