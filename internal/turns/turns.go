@@ -10,7 +10,7 @@ import (
 // Turns is for work that thousands may ask for at once, as when an edge has died and all its agents return: each costs
 // milliseconds, and what goes on already would wait behind all of them. Whether too much was let in shows in how late
 // a goroutine wakes that slept for a moment, as all others wait for a processor as it does. Then half as much is let
-// in, else a little more. The zero value is ready.
+// in, but never less than five hundred a second; else a little more. The zero value is ready.
 type Turns struct {
 	mu    sync.Mutex // guards the fields below; held while somebody waits for the next turn, and those behind wait for it
 	since time.Time  // when the turn began
@@ -28,7 +28,7 @@ const (
 	rest   = 50 * time.Millisecond // where a turn lasts longer than this, little is asked for: nobody waits, and nothing is learned
 	first  = 8                     // that may begin in the first turn
 	most   = 64                    // in any
-	least  = 2
+	least  = 2 * time.Millisecond  // between two, on average, however late it is: a machine that is busy with other work never has time
 )
 
 // Take returns when the next piece of work may begin: at once while little is asked for, else within milliseconds for the first
@@ -54,7 +54,7 @@ func (t *Turns) next() {
 		t.sleep(d)
 		woken := t.now()
 		if woken.Sub(now)-d > late {
-			t.size = max(t.size/2, least)
+			t.size = max(t.size/2, int(woken.Sub(t.since)/least))
 		} else {
 			t.size = min(t.size+1, most)
 		}
