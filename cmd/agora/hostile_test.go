@@ -352,7 +352,7 @@ func TestAClientOutlivesItsTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("1", 4*time.Second)
+	write("1", 5*time.Second)
 	v := verb{url: f.address, tokenFile: file, agent: "joe"}
 	cfg := v.config()
 	cfg.TLS = trusting(t, f.certs.CA)
@@ -362,7 +362,7 @@ func TestAClientOutlivesItsTokens(t *testing.T) {
 	}
 	defer c.Close()
 	write("2", time.Hour)
-	end := time.Now().Add(6 * time.Second) // beyond the end of the first
+	end := time.Now().Add(7 * time.Second) // beyond the end of the first
 	until(t, "the first token has ended", func() bool { return time.Now().After(end) })
 	if err := c.Send(t.Context(), "joe", []byte(`"still here"`)); err != nil {
 		t.Errorf("after its first token: %v", err)

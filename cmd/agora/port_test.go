@@ -84,7 +84,7 @@ func TestWhoeverIsSlowWithItsHandshakeOrHeaderIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAHeaderIsBoundedAndABodyHoldsNobodyUp(t *testing.T) {
+func TestAHeaderIsBounded(t *testing.T) {
 	p := opened(t, portConfig{maxHeader: 4 << 10})
 	if status := answer(raw(t, p, hello+"X-Large: "+strings.Repeat("x", 16<<10)+"\r\n\r\n")); status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a large header: %d, want 431", status)
