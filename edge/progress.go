@@ -17,6 +17,7 @@ type progress struct {
 	wrote     uint64 // written to the socket
 	given     uint64 // given to the door to write
 	ping      uint64 // number of the last ping
+	loose     int    // frames of the mailbox written since the last ping
 	asked     bool   // a ping that confirms is under way
 	askedSeq  uint64 // what its pong confirms
 }
@@ -64,11 +65,16 @@ func (s *Session) written() {
 		d.span.End(nil)
 		if d.Event == nil {
 			s.wrote = max(s.wrote, d.seq())
+			s.loose++
 		} else if p := s.places[d.Event.To.Space]; p != nil {
 			p.wrote = max(p.wrote, d.seq())
 		}
 	}
+	data, ask := s.askSoon()
 	s.mu.Unlock()
+	if ask {
+		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
+	}
 	if s.stamp >= s.since.UnixNano() { // what waited for the agent to come says nothing of the way here
 		s.node.toWritten.Observe(time.Duration(s.node.cfg.Broker.Now().UnixNano() - s.stamp))
 	}
@@ -76,6 +82,16 @@ func (s *Session) written() {
 	clear(s.pulled)
 	s.pulled = s.pulled[:0]
 	s.moved()
+}
+
+// askSoon prepares a ping where so much is unconfirmed that its senders would
+// soon be refused for it: who reads thousands of messages a second, and acknowledges
+// none, would have its mailbox taken for full before the next ping is due. The caller holds mu.
+func (s *Session) askSoon() (data uint64, ask bool) {
+	if s.asked || s.acks.Load() || int64(s.loose) < max(1, s.node.cfg.MaxRecords/8) {
+		return 0, false
+	}
+	return s.snapshot()
 }
 
 // moved has the positions written behind.
@@ -92,6 +108,7 @@ func (s *Session) snapshot() (data uint64, confirm bool) {
 		return s.ping, true // its pong will come, or the connection is dead
 	}
 	s.ping++
+	s.loose = 0
 	if s.acks.Load() {
 		return s.ping, false
 	}

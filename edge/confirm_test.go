@@ -1,0 +1,25 @@
+package edge_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// The unread part of a mailbox counts until a pong confirms it.
+func TestAFastReaderThatNeverAcknowledgesIsNotTakenForASlowOne(t *testing.T) {
+	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: 64, Confirm: time.Minute, Heartbeat: time.Minute, Timeout: 10 * time.Minute}})
+	a, _ := registered(t, c, 0, "a")
+	b, _ := registered(t, c, 1, "b")
+	for k := range 400 {
+		a.Send(fmt.Sprintf(`{"type":"send","id":"%d","to":"b","payload":%d}`, k, k))
+		a.Expect(fmt.Sprintf(`{"type":"receipt","request_id":"%d"}`, k))
+		b.Expect(fmt.Sprintf(`{"type":"message","payload":%d}`, k))
+	}
+	if n := b.Pings(); n < 10 || n > 400/8+2 {
+		t.Errorf("%d pings for 400 messages, want one for every eight at most", n)
+	}
+}
