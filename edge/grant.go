@@ -29,11 +29,17 @@ func (a *Actor) grant() *grant {
 	if g := a.granted.Load(); g != nil && g.who == who && g.rules == rules {
 		return g
 	}
-	s := policy.Subject{Name: who.Name, Tenant: who.Tenant, Roles: who.Roles}
-	g := &grant{rules.Grant(s, who.Scope), who, rules}
+	g := &grant{grantBy(rules, who), who, rules}
 	a.granted.Store(g)
 	return g
 }
+
+func grantBy(rules *policy.Rules, who *Principal) *policy.Grant {
+	return rules.Grant(policy.Subject{Name: who.Name, Tenant: who.Tenant, Roles: who.Roles}, who.Scope)
+}
+
+// grantOf returns what a principal may do now.
+func (n *Node) grantOf(who *Principal) *policy.Grant { return grantBy(n.cfg.Policy.Rules(), who) }
 
 // forbidden is FORBIDDEN: what may not be done, and which rule says so.
 func (a *Actor) forbidden(why, format string, what string) error {
@@ -173,7 +179,7 @@ func (s *Session) hasAsked(ctx context.Context, id agora.AgentID) (bool, error) 
 // Reconsider holds what runs against rules and limits that have changed: who may
 // not be its agent any more is closed, and who may not be in a space leaves it. It returns at once.
 func (n *Node) Reconsider() {
-	n.work.Go(func() {
+	n.background(func() {
 		for _, s := range n.all() {
 			s.reconsider()
 		}

@@ -213,6 +213,20 @@ func TestARightThatIsLostIsLostWithTheNextMessage(t *testing.T) {
 	as(t, c, 0, "a joe user", "anybody")
 }
 
+func TestRenewedCredentialsBringTheirOwnClaim(t *testing.T) {
+	_, _, joe, svc := town(t)
+	joe.Send(`{"type":"agent.refresh","id":"1","token":"a joe user {\"agents\":[\"joe/1\"]}"}`)
+	forbidden(t, joe, "the token does not allow it", `,"request_id":"1"`)
+	joe.Send(`{"type":"send","to":"svc","payload":1}`) // as before
+	svc.Expect(`{"type":"message","payload":1}`)
+	joe.Send(`{"type":"agent.refresh","id":"2","token":"a joe user {\"send\":[\"joe/*\"]}"}`)
+	joe.Expect(`{"type":"agent.refreshed","id":"2"}`)
+	joe.Send(`{"type":"send","id":"3","to":"svc","payload":2}`)
+	forbidden(t, joe, "the token does not allow it", `,"request_id":"3"`)
+	joe.Send(`{"type":"agent.refresh","id":"4","token":"b joe user"}`)
+	joe.Expect(`{"type":"error","code":"FORBIDDEN","request_id":"4"}`)
+}
+
 func TestATokensOwnClaimTakesAway(t *testing.T) {
 	c, _, _, _ := town(t)
 	joe := as(t, c, 0, `a joe user {"send":["joe/*"],"agents":["joe/1"]}`, "joe/1")

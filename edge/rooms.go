@@ -111,7 +111,7 @@ func (s *Session) occupy(p *place, opened *spaces.Place, at uint64) {
 func (s *Session) openPlaces(h Hello, rec presence.Record) {
 	for name, cursor := range rec.Spaces {
 		if s.actor.mayEnter(policy.Join, name) != nil { // not any more
-			s.node.work.Go(func() { s.leave(s.node.ctx, name) })
+			s.node.background(func() { s.leave(s.node.ctx, name) })
 			continue
 		}
 		w := spaces.Where{Resume: true, After: cursor, Since: s.card.RegisteredAt, Marked: true}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/policy"
 )
 
 // identify returns who presents credentials.
@@ -67,7 +68,11 @@ func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) 
 	if !p.May(s.claim.Agent) {
 		return time.Time{}, agora.Errorf(agora.Forbidden, "this token may not be agent %q", s.claim.Agent)
 	}
+	if err := s.actor.forbidden(s.node.grantOf(p).Refuses(policy.Be, string(s.claim.Agent)), "this principal may not be agent %q", string(s.claim.Agent)); err != nil {
+		return time.Time{}, err
+	}
 	s.actor.principal.Store(p)
+	s.node.background(s.reconsider)
 	if left, ends := s.left(); ends {
 		s.schedule(left)
 	}
