@@ -112,7 +112,7 @@ func TestProtocolHasTheTableOfErrors(t *testing.T) {
 			t.Errorf("PROTOCOL.md has no row %s", row)
 		}
 	}
-	for _, code := range []int{1000, 1001, 1003, 1007, 1008, 1009, 1012, 1013, 4001, 4009} {
+	for _, code := range []int{1000, 1001, 1003, 1007, 1008, 1009, 1012, 1013, 4001, 4009, 4010} {
 		if !strings.Contains(text, fmt.Sprintf("\n| %d |", code)) {
 			t.Errorf("PROTOCOL.md does not explain the close code %d", code)
 		}
