@@ -44,7 +44,8 @@ func (r *Relay) peer(to agora.Address) *peer {
 	p := r.peers[to]
 	if p == nil {
 		p = &peer{relay: r, to: to}
-		p.records.Store(checkFirst/2 + rand.Int32N(checkFirst/2)) // streams that go at one pace are not all looked at in one moment
+		// Streams that go at one pace are not all looked at in one moment.
+		p.records.Store(checkFirst + rand.Int32N(int32(min(max(r.cfg.MaxRecords*3/4/checkShare-checkFirst, 1), math.MaxInt32))))
 		r.peers[to] = p
 	}
 	return p
