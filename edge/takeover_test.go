@@ -123,3 +123,19 @@ func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
 	stored(sender, "a", 1)
 	got(next, 1)
 }
+
+// Of a stream that was aborted because its holder died, its sender may know nothing. What it says to end it is answered all the
+// same: it would wait for ever.
+func TestACancelOfAStreamThatDiedWithItsEdgeIsAnswered(t *testing.T) {
+	c := start(t, agoratest.Options{Nodes: 3, Node: leased(2 * time.Second)})
+	receiver, _ := registered(t, c, 2, "receiver")
+	sender, welcome := registered(t, c, 0, "sender")
+	sender.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true,"id":"start"}`)
+	sender.Expect(`{"type":"receipt","request_id":"start"}`)
+	receiver.Expect(`{"type":"message","stream_id":"s"}`)
+	c.CutEdge(0)
+	sender, _ = registered(t, c, 1, "sender", token(welcome))
+	sender.Send(`{"type":"cancel","to":"receiver","stream_id":"s","id":"cancel"}`)
+	sender.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s","request_id":"cancel"}`)
+	receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s"}`)
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -128,6 +129,25 @@ func (a *agent) hear(typ string) wire.Frame {
 		a.t.Fatalf("got %s (%v), want %s", b, err, typ)
 	}
 	return f
+}
+
+// hearBoth hears two frames, in whichever order they come.
+func (a *agent) hearBoth(one, other string) {
+	a.t.Helper()
+	want := []string{one, other}
+	for range want {
+		_, b, err := a.ReadMessage()
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		var f wire.Frame
+		err = wire.DecodeAnswer(b, &f)
+		at := slices.Index(want, f.Type)
+		if err != nil || at < 0 {
+			a.t.Fatalf("got %s (%v), want one of %q", b, err, want)
+		}
+		want[at] = ""
+	}
 }
 
 func TestDevRelaysBetweenItsEdges(t *testing.T) {

@@ -118,9 +118,10 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 }
 
 // answered tells whether the outcome of a part is no news: it is refused for
-// good, and so was one before it. Many may be under way when the first is.
+// good, and so was one before it. Many may be under way when the first is. A cancel is always answered: nothing else tells
+// its sender that the stream is over.
 func (s *Sender) answered(k streamKey, part agora.Part, err error) bool {
-	if err == nil || part == agora.Start || agora.AsError(err).Code == agora.Unavailable {
+	if err == nil || part == agora.Start || part == agora.Cancel || agora.AsError(err).Code == agora.Unavailable {
 		return false
 	}
 	return s.dropped(k, part)

@@ -50,6 +50,17 @@ func pods(all objects) map[string]core.PodSpec {
 	return specs
 }
 
+func TestAnEdgeMayServeOnForAWhileBeforeItEnds(t *testing.T) {
+	all := rendered(t, minimal+"drain: {preStopSeconds: 10, delaySeconds: 7, timeoutSeconds: 40}")
+	pod := get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Spec
+	if l := pod.Containers[0].Lifecycle; l == nil || l.PreStop == nil || l.PreStop.Sleep == nil || l.PreStop.Sleep.Seconds != 10 {
+		t.Errorf("lifecycle %+v, want a sleep of 10 s", l)
+	}
+	if grace := *pod.TerminationGracePeriodSeconds; grace <= 57 {
+		t.Errorf("it is killed after %d s, and needs 57", grace)
+	}
+}
+
 func TestAnEdgeHasTimeToHandItsAgentsOver(t *testing.T) {
 	all := rendered(t, minimal+"drain: {delaySeconds: 7, timeoutSeconds: 40}")
 	d := get[apps.Deployment](t, all, "Deployment/t-agora").Spec
@@ -63,6 +74,9 @@ func TestAnEdgeHasTimeToHandItsAgentsOver(t *testing.T) {
 		}
 	}
 	edge := d.Template.Spec.Containers[0]
+	if edge.Lifecycle != nil {
+		t.Errorf("a hook that nobody asked for: %+v", edge.Lifecycle)
+	}
 	ready := edge.ReadinessProbe
 	if ready.HTTPGet == nil || ready.HTTPGet.Path != "/readyz" || int(ready.PeriodSeconds*ready.FailureThreshold) > 7 {
 		t.Errorf("that an edge ends is not seen within its delay: %+v", ready)

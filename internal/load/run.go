@@ -84,14 +84,19 @@ func (r *Run) line(s stamp) *line {
 func (r *Run) Measure(ctx context.Context, servers Servers) Result {
 	r.prime(ctx)
 	var senders sync.WaitGroup
+	start := r.flatOut
 	if r.cfg.Rate > 0 {
-		r.paced(&senders)
-	} else {
-		r.flatOut(&senders)
+		start = r.paced
 	}
-	wait(ctx, r.cfg.Warmup)
+	if r.cfg.Warmup > 0 {
+		start(&senders)
+		wait(ctx, r.cfg.Warmup)
+	}
 	before, self, from := servers.Usage(), selfUsage(), now()
 	r.window(from, math.MaxInt64)
+	if r.cfg.Warmup == 0 { // all that is sent counts
+		start(&senders)
+	}
 	wait(ctx, r.cfg.Duration)
 	end := now()
 	r.window(from, end)
