@@ -20,7 +20,7 @@ import (
 //
 // Options of go-redis follow as query parameters, for example dial_timeout=2s. A server that
 // refuses connections is found out at once: whoever calls the Store tries again, the client only a little.
-// A call of the Store ends with its context, and each question in it after 3 seconds, also while a server says nothing.
+// A call of the Store ends with its context, and each question in it after 12 seconds, also while a server says nothing.
 func Dial(rawURL string) (redis.UniversalClient, error) { return Access{}.Dial(rawURL) }
 
 // Dial is like the function of that name, for a server that asks who is there.
@@ -46,9 +46,9 @@ func (a Access) Dial(rawURL string) (redis.UniversalClient, error) {
 	return c, nil
 }
 
-// answerTime is how long a server may take for an answer, all that the library tries included: it would try a silent one for
-// a quarter of a minute, while an agent waits for a word.
-const answerTime = 3 * time.Second
+// answerTime is how long a server may take for an answer, all that the library tries included. It is long: what is given up while
+// a server has too much to do is asked again, and is more for it to do. Who must answer sooner has a context of its own.
+const answerTime = 12 * time.Second
 
 // bounded has each question end after answerTime.
 type bounded struct{}
