@@ -54,9 +54,10 @@ func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) erro
 	return nil
 }
 
-// written takes note that what the last Pull returned has been written.
-func (s *Session) written() {
-	if len(s.pulled) == 0 {
+// Written takes note that what the last Pull returned has been written, if it returned anything: also of a session whose
+// socket is closing, or what its agent heard last would be taken for lost. It never blocks.
+func (s *Session) Written() {
+	if len(s.pulled) == 0 || s.withheld {
 		return
 	}
 	s.mu.Lock()

@@ -28,12 +28,9 @@ func (d *Delivery) seq() uint64 {
 // Pull returns what is to be written next, about max bytes of it; nothing
 // when there is nothing now: then Wake is called when there is. It may block
 // while it reads the log. On an error nothing is lost: wait a moment and pull
-// again; UNAVAILABLE while the edge may not deliver (see Node.delivers). What it returned counts as written when it is called again, and the
-// slice is valid until then. Bodies are shared and not to be changed.
+// again; UNAVAILABLE while the edge may not deliver (see Node.delivers). The slice is valid until Written, which
+// comes before the next Pull. Bodies are shared and not to be changed.
 func (s *Session) Pull(ctx context.Context, max int) ([]Delivery, error) {
-	if !s.withheld {
-		s.written()
-	}
 	s.receipts.flush(s.conn)
 	if !s.begun.Load() {
 		return nil, nil

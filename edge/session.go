@@ -56,7 +56,7 @@ type Session struct {
 	receipts receiptBox // cumulative receipts for this agent
 	owed     owed       // receipts to be told to the senders of what this agent got
 	timer    Timer
-	pulled   []Delivery // what the last Pull returned: written when the next one is called; the writer's own
+	pulled   []Delivery // what the last Pull returned, until Written; the writer's own
 	stamp    int64      // when the oldest of pulled was stored, by the log's clock; 0 where that says nothing; the writer's own
 	withheld bool       // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
 	beaten   time.Time  // when the last agent.heartbeat went; the wheel's own

@@ -44,6 +44,7 @@ func (c *conn) write() {
 		if out = c.pull(s); out != nil && !c.send(out) {
 			return
 		}
+		s.Written()
 	}
 }
 
@@ -101,7 +102,7 @@ func (c *conn) pull(s *edge.Session) *buffer {
 		putBuffer(out)
 		return nil
 	}
-	c.out = cap(out.b) + len(out.b) // the session keeps what was pulled until the next pull
+	c.out = cap(out.b) + len(out.b) // the session keeps what was pulled until it is written
 	return out
 }
 

@@ -289,7 +289,9 @@ func (d *door) pull() {
 		}
 		out = append(out, downward{delivery: &copied})
 	}
-	d.put(out)
+	if d.put(out) {
+		d.session.Written()
+	}
 }
 
 // put writes frames; it blocks while the agent reads nothing, and returns false when it never will.
