@@ -34,6 +34,7 @@ type fort struct {
 	jane          string // token of the file, for jane and jane/*
 	key           ed25519.PrivateKey
 	tokens, list  string // the file of tokens, and that of what is revoked
+	keys          string // the file of the keys that sign tokens
 	host, address string
 }
 
@@ -44,24 +45,16 @@ func startFort(t *testing.T, args ...string) *fort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.jane, f.key = token, key
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "k"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	f.tokens, f.list = filepath.Join(dir, "tokens"), filepath.Join(dir, "revoked")
-	for path, text := range map[string]string{f.tokens: line, f.list: "# nobody\n", filepath.Join(dir, "keys"): string(keys)} {
+	f.jane, f.tokens, f.list, f.keys = token, filepath.Join(dir, "tokens"), filepath.Join(dir, "revoked"), filepath.Join(dir, "keys")
+	f.rotate(t)
+	for path, text := range map[string]string{f.tokens: line, f.list: "# nobody\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.dev = startDev(t, append([]string{
-		"--auth", "file:" + f.tokens + ",jwt,mtls", "--auth.jwt.jwks", filepath.Join(dir, "keys"), "--auth.jwt.audience", "agora",
+		"--auth", "file:" + f.tokens + ",jwt,mtls", "--auth.jwt.jwks", f.keys, "--auth.jwt.audience", "agora",
 		"--auth.revoked", f.list, "--tls.cert", f.certs.ServerCert, "--tls.key", f.certs.ServerKey, "--tls.client-ca", f.certs.CA,
 		"--log.level", "debug", "--auth.jwt.leeway", "0s",
 	}, args...)...)
@@ -72,6 +65,23 @@ func startFort(t *testing.T, args ...string) *fort {
 	}
 	f.host = u.Host
 	return f
+}
+
+// rotate has another key sign tokens from now on, and the one before be known no more.
+func (f *fort) rotate(t *testing.T) {
+	t.Helper()
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "k"}}})
+	if err == nil {
+		err = os.WriteFile(f.keys, keys, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.key = key
 }
 
 // signed returns a token for an agent, that ends.
@@ -341,6 +351,24 @@ func TestWhatIsRevokedIsClosedWithinSecondsAndNotLetInAgain(t *testing.T) {
 	if _, status := f.open(t, "", "", f.certs.ClientCert, f.certs.ClientKey); status != http.StatusUnauthorized {
 		t.Errorf("a revoked certificate: %d, want 401", status)
 	}
+}
+
+func TestWhatAKeyOpenedIsClosedWithinSecondsOnceTheKeyIsGone(t *testing.T) {
+	f := startFort(t)
+	end := time.Now().Add(time.Hour)
+	jane, _ := f.open(t, "?agent_id=jane", f.jane)
+	jane.awaits("agent.registered")
+	joe, _ := f.open(t, "?agent_id=joe", f.signed(t, "joe", "1", end))
+	joe.awaits("agent.registered")
+	jim, _ := f.open(t, "?agent_id=jim", f.signed(t, "jim", "2", end))
+	jim.awaits("agent.registered")
+	f.rotate(t)
+	joe.dismissed()
+	jim.dismissed()
+	jane.say(`{"type":"list","id":"still here"}`)
+	jane.awaits("agents")
+	joe, _ = f.open(t, "?agent_id=joe", f.signed(t, "joe", "3", end)) // within its grace
+	joe.awaits("agent.registered")
 }
 
 // TestAClientOutlivesItsTokens has one whose file is rewritten before each token ends.

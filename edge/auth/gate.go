@@ -155,6 +155,7 @@ func (g *Gate) start(log *slog.Logger) {
 	for _, w := range g.ways {
 		files = append(files, w.sources()...)
 		if j, ok := w.(*jwtWay); ok && j.remote != nil {
+			j.remote.told = func() { g.version.Add(1) }
 			j.remote.refresh(ctx) // where it fails, that is logged, and tried again
 			g.work.Go(func() { j.remote.watch(ctx) })
 		}

@@ -63,8 +63,6 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-const sourceJWT = "jwt"
-
 // jwtWay is the way in by signed tokens.
 type jwtWay struct {
 	cfg    JWT
@@ -106,37 +104,40 @@ func (w *jwtWay) authenticate(ctx context.Context, c edge.Credentials) (edge.Pri
 	}
 	var claims jwt.Claims
 	var others map[string]json.RawMessage
-	if err := w.verify(ctx, token, &claims, &others); err != nil {
+	k, err := w.verify(ctx, token, &claims, &others)
+	if err != nil {
 		return edge.Principal{}, err
 	}
 	if err := w.timely(claims); err != nil {
 		return edge.Principal{}, err
 	}
-	return w.principal(claims, others)
+	p, err := w.principal(claims, others)
+	p.Source = k.source
+	return p, err
 }
 
-// verify reads the claims of a token that one of the keys has signed.
-func (w *jwtWay) verify(ctx context.Context, token *jwt.JSONWebToken, claims ...any) error {
+// verify reads the claims of a token that one of the keys has signed, and returns which.
+func (w *jwtWay) verify(ctx context.Context, token *jwt.JSONWebToken, claims ...any) (key, error) {
 	head := token.Headers[0]
 	var candidates []key
 	if w.remote != nil {
 		var err error
 		if candidates, err = w.remote.find(ctx, head.KeyID, head.Algorithm); err != nil {
-			return err
+			return key{}, err
 		}
 	} else {
 		candidates = w.file.Get().find(head.KeyID, head.Algorithm)
 	}
 	if len(candidates) == 0 {
-		return refuse("the token is signed by a key that is not known here", nil)
+		return key{}, refuse("the token is signed by a key that is not known here", nil)
 	}
 	var err error
 	for _, k := range candidates {
 		if err = token.Claims(k.material, claims...); err == nil {
-			return nil
+			return k, nil
 		}
 	}
-	return refuse("the token is not valid", err)
+	return key{}, refuse("the token is not valid", err)
 }
 
 // timely checks whom and when the token is for.
@@ -165,7 +166,7 @@ func (w *jwtWay) timely(c jwt.Claims) error {
 // principal returns who the claims name. Of sub, and of any claim that is one
 // string, that is one id and never a pattern; a list may have patterns.
 func (w *jwtWay) principal(c jwt.Claims, others map[string]json.RawMessage) (edge.Principal, error) {
-	p := edge.Principal{Name: c.Subject, ID: c.ID, Source: sourceJWT, Tenant: agora.DefaultTenant}
+	p := edge.Principal{Name: c.Subject, ID: c.ID, Tenant: agora.DefaultTenant}
 	p.Expires = c.Expiry.Time().Add(w.cfg.Leeway)
 	if c.IssuedAt != nil {
 		p.Issued = c.IssuedAt.Time()
@@ -211,7 +212,13 @@ func refuse(text string, cause error, args ...any) error {
 	return e
 }
 
-func (w *jwtWay) standing(*edge.Principal) error { return nil }
+// standing is about the key alone: a set that can't be fetched takes none away.
+func (w *jwtWay) standing(p *edge.Principal) error {
+	if w.remote != nil {
+		return w.remote.standing(p)
+	}
+	return w.file.Get().standing(p)
+}
 
 func (w *jwtWay) sources() []reload.Source {
 	if w.file == nil {

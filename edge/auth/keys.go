@@ -6,11 +6,17 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/agora-relay/agora/edge"
 )
 
 const (
@@ -23,6 +29,16 @@ const (
 type key struct {
 	id, algorithm string
 	material      any
+	source        string // of the principals that it vouches for: one for each key, whatever it is called
+}
+
+// sourceJWT is what the sources of all principals by signed tokens begin with.
+const sourceJWT = "jwt:"
+
+// sourceOfKey names a key by its bytes without telling anything of them.
+func sourceOfKey(algorithm string, material []byte) string {
+	sum := sha256.Sum256(append([]byte(algorithm+":"), material...))
+	return fmt.Sprintf("%s%x", sourceJWT, sum[:16])
 }
 
 // keys are those that may have signed a token.
@@ -40,13 +56,32 @@ func (k keys) find(id, algorithm string) []key {
 	return fit
 }
 
+// standing returns nil while the key that vouched for a principal is there, and for whom no key did.
+func (k keys) standing(p *edge.Principal) error {
+	if strings.HasPrefix(p.Source, sourceJWT) && !slices.ContainsFunc(k, func(one key) bool { return one.source == p.Source }) {
+		return errGone
+	}
+	return nil
+}
+
+// same tells whether both are the same keys, in whichever order.
+func (k keys) same(others keys) bool {
+	missing := func(in keys) func(key) bool {
+		return func(one key) bool {
+			return !slices.ContainsFunc(in, func(o key) bool { return o.id == one.id && o.source == one.source })
+		}
+	}
+	return !slices.ContainsFunc(k, missing(others)) && !slices.ContainsFunc(others, missing(k))
+}
+
 // secretKeys makes a key of a file that holds a secret; the end of its line is not part of it.
 func secretKeys(b []byte) (keys, error) {
 	b = bytes.TrimRight(b, "\r\n")
 	if len(b) < leastSecret {
 		return nil, fmt.Errorf("the secret has %d bytes, and needs at least %d", len(b), leastSecret)
 	}
-	return keys{{algorithm: string(jose.HS256), material: bytes.Clone(b)}}, nil
+	algorithm := string(jose.HS256)
+	return keys{{algorithm: algorithm, material: bytes.Clone(b), source: sourceOfKey(algorithm, b)}}, nil
 }
 
 // parseKeys reads a set of public keys. What can't verify the tokens that are
@@ -71,7 +106,11 @@ func parseKeys(b []byte) (keys, error) {
 		if algorithm == "" || j.Algorithm != "" && j.Algorithm != algorithm {
 			continue
 		}
-		all = append(all, key{j.KeyID, algorithm, j.Key})
+		public, err := x509.MarshalPKIXPublicKey(j.Key)
+		if err != nil {
+			continue
+		}
+		all = append(all, key{j.KeyID, algorithm, j.Key, sourceOfKey(algorithm, public)})
 	}
 	if len(all) == 0 {
 		return nil, errors.New("the set has no public key for RS256, ES256 or EdDSA")

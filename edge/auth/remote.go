@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 )
 
 const (
@@ -28,6 +29,7 @@ type remoteKeys struct {
 	url    string
 	log    *slog.Logger
 	client http.Client
+	told   func()        // called after another set has come into force
 	wanted chan struct{} // holds a token while somebody waits for a fetch
 
 	waiting atomic.Int64
@@ -41,7 +43,7 @@ type remoteKeys struct {
 func newRemoteKeys(url string, log *slog.Logger) *remoteKeys {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	return &remoteKeys{
-		url: url, log: log, wanted: make(chan struct{}, 1), done: make(chan struct{}),
+		url: url, log: log, told: func() {}, wanted: make(chan struct{}, 1), done: make(chan struct{}),
 		err: errors.New("not fetched yet"),
 		client: http.Client{Transport: transport, Timeout: keysTimeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > 3 || r.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
@@ -118,9 +120,18 @@ func (r *remoteKeys) refresh(ctx context.Context) error {
 	r.mu.Unlock()
 	defer close(done)
 	got, err := r.fetch(ctx)
+	if r.take(ctx, got, err) {
+		r.told()
+	}
+	return err
+}
+
+// take notes what a fetch has brought, and tells whether the keys are others now.
+func (r *remoteKeys) take(ctx context.Context, got keys, err error) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
+		changed = !got.same(r.keys)
 		r.keys = got
 	}
 	if failed := r.err != nil && r.keys != nil; err == nil && failed {
@@ -129,7 +140,14 @@ func (r *remoteKeys) refresh(ctx context.Context) error {
 		r.log.Error("the keys of tokens can't be fetched: those known stay in force", "keys", len(r.keys), "err", err)
 	}
 	r.err = err
-	return err
+	return changed
+}
+
+// standing tells whether the key that vouched for a principal was in the set fetched last.
+func (r *remoteKeys) standing(p *edge.Principal) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keys.standing(p)
 }
 
 func (r *remoteKeys) fetch(ctx context.Context) (keys, error) {

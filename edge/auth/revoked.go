@@ -32,10 +32,10 @@ func (r revocations) has(p *edge.Principal) bool {
 	if r.names[p.Name] || r.names[p.Name+"\x00"+p.Tenant] {
 		return true
 	}
-	switch p.Source {
-	case sourceJWT:
+	switch {
+	case strings.HasPrefix(p.Source, sourceJWT):
 		return p.ID != "" && r.jtis[p.ID] || !r.before.IsZero() && p.Issued.Before(r.before)
-	case sourceTLS:
+	case p.Source == sourceTLS:
 		return r.serials[p.ID]
 	}
 	return false
