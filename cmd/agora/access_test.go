@@ -24,7 +24,7 @@ func serves(t *testing.T, args ...string) {
 	a.hear("agent.registered")
 	a.say(fmt.Sprintf(`{"type":"send","to":%q,"payload":1}`, id))
 	a.hear("message")
-	if status := e.ended(); status != 0 {
+	if status := e.ended(a); status != 0 {
 		t.Errorf("agora edge ended with %d: %s", status, e.stderr)
 	}
 }

@@ -64,7 +64,7 @@ func (r *cliRun) wait() cliResult {
 	select {
 	case status := <-r.done:
 		return cliResult{status, r.out.String(), r.err.String()}
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		r.t.Fatalf("it does not end; stdout %q, stderr %q", r.out.String(), r.err.String())
 		return cliResult{}
 	}
@@ -75,7 +75,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(patience)
 	for !ok() {
 		select {
 		case <-tick.C:

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,10 +23,20 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
+// waiting is how many tests run at a time that say they may: those do nothing but wait, whatever the number of cores.
+const waiting = 6
+
 func TestMain(m *testing.M) {
 	runsAsProgram()
+	flag.Parse()
+	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err != nil || n < waiting {
+		flag.Set("test.parallel", strconv.Itoa(waiting))
+	}
 	goleak.VerifyTestMain(m)
 }
+
+// patience is how long a test waits for what takes milliseconds on a machine that has nothing else to do.
+const patience = time.Minute
 
 // output collects what a program prints while it runs.
 type output struct {
@@ -63,7 +75,7 @@ func startDev(t *testing.T, args ...string) *dev {
 	args = append([]string{"dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, args...)
 	go func() { d.status <- run(ctx, args, strings.NewReader(""), stdout, d.stderr) }()
 	t.Cleanup(func() { d.end(t) })
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(stdout.String(), "agora --help"); {
+	for end := time.Now().Add(patience); !strings.Contains(stdout.String(), "agora --help"); {
 		if time.Now().After(end) || len(d.status) > 0 {
 			t.Fatalf("agora dev did not become ready:\n%s%s", stdout, d.stderr)
 		}
@@ -78,17 +90,20 @@ func startDev(t *testing.T, args ...string) *dev {
 	return d
 }
 
-// end stops it and wants it to end well. Idempotent.
-func (d *dev) end(t *testing.T) {
+// end stops it and wants it to end well. Idempotent. Agents that are named go when they are told to.
+func (d *dev) end(t *testing.T, agents ...*agent) {
 	t.Helper()
 	d.stop()
+	for _, a := range agents {
+		a.goes()
+	}
 	select {
 	case status := <-d.status:
 		d.status <- status
 		if status != 0 {
 			t.Errorf("agora dev ended with %d:\n%s", status, d.stderr)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("agora dev did not end")
 	}
 }
@@ -106,7 +121,7 @@ func connect(t *testing.T, address string) *agent {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	c.SetReadDeadline(time.Now().Add(patience))
 	return &agent{t, c}
 }
 
@@ -114,6 +129,17 @@ func (a *agent) say(frame string) {
 	a.t.Helper()
 	if err := a.WriteMessage(websocket.TextMessage, []byte(frame)); err != nil {
 		a.t.Fatal(err)
+	}
+}
+
+// goes reads until the edge closes the connection, and closes it too, as whoever is told to reconnect does.
+func (a *agent) goes() {
+	a.t.Helper()
+	for {
+		if _, _, err := a.ReadMessage(); err != nil {
+			a.Close()
+			return
+		}
 	}
 }
 
@@ -267,7 +293,7 @@ func TestDevAnswersOperatorsAndDrains(t *testing.T) {
 
 func fetch(t *testing.T, url string) (int, string) {
 	t.Helper()
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	r, err := c.Get(url)
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +326,7 @@ func TestTokenMadeByAgoraTokenOpensTheDoor(t *testing.T) {
 	if _, r, err := websocket.DefaultDialer.Dial(d.public[0]+"?agent_id=jane", nil); err == nil || r.StatusCode != 401 {
 		t.Errorf("without a token: %v, want 401", err)
 	}
-	d.end(t)
+	d.end(t, a, other)
 	if strings.Contains(d.stderr.String(), token) {
 		t.Error("the log shows the token")
 	}

@@ -52,10 +52,14 @@ func (r *running) ready() *running {
 	return r
 }
 
-// ended stops it and returns its exit status. Idempotent.
-func (r *running) ended() int {
+// ended stops it and returns its exit status. Idempotent. Agents that are named go when they are told to: an edge waits two
+// seconds for one that does not.
+func (r *running) ended(agents ...*agent) int {
 	r.t.Helper()
 	r.stop()
+	for _, a := range agents {
+		a.goes()
+	}
 	return r.over()
 }
 
@@ -66,7 +70,7 @@ func (r *running) over() int {
 	case status := <-r.status:
 		r.status <- status
 		return status
-	case <-time.After(40 * time.Second):
+	case <-time.After(patience):
 		r.t.Fatalf("agora edge does not end: %s", r.stderr)
 		return -1
 	}
@@ -75,7 +79,7 @@ func (r *running) over() int {
 // until polls a condition, for there is nothing to wait on in another server.
 func until(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !f(); {
+	for end := time.Now().Add(patience); !f(); {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain until %s", what)
 		}
@@ -108,10 +112,11 @@ func TestEdgesOnTheSameNATSAndRedisAreOneCluster(t *testing.T) {
 	if f := bob.hear("message"); f.From != "alice" || string(f.Payload) != `{"a":1}` {
 		t.Errorf("message = %+v", f)
 	}
-	if status := one.ended(); status != 0 {
+	one.stop()
+	alice.hear("agent.reconnect")
+	if status := one.ended(alice); status != 0 {
 		t.Errorf("drained edge ended with %d: %s", status, one.stderr)
 	}
-	alice.hear("agent.reconnect")
 }
 
 func TestAnEdgeThatIsAskedToEndIsNotReadyBeforeItDrains(t *testing.T) {
@@ -136,7 +141,7 @@ func TestAnEdgeThatIsAskedToEndIsNotReadyBeforeItDrains(t *testing.T) {
 	if _, _, err := alice.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseServiceRestart) {
 		t.Errorf("drained connection ended with %v, want close 1012", err)
 	}
-	if status := e.over(); status != 0 {
+	if status := e.ended(bob); status != 0 {
 		t.Errorf("agora edge ended with %d: %s", status, e.stderr)
 	}
 }
@@ -155,7 +160,8 @@ func TestASecondEdgeUnderTheSameIDDoesNotStartWhileTheFirstLives(t *testing.T) {
 	if status := two.over(); status == 0 || !strings.Contains(two.stderr.String(), `another edge runs under the id "edge-1"`) {
 		t.Errorf("the second one ended with %d: %s", status, two.stderr)
 	}
-	connect(t, one.public+"?agent_id=alice").hear("agent.registered")
-	one.ended()
+	alice := connect(t, one.public+"?agent_id=alice")
+	alice.hear("agent.registered")
+	one.ended(alice)
 	launch(t, args...).ready() // its place is free
 }

@@ -118,7 +118,7 @@ func (f *fort) open(t *testing.T, query, token string, own ...string) (*agent, i
 		return nil, r.StatusCode
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	c.SetReadDeadline(time.Now().Add(patience))
 	return &agent{t, c}, 101
 }
 
@@ -161,7 +161,7 @@ func (f *fort) asks(t *testing.T, line string, headers ...string) (int, string) 
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(patience))
 	head := line + " HTTP/1.1\r\nHost: " + f.host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 	if _, err := io.WriteString(c, head+strings.Join(append(headers, "\r\n"), "\r\n")); err != nil {
 		t.Fatal(err)
@@ -309,7 +309,7 @@ func TestACertificateOpensWhatItNamesAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(patience))
 	fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n\r\n", f.jane)
 	if status := answer(conn); status != http.StatusBadRequest {
 		t.Errorf("without TLS: %d, want 400", status)

@@ -148,7 +148,7 @@ func TestNeitherTokensNorPayloadsReachALog(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	e.ended()
+	e.ended(a)
 	log := e.stderr.String()
 	if len(logLines(t, log, "refused")) == 0 {
 		t.Error("no refusal was logged: the test shows nothing")
@@ -168,7 +168,7 @@ func TestNoLineNamesTheEdgeTwice(t *testing.T) {
 	e := launch(t, append(backends(t), "--log.level", "debug", "--log.format", "text")...).ready()
 	a := connect(t, e.public+"?agent_id=alice")
 	a.hear("agent.registered")
-	e.ended()
+	e.ended(a)
 	for line := range strings.Lines(e.stderr.String()) {
 		if strings.Count(line, " edge=") > 1 {
 			t.Errorf("%s", line)

@@ -43,7 +43,7 @@ func raw(t *testing.T, p *port, text string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(c, text); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func status(t *testing.T, p *port, c *tls.Config) int {
 		return 0
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, hello+"\r\n"); err != nil {
 		return 0
 	}

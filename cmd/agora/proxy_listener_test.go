@@ -35,7 +35,7 @@ func askThrough(t *testing.T, trusted *edge.Proxies, header string) (status int,
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(patience))
 	fmt.Fprintf(c, "%sGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", header)
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {

@@ -47,10 +47,11 @@ func guardedRedis(t *testing.T, rules []string) ([]string, *redis.Client) {
 }
 
 // drive has two edges do all there is to do for so long: messages, streams, questions, spaces, agents that come back at
-// the other edge, lists, a mailbox purged, a stream's limits changed. It returns what the edges said, and what failed.
-func drive(t *testing.T, how time.Duration, flags ...string) (said string, failed error) {
+// the other edge, lists, a mailbox purged, a stream's limits changed. What has no answer is waited for no longer than
+// patience. It returns what the edges said, and what failed.
+func drive(t *testing.T, how, patience time.Duration, flags ...string) (said string, failed error) {
 	t.Helper()
-	args := append([]string{"--auth", "none", "--nats.replicas", "1", "--nats.shards", "1", "--start.timeout", "4s", "--drain.timeout", "1s"}, flags...)
+	args := append([]string{"--auth", "none", "--nats.replicas", "1", "--nats.shards", "1", "--start.timeout", "4s", "--drain.timeout", "1s", "--edge.lease", "3s"}, flags...)
 	first := launch(t, args...)
 	if !first.started() {
 		return first.stderr.String(), fmt.Errorf("the edge does not start")
@@ -59,10 +60,10 @@ func drive(t *testing.T, how time.Duration, flags ...string) (said string, faile
 	if !second.started() {
 		return first.stderr.String() + second.stderr.String(), fmt.Errorf("the second edge does not start")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*how+4*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), how+3*patience)
 	defer cancel()
 	for _, verb := range [][]string{
-		{"bench", "soak", "--edges", first.public + "," + second.public, "--duration", how.String(), "--cuts", "2"},
+		{"bench", "soak", "--edges", first.public + "," + second.public, "--duration", how.String(), "--cuts", "2", "--settle", patience.String()},
 		{"send", "--from", "alice", "--to", "alice", "x", "--url", first.public},
 		{"agents", "--url", second.public}, {"spaces", "--url", second.public},
 		{"mailbox", "purge", "alice", "--admin", first.admin},
@@ -74,8 +75,12 @@ func drive(t *testing.T, how time.Duration, flags ...string) (said string, faile
 		}
 	}
 	if failed == nil { // one edge asks another who holds an id
-		connect(t, first.public+"?agent_id=carol").hear("agent.registered")
-		connect(t, second.public+"?agent_id=carol").ReadMessage()
+		holder := connect(t, first.public+"?agent_id=carol")
+		holder.hear("agent.registered")
+		newcomer := connect(t, second.public+"?agent_id=carol")
+		newcomer.ReadMessage()
+		newcomer.Close()
+		first.ended(holder)
 	}
 	first.ended()
 	second.ended()
@@ -98,7 +103,7 @@ func (r *running) started() bool {
 func TestAnEdgeNeedsNoMoreThanTheRightsThatAreDocumented(t *testing.T) {
 	nats := guardedNATS(t, fileOf(t, natsRights))
 	presence, admin := guardedRedis(t, strings.Fields(fileOf(t, redisRights)))
-	said, err := drive(t, 4*time.Second, append(nats, presence...)...)
+	said, err := drive(t, 4*time.Second, patience, append(nats, presence...)...)
 	if err != nil || strings.Contains(said, "iolation") {
 		t.Errorf("%v\n%s", err, said)
 	}
@@ -135,7 +140,7 @@ func TestAnEdgeNeedsEachOfItsRightsAtNATS(t *testing.T) {
 	for _, r := range all {
 		t.Run(r[1], func(t *testing.T) {
 			t.Parallel()
-			said, err := drive(t, time.Second, append(guardedNATS(t, r[0]), "--redis.url", "redis://"+agoratest.Redis(t).Addr())...)
+			said, err := drive(t, time.Second, 4*time.Second, append(guardedNATS(t, r[0]), "--redis.url", "redis://"+agoratest.Redis(t).Addr())...)
 			right := strings.Trim(strings.Fields(r[1])[1], `"`)
 			subject := regexp.QuoteMeta(strings.TrimRight(right, ".*>")) // what it begins with
 			if !regexp.MustCompile(`(?i)permissions violation for \w+ to \\?"` + subject).MatchString(said) {
@@ -153,6 +158,7 @@ func TestAnEdgeNeedsItsRightsAtRedis(t *testing.T) {
 	rules := strings.Fields(fileOf(t, redisRights))
 	for _, without := range []string{"~agora:1:*", "+evalsha", "+eval", "+hset", "+zadd", "+time"} {
 		t.Run(without, func(t *testing.T) {
+			t.Parallel()
 			presence, admin := guardedRedis(t, slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == without }))
 			e := launch(t, append(append([]string{"--auth", "none", "--nats.replicas", "1", "--nats.shards", "1", "--start.timeout", "4s"}, nats...), presence...)...)
 			serves := e.started()

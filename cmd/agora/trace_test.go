@@ -127,7 +127,7 @@ func TestWhatIsNotSampledIsPassedOnAndMakesNoSpan(t *testing.T) {
 	if m := a.hear("message"); m.Traceparent != parent {
 		t.Errorf("traceparent %q, want it as it was sent", m.Traceparent)
 	}
-	if status := e.ended(); status != 0 || c.count() != 0 {
+	if status := e.ended(a); status != 0 || c.count() != 0 {
 		t.Errorf("ended with %d, having sent %d spans, want none", status, c.count())
 	}
 }
@@ -139,7 +139,7 @@ func TestAShareOfWhatBelongsToNoTraceBeginsOne(t *testing.T) {
 	a.hear("agent.registered")
 	a.say(`{"type":"send","to":"alice","payload":1}`)
 	a.hear("message")
-	e.ended() // which sends what is left
+	e.ended(a) // which sends what is left
 	if sent, given := c.of(t, "e: agora send"), c.of(t, "e: agora deliver"); len(sent.ParentSpanId) != 0 || len(given.Links) != 1 {
 		t.Errorf("spans %v and %v", sent, given)
 	}
@@ -172,7 +172,7 @@ func TestAnEdgeServesAndEndsThoughItsCollectorIsAway(t *testing.T) {
 	a.hear("agent.registered")
 	a.say(`{"type":"send","to":"alice","payload":1}`)
 	a.hear("message")
-	if status := e.ended(); status != 0 {
+	if status := e.ended(a); status != 0 {
 		t.Errorf("ended with %d: %s", status, e.stderr)
 	}
 }
