@@ -31,7 +31,7 @@ func (o *idleOptions) measure(cmd *cobra.Command) (idleResult, error) {
 	ctx, err := cmd.Context(), cmd.ErrOrStderr()
 	o.Name = "bench-" + strings.ToLower(rand.Text()[:8])
 	pause(ctx, o.warmup)
-	before := o.servers().Usage()
+	before := o.servers(o.Access).Usage()
 	fmt.Fprintf(err, "%s: connecting %d agents\n", o.Name, o.Agents)
 	began := time.Now()
 	held, failure := o.gather(ctx, err)
@@ -40,12 +40,12 @@ func (o *idleOptions) measure(cmd *cobra.Command) (idleResult, error) {
 	}
 	defer held.Close()
 	took := time.Since(began).Seconds()
-	there := o.servers().Usage()
+	there := o.servers(o.Access).Usage()
 	fmt.Fprintf(err, "connected in %.1f s; measuring for %v\n", took, o.duration)
 	pause(ctx, o.warmup)
-	quiet, since := o.servers().Usage(), time.Now()
+	quiet, since := o.servers(o.Access).Usage(), time.Now()
 	pause(ctx, o.duration)
-	after, seconds := o.servers().Usage(), time.Since(since).Seconds()
+	after, seconds := o.servers(o.Access).Usage(), time.Since(since).Seconds()
 	r := idleResult{
 		Verb: "idle", Agents: o.Agents, Processes: o.processes, Connect: took, PerSecond: float64(o.Agents) / took,
 		Seconds: seconds, Lost: held.Lost(),
@@ -115,7 +115,8 @@ func (w *workers) start(o *idleOptions, first, agents int, stderr io.Writer) err
 	}
 	one := &worker{cmd: exec.Command(self, "bench", "idle", "--worker", "--name", o.Name, "--url", strings.Join(o.Edges, ","),
 		"--first", strconv.Itoa(first), "--agents", strconv.Itoa(agents), "--processes", "1",
-		"--dialing", strconv.Itoa(max(1, o.Dialing/o.processes)))}
+		"--dialing", strconv.Itoa(max(1, o.Dialing/o.processes)), "--token-file", "", // it gets the token itself
+		"--ca", o.ca, "--client-cert", o.cert, "--client-key", o.key)}
 	one.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "AGORA_PID=") || strings.HasPrefix(s, "AGORA_EMBEDDED=")
 	}), "AGORA_TOKEN="+o.Token)

@@ -54,6 +54,13 @@ func newBenchIdle() *cobra.Command {
 	return cmd
 }
 
+// prepare says where and how agents connect, and tells what was asked for wrongly.
+func (o *idleOptions) prepare() (err error) {
+	o.Edges = o.urls()
+	o.Access, err = o.access()
+	return errors.Join(err, o.check())
+}
+
 func (o *idleOptions) check() error {
 	if o.processes < 1 || o.processes > o.Agents {
 		return errors.New("--processes must be at least 1, and not more than there are agents")
@@ -77,8 +84,7 @@ func (o *idleOptions) enough(may uint64) error {
 }
 
 func (o *idleOptions) run(cmd *cobra.Command) error {
-	o.Edges, o.Token = o.urls(), o.place.token
-	if err := o.check(); err != nil {
+	if err := o.prepare(); err != nil {
 		return usageError(cmd, err)
 	}
 	if err := o.enough(load.Files(uint64(o.Agents) + spareFiles)); err != nil {

@@ -88,7 +88,9 @@ func (o *loadOptions) check() error {
 }
 
 func (o *loadOptions) run(cmd *cobra.Command) error {
-	if err := o.check(); err != nil {
+	var err error
+	o.Access, err = o.access()
+	if err := errors.Join(err, o.check()); err != nil {
 		return usageError(cmd, err)
 	}
 	load.Files(uint64(o.Senders+o.Receivers) + spareFiles)
@@ -97,7 +99,7 @@ func (o *loadOptions) run(cmd *cobra.Command) error {
 		return failed(cmd, err)
 	}
 	defer end()
-	o.Edges, o.Config.Token = o.urls(), o.place.token
+	o.Edges = o.urls()
 	all, err := o.measureAll(cmd)
 	if err == nil && o.svg != "" {
 		err = draw(o.svg, o.Kind, all)
@@ -140,7 +142,7 @@ func (o *loadOptions) measure(cmd *cobra.Command) (load.Result, error) {
 	watcher.Go(func() { o.watch(ctx, cmd, r) })
 	defer watcher.Wait()
 	defer over()
-	return r.Measure(cmd.Context(), o.servers()), nil
+	return r.Measure(cmd.Context(), o.servers(o.Access)), nil
 }
 
 // watch tells the progress until ctx ends.

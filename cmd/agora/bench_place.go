@@ -23,16 +23,17 @@ import (
 
 // place is the cluster that a load is put on.
 type place struct {
-	url, token string
-	embedded   bool
-	edges      int
-	pids       []int
-	admins     []string
+	credentials
+	url      string
+	embedded bool
+	edges    int
+	pids     []int
+	admins   []string
 }
 
 func (p *place) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; agents are spread over them")
-	f.StringVar(&p.token, "token", "", "credentials for ids bench-*; better given as AGORA_TOKEN, which other users of the machine don't see")
+	p.credentials.flags(f, " for ids bench-*", readOnce)
 	f.BoolVar(&p.embedded, "embedded", false, "start a cluster for the run: `agora dev` in a process of its own, whose CPU and memory are measured")
 	f.IntVar(&p.edges, "edges", 3, "edges of the embedded cluster")
 	f.IntSliceVar(&p.pids, "pid", nil, "processes on this machine whose CPU and memory are measured: edges, and what else serves them")
@@ -57,8 +58,20 @@ func (p *place) check() error {
 // urls returns the addresses of the edges.
 func (p *place) urls() []string { return strings.Split(p.url, ",") }
 
+// access returns what agents present, and how they connect by TLS.
+func (p *place) access() (load.Access, error) {
+	token, err := p.now()
+	if err != nil {
+		return load.Access{}, fmt.Errorf("--token-file: %w", err)
+	}
+	secure, err := p.trust.config()
+	return load.Access{Token: token, TLS: secure}, err
+}
+
 // servers returns what is measured.
-func (p *place) servers() load.Servers { return load.Servers{PIDs: p.pids, Admins: p.admins} }
+func (p *place) servers(a load.Access) load.Servers {
+	return load.Servers{PIDs: p.pids, Admins: p.admins, TLS: a.TLS}
+}
 
 // open starts the embedded cluster, if there is to be one. The caller calls end, unless there is an error.
 func (p *place) open(cmd *cobra.Command) (end func(), err error) {

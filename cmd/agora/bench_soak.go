@@ -16,6 +16,7 @@ import (
 // soakOptions are the flags of bench soak.
 type soakOptions struct {
 	soak.Config
+	credentials
 	edges                   string
 	duration, every, settle time.Duration
 	json                    bool
@@ -39,7 +40,7 @@ func newSoak() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.edges, "edges", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; /ws is added to those without a path")
-	f.StringVar(&o.Token, "token", "", "credentials for ids soak-*; better given as AGORA_TOKEN, which other users of the machine don't see")
+	o.credentials.flags(f, " for ids soak-*", readAgain)
 	f.DurationVar(&o.duration, "duration", time.Minute, "how long to send")
 	f.IntVar(&o.Senders, "senders", 4, "agents that send")
 	f.IntVar(&o.Receivers, "receivers", 4, "agents that receive, and answer")
@@ -54,7 +55,11 @@ func newSoak() *cobra.Command {
 
 // check tells what was asked for wrongly.
 func (o *soakOptions) check() error {
-	o.Edges = strings.Split(o.edges, ",")
+	o.Edges, o.Token, o.TokenSource = strings.Split(o.edges, ","), o.token, o.source()
+	var err error
+	if o.TLS, err = o.trust.config(); err != nil {
+		return err
+	}
 	if o.duration <= 0 || o.settle <= 0 || o.every < 0 {
 		return errors.New("--duration and --settle must be above 0, and --progress not below")
 	}

@@ -51,8 +51,10 @@ func newBenchStorm() *cobra.Command {
 }
 
 func (o *stormOptions) run(cmd *cobra.Command) error {
-	o.Edges, o.Token = o.urls(), o.place.token
-	if err := errors.Join(o.place.check(), o.Check()); err != nil {
+	var err error
+	o.Edges = o.urls()
+	o.Access, err = o.access()
+	if err := errors.Join(err, o.place.check(), o.Check()); err != nil {
 		return usageError(cmd, err)
 	}
 	load.Files(uint64(o.Agents+2*o.Live)*2 + spareFiles)
@@ -62,7 +64,7 @@ func (o *stormOptions) run(cmd *cobra.Command) error {
 	}
 	defer end()
 	o.Edges = o.urls()
-	r, err := load.Storm(cmd.Context(), o.StormConfig, o.servers(), func(step string) { fmt.Fprintln(cmd.ErrOrStderr(), step) })
+	r, err := load.Storm(cmd.Context(), o.StormConfig, o.servers(o.Access), func(step string) { fmt.Fprintln(cmd.ErrOrStderr(), step) })
 	if err != nil {
 		return failed(cmd, err)
 	}

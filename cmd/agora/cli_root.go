@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -36,20 +35,19 @@ const clientGroup = "client"
 
 // verb is what the commands of agents have in common.
 type verb struct {
-	url, token string
-	tokenFile  string
-	agent      string
-	json       bool
-	timeout    time.Duration
-	endless    bool // goes on until the user ends it: then that is no failure
+	credentials
+	url     string
+	agent   string
+	json    bool
+	timeout time.Duration
+	endless bool // goes on until the user ends it: then that is no failure
 }
 
 // flags defines the flags of every verb.
 func (v *verb) flags(cmd *cobra.Command, timeout time.Duration) {
 	f := cmd.Flags()
 	f.StringVar(&v.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; /ws is added to those without a path")
-	f.StringVar(&v.token, "token", "", "credentials; better given as AGORA_TOKEN, which other users of the machine don't see")
-	f.StringVar(&v.tokenFile, "token-file", "", "file of the credentials, instead; read again at every connect and before they end")
+	v.credentials.flags(f, "", readAgain)
 	f.BoolVar(&v.json, "json", false, "print one JSON object per line")
 	f.DurationVar(&v.timeout, "timeout", timeout, "end after this time; 0 for never")
 }
@@ -68,7 +66,10 @@ func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Clie
 		ctx, cancel = context.WithTimeout(ctx, v.timeout)
 		defer cancel()
 	}
-	cfg := v.config()
+	cfg, err := v.config()
+	if err != nil {
+		return usageError(cmd, err)
+	}
 	cfg.OnGap = func(g client.Gap) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "agora: messages may be lost: seq %d to %d%s\n", g.FromSeq, g.ToSeq, inSpace(g.Space))
 	}
@@ -94,18 +95,12 @@ func inSpace(name string) string {
 	return " of space " + name
 }
 
-func (v *verb) config() client.Config {
-	c := client.Config{
-		URLs: strings.Split(v.url, ","), Agent: v.agent, Token: v.token,
+func (v *verb) config() (client.Config, error) {
+	secure, err := v.trust.config()
+	return client.Config{
+		URLs: strings.Split(v.url, ","), Agent: v.agent, Token: v.token, TokenSource: v.source(), TLS: secure,
 		Card: client.Card{Type: "cli"},
-	}
-	if v.tokenFile != "" {
-		c.TokenSource = func(context.Context) (string, error) {
-			b, err := os.ReadFile(v.tokenFile)
-			return strings.TrimSpace(string(b)), err
-		}
-	}
-	return c
+	}, err
 }
 
 // name makes an id for those who gave none.

@@ -381,9 +381,11 @@ func TestAClientOutlivesItsTokens(t *testing.T) {
 		}
 	}
 	write("1", 5*time.Second)
-	v := verb{url: f.address, tokenFile: file, agent: "joe"}
-	cfg := v.config()
-	cfg.TLS = trusting(t, f.certs.CA)
+	v := verb{url: f.address, credentials: credentials{tokenFile: file, trust: trust{ca: f.certs.CA}}, agent: "joe"}
+	cfg, err := v.config()
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, err := client.Dial(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -30,8 +30,9 @@ const operatorGroup = "operator"
 // operator is what the commands of operators have in common: they ask the admin port of an edge, whichever it is.
 type operator struct {
 	admin, tokenFile, tenant string
-	json                     bool
-	timeout                  time.Duration
+	trust
+	json    bool
+	timeout time.Duration
 }
 
 // prepare defines the flags of a verb, and has wrong usage told like that of the other verbs.
@@ -39,6 +40,7 @@ func (o *operator) prepare(cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.admin, "admin", "http://127.0.0.1:9100", "address of the admin port of any edge of the cluster")
 	f.StringVar(&o.tokenFile, "admin.token-file", "", "file of the token that the admin port asks for")
+	o.trust.flags(f, "admin ports")
 	f.StringVar(&o.tenant, "tenant", agora.DefaultTenant, "tenant of the agent or space")
 	f.BoolVar(&o.json, "json", false, "print the whole answer as JSON")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "end after this time")
@@ -66,7 +68,12 @@ func (o *operator) ask(cmd *cobra.Command, method, path string, q url.Values, v 
 		}
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	resp, err := http.DefaultClient.Do(r)
+	secure, err := o.trust.config()
+	if err != nil {
+		return false, err
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, DisableKeepAlives: true}
+	resp, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
 		return false, &agora.Error{Code: agora.Unavailable, Message: "no admin port answers at " + o.admin, Cause: err}
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// askAdmin asks a process by its admin port what it takes.
-func askAdmin(at string) (l Look, err error) {
-	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+// ask asks a process by its admin port what it takes.
+func (s Servers) ask(at string) (l Look, err error) {
+	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: s.TLS}}
 	r, err := c.Get(strings.TrimSuffix(at, "/") + "/metrics")
 	if err != nil {
 		return Look{}, err

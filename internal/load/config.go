@@ -18,7 +18,7 @@ const (
 type Config struct {
 	Kind      string
 	Edges     []string // WebSocket addresses; agents are spread over them
-	Token     string   // of every agent
+	Access             // of every agent
 	Senders   int      // 50 if zero; of a space: 1, members that publish
 	Receivers int      // as many as there are senders if zero; of a space: members, publishers included, 100 if zero
 	Rate      float64  // messages a second, of all senders together; 0: as fast as they come through

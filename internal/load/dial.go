@@ -22,13 +22,29 @@ import (
 
 // Target says where to connect, and as whom.
 type Target struct {
-	Edge   string // ws:// or wss:// address; /ws is added to one without a path
-	Agent  string
-	Token  string // credentials; none if empty
+	Edge  string // ws:// or wss:// address; /ws is added to one without a path
+	Agent string
+	Access
 	Resume string // token of the session to go on with, if any
 	After  uint64 // position to go on after; from where the session stood if 0
 	Source net.IP // local address; any if nil
 	Buffer int    // bytes read at once; 8192 if zero
+}
+
+// Access is what agents present, and whom they believe.
+type Access struct {
+	Token string      // none if empty
+	TLS   *tls.Config // for wss and https; nil: the system's
+}
+
+// secure returns the settings of a connection to a host.
+func (a Access) secure(host string) *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.TLS != nil {
+		c = a.TLS.Clone()
+	}
+	c.ServerName = host
+	return c
 }
 
 // dialTime bounds how long one attempt to connect takes.
@@ -97,7 +113,7 @@ func (t Target) open(ctx context.Context, u *url.URL) (net.Conn, error) {
 	if err != nil || u.Scheme == "ws" {
 		return nc, err
 	}
-	secure := tls.Client(nc, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12})
+	secure := tls.Client(nc, t.secure(host))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		nc.Close()
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // CrowdConfig says which agents only hold connections. Edges and Agents are required.
 type CrowdConfig struct {
 	Edges  []string // WebSocket addresses; agents are spread over them
-	Token  string   // of every agent
+	Access          // of every agent
 	Name   string   // begins every agent's id
 	First  int      // number of the first of them
 	Agents int
@@ -58,7 +58,7 @@ func Gather(ctx context.Context, cfg CrowdConfig) (*Crowd, error) {
 	var taken atomic.Bool
 	err := some(all, cmp.Or(cfg.Dialing, dialing), func(i int) error {
 		k := cfg.First + i
-		t := Target{Edge: cfg.Edges[k%len(cfg.Edges)], Agent: fmt.Sprintf("%s-%d", cfg.Name, k), Token: cfg.Token, Buffer: smallBuffer}
+		t := Target{Edge: cfg.Edges[k%len(cfg.Edges)], Agent: fmt.Sprintf("%s-%d", cfg.Name, k), Access: cfg.Access, Buffer: smallBuffer}
 		t.Source = source(t.Edge, k)
 		conn, err := dialAgain(ctx, t, &taken)
 		if err != nil {

@@ -76,7 +76,7 @@ func streamID(i int) string { return "s" + strconv.Itoa(i) }
 func (r *Run) connect(ctx context.Context) error {
 	var taken atomic.Bool
 	return each(r.agents, func(a *agent) error {
-		c, err := dialAgain(ctx, Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Token: r.cfg.Token}, &taken)
+		c, err := dialAgain(ctx, Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Access: r.cfg.Access}, &taken)
 		if err != nil {
 			return err
 		}

@@ -1,11 +1,15 @@
 package load
 
-import "time"
+import (
+	"crypto/tls"
+	"time"
+)
 
 // Servers are the processes of a cluster that are measured.
 type Servers struct {
-	PIDs   []int    // on this machine; of these all is measured, by the kernel, but the heap
-	Admins []string // addresses of admin ports, one a process: its heap, and where there are no PIDs the rest, too
+	PIDs   []int       // on this machine; of these all is measured, by the kernel, but the heap
+	Admins []string    // addresses of admin ports, one a process: its heap, and where there are no PIDs the rest, too
+	TLS    *tls.Config // for https; nil: the system's
 }
 
 // Look is what processes have taken so far, and hold now.
@@ -21,7 +25,7 @@ func (s Servers) Usage() *Look {
 	if len(s.PIDs) == 0 && len(s.Admins) == 0 {
 		return nil
 	}
-	told, ok := sum(s.Admins, askAdmin)
+	told, ok := sum(s.Admins, s.ask)
 	if len(s.PIDs) == 0 {
 		if !ok {
 			return nil

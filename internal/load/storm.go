@@ -15,7 +15,7 @@ import (
 // StormConfig says what a storm is. Edges, Agents and Missed are required.
 type StormConfig struct {
 	Edges   []string      // WebSocket addresses; agents are spread over them
-	Token   string        // of every agent
+	Access                // of every agent
 	Agents  int           // those that are cut off and return
 	Senders int           // agents that stay and send; one for 200 agents if zero
 	Missed  int           // parts of a stream that each agent misses meanwhile
@@ -36,7 +36,7 @@ func (c StormConfig) config() Config {
 		senders = (c.Agents + 199) / 200
 	}
 	return Config{
-		Kind: stormKind, Edges: c.Edges, Token: c.Token, Senders: senders, Receivers: c.Agents, Size: c.Size,
+		Kind: stormKind, Edges: c.Edges, Access: c.Access, Senders: senders, Receivers: c.Agents, Size: c.Size,
 		Duration: 1, Settle: c.Settle,
 	}
 }
@@ -200,7 +200,7 @@ func (r *Run) comeBack(ctx context.Context, cfg StormConfig) *meter {
 	}
 	r.storm.began.Store(now())
 	_ = some(r.agents[r.cfg.Senders:], dialing, func(a *agent) error { // who could not return is counted
-		t := Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Token: r.cfg.Token, Resume: a.conn.Token, After: a.position}
+		t := Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Access: r.cfg.Access, Resume: a.conn.Token, After: a.position}
 		c, err := dialUntil(ctx, t)
 		if err != nil {
 			r.notes.lost(a.id, err)

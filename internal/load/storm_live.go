@@ -37,7 +37,7 @@ func (c StormConfig) calmly(ctx context.Context) (*live, error) {
 		return nil, nil
 	}
 	l := &live{cfg: Config{
-		Kind: Stream, Edges: c.Edges, Token: c.Token, Senders: c.Live, Receivers: c.Live, Rate: c.LiveRate, Size: c.Size,
+		Kind: Stream, Edges: c.Edges, Access: c.Access, Senders: c.Live, Receivers: c.Live, Rate: c.LiveRate, Size: c.Size,
 		Warmup: time.Second, Duration: calmFor, Settle: c.Settle,
 	}}
 	r, err := Start(ctx, l.cfg)

@@ -92,7 +92,7 @@ func (r *Run) connect(ctx context.Context) error {
 
 func (r *Run) config(a *agent) client.Config {
 	return client.Config{
-		URLs: r.cfg.Edges, Agent: a.id, Token: r.cfg.Token, Card: client.Card{Type: "soak"},
+		URLs: r.cfg.Edges, Agent: a.id, Token: r.cfg.Token, TokenSource: r.cfg.TokenSource, TLS: r.cfg.TLS, Card: client.Card{Type: "soak"},
 		Dial: r.net.dial, Patience: r.cfg.Patience, Backoff: r.cfg.Backoff, Log: r.cfg.Log,
 		OnGap: func(g client.Gap) {
 			r.tally.gaps.Add(1)

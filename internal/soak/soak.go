@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,13 +19,15 @@ import (
 
 // Config says what a run does. Edges are required.
 type Config struct {
-	Edges     []string // WebSocket addresses
-	Token     string   // of every agent
-	Senders   int      // 2 if zero
-	Receivers int      // 2 if zero
-	Spaces    int      // 0: none
-	Rate      float64  // messages, chunks, questions and events a second, all senders together; 100 if zero
-	Cuts      float64  // connections cut a second
+	Edges       []string           // WebSocket addresses
+	Token       string             // of every agent
+	TokenSource client.TokenSource // of every agent, instead; called by many at a time
+	TLS         *tls.Config        // for wss; nil: the system's
+	Senders     int                // 2 if zero
+	Receivers   int                // 2 if zero
+	Spaces      int                // 0: none
+	Rate        float64            // messages, chunks, questions and events a second, all senders together; 100 if zero
+	Cuts        float64            // connections cut a second
 
 	Patience time.Duration // of the clients; see client.Config
 	Backoff  client.Backoff
