@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/wire"
 	"github.com/gorilla/websocket"
 )
@@ -42,7 +43,7 @@ func (c *Client) dialFirst(ctx context.Context) (*link, error) {
 		}
 		l.leave()
 		c.token = ""
-		if !pause(ctx, c.cfg.Backoff.after(n)) { // an edge confirms a goodbye before all is ended
+		if !pause.For(ctx, c.cfg.Backoff.after(n)) { // an edge confirms a goodbye before all is ended
 			return nil, ctx.Err()
 		}
 	}

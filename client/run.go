@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // run keeps the client connected until it is closed or can't be the agent any more.
@@ -88,7 +90,7 @@ func (c *Client) reconnect(old *link, why error) (*link, error) {
 		if asked := retryAfter(why); asked > 0 {
 			wait = max(wait, asked+rand.N(asked/4+1))
 		}
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return nil, ErrClosed
 		}
 		c.next()
@@ -119,19 +121,4 @@ func (c *Client) untilGoodbye() (context.Context, func()) {
 		}
 	})
 	return ctx, func() { cancel(); watch.Wait() }
-}
-
-// pause waits; it returns false when ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -53,7 +54,7 @@ func (c *Client) renew(ctx context.Context, l *link) {
 		return
 	}
 	for ends, least := l.expires, time.Duration(0); !ends.IsZero(); least = renewPause {
-		if !pause(ctx, max(time.Until(ends)*3/4, least)) {
+		if !pause.For(ctx, max(time.Until(ends)*3/4, least)) {
 			return
 		}
 		next, err := c.refresh(ctx)

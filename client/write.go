@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/wire"
 	"github.com/gorilla/websocket"
 )
@@ -137,7 +138,7 @@ func (w *writer) goodbye(ctx context.Context) error {
 	if err := w.l.conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(goodbyeTime)); err != nil {
 		return err
 	}
-	pause(ctx, goodbyeTime)
+	pause.For(ctx, goodbyeTime)
 	return ErrClosed
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -92,7 +93,7 @@ func (n *Node) probed(ctx context.Context, at agora.Address, epoch uint64) bool 
 	ctx, cancel := context.WithTimeout(ctx, probeTime-100*time.Millisecond)
 	defer cancel()
 	for n.opening(at, epoch) {
-		if !pause(ctx, 10*time.Millisecond) {
+		if !pause.For(ctx, 10*time.Millisecond) {
 			return true // it has come just now
 		}
 	}
@@ -161,7 +162,7 @@ func (n *Node) settle(ctx context.Context, c presence.Claim) error {
 			}
 		}
 		left = next
-		if len(left) > 0 && !pause(ctx, askAgain) {
+		if len(left) > 0 && !pause.For(ctx, askAgain) {
 			return ctx.Err()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -50,7 +51,7 @@ const auditShares = 10
 // have lost one without a trace, and others may have claimed the agent since.
 func (n *Node) audit() {
 	var left []*Session
-	for guard.Looks && pause(n.ctx, n.cfg.Lease/(auditShares+2)) {
+	for guard.Looks && pause.For(n.ctx, n.cfg.Lease/(auditShares+2)) {
 		if len(left) == 0 {
 			left = n.all()
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -52,7 +53,7 @@ func (n *Node) becomeElder() error {
 // be told again, as in a cluster that is new. Interest spreads asynchronously between servers, so it asks more than once.
 func (n *Node) alone(ctx context.Context) bool {
 	for range 3 {
-		if _, err := n.cfg.Broker.Ask(ctx, eldersName, nil); !errors.Is(err, broker.ErrNoEdge) || !pause(ctx, askAgain) {
+		if _, err := n.cfg.Broker.Ask(ctx, eldersName, nil); !errors.Is(err, broker.ErrNoEdge) || !pause.For(ctx, askAgain) {
 			return false
 		}
 	}
@@ -61,5 +62,5 @@ func (n *Node) alone(ctx context.Context) bool {
 
 // gathering tells whether a claim failed as presence is not whole, and waits a moment then.
 func gathering(ctx context.Context, err error) bool {
-	return errors.Is(err, presence.ErrIncomplete) && pause(ctx, askAgain)
+	return errors.Is(err, presence.ErrIncomplete) && pause.For(ctx, askAgain)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 const (
@@ -13,7 +15,7 @@ const (
 
 // Watch looks at what is held until ctx is over.
 func (c *Crowd) Watch(ctx context.Context) {
-	for pause(ctx, lookEvery) {
+	for pause.For(ctx, lookEvery) {
 		c.look()
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // Drain empties the edge until ctx is over: it lets nobody in, tells its
@@ -21,9 +22,9 @@ func (n *Node) Drain(ctx context.Context) {
 	n.draining.Store(true)
 	n.crowd.Shut(errDraining)
 	d := newExodus(ctx, n)
-	for d.step() && pause(ctx, departEvery) {
+	for d.step() && pause.For(ctx, departEvery) {
 	}
-	for len(n.all()) > 0 && pause(ctx, 20*time.Millisecond) {
+	for len(n.all()) > 0 && pause.For(ctx, 20*time.Millisecond) {
 	}
 	n.drained.Store(true)
 	if ctx.Err() == nil {

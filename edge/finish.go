@@ -8,6 +8,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -21,7 +22,7 @@ const (
 // whichever edge had them. Several edges may do so at once: each step is harmless to repeat.
 func (n *Node) sweep() {
 	every := max(n.cfg.Lease/5, 50*time.Millisecond)
-	for pause(n.ctx, every) {
+	for pause.For(n.ctx, every) {
 		if _, ok := n.valid(); !ok {
 			continue
 		}

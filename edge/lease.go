@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -135,7 +136,7 @@ func (n *Node) rest(d time.Duration) bool {
 // with the third part of a lease. Losing one means repeating what was written since, marked.
 func (n *Node) writeBehind() {
 	var flushed time.Time
-	for pause(n.ctx, time.Second) {
+	for pause.For(n.ctx, time.Second) {
 		if now := time.Now(); now.Sub(flushed) >= n.cfg.Lease/3 {
 			flushed = now
 			n.flushPositions(n.ctx)

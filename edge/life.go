@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // Now returns the cluster's time, the same at every edge whatever its machine's clock says.
@@ -33,7 +34,7 @@ func (s *Session) probe(ctx context.Context) bool {
 		if s.answered.Load() >= mark {
 			return true
 		}
-		if !pause(ctx, 10*time.Millisecond) {
+		if !pause.For(ctx, 10*time.Millisecond) {
 			// Where the edge itself does not read, the agent can't be blamed.
 			return s.blocked.Load() || s.heard.Load() > asked
 		}

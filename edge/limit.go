@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // meter counts what one connection's agent says against its rates.
@@ -77,7 +78,7 @@ func (s *Session) await(ctx context.Context, d time.Duration) error {
 	}
 	s.blocked.Store(true)
 	defer s.blocked.Store(false)
-	if !pause(ctx, d) {
+	if !pause.For(ctx, d) {
 		return agora.AsError(ctx.Err())
 	}
 	return nil

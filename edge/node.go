@@ -18,6 +18,7 @@ import (
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/latency"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
@@ -171,7 +172,7 @@ func (n *Node) join(ctx context.Context) error {
 		if _, is := errors.AsType[*errRival](err); err == nil || is {
 			return err
 		}
-		if !pause(ctx, 200*time.Millisecond) {
+		if !pause.For(ctx, 200*time.Millisecond) {
 			return err
 		}
 	}
@@ -314,16 +315,4 @@ func (n *Node) of(a agora.Address, before uint64) []*Session {
 		}
 	}
 	return old
-}
-
-// pause waits for d; it returns false when ctx ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -114,7 +115,7 @@ func (n *Node) contest(ctx context.Context, req *presence.ClaimRequest, claim pr
 	case r.Alive:
 		return agora.Errorf(agora.AgentExists, "agent %q is connected elsewhere", req.Agent)
 	case r.Leaving: // a session that was said goodbye to does not go on
-		pause(ctx, 20*time.Millisecond)
+		pause.For(ctx, 20*time.Millisecond)
 	case req.Evict == claim.IncumbentEpoch:
 		return agora.Errorf(agora.AgentExists, "agent %q belongs to someone else", req.Agent)
 	default:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // identify returns who presents credentials.
@@ -101,7 +102,7 @@ const standingEvery = time.Second
 
 // revise closes the sessions whose credentials are taken back, until the node is closed.
 func (n *Node) revise(w Warden) {
-	for seen := w.Version(); pause(n.ctx, standingEvery); {
+	for seen := w.Version(); pause.For(n.ctx, standingEvery); {
 		now := w.Version()
 		if now == seen {
 			continue

@@ -18,6 +18,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // crowd is connections that are held, here or by other processes.
@@ -30,7 +31,7 @@ type crowd interface {
 func (o *idleOptions) measure(cmd *cobra.Command) (idleResult, error) {
 	ctx, err := cmd.Context(), cmd.ErrOrStderr()
 	o.Name = "bench-" + strings.ToLower(rand.Text()[:8])
-	pause(ctx, o.warmup)
+	pause.For(ctx, o.warmup)
 	before := o.servers(o.Access).Usage()
 	fmt.Fprintf(err, "%s: connecting %d agents\n", o.Name, o.Agents)
 	began := time.Now()
@@ -42,9 +43,9 @@ func (o *idleOptions) measure(cmd *cobra.Command) (idleResult, error) {
 	took := time.Since(began).Seconds()
 	there := o.servers(o.Access).Usage()
 	fmt.Fprintf(err, "connected in %.1f s; measuring for %v\n", took, o.duration)
-	pause(ctx, o.warmup)
+	pause.For(ctx, o.warmup)
 	quiet, since := o.servers(o.Access).Usage(), time.Now()
-	pause(ctx, o.duration)
+	pause.For(ctx, o.duration)
 	after, seconds := o.servers(o.Access).Usage(), time.Since(since).Seconds()
 	r := idleResult{
 		Verb: "idle", Agents: o.Agents, Processes: o.processes, Connect: took, PerSecond: float64(o.Agents) / took,
@@ -62,16 +63,6 @@ func (o *idleOptions) measure(cmd *cobra.Command) (idleResult, error) {
 		}
 	}
 	return r, nil
-}
-
-// pause lets time pass: it is what is measured.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // gather connects all agents, from here or from other processes.

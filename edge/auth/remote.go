@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 const (
@@ -93,7 +94,7 @@ func (r *remoteKeys) find(ctx context.Context, id, algorithm string) ([]key, err
 // them or when they could not be fetched, until ctx is over.
 func (r *remoteKeys) watch(ctx context.Context) {
 	defer r.client.CloseIdleConnections()
-	for rest(ctx, keysRetry) {
+	for pause.For(ctx, keysRetry) {
 		r.mu.Lock()
 		err := r.err
 		r.mu.Unlock()
@@ -171,15 +172,4 @@ func (r *remoteKeys) fetch(ctx context.Context) (keys, error) {
 		return nil, err
 	}
 	return parseKeys(b)
-}
-
-func rest(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

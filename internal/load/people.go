@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -98,7 +99,7 @@ func dialAgain(ctx context.Context, t Target, taken *atomic.Bool) (*Conn, error)
 		if !ok || e.Code != agora.Unavailable || !taken.Load() || i == attempts || ctx.Err() != nil {
 			return nil, err
 		}
-		wait(ctx, between)
+		pause.For(ctx, between)
 	}
 }
 

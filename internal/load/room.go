@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -43,7 +44,7 @@ func (r *Run) join(ctx context.Context) error {
 			if in, err := a.answered(ctx); in || err != nil {
 				return err
 			}
-			wait(ctx, between) // it was refused for now
+			pause.For(ctx, between) // it was refused for now
 		}
 		return agora.Errorf(agora.Unavailable, "%s can't join: %s", a.id, r.notes.words())
 	})

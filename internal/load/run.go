@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // Run is a load on a cluster. One goroutine calls Measure and Close, in this
@@ -90,14 +92,14 @@ func (r *Run) Measure(ctx context.Context, servers Servers) Result {
 	}
 	if r.cfg.Warmup > 0 {
 		start(&senders)
-		wait(ctx, r.cfg.Warmup)
+		pause.For(ctx, r.cfg.Warmup)
 	}
 	before, self, from := servers.Usage(), selfUsage(), now()
 	r.window(from, math.MaxInt64)
 	if r.cfg.Warmup == 0 { // all that is sent counts
 		start(&senders)
 	}
-	wait(ctx, r.cfg.Duration)
+	pause.For(ctx, r.cfg.Duration)
 	end := now()
 	r.window(from, end)
 	after, spent := servers.Usage(), selfUsage()-self
@@ -118,7 +120,7 @@ func (r *Run) prime(ctx context.Context) {
 		want += l.copies
 	}
 	for ctx.Err() == nil && r.meter.counts().total < want-r.never() {
-		wait(ctx, 5*time.Millisecond)
+		pause.For(ctx, 5*time.Millisecond)
 	}
 }
 
@@ -138,16 +140,6 @@ func (r *Run) window(from, until int64) {
 	}
 }
 
-// wait waits for a while, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
 // settle waits until all that is to be measured is sent and has arrived, as long as it may.
 func (r *Run) settle(senders *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.Settle)
@@ -156,7 +148,7 @@ func (r *Run) settle(senders *sync.WaitGroup) {
 	senders.Wait()
 	unblocked()
 	for r.owed() > 0 && ctx.Err() == nil {
-		wait(ctx, 10*time.Millisecond)
+		pause.For(ctx, 10*time.Millisecond)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -157,7 +158,7 @@ func (r *Run) until(ctx context.Context, what string, done func() int64) error {
 		if ctx.Err() != nil {
 			return agora.Errorf(agora.Timeout, "after %v only %d of %d %s", r.cfg.Settle, done(), len(r.lines), what)
 		}
-		wait(ctx, time.Millisecond)
+		pause.For(ctx, time.Millisecond)
 	}
 	return nil
 }
@@ -211,7 +212,7 @@ func (r *Run) comeBack(ctx context.Context, cfg StormConfig) *meter {
 		return nil
 	})
 	for r.storm.whole.Load() < int64(cfg.Agents) && ctx.Err() == nil {
-		wait(ctx, time.Millisecond)
+		pause.For(ctx, time.Millisecond)
 	}
 	return connected
 }
@@ -223,7 +224,7 @@ func dialUntil(ctx context.Context, t Target) (*Conn, error) {
 		if e, ok := errors.AsType[*agora.Error](err); !ok || e.Code != agora.Unavailable || ctx.Err() != nil {
 			return c, err
 		}
-		wait(ctx, between/5)
+		pause.For(ctx, between/5)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // calmFor is how long streams are measured while nobody returns.
@@ -66,7 +67,7 @@ func (l *live) begin(ctx context.Context) error {
 		defer r.Close()
 		l.result = r.Measure(during, Servers{})
 	})
-	for late := time.Now().Add(cfg.Settle); r.Progress().Latency == nil; wait(ctx, time.Millisecond) {
+	for late := time.Now().Add(cfg.Settle); r.Progress().Latency == nil; pause.For(ctx, time.Millisecond) {
 		if time.Now().After(late) || ctx.Err() != nil {
 			l.over()
 			return agora.Errorf(agora.Timeout, "the streams of those who stay did not begin within %v", cfg.Settle)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // network opens the sockets of a run's clients, and cuts them.
@@ -98,15 +100,5 @@ func (p *pacer) wait(ctx context.Context) bool {
 	}
 	d := p.next.Sub(now)
 	p.next = p.next.Add(p.every)
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return pause.For(ctx, d)
 }
