@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -103,11 +101,7 @@ func (o *idleOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return failed(cmd, err)
 	}
-	if o.json {
-		err = json.NewEncoder(cmd.OutOrStdout()).Encode(r)
-	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), r.String())
-	}
+	err = printResult(cmd, o.json, r, idleResult.String)
 	if err == nil && r.Lost > 0 {
 		return &statusError{exitError, errors.New("connections were lost")}
 	}

@@ -26,11 +26,16 @@ func progress(w io.Writer, r soak.Report) {
 		r.Cuts, r.Reconnects, t.P50, t.P99, r.Violations)
 }
 
-// print prints the result: for people, or as JSON.
-func (o *soakOptions) print(cmd *cobra.Command, r soak.Report) error {
-	if o.json {
+// printResult prints what a run came to: for people, or as JSON.
+func printResult[R any](cmd *cobra.Command, asJSON bool, r R, describe func(R) string) error {
+	if asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
 	}
+	_, err := io.WriteString(cmd.OutOrStdout(), describe(r))
+	return err
+}
+
+func describeSoak(r soak.Report) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\tsent\tstored\trefused\tunknown\taborted\tdelivered\ttold\tlost\tduplicated\treordered\tp50 ms\tp99 ms\t")
@@ -47,8 +52,7 @@ func (o *soakOptions) print(cmd *cobra.Command, r soak.Report) error {
 	for _, v := range r.Listed[:min(len(r.Listed), maxShown)] {
 		fmt.Fprintf(&b, "  %s %s: %s\n", v.At.Format(time.TimeOnly), v.Kind, v.Text)
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
-	return err
+	return b.String()
 }
 
 func row(w io.Writer, name string, c soak.Counts) {

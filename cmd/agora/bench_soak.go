@@ -85,7 +85,7 @@ func (o *soakOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "agora: %v\n", err)
 	}
-	if err := o.print(cmd, report); err != nil {
+	if err := printResult(cmd, o.json, report, describeSoak); err != nil {
 		return err
 	}
 	if report.Failed() {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -68,11 +66,7 @@ func (o *stormOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return failed(cmd, err)
 	}
-	if o.json {
-		err = json.NewEncoder(cmd.OutOrStdout()).Encode(r)
-	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), describeStorm(r))
-	}
+	err = printResult(cmd, o.json, r, describeStorm)
 	if err == nil && r.Failed() {
 		return &statusError{exitError, errors.New("not all arrived once and in order")}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -26,18 +25,11 @@ func newInspectAgent() *cobra.Command {
 		Short: "Show an agent's session, positions, mailbox and history",
 		Long:  "Show where an agent is, how far it has read, what its mailbox keeps, and when and why its last sessions ended.",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var v edge.AgentView
-			printed, err := o.ask(cmd, http.MethodGet, "/v1/agent", url.Values{"id": args}, &v)
-			if err == nil && !printed {
-				printAgent(cmd.OutOrStdout(), &v)
-			}
-			return failed(cmd, err)
-		},
+		RunE:  shown(&o, http.MethodGet, "/v1/agent", printAgent),
 	})
 }
 
-func printAgent(w io.Writer, v *edge.AgentView) {
+func printAgent(w io.Writer, v *edge.AgentView, _ []string) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
@@ -78,20 +70,16 @@ func newInspectSpace() *cobra.Command {
 		Short: "Show a space's members, how far they have read, and its log",
 		Long:  "Show a space's members, how far each has read (as it was written last, some seconds ago), and what its log keeps.",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var v edge.SpaceView
-			printed, err := o.ask(cmd, http.MethodGet, "/v1/space", url.Values{"id": args}, &v)
-			if err == nil && !printed {
-				w := cmd.OutOrStdout()
-				fmt.Fprintf(w, "space %s, tenant %s, %s: %d members\n", v.Space, v.Tenant, v.Type, v.Count)
-				fmt.Fprintf(w, "log %s: %d records, seq %d to %d\n", v.Log.Stream, v.Log.Records, v.Log.First, v.Log.Last)
-				for _, m := range v.Members {
-					fmt.Fprintf(w, "  %s read up to %d\n", m.Agent, m.Seq)
-				}
-			}
-			return failed(cmd, err)
-		},
+		RunE:  shown(&o, http.MethodGet, "/v1/space", printSpace),
 	})
+}
+
+func printSpace(w io.Writer, v *edge.SpaceView, _ []string) {
+	fmt.Fprintf(w, "space %s, tenant %s, %s: %d members\n", v.Space, v.Tenant, v.Type, v.Count)
+	fmt.Fprintf(w, "log %s: %d records, seq %d to %d\n", v.Log.Stream, v.Log.Records, v.Log.First, v.Log.Last)
+	for _, m := range v.Members {
+		fmt.Fprintf(w, "  %s read up to %d\n", m.Agent, m.Seq)
+	}
 }
 
 func newInspectEdge() *cobra.Command {
@@ -101,25 +89,17 @@ func newInspectEdge() *cobra.Command {
 		Short: "Show an edge, or all of them: lease, sessions, load",
 		Long:  "Show an edge, or all edges of the cluster: whether its lease holds, whether it is ready, and what it holds.",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var v struct {
-				Edges []edge.EdgeView `json:"edges"`
-			}
-			q := url.Values{}
-			if len(args) == 1 {
-				q.Set("id", args[0])
-			}
-			printed, err := o.ask(cmd, http.MethodGet, "/v1/edges", q, &v)
-			if err == nil && !printed {
-				printEdges(cmd.OutOrStdout(), v.Edges)
-			}
-			return failed(cmd, err)
-		},
+		RunE:  shown(&o, http.MethodGet, "/v1/edges", printEdges),
 	})
 }
 
-func printEdges(w io.Writer, all []edge.EdgeView) {
-	for _, e := range all {
+// edgeViews is what the admin port answers about edges.
+type edgeViews struct {
+	Edges []edge.EdgeView `json:"edges"`
+}
+
+func printEdges(w io.Writer, v *edgeViews, _ []string) {
+	for _, e := range v.Edges {
 		lease := "no lease"
 		if e.Alive {
 			lease = fmt.Sprintf("lease renewed %s ago", time.Duration(e.RenewedMS)*time.Millisecond)

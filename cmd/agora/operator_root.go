@@ -92,6 +92,18 @@ func (o *operator) ask(cmd *cobra.Command, method, path string, q url.Values, v 
 	return false, json.Unmarshal(body, v)
 }
 
+// shown is the run of a verb that asks at path about the id that it is given, if any, and shows the answer.
+func shown[V any](o *operator, method, path string, show func(w io.Writer, v *V, args []string)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		var v V
+		printed, err := o.ask(cmd, method, path, url.Values{"id": args}, &v)
+		if err == nil && !printed {
+			show(cmd.OutOrStdout(), &v, args)
+		}
+		return failed(cmd, err)
+	}
+}
+
 // answeredError is the error that an admin port answered with.
 func answeredError(status int, body []byte) error {
 	var v struct {
@@ -115,36 +127,27 @@ func newKick() *cobra.Command {
 			"aborted for its receivers, and it leaves its spaces. Its mailbox stays. It may connect again: who is to be\n" +
 			"kept out must lose its credentials first.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var v struct{}
-			printed, err := o.ask(cmd, http.MethodPost, "/v1/agent/kick", url.Values{"id": args}, &v)
-			if err == nil && !printed {
-				fmt.Fprintf(cmd.OutOrStdout(), "the session of %s is over\n", args[0])
-			}
-			return failed(cmd, err)
-		},
+		RunE: shown(&o, http.MethodPost, "/v1/agent/kick", func(w io.Writer, _ *struct{}, args []string) {
+			fmt.Fprintf(w, "the session of %s is over\n", args[0])
+		}),
 	})
 }
 
 func newMailbox() *cobra.Command {
 	mailbox := &cobra.Command{Use: "mailbox", Short: "Look after an agent's mailbox", Args: cobra.NoArgs}
 	var o operator
+	type purged struct {
+		Dropped int `json:"dropped_records"`
+	}
 	mailbox.AddCommand(o.prepare(&cobra.Command{
 		Use:   "purge AGENT",
 		Short: "Drop what an agent has not read",
 		Long: "Drop what an agent has not read of its mailbox. It is told by a gap when it reads next: nothing is missing\n" +
 			"in silence. Senders are not told: what they have receipts for was stored.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var v struct {
-				Dropped int `json:"dropped_records"`
-			}
-			printed, err := o.ask(cmd, http.MethodPost, "/v1/agent/purge", url.Values{"id": args}, &v)
-			if err == nil && !printed {
-				fmt.Fprintf(cmd.OutOrStdout(), "%d records dropped; %s is told when it reads next\n", v.Dropped, args[0])
-			}
-			return failed(cmd, err)
-		},
+		RunE: shown(&o, http.MethodPost, "/v1/agent/purge", func(w io.Writer, v *purged, args []string) {
+			fmt.Fprintf(w, "%d records dropped; %s is told when it reads next\n", v.Dropped, args[0])
+		}),
 	}))
 	return mailbox
 }
