@@ -57,10 +57,6 @@ func (s signer) set(t *testing.T, others ...signer) string {
 
 func (s signer) sign(t *testing.T, claims map[string]any) string {
 	t.Helper()
-	b, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
 	opts := (&jose.SignerOptions{}).WithType("JWT")
 	if s.id != "" {
 		opts = opts.WithHeader("kid", s.id)
@@ -69,15 +65,7 @@ func (s signer) sign(t *testing.T, claims map[string]any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := signing.Sign(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := signed.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token
+	return compact(t, signing, claims)
 }
 
 // claims are those of a good token, and more, in pairs of name and value.
@@ -264,7 +252,13 @@ func compact(t *testing.T, signing jose.Signer, claims map[string]any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := signing.Sign(b)
+	return raw(t, signing, b)
+}
+
+// raw signs claims as they stand.
+func raw(t *testing.T, signing jose.Signer, claims []byte) string {
+	t.Helper()
+	signed, err := signing.Sign(claims)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,15 +276,7 @@ func twice(t *testing.T, s signer) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := signing.Sign(fmt.Appendf(nil, `{"sub":"joe","sub":"jane","aud":"agora","iss":"https://id.example.com","exp":%d}`, time.Now().Add(time.Hour).Unix()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := signed.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token
+	return raw(t, signing, fmt.Appendf(nil, `{"sub":"joe","sub":"jane","aud":"agora","iss":"https://id.example.com","exp":%d}`, time.Now().Add(time.Hour).Unix()))
 }
 
 func TestWeakKeysAreNotTaken(t *testing.T) {
