@@ -1,0 +1,111 @@
+package broker
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// slowClock takes the log's time to be so far behind that what the network holds for the given time is void.
+func slowClock(slack time.Duration) func() time.Time {
+	return func() time.Time { return time.Now().Add(slack - voidAfter) }
+}
+
+// strand has the first holder lose its connection while its record is under way.
+func (x *attack) strand() {
+	x.t.Helper()
+	x.c.strand()
+	until(x.t, "it connects anew", func() bool { return x.e1.nc.Stats().Reconnects == 1 && x.e1.Connected() })
+}
+
+// TestACopyHeldBeyondTheDuplicateWindowIsVoid: the network holds a record, its connection is lost, it is sent again and
+// stored; the first copy arrives when the server has forgotten its id, and no fence stands in its way. It was told twice.
+func TestACopyHeldBeyondTheDuplicateWindowIsVoid(t *testing.T) {
+	const window, slack = 2 * time.Second, 4 * time.Second
+	x := testAttack(t, slowClock(slack), func(c *Config) { c.Duplicates = window })
+	in := listen(t, x.e2, bob, From{})
+	x.under(text("1"))
+	began := time.Now()
+	x.strand()
+	if r := <-x.results; r.Err != nil {
+		t.Fatalf("sent again: %+v", r)
+	}
+	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"1"}) {
+		t.Fatalf("got %v", got)
+	}
+	<-time.After(time.Until(began.Add(slack + 200*time.Millisecond)))
+	x.c.delay(false)
+	until(t, "the copy is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
+	if got := in.quiet(t); len(got) != 0 {
+		t.Errorf("the copy was told: %v", bodies(got))
+	}
+	x.want("1")
+	heir := x.heir(1)
+	store(t, heir, text("2"))
+	x.want("1", "2")
+}
+
+// TestACopyThatOutlivesItsFenceIsVoid: the fence that would refuse it has grown too old to be kept. It was told behind
+// what the successor had said since.
+func TestACopyThatOutlivesItsFenceIsVoid(t *testing.T) {
+	const age, slack = 2 * time.Second, 3 * time.Second
+	x := testAttack(t, slowClock(slack), func(c *Config) { c.MaxAge = age })
+	x.under(text("of the first"))
+	began := time.Now()
+	x.die()
+	heir := x.heir(1)
+	store(t, heir, text("of the heir"))
+	until(t, "the fence is gone", func() bool {
+		f, err := x.e2.fenceAt(t.Context(), heir.at.stream, heir.fence)
+		return err == nil && f == fence{}
+	})
+	<-time.After(time.Until(began.Add(slack + 200*time.Millisecond)))
+	x.c.delay(false)
+	until(t, "the copy is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
+	if got := bodies(listen(t, x.e2, bob, From{}).quiet(t)); len(got) != 0 {
+		t.Errorf("the copy was told: %v", got)
+	}
+	store(t, heir, text("on"))
+	x.want("on")
+}
+
+// TestACopyOfWhatWasGivenUpIsRefused: nobody answers, the lane gives the record up, fences itself, finds that it is not
+// stored and sends its parts in another record. Then the first copy arrives.
+func TestACopyOfWhatWasGivenUpIsRefused(t *testing.T) {
+	x := testAttack(t, nil, func(c *Config) { c.GiveUp = 300 * time.Millisecond })
+	x.under(text("1"))
+	until(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.away })
+	x.strand()
+	if r := <-x.results; r.Err != nil || r.Again {
+		t.Fatalf("stored anew: %+v", r)
+	}
+	x.c.delay(false)
+	until(t, "the copy has arrived", func() bool { return x.c.underWay() == 0 && x.srv.node(0).NumClients() == 2 })
+	store(t, x.old, text("2"))
+	x.want("1", "2")
+}
+
+// TestClocksWithinTheirBoundHarmNobody: edges that take the log's time for nearly 15 s off what it is, either way, lose nothing and take
+// nothing of each other for void or for passed by retention.
+func TestClocksWithinTheirBoundHarmNobody(t *testing.T) {
+	const off = 14 * time.Second
+	for _, skew := range []time.Duration{off, -off} {
+		t.Run(skew.String(), func(t *testing.T) {
+			skewed := func() time.Time { return time.Now().Add(skew) }
+			x := testAttack(t, skewed, nil)
+			store(t, x.old, numbered(1, text("1")))
+			x.under(numbered(2, text("late")))
+			x.die()
+			heir := x.heir(1)
+			store(t, heir, numbered(2, text("2")))
+			x.arrive()
+			back := testBroker(t, x.srv, func(c *Config) { c.clock = skewed }).Lane(lane("s1", 3, true))
+			defer back.Close()
+			if r := put(t, back, numbered(2, text("2"))); !r.Again {
+				t.Errorf("sent again: %+v", r)
+			}
+			store(t, back, numbered(3, text("3")))
+			x.want("1", "2", "3")
+		})
+	}
+}
