@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must come.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // peer is the other end of clients: it takes connections, and the test says what it answers.
 type peer struct {

@@ -31,7 +31,7 @@ func TestCredentialsAreAskedForAtEveryConnectAndRenewedBeforeTheyEnd(t *testing.
 	if got := conn.header.Get("Authorization"); got != "Bearer token-1" {
 		t.Errorf("connected with %q, want the first token", got)
 	}
-	end := time.Now().Add(4 * time.Second)
+	end := time.Now().Add(6 * time.Second)
 	conn.registerUntil(end)
 	c := result(t)
 	defer c.Close()

@@ -166,7 +166,7 @@ func TestTwoOwnersForAMomentSettleWithinALease(t *testing.T) {
 // untilKnown sends until presence knows the agent again.
 func untilKnown(t *testing.T, from *agoratest.Client, to string) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for time.Now().Before(deadline) {
 		from.Send(`{"type":"send","to":` + agoratest.Quote(to) + `,"id":"x","payload":1}`)
 		if f := from.Take("an answer"); f.Type() == "receipt" {
@@ -190,7 +190,7 @@ func TestAnEdgeWhoseIDAnotherHasTakenEndsItsServiceAndSaysSo(t *testing.T) {
 		if !strings.Contains(err.Error(), `another edge runs under the id "edge-0"`) {
 			t.Errorf("superseded: %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("the first edge does not notice that another has its id")
 	}
 	old.Until("the first edge is not ready", func() bool { return c.Node(0).Ready() != nil })

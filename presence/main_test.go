@@ -206,7 +206,7 @@ func is(t *testing.T, err, want error) {
 // eventually waits for a condition; the wait is a poll, as what it waits for is another process's time.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(30 * time.Second)
 	for !f() {
 		select {
 		case <-deadline:

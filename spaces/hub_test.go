@@ -264,7 +264,7 @@ func TestASecondJoinIsAnsweredAndNotTold(t *testing.T) {
 // begun waits until the fan-out has read the log's end.
 func (l *listener) begun() {
 	l.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(30 * time.Second); ; {
 		if _, at, _ := l.place.Tail(); !at.IsZero() {
 			return
 		}
@@ -332,7 +332,7 @@ func TestSpacesComeAndGo(t *testing.T) {
 	if err := e.Leave(ctx, c, "room"); err != nil {
 		t.Fatalf("leave: %v", err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); es[1].Exists(ctx, e.tenant, "room") == nil; {
+	for deadline := time.Now().Add(30 * time.Second); es[1].Exists(ctx, e.tenant, "room") == nil; {
 		if time.Now().After(deadline) {
 			t.Fatal("the empty space did not vanish")
 		}

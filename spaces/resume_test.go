@@ -100,7 +100,7 @@ func TestTailMovesOnWhileASpaceIsQuiet(t *testing.T) {
 	last := es[1].say(t, "room", "1", "1")
 	l.until("a", seen("1"))
 	quiet := time.Now()
-	for deadline := quiet.Add(10 * time.Second); ; {
+	for deadline := quiet.Add(30 * time.Second); ; {
 		seq, at, caught := l.place.Tail()
 		if at.After(quiet) {
 			if seq>>agora.SeqShift != last>>agora.SeqShift || !caught {

@@ -14,7 +14,7 @@ import (
 // within polls a condition with a deadline.
 func within(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !done(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not in time", what)
 		}

@@ -122,7 +122,7 @@ func FuzzFramesAreReadAsWritten(f *testing.F) {
 		b = appendControl(b, opPong, control)
 		b = frame(b, opText, text)
 		m.pings, m.pongs = nil, nil
-		m.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		m.conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 		m.out <- b
 		for _, want := range [][]byte{first, text} {
 			kind, got, err := m.conn.ReadMessage()

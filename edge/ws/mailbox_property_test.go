@@ -91,7 +91,7 @@ func (m *mailbox) back(who **agoratest.Client, id string) {
 	if err != nil {
 		m.Fatalf("connect: %v", err)
 	}
-	w, _ := c.Next(10 * time.Second)
+	w, _ := c.Next(30 * time.Second)
 	if w.Type() != "agent.registered" {
 		m.Fatalf("%s is welcomed with %q", id, w)
 	}

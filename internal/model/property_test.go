@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	presence.LogClient(slog.New(slog.DiscardHandler))
 	code := m.Run()
 	var left error
-	for end := time.Now().Add(5 * time.Second); code == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(30 * time.Second); code == 0 && time.Now().Before(end); {
 		// A presence client that was cut off looks for its end once a second.
 		if left = goleak.Find(); left == nil {
 			break
