@@ -132,8 +132,8 @@ var lastSteady atomic.Int64
 // steadyPort returns a loopback port that nobody has at the moment, and that no connection will be given.
 func steadyPort() (int, error) {
 	for range lastPort - firstPort {
-		// Test processes that run at the same time begin at different places.
-		n := firstPort + (os.Getpid()*37+int(lastSteady.Add(1)))%(lastPort-firstPort)
+		// Test processes that run at the same time begin at different places, further apart than any of them goes.
+		n := firstPort + (os.Getpid()*997+int(lastSteady.Add(1)))%(lastPort-firstPort)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(n)))
 		if err == nil {
 			return n, l.Close()

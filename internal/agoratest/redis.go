@@ -95,7 +95,7 @@ func (s *RedisServer) try() error {
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"}
 	args = append(args, s.flags...)
 	if s.cluster {
-		bus, err := freePort()
+		bus, err := steadyPort()
 		if err != nil {
 			return err
 		}
@@ -144,14 +144,4 @@ func ask(addr, command string) string {
 	b := make([]byte, 4096)
 	n, _ := c.Read(b) // what came counts
 	return strings.TrimSpace(string(b[:n]))
-}
-
-// freePort returns a loopback port that nobody has at the moment.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
