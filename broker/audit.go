@@ -32,7 +32,7 @@ func (b *Broker) auditTopics(stream string, tops []*topic) error {
 	at := b.Now()
 	subjects := make([]string, 0, len(tops)+1)
 	for _, t := range tops {
-		subjects = append(subjects, t.at.log)
+		subjects = append(subjects, t.at.log())
 	}
 	end, err := b.lastOf(ctx, stream, ">")
 	if err != nil && !errors.Is(err, errNone) {
@@ -51,8 +51,9 @@ func (b *Broker) auditTopics(stream string, tops []*topic) error {
 	}
 	sure := end == nil || last[end.subject] >= end.seq
 	for _, t := range tops {
+		has := last[t.at.log()]
 		t.each(func(i *Inbox) {
-			if i.checked(last[t.at.log], at, sure) {
+			if i.checked(has, at, sure) {
 				b.count.repaired.Add(1)
 			}
 		})

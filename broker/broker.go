@@ -264,7 +264,7 @@ func (b *Broker) MaxRecord() int { return int(b.nc.MaxPayload()) - headroom }
 // stream's leader; 0 when there is none.
 func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err error) {
 	p := placeOf(to, b.cfg.Shards)
-	m, err := b.lastOf(ctx, p.stream, p.log)
+	m, err := b.lastOf(ctx, p.stream, p.log())
 	if errors.Is(err, errNone) {
 		return 0, nil
 	}
@@ -277,7 +277,7 @@ func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err er
 // Unread returns how many records of to are stored after a position. It costs one Direct Get.
 func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (records int, err error) {
 	p := placeOf(to, b.cfg.Shards)
-	r, err := b.readLog(ctx, query{stream: p.stream, subject: p.log, seq: after>>agora.SeqShift + 1, batch: 1})
+	r, err := b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: after>>agora.SeqShift + 1, batch: 1})
 	if err != nil {
 		return 0, b.unavailable(err)
 	}

@@ -89,7 +89,7 @@ func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
 		last = name
 	}
 	setCount(body, n)
-	m := nats.NewMsg(e.at.log)
+	m := nats.NewMsg(e.at.log())
 	m.Data = body
 	m.Header[messageID] = []string{e.b.unique(e.b.next.Add(1))}
 	if guard.Fences {

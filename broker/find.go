@@ -68,7 +68,7 @@ func (f *finder) places() []place {
 	var all []place
 	for _, name := range f.b.Streams() {
 		w := f.b.watchers[name]
-		all = append(all, place{stream: name, log: logPrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
+		all = append(all, place{stream: name, live: livePrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
 	}
 	return all
 }
@@ -86,7 +86,7 @@ func (f *finder) look(ctx context.Context, p place) error {
 		return nil
 	}
 	for seq, read := uint64(1), uint64(0); ; {
-		page, err := f.b.readLog(ctx, query{stream: p.stream, subject: p.log, seq: seq})
+		page, err := f.b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq})
 		if err != nil {
 			return err
 		}

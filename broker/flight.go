@@ -239,7 +239,7 @@ func (l *Lane) send() {
 	f := l.flight
 	n := l.b.next.Add(1)
 	f.id = l.b.unique(n)
-	f.msg.Subject = l.at.log
+	f.msg.Subject = l.log
 	f.msg.Reply = l.b.acks + l.number + "." + strconv.FormatUint(n, 36)
 	f.msg.Data = f.body
 	f.msg.Header[messageID][0] = f.id

@@ -35,13 +35,13 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 		}
 	}
 	m, err := i.b.at(ctx, i.at.stream, i.end)
-	if err == nil && m.subject == i.at.log { // the replica that answered lags behind the leader
+	if err == nil && m.subject == i.at.log() { // the replica that answered lags behind the leader
 		return gapCheck{stop: true}, pauseFor(ctx, lagPause)
 	}
 	if err != nil && !errors.Is(err, errNone) {
 		return gapCheck{}, err
 	}
-	s, err := i.b.state(ctx, i.at.stream, i.at.log)
+	s, err := i.b.state(ctx, i.at.stream, i.at.log())
 	if err != nil {
 		return gapCheck{}, err
 	}
@@ -125,7 +125,7 @@ func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
 	if since.IsZero() && read < i.b.cfg.MaxRecords {
 		return gapCheck{}, nil // it did not overflow, and nobody knows more
 	}
-	s, err := i.b.state(ctx, i.at.stream, i.at.log)
+	s, err := i.b.state(ctx, i.at.stream, i.at.log())
 	if err != nil {
 		return gapCheck{}, err
 	}
@@ -142,7 +142,7 @@ func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64
 	to := s.last // all of the subject that stood up to here is gone, if the leader has none of it
 	if len(p.msgs) > 0 {
 		to = p.msgs[0].seq - 1
-	} else if m, err := i.b.nextOf(ctx, i.at.stream, i.at.log, 1); err == nil {
+	} else if m, err := i.b.nextOf(ctx, i.at.stream, i.at.log(), 1); err == nil {
 		if m.seq > i.end && i.end <= s.last { // the replica that answered lags
 			return gapCheck{stop: true}, pauseFor(ctx, lagPause)
 		}

@@ -29,7 +29,7 @@ type From struct {
 type Inbox struct {
 	b    *Broker
 	to   agora.Address
-	at   *place
+	at   place
 	wake func()
 
 	wakeMu sync.Mutex // held while wake runs; guards the fields below
@@ -37,15 +37,15 @@ type Inbox struct {
 
 	mu      sync.Mutex // guards the fields below
 	closed  bool
+	behind  bool // the log must be read
+	staging bool // its end is near: what comes live is kept in staged, to be joined to what is read
+	armed   bool // Next has said that there is nothing: the next thing wakes
 	queue   []live
 	bytes   int
 	end     uint64    // sequence of the last record queued or read: nothing at or below it is missing
 	endSize int       // bytes that record takes at most, headers included
 	highest uint64    // sequence of the last live record seen, or heard of
-	behind  bool      // the log must be read
-	staging bool      // its end is near: what comes live is kept in staged, to be joined to what is read
 	staged  []live    // live records, each following the one before it
-	armed   bool      // Next has said that there is nothing: the next thing wakes
 	tail    uint64    // position of the last part of the last record queued or read
 	kept    uint64    // tail when the inbox was last known to have everything
 	keptAt  time.Time // when that was; zero when unknown
@@ -57,12 +57,10 @@ type Inbox struct {
 	quiet  bool      // nothing was sent since keptAt, until the log was read to its end
 	doubts int       // how often in a row the leader knew less than a live record told
 	short  time.Time // since when the leader has known less than was read here; zero when it does not
-	r      reader
-	passed uint64           // position of the last part of the last record that was looked at: nothing up to it is missing
-	stamp  int64            // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
-	batch  []live           // what take has taken from the queue
-	msgs   []agora.Message  // what Next returned last; kept while there is more to come
-	answer *[]agora.Message // where msgs goes back to
+	passed uint64    // position of the last part of the last record that was looked at: nothing up to it is missing
+	stamp  int64     // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
+	r      *reader   // nil until a record has come; it knows the names that the next one most often repeats
+	desk   *desk     // what reading takes; nil until Next has something to read, and again once there is nothing
 }
 
 // live is a record that came by core NATS and is not decoded yet.
@@ -77,9 +75,8 @@ type live struct {
 // blocking and from any goroutine, when Next has something (it is called soon after Listen, so that the log is read);
 // nothing runs and little is kept for an inbox that is quiet. wake must not call Close.
 func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
-	at := placeOf(to, b.cfg.Shards)
 	i := &Inbox{
-		b: b, to: to, at: &at, wake: wake,
+		b: b, to: to, at: placeOf(to, b.cfg.Shards), wake: wake,
 		end: from.After >> agora.SeqShift, behind: true, tail: max(from.After, from.Tail),
 		kept: from.Tail, keptAt: from.TailAt, after: from.After, passed: from.After, fresh: true, quiet: from.Quiet,
 	}
@@ -101,14 +98,13 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 	i.stamp = 0
 	for {
-		more := i.take(max)
-		if len(i.msgs) > 0 {
-			i.b.count.delivered.Add(uint64(len(i.msgs)))
-			return i.msgs, nil
+		msgs, more := i.take(max)
+		if len(msgs) > 0 {
+			i.b.count.delivered.Add(uint64(len(msgs)))
+			return msgs, nil
 		}
 		if !more {
-			i.giveBack() // a quiet inbox keeps little
-			i.r.b = nil
+			i.leave() // a quiet inbox keeps little
 			return nil, nil
 		}
 		msgs, err := i.read(ctx, max)
@@ -165,62 +161,36 @@ func (i *Inbox) call() {
 	}
 }
 
-// take puts what is queued into msgs. more says that the log has to be read.
-func (i *Inbox) take(max int) (more bool) {
-	clear(i.msgs)
-	i.msgs = i.msgs[:0]
+// take returns what is queued. more says that the log has to be read.
+func (i *Inbox) take(max int) (msgs []agora.Message, more bool) {
+	d := i.sit()
 	for {
-		more := i.pop(max)
-		if len(i.batch) == 0 {
-			return more
+		more := i.pop(d, max)
+		if len(d.batch) == 0 {
+			return nil, more
 		}
 		parts := 0
-		for k := range i.batch {
-			parts += countOf(i.batch[k].m.Data)
+		for k := range d.batch {
+			parts += countOf(d.batch[k].m.Data)
 		}
-		i.room(parts)
-		for k := range i.batch {
-			q := &i.batch[k]
-			i.msgs = i.decode(i.msgs, q.seq, stampOf(q.m), q.m.Data)
+		msgs := slices.Grow(d.msgs[:0], parts)
+		for k := range d.batch {
+			q := &d.batch[k]
+			msgs = i.decode(msgs, q.seq, stampOf(q.m), q.m.Data)
 		}
-		clear(i.batch)
-		if len(i.msgs) > 0 {
-			return false
+		clear(d.batch)
+		if d.msgs = msgs; len(msgs) > 0 {
+			return msgs, false
 		}
 	}
-}
-
-// answers are slices of messages that no inbox needs now: one that is busy now and then,
-// as most are, takes one for each answer.
-var answers = sync.Pool{New: func() any { return new([]agora.Message) }}
-
-// keepAnswer is how many messages a slice has at most that is kept for later.
-const keepAnswer = 4 * maxParts
-
-// room makes room for n more messages.
-func (i *Inbox) room(n int) {
-	if i.msgs == nil {
-		i.answer = answers.Get().(*[]agora.Message)
-		i.msgs = (*i.answer)[:0]
-	}
-	i.msgs = slices.Grow(i.msgs, n)
-}
-
-// giveBack lets go of the messages that Next returned last, which are cleared.
-func (i *Inbox) giveBack() {
-	if i.answer != nil && cap(i.msgs) <= keepAnswer {
-		*i.answer = i.msgs
-		answers.Put(i.answer)
-	}
-	i.msgs, i.answer = nil, nil
 }
 
 // pop moves about max bytes of the queue into the batch, so that decoding holds up no
 // live record. With nothing queued it says whether the log has to be read, and if not, arms the wake.
-func (i *Inbox) pop(max int) (behind bool) {
+func (i *Inbox) pop(d *desk, max int) (behind bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.batch = i.batch[:0]
+	d.batch = d.batch[:0]
 	if i.closed {
 		return false
 	}
@@ -229,16 +199,13 @@ func (i *Inbox) pop(max int) (behind bool) {
 		size += i.queue[n].size
 		n++
 	}
-	i.batch = append(i.batch, i.queue[:n]...)
+	d.batch = append(d.batch, i.queue[:n]...)
 	i.bytes -= size
 	rest := copy(i.queue, i.queue[n:])
 	clear(i.queue[rest:])
 	i.queue = i.queue[:rest]
 	if rest == 0 && cap(i.queue) > keepQueue {
 		i.queue = nil
-	}
-	if cap(i.batch) > keepQueue && n <= keepQueue {
-		i.batch = slices.Clip(slices.Clone(i.batch))
 	}
 	i.armed = n == 0 && !i.behind
 	return i.behind
@@ -259,6 +226,9 @@ func stampOf(m *nats.Msg) time.Time {
 
 // decode appends a record's messages beyond the position where the inbox began.
 func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []byte) []agora.Message {
+	if i.r == nil {
+		i.r = new(reader)
+	}
 	o, n, err := i.r.open(body)
 	if err != nil {
 		i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)

@@ -298,7 +298,7 @@ func TestALogMadeAnewByAnotherEdgeIsTold(t *testing.T) {
 func TestAnInboxBeginsAtATime(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "before")
-	m, err := b.lastOf(t.Context(), placeOf(bob, 1).stream, placeOf(bob, 1).log)
+	m, err := b.lastOf(t.Context(), placeOf(bob, 1).stream, placeOf(bob, 1).log())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,10 +364,10 @@ func TestARecordDroppedOnItsWayIsReadFromTheLog(t *testing.T) {
 func TestAnUnknownVersionIsSkipped(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "1")
-	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log, []byte{99, 1, 2}); err != nil {
+	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log(), []byte{99, 1, 2}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log, []byte{1, 7}); err != nil {
+	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log(), []byte{1, 7}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, "s2", "2")

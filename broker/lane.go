@@ -53,7 +53,8 @@ type Lane struct {
 	b      *Broker
 	cfg    LaneConfig
 	at     place
-	fence  string // its subject
+	log    string // the subject of its records
+	fence  string // and its own
 	number string // names the lane in the subjects of acknowledgements
 
 	stuck atomic.Bool // what is in hand waits for longer than an election takes
@@ -127,7 +128,7 @@ var errLaneOver = errors.New("the lane is over")
 func (b *Broker) Lane(cfg LaneConfig) *Lane {
 	l := &Lane{b: b, cfg: cfg, at: placeOf(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
 	l.ledger.whole, l.ledger.exact = !cfg.Used, !cfg.Used
-	l.fence = l.at.fenceOf(cfg.Session)
+	l.log, l.fence = l.at.log(), l.at.fenceOf(cfg.Session)
 	if cfg.Parked != nil {
 		l.unpark(*cfg.Parked)
 		l.cfg.Parked = nil

@@ -30,7 +30,7 @@ type crowd struct {
 
 // topic is one live subject.
 type topic struct {
-	at    *place
+	at    place
 	sub   *nats.Subscription // nil until it could be subscribed
 	since time.Time
 

@@ -189,7 +189,7 @@ func (l *Lane) stands(ctx context.Context, floor uint64, at time.Time) (bool, er
 // stands tells whether nothing is gone from a log that was stored after the record at floor, or from a time on.
 func (b *Broker) stands(ctx context.Context, p *place, floor uint64, at time.Time) (bool, error) {
 	if floor > 0 {
-		oldest, err := b.nextOf(ctx, p.stream, p.log, 1)
+		oldest, err := b.nextOf(ctx, p.stream, p.log(), 1)
 		if err != nil && !errors.Is(err, errNone) {
 			return false, err
 		}
@@ -197,7 +197,7 @@ func (b *Broker) stands(ctx context.Context, p *place, floor uint64, at time.Tim
 			return true, nil
 		}
 	}
-	s, err := b.state(ctx, p.stream, p.log)
+	s, err := b.state(ctx, p.stream, p.log())
 	return err == nil && s.count < b.cfg.MaxRecords, err
 }
 

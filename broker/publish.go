@@ -154,8 +154,8 @@ func (b *Broker) loose(p place, key string, m *agora.Message) (*nats.Msg, error)
 	if len(body) > b.MaxRecord() {
 		return nil, tooLarge(b.MaxRecord())
 	}
-	msg := nats.NewMsg(p.log)
-	msg.Header[messageID] = []string{"key/" + p.log + "/" + key}
+	msg := nats.NewMsg(p.log())
+	msg.Header[messageID] = []string{"key/" + p.log() + "/" + key}
 	msg.Data = body
 	return msg, nil
 }

@@ -36,7 +36,7 @@ func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (dro
 		Error  *jetstream.APIError `json:"error"`
 		Purged int                 `json:"purged"`
 	}
-	if err := b.api(ctx, "STREAM.PURGE."+p.stream, map[string]any{"filter": p.log, "seq": mark}, &v); err != nil {
+	if err := b.api(ctx, "STREAM.PURGE."+p.stream, map[string]any{"filter": p.log(), "seq": mark}, &v); err != nil {
 		return 0, b.unavailable(err)
 	}
 	if v.Error != nil {
@@ -48,7 +48,7 @@ func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (dro
 // unreadBehind tells whether there is a message behind a position; a mark is none.
 func (b *Broker) unreadBehind(ctx context.Context, p place, after uint64) (bool, error) {
 	for seq := max(after>>agora.SeqShift, 1); ; {
-		page, err := b.readLog(ctx, query{stream: p.stream, subject: p.log, seq: seq, batch: 8})
+		page, err := b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq, batch: 8})
 		if err != nil {
 			return false, b.unavailable(err)
 		}
@@ -69,7 +69,7 @@ func (b *Broker) unreadBehind(ctx context.Context, p place, after uint64) (bool,
 func (b *Broker) mark(ctx context.Context, p place, to agora.Address) (seq uint64, err error) {
 	var upTo uint64
 	for range markTries {
-		last, err := b.lastOf(ctx, p.stream, p.log)
+		last, err := b.lastOf(ctx, p.stream, p.log())
 		if err != nil {
 			return 0, b.unavailable(err)
 		}
@@ -135,18 +135,18 @@ type Mailbox struct {
 func (b *Broker) Mailbox(ctx context.Context, to agora.Address) (Mailbox, error) {
 	p := placeOf(to, b.cfg.Shards)
 	m := Mailbox{Stream: p.stream}
-	s, err := b.state(ctx, p.stream, p.log)
+	s, err := b.state(ctx, p.stream, p.log())
 	if err != nil {
 		return m, b.unavailable(err)
 	}
 	m.Records = s.count
-	first, err := b.nextOf(ctx, p.stream, p.log, 1)
+	first, err := b.nextOf(ctx, p.stream, p.log(), 1)
 	if err == nil {
 		m.First, m.FirstAt = first.seq<<agora.SeqShift, first.at
 	} else if !errors.Is(err, errNone) {
 		return m, b.unavailable(err)
 	}
-	last, err := b.lastOf(ctx, p.stream, p.log)
+	last, err := b.lastOf(ctx, p.stream, p.log())
 	if err == nil {
 		m.Last, m.LastAt = last.end(), last.at
 	} else if !errors.Is(err, errNone) {

@@ -15,7 +15,7 @@ func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
 	at := i.b.Now()
 	// The last record that was read is read again: while it is there, nothing after it is gone.
 	// It must not use up what the answer may hold.
-	q := query{stream: i.at.stream, subject: i.at.log, seq: i.end, bytes: max + i.endSize}
+	q := query{stream: i.at.stream, subject: i.at.log(), seq: i.end, bytes: max + i.endSize}
 	if i.end == 0 {
 		q.since = i.since
 	}
@@ -75,7 +75,7 @@ const (
 // that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read. The reads
 // began at at.
 func (i *Inbox) caughtUp(ctx context.Context, at time.Time) error {
-	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log)
+	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log())
 	if err != nil && !errors.Is(err, errNone) {
 		return err
 	}

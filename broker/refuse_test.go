@@ -71,7 +71,7 @@ func TestAFullShardRefusesAndEvictsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(placeOf(dave, 1).log)); err != nil {
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(placeOf(dave, 1).log())); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Flush(testContext(t)); err != nil {

@@ -15,14 +15,15 @@ const (
 	askPrefix   = "agora.ask."
 )
 
-// place is where an address lives: its stream and its subjects.
+// place is where an address lives: its stream and its subjects. There is one for each agent that listens, so
+// only the subject that most of them need is kept; the others differ in how they begin, or end.
 type place struct {
 	stream string
-	log    string // what is stored for the address
-	live   string // the same, handed on to core subscribers
-	fence  string // prefix of its lanes' fences; session and token follow
-	token  string
+	live   string // handed on to core subscribers
 }
+
+// log returns the subject of what is stored for the address.
+func (p place) log() string { return logPrefix + p.live[len(livePrefix):] }
 
 // place returns where to lives among n shards. The shard is taken from a hash that
 // never changes: an address must be found where it was left.
@@ -36,16 +37,15 @@ func placeOf(to agora.Address, shards int) place {
 	tail := tenant + "." + kind + "." + shard + "."
 	return place{
 		stream: streamName(kind, shard),
-		log:    logPrefix + tail + token,
 		live:   livePrefix + tail + token,
-		fence:  fencePrefix + tail,
-		token:  token,
 	}
 }
 
 // fenceOf returns the fence's subject of a session's lane.
 func (p place) fenceOf(session string) string {
-	return p.fence + agora.EncodeToken(session) + "." + p.token
+	tail := p.live[len(livePrefix):]
+	token := strings.LastIndexByte(tail, '.') + 1
+	return fencePrefix + tail[:token] + agora.EncodeToken(session) + "." + tail[token:]
 }
 
 // addressOf returns the address that a log or live subject belongs to.
