@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"container/list"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -45,7 +44,8 @@ type Crowd struct {
 	count CrowdStats
 
 	mu     sync.Mutex // guards the fields below
-	seats  *list.List // of *Seat, in the order of their numbers
+	newest *Seat      // of those that are taken, which are linked in the order of their numbers; nil where none is
+	taken  int        // how many are
 	next   uint64     // number of the next seat
 	shut   error      // why nobody is let in any more
 	lively []*Seat    // those that have stirred: the only ones that may hold anything
@@ -67,7 +67,7 @@ func NewCrowd(cfg CrowdConfig) *Crowd {
 	if cfg.Queued == 0 {
 		cfg.Queued = 256 << 20
 	}
-	c := &Crowd{cfg: cfg, seats: list.New()}
+	c := &Crowd{cfg: cfg}
 	c.shed.Store(math.MaxUint64)
 	c.share.Store(Whole)
 	return c
@@ -77,10 +77,12 @@ func NewCrowd(cfg CrowdConfig) *Crowd {
 type Seat struct {
 	crowd   *Crowd
 	number  uint64
-	at      *list.Element // guarded by crowd.mu; nil after Leave
-	guest   Guest         // guarded by crowd.mu; nil until Sit, and after Leave
-	closed  bool          // the ticker's own: it was told to close
-	stirred atomic.Bool   // it is among the lively
+	before  *Seat // guarded by crowd.mu, like the next two: the one that was taken before it
+	after   *Seat
+	guest   Guest       // nil until Sit, and after Leave
+	left    bool        // guarded by crowd.mu
+	closed  bool        // the ticker's own: it was told to close
+	stirred atomic.Bool // it is among the lively
 }
 
 // Enter lets a connection in; it is UNAVAILABLE when there are too many, when
@@ -92,7 +94,7 @@ func (c *Crowd) Enter() (*Seat, error) {
 	switch {
 	case c.shut != nil:
 		err = c.shut
-	case c.seats.Len() >= c.cfg.Connections:
+	case c.taken >= c.cfg.Connections:
 		err = errCrowded
 	case c.held.Load() >= c.cfg.Queued:
 		err = errBusy
@@ -101,9 +103,13 @@ func (c *Crowd) Enter() (*Seat, error) {
 		c.count.Connections.Add(1)
 		return nil, err
 	}
-	s := &Seat{crowd: c, number: c.next}
+	s := &Seat{crowd: c, number: c.next, before: c.newest}
+	if c.newest != nil {
+		c.newest.after = s
+	}
+	c.newest = s
 	c.next++
-	s.at = c.seats.PushBack(s)
+	c.taken++
 	return s, nil
 }
 
@@ -135,12 +141,22 @@ func (s *Seat) Stir() {
 
 // Leave gives the seat back. Idempotent.
 func (s *Seat) Leave() {
-	s.crowd.mu.Lock()
-	defer s.crowd.mu.Unlock()
-	if s.at != nil {
-		s.crowd.seats.Remove(s.at)
-		s.at, s.guest = nil, nil
+	c := s.crowd
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.left {
+		return
 	}
+	if s.before != nil {
+		s.before.after = s.after
+	}
+	if s.after != nil {
+		s.after.before = s.before
+	} else {
+		c.newest = s.before
+	}
+	s.before, s.after, s.guest, s.left = nil, nil, nil, true
+	c.taken--
 }
 
 // Shed tells whether the connection is to be given less than it asks for. A

@@ -91,18 +91,17 @@ func (c *Crowd) last(n int) []seen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var last []seen
-	for e := c.seats.Back(); e != nil && len(last) < n; e = e.Prev() {
-		s := e.Value.(*Seat)
+	for s := c.newest; s != nil && len(last) < n; s = s.before {
 		last = append(last, seen{s, s.guest})
 	}
 	return last
 }
 
-// taken returns how many seats are taken.
-func (c *Crowd) taken() int {
+// size returns how many seats are taken.
+func (c *Crowd) size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seats.Len()
+	return c.taken
 }
 
 // squeeze shrinks the queues from half the limit on, so that what they hold
@@ -120,7 +119,7 @@ func (c *Crowd) squeeze(total int64) {
 // draw decides who is shed: nobody at the limit, those that came last beyond
 // it, and everybody where it is passed by half.
 func (c *Crowd) draw(total int64) {
-	over, n := total-c.cfg.Queued, int64(c.taken())
+	over, n := total-c.cfg.Queued, int64(c.size())
 	if over <= 0 || n == 0 {
 		c.shed.Store(math.MaxUint64)
 		return
@@ -138,7 +137,7 @@ func (c *Crowd) evict(total int64) {
 	if over <= 0 {
 		return
 	}
-	for _, at := range c.last((c.taken() + 1) / 2) {
+	for _, at := range c.last((c.size() + 1) / 2) {
 		if over <= 0 {
 			return
 		}

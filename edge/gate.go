@@ -3,6 +3,7 @@ package edge
 import (
 	"hash/maphash"
 	"net/netip"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,7 @@ type Gate struct {
 
 	mu         sync.Mutex // guards the fields below
 	addresses  map[netip.Addr]int
-	principals map[owner]int
+	principals map[owner]*company
 }
 
 // GateStats counts whom a Gate turned away. All fields may be read at any time.
@@ -32,6 +33,13 @@ type GateStats struct {
 // owner is whose connections are counted together.
 type owner struct{ tenant, name string }
 
+// company is the connections of one owner.
+type company struct {
+	owner
+	n   int
+	who *Principal // of who came last: most often that of all
+}
+
 // NewGate returns a gate that nobody has passed, with limits of its own that never change.
 func NewGate(l Limits) *Gate {
 	limits := new(liveLimits)
@@ -40,7 +48,7 @@ func NewGate(l Limits) *Gate {
 }
 
 func newGate(limits *liveLimits) *Gate {
-	return &Gate{limits: limits, sources: sources{seed: maphash.MakeSeed()}, addresses: map[netip.Addr]int{}, principals: map[owner]int{}}
+	return &Gate{limits: limits, sources: sources{seed: maphash.MakeSeed()}, addresses: map[netip.Addr]int{}, principals: map[owner]*company{}}
 }
 
 // Gate returns the gate that every connection to the edge passes.
@@ -53,7 +61,7 @@ func (g *Gate) Stats() *GateStats { return &g.count }
 type Pass struct {
 	gate *Gate
 	from netip.Addr // invalid after Leave, or where it is not counted
-	who  owner      // empty where it is not counted
+	with *company   // nil after Leave, or where it is not counted
 }
 
 // Enter takes a handshake from an address. RATE_LIMITED when there are too many
@@ -81,9 +89,11 @@ func (g *Gate) Enter(from netip.Addr) (*Pass, error) {
 // crowdedFor is when it makes sense to try again for who has too many connections.
 const crowdedFor = 5 * time.Second
 
-// Claim counts the connection for its principal: RATE_LIMITED when that has too
-// many. Principals without a name are nobody in particular, and not counted.
-func (p *Pass) Claim(who *Principal) error {
+// Claim counts the connection for its actor's principal: RATE_LIMITED when that has too
+// many. Principals without a name are nobody in particular, and not counted. Actors that were
+// vouched for in the same words share one Principal from then on.
+func (p *Pass) Claim(a *Actor) error {
+	who := a.Principal()
 	if who == nil || who.Name == "" {
 		return nil
 	}
@@ -91,12 +101,21 @@ func (p *Pass) Claim(who *Principal) error {
 	l := g.limits.load()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if l.PerPrincipal > 0 && g.principals[o] >= l.PerPrincipal {
+	with := g.principals[o]
+	if with == nil {
+		with = &company{owner: o, who: who}
+	}
+	if l.PerPrincipal > 0 && with.n >= l.PerPrincipal {
 		g.count.Principals.Add(1)
 		return tooFast("too many connections of this principal", crowdedFor)
 	}
-	g.principals[o]++
-	p.who = o
+	g.principals[o] = with
+	with.n++
+	p.with = with
+	if !reflect.DeepEqual(with.who, who) {
+		with.who = who // its credentials were renewed: those that come now have them as well
+	}
+	a.principal.Store(with.who)
 	return nil
 }
 
@@ -111,11 +130,11 @@ func (p *Pass) Leave() {
 		}
 		p.from = netip.Addr{}
 	}
-	if p.who != (owner{}) {
-		if g.principals[p.who]--; g.principals[p.who] <= 0 {
-			delete(g.principals, p.who)
+	if p.with != nil {
+		if p.with.n--; p.with.n == 0 {
+			delete(g.principals, p.with.owner)
 		}
-		p.who = owner{}
+		p.with = nil
 	}
 }
 

@@ -68,7 +68,7 @@ func TestAPrincipalHasSoManyConnectionsAtOneTenant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return pass, pass.Claim(&p)
+		return pass, pass.Claim(actorOf(p))
 	}
 	first, err := claim(Principal{Name: "joe", Tenant: "a"})
 	if err != nil {
@@ -90,6 +90,38 @@ func TestAPrincipalHasSoManyConnectionsAtOneTenant(t *testing.T) {
 	first.Leave()
 	if _, err := claim(Principal{Name: "joe", Tenant: "a"}); err != nil {
 		t.Errorf("after it has left: %v", err)
+	}
+}
+
+func actorOf(p Principal) *Actor {
+	a := new(Actor)
+	a.principal.Store(&p)
+	return a
+}
+
+func TestConnectionsOfOnePrincipalShareWhatIsKnownOfIt(t *testing.T) {
+	g := NewGate(Limits{})
+	claim := func(p Principal) *Principal {
+		pass, err := g.Enter(netip.MustParseAddr("192.0.2.1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := actorOf(p)
+		if err := pass.Claim(a); err != nil {
+			t.Fatal(err)
+		}
+		return a.Principal()
+	}
+	first := claim(Principal{Name: "joe", Tenant: "a", Agents: []string{"joe-*"}})
+	if second := claim(Principal{Name: "joe", Tenant: "a", Agents: []string{"joe-*"}}); second != first {
+		t.Error("the same principal is kept twice")
+	}
+	other := claim(Principal{Name: "joe", Tenant: "a", Agents: []string{"joe-1"}})
+	if other == first || other.Agents[0] != "joe-1" {
+		t.Errorf("a principal of other rights became %+v", other)
+	}
+	if again := claim(Principal{Name: "joe", Tenant: "a", Agents: []string{"joe-1"}}); again != other {
+		t.Error("renewed credentials are kept twice")
 	}
 }
 

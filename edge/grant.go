@@ -91,7 +91,7 @@ func (s *Session) review() *grant {
 	if g.Grant == nil {
 		return g
 	}
-	s.sender.Review(func(to agora.Address, kind agora.Kind) error {
+	s.sender().Review(func(to agora.Address, kind agora.Kind) error {
 		return s.mayGoOn(g, to, kind)
 	}, func(to agora.Address, name string, err error) {
 		s.conn.Notify(Notice{Kind: NoticeFault, To: to, Stream: name, Err: agora.AsError(err)})

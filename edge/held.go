@@ -50,7 +50,10 @@ func (n *Node) allStopped() []*Session {
 // for its agent and was not pulled yet, and what the agent has sent that is not
 // stored yet. It does not block.
 func (s *Session) Held() int64 {
-	held := s.inbox.Held() + s.sender.Held()
+	held := s.inbox.Held()
+	if out := s.outgoing.Load(); out != nil {
+		held += out.Held()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.places {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
@@ -32,7 +33,7 @@ func (s *Session) stop(goodbye bool) bool {
 		s.mu.Unlock()
 		return false
 	}
-	s.over, s.goodbye, s.stopped = true, goodbye, time.Now()
+	s.over, s.goodbye, s.stopped = true, goodbye, agora.Ticks()
 	places := make([]*place, 0, len(s.places))
 	for _, p := range s.places {
 		places = append(places, p)
@@ -96,7 +97,7 @@ func (s *Session) remind(ctx context.Context) (held bool, err error) {
 func (s *Session) forget() {
 	s.settled = true
 	s.hasLeft()
-	s.sender.Close()
+	s.sender().Close()
 	s.node.remove(s)
 	s.node.stats.sessions.Add(-1)
 }
@@ -104,9 +105,9 @@ func (s *Session) forget() {
 // flush waits for what is under way, and after a goodbye ends what is open.
 func (s *Session) flush(ctx context.Context) error {
 	if s.goodbye {
-		return s.sender.AbortOpen(ctx)
+		return s.sender().AbortOpen(ctx)
 	}
-	return s.sender.Flush(ctx)
+	return s.sender().Flush(ctx)
 }
 
 // tell says to presence that the socket is gone, at once, and then how what
@@ -199,7 +200,7 @@ func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
 // yield flushes what is under way and writes to presence, for the next holder,
 // where the session stands and whether anything was given up. The caller holds settling.
 func (s *Session) yield(ctx context.Context) (clean bool, err error) {
-	flushed := s.sender.Flush(ctx)
+	flushed := s.sender().Flush(ctx)
 	if ctx.Err() != nil {
 		return false, ctx.Err() // still under way: the asker comes again
 	}

@@ -71,7 +71,7 @@ func (s *Session) tick() {
 	default:
 		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
 	}
-	if now := time.Now(); heartbeat && now.Sub(s.beaten) >= cfg.Heartbeat-cfg.Confirm {
+	if now := agora.Ticks(); heartbeat && time.Duration(now-s.beaten) >= cfg.Heartbeat-cfg.Confirm {
 		s.beaten = now
 		s.conn.Notify(Notice{Kind: NoticeHeartbeat, At: s.Now()})
 	}

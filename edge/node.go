@@ -210,7 +210,7 @@ func (n *Node) Close() {
 		n.retire()
 	}
 	for _, s := range n.all() {
-		s.sender.Close()
+		s.sender().Close()
 	}
 	n.wheel.Close()
 	n.hub.Close()

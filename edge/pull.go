@@ -115,7 +115,7 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	}
 	peer := agora.ToAgent(s.claim.Tenant, m.From)
 	if m.Kind == agora.Control && m.Part == agora.Cancel {
-		return Delivery{Message: m, Redelivered: s.redelivered(m)}, s.sender.Cancelled(peer, m.Stream)
+		return Delivery{Message: m, Redelivered: s.redelivered(m)}, s.sender().Cancelled(peer, m.Stream)
 	}
 	if s.silenced(peer, m) {
 		return Delivery{}, false
@@ -124,10 +124,10 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 		s.heardFrom(m.From)
 	}
 	if m.Part == agora.Cancel {
-		s.sender.Cancelled(peer, m.Stream) // a cancel is for both directions of the name
+		s.sender().Cancelled(peer, m.Stream) // a cancel is for both directions of the name
 	}
 	if m.Kind == agora.Reply && (m.Part == agora.Whole || m.Part == agora.Start) {
-		s.sender.Replied(peer, m.Meta.Parent)
+		s.sender().Replied(peer, m.Meta.Parent)
 	}
 	d := Delivery{Message: m, Redelivered: s.redelivered(m), span: s.node.cfg.Tracer.Deliver(m)}
 	if !m.Meta.Deadline.IsZero() {

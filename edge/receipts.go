@@ -54,6 +54,16 @@ type owed struct {
 	toTell map[agora.AgentID]*account
 }
 
+// debts returns what is owed, which most agents never owe.
+func (s *Session) debts() *owed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owed == nil {
+		s.owed = new(owed)
+	}
+	return s.owed
+}
+
 // debt is a message whose sender wants to know that it arrived.
 type debt struct {
 	from agora.AgentID
@@ -110,12 +120,13 @@ func (s *Session) tellReceipts(written []Delivery, tier agora.Receipts) {
 			s.owe(m.From, what, statusDelivered)
 		}
 		if m.Meta.Receipts&agora.Acked != 0 {
-			s.owed.mu.Lock()
-			s.owed.acked = append(s.owed.acked, debt{m.From, m.Seq, what})
-			if over := len(s.owed.acked) - maxOwed; over > 0 {
-				s.owed.acked = s.owed.acked[over:]
+			o := s.debts()
+			o.mu.Lock()
+			o.acked = append(o.acked, debt{m.From, m.Seq, what})
+			if over := len(o.acked) - maxOwed; over > 0 {
+				o.acked = o.acked[over:]
 			}
-			s.owed.mu.Unlock()
+			o.mu.Unlock()
 		}
 	}
 }
@@ -123,15 +134,18 @@ func (s *Session) tellReceipts(written []Delivery, tier agora.Receipts) {
 // tellAcked tells senders that what they sent is known to have arrived.
 func (s *Session) tellAcked() {
 	s.mu.Lock()
-	confirmed := s.confirmed
+	confirmed, o := s.confirmed, s.owed
 	s.mu.Unlock()
-	s.owed.mu.Lock()
-	var due []debt
-	for len(s.owed.acked) > 0 && s.owed.acked[0].seq <= confirmed {
-		due = append(due, s.owed.acked[0])
-		s.owed.acked = s.owed.acked[1:]
+	if o == nil {
+		return
 	}
-	s.owed.mu.Unlock()
+	o.mu.Lock()
+	var due []debt
+	for len(o.acked) > 0 && o.acked[0].seq <= confirmed {
+		due = append(due, o.acked[0])
+		o.acked = o.acked[1:]
+	}
+	o.mu.Unlock()
 	for _, d := range due {
 		s.owe(d.from, d.what, statusAcked)
 	}
@@ -139,14 +153,15 @@ func (s *Session) tellAcked() {
 
 // owe enters a receipt into its sender's account, and sends it unless one is under way.
 func (s *Session) owe(to agora.AgentID, what subject, status string) {
-	s.owed.mu.Lock()
-	if s.owed.toTell == nil {
-		s.owed.toTell = map[agora.AgentID]*account{}
+	o := s.debts()
+	o.mu.Lock()
+	if o.toTell == nil {
+		o.toTell = map[agora.AgentID]*account{}
 	}
-	a := s.owed.toTell[to]
+	a := o.toTell[to]
 	if a == nil {
 		a = &account{n: map[tiered]uint64{}, at: map[tiered]uint32{}}
-		s.owed.toTell[to] = a
+		o.toTell[to] = a
 	}
 	switch {
 	case what.n > 0:
@@ -160,7 +175,7 @@ func (s *Session) owe(to agora.AgentID, what subject, status string) {
 	}
 	busy := a.busy
 	a.busy = true
-	s.owed.mu.Unlock()
+	o.mu.Unlock()
 	if !busy {
 		s.pay(to, a)
 	}
@@ -168,23 +183,24 @@ func (s *Session) owe(to agora.AgentID, what subject, status string) {
 
 // pay sends what an account holds, and again what has gathered when that is stored.
 func (s *Session) pay(to agora.AgentID, a *account) {
-	s.owed.mu.Lock()
+	o := s.debts()
+	o.mu.Lock()
 	due := a.take(s.claim.Agent)
 	if len(due) == 0 {
 		a.busy = false
-		delete(s.owed.toTell, to)
+		delete(o.toTell, to)
 	}
-	s.owed.mu.Unlock()
+	o.mu.Unlock()
 	for i, m := range due {
 		m.From, m.To = s.claim.Agent, agora.ToAgent(s.claim.Tenant, to)
 		done := func(broker.Result) {}
 		if i == len(due)-1 {
 			done = func(broker.Result) { s.node.background(func() { s.pay(to, a) }) }
 		}
-		if err := s.sender.Send(s.node.ctx, m, relay.Options{}, done); err != nil {
-			s.owed.mu.Lock()
-			delete(s.owed.toTell, to) // nobody to tell, or nothing to tell it with: the sender asks by sending again
-			s.owed.mu.Unlock()
+		if err := s.sender().Send(s.node.ctx, m, relay.Options{}, done); err != nil {
+			o.mu.Lock()
+			delete(o.toTell, to) // nobody to tell, or nothing to tell it with: the sender asks by sending again
+			o.mu.Unlock()
 			return
 		}
 		s.seat.Stir()

@@ -430,7 +430,7 @@ func (s *Session) findEvent(space, event string) (to agora.Address, own, found b
 	}
 	s.mu.Unlock()
 	for _, a := range in {
-		if _, ok := s.sender.Sends(a, event); ok {
+		if _, ok := s.sender().Sends(a, event); ok {
 			return a, true, true
 		}
 	}

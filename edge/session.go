@@ -49,17 +49,17 @@ type Session struct {
 	token    string         // with which the session is taken over
 	seat     *Seat          // of the connection among all of the edge; nil where it is never shed
 	wants    agora.Receipts // for everything that it sends
-	sender   *relay.Sender
 	inbox    *broker.Inbox
-	after    uint64     // position at which delivery began
-	markTo   uint64     // frames up to here may have been given to an earlier socket
-	receipts receiptBox // cumulative receipts for this agent
-	owed     owed       // receipts to be told to the senders of what this agent got
+	outgoing atomic.Pointer[relay.Sender] // nil until the agent sends something: see sender
+	unclean  uint64                       // the highest epoch of its holders that ended without handing over
+	after    uint64                       // position at which delivery began
+	markTo   uint64                       // frames up to here may have been given to an earlier socket
+	receipts receiptBox                   // cumulative receipts for this agent
 	timer    Timer
 	pulled   []Delivery // what the last Pull returned, until Written; the writer's own
 	stamp    int64      // when the oldest of pulled was stored, by the log's clock; 0 where that says nothing; the writer's own
 	withheld bool       // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
-	beaten   time.Time  // when the last agent.heartbeat went; the wheel's own
+	beaten   int64      // ticks when the last agent.heartbeat went; the wheel's own
 
 	since     time.Time // when the session began here, by the log's clock; set before it is shared
 	begun     atomic.Bool
@@ -80,7 +80,6 @@ type Session struct {
 	dirty    bool       // guarded by settling: it has gone, and parts were given up
 
 	mu        sync.Mutex // guards the fields below; its maps are made when something comes into them
-	heartbeat bool
 	card      agora.Agent
 	places    map[string]*place
 	ready     []*place // places whose Next may have something
@@ -88,12 +87,14 @@ type Session struct {
 	callers   *callers               // who may be answered, where a policy rules
 	incoming  map[streamKey]struct{} // streams to this agent that have begun here
 	aliases   map[string]string      // event ids by the id of the frame that began them
+	owed      *owed                  // receipts to be told to the senders of what this agent got; nil while there never was one
 	progress
-	over    bool      // no verb is taken any more
-	lost    bool      // a verb found the socket or the claim gone: the session goes on elsewhere, or not at all
-	stopped time.Time // when that was
-	why     string    // it left: the first reason that was known
-	goodbye bool      // the agent said so: the session ends without a grace
+	heartbeat bool
+	goodbye   bool   // the agent said so: the session ends without a grace
+	over      bool   // no verb is taken any more
+	lost      bool   // a verb found the socket or the claim gone: the session goes on elsewhere, or not at all
+	stopped   int64  // ticks when it was over
+	why       string // it left: the first reason that was known
 }
 
 // streamKey names a stream to this agent: of a peer, or an event of a space.
@@ -122,15 +123,16 @@ func (s *Session) start(h Hello, rec presence.Record) {
 	for _, c := range rec.Cancelled {
 		put(&s.cancelled, streamKey{peerAddress(s.claim.Tenant, c.Peer), c.Stream}, c.Seq)
 	}
-	s.sender = s.node.relay.Sender(relay.SenderConfig{
-		Claim: &s.claim, Lanes: rec.Lanes, Dirty: rec.Dirty, Deposed: s.deposed, Told: s.told, TimedOut: s.timedOut,
-	})
+	s.unclean = rec.Dirty
+	if len(rec.Lanes) > 0 {
+		s.outgoing.Store(s.newSender(rec.Lanes))
+	}
 	s.openPlaces(h, rec)
 }
 
 // Begin lets deliveries flow: the door has queued its answer to the Hello.
 func (s *Session) Begin() {
-	s.beaten = time.Now()
+	s.beaten = agora.Ticks()
 	s.begun.Store(true)
 	s.rearm(false, 0)
 	s.conn.Wake()
@@ -159,12 +161,12 @@ func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) 
 func (s *Session) held() presence.Held {
 	h := presence.Held{
 		Claim: s.claim, Request: s.currentRequest(), Position: s.position(),
-		Spaces: s.spacePositions(), Lanes: s.sender.Lanes(),
+		Spaces: s.spacePositions(), Lanes: s.lanes(),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		h.Away = max(time.Until(s.stopped.Add(s.node.cfg.Presence.Grace())), time.Millisecond)
+		h.Away = max(s.node.cfg.Presence.Grace()-time.Duration(agora.Ticks()-s.stopped), time.Millisecond)
 	}
 	return h
 }

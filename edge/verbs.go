@@ -49,7 +49,7 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 	}
 	if err != nil {
 		if m.Part == agora.Start {
-			s.sender.Unstarted(m.To, m.Stream, m.N, err)
+			s.sender().Unstarted(m.To, m.Stream, m.N, err)
 		}
 		return err
 	}
@@ -65,14 +65,14 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 // it for good. A part of a stream that is refused here leaves a hole, so the
 // stream is ended for its receiver.
 func (s *Session) inOrder(ctx context.Context, to agora.Address, n uint64, stream string, part agora.Part, do func() error) error {
-	err := s.sender.Follows(to, n)
+	err := s.sender().Follows(to, n)
 	if err == nil {
 		if err = s.asHolder(ctx, do); err != nil {
-			s.sender.Refused(to, n, err)
+			s.sender().Refused(to, n, err)
 		}
 	}
 	if hole := s.leavesHole(ctx, n, err); hole && (part == agora.Chunk || part == agora.End) {
-		s.sender.Broken(to, stream, n, err)
+		s.sender().Broken(to, stream, n, err)
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func clientID(key string) string {
 func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	want := w.Receipts | s.wants
 	if m.Part != agora.Whole && m.Part != agora.Start {
-		asked, known := s.sender.Receipts(m.To, m.Stream)
+		asked, known := s.sender().Receipts(m.To, m.Stream)
 		if want |= asked; !known && m.Indexed {
 			want |= agora.Stored // it has ended, and comes again from a sender that lacks a receipt; or presence has lost what was asked
 		}
@@ -158,7 +158,7 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	defer s.blocked.Store(false)
 	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request}
 	if m.Part == agora.Chunk && w.RequestID == "" && (m.N > 0 || want&agora.Stored == 0) {
-		return s.sender.Send(ctx, m, o, nil)
+		return s.sender().Send(ctx, m, o, nil)
 	}
 	var span *trace.Span
 	if m.Part <= agora.Start && m.Kind <= agora.Event {
@@ -166,7 +166,7 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	}
 	t := s.node.tickets.get()
 	*t = ticket{session: s, to: m.To, frame: w.RequestID, stream: m.Stream, n: m.N, index: m.Index, indexed: m.Indexed, want: want, span: span, told: t.told}
-	err := s.sender.Send(ctx, m, o, t.told)
+	err := s.sender().Send(ctx, m, o, t.told)
 	if err != nil {
 		span.End(agora.AsError(err)) // nobody has the ticket
 	}
@@ -183,7 +183,7 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 	_, incoming := s.incoming[k]
 	upTo := s.given
 	s.mu.Unlock()
-	kind, own := s.sender.Sends(peer, m.Stream)
+	kind, own := s.sender().Sends(peer, m.Stream)
 	// After a resume the beginning of a stream may lie before what this edge has seen.
 	if !own && !incoming && !s.claim.Resumed {
 		return agora.Errorf(agora.StreamNotFound, "no stream %q to or from %q is open", m.Stream, peer.Agent)

@@ -39,7 +39,7 @@ type conn struct {
 	order sync.Mutex // held while deliveries are pulled, and from a join to its answer: no event of a space comes before its space.joined
 
 	mu      sync.Mutex // guards the fields below
-	room    sync.Cond  // on mu: the writer took what was queued, or stopped
+	room    *sync.Cond // on mu: the writer took what was queued, or stopped; nil while nobody has waited
 	pending *buffer    // frames to write before any delivery; nil when there are none
 	out     int        // bytes that the writer has in hand
 	queued  int64      // frames that were queued beside deliveries
@@ -68,6 +68,7 @@ func (c *conn) begin(h *hello) {
 	c.door.wheel.Add(c.watch, c.door.node.patience())
 	if h != nil {
 		c.bindAtConnect(h)
+		c.rest()
 	}
 	c.door.work.Go(c.await)
 }
@@ -145,7 +146,7 @@ func (c *conn) end(err error) {
 	}
 	c.mu.Lock()
 	for c.writing {
-		c.room.Wait()
+		c.waitLocked()
 	}
 	c.stopTimers()
 	c.mu.Unlock()
@@ -190,6 +191,21 @@ func (c *conn) alive() {
 	c.life.Store(agora.Ticks())
 }
 
+// waitLocked waits until the writer took what was queued, or stopped. mu is held, and free meanwhile.
+func (c *conn) waitLocked() {
+	if c.room == nil {
+		c.room = sync.NewCond(&c.mu)
+	}
+	c.room.Wait()
+}
+
+// roomy tells those who wait that the writer took what was queued, or stopped. mu is held.
+func (c *conn) roomy() {
+	if c.room != nil {
+		c.room.Broadcast()
+	}
+}
+
 // enter begins a verb; false when the connection is closing and no verb may begin.
 func (c *conn) enter() bool {
 	c.mu.Lock()
@@ -205,7 +221,7 @@ func (c *conn) leave() {
 	waited := false
 	for c.pending != nil && len(c.pending.b) > c.door.cfg.Answers && !c.closing {
 		waited = true
-		c.room.Wait()
+		c.waitLocked()
 	}
 	if waited {
 		c.alive() // it could not be heard meanwhile
@@ -255,7 +271,7 @@ func (c *conn) shutLocked() {
 	}
 	c.closing = true
 	c.linger = time.AfterFunc(c.door.cfg.Linger, c.kill)
-	c.room.Broadcast()
+	c.roomy()
 }
 
 // stopTimers runs last: no timer is set on a closing connection. mu is held.

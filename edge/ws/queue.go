@@ -128,7 +128,7 @@ func (c *conn) condemn(b breach) {
 
 // flood counts errors within a window.
 type flood struct {
-	since time.Time
+	since int64 // ticks
 	n     int
 }
 
@@ -146,7 +146,7 @@ func (c *conn) fault(f *wire.Frame) {
 	case agora.Unavailable, agora.Timeout, agora.RateLimited:
 		return
 	}
-	if now := time.Now(); now.Sub(c.faults.since) > floodWindow {
+	if now := agora.Ticks(); c.faults.n == 0 || time.Duration(now-c.faults.since) > floodWindow {
 		c.faults = flood{since: now}
 	}
 	if c.faults.n++; c.faults.n > c.door.cfg.MaxErrors {

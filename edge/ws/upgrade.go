@@ -56,7 +56,6 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // whom it costs next to nothing to refuse. On success the caller owes a call of dismiss.
 func (d *Door) letIn(r *http.Request) (_ *conn, err error) {
 	c := &conn{door: d}
-	c.room.L = &c.mu
 	defer func() {
 		if err != nil {
 			c.giveBack()
@@ -71,7 +70,7 @@ func (d *Door) letIn(r *http.Request) (_ *conn, err error) {
 	if c.actor, err = d.node.authenticate(r.Context(), credentials(r)); err != nil {
 		return nil, err
 	}
-	if err = c.pass.Claim(c.actor.Principal()); err != nil {
+	if err = c.pass.Claim(c.actor); err != nil {
 		return nil, err
 	}
 	if !d.admit() {

@@ -64,7 +64,7 @@ func (c *conn) take() (out *buffer, s *edge.Session) {
 	if out == nil && s == nil {
 		c.writing = false
 	}
-	c.room.Broadcast()
+	c.roomy()
 	return out, s
 }
 
@@ -168,5 +168,5 @@ func (c *conn) fail(err error) {
 	c.because(why, 0)
 	c.shutLocked()
 	c.writing = false
-	c.room.Broadcast()
+	c.roomy()
 }
