@@ -33,6 +33,7 @@ type edgeServer struct {
 	proxies  edge.Proxies // whose word is taken about where agents connect from
 	policy   policy.Policy
 	follows  func()        // ends following files; nil before it does
+	tidies   func()        // ends giving memory back; nil before it does
 	leaving  atomic.Bool   // no new agents should come
 	tracer   *trace.Tracer // nil where no spans are made
 }
@@ -99,6 +100,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	dc := p.door(e.log)
 	dc.Loopback = p.loopback
 	e.door = ws.New(e.node, dc)
+	e.tidies = e.tidy()
 	mux := http.NewServeMux()
 	mux.Handle("/ws", e.door)
 	e.public.serve(mux)
@@ -130,6 +132,7 @@ func (e *edgeServer) close() {
 		e.follows()
 	}
 	if e.door != nil {
+		e.tidies()
 		e.door.Close()
 	}
 	e.public.close()
