@@ -48,6 +48,8 @@ type Broker struct {
 	watchers watchers
 	echoes   echoes
 
+	gathering gathering
+
 	advisories *nats.Subscription // of new leaders
 	topics     topics
 
@@ -115,6 +117,7 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	b.sweeper.init()
 	b.watchers = b.newWatchers()
 	b.echoes.init()
+	b.gathering.init()
 	b.topics.init(b)
 	if err := b.connect(ctx); err != nil {
 		return err
@@ -144,6 +147,7 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	b.wg.Go(b.posts.run)
 	b.wg.Go(b.sweep)
 	b.wg.Go(b.echo)
+	b.wg.Go(b.gather)
 	b.topics.start(b)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,15 +27,16 @@ type flight struct {
 	items   []item          // in the order of their Puts
 	parts   []agora.Message // what the record holds: those of the items that are stored, and aborts before them
 	validAt time.Time
-	first   time.Time // when it was sent first
-	last    time.Time // when it was sent last
-	since   int64     // ticks when its oldest item was put into the lane
-	tries   int       // how often it was sent
-	refused int       // how often the log said that it is full
-	onWay   int       // how often the log said that it is being stored
-	aborts  bool      // it holds aborts
-	asking  bool      // whether it can be sent again safely is being asked
-	open    bool      // the ledger reckons with its parts, and could still take them back
+	first   time.Time     // when it was sent first
+	last    time.Time     // when it was sent last
+	since   int64         // ticks when its oldest item was put into the lane
+	tries   int           // how often it was sent
+	refused int           // how often the log said that it is full
+	onWay   int           // how often the log said that it is being stored
+	aborts  bool          // it holds aborts
+	asking  bool          // whether it can be sent again safely is being asked
+	aloft   *atomic.Int64 // counts it among the records on their way; nil before it is one
+	open    bool          // the ledger reckons with its parts, and could still take them back
 }
 
 // item is a part and what becomes of it once the record is stored.
@@ -64,6 +66,9 @@ const keepBytes = 2 * recordBytes
 
 // release gives the flight back. Nothing of it may be used after.
 func (f *flight) release() {
+	if f.aloft != nil {
+		f.aloft.Add(-1)
+	}
 	clear(f.items)
 	clear(f.parts)
 	if cap(f.body) > keepBytes {
@@ -76,6 +81,13 @@ func (f *flight) release() {
 
 // advance sends the next record if there is one to send and nothing stands in the way.
 func (l *Lane) advance() {
+	if !l.holds() {
+		l.proceed()
+	}
+}
+
+// proceed does that without waiting for other lanes.
+func (l *Lane) proceed() {
 	for l.state == fit && l.flight == nil && !l.away {
 		if len(l.queue) == 0 && !l.owes() {
 			l.wakeWaiters()
@@ -93,6 +105,8 @@ func (l *Lane) advance() {
 		l.fill(f, at, ok)
 		if len(f.parts) > 0 {
 			l.flight = f
+			f.aloft = &l.b.gathering.air
+			f.aloft.Add(1)
 			l.send()
 			return
 		}
@@ -326,7 +340,11 @@ func (l *Lane) stored(a ack) {
 	if l.stuck.Load() {
 		l.stuck.Store(false)
 	}
-	l.ledger.commit(f.parts, a.seq, time.Now(), l.b.cfg.Duplicates)
+	now := time.Now()
+	if f.tries == 1 {
+		l.b.gathering.landed(now.Sub(f.first))
+	}
+	l.ledger.commit(f.parts, a.seq, now, l.b.cfg.Duplicates)
 	f.open = false
 	l.lastSeq = a.seq
 	l.b.count.records.Add(1)
@@ -337,7 +355,7 @@ func (l *Lane) stored(a ack) {
 	if a.duplicate {
 		l.b.nudge(l.at, a.seq)
 	}
-	l.b.echoes.note(l.at, a.seq, time.Now())
+	l.b.echoes.note(l.at, a.seq, now)
 	l.flight = nil
 	l.answer(f, a.seq)
 	f.release()

@@ -80,6 +80,7 @@ type Lane struct {
 	due       time.Time     // when the next may go; zero when no pause is running
 	abortAt   time.Time     // when to try next to store what is owed to streams over a hole
 	swept     bool          // the sweeper has the lane
+	held      bool          // its next record waits for those of other lanes
 	results   []outcome     // not told yet
 	telling   bool          // a goroutine is telling
 	posted    bool          // one will

@@ -1,0 +1,109 @@
+package broker
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// gathering has the lanes of a busy edge wait for each other: while some records are on their way, the next ones leave together,
+// now and then, and each holds what its lane was given until then. What a record costs, at every server that stores it and for every
+// thread that it wakes, is then paid for fewer of them. An edge with little on its way has nobody wait.
+type gathering struct {
+	air   atomic.Int64 // records on their way
+	trip  atomic.Int64 // how long one takes of late, in nanoseconds
+	timer *time.Timer  // when lanes are to be let go
+
+	mu    sync.Mutex // guards the fields below; taken under a lane's lock, never before it
+	lanes []*Lane    // that wait
+	spare []*Lane
+	last  int64 // ticks when some were let go last
+}
+
+const (
+	crowded  = 4                    // records on their way with which the next one waits
+	waitPart = 2                    // a lane waits for this part of the time that a record takes …
+	waitMin  = time.Millisecond     // … but so long at least, as timers are no finer, …
+	waitMax  = 8 * time.Millisecond // … and no longer than this
+)
+
+func (g *gathering) init() { g.timer = time.NewTimer(time.Hour) }
+
+// hold tells whether a lane has to wait with its next record; then letGo is called for it soon.
+func (g *gathering) hold(l *Lane) bool {
+	if g.air.Load() < crowded {
+		return false
+	}
+	now := agora.Ticks()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.lanes) == 0 {
+		left := g.pause() - time.Duration(now-g.last)
+		if left <= 0 {
+			g.last = now
+			return false
+		}
+		g.timer.Reset(left)
+	}
+	g.lanes = append(g.lanes, l)
+	return true
+}
+
+// pause returns how long to wait between letting lanes go. Where records take long, because the machines are
+// busy or there are many copies, waiting is felt less and spares more.
+func (g *gathering) pause() time.Duration {
+	return min(max(time.Duration(g.trip.Load())/waitPart, waitMin), waitMax)
+}
+
+// landed notes how long a record took. It is called by one goroutine at a time.
+func (g *gathering) landed(took time.Duration) {
+	const weight = 16 // of what was known before
+	trip := g.trip.Load()
+	g.trip.Store(trip + (int64(took)-trip)/weight)
+}
+
+// take returns the lanes that wait, which do so no more. They are to be cleared, and not used once it is called again.
+func (g *gathering) take() []*Lane {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lanes := g.lanes
+	g.lanes, g.spare = g.spare[:0], lanes
+	g.last = agora.Ticks()
+	return lanes
+}
+
+// gather lets the lanes go that wait, until the Broker closes.
+func (b *Broker) gather() {
+	defer b.gathering.timer.Stop()
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-b.gathering.timer.C:
+		}
+		lanes := b.gathering.take()
+		for _, l := range lanes {
+			l.letGo()
+		}
+		clear(lanes)
+	}
+}
+
+// holds tells whether the lane has to wait with its next record. The lock is held.
+func (l *Lane) holds() bool {
+	if !l.held && l.state == fit && l.flight == nil && !l.away && l.known && l.pause == 0 && len(l.queue) > 0 {
+		l.held = l.b.gathering.hold(l)
+	}
+	return l.held
+}
+
+// letGo ends the lane's waiting.
+func (l *Lane) letGo() {
+	l.mu.Lock()
+	l.held = false
+	l.proceed()
+	l.mu.Unlock()
+	l.tellNow()
+}
