@@ -10,19 +10,23 @@ import (
 
 // The other half of frame.go: how frames of a peer come in (RFC 6455). Idle, a connection
 // keeps nothing of it but a few bytes; at work, a buffer from a pool, into which one read
-// takes many frames.
+// takes many frames, and a larger one while more comes than that holds.
 
 const (
 	intakeSize = 4 << 10
+	wideSize   = 16 << 10
 	maxHead    = 14   // of a frame: 2, length, mask
 	reserved   = 0x70 // bits of a frame's first byte
 )
 
-var intakes = sync.Pool{New: func() any { return new([intakeSize]byte) }}
+var (
+	intakes = sync.Pool{New: func() any { return new([intakeSize]byte) }}
+	wides   = sync.Pool{New: func() any { return new([wideSize]byte) }}
+)
 
 // intake is what has come of a peer and was not used yet. The reading goroutine owns it.
 type intake struct {
-	buf   *[intakeSize]byte // buf[off:end]; nil while there is nothing
+	buf   []byte // buf[off:end], of intakeSize or wideSize; nil while there is nothing
 	off   int32
 	end   int32
 	first [maxHead]byte // what is read while there is no buffer
@@ -48,26 +52,50 @@ func (in *intake) came(c *conn, n int) {
 
 // open begins with what was read without a buffer.
 func (in *intake) open(n int) {
-	in.buf = intakes.Get().(*[intakeSize]byte)
+	in.buf = intakes.Get().(*[intakeSize]byte)[:]
 	in.off, in.end = 0, int32(copy(in.buf[:], in.first[:n]))
 }
 
 // shut gives the buffer back.
 func (in *intake) shut() {
-	intakes.Put(in.buf)
+	if len(in.buf) == wideSize {
+		wides.Put((*[wideSize]byte)(in.buf))
+	} else {
+		intakes.Put((*[intakeSize]byte)(in.buf))
+	}
 	in.buf, in.off, in.end = nil, 0, 0
+}
+
+// shift moves what is left to the front, of a larger buffer where there is one: this one was filled.
+func (in *intake) shift() {
+	if was := in.buf; len(was) == intakeSize {
+		in.buf = wides.Get().(*[wideSize]byte)[:]
+		in.off, in.end = 0, int32(copy(in.buf, was[in.off:in.end]))
+		intakes.Put((*[intakeSize]byte)(was))
+		return
+	}
+	in.off, in.end = 0, int32(copy(in.buf, in.buf[in.off:in.end]))
+}
+
+// rewind begins anew with a buffer that is used up: a smaller one where what came would have fit that.
+func (in *intake) rewind() {
+	if len(in.buf) == wideSize && in.end <= intakeSize {
+		wides.Put((*[wideSize]byte)(in.buf))
+		in.buf = intakes.Get().(*[intakeSize]byte)[:]
+	}
+	in.off, in.end = 0, 0
 }
 
 // have returns the next n bytes, of at most intakeSize, without using them up; it
 // blocks until they have come. They are good until the next call.
 func (c *conn) have(n int) ([]byte, error) {
 	in := &c.in
-	if int(in.off)+n > intakeSize {
-		in.off, in.end = 0, int32(copy(in.buf[:], in.buf[in.off:in.end]))
+	if int(in.off)+n > len(in.buf) {
+		in.shift()
 	}
 	for int(in.end-in.off) < n {
 		if in.off == in.end {
-			in.off, in.end = 0, 0
+			in.rewind()
 		}
 		got, err := c.socket.Read(in.buf[in.end:])
 		in.came(c, got)

@@ -159,3 +159,26 @@ func BenchmarkReadMessage(b *testing.B) {
 		c.in.used(len(text))
 	}
 }
+
+// A peer with much to say is read with a larger buffer, as long as it has.
+func TestABufferIsAsLargeAsWhatComes(t *testing.T) {
+	var in intake
+	in.open(0)
+	in.off, in.end = intakeSize-3, intakeSize
+	copy(in.buf[in.off:], "abc")
+	in.shift()
+	if len(in.buf) != wideSize || string(in.buf[in.off:in.end]) != "abc" {
+		t.Fatalf("once filled, a buffer is one of %d bytes that begins with %q", len(in.buf), in.buf[in.off:in.end])
+	}
+	in.off, in.end = intakeSize+1, intakeSize+1
+	if in.rewind(); len(in.buf) != wideSize || in.off != 0 || in.end != 0 {
+		t.Errorf("while more comes than %d bytes, the buffer has %d", intakeSize, len(in.buf))
+	}
+	in.off, in.end = intakeSize, intakeSize
+	if in.rewind(); len(in.buf) != intakeSize {
+		t.Errorf("when less comes, the buffer still has %d bytes", len(in.buf))
+	}
+	if in.shut(); in.buf != nil {
+		t.Error("a buffer is kept of a peer that is quiet")
+	}
+}
