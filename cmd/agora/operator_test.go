@@ -253,13 +253,25 @@ func TestOperatorsNeedTheTokenWhereOthersCanAsk(t *testing.T) {
 	if _, status := shut.operate("inspect", "edge", "--admin.token-file", path); status != 0 {
 		t.Errorf("the verb with the token = %d", status)
 	}
-	resp, err := http.Post(open.admin+"/v1/agent/kick?id=x", "text/plain", nil)
-	if err != nil {
+	for _, c := range []struct {
+		at     *running
+		header []string
+		want   int
+	}{
+		{open, nil, 404},
+		{open, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{shut, nil, 401},
+		{others, nil, 403},
+	} {
+		if got := request(t, http.MethodPost, c.at.admin+"/v1/agent/kick?id=x", c.header); got != c.want {
+			t.Errorf("kick of nobody with %v = %d, want %d", c.header, got, c.want)
+		}
+	}
+	if err := os.WriteFile(path, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	resp.Body.Close()
-	if resp.StatusCode != 404 {
-		t.Errorf("kick of nobody = %d, want 404", resp.StatusCode)
+	if got := get(t, shut.admin+"/v1/edges", []string{"Authorization", "Bearer "}); got != 503 {
+		t.Errorf("no token where the file is empty = %d, want 503", got)
 	}
 }
 
@@ -271,7 +283,12 @@ func TestProfilesAreServedOnlyWhenAskedFor(t *testing.T) {
 
 func get(t *testing.T, url string, header []string) (status int) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, url, nil)
+	return request(t, http.MethodGet, url, header)
+}
+
+func request(t *testing.T, method, url string, header []string) (status int) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
