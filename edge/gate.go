@@ -60,15 +60,15 @@ func (g *Gate) Stats() *GateStats { return &g.count }
 // Pass is a connection's way through a Gate.
 type Pass struct {
 	gate *Gate
-	from netip.Addr // invalid after Leave, or where it is not counted
+	from netip.Addr // invalid after Leave
 	with *company   // nil after Leave, or where it is not counted
 }
 
 // Enter takes a handshake from an address. RATE_LIMITED when there are too many
 // handshakes, or too many connections from there. The caller owes a call of Leave.
 func (g *Gate) Enter(from netip.Addr) (*Pass, error) {
-	l, from := g.limits.load(), source(from)
-	if after := g.sources.take(from, l.handshakesPerIP); after > 0 {
+	l, counted := g.limits.load(), source(from)
+	if after := g.sources.take(counted, l.handshakesPerIP); after > 0 {
 		g.count.PerIP.Add(1)
 		return nil, tooFast("too many handshakes from this address", after)
 	}
@@ -78,12 +78,22 @@ func (g *Gate) Enter(from netip.Addr) (*Pass, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if l.PerIP > 0 && g.addresses[from] >= l.PerIP {
+	if l.PerIP > 0 && g.addresses[counted] >= l.PerIP {
 		g.count.PerIP.Add(1)
 		return nil, tooFast("too many connections from this address", crowdedFor)
 	}
-	g.addresses[from]++
+	g.addresses[counted]++
+	if !from.IsValid() {
+		from = counted
+	}
 	return &Pass{gate: g, from: from}, nil
+}
+
+// From returns the address that the connection comes from, by the word of trusted proxies; an invalid one after Leave.
+func (p *Pass) From() netip.Addr {
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	return p.from
 }
 
 // crowdedFor is when it makes sense to try again for who has too many connections.
@@ -125,8 +135,9 @@ func (p *Pass) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if p.from.IsValid() {
-		if g.addresses[p.from]--; g.addresses[p.from] <= 0 {
-			delete(g.addresses, p.from)
+		counted := source(p.from)
+		if g.addresses[counted]--; g.addresses[counted] <= 0 {
+			delete(g.addresses, counted)
 		}
 		p.from = netip.Addr{}
 	}

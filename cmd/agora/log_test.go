@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -112,6 +114,46 @@ func TestRefusalsAreLoggedAFewASecondAndTheRestCounted(t *testing.T) {
 		}
 		return all >= tries
 	})
+}
+
+func TestARefusalNamesTheClientAndNotTheProxyBeforeIt(t *testing.T) {
+	for about, args := range map[string][]string{"X-Forwarded-For": nil, "PROXY v2": {"--server.proxy-protocol"}} {
+		e, token := guarded(t, append(args, "--server.trusted-proxies", "127.0.0.1")...)
+		d, header := websocket.Dialer{}, http.Header{"X-Forwarded-For": {"6.6.6.6, 192.0.2.7"}} // the first is the client's own word
+		if about == "PROXY v2" {
+			header = http.Header{}
+			d.NetDial = func(network, addr string) (net.Conn, error) {
+				c, err := net.Dial(network, addr)
+				if err == nil {
+					_, err = io.WriteString(c, proxyHeader(t, 2))
+				}
+				return c, err
+			}
+		}
+		if c, _, err := d.Dial(e.public, header); err == nil {
+			c.Close()
+			t.Fatal("let in without a token")
+		}
+		header.Set("Authorization", "Bearer "+token)
+		c, _, err := d.Dial(e.public, header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.WriteMessage(websocket.TextMessage, []byte(`{"type":"what?"}`)); err != nil {
+			t.Fatal(err)
+		}
+		var lines []map[string]any
+		until(t, "both refusals are logged", func() bool {
+			lines = logLines(t, e.stderr.String(), "refused")
+			return len(lines) >= 2
+		})
+		for _, l := range lines {
+			if l["from"] != "192.0.2.7" {
+				t.Errorf("%s: the line of %v says that it came from %v, want 192.0.2.7", about, l["code"], l["from"])
+			}
+		}
+	}
 }
 
 func TestNeitherTokensNorPayloadsReachALog(t *testing.T) {

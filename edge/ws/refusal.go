@@ -72,7 +72,7 @@ func (r *refusals) admit(code agora.Code, now time.Time) (left int, ok bool) {
 func (c *conn) attrs() []slog.Attr {
 	s := c.session.Load()
 	if s == nil {
-		return []slog.Attr{slog.String("from", c.socket.RemoteAddr().String())}
+		return []slog.Attr{slog.String("from", c.pass.From().String())}
 	}
 	return []slog.Attr{slog.String("agent", string(s.Agent())), slog.String("conn", s.Conn())}
 }

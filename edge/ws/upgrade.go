@@ -61,7 +61,7 @@ func (d *Door) letIn(r *http.Request) (_ *conn, err error) {
 			c.giveBack()
 		}
 	}()
-	if c.pass, err = d.node.gate.Enter(d.node.proxies.Client(r.RemoteAddr, r.Header.Values("X-Forwarded-For"))); err != nil {
+	if c.pass, err = d.node.gate.Enter(d.client(r)); err != nil {
 		return nil, err
 	}
 	if c.seat, err = d.node.crowd.Enter(); err != nil {
@@ -79,6 +79,11 @@ func (d *Door) letIn(r *http.Request) (_ *conn, err error) {
 	return c, nil
 }
 
+// client returns where a request comes from, by the word of trusted proxies.
+func (d *Door) client(r *http.Request) netip.Addr {
+	return d.node.proxies.Client(r.RemoteAddr, r.Header.Values("X-Forwarded-For"))
+}
+
 // giveBack has the connection counted no more.
 func (c *conn) giveBack() {
 	if c.seat != nil {
@@ -92,7 +97,9 @@ func (c *conn) giveBack() {
 // turnAway refuses before the upgrade.
 func (d *Door) turnAway(w http.ResponseWriter, r *http.Request, status int, e *agora.Error) {
 	d.stats.Refused.Add(1)
-	d.refusals.note(e.Code, e.Message, func() []slog.Attr { return []slog.Attr{slog.String("from", r.RemoteAddr), slog.Int("status", status)} })
+	d.refusals.note(e.Code, e.Message, func() []slog.Attr {
+		return []slog.Attr{slog.String("from", d.client(r).String()), slog.Int("status", status)}
+	})
 	w.Header().Set("Connection", "close") // else what is left of the request would be waited for
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
