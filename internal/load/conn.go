@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -145,10 +146,14 @@ func (c *Conn) Close() error {
 
 // Cut breaks the connection without a word, as a machine that fails does: the session stays.
 func (c *Conn) Cut() error {
-	if t, ok := c.nc.(*net.TCPConn); ok {
+	nc := c.nc
+	if secure, ok := nc.(*tls.Conn); ok {
+		nc = secure.NetConn() // the other one says goodbye
+	}
+	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetLinger(0) // a reset; a socket that is closed already needs none
 	}
-	return c.nc.Close()
+	return nc.Close()
 }
 
 // unblock has a read or write that blocks return when ctx ends, until the function that it returns is called.
