@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
@@ -24,7 +25,8 @@ type cli struct {
 
 func newCLI(t *testing.T) *cli {
 	t.Helper()
-	c := &cli{t: t, cluster: agoratest.Start(t, agoratest.Options{Edges: 2, Grace: 20 * time.Second})}
+	node := edge.Config{Lease: 15 * time.Second} // no edge dies here, and none may lose touch because the machine is busy
+	c := &cli{t: t, cluster: agoratest.Start(t, agoratest.Options{Edges: 2, Grace: 20 * time.Second, Node: node})}
 	c.url = c.cluster.URL(0) + "," + c.cluster.URL(1)
 	return c
 }
