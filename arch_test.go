@@ -50,6 +50,7 @@ var homes = map[string][]string{
 	"github.com/synadia-io/orbit.go":      {"broker"},
 	"github.com/redis/go-redis":           {"presence"},
 	"github.com/alicebob/miniredis":       {"presence"},
+	"github.com/yuin/gopher-lua":          {"presence"},
 	"github.com/go-jose/":                 {"edge/auth"},
 	"github.com/gorilla/websocket":        {"edge/ws", "client"},
 	"github.com/prometheus/client_golang": {"cmd/agora"},

@@ -7,8 +7,12 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// tick is how often an embedded server's clock of expiry is advanced.
-const tick = 100 * time.Millisecond
+// How often an embedded server's clock of expiry is advanced.
+const (
+	tick   = 100 * time.Millisecond // at most
+	slow   = time.Second            // at least
+	rarely = 50                     // in between: times as long as it took
+)
 
 // Server is a presence server inside this process, for dev and tests.
 type Server struct {
@@ -23,6 +27,10 @@ type Server struct {
 func Embed() (*Server, error) {
 	s := &Server{mini: miniredis.NewMiniRedis(), stop: make(chan struct{})}
 	if err := s.mini.Start(); err != nil {
+		return nil, err
+	}
+	if err := interpret(s.mini); err != nil {
+		s.mini.Close()
 		return nil, err
 	}
 	s.done.Go(s.expire)
@@ -41,9 +49,9 @@ func (s *Server) Close() {
 	})
 }
 
-// expire advances the server's keys, which expire by nothing else.
+// expire advances the server's keys, which expire by nothing else. All are looked at: where they are many, more rarely.
 func (s *Server) expire() {
-	t := time.NewTicker(tick)
+	t := time.NewTimer(tick)
 	defer t.Stop()
 	last := time.Now()
 	for {
@@ -54,6 +62,7 @@ func (s *Server) expire() {
 			now := time.Now()
 			s.mini.FastForward(now.Sub(last))
 			last = now
+			t.Reset(min(max(tick, rarely*time.Since(now)), slow))
 		}
 	}
 }
