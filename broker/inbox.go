@@ -54,6 +54,7 @@ type Inbox struct {
 	since  time.Time // while no record was read: those stored from then on
 	after  uint64    // position where the inbox began: nothing at or below it is returned
 	fresh  bool      // the record of that position was not looked at yet
+	whole  bool      // what was read last was all that the replica had
 	quiet  bool      // nothing was sent since keptAt, until the log was read to its end
 	doubts int       // how often in a row the leader knew less than a live record told
 	short  time.Time // since when the leader has known less than was read here; zero when it does not

@@ -11,6 +11,12 @@ import (
 // read returns the next piece of the log. When there is no more of it, the inbox
 // is live again, and read returns nothing.
 func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
+	if i.whole {
+		i.whole = false
+		if known, err := i.endsHere(ctx); known || err != nil {
+			return nil, err // to be read from where it then stands, if it is not live
+		}
+	}
 	i.b.count.refills.Add(1)
 	at := i.b.Now()
 	// The last record that was read is read again: while it is there, nothing after it is gone.
@@ -36,9 +42,25 @@ func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
 		i.stageFromNow()
 	}
 	if len(msgs) > 0 || !p.whole {
+		i.whole = p.whole
 		return msgs, nil
 	}
 	return nil, i.caughtUp(ctx, at)
+}
+
+// endsHere makes the inbox live again where the stream's leader still has the last record that was read, or that came
+// live behind it, and nothing beyond: then nothing was taken since either, and the log, which costs more, need not be read once more.
+// It returns false, and has changed nothing, where the leader has not got that far.
+func (i *Inbox) endsHere(ctx context.Context) (known bool, err error) {
+	at := i.b.Now()
+	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log())
+	if errors.Is(err, errNone) || err == nil && last.seq < i.end {
+		return false, nil
+	}
+	if err == nil {
+		i.live(last, at) // if not, what was joined comes before what is to be read
+	}
+	return err == nil, err
 }
 
 // readInTurn reads the log once it is the caller's turn.
