@@ -53,9 +53,9 @@ func interpret(m *miniredis.Miniredis) error {
 		return errors.New("the embedded presence server does not tell commands of scripts from others")
 	}
 	i.peer.Ctx = i.nested
-	redis := i.state.NewTable()
-	redis.RawSetString("call", i.state.NewFunction(i.call))
-	i.state.SetGlobal("redis", redis)
+	lib := i.state.NewTable()
+	lib.RawSetString("call", i.state.NewFunction(i.call))
+	i.state.SetGlobal("redis", lib)
 	m.Server().SetPreHook(i.hook)
 	return nil
 }

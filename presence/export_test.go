@@ -30,3 +30,6 @@ func RenewAs(ctx context.Context, s *Store, h Holder, word string) (bool, error)
 
 // Marks returns the keys that say that the server is whole.
 func Marks(s *Store) []string { return s.marks() }
+
+// Digest is what a server knows a script by.
+func Digest(name string) string { return script(name).Hash() }
