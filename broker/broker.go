@@ -16,7 +16,6 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/latency"
-	"github.com/agora-relay/agora/internal/turns"
 )
 
 // Broker is one edge's connection to the log. Its methods may be called at the same time.
@@ -35,12 +34,11 @@ type Broker struct {
 
 	toStored latency.Histogram
 
-	ctx   context.Context // over when the Broker closes
-	stop  context.CancelFunc
-	wg    sync.WaitGroup // every goroutine of the Broker
-	work  chan struct{}  // bounds how many lanes read the log at a time
-	fill  chan struct{}  // the same for inboxes
-	turns turns.Turns    // in which these begin
+	ctx  context.Context // over when the Broker closes
+	stop context.CancelFunc
+	wg   sync.WaitGroup // every goroutine of the Broker
+	work chan struct{}  // bounds how many lanes read the log at a time
+	fill chan struct{}  // the same for inboxes
 
 	clock    clock
 	posts    posts

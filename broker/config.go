@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/turns"
 )
 
 // Config sets up a Broker. The zero value of each field means its default.
@@ -30,6 +31,7 @@ type Config struct {
 	Retry      time.Duration    // before a publish without an answer is sent again, same id; 1.5s
 	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 25s, and never more than half of Duplicates. When that has failed for 5s, all that the lane has in hand is refused
 	Election   time.Duration    // without an answer of the log after which Lane.Stuck says so: longer than any election takes; 12s
+	Turns      *turns.Turns     // in which inboxes begin to read the log; the Broker's own if nil
 	Now        func() time.Time // the machine's wall clock, which only has to be told apart from the log's; tests skew it
 	Log        *slog.Logger     // discards if nil
 
@@ -61,6 +63,9 @@ func (c Config) withDefaults() Config {
 	// A retry behind the duplicate window would be stored a second time.
 	c.GiveUp = min(cmp.Or(c.GiveUp, 25*time.Second), c.Duplicates/2)
 	c.Election = cmp.Or(c.Election, 12*time.Second)
+	if c.Turns == nil {
+		c.Turns = new(turns.Turns)
+	}
 	if c.Now == nil {
 		c.Now = guard.WallClock
 	}

@@ -68,7 +68,7 @@ func (b *Broker) readInTurn(ctx context.Context, q query) (page, error) {
 	select {
 	case b.fill <- struct{}{}:
 		defer func() { <-b.fill }()
-		b.turns.Take()
+		b.cfg.Turns.Take()
 		return b.readLog(ctx, q)
 	case <-ctx.Done():
 		return page{}, ctx.Err()

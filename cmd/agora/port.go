@@ -37,7 +37,7 @@ type portConfig struct {
 	maxHeader  int
 	write      time.Duration // for an answer; 0 for as long as it takes
 	proxies    *edge.Proxies // whose PROXY headers are taken; nil for none at all
-	crowded    bool          // thousands may come at once: they are let in as the machine has time for them
+	turns      *turns.Turns  // in which newcomers are let in, as thousands may come at once; nil where they never do
 }
 
 func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (*port, error) {
@@ -53,9 +53,7 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 		l = proxyListener(l, cfg.proxies)
 	}
 	h := newHall(l)
-	if cfg.crowded {
-		h.turns = new(turns.Turns)
-	}
+	h.turns = cfg.turns
 	p := &port{listener: h, fail: fail, certs: certs}
 	p.server = &http.Server{
 		Handler:           http.HandlerFunc(p.answer),

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/agora-relay/agora/internal/turns"
 )
 
 // serverSettings say how the listeners speak HTTP.
@@ -13,6 +16,7 @@ type serverSettings struct {
 	readHeader time.Duration
 	maxHeader  size
 	tls, admin tlsSettings
+	newcomers  *turns.Turns // shared by the edges of a process; each has its own if nil
 }
 
 // tlsSettings are the certificate of a listener, and whose clients' ones it believes.
@@ -57,12 +61,12 @@ func (s *serverSettings) checkFiles() error {
 
 // public and private return how the two ports of an edge are served.
 func (s *serverSettings) public() portConfig {
-	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), write: writeTime, crowded: true}
+	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), write: writeTime, turns: cmp.Or(s.newcomers, new(turns.Turns))}
 }
 
 func (s *serverSettings) private() portConfig {
 	c := s.public()
-	c.tls, c.needPeer, c.write, c.crowded = s.admin, true, 0, false
+	c.tls, c.needPeer, c.write, c.turns = s.admin, true, 0, nil
 	return c
 }
 
