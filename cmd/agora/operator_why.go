@@ -21,7 +21,11 @@ func newWhy() *cobra.Command {
 		Short: "Tell what became of a message",
 		Long: "Tell what became of a message: where it is stored, to which connection it was written and when, whether it was\n" +
 			"acknowledged or waits, and why. ID is the id of its frame, the seq under which it is stored, or SESSION/N, its\n" +
-			"number in its sender's session. Without --to or --space everything that the log keeps is looked through.",
+			"number in its sender's session. Without --to or --space everything that the log keeps is looked through.\n\n" +
+			"When it was written to a connection is told as a span of time: from when it was stored, or that connection began, to\n" +
+			"that connection's end, or now. Nothing is noted down for a single message: how far a connection has come is known\n" +
+			"from its edge while it lasts, from what that writes down every second, and from its end; that says which connection\n" +
+			"it was, but not at which instant.",
 		Example: "  agora why 16001382144 --to bob\n  agora why order-17 --from alice",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
