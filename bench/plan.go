@@ -35,6 +35,9 @@ func (o *options) plan() (p plan, err error) {
 		return p, fmt.Errorf("-size must be %d to 4096", load.MinSize)
 	}
 	p.systems = chosen(o.only, system.Kinds, func(k system.Kind) string { return k.Name })
+	if o.only == "" {
+		p.systems = slices.DeleteFunc(p.systems, func(k system.Kind) bool { return k.Aside })
+	}
 	switch o.loads {
 	case "all":
 		p.loads = loads()

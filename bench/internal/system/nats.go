@@ -76,6 +76,32 @@ func startNATSWebSocket(_ context.Context, r *Running) error {
 	return r.plainNATS(natsServers{n: 2, webSocket: true}, wire.NATSConfig{WebSocket: true})
 }
 
+// startForwarded has every byte pass one more process on its way in and one on its way out.
+func startForwarded(_ context.Context, r *Running) error {
+	if err := r.plainNATS(natsServers{n: 2, webSocket: true}, wire.NATSConfig{WebSocket: true}); err != nil {
+		return err
+	}
+	binary, err := r.tools.forward()
+	if err != nil {
+		return err
+	}
+	doors, err := proc.Addrs(len(r.addrs))
+	if err != nil {
+		return err
+	}
+	for i, door := range doors {
+		p, err := r.run(fmt.Sprintf("forward-%d", i), binary, door, r.addrs[i])
+		if err != nil {
+			return err
+		}
+		if err := p.Await(patience, func() bool { return proc.Listens(door) }); err != nil {
+			return err
+		}
+	}
+	r.addrs = doors
+	return nil
+}
+
 func (r *Running) plainNATS(c natsServers, cfg wire.NATSConfig) (err error) {
 	r.addrs, err = c.startServers(r)
 	r.dial = func(addr, id string) (load.Agent, error) { return wire.DialNATS(addr, id, cfg) }
@@ -84,21 +110,29 @@ func (r *Running) plainNATS(c natsServers, cfg wire.NATSConfig) (err error) {
 
 // streamConfig is what a user who wants each message kept, and at its receiver
 // at once, asks for: retention like that of Agora, and what is stored handed on by RePublish.
-const streamConfig = `{"name":"LOG","subjects":["log.>"],"storage":"file","num_replicas":1,"retention":"limits","discard":"old",
+const streamConfig = `{"name":"LOG","subjects":["log.>"],"storage":"file","num_replicas":%d,"retention":"limits","discard":"old",
 "max_age":600000000000,"max_msgs_per_subject":4096,"max_bytes":17179869184,"republish":{"src":"log.>","dest":"live.log.>"}}`
 
-func startJetStream(ctx context.Context, r *Running) error {
-	cfg := wire.NATSConfig{WebSocket: true, Prefix: "log."}
-	if err := r.plainNATS(natsServers{n: 2, webSocket: true, jetStream: true}, cfg); err != nil {
-		return err
+// jetStream returns what starts a cluster with such a stream, of which it keeps so many copies.
+func jetStream(servers, replicas int) func(context.Context, *Running) error {
+	return func(ctx context.Context, r *Running) error {
+		cfg := wire.NATSConfig{WebSocket: true, Prefix: "log."}
+		if err := r.plainNATS(natsServers{n: servers, webSocket: true, jetStream: true}, cfg); err != nil {
+			return err
+		}
+		return r.makeStream(ctx, cfg, replicas)
 	}
+}
+
+func (r *Running) makeStream(ctx context.Context, cfg wire.NATSConfig, replicas int) error {
 	var answer []byte
+	config := strings.ReplaceAll(fmt.Sprintf(streamConfig, replicas), "\n", "")
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && ctx.Err() == nil; {
 		nc, err := wire.DialNATS(r.addrs[0], "setup", cfg)
 		if err != nil {
 			return err
 		}
-		answer, err = nc.Ask("$JS.API.STREAM.CREATE.LOG", bytes.ReplaceAll([]byte(streamConfig), []byte("\n"), nil))
+		answer, err = nc.Ask("$JS.API.STREAM.CREATE.LOG", []byte(config))
 		nc.Close()
 		if err == nil && !bytes.Contains(answer, []byte(`"error"`)) {
 			return nil

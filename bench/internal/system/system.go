@@ -24,6 +24,7 @@ type Kind struct {
 	Keeps   string // what is stored of each message, and where
 	Foreign bool   // needs more than Go to be installed
 	Resumes bool   // a client that was away gets what it missed
+	Aside   bool   // no rival, but part of an argument: run only when it is named
 
 	start func(ctx context.Context, r *Running) error
 }
@@ -32,7 +33,9 @@ type Kind struct {
 var Kinds = []Kind{
 	{Name: "core", About: "NATS over TCP, 2 servers", Keeps: "nothing", start: startCore},
 	{Name: "nats-ws", About: "NATS over its WebSocket, 2 servers", Keeps: "nothing", start: startNATSWebSocket},
-	{Name: "nats-js", About: "NATS over its WebSocket, 2 servers, JetStream with RePublish", Keeps: "R1, file", start: startJetStream},
+	{Name: "forwarded", About: "nats-ws behind 2 processes that hand on bytes", Keeps: "nothing", Aside: true, start: startForwarded},
+	{Name: "nats-js", About: "NATS over its WebSocket, 2 servers, JetStream with RePublish", Keeps: "R1, file", start: jetStream(2, 1)},
+	{Name: "nats-js-r3", About: "the same with 3 servers and copies", Keeps: "R3, file", Aside: true, start: jetStream(3, 3)},
 	{Name: "socketio", About: "Socket.IO 4, 2 Node processes, Redis Streams adapter, connection state recovery", Keeps: "Redis, memory", Foreign: true, Resumes: true, start: startSocketIO},
 	{Name: "agora-mem", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, memory", Resumes: true, start: agora{servers: 1, storage: "memory"}.start},
 	{Name: "agora-r1", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, file", Resumes: true, start: agora{servers: 1, storage: "file"}.start},

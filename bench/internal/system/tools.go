@@ -51,6 +51,22 @@ func (t *Tools) agora() (string, error) {
 	})
 }
 
+// forward builds the process that only hands on bytes.
+func (t *Tools) forward() (string, error) {
+	return t.once("forward", func() (string, error) {
+		cache, err := filepath.Abs(t.Cache)
+		if err != nil {
+			return "", err
+		}
+		if err := os.MkdirAll(cache, 0o755); err != nil {
+			return "", err
+		}
+		path := filepath.Join(cache, "forward")
+		_, err = output(filepath.Join(t.Module, "bench"), "go", "build", "-o", path, "./internal/forward")
+		return path, err
+	})
+}
+
 // nats builds the server that the main module depends on.
 func (t *Tools) nats() (string, error) {
 	return t.once("nats-server", func() (string, error) { return output(t.Module, "go", "tool", "-n", "nats-server") })
