@@ -49,6 +49,7 @@ type Session struct {
 	token    string         // with which the session is taken over
 	seat     *Seat          // of the connection among all of the edge; nil where it is never shed
 	wants    agora.Receipts // for everything that it sends
+	withheld bool           // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
 	inbox    *broker.Inbox
 	outgoing atomic.Pointer[relay.Sender] // nil until the agent sends something: see sender
 	unclean  uint64                       // the highest epoch of its holders that ended without handing over
@@ -58,7 +59,6 @@ type Session struct {
 	timer    Timer
 	pulled   []Delivery // what the last Pull returned, until Written; the writer's own
 	stamp    int64      // when the oldest of pulled was stored, by the log's clock; 0 where that says nothing; the writer's own
-	withheld bool       // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
 	beaten   int64      // ticks when the last agent.heartbeat went; the wheel's own
 
 	since     time.Time // when the session began here, by the log's clock; set before it is shared
