@@ -99,7 +99,7 @@ func (s *Store) fields(ctx context.Context, es []entry, fields ...string) ([]rep
 	p := s.rdb.Pipeline()
 	cmds := make([]*redis.SliceCmd, len(es))
 	for i, e := range es {
-		cmds[i] = p.HMGet(ctx, keysOf(e.member, "").rec, fields...)
+		cmds[i] = p.HMGet(ctx, recordOf(e.member), fields...)
 	}
 	if _, err := p.Exec(ctx); err != nil && len(es) > 0 {
 		return nil, unavailable(err)

@@ -40,6 +40,9 @@ func keysOf(member, session string) agentKeys {
 	}
 }
 
+// recordOf returns the key of a member's record, without making the others: it is what all claims are looked after by.
+func recordOf(member string) string { return root + "{a:" + member + "}:rec" }
+
 // history returns the key of the agent's short history.
 func (k agentKeys) history() string { return k.tag + "history" }
 

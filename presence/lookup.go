@@ -59,14 +59,14 @@ func (s *Store) Touch(ctx context.Context, written map[agora.Address]time.Durati
 
 // lookup finds an agent to which something is sent, or was so long ago.
 func lookup(tenant string, id agora.AgentID, age time.Duration) call {
-	return call{lookupScript, []string{keysOf(member(tenant, id), "").rec}, []any{max(0, age.Milliseconds())}}
+	return call{lookupScript, []string{recordOf(member(tenant, id))}, []any{max(0, age.Milliseconds())}}
 }
 
 // WroteTo tells whether an agent has written to an address in the session that
 // it has now, its grace included. Two round trips.
 func (s *Store) WroteTo(ctx context.Context, tenant string, id agora.AgentID, to agora.Address) (bool, error) {
 	m := member(tenant, id)
-	session, err := s.rdb.HGet(ctx, keysOf(m, "").rec, "session").Result()
+	session, err := s.rdb.HGet(ctx, recordOf(m), "session").Result()
 	if errors.Is(err, redis.Nil) {
 		return false, s.sure(ctx)
 	}

@@ -114,7 +114,7 @@ func (s *Store) orphan(ctx context.Context, h Holder, es []entry, end, now int64
 	calls := make([]call, len(es))
 	for i, e := range es {
 		args := []any{w[0], w[1], end, s.cfg.Grace.Milliseconds(), before}
-		calls[i] = call{orphanScript, []string{keysOf(e.member, "").rec}, args}
+		calls[i] = call{orphanScript, []string{recordOf(e.member)}, args}
 	}
 	replies, err := s.runAll(ctx, calls)
 	if err != nil {
