@@ -31,3 +31,29 @@ func TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver(t *testing.T) {
 	sender.Expect(`{"type":"receipt","n":5}`)
 	got(receiver, 2, 5)
 }
+
+// An event whose start was refused is answered for, like a stream: who pours a model's words into a space that it may not
+// write to hears that once, and not at every word.
+func TestAnEventWhoseStartWasRefusedIsAnsweredOnce(t *testing.T) {
+	c := start(t, agoratest.Options{})
+	member, _ := registered(t, c, 0, "member")
+	member.Send(`{"type":"space.join","id":"1","space":"lab"}`)
+	member.Expect(`{"type":"space.joined"}`)
+	a, _ := registered(t, c, 0, "stranger")
+	for range 2 { // the end ends the silence: a second event is another one
+		a.Send(`{"type":"space.publish","id":"p","space":"lab","data":{"text":""},"stream":true}`)
+		a.Expect(`{"type":"error","request_id":"p","code":"FORBIDDEN"}`)
+		for range 3 {
+			a.Send(`{"type":"space.publish.delta","space":"lab","event_id":"p","data":{"text":"x"}}`)
+		}
+		a.Send(`{"type":"space.publish.done","space":"lab","event_id":"p"}`)
+		a.Send(`{"type":"space.list","id":"2"}`)
+		a.Expect(`{"type":"space.list","id":"2"}`)
+	}
+	for range 3 { // one that was never begun
+		a.Send(`{"type":"space.publish.delta","space":"lab","event_id":"q","data":{"text":"x"}}`)
+	}
+	a.Expect(`{"type":"error","code":"FORBIDDEN"}`)
+	a.Send(`{"type":"space.list","id":"3"}`)
+	a.Expect(`{"type":"space.list","id":"3"}`)
+}

@@ -296,7 +296,14 @@ func partKey(key string, i int) string {
 // PublishStart opens an event that is streamed. Its id is told by a notice
 // once it is stored.
 func (s *Session) PublishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
-	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, "", agora.Start, func() error { return s.publishStart(ctx, space, key, n, data, w) })
+	to := agora.ToSpace(s.claim.Tenant, space)
+	return s.inOrder(ctx, to, n, "", agora.Start, func() error {
+		err := s.publishStart(ctx, space, key, n, data, w)
+		if err != nil && w.RequestID != "" { // by which its parts name it
+			s.sender().Unstarted(to, w.RequestID, n, err)
+		}
+		return err
+	})
 }
 
 func (s *Session) publishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
@@ -325,6 +332,13 @@ func (s *Session) PublishPart(ctx context.Context, space, event string, part ago
 
 func (s *Session) publishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {
 	if err := s.mayPublish(ctx, space, true); err != nil {
+		to := agora.ToSpace(s.claim.Tenant, space)
+		if s.sender().AnsweredFor(to, event, part, n) {
+			return nil
+		}
+		if part == agora.Chunk {
+			s.sender().Unstarted(to, event, n, err)
+		}
 		return err
 	}
 	m := agora.Message{Kind: agora.Event, Part: part, Stream: event, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), N: n, Body: data}

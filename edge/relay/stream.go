@@ -34,9 +34,19 @@ func (s *Sender) refuse(k streamKey, part agora.Part, n uint64, err error) {
 	s.silence(k)
 }
 
-// Unstarted notes that a stream's start was refused before it came here: that is its one answer, and its parts are dropped.
+// Unstarted notes that a stream's start, or a part of one that never started, was refused before it came here: that is its one
+// answer, and its parts are dropped.
 func (s *Sender) Unstarted(to agora.Address, name string, n uint64, err error) {
 	s.refuse(streamKey{to, name}, agora.Start, n, err)
+}
+
+// AnsweredFor tells whether a part is of a stream that was refused and needs no other answer; a number that it has is used up then.
+func (s *Sender) AnsweredFor(to agora.Address, name string, part agora.Part, n uint64) bool {
+	if !s.dropped(streamKey{to, name}, part) {
+		return false
+	}
+	s.pass(to, n)
+	return true
 }
 
 // silence has what still comes of a stream dropped.
