@@ -74,7 +74,7 @@ var errClosed = errors.New("broker is closed")
 
 const (
 	lanesReading   = 64 // lanes that may read the log at a time
-	inboxesReading = 8  // inboxes that may: thousands can fall behind at once, each answer takes memory, and live traffic goes on meanwhile
+	inboxesReading = 3  // inboxes that may: thousands can fall behind at once, each answer takes memory, and a server takes what else comes by this connection only when it has read
 )
 
 // Connect opens the connection, creates or checks the streams and returns when
