@@ -24,6 +24,7 @@ type gathering struct {
 
 const (
 	crowded  = 4                    // records on their way with which the next one waits
+	maxWait  = 256                  // lanes that wait: more at once would swamp the log
 	waitPart = 2                    // a lane waits for this part of the time that a record takes …
 	waitMin  = time.Millisecond     // … but so long at least, as timers are no finer, …
 	waitMax  = 8 * time.Millisecond // … and no longer than this
@@ -46,6 +47,9 @@ func (g *gathering) hold(l *Lane) bool {
 			return false
 		}
 		g.timer.Reset(left)
+	}
+	if len(g.lanes) >= maxWait {
+		return false // whoever put it there sends it, and is held back by the connection
 	}
 	g.lanes = append(g.lanes, l)
 	return true
