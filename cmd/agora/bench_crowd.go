@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/load"
 	"github.com/agora-relay/agora/internal/pause"
 )
@@ -128,7 +127,7 @@ func (w *workers) start(o *idleOptions, first, agents int, stderr io.Writer) err
 	return nil
 }
 
-// connected waits until all of them are.
+// connected waits until all of them are; where one ends instead, its exit status is the error's.
 func (w *workers) connected(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		for _, one := range w.all {
@@ -136,9 +135,15 @@ func (w *workers) connected(ctx context.Context) error {
 		}
 	})()
 	for _, one := range w.all {
-		if !one.out.Scan() {
-			return agora.Errorf(agora.Unavailable, "a process of agents ended before they were connected")
+		if one.out.Scan() {
+			continue
 		}
+		_ = one.cmd.Wait() // it has said why
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		status := max(one.cmd.ProcessState.ExitCode(), exitError)
+		return &statusError{status, errors.New("a process of agents ended before they were connected")}
 	}
 	return nil
 }

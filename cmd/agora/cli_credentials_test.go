@@ -86,6 +86,9 @@ func TestBenchPresentsTokensOfFilesAndCertificates(t *testing.T) {
 		if status == 0 || !strings.Contains(out, "FORBIDDEN") {
 			t.Errorf("with a certificate for other ids, agora bench %s ended with %d: %s", verb, status, out)
 		}
+		if args[1] == "idle" && status != exitForbidden {
+			t.Errorf("its processes were refused, and agora bench idle ended with %d, want %d", status, exitForbidden)
+		}
 	}
 }
 

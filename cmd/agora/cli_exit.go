@@ -66,6 +66,9 @@ func usageError(cmd *cobra.Command, err error) error {
 }
 
 func exitStatus(err error) int {
+	if s, ok := errors.AsType[*statusError](err); ok {
+		return s.status
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, client.ErrCancelled) || errors.Is(err, client.ErrUnknown) {
 		return exitAborted

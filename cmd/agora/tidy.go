@@ -20,14 +20,14 @@ const (
 type tidier struct {
 	tidied int64 // connections when memory was given back last
 	last   int64 // connections at the last look
-	frames int64 // that had come by the last look
+	frames int64 // that had come and gone by the last look
 }
 
-// look takes how many connections there are and how many frames have come so far.
+// look takes how many connections there are and how many frames have come and gone so far.
 func (t *tidier) look(connections, frames int64) (tidy bool) {
-	came, moved := frames-t.frames, differ(connections, t.last)
+	talk, moved := frames-t.frames, differ(connections, t.last)
 	t.frames, t.last = frames, connections
-	if moved > connections/100 || came > tidyQuiet*int64(tidyEvery/time.Second) {
+	if moved > connections/100 || talk > tidyQuiet*int64(tidyEvery/time.Second) {
 		return false
 	}
 	if differ(connections, t.tidied) < max(tidyWorth, t.tidied/8) {
@@ -49,7 +49,7 @@ func (e *edgeServer) tidy() (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				if t.look(stats.Connections.Load(), stats.FramesIn.Load()) {
+				if t.look(stats.Connections.Load(), stats.FramesIn.Load()+stats.FramesOut.Load()) {
 					debug.FreeOSMemory()
 				}
 			case <-ctx.Done():
