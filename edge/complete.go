@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
@@ -47,6 +48,15 @@ func (n *Node) becomeElder() error {
 		n.retire = retire
 	}
 	return err
+}
+
+// begin says that presence is whole where this edge is the first of its cluster, and returns whether it is:
+// an edge that began at the same moment may have said so since it was asked.
+func (n *Node) begin(ctx context.Context) (whole bool, err error) {
+	if !guard.Whole || n.alone(ctx) {
+		return true, n.cfg.Presence.SetWhole(ctx)
+	}
+	return n.cfg.Presence.Whole(ctx)
 }
 
 // alone tells whether no other edge answers that has known presence whole: then nobody holds anything that could

@@ -56,8 +56,8 @@ func (n *Node) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !whole && (!guard.Whole || first && n.alone(ctx)) {
-		whole, err = true, n.cfg.Presence.SetWhole(ctx)
+	if !whole && (!guard.Whole || first) {
+		whole, err = n.begin(ctx)
 	}
 	if err == nil {
 		err = n.complete(ctx, whole, held || first)
