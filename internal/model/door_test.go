@@ -252,19 +252,18 @@ func (d *door) write() {
 		out, over := d.queued, d.over
 		d.queued, d.woken = nil, false
 		d.mu.Unlock()
-		if !d.put(out) || over {
+		if !d.put(out) || over || !d.pull() {
 			d.mu.Lock()
 			d.closed, d.ended = true, true // what was written is there to be read, then nothing
 			d.moved.Broadcast()
 			d.mu.Unlock()
 			return
 		}
-		d.pull()
 	}
 }
 
-// pull writes what the session has.
-func (d *door) pull() {
+// pull writes what the session has; false when the agent will never read it.
+func (d *door) pull() bool {
 	d.e.pass()
 	before := d.w.newest(d.a)
 	d.order.Lock()
@@ -289,9 +288,11 @@ func (d *door) pull() {
 		}
 		out = append(out, downward{delivery: &copied})
 	}
-	if d.put(out) {
-		d.session.Written()
+	if !d.put(out) {
+		return false
 	}
+	d.session.Written()
+	return true
 }
 
 // put writes frames; it blocks while the agent reads nothing, and returns false when it never will.
