@@ -61,9 +61,13 @@ func (n *Node) begin(ctx context.Context) (whole bool, err error) {
 
 // alone tells whether no other edge answers that has known presence whole: then nobody holds anything that could
 // be told again, as in a cluster that is new. Interest spreads asynchronously between servers, so it asks more than once.
+// One that was asked and does not answer in time, as it is frozen, is there all the same.
 func (n *Node) alone(ctx context.Context) bool {
 	for range 3 {
-		if _, err := n.cfg.Broker.Ask(ctx, eldersName, nil); !errors.Is(err, broker.ErrNoEdge) || !pause.For(ctx, askAgain) {
+		soon, cancel := context.WithTimeout(ctx, n.cfg.Lease/5)
+		_, err := n.cfg.Broker.Ask(soon, eldersName, nil)
+		cancel()
+		if !errors.Is(err, broker.ErrNoEdge) || !pause.For(ctx, askAgain) {
 			return false
 		}
 	}

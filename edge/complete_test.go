@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
@@ -16,7 +17,26 @@ import (
 // Of two edges that begin a cluster at the same moment one says that presence is whole, and the other, which asked
 // just before, must not take it for lost.
 func TestAnEdgeThatIsNotQuiteTheFirstTakesNothingForLost(t *testing.T) {
-	ctx := t.Context()
+	said := begins(t, func(store *presence.Store) {
+		if err := store.SetWhole(t.Context()); err != nil { // the second one has asked already
+			t.Error(err)
+		}
+	})
+	if strings.Contains(said, "lost") {
+		t.Errorf("an edge that has begun says: %s", said)
+	}
+}
+
+// An edge that has known presence whole may be frozen, and still be asked.
+func TestAnEdgeBeginsThoughAnElderDoesNotAnswer(t *testing.T) {
+	begins(t, func(*presence.Store) { <-t.Context().Done() })
+}
+
+// begins starts an edge on a presence that is not whole, where an elder does something before it answers. It returns what the edge says.
+func begins(t *testing.T, elder func(*presence.Store)) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -25,38 +45,31 @@ func TestAnEdgeThatIsNotQuiteTheFirstTakesNothingForLost(t *testing.T) {
 	}
 	log, err := broker.Embed(ctx, broker.ServerConfig{Dir: t.TempDir()})
 	must(err)
-	defer log.Shutdown()
+	t.Cleanup(log.Shutdown)
 	redis, err := presence.Embed()
 	must(err)
-	defer redis.Close()
+	t.Cleanup(redis.Close)
 	client, err := presence.Dial("redis://" + redis.Addr())
 	must(err)
 	store := presence.New(presence.Config{Client: client})
-	defer store.Close()
+	t.Cleanup(func() { store.Close() })
 	connect := func(name string) *broker.Broker {
 		b, err := broker.Connect(ctx, broker.Config{URL: log.URL(), Name: name})
 		must(err)
+		t.Cleanup(b.Close)
 		return b
 	}
 	first, second := connect("first"), connect("second")
-	defer first.Close()
-	defer second.Close()
-	retire, err := first.Answer("elders", func(context.Context, []byte) []byte {
-		if err := store.SetWhole(ctx); err != nil { // the second one has asked already
-			t.Error(err)
-		}
+	_, err = first.Answer("elders", func(context.Context, []byte) []byte {
+		elder(store)
 		return []byte("1")
 	})
 	must(err)
-	defer retire()
-
 	said := new(lines)
 	n, err := edge.Start(ctx, edge.Config{ID: "second", Broker: second, Presence: store, Log: slog.New(slog.NewTextHandler(said, nil))})
 	must(err)
-	defer n.Close()
-	if strings.Contains(said.String(), "lost") {
-		t.Errorf("an edge that has begun says: %s", said)
-	}
+	t.Cleanup(n.Close)
+	return said.String()
 }
 
 // lines is what a log has said.
