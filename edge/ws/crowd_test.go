@@ -25,6 +25,7 @@ func TestOneConnectionTooManyIsRefusedBeforeTheUpgrade(t *testing.T) {
 	crowd := edge.NewCrowd(edge.CrowdConfig{Connections: 1})
 	d, s := serve(t, Config{}, node{crowd: crowd})
 	first := dial(t, s)
+	within(t, "the first one is here", func() bool { return d.stats.Connections.Load() == 1 }) // it counts after its handshake
 	_, r, err := websocket.DefaultDialer.Dial(address(s), nil)
 	if err == nil || r == nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 		t.Fatalf("second connection: %v, %+v; want 503 with Retry-After", err, r)

@@ -154,15 +154,15 @@ func (d *Door) enlist(c *conn) {
 	}
 }
 
-// dismiss forgets a connection whose goroutines have ended.
+// dismiss forgets a connection whose goroutines have ended. Once it counts as gone, its place is free.
 func (d *Door) dismiss(c *conn) {
+	c.giveBack()
 	d.mu.Lock()
 	if _, ok := d.conns[c]; ok {
 		delete(d.conns, c)
 		d.stats.Connections.Add(-1)
 	}
 	d.mu.Unlock()
-	c.giveBack()
 	d.work.Done()
 }
 
