@@ -71,13 +71,13 @@ func (n *Node) audit() {
 
 // check asserts those of sessions whose claims presence does not have as this edge's, and returns how many they were.
 func (n *Node) check(ctx context.Context, sessions []*Session) (lost int, err error) {
-	var claims []presence.Claim
-	for _, s := range sessions {
-		if !s.hasStopped() { // else what has become of it is being told
-			claims = append(claims, s.claim)
+	missing, err := n.cfg.Presence.Missing(ctx, n.holder, func(yield func(presence.Claim) bool) {
+		for _, s := range sessions {
+			if !s.hasStopped() && !yield(s.claim) { // else what has become of it is being told
+				return
+			}
 		}
-	}
-	missing, err := n.cfg.Presence.Missing(ctx, n.holder, claims)
+	})
 	if err != nil || len(missing) == 0 {
 		return 0, err
 	}

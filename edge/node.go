@@ -241,7 +241,7 @@ const cutOffTime = 2 * time.Second
 func (n *Node) all() []*Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var all []*Session
+	all := make([]*Session, 0, len(n.sessions))
 	for _, of := range n.sessions {
 		all = append(all, of...)
 	}

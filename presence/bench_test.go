@@ -1,6 +1,7 @@
 package presence_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -58,4 +59,29 @@ func BenchmarkUseLane(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkMissing looks after 1,000 claims, none of which is missing: ns, bytes and allocations are those of all of them.
+func BenchmarkMissing(b *testing.B) {
+	s := benchStore(b)
+	claims, h := manyClaims(b, s, 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		if missing, err := s.Missing(b.Context(), h, slices.Values(claims)); err != nil || len(missing) > 0 {
+			b.Fatal(missing, err)
+		}
+	}
+}
+
+// manyClaims claims n agents for one edge.
+func manyClaims(b testing.TB, s *presence.Store, n int) (claims []presence.Claim, h presence.Holder) {
+	for i := range n {
+		r := claimant(agora.AgentID("agent-"+strconv.Itoa(i)), "e1")
+		c, err := s.Claim(b.Context(), r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		claims, h = append(claims, c), r.Holder
+	}
+	return claims, h
 }

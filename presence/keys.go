@@ -40,8 +40,14 @@ func keysOf(member, session string) agentKeys {
 	}
 }
 
-// recordOf returns the key of a member's record, without making the others: it is what all claims are looked after by.
-func recordOf(member string) string { return root + "{a:" + member + "}:rec" }
+// What stands before and behind a member in the key of its record.
+const (
+	recordBegin = root + "{a:"
+	recordEnd   = "}:rec"
+)
+
+// recordOf returns the key of a member's record, without making the others.
+func recordOf(member string) string { return recordBegin + member + recordEnd }
 
 // history returns the key of the agent's short history.
 func (k agentKeys) history() string { return k.tag + "history" }

@@ -2,7 +2,6 @@ package presence
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -92,27 +91,6 @@ func indexAddAll(calls []call, key string, members []string) []call {
 		members = members[n:]
 	}
 	return calls
-}
-
-// Missing returns those of claims that presence does not have as h's any more: the server has lost them, or
-// others have claimed since. One pipeline for every few hundred.
-func (s *Store) Missing(ctx context.Context, h Holder, claims []Claim) (missing []Claim, err error) {
-	for chunk := range slices.Chunk(claims, batch) {
-		es := make([]entry, len(chunk))
-		for i, c := range chunk {
-			es[i].member = member(c.Tenant, c.Agent)
-		}
-		epochs, err := s.epochs(ctx, h, es)
-		if err != nil {
-			return nil, err
-		}
-		for i, c := range chunk {
-			if epochs[i] != c.Epoch {
-				missing = append(missing, c)
-			}
-		}
-	}
-	return missing, nil
 }
 
 func (s *Store) reassertCall(h Holder, x Held) (call, error) {

@@ -2,9 +2,12 @@ package presence_test
 
 import (
 	"context"
+	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -251,7 +254,7 @@ func TestMissingClaimsAreFound(t *testing.T) {
 		_, _ = begun(t, s, r)
 		ok(t, s.Lose(t.Context(), lapsed, presence.Position{}, nil, false))
 		ok(t, raw.Del(t.Context(), "agora:1:{a:default.lost}:rec").Err())
-		missing := must(s.Missing(t.Context(), claimant("x", "e1").Holder, []presence.Claim{kept, taken, lapsed, lost}))(t)
+		missing := must(s.Missing(t.Context(), claimant("x", "e1").Holder, slices.Values([]presence.Claim{kept, taken, lapsed, lost})))(t)
 		var ids []agora.AgentID
 		for _, c := range missing {
 			ids = append(ids, c.Agent)
@@ -260,6 +263,78 @@ func TestMissingClaimsAreFound(t *testing.T) {
 			t.Fatalf("missing %v, want %v", ids, want)
 		}
 	})
+}
+
+func TestTheClaimsOfManyAreLookedAfter(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		raw := srv.client()
+		defer raw.Close()
+		claims, h := manyClaims(t, s, 600) // more than are asked for at a time
+		ask := func(about string, want ...presence.Claim) {
+			t.Helper()
+			missing := must(s.Missing(t.Context(), h, slices.Values(claims)))(t)
+			if !slices.EqualFunc(missing, want, func(a, b presence.Claim) bool { return a.Agent == b.Agent && a.Epoch == b.Epoch }) {
+				t.Fatalf("%s: %d missing, want %d: %v", about, len(missing), len(want), missing)
+			}
+		}
+		ask("all are there")
+		ask("all are still there")
+		ok(t, raw.HSet(t.Context(), "agora:1:{a:default.agent-3}:rec", "inc", "another").Err())
+		ok(t, raw.HSet(t.Context(), "agora:1:{a:default.agent-260}:rec", "epoch", claims[260].Epoch+1).Err())
+		ok(t, raw.HSet(t.Context(), "agora:1:{a:default.agent-598}:rec", "state", "2").Err())
+		ok(t, raw.HDel(t.Context(), "agora:1:{a:default.agent-599}:rec", "epoch").Err())
+		ask("some are not", claims[3], claims[260], claims[598], claims[599])
+		srv.empty()
+		ask("the server has lost all", claims...)
+	})
+}
+
+func TestAClaimCountsAsThereOnlyWhereThatWasAnswered(t *testing.T) {
+	for _, c := range []struct {
+		parts string
+		want  bool
+	}{
+		{"ab|cd|e", true}, {"abcde", true}, {"", false}, {"ab|c", false}, {"abcdef", false}, {"abcde|f", false}, {"abx|abcde", false}, {"x|abcde", false},
+	} {
+		if got := presence.Answered("abcde", strings.Split(c.parts, "|")...); got != c.want {
+			t.Errorf("%s taken for abcde: %v", c.parts, got)
+		}
+	}
+}
+
+func TestClaimsAreLookedAfterAgainWhereAConnectionBreaks(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		client := srv.client()
+		broken := &breaking{}
+		client.AddHook(broken)
+		s := presence.New(presence.Config{Client: client})
+		defer s.Close()
+		ok(t, s.SetWhole(t.Context()))
+		kept, lost := claimIn(t, s, "kept", "active"), claimIn(t, s, "lost", "active")
+		ok(t, client.Del(t.Context(), "agora:1:{a:default.lost}:rec").Err())
+		broken.next.Store(true)
+		missing := must(s.Missing(t.Context(), claimant("x", "e1").Holder, slices.Values([]presence.Claim{kept, lost})))(t)
+		if broken.next.Load() || len(missing) != 1 || missing[0].Agent != "lost" {
+			t.Fatalf("missing %v, want the one that is lost", missing)
+		}
+	})
+}
+
+// breaking has the next pipeline fail.
+type breaking struct{ next atomic.Bool }
+
+func (*breaking) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*breaking) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (b *breaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if b.next.Swap(false) {
+			return io.EOF
+		}
+		return next(ctx, cmds)
+	}
 }
 
 func TestWhoHandsOverUnaskedIsSettled(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -71,12 +72,14 @@ type Store struct {
 	// settled is the age from which a member of an index can't be part of a claim that is
 	// still on its way, so that it may be dropped when the record does not bear it out.
 	settled time.Duration
+
+	reviews *sync.Pool // of *review
 }
 
 // New returns a Store on cfg.Client. It asks nothing of the server yet.
 func New(cfg Config) *Store {
 	cfg = cfg.withDefaults()
-	return &Store{cfg: cfg, rdb: cfg.Client, log: cfg.Log, settled: time.Minute}
+	return &Store{cfg: cfg, rdb: cfg.Client, log: cfg.Log, settled: time.Minute, reviews: &sync.Pool{New: func() any { return new(review) }}}
 }
 
 // With returns the same Store with other settings, for what is only known once
