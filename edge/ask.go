@@ -3,12 +3,9 @@ package edge
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
-	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
@@ -137,96 +134,6 @@ func (n *Node) handOver(ctx context.Context, at agora.Address, epoch uint64) (do
 func (n *Node) askConfirmed(ctx context.Context, to agora.Address, h presence.Holder) (uint64, error) {
 	r, err := n.ask(ctx, h, question{Verb: "confirmed", Tenant: to.Tenant, Agent: to.Agent})
 	return r.Cursor, err
-}
-
-// settle waits until every past holder of a claim has handed over, its lease
-// is over, or it is known to be gone. It returns presence's error or ctx's.
-func (n *Node) settle(ctx context.Context, c presence.Claim) error {
-	left := c.Unsettled
-	unheard := map[presence.Holder]*silence{}
-	for len(left) > 0 {
-		var next []presence.Past
-		for _, p := range left {
-			s := unheard[p.Holder]
-			if s == nil {
-				s = new(silence)
-				unheard[p.Holder] = s
-			}
-			gone, clean := n.settled(ctx, c, p, s)
-			if !gone {
-				next = append(next, p)
-				continue
-			}
-			if _, err := n.cfg.Presence.Settle(ctx, c, p, clean); err != nil {
-				return err
-			}
-		}
-		left = next
-		if len(left) > 0 && !pause.For(ctx, askAgain) {
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// silence is how often, and since when, nobody was there under a name.
-type silence struct {
-	times int
-	since time.Time
-}
-
-const (
-	askAgain  = 100 * time.Millisecond // between two questions to a past holder
-	silentFor = 300 * time.Millisecond // for so long nobody must be there: interest spreads asynchronously between servers
-)
-
-// note takes the outcome of a question, and tells whether nobody has been there for long enough.
-func (s *silence) note(err error) bool {
-	if !errors.Is(err, broker.ErrNoEdge) {
-		*s = silence{}
-		return false
-	}
-	if s.times++; s.times == 1 {
-		s.since = time.Now()
-	}
-	return s.times >= 3 && time.Since(s.since) >= silentFor
-}
-
-// settled tells whether a past holder is done with an agent, and how. One that
-// does not answer is gone when its lease is over, and before that when two
-// things come together: no server of the log knows anybody under its name, and it has left out
-// two renewals. An edge that is only cut off from the log goes on renewing, and one that is only
-// frozen keeps its name. Should one be cut off from both and live, its agents get nothing from
-// it until it has looked after its claims (see Node.delivers).
-func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s *silence) (gone, clean bool) {
-	if !guard.Settling {
-		return true, true
-	}
-	asking, cancel := context.WithTimeout(ctx, n.untilLapsed(ctx, p.Holder))
-	r, err := n.ask(asking, p.Holder, question{Verb: "handover", Tenant: c.Tenant, Agent: c.Agent, Epoch: c.Epoch})
-	cancel()
-	if err == nil && r.Done {
-		return true, r.Clean
-	}
-	nobody := s.note(err)
-	if is, err := n.cfg.Presence.Unsettled(ctx, c, p); err == nil && !is {
-		return true, true // it has handed over unasked, and presence knows how that went
-	}
-	age, alive, err := n.cfg.Presence.Age(ctx, p.Holder)
-	return err == nil && (!alive || guard.Gone && nobody && age >= 2*n.between()), false
-}
-
-// untilLapsed returns how long to wait for an answer of a holder: one that is frozen costs no more than what is
-// left of its lease.
-func (n *Node) untilLapsed(ctx context.Context, h presence.Holder) time.Duration {
-	age, alive, err := n.cfg.Presence.Age(ctx, h)
-	switch {
-	case err != nil:
-		return handoverTime + time.Second
-	case !alive:
-		return probeTime
-	}
-	return max(n.cfg.Lease-age, n.between())
 }
 
 // probeIncumbent asks for a sign of life of the connection that holds an id.

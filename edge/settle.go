@@ -1,0 +1,216 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+)
+
+// settle waits until every past holder of a claim has handed over, its lease
+// is over, or it is known to be gone. It returns presence's error or ctx's.
+func (n *Node) settle(ctx context.Context, c presence.Claim) error {
+	left := c.Unsettled
+	unheard := map[presence.Holder]*silence{}
+	for len(left) > 0 {
+		var next []presence.Past
+		for _, p := range left {
+			s := unheard[p.Holder]
+			if s == nil {
+				s = new(silence)
+				unheard[p.Holder] = s
+			}
+			gone, clean := n.settled(ctx, c, p, s)
+			if !gone {
+				next = append(next, p)
+				continue
+			}
+			if _, err := n.cfg.Presence.Settle(ctx, c, p, clean); err != nil {
+				return err
+			}
+		}
+		switch left = next; {
+		case len(left) == 0:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case n.ctx.Err() != nil:
+			return errDraining
+		}
+	}
+	return nil
+}
+
+// silence is how often, and since when, nobody was there under a name.
+type silence struct {
+	times int
+	since time.Time
+}
+
+const (
+	askAgain  = 100 * time.Millisecond // between two questions to a past holder
+	silentFor = 300 * time.Millisecond // for so long nobody must be there: interest spreads asynchronously between servers
+)
+
+// note takes the outcome of a question, and tells whether nobody has been there for long enough.
+func (s *silence) note(err error) bool {
+	if !errors.Is(err, broker.ErrNoEdge) {
+		*s = silence{}
+		return false
+	}
+	if s.times++; s.times == 1 {
+		s.since = time.Now()
+	}
+	return s.times >= 3 && time.Since(s.since) >= silentFor
+}
+
+// settled tells whether a past holder is done with an agent, and how; where it is not, it takes a moment. One that
+// does not answer is gone when its lease is over, and before that when two
+// things come together: no server of the log knows anybody under its name, and it has left out
+// two renewals. An edge that is only cut off from the log goes on renewing, and one that is only
+// frozen keeps its name. Should one be cut off from both and live, its agents get nothing from
+// it until it has looked after its claims (see Node.delivers). All of this is seen after the claim was made.
+func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s *silence) (gone, clean bool) {
+	if !guard.Settling {
+		return true, true
+	}
+	if s.times == 0 && !n.lookout.absent(p.Holder) { // else there is nobody to hand over
+		asking, cancel := context.WithTimeout(ctx, n.untilLapsed(ctx, p.Holder))
+		r, err := n.ask(asking, p.Holder, question{Verb: "handover", Tenant: c.Tenant, Agent: c.Agent, Epoch: c.Epoch})
+		cancel()
+		if err == nil && r.Done {
+			return true, r.Clean
+		}
+		s.note(err)
+	}
+	seen, ok := n.look(ctx, p.Holder)
+	if !ok {
+		return false, false
+	}
+	nobody := s.note(seen.asked)
+	if seen.age < n.between() { // it may have handed over unasked, and then presence knows how that went
+		if is, err := n.cfg.Presence.Unsettled(ctx, c, p); err == nil && !is {
+			return true, true
+		}
+	}
+	return seen.err == nil && (!seen.alive || guard.Gone && nobody && seen.age >= 2*n.between()), false
+}
+
+// untilLapsed returns how long to wait for an answer of a holder: one that is frozen costs no more than what is
+// left of its lease.
+func (n *Node) untilLapsed(ctx context.Context, h presence.Holder) time.Duration {
+	age, alive, err := n.cfg.Presence.Age(ctx, h)
+	switch {
+	case err != nil:
+		return handoverTime + time.Second
+	case !alive:
+		return probeTime
+	}
+	return max(n.cfg.Lease-age, n.between())
+}
+
+// sight is what there was of a past holder at a moment.
+type sight struct {
+	asked error         // of asking it anything: broker.ErrNoEdge where nobody is there under its name
+	age   time.Duration // since it renewed its lease
+	alive bool          // the lease is not over
+	err   error         // of reading the lease
+}
+
+// lookout looks whether past holders are there, once for all who wait for the same one: the agents of a
+// killed edge come back in thousands. The zero value is ready to use.
+type lookout struct {
+	mu   sync.Mutex // guards the fields below
+	next map[presence.Holder]*lookup
+	gone map[presence.Holder]time.Time // when nobody was there, last
+}
+
+// lookup is a look that has not begun yet, or whose outcome is there once done is closed.
+type lookup struct {
+	done chan struct{}
+	seen sight
+}
+
+// look returns what there is of a past holder within a moment from now, not before; false when ctx or the node is over.
+func (n *Node) look(ctx context.Context, h presence.Holder) (sight, bool) {
+	l := n.lookout.join(h, n.see)
+	select {
+	case <-l.done:
+		return l.seen, ctx.Err() == nil
+	case <-ctx.Done():
+		return sight{}, false
+	}
+}
+
+// join returns the look that begins next. The first who asks for it has it begin.
+func (o *lookout) join(h presence.Holder, begin func(presence.Holder, *lookup)) *lookup {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.next[h]
+	if l == nil {
+		if o.next == nil {
+			o.next = map[presence.Holder]*lookup{}
+		}
+		l = &lookup{done: make(chan struct{})}
+		o.next[h] = l
+		begin(h, l)
+	}
+	return l
+}
+
+// begin says that the next look begins: who comes from now on wants to know what is seen later.
+func (o *lookout) begin(h presence.Holder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.next, h)
+}
+
+// note takes down whether nobody was there.
+func (o *lookout) note(h presence.Holder, seen sight) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.DeleteFunc(o.gone, func(_ presence.Holder, at time.Time) bool { return time.Since(at) > silentFor })
+	if errors.Is(seen.asked, broker.ErrNoEdge) {
+		if o.gone == nil {
+			o.gone = map[presence.Holder]time.Time{}
+		}
+		o.gone[h] = time.Now()
+	}
+}
+
+// absent tells whether nobody was there a moment ago.
+func (o *lookout) absent(h presence.Holder) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at, ok := o.gone[h]
+	return ok && time.Since(at) <= silentFor
+}
+
+// see looks once, soon, behind.
+func (n *Node) see(h presence.Holder, l *lookup) {
+	n.work.Go(func() {
+		defer close(l.done)
+		pause.For(n.ctx, askAgain)
+		n.lookout.begin(h)
+		if l.seen.lease(n, h); l.seen.alive {
+			l.seen.ask(n, h)
+			l.seen.lease(n, h)
+		}
+		n.lookout.note(h, l.seen)
+	})
+}
+
+func (s *sight) lease(n *Node, h presence.Holder) {
+	s.age, s.alive, s.err = n.cfg.Presence.Age(n.ctx, h)
+}
+
+func (s *sight) ask(n *Node, h presence.Holder) {
+	ctx, cancel := context.WithTimeout(n.ctx, probeTime)
+	defer cancel()
+	_, s.asked = n.cfg.Broker.Ask(ctx, answerName(h), []byte(`{}`))
+}
