@@ -3,24 +3,29 @@ package agoratest
 import (
 	"bufio"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Metric returns the value of one of its metrics without labels; ok is false when it does not tell.
-func (e *EdgeProcess) Metric(name string) (value float64, ok bool) {
+// Metrics returns the values of some of its metrics without labels, by their names; what it does not tell is missing.
+func (e *EdgeProcess) Metrics(names ...string) map[string]float64 {
+	values := map[string]float64{}
 	c := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := c.Get("http://" + e.admin + "/metrics")
 	if err != nil {
-		return 0, false
+		return values
 	}
 	defer r.Body.Close()
 	for lines := bufio.NewScanner(r.Body); lines.Scan(); {
-		if text, found := strings.CutPrefix(lines.Text(), name+" "); found {
-			value, err = strconv.ParseFloat(text, 64)
-			return value, err == nil
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		if !slices.Contains(names, name) {
+			continue
+		}
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			values[name] = v
 		}
 	}
-	return 0, false
+	return values
 }
