@@ -61,19 +61,20 @@ func (s *Session) tick() {
 	if s.blocked.Load() {
 		quiet = 0 // it is the edge that does not read
 	}
-	switch {
-	case quiet >= cfg.Timeout:
+	if quiet >= cfg.Timeout {
 		s.conn.Close(Reason{Close: CloseTimeout, Text: "no sign of life"})
 		return
-	case asked: // a pong is awaited
-	case confirm:
-		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
-	default:
-		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
 	}
+	n := Notice{Kind: NoticePing, Data: data}
 	if now := agora.Ticks(); heartbeat && time.Duration(now-s.beaten) >= cfg.Heartbeat-cfg.Confirm {
 		s.beaten = now
-		s.conn.Notify(Notice{Kind: NoticeHeartbeat, At: s.Now()})
+		n.At = s.Now()
+	}
+	switch {
+	case !asked:
+		s.conn.Notify(n)
+	case !n.At.IsZero(): // the pong of an earlier ping is awaited
+		s.conn.Notify(Notice{Kind: NoticeHeartbeat, At: n.At})
 	}
 	s.rearm(confirm, quiet)
 }

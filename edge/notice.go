@@ -14,7 +14,7 @@ const (
 	NoticeReceipt   NoticeKind = iota // Status, and RequestID + Seq, To + N, or To + Stream + Index
 	NoticeFault                       // Err; RequestID, To and Stream where they are known
 	NoticePublished                   // RequestID, To (the space), Stream (the event id)
-	NoticePing                        // Data comes back with the pong
+	NoticePing                        // Data comes back with the pong; a heartbeat goes with it where At is set
 	NoticeHeartbeat                   //
 	NoticeReconnect                   // After
 )

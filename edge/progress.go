@@ -146,6 +146,17 @@ func (s *Session) Pong(data uint64) {
 	s.moved()
 }
 
+// IdlePong is Pong where that has nothing to do: it returns false, and has done nothing, where the pong confirms or answers something.
+func (s *Session) IdlePong(data uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if data&probeMark != 0 || s.asked {
+		return false
+	}
+	s.Alive()
+	return true
+}
+
 // Ack notes that everything up to a position has arrived: of the mailbox, or
 // of a space where one is named. INVALID_REQUEST for a position that was
 // never delivered.

@@ -1,7 +1,6 @@
 package ws
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -16,7 +15,7 @@ import (
 func (c *conn) Notify(n edge.Notice) {
 	switch n.Kind {
 	case edge.NoticePing:
-		c.control(opPing, binary.BigEndian.AppendUint64(nil, n.Data))
+		c.ping(n)
 	case edge.NoticeFault:
 		f := (&wire.Frame{ID: n.RequestID, N: n.N}).Refuse(n.Err)
 		about(&f, n)
@@ -41,8 +40,12 @@ func noticeFrame(n edge.Notice) wire.Frame {
 	case edge.NoticeReconnect:
 		return wire.Frame{Type: "agent.reconnect", AfterMS: n.After.Milliseconds()}
 	default:
-		return wire.Frame{Type: "agent.heartbeat", Timestamp: seconds(n.At)}
+		return heartbeat(n.At)
 	}
+}
+
+func heartbeat(at time.Time) wire.Frame {
+	return wire.Frame{Type: "agent.heartbeat", Timestamp: seconds(at)}
 }
 
 // about says which addressee and stream the frame speaks of.

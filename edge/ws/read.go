@@ -18,15 +18,31 @@ var requests = sync.Pool{New: func() any { return new(wire.Frame) }}
 // errClosed says that the peer has sent its close frame.
 var errClosed = errors.New("the peer closed the connection")
 
-// await waits for the peer at little cost: this goroutine does nothing else, so its
-// stack stays small. Whatever comes is for another one, with the stack that it takes.
+// await waits for the peer at little cost: this goroutine does nothing else but take the pongs of an idle one, so its
+// stack stays small. Whatever else comes is for another one, with the stack that it takes.
 func (c *conn) await() {
-	n, err := c.socket.Read(c.in.first[:])
-	if n == 0 && err != nil {
-		c.door.work.Go(func() { c.finish(err) })
-		return
+	for {
+		n, err := c.socket.Read(c.in.first[:])
+		if n == 0 && err != nil {
+			c.door.work.Go(func() { c.finish(err) })
+			return
+		}
+		if !c.idlePong(c.in.first[:n]) {
+			c.door.work.Go(func() { c.listen(n) })
+			return
+		}
+		c.in.came(c, n)
 	}
-	c.door.work.Go(func() { c.listen(n) })
+}
+
+// idlePong takes what has come where it is a whole pong which says no more than that the peer is there.
+func (c *conn) idlePong(b []byte) bool {
+	s := c.session.Load()
+	if s == nil || len(b) != 2+4+8 || b[0] != final|byte(opPong) || b[1] != 0x80|8 {
+		return false
+	}
+	mask := binary.BigEndian.Uint32(b[2:])
+	return s.IdlePong(binary.BigEndian.Uint64(b[6:]) ^ (uint64(mask)<<32 | uint64(mask)))
 }
 
 // listen serves what comes, of which n bytes are read. When the peer has little to say it ends, and

@@ -1,0 +1,140 @@
+package ws
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora/edge"
+)
+
+// quietConn connects a raw peer, and returns the connection's two ends once nothing goes on there.
+func quietConn(t testing.TB, d *Door, s *httptest.Server) (*conn, net.Conn) {
+	t.Helper()
+	peer := dial(t, s)
+	for {
+		d.mu.Lock()
+		for c := range d.conns {
+			d.mu.Unlock()
+			return c, peer.NetConn()
+		}
+		d.mu.Unlock()
+		<-time.After(time.Millisecond)
+	}
+}
+
+// What a tick of the wheel has to tell hundreds of quiet connections goes out before it is over, without a writer for each.
+func TestAPingToAQuietConnectionIsWrittenAtOnce(t *testing.T) {
+	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
+	c, peer := quietConn(t, d, s)
+	at := time.Unix(1700000000, 0)
+	for k := range uint64(3) {
+		c.Notify(edge.Notice{Kind: edge.NoticePing, Data: k, At: at})
+		if n, out := d.stats.Writes.Load(), d.stats.FramesOut.Load(); n != int64(k)+1 || out != int64(k)+1 || c.writing {
+			t.Fatalf("after %d pings: %d writes, %d frames, a writer runs: %v", k+1, n, out, c.writing)
+		}
+		if op, body := nextFrame(t, peer); op != opPing || binary.BigEndian.Uint64(body) != k {
+			t.Fatalf("frame %d %q, want ping %d", op, body, k)
+		}
+		if op, body := nextFrame(t, peer); op != opText || string(body) != `{"type":"agent.heartbeat","timestamp":1700000000}` {
+			t.Fatalf("frame %d %q, want a heartbeat", op, body)
+		}
+	}
+}
+
+// A socket that has no room keeps nobody but its own writer, which goes on in the middle of a frame where need be.
+func TestAPingThatASocketDoesNotTakeWaitsForRoom(t *testing.T) {
+	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
+	c, peer := quietConn(t, d, s)
+	c.socket.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	peer.(*net.TCPConn).SetReadBuffer(4 << 10)
+	var sent uint64
+	full := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.writing
+	}
+	begun := time.Now()
+	for ; !full() && sent < 1e7; sent++ {
+		c.Notify(edge.Notice{Kind: edge.NoticePing, Data: sent})
+	}
+	for range 10 { // behind what waits
+		c.Notify(edge.Notice{Kind: edge.NoticePing, Data: sent})
+		sent++
+	}
+	if !full() || time.Since(begun) > 20*time.Second {
+		t.Fatalf("%d pings took %v; a writer waits: %v", sent, time.Since(begun), full())
+	}
+	for k := range sent {
+		if op, body := nextFrame(t, peer); op != opPing || binary.BigEndian.Uint64(body) != k {
+			t.Fatalf("frame %d %q, want ping %d of %d", op, body, k, sent)
+		}
+	}
+	within(t, "the writer has ended", func() bool { return !full() })
+}
+
+func TestWhatAPingLeavesGoesBeforeWhatCameUpMeanwhile(t *testing.T) {
+	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
+	c, peer := quietConn(t, d, s)
+	if !c.seize() || c.seize() {
+		t.Fatal("a quiet connection has one writer")
+	}
+	c.control(opPing, []byte("second"))
+	c.release(appendControl(nil, opPing, []byte("first")), false)
+	for _, want := range []string{"first", "second"} {
+		if op, body := nextFrame(t, peer); op != opPing || string(body) != want {
+			t.Fatalf("frame %d %q, want %q", op, body, want)
+		}
+	}
+}
+
+// nextFrame reads a short frame as a peer gets it.
+func nextFrame(t *testing.T, peer net.Conn) (opcode, []byte) {
+	t.Helper()
+	peer.SetReadDeadline(time.Now().Add(20 * time.Second))
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(peer, head); err != nil {
+		t.Fatal(err)
+	}
+	body := make([]byte, head[1])
+	if _, err := io.ReadFull(peer, body); err != nil {
+		t.Fatal(err)
+	}
+	return opcode(head[0] & 0xf), body
+}
+
+func TestOnlyAWholePongThatSaysNoMoreIsTakenForAnIdleOne(t *testing.T) {
+	data := binary.BigEndian.AppendUint64(nil, 7)
+	probe := binary.BigEndian.AppendUint64(nil, 7|1<<63)
+	pong := final | byte(opPong)
+	for _, c := range []struct {
+		about string
+		b     []byte
+		bound bool
+		want  bool
+	}{
+		{"a pong", masked(pong, string(data)), true, true},
+		{"of one who has not said who it is", masked(pong, string(data)), false, false},
+		{"the answer to a probe", masked(pong, string(probe)), true, false},
+		{"a part of one", masked(pong, string(data))[:13], true, false},
+		{"without data", masked(pong, ""), true, false},
+		{"another's data", masked(pong, "7 bytes"), true, false},
+		{"a ping", masked(final|byte(opPing), string(data)), true, false},
+		{"a text", masked(final|byte(opText), string(data)), true, false},
+		{"a fragment", masked(byte(opPong), string(data)), true, false},
+		{"unmasked", slices.Concat([]byte{pong, 8}, data, data[:4]), true, false},
+		{"nothing", nil, true, false},
+	} {
+		var one conn
+		if c.bound {
+			one.session.Store(new(edge.Session))
+		}
+		if got := one.idlePong(c.b); got != c.want {
+			t.Errorf("%s: %v, want %v", c.about, got, c.want)
+		}
+	}
+}

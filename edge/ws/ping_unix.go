@@ -1,0 +1,11 @@
+//go:build unix
+
+package ws
+
+import "syscall"
+
+// writeSome writes what a socket takes at once, and returns how much that was.
+func writeSome(fd uintptr, b []byte) int {
+	n, _ := syscall.Write(int(fd), b)
+	return max(n, 0)
+}
