@@ -120,6 +120,8 @@ func TestOnlyAWholePongThatSaysNoMoreIsTakenForAnIdleOne(t *testing.T) {
 		{"a pong", masked(pong, string(data)), true, true},
 		{"of one who has not said who it is", masked(pong, string(data)), false, false},
 		{"the answer to a probe", masked(pong, string(probe)), true, false},
+		{"a pong under a mask", []byte{pong, 0x88, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 7}, true, true},
+		{"the answer to a probe under it", []byte{pong, 0x88, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 7}, true, false},
 		{"a part of one", masked(pong, string(data))[:13], true, false},
 		{"without data", masked(pong, ""), true, false},
 		{"another's data", masked(pong, "7 bytes"), true, false},
