@@ -54,7 +54,7 @@ type Inbox struct {
 	since  time.Time // while no record was read: those stored from then on
 	after  uint64    // position where the inbox began: nothing at or below it is returned
 	fresh  bool      // the record of that position was not looked at yet
-	whole  bool      // what was read last was all that the replica had
+	whole  bool      // what was read last was all that the replica had, or may have been
 	quiet  bool      // nothing was sent since keptAt, until the log was read to its end
 	doubts int       // how often in a row the leader knew less than a live record told
 	short  time.Time // since when the leader has known less than was read here; zero when it does not
@@ -80,6 +80,7 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 		b: b, to: to, at: placeOf(to, b.cfg.Shards), wake: wake,
 		end: from.After >> agora.SeqShift, behind: true, tail: max(from.After, from.Tail),
 		kept: from.Tail, keptAt: from.TailAt, after: from.After, passed: from.After, fresh: true, quiet: from.Quiet,
+		whole: from.After > 0,
 	}
 	if from.After == 0 {
 		i.since = from.Time

@@ -48,7 +48,7 @@ func TestAKilledEdgesAgentsAreBackWithinTwoSeconds(t *testing.T) {
 // A holder that only the log has lost renews its lease: the newcomer waits until it hears of it, however long
 // that takes, and nothing that it had in hand is lost.
 func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
-	const lease = time.Second
+	const lease = 4 * time.Second // two renewals of it can be late by half a second on a busy machine
 	c := start(t, agoratest.Options{Node: leased(lease)})
 	receiver, _ := registered(t, c, 2, "receiver")
 	old, welcome := registered(t, c, 0, "a")
@@ -56,7 +56,7 @@ func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
 	c.CutLog(0)
 	old.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true}`) // can't be stored now, and so not handed over
 	next := asked(t, c, 1, "a", token(welcome))
-	next.ExpectNone(during(3 * lease))
+	next.ExpectNone(during(lease * 3 / 2))
 	old.AwaitClosed(4001) // it has learned from presence that it is no longer the holder
 	c.MendEdge(0)
 	next.Expect(`{"type":"agent.registered","resumed":true}`)
