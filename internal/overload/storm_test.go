@@ -216,7 +216,7 @@ func TestARollingDeployLosesAndRepeatsNothing(t *testing.T) {
 				n++
 			}
 		}
-		if n > rate*3/2+2 { // a busy machine may register a few late
+		if n > rate*5/4+2 { // a busy machine may register a few late; 22 is usual, as a second that begins with one holds one more than the rate
 			t.Errorf("%d agents came back within a second, want %d at most", n, rate)
 			break
 		}
