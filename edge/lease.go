@@ -52,7 +52,7 @@ func (n *Node) renew(ctx context.Context) error {
 			return err
 		}
 	}
-	whole, err := n.cfg.Presence.Whole(soon)
+	whole, unsearched, err := n.cfg.Presence.Standing(soon)
 	if err != nil {
 		return err
 	}
@@ -64,6 +64,9 @@ func (n *Node) renew(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !unsearched.IsZero() {
+		n.seekOrphans(unsearched)
 	}
 	n.renewed.Store(&r)
 	n.renewals.Observe(time.Since(r.sent))

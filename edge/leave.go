@@ -65,6 +65,7 @@ func (s *Session) depart(ctx context.Context) {
 	yielded := errors.Is(err, presence.ErrDeposed)
 	if yielded {
 		// Whoever has claimed it meanwhile waits to hear how it went here.
+		s.abandon(ctx)
 		_, err = s.yield(ctx)
 	}
 	switch {
@@ -79,6 +80,18 @@ func (s *Session) depart(ctx context.Context) {
 		s.dirty = true
 	default:
 		s.node.cfg.Log.Debug("leaving session is not settled yet", "agent", s.claim.Agent, "err", err)
+	}
+}
+
+// abandon ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
+// end it (see seekOrphans, which may have come too early for what was still in hand here).
+func (s *Session) abandon(ctx context.Context) {
+	out := s.outgoing.Load()
+	if out == nil {
+		return
+	}
+	if _, lost, err := s.node.cfg.Presence.Lost(ctx, s.claim.Tenant, s.claim.Agent, s.claim.Session); err == nil && lost {
+		_ = out.AbortOpen(ctx) // how it went is told by what comes next
 	}
 }
 

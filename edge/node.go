@@ -108,6 +108,7 @@ type Node struct {
 	asserted atomic.Uint64           // life of the log's connection under which the claims were looked after
 	draining atomic.Bool
 	departed departed
+	seeking  atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
 	drained  atomic.Bool // Drain has told log and presence what it could
 
 	mu       sync.Mutex                   // guards the fields below

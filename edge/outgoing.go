@@ -22,7 +22,7 @@ func (s *Session) sender() *relay.Sender {
 // newSender returns a sender that goes on with the lanes of earlier holders.
 func (s *Session) newSender(lanes []presence.Lane) *relay.Sender {
 	return s.node.relay.Sender(relay.SenderConfig{
-		Claim: &s.claim, Lanes: lanes, Dirty: s.unclean, Deposed: s.deposed, Told: s.told, TimedOut: s.timedOut,
+		Claim: &s.claim, Lanes: lanes, Dirty: s.unclean, Deposed: s.laneLost, Told: s.told, TimedOut: s.timedOut,
 	})
 }
 

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -193,6 +194,22 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 // still under way is refused by the log.
 func (s *Session) deposed() {
 	s.conn.Close(Reason{Close: CloseTakenOver, Text: "the session goes on elsewhere"})
+}
+
+// laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's all the same, the
+// session was given up for lost while this edge could not say that it has it, and its lanes were ended (endOrphans); or the lane
+// owes more than it can remember. Then the agent is asked to come back: its session goes on under a younger claim. It never blocks.
+func (s *Session) laneLost() {
+	s.node.background(func() {
+		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
+		defer cancel()
+		missing, err := s.node.cfg.Presence.Missing(ctx, s.node.holder, slices.Values([]presence.Claim{s.claim}))
+		if err != nil || len(missing) > 0 {
+			s.deposed()
+			return
+		}
+		s.conn.Close(Reason{Close: CloseRestart, Text: "the session goes on under a new claim: reconnect"})
+	})
 }
 
 func (s *Session) timedOut(to agora.Address, stream, frame string) {

@@ -48,6 +48,8 @@ var (
 	finishedScript  = script("finished")
 	reassertScript  = script("reassert")
 	wholeScript     = script("whole")
+	searchedScript  = script("searched")
+	lostScript      = script("lost")
 	renewScript     = script("renew")
 	leaseAgeScript  = script("lease_age")
 	releaseScript   = script("release")

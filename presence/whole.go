@@ -22,24 +22,41 @@ var ErrIncomplete = errors.New("presence has lost what it knew, and is being tol
 // with everything else. On a Redis Cluster there are many, spread over its slots, so that the loss of any node
 // that has more than a few hundred slots in a row shows.
 func (s *Store) Whole(ctx context.Context) (bool, error) {
+	whole, _, err := s.Standing(ctx)
+	return whole, err
+}
+
+// Standing is Whole, and tells since when the server is whole (to the millisecond, by Config.Now) while nobody has looked through
+// the log for what sessions left there that the server has lost: zero once somebody has (Searched). One pipeline.
+func (s *Store) Standing(ctx context.Context) (whole bool, unsearched time.Time, err error) {
 	p := s.rdb.Pipeline()
-	marks := s.marks()
-	found := make([]*redis.IntCmd, len(marks))
-	for i, m := range marks {
-		found[i] = p.Exists(ctx, m)
+	mark := p.Get(ctx, wholeKey)
+	var found []*redis.IntCmd
+	for _, m := range s.marks()[1:] {
+		found = append(found, p.Exists(ctx, m))
 	}
-	if _, err := p.Exec(ctx); err != nil {
-		return false, unavailable(err)
+	if _, err := p.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return false, time.Time{}, unavailable(err)
+	}
+	since, err := mark.Int64()
+	if errors.Is(err, redis.Nil) {
+		return false, time.Time{}, nil
 	}
 	for _, f := range found {
 		if f.Val() == 0 {
-			return false, nil
+			return false, time.Time{}, nil
 		}
 	}
-	return true, nil
+	if since != searched {
+		unsearched = time.UnixMilli(since)
+	}
+	return true, unsearched, unavailable(err)
 }
 
-// marks returns the keys that say that the server is whole.
+// searched is what the first mark says when the log has been looked through since the server was made whole.
+const searched = 1
+
+// marks returns the keys that say that the server is whole. The first is the same on all servers, and says more: see Standing.
 func (s *Store) marks() []string {
 	if s.sharded() {
 		return spread()
@@ -89,14 +106,32 @@ func slotOf(tag string) int {
 }
 
 // SetWhole says that every edge has told the server what it holds, or had a whole lease's time to do so since
-// the mark was found missing; or that no edge holds anything.
+// the mark was found missing; or that no edge holds anything. The log is to be looked through from now on.
 func (s *Store) SetWhole(ctx context.Context) error {
 	p := s.rdb.Pipeline()
 	for _, m := range s.marks() {
-		p.Set(ctx, m, "1", 0)
+		p.Set(ctx, m, stored(s.cfg.Now()), 0)
 	}
 	_, err := p.Exec(ctx)
 	return unavailable(err)
+}
+
+// Searched says that the log has been looked through for what sessions left there that the server had lost when it was
+// made whole at a time, as Standing told it. Where it was made whole anew since, there is more to look for, and nothing changes.
+func (s *Store) Searched(ctx context.Context, since time.Time) error {
+	_, err := s.run(ctx, call{searchedScript, []string{wholeKey}, []any{since.UnixMilli(), searched}})
+	return err
+}
+
+// Lost tells whether a session that the log knows is none of its agent's, as the server has lost it or it is over. It then returns an epoch
+// that is younger than all that the server has given or will have given by now, whoever comes back with one of them: what claims it later gets a
+// younger one still. UNAVAILABLE for ErrIncomplete rather than a yes while the server is not whole.
+func (s *Store) Lost(ctx context.Context, tenant string, id agora.AgentID, session string) (epoch uint64, lost bool, err error) {
+	r, err := s.run(ctx, call{lostScript, []string{recordOf(member(tenant, id))}, []any{session}})
+	if err != nil || r.uint() == 0 {
+		return 0, false, err
+	}
+	return r.uint(), true, s.sure(ctx)
 }
 
 // surely is sure where the mark of a single server was found there or not: it says nothing of other nodes.

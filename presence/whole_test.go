@@ -112,3 +112,62 @@ func TestTheLossOfANodeOfARedisClusterShows(t *testing.T) {
 		}
 	})
 }
+
+func TestASessionThatTheServerLacksIsLostOnceItIsWhole(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		c := claimIn(t, s, "a", "active")
+		if _, lost, err := s.Lost(t.Context(), tenant, "a", c.Session); lost || err != nil {
+			t.Errorf("a session that runs is lost: %v, %v", lost, err)
+		}
+		epoch, lost, err := s.Lost(t.Context(), tenant, "a", "another")
+		if !lost || err != nil || epoch <= c.Epoch {
+			t.Errorf("another session is lost: %v, %v, under %d after %d", lost, err, epoch, c.Epoch)
+		}
+		srv.empty()
+		eventually(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
+		if _, _, err := s.Lost(t.Context(), tenant, "a", c.Session); !errors.Is(err, presence.ErrIncomplete) {
+			t.Errorf("while the server is not whole: %v", err)
+		}
+		ok(t, s.SetWhole(t.Context()))
+		epoch, lost, err = s.Lost(t.Context(), tenant, "a", c.Session)
+		if !lost || err != nil || epoch <= c.Epoch {
+			t.Errorf("lost: %v, %v, under %d after %d", lost, err, epoch, c.Epoch)
+		}
+		// Its holder was away and tells of it after all: what claims it next is younger than what has ended its lanes.
+		_ = must(s.Reassert(t.Context(), claimant("a", "e1").Holder, []presence.Held{heldBy(c)}))(t)
+		r := claimant("a", "e2")
+		r.Resume = "token-e1"
+		if n := must(s.Claim(t.Context(), r))(t); !n.Resumed || n.Epoch <= epoch {
+			t.Errorf("claimed as %+v, after %d", n, epoch)
+		}
+	})
+}
+
+func TestThatTheLogIsToBeLookedThroughIsKnownUntilItHasBeen(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		now := time.UnixMilli(1_700_000_000_000)
+		s := srv.store(presence.Config{Now: func() time.Time { return now }})
+		standing := func(want time.Time) {
+			t.Helper()
+			whole, unsearched, err := s.Standing(t.Context())
+			if !whole || !unsearched.Equal(want) || err != nil {
+				t.Errorf("whole: %v, to be looked through since %v, %v; want %v", whole, unsearched, err, want)
+			}
+		}
+		standing(now)
+		ok(t, s.Searched(t.Context(), now))
+		standing(time.Time{})
+		srv.empty()
+		eventually(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
+		ok(t, s.Searched(t.Context(), now)) // it makes nothing whole
+		if whole := must(s.Whole(t.Context()))(t); whole {
+			t.Error("whole though empty")
+		}
+		before := now
+		now = now.Add(time.Second)
+		ok(t, s.SetWhole(t.Context()))
+		ok(t, s.Searched(t.Context(), before)) // for what was lost before
+		standing(now)
+	})
+}

@@ -1,0 +1,164 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// Unended is a lane in which streams are open, as far as the log was read.
+type Unended struct {
+	From    agora.AgentID
+	Session string
+	To      agora.Address
+	Epoch   uint64 // the highest of the records read since something was open
+}
+
+// maxUnended bounds how many open streams a search has in mind: with more, those it has found are told at once, and what ended
+// further on is told as well.
+const maxUnended = 1 << 16
+
+// Unended reads the log of all tenants, up to what is there now, and tells visit of lanes in which streams are open of which a part
+// was said under a lease that was last good before a time: a batch for each stream of the log, more where they are many. A
+// lane may be told more than once. EndLane finds out what is open indeed. It fails as soon as visit does, and
+// when the log can't be read; it reads some hundred thousand records a second, one page at a time.
+func (b *Broker) Unended(ctx context.Context, before time.Time, visit func([]Unended) error) error {
+	for _, name := range b.Streams() {
+		w := b.watchers[name]
+		u := unended{b: b, before: before.UnixMilli(), visit: visit, most: maxUnended, lanes: map[laneKey]*openLane{}}
+		if err := u.run(ctx, place{stream: name, live: livePrefix + "*." + w.kind + "." + w.shard + ".*"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unended looks through one stream of the log.
+type unended struct {
+	b      *Broker
+	before int64 // Unix milliseconds
+	visit  func([]Unended) error
+	most   int
+	lanes  map[laneKey]*openLane
+	open   int // streams in lanes
+	r      reader
+}
+
+type laneKey struct {
+	session string
+	to      agora.Address
+}
+
+type openLane struct {
+	from    agora.AgentID
+	epoch   uint64
+	streams map[string]struct{}
+}
+
+// run reads what the stream's leader has now: a replica that lags is asked again.
+func (u *unended) run(ctx context.Context, p place) error {
+	end, err := u.b.lastOf(ctx, p.stream, p.log())
+	if errors.Is(err, errNone) {
+		return nil
+	}
+	if err != nil {
+		return u.b.unavailable(err)
+	}
+	for seq := uint64(1); seq <= end.seq; {
+		page, err := u.b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq})
+		if err != nil {
+			return u.b.unavailable(err)
+		}
+		for i := range page.msgs {
+			u.take(&page.msgs[i])
+			seq = page.msgs[i].seq + 1
+		}
+		if u.open > u.most {
+			if err := u.tell(); err != nil {
+				return err
+			}
+		}
+		if !page.whole || seq > end.seq {
+			continue
+		}
+		if end, err = u.b.lastOf(ctx, p.stream, p.log()); errors.Is(err, errNone) {
+			break // all of it has grown too old meanwhile
+		}
+		if err != nil || pauseFor(ctx, retryPause/10) != nil {
+			return u.b.unavailable(errors.Join(err, ctx.Err()))
+		}
+	}
+	return u.tell()
+}
+
+// take follows one record. What can't be read, or is void, is of no stream.
+func (u *unended) take(m *logged) {
+	to, err := addressOf(m.subject)
+	if err != nil {
+		return
+	}
+	o, n, err := u.r.open(m.body)
+	if err != nil || isVoid(o, m.at) {
+		return
+	}
+	at := laneKey{o.session, to}
+	last := ""
+	for range n {
+		var p agora.Message
+		if u.r.part(&p, last) != nil {
+			return
+		}
+		last = p.Stream
+		switch {
+		case !relates(&p):
+		case p.Part.Ends():
+			u.end(at, p.Stream)
+		case o.validAt < u.before:
+			u.goOn(at, o.from, p.Stream)
+		}
+	}
+	if l := u.lanes[at]; l != nil {
+		l.epoch = max(l.epoch, o.epoch)
+	}
+}
+
+// goOn notes that a stream goes on.
+func (u *unended) goOn(at laneKey, from agora.AgentID, stream string) {
+	l := u.lanes[at]
+	if l == nil {
+		l = &openLane{from: from, streams: map[string]struct{}{}}
+		u.lanes[at] = l
+	}
+	if _, ok := l.streams[stream]; !ok {
+		l.streams[stream] = struct{}{}
+		u.open++
+	}
+}
+
+// end notes that a stream is over.
+func (u *unended) end(at laneKey, stream string) {
+	l := u.lanes[at]
+	if l == nil {
+		return
+	}
+	if _, ok := l.streams[stream]; ok {
+		delete(l.streams, stream)
+		u.open--
+	}
+	if len(l.streams) == 0 {
+		delete(u.lanes, at)
+	}
+}
+
+// tell tells what is open, and forgets it.
+func (u *unended) tell() error {
+	all := make([]Unended, 0, len(u.lanes))
+	for at, l := range u.lanes {
+		all = append(all, Unended{From: l.from, Session: at.session, To: at.to, Epoch: l.epoch})
+	}
+	clear(u.lanes)
+	u.open = 0
+	return u.visit(all)
+}

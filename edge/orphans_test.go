@@ -1,0 +1,144 @@
+package edge_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// lost is what a receiver is told of the stream of an agent whose session is lost.
+const lost = `{"type":"error","code":"STREAM_ABORTED","from":"lost","stream_id":"s"}`
+
+func TestWhatALostSessionHadOpenEndsOnceWhenRedisLosesEverything(t *testing.T) {
+	c := start(t, agoratest.Options{Node: leased(time.Second)})
+	receiver, _ := registered(t, c, 1, "receiver")
+	back, welcome := registered(t, c, 2, "back") // in its grace, at an edge that lives
+	talks, _ := registered(t, c, 2, "talks")
+	gone, _ := registered(t, c, 0, "lost")
+	for _, a := range []*agoratest.Client{back, talks, gone} {
+		opens(a, receiver)
+	}
+	for _, a := range []*agoratest.Client{receiver, gone} {
+		a.Send(`{"type":"space.join","id":"j","space":"room"}`)
+		a.Await(`{"type":"space.joined"}`)
+	}
+	gone.Send(`{"type":"space.publish","id":"p","space":"room","data":{"text":"Hel"},"stream":true}`)
+	event := receiver.Await(`{"type":"space.event.delta"}`).Text("event_id")
+	raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
+	defer raw.Close()
+	back.Drop()
+	receiver.Until("its socket is known lost", func() bool {
+		return raw.HGet(t.Context(), "agora:1:{a:default.back}:rec", "flushed").Val() != ""
+	})
+	c.CutEdge(0)
+	forget(c)
+	receiver.ExpectAll(lost, `{"type":"space.event.cancel","space":"room","event_id":"`+event+`"}`)
+	receiver.Until("the log is known to be looked through", func() bool { return mark(t, raw) == "1" })
+	back, _ = registered(t, c, 1, "back", token(welcome))
+	for k, a := range []*agoratest.Client{talks, back} {
+		a.Send(`{"type":"send_chunk","to":"receiver","n":2,"stream_id":"s","chunk":"c"}`, `{"type":"send_end","to":"receiver","n":3,"stream_id":"s"}`)
+		from := []string{"talks", "back"}[k]
+		receiver.Expect(`{"type":"message_chunk","from":"`+from+`"}`, `{"type":"message_end","from":"`+from+`"}`)
+	}
+	receiver.ExpectNone(during(time.Second))
+}
+
+// opens has an agent open a stream to another.
+func opens(from, to *agoratest.Client) {
+	from.Send(`{"type":"send","to":"receiver","n":1,"stream_id":"s","stream":true}`)
+	from.Await(`{"type":"receipt","n":1}`)
+	to.Expect(`{"type":"message","stream_id":"s"}`)
+}
+
+// mark is what presence's mark says.
+func mark(t *testing.T, raw *redis.Client) string {
+	t.Helper()
+	return raw.Get(t.Context(), "agora:1:{edges}:whole").Val()
+}
+
+// Every edge that saw the loss dies before any has looked through the log; so does everybody where a cluster begins anew on an old log.
+func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
+	for name, whole := range map[string]bool{"once presence is whole": true, "together with presence": false} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, agoratest.Options{Node: leased(time.Second), Edges: 2})
+			raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
+			defer raw.Close()
+			receiver, _ := registered(t, c, 1, "receiver")
+			gone, _ := registered(t, c, 0, "lost")
+			opens(gone, receiver)
+			receiver.Until("the log is known to be looked through", func() bool { return mark(t, raw) == "1" })
+			c.CutEdge(0)
+			if !whole {
+				c.CutEdge(1)
+			}
+			forget(c)
+			if whole {
+				receiver.Until("presence is whole", func() bool { return mark(t, raw) != "" })
+				c.CutEdge(1)
+			}
+			receiver, _ = registered(t, c, c.AddEdge(), "receiver")
+			receiver.Await(lost)
+			receiver.Until("the log is known to be looked through", func() bool { return mark(t, raw) == "1" })
+			receiver.ExpectNone(during(time.Second))
+		})
+	}
+}
+
+// An edge that can't reach presence for so long that its sessions are given up for lost has agents that don't know. They are asked to
+// come back, and go on with their sessions; what they had open is aborted.
+func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
+	c := start(t, agoratest.Options{Node: leased(time.Second)})
+	receiver, _ := registered(t, c, 1, "receiver")
+	sender, welcome := registered(t, c, 0, "lost")
+	opens(sender, receiver)
+	c.CutPresence(0)
+	forget(c)
+	receiver.Expect(lost)
+	c.MendEdge(0)
+	for sender.Gone() == nil {
+		if sender.Try(`{"type":"send_chunk","to":"receiver","n":2,"stream_id":"s","chunk":"c"}`) != nil {
+			break
+		}
+		sender.Next(100 * time.Millisecond)
+	}
+	sender.AwaitClosed(1012)
+	sender, welcome = registered(t, c, 2, "lost", token(welcome))
+	if welcome.Raw("resumed") != "true" {
+		t.Errorf("welcomed by %s", welcome)
+	}
+	sender.Send(`{"type":"send_chunk","to":"receiver","n":2,"stream_id":"s","chunk":"c"}`)
+	sender.Expect(`{"type":"error","code":"STREAM_ABORTED","n":2}`)
+	stored(sender, "receiver", 3)
+	got(receiver, 3)
+}
+
+// An agent that was given a new session, as presence knew none, leaves the old one behind at an edge that finds so only when it
+// reaches presence again: that edge ends what was open there, also what came into the log after others looked through it.
+func TestAnEdgeThatFindsASessionReplacedEndsWhatItHadOpen(t *testing.T) {
+	const lease = 2 * time.Second
+	c := start(t, agoratest.Options{Node: leased(lease)})
+	raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
+	defer raw.Close()
+	receiver, _ := registered(t, c, 1, "receiver")
+	old, _ := registered(t, c, 0, "lost")
+	opens(old, receiver)
+	c.CutPresence(0)
+	forget(c)
+	receiver.Until("presence is whole", func() bool { return mark(t, raw) != "" })
+	whole := time.Now()
+	_, welcome := registered(t, c, 1, "lost")
+	if welcome.Raw("resumed") == "true" {
+		t.Fatalf("welcomed by %s", welcome)
+	}
+	c.MendEdge(0)
+	receiver.Expect(lost)
+	if d := time.Since(whole); d >= 2*lease-lease/5 {
+		t.Errorf("ended after %v: by who looked through the log", d)
+	}
+	old.AwaitClosed(4001)
+	receiver.Until("the log is known to be looked through", func() bool { return mark(t, raw) == "1" })
+	receiver.ExpectNone(during(time.Second))
+}
