@@ -118,7 +118,7 @@ func (w *world) stepDown(k int) {
 }
 
 // losses are what presence may lose: nothing is promised of claims, rosters and positions after them, but
-// all of what the log says.
+// all of what the log says, and that streams end unless presence fell back to an older copy.
 func (w *world) losses() map[string]func(*rapid.T) {
 	var old map[string]copied
 	forget := func() {
@@ -143,6 +143,9 @@ func (w *world) losses() map[string]func(*rapid.T) {
 				return
 			}
 			forget()
+			w.mu.Lock()
+			w.endless = true
+			w.mu.Unlock()
 			one := rapid.Bool().Draw(rt, "one key only")
 			w.say("FAULT presence fails over to an older copy; one key only: %v", one)
 			w.restore(rt, old, one)

@@ -61,7 +61,7 @@ func TestEveryHistoryIsWhatItsAgentsWereTold(t *testing.T) {
 	s.histories(false)
 }
 
-// TestHistoriesInWhichPresenceLosesData: what stands in the log holds all the same.
+// TestHistoriesInWhichPresenceLosesData: what stands in the log holds all the same. Streams end, unless presence falls back to an older copy.
 func TestHistoriesInWhichPresenceLosesData(t *testing.T) {
 	checks(t, 6, 1)
 	s := start(t, 1, 4096)
@@ -289,6 +289,9 @@ func (w *world) settle() {
 		}
 		if in := w.stillIn(); in != "" {
 			return in
+		}
+		if open := w.unended(); open != "" {
+			return open
 		}
 		return w.unwatched()
 	})

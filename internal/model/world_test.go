@@ -71,7 +71,8 @@ type world struct {
 	tails    map[agora.Address]*broker.Inbox
 	silent   map[string]*silence // streams that their receiver has cancelled
 	clock    int
-	lax      bool // presence lost what it knew: of claims, rosters and ends nothing is promised
+	lax      bool // presence lost what it knew: of claims and rosters nothing is promised
+	endless  bool // it fell back to what it knew once, and can't tell: nor of the ends of streams
 	failures []string
 	notes    []string
 }
