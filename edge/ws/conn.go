@@ -46,6 +46,7 @@ type conn struct {
 	woken   bool       // a pull may have something
 	writing bool       // a writer runs
 	waiting bool       // a pull failed, and is tried again in a moment
+	resting bool       // the span is let go of once neither a verb nor a writer runs
 	busy    bool       // a verb runs, or waits for room: the socket is not read
 	closing bool       // the close frame is queued, or the socket is gone: nothing is queued any more
 	goodbye bool       // the agent said that it leaves
@@ -121,12 +122,19 @@ func (c *conn) giveUp() {
 	}
 }
 
-// rest lets go of what only a connection at work needs. No verb runs.
+// rest lets go of what only a connection at work needs, once its writer has ended. No verb runs.
 func (c *conn) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.writing {
+	c.resting = true
+	c.restLocked()
+}
+
+// restLocked does what rest said, where neither a verb nor a writer runs. mu is held.
+func (c *conn) restLocked() {
+	if c.resting && !c.writing && !c.busy {
 		c.run.Store(nil)
+		c.resting = false
 	}
 }
 

@@ -67,7 +67,8 @@ func (c *conn) release(left []byte, frame bool) {
 		c.door.writers.start(c)
 		return
 	}
-	c.writing = false
+	c.writing, c.resting = false, true
+	c.restLocked()
 	c.roomy()
 }
 

@@ -92,6 +92,41 @@ func TestWhatAPingLeavesGoesBeforeWhatCameUpMeanwhile(t *testing.T) {
 	}
 }
 
+// What binding an agent took would else be kept of each that says nothing after it: nearly a tenth of what an idle one costs.
+func TestAConnectionAtRestKeepsNothingOfWhatItDid(t *testing.T) {
+	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
+	c, peer := quietConn(t, d, s)
+	if !c.enter() || !c.seize() { // a verb runs, and so does a writer
+		t.Fatal("a quiet connection is at work")
+	}
+	c.context()
+	c.control(opPing, nil)
+	c.door.writers.start(c)
+	nextFrame(t, peer)
+	writing := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.writing
+	}
+	within(t, "the writer has ended", func() bool { return !writing() })
+	if c.run.Load() == nil {
+		t.Fatal("a verb that runs could not be told that the socket is gone")
+	}
+	c.seize()
+	c.leave()
+	c.rest()
+	if c.run.Load() == nil {
+		t.Fatal("a writer that runs could not be told that the socket is gone")
+	}
+	c.door.writers.start(c)
+	within(t, "what the verb ran under is let go of", func() bool { return c.run.Load() == nil })
+	c.context() // of a delivery
+	c.Notify(edge.Notice{Kind: edge.NoticePing})
+	if c.run.Load() != nil {
+		t.Fatal("what a delivery took is kept after a ping")
+	}
+}
+
 // nextFrame reads a short frame as a peer gets it.
 func nextFrame(t *testing.T, peer net.Conn) (opcode, []byte) {
 	t.Helper()

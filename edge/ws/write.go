@@ -63,6 +63,7 @@ func (c *conn) take() (out *buffer, s *edge.Session) {
 	}
 	if out == nil && s == nil {
 		c.writing = false
+		c.restLocked()
 	}
 	c.roomy()
 	return out, s
