@@ -50,8 +50,8 @@ func (b *Broker) auditTopics(stream string, tops []*topic) error {
 		return err
 	}
 	sure := end == nil || last[end.subject] >= end.seq
-	for _, t := range tops {
-		has := last[t.at.log()]
+	for k, t := range tops {
+		has := last[subjects[k]]
 		t.each(func(i *Inbox) {
 			if i.checked(has, at, sure) {
 				b.count.repaired.Add(1)
@@ -75,7 +75,7 @@ func (b *Broker) confirm(ctx context.Context, stream string) error {
 func (b *Broker) lastSequences(ctx context.Context, stream string, subjects []string) (map[string]uint64, error) {
 	ctx, cancel := b.waiting(ctx, auditTime)
 	defer cancel()
-	last := make(map[string]uint64, len(subjects))
+	last := map[string]uint64{} // of quiet inboxes hardly any has one
 	answer, err := jetstreamext.GetLastMsgsFor(ctx, b.js, stream, subjects)
 	if err != nil {
 		return nil, err
