@@ -51,7 +51,6 @@ type everybodyElse struct {
 
 	mu   sync.Mutex // guards the field below
 	took []time.Duration
-	dbg  int
 }
 
 // pulse is how often each of them sends.
