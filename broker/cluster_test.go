@@ -108,6 +108,18 @@ func TestEachMessageOnceAndInOrderInACluster(t *testing.T) {
 	runWorld(t, 7, 3, steps)
 }
 
+// Any replica may be read: who returns waits for no election to get what is stored.
+func TestWhoReturnsWhileThereIsNoLeaderGetsWhatAReplicaHas(t *testing.T) {
+	s := testServer(t, 3)
+	b := testBroker(t, s, func(c *Config) { c.Replicas, c.URL, c.Options = 3, "", append(c.Options, s.Option(0)) })
+	at := publish(t, b, "s1", names(0, 30)...) // with each, a replica is told that the ones before are stored
+	s.StopNode(1)
+	s.StopNode(2)
+	if got := bodies(listen(t, b, bob, From{After: at[0]}).read(t, 20))[:20]; !slices.Equal(got, names(1, 21)) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestThreeReplicasNeedAClusterAndTheErrorSaysSo(t *testing.T) {
 	s := testServer(t, 1)
 	_, err := Connect(testContext(t), Config{URL: s.URL(), Replicas: 3})

@@ -13,8 +13,8 @@ import (
 func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
 	if i.whole {
 		i.whole = false
-		if known, err := i.endsHere(ctx); known || err != nil {
-			return nil, err // to be read from where it then stands, if it is not live
+		if i.endsHere(ctx) {
+			return nil, nil // to be read from where it then stands, if it is not live
 		}
 	}
 	i.b.count.refills.Add(1)
@@ -50,17 +50,18 @@ func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
 
 // endsHere makes the inbox live again where the stream's leader still has the last record that was read, or that came
 // live behind it, and nothing beyond, as most who return have missed nothing: then nothing was taken since either, and the log, which costs more, need not be read once more.
-// It returns false, and has changed nothing, where the leader has not got that far, or something of that record is still to be read.
-func (i *Inbox) endsHere(ctx context.Context) (known bool, err error) {
+// It returns false, and has changed nothing, where the leader has not got that far, or something of that record is still to be read; and
+// where there is no leader: replicas can be read all the same.
+func (i *Inbox) endsHere(ctx context.Context) (known bool) {
 	at := i.b.Now()
 	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log())
-	if errors.Is(err, errNone) || err == nil && (last.seq < i.end || last.seq == i.end && i.fresh && last.end() > i.after) {
-		return false, nil
+	if err != nil || last.seq < i.end || last.seq == i.end && i.fresh && last.end() > i.after {
+		return false
 	}
-	if err == nil && i.live(last, at) { // if not, what was joined comes before what is to be read
+	if i.live(last, at) { // if not, what was joined comes before what is to be read
 		i.fresh = false
 	}
-	return err == nil, err
+	return true
 }
 
 // readInTurn reads the log once it is the caller's turn.
