@@ -30,14 +30,14 @@ func TestRetriesAreNeededWhenADiskIsFull(t *testing.T) {
 }
 
 func diskCell() cell {
-	return cell{name: "the disk of a NATS node is full", fault: diskFull, normal: 30 * time.Second, aborts: true}
+	return cell{name: "the disk of a NATS node is full", fault: diskFull, aborts: true}
 }
 
 func diskFull(s *stage) {
 	k := s.leader()
 	s.NATS.FillDisk(k)
 	s.lasts(10 * time.Second)
-	s.talk.Normal(20 * time.Second) // the others carry on
+	s.talk.Normal(15 * time.Second) // the others carry on; what is not sent again is given up after half a minute, and goes on then, too
 	s.NATS.Kill(k)
 	s.NATS.Start(k) // on another disk, which is empty
 	s.NATS.Ready()
