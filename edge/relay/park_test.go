@@ -1,9 +1,11 @@
 package relay_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"testing"
 	"time"
@@ -98,6 +100,26 @@ func (b *bench) round(s *relay.Sender, n int, number uint64) (stored, again int)
 	return stored, again
 }
 
+// quiet waits until nobody is at work for a lane: who asks the log for one that was put aside meanwhile holds it until the answer is there.
+func (b *bench) quiet() {
+	b.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		var at bytes.Buffer
+		if err := pprof.Lookup("goroutine").WriteTo(&at, 1); err != nil {
+			b.Fatal(err)
+		}
+		if !bytes.Contains(at.Bytes(), []byte("broker.(*Lane).")) {
+			return
+		}
+		select {
+		case <-deadline:
+			b.Fatalf("lanes are still at work:\n%s", &at)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 func heap() int {
 	runtime.GC()
 	runtime.GC()
@@ -129,6 +151,7 @@ func TestAnAgentThatWritesToManyKeepsFewLanes(t *testing.T) {
 	if got := len(s.Lanes()); got != n {
 		t.Errorf("%d lanes are told to presence, want all %d", got, n)
 	}
+	b.quiet()
 	with := heap()
 	s.Close()
 	s = nil
