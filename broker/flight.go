@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	recordBytes = 128 << 10 // gathering stops there, so that records fit the inboxes' queues
-	maxAborts   = 128       // in one record
-	maxOnWay    = 3         // times the log may say that a record is being stored
+	recordBytes = 32 << 10 // gathering stops there: a record holds up the others that share its edge's connection, by milliseconds where it is larger
+	maxAborts   = 128      // in one record
+	maxOnWay    = 3        // times the log may say that a record is being stored
 )
 
 // flight is a record on its way, and what is to be answered when its fate is known.
@@ -62,7 +62,7 @@ var flights = sync.Pool{New: func() any {
 }}
 
 // keepBytes is the largest buffer kept for later flights.
-const keepBytes = 2 * recordBytes
+const keepBytes = 256 << 10
 
 // release gives the flight back. Nothing of it may be used after.
 func (f *flight) release() {
