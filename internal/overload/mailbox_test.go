@@ -78,7 +78,7 @@ func (f *flood) pressed() bool {
 // TestAReceiverThatReadsNothingCostsOnlyItsSender floods an agent that does not read, until its mailbox is
 // nearly full. What was accepted arrives when it reads again, and a mailbox beside it keeps all of its mail.
 func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
-	c := start(t, "--mailbox.max-records", "512")
+	c := start(t, "--mailbox.max-records", "2048")
 	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
 	sleeper, _, err := join(c.Edges[0].URL(), "sleeper", "")
 	if err != nil {
@@ -106,6 +106,7 @@ func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &flood{t: t, from: flooder, to: "stuck", size: 4 << 10}
+	halfLoad(t, c.Edges[1].URL(), c.Edges[2].URL())
 	before := others.median(func() { <-time.After(3 * time.Second) })
 	memory := watchMemory(c.Edges[0])
 	now := others.median(func() {
@@ -175,6 +176,7 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 		slow[k] = a
 		return err
 	})
+	halfLoad(t, c.Edges[1].URL(), c.Edges[2].URL())
 	before := others.median(func() { <-time.After(3 * time.Second) })
 	memory := watchMemory(c.Edges[0])
 	size, each := many(8<<10, 32<<10), 16

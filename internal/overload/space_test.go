@@ -126,6 +126,7 @@ func oneIsStuck(t *testing.T, n, size int) {
 	stuck.narrow()
 	const events = 64
 	memory := watchMemory(c.Edges[0])
+	halfLoad(t, c.URLs()...)
 	before := r.publish(r.members[1], 1, events, 100, heard)
 	now := r.publish(r.members[1], events+1, 2*events, size, heard)
 	again := r.publish(r.members[1], 2*events+1, 3*events, 100, heard)

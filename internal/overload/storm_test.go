@@ -169,6 +169,7 @@ func TestAStormOfAgentsAfterAnEdgeDiesIsSurvived(t *testing.T) {
 	h := gather(t, c, n, 0, false)
 	h.write(c.Edges[1].URL(), "before")
 	h.have(1)
+	halfLoad(t, c.Edges[1].URL(), c.Edges[2].URL())
 	before := others.median(func() { <-time.After(3 * time.Second) })
 	one, two := watchMemory(c.Edges[1]), watchMemory(c.Edges[2])
 	var took time.Duration
