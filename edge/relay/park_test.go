@@ -71,8 +71,9 @@ func (b *bench) round(s *relay.Sender, n int, number uint64) (stored, again int)
 	b.Helper()
 	var mu sync.Mutex
 	var all sync.WaitGroup
+	places := make(chan struct{}, 512) // under way at a time: on a busy machine thousands would wait for longer than they may
 	told := func(r broker.Result) {
-		defer all.Done()
+		defer func() { <-places; all.Done() }()
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -89,6 +90,7 @@ func (b *bench) round(s *relay.Sender, n int, number uint64) (stored, again int)
 	for from := range side {
 		all.Go(func() {
 			for k := from; k < n; k += side {
+				places <- struct{}{}
 				m := agora.Message{Kind: agora.Event, To: agora.ToSpace("t", fmt.Sprint("space-", k)), N: number, Body: []byte("body")}
 				if err := s.Send(b.Context(), m, relay.Options{}, told); err != nil {
 					told(broker.Result{Err: err})
