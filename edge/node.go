@@ -90,7 +90,7 @@ type Node struct {
 	mute    func()         // stops answering other edges
 	retire  func()         // stops answering as an elder; nil where it is none
 	missing time.Time      // when presence was found not to be whole; the renewals' own
-	lookout lookout        // for past holders
+	checks  livenessChecks // of past holders
 	rival   silence        // of another life of this edge that has the lease; the renewals' own
 	stats   counters
 	crowd   *Crowd

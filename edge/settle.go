@@ -76,7 +76,7 @@ func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s
 	if !guard.Settling {
 		return true, true
 	}
-	if s.times == 0 && !n.lookout.absent(p.Holder) { // else there is nobody to hand over
+	if s.times == 0 && !n.checks.absent(p.Holder) { // else there is nobody to hand over
 		asking, cancel := context.WithTimeout(ctx, n.untilLapsed(ctx, p.Holder))
 		r, err := n.ask(asking, p.Holder, question{Verb: "handover", Tenant: c.Tenant, Agent: c.Agent, Epoch: c.Epoch})
 		cancel()
@@ -85,7 +85,7 @@ func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s
 		}
 		s.note(err)
 	}
-	seen, ok := n.look(ctx, p.Holder)
+	seen, ok := n.checkLiveness(ctx, p.Holder)
 	if !ok {
 		return false, false
 	}

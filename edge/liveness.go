@@ -12,64 +12,64 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// sight is what there was of a past holder at a moment.
-type sight struct {
+// liveness is what there was of a past holder at a moment.
+type liveness struct {
 	asked error         // of asking it anything: broker.ErrNoEdge where nobody is there under its name
 	age   time.Duration // since it renewed its lease
 	alive bool          // the lease is not over
 	err   error         // of reading the lease
 }
 
-// lookout looks whether past holders are there, once for all who wait for the same one: the agents of a
+// livenessChecks finds out whether past holders are there, once for all who wait for the same one: the agents of a
 // killed edge come back in thousands. The zero value is ready to use.
-type lookout struct {
+type livenessChecks struct {
 	mu   sync.Mutex // guards the fields below
-	next map[presence.Holder]*lookup
+	next map[presence.Holder]*livenessCheck
 	gone map[presence.Holder]time.Time // when nobody was there, last
 }
 
-// lookup is a look that has not begun yet, or whose outcome is there once done is closed.
-type lookup struct {
+// livenessCheck is one that has not begun yet, or whose outcome is there once done is closed.
+type livenessCheck struct {
 	done chan struct{}
-	seen sight
+	seen liveness
 }
 
-// look returns what there is of a past holder within a moment from now, not before; false when ctx or the node is over.
-func (n *Node) look(ctx context.Context, h presence.Holder) (sight, bool) {
-	l := n.lookout.join(h, n.see)
+// checkLiveness returns what there is of a past holder within a moment from now, not before; false when ctx or the node is over.
+func (n *Node) checkLiveness(ctx context.Context, h presence.Holder) (liveness, bool) {
+	l := n.checks.join(h, n.runCheck)
 	select {
 	case <-l.done:
 		return l.seen, ctx.Err() == nil
 	case <-ctx.Done():
-		return sight{}, false
+		return liveness{}, false
 	}
 }
 
-// join returns the look that begins next. The first who asks for it has it begin.
-func (o *lookout) join(h presence.Holder, begin func(presence.Holder, *lookup)) *lookup {
+// join returns the check that begins next. The first who asks for it has it begin.
+func (o *livenessChecks) join(h presence.Holder, begin func(presence.Holder, *livenessCheck)) *livenessCheck {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := o.next[h]
 	if l == nil {
 		if o.next == nil {
-			o.next = map[presence.Holder]*lookup{}
+			o.next = map[presence.Holder]*livenessCheck{}
 		}
-		l = &lookup{done: make(chan struct{})}
+		l = &livenessCheck{done: make(chan struct{})}
 		o.next[h] = l
 		begin(h, l)
 	}
 	return l
 }
 
-// begin says that the next look begins: who comes from now on wants to know what is seen later.
-func (o *lookout) begin(h presence.Holder) {
+// begin says that the next check begins: who comes from now on wants to know what is seen later.
+func (o *livenessChecks) begin(h presence.Holder) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.next, h)
 }
 
 // note takes down whether nobody was there.
-func (o *lookout) note(h presence.Holder, seen sight) {
+func (o *livenessChecks) note(h presence.Holder, seen liveness) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.DeleteFunc(o.gone, func(_ presence.Holder, at time.Time) bool { return time.Since(at) > silentFor })
@@ -82,32 +82,32 @@ func (o *lookout) note(h presence.Holder, seen sight) {
 }
 
 // absent tells whether nobody was there a moment ago.
-func (o *lookout) absent(h presence.Holder) bool {
+func (o *livenessChecks) absent(h presence.Holder) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at, ok := o.gone[h]
 	return ok && time.Since(at) <= silentFor
 }
 
-// see looks once, soon, behind.
-func (n *Node) see(h presence.Holder, l *lookup) {
+// runCheck looks once, in the background, a moment from now.
+func (n *Node) runCheck(h presence.Holder, l *livenessCheck) {
 	n.work.Go(func() {
 		defer close(l.done)
 		pause.For(n.ctx, askAgain)
-		n.lookout.begin(h)
+		n.checks.begin(h)
 		if l.seen.lease(n, h); l.seen.alive {
 			l.seen.ask(n, h)
 			l.seen.lease(n, h)
 		}
-		n.lookout.note(h, l.seen)
+		n.checks.note(h, l.seen)
 	})
 }
 
-func (s *sight) lease(n *Node, h presence.Holder) {
+func (s *liveness) lease(n *Node, h presence.Holder) {
 	s.age, s.alive, s.err = n.cfg.Presence.Age(n.ctx, h)
 }
 
-func (s *sight) ask(n *Node, h presence.Holder) {
+func (s *liveness) ask(n *Node, h presence.Holder) {
 	ctx, cancel := context.WithTimeout(n.ctx, probeTime)
 	defer cancel()
 	_, s.asked = n.cfg.Broker.Ask(ctx, answerName(h), []byte(`{}`))

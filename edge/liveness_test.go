@@ -11,9 +11,9 @@ import (
 
 func TestAllWhoWaitForAHolderShareALookThatBeginsAfterTheyCame(t *testing.T) {
 	h, other := presence.Holder{Edge: "a", Incarnation: "1"}, presence.Holder{Edge: "b", Incarnation: "1"}
-	var o lookout
+	var o livenessChecks
 	looks := 0
-	begin := func(presence.Holder, *lookup) { looks++ }
+	begin := func(presence.Holder, *livenessCheck) { looks++ }
 	first := o.join(h, begin)
 	for range 1000 {
 		if o.join(h, begin) != first {
@@ -31,12 +31,12 @@ func TestAllWhoWaitForAHolderShareALookThatBeginsAfterTheyCame(t *testing.T) {
 
 func TestWhoIsMissedIsNotAskedForAMoment(t *testing.T) {
 	h := presence.Holder{Edge: "a", Incarnation: "1"}
-	var o lookout
-	o.note(h, sight{asked: errors.New("it takes its time")})
+	var o livenessChecks
+	o.note(h, liveness{asked: errors.New("it takes its time")})
 	if o.absent(h) {
 		t.Error("a holder that did not answer counts as absent")
 	}
-	o.note(h, sight{asked: broker.ErrNoEdge})
+	o.note(h, liveness{asked: broker.ErrNoEdge})
 	if !o.absent(h) {
 		t.Error("a holder that nobody knows does not count as absent")
 	}
@@ -44,7 +44,7 @@ func TestWhoIsMissedIsNotAskedForAMoment(t *testing.T) {
 	if o.absent(h) {
 		t.Error("it counts as absent for ever")
 	}
-	o.note(presence.Holder{Edge: "b"}, sight{})
+	o.note(presence.Holder{Edge: "b"}, liveness{})
 	if len(o.gone) > 0 {
 		t.Errorf("%d holders are kept in mind", len(o.gone))
 	}
