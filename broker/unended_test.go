@@ -84,10 +84,31 @@ func TestASearchForWhatHasNoEndKeepsNoMoreInMindThanItMay(t *testing.T) {
 		}
 		return nil
 	}}
-	if err := u.run(testContext(t), placeOf(bob, b.cfg.Shards)); err != nil {
+	if err := u.run(testContext(t), placeOf(bob, b.cfg.Shards).stream); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) != lanes || most > readBatch+u.most {
 		t.Errorf("%d of %d lanes, %d at a time", len(told), lanes, most)
 	}
+}
+
+// BenchmarkUnended searches a log of 100,000 records in 5,000 mailboxes.
+func BenchmarkUnended(b *testing.B) {
+	const mailboxes, each = 5_000, 20
+	log := testBroker(b, testServer(b, 1), func(c *Config) { c.ShardBytes = 1 << 30 })
+	for k := range mailboxes {
+		l := log.Lane(LaneConfig{From: "bench", Session: "s", Epoch: 1, To: agora.ToAgent("default", agora.AgentID(fmt.Sprint("agent ", k)))})
+		for range each {
+			if r := put(b, l, agora.Message{Body: []byte("a word")}); r.Err != nil {
+				b.Fatal(r.Err)
+			}
+		}
+		l.Close()
+	}
+	for b.Loop() {
+		if err := log.Unended(b.Context(), log.Now(), func([]Unended) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(mailboxes*each*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
