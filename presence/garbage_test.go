@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/presence"
 )
@@ -35,5 +37,25 @@ func TestLookingAfterClaimsLeavesLittleGarbage(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / rounds / uint64(len(claims)); each > most {
 		t.Errorf("looking after a claim allocates %d bytes, want %d at most", each, most)
+	}
+}
+
+// What the library would take for pipelines is a fiftieth of what fifteen thousand idle agents cost their edge.
+func TestConnectionsToRedisHaveSmallBuffers(t *testing.T) {
+	for _, url := range []string{"redis://127.0.0.1:1", "redis-sentinel://127.0.0.1:1?master_name=m", "redis-cluster://127.0.0.1:1"} {
+		c := must(presence.Dial(url))(t)
+		defer c.Close()
+		var sizes []int
+		switch c := c.(type) {
+		case *redis.Client:
+			o := c.Options()
+			sizes = []int{o.ReadBufferSize, o.WriteBufferSize, o.PipelineReadBufferSize, o.PipelineWriteBufferSize}
+		case *redis.ClusterClient:
+			o := c.Options()
+			sizes = []int{o.ReadBufferSize, o.WriteBufferSize, o.PipelineReadBufferSize, o.PipelineWriteBufferSize}
+		}
+		if len(sizes) != 4 || slices.Min(sizes) < 1<<10 || slices.Max(sizes) > 16<<10 {
+			t.Errorf("%s: buffers of %v bytes", url, sizes)
+		}
 	}
 }
