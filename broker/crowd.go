@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"github.com/agora-relay/agora"
+)
 
 // youngFor is how long other servers may take to learn that a subject is subscribed.
 const youngFor = 700 * time.Millisecond
@@ -42,15 +46,15 @@ func (t *topics) of(stream string) []*topic {
 }
 
 // young returns those subjects of a stream that are no longer young, once.
-func (t *topics) young(stream string, now time.Time) []*topic {
+func (t *topics) young(stream string) []*topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.crowds[stream]
 	if c == nil {
 		return nil
 	}
-	n := 0
-	for n < len(c.young) && now.Sub(c.young[n].since) >= youngFor {
+	n, now := 0, agora.Ticks()
+	for n < len(c.young) && time.Duration(now-c.young[n].since) >= youngFor {
 		n++
 	}
 	grown := c.young[:n:n]

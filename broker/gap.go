@@ -26,7 +26,7 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 		return i.gapSince(ctx, p)
 	}
 	if len(p.msgs) > 0 && p.msgs[0].seq <= i.end+1 {
-		i.short = time.Time{}
+		i.short = 0
 		return gapCheck{}, nil
 	}
 	if len(p.msgs) > 0 {
@@ -46,7 +46,7 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 		return gapCheck{}, err
 	}
 	if i.end > s.last { // the log was made anew and counts from below: go on from its first record
-		if !i.believes(time.Now()) {
+		if !i.believes(agora.Ticks()) {
 			return gapCheck{stop: true}, pauseFor(ctx, retryPause)
 		}
 		g, err := i.tellGap(ctx, p, s, 1)
@@ -65,11 +65,11 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 const leaderLag = 2 * time.Second
 
 // believes tells whether the leader's word that the log ends before what was read here has stood for long enough.
-func (i *Inbox) believes(now time.Time) bool {
-	if i.short.IsZero() {
+func (i *Inbox) believes(now int64) bool {
+	if i.short == 0 {
 		i.short = now
 	}
-	return now.Sub(i.short) >= leaderLag
+	return time.Duration(now-i.short) >= leaderLag
 }
 
 // cursor is the position up to which everything was returned.
@@ -86,7 +86,7 @@ func (i *Inbox) restart() {
 	defer i.mu.Unlock()
 	i.end, i.tail, i.after, i.fresh, i.highest = 0, 0, 0, false, 0
 	i.passed = 0
-	i.since, i.kept, i.keptAt, i.short = time.Time{}, 0, time.Time{}, time.Time{}
+	i.since, i.kept, i.keptAt, i.short = time.Time{}, 0, time.Time{}, 0
 }
 
 // mayLack tells whether loss can't be excluded, the record of the position being gone.

@@ -32,10 +32,10 @@ type Inbox struct {
 	at   place
 	wake func()
 
-	wakeMu sync.Mutex // held while wake runs; guards the fields below
-	shut   bool
+	wakeMu sync.Mutex // held while wake runs; guards shut
+	mu     sync.Mutex // guards the fields below, up to those of Next
 
-	mu      sync.Mutex // guards the fields below
+	shut    bool
 	closed  bool
 	behind  bool // the log must be read
 	staging bool // its end is near: what comes live is kept in staged, to be joined to what is read
@@ -56,8 +56,8 @@ type Inbox struct {
 	fresh  bool      // the record of that position was not looked at yet
 	whole  bool      // what was read last was all that the replica had, or may have been
 	quiet  bool      // nothing was sent since keptAt, until the log was read to its end
-	doubts int       // how often in a row the leader knew less than a live record told
-	short  time.Time // since when the leader has known less than was read here; zero when it does not
+	doubts int32     // how often in a row the leader knew less than a live record told
+	short  int64     // ticks since when the leader has known less than was read here; 0 when it does not
 	passed uint64    // position of the last part of the last record that was looked at: nothing up to it is missing
 	stamp  int64     // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
 	r      *reader   // nil until a record has come; it knows the names that the next one most often repeats

@@ -32,7 +32,7 @@ type crowd struct {
 type topic struct {
 	at    place
 	sub   *nats.Subscription // nil until it could be subscribed
-	since time.Time
+	since int64              // ticks when it was
 
 	mu      sync.Mutex // guards the field below; taken under topics.mu, never before it
 	inboxes []*Inbox
@@ -103,7 +103,7 @@ func (t *topics) join(b *Broker, i *Inbox) {
 	defer t.mu.Unlock()
 	top := t.m[i.at.live]
 	if top == nil {
-		top = &topic{at: i.at, since: time.Now()}
+		top = &topic{at: i.at, since: agora.Ticks()}
 		t.m[i.at.live] = top
 		t.crowd(i.at.stream).add(top)
 		c := t.chans[shardOf("", i.at.live, len(t.chans))]

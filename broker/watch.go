@@ -181,7 +181,7 @@ func (w *watcher) probe(now time.Time) {
 
 // compare audits the inboxes that are due.
 func (w *watcher) compare(now time.Time, heard bool) error {
-	tops := w.b.topics.young(w.stream, now)
+	tops := w.b.topics.young(w.stream)
 	if !heard || !guard.Audits {
 		w.owed &^= checkInboxes
 		return nil

@@ -141,7 +141,7 @@ func (n *Node) askConfirmed(ctx context.Context, to agora.Address, h presence.Ho
 func (n *Node) probeIncumbent(ctx context.Context, c presence.Claim, tenant string, id agora.AgentID) reply {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	r, err := n.ask(ctx, c.Incumbent, question{Verb: "probe", Tenant: tenant, Agent: id, Epoch: c.IncumbentEpoch})
+	r, err := n.ask(ctx, c.Incumbent.Holder, question{Verb: "probe", Tenant: tenant, Agent: id, Epoch: c.Incumbent.Epoch})
 	if err != nil {
 		return reply{}
 	}

@@ -65,7 +65,7 @@ func (s *Session) Report(e Ending) {
 	attrs := append(s.attrs(), slog.String("reason", why), slog.Int("close", e.Code),
 		slog.Int64("frames_in", e.FramesIn), slog.Int64("bytes_in", e.BytesIn),
 		slog.Int64("frames_out", e.FramesOut), slog.Int64("bytes_out", e.BytesOut),
-		slog.Duration("lasted", s.node.cfg.Broker.Now().Sub(s.since).Round(time.Millisecond)))
+		slog.Duration("lasted", s.node.cfg.Broker.Now().Sub(time.Unix(0, s.since)).Round(time.Millisecond)))
 	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session ended", attrs...)
 }
 
@@ -81,7 +81,7 @@ func (s *Session) leaves(why string) string {
 func (s *Session) began() {
 	s.node.stats.started.Add(1)
 	e := s.event(presence.Began)
-	e.At, e.After = s.since.UTC(), s.after
+	e.At, e.After = time.Unix(0, s.since).UTC(), s.after
 	s.node.background(func() { s.node.note(s.claim, e) })
 	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session started",
 		append(s.attrs(), slog.Bool("resumed", s.claim.Resumed))...)

@@ -150,7 +150,7 @@ func (n *Node) liveView(at agora.Address, epoch uint64) *LiveView {
 			continue
 		}
 		v := &LiveView{
-			Since: s.since, Begun: s.begun.Load(), Queued: s.inbox.Held(), Blocked: s.blocked.Load(), Withheld: s.kept.Load(),
+			Since: time.Unix(0, s.since), Begun: s.begun.Load(), Queued: s.inbox.Held(), Blocked: s.blocked.Load(), Withheld: s.kept.Load(),
 			HeardMS: (agora.Ticks() - s.heard.Load()) / int64(time.Millisecond),
 		}
 		s.mu.Lock()

@@ -116,10 +116,10 @@ func (n *Node) contest(ctx context.Context, req *presence.ClaimRequest, claim pr
 		return agora.Errorf(agora.AgentExists, "agent %q is connected elsewhere", req.Agent)
 	case r.Leaving: // a session that was said goodbye to does not go on
 		pause.For(ctx, 20*time.Millisecond)
-	case req.Evict == claim.IncumbentEpoch:
+	case req.Evict == claim.Incumbent.Epoch:
 		return agora.Errorf(agora.AgentExists, "agent %q belongs to someone else", req.Agent)
 	default:
-		req.Evict = claim.IncumbentEpoch
+		req.Evict = claim.Incumbent.Epoch
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type progress struct {
 	wrote     uint64 // written to the socket
 	given     uint64 // given to the door to write
 	ping      uint64 // number of the last ping
-	loose     int    // frames of the mailbox written since the last ping
+	loose     int32  // frames of the mailbox written since the last ping
 	asked     bool   // a ping that confirms is under way
 	askedSeq  uint64 // what its pong confirms
 }
@@ -76,7 +76,7 @@ func (s *Session) Written() {
 	if ask {
 		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
 	}
-	if s.stamp >= s.since.UnixNano() { // what waited for the agent to come says nothing of the way here
+	if s.stamp >= s.since { // what waited for the agent to come says nothing of the way here
 		s.node.toWritten.Observe(time.Duration(s.node.cfg.Broker.Now().UnixNano() - s.stamp))
 	}
 	s.tellReceipts(s.pulled, agora.Delivered)

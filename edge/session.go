@@ -62,16 +62,16 @@ type Session struct {
 	stamp    int64      // when the oldest of pulled was stored, by the log's clock; 0 where that says nothing; the writer's own
 	beaten   int64      // ticks when the last agent.heartbeat went; the wheel's own
 
-	since     time.Time // when the session began here, by the log's clock; set before it is shared
-	begun     atomic.Bool
+	since     int64         // when the session began here, by the log's clock in Unix nanoseconds; set before it is shared
 	heard     atomic.Int64  // ticks at the last sign of life
 	probes    atomic.Uint64 // pings that probed
 	answered  atomic.Uint64 // data of the last pong of such a ping
-	blocked   atomic.Bool   // the edge itself does not read the socket
-	unwritten atomic.Bool   // stands among those whose positions are to be written
-	kept      atomic.Bool   // a Pull was refused, as the edge may not deliver
-	soon      atomic.Bool   // the timer is armed to confirm
-	acks      atomic.Bool   // the client acknowledges: pongs prove nothing more
+	begun     atomic.Bool
+	blocked   atomic.Bool // the edge itself does not read the socket
+	unwritten atomic.Bool // stands among those whose positions are to be written
+	kept      atomic.Bool // a Pull was refused, as the edge may not deliver
+	soon      atomic.Bool // the timer is armed to confirm
+	acks      atomic.Bool // the client acknowledges: pongs prove nothing more
 
 	reviewed  *grant        // by which open streams go on; the reading goroutine's own
 	addressed agora.AgentID // whom reviewed was found to let it address last; the reading goroutine's own
@@ -118,7 +118,7 @@ func (s *Session) Actor() *Actor { return s.actor }
 // start wires the session up; it stays silent until Begin.
 func (s *Session) start(h Hello, rec presence.Record) {
 	s.timer.Fire = s.tick
-	s.since = s.node.cfg.Broker.Now()
+	s.since = s.node.cfg.Broker.Now().UnixNano()
 	s.heartbeat = h.Heartbeat
 	s.heard.Store(agora.Ticks())
 	for _, c := range rec.Cancelled {

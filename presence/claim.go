@@ -39,17 +39,16 @@ type ClaimRequest struct {
 
 // Claim is the right to an agent's id under an epoch.
 type Claim struct {
-	Agent          agora.AgentID
-	Tenant         string
-	Session        string // the running session's id when Resumed
-	Epoch          uint64
-	Resumed        bool
-	Incumbent      Holder // with ErrExists: who holds it, under which epoch
-	IncumbentEpoch uint64
-	Unsettled      []Past // holders that have neither handed over nor lapsed, oldest first
+	Agent     agora.AgentID
+	Tenant    string
+	Session   string // the running session's id when Resumed
+	Epoch     uint64
+	Resumed   bool
+	Incumbent *Past  // with ErrExists: who holds it; else nil
+	Unsettled []Past // holders that have neither handed over nor lapsed, oldest first
 }
 
-// Past is a holder that a later claim has deposed.
+// Past is a holder that a later claim deposes, or would.
 type Past struct {
 	Holder Holder
 	Epoch  uint64
@@ -88,17 +87,17 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 			return c, ErrEnding
 		case "busy":
 		default:
-			c.Resumed = outcome == "resumed"
+			c.Resumed, c.Incumbent = outcome == "resumed", nil
 			return c, nil
 		}
-		alive, err := s.Alive(ctx, c.Incumbent)
+		alive, err := s.Alive(ctx, c.Incumbent.Holder)
 		if err != nil {
 			return Claim{}, err
 		}
 		if alive || n == claimTries {
 			return c, ErrExists
 		}
-		dead = c.IncumbentEpoch
+		dead = c.Incumbent.Epoch
 	}
 }
 
@@ -126,11 +125,10 @@ func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sure 
 	a := replies[2]
 	return Claim{
 		Agent: r.Agent, Tenant: r.Tenant,
-		Session:        a.at(1).str(),
-		Epoch:          a.at(2).uint(),
-		Incumbent:      parseHolder(a.at(3).str() + " " + a.at(4).str()),
-		IncumbentEpoch: a.at(5).uint(),
-		Unsettled:      a.at(6).pasts(),
+		Session:   a.at(1).str(),
+		Epoch:     a.at(2).uint(),
+		Incumbent: &Past{Holder: parseHolder(a.at(3).str() + " " + a.at(4).str()), Epoch: a.at(5).uint()},
+		Unsettled: a.at(6).pasts(),
 	}, a.at(0).str(), replies[3].yes(), nil
 }
 

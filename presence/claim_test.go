@@ -2,7 +2,6 @@ package presence_test
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -97,12 +96,12 @@ func checkClaim(t *testing.T, state string, got, held presence.Claim, err error)
 	t.Helper()
 	switch {
 	case errors.Is(err, presence.ErrExists):
-		if got.IncumbentEpoch != held.Epoch || got.Incumbent.Edge != "e1" {
-			t.Errorf("%s: incumbent %v %d, want e1 %d", state, got.Incumbent, got.IncumbentEpoch, held.Epoch)
+		if p := got.Incumbent; p.Epoch != held.Epoch || p.Holder.Edge != "e1" {
+			t.Errorf("%s: incumbent %v, want e1 %d", state, p, held.Epoch)
 		}
 	case got.Resumed:
-		want := []presence.Past{{Holder: got.Incumbent, Epoch: held.Epoch}}
-		if !slices.Equal(got.Unsettled, want) || got.Session != held.Session || got.Epoch <= held.Epoch {
+		past := got.Unsettled
+		if len(past) != 1 || past[0].Holder.Edge != "e1" || past[0].Epoch != held.Epoch || got.Session != held.Session || got.Epoch <= held.Epoch {
 			t.Errorf("%s: resumed as %+v after %+v", state, got, held)
 		}
 	case err == nil:

@@ -22,6 +22,8 @@ type conn struct {
 	run    atomic.Pointer[span] // in which its verbs and pulls run; nil while nothing does
 	dead   atomic.Bool          // the socket was given up: a span that begins is over
 
+	heartbeat bool // the reading goroutine's: it knows agent.heartbeat
+
 	seat    *edge.Seat                   // among all connections of the edge
 	pass    *edge.Pass                   // by which it came in
 	reading atomic.Int64                 // bytes of the frame that is coming in, where it is a large one
@@ -29,12 +31,11 @@ type conn struct {
 	life    atomic.Int64                 // when bytes came last, before it was bound
 	watch   *edge.Timer                  // the reading goroutine's; nil once it is bound
 
-	heartbeat bool          // the reading goroutine's: it knows agent.heartbeat
-	name      string        // the reading goroutine's: connection id, once bound
-	to        string        // the reading goroutine's: addressee of the last frame
-	stream    string        // the reading goroutine's: its stream
-	traffic   traffic       // the verb's and the writing goroutine's
-	backoff   time.Duration // the writing goroutine's: pause after the next pull that fails
+	name    string        // the reading goroutine's: connection id, once bound
+	to      string        // the reading goroutine's: addressee of the last frame
+	stream  string        // the reading goroutine's: its stream
+	traffic traffic       // the verb's and the writing goroutine's
+	backoff time.Duration // the writing goroutine's: pause after the next pull that fails
 
 	order sync.Mutex // held while deliveries are pulled, and from a join to its answer: no event of a space comes before its space.joined
 

@@ -30,8 +30,8 @@ type intake struct {
 	off   int32
 	end   int32
 	first [maxHead]byte // what is read while there is no buffer
+	slow  bool          // that came no sooner than brief after what came before it
 	at    int64         // ticks when something came last
-	pause time.Duration // from what came before that
 }
 
 // brief is how long nothing may come for the next to be waited for with all that handling it takes.
@@ -39,13 +39,13 @@ const brief = 250 * time.Millisecond
 
 // quiet tells whether nothing is left and the peer says little: then it is to be
 // waited for at little cost.
-func (in *intake) quiet() bool { return in.off == in.end && in.pause >= brief }
+func (in *intake) quiet() bool { return in.off == in.end && in.slow }
 
 // came notes that n bytes came just now.
 func (in *intake) came(c *conn, n int) {
 	if n > 0 {
 		now := agora.Ticks()
-		in.pause, in.at = time.Duration(now-in.at), now
+		in.slow, in.at = time.Duration(now-in.at) >= brief, now
 		c.alive()
 	}
 }
