@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -51,17 +52,18 @@ type Inbox struct {
 	keptAt  time.Time // when that was; zero when unknown
 
 	// Next's own; the lock is not needed.
-	since  time.Time // while no record was read: those stored from then on
-	after  uint64    // position where the inbox began: nothing at or below it is returned
-	fresh  bool      // the record of that position was not looked at yet
-	whole  bool      // what was read last was all that the replica had, or may have been
-	quiet  bool      // nothing was sent since keptAt, until the log was read to its end
-	doubts int32     // how often in a row the leader knew less than a live record told
-	short  int64     // ticks since when the leader has known less than was read here; 0 when it does not
-	passed uint64    // position of the last part of the last record that was looked at: nothing up to it is missing
-	stamp  int64     // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
-	r      *reader   // nil until a record has come; it knows the names that the next one most often repeats
-	desk   *desk     // what reading takes; nil until Next has something to read, and again once there is nothing
+	since   time.Time // while no record was read: those stored from then on
+	after   uint64    // position where the inbox began: nothing at or below it is returned
+	unknown bool      // nothing is known of the mailbox: it may well be empty
+	fresh   bool      // the record of that position was not looked at yet
+	whole   bool      // what was read last was all that the replica had, or may have been
+	quiet   bool      // nothing was sent since keptAt, until the log was read to its end
+	doubts  int32     // how often in a row the leader knew less than a live record told
+	short   int64     // ticks since when the leader has known less than was read here; 0 when it does not
+	passed  uint64    // position of the last part of the last record that was looked at: nothing up to it is missing
+	stamp   int64     // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
+	r       *reader   // nil until a record has come; it knows the names that the next one most often repeats
+	desk    *desk     // what reading takes; nil until Next has something to read, and again once there is nothing
 }
 
 // live is a record that came by core NATS and is not decoded yet.
@@ -80,7 +82,7 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 		b: b, to: to, at: placeOf(to, b.cfg.Shards), wake: wake,
 		end: from.After >> agora.SeqShift, behind: true, tail: max(from.After, from.Tail),
 		kept: from.Tail, keptAt: from.TailAt, after: from.After, passed: from.After, fresh: true, quiet: from.Quiet,
-		whole: from.After > 0,
+		whole: from.After > 0, unknown: from == From{},
 	}
 	if from.After == 0 {
 		i.since = from.Time
@@ -109,6 +111,9 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 			i.leave() // a quiet inbox keeps little
 			return nil, nil
 		}
+		if i.beginsEmpty(ctx) {
+			continue
+		}
 		msgs, err := i.read(ctx, max)
 		if err != nil {
 			return nil, i.b.unavailable(err)
@@ -118,6 +123,21 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 			return msgs, nil
 		}
 	}
+}
+
+// beginsEmpty makes the inbox live where nothing is known of its mailbox, and the stream's leader has nothing there: so it is with most
+// agents that are new, and reading the log costs ten times as much. It returns false, and has changed nothing, where there is something to read.
+func (i *Inbox) beginsEmpty(ctx context.Context) bool {
+	if !i.unknown {
+		return false
+	}
+	i.unknown = false
+	at := i.b.Now()
+	if _, err := i.b.lastOf(ctx, i.at.stream, i.at.log()); !errors.Is(err, errNone) || !i.live(nil, at) {
+		return false
+	}
+	i.fresh = false
+	return true
 }
 
 // Stamp returns when the first record of what Next returned last was stored, by the log's clock in Unix

@@ -482,3 +482,25 @@ func TestOnlyALeaderIsBelieved(t *testing.T) {
 		}
 	}
 }
+
+// A mailbox that nobody knows anything of is mostly a new agent's, and thousands of them come at once.
+func TestAMailboxOfWhichNothingIsKnownIsReadOnlyWhereThereIsSomething(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), nil)
+	in := listen(t, b, bob, From{})
+	if got := in.quiet(t); len(got) > 0 || b.Stats().Refills > 0 {
+		t.Errorf("a new one: got %v in %d reads of the log", bodies(got), b.Stats().Refills)
+	}
+	publish(t, b, "s1", "live")
+	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"live"}) || b.Stats().Refills > 0 {
+		t.Errorf("then got %v in %d reads of the log", got, b.Stats().Refills)
+	}
+	in.fallBehind() // what came is not told again
+	publish(t, b, "s2", "more")
+	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"more"}) {
+		t.Errorf("behind it got %v", got)
+	}
+	late := listen(t, b, bob, From{})
+	if got := bodies(late.read(t, 2)); !slices.Equal(got, []string{"live", "more"}) {
+		t.Errorf("one that has something: got %v", got)
+	}
+}
