@@ -1,20 +1,15 @@
 package main
 
-import (
-	"context"
-	"runtime/debug"
-	"runtime/metrics"
-	"sync"
-	"time"
-)
+import "time"
 
 const (
-	tidyEvery = 2 * time.Second // between two looks
-	tidyWorth = 500             // connections that have come or gone for which it is worth while
-	tidyQuiet = 500             // frames a second with which an edge counts as quiet, besides
-	tidyBeats = 10              // one such frame for so many connections: signs of life
-	tidyShare = 16              // growth of memory in use, as a part of it, for which it is worth while
-	tidyRest  = 300             // how many times as long as it took of processors it is not done for mere growth again
+	tidyEvery  = 2 * time.Second // between two looks
+	tidyWorth  = 500             // connections that have come or gone for which it is worth while
+	tidyQuiet  = 500             // frames a second with which an edge counts as quiet, besides
+	tidyBeats  = 10              // one such frame for so many connections: signs of life
+	tidyShare  = 16              // growth of memory in use, as a part of it, for which it is worth while
+	tidyRest   = 300             // how many times as long as it took of processors it is not done for mere growth again
+	tidyComing = 32              // growth of connections from one look to the next, as a part of them, with which many come
 )
 
 // tidier tells when memory is to be given back to the system: once many connections have come, or gone, or once garbage has
@@ -28,6 +23,7 @@ type tidier struct {
 	next   time.Duration // when it may be given back again for mere growth
 	last   int64         // connections at the last look
 	frames int64         // that had come and gone by the last look
+	coming bool          // many came between the last two looks
 }
 
 // edgeState is what a tidier looks at.
@@ -41,6 +37,7 @@ type edgeState struct {
 // look tells whether memory is to be given back now. Then the caller does, and calls done.
 func (t *tidier) look(now edgeState) (tidy bool) {
 	talk, moved := now.frames-t.frames, differ(now.connections, t.last)
+	t.coming = now.connections >= tidyWorth && now.connections-t.last >= now.connections/tidyComing
 	t.frames, t.last = now.frames, now.connections
 	if moved > now.connections/100 || talk > (tidyQuiet+now.connections/tidyBeats)*int64(tidyEvery/time.Second) {
 		return false
@@ -57,54 +54,3 @@ func (t *tidier) done(now edgeState, took time.Duration) {
 }
 
 func differ(a, b int64) int64 { return max(a-b, b-a) }
-
-// tidy gives memory back each time that it is worth while, until stop is called, which waits for the end.
-func (e *edgeServer) tidy() (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		t, use, tick := tidier{}, newMemoryUse(), time.NewTicker(tidyEvery)
-		defer tick.Stop()
-		begun, stats := time.Now(), e.door.Stats()
-		state := func() edgeState {
-			held, _ := use.read()
-			return edgeState{time.Since(begun), stats.Connections.Load(), stats.FramesIn.Load() + stats.FramesOut.Load(), held}
-		}
-		for {
-			select {
-			case <-tick.C:
-				if !t.look(state()) {
-					continue
-				}
-				_, before := use.read()
-				debug.FreeOSMemory()
-				_, after := use.read()
-				t.done(state(), after-before)
-				e.log.Debug("memory was given back", "held", t.held, "connections", t.tidied, "cpu", after-before)
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	return func() {
-		cancel()
-		running.Wait()
-	}
-}
-
-// memoryUse reads what the runtime's memory takes.
-type memoryUse []metrics.Sample
-
-func newMemoryUse() memoryUse {
-	return memoryUse{
-		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
-		{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/scavenge/total:cpu-seconds"},
-	}
-}
-
-// read returns how many bytes the runtime has of the system, and what collecting and giving back have taken of processors so far.
-func (u memoryUse) read() (held int64, cpu time.Duration) {
-	metrics.Read(u)
-	held = int64(u[0].Value.Uint64()) - int64(u[1].Value.Uint64())
-	return held, time.Duration((u[2].Value.Float64() + u[3].Value.Float64()) * float64(time.Second))
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"runtime/debug"
 	"testing"
 	"time"
 )
@@ -78,24 +77,21 @@ func TestMemoryIsGivenBackOnceGarbageHasGathered(t *testing.T) {
 	}
 }
 
-func TestWhatMemoryTakesIsRead(t *testing.T) {
-	use := newMemoryUse()
-	debug.FreeOSMemory() // or the room may come out of what other tests have left
-	held, cpu := use.read()
-	if held < 1<<20 {
-		t.Errorf("%d bytes are held", held)
-	}
-	room := make([]byte, 64<<20)
-	for i := 0; i < len(room); i += 4096 {
-		room[i] = 1
-	}
-	full, _ := use.read()
-	if room = nil; full < held+32<<20 {
-		t.Errorf("%d bytes are held with 64 MiB more, %d before", full, held)
-	}
-	debug.FreeOSMemory()
-	freed, spent := use.read()
-	if freed > full-32<<20 || spent <= cpu {
-		t.Errorf("%d bytes are held with 64 MiB less, %d before; it took %v", freed, full, spent-cpu)
+func TestManyComeWhileConnectionsGrowByAGoodPart(t *testing.T) {
+	for _, c := range []struct {
+		about       string
+		connections []int64 // at each look
+		coming      []bool
+	}{
+		{"few agents", []int64{0, 100, 400}, []bool{false, false, false}},
+		{"a crowd, until it is there", []int64{0, 1500, 14000, 14500, 14600, 14600}, []bool{false, true, true, true, false, false}},
+		{"a crowd that goes", []int64{14000, 10000, 0}, []bool{true, false, false}},
+	} {
+		var one tidier
+		for k, n := range c.connections {
+			if one.look(edgeState{connections: n}); one.coming != c.coming[k] {
+				t.Errorf("%s: at look %d many come: %v, want %v", c.about, k, one.coming, c.coming[k])
+			}
+		}
 	}
 }

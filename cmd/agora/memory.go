@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// tidy gives memory back each time that it is worth while, and has garbage collected sooner while many agents come, until
+// stop is called, which waits for the end.
+func (e *edgeServer) tidy() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		t, use, tick := tidier{}, newMemoryUse(), time.NewTicker(tidyEvery)
+		defer tick.Stop()
+		defer collectSooner(false)
+		begun, stats := time.Now(), e.door.Stats()
+		state := func() edgeState {
+			held, _ := use.read()
+			return edgeState{time.Since(begun), stats.Connections.Load(), stats.FramesIn.Load() + stats.FramesOut.Load(), held}
+		}
+		for {
+			select {
+			case <-tick.C:
+				was := t.coming
+				tidy := t.look(state())
+				if t.coming != was {
+					collectSooner(t.coming)
+				}
+				if !tidy {
+					continue
+				}
+				_, before := use.read()
+				debug.FreeOSMemory()
+				_, after := use.read()
+				t.done(state(), after-before)
+				e.log.Debug("memory was given back", "held", t.held, "connections", t.tidied, "cpu", after-before)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// How much garbage there may be, in percent of what is in use (GOGC).
+const (
+	usualGarbage  = 100 // Go's default
+	comingGarbage = 25  // while many agents come
+)
+
+// collectSooner has garbage collected sooner than usual, or as usual, unless the operator says when (GOGC). What is kept of agents that
+// come lies between the garbage of their coming: the less of that there is at a time, the fewer holes are left of it, which
+// nothing that comes later fills.
+func collectSooner(sooner bool) {
+	switch {
+	case os.Getenv("GOGC") != "":
+	case sooner:
+		debug.SetGCPercent(comingGarbage)
+	default:
+		debug.SetGCPercent(usualGarbage)
+	}
+}
+
+// memoryUse reads what the runtime's memory takes.
+type memoryUse []metrics.Sample
+
+func newMemoryUse() memoryUse {
+	return memoryUse{
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/scavenge/total:cpu-seconds"},
+	}
+}
+
+// read returns how many bytes the runtime has of the system, and what collecting and giving back have taken of processors so far.
+func (u memoryUse) read() (held int64, cpu time.Duration) {
+	metrics.Read(u)
+	held = int64(u[0].Value.Uint64()) - int64(u[1].Value.Uint64())
+	return held, time.Duration((u[2].Value.Float64() + u[3].Value.Float64()) * float64(time.Second))
+}
