@@ -25,7 +25,7 @@ var layers = map[string][]string{
 	"edge/policy":          {},
 	"edge":                 {".", "broker", "presence", "spaces", "edge/relay", "edge/policy", "internal/guard", "internal/latency", "internal/pause", "internal/trace"},
 	"edge/auth":            {".", "edge", "edge/policy", "internal/pause", "internal/reload"},
-	"edge/ws":              {".", "edge", "spaces", "wire", "internal/latency"},
+	"edge/ws":              {".", "edge", "spaces", "wire", "internal/latency", "internal/turns"},
 	"client":               {".", "wire", "internal/pause"},
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},

@@ -31,7 +31,7 @@ type Config struct {
 	Retry      time.Duration    // before a publish without an answer is sent again, same id; 1.5s
 	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 25s, and never more than half of Duplicates. When that has failed for 5s, all that the lane has in hand is refused
 	Election   time.Duration    // without an answer of the log after which Lane.Stuck says so: longer than any election takes; 12s
-	Turns      *turns.Turns     // in which inboxes begin to read the log; the Broker's own if nil
+	Turns      *turns.Turns     // in which inboxes read the log, and it is looked through; the Broker's own if nil
 	Now        func() time.Time // the machine's wall clock, which only has to be told apart from the log's; tests skew it
 	Log        *slog.Logger     // discards if nil
 

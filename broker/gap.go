@@ -16,6 +16,7 @@ import (
 type gapCheck struct {
 	told []agora.Message // a gap, or nothing
 	stop bool            // the piece is not to be used: read again
+	wait time.Duration   // before that
 }
 
 // gap tells whether retention may have taken something between the inbox's position and
@@ -36,7 +37,7 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 	}
 	m, err := i.b.at(ctx, i.at.stream, i.end)
 	if err == nil && m.subject == i.at.log() { // the replica that answered lags behind the leader
-		return gapCheck{stop: true}, pauseFor(ctx, lagPause)
+		return gapCheck{stop: true, wait: lagPause}, nil
 	}
 	if err != nil && !errors.Is(err, errNone) {
 		return gapCheck{}, err
@@ -47,7 +48,7 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 	}
 	if i.end > s.last { // the log was made anew and counts from below: go on from its first record
 		if !i.believes(agora.Ticks()) {
-			return gapCheck{stop: true}, pauseFor(ctx, retryPause)
+			return gapCheck{stop: true, wait: retryPause}, nil
 		}
 		g, err := i.tellGap(ctx, p, s, 1)
 		i.restart()
@@ -144,7 +145,7 @@ func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64
 		to = p.msgs[0].seq - 1
 	} else if m, err := i.b.nextOf(ctx, i.at.stream, i.at.log(), 1); err == nil {
 		if m.seq > i.end && i.end <= s.last { // the replica that answered lags
-			return gapCheck{stop: true}, pauseFor(ctx, lagPause)
+			return gapCheck{stop: true, wait: lagPause}, nil
 		}
 		to = m.seq - 1
 	} else if !errors.Is(err, errNone) {

@@ -114,7 +114,10 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 		if i.beginsEmpty(ctx) {
 			continue
 		}
-		msgs, err := i.read(ctx, max)
+		msgs, wait, err := i.readInTurn(ctx, max)
+		if err == nil && len(msgs) == 0 && wait > 0 {
+			err = pauseFor(ctx, wait)
+		}
 		if err != nil {
 			return nil, i.b.unavailable(err)
 		}

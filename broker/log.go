@@ -98,8 +98,9 @@ type query struct {
 // page is the answer to a query: messages of a subject, in order and without gaps, as one replica has them.
 type page struct {
 	msgs    []logged
-	pending int  // how many that replica has after them
-	whole   bool // there are none after them
+	pending int     // how many that replica has after them
+	whole   bool    // there are none after them
+	last    *logged // what the leader had last, right before, where the page reaches that far and it is known
 }
 
 // readLog reads a piece of the log by Direct Get. It may end anywhere: only whole

@@ -3,79 +3,99 @@ package broker
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
 )
 
+// readInTurn is read, once it is the inbox's turn.
+func (i *Inbox) readInTurn(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
+	select {
+	case i.b.fill <- struct{}{}:
+		defer func() { <-i.b.fill }()
+		defer i.b.cfg.Turns.Take()()
+		return i.read(ctx, max)
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	case <-i.b.ctx.Done():
+		return nil, 0, errClosed
+	}
+}
+
 // read returns the next piece of the log. When there is no more of it, the inbox
-// is live again, and read returns nothing.
-func (i *Inbox) read(ctx context.Context, max int) ([]agora.Message, error) {
-	if i.whole {
-		i.whole = false
-		if i.endsHere(ctx) {
-			return nil, nil // to be read from where it then stands, if it is not live
+// is live again, and read returns nothing; nor does it where the log is to be read again, after wait.
+func (i *Inbox) read(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
+	at, whole := i.b.Now(), i.whole
+	var last *logged
+	if i.whole = false; whole {
+		var known bool
+		if last, known = i.endsHere(ctx, at); known {
+			return nil, 0, nil // to be read from where it then stands, if it is not live
 		}
 	}
 	i.b.count.refills.Add(1)
-	at := i.b.Now()
-	// The last record that was read is read again: while it is there, nothing after it is gone.
-	// It must not use up what the answer may hold.
-	q := query{stream: i.at.stream, subject: i.at.log(), seq: i.end, bytes: max + i.endSize}
-	if i.end == 0 {
-		q.since = i.since
-	}
-	p, err := i.b.readInTurn(ctx, q)
+	p, err := i.page(ctx, max, last)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	g, err := i.gap(ctx, &p)
 	if err != nil || g.stop {
-		return g.told, err
+		return g.told, g.wait, err
 	}
-	msgs := g.told
+	msgs = g.told
 	for k := range p.msgs {
-		msgs = i.accept(msgs, &p.msgs[k])
+		msgs = i.accept(slices.Grow(msgs, countOf(p.msgs[k].body)), &p.msgs[k])
 	}
 	i.fresh = false
+	if p.last != nil && i.live(p.last, at) { // else something has come meanwhile
+		return msgs, 0, nil
+	}
 	if p.whole {
 		i.stageFromNow()
 	}
 	if len(msgs) > 0 || !p.whole {
 		i.whole = p.whole
-		return msgs, nil
+		return msgs, 0, nil
 	}
-	return nil, i.caughtUp(ctx, at)
+	wait, err = i.caughtUp(ctx, at)
+	return nil, wait, err
+}
+
+// page reads the log from the last record that was read, which is read again: while it is there, nothing after it is gone.
+// It must not use up what the answer may hold. last is what the leader has last, nil where that is not known.
+func (i *Inbox) page(ctx context.Context, max int, last *logged) (page, error) {
+	q := query{stream: i.at.stream, subject: i.at.log(), seq: i.end, bytes: max + i.endSize}
+	if i.end == 0 {
+		q.since = i.since
+	}
+	if last != nil && i.end > 0 && last.seq > i.end && i.b.cfg.MaxRecords >= fewOf*few {
+		if p, err := i.b.readFew(ctx, q, last); err == nil {
+			return p, nil
+		}
+	}
+	return i.b.readLog(ctx, q)
 }
 
 // endsHere makes the inbox live again where the stream's leader still has the last record that was read, or that came
 // live behind it, and nothing beyond, as most who return have missed nothing: then nothing was taken since either, and the log, which costs more, need not be read once more.
-// It returns false, and has changed nothing, where the leader has not got that far, or something of that record is still to be read; and
-// where there is no leader: replicas can be read all the same.
-func (i *Inbox) endsHere(ctx context.Context) (known bool) {
-	at := i.b.Now()
+// It returns false where the leader has not got that far, or further, or something of that record is still to be read; and
+// where there is no leader: replicas can be read all the same. last is what the leader has, nil where that is not known.
+func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *logged, known bool) {
 	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log())
-	if err != nil || last.seq < i.end || last.seq == i.end && i.fresh && last.end() > i.after {
-		return false
+	if err != nil {
+		return nil, false
 	}
-	if i.live(last, at) { // if not, what was joined comes before what is to be read
+	if last.seq < i.end || last.seq == i.end && i.fresh && last.end() > i.after {
+		return last, false
+	}
+	if i.live(last, at) {
 		i.fresh = false
+		return last, true
 	}
-	return true
-}
-
-// readInTurn reads the log once it is the caller's turn.
-func (b *Broker) readInTurn(ctx context.Context, q query) (page, error) {
-	select {
-	case b.fill <- struct{}{}:
-		defer func() { <-b.fill }()
-		b.cfg.Turns.Take()
-		return b.readLog(ctx, q)
-	case <-ctx.Done():
-		return page{}, ctx.Err()
-	case <-b.ctx.Done():
-		return page{}, errClosed
-	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return last, len(i.queue) > 0 // what was joined comes before what is to be read
 }
 
 // accept appends what a record of the log holds. What was read before is dropped.
@@ -96,16 +116,16 @@ const (
 
 // caughtUp makes the inbox live again when the stream's leader knows of nothing beyond what was read. A replica
 // that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read. The reads
-// began at at.
-func (i *Inbox) caughtUp(ctx context.Context, at time.Time) error {
+// began at at. wait is how long to wait before the log is read again.
+func (i *Inbox) caughtUp(ctx context.Context, at time.Time) (wait time.Duration, err error) {
 	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log())
 	if err != nil && !errors.Is(err, errNone) {
-		return err
+		return 0, err
 	}
 	if i.live(last, at) {
-		return nil
+		return 0, nil
 	}
-	return pauseFor(ctx, lagPause)
+	return lagPause, nil
 }
 
 // live ends the refill if last is the end of what was read; nil means that the subject is empty.

@@ -59,6 +59,12 @@ type openLane struct {
 	streams map[string]struct{}
 }
 
+// readInTurn reads a page of the log once it is the Broker's turn: who looks through all of it is in no hurry.
+func (b *Broker) readInTurn(ctx context.Context, q query) (page, error) {
+	defer b.cfg.Turns.Take()()
+	return b.readLog(ctx, q)
+}
+
 // run reads what the stream's leader has now: a replica that lags is asked again.
 func (u *unended) run(ctx context.Context, stream string) error {
 	end, err := u.b.lastOf(ctx, stream, anySubject)
@@ -69,7 +75,7 @@ func (u *unended) run(ctx context.Context, stream string) error {
 		return u.b.unavailable(err)
 	}
 	for seq := uint64(1); seq <= end.seq; {
-		page, err := u.b.readLog(ctx, query{stream: stream, subject: anySubject, seq: seq})
+		page, err := u.b.readInTurn(ctx, query{stream: stream, subject: anySubject, seq: seq})
 		if err != nil {
 			return u.b.unavailable(err)
 		}

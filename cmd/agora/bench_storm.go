@@ -41,6 +41,7 @@ func newBenchStorm() *cobra.Command {
 	f.IntVar(&o.Missed, "missed", 100, "parts of its stream that each agent misses")
 	f.IntVar(&o.Size, "size", 100, "bytes of a part's text")
 	f.IntVar(&o.Dialing, "dialing", 0, "agents that connect at a time; 0: all at once")
+	f.DurationVar(&o.Spread, "spread", 0, "over which agents begin to return, evenly; 0: all in the same instant")
 	f.IntVar(&o.Live, "live", 0, "streams of other agents, which go on meanwhile")
 	f.Float64Var(&o.LiveRate, "live-rate", 1000, "chunks a second of all these")
 	f.DurationVar(&o.Settle, "settle", 30*time.Second, "how long each step may take")

@@ -156,7 +156,7 @@ func (s *settings) logger(w io.Writer) (*slog.Logger, error) {
 
 func (s *settings) broker(name string, log *slog.Logger) broker.Config {
 	return broker.Config{
-		Name: name, Record: int(s.frame), MaxAge: s.maxAge, MaxRecords: s.maxRecords, ShardBytes: int64(s.shardBytes), Log: log,
+		Name: name, Record: int(s.frame), MaxAge: s.maxAge, MaxRecords: s.maxRecords, ShardBytes: int64(s.shardBytes), Turns: s.server.turns, Log: log,
 	}
 }
 
@@ -177,6 +177,6 @@ func (s *settings) node(id string, log *slog.Logger) edge.Config {
 func (s *settings) door(log *slog.Logger) ws.Config {
 	return ws.Config{
 		Origins: s.server.origins, DeltaThreshold: int(s.deltaThreshold), MaxErrors: s.errors,
-		Limits: wire.Limits{Depth: s.depth, Name: s.name}, Log: log,
+		Limits: wire.Limits{Depth: s.depth, Name: s.name}, Turns: s.server.turns, Log: log,
 	}
 }

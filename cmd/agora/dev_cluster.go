@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 
 	"github.com/agora-relay/agora/broker"
-	"github.com/agora-relay/agora/internal/turns"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -18,15 +18,14 @@ type cluster struct {
 	nats     *broker.Server
 	presence *presence.Server
 	edges    []*edgeServer
-	reading  turns.Turns // of all the edges' inboxes
-	failed   chan error  // the first server that ended by itself
+	failed   chan error // the first server that ended by itself
 }
 
 // startCluster returns once agents can connect to every edge.
 func startCluster(ctx context.Context, o *devOptions, log *slog.Logger) (*cluster, error) {
 	c := &cluster{log: log, failed: make(chan error, 1), edges: make([]*edgeServer, o.edges)}
-	o.server.newcomers = new(turns.Turns)
-	for k := range c.edges { // before anything else: a port that is taken is the commonest mistake
+	o.server.turns.AtOnce = runtime.GOMAXPROCS(0) // what it asks of log and presence is done by this process as well
+	for k := range c.edges {                      // before anything else: a port that is taken is the commonest mistake
 		e, err := o.listen(k, log, c.fail)
 		if err != nil {
 			c.close()
@@ -59,7 +58,7 @@ func startCluster(ctx context.Context, o *devOptions, log *slog.Logger) (*cluste
 // startEdge starts an edge on the cluster's own log and presence.
 func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devOptions) error {
 	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), presence: o.settings.presence(e.log), loopback: true}
-	p.broker.Options, p.broker.Turns = append(p.broker.Options, c.nats.Option(0)), &c.reading
+	p.broker.Options = append(p.broker.Options, c.nats.Option(0))
 	var err error
 	if p.presence.Client, err = presence.Dial("redis://" + c.presence.Addr()); err != nil {
 		return fmt.Errorf("%s: %w", e.name, err)

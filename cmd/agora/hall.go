@@ -27,7 +27,7 @@ type hall struct {
 	closed   chan struct{}
 	closing  sync.Once
 	freed    chan struct{} // holds a token once somebody has left
-	turns    *turns.Turns  // in which they are let in; nil where nobody waits for one
+	turns    *turns.Turns  // in which they are let in, each until it has asked; nil where nobody waits for one
 
 	mu      sync.Mutex // guards the fields below
 	waiting list.List  // of *visitor, the oldest first
@@ -37,7 +37,10 @@ type hall struct {
 type visitor struct {
 	conn  net.Conn
 	since time.Time
+	leave func() // ends its turn
 }
+
+func stay() {} // for who has no turn
 
 func newHall(l net.Listener) *hall {
 	return &hall{
@@ -48,15 +51,16 @@ func newHall(l net.Listener) *hall {
 
 // Accept lets the next connection in, once there is room for it.
 func (h *hall) Accept() (net.Conn, error) {
-	if h.turns != nil {
-		h.turns.Take()
-	}
 	c, err := h.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
+	leave := stay
+	if h.turns != nil {
+		leave = h.turns.Take()
+	}
 	for {
-		left := h.enter(c)
+		left := h.enter(c, leave)
 		if left <= 0 {
 			return c, nil
 		}
@@ -66,6 +70,7 @@ func (h *hall) Accept() (net.Conn, error) {
 		case <-h.freed:
 		case <-h.closed:
 			t.Stop()
+			leave()
 			c.Close()
 			return nil, net.ErrClosed
 		}
@@ -80,7 +85,7 @@ func (h *hall) Close() error {
 }
 
 // enter takes a connection in; where there is no room yet, it returns when there may be some.
-func (h *hall) enter(c net.Conn) time.Duration {
+func (h *hall) enter(c net.Conn, leave func()) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if oldest := h.waiting.Front(); h.waiting.Len() >= h.size {
@@ -90,16 +95,22 @@ func (h *hall) enter(c net.Conn) time.Duration {
 		}
 		h.showOut(oldest)
 	}
-	h.at[c] = h.waiting.PushBack(&visitor{c, time.Now()})
+	h.at[c] = h.waiting.PushBack(&visitor{c, time.Now(), leave})
 	return 0
 }
 
 // showOut closes a connection that has waited. mu is held.
 func (h *hall) showOut(e *list.Element) {
 	c := e.Value.(*visitor).conn
+	h.remove(e, c)
+	c.Close()
+}
+
+// remove takes a connection off the list. mu is held.
+func (h *hall) remove(e *list.Element, c net.Conn) {
 	h.waiting.Remove(e)
 	delete(h.at, c)
-	c.Close()
+	e.Value.(*visitor).leave()
 }
 
 // see follows what becomes of a connection: it is the server's ConnState.
@@ -114,10 +125,9 @@ func (h *hall) see(c net.Conn, s http.ConnState) {
 		if h.waiting.Len() >= h.size {
 			h.showOut(h.waiting.Front())
 		}
-		h.at[c] = h.waiting.PushBack(&visitor{c, time.Now()})
+		h.at[c] = h.waiting.PushBack(&visitor{c, time.Now(), stay})
 	case s != http.StateNew && s != http.StateIdle && e != nil:
-		h.waiting.Remove(e)
-		delete(h.at, c)
+		h.remove(e, c)
 		select {
 		case h.freed <- struct{}{}:
 		default:

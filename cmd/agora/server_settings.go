@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"time"
 
@@ -16,13 +15,14 @@ type serverSettings struct {
 	readHeader time.Duration
 	maxHeader  size
 	tls, admin tlsSettings
-	newcomers  *turns.Turns // shared by the edges of a process; each has its own if nil
+	turns      *turns.Turns // in which newcomers are let in and what they missed is read, by all edges of the process
 }
 
 // tlsSettings are the certificate of a listener, and whose clients' ones it believes.
 type tlsSettings struct{ cert, key, clientCA string }
 
 func (s *serverSettings) flags(f *pflag.FlagSet) {
+	s.turns = new(turns.Turns)
 	f.StringSliceVar(&s.origins, "server.origins", nil, "origins of pages that may connect, besides those of the same host")
 	f.DurationVar(&s.readHeader, "server.read-header-timeout", 10*time.Second, "how long a handshake, and the header of a request, may take to come")
 	s.maxHeader = 32 << 10
@@ -61,7 +61,7 @@ func (s *serverSettings) checkFiles() error {
 
 // public and private return how the two ports of an edge are served.
 func (s *serverSettings) public() portConfig {
-	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), write: writeTime, turns: cmp.Or(s.newcomers, new(turns.Turns))}
+	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), write: writeTime, turns: s.turns}
 }
 
 func (s *serverSettings) private() portConfig {

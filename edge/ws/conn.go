@@ -69,7 +69,9 @@ func (c *conn) begin(h *hello) {
 	c.watch = t
 	c.door.wheel.Add(c.watch, c.door.node.patience())
 	if h != nil {
+		end := c.door.cfg.Turns.Take()
 		c.bindAtConnect(h)
+		end()
 		c.rest()
 	}
 	c.door.work.Go(c.await)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/turns"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -30,6 +31,7 @@ type Config struct {
 	MaxErrors      int           // errors in 10 s beyond which the connection is closed; 100
 	Linger         time.Duration // how long a closing connection may still take what is queued, and answer the close; 2 s
 	Limits         wire.Limits   // of decoding
+	Turns          *turns.Turns  // in which connections bind to the id in their URL; the door's own if nil
 	Log            *slog.Logger  // discards if nil
 }
 
@@ -39,6 +41,9 @@ func (c Config) withDefaults() Config {
 	c.Answers = cmp.Or(c.Answers, 1<<20)
 	c.MaxErrors = cmp.Or(c.MaxErrors, 100)
 	c.Linger = cmp.Or(c.Linger, 2*time.Second)
+	if c.Turns == nil {
+		c.Turns = new(turns.Turns)
+	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c
 }

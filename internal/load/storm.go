@@ -22,6 +22,7 @@ type StormConfig struct {
 	Missed  int           // parts of a stream that each agent misses meanwhile
 	Size    int           // bytes of each; 100 if zero
 	Dialing int           // agents that connect at a time; all at once if zero
+	Spread  time.Duration // over which they begin to return, evenly; all in the same instant if zero
 	Settle  time.Duration // how long each step may take
 
 	Live     int     // streams of other agents, which go on meanwhile and are measured
@@ -200,7 +201,9 @@ func (r *Run) comeBack(ctx context.Context, cfg StormConfig) *meter {
 		dialing = cfg.Agents
 	}
 	r.storm.began.Store(now())
+	var begun atomic.Int64
 	_ = some(r.agents[r.cfg.Senders:], dialing, func(a *agent) error { // who could not return is counted
+		pause.For(ctx, cfg.Spread*time.Duration(begun.Add(1)-1)/time.Duration(cfg.Agents))
 		t := Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Access: r.cfg.Access, Resume: a.conn.Token, After: a.position}
 		c, err := dialUntil(ctx, t)
 		if err != nil {

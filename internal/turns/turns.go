@@ -1,66 +1,39 @@
-// Package turns lets work in at the rate that the machine can take besides what it does already.
+// Package turns lets work in a few pieces at a time, so that what goes on already need not wait behind all of it.
 package turns
 
 import (
 	"cmp"
+	"runtime"
 	"sync"
 	"time"
 )
 
 // Turns is for work that thousands may ask for at once, as when an edge has died and all its agents return: each costs
-// milliseconds, and what goes on already would wait behind all of them. Whether too much was let in shows in how late
-// a goroutine wakes that slept for a moment, as all others wait for a processor as it does. Then half as much is let
-// in, but never less than five hundred a second; else a little more. Edges of one process share theirs, as they share its machine.
-// The zero value is ready.
+// milliseconds of the machine, and what goes on already would wait behind all who were let in. So few are at work at a time, and the
+// next one begins when one has ended: then the queue for a processor is short, however many wait, and no processor idles meanwhile. All
+// kinds of such work share their Turns, and edges of one process theirs, as they share its machine. The zero value is ready.
 type Turns struct {
-	mu    sync.Mutex // guards the fields below; held while somebody waits for the next turn, and those behind wait for it
-	since time.Time  // when the turn began
-	size  float64    // how many may begin in a turn
-	left  float64    // how many still may in this one, the fraction that was left of the last one included
+	AtOnce int // how many are at work at a time: where most of it waits for others, more than there are processors; 4 for each if 0
 
-	now   func() time.Time // nil but in tests, like the next one
-	sleep func(time.Duration)
+	begin  sync.Once
+	places chan struct{}
 }
 
-const (
-	length = 5 * time.Millisecond  // of a turn
-	nap    = time.Millisecond      // the shortest look at how late it is
-	late   = time.Millisecond      // what is too late
-	rest   = 50 * time.Millisecond // where a turn lasts longer than this, little is asked for: nobody waits, and nothing is learned
-	first  = 8                     // that may begin in the first turn
-	most   = 64                    // in any
-	more   = 1. / 8                // in a turn than in the one before: what was let in shows in how late it is only when it has got to work
-	least  = 2 * time.Millisecond  // between two, on average, however late it is: a machine that is busy with other work never has time
-)
+// longest is for how long one who is at work counts: longer than any work lasts that only a processor is missing for. Who waits
+// for a lease to run out, or for a client to say something, must not hold up the others.
+const longest = 20 * time.Millisecond
 
-// Take returns when the next piece of work may begin: at once while little is asked for, else within milliseconds for the first
-// who waits. It does not know when work ends. Any goroutine may call it; who came first goes first, more or less.
-func (t *Turns) Take() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.now == nil {
-		t.now, t.sleep = time.Now, time.Sleep
-	}
-	t.size = cmp.Or(t.size, first)
-	for t.left < 1 {
-		t.next()
-	}
-	t.left--
-}
-
-// next begins the next turn, when it is time.
-func (t *Turns) next() {
-	now := t.now()
-	if took := now.Sub(t.since); took < rest {
-		d := max(length-took, nap)
-		t.sleep(d)
-		woken := t.now()
-		if woken.Sub(now)-d > late {
-			t.size = max(t.size/2, float64(woken.Sub(t.since))/float64(least))
-		} else {
-			t.size = min(t.size+more, most)
+// Take returns when the next piece of work may begin: at once while little is asked for; who came first goes first. The caller calls end, once,
+// when the work is done. Any goroutine may call both.
+func (t *Turns) Take() (end func()) {
+	t.begin.Do(func() { t.places = make(chan struct{}, cmp.Or(t.AtOnce, 4*runtime.GOMAXPROCS(0))) })
+	t.places <- struct{}{}
+	late := time.AfterFunc(longest, t.leave)
+	return func() {
+		if late.Stop() {
+			t.leave()
 		}
-		now = woken
 	}
-	t.since, t.left = now, t.left+t.size
 }
+
+func (t *Turns) leave() { <-t.places }

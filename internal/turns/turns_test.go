@@ -2,67 +2,76 @@ package turns
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// lateBy returns turns whose sleeps end too late by what late says, and their clock.
-func lateBy(late *time.Duration) (*Turns, *time.Time) {
-	now := time.Unix(1, 0)
-	return &Turns{
-		now:   func() time.Time { return now },
-		sleep: func(d time.Duration) { now = now.Add(d + *late) },
-	}, &now
-}
-
-func TestFewerBeginWhileTheMachineHasNoTimeForThem(t *testing.T) {
-	var behind time.Duration
-	turns, now := lateBy(&behind)
-	begun := func(d time.Duration) (n int) {
-		for end := now.Add(d); now.Before(end); n++ {
-			turns.Take()
+func TestFewAreAtWorkAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := Turns{AtOnce: 3}
+		var now, most, done atomic.Int32
+		var all sync.WaitGroup
+		begun := time.Now()
+		for range 30 {
+			all.Go(func() {
+				defer turns.Take()()
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(longest / 2)
+				now.Add(-1)
+				done.Add(1)
+			})
 		}
-		return n
-	}
-	begun(3 * time.Second)
-	quick := begun(time.Second)
-	if all := int(most * time.Second / length); quick < all/2 || quick > all+most {
-		t.Errorf("%d began in a second that was never late, want up to %d", quick, all)
-	}
-	behind = 10 * time.Millisecond
-	begun(time.Second)
-	if slow := begun(time.Second); slow > 550 || slow < 450 {
-		t.Errorf("%d began in a second in which every sleep ended late, want about 500", slow)
-	}
-	behind = 0
-	begun(time.Second)
-	if again := begun(time.Second); again < quick/2 {
-		t.Errorf("%d begin in a second when it is over, want more than half of %d", again, quick)
-	}
-}
-
-func TestNobodyWaitsWhoComesAlone(t *testing.T) {
-	behind := time.Second
-	turns, now := lateBy(&behind)
-	for range 100 {
-		*now = now.Add(rest)
-		before := *now
-		turns.Take()
-		if waited := now.Sub(before); waited > 0 {
-			t.Fatalf("it waited for %v", waited)
+		all.Wait()
+		if took, want := time.Since(begun), 10*longest/2; most.Load() != 3 || done.Load() != 30 || took != want {
+			t.Errorf("%d were at work at a time, and %d done after %v, want 3, and 30 after %v", most.Load(), done.Load(), took, want)
 		}
-	}
+	})
 }
 
-func TestManyTakeTheirTurnsAtOnce(t *testing.T) {
-	var turns Turns
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 20 {
-				turns.Take()
+func TestWhoComesFirstGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := Turns{AtOnce: 1}
+		end := turns.Take()
+		var order []int
+		var all sync.WaitGroup
+		for k := range 5 {
+			all.Go(func() {
+				defer turns.Take()()
+				order = append(order, k)
+			})
+			synctest.Wait()
+		}
+		end()
+		all.Wait()
+		for k, who := range order {
+			if who != k {
+				t.Fatalf("they went in the order %v", order)
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
+}
+
+func TestWhoWaitsForOthersHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := Turns{AtOnce: 2}
+		first, second := turns.Take(), turns.Take()
+		begun := time.Now()
+		third := turns.Take()
+		if waited := time.Since(begun); waited != longest {
+			t.Errorf("the third waited for %v, want %v", waited, longest)
+		}
+		first() // these end long after they have ceased to count, and take nobody's place
+		second()
+		fourth := turns.Take()
+		begun = time.Now()
+		fifth := turns.Take()
+		if waited := time.Since(begun); waited != longest {
+			t.Errorf("the fifth waited for %v, want %v: two are at work", waited, longest)
+		}
+		third()
+		fourth()
+		fifth()
+	})
 }
