@@ -70,7 +70,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 
 // start connects to NATS and Redis and serves agents, within --start.timeout.
 func (o *edgeOptions) start(ctx context.Context, e *edgeServer) error {
-	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log)}
+	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), alone: true}
 	var err error
 	if p.presence, err = o.presence(e.log); err != nil {
 		return err

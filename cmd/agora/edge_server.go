@@ -46,6 +46,7 @@ type plan struct {
 	presence presence.Config // with a Client, which is the edge's from then on
 	again    *rereading      // how to read the settings again; nil where they stand in no file
 	loopback bool            // pages of this machine may connect
+	alone    bool            // nothing else is in the process
 }
 
 // listen takes the ports of an edge. Until it has been started, agents are
@@ -100,7 +101,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	dc := p.door(e.log)
 	dc.Loopback = p.loopback
 	e.door = ws.New(e.node, dc)
-	e.tidies = e.tidy()
+	e.tidies = e.tidy(p.alone)
 	mux := http.NewServeMux()
 	mux.Handle("/ws", e.door)
 	e.public.serve(mux)

@@ -9,15 +9,17 @@ import (
 	"time"
 )
 
-// tidy gives memory back each time that it is worth while, and has garbage collected sooner while many agents come, until
-// stop is called, which waits for the end.
-func (e *edgeServer) tidy() (stop func()) {
+// tidy gives memory back each time that it is worth while, until stop is called, which waits for the end. An edge that is alone in its process
+// has garbage collected sooner while many agents come; beside a log, whose memory is many times as much, that costs more than it spares.
+func (e *edgeServer) tidy(alone bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
 		t, use, tick := tidier{}, newMemoryUse(), time.NewTicker(tidyEvery)
 		defer tick.Stop()
-		defer collectSooner(false)
+		if alone {
+			defer collectSooner(false)
+		}
 		begun, stats := time.Now(), e.door.Stats()
 		state := func() edgeState {
 			held, _ := use.read()
@@ -28,7 +30,7 @@ func (e *edgeServer) tidy() (stop func()) {
 			case <-tick.C:
 				was := t.coming
 				tidy := t.look(state())
-				if t.coming != was {
+				if alone && t.coming != was {
 					collectSooner(t.coming)
 				}
 				if !tidy {

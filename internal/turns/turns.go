@@ -13,7 +13,7 @@ import (
 // next one begins when one has ended: then the queue for a processor is short, however many wait, and no processor idles meanwhile. All
 // kinds of such work share their Turns, and edges of one process theirs, as they share its machine. The zero value is ready.
 type Turns struct {
-	AtOnce int // how many are at work at a time: where most of it waits for others, more than there are processors; 4 for each if 0
+	AtOnce int // how many are at work at a time: where most of it waits for others, more than there are processors; 2 for each, and 4 at least, if 0
 
 	begin  sync.Once
 	places chan struct{}
@@ -26,7 +26,7 @@ const longest = 20 * time.Millisecond
 // Take returns when the next piece of work may begin: at once while little is asked for; who came first goes first. The caller calls end, once,
 // when the work is done. Any goroutine may call both.
 func (t *Turns) Take() (end func()) {
-	t.begin.Do(func() { t.places = make(chan struct{}, cmp.Or(t.AtOnce, 4*runtime.GOMAXPROCS(0))) })
+	t.begin.Do(func() { t.places = make(chan struct{}, cmp.Or(t.AtOnce, max(4, 2*runtime.GOMAXPROCS(0)))) })
 	t.places <- struct{}{}
 	late := time.AfterFunc(longest, t.leave)
 	return func() {
