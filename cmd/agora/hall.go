@@ -14,6 +14,10 @@ import (
 const (
 	hallSize     = 4096            // connections of a port that have asked for nothing yet
 	hallPatience = 2 * time.Second // that each of them has at least, however many come
+
+	// hallTurn is for how long one that has said nothing yet counts among the few that are at work: a client on the same machine has
+	// asked by then, and those that are far away, or mean to say nothing, keep nobody out.
+	hallTurn = 2 * time.Millisecond
 )
 
 // hall is where connections wait that have not asked for anything yet: those
@@ -57,7 +61,7 @@ func (h *hall) Accept() (net.Conn, error) {
 	}
 	leave := stay
 	if h.turns != nil {
-		leave = h.turns.Take()
+		leave = h.turns.TakeFor(hallTurn)
 	}
 	for {
 		left := h.enter(c, leave)

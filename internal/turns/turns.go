@@ -20,12 +20,15 @@ type Turns struct {
 }
 
 // longest is for how long one who is at work counts: longer than any work lasts that only a processor is missing for. Who waits
-// for a lease to run out, or for a client to say something, must not hold up the others.
+// for a lease to run out must not hold up the others.
 const longest = 20 * time.Millisecond
 
 // Take returns when the next piece of work may begin: at once while little is asked for; who came first goes first. The caller calls end, once,
 // when the work is done. Any goroutine may call both.
-func (t *Turns) Take() (end func()) {
+func (t *Turns) Take() (end func()) { return t.TakeFor(longest) }
+
+// TakeFor is Take for work that counts for so long at most: where it waits for somebody out there, who may be far away or say nothing.
+func (t *Turns) TakeFor(longest time.Duration) (end func()) {
 	t.begin.Do(func() { t.places = make(chan struct{}, cmp.Or(t.AtOnce, max(4, 2*runtime.GOMAXPROCS(0)))) })
 	t.places <- struct{}{}
 	late := time.AfterFunc(longest, t.leave)

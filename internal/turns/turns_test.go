@@ -75,3 +75,17 @@ func TestWhoWaitsForOthersHoldsNobodyUp(t *testing.T) {
 		fifth()
 	})
 }
+
+func TestWhoWaitsForSomebodyOutThereCountsAsLongAsItSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := Turns{AtOnce: 1}
+		begun := time.Now()
+		for range 10 {
+			turns.TakeFor(longest / 10)
+		}
+		turns.Take()()
+		if waited := time.Since(begun); waited != longest {
+			t.Errorf("who came behind ten that say nothing waited for %v, want %v", waited, longest)
+		}
+	})
+}
