@@ -114,7 +114,7 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 		if i.beginsEmpty(ctx) {
 			continue
 		}
-		msgs, wait, err := i.readInTurn(ctx, max)
+		msgs, wait, err := i.read(ctx, max)
 		if err == nil && len(msgs) == 0 && wait > 0 {
 			err = pauseFor(ctx, wait)
 		}

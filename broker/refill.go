@@ -9,23 +9,10 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// readInTurn is read, once it is the inbox's turn.
-func (i *Inbox) readInTurn(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
-	select {
-	case i.b.fill <- struct{}{}:
-		defer func() { <-i.b.fill }()
-		defer i.b.cfg.Turns.Take()()
-		return i.read(ctx, max)
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
-	case <-i.b.ctx.Done():
-		return nil, 0, errClosed
-	}
-}
-
 // read returns the next piece of the log. When there is no more of it, the inbox
-// is live again, and read returns nothing; nor does it where the log is to be read again, after wait.
+// is live again, and read returns nothing; nor does it where the log is to be read again, after wait. It waits for its turn first.
 func (i *Inbox) read(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
+	defer i.b.cfg.Turns.Take()()
 	at, whole := i.b.Now(), i.whole
 	var last *logged
 	if i.whole = false; whole {
@@ -68,6 +55,14 @@ func (i *Inbox) page(ctx context.Context, max int, last *logged) (page, error) {
 	q := query{stream: i.at.stream, subject: i.at.log(), seq: i.end, bytes: max + i.endSize}
 	if i.end == 0 {
 		q.since = i.since
+	}
+	select {
+	case i.b.fill <- struct{}{}: // who asks a leader holds up nobody: there may be none
+		defer func() { <-i.b.fill }()
+	case <-ctx.Done():
+		return page{}, ctx.Err()
+	case <-i.b.ctx.Done():
+		return page{}, errClosed
 	}
 	if last != nil && i.end > 0 && last.seq > i.end && i.b.cfg.MaxRecords >= fewOf*few {
 		if p, err := i.b.readFew(ctx, q, last); err == nil {
