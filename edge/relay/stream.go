@@ -2,10 +2,12 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"maps"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
 )
 
 // dropped tells whether a part belongs to a stream that was answered for
@@ -26,9 +28,10 @@ func (s *Sender) dropped(k streamKey, part agora.Part) bool {
 }
 
 // refuse remembers that a stream was answered for. A numbered part that was refused for the moment comes again under its
-// number, and is told then that the stream is over: without receipt or error its sender would wait for ever.
+// number, and is told then that the stream is over: without receipt or error its sender would wait for ever. What presence
+// refused because it does not know the claim is no answer yet: it is told of the claim, and the part is tried once more.
 func (s *Sender) refuse(k streamKey, part agora.Part, n uint64, err error) {
-	if part == agora.Whole || part.Ends() || n > 0 && agora.AsError(err).Code == agora.Unavailable {
+	if part == agora.Whole || part.Ends() || errors.Is(err, presence.ErrDeposed) || n > 0 && agora.AsError(err).Code == agora.Unavailable {
 		return
 	}
 	s.silence(k)
