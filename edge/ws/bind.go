@@ -45,9 +45,10 @@ func (c *conn) register(f *wire.Frame) error {
 	return err
 }
 
-// bind opens the session, answers, and lets deliveries flow. f is the frame
+// bind opens the session, answers, and lets deliveries flow, once it is the connection's turn. f is the frame
 // that asked for it, nil when the URL did.
 func (c *conn) bind(h edge.Hello, f *wire.Frame) error {
+	defer c.door.cfg.Turns.Take()()
 	c.name = c.door.ids.name()
 	h.Conn, h.Seat = c.name, c.seat
 	s, w, err := c.actor.Open(c.context(), h, c)

@@ -69,9 +69,7 @@ func (c *conn) begin(h *hello) {
 	c.watch = t
 	c.door.wheel.Add(c.watch, c.door.node.patience())
 	if h != nil {
-		end := c.door.cfg.Turns.Take()
 		c.bindAtConnect(h)
-		end()
 		c.rest()
 	}
 	c.door.work.Go(c.await)

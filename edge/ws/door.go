@@ -31,7 +31,7 @@ type Config struct {
 	MaxErrors      int           // errors in 10 s beyond which the connection is closed; 100
 	Linger         time.Duration // how long a closing connection may still take what is queued, and answer the close; 2 s
 	Limits         wire.Limits   // of decoding
-	Turns          *turns.Turns  // in which connections bind to the id in their URL; the door's own if nil
+	Turns          *turns.Turns  // in which connections bind; the door's own if nil
 	Log            *slog.Logger  // discards if nil
 }
 

@@ -18,7 +18,7 @@ func TestFewAreAtWorkAtATime(t *testing.T) {
 			all.Go(func() {
 				defer turns.Take()()
 				most.Store(max(most.Load(), now.Add(1)))
-				time.Sleep(longest / 2)
+				<-time.After(longest / 2)
 				now.Add(-1)
 				done.Add(1)
 			})
