@@ -89,7 +89,7 @@ func (l *Lane) advance() {
 // proceed does that without waiting for other lanes.
 func (l *Lane) proceed() {
 	for l.state == fit && l.flight == nil && !l.away {
-		if len(l.queue) == 0 && !l.owes() {
+		if l.queue == nil && !l.owes() {
 			l.wakeWaiters()
 			return
 		}
@@ -165,8 +165,8 @@ func (l *Lane) fill(f *flight, at time.Time, ok bool) {
 	}
 	taken := 0
 	f.since = l.since
-	for taken < len(l.queue) && len(f.parts) < maxParts {
-		e := &l.queue[taken]
+	for queue := l.queue.items(); taken < len(queue) && len(f.parts) < maxParts; {
+		e := &queue[taken]
 		size := sizeOf(&e.m)
 		if ok && len(f.parts) > 0 && len(f.body)+size > recordBytes {
 			break
@@ -237,15 +237,15 @@ func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) verdict 
 
 // shift takes n entries from the front of the queue.
 func (l *Lane) shift(n int) {
-	rest := copy(l.queue, l.queue[n:])
-	clear(l.queue[rest:])
-	l.queue = l.queue[:rest]
-	if rest == 0 {
-		l.gathered = 0
-		if cap(l.queue) > maxParts {
-			l.queue = nil
-		}
+	queue := l.queue.items()
+	if n == len(queue) {
+		gatherings.end(l.queue)
+		l.queue, l.gathered = nil, 0
+		return
 	}
+	rest := copy(queue, queue[n:])
+	clear(queue[rest:])
+	l.queue.all = queue[:rest]
 }
 
 // send sends the flight for the first time.

@@ -97,7 +97,7 @@ func (b *Broker) gather() {
 
 // holds tells whether the lane has to wait with its next record. The lock is held.
 func (l *Lane) holds() bool {
-	if !l.held && l.state == fit && l.flight == nil && !l.away && l.known && l.pause == 0 && len(l.queue) > 0 {
+	if !l.held && l.state == fit && l.flight == nil && !l.away && l.known && l.pause == 0 && l.queue != nil {
 		l.held = l.b.gathering.hold(l)
 	}
 	return l.held

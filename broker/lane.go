@@ -61,29 +61,29 @@ type Lane struct {
 
 	mu        sync.Mutex // guards the fields below
 	ledger    ledger
-	known     bool      // the ledger is complete: nothing of an earlier holder can be stored any more
-	inherited bool      // the log was read once
-	fenceSeq  uint64    // sequence of the fence that records expect; 0 for none
-	lastSeq   uint64    // of the last record of the lane that the ledger reckons with
-	queue     []entry   // gathered
-	gathered  int       // bytes in queue
-	since     int64     // ticks when the oldest in queue was put there, or a little later
-	flight    *flight   // on its way, or of unknown fate; nil when there is none
-	away      bool      // a goroutine of the lane's is asking the log
-	asked     time.Time // since when
+	known     bool         // the ledger is complete: nothing of an earlier holder can be stored any more
+	inherited bool         // the log was read once
+	fenceSeq  uint64       // sequence of the fence that records expect; 0 for none
+	lastSeq   uint64       // of the last record of the lane that the ledger reckons with
+	queue     *room[entry] // gathered
+	gathered  int          // bytes in queue
+	since     int64        // ticks when the oldest in queue was put there, or a little later
+	flight    *flight      // on its way, or of unknown fate; nil when there is none
+	away      bool         // a goroutine of the lane's is asking the log
+	asked     time.Time    // since when
 	cancel    context.CancelFunc
 	state     laneState
-	gaveUp    bool          // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
-	lost      []lostPart    // refused while the log could not be reached: their streams are settled when it can
-	beyond    bool          // more was lost than can be settled: the lane can't go on
-	pause     time.Duration // before each record
-	due       time.Time     // when the next may go; zero when no pause is running
-	abortAt   time.Time     // when to try next to store what is owed to streams over a hole
-	swept     bool          // the sweeper has the lane
-	held      bool          // its next record waits for those of other lanes
-	results   []outcome     // not told yet
-	telling   bool          // a goroutine is telling
-	posted    bool          // one will
+	gaveUp    bool           // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
+	lost      []lostPart     // refused while the log could not be reached: their streams are settled when it can
+	beyond    bool           // more was lost than can be settled: the lane can't go on
+	pause     time.Duration  // before each record
+	due       time.Time      // when the next may go; zero when no pause is running
+	abortAt   time.Time      // when to try next to store what is owed to streams over a hole
+	swept     bool           // the sweeper has the lane
+	held      bool           // its next record waits for those of other lanes
+	results   *room[outcome] // not told yet
+	telling   bool           // a goroutine is telling
+	posted    bool           // one will
 	waiters   []chan struct{}
 }
 
@@ -149,14 +149,14 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	defer l.mu.Unlock()
 	switch l.state {
 	case fit:
-		if len(l.queue) > 0 && l.gathered+sizeOf(&m) > l.b.cfg.LaneBytes {
+		if l.queue != nil && l.gathered+sizeOf(&m) > l.b.cfg.LaneBytes {
 			e.lost, e.m.Body = true, nil
 		}
-		if len(l.queue) == 0 {
+		if l.queue == nil {
 			l.since = agora.Ticks()
 		}
 		l.gathered += sizeOf(&e.m)
-		l.queue = append(l.queue, e)
+		l.queue = gatherings.add(l.queue, &e)
 		l.advance()
 	case down:
 		l.refuseLost(&e)
@@ -190,8 +190,8 @@ func (l *Lane) Streams() []OpenStream {
 			open = after(open, &f.items[i].entry)
 		}
 	}
-	for i := range l.queue {
-		open = after(open, &l.queue[i])
+	for i := range l.queue.items() {
+		open = after(open, &l.queue.all[i])
 	}
 	return open
 }
@@ -261,13 +261,13 @@ func (l *Lane) Close() {
 
 // idle tells whether nothing is in hand.
 func (l *Lane) idle() bool {
-	return len(l.queue) == 0 && l.flight == nil && !l.away && len(l.lost) == 0 &&
-		len(l.ledger.holed) == 0 && len(l.results) == 0 && !l.telling
+	return l.queue == nil && l.flight == nil && !l.away && len(l.lost) == 0 &&
+		len(l.ledger.holed) == 0 && l.results == nil && !l.telling
 }
 
 // finish answers all that is in hand and stops the lane's goroutine.
 func (l *Lane) finish(s laneState) {
-	if l.flight != nil || len(l.queue) > 0 || len(l.lost) > 0 || len(l.ledger.holed) > 0 {
+	if l.flight != nil || l.queue != nil || len(l.lost) > 0 || len(l.ledger.holed) > 0 {
 		l.gaveUp = true
 	}
 	if l.cancel != nil {
@@ -293,11 +293,11 @@ func (l *Lane) refuseAll(why error) {
 			l.ledger.doubt(&it.m)
 		}
 	}
-	for i := range l.queue {
-		l.refuseLost(&l.queue[i])
+	for i := range l.queue.items() {
+		l.refuseLost(&l.queue.all[i])
 	}
-	clear(l.queue)
-	l.queue, l.gathered = l.queue[:0], 0
+	gatherings.end(l.queue)
+	l.queue, l.gathered = nil, 0
 }
 
 // refuseLost answers a part with UNAVAILABLE while the ledger can't be asked, and remembers what

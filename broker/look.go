@@ -346,7 +346,7 @@ func (l *Lane) land(f *flight, hit uint64, doubt bool) {
 		f.release()
 		return
 	}
-	back := make([]entry, 0, len(f.items)+len(l.queue))
+	var back *room[entry]
 	for i := range f.items {
 		it := &f.items[i]
 		if it.done == nil { // refused when the log could not be reached
@@ -356,8 +356,12 @@ func (l *Lane) land(f *flight, hit uint64, doubt bool) {
 		}
 		it.m.Again = it.m.Again || doubt && it.v.store
 		l.gathered += sizeOf(&it.m)
-		back = append(back, it.entry)
+		back = gatherings.add(back, &it.entry)
 	}
-	l.queue = append(back, l.queue...)
+	for i := range l.queue.items() {
+		back = gatherings.add(back, &l.queue.all[i])
+	}
+	gatherings.end(l.queue)
+	l.queue = back
 	f.release()
 }

@@ -12,3 +12,22 @@ func TestAnInboxIsSmall(t *testing.T) {
 		t.Errorf("an inbox and its subject take %d bytes, want %d at most", size, most)
 	}
 }
+
+// A sender may have thousands of lanes, each of which has had much in hand once.
+func TestALaneWithNothingInHandKeepsNoRoomForMore(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), nil)
+	l := b.Lane(lane("s1", 1, false))
+	defer l.Close()
+	told := 0
+	for range 300 { // more than one record holds
+		l.Put(text("token"), func(Result) { told++ })
+	}
+	if err := l.Flush(testContext(t)); err != nil {
+		t.Fatalf("Flush: %v", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if told != 300 || l.queue != nil || l.results != nil || l.gathered != 0 {
+		t.Errorf("%d of 300 are answered, and the lane keeps %v, %v and %d bytes", told, l.queue, l.results, l.gathered)
+	}
+}

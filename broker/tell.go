@@ -9,13 +9,13 @@ import (
 // tell queues an answer. It is given by tellNow or tellLater, without the lock.
 func (l *Lane) tell(done func(Result), r Result) {
 	if done != nil {
-		l.results = append(l.results, outcome{done, r})
+		l.results = answers.add(l.results, &outcome{done, r})
 	}
 }
 
 // tellLater has the queued answers given by another goroutine. The lock is held.
 func (l *Lane) tellLater() {
-	if len(l.results) > 0 && !l.telling && !l.posted {
+	if l.results != nil && !l.telling && !l.posted {
 		l.posted = true
 		l.b.posts.post(l.tellNow)
 	}
@@ -31,18 +31,15 @@ func (l *Lane) tellNow() {
 		return
 	}
 	l.telling = true
-	for len(l.results) > 0 {
+	for l.results != nil {
 		batch := l.results
 		l.results = nil
 		l.mu.Unlock()
-		for _, o := range batch {
+		for _, o := range batch.all {
 			o.done(o.r)
 		}
+		answers.end(batch)
 		l.mu.Lock()
-		if l.results == nil && cap(batch) <= maxParts {
-			clear(batch)
-			l.results = batch[:0]
-		}
 	}
 	l.telling = false
 	l.wakeWaiters()

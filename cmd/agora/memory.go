@@ -18,7 +18,7 @@ func (e *edgeServer) tidy(alone bool) (stop func()) {
 		t, use, tick := tidier{}, newMemoryUse(), time.NewTicker(tidyEvery)
 		defer tick.Stop()
 		if alone {
-			defer collectSooner(false)
+			defer collectAt(usualGarbage)
 		}
 		begun, stats := time.Now(), e.door.Stats()
 		state := func() edgeState {
@@ -30,8 +30,11 @@ func (e *edgeServer) tidy(alone bool) (stop func()) {
 			case <-tick.C:
 				was := t.coming
 				tidy := t.look(state())
-				if alone && t.coming != was {
-					collectSooner(t.coming)
+				switch {
+				case alone && t.coming:
+					collectAt(garbageWhileComing(use.live()))
+				case alone && was:
+					collectAt(usualGarbage)
 				}
 				if !tidy {
 					continue
@@ -54,20 +57,24 @@ func (e *edgeServer) tidy(alone bool) (stop func()) {
 
 // How much garbage there may be, in percent of what is in use (GOGC).
 const (
-	usualGarbage  = 100 // Go's default
-	comingGarbage = 25  // while many agents come
+	usualGarbage = 100 // Go's default
+	leastGarbage = 25  // while many agents come, but never less than fewGarbage
 )
 
-// collectSooner has garbage collected sooner than usual, or as usual, unless the operator says when (GOGC). What is kept of agents that
-// come lies between the garbage of their coming: the less of that there is at a time, the fewer holes are left of it, which
-// nothing that comes later fills.
-func collectSooner(sooner bool) {
-	switch {
-	case os.Getenv("GOGC") != "":
-	case sooner:
-		debug.SetGCPercent(comingGarbage)
-	default:
-		debug.SetGCPercent(usualGarbage)
+// fewGarbage is how many bytes of garbage are never worth collecting sooner: that costs as many stacks as there are agents each time.
+const fewGarbage = 16 << 20
+
+// garbageWhileComing returns how much garbage there may be while many agents come and so many bytes are in use. What is kept of
+// agents that come lies between the garbage of their coming: the less of that there is at a time, the fewer holes are left of
+// it, which nothing that comes later fills.
+func garbageWhileComing(live int64) (percent int) {
+	return int(min(max(fewGarbage*100/max(live, 1), leastGarbage), usualGarbage))
+}
+
+// collectAt has garbage collected when there is so much of it, in percent of what is in use, unless the operator says when (GOGC).
+func collectAt(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
 	}
 }
 
@@ -78,6 +85,7 @@ func newMemoryUse() memoryUse {
 	return memoryUse{
 		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 		{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/scavenge/total:cpu-seconds"},
+		{Name: "/gc/heap/live:bytes"},
 	}
 }
 
@@ -86,4 +94,10 @@ func (u memoryUse) read() (held int64, cpu time.Duration) {
 	metrics.Read(u)
 	held = int64(u[0].Value.Uint64()) - int64(u[1].Value.Uint64())
 	return held, time.Duration((u[2].Value.Float64() + u[3].Value.Float64()) * float64(time.Second))
+}
+
+// live returns how many bytes of the heap were in use when garbage was collected last.
+func (u memoryUse) live() int64 {
+	metrics.Read(u)
+	return int64(u[4].Value.Uint64())
 }

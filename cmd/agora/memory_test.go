@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
@@ -13,28 +12,27 @@ func garbagePercent() uint64 {
 	return s[0].Value.Uint64()
 }
 
-func TestGarbageIsCollectedSoonerWhileManyCome(t *testing.T) {
-	t.Setenv("GOGC", "")
-	was := debug.SetGCPercent(usualGarbage)
-	defer debug.SetGCPercent(was)
+func TestGarbageIsCollectedSoonerWhileManyComeToMuch(t *testing.T) {
 	for _, c := range []struct {
-		sooner bool
-		want   uint64
-	}{{true, comingGarbage}, {false, usualGarbage}} {
-		if collectSooner(c.sooner); garbagePercent() != c.want {
-			t.Errorf("sooner is %v: %d %% of garbage, want %d", c.sooner, garbagePercent(), c.want)
+		live int64
+		want int
+	}{{0, usualGarbage}, {8 << 20, usualGarbage}, {32 << 20, 50}, {64 << 20, leastGarbage}, {8 << 30, leastGarbage}} {
+		if got := garbageWhileComing(c.live); got != c.want {
+			t.Errorf("with %d bytes in use there may be %d %% of garbage, want %d", c.live, got, c.want)
 		}
 	}
 }
 
 func TestWhenGarbageIsCollectedIsTheOperatorsWordFirst(t *testing.T) {
-	t.Setenv("GOGC", "70")
 	was := debug.SetGCPercent(70)
 	defer debug.SetGCPercent(was)
-	for _, sooner := range []bool{true, false} {
-		if collectSooner(sooner); garbagePercent() != 70 {
-			t.Errorf("sooner is %v: %d %% of garbage with GOGC=%s", sooner, garbagePercent(), os.Getenv("GOGC"))
-		}
+	t.Setenv("GOGC", "70")
+	if collectAt(leastGarbage); garbagePercent() != 70 {
+		t.Errorf("%d %% of garbage with GOGC=70", garbagePercent())
+	}
+	t.Setenv("GOGC", "")
+	if collectAt(leastGarbage); garbagePercent() != leastGarbage {
+		t.Errorf("%d %% of garbage without GOGC, want %d", garbagePercent(), leastGarbage)
 	}
 }
 
@@ -55,6 +53,9 @@ func TestWhatMemoryTakesIsRead(t *testing.T) {
 	}
 	debug.FreeOSMemory()
 	freed, spent := use.read()
+	if live := use.live(); live < 1<<16 || live > freed {
+		t.Errorf("%d bytes are in use of %d", live, freed)
+	}
 	if freed > full-32<<20 || spent <= cpu {
 		t.Errorf("%d bytes are held with 64 MiB less, %d before; it took %v", freed, full, spent-cpu)
 	}
