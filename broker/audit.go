@@ -2,63 +2,88 @@ package broker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
-	"github.com/synadia-io/orbit.go/jetstreamext"
+	"github.com/nats-io/nats.go"
+	"github.com/synadia-io/orbit.go/natsext"
 )
 
 // auditTime is for one batch: a stream without a leader must not hold up the word of a new one.
 const auditTime = time.Second
 
-// auditStream compares the inboxes of one stream, in batches.
-func (b *Broker) auditStream(stream string, tops []*topic) error {
-	for len(tops) > 0 {
-		n := min(len(tops), auditBatch)
-		if err := b.auditTopics(stream, tops[:n]); err != nil {
-			return err
-		}
-		tops = tops[n:]
-	}
-	return nil
+// errMadeAnew means that a stream is not the one that was known: what was known of its inboxes counts no more.
+var errMadeAnew = errors.New("the log was made anew")
+
+// audited is what came of comparing inboxes with the log.
+type audited struct {
+	sure    bool     // all that was stored when it began was reckoned with
+	reading []*topic // those with inboxes that were not compared, as they read the log
 }
 
-// auditTopics asks for the last record of each subject. A replica may answer that, and lag; so the
+// auditStream compares the inboxes of subjects of one stream with what is stored from a sequence on, in batches.
+func (b *Broker) auditStream(stream string, tops []*topic, from uint64) (a audited, err error) {
+	for a.sure = true; len(tops) > 0; {
+		n := min(len(tops), auditBatch)
+		part, err := b.auditTopics(stream, tops[:n], from)
+		if err != nil {
+			return audited{}, err
+		}
+		a.sure = a.sure && part.sure
+		a.reading = append(a.reading, part.reading...)
+		tops = tops[n:]
+	}
+	return a, nil
+}
+
+// auditTopics asks for the last record of each subject, where it was stored at from or later. A replica may answer that, and lag; so the
 // subject of the stream's last message, as the leader knows it, is asked for along: if the answer
 // knows that message, it knows all before it.
-func (b *Broker) auditTopics(stream string, tops []*topic) error {
+func (b *Broker) auditTopics(stream string, tops []*topic, from uint64) (a audited, err error) {
 	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
 	defer cancel()
 	at := b.Now()
-	subjects := make([]string, 0, len(tops)+1)
-	for _, t := range tops {
-		subjects = append(subjects, t.at.log())
-	}
 	end, err := b.lastOf(ctx, stream, ">")
 	if err != nil && !errors.Is(err, errNone) {
-		return err
+		return audited{}, err
 	}
+	var last map[string]uint64 // of quiet inboxes hardly any has one
+	a.sure = true
 	if err == nil {
 		b.saw(stream, seen{last: end.seq})
-		subjects = append(subjects, end.subject)
-	}
-	last, err := b.lastSequences(ctx, stream, subjects)
-	if err != nil {
-		return err
+		if end.seq >= from {
+			subjects := make([]string, 0, len(tops)+1)
+			for _, t := range tops {
+				subjects = append(subjects, t.at.log())
+			}
+			if last, err = b.lastSequences(ctx, stream, append(subjects, end.subject), from); err != nil {
+				return audited{}, err
+			}
+			a.sure = last[end.subject] >= end.seq
+		}
 	}
 	if err := b.confirm(ctx, stream); err != nil { // an empty log made anew says nothing of the old one
-		return err
+		return audited{}, err
 	}
-	sure := end == nil || last[end.subject] >= end.seq
-	for k, t := range tops {
-		has := last[subjects[k]]
+	if from > b.topics.compared(stream).upTo+1 {
+		return audited{}, errMadeAnew
+	}
+	for _, t := range tops {
+		has, reading := last[t.at.log()], false
 		t.each(func(i *Inbox) {
-			if i.checked(has, at, sure) {
+			switch i.checked(has, at, a.sure) {
+			case missedSome:
 				b.count.repaired.Add(1)
+			case readsTheLog:
+				reading = true
 			}
 		})
+		if reading {
+			a.reading = append(a.reading, t)
+		}
 	}
-	return nil
+	return a, nil
 }
 
 // confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it was made anew.
@@ -71,28 +96,53 @@ func (b *Broker) confirm(ctx context.Context, stream string) error {
 	return err
 }
 
-// lastSequences returns the sequence of the last message of each subject that has one.
-func (b *Broker) lastSequences(ctx context.Context, stream string, subjects []string) (map[string]uint64, error) {
+// lastSequences returns the sequence of the last message of each subject that has one at from or later.
+func (b *Broker) lastSequences(ctx context.Context, stream string, subjects []string, from uint64) (map[string]uint64, error) {
 	ctx, cancel := b.waiting(ctx, auditTime)
 	defer cancel()
-	last := map[string]uint64{} // of quiet inboxes hardly any has one
-	answer, err := jetstreamext.GetLastMsgsFor(ctx, b.js, stream, subjects)
+	req, err := json.Marshal(struct {
+		Subjects []string `json:"multi_last"`
+		From     uint64   `json:"seq,omitempty"`
+	}{subjects, from})
 	if err != nil {
 		return nil, err
 	}
-	pending := uint64(1)
-	for m, err := range answer {
-		if errors.Is(err, jetstreamext.ErrNoMessages) {
-			return last, nil
+	var end *nats.Msg
+	answer, err := natsext.RequestMany(ctx, b.nc, "$JS.API.DIRECT.GET."+stream, req, natsext.RequestManySentinel(func(m *nats.Msg) bool {
+		if len(m.Data) == 0 && m.Header.Get("Status") != "" { // no record is empty
+			end = m
 		}
+		return end != nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	last, before := map[string]uint64{}, uint64(0)
+	for m, err := range answer {
 		if err != nil {
 			return nil, err
 		}
-		last[m.Subject] = m.Sequence
-		pending = number(m.Header, "Nats-Num-Pending")
+		if number(m.Header, "Nats-Last-Sequence") != before { // each names the one before it in the answer
+			return nil, errSilent
+		}
+		before = number(m.Header, "Nats-Sequence")
+		if of := m.Header["Nats-Subject"]; len(of) > 0 {
+			last[of[len(of)-1]] = before
+		}
 	}
-	if pending != 0 {
+	switch {
+	case end == nil:
 		return nil, errSilent
+	case end.Header.Get("Status") == noneStatus && len(last) == 0:
+		return last, nil
+	case end.Header.Get("Status") != endStatus || number(end.Header, "Nats-Last-Sequence") != before || number(end.Header, "Nats-Num-Pending") != 0:
+		return nil, errors.New("the last messages of " + stream + ": " + end.Header.Get("Description"))
 	}
 	return last, nil
 }
+
+// What ends an answer of many messages.
+const (
+	endStatus  = "204" // that was all
+	noneStatus = "404" // there is none
+)

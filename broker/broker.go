@@ -159,7 +159,7 @@ func (b *Broker) options(d *dialer, access []nats.Option) []nats.Option {
 		nats.ReconnectJitter(150*time.Millisecond, 150*time.Millisecond),
 		nats.PingInterval(5*time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.SyncQueueLen(2*auditBatch), // made anew for each reading of the log, whose longest answer is that of an audit
+		nats.SyncQueueLen(2*max(readBatch, auditBatch)), // made anew for each reading of the log
 	)
 	opts = append(opts, b.cfg.Options...)
 	// The defaults would give up one day, and would send stale publishes late.

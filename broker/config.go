@@ -27,7 +27,7 @@ type Config struct {
 	Duplicates time.Duration    // duplicate window; the shorter of 2m and MaxAge
 	InboxBytes int              // live bytes kept for one inbox before it reads the log instead; 256 KiB
 	LaneBytes  int              // bytes that one lane gathers before it refuses more; 1 MiB
-	Audit      time.Duration    // between two checks of every inbox's position; 15s
+	Audit      time.Duration    // between two checks of every inbox's position, a third more where they are many; 15s
 	Retry      time.Duration    // before a publish without an answer is sent again, same id; 1.5s
 	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 25s, and never more than half of Duplicates. When that has failed for 5s, all that the lane has in hand is refused
 	Election   time.Duration    // without an answer of the log after which Lane.Stuck says so: longer than any election takes; 12s

@@ -32,6 +32,30 @@ func (t *topics) heard(stream string) bool {
 	return c != nil && c.subjects > 0
 }
 
+// comparison is how far the inboxes of a stream were compared with it.
+type comparison struct {
+	upTo uint64 // what was stored up to this sequence they have, but those that read the log then; 0 if that is not known
+	anew int    // how often the stream was made anew, as far as was seen
+}
+
+func (t *topics) compared(stream string) comparison {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if c := t.crowds[stream]; c != nil {
+		return c.compared
+	}
+	return comparison{}
+}
+
+// setCompared notes that they were, unless the stream was made anew since.
+func (t *topics) setCompared(stream string, c comparison) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if of := t.crowd(stream); of.compared.anew == c.anew {
+		of.compared = c
+	}
+}
+
 // of returns the subjects of a stream that are listened to.
 func (t *topics) of(stream string) []*topic {
 	t.mu.RLock()

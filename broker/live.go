@@ -26,6 +26,7 @@ type topics struct {
 type crowd struct {
 	subjects int
 	young    []*topic // subscribed a moment ago, the oldest first
+	compared comparison
 }
 
 // topic is one live subject.
@@ -170,6 +171,10 @@ func (t *topics) close() {
 
 // restarted marks the inboxes of a stream behind: it was made anew.
 func (t *topics) restarted(stream string) {
+	t.mu.Lock()
+	c := t.crowd(stream)
+	c.compared = comparison{anew: c.compared.anew + 1}
+	t.mu.Unlock()
 	for _, top := range t.of(stream) {
 		top.each((*Inbox).fallBehind)
 	}
@@ -298,21 +303,33 @@ func (i *Inbox) disarm() bool {
 }
 
 // checked hears what an audit that began at at found to be the last record of the subject: 0 for none. sure says
-// that the answer is as new as the leader's was then. It tells whether something had been missed.
-func (i *Inbox) checked(last uint64, at time.Time, sure bool) (missed bool) {
+// that the answer is as new as the leader's was then.
+func (i *Inbox) checked(last uint64, at time.Time, sure bool) finding {
 	i.mu.Lock()
 	if i.closed || i.behind {
-		i.mu.Unlock()
-		return false
+		defer i.mu.Unlock()
+		if i.closed {
+			return hasAll
+		}
+		return readsTheLog
 	}
 	if last <= i.end {
 		if sure {
 			i.kept, i.keptAt = i.tail, at
 		}
 		i.mu.Unlock()
-		return false
+		return hasAll
 	}
 	i.mu.Unlock()
 	i.heard(last)
-	return true
+	return missedSome
 }
+
+// finding is what an audit finds out about an inbox.
+type finding uint8
+
+const (
+	hasAll      finding = iota
+	missedSome          // it reads the log now
+	readsTheLog         // it does already, and the audit says nothing of it
+)

@@ -23,7 +23,7 @@ const (
 	readTime   = 2 * time.Second // for one answer of the log
 	readBatch  = 256             // messages in one read
 	readBytes  = 1 << 20         // about as much in one read
-	auditBatch = 1000            // subjects in one read of last messages; the server takes 1,024
+	auditBatch = 128             // subjects in one read of last messages, for which the server takes nothing else that the edge sends
 )
 
 // logged is a message as it stands in the log.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora"
 )
 
 // soon is how long a record that was stored and never handed on may stay unnoticed, and what a busy machine adds.
@@ -202,5 +204,96 @@ func TestALogMadeAnewBehindOurBackIsFound(t *testing.T) {
 	got := in.read(t, 2)
 	if !slices.Equal(bodies(got), []string{"gap", "2"}) {
 		t.Errorf("got %v", fmt.Sprint(bodies(got)))
+	}
+}
+
+// The last message of each of many inboxes, sent every time, would hold up all that the connection carries.
+func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
+	s := testServer(t, 1)
+	b := testBroker(t, s, rareAudits)
+	in := settled(t, b)
+	publish(t, b, "s1", "1")
+	in.read(t, 1)
+	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
+	compare := func() {
+		t.Helper()
+		if err := w.compareAll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nothing := func() {
+		t.Helper()
+		last, err := b.lastSequences(testContext(t), w.stream, []string{placeOf(bob, 1).log()}, b.topics.compared(w.stream).upTo+1)
+		if err != nil || len(last) != 0 {
+			t.Errorf("the log tells %v, %v; want nothing of what was compared", last, err)
+		}
+	}
+	compare()
+	nothing()
+
+	silentTail(t, s, b, rareAudits)
+	compare()
+	if got := bodies(in.read(t, 1)); got[0] != "silent" {
+		t.Errorf("got %q, want what came since", got)
+	}
+	in.quiet(t)
+
+	// One that reads the log is not compared; what it goes live with may be older than what came meanwhile.
+	reads := func(is bool) {
+		b.topics.m[placeOf(bob, 1).live].each(func(i *Inbox) {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			i.behind = is
+		})
+	}
+	silentTail(t, s, b, rareAudits)
+	reads(true)
+	compare()
+	nothing()
+	reads(false)
+	compare()
+	if got := bodies(in.read(t, 1)); got[0] != "silent" {
+		t.Errorf("got %q, want what came while the log was read", got)
+	}
+}
+
+func TestALogMadeAnewIsComparedFromItsBegin(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), rareAudits)
+	in := settled(t, b)
+	publish(t, b, "s1", "1", "2", "3")
+	in.read(t, 3)
+	w := b.newWatchers()[placeOf(bob, 1).stream]
+	if err := w.compareAll(); err != nil || b.topics.compared(w.stream).upTo == 0 {
+		t.Fatalf("compared %+v, %v", b.topics.compared(w.stream), err)
+	}
+	c := b.topics.compared(w.stream)
+	b.topics.restarted(w.stream)
+	if b.topics.setCompared(w.stream, c); b.topics.compared(w.stream).upTo != 0 {
+		t.Error("what was compared with the old log counts for the new one")
+	}
+}
+
+func TestARoundComparesManyInboxesAFewAtATime(t *testing.T) {
+	s := testServer(t, 1)
+	b := testBroker(t, s, func(c *Config) { c.Audit = 15 * time.Second })
+	in := settled(t, b)
+	for k := range 2 * auditBatch {
+		other := b.Listen(agora.ToAgent("default", agora.AgentID(fmt.Sprint("quiet ", k))), From{}, func() {})
+		defer other.Close()
+	}
+	silentTail(t, s, b, rareAudits)
+	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
+	w.audited = time.Now().Add(-w.b.cfg.Audit)
+	looks := 0
+	for now := time.Now(); looks == 0 || len(w.round.left) > 0; looks++ {
+		if err := w.compareOld(now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := (2*auditBatch+1)/auditBatch + 1; looks != want {
+		t.Errorf("all were compared in %d looks, want %d", looks, want)
+	}
+	if got := bodies(in.read(t, 1)); got[0] != "silent" {
+		t.Errorf("got %q, want what had not been handed on", got)
 	}
 }

@@ -34,7 +34,9 @@ type watcher struct {
 	asked   bool      // the leader was, once
 	leader  string    // that answered last time; empty when none did
 	probed  time.Time // when it was asked last
-	audited time.Time // when all inboxes were compared last
+	audited time.Time // when it was begun to compare all inboxes, the last time
+	reading []*topic  // those with inboxes that read the log then, and were not compared
+	round   round     // what goes on of that
 	doubt   time.Time // until then every look compares
 	owed    uint32    // what could not be done yet
 	warned  time.Time
@@ -181,24 +183,108 @@ func (w *watcher) probe(now time.Time) {
 
 // compare audits the inboxes that are due.
 func (w *watcher) compare(now time.Time, heard bool) error {
-	tops := w.b.topics.young(w.stream)
+	young := w.b.topics.young(w.stream)
 	if !heard || !guard.Audits {
 		w.owed &^= checkInboxes
 		return nil
 	}
-	all := w.owed&checkInboxes != 0 || now.Before(w.doubt) || now.Sub(w.audited) >= w.b.cfg.Audit
-	if all {
-		tops = w.b.topics.of(w.stream)
+	_, err := w.b.auditStream(w.stream, young, 0)
+	if err == nil {
+		err = w.compareOld(now)
 	}
-	if err := w.b.auditStream(w.stream, tops); err != nil {
+	if err != nil {
 		w.owed |= checkInboxes
-		return err
 	}
-	if all {
+	return err
+}
+
+// compareOld audits those whose subjects are not young: all at once where something may have happened, else some of them at each look.
+func (w *watcher) compareOld(now time.Time) error {
+	if w.owed&checkInboxes != 0 || now.Before(w.doubt) {
+		if err := w.compareAll(); err != nil {
+			return err
+		}
 		w.audited = now
 		w.owed &^= checkInboxes
+		return nil
 	}
+	if len(w.round.left) == 0 && now.Sub(w.audited) >= w.b.cfg.Audit {
+		w.audited = now
+		if err := w.beginRound(); err != nil {
+			return err
+		}
+	}
+	if len(w.round.left) == 0 {
+		return nil
+	}
+	return w.goOn(w.round.step)
+}
+
+// compareAll audits all inboxes now.
+func (w *watcher) compareAll() error {
+	err := w.beginRound()
+	if err == nil {
+		err = w.goOn(len(w.round.left))
+	}
+	return err
+}
+
+// roundShare is which part of the time between two audits of all inboxes one of them takes at most.
+const roundShare = 3
+
+// round is an audit of all inboxes, few at a time: many at once would hold up all that the connection carries. What had been
+// stored when they were compared last they have, so only what came since is asked for. Those that read the log then were not compared,
+// and are compared with all of it. An inbox that is opened later asks the leader how far it has to read, which is beyond
+// what had been stored then.
+type round struct {
+	left    []*topic
+	step    int        // so many of them at a time
+	from    uint64     // what was stored before they have
+	done    comparison // what is known once all are compared
+	sure    bool       // all answers were as new as the leader's
+	reading []*topic   // those with inboxes that read the log
+}
+
+// beginRound begins to audit all inboxes.
+func (w *watcher) beginRound() error {
+	w.round = round{}
+	ctx, cancel := context.WithTimeout(w.b.ctx, auditTime)
+	defer cancel()
+	life := w.b.Life()
+	s, err := w.b.state(ctx, w.stream, "")
+	if err != nil {
+		return err
+	}
+	w.b.saw(w.stream, seen{last: s.last, created: s.created, life: life})
+	c := w.b.topics.compared(w.stream)
+	r := round{done: comparison{upTo: s.last, anew: c.anew}, sure: true, left: w.b.topics.of(w.stream)}
+	if c.upTo > 0 {
+		r.from = c.upTo + 1
+	}
+	r.step = max(auditBatch, len(r.left)/int(max(1, w.b.cfg.Audit/roundShare/lookEvery))+1)
+	w.round = r
 	return nil
+}
+
+// goOn audits the next n inboxes of the round.
+func (w *watcher) goOn(n int) error {
+	r := &w.round
+	n = min(n, len(r.left))
+	part, err := w.b.auditStream(w.stream, r.left[:n], r.from)
+	if err != nil {
+		return err
+	}
+	r.left, r.sure, r.reading = r.left[n:], r.sure && part.sure, append(r.reading, part.reading...)
+	if len(r.left) > 0 {
+		return nil
+	}
+	before, err := w.b.auditStream(w.stream, w.reading, 0)
+	if err == nil && r.sure && before.sure {
+		w.b.topics.setCompared(w.stream, r.done)
+		w.reading = r.reading
+	}
+	w.round = round{}
+	return err
 }
 
 // warn logs what could not be done, now and then.
