@@ -26,7 +26,7 @@ func newBenchStorm() *cobra.Command {
 		Long: "Each agent has a stream from a sender at another edge. All agents lose their connections without a word, and miss parts of\n" +
 			"their streams until the cluster has stored them. Then all return at once, each where it stood: measured is when each is\n" +
 			"connected again, and when it has got all that it missed. With --live, streams of other agents go on, and their latency is\n" +
-			"measured before, and while all return.\n\n" +
+			"measured while all are connected and quiet, before they are cut off, and while they return.\n\n" +
 			"Steps are told on stderr, the result on stdout. Keep --missed below the records of a mailbox, and the whole below\n" +
 			"session.grace.\n\n" +
 			"Exit status: 0 each agent got all once and in order, 1 one did not, 2 wrong usage, 4 unauthorised or forbidden,\n" +

@@ -106,10 +106,6 @@ func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step
 	if err := cfg.Check(); err != nil {
 		return StormResult{}, err
 	}
-	others, err := cfg.calmly(ctx)
-	if err != nil {
-		return StormResult{}, err
-	}
 	r := newRun(cfg.config())
 	r.storm = &storm{last: uint64(cfg.Missed)}
 	r.storm.shard.late = newHistogram()
@@ -117,7 +113,12 @@ func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step
 	if err := r.gather(ctx); err != nil {
 		return StormResult{}, err
 	}
-	tell(fmt.Sprintf("%d agents connected; cutting them off", cfg.Agents))
+	tell(fmt.Sprintf("%d agents connected", cfg.Agents))
+	others, err := cfg.calmly(ctx)
+	if err != nil {
+		return StormResult{}, err
+	}
+	tell("cutting them off")
 	r.cutAll()
 	if err := r.miss(ctx); err != nil {
 		return StormResult{}, err

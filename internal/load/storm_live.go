@@ -9,11 +9,14 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// calmFor is how long streams are measured while nobody returns.
-const calmFor = 5 * time.Second
+// How long streams are measured while nobody returns, and for how long the others have been connected then.
+const (
+	calmFor   = 5 * time.Second
+	calmAfter = 5 * time.Second
+)
 
-// LiveResult is what a storm means for streams of agents that stay: how late chunks are while nothing else happens, and
-// while the others return.
+// LiveResult is what a storm means for streams of agents that stay: how late chunks are while all the others are connected and
+// nothing else happens, and while they return.
 type LiveResult struct {
 	Streams int      `json:"streams"`
 	Rate    float64  `json:"rate_offered"` // of all of them
@@ -32,14 +35,14 @@ type live struct {
 	result Result // once work is done
 }
 
-// calmly measures the streams of agents that stay while nothing else happens; nil where there are none.
+// calmly measures the streams of agents that stay while those who will be cut off are connected, and nothing else happens; nil where there are none.
 func (c StormConfig) calmly(ctx context.Context) (*live, error) {
 	if c.Live == 0 {
 		return nil, nil
 	}
 	l := &live{cfg: Config{
 		Kind: Stream, Edges: c.Edges, Access: c.Access, Senders: c.Live, Receivers: c.Live, Rate: c.LiveRate, Size: c.Size,
-		Warmup: time.Second, Duration: calmFor, Settle: c.Settle,
+		Warmup: calmAfter, Duration: calmFor, Settle: c.Settle,
 	}}
 	r, err := Start(ctx, l.cfg)
 	if err != nil {
