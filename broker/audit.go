@@ -63,7 +63,7 @@ func (b *Broker) auditTopics(stream string, tops []*topic, from uint64) (a audit
 			a.sure = last[end.subject] >= end.seq
 		}
 	}
-	if err := b.confirm(ctx, stream); err != nil { // an empty log made anew says nothing of the old one
+	if _, err := b.confirm(ctx, stream); err != nil { // an empty log made anew says nothing of the old one
 		return audited{}, err
 	}
 	if from > b.topics.compared(stream).upTo+1 {
@@ -87,13 +87,13 @@ func (b *Broker) auditTopics(stream string, tops []*topic, from uint64) (a audit
 }
 
 // confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it was made anew.
-func (b *Broker) confirm(ctx context.Context, stream string) error {
+func (b *Broker) confirm(ctx context.Context, stream string) (streamState, error) {
 	life := b.Life()
 	s, err := b.state(ctx, stream, "")
 	if err == nil {
 		b.saw(stream, seen{last: s.last, created: s.created, life: life})
 	}
-	return err
+	return s, err
 }
 
 // lastSequences returns the sequence of the last message of each subject that has one at from or later.

@@ -1,0 +1,68 @@
+package broker
+
+import "context"
+
+// compareAll audits all inboxes now.
+func (w *watcher) compareAll() error {
+	err := w.beginRound()
+	if err == nil {
+		err = w.goOn(len(w.round.left))
+	}
+	return err
+}
+
+// roundShare is which part of the time between two audits of all inboxes one of them takes at most.
+const roundShare = 3
+
+// round is an audit of all inboxes, few at a time: many at once would hold up all that the connection carries. What had been
+// stored when they were compared last they have, so only what came since is asked for. Those that read the log then were not compared,
+// and are compared with all of it. An inbox that is opened later asks the leader how far it has to read, which is beyond
+// what had been stored then.
+type round struct {
+	left    []*topic
+	step    int        // so many of them at a time
+	from    uint64     // what was stored before they have
+	done    comparison // what is known once all are compared
+	sure    bool       // all answers were as new as the leader's
+	reading []*topic   // those with inboxes that read the log
+}
+
+// beginRound begins to audit all inboxes.
+func (w *watcher) beginRound() error {
+	w.round = round{}
+	ctx, cancel := context.WithTimeout(w.b.ctx, auditTime)
+	defer cancel()
+	s, err := w.b.confirm(ctx, w.stream)
+	if err != nil {
+		return err
+	}
+	c := w.b.topics.compared(w.stream)
+	r := round{done: comparison{upTo: s.last, anew: c.anew}, sure: true, left: w.b.topics.of(w.stream)}
+	if c.upTo > 0 {
+		r.from = c.upTo + 1
+	}
+	r.step = max(auditBatch, len(r.left)/int(max(1, w.b.cfg.Audit/roundShare/lookEvery))+1)
+	w.round = r
+	return nil
+}
+
+// goOn audits the next n inboxes of the round.
+func (w *watcher) goOn(n int) error {
+	r := &w.round
+	n = min(n, len(r.left))
+	part, err := w.b.auditStream(w.stream, r.left[:n], r.from)
+	if err != nil {
+		return err
+	}
+	r.left, r.sure, r.reading = r.left[n:], r.sure && part.sure, append(r.reading, part.reading...)
+	if len(r.left) > 0 {
+		return nil
+	}
+	before, err := w.b.auditStream(w.stream, w.reading, 0)
+	if err == nil && r.sure && before.sure {
+		w.b.topics.setCompared(w.stream, r.done)
+		w.reading = r.reading
+	}
+	w.round = round{}
+	return err
+}
