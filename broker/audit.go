@@ -4,13 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/synadia-io/orbit.go/natsext"
 )
 
-// auditTime is for one batch: a stream without a leader must not hold up the word of a new one.
+// auditTime is for one question: a stream without a leader must not hold up the word of a new one.
 const auditTime = time.Second
 
 // errMadeAnew means that a stream is not the one that was known: what was known of its inboxes counts no more.
@@ -22,57 +24,27 @@ type audited struct {
 	reading []*topic // those with inboxes that were not compared, as they read the log
 }
 
-// auditStream compares the inboxes of subjects of one stream with what is stored from a sequence on, in batches.
+// auditStream compares the inboxes of subjects of one stream with what is stored from a sequence on.
 func (b *Broker) auditStream(stream string, tops []*topic, from uint64) (a audited, err error) {
-	for a.sure = true; len(tops) > 0; {
-		n := min(len(tops), auditBatch)
-		part, err := b.auditTopics(stream, tops[:n], from)
-		if err != nil {
-			return audited{}, err
-		}
-		a.sure = a.sure && part.sure
-		a.reading = append(a.reading, part.reading...)
-		tops = tops[n:]
+	if len(tops) == 0 {
+		return audited{sure: true}, nil
 	}
-	return a, nil
-}
-
-// auditTopics asks for the last record of each subject, where it was stored at from or later. A replica may answer that, and lag; so the
-// subject of the stream's last message, as the leader knows it, is asked for along: if the answer
-// knows that message, it knows all before it.
-func (b *Broker) auditTopics(stream string, tops []*topic, from uint64) (a audited, err error) {
-	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
-	defer cancel()
 	at := b.Now()
-	end, err := b.lastOf(ctx, stream, ">")
-	if err != nil && !errors.Is(err, errNone) {
+	last, sure, err := b.lastOfAll(stream, tops, from)
+	if err != nil {
 		return audited{}, err
 	}
-	var last map[string]uint64 // of quiet inboxes hardly any has one
-	a.sure = true
-	if err == nil {
-		b.saw(stream, seen{last: end.seq})
-		if end.seq >= from {
-			subjects := make([]string, 0, len(tops)+1)
-			for _, t := range tops {
-				subjects = append(subjects, t.at.log())
-			}
-			if last, err = b.lastSequences(ctx, stream, append(subjects, end.subject), from); err != nil {
-				return audited{}, err
-			}
-			a.sure = last[end.subject] >= end.seq
-		}
-	}
-	if _, err := b.confirm(ctx, stream); err != nil { // an empty log made anew says nothing of the old one
+	if _, err := b.confirm(stream); err != nil { // an empty log made anew says nothing of the old one
 		return audited{}, err
 	}
 	if from > b.topics.compared(stream).upTo+1 {
 		return audited{}, errMadeAnew
 	}
+	a.sure = sure
 	for _, t := range tops {
 		has, reading := last[t.at.log()], false
 		t.each(func(i *Inbox) {
-			switch i.checked(has, at, a.sure) {
+			switch i.checked(has, at, sure) {
 			case missedSome:
 				b.count.repaired.Add(1)
 			case readsTheLog:
@@ -86,8 +58,43 @@ func (b *Broker) auditTopics(stream string, tops []*topic, from uint64) (a audit
 	return a, nil
 }
 
+// lastOfAll asks for the last record of each subject, where it was stored at from or later, a batch at a time. A replica may answer that,
+// and lag; so the subject of the stream's last message, as the leader knows it, is asked for along: if an answer
+// knows that message, it knows all before it. sure tells whether all of them did.
+func (b *Broker) lastOfAll(stream string, tops []*topic, from uint64) (last map[string]uint64, sure bool, err error) {
+	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
+	defer cancel()
+	end, err := b.lastOf(ctx, stream, ">")
+	if errors.Is(err, errNone) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	b.saw(stream, seen{last: end.seq})
+	if end.seq < from {
+		return nil, true, nil
+	}
+	last, sure = map[string]uint64{}, true // of quiet inboxes hardly any has one
+	for batch := range slices.Chunk(tops, auditBatch) {
+		subjects := make([]string, 0, len(batch)+1)
+		for _, t := range batch {
+			subjects = append(subjects, t.at.log())
+		}
+		part, err := b.lastSequences(stream, append(subjects, end.subject), from)
+		if err != nil {
+			return nil, false, err
+		}
+		sure = sure && part[end.subject] >= end.seq
+		maps.Copy(last, part)
+	}
+	return last, sure, nil
+}
+
 // confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it was made anew.
-func (b *Broker) confirm(ctx context.Context, stream string) (streamState, error) {
+func (b *Broker) confirm(stream string) (streamState, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
+	defer cancel()
 	life := b.Life()
 	s, err := b.state(ctx, stream, "")
 	if err == nil {
@@ -97,8 +104,8 @@ func (b *Broker) confirm(ctx context.Context, stream string) (streamState, error
 }
 
 // lastSequences returns the sequence of the last message of each subject that has one at from or later.
-func (b *Broker) lastSequences(ctx context.Context, stream string, subjects []string, from uint64) (map[string]uint64, error) {
-	ctx, cancel := b.waiting(ctx, auditTime)
+func (b *Broker) lastSequences(stream string, subjects []string, from uint64) (map[string]uint64, error) {
+	ctx, cancel := b.waiting(b.ctx, auditTime)
 	defer cancel()
 	req, err := json.Marshal(struct {
 		Subjects []string `json:"multi_last"`

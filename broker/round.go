@@ -1,7 +1,5 @@
 package broker
 
-import "context"
-
 // compareAll audits all inboxes now.
 func (w *watcher) compareAll() error {
 	err := w.beginRound()
@@ -30,9 +28,7 @@ type round struct {
 // beginRound begins to audit all inboxes.
 func (w *watcher) beginRound() error {
 	w.round = round{}
-	ctx, cancel := context.WithTimeout(w.b.ctx, auditTime)
-	defer cancel()
-	s, err := w.b.confirm(ctx, w.stream)
+	s, err := w.b.confirm(w.stream)
 	if err != nil {
 		return err
 	}
@@ -41,7 +37,9 @@ func (w *watcher) beginRound() error {
 	if c.upTo > 0 {
 		r.from = c.upTo + 1
 	}
-	r.step = max(auditBatch, len(r.left)/int(max(1, w.b.cfg.Audit/roundShare/lookEvery))+1)
+	if r.step = max(auditBatch, len(r.left)/int(max(1, w.b.cfg.Audit/roundShare/lookEvery))+1); s.last < r.from {
+		r.step = len(r.left) // none of them is asked for
+	}
 	w.round = r
 	return nil
 }
