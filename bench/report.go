@@ -45,6 +45,7 @@ func (r *report) median(system, name string) (m load.Result, ok bool) {
 	m = load.Result{
 		Rate:      of(func(r load.Result) float64 { return r.Rate }),
 		ServerCPU: of(func(r load.Result) float64 { return r.ServerCPU }),
+		EdgeCPU:   of(func(r load.Result) float64 { return r.EdgeCPU }),
 		ClientCPU: of(func(r load.Result) float64 { return r.ClientCPU }),
 		P50:       of(func(r load.Result) float64 { return r.P50 }),
 		P99:       of(func(r load.Result) float64 { return r.P99 }),
@@ -65,7 +66,7 @@ func (r *report) median(system, name string) (m load.Result, ok bool) {
 func (r *report) table(l kind) (head []string, rows [][]string) {
 	first := r.plan.systems[0].Name
 	base, _ := r.median(first, l.name)
-	head = []string{"system", "keeps", l.unit + "/s", "of " + first, "server µs", "of " + first, "client µs", "p50 ms", "p99 ms", "MiB", "lost"}
+	head = []string{"system", "keeps", l.unit + "/s", "of " + first, "server µs", "of " + first, "edges µs", "client µs", "p50 ms", "p99 ms", "MiB", "lost"}
 	if l.memory {
 		head = append(head, "KiB an agent")
 	}
@@ -75,8 +76,8 @@ func (r *report) table(l kind) (head []string, rows [][]string) {
 			continue
 		}
 		row := []string{
-			k.Name, k.Keeps, count(m.Rate), ratio(m.Rate, base.Rate), fmt.Sprintf("%.1f", m.ServerCPU), ratio(m.ServerCPU, base.ServerCPU),
-			fmt.Sprintf("%.1f", m.ClientCPU), ms(m.P50), ms(m.P99), fmt.Sprintf("%.0f", m.RSS/(1<<20)), lost(m),
+			k.Name, k.Keeps, count(m.Rate), ratio(m.Rate, base.Rate), micros(m.ServerCPU), ratio(m.ServerCPU, base.ServerCPU),
+			micros(m.EdgeCPU), micros(m.ClientCPU), ms(m.P50), ms(m.P99), fmt.Sprintf("%.0f", m.RSS/(1<<20)), lost(m),
 		}
 		if l.memory {
 			row = append(row, fmt.Sprintf("%.1f", m.Memory/1024))
@@ -93,6 +94,14 @@ func count(v float64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// micros writes microseconds with as many digits as tell them apart.
+func micros(us float64) string {
+	if us < 10 {
+		return fmt.Sprintf("%.2f", us)
+	}
+	return fmt.Sprintf("%.1f", us)
 }
 
 func ratio(v, base float64) string {

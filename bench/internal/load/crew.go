@@ -167,7 +167,7 @@ func (c *crew) measure(ctx context.Context, credits int64) (Result, error) {
 	n := float64(c.arrivals() - got)
 	r := Result{Rate: n / time.Since(began).Seconds(), RSS: float64(after.RSS)}
 	if n > 0 {
-		r.ServerCPU, r.ClientCPU = us(after.CPU-used.CPU)/n, us(clientCPU()-own)/n
+		r.ServerCPU, r.EdgeCPU, r.ClientCPU = us(after.CPU-used.CPU)/n, us(after.Edges-used.Edges)/n, us(clientCPU()-own)/n
 	}
 	return r, err
 }

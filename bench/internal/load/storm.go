@@ -98,6 +98,7 @@ func (s *stream) storm(ctx context.Context, all int64) (Result, error) {
 	return Result{
 		Rate:      n / time.Duration(last.Load()).Seconds(),
 		ServerCPU: us(after.CPU-used.CPU) / n,
+		EdgeCPU:   us(after.Edges-used.Edges) / n,
 		ClientCPU: us(clientCPU()-own) / n,
 		RSS:       float64(after.RSS),
 	}, err

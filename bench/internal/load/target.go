@@ -40,14 +40,16 @@ type Target interface {
 
 // Usage is what servers, of whatever kind, have used together.
 type Usage struct {
-	CPU time.Duration // user and system
-	RSS int64         // bytes, now
+	CPU   time.Duration // user and system
+	Edges time.Duration // that of those among them that agents connect to
+	RSS   int64         // bytes, now
 }
 
 // Result is what one load was like. What a load does not have is zero.
 type Result struct {
 	Rate       float64 `json:"rate,omitempty"`        // arrived (or receipted, or resumed) per second
 	ServerCPU  float64 `json:"server_us,omitempty"`   // µs of all servers per arrival
+	EdgeCPU    float64 `json:"edge_us,omitempty"`     // µs of those among them that agents connect to
 	ClientCPU  float64 `json:"client_us,omitempty"`   // µs of the load itself per arrival
 	P50        float64 `json:"p50_us,omitempty"`      // µs
 	P99        float64 `json:"p99_us,omitempty"`      // µs

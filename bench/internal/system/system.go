@@ -91,11 +91,15 @@ func (r *Running) Resume(a load.Agent, server int) (load.Agent, error) {
 	return nil, wire.ErrNone
 }
 
-// Usage tells what all servers have used together.
+// Usage tells what all servers have used together. Those that agents connect to are the last ones that were started, one at each address.
 func (r *Running) Usage() (u load.Usage) {
-	for _, p := range r.procs {
-		u.CPU += p.CPU()
+	for i, p := range r.procs {
+		cpu := p.CPU()
+		u.CPU += cpu
 		u.RSS += p.RSS()
+		if i >= len(r.procs)-len(r.addrs) {
+			u.Edges += cpu
+		}
 	}
 	return u
 }
