@@ -25,7 +25,7 @@ type audited struct {
 }
 
 // auditStream compares the inboxes of subjects of one stream with what is stored from a sequence on.
-func (b *Broker) auditStream(stream string, tops []*topic, from uint64) (a audited, err error) {
+func (b *Broker) auditStream(stream string, tops []*topic, from uint64) (audited, error) {
 	if len(tops) == 0 {
 		return audited{sure: true}, nil
 	}
@@ -40,7 +40,7 @@ func (b *Broker) auditStream(stream string, tops []*topic, from uint64) (a audit
 	if from > b.topics.compared(stream).upTo+1 {
 		return audited{}, errMadeAnew
 	}
-	a.sure = sure
+	a := audited{sure: sure}
 	for _, t := range tops {
 		has, reading := last[t.at.log()], false
 		t.each(func(i *Inbox) {
