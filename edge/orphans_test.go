@@ -13,7 +13,7 @@ import (
 const lost = `{"type":"error","code":"STREAM_ABORTED","from":"lost","stream_id":"s"}`
 
 func TestWhatALostSessionHadOpenEndsOnceWhenRedisLosesEverything(t *testing.T) {
-	c := start(t, agoratest.Options{Node: leased(time.Second)})
+	c := start(t, agoratest.Options{Node: leased(3 * time.Second)})
 	receiver, _ := registered(t, c, 1, "receiver")
 	back, welcome := registered(t, c, 2, "back") // in its grace, at an edge that lives
 	talks, _ := registered(t, c, 2, "talks")
@@ -63,7 +63,7 @@ func mark(t *testing.T, raw *redis.Client) string {
 func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
 	for name, whole := range map[string]bool{"once presence is whole": true, "together with presence": false} {
 		t.Run(name, func(t *testing.T) {
-			c := start(t, agoratest.Options{Node: leased(time.Second), Edges: 2})
+			c := start(t, agoratest.Options{Node: leased(3 * time.Second), Edges: 2})
 			raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 			defer raw.Close()
 			receiver, _ := registered(t, c, 1, "receiver")
@@ -90,7 +90,7 @@ func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
 // An edge that can't reach presence for so long that its sessions are given up for lost has agents that don't know. They are asked to
 // come back, and go on with their sessions; what they had open is aborted.
 func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
-	c := start(t, agoratest.Options{Node: leased(time.Second)})
+	c := start(t, agoratest.Options{Node: leased(3 * time.Second)})
 	receiver, _ := registered(t, c, 1, "receiver")
 	sender, welcome := registered(t, c, 0, "lost")
 	opens(sender, receiver)
@@ -118,7 +118,7 @@ func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
 // An agent that was given a new session, as presence knew none, leaves the old one behind at an edge that finds so only when it
 // reaches presence again: that edge ends what was open there, also what came into the log after others looked through it.
 func TestAnEdgeThatFindsASessionReplacedEndsWhatItHadOpen(t *testing.T) {
-	const lease = 2 * time.Second
+	const lease = 4 * time.Second
 	c := start(t, agoratest.Options{Node: leased(lease)})
 	raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 	defer raw.Close()

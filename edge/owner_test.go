@@ -49,8 +49,10 @@ func contend(t *testing.T, c *agoratest.Cluster, id string) {
 			first[k], _ = conn.Next(15 * time.Second)
 		})
 	}
+	begin := time.Now()
 	close(ready)
 	both.Wait()
+	took := time.Since(begin)
 	won := 0
 	for k, f := range first {
 		switch {
@@ -58,6 +60,14 @@ func contend(t *testing.T, c *agoratest.Cluster, id string) {
 			won++
 		case f.Text("code") != "AGENT_EXISTS":
 			t.Errorf("%s at edge %d got %q, want to be registered or AGENT_EXISTS", id, k, f)
+		}
+	}
+	if won == 2 && took >= time.Second { // on a machine that stood still the first gave no sign of life in time
+		for k, f := range first {
+			if f.Raw("resumed") != "true" {
+				conns[k].AwaitClosed(4001)
+				won--
+			}
 		}
 	}
 	if won != 1 {
@@ -71,7 +81,7 @@ func contend(t *testing.T, c *agoratest.Cluster, id string) {
 }
 
 func TestAReapedEdgesAgentsLeaveTheirSpacesExactlyOnce(t *testing.T) {
-	c := start(t, agoratest.Options{Edges: 4, Node: leased(time.Second), Grace: 300 * time.Millisecond})
+	c := start(t, agoratest.Options{Edges: 4, Node: leased(3 * time.Second), Grace: 300 * time.Millisecond})
 	var members []*agoratest.Client
 	join := func(k int, id string) {
 		a, _ := registered(t, c, k, id)
@@ -108,7 +118,7 @@ func TestAReapedEdgesAgentsLeaveTheirSpacesExactlyOnce(t *testing.T) {
 }
 
 func TestAZombieThatWakesPublishesNothingAndClosesItsSockets(t *testing.T) {
-	const lease = time.Second
+	const lease = 3 * time.Second
 	c := start(t, agoratest.Options{Node: leased(lease)})
 	receiver, _ := registered(t, c, 2, "receiver")
 	old, welcome := registered(t, c, 0, "a")
@@ -135,7 +145,7 @@ func TestAZombieThatWakesPublishesNothingAndClosesItsSockets(t *testing.T) {
 }
 
 func TestTwoOwnersForAMomentSettleWithinALease(t *testing.T) {
-	const lease = 2 * time.Second
+	const lease = 4 * time.Second
 	c := start(t, agoratest.Options{Node: leased(lease)})
 	sender, _ := registered(t, c, 2, "sender")
 	old, _ := registered(t, c, 0, "a")
@@ -149,7 +159,7 @@ func TestTwoOwnersForAMomentSettleWithinALease(t *testing.T) {
 	}
 	next, _ := registered(t, c, 1, "a")
 	old.Until("one of them is closed", func() bool { return old.Gone() != nil || next.Gone() != nil })
-	if d := time.Since(begin); d > lease+time.Second {
+	if d := time.Since(begin); d > lease+3*time.Second {
 		t.Errorf("two owners for %v, want a lease of %v at most", d, lease)
 	}
 	winner := next
@@ -178,7 +188,7 @@ func untilKnown(t *testing.T, from *agoratest.Client, to string) {
 
 func TestAnEdgeWhoseIDAnotherHasTakenEndsItsServiceAndSaysSo(t *testing.T) {
 	superseded := make(chan error, 2)
-	node := leased(time.Second)
+	node := leased(3 * time.Second)
 	node.Superseded = func(err error) { superseded <- err }
 	c := start(t, agoratest.Options{Edges: 2, Node: node})
 	old, _ := registered(t, c, 0, "old")

@@ -95,7 +95,7 @@ func TestANewIDWaitsWhileRedisGathersWhatItLost(t *testing.T) {
 }
 
 func TestASenderInItsGraceIsRememberedWhenRedisLosesEverything(t *testing.T) {
-	c := start(t, agoratest.Options{Node: leased(time.Second), Grace: 3 * time.Second})
+	c := start(t, agoratest.Options{Node: leased(3 * time.Second), Grace: 6 * time.Second})
 	receiver, _ := registered(t, c, 2, "receiver")
 	back, welcome := registered(t, c, 0, "back")
 	gone, _ := registered(t, c, 0, "gone")

@@ -113,7 +113,7 @@ func TestAnEdgeThatWasTakenForGoneDeliversNothingAndClosesItsSockets(t *testing.
 
 // The newcomer can't ask such a holder, which learns from presence that it is one no more, and hands over there.
 func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
-	c := start(t, agoratest.Options{Node: leased(time.Second)})
+	c := start(t, agoratest.Options{Node: leased(3 * time.Second)})
 	sender, _ := registered(t, c, 2, "sender")
 	old, welcome := registered(t, c, 0, "a")
 	c.CutLog(0)

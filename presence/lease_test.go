@@ -8,9 +8,21 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-func TestALeaseIsHeldUntilItLapses(t *testing.T) {
+func TestALeaseLapses(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{Lease: 300 * time.Millisecond})
+		h := presence.Holder{Edge: "edge 1", Incarnation: "a/b"}
+		renewed(t, s, h)
+		eventually(t, "the lease lapses", func() bool { return !must(s.Alive(t.Context(), h))(t) })
+		if must(s.Renew(t.Context(), h, ""))(t) {
+			t.Fatal("a lease that had lapsed was held")
+		}
+	})
+}
+
+func TestALeaseIsHeldUntilItsHolderResigns(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
 		h := presence.Holder{Edge: "edge 1", Incarnation: "a/b"}
 		renew := func(want bool) {
 			t.Helper()
@@ -27,8 +39,6 @@ func TestALeaseIsHeldUntilItLapses(t *testing.T) {
 		if !alive() {
 			t.Fatal("not alive")
 		}
-		eventually(t, "the lease lapses", func() bool { return !alive() })
-		renew(false)
 		ok(t, s.Resign(t.Context(), presence.Holder{Edge: h.Edge, Incarnation: "another life"}))
 		if !alive() {
 			t.Fatal("another life resigned for it")

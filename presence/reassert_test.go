@@ -146,7 +146,7 @@ func (b *between) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 
 func TestAnEdgeThatComesBackWhileItIsSweptKeepsItsClaims(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		cfg := presence.Config{Lease: 300 * time.Millisecond}
+		cfg := presence.Config{Lease: time.Second}
 		s := srv.store(cfg)
 		c := claimIn(t, s, "a", "active")
 		h := claimant("a", "e1").Holder

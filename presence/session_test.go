@@ -124,7 +124,7 @@ func TestAClaimThatIsGivenBackLeavesItsAgentWhereItStood(t *testing.T) {
 
 func TestASessionEndsOnceAndItsAgentStaysKnownForAWhile(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		s := srv.store(presence.Config{Known: 300 * time.Millisecond, Remember: time.Hour})
+		s := srv.store(presence.Config{Known: 2 * time.Second, Remember: time.Hour})
 		found := must(s.Lookup(t.Context(), tenant, "a"))(t)
 		if found.State != presence.Unknown {
 			t.Fatalf("before: %+v", found)
@@ -206,7 +206,7 @@ func TestQuietOnlyWhenNothingCanHaveBeenSent(t *testing.T) {
 		}, false}, // the lookups before it was unknown
 	}
 	eachServer(t, func(t *testing.T, srv *server) {
-		s := srv.store(presence.Config{Known: 500 * time.Millisecond})
+		s := srv.store(presence.Config{Known: 2 * time.Second})
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				claim := claimIn(t, s, agora.AgentID(c.name), "active")

@@ -111,7 +111,7 @@ func TestASpaceHoldsNoMoreThanItsLimit(t *testing.T) {
 
 func TestEmptyPublicSpacesVanishAndOthersStay(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		s := srv.store(presence.Config{EmptyGrace: 300 * time.Millisecond})
+		s := srv.store(presence.Config{EmptyGrace: time.Second})
 		presence.SetSettled(s, 10*time.Millisecond)
 		c := claimIn(t, s, "a", "active")
 		ok(t, s.CreateSpace(t.Context(), tenant, "created", presence.Public))

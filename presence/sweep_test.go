@@ -147,12 +147,12 @@ func TestSweepReturnsWhatNobodyFinished(t *testing.T) {
 
 func TestAResumedSessionIsNotEnded(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		s := srv.store(short())
+		s := srv.store(presence.Config{Grace: time.Second})
 		c := claimIn(t, s, "a", "active")
 		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
 		back := presence.Holder{Edge: "e2", Incarnation: "e2-life"}
 		_, _ = begun(t, s, claimant("a", "e2"))
-		until := time.Now().Add(time.Second)
+		until := time.Now().Add(2 * time.Second)
 		sweepUntil(t, s, back, func(ending []presence.Claim) bool {
 			if len(ending) != 0 {
 				t.Errorf("ended: %+v", ending)
@@ -167,8 +167,7 @@ func TestAResumedSessionIsNotEnded(t *testing.T) {
 
 func TestStaleEntriesLeaveTheIndexes(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		cfg := short()
-		cfg.Held = func(string, agora.AgentID, uint64) bool { return true }
+		cfg := presence.Config{Lease: 3 * time.Second, Held: func(string, agora.AgentID, uint64) bool { return true }}
 		s := srv.store(cfg)
 		presence.SetSettled(s, 20*time.Millisecond)
 		raw := srv.client()
@@ -198,10 +197,9 @@ func TestStaleEntriesLeaveTheIndexes(t *testing.T) {
 
 func TestAClaimThatItsEdgeKnowsNothingOfIsLetGo(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		cfg := short()
-		cfg.Held = func(tn string, id agora.AgentID, _ uint64) bool { return tn == tenant && id == "known" }
+		cfg := presence.Config{Lease: 3 * time.Second, Held: func(tn string, id agora.AgentID, _ uint64) bool { return tn == tenant && id == "known" }}
 		s := srv.store(cfg)
-		presence.SetSettled(s, 20*time.Millisecond)
+		presence.SetSettled(s, 1600*time.Millisecond) // more than half a lease: no claim is asked back before it may be taken
 		_, _ = claimIn(t, s, "known", "active"), claimIn(t, s, "stray", "active")
 		sweepUntil(t, s, claimant("x", "e1").Holder, func([]presence.Claim) bool {
 			if f := must(s.Lookup(t.Context(), tenant, "known"))(t); f.State != presence.Online {

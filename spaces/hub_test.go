@@ -305,7 +305,7 @@ func TestSpaceIsFullAcrossEdges(t *testing.T) {
 }
 
 func TestSpacesComeAndGo(t *testing.T) {
-	es := edges(t, presence.Config{EmptyGrace: 300 * time.Millisecond}, Config{NoCreate: true})
+	es := edges(t, presence.Config{EmptyGrace: 2 * time.Second}, Config{NoCreate: true})
 	e, ctx := es[0], t.Context()
 	c := e.claim(t, "a")
 	_, _, err := e.Join(ctx, c, "room", Where{}, func() {})

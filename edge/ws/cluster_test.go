@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
@@ -13,7 +14,7 @@ import (
 // What was receipted must arrive once and in order.
 func TestNothingIsLostWhateverFails(t *testing.T) {
 	c := agoratest.Start(t, agoratest.Options{
-		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000},
+		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000}, Node: edge.Config{Lease: 4 * time.Second},
 	})
 	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{Agents: 4})
 	rounds := 1

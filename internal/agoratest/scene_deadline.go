@@ -15,11 +15,11 @@ const timeout = `{"type":"error","code":"TIMEOUT","message":"<any>"`
 
 func streamTimeout(s *scene) {
 	a, b := s.pair()
-	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"deadline_ms":400}`,
+	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"deadline_ms":2000}`,
 		`{"type":"send_chunk","to":"agent-2","stream_id":"s","chunk":"1"}`)
 	f := b.Expect(`{"type":"message","stream_id":"s","deadline_ms":"<any>"}`)
-	if left := f.Uint("deadline_ms"); left == 0 || left > 400+20 { // edges tell the time by the servers, to within half a round trip
-		s.Errorf("%d ms left, want at most 400", left)
+	if left := f.Uint("deadline_ms"); left == 0 || left > 2000+20 { // edges tell the time by the servers, to within half a round trip
+		s.Errorf("%d ms left, want at most 2000", left)
 	}
 	b.Expect(`{"type":"message_chunk","chunk":"1"}`)
 	a.Expect(timeout + `,"to":"agent-2","stream_id":"s"}`)
@@ -29,7 +29,7 @@ func streamTimeout(s *scene) {
 
 func requestTimeout(s *scene) {
 	a, b := s.pair()
-	a.Send(`{"type":"send","id":"f-1","to":"agent-2","payload":{"request_id":"r-1"},"deadline_ms":300}`)
+	a.Send(`{"type":"send","id":"f-1","to":"agent-2","payload":{"request_id":"r-1"},"deadline_ms":2000}`)
 	a.Expect(`{"type":"receipt","request_id":"f-1"}`)
 	b.Expect(`{"type":"message","payload":{"request_id":"r-1"},"deadline_ms":"<any>"}`)
 	a.Expect(timeout + `,"request_id":"f-1","to":"agent-2"}`)
@@ -38,11 +38,11 @@ func requestTimeout(s *scene) {
 
 func repliedInTime(s *scene) {
 	a, b := s.pair()
-	a.Send(`{"type":"send","to":"agent-2","payload":{"request_id":"r-1"},"deadline_ms":1500}`)
+	a.Send(`{"type":"send","to":"agent-2","payload":{"request_id":"r-1"},"deadline_ms":4000}`)
 	b.Expect(`{"type":"message"}`)
 	b.Send(`{"type":"reply","to":"agent-1","payload":{"request_id":"r-1"}}`)
 	a.Expect(`{"type":"reply"}`)
-	s.quiet(2*time.Second, a, b)
+	s.quiet(5*time.Second, a, b)
 }
 
 // quiet proves that nothing comes for a while.
@@ -56,16 +56,16 @@ func (s *scene) quiet(d time.Duration, clients ...*Client) {
 
 func endedInTime(s *scene) {
 	a, b := s.pair()
-	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"deadline_ms":1500}`,
+	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"deadline_ms":4000}`,
 		`{"type":"send_end","to":"agent-2","stream_id":"s"}`)
 	b.Expect(`{"type":"message"}`, `{"type":"message_end"}`)
-	s.quiet(2*time.Second, a, b)
+	s.quiet(5*time.Second, a, b)
 }
 
 func timeoutElsewhere(s *scene) {
 	a, b := s.pair()
-	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"deadline_ms":1500}`,
-		`{"type":"send","id":"f-1","to":"agent-2","payload":{"request_id":"r-1"},"deadline_ms":1500}`)
+	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"deadline_ms":4000}`,
+		`{"type":"send","id":"f-1","to":"agent-2","payload":{"request_id":"r-1"},"deadline_ms":4000}`)
 	a.Expect(`{"type":"receipt"}`)
 	b.Expect(`{"type":"message"}`, `{"type":"message"}`)
 	a.Drop()

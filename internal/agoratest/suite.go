@@ -64,9 +64,6 @@ func RunDoorSuite(t *testing.T, d Dialer) {
 	}
 }
 
-// longLease is for clusters of which no edge dies: no pause of a busy machine ends it.
-const longLease = 15 * time.Second
-
 // companies are the clusters that the scenarios need, and the scenarios.
 func companies() []company {
 	var calm []scenario
@@ -81,14 +78,14 @@ func companies() []company {
 	return []company{
 		{"calm", Options{Grace: time.Minute, Node: edge.Config{Timeout: time.Minute}}, calm},
 		{"astray", Options{Grace: time.Minute, Clocks: []time.Duration{0, -time.Hour, time.Hour}}, timed}, // no machine's clock is to be trusted
-		{"hasty", Options{Grace: 300 * time.Millisecond, EmptyGrace: 500 * time.Millisecond}, hastyScenes},
+		{"hasty", Options{Grace: 2 * time.Second, EmptyGrace: 2 * time.Second, Node: edge.Config{Lease: 4 * time.Second}}, hastyScenes},
 		{"strict", Options{
 			Edges: 2, MaxMembers: 2, Grace: time.Minute, Door: ws.Config{MaxMessage: 256 << 10},
-			Node: edge.Config{MailboxOff: true, NoAutoCreate: true, Lease: longLease, Limits: edge.Limits{Frame: 64 << 10, Rate: 40, Burst: 1}},
+			Node: edge.Config{MailboxOff: true, NoAutoCreate: true, Limits: edge.Limits{Frame: 64 << 10, Rate: 40, Burst: 1}},
 		}, strictScenes},
-		{"small", Options{Edges: 2, Grace: time.Minute, Node: edge.Config{Lease: longLease, MaxRecords: 16}}, smallScenes},
+		{"small", Options{Edges: 2, Grace: time.Minute, Node: edge.Config{MaxRecords: 16}}, smallScenes},
 		{"brief", Options{Edges: 2, Grace: time.Minute, Node: edge.Config{
-			MaxAge: time.Second, Heartbeat: 200 * time.Millisecond, Timeout: time.Second,
+			MaxAge: 3 * time.Second, Heartbeat: 200 * time.Millisecond, Timeout: 8 * time.Second,
 		}}, briefScenes},
 	}
 }
