@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -114,7 +115,7 @@ func (c *Client) read() {
 		switch f := Frame(b); {
 		case err != nil:
 			c.err = err
-		case f.Type() == "agent.heartbeat":
+		case strings.Contains(string(f), "agent.heartbeat") && f.Type() == "agent.heartbeat":
 			c.beats++
 		default:
 			c.frames = append(c.frames, f)

@@ -7,7 +7,8 @@ import (
 )
 
 // handle takes a frame.
-func (k *talker) handle(f Frame) {
+func (k *talker) handle(frame Frame) {
+	f := frame.fields()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch f.Type() {
@@ -19,11 +20,11 @@ func (k *talker) handle(f Frame) {
 		o.skip()
 		return
 	case "error":
-		k.refused(f)
+		k.refused(frame)
 	case "agent.reconnect":
 		k.seen.Codes["agent.reconnect"]++
 	case "gap":
-		k.fault("was told of a gap: %s", f)
+		k.fault("was told of a gap: %s", frame)
 	case "message", "message_chunk", "message_end", "reply":
 		if f.Has("n") {
 			k.got(f, f.Text("from"))
@@ -41,7 +42,7 @@ func (k *talker) handle(f Frame) {
 }
 
 // got accounts for a numbered frame.
-func (k *talker) got(f Frame, from string) {
+func (k *talker) got(f fields, from string) {
 	n, in := f.Uint("n"), k.from(from)
 	switch {
 	case n <= in.last && f.Raw("redelivered") == "true":
@@ -69,7 +70,7 @@ func (k *talker) got(f Frame, from string) {
 }
 
 // inTime checks the time that a request has left: some of it has passed, and no more than that.
-func (k *talker) inTime(f Frame) {
+func (k *talker) inTime(f fields) {
 	if !f.Has("deadline_ms") {
 		return
 	}
@@ -81,7 +82,7 @@ func (k *talker) inTime(f Frame) {
 
 // gotPlain accounts for a message without a number of its own: such are sent once, whatever comes of it.
 // They may be lost with the connection that they were written to, but come in order and never twice.
-func (k *talker) gotPlain(f Frame) {
+func (k *talker) gotPlain(f fields) {
 	in, n := k.from(f.Text("from")), Frame(f.Raw("payload")).Uint("plain")
 	if n <= in.plain && f.Raw("redelivered") != "true" {
 		k.fault("got plain message %d of %s after %d: %.300s", n, f.Text("from"), in.plain, f)
@@ -90,8 +91,8 @@ func (k *talker) gotPlain(f Frame) {
 }
 
 // event accounts for an event, or a part of one: its last part has the number.
-func (k *talker) event(f Frame) {
-	event, data := f.Text("event_id"), Frame(f.Raw("data"))
+func (k *talker) event(f fields) {
+	event, data := f.Text("event_id"), Frame(f.Raw("data")).fields()
 	switch f.Type() {
 	case "space.event":
 		k.got(f, "#"+data.Text("from"))
