@@ -19,18 +19,20 @@ lint:
 
 check: lint
 	scripts/install-redis.sh
-	$(GO) test -short -race -timeout $(TESTTIME) ./...
+	$(GO) test -short -race -timeout $(TESTTIME) $$($(together))
 	$(GO) test -run Stack ./edge/ws
 	cd bench && $(GO) test -race -timeout 5m ./...
 	cd helm/check && $(GO) test -timeout 5m ./...
 
-# The failure matrix and overload run apart: their edges are processes, and what they measure are times. So does
-# what measures stacks: the race detector's are larger.
+# The failure matrix and overload run apart, and not in a check: their edges are processes, and what they measure are
+# times. What measures stacks runs apart as well: the race detector's are larger.
+together = $(GO) list ./... | grep -v -e /internal/reliability -e /internal/overload
+
 test:
 	scripts/install-redis.sh
-	$(GO) test -race -timeout $(TESTTIME) $$($(GO) list ./... | grep -v -e /internal/reliability -e /internal/overload)
+	$(GO) test -race -timeout $(TESTTIME) $$($(together))
 	$(GO) test -run Stack ./edge/ws
-	$(GO) test -p 1 -timeout 10m ./internal/reliability ./internal/overload
+	$(GO) test -p 1 -timeout 15m ./internal/reliability ./internal/overload
 	cd bench && $(GO) test -race -timeout 5m ./...
 	cd helm/check && $(GO) test -timeout 5m ./...
 

@@ -96,7 +96,7 @@ func (r *room) publish(by *agent, from, to, size int, heard []*agent) time.Durat
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	until(r.t, time.Minute, fmt.Sprintf("all members have event %d", to), func() bool {
+	until(r.t, aLot, fmt.Sprintf("all members have event %d", to), func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return !slices.ContainsFunc(heard, func(a *agent) bool { return r.last[a.id] < uint64(to) })
@@ -120,24 +120,26 @@ func TestASpaceOfThousandsWithAStuckMemberGoesOn(t *testing.T) {
 // oneIsStuck has one of n members read nothing while events of a size come: the others notice nothing,
 // memory stays bounded, and later it gets everything.
 func oneIsStuck(t *testing.T, n, size int) {
-	c := start(t)
+	c := start(t, "--session.timeout", "10m") // of the stuck one, which says nothing from its join on
 	r := fill(t, c, n)
 	stuck, heard := r.members[0], r.members[1:]
 	stuck.narrow()
 	const events = 64
 	memory := watchMemory(c.Edges[0])
-	halfLoad(t, c.URLs()...)
+	steal := agoratest.WatchSteal()
+	rest := halfLoad(t, c.URLs()...)
 	before := r.publish(r.members[1], 1, events, 100, heard)
 	now := r.publish(r.members[1], events+1, 2*events, size, heard)
 	again := r.publish(r.members[1], 2*events+1, 3*events, 100, heard)
 	t.Logf("members' median: %v before, %v with large events, %v after, one stuck", before, now, again)
-	if again > 3*max(before, 5*time.Millisecond) {
+	if again > 3*max(before, 5*time.Millisecond) && !steal.Much(t) {
 		t.Errorf("members' median went from %v to %v, want three times that at most", before, again)
 	}
 	memory.bounded(t, len(r.members)/3)
+	rest() // which is more than half of what there is, where the machine has become slower meanwhile
 	stuck.widen()
 	r.hear(stuck)
-	until(t, time.Minute, "the stuck member has everything", func() bool {
+	until(t, aLot, "the stuck member has everything", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.last[stuck.id] == uint64(3*events)

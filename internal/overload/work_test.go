@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/agoratest"
 )
 
 // work is pairs of agents at two edges each that send one-shots with receipts: what a cluster has to do at any time.
@@ -23,25 +25,28 @@ const (
 	underWay = 16 // messages of a pair without a receipt
 )
 
-// halfLoad has a cluster do half of what it can, until the test is over: half of the rate at which pairs get receipts when they
+// halfLoad has a cluster do half of what it can, until it is told to stop or the test is over: half of the rate at which pairs get receipts when they
 // send as fast as those come. What overloads it comes on top.
-func halfLoad(t *testing.T, urls ...string) {
+func halfLoad(t *testing.T, urls ...string) (stop func()) {
 	t.Helper()
 	w := &work{t: t, done: make(chan struct{})}
 	for k := range pairs {
 		w.pair(urls[k%len(urls)], urls[(k+1)%len(urls)], k)
 	}
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		close(w.done)
 		w.running.Wait()
 	})
+	t.Cleanup(stop)
+	steal := agoratest.WatchSteal()
 	full := w.rate()
 	w.pause.Store(int64(2 * pairs * time.Second / time.Duration(full)))
 	half := w.rate()
 	t.Logf("full load is %d messages a second, half of it %d", full, half)
-	if half < full/4 || half > full*3/4 {
+	if (half < full/4 || half > full*3/4) && !steal.Much(t) {
 		t.Errorf("%d messages a second are not half of %d", half, full)
 	}
+	return stop
 }
 
 // rate returns how many receipts a second come, once it has gone on for a moment.
@@ -51,13 +56,13 @@ func (w *work) rate() int64 {
 	<-time.After(warm)
 	n := w.receipts.Load()
 	<-time.After(looked)
-	if n = w.receipts.Load() - n; n < 100 {
+	if n = w.receipts.Load() - n; n < 20 {
 		w.t.Fatalf("%d receipts came in %v", n, looked)
 	}
 	return n
 }
 
-// pair has an agent send another, until the test is over.
+// pair has an agent send another, until the work is over.
 func (w *work) pair(from, to string, k int) {
 	w.t.Helper()
 	r, _, err := join(to, fmt.Sprintf("works-for-%d", k), "")
@@ -118,7 +123,7 @@ func (w *work) send(a *agent, to string, free chan struct{}) {
 	}
 }
 
-// hear gives what comes to take, until the test is over. Nobody at work may be refused anything, or lose its connection.
+// hear gives what comes to take, until the work is over. Nobody at work may be refused anything, or lose its connection.
 func (w *work) hear(a *agent, take func(f []byte)) {
 	for {
 		f, err := a.next()
