@@ -18,13 +18,17 @@ type Steal struct{ stolen, total uint64 }
 // WatchSteal returns a Steal that begins now.
 func WatchSteal() Steal {
 	b, _ := os.ReadFile("/proc/stat") // where there is none nothing is known to be stolen
-	line, _, _ := bytes.Cut(b, []byte("\n"))
-	var s Steal
-	for i, word := range strings.Fields(string(line)) {
-		n, _ := strconv.ParseUint(word, 10, 64) // the first is a name
-		if i <= 8 {                             // what follows is guests of this machine, counted before
-			s.total += n
-		}
+	return parseSteal(b)
+}
+
+// parseSteal reads the first line of /proc/stat: a name, then times of all processors since boot, of which the eighth is
+// stolen, and what follows is in the others already.
+func parseSteal(stat []byte) (s Steal) {
+	line, _, _ := bytes.Cut(stat, []byte("\n"))
+	words := strings.Fields(string(line))
+	for i := 1; i < min(9, len(words)); i++ {
+		n, _ := strconv.ParseUint(words[i], 10, 64)
+		s.total += n
 		if i == 8 {
 			s.stolen = n
 		}
@@ -32,11 +36,15 @@ func WatchSteal() Steal {
 	return s
 }
 
+// share returns the part of all processors' time that was stolen until then.
+func (s Steal) share(then Steal) float64 {
+	return float64(then.stolen-s.stolen) / float64(max(1, then.total-s.total))
+}
+
 // Much tells whether a tenth of all processors' time or more was taken since, and logs it then: times are not to be judged.
 func (s Steal) Much(t testing.TB) bool {
 	t.Helper()
-	now := WatchSteal()
-	share := float64(now.stolen-s.stolen) / float64(max(1, now.total-s.total))
+	share := s.share(WatchSteal())
 	if share < muchStolen {
 		return false
 	}
