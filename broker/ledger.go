@@ -135,6 +135,9 @@ func (l *ledger) take(m *agora.Message, index int, epoch uint64, now time.Time) 
 func (l *ledger) known(m *agora.Message) verdict {
 	if guard.Numbers && m.N != 0 && m.N <= l.lastN {
 		if l.passedOver(m.N) {
+			if l.streams[m.Stream].phase == aborted && relates(m) && m.Part != agora.Start {
+				return overHole(m.Stream) // as it was refused the first time: the answer was lost
+			}
 			return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
 		}
 		if said, ok := l.doubted[m.N]; ok && said != hashOf(m) {
@@ -182,7 +185,7 @@ func (l *ledger) follows(m *agora.Message) verdict {
 	case broken: // not for good before the abort is stored: a successor might let the stream go on without this part
 		return verdict{err: unavailable(nil)}
 	case aborted:
-		return refuse(agora.StreamAborted, "stream %q is over: a part of it could not be stored", m.Stream)
+		return overHole(m.Stream)
 	case over:
 		if repeats(m, s) {
 			return verdict{again: true, at: first{stream: m.Stream}}
@@ -334,6 +337,11 @@ func (l *ledger) put(name string, old, s stream) {
 }
 
 func isOpen(s stream) bool { return s.phase == running || s.phase == broken }
+
+// overHole refuses a part of a stream that was aborted.
+func overHole(stream string) verdict {
+	return refuse(agora.StreamAborted, "stream %q is over: a part of it could not be stored", stream)
+}
 
 func refuse(code agora.Code, format string, args ...any) verdict {
 	return verdict{err: agora.Errorf(code, format, args...)}

@@ -335,6 +335,45 @@ func TestAnotherMessageUnderANumberInDoubtIsNotTakenForTheFirst(t *testing.T) {
 	}
 }
 
+func TestAPartUnderAPassedOverNumberIsAnsweredAsItsStreamWas(t *testing.T) {
+	var l ledger
+	now := time.Now()
+	part := func(n uint64, p agora.Part, stream string) *agora.Message {
+		return &agora.Message{N: n, Kind: agora.Request, Part: p, Stream: stream}
+	}
+	for _, m := range []*agora.Message{part(1, agora.Start, "s"), part(2, agora.Start, "other"), part(0, agora.Abort, "s"), part(5, agora.Chunk, "other")} {
+		l.add(m, first{n: m.N}, 1, now)
+	}
+	for _, c := range []struct {
+		m    *agora.Message
+		want agora.Code
+	}{
+		{part(3, agora.Chunk, "s"), agora.StreamAborted},
+		{part(4, agora.Chunk, "other"), agora.InvalidRequest},
+		{part(4, agora.Start, "s"), agora.InvalidRequest},
+	} {
+		if v := l.known(c.m); v.err == nil || v.err.Code != c.want {
+			t.Errorf("%+v: %+v, want %s", *c.m, v, c.want)
+		}
+	}
+}
+
+func TestAMessageInDoubtIsKnownByItsKeyThoughAnEdgeStampsItAnew(t *testing.T) {
+	var l ledger
+	now := time.Now()
+	m := agora.Message{ID: "p", N: 1, Kind: agora.Event, Body: []byte(`{"timestamp":1}`)}
+	l.doubt(&m)
+	l.take(&m, 0, 1, now) // it was stored after all
+	m.Body = []byte(`{"timestamp":2}`)
+	if v := l.known(&m); !v.again {
+		t.Errorf("the same event a second later: %+v, want a duplicate", v)
+	}
+	m.ID = "q"
+	if v := l.known(&m); v.err == nil || v.err.Code != agora.InvalidRequest {
+		t.Errorf("another one: %+v, want INVALID_REQUEST", v)
+	}
+}
+
 func TestARefusedNumberThatTheLogShowsIsNotWaitedFor(t *testing.T) {
 	var l ledger
 	now := time.Now()

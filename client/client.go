@@ -40,7 +40,7 @@ type Client struct {
 	at      int       // index of the address in use
 	token   string    // resumes the session
 	counter uint64    // of ids of registrations
-	doubt   time.Time // when a registration went without an answer since the last that had one; zero for none
+	doubt   time.Time // when a registration went without an answer last; zero for never
 	saved   time.Time // when positions were saved last; the writer's
 
 	presented string  // the token of the last attempt to connect

@@ -94,7 +94,6 @@ func (c *Client) dial(ctx context.Context, url string) (*link, error) {
 		conn.Close()
 		return nil, c.doubted(err)
 	}
-	c.doubt = time.Time{}
 	return l, nil
 }
 
@@ -108,11 +107,18 @@ func (c *Client) doubted(err error) error {
 		if !final(err) {
 			c.doubt = time.Now()
 		}
-	case !c.doubt.IsZero() && time.Since(c.doubt) < doubtTime:
+	case c.doubts():
 		return &agora.Error{Code: agora.Unavailable, Message: "an earlier connection of this client still has the agent id", Cause: err}
 	}
 	return err
 }
+
+// doubts tells whether a registration has gone without an answer of late.
+func (c *Client) doubts() bool { return !c.doubt.IsZero() && time.Since(c.doubt) < doubtTime }
+
+// ghost tells whether a take-over may be the work of a connection of this client's own: its registration went
+// without an answer, and came through behind that of the connection that followed it.
+func (c *Client) ghost(err error) bool { return errors.Is(err, ErrTakenOver) && c.doubts() }
 
 // register binds the connection to the agent and reads the answer.
 func (c *Client) register(ctx context.Context, l *link) error {

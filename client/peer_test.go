@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -197,6 +198,9 @@ func dial(t *testing.T, p *peer, cfg Config) (*Client, *peerConn) {
 		cfg.Agent = "me"
 	}
 	cfg.Backoff = Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	result := async(func() (*Client, error) { return Dial(testCtx(t), cfg) })
 	conn := p.accept()
 	conn.register(false)

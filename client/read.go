@@ -151,7 +151,7 @@ func (c *Client) fault(f *wire.Frame) {
 		return
 	case key.id != "" && c.failOut(key, err):
 		return
-	case (key.id == "" || f.N > 0) && c.out.refuse(to, f.N, err):
+	case (f.N > 0 || key.id == "" && f.To != "") && c.out.refuse(to, f.N, err): // of a space alone: of a membership, or an ack
 		return
 	case err.Code == agora.MessageTooLarge && c.out.refuseLargest(err):
 		return

@@ -245,6 +245,31 @@ func TestAnIDHeldByAConnectionOfOurOwnIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// Its registration may come through behind that of the connection that followed it.
+func TestATakeOverByAConnectionOfOurOwnIsUndone(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	pending := sendAll(t, c, 1)
+	conn.expect("send")
+	conn.cut()
+	conn = p.accept()
+	conn.expect("agent.register")
+	conn.cut() // the answer is lost
+	conn = p.accept()
+	conn.register(true)
+	conn.expect("send")
+	conn.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(closeTakenOver, ""), time.Now().Add(patience))
+	conn = p.accept()
+	f := conn.expect("agent.register")
+	conn.send(wire.Frame{Type: "error", RequestID: f.ID, Code: string(agora.AgentExists), Message: "connected elsewhere"})
+	conn = p.accept()
+	conn.register(true)
+	conn.stored(conn.expect("send"))
+	if err := pending[0].Wait(testCtx(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAnIDThatAnotherHasTakenIsGivenUp(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})

@@ -19,7 +19,7 @@ func (c *Client) run(l *link) {
 		if c.closed() {
 			err = ErrClosed
 		}
-		if !final(err) {
+		if !final(err) || c.ghost(err) {
 			c.cfg.Log.Info("connection lost", "agent", c.cfg.Agent, "err", err)
 			l, err = c.reconnect(l, err)
 		}

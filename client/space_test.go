@@ -130,6 +130,19 @@ func TestPublishReturnsWhenStored(t *testing.T) {
 	}
 }
 
+func TestAnErrorThatSpeaksOfASpaceAloneIsAboutNoEvent(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	s := join(t, c, conn, 100)
+	result := errOf(func() error { return s.PublishText(testCtx(t), "x") })
+	f := conn.expect("space.publish")
+	conn.send(wire.Frame{Type: "error", Code: "INVALID_REQUEST", Message: "ack: seq 101 was never delivered", Space: "general"})
+	conn.send(wire.Frame{Type: "receipt", RequestID: f.ID, Space: "general", N: 1, Status: "stored"})
+	if err := result(t); err != nil {
+		t.Fatalf("Publish = %v, though it was stored", err)
+	}
+}
+
 func TestAnEventIsStreamedAcrossAReconnect(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})

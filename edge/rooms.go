@@ -252,7 +252,7 @@ func (s *Session) mayPublish(ctx context.Context, space string, goesOn bool) err
 
 // Publish puts an event into a space: one part is a plain event, several are
 // the deltas of one that was cut. key is the idempotency key of the frame
-// (see [Key]), made of what the client wrote; n its number, 0 where the
+// (see [EventKey]), made of what the client wrote; n its number, 0 where the
 // client does not number.
 func (s *Session) Publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
 	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, "", agora.Whole, func() error { return s.publish(ctx, space, key, n, parts, w) })

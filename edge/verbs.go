@@ -131,6 +131,15 @@ func Key(id string, said ...[]byte) string {
 	return id + keyMark + strconv.FormatUint(h.Sum64(), 36)
 }
 
+// EventKey is [Key] of an event, whose data is what the client wrote: what the cluster adds to it, the time for one, is
+// not the same when the client sends it again. Without an id the number n names it, where there is one.
+func EventKey(id string, n uint64, data []byte) string {
+	if id == "" && n > 0 {
+		id = reserved + strconv.FormatUint(n, 10)
+	}
+	return Key(id, data)
+}
+
 // reserved is the character that no client's name may hold: the cluster's own
 // names are told from them by it.
 const reserved = "\x00"

@@ -176,7 +176,7 @@ func (c *conn) publish(s *edge.Session, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	key := edge.Key(f.ID, f.Data) // of what the client wrote: sent again, it is stamped anew
+	key := edge.EventKey(f.ID, f.N, f.Data)
 	if f.Stream {
 		return s.PublishStart(c.context(), f.Space, key, f.N, data, want(f))
 	}
