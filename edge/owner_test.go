@@ -49,10 +49,9 @@ func contend(t *testing.T, c *agoratest.Cluster, id string) {
 			first[k], _ = conn.Next(15 * time.Second)
 		})
 	}
-	begin := time.Now()
+	steal := agoratest.WatchSteal()
 	close(ready)
 	both.Wait()
-	took := time.Since(begin)
 	won := 0
 	for k, f := range first {
 		switch {
@@ -62,7 +61,7 @@ func contend(t *testing.T, c *agoratest.Cluster, id string) {
 			t.Errorf("%s at edge %d got %q, want to be registered or AGENT_EXISTS", id, k, f)
 		}
 	}
-	if won == 2 && took >= time.Second { // on a machine that stood still the first gave no sign of life in time
+	if won == 2 && steal.Much(t) { // on a machine that stood still the first gave no sign of life in time
 		for k, f := range first {
 			if f.Raw("resumed") != "true" {
 				conns[k].AwaitClosed(4001)
@@ -153,13 +152,13 @@ func TestTwoOwnersForAMomentSettleWithinALease(t *testing.T) {
 	raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 	defer raw.Close()
 	// A failover that lost two writes, and another edge that claims one of the ids before anybody notices.
-	begin := time.Now()
+	begin, steal := time.Now(), agoratest.WatchSteal()
 	if n := raw.Del(t.Context(), "agora:1:{a:default.a}:rec", "agora:1:{a:default.b}:rec").Val(); n != 2 {
 		t.Fatalf("%d records were there, want 2", n)
 	}
 	next, _ := registered(t, c, 1, "a")
 	old.Until("one of them is closed", func() bool { return old.Gone() != nil || next.Gone() != nil })
-	if d := time.Since(begin); d > lease+3*time.Second {
+	if d := time.Since(begin); d > lease+time.Second && !steal.Much(t) {
 		t.Errorf("two owners for %v, want a lease of %v at most", d, lease)
 	}
 	winner := next

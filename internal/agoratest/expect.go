@@ -31,10 +31,19 @@ func (c *Client) expect(match func(Frame, string) string, patterns []string) (f 
 	return f
 }
 
+// next is Next with a test's patience, and more of it where others took the processors since it connected.
+func (c *Client) next() (Frame, bool) {
+	f, ok := c.Next(patience)
+	if !ok && c.Gone() == nil && c.steal.Much(c.t) {
+		return c.Next(longer * patience)
+	}
+	return f, ok
+}
+
 // Take returns the next frame, and fails the test when none comes; what says what was waited for.
 func (c *Client) Take(what string) Frame {
 	c.t.Helper()
-	f, ok := c.Next(patience)
+	f, ok := c.next()
 	if !ok {
 		c.t.Fatalf("nothing came (connection: %v), want %.500s", c.Gone(), what)
 	}
@@ -92,7 +101,7 @@ func (c *Client) Barrier() {
 // ExpectClosed waits for the connection to end with a close code, nothing before it.
 func (c *Client) ExpectClosed(code int) {
 	c.t.Helper()
-	if f, ok := c.Next(patience); ok {
+	if f, ok := c.next(); ok {
 		c.t.Fatalf("got %.500s, want close code %d", f, code)
 	}
 	c.checkClosed(code)
@@ -102,7 +111,7 @@ func (c *Client) ExpectClosed(code int) {
 func (c *Client) AwaitClosed(code int) {
 	c.t.Helper()
 	for ok := true; ok; {
-		_, ok = c.Next(patience)
+		_, ok = c.next()
 	}
 	c.checkClosed(code)
 }
@@ -128,11 +137,7 @@ func (c *Client) Pending() []Frame {
 // Until waits for a condition and fails the test when it does not come true.
 func (c *Client) Until(what string, done func() bool) {
 	c.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !done() {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%s: not within %v", what, patience)
-		}
-		<-time.After(5 * time.Millisecond)
+	if !Await(c.t, patience, done) {
+		c.t.Fatalf("%s: not within %v", what, patience)
 	}
 }

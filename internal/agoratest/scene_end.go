@@ -60,16 +60,20 @@ func emptySpaceVanishes(s *scene) {
 func (s *scene) untilBound(k int, id string, query ...string) (*Client, Frame) {
 	s.Helper()
 	var w Frame
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	var bound *Client
+	if !Await(s, 2*s.opts.Node.Lease, func() bool {
 		c := s.open(k, append([]string{"agent_id", id}, query...)...)
 		if w = c.Take("a welcome"); w.Type() == "agent.registered" {
-			return c, w
+			bound = c
+			return true
 		}
 		c.Drop()
 		<-time.After(100 * time.Millisecond)
+		return false
+	}) {
+		s.Fatalf("%s can't connect: %s", id, w)
 	}
-	s.Fatalf("%s can't connect: %s", id, w)
-	return nil, ""
+	return bound, w
 }
 
 func deadEdge(s *scene) {

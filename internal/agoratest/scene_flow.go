@@ -17,6 +17,7 @@ var flowScenes = []scenario{
 
 func slowReceiver(s *scene) {
 	a, b := s.pair()
+	steal := WatchSteal()
 	c, d := s.agent(2, "agent-3"), s.agent(1, "agent-4") // agent-4 is at the edge of the slow one
 	b.Pause()
 	const parts = 1500
@@ -31,7 +32,7 @@ func slowReceiver(s *scene) {
 		begin := time.Now()
 		c.Send(fmt.Sprintf(`{"type":"send","to":"agent-4","payload":%d}`, i))
 		s.mailed(d, i, i+1, "")
-		if took := time.Since(begin); took > patience/2 {
+		if took := time.Since(begin); took > 5*time.Second && !steal.Much(s) {
 			s.Errorf("a message between others took %v", took)
 		}
 	}

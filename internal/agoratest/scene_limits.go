@@ -82,7 +82,8 @@ func rated(s *scene) {
 	}
 	var f Frame
 	a.Until("a one-shot is refused", func() bool { // a busy machine may send slower than it may
-		const burst = 60
+		const burst, rate = 60, 40
+		begin := time.Now()
 		for i := range burst {
 			a.Send(fmt.Sprintf(`{"type":"send","id":"m","to":"agent-2","payload":%d}`, i))
 		}
@@ -90,6 +91,9 @@ func rated(s *scene) {
 			if answer := a.Take("an answer"); answer.Type() == "error" {
 				f = answer
 			}
+		}
+		if took := time.Since(begin); f == "" && took < (burst-rate)*time.Second/rate {
+			s.Fatalf("%d one-shots within %v were all taken, of %d a second", burst, took, rate)
 		}
 		return f != ""
 	})

@@ -6,10 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // muchStolen is the share of the processors' time from which on times that a test has measured say nothing.
 const muchStolen = 0.1
+
+// longer is how much longer a test waits where that much is stolen.
+const longer = 3
 
 // Steal tells how much of the machine's processors its host has given to other guests since it was made. A test that
 // judges how long something took asks it whether that says anything.
@@ -41,13 +45,21 @@ func (s Steal) share(then Steal) float64 {
 	return float64(then.stolen-s.stolen) / float64(max(1, then.total-s.total))
 }
 
-// Much tells whether a tenth of all processors' time or more was taken since, and logs it then: times are not to be judged.
+// Much tells whether a tenth of all processors' time or more was taken since, and logs it then: times are not to be judged,
+// and what has not come yet may still come.
 func (s Steal) Much(t testing.TB) bool {
 	t.Helper()
 	share := s.share(WatchSteal())
 	if share < muchStolen {
 		return false
 	}
-	t.Logf("the host took %.0f %% of the processors' time meanwhile: times are not judged", 100*share)
+	t.Logf("the host took %.0f %% of the processors' time meanwhile", 100*share)
 	return true
+}
+
+// Await polls until a condition holds, and tells whether it did in time; there is more time where others took the processors.
+func Await(t testing.TB, within time.Duration, holds func() bool) bool {
+	t.Helper()
+	steal := WatchSteal()
+	return await(within, holds) || steal.Much(t) && await(longer*within, holds)
 }

@@ -196,16 +196,14 @@ func (t *Talk) Settle() (total, refused int) {
 	return t.account()
 }
 
-// until waits until nothing is behind, longer where others take the processors; the test fails at once for what has gone wrong.
+// until waits until nothing is behind; the test fails at once for what has gone wrong.
 func (t *Talk) until(within time.Duration, what string, behind func() []string) {
 	t.t.Helper()
 	var left []string
-	done := func() bool {
+	ok := Await(t.t, within, func() bool {
 		left = behind()
 		return t.failed() || len(left) == 0
-	}
-	steal := WatchSteal()
-	ok := await(within, done) || steal.Much(t.t) && await(3*within, done)
+	})
 	if !ok || t.t.Failed() {
 		t.t.Fatalf("%s:\n%s\n%s", what, strings.Join(left, "\n"), strings.Join(t.refusals(), "\n"))
 	}

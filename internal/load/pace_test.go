@@ -133,7 +133,7 @@ func TestAWindowThatIsNotOpenedStopsItsSender(t *testing.T) {
 }
 
 func TestARefusalRestsItsSenderAsLongAsItIsAskedTo(t *testing.T) {
-	r, far := alone(t, Config{Window: 8, Duration: 300 * time.Millisecond, Settle: time.Millisecond})
+	r, far := alone(t, Config{Window: 1, Duration: 300 * time.Millisecond, Settle: time.Millisecond})
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	a := r.agents[0]

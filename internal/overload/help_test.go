@@ -32,16 +32,11 @@ func many(long, short int) int {
 	return long
 }
 
-// aLot is longer than anything takes, also where a machine's host gives it a fifth of its processors.
-const aLot = 3 * time.Minute
-
 // until polls a condition with a deadline.
 func until(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(within); !done(); <-time.After(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v", what, within)
-		}
+	if !agoratest.Await(t, within, done) {
+		t.Fatalf("%s: not within %v", what, within)
 	}
 }
 

@@ -96,7 +96,7 @@ func (r *room) publish(by *agent, from, to, size int, heard []*agent) time.Durat
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	until(r.t, aLot, fmt.Sprintf("all members have event %d", to), func() bool {
+	until(r.t, time.Minute, fmt.Sprintf("all members have event %d", to), func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return !slices.ContainsFunc(heard, func(a *agent) bool { return r.last[a.id] < uint64(to) })
@@ -127,7 +127,7 @@ func oneIsStuck(t *testing.T, n, size int) {
 	const events = 64
 	memory := watchMemory(c.Edges[0])
 	steal := agoratest.WatchSteal()
-	rest := halfLoad(t, c.URLs()...)
+	halfLoad(t, c.URLs()...)
 	before := r.publish(r.members[1], 1, events, 100, heard)
 	now := r.publish(r.members[1], events+1, 2*events, size, heard)
 	again := r.publish(r.members[1], 2*events+1, 3*events, 100, heard)
@@ -136,10 +136,9 @@ func oneIsStuck(t *testing.T, n, size int) {
 		t.Errorf("members' median went from %v to %v, want three times that at most", before, again)
 	}
 	memory.bounded(t, len(r.members)/3)
-	rest() // which is more than half of what there is, where the machine has become slower meanwhile
 	stuck.widen()
 	r.hear(stuck)
-	until(t, aLot, "the stuck member has everything", func() bool {
+	until(t, time.Minute, "the stuck member has everything", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.last[stuck.id] == uint64(3*events)

@@ -146,7 +146,7 @@ func (h *horde) write(url, id string) {
 // have waits until each has got n messages, and no more.
 func (h *horde) have(n int64) {
 	h.t.Helper()
-	until(h.t, aLot, fmt.Sprintf("everybody has %d messages", n), func() bool {
+	until(h.t, 2*time.Minute, fmt.Sprintf("everybody has %d messages", n), func() bool {
 		for _, r := range h.all {
 			if r.got.Load() < n {
 				return false

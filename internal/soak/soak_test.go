@@ -101,7 +101,7 @@ func TestEveryPromiseIsKeptThroughCutsAndDyingEdges(t *testing.T) {
 	until(t, r, "load after a cut edge", delivered(4*rounds))
 	got := end(t, r)
 	if got.Failed() || got.Gaps > 0 {
-		t.Errorf("%d violations: %v, gaps: %d", got.Violations, got.Listed[:min(5, len(got.Listed))], got.Gaps)
+		t.Errorf("%d violations: %v, gaps: %d, errors: %v", got.Violations, got.Listed[:min(5, len(got.Listed))], got.Gaps, got.Errors)
 	}
 	if got.Cuts == 0 || got.Reconnects == 0 || got.Total.P99 <= 0 {
 		t.Errorf("cuts %d, reconnects %d, p99 %v: want some of each", got.Cuts, got.Reconnects, got.Total.P99)
