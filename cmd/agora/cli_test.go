@@ -175,10 +175,10 @@ func TestListenEndsWellOnInterruptAndOnTime(t *testing.T) {
 	if r := listen.wait(); r != (cliResult{}) {
 		t.Fatalf("listen: %+v", r)
 	}
-	if r := c.run("", "listen", "bob", "--timeout", "50ms"); r != (cliResult{}) {
+	if r := c.run("", "listen", "bob", "--timeout", "2s"); r != (cliResult{}) {
 		t.Fatalf("listen: %+v", r)
 	}
-	if r := c.run("", "listen", "bob", "--timeout", "50ms", "--count", "1"); r.status != exitAborted {
+	if r := c.run("", "listen", "bob", "--timeout", "2s", "--count", "1"); r.status != exitAborted {
 		t.Fatalf("listen: %+v, want status %d", r, exitAborted)
 	}
 }
@@ -278,7 +278,7 @@ func TestExitStatusesOfTheVerbs(t *testing.T) {
 		{[]string{"send", "--to", "nobody", "x"}, exitNotFound},
 		{[]string{"stream", "--to", "nobody"}, exitNotFound},
 		{[]string{"publish", "agent.status", "x"}, exitForbidden},
-		{[]string{"ask", "--from", "me", "--to", "me", "x", "--timeout", "100ms"}, exitAborted},
+		{[]string{"ask", "--from", "me", "--to", "me", "x", "--timeout", "2s"}, exitAborted},
 		{[]string{"join", "No Space"}, exitError},
 	}
 	for _, tc := range cases {
