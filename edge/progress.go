@@ -159,10 +159,11 @@ func (s *Session) IdlePong(data uint64) bool {
 
 // Ack notes that everything up to a position has arrived: of the mailbox, or
 // of a space where one is named. INVALID_REQUEST for a position that was
-// never delivered.
-func (s *Session) Ack(space string, seq uint64) error {
+// never delivered, UNAVAILABLE where that can't be told now. It blocks, for a round trip to the log, only when the position is one
+// of a space that the agent was in before, and news to this edge.
+func (s *Session) Ack(ctx context.Context, space string, seq uint64) error {
 	if space != "" {
-		return s.ackSpace(space, seq)
+		return s.ackSpace(ctx, space, seq)
 	}
 	s.mu.Lock()
 	if seq > s.given {
@@ -177,7 +178,7 @@ func (s *Session) Ack(space string, seq uint64) error {
 	return nil
 }
 
-func (s *Session) ackSpace(space string, seq uint64) error {
+func (s *Session) ackSpace(ctx context.Context, space string, seq uint64) error {
 	s.mu.Lock()
 	p := s.places[space]
 	s.mu.Unlock()
@@ -187,6 +188,13 @@ func (s *Session) ackSpace(space string, seq uint64) error {
 	var before uint64
 	if p.resumed { // asked without the lock: the place has one of its own
 		before, _, _ = p.Tail()
+		if seq > max(s.givenOf(p), before) { // an edge before this one may have heard of more
+			last, err := s.node.cfg.Broker.Last(ctx, agora.ToSpace(s.claim.Tenant, space))
+			if err != nil {
+				return agora.AsError(err)
+			}
+			before = max(before, last)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,6 +205,12 @@ func (s *Session) ackSpace(space string, seq uint64) error {
 	p.confirmed = max(p.confirmed, seq)
 	s.moved()
 	return nil
+}
+
+func (s *Session) givenOf(p *place) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.given
 }
 
 func neverDelivered(seq uint64) error {

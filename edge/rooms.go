@@ -50,7 +50,7 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 	if old != nil && !w.HasLast && w.History == 0 {
 		return s.rejoin(ctx, old)
 	}
-	p := &place{}
+	p := &place{resumed: w.HasLast}
 	opened, joined, err := s.node.hub.Join(ctx, s.claim, space, w, func() { s.placeReady(p) })
 	if err != nil {
 		return spaces.Joined{}, agora.AsError(err)
@@ -121,8 +121,7 @@ func (s *Session) openPlaces(h Hello, rec presence.Record) {
 		if w.After == 0 {
 			w.Since = rec.Card.RegisteredAt
 		}
-		p := &place{}
-		p.resumed = true
+		p := &place{resumed: true}
 		s.occupy(p, s.node.hub.Open(s.claim.Tenant, name, s.claim.Agent, w, func() { s.placeReady(p) }), w.After)
 	}
 }

@@ -136,7 +136,7 @@ func want(f *wire.Frame) edge.Want {
 	return edge.Want{RequestID: f.ID, Receipts: f.Receipts, Trace: f.Traceparent}
 }
 
-func (c *conn) ack(s *edge.Session, f *wire.Frame) error { return s.Ack(f.Space, f.Seq) }
+func (c *conn) ack(s *edge.Session, f *wire.Frame) error { return s.Ack(c.context(), f.Space, f.Seq) }
 
 func (c *conn) join(s *edge.Session, f *wire.Frame) error {
 	c.order.Lock()

@@ -20,6 +20,7 @@ var spaceScenes = []scenario{
 	{"a join may resume from a position", joinedFrom},
 	{"a registration may resume the spaces of its session", spacesResumed},
 	{"events are confirmed by pong and ack like mail", spacesConfirmed},
+	{"events that another edge delivered are confirmed where the session goes on", spacesConfirmedElsewhere},
 	{"members come and go at all edges and everybody agrees", comeAndGo},
 	{"a stray jsonrpc is accepted and never emitted", jsonrpc},
 }
@@ -253,6 +254,28 @@ func spacesConfirmed(s *scene) {
 	s.heard(b, 4, 6, "")
 	b.Send(`{"type":"ack","id":"x","space":"general","seq":9007199254740000}`)
 	b.Expect(`{"type":"error","code":"INVALID_REQUEST","request_id":"x"}`)
+}
+
+func spacesConfirmedElsewhere(s *scene) {
+	a, b := s.pair()
+	s.members("general", a, b)
+	s.talk(a, 0, 4)
+	first := s.heard(b, 0, 1, "").Seq()
+	last := s.heard(b, 1, 4, "").Seq()
+	b.Drop()
+	b = s.open(2)
+	b.Send(
+		fmt.Sprintf(`{"type":"agent.register","agent":{"id":"agent-2"},"spaces":{"general":%d}}`, first),
+		fmt.Sprintf(`{"type":"ack","space":"general","seq":%d}`, last),
+	)
+	b.Expect(`{"type":"agent.registered","resumed":true}`)
+	s.heard(b, 1, 4, "")
+	b.Barrier()
+	b.Drop()
+	s.talk(a, 4, 6)
+	b = s.agent(0, "agent-2")
+	s.heard(b, 4, 6, "")
+	b.Barrier()
 }
 
 func comeAndGo(s *scene) {

@@ -197,7 +197,7 @@ func (d *door) handle(f upward) {
 	case say:
 		d.say(f.part)
 	case acknowledge:
-		if err := s.Ack(f.space, f.ack); err != nil {
+		if err := s.Ack(d.ctx, f.space, f.ack); err != nil {
 			d.w.fail("%s: ack of %d, which was delivered, is refused: %v", d.a.id, f.ack, err)
 		}
 	case answer:
