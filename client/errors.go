@@ -25,7 +25,8 @@ var ErrCancelled = errors.New("stream was cancelled")
 // ErrLeft ends the events of a space that the client has left.
 var ErrLeft = errors.New("the space was left")
 
-// ErrTakenOver ends a client whose agent id another connection has taken over.
+// ErrTakenOver ends a client whose agent id another connection has taken over, unless that may be one of its own
+// that came through late.
 var ErrTakenOver = errors.New("another connection took over the agent id")
 
 // Close codes that end or delay a client.

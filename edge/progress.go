@@ -189,9 +189,9 @@ func (s *Session) ackSpace(ctx context.Context, space string, seq uint64) error 
 	if p.resumed { // asked without the lock: the place has one of its own
 		before, _, _ = p.Tail()
 		if seq > max(s.givenOf(p), before) { // an edge before this one may have heard of more
-			last, err := s.node.cfg.Broker.Last(ctx, agora.ToSpace(s.claim.Tenant, space))
+			last, err := s.lastEvent(ctx, space)
 			if err != nil {
-				return agora.AsError(err)
+				return err
 			}
 			before = max(before, last)
 		}
@@ -207,6 +207,18 @@ func (s *Session) ackSpace(ctx context.Context, space string, seq uint64) error 
 	return nil
 }
 
+// lastEvent returns the position of the last event of a space, read from the log.
+func (s *Session) lastEvent(ctx context.Context, space string) (uint64, error) {
+	ctx, done := s.patient(ctx)
+	defer done()
+	last, err := s.node.cfg.Broker.Last(ctx, agora.ToSpace(s.claim.Tenant, space))
+	if err != nil {
+		return 0, agora.AsError(err)
+	}
+	return last, nil
+}
+
+// givenOf returns up to where a place's events were given to the door.
 func (s *Session) givenOf(p *place) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

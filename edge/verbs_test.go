@@ -37,6 +37,29 @@ func TestKeyTellsTheSameMessageFromAnother(t *testing.T) {
 	}
 }
 
+func TestAnEventWithoutAnIDIsKnownByItsNumber(t *testing.T) {
+	data := []byte("{}")
+	same := EventKey("", 7, data)
+	if same == "" || EventKey("", 7, data) != same || clientID(same) != "" {
+		t.Errorf("key of number 7: %q, want one that holds no id of the client's", same)
+	}
+	for name, other := range map[string]string{
+		"another number": EventKey("", 8, data),
+		"another body":   EventKey("", 7, []byte("{ }")),
+		"an id":          EventKey("7", 7, data),
+	} {
+		if other == same {
+			t.Errorf("%s: the same key %q", name, other)
+		}
+	}
+	if got, want := EventKey("id", 7, data), Key("id", data); got != want {
+		t.Errorf("with an id: %q, want %q", got, want)
+	}
+	if key := EventKey("", 0, data); key != "" {
+		t.Errorf("with neither: %q, want none", key)
+	}
+}
+
 func TestPrincipalMayBeWhatItsPatternsSay(t *testing.T) {
 	p := Principal{Agents: []string{"alice", "team-*"}}
 	for id, want := range map[agora.AgentID]bool{"alice": true, "alice2": false, "team-7": true, "team": false, "bob": false} {
