@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"slices"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/trace"
@@ -89,6 +90,7 @@ func (s *Session) mayDeliver() error {
 func (s *Session) pull(ctx context.Context, max int) (taken int, err error) {
 	msgs, err := s.inbox.Next(ctx, max)
 	s.stamp = s.inbox.Stamp()
+	s.pulled = slices.Grow(s.pulled, len(msgs))
 	for i := range msgs {
 		max -= len(msgs[i].Body) + deliveryOverhead
 		if d, ok := s.receive(&msgs[i]); ok {

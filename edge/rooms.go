@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -157,6 +158,7 @@ func (s *Session) pullEvents(ctx context.Context, max int) (taken int, err error
 			continue
 		}
 		events, nextErr := p.Next(ctx, max)
+		s.pulled = slices.Grow(s.pulled, len(events))
 		for _, e := range events {
 			if s.stamp == 0 {
 				s.stamp = e.Stamp
