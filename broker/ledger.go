@@ -136,7 +136,7 @@ func (l *ledger) known(m *agora.Message) verdict {
 	if guard.Numbers && m.N != 0 && m.N <= l.lastN {
 		if l.passedOver(m.N) {
 			if l.streams[m.Stream].phase == aborted && relates(m) && m.Part != agora.Start {
-				return overHole(m.Stream) // as it was refused the first time: the answer was lost
+				return refuseAborted(m.Stream) // as it was refused the first time: the answer was lost
 			}
 			return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
 		}
@@ -185,7 +185,7 @@ func (l *ledger) follows(m *agora.Message) verdict {
 	case broken: // not for good before the abort is stored: a successor might let the stream go on without this part
 		return verdict{err: unavailable(nil)}
 	case aborted:
-		return overHole(m.Stream)
+		return refuseAborted(m.Stream)
 	case over:
 		if repeats(m, s) {
 			return verdict{again: true, at: first{stream: m.Stream}}
@@ -338,8 +338,8 @@ func (l *ledger) put(name string, old, s stream) {
 
 func isOpen(s stream) bool { return s.phase == running || s.phase == broken }
 
-// overHole refuses a part of a stream that was aborted.
-func overHole(stream string) verdict {
+// refuseAborted refuses a part of a stream that was aborted.
+func refuseAborted(stream string) verdict {
 	return refuse(agora.StreamAborted, "stream %q is over: a part of it could not be stored", stream)
 }
 

@@ -222,8 +222,10 @@ func TestCloseSaysGoodbye(t *testing.T) {
 	}
 }
 
-// The edge that never got its answer through may not know yet that the connection is gone.
-func TestAnIDHeldByAConnectionOfOurOwnIsAskedForAgain(t *testing.T) {
+// unanswered returns the peer of a client that has sent a message, lost its connection, and then the answer to its next
+// registration.
+func unanswered(t *testing.T) (*peer, *Pending) {
+	t.Helper()
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	pending := sendAll(t, c, 1)
@@ -232,30 +234,29 @@ func TestAnIDHeldByAConnectionOfOurOwnIsAskedForAgain(t *testing.T) {
 	conn = p.accept()
 	conn.expect("agent.register")
 	conn.cut() // the answer is lost
+	return p, pending[0]
+}
+
+// The edge that never got its answer through may not know yet that the connection is gone.
+func TestAnIDHeldByAConnectionOfOurOwnIsAskedForAgain(t *testing.T) {
+	p, pending := unanswered(t)
 	for range 2 {
-		conn = p.accept()
+		conn := p.accept()
 		f := conn.expect("agent.register")
 		conn.send(wire.Frame{Type: "error", RequestID: f.ID, Code: string(agora.AgentExists), Message: "connected elsewhere"})
 	}
-	conn = p.accept()
+	conn := p.accept()
 	conn.register(true)
 	conn.stored(conn.expect("send"))
-	if err := pending[0].Wait(testCtx(t)); err != nil {
+	if err := pending.Wait(testCtx(t)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // Its registration may come through behind that of the connection that followed it.
 func TestATakeOverByAConnectionOfOurOwnIsUndone(t *testing.T) {
-	p := newPeer(t)
-	c, conn := dial(t, p, Config{})
-	pending := sendAll(t, c, 1)
-	conn.expect("send")
-	conn.cut()
-	conn = p.accept()
-	conn.expect("agent.register")
-	conn.cut() // the answer is lost
-	conn = p.accept()
+	p, pending := unanswered(t)
+	conn := p.accept()
 	conn.register(true)
 	conn.expect("send")
 	conn.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(closeTakenOver, ""), time.Now().Add(patience))
@@ -265,7 +266,7 @@ func TestATakeOverByAConnectionOfOurOwnIsUndone(t *testing.T) {
 	conn = p.accept()
 	conn.register(true)
 	conn.stored(conn.expect("send"))
-	if err := pending[0].Wait(testCtx(t)); err != nil {
+	if err := pending.Wait(testCtx(t)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -181,20 +181,24 @@ func (s *Session) Ack(ctx context.Context, space string, seq uint64) error {
 func (s *Session) ackSpace(ctx context.Context, space string, seq uint64) error {
 	s.mu.Lock()
 	p := s.places[space]
+	var before uint64 // up to where it may have been delivered
+	if p != nil {
+		before = p.given
+	}
 	s.mu.Unlock()
 	if p == nil {
 		return agora.Errorf(agora.InvalidRequest, "ack: not a member of space %q", space)
 	}
-	var before uint64
 	if p.resumed { // asked without the lock: the place has one of its own
-		before, _, _ = p.Tail()
-		if seq > max(s.givenOf(p), before) { // an edge before this one may have heard of more
-			last, err := s.lastEvent(ctx, space)
-			if err != nil {
-				return err
-			}
-			before = max(before, last)
+		tail, _, _ := p.Tail()
+		before = max(before, tail)
+	}
+	if p.resumed && seq > before { // an edge before this one may have heard of more
+		last, err := s.lastEvent(ctx, space)
+		if err != nil {
+			return err
 		}
+		before = max(before, last)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,13 +220,6 @@ func (s *Session) lastEvent(ctx context.Context, space string) (uint64, error) {
 		return 0, agora.AsError(err)
 	}
 	return last, nil
-}
-
-// givenOf returns up to where a place's events were given to the door.
-func (s *Session) givenOf(p *place) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return p.given
 }
 
 func neverDelivered(seq uint64) error {
