@@ -100,16 +100,10 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 // slice is good until the next call; the bodies are shared, stay, and are not to be changed. On error nothing is
 // lost: it may be called again (the caller waits a moment; wake will not be called for this).
 func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
-	i.stamp = 0
 	for {
-		msgs, more := i.take(max)
-		if len(msgs) > 0 {
-			i.b.count.delivered.Add(uint64(len(msgs)))
+		msgs, more := i.Take(max)
+		if len(msgs) > 0 || !more {
 			return msgs, nil
-		}
-		if !more {
-			i.leave() // a quiet inbox keeps little
-			return nil, nil
 		}
 		if i.beginsEmpty(ctx) {
 			continue
@@ -126,6 +120,19 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 			return msgs, nil
 		}
 	}
+}
+
+// Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only Next does.
+func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
+	i.stamp = 0
+	msgs, more = i.take(max)
+	switch {
+	case len(msgs) > 0:
+		i.b.count.delivered.Add(uint64(len(msgs)))
+	case !more:
+		i.leave() // a quiet inbox keeps little
+	}
+	return msgs, more
 }
 
 // beginsEmpty makes the inbox live where nothing is known of its mailbox, and the stream's leader has nothing there: so it is with most

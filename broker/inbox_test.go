@@ -458,3 +458,32 @@ func TestOnlyALeaderIsBelieved(t *testing.T) {
 		}
 	}
 }
+
+// Who must not wait takes what is queued, and is told where only Next goes on.
+func TestTakeDoesNotReadTheLog(t *testing.T) {
+	b := testBroker(t, testServer(t, 1), nil)
+	publish(t, b, "s1", "old")
+	in := listen(t, b, bob, From{})
+	for range 2 {
+		if msgs, more := in.Take(1 << 10); len(msgs) > 0 || !more {
+			t.Fatalf("of what is in the log alone Take gave %v, and says there is more: %v", bodies(msgs), more)
+		}
+	}
+	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"old"}) {
+		t.Fatalf("Next gave %v, want what is in the log", got)
+	}
+	in.quiet(t)
+	publish(t, b, "s1", "new")
+	<-in.woken
+	if msgs, _ := in.Take(1 << 10); !slices.Equal(bodies(msgs), []string{"new"}) || in.Stamp() == 0 {
+		t.Fatalf("of what came live Take gave %v, stored at %d", bodies(msgs), in.Stamp())
+	}
+	if msgs, more := in.Take(1 << 10); len(msgs) > 0 || more || in.Stamp() != 0 {
+		t.Errorf("of nothing Take gave %v, and says there is more: %v", bodies(msgs), more)
+	}
+	publish(t, b, "s1", "newer") // Take says that there is nothing as Next does: then something wakes
+	<-in.woken
+	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"newer"}) {
+		t.Errorf("Next gave %v, want what came after Take had nothing", got)
+	}
+}

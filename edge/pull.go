@@ -28,10 +28,10 @@ func (d *Delivery) seq() uint64 {
 
 // Pull returns what is to be written next, about max bytes of it; nothing
 // when there is nothing now: then Wake is called when there is. It may block
-// while it reads the log. On an error nothing is lost: wait a moment and pull
+// while it reads the log, and calls reads each time before. On an error nothing is lost: wait a moment and pull
 // again; UNAVAILABLE while the edge may not deliver (see Node.delivers). The slice is valid until Written, which
 // comes before the next Pull. Bodies are shared and not to be changed.
-func (s *Session) Pull(ctx context.Context, max int) ([]Delivery, error) {
+func (s *Session) Pull(ctx context.Context, max int, reads func()) ([]Delivery, error) {
 	s.receipts.flush(s.conn)
 	if !s.begun.Load() {
 		return nil, nil
@@ -43,7 +43,7 @@ func (s *Session) Pull(ctx context.Context, max int) ([]Delivery, error) {
 		var taken int
 		var err error
 		if !s.withheld {
-			taken, err = s.pull(ctx, max)
+			taken, err = s.pull(ctx, max, reads)
 			s.withheld = len(s.pulled) > 0
 		}
 		// It may have been read when this edge was no longer the agent's. Then it
@@ -87,8 +87,12 @@ func (s *Session) mayDeliver() error {
 
 // pull fills pulled, and returns how many messages it has taken for that:
 // some are dropped.
-func (s *Session) pull(ctx context.Context, max int) (taken int, err error) {
-	msgs, err := s.inbox.Next(ctx, max)
+func (s *Session) pull(ctx context.Context, max int, reads func()) (taken int, err error) {
+	msgs, more := s.inbox.Take(max)
+	if more {
+		reads()
+		msgs, err = s.inbox.Next(ctx, max)
+	}
 	s.stamp = s.inbox.Stamp()
 	s.pulled = slices.Grow(s.pulled, len(msgs))
 	for i := range msgs {
@@ -100,7 +104,7 @@ func (s *Session) pull(ctx context.Context, max int) (taken int, err error) {
 	if err != nil {
 		return len(msgs), err
 	}
-	events, err := s.pullEvents(ctx, max)
+	events, err := s.pullEvents(ctx, max, reads)
 	return len(msgs) + events, err
 }
 

@@ -141,7 +141,7 @@ func (s *Session) placeReady(p *place) {
 }
 
 // pullEvents appends what the places have to what was pulled, and returns how much it took.
-func (s *Session) pullEvents(ctx context.Context, max int) (taken int, err error) {
+func (s *Session) pullEvents(ctx context.Context, max int, reads func()) (taken int, err error) {
 	blind := s.actor.grant().RefusesWhole(policy.Directory) != ""
 	for max > 0 {
 		s.mu.Lock()
@@ -157,7 +157,12 @@ func (s *Session) pullEvents(ctx context.Context, max int) (taken int, err error
 		if !current {
 			continue
 		}
-		events, nextErr := p.Next(ctx, max)
+		events, more := p.Take(max)
+		var nextErr error
+		if more {
+			reads()
+			events, nextErr = p.Next(ctx, max)
+		}
 		s.pulled = slices.Grow(s.pulled, len(events))
 		for _, e := range events {
 			if s.stamp == 0 {

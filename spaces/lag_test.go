@@ -170,3 +170,34 @@ func (s *schedule) settle() {
 		m.place.Close()
 	}
 }
+
+// Who must not wait takes what is queued, and is told where only Next goes on.
+func TestTakeDoesNotReadTheLog(t *testing.T) {
+	es := edges(t, presence.Config{}, Config{QueueBytes: 4 * overhead})
+	l, _ := es[0].join(t, "slow", "room", Where{})
+	keeps, _ := es[0].join(t, "keeps", "room", Where{})
+	for i := range 10 {
+		es[1].say(t, "room", fmt.Sprint(i), fmt.Sprint(i))
+		keeps.until("keeps", seen(fmt.Sprint(i)))
+	}
+	for more := false; !more; {
+		var got []*Event
+		if got, more = l.place.Take(1 << 10); len(got) == 0 && !more {
+			t.Fatalf("after %q Take says that this is all", bodies(l.got))
+		}
+		l.got = append(l.got, got...)
+	}
+	if got := bodies(l.got); got == bodies(keeps.got) {
+		t.Fatalf("Take gave all of %q, which was more than the queue holds", got)
+	}
+	if got, want := bodies(l.until("slow", seen("9"))), bodies(keeps.got); got != want {
+		t.Fatalf("Take and Next gave %q, want %q", got, want)
+	}
+	if got, more := l.place.Take(1 << 10); len(got) > 0 || more {
+		t.Errorf("of nothing Take gave %d events, and says there is more: %v", len(got), more)
+	}
+	again := es[1].resume(t, "again", "room", Where{Resume: true, After: keeps.got[0].Seq, Marked: true})
+	if got, more := again.place.Take(1 << 10); len(got) > 0 || !more {
+		t.Errorf("before it is known what is to be marked Take gave %d events, and says there is more: %v", len(got), more)
+	}
+}

@@ -29,6 +29,23 @@ func (p *Place) Next(ctx context.Context, max int) ([]*Event, error) {
 	}
 }
 
+// Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only Next does.
+func (p *Place) Take(max int) (events []*Event, more bool) {
+	if p.marked && p.mark == 0 {
+		return nil, true
+	}
+	defer p.rest()
+	for {
+		events, lagging := p.take(max)
+		if len(events) == 0 {
+			return nil, lagging
+		}
+		if events = p.fitting(events); len(events) > 0 {
+			return events, false
+		}
+	}
+}
+
 // rest notes that Next returned what it held.
 func (p *Place) rest() {
 	p.mu.Lock()

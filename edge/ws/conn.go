@@ -159,7 +159,7 @@ func (c *conn) end(err error) {
 	}
 	c.stopTimers()
 	c.mu.Unlock()
-	c.settle()
+	c.settle(func() {})
 	if broken { // closing now would make the peer's system throw the close frame away
 		c.socket.SetReadDeadline(time.Now().Add(c.door.cfg.Linger))
 		io.Copy(io.Discard, c.socket)
@@ -239,13 +239,13 @@ func (c *conn) leave() {
 	closing := c.closing
 	c.mu.Unlock()
 	if closing {
-		c.settle()
+		c.settle(func() {})
 	}
 }
 
 // settle tells the session that the socket is gone, once neither a verb nor a
-// writer runs any more: whichever of them ends last does it.
-func (c *conn) settle() {
+// writer runs any more: whichever of them ends last does it. That may block, and waits is called before.
+func (c *conn) settle(waits func()) {
 	c.mu.Lock()
 	s := c.session.Load()
 	if !c.closing || c.writing || c.busy || c.settled || s == nil {
@@ -255,6 +255,7 @@ func (c *conn) settle() {
 	c.settled = true
 	goodbye, how := c.goodbye, c.ending()
 	c.mu.Unlock()
+	waits()
 	s.Report(how)
 	s.Closed(goodbye)
 }

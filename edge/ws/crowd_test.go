@@ -12,7 +12,7 @@ import (
 )
 
 // within polls a condition with a deadline.
-func within(t *testing.T, what string, done func() bool) {
+func within(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {

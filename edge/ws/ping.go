@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/agora-relay/agora/edge"
 )
@@ -13,8 +12,7 @@ import (
 // of most connections most of the time, it goes out from the caller's goroutine, which does not wait for room. So
 // a tick of the wheel that pings hundreds of quiet agents starts no writer for each, with a stack that grows and a buffer of its own.
 func (c *conn) ping(n edge.Notice) {
-	socket, direct := c.socket.(*net.TCPConn)
-	if !direct || !c.seize() {
+	if _, direct := c.socket.(*net.TCPConn); !direct || !c.seize() {
 		c.control(opPing, binary.BigEndian.AppendUint64(nil, n.Data))
 		if !n.At.IsZero() {
 			f := heartbeat(n.At)
@@ -22,19 +20,19 @@ func (c *conn) ping(n edge.Notice) {
 		}
 		return
 	}
-	a := attempts.Get().(*attempt)
-	defer attempts.Put(a)
-	a.frames = appendControl(a.frames[:0], opPing, binary.BigEndian.AppendUint64(a.data[:0], n.Data))
+	s := signs.Get().(*sign)
+	defer signs.Put(s)
+	s.frames = appendControl(s.frames[:0], opPing, binary.BigEndian.AppendUint64(s.data[:0], n.Data))
 	if !n.At.IsZero() {
-		at, f := len(a.frames), heartbeat(n.At)
-		a.frames = endFrame(f.Append(beginFrame(a.frames)), at, opText)
+		at, f := len(s.frames), heartbeat(n.At)
+		s.frames = endFrame(f.Append(beginFrame(s.frames)), at, opText)
 		c.door.stats.FramesOut.Add(1)
 	}
-	taken := a.on(socket)
+	taken := s.attempt.on(c.socket, s.frames)
 	c.door.stats.Writes.Add(1)
 	c.door.stats.BytesOut.Add(int64(taken))
 	c.traffic.bytesOut += int64(taken)
-	c.release(a.frames[taken:], !n.At.IsZero())
+	c.release(s.frames[taken:], !n.At.IsZero())
 }
 
 // seize makes the caller the writer of a connection that has none, and nothing to write.
@@ -72,29 +70,11 @@ func (c *conn) release(left []byte, frame bool) {
 	c.roomy()
 }
 
-// attempt writes to a socket as much as it takes at once.
-type attempt struct {
-	frames []byte
-	data   [8]byte
-	taken  int
-	write  func(fd uintptr) (done bool)
+// sign is what giving one sign of life takes.
+type sign struct {
+	attempt *attempt
+	frames  []byte
+	data    [8]byte
 }
 
-var attempts = sync.Pool{New: func() any {
-	a := new(attempt)
-	a.write = func(fd uintptr) bool {
-		a.taken = writeSome(fd, a.frames)
-		return true
-	}
-	return a
-}}
-
-// on writes the frames and returns how many bytes the socket took. Why it took no more is for a writer to find out.
-func (a *attempt) on(socket *net.TCPConn) int {
-	a.taken = 0
-	socket.SetWriteDeadline(time.Time{}) // that of an earlier write may be over
-	if raw, err := socket.SyscallConn(); err == nil {
-		_ = raw.Write(a.write) // an error leaves taken at 0
-	}
-	return a.taken
-}
+var signs = sync.Pool{New: func() any { return &sign{attempt: newAttempt()} }}

@@ -128,7 +128,7 @@ func TestAConnectionAtRestKeepsNothingOfWhatItDid(t *testing.T) {
 }
 
 // nextFrame reads a short frame as a peer gets it.
-func nextFrame(t *testing.T, peer net.Conn) (opcode, []byte) {
+func nextFrame(t testing.TB, peer net.Conn) (opcode, []byte) {
 	t.Helper()
 	peer.SetReadDeadline(time.Now().Add(20 * time.Second))
 	head := make([]byte, 2)

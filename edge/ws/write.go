@@ -26,30 +26,35 @@ func (c *conn) start() {
 	}
 }
 
-// write writes while there is something to write.
-func (c *conn) write() {
-	defer c.settle()
-	for {
-		out, s := c.take()
-		if out != nil && !c.send(out) {
-			return
+// write writes what there is to write, in one round for a writer that counts, which comes again where there is more. One that has had
+// to wait, and does not count any more, goes on until there is nothing.
+func (c *conn) write(w *writer) (more bool) {
+	for c.round(w) {
+		if w.counts {
+			return true
 		}
-		if s == nil && out == nil {
-			return
-		}
-		if s == nil {
-			continue
-		}
+	}
+	c.settle(w.waits)
+	return false
+}
+
+// round writes what is queued, and what a pull brings. It returns false once the writing has ended.
+func (c *conn) round(w *writer) (more bool) {
+	out, s := c.take()
+	if out != nil && !c.send(out, w) {
+		return false
+	}
+	if s != nil {
 		// What is queued has gone out already: a pull may wait for the log.
-		if out = c.pull(s); out != nil && !c.send(out) {
-			return
+		if out = c.pull(s, w); out != nil && !c.send(out, w) {
+			return false
 		}
 		s.Written()
 	}
+	return !c.done()
 }
 
 // take returns what is queued, and the session when a pull may have something.
-// When neither is the case the writer has ended.
 func (c *conn) take() (out *buffer, s *edge.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,20 +66,33 @@ func (c *conn) take() (out *buffer, s *edge.Session) {
 		c.woken = false
 		s = c.session.Load()
 	}
-	if out == nil && s == nil {
-		c.writing = false
-		c.restLocked()
-	}
 	c.roomy()
 	return out, s
 }
 
+// done notes that what was taken is written. The writing has ended, and done returns true, where there is nothing else.
+func (c *conn) done() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = 0
+	if c.pending != nil || c.woken && !c.closing {
+		return false
+	}
+	c.writing = false
+	c.restLocked()
+	c.roomy()
+	return true
+}
+
 // pull takes deliveries from the session, and what was queued meanwhile; nil
 // when there is nothing.
-func (c *conn) pull(s *edge.Session) *buffer {
+func (c *conn) pull(s *edge.Session, w *writer) *buffer {
 	out := getBuffer()
-	c.order.Lock()
-	ds, err := s.Pull(c.context(), max(pullBytes*c.door.node.crowd.Share()/edge.Whole, leastPull))
+	if !c.order.TryLock() {
+		w.waits()
+		c.order.Lock()
+	}
+	ds, err := s.Pull(c.context(), max(pullBytes*c.door.node.crowd.Share()/edge.Whole, leastPull), w.waits)
 	c.mu.Lock()
 	if !c.closing { // nothing follows a close frame
 		// A join may have been answered before the pull began: its events come behind the answer.
@@ -131,11 +149,24 @@ func (c *conn) again(err error) {
 	c.door.cfg.Log.Debug("pull failed", "conn", c.name, "retry", c.backoff, "err", err)
 }
 
-// send writes out piece by piece and returns it to the pool. On failure the
-// connection is over, and so is the writer.
-func (c *conn) send(out *buffer) bool {
+// send writes out and returns it to the pool: most often the socket takes it at once, else piece by piece. On failure the
+// connection is over, and so is the writing.
+func (c *conn) send(out *buffer, w *writer) bool {
 	defer putBuffer(out)
-	for b := out.b; len(b) > 0; {
+	n := w.attempt.on(c.socket, out.b)
+	if n > 0 {
+		c.wrote(n)
+	}
+	if n < len(out.b) {
+		w.waits()
+		return c.sendPieces(out.b[n:])
+	}
+	return true
+}
+
+// sendPieces writes b piece by piece, as the socket takes it.
+func (c *conn) sendPieces(b []byte) bool {
+	for len(b) > 0 {
 		n := min(len(b), piece)
 		begin := time.Now()
 		c.socket.SetWriteDeadline(begin.Add(c.door.node.timeout))
@@ -149,11 +180,16 @@ func (c *conn) send(out *buffer) bool {
 			c.alive()
 		}
 		b = b[n:]
-		c.door.stats.Writes.Add(1)
-		c.door.stats.BytesOut.Add(int64(n))
-		c.traffic.bytesOut += int64(n)
+		c.wrote(n)
 	}
 	return true
+}
+
+// wrote counts a write of n bytes.
+func (c *conn) wrote(n int) {
+	c.door.stats.Writes.Add(1)
+	c.door.stats.BytesOut.Add(int64(n))
+	c.traffic.bytesOut += int64(n)
 }
 
 // fail ends a connection whose socket takes nothing.

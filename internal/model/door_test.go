@@ -271,7 +271,7 @@ func (d *door) pull() bool {
 	out := d.queued
 	d.queued = nil
 	d.mu.Unlock()
-	ds, err := d.session.Pull(d.ctx, 2<<10)
+	ds, err := d.session.Pull(d.ctx, 2<<10, func() {})
 	d.order.Unlock()
 	if err != nil {
 		time.AfterFunc(10*time.Millisecond, d.Wake)
