@@ -150,6 +150,31 @@ func TestAFullQueueMakesItsMemberLeave(t *testing.T) {
 	wantNumbers(t, "stuck", handed(t, stuck), []int{102})
 }
 
+// The fan's start may come at any moment of a Next that has seen its place lag.
+func TestAPlaceIsOneMemberWhenTheFanStartsDuringNext(t *testing.T) {
+	for what, rest := range map[string]func(*Place){
+		"before it comes back":       func(p *Place) { p.rejoin() },
+		"before it reads for itself": func(p *Place) { _, _ = p.read(t.Context(), 1<<20) },
+	} {
+		h, f := still(t, 0)
+		p, _ := open(h, f, "a", Where{HasLast: true, Last: event(3, "").Seq})
+		if es, lagging := p.take(1 << 20); len(es) > 0 || !lagging {
+			t.Fatalf("before the start a place gave %v, lags %v", numbers(es), lagging)
+		}
+		f.open(event(3, "").Seq, time.Now())
+		rest(p)
+		if len(f.members) != 1 || p.inbox != nil {
+			t.Errorf("%s: %d members, an inbox of its own %v, want one member without", what, len(f.members), p.inbox != nil)
+		}
+		f.hand(events(4, 4))
+		wantNumbers(t, what, handed(t, p), []int{4})
+		p.Close()
+		if len(f.members) != 0 {
+			t.Errorf("%s: a closed place is still a member", what)
+		}
+	}
+}
+
 func TestABodyLargerThanTheQueuePassesAlone(t *testing.T) {
 	h, f := still(t, 1000)
 	f.open(0, time.Now())

@@ -112,7 +112,7 @@ func wholeRecord(seq uint64) uint64 {
 	return seq | (1<<agora.SeqShift - 1)
 }
 
-// join makes p a member; f.mu and p.mu are held.
+// join makes p, which is outside, a member; f.mu and p.mu are held.
 func (f *fan) join(p *Place) {
 	p.at = len(f.members)
 	f.members = append(f.members, p)
@@ -187,13 +187,19 @@ func (f *fan) fits(p *Place) bool {
 	return f.started && p.pos >= f.pos && (p.sure || p.from.Time.IsZero() && p.pos <= wholeRecord(f.pos))
 }
 
-// rejoin makes a lagging p a member if nothing lies between its position and the fan's.
+// rejoin makes a lagging p a member if nothing lies between its position and the fan's. It tells whether p is one then:
+// the fan's start may have made it one since it was seen to lag.
 func (f *fan) rejoin(p *Place) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || !f.fits(p) {
+	switch {
+	case p.closed:
+		return false
+	case p.at != outside:
+		return true
+	case !f.fits(p):
 		return false
 	}
 	f.join(p)

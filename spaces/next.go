@@ -162,12 +162,12 @@ func (p *Place) moved(events []*Event, tail uint64) {
 }
 
 // ownInbox returns p's own inbox, opened where p is. It is nil before the fan
-// knows its position (the fan wakes p then) and after Close.
+// knows its position (the fan wakes p then), where that made p a member since it was seen to lag, and after Close.
 func (p *Place) ownInbox() *broker.Inbox {
 	opened := p.fan.opened()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.inbox != nil || p.closed || !opened {
+	if p.inbox != nil || p.closed || !opened || !p.lagging {
 		return p.inbox
 	}
 	from := p.from
