@@ -76,11 +76,14 @@ func TestHistoriesOfOverflowingMailboxes(t *testing.T) {
 	s.histories(false)
 }
 
+// enough is how many histories are not all without a receipt, or an arrival, by chance: one of thirty is.
+const enough = 4
+
 // histories runs them, and says how much was seen.
 func (s *servers) histories(losses bool) {
 	rapid.Check(s.t, func(rt *rapid.T) { s.history(rt, losses) })
 	s.t.Logf("%+v", s.seen)
-	if s.seen.histories > 0 && (s.seen.receipted == 0 || s.seen.arrived == 0) {
+	if s.seen.histories >= enough && (s.seen.receipted == 0 || s.seen.arrived == 0) {
 		s.t.Errorf("%+v: the test tests nothing", s.seen)
 	}
 }
