@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http/httptest"
+	"runtime"
+	"testing"
 	"time"
 
 	"github.com/agora-relay/agora/edge"
-	"runtime"
-	"testing"
 )
 
 // A goroutine made for each chunk that comes alone would have its stack grow each time.
