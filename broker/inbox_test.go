@@ -474,9 +474,22 @@ func TestTakeDoesNotReadTheLog(t *testing.T) {
 	}
 	in.quiet(t)
 	publish(t, b, "s1", "new")
-	<-in.woken
-	if msgs, _ := in.Take(1 << 10); !slices.Equal(bodies(msgs), []string{"new"}) || in.Stamp() == 0 {
-		t.Fatalf("of what came live Take gave %v, stored at %d", bodies(msgs), in.Stamp())
+	live, more := in.Take(1 << 10)
+	for len(live) == 0 {
+		if more { // it was late: an audit has found it in the log before
+			in.quiet(t)
+			publish(t, b, "s1", "new")
+		} else {
+			select {
+			case <-in.woken: // by an earlier thing, perhaps
+			case <-time.After(patience):
+				t.Fatal("a live record wakes nobody")
+			}
+		}
+		live, more = in.Take(1 << 10)
+	}
+	if !slices.Equal(bodies(live), []string{"new"}) || in.Stamp() == 0 {
+		t.Fatalf("of what came live Take gave %v, stored at %d", bodies(live), in.Stamp())
 	}
 	if msgs, more := in.Take(1 << 10); len(msgs) > 0 || more || in.Stamp() != 0 {
 		t.Errorf("of nothing Take gave %v, and says there is more: %v", bodies(msgs), more)
