@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -438,24 +437,6 @@ func TestALeaderThatLagsIsNotTakenForALogMadeAnew(t *testing.T) {
 	publish(t, b, "s2", "3", "4", "5") // the lane's fence and 3 are what it had caught up with
 	if got := bodies(in.read(t, 2)); !slices.Equal(got, []string{"4", "5"}) {
 		t.Errorf("then it got %v, want 4 and 5", got)
-	}
-}
-
-func TestOnlyALeaderIsBelieved(t *testing.T) {
-	for answer, want := range map[string]bool{
-		`{"leader":"a","replicas":[{"name":"b"},{"name":"c"}]}`: true,
-		`{"leader":"a","replicas":[{"name":"a"},{"name":"c"}]}`: false, // b says so
-		`{"leader":"a"}`: true,
-		`{"replicas":[{"name":"a"},{"name":"b"},{"name":"c"}]}`: false,
-		`{}`: false,
-	} {
-		var r raft
-		if err := json.Unmarshal([]byte(answer), &r); err != nil {
-			t.Fatal(err)
-		}
-		if r.led() != want {
-			t.Errorf("%s: led %v, want %v", answer, !want, want)
-		}
 	}
 }
 
