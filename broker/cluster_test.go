@@ -14,9 +14,6 @@ import (
 )
 
 func TestLeadersStepDownUnderLoadAndOrderHolds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	s := testServer(t, 3)
 	sure := func(c *Config) { c.Replicas, c.MaxRecords = 3, 1<<20 }
 	a, b := testBroker(t, s, sure), testBroker(t, s, sure)
@@ -113,9 +110,6 @@ func TestEachMessageOnceAndInOrderInACluster(t *testing.T) {
 
 // Any replica may be read: who returns waits for no election to get what is stored.
 func TestWhoReturnsWhileThereIsNoLeaderGetsWhatAReplicaHas(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	s := testServer(t, 3)
 	b := testBroker(t, s, func(c *Config) { c.Replicas, c.URL, c.Options = 3, "", append(c.Options, s.Option(0)) })
 	at := publish(t, b, "s1", names(0, 30)...) // with each, a replica is told that the ones before are stored

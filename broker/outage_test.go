@@ -9,9 +9,6 @@ import (
 )
 
 func TestWhatManyLanesHaveInHandIsAnsweredInTimeThoughTheLogStaysAway(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) {

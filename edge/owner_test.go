@@ -92,9 +92,6 @@ func contend(t *testing.T, c *agoratest.Cluster, id string) (late bool) {
 }
 
 func TestAReapedEdgesAgentsLeaveTheirSpacesExactlyOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	c := start(t, agoratest.Options{Edges: 4, Node: leased(3 * time.Second), Grace: 300 * time.Millisecond})
 	var members []*agoratest.Client
 	join := func(k int, id string) {

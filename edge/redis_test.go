@@ -95,9 +95,6 @@ func TestANewIDWaitsWhileRedisGathersWhatItLost(t *testing.T) {
 }
 
 func TestASenderInItsGraceIsRememberedWhenRedisLosesEverything(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	c := start(t, agoratest.Options{Node: leased(3 * time.Second), Grace: 6 * time.Second})
 	receiver, _ := registered(t, c, 2, "receiver")
 	back, welcome := registered(t, c, 0, "back")

@@ -266,9 +266,6 @@ func TestMissingClaimsAreFound(t *testing.T) {
 }
 
 func TestTheClaimsOfManyAreLookedAfter(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		raw := srv.client()

@@ -123,9 +123,6 @@ func TestAClaimThatIsGivenBackLeavesItsAgentWhereItStood(t *testing.T) {
 }
 
 func TestASessionEndsOnceAndItsAgentStaysKnownForAWhile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{Known: 2 * time.Second, Remember: time.Hour})
 		found := must(s.Lookup(t.Context(), tenant, "a"))(t)
@@ -183,9 +180,6 @@ func TestRecordsAreForgotten(t *testing.T) {
 }
 
 func TestQuietOnlyWhenNothingCanHaveBeenSent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	cases := []struct {
 		name  string
 		sleep func(t *testing.T, s *presence.Store, c presence.Claim)

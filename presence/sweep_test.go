@@ -17,9 +17,6 @@ func short() presence.Config {
 }
 
 func TestADeadEdgesAgentsAreEndedExactlyOnceByManySweepers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	eachServer(t, func(t *testing.T, srv *server) {
 		agents := 1500 // more than one batch
 		if testing.Short() {
@@ -149,9 +146,6 @@ func TestSweepReturnsWhatNobodyFinished(t *testing.T) {
 }
 
 func TestAResumedSessionIsNotEnded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{Grace: time.Second})
 		c := claimIn(t, s, "a", "active")
@@ -202,9 +196,6 @@ func TestStaleEntriesLeaveTheIndexes(t *testing.T) {
 }
 
 func TestAClaimThatItsEdgeKnowsNothingOfIsLetGo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	eachServer(t, func(t *testing.T, srv *server) {
 		cfg := presence.Config{Lease: 3 * time.Second, Held: func(tn string, id agora.AgentID, _ uint64) bool { return tn == tenant && id == "known" }}
 		s := srv.store(cfg)

@@ -137,9 +137,6 @@ func TestAnEdgeTakesEveryWayIntoRedis(t *testing.T) {
 }
 
 func TestAnEdgeFollowsSentinelToAnotherMaster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	s := agoratest.StartSentinel(t)
 	e := launch(t, append(alone, "--nats.url", agoratest.StartNATS(t, agoratest.NATSConfig{}).URL(), "--redis.url", s.URL())...).ready()
 	s.KillMaster()

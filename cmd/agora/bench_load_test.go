@@ -57,9 +57,6 @@ func TestBenchStreamTellsWhatItMeasured(t *testing.T) {
 }
 
 func TestBenchStreamOnAClusterOfItsOwn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	t.Setenv(runEnv, "1")
 	out := benchResult(t, "stream --embedded --edges 2 --duration 1s --senders 4 --receivers 4 --rate 200")
 	if out.Server == nil || out.Server.RSS == 0 || out.Server.CPU == 0 || out.Server.Heap == 0 || out.Received < 195 {
@@ -80,9 +77,6 @@ func TestBenchOneShotTellsOfReceipts(t *testing.T) {
 }
 
 func TestBenchFanOutCountsArrivals(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	c := newCLI(t)
 	for _, args := range []string{"--rate 50", "--senders 2 --window 8"} {
 		out := benchResult(t, "fanout --duration 1s --warmup 300ms --members 10 --url "+c.url+" "+args)
@@ -93,9 +87,6 @@ func TestBenchFanOutCountsArrivals(t *testing.T) {
 }
 
 func TestBenchStormTellsWhenEachHasCaughtUp(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	c := newCLI(t)
 	r := bench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --live 4 --live-rate 100 --url "+c.url)...)
 	var out load.StormResult
@@ -111,9 +102,6 @@ func TestBenchStormTellsWhenEachHasCaughtUp(t *testing.T) {
 }
 
 func TestBenchIdleTellsWhatConnectionsCost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	t.Setenv(runEnv, "1")
 	for _, args := range []string{"--processes 1", "--processes 2"} {
 		r := bench(t.Context(), strings.Fields("idle --json --embedded --edges 2 --agents 50 --warmup 100ms --duration 500ms "+args)...)
@@ -141,9 +129,6 @@ func TestBenchIdleSaysWhenTooFewFilesMayBeOpened(t *testing.T) {
 }
 
 func TestBenchDrawsLatencyByRate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	c := newCLI(t)
 	file := filepath.Join(t.TempDir(), "latency.svg")
 	args := "stream --duration 500ms --warmup 200ms --senders 2 --receivers 2 --rates 100,200 --url " + c.url + " --svg " + file

@@ -20,9 +20,6 @@ func bench(ctx context.Context, args ...string) cliResult {
 }
 
 func TestASoakSaysThatEveryPromiseWasKept(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	c := newCLI(t)
 	args := []string{"soak", "--edges", c.url, "--duration", "2s", "--progress", "500ms", "--cuts", "2", "--senders", "2", "--receivers", "2", "--spaces", "1"}
 	r := bench(t.Context(), args...)

@@ -373,9 +373,6 @@ func TestWhatAKeyOpenedIsClosedWithinSecondsOnceTheKeyIsGone(t *testing.T) {
 
 // TestAClientOutlivesItsTokens has one whose file is rewritten before each token ends.
 func TestAClientOutlivesItsTokens(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	f := startFort(t)
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(id string, life time.Duration) {

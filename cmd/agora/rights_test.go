@@ -101,9 +101,6 @@ func (r *running) started() bool {
 }
 
 func TestAnEdgeNeedsNoMoreThanTheRightsThatAreDocumented(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	nats := guardedNATS(t, fileOf(t, natsRights))
 	presence, admin := guardedRedis(t, strings.Fields(fileOf(t, redisRights)))
 	said, err := drive(t, 4*time.Second, patience, append(nats, presence...)...)

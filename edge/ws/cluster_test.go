@@ -13,9 +13,6 @@ import (
 // die, drain and come, the log's leaders move and presence forgets everything.
 // What was receipted must arrive once and in order.
 func TestNothingIsLostWhateverFails(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	c := agoratest.Start(t, agoratest.Options{
 		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000}, Node: edge.Config{Lease: 4 * time.Second},
 	})

@@ -66,9 +66,6 @@ func atMost(t *testing.T, rate int, asked []departure) {
 }
 
 func TestADrainingEdgeAsksItsAgentsBackAtItsRate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	for _, rate := range []int{4, 60} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			c := agoratest.Start(t, agoratest.Options{Edges: 1, Grace: time.Minute, Node: edge.Config{DrainRate: rate}})
@@ -86,9 +83,6 @@ func TestADrainingEdgeAsksItsAgentsBackAtItsRate(t *testing.T) {
 }
 
 func TestADrainThatRunsShortOfTimeTellsTheRestAtOnceToComeLater(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: make test has it")
-	}
 	const rate = 20
 	c := agoratest.Start(t, agoratest.Options{Edges: 1, Grace: time.Minute, Node: edge.Config{DrainRate: rate}})
 	asked := drained(t, c, 8*rate, 4*time.Second)
