@@ -176,7 +176,7 @@ func TestAFirstReaderOfAMailboxThatOverflowedIsTold(t *testing.T) {
 
 // agedMail returns a Broker whose mailbox of bob's held one record, which is gone by age, and its position.
 func agedMail(t *testing.T) (*Broker, uint64) {
-	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxAge = 300 * time.Millisecond })
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxAge = 2 * time.Second }) // a reader is not that late
 	at := publish(t, b, "s1", "old")
 	m := text("elsewhere")
 	m.To = agora.ToAgent("default", "carol")

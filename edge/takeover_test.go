@@ -55,6 +55,7 @@ func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
 	stored(old, "receiver", 1)
 	c.CutLog(0)
 	old.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true}`) // can't be stored now, and so not handed over
+	old.Barrier()                                                             // the edge has it in hand
 	next := asked(t, c, 1, "a", token(welcome))
 	next.ExpectNone(during(lease * 3 / 2))
 	old.AwaitClosed(4001) // it has learned from presence that it is no longer the holder

@@ -120,7 +120,8 @@ func TestEdgesOnTheSameNATSAndRedisAreOneCluster(t *testing.T) {
 }
 
 func TestAnEdgeThatIsAskedToEndIsNotReadyBeforeItDrains(t *testing.T) {
-	e := launch(t, append(backends(t), "--drain.delay", "300ms")...).ready()
+	const delay = 2 * time.Second // bob comes within it
+	e := launch(t, append(backends(t), "--drain.delay", delay.String())...).ready()
 	alice := connect(t, e.public+"?agent_id=alice")
 	alice.hear("agent.registered")
 	if status, body := fetch(t, e.admin+"/readyz"); status != 200 {
@@ -135,7 +136,7 @@ func TestAnEdgeThatIsAskedToEndIsNotReadyBeforeItDrains(t *testing.T) {
 	bob := connect(t, e.public+"?agent_id=bob") // was on its way: still served
 	bob.hear("agent.registered")
 	alice.hear("agent.reconnect")
-	if after := time.Since(asked); after < 300*time.Millisecond {
+	if after := time.Since(asked); after < delay {
 		t.Errorf("agents were told after %v, want the drain.delay to pass before", after)
 	}
 	if _, _, err := alice.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseServiceRestart) {
