@@ -116,6 +116,7 @@ func (e *entry) refused(err *agora.Error) Result {
 type lostPart struct {
 	n      uint64
 	stream string
+	start  bool // the stream's start was the first of it
 }
 
 type outcome struct {
@@ -304,8 +305,8 @@ func (l *Lane) refuseAll(why error) {
 // that means for its stream.
 func (l *Lane) refuseLost(e *entry) {
 	p := lostPart{n: e.m.N}
-	if relates(&e.m) && e.m.Part != agora.Start {
-		p.stream = e.m.Stream
+	if start := e.m.Part == agora.Start; relates(&e.m) && (!start || e.m.N == 0) {
+		p.stream, p.start = e.m.Stream, start
 	}
 	l.lose(p)
 	l.b.count.refusals.Add(1)

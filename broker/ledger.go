@@ -62,11 +62,12 @@ type aged struct {
 type phase uint8
 
 const (
-	gone    phase = iota // not known
-	running              // open
-	broken               // open to its receiver, but a part could not be stored: to be aborted
-	over                 // ended by its sender
-	aborted              // ended by the cluster
+	gone      phase = iota // not known
+	unstarted              // its start, which has no number, was refused for the moment
+	running                // open
+	broken                 // open to its receiver, but a part could not be stored: to be aborted
+	over                   // ended by its sender
+	aborted                // ended by the cluster
 )
 
 type stream struct {
@@ -182,7 +183,8 @@ func (l *ledger) follows(m *agora.Message) verdict {
 	switch s.phase {
 	case gone:
 		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
-	case broken: // not for good before the abort is stored: a successor might let the stream go on without this part
+	case unstarted, // the start may come again, and this part with it
+		broken: // not for good before the abort is stored: a successor might let the stream go on without this part
 		return verdict{err: unavailable(nil)}
 	case aborted:
 		return refuseAborted(m.Stream)
@@ -312,9 +314,6 @@ func (l *ledger) step(m *agora.Message, epoch uint64) {
 
 // set changes a stream, so that it can be undone.
 func (l *ledger) set(name string, s stream) {
-	if l.streams == nil {
-		l.streams = make(map[string]stream)
-	}
 	old := l.streams[name]
 	if n := len(l.undo); n == 0 || l.undo[n-1].name != name { // what it was before counts, not each step
 		l.undo = append(l.undo, was{name, old})
@@ -332,6 +331,9 @@ func (l *ledger) put(name string, old, s stream) {
 	if s.phase == gone {
 		delete(l.streams, name)
 		return
+	}
+	if l.streams == nil {
+		l.streams = make(map[string]stream)
 	}
 	l.streams[name] = s
 }

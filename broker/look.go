@@ -324,6 +324,9 @@ func (l *Lane) found(s *scan) {
 	}
 	for _, p := range l.lost {
 		l.ledger.lose(&agora.Message{N: p.n, Kind: agora.Request, Part: agora.Chunk, Stream: p.stream})
+		if p.start {
+			l.ledger.unstart(p.stream)
+		}
 	}
 	l.lost = nil
 	l.ledger.tidy()

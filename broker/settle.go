@@ -46,7 +46,7 @@ func (l *ledger) settle(m *agora.Message, f first) {
 
 // retire puts an ended stream among those to be forgotten one day.
 func (l *ledger) retire(name string) {
-	if s := l.streams[name]; s.phase == over || s.phase == aborted {
+	if s := l.streams[name]; s.phase == over || s.phase == aborted || s.phase == unstarted {
 		l.ended = append(l.ended, name)
 	}
 	for len(l.ended) > maxEnded {
@@ -88,8 +88,20 @@ func (l *ledger) lose(m *agora.Message) {
 	if m.N > l.lastN && (l.blocked == 0 || m.N < l.blocked) {
 		l.blocked = m.N
 	}
-	if relates(m) {
+	switch {
+	case !relates(m):
+	case m.Part != agora.Start:
 		l.hole(m.Stream)
+	case m.N == 0: // else the number says that what follows must wait
+		l.unstart(m.Stream)
+	}
+}
+
+// unstart notes that a stream will not begin before its start has come again.
+func (l *ledger) unstart(name string) {
+	if old := l.streams[name]; name != "" && old.phase == gone {
+		l.put(name, old, stream{phase: unstarted})
+		l.retire(name)
 	}
 }
 

@@ -276,27 +276,7 @@ func (s *Session) publish(ctx context.Context, space, key string, n uint64, part
 		return s.put(ctx, m, w)
 	}
 	m.Stream = s.eventID(space, key, n)
-	for i, part := range parts {
-		m.Part, m.Body, m.Indexed, m.Index = agora.Chunk, part, true, uint32(i)
-		if m.Meta.Trace = ""; i == 0 {
-			m.Part, m.Meta.Trace = agora.Start, w.Trace
-		}
-		m.ID, m.N = partKey(key, i), 0
-		if err := s.put(ctx, m, Want{}); err != nil {
-			return err
-		}
-	}
-	// The last part has the event's number and receipt: when it is stored, all of it is.
-	m.Meta.Trace = ""
-	m.Part, m.Body, m.Index, m.ID, m.N = agora.End, nil, uint32(len(parts)), partKey(key, len(parts)), n
-	return s.put(ctx, m, w)
-}
-
-func partKey(key string, i int) string {
-	if key == "" {
-		return ""
-	}
-	return key + "/" + strconv.Itoa(i)
+	return s.putCut(ctx, m, parts, w)
 }
 
 // PublishStart opens an event that is streamed. Its id is told by a notice

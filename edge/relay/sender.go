@@ -65,6 +65,7 @@ type stream struct {
 	deadline time.Time
 	timer    *time.Timer
 	ended    bool // its last part is on its way: a start begins another stream
+	pieces   bool // of one frame: see Options
 }
 
 // lane is a broker lane and its addressee.
@@ -138,7 +139,9 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 		}
 		var err error
 		if l, err = s.prepare(ctx, &m, o); err != nil {
-			s.refuse(k, m.Part, m.N, err)
+			if !o.Piece {
+				s.refuse(k, m.Part, m.N, err)
+			}
 			s.unasked(k.to, o.Request, &m)
 			return err
 		}
@@ -160,7 +163,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 	if t.stream = st; st == nil {
 		t.stream, t.first = s.track(k, &m, o, l)
 	}
-	t.awaits, t.request = m.Part == agora.Whole && !m.Meta.Deadline.IsZero(), o.Request
+	t.awaits, t.request, t.piece = m.Part == agora.Whole && !m.Meta.Deadline.IsZero(), o.Request, o.Piece
 	l.Put(m, t.arrived)
 	return nil
 }
@@ -173,6 +176,7 @@ type Options struct {
 	Receipts agora.Receipts // tiers it asked for
 	Frame    string         // id of the frame
 	Request  string         // the request's own id, where a deadline is to be watched for its reply
+	Piece    bool           // the frame was cut into the parts of a stream: the last of them alone answers for it, whatever becomes of the others
 }
 
 // prepare returns the message's lane, once the addressee is known to be there

@@ -115,7 +115,7 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 	case m.Kind == agora.Control:
 		return nil, false
 	case m.Part == agora.Start && (st == nil || st.ended):
-		st = &stream{key: k, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame}
+		st = &stream{key: k, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame, pieces: o.Piece}
 		s.uses(st, l)
 		put(&s.open, k, st)
 		s.last = nil
@@ -157,7 +157,7 @@ func (s *Sender) settle(t *transit, res broker.Result) {
 	if t.part == agora.Whole {
 		return
 	}
-	if failed && !t.part.Ends() {
+	if failed && !t.part.Ends() && !t.piece {
 		s.refuse(k, t.part, t.n, res.Err)
 	}
 	if t.part == agora.End && !failed {
@@ -257,11 +257,14 @@ func (s *Sender) Broken(to agora.Address, name string, n uint64, err error) {
 		return
 	}
 	s.mu.Unlock()
-	s.refuse(k, agora.Chunk, n, err)
+	if !st.pieces {
+		s.refuse(k, agora.Chunk, n, err)
+	}
 	s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
 }
 
-// Review ends every open stream that may not go on, and tells the agent so; what still comes of them is dropped.
+// Review ends every open stream that may not go on, and tells the agent so; what still comes of them is dropped. The last piece of
+// a frame tells it of itself.
 func (s *Sender) Review(mayGoOn func(agora.Address, agora.Kind) error, tell func(to agora.Address, name string, err error)) {
 	s.mu.Lock()
 	open := maps.Clone(s.open)
@@ -269,7 +272,9 @@ func (s *Sender) Review(mayGoOn func(agora.Address, agora.Kind) error, tell func
 	for k, st := range open {
 		if err := mayGoOn(k.to, st.kind); err != nil {
 			s.Broken(k.to, k.stream, 0, err)
-			tell(k.to, k.stream, err)
+			if !st.pieces {
+				tell(k.to, k.stream, err)
+			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ type transit struct {
 	part    agora.Part
 	n       uint64
 	first   bool   // it begins the stream
+	piece   bool   // see Options
 	size    int    // bytes of the window that it holds
 	awaits  bool   // a reply is waited for
 	request string // under this id

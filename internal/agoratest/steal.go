@@ -12,6 +12,9 @@ import (
 // muchStolen is the share of the processors' time from which on times that a test has measured say nothing.
 const muchStolen = 0.1
 
+// mostStolen is the share from which on a process may stand still for longer than the lease of an edge.
+const mostStolen = 0.3
+
 // longer is how much longer a test waits where that much is stolen.
 const longer = 3
 
@@ -49,8 +52,20 @@ func (s Steal) share(then Steal) float64 {
 // and what has not come yet may still come.
 func (s Steal) Much(t testing.TB) bool {
 	t.Helper()
+	return s.took(t, muchStolen)
+}
+
+// Most tells, and logs, whether so much was taken that refusals say nothing either: an edge that could
+// not renew its lease in time must refuse its agents.
+func (s Steal) Most(t testing.TB) bool {
+	t.Helper()
+	return s.took(t, mostStolen)
+}
+
+func (s Steal) took(t testing.TB, least float64) bool {
+	t.Helper()
 	share := s.share(WatchSteal())
-	if share < muchStolen {
+	if share < least {
 		return false
 	}
 	t.Logf("the host took %.0f %% of the processors' time meanwhile", 100*share)

@@ -86,13 +86,28 @@ func (x cell) judge(t testing.TB, o outcome) {
 			t.Errorf("no agent saw %q", code)
 		}
 	}
+	judgeLoad(t, o.load)
+	// An edge that gets no processor for as long as its lease is one that is frozen: it must refuse, and tell.
+	if why := x.untoward(o); len(why) > 0 && !o.steal.Most(t) {
+		t.Error(strings.Join(why, "; "))
+	}
+}
+
+// untoward says what was refused, in the eyes of its senders, and should not have been.
+func (x cell) untoward(o outcome) (why []string) {
 	if n := o.Codes["UNAVAILABLE"]; x.calm && n > 0 {
-		t.Errorf("%d frames were refused with UNAVAILABLE, want none", n)
+		why = append(why, fmt.Sprintf("%d frames were refused with UNAVAILABLE, want none", n))
 	}
-	x.judgeLoad(t, o.load)
-	if o.refused > 0 && !x.aborts {
-		t.Errorf("%d frames did not arrive and their senders know it, want none", o.refused)
+	if x.aborts {
+		return why
 	}
+	if n := o.load.Total; n.Refused > 0 || n.Aborted > 0 {
+		why = append(why, fmt.Sprintf("Go clients: %d refused and %d streams aborted, want none", n.Refused, n.Aborted))
+	}
+	if o.refused > 0 {
+		why = append(why, fmt.Sprintf("%d frames did not arrive and their senders know it, want none", o.refused))
+	}
+	return why
 }
 
 // row is the outcome as a row of the table in docs/reliability.md.

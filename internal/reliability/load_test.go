@@ -39,8 +39,8 @@ func (l load) finish(t testing.TB) soak.Report {
 	return l.run.Close()
 }
 
-// judgeLoad holds what the Go clients saw to what the cell allows.
-func (x cell) judgeLoad(t testing.TB, r soak.Report) {
+// judgeLoad holds what the Go clients saw to what is promised whatever dies.
+func judgeLoad(t testing.TB, r soak.Report) {
 	t.Helper()
 	n := r.Total
 	t.Logf("Go clients: %d sent, %d delivered, %d refused, %d streams aborted, %d reconnects; errors %v", n.Sent, n.Delivered, n.Refused, n.Aborted, r.Reconnects, r.Errors)
@@ -49,8 +49,5 @@ func (x cell) judgeLoad(t testing.TB, r soak.Report) {
 	}
 	if r.Failed() || n.Lost != 0 || n.Duplicated != 0 || n.Reordered != 0 || r.Gaps != 0 {
 		t.Errorf("Go clients: %d lost, %d twice, %d out of order, %d gaps, want none", n.Lost, n.Duplicated, n.Reordered, r.Gaps)
-	}
-	if !x.aborts && (n.Refused > 0 || n.Aborted > 0) {
-		t.Errorf("Go clients: %d refused and %d streams aborted, want none", n.Refused, n.Aborted)
 	}
 }

@@ -1,0 +1,74 @@
+package edge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/presence"
+)
+
+// putCut sends an event that was cut: its parts go as a stream, and are one frame to its sender. The last part has the
+// frame's number and receipt, as all of the event is stored when that is, and its outcome is the one answer to the frame.
+func (s *Session) putCut(ctx context.Context, m agora.Message, parts []json.RawMessage, w Want) error {
+	s.blocked.Store(true)
+	defer s.blocked.Store(false)
+	key, n, want := m.ID, m.N, w.Receipts|s.wants
+	m.Meta.Receipts = want &^ agora.Stored
+	span := s.node.cfg.Tracer.Send(&m)
+	var first *agora.Error // that a part met; outcomes come in the order of the parts, one at a time
+	for i, part := range parts {
+		m.Part, m.Body, m.Indexed, m.Index, m.ID, m.N = agora.Chunk, part, true, uint32(i), partKey(key, i), 0
+		if i == 0 {
+			m.Part = agora.Start
+		}
+		err := s.sender().Send(ctx, m, relay.Options{Receipts: want, Piece: true}, func(res broker.Result) {
+			switch {
+			case res.Err == nil:
+				s.node.stats.sent.Add(1)
+			case first == nil:
+				first = agora.AsError(res.Err)
+			}
+		})
+		if err != nil {
+			span.End(agora.AsError(err))
+			return s.cutShort(m, n, i, err)
+		}
+		m.Meta.Trace = ""
+	}
+	m.Part, m.Body, m.Index, m.ID, m.N = agora.End, nil, uint32(len(parts)), partKey(key, len(parts)), n
+	t := s.node.tickets.get()
+	*t = ticket{session: s, to: m.To, frame: w.RequestID, stream: m.Stream, n: n, index: m.Index, indexed: true, want: want, span: span, told: t.told}
+	err := s.sender().Send(ctx, m, relay.Options{Receipts: want, Frame: w.RequestID, Piece: true}, func(res broker.Result) {
+		if res.Err != nil && agora.AsError(res.Err).Code == agora.StreamNotFound && first != nil {
+			res.Err = first // it never began
+		}
+		t.outcome(res)
+	})
+	if err != nil {
+		span.End(agora.AsError(err)) // nobody has the ticket
+		return s.cutShort(m, n, len(parts), err)
+	}
+	return nil
+}
+
+// cutShort returns why part i of an event was refused, and ends the event for the members where it will not be said again.
+func (s *Session) cutShort(m agora.Message, n uint64, i int, err error) error {
+	again := n > 0 && agora.AsError(err).Code == agora.Unavailable || errors.Is(err, presence.ErrDeposed)
+	if i > 0 && !again {
+		s.sender().Broken(m.To, m.Stream, n, err)
+	}
+	return err
+}
+
+// partKey is the idempotency key of part i of an event.
+func partKey(key string, i int) string {
+	if key == "" {
+		return ""
+	}
+	return key + "/" + strconv.Itoa(i)
+}

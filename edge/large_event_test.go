@@ -1,0 +1,57 @@
+package edge_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// An event whose text goes out in deltas is one frame to its sender: whatever becomes of its parts there is one answer, and it
+// names the frame.
+func TestALargeEventIsAnsweredOnceByItsNumber(t *testing.T) {
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Frame: 4 << 20, InFlight: 8 << 20}}})
+	a, _ := registered(t, c, 0, "a")
+	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)
+	a.Await(`{"type":"space.joined"}`)
+	large := fmt.Sprintf(`{"type":"space.publish","space":"lab","n":1,"id":"p","data":{"text":"%s"}}`, strings.Repeat("x", 3<<20))
+	small := `{"type":"space.publish","space":"lab","n":2,"data":{"text":"small"}}`
+	c.CutLog(0)
+	a.Send(large) // more than a lane gathers: its start will be stored, and its end not
+	a.Send(small) // nor this, which would overtake it
+	a.Barrier()
+	c.MendEdge(0)
+	answered(t, a, `{"type":"error","code":"UNAVAILABLE","space":"lab","n":1,"request_id":"p"}`, `{"type":"error","code":"UNAVAILABLE","space":"lab","n":2}`)
+	a.Send(large, small)
+	answered(t, a, `{"type":"error","code":"STREAM_ABORTED","space":"lab","n":1,"request_id":"p"}`, `{"type":"receipt","space":"lab","n":2}`)
+}
+
+// answered takes frames until the last of the answers wanted has come, and what it owes then: no other answer may be among them.
+func answered(t *testing.T, a *agoratest.Client, want ...string) {
+	t.Helper()
+	for len(want) > 0 {
+		f := a.Take(want[0])
+		if !slices.Contains([]string{"error", "receipt"}, f.Type()) || f.Has("from") {
+			continue
+		}
+		if d := f.Match(want[0]); d != "" {
+			t.Fatalf("answered %s, want %s: %s", f, want[0], d)
+		}
+		want = want[1:]
+	}
+}
+
+// One that can't even begin is refused for what is wrong with it.
+func TestALargeEventThatCannotBeginIsToldWhy(t *testing.T) {
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Frame: 16 << 20}}})
+	a, _ := registered(t, c, 0, "a")
+	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)
+	a.Await(`{"type":"space.joined"}`)
+	a.Send(fmt.Sprintf(`{"type":"space.publish","space":"lab","n":1,"id":"p","data":{"text":"%s","picture":"%s"}}`,
+		strings.Repeat("x", 64<<10), strings.Repeat("y", 9<<20))) // all but the text goes with the first part, and no record holds that
+	a.Send(`{"type":"space.publish","space":"lab","n":2,"data":{"text":"small"}}`)
+	answered(t, a, `{"type":"error","code":"MESSAGE_TOO_LARGE","space":"lab","n":1,"request_id":"p"}`, `{"type":"receipt","space":"lab","n":2}`)
+}
