@@ -17,6 +17,9 @@ func TestALargeEventIsAnsweredOnceByItsNumber(t *testing.T) {
 	a, _ := registered(t, c, 0, "a")
 	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)
 	a.Await(`{"type":"space.joined"}`)
+	member, _ := registered(t, c, 0, "member")
+	member.Send(`{"type":"space.join","id":"1","space":"lab"}`)
+	a.Await(`{"type":"space.members","joined":"member"}`)
 	large := fmt.Sprintf(`{"type":"space.publish","space":"lab","n":1,"id":"p","data":{"text":"%s"}}`, strings.Repeat("x", 3<<20))
 	small := `{"type":"space.publish","space":"lab","n":2,"data":{"text":"small"}}`
 	c.CutLog(0)
@@ -25,8 +28,10 @@ func TestALargeEventIsAnsweredOnceByItsNumber(t *testing.T) {
 	a.Barrier()
 	c.MendEdge(0)
 	answered(t, a, `{"type":"error","code":"UNAVAILABLE","space":"lab","n":1,"request_id":"p"}`, `{"type":"error","code":"UNAVAILABLE","space":"lab","n":2}`)
+	member.Await(`{"type":"space.event.cancel","space":"lab"}`)
 	a.Send(large, small)
 	answered(t, a, `{"type":"error","code":"STREAM_ABORTED","space":"lab","n":1,"request_id":"p"}`, `{"type":"receipt","space":"lab","n":2}`)
+	member.Await(`{"type":"space.event","space":"lab"}`)
 }
 
 // answered takes frames until the last of the answers wanted has come, and what it owes then: no other answer may be among them.
