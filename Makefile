@@ -17,10 +17,11 @@ lint:
 	staticcheck=$$($(GO) tool -n staticcheck) && cd helm/check && $(GO) vet ./... && $$staticcheck ./...
 	staticcheck=$$($(GO) tool -n staticcheck) && cd bench && $(GO) vet ./... && $$staticcheck ./...
 
-# Tests wait more than they compute: more of them than there are processors run side by side.
+# Tests wait more than they compute: more of them than there are processors run side by side, of four packages and, where
+# they wait for leases and elections, of one. In make test, which has the time, those of a package come one after the other.
 check: lint
 	scripts/install-redis.sh
-	$(GO) test -short -race -p 4 -timeout $(TESTTIME) $$($(together))
+	$(GO) test -short -race -p 4 -parallel 4 -timeout $(TESTTIME) $$($(together))
 	$(GO) test -run Stack ./edge/ws
 	cd bench && $(GO) test -race -timeout 5m ./...
 	cd helm/check && $(GO) test -timeout 5m ./...
@@ -31,7 +32,7 @@ together = $(GO) list ./... | grep -v -e /internal/reliability -e /internal/over
 
 test:
 	scripts/install-redis.sh
-	$(GO) test -race -timeout $(TESTTIME) $$($(together))
+	$(GO) test -race -parallel 1 -timeout $(TESTTIME) $$($(together))
 	$(GO) test -run Stack ./edge/ws
 	$(GO) test -p 1 -timeout 15m ./internal/reliability ./internal/overload
 	cd bench && $(GO) test -race -timeout 5m ./...

@@ -21,6 +21,7 @@ func (x *attack) strand() {
 // TestACopyHeldBeyondTheDuplicateWindowIsVoid: the network holds a record, its connection is lost, it is sent again and
 // stored; the first copy arrives when the server has forgotten its id, and no fence stands in its way. It was told twice.
 func TestACopyHeldBeyondTheDuplicateWindowIsVoid(t *testing.T) {
+	t.Parallel()
 	const window, slack = 2 * time.Second, 4 * time.Second
 	x := testAttack(t, slowClock(slack), func(c *Config) { c.Duplicates = window })
 	in := listen(t, x.e2, bob, From{})
@@ -48,6 +49,7 @@ func TestACopyHeldBeyondTheDuplicateWindowIsVoid(t *testing.T) {
 // TestACopyThatOutlivesItsFenceIsVoid: the fence that would refuse it has grown too old to be kept. It was told behind
 // what the successor had said since.
 func TestACopyThatOutlivesItsFenceIsVoid(t *testing.T) {
+	t.Parallel()
 	const age, slack = 2 * time.Second, 3 * time.Second
 	x := testAttack(t, slowClock(slack), func(c *Config) { c.MaxAge = age })
 	x.under(text("of the first"))

@@ -14,6 +14,7 @@ import (
 )
 
 func TestLeadersStepDownUnderLoadAndOrderHolds(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 3)
 	sure := func(c *Config) { c.Replicas, c.MaxRecords = 3, 1<<20 }
 	a, b := testBroker(t, s, sure), testBroker(t, s, sure)
@@ -101,6 +102,7 @@ func upset(t *testing.T, s *Server, stream string) {
 }
 
 func TestEachMessageOnceAndInOrderInACluster(t *testing.T) {
+	t.Parallel()
 	steps := 150
 	if testing.Short() {
 		steps = 40
@@ -110,6 +112,7 @@ func TestEachMessageOnceAndInOrderInACluster(t *testing.T) {
 
 // Any replica may be read: who returns waits for no election to get what is stored.
 func TestWhoReturnsWhileThereIsNoLeaderGetsWhatAReplicaHas(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 3)
 	b := testBroker(t, s, func(c *Config) { c.Replicas, c.URL, c.Options = 3, "", append(c.Options, s.Option(0)) })
 	at := publish(t, b, "s1", names(0, 30)...) // with each, a replica is told that the ones before are stored

@@ -65,6 +65,7 @@ func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
 }
 
 func TestAListenerResumesWhileMessagesArrive(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, nil), testBroker(t, s, func(c *Config) { c.InboxBytes = 2 << 10 })
 	const n = 3000
@@ -228,6 +229,7 @@ func TestAQuietSleeperSeesNoGap(t *testing.T) {
 }
 
 func TestALogMadeAnewIsTold(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
 	at := publish(t, b, "s1", "1", "2")

@@ -9,6 +9,7 @@ import (
 )
 
 func TestWhatManyLanesHaveInHandIsAnsweredInTimeThoughTheLogStaysAway(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) {

@@ -16,6 +16,7 @@ import (
 // TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged: the first copy is stored and its handing on is lost, and so is
 // the acknowledgement; the server acknowledges the retry as a duplicate and hands nothing on.
 func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.Audit = c.url, time.Hour }), testBroker(t, s, rareAudits)
@@ -46,6 +47,7 @@ func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
 
 // TestWhatANewLeaderHandsOnAgainIsDropped: a new leader may hand on the tail that the old one had handed on before.
 func TestWhatANewLeaderHandsOnAgainIsDropped(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), rareAudits)
 	in := settled(t, b)
 	tail := make(chan *nats.Msg, 16)
@@ -73,6 +75,7 @@ func TestWhatANewLeaderHandsOnAgainIsDropped(t *testing.T) {
 // TestNoTailIsMissedByAListenerThatResumesOnAnotherNode: messages arrive on one node while the listener resumes on
 // another, which the first may hear of late, and may be read from a replica that lags.
 func TestNoTailIsMissedByAListenerThatResumesOnAnotherNode(t *testing.T) {
+	t.Parallel()
 	rounds := 1000
 	if testing.Short() {
 		rounds = 50
@@ -152,6 +155,7 @@ func TestBothEdgesDieInTheSameInstant(t *testing.T) {
 // TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith: NATS comes back without its files while a listener holds a position, and
 // another resumes at an edge that never saw the old log.
 func TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, rareAudits)
 	at := publish(t, b, "s1", "1", "2")

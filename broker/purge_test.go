@@ -30,6 +30,7 @@ func purge(t *testing.T, b *Broker, after uint64) int {
 }
 
 func TestWhatAPurgeDroppedIsToldByOneGap(t *testing.T) {
+	t.Parallel()
 	for _, nodes := range []int{1, 3} {
 		b := testBroker(t, testServer(t, nodes), func(c *Config) { c.Replicas = nodes })
 		at := publish(t, b, "s1", names(0, 5)...)

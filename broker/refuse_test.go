@@ -153,6 +153,7 @@ func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 }
 
 func TestAPartTooLargeIsRefusedAndEndsItsStream(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	l := b.Lane(lane("s1", 1, false))
 	defer l.Close()

@@ -41,6 +41,7 @@ func streamConfigOf(t *testing.T, b *Broker, name string) jetstream.StreamConfig
 }
 
 func TestAStreamDeletedUnderARunningEdgeIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	for about, c := range map[string]struct {
 		audit  time.Duration
 		listen bool // somebody listens at this edge

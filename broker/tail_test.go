@@ -83,6 +83,7 @@ func led(t *testing.T, b *Broker, stream string) {
 }
 
 func TestASilentTailIsFoundOnceThereIsANewLeader(t *testing.T) {
+	t.Parallel()
 	for name, told := range map[string]bool{"announced": true, "unannounced": false} {
 		t.Run(name, func(t *testing.T) {
 			s := testServer(t, 3)
@@ -140,6 +141,7 @@ func TestWhatWasStoredWhileTheConnectionWasAwayIsFound(t *testing.T) {
 }
 
 func TestARecordLostOnItsWayIsToldAgain(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, rareAudits), testBroker(t, s, rareAudits)
 	in := settled(t, b)

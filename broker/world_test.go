@@ -382,6 +382,7 @@ func (w *world) judge(to agora.Address, got []agora.Message) {
 }
 
 func TestEachMessageOnceAndInOrderWhateverHappens(t *testing.T) {
+	t.Parallel()
 	seeds := uint64(4)
 	if testing.Short() {
 		seeds = 1

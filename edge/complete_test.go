@@ -29,6 +29,7 @@ func TestAnEdgeThatIsNotQuiteTheFirstTakesNothingForLost(t *testing.T) {
 
 // An edge that has known presence whole may be frozen, and still be asked.
 func TestAnEdgeBeginsThoughAnElderDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	begins(t, func(*presence.Store) { <-t.Context().Done() })
 }
 

@@ -13,6 +13,7 @@ import (
 const lost = `{"type":"error","code":"STREAM_ABORTED","from":"lost","stream_id":"s"}`
 
 func TestWhatALostSessionHadOpenEndsOnceWhenRedisLosesEverything(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(3 * time.Second)})
 	receiver, _ := registered(t, c, 1, "receiver")
 	back, welcome := registered(t, c, 2, "back") // in its grace, at an edge that lives
@@ -61,6 +62,7 @@ func mark(t *testing.T, raw *redis.Client) string {
 
 // Every edge that saw the loss dies before any has looked through the log; so does everybody where a cluster begins anew on an old log.
 func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
+	t.Parallel()
 	for name, whole := range map[string]bool{"once presence is whole": true, "together with presence": false} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, agoratest.Options{Node: leased(3 * time.Second), Edges: 2})
@@ -90,6 +92,7 @@ func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
 // An edge that can't reach presence for so long that its sessions are given up for lost has agents that don't know. They are asked to
 // come back, and go on with their sessions; what they had open is aborted.
 func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(3 * time.Second)})
 	receiver, _ := registered(t, c, 1, "receiver")
 	sender, welcome := registered(t, c, 0, "lost")
@@ -118,6 +121,7 @@ func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
 // An agent that was given a new session, as presence knew none, leaves the old one behind at an edge that finds so only when it
 // reaches presence again: that edge ends what was open there, also what came into the log after others looked through it.
 func TestAnEdgeThatFindsASessionReplacedEndsWhatItHadOpen(t *testing.T) {
+	t.Parallel()
 	const lease = 4 * time.Second
 	c := start(t, agoratest.Options{Node: leased(lease)})
 	raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})

@@ -92,6 +92,7 @@ func contend(t *testing.T, c *agoratest.Cluster, id string) (late bool) {
 }
 
 func TestAReapedEdgesAgentsLeaveTheirSpacesExactlyOnce(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 4, Node: leased(3 * time.Second), Grace: 300 * time.Millisecond})
 	var members []*agoratest.Client
 	join := func(k int, id string) {
@@ -129,6 +130,7 @@ func TestAReapedEdgesAgentsLeaveTheirSpacesExactlyOnce(t *testing.T) {
 }
 
 func TestAZombieThatWakesPublishesNothingAndClosesItsSockets(t *testing.T) {
+	t.Parallel()
 	const lease = 3 * time.Second
 	c := start(t, agoratest.Options{Node: leased(lease)})
 	receiver, _ := registered(t, c, 2, "receiver")
@@ -198,6 +200,7 @@ func untilKnown(t *testing.T, from *agoratest.Client, to string) {
 }
 
 func TestAnEdgeWhoseIDAnotherHasTakenEndsItsServiceAndSaysSo(t *testing.T) {
+	t.Parallel()
 	superseded := make(chan error, 2)
 	node := leased(3 * time.Second)
 	node.Superseded = func(err error) { superseded <- err }

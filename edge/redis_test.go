@@ -34,6 +34,7 @@ func untilStored(t *testing.T, from *agoratest.Client, to string, n int) (refuse
 }
 
 func TestNobodyIsToldUnknownWronglyWhenRedisComesBackEmpty(t *testing.T) {
+	t.Parallel()
 	const lease = 2 * time.Second
 	c := start(t, agoratest.Options{Edges: 3, Node: leased(lease)})
 	// None has written to another yet, so no edge remembers that anybody was there.
@@ -95,6 +96,7 @@ func TestANewIDWaitsWhileRedisGathersWhatItLost(t *testing.T) {
 }
 
 func TestASenderInItsGraceIsRememberedWhenRedisLosesEverything(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(3 * time.Second), Grace: 6 * time.Second})
 	receiver, _ := registered(t, c, 2, "receiver")
 	back, welcome := registered(t, c, 0, "back")

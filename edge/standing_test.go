@@ -80,6 +80,7 @@ func dismissed(t *testing.T, a *agoratest.Client, text string) {
 }
 
 func TestAConnectionEndsWithItsCredentialsUnlessTheyAreRenewed(t *testing.T) {
+	t.Parallel()
 	d := newDesk(nil)
 	c := start(t, agoratest.Options{Node: edge.Config{Auth: d}})
 	end, later := time.Now().Add(4*time.Second), time.Now().Add(time.Hour)
@@ -119,6 +120,7 @@ func TestAConnectionEndsWithItsCredentialsUnlessTheyAreRenewed(t *testing.T) {
 }
 
 func TestAnyoneWhoseCredentialsAreTakenBackIsClosedWithinSeconds(t *testing.T) {
+	t.Parallel()
 	d := newDesk(map[string]edge.Principal{
 		"a": {Name: "jane", ID: "1", Agents: []string{"*"}}, "b": {Name: "joe", ID: "2", Agents: []string{"*"}}, "c": {Name: "jim", ID: "3", Agents: []string{"*"}},
 	})

@@ -68,6 +68,7 @@ func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
 }
 
 func TestAnEdgeThatLostTheLogDeliversNothingUntilItHasLookedAfterItsClaims(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(10 * time.Second)})
 	sender, _ := registered(t, c, 1, "sender")
 	receiver, _ := registered(t, c, 0, "receiver")
@@ -88,6 +89,7 @@ func TestAnEdgeThatLostTheLogDeliversNothingUntilItHasLookedAfterItsClaims(t *te
 }
 
 func TestAnEdgeThatWasTakenForGoneDeliversNothingAndClosesItsSockets(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(10 * time.Second)})
 	sender, _ := registered(t, c, 2, "sender")
 	old, welcome := registered(t, c, 0, "receiver")
@@ -114,6 +116,7 @@ func TestAnEdgeThatWasTakenForGoneDeliversNothingAndClosesItsSockets(t *testing.
 
 // The newcomer can't ask such a holder, which learns from presence that it is one no more, and hands over there.
 func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(3 * time.Second)})
 	sender, _ := registered(t, c, 2, "sender")
 	old, welcome := registered(t, c, 0, "a")
@@ -128,6 +131,7 @@ func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
 // Of a stream that was aborted because its holder died, its sender may know nothing. What it says to end it is answered all the
 // same: it would wait for ever.
 func TestACancelOfAStreamThatDiedWithItsEdgeIsAnswered(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Nodes: 3, Node: leased(2 * time.Second)})
 	receiver, _ := registered(t, c, 2, "receiver")
 	sender, welcome := registered(t, c, 0, "sender")

@@ -54,14 +54,16 @@ type server struct {
 	start func()
 }
 
-// eachServer runs a test against every kind of server that Agora works with.
+// eachServer runs a test against every kind of server that Agora works with, side by side: it is all that a test does.
 func eachServer(t *testing.T, f func(t *testing.T, s *server)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
 		r := agoratest.Redis(t)
 		f(t, &server{t, "redis://" + r.Addr(), func() { r.Stop(); r.Start() }, r.Stop, r.Start})
 	})
 	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
 		r, err := cluster()
 		ok(t, err)
 		s := &server{t: t, url: "redis-cluster://" + r.Addr()}
@@ -70,6 +72,7 @@ func eachServer(t *testing.T, f func(t *testing.T, s *server)) {
 		f(t, s)
 	})
 	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
 		e, err := presence.Embed()
 		if err != nil {
 			t.Fatal(err)

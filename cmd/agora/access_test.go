@@ -137,6 +137,7 @@ func TestAnEdgeTakesEveryWayIntoRedis(t *testing.T) {
 }
 
 func TestAnEdgeFollowsSentinelToAnotherMaster(t *testing.T) {
+	t.Parallel()
 	s := agoratest.StartSentinel(t)
 	e := launch(t, append(alone, "--nats.url", agoratest.StartNATS(t, agoratest.NATSConfig{}).URL(), "--redis.url", s.URL())...).ready()
 	s.KillMaster()
@@ -167,6 +168,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 }
 
 func TestAnEdgeOutlivesCredentialsThatAreRefusedForAWhile(t *testing.T) {
+	t.Parallel()
 	right := agoratest.NATSConfig{More: "authorization { token: t0ken }"}
 	s := agoratest.StartNATS(t, right)
 	e := launch(t, append(alone, "--nats.url", s.URL(), "--nats.token", "t0ken", "--redis.url", "redis://"+agoratest.Redis(t).Addr())...).ready()

@@ -45,6 +45,7 @@ func benchResult(t *testing.T, args string) (out load.Result) {
 }
 
 func TestBenchStreamTellsWhatItMeasured(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	out := benchResult(t, "stream --duration 1s --warmup 300ms --senders 4 --receivers 8 --rate 400 --ack --pid "+strconv.Itoa(os.Getpid())+" --url "+c.url)
 	if out.Sent < 390 || out.Sent > 500 || out.Unsent != 0 || out.Received != out.Sent || out.Server == nil || out.Server.RSS == 0 || out.Late == nil {
@@ -65,6 +66,7 @@ func TestBenchStreamOnAClusterOfItsOwn(t *testing.T) {
 }
 
 func TestBenchOneShotTellsOfReceipts(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	out := benchResult(t, "oneshot --duration 1s --warmup 300ms --senders 4 --receivers 2 --rate 200 --url "+c.url)
 	if out.Receipt == nil || out.Receipt.Max == 0 || out.Sent < 195 {
@@ -77,6 +79,7 @@ func TestBenchOneShotTellsOfReceipts(t *testing.T) {
 }
 
 func TestBenchFanOutCountsArrivals(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	for _, args := range []string{"--rate 50", "--senders 2 --window 8"} {
 		out := benchResult(t, "fanout --duration 1s --warmup 300ms --members 10 --url "+c.url+" "+args)
@@ -87,6 +90,7 @@ func TestBenchFanOutCountsArrivals(t *testing.T) {
 }
 
 func TestBenchStormTellsWhenEachHasCaughtUp(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	r := bench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --live 4 --live-rate 100 --url "+c.url)...)
 	var out load.StormResult
@@ -129,6 +133,7 @@ func TestBenchIdleSaysWhenTooFewFilesMayBeOpened(t *testing.T) {
 }
 
 func TestBenchDrawsLatencyByRate(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	file := filepath.Join(t.TempDir(), "latency.svg")
 	args := "stream --duration 500ms --warmup 200ms --senders 2 --receivers 2 --rates 100,200 --url " + c.url + " --svg " + file
@@ -165,6 +170,7 @@ func TestBenchShowsAStallOfTheCluster(t *testing.T) {
 }
 
 func TestBenchThatIsInterruptedTellsWhatItMeasured(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -185,6 +191,7 @@ func TestBenchThatIsInterruptedTellsWhatItMeasured(t *testing.T) {
 }
 
 func TestBenchThatMissesMessagesEndsWithOne(t *testing.T) {
+	t.Parallel()
 	c, lost := newCLI(t), 0
 	url := agoratest.Tamper(t, c.cluster.URL(0), func(frame []byte) [][]byte {
 		if bytes.HasPrefix(frame, []byte(`{"type":"message_chunk"`)) {
@@ -201,6 +208,7 @@ func TestBenchThatMissesMessagesEndsWithOne(t *testing.T) {
 }
 
 func TestBenchTellsHowToBeUsed(t *testing.T) {
+	t.Parallel()
 	for _, args := range []string{
 		"oneshot --in-flight 0", "fanout --senders 3 --members 2", "storm --agents 0", "storm --missed 0", "storm --settle 0s", "storm --live 1 --live-rate 0", "idle --agents 0",
 		"idle --processes 0", "idle --processes 2 --agents 1", "idle --duration 0s", "idle --dialing -1", "idle --url x", "storm --url x", "idle x", "storm --x",

@@ -20,6 +20,7 @@ func bench(ctx context.Context, args ...string) cliResult {
 }
 
 func TestASoakSaysThatEveryPromiseWasKept(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	args := []string{"soak", "--edges", c.url, "--duration", "2s", "--progress", "500ms", "--cuts", "2", "--senders", "2", "--receivers", "2", "--spaces", "1"}
 	r := bench(t.Context(), args...)
@@ -37,6 +38,7 @@ func TestASoakSaysThatEveryPromiseWasKept(t *testing.T) {
 }
 
 func TestASoakThatFindsALossEndsWithOne(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	lost := false
 	url := agoratest.Tamper(t, c.cluster.URL(0), func(frame []byte) [][]byte {
@@ -53,6 +55,7 @@ func TestASoakThatFindsALossEndsWithOne(t *testing.T) {
 }
 
 func TestASoakThatIsInterruptedAccountsForAll(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -167,6 +167,7 @@ func TestListenTellsOfAStreamThatBreaks(t *testing.T) {
 }
 
 func TestListenEndsWellOnInterruptAndOnTime(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	listen := c.start(ctx, nil, "listen", "alice")
@@ -258,6 +259,7 @@ func TestJoinShowsWhatHappensAndPublishesLines(t *testing.T) {
 }
 
 func TestExitStatusesOfTheVerbs(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	file := filepath.Join(t.TempDir(), "latin1")
 	if err := os.WriteFile(file, []byte{0xe9}, 0o600); err != nil {

@@ -23,6 +23,7 @@ rules:
 `
 
 func TestAChangedPolicyIsTakenUpAndABadOneIsNot(t *testing.T) {
+	t.Parallel()
 	path := write(t, "policy.yaml", letAll)
 	d := startDev(t, "--policy", path, "--log.level", "info")
 	a := connect(t, d.public[0]+"?agent_id=a")
@@ -46,6 +47,7 @@ func TestAChangedPolicyIsTakenUpAndABadOneIsNot(t *testing.T) {
 }
 
 func TestChangedLimitsAreTakenUpAndTheRestIsToldToWait(t *testing.T) {
+	t.Parallel()
 	path := write(t, "agora.yaml", "limits: {rate: 1000, spaces: 7}\nsession.grace: 5s\n")
 	d := startDev(t, "--config", path, "--log.level", "info", "--limits.spaces", "3")
 	a := connect(t, d.public[0]+"?agent_id=a")

@@ -40,6 +40,7 @@ func TestHealthSaysWhatTheEdgeOnThisMachineSays(t *testing.T) {
 }
 
 func TestHealthAsksAnAdminPortWithACertificate(t *testing.T) {
+	t.Parallel()
 	certs := agoratest.NewCertificates(t)
 	secured := []string{"--admin.tls.cert", certs.ServerCert, "--admin.tls.key", certs.ServerKey}
 	args := append(alone, "--nats.url", agoratest.StartNATS(t, agoratest.NATSConfig{}).URL(), "--redis.url", "redis://"+agoratest.Redis(t).Addr())

@@ -253,6 +253,7 @@ func (f *fort) leaksNothing(t *testing.T, tokens ...string) {
 }
 
 func TestNobodyIsAnotherByWhatItSays(t *testing.T) {
+	t.Parallel()
 	f := startFort(t)
 	joe := f.signed(t, "joe", "1", time.Now().Add(time.Hour))
 	victim, _ := f.open(t, "?agent_id=victim", f.signed(t, "victim", "2", time.Now().Add(time.Hour)))
@@ -317,6 +318,7 @@ func TestACertificateOpensWhatItNamesAndNothingElse(t *testing.T) {
 }
 
 func TestWhatIsRevokedIsClosedWithinSecondsAndNotLetInAgain(t *testing.T) {
+	t.Parallel()
 	f := startFort(t)
 	joe := f.signed(t, "joe", "id-7", time.Now().Add(time.Hour))
 	a, _ := f.open(t, "?agent_id=jane", f.jane)
@@ -354,6 +356,7 @@ func TestWhatIsRevokedIsClosedWithinSecondsAndNotLetInAgain(t *testing.T) {
 }
 
 func TestWhatAKeyOpenedIsClosedWithinSecondsOnceTheKeyIsGone(t *testing.T) {
+	t.Parallel()
 	f := startFort(t)
 	end := time.Now().Add(time.Hour)
 	jane, _ := f.open(t, "?agent_id=jane", f.jane)
@@ -373,6 +376,7 @@ func TestWhatAKeyOpenedIsClosedWithinSecondsOnceTheKeyIsGone(t *testing.T) {
 
 // TestAClientOutlivesItsTokens has one whose file is rewritten before each token ends.
 func TestAClientOutlivesItsTokens(t *testing.T) {
+	t.Parallel()
 	f := startFort(t)
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(id string, life time.Duration) {

@@ -84,6 +84,7 @@ func TestOneLineTellsEachStartAndEndOfASession(t *testing.T) {
 }
 
 func TestRefusalsAreLoggedAFewASecondAndTheRestCounted(t *testing.T) {
+	t.Parallel()
 	e, _ := guarded(t)
 	const tries = 60
 	for range tries {

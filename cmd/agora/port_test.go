@@ -196,6 +196,7 @@ func status(t *testing.T, p *port, c *tls.Config) int {
 }
 
 func TestCertificatesAndCAsAreReadAgainWhenTheyChange(t *testing.T) {
+	t.Parallel()
 	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	dir := t.TempDir()
 	files := tlsSettings{cert: dir + "/cert", key: dir + "/key", clientCA: dir + "/ca"}

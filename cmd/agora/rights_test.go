@@ -101,6 +101,7 @@ func (r *running) started() bool {
 }
 
 func TestAnEdgeNeedsNoMoreThanTheRightsThatAreDocumented(t *testing.T) {
+	t.Parallel()
 	nats := guardedNATS(t, fileOf(t, natsRights))
 	presence, admin := guardedRedis(t, strings.Fields(fileOf(t, redisRights)))
 	said, err := drive(t, 4*time.Second, patience, append(nats, presence...)...)

@@ -87,6 +87,7 @@ const (
 )
 
 func TestATraceGoesFromItsCallerOverTwoEdgesToTheReceiver(t *testing.T) {
+	t.Parallel()
 	c := collect(t)
 	args := append(backends(t), "--trace.endpoint", c.URL, "--trace.sample", "0")
 	one, two := launch(t, append(args, "--id", "one")...).ready(), launch(t, append(args, "--id", "two")...).ready()

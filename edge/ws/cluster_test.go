@@ -13,6 +13,7 @@ import (
 // die, drain and come, the log's leaders move and presence forgets everything.
 // What was receipted must arrive once and in order.
 func TestNothingIsLostWhateverFails(t *testing.T) {
+	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{
 		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000}, Node: edge.Config{Lease: 4 * time.Second},
 	})

@@ -143,6 +143,7 @@ func TestSilentStrangerIsPingedThenClosed(t *testing.T) {
 }
 
 func TestPeerThatNeverReadsIsReadNoFurtherAndThenClosed(t *testing.T) {
+	t.Parallel()
 	const answers = 64 << 10
 	d, s := serve(t, Config{Answers: answers, MaxErrors: 1 << 30}, node{timeout: 2 * time.Second, heartbeat: time.Minute})
 	c := dial(t, s)

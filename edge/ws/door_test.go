@@ -165,6 +165,7 @@ func TestBadCredentialsAreRefusedBeforeTheUpgrade(t *testing.T) {
 }
 
 func TestOnlyPagesThatMayConnect(t *testing.T) {
+	t.Parallel()
 	listed := Config{Origins: []string{"https://app.example.com"}}
 	for _, c := range []struct {
 		about, origin, host string

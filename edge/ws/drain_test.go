@@ -66,6 +66,7 @@ func atMost(t *testing.T, rate int, asked []departure) {
 }
 
 func TestADrainingEdgeAsksItsAgentsBackAtItsRate(t *testing.T) {
+	t.Parallel()
 	for _, rate := range []int{4, 60} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			c := agoratest.Start(t, agoratest.Options{Edges: 1, Grace: time.Minute, Node: edge.Config{DrainRate: rate}})
@@ -83,6 +84,7 @@ func TestADrainingEdgeAsksItsAgentsBackAtItsRate(t *testing.T) {
 }
 
 func TestADrainThatRunsShortOfTimeTellsTheRestAtOnceToComeLater(t *testing.T) {
+	t.Parallel()
 	const rate = 20
 	c := agoratest.Start(t, agoratest.Options{Edges: 1, Grace: time.Minute, Node: edge.Config{DrainRate: rate}})
 	asked := drained(t, c, 8*rate, 4*time.Second)
@@ -97,6 +99,7 @@ func TestADrainThatRunsShortOfTimeTellsTheRestAtOnceToComeLater(t *testing.T) {
 }
 
 func TestADrainKeepsNobodyAwayForLongerThanHalfTheGrace(t *testing.T) {
+	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{Edges: 1, Grace: 4 * time.Second, Node: edge.Config{DrainRate: 1}})
 	for _, a := range drained(t, c, 20, 2*time.Second) {
 		if a.away > 2*time.Second {

@@ -17,6 +17,7 @@ import (
 // random. What an agent gets, but for repetitions that are marked, must be
 // exactly what the other one sent, however both named it.
 func TestMailboxKeepsEveryMessageOnceAndInOrder(t *testing.T) {
+	t.Parallel()
 	// A fifth of it in short mode.
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		if err := flag.Set("rapid.checks", "60"); err != nil {

@@ -69,6 +69,7 @@ func flood8MiB(c *conn) {
 }
 
 func TestPeersThatTakeNothingHoldUpNobody(t *testing.T) {
+	t.Parallel()
 	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
 	d.writers.most = 4
 	cs, peers := connsOf(t, d, s, 12)
