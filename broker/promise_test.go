@@ -16,7 +16,6 @@ import (
 // TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged: the first copy is stored and its handing on is lost, and so is
 // the acknowledgement; the server acknowledges the retry as a duplicate and hands nothing on.
 func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
-	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.Audit = c.url, time.Hour }), testBroker(t, s, rareAudits)

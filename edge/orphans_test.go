@@ -65,6 +65,7 @@ func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
 	t.Parallel()
 	for name, whole := range map[string]bool{"once presence is whole": true, "together with presence": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := start(t, agoratest.Options{Node: leased(3 * time.Second), Edges: 2})
 			raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 			defer raw.Close()

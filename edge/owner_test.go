@@ -130,7 +130,6 @@ func TestAReapedEdgesAgentsLeaveTheirSpacesExactlyOnce(t *testing.T) {
 }
 
 func TestAZombieThatWakesPublishesNothingAndClosesItsSockets(t *testing.T) {
-	t.Parallel()
 	const lease = 3 * time.Second
 	c := start(t, agoratest.Options{Node: leased(lease)})
 	receiver, _ := registered(t, c, 2, "receiver")
