@@ -15,6 +15,7 @@ import (
 
 const (
 	dialTime  = 2 * time.Second // for one server to take the connection
+	writeTime = 5 * time.Second // for it to take what is written, before the connection is given up
 	dialPause = 200 * time.Millisecond
 )
 
@@ -102,7 +103,24 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 		ctx = d.running
 	}
 	n := net.Dialer{Timeout: dialTime}
-	return n.DialContext(ctx, network, address)
+	c, err := n.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return fragile{c}, nil
+}
+
+// fragile is a connection that ends with the first write that fails, as one does that takes nothing for writeTime. The client would go on
+// with it, less what it could not write.
+type fragile struct{ net.Conn }
+
+// Write writes to the connection, or ends it.
+func (f fragile) Write(p []byte) (int, error) {
+	n, err := f.Conn.Write(p)
+	if err != nil {
+		f.Close() // whoever reads from it sees that
+	}
+	return n, err
 }
 
 // fits fails when a server can't take a record as large as the largest frame.
