@@ -80,6 +80,7 @@ type way struct {
 
 	b     []byte // under way
 	over  bool   // nothing follows
+	full  bool   // nothing more is taken from the client
 	stuck bool   // held up though later connections are not
 }
 
@@ -92,8 +93,12 @@ func (w *way) fill(from net.Conn) {
 		w.b = append(w.b, buf[:n]...)
 		w.cable.owed += n
 		w.over = err != nil
-		w.cable.mu.Unlock()
 		w.cable.free.Broadcast()
+		for open := true; open && w.full; {
+			w.cable.free.Wait()
+			_, open = w.cable.conns[w.near]
+		}
+		w.cable.mu.Unlock()
 		if err != nil {
 			return
 		}
@@ -183,6 +188,15 @@ func (c *cable) strand() {
 		if tcp, ok := w.near.(*net.TCPConn); ok {
 			_ = tcp.CloseWrite() // one that has gone already is no loss
 		}
+	}
+}
+
+// stick has the connections that there are take nothing more from their clients, as those of a server that is stopped. New ones do.
+func (c *cable) stick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.ways {
+		w.full = true
 	}
 }
 

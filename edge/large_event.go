@@ -41,8 +41,7 @@ func (s *Session) putCut(ctx context.Context, m agora.Message, parts []json.RawM
 		m.Meta.Trace = ""
 	}
 	m.Part, m.Body, m.Index, m.ID, m.N = agora.End, nil, uint32(len(parts)), partKey(key, len(parts)), n
-	t := s.node.tickets.get()
-	*t = ticket{session: s, to: m.To, frame: w.RequestID, stream: m.Stream, n: n, index: m.Index, indexed: true, want: want, span: span, told: t.told}
+	t := s.ticket(&m, w.RequestID, want, span)
 	err := s.sender().Send(ctx, m, relay.Options{Receipts: want, Frame: w.RequestID, Piece: true}, func(res broker.Result) {
 		if res.Err != nil && agora.AsError(res.Err).Code == agora.StreamNotFound && first != nil {
 			res.Err = first // it never began

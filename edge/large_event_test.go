@@ -34,7 +34,19 @@ func TestALargeEventIsAnsweredOnceByItsNumber(t *testing.T) {
 	member.Await(`{"type":"space.event","space":"lab"}`)
 }
 
-// answered takes frames until the last of the answers wanted has come, and what it owes then: no other answer may be among them.
+// One that can't even begin is refused for what is wrong with it.
+func TestALargeEventThatCannotBeginIsToldWhy(t *testing.T) {
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Frame: 16 << 20}}})
+	a, _ := registered(t, c, 0, "a")
+	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)
+	a.Await(`{"type":"space.joined"}`)
+	a.Send(fmt.Sprintf(`{"type":"space.publish","space":"lab","n":1,"id":"p","data":{"text":"%s","picture":"%s"}}`,
+		strings.Repeat("x", 64<<10), strings.Repeat("y", 9<<20))) // all but the text goes with the first part, and no record holds that
+	a.Send(`{"type":"space.publish","space":"lab","n":2,"data":{"text":"small"}}`)
+	answered(t, a, `{"type":"error","code":"MESSAGE_TOO_LARGE","space":"lab","n":1,"request_id":"p"}`, `{"type":"receipt","space":"lab","n":2}`)
+}
+
+// answered takes frames until all the answers wanted have come, in their order and no other between them; what is no answer is passed over.
 func answered(t *testing.T, a *agoratest.Client, want ...string) {
 	t.Helper()
 	for len(want) > 0 {
@@ -47,16 +59,4 @@ func answered(t *testing.T, a *agoratest.Client, want ...string) {
 		}
 		want = want[1:]
 	}
-}
-
-// One that can't even begin is refused for what is wrong with it.
-func TestALargeEventThatCannotBeginIsToldWhy(t *testing.T) {
-	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Frame: 16 << 20}}})
-	a, _ := registered(t, c, 0, "a")
-	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)
-	a.Await(`{"type":"space.joined"}`)
-	a.Send(fmt.Sprintf(`{"type":"space.publish","space":"lab","n":1,"id":"p","data":{"text":"%s","picture":"%s"}}`,
-		strings.Repeat("x", 64<<10), strings.Repeat("y", 9<<20))) // all but the text goes with the first part, and no record holds that
-	a.Send(`{"type":"space.publish","space":"lab","n":2,"data":{"text":"small"}}`)
-	answered(t, a, `{"type":"error","code":"MESSAGE_TOO_LARGE","space":"lab","n":1,"request_id":"p"}`, `{"type":"receipt","space":"lab","n":2}`)
 }

@@ -24,6 +24,13 @@ type ticket struct {
 	told func(broker.Result) // outcome, bound once
 }
 
+// ticket returns the ticket of a message, whose frame had the id. It is nobody's once its outcome was told.
+func (s *Session) ticket(m *agora.Message, frame string, want agora.Receipts, span *trace.Span) *ticket {
+	t := s.node.tickets.get()
+	*t = ticket{session: s, to: m.To, frame: frame, stream: m.Stream, n: m.N, index: m.Index, indexed: m.Indexed, want: want, span: span, told: t.told}
+	return t
+}
+
 // told tells the sender what became of a chunk that it gave no id, and of which no ticket is kept.
 func (s *Session) told(to agora.Address, res broker.Result) {
 	if res.Err != nil {

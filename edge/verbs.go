@@ -173,8 +173,7 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	if m.Part <= agora.Start && m.Kind <= agora.Event {
 		span = s.node.cfg.Tracer.Send(&m)
 	}
-	t := s.node.tickets.get()
-	*t = ticket{session: s, to: m.To, frame: w.RequestID, stream: m.Stream, n: m.N, index: m.Index, indexed: m.Indexed, want: want, span: span, told: t.told}
+	t := s.ticket(&m, w.RequestID, want, span)
 	err := s.sender().Send(ctx, m, o, t.told)
 	if err != nil {
 		span.End(agora.AsError(err)) // nobody has the ticket

@@ -34,7 +34,7 @@ func TestATakeoverDoesNotWaitForASocketThatTakesNothing(t *testing.T) {
 			old.Pause()
 			sender := agoratest.Connect(t, agoratest.Direct{}, c.URL(0), "agent_id=sender-"+id, nil)
 			sender.Expect(`{"type":"agent.registered"}`)
-			const messages = 20 // 8 MB, of which the system takes half at most
+			const messages = 40 // of which the system takes some
 			for n := range messages {
 				sender.Send(fmt.Sprintf(`{"type":"send","id":"m-%d","to":%q,"payload":{"n":%d,"body":"%s"}}`, n, id, n, strings.Repeat("x", 400<<10)))
 				sender.Await(fmt.Sprintf(`{"type":"receipt","request_id":"m-%d"}`, n))

@@ -12,7 +12,7 @@ import (
 // muchStolen is the share of the processors' time from which on times that a test has measured say nothing.
 const muchStolen = 0.1
 
-// mostStolen is the share from which on a process may stand still for longer than the lease of an edge.
+// mostStolen is the share from which on a process may have stood still for the lease of an edge: 3 s of a test's 10.
 const mostStolen = 0.3
 
 // longer is how much longer a test waits where that much is stolen.
