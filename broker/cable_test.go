@@ -94,15 +94,20 @@ func (w *way) fill(from net.Conn) {
 		w.cable.owed += n
 		w.over = err != nil
 		w.cable.free.Broadcast()
-		for open := true; open && w.full; {
+		for w.full && !w.over && w.there() {
 			w.cable.free.Wait()
-			_, open = w.cable.conns[w.near]
 		}
 		w.cable.mu.Unlock()
 		if err != nil {
 			return
 		}
 	}
+}
+
+// there tells whether the connection has not been severed; the cable's mu is held.
+func (w *way) there() bool {
+	_, there := w.cable.conns[w.near]
+	return there
 }
 
 // empty hands it to the server, when it may, to the last byte.
