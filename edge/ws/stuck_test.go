@@ -31,14 +31,16 @@ func TestATakeoverDoesNotWaitForASocketThatTakesNothing(t *testing.T) {
 			old := agoratest.Connect(t, agoratest.Direct{}, c.URL(0), "", nil)
 			old.Send(fmt.Sprintf(`{"type":"agent.register","agent":{"id":%q}}`, id))
 			token := old.Expect(`{"type":"agent.registered"}`).Text("resume_token")
+			old.Narrow()
 			old.Pause()
 			sender := agoratest.Connect(t, agoratest.Direct{}, c.URL(0), "agent_id=sender-"+id, nil)
 			sender.Expect(`{"type":"agent.registered"}`)
-			const messages = 40 // of which the system takes some
+			const messages = 10 // of which the system takes some
 			for n := range messages {
 				sender.Send(fmt.Sprintf(`{"type":"send","id":"m-%d","to":%q,"payload":{"n":%d,"body":"%s"}}`, n, id, n, strings.Repeat("x", 400<<10)))
 				sender.Await(fmt.Sprintf(`{"type":"receipt","request_id":"m-%d"}`, n))
 			}
+			old.Until("the old socket takes nothing more", func() bool { return c.Node(0).Crowd().Held() > 400<<10 })
 			query := "agent_id=" + id
 			if takeover.token {
 				query += "&resume_token=" + token

@@ -172,6 +172,14 @@ func (c *Client) Drop() {
 	c.reader.Wait()
 }
 
+// Narrow has the system keep little of what comes until it is read.
+func (c *Client) Narrow() {
+	c.t.Helper()
+	if err := c.socket.Conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // Pause stops reading from the socket, and with it the answers to pings, until Resume.
 func (c *Client) Pause() { c.socket.set(true) }
 
