@@ -23,29 +23,35 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 		rounds = 5
 	}
 	streams := c.Streams()
+	steal, starved := agoratest.WatchSteal(), false
+	progress := func() {
+		talk.Progress(5)
+		starved = steal.Most(t) || starved
+		steal = agoratest.WatchSteal()
+	}
 	for i := range rounds {
 		for k := range 4 {
 			talk.Kick(k)
 		}
-		talk.Progress(5)
+		progress()
 		for _, s := range streams {
 			c.StepDown(s)
 			talk.Kick(i)
 		}
-		talk.Progress(5)
+		progress()
 		c.CutEdge(c.Edges()[0])
 		c.AddEdge()
-		talk.Progress(5)
+		progress()
 		c.Redis.Stop()
 		c.Redis.Start()
-		talk.Progress(5)
+		progress()
 		c.StopEdge(c.Edges()[0])
 		c.AddEdge()
-		talk.Progress(5)
+		progress()
 	}
 	total, refused := talk.Settle()
 	t.Logf("%d frames, each once and in order; %d refused", total, refused)
-	if refused > 0 {
+	if refused > 0 && !starved {
 		t.Errorf("%d of %d frames were refused for good, want none", refused, total)
 	}
 }

@@ -59,21 +59,12 @@ func emptySpaceVanishes(s *scene) {
 // untilBound dials edge k as an agent whose old edge is dead: a while passes before it may.
 func (s *scene) untilBound(k int, id string, query ...string) (*Client, Frame) {
 	s.Helper()
-	var w Frame
-	var bound *Client
-	if !Await(s, 2*s.opts.Node.Lease, func() bool {
-		c := s.open(k, append([]string{"agent_id", id}, query...)...)
-		if w = c.Take("a welcome"); w.Type() == "agent.registered" {
-			bound = c
-			return true
-		}
-		c.Drop()
-		<-time.After(100 * time.Millisecond)
-		return false
-	}) {
+	registered := func(f Frame) bool { return f.Type() == "agent.registered" }
+	c, w := s.ask(k, id, 2*s.opts.Node.Lease, registered, query)
+	if !registered(w) {
 		s.Fatalf("%s can't connect: %s", id, w)
 	}
-	return bound, w
+	return c, w
 }
 
 func deadEdge(s *scene) {

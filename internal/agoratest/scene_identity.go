@@ -104,7 +104,11 @@ func manyAtOnce(s *scene) {
 		got = append(got, c.Take("an answer").Type())
 	}
 	slices.Sort(got)
-	if want := []string{"error", "error", "error", "error", "error", "registered"}; !slices.Equal(got, want) {
+	want := []string{"error", "error", "error", "error", "error", "registered"}
+	if got[5] == want[5] && !slices.Equal(got, want) && s.steal.Most(s) {
+		return // who got it gave no sign of life within a second, and the next one got it too
+	}
+	if !slices.Equal(got, want) {
 		s.Errorf("answers %q, want %q", got, want)
 	}
 }

@@ -21,6 +21,7 @@ type scene struct {
 	*Cluster
 	dialer Dialer
 	tenant string
+	steal  Steal // since it began
 }
 
 // scenario is a behaviour of the protocol, seen from sockets.
@@ -58,7 +59,7 @@ func RunDoorSuite(t *testing.T, d Dialer) {
 				turns <- struct{}{}
 				defer func() { <-turns }()
 				tenant := co.name + "-" + string(rune('a'+i/26)) + string(rune('a'+i%26))
-				t.Run(sc.name, func(t *testing.T) { sc.play(&scene{t, c, d, tenant}) })
+				t.Run(sc.name, func(t *testing.T) { sc.play(&scene{t, c, d, tenant, WatchSteal()}) })
 			})
 		}
 	}
@@ -129,11 +130,32 @@ func (s *scene) agent(k int, id string, query ...string) *Client {
 	return c
 }
 
-// enter connects to edge k as an agent, and returns what it is welcomed with too.
+// enter connects to edge k as an agent, and returns what it is welcomed with too. Where others have most of the processors an
+// agent that is to come back later does.
 func (s *scene) enter(k int, id string, query ...string) (*Client, Frame) {
 	s.Helper()
-	c := s.open(k, append([]string{"agent_id", id}, query...)...)
-	return c, c.Expect(`{"type":"agent.registered","agent":{"id":` + Quote(id) + `,"connection_id":"<any>"}}`)
+	welcome := `{"type":"agent.registered","agent":{"id":` + Quote(id) + `,"connection_id":"<any>"}}`
+	c, f := s.ask(k, id, patience, func(f Frame) bool { return f.Text("code") != "UNAVAILABLE" || !s.steal.Most(s) }, query)
+	if d := f.Match(welcome); d != "" {
+		s.Fatalf("got  %.500s\nwant %.500s\n%.300s", f, welcome, d)
+	}
+	return c, f
+}
+
+// ask connects to edge k as an agent until it is content with what it is answered, for so long at most, and returns the last answer.
+func (s *scene) ask(k int, id string, within time.Duration, content func(Frame) bool, query []string) (c *Client, answer Frame) {
+	s.Helper()
+	Await(s, within, func() bool {
+		c = s.open(k, append([]string{"agent_id", id}, query...)...)
+		answer = c.Take("a welcome")
+		if content(answer) {
+			return true
+		}
+		c.Drop()
+		<-time.After(100 * time.Millisecond)
+		return false
+	})
+	return c, answer
 }
 
 // pair connects agent-1 to edge 0 and agent-2 to edge 1.
