@@ -17,7 +17,7 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 	c := agoratest.Start(t, agoratest.Options{
 		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000}, Node: edge.Config{Lease: 4 * time.Second},
 	})
-	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{Agents: 4})
+	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{Agents: 4, Beat: 40 * time.Millisecond})
 	rounds := 1
 	if !testing.Short() {
 		rounds = 5
