@@ -17,6 +17,9 @@ import (
 
 // TestEverySystemCarriesEveryLoad runs all that needs no more than Go and redis-server, small and short.
 func TestEverySystemCarriesEveryLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	tools := &system.Tools{Module: "..", Cache: t.TempDir()}
 	cfg := load.Config{Warm: 20 * time.Millisecond, Time: 200 * time.Millisecond, Size: 100, Window: 16, Patience: 10 * time.Second}
 	small := map[string]runner{

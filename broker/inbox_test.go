@@ -65,6 +65,9 @@ func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
 }
 
 func TestAListenerResumesWhileMessagesArrive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, nil), testBroker(t, s, func(c *Config) { c.InboxBytes = 2 << 10 })
@@ -189,6 +192,9 @@ func agedMail(t *testing.T) (*Broker, uint64) {
 }
 
 func TestAQuietSleeperSeesNoGap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	const hour = time.Hour
 	for name, c := range map[string]struct {
 		back  uint64 // records that the listener has not got

@@ -15,6 +15,9 @@ import (
 // again on their files. Stored does not mean synced; but what a process has written is the system's to keep, and a process's
 // death loses nothing of it. (A power cut would: none can be made here.)
 func TestWhatIsReceiptedOutlivesEveryServerProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes, " servers"), func(t *testing.T) {

@@ -36,6 +36,9 @@ func TestALargeEventIsAnsweredOnceByItsNumber(t *testing.T) {
 
 // One that can't even begin is refused for what is wrong with it.
 func TestALargeEventThatCannotBeginIsToldWhy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Frame: 16 << 20}}})
 	a, _ := registered(t, c, 0, "a")
 	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)

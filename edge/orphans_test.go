@@ -13,6 +13,9 @@ import (
 const lost = `{"type":"error","code":"STREAM_ABORTED","from":"lost","stream_id":"s"}`
 
 func TestWhatALostSessionHadOpenEndsOnceWhenRedisLosesEverything(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(3 * time.Second)})
 	receiver, _ := registered(t, c, 1, "receiver")
@@ -62,6 +65,9 @@ func mark(t *testing.T, raw *redis.Client) string {
 
 // Every edge that saw the loss dies before any has looked through the log; so does everybody where a cluster begins anew on an old log.
 func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	for name, whole := range map[string]bool{"once presence is whole": true, "together with presence": false} {
 		t.Run(name, func(t *testing.T) {
@@ -93,6 +99,9 @@ func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
 // An edge that can't reach presence for so long that its sessions are given up for lost has agents that don't know. They are asked to
 // come back, and go on with their sessions; what they had open is aborted.
 func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(3 * time.Second)})
 	receiver, _ := registered(t, c, 1, "receiver")
@@ -122,6 +131,9 @@ func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
 // An agent that was given a new session, as presence knew none, leaves the old one behind at an edge that finds so only when it
 // reaches presence again: that edge ends what was open there, also what came into the log after others looked through it.
 func TestAnEdgeThatFindsASessionReplacedEndsWhatItHadOpen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	const lease = 4 * time.Second
 	c := start(t, agoratest.Options{Node: leased(lease)})

@@ -266,6 +266,9 @@ func TestMissingClaimsAreFound(t *testing.T) {
 }
 
 func TestTheClaimsOfManyAreLookedAfter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		raw := srv.client()

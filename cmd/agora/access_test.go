@@ -51,6 +51,9 @@ func refuses(t *testing.T, want []string, args ...string) {
 }
 
 func TestAnEdgeTakesEveryWayIntoNATS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	certs, others := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	public, seed := agoratest.NATSKey(t)
 	_, otherSeed := agoratest.NATSKey(t)
@@ -92,6 +95,9 @@ func TestAnEdgeTakesEveryWayIntoNATS(t *testing.T) {
 }
 
 func TestAnEdgeTakesEveryWayIntoRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	nats := agoratest.StartNATS(t, agoratest.NATSConfig{}).URL()
 	certs, others := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	try := func(about string, good, bad []string, want string) {

@@ -101,6 +101,9 @@ func (r *running) started() bool {
 }
 
 func TestAnEdgeNeedsNoMoreThanTheRightsThatAreDocumented(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	nats := guardedNATS(t, fileOf(t, natsRights))
 	presence, admin := guardedRedis(t, strings.Fields(fileOf(t, redisRights)))

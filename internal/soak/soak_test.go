@@ -87,13 +87,13 @@ func end(t *testing.T, r *soak.Run) soak.Report {
 }
 
 func TestEveryPromiseIsKeptThroughCutsAndDyingEdges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	c := cluster(t)
 	c.AddEdge()
 	r := start(t, soak.Config{Edges: urls(c), Senders: 2, Receivers: 2, Spaces: 1, Rate: 150, Cuts: 1})
-	rounds := uint64(3)
-	if testing.Short() {
-		rounds = 1
-	}
+	const rounds = 3
 	until(t, r, "load", delivered(rounds))
 	c.StopEdge(0)
 	until(t, r, "load after a drain", delivered(2*rounds))
@@ -151,6 +151,9 @@ func TestWithoutAnEdgeNothingStarts(t *testing.T) {
 // A cluster that keeps its promises is not enough to trust the account: here
 // is a wire that breaks them, in ways that the client can't repair.
 func TestWhatTheWireLosesDoublesOrSwapsIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	for name, c := range map[string]struct {
 		what string // the frame that is tampered with has this in it
 		hand func() func(f *wire.Frame) []*wire.Frame
