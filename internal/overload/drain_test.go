@@ -32,9 +32,9 @@ func TestAnEdgeEndsInTimeWhateverIsAway(t *testing.T) {
 				a.Await(`{"type":"receipt"}`)
 			}
 			away.cut(e)
-			begun := time.Now()
+			begun, steal := time.Now(), agoratest.WatchSteal()
 			e.Drain()
-			if took := time.Since(begun); took > drain+more {
+			if took := time.Since(begun); took > drain+more && !steal.Much(t) {
 				t.Errorf("it ended after %v, want %v at most", took, drain+more)
 			} else {
 				t.Logf("ended after %v", took)
