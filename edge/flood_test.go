@@ -84,7 +84,7 @@ func TestFloodsOfOneTenantAreRefusedInBoundedMemoryAndHarmNobodyElse(t *testing.
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
-	n := 6000
+	const n = 6000
 	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{Auth: byWord{}, Timeout: time.Minute, Limits: edge.Limits{
 		Streams: 16, Spaces: 8, TenantRate: 200,
 	}}})
