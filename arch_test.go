@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"client":               {".", "wire", "internal/pause"},
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
+	"internal/await":       {},
 	"internal/turns":       {},
 	"internal/guard":       {},
 	"internal/latency":     {},

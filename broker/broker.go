@@ -252,6 +252,9 @@ func (b *Broker) Lost() bool {
 	return at != 0 && agora.Ticks()-at > int64(b.cfg.Election)
 }
 
+// Election returns how long the log may be away before what needs it is to be refused: longer than any election takes.
+func (b *Broker) Election() time.Duration { return b.cfg.Election }
+
 // Life numbers the connection to the log. The number grows after a connection was lost and before
 // anything can come over the next one, so what was read under one life and is
 // looked at under the same was never read behind an absence.

@@ -33,7 +33,7 @@ type reply struct {
 func answerName(h presence.Holder) string { return h.Edge + "." + h.Incarnation }
 
 const (
-	probeTime    = time.Second     // for a sign of life
+	answerTime   = time.Second     // for what another edge has at hand
 	handoverTime = 5 * time.Second // for one try of a hand-over; the asker tries again
 )
 
@@ -43,7 +43,7 @@ func (n *Node) ask(ctx context.Context, h presence.Holder, q question) (reply, e
 	if err != nil {
 		return reply{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, handoverTime+time.Second)
+	ctx, cancel := context.WithTimeout(ctx, max(handoverTime, n.cfg.Probe)+time.Second)
 	defer cancel()
 	answer, err := n.cfg.Broker.Ask(ctx, answerName(h), body)
 	if err != nil {
@@ -87,7 +87,7 @@ func (n *Node) answer(ctx context.Context, body []byte) []byte {
 
 // probed tells whether the connection that holds an epoch gives a sign of life in time.
 func (n *Node) probed(ctx context.Context, at agora.Address, epoch uint64) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeTime-100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Probe*9/10) // the rest is for the answer
 	defer cancel()
 	for n.opening(at, epoch) {
 		if !pause.For(ctx, 10*time.Millisecond) {
@@ -139,7 +139,7 @@ func (n *Node) askConfirmed(ctx context.Context, to agora.Address, h presence.Ho
 // probeIncumbent asks for a sign of life of the connection that holds an id.
 // An edge that does not answer is taken for dead: its lease still has to run out.
 func (n *Node) probeIncumbent(ctx context.Context, c presence.Claim, tenant string, id agora.AgentID) reply {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Probe)
 	defer cancel()
 	r, err := n.ask(ctx, c.Incumbent.Holder, question{Verb: "probe", Tenant: tenant, Agent: id, Epoch: c.Incumbent.Epoch})
 	if err != nil {

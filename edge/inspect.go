@@ -126,7 +126,7 @@ func (n *Node) viewAgent(ctx context.Context, tenant string, id agora.AgentID) (
 
 // addLive adds what the agent's edge says.
 func (n *Node) addLive(ctx context.Context, v *AgentView, sight presence.Sight) {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	r, err := n.ask(ctx, sight.Holder, question{Verb: "inspect", Tenant: v.Tenant, Agent: v.Agent, Epoch: sight.Epoch})
 	if err != nil || r.Live == nil {

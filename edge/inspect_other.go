@@ -101,7 +101,7 @@ func (n *Node) InspectEdges(ctx context.Context, id string) ([]EdgeView, error) 
 			return nil, err
 		}
 		v.Alive, v.RenewedMS = alive, age.Milliseconds()
-		asking, cancel := context.WithTimeout(ctx, probeTime)
+		asking, cancel := context.WithTimeout(ctx, answerTime)
 		if r, err := n.ask(asking, h, question{Verb: "self"}); err == nil {
 			v.Self = r.Self
 		}

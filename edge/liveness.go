@@ -108,7 +108,7 @@ func (s *liveness) lease(n *Node, h presence.Holder) {
 }
 
 func (s *liveness) ask(n *Node, h presence.Holder) {
-	ctx, cancel := context.WithTimeout(n.ctx, probeTime)
+	ctx, cancel := context.WithTimeout(n.ctx, answerTime)
 	defer cancel()
 	_, s.asked = n.cfg.Broker.Ask(ctx, answerName(h), []byte(`{}`))
 }

@@ -35,6 +35,7 @@ type Config struct {
 	Heartbeat time.Duration // session.heartbeat: between signs of life to a quiet agent; 30s
 	Timeout   time.Duration // session.timeout: a connection silent for so long is dead; 60s
 	Confirm   time.Duration // between pings while frames are unconfirmed; 1.5s
+	Probe     time.Duration // how long the connection that holds an id has for a sign of life before a newcomer gets the id; 1s
 
 	MailboxOff   bool           // mailbox off: an agent without a session is AGENT_OFFLINE
 	MaxAge       time.Duration  // mailbox.max-age; 10m
@@ -59,6 +60,7 @@ func (c Config) withDefaults() Config {
 	c.Heartbeat = cmp.Or(c.Heartbeat, 30*time.Second)
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
 	c.Confirm = cmp.Or(c.Confirm, 1500*time.Millisecond)
+	c.Probe = cmp.Or(c.Probe, time.Second)
 	c.MaxAge = cmp.Or(c.MaxAge, 10*time.Minute)
 	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
 	c.DrainRate = cmp.Or(c.DrainRate, 1000)

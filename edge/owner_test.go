@@ -22,7 +22,6 @@ func TestOfTwoConnectionsAtTheSameInstantExactlyOneWinsEachTime(t *testing.T) {
 	}
 	var side sync.WaitGroup
 	var late atomic.Int64
-	steal := agoratest.WatchSteal()
 	turns := make(chan struct{}, 8)
 	for i := range times {
 		turns <- struct{}{}
@@ -34,7 +33,7 @@ func TestOfTwoConnectionsAtTheSameInstantExactlyOneWinsEachTime(t *testing.T) {
 		})
 	}
 	side.Wait()
-	if n := late.Load(); n > int64(times/100) && !steal.Much(t) {
+	if n := late.Load(); n > int64(times/100) {
 		t.Errorf("%d of %d times the first gave no sign of life in time", n, times)
 	}
 }
@@ -165,13 +164,13 @@ func TestTwoOwnersForAMomentSettleWithinALease(t *testing.T) {
 	raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 	defer raw.Close()
 	// A failover that lost two writes, and another edge that claims one of the ids before anybody notices.
-	begin, steal := time.Now(), agoratest.WatchSteal()
+	begin := time.Now()
 	if n := raw.Del(t.Context(), "agora:1:{a:default.a}:rec", "agora:1:{a:default.b}:rec").Val(); n != 2 {
 		t.Fatalf("%d records were there, want 2", n)
 	}
 	next, _ := registered(t, c, 1, "a")
 	old.Until("one of them is closed", func() bool { return old.Gone() != nil || next.Gone() != nil })
-	if d := time.Since(begin); d > lease+time.Second && !steal.Much(t) {
+	if d := time.Since(begin); d > lease+time.Second {
 		t.Errorf("two owners for %v, want a lease of %v at most", d, lease)
 	}
 	winner := next

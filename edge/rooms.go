@@ -9,7 +9,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/policy"
@@ -60,13 +59,10 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 	return s.seen(joined), nil
 }
 
-// patience is how long a verb may wait for the log, which is longer than an election takes.
-const patience = 12 * time.Second
-
-// patient returns a context in which a verb may wait for the log. The socket is not read meanwhile, which is no fault of its agent.
+// patient returns a context in which a verb may wait for the log, longer than an election takes. The socket is not read meanwhile, which is no fault of its agent.
 func (s *Session) patient(ctx context.Context) (waiting context.Context, done func()) {
 	s.blocked.Store(true)
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
 	return ctx, func() {
 		cancel()
 		s.blocked.Store(false)

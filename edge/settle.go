@@ -106,7 +106,7 @@ func (n *Node) untilLapsed(ctx context.Context, h presence.Holder) time.Duration
 	case err != nil:
 		return handoverTime + time.Second
 	case !alive:
-		return probeTime
+		return answerTime
 	}
 	return max(n.cfg.Lease-age, n.between())
 }

@@ -22,12 +22,7 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 	})
 	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{Agents: 4, Beat: 40 * time.Millisecond})
 	streams := c.Streams()
-	steal, starved := agoratest.WatchSteal(), false
-	progress := func() {
-		talk.Progress(5)
-		starved = steal.Most(t) || starved
-		steal = agoratest.WatchSteal()
-	}
+	progress := func() { talk.Progress(5) }
 	for i := range 5 {
 		for k := range 4 {
 			talk.Kick(k)
@@ -50,7 +45,7 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 	}
 	total, refused := talk.Settle()
 	t.Logf("%d frames, each once and in order; %d refused", total, refused)
-	if refused > 0 && !starved {
+	if refused > 0 {
 		t.Errorf("%d of %d frames were refused for good, want none", refused, total)
 	}
 }

@@ -39,7 +39,6 @@ type Client struct {
 	deaf   atomic.Bool
 	pings  atomic.Int64
 	heard  atomic.Int64 // when anything came last, in nanoseconds
-	steal  Steal        // since it connected
 
 	mu     sync.Mutex // guards the fields below
 	frames []Frame    // that nobody has taken yet
@@ -70,7 +69,7 @@ func TryConnect(t testing.TB, d Dialer, url, query string, header http.Header) (
 }
 
 func tryConnect(ctx context.Context, t testing.TB, d Dialer, url, query string, header http.Header) (*Client, *http.Response, error) {
-	c := &Client{t: t, steal: WatchSteal(), news: make(chan struct{}, 1)}
+	c := &Client{t: t, news: make(chan struct{}, 1)}
 	c.heard.Store(time.Now().UnixNano())
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: c.dial}
 	if query != "" {

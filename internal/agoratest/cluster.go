@@ -17,6 +17,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -36,6 +37,7 @@ type Options struct {
 	Audit      time.Duration // between two checks of every inbox; 1s
 
 	Clocks []time.Duration // how far the clock of edge k is ahead; right where there is none
+	Leases []time.Duration // of edge k; Node.Lease where there is none, or zero
 }
 
 func (o Options) withDefaults() Options {
@@ -43,9 +45,10 @@ func (o Options) withDefaults() Options {
 	o.Nodes = cmp.Or(o.Nodes, 1)
 	o.Grace = cmp.Or(o.Grace, time.Second)
 	o.Audit = cmp.Or(o.Audit, time.Second)
-	o.Node.Lease = cmp.Or(o.Node.Lease, 15*time.Second) // no pause of a busy machine ends it; a test in which an edge dies asks for less
+	o.Node.Lease = cmp.Or(o.Node.Lease, time.Minute) // no pause of a busy machine ends it; a test that waits for the end of one asks for less, of that edge alone
 	o.Node.Heartbeat = cmp.Or(o.Node.Heartbeat, time.Second)
-	o.Node.Timeout = cmp.Or(o.Node.Timeout, 20*time.Second)
+	o.Node.Timeout = cmp.Or(o.Node.Timeout, patience)
+	o.Node.Probe = cmp.Or(o.Node.Probe, 10*time.Second)
 	o.Node.Confirm = cmp.Or(o.Node.Confirm, 100*time.Millisecond)
 	o.Node.MaxAge = cmp.Or(o.Node.MaxAge, 10*time.Minute)
 	o.Node.MaxRecords = cmp.Or(o.Node.MaxRecords, 4096)
@@ -74,7 +77,7 @@ type Cluster struct {
 }
 
 // patience is how long anything may take before a test fails.
-const patience = 30 * time.Second
+var patience = await.Long
 
 // Start starts a cluster and stops it when the test is over.
 func Start(t testing.TB, o Options) *Cluster {
@@ -212,7 +215,7 @@ func (c *Cluster) CutEdge(k int) {
 	e.line.cut(every...)
 	c.closing.Go(func() {
 		select {
-		case <-time.After(2 * c.opts.Node.Lease): // let the zombie do what zombies do
+		case <-time.After(2 * c.lease(k)): // let the zombie do what zombies do
 		case <-c.over:
 		}
 		e.close()

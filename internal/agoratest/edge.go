@@ -1,6 +1,7 @@
 package agoratest
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -45,8 +46,9 @@ func (c *Cluster) startEdge(id string) (*member, error) {
 	if e.broker, err = broker.Connect(ctx, c.brokerConfig(k, id, e.line)); err != nil {
 		return nil, err
 	}
-	e.store = presence.New(c.presenceConfig(e))
+	e.store = presence.New(c.presenceConfig(k, e))
 	cfg := c.opts.Node
+	cfg.Lease = c.lease(k)
 	cfg.ID, cfg.Broker, cfg.Presence, cfg.Log = id, e.broker, e.store, c.log.With("edge", id)
 	if e.node, err = edge.Start(ctx, cfg); err != nil {
 		return nil, err
@@ -63,6 +65,7 @@ func (c *Cluster) brokerConfig(k int, id string, l *line) broker.Config {
 		Options:  []nats.Option{nats.SetCustomDialer(l), nats.ReconnectWait(50 * time.Millisecond)},
 		Replicas: c.opts.Nodes, Memory: true,
 		MaxAge: c.opts.Node.MaxAge, MaxRecords: c.opts.Node.MaxRecords, ShardBytes: 64 << 20,
+		GiveUp: patience, Election: patience, // nothing is refused because the machine is slow
 		Audit: c.opts.Audit, Now: c.clock(k), Log: c.log.With("edge", id),
 	}
 }
@@ -75,10 +78,18 @@ func (c *Cluster) clock(k int) func() time.Time {
 	return func() time.Time { return time.Now().Add(c.opts.Clocks[k]) }
 }
 
-func (c *Cluster) presenceConfig(e *member) presence.Config {
+// lease is that of edge k.
+func (c *Cluster) lease(k int) time.Duration {
+	if k >= len(c.opts.Leases) {
+		return c.opts.Node.Lease
+	}
+	return cmp.Or(c.opts.Leases[k], c.opts.Node.Lease)
+}
+
+func (c *Cluster) presenceConfig(k int, e *member) presence.Config {
 	return presence.Config{
 		Client: redis.NewClient(&redis.Options{Addr: c.presence, Dialer: e.line.dial, MaxRetries: 1, DialerRetries: 1, DialTimeout: time.Second}),
-		Lease:  c.opts.Node.Lease, Grace: c.opts.Grace, Known: c.opts.Node.MaxAge,
+		Lease:  c.lease(k), Grace: c.opts.Grace, Known: c.opts.Node.MaxAge,
 		MaxMembers: c.opts.MaxMembers, EmptyGrace: c.opts.EmptyGrace, Log: c.log,
 	}
 }

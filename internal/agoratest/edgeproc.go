@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // EdgeProcess is an `agora edge` process. It reaches each NATS node and presence through
@@ -93,7 +95,7 @@ func (e *EdgeProcess) IsReady() bool { return answersOK("http://" + e.admin + "/
 // NotReady waits until it says that it can't serve agents, as a balancer must hear.
 func (e *EdgeProcess) NotReady() {
 	e.t.Helper()
-	if !await(patience, func() bool { return !e.IsReady() }) {
+	if !await.Within(patience, func() bool { return !e.IsReady() }) {
 		e.t.Errorf("%s still says that it is ready", e.argv[3])
 	}
 }
@@ -101,7 +103,7 @@ func (e *EdgeProcess) NotReady() {
 // Ready waits until it says that it can serve agents.
 func (e *EdgeProcess) Ready() {
 	e.t.Helper()
-	if !await(2*patience, e.IsReady) {
+	if !await.Within(2*patience, e.IsReady) {
 		e.t.Fatalf("%s is not ready:\n%s", e.argv[3], e.tail(15))
 	}
 }

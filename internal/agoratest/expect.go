@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // Expect takes the next frames, one for each pattern, and returns the last;
@@ -31,14 +33,8 @@ func (c *Client) expect(match func(Frame, string) string, patterns []string) (f 
 	return f
 }
 
-// next is Next with a test's patience, and more of it where others took the processors since it connected.
-func (c *Client) next() (Frame, bool) {
-	f, ok := c.Next(patience)
-	if !ok && c.Gone() == nil && c.steal.Much(c.t) {
-		return c.Next(longer * patience)
-	}
-	return f, ok
-}
+// next is Next with a test's patience.
+func (c *Client) next() (Frame, bool) { return c.Next(patience) }
 
 // Take returns the next frame, and fails the test when none comes; what says what was waited for.
 func (c *Client) Take(what string) Frame {
@@ -137,7 +133,5 @@ func (c *Client) Pending() []Frame {
 // Until waits for a condition and fails the test when it does not come true.
 func (c *Client) Until(what string, done func() bool) {
 	c.t.Helper()
-	if !Await(c.t, patience, done) {
-		c.t.Fatalf("%s: not within %v", what, patience)
-	}
+	await.True(c.t, what, done)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // NATSConfig says what is special about a NATS server.
@@ -48,7 +50,7 @@ func (s *NATSServer) Restart(t testing.TB, c NATSConfig) {
 	if err := s.node.start(); err != nil {
 		t.Fatalf("start nats-server: %v", err)
 	}
-	if !await(patience, s.node.healthy) {
+	if !await.Within(patience, s.node.healthy) {
 		t.Fatalf("nats-server is not ready:\n%s", s.node.tail(15))
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // NATSNode is a nats-server process of a cluster of three, with JetStream on files.
@@ -113,7 +115,7 @@ cluster { name: agora, listen: %q, no_advertise: true, routes: [%s] }
 func (n *NATS) Ready() {
 	n.t.Helper()
 	for _, node := range n.Nodes {
-		if !await(2*patience, node.healthy) {
+		if !await.Within(2*patience, node.healthy) {
 			n.t.Fatalf("NATS %s is not ready:\n%s", node.name, node.tail(15))
 		}
 	}
@@ -166,7 +168,7 @@ func (n *NATS) Isolate(k int) { n.lines(k, (*Proxy).Cut) }
 func (n *NATS) Rejoin(k int) {
 	n.t.Helper()
 	n.lines(k, (*Proxy).Mend)
-	if !await(patience, func() bool { return n.Nodes[k].peers() == len(n.Nodes)-1 }) {
+	if !await.Within(patience, func() bool { return n.Nodes[k].peers() == len(n.Nodes)-1 }) {
 		n.t.Fatalf("NATS node %d does not find the others again:\n%s", k, n.Nodes[k].tail(15))
 	}
 }

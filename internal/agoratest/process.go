@@ -147,15 +147,3 @@ func steadyAddr() (string, error) {
 	port, err := steadyPort()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
-
-// await polls until a condition holds, and tells whether it did in time.
-func await(within time.Duration, holds func() bool) bool {
-	deadline := time.Now().Add(within)
-	for !holds() {
-		if time.Now().After(deadline) {
-			return false
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	return true
-}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // RedisNodes is a Redis Cluster of three masters without replicas. Its methods are for the test's goroutine.
@@ -35,7 +37,7 @@ func StartRedisNodes(t testing.TB) *RedisNodes {
 		}
 		c.nodes[0].ask(fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %d", port, buses[k+1]))
 	}
-	if !await(patience, c.serves) {
+	if !await.Within(patience, c.serves) {
 		t.Fatalf("the Redis Cluster does not serve: %s", c.nodes[0].ask("CLUSTER INFO"))
 	}
 	return c
@@ -65,7 +67,7 @@ func (c *RedisNodes) Stop(k int) { c.nodes[k].Stop() }
 func (c *RedisNodes) Start(t testing.TB, k int) {
 	t.Helper()
 	c.nodes[k].Start()
-	if !await(patience, c.serves) {
+	if !await.Within(patience, c.serves) {
 		t.Fatalf("the Redis Cluster does not serve again: %s", c.nodes[k].ask("CLUSTER INFO"))
 	}
 }

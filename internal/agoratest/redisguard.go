@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // RedisGuarded starts a redis-server with more on its command line, such as who may do what, and returns its host
@@ -54,7 +56,7 @@ func startRedis(t testing.TB, args []string, ready string) {
 	if err := p.start(); err != nil {
 		t.Fatalf("start redis-server: %v", err)
 	}
-	if !await(patience, func() bool { return strings.Contains(p.tail(100), ready) }) {
+	if !await.Within(patience, func() bool { return strings.Contains(p.tail(100), ready) }) {
 		t.Fatalf("redis-server is not ready:\n%s", p.tail(15))
 	}
 }

@@ -9,6 +9,7 @@ import (
 var hastyScenes = []scenario{
 	{"a connection that is cut ends its session after the grace, and aborts once", abortedAfterGrace},
 	{"members see a leave when the session ends", leaveAfterGrace},
+	{"an agent that answers no ping loses its id to the next one", halfDead},
 	{"empty public spaces vanish after a while", emptySpaceVanishes},
 	{"agents of a dead edge go on elsewhere, with streams and spaces", deadEdge},
 	{"agents of a dead edge that do not return are gone, once", deadEdgeReaped},

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // flowScenes are senders and receivers that do not keep step.
@@ -17,7 +16,6 @@ var flowScenes = []scenario{
 
 func slowReceiver(s *scene) {
 	a, b := s.pair()
-	steal := WatchSteal()
 	c, d := s.agent(2, "agent-3"), s.agent(1, "agent-4") // agent-4 is at the edge of the slow one
 	b.Pause()
 	const parts = 1500
@@ -29,12 +27,8 @@ func slowReceiver(s *scene) {
 		}
 	})
 	for i := range 50 {
-		begin := time.Now()
 		c.Send(fmt.Sprintf(`{"type":"send","to":"agent-4","payload":%d}`, i))
 		s.mailed(d, i, i+1, "")
-		if took := time.Since(begin); took > 5*time.Second && !steal.Much(s) {
-			s.Errorf("a message between others took %v", took)
-		}
 	}
 	sending.Wait()
 	b.Resume()

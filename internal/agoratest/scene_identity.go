@@ -2,14 +2,12 @@ package agoratest
 
 import (
 	"slices"
-	"time"
 )
 
 // identityScenes are who an agent is, and whose connection it has.
 var identityScenes = []scenario{
 	{"from is the bound id, whatever a client writes", ownName},
 	{"a second connection of a live agent is refused, and the first lives", secondRefused},
-	{"an agent that answers no ping loses its id to the next one", halfDead},
 	{"the resume token takes a session over at another edge", takenOver},
 	{"a resume token that is wrong, used or another's takes nothing over", wrongToken},
 	{"many at once for one id: one gets it", manyAtOnce},
@@ -44,11 +42,7 @@ func secondRefused(s *scene) {
 func halfDead(s *scene) {
 	a, b := s.pair()
 	a.Deafen()
-	begin := time.Now()
 	c, w := s.enter(2, "agent-1")
-	if took := time.Since(begin); took > 5*time.Second {
-		s.Errorf("took %v, want about a second", took)
-	}
 	a.AwaitClosed(4001)
 	if w.Raw("resumed") != "true" {
 		s.Errorf("%s: want the session to go on", w)
@@ -105,9 +99,6 @@ func manyAtOnce(s *scene) {
 	}
 	slices.Sort(got)
 	want := []string{"error", "error", "error", "error", "error", "registered"}
-	if got[5] == want[5] && !slices.Equal(got, want) && s.steal.Most(s) {
-		return // who got it gave no sign of life within a second, and the next one got it too
-	}
 	if !slices.Equal(got, want) {
 		s.Errorf("answers %q, want %q", got, want)
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // Sentinel is three redis-servers, of which one is the master, and three
@@ -47,7 +49,7 @@ func StartSentinel(t testing.TB) *Sentinel {
 	for k := range 3 {
 		s.sentinels = append(s.sentinels, s.start(dir, k))
 	}
-	if !await(patience, s.ready) {
+	if !await.Within(patience, s.ready) {
 		t.Fatalf("the sentinels don't agree:\n%s", s.sentinels[0].tail(10))
 	}
 	return s
@@ -144,7 +146,7 @@ func (s *Sentinel) KillMaster() {
 	s.t.Helper()
 	old := s.Master()
 	old.Stop()
-	if !await(2*patience, func() bool { return s.Master() != old }) {
+	if !await.Within(2*patience, func() bool { return s.Master() != old }) {
 		s.t.Fatalf("no other server became the master:\n%s", s.sentinels[0].tail(10))
 	}
 }

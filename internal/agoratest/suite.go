@@ -12,6 +12,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // scene is what one scenario plays in: a cluster that it shares with others,
@@ -21,7 +22,6 @@ type scene struct {
 	*Cluster
 	dialer Dialer
 	tenant string
-	steal  Steal // since it began
 }
 
 // scenario is a behaviour of the protocol, seen from sockets.
@@ -59,7 +59,7 @@ func RunDoorSuite(t *testing.T, d Dialer) {
 				turns <- struct{}{}
 				defer func() { <-turns }()
 				tenant := co.name + "-" + string(rune('a'+i/26)) + string(rune('a'+i%26))
-				t.Run(sc.name, func(t *testing.T) { sc.play(&scene{t, c, d, tenant, WatchSteal()}) })
+				t.Run(sc.name, func(t *testing.T) { sc.play(&scene{t, c, d, tenant}) })
 			})
 		}
 	}
@@ -79,7 +79,7 @@ func companies() []company {
 	return []company{
 		{"calm", Options{Grace: time.Minute, Node: edge.Config{Timeout: time.Minute}}, calm},
 		{"astray", Options{Grace: time.Minute, Clocks: []time.Duration{0, -time.Hour, time.Hour}}, timed}, // no machine's clock is to be trusted
-		{"hasty", Options{Grace: 2 * time.Second, EmptyGrace: 2 * time.Second, Node: edge.Config{Lease: 4 * time.Second}}, hastyScenes},
+		{"hasty", Options{Grace: 2 * time.Second, EmptyGrace: 2 * time.Second, Node: edge.Config{Lease: 4 * time.Second, Probe: time.Second}}, hastyScenes},
 		{"strict", Options{
 			Edges: 2, MaxMembers: 2, Grace: time.Minute, Door: ws.Config{MaxMessage: 256 << 10},
 			Node: edge.Config{MailboxOff: true, NoAutoCreate: true, Limits: edge.Limits{Frame: 64 << 10, Rate: 40, Burst: 1}},
@@ -130,12 +130,11 @@ func (s *scene) agent(k int, id string, query ...string) *Client {
 	return c
 }
 
-// enter connects to edge k as an agent, and returns what it is welcomed with too. Where others have most of the processors an
-// agent that is to come back later does.
+// enter connects to edge k as an agent, and returns what it is welcomed with too. An agent that is asked to come back later does.
 func (s *scene) enter(k int, id string, query ...string) (*Client, Frame) {
 	s.Helper()
 	welcome := `{"type":"agent.registered","agent":{"id":` + Quote(id) + `,"connection_id":"<any>"}}`
-	c, f := s.ask(k, id, patience, func(f Frame) bool { return f.Text("code") != "UNAVAILABLE" || !s.steal.Most(s) }, query)
+	c, f := s.ask(k, id, patience, func(f Frame) bool { return f.Text("code") != "UNAVAILABLE" }, query)
 	if d := f.Match(welcome); d != "" {
 		s.Fatalf("got  %.500s\nwant %.500s\n%.300s", f, welcome, d)
 	}
@@ -145,7 +144,7 @@ func (s *scene) enter(k int, id string, query ...string) (*Client, Frame) {
 // ask connects to edge k as an agent until it is content with what it is answered, for so long at most, and returns the last answer.
 func (s *scene) ask(k int, id string, within time.Duration, content func(Frame) bool, query []string) (c *Client, answer Frame) {
 	s.Helper()
-	Await(s, within, func() bool {
+	await.Within(within, func() bool {
 		c = s.open(k, append([]string{"agent_id", id}, query...)...)
 		answer = c.Take("a welcome")
 		if content(answer) {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // TalkOptions say who talks. The zero value is six agents.
@@ -71,7 +73,7 @@ func StartTalk(t testing.TB, urls func() []string, o TalkOptions) *Talk {
 func (t *Talk) gather() {
 	t.t.Helper()
 	for _, k := range t.talkers {
-		if !await(2*patience, k.joined) {
+		if !await.Within(2*patience, k.joined) {
 			t.t.Fatalf("%s did not join", k.id)
 		}
 	}
@@ -200,7 +202,7 @@ func (t *Talk) Settle() (total, refused int) {
 func (t *Talk) until(within time.Duration, what string, behind func() []string) {
 	t.t.Helper()
 	var left []string
-	ok := Await(t.t, within, func() bool {
+	ok := await.Within(within, func() bool {
 		left = behind()
 		return t.failed() || len(left) == 0
 	})

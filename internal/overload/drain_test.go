@@ -32,9 +32,9 @@ func TestAnEdgeEndsInTimeWhateverIsAway(t *testing.T) {
 				a.Await(`{"type":"receipt"}`)
 			}
 			away.cut(e)
-			begun, steal := time.Now(), agoratest.WatchSteal()
+			begun := time.Now()
 			e.Drain()
-			if took := time.Since(begun); took > drain+more && !steal.Much(t) {
+			if took := time.Since(begun); took > drain+more {
 				t.Errorf("it ended after %v, want %v at most", took, drain+more)
 			} else {
 				t.Logf("ended after %v", took)

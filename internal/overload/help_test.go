@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 const mib = 1 << 20
@@ -35,7 +36,7 @@ func many(long, short int) int {
 // until polls a condition with a deadline.
 func until(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
-	if !agoratest.Await(t, within, done) {
+	if !await.Within(within, done) {
 		t.Fatalf("%s: not within %v", what, within)
 	}
 }
@@ -44,7 +45,6 @@ func until(t *testing.T, within time.Duration, what string, done func() bool) {
 // message now and then while something happens to others; they measure how long one takes.
 type everybodyElse struct {
 	t       *testing.T
-	steal   agoratest.Steal // from the first median on
 	over    atomic.Bool
 	running sync.WaitGroup
 
@@ -114,9 +114,6 @@ func (e *everybodyElse) hear(a *agent, from string) {
 // median returns the median over a time from now.
 func (e *everybodyElse) median(while func()) time.Duration {
 	e.t.Helper()
-	if e.steal == (agoratest.Steal{}) {
-		e.steal = agoratest.WatchSteal()
-	}
 	e.mu.Lock()
 	e.took = nil
 	e.mu.Unlock()
@@ -135,7 +132,7 @@ func (e *everybodyElse) median(while func()) time.Duration {
 func (e *everybodyElse) unmoved(before, now time.Duration) {
 	e.t.Helper()
 	e.t.Logf("everybody else's median: %v before, %v now", before, now)
-	if now > 3*max(before, 3*time.Millisecond) && !e.steal.Much(e.t) {
+	if now > 3*max(before, 3*time.Millisecond) {
 		e.t.Errorf("everybody else's median went from %v to %v, want three times that at most", before, now)
 	}
 }

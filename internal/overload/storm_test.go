@@ -191,7 +191,6 @@ func TestARollingDeployLosesAndRepeatsNothing(t *testing.T) {
 	const rate = 20
 	c := start(t, "--drain.rate", fmt.Sprint(rate))
 	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{})
-	steal := agoratest.WatchSteal()
 	h := gather(t, c, many(240, 90), -1, true)
 	written := int64(0)
 	for k, e := range c.Edges {
@@ -218,7 +217,7 @@ func TestARollingDeployLosesAndRepeatsNothing(t *testing.T) {
 				n++
 			}
 		}
-		if n > rate*5/4+2 && !steal.Much(t) { // a busy machine may register a few late; 22 is usual, as a second that begins with one holds one more than the rate
+		if n > rate*5/4+2 { // a busy machine may register a few late; 22 is usual, as a second that begins with one holds one more than the rate
 			t.Errorf("%d agents came back within a second, want %d at most", n, rate)
 			break
 		}

@@ -43,7 +43,6 @@ type outcome struct {
 	normal         time.Duration
 	total, refused int
 	load           soak.Report // of the Go clients that ran beside
-	steal          agoratest.Steal
 }
 
 // run plays a cell on a cluster that is whole, and leaves it so; n tells it from others that were played there. Edges that it
@@ -52,7 +51,7 @@ func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged, off st
 	c.Under(t)
 	c.Heal()
 	x.talk.Name = fmt.Sprintf("cell-%d", n)
-	load, steal := startLoad(t, c), agoratest.WatchSteal()
+	load := startLoad(t, c)
 	s := &stage{Processes: c, t: t, sabotaged: sabotaged, off: off, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
 	defer load.run.Close()
 	defer s.talk.End()
@@ -63,7 +62,7 @@ func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged, off st
 	if within == 0 {
 		within = 15 * time.Second
 	}
-	o := outcome{name: x.name, normal: s.talk.Normal(within), steal: steal}
+	o := outcome{name: x.name, normal: s.talk.Normal(within)}
 	o.Recovery = s.talk.Recovery(s.but...)
 	c.Heal()
 	o.total, o.refused = s.talk.Settle()
@@ -78,7 +77,7 @@ func (x cell) judge(t testing.TB, o outcome) {
 	t.Logf("%d frames, of which %d came once and in order and the senders of the rest know it; normal after %v, back after %v, caught up after %v, longest pause %v; %s",
 		o.total, o.total-o.refused, o.normal, o.Back, o.CaughtUp, o.Pause, codes(o))
 	// Short tests run beside others, under the race detector: times say nothing there.
-	if x.caught > 0 && o.CaughtUp > x.caught && !testing.Short() && !o.steal.Much(t) {
+	if x.caught > 0 && o.CaughtUp > x.caught && !testing.Short() {
 		t.Errorf("an agent took %v from its first try to what it had missed, want at most %v", o.CaughtUp, x.caught)
 	}
 	for _, code := range x.told {
@@ -88,7 +87,7 @@ func (x cell) judge(t testing.TB, o outcome) {
 	}
 	judgeLoad(t, o.load)
 	// An edge that gets no processor for as long as its lease is one that is frozen: it must refuse, and tell.
-	if why := x.untoward(o); len(why) > 0 && !o.steal.Most(t) {
+	if why := x.untoward(o); len(why) > 0 {
 		t.Error(strings.Join(why, "; "))
 	}
 }
