@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
 )
 
 // work is pairs of agents at two edges each that send one-shots with receipts: what a cluster has to do at any time.
