@@ -1,4 +1,4 @@
-# What a change must pass: make check. Everything, slow rounds included: make test.
+# What a change must pass: make check. Everything that every change must not break: make test. What takes long: make chaos.
 GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
@@ -12,37 +12,39 @@ lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt these:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags sabotage ./...
-	$(GO) vet -tags chaos ./internal/reliability
+	$(GO) vet -tags chaos ./...
 	$(GO) tool staticcheck ./...
+	$(GO) tool staticcheck -tags chaos ./...
 	staticcheck=$$($(GO) tool -n staticcheck) && cd helm/check && $(GO) vet ./... && $$staticcheck ./...
 	staticcheck=$$($(GO) tool -n staticcheck) && cd bench && $(GO) vet ./... && $$staticcheck ./...
 
-# Tests wait more than they compute: more of them than there are processors run side by side, of four packages and, where
-# they wait for leases and elections, of one. In make test, which has the time, those of a package come one after the other.
+# Tests wait more than they compute, and none of them judges how long something took: more of them than there are processors
+# run side by side, of four packages and of one. What takes longest comes first.
+tests = $(GO) test -race -vet=off -p 4 -parallel 4 -timeout $(TESTTIME)
+
+# The short tests, but for those whose edges are processes.
 check: lint
 	scripts/install-redis.sh
-	$(GO) test -short -race -p 4 -parallel 4 -timeout $(TESTTIME) $$($(together))
-	$(GO) test -run Stack ./edge/ws
-	cd bench && $(GO) test -short -race -timeout 5m ./...
-	cd helm/check && $(GO) test -timeout 5m ./...
+	$(tests) -short $$($(GO) list ./... | grep -v /internal/reliability)
+	cd helm/check && $(GO) test -vet=off -timeout 5m ./...
 
-# The failure matrix and overload run apart, and not in a check: their edges are processes, and what they measure are
-# times. What measures stacks runs apart as well: the race detector's are larger.
-together = $(GO) list ./... | grep -v -e /internal/reliability -e /internal/overload
-
+# Everything but what make chaos has. What measures stacks runs apart: the race detector's are larger.
 test:
 	scripts/install-redis.sh
-	$(GO) test -race -parallel 1 -timeout $(TESTTIME) $$($(together))
-	$(GO) test -run Stack ./edge/ws
-	$(GO) test -p 1 -timeout 15m ./internal/reliability ./internal/overload
-	cd bench && $(GO) test -race -timeout 5m ./...
-	cd helm/check && $(GO) test -timeout 5m ./...
+	$(tests) ./internal/reliability ./edge/... ./cmd/... ./...
+	$(GO) test -vet=off -run Stack ./edge/ws
+	cd bench && $(GO) test -race -vet=off -timeout 5m ./...
+	cd helm/check && $(GO) test -vet=off -timeout 5m ./...
 
-# The failure matrix three times over, a disk that is full, every protection shown to be needed, and many random histories.
+# What takes long, and what judges how long something took, one after the other: the failure matrix three times over, a disk
+# that is full, every protection shown to be needed in each cell, more than edges can take, many random histories.
 chaos:
 	scripts/install-redis.sh
-	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/reliability
-	$(GO) test -count=1 -timeout 40m -v ./internal/model -rapid.checks=60
+	$(GO) test -tags chaos -count=1 -timeout 60m -v ./internal/reliability
+	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/overload
+	$(GO) test -tags chaos -count=1 -timeout 60m -v ./internal/model
+	$(GO) test -tags chaos -count=1 -timeout 60m -p 1 ./broker ./edge/ws
+	$(GO) test -tags chaos -count=1 -timeout 20m -p 1 -run '^TestTimed' ./...
 
 # Each part by itself, and then the whole next to core NATS in the same run: its ratios may not be worse than the stored
 # ones by more than a third. What changes them for good updates them: make bench UPDATE=-update.

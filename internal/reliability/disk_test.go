@@ -11,21 +11,21 @@ import (
 
 // TestNothingIsLostWhenADiskIsFull leaves no room on the disk of the NATS node that leads the first stream.
 func TestNothingIsLostWhenADiskIsFull(t *testing.T) {
-	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: lease, Disk: 256 << 20})
+	c := start(t, agoratest.ProcessOptions{Lease: lease, Disk: 256 << 20})
 	t.Log(diskCell().run(t, c, 0, "", "").row())
 }
 
 // TestLookingAfterClaimsIsNeeded does without it when Sentinel fails over.
 func TestLookingAfterClaimsIsNeeded(t *testing.T) {
 	binary := agoratest.BuildAgora(t, "sabotage")
-	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: failoverLease, Binary: binary, Sentinel: true})
+	c := start(t, agoratest.ProcessOptions{Lease: failoverLease, Binary: binary, Sentinel: true})
 	need{sentinelCell().name, "look", `through a socket that it had left`}.goesWrong(t, c, sentinelCell(), binary, 0)
 }
 
 // TestRetriesAreNeededWhenADiskIsFull does without them.
 func TestRetriesAreNeededWhenADiskIsFull(t *testing.T) {
 	binary := agoratest.BuildAgora(t, "sabotage")
-	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: lease, Binary: binary, Disk: 256 << 20})
+	c := start(t, agoratest.ProcessOptions{Lease: lease, Binary: binary, Disk: 256 << 20})
 	need{diskCell().name, "retry", `not normal`}.goesWrong(t, c, diskCell(), binary, 0)
 }
 

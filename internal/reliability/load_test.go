@@ -1,23 +1,23 @@
 package reliability
 
 import (
-	"context"
+	"maps"
+	"slices"
 	"testing"
-	"time"
 
-	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/soak"
 )
 
 // load is Go clients under way beside the bare sockets: what they get is theirs once, in order, without a mark.
 type load struct{ run *soak.Run }
 
-// startLoad returns when all of its clients are connected; the test's end ends it.
-func startLoad(t testing.TB, c *agoratest.Processes) load {
+// startLoad returns when all of its clients are connected, of which so many a second are cut; the test's end ends it.
+func startLoad(t testing.TB, urls []string, cuts float64) load {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	defer cancel()
-	run, err := soak.Start(ctx, soak.Config{Edges: c.URLs(), Senders: 2, Receivers: 3, Spaces: 1, Rate: 60})
+	run, err := soak.Start(await.Context(t), soak.Config{
+		Edges: urls, Senders: 2, Receivers: 3, Spaces: 1, Rate: 60, Cuts: cuts, Patience: await.Long,
+	})
 	if err != nil {
 		t.Fatalf("start the Go clients: %v", err)
 	}
@@ -25,11 +25,22 @@ func startLoad(t testing.TB, c *agoratest.Processes) load {
 	return load{run}
 }
 
+// progress waits until n more of every kind have been delivered.
+func (l load) progress(t testing.TB, n uint64) {
+	t.Helper()
+	began := l.run.Progress().Kinds
+	await.True(t, "more of every kind is delivered to the Go clients", func() bool {
+		now := l.run.Progress().Kinds
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(kind string) bool {
+			return now[kind].Delivered < began[kind].Delivered+n
+		})
+	})
+}
+
 // finish waits until everything that was sent has arrived.
 func (l load) finish(t testing.TB) soak.Report {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
-	defer cancel()
+	ctx := await.Context(t)
 	if err := l.run.Stop(ctx); err != nil {
 		t.Errorf("calls of the Go clients do not return: %v", err)
 	}
@@ -49,5 +60,10 @@ func judgeLoad(t testing.TB, r soak.Report) {
 	}
 	if r.Failed() || n.Lost != 0 || n.Duplicated != 0 || n.Reordered != 0 || r.Gaps != 0 {
 		t.Errorf("Go clients: %d lost, %d twice, %d out of order, %d gaps, want none", n.Lost, n.Duplicated, n.Reordered, r.Gaps)
+	}
+	for kind, n := range r.Kinds {
+		if n.Delivered == 0 || n.Sent != n.Stored+n.Refused+n.Unknown {
+			t.Errorf("Go clients: %s: %+v: none delivered, or does not add up", kind, n)
+		}
 	}
 }

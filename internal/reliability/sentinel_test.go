@@ -1,3 +1,5 @@
+//go:build chaos
+
 package reliability
 
 import (
@@ -12,7 +14,7 @@ const failoverLease = 8 * time.Second
 
 // TestNothingIsLostWhenSentinelFailsOver kills the Redis master, whose last writes may not have reached the next one.
 func TestNothingIsLostWhenSentinelFailsOver(t *testing.T) {
-	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: failoverLease, Sentinel: true})
+	c := start(t, agoratest.ProcessOptions{Lease: failoverLease, Sentinel: true})
 	t.Log(sentinelCell().run(t, c, 0, "", "").row())
 }
 

@@ -1,3 +1,5 @@
+//go:build chaos
+
 package reliability
 
 import (
@@ -10,19 +12,15 @@ import (
 
 // TestNothingIsLostWhenSentinelFailsOverToAnEmptyServer has the next master know nothing.
 func TestNothingIsLostWhenSentinelFailsOverToAnEmptyServer(t *testing.T) {
-	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: lease, Sentinel: true})
+	c := start(t, agoratest.ProcessOptions{Lease: lease, Sentinel: true})
 	x := cell{name: "the Redis master is killed, Sentinel fails over to an empty one", fault: func(s *stage) { s.Sentinel.LoseAll() }, aborts: true}
 	x.run(t, c, 0, "", "")
 }
 
 // TestNothingIsLostWhenANodeOfARedisClusterIsLost kills each node of three, which comes back without its data.
 func TestNothingIsLostWhenANodeOfARedisClusterIsLost(t *testing.T) {
-	c := agoratest.StartProcesses(t, agoratest.ProcessOptions{Lease: lease, Sharded: true})
-	nodes := 3
-	if testing.Short() {
-		nodes = 1
-	}
-	for k := range nodes {
+	c := start(t, agoratest.ProcessOptions{Lease: lease, Sharded: true})
+	for k := range 3 {
 		name := fmt.Sprintf("node %d of a Redis Cluster is killed, and comes back empty", k)
 		t.Run(name, func(t *testing.T) {
 			x := cell{name: name, aborts: true, fault: func(s *stage) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/soak"
 	"github.com/agora-relay/agora/wire"
 )
@@ -20,13 +21,6 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var kinds = []string{"message", "stream", "chunk", "request", "reply", "event"}
-
-// within returns a context that ends after that time.
-func within(t *testing.T, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func cluster(t *testing.T) *agoratest.Cluster {
 	t.Helper()
@@ -44,7 +38,7 @@ func start(t *testing.T, cfg soak.Config) *soak.Run {
 	t.Helper()
 	cfg.Backoff = client.Backoff{Min: 10 * time.Millisecond, Max: 200 * time.Millisecond}
 	cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	r, err := soak.Start(within(t, 20*time.Second), cfg)
+	r, err := soak.Start(await.Context(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,15 +49,7 @@ func start(t *testing.T, cfg soak.Config) *soak.Run {
 // until waits for a condition of the run's progress.
 func until(t *testing.T, r *soak.Run, what string, ok func(soak.Report) bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := within(t, time.Minute); !ok(r.Progress()); {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s does not come to be: %+v", what, r.Progress())
-		}
-	}
+	await.True(t, what, func() bool { return ok(r.Progress()) })
 }
 
 // delivered tells whether so much of every kind was delivered.
@@ -76,7 +62,7 @@ func delivered(n uint64) func(soak.Report) bool {
 // end stops the run, waits for what is under way, and returns the result.
 func end(t *testing.T, r *soak.Run) soak.Report {
 	t.Helper()
-	ctx := within(t, time.Minute)
+	ctx := await.Context(t)
 	if err := r.Stop(ctx); err != nil {
 		t.Errorf("Stop: %v", err)
 	}
@@ -86,49 +72,23 @@ func end(t *testing.T, r *soak.Run) soak.Report {
 	return r.Close()
 }
 
-func TestEveryPromiseIsKeptThroughCutsAndDyingEdges(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test")
-	}
-	c := cluster(t)
-	c.AddEdge()
-	r := start(t, soak.Config{Edges: urls(c), Senders: 2, Receivers: 2, Spaces: 1, Rate: 150, Cuts: 1})
-	const rounds = 3
-	until(t, r, "load", delivered(rounds))
-	c.StopEdge(0)
-	until(t, r, "load after a drain", delivered(2*rounds))
-	c.CutEdge(1)
-	until(t, r, "load after a cut edge", delivered(4*rounds))
-	got := end(t, r)
-	if got.Failed() || got.Gaps > 0 {
-		t.Errorf("%d violations: %v, gaps: %d, errors: %v", got.Violations, got.Listed[:min(5, len(got.Listed))], got.Gaps, got.Errors)
-	}
-	if got.Cuts == 0 || got.Reconnects == 0 || got.Total.P99 <= 0 {
-		t.Errorf("cuts %d, reconnects %d, p99 %v: want some of each", got.Cuts, got.Reconnects, got.Total.P99)
-	}
-	for _, k := range kinds {
-		if n := got.Kinds[k]; n.Sent != n.Stored+n.Refused+n.Unknown {
-			t.Errorf("%s: %+v does not add up", k, n)
-		}
-	}
-}
-
 func TestARunLeavesNoMess(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	r := start(t, soak.Config{Edges: urls(c), Spaces: 1, Rate: 400})
 	until(t, r, "load", delivered(1))
 	end(t, r)
-	nobody, err := client.Dial(within(t, 20*time.Second), client.Config{URLs: urls(c)})
+	nobody, err := client.Dial(await.Context(t), client.Config{URLs: urls(c)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nobody.Close()
 	until(t, r, "an empty cluster", func(soak.Report) bool { // a goodbye is confirmed before all is ended
-		agents, err := nobody.Agents(within(t, 20*time.Second))
+		agents, err := nobody.Agents(await.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		spaces, err := nobody.Spaces(within(t, 20*time.Second))
+		spaces, err := nobody.Spaces(await.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +98,7 @@ func TestARunLeavesNoMess(t *testing.T) {
 
 func TestWithoutAnEdgeNothingStarts(t *testing.T) {
 	edges := []string{"ws://127.0.0.1:1"}
-	if r, err := soak.Start(within(t, 20*time.Second), soak.Config{Edges: edges}); err == nil {
+	if r, err := soak.Start(await.Context(t), soak.Config{Edges: edges}); err == nil {
 		t.Errorf("started %s", r.Name())
 	}
 	for _, cfg := range []soak.Config{{}, {Edges: []string{"x"}}, {Edges: edges, Rate: -1}, {Edges: edges, Senders: -1}, {Edges: edges, Cuts: -1}} {
@@ -154,6 +114,8 @@ func TestWhatTheWireLosesDoublesOrSwapsIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
+	t.Parallel()
+	cl := agoratest.Start(t, agoratest.Options{Edges: 1})
 	for name, c := range map[string]struct {
 		what string // the frame that is tampered with has this in it
 		hand func() func(f *wire.Frame) []*wire.Frame
@@ -170,8 +132,7 @@ func TestWhatTheWireLosesDoublesOrSwapsIsFound(t *testing.T) {
 		"an event doubled":  {`"type":"space.event"`, double, soak.Duplicated},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := c
-			cl := agoratest.Start(t, agoratest.Options{Edges: 1})
+			t.Parallel()
 			var tampered atomic.Bool
 			hand := c.hand()
 			url := agoratest.Tamper(t, cl.URL(0), tamper(c.what, func(f *wire.Frame) []*wire.Frame {
@@ -184,10 +145,9 @@ func TestWhatTheWireLosesDoublesOrSwapsIsFound(t *testing.T) {
 			} else {
 				until(t, r, "end that is lost", func(soak.Report) bool { return tampered.Load() })
 			}
-			ctx := within(t, 3*time.Second)
-			if r.Stop(ctx) != nil || r.Settle(ctx) != nil {
-				t.Log("not all has come in time")
-			}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // for nothing: what is lost never comes
+			defer cancel()
+			_, _ = r.Stop(ctx), r.Settle(ctx)
 			got := r.Close()
 			if !slices.ContainsFunc(got.Listed, func(v soak.Violation) bool { return v.Kind == c.want }) {
 				t.Errorf("violations = %v, want one of %s", got.Listed, c.want)
