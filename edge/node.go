@@ -32,6 +32,7 @@ type Config struct {
 	Auth     Authenticator   // required
 
 	Lease     time.Duration // how long an edge that is silent holds its sessions, the same at all edges: Presence's own is set to it; 10s
+	Search    time.Duration // from presence being whole again to looking through the log for what it had lost; two leases and up to one more. For tests
 	Heartbeat time.Duration // session.heartbeat: between signs of life to a quiet agent; 30s
 	Timeout   time.Duration // session.timeout: a connection silent for so long is dead; 60s
 	Confirm   time.Duration // between pings while frames are unconfirmed; 1.5s

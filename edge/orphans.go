@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -29,7 +30,7 @@ func (n *Node) seekOrphans(since time.Time) {
 	}
 	n.background(func() {
 		defer n.seeking.Store(false)
-		if !pause.For(n.ctx, 2*n.cfg.Lease+rand.N(n.cfg.Lease)) {
+		if !pause.For(n.ctx, cmp.Or(n.cfg.Search, 2*n.cfg.Lease+rand.N(n.cfg.Lease))) {
 			return
 		}
 		if err := n.endOrphans(n.ctx, since); err != nil && n.ctx.Err() == nil {

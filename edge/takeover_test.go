@@ -8,48 +8,59 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-func TestAKilledEdgesAgentsAreBackWithinTwoSeconds(t *testing.T) {
-	c := start(t, agoratest.Options{Nodes: 3, Node: leased(10 * time.Second)})
-	rounds := 1
-	if !testing.Short() {
-		rounds = 4
-	}
+const (
+	endless  = 10 * time.Minute // a lease that no test waits out: what comes at all comes before its end
+	watchful = 15 * time.Second // of an edge that takes others for gone: soon, when they have left out two of its own renewals
+)
+
+func TestAKilledEdgesAgentsAreBackBeforeItsLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Nodes: 3, Leases: []time.Duration{endless, watchful, 0, endless}})
 	sender, _ := registered(t, c, 2, "sender")
 	receiver, welcome := registered(t, c, 0, "receiver")
-	at := 0
-	for i := range rounds {
+	var last uint64
+	for i, killed := range []int{0, 3} {
+		if i > 0 {
+			c.AddEdge()
+			receiver, welcome = registered(t, c, killed, "receiver", token(welcome), after(last))
+		}
 		n := 10 * i
 		stored(sender, "receiver", n+1)
-		last := got(receiver, n+1).Seq()
-		c.CutEdge(at)
-		killed := time.Now()
+		last = got(receiver, n+1).Seq()
+		c.CutEdge(killed)
 		sender.Send(numbered("receiver", n+2), numbered("receiver", n+3))
-		if at = c.AddEdge(); i == 0 {
-			at = 1
-		}
-		receiver, welcome = registered(t, c, at, "receiver", token(welcome), after(last))
+		receiver, welcome = registered(t, c, 1, "receiver", token(welcome), after(last))
 		if welcome.Raw("resumed") != "true" {
 			t.Errorf("came back as %s", welcome)
 		}
 		got(receiver, n+2, n+3)
-		back := time.Since(killed)
-		t.Logf("back and caught up %v after the kill", back.Round(10*time.Millisecond))
-		if back > 2*time.Second {
-			t.Errorf("back and caught up after %v, want 2s at most", back)
-		}
 		sender.Await(fmt.Sprintf(`{"type":"receipt","n":%d}`, n+3))
 		for k := n + 4; k <= n+10; k++ {
 			stored(sender, "receiver", k)
-			got(receiver, k)
+			last = got(receiver, k).Seq()
 		}
 	}
+}
+
+func TestAnAgentThatIsSentOnByADrainedEdgeMissesNothing(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 2})
+	sender, _ := registered(t, c, 1, "sender")
+	receiver, welcome := registered(t, c, 0, "receiver")
+	c.StopEdge(0)
+	receiver.Expect(`{"type":"agent.reconnect"}`)
+	receiver.ExpectClosed(1012)
+	stored(sender, "receiver", 1)
+	receiver, _ = registered(t, c, 1, "receiver", token(welcome))
+	got(receiver, 1)
 }
 
 // A holder that only the log has lost renews its lease: the newcomer waits until it hears of it, however long
 // that takes, and nothing that it had in hand is lost.
 func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
-	const lease = 4 * time.Second // two renewals of it can be late by half a second on a busy machine
-	c := start(t, agoratest.Options{Node: leased(lease)})
+	t.Parallel()
+	const lease, twoRenewals = time.Minute, 8 * time.Second // of the newcomer's edge, by which the holder is judged
+	c := start(t, agoratest.Options{Leases: []time.Duration{6 * time.Second, lease}})
 	receiver, _ := registered(t, c, 2, "receiver")
 	old, welcome := registered(t, c, 0, "a")
 	stored(old, "receiver", 1)
@@ -57,7 +68,11 @@ func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
 	old.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true}`) // can't be stored now, and so not handed over
 	old.Barrier()                                                             // the edge has it in hand
 	next := asked(t, c, 1, "a", token(welcome))
-	next.ExpectNone(during(lease * 3 / 2))
+	if testing.Short() {
+		next.ExpectNone(during(time.Second))
+	} else {
+		next.ExpectNone(during(twoRenewals + time.Second))
+	}
 	old.AwaitClosed(4001) // it has learned from presence that it is no longer the holder
 	c.MendEdge(0)
 	next.Expect(`{"type":"agent.registered","resumed":true}`)
@@ -69,7 +84,7 @@ func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
 
 func TestAnEdgeThatLostTheLogDeliversNothingUntilItHasLookedAfterItsClaims(t *testing.T) {
 	t.Parallel()
-	c := start(t, agoratest.Options{Node: leased(10 * time.Second)})
+	c := start(t, agoratest.Options{Edges: 2})
 	sender, _ := registered(t, c, 1, "sender")
 	receiver, _ := registered(t, c, 0, "receiver")
 	stored(sender, "receiver", 1)
@@ -81,7 +96,7 @@ func TestAnEdgeThatLostTheLogDeliversNothingUntilItHasLookedAfterItsClaims(t *te
 	c.MendEdge(0)
 	receiver.Until("the log is back", func() bool { return c.Node(0).Ready() == nil })
 	stored(sender, "receiver", 3)
-	receiver.ExpectNone(during(time.Second))
+	receiver.ExpectNone(during(300 * time.Millisecond))
 	receiver.Send(numbered("sender", 1)) // what it says is taken all the same
 	c.HoldPresence(0, false)
 	receiver.ExpectAll(`{"type":"message","payload":2}`, `{"type":"message","payload":3}`, `{"type":"receipt","n":1}`)
@@ -90,24 +105,20 @@ func TestAnEdgeThatLostTheLogDeliversNothingUntilItHasLookedAfterItsClaims(t *te
 
 func TestAnEdgeThatWasTakenForGoneDeliversNothingAndClosesItsSockets(t *testing.T) {
 	t.Parallel()
-	c := start(t, agoratest.Options{Node: leased(10 * time.Second)})
+	c := start(t, agoratest.Options{Leases: []time.Duration{endless, watchful}})
 	sender, _ := registered(t, c, 2, "sender")
 	old, welcome := registered(t, c, 0, "receiver")
 	stored(sender, "receiver", 1)
 	last := got(old, 1).Seq()
-	begin := time.Now()
 	c.HoldPresence(0, true)
 	c.CutLog(0)
-	next, _ := registered(t, c, 1, "receiver", token(welcome), after(last))
-	if d := time.Since(begin); d > 5*time.Second {
-		t.Errorf("taken over after %v: that is the lease's end", d)
-	}
+	next, _ := registered(t, c, 1, "receiver", token(welcome), after(last)) // long before the lease's end
 	stored(sender, "receiver", 2)
 	got(next, 2)
 	c.MendEdge(0)
 	old.Until("the log is back", func() bool { return c.Node(0).Ready() == nil })
 	stored(sender, "receiver", 3)
-	old.ExpectNone(during(time.Second))
+	old.ExpectNone(during(300 * time.Millisecond))
 	c.HoldPresence(0, false)
 	old.ExpectClosed(4001)
 	got(next, 3)
@@ -117,7 +128,7 @@ func TestAnEdgeThatWasTakenForGoneDeliversNothingAndClosesItsSockets(t *testing.
 // The newcomer can't ask such a holder, which learns from presence that it is one no more, and hands over there.
 func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
 	t.Parallel()
-	c := start(t, agoratest.Options{Node: leased(3 * time.Second)})
+	c := start(t, agoratest.Options{Leases: []time.Duration{6 * time.Second}})
 	sender, _ := registered(t, c, 2, "sender")
 	old, welcome := registered(t, c, 0, "a")
 	c.CutLog(0)
@@ -132,7 +143,7 @@ func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
 // same: it would wait for ever.
 func TestACancelOfAStreamThatDiedWithItsEdgeIsAnswered(t *testing.T) {
 	t.Parallel()
-	c := start(t, agoratest.Options{Nodes: 3, Node: leased(2 * time.Second)})
+	c := start(t, agoratest.Options{Leases: []time.Duration{endless, watchful}})
 	receiver, _ := registered(t, c, 2, "receiver")
 	sender, welcome := registered(t, c, 0, "sender")
 	sender.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true,"id":"start"}`)

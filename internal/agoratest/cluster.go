@@ -38,6 +38,8 @@ type Options struct {
 
 	Clocks []time.Duration // how far the clock of edge k is ahead; right where there is none
 	Leases []time.Duration // of edge k; Node.Lease where there is none, or zero
+
+	Tune func(k int, c *edge.Config) // changes more of edge k's settings before it starts; may be nil
 }
 
 func (o Options) withDefaults() Options {

@@ -50,6 +50,9 @@ func (c *Cluster) startEdge(id string) (*member, error) {
 	cfg := c.opts.Node
 	cfg.Lease = c.lease(k)
 	cfg.ID, cfg.Broker, cfg.Presence, cfg.Log = id, e.broker, e.store, c.log.With("edge", id)
+	if c.opts.Tune != nil {
+		c.opts.Tune(k, &cfg)
+	}
 	if e.node, err = edge.Start(ctx, cfg); err != nil {
 		return nil, err
 	}
