@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,17 +58,6 @@ func refused(t *testing.T, err error, code agora.Code, text string) {
 	}
 }
 
-// soon waits for something to become true.
-func soon(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); {
-		if time.Now().After(end) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-}
-
 func madeToken(t *testing.T, name string) (token, line string) {
 	t.Helper()
 	token, line, err := NewToken(Line{Name: name, Agents: []string{name}})
@@ -78,6 +68,7 @@ func madeToken(t *testing.T, name string) (token, line string) {
 }
 
 func TestATokenFileIsReadAgainAndWhatItNoLongerGrantsIsTakenBack(t *testing.T) {
+	t.Parallel()
 	jane, janeLine := madeToken(t, "jane")
 	joe, joeLine := madeToken(t, "joe")
 	path := wrote(t, janeLine)
@@ -91,17 +82,17 @@ func TestATokenFileIsReadAgainAndWhatItNoLongerGrantsIsTakenBack(t *testing.T) {
 
 	before := a.Version()
 	rewrite(t, path, janeLine+"\n"+joeLine)
-	soon(t, "joe's token is good", func() bool { _, err := ask(a, joe); return err == nil })
+	await.True(t, "joe's token is good", func() bool { _, err := ask(a, joe); return err == nil })
 	if err := a.Standing(&p); err != nil {
 		t.Errorf("jane, whose line has not changed: %v", err)
 	}
 	rewrite(t, path, janeLine+" tenant=acme\n"+joeLine)
-	soon(t, "jane's other rights are told", func() bool { return a.Standing(&p) != nil })
+	await.True(t, "jane's other rights are told", func() bool { return a.Standing(&p) != nil })
 	refused(t, a.Standing(&p), agora.Unavailable, "connect again")
 	rewrite(t, path, joeLine)
-	soon(t, "jane's token is not good", func() bool { _, err := ask(a, jane); return err != nil })
+	await.True(t, "jane's token is not good", func() bool { _, err := ask(a, jane); return err != nil })
 	refused(t, a.Standing(&p), agora.Unauthorized, "not valid any more")
-	soon(t, "the version changes", func() bool { return a.Version() >= before+3 })
+	await.True(t, "the version changes", func() bool { return a.Version() >= before+3 })
 
 	rewrite(t, path, "what is this?")
 	if _, err := a.(*Gate).ways[0].(*tokenFile).file.Look(); err == nil {

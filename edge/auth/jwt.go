@@ -32,6 +32,8 @@ type JWT struct {
 	Leeway      time.Duration // between clocks
 	AgentClaim  string        // claim that names the agent; sub
 	TenantClaim string        // claim that names the tenant; tenant
+
+	fetching fetching // of keys at a URL; as usual but in tests
 }
 
 // given tells whether anything was said of tokens that has no default.
@@ -78,7 +80,7 @@ func newJWT(cfg JWT, log *slog.Logger) (*jwtWay, error) {
 	case cfg.SecretFile != "":
 		w.file, err = reload.Open(cfg.SecretFile, secretKeys)
 	case isURL(cfg.JWKS):
-		w.remote = newRemoteKeys(cfg.JWKS, log)
+		w.remote = newRemoteKeys(cfg.JWKS, cfg.fetching, log)
 	default:
 		w.file, err = reload.Open(cfg.JWKS, parseKeys)
 	}

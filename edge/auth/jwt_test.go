@@ -16,6 +16,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // signer signs tokens with a key of its own.
@@ -303,7 +305,15 @@ type publisher struct {
 	*httptest.Server
 	set  atomic.Pointer[string] // nil: it fails
 	asks atomic.Int64
+	held sync.RWMutex // it does not answer while this is locked
 }
+
+// tokens are those that are verified with the set.
+func (p *publisher) tokens(retry time.Duration) Config {
+	return Config{Ways: []string{"jwt"}, JWT: JWT{JWKS: p.URL, Audience: "agora", fetching: fetching{retry: retry, timeout: await.Long}}}
+}
+
+const soonAgain = 50 * time.Millisecond // between two fetches
 
 func publish(t *testing.T, set string) *publisher {
 	t.Helper()
@@ -313,6 +323,8 @@ func publish(t *testing.T, set string) *publisher {
 	}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		p.asks.Add(1)
+		p.held.RLock()
+		defer p.held.RUnlock()
 		if set := p.set.Load(); set != nil {
 			fmt.Fprint(w, *set)
 			return
@@ -324,15 +336,16 @@ func publish(t *testing.T, set string) *publisher {
 }
 
 func TestKeysThatAreAwayLockNobodyOutForGoodAndLetNobodyIn(t *testing.T) {
+	t.Parallel()
 	before, now, forger := newSigner(t), newSigner(t), newSigner(t)
 	now.id, forger.id = "key-2", "key-2"
 	p := publish(t, "") // away as the edge starts
-	a := opened(t, Config{Ways: []string{"jwt"}, JWT: JWT{JWKS: p.URL, Audience: "agora"}})
+	a := opened(t, p.tokens(soonAgain))
 	_, err := ask(a, before.sign(t, claims("jane")))
 	refused(t, err, agora.Unavailable, "can't be fetched now")
 	set := before.set(t)
 	p.set.Store(&set)
-	soon(t, "the keys are there", func() bool { _, err := ask(a, before.sign(t, claims("jane"))); return err == nil })
+	await.True(t, "the keys are there", func() bool { _, err := ask(a, before.sign(t, claims("jane"))); return err == nil })
 
 	p.set.Store(nil) // away while keys are replaced
 	_, err = ask(a, now.sign(t, claims("joe")))
@@ -342,7 +355,7 @@ func TestKeysThatAreAwayLockNobodyOutForGoodAndLetNobodyIn(t *testing.T) {
 	}
 	rotated := now.set(t)
 	p.set.Store(&rotated)
-	soon(t, "the new key is there", func() bool { _, err := ask(a, now.sign(t, claims("joe"))); return err == nil })
+	await.True(t, "the new key is there", func() bool { _, err := ask(a, now.sign(t, claims("joe"))); return err == nil })
 	_, err = ask(a, forger.sign(t, claims("joe")))
 	refused(t, err, agora.Unauthorized, "not valid")
 	_, err = ask(a, before.sign(t, claims("jane")))
@@ -357,10 +370,12 @@ func TestKeysThatAreAwayLockNobodyOutForGoodAndLetNobodyIn(t *testing.T) {
 }
 
 func TestManyUnknownKeysHaveTheSetFetchedRarely(t *testing.T) {
+	t.Parallel()
 	s, forger := newSigner(t), newSigner(t)
 	p := publish(t, s.set(t))
-	a := opened(t, Config{Ways: []string{"jwt"}, JWT: JWT{JWKS: p.URL, Audience: "agora"}})
+	const retry = time.Second
 	begin, asked := time.Now(), make(chan error)
+	a := opened(t, p.tokens(retry))
 	for i := range 50 {
 		forger.id = fmt.Sprint("forged-", i)
 		token := forger.sign(t, claims("jane"))
@@ -369,31 +384,35 @@ func TestManyUnknownKeysHaveTheSetFetchedRarely(t *testing.T) {
 	for range 50 {
 		refused(t, <-asked, agora.Unauthorized, "not known")
 	}
-	if most := 2 + int64(time.Since(begin)/keysRetry); p.asks.Load() > most {
-		t.Errorf("the set was fetched %d times in %v, want %d at most", p.asks.Load(), time.Since(begin), most)
+	asks := p.asks.Load()
+	if most := 1 + int64(time.Since(begin)/retry); asks > most {
+		t.Errorf("the set was fetched %d times in %v, want %d at most", asks, time.Since(begin), most)
 	}
 }
 
 func TestNoMoreThanSomeWaitForKeysAtATime(t *testing.T) {
+	t.Parallel()
 	s, forger := newSigner(t), newSigner(t)
 	forger.id = "forged"
 	token := forger.sign(t, claims("jane"))
 	p := publish(t, s.set(t))
-	a := opened(t, Config{Ways: []string{"jwt"}, JWT: JWT{JWKS: p.URL, Audience: "agora"}})
+	a := opened(t, p.tokens(soonAgain))
+	p.held.Lock()
+	held := sync.OnceFunc(p.held.Unlock)
+	defer held()
 	const all = 2 * mostWaiting
-	answers, turned := make(chan error), 0
+	answers := make(chan error)
 	for range all {
 		go func() { _, err := ask(a, token); answers <- err }()
 	}
-	for range all {
-		if e := agora.AsError(<-answers); e.Code == agora.Unavailable && strings.Contains(e.Message, "too many") {
-			turned++
-		}
-	}
-	if turned == 0 || turned > all-mostWaiting {
-		t.Errorf("%d of %d were turned away at once, want some, and %d at most", turned, all, all-mostWaiting)
+	for range all - mostWaiting {
+		refused(t, <-answers, agora.Unavailable, "too many")
 	}
 	if _, err := ask(a, s.sign(t, claims("jane"))); err != nil {
 		t.Errorf("a good token meanwhile: %v", err)
+	}
+	held()
+	for range mostWaiting {
+		refused(t, <-answers, agora.Unauthorized, "not known")
 	}
 }

@@ -8,13 +8,15 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 func TestWhatAKeyOpenedEndsWhenTheKeyLeavesTheSetAndNotWhenTheSetIsAway(t *testing.T) {
+	t.Parallel()
 	before, now := newSigner(t), newSigner(t)
 	now.id = "key-2"
 	p := publish(t, before.set(t))
-	a := opened(t, Config{Ways: []string{"jwt"}, JWT: JWT{JWKS: p.URL, Audience: "agora"}}).(edge.Warden)
+	a := opened(t, p.tokens(soonAgain)).(edge.Warden)
 	jane, err := ask(a, before.sign(t, claims("jane")))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +34,7 @@ func TestWhatAKeyOpenedEndsWhenTheKeyLeavesTheSetAndNotWhenTheSetIsAway(t *testi
 	}
 	both := now.set(t, before)
 	p.set.Store(&both)
-	soon(t, "the new key is there", func() bool { _, err := ask(a, now.sign(t, claims("joe"))); return err == nil })
+	await.True(t, "the new key is there", func() bool { _, err := ask(a, now.sign(t, claims("joe"))); return err == nil })
 	if err := a.Standing(&jane); err != nil {
 		t.Errorf("beside another key: %v", err)
 	}
@@ -51,6 +53,7 @@ func TestWhatAKeyOpenedEndsWhenTheKeyLeavesTheSetAndNotWhenTheSetIsAway(t *testi
 }
 
 func TestWhatAKeyOpenedEndsWhenItsFileHasAnother(t *testing.T) {
+	t.Parallel()
 	before, now := newSigner(t), newSigner(t)
 	secret := strings.Repeat("s", leastSecret)
 	for name, c := range map[string]struct {
@@ -75,7 +78,7 @@ func TestWhatAKeyOpenedEndsWhenItsFileHasAnother(t *testing.T) {
 			t.Errorf("%s: a file that can't be read ends what its key opened", name)
 		}
 		rewrite(t, path, c.second)
-		soon(t, name+" ends it", func() bool { return a.Standing(&jane) != nil && a.Version() > 0 })
+		await.True(t, name+" ends it", func() bool { return a.Standing(&jane) != nil && a.Version() > 0 })
 		refused(t, a.Standing(&jane), agora.Unauthorized, "not valid any more")
 	}
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,18 +18,30 @@ import (
 )
 
 const (
-	keysEvery   = 5 * time.Minute // between looks at a set of keys
-	keysRetry   = 2 * time.Second // between fetches at least, however many ask
-	keysTimeout = 5 * time.Second // for one fetch
-	maxKeys     = 1 << 20         // bytes of a set
-	mostWaiting = 256             // who wait for a fetch at a time: forged tokens must not hold many connections
+	maxKeys     = 1 << 20 // bytes of a set
+	mostWaiting = 256     // who wait for a fetch at a time: forged tokens must not hold many connections
 )
+
+// fetching says when a set of keys is fetched.
+type fetching struct {
+	every   time.Duration // between looks at the set; 5m
+	retry   time.Duration // between fetches at least, however many ask; 2s
+	timeout time.Duration // for one fetch; 5s
+}
+
+func (f fetching) withDefaults() fetching {
+	f.every = cmp.Or(f.every, 5*time.Minute)
+	f.retry = cmp.Or(f.retry, 2*time.Second)
+	f.timeout = cmp.Or(f.timeout, 5*time.Second)
+	return f
+}
 
 // remoteKeys are keys that are fetched. While they can't be, those fetched
 // last go on: whoever has signed with them gets in, and nobody else.
 type remoteKeys struct {
 	url    string
 	log    *slog.Logger
+	times  fetching
 	client http.Client
 	told   func()        // called after another set has come into force
 	wanted chan struct{} // holds a token while somebody waits for a fetch
@@ -41,12 +54,13 @@ type remoteKeys struct {
 	done chan struct{} // closed after the next fetch that has not begun
 }
 
-func newRemoteKeys(url string, log *slog.Logger) *remoteKeys {
+func newRemoteKeys(url string, times fetching, log *slog.Logger) *remoteKeys {
+	times = times.withDefaults()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	return &remoteKeys{
-		url: url, log: log, told: func() {}, wanted: make(chan struct{}, 1), done: make(chan struct{}),
+		url: url, log: log, times: times, told: func() {}, wanted: make(chan struct{}, 1), done: make(chan struct{}),
 		err: errors.New("not fetched yet"),
-		client: http.Client{Transport: transport, Timeout: keysTimeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		client: http.Client{Transport: transport, Timeout: times.timeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > 3 || r.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
 				return errors.New("the set of keys is redirected to where it is not to be believed")
 			}
@@ -66,13 +80,13 @@ func (r *remoteKeys) find(ctx context.Context, id, algorithm string) ([]key, err
 	}
 	defer r.waiting.Add(-1)
 	if r.waiting.Add(1) > mostWaiting {
-		return nil, &agora.Error{Code: agora.Unavailable, Message: "too many tokens of unknown keys at a time", RetryAfter: keysRetry}
+		return nil, &agora.Error{Code: agora.Unavailable, Message: "too many tokens of unknown keys at a time", RetryAfter: r.times.retry}
 	}
 	select {
 	case r.wanted <- struct{}{}:
 	default:
 	}
-	late := time.NewTimer(keysRetry + keysTimeout + time.Second)
+	late := time.NewTimer(r.times.retry + r.times.timeout + time.Second)
 	defer late.Stop()
 	select {
 	case <-done:
@@ -84,7 +98,7 @@ func (r *remoteKeys) find(ctx context.Context, id, algorithm string) ([]key, err
 	defer r.mu.Unlock()
 	if fit = r.keys.find(id, algorithm); len(fit) == 0 && r.err != nil {
 		return nil, &agora.Error{
-			Code: agora.Unavailable, Message: "the keys that would verify this token can't be fetched now", RetryAfter: keysRetry, Cause: r.err,
+			Code: agora.Unavailable, Message: "the keys that would verify this token can't be fetched now", RetryAfter: r.times.retry, Cause: r.err,
 		}
 	}
 	return fit, nil
@@ -94,13 +108,13 @@ func (r *remoteKeys) find(ctx context.Context, id, algorithm string) ([]key, err
 // them or when they could not be fetched, until ctx is over.
 func (r *remoteKeys) watch(ctx context.Context) {
 	defer r.client.CloseIdleConnections()
-	for pause.For(ctx, keysRetry) {
+	for pause.For(ctx, r.times.retry) {
 		r.mu.Lock()
 		err := r.err
 		r.mu.Unlock()
-		every := keysEvery
+		every := r.times.every
 		if err != nil {
-			every = keysRetry
+			every = r.times.retry
 		}
 		next := time.NewTimer(every)
 		select {
