@@ -3,11 +3,11 @@ package relay_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -35,9 +35,5 @@ func TestAPartThatIsTriedAgainOnceTheClaimIsKnownIsAnswered(t *testing.T) {
 	if err := send(); err != nil {
 		t.Fatalf("with the claim: %v", err)
 	}
-	select {
-	case <-answered:
-	case <-time.After(30 * time.Second):
-		t.Fatal("nobody was told what became of the part")
-	}
+	await.Recv(t, "somebody is told what became of the part", answered)
 }
