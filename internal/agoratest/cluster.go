@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,7 +73,7 @@ type Cluster struct {
 	log      *slog.Logger
 	closing  sync.WaitGroup // edges that were cut and end by themselves
 	over     chan struct{}  // closed when the cluster stops
-	started  atomic.Int64   // edges: numbers their ids
+	started  atomic.Int64   // edges: numbers them
 
 	mu    sync.Mutex // guards edges
 	edges []*member
@@ -172,18 +173,26 @@ func (c *Cluster) Door(k int) *ws.Door { return c.edge(k).door }
 // AddEdge starts one more edge and returns its number.
 func (c *Cluster) AddEdge() int {
 	c.t.Helper()
-	return c.add("")
+	return c.add("", 0)
+}
+
+// AddDoomed starts one more edge, whose lease is so long, and returns its number: it is to die, and its agents come back when that is over.
+func (c *Cluster) AddDoomed(lease time.Duration) int {
+	c.t.Helper()
+	return c.add("", lease)
 }
 
 // AddTwin starts an edge under the id of edge k, whose lease must be over, and returns its number.
 func (c *Cluster) AddTwin(k int) int {
 	c.t.Helper()
-	return c.add(c.Node(k).Config().ID)
+	return c.add(c.Node(k).Config().ID, 0)
 }
 
-func (c *Cluster) add(id string) int {
+// add starts an edge under an id, with a lease: of its own, and what its place has, where there is none.
+func (c *Cluster) add(id string, lease time.Duration) int {
 	c.t.Helper()
-	e, err := c.startEdge(id)
+	k := int(c.started.Add(1) - 1) // scenes add edges at the same time
+	e, err := c.startEdge(k, cmp.Or(id, "edge-"+strconv.Itoa(k)), cmp.Or(lease, c.lease(k)))
 	if err != nil {
 		c.t.Fatalf("start an edge: %v", err)
 	}
@@ -217,7 +226,7 @@ func (c *Cluster) CutEdge(k int) {
 	e.line.cut(every...)
 	c.closing.Go(func() {
 		select {
-		case <-time.After(2 * c.lease(k)): // let the zombie do what zombies do
+		case <-time.After(2 * e.node.Config().Lease): // let the zombie do what zombies do
 		case <-c.over:
 		}
 		e.close()
@@ -251,7 +260,7 @@ func (c *Cluster) Freeze(k int, frozen bool) { c.edge(k).line.freeze(frozen) }
 func (c *Cluster) Streams() []string {
 	c.t.Helper()
 	var names struct{ Streams []string }
-	c.api("STREAM.NAMES", &names)
+	c.api("STREAM.NAMES", &names, func() bool { return true })
 	return names.Streams
 }
 
@@ -262,24 +271,27 @@ func (c *Cluster) StepDown(stream string) {
 		Success bool
 		Error   json.RawMessage
 	}
-	c.api("STREAM.LEADER.STEPDOWN."+stream, &done)
+	c.api("STREAM.LEADER.STEPDOWN."+stream, &done, func() bool { return done.Success })
 	if !done.Success {
 		c.t.Errorf("step down of %s: %s", stream, done.Error)
 	}
 }
 
-// api asks JetStream.
-func (c *Cluster) api(subject string, answer any) {
+// api asks JetStream until the answer is good: a stream may have no leader at the moment.
+func (c *Cluster) api(subject string, answer any, good func() bool) {
 	c.t.Helper()
-	nc, err := nats.Connect(strings.Split(c.nats.URL(), ",")[0])
+	nc, err := nats.Connect(strings.Split(c.nats.URL(), ",")[0], nats.Timeout(patience))
 	if err != nil {
 		c.t.Fatalf("connect to nats: %v", err)
 	}
 	defer nc.Close()
-	m, err := nc.Request("$JS.API."+subject, nil, 5*time.Second)
-	if err == nil {
-		err = json.Unmarshal(m.Data, answer)
-	}
+	await.Within(patience, func() bool {
+		var m *nats.Msg
+		if m, err = nc.Request("$JS.API."+subject, nil, silentAfter); err == nil {
+			err = json.Unmarshal(m.Data, answer)
+		}
+		return err == nil && good()
+	})
 	if err != nil {
 		c.t.Fatalf("%s: %v", subject, err)
 	}

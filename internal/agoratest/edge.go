@@ -5,7 +5,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,22 +32,18 @@ type member struct {
 	gone   atomic.Bool // stopped or cut: no agent should come
 }
 
-// startEdge starts an edge under an id; one of its own if empty.
-func (c *Cluster) startEdge(id string) (*member, error) {
+// startEdge starts edge k under an id, with a lease.
+func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	k := c.Size()
-	if id == "" {
-		id = "edge-" + strconv.FormatInt(c.started.Add(1)-1, 10) // scenes add edges at the same time
-	}
 	e := &member{line: newLine()}
 	var err error
 	if e.broker, err = broker.Connect(ctx, c.brokerConfig(k, id, e.line)); err != nil {
 		return nil, err
 	}
-	e.store = presence.New(c.presenceConfig(k, e))
+	e.store = presence.New(c.presenceConfig(lease, e))
 	cfg := c.opts.Node
-	cfg.Lease = c.lease(k)
+	cfg.Lease = lease
 	cfg.ID, cfg.Broker, cfg.Presence, cfg.Log = id, e.broker, e.store, c.log.With("edge", id)
 	if c.opts.Tune != nil {
 		c.opts.Tune(k, &cfg)
@@ -81,7 +76,7 @@ func (c *Cluster) clock(k int) func() time.Time {
 	return func() time.Time { return time.Now().Add(c.opts.Clocks[k]) }
 }
 
-// lease is that of edge k.
+// lease is that of edge k, where it has none of its own.
 func (c *Cluster) lease(k int) time.Duration {
 	if k >= len(c.opts.Leases) {
 		return c.opts.Node.Lease
@@ -89,10 +84,13 @@ func (c *Cluster) lease(k int) time.Duration {
 	return cmp.Or(c.opts.Leases[k], c.opts.Node.Lease)
 }
 
-func (c *Cluster) presenceConfig(k int, e *member) presence.Config {
+func (c *Cluster) presenceConfig(lease time.Duration, e *member) presence.Config {
 	return presence.Config{
-		Client: redis.NewClient(&redis.Options{Addr: c.presence, Dialer: e.line.dial, MaxRetries: 1, DialerRetries: 1, DialTimeout: time.Second}),
-		Lease:  c.lease(k), Grace: c.opts.Grace, Known: c.opts.Node.MaxAge,
+		Client: redis.NewClient(&redis.Options{
+			Addr: c.presence, Dialer: e.line.dial, MaxRetries: 1, DialerRetries: 1,
+			DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, ContextTimeoutEnabled: true,
+		}),
+		Lease: lease, Grace: c.opts.Grace, Known: c.opts.Node.MaxAge,
 		MaxMembers: c.opts.MaxMembers, EmptyGrace: c.opts.EmptyGrace, Log: c.log,
 	}
 }
@@ -106,7 +104,7 @@ func (e *member) listen() error {
 	e.url = "ws://" + l.Addr().String() + "/ws"
 	mux := http.NewServeMux()
 	mux.Handle("/ws", e.door)
-	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: patience}
 	e.serve.Go(func() { _ = e.http.Serve(door{l, e.line}) }) // ends with close
 	return nil
 }

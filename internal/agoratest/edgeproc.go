@@ -2,6 +2,7 @@ package agoratest
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -160,13 +161,31 @@ func (e *EdgeProcess) MendLog() {
 	}
 }
 
-// BuildAgora builds the command into the test's folder, under build tags, and returns its path.
+// BuildAgora builds the command under build tags, and returns its path. It is that of the go command's cache, so that not
+// every test links it anew.
 func BuildAgora(t testing.TB, tags string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "agora")
-	cmd := exec.Command("go", "build", "-tags", tags, "-o", path, "github.com/agora-relay/agora/cmd/agora")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build agora: %v\n%s", err, out)
+	path, err := buildAgora(tags)
+	if err != nil {
+		t.Fatalf("build agora: %v", err)
 	}
 	return path
+}
+
+// buildAgora has the go command run it by a program that says where it is. What it has just linked is in the cache from then on.
+func buildAgora(tags string) (path string, err error) {
+	for range 2 {
+		cmd := exec.Command("go", "run", "-tags", tags, "-exec", "echo", "github.com/agora-relay/agora/cmd/agora")
+		var faults strings.Builder
+		cmd.Stderr = &faults
+		out, err := cmd.Output()
+		if err != nil {
+			return "", fmt.Errorf("%w: %s", err, &faults)
+		}
+		path = strings.TrimSpace(string(out))
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no program is left at %s", path)
 }

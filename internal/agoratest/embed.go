@@ -3,6 +3,7 @@ package agoratest
 import (
 	"context"
 	"log/slog"
+	"strconv"
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/presence"
@@ -24,8 +25,8 @@ func Embed(o Options) (urls []string, stop func(), err error) {
 	}
 	c.presence = p.Addr()
 	stop = func() { c.stop(); p.Close(); c.nats.Shutdown() }
-	for range c.opts.Edges {
-		e, err := c.startEdge("")
+	for k := range c.opts.Edges {
+		e, err := c.startEdge(k, "edge-"+strconv.Itoa(k), c.lease(k))
 		if err != nil {
 			stop()
 			return nil, nil, err

@@ -6,13 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Metrics returns the values of some of its metrics without labels, by their names; what it does not tell is missing.
 func (e *EdgeProcess) Metrics(names ...string) map[string]float64 {
 	values := map[string]float64{}
-	c := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	c := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := c.Get("http://" + e.admin + "/metrics")
 	if err != nil {
 		return values

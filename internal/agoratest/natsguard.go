@@ -64,12 +64,12 @@ func (s *NATSServer) URL() string { return "nats://" + s.node.addr }
 // DeleteStreams deletes every stream that it has, as an operator would, and returns how many there were.
 func (s *NATSServer) DeleteStreams(t testing.TB) int {
 	t.Helper()
-	nc, err := nats.Connect(s.URL())
+	nc, err := nats.Connect(s.URL(), nats.Timeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	js, err := nc.JetStream()
+	js, err := nc.JetStream(nats.MaxWait(patience))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,8 +32,7 @@ type NATS struct {
 	t testing.TB
 }
 
-// startNATS starts three nodes and returns when JetStream is ready; the test's end kills
-// them. With disk, each keeps its files on a disk of its own, of so many bytes.
+// startNATS starts three nodes, which are to be waited for with Ready; the test's end kills them. With disk, each keeps its files on a disk of its own, of so many bytes.
 func startNATS(t testing.TB, disk int) *NATS {
 	t.Helper()
 	n := &NATS{t: t}
@@ -49,7 +49,6 @@ func startNATS(t testing.TB, disk int) *NATS {
 			t.Fatalf("start NATS node %d: %v", k, err)
 		}
 	}
-	n.Ready()
 	return n
 }
 
@@ -65,7 +64,11 @@ func (n *NATS) node(dir string, k, disk int) *NATSNode {
 	}
 	node.dir = filepath.Join(dir, node.name)
 	node.log = node.dir + ".log"
-	node.argv = []string{natsServer(n.t), "-c", node.dir + ".conf"}
+	server, err := natsServer()
+	if err != nil {
+		n.t.Fatalf("build nats-server: %v", err)
+	}
+	node.argv = []string{server, "-c", node.dir + ".conf"}
 	if disk > 0 {
 		node.argv = append(onDisk(node.dir, disk), node.argv...)
 	}
@@ -76,14 +79,10 @@ func (n *NATS) node(dir string, k, disk int) *NATSNode {
 }
 
 // natsServer returns the path of a nats-server built from the module that the project embeds.
-func natsServer(t testing.TB) string {
-	t.Helper()
+var natsServer = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("go", "tool", "-n", "nats-server").Output()
-	if err != nil {
-		t.Fatalf("build nats-server: %v", err)
-	}
-	return strings.TrimSpace(string(out))
-}
+	return strings.TrimSpace(string(out)), err
+})
 
 // onDisk begins a command line whose program sees a disk of so many bytes at dir. It
 // needs no privileges: the program gets a view of the file system of its own.
@@ -124,12 +123,15 @@ func (n *NATS) Ready() {
 // healthy tells whether the node serves, and is up to date in all that it keeps.
 func (n *NATSNode) healthy() bool { return answersOK("http://" + n.monitor + "/healthz") }
 
-// answersOK tells whether a GET is answered with 200, soon.
+// answersOK reports whether a GET is answered with 200.
 func answersOK(url string) bool { return getJSON(url, nil) == nil }
+
+// silentAfter is how long an answer is waited for before it is asked for again.
+const silentAfter = 5 * time.Second
 
 // getJSON reads what a GET is answered with, unless v is nil.
 func getJSON(url string, v any) error {
-	c := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	c := http.Client{Timeout: silentAfter, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := c.Get(url)
 	if err != nil {
 		return err
@@ -241,7 +243,7 @@ func (n *NATS) Leader(stream string) int {
 func (n *NATS) Streams() []string {
 	n.t.Helper()
 	var names struct{ Streams []string }
-	if err := n.api("STREAM.NAMES", &names); err != nil {
+	if err := n.ask("STREAM.NAMES", &names, func() bool { return true }); err != nil {
 		n.t.Fatal(err)
 	}
 	return names.Streams
@@ -254,9 +256,18 @@ func (n *NATS) StepDown(stream string) {
 		Success bool
 		Error   json.RawMessage
 	}
-	if err := n.api("STREAM.LEADER.STEPDOWN."+stream, &done); err != nil || !done.Success {
+	if err := n.ask("STREAM.LEADER.STEPDOWN."+stream, &done, func() bool { return done.Success }); err != nil || !done.Success {
 		n.t.Errorf("step down of %s: %v %s", stream, err, done.Error)
 	}
+}
+
+// ask asks JetStream until the answer is good: a stream may have no leader at the moment.
+func (n *NATS) ask(subject string, answer any, good func() bool) (err error) {
+	await.Within(patience, func() bool {
+		err = n.api(subject, answer)
+		return err == nil && good()
+	})
+	return err
 }
 
 // api asks JetStream through the first node that answers.
@@ -265,12 +276,12 @@ func (n *NATS) api(subject string, answer any) error {
 	for _, node := range n.Nodes {
 		urls = append(urls, "nats://"+node.addr)
 	}
-	nc, err := nats.Connect(strings.Join(urls, ","), nats.Timeout(time.Second))
+	nc, err := nats.Connect(strings.Join(urls, ","), nats.Timeout(silentAfter))
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	m, err := nc.Request("$JS.API."+subject, nil, 5*time.Second)
+	m, err := nc.Request("$JS.API."+subject, nil, silentAfter)
 	if err != nil {
 		return fmt.Errorf("%s: %w", subject, err)
 	}

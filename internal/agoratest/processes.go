@@ -35,13 +35,10 @@ type Processes struct {
 func StartProcesses(t testing.TB, o ProcessOptions) *Processes {
 	t.Helper()
 	o.Lease = cmp.Or(o.Lease, 3*time.Second)
-	if o.Binary == "" {
-		o.Binary = BuildAgora(t, "")
-	}
 	// Short, so that a test need not wait, and long enough for every outage that it makes.
 	o.Flags = append([]string{"--edge.lease", o.Lease.String(), "--session.grace", "30s", "--session.heartbeat", "1s",
 		"--session.timeout", "6s", "--nats.shards", "2", "--mailbox.shard-bytes", "64MiB", "--spaces.delta-threshold", "1KiB"}, o.Flags...)
-	c := &Processes{t: t, opts: o}
+	c := &Processes{t: t}
 	c.NATS = startNATS(t, o.Disk)
 	switch {
 	case o.Sentinel:
@@ -51,6 +48,11 @@ func StartProcesses(t testing.TB, o ProcessOptions) *Processes {
 	default:
 		c.Redis = Redis(t)
 	}
+	if o.Binary == "" {
+		o.Binary = BuildAgora(t, "") // while the servers find each other
+	}
+	c.opts = o
+	c.NATS.Ready()
 	dir := t.TempDir()
 	t.Cleanup(func() { c.stop(t) })
 	for k := range 3 {

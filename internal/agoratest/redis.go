@@ -5,23 +5,24 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // RedisServer is a real redis-server of the tests' own, on loopback. It keeps
 // nothing over a restart.
 type RedisServer struct {
-	path    string
+	process
 	port    int
 	dir     string
 	cluster bool
 	flags   []string    // more of its command line
 	fail    func(error) // what a server that does not start does to the test
-
-	cmd *exec.Cmd // nil while it is stopped
 }
 
 // Redis starts a redis-server and stops it when the test ends. It fails the test when none is installed.
@@ -45,7 +46,7 @@ func redisWith(t testing.TB, flags ...string) *RedisServer {
 func RedisCluster(dir string) (*RedisServer, error) {
 	s := &RedisServer{dir: dir, cluster: true}
 	s.fail = func(err error) { panic(err) }
-	return s, s.start()
+	return s, s.serve()
 }
 
 // Addr returns its host and port, the same after a restart.
@@ -53,26 +54,29 @@ func (s *RedisServer) Addr() string { return net.JoinHostPort("127.0.0.1", strco
 
 // Start starts it, empty, and returns when it answers. It does nothing while the server runs.
 func (s *RedisServer) Start() {
-	if err := s.start(); err != nil {
+	if err := s.serve(); err != nil {
 		s.fail(err)
 	}
 }
 
-func (s *RedisServer) start() error {
-	var err error
-	if s.path, err = exec.LookPath("redis-server"); err != nil {
+// serve starts it where it does not run, and waits until it answers. Another server may have taken the port of one
+// that is new before it could: then it gets another.
+func (s *RedisServer) serve() error {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
 		return errors.New("install redis-server: these tests run against a real one")
 	}
+	isNew := s.port == 0
 	for range 5 {
-		if s.cmd != nil {
+		if s.running() {
 			return nil
 		}
-		if s.port == 0 {
+		if isNew {
 			if s.port, err = steadyPort(); err != nil {
 				return err
 			}
 		}
-		if err = s.try(); err != nil {
+		if err = s.try(path); err != nil {
 			s.Stop()
 		}
 	}
@@ -80,64 +84,55 @@ func (s *RedisServer) start() error {
 }
 
 // Stop kills it, without a chance to save anything, and waits for its end. It does nothing when it is stopped.
-func (s *RedisServer) Stop() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait() // killed: the error says no more
-	s.cmd = nil
-}
+func (s *RedisServer) Stop() { s.kill() }
 
 // try starts the process and waits for it to answer.
-func (s *RedisServer) try() error {
-	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"}
-	args = append(args, s.flags...)
+func (s *RedisServer) try(path string) error {
+	s.log = filepath.Join(s.dir, "redis.log")
+	s.argv = append([]string{path, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"}, s.flags...)
 	if s.cluster {
 		bus, err := steadyPort()
 		if err != nil {
 			return err
 		}
-		args = append(args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus),
+		s.argv = append(s.argv, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus),
 			"--cluster-config-file", fmt.Sprintf("nodes-%d.conf", time.Now().UnixNano()))
 	}
-	cmd := exec.Command(s.path, args...)
-	cmd.SysProcAttr = dieWithParent()
-	if err := cmd.Start(); err != nil {
+	if err := s.start(); err != nil {
 		return err
 	}
-	s.cmd = cmd
-	// Asked for its folder: another server may have taken the port before ours could.
-	if err := s.await("CONFIG GET dir", s.dir); err != nil || !s.cluster {
+	// Asked for its folder: that of another server is another.
+	if err := s.answers("CONFIG GET dir", s.dir); err != nil || !s.cluster {
 		return err
 	}
 	s.ask("CLUSTER ADDSLOTSRANGE 0 16383")
-	return s.await("CLUSTER INFO", "cluster_state:ok")
+	return s.answers("CLUSTER INFO", "cluster_state:ok")
 }
 
-// await asks until the answer holds a text.
-func (s *RedisServer) await(command, text string) error {
-	deadline := time.Now().Add(5 * time.Second)
-	for time.Now().Before(deadline) {
-		if strings.Contains(s.ask(command), text) {
-			return nil
-		}
-		<-time.After(5 * time.Millisecond)
+// answers asks until the answer holds a text, as long as the server runs.
+func (s *RedisServer) answers(command, text string) error {
+	said := false
+	await.Within(patience, func() bool {
+		said = strings.Contains(s.ask(command), text)
+		return said || !s.running()
+	})
+	if !said {
+		return fmt.Errorf("redis-server at %s does not come to answer %s:\n%s", s.Addr(), command, s.tail(5))
 	}
-	return fmt.Errorf("redis-server at %s does not come to answer %s", s.Addr(), command)
+	return nil
 }
 
 func (s *RedisServer) ask(command string) string { return ask(s.Addr(), command) }
 
 // ask sends one inline command to a server and returns its short answer; empty when there is none.
 func ask(addr, command string) string {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
+	c, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return ""
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	if _, err := c.Write([]byte(command + "\r\n")); err != nil {
 		return ""
 	}

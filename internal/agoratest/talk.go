@@ -18,7 +18,7 @@ type TalkOptions struct {
 	Name    string        // begins the ids of the agents and is the space that all are in; "talk"
 	Agents  int           // at least 3; 6
 	Beat    time.Duration // between two frames of one sender to one receiver; 15ms
-	Silence time.Duration // after which an agent takes its connection for dead and makes another; 5s
+	Silence time.Duration // after which an agent takes its connection for dead and makes another, and twice as long each time after it; 5s
 	Patient bool          // the second agent never does
 
 	Deadline time.Duration // that requests are sent with, which must arrive with about as much time left; none
@@ -158,7 +158,7 @@ func (t *Talk) Loses(i int, within time.Duration) {
 func (t *Talk) Watch(d time.Duration) {
 	t.t.Helper()
 	over := time.Now().Add(d)
-	t.until(2*d, "the talk went wrong", func() []string {
+	t.until(d+patience, "the talk went wrong", func() []string {
 		if time.Now().Before(over) {
 			return []string{"it was to go on"}
 		}

@@ -21,11 +21,13 @@ type talker struct {
 	spin, stall   atomic.Bool  // its sockets are to be cut again and again; is not to be read
 
 	// of its own goroutine
-	door    int       // where it goes next
-	plain   uint64    // messages sent without a number
-	plainly time.Time // when it sent the last of those
-	paced   time.Time // before which it does not try to connect
-	blind   bool      // its socket is not read
+	door    int           // where it goes next
+	plain   uint64        // messages sent without a number
+	plainly time.Time     // when it sent the last of those
+	paced   time.Time     // before which it does not try to connect
+	blind   bool          // its socket is not read
+	silence time.Duration // after which it takes its connection for dead
+	upgrade time.Duration // how long it tries to connect at one place
 
 	mu     sync.Mutex   // guards the fields below
 	conn   *Client      // nil while it is away
@@ -53,8 +55,14 @@ type incoming struct {
 	aborted map[string]bool // streams that were given up
 }
 
+// upgradeTime is how long an agent first tries to connect at one edge, before it goes to the next.
+const upgradeTime = 2 * time.Second
+
 func newTalker(t *Talk, i int, to []string) *talker {
-	k := &talker{talk: t, id: t.ids[i], door: i / 2, in: map[string]*incoming{}, texts: map[string]int{}}
+	k := &talker{
+		talk: t, id: t.ids[i], door: i / 2, in: map[string]*incoming{}, texts: map[string]int{},
+		silence: t.opts.Silence, upgrade: upgradeTime,
+	}
 	k.seen.Codes = map[string]int{}
 	k.goal.Store(-1)
 	for _, to := range to {
@@ -142,8 +150,9 @@ func (k *talker) isGone(conn *Client) bool {
 		k.forget(conn)
 		k.door++
 		why = "abandoned"
-	case !k.blind && k.impatient() && conn.silence() > k.talk.opts.Silence:
+	case !k.blind && k.impatient() && conn.silence() > k.silence:
 		k.forget(conn)
+		k.silence = min(2*k.silence, patience) // where all is slow nobody is dead
 		why = "silence"
 	default:
 		return false
@@ -191,12 +200,16 @@ func (k *talker) hello() string {
 
 // register opens a connection and binds it; otherwise it says why not.
 func (k *talker) register(url, hello string, first bool) (conn *Client, why string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), k.upgrade)
 	defer cancel()
 	conn, _, err := tryConnect(ctx, k.talk.t, Direct{}, url, "", nil)
 	if err != nil {
+		if ctx.Err() != nil {
+			k.upgrade = min(2*k.upgrade, patience) // where all is slow nobody is dead
+		}
 		return nil, "no connection"
 	}
+	k.upgrade = upgradeTime
 	if conn.Try(hello) != nil {
 		conn.Drop()
 		return nil, "no connection"
