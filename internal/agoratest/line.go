@@ -188,12 +188,16 @@ type door struct {
 	line *line
 }
 
-// Accept returns the next connection; one that comes while the line is cut is closed.
+// Accept returns the next connection; one that comes while the line is cut is closed. The system would take megabytes for a
+// peer that reads nothing: here it takes little, so that not much need be sent to see what the edge does then.
 func (d door) Accept() (net.Conn, error) {
 	for {
 		c, err := d.Listener.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetWriteBuffer(32 << 10) // it may be gone already
 		}
 		if c, err := d.line.add(c, toAgents); err == nil {
 			return c, nil

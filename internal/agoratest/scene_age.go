@@ -18,8 +18,7 @@ var briefScenes = []scenario{
 // expire waits until everything that is stored now has expired.
 func (s *scene) expire() {
 	s.Helper()
-	done := time.After(s.opts.Node.MaxAge + s.opts.Node.MaxAge/2)
-	<-done
+	<-time.After(s.opts.Node.MaxAge + s.opts.Node.MaxAge/2)
 }
 
 // slept has agent-2, which is b, away until everything has expired, and proves

@@ -5,16 +5,23 @@ import (
 	"time"
 )
 
+// doomed is the lease of an edge that dies: its agents are there again when that is over, and it must not be over before, on any machine.
+const doomed = 5 * time.Second
+
+// deathScenes are what becomes of agents whose edge dies, while their grace is long.
+var deathScenes = []scenario{
+	{"agents of a dead edge go on elsewhere, with streams and spaces", deadEdge},
+	{"a stream without indexes does not go on after an edge's death", deadEdgeUnindexed},
+	{"an edge that was cut off for long closes what others have taken", zombie},
+}
+
 // hastyScenes need a short grace.
 var hastyScenes = []scenario{
 	{"a connection that is cut ends its session after the grace, and aborts once", abortedAfterGrace},
 	{"members see a leave when the session ends", leaveAfterGrace},
 	{"an agent that answers no ping loses its id to the next one", halfDead},
 	{"empty public spaces vanish after a while", emptySpaceVanishes},
-	{"agents of a dead edge go on elsewhere, with streams and spaces", deadEdge},
 	{"agents of a dead edge that do not return are gone, once", deadEdgeReaped},
-	{"a stream without indexes does not go on after an edge's death", deadEdgeUnindexed},
-	{"an edge that was cut off for long closes what others have taken", zombie},
 }
 
 func abortedAfterGrace(s *scene) {
@@ -61,7 +68,7 @@ func emptySpaceVanishes(s *scene) {
 func (s *scene) untilBound(k int, id string, query ...string) (*Client, Frame) {
 	s.Helper()
 	registered := func(f Frame) bool { return f.Type() == "agent.registered" }
-	c, w := s.ask(k, id, 2*s.opts.Node.Lease, registered, query)
+	c, w := s.ask(k, id, registered, query)
 	if !registered(w) {
 		s.Fatalf("%s can't connect: %s", id, w)
 	}
@@ -69,7 +76,7 @@ func (s *scene) untilBound(k int, id string, query ...string) (*Client, Frame) {
 }
 
 func deadEdge(s *scene) {
-	k := s.AddEdge()
+	k := s.AddDoomed(doomed)
 	a, w := s.enter(k, "agent-1")
 	b := s.agent(1, "agent-2")
 	s.members("general", a, b)
@@ -95,7 +102,7 @@ func deadEdge(s *scene) {
 }
 
 func deadEdgeReaped(s *scene) {
-	k := s.AddEdge()
+	k := s.AddDoomed(doomed)
 	a, b := s.agent(k, "agent-1"), s.agent(1, "agent-2")
 	s.members("general", a, b)
 	s.startStream(a, b)
@@ -111,7 +118,7 @@ func deadEdgeReaped(s *scene) {
 }
 
 func deadEdgeUnindexed(s *scene) {
-	k := s.AddEdge()
+	k := s.AddDoomed(doomed)
 	a, w := s.enter(k, "agent-1")
 	b := s.agent(1, "agent-2")
 	s.startStream(a, b)
@@ -124,7 +131,7 @@ func deadEdgeUnindexed(s *scene) {
 }
 
 func zombie(s *scene) {
-	k := s.AddEdge()
+	k := s.AddDoomed(doomed)
 	s.agent(k, "agent-1")
 	b := s.agent(1, "agent-2")
 	s.ParalyseEdge(k)
