@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // The schedules here broke other designs of the lane: ids alone, places in the lane, filters in the memory of a
@@ -48,7 +49,7 @@ func (x *attack) under(ms ...agora.Message) {
 	for _, m := range ms {
 		x.old.Put(m, func(r Result) { x.results <- r })
 	}
-	until(x.t, "the record is under way", func() bool { return x.c.underWay() > 0 })
+	await.True(x.t, "the record is under way", func() bool { return x.c.underWay() > 0 })
 }
 
 // die ends the first holder as a process ends: what it wrote to the network stays there.
@@ -58,7 +59,7 @@ func (x *attack) die() { x.e1.nc.Close() }
 func (x *attack) arrive() {
 	x.t.Helper()
 	x.c.delay(false)
-	until(x.t, "what was under way has arrived", func() bool { return x.c.underWay() == 0 && x.srv.node(0).NumClients() == 1 })
+	await.True(x.t, "what was under way has arrived", func() bool { return x.c.underWay() == 0 && x.srv.node(0).NumClients() == 1 })
 }
 
 // heir is the lane of the next holder, at the other edge; dirty says that the first one did not hand over.
@@ -170,7 +171,7 @@ func TestNothingLandsBehindTheEndOfASession(t *testing.T) {
 	store(t, x.old, part(agora.Start, "open", "open"))
 	x.under(part(agora.Start, "late", "late"), text("late too"))
 	x.die()
-	if err := x.e2.EndLane(testContext(t), lane("s1", 2, true)); err != nil {
+	if err := x.e2.EndLane(await.Context(t), lane("s1", 2, true)); err != nil {
 		t.Fatal(err)
 	}
 	next := x.e2.Lane(lane("s2", 3, false))
@@ -192,10 +193,10 @@ func TestWhatASuccessorReceiptsIsStored(t *testing.T) {
 	again, fresh := make(chan Result, 1), make(chan Result, 1)
 	heir.Put(numbered(2, part(agora.Chunk, "s", "2")), func(r Result) { again <- r })
 	heir.Put(numbered(3, part(agora.Chunk, "s", "3")), func(r Result) { fresh <- r })
-	if r := <-again; !r.Again || r.Err != nil {
+	if r := await.Recv(t, "the first part's result", again); !r.Again || r.Err != nil {
 		t.Errorf("first part: %+v, want that it was there", r)
 	}
-	if r := <-fresh; r.Again || r.Err != nil {
+	if r := await.Recv(t, "the second part's result", fresh); r.Again || r.Err != nil {
 		t.Errorf("second part: %+v, want it stored", r)
 	}
 	x.want("1", "2", "3")
@@ -217,7 +218,7 @@ func TestTheThirdHolderIsSafeFromBothBeforeIt(t *testing.T) {
 			store(t, l2, numbered(2, text("2")))
 			c2.delay(true)
 			l2.Put(numbered(3, text("3 of the second")), func(Result) {})
-			until(t, "it is under way", func() bool { return c2.underWay() > 0 })
+			await.True(t, "it is under way", func() bool { return c2.underWay() > 0 })
 			middle.nc.Close()
 			l3 := x.e2.Lane(lane("s1", 3, true))
 			defer l3.Close()
@@ -228,7 +229,7 @@ func TestTheThirdHolderIsSafeFromBothBeforeIt(t *testing.T) {
 			}
 			for left, c := range cables {
 				c.delay(false)
-				until(t, "it has arrived", func() bool { return c.underWay() == 0 && x.srv.node(0).NumClients() == 2-left })
+				await.True(t, "it has arrived", func() bool { return c.underWay() == 0 && x.srv.node(0).NumClients() == 2-left })
 			}
 			x.want("1", "2", "3")
 		})
@@ -243,7 +244,7 @@ func TestAReceiverThatResumesBetweenTwoCopiesSeesOne(t *testing.T) {
 	before.quiet(t)
 	x.c.hold(true)
 	x.old.Put(ided("m", text("once")), func(Result) {})
-	until(t, "it is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
+	await.True(t, "it is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
 	x.die()
 	in := listen(t, x.e2, bob, From{})
 	got := bodies(in.read(t, 1))
@@ -258,9 +259,9 @@ func TestAReceiverThatResumesBetweenTwoCopiesSeesOne(t *testing.T) {
 // TestWheneverALateRecordLandsOrderHolds lets the late record land at any moment of the take-over: before the fence, between fence and
 // reading, behind. A place in the lane that the duplicate table guards was lost to it, and the stream went on over the hole.
 func TestWheneverALateRecordLandsOrderHolds(t *testing.T) {
-	rounds := 60
+	rounds := takeovers
 	if testing.Short() {
-		rounds = 12
+		rounds = 5
 	}
 	x := testAttack(t, nil, nil)
 	for k := range rounds {
@@ -270,7 +271,7 @@ func TestWheneverALateRecordLandsOrderHolds(t *testing.T) {
 		old := e1.Lane(lane(session, 1, false))
 		c.delay(true)
 		old.Put(part(agora.Start, session, session+" start"), func(Result) {})
-		until(t, "it is under way", func() bool { return c.underWay() > 0 })
+		await.True(t, "it is under way", func() bool { return c.underWay() > 0 })
 		cfg := lane(session, 2, true)
 		cfg.Dirty = 1
 		heir := x.e2.Lane(cfg)
@@ -282,7 +283,7 @@ func TestWheneverALateRecordLandsOrderHolds(t *testing.T) {
 		store(t, heir, text(session+" other"))
 		on := put(t, heir, part(agora.Chunk, session, session+" chunk"))
 		late.Wait()
-		until(t, "the first holder knows", func() bool { old.mu.Lock(); defer old.mu.Unlock(); return old.flight == nil })
+		await.True(t, "the first holder knows", func() bool { old.mu.Lock(); defer old.mu.Unlock(); return old.flight == nil })
 		started := slices.Contains(x.log(), session+" start")
 		code := agora.AsError(on.Err)
 		if code == nil || started && code.Code != agora.StreamAborted || !started && code.Code != agora.StreamNotFound {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // slowClock takes the log's time to be so far behind that what the network holds for the given time is void.
@@ -15,7 +17,7 @@ func slowClock(slack time.Duration) func() time.Time {
 func (x *attack) strand() {
 	x.t.Helper()
 	x.c.strand()
-	until(x.t, "it connects anew", func() bool { return x.e1.nc.Stats().Reconnects == 1 && x.e1.Connected() })
+	await.True(x.t, "it connects anew", func() bool { return x.e1.nc.Stats().Reconnects == 1 && x.e1.Connected() })
 }
 
 // TestACopyHeldBeyondTheDuplicateWindowIsVoid: the network holds a record, its connection is lost, it is sent again and
@@ -36,7 +38,7 @@ func TestACopyHeldBeyondTheDuplicateWindowIsVoid(t *testing.T) {
 	}
 	<-time.After(time.Until(began.Add(slack + 200*time.Millisecond)))
 	x.c.delay(false)
-	until(t, "the copy is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
+	await.True(t, "the copy is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
 	if got := in.quiet(t); len(got) != 0 {
 		t.Errorf("the copy was told: %v", bodies(got))
 	}
@@ -57,13 +59,13 @@ func TestACopyThatOutlivesItsFenceIsVoid(t *testing.T) {
 	x.die()
 	heir := x.heir(1)
 	store(t, heir, text("of the heir"))
-	until(t, "the fence is gone", func() bool {
+	await.True(t, "the fence is gone", func() bool {
 		f, err := x.e2.fenceAt(t.Context(), heir.at.stream, heir.fence)
 		return err == nil && f == fence{}
 	})
 	<-time.After(time.Until(began.Add(slack + 200*time.Millisecond)))
 	x.c.delay(false)
-	until(t, "the copy is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
+	await.True(t, "the copy is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
 	if got := bodies(listen(t, x.e2, bob, From{}).quiet(t)); len(got) != 0 {
 		t.Errorf("the copy was told: %v", got)
 	}
@@ -76,13 +78,13 @@ func TestACopyThatOutlivesItsFenceIsVoid(t *testing.T) {
 func TestACopyOfWhatWasGivenUpIsRefused(t *testing.T) {
 	x := testAttack(t, nil, func(c *Config) { c.GiveUp = 300 * time.Millisecond })
 	x.under(text("1"))
-	until(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.away })
+	await.True(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.away })
 	x.strand()
 	if r := <-x.results; r.Err != nil || r.Again {
 		t.Fatalf("stored anew: %+v", r)
 	}
 	x.c.delay(false)
-	until(t, "the copy has arrived", func() bool { return x.c.underWay() == 0 && x.srv.node(0).NumClients() == 2 })
+	await.True(t, "the copy has arrived", func() bool { return x.c.underWay() == 0 && x.srv.node(0).NumClients() == 2 })
 	store(t, x.old, text("2"))
 	x.want("1", "2")
 }

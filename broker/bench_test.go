@@ -135,7 +135,7 @@ func TestTheUsualAnswerIsReadWithoutAllocating(t *testing.T) {
 }
 
 func TestALiveRecordIsQueuedWithoutAllocating(t *testing.T) {
-	b := testBroker(t, testServer(t, 1), func(c *Config) { c.Audit = time.Hour })
+	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
 	m := nats.NewMsg(placeOf(bob, 1).live)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 func TestLeadersStepDownUnderLoadAndOrderHolds(t *testing.T) {
@@ -39,7 +40,7 @@ func TestLeadersStepDownUnderLoadAndOrderHolds(t *testing.T) {
 					})
 					sent[k]++
 				}
-				if err := l.Flush(testContext(t)); err != nil {
+				if err := l.Flush(await.Context(t)); err != nil {
 					t.Errorf("Flush: %v", err)
 				}
 			}
@@ -63,7 +64,7 @@ func TestLeadersStepDownUnderLoadAndOrderHolds(t *testing.T) {
 	for {
 		msgs := in.quiet(t)
 		count(msgs)
-		last, err := b.Last(testContext(t), bob)
+		last, err := b.Last(await.Context(t), bob)
 		if seq, _ := in.Tail(); err == nil && seq == last {
 			break
 		}
@@ -101,15 +102,6 @@ func upset(t *testing.T, s *Server, stream string) {
 	}
 }
 
-func TestEachMessageOnceAndInOrderInACluster(t *testing.T) {
-	t.Parallel()
-	steps := 150
-	if testing.Short() {
-		steps = 40
-	}
-	runWorld(t, 7, 3, steps)
-}
-
 // Any replica may be read: who returns waits for no election to get what is stored.
 func TestWhoReturnsWhileThereIsNoLeaderGetsWhatAReplicaHas(t *testing.T) {
 	t.Parallel()
@@ -125,7 +117,7 @@ func TestWhoReturnsWhileThereIsNoLeaderGetsWhatAReplicaHas(t *testing.T) {
 
 func TestThreeReplicasNeedAClusterAndTheErrorSaysSo(t *testing.T) {
 	s := testServer(t, 1)
-	_, err := Connect(testContext(t), Config{URL: s.URL(), Replicas: 3})
+	_, err := Connect(await.Context(t), Config{URL: s.URL(), Replicas: 3})
 	if err == nil || !strings.Contains(err.Error(), "add servers") {
 		t.Errorf("Connect = %v", err)
 	}
@@ -137,7 +129,7 @@ func TestThreeReplicasNeedAClusterAndTheErrorSaysSo(t *testing.T) {
 	} {
 		cfg := Config{URL: s.URL()}
 		change(&cfg)
-		if _, err := Connect(testContext(t), cfg); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Connect(await.Context(t), cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Connect = %v, want %q in it", err, want)
 		}
 	}
@@ -164,11 +156,11 @@ func TestABrokerReachesAnEmbeddedServerWithoutASocket(t *testing.T) {
 	b := testBroker(t, s, func(c *Config) { c.URL, c.Options = "", append(c.Options, s.Option(0)) })
 	publish(t, b, "s1", "1")
 	s.StopNode(0)
-	until(t, "it is gone", func() bool { return !b.Connected() })
+	await.True(t, "it is gone", func() bool { return !b.Connected() })
 	if err := s.StartNode(0); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it is back", b.Connected)
+	await.True(t, "it is back", b.Connected)
 	publish(t, b, "s2", "2")
 	if got := bodies(listen(t, b, bob, From{}).read(t, 2)); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("got %v", got)

@@ -37,6 +37,11 @@ type Config struct {
 
 	// For tests.
 	probe time.Duration    // between two questions to each stream's leader; 1s
+	read  time.Duration    // for one answer of the log; 2s
+	few   time.Duration    // for reading a few records one by one; 500ms
+	echo  time.Duration    // after a record before it is told once more; 1.2s
+	lag   time.Duration    // how long a leader may know less than it is bound by; 2s
+	young time.Duration    // how long other servers may take to learn that a subject is subscribed; 700ms
 	clock func() time.Time // taken for the log's time, whatever the servers say
 }
 
@@ -59,6 +64,11 @@ func (c Config) withDefaults() Config {
 	c.LaneBytes = cmp.Or(c.LaneBytes, 1<<20)
 	c.Audit = cmp.Or(c.Audit, 15*time.Second)
 	c.probe = cmp.Or(c.probe, probeEvery)
+	c.read = cmp.Or(c.read, readTime)
+	c.few = cmp.Or(c.few, fewTime)
+	c.echo = cmp.Or(c.echo, echoAfter)
+	c.lag = cmp.Or(c.lag, leaderLag)
+	c.young = cmp.Or(c.young, youngFor)
 	c.Retry = cmp.Or(c.Retry, 1500*time.Millisecond)
 	// A retry behind the duplicate window would be stored a second time.
 	c.GiveUp = min(cmp.Or(c.GiveUp, 25*time.Second), c.Duplicates/2)

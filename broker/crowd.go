@@ -69,8 +69,8 @@ func (t *topics) of(stream string) []*topic {
 	return all
 }
 
-// young returns those subjects of a stream that are no longer young, once.
-func (t *topics) young(stream string) []*topic {
+// grown returns those subjects of a stream that were subscribed at least so long ago, each once.
+func (t *topics) grown(stream string, young time.Duration) []*topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.crowds[stream]
@@ -78,7 +78,7 @@ func (t *topics) young(stream string) []*topic {
 		return nil
 	}
 	n, now := 0, agora.Ticks()
-	for n < len(c.young) && time.Duration(now-c.young[n].since) >= youngFor {
+	for n < len(c.young) && time.Duration(now-c.young[n].since) >= young {
 		n++
 	}
 	grown := c.young[:n:n]

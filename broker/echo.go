@@ -45,11 +45,11 @@ func (e *echoes) note(at place, seq uint64, now time.Time) {
 }
 
 // due takes out those that nothing followed, and says whether there are more.
-func (e *echoes) due(now time.Time) (due []echo, more bool) {
+func (e *echoes) due(now time.Time, after time.Duration) (due []echo, more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for live, o := range e.m {
-		if now.Sub(o.since) >= echoAfter {
+		if now.Sub(o.since) >= after {
 			due = append(due, o)
 			delete(e.m, live)
 		}
@@ -72,7 +72,7 @@ func (b *Broker) echo() {
 		if !b.nc.IsConnected() {
 			continue
 		}
-		due, more := b.echoes.due(time.Now())
+		due, more := b.echoes.due(time.Now(), b.cfg.echo)
 		for _, o := range due {
 			b.nudge(o.at, o.seq)
 		}

@@ -22,7 +22,7 @@ const (
 // Another leader may have answered by then that has not applied yet what the first one had: for one
 // of these records to be gone at that one, the mailbox must have been filled anew within the same half of a second, as last was its end.
 func (b *Broker) readFew(ctx context.Context, q query, last *logged) (page, error) {
-	ctx, cancel := context.WithTimeout(ctx, fewTime)
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.few)
 	defer cancel()
 	p := page{msgs: make([]logged, 1, few+1)}
 	at := q.seq

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // reads returns a count of the answers of many records that b has asked for since.
@@ -16,7 +17,7 @@ func reads(t *testing.T, b *Broker) (count func() int) {
 		t.Fatal(err)
 	}
 	return func() (n int) {
-		if err := b.nc.FlushWithContext(testContext(t)); err != nil {
+		if err := b.nc.FlushWithContext(await.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 		for {
@@ -63,12 +64,12 @@ func TestWhoMissedMuchReadsTheRestAtOnce(t *testing.T) {
 func TestWhatIsGoneIsToldToWhoMissedLittle(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 4)...)
-	s, err := b.js.Stream(testContext(t), placeOf(bob, 1).stream)
+	s, err := b.js.Stream(await.Context(t), placeOf(bob, 1).stream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, gone := range at[:2] { // the last one that the listener has, and the first that it missed
-		if err := s.DeleteMsg(testContext(t), gone>>agora.SeqShift); err != nil {
+		if err := s.DeleteMsg(await.Context(t), gone>>agora.SeqShift); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,13 +84,13 @@ func TestTheLeadersWordOfBeforeIsNotTakenForWhatHasComeSince(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 2)...)
 	in := listen(t, b, bob, From{After: at[0]})
-	last, known := in.endsHere(testContext(t), time.Now())
+	last, known := in.endsHere(await.Context(t), time.Now())
 	if known {
 		t.Fatal("the leader has more, and the inbox is live")
 	}
 	publish(t, b, "s2", "2") // it is dropped, as the inbox is behind
-	until(t, "it is heard of", func() bool { in.mu.Lock(); defer in.mu.Unlock(); return in.highest > last.seq })
-	p, err := in.page(testContext(t), 1<<20, last)
+	await.True(t, "it is heard of", func() bool { in.mu.Lock(); defer in.mu.Unlock(); return in.highest > last.seq })
+	p, err := in.page(await.Context(t), 1<<20, last)
 	if err != nil || p.last != last {
 		t.Fatalf("what was missed: %+v, %v", p, err)
 	}

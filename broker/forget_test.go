@@ -1,12 +1,12 @@
 package broker
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // TestWhatARestartedServerHasForgottenIsMarked: a record is stored, its answer is lost, the mailbox overflows, and the server
@@ -21,8 +21,8 @@ func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 			}
 			x.c.hold(true)
 			x.old.Put(text("1"), func(r Result) { x.results <- r })
-			until(t, "it is stored", func() bool {
-				n, err := x.e2.Unread(testContext(t), bob, 0)
+			await.True(t, "it is stored", func() bool {
+				n, err := x.e2.Unread(await.Context(t), bob, 0)
 				return err == nil && n == before+1
 			})
 			flood(t, x.e2, 4)
@@ -31,10 +31,10 @@ func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 			if err := x.srv.StartNode(0); err != nil {
 				t.Fatal(err)
 			}
-			if r := <-x.results; r.Err != nil || r.Again {
+			if r := await.Recv(t, "the record is sent again", x.results); r.Err != nil || r.Again {
 				t.Fatalf("sent again it is %+v, want it stored", r)
 			}
-			until(t, "the other edge is back, too", func() bool { return x.e2.Connected() })
+			await.True(t, "the other edge is back, too", func() bool { return x.e2.Connected() })
 			x.want("gap", "flood", "flood", "flood", "1 again")
 		})
 	}
@@ -43,16 +43,15 @@ func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 // TestWhatTheClusterSaysTwiceForARestartIsMarked: the same of what is published outside any lane, under a key of its own.
 func TestWhatTheClusterSaysTwiceForARestartIsMarked(t *testing.T) {
 	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	x.c.hold(true)
 	done := make(chan error, 1)
+	ctx := await.Context(t)
 	go func() {
 		_, err := x.e1.Publish(ctx, "v1", agora.Message{Kind: agora.Roster, To: bob, Body: []byte("roster")})
 		done <- err
 	}()
-	until(t, "it is stored", func() bool {
-		n, err := x.e2.Unread(testContext(t), bob, 0)
+	await.True(t, "it is stored", func() bool {
+		n, err := x.e2.Unread(await.Context(t), bob, 0)
 		return err == nil && n == 1
 	})
 	flood(t, x.e2, 4)
@@ -61,10 +60,10 @@ func TestWhatTheClusterSaysTwiceForARestartIsMarked(t *testing.T) {
 	if err := x.srv.StartNode(0); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil {
+	if err := await.Recv(t, "the roster is sent again", done); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the other edge is back, too", func() bool { return x.e2.Connected() })
+	await.True(t, "the other edge is back, too", func() bool { return x.e2.Connected() })
 	got := listen(t, x.e2, bob, From{TailAt: time.Now()}).read(t, 4)
 	if at := slices.IndexFunc(got, func(m agora.Message) bool { return m.Kind == agora.Roster }); at < 0 || !got[at].Again {
 		t.Errorf("it is not marked: %v", got)

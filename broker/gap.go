@@ -70,7 +70,7 @@ func (i *Inbox) believes(now int64) bool {
 	if i.short == 0 {
 		i.short = now
 	}
-	return time.Duration(now-i.short) >= leaderLag
+	return time.Duration(now-i.short) >= i.b.cfg.lag
 }
 
 // cursor is the position up to which everything was returned.
@@ -239,7 +239,7 @@ func (b *Broker) state(ctx context.Context, stream, subject string) (streamState
 
 // api asks JetStream something.
 func (b *Broker) api(ctx context.Context, what string, req map[string]any, answer any) (err error) {
-	ctx, cancel := b.waiting(ctx, readTime)
+	ctx, cancel := b.waiting(ctx, b.cfg.read)
 	defer cancel()
 	var body []byte
 	if req != nil {

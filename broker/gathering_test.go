@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // busy has an edge believe that so many records of its are on their way, and whoever has to wait does so until letGo.
@@ -41,13 +42,8 @@ func TestLanesOfABusyEdgeGatherAndLeaveTogether(t *testing.T) {
 	}
 	b.gathering.timer.Reset(0)
 	for range cap(results) {
-		select {
-		case r := <-results:
-			if r.Err != nil {
-				t.Fatal(r.Err)
-			}
-		case <-time.After(patience):
-			t.Fatal("what waited is never sent")
+		if r := await.Recv(t, "what waited is sent", results); r.Err != nil {
+			t.Fatal(r.Err)
 		}
 	}
 	if n := b.Stats().Records; n != uint64(len(lanes)) {
@@ -76,9 +72,9 @@ func TestALaneThatWaitsIsNotIdleAndCanBeClosed(t *testing.T) {
 		t.Fatal("a lane that waits was put aside with what it holds")
 	}
 	l.Close()
-	wantCode(t, <-results, agora.Unavailable)
+	wantCode(t, await.Recv(t, "what waited is answered", results), agora.Unavailable)
 	b.gathering.timer.Reset(0)
-	until(t, "nobody waits", func() bool { return !l.waitsForOthers() })
+	await.True(t, "nobody waits", func() bool { return !l.waitsForOthers() })
 	if n := b.Stats().Records; n != 0 {
 		t.Errorf("%d records of a closed lane", n)
 	}

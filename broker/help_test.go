@@ -8,15 +8,12 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
-
-const patience = 30 * time.Second
 
 func testServer(t testing.TB, nodes int) *Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	s, err := Embed(ctx, ServerConfig{Nodes: nodes, Dir: t.TempDir()})
+	s, err := Embed(await.Context(t), ServerConfig{Nodes: nodes, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatalf("Embed: %v", err)
 	}
@@ -24,15 +21,21 @@ func testServer(t testing.TB, nodes int) *Server {
 	return s
 }
 
+// testBroker connects to the servers as an edge that waits long for them, and whose inboxes live by what is handed on: none is
+// compared with the log unless something has happened.
 func testBroker(t testing.TB, s *Server, change func(*Config)) *Broker {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	cfg := Config{URL: s.URL(), Name: t.Name(), Audit: time.Second, ShardBytes: 64 << 20}
+	cfg := Config{
+		URL: s.URL(), Name: t.Name(), ShardBytes: 64 << 20, Audit: time.Hour, young: time.Hour,
+		GiveUp: time.Minute, Election: time.Minute,
+	}
+	if s.cfg.Nodes == 1 { // of a cluster one that has no leader does not answer
+		cfg.read, cfg.few = time.Minute, time.Minute
+	}
 	if change != nil {
 		change(&cfg)
 	}
-	b, err := Connect(ctx, cfg)
+	b, err := Connect(await.Context(t), cfg)
 	if err != nil {
 		t.Fatalf("Connect: %v", err)
 	}
@@ -40,38 +43,12 @@ func testBroker(t testing.TB, s *Server, change func(*Config)) *Broker {
 	return b
 }
 
-func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// until polls a condition.
-func until(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	end := time.Now().Add(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		if time.Now().After(end) {
-			t.Fatalf("timed out waiting until %s", what)
-		}
-		<-tick.C
-	}
-}
-
 // put puts a message and waits for its result.
 func put(t testing.TB, l *Lane, m agora.Message) Result {
 	t.Helper()
 	c := make(chan Result, 1)
 	l.Put(m, func(r Result) { c <- r })
-	select {
-	case r := <-c:
-		return r
-	case <-time.After(patience):
-		t.Fatalf("no result for %v", m)
-		return Result{}
-	}
+	return await.Recv(t, fmt.Sprintf("the result of %+v", m), c)
 }
 
 // store puts a message that must be stored.
@@ -118,31 +95,30 @@ func listen(t testing.TB, b *Broker, to agora.Address, from From) *listener {
 // next returns the next messages, waiting for them.
 func (l *listener) next(t testing.TB) []agora.Message {
 	t.Helper()
-	end := time.After(patience)
-	for {
-		msgs, err := l.Next(context.Background(), 64<<10)
+	return l.read(t, 1)
+}
+
+// read returns at least n messages.
+func (l *listener) read(t testing.TB, n int) (all []agora.Message) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
+	defer cancel()
+	for len(all) < n {
+		msgs, err := l.Next(ctx, 64<<10)
+		all = append(all, msgs...)
 		if len(msgs) > 0 {
-			return msgs
+			continue
 		}
-		again := time.After(time.Hour)
+		var again <-chan time.Time
 		if err != nil {
 			again = time.After(10 * time.Millisecond)
 		}
 		select {
 		case <-l.woken:
 		case <-again:
-		case <-end:
-			t.Fatal("no message")
+		case <-ctx.Done():
+			t.Fatalf("waited %v in vain: got %v, want %d messages", await.Long, bodies(all), n)
 		}
-	}
-}
-
-// read returns at least n messages.
-func (l *listener) read(t testing.TB, n int) []agora.Message {
-	t.Helper()
-	var all []agora.Message
-	for len(all) < n {
-		all = append(all, l.next(t)...)
 	}
 	return all
 }
@@ -150,9 +126,10 @@ func (l *listener) read(t testing.TB, n int) []agora.Message {
 // quiet reads until there is nothing, and returns what there was.
 func (l *listener) quiet(t testing.TB) []agora.Message {
 	t.Helper()
+	ctx := await.Context(t)
 	var all []agora.Message
 	for {
-		msgs, err := l.Next(testContext(t), 64<<10)
+		msgs, err := l.Next(ctx, 64<<10)
 		if err != nil {
 			t.Fatalf("Next: %v", err)
 		}

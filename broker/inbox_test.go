@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // publish stores messages in bob's mailbox, each in a record of its own, and returns the positions.
@@ -50,7 +51,7 @@ func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
 	})
 	publish(t, b, "s1", names(0, 300)...)
 	wg.Wait()
-	until(t, "the slow one is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.behind })
+	await.True(t, "the slow one is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.behind })
 	if got := bodies(slow.read(t, 300)); !slices.Equal(got, names(0, 300)) {
 		t.Errorf("slow got %v", got)
 	}
@@ -79,12 +80,12 @@ func TestAListenerResumesWhileMessagesArrive(t *testing.T) {
 		for i := range n {
 			l.Put(text(fmt.Sprint(i)), func(Result) {})
 			if i%10 == 0 {
-				if err := l.Flush(testContext(t)); err != nil {
+				if err := l.Flush(await.Context(t)); err != nil {
 					t.Errorf("Flush: %v", err)
 				}
 			}
 		}
-		if err := l.Flush(testContext(t)); err != nil {
+		if err := l.Flush(await.Context(t)); err != nil {
 			t.Errorf("Flush: %v", err)
 		}
 	})
@@ -187,7 +188,7 @@ func agedMail(t *testing.T) (*Broker, uint64) {
 	if _, err := b.Publish(t.Context(), "k", m); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it is too old", func() bool { last, err := b.Last(t.Context(), bob); return err == nil && last == 0 })
+	await.True(t, "it is too old", func() bool { last, err := b.Last(t.Context(), bob); return err == nil && last == 0 })
 	return b, at[0]
 }
 
@@ -247,7 +248,7 @@ func TestALogMadeAnewIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconnected()
-	until(t, "the stream is there again", func() bool { _, err := b.js.Stream(t.Context(), placeOf(bob, 1).stream); return err == nil })
+	await.True(t, "the stream is there again", func() bool { _, err := b.js.Stream(t.Context(), placeOf(bob, 1).stream); return err == nil })
 	anew := publish(t, b, "s2", "3")
 	if anew[0] <= at[1] {
 		t.Errorf("position %d handed out again: %d", at[1], anew[0])
@@ -271,7 +272,7 @@ func TestALogMadeAnewIsTold(t *testing.T) {
 // does not follow what was read of the old one.
 func TestALogMadeAnewByAnotherEdgeIsTold(t *testing.T) {
 	s := testServer(t, 1)
-	here, there := testBroker(t, s, rareAudits), testBroker(t, s, nil)
+	here, there := testBroker(t, s, nil), testBroker(t, s, nil)
 	carol := agora.ToAgent(agora.DefaultTenant, "carol") // has got nothing before
 	at := publish(t, there, "s1", "1", "2")
 	in, empty := listen(t, here, bob, From{}), listen(t, here, carol, From{})
@@ -284,7 +285,7 @@ func TestALogMadeAnewByAnotherEdgeIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	there.reconnected()
-	until(t, "the stream is there again", func() bool { _, err := there.js.Stream(t.Context(), placeOf(bob, 1).stream); return err == nil })
+	await.True(t, "the stream is there again", func() bool { _, err := there.js.Stream(t.Context(), placeOf(bob, 1).stream); return err == nil })
 	anew := publish(t, there, "s2", "3")
 	got := in.read(t, 2)
 	if !slices.Equal(bodies(got), []string{"gap", "3"}) || got[0].Seq >= anew[0] || got[0].N != at[1]|255+1 {
@@ -330,7 +331,7 @@ func TestAnAuditFindsASilentTail(t *testing.T) {
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
 	_, before := in.Tail()
-	until(t, "an audit confirms the tail", func() bool { _, at := in.Tail(); return at.After(before) })
+	await.True(t, "an audit confirms the tail", func() bool { _, at := in.Tail(); return at.After(before) })
 	top := b.topics.m[placeOf(bob, 1).live]
 	if err := top.sub.Unsubscribe(); err != nil { // what is handed on now is lost
 		t.Fatal(err)
@@ -339,7 +340,7 @@ func TestAnAuditFindsASilentTail(t *testing.T) {
 	if got := bodies(in.read(t, 2)); !slices.Equal(got, []string{"lost", "too"}) {
 		t.Errorf("got %v", got)
 	}
-	until(t, "an audit says that it repaired", func() bool { return b.Stats().Repaired > 0 }) // it counts behind what it brings
+	await.True(t, "an audit says that it repaired", func() bool { return b.Stats().Repaired > 0 }) // it counts behind what it brings
 	in.quiet(t)
 	if seq, _ := in.Tail(); seq != at[1] {
 		t.Errorf("tail %d, want %d", seq, at[1])
@@ -347,7 +348,7 @@ func TestAnAuditFindsASilentTail(t *testing.T) {
 }
 
 func TestARecordDroppedOnItsWayIsReadFromTheLog(t *testing.T) {
-	b := testBroker(t, testServer(t, 1), func(c *Config) { c.Audit = time.Hour })
+	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
 	at := publish(t, b, "s1", "1")
@@ -411,7 +412,7 @@ func TestNextFailsWhileTheLogIsAwayAndLosesNothing(t *testing.T) {
 	in := listen(t, a, bob, From{})
 	in.quiet(t)
 	c.sever(true)
-	until(t, "the connection is lost", func() bool { return !a.Connected() })
+	await.True(t, "the connection is lost", func() bool { return !a.Connected() })
 	in.fallBehind()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -428,7 +429,7 @@ func TestNextFailsWhileTheLogIsAwayAndLosesNothing(t *testing.T) {
 // TestALeaderThatLagsIsNotTakenForALogMadeAnew: a new leader leads before it has applied all that the old one had stored and
 // handed on. Here what was read stands for that: it is moved beyond the log's end.
 func TestALeaderThatLagsIsNotTakenForALogMadeAnew(t *testing.T) {
-	b := testBroker(t, testServer(t, 1), rareAudits)
+	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "1", "2")
 	in := settled(t, b)
 	in.mu.Lock()
@@ -469,11 +470,7 @@ func TestTakeDoesNotReadTheLog(t *testing.T) {
 			in.quiet(t)
 			publish(t, b, "s1", "new")
 		} else {
-			select {
-			case <-in.woken: // by an earlier thing, perhaps
-			case <-time.After(patience):
-				t.Fatal("a live record wakes nobody")
-			}
+			await.Recv(t, "a live record wakes its listener", in.woken) // or an earlier thing did
 		}
 		live, more = in.Take(1 << 10)
 	}
@@ -484,7 +481,7 @@ func TestTakeDoesNotReadTheLog(t *testing.T) {
 		t.Errorf("of nothing Take gave %v, and says there is more: %v", bodies(msgs), more)
 	}
 	publish(t, b, "s1", "newer") // Take says that there is nothing as Next does: then something wakes
-	<-in.woken
+	await.Recv(t, "what comes wakes its listener", in.woken)
 	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"newer"}) {
 		t.Errorf("Next gave %v, want what came after Take had nothing", got)
 	}

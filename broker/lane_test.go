@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 var bob = agora.ToAgent("default", "bob ☃")
@@ -34,7 +35,7 @@ func TestWhatIsPutArrivesInOrder(t *testing.T) {
 			}
 		})
 	}
-	if err := l.Flush(testContext(t)); err != nil {
+	if err := l.Flush(await.Context(t)); err != nil {
 		t.Fatalf("Flush: %v", err)
 	}
 	got := in.read(t, len(want))
@@ -49,14 +50,14 @@ func TestWhatIsPutArrivesInOrder(t *testing.T) {
 	if st := a.Stats(); st.Parts != 1000 || st.Records >= 1000 {
 		t.Errorf("%d parts in %d records, want them gathered", st.Parts, st.Records)
 	}
-	last, err := b.Last(testContext(t), bob)
+	last, err := b.Last(await.Context(t), bob)
 	if err != nil || last != got[999].Seq {
 		t.Errorf("Last = %d, %v; want %d", last, err, got[999].Seq)
 	}
-	if n, err := b.Unread(testContext(t), bob, last); n != 0 || err != nil {
+	if n, err := b.Unread(await.Context(t), bob, last); n != 0 || err != nil {
 		t.Errorf("Unread = %d, %v; want none", n, err)
 	}
-	if n, err := b.Unread(testContext(t), bob, 0); n != int(a.Stats().Records) || err != nil {
+	if n, err := b.Unread(await.Context(t), bob, 0); n != int(a.Stats().Records) || err != nil {
 		t.Errorf("Unread = %d, %v; want %d", n, err, a.Stats().Records)
 	}
 }
@@ -75,8 +76,8 @@ func TestAZombieIsRefusedBehindTheFence(t *testing.T) {
 	wantCode(t, put(t, zombie, text("3")), agora.Unavailable)
 	wantCode(t, put(t, zombie, text("4")), agora.Unavailable)
 	store(t, heir, text("5"))
-	until(t, "the zombie is told", func() bool { return deposed.Load() == 1 })
-	if err := zombie.Flush(testContext(t)); err == nil {
+	await.True(t, "the zombie is told", func() bool { return deposed.Load() == 1 })
+	if err := zombie.Flush(await.Context(t)); err == nil {
 		t.Error("a dead lane's hand-over is clean")
 	}
 	if got := bodies(listen(t, b, bob, From{}).read(t, 3)); !slices.Equal(got, []string{"1", "2", "5"}) {
@@ -169,13 +170,16 @@ func TestARetryThatWasADuplicateNudges(t *testing.T) {
 	c.hold(true)
 	result := make(chan Result, 1)
 	l.Put(text("2"), func(r Result) { result <- r })
-	until(t, "the record is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
+	await.True(t, "the record is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
 	c.sever(false) // the acknowledgement is lost; the record is sent again after the reconnect
-	r := <-result
+	r := await.Recv(t, "the record without an answer is sent again", result)
 	if r.Err != nil || r.Again {
 		t.Fatalf("result = %+v, want stored", r)
 	}
-	until(t, "a nudge comes", func() bool {
+	if got := bodies(listen(t, b, bob, From{}).quiet(t)); !slices.Equal(got, []string{"1", "2"}) {
+		t.Fatalf("got %v", got)
+	}
+	await.True(t, "a nudge comes", func() bool {
 		select {
 		case m := <-nudges:
 			return m.Header.Get(nudgeHeader) == fmt.Sprint(r.Seq>>8)
@@ -183,13 +187,10 @@ func TestARetryThatWasADuplicateNudges(t *testing.T) {
 			return false
 		}
 	})
-	if got := bodies(listen(t, b, bob, From{}).quiet(t)); !slices.Equal(got, []string{"1", "2"}) {
-		t.Errorf("got %v", got)
-	}
 }
 
 func TestANudgeBringsWhatWasNeverHandedOn(t *testing.T) {
-	b := testBroker(t, testServer(t, 1), func(c *Config) { c.Audit = time.Hour })
+	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
 	top := b.topics.m[placeOf(bob, 1).live]
@@ -228,7 +229,7 @@ func TestARefusalThatIsNotOursIsTriedAgain(t *testing.T) {
 	}
 	l.acked(reply, a)
 	c.hold(false)
-	if r := <-result; r.Err != nil || r.Again {
+	if r := await.Recv(t, "the record is sent again", result); r.Err != nil || r.Again {
 		t.Fatalf("result = %+v, want stored", r)
 	}
 	if n := b.Stats().Fences; n != 0 {
@@ -253,18 +254,18 @@ func TestARecordOfUnknownFateIsLookedUp(t *testing.T) {
 			if stored {
 				c.hold(true)
 				l.Put(text("2"), func(r Result) { results <- r })
-				until(t, "it is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
+				await.True(t, "it is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
 				c.sever(true)
 			} else {
 				c.sever(true)
-				until(t, "the connection is lost", func() bool { return !a.Connected() })
+				await.True(t, "the connection is lost", func() bool { return !a.Connected() })
 				l.Put(text("2"), func(r Result) { results <- r })
 			}
 			l.Put(text("3"), func(r Result) { results <- r })
-			until(t, "the lane looks", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.away })
+			await.True(t, "the lane looks", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.away })
 			c.sever(false)
 			for range 2 {
-				if r := <-results; r.Err != nil || r.Seq == 0 {
+				if r := await.Recv(t, "its fate is known", results); r.Err != nil || r.Seq == 0 {
 					t.Errorf("result = %+v", r)
 				}
 			}
@@ -302,7 +303,7 @@ func TestARecordThatIsForeverBeingStoredIsLookedUp(t *testing.T) {
 		t.Error("the lane waits on")
 	}
 	c.hold(false)
-	if r := <-result; r.Err != nil || r.Seq == 0 {
+	if r := await.Recv(t, "its fate is known", result); r.Err != nil || r.Seq == 0 {
 		t.Fatalf("result = %+v, want stored", r)
 	}
 	if got := bodies(listen(t, b, bob, From{}).quiet(t)); !slices.Equal(got, []string{"1", "2"}) {

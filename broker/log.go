@@ -106,7 +106,7 @@ type page struct {
 // readLog reads a piece of the log by Direct Get. It may end anywhere: only whole
 // says that the answering replica has no more. It fails when nothing was heard.
 func (b *Broker) readLog(ctx context.Context, q query) (page, error) {
-	ctx, cancel := b.waiting(ctx, readTime)
+	ctx, cancel := b.waiting(ctx, b.cfg.read)
 	defer cancel()
 	opts := []jetstreamext.GetBatchOpt{jetstreamext.GetBatchSubject(q.subject), jetstreamext.GetBatchMaxBytes(orElse(q.bytes, readBytes))}
 	if q.seq == 0 && !q.since.IsZero() {

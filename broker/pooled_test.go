@@ -13,7 +13,7 @@ import (
 
 // The race detector has pools forget things now and then, so this is seen without it.
 func TestALiveRecordIsReadWithoutAllocating(t *testing.T) {
-	b := testBroker(t, testServer(t, 1), func(c *Config) { c.Audit = time.Hour })
+	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
 	m := nats.NewMsg(placeOf(bob, 1).live)

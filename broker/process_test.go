@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // processes are nats-server processes that keep their log in files. They can be killed, all at once.
@@ -71,7 +73,7 @@ func (p *processes) start() {
 			p.t.Fatal(err)
 		}
 		addr := strings.TrimPrefix(p.urls[k], "nats://")
-		until(p.t, "nats-server listens", func() bool {
+		await.True(p.t, "nats-server listens", func() bool {
 			c, err := net.Dial("tcp", addr)
 			if err == nil {
 				c.Close()
@@ -105,7 +107,7 @@ func (p *processes) broker(change func(*Config)) *Broker {
 	}
 	var b *Broker
 	var last error
-	until(p.t, "the log is ready", func() bool {
+	await.True(p.t, "the log is ready", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		b, last = Connect(ctx, cfg)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged: the first copy is stored and its handing on is lost, and so is
@@ -18,7 +19,7 @@ import (
 func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.Audit = c.url, time.Hour }), testBroker(t, s, rareAudits)
+	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.echo = c.url, time.Hour }), testBroker(t, s, nil)
 	in := settled(t, b)
 	l := a.Lane(lane("s1", 1, false))
 	defer l.Close()
@@ -26,18 +27,14 @@ func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
 	deaf(t, b, func() {
 		c.hold(true)
 		l.Put(text("1"), func(r Result) { result <- r })
-		until(t, "the record is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
+		await.True(t, "the record is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
 	})
 	c.sever(false) // the acknowledgement is lost
-	if r := <-result; r.Err != nil || r.Again {
+	if r := await.Recv(t, "the record without an answer is sent again", result); r.Err != nil || r.Again {
 		t.Fatalf("result = %+v, want stored", r)
 	}
-	began := time.Now()
-	if got := bodies(in.next(t)); !slices.Equal(got, []string{"1"}) {
+	if got := bodies(in.next(t)); !slices.Equal(got, []string{"1"}) { // no echo and no audit comes before an hour is over
 		t.Errorf("got %v", got)
-	}
-	if took := time.Since(began); took > echoAfter {
-		t.Errorf("found after %v: not by the nudge", took)
 	}
 	if n := b.Stats().Repaired; n != 0 {
 		t.Errorf("%d inboxes were repaired by an audit", n)
@@ -47,7 +44,7 @@ func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
 // TestWhatANewLeaderHandsOnAgainIsDropped: a new leader may hand on the tail that the old one had handed on before.
 func TestWhatANewLeaderHandsOnAgainIsDropped(t *testing.T) {
 	t.Parallel()
-	b := testBroker(t, testServer(t, 1), rareAudits)
+	b := testBroker(t, testServer(t, 1), nil)
 	in := settled(t, b)
 	tail := make(chan *nats.Msg, 16)
 	if _, err := b.nc.ChanSubscribe(placeOf(bob, 1).live, tail); err != nil {
@@ -58,7 +55,7 @@ func TestWhatANewLeaderHandsOnAgainIsDropped(t *testing.T) {
 		t.Fatalf("got %v", got)
 	}
 	for range 5 {
-		m := <-tail
+		m := await.Recv(t, "the tail is handed on", tail)
 		again := nats.NewMsg(m.Subject)
 		again.Header, again.Data = m.Header, m.Data
 		if err := b.nc.PublishMsg(again); err != nil {
@@ -75,14 +72,14 @@ func TestWhatANewLeaderHandsOnAgainIsDropped(t *testing.T) {
 // another, which the first may hear of late, and may be read from a replica that lags.
 func TestNoTailIsMissedByAListenerThatResumesOnAnotherNode(t *testing.T) {
 	t.Parallel()
-	rounds := 1000
+	rounds := resumes
 	if testing.Short() {
-		rounds = 50
+		rounds = 20
 	}
 	s := testServer(t, 3)
 	at := func(k int) *Broker {
 		return testBroker(t, s, func(c *Config) {
-			c.Replicas, c.MaxRecords, c.Audit = 3, 1<<20, time.Hour
+			c.Replicas, c.MaxRecords, c.young = 3, 1<<20, 0
 			c.Options = append(c.Options, s.Option(k))
 		})
 	}
@@ -101,19 +98,15 @@ func TestNoTailIsMissedByAListenerThatResumesOnAnotherNode(t *testing.T) {
 			sent++
 		}
 		in := listen(t, readers[round%2], bob, From{After: after})
-		began := time.Now()
 		want := names(sent-1-round%3, sent)
 		got := in.read(t, len(want))
 		if !slices.Equal(bodies(got), want) {
 			t.Fatalf("round %d: got %v, want %v", round, bodies(got), want)
 		}
-		if took := time.Since(began); took > patience/2 {
-			t.Errorf("round %d: the tail was found after %v", round, took)
-		}
 		after = got[len(got)-1].Seq
 		in.Close()
 	}
-	if err := l.Flush(testContext(t)); err != nil {
+	if err := l.Flush(await.Context(t)); err != nil {
 		t.Errorf("Flush: %v", err)
 	}
 	t.Logf("%d messages in %d rounds; %d tails were found by a later comparison", sent, rounds, readers[0].Stats().Repaired+readers[1].Stats().Repaired)
@@ -156,7 +149,7 @@ func TestBothEdgesDieInTheSameInstant(t *testing.T) {
 func TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
-	b := testBroker(t, s, rareAudits)
+	b := testBroker(t, s, nil)
 	at := publish(t, b, "s1", "1", "2")
 	in := settled(t, b)
 	l := b.Lane(lane("s2", 1, false))
@@ -169,11 +162,11 @@ func TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith(t *testing.T) {
 	if err := s.StartNode(0); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the log takes records again", func() bool { return put(t, l, text("3")).Err == nil })
+	await.True(t, "the log takes records again", func() bool { return put(t, l, text("3")).Err == nil })
 	if got := bodies(in.read(t, 2)); !slices.Equal(got, []string{"gap", "3"}) {
 		t.Errorf("the listener got %v", got)
 	}
-	anew := testBroker(t, s, rareAudits)
+	anew := testBroker(t, s, nil)
 	for _, after := range at {
 		got := listen(t, anew, bob, From{After: after, Tail: after, TailAt: had}).quiet(t)
 		if !slices.Equal(bodies(got), []string{"gap", "3"}) || got[0].N != after+1 {

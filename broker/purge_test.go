@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // gapsOf returns the gaps among messages, and the bodies of the others.
@@ -22,7 +23,7 @@ func gapsOf(msgs []agora.Message) (gaps []agora.Message, rest []string) {
 
 func purge(t *testing.T, b *Broker, after uint64) int {
 	t.Helper()
-	n, err := b.Purge(testContext(t), bob, after)
+	n, err := b.Purge(await.Context(t), bob, after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestAReaderThatIsBehindHearsOfAPurge(t *testing.T) {
 	slow := listen(t, b, bob, From{})
 	slow.quiet(t)
 	publish(t, b, "s1", strings.Split(strings.Repeat("x,", 200), ",")[:200]...)
-	until(t, "it is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.behind })
+	await.True(t, "it is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.behind })
 	purge(t, b, 0)
 	publish(t, b, "s2", "later")
 	var gaps []agora.Message

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 func TestALaneWithoutALeaseRefusesAndAbortsWhenItHasOne(t *testing.T) {
@@ -33,7 +34,7 @@ func TestALaneWithoutALeaseRefusesAndAbortsWhenItHasOne(t *testing.T) {
 	ok.Store(true)
 	wantCode(t, put(t, l, part(agora.Chunk, "s", "late")), agora.StreamAborted)
 	store(t, l, part(agora.Chunk, "t", "on"))
-	if err := l.Flush(testContext(t)); err != nil {
+	if err := l.Flush(await.Context(t)); err != nil {
 		t.Errorf("Flush: %v", err)
 	}
 	if got := bodies(listen(t, b, bob, From{}).quiet(t)); !slices.Equal(got, []string{"start", "other", "STREAM_ABORTED", "on"}) {
@@ -74,7 +75,7 @@ func TestAFullShardRefusesAndEvictsNobody(t *testing.T) {
 	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(placeOf(dave, 1).log())); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Flush(testContext(t)); err != nil {
+	if err := l.Flush(await.Context(t)); err != nil {
 		t.Fatalf("Flush: %v", err)
 	}
 	wantCode(t, put(t, l, part(agora.Chunk, "s", "x")), agora.StreamAborted)
@@ -92,7 +93,7 @@ func TestALaneGathersOnlySoMuch(t *testing.T) {
 	defer l.Close()
 	store(t, l, numbered(1, part(agora.Start, "s", "0")))
 	c.sever(true)
-	until(t, "the connection is lost", func() bool { return !b.Connected() })
+	await.True(t, "the connection is lost", func() bool { return !b.Connected() })
 	var mu sync.Mutex
 	var results []Result
 	for n := range 20 {
@@ -103,7 +104,7 @@ func TestALaneGathersOnlySoMuch(t *testing.T) {
 		})
 	}
 	c.sever(false)
-	until(t, "all are answered", func() bool { mu.Lock(); defer mu.Unlock(); return len(results) == 20 })
+	await.True(t, "all are answered", func() bool { mu.Lock(); defer mu.Unlock(); return len(results) == 20 })
 	stored := 0
 	for i, r := range results {
 		if r.Err == nil && i == stored {
@@ -116,7 +117,7 @@ func TestALaneGathersOnlySoMuch(t *testing.T) {
 		t.Errorf("%d of 20 stored", stored)
 	}
 	wantCode(t, results[19], agora.Unavailable)
-	until(t, "the stream is aborted", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n >= 3 })
+	await.True(t, "the stream is aborted", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n >= 3 })
 	got := listen(t, b, bob, From{}).quiet(t)
 	if m := got[len(got)-1]; m.Part != agora.Abort || len(got) != stored+2 {
 		t.Errorf("%d messages, the last %+v; want %d and an abort", len(got), m, stored+1)
@@ -131,7 +132,7 @@ func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 	defer l.Close()
 	store(t, l, part(agora.Start, "s", "1"))
 	c.sever(true)
-	until(t, "the connection is lost", func() bool { return !b.Connected() })
+	await.True(t, "the connection is lost", func() bool { return !b.Connected() })
 	results := make(chan Result, 8)
 	l.Put(part(agora.Chunk, "s", "2"), func(r Result) { results <- r })
 	l.Put(text("3"), func(r Result) { results <- r })
@@ -139,11 +140,11 @@ func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 	l.look(false)
 	l.mu.Unlock()
 	l.goDown(errSilent)
-	wantCode(t, <-results, agora.Unavailable)
-	wantCode(t, <-results, agora.Unavailable)
+	wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
+	wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
 	wantCode(t, put(t, l, part(agora.Chunk, "s", "4")), agora.Unavailable)
 	c.sever(false)
-	if err := l.Flush(testContext(t)); err != nil {
+	if err := l.Flush(await.Context(t)); err != nil {
 		t.Fatalf("Flush: %v", err)
 	}
 	store(t, l, text("5"))
@@ -179,7 +180,7 @@ func TestEndLaneAbortsOnceFromTwoEdges(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, edge := range []*Broker{a, b, a, b} {
 		wg.Go(func() {
-			if err := edge.EndLane(testContext(t), lane("s1", 2, true)); err != nil {
+			if err := edge.EndLane(await.Context(t), lane("s1", 2, true)); err != nil {
 				t.Errorf("EndLane: %v", err)
 			}
 		})
@@ -187,7 +188,7 @@ func TestEndLaneAbortsOnceFromTwoEdges(t *testing.T) {
 	wg.Wait()
 	wantCode(t, put(t, l, part(agora.Chunk, "one", "late")), agora.Unavailable)
 	l.Close()
-	if err := a.EndLane(testContext(t), lane("s1", 1, true)); err != ErrDeposed {
+	if err := a.EndLane(await.Context(t), lane("s1", 1, true)); err != ErrDeposed {
 		t.Errorf("EndLane under an old epoch: %v, want %v", err, ErrDeposed)
 	}
 	got := listen(t, b, bob, From{}).quiet(t)
@@ -212,7 +213,7 @@ func TestPresenceKnowsStreamsThatRetentionTook(t *testing.T) {
 	l.Close()
 	cfg.Epoch = 3
 	cfg.Open = append(cfg.Open, OpenStream{Stream: "other", Kind: agora.Reply})
-	if err := b.EndLane(testContext(t), cfg); err != nil {
+	if err := b.EndLane(await.Context(t), cfg); err != nil {
 		t.Fatal(err)
 	}
 	got := listen(t, b, bob, From{}).quiet(t)
@@ -231,13 +232,13 @@ func TestAPressedLaneGathers(t *testing.T) {
 	for range 20 {
 		l.Put(text("x"), func(Result) { told.Add(1) })
 	}
-	until(t, "all are stored", func() bool { return told.Load() == 20 })
+	await.True(t, "all are stored", func() bool { return told.Load() == 20 })
 	if n := b.Stats().Records; n != 1 {
 		t.Errorf("%d records, want 1", n)
 	}
 	l.Put(text("x"), func(Result) { told.Add(1) })
 	l.Pressed(0)
-	until(t, "the rest is stored", func() bool { return told.Load() == 21 })
+	await.True(t, "the rest is stored", func() bool { return told.Load() == 21 })
 }
 
 func TestCloseAnswersWhatIsInHand(t *testing.T) {
@@ -246,7 +247,7 @@ func TestCloseAnswersWhatIsInHand(t *testing.T) {
 	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
 	l := b.Lane(lane("s1", 1, false))
 	c.sever(true)
-	until(t, "the connection is lost", func() bool { return !b.Connected() })
+	await.True(t, "the connection is lost", func() bool { return !b.Connected() })
 	results := make(chan Result, 3)
 	for range 2 {
 		l.Put(text("x"), func(r Result) { results <- r })
@@ -255,9 +256,9 @@ func TestCloseAnswersWhatIsInHand(t *testing.T) {
 	l.Close()
 	l.Put(text("x"), func(r Result) { results <- r })
 	for range 3 {
-		wantCode(t, <-results, agora.Unavailable)
+		wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
 	}
-	if err := l.Flush(testContext(t)); err == nil {
+	if err := l.Flush(await.Context(t)); err == nil {
 		t.Error("a lane closed with parts in hand handed over cleanly")
 	}
 }
@@ -267,16 +268,16 @@ func TestPublishStoresAKeyOnce(t *testing.T) {
 	a, b := testBroker(t, s, nil), testBroker(t, s, nil)
 	room := agora.ToSpace("default", "room")
 	m := agora.Message{Kind: agora.Roster, To: room, Body: []byte("v1")}
-	first, err := a.Publish(testContext(t), "v1", m)
+	first, err := a.Publish(await.Context(t), "v1", m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := b.Publish(testContext(t), "v1", m)
+	again, err := b.Publish(await.Context(t), "v1", m)
 	if err != nil || again != first {
 		t.Errorf("Publish = %d, %v; want %d", again, err, first)
 	}
 	m.To = agora.ToSpace("default", "other")
-	if _, err := b.Publish(testContext(t), "v1", m); err != nil || b.Stats().Records != 1 {
+	if _, err := b.Publish(await.Context(t), "v1", m); err != nil || b.Stats().Records != 1 {
 		t.Errorf("the same key in another space: %v, %+v", err, b.Stats())
 	}
 	if got := listen(t, b, room, From{}).quiet(t); len(got) != 1 || got[0].Kind != agora.Roster {
@@ -294,13 +295,13 @@ func TestQuestionsAreAnsweredByName(t *testing.T) {
 	if err := a.nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := b.Ask(testContext(t), "edge 1", []byte("q"))
+	got, err := b.Ask(await.Context(t), "edge 1", []byte("q"))
 	if err != nil || string(got) != "re q" {
 		t.Errorf("Ask = %q, %v", got, err)
 	}
 	stop()
 	stop()
-	until(t, "nobody answers", func() bool {
+	await.True(t, "nobody answers", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err := b.Ask(ctx, "edge 1", nil)

@@ -3,6 +3,8 @@ package broker
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // An edge listens to tens of thousands of addresses, of most of which nothing is heard: what only reading takes is to be had while it lasts.
@@ -22,7 +24,7 @@ func TestALaneWithNothingInHandKeepsNoRoomForMore(t *testing.T) {
 	for range 300 { // more than one record holds
 		l.Put(text("token"), func(Result) { told++ })
 	}
-	if err := l.Flush(testContext(t)); err != nil {
+	if err := l.Flush(await.Context(t)); err != nil {
 		t.Fatalf("Flush: %v", err)
 	}
 	l.mu.Lock()

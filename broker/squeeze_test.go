@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 func TestASqueezedInboxKeepsLessAndMissesNothing(t *testing.T) {
@@ -14,7 +16,7 @@ func TestASqueezedInboxKeepsLessAndMissesNothing(t *testing.T) {
 	l.quiet(t)
 	b.Squeeze(1, 64)
 	publish(t, b, "s1", names(0, 50)...)
-	until(t, "it is behind", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.behind })
+	await.True(t, "it is behind", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.behind })
 	if held := l.Held(); held > 1<<10 {
 		t.Errorf("it keeps %d bytes, want %d at most", held, 1<<10)
 	}
@@ -24,7 +26,7 @@ func TestASqueezedInboxKeepsLessAndMissesNothing(t *testing.T) {
 	b.Squeeze(64, 64)
 	l.quiet(t)
 	publish(t, b, "s2", names(50, 60)...)
-	until(t, "it keeps what comes", func() bool { return l.Held() > 1<<10 })
+	await.True(t, "it keeps what comes", func() bool { return l.Held() > 1<<10 })
 	if got := bodies(l.read(t, 10)); !slices.Equal(got, names(50, 60)) {
 		t.Errorf("then got %v", got)
 	}

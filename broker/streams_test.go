@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // deleteStream deletes a stream as an operator would, beside the Broker.
@@ -62,7 +64,7 @@ func TestAStreamDeletedUnderARunningEdgeIsMadeAnew(t *testing.T) {
 			for range 2 { // the first one may be found by the look that every Broker takes soon after it connects
 				deleteStream(t, b, b.Streams()[0])
 				if c.wait {
-					until(t, "the stream is there again", func() bool { return present(t, b) == len(b.Streams()) })
+					await.True(t, "the stream is there again", func() bool { return present(t, b) == len(b.Streams()) })
 				}
 				after := store(t, lane, text("after"))
 				if after <= before {
@@ -94,12 +96,12 @@ func TestStreamsThatWereChangedOrDeletedAreRightAfterAReconnect(t *testing.T) {
 	}
 	deleteStream(t, b, names[1])
 	s.StopNode(0)
-	until(t, "it is gone", func() bool { return !b.Connected() })
+	await.True(t, "it is gone", func() bool { return !b.Connected() })
 	if err := s.StartNode(0); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the deleted stream is there again", func() bool { return present(t, b) == len(names) })
-	until(t, "the changed one is as configured", func() bool {
+	await.True(t, "the deleted stream is there again", func() bool { return present(t, b) == len(names) })
+	await.True(t, "the changed one is as configured", func() bool {
 		have := streamConfigOf(t, b, names[0])
 		return have.MaxAge == right.MaxAge && have.MaxBytes == right.MaxBytes && have.MaxMsgsPerSubject == right.MaxMsgsPerSubject &&
 			have.Duplicates == right.Duplicates && have.MaxMsgs == -1 && have.MaxMsgSize == -1 &&
@@ -113,7 +115,7 @@ func TestAWatcherLeavesTheLimitsOfAnotherConfigurationAlone(t *testing.T) {
 	testBroker(t, s, func(cfg *Config) { cfg.Audit, cfg.MaxRecords = time.Hour, 7 }) // an edge of the next configuration
 	names := audited.Streams()
 	deleteStream(t, audited, names[1]) // so that a look shows
-	until(t, "a look was taken", func() bool { return present(t, audited) == len(names) })
+	await.True(t, "a look was taken", func() bool { return present(t, audited) == len(names) })
 	if c := streamConfigOf(t, audited, names[0]); c.MaxMsgsPerSubject != 7 {
 		t.Errorf("a look set MaxMsgsPerSubject back to %d, want 7 of the younger configuration", c.MaxMsgsPerSubject)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // TestWhatIsReceiptedOutlivesEveryServerProcess kills every server of the log at once, while records come in, and starts them
@@ -52,7 +53,7 @@ func TestWhatIsReceiptedOutlivesEveryServerProcess(t *testing.T) {
 					}
 				})
 			}
-			until(t, "records come in", func() bool { return sum.Load() > 2000 })
+			await.True(t, "records come in", func() bool { return sum.Load() > 2000 })
 			p.kill()
 			close(stop)
 			wg.Wait()

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // unendedIn returns the lanes that a search tells, sorted.
 func unendedIn(t *testing.T, b *Broker, before time.Time) (lanes []string) {
 	t.Helper()
-	err := b.Unended(testContext(t), before, func(batch []Unended) error {
+	err := b.Unended(await.Context(t), before, func(batch []Unended) error {
 		for _, u := range batch {
 			lanes = append(lanes, fmt.Sprintf("%s %s %d to %s of %s", u.From, u.Session, u.Epoch, u.To.Name(), u.To.Tenant))
 		}
@@ -56,14 +57,14 @@ func TestLanesWithStreamsThatHaveNoEndAreFound(t *testing.T) {
 		t.Errorf("found %q of what was open before, want %q", got, all[:1])
 	}
 	cfg := lane("open", 3, true)
-	if err := b.EndLane(testContext(t), cfg); err != nil {
+	if err := b.EndLane(await.Context(t), cfg); err != nil {
 		t.Fatal(err)
 	}
 	if got := unendedIn(t, b, b.Now().Add(time.Second)); slices.Contains(got, all[1]) {
 		t.Errorf("found %q once it was ended", got)
 	}
 	stop := errors.New("stop")
-	if err := b.Unended(testContext(t), b.Now(), func([]Unended) error { return stop }); !errors.Is(err, stop) {
+	if err := b.Unended(await.Context(t), b.Now(), func([]Unended) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("a search that was stopped: %v", err)
 	}
 }
@@ -84,7 +85,7 @@ func TestASearchForWhatHasNoEndKeepsNoMoreInMindThanItMay(t *testing.T) {
 		}
 		return nil
 	}}
-	if err := u.run(testContext(t), placeOf(bob, b.cfg.Shards).stream); err != nil {
+	if err := u.run(await.Context(t), placeOf(bob, b.cfg.Shards).stream); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) != lanes || most > readBatch+u.most {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // Of a frame that goes out in parts the last one alone has a number. Where the first was refused for the moment the others must be,
@@ -20,14 +21,14 @@ func TestPartsWaitForTheStartThatWasRefused(t *testing.T) {
 		},
 		"while the log is away": func(t *testing.T, l *Lane, c *cable, _ *atomic.Bool, start agora.Message) {
 			c.sever(true)
-			until(t, "the connection is lost", func() bool { return !l.b.Connected() })
+			await.True(t, "the connection is lost", func() bool { return !l.b.Connected() })
 			l.mu.Lock()
 			l.look(false)
 			l.mu.Unlock()
 			l.goDown(errSilent)
 			wantCode(t, put(t, l, start), agora.Unavailable)
 			c.sever(false)
-			if err := l.Flush(testContext(t)); err != nil {
+			if err := l.Flush(await.Context(t)); err != nil {
 				t.Fatalf("Flush: %v", err)
 			}
 		},

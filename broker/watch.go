@@ -139,7 +139,7 @@ func (w *watcher) look(now time.Time) error {
 	if w.owed&checkStream == 0 {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(w.b.ctx, readTime)
+	ctx, cancel := context.WithTimeout(w.b.ctx, w.b.cfg.read)
 	defer cancel()
 	if err := w.b.ensureStream(ctx, w.kind, w.shard); err != nil {
 		return err
@@ -183,12 +183,12 @@ func (w *watcher) probe(now time.Time) {
 
 // compare audits the inboxes that are due.
 func (w *watcher) compare(now time.Time, heard bool) error {
-	young := w.b.topics.young(w.stream)
+	grown := w.b.topics.grown(w.stream, w.b.cfg.young)
 	if !heard || !guard.Audits {
 		w.owed &^= checkInboxes
 		return nil
 	}
-	_, err := w.b.auditStream(w.stream, young, 0)
+	_, err := w.b.auditStream(w.stream, grown, 0)
 	if err == nil {
 		err = w.compareOld(now)
 	}

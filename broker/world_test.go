@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // world is edges, senders and receivers under faults. Every message says in its body who sent it, to
@@ -74,7 +75,7 @@ func (s *sender) body(stream string, pos int) []byte {
 func (s *sender) take(clean bool) {
 	if s.lane != nil && clean {
 		s.lease.Store(true) // else what is owed could not be stored, and the hand-over were none
-		clean = s.lane.Flush(testContext(s.w.t)) == nil
+		clean = s.lane.Flush(await.Context(s.w.t)) == nil
 		s.lane.Close()
 	} else if s.lane != nil {
 		s.zombies = append(s.zombies, s.lane)
@@ -183,7 +184,7 @@ func (w *world) receipt(body string, r Result, how int) {
 
 // settle waits for the results of the lane.
 func (s *sender) settle() {
-	until(s.w.t, "the lane answers", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.waiting == 0 })
+	await.True(s.w.t, "the lane answers", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.waiting == 0 })
 }
 
 // send writes one frame: a whole message, or a part of a stream.
@@ -283,7 +284,7 @@ func (s *sender) end() {
 	for _, b := range s.w.edges[:2] {
 		wg.Go(func() {
 			cfg := LaneConfig{From: s.name, Session: "s-" + string(s.name), Epoch: s.epoch + 1, To: s.to, Used: true}
-			if err := b.EndLane(testContext(s.w.t), cfg); err != nil {
+			if err := b.EndLane(await.Context(s.w.t), cfg); err != nil {
 				s.w.t.Errorf("EndLane: %v", err)
 			}
 		})
@@ -298,8 +299,7 @@ func (s *sender) end() {
 func (w *world) receive(r *rand.Rand, to agora.Address) []agora.Message {
 	var all []agora.Message
 	var after uint64
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(w.t)
 	for ctx.Err() == nil {
 		b := w.edges[r.IntN(len(w.edges))]
 		woken := make(chan struct{}, 1)
@@ -383,12 +383,12 @@ func (w *world) judge(to agora.Address, got []agora.Message) {
 
 func TestEachMessageOnceAndInOrderWhateverHappens(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(4)
+	seeds, steps := uint64(histories), 400
 	if testing.Short() {
-		seeds = 1
+		seeds, steps = 1, 100
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runWorld(t, seed, 1, 400) })
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runWorld(t, seed, 1, steps) })
 	}
 }
 
@@ -400,6 +400,7 @@ func runWorld(t *testing.T, seed uint64, nodes, steps int) {
 	for k := range 3 {
 		w.edges = append(w.edges, testBroker(t, srv, func(c *Config) {
 			c.Replicas, c.InboxBytes, c.GiveUp, c.Retry, c.Shards = nodes, 8<<10, 700*time.Millisecond, 300*time.Millisecond, 2
+			c.Audit, c.young, c.read, c.few, c.Election = time.Second, 0, 0, 0, 0 // as edges have it
 			if nodes == 1 && k > 0 {
 				cables = append(cables, testCable(t, srv))
 				c.URL = cables[k-1].url
