@@ -9,6 +9,7 @@ import (
 // TestANumberTellsWhatOverflowTook: a stream was started and given up by its sender, the receipts were lost, and the
 // mailbox has taken all but the last record of the lane. By ids nobody can tell that the start was stored before.
 func TestANumberTellsWhatOverflowTook(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
 	sent := []agora.Message{
 		numbered(1, part(agora.Start, "s", "1")), numbered(2, part(agora.Chunk, "s", "2")),
@@ -31,6 +32,7 @@ func TestANumberTellsWhatOverflowTook(t *testing.T) {
 // TestWhatOverflowTookWholeIsMarked: not one record of the lane is left. Nobody can know; so what is sent again is
 // stored, marked as perhaps told before.
 func TestWhatOverflowTookWholeIsMarked(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
 	store(t, x.old, numbered(1, text("1")))
 	store(t, x.old, numbered(2, text("2")))
@@ -45,6 +47,7 @@ func TestWhatOverflowTookWholeIsMarked(t *testing.T) {
 // TestAnAbortOfWhatMayHaveEndedIsMarked: presence has not heard yet that the stream has ended, and the mailbox has taken
 // its end. Whoever saw that must be able to tell the abort from a second end.
 func TestAnAbortOfWhatMayHaveEndedIsMarked(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
 	store(t, x.old, part(agora.Start, "s", "start"))
 	store(t, x.old, part(agora.End, "s", "end"))
@@ -61,6 +64,7 @@ func TestAnAbortOfWhatMayHaveEndedIsMarked(t *testing.T) {
 // TestAStartOfWhichOnlyTheAbortIsLeftIsMarked: the sender has heard neither receipt nor abort, and the mailbox has taken
 // the start. Sent again, it must not look like a new one to whoever saw the first.
 func TestAStartOfWhichOnlyTheAbortIsLeftIsMarked(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
 	store(t, x.old, index(agora.Start, "i", 0, "start"))
 	store(t, x.old, part(agora.Abort, "i", "STREAM_ABORTED"))
@@ -73,6 +77,7 @@ func TestAStartOfWhichOnlyTheAbortIsLeftIsMarked(t *testing.T) {
 // TestAStartThatPresenceAloneKnowsIsTaken: the edge died between noting the stream and storing its start, and the
 // mailbox is full, so presence's word counts. Refused as open already, its chunks went on without a beginning.
 func TestAStartThatPresenceAloneKnowsIsTaken(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
 	flood(t, x.e2, 3)
 	store(t, x.old, numbered(1, text("1")))

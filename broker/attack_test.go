@@ -108,6 +108,7 @@ func index(p agora.Part, stream string, i uint32, body string) agora.Message {
 // TestADelayedRecordOfADeadEdgeLandsBehindItsSuccessor: the successor reads the log, finds nothing, and stores what the
 // client sends again; then the dead edge's record arrives. Filtered by what the successor's edge remembers, it was told twice.
 func TestADelayedRecordOfADeadEdgeLandsBehindItsSuccessor(t *testing.T) {
+	t.Parallel()
 	for name, ms := range map[string][]agora.Message{
 		"by number": {numbered(1, text("1")), numbered(2, text("2")), numbered(3, text("3"))},
 		"by id":     {ided("a", text("1")), ided("b", text("2")), ided("c", text("3"))},
@@ -135,6 +136,7 @@ func TestADelayedRecordOfADeadEdgeLandsBehindItsSuccessor(t *testing.T) {
 
 // TestADelayedRecordThatLandsFirstIsFound: the same, but it lands before the successor looks.
 func TestADelayedRecordThatLandsFirstIsFound(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, nil)
 	store(t, x.old, numbered(1, text("1")))
 	x.under(numbered(2, text("2")))
@@ -152,6 +154,7 @@ func TestADelayedRecordThatLandsFirstIsFound(t *testing.T) {
 // dies. The successor can't know what is missing: it aborts the stream and goes on with other messages. The late chunk
 // landed behind the abort, and older parts behind newer ones.
 func TestAStreamThatCannotProveItselfEndsOnceAndNothingFollows(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, nil)
 	store(t, x.old, part(agora.Start, "p", "start"))
 	x.under(part(agora.Chunk, "p", "late"), text("older"))
@@ -167,6 +170,7 @@ func TestAStreamThatCannotProveItselfEndsOnceAndNothingFollows(t *testing.T) {
 // edge. Without a fence at the end nobody would ever have told its receiver that it is over; and the next session's
 // messages stand behind the end.
 func TestNothingLandsBehindTheEndOfASession(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, nil)
 	store(t, x.old, part(agora.Start, "open", "open"))
 	x.under(part(agora.Start, "late", "late"), text("late too"))
@@ -184,6 +188,7 @@ func TestNothingLandsBehindTheEndOfASession(t *testing.T) {
 // TestWhatASuccessorReceiptsIsStored: one record of the dead edge holds the first of two chunks, the successor is sent
 // both. An id made of the first part alone took the second for stored.
 func TestWhatASuccessorReceiptsIsStored(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, nil)
 	store(t, x.old, numbered(1, part(agora.Start, "s", "1")))
 	x.under(numbered(2, part(agora.Chunk, "s", "2")))
@@ -205,6 +210,7 @@ func TestWhatASuccessorReceiptsIsStored(t *testing.T) {
 // TestTheThirdHolderIsSafeFromBothBeforeIt: two holders have records under way when the third takes over, and they
 // arrive in either order. The second of them used the lane, so the fence is its own.
 func TestTheThirdHolderIsSafeFromBothBeforeIt(t *testing.T) {
+	t.Parallel()
 	for _, firstFirst := range []bool{true, false} {
 		t.Run(fmt.Sprint("first first ", firstFirst), func(t *testing.T) {
 			x := testAttack(t, nil, nil)
@@ -239,6 +245,7 @@ func TestTheThirdHolderIsSafeFromBothBeforeIt(t *testing.T) {
 // TestAReceiverThatResumesBetweenTwoCopiesSeesOne: the sender's acknowledgement is lost with its edge, and the receiver
 // resumes at an edge that remembers nothing before the message is sent again.
 func TestAReceiverThatResumesBetweenTwoCopiesSeesOne(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, nil)
 	before := listen(t, x.e1, bob, From{})
 	before.quiet(t)
@@ -259,6 +266,7 @@ func TestAReceiverThatResumesBetweenTwoCopiesSeesOne(t *testing.T) {
 // TestWheneverALateRecordLandsOrderHolds lets the late record land at any moment of the take-over: before the fence, between fence and
 // reading, behind. A place in the lane that the duplicate table guards was lost to it, and the stream went on over the hole.
 func TestWheneverALateRecordLandsOrderHolds(t *testing.T) {
+	t.Parallel()
 	rounds := takeovers
 	if testing.Short() {
 		rounds = 5

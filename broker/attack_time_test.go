@@ -76,6 +76,7 @@ func TestACopyThatOutlivesItsFenceIsVoid(t *testing.T) {
 // TestACopyOfWhatWasGivenUpIsRefused: nobody answers, the lane gives the record up, fences itself, finds that it is not
 // stored and sends its parts in another record. Then the first copy arrives.
 func TestACopyOfWhatWasGivenUpIsRefused(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.GiveUp = 300 * time.Millisecond })
 	x.under(text("1"))
 	await.True(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.away })
@@ -92,6 +93,7 @@ func TestACopyOfWhatWasGivenUpIsRefused(t *testing.T) {
 // TestClocksWithinTheirBoundHarmNobody: edges that take the log's time for nearly 15 s off what it is, either way, lose nothing and take
 // nothing of each other for void or for passed by retention.
 func TestClocksWithinTheirBoundHarmNobody(t *testing.T) {
+	t.Parallel()
 	const off = 14 * time.Second
 	for _, skew := range []time.Duration{off, -off} {
 		t.Run(skew.String(), func(t *testing.T) {

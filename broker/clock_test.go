@@ -40,6 +40,7 @@ func clockAt(d time.Duration, log *slog.Logger) func(*Config) {
 }
 
 func TestEdgesWhoseClocksAreHoursApartLoseNothing(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	var warned warnings
 	log := slog.New(slog.NewTextHandler(&warned, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -118,6 +119,7 @@ func TestOneServerWithAWrongClockMovesNothing(t *testing.T) {
 }
 
 func TestALateRecordIsVoidForEveryReader(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
 	late := testBroker(t, s, func(c *Config) { c.clock = func() time.Time { return time.Now().Add(-2 * voidAfter) } }) // as if what it sends lay on its way for so long

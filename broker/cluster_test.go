@@ -116,6 +116,7 @@ func TestWhoReturnsWhileThereIsNoLeaderGetsWhatAReplicaHas(t *testing.T) {
 }
 
 func TestThreeReplicasNeedAClusterAndTheErrorSaysSo(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	_, err := Connect(await.Context(t), Config{URL: s.URL(), Replicas: 3})
 	if err == nil || !strings.Contains(err.Error(), "add servers") {
@@ -152,6 +153,7 @@ func TestConnectSaysThatNobodyAnswers(t *testing.T) {
 }
 
 func TestABrokerReachesAnEmbeddedServerWithoutASocket(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, func(c *Config) { c.URL, c.Options = "", append(c.Options, s.Option(0)) })
 	publish(t, b, "s1", "1")

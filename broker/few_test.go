@@ -30,6 +30,7 @@ func reads(t *testing.T, b *Broker) (count func() int) {
 }
 
 func TestWhoMissedLittleReadsItOneByOne(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, few+1)...)
 	count := reads(t, b)
@@ -48,6 +49,7 @@ func TestWhoMissedLittleReadsItOneByOne(t *testing.T) {
 }
 
 func TestWhoMissedMuchReadsTheRestAtOnce(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 3*few)...)
 	count := reads(t, b)
@@ -62,6 +64,7 @@ func TestWhoMissedMuchReadsTheRestAtOnce(t *testing.T) {
 }
 
 func TestWhatIsGoneIsToldToWhoMissedLittle(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 4)...)
 	s, err := b.js.Stream(await.Context(t), placeOf(bob, 1).stream)
@@ -81,6 +84,7 @@ func TestWhatIsGoneIsToldToWhoMissedLittle(t *testing.T) {
 }
 
 func TestTheLeadersWordOfBeforeIsNotTakenForWhatHasComeSince(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 2)...)
 	in := listen(t, b, bob, From{After: at[0]})

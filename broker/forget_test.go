@@ -13,6 +13,7 @@ import (
 // starts anew, which then knows those ids alone that still stand in its log. Sent again under its id the record is stored a
 // second time: who got the first must be able to tell.
 func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
+	t.Parallel()
 	for name, before := range map[string]int{"its lane's first": 0, "one after another": 1} {
 		t.Run(name, func(t *testing.T) {
 			x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
@@ -42,6 +43,7 @@ func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 
 // TestWhatTheClusterSaysTwiceForARestartIsMarked: the same of what is published outside any lane, under a key of its own.
 func TestWhatTheClusterSaysTwiceForARestartIsMarked(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
 	x.c.hold(true)
 	done := make(chan error, 1)

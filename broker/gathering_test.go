@@ -23,6 +23,7 @@ func (l *Lane) waitsForOthers() bool {
 }
 
 func TestLanesOfABusyEdgeGatherAndLeaveTogether(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	busy(b, crowded)
 	results := make(chan Result, 6)
@@ -55,6 +56,7 @@ func TestLanesOfABusyEdgeGatherAndLeaveTogether(t *testing.T) {
 }
 
 func TestALaneOfAnEdgeWithLittleOnItsWayDoesNotWait(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	busy(b, crowded-1)
 	l := b.Lane(LaneConfig{From: "alice", Session: "s", Epoch: 1, To: bob})
@@ -63,6 +65,7 @@ func TestALaneOfAnEdgeWithLittleOnItsWayDoesNotWait(t *testing.T) {
 }
 
 func TestALaneThatWaitsIsNotIdleAndCanBeClosed(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	busy(b, crowded)
 	l := b.Lane(LaneConfig{From: "alice", Session: "s", Epoch: 1, To: bob})

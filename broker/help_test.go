@@ -13,7 +13,13 @@ import (
 
 func testServer(t testing.TB, nodes int) *Server {
 	t.Helper()
-	s, err := Embed(await.Context(t), ServerConfig{Nodes: nodes, Dir: t.TempDir()})
+	return testServerOf(t, ServerConfig{Nodes: nodes})
+}
+
+func testServerOf(t testing.TB, cfg ServerConfig) *Server {
+	t.Helper()
+	cfg.Dir = t.TempDir()
+	s, err := Embed(await.Context(t), cfg)
 	if err != nil {
 		t.Fatalf("Embed: %v", err)
 	}

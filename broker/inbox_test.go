@@ -36,6 +36,7 @@ func names(from, to int) []string {
 }
 
 func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.InboxBytes = 4 << 10 })
 	slow, fast := listen(t, b, bob, From{}), listen(t, b, bob, From{})
 	slow.quiet(t)
@@ -114,6 +115,7 @@ func TestAListenerResumesWhileMessagesArrive(t *testing.T) {
 }
 
 func TestWhatRetentionTookIsTold(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords = 10 })
 	at := publish(t, b, "s1", names(0, 30)...)
 	in := listen(t, b, bob, From{After: at[4], Tail: at[4], TailAt: time.Now()})
@@ -135,6 +137,7 @@ func TestWhatRetentionTookIsTold(t *testing.T) {
 }
 
 func TestAnOverflowIsToldToThoseHeldToBeQuiet(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords = 10 })
 	empty := time.Now()
 	at := publish(t, b, "s1", names(0, 30)...)
@@ -149,6 +152,7 @@ func TestAnOverflowIsToldToThoseHeldToBeQuiet(t *testing.T) {
 }
 
 func TestAReaderPassedByRetentionIsTold(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords, c.InboxBytes = 10, 1<<10 })
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
@@ -161,6 +165,7 @@ func TestAReaderPassedByRetentionIsTold(t *testing.T) {
 }
 
 func TestAReaderOfAnEmptyMailboxPassedByRetentionIsTold(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords, c.InboxBytes = 10, 1 })
 	in := listen(t, b, bob, From{})
 	in.quiet(t) // it has read to the end, and nothing was there
@@ -171,6 +176,7 @@ func TestAReaderOfAnEmptyMailboxPassedByRetentionIsTold(t *testing.T) {
 }
 
 func TestAFirstReaderOfAMailboxThatOverflowedIsTold(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords = 10 })
 	publish(t, b, "s1", names(0, 50)...)
 	in := listen(t, b, bob, From{})
@@ -193,6 +199,7 @@ func agedMail(t *testing.T) (*Broker, uint64) {
 }
 
 func TestAQuietSleeperSeesNoGap(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
@@ -271,6 +278,7 @@ func TestALogMadeAnewIsTold(t *testing.T) {
 // TestALogMadeAnewByAnotherEdgeIsTold: what comes live of the new log, before this edge has heard that it is another one,
 // does not follow what was read of the old one.
 func TestALogMadeAnewByAnotherEdgeIsTold(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	here, there := testBroker(t, s, nil), testBroker(t, s, nil)
 	carol := agora.ToAgent(agora.DefaultTenant, "carol") // has got nothing before
@@ -304,6 +312,7 @@ func TestALogMadeAnewByAnotherEdgeIsTold(t *testing.T) {
 }
 
 func TestAnInboxBeginsAtATime(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "before")
 	m, err := b.lastOf(t.Context(), placeOf(bob, 1).stream, placeOf(bob, 1).log())
@@ -327,6 +336,7 @@ func TestAnInboxBeginsAtATime(t *testing.T) {
 }
 
 func TestAnAuditFindsASilentTail(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.Audit = 100 * time.Millisecond })
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
@@ -348,6 +358,7 @@ func TestAnAuditFindsASilentTail(t *testing.T) {
 }
 
 func TestARecordDroppedOnItsWayIsReadFromTheLog(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
@@ -368,6 +379,7 @@ func TestARecordDroppedOnItsWayIsReadFromTheLog(t *testing.T) {
 }
 
 func TestAnUnknownVersionIsSkipped(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "1")
 	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log(), []byte{99, 1, 2}); err != nil {
@@ -383,6 +395,7 @@ func TestAnUnknownVersionIsSkipped(t *testing.T) {
 }
 
 func TestNoWakeAfterClose(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	for range 50 {
 		var mu sync.Mutex
@@ -406,6 +419,7 @@ func TestNoWakeAfterClose(t *testing.T) {
 }
 
 func TestNextFailsWhileTheLogIsAwayAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url }), testBroker(t, s, nil)
@@ -429,6 +443,7 @@ func TestNextFailsWhileTheLogIsAwayAndLosesNothing(t *testing.T) {
 // TestALeaderThatLagsIsNotTakenForALogMadeAnew: a new leader leads before it has applied all that the old one had stored and
 // handed on. Here what was read stands for that: it is moved beyond the log's end.
 func TestALeaderThatLagsIsNotTakenForALogMadeAnew(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "1", "2")
 	in := settled(t, b)
@@ -451,6 +466,7 @@ func TestALeaderThatLagsIsNotTakenForALogMadeAnew(t *testing.T) {
 
 // Who must not wait takes what is queued, and is told where only Next goes on.
 func TestTakeDoesNotReadTheLog(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "old")
 	in := listen(t, b, bob, From{})

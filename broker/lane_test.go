@@ -20,6 +20,7 @@ func lane(session string, epoch uint64, used bool) LaneConfig {
 }
 
 func TestWhatIsPutArrivesInOrder(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, nil), testBroker(t, s, nil)
 	in := listen(t, b, bob, From{})
@@ -63,6 +64,7 @@ func TestWhatIsPutArrivesInOrder(t *testing.T) {
 }
 
 func TestAZombieIsRefusedBehindTheFence(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, nil), testBroker(t, s, nil)
 	var deposed atomic.Int64
@@ -89,6 +91,7 @@ func TestAZombieIsRefusedBehindTheFence(t *testing.T) {
 }
 
 func TestAHeirDropsWhatIsStoredAndGoesOn(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
 	old := b.Lane(lane("s1", 1, false))
@@ -118,6 +121,7 @@ func TestAHeirDropsWhatIsStoredAndGoesOn(t *testing.T) {
 }
 
 func TestAPlainStreamGoesOnAfterACleanEndAndIsAbortedAfterADirtyOne(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		dirty uint64
 		want  []string
@@ -154,6 +158,7 @@ func TestAPlainStreamGoesOnAfterACleanEndAndIsAbortedAfterADirtyOne(t *testing.T
 }
 
 func TestARetryThatWasADuplicateNudges(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url }), testBroker(t, s, nil)
@@ -190,6 +195,7 @@ func TestARetryThatWasADuplicateNudges(t *testing.T) {
 }
 
 func TestANudgeBringsWhatWasNeverHandedOn(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
@@ -210,6 +216,7 @@ func TestANudgeBringsWhatWasNeverHandedOn(t *testing.T) {
 }
 
 func TestARefusalThatIsNotOursIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
@@ -241,6 +248,7 @@ func TestARefusalThatIsNotOursIsTriedAgain(t *testing.T) {
 }
 
 func TestARecordOfUnknownFateIsLookedUp(t *testing.T) {
+	t.Parallel()
 	for _, stored := range []bool{true, false} {
 		t.Run(fmt.Sprint("stored ", stored), func(t *testing.T) {
 			s := testServer(t, 1)
@@ -277,6 +285,7 @@ func TestARecordOfUnknownFateIsLookedUp(t *testing.T) {
 }
 
 func TestARecordThatIsForeverBeingStoredIsLookedUp(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })

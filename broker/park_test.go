@@ -22,6 +22,7 @@ func parked(t *testing.T, b *Broker, l *Lane, costly bool) *Lane {
 }
 
 func TestALanePutAsideGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	l := b.Lane(lane("s1", 1, false))
 	for n := range uint64(3) {
@@ -49,6 +50,7 @@ func TestALanePutAsideGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestALanePutAsideEarlyReadsTheLogForIDsAndStreams(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	l := b.Lane(lane("s1", 1, false))
 	at := store(t, l, ided("id", text("1")))
@@ -71,6 +73,7 @@ func TestALanePutAsideEarlyReadsTheLogForIDsAndStreams(t *testing.T) {
 }
 
 func TestALaneWithSomethingToAnswerForIsNotPutAside(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })

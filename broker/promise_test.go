@@ -17,6 +17,7 @@ import (
 // TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged: the first copy is stored and its handing on is lost, and so is
 // the acknowledgement; the server acknowledges the retry as a duplicate and hands nothing on.
 func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.echo = c.url, time.Hour }), testBroker(t, s, nil)
@@ -115,6 +116,7 @@ func TestNoTailIsMissedByAListenerThatResumesOnAnotherNode(t *testing.T) {
 // TestBothEdgesDieInTheSameInstant: of sender and receiver, in the middle of a stream. What the dead edge had under way arrives
 // late; the sender sends again what had no receipt; the receiver resumes after what it has.
 func TestBothEdgesDieInTheSameInstant(t *testing.T) {
+	t.Parallel()
 	x := testAttack(t, nil, nil)
 	receiver := testBroker(t, x.srv, nil)
 	in := listen(t, receiver, bob, From{})

@@ -57,6 +57,7 @@ func TestWhatAPurgeDroppedIsToldByOneGap(t *testing.T) {
 }
 
 func TestAPurgeTellsNothingToWhoHasReadAll(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	reader := listen(t, b, bob, From{})
 	at := publish(t, b, "s1", names(0, 3)...)
@@ -73,6 +74,7 @@ func TestAPurgeTellsNothingToWhoHasReadAll(t *testing.T) {
 }
 
 func TestAPurgeOfWhatIsReadDropsNothing(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 3)...)
 	if n := purge(t, b, at[2]); n != 0 {
@@ -87,6 +89,7 @@ func TestAPurgeOfWhatIsReadDropsNothing(t *testing.T) {
 }
 
 func TestAReaderThatIsBehindHearsOfAPurge(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.InboxBytes = 4 << 10 })
 	slow := listen(t, b, bob, From{})
 	slow.quiet(t)
@@ -106,6 +109,7 @@ func TestAReaderThatIsBehindHearsOfAPurge(t *testing.T) {
 }
 
 func TestAnHeirBehindAPurgeMarksWhatMayHaveBeenStored(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	first := b.Lane(LaneConfig{From: "alice", Session: "s1", Epoch: 1, To: bob})
 	for n := range 3 {

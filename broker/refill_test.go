@@ -7,6 +7,7 @@ import (
 )
 
 func TestWhoMissedNothingReadsNothing(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 3)...)
 	in := listen(t, b, bob, From{After: at[2]})
@@ -32,6 +33,7 @@ func TestWhoMissedNothingReadsNothing(t *testing.T) {
 
 // A mailbox that nobody knows anything of is mostly a new agent's, and thousands of them come at once.
 func TestAMailboxOfWhichNothingIsKnownIsReadOnlyWhereThereIsSomething(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	if got := in.quiet(t); len(got) > 0 || b.Stats().Refills > 0 {

@@ -15,6 +15,7 @@ import (
 )
 
 func TestALaneWithoutALeaseRefusesAndAbortsWhenItHasOne(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	var ok atomic.Bool
 	ok.Store(true)
@@ -43,6 +44,7 @@ func TestALaneWithoutALeaseRefusesAndAbortsWhenItHasOne(t *testing.T) {
 }
 
 func TestAFullShardRefusesAndEvictsNobody(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.ShardBytes = 256 << 10 })
 	carol, dave := agora.ToAgent("default", "carol"), agora.ToAgent("default", "dave")
 	kept := b.Lane(LaneConfig{From: "alice", Session: "s2", Epoch: 1, To: carol})
@@ -86,6 +88,7 @@ func TestAFullShardRefusesAndEvictsNobody(t *testing.T) {
 }
 
 func TestALaneGathersOnlySoMuch(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.LaneBytes = c.url, 4<<10 })
@@ -125,6 +128,7 @@ func TestALaneGathersOnlySoMuch(t *testing.T) {
 }
 
 func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
@@ -155,7 +159,7 @@ func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 
 func TestAPartTooLargeIsRefusedAndEndsItsStream(t *testing.T) {
 	t.Parallel()
-	b := testBroker(t, testServer(t, 1), nil)
+	b := testBroker(t, testServerOf(t, ServerConfig{MaxPayload: 256 << 10}), nil)
 	l := b.Lane(lane("s1", 1, false))
 	defer l.Close()
 	wantCode(t, put(t, l, text(string(make([]byte, b.MaxRecord())))), agora.MessageTooLarge)
@@ -170,6 +174,7 @@ func TestAPartTooLargeIsRefusedAndEndsItsStream(t *testing.T) {
 }
 
 func TestEndLaneAbortsOnceFromTwoEdges(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, nil), testBroker(t, s, nil)
 	l := a.Lane(lane("s1", 1, false))
@@ -199,6 +204,7 @@ func TestEndLaneAbortsOnceFromTwoEdges(t *testing.T) {
 }
 
 func TestPresenceKnowsStreamsThatRetentionTook(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords = 4 })
 	other := b.Lane(LaneConfig{From: "carol", Session: "s9", Epoch: 1, To: bob})
 	defer other.Close()
@@ -224,6 +230,7 @@ func TestPresenceKnowsStreamsThatRetentionTook(t *testing.T) {
 }
 
 func TestAPressedLaneGathers(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	l := b.Lane(lane("s1", 1, false))
 	defer l.Close()
@@ -242,6 +249,7 @@ func TestAPressedLaneGathers(t *testing.T) {
 }
 
 func TestCloseAnswersWhatIsInHand(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
@@ -264,6 +272,7 @@ func TestCloseAnswersWhatIsInHand(t *testing.T) {
 }
 
 func TestPublishStoresAKeyOnce(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, nil), testBroker(t, s, nil)
 	room := agora.ToSpace("default", "room")
@@ -286,6 +295,7 @@ func TestPublishStoresAKeyOnce(t *testing.T) {
 }
 
 func TestQuestionsAreAnsweredByName(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, nil), testBroker(t, s, nil)
 	stop, err := a.Answer("edge 1", func(_ context.Context, q []byte) []byte { return append([]byte("re "), q...) })

@@ -43,12 +43,12 @@ type node struct {
 }
 
 const (
-	nodePatience = 20 * time.Second      // for a node to be ready
+	nodePatience = 20 * time.Second      // for a node to be ready, where the caller sets no limit
 	nodePoll     = 20 * time.Millisecond // between two looks whether it is
 	loopback     = "127.0.0.1"
 )
 
-// Embed starts the nodes on free loopback ports and returns when JetStream is ready.
+// Embed starts the nodes on free loopback ports and returns when JetStream is ready, or ctx is over; within twenty seconds where it has no deadline.
 func Embed(ctx context.Context, cfg ServerConfig) (*Server, error) {
 	if cfg.Nodes == 0 {
 		cfg.Nodes = 1
@@ -175,8 +175,11 @@ func (s *Server) StopNode(k int) {
 
 // ready waits until every node takes connections and JetStream has a leader.
 func (s *Server) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, nodePatience)
-	defer cancel()
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, nodePatience)
+		defer cancel()
+	}
 	for {
 		if s.isReady() {
 			return nil

@@ -17,6 +17,7 @@ func TestAnInboxIsSmall(t *testing.T) {
 
 // A sender may have thousands of lanes, each of which has had much in hand once.
 func TestALaneWithNothingInHandKeepsNoRoomForMore(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	l := b.Lane(lane("s1", 1, false))
 	defer l.Close()

@@ -11,6 +11,7 @@ import (
 )
 
 func TestASqueezedInboxKeepsLessAndMissesNothing(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.InboxBytes = 64 << 10 })
 	l := listen(t, b, bob, From{})
 	l.quiet(t)
@@ -33,6 +34,7 @@ func TestASqueezedInboxKeepsLessAndMissesNothing(t *testing.T) {
 }
 
 func TestInboxesReadTheLogInTurn(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "one")
 	for range inboxesReading { // that many others read already

@@ -83,6 +83,7 @@ func TestAStreamDeletedUnderARunningEdgeIsMadeAnew(t *testing.T) {
 }
 
 func TestStreamsThatWereChangedOrDeletedAreRightAfterAReconnect(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, func(cfg *Config) { cfg.Audit = time.Hour })
 	names := b.Streams()
@@ -110,6 +111,7 @@ func TestStreamsThatWereChangedOrDeletedAreRightAfterAReconnect(t *testing.T) {
 }
 
 func TestAWatcherLeavesTheLimitsOfAnotherConfigurationAlone(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	audited := testBroker(t, s, func(cfg *Config) { cfg.Audit = 50 * time.Millisecond })
 	testBroker(t, s, func(cfg *Config) { cfg.Audit, cfg.MaxRecords = time.Hour, 7 }) // an edge of the next configuration

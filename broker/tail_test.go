@@ -102,6 +102,7 @@ func TestASilentTailIsFoundOnceThereIsANewLeader(t *testing.T) {
 }
 
 func TestASilentTailIsFoundOnceTheLeaderIsBack(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
@@ -117,6 +118,7 @@ func TestASilentTailIsFoundOnceTheLeaderIsBack(t *testing.T) {
 }
 
 func TestWhatWasStoredWhileTheConnectionWasAwayIsFound(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
 	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
@@ -151,6 +153,7 @@ func TestARecordLostOnItsWayIsToldAgain(t *testing.T) {
 }
 
 func TestASubjectOthersHearOfLateIsComparedAWhileAfter(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, nil), testBroker(t, s, func(c *Config) { c.young = 0 })
 	in := settled(t, b)
@@ -160,6 +163,7 @@ func TestASubjectOthersHearOfLateIsComparedAWhileAfter(t *testing.T) {
 }
 
 func TestQuietInboxesCostNoAudit(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	settled(t, b)
 	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
@@ -176,6 +180,7 @@ func TestQuietInboxesCostNoAudit(t *testing.T) {
 }
 
 func TestALogMadeAnewBehindOurBackIsFound(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
 	publish(t, b, "s1", "1")
@@ -196,6 +201,7 @@ func TestALogMadeAnewBehindOurBackIsFound(t *testing.T) {
 
 // The last message of each of many inboxes, sent every time, would hold up all that the connection carries.
 func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
 	in := settled(t, b)
@@ -245,6 +251,7 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 }
 
 func TestALogMadeAnewIsComparedFromItsBegin(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	in := settled(t, b)
 	publish(t, b, "s1", "1", "2", "3")
@@ -261,6 +268,7 @@ func TestALogMadeAnewIsComparedFromItsBegin(t *testing.T) {
 }
 
 func TestARoundComparesManyInboxesAFewAtATime(t *testing.T) {
+	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
 	in := settled(t, b)

@@ -28,6 +28,7 @@ func unendedIn(t *testing.T, b *Broker, before time.Time) (lanes []string) {
 }
 
 func TestLanesWithStreamsThatHaveNoEndAreFound(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	say := func(cfg LaneConfig, ms ...agora.Message) {
 		t.Helper()
@@ -70,6 +71,7 @@ func TestLanesWithStreamsThatHaveNoEndAreFound(t *testing.T) {
 }
 
 func TestASearchForWhatHasNoEndKeepsNoMoreInMindThanItMay(t *testing.T) {
+	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	const lanes = 2 * readBatch
 	for k := range lanes {

@@ -13,6 +13,7 @@ import (
 // Of a frame that goes out in parts the last one alone has a number. Where the first was refused for the moment the others must be,
 // too, or the number would be used up, and the sender be told that it can't come again.
 func TestPartsWaitForTheStartThatWasRefused(t *testing.T) {
+	t.Parallel()
 	for name, refuse := range map[string]func(t *testing.T, l *Lane, c *cable, leased *atomic.Bool, start agora.Message){
 		"without a lease": func(t *testing.T, l *Lane, _ *cable, leased *atomic.Bool, start agora.Message) {
 			leased.Store(false)
