@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // still returns a hub and a fan that no pump moves: the test is the log, and
@@ -172,6 +173,30 @@ func TestAPlaceIsOneMemberWhenTheFanStartsDuringNext(t *testing.T) {
 		if len(f.members) != 0 {
 			t.Errorf("%s: a closed place is still a member", what)
 		}
+	}
+}
+
+// The start may also make it a member, and hand it more than its queue holds at once: it lags again, and has something to give first.
+func TestWhatAPlaceWasHandedDuringNextComesBeforeWhatItReads(t *testing.T) {
+	h, f := still(t, 3*overhead+100)
+	h.cfg.Broker = shared.edges[0]
+	p, woken := open(h, f, "a", Where{HasLast: true, Last: event(3, "").Seq})
+	defer p.Close()
+	if es, lagging := p.take(1 << 20); len(es) > 0 || !lagging {
+		t.Fatalf("before the start a place gave %v, lags %v", numbers(es), lagging)
+	}
+	f.open(event(3, "").Seq, time.Now())
+	f.hand(events(4, 7))
+	if es, err := p.read(await.Context(t), 1<<20); len(es) > 0 || err != nil || p.inbox != nil {
+		t.Errorf("with a full queue it gave %v, %v, reads by itself: %v", numbers(es), err, p.inbox != nil)
+	}
+	if woken.Load() == 0 || !p.Unheard() {
+		t.Errorf("woken %d times, unheard %v: nobody will take what is queued", woken.Load(), p.Unheard())
+	}
+	es, _ := p.take(1 << 20)
+	wantNumbers(t, "a", numbers(es), []int{4, 5, 6})
+	if es, lagging := p.take(1 << 20); len(es) > 0 || !lagging {
+		t.Errorf("behind its queue it gave %v, lags %v, want that it reads on from there", numbers(es), lagging)
 	}
 }
 

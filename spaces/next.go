@@ -162,12 +162,13 @@ func (p *Place) moved(events []*Event, tail uint64) {
 }
 
 // ownInbox returns p's own inbox, opened where p is. It is nil before the fan
-// knows its position (the fan wakes p then), where that made p a member since it was seen to lag, and after Close.
+// knows its position (the fan wakes p then), where that made p a member since it was seen to lag, also if p lags again since
+// and has what it was handed in its queue (it was woken for that), and after Close.
 func (p *Place) ownInbox() *broker.Inbox {
 	opened := p.fan.opened()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.inbox != nil || p.closed || !opened || !p.lagging {
+	if p.inbox != nil || p.closed || !opened || !p.lagging || len(p.queue) > 0 {
 		return p.inbox
 	}
 	from := p.from
