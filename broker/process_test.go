@@ -1,41 +1,56 @@
 package broker
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// processes are nats-server processes that keep their log in files. They can be killed, all at once.
+// serverConf names the configuration file with which this program is a NATS server and nothing else: building nats-server
+// itself takes longer than all tests.
+const serverConf = "AGORA_TEST_NATS"
+
+// serve is a NATS server until it is killed, or whoever started it is gone.
+func serve(conf string) {
+	opts, err := server.ProcessConfigFile(conf)
+	if err != nil {
+		panic(err)
+	}
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		panic(err)
+	}
+	srv.Start()
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+// processes are NATS servers, a process each, that keep their log in files. They can be killed, all at once.
 type processes struct {
 	t    testing.TB
-	path string
 	conf []string // a file each
 	urls []string
 	cmds []*exec.Cmd
+	ends []io.Closer // a server is not to outlive this
 }
 
 // testProcesses starts n servers; sync is their sync_interval, empty for the server's own.
 func testProcesses(t testing.TB, n int, sync string) *processes {
 	t.Helper()
-	out, err := exec.Command("go", "tool", "-n", "nats-server").Output()
-	if err != nil {
-		t.Fatalf("build nats-server: %v", err)
-	}
 	ports, err := freePorts(2 * n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &processes{t: t, path: strings.TrimSpace(string(out)), cmds: make([]*exec.Cmd, n)}
+	p := &processes{t: t, cmds: make([]*exec.Cmd, n), ends: make([]io.Closer, n)}
 	dir := t.TempDir()
 	var routes []string
 	for k := range n {
@@ -68,7 +83,15 @@ func (p *processes) start() {
 		if cmd != nil {
 			continue
 		}
-		p.cmds[k] = exec.Command(p.path, "-c", p.conf[k])
+		self, err := os.Executable()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.cmds[k] = exec.Command(self)
+		p.cmds[k].Env = append(os.Environ(), serverConf+"="+p.conf[k])
+		if p.ends[k], err = p.cmds[k].StdinPipe(); err != nil {
+			p.t.Fatal(err)
+		}
 		if err := p.cmds[k].Start(); err != nil {
 			p.t.Fatal(err)
 		}
@@ -93,6 +116,7 @@ func (p *processes) kill() {
 	for k, cmd := range p.cmds {
 		if cmd != nil {
 			_ = cmd.Wait() // killed: it says no more
+			p.ends[k].Close()
 			p.cmds[k] = nil
 		}
 	}
@@ -105,16 +129,9 @@ func (p *processes) broker(change func(*Config)) *Broker {
 	if change != nil {
 		change(&cfg)
 	}
-	var b *Broker
-	var last error
-	await.True(p.t, "the log is ready", func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		b, last = Connect(ctx, cfg)
-		return last == nil
-	})
-	if last != nil {
-		p.t.Fatal(errors.Join(errors.New("connecting"), last))
+	b, err := Connect(await.Context(p.t), cfg)
+	if err != nil {
+		p.t.Fatalf("Connect: %v", err)
 	}
 	p.t.Cleanup(b.Close)
 	return b

@@ -151,7 +151,7 @@ func TestBothEdgesDieInTheSameInstant(t *testing.T) {
 func TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
-	b := testBroker(t, s, nil)
+	b := testBroker(t, s, func(c *Config) { c.lag = shortest })
 	at := publish(t, b, "s1", "1", "2")
 	in := settled(t, b)
 	l := b.Lane(lane("s2", 1, false))

@@ -19,6 +19,29 @@ func deleteStream(t *testing.T, b *Broker, name string) {
 	}
 }
 
+// change sets a stream up otherwise, as an operator would, and returns how it was.
+func change(t *testing.T, b *Broker, name string, change func(*jetstream.StreamConfig)) (before jetstream.StreamConfig) {
+	t.Helper()
+	await.True(t, "the stream is there", func() bool { before = streamConfigOf(t, b, name); return before.Name != "" })
+	now := before
+	change(&now)
+	if _, err := b.js.UpdateStream(await.Context(t), now); err != nil {
+		t.Fatal(err)
+	}
+	return before
+}
+
+// shortest is for how short a time a server can be told to keep something.
+const shortest = 100 * time.Millisecond
+
+// grow has all that a stream holds grow too old to be kept. Who is connected to it goes on as configured.
+func grow(t *testing.T, b *Broker, name string) {
+	t.Helper()
+	before := change(t, b, name, func(c *jetstream.StreamConfig) { c.MaxAge, c.Duplicates = shortest, shortest })
+	await.True(t, "all that is stored is too old", func() bool { s, err := b.state(t.Context(), name, ""); return err == nil && s.records == 0 })
+	change(t, b, name, func(c *jetstream.StreamConfig) { c.MaxAge, c.Duplicates = before.MaxAge, before.Duplicates })
+}
+
 // present counts the Broker's streams that are there.
 func present(t *testing.T, b *Broker) (n int) {
 	t.Helper()
@@ -87,14 +110,11 @@ func TestStreamsThatWereChangedOrDeletedAreRightAfterAReconnect(t *testing.T) {
 	s := testServer(t, 1)
 	b := testBroker(t, s, func(cfg *Config) { cfg.Audit = time.Hour })
 	names := b.Streams()
-	right := streamConfigOf(t, b, names[0])
-	wrong := right
-	wrong.MaxAge, wrong.MaxBytes, wrong.MaxMsgsPerSubject, wrong.Duplicates = time.Hour, 1<<20, 3, time.Second
-	wrong.MaxMsgs, wrong.MaxMsgSize, wrong.Discard = 5, 1000, jetstream.DiscardOld
-	wrong.RePublish, wrong.AllowDirect = nil, false
-	if _, err := b.js.UpdateStream(t.Context(), wrong); err != nil {
-		t.Fatal(err)
-	}
+	right := change(t, b, names[0], func(wrong *jetstream.StreamConfig) {
+		wrong.MaxAge, wrong.MaxBytes, wrong.MaxMsgsPerSubject, wrong.Duplicates = time.Hour, 1<<20, 3, time.Second
+		wrong.MaxMsgs, wrong.MaxMsgSize, wrong.Discard = 5, 1000, jetstream.DiscardOld
+		wrong.RePublish, wrong.AllowDirect = nil, false
+	})
 	deleteStream(t, b, names[1])
 	s.StopNode(0)
 	await.True(t, "it is gone", func() bool { return !b.Connected() })
@@ -118,7 +138,7 @@ func TestAWatcherLeavesTheLimitsOfAnotherConfigurationAlone(t *testing.T) {
 	names := audited.Streams()
 	deleteStream(t, audited, names[1]) // so that a look shows
 	await.True(t, "a look was taken", func() bool { return present(t, audited) == len(names) })
-	if c := streamConfigOf(t, audited, names[0]); c.MaxMsgsPerSubject != 7 {
+	if c := change(t, audited, names[0], func(*jetstream.StreamConfig) {}); c.MaxMsgsPerSubject != 7 {
 		t.Errorf("a look set MaxMsgsPerSubject back to %d, want 7 of the younger configuration", c.MaxMsgsPerSubject)
 	}
 }

@@ -383,12 +383,15 @@ func (w *world) judge(to agora.Address, got []agora.Message) {
 
 func TestEachMessageOnceAndInOrderWhateverHappens(t *testing.T) {
 	t.Parallel()
-	seeds, steps := uint64(histories), 400
+	seeds, steps := uint64(histories), 250
 	if testing.Short() {
 		seeds, steps = 1, 100
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runWorld(t, seed, 1, steps) })
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			runWorld(t, seed, 1, steps)
+		})
 	}
 }
 

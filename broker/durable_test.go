@@ -22,6 +22,7 @@ func TestWhatIsReceiptedOutlivesEveryServerProcess(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes, " servers"), func(t *testing.T) {
+			t.Parallel()
 			p := testProcesses(t, nodes, "")
 			b := p.broker(nil)
 			const lanes = 20
@@ -53,7 +54,7 @@ func TestWhatIsReceiptedOutlivesEveryServerProcess(t *testing.T) {
 					}
 				})
 			}
-			await.True(t, "records come in", func() bool { return sum.Load() > 2000 })
+			await.True(t, "records come in", func() bool { return sum.Load() > 500 })
 			p.kill()
 			close(stop)
 			wg.Wait()
