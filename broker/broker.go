@@ -155,7 +155,7 @@ func (b *Broker) options(d *dialer, access []nats.Option) []nats.Option {
 		nats.Name(b.cfg.Name),
 		nats.Timeout(dialTime),
 		nats.SetCustomDialer(d),
-		nats.FlusherTimeout(writeTime), // of every write, under a lock that all who publish take
+		nats.FlusherTimeout(b.cfg.write), // of every write, under a lock that all who publish take
 		nats.ReconnectWait(100*time.Millisecond),
 		nats.ReconnectJitter(150*time.Millisecond, 150*time.Millisecond),
 		nats.PingInterval(5*time.Second),

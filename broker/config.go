@@ -37,6 +37,7 @@ type Config struct {
 
 	// For tests.
 	probe time.Duration    // between two questions to each stream's leader; 1s
+	write time.Duration    // for a server to take what is written; 5s
 	read  time.Duration    // for one answer of the log; 2s
 	few   time.Duration    // for reading a few records one by one; 500ms
 	echo  time.Duration    // after a record before it is told once more; 1.2s
@@ -64,6 +65,7 @@ func (c Config) withDefaults() Config {
 	c.LaneBytes = cmp.Or(c.LaneBytes, 1<<20)
 	c.Audit = cmp.Or(c.Audit, 15*time.Second)
 	c.probe = cmp.Or(c.probe, probeEvery)
+	c.write = cmp.Or(c.write, writeTime)
 	c.read = cmp.Or(c.read, readTime)
 	c.few = cmp.Or(c.few, fewTime)
 	c.echo = cmp.Or(c.echo, echoAfter)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/await"
@@ -16,7 +17,7 @@ func TestAServerThatTakesNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.write = c.url, time.Second })
 	const lanes = 16 // of 700 KB each: more than sockets hold
 	results := make(chan Result, lanes)
 	var all [lanes]*Lane

@@ -193,6 +193,7 @@ func TestALogMadeAnewBehindOurBackIsFound(t *testing.T) {
 	l := b.Lane(lane("s2", 1, false))
 	defer l.Close()
 	await.True(t, "the log takes records again", func() bool { return put(t, l, text("2")).Err == nil })
+	await.True(t, "all streams are there again", func() bool { return present(t, b) == len(b.Streams()) })
 	got := in.read(t, 2)
 	if !slices.Equal(bodies(got), []string{"gap", "2"}) {
 		t.Errorf("got %v", fmt.Sprint(bodies(got)))
