@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -109,18 +110,29 @@ func (s *Server) start(ctx context.Context) error {
 	return s.ready(ctx)
 }
 
+// Where systems take the ports of connections from begins above the last of these: a port of those could be taken before a
+// server listens on it, or while it is stopped.
+const (
+	firstPort = 10_000
+	lastPort  = 32_767
+	portTries = 1000
+)
+
 // freePorts returns ports of the loopback that nobody listens on now.
 func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for k := range ports {
-		l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	var ports []int
+	for range portTries {
+		port := firstPort + rand.N(lastPort-firstPort+1)
+		l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 		if err != nil {
-			return nil, fmt.Errorf("free port for the embedded NATS: %w", err)
+			continue
 		}
 		defer l.Close() // together, so that none is given twice
-		ports[k] = l.Addr().(*net.TCPAddr).Port
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
 	}
-	return ports, nil
+	return nil, fmt.Errorf("no %d free ports for the embedded NATS from %d to %d", n, firstPort, lastPort)
 }
 
 func (s *Server) options(k, port, clusterPort int) *server.Options {
