@@ -136,10 +136,10 @@ func (l *listener) quiet(t testing.TB) []agora.Message {
 	var all []agora.Message
 	for {
 		msgs, err := l.Next(ctx, 64<<10)
-		if err != nil {
+		if err != nil && pauseFor(ctx, 10*time.Millisecond) != nil {
 			t.Fatalf("Next: %v", err)
 		}
-		if len(msgs) == 0 {
+		if err == nil && len(msgs) == 0 {
 			return all
 		}
 		all = append(all, msgs...)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/await"
@@ -33,7 +34,7 @@ func purge(t *testing.T, b *Broker, after uint64) int {
 func TestWhatAPurgeDroppedIsToldByOneGap(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 3} {
-		b := testBroker(t, testServer(t, nodes), func(c *Config) { c.Replicas = nodes })
+		b := testBroker(t, testServer(t, nodes), func(c *Config) { c.Replicas, c.read = nodes, time.Minute })
 		at := publish(t, b, "s1", names(0, 5)...)
 		read := at[1]
 		if n := purge(t, b, read); n != 5 {
