@@ -11,8 +11,9 @@ import (
 
 // Pings are what asks an agent how far it is: one that says so by itself is asked nothing.
 func TestAnAgentThatAcknowledgesIsNotPingedForWhatItGets(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{
-		Lease: 10 * time.Second, Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: 20 * time.Millisecond,
+		Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: 20 * time.Millisecond,
 	}})
 	from, _ := registered(t, c, 0, "from")
 	for _, acks := range []bool{false, true} {

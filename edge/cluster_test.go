@@ -8,6 +8,7 @@ import (
 
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // start starts a cluster of three edges on a real redis-server, with a grace that no test waits for.
@@ -60,6 +61,13 @@ func got(c *agoratest.Client, payloads ...int) (f agoratest.Frame) {
 		f = c.Expect(fmt.Sprintf(`{"type":"message","payload":%d}`, p))
 	}
 	return f
+}
+
+// noticed waits until an edge that was cut off from the log knows it, as the log does by then: a question to it would wait for its time.
+func noticed(t *testing.T, c *agoratest.Cluster, k int) {
+	t.Helper()
+	await.True(t, "the edge has lost the log", func() bool { return c.Node(k).Ready() != nil })
+	registered(t, c, 1, "passer-by")
 }
 
 // during is a condition for ExpectNone: over when d has passed.

@@ -7,16 +7,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
 // Of two edges that begin a cluster at the same moment one says that presence is whole, and the other, which asked
 // just before, must not take it for lost.
 func TestAnEdgeThatIsNotQuiteTheFirstTakesNothingForLost(t *testing.T) {
+	t.Parallel()
 	said := begins(t, func(store *presence.Store) {
 		if err := store.SetWhole(t.Context()); err != nil { // the second one has asked already
 			t.Error(err)
@@ -36,15 +37,14 @@ func TestAnEdgeBeginsThoughAnElderDoesNotAnswer(t *testing.T) {
 // begins starts an edge on a presence that is not whole, where an elder does something before it answers. It returns what the edge says.
 func begins(t *testing.T, elder func(*presence.Store)) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := await.Context(t)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	log, err := broker.Embed(ctx, broker.ServerConfig{Dir: t.TempDir()})
+	log, err := broker.Embed(ctx, broker.ServerConfig{})
 	must(err)
 	t.Cleanup(log.Shutdown)
 	redis, err := presence.Embed()
@@ -55,7 +55,7 @@ func begins(t *testing.T, elder func(*presence.Store)) string {
 	store := presence.New(presence.Config{Client: client})
 	t.Cleanup(func() { store.Close() })
 	connect := func(name string) *broker.Broker {
-		b, err := broker.Connect(ctx, broker.Config{URL: log.URL(), Name: name})
+		b, err := broker.Connect(ctx, broker.Config{URL: log.URL(), Name: name, Memory: true})
 		must(err)
 		t.Cleanup(b.Close)
 		return b

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // heap returns the bytes in use.
@@ -51,7 +52,7 @@ func flood(t *testing.T, c *agoratest.Client, n int, frame func(k int) string, w
 	return counts
 }
 
-// unharmed has two agents of another tenant talk meanwhile, and wants every message at once.
+// unharmed has two agents of another tenant talk meanwhile, and wants every message.
 func unharmed(t *testing.T, a, b *agoratest.Client) (stop func()) {
 	t.Helper()
 	over, done := make(chan struct{}), make(chan struct{})
@@ -63,14 +64,12 @@ func unharmed(t *testing.T, a, b *agoratest.Client) (stop func()) {
 				return
 			case <-time.After(20 * time.Millisecond): // between two messages
 			}
-			begin := time.Now()
 			if a.Try(fmt.Sprintf(`{"type":"send","to":"victim","payload":%d}`, k)) != nil {
 				t.Error("the connection of a bystander is gone")
 				return
 			}
-			f, ok := b.Next(10 * time.Second)
-			if took := time.Since(begin); !ok || f.Match(fmt.Sprintf(`{"type":"message","payload":%d}`, k)) != "" || took > 5*time.Second {
-				t.Errorf("a bystander's message %d arrived as %s after %v", k, f, took)
+			if f, ok := b.Next(await.Long); !ok || f.Match(fmt.Sprintf(`{"type":"message","payload":%d}`, k)) != "" {
+				t.Errorf("a bystander's message %d arrived as %s", k, f)
 				return
 			}
 		}
@@ -84,9 +83,9 @@ func TestFloodsOfOneTenantAreRefusedInBoundedMemoryAndHarmNobodyElse(t *testing.
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
-	const n = 6000
-	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{Auth: byWord{}, Timeout: time.Minute, Limits: edge.Limits{
-		Streams: 16, Spaces: 8, TenantRate: 200,
+	const n, rate = 1500, 100
+	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{Auth: byWord{}, Limits: edge.Limits{
+		Streams: 16, Spaces: 8, TenantRate: rate,
 	}}})
 	mallory := as(t, c, 0, "evil mallory", "mallory")
 	as(t, c, 1, "evil sink", "sink")
@@ -97,27 +96,34 @@ func TestFloodsOfOneTenantAreRefusedInBoundedMemoryAndHarmNobodyElse(t *testing.
 		taken string
 		most  int
 	}{
-		"messages": {func(k int) string { return fmt.Sprintf(`{"type":"send","id":"m%d","to":"sink","payload":%d}`, k, k) }, `{"type":"receipt"}`, n / 2},
+		"messages": {func(k int) string { return fmt.Sprintf(`{"type":"send","id":"m%d","to":"sink","payload":%d}`, k, k) }, `{"type":"receipt"}`, n},
 		"streams": {func(k int) string {
 			return fmt.Sprintf(`{"type":"send","id":"s%d","to":"sink","stream_id":"s%d","stream":true}`, k, k)
 		}, `{"type":"receipt"}`, 16},
 		"spaces": {func(k int) string { return fmt.Sprintf(`{"type":"space.join","id":"j","space":"s%d"}`, k) }, `{"type":"space.joined"}`, 8},
 	} {
+		begin := time.Now()
 		flood(t, mallory, 200, x.frame, x.taken, refused)
 		before := heap()
 		got := flood(t, mallory, n, func(k int) string { return x.frame(k + 200) }, x.taken, refused)
-		if got[0] > x.most || got[1] == 0 {
-			t.Errorf("of %d %s %d were taken and %d refused, want %d taken at most", n, about, got[0], got[1], x.most)
+		most := min(x.most, rate*(2+int(time.Since(begin)/time.Second))) // a second's worth at once
+		if got[0] > most || got[1] == 0 {
+			t.Errorf("of %d %s %d were taken and %d refused, want %d taken at most", n, about, got[0], got[1], most)
 		}
-		if grown := heap() - before; grown > 8<<20 {
+		if grown := heap() - before; grown > 2<<20 {
 			t.Errorf("%d %s that are refused keep %d bytes", n, about, grown)
 		}
 	}
 	stop()
-	<-time.After(time.Second) // of tenant evil's rate
-	mallory.Send(`{"type":"space.list","id":"l"}`)
-	if f := mallory.Await(`{"type":"space.list"}`); strings.Count(string(f), `"public"`) > 8 {
-		t.Errorf("refused joins have made spaces: %.300s", f)
+	var list agoratest.Frame
+	await.True(t, "the tenant's rate is there again", func() bool {
+		mallory.Send(`{"type":"space.list","id":"l"}`)
+		for list = mallory.Take("the list"); list.Type() != "space.list" && list.Match(refused) != ""; list = mallory.Take("the list") {
+		}
+		return list.Type() == "space.list"
+	})
+	if strings.Count(string(list), `"public"`) > 8 {
+		t.Errorf("refused joins have made spaces: %.300s", list)
 	}
 }
 

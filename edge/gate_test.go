@@ -169,7 +169,7 @@ func TestAFloodOfHandshakesTakesNoMemoryAndNobodyElsesTurn(t *testing.T) {
 	}
 	flood(0)
 	before := heap()
-	for k := range 200_000 {
+	for k := range 50_000 {
 		flood(k)
 	}
 	if grown := int64(heap()) - int64(before); grown > 64<<10 {
@@ -178,7 +178,7 @@ func TestAFloodOfHandshakesTakesNoMemoryAndNobodyElsesTurn(t *testing.T) {
 	for k := range 200 { // and who comes from elsewhere gets in
 		enterAndLeave(t, g, netip.AddrFrom4([4]byte{198, 51, 100, byte(k)}))
 	}
-	if g.Stats().PerIP.Load() < 190_000 {
+	if g.Stats().PerIP.Load() < 45_000 {
 		t.Errorf("%d were turned away, want nearly all", g.Stats().PerIP.Load())
 	}
 	runtime.KeepAlive(g)

@@ -13,6 +13,7 @@ import (
 // An event whose text goes out in deltas is one frame to its sender: whatever becomes of its parts there is one answer, and it
 // names the frame.
 func TestALargeEventIsAnsweredOnceByItsNumber(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Frame: 4 << 20, InFlight: 8 << 20}}})
 	a, _ := registered(t, c, 0, "a")
 	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)
@@ -39,6 +40,7 @@ func TestALargeEventThatCannotBeginIsToldWhy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
+	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Frame: 16 << 20}}})
 	a, _ := registered(t, c, 0, "a")
 	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)

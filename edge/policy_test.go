@@ -104,6 +104,7 @@ func forbidden(t *testing.T, c *agoratest.Client, why, fields string) {
 const noRule = "no rule allows it"
 
 func TestAnAgentIsWhomARuleAllows(t *testing.T) {
+	t.Parallel()
 	c, _, _, _ := town(t)
 	for token, id := range map[string]string{"a joe user": "jane", "a joe service": "joe", "a joe": "joe/1"} {
 		k := knock(t, c, 0, token, id)
@@ -114,6 +115,7 @@ func TestAnAgentIsWhomARuleAllows(t *testing.T) {
 }
 
 func TestAnAgentAddressesWhomARuleAllowsAndAnswersWhoeverAsks(t *testing.T) {
+	t.Parallel()
 	c, _, joe, svc := town(t)
 	svc.Send(`{"type":"reply","id":"r0","to":"joe","payload":0}`, `{"type":"send","id":"s0","to":"joe","payload":0}`, `{"type":"send","id":"s1","to":"nobody","payload":0}`)
 	forbidden(t, svc, noRule, `,"request_id":"r0","to":"joe"`)
@@ -138,6 +140,7 @@ func TestAnAgentAddressesWhomARuleAllowsAndAnswersWhoeverAsks(t *testing.T) {
 }
 
 func TestADenyingRuleIsNamed(t *testing.T) {
+	t.Parallel()
 	c, p, _, svc := town(t)
 	p.Set(rulesOf(t, strings.ReplaceAll(townRules, "names: [mute]", "names: [svc]")))
 	joe2 := as(t, c, 0, "a jim user", "jim")
@@ -149,6 +152,7 @@ func TestADenyingRuleIsNamed(t *testing.T) {
 }
 
 func TestSpacesAreEnteredByRules(t *testing.T) {
+	t.Parallel()
 	_, _, joe, svc := town(t)
 	ask := func(c *agoratest.Client, frame, answer string) {
 		t.Helper()
@@ -176,6 +180,7 @@ func TestSpacesAreEnteredByRules(t *testing.T) {
 }
 
 func TestTheDirectoryIsForWhoMaySeeIt(t *testing.T) {
+	t.Parallel()
 	_, _, joe, svc := town(t)
 	joe.Send(`{"type":"list","id":"i"}`, `{"type":"space.list","id":"j"}`)
 	forbidden(t, joe, noRule, `,"request_id":"i"`)
@@ -185,6 +190,7 @@ func TestTheDirectoryIsForWhoMaySeeIt(t *testing.T) {
 }
 
 func TestARightThatIsLostIsLostWithTheNextMessage(t *testing.T) {
+	t.Parallel()
 	c, p, joe, svc := town(t)
 	joe.Send(`{"type":"send","to":"svc","stream_id":"s","stream":true}`, `{"type":"send_chunk","to":"svc","stream_id":"s","chunk":"1"}`,
 		`{"type":"space.join","id":"i","space":"lobby"}`, `{"type":"space.publish","id":"p","space":"lobby","data":{},"stream":true}`)
@@ -215,6 +221,7 @@ func TestARightThatIsLostIsLostWithTheNextMessage(t *testing.T) {
 }
 
 func TestRenewedCredentialsBringTheirOwnClaim(t *testing.T) {
+	t.Parallel()
 	_, _, joe, svc := town(t)
 	joe.Send(`{"type":"agent.refresh","id":"1","token":"a joe user {\"agents\":[\"joe/1\"]}"}`)
 	forbidden(t, joe, "the token does not allow it", `,"request_id":"1"`)
@@ -229,6 +236,7 @@ func TestRenewedCredentialsBringTheirOwnClaim(t *testing.T) {
 }
 
 func TestATokensOwnClaimTakesAway(t *testing.T) {
+	t.Parallel()
 	c, _, _, _ := town(t)
 	joe := as(t, c, 0, `a joe user {"send":["joe/*"],"agents":["joe/1"]}`, "joe/1")
 	joe.Send(`{"type":"send","id":"m","to":"svc","payload":0}`)

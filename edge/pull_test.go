@@ -2,11 +2,11 @@ package edge_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // woken is a connection that takes note when its session has something.
@@ -24,6 +24,7 @@ func (woken) Close(edge.Reason)  {}
 
 // Whoever pulls for many connections is told before it waits for the log, so that others are pulled for meanwhile.
 func TestPullSaysSoBeforeItReadsTheLog(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2})
 	actor, err := c.Node(0).Authenticate(t.Context(), edge.Credentials{})
 	if err != nil {
@@ -59,11 +60,7 @@ func TestPullSaysSoBeforeItReadsTheLog(t *testing.T) {
 		for len(pull()) > 0 {
 		}
 	}()
-	select {
-	case <-told:
-	case <-time.After(20 * time.Second):
-		t.Error("a pull that waits for the log did not say so before")
-	}
+	await.Recv(t, "a pull that waits for the log says so before", told)
 	c.HoldLog(0, false)
 	<-all
 
@@ -73,11 +70,7 @@ func TestPullSaysSoBeforeItReadsTheLog(t *testing.T) {
 	a, _ := registered(t, c, 1, "a")
 	stored(a, "b", 1)
 	for got := pull(); len(got) == 0; got = pull() {
-		select {
-		case <-wakes:
-		case <-time.After(20 * time.Second):
-			t.Fatal("b was not woken")
-		}
+		await.Recv(t, "b is woken", wakes)
 	}
 	if len(told) > 0 {
 		t.Error("a pull of what came live said that it reads the log")

@@ -9,6 +9,7 @@ import (
 // A chunk whose number is refused for the moment ends its stream. Whoever sends it again under its number, as the number
 // demands, must hear that: with neither receipt nor error it would be sent for ever.
 func TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{})
 	sender, _ := registered(t, c, 0, "sender")
 	receiver, _ := registered(t, c, 0, "receiver")
@@ -35,6 +36,7 @@ func TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver(t *testing.T) {
 // An event whose start was refused is answered for, like a stream: who pours a model's words into a space that it may not
 // write to hears that once, and not at every word.
 func TestAnEventWhoseStartWasRefusedIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
 	c := start(t, agoratest.Options{})
 	member, _ := registered(t, c, 0, "member")
 	member.Send(`{"type":"space.join","id":"1","space":"lab"}`)

@@ -67,6 +67,7 @@ func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
 	c.CutLog(0)
 	old.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true}`) // can't be stored now, and so not handed over
 	old.Barrier()                                                             // the edge has it in hand
+	noticed(t, c, 0)
 	next := asked(t, c, 1, "a", token(welcome))
 	if testing.Short() {
 		next.ExpectNone(during(time.Second))
@@ -112,6 +113,7 @@ func TestAnEdgeThatWasTakenForGoneDeliversNothingAndClosesItsSockets(t *testing.
 	last := got(old, 1).Seq()
 	c.HoldPresence(0, true)
 	c.CutLog(0)
+	noticed(t, c, 0)
 	next, _ := registered(t, c, 1, "receiver", token(welcome), after(last)) // long before the lease's end
 	stored(sender, "receiver", 2)
 	got(next, 2)
@@ -132,6 +134,7 @@ func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
 	sender, _ := registered(t, c, 2, "sender")
 	old, welcome := registered(t, c, 0, "a")
 	c.CutLog(0)
+	noticed(t, c, 0)
 	next := asked(t, c, 1, "a", token(welcome))
 	next.Expect(`{"type":"agent.registered","resumed":true}`)
 	old.AwaitClosed(4001)
@@ -150,6 +153,7 @@ func TestACancelOfAStreamThatDiedWithItsEdgeIsAnswered(t *testing.T) {
 	sender.Expect(`{"type":"receipt","request_id":"start"}`)
 	receiver.Expect(`{"type":"message","stream_id":"s"}`)
 	c.CutEdge(0)
+	noticed(t, c, 0)
 	sender, _ = registered(t, c, 1, "sender", token(welcome))
 	sender.Send(`{"type":"cancel","to":"receiver","stream_id":"s","id":"cancel"}`)
 	sender.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s","request_id":"cancel"}`)

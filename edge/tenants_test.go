@@ -90,6 +90,7 @@ func (n *neighbours) blind(frame string, pairs ...string) {
 }
 
 func TestNoVerbCrossesFromOneTenantToAnother(t *testing.T) {
+	t.Parallel()
 	n := settle(t)
 	agent := []string{"bob", "nob"}
 	for _, frame := range []string{
@@ -133,6 +134,7 @@ func TestNoVerbCrossesFromOneTenantToAnother(t *testing.T) {
 }
 
 func TestSpacesOfOneNameOfTwoTenantsAreTwo(t *testing.T) {
+	t.Parallel()
 	n := settle(t)
 	n.mallory.Send(`{"type":"space.join","space":"attic","history":100}`)
 	n.mallory.Expect(`{"type":"space.joined","space":"attic","members":["mallory"]}`)
@@ -149,6 +151,7 @@ func TestSpacesOfOneNameOfTwoTenantsAreTwo(t *testing.T) {
 }
 
 func TestTheDirectoryShowsItsOwnTenantAlone(t *testing.T) {
+	t.Parallel()
 	n := settle(t)
 	n.mallory.Send(`{"type":"list"}`, `{"type":"space.list","id":"l"}`)
 	if f := n.mallory.Expect(`{"type":"agents"}`); strings.Contains(string(f), "bob") || strings.Contains(string(f), "alice") || !strings.Contains(string(f), "mallory") {
@@ -169,6 +172,7 @@ func TestTheDirectoryShowsItsOwnTenantAlone(t *testing.T) {
 }
 
 func TestTheSameIDOfTwoTenantsIsTwoAgents(t *testing.T) {
+	t.Parallel()
 	n := settle(t)
 	stranger := `"<any>"`
 	// With everything that bob's own client knows: its token, its position, its spaces.
