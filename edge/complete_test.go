@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
@@ -67,7 +68,7 @@ func begins(t *testing.T, elder func(*presence.Store)) string {
 	})
 	must(err)
 	said := new(lines)
-	n, err := edge.Start(ctx, edge.Config{ID: "second", Broker: second, Presence: store, Log: slog.New(slog.NewTextHandler(said, nil))})
+	n, err := edge.Start(ctx, edge.Config{ID: "second", Lease: 5 * time.Second, Broker: second, Presence: store, Log: slog.New(slog.NewTextHandler(said, nil))})
 	must(err)
 	t.Cleanup(n.Close)
 	return said.String()

@@ -13,14 +13,15 @@ import (
 func TestAFastReaderThatNeverAcknowledgesIsNotTakenForASlowOne(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: 64, Confirm: time.Hour, Heartbeat: time.Hour, Timeout: 2 * time.Hour}})
+	const messages = 160
 	a, _ := registered(t, c, 0, "a")
 	b, _ := registered(t, c, 1, "b")
-	for k := range 400 {
+	for k := range messages {
 		a.Send(fmt.Sprintf(`{"type":"send","id":"%d","to":"b","payload":%d}`, k, k))
 		a.Expect(fmt.Sprintf(`{"type":"receipt","request_id":"%d"}`, k))
 		b.Expect(fmt.Sprintf(`{"type":"message","payload":%d}`, k))
 	}
-	if n := b.Pings(); n < 400/64 || n > 400/8+2 {
-		t.Errorf("%d pings for 400 messages, want one for every eight at most, and for every 64 at least", n)
+	if n := b.Pings(); n < messages/64 || n > messages/8+2 {
+		t.Errorf("%d pings for %d messages, want one for every eight at most, and for every 64 at least", n, messages)
 	}
 }

@@ -13,6 +13,9 @@ import (
 // An event whose text goes out in deltas is one frame to its sender: whatever becomes of its parts there is one answer, and it
 // names the frame.
 func TestALargeEventIsAnsweredOnceByItsNumber(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Frame: 4 << 20, InFlight: 8 << 20}}})
 	a, _ := registered(t, c, 0, "a")

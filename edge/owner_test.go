@@ -71,6 +71,9 @@ func contend(t *testing.T, c *agoratest.Cluster, id string) {
 }
 
 func TestAReapedEdgesAgentsLeaveTheirSpacesExactlyOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	const lease = 8 * time.Second // of those that reap: they do so five times in it, and leave what may have come in its last half
 	c := start(t, agoratest.Options{Edges: 4, Node: leased(lease), Leases: []time.Duration{lease / 4}, Grace: 300 * time.Millisecond})
