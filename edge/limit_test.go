@@ -75,59 +75,65 @@ func TestPartsOfAStreamWaitTheirTurn(t *testing.T) {
 }
 
 func TestAFrameAsLargeAsMayBePassesAnyRateOfBytes(t *testing.T) {
-	a := speaker(Limits{Bytes: 100, Frame: 1 << 20, TenantBytes: 100})
-	if err := a.spend(1 << 20); err != nil {
-		t.Error(err)
-	}
-	if err := a.spend(1); agora.AsError(err) == nil {
-		t.Error("what comes after it passes, too")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a := speaker(Limits{Bytes: 100, Frame: 1 << 20, TenantBytes: 100})
+		if err := a.spend(1 << 20); err != nil {
+			t.Error(err)
+		}
+		if err := a.spend(1); agora.AsError(err) == nil {
+			t.Error("what comes after it passes, too")
+		}
+	})
 }
 
 func TestATenantsAgentsShareItsRateAndNobodyElsesDo(t *testing.T) {
-	n := new(Node)
-	n.limits.set(Limits{TenantRate: 10, TenantBytes: 1000, Frame: 10})
-	one, two := &Actor{node: n, tenant: n.tenants.of("a")}, &Actor{node: n, tenant: n.tenants.of("a")}
-	other := &Actor{node: n, tenant: n.tenants.of("b")}
-	for range 5 {
-		if err := one.spend(1); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		n := new(Node)
+		n.limits.set(Limits{TenantRate: 10, TenantBytes: 1000, Frame: 10})
+		one, two := &Actor{node: n, tenant: n.tenants.of("a")}, &Actor{node: n, tenant: n.tenants.of("a")}
+		other := &Actor{node: n, tenant: n.tenants.of("b")}
+		for range 5 {
+			if err := one.spend(1); err != nil {
+				t.Fatal(err)
+			}
+			if err := two.spend(1); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := two.spend(1); err != nil {
-			t.Fatal(err)
+		if e := agora.AsError(two.spend(1)); e == nil || e.Code != agora.RateLimited || e.RetryAfter == 0 {
+			t.Errorf("the eleventh message: %v, want RATE_LIMITED", e)
 		}
-	}
-	if e := agora.AsError(two.spend(1)); e == nil || e.Code != agora.RateLimited || e.RetryAfter == 0 {
-		t.Errorf("the eleventh message: %v, want RATE_LIMITED", e)
-	}
-	if err := other.spend(1); err != nil {
-		t.Errorf("another tenant: %v", err)
-	}
-	if got := n.Tenants()["a"].Limited.Load(); got != 1 {
-		t.Errorf("%d are counted as limited, want 1", got)
-	}
+		if err := other.spend(1); err != nil {
+			t.Errorf("another tenant: %v", err)
+		}
+		if got := n.Tenants()["a"].Limited.Load(); got != 1 {
+			t.Errorf("%d are counted as limited, want 1", got)
+		}
+	})
 }
 
 func TestLimitsChangeForThoseWhoAreThere(t *testing.T) {
-	n := new(Node)
-	n.limits.set(Limits{Frame: 100, Rate: 1, TenantRate: 0.001})
-	n.gate = newGate(&n.limits)
-	a := &Actor{node: n, tenant: n.tenants.of("a")}
-	if err := a.spend(0); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.spend(0); err == nil {
-		t.Fatal("more than one at once")
-	}
-	n.SetLimits(Limits{Frame: 200, TenantRate: 1000})
-	for range 100 {
+	synctest.Test(t, func(t *testing.T) {
+		n := new(Node)
+		n.limits.set(Limits{Frame: 100, Rate: 1, TenantRate: 0.001})
+		n.gate = newGate(&n.limits)
+		a := &Actor{node: n, tenant: n.tenants.of("a")}
 		if err := a.spend(0); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if f := n.Limits().Frame; f != 100 {
-		t.Errorf("a frame may have %d bytes, want 100 still: doors were told", f)
-	}
+		if err := a.spend(0); err == nil {
+			t.Fatal("more than one at once")
+		}
+		n.SetLimits(Limits{Frame: 200, TenantRate: 1000})
+		for range 100 {
+			if err := a.spend(0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f := n.Limits().Frame; f != 100 {
+			t.Errorf("a frame may have %d bytes, want 100 still: doors were told", f)
+		}
+	})
 }
 
 func TestManyTenantsAreCountedTogether(t *testing.T) {

@@ -3,6 +3,7 @@ package edge
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agora-relay/agora/broker"
@@ -30,22 +31,24 @@ func TestAllWhoWaitForAHolderShareALookThatBeginsAfterTheyCame(t *testing.T) {
 }
 
 func TestWhoIsMissedIsNotAskedForAMoment(t *testing.T) {
-	h := presence.Holder{Edge: "a", Incarnation: "1"}
-	var o livenessChecks
-	o.note(h, liveness{asked: errors.New("it takes its time")})
-	if o.absent(h) {
-		t.Error("a holder that did not answer counts as absent")
-	}
-	o.note(h, liveness{asked: broker.ErrNoEdge})
-	if !o.absent(h) {
-		t.Error("a holder that nobody knows does not count as absent")
-	}
-	o.gone[h] = o.gone[h].Add(-silentFor - time.Millisecond)
-	if o.absent(h) {
-		t.Error("it counts as absent for ever")
-	}
-	o.note(presence.Holder{Edge: "b"}, liveness{})
-	if len(o.gone) > 0 {
-		t.Errorf("%d holders are kept in mind", len(o.gone))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := presence.Holder{Edge: "a", Incarnation: "1"}
+		var o livenessChecks
+		o.note(h, liveness{asked: errors.New("it takes its time")})
+		if o.absent(h) {
+			t.Error("a holder that did not answer counts as absent")
+		}
+		o.note(h, liveness{asked: broker.ErrNoEdge})
+		if !o.absent(h) {
+			t.Error("a holder that nobody knows does not count as absent")
+		}
+		time.Sleep(silentFor + time.Millisecond)
+		if o.absent(h) {
+			t.Error("it counts as absent for ever")
+		}
+		o.note(presence.Holder{Edge: "b"}, liveness{})
+		if len(o.gone) > 0 {
+			t.Errorf("%d holders are kept in mind", len(o.gone))
+		}
+	})
 }
