@@ -4,34 +4,24 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/await"
 )
-
-// within polls a condition with a deadline.
-func within(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not in time", what)
-		}
-	}
-}
 
 func TestOneConnectionTooManyIsRefusedBeforeTheUpgrade(t *testing.T) {
 	crowd := edge.NewCrowd(edge.CrowdConfig{Connections: 1})
 	d, s := serve(t, Config{}, node{crowd: crowd})
 	first := dial(t, s)
-	within(t, "the first one is here", func() bool { return d.stats.Connections.Load() == 1 }) // it counts after its handshake
+	await.True(t, "the first one is here", func() bool { return d.stats.Connections.Load() == 1 }) // it counts after its handshake
 	_, r, err := websocket.DefaultDialer.Dial(address(s), nil)
 	if err == nil || r == nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 		t.Fatalf("second connection: %v, %+v; want 503 with Retry-After", err, r)
 	}
 	first.Close()
-	within(t, "the first one has gone", func() bool { return d.stats.Connections.Load() == 0 })
+	await.True(t, "the first one has gone", func() bool { return d.stats.Connections.Load() == 0 })
 	dial(t, s)
 	if _, r, _ := websocket.DefaultDialer.Dial(strings.Replace(address(s), goodToken, "bad", 1), nil); r.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a full door looked at credentials: %d", r.StatusCode)
@@ -67,7 +57,7 @@ func TestWhatADoorHoldsIsCounted(t *testing.T) {
 		}
 		return sum
 	}
-	within(t, "nothing is held", func() bool { return held() == 0 })
+	await.True(t, "nothing is held", func() bool { return held() == 0 })
 	w, err := c.NextWriter(websocket.TextMessage)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +66,7 @@ func TestWhatADoorHoldsIsCounted(t *testing.T) {
 	if _, err := w.Write(part); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "a frame that is still coming is counted", func() bool { return held() >= 256<<10 })
+	await.True(t, "a frame that is still coming is counted", func() bool { return held() >= 256<<10 })
 	if _, err := w.Write([]byte(`"`)); err != nil { // not JSON: answered with an error
 		t.Fatal(err)
 	}
@@ -84,5 +74,5 @@ func TestWhatADoorHoldsIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.hearError("INVALID_REQUEST")
-	within(t, "nothing is held any more", func() bool { return held() == 0 })
+	await.True(t, "nothing is held any more", func() bool { return held() == 0 })
 }

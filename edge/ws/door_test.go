@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -34,7 +35,7 @@ func serve(t testing.TB, cfg Config, n node) (*Door, *httptest.Server) {
 	t.Helper()
 	n.authenticate = onlyGood
 	if cfg.Linger == 0 {
-		cfg.Linger = 500 * time.Millisecond
+		cfg.Linger = await.Long
 	}
 	d := open(cfg, n)
 	s := httptest.NewServer(d)
@@ -63,7 +64,7 @@ func dial(t testing.TB, s *httptest.Server) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	c.SetReadDeadline(time.Now().Add(await.Long))
 	return &client{t, c}
 }
 
@@ -112,22 +113,14 @@ func (c *client) hearClose(code int) {
 	}
 }
 
-// until waits for a condition.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited too long until %s", what)
-		}
-		<-time.After(time.Millisecond) // between two looks
-	}
-}
-
 func get(t *testing.T, s *httptest.Server, header http.Header, query string) *http.Response {
 	t.Helper()
-	_, r, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(s.URL, "http")+"/ws"+query, header)
+	c, r, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(s.URL, "http")+"/ws"+query, header)
 	if r == nil {
 		t.Fatal(err)
+	}
+	if c != nil {
+		t.Cleanup(func() { c.Close() })
 	}
 	return r
 }
@@ -204,7 +197,7 @@ func TestClosedDoorSendsEverybodyAway(t *testing.T) {
 	d, s := serve(t, Config{}, node{})
 	c := dial(t, s)
 	c.say(`{"type":"agent.heartbeat"}`)
-	until(t, "the connection is there", func() bool { return d.Stats().FramesIn.Load() == 1 })
+	await.True(t, "the connection is there", func() bool { return d.Stats().FramesIn.Load() == 1 })
 	d.Close()
 	c.hearClose(closeRestart)
 	d.Wait()

@@ -11,14 +11,18 @@ import (
 
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // departure is what an agent was asked, since the drain began.
 type departure struct{ told, away, back time.Duration }
 
-// drained connects agents to edge 0, drains it, and returns what they were asked, in the order in which they are asked back.
-func drained(t *testing.T, c *agoratest.Cluster, agents int, within time.Duration) (asked []departure) {
+// drained connects agents to the edge of a cluster, drains it within some time, and returns what they were asked, in the order in
+// which they are asked back. It returns nothing when the time was over before all were.
+func drained(t *testing.T, o agoratest.Options, agents int, within time.Duration) (asked []departure) {
 	t.Helper()
+	o.Edges, o.Door.Linger = 1, await.Long
+	c := agoratest.Start(t, o)
 	var all []*agoratest.Client
 	for k := range agents {
 		all = append(all, register(t, c, fmt.Sprintf("agent-%d", k)))
@@ -27,22 +31,37 @@ func drained(t *testing.T, c *agoratest.Cluster, agents int, within time.Duratio
 	defer cancel()
 	var reading sync.WaitGroup
 	var mu sync.Mutex
+	untold := 0
 	begun := time.Now()
 	for _, a := range all {
 		reading.Go(func() {
-			f, ok := a.Next(within + 5*time.Second)
+			f, ok := a.Next(within + await.Long)
 			at := time.Since(begun)
-			if !ok || f.Type() != "agent.reconnect" {
-				t.Errorf("got %q, want agent.reconnect", f)
-			}
 			mu.Lock()
 			defer mu.Unlock()
+			if !ok {
+				untold++
+				return
+			}
+			if f.Type() != "agent.reconnect" {
+				t.Errorf("got %q, want agent.reconnect", f)
+			}
 			away := time.Duration(f.Uint("after_ms")) * time.Millisecond
 			asked = append(asked, departure{at, away, at + away})
 		})
 	}
 	c.Node(0).Drain(ctx)
+	late := ctx.Err() != nil
+	if late {
+		c.Door(0).Close() // as the command does
+	}
 	reading.Wait()
+	switch {
+	case late && untold > 0:
+		return nil
+	case untold > 0:
+		t.Fatalf("%d agents were not asked back", untold)
+	}
 	for _, a := range all {
 		a.AwaitClosed(edge.CloseRestart)
 	}
@@ -50,16 +69,12 @@ func drained(t *testing.T, c *agoratest.Cluster, agents int, within time.Duratio
 	return asked
 }
 
-// atMost fails the test when more than so many fall into any second, half as many more for who reads late.
-func atMost(t *testing.T, rate int, asked []departure) {
+// inTurn fails the test when any agent is asked back before its time: they are to come one after the other, so many a second.
+func inTurn(t *testing.T, rate int, asked []departure) {
 	t.Helper()
-	for i := range asked {
-		n := i
-		for n < len(asked) && asked[n].back < asked[i].back+time.Second {
-			n++
-		}
-		if n-i > rate*3/2+2 {
-			t.Errorf("from %v on %d were asked back within a second, want %d at most", asked[i].back, n-i, rate)
+	for k, d := range asked {
+		if turn := time.Duration(k) * time.Second / time.Duration(rate); d.back < turn-2*time.Millisecond { // it is told in whole ones
+			t.Errorf("agent %d was asked back after %v, want it no sooner than after %v", k, d.back, turn)
 			return
 		}
 	}
@@ -67,20 +82,31 @@ func atMost(t *testing.T, rate int, asked []departure) {
 
 func TestADrainingEdgeAsksItsAgentsBackAtItsRate(t *testing.T) {
 	t.Parallel()
-	for _, rate := range []int{4, 60} {
+	for _, rate := range []int{4, 40} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
-			c := agoratest.Start(t, agoratest.Options{Edges: 1, Grace: time.Minute, Node: edge.Config{DrainRate: rate}})
-			asked := drained(t, c, 2*rate+1, 20*time.Second)
-			atMost(t, rate, asked)
-			last := asked[2*rate]
-			if last.back < 1900*time.Millisecond {
-				t.Errorf("the last one was asked back after %v, want about 2 s", last.back)
-			}
-			if last.away > 200*time.Millisecond {
-				t.Errorf("the last one was to stay away for %v: want it told when it is its turn", last.away)
+			t.Parallel()
+			asked := drained(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{DrainRate: rate}}, rate+1, await.Long)
+			inTurn(t, rate, asked)
+			for _, d := range asked {
+				if d.away > 200*time.Millisecond {
+					t.Fatalf("one was to stay away for %v: want each told when it is its turn", d.away)
+				}
 			}
 		})
 	}
+}
+
+// drainedInHaste is drained with too little time for so many agents: for the first ones, and then to tell the rest at once. There is
+// more of both when a machine was too slow for that.
+func drainedInHaste(t *testing.T, o agoratest.Options, agents int) []departure {
+	t.Helper()
+	for within := 5 * time.Second; within < await.Long; agents, within = 4*agents, 4*within {
+		if asked := drained(t, o, agents, within); asked != nil {
+			return asked
+		}
+	}
+	t.Fatal("the rest is not told, however much time there is")
+	return nil
 }
 
 func TestADrainThatRunsShortOfTimeTellsTheRestAtOnceToComeLater(t *testing.T) {
@@ -88,30 +114,31 @@ func TestADrainThatRunsShortOfTimeTellsTheRestAtOnceToComeLater(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	const rate = 20
-	c := agoratest.Start(t, agoratest.Options{Edges: 1, Grace: time.Minute, Node: edge.Config{DrainRate: rate}})
-	asked := drained(t, c, 8*rate, 4*time.Second)
-	atMost(t, rate, asked)
-	last := asked[len(asked)-1]
-	if last.told > 4*time.Second {
-		t.Errorf("the last one was told after %v, want it before the drain's end", last.told)
-	}
-	if last.back < 7500*time.Millisecond {
-		t.Errorf("the last one was asked back after %v, want about 8 s", last.back)
+	const rate = 4
+	asked := drainedInHaste(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{DrainRate: rate}}, 60)
+	inTurn(t, rate, asked)
+	if last := asked[len(asked)-1]; last.away < time.Second {
+		t.Errorf("the last one was to stay away for %v, want it told long before its turn", last.away)
 	}
 }
 
 func TestADrainKeepsNobodyAwayForLongerThanHalfTheGrace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
-	c := agoratest.Start(t, agoratest.Options{Edges: 1, Grace: 4 * time.Second, Node: edge.Config{DrainRate: 1}})
-	for _, a := range drained(t, c, 20, 2*time.Second) {
-		if a.away > 2*time.Second {
-			t.Errorf("an agent is kept away for %v, want at most half the grace of 4 s", a.away)
-		}
+	const grace = 10 * time.Second
+	longest := time.Duration(0)
+	for _, d := range drainedInHaste(t, agoratest.Options{Grace: grace, Node: edge.Config{DrainRate: 1}}, 20) {
+		longest = max(longest, d.away)
+	}
+	if longest > grace/2 || longest < grace/4 {
+		t.Errorf("agents are kept away for up to %v, want about half the grace of %v and no longer", longest, grace)
 	}
 }
 
 func TestADrainingEdgeLetsNobodyIn(t *testing.T) {
+	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{DrainRate: 1}})
 	register(t, c, "one")
 	register(t, c, "two") // is told a second later
@@ -119,9 +146,7 @@ func TestADrainingEdgeLetsNobodyIn(t *testing.T) {
 	var draining sync.WaitGroup
 	defer draining.Wait()
 	draining.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		c.Node(0).Drain(ctx)
+		c.Node(0).Drain(await.Context(t))
 	})
 	anonymous.Until("it is not ready", func() bool { return c.Node(0).Ready() != nil })
 	_, r, err := agoratest.TryConnect(t, agoratest.Direct{}, c.URL(0), "", nil)

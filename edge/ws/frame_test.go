@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -122,7 +123,7 @@ func FuzzFramesAreReadAsWritten(f *testing.F) {
 		b = appendControl(b, opPong, control)
 		b = frame(b, opText, text)
 		m.pings, m.pongs = nil, nil
-		m.conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		m.conn.SetReadDeadline(time.Now().Add(await.Long))
 		m.out <- b
 		for _, want := range [][]byte{first, text} {
 			kind, got, err := m.conn.ReadMessage()

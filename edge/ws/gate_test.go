@@ -9,6 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // knock opens a connection and returns the status of the answer, and when it says to try again.
@@ -54,7 +55,7 @@ func TestConnectionsFromOneAddressAreCountedUntilTheyEnd(t *testing.T) {
 		}
 	}
 	first.Close()
-	until(t, "there is room again", func() bool {
+	await.True(t, "there is room again", func() bool {
 		c, status, _ := knock(t, address(s), nil)
 		return c != nil && status == http.StatusSwitchingProtocols
 	})

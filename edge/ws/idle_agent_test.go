@@ -29,7 +29,7 @@ func BenchmarkIdleAgent(b *testing.B) {
 func idleCost(b testing.TB, agents int) float64 {
 	b.Helper()
 	c := agoratest.Start(b, agoratest.Options{Edges: 1, Redis: true, Node: edge.Config{
-		Lease: 10 * time.Second, Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Second,
+		Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Second,
 	}})
 	fds := make([]int, 0, agents+1)
 	b.Cleanup(func() {

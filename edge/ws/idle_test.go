@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // BenchmarkIdle reports what a connection that says nothing costs the edge's
@@ -24,7 +26,7 @@ func BenchmarkIdle(b *testing.B) {
 		}
 	}
 	b.StopTimer()
-	until(b, "all are connected", func() bool { return d.Stats().Connections.Load() == int64(connections*b.N) })
+	await.True(b, "all are connected", func() bool { return d.Stats().Connections.Load() == int64(connections*b.N) })
 	b.ReportMetric(float64(inUse()-before)/float64(connections*b.N), "B/conn")
 }
 

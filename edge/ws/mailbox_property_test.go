@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // TestMailboxKeepsEveryMessageOnceAndInOrder sends, cuts and comes back at
@@ -20,11 +21,11 @@ func TestMailboxKeepsEveryMessageOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	// A fifth of it in short mode.
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		if err := flag.Set("rapid.checks", "60"); err != nil {
+		if err := flag.Set("rapid.checks", strconv.Itoa(histories)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := agoratest.Start(t, agoratest.Options{Grace: time.Minute})
+	c := agoratest.Start(t, agoratest.Options{Grace: time.Hour})
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
@@ -92,7 +93,7 @@ func (m *mailbox) back(who **agoratest.Client, id string) {
 	if err != nil {
 		m.Fatalf("connect: %v", err)
 	}
-	w, _ := c.Next(30 * time.Second)
+	w, _ := c.Next(await.Long)
 	if w.Type() != "agent.registered" {
 		m.Fatalf("%s is welcomed with %q", id, w)
 	}
@@ -173,13 +174,12 @@ func (m *mailbox) ack() {
 func (m *mailbox) finish() {
 	m.back(&m.from, "from")
 	m.back(&m.to, "to")
-	deadline := time.Now().Add(20 * time.Second)
-	for m.stored < m.sent || m.got < m.sent {
+	if !await.Within(await.Long, func() bool {
 		m.listen(5 * time.Millisecond)
 		m.read(100, 5*time.Millisecond)
-		if time.Now().After(deadline) {
-			m.Fatalf("%d were sent, %d are known to be stored, %d came", m.sent, m.stored, m.got)
-		}
+		return m.stored == m.sent && m.got == m.sent
+	}) {
+		m.Fatalf("%d were sent, %d are known to be stored, %d came", m.sent, m.stored, m.got)
 	}
 	m.from.Close(1000)
 	m.to.Close(1000)

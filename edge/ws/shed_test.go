@@ -10,11 +10,13 @@ import (
 
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // TestAnEdgeThatHoldsTooMuchShedsWhoCameLast has the oldest connections begin
 // frames that they do not end, which are so large that the edge is over its limit.
 func TestAnEdgeThatHoldsTooMuchShedsWhoCameLast(t *testing.T) {
+	t.Parallel()
 	const limit = 13 << 17
 	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Queued: limit}}})
 	hogs := []*hog{newHog(t, c.URL(0)), newHog(t, c.URL(0))}
@@ -63,6 +65,7 @@ func TestAnEdgeThatHoldsTooMuchShedsWhoCameLast(t *testing.T) {
 
 // TestFarBeyondItsLimitAnEdgeClosesWhoCameLast has later and later connections hold more and more.
 func TestFarBeyondItsLimitAnEdgeClosesWhoCameLast(t *testing.T) {
+	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Queued: 1 << 20}}})
 	var hogs []*hog
 	for range 4 {
@@ -101,7 +104,7 @@ func newHog(t *testing.T, url string) *hog {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetReadDeadline(time.Now().Add(15 * time.Second))
+	c.SetReadDeadline(time.Now().Add(await.Long))
 	return &hog{Conn: c, t: t}
 }
 

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // What an agent that only answers its pings costs in stacks: a goroutine whose stack has never grown. It is what
@@ -26,18 +28,18 @@ func TestAQuietConnectionKeepsASmallStack(t *testing.T) {
 		}
 	}()
 	var each int64
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	if !await.Within(await.Long, func() bool {
 		for _, fd := range fds {
 			if _, err := syscall.Write(fd, masked(final|byte(opPong), "an answer")); err != nil {
 				t.Fatal(err)
 			}
 		}
 		<-time.After(2 * brief)
-		if each = (stacks() - before) / connections; each < 2500 {
-			return
-		}
+		each = (stacks() - before) / connections
+		return each < 2500
+	}) {
+		t.Errorf("%d bytes of stack for each quiet connection, want little more than 2048", each)
 	}
-	t.Errorf("%d bytes of stack for each quiet connection, want little more than 2048", each)
 }
 
 func stacks() int64 {

@@ -6,4 +6,7 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-func TestDoor(t *testing.T) { agoratest.RunDoorSuite(t, agoratest.Direct{}) }
+func TestDoor(t *testing.T) {
+	t.Parallel()
+	agoratest.RunDoorSuite(t, agoratest.Direct{})
+}

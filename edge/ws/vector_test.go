@@ -7,9 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
@@ -42,9 +40,8 @@ func (f badFrame) bytes(t *testing.T) string {
 }
 
 func TestALiveEdgeRefusesEveryBadVectorOnceAndKeepsTheConnection(t *testing.T) {
-	c := agoratest.Start(t, agoratest.Options{
-		Edges: 1, Node: edge.Config{Timeout: time.Minute}, Door: ws.Config{MaxErrors: 1 << 20},
-	})
+	t.Parallel()
+	c := agoratest.Start(t, agoratest.Options{Edges: 1, Door: ws.Config{MaxErrors: 1 << 20}})
 	agent := agoratest.Connect(t, agoratest.Direct{}, c.URL(0), "agent_id=tester", nil)
 	agent.Expect(`{"type":"agent.registered"}`)
 	paths, err := filepath.Glob("../../wire/testdata/*/*.json")

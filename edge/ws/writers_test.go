@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // A goroutine made for each chunk that comes alone would have its stack grow each time.
@@ -44,7 +45,7 @@ func connsOf(t testing.TB, d *Door, s *httptest.Server, n int) (cs []*conn, peer
 	for range n {
 		peer := dial(t, s).NetConn()
 		peers = append(peers, peer)
-		within(t, "it is connected", func() bool {
+		await.True(t, "it is connected", func() bool {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			for c := range d.conns {
@@ -83,12 +84,12 @@ func TestPeersThatTakeNothingHoldUpNobody(t *testing.T) {
 		}
 	}
 	for k, peer := range peers[1:] {
-		peer.SetReadDeadline(time.Now().Add(20 * time.Second))
+		peer.SetReadDeadline(time.Now().Add(await.Long))
 		if n, err := io.CopyN(io.Discard, peer, 8<<20); err != nil {
 			t.Fatalf("peer %d got %d bytes: %v", k+1, n, err)
 		}
 	}
-	within(t, "no more writers are kept than count", func() bool { return 0 < idle(d) && idle(d) <= d.writers.most })
+	await.True(t, "no more writers are kept than count", func() bool { return 0 < idle(d) && idle(d) <= d.writers.most })
 }
 
 // While an answer to a join is made, which may take as long as the log does, deliveries of that connection wait for it.
@@ -112,7 +113,7 @@ func TestAConnectionWhoseDeliveriesWaitHoldsUpNobody(t *testing.T) {
 		}
 	}
 	for _, c := range cs[1:] {
-		within(t, "a delivery waits", func() bool {
+		await.True(t, "a delivery waits", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return c.writing && !c.woken

@@ -45,7 +45,7 @@ func fastSender(s *scene) {
 	b.Expect(`{"type":"message"}`)
 	s.HoldLog(k, true)
 	before := s.Door(k).Stats().BytesIn.Load()
-	const parts, size = 60, 100_000
+	const parts, size = 30, 100_000
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		for i := 1; i <= parts; i++ {
@@ -60,7 +60,7 @@ func fastSender(s *scene) {
 		}
 		return still > 20 && now > 0
 	})
-	if last > 4<<20 {
+	if last > 2<<20 {
 		s.Errorf("the edge took %d bytes that it could not store", last)
 	}
 	s.HoldLog(k, false)

@@ -58,7 +58,7 @@ func RunDoorSuite(t *testing.T, d Dialer) {
 
 // play plays the scenarios of a company, side by side.
 func (co company) play(t *testing.T, d Dialer, turns chan struct{}) {
-	co.opts.Node.Auth = tenants{}
+	co.opts.Node.Auth, co.opts.Door.Linger = tenants{}, patience
 	c := Start(t, co.opts)
 	var all sync.WaitGroup
 	defer all.Wait()
