@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -40,12 +41,12 @@ func TestClaimDecidesByStatePrincipalAndToken(t *testing.T) {
 		{ending, nil, presence.ErrEnding, false},
 	}
 	eachServer(t, func(t *testing.T, srv *server) {
+		calm, brief := srv.store(presence.Config{}), srv.store(presence.Config{Grace: time.Millisecond})
 		for i, c := range cases {
-			cfg := presence.Config{}
+			s := calm
 			if c.state == over {
-				cfg.Grace = time.Millisecond
+				s = brief
 			}
-			s := srv.store(cfg)
 			id := agora.AgentID("agent " + string(rune('a'+i)))
 			var held presence.Claim
 			if c.state != none {
@@ -56,7 +57,7 @@ func TestClaimDecidesByStatePrincipalAndToken(t *testing.T) {
 				c.change(&r, held)
 			}
 			if c.state == over {
-				eventually(t, "grace is over", func() bool {
+				await.True(t, "grace is over", func() bool {
 					stranger := r // who can't resume it before
 					stranger.Principal = "mallory"
 					_, err := s.Claim(t.Context(), stranger)
@@ -112,13 +113,12 @@ func checkClaim(t *testing.T, state string, got, held presence.Claim, err error)
 }
 
 func TestOneOfTwoClaimersAtTheSameInstantWins(t *testing.T) {
-	rounds := 200
+	rounds := 50
 	if testing.Short() {
-		rounds = 30
+		rounds = 20
 	}
 	eachServer(t, func(t *testing.T, srv *server) {
-		cfg := presence.Config{Lease: time.Hour} // of an edge whose lease has run out the other would win, too
-		stores := []*presence.Store{srv.store(cfg), srv.store(cfg)}
+		stores := []*presence.Store{srv.store(presence.Config{}), srv.store(presence.Config{})}
 		for _, e := range []string{"e0", "e1"} {
 			renewed(t, stores[0], claimant("x", e).Holder)
 		}
@@ -219,9 +219,9 @@ func TestEpochsGrowThoughTheServerLostEverything(t *testing.T) {
 		r := claimant("a", "e1")
 		before := must(s.Claim(t.Context(), r))(t)
 		srv.empty()
-		eventually(t, "the server is back", func() bool { return s.SetWhole(t.Context()) == nil })
+		await.True(t, "the server is back", func() bool { return s.SetWhole(t.Context()) == nil })
 		var after presence.Claim
-		eventually(t, "claim after the restart", func() bool {
+		await.True(t, "claim after the restart", func() bool {
 			var err error
 			after, err = s.Claim(t.Context(), r)
 			return err == nil

@@ -47,8 +47,8 @@ func (a Access) Dial(rawURL string) (redis.UniversalClient, error) {
 }
 
 // answerTime is how long a server may take for an answer, all that the library tries included. It is long: what is given up while
-// a server has too much to do is asked again, and is more for it to do. Who must answer sooner has a context of its own.
-const answerTime = 12 * time.Second
+// a server has too much to do is asked again, and is more for it to do. Who must answer sooner has a context of its own. Tests set it.
+var answerTime = 12 * time.Second
 
 // bounded has each question end after answerTime.
 type bounded struct{}

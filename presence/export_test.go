@@ -3,8 +3,16 @@ package presence
 import (
 	"context"
 	"io/fs"
+	"testing"
 	"time"
 )
+
+// SetAnswerTime sets how long a server may take for an answer, for the whole process, until the test ends.
+func SetAnswerTime(t testing.TB, d time.Duration) {
+	was := answerTime
+	answerTime = d
+	t.Cleanup(func() { answerTime = was })
+}
 
 // SetSettled makes stale members of indexes old sooner than a test would wait.
 func SetSettled(s *Store, d time.Duration) { s.settled = d }

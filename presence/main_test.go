@@ -1,6 +1,7 @@
 package presence_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,26 +22,68 @@ import (
 
 const tenant = agora.DefaultTenant
 
-// cluster is the Redis Cluster that the tests share, one after the other; it starts with the first that needs it.
-var cluster = sync.OnceValues(func() (*agoratest.RedisServer, error) {
+// shelf is servers of one kind, each of which one test at a time has for its own. There are as many as tests have needed at once.
+type shelf struct {
+	start func(dir string) (*agoratest.RedisServer, error)
+
+	mu   sync.Mutex // guards the fields below
+	free []*agoratest.RedisServer
+	all  []*agoratest.RedisServer
+	dirs []string
+}
+
+var (
+	redises  = shelf{start: agoratest.RedisIn}
+	clusters = shelf{start: agoratest.RedisCluster}
+)
+
+// lend gives a server to a test until it ends. It holds what the last one left there.
+func (s *shelf) lend(t *testing.T) *agoratest.RedisServer {
+	t.Helper()
+	r, err := s.take()
+	ok(t, err)
+	t.Cleanup(func() {
+		r.Start() // a test may have stopped it
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.free = append(s.free, r)
+	})
+	return r
+}
+
+func (s *shelf) take() (*agoratest.RedisServer, error) {
+	s.mu.Lock()
+	if n := len(s.free); n > 0 {
+		defer s.mu.Unlock()
+		r := s.free[n-1]
+		s.free = s.free[:n-1]
+		return r, nil
+	}
+	s.mu.Unlock()
 	dir, err := os.MkdirTemp("", "agora-presence")
 	if err != nil {
 		return nil, err
 	}
-	stopCluster = func() { os.RemoveAll(dir) }
-	r, err := agoratest.RedisCluster(dir)
-	if err == nil {
-		stopCluster = func() { r.Stop(); os.RemoveAll(dir) }
-	}
+	r, err := s.start(dir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all, s.dirs = append(s.all, r), append(s.dirs, dir)
 	return r, err
-})
+}
 
-var stopCluster = func() {}
+// clear stops all servers.
+func (s *shelf) clear() {
+	for i, r := range s.all {
+		r.Stop()
+		os.RemoveAll(s.dirs[i])
+	}
+}
 
 func TestMain(m *testing.M) {
 	presence.LogClient(slog.New(slog.DiscardHandler))
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		stopCluster()
+		redises.clear()
+		clusters.clear()
 		os.Exit(code)
 	}))
 }
@@ -49,24 +92,23 @@ func TestMain(m *testing.M) {
 type server struct {
 	t     *testing.T
 	url   string
-	empty func() // restarts it without its data
-	stop  func() // nil where it can't be stopped and started at the same address
-	start func()
+	empty func() // has it lose its data and its scripts
 }
 
-// eachServer runs a test against every kind of server that Agora works with, side by side: it is all that a test does.
+// eachServer runs a test against every kind of server that Agora works with, side by side, and beside other tests: it is all that a test does.
 func eachServer(t *testing.T, f func(t *testing.T, s *server)) {
 	t.Helper()
+	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		r := agoratest.Redis(t)
-		f(t, &server{t, "redis://" + r.Addr(), func() { r.Stop(); r.Start() }, r.Stop, r.Start})
+		r := redises.lend(t)
+		s := &server{t: t, url: "redis://" + r.Addr(), empty: func() { r.Stop(); r.Start() }}
+		flush(s)
+		f(t, s)
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		r, err := cluster()
-		ok(t, err)
-		s := &server{t: t, url: "redis-cluster://" + r.Addr()}
+		s := &server{t: t, url: "redis-cluster://" + clusters.lend(t).Addr()}
 		s.empty = func() { flush(s) }
 		s.empty()
 		f(t, s)
@@ -95,7 +137,7 @@ func flush(s *server) {
 
 func (s *server) client() redis.UniversalClient {
 	s.t.Helper()
-	c, err := presence.Dial(s.url + "?dial_timeout=500ms&read_timeout=2s&max_retries=1")
+	c, err := presence.Dial(s.url + "?dial_timeout=2m&read_timeout=2m&max_retries=1") // a pause of the machine is no failure
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -103,10 +145,12 @@ func (s *server) client() redis.UniversalClient {
 	return c
 }
 
-// store returns a Store as one more edge would have it.
+// store returns a Store as one more edge would have it. Nothing lapses by itself but what the test has set.
 func (s *server) store(cfg presence.Config) *presence.Store {
 	s.t.Helper()
 	cfg.Client = s.client()
+	cfg.Lease, cfg.Grace = cmp.Or(cfg.Lease, time.Hour), cmp.Or(cfg.Grace, time.Hour)
+	cfg.Known, cfg.EmptyGrace = cmp.Or(cfg.Known, time.Hour), cmp.Or(cfg.EmptyGrace, time.Hour)
 	st := presence.New(cfg)
 	s.t.Cleanup(func() { st.Close() })
 	ok(s.t, st.SetWhole(s.t.Context())) // no edge holds anything, or the test tells what it does
@@ -203,19 +247,6 @@ func is(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Fatalf("error %v, want %v", err, want)
-	}
-}
-
-// eventually waits for a condition; the wait is a poll, as what it waits for is another process's time.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for !f() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -111,7 +112,7 @@ func TestASpaceHoldsNoMoreThanItsLimit(t *testing.T) {
 
 func TestEmptyPublicSpacesVanishAndOthersStay(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		s := srv.store(presence.Config{EmptyGrace: time.Second})
+		s := srv.store(presence.Config{EmptyGrace: 150 * time.Millisecond})
 		presence.SetSettled(s, 10*time.Millisecond)
 		c := claimIn(t, s, "a", "active")
 		ok(t, s.CreateSpace(t.Context(), tenant, "created", presence.Public))
@@ -121,7 +122,7 @@ func TestEmptyPublicSpacesVanishAndOthersStay(t *testing.T) {
 		_ = must(s.Leave(t.Context(), c, "kept"))(t)
 		_ = must(s.Join(t.Context(), c, "kept", presence.Public, true))(t)
 		_ = must(s.Leave(t.Context(), c, "room"))(t)
-		eventually(t, "empty public spaces are gone", func() bool {
+		await.True(t, "empty public spaces are gone", func() bool {
 			got := must(s.Spaces(t.Context(), tenant))(t)
 			want := []presence.Space{{"agent.status", "system", 0}, {"kept", "public", 1}}
 			return slices.Equal(got, want)

@@ -8,23 +8,24 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
 // short is a lease and a grace that a test can wait for.
 func short() presence.Config {
-	return presence.Config{Lease: 400 * time.Millisecond, Grace: 300 * time.Millisecond}
+	return presence.Config{Lease: 200 * time.Millisecond, Grace: 100 * time.Millisecond}
 }
 
 func TestADeadEdgesAgentsAreEndedExactlyOnceByManySweepers(t *testing.T) {
+	agents := 260 // more than one batch
+	if testing.Short() {
+		agents = 50
+	}
 	eachServer(t, func(t *testing.T, srv *server) {
-		agents := 1500 // more than one batch
-		if testing.Short() {
-			agents = 50
-		}
-		cfg := short()
-		cfg.Lease = 2 * time.Second // long enough to claim them all, also on a busy machine
-		s := srv.store(cfg)
+		s := srv.store(short())
+		raw := srv.client()
+		defer raw.Close()
 		dead := presence.Holder{Edge: "dead one", Incarnation: "x y"}
 		renewed(t, s, dead)
 		for n := range agents {
@@ -32,31 +33,31 @@ func TestADeadEdgesAgentsAreEndedExactlyOnceByManySweepers(t *testing.T) {
 			r.Holder = dead
 			_ = must(s.Claim(t.Context(), r))(t)
 		}
+		manySweepers(t, func(h presence.Holder) {
+			sweepUntil(t, s, h, 0, func([]presence.Claim) bool {
+				return raw.ZCard(t.Context(), presence.ClaimsKey(dead)).Val() == 0
+			})
+		})
 		var mu sync.Mutex
 		finished := map[agora.AgentID]int{}
-		var wg sync.WaitGroup
-		for k := range 2 {
-			st := srv.store(cfg)
-			h := presence.Holder{Edge: fmt.Sprint("sweeper ", k), Incarnation: "i"}
-			wg.Go(func() {
-				sweepUntil(t, st, h, func(ending []presence.Claim) bool {
-					for _, c := range ending {
-						err := st.Finished(t.Context(), c)
-						mu.Lock()
-						if err == nil && c.Session == "s-e" && len(c.Unsettled) == 1 && c.Unsettled[0].Holder == dead {
-							finished[c.Agent]++
-						} else {
-							t.Errorf("finish %+v: %v", c, err)
-						}
-						mu.Unlock()
-					}
+		calm := srv.store(presence.Config{}) // what is not finished within its lease comes up again, and none takes an hour
+		manySweepers(t, func(h presence.Holder) {
+			sweepUntil(t, calm, h, 64, func(ending []presence.Claim) bool {
+				for _, c := range ending {
+					err := calm.Finished(t.Context(), c)
 					mu.Lock()
-					defer mu.Unlock()
-					return len(finished) >= agents
-				})
+					if err == nil && c.Session == "s-e" && len(c.Unsettled) == 1 && c.Unsettled[0].Holder == dead {
+						finished[c.Agent]++
+					} else {
+						t.Errorf("finish %+v: %v", c, err)
+					}
+					mu.Unlock()
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				return len(finished) >= agents
 			})
-		}
-		wg.Wait()
+		})
 		for id, n := range finished {
 			if n != 1 {
 				t.Errorf("%s was finished %d times", id, n)
@@ -68,28 +69,28 @@ func TestADeadEdgesAgentsAreEndedExactlyOnceByManySweepers(t *testing.T) {
 	})
 }
 
-// sweepUntil renews h's lease and sweeps until done says that it is enough.
-func sweepUntil(t *testing.T, s *presence.Store, h presence.Holder, done func([]presence.Claim) bool) {
-	deadline := time.After(30 * time.Second)
-	for {
-		if _, err := s.Renew(t.Context(), h, ""); err != nil {
-			t.Error(err)
-			return
-		}
-		ending, err := s.Sweep(t.Context(), h, 64) // no more than are finished within a lease, or they come up again
+// manySweepers has several edges sweep side by side.
+func manySweepers(t *testing.T, sweep func(presence.Holder)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for k := range 2 {
+		wg.Go(func() { sweep(presence.Holder{Edge: fmt.Sprint("sweeper ", k), Incarnation: "i"}) })
+	}
+	wg.Wait()
+}
+
+// sweepUntil has an edge sweep until done says of what is ending, max at a time, that it is enough.
+func sweepUntil(t *testing.T, s *presence.Store, h presence.Holder, max int, done func([]presence.Claim) bool) {
+	t.Helper()
+	swept := await.Within(await.Long, func() bool {
+		ending, err := s.Sweep(t.Context(), h, max)
 		if err != nil {
 			t.Error(err)
-			return
 		}
-		if done(ending) {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Error("swept in vain")
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
+		return err != nil || done(ending)
+	})
+	if !swept {
+		t.Error("swept in vain")
 	}
 }
 
@@ -104,7 +105,7 @@ func TestASweptClaimIsDirtyAndItsGraceRunsFromTheLease(t *testing.T) {
 		ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: c, Position: presence.Position{TailAt: time.Now()}}}))
 		ok(t, s.Lose(t.Context(), claimIn(t, s, "b", "active"), presence.Position{TailAt: time.Now()}, nil, false))
 		sweeper := presence.Holder{Edge: "s", Incarnation: "i"}
-		sweepUntil(t, s, sweeper, func(ending []presence.Claim) bool {
+		sweepUntil(t, s, sweeper, 64, func(ending []presence.Claim) bool {
 			if len(ending) != 0 {
 				t.Errorf("ending within the grace: %+v", ending)
 			}
@@ -129,7 +130,7 @@ func TestSweepReturnsWhatNobodyFinished(t *testing.T) {
 		h := presence.Holder{Edge: "s", Incarnation: "i"}
 		seen := 0
 		var last presence.Claim
-		sweepUntil(t, s, h, func(ending []presence.Claim) bool {
+		sweepUntil(t, s, h, 64, func(ending []presence.Claim) bool {
 			for _, e := range ending {
 				if e.Agent == "a" {
 					seen++
@@ -147,17 +148,22 @@ func TestSweepReturnsWhatNobodyFinished(t *testing.T) {
 
 func TestAResumedSessionIsNotEnded(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		s := srv.store(presence.Config{Grace: time.Second})
+		s := srv.store(presence.Config{Grace: time.Hour})
+		raw := srv.client()
+		defer raw.Close()
 		c := claimIn(t, s, "a", "active")
 		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
-		back := presence.Holder{Edge: "e2", Incarnation: "e2-life"}
 		_, _ = begun(t, s, claimant("a", "e2"))
-		until := time.Now().Add(2 * time.Second)
-		sweepUntil(t, s, back, func(ending []presence.Claim) bool {
+		due := func() bool { return raw.ZScore(t.Context(), presence.DueKey, "default.a").Err() == nil }
+		if !due() {
+			t.Fatal("nobody would look at it when its grace is over")
+		}
+		ok(t, raw.ZIncrBy(t.Context(), presence.DueKey, -2*float64(time.Hour.Milliseconds()), "default.a").Err()) // two hours later
+		sweepUntil(t, s, presence.Holder{Edge: "s", Incarnation: "i"}, 64, func(ending []presence.Claim) bool {
 			if len(ending) != 0 {
 				t.Errorf("ended: %+v", ending)
 			}
-			return time.Now().After(until)
+			return !due()
 		})
 		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
 			t.Fatalf("found %+v", f)
@@ -167,7 +173,7 @@ func TestAResumedSessionIsNotEnded(t *testing.T) {
 
 func TestStaleEntriesLeaveTheIndexes(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		cfg := presence.Config{Lease: 3 * time.Second, Held: func(string, agora.AgentID, uint64) bool { return true }}
+		cfg := presence.Config{Held: func(string, agora.AgentID, uint64) bool { return true }}
 		s := srv.store(cfg)
 		presence.SetSettled(s, 20*time.Millisecond)
 		raw := srv.client()
@@ -183,8 +189,7 @@ func TestStaleEntriesLeaveTheIndexes(t *testing.T) {
 		_, _ = begun(t, s, r)
 		renewed(t, s, r.Holder)
 		ok(t, s.Resign(t.Context(), gone))
-		sweepUntil(t, s, h, func([]presence.Claim) bool {
-			renewed(t, s, r.Holder)
+		sweepUntil(t, s, h, 64, func([]presence.Claim) bool {
 			claims := raw.ZRange(t.Context(), presence.ClaimsKey(h), 0, -1).Val()
 			agents := raw.ZRange(t.Context(), presence.AgentsKey(tenant), 0, -1).Val()
 			edges := raw.ZCard(t.Context(), presence.EdgesKey).Val()
@@ -197,11 +202,14 @@ func TestStaleEntriesLeaveTheIndexes(t *testing.T) {
 
 func TestAClaimThatItsEdgeKnowsNothingOfIsLetGo(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
-		cfg := presence.Config{Lease: 3 * time.Second, Held: func(tn string, id agora.AgentID, _ uint64) bool { return tn == tenant && id == "known" }}
-		s := srv.store(cfg)
-		presence.SetSettled(s, 1600*time.Millisecond) // more than half a lease: no claim is asked back before it may be taken
-		_, _ = claimIn(t, s, "known", "active"), claimIn(t, s, "stray", "active")
-		sweepUntil(t, s, claimant("x", "e1").Holder, func([]presence.Claim) bool {
+		calm := srv.store(presence.Config{}) // e1 has its lease for long
+		_, _ = claimIn(t, calm, "known", "active"), claimIn(t, calm, "stray", "active")
+		s := srv.store(presence.Config{
+			Lease: 100 * time.Millisecond, // of the sweeper's: half of it later a claim may be asked back
+			Held:  func(tn string, id agora.AgentID, _ uint64) bool { return tn == tenant && id == "known" },
+		})
+		presence.SetSettled(s, 60*time.Millisecond) // more than that half: no claim is asked back before it may be taken
+		sweepUntil(t, s, claimant("x", "e1").Holder, 64, func(ending []presence.Claim) bool {
 			if f := must(s.Lookup(t.Context(), tenant, "known"))(t); f.State != presence.Online {
 				t.Errorf("known: %+v", f)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -17,7 +18,7 @@ func TestWhatAServerThatIsNotWholeLacksIsUnavailable(t *testing.T) {
 		c := claimIn(t, s, "a", "active")
 		_ = must(s.Join(t.Context(), c, "room", presence.Public, true))(t)
 		srv.empty()
-		eventually(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
+		await.True(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
 		calls := map[string]func() error{
 			"Lookup":      func() error { _, err := s.Lookup(t.Context(), tenant, "a"); return err },
 			"Claim":       func() error { _, err := s.Claim(t.Context(), claimant("new", "e1")); return err },
@@ -66,15 +67,15 @@ func TestNothingIsSweptWhileTheServerIsNotWhole(t *testing.T) {
 		ok(t, s.End(t.Context(), c))
 		ok(t, raw.Del(t.Context(), presence.WholeKey).Err())
 		h := presence.Holder{Edge: "s", Incarnation: "i"}
-		until := time.Now().Add(300 * time.Millisecond)
-		sweepUntil(t, s, h, func(ending []presence.Claim) bool {
+		until := time.Now().Add(150 * time.Millisecond)
+		sweepUntil(t, s, h, 64, func(ending []presence.Claim) bool {
 			if len(ending) != 0 {
 				t.Errorf("swept %+v", ending)
 			}
 			return time.Now().After(until)
 		})
 		ok(t, s.SetWhole(t.Context()))
-		sweepUntil(t, s, h, func(ending []presence.Claim) bool {
+		sweepUntil(t, s, h, 64, func(ending []presence.Claim) bool {
 			return len(ending) == 1 && ending[0].Agent == agora.AgentID("a")
 		})
 	})
@@ -125,7 +126,7 @@ func TestASessionThatTheServerLacksIsLostOnceItIsWhole(t *testing.T) {
 			t.Errorf("another session is lost: %v, %v, under %d after %d", lost, err, epoch, c.Epoch)
 		}
 		srv.empty()
-		eventually(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
+		await.True(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
 		if _, _, err := s.Lost(t.Context(), tenant, "a", c.Session); !errors.Is(err, presence.ErrIncomplete) {
 			t.Errorf("while the server is not whole: %v", err)
 		}
@@ -159,7 +160,7 @@ func TestThatTheLogIsToBeLookedThroughIsKnownUntilItHasBeen(t *testing.T) {
 		ok(t, s.Searched(t.Context(), now))
 		standing(time.Time{})
 		srv.empty()
-		eventually(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
+		await.True(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
 		ok(t, s.Searched(t.Context(), now)) // it makes nothing whole
 		if whole := must(s.Whole(t.Context()))(t); whole {
 			t.Error("whole though empty")

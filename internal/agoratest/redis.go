@@ -40,6 +40,13 @@ func redisWith(t testing.TB, flags ...string) *RedisServer {
 	return s
 }
 
+// RedisIn starts a redis-server in dir. The tests of a package share it, one after the other: the caller stops it.
+func RedisIn(dir string) (*RedisServer, error) {
+	s := &RedisServer{dir: dir}
+	s.fail = func(err error) { panic(err) }
+	return s, s.start()
+}
+
 // RedisCluster starts a Redis Cluster of one node in dir: it holds every slot, and
 // refuses a script whose keys are of different slots like a larger one. It takes more
 // than two seconds to be ready, so the tests of a package share one: the caller stops it.
