@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -58,7 +59,7 @@ func run(m *testing.M) (code int, err error) {
 }
 
 func (b *backends) start(dir string) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
 	defer cancel()
 	if err := b.startRedis(ctx, dir); err != nil {
 		return err
@@ -97,7 +98,7 @@ func (b *backends) startRedis(ctx context.Context, dir string) error {
 }
 
 func (b *backends) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Network: "unix", Addr: b.socket})
+	return redis.NewClient(&redis.Options{Network: "unix", Addr: b.socket, ReadTimeout: await.Long}) // a pause of the machine is no failure
 }
 
 func (b *backends) stop() {
@@ -127,6 +128,7 @@ type edge struct {
 // edges returns two edges of a tenant that is t's own.
 func edges(t testing.TB, p presence.Config, c Config) [2]*edge {
 	t.Helper()
+	p.Lease = time.Hour
 	tenant := fmt.Sprint(t.Name(), "-", tenants.Add(1))
 	var es [2]*edge
 	for i := range es {

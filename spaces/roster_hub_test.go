@@ -8,10 +8,10 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -53,6 +53,7 @@ func rosters(t *testing.T, es []*Event) (ts []tell) {
 // TestRostersAreToldOnceAndInOrder has agents join and leave at two edges at
 // once, while some changes are made by a hub that can't publish.
 func TestRostersAreToldOnceAndInOrder(t *testing.T) {
+	t.Parallel()
 	rounds := 12
 	if testing.Short() {
 		rounds = 4
@@ -97,15 +98,9 @@ func hop(t *testing.T, e *edge, silent *Hub, c presence.Claim, r *rand.Rand) {
 		}
 		return e.Hub
 	}
-	brief := func(h *Hub) (context.Context, context.CancelFunc) {
-		if h == silent {
-			return context.WithTimeout(t.Context(), 50*time.Millisecond)
-		}
-		return context.WithTimeout(t.Context(), 20*time.Second)
-	}
-	h := on()
-	ctx, cancel := brief(h)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Long)
 	defer cancel()
+	h := on()
 	p, _, err := h.Join(ctx, c, "room", Where{}, func() {})
 	if err == nil {
 		p.Close()
@@ -114,8 +109,6 @@ func hop(t *testing.T, e *edge, silent *Hub, c presence.Claim, r *rand.Rand) {
 		t.Errorf("join: %v, silent %v", err, h == silent)
 	}
 	h = on()
-	ctx, cancel = brief(h)
-	defer cancel()
 	if err := h.Leave(ctx, c, "room"); (err != nil) != (h == silent) {
 		t.Errorf("leave: %v, silent %v", err, h == silent)
 	}
@@ -156,13 +149,12 @@ func checkRosters(t *testing.T, members []string, told []tell) {
 }
 
 func TestAnUntoldJoinStandsAndIsToldByItsRepetition(t *testing.T) {
+	t.Parallel()
 	es := edges(t, presence.Config{}, Config{})
 	watch, _ := es[1].join(t, "watch", "room", Where{})
 	c := es[0].claim(t, "a")
 	silent := es[0].mute(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	_, _, err := silent.Join(ctx, c, "room", Where{}, func() {})
+	_, _, err := silent.Join(await.Context(t), c, "room", Where{}, func() {})
 	wantError(t, "join", err, agora.Unavailable, "")
 	if ok, err := es[1].store.IsMember(t.Context(), es[1].tenant, "room", "a"); err != nil || !ok {
 		t.Fatalf("member %v, %v, want the membership to stand", ok, err)
