@@ -14,14 +14,14 @@ import (
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/auth"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
 // Short times, so that what takes a lease or a grace takes seconds.
 const (
-	lease    = time.Second
-	grace    = 1500 * time.Millisecond
-	patience = 15 * time.Second
+	lease = time.Second
+	grace = 1500 * time.Millisecond
 )
 
 // node is an edge: a real one, but for sockets and a door.
@@ -47,7 +47,7 @@ func (w *world) startEdge(skew time.Duration) *node {
 	w.started++
 	e := &node{id: fmt.Sprintf("%s-e%d", w.name, w.started), log: newLink(), pres: newLink(), skew: skew}
 	e.moved.L = &e.mu
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
 	defer cancel()
 	var err error
 	if e.broker, err = broker.Connect(ctx, w.brokerConfig(e)); err != nil {
@@ -59,10 +59,13 @@ func (w *world) startEdge(skew time.Duration) *node {
 		}),
 		Lease: lease, Grace: grace, Known: time.Hour, EmptyGrace: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
-	e.node, err = edge.Start(ctx, edge.Config{
+	cfg := edge.Config{
 		ID: e.id, Broker: e.broker, Presence: e.store, Auth: auth.None(), Lease: lease, Confirm: 40 * time.Millisecond,
-		Heartbeat: time.Second, Timeout: 15 * time.Second, MaxRecords: w.most, MaxAge: time.Hour,
-	})
+		Heartbeat: time.Second, Timeout: await.Long, MaxRecords: w.most, MaxAge: time.Hour,
+	}
+	for e.node, err = edge.Start(ctx, cfg); err != nil && ctx.Err() == nil; e.node, err = edge.Start(ctx, cfg) {
+		<-time.After(100 * time.Millisecond) // presence did not answer in time: a lease is short
+	}
 	if err == nil {
 		e.actor, err = e.node.Authenticate(ctx, edge.Credentials{})
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,54 +17,57 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
 func TestMain(m *testing.M) {
 	presence.LogClient(slog.New(slog.DiscardHandler))
+	flag.Parse()
+	if err := setPlays(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	var left error
-	for end := time.Now().Add(30 * time.Second); code == 0 && time.Now().Before(end); {
-		// A presence client that was cut off looks for its end once a second.
-		if left = goleak.Find(); left == nil {
-			break
-		}
-	}
-	if left != nil {
+	// A presence client that was cut off looks for its end once a second.
+	if code == 0 && !await.Within(await.Long, func() bool { left = goleak.Find(); return left == nil }) {
 		fmt.Fprintln(os.Stderr, left)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// checks sets how many histories a test runs, where the command line does not say.
-func checks(t *testing.T, long, short int) {
-	t.Helper()
-	f := flag.Lookup("rapid.checks")
-	if f.Value.String() != f.DefValue {
-		return
-	}
+// plays is how many histories each test runs.
+var plays = histories
+
+// setPlays takes their number from the command line, where that says it. rapid, whose number is the same for tests that run side
+// by side, checks one at a time.
+func setPlays() (err error) {
+	f, one := flag.Lookup("rapid.checks"), "1"
 	if testing.Short() {
-		long = 5 * short // rapid takes a fifth of it then
+		plays, one = 1, "5" // of which rapid takes a fifth then
 	}
-	if err := flag.Set("rapid.checks", fmt.Sprint(long)); err != nil {
-		t.Fatal(err)
+	if f.Value.String() != f.DefValue {
+		if plays, err = strconv.Atoi(f.Value.String()); err != nil {
+			return err
+		}
 	}
-	t.Cleanup(func() { _ = flag.Set("rapid.checks", f.DefValue) }) // it took that value before
+	return flag.Set(f.Name, one)
 }
 
 // TestEveryHistoryIsWhatItsAgentsWereTold runs agents of all kinds through random faults. Each message that was
 // receipted stands in its log once and in order, streams have no hole and one end, each receiver gets its log once or is
 // told what it lacks, sessions of an agent never deliver at once, and rosters are told once.
 func TestEveryHistoryIsWhatItsAgentsWereTold(t *testing.T) {
-	checks(t, 10, 2)
+	t.Parallel()
 	s := start(t, 1, 4096)
 	s.histories(false)
 }
 
 // TestHistoriesInWhichPresenceLosesData: what stands in the log holds all the same. Streams end, unless presence falls back to an older copy.
 func TestHistoriesInWhichPresenceLosesData(t *testing.T) {
-	checks(t, 6, 1)
+	t.Parallel()
 	s := start(t, 1, 4096)
 	s.histories(true)
 }
@@ -71,7 +75,7 @@ func TestHistoriesInWhichPresenceLosesData(t *testing.T) {
 // TestHistoriesOfOverflowingMailboxes: the same where mailboxes hold five records, so that retention passes whoever does
 // not read at once.
 func TestHistoriesOfOverflowingMailboxes(t *testing.T) {
-	checks(t, 10, 2)
+	t.Parallel()
 	s := start(t, 1, 5)
 	s.histories(false)
 }
@@ -83,7 +87,7 @@ const few = 10
 // histories runs them, more where those showed nothing, and says how much was seen.
 func (s *servers) histories(losses bool) {
 	shown := func() bool { return s.seen.receipted > 0 && s.seen.arrived > 0 }
-	for again := true; again; again = !shown() && 0 < s.seen.histories && s.seen.histories < few {
+	for n := 0; n < plays || !shown() && 0 < s.seen.histories && s.seen.histories < few; n++ {
 		rapid.Check(s.t, func(rt *rapid.T) { s.history(rt, losses) })
 	}
 	s.t.Logf("%+v", s.seen)
@@ -418,17 +422,12 @@ func (w *world) checkMembers() {
 	if lax {
 		return
 	}
-	for _, a := range w.agents { // an answer may have been lost: it is asked for again
-		w.mu.Lock()
-		b := a.boxes[w.space.Space]
-		w.mu.Unlock()
-		if b != nil && !b.doubt {
-			a.tell(upward{verb: join, space: w.space.Space})
-		} else {
-			a.leave()
-		}
-	}
+	told := time.Time{}
 	w.await("the space has its members", func() string {
+		if now := time.Now(); now.Sub(told) > lease { // an answer may have been lost, or an edge have refused: it is asked for again
+			told = now
+			w.repeatMemberships()
+		}
 		got, err := w.living()[0].store.Members(context.Background(), agora.DefaultTenant, w.space.Space)
 		if err != nil && !errors.Is(err, presence.ErrNoSpace) {
 			return err.Error()
@@ -444,18 +443,28 @@ func (w *world) checkMembers() {
 	})
 }
 
+// repeatMemberships has every agent say whether it is in the space, as it takes it.
+func (w *world) repeatMemberships() {
+	for _, a := range w.agents {
+		w.mu.Lock()
+		b, away := a.boxes[w.space.Space], a.d == nil
+		in := b != nil && !b.doubt
+		w.mu.Unlock()
+		switch {
+		case away:
+			a.connect(w.living()[0], true, 0)
+		case in:
+			a.tell(upward{verb: join, space: w.space.Space})
+		default:
+			a.leave()
+		}
+	}
+}
+
 // await polls until nothing is missing.
 func (w *world) await(what string, missing func() string) {
-	end := time.Now().Add(patience)
-	for {
-		miss := missing()
-		if miss == "" || w.failed() != "" {
-			return
-		}
-		if time.Now().After(end) {
-			w.fail("waited in vain until %s: %s", what, miss)
-			return
-		}
-		<-time.After(10 * time.Millisecond)
+	var miss string
+	if !await.Within(await.Long, func() bool { miss = missing(); return miss == "" || w.failed() != "" }) {
+		w.fail("waited in vain until %s: %s", what, miss)
 	}
 }

@@ -119,9 +119,9 @@ func (a *agent) got(d *door, b *box, m *agora.Message, again bool) {
 	a.confirm(d, b)
 }
 
-// confirm acknowledges now and then.
+// confirm acknowledges now and then; nothing of a space that the agent has said it leaves.
 func (a *agent) confirm(d *door, b *box) {
-	if a.reads == byAck && len(b.seen)%5 == 0 && b.last > b.acked {
+	if !b.doubt && a.reads == byAck && len(b.seen)%5 == 0 && b.last > b.acked {
 		b.acked = b.last
 		d.tell(upward{verb: acknowledge, space: b.to.Space, ack: b.last})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // servers are what the histories of a test share.
@@ -32,7 +33,7 @@ type tally struct{ histories, sessions, said, receipted, arrived, again, aborts,
 
 func start(t *testing.T, nodes int, most int64) *servers {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
 	defer cancel()
 	log, err := broker.Embed(ctx, broker.ServerConfig{Nodes: nodes, Dir: t.TempDir()})
 	if err != nil {
@@ -77,12 +78,12 @@ type world struct {
 	notes    []string
 }
 
-var histories atomic.Int64
+var worlds atomic.Int64
 
 // newWorld starts edges and agents that nobody has connected yet.
 func (s *servers) newWorld(edges, agents int) *world {
 	w := &world{
-		servers: s, name: fmt.Sprint("h", histories.Add(1)), began: time.Now(), parts: []*part{nil},
+		servers: s, name: fmt.Sprint("h", worlds.Add(1)), began: time.Now(), parts: []*part{nil},
 		ords: map[[2]string]int{}, arrived: map[int]bool{}, logs: map[agora.Address][]agora.Message{},
 		tails: map[agora.Address]*broker.Inbox{}, silent: map[string]*silence{},
 	}
@@ -91,7 +92,7 @@ func (s *servers) newWorld(edges, agents int) *world {
 	for range edges {
 		w.startEdge(0)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
 	defer cancel()
 	w.line = newLink()
 	cfg := w.brokerConfig(&node{id: "watcher", log: w.line})
