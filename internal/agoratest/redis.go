@@ -44,7 +44,7 @@ func redisWith(t testing.TB, flags ...string) *RedisServer {
 func RedisIn(dir string) (*RedisServer, error) {
 	s := &RedisServer{dir: dir}
 	s.fail = func(err error) { panic(err) }
-	return s, s.start()
+	return s, s.serve()
 }
 
 // RedisCluster starts a Redis Cluster of one node in dir: it holds every slot, and
