@@ -91,7 +91,7 @@ func TestNobodyIsToldUnknownWronglyWhenRedisComesBackEmpty(t *testing.T) {
 
 func TestANewIDWaitsWhileRedisGathersWhatItLost(t *testing.T) {
 	t.Parallel()
-	c := start(t, agoratest.Options{Leases: []time.Duration{watchful}}) // it looks whether presence is whole every second, and is given a minute to tell what it holds
+	c := start(t, agoratest.Options{Node: leased(watchful)}) // they look every second whether presence is whole
 	old, welcome := registered(t, c, 0, "a")
 	receiver, _ := registered(t, c, 2, "receiver")
 	old.Send(`{"type":"send","to":"receiver","n":1,"stream_id":"s","stream":true}`)
@@ -99,7 +99,7 @@ func TestANewIDWaitsWhileRedisGathersWhatItLost(t *testing.T) {
 	c.HoldPresence(0, true) // it tells later than others of what it holds
 	forget(c)
 	next := asked(t, c, 1, "a", token(welcome))
-	next.ExpectNone(during(500 * time.Millisecond))
+	next.ExpectNone(during(1500 * time.Millisecond))
 	c.HoldPresence(0, false)
 	next.Expect(`{"type":"agent.registered","resumed":true}`)
 	next.Send(`{"type":"send_end","to":"receiver","n":2,"stream_id":"s"}`)
