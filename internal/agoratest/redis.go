@@ -1,9 +1,11 @@
 package agoratest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -17,12 +19,14 @@ import (
 // RedisServer is a real redis-server of the tests' own, on loopback. It keeps
 // nothing over a restart.
 type RedisServer struct {
-	process
+	path    string
 	port    int
 	dir     string
 	cluster bool
 	flags   []string    // more of its command line
 	fail    func(error) // what a server that does not start does to the test
+
+	cmd *exec.Cmd // nil while it is stopped
 }
 
 // Redis starts a redis-server and stops it when the test ends. It fails the test when none is installed.
@@ -69,13 +73,13 @@ func (s *RedisServer) Start() {
 // serve starts it where it does not run, and waits until it answers. Another server may have taken the port of one
 // that is new before it could: then it gets another.
 func (s *RedisServer) serve() error {
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
+	var err error
+	if s.path, err = exec.LookPath("redis-server"); err != nil {
 		return errors.New("install redis-server: these tests run against a real one")
 	}
 	isNew := s.port == 0
 	for range 5 {
-		if s.running() {
+		if s.cmd != nil {
 			return nil
 		}
 		if isNew {
@@ -83,7 +87,7 @@ func (s *RedisServer) serve() error {
 				return err
 			}
 		}
-		if err = s.try(path); err != nil {
+		if err = s.try(); err != nil {
 			s.Stop()
 		}
 	}
@@ -91,24 +95,38 @@ func (s *RedisServer) serve() error {
 }
 
 // Stop kills it, without a chance to save anything, and waits for its end. It does nothing when it is stopped.
-func (s *RedisServer) Stop() { s.kill() }
+func (s *RedisServer) Stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait() // killed: the error says no more
+	s.cmd = nil
+}
 
 // try starts the process and waits for it to answer.
-func (s *RedisServer) try(path string) error {
-	s.log = filepath.Join(s.dir, "redis.log")
-	s.argv = append([]string{path, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
+func (s *RedisServer) try() error {
+	args := append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"}, s.flags...)
 	if s.cluster {
 		bus, err := steadyPort()
 		if err != nil {
 			return err
 		}
-		s.argv = append(s.argv, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus),
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus),
 			"--cluster-config-file", fmt.Sprintf("nodes-%d.conf", time.Now().UnixNano()))
 	}
-	if err := s.start(); err != nil {
+	said, err := os.Create(s.log())
+	if err != nil {
 		return err
 	}
+	defer said.Close() // the process has its own
+	cmd := exec.Command(s.path, args...)
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = said, said, dieWithParent()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd = cmd
 	// Asked for its folder: that of another server is another.
 	if err := s.answers("CONFIG GET dir", s.dir); err != nil || !s.cluster {
 		return err
@@ -117,15 +135,20 @@ func (s *RedisServer) try(path string) error {
 	return s.answers("CLUSTER INFO", "cluster_state:ok")
 }
 
-// answers asks until the answer holds a text, as long as the server runs.
+// log is the file that takes what it says.
+func (s *RedisServer) log() string { return filepath.Join(s.dir, fmt.Sprintf("redis-%d.log", s.port)) }
+
+// answers asks until the answer holds a text, or the server has said why it ends.
 func (s *RedisServer) answers(command, text string) error {
-	said := false
+	answered := false
+	var said []byte
 	await.Within(patience, func() bool {
-		said = strings.Contains(s.ask(command), text)
-		return said || !s.running()
+		answered = strings.Contains(s.ask(command), text)
+		said, _ = os.ReadFile(s.log())
+		return answered || bytes.Contains(said, []byte("aborting")) || bytes.Contains(said, []byte("FATAL"))
 	})
-	if !said {
-		return fmt.Errorf("redis-server at %s does not come to answer %s:\n%s", s.Addr(), command, s.tail(5))
+	if !answered {
+		return fmt.Errorf("redis-server at %s does not come to answer %s:\n%s", s.Addr(), command, said)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (s *Sentinel) start(dir string, k int) *sentinel {
 		s.t.Fatal(err)
 	}
 	x := &sentinel{addr: addr}
-	x.argv, x.log = []string{s.servers[0].argv[0], file, "--sentinel"}, file+".log"
+	x.argv, x.log = []string{s.servers[0].path, file, "--sentinel"}, file+".log"
 	if err := x.process.start(); err != nil {
 		s.t.Fatalf("start a sentinel: %v", err)
 	}
