@@ -7,6 +7,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -31,7 +32,7 @@ func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) erro
 	case h.HasLast: // the client knows best
 		s.after, s.markTo = h.LastSeq, 0
 	case !rec.Clean:
-		tail, err := s.node.cfg.Broker.Last(ctx, s.address())
+		tail, err := s.tail(ctx)
 		if err != nil {
 			return err
 		}
@@ -39,7 +40,7 @@ func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) erro
 	}
 	if !guard.Cursors {
 		var err error
-		if s.after, err = s.node.cfg.Broker.Last(ctx, s.address()); err != nil {
+		if s.after, err = s.tail(ctx); err != nil {
 			return err
 		}
 	}
@@ -52,6 +53,19 @@ func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) erro
 		After: s.after, Tail: p.Tail, TailAt: p.TailAt, Quiet: rec.Quiet,
 	}, s.conn.Wake)
 	return nil
+}
+
+// tail returns the position of the last frame of the mailbox, read from the log: while that does not answer, again and again for
+// as long as an election takes.
+func (s *Session) tail(ctx context.Context) (seq uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
+	defer cancel()
+	for {
+		seq, err = s.node.cfg.Broker.Last(ctx, s.address())
+		if err == nil || !pause.For(ctx, 100*time.Millisecond) {
+			return seq, err
+		}
+	}
 }
 
 // Written takes note that what the last Pull returned has been written, if it returned anything: also of a session whose

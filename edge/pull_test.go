@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
@@ -77,4 +78,18 @@ func TestPullSaysSoBeforeItReadsTheLog(t *testing.T) {
 	if len(told) > 0 {
 		t.Error("a pull of what came live said that it reads the log")
 	}
+}
+
+// As long as an election may take, a newcomer waits for the log like anyone who speaks.
+func TestANewcomerWaitsWhileTheLogDoesNotAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 1})
+	c.HoldLog(0, true)
+	a := asked(t, c, 0, "a")
+	a.ExpectNone(during(4 * time.Second)) // one answer of the log has 2 s
+	c.HoldLog(0, false)
+	a.Expect(`{"type":"agent.registered"}`)
 }
