@@ -44,6 +44,7 @@ func newBenchStorm() *cobra.Command {
 	f.DurationVar(&o.Spread, "spread", 0, "over which agents begin to return, evenly; 0: all in the same instant")
 	f.IntVar(&o.Live, "live", 0, "streams of other agents, which go on meanwhile")
 	f.Float64Var(&o.LiveRate, "live-rate", 1000, "chunks a second of all these")
+	f.DurationVar(&o.Calm, "live-calm", 5*time.Second, "how long these are measured before the others are cut off, once all have been connected for as long")
 	f.DurationVar(&o.Settle, "settle", 30*time.Second, "how long each step may take")
 	f.BoolVar(&o.json, "json", false, "print the result as one JSON object")
 	return cmd

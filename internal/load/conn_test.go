@@ -118,6 +118,7 @@ func TestWhatPrometheusReadsTellsWhatAProcessTakes(t *testing.T) {
 }
 
 func TestAJoinThatIsRefusedForNowIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	r, far := alone(t, Config{})
 	a := r.agents[0]
 	r.name = "bench-room"

@@ -25,8 +25,9 @@ type StormConfig struct {
 	Spread  time.Duration // over which they begin to return, evenly; all in the same instant if zero
 	Settle  time.Duration // how long each step may take
 
-	Live     int     // streams of other agents, which go on meanwhile and are measured
-	LiveRate float64 // chunks a second of all these
+	Live     int           // streams of other agents, which go on meanwhile and are measured
+	LiveRate float64       // chunks a second of all these
+	Calm     time.Duration // for which they are measured before the others are cut off, once these have been connected for as long; 5s if zero
 }
 
 // stormKind is the verb of a storm's result.
@@ -52,6 +53,8 @@ func (c StormConfig) Check() error {
 		return errors.New("neither senders nor those that connect at a time can be below 0")
 	case c.Live < 0 || c.Live > 0 && !(c.LiveRate > 0):
 		return errors.New("streams that go on need a rate above 0")
+	case c.Calm < 0:
+		return errors.New("streams can't be measured for less than no time")
 	case c.Settle <= 0:
 		return errors.New("the time for each step must be above 0")
 	}

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -9,11 +10,8 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// How long streams are measured while nobody returns, and for how long the others have been connected then.
-const (
-	calmFor   = 5 * time.Second
-	calmAfter = 5 * time.Second
-)
+// calm is how long streams are measured while nobody returns, unless a storm says so, and for how long the others have been connected then.
+const calm = 5 * time.Second
 
 // LiveResult is what a storm means for streams of agents that stay: how late chunks are while all the others are connected and
 // nothing else happens, and while they return.
@@ -42,7 +40,7 @@ func (c StormConfig) calmly(ctx context.Context) (*live, error) {
 	}
 	l := &live{cfg: Config{
 		Kind: Stream, Edges: c.Edges, Access: c.Access, Senders: c.Live, Receivers: c.Live, Rate: c.LiveRate, Size: c.Size,
-		Warmup: calmAfter, Duration: calmFor, Settle: c.Settle,
+		Warmup: cmp.Or(c.Calm, calm), Duration: cmp.Or(c.Calm, calm), Settle: c.Settle,
 	}}
 	r, err := Start(ctx, l.cfg)
 	if err != nil {

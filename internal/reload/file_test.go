@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -65,28 +66,26 @@ func TestAFileThatIsNotThereIsNotOpened(t *testing.T) {
 	}
 }
 
-func TestAWatchedFileIsInForceWithinSeconds(t *testing.T) {
+func TestAWatchedFileIsInForceAtTheNextLook(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "words")
 	write(t, path, "one")
 	f, err := Open(path, words)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	told := make(chan string, 1)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		Watch(ctx, slog.New(slog.DiscardHandler), func(Source) { told <- f.Get() }, f)
-	})
-	write(t, path, "two")
-	select {
-	case now := <-told:
-		if now != "two" {
-			t.Errorf("told %q, want %q", now, "two")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		told := make(chan string, 1)
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			Watch(ctx, slog.New(slog.DiscardHandler), func(Source) { told <- f.Get() }, f)
+		})
+		begin := time.Now()
+		write(t, path, "two")
+		if now := <-told; now != "two" || time.Since(begin) != Every {
+			t.Errorf("told %q after %v, want %q after %v", now, time.Since(begin), "two", Every)
 		}
-	case <-time.After(10 * time.Second):
-		t.Error("the change was not told")
-	}
-	stop()
-	watching.Wait()
+		stop()
+		watching.Wait()
+	})
 }
