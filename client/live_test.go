@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // cluster is a real cluster behind proxies.
@@ -26,7 +28,7 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{Cluster: agoratest.Start(t, agoratest.Options{Grace: 20 * time.Second}), t: t}
+	c := &cluster{Cluster: agoratest.Start(t, agoratest.Options{Grace: time.Hour}), t: t}
 	for k := range c.Size() {
 		c.proxies = append(c.proxies, newProxy(t, c.URL(k)))
 	}
@@ -36,13 +38,13 @@ func startCluster(t *testing.T) *cluster {
 // dial connects an agent through the proxies.
 func (c *cluster) dial(id string) *client.Client {
 	c.t.Helper()
-	cfg := client.Config{Agent: id, Backoff: client.Backoff{Min: 10 * time.Millisecond, Max: 200 * time.Millisecond}}
+	cfg := client.Config{Agent: id, Patience: time.Hour, Stall: time.Hour, Backoff: client.Backoff{Min: 10 * time.Millisecond, Max: 200 * time.Millisecond}}
 	cfg.Log = slog.New(slog.NewTextHandler(c.t.Output(), nil))
 	cfg.OnGap = func(g client.Gap) { c.t.Errorf("%s is told of a gap: %+v", id, g) }
 	for _, p := range c.proxies {
 		cfg.URLs = append(cfg.URLs, p.url())
 	}
-	a, err := client.Dial(liveCtx(c.t), cfg)
+	a, err := client.Dial(await.Context(c.t), cfg)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -50,91 +52,64 @@ func (c *cluster) dial(id string) *client.Client {
 	return a
 }
 
-// storm cuts connections until the returned function is called; more rarely as it lasts, as a busy machine may need longer than that
-// for a connection, and nothing would ever get through.
-func (c *cluster) storm(every time.Duration) (stop func()) {
-	end := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for begin := time.Now(); ; {
-			select {
-			case <-time.After(max(every, time.Since(begin)/20)):
-				c.proxies[rand.IntN(len(c.proxies))].cut()
-			case <-end:
-				return
-			}
+// cut breaks all connections to one of the edges.
+func (c *cluster) cut() { c.proxies[rand.IntN(len(c.proxies))].cut() }
+
+// TestAllArrivesOnceAndInOrderThroughCuts has agents cut connections, everybody's, in the midst of what they send.
+func TestAllArrivesOnceAndInOrderThroughCuts(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	t.Run("all at once", func(t *testing.T) {
+		for about, carry := range map[string]func(*testing.T, *cluster){
+			"a stream": streams, "messages": messages, "requests and their replies": requests, "events": events,
+		} {
+			t.Run(about, func(t *testing.T) {
+				t.Parallel()
+				carry(t, &cluster{c.Cluster, t, c.proxies})
+			})
 		}
 	})
-	return func() { close(end); wg.Wait() }
 }
 
-func liveCtx(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// numbers returns a text that shows what is missing of it.
-func numbers(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "%d é😀\n", i)
+func streams(t *testing.T, c *cluster) {
+	sender, listener := c.dial("pourer"), c.dial("reader")
+	var text strings.Builder
+	for i := range 2500 {
+		fmt.Fprintf(&text, "%d é😀\n", i) // shows what is missing
 	}
-	return b.String()
-}
-
-// rounds is fewer when time is short.
-func rounds(n int) int {
-	if testing.Short() {
-		return n / 5
-	}
-	return n
-}
-
-func TestStreamIsWholeThroughCuts(t *testing.T) {
-	c := startCluster(t)
-	sender, listener := c.dial("sender"), c.dial("listener")
-	want := numbers(rounds(20000))
-	stop := c.storm(150 * time.Millisecond)
+	want := text.String()
 	var wg sync.WaitGroup
+	defer wg.Wait()
 	wg.Go(func() {
-		if err := pour(liveCtx(t), sender, want); err != nil {
+		if err := c.pour(await.Context(t), sender, want); err != nil {
 			t.Errorf("stream: %v", err)
 		}
 	})
-	got := ""
-	for m, err := range listener.Messages(liveCtx(t)) {
+	for m, err := range listener.Messages(await.Context(t)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := m.Text(liveCtx(t))
-		if err != nil {
-			t.Errorf("after %d bytes: %v", len(text), err)
+		got, err := m.Text(await.Context(t))
+		if err != nil || got != want {
+			t.Errorf("got %d bytes, want %d: they part at %d: %v", len(got), len(want), parting(got, want), err)
 		}
-		got = text
 		break
-	}
-	stop()
-	wg.Wait()
-	if got != want {
-		t.Fatalf("got %d bytes, want %d: they part at %d", len(got), len(want), parting(got, want))
 	}
 }
 
-// pour streams text in small pieces, some of a second's worth.
-func pour(ctx context.Context, a *client.Client, text string) error {
-	s, err := a.OpenStream(ctx, "listener", map[string]string{"title": "numbers"})
+// pour streams text in small pieces, and cuts now and then.
+func (c *cluster) pour(ctx context.Context, a *client.Client, text string) error {
+	s, err := a.OpenStream(ctx, "reader", map[string]string{"title": "numbers"})
 	if err != nil {
 		return err
 	}
-	for i := 0; len(text) > 0; i++ {
+	for i := 1; len(text) > 0; i++ {
 		n := min(len(text), 37)
 		if _, err := s.Write([]byte(text[:n])); err != nil {
 			return err
 		}
-		text = text[n:]
-		if i%50 == 0 {
-			<-time.After(10 * time.Millisecond) // so that cuts fall into it
+		if text = text[n:]; i%100 == 0 {
+			c.cut()
 		}
 	}
 	return s.Close()
@@ -149,34 +124,30 @@ func parting(a, b string) int {
 	return min(len(a), len(b))
 }
 
-func TestMessagesArriveOnceAndInOrderThroughCuts(t *testing.T) {
-	c := startCluster(t)
+func messages(t *testing.T, c *cluster) {
+	const n = 600
 	sender, listener := c.dial("sender"), c.dial("listener")
-	n := rounds(3000)
-	stop := c.storm(100 * time.Millisecond)
-	defer stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		var last *client.Pending
 		for i := range n {
-			p, err := sender.SendAsync(liveCtx(t), "listener", i)
+			p, err := sender.SendAsync(await.Context(t), "listener", i)
 			if err != nil {
 				t.Errorf("send %d: %v", i, err)
 				return
 			}
-			if last = p; i%50 == 0 {
-				if err := p.Wait(liveCtx(t)); err != nil {
+			if i%100 == 50 {
+				c.cut()
+			}
+			if i%50 == 49 {
+				if err := p.Wait(await.Context(t)); err != nil {
 					t.Errorf("send %d: %v", i, err)
 				}
 			}
 		}
-		if err := last.Wait(liveCtx(t)); err != nil {
-			t.Error(err)
-		}
 	})
 	i := 0
-	for m, err := range listener.Messages(liveCtx(t)) {
+	for m, err := range listener.Messages(await.Context(t)) {
 		if err != nil {
 			t.Fatalf("after %d messages: %v", i, err)
 		}
@@ -189,41 +160,7 @@ func TestMessagesArriveOnceAndInOrderThroughCuts(t *testing.T) {
 	}
 }
 
-func TestEdgesDrainAndDieUnderAStream(t *testing.T) {
-	c := startCluster(t)
-	c.AddEdge()
-	c.proxies = append(c.proxies, newProxy(t, c.URL(3)))
-	sender, listener := c.dial("sender"), c.dial("listener")
-	var wg sync.WaitGroup
-	want := numbers(rounds(20000))
-	wg.Go(func() {
-		if err := pour(liveCtx(t), sender, want); err != nil {
-			t.Errorf("stream: %v", err)
-		}
-	})
-	wg.Go(func() {
-		<-time.After(100 * time.Millisecond)
-		c.StopEdge(0)
-		c.CutEdge(1)
-		c.proxies[1].cut()
-		<-time.After(200 * time.Millisecond)
-		c.StopEdge(2)
-	})
-	for m, err := range listener.Messages(liveCtx(t)) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := m.Text(liveCtx(t))
-		if err != nil || got != want {
-			t.Errorf("got %d bytes, want %d, they part at %d: %v", len(got), len(want), parting(got, want), err)
-		}
-		break
-	}
-	wg.Wait()
-}
-
-func TestRequestsAreAnsweredThroughCuts(t *testing.T) {
-	c := startCluster(t)
+func requests(t *testing.T, c *cluster) {
 	asker, server := c.dial("asker"), c.dial("server")
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -236,49 +173,50 @@ func TestRequestsAreAnsweredThroughCuts(t *testing.T) {
 				t.Errorf("reply: %v", err)
 				return
 			}
-			for range 20 {
+			for i := range 20 {
 				s.WriteString("tok ")
+				if i == 10 && rand.IntN(4) == 0 {
+					c.cut()
+				}
 			}
 			if err := s.Close(); err != nil && ctx.Err() == nil {
 				t.Errorf("close: %v", err)
 			}
 		})
 	})
-	stop := c.storm(200 * time.Millisecond)
-	defer stop()
-	for i := range rounds(100) {
-		m, err := asker.Request(liveCtx(t), "server", map[string]int{"i": i})
+	for i := range 20 {
+		m, err := asker.Request(await.Context(t), "server", map[string]int{"i": i})
 		if err != nil {
 			t.Fatalf("request %d: %v", i, err)
 		}
-		text, err := m.Text(liveCtx(t))
+		text, err := m.Text(await.Context(t))
 		if err != nil || text != strings.Repeat("tok ", 20) {
 			t.Fatalf("reply %d is %q, %v", i, text, err)
 		}
 	}
 }
 
-func TestMembersSeeEveryEventOnceAndInOneOrderThroughCuts(t *testing.T) {
-	c := startCluster(t)
-	n := rounds(500)
+func events(t *testing.T, c *cluster) {
+	const each = 60
 	members := []*client.Client{c.dial("m0"), c.dial("m1"), c.dial("m2")}
 	var rooms []*client.Space
 	for _, m := range members {
-		s, err := m.Join(liveCtx(t), "general")
+		s, err := m.Join(await.Context(t), "general")
 		if err != nil {
 			t.Fatal(err)
 		}
 		rooms = append(rooms, s)
 	}
-	stop := c.storm(150 * time.Millisecond)
-	defer stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, s := range rooms[:2] {
 		wg.Go(func() {
-			for i := range n / 2 {
-				if err := publish(liveCtx(t), s, i); err != nil {
+			for i := range each {
+				if err := publish(await.Context(t), s, i); err != nil {
 					t.Errorf("publish %d: %v", i, err)
+				}
+				if i%20 == 10 {
+					c.cut()
 				}
 			}
 		})
@@ -286,11 +224,11 @@ func TestMembersSeeEveryEventOnceAndInOneOrderThroughCuts(t *testing.T) {
 	seen := make([][]string, len(rooms))
 	var reading sync.WaitGroup
 	for k, s := range rooms {
-		reading.Go(func() { seen[k] = collect(t, s, n/2*2) })
+		reading.Go(func() { seen[k] = collect(t, s, 2*each) })
 	}
 	reading.Wait()
 	for k := 1; k < len(seen); k++ {
-		if strings.Join(seen[k], "\n") != strings.Join(seen[0], "\n") {
+		if !slices.Equal(seen[k], seen[0]) {
 			t.Errorf("member %d saw another order than member 0", k)
 		}
 	}
@@ -314,7 +252,7 @@ func publish(ctx context.Context, s *client.Space, i int) error {
 // collect returns n events of a space, and complains where one is missing or out of its publisher's order.
 func collect(t *testing.T, s *client.Space, n int) (all []string) {
 	next := map[string]int{}
-	for e, err := range s.Events(liveCtx(t)) {
+	for e, err := range s.Events(await.Context(t)) {
 		if err != nil {
 			t.Errorf("%s has %d of %d events: %v", s.Name(), len(all), n, err)
 			return all
@@ -322,7 +260,7 @@ func collect(t *testing.T, s *client.Space, n int) (all []string) {
 		if e.Roster != nil {
 			continue
 		}
-		text, err := e.Text(liveCtx(t))
+		text, err := e.Text(await.Context(t))
 		if err != nil {
 			t.Errorf("event of %s: %v", e.From, err)
 		}
@@ -338,21 +276,22 @@ func collect(t *testing.T, s *client.Space, n int) (all []string) {
 }
 
 func TestWhatTheClusterSaysOfItself(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	a := c.dial("a")
-	if _, err := a.Join(liveCtx(t), "general"); err != nil {
+	if _, err := a.Join(await.Context(t), "general"); err != nil {
 		t.Fatal(err)
 	}
-	nobody, err := client.Dial(liveCtx(t), client.Config{URLs: []string{c.URL(1)}})
+	nobody, err := client.Dial(await.Context(t), client.Config{URLs: []string{c.URL(1)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nobody.Close()
-	agents, err := nobody.Agents(liveCtx(t))
+	agents, err := nobody.Agents(await.Context(t))
 	if err != nil || len(agents) != 1 || agents[0].ID != "a" || agents[0].RegisteredAt.IsZero() {
 		t.Fatalf("agents = %+v, %v", agents, err)
 	}
-	spaces, err := nobody.Spaces(liveCtx(t))
+	spaces, err := nobody.Spaces(await.Context(t))
 	if err != nil || len(spaces) != 2 {
 		t.Fatalf("spaces = %+v, %v", spaces, err)
 	}
@@ -364,22 +303,24 @@ func TestWhatTheClusterSaysOfItself(t *testing.T) {
 }
 
 func TestAnIDHasOneAgent(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	c.dial("a")
-	_, err := client.Dial(liveCtx(t), client.Config{URLs: []string{c.URL(1)}, Agent: "a"})
+	_, err := client.Dial(await.Context(t), client.Config{URLs: []string{c.URL(1)}, Agent: "a"})
 	if e, ok := errors.AsType[*agora.Error](err); !ok || e.Code != agora.AgentExists {
 		t.Fatalf("Dial = %v, want AGENT_EXISTS", err)
 	}
 }
 
 func TestMailWaitsForAnAgentAndComesOnce(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	sender, away := c.dial("sender"), c.dial("away")
 	if err := away.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if err := sender.Send(liveCtx(t), "away", i); err != nil {
+		if err := sender.Send(await.Context(t), "away", i); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -392,7 +333,7 @@ func TestMailWaitsForAnAgentAndComesOnce(t *testing.T) {
 // take takes messages with those payloads, and no more.
 func take(t *testing.T, a *client.Client, payloads ...string) {
 	t.Helper()
-	for m, err := range a.Messages(liveCtx(t)) {
+	for m, err := range a.Messages(await.Context(t)) {
 		if err != nil {
 			t.Fatal(err)
 		}

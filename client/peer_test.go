@@ -1,24 +1,25 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience is how long a test waits for what must come.
-const patience = 30 * time.Second
 
 // peer is the other end of clients: it takes connections, and the test says what it answers.
 type peer struct {
@@ -36,9 +37,12 @@ type peerConn struct {
 	end    error           // why it ended; set before frames is closed
 }
 
-func newPeer(t *testing.T) *peer {
+func newPeer(t *testing.T) *peer { return peerAt(t, nil) }
+
+// peerAt returns a peer that listens there; nil is a port of this machine.
+func peerAt(t *testing.T, l net.Listener) *peer {
 	p := &peer{t: t, conns: make(chan *peerConn, 8)}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/ws" || r.Header.Get("Authorization") == "Bearer wrong" {
 			http.Error(w, "no", http.StatusUnauthorized)
 			return
@@ -52,10 +56,51 @@ func newPeer(t *testing.T) *peer {
 		p.conns <- pc
 		pc.read()
 	}))
+	if l != nil {
+		server.Listener.Close()
+		server.Listener = l
+	}
+	server.Start()
 	t.Cleanup(server.Close)
 	p.url = "ws" + strings.TrimPrefix(server.URL, "http")
 	return p
 }
+
+// pipes are a listener that only its own dial knows: connections in memory, for a time that is not the machine's.
+type pipes struct {
+	conns chan net.Conn
+	over  chan struct{}
+	close func()
+}
+
+func newPipes() *pipes {
+	over := make(chan struct{})
+	return &pipes{make(chan net.Conn), over, sync.OnceFunc(func() { close(over) })}
+}
+
+// dial is Config.Dial.
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.close(); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 func (p *peerConn) read() {
 	defer p.conn.Close()
@@ -78,13 +123,7 @@ func (p *peerConn) read() {
 // accept returns the next connection.
 func (p *peer) accept() *peerConn {
 	p.t.Helper()
-	select {
-	case c := <-p.conns:
-		return c
-	case <-time.After(patience):
-		p.t.Fatal("no connection came")
-		return nil
-	}
+	return await.Recv(p.t, "a connection", p.conns)
 }
 
 // next returns the next frame but for acknowledgements and heartbeats.
@@ -107,7 +146,7 @@ func (p *peerConn) any() wire.Frame {
 			p.t.Fatalf("connection ended: %v", p.end)
 		}
 		return f
-	case <-time.After(patience):
+	case <-time.After(await.Long):
 		p.t.Fatal("no frame came")
 		return wire.Frame{}
 	}
@@ -160,7 +199,7 @@ func (p *peerConn) cut() { p.conn.NetConn().Close() }
 // closed waits for the client to end the connection, and returns how.
 func (p *peerConn) closed() error {
 	p.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(await.Long)
 	for {
 		select {
 		case _, ok := <-p.frames:
@@ -197,23 +236,17 @@ func dial(t *testing.T, p *peer, cfg Config) (*Client, *peerConn) {
 	if cfg.Agent == "" {
 		cfg.Agent = "me"
 	}
+	cfg.Patience, cfg.Stall = cmp.Or(cfg.Patience, time.Hour), cmp.Or(cfg.Stall, time.Hour)
 	cfg.Backoff = Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	result := async(func() (*Client, error) { return Dial(testCtx(t), cfg) })
+	result := async(func() (*Client, error) { return Dial(await.Context(t), cfg) })
 	conn := p.accept()
 	conn.register(false)
 	c := result(t)
 	t.Cleanup(func() { c.Close() })
 	return c, conn
-}
-
-// testCtx returns a context that ends before the test binary loses patience.
-func testCtx(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // async runs f beside the test; the function that it returns waits for its result.
@@ -229,16 +262,11 @@ func async[T any](f func() (T, error)) func(*testing.T) T {
 	}()
 	return func(t *testing.T) T {
 		t.Helper()
-		select {
-		case r := <-done:
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
-			return r.v
-		case <-time.After(patience):
-			t.Fatal("it does not return")
-			panic("unreachable")
+		r := await.Recv(t, "it returns", done)
+		if r.err != nil {
+			t.Fatal(r.err)
 		}
+		return r.v
 	}
 }
 
@@ -249,8 +277,6 @@ func errOf(f func() error) func(*testing.T) error {
 }
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
-
-type testContext = context.Context
 
 // memory is a State that forgets with the test. The client calls it one at a time.
 type memory struct{ p Positions }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -19,7 +21,7 @@ func receiver(t *testing.T, c *Client) (next func() *Message) {
 	messages, more := make(chan *Message), make(chan struct{}, 1)
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
-	ctx := testCtx(t)
+	ctx := await.Context(t)
 	go func() {
 		for m, err := range c.Messages(ctx) {
 			if err != nil {
@@ -44,13 +46,7 @@ func receiver(t *testing.T, c *Client) (next func() *Message) {
 			more <- struct{}{}
 		}
 		first = false
-		select {
-		case m := <-messages:
-			return m
-		case <-time.After(patience):
-			t.Fatal("no message came")
-			return nil
-		}
+		return await.Recv(t, "a message", messages)
 	}
 }
 
@@ -74,6 +70,7 @@ func TestMessagesArriveOnceAndInOrder(t *testing.T) {
 }
 
 func TestAcknowledgesWhatTheApplicationIsDoneWith(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	next := receiver(t, c)
@@ -87,7 +84,7 @@ func TestAcknowledgesWhatTheApplicationIsDoneWith(t *testing.T) {
 	next()
 	next()
 	conn.acked("", 20)
-	if text, err := streamed.Next(testCtx(t)); text != "x" || err != nil {
+	if text, err := streamed.Next(await.Context(t)); text != "x" || err != nil {
 		t.Fatalf("Next = %q, %v", text, err)
 	}
 	conn.acked("", 40)
@@ -136,12 +133,12 @@ func TestStreamsEndAsTheirSenderOrTheClusterEndsThem(t *testing.T) {
 			conn.raw(tc.end)
 			m := next()
 			for _, want := range []string{" a\n", ""} {
-				if text, err := m.Next(testCtx(t)); text != want || err != nil {
+				if text, err := m.Next(await.Context(t)); text != want || err != nil {
 					t.Fatalf("Next = %q, %v, want %q", text, err, want)
 				}
 			}
 			for range 2 {
-				if text, err := m.Next(testCtx(t)); text != "" || !tc.check(err) {
+				if text, err := m.Next(await.Context(t)); text != "" || !tc.check(err) {
 					t.Fatalf("Next = %q, %v at the end", text, err)
 				}
 			}
@@ -174,7 +171,7 @@ func TestCloseOfAMessageCancelsItsStream(t *testing.T) {
 	if f := conn.expect("cancel"); f.To != "a" || f.StreamID != "s" || f.N != 1 {
 		t.Fatalf("client sent %s", f.Append(nil))
 	}
-	if _, err := m.Next(testCtx(t)); !errors.Is(err, ErrCancelled) {
+	if _, err := m.Next(await.Context(t)); !errors.Is(err, ErrCancelled) {
 		t.Fatalf("Next = %v, want ErrCancelled", err)
 	}
 	m.Close() // says nothing more
@@ -208,7 +205,7 @@ func TestGapsAreTold(t *testing.T) {
 
 func TestReadingStopsWhileNothingIsTakenAndGoesOnAfter(t *testing.T) {
 	p := newPeer(t)
-	c, conn := dial(t, p, Config{MaxBuffered: 64 << 10, Stall: time.Hour})
+	c, conn := dial(t, p, Config{MaxBuffered: 64 << 10})
 	const n = 200
 	payload := `"` + strings.Repeat("x", 32<<10) + `"`
 	written := errOf(func() error {
@@ -242,25 +239,16 @@ func TestReadingStopsWhileNothingIsTakenAndGoesOnAfter(t *testing.T) {
 // until waits for a condition.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(patience)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it does not come to be")
-		}
-	}
+	await.True(t, "what is to come to be", ok)
 }
 
 func TestReceiptsComeThroughWhileNothingIsTaken(t *testing.T) {
 	p := newPeer(t)
-	c, conn := dial(t, p, Config{MaxBuffered: 4 << 10, Stall: time.Hour})
+	c, conn := dial(t, p, Config{MaxBuffered: 4 << 10})
 	payload := `"` + strings.Repeat("x", 1<<10) + `"`
 	pending := sendAll(t, c, 1)
 	first := conn.expect("send")
-	waited := errOf(func() error { return pending[0].Wait(testCtx(t)) })
+	waited := errOf(func() error { return pending[0].Wait(await.Context(t)) })
 	until(t, func() bool { return c.mail.waiters.Load() > 0 })
 	for i := range 100 { // far beyond what is kept
 		conn.raw(fmt.Sprintf(`{"type":"message","from":"a","payload":%s,"seq":%d}`, payload, i+1))
@@ -309,7 +297,7 @@ func TestAnUnreadStreamHoldsUpTheOthersOnlyForAWhile(t *testing.T) {
 	if f := conn.expect("cancel"); f.To != "a" || f.StreamID != "s" {
 		t.Fatalf("client sent %s", f.Append(nil))
 	}
-	if _, err := m.Text(testCtx(t)); agora.AsError(err).Code != agora.StreamAborted {
+	if _, err := m.Text(await.Context(t)); agora.AsError(err).Code != agora.StreamAborted {
 		t.Fatalf("Text = %v, want STREAM_ABORTED", err)
 	}
 }
@@ -319,7 +307,7 @@ func TestHandleGivesUpWhatItsFunctionLeavesUnread(t *testing.T) {
 	c, conn := dial(t, p, Config{})
 	handled := make(chan string, 2)
 	ended := errOf(func() error {
-		return c.Handle(t.Context(), func(_ testContext, m *Message) { handled <- m.From })
+		return c.Handle(t.Context(), func(_ context.Context, m *Message) { handled <- m.From })
 	})
 	conn.raw(`{"type":"message","from":"a","stream_id":"s","stream":true,"seq":1}`)
 	conn.expect("cancel")
@@ -336,7 +324,7 @@ func TestStateRemembersPositions(t *testing.T) {
 	p := newPeer(t)
 	state := &memory{p: Positions{LastSeq: 7, Spaces: map[string]uint64{"old": 3}}}
 	result := async(func() (*Client, error) {
-		return Dial(testCtx(t), Config{URLs: []string{p.url}, Agent: "me", State: state})
+		return Dial(await.Context(t), Config{URLs: []string{p.url}, Agent: "me", State: state})
 	})
 	conn := p.accept()
 	if f := conn.register(false); f.LastSeq != 7 {

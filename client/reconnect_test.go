@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 	"github.com/gorilla/websocket"
 )
@@ -17,7 +18,7 @@ func sendAll(t *testing.T, c *Client, n int) []*Pending {
 	t.Helper()
 	var all []*Pending
 	for i := range n {
-		p, err := c.SendAsync(testCtx(t), "you", raw(strconv.Itoa(i)))
+		p, err := c.SendAsync(await.Context(t), "you", raw(strconv.Itoa(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,7 @@ func TestReconnectSendsAgainExactlyWhatHadNoReceipt(t *testing.T) {
 		conn.expect("send")
 	}
 	conn.send(wire.Frame{Type: "receipt", To: "you", N: 2, Status: "stored"})
-	if err := pending[1].Wait(testCtx(t)); err != nil {
+	if err := pending[1].Wait(await.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	conn.cut()
@@ -50,7 +51,7 @@ func TestReconnectSendsAgainExactlyWhatHadNoReceipt(t *testing.T) {
 	}
 	conn.send(wire.Frame{Type: "receipt", To: "you", N: 5, Status: "stored"})
 	for _, s := range pending {
-		if err := s.Wait(testCtx(t)); err != nil {
+		if err := s.Wait(await.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +69,7 @@ func TestNewSessionReportsUnknownAndNumbersAnew(t *testing.T) {
 	conn.cut()
 	conn = p.accept()
 	conn.register(false)
-	if err := pending[0].Wait(testCtx(t)); !errors.Is(err, ErrUnknown) {
+	if err := pending[0].Wait(await.Context(t)); !errors.Is(err, ErrUnknown) {
 		t.Fatalf("Wait = %v, want ErrUnknown", err)
 	}
 	sendAll(t, c, 1)
@@ -80,7 +81,7 @@ func TestNewSessionReportsUnknownAndNumbersAnew(t *testing.T) {
 func TestNewSessionAbortsOpenStreams(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	open := async(func() (*Stream, error) { return c.OpenStream(testCtx(t), "you", nil) })
+	open := async(func() (*Stream, error) { return c.OpenStream(await.Context(t), "you", nil) })
 	conn.stored(conn.expect("send"))
 	s := open(t)
 	conn.cut()
@@ -101,7 +102,7 @@ func TestNewSessionAbortsOpenStreams(t *testing.T) {
 func TestStreamGoesOnAcrossReconnect(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	open := async(func() (*Stream, error) { return c.OpenStream(testCtx(t), "you", nil) })
+	open := async(func() (*Stream, error) { return c.OpenStream(await.Context(t), "you", nil) })
 	conn.stored(conn.expect("send"))
 	s := open(t)
 	s.WriteString("a")
@@ -132,7 +133,7 @@ func TestStreamGoesOnAcrossReconnect(t *testing.T) {
 
 func TestDialEndsTheSessionOfAnEarlierProcess(t *testing.T) {
 	p := newPeer(t)
-	result := async(func() (*Client, error) { return Dial(testCtx(t), Config{URLs: []string{p.url}, Agent: "me"}) })
+	result := async(func() (*Client, error) { return Dial(await.Context(t), Config{URLs: []string{p.url}, Agent: "me"}) })
 	first := p.accept()
 	first.register(true)
 	if err := first.closed(); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
@@ -163,13 +164,13 @@ func TestTakenOverEndsTheClient(t *testing.T) {
 	for code, want := range map[int]error{closeTakenOver: ErrTakenOver} {
 		p := newPeer(t)
 		c, conn := dial(t, p, Config{})
-		conn.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(patience))
-		for _, err := range c.Messages(testCtx(t)) {
+		conn.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(await.Long))
+		for _, err := range c.Messages(await.Context(t)) {
 			if !errors.Is(err, want) {
 				t.Fatalf("Messages ended with %v, want %v", err, want)
 			}
 		}
-		if err := c.Send(testCtx(t), "you", nil); !errors.Is(err, want) {
+		if err := c.Send(await.Context(t), "you", nil); !errors.Is(err, want) {
 			t.Fatalf("Send = %v, want %v", err, want)
 		}
 		if err := c.Close(); !errors.Is(err, want) {
@@ -180,16 +181,16 @@ func TestTakenOverEndsTheClient(t *testing.T) {
 
 func TestRefusalsOfDial(t *testing.T) {
 	p := newPeer(t)
-	_, err := Dial(testCtx(t), Config{URLs: []string{p.url}, Agent: "me", Token: "wrong"})
+	_, err := Dial(await.Context(t), Config{URLs: []string{p.url}, Agent: "me", Token: "wrong"})
 	if agora.AsError(err).Code != agora.Unauthorized {
 		t.Fatalf("Dial = %v, want UNAUTHORIZED", err)
 	}
-	_, err = Dial(testCtx(t), Config{URLs: []string{"ws://127.0.0.1:1"}, Agent: "me"})
+	_, err = Dial(await.Context(t), Config{URLs: []string{"ws://127.0.0.1:1"}, Agent: "me"})
 	if agora.AsError(err).Code != agora.Unavailable {
 		t.Fatalf("Dial = %v, want UNAVAILABLE", err)
 	}
 	result := errOf(func() error {
-		_, err := Dial(testCtx(t), Config{URLs: []string{p.url}, Agent: "me"})
+		_, err := Dial(await.Context(t), Config{URLs: []string{p.url}, Agent: "me"})
 		return err
 	})
 	conn := p.accept()
@@ -217,7 +218,7 @@ func TestCloseSaysGoodbye(t *testing.T) {
 	if err := conn.closed(); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
 		t.Fatalf("connection ended with %v, want 1000", err)
 	}
-	if err := c.Send(testCtx(t), "you", nil); !errors.Is(err, ErrClosed) {
+	if err := c.Send(await.Context(t), "you", nil); !errors.Is(err, ErrClosed) {
 		t.Fatalf("Send = %v, want ErrClosed", err)
 	}
 }
@@ -248,7 +249,7 @@ func TestAnIDHeldByAConnectionOfOurOwnIsAskedForAgain(t *testing.T) {
 	conn := p.accept()
 	conn.register(true)
 	conn.stored(conn.expect("send"))
-	if err := pending.Wait(testCtx(t)); err != nil {
+	if err := pending.Wait(await.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -259,14 +260,14 @@ func TestATakeOverByAConnectionOfOurOwnIsUndone(t *testing.T) {
 	conn := p.accept()
 	conn.register(true)
 	conn.expect("send")
-	conn.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(closeTakenOver, ""), time.Now().Add(patience))
+	conn.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(closeTakenOver, ""), time.Now().Add(await.Long))
 	conn = p.accept()
 	f := conn.expect("agent.register")
 	conn.send(wire.Frame{Type: "error", RequestID: f.ID, Code: string(agora.AgentExists), Message: "connected elsewhere"})
 	conn = p.accept()
 	conn.register(true)
 	conn.stored(conn.expect("send"))
-	if err := pending.Wait(testCtx(t)); err != nil {
+	if err := pending.Wait(await.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -285,6 +286,7 @@ func TestAnIDThatAnotherHasTakenIsGivenUp(t *testing.T) {
 }
 
 func TestAConnectionClosedForTooManyErrorsIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	pending := sendAll(t, c, 1)
@@ -296,7 +298,7 @@ func TestAConnectionClosedForTooManyErrorsIsMadeAgain(t *testing.T) {
 	conn = p.accept()
 	conn.register(true)
 	conn.stored(conn.expect("send"))
-	if err := pending[0].Wait(testCtx(t)); err != nil {
+	if err := pending[0].Wait(await.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }

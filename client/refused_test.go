@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -43,7 +44,7 @@ func (p *peerConn) quiet() {
 func wantAll(t *testing.T, pending []*Pending) {
 	t.Helper()
 	for i, s := range pending {
-		if err := s.Wait(testCtx(t)); err != nil {
+		if err := s.Wait(await.Context(t)); err != nil {
 			t.Fatalf("message %d: %v", i, err)
 		}
 	}
@@ -81,7 +82,7 @@ func TestNothingOvertakesWhatWasRefused(t *testing.T) {
 	for _, f := range refused {
 		conn.later(f)
 	}
-	other := errOf(func() error { return c.Send(testCtx(t), "other", raw(`"o"`)) })
+	other := errOf(func() error { return c.Send(await.Context(t), "other", raw(`"o"`)) })
 	conn.stored(conn.numbered(1, `"o"`))
 	if err := other(t); err != nil {
 		t.Fatalf("another lane was held up: %v", err)
@@ -98,7 +99,7 @@ func TestNothingOvertakesWhatWasRefused(t *testing.T) {
 func TestAPartThatIsRefusedAbortsItsStreamAlone(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	open := async(func() (*Stream, error) { return c.OpenStream(testCtx(t), "you", nil) })
+	open := async(func() (*Stream, error) { return c.OpenStream(await.Context(t), "you", nil) })
 	conn.stored(conn.expect("send"))
 	s := open(t)
 	s.WriteString("a")
@@ -130,7 +131,7 @@ func TestAPartThatIsRefusedAbortsItsStreamAlone(t *testing.T) {
 func TestAStartThatIsRefusedIsSentAgain(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	open := async(func() (*Stream, error) { return c.OpenStream(testCtx(t), "you", nil) })
+	open := async(func() (*Stream, error) { return c.OpenStream(await.Context(t), "you", nil) })
 	conn.later(conn.expect("send"))
 	f := conn.expect("send")
 	conn.stored(f)
@@ -152,7 +153,7 @@ func TestTheNumberOfWhatIsGivenUpIsTakenByTheNext(t *testing.T) {
 	if err := result(t); !errors.Is(err, context.Canceled) {
 		t.Fatalf("Send = %v", err)
 	}
-	result = errOf(func() error { return c.Send(testCtx(t), "you", raw("1")) })
+	result = errOf(func() error { return c.Send(await.Context(t), "you", raw("1")) })
 	conn.stored(conn.numbered(1, "1"))
 	if err := result(t); err != nil {
 		t.Fatal(err)
@@ -188,7 +189,7 @@ func TestPatienceEnds(t *testing.T) {
 			over = true
 		}
 	}
-	err := message.Wait(testCtx(t))
+	err := message.Wait(await.Context(t))
 	if err == nil || agora.AsError(err).Code != agora.Unavailable {
 		t.Fatalf("Send = %v, want UNAVAILABLE", err)
 	}
@@ -207,7 +208,7 @@ func TestANumberThatIsRefusedForGoodIsPassedOver(t *testing.T) {
 	}
 	f := conn.numbered(1, "0")
 	conn.send(wire.Frame{Type: "error", Code: "RATE_LIMITED", Message: "m", RequestID: f.ID, To: f.To, N: f.N})
-	if err := pending[0].Wait(testCtx(t)); agora.AsError(err).Code != agora.RateLimited {
+	if err := pending[0].Wait(await.Context(t)); agora.AsError(err).Code != agora.RateLimited {
 		t.Fatalf("Wait = %v, want RATE_LIMITED", err)
 	}
 	conn.later(conn.numbered(2, "1")) // an edge may wait for number 1 still
@@ -247,7 +248,7 @@ func TestANewSessionSendsWhatWasRefused(t *testing.T) {
 	conn = p.accept()
 	conn.register(false)
 	conn.stored(conn.numbered(1, "1"))
-	if err := pending[0].Wait(testCtx(t)); !errors.Is(err, ErrUnknown) {
+	if err := pending[0].Wait(await.Context(t)); !errors.Is(err, ErrUnknown) {
 		t.Fatalf("Wait = %v, want ErrUnknown", err)
 	}
 	wantAll(t, pending[1:])
@@ -257,14 +258,14 @@ func TestASpaceSendsAgainWhatIsRefusedForTheMoment(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	s := join(t, c, conn, 100)
-	result := errOf(func() error { return s.PublishText(testCtx(t), "x") })
+	result := errOf(func() error { return s.PublishText(await.Context(t), "x") })
 	conn.later(conn.expect("space.publish"))
 	f := conn.expect("space.publish")
 	conn.send(wire.Frame{Type: "receipt", Space: f.Space, N: 1, Status: "stored"})
 	if err := result(t); err != nil || f.N != 1 {
 		t.Fatalf("Publish = %v with n %d", err, f.N)
 	}
-	open := async(func() (*Stream, error) { return s.Stream(testCtx(t), nil) })
+	open := async(func() (*Stream, error) { return s.Stream(await.Context(t), nil) })
 	f = conn.expect("space.publish")
 	conn.send(wire.Frame{Type: "space.published", ID: f.ID, Space: f.Space, EventID: "evt_1"})
 	st := open(t)
@@ -275,7 +276,7 @@ func TestASpaceSendsAgainWhatIsRefusedForTheMoment(t *testing.T) {
 		return err != nil && agora.AsError(err).Code == agora.StreamAborted
 	})
 	st.Close()
-	result = errOf(func() error { return s.PublishText(testCtx(t), "z") })
+	result = errOf(func() error { return s.PublishText(await.Context(t), "z") })
 	f = conn.next()
 	for f.Type != "space.publish" {
 		f = conn.next()
@@ -293,11 +294,11 @@ func TestALateTimeoutConcernsNoOtherMessage(t *testing.T) {
 	c, conn := dial(t, p, Config{})
 	pending := sendAll(t, c, 1)
 	f := conn.expect("send")
-	ask := async(func() (*Message, error) { return c.Request(testCtx(t), "you", nil) })
+	ask := async(func() (*Message, error) { return c.Request(await.Context(t), "you", nil) })
 	q := conn.expect("send")
 	conn.send(wire.Frame{Type: "error", Code: string(agora.Timeout), To: "you", Message: "time is up"})
 	conn.stored(f)
-	if err := pending[0].Wait(testCtx(t)); err != nil {
+	if err := pending[0].Wait(await.Context(t)); err != nil {
 		t.Errorf("Wait = %v", err)
 	}
 	conn.stored(q)

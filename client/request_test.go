@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -15,7 +16,7 @@ func TestRequestPutsItsIDIntoThePayloadAndMatchesTheReply(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	next := receiver(t, c)
-	result := async(func() (*Message, error) { return c.Request(testCtx(t), "you", raw(`{ "q": 1 }`)) })
+	result := async(func() (*Message, error) { return c.Request(await.Context(t), "you", raw(`{ "q": 1 }`)) })
 	f := conn.expect("send")
 	id, _ := member(f.Payload, "request_id")
 	if want := fmt.Sprintf(`{"request_id":%s, "q": 1 }`, id); string(f.Payload) != want || f.DeadlineMS <= 0 {
@@ -35,7 +36,7 @@ func TestRequestPutsItsIDIntoThePayloadAndMatchesTheReply(t *testing.T) {
 func TestRequestSurvivesAReconnect(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	result := async(func() (*Message, error) { return c.Request(testCtx(t), "you", nil) })
+	result := async(func() (*Message, error) { return c.Request(await.Context(t), "you", nil) })
 	first := conn.expect("send")
 	conn.cut()
 	conn = p.accept()
@@ -54,21 +55,21 @@ func TestRequestSurvivesAReconnect(t *testing.T) {
 func TestStreamedReplyIsReadAsItComes(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	ctx, cancel := context.WithCancel(testCtx(t))
+	ctx, cancel := context.WithCancel(await.Context(t))
 	defer cancel()
 	result := async(func() (*Message, error) { return c.Request(ctx, "you", nil) })
 	f := conn.expect("send")
 	conn.send(wire.Frame{Type: "reply", From: "you", StreamID: "s", Stream: true, Payload: f.Payload, Seq: 1})
 	m := result(t)
 	conn.raw(`{"type":"reply_chunk","from":"you","stream_id":"s","chunk":"one","seq":2}`)
-	if text, err := m.Next(testCtx(t)); text != "one" || err != nil {
+	if text, err := m.Next(await.Context(t)); text != "one" || err != nil {
 		t.Fatalf("Next = %q, %v", text, err)
 	}
 	cancel() // of the request ends its reply
 	if f := conn.expect("cancel"); f.To != "you" || f.StreamID != "s" {
 		t.Fatalf("client sent %s", f.Append(nil))
 	}
-	if _, err := m.Next(testCtx(t)); !errors.Is(err, ErrCancelled) {
+	if _, err := m.Next(await.Context(t)); !errors.Is(err, ErrCancelled) {
 		t.Fatalf("Next = %v, want ErrCancelled", err)
 	}
 }
@@ -102,7 +103,7 @@ func TestRequestThatTheClusterGivesUpFails(t *testing.T) {
 			return wire.Frame{Type: "error", Code: "TIMEOUT", Message: "m", From: "you", RequestID: id, Seq: 1}
 		},
 	} {
-		result := errOf(func() error { _, err := c.Request(testCtx(t), "you", nil); return err })
+		result := errOf(func() error { _, err := c.Request(await.Context(t), "you", nil); return err })
 		f := conn.expect("send")
 		if i == 1 {
 			conn.stored(f)
@@ -122,7 +123,7 @@ func TestReplyCopiesTheRequestID(t *testing.T) {
 	next := receiver(t, c)
 	conn.raw(`{"type":"message","from":"you","payload":{"request_id":17},"seq":1}`)
 	m := next()
-	reply := errOf(func() error { return m.Reply(testCtx(t), map[string]string{"text": "x"}) })
+	reply := errOf(func() error { return m.Reply(await.Context(t), map[string]string{"text": "x"}) })
 	f := conn.expect("reply")
 	if string(f.Payload) != `{"request_id":17,"text":"x"}` || f.To != "you" {
 		t.Fatalf("client sent %s", f.Append(nil))
@@ -131,10 +132,10 @@ func TestReplyCopiesTheRequestID(t *testing.T) {
 	if err := reply(t); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Reply(testCtx(t), "no object"); agora.AsError(err).Code != agora.InvalidRequest {
+	if err := m.Reply(await.Context(t), "no object"); agora.AsError(err).Code != agora.InvalidRequest {
 		t.Fatalf("Reply = %v, want INVALID_REQUEST", err)
 	}
-	stream := async(func() (*Stream, error) { return m.ReplyStream(testCtx(t), nil) })
+	stream := async(func() (*Stream, error) { return m.ReplyStream(await.Context(t), nil) })
 	f = conn.expect("reply")
 	if string(f.Payload) != `{"request_id":17}` || !f.Stream {
 		t.Fatalf("client sent %s", f.Append(nil))
@@ -150,7 +151,7 @@ func TestReplyCopiesTheRequestID(t *testing.T) {
 func TestExchangeStreamsBothWays(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	open := async(func() (*Exchange, error) { return c.RequestStream(testCtx(t), "you", nil) })
+	open := async(func() (*Exchange, error) { return c.RequestStream(await.Context(t), "you", nil) })
 	f := conn.expect("send")
 	conn.stored(f)
 	x := open(t)
@@ -163,7 +164,7 @@ func TestExchangeStreamsBothWays(t *testing.T) {
 	}
 	conn.raw(fmt.Sprintf(`{"type":"reply_chunk","from":"you","stream_id":%q,"chunk":"answer","seq":2}`, f.StreamID))
 	conn.raw(fmt.Sprintf(`{"type":"reply_end","from":"you","stream_id":%q,"seq":3}`, f.StreamID))
-	if text, err := m.Text(testCtx(t)); text != "answer" || err != nil {
+	if text, err := m.Text(await.Context(t)); text != "answer" || err != nil {
 		t.Fatalf("Text = %q, %v", text, err)
 	}
 	closed := errOf(x.Close)

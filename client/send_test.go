@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -39,7 +40,7 @@ func TestSendReturnsWhatTheClusterAnswers(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			result := errOf(func() error { return c.Send(testCtx(t), "you", map[string]int{"x": 1}) })
+			result := errOf(func() error { return c.Send(await.Context(t), "you", map[string]int{"x": 1}) })
 			f := conn.expect("send")
 			if string(f.Payload) != `{"x":1}` {
 				t.Fatalf("payload %s", f.Payload)
@@ -57,14 +58,14 @@ func TestPayloadsGoOutByteForByte(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	const odd = `{ "b":1e2, "a":"\u00e9<&>" , "b2":[ ] }`
-	if _, err := c.SendAsync(testCtx(t), "you", raw(odd)); err != nil {
+	if _, err := c.SendAsync(await.Context(t), "you", raw(odd)); err != nil {
 		t.Fatal(err)
 	}
 	if f := conn.expect("send"); string(f.Payload) != odd {
 		t.Fatalf("payload %s, want %s", f.Payload, odd)
 	}
 	for _, bad := range []string{`{"a":}`, "\"\xff\"", `{} {}`} {
-		if err := c.Send(testCtx(t), "you", raw(bad)); agora.AsError(err).Code != agora.InvalidRequest {
+		if err := c.Send(await.Context(t), "you", raw(bad)); agora.AsError(err).Code != agora.InvalidRequest {
 			t.Fatalf("Send(%q) = %v, want INVALID_REQUEST", bad, err)
 		}
 	}
@@ -74,7 +75,7 @@ func TestSendBlocksWhileTooMuchIsUnderWay(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{MaxPending: 1000})
 	sendAll(t, c, 3)
-	result := errOf(func() error { _, err := c.SendAsync(testCtx(t), "you", raw(`"fourth"`)); return err })
+	result := errOf(func() error { _, err := c.SendAsync(await.Context(t), "you", raw(`"fourth"`)); return err })
 	for range 3 {
 		conn.expect("send")
 	}
@@ -95,7 +96,7 @@ func TestSendBlocksWhileTooMuchIsUnderWay(t *testing.T) {
 func TestStreamCarriesRunesThatWritesCut(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	open := async(func() (*Stream, error) { return c.OpenStream(testCtx(t), "you", nil) })
+	open := async(func() (*Stream, error) { return c.OpenStream(await.Context(t), "you", nil) })
 	conn.stored(conn.expect("send"))
 	s := open(t)
 	text := "aé😀\n\"\x01"
@@ -128,7 +129,7 @@ func TestStreamCarriesRunesThatWritesCut(t *testing.T) {
 func TestCloseOfAStreamThatEndsInsideARuneCancelsIt(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	open := async(func() (*Stream, error) { return c.OpenStream(testCtx(t), "you", nil) })
+	open := async(func() (*Stream, error) { return c.OpenStream(await.Context(t), "you", nil) })
 	conn.stored(conn.expect("send"))
 	s := open(t)
 	s.Write([]byte("é")[:1])
@@ -153,7 +154,7 @@ func TestStreamIsCancelledByEitherSideAndByItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
 			c, conn := dial(t, p, Config{})
-			ctx, cancel := context.WithCancel(testCtx(t))
+			ctx, cancel := context.WithCancel(await.Context(t))
 			defer cancel()
 			open := async(func() (*Stream, error) { return c.OpenStream(ctx, "you", nil) })
 			conn.stored(conn.expect("send"))
@@ -180,7 +181,7 @@ func TestStreamIsCancelledByEitherSideAndByItsContext(t *testing.T) {
 func TestOpenStreamToNobodyFails(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	result := errOf(func() error { _, err := c.OpenStream(testCtx(t), "you", nil); return err })
+	result := errOf(func() error { _, err := c.OpenStream(await.Context(t), "you", nil); return err })
 	f := conn.expect("send")
 	conn.send(wire.Frame{Type: "error", Code: "AGENT_NOT_FOUND", Message: "m", To: f.To, StreamID: f.StreamID})
 	if err := result(t); agora.AsError(err).Code != agora.AgentNotFound {

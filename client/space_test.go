@@ -8,16 +8,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
 // join makes the client a member of a space at a position.
 func join(t *testing.T, c *Client, conn *peerConn, seq uint64) *Space {
 	t.Helper()
-	result := async(func() (*Space, error) { return c.Join(testCtx(t), "general") })
+	result := async(func() (*Space, error) { return c.Join(await.Context(t), "general") })
 	f := conn.expect("space.join")
 	conn.send(wire.Frame{Type: "space.joined", ID: f.ID, Space: "general", Members: []string{"me", "you"}, Seq: seq})
 	return result(t)
@@ -27,7 +27,7 @@ func join(t *testing.T, c *Client, conn *peerConn, seq uint64) *Space {
 func events(t *testing.T, s *Space) (next func() *Event) {
 	t.Helper()
 	all := make(chan *Event)
-	ctx := testCtx(t)
+	ctx := await.Context(t)
 	go func() {
 		for e, err := range s.Events(ctx) {
 			if err != nil {
@@ -41,13 +41,7 @@ func events(t *testing.T, s *Space) (next func() *Event) {
 	}()
 	return func() *Event {
 		t.Helper()
-		select {
-		case e := <-all:
-			return e
-		case <-time.After(patience):
-			t.Fatal("no event came")
-			return nil
-		}
+		return await.Recv(t, "an event", all)
 	}
 }
 
@@ -63,7 +57,7 @@ func TestEventsComeWholeOrAsTheyAreMade(t *testing.T) {
 	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"from":"you","text":"a ","x":[1]},"seq":400}`)
 	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"text":"\u00e9"},"seq":500}`)
 	e := next()
-	if text, err := e.Text(testCtx(t)); text != "Hi" || err != nil || e.From != "you" || string(e.Data) != `{"from":"you","text":"Hi","n":1.0}` {
+	if text, err := e.Text(await.Context(t)); text != "Hi" || err != nil || e.From != "you" || string(e.Data) != `{"from":"you","text":"Hi","n":1.0}` {
 		t.Fatalf("event %+v, %q, %v", e, text, err)
 	}
 	if e = next(); e.Roster == nil || e.Roster.Joined != "you" || e.Roster.Members != nil {
@@ -73,11 +67,11 @@ func TestEventsComeWholeOrAsTheyAreMade(t *testing.T) {
 		t.Fatalf("event %+v, members %q", e, s.Members())
 	}
 	e = next()
-	if text, err := e.Next(testCtx(t)); text != "a " || err != nil {
+	if text, err := e.Next(await.Context(t)); text != "a " || err != nil {
 		t.Fatalf("Next = %q, %v", text, err)
 	}
 	conn.raw(`{"type":"space.event.done","space":"general","event_id":"e1","seq":600}`)
-	if text, err := e.Text(testCtx(t)); text != "é" || err != nil {
+	if text, err := e.Text(await.Context(t)); text != "é" || err != nil {
 		t.Fatalf("Text = %q, %v", text, err)
 	}
 	conn.acked("general", 600)
@@ -90,7 +84,7 @@ func TestWholeIsTheEventAsPublished(t *testing.T) {
 	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"from":"you","text":"a","x":[1]},"seq":400}`)
 	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"text":"b"},"seq":500}`)
 	conn.raw(`{"type":"space.event.done","space":"general","event_id":"e1","seq":600}`)
-	if data, err := next().Whole(testCtx(t)); string(data) != `{"from":"you","text":"ab","x":[1]}` || err != nil {
+	if data, err := next().Whole(await.Context(t)); string(data) != `{"from":"you","text":"ab","x":[1]}` || err != nil {
 		t.Fatalf("Whole = %s, %v", data, err)
 	}
 }
@@ -101,7 +95,7 @@ func TestACancelledEventHasNoNormalEnd(t *testing.T) {
 	next := events(t, join(t, c, conn, 100))
 	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"from":"you","text":"a"},"seq":400}`)
 	conn.raw(`{"type":"space.event.cancel","space":"general","event_id":"e1","seq":500}`)
-	if text, err := next().Text(testCtx(t)); text != "a" || !errors.Is(err, ErrCancelled) {
+	if text, err := next().Text(await.Context(t)); text != "a" || !errors.Is(err, ErrCancelled) {
 		t.Fatalf("Text = %q, %v", text, err)
 	}
 }
@@ -110,7 +104,7 @@ func TestPublishReturnsWhenStored(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	s := join(t, c, conn, 100)
-	result := errOf(func() error { return s.PublishText(testCtx(t), "x") })
+	result := errOf(func() error { return s.PublishText(await.Context(t), "x") })
 	f := conn.expect("space.publish")
 	if string(f.Data) != `{"text":"x"}` || f.N != 1 {
 		t.Fatalf("client sent %s", f.Append(nil))
@@ -119,13 +113,13 @@ func TestPublishReturnsWhenStored(t *testing.T) {
 	if err := result(t); err != nil {
 		t.Fatal(err)
 	}
-	result = errOf(func() error { return s.Publish(testCtx(t), nil) })
+	result = errOf(func() error { return s.Publish(await.Context(t), nil) })
 	f = conn.expect("space.publish")
 	conn.send(wire.Frame{Type: "error", Code: "FORBIDDEN", Message: "m", Space: "general", RequestID: f.ID})
 	if err := result(t); agora.AsError(err).Code != agora.Forbidden {
 		t.Fatalf("Publish = %v, want FORBIDDEN", err)
 	}
-	if err := s.Publish(testCtx(t), []int{1}); agora.AsError(err).Code != agora.InvalidRequest {
+	if err := s.Publish(await.Context(t), []int{1}); agora.AsError(err).Code != agora.InvalidRequest {
 		t.Fatalf("Publish of a list = %v, want INVALID_REQUEST", err)
 	}
 }
@@ -134,7 +128,7 @@ func TestAnErrorThatSpeaksOfASpaceAloneIsAboutNoEvent(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	s := join(t, c, conn, 100)
-	result := errOf(func() error { return s.PublishText(testCtx(t), "x") })
+	result := errOf(func() error { return s.PublishText(await.Context(t), "x") })
 	f := conn.expect("space.publish")
 	conn.send(wire.Frame{Type: "error", Code: "INVALID_REQUEST", Message: "ack: seq 101 was never delivered", Space: "general"})
 	conn.send(wire.Frame{Type: "receipt", RequestID: f.ID, Space: "general", N: 1, Status: "stored"})
@@ -147,7 +141,7 @@ func TestAnEventIsStreamedAcrossAReconnect(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	s := join(t, c, conn, 100)
-	open := async(func() (*Stream, error) { return s.Stream(testCtx(t), map[string]int{"x": 1}) })
+	open := async(func() (*Stream, error) { return s.Stream(await.Context(t), map[string]int{"x": 1}) })
 	f := conn.expect("space.publish")
 	conn.send(wire.Frame{Type: "space.published", ID: f.ID, Space: "general", EventID: "evt_1"})
 	st := open(t)
@@ -178,7 +172,7 @@ func TestCancelOfOwnEventTellsTheEdge(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	s := join(t, c, conn, 100)
-	open := async(func() (*Stream, error) { return s.Stream(testCtx(t), nil) })
+	open := async(func() (*Stream, error) { return s.Stream(await.Context(t), nil) })
 	f := conn.expect("space.publish")
 	conn.send(wire.Frame{Type: "space.published", ID: f.ID, Space: "general", EventID: "evt_1"})
 	open(t).Cancel()
@@ -207,7 +201,7 @@ func TestANewSessionJoinsAgainWhereItWas(t *testing.T) {
 		t.Fatalf("client sent %s", f.Append(nil))
 	}
 	conn.send(wire.Frame{Type: "error", Code: "SPACE_FULL", Message: "m", Space: "general", RequestID: f.ID})
-	for _, err := range s.Events(testCtx(t)) {
+	for _, err := range s.Events(await.Context(t)) {
 		if agora.AsError(err).Code != agora.SpaceFull {
 			t.Fatalf("Events ended with %v, want SPACE_FULL", err)
 		}
@@ -265,13 +259,13 @@ func TestLeaveEndsTheEvents(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	s := join(t, c, conn, 100)
-	left := errOf(func() error { return s.Leave(testCtx(t)) })
+	left := errOf(func() error { return s.Leave(await.Context(t)) })
 	f := conn.expect("space.leave")
 	conn.send(wire.Frame{Type: "space.left", ID: f.ID, Space: "general"})
 	if err := left(t); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range s.Events(testCtx(t)) {
+	for _, err := range s.Events(await.Context(t)) {
 		if !errors.Is(err, ErrLeft) {
 			t.Fatalf("Events ended with %v, want ErrLeft", err)
 		}
@@ -281,7 +275,7 @@ func TestLeaveEndsTheEvents(t *testing.T) {
 func TestAnswersOfTheDirectory(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
-	agents := async(func() ([]agora.Agent, error) { return c.Agents(testCtx(t)) })
+	agents := async(func() ([]agora.Agent, error) { return c.Agents(await.Context(t)) })
 	conn.cut() // a question survives it
 	conn = p.accept()
 	conn.register(true)
@@ -290,7 +284,7 @@ func TestAnswersOfTheDirectory(t *testing.T) {
 	if got := agents(t); len(got) != 1 || got[0].ID != "a" || got[0].RegisteredAt.Year() != 2026 {
 		t.Fatalf("agents %+v", got)
 	}
-	made := errOf(func() error { return c.CreateSpace(testCtx(t), "x") })
+	made := errOf(func() error { return c.CreateSpace(await.Context(t), "x") })
 	f = conn.expect("space.create")
 	conn.send(wire.Frame{Type: "space.created", ID: f.ID, Space: "x"})
 	if err := made(t); err != nil {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -23,48 +25,55 @@ func (p *peerConn) registerUntil(end time.Time) {
 }
 
 func TestCredentialsAreAskedForAtEveryConnectAndRenewedBeforeTheyEnd(t *testing.T) {
-	p, asked := newPeer(t), atomic.Int64{}
-	cfg := Config{URLs: []string{p.url}, Agent: "me", Backoff: Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond}}
-	cfg.TokenSource = func(context.Context) (string, error) { return fmt.Sprint("token-", asked.Add(1)), nil }
-	result := async(func() (*Client, error) { return Dial(testCtx(t), cfg) })
-	conn := p.accept()
-	if got := conn.header.Get("Authorization"); got != "Bearer token-1" {
-		t.Errorf("connected with %q, want the first token", got)
-	}
-	end := time.Now().Add(6 * time.Second)
-	conn.registerUntil(end)
-	c := result(t)
-	defer c.Close()
-	f := conn.expect("agent.refresh")
-	if f.Token != "token-2" || !time.Now().Before(end) {
-		t.Errorf("renewed with %q at %v, want the second token before %v", f.Token, time.Now(), end)
-	}
-	conn.send(wire.Frame{Type: "agent.refreshed", ID: f.ID, Expires: uint64(end.Add(time.Hour).Unix())})
-	conn.cut()
-	again := p.accept()
-	if got := again.header.Get("Authorization"); got != "Bearer token-3" {
-		t.Errorf("connected again with %q, want the third token", got)
-	}
-	again.register(true)
+	synctest.Test(t, func(t *testing.T) {
+		l, asked := newPipes(), atomic.Int64{}
+		p := peerAt(t, l)
+		cfg := Config{URLs: []string{p.url}, Agent: "me", Dial: l.dial, Backoff: Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond}}
+		cfg.TokenSource = func(context.Context) (string, error) { return fmt.Sprint("token-", asked.Add(1)), nil }
+		result := async(func() (*Client, error) { return Dial(await.Context(t), cfg) })
+		conn := p.accept()
+		if got := conn.header.Get("Authorization"); got != "Bearer token-1" {
+			t.Errorf("connected with %q, want the first token", got)
+		}
+		end := time.Now().Add(time.Minute)
+		conn.registerUntil(end)
+		c := result(t)
+		defer c.Close()
+		f := conn.expect("agent.refresh")
+		if f.Token != "token-2" || !time.Now().Before(end) {
+			t.Errorf("renewed with %q at %v, want the second token before %v", f.Token, time.Now(), end)
+		}
+		conn.send(wire.Frame{Type: "agent.refreshed", ID: f.ID, Expires: uint64(end.Add(time.Hour).Unix())})
+		conn.cut()
+		again := p.accept()
+		if got := again.header.Get("Authorization"); got != "Bearer token-3" {
+			t.Errorf("connected again with %q, want the third token", got)
+		}
+		again.register(true)
+	})
 }
 
 func TestATokenThatIsRefusedOnTheWayBackIsTriedNoLongerThanPatience(t *testing.T) {
-	p, token := newPeer(t), atomic.Pointer[string]{}
-	set := func(s string) { token.Store(&s) }
-	set("right")
-	c, conn := dial(t, p, Config{Patience: 300 * time.Millisecond, TokenSource: func(context.Context) (string, error) { return *token.Load(), nil }})
-	set("wrong")
-	conn.cut()
-	time.AfterFunc(100*time.Millisecond, func() { set("right again") })
-	again := p.accept()
-	again.register(true)
-	set("wrong")
-	again.cut()
-	select {
-	case <-c.Done():
-	case <-time.After(patience):
-		t.Fatal("the client goes on with a token that no edge takes")
+	wrong, asked := atomic.Bool{}, atomic.Int64{}
+	source := func(context.Context) (string, error) {
+		if wrong.Load() {
+			asked.Add(1)
+			return "wrong", nil
+		}
+		return "right", nil
 	}
+	p := newPeer(t)
+	_, conn := dial(t, p, Config{TokenSource: source})
+	wrong.Store(true)
+	conn.cut()
+	await.True(t, "the client has tried again and again", func() bool { return asked.Load() > 2 })
+	wrong.Store(false)
+	p.accept().register(true)
+	p = newPeer(t)
+	c, conn := dial(t, p, Config{Patience: 100 * time.Millisecond, TokenSource: source})
+	wrong.Store(true)
+	conn.cut()
+	await.Recv(t, "the client gives up a token that no edge takes", c.Done())
 	if e, ok := errors.AsType[*agora.Error](c.Err()); !ok || e.Code != agora.Unauthorized {
 		t.Errorf("ended with %v, want UNAUTHORIZED", c.Err())
 	}
@@ -72,7 +81,7 @@ func TestATokenThatIsRefusedOnTheWayBackIsTriedNoLongerThanPatience(t *testing.T
 
 func TestAClientWhoseSourceHasNothingSaysSo(t *testing.T) {
 	p, none := newPeer(t), errors.New("no file")
-	_, err := Dial(testCtx(t), Config{URLs: []string{p.url}, Agent: "me", TokenSource: func(context.Context) (string, error) { return "", none }})
+	_, err := Dial(await.Context(t), Config{URLs: []string{p.url}, Agent: "me", TokenSource: func(context.Context) (string, error) { return "", none }})
 	if !errors.Is(err, none) {
 		t.Errorf("Dial = %v, want %v", err, none)
 	}

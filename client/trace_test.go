@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"testing"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 func TestTracesGoOutWithTheirContextAndComeInWithTheirMessage(t *testing.T) {
@@ -14,7 +16,7 @@ func TestTracesGoOutWithTheirContextAndComeInWithTheirMessage(t *testing.T) {
 		return v
 	}})
 	next := receiver(t, c)
-	traced := context.WithValue(testCtx(t), key{}, out)
+	traced := context.WithValue(await.Context(t), key{}, out)
 	result := errOf(func() error { return c.Send(traced, "you", raw(`1`)) })
 	f := conn.expect("send")
 	if f.Traceparent != out {
@@ -24,7 +26,7 @@ func TestTracesGoOutWithTheirContextAndComeInWithTheirMessage(t *testing.T) {
 	if err := result(t); err != nil {
 		t.Fatal(err)
 	}
-	result = errOf(func() error { return c.Send(testCtx(t), "you", raw(`2`)) })
+	result = errOf(func() error { return c.Send(await.Context(t), "you", raw(`2`)) })
 	f = conn.expect("send")
 	if f.Traceparent != "" {
 		t.Errorf("sent with %q under a context of no trace", f.Traceparent)
