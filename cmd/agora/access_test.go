@@ -9,11 +9,12 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
 // alone are the flags for one NATS server.
-var alone = []string{"--auth", "none", "--nats.replicas", "1", "--nats.shards", "1", "--start.timeout", "20s"}
+var alone = []string{"--auth", "none", "--nats.replicas", "1", "--nats.shards", "1"}
 
 // serves launches an edge and has an agent say something to itself.
 func serves(t *testing.T, args ...string) {
@@ -32,6 +33,15 @@ func serves(t *testing.T, args ...string) {
 // refuses launches an edge that must end at once, with one sentence that has every text in it.
 func refuses(t *testing.T, want []string, args ...string) {
 	t.Helper()
+	told := refusal(t, args...)
+	if lacks := missing(told, want); lacks != "" {
+		t.Errorf("it said %swant %q in it", told, lacks)
+	}
+}
+
+// refusal launches an edge that must end by itself, and returns the one sentence that it says.
+func refusal(t *testing.T, args ...string) string {
+	t.Helper()
 	e := launch(t, append(alone, args...)...)
 	status := e.over()
 	var told []string
@@ -43,23 +53,31 @@ func refuses(t *testing.T, want []string, args ...string) {
 	if status != 1 || len(told) != 1 {
 		t.Fatalf("agora edge ended with %d:\n%s", status, e.stderr)
 	}
-	for _, text := range want {
-		if !strings.Contains(told[0], text) {
-			t.Errorf("it said %swant %q in it", told[0], text)
+	return told[0]
+}
+
+// missing returns the first of the texts that a sentence lacks, if any.
+func missing(told string, texts []string) string {
+	for _, text := range texts {
+		if !strings.Contains(told, text) {
+			return text
 		}
 	}
+	return ""
 }
 
 func TestAnEdgeTakesEveryWayIntoNATS(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
+	t.Parallel()
 	certs, others := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	public, seed := agoratest.NATSKey(t)
 	_, otherSeed := agoratest.NATSKey(t)
 	operator, creds := agoratest.NATSOperator(t)
 	_, otherCreds := agoratest.NATSOperator(t)
 	secured := fmt.Sprintf("tls { cert_file: %q, key_file: %q", certs.ServerCert, certs.ServerKey)
+	redis := agoratest.Redis(t).Addr()
 	for about, c := range map[string]struct {
 		more  string
 		flags []string
@@ -79,18 +97,20 @@ func TestAnEdgeTakesEveryWayIntoNATS(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
 			s := agoratest.StartNATS(t, agoratest.NATSConfig{More: c.more})
-			at := []string{"--redis.url", "redis://" + agoratest.Redis(t).Addr(), "--nats.url", s.URL()}
+			at := []string{"--redis.url", "redis://" + redis, "--nats.url", s.URL()}
 			serves(t, append(c.flags, at...)...)
 			refuses(t, []string{s.Addr(), c.want}, append(c.wrong, at...)...)
 		})
 	}
 	t.Run("credentials in the address, behind a server that is down", func(t *testing.T) {
+		t.Parallel()
 		s := agoratest.StartNATS(t, agoratest.NATSConfig{More: "authorization { user: joe, password: s3cret }"})
-		serves(t, "--redis.url", "redis://"+agoratest.Redis(t).Addr(), "--nats.url", "nats://127.0.0.1:1,nats://joe:s3cret@"+s.Addr())
+		serves(t, "--redis.url", "redis://"+redis, "--nats.url", "nats://127.0.0.1:1,nats://joe:s3cret@"+s.Addr())
 	})
 	t.Run("TLS where there is none", func(t *testing.T) {
+		t.Parallel()
 		s := agoratest.StartNATS(t, agoratest.NATSConfig{})
-		refuses(t, []string{s.Addr(), "does not speak TLS"}, "--redis.url", "redis://"+agoratest.Redis(t).Addr(), "--nats.url", s.URL(), "--nats.tls.ca", certs.CA)
+		refuses(t, []string{s.Addr(), "does not speak TLS"}, "--redis.url", "redis://"+redis, "--nats.url", s.URL(), "--nats.tls.ca", certs.CA)
 	})
 }
 
@@ -98,14 +118,17 @@ func TestAnEdgeTakesEveryWayIntoRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
-	nats := agoratest.StartNATS(t, agoratest.NATSConfig{}).URL()
+	t.Parallel()
+	logs := natsOfEach(t, 9)
 	certs, others := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	try := func(about string, good, bad []string, want string) {
+		nats := logs[0]
+		logs = logs[1:]
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
-			serves(t, append(good, "--nats.url", nats)...)
+			serves(t, append(good, nats...)...)
 			if bad != nil {
-				refuses(t, []string{want}, append(bad, "--nats.url", nats)...)
+				refuses(t, []string{want}, append(bad, nats...)...)
 			}
 		})
 	}
@@ -143,11 +166,14 @@ func TestAnEdgeTakesEveryWayIntoRedis(t *testing.T) {
 }
 
 func TestAnEdgeFollowsSentinelToAnotherMaster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	s := agoratest.StartSentinel(t)
-	e := launch(t, append(alone, "--nats.url", agoratest.StartNATS(t, agoratest.NATSConfig{}).URL(), "--redis.url", s.URL())...).ready()
+	e := launch(t, append(alone, "--nats.url", embedded(t), "--redis.url", s.URL())...).ready()
 	s.KillMaster()
-	until(t, "an agent gets in, so that the edge has found the new master", func() bool {
+	await.True(t, "an agent gets in, so that the edge has found the new master", func() bool {
 		c, _, err := websocket.DefaultDialer.Dial(e.public+"?agent_id=alice", nil)
 		if err != nil {
 			return false
@@ -160,6 +186,7 @@ func TestAnEdgeFollowsSentinelToAnotherMaster(t *testing.T) {
 }
 
 func TestNoSecretIsLogged(t *testing.T) {
+	t.Parallel()
 	s := agoratest.StartNATS(t, agoratest.NATSConfig{More: "authorization { user: joe, password: s3cret }"})
 	redis := agoratest.RedisGuarded(t, nil, "--requirepass", "hus3")
 	e := launch(t, append(alone, "--log.level", "debug", "--nats.url", "nats://joe:s3cret@"+s.Addr(), "--redis.url", "redis://:hus3@"+redis)...).ready()
@@ -179,14 +206,14 @@ func TestAnEdgeOutlivesCredentialsThatAreRefusedForAWhile(t *testing.T) {
 	s := agoratest.StartNATS(t, right)
 	e := launch(t, append(alone, "--nats.url", s.URL(), "--nats.token", "t0ken", "--redis.url", "redis://"+agoratest.Redis(t).Addr())...).ready()
 	s.Restart(t, agoratest.NATSConfig{More: "authorization { token: 0ther }"})
-	until(t, "NATS has turned the edge away again and again", func() bool {
+	await.True(t, "NATS has turned the edge away again and again", func() bool {
 		return strings.Count(strings.ToLower(e.stderr.String()), "authorization violation") > 2
 	})
 	if status, body := fetch(t, e.admin+"/readyz"); status != 503 {
 		t.Errorf("/readyz = %d %s, want 503", status, body)
 	}
 	s.Restart(t, right)
-	until(t, "the edge is ready again", func() bool {
+	await.True(t, "the edge is ready again", func() bool {
 		status, _ := fetch(t, e.admin+"/readyz")
 		return status == 200
 	})

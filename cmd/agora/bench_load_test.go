@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/load"
 )
 
@@ -22,24 +23,27 @@ const runEnv = "AGORA_TEST_RUN"
 
 // runsAsProgram runs the program in place of the tests if the environment says so.
 func runsAsProgram() {
-	if os.Getenv(runEnv) != "" {
+	if os.Getenv(runEnv) != "" && os.Getenv(serverEnv) == "" {
 		os.Unsetenv(runEnv)
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 }
 
-// benchResult runs a bench command that is to end well, and returns its result.
-func benchResult(t *testing.T, args string) (out load.Result) {
+// benchResult runs a bench command for so long, which is to end well, and returns its result. On a busy machine nothing may be sent, or arrive, in so
+// short a time: then it gets more.
+func benchResult(t *testing.T, d time.Duration, args string) (out load.Result) {
 	t.Helper()
-	r := bench(t.Context(), strings.Fields(args+" --json")...)
-	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
-		t.Fatalf("%s ended with %d, %v, and says %q, %q", args, r.status, err, r.stdout, r.stderr)
+	for ; (out.Sent == 0 || out.PerSecond == 0) && d < await.Long; d *= 4 {
+		r := bench(t.Context(), strings.Fields(args+" --json --warmup "+(d/2).String()+" --duration "+d.String()+" --settle "+await.Long.String())...)
+		if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
+			t.Fatalf("%s ended with %d, %v, and says %q, %q", args, r.status, err, r.stdout, r.stderr)
+		}
 	}
 	if l := out.Latency; l == nil || l.P50 > l.P90 || l.P90 > l.P99 || l.P99 > l.P999 || l.P999 > l.Max || l.Max == 0 {
 		t.Errorf("%s: latency is %+v", args, l)
 	}
 	if out.Sent == 0 || out.Received != out.Expected || out.PerSecond <= 0 || out.Client.PerMessage <= 0 {
-		t.Errorf("%s: result is %s", args, r.stdout)
+		t.Errorf("%s: result is %+v", args, out)
 	}
 	return out
 }
@@ -47,20 +51,23 @@ func benchResult(t *testing.T, args string) (out load.Result) {
 func TestBenchStreamTellsWhatItMeasured(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
-	out := benchResult(t, "stream --duration 1s --warmup 300ms --senders 4 --receivers 8 --rate 400 --ack --pid "+strconv.Itoa(os.Getpid())+" --url "+c.url)
-	if out.Sent < 390 || out.Sent > 500 || out.Unsent != 0 || out.Received != out.Sent || out.Server == nil || out.Server.RSS == 0 || out.Late == nil {
+	out := benchResult(t, 100*time.Millisecond, "stream --senders 4 --receivers 8 --rate 400 --ack --pid "+strconv.Itoa(os.Getpid())+" --url "+c.url)
+	if out.Sent < 38 || out.Unsent != 0 || out.Received != out.Sent || out.Server == nil || out.Server.RSS == 0 || out.Late == nil {
 		t.Errorf("paced: %+v", out)
 	}
-	out = benchResult(t, "stream --duration 1s --warmup 300ms --senders 8 --receivers 4 --size 20 --url "+c.url)
+	out = benchResult(t, 100*time.Millisecond, "stream --senders 8 --receivers 4 --size 20 --url "+c.url)
 	if out.Received != out.Sent || out.Server != nil {
 		t.Errorf("flat out: %+v", out)
 	}
 }
 
 func TestBenchStreamOnAClusterOfItsOwn(t *testing.T) {
-	t.Setenv(runEnv, "1")
-	out := benchResult(t, "stream --embedded --edges 2 --duration 1s --senders 4 --receivers 4 --rate 200")
-	if out.Server == nil || out.Server.RSS == 0 || out.Server.CPU == 0 || out.Server.Heap == 0 || out.Received < 195 {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
+	t.Parallel()
+	out := benchResult(t, 100*time.Millisecond, "stream --embedded --edges 2 --senders 4 --receivers 4 --rate 200")
+	if out.Server == nil || out.Server.RSS == 0 || out.Server.CPU == 0 || out.Server.Heap == 0 || out.Received < 18 {
 		t.Errorf("result is %+v", out)
 	}
 }
@@ -68,11 +75,11 @@ func TestBenchStreamOnAClusterOfItsOwn(t *testing.T) {
 func TestBenchOneShotTellsOfReceipts(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
-	out := benchResult(t, "oneshot --duration 1s --warmup 300ms --senders 4 --receivers 2 --rate 200 --url "+c.url)
-	if out.Receipt == nil || out.Receipt.Max == 0 || out.Sent < 195 {
+	out := benchResult(t, 100*time.Millisecond, "oneshot --senders 4 --receivers 2 --rate 200 --url "+c.url)
+	if out.Receipt == nil || out.Receipt.Max == 0 || out.Sent < 18 {
 		t.Errorf("paced: %+v", out)
 	}
-	out = benchResult(t, "oneshot --duration 1s --warmup 300ms --senders 2 --receivers 2 --in-flight 4 --url "+c.url)
+	out = benchResult(t, 100*time.Millisecond, "oneshot --senders 2 --receivers 2 --in-flight 4 --url "+c.url)
 	if out.Receipt == nil || out.Late != nil {
 		t.Errorf("flat out: %+v", out)
 	}
@@ -85,7 +92,7 @@ func TestBenchFanOutCountsArrivals(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	for _, args := range []string{"--rate 50", "--senders 2 --window 8"} {
-		out := benchResult(t, "fanout --duration 1s --warmup 300ms --members 10 --url "+c.url+" "+args)
+		out := benchResult(t, 100*time.Millisecond, "fanout --members 10 --url "+c.url+" "+args)
 		if out.Received != 10*out.Sent {
 			t.Errorf("%s: %+v", args, out)
 		}
@@ -98,7 +105,7 @@ func TestBenchStormTellsWhenEachHasCaughtUp(t *testing.T) {
 	}
 	t.Parallel()
 	c := newCLI(t)
-	r := bench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --live 4 --live-rate 100 --url "+c.url)...)
+	r := bench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --live 4 --live-rate 100 --live-calm 100ms --settle "+await.Long.String()+" --url "+c.url)...)
 	var out load.StormResult
 	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
 		t.Fatalf("it ended with %d, %v, and says %q, %q", r.status, err, r.stdout, r.stderr)
@@ -115,14 +122,18 @@ func TestBenchIdleTellsWhatConnectionsCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
-	t.Setenv(runEnv, "1")
-	for _, args := range []string{"--processes 1", "--processes 2"} {
-		r := bench(t.Context(), strings.Fields("idle --json --embedded --edges 2 --agents 50 --warmup 100ms --duration 500ms "+args)...)
+	t.Parallel()
+	for _, args := range []string{"--processes 1 --url " + newCLI(t).url, "--processes 2 --embedded --edges 2"} {
+		r := bench(t.Context(), strings.Fields("idle --json --agents 50 --warmup 1ms --duration 100ms "+args)...)
 		var out idleResult
 		if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
 			t.Fatalf("%s ended with %d, %v, and says %q, %q", args, r.status, err, r.stdout, r.stderr)
 		}
-		if s := out.Server; out.Agents != 50 || out.Lost != 0 || s == nil || s.After <= s.Before || s.Per <= 0 || s.ConnectCPU <= 0 {
+		s := out.Server
+		if out.Agents != 50 || out.Lost != 0 || (s != nil) != strings.Contains(args, "embedded") {
+			t.Errorf("%s: result is %s", args, r.stdout)
+		}
+		if s != nil && (s.Before <= 0 || s.After <= 0 || s.Per != float64(s.After-s.Before)/50 || s.HeapPer != float64(s.HeapAfter-s.HeapBefore)/50 || s.ConnectCPU <= 0) {
 			t.Errorf("%s: result is %s", args, r.stdout)
 		}
 	}
@@ -142,10 +153,13 @@ func TestBenchIdleSaysWhenTooFewFilesMayBeOpened(t *testing.T) {
 }
 
 func TestBenchDrawsLatencyByRate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	c := newCLI(t)
 	file := filepath.Join(t.TempDir(), "latency.svg")
-	args := "stream --duration 500ms --warmup 200ms --senders 2 --receivers 2 --rates 100,200 --url " + c.url + " --svg " + file
+	args := "stream --duration 100ms --warmup 50ms --senders 2 --receivers 2 --rates 100,200 --settle " + await.Long.String() + " --url " + c.url + " --svg " + file
 	r := bench(t.Context(), strings.Fields(args+" --json")...)
 	var out runs
 	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil || len(out.Runs) != 2 {
@@ -164,16 +178,20 @@ func TestBenchDrawsLatencyByRate(t *testing.T) {
 }
 
 func TestBenchShowsAStallOfTheCluster(t *testing.T) {
-	const stall = 600 * time.Millisecond
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
+	t.Parallel()
+	const stall = 400 * time.Millisecond
 	c, frames := newCLI(t), 0
 	slow := agoratest.Tamper(t, c.cluster.URL(1), func(frame []byte) [][]byte {
-		if frames++; frames == 120 {
+		if frames++; frames == 80 {
 			<-time.After(stall) // it is what is measured
 		}
 		return [][]byte{frame}
 	})
-	out := benchResult(t, "stream --duration 2s --warmup 500ms --senders 2 --receivers 2 --rate 200 --url "+c.cluster.URL(0)+","+slow)
-	if out.Latency.P99 < 200_000 || out.Latency.P99 <= 2*out.Latency.P50 {
+	out := benchResult(t, time.Second, "stream --senders 2 --receivers 2 --rate 200 --url "+c.cluster.URL(0)+","+slow)
+	if out.Latency.P99 < 200_000 { // of those that were meant for it, who are 80 of 200
 		t.Errorf("a stall of %v shows as %+v", stall, *out.Latency)
 	}
 }
@@ -188,10 +206,10 @@ func TestBenchThatIsInterruptedTellsWhatItMeasured(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		args := "bench stream --senders 2 --receivers 2 --warmup 100ms --duration 1h --rates 100,200 --progress 100ms --json --url "
+		args := "bench stream --senders 2 --receivers 2 --warmup 100ms --duration 1h --rates 100,200 --progress 20ms --json --settle " + await.Long.String() + " --url "
 		status <- run(ctx, strings.Fields(args+c.url), nil, &out, &told)
 	})
-	eventually(t, "progress", func() bool { return strings.Count(told.String(), "p99") > 3 })
+	await.True(t, "progress", func() bool { return strings.Count(told.String(), "p99") > 3 })
 	cancel()
 	var got runs
 	if s := <-status; s != 0 || json.Unmarshal([]byte(out.String()), &got) != nil || len(got.Runs) != 1 || got.Runs[0].Received == 0 {
@@ -200,17 +218,20 @@ func TestBenchThatIsInterruptedTellsWhatItMeasured(t *testing.T) {
 }
 
 func TestBenchThatMissesMessagesEndsWithOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
 	t.Parallel()
 	c, lost := newCLI(t), 0
 	url := agoratest.Tamper(t, c.cluster.URL(0), func(frame []byte) [][]byte {
 		if bytes.HasPrefix(frame, []byte(`{"type":"message_chunk"`)) {
-			if lost++; lost == 80 {
+			if lost++; lost == 3 {
 				return nil
 			}
 		}
 		return [][]byte{frame}
 	})
-	r := bench(t.Context(), strings.Fields("stream --senders 1 --receivers 1 --warmup 100ms --duration 1s --rate 100 --settle 100ms --url "+url)...)
+	r := bench(t.Context(), strings.Fields("stream --senders 1 --receivers 1 --warmup 0s --duration 500ms --rate 100 --settle 1s --url "+url)...)
 	if r.status != 1 || !strings.Contains(r.stdout, "1 were passed over") {
 		t.Errorf("it ended with %d and says %q, %q", r.status, r.stdout, r.stderr)
 	}
@@ -219,7 +240,7 @@ func TestBenchThatMissesMessagesEndsWithOne(t *testing.T) {
 func TestBenchTellsHowToBeUsed(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
-		"oneshot --in-flight 0", "fanout --senders 3 --members 2", "storm --agents 0", "storm --missed 0", "storm --settle 0s", "storm --live 1 --live-rate 0", "idle --agents 0",
+		"oneshot --in-flight 0", "fanout --senders 3 --members 2", "storm --agents 0", "storm --missed 0", "storm --settle 0s", "storm --live 1 --live-rate 0", "storm --live-calm -1s", "idle --agents 0",
 		"idle --processes 0", "idle --processes 2 --agents 1", "idle --duration 0s", "idle --dialing -1", "idle --url x", "storm --url x", "idle x", "storm --x",
 		"stream x", "stream --duration 0s", "stream --warmup -1s", "stream --senders 0", "stream --receivers -1", "stream --rate -1", "stream --size 5",
 		"stream --window 0", "stream --nonsense", "stream --url http://x", "stream --embedded --edges 0", "stream --embedded --pid 1", "stream --progress -1s",
@@ -230,8 +251,8 @@ func TestBenchTellsHowToBeUsed(t *testing.T) {
 			t.Errorf("%s ended with %d and says %q", args, r.status, r.stderr)
 		}
 	}
-	for _, verb := range []string{"stream", "oneshot", "fanout", "storm", "idle"} {
-		if r := bench(t.Context(), verb, "--url", "ws://127.0.0.1:1"); r.status != 6 {
+	for _, verb := range []string{"stream", "oneshot", "fanout", "storm", "idle --warmup 0s"} {
+		if r := bench(t.Context(), strings.Fields(verb+" --url ws://127.0.0.1:1")...); r.status != 6 {
 			t.Errorf("without an edge %s ended with %d and says %q", verb, r.status, r.stderr)
 		}
 	}

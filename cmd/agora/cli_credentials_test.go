@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora/edge/auth"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // ran runs the program to its end, and returns its exit status and all that it said.
@@ -57,7 +58,10 @@ func TestVerbsSpeakToEdgesWhoseCAIsNotTheSystems(t *testing.T) {
 }
 
 func TestBenchPresentsTokensOfFilesAndCertificates(t *testing.T) {
-	t.Setenv(runEnv, "1")
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
+	t.Parallel()
 	f := startFort(t)
 	bench, line, err := auth.NewToken(auth.Line{Name: "bench", Agents: []string{"bench-*", "soak-*"}})
 	if err != nil {
@@ -67,7 +71,7 @@ func TestBenchPresentsTokensOfFilesAndCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := file(t, bench+"\n")
-	until(t, "the token is good", func() bool { _, status := f.open(t, "", bench); return status == 101 })
+	await.True(t, "the token is good", func() bool { _, status := f.open(t, "", bench); return status == 101 })
 	for _, verb := range []string{
 		"oneshot --senders 1 --receivers 1 --warmup 1ms --duration 100ms", "storm --agents 2 --missed 2",
 		"idle --agents 4 --processes 2 --warmup 1ms --duration 1ms",
@@ -93,6 +97,7 @@ func TestBenchPresentsTokensOfFilesAndCertificates(t *testing.T) {
 }
 
 func TestOperatorsAskAdminPortsWithTLS(t *testing.T) {
+	t.Parallel()
 	f := startFort(t)
 	guarded := startDev(t, "--admin.tls.cert", f.certs.ServerCert, "--admin.tls.key", f.certs.ServerKey, "--admin.tls.client-ca", f.certs.CA)
 	ask := []string{"inspect", "edge", "--admin", guarded.admin[0]}

@@ -188,6 +188,7 @@ func TestCheckEndsWithWhatItFound(t *testing.T) {
 }
 
 func TestDevTakesTheFileOfAnEdge(t *testing.T) {
+	t.Parallel()
 	path := write(t, "agora.yaml", strings.Replace(goodFile, "data: /var/lib/agora", "edges: 2\nedge.lease: 9s", 1))
 	d := startDev(t, "--config", path)
 	if len(d.public) != 2 {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,23 +18,15 @@ import (
 	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
-// waiting is how many tests run at a time that say they may: those do nothing but wait, whatever the number of cores.
-const waiting = 6
-
 func TestMain(m *testing.M) {
 	runsAsProgram()
-	flag.Parse()
-	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err != nil || n < waiting {
-		flag.Set("test.parallel", strconv.Itoa(waiting))
-	}
+	os.Setenv(runEnv, "1") // of every process that a test starts
 	goleak.VerifyTestMain(m)
 }
-
-// patience is how long a test waits for what takes milliseconds on a machine that has nothing else to do.
-const patience = time.Minute
 
 // output collects what a program prints while it runs.
 type output struct {
@@ -72,14 +62,17 @@ func startDev(t *testing.T, args ...string) *dev {
 	ctx, stop := context.WithCancel(context.Background())
 	d := &dev{stop: stop, status: make(chan int, 1), stderr: &output{}}
 	stdout := &output{}
-	args = append([]string{"dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, args...)
+	own := []string{"dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}
+	if !slices.Contains(args, "--config") { // a flag would go before what the file says
+		own = append(own, calm...)
+	}
+	args = append(own, args...)
 	go func() { d.status <- run(ctx, args, strings.NewReader(""), stdout, d.stderr) }()
 	t.Cleanup(func() { d.end(t) })
-	for end := time.Now().Add(patience); !strings.Contains(stdout.String(), "agora --help"); {
-		if time.Now().After(end) || len(d.status) > 0 {
-			t.Fatalf("agora dev did not become ready:\n%s%s", stdout, d.stderr)
-		}
-		<-time.After(5 * time.Millisecond) // between two looks
+	ready := func() bool { return strings.Contains(stdout.String(), "agora --help") }
+	await.Within(await.Long, func() bool { return ready() || len(d.status) > 0 })
+	if !ready() {
+		t.Fatalf("agora dev did not become ready:\n%s%s", stdout, d.stderr)
 	}
 	if !strings.HasPrefix(stdout.String(), "ready\n") {
 		t.Errorf("output does not begin with ready:\n%s", stdout)
@@ -97,14 +90,13 @@ func (d *dev) end(t *testing.T, agents ...*agent) {
 	for _, a := range agents {
 		a.goes()
 	}
-	select {
-	case status := <-d.status:
-		d.status <- status
-		if status != 0 {
-			t.Errorf("agora dev ended with %d:\n%s", status, d.stderr)
-		}
-	case <-time.After(patience):
-		t.Error("agora dev did not end")
+	if !await.Within(await.Long, func() bool { return len(d.status) > 0 }) {
+		t.Fatalf("agora dev did not end:\n%s", d.stderr)
+	}
+	status := <-d.status
+	d.status <- status
+	if status != 0 {
+		t.Errorf("agora dev ended with %d:\n%s", status, d.stderr)
 	}
 }
 
@@ -121,7 +113,7 @@ func connect(t *testing.T, address string) *agent {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetReadDeadline(time.Now().Add(patience))
+	c.SetReadDeadline(time.Now().Add(await.Long))
 	return &agent{t, c}
 }
 
@@ -177,6 +169,7 @@ func (a *agent) hearBoth(one, other string) {
 }
 
 func TestDevRelaysBetweenItsEdges(t *testing.T) {
+	t.Parallel()
 	d := startDev(t, "--edges", "2")
 	if len(d.public) != 2 {
 		t.Fatalf("%d edges, want 2", len(d.public))
@@ -218,6 +211,7 @@ func TestDevRelaysBetweenItsEdges(t *testing.T) {
 }
 
 func TestDevCarriesSpaces(t *testing.T) {
+	t.Parallel()
 	d := startDev(t, "--edges", "2", "--spaces.delta-threshold", "10")
 	alice, bob := connect(t, d.public[0]+"?agent_id=alice"), connect(t, d.public[1]+"?agent_id=bob")
 	alice.hear("agent.registered")
@@ -256,6 +250,7 @@ func TestDevCarriesSpaces(t *testing.T) {
 }
 
 func TestSameIDTwiceIsToldAndClosedWith4009(t *testing.T) {
+	t.Parallel()
 	d := startDev(t, "--edges", "2")
 	first := connect(t, d.public[0]+"?agent_id=alice")
 	first.hear("agent.registered")
@@ -270,6 +265,7 @@ func TestSameIDTwiceIsToldAndClosedWith4009(t *testing.T) {
 }
 
 func TestDevAnswersOperatorsAndDrains(t *testing.T) {
+	t.Parallel()
 	d := startDev(t)
 	a := connect(t, d.public[0]+"?agent_id=alice")
 	a.hear("agent.registered")
@@ -293,7 +289,7 @@ func TestDevAnswersOperatorsAndDrains(t *testing.T) {
 
 func fetch(t *testing.T, url string) (int, string) {
 	t.Helper()
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: await.Long}
 	r, err := c.Get(url)
 	if err != nil {
 		t.Fatal(err)
@@ -307,6 +303,7 @@ func fetch(t *testing.T, url string) (int, string) {
 }
 
 func TestTokenMadeByAgoraTokenOpensTheDoor(t *testing.T) {
+	t.Parallel()
 	var made, stderr output
 	if status := run(t.Context(), []string{"token", "jane", "--agents", "jane,jane/*"}, nil, &made, &stderr); status != 0 {
 		t.Fatalf("agora token ended with %d: %s", status, &stderr)

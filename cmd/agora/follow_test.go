@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -31,11 +34,11 @@ func TestAChangedPolicyIsTakenUpAndABadOneIsNot(t *testing.T) {
 	a.say(`{"type":"send","id":"1","to":"a","payload":1}`)
 	a.hearBoth("message", "receipt")
 	rewrite(t, path, "rules: [{name: none, who: everybody}]")
-	until(t, "the bad one is told", func() bool { return strings.Contains(d.stderr.String(), "what it said before stays in force") })
+	await.True(t, "the bad one is told", func() bool { return strings.Contains(d.stderr.String(), "what it said before stays in force") })
 	a.say(`{"type":"send","id":"2","to":"a","payload":1}`)
 	a.hearBoth("message", "receipt")
 	rewrite(t, path, strings.ReplaceAll(letAll, `send: ["*"]`, `send: ["b"]`))
-	until(t, "the good one is told", func() bool { return strings.Contains(d.stderr.String(), "the policy has changed") })
+	await.True(t, "the good one is told", func() bool { return strings.Contains(d.stderr.String(), "the policy has changed") })
 	a.say(`{"type":"send","id":"3","to":"a","payload":1}`)
 	if f := a.hear("error"); f.Code != "FORBIDDEN" || f.RequestID != "3" || !strings.Contains(f.Message, "no rule allows it") {
 		t.Errorf("answered %+v, want FORBIDDEN and why", f)
@@ -53,51 +56,44 @@ func TestChangedLimitsAreTakenUpAndTheRestIsToldToWait(t *testing.T) {
 	a := connect(t, d.public[0]+"?agent_id=a")
 	a.hear("agent.registered")
 	rewrite(t, path, "limits: {rate: -1}\n")
-	until(t, "the bad one is told", func() bool { return strings.Contains(d.stderr.String(), "limits.rate can't be negative") })
-	rewrite(t, path, "limits: {rate: 1, spaces: 9}\nsession.grace: 6s\n")
+	await.True(t, "the bad one is told", func() bool { return strings.Contains(d.stderr.String(), "limits.rate can't be negative") })
+	rewrite(t, path, "limits: {rate: 500, spaces: 9}\nsession.grace: 6s\n")
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the change is told", func() bool { return strings.Contains(d.stderr.String(), "setting=limits.rate from=1000 to=1") })
-	until(t, "what must wait is told", func() bool {
+	await.True(t, "the change is told", func() bool { return strings.Contains(d.stderr.String(), "setting=limits.rate from=1000 to=500") })
+	await.True(t, "what must wait is told", func() bool {
 		return strings.Contains(d.stderr.String(), "it is started again\" edge=edge-0 setting=session.grace")
 	})
 	if strings.Contains(d.stderr.String(), "setting=limits.spaces") {
 		t.Error("what was given on the command line is said to have changed")
 	}
-	limited := func() bool {
-		a.say(`{"type":"send","id":"m","to":"a","payload":1}`)
-		for {
-			_, b, err := a.ReadMessage()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var f wire.Frame
-			if wire.DecodeAnswer(b, &f) == nil && f.RequestID == "m" {
-				return f.Code == "RATE_LIMITED"
-			}
+	for k, want := range []string{`"space.joined"`, `"space.joined"`, `"space.joined"`, "at most 3 spaces"} {
+		if got := a.answer(`{"type":"space.join","id":"%s","space":"s%[1]s"}`, fmt.Sprint("j", k)); !strings.Contains(got, want) {
+			t.Errorf("space %d: %s, want %s", k, got, want)
 		}
 	}
-	until(t, "the new rate holds", limited)
-	for k := range 4 {
-		until(t, "a space is joined, or too many are", func() bool {
-			a.say(`{"type":"space.join","id":"j","space":"s` + string(rune('a'+k)) + `"}`)
-			for {
-				_, b, err := a.ReadMessage()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if strings.Contains(string(b), "at most 3 spaces") != (k == 3) && strings.Contains(string(b), "at most") {
-					t.Fatalf("space %d: %s", k, b)
-				}
-				if strings.Contains(string(b), `"space.joined"`) || strings.Contains(string(b), "at most 3") {
-					return true
-				}
-				if strings.Contains(string(b), `"RATE_LIMITED"`) {
-					return false
-				}
-			}
-		})
+	rewrite(t, path, "limits: {rate: 0.001, spaces: 9}\nsession.grace: 6s\n")
+	n := 0
+	await.True(t, "the new rate holds", func() bool {
+		n++
+		return strings.Contains(a.answer(`{"type":"send","id":"%s","to":"a","payload":1}`, fmt.Sprint("m", n)), "RATE_LIMITED")
+	})
+}
+
+// answer says something under an id, and returns what answers it.
+func (a *agent) answer(frame, id string) string {
+	a.t.Helper()
+	a.say(fmt.Sprintf(frame, id))
+	for {
+		_, b, err := a.ReadMessage()
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		var f wire.Frame
+		if wire.DecodeAnswer(slices.Clone(b), &f) == nil && (f.RequestID == id || f.ID == id) {
+			return string(b)
+		}
 	}
 }
 

@@ -20,8 +20,8 @@ func health(t *testing.T, args ...string) (int, string) {
 }
 
 func TestHealthSaysWhatTheEdgeOnThisMachineSays(t *testing.T) {
-	e := launch(t, append(alone, "--nats.url", agoratest.StartNATS(t, agoratest.NATSConfig{}).URL(),
-		"--redis.url", "redis://"+agoratest.Redis(t).Addr())...).ready()
+	t.Parallel()
+	e := launch(t, backends(t)...).ready()
 	admin := strings.TrimPrefix(e.admin, "http://")
 	_, port, _ := strings.Cut(admin, ":")
 	file := filepath.Join(t.TempDir(), "agora.yaml")
@@ -43,8 +43,7 @@ func TestHealthAsksAnAdminPortWithACertificate(t *testing.T) {
 	t.Parallel()
 	certs := agoratest.NewCertificates(t)
 	secured := []string{"--admin.tls.cert", certs.ServerCert, "--admin.tls.key", certs.ServerKey}
-	args := append(alone, "--nats.url", agoratest.StartNATS(t, agoratest.NATSConfig{}).URL(), "--redis.url", "redis://"+agoratest.Redis(t).Addr())
-	e := launch(t, append(args, secured...)...).ready()
+	e := launch(t, append(backends(t), secured...)...).ready()
 	_, admin, _ := strings.Cut(e.admin, "://")
 	if status, said := health(t, append(secured, "--admin-addr", admin)...); status != 0 || said != "ready\n" {
 		t.Errorf("it ended with %d, %q, want 0, ready", status, said)

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/edge/auth"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // logLines returns the lines of a JSON log that say msg.
@@ -46,6 +48,7 @@ func guarded(t *testing.T, args ...string) (e *running, token string) {
 }
 
 func TestOneLineTellsEachStartAndEndOfASession(t *testing.T) {
+	t.Parallel()
 	e, token := guarded(t)
 	a := connect(t, e.public+"?agent_id=alice&token="+token)
 	a.hear("agent.registered")
@@ -55,7 +58,7 @@ func TestOneLineTellsEachStartAndEndOfASession(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ended []map[string]any
-	until(t, "the end is logged", func() bool {
+	await.True(t, "the end is logged", func() bool {
 		ended = logLines(t, e.stderr.String(), "session ended")
 		return len(ended) > 0
 	})
@@ -87,6 +90,7 @@ func TestRefusalsAreLoggedAFewASecondAndTheRestCounted(t *testing.T) {
 	t.Parallel()
 	e, _ := guarded(t)
 	const tries = 60
+	begin := time.Now()
 	for range tries {
 		resp, err := http.Get("http" + strings.TrimPrefix(e.public, "ws"))
 		if err != nil {
@@ -95,7 +99,7 @@ func TestRefusalsAreLoggedAFewASecondAndTheRestCounted(t *testing.T) {
 		resp.Body.Close()
 	}
 	all := 0
-	until(t, "every refusal is logged or counted", func() bool { // the line after a second tells of those before it
+	await.True(t, "every refusal is logged or counted", func() bool { // the line after a second tells of those before it
 		resp, err := http.Get("http" + strings.TrimPrefix(e.public, "ws"))
 		if err != nil {
 			t.Fatal(err)
@@ -110,14 +114,15 @@ func TestRefusalsAreLoggedAFewASecondAndTheRestCounted(t *testing.T) {
 			left, _ := l["left_out"].(float64)
 			all += 1 + int(left)
 		}
-		if len(lines) > tries/2 {
-			t.Fatalf("%d lines for %d refusals", len(lines), tries)
+		if took := time.Since(begin); len(lines) > 5*int(took.Seconds()+2) {
+			t.Fatalf("%d lines for %d refusals in %v", len(lines), tries, took)
 		}
 		return all >= tries
 	})
 }
 
 func TestARefusalNamesTheClientAndNotTheProxyBeforeIt(t *testing.T) {
+	t.Parallel()
 	for about, args := range map[string][]string{"X-Forwarded-For": nil, "PROXY v2": {"--server.proxy-protocol"}} {
 		e, token := guarded(t, append(args, "--server.trusted-proxies", "127.0.0.1")...)
 		d, header := websocket.Dialer{}, http.Header{"X-Forwarded-For": {"6.6.6.6, 192.0.2.7"}} // the first is the client's own word
@@ -145,7 +150,7 @@ func TestARefusalNamesTheClientAndNotTheProxyBeforeIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		var lines []map[string]any
-		until(t, "both refusals are logged", func() bool {
+		await.True(t, "both refusals are logged", func() bool {
 			lines = logLines(t, e.stderr.String(), "refused")
 			return len(lines) >= 2
 		})
@@ -158,6 +163,7 @@ func TestARefusalNamesTheClientAndNotTheProxyBeforeIt(t *testing.T) {
 }
 
 func TestNeitherTokensNorPayloadsReachALog(t *testing.T) {
+	t.Parallel()
 	e, token := guarded(t, "--log.level", "debug")
 	const word = "canary-7f3a"
 	a := connect(t, e.public+"?agent_id=alice&token="+token)
@@ -208,6 +214,7 @@ func TestNeitherTokensNorPayloadsReachALog(t *testing.T) {
 }
 
 func TestNoLineNamesTheEdgeTwice(t *testing.T) {
+	t.Parallel()
 	e := launch(t, append(backends(t), "--log.level", "debug", "--log.format", "text")...).ready()
 	a := connect(t, e.public+"?agent_id=alice")
 	a.hear("agent.registered")

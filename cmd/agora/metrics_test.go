@@ -9,8 +9,12 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // metric is what /metrics says of one name.
@@ -95,6 +99,7 @@ func metricsTable(metrics map[string]*metric) string {
 }
 
 func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
 	e := launch(t, backends(t)...).ready()
 	metrics, _ := scrape(t, e.admin)
 	want := metricsTable(metrics)
@@ -119,6 +124,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 }
 
 func TestNoLabelComesFromAnAgent(t *testing.T) {
+	t.Parallel()
 	e := launch(t, backends(t)...).ready()
 	before, _ := scrape(t, e.admin)
 	const word = "canary-of-an-agent"
@@ -148,18 +154,20 @@ func TestNoLabelComesFromAnAgent(t *testing.T) {
 }
 
 func TestEveryLegIsTimed(t *testing.T) {
+	t.Parallel()
 	e := launch(t, backends(t)...).ready()
 	alice, bob := connect(t, e.public+"?agent_id=alice"), connect(t, e.public+"?agent_id=bob")
 	alice.hear("agent.registered")
 	bob.hear("agent.registered")
 	const sent = 40
+	begin := time.Now()
 	for range sent {
 		alice.say(`{"type":"send","to":"bob","payload":{"a":1}}`)
 	}
 	for range sent {
 		bob.hear("message")
 	}
-	until(t, "every leg was timed", func() bool {
+	await.True(t, "every leg was timed", func() bool {
 		_, values := scrape(t, e.admin)
 		for _, leg := range []string{"in", "stored", "delivered"} {
 			if v := values[`agora_latency_seconds_count{leg="`+leg+`"}`]; v == "" || v == "0" {
@@ -170,36 +178,50 @@ func TestEveryLegIsTimed(t *testing.T) {
 	})
 	_, values := scrape(t, e.admin)
 	for _, leg := range []string{"in", "stored", "delivered"} {
-		all := values[`agora_latency_seconds_count{leg="`+leg+`"}`]
-		if slow := values[`agora_latency_seconds_bucket{leg="`+leg+`",le="30"}`]; slow != all {
-			t.Errorf("%s: %s of %s took less than 30 s", leg, slow, all)
+		n, _ := strconv.ParseFloat(values[`agora_latency_seconds_count{leg="`+leg+`"}`], 64)
+		sum, err := strconv.ParseFloat(values[`agora_latency_seconds_sum{leg="`+leg+`"}`], 64)
+		if took := time.Since(begin).Seconds(); err != nil || sum <= 0 || sum > n*took {
+			t.Errorf("%s: %v of them took %v s in all (%v), want each to take some time of the %v s that there were", leg, n, sum, err, took)
 		}
 	}
 }
 
 func TestWhatWaitedForItsAgentIsNoLatency(t *testing.T) {
-	e := launch(t, append(backends(t), "--session.grace", "30s")...).ready()
-	alice, bob := connect(t, e.public+"?agent_id=alice"), connect(t, e.public+"?agent_id=bob")
+	t.Parallel()
+	e := launch(t, backends(t)...).ready()
+	alice := connect(t, e.public+"?agent_id=alice")
 	alice.hear("agent.registered")
-	bob.hear("agent.registered")
-	bob.Close()
-	until(t, "bob has left", func() bool {
+	timed := func() (n int) {
 		_, values := scrape(t, e.admin)
-		return values["agora_sessions{}"] == "1"
-	})
-	alice.say(`{"type":"send","to":"bob","id":"1","payload":{"a":1}}`)
-	alice.hear("receipt")
-	bob = connect(t, e.public+"?agent_id=bob")
+		n, _ = strconv.Atoi(values[`agora_latency_seconds_count{leg="delivered"}`])
+		return n
+	}
+	bob := connect(t, e.public+"?agent_id=bob")
 	bob.hear("agent.registered")
-	bob.hear("message")
-	alice.say(`{"type":"send","to":"bob","payload":{"a":2}}`)
-	bob.hear("message")
-	until(t, "what came live was timed", func() bool {
-		_, values := scrape(t, e.admin)
-		n := values[`agora_latency_seconds_count{leg="delivered"}`]
-		if n == "2" {
-			t.Fatal("what waited in the mailbox was timed too")
+	leave := func() {
+		bob.Close()
+		await.True(t, "bob has left", func() bool {
+			_, values := scrape(t, e.admin)
+			return values["agora_sessions{}"] == "1"
+		})
+	}
+	leave()
+	before, now := 0, 0
+	for pause := 50 * time.Millisecond; now != before+1; pause *= 4 { // a busy machine knows less well what time it is at the log
+		if pause > await.Long {
+			t.Fatalf("%d were timed of one message that waited and one that came live", now-before)
 		}
-		return n == "1"
-	})
+		before = timed()
+		alice.say(`{"type":"send","to":"bob","id":"1","payload":{"a":1}}`)
+		alice.hear("receipt")
+		<-time.After(pause) // it waits for bob
+		bob = connect(t, e.public+"?agent_id=bob")
+		bob.hear("agent.registered")
+		bob.hear("message")
+		<-time.After(pause) // bob waits for the next one
+		alice.say(`{"type":"send","to":"bob","payload":{"a":2}}`)
+		bob.hear("message")
+		leave()
+		now = timed()
+	}
 }

@@ -160,6 +160,7 @@ func alerts(t *testing.T) []alert {
 }
 
 func TestDashboardAndAlertsNameMetricsThatEdgesExport(t *testing.T) {
+	t.Parallel()
 	metrics, _ := scrape(t, launch(t, backends(t)...).ready().admin)
 	for _, a := range alerts(t) {
 		checkQuery(t, "alert "+a.Alert, a.Expr, metrics)

@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // operate runs a verb of operators at an edge, and returns its output and exit status.
@@ -47,13 +48,14 @@ func (r *running) fateOf(args ...string) edge.Fate {
 }
 
 func TestWhyTellsWhatBecameOfAMessageAtWhateverEdgeItIsAsked(t *testing.T) {
+	t.Parallel()
 	args := backends(t)
 	one, two := launch(t, args...).ready(), launch(t, args...).ready()
 	alice, bob := connect(t, one.public+"?agent_id=alice"), connect(t, two.public+"?agent_id=bob")
 	alice.hear("agent.registered")
 	name := bob.hear("agent.registered").Agent.ConnectionID
 	bob.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(4500, ""))
-	until(t, "bob's session waits for it", func() bool { return agentAt(one, "bob").State == "grace" })
+	await.True(t, "bob's session waits for it", func() bool { return agentAt(one, "bob").State == "grace" })
 	alice.say(`{"type":"send","to":"bob","id":"order-17","n":1,"payload":{"a":1}}`)
 	receipt := alice.hear("receipt")
 	seq := fmt.Sprint(receipt.Seq)
@@ -73,16 +75,16 @@ func TestWhyTellsWhatBecameOfAMessageAtWhateverEdgeItIsAsked(t *testing.T) {
 	bob = connect(t, two.public+"?agent_id=bob")
 	name = bob.hear("agent.registered").Agent.ConnectionID
 	bob.hear("message")
-	until(t, "it is written", func() bool { return one.fateOf(seq, "--to", "bob").State != "waiting" })
+	await.True(t, "it is written", func() bool { return one.fateOf(seq, "--to", "bob").State != "waiting" })
 	bob.say(fmt.Sprintf(`{"type":"ack","seq":%s}`, seq))
-	until(t, "it is acknowledged", func() bool { return one.fateOf(seq, "--to", "bob").State == "acknowledged" })
+	await.True(t, "it is acknowledged", func() bool { return one.fateOf(seq, "--to", "bob").State == "acknowledged" })
 	f = one.fateOf(seq, "--to", "bob")
 	if f.Given == nil || f.Given.Conn != name || f.Given.From.Before(f.Stored.At) || f.Given.To != nil {
 		t.Errorf("delivered %+v, want to %s behind %s", f.Given, name, f.Stored.At)
 	}
 	bob.Close()
-	until(t, "bob has left again", func() bool { return agentAt(one, "bob").State == "grace" })
-	until(t, "history says to which connection", func() bool {
+	await.True(t, "bob has left again", func() bool { return agentAt(one, "bob").State == "grace" })
+	await.True(t, "history says to which connection", func() bool {
 		f = one.fateOf(seq, "--to", "bob")
 		return f.Given != nil && f.Given.To != nil
 	})
@@ -101,6 +103,7 @@ func agentAt(r *running, id string) (v edge.AgentView) {
 }
 
 func TestKickEndsASessionAtAnotherEdge(t *testing.T) {
+	t.Parallel()
 	args := backends(t)
 	one, two := launch(t, args...).ready(), launch(t, args...).ready()
 	alice, bob := connect(t, one.public+"?agent_id=alice"), connect(t, two.public+"?agent_id=bob")
@@ -121,7 +124,7 @@ func TestKickEndsASessionAtAnotherEdge(t *testing.T) {
 	if v := agentAt(two, "bob"); v.State != "away" {
 		t.Errorf("bob is %s, want away", v.State)
 	}
-	until(t, "the end and its reason are in the history", func() bool {
+	await.True(t, "the end and its reason are in the history", func() bool {
 		for _, e := range agentAt(one, "bob").History {
 			if e.What == "left" && e.Why == edge.Kicked {
 				return true
@@ -136,11 +139,12 @@ func TestKickEndsASessionAtAnotherEdge(t *testing.T) {
 }
 
 func TestKickEndsASessionThatHasNoConnection(t *testing.T) {
+	t.Parallel()
 	e := launch(t, backends(t)...).ready()
 	bob := connect(t, e.public+"?agent_id=bob")
 	bob.hear("agent.registered")
 	bob.Close()
-	until(t, "bob's session waits for it", func() bool { return agentAt(e, "bob").State == "grace" })
+	await.True(t, "bob's session waits for it", func() bool { return agentAt(e, "bob").State == "grace" })
 	if out, status := e.operate("kick", "bob"); status != 0 {
 		t.Fatalf("kick ended with %d: %s", status, out)
 	}
@@ -150,12 +154,13 @@ func TestKickEndsASessionThatHasNoConnection(t *testing.T) {
 }
 
 func TestAPurgedMailboxIsToldToItsOwner(t *testing.T) {
+	t.Parallel()
 	e := launch(t, backends(t)...).ready()
 	alice, bob := connect(t, e.public+"?agent_id=alice"), connect(t, e.public+"?agent_id=bob")
 	alice.hear("agent.registered")
 	bob.hear("agent.registered")
 	bob.Close()
-	until(t, "bob has left", func() bool { return agentAt(e, "bob").State == "grace" })
+	await.True(t, "bob has left", func() bool { return agentAt(e, "bob").State == "grace" })
 	for n := range 3 {
 		alice.say(fmt.Sprintf(`{"type":"send","to":"bob","id":"m%d","payload":{"n":%d}}`, n, n))
 		alice.hear("receipt")
@@ -180,6 +185,7 @@ func TestAPurgedMailboxIsToldToItsOwner(t *testing.T) {
 }
 
 func TestInspectShowsSpacesAndEdges(t *testing.T) {
+	t.Parallel()
 	args := backends(t)
 	one, two := launch(t, args...).ready(), launch(t, args...).ready()
 	alice := connect(t, two.public+"?agent_id=alice")
@@ -212,6 +218,7 @@ func TestInspectShowsSpacesAndEdges(t *testing.T) {
 }
 
 func TestOperatorsNeedTheTokenWhereOthersCanAsk(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(path, []byte("first\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -276,6 +283,7 @@ func TestOperatorsNeedTheTokenWhereOthersCanAsk(t *testing.T) {
 }
 
 func TestProfilesAreServedOnlyWhenAskedFor(t *testing.T) {
+	t.Parallel()
 	if got := get(t, launch(t, backends(t)...).ready().admin+"/debug/pprof/", nil); got != 404 {
 		t.Errorf("GET /debug/pprof/ = %d, want 404", got)
 	}

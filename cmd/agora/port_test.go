@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,13 +17,14 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // opened returns a port of a configuration, whose handler says hello, until the test ends.
 func opened(t *testing.T, cfg portConfig) *port {
 	t.Helper()
 	if cfg.readHeader == 0 {
-		cfg.readHeader = 10 * time.Second
+		cfg.readHeader = await.Long
 	}
 	if cfg.maxHeader == 0 {
 		cfg.maxHeader = 32 << 10
@@ -43,7 +46,7 @@ func raw(t *testing.T, p *port, text string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(await.Long))
 	if _, err := io.WriteString(c, text); err != nil {
 		t.Fatal(err)
 	}
@@ -63,41 +66,58 @@ func answer(c net.Conn) int {
 const hello = "GET /ws HTTP/1.1\r\nHost: a\r\n"
 
 func TestWhoeverIsSlowWithItsHandshakeOrHeaderIsCutOff(t *testing.T) {
+	t.Parallel()
 	certs := agoratest.NewCertificates(t)
-	const limit = 300 * time.Millisecond
+	const limit = 100 * time.Millisecond
 	plain := opened(t, portConfig{readHeader: limit})
 	secure := opened(t, portConfig{readHeader: limit, tls: tlsSettings{cert: certs.ServerCert, key: certs.ServerKey}})
-	for about, c := range map[string]net.Conn{
-		"says nothing":               raw(t, plain, ""),
-		"stops within its header":    raw(t, plain, hello+"X-Slow: "),
-		"never ends its header":      raw(t, plain, hello),
-		"begins no handshake":        raw(t, secure, ""),
-		"stops within its handshake": raw(t, secure, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
+	for about, c := range map[string]struct {
+		port *port
+		says string
+	}{
+		"says nothing":               {plain, ""},
+		"stops within its header":    {plain, hello + "X-Slow: "},
+		"never ends its header":      {plain, hello},
+		"begins no handshake":        {secure, ""},
+		"stops within its handshake": {secure, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
 	} {
-		begin := time.Now()
-		if status := answer(c); status != 0 && status != http.StatusRequestTimeout {
-			t.Errorf("%s: answered %d", about, status)
-		}
-		if took := time.Since(begin); took > 10*limit {
-			t.Errorf("%s: cut off after %v, want %v or so", about, took, limit)
+		conn := raw(t, c.port, "")
+		io.WriteString(conn, c.says) // a busy machine may be cut off before
+		said, err := io.ReadAll(conn)
+		if errors.Is(err, os.ErrDeadlineExceeded) || len(said) > 0 && !bytes.HasPrefix(said, []byte("HTTP/1.1 408 ")) {
+			t.Errorf("%s: answered %q, %v", about, said, err)
 		}
 	}
 }
 
+// gone waits until the server has let go of a connection: of one whose header was too large, half a second after it has said so.
+func gone(t *testing.T, c net.Conn) {
+	t.Helper()
+	await.True(t, "the server lets go of the connection", func() bool {
+		_, err := c.Write([]byte("x"))
+		return err != nil
+	})
+}
+
 func TestAHeaderIsBounded(t *testing.T) {
+	t.Parallel()
 	p := opened(t, portConfig{maxHeader: 4 << 10})
-	if status := answer(raw(t, p, hello+"X-Large: "+strings.Repeat("x", 16<<10)+"\r\n\r\n")); status != http.StatusRequestHeaderFieldsTooLarge {
+	large, many := raw(t, p, hello+"X-Large: "+strings.Repeat("x", 16<<10)+"\r\n\r\n"), raw(t, p, hello+strings.Repeat("X-Many: x\r\n", 2000)+"\r\n")
+	if status := answer(large); status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a large header: %d, want 431", status)
 	}
-	if status := answer(raw(t, p, hello+strings.Repeat("X-Many: x\r\n", 2000)+"\r\n")); status != http.StatusRequestHeaderFieldsTooLarge {
+	if status := answer(many); status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("many headers: %d, want 431", status)
 	}
+	gone(t, large)
+	gone(t, many)
 	if status := answer(raw(t, p, hello+"\r\n")); status != http.StatusOK {
 		t.Errorf("a plain request: %d, want 200", status)
 	}
 }
 
 func TestARequestThatIsAmbiguousIsRefused(t *testing.T) {
+	t.Parallel()
 	p := opened(t, portConfig{})
 	for about, c := range map[string]struct {
 		text   string
@@ -126,7 +146,8 @@ func TestARequestThatIsAmbiguousIsRefused(t *testing.T) {
 }
 
 func TestAFullHallShowsOutWhoHasWaitedLongestAndServesTheOthers(t *testing.T) {
-	p := opened(t, portConfig{readHeader: time.Minute})
+	t.Parallel()
+	p := opened(t, portConfig{})
 	h := p.listener.(*hall)
 	h.mu.Lock()
 	h.size, h.patience = 8, 100*time.Millisecond
@@ -188,7 +209,7 @@ func status(t *testing.T, p *port, c *tls.Config) int {
 		return 0
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(await.Long))
 	if _, err := io.WriteString(conn, hello+"\r\n"); err != nil {
 		return 0
 	}
@@ -226,7 +247,7 @@ func TestCertificatesAndCAsAreReadAgainWhenTheyChange(t *testing.T) {
 	}
 	replace(now)
 	fresh := trusting(t, now.CA, now.ClientCert, now.ClientKey)
-	until(t, "the new certificate is there", func() bool { return status(t, public, fresh) == 200 && status(t, private, fresh) == 200 })
+	await.True(t, "the new certificate is there", func() bool { return status(t, public, fresh) == 200 && status(t, private, fresh) == 200 })
 	if got := status(t, public, trusting(t, now.CA, before.ClientCert, before.ClientKey)); got != 0 {
 		t.Errorf("a certificate of the old CA is answered %d, want an end", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pires/go-proxyproto"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // askThrough sends a header and a request to a server that answers with where
@@ -24,7 +25,7 @@ func askThrough(t *testing.T, trusted *edge.Proxies, header string) (status int,
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &http.Server{ReadHeaderTimeout: await.Long, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.RemoteAddr)
 	})}
 	over := make(chan error, 1)
@@ -35,7 +36,7 @@ func askThrough(t *testing.T, trusted *edge.Proxies, header string) (status int,
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(await.Long))
 	fmt.Fprintf(c, "%sGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", header)
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -58,6 +59,7 @@ func proxyHeader(t *testing.T, version byte) string {
 }
 
 func TestAPROXYHeaderIsTakenFromTrustedProxiesAlone(t *testing.T) {
+	t.Parallel()
 	var nobody, all edge.Proxies
 	all.Set([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	if status, body := askThrough(t, &all, proxyHeader(t, 2)); status != 200 || body != "192.0.2.7:555" {

@@ -1,20 +1,20 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
 // TestCAsOfRedisAreReadAtEveryConnection has one client outlive the CA that it began with, as where certificates are rotated.
 func TestCAsOfRedisAreReadAtEveryConnection(t *testing.T) {
+	t.Parallel()
 	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	replace(t, ca, before.CA)
@@ -53,6 +53,7 @@ func replace(t *testing.T, file, with string) {
 
 // TestCAsOfNATSAreReadAtEveryConnection has a connection to the log outlive the CA that it began with.
 func TestCAsOfNATSAreReadAtEveryConnection(t *testing.T) {
+	t.Parallel()
 	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	secured := func(c agoratest.Certificates) agoratest.NATSConfig {
 		return agoratest.NATSConfig{More: fmt.Sprintf("tls { cert_file: %q, key_file: %q }", c.ServerCert, c.ServerKey)}
@@ -60,19 +61,17 @@ func TestCAsOfNATSAreReadAtEveryConnection(t *testing.T) {
 	s := agoratest.StartNATS(t, secured(before))
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	replace(t, ca, before.CA)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	b, err := broker.Connect(ctx, broker.Config{URL: s.URL(), Access: broker.Access{CA: ca}, Replicas: 1, Shards: 1})
+	b, err := broker.Connect(await.Context(t), broker.Config{URL: s.URL(), Access: broker.Access{CA: ca}, Replicas: 1, Shards: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
 	life := b.Life()
 	s.Restart(t, secured(now))
-	until(t, "it has tried in vain", func() bool { return b.Life() > life+2 })
+	await.True(t, "it has tried in vain", func() bool { return b.Life() > life+2 })
 	if b.Connected() {
 		t.Fatal("a server is believed whose certificate nobody known has signed")
 	}
 	replace(t, ca, now.CA)
-	until(t, "it is connected by the new CA", b.Connected)
+	await.True(t, "it is connected by the new CA", b.Connected)
 }

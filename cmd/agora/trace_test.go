@@ -14,6 +14,8 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // spans is an OpenTelemetry collector that keeps what it is told.
@@ -62,7 +64,7 @@ func collect(t *testing.T) *spans {
 // of waits for the one span of a name at an edge.
 func (s *spans) of(t *testing.T, name string) (span *tracepb.Span) {
 	t.Helper()
-	until(t, "the collector has "+name, func() bool {
+	await.True(t, "the collector has "+name, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for key, candidate := range s.all {
@@ -115,6 +117,7 @@ func TestATraceGoesFromItsCallerOverTwoEdgesToTheReceiver(t *testing.T) {
 }
 
 func TestWhatIsNotSampledIsPassedOnAndMakesNoSpan(t *testing.T) {
+	t.Parallel()
 	c := collect(t)
 	e := launch(t, append(backends(t), "--trace.endpoint", c.URL, "--trace.sample", "0")...).ready()
 	a := connect(t, e.public+"?agent_id=alice")
@@ -134,6 +137,7 @@ func TestWhatIsNotSampledIsPassedOnAndMakesNoSpan(t *testing.T) {
 }
 
 func TestAShareOfWhatBelongsToNoTraceBeginsOne(t *testing.T) {
+	t.Parallel()
 	c := collect(t)
 	e := launch(t, append(backends(t), "--id", "e", "--trace.endpoint", c.URL, "--trace.sample", "1")...).ready()
 	a := connect(t, e.public+"?agent_id=alice")
@@ -147,6 +151,7 @@ func TestAShareOfWhatBelongsToNoTraceBeginsOne(t *testing.T) {
 }
 
 func TestWithoutACollectorTracesArePassedOn(t *testing.T) {
+	t.Parallel()
 	e := launch(t, backends(t)...).ready()
 	a := connect(t, e.public+"?agent_id=alice")
 	a.hear("agent.registered")
@@ -168,6 +173,7 @@ func TestWithoutACollectorTracesArePassedOn(t *testing.T) {
 }
 
 func TestAnEdgeServesAndEndsThoughItsCollectorIsAway(t *testing.T) {
+	t.Parallel()
 	e := launch(t, append(backends(t), "--trace.endpoint", "http://127.0.0.1:1", "--trace.sample", "1")...).ready()
 	a := connect(t, e.public+"?agent_id=alice")
 	a.hear("agent.registered")
