@@ -158,6 +158,9 @@ func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64
 	i.mu.Lock()
 	i.end, i.endSize, i.tail = to, 0, max(i.tail, g.Seq)
 	i.after, i.fresh, i.passed = g.Seq, false, max(i.passed, g.Seq)
+	if to == s.last && s.count == 0 { // that is all there was, until what others are sent grows too old as well
+		i.kept, i.keptAt = g.Seq, s.at
+	}
 	i.mu.Unlock()
 	i.b.count.gaps.Add(1)
 	return gapCheck{told: []agora.Message{g}}, nil
@@ -166,12 +169,13 @@ func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64
 // streamState is what the leader knows of a stream and of one subject in it.
 type streamState struct {
 	created time.Time
-	last    uint64 // last sequence handed out
-	count   int64  // records of the subject
-	first   uint64 // first sequence that is kept
-	records uint64 // kept in the whole stream, fences included
-	bytes   uint64 // they take
-	leader  string // who it is and since when: another one has another
+	at      time.Time // when that was so, by the leader's clock
+	last    uint64    // last sequence handed out
+	count   int64     // records of the subject
+	first   uint64    // first sequence that is kept
+	records uint64    // kept in the whole stream, fences included
+	bytes   uint64    // they take
+	leader  string    // who it is and since when: another one has another
 }
 
 // errNotLed means that a server answered for a stream that it does not lead: one that has just started, or any while
@@ -225,7 +229,7 @@ func (b *Broker) state(ctx context.Context, stream, subject string) (streamState
 		return streamState{}, fmt.Errorf("state of %s: %w", stream, v.Error)
 	}
 	s := streamState{
-		created: v.Created, last: v.State.Last, count: v.State.Subjects[subject], leader: "/",
+		created: v.Created, at: v.Time, last: v.State.Last, count: v.State.Subjects[subject], leader: "/",
 		first: v.State.First, records: v.State.Messages, bytes: v.State.Bytes,
 	}
 	if c := v.Cluster; c != nil {

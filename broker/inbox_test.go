@@ -136,6 +136,30 @@ func TestWhatRetentionTookIsTold(t *testing.T) {
 	}
 }
 
+// Others are written to all the time: that is no sign of a loss.
+func TestWhatGrewTooOldIsToldOnce(t *testing.T) {
+	t.Parallel()
+	b := testBroker(t, testServer(t, 1), nil)
+	at := publish(t, b, "s1", names(0, 3)...)
+	p := placeOf(bob, 1)
+	grow(t, b, p.stream)
+	in := listen(t, b, bob, From{After: at[0], Tail: at[0], TailAt: time.Now().Add(-2 * b.cfg.MaxAge)})
+	gaps := 0
+	for range 4 {
+		if _, err := b.js.Publish(await.Context(t), placeOf(agora.ToAgent("default", "carol"), 1).log(), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		msgs, err := in.Next(await.Context(t), 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gaps += len(msgs)
+	}
+	if gaps != 1 {
+		t.Errorf("%d gaps were told, want one", gaps)
+	}
+}
+
 func TestAnOverflowIsToldToThoseHeldToBeQuiet(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), func(c *Config) { c.MaxRecords = 10 })
