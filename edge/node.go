@@ -36,6 +36,7 @@ type Config struct {
 	Heartbeat time.Duration // session.heartbeat: between signs of life to a quiet agent; 30s
 	Timeout   time.Duration // session.timeout: a connection silent for so long is dead; 60s
 	Confirm   time.Duration // between pings while frames are unconfirmed; 1.5s
+	Answer    time.Duration // how long presence has for what a message waits for, before its agent hears that it can't be reached; 3s
 	Probe     time.Duration // how long the connection that holds an id has for a sign of life before a newcomer gets the id; 1s
 
 	MailboxOff   bool           // mailbox off: an agent without a session is AGENT_OFFLINE
@@ -143,7 +144,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
-		MaxAge: cfg.MaxAge, Streams: func() int { return n.limits.load().Streams }, InFlight: cfg.Limits.InFlight,
+		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.load().Streams }, InFlight: cfg.Limits.InFlight,
 		Valid: n.valid, Confirmed: n.askConfirmed, Log: cfg.Log,
 	})
 	n.hub = spaces.New(spaces.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, WholeRoster: cfg.WholeRoster, Log: cfg.Log})

@@ -14,7 +14,6 @@ import (
 
 const (
 	knownFor   = 5 * time.Second        // how long "known" is believed without asking
-	answerTime = 3 * time.Second        // that presence has for what a message waits for: its agent is to hear then, not when the library gives up
 	checkFirst = 64                     // records stored by this edge before it looks at an addressee's unread part
 	checkShare = 16                     // which part of what is free may be stored between two looks: as many edges as that may write
 	checkLeast = 16                     // records between two looks, however little is free
@@ -61,7 +60,7 @@ func (p *peer) lookup(ctx context.Context) error {
 	if !cfg.MailboxOff && time.Since(p.known) < knownFor {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, cfg.Answer)
 	defer cancel()
 	found, err := cfg.Presence.Lookup(ctx, p.to.Tenant, p.to.Agent)
 	switch {

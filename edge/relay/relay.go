@@ -4,6 +4,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -21,6 +22,7 @@ type Config struct {
 	MailboxOff bool          // an agent without a session is AGENT_OFFLINE
 	MaxRecords int64         // of a mailbox
 	MaxAge     time.Duration // of a record
+	Answer     time.Duration // that presence has for what a message waits for: its agent is to hear then, not when the library gives up; 3s
 	Streams    func() int    // open streams that one sender may have now
 	InFlight   int           // bytes under way of one sender
 	Valid      func() (at time.Time, ok bool)
@@ -56,6 +58,7 @@ type closedStream struct {
 // New returns a Relay. Close it when no sender is left.
 func New(cfg Config) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
+	cfg.Answer = cmp.Or(cfg.Answer, 3*time.Second)
 	return &Relay{cfg: cfg, ctx: ctx, stop: stop, peers: map[agora.Address]*peer{}, senders: map[*Sender]struct{}{}, touched: time.Now()}
 }
 

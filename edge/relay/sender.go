@@ -256,7 +256,7 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 	case m.Part == agora.Whole && !m.Meta.Deadline.IsZero():
 		open = &presence.OpenStream{Stream: requestStream(o.Request), Kind: m.Kind, Deadline: m.Meta.Deadline}
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, s.relay.cfg.Answer)
 	defer cancel()
 	err := s.relay.cfg.Presence.UseLane(ctx, *s.cfg.Claim, m.To, open)
 	if err != nil {
