@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
@@ -51,6 +52,7 @@ func (o Options) withDefaults() Options {
 	o.Node.Lease = cmp.Or(o.Node.Lease, time.Minute) // no pause of a busy machine ends it; a test that waits for the end of one asks for less, of that edge alone
 	o.Node.Heartbeat = cmp.Or(o.Node.Heartbeat, time.Second)
 	o.Node.Timeout = cmp.Or(o.Node.Timeout, patience)
+	o.Node.Answer = cmp.Or(o.Node.Answer, patience)
 	o.Node.Probe = cmp.Or(o.Node.Probe, 10*time.Second)
 	o.Node.Confirm = cmp.Or(o.Node.Confirm, 100*time.Millisecond)
 	o.Node.MaxAge = cmp.Or(o.Node.MaxAge, 10*time.Minute)
@@ -233,6 +235,26 @@ func (c *Cluster) CutEdge(k int) {
 	})
 }
 
+// LapseEdge is like [Cluster.CutEdge], and ends the edge's lease at once, as presence does when that was not renewed in time.
+func (c *Cluster) LapseEdge(k int) {
+	c.t.Helper()
+	c.CutEdge(k)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	rdb := redis.NewClient(&redis.Options{Addr: c.presence})
+	defer rdb.Close()
+	store, id := presence.New(presence.Config{Client: rdb}), c.Node(k).Config().ID
+	all, err := store.Edges(ctx)
+	for _, h := range all {
+		if err == nil && h.Edge == id {
+			err = store.Resign(ctx, h)
+		}
+	}
+	if err != nil {
+		c.t.Fatalf("end the lease of edge %d: %v", k, err)
+	}
+}
+
 // ParalyseEdge cuts edge k off like [Cluster.CutEdge], but for a while: [Cluster.MendEdge] ends it.
 func (c *Cluster) ParalyseEdge(k int) { c.edge(k).line.cut(every...) }
 
@@ -262,6 +284,27 @@ func (c *Cluster) Streams() []string {
 	var names struct{ Streams []string }
 	c.api("STREAM.NAMES", &names, func() bool { return true })
 	return names.Streams
+}
+
+// keeps reports whether the log has anything that was stored before a time, of what it keeps no longer than messages.
+func (c *Cluster) keeps(before time.Time) bool {
+	c.t.Helper()
+	for _, name := range c.Streams() {
+		var info struct {
+			Config struct {
+				MaxAge time.Duration `json:"max_age"`
+			}
+			State struct {
+				Messages int
+				First    time.Time `json:"first_ts"`
+			}
+		}
+		c.api("STREAM.INFO."+name, &info, func() bool { return true })
+		if info.Config.MaxAge == c.opts.Node.MaxAge && info.State.Messages > 0 && info.State.First.Before(before) {
+			return true
+		}
+	}
+	return false
 }
 
 // StepDown has a stream elect another leader.

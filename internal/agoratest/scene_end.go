@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// doomed is the lease of an edge that dies: its agents are there again when that is over, and it must not be over before, on any machine.
-const doomed = 5 * time.Second
-
 // deathScenes are what becomes of agents whose edge dies, while their grace is long.
 var deathScenes = []scenario{
 	{"agents of a dead edge go on elsewhere, with streams and spaces", deadEdge},
@@ -76,7 +73,7 @@ func (s *scene) untilBound(k int, id string, query ...string) (*Client, Frame) {
 }
 
 func deadEdge(s *scene) {
-	k := s.AddDoomed(doomed)
+	k := s.AddEdge()
 	a, w := s.enter(k, "agent-1")
 	b := s.agent(1, "agent-2")
 	s.members("general", a, b)
@@ -84,7 +81,7 @@ func deadEdge(s *scene) {
 	b.Expect(`{"type":"message","stream_id":"s"}`)
 	s.indexed(a, 1, 2)
 	s.gotIndexed(b, 1, 2)
-	s.CutEdge(k)
+	s.LapseEdge(k)
 	b.Send(`{"type":"send","to":"agent-1","payload":0}`)
 	a, w2 := s.untilBound(2, "agent-1", "resume_token", w.Text("resume_token"))
 	if w2.Raw("resumed") != "true" {
@@ -102,11 +99,11 @@ func deadEdge(s *scene) {
 }
 
 func deadEdgeReaped(s *scene) {
-	k := s.AddDoomed(doomed)
+	k := s.AddEdge()
 	a, b := s.agent(k, "agent-1"), s.agent(1, "agent-2")
 	s.members("general", a, b)
 	s.startStream(a, b)
-	s.CutEdge(k)
+	s.LapseEdge(k)
 	b.ExpectAll(
 		`{"type":"error","code":"STREAM_ABORTED","from":"agent-1","stream_id":"s"}`,
 		`{"type":"space.members","members":["agent-2"],"joined":null,"left":"agent-1"}`)
@@ -118,11 +115,11 @@ func deadEdgeReaped(s *scene) {
 }
 
 func deadEdgeUnindexed(s *scene) {
-	k := s.AddDoomed(doomed)
+	k := s.AddEdge()
 	a, w := s.enter(k, "agent-1")
 	b := s.agent(1, "agent-2")
 	s.startStream(a, b)
-	s.CutEdge(k)
+	s.LapseEdge(k)
 	a, _ = s.untilBound(2, "agent-1", "resume_token", w.Text("resume_token"))
 	a.Send(`{"type":"send_chunk","to":"agent-2","stream_id":"s","chunk":"2"}`)
 	b.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"agent-1","stream_id":"s"}`)
@@ -131,7 +128,7 @@ func deadEdgeUnindexed(s *scene) {
 }
 
 func zombie(s *scene) {
-	k := s.AddDoomed(doomed)
+	k := s.AddDoomed(5 * time.Second)
 	s.agent(k, "agent-1")
 	b := s.agent(1, "agent-2")
 	s.ParalyseEdge(k)
@@ -140,8 +137,13 @@ func zombie(s *scene) {
 	b.Until("the edge is ready again", func() bool { return s.Node(k).Ready() == nil })
 	b.Send(`{"type":"send","to":"agent-1","payload":0}`)
 	s.mailed(a2, 0, 1, "")
-	c, _ := s.untilBound(k, "agent-3")
-	c.Send(`{"type":"send","to":"agent-1","payload":1}`)
+	b.Until("an agent of the edge sends", func() bool { // its lease is short still
+		c, _ := s.untilBound(k, "agent-3")
+		_ = c.Try(`{"type":"send","id":"m","to":"agent-1","payload":1}`)
+		f, _ := c.Next(patience)
+		c.Drop()
+		return f.Type() == "receipt"
+	})
 	s.mailed(a2, 1, 2, "")
 	a2.Barrier()
 }
