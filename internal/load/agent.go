@@ -95,7 +95,7 @@ func (a *agent) arrived(s stamp, frame []byte) {
 		a.run.notes.missed.Add(int64(s.number - next))
 	}
 	a.next[s.line] = s.number + 1
-	a.run.meter.record(a.run.meter.shard(a.shard), s.at, a.conn.At())
+	a.run.meter.record(a.run.meter.shard(a.shard), s.at, a.conn.At(), l.measures(s.number))
 	if a.watch {
 		l.gate.through(1)
 	}
@@ -112,7 +112,7 @@ func (a *agent) receipt(frame []byte) {
 	}
 	if l := a.run.line(s); l != nil {
 		r := a.run.receipts
-		r.record(r.shard(a.shard), s.at, a.conn.At())
+		r.record(r.shard(a.shard), s.at, a.conn.At(), l.measures(s.number))
 		l.gate.through(1)
 	}
 }

@@ -97,7 +97,9 @@ func TestArrivalsAreToComeOnceAndInOrder(t *testing.T) {
 
 func TestWhatWasRefusedIsNotPassedOver(t *testing.T) {
 	r, _ := alone(t, Config{})
-	r.window(0, 1<<60)
+	for n := range uint64(3) {
+		r.lines[0].measure(n)
+	}
 	a := r.agents[0]
 	id := make([]byte, StampSize)
 	stamp{number: 1, at: 1}.put(id)

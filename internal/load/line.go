@@ -17,6 +17,10 @@ type line struct {
 	never    atomic.Int64 // of all, those that an error answered
 	pause    atomic.Int64 // nothing is sent before, at its own pace; Ticks
 
+	// Numbers of the first that is measured, and behind the last: what its sender says of a message holds where it arrives, while the
+	// window opens and closes.
+	first, behind atomic.Uint64
+
 	dead atomic.Bool // nothing can be sent any more
 	gate gate
 }
@@ -66,6 +70,9 @@ func (l *line) send(m *meter, meant int64) {
 	n := l.sent.Load()
 	l.frame.fill(stamp{l.number, uint64(n), meant})
 	measured := m.during(meant)
+	if measured {
+		l.measure(uint64(n))
+	}
 	if err := l.from.conn.Write(l.frame.bytes); err != nil {
 		l.dead.Store(true)
 		return
@@ -75,3 +82,14 @@ func (l *line) send(m *meter, meant int64) {
 		l.measured.Add(1)
 	}
 }
+
+// measure takes the next message into what is measured, before it is sent.
+func (l *line) measure(n uint64) {
+	if l.behind.Load() == 0 {
+		l.first.Store(n)
+	}
+	l.behind.Store(n + 1)
+}
+
+// measures tells whether a message is measured.
+func (l *line) measures(n uint64) bool { return n < l.behind.Load() && n >= l.first.Load() }

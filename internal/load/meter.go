@@ -49,13 +49,13 @@ func (m *meter) during(at int64) bool { return at >= m.from.Load() && at < m.unt
 // shard returns the shard of the k-th reader.
 func (m *meter) shard(k int) *shard { return &m.shards[k%len(m.shards)] }
 
-// record notes that what was meant for one moment has happened at another.
-func (m *meter) record(s *shard, meant, now int64) {
+// record notes that what was meant for one moment has happened at another, and counts if it is measured.
+func (m *meter) record(s *shard, meant, now int64, measured bool) {
 	s.total.Add(1)
 	if m.during(now) {
 		s.arrived.Add(1)
 	}
-	if !m.during(meant) {
+	if !measured {
 		return
 	}
 	s.received.Add(1)

@@ -34,7 +34,7 @@ func receive(r *Run, far net.Conn, each func(k int)) {
 			return
 		}
 		if s, ok := find(frame); ok {
-			r.meter.record(r.meter.shard(0), s.at, now())
+			r.meter.record(r.meter.shard(0), s.at, now(), r.lines[0].measures(s.number))
 			r.lines[0].gate.through(1)
 		}
 	}
@@ -178,5 +178,20 @@ func TestARefusalRestsItsSenderAsLongAsItIsAskedTo(t *testing.T) {
 	far.Close()
 	if n := r.lines[0].sent.Load(); n != 1 || out.Errors["RATE_LIMITED"] != n || out.Missed != 0 {
 		t.Errorf("%d were sent: %+v", n, out)
+	}
+}
+
+func TestWhatIsSentWhileTheWindowOpensOrClosesCountsWhereItIsSentAndWhereItArrives(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		r, far := alone(t, Config{Window: 64, Warmup: time.Millisecond, Duration: 2 * time.Millisecond, Settle: await.Long})
+		var wg sync.WaitGroup
+		wg.Go(func() { receive(r, far, func(int) {}) })
+		out := r.Measure(t.Context(), Servers{})
+		far.Close()
+		wg.Wait()
+		if out.Received != out.Expected {
+			t.Fatalf("%d were sent, and %d arrived", out.Expected, out.Received)
+		}
 	}
 }

@@ -136,7 +136,7 @@ func (r *Run) finish() {
 func (r *Run) refused(f wire.Frame) {
 	if s, ok := find([]byte(f.RequestID)); ok {
 		if l := r.line(s); l != nil {
-			if l.never.Add(1); r.meter.during(s.at) {
+			if l.never.Add(1); l.measures(s.number) {
 				l.refused.Add(1)
 			}
 			l.pause.Store(now() + f.RetryAfterMS*int64(time.Millisecond))

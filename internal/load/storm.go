@@ -214,7 +214,7 @@ func (r *Run) comeBack(ctx context.Context, cfg StormConfig) *meter {
 			r.notes.lost(a.id, err)
 			return nil
 		}
-		connected.record(connected.shard(a.shard), r.storm.began.Load(), now())
+		connected.record(connected.shard(a.shard), r.storm.began.Load(), now(), true)
 		a.begin(c)
 		return nil
 	})
