@@ -2,5 +2,5 @@
 
 package ws_test
 
-// rounds is how often everything fails, and histories how many random ones are played: there is time for it.
-const rounds, histories = 5, 150
+// histories is how many random ones are played: there is time for it.
+const histories = 150
