@@ -15,8 +15,12 @@ import (
 // nobody answers, is known to be gone: so its agents are back long before its lease is over.
 const beatsPerLease = 15
 
+// longestBeat is the longest time between two renewals, however long the lease: what an edge stores a minute after its last one is
+// taken for a dead edge's, and nobody reads it.
+const longestBeat = 10 * time.Second
+
 // between is the time between two renewals.
-func (n *Node) between() time.Duration { return n.cfg.Lease / beatsPerLease }
+func (n *Node) between() time.Duration { return min(n.cfg.Lease/beatsPerLease, longestBeat) }
 
 // valid returns when the lease was last renewed, and whether it still holds.
 // The monotonic clock decides: an edge that was frozen knows at once that it

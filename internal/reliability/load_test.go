@@ -1,8 +1,8 @@
 package reliability
 
 import (
-	"maps"
-	"slices"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/agora-relay/agora/internal/await"
@@ -29,12 +29,18 @@ func startLoad(t testing.TB, urls []string, cuts float64) load {
 func (l load) progress(t testing.TB, n uint64) {
 	t.Helper()
 	began := l.run.Progress().Kinds
-	await.True(t, "more of every kind is delivered to the Go clients", func() bool {
-		now := l.run.Progress().Kinds
-		return !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(kind string) bool {
-			return now[kind].Delivered < began[kind].Delivered+n
-		})
-	})
+	var lacks []string
+	if !await.Within(await.Long, func() bool {
+		lacks = nil
+		for kind, now := range l.run.Progress().Kinds {
+			if was := began[kind]; now.Delivered < was.Delivered+n {
+				lacks = append(lacks, fmt.Sprintf("%s: %+v, before %+v", kind, now, was))
+			}
+		}
+		return len(lacks) == 0
+	}) {
+		t.Fatalf("the Go clients get nothing more of a kind: %s; errors %v", strings.Join(lacks, "; "), l.run.Progress().Errors)
+	}
 }
 
 // finish waits until everything that was sent has arrived.
