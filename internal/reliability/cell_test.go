@@ -54,7 +54,7 @@ func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged, off st
 	c.Under(t)
 	c.Heal()
 	x.talk.Name = fmt.Sprintf("cell-%d", n)
-	load := startLoad(t, c.URLs(), 0)
+	load := startLoad(t, c.URLs())
 	s := &stage{Processes: c, t: t, sabotaged: sabotaged, off: off, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
 	defer load.run.Close()
 	defer s.talk.End()

@@ -12,11 +12,11 @@ import (
 // load is Go clients under way beside the bare sockets: what they get is theirs once, in order, without a mark.
 type load struct{ run *soak.Run }
 
-// startLoad returns when all of its clients are connected, of which so many a second are cut; the test's end ends it.
-func startLoad(t testing.TB, urls []string, cuts float64) load {
+// startLoad returns when all of its clients are connected; the test's end ends it.
+func startLoad(t testing.TB, urls []string) load {
 	t.Helper()
 	run, err := soak.Start(await.Context(t), soak.Config{
-		Edges: urls, Senders: 2, Receivers: 3, Spaces: 1, Rate: 60, Cuts: cuts, Patience: await.Long,
+		Edges: urls, Senders: 2, Receivers: 3, Spaces: 1, Rate: 60, Patience: await.Long,
 	})
 	if err != nil {
 		t.Fatalf("start the Go clients: %v", err)

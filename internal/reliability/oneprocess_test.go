@@ -18,7 +18,7 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000}, Node: edge.Config{Lease: lease},
 	})
 	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{Agents: 4, Beat: 80 * time.Millisecond})
-	load := startLoad(t, c.URLs(), 1)
+	load := startLoad(t, c.URLs())
 	die := []int{0, 1} // not the third, so that the Go clients, which know the first three, always find one
 	next := func() int {
 		k := die[0]
@@ -26,6 +26,9 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 		return k
 	}
 	progress := func() {
+		for range 5 { // as many as there are Go clients
+			load.run.Cut()
+		}
 		talk.Progress(5)
 		load.progress(t, 1)
 	}

@@ -104,6 +104,9 @@ func Start(ctx context.Context, cfg Config) (*Run, error) {
 	return r, nil
 }
 
+// Cut breaks any one connection of the run's without a word, besides those that Config.Cuts has cut.
+func (r *Run) Cut() { r.net.cut() }
+
 // Name returns what the ids of the run's agents and the names of its spaces begin with.
 func (r *Run) Name() string { return r.name }
 
