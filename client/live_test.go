@@ -15,6 +15,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -28,7 +29,7 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{Cluster: agoratest.Start(t, agoratest.Options{Grace: time.Hour}), t: t}
+	c := &cluster{Cluster: agoratest.Start(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute}}), t: t}
 	for k := range c.Size() {
 		c.proxies = append(c.proxies, newProxy(t, c.URL(k)))
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -25,7 +26,7 @@ type cli struct {
 
 func newCLI(t *testing.T) *cli {
 	t.Helper()
-	c := &cli{t: t, cluster: agoratest.Start(t, agoratest.Options{Edges: 2, Grace: time.Hour})}
+	c := &cli{t: t, cluster: agoratest.Start(t, agoratest.Options{Edges: 2, Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute}})}
 	c.url = c.cluster.URL(0) + "," + c.cluster.URL(1)
 	return c
 }

@@ -49,8 +49,8 @@ func (o Options) withDefaults() Options {
 	o.Nodes = cmp.Or(o.Nodes, 1)
 	o.Grace = cmp.Or(o.Grace, time.Second)
 	o.Audit = cmp.Or(o.Audit, time.Second)
-	o.Node.Lease = cmp.Or(o.Node.Lease, time.Minute) // no pause of a busy machine ends it; a test that waits for the end of one asks for less, of that edge alone
-	o.Node.Heartbeat = cmp.Or(o.Node.Heartbeat, time.Second)
+	o.Node.Lease = cmp.Or(o.Node.Lease, time.Minute)         // no pause of a busy machine ends it; a test that waits for the end of one asks for less, of that edge alone
+	o.Node.Heartbeat = cmp.Or(o.Node.Heartbeat, time.Second) // where Go clients connect it is to be long: they give up an edge that is silent for one and a half
 	o.Node.Timeout = cmp.Or(o.Node.Timeout, patience)
 	o.Node.Answer = cmp.Or(o.Node.Answer, patience)
 	o.Node.Probe = cmp.Or(o.Node.Probe, 10*time.Second)

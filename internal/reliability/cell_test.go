@@ -53,7 +53,7 @@ type outcome struct {
 func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged, off string) outcome {
 	c.Under(t)
 	c.Heal()
-	x.talk.Name = fmt.Sprintf("cell-%d", n)
+	x.talk.Name, x.talk.Silence = fmt.Sprintf("cell-%d", n), cmp.Or(x.talk.Silence, silence)
 	load := startLoad(t, c.URLs())
 	s := &stage{Processes: c, t: t, sabotaged: sabotaged, off: off, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
 	defer load.run.Close()

@@ -10,8 +10,10 @@ const chaos = false
 // rounds is how often all that fails does so.
 const rounds = 1
 
-// Nothing that is played here waits for either, so they are longer than any machine stands still.
+// Nothing that is played here waits for these, so they are longer than a machine stands still.
 const (
-	lease   = 8 * time.Second // of an edge
-	timeout = time.Minute     // session.timeout
+	lease     = 8 * time.Second  // of an edge
+	timeout   = 2 * time.Minute  // session.timeout
+	heartbeat = time.Minute      // session.heartbeat: a Go client gives up an edge that is silent for one and a half
+	silence   = 90 * time.Second // after which other agents do
 )

@@ -11,6 +11,8 @@ const chaos = true
 const rounds = 3
 
 const (
-	lease   = 3 * time.Second // of an edge
-	timeout = 6 * time.Second // session.timeout
+	lease     = 3 * time.Second // of an edge
+	timeout   = 6 * time.Second // session.timeout
+	heartbeat = time.Second     // session.heartbeat
+	silence   = 5 * time.Second // after which agents give up an edge
 )

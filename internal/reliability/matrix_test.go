@@ -30,7 +30,7 @@ func TestNothingIsLostWhateverDies(t *testing.T) {
 // start starts a cluster whose agents are given up when they are silent for timeout.
 func start(t testing.TB, o agoratest.ProcessOptions) *agoratest.Processes {
 	t.Helper()
-	o.Flags = append([]string{"--session.timeout", timeout.String()}, o.Flags...)
+	o.Flags = append([]string{"--session.timeout", timeout.String(), "--session.heartbeat", heartbeat.String()}, o.Flags...)
 	return agoratest.StartProcesses(t, o)
 }
 

@@ -15,9 +15,9 @@ import (
 func TestNothingIsLostWhateverFails(t *testing.T) {
 	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{
-		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000}, Node: edge.Config{Lease: lease},
+		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000}, Node: edge.Config{Lease: lease, Timeout: timeout, Heartbeat: heartbeat},
 	})
-	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{Agents: 4, Beat: 80 * time.Millisecond})
+	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{Agents: 4, Beat: 80 * time.Millisecond, Silence: silence})
 	load := startLoad(t, c.URLs())
 	die := []int{0, 1} // not the third, so that the Go clients, which know the first three, always find one
 	next := func() int {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/soak"
@@ -24,7 +25,7 @@ var kinds = []string{"message", "stream", "chunk", "request", "reply", "event"}
 
 func cluster(t *testing.T) *agoratest.Cluster {
 	t.Helper()
-	return agoratest.Start(t, agoratest.Options{Grace: 20 * time.Second})
+	return agoratest.Start(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute}})
 }
 
 func urls(c *agoratest.Cluster) (all []string) {
@@ -115,7 +116,7 @@ func TestWhatTheWireLosesDoublesOrSwapsIsFound(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	cl := agoratest.Start(t, agoratest.Options{Edges: 1})
+	cl := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Heartbeat: time.Minute}})
 	for name, c := range map[string]struct {
 		what string // the frame that is tampered with has this in it
 		hand func() func(f *wire.Frame) []*wire.Frame
