@@ -114,7 +114,7 @@ func (s *Server) start(ctx context.Context) error {
 // server listens on it, or while it is stopped.
 const (
 	firstPort = 10_000
-	lastPort  = 32_767
+	lastPort  = 17_999 // above them are those that tests give to servers which they stop and start
 	portTries = 1000
 )
 
