@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -125,21 +124,42 @@ func (p *process) gist(lines int) string {
 
 // Ports of servers that are to have the same one after a restart lie below those that
 // the system gives to connections: it might give one away in between. (On Linux those begin at 32768.)
-const firstPort, lastPort = 18000, 32000
+// A test process takes them in blocks, and holds the first port of each block for as long as it lives: nobody else gives away one of that block.
+const firstPort, lastPort, portBlock = 18000, 32000, 100
 
-var lastSteady atomic.Int64
+var steady struct {
+	mu   sync.Mutex // guards the fields below
+	held []net.Listener
+	next int // the next port; 0 before the first block
+}
 
-// steadyPort returns a loopback port that nobody has at the moment, and that no connection will be given.
+// steadyPort returns a loopback port that nobody has at the moment, and that no connection and no other test process will be given.
 func steadyPort() (int, error) {
+	steady.mu.Lock()
+	defer steady.mu.Unlock()
 	for range lastPort - firstPort {
-		// Test processes that run at the same time begin at different places, further apart than any of them goes.
-		n := firstPort + (os.Getpid()*997+int(lastSteady.Add(1)))%(lastPort-firstPort)
+		if steady.next%portBlock == 0 && !takeBlock() {
+			break
+		}
+		n := steady.next
+		steady.next++
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(n)))
 		if err == nil {
 			return n, l.Close()
 		}
 	}
 	return 0, errors.New("agoratest: no port is free")
+}
+
+// takeBlock has steady go on with a block of ports that no other process holds, if there is one. The caller holds its lock.
+func takeBlock() bool {
+	for n := firstPort; n < lastPort; n += portBlock {
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(n))); err == nil {
+			steady.held, steady.next = append(steady.held, l), n+1
+			return true
+		}
+	}
+	return false
 }
 
 // steadyAddr is steadyPort with its host.
