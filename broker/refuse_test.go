@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -401,5 +402,88 @@ func TestARefusedNumberThatTheLogShowsIsNotWaitedFor(t *testing.T) {
 	l.fold(&m, 1, now)             // and the log has it
 	if v := l.take(&agora.Message{N: 4}, 0, 1, now); !v.store {
 		t.Errorf("4: %+v, want it stored", v)
+	}
+}
+
+func TestStreamsOfWhatIsInHandAreKnown(t *testing.T) {
+	t.Parallel()
+	s := testServer(t, 1)
+	c := testCable(t, s)
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
+	l := b.Lane(lane("s1", 1, false))
+	defer l.Close()
+	store(t, l, part(agora.Start, "stored", "1"))
+	store(t, l, part(agora.Start, "ending", "2"))
+	c.sever(true)
+	await.True(t, "the connection is lost", func() bool { return !b.Connected() })
+	ignore := func(Result) {}
+	l.Put(text("3"), ignore)
+	l.Put(part(agora.Chunk, "stored", "4"), ignore)
+	l.Put(part(agora.End, "ending", "5"), ignore)
+	l.Put(indexed(agora.Start, "begun", 1), ignore)
+	l.Put(part(agora.Start, "begun", "again"), ignore)
+	l.Put(part(agora.Start, "brief", "6"), ignore)
+	l.Put(part(agora.End, "brief", "7"), ignore)
+	var open []string
+	for _, s := range l.Streams() {
+		open = append(open, fmt.Sprint(s.Stream, s.Indexed))
+	}
+	if slices.Sort(open); !slices.Equal(open, []string{"beguntrue", "storedfalse"}) {
+		t.Errorf("open are %v, want what was begun and not ended by what is in hand", open)
+	}
+}
+
+// What was refused while the log could not be reached is remembered once for each stream; too much of it ends the lane.
+func TestALaneThatLostMoreThanItRemembersEnds(t *testing.T) {
+	t.Parallel()
+	deposed := make(chan struct{})
+	b := testBroker(t, testServer(t, 1), nil)
+	cfg := lane("s1", 1, false)
+	cfg.Deposed = func() { close(deposed) }
+	l := b.Lane(cfg)
+	defer l.Close()
+	l.mu.Lock()
+	for _, n := range []uint64{0, 9, 7, 8} {
+		l.lose(lostPart{stream: "s", n: n})
+	}
+	l.lose(lostPart{})
+	if want := []lostPart{{stream: "s", n: 7}}; !slices.Equal(l.lost, want) {
+		t.Errorf("remembered are %+v, want %+v", l.lost, want)
+	}
+	for k := range maxOpen {
+		l.lose(lostPart{stream: fmt.Sprint(k)})
+	}
+	l.dieBeyond()
+	l.mu.Unlock()
+	await.Recv(t, "word that the lane is over", deposed)
+	wantCode(t, put(t, l, text("x")), agora.Unavailable)
+}
+
+func TestOperatorsAreToldThatTheLogIsAway(t *testing.T) {
+	t.Parallel()
+	s := testServer(t, 1)
+	c := testCable(t, s)
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
+	at := publish(t, b, "s1", "1")
+	c.sever(true)
+	await.True(t, "the connection is lost", func() bool { return !b.Connected() })
+	ctx, cancel := context.WithTimeout(await.Context(t), 100*time.Millisecond)
+	defer cancel()
+	for what, f := range map[string]func() error{
+		"Purge":   func() error { _, err := b.Purge(ctx, bob, at[0]); return err },
+		"Mailbox": func() error { _, err := b.Mailbox(ctx, bob); return err },
+		"Unread":  func() error { _, err := b.Unread(ctx, bob, 0); return err },
+		"Last":    func() error { _, err := b.Last(ctx, bob); return err },
+		"Find": func() error {
+			f, err := b.Find(ctx, Search{To: bob, Seq: at[0]})
+			if err == nil && !f.Whole { // its time was over: it says that it did not see all
+				err = unavailable(nil)
+			}
+			return err
+		},
+	} {
+		if err := f(); agora.AsError(err) == nil || agora.AsError(err).Code != agora.Unavailable {
+			t.Errorf("%s = %v, want UNAVAILABLE", what, err)
+		}
 	}
 }

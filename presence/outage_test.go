@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,24 @@ func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 		"Members":  func() error { _, err := s.Members(t.Context(), tenant, "room"); return err },
 		"IsMember": func() error { _, err := s.IsMember(t.Context(), tenant, "room", "a"); return err },
 		"Spaces":   func() error { _, err := s.Spaces(t.Context(), tenant); return err },
+		"Note":     func() error { return s.Note(t.Context(), tenant, "a", presence.Event{}) },
+		"History":  func() error { _, err := s.History(t.Context(), tenant, "a"); return err },
+		"Edges":    func() error { _, err := s.Edges(t.Context()); return err },
+		"Cursors": func() error {
+			_, err := s.Cursors(t.Context(), tenant, "room", []agora.AgentID{"a"})
+			return err
+		},
+		"EndSession": func() error { return s.EndSession(t.Context(), tenant, "b") },
+		"Look":       func() error { _, err := s.Look(t.Context(), tenant, "a"); return err },
+		"WroteTo": func() error {
+			_, err := s.WroteTo(t.Context(), tenant, "a", agora.ToAgent(tenant, "b"))
+			return err
+		},
+		"SetCard": func() error { return s.SetCard(t.Context(), c, agora.Agent{ID: "a"}) },
+		"Missing": func() error {
+			_, err := s.Missing(t.Context(), claimant("a", "e1").Holder, slices.Values([]presence.Claim{c}))
+			return err
+		},
 		"Sweep": func() error {
 			_, err := s.Sweep(t.Context(), claimant("a", "e1").Holder, 10)
 			return err

@@ -117,3 +117,21 @@ func TestTailMovesOnWhileASpaceIsQuiet(t *testing.T) {
 		return true
 	})
 }
+
+// A session that knows a time alone gets what was stored since: nothing of what is older, however soon it looks.
+func TestResumeFromATimeGivesNothingOlder(t *testing.T) {
+	t.Parallel()
+	es := edges(t, presence.Config{}, Config{})
+	es[0].say(t, "room", "1", "1")
+	keeper := es[1].resume(t, "keeper", "room", Where{HasLast: true}) // the fan has begun
+	keeper.until("keeper", seen("1"))
+	a := es[1].resume(t, "a", "room", Where{Resume: true, Since: time.Now().Add(time.Hour)})
+	if got, err := a.place.Next(t.Context(), 1<<20); err != nil || len(got) > 0 {
+		t.Fatalf("got %v, %v, want nothing", got, err)
+	}
+	es[0].say(t, "room", "2", "2")
+	a.until("a", seen("2"))
+	if got := bodies(a.got); got != "2 " {
+		t.Errorf("got %q, want \"2 \"", got)
+	}
+}

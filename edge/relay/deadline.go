@@ -65,13 +65,14 @@ func (s *Sender) expired(k streamKey, st *stream, request bool) {
 	current := s.open[k]
 	if request {
 		current = s.asked[k]
-		delete(s.asked, k)
 	}
 	if s.closed || current != st {
 		s.mu.Unlock()
 		return
 	}
-	if !request {
+	if request {
+		delete(s.asked, k)
+	} else {
 		s.over.add(k) // what the agent still sends of it is dropped
 	}
 	s.timers.Add(1)

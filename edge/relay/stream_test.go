@@ -109,3 +109,23 @@ func TestASenderIsSmall(t *testing.T) {
 		t.Errorf("a sender takes %d bytes before anything is sent, want 320 at most", size)
 	}
 }
+
+// A deadline that passes after the reply has come, or after another request took its name, tells nobody anything.
+func TestOnlyTheDeadlineOfWhatIsStillAskedCounts(t *testing.T) {
+	told := 0
+	s := &Sender{relay: &Relay{}, cfg: SenderConfig{TimedOut: func(agora.Address, string, string) { told++ }}}
+	to, first, second := agora.ToAgent("t", "a"), &stream{}, &stream{}
+	k := streamKey{to, "r"}
+	if !s.late(to, "r") {
+		t.Error("somebody waits for a reply that nobody asked for")
+	}
+	put(&s.asked, k, first)
+	if s.late(to, "r") {
+		t.Error("nobody waits for the reply, although it was asked for")
+	}
+	put(&s.asked, k, second)
+	s.expired(k, first, true)
+	if told > 0 || s.late(to, "r") {
+		t.Error("the deadline of a request that is over was told")
+	}
+}
