@@ -25,6 +25,7 @@ func TestAnAgentThatAcknowledgesIsNotPingedForWhatItGets(t *testing.T) {
 			f := got(to, n)
 			if acks {
 				to.Send(`{"type":"ack","seq":` + f.Raw("seq") + `}`)
+				to.Barrier() // else the next message may come before the edge has read that
 			}
 			if n == 1 {
 				to.Until("the ping for the first", func() bool { return to.Pings() > before })

@@ -12,7 +12,7 @@ const rounds = 1
 
 // Nothing that is played here waits for these, so they are longer than a machine stands still.
 const (
-	lease     = 8 * time.Second  // of an edge
+	lease     = 16 * time.Second // of an edge, which renews it within a fifth of that
 	timeout   = 2 * time.Minute  // session.timeout
 	heartbeat = time.Minute      // session.heartbeat: a Go client gives up an edge that is silent for one and a half
 	silence   = 90 * time.Second // after which other agents do
