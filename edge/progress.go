@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -81,8 +82,8 @@ func (s *Session) Written() {
 		if d.Event == nil {
 			s.wrote = max(s.wrote, d.seq())
 			s.loose++
-		} else if p := s.places[d.Event.To.Space]; p != nil {
-			p.wrote = max(p.wrote, d.seq())
+		} else {
+			d.place.wrote = max(d.place.wrote, d.seq())
 		}
 	}
 	data, ask := s.askSoon()
@@ -240,18 +241,26 @@ func neverDelivered(seq uint64) error {
 	return agora.Errorf(agora.InvalidRequest, "ack: seq %d was never delivered", seq)
 }
 
-// handed takes note of what is about to be written: the client may
-// acknowledge it before the writer comes back.
+// handed takes note of what is about to be written: the client may acknowledge it before the writer comes back. What was withheld of
+// a space that the agent has left since, or joined again, is dropped: its place gives what is wanted now.
 func (s *Session) handed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	stale := func(d *Delivery) bool { return d.Event != nil && s.places[d.Event.To.Space] != d.place }
+	drop := false
 	for i := range s.pulled {
 		d := &s.pulled[i]
-		if d.Event == nil {
+		switch {
+		case d.Event == nil:
 			s.given = max(s.given, d.seq())
-		} else if p := s.places[d.Event.To.Space]; p != nil {
-			p.given = max(p.given, d.seq())
+		case stale(d):
+			drop = true
+		default:
+			d.place.given = max(d.place.given, d.seq())
 		}
+	}
+	if drop {
+		s.pulled = slices.DeleteFunc(s.pulled, func(d Delivery) bool { return stale(&d) })
 	}
 }
 

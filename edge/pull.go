@@ -16,6 +16,7 @@ type Delivery struct {
 	Redelivered bool  // of Message: an earlier socket may have had it
 	DeadlineMS  int64 // of Message: time left until its deadline; 0 where it has none
 	span        *trace.Span
+	place       *place // of Event
 }
 
 // seq returns the position of what is delivered.
@@ -53,7 +54,9 @@ func (s *Session) Pull(ctx context.Context, max int, reads func()) ([]Delivery, 
 		}
 		if s.withheld {
 			s.withheld = false
-			s.handed()
+			if s.handed(); len(s.pulled) == 0 {
+				continue
+			}
 			if !s.acks.Load() && !s.soon.Swap(true) {
 				s.schedule(s.node.cfg.Confirm)
 			}

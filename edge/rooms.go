@@ -50,6 +50,7 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 	if old != nil && !w.HasLast && w.History == 0 {
 		return s.rejoin(ctx, old)
 	}
+	w.Marked = w.HasLast || old != nil // who names a position has been here before
 	p := &place{resumed: w.HasLast}
 	opened, joined, err := s.node.hub.Join(ctx, s.claim, space, w, func() { s.placeReady(p) })
 	if err != nil {
@@ -167,7 +168,7 @@ func (s *Session) pullEvents(ctx context.Context, max int, reads func()) (taken 
 			max -= len(e.Body) + deliveryOverhead
 			taken++
 			if !s.silenced(e.To, &e.Message) && !(blind && e.Kind == agora.Roster) {
-				s.pulled = append(s.pulled, Delivery{Event: e})
+				s.pulled = append(s.pulled, Delivery{Event: e, place: p})
 			}
 		}
 		if nextErr != nil {
