@@ -194,6 +194,9 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 	}
 	s.start(h, rec)
 	n.add(s)
+	if h.HasLast && h.LastSeq > rec.Position.Cursor {
+		s.arrivedUpTo(rec.Position.Cursor, h.LastSeq)
+	}
 	s.examine()                      // what was taken back before is not looked for again
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
 		if _, err := n.check(ctx, []*Session{s}); err != nil {

@@ -290,6 +290,11 @@ func (s *Session) changes() presence.Moved {
 	m := presence.Moved{Claim: s.claim, Position: s.position()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.owed != nil { // should this edge die before senders were told, the agent's next one tells them
+		if low := s.owed.unpaid(); low > 0 {
+			m.Position.Cursor = min(m.Position.Cursor, low-1)
+		}
+	}
 	for name, p := range s.places {
 		if p.confirmed == p.noted {
 			continue

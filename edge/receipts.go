@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // What receipts say.
@@ -51,7 +54,33 @@ func (b *receiptBox) flush(conn Conn) {
 type owed struct {
 	mu     sync.Mutex // guards the fields below
 	acked  []debt     // written, not yet known to have arrived
+	spill  span       // where those stand that found no room in acked: the log has them
 	toTell map[agora.AgentID]*account
+
+	readers int    // that look in the log for what else is owed
+	reading uint64 // the lowest position at which one of them began; 0 for none
+}
+
+// span is a part of a mailbox, by positions; the zero one is none.
+type span struct{ first, last uint64 }
+
+// unpaid returns the lowest position of what senders are just being told of; 0 for none.
+func (o *owed) unpaid() (low uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	low = o.reading
+	for _, a := range o.toTell {
+		low = lower(low, lower(a.low, a.sent))
+	}
+	return low
+}
+
+// lower returns the lower of two positions, of which 0 is none.
+func lower(a, b uint64) uint64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // debts returns what is owed, which most agents never owe.
@@ -87,12 +116,13 @@ type account struct {
 	ids  []tiered
 	n    map[tiered]uint64 // highest number, by session and status
 	at   map[tiered]uint32 // highest index, by stream and status
+	low  uint64            // lowest position of what it holds; 0 for none
+	sent uint64            // the same of what is under way
 }
 
 type tiered struct{ name, status string }
 
-// maxOwed bounds the receipts that wait for an acknowledgement: a client that never
-// confirms anything owes its senders only the newest.
+// maxOwed bounds the receipts that wait for an acknowledgement in memory; older ones are looked up in the log when it comes.
 const maxOwed = 8192
 
 func subjectOf(m *agora.Message) subject {
@@ -110,6 +140,7 @@ func subjectOf(m *agora.Message) subject {
 // tellReceipts tells senders that what they sent was written to the socket,
 // and remembers who wants to know that it arrived.
 func (s *Session) tellReceipts(written []Delivery, tier agora.Receipts) {
+	owes := false
 	for i := range written {
 		m := written[i].Message
 		if m == nil || m.Meta.Receipts == 0 || m.Kind == agora.Receipt {
@@ -117,17 +148,22 @@ func (s *Session) tellReceipts(written []Delivery, tier agora.Receipts) {
 		}
 		what := subjectOf(m)
 		if m.Meta.Receipts&tier != 0 {
-			s.owe(m.From, what, statusDelivered)
+			s.owe(m.From, what, statusDelivered, m.Seq)
 		}
 		if m.Meta.Receipts&agora.Acked != 0 {
 			o := s.debts()
 			o.mu.Lock()
 			o.acked = append(o.acked, debt{m.From, m.Seq, what})
 			if over := len(o.acked) - maxOwed; over > 0 {
+				o.spill.first, o.spill.last = lower(o.spill.first, o.acked[0].seq), o.acked[over-1].seq
 				o.acked = o.acked[over:]
 			}
 			o.mu.Unlock()
+			owes = true
 		}
+	}
+	if owes {
+		s.tellAcked() // of what was acknowledged before it was written once more
 	}
 }
 
@@ -145,14 +181,24 @@ func (s *Session) tellAcked() {
 		due = append(due, o.acked[0])
 		o.acked = o.acked[1:]
 	}
+	spill := o.spill
+	if spill.last > confirmed {
+		spill = span{}
+	} else {
+		o.spill = span{}
+	}
 	o.mu.Unlock()
+	if spill.last > 0 {
+		s.arrivedUpTo(spill.first-1, spill.last)
+	}
 	for _, d := range due {
-		s.owe(d.from, d.what, statusAcked)
+		s.owe(d.from, d.what, statusAcked, d.seq)
 	}
 }
 
 // owe enters a receipt into its sender's account, and sends it unless one is under way.
-func (s *Session) owe(to agora.AgentID, what subject, status string) {
+// seq is where in the mailbox the message stands.
+func (s *Session) owe(to agora.AgentID, what subject, status string, seq uint64) {
 	o := s.debts()
 	o.mu.Lock()
 	if o.toTell == nil {
@@ -163,6 +209,18 @@ func (s *Session) owe(to agora.AgentID, what subject, status string) {
 		a = &account{n: map[tiered]uint64{}, at: map[tiered]uint32{}}
 		o.toTell[to] = a
 	}
+	a.enter(what, status, seq)
+	busy := a.busy
+	a.busy = true
+	o.mu.Unlock()
+	if !busy {
+		s.pay(to, a)
+	}
+}
+
+// enter adds a receipt. One by number or index stands for all before it.
+func (a *account) enter(what subject, status string, seq uint64) {
+	a.low = lower(a.low, seq)
 	switch {
 	case what.n > 0:
 		k := tiered{what.session, status}
@@ -173,60 +231,104 @@ func (s *Session) owe(to agora.AgentID, what subject, status string) {
 	case what.id != "":
 		a.ids = append(a.ids, tiered{what.id, status})
 	}
-	busy := a.busy
-	a.busy = true
-	o.mu.Unlock()
-	if !busy {
-		s.pay(to, a)
-	}
 }
 
-// pay sends what an account holds, and again what has gathered when that is stored.
+// pay sends what an account holds, and again what has gathered when that is stored, or was refused for the moment.
 func (s *Session) pay(to agora.AgentID, a *account) {
 	o := s.debts()
 	o.mu.Lock()
-	due := a.take(s.claim.Agent)
+	due := a.take()
 	if len(due) == 0 {
 		a.busy = false
 		delete(o.toTell, to)
+		defer s.moved() // what was held back for this is not any more
 	}
 	o.mu.Unlock()
-	for i, m := range due {
-		m.From, m.To = s.claim.Agent, agora.ToAgent(s.claim.Tenant, to)
-		done := func(broker.Result) {}
-		if i == len(due)-1 {
-			done = func(broker.Result) { s.node.background(func() { s.pay(to, a) }) }
+	var left atomic.Int32 // of due, not answered yet
+	left.Store(int32(len(due)))
+	var refused atomic.Bool
+	for _, r := range due {
+		answered := func(err error) {
+			if forNow(err) {
+				refused.Store(true)
+				o.mu.Lock()
+				a.enter(r.what, r.status, a.sent)
+				o.mu.Unlock()
+			}
+			if left.Add(-1) == 0 {
+				s.node.background(func() { s.payOn(to, a, refused.Load()) })
+			}
 		}
-		if err := s.sender().Send(s.node.ctx, m, relay.Options{}, done); err != nil {
-			o.mu.Lock()
-			delete(o.toTell, to) // nobody to tell, or nothing to tell it with: the sender asks by sending again
-			o.mu.Unlock()
-			return
+		m := r.message(s.claim.Agent)
+		m.To = agora.ToAgent(s.claim.Tenant, to)
+		if err := s.sender().Send(s.node.ctx, m, relay.Options{}, func(res broker.Result) { answered(res.Err) }); err != nil {
+			answered(err)
+		} else {
+			s.seat.Stir()
 		}
-		s.seat.Stir()
 	}
 }
 
-// take empties the account into receipts: the body of each is the frame's fields after its type. One of a number has the session whose
-// number it is as its Stream.
-func (a *account) take(self agora.AgentID) (due []agora.Message) {
-	enter := func(session, fields string) {
-		due = append(due, agora.Message{Kind: agora.Receipt, Stream: session, Body: []byte(fields)})
+// payOn goes on with an account; after a moment where receipts were refused, unless the session is over: then who gets it next tells
+// what it finds in the log.
+func (s *Session) payOn(to agora.AgentID, a *account, refused bool) {
+	if refused && (!pause.For(s.node.ctx, time.Second) || s.ended()) {
+		return
 	}
-	to := `"to":` + quote(string(self))
+	s.pay(to, a)
+}
+
+// ended tells whether the session takes no verb any more.
+func (s *Session) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
+// forNow tells whether what was refused may be taken in a moment.
+func forNow(err error) bool {
+	e := agora.AsError(err)
+	return e != nil && (e.Code == agora.Unavailable || e.Code == agora.RateLimited)
+}
+
+// receipt is what is told of one message, or of all up to it.
+type receipt struct {
+	what   subject
+	status string
+}
+
+// take empties the account.
+func (a *account) take() (due []receipt) {
 	for _, t := range a.ids {
-		enter("", `"request_id":`+quote(t.name)+`,"status":"`+t.status+`",`+to)
+		due = append(due, receipt{subject{id: t.name}, t.status})
 	}
 	for t, n := range a.n {
-		enter(t.name, to+`,"n":`+strconv.FormatUint(n, 10)+`,"status":"`+t.status+`"`)
+		due = append(due, receipt{subject{session: t.name, n: n}, t.status})
 	}
 	for t, index := range a.at {
-		enter("", `"stream_id":`+quote(t.name)+`,"index":`+strconv.FormatUint(uint64(index), 10)+`,"status":"`+t.status+`",`+to)
+		due = append(due, receipt{subject{stream: t.name, index: index}, t.status})
 	}
+	a.low, a.sent = 0, a.low
 	a.ids = nil
 	clear(a.n)
 	clear(a.at)
 	return due
+}
+
+// message is the receipt as it is sent: its body is the frame's fields after its type. One of a number has the session whose number it is as
+// its Stream.
+func (r receipt) message(self agora.AgentID) agora.Message {
+	m := agora.Message{Kind: agora.Receipt, From: self}
+	to := `"to":` + quote(string(self))
+	switch {
+	case r.what.id != "":
+		m.Body = []byte(`"request_id":` + quote(r.what.id) + `,"status":"` + r.status + `",` + to)
+	case r.what.stream != "":
+		m.Body = []byte(`"stream_id":` + quote(r.what.stream) + `,"index":` + strconv.FormatUint(uint64(r.what.index), 10) + `,"status":"` + r.status + `",` + to)
+	default:
+		m.Stream, m.Body = r.what.session, []byte(to+`,"n":`+strconv.FormatUint(r.what.n, 10)+`,"status":"`+r.status+`"`)
+	}
+	return m
 }
 
 func quote(s string) string {
