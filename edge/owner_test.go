@@ -117,7 +117,7 @@ func TestAZombieThatWakesPublishesNothingAndClosesItsSockets(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	c := start(t, agoratest.Options{Leases: []time.Duration{lease, 2 * lease}}) // a frozen one is asked for as long as the asker's lease
 	receiver, _ := registered(t, c, 2, "receiver")
 	old, welcome := registered(t, c, 0, "a")
