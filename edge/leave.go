@@ -120,7 +120,7 @@ func (s *Session) flush(ctx context.Context) error {
 	if s.goodbye {
 		return s.sender().AbortOpen(ctx)
 	}
-	return s.sender().Flush(ctx)
+	return s.paid(ctx)
 }
 
 // tell says to presence that the socket is gone, at once, and then how what
@@ -213,10 +213,10 @@ func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
 // yield flushes what is under way and writes to presence, for the next holder,
 // where the session stands and whether anything was given up. The caller holds settling.
 func (s *Session) yield(ctx context.Context) (clean bool, err error) {
-	flushed := s.sender().Flush(ctx)
+	flushed := s.paid(ctx)
 	if ctx.Err() != nil {
 		return false, ctx.Err() // still under way: the asker comes again
 	}
 	clean = flushed == nil
-	return clean, s.node.cfg.Presence.HandedOver(ctx, s.claim, s.position(), s.spacePositions(), !clean)
+	return clean, s.node.cfg.Presence.HandedOver(ctx, s.claim, s.positionTold(), s.spacePositions(), !clean)
 }

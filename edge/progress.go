@@ -272,6 +272,20 @@ func (s *Session) position() presence.Position {
 	return presence.Position{Cursor: s.confirmed, Written: s.given, Tail: tail, TailAt: at}
 }
 
+// positionTold is position, but that its cursor goes no further than senders were told: should this edge end before it could tell them, the
+// agent's next one does.
+func (s *Session) positionTold() presence.Position {
+	p := s.position()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owed != nil {
+		if low := s.owed.unpaid(); low > 0 {
+			p.Cursor = min(p.Cursor, low-1)
+		}
+	}
+	return p
+}
+
 // spacePositions returns how far the agent is in its spaces.
 func (s *Session) spacePositions() map[string]uint64 {
 	s.mu.Lock()
@@ -287,14 +301,9 @@ func (s *Session) spacePositions() map[string]uint64 {
 // those that moved since the last call.
 func (s *Session) changes() presence.Moved {
 	s.unwritten.Store(false) // before they are read: what moves now moves again
-	m := presence.Moved{Claim: s.claim, Position: s.position()}
+	m := presence.Moved{Claim: s.claim, Position: s.positionTold()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.owed != nil { // should this edge die before senders were told, the agent's next one tells them
-		if low := s.owed.unpaid(); low > 0 {
-			m.Position.Cursor = min(m.Position.Cursor, low-1)
-		}
-	}
 	for name, p := range s.places {
 		if p.confirmed == p.noted {
 			continue

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"sync"
@@ -272,10 +273,36 @@ func (s *Session) pay(to agora.AgentID, a *account) {
 // payOn goes on with an account; after a moment where receipts were refused, unless the session is over: then who gets it next tells
 // what it finds in the log.
 func (s *Session) payOn(to agora.AgentID, a *account, refused bool) {
-	if refused && (!pause.For(s.node.ctx, time.Second) || s.ended()) {
+	if refused && (s.ended() || !pause.For(s.node.ctx, time.Second)) {
+		o := s.debts()
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		a.busy = false
 		return
 	}
 	s.pay(to, a)
+}
+
+// paid waits until nothing is under way, receipts included: what gathers while others are under way follows them.
+func (s *Session) paid(ctx context.Context) error {
+	for {
+		err := s.sender().Flush(ctx)
+		if err != nil || !s.debts().busy() || !pause.For(ctx, 5*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// busy tells whether a receipt is under way.
+func (o *owed) busy() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, a := range o.toTell {
+		if a.busy {
+			return true
+		}
+	}
+	return false
 }
 
 // ended tells whether the session takes no verb any more.
