@@ -190,6 +190,9 @@ func TestDashboardAndAlertsNameMetricsThatEdgesExport(t *testing.T) {
 	}
 }
 
+// operationsURL is where docs/operations.md can be read; GitHub makes an anchor of each heading.
+const operationsURL = "https://github.com/agora-relay/agora/blob/main/docs/operations.md"
+
 func TestEachAlertHasItsMeaningAndWhatToDo(t *testing.T) {
 	b, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
@@ -212,8 +215,13 @@ func TestEachAlertHasItsMeaningAndWhatToDo(t *testing.T) {
 		if !strings.Contains(text, "**Do:** ") || !strings.Contains(strings.ToLower(text), "*"+severity+".*") {
 			t.Errorf("%s: docs/operations.md does not say what it means, how bad that is, and what to do", a.Alert)
 		}
-		if !strings.HasSuffix(a.Annotations["runbook"], "#"+strings.ToLower(a.Alert)) || a.Annotations["summary"] == "" || a.For == "" {
-			t.Errorf("%s: annotations %v", a.Alert, a.Annotations)
+		if got, want := a.Annotations["runbook_url"], operationsURL+"#"+strings.ToLower(a.Alert); got != want || a.For == "" {
+			t.Errorf("%s: runbook_url %q, want %q; for %q", a.Alert, got, want, a.For)
+		}
+		for _, want := range []string{".instance }}", "{{ $value "} {
+			if !strings.Contains(a.Annotations["summary"], want) {
+				t.Errorf("%s: %q is not in the text: %s", a.Alert, want, a.Annotations["summary"])
+			}
 		}
 	}
 	for name := range described {

@@ -121,7 +121,7 @@ func TestSelectorsFindTheirPods(t *testing.T) {
 		all := rendered(t, values)
 		for key, o := range all {
 			s, is := o.(*core.Service)
-			if is && !slices.ContainsFunc(labels(all), func(have map[string]string) bool { return within(s.Spec.Selector, have) }) {
+			if is && !slices.ContainsFunc(podLabels(all), func(have map[string]string) bool { return within(s.Spec.Selector, have) }) {
 				t.Errorf("%s: %s selects no pod", name, key)
 			}
 			if b, is := o.(*policy.PodDisruptionBudget); is && !within(b.Spec.Selector.MatchLabels, get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Labels) {
@@ -137,8 +137,8 @@ func TestSelectorsFindTheirPods(t *testing.T) {
 	}
 }
 
-// labels returns those of every kind of pod.
-func labels(all objects) (have []map[string]string) {
+// podLabels returns those of every kind of pod.
+func podLabels(all objects) (have []map[string]string) {
 	for _, o := range all {
 		switch o := o.(type) {
 		case *apps.Deployment:
