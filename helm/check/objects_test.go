@@ -23,7 +23,7 @@ func TestEveryPodIsRestricted(t *testing.T) {
 			if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
 				t.Errorf("%s: %s has a token of Kubernetes", name, key)
 			}
-			for _, c := range spec.Containers {
+			for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 				s := c.SecurityContext
 				if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
 					s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
@@ -120,11 +120,14 @@ func TestSelectorsFindTheirPods(t *testing.T) {
 	for name, values := range files(t) {
 		all := rendered(t, values)
 		for key, o := range all {
-			s, is := o.(*core.Service)
-			if is && !slices.ContainsFunc(podLabels(all), func(have map[string]string) bool { return within(s.Spec.Selector, have) }) {
-				t.Errorf("%s: %s selects no pod", name, key)
+			var selector map[string]string
+			switch o := o.(type) {
+			case *core.Service:
+				selector = o.Spec.Selector
+			case *policy.PodDisruptionBudget:
+				selector = o.Spec.Selector.MatchLabels
 			}
-			if b, is := o.(*policy.PodDisruptionBudget); is && !within(b.Spec.Selector.MatchLabels, get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Labels) {
+			if selector != nil && !slices.ContainsFunc(podLabels(all), func(have map[string]string) bool { return within(selector, have) }) {
 				t.Errorf("%s: %s selects no pod", name, key)
 			}
 			if m, is := o.(*monitoring.ServiceMonitor); is && !within(m.Spec.Selector.MatchLabels, get[core.Service](t, all, "Service/t-agora-admin").Labels) {

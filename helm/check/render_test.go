@@ -2,16 +2,13 @@ package check
 
 import (
 	"bytes"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
-	core "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -67,44 +64,18 @@ func TestValuesThatMakeNoSenseAreRefused(t *testing.T) {
 		minimal + "replicas: three":          "/replicas",
 		minimal + "config: {addr: ':1'}":     "config: addr is the chart's to say",
 		minimal + "ingress: {enabled: true}": "ingress.host must be given",
-		minimal + "autoscaling: {enabled: true}\nresources: {requests: {cpu: null}}": "resources.requests.cpu",
-		minimal + "files: [{path: /x}]":                                              "needs secret or configMap",
-		"auth: {mode: none}\nnats: {bundled: true}\nredis: {bundled: true}":          "trial.password must be given",
+		minimal + "autoscaling: {enabled: true}\nresources: {requests: {cpu: null}}":                                                     "resources.requests.cpu",
+		minimal + "files: [{path: /x}]":                                                                                                  "needs secret or configMap",
+		minimal + "extraEnv: [{name: AGORA_CONFIG, value: /x}]":                                                                          "extraEnv: AGORA_CONFIG is the chart's to say",
+		minimal + "extraEnv: [{value: x}]":                                                                                               "/extraEnv/0",
+		minimal + "extraEnv: [{name: A, value: on}]":                                                                                     "/extraEnv/0/value",
+		minimal + "resources: {limits: {memory: 1GB}}":                                                                                   "resources.limits.memory: 1GB",
+		"auth: {mode: none}\nnats: {bundled: true}\nredis: {bundled: true}":                                                              "trial.password must be given",
+		"auth: {mode: none}\ntrial: {password: x}\nredis: {bundled: true}\nnats: {bundled: true, url: ['nats://nats:4222']}":             "nats: only one of url and bundled",
+		"auth: {mode: none}\ntrial: {password: x}\nnats: {url: ['nats://nats:4222']}\nredis: {bundled: true, url: 'redis://redis:6379'}": "redis: only one of url and bundled",
 	} {
 		if _, err := render(values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("values %q: got %v, want %q", values, err, want)
-		}
-	}
-}
-
-// The settings are the program's own: it reads the file that the chart writes.
-func TestTheProgramKnowsEverySettingThatTheChartWrites(t *testing.T) {
-	agora := filepath.Join(t.TempDir(), "agora")
-	build := exec.Command("go", "build", "-o", agora, "./cmd/agora")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	check := func(text string) string {
-		file := filepath.Join(t.TempDir(), "agora.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var errs bytes.Buffer
-		show := exec.Command(agora, "config", "show", "--config", file)
-		show.Stderr = &errs
-		if err := show.Run(); err != nil {
-			return fmt.Sprintf("%v: %s", err, errs.String())
-		}
-		return ""
-	}
-	for name, values := range files(t) {
-		config := get[core.ConfigMap](t, rendered(t, values), "ConfigMap/t-agora").Data["agora.yaml"]
-		if fault := check(config); fault != "" {
-			t.Errorf("%s: %s\n%s", name, fault, config)
-		}
-		if fault := check(config + "\nmailbox.max-agee: 1m\n"); fault == "" {
-			t.Errorf("%s: a setting that does not exist is taken", name)
 		}
 	}
 }

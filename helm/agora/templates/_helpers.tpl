@@ -29,11 +29,89 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end }}
 
+{{/* The settings that the chart decides by values of its own. */}}
+{{- define "agora.ownSettings" -}}
+id addr admin-addr drain.delay drain.timeout auth nats.url redis.url
+{{- end }}
+
+{{- define "agora.variable" -}}
+AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
+{{- end }}
+
+{{/* The environment of an edge, and of the check of its settings. */}}
+{{- define "agora.env" -}}
+{{- $own := list "POD_NAME" "AGORA_CONFIG" }}
+{{- range include "agora.ownSettings" . | splitList " " }}{{ $own = append $own (include "agora.variable" .) }}{{ end }}
+{{- $memory := include "agora.memory" . }}
+- name: POD_NAME
+  valueFrom: { fieldRef: { fieldPath: metadata.name } }
+- { name: AGORA_CONFIG, value: /etc/agora/config/agora.yaml }
+{{- range $part := list "nats" "redis" }}
+{{- if (index $.Values $part).bundled }}
+- name: AGORA_{{ upper $part }}_PASSWORD
+  valueFrom: { secretKeyRef: { name: {{ include "agora.fullname" $ }}-trial, key: password } }
+{{- end }}
+{{- end }}
+{{- range .Values.secretSettings }}
+- name: {{ include "agora.variable" .setting }}
+  valueFrom: { secretKeyRef: { name: {{ .secret }}, key: {{ .key }} } }
+{{- end }}
+{{- range .Values.extraEnv }}
+{{- if has .name $own }}{{ fail (printf "extraEnv: %s is the chart's to say" .name) }}{{ end }}
+{{- if eq .name "GOMEMLIMIT" }}{{ $memory = "" }}{{ end }}
+{{- end }}
+{{- with $memory }}
+- { name: GOMEMLIMIT, value: {{ . }} }
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Nine tenths of the memory limit: from there on garbage is collected more often, before Kubernetes kills the edge. */}}
+{{- define "agora.memory" -}}
+{{- with dig "limits" "memory" "" .Values.resources | toString }}
+{{- $quantity := "^([0-9.]+(?:[eE][+-]?[0-9]+)?)(k|[KMGTPE]i|[mMGTPE])?$" }}
+{{- if not (regexMatch $quantity .) }}{{ fail (printf "resources.limits.memory: %s is no quantity" .) }}{{ end }}
+{{- $units := dict "" 1 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 0x1p10 "Mi" 0x1p20 "Gi" 0x1p30 "Ti" 0x1p40 "Pi" 0x1p50 "Ei" 0x1p60 }}
+{{- $bytes := mulf (float64 (regexReplaceAll $quantity . "${1}")) (get $units (regexReplaceAll $quantity . "${2}")) }}
+{{- printf "%dMiB" (int64 (floor (divf (mulf $bytes 0.9) 1048576))) }}
+{{- end }}
+{{- end }}
+
+{{- define "agora.mounts" -}}
+- { name: config, mountPath: /etc/agora/config, readOnly: true }
+{{- if .Values.auth.tokensSecret }}
+- { name: tokens, mountPath: /etc/agora/tokens, readOnly: true }
+{{- end }}
+{{- range $n, $f := .Values.files }}
+- { name: file-{{ $n }}, mountPath: {{ $f.path }}, readOnly: true }
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Where pods of a component go: "root", "component". */}}
+{{- define "agora.spread" -}}
+{{- range .root.Values.topologySpreadConstraints }}
+- maxSkew: {{ .maxSkew }}
+  topologyKey: {{ .topologyKey }}
+  whenUnsatisfiable: {{ .whenUnsatisfiable }}
+  labelSelector:
+    matchLabels:
+      {{- include "agora.selector" $.root | nindent 6 }}
+      app.kubernetes.io/component: {{ $.component }}
+{{- end }}
+{{- end }}
+
 {{/* The file of settings: what the chart decides, and config over it. */}}
 {{- define "agora.config" -}}
-{{- range list "id" "addr" "admin-addr" "drain.delay" "drain.timeout" "auth" "nats.url" "redis.url" }}
+{{- range include "agora.ownSettings" . | splitList " " }}
 {{- if hasKey $.Values.config . }}{{ fail (printf "config: %s is the chart's to say: see auth, nats, redis and drain" .) }}{{ end }}
 {{- end }}
+{{- if and .Values.nats.bundled .Values.nats.url }}{{ fail "nats: only one of url and bundled" }}{{ end }}
+{{- if and .Values.redis.bundled .Values.redis.url }}{{ fail "redis: only one of url and bundled" }}{{ end }}
 {{- $c := dict "addr" ":8080" "admin-addr" ":9100" "log.format" "json" }}
 {{- $_ := set $c "drain.delay" (printf "%ds" (int .Values.drain.delaySeconds)) }}
 {{- $_ := set $c "drain.timeout" (printf "%ds" (int .Values.drain.timeoutSeconds)) }}

@@ -1,0 +1,81 @@
+package check
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+)
+
+// program builds agora.
+func program(t *testing.T) string {
+	t.Helper()
+	agora := filepath.Join(t.TempDir(), "agora")
+	build := exec.Command("go", "build", "-o", agora, "./cmd/agora")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return agora
+}
+
+// settings returns the file of settings that the chart writes by these values.
+func settings(t *testing.T, values string) string {
+	t.Helper()
+	return get[core.ConfigMap](t, rendered(t, values), "ConfigMap/t-agora").Data["agora.yaml"]
+}
+
+// run runs agora with that file of settings, and says what it prints to its error output; empty if it is content.
+func run(t *testing.T, agora, text string, args ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "agora.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	cmd := exec.Command(agora, args...)
+	cmd.Env, cmd.Stderr = []string{"AGORA_CONFIG=" + file}, &errs
+	if err := cmd.Run(); err != nil {
+		return err.Error() + ": " + errs.String()
+	}
+	return ""
+}
+
+// The settings are the program's own: it reads the file that the chart writes.
+func TestTheProgramKnowsEverySettingThatTheChartWrites(t *testing.T) {
+	agora := program(t)
+	for name, values := range files(t) {
+		config := settings(t, values)
+		if fault := run(t, agora, config, "config", "show"); fault != "" {
+			t.Errorf("%s: %s\n%s", name, fault, config)
+		}
+		if fault := run(t, agora, config+"\nmailbox.max-agee: 1m\n", "config", "show"); fault == "" {
+			t.Errorf("%s: a setting that does not exist is taken", name)
+		}
+	}
+}
+
+// The container that comes before an edge runs this.
+func TestTheCheckBeforeAnEdgeFindsFaults(t *testing.T) {
+	agora, trial := program(t), files(t)["trial.yaml"]
+	pod, _ := edgePod(t, trial)
+	args := slices.Clone(pod.InitContainers[0].Args)
+	for n, arg := range args {
+		args[n] = strings.ReplaceAll(arg, "$(POD_NAME)", "t-agora-7d9f4-1") // as Kubernetes does
+	}
+	for values, want := range map[string]string{
+		"":                               "",
+		"config: {mailbox.max-agee: 1m}": "mailbox.max-agee",
+		"config: {session.grace: soon}":  "session.grace",
+		"config: {policy: /etc/agora/policy/no.yaml}": "/etc/agora/policy/no.yaml",
+	} {
+		got := run(t, agora, settings(t, trial+values), args...)
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %v says %q, want %q", values, args, got, want)
+		}
+	}
+}
