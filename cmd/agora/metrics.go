@@ -28,31 +28,33 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 
 func registerNode(r *prometheus.Registry, e *edgeServer) {
 	n := e.node
-	gauge(r, "agora_ready", "Whether the edge can serve agents.", func() float64 {
+	gauge(r, "agora_ready", "1 while the edge can serve agents, as /readyz says, else 0.", func() float64 {
 		return truth(e.ready() == nil)
 	})
-	gauge(r, "agora_draining", "Whether the edge hands its agents over to others.", func() float64 { return truth(n.Stats().Draining) })
+	gauge(r, "agora_draining", "1 from the moment that the edge is asked to end, while it hands its agents over to other edges; else 0.", func() float64 {
+		return truth(e.leaving.Load() || n.Stats().Draining)
+	})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "agora_build_info", Help: "Always 1; the label says which version runs.",
+		Name: "agora_build_info", Help: "Always 1; the label is the version of the program.",
 		ConstLabels: prometheus.Labels{"version": version()},
 	})
 	info.Set(1)
 	r.MustRegister(info)
-	gauge(r, "agora_sessions", "Sessions held.", func() float64 { return float64(n.Stats().Sessions) })
-	counter(r, "agora_sessions_started_total", "Sessions that began at this edge, or went on at it.", func() float64 { return float64(n.Stats().Started) })
-	ended := metricOf("agora_sessions_ended_total", "Sessions that left this edge, by the reason.", "reason")
+	gauge(r, "agora_sessions", "Agents with a session at this edge.", func() float64 { return float64(n.Stats().Sessions) })
+	counter(r, "agora_sessions_started_total", "Sessions begun or resumed at this edge.", func() float64 { return float64(n.Stats().Started) })
+	ended := metricOf("agora_sessions_ended_total", "Sessions that ended at this edge, or moved to another, by reason.", "reason")
 	r.MustRegister(collector{[]*prometheus.Desc{ended}, func(send func(prometheus.Metric, error)) {
 		for reason, count := range n.Stats().Ended {
 			send(prometheus.NewConstMetric(ended, prometheus.CounterValue, float64(count), reason))
 		}
 	}})
-	counter(r, "agora_messages_stored_total", "Messages and parts of streams stored.", func() float64 { return float64(n.Stats().Sent) })
+	counter(r, "agora_messages_stored_total", "Messages and stream chunks of this edge's agents stored in JetStream.", func() float64 { return float64(n.Stats().Sent) })
 }
 
 // registerLegs registers how long messages take on the parts of their way.
 func registerLegs(r *prometheus.Registry, e *edgeServer) {
-	histograms(r, "agora_latency_seconds", "How long messages take: in from a frame read to the log's hands (every 16th frame), "+
-		"stored from there to the log's acknowledgement (per record), delivered from stored to written to a socket (per write, of agents that were there).",
+	histograms(r, "agora_latency_seconds", "Time that messages take, by leg: in, from a frame read to its publish to JetStream (every 16th frame); "+
+		"stored, from there to JetStream's acknowledgement (every batch); delivered, from there to the receiver's socket (every write, to receivers that were connected).",
 		"leg", map[string]*latency.Histogram{
 			"in": &e.door.Stats().ToLog, "stored": e.broker.ToStored(), "delivered": e.node.ToWritten(),
 		})
@@ -60,33 +62,33 @@ func registerLegs(r *prometheus.Registry, e *edgeServer) {
 
 func registerCrowd(r *prometheus.Registry, c *edge.Crowd) {
 	connections, queued := c.Limits()
-	gauge(r, "agora_limit_connections", "Connections that the edge takes.", func() float64 { return float64(connections) })
-	gauge(r, "agora_limit_queued_bytes", "Bytes that the edge holds before it sheds.", func() float64 { return float64(queued) })
-	gauge(r, "agora_queued_bytes", "Bytes held for all connections together.", func() float64 { return float64(c.Held()) })
-	gauge(r, "agora_queue_share", "How much of its usual bound a queue may hold, from 0 to 1.", func() float64 {
+	gauge(r, "agora_limit_connections", "Limit of open connections (limits.connections).", func() float64 { return float64(connections) })
+	gauge(r, "agora_limit_queued_bytes", "Limit of bytes buffered for all connections together, from which on load is shed (limits.queued).", func() float64 { return float64(queued) })
+	gauge(r, "agora_queued_bytes", "Bytes buffered for all connections together.", func() float64 { return float64(c.Held()) })
+	gauge(r, "agora_queue_share", "Share of its usual size that the queue of one connection may have: 1, and less while much is buffered.", func() float64 {
 		return float64(c.Share()) / edge.Whole
 	})
 	s := c.Stats()
-	counter(r, "agora_shed_connections_total", "Connections not let in: too many, too much held, or draining.", loaded(&s.Connections))
-	counter(r, "agora_shed_messages_total", "One-shots and events refused because the edge held too much.", loaded(&s.Messages))
-	counter(r, "agora_shed_slowed_total", "Parts of streams made to wait because the edge held too much.", loaded(&s.Slowed))
-	counter(r, "agora_shed_closed_total", "Connections closed because the edge held far too much.", loaded(&s.Closed))
+	counter(r, "agora_shed_connections_total", "Connections refused by load shedding: too many of them, too much buffered, or the edge drains.", loaded(&s.Connections))
+	counter(r, "agora_shed_messages_total", "Messages and events refused by load shedding, because too much was buffered.", loaded(&s.Messages))
+	counter(r, "agora_shed_slowed_total", "Stream chunks delayed by load shedding, because too much was buffered.", loaded(&s.Slowed))
+	counter(r, "agora_shed_closed_total", "Connections closed by load shedding, because far too much was buffered.", loaded(&s.Closed))
 }
 
 func registerDoor(r *prometheus.Registry, s *ws.Stats) {
 	gauge(r, "agora_ws_connections", "Open WebSocket connections.", loaded(&s.Connections))
-	counter(r, "agora_ws_accepted_total", "Connections upgraded.", loaded(&s.Accepted))
-	counter(r, "agora_ws_refused_total", "Connections refused before the upgrade.", loaded(&s.Refused))
-	counter(r, "agora_ws_frames_in_total", "Frames read.", loaded(&s.FramesIn))
-	counter(r, "agora_ws_bytes_in_total", "Bytes of frames read.", loaded(&s.BytesIn))
-	counter(r, "agora_ws_frames_out_total", "Frames written.", loaded(&s.FramesOut))
-	counter(r, "agora_ws_bytes_out_total", "Bytes written.", loaded(&s.BytesOut))
-	counter(r, "agora_ws_writes_total", "System calls that wrote.", loaded(&s.Writes))
-	counter(r, "agora_ws_stalled_total", "Connections closed because they took nothing.", loaded(&s.Stalled))
-	counter(r, "agora_ws_silent_total", "Connections without an agent closed because nothing came of them.", loaded(&s.Silent))
+	counter(r, "agora_ws_accepted_total", "WebSocket handshakes that succeeded.", loaded(&s.Accepted))
+	counter(r, "agora_ws_refused_total", "WebSocket handshakes refused with an HTTP error.", loaded(&s.Refused))
+	counter(r, "agora_ws_frames_in_total", "Frames received from agents.", loaded(&s.FramesIn))
+	counter(r, "agora_ws_bytes_in_total", "Bytes of frames received from agents.", loaded(&s.BytesIn))
+	counter(r, "agora_ws_frames_out_total", "Frames sent to agents.", loaded(&s.FramesOut))
+	counter(r, "agora_ws_bytes_out_total", "Bytes sent to agents.", loaded(&s.BytesOut))
+	counter(r, "agora_ws_writes_total", "System calls that wrote to agents' sockets; one may write many frames.", loaded(&s.Writes))
+	counter(r, "agora_ws_stalled_total", "Connections closed because the client did not read what was sent to it (write time-out).", loaded(&s.Stalled))
+	counter(r, "agora_ws_silent_total", "Connections closed because the client sent nothing and had registered no agent (read time-out).", loaded(&s.Silent))
 	for code, n := range s.Errors {
 		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agora_ws_errors_total", Help: "Error frames by code.",
+			Name: "agora_ws_errors_total", Help: "Error frames sent to agents, by error code.",
 			ConstLabels: prometheus.Labels{"code": string(code)},
 		}, loaded(n)))
 	}
@@ -97,25 +99,25 @@ func registerLog(r *prometheus.Registry, b *broker.Broker) {
 		name, help string
 		read       func(broker.Stats) uint64
 	}{
-		{"records", "Records stored.", func(s broker.Stats) uint64 { return s.Records }},
-		{"parts", "Parts stored in records.", func(s broker.Stats) uint64 { return s.Parts }},
-		{"duplicates", "Parts that were stored before.", func(s broker.Stats) uint64 { return s.Duplicates }},
-		{"retries", "Publishes sent again.", func(s broker.Stats) uint64 { return s.Retries }},
-		{"refusals", "Parts refused.", func(s broker.Stats) uint64 { return s.Refusals }},
-		{"fences", "Lanes that looked into the log.", func(s broker.Stats) uint64 { return s.Fences }},
-		{"deposed", "Lanes lost to a younger holder.", func(s broker.Stats) uint64 { return s.Deposed }},
-		{"delivered", "Messages handed to sessions.", func(s broker.Stats) uint64 { return s.Delivered }},
-		{"refills", "Reads of the log for an inbox.", func(s broker.Stats) uint64 { return s.Refills }},
-		{"gaps", "Gaps told.", func(s broker.Stats) uint64 { return s.Gaps }},
-		{"dropped", "Live records left to be read from the log.", func(s broker.Stats) uint64 { return s.Dropped }},
-		{"repaired", "Inboxes that an audit found behind.", func(s broker.Stats) uint64 { return s.Repaired }},
-		{"void", "Records skipped as stored too late.", func(s broker.Stats) uint64 { return s.Void }},
+		{"records", "Batches of messages stored in JetStream, each as one of its messages.", func(s broker.Stats) uint64 { return s.Records }},
+		{"parts", "Messages and stream chunks stored in JetStream, in batches.", func(s broker.Stats) uint64 { return s.Parts }},
+		{"duplicates", "Messages and stream chunks that were sent again and not stored twice.", func(s broker.Stats) uint64 { return s.Duplicates }},
+		{"retries", "Publishes to JetStream repeated because no acknowledgement came.", func(s broker.Stats) uint64 { return s.Retries }},
+		{"refusals", "Messages and stream chunks refused: out of order, or JetStream did not take them.", func(s broker.Stats) uint64 { return s.Refusals }},
+		{"fences", "Times that publishes of a session's earlier edge were fenced off in JetStream.", func(s broker.Stats) uint64 { return s.Fences }},
+		{"deposed", "Send queues given up because another edge has taken the session over.", func(s broker.Stats) uint64 { return s.Deposed }},
+		{"delivered", "Messages and stream chunks handed to sessions of their receivers.", func(s broker.Stats) uint64 { return s.Delivered }},
+		{"refills", "Reads of JetStream for a receiver that live messages don't suffice for: it came late, or reads slowly.", func(s broker.Stats) uint64 { return s.Refills }},
+		{"gaps", "Times that a receiver was sent a gap: messages expired, overflowed or were purged before it read them.", func(s broker.Stats) uint64 { return s.Gaps }},
+		{"dropped", "Batches that came live and were left in JetStream for later, because the receiver reads slowly.", func(s broker.Stats) uint64 { return s.Dropped }},
+		{"repaired", "Receivers that had missed a live message, as the periodic comparison with JetStream found.", func(s broker.Stats) uint64 { return s.Repaired }},
+		{"void", "Batches not delivered because JetStream stored them long after they were sent; the senders got no receipt.", func(s broker.Stats) uint64 { return s.Void }},
 	} {
 		counter(r, "agora_log_"+c.name+"_total", c.help, func() float64 { return float64(c.read(b.Stats())) })
 	}
-	gauge(r, "agora_log_lanes", "Open lanes.", func() float64 { return float64(b.Stats().Lanes) })
-	gauge(r, "agora_clock_skew_seconds", "How far the machine's clock is ahead of the log's time.", func() float64 { return b.Stats().Skew.Seconds() })
-	gauge(r, "agora_log_inboxes", "Open inboxes.", func() float64 { return float64(b.Stats().Inboxes) })
+	gauge(r, "agora_log_lanes", "Open send queues: one for each session and addressee.", func() float64 { return float64(b.Stats().Lanes) })
+	gauge(r, "agora_clock_skew_seconds", "Seconds that the machine's clock is ahead of the clocks of the NATS servers.", func() float64 { return b.Stats().Skew.Seconds() })
+	gauge(r, "agora_log_inboxes", "Open receive queues: one for each agent, and for each space with members at this edge.", func() float64 { return float64(b.Stats().Inboxes) })
 }
 
 func loaded(n interface{ Load() int64 }) func() float64 {

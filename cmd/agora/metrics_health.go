@@ -56,22 +56,22 @@ func histograms(r *prometheus.Registry, name, help, label string, by map[string]
 }
 
 func registerHealth(r *prometheus.Registry, e *edgeServer) {
-	gauge(r, "agora_nats_connected", "Whether the edge is connected to NATS.", func() float64 { return truth(e.broker.Connected()) })
-	counter(r, "agora_nats_reconnects_total", "Times the connection to NATS was there again after a loss.",
+	gauge(r, "agora_nats_connected", "1 while the edge is connected to NATS, else 0.", func() float64 { return truth(e.broker.Connected()) })
+	counter(r, "agora_nats_reconnects_total", "Reconnects to NATS.",
 		func() float64 { return float64(e.broker.Health().Reconnects) })
 	registerTraffic(r, e.broker)
 	registerShards(r, e.broker)
 	registerRedis(r, e.presence)
-	histograms(r, "agora_lease_renewal_seconds", "How long renewals of the edge's lease took: some round trips to Redis.", "",
+	histograms(r, "agora_lease_renewal_seconds", "Duration of renewals of the edge's lease in Redis.", "",
 		map[string]*latency.Histogram{"": e.node.Renewals()})
-	gauge(r, "agora_lease_left_seconds", "How long the edge's lease still holds; below 0 the edge serves nobody.",
+	gauge(r, "agora_lease_left_seconds", "Seconds until the edge's lease in Redis ends; from 0 down the edge serves nobody.",
 		func() float64 { return e.node.Stats().LeaseLeft.Seconds() })
-	counter(r, "agora_lease_failures_total", "Renewals of the edge's lease that failed.", func() float64 { return float64(e.node.Stats().Unrenewed) })
+	counter(r, "agora_lease_failures_total", "Renewals of the edge's lease in Redis that failed.", func() float64 { return float64(e.node.Stats().Unrenewed) })
 }
 
 func registerTraffic(r *prometheus.Registry, b *broker.Broker) {
-	bytes := metricOf("agora_nats_bytes_total", "Bytes read from and written to NATS.", "direction")
-	msgs := metricOf("agora_nats_messages_total", "Messages read from and written to NATS.", "direction")
+	bytes := metricOf("agora_nats_bytes_total", "Bytes received from NATS (in) and sent to it (out).", "direction")
+	msgs := metricOf("agora_nats_messages_total", "Messages received from NATS (in) and sent to it (out).", "direction")
 	r.MustRegister(collector{[]*prometheus.Desc{bytes, msgs}, func(send func(prometheus.Metric, error)) {
 		h := b.Health()
 		count := func(d *prometheus.Desc, n uint64, direction string) {
@@ -85,9 +85,9 @@ func registerTraffic(r *prometheus.Registry, b *broker.Broker) {
 }
 
 func registerShards(r *prometheus.Registry, b *broker.Broker) {
-	bytes := metricOf("agora_log_shard_bytes", "Bytes that a stream of the log keeps, as its leader said last.", "stream")
-	limit := metricOf("agora_log_shard_limit_bytes", "Bytes at which the stream refuses senders.", "stream")
-	led := metricOf("agora_log_shard_led", "Whether the stream's leader answered last time.", "stream")
+	bytes := metricOf("agora_log_shard_bytes", "Bytes that a JetStream stream of Agora's holds, as its leader answered last.", "stream")
+	limit := metricOf("agora_log_shard_limit_bytes", "Bytes at which the stream takes no more messages (mailbox.shard-bytes).", "stream")
+	led := metricOf("agora_log_shard_led", "1 if the stream's leader answered when it was asked last, else 0.", "stream")
 	r.MustRegister(collector{[]*prometheus.Desc{bytes, limit, led}, func(send func(prometheus.Metric, error)) {
 		for _, s := range b.Shards() {
 			send(prometheus.NewConstMetric(bytes, prometheus.GaugeValue, float64(s.Bytes), s.Stream))
@@ -98,10 +98,10 @@ func registerShards(r *prometheus.Registry, b *broker.Broker) {
 }
 
 func registerRedis(r *prometheus.Registry, p *presence.Store) {
-	gauge(r, "agora_redis_connections", "Open connections to Redis.", func() float64 { return float64(p.Health().Open) })
-	gauge(r, "agora_redis_connections_idle", "Those of them that nobody uses.", func() float64 { return float64(p.Health().Idle) })
-	counter(r, "agora_redis_pool_timeouts_total", "Times no connection to Redis became free in time.", func() float64 { return float64(p.Health().Timeouts) })
-	counter(r, "agora_redis_stale_total", "Connections to Redis closed because they had gone bad.", func() float64 { return float64(p.Health().Stale) })
+	gauge(r, "agora_redis_connections", "Open connections to Redis in the pool.", func() float64 { return float64(p.Health().Open) })
+	gauge(r, "agora_redis_connections_idle", "Connections to Redis in the pool that nobody uses.", func() float64 { return float64(p.Health().Idle) })
+	counter(r, "agora_redis_pool_timeouts_total", "Times that no connection to Redis in the pool became free in time.", func() float64 { return float64(p.Health().Timeouts) })
+	counter(r, "agora_redis_stale_total", "Connections to Redis removed from the pool because they were broken or too old.", func() float64 { return float64(p.Health().Stale) })
 }
 
 func truth(is bool) float64 {

@@ -123,6 +123,36 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
+// internalWords are those of Agora's own code, which nobody knows who looks at a dashboard for the first time.
+var internalWords = regexp.MustCompile(`(?i)\b(lanes?|inbox(es)?|parts?|records?|one-shots?|bodies|audit\w*|deposed|refills?|void|the log|the log's|doors?|crowd|seats?|told|let in)\b`)
+
+func TestHelpTextsAreInWordsOfTheField(t *testing.T) {
+	t.Parallel()
+	metrics, _ := scrape(t, launch(t, backends(t)...).ready().admin)
+	for name, m := range metrics {
+		if word := internalWords.FindString(m.help); word != "" && strings.HasPrefix(name, "agora_") {
+			t.Errorf("%s: the word %q is the code's own: %s", name, word, m.help)
+		}
+	}
+}
+
+// Within drain.delay an edge is not ready, and that is no fault.
+func TestAnEdgeThatIsAskedToEndCountsAsDrainingAtOnce(t *testing.T) {
+	t.Parallel()
+	e := launchApart(t, append(backends(t), "--drain.delay", "1h")...).ready()
+	if _, values := scrape(t, e.admin); values["agora_ready{}"] != "1" || values["agora_draining{}"] != "0" {
+		t.Errorf("before: ready %s, draining %s", values["agora_ready{}"], values["agora_draining{}"])
+	}
+	e.stop()
+	await.True(t, "the edge is not ready", func() bool {
+		_, values := scrape(t, e.admin)
+		return values["agora_ready{}"] == "0"
+	})
+	if _, values := scrape(t, e.admin); values["agora_draining{}"] != "1" {
+		t.Errorf("within drain.delay: draining %s, want 1", values["agora_draining{}"])
+	}
+}
+
 func TestNoLabelComesFromAnAgent(t *testing.T) {
 	t.Parallel()
 	e := launch(t, backends(t)...).ready()
