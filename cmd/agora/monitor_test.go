@@ -86,8 +86,11 @@ func isName(w string) bool {
 	return w[0] == '_' || w[0] >= 'a' && w[0] <= 'z' || w[0] >= 'A' && w[0] <= 'Z'
 }
 
-// given are labels that Prometheus adds to everything that it collects.
-var given = []string{"job", "instance", "le"}
+// given are labels that Prometheus, or its operator on Kubernetes, adds to everything that it collects.
+var given = []string{"job", "instance", "namespace", "le"}
+
+// prometheusOwn are series that Prometheus makes itself, with labels of theirs.
+var prometheusOwn = map[string][]string{"up": nil, "ALERTS": {"alertname", "alertstate", "severity"}}
 
 // checkQuery tells what an expression names that no edge exports.
 func checkQuery(t *testing.T, where, expr string, metrics map[string]*metric) {
@@ -95,7 +98,8 @@ func checkQuery(t *testing.T, where, expr string, metrics map[string]*metric) {
 	q := parseQuery(t, expr)
 	labels := slices.Clone(given)
 	for name, matchers := range q.metrics {
-		if name == "up" { // Prometheus' own
+		if own, is := prometheusOwn[name]; is {
+			labels = append(labels, own...)
 			continue
 		}
 		m := metrics[name]
@@ -165,12 +169,32 @@ func TestDashboardAndAlertsNameMetricsThatEdgesExport(t *testing.T) {
 	for _, a := range alerts(t) {
 		checkQuery(t, "alert "+a.Alert, a.Expr, metrics)
 	}
-	var board struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
+	for _, p := range dashboard(t) {
+		for _, target := range p.Targets {
+			checkQuery(t, "panel "+p.Title, target.Expr, metrics)
 		}
 	}
+}
+
+// panel is one of the dashboard.
+type panel struct {
+	Type, Title, Description string
+	GridPos                  struct{ X, Y, W, H int }
+	Targets                  []struct{ Expr string }
+}
+
+func (p panel) exprs() string {
+	var all []string
+	for _, target := range p.Targets {
+		all = append(all, target.Expr)
+	}
+	return strings.Join(all, "\n")
+}
+
+// dashboard returns the dashboard's panels.
+func dashboard(t *testing.T) []panel {
+	t.Helper()
+	var board struct{ Panels []panel }
 	b, err := os.ReadFile("../../deploy/grafana/agora.json")
 	if err != nil {
 		t.Fatal(err)
@@ -178,15 +202,54 @@ func TestDashboardAndAlertsNameMetricsThatEdgesExport(t *testing.T) {
 	if err := json.Unmarshal(b, &board); err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	for _, p := range board.Panels {
-		for _, target := range p.Targets {
-			n++
-			checkQuery(t, "panel "+p.Title, target.Expr, metrics)
+	if len(board.Panels) == 0 {
+		t.Fatal("the dashboard shows nothing")
+	}
+	return board.Panels
+}
+
+func TestEveryPanelSaysWhatItShows(t *testing.T) {
+	for n, p := range dashboard(t) {
+		if p.Type == "row" {
+			continue
+		}
+		if len(p.Targets) == 0 || !strings.HasSuffix(p.Description, ".") {
+			t.Errorf("panel %s shows %d series, and says %q of them", p.Title, len(p.Targets), p.Description)
+		}
+		for _, o := range dashboard(t)[:n] {
+			if a, b := p.GridPos, o.GridPos; a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H {
+				t.Errorf("panel %s lies on %s", p.Title, o.Title)
+			}
 		}
 	}
-	if n == 0 {
-		t.Error("the dashboard shows nothing")
+}
+
+// Who opens the dashboard in the night looks at its upper left first.
+func TestTheDashboardsFirstRowSaysHowAllIs(t *testing.T) {
+	var first []string
+	for _, p := range dashboard(t) {
+		if p.GridPos.Y == 0 {
+			first = append(first, p.exprs())
+		}
+	}
+	for n, want := range []string{"agora_ready{", "agora_draining{", "up{", "agora_sessions{", "ALERTS{"} {
+		if n >= len(first) || !strings.Contains(first[n], want) {
+			t.Errorf("the first row shows %q, want %s in place %d", first, want, n+1)
+		}
+	}
+}
+
+func TestTheDashboardShowsAllThatIsCountedByTenant(t *testing.T) {
+	t.Parallel()
+	metrics, _ := scrape(t, launch(t, backends(t)...).ready().admin)
+	var shown strings.Builder
+	for _, p := range dashboard(t) {
+		shown.WriteString(p.exprs())
+	}
+	for name := range metrics {
+		if strings.HasPrefix(name, "agora_tenant_") && !strings.Contains(shown.String(), name+"{") {
+			t.Errorf("no panel shows %s", name)
+		}
 	}
 }
 
