@@ -214,6 +214,21 @@ func TestTheAdminPortIsNotForEverybody(t *testing.T) {
 	}
 }
 
+func TestTheChartsOwnTestGetsThroughTheNetworkPolicy(t *testing.T) {
+	all := rendered(t, files(t)["production.yaml"])
+	pod := get[core.Pod](t, all, "Pod/t-agora-test")
+	for _, rule := range get[networking.NetworkPolicy](t, all, "NetworkPolicy/t-agora").Spec.Ingress {
+		if !slices.ContainsFunc(rule.From, func(p networking.NetworkPolicyPeer) bool {
+			return p.PodSelector != nil && p.NamespaceSelector == nil && len(p.PodSelector.MatchLabels) > 0 && within(p.PodSelector.MatchLabels, pod.Labels)
+		}) {
+			t.Errorf("it does not reach %s: %+v", rule.Ports[0].Port, rule.From)
+		}
+	}
+	if edge := get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Selector.MatchLabels; within(edge, pod.Labels) {
+		t.Errorf("it is taken for an edge: %v", pod.Labels)
+	}
+}
+
 func TestTheTrialsPartsFitTogether(t *testing.T) {
 	all := rendered(t, files(t)["trial.yaml"])
 	nats := get[apps.StatefulSet](t, all, "StatefulSet/t-agora-nats").Spec

@@ -92,6 +92,11 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- end }}
 {{- end }}
 
+{{/* The pod of `helm test`, to a NetworkPolicy. */}}
+{{- define "agora.testPeer" -}}
+podSelector: { matchLabels: { app.kubernetes.io/instance: {{ .Release.Name }}, app.kubernetes.io/component: test } }
+{{- end }}
+
 {{/* Where pods of a component go: "root", "component". */}}
 {{- define "agora.spread" -}}
 {{- range .root.Values.topologySpreadConstraints }}
