@@ -10,7 +10,8 @@ import (
 // and against the table of frames (types, required fields, kinds, lengths), and
 // fills f, whose raw fields point into b. Unknown top-level fields are ignored;
 // a key of the protocol that stands twice is an error, whether this frame uses
-// it or not. A Frame that is used again costs no allocation where its
+// it or not. So is half of an escaped surrogate pair in a key of the frame and
+// in every string that Frame has undone; raw fields keep it. A Frame that is used again costs no allocation where its
 // addressee and stream stay the same.
 //
 // On error, which is an INVALID_REQUEST *agora.Error that says what is wrong
@@ -85,6 +86,11 @@ func (d *decoder) scan() *agora.Error {
 	o := object{scanner: scanner{b: b, max: d.limits.Depth}, depth: 1}
 	o.space()
 	for o.next() {
+		if halved(o.key) {
+			o.i = o.keyAt
+			o.fail("a key " + halfPair)
+			break
+		}
 		if f, ok := byKey[string(o.name())]; ok {
 			d.note(f, span{o.valAt, o.i})
 		}
@@ -109,7 +115,7 @@ func (d *decoder) note(f field, s span) {
 // identify sets the frame's type and id, and finds its shape: nil without an error where the type is unknown and may be.
 func (d *decoder) identify() (*shape, *agora.Error) {
 	f := d.frame
-	if raw := d.raw(fID); len(raw) > 0 && raw[0] == '"' && !(d.dup && d.twice == fID) {
+	if raw := d.raw(fID); len(raw) > 0 && raw[0] == '"' && !halved(raw) && !(d.dup && d.twice == fID) {
 		if id := unquote(raw); utf8.RuneCountInString(id) <= d.limits.Name {
 			f.ID = id
 		}

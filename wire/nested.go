@@ -76,6 +76,9 @@ func (d *decoder) members(raw []byte, visit func(key string, raw []byte) string,
 	}
 	o := object{scanner: d.inside(raw), depth: 1}
 	for o.next() {
+		if halved(o.key) {
+			return "has a key that " + halfPair
+		}
 		key := string(o.name())
 		twice, known := seen[key]
 		switch {
@@ -130,7 +133,7 @@ func (d *decoder) card(raw []byte) (*Agent, string) {
 			}
 		case "metadata":
 			if raw[0] != 'n' {
-				what = setRaw(&a.Metadata, raw, kObject)
+				what = d.metadata(&a.Metadata, raw)
 			}
 		}
 		return what
@@ -141,6 +144,20 @@ func (d *decoder) card(raw []byte) (*Agent, string) {
 		}
 	}
 	return a, what
+}
+
+// metadata takes an object as it is, but for the members that Agora reads: as strings they must be text.
+func (d *decoder) metadata(p *json.RawMessage, raw []byte) string {
+	if what := setRaw(p, raw, kObject); what != "" {
+		return what
+	}
+	o := object{scanner: d.inside(raw), depth: 1}
+	for o.next() {
+		if key := string(o.name()); (key == "name" || key == "endpoint") && o.val[0] == '"' && halved(o.val) {
+			return fmt.Sprintf("has a %q that %s", key, halfPair)
+		}
+	}
+	return ""
 }
 
 func (d *decoder) agents(raw []byte) ([]ListedAgent, string) {
@@ -197,6 +214,9 @@ func (d *decoder) positions(raw []byte) (map[string]uint64, string) {
 	all := map[string]uint64{}
 	o := object{scanner: d.inside(raw), depth: 1}
 	for o.next() {
+		if halved(o.key) {
+			return nil, "has a position that " + halfPair
+		}
 		name := string(o.name())
 		if _, twice := all[name]; twice {
 			return nil, "has a space twice"
@@ -232,6 +252,9 @@ func (d *decoder) texts(raw []byte) ([]string, string) {
 func (d *decoder) word(raw []byte) (string, string) {
 	if raw[0] != '"' {
 		return "", "must be a string"
+	}
+	if halved(raw) {
+		return "", halfPair
 	}
 	s := unquote(raw)
 	return s, bounded(s, d.limits.Name)

@@ -12,7 +12,7 @@ import (
 // RequestIDOf returns the string request_id at the top level of a payload
 // (Agora relay §3), for the error of a request that ran out of time. It
 // returns "" where the payload is no object or has no such string, has it
-// twice, or has a longer one than an id may be. It looks no closer at a
+// twice, or has one that no id may be: a longer one, or with half a surrogate pair. It looks no closer at a
 // payload that can't have one.
 func RequestIDOf(payload json.RawMessage) string {
 	if len(payload) == 0 || !bytes.Contains(payload, []byte("request_id")) && bytes.IndexByte(payload, '\\') < 0 {
@@ -25,7 +25,7 @@ func RequestIDOf(payload json.RawMessage) string {
 		if string(o.name()) != "request_id" {
 			continue
 		}
-		if found || o.val[0] != '"' {
+		if found || o.val[0] != '"' || halved(o.val) {
 			return ""
 		}
 		id, found = unquote(o.val), true

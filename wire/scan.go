@@ -1,6 +1,10 @@
 package wire
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
 
 // scanner checks JSON as it passes over it. Its input is valid UTF-8; it
 // decodes nothing and allocates nothing. After a method has returned false,
@@ -155,9 +159,9 @@ func (s *scanner) text() bool {
 			s.i++
 			return true
 		case '\\':
-			n := unit(b[i:])
+			n := escape(b[i:])
 			if n == 0 {
-				return s.fail("a string has a bad escape or half a surrogate pair")
+				return s.fail("a string has a bad escape")
 			}
 			i += n
 		default:
@@ -166,14 +170,8 @@ func (s *scanner) text() bool {
 	}
 }
 
-// unit returns how many bytes of raw JSON text make the character at its
-// beginning: an escape, an escaped surrogate pair or a rune. It returns 0 for
-// an escape that is none, and for half a pair, which is no character.
-func unit(b []byte) int {
-	if b[0] != '\\' {
-		_, n := utf8.DecodeRune(b)
-		return n
-	}
+// escape returns how many bytes the escape takes that b begins with, 0 where it is none.
+func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}
@@ -181,17 +179,45 @@ func unit(b []byte) int {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return 2
 	}
-	r, ok := escaped(b)
-	switch {
-	case !ok, 0xDC00 <= r && r <= 0xDFFF:
-		return 0
-	case r < 0xD800 || r > 0xDFFF:
+	if _, ok := escaped(b); ok {
 		return 6
 	}
-	if low, ok := escaped(b[6:]); !ok || low < 0xDC00 || low > 0xDFFF {
-		return 0
+	return 0
+}
+
+// unit returns how many bytes at the beginning of valid raw JSON text stay together: an escape, an escaped
+// surrogate pair or a rune. Half a surrogate pair stands alone.
+func unit(b []byte) int {
+	if b[0] != '\\' {
+		_, n := utf8.DecodeRune(b)
+		return n
 	}
-	return 12
+	n := escape(b)
+	if r, ok := escaped(b); ok && 0xD800 <= r && r < 0xDC00 {
+		if low, ok := escaped(b[n:]); ok && 0xDC00 <= low && low < 0xE000 {
+			return 2 * n
+		}
+	}
+	return n
+}
+
+// halfPair is what is wrong with a string that Agora reads: no Unicode has half a surrogate pair, though JSON can spell it.
+const halfPair = "has half a surrogate pair"
+
+// halved tells whether valid raw JSON text has half a surrogate pair.
+func halved(b []byte) bool {
+	for {
+		at := bytes.IndexByte(b, '\\')
+		if at < 0 {
+			return false
+		}
+		b = b[at:]
+		n := unit(b)
+		if r, ok := escaped(b); ok && n == 6 && utf16.IsSurrogate(r) {
+			return true
+		}
+		b = b[n:]
+	}
 }
 
 // escaped returns the code unit of the \uXXXX at the beginning of b.

@@ -8,7 +8,7 @@ import "encoding/json"
 // {"text":…} alone. The raw JSON of the text is cut into pieces of at most
 // threshold bytes, none empty, and never inside an escape, a rune or a
 // surrogate pair; where one of those is larger than the threshold, it is a
-// piece by itself. It returns nil when there is nothing to split: the text is
+// piece by itself. Half a surrogate pair stays what it is. It returns nil when there is nothing to split: the text is
 // short, missing, no string or there twice, data is no object, or threshold is
 // not positive.
 func SplitText(data json.RawMessage, threshold int) []json.RawMessage {

@@ -53,6 +53,9 @@ func (d *decoder) setText(f field, raw []byte, max int) string {
 	if raw[0] != '"' {
 		return "must be a string"
 	}
+	if halved(raw) {
+		return halfPair
+	}
 	p := d.frame.text(f)
 	if f != fID || *p == "" { // identify has read the id already
 		*p = same(d.old.of(f), raw)

@@ -11,7 +11,7 @@ var errorScenes = []scenario{
 	{"a stream that was refused is answered once, until it is started again", refusedOnce},
 	{"a frame that is too large is skipped and the connection kept", tooLarge},
 	{"a flood of errors closes the connection", flooded},
-	{"duplicate keys, bad UTF-8 and half characters are refused", hostileText},
+	{"duplicate keys, bad UTF-8 and half characters in ids, names and keys are refused", hostileText},
 }
 
 const invalid = `{"type":"error","code":"INVALID_REQUEST","message":"<any>"}`
@@ -118,8 +118,10 @@ func hostileText(s *scene) {
 		`{"type":"send","to":"agent-2","payload":1,"payload":2}`,
 		`{"type":"send","to":"agent-2","t\u006f":"agent-1","payload":1}`,
 		`{"type":"send","type":"send","to":"agent-2"}`,
-		`{"type":"send","to":"agent-2","payload":"\ud83d"}`,
-		`{"type":"send","to":"agent-2","payload":"\ude00\ud83d"}`,
+		`{"type":"send","to":"agent-\ud83d","payload":1}`,
+		`{"type":"send","to":"agent-2","stream_id":"\ude00","stream":true}`,
+		`{"type":"send","to":"agent-2","payload":1,"\ude00\ud83d":1}`,
+		`{"type":"space.join","space":"\ud83d"}`,
 	} {
 		a.Send(f)
 		if got := a.Take(f); got.MatchText(invalid) != "" {

@@ -12,6 +12,7 @@ var fidelityScenes = []scenario{
 	{"keys may be escaped", escapedKeys},
 	{"space data keeps its bytes but for from and timestamp", dataBytes},
 	{"large payloads and chunks pass whole", largePayloads},
+	{"half a surrogate pair stays what it is", halfPairs},
 }
 
 func payloadBytes(s *scene) {
@@ -20,6 +21,7 @@ func payloadBytes(s *scene) {
 		`null`, `true`, `""`, `"x"`, `[]`, `{}`, `0`, `-0`, `1.0`, `1.50e+02`, `1E400`, `123456789012345678901234567890`,
 		"{ \"b\" :\t1 ,\n\"a\": [ 1,2 ] }", `{"a":1,"a":2}`, `{"\u0061":"\/"}`, `"\u00e9é\ud83d\ude00😀"`, `"<a href='x'>&"`,
 		"\"\u2028\u2029\"", `{"type":"x","to":"y","from":"z","seq":7}`, `{"request_id":17}`,
+		`"\ud83d"`, `"\ude00\ud83d"`, `{"\uDBFF":["\udc00\\ud83d"]}`, `{"request_id":"\ud83d"}`,
 	} {
 		a.Send(`{"type":"send","to":"agent-2","payload":` + p + `}`)
 		if f := b.Expect(`{"type":"message","from":"agent-1"}`); f.Raw("payload") != p {
@@ -72,4 +74,45 @@ func largePayloads(s *scene) {
 		}
 	}
 	a.Barrier()
+}
+
+// halfPairs are what is left of characters that were cut in two, as JavaScript and Python write them.
+func halfPairs(s *scene) {
+	a, b := s.pair()
+	halves := []string{`"\ud83d"`, `"\ude00 and \uD83D"`, `"\uDE00"`}
+	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"payload":{"\ud83d":1}}`)
+	b.Expect(`{"type":"message","stream_id":"s"}`)
+	for _, half := range halves {
+		a.Send(`{"type":"send_chunk","to":"agent-2","stream_id":"s","chunk":` + half + `}`)
+		if f := b.Expect(`{"type":"message_chunk"}`); f.Raw("chunk") != half {
+			s.Errorf("chunk %s came as %s", half, f.Raw("chunk"))
+		}
+	}
+	s.members("general", a, b)
+	a.Send(`{"type":"space.publish","id":"p","space":"general","stream":true,"data":{"timestamp":1,"text":"","\ud83d":"\ude00"}}`)
+	if f := b.Expect(`{"type":"space.event.delta"}`); f.Raw("data") != `{"from":"agent-1","timestamp":1,"text":"","\ud83d":"\ude00"}` {
+		s.Errorf("data came as %s", f.Raw("data"))
+	}
+	for _, half := range halves {
+		a.Send(`{"type":"space.publish.delta","space":"general","event_id":"p","data":{"text":` + half + `}}`)
+		if f := b.Expect(`{"type":"space.event.delta"}`); Frame(f.Raw("data")).Raw("text") != half {
+			s.Errorf("delta %s came as %s", half, f.Raw("data"))
+		}
+	}
+	a.Send(`{"type":"space.publish.done","space":"general","event_id":"p"}`)
+	b.Expect(`{"type":"space.event.done"}`)
+	cutHalves(s, a, b)
+}
+
+// cutHalves publishes a text that the edge cuts, of halves and of whole pairs.
+func cutHalves(s *scene, a, b *Client) {
+	text := strings.Repeat(`\ud83d\ud83d\ude00\\ud83d\ude00x`, 4000)
+	a.Send(`{"type":"space.publish","space":"general","data":{"text":"` + text + `"}}`)
+	got := ""
+	for f := b.Expect(`{"type":"space.event.delta"}`); f.Type() == "space.event.delta"; f = b.Take("a delta") {
+		got += strings.Trim(Frame(f.Raw("data")).Raw("text"), `"`)
+	}
+	if got != text {
+		s.Errorf("a text of %d bytes, half of it halves of pairs, came as %d others", len(text), len(got))
+	}
 }
