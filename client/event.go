@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
+	"slices"
 )
 
 // Event is something that happened in a space: what a member published, or,
@@ -66,27 +67,26 @@ func (e *Event) Text(ctx context.Context) (string, error) {
 }
 
 // Whole returns the data with the whole text in it, once all of it has come,
-// as if the event had not been cut into parts. It takes what Chunks would yield.
+// as if the event had not been cut into parts: byte for byte. It takes what Chunks would yield.
 func (e *Event) Whole(ctx context.Context) (json.RawMessage, error) {
 	if e.in == nil {
 		return e.Data, nil
 	}
-	text, err := e.in.text(ctx)
+	text, err := e.in.whole(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return withText(e.Data, text), nil
 }
 
-// withText replaces the text of an event's data.
-func withText(data json.RawMessage, text string) json.RawMessage {
+// withText replaces the text of an event's data by another JSON string.
+func withText(data json.RawMessage, text []byte) json.RawMessage {
 	old, ok := member(data, "text")
 	if !ok {
-		return withMember(data, "text", appendString(nil, text))
+		return withMember(data, "text", text)
 	}
 	at := cap(data) - cap(old) // old is a slice of data
-	out := appendString(append([]byte(nil), data[:at]...), text)
-	return append(out, data[at+len(old):]...)
+	return slices.Concat(data[:at], text, data[at+len(old):])
 }
 
 // Close gives up what has not been read of an event in parts; the edge sends no more of it.

@@ -21,11 +21,12 @@ type inStream struct {
 	read   time.Time // when it was read last
 	gone   bool      // the application wants no more of it
 
-	rest string // what Read has not returned of a chunk; the reader's own
+	joiner joiner // the reader's own
+	rest   string // what Read has not returned of a chunk; the reader's own
 }
 
 type inChunk struct {
-	text   string
+	raw    string // as JSON has it, without its quotes
 	ticket uint64
 }
 
@@ -33,15 +34,16 @@ func newInStream(l *inlog, cancel func()) *inStream {
 	return &inStream{log: l, cancel: cancel, ready: make(chan struct{}, 1)}
 }
 
-// push adds a chunk. It is called with the lock held.
-func (s *inStream) push(text string, ticket uint64) {
+// push adds a chunk, a raw JSON string. It is called with the lock held.
+func (s *inStream) push(chunk []byte, ticket uint64) {
 	if s.gone {
 		s.log.settle(ticket)
 		return
 	}
-	s.chunks = append(s.chunks, inChunk{text, ticket})
-	s.bytes += len(text) + frameCost
-	s.log.bytes += len(text) + frameCost
+	raw := unquoted(chunk)
+	s.chunks = append(s.chunks, inChunk{raw, ticket})
+	s.bytes += len(raw) + frameCost
+	s.log.bytes += len(raw) + frameCost
 	signal(s.ready)
 }
 
@@ -58,11 +60,24 @@ func (s *inStream) drop() {
 	s.log.freed()
 }
 
-// next returns the next chunk, waiting for it, or the error that ended the stream.
+// next returns the text of the next chunk, waiting for it, or the error that ended the stream. Half a
+// character at the end of a chunk comes with the next one.
 func (s *inStream) next(ctx context.Context) (string, error) {
+	raw, err := s.nextRaw(ctx)
+	if err == nil {
+		return s.joiner.add(raw), nil
+	}
+	if ctx.Err() == nil && s.joiner.half != "" {
+		return s.joiner.end(), nil // and the error the next time
+	}
+	return "", err
+}
+
+// nextRaw is next for the chunk as JSON has it.
+func (s *inStream) nextRaw(ctx context.Context) (string, error) {
 	for {
-		if text, ok, err := s.take(); ok || err != nil {
-			return text, err
+		if raw, ok, err := s.take(); ok || err != nil {
+			return raw, err
 		}
 		select {
 		case <-s.ready:
@@ -72,7 +87,7 @@ func (s *inStream) next(ctx context.Context) (string, error) {
 	}
 }
 
-func (s *inStream) take() (text string, ok bool, err error) {
+func (s *inStream) take() (raw string, ok bool, err error) {
 	l := s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,12 +99,27 @@ func (s *inStream) take() (text string, ok bool, err error) {
 	}
 	c := s.chunks[0]
 	s.chunks = s.chunks[1:]
-	s.bytes -= len(c.text) + frameCost
-	l.bytes -= len(c.text) + frameCost
+	s.bytes -= len(c.raw) + frameCost
+	l.bytes -= len(c.raw) + frameCost
 	s.read = time.Now()
 	l.settle(c.ticket)
 	l.freed()
-	return c.text, true, nil
+	return c.raw, true, nil
+}
+
+// whole returns all that is left of it as one JSON string, byte for byte.
+func (s *inStream) whole(ctx context.Context) ([]byte, error) {
+	b := append([]byte{'"'}, s.joiner.half...)
+	for {
+		raw, err := s.nextRaw(ctx)
+		switch {
+		case ended(err):
+			return append(b, '"'), nil
+		case err != nil:
+			return nil, err
+		}
+		b = append(b, raw...)
+	}
 }
 
 // all yields chunk after chunk; the last pair has the error, if it ended with one.

@@ -186,7 +186,7 @@ func (m *mailbox) replied(key streamKey, msg *Message) bool {
 
 func (m *mailbox) chunk(key streamKey, f *wire.Frame, ticket uint64) news {
 	if s := m.streams[key]; s != nil {
-		s.push(unquote(f.Chunk), ticket)
+		s.push(f.Chunk, ticket)
 		return nothing
 	}
 	m.settle(ticket)

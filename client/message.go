@@ -41,8 +41,9 @@ func (m *Message) RequestID() string {
 	return string(raw)
 }
 
-// Chunks yields the parts of the stream as they come, each as it was sent. It
-// ends after the last one; a stream that has no normal end yields an error
+// Chunks yields the parts of the stream as they come, each as it was sent, but that
+// half a character at the end of one, half of an escaped surrogate pair, comes with the other
+// half; what stays half is U+FFFD. It ends after the last one; a stream that has no normal end yields an error
 // last: an *agora.Error with STREAM_ABORTED or TIMEOUT, or [ErrCancelled]. A
 // message that is not streamed has no chunks.
 func (m *Message) Chunks() iter.Seq2[string, error] {

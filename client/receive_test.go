@@ -161,6 +161,33 @@ func TestReadGivesTheStreamsBytes(t *testing.T) {
 	}
 }
 
+func TestACharacterCutInTwoIsWholeInTheTextOfAStream(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	next := receiver(t, c)
+	conn.raw(`{"type":"message","from":"a","stream_id":"s","stream":true,"seq":1}`)
+	cases := []struct{ chunk, want string }{ // of what is half of nothing, Go has but the replacement character
+		{`"a\ud83d"`, "a"}, {`"\ude00b"`, "😀b"}, {`"\ude00\uD83D"`, "\uFFFD"}, {`"c"`, "\uFFFDc"}, {`"\\ud83d"`, `\ud83d`},
+		{`"\ud83d"`, ""}, {`""`, ""}, {`"\ud83d"`, "\uFFFD"}, {`"\ude00"`, "😀"}, {`"\udbff"`, ""},
+	}
+	for i, c := range cases {
+		conn.raw(fmt.Sprintf(`{"type":"message_chunk","from":"a","stream_id":"s","chunk":%s,"seq":%d}`, c.chunk, i+2))
+	}
+	conn.raw(`{"type":"message_end","from":"a","stream_id":"s","seq":90}`)
+	m := next()
+	for _, c := range cases {
+		if text, err := m.Next(await.Context(t)); text != c.want || err != nil {
+			t.Fatalf("chunk %s is %q, %v, want %q", c.chunk, text, err, c.want)
+		}
+	}
+	if text, err := m.Next(await.Context(t)); text != "\uFFFD" || err != nil {
+		t.Fatalf("the half at the end is %q, %v", text, err)
+	}
+	if text, err := m.Next(await.Context(t)); text != "" || err != io.EOF {
+		t.Fatalf("Next = %q, %v at the end", text, err)
+	}
+}
+
 func TestCloseOfAMessageCancelsItsStream(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})

@@ -81,10 +81,10 @@ func TestWholeIsTheEventAsPublished(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
 	next := events(t, join(t, c, conn, 100))
-	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"from":"you","text":"a","x":[1]},"seq":400}`)
-	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"text":"b"},"seq":500}`)
+	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"from":"you","text":"a\ud83d","x":[1]},"seq":400}`)
+	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"text":"\ude00\/\u00e9\ud83d"},"seq":500}`)
 	conn.raw(`{"type":"space.event.done","space":"general","event_id":"e1","seq":600}`)
-	if data, err := next().Whole(await.Context(t)); string(data) != `{"from":"you","text":"ab","x":[1]}` || err != nil {
+	if data, err := next().Whole(await.Context(t)); string(data) != `{"from":"you","text":"a\ud83d\ude00\/\u00e9\ud83d","x":[1]}` || err != nil {
 		t.Fatalf("Whole = %s, %v", data, err)
 	}
 }

@@ -99,7 +99,7 @@ func (s *Space) push(e *Event, f *wire.Frame, ticket uint64) {
 // delta takes in a part of an event. The first has all that the event has besides its text.
 func (s *Space) delta(f *wire.Frame, ticket uint64) {
 	l, key := &s.log, streamKey{id: f.EventID}
-	text, _ := textOf(f.Data)
+	text, _ := member(f.Data, "text")
 	if in := l.streams[key]; in != nil {
 		in.push(text, ticket)
 		return

@@ -73,6 +73,14 @@ func unquote(raw []byte) string {
 	return s
 }
 
+// unquoted returns a raw JSON string without its quotes; nothing for what is none.
+func unquoted(raw []byte) string {
+	if len(raw) < 2 || raw[0] != '"' {
+		return ""
+	}
+	return string(raw[1 : len(raw)-1])
+}
+
 // isObject tells whether raw JSON is an object.
 func isObject(raw []byte) bool {
 	raw = bytes.TrimLeft(raw, " \t\r\n")

@@ -2,7 +2,9 @@ package client
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestMemberFindsTopLevelKeysAlone(t *testing.T) {
@@ -27,7 +29,7 @@ func TestMemberFindsTopLevelKeysAlone(t *testing.T) {
 }
 
 func TestWithTextKeepsEveryOtherByte(t *testing.T) {
-	got := withText(json.RawMessage(`{ "from":"a", "text" : "first" , "n":1.0}`), "a\"b")
+	got := withText(json.RawMessage(`{ "from":"a", "text" : "first" , "n":1.0}`), []byte(`"a\"b"`))
 	if want := `{ "from":"a", "text" : "a\"b" , "n":1.0}`; string(got) != want {
 		t.Fatalf("got %s, want %s", got, want)
 	}
@@ -59,4 +61,43 @@ func FuzzAppendString(f *testing.F) {
 			t.Fatalf("%q became %s", s, appendString(nil, s))
 		}
 	})
+}
+
+// FuzzJoiner holds that text comes out the same however it was cut into raw pieces, but between the halves of one escape.
+func FuzzJoiner(f *testing.F) {
+	f.Add(`a\ud83d\ude00\\ud83d\ude00\ud83d`, uint8(6))
+	f.Add(`\ud83d`, uint8(1))
+	f.Fuzz(func(t *testing.T, raw string, size uint8) {
+		if !utf8.ValidString(raw) || !json.Valid([]byte(`"`+raw+`"`)) {
+			return
+		}
+		var j joiner
+		got := ""
+		for _, piece := range pieces(raw, int(size)) {
+			got += j.add(piece)
+		}
+		if got += j.end(); got != unescape(raw) {
+			t.Fatalf("%s in pieces of %d is %q, want %q", raw, size, got, unescape(raw))
+		}
+	})
+}
+
+// pieces cuts raw text into pieces of some size, and never inside an escape or a rune.
+func pieces(raw string, size int) (all []string) {
+	from := 0
+	for at := 0; at < len(raw); {
+		switch {
+		case strings.HasPrefix(raw[at:], `\u`):
+			at += 6
+		case raw[at] == '\\':
+			at += 2
+		default:
+			_, n := utf8.DecodeRuneInString(raw[at:])
+			at += n
+		}
+		if at-from >= size {
+			all, from = append(all, raw[from:at]), at
+		}
+	}
+	return append(all, raw[from:])
 }
