@@ -34,7 +34,7 @@ type Client struct {
 	spaces   map[string]*Space
 	calls    map[string]chan *wire.Frame // by id
 	requests map[string]*request         // by request_id
-	gone     recent[string]              // requests given up
+	gone     recent[requestKey]          // requests given up
 
 	// The goroutine of run owns these.
 	at      int       // index of the address in use

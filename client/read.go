@@ -138,8 +138,7 @@ func (c *Client) fault(f *wire.Frame) {
 		to.space = f.Space
 	}
 	switch key := (outKey{to, f.StreamID + f.EventID}); {
-	case f.From != "": // of a stream that comes in, or of a deadline
-		c.failRequest(f.RequestID, err)
+	case f.From != "": // of a stream or request that comes in; a request of ours fails with its addressee in to
 		c.deliver(f, err)
 		return
 	case err.Code == agora.Unavailable && c.out.hold(key, f.N, f.RequestID, err):

@@ -19,6 +19,9 @@ type request struct {
 	failed chan error    // takes one
 }
 
+// requestKey names a request that was given up: who was asked, and its request_id.
+type requestKey struct{ to, id string }
+
 // withRequestID puts a request_id, raw JSON, into a payload that is an object
 // or nothing. One that the payload has already stays.
 func withRequestID(payload json.RawMessage, id []byte) (json.RawMessage, error) {
@@ -54,7 +57,8 @@ func (c *Client) question(to, stream string, payload any) (*request, json.RawMes
 
 // Request sends a payload, an object or nil, and returns the reply to it,
 // which may still be streaming. It puts a request_id into the payload, unless
-// that has one. The deadline of ctx travels with the request. When ctx ends,
+// that has one. Only the agent that was asked can answer: what others send under the
+// same request_id comes as any other message. The deadline of ctx travels with the request. When ctx ends,
 // Request returns its error and a reply that comes later is dropped; a streamed reply, also
 // one that was returned, is cancelled then.
 //
@@ -114,7 +118,7 @@ func (c *Client) abandon(r *request, late bool) {
 	c.mu.Lock()
 	delete(c.requests, r.id)
 	if late {
-		c.gone.add(r.id)
+		c.gone.add(requestKey{r.to, r.id})
 	}
 	c.mu.Unlock()
 	select {
@@ -124,18 +128,18 @@ func (c *Client) abandon(r *request, late bool) {
 	}
 }
 
-// answer hands a reply to whoever waits for it. taken tells that nobody else is
+// answer hands a reply to whoever waits for it, if the agent that was asked has sent it. taken tells that nobody else is
 // to get it; wanted, that somebody waits. It is called with the mailbox's lock held.
 func (c *Client) answer(m *Message) (taken, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := m.RequestID()
-	if r := c.requests[id]; r != nil && id != "" {
+	if r := c.requests[id]; r != nil && id != "" && r.to == m.From {
 		delete(c.requests, id)
 		r.reply <- m
 		return true, true
 	}
-	if id != "" && c.gone.has(id) {
+	if id != "" && c.gone.has(requestKey{m.From, id}) {
 		return true, false
 	}
 	for _, r := range c.requests {

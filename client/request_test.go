@@ -33,6 +33,51 @@ func TestRequestPutsItsIDIntoThePayloadAndMatchesTheReply(t *testing.T) {
 	}
 }
 
+func TestOnlyTheOneThatWasAskedAnswers(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	next := receiver(t, c)
+	ctx, cancel := context.WithCancel(await.Context(t))
+	defer cancel()
+	result := async(func() (*Message, error) { return c.Request(ctx, "you", nil) })
+	f := conn.expect("send")
+	id, _ := member(f.Payload, "request_id")
+	conn.stored(f)
+	conn.raw(fmt.Sprintf(`{"type":"reply","from":"mallory","payload":{"request_id":%s},"seq":1}`, id))
+	conn.raw(fmt.Sprintf(`{"type":"error","code":"TIMEOUT","message":"of a request of hers","from":"mallory","request_id":%s,"seq":2}`, id))
+	conn.raw(fmt.Sprintf(`{"type":"message","from":"you","payload":{"request_id":%s},"seq":3}`, id))
+	for _, from := range []string{"mallory", "you"} { // neither is lost, and neither is the answer
+		if m := next(); m.From != from || m.RequestID() == "" || m.IsReply != (from == "mallory") {
+			t.Fatalf("message %+v, want one from %s", m, from)
+		}
+	}
+	conn.raw(fmt.Sprintf(`{"type":"reply","from":"you","payload":{"request_id":%s},"seq":4}`, id))
+	if m := result(t); m.Seq != 4 || m.From != "you" {
+		t.Fatalf("reply %+v", m)
+	}
+}
+
+func TestAReplyFromAnotherThanTheOneGivenUpOnIsAMessage(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	next := receiver(t, c)
+	ctx, cancel := context.WithCancel(await.Context(t))
+	given := errOf(func() error { _, err := c.Request(ctx, "you", nil); return err })
+	f := conn.expect("send")
+	cancel()
+	if err := given(t); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Request = %v, want its context's error", err)
+	}
+	conn.send(wire.Frame{Type: "reply", From: "you", Payload: f.Payload, Seq: 1})
+	conn.send(wire.Frame{Type: "reply", From: "mallory", StreamID: "s", Stream: true, Payload: f.Payload, Seq: 2})
+	conn.raw(`{"type":"reply_chunk","from":"mallory","stream_id":"s","chunk":"hm","seq":3}`)
+	conn.raw(`{"type":"reply_end","from":"mallory","stream_id":"s","seq":4}`)
+	m := next()
+	if text, err := m.Text(await.Context(t)); m.From != "mallory" || text != "hm" || err != nil {
+		t.Fatalf("message %+v with %q, %v", m, text, err)
+	}
+}
+
 func TestRequestSurvivesAReconnect(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})
@@ -100,7 +145,7 @@ func TestRequestThatTheClusterGivesUpFails(t *testing.T) {
 			return wire.Frame{Type: "error", Code: "AGENT_NOT_FOUND", Message: "m", To: f.To, RequestID: f.ID}
 		},
 		func(f wire.Frame, id string) wire.Frame {
-			return wire.Frame{Type: "error", Code: "TIMEOUT", Message: "m", From: "you", RequestID: id, Seq: 1}
+			return wire.Frame{Type: "error", Code: "TIMEOUT", Message: "m", To: "you", RequestID: id}
 		},
 	} {
 		result := errOf(func() error { _, err := c.Request(await.Context(t), "you", nil); return err })
