@@ -94,6 +94,9 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// UnknownAgent returns the AGENT_NOT_FOUND error for an agent that nobody knows, in the words that it has everywhere.
+func UnknownAgent(id AgentID) *Error { return Errorf(AgentNotFound, "Agent '%s' does not exist", id) }
+
 // AsError returns err as an agent may see it: the [Error] in its chain, or an
 // [Unavailable] one that hides everything else behind it. It returns nil for nil.
 func AsError(err error) *Error {

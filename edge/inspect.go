@@ -90,7 +90,7 @@ func (n *Node) viewAgent(ctx context.Context, tenant string, id agora.AgentID) (
 		return AgentView{}, sight, err
 	}
 	if !sight.Known {
-		return AgentView{}, sight, agora.Errorf(agora.AgentNotFound, "agent %q is not known", id)
+		return AgentView{}, sight, agora.UnknownAgent(id)
 	}
 	v := AgentView{
 		Agent: id, Tenant: tenant, State: "away", Name: sight.Card.Name,

@@ -18,7 +18,7 @@ func (n *Node) Kick(ctx context.Context, tenant string, id agora.AgentID) error 
 	case err != nil:
 		return err
 	case !sight.Known:
-		return agora.Errorf(agora.AgentNotFound, "agent %q is not known", id)
+		return agora.UnknownAgent(id)
 	case sight.Phase == presence.None:
 		return agora.Errorf(agora.AgentOffline, "agent %q has no session", id)
 	case sight.Phase == presence.Active:

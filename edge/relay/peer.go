@@ -67,7 +67,7 @@ func (p *peer) lookup(ctx context.Context) error {
 	case err != nil:
 		return err
 	case found.State == presence.Unknown:
-		return agora.Errorf(agora.AgentNotFound, "agent %q is not known", p.to.Agent)
+		return agora.UnknownAgent(p.to.Agent)
 	case found.State == presence.Away && cfg.MailboxOff:
 		return agora.Errorf(agora.AgentOffline, "agent %q is offline", p.to.Agent)
 	}

@@ -80,7 +80,7 @@ func refusedOnce(s *scene) {
 		`{"type":"send_chunk","to":"agent-9","stream_id":"s","chunk":"x"}`,
 		`{"type":"send_chunk","to":"agent-9","stream_id":"s","chunk":"y"}`,
 		`{"type":"send_end","to":"agent-9","stream_id":"s"}`)
-	a.ExpectText(`{"type":"error","code":"AGENT_NOT_FOUND","message":"<any>","to":"agent-9","stream_id":"s"}`)
+	a.ExpectText(`{"type":"error","code":"AGENT_NOT_FOUND","message":"Agent 'agent-9' does not exist","to":"agent-9","stream_id":"s"}`)
 	a.Barrier()
 	s.agent(2, "agent-9")
 	a.Send(`{"type":"send","to":"agent-9","stream_id":"s","stream":true}`, `{"type":"send","to":"agent-2","payload":1}`)
