@@ -131,21 +131,37 @@ func (c *Client) register(ctx context.Context, l *link) error {
 	if err := l.conn.WriteMessage(websocket.TextMessage, q.Append(nil)); err != nil {
 		return lost(ctx, err)
 	}
-	var f wire.Frame
+	f, err := l.answer(q.ID)
+	switch {
+	case err != nil:
+		return lost(ctx, err)
+	case f.Type == "agent.registered":
+		c.welcome(l, f)
+		return nil
+	case f.Code == string(agora.InvalidRequest) && c.token != "":
+		c.token = "" // the edge knows another one: its session goes on without
+		return c.register(ctx, l)
+	}
+	return frameError(f)
+}
+
+// answer returns the answer to a registration: agent.registered or error.
+func (l *link) answer(id string) (*wire.Frame, error) {
+	f := new(wire.Frame)
 	for {
 		b, err := l.read()
 		if err != nil {
-			return lost(ctx, closeError(err))
+			return nil, closeError(err)
 		}
-		if err := wire.DecodeAnswer(b, &f); err != nil {
-			return err
+		if err := wire.DecodeAnswer(b, f); err != nil {
+			return nil, err
 		}
-		switch {
-		case f.Type == "error" && (f.RequestID == q.ID || f.RequestID == ""):
-			return frameError(&f)
-		case f.Type == "agent.registered" && (f.ID == q.ID || f.ID == ""):
-			c.welcome(l, &f)
-			return nil
+		of := f.ID
+		if f.Type == "error" {
+			of = f.RequestID
+		}
+		if (f.Type == "error" || f.Type == "agent.registered") && (of == id || of == "") {
+			return f, nil
 		}
 	}
 }

@@ -27,6 +27,28 @@ func sendAll(t *testing.T, c *Client, n int) []*Pending {
 	return all
 }
 
+func TestAResumeTokenThatTheEdgeDoesNotKnowIsGivenUpAndTheSessionGoesOn(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	pending := sendAll(t, c, 1)
+	first := conn.expect("send")
+	conn.cut()
+	conn = p.accept()
+	wrong := conn.expect("agent.register")
+	conn.send(wire.Frame{Type: "error", Code: "INVALID_REQUEST", Message: "m", RequestID: wrong.ID})
+	if f := conn.register(true); wrong.ResumeToken != "token-1" || f.ResumeToken != "" {
+		t.Fatalf("resume tokens %q, then %q", wrong.ResumeToken, f.ResumeToken)
+	}
+	again := conn.expect("send")
+	if again.N != first.N {
+		t.Fatalf("sent again as %d, want %d", again.N, first.N)
+	}
+	conn.stored(again)
+	if err := pending[0].Wait(await.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestReconnectSendsAgainExactlyWhatHadNoReceipt(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})

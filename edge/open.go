@@ -38,7 +38,7 @@ type Welcome struct {
 // until Begin. It claims the id first: an incumbent is probed, past holders
 // hand over or their lease runs out, and while presence gathers again what it
 // has lost, a new id waits: so it may take as long as a lease (10 s).
-// Errors: AGENT_EXISTS, FORBIDDEN, UNAVAILABLE. On success the caller owes a
+// Errors: AGENT_EXISTS, FORBIDDEN, UNAVAILABLE, INVALID_REQUEST for a wrong resume token. On success the caller owes a
 // call of Closed.
 func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome, error) {
 	n := a.node
@@ -95,6 +95,8 @@ func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival
 			if err := n.finish(ctx, req.Tenant, req.Agent, false); err != nil {
 				return claim, agora.AsError(err)
 			}
+		case errors.Is(err, presence.ErrWrongToken):
+			return claim, agora.Errorf(agora.InvalidRequest, "resume_token is not that of the session, which goes on for who registers without one")
 		case time.Since(begun) < 2*n.cfg.Lease && gathering(ctx, err): // whoever holds the id will have told so by then
 		case err != nil:
 			return claim, agora.AsError(err)

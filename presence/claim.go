@@ -13,10 +13,11 @@ import (
 
 // What can become of a claim.
 var (
-	ErrExists    = errors.New("agent id is held")               // by another live connection, or another principal
-	ErrEnding    = errors.New("session is ending")              // finish it (Ending, Finished), then claim again
-	ErrDeposed   = errors.New("claim was taken")                // by a younger epoch, or its session is over
-	ErrUnsettled = errors.New("an earlier holder is unsettled") // Begin before every one of Claim.Unsettled is settled
+	ErrExists     = errors.New("agent id is held")                        // by another live connection, or another principal
+	ErrEnding     = errors.New("session is ending")                       // finish it (Ending, Finished), then claim again
+	ErrDeposed    = errors.New("claim was taken")                         // by a younger epoch, or its session is over
+	ErrWrongToken = errors.New("resume token is not that of the session") // which goes on for who presents none
+	ErrUnsettled  = errors.New("an earlier holder is unsettled")          // Begin before every one of Claim.Unsettled is settled
 )
 
 // ClaimRequest is who wants an agent id, for whom, and with what right.
@@ -58,7 +59,8 @@ type Past struct {
 const claimTries = 8
 
 // Claim takes the id. No session: a new one. Grace: the session is resumed by
-// the same principal, unless that names another session (ErrEnding); else ErrExists. Held under a lease
+// the same principal, unless that names another session (ErrEnding), or presents a token that is neither the session's last nor, as
+// an answer may be lost, the one by which its last claim came (ErrWrongToken); else ErrExists. Held under a lease
 // that is gone: as in grace. Held under a live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
 // the Incumbent. Grace over or ending: ErrEnding. No record, while the server is not whole: UNAVAILABLE for ErrIncomplete.
 // It is one round trip; two for an agent that was never seen (three on a Redis Cluster), and where the
@@ -85,6 +87,8 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 			return c, ErrExists
 		case "ending":
 			return c, ErrEnding
+		case "wrong":
+			return c, ErrWrongToken
 		case "busy":
 		default:
 			c.Resumed, c.Incumbent = outcome == "resumed", nil

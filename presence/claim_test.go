@@ -27,12 +27,16 @@ func TestClaimDecidesByStatePrincipalAndToken(t *testing.T) {
 		{active, func(r *presence.ClaimRequest, c presence.Claim) { r.Evict = c.Epoch }, nil, true},
 		{active, func(r *presence.ClaimRequest, c presence.Claim) { r.Evict = c.Epoch - 1 }, presence.ErrExists, false},
 		{active, func(r *presence.ClaimRequest, c presence.Claim) { r.Evict, r.Principal = c.Epoch, "mallory" }, presence.ErrExists, false},
+		{active, func(r *presence.ClaimRequest, c presence.Claim) { r.Evict, r.Resume = c.Epoch, "wrong" }, presence.ErrWrongToken, false},
 		{dead, nil, nil, true},
 		{dead, func(r *presence.ClaimRequest, _ presence.Claim) { r.Principal = "mallory" }, presence.ErrExists, false},
+		{dead, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume = "wrong" }, presence.ErrWrongToken, false},
 		{grace, nil, nil, true},
-		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume = "wrong" }, nil, true},
+		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume = "token-e1" }, nil, true},
+		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume = "wrong" }, presence.ErrWrongToken, false},
+		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.Resume, r.Principal = "wrong", "mallory" }, presence.ErrExists, false},
 		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.Principal = "mallory" }, presence.ErrExists, false},
-		{grace, func(r *presence.ClaimRequest, c presence.Claim) { r.ResumeSession, r.Resume = c.Session, "wrong" }, nil, true},
+		{grace, func(r *presence.ClaimRequest, c presence.Claim) { r.ResumeSession, r.Resume = c.Session, "wrong" }, presence.ErrWrongToken, false},
 		{grace, func(r *presence.ClaimRequest, _ presence.Claim) { r.ResumeSession = "another" }, presence.ErrEnding, false},
 		{dead, func(r *presence.ClaimRequest, _ presence.Claim) { r.ResumeSession = "another" }, presence.ErrEnding, false},
 		{active, func(r *presence.ClaimRequest, _ presence.Claim) { r.ResumeSession = "another" }, presence.ErrExists, false},
@@ -176,6 +180,33 @@ func TestATakeoverRenewsTheToken(t *testing.T) {
 		r3.Resume = "token-e2"
 		_ = must(s.Claim(t.Context(), r3))(t)
 	})
+}
+
+// The answer that carries the new token may be lost with its socket.
+func TestAnAgentThatNeverGotItsNewTokenReturnsWithTheOneBefore(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		c := claimIn(t, s, "a", "grace")
+		for _, presented := range []string{"token-e1", "token-e1", "token-e1"} { // each time it becomes a token that nobody gets
+			r := claimant("a", "e2")
+			r.Resume, r.ResumeSession, r.Token = presented, c.Session, "lost "+presented
+			again := must(s.Claim(t.Context(), r))(t)
+			ok(t, s.Return(t.Context(), again))
+		}
+		r := claimant("a", "e2")
+		r.Token = "the next"
+		_, err := s.Claim(t.Context(), withToken(r, "token-e2"))
+		is(t, err, presence.ErrWrongToken)
+		ok(t, s.Return(t.Context(), must(s.Claim(t.Context(), withToken(r, "")))(t)))
+		_, err = s.Claim(t.Context(), withToken(r, "token-e1")) // there was one since, which got its answer for all that is known
+		is(t, err, presence.ErrWrongToken)
+		_ = must(s.Claim(t.Context(), withToken(r, "the next")))(t)
+	})
+}
+
+func withToken(r presence.ClaimRequest, resume string) presence.ClaimRequest {
+	r.Resume = resume
+	return r
 }
 
 func TestTheThirdHolderWaitsForTheFirstToo(t *testing.T) {

@@ -10,6 +10,7 @@ var identityScenes = []scenario{
 	{"a second connection of a live agent is refused, and the first lives", secondRefused},
 	{"the resume token takes a session over at another edge", takenOver},
 	{"a resume token that is wrong, used or another's takes nothing over", wrongToken},
+	{"a wrong resume token within the grace is told", wrongTokenInGrace},
 	{"many at once for one id: one gets it", manyAtOnce},
 }
 
@@ -83,6 +84,22 @@ func wrongToken(s *scene) {
 	used.Expect(`{"type":"error","code":"AGENT_EXISTS"}`)
 	used.ExpectClosed(4009)
 	a2.Barrier()
+}
+
+func wrongTokenInGrace(s *scene) {
+	a, w := s.enter(0, "agent-1")
+	a.Drop()
+	const wrong = `{"type":"error","code":"INVALID_REQUEST","message":"resume_token is not that of the session, which goes on for who registers without one"}`
+	for _, token := range []string{"guess", w.Text("resume_token") + "x"} {
+		c := s.open(1, "agent_id", "agent-1", "resume_token", token)
+		c.Expect(wrong)
+		c.ExpectClosed(1008)
+	}
+	d := s.open(2)
+	d.Send(`{"type":"register","id":"agent-1","resume_token":"guess"}`)
+	d.Expect(wrong)
+	d.Send(`{"type":"register","id":"agent-1"}`)
+	d.Expect(`{"type":"registered","id":"agent-1","resumed":true}`)
 }
 
 func manyAtOnce(s *scene) {

@@ -21,6 +21,9 @@ func (a *agent) receive(d *door, f downward) {
 	switch {
 	case f.refused != nil:
 		a.w.note("%s is refused at %s: %v", a.id, d.e.id, f.refused)
+		if agora.AsError(f.refused).Code == agora.InvalidRequest {
+			a.token = "" // which was wrong
+		}
 	case f.welcome != nil:
 		a.welcome(d, f.welcome)
 	case f.notice != nil:

@@ -3,7 +3,7 @@
 -- whose holder is known to have no lease, card, whether an agent without a record is known to have no session,
 -- the session that the newcomer takes for its own.
 -- Returns {outcome, session, epoch, incumbent's edge, incarnation and epoch, unsettled}.
-local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until')
+local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until', 'token_before')
 local state, edge, inc, epoch, conn, session, token, principal = r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]
 local us = micros()
 
@@ -11,10 +11,11 @@ local function answer(outcome, session, epoch)
   return {outcome, session or '', epoch or '0', edge or '', inc or '', r[4] or '0', redis.call('HGETALL', KEYS[2])}
 end
 
-local function hold(outcome, session)
+-- The token before is that by which the agent came: it has no other while the answer is not known to have reached it.
+local function hold(outcome, session, before)
   local now = following(epoch, us)
   redis.call('HSET', KEYS[1], 'state', '1', 'edge', ARGV[1], 'inc', ARGV[2], 'epoch', now,
-    'conn', ARGV[3], 'session', session, 'token', ARGV[5])
+    'conn', ARGV[3], 'session', session, 'token', ARGV[5], 'token_before', before)
   return answer(outcome, session, now)
 end
 
@@ -31,7 +32,7 @@ if not state or state == '0' then
   for i = 1, 4 do
     redis.call('PERSIST', KEYS[i])
   end
-  return hold('new', ARGV[4])
+  return hold('new', ARGV[4], '')
 end
 
 -- The same request again, because its answer was lost on the way.
@@ -55,6 +56,9 @@ end
 if ARGV[12] ~= '' and ARGV[12] ~= session then
   return answer('ending', session, end_session(KEYS[1], KEYS[2], us))
 end
+if ARGV[7] ~= '' and ARGV[7] ~= token and ARGV[7] ~= r[10] then
+  return answer('wrong', session, epoch)
+end
 -- grace_until stays until the newcomer begins: a take-over that never gets that far gives no new grace.
 depose(KEYS[1], KEYS[2])
-return hold('resumed', session)
+return hold('resumed', session, ARGV[7] ~= '' and ARGV[7] or token)
