@@ -14,7 +14,7 @@ import (
 func (e *edgeServer) adminHandler(s adminSettings) http.Handler {
 	mux := adminMux(e.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(newRegistry(e), promhttp.HandlerOpts{}))
-	g := s.gate(e.admin)
+	g := gate{tokenFile: s.tokenFile}
 	mux.Handle("/v1/", g.guard(e.operatorHandler()))
 	if s.pprof {
 		mux.Handle("/debug/pprof/", g.guard(profiles()))

@@ -12,11 +12,8 @@ import (
 )
 
 // gate lets operators' requests in: those that bear the token of a file, which is read each time, so that it may be
-// changed; without a file those that come over loopback, on a port that nobody else can reach.
-type gate struct {
-	tokenFile string
-	loopback  bool // the port is bound to loopback
-}
+// changed; without a file those that come over loopback, from the same machine, container or pod, wherever the port is bound to.
+type gate struct{ tokenFile string }
 
 // guard returns h behind the gate. A browser that is made to send a request by some page gets nothing done: it says whose page
 // that is, or asks for a name that is not this machine's.
@@ -41,17 +38,7 @@ func (g gate) guard(h http.Handler) http.Handler {
 
 func (g gate) admits(r *http.Request) error {
 	if g.tokenFile == "" {
-		if !g.loopback {
-			return agora.Errorf(agora.Forbidden, "this port can be reached by others: give the edge --admin.token-file to have operators' requests answered")
-		}
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = r.Host
-		}
-		if host != "localhost" && net.ParseIP(strings.Trim(host, "[]")) == nil {
-			return agora.Errorf(agora.Forbidden, "ask for this machine's address, not for a name")
-		}
-		return nil
+		return admitsLoopback(r)
 	}
 	want, err := os.ReadFile(g.tokenFile)
 	token := strings.TrimSpace(string(want))
@@ -65,3 +52,26 @@ func (g gate) admits(r *http.Request) error {
 	}
 	return nil
 }
+
+// admitsLoopback refuses whoever does not ask from the same network namespace. The addresses are those of the connection: no header
+// counts for the caller, but what a proxy writes counts against it, as that speaks for others; so does a name in Host that a page's
+// owner could let point at this machine.
+func admitsLoopback(r *http.Request) error {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil || !isLoopback(local.String()) || !isLoopback(r.RemoteAddr) {
+		return agora.Errorf(agora.Forbidden,
+			"operators are answered on loopback alone, so ask on the edge's own machine, or in its container or pod; from elsewhere the edge must be given --admin.token-file, and its token presented")
+	}
+	for _, name := range proxyHeaders {
+		if len(r.Header.Values(name)) > 0 {
+			return agora.Errorf(agora.Forbidden, "requests that come by a proxy need the token of the edge's --admin.token-file")
+		}
+	}
+	if host := r.Host; !isLoopback(host) && !isLoopback(net.JoinHostPort(strings.Trim(host, "[]"), "0")) {
+		return agora.Errorf(agora.Forbidden, "ask for 127.0.0.1, [::1] or localhost, not for another name")
+	}
+	return nil
+}
+
+// proxyHeaders are written by proxies about those for whom they ask.
+var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}

@@ -11,11 +11,6 @@ type adminSettings struct {
 }
 
 func (a *adminSettings) flags(f *pflag.FlagSet) {
-	f.StringVar(&a.tokenFile, "admin.token-file", "", "file of the token that operators' requests to the admin port must bear; without it they are answered on loopback alone")
+	f.StringVar(&a.tokenFile, "admin.token-file", "", "file of the token that operators' requests to the admin port must bear; without it they are answered from the same machine, container or pod alone, over loopback")
 	f.BoolVar(&a.pprof, "admin.pprof", false, "serve profiles of the process at /debug/pprof of the admin port")
-}
-
-// gate returns what lets operators' requests in at a port.
-func (a *adminSettings) gate(p *port) gate {
-	return gate{tokenFile: a.tokenFile, loopback: isLoopback(p.listener.Addr().String())}
 }

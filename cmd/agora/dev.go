@@ -58,7 +58,7 @@ func (o *devOptions) define(f *pflag.FlagSet) {
 	fileFlag(f)
 	f.IntVar(&o.edges, "edges", 1, "how many edges")
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "where agents connect; port 0 is any free one")
-	f.StringVar(&o.adminAddr, "admin-addr", "127.0.0.1:9100", "where /healthz, /readyz, /metrics and what operators ask are")
+	f.StringVar(&o.adminAddr, "admin-addr", defaultAdmin, "where /healthz, /readyz, /metrics and what operators ask are")
 	f.StringVar(&o.data, "data", "", "folder that keeps the log; without it the log ends with the process")
 	o.auth.flags(f, "none", "")
 	o.flags(f)

@@ -52,7 +52,7 @@ func (o *edgeOptions) flags(f *pflag.FlagSet) {
 	fileFlag(f)
 	f.StringVar(&o.id, "id", "", "id of the edge, which no other running edge may have; random if empty")
 	f.StringVar(&o.addr, "addr", ":8080", "where agents connect; port 0 is any free one")
-	f.StringVar(&o.adminAddr, "admin-addr", "127.0.0.1:9100", "where /healthz, /readyz, /metrics and what operators ask are")
+	f.StringVar(&o.adminAddr, "admin-addr", defaultAdmin, "where /healthz, /readyz, /metrics and what operators ask are")
 	o.auth.flags(f, "", "; must be given")
 	f.DurationVar(&o.startTimeout, "start.timeout", time.Minute, "how long NATS and Redis may take to be there at the start")
 	f.DurationVar(&o.lease, "edge.lease", 10*time.Second, "how long an edge that is silent keeps its agents; the same at every edge")

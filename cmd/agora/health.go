@@ -37,7 +37,7 @@ func newHealth() *cobra.Command {
 		},
 	}
 	fileFlag(cmd.Flags())
-	cmd.Flags().StringVar(&addr, "admin-addr", "127.0.0.1:9100", "where /readyz is: the edge's own setting")
+	cmd.Flags().StringVar(&addr, "admin-addr", defaultAdmin, "where /readyz is: the edge's own setting")
 	admin.flags(cmd.Flags(), "admin.tls", "admin-addr is")
 	cmd.Flags().DurationVar(&timeout, "timeout", 3*time.Second, "how long it may take to answer")
 	return cmd

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,8 +41,8 @@ type operator struct {
 // prepare defines the flags of a verb, and has wrong usage told like that of the other verbs.
 func (o *operator) prepare(cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
-	f.StringVar(&o.admin, "admin", "http://127.0.0.1:9100", "address of the admin port of any edge of the cluster")
-	f.StringVar(&o.tokenFile, "admin.token-file", "", "file of the token that the admin port asks for")
+	f.StringVar(&o.admin, "admin", "", "address of the admin port of any edge of the cluster, such as http://HOST:9100; the edge on this machine if empty")
+	f.StringVar(&o.tokenFile, "admin.token-file", "", "file of the token that the admin port asks for, where it does")
 	o.trust.flags(f, "admin ports")
 	f.StringVar(&o.tenant, "tenant", agora.DefaultTenant, "tenant of the agent or space")
 	f.BoolVar(&o.json, "json", false, "print the whole answer as JSON")
@@ -48,16 +51,24 @@ func (o *operator) prepare(cmd *cobra.Command) *cobra.Command {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, check(cmd, args)) }
 	}
-	cmd.Long += "\n\nIt asks the admin port of an edge (--admin), whichever edge of the cluster that is.\n\n" + exitHelp
+	cmd.Long += "\n\n" + operatorHelp + "\n\n" + exitHelp
 	return cmd
 }
+
+const operatorHelp = `It asks the admin port of an edge, whichever edge of the cluster that is. Without --admin that is the edge on this
+machine, in this container or pod, which is found as it is itself set up: by AGORA_ADMIN_ADDR, or the file of
+AGORA_CONFIG, else at 127.0.0.1:9100. There no token is needed, unless the edge has admin.token-file.`
 
 // ask sends a request and reads the answer into v; with --json it is printed instead, and v stays as it is.
 func (o *operator) ask(cmd *cobra.Command, method, path string, q url.Values, v any) (printed bool, err error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
 	q.Set("tenant", o.tenant)
-	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(o.admin, "/")+path+"?"+q.Encode(), nil)
+	at, secure, faults, err := o.place()
+	if err != nil {
+		return false, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(at, "/")+path+"?"+q.Encode(), nil)
 	if err != nil {
 		return false, fmt.Errorf("--admin: want http://HOST:PORT")
 	}
@@ -68,14 +79,10 @@ func (o *operator) ask(cmd *cobra.Command, method, path string, q url.Values, v 
 		}
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	secure, err := o.trust.config()
-	if err != nil {
-		return false, err
-	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, DisableKeepAlives: true}
 	resp, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
-		return false, &agora.Error{Code: agora.Unavailable, Message: "no admin port answers at " + o.admin, Cause: err}
+		return false, &agora.Error{Code: agora.Unavailable, Message: "no admin port answers at " + at, Cause: errors.Join(err, faults)}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
@@ -90,6 +97,19 @@ func (o *operator) ask(cmd *cobra.Command, method, path string, q url.Values, v 
 		return true, err
 	}
 	return false, json.Unmarshal(body, v)
+}
+
+// place returns whom to ask, and how: the edge of --admin, or that on this machine, whose token is found where that edge has it. faults
+// are those of what says where the latter is; they matter if nobody answers.
+func (o *operator) place() (at string, secure *tls.Config, faults, err error) {
+	if o.admin != "" {
+		secure, err = o.trust.config()
+		return o.admin, secure, nil, err
+	}
+	own := findOwnEdge()
+	o.tokenFile = cmp.Or(o.tokenFile, own.tokenFile)
+	secure, err = own.secure(&o.trust)
+	return own.url(), secure, own.faults, err
 }
 
 // shown is the run of a verb that asks at path about the id that it is given, if any, and shows the answer.

@@ -236,10 +236,13 @@ func TestOperatorsNeedTheTokenWhereOthersCanAsk(t *testing.T) {
 			{open, []string{"Origin", "http://evil.example"}, 403},
 			{open, []string{"Sec-Fetch-Site", "cross-site"}, 200}, // it reads nothing: a page can't see the answer
 			{open, []string{"Host", "evil.example"}, 403},
+			{open, []string{"Host", "192.0.2.7"}, 403},
 			{shut, nil, 401},
 			{shut, []string{"Authorization", "Bearer second"}, 401},
 			{shut, []string{"Authorization", "Bearer first"}, 200},
-			{others, nil, 403},
+			{others, nil, 200}, // from this machine's loopback, wherever the port is bound to
+			{others, []string{"Host", "evil.example"}, 403},
+			{others, []string{"X-Forwarded-For", "127.0.0.1"}, 403},
 		} {
 			if got := get(t, c.at.admin+path, c.header); got != c.want {
 				t.Errorf("GET %s with %v = %d, want %d", path, c.header, got, c.want)
@@ -268,7 +271,8 @@ func TestOperatorsNeedTheTokenWhereOthersCanAsk(t *testing.T) {
 		{open, nil, 404},
 		{open, []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{shut, nil, 401},
-		{others, nil, 403},
+		{others, nil, 404},
+		{others, []string{"Origin", "http://127.0.0.1"}, 403},
 	} {
 		if got := request(t, http.MethodPost, c.at.admin+"/v1/agent/kick?id=x", c.header); got != c.want {
 			t.Errorf("kick of nobody with %v = %d, want %d", c.header, got, c.want)
