@@ -19,24 +19,32 @@ import (
 const markTries = 50
 
 // Purge drops what the log keeps for an address, if any of that stands behind after, the position up to
-// which its owner has read; it returns how many records. The owner is told
+// which its owner has read; it returns how many records were not read yet. The owner is told
 // by a gap when it reads next, unless it has read all that was dropped by then. Who dies in between has dropped
-// nothing: the mark comes first, and says nothing to who has read what is in front of it.
-func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (dropped int, err error) {
+// nothing that was not read: the mark comes first, and says nothing to who has read what is in front of it.
+func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (unread int, err error) {
 	p := placeOf(to, b.cfg.Shards)
-	unread, err := b.unreadBehind(ctx, p, after)
-	if err != nil || !unread {
+	first, err := b.firstUnread(ctx, p, after)
+	if err != nil || first == 0 {
 		return 0, err
 	}
 	mark, err := b.mark(ctx, p, to)
 	if err != nil {
 		return 0, err
 	}
+	if _, err := b.drop(ctx, p, first); err != nil { // what is read: apart, so that the server counts the rest
+		return 0, err
+	}
+	return b.drop(ctx, p, mark)
+}
+
+// drop drops what an address's log keeps before a sequence, and returns how many records that were.
+func (b *Broker) drop(ctx context.Context, p place, before uint64) (records int, err error) {
 	var v struct {
 		Error  *jetstream.APIError `json:"error"`
 		Purged int                 `json:"purged"`
 	}
-	if err := b.api(ctx, "STREAM.PURGE."+p.stream, map[string]any{"filter": p.log(), "seq": mark}, &v); err != nil {
+	if err := b.api(ctx, "STREAM.PURGE."+p.stream, map[string]any{"filter": p.log(), "seq": before}, &v); err != nil {
 		return 0, b.unavailable(err)
 	}
 	if v.Error != nil {
@@ -45,22 +53,22 @@ func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (dro
 	return v.Purged, nil
 }
 
-// unreadBehind tells whether there is a message behind a position; a mark is none.
-func (b *Broker) unreadBehind(ctx context.Context, p place, after uint64) (bool, error) {
+// firstUnread returns the sequence of the first record that has a message behind a position; 0 where there is none. A mark is no message.
+func (b *Broker) firstUnread(ctx context.Context, p place, after uint64) (uint64, error) {
 	for seq := max(after>>agora.SeqShift, 1); ; {
 		page, err := b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq, batch: 8})
 		if err != nil {
-			return false, b.unavailable(err)
+			return 0, b.unavailable(err)
 		}
 		for i := range page.msgs {
 			m := &page.msgs[i]
 			if _, is := markOf(m.body); !is && m.end() > after {
-				return true, nil
+				return m.seq, nil
 			}
 			seq = m.seq + 1
 		}
 		if page.whole {
-			return false, nil
+			return 0, nil
 		}
 	}
 }

@@ -55,16 +55,16 @@ func (n *Node) kicked(ctx context.Context, at agora.Address, epoch uint64) bool 
 	return false
 }
 
-// Purge drops what an agent has not read of its mailbox, what it has read before along with it, and returns how many records were dropped. The agent is told
+// Purge drops what an agent has not read of its mailbox, what it has read before along with it, and returns how many records were unread. The agent is told
 // by a gap when it reads next. AGENT_NOT_FOUND, UNAVAILABLE.
-func (n *Node) Purge(ctx context.Context, tenant string, id agora.AgentID) (dropped int, err error) {
+func (n *Node) Purge(ctx context.Context, tenant string, id agora.AgentID) (unread int, err error) {
 	v, _, err := n.viewAgent(ctx, tenant, id)
 	if err != nil {
 		return 0, err
 	}
-	dropped, err = n.cfg.Broker.Purge(ctx, agora.ToAgent(tenant, id), v.Confirmed)
+	unread, err = n.cfg.Broker.Purge(ctx, agora.ToAgent(tenant, id), v.Confirmed)
 	if err == nil {
-		n.cfg.Log.Info("mailbox purged by an operator", "agent", id, "tenant", tenant, "records", dropped)
+		n.cfg.Log.Info("mailbox purged by an operator", "agent", id, "tenant", tenant, "unread_records", unread)
 	}
-	return dropped, err
+	return unread, err
 }

@@ -40,8 +40,8 @@ func (e *edgeServer) operatorHandler() http.Handler {
 		return map[string]any{"agent": q.id, "kicked": true}, n.Kick(ctx, q.tenant, q.agent())
 	})
 	answer("POST /v1/agent/purge", func(ctx context.Context, q operatorQuery) (any, error) {
-		dropped, err := n.Purge(ctx, q.tenant, q.agent())
-		return map[string]any{"agent": q.id, "dropped_records": dropped}, err
+		unread, err := n.Purge(ctx, q.tenant, q.agent())
+		return map[string]any{"agent": q.id, "unread_records": unread}, err
 	})
 	return mux
 }
