@@ -74,7 +74,7 @@ func Parse(b []byte) (*Rules, error) {
 	d.KnownFields(true)
 	var f file
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "yaml: "))
+		return nil, explain(b, err)
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there may be one document only")
@@ -183,7 +183,7 @@ func ParseScope(claim []byte) (*Scope, error) {
 	d := json.NewDecoder(bytes.NewReader(claim))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
-		return nil, fmt.Errorf("the permissions of the token can't be read: %w", err)
+		return nil, fmt.Errorf("the permissions of the token can't be read: %w", explainClaim(err))
 	}
 	s := &Scope{}
 	for v, texts := range map[Verb][]string{Be: c.Agents, Send: c.Send, Join: c.Join, Publish: c.Publish, Create: c.Create} {

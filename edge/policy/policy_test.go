@@ -184,8 +184,8 @@ func TestAPolicyThatIsWrongIsRefusedWithASentence(t *testing.T) {
 	for about, c := range map[string]struct{ text, want string }{
 		"empty":            {"", "want 1 to 1000 rules"},
 		"no rules":         {"rules: []\n", "want 1 to 1000 rules"},
-		"a key misspelled": {rule("sned: [a]"), "field sned not found"},
-		"a key twice":      {"rules: []\nrules: []\n", "already defined"},
+		"a key misspelled": {rule("sned: [a]"), `line 2: "sned" is no key of a rule, which has agents, create,`},
+		"a key twice":      {"rules: []\nrules: []\n", "line 2: rules stands there twice"},
 		"not YAML":         {"rules: [", "line 1"},
 		"two documents":    {rule("send: [a]") + "---\n" + rule("send: [b]"), "one document"},
 		"nobody":           {"rules:\n  - {name: a, send: [b]}\n", `{names: ["*"]} is everybody`},
@@ -195,7 +195,16 @@ func TestAPolicyThatIsWrongIsRefusedWithASentence(t *testing.T) {
 		"nothing said":     {rule("deny: true"), "neither allows nor forbids"},
 		"a bad pattern":    {rule(`send: ["${id}"]`), "the only variable is ${name}"},
 		"an empty pattern": {rule(`join: [""]`), "join: a pattern is empty"},
-		"a number of send": {rule(`send: 1`), "cannot unmarshal"},
+		"a number of send": {rule(`send: 1`), "line 2: send: want a list of texts"},
+		"a rule of text":   {"rules: [a]\n", "line 1: rules: want a rule, which has"},
+		"no mapping":       {"- a\n", "line 1: want a policy, which has rules"},
+		"no list of rules": {"rules: x\n", "line 1: rules: want a list of rules"},
+		"a number of who":  {"rules:\n  - {name: a, who: 3}\n", "line 2: who: want who, which has names, roles, tenants"},
+		"no switch":        {rule("deny: maybe"), "line 2: deny: want true or false"},
+		"a list in a list": {rule("send: [[a]]"), "line 2: send: want a text"},
+		"several faults":   {rule("sned: [a], reply: 7"), `"sned" is no key of a rule`},
+		"by an alias":      {"rules: [{name: &x [y], who: {names: [x]}, send: [a]}, {name: *x}]\n", "line 1: name: want a text"},
+		"only by an alias": {"rules: [{name: a, who: {names: [&x b]}, send: *x}]\n", "line 1: this is not what a policy has there"},
 		"too many":         {"rules:\n" + strings.Repeat("  - {name: a, who: {names: [x]}, send: [b]}\n", maxRules+1), "not 1001"},
 		"too large":        {"# " + strings.Repeat("x", maxFile), "at most 1048576 bytes"},
 		"an alias bomb": {"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n" +
@@ -204,6 +213,36 @@ func TestAPolicyThatIsWrongIsRefusedWithASentence(t *testing.T) {
 	} {
 		if r, err := Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, %v, want an error about %q", about, r, err, c.want)
+		} else {
+			wantNoType(t, err)
+		}
+	}
+}
+
+// wantNoType wants an error that speaks of no type of Go's.
+func wantNoType(t *testing.T, err error) {
+	t.Helper()
+	for _, word := range []string{"policy.", "[]string", "unmarshal", "struct", "!!", "Go "} {
+		if strings.Contains(err.Error(), word) {
+			t.Errorf("%q speaks of %q", err, word)
+		}
+	}
+}
+
+func TestAClaimThatIsWrongIsRefusedWithASentence(t *testing.T) {
+	for claim, want := range map[string]string{
+		`{"agents":3}`:   "agents: want a list of texts",
+		`{"agents":[1]}`: "agents: want a list of texts",
+		`{"agnets":[]}`:  `unknown field "agnets"`,
+		`{"reply":"x"}`:  "reply: want true or false, not string",
+		`["a"]`:          "want an object, not array",
+		`"x"`:            "want an object, not string",
+		`{`:              "EOF",
+	} {
+		if _, err := ParseScope([]byte(claim)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error about %q", claim, err, want)
+		} else {
+			wantNoType(t, err)
 		}
 	}
 }
