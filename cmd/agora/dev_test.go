@@ -276,8 +276,14 @@ func TestDevAnswersOperatorsAndDrains(t *testing.T) {
 			t.Errorf("%s = %d %.200s, want %q in it", path, status, body, want)
 		}
 	}
-	if status, _ := fetch(t, strings.Replace(strings.TrimSuffix(d.public[0], "/ws"), "ws", "http", 1)+"/metrics"); status != 404 {
-		t.Errorf("/metrics on the public port = %d, want 404", status)
+	public := strings.Replace(strings.TrimSuffix(d.public[0], "/ws"), "ws", "http", 1)
+	for path, want := range map[string]struct {
+		status int
+		text   string
+	}{"/metrics": {404, ""}, "/": {200, "a relay for AI agents"}, "/ws": {426, "a relay for AI agents"}, "/index.html": {404, ""}} {
+		if status, body := fetch(t, public+path); status != want.status || !strings.Contains(body, want.text) {
+			t.Errorf("%s on the public port = %d %s, want %d and %q", path, status, body, want.status, want.text)
+		}
 	}
 	d.stop()
 	a.hear("agent.reconnect")

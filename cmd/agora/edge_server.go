@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -104,6 +105,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	e.tidies = e.tidy(p.alone)
 	mux := http.NewServeMux()
 	mux.Handle("/ws", e.door)
+	mux.HandleFunc("GET /{$}", introduce)
 	e.public.serve(mux)
 	e.admin.serve(e.adminHandler(p.operators))
 	return e.ready()
@@ -155,3 +157,15 @@ func (e *edgeServer) close() {
 		warn(e.log, "presence was not closed", e.presence.Close())
 	}
 }
+
+// introduce says what this is to whoever opens the port in a browser.
+func introduce(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	io.WriteString(w, introduction) // who asked may have gone
+}
+
+const introduction = `This is an edge of Agora, a relay for AI agents.
+
+Agents connect by WebSocket, at /ws. Readiness, metrics and what operators ask are at another port.
+See https://github.com/agora-relay/agora
+`

@@ -2,6 +2,7 @@ package ws
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -35,14 +36,29 @@ func TestARefusedConnectionGivesItsSeatBack(t *testing.T) {
 		if r == nil || r.StatusCode != http.StatusUnauthorized {
 			t.Fatalf("with bad credentials: %+v, want 401", r)
 		}
-		r, err := http.Get(strings.Replace(address(s), "ws:", "http:", 1))
+		r, err := http.DefaultClient.Do(oldHandshake(t, s))
 		if err != nil || r.StatusCode != http.StatusBadRequest {
-			t.Fatalf("without an upgrade: %v %+v", err, r)
+			t.Fatalf("without a version that is spoken: %v %+v", err, r)
 		}
 		r.Body.Close()
 	}
 	http.DefaultClient.CloseIdleConnections()
 	dial(t, s)
+}
+
+// oldHandshake asks for a WebSocket of a version that nobody speaks any more.
+func oldHandshake(t *testing.T, s *httptest.Server) *http.Request {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, strings.Replace(address(s), "ws:", "http:", 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "8", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+	} {
+		r.Header.Set(name, value)
+	}
+	return r
 }
 
 func TestWhatADoorHoldsIsCounted(t *testing.T) {

@@ -2,6 +2,7 @@ package ws
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -209,16 +210,22 @@ func TestClosedDoorSendsEverybodyAway(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoHandshakeIsABadRequest(t *testing.T) {
+func TestWhoAsksForNoUpgradeIsToldWhatThisIs(t *testing.T) {
 	_, s := serve(t, Config{}, node{})
-	r, err := http.Get(s.URL + "/ws?token=" + goodToken)
-	if err != nil {
-		t.Fatal(err)
+	defer http.DefaultClient.CloseIdleConnections()
+	for _, query := range []string{"", "?token=" + goodToken, "?token=bad"} {
+		r, err := http.Get(s.URL + "/ws" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || r.StatusCode != 426 || r.Header.Get("Upgrade") != "websocket" || !strings.Contains(string(b), "an edge of Agora") {
+			t.Errorf("GET /ws%s = %d, Upgrade %q, %s (%v); want 426 and what this is", query, r.StatusCode, r.Header.Get("Upgrade"), b, err)
+		}
 	}
-	r.Body.Close()
-	http.DefaultClient.CloseIdleConnections()
-	if r.StatusCode != 400 {
-		t.Errorf("status = %d, want 400", r.StatusCode)
+	if r := get(t, s, nil, "?token=bad"); r.StatusCode != 401 {
+		t.Errorf("a handshake with bad credentials = %d, want 401", r.StatusCode)
 	}
 }
 

@@ -30,6 +30,10 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.turnAway(w, r, http.StatusBadRequest, e)
 		return
 	}
+	if plain(r) {
+		d.explain(w, r)
+		return
+	}
 	if !d.welcome(r) {
 		d.turnAway(w, r, http.StatusForbidden, agora.Errorf(agora.Forbidden, "this origin is not allowed"))
 		return
