@@ -56,6 +56,7 @@ var homes = map[string][]string{
 	"github.com/gorilla/websocket":        {"edge/ws", "client"},
 	"github.com/prometheus/client_golang": {"cmd/agora"},
 	"go.opentelemetry.io/":                {"internal/trace"},
+	"github.com/go-logr/logr":             {"internal/trace"}, // what OpenTelemetry is given as its log
 	"github.com/HdrHistogram/":            {"internal/soak", "internal/load"},
 	"github.com/pires/go-proxyproto":      {"cmd/agora"},
 	"github.com/spf13/cobra":              {"cmd/agora"},

@@ -14,10 +14,10 @@ import (
 // are not stormed, closes them, flushes what is under way and gives the lease
 // back. When there is not the time for that, it tells the rest at once, and
 // to come back one after the other all the same. Nothing is lost by it and
-// nothing ends: every session goes on at another edge. It is called once.
-func (n *Node) Drain(ctx context.Context) {
+// nothing ends: every session goes on at another edge. It is called once, and returns how it went.
+func (n *Node) Drain(ctx context.Context) DrainResult {
 	if !guard.Draining {
-		return
+		return DrainResult{}
 	}
 	n.draining.Store(true)
 	n.crowd.Shut(errDraining)
@@ -32,6 +32,27 @@ func (n *Node) Drain(ctx context.Context) {
 			n.cfg.Log.Warn("lease was not given back", "err", err)
 		}
 	}
+	return d.outcome()
+}
+
+// DrainResult is how a drain went.
+type DrainResult struct {
+	HandedOver int   // agents that were told to reconnect, and whose sessions other edges go on with
+	Left       int   // agents whose sessions were not given away in time: other edges take them over, as after a crash
+	Pending    int64 // bytes of those agents' messages that were not stored yet; they have no receipt
+}
+
+// outcome returns how it went.
+func (d *exodus) outcome() (o DrainResult) {
+	left := d.node.all()
+	for _, s := range left {
+		delete(d.told, s)
+		if out := s.outgoing.Load(); out != nil {
+			o.Pending += int64(out.Held())
+		}
+	}
+	o.HandedOver, o.Left = len(d.told), len(left)
+	return o
 }
 
 const (

@@ -84,7 +84,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	s.operators.flags(f)
 	s.tracing.flags(f)
 	f.StringVar(&s.logLevel, "log.level", "info", "debug, info, warn or error")
-	f.StringVar(&s.logFormat, "log.format", "text", "text or json")
+	f.StringVar(&s.logFormat, formatFlag, textLog, "text, json, or short: a line for a person, which `agora dev` has at a terminal")
 }
 
 // faults returns what makes no sense, each by its name.
@@ -136,22 +136,6 @@ func unless(holds bool, fault string) error {
 		return nil
 	}
 	return errors.New(fault)
-}
-
-// logger returns the program's log, which goes to w.
-func (s *settings) logger(w io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
-		return nil, fmt.Errorf("log.level: %q is no level", s.logLevel)
-	}
-	o := &slog.HandlerOptions{Level: level}
-	switch s.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), nil
-	}
-	return nil, fmt.Errorf("log.format: %q is neither text nor json", s.logFormat)
 }
 
 func (s *settings) broker(name string, log *slog.Logger) broker.Config {

@@ -7,13 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/agora-relay/agora/presence"
 )
 
 // drainTime bounds how long an edge takes to end in order.
@@ -38,7 +35,8 @@ func newDev() *cobra.Command {
 		Long: "Run a whole cluster in this process, for development: no services are needed.\n" +
 			"With --edges N, edge k (from 0) uses each port + k. It ends in order on SIGINT or SIGTERM.\n\n" +
 			"Settings may also be in a file, as for `agora edge`: see `agora config --help`.",
-		Args: cobra.NoArgs,
+		Args:        cobra.NoArgs,
+		Annotations: withLog,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.authSaid = cmd.Flags().Changed("auth")
 			o.again = rereads(cmd, func(f *pflag.FlagSet) *settings {
@@ -68,11 +66,13 @@ func (o *devOptions) run(cmd *cobra.Command) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	log, err := o.logger(cmd.ErrOrStderr())
+	if !cmd.Flags().Changed(formatFlag) && isTerminal(cmd.ErrOrStderr()) {
+		o.logFormat = shortLog
+	}
+	log, err := o.openLog(cmd)
 	if err != nil {
 		return err
 	}
-	presence.LogClient(log)
 	c, err := startCluster(cmd.Context(), o, log)
 	if err != nil {
 		if cmd.Context().Err() != nil {
@@ -80,7 +80,7 @@ func (o *devOptions) run(cmd *cobra.Command) error {
 		}
 		return err
 	}
-	o.greet(cmd, c)
+	warn(log, "nobody was told that the edges are ready", o.greet(cmd, c))
 	err = c.wait(cmd.Context())
 	log.Info("draining", "within", drainTime)
 	c.drain()
@@ -139,19 +139,19 @@ func plus(addr string, k int) (string, error) {
 	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
 }
 
-// greet says that agents can connect, where, and what to try.
-func (o *devOptions) greet(cmd *cobra.Command, c *cluster) {
-	var b strings.Builder
-	b.WriteString("ready\n")
-	for _, e := range c.edges {
-		fmt.Fprintf(&b, "  %s  %s/ws  admin %s\n", e.name, e.public.url("ws"), e.admin.url("http"))
+// greet says that agents can connect, where, and to a person what to try.
+func (o *devOptions) greet(cmd *cobra.Command, c *cluster) error {
+	err := o.announce(cmd, c.edges...)
+	if err != nil || o.logFormat == jsonLog {
+		return err
 	}
 	at := ""
 	if first := c.edges[0].public.addr(); first != "127.0.0.1:8080" { // the default of the verbs
 		at = " --url " + c.edges[0].public.url("ws")
 	}
-	fmt.Fprintf(&b, "try, each in a terminal of its own:\n  agora listen%s alice\n  agora send%s --to alice hello\n  agora --help\n", at, at)
-	fmt.Fprint(cmd.OutOrStdout(), b.String())
+	_, err = fmt.Fprintf(cmd.OutOrStdout(),
+		"try, each in a terminal of its own:\n  agora listen%s alice\n  agora send%s --to alice hello\n  agora --help\n", at, at)
+	return err
 }
 
 // drain ends every edge in order, within the time that there is.

@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/agora-relay/agora/presence"
 )
 
 func newEdge() *cobra.Command {
@@ -24,7 +21,8 @@ func newEdge() *cobra.Command {
 			"or SIGINT it is not ready any more, waits --drain.delay, hands its agents over to the other edges and ends.\n\n" + configHelp,
 		Example: "  agora edge --nats.url nats://10.0.0.1:4222,nats://10.0.0.2:4222 --redis.url redis://10.0.0.4:6379 --auth file:/etc/agora/tokens\n" +
 			"  agora edge --nats.url nats://127.0.0.1:4222 --nats.replicas 1 --redis.url redis://127.0.0.1:6379 --auth none",
-		Args: cobra.NoArgs,
+		Args:        cobra.NoArgs,
+		Annotations: withLog,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.again = rereads(cmd, func(f *pflag.FlagSet) *settings {
 				again := new(edgeOptions)
@@ -42,11 +40,10 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	log, err := o.logger(cmd.ErrOrStderr())
+	log, err := o.openLog(cmd)
 	if err != nil {
 		return err
 	}
-	presence.LogClient(log)
 	failed := make(chan error, 3) // one of each port and of the node at most
 	e, err := listen(cmp.Or(o.id, "edge-"+strings.ToLower(rand.Text()[:8])), o.addr, o.adminAddr, &o.settings, log, func(err error) { failed <- err })
 	if err != nil {
@@ -59,7 +56,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 		}
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "ready\n  %s  %s/ws  admin %s\n", e.name, e.public.url("ws"), e.admin.url("http"))
+	warn(e.log, "nobody was told that the edge is ready", o.announce(cmd, e))
 	select {
 	case err = <-failed:
 	case <-cmd.Context().Done():
@@ -92,9 +89,6 @@ func (o *edgeOptions) end(e *edgeServer) {
 	ctx, cancel := context.WithTimeout(context.Background(), o.drainTimeout-min(closeTime, o.drainTimeout/4))
 	defer cancel()
 	e.drain(ctx)
-	if ctx.Err() != nil {
-		e.log.Warn("not every agent was handed over in time: those left lose their connection, and may return within their grace")
-	}
 	closed := make(chan struct{})
 	go func() { // waited for, or the process ends with it
 		defer close(closed)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
@@ -123,10 +124,17 @@ func (e *edgeServer) ready() error {
 // to it; those that come all the same are served until it drains.
 func (e *edgeServer) leave() { e.leaving.Store(true) }
 
-// drain hands the edge's agents over, and returns when none is left or ctx is over.
+// drain hands the edge's agents over, returns when none is left or ctx is over, and says how it went.
 func (e *edgeServer) drain(ctx context.Context) {
 	e.leave()
-	e.node.Drain(ctx)
+	begun := time.Now()
+	d := e.node.Drain(ctx)
+	level, what := slog.LevelInfo, "drained"
+	if d.Left > 0 {
+		level, what = slog.LevelWarn, "drained in part: those left lose their connection, and may return within their grace"
+	}
+	e.log.Log(ctx, level, what, "took", time.Since(begun).Round(time.Millisecond),
+		"agents_handed_over", d.HandedOver, "agents_left", d.Left, "pending_bytes", d.Pending)
 }
 
 // close ends whatever of the edge has been started.

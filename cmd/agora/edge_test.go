@@ -41,8 +41,14 @@ func launch(t *testing.T, args ...string) *running {
 // launchApart runs it in a process of its own, which the test's end kills. Any goroutine may call it.
 func launchApart(t *testing.T, args ...string) *running {
 	t.Helper()
+	return launchIn(t, nil, args...)
+}
+
+// launchIn does the same, with more environment.
+func launchIn(t *testing.T, env []string, args ...string) *running {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], edgeArgs(args)...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), env...)
 	r := &running{t: t, status: make(chan int, 1), stdout: &output{}, stderr: &output{}}
 	cmd.Stdout, cmd.Stderr = r.stdout, r.stderr
 	if err := cmd.Start(); err != nil {
@@ -69,7 +75,8 @@ func edgeArgs(args []string) []string {
 // calm are settings by which no pause of a busy machine ends a session.
 var calm = []string{"--session.grace", "1h", "--session.timeout", "1h"}
 
-var readyLine = regexp.MustCompile(`^ready\n  \S+  (wss?://\S+)  admin (https?://\S+)\n$`)
+// readyLine is what an edge says when agents can connect, in either format.
+var readyLine = regexp.MustCompile(`^(?:ready\n  \S+  |\{.*"msg":"ready".*"agents":")(wss?://[^\s"]+)(?:  admin |","admin":")(https?://[^\s"]+)(?:"\})?\n$`)
 
 // ready waits until agents can connect.
 func (r *running) ready() *running {

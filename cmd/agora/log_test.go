@@ -79,7 +79,7 @@ func TestOneLineTellsEachStartAndEndOfASession(t *testing.T) {
 			t.Errorf("%s is %v at the start and %v at the end", key, started[0][key], ended[0][key])
 		}
 	}
-	for _, key := range []string{"bytes_in", "bytes_out", "lasted"} {
+	for _, key := range []string{"bytes_in", "bytes_out", "lasted_ms"} {
 		if v, _ := ended[0][key].(float64); v <= 0 {
 			t.Errorf("%s = %v", key, ended[0][key])
 		}

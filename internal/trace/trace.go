@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -23,6 +24,9 @@ import (
 
 	"github.com/agora-relay/agora"
 )
+
+// LogLibrary makes the tracing library log to log, for the whole process: it knows no other way. For main.
+func LogLibrary(log *slog.Logger) { otel.SetLogger(logr.FromSlogHandler(log.Handler())) }
 
 // Config says where spans go and which are made.
 type Config struct {

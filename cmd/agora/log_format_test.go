@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+)
+
+// allJSON wants every line to be a JSON object with time, level and msg, and returns them.
+func allJSON(t *testing.T, said string) (lines []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(said) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m["time"] == nil || m["level"] == nil || m["msg"] == nil {
+			t.Errorf("this line is no JSON of the log (%v): %s", err, line)
+		}
+		lines = append(lines, m)
+	}
+	return lines
+}
+
+func TestEveryLineOfAProcessIsJSONWhereThatIsTheFormat(t *testing.T) {
+	t.Parallel()
+	// The library of traces complains of such a variable by itself.
+	args := append(backends(t), "--log.format", "json", "--log.level", "debug", "--trace.endpoint", "http://127.0.0.1:1")
+	e := launchIn(t, []string{"OTEL_EXPORTER_OTLP_TIMEOUT=soon"}, args...).ready()
+	a := connect(t, e.public+"?agent_id=alice")
+	a.hear("agent.registered")
+	if status := e.ended(a); status != 0 {
+		t.Errorf("it ended with %d", status)
+	}
+	ready := allJSON(t, e.stdout.String())
+	if len(ready) != 1 || ready[0]["msg"] != "ready" || ready[0]["agents"] != e.public || ready[0]["admin"] != e.admin || ready[0]["edge"] == "" {
+		t.Errorf("on stdout: %v, want one line that says ready, and where", ready)
+	}
+	if !strings.Contains(e.stderr.String(), "soon") {
+		t.Error("the library has said nothing: the test shows less than it should")
+	}
+	allJSON(t, e.stderr.String())
+}
+
+func TestDevSaysReadyInJSONToo(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "dev", "--edges", "2", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--log.format", "json")
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	var stdout, stderr output
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "both edges are ready", func() bool { return strings.Count(stdout.String(), `"ready"`) == 2 })
+	cmd.Process.Signal(os.Interrupt)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	allJSON(t, stdout.String())
+	allJSON(t, stderr.String())
+}
+
+func TestFatalErrorsAreJSONWhereThatIsTheFormat(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "agora.yaml")
+	if err := os.WriteFile(file, []byte("log.format: json\nadress: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for about, c := range map[string]struct {
+		env    []string
+		args   string
+		want   string
+		status int
+	}{
+		"what makes no sense":      {nil, "edge --log.format json --edge.lease 1ms", "edge.lease must be", 1},
+		"a flag that is unknown":   {nil, "edge --log.format=json --what", "unknown flag", 2},
+		"before the format":        {nil, "edge --what --log.format json", "unknown flag", 2},
+		"with one of the variable": {[]string{"AGORA_LOG_FORMAT=json"}, "dev --what", "unknown flag", 2},
+		"a bad value of one":       {[]string{"AGORA_LOG_FORMAT=json", "AGORA_EDGE_LEASE=x"}, "edge", "AGORA_EDGE_LEASE", 2},
+		"a file with faults":       {[]string{"AGORA_CONFIG=" + file}, "edge", "adress is no setting", 2},
+		"a port that is taken":     {nil, "dev --log.format json --addr 127.0.0.1:0 --admin-addr 256.0.0.1:1", "256.0.0.1", 1},
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			out, status := inProcess(t, c.env, strings.Fields(c.args)...)
+			lines := allJSON(t, out)
+			if status != c.status || len(lines) == 0 || lines[len(lines)-1]["level"] != "ERROR" || !strings.Contains(out, c.want) {
+				t.Errorf("it ended with %d and said %s; want %d and %q", status, out, c.status, c.want)
+			}
+		})
+	}
+	if out, status := inProcess(t, []string{"AGORA_LOG_FORMAT=json"}, "send", "--what"); status != exitUsage || strings.HasPrefix(out, "{") {
+		t.Errorf("a verb ended with %d: %s", status, out)
+	}
+}
+
+func TestDurationsAreInTheUnitThatTheirKeyNames(t *testing.T) {
+	for _, format := range []string{textLog, jsonLog} {
+		var out bytes.Buffer
+		log, err := newLog(&out, format, slog.LevelInfo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.With("every", time.Minute).Info("x", "took", 1975*time.Millisecond, slog.Group("of", "a", 1500*time.Microsecond), "n", 3)
+		want := []string{"every_ms=60000", "took_ms=1975", "of.a_ms=1.5", "n=3"}
+		if format == jsonLog {
+			want = []string{`"every_ms":60000`, `"took_ms":1975`, `"of":{"a_ms":1.5}`, `"n":3`}
+		}
+		for _, w := range want {
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("%s: %s has no %s", format, &out, w)
+			}
+		}
+	}
+}
+
+func TestTheEndOfADrainIsToldWithCounts(t *testing.T) {
+	t.Parallel()
+	redis := agoratest.Redis(t)
+	args := append(backends(t), "--redis.url", "redis://"+redis.Addr(), "--log.format", "json")
+	e := launch(t, args...).ready()
+	alice, bob := connect(t, e.public+"?agent_id=alice"), connect(t, e.public+"?agent_id=bob")
+	alice.hear("agent.registered")
+	bob.hear("agent.registered")
+	if status := e.ended(alice, bob); status != 0 {
+		t.Errorf("it ended with %d", status)
+	}
+	wantDrained(t, e, "drained", map[string]any{"level": "INFO", "agents_handed_over": 2.0, "agents_left": 0.0, "pending_bytes": 0.0})
+
+	e = launch(t, append(args, "--drain.timeout", "2s")...).ready()
+	carol := connect(t, e.public+"?agent_id=carol")
+	carol.hear("agent.registered")
+	redis.Stop() // nobody can be told that carol has gone
+	e.stop()
+	if _, _, err := carol.ReadMessage(); err == nil { // agent.reconnect
+		_, _, err = carol.ReadMessage()
+		if !websocket.IsCloseError(err, websocket.CloseServiceRestart) {
+			t.Errorf("carol's connection ended with %v", err)
+		}
+	}
+	e.over()
+	wantDrained(t, e, "drained in part: those left lose their connection, and may return within their grace",
+		map[string]any{"level": "WARN", "agents_handed_over": 0.0, "agents_left": 1.0, "pending_bytes": 0.0})
+}
+
+// wantDrained wants the log to have one line about the end of the drain, with these attributes.
+func wantDrained(t *testing.T, e *running, msg string, want map[string]any) {
+	t.Helper()
+	lines := logLines(t, e.stderr.String(), msg)
+	if len(lines) != 1 {
+		t.Fatalf("%d lines say %q: %s", len(lines), msg, e.stderr)
+	}
+	for key, w := range want {
+		if lines[0][key] != w {
+			t.Errorf("%s: %s = %v, want %v", msg, key, lines[0][key], w)
+		}
+	}
+	if took, _ := lines[0]["took_ms"].(float64); took <= 0 {
+		t.Errorf("%s: took_ms = %v", msg, lines[0]["took_ms"])
+	}
+}
+
+func TestAShortLogHasALineForAPerson(t *testing.T) {
+	var out bytes.Buffer
+	log, err := newLog(&out, shortLog, slog.LevelInfo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = log.With("edge", "edge-1")
+	log.Debug("not this")
+	log.Info("session ended", "agent", "bob", "tenant", "default", "principal", "", "session", "EVDZ3QMB727FO4JW", "conn", "ws-1",
+		"reason", "goodbye", "close", 1000, "frames_in", 1, "bytes_in", 99, "lasted", 1975*time.Millisecond)
+	log.Warn("nats", "err", "two\nlines\x1b[31m")
+	want := regexp.MustCompile(`^\d\d:\d\d:\d\d session ended  edge=edge-1 agent=bob reason=goodbye lasted=1.975s
+\d\d:\d\d:\d\d WARN nats  edge=edge-1 err="two\\nlines\\x1b\[31m"
+$`)
+	if !want.MatchString(out.String()) {
+		t.Errorf("it says\n%s", &out)
+	}
+}
+
+func TestATerminalIsToldFromAFile(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if isTerminal(&output{}) || isTerminal(file) {
+		t.Error("a buffer, or a file, is taken for a terminal")
+	}
+	if pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err == nil { // where there is one
+		defer pty.Close()
+		if !isTerminal(pty) {
+			t.Error("a terminal is taken for none")
+		}
+	}
+}
