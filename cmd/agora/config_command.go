@@ -45,7 +45,7 @@ func settingsCommand(cmd *cobra.Command, do func(cmd *cobra.Command, o *edgeOpti
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return nil } // faults are this command's to tell
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		from, err := fill(cmd.Flags(), os.LookupEnv)
-		return do(cmd, &o, from, err)
+		return do(cmd, &o, from, errors.Join(err, refuseStrays(cmd, os.Environ())))
 	}
 	return cmd
 }

@@ -122,11 +122,19 @@ func unknownSetting(key string, known []string) error {
 	if len(group) > 0 {
 		return fmt.Errorf("%s is a group of settings: say which, for example %s", key, group[0])
 	}
-	nearest := slices.MinFunc(known, func(a, b string) int { return distance(key, a) - distance(key, b) })
-	if distance(key, nearest) > max(2, len(nearest)/3) {
-		return fmt.Errorf("%s is no setting; `agora config show` lists them all", key)
+	if nearest := nearestOf(key, known); nearest != "" {
+		return fmt.Errorf("%s is no setting: do you mean %s?", key, nearest)
 	}
-	return fmt.Errorf("%s is no setting: do you mean %s?", key, nearest)
+	return fmt.Errorf("%s is no setting; `agora config show` lists them all", key)
+}
+
+// nearestOf returns the name that somebody may have meant by another; "" where none is near.
+func nearestOf(name string, known []string) string {
+	nearest := slices.MinFunc(known, func(a, b string) int { return distance(name, a) - distance(name, b) })
+	if distance(name, nearest) > max(2, len(nearest)/3) {
+		return ""
+	}
+	return nearest
 }
 
 // distance is how many letters must be changed, added or taken away to make b of a.

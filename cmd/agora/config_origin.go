@@ -17,10 +17,12 @@ type origins struct {
 	from   map[string]string           // by setting: "flag", "environment NAME" or "file PATH"; the others have their defaults
 }
 
+const variablePrefix = "AGORA_"
+
 // variable returns the name of a setting's environment variable: capitals, and
 // '_' for '.' and '-'.
 func variable(setting string) string {
-	return "AGORA_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(setting))
+	return variablePrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(setting))
 }
 
 // fill gives the flags that were not given what environment and file say. It

@@ -58,7 +58,7 @@ func newRoot() *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			from, err := fill(cmd.Flags(), os.LookupEnv)
 			cmd.SetContext(context.WithValue(cmd.Context(), originsKey{}, from))
-			return err
+			return errors.Join(err, refuseStrays(cmd, os.Environ()))
 		},
 	}
 	root.AddCommand(newDev(), newEdge(), newConfig(), newToken(), newHealth(), newVersion())

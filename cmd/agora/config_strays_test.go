@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMistypedVariablesAreRefusedLikeMistypedKeys(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ variable, args, want string }{
+		{"AGORA_EDGE_LAESE=5s", "edge --auth none", "AGORA_EDGE_LAESE is no setting: do you mean AGORA_EDGE_LEASE?"},
+		{"AGORA_NATS_URLS=nats://x", "edge --auth none", "AGORA_NATS_URLS is no setting: do you mean AGORA_NATS_URL?"},
+		{"AGORA_ADRESS=:80", "edge --auth none", "AGORA_ADRESS is no setting"},
+		{"AGORA_PORT=8080", "edge --auth none", "AGORA_PORT is no setting"},
+		{"AGORA_ADMIN_PORT=9100", "edge --auth none", "AGORA_ADMIN_PORT is no setting"},
+		{"AGORA_COMPLETELY_OTHER=", "edge --auth none", "AGORA_COMPLETELY_OTHER is no setting; `agora config reference` lists them all"},
+		{"AGORA_EDGS=3", "dev", "AGORA_EDGS is no setting: do you mean AGORA_EDGES?"},
+		{"AGORA_HELP=1", "edge --auth none", "AGORA_HELP is no setting"},
+	} {
+		t.Run(c.variable, func(t *testing.T) {
+			t.Parallel()
+			out, status := inProcess(t, []string{c.variable}, append(strings.Fields(c.args), "--addr", "256.0.0.1:1")...)
+			if status != exitUsage || !strings.Contains(out, c.want) {
+				t.Errorf("agora %s ended with %d: %s; want %d, %q", c.args, status, out, exitUsage, c.want)
+			}
+			if out, status := inProcess(t, []string{c.variable}, "config", "check", "--auth", "none"); status != exitError || !strings.Contains(out, c.want[:20]) {
+				t.Errorf("agora config check ended with %d: %s; want %d", status, out, exitError)
+			}
+		})
+	}
+}
+
+func TestVariablesOfOthersStopNoEdge(t *testing.T) {
+	t.Parallel()
+	others := []string{
+		// What verbs, tests and compose read.
+		"AGORA_URL=ws://x", "AGORA_TOKEN=x", "AGORA_TOKEN_FILE=x", "AGORA_CA=x", "AGORA_EDGES=3", "AGORA_ADMIN=http://x", "AGORA_CONFIG=",
+		"AGORA_TEST_PATIENCE=30s", "AGORA_SABOTAGE=fence", "AGORA_SABOTAGE_CLOCK=-1h", "AGORA_TOKENS=x", "AGORA_NATS_ADMIN_PASSWORD=x", "AGORA_VERSION=x",
+		// What Kubernetes tells of Services called agora, agora-admin and agora-nats.
+		"AGORA_SERVICE_HOST=10.0.0.1", "AGORA_SERVICE_PORT=80", "AGORA_SERVICE_PORT_WS=80", "AGORA_PORT=tcp://10.0.0.1:80",
+		"AGORA_PORT_80_TCP=tcp://10.0.0.1:80", "AGORA_PORT_80_TCP_PROTO=tcp", "AGORA_PORT_80_TCP_PORT=80", "AGORA_PORT_80_TCP_ADDR=10.0.0.1",
+		"AGORA_ADMIN_SERVICE_HOST=10.0.0.1", "AGORA_ADMIN_PORT=tcp://10.0.0.1:9100", "AGORA_NATS_SERVICE_PORT_CLIENT=4222",
+		"AGORA_NATS_PORT_4222_TCP_ADDR=10.0.0.1", "AGORA_NATS_PORT_4222_TCP_PORT=4222", "AGORA_NATS_PORT_4222_UDP=udp://10.0.0.1:4222",
+		// What is no variable of Agora's.
+		"AGORAPHOBIA=1", "NATS_AGORA_URL=1", "PATH=/",
+	}
+	for _, cmd := range newRoot().Commands() {
+		if name := cmd.Name(); name == "edge" || name == "dev" {
+			if all := strays(cmd, others); len(all) > 0 {
+				t.Errorf("agora %s: %v", name, all)
+			}
+		}
+	}
+	if out, status := inProcess(t, others, "config", "check", "--auth", "none"); status != 0 {
+		t.Errorf("agora config check ended with %d: %s", status, out)
+	}
+}
+
+func TestVerbsSayWhichVariableMayBeMeant(t *testing.T) {
+	t.Parallel()
+	env := []string{"AGORA_URL=ws://127.0.0.1:1", "AGORA_TOKNE=x", "AGORA_UNRELATED=x"}
+	out, status := inProcess(t, env, "send", "--to", "bob", "--timeout", "10ms", "hello")
+	if status == exitUsage || !strings.Contains(out, "AGORA_TOKNE is no setting: do you mean AGORA_TOKEN?") || strings.Contains(out, "UNRELATED") {
+		t.Errorf("agora send ended with %d: %s", status, out)
+	}
+}
