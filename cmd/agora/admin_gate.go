@@ -43,7 +43,7 @@ func (g gate) admits(r *http.Request) error {
 	want, err := os.ReadFile(g.tokenFile)
 	token := strings.TrimSpace(string(want))
 	if err != nil || token == "" {
-		return agora.Errorf(agora.Unavailable, "the file of --admin.token-file can't be read, or is empty")
+		return agora.Errorf(agora.Unavailable, "the file of --admin.token-file is empty, or can't be read by user %d, as whom the edge runs", os.Geteuid())
 	}
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	a, b := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(given)))

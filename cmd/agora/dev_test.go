@@ -310,14 +310,22 @@ func fetch(t *testing.T, url string) (int, string) {
 
 func TestTokenMadeByAgoraTokenOpensTheDoor(t *testing.T) {
 	t.Parallel()
-	var made, stderr output
-	if status := run(t.Context(), []string{"token", "jane", "--agents", "jane,jane/*"}, nil, &made, &stderr); status != 0 {
-		t.Fatalf("agora token ended with %d: %s", status, &stderr)
-	}
-	token, line, _ := strings.Cut(strings.TrimSpace(made.String()), "\n")
 	file := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(file, []byte(line+"\n"), 0o600); err != nil {
-		t.Fatal(err)
+	mint := func(args ...string) (lines []string) {
+		var made, stderr output
+		if status := run(t.Context(), append([]string{"token"}, args...), nil, &made, &stderr); status != 0 {
+			t.Fatalf("agora token %v ended with %d: %s", args, status, &stderr)
+		}
+		return strings.Split(strings.TrimSpace(made.String()), "\n")
+	}
+	only := mint("jane", "--agents", "jane,jane/*", "--append", file)
+	both := mint("joe")
+	if len(only) != 1 || len(both) != 2 || !strings.HasPrefix(both[1], "joe sha256:") {
+		t.Fatalf("printed %q with --append and %q without, want the token, and the line behind it only without", only, both)
+	}
+	token := only[0]
+	if status := run(t.Context(), []string{"token", "jane", "--append", file}, nil, &output{}, &output{}); status == 0 {
+		t.Error("a name that the file has is appended again")
 	}
 	d := startDev(t, "--auth", "file:"+file, "--log.level", "debug")
 	a := connect(t, d.public[0]+"?agent_id=jane/1&token="+token)

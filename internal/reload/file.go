@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -83,7 +85,7 @@ func (f *File[T]) Look() (bool, error) {
 func read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, whoNeeds(err)
 	}
 	defer file.Close()
 	var b bytes.Buffer
@@ -92,6 +94,14 @@ func read(path string) ([]byte, error) {
 		err = fmt.Errorf("%s: larger than %d bytes", path, maxSize)
 	}
 	return b.Bytes(), err
+}
+
+// whoNeeds adds to an error of permission whose it must be: in a container that is seldom who made the file.
+func whoNeeds(err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w: user %d (group %d), as whom this process runs, must be able to read it", err, os.Geteuid(), os.Getegid())
 }
 
 // Watch looks after sources until ctx is over, and calls changed, on its own

@@ -3,11 +3,14 @@ package reload
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,4 +91,23 @@ func TestAWatchedFileIsInForceAtTheNextLook(t *testing.T) {
 		stop()
 		watching.Wait()
 	})
+}
+
+func TestAFileThatMayNotBeReadSaysWhoNeedsIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	want := fmt.Sprintf("user %d (group %d)", os.Geteuid(), os.Getegid())
+	denied := whoNeeds(&fs.PathError{Op: "open", Path: path, Err: syscall.EACCES})
+	if !errors.Is(denied, fs.ErrPermission) || !strings.Contains(denied.Error(), want) || !strings.Contains(denied.Error(), path) {
+		t.Errorf("it says %v, want %s", denied, want)
+	}
+	if _, err := Open(path, words); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), want) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	write(t, path, "one")
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, words); os.Geteuid() != 0 && (err == nil || !strings.Contains(err.Error(), want)) { // root may read all
+		t.Errorf("it says %v, want %s", err, want)
+	}
 }
