@@ -3,10 +3,16 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test chaos bench side fuzz up down reproducible build
+.PHONY: check lint test chaos bench side fuzz up down reproducible build image
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
+
+# The image of production; the version is built into it.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+IMAGE ?= agora:$(or $(VERSION),dev)
+image:
+	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
 lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt these:"; echo "$$unformatted"; exit 1; fi
@@ -67,7 +73,7 @@ fuzz:
 # ws://127.0.0.1:8080. make down ends it; what it holds stays in volumes until `docker compose down -v`.
 COMPOSE ?= docker compose
 up:
-	$(COMPOSE) up --build --wait
+	AGORA_VERSION=$(VERSION) $(COMPOSE) up --build --wait
 
 down:
 	$(COMPOSE) --profile observe down

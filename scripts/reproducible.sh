@@ -18,4 +18,5 @@ for k in first second; do
 	rm -rf "$dir/$k/cache"
 done
 sha256sum "$dir/first/agora" "$dir/second/agora"
+"$dir/first/agora" version | grep -qx "agora v0.0.0" || { echo "the program does not say the version that it was given"; exit 1; }
 cmp "$dir/first/agora" "$dir/second/agora" && echo "both are the same"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
@@ -12,6 +11,10 @@ import (
 // release is the version that a build was told it is, by -ldflags "-X main.release=…": an image is built without the
 // history that would say it.
 var release string
+
+// coming is the release that this source is on its way to, and the version of the chart's images. A build that was told nothing, and that
+// has no history either, is that of a developer.
+const coming = "0.1.0"
 
 func newVersion() *cobra.Command {
 	var asJSON bool
@@ -36,17 +39,15 @@ func version() string {
 	if release != "" {
 		return release
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return cmp.Or(s.Value, "unknown")
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if v := info.Main.Version; v != "" && v != "(devel)" {
+			return v
+		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && s.Value != "" {
+				return s.Value
+			}
 		}
 	}
-	return "unknown"
+	return coming + "-dev"
 }
