@@ -10,7 +10,7 @@ import (
 
 func TestAnAgentThatNobodyKnowsIsNotFoundInTheSameWords(t *testing.T) {
 	t.Parallel()
-	c := start(t, agoratest.Options{Nodes: 1})
+	c := start(t, agoratest.Options{Edges: 1})
 	const told = `{"type":"error","code":"AGENT_NOT_FOUND","message":"Agent 'agent-9' does not exist","to":"agent-9"}`
 	a, _ := registered(t, c, 0, "agent-1")
 	a.Send(`{"type":"send","to":"agent-9","payload":1}`, `{"type":"reply","to":"agent-9","payload":1}`)

@@ -9,6 +9,8 @@ var receiptScenes = []scenario{
 	{"a frame sent again is stored once and receipted as the first time", sentAgain},
 	{"a frame sent again at another edge is stored once", sentAgainElsewhere},
 	{"another message under an old id is another message", sameID},
+	{"a receipt names a frame by its number, else its id, else its index", receiptNames},
+	{"a publish is receipted by its number, or its id on request", publishNames},
 	{"delivered and acked are told on request, also across edges", tiers},
 	{"the connection may ask for every frame", tiersByURL},
 	{"agent.register may ask for every frame", tiersByRegister},
@@ -76,6 +78,42 @@ func sameID(s *scene) {
 	a.Send(`{"type":"send","id":"m","to":"agent-3","payload":1}`)
 	c.Expect(`{"type":"message","payload":1}`)
 	a.Expect(`{"type":"receipt"}`, `{"type":"receipt"}`, `{"type":"receipt"}`)
+	a.Barrier()
+}
+
+func receiptNames(s *scene) {
+	a, _ := s.pair()
+	for _, c := range [][2]string{
+		{`{"type":"send","to":"agent-2","id":"m-1","n":1,"payload":1}`, `"request_id":"<none>","to":"agent-2","n":1`},
+		{`{"type":"send","to":"agent-2","id":"m-2","stream_id":"s","stream":true,"index":0,"receipts":["stored"]}`, `"request_id":"m-2","to":"<none>","stream_id":"<none>","index":"<none>"`},
+		{`{"type":"send_chunk","to":"agent-2","stream_id":"s","chunk":"x","index":1}`, `"request_id":"<none>","stream_id":"s","index":1`},
+		{`{"type":"cancel","to":"agent-2","stream_id":"s","id":"m-3"}`, `"request_id":"m-3","stream_id":"<none>"`},
+	} {
+		a.Send(c[0])
+		a.Expect(`{"type":"receipt",` + c[1] + `,"status":"stored"}`)
+	}
+	a.Send(`{"type":"send","to":"agent-2","payload":1,"receipts":["stored","delivered","acked"]}`) // has no name
+	a.Barrier()
+}
+
+func publishNames(s *scene) {
+	a := s.agent(0, "agent-1")
+	s.members("general", a)
+	publish := func(fields string) string {
+		return `{"type":"space.publish","space":"general","data":{"text":"x"},` + fields + `}`
+	}
+	a.Send(publish(`"id":"p-1"`))
+	a.Expect(`{"type":"space.event"}`)
+	a.Barrier()
+	a.Send(publish(`"id":"p-2","receipts":["stored","delivered","acked"]`))
+	a.ExpectAll(`{"type":"receipt","request_id":"p-2","space":"<none>","status":"stored"}`, `{"type":"space.event"}`)
+	a.Send(publish(`"id":"p-3","n":1`))
+	a.ExpectAll(`{"type":"receipt","request_id":"<none>","space":"general","n":1,"status":"stored"}`, `{"type":"space.event"}`)
+	a.Send(publish(`"id":"p-4","stream":true`))
+	a.ExpectAll(`{"type":"space.published","id":"p-4"}`, `{"type":"space.event.delta"}`)
+	a.Send(`{"type":"space.publish.delta","id":"d-1","space":"general","event_id":"p-4","data":{"text":"y"}}`,
+		`{"type":"space.publish.done","id":"d-2","space":"general","event_id":"p-4"}`)
+	a.Expect(`{"type":"space.event.delta"}`, `{"type":"space.event.done"}`)
 	a.Barrier()
 }
 
