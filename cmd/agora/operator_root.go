@@ -166,7 +166,7 @@ func newMailbox() *cobra.Command {
 			"in silence. Senders are not told: what they have receipts for was stored.",
 		Args: cobra.ExactArgs(1),
 		RunE: shown(&o, http.MethodPost, "/v1/agent/purge", func(w io.Writer, v *purged, args []string) {
-			fmt.Fprintf(w, "%d unread records dropped; %s is told when it reads next\n", v.Unread, args[0])
+			fmt.Fprintf(w, "unread records dropped: %d; %s is told when it reads next\n", v.Unread, args[0])
 		}),
 	}))
 	return mailbox
