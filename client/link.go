@@ -28,6 +28,8 @@ type link struct {
 	conn      *websocket.Conn
 	heartbeat time.Duration
 	resumed   bool
+	after     uint64       // position after which the mailbox goes on, where placed
+	placed    bool         // the edge has told it
 	expires   time.Time    // when the credentials end; zero for never
 	notBefore time.Time    // when the edge, which is leaving, wants a reconnect; the reader's
 	buf       bytes.Buffer // of the frame being read; the reader's
@@ -190,6 +192,7 @@ func (c *Client) welcome(l *link, f *wire.Frame) {
 	l.resumed, l.expires = f.Resumed, ending(f)
 	if f.HasLastSeq {
 		c.mail.begin(f.LastSeq)
+		l.after, l.placed = f.LastSeq, true
 	}
 	if f.HeartbeatInterval > 0 {
 		l.heartbeat = time.Duration(f.HeartbeatInterval * float64(time.Second))

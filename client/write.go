@@ -39,6 +39,9 @@ func (c *Client) write(ctx context.Context, l *link) error {
 	w.retry.Stop()
 	beat := time.NewTicker(l.heartbeat / 3)
 	defer beat.Stop()
+	if err := w.begin(); err != nil {
+		return err
+	}
 	for beats := 1; ; {
 		if c.mail.refetch() {
 			return errMoved
@@ -65,6 +68,17 @@ func (c *Client) write(ctx context.Context, l *link) error {
 			return err
 		}
 	}
+}
+
+// begin acknowledges what was dealt with before the connection, which is nothing new: it tells the edge that this
+// client acknowledges, so that what it writes from now on is not taken for read when a pong comes.
+func (w *writer) begin() error {
+	if !w.l.placed {
+		return nil
+	}
+	f := wire.Frame{Type: "ack", Seq: w.l.after}
+	w.buf = f.Append(w.buf[:0])
+	return w.send()
 }
 
 // flush writes what is queued, what is to be sent again by now, and the
