@@ -19,7 +19,7 @@ import (
 
 // Config sets up a client. URLs are required; the zero value of everything else works.
 type Config struct {
-	URLs  []string // WebSocket addresses of edges, tried in random order; one without a path gets /ws
+	URLs  []string // WebSocket addresses of edges, tried in random order; one without a path gets /ws, and http is as good as ws
 	Agent string   // the id to be; empty: nobody, who may only list agents and spaces
 	Token string   // sent in the Authorization header, never in the URL
 	// TokenSource gives the token instead, for those that end: a connection goes on with the next one
@@ -32,6 +32,7 @@ type Config struct {
 
 	Backoff     Backoff                      //
 	OnGap       func(Gap)                    // told what may be lost; must not block; nil: only logged
+	OnStatus    func(Status)                 // told when the connection is made, is lost and could not be made again, one at a time; must not block; nil: only logged
 	MaxPending  int                          // bytes sent and not yet receipted, beyond which sending blocks; 1 MiB
 	MaxBuffered int                          // bytes received and not yet taken, beyond which reading stops; 4 MiB
 	Patience    time.Duration                // how long what the edge refuses for the moment is sent again before it fails with UNAVAILABLE; 30s
@@ -104,17 +105,24 @@ func (c Config) withDefaults() Config {
 	if c.OnGap == nil {
 		c.OnGap = func(Gap) {}
 	}
+	if c.OnStatus == nil {
+		c.OnStatus = func(Status) {}
+	}
 	return c
 }
+
+// schemes are those of addresses, by what may be written for them.
+var schemes = map[string]string{"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 
 // addresses returns the URLs as they are dialled, in random order.
 func (c Config) addresses() ([]string, error) {
 	var all []string
 	for _, raw := range c.URLs {
 		u, err := url.Parse(strings.TrimSpace(raw))
-		if err != nil || u.Host == "" || (u.Scheme != "ws" && u.Scheme != "wss") {
+		if err != nil || u.Host == "" || schemes[u.Scheme] == "" {
 			return nil, agora.Errorf(agora.InvalidRequest, "%q is no ws:// or wss:// address", raw)
 		}
+		u.Scheme = schemes[u.Scheme]
 		if u.Path == "" || u.Path == "/" {
 			u.Path = "/ws"
 		}

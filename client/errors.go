@@ -2,8 +2,11 @@ package client
 
 import (
 	"errors"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -29,10 +32,14 @@ var ErrLeft = errors.New("the space was left")
 // that came through late.
 var ErrTakenOver = errors.New("another connection took over the agent id")
 
+// ErrKicked is why a connection was lost when an operator has ended the session. The client comes back, in a new one.
+var ErrKicked = errors.New("an operator has ended the session")
+
 // Close codes that end or delay a client.
 const (
 	closeTakenOver = 4001
 	closeExists    = 4009
+	closeKicked    = 4010
 )
 
 // errMoved ends a connection because the edge asked its agents to go elsewhere.
@@ -57,6 +64,8 @@ func closeError(err error) error {
 	switch e.Code {
 	case closeTakenOver:
 		return ErrTakenOver
+	case closeKicked:
+		return ErrKicked
 	case closeExists:
 		return agora.Errorf(agora.AgentExists, "another connection has the agent id")
 	case websocket.ClosePolicyViolation: // too many errors, or credentials that ended; whoever may not connect is told in the handshake
@@ -72,23 +81,34 @@ func handshakeError(err error, r *http.Response) error {
 	if r == nil {
 		return &agora.Error{Code: agora.Unavailable, Message: "no connection to the edge", Cause: err}
 	}
-	code := agora.Unavailable
+	e := reason(r)
+	seconds, _ := strconv.Atoi(r.Header.Get("Retry-After"))
+	e.RetryAfter = time.Duration(seconds) * time.Second
+	return e
+}
+
+// reason is why an upgrade was refused: in the edge's own words, or by the status where something before the edge has answered.
+func reason(r *http.Response) *agora.Error {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxReason)) // of a broken answer there is the status
+	code, message, ok := strings.Cut(strings.TrimSpace(string(body)), ": ")
+	if ok && slices.Contains(agora.Codes(), agora.Code(code)) {
+		return &agora.Error{Code: agora.Code(code), Message: message}
+	}
+	e := &agora.Error{Code: agora.Unavailable, Message: "the edge refused the connection: " + r.Status}
 	switch r.StatusCode {
 	case http.StatusUnauthorized:
-		code = agora.Unauthorized
+		e.Code = agora.Unauthorized
 	case http.StatusForbidden:
-		code = agora.Forbidden
+		e.Code = agora.Forbidden
 	case http.StatusBadRequest:
-		code = agora.InvalidRequest
+		e.Code = agora.InvalidRequest
 	case http.StatusTooManyRequests:
-		code = agora.RateLimited
+		e.Code = agora.RateLimited
 	}
-	seconds, _ := strconv.Atoi(r.Header.Get("Retry-After"))
-	return &agora.Error{
-		Code: code, Message: "the edge refused the connection: " + r.Status,
-		RetryAfter: time.Duration(seconds) * time.Second,
-	}
+	return e
 }
+
+const maxReason = 4 << 10
 
 // final tells whether trying to connect again is of no use.
 func final(err error) bool {

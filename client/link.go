@@ -27,6 +27,7 @@ const (
 type link struct {
 	conn      *websocket.Conn
 	heartbeat time.Duration
+	agent     string // which agent the credentials are for, where that is one alone; escaped
 	resumed   bool
 	after     uint64       // position after which the mailbox goes on, where placed
 	placed    bool         // the edge has told it
@@ -52,16 +53,21 @@ func (c *Client) dialFirst(ctx context.Context) (*link, error) {
 	return nil, agora.Errorf(agora.Unavailable, "the session of an earlier connection does not end")
 }
 
-// dialAny tries each address once, and returns the last error, or the first that is final.
-func (c *Client) dialAny(ctx context.Context) (l *link, err error) {
+// dialAny tries each address once, and returns the first error that is final, else the last one that says when to come
+// back, else the last one.
+func (c *Client) dialAny(ctx context.Context) (*link, error) {
+	var why error
 	for range c.addresses {
-		l, err = c.dial(ctx, c.addresses[c.at])
+		l, err := c.dial(ctx, c.addresses[c.at])
 		if err == nil || final(err) || ctx.Err() != nil {
 			return l, err
 		}
+		if why == nil || retryAfter(err) > 0 || retryAfter(why) == 0 {
+			why = err
+		}
 		c.next()
 	}
-	return nil, err
+	return nil, why
 }
 
 // next goes on to the next address.
@@ -91,7 +97,7 @@ func (c *Client) dial(ctx context.Context, url string) (*link, error) {
 		return nil, handshakeError(err, answer)
 	}
 	conn.SetReadLimit(maxAnswer)
-	l := &link{conn: conn, heartbeat: defaultHeartbeat}
+	l := &link{conn: conn, heartbeat: defaultHeartbeat, agent: answer.Header.Get(agentHeader)}
 	if err := c.register(ctx, l); err != nil {
 		conn.Close()
 		return nil, c.doubted(err)

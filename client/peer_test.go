@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type peer struct {
 	t     *testing.T
 	url   string
+	greet http.Header // of its answers to handshakes
 	conns chan *peerConn
 }
 
@@ -48,7 +49,7 @@ func peerAt(t *testing.T, l net.Listener) *peer {
 			return
 		}
 		u := websocket.Upgrader{}
-		conn, err := u.Upgrade(w, r, nil)
+		conn, err := u.Upgrade(w, r, p.greet)
 		if err != nil {
 			return
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ func (c *Client) run(l *link) {
 		}
 		if !final(err) || c.ghost(err) {
 			c.cfg.Log.Info("connection lost", "agent", c.cfg.Agent, "err", err)
+			c.status(false, err)
 			l, err = c.reconnect(l, err)
 		}
 		if err != nil {
@@ -44,8 +44,8 @@ func (c *Client) closed() bool {
 // attach makes what is under way go on over a new connection.
 func (c *Client) attach(l *link, again bool) {
 	frames, bytes := c.out.pending()
-	edge, _, _ := strings.Cut(c.addresses[c.at], "?") // there may be a token behind it
-	c.cfg.Log.Info("connected", "agent", c.cfg.Agent, "edge", edge, "resumed", l.resumed, "pending", frames, "bytes", bytes)
+	c.cfg.Log.Info("connected", "agent", c.cfg.Agent, "edge", c.edge(), "resumed", l.resumed, "pending", frames, "bytes", bytes)
+	c.status(l.resumed, nil)
 	if !again {
 		return
 	}
@@ -104,6 +104,7 @@ func (c *Client) reconnect(old *link, why error) (*link, error) {
 			return nil, err
 		}
 		c.cfg.Log.Warn("no edge answers", "agent", c.cfg.Agent, "err", err)
+		c.status(false, err)
 		why = err
 	}
 }
