@@ -62,3 +62,11 @@ func (p Principal) May(id agora.AgentID) bool {
 	}
 	return false
 }
+
+// Sole returns the one agent that the principal may be; false where it may be several, or any.
+func (p Principal) Sole() (agora.AgentID, bool) {
+	if p.Any || len(p.Agents) != 1 || strings.HasSuffix(p.Agents[0], "*") {
+		return "", false
+	}
+	return agora.AgentID(p.Agents[0]), true
+}

@@ -45,7 +45,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h := &hijacker{ResponseWriter: w}
-	if _, err := upgrader.Upgrade(h, r, nil); err != nil { // it has been answered
+	if _, err := upgrader.Upgrade(h, r, c.nameAgent()); err != nil { // it has been answered
 		d.stats.Refused.Add(1)
 		d.dismiss(c)
 		return
@@ -81,6 +81,22 @@ func (d *Door) letIn(r *http.Request) (_ *conn, err error) {
 		return nil, errDraining
 	}
 	return c, nil
+}
+
+// agentHeader of the answer to a handshake names the agent that its credentials are for, where that is one alone.
+const agentHeader = "Agora-Agent"
+
+// nameAgent is what the answer to the handshake says of who connects.
+func (c *conn) nameAgent() http.Header {
+	p := c.actor.Principal()
+	if p == nil {
+		return nil
+	}
+	id, ok := p.Sole()
+	if !ok {
+		return nil
+	}
+	return http.Header{agentHeader: {url.PathEscape(string(id))}}
 }
 
 // client returns where a request comes from, by the word of trusted proxies.
