@@ -271,6 +271,13 @@ func TestTheExampleIsAPolicy(t *testing.T) {
 	if why := g.Refuses(Be, "alice"); why != "" {
 		t.Errorf("alice may not be alice: %s", why)
 	}
+	for _, space := range []string{"lobby", "task.alice.build"} { // a join of who may not create leads nowhere while there is none
+		for _, v := range []Verb{Join, Create} {
+			if why := g.RefusesSpace(v, space, false); why != "" {
+				t.Errorf("alice may not do %d to %s: %s", v, space, why)
+			}
+		}
+	}
 	if why := g.Refuses(Send, "vault-1"); !strings.Contains(why, `"the vault is closed"`) {
 		t.Errorf("alice may speak to the vault: %q", why)
 	}
