@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -54,6 +55,9 @@ func frameError(f *wire.Frame) *agora.Error {
 	}
 }
 
+// errBroke ends a connection without a word of the edge.
+var errBroke = &agora.Error{Code: agora.Unavailable, Message: "the connection broke"}
+
 // closeError turns the end of a socket into what it means, where its close
 // code says so, and returns other errors as they are.
 func closeError(err error) error {
@@ -72,8 +76,10 @@ func closeError(err error) error {
 		return &agora.Error{Code: agora.Unavailable, Message: "the edge closed the connection: " + e.Text, RetryAfter: time.Second}
 	case websocket.CloseTryAgainLater:
 		return &agora.Error{Code: agora.Unavailable, Message: "the edge takes no connections now", RetryAfter: time.Second}
+	case websocket.CloseAbnormalClosure: // none came
+		return errBroke
 	}
-	return err
+	return &agora.Error{Code: agora.Unavailable, Message: fmt.Sprintf("the edge closed the connection: %s (close code %d)", e.Text, e.Code)}
 }
 
 // handshakeError turns a refused upgrade into what it means.
