@@ -62,6 +62,7 @@ var homes = map[string][]string{
 	"github.com/spf13/cobra":              {"cmd/agora"},
 	"github.com/spf13/pflag":              {"cmd/agora"},
 	"go.yaml.in/yaml":                     {"cmd/agora", "edge/policy"},
+	"golang.org/x/term":                   {"cmd/agora"},
 }
 
 // testLibraries may be used by every test, and by the package that is one:

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"iter"
+	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +20,8 @@ func newAsk() *cobra.Command {
 		Use:   "ask --to ID TEXT|@FILE|-",
 		Short: "Send a request to an agent and print its reply",
 		Long: "Send a request and print the reply, the text of a streamed one as it comes. The payload gets a\n" +
-			"request_id, by which the reply is known.",
+			"request_id, by which the reply is known. What else waits for the agent stays in its mailbox. On a terminal the\n" +
+			"reply is shown as `agora listen` shows it; elsewhere its text is printed as it is.",
 		Example: "  agora ask --to bob 'What is the time?'\n  agora ask --to bob --payload '{\"action\":\"query\"}' --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -25,36 +29,59 @@ func newAsk() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v.name()
 			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
-				m, err := c.Request(ctx, to, body)
+				m, err := insist(ctx, v.tell, func() (*client.Message, error) { return c.Request(ctx, to, body) })
 				if err != nil {
 					return err
 				}
-				return v.answer(ctx, newPrinter(cmd, raw), m)
+				return newPrinter(cmd, v.json, raw).answer(ctx, m)
 			})
 		},
 	}
 	v.flags(cmd, 4*waitAtMost)
 	v.from(cmd, "from")
 	in.flags(cmd)
-	addressee(cmd, &to)
+	v.addressee(cmd, &to)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the text of a streamed reply byte for byte, without a newline after it")
 	return cmd
 }
 
-// answer prints a reply.
-func (v *verb) answer(ctx context.Context, p *printer, m *client.Message) error {
+// answer prints a reply: on a terminal as a message, elsewhere its text as it is, with an end of line where it has none.
+func (p *printer) answer(ctx context.Context, m *client.Message) error {
 	switch {
-	case v.json:
+	case p.json:
 		if err := p.messageHead(m); err != nil || !m.Stream {
 			return err
 		}
 		return p.messageParts(ctx, m)
-	case m.Stream:
-		return p.text(chunks(ctx, m.Next))
+	case isTerminal(p.out) && !p.raw:
+		var stream sync.WaitGroup
+		var broken error
+		err := p.message(ctx, m, headOf(m, ""), &stream, func(err error) { broken = err })
+		stream.Wait()
+		return cmpErr(err, broken)
+	case !m.Stream:
+		return p.print(readable(m.Payload) + "\n")
 	}
-	return p.print(readable(m.Payload), "\n")
+	return p.verbatim(chunks(ctx, m.Next))
+}
+
+// verbatim prints text as it comes, byte for byte. Unless it is to be raw it ends the last line.
+func (p *printer) verbatim(parts iter.Seq2[string, error]) error {
+	ended := false
+	for text, err := range parts {
+		if err == nil {
+			err = p.print(text)
+		}
+		if err != nil {
+			return err
+		}
+		ended = text == "" && ended || strings.HasSuffix(text, "\n")
+	}
+	if p.raw || ended {
+		return nil
+	}
+	return p.print("\n")
 }
 
 func newReply() *cobra.Command {
@@ -71,7 +98,7 @@ func newReply() *cobra.Command {
 	r.flags(cmd, 0)
 	r.from(cmd, "from")
 	r.in.flags(cmd)
-	addressee(cmd, &r.to)
+	r.addressee(cmd, &r.to)
 	cmd.Flags().StringVar(&r.id, "request-id", "", "request_id of the request")
 	cmd.Flags().BoolVar(&r.stream, "stream", false, "stream stdin as the reply")
 	return cmd
@@ -90,12 +117,11 @@ func (r *replier) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.name()
 	return r.do(cmd, func(ctx context.Context, c *client.Client) error {
 		if r.stream {
-			err = replyStdin(ctx, cmd, c, r.to, r.id, orNil(body))
+			err = r.replyStdin(ctx, cmd, c, orNil(body))
 		} else {
-			err = c.Reply(ctx, r.to, r.id, body)
+			err = persist(ctx, r.tell, func() error { return c.Reply(ctx, r.to, r.id, body) })
 		}
 		if err != nil {
 			return err
@@ -104,8 +130,8 @@ func (r *replier) run(cmd *cobra.Command, args []string) error {
 	})
 }
 
-func replyStdin(ctx context.Context, cmd *cobra.Command, c *client.Client, to, id string, start any) error {
-	s, err := c.ReplyStream(ctx, to, id, start)
+func (r *replier) replyStdin(ctx context.Context, cmd *cobra.Command, c *client.Client, start any) error {
+	s, err := insist(ctx, r.tell, func() (*client.Stream, error) { return c.ReplyStream(ctx, r.to, r.id, start) })
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,9 @@ func (c *credentials) flags(f *pflag.FlagSet, ids, read string) {
 	c.trust.flags(f, "edges")
 }
 
+// given tells whether there is anything to present.
+func (c *credentials) given() bool { return c.token != "" || c.tokenFile != "" || c.cert != "" }
+
 // source returns what reads the file of the token; nil where there is none.
 func (c *credentials) source() client.TokenSource {
 	if c.tokenFile == "" {

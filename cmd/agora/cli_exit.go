@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -43,17 +44,29 @@ func failed(cmd *cobra.Command, err error) error {
 	if err == nil {
 		return nil
 	}
-	message := err.Error()
-	if e, ok := errors.AsType[*agora.Error](err); ok {
-		message = fmt.Sprintf("%s (%s)", e.Message, e.Code)
-		if e.Cause != nil {
-			message = fmt.Sprintf("%s: %v (%s)", e.Message, e.Cause, e.Code)
-		}
-	} else if errors.Is(err, context.DeadlineExceeded) {
-		message = "time is up"
+	var lines []string
+	for line := range strings.SplitSeq(sentence(err), "\n") {
+		lines = append(lines, visible(line))
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "agora: %s\n", message)
+	fmt.Fprintf(cmd.ErrOrStderr(), program+": %s\n", strings.Join(lines, "\n"+indent))
 	return &statusError{exitStatus(err), err}
+}
+
+// sentence returns an error as people are told it.
+func sentence(err error) string {
+	if a, ok := errors.AsType[*advisedError](err); ok {
+		return sentence(a.err) + ": " + a.advice
+	}
+	if e, ok := errors.AsType[*agora.Error](err); ok {
+		if e.Cause != nil {
+			return fmt.Sprintf("%s: %v (%s)", e.Message, e.Cause, e.Code)
+		}
+		return fmt.Sprintf("%s (%s)", e.Message, e.Code)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "time is up"
+	}
+	return err.Error()
 }
 
 // usageError tells how the command is meant to be used.
@@ -61,7 +74,7 @@ func usageError(cmd *cobra.Command, err error) error {
 	if err == nil {
 		return nil
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "agora: %v\nusage: %s\n", err, cmd.UseLine())
+	fmt.Fprintf(cmd.ErrOrStderr(), program+": %s\nusage: %s\n", visible(err.Error()), cmd.UseLine())
 	return &statusError{exitUsage, err}
 }
 

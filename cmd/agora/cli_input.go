@@ -7,9 +7,12 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // input is what a verb sends: text, which becomes {"text": …}, or raw JSON.
@@ -94,7 +97,10 @@ type piece struct {
 	err  error
 }
 
-const pieceSize = 16 << 10
+const (
+	pieceSize       = 16 << 10
+	backgroundPause = time.Second // between attempts to read a terminal that other programs have now
+)
 
 func newSource(ctx context.Context, r io.Reader) *source {
 	s := &source{ctx: ctx, pieces: make(chan piece)}
@@ -106,6 +112,9 @@ func (s *source) pump(r io.Reader) {
 	for {
 		b := make([]byte, pieceSize)
 		n, err := r.Read(b)
+		if errors.Is(err, errBackground) && pause.For(s.ctx, backgroundPause) {
+			continue
+		}
 		select {
 		case s.pieces <- piece{b[:n], err}:
 		case <-s.ctx.Done():

@@ -32,7 +32,7 @@ func (p *printer) messageHead(m *client.Message) error {
 	if m.IsReply {
 		l.Type = "reply"
 	}
-	return p.line(l)
+	return p.jsonLine(l)
 }
 
 // messageParts prints the parts of a streamed message, a line each.
@@ -43,11 +43,11 @@ func (p *printer) messageParts(ctx context.Context, m *client.Message) error {
 			l = messageLine{Type: "error", From: m.From, StreamID: m.StreamID}
 			l.Code, l.Message = told(err)
 		}
-		if printErr := p.line(l); printErr != nil || err != nil {
+		if printErr := p.jsonLine(l); printErr != nil || err != nil {
 			return cmpErr(err, printErr)
 		}
 	}
-	return p.line(messageLine{Type: "end", From: m.From, StreamID: m.StreamID})
+	return p.jsonLine(messageLine{Type: "end", From: m.From, StreamID: m.StreamID})
 }
 
 // told returns an error as JSON tells it.
@@ -95,7 +95,7 @@ func (p *printer) eventHead(e *client.Event) error {
 	if e.Roster != nil {
 		l.Type, l.Members, l.Joined, l.Left = "members", e.Roster.Members, e.Roster.Joined, e.Roster.Left
 	}
-	return p.line(l)
+	return p.jsonLine(l)
 }
 
 // eventParts prints the text of a streamed event, a line for each part.
@@ -106,9 +106,9 @@ func (p *printer) eventParts(ctx context.Context, e *client.Event) error {
 			l = eventLine{Type: "error", Space: e.Space, EventID: e.ID}
 			l.Code, l.Message = told(err)
 		}
-		if printErr := p.line(l); printErr != nil || err != nil {
+		if printErr := p.jsonLine(l); printErr != nil || err != nil {
 			return cmpErr(err, printErr)
 		}
 	}
-	return p.line(eventLine{Type: "end", Space: e.Space, EventID: e.ID})
+	return p.jsonLine(eventLine{Type: "end", Space: e.Space, EventID: e.ID})
 }

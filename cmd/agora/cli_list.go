@@ -1,14 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 )
 
@@ -21,7 +23,7 @@ func newAgents() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
-				all, err := c.Agents(ctx)
+				all, err := insist(ctx, v.tell, func() ([]agora.Agent, error) { return c.Agents(ctx) })
 				if err != nil {
 					return err
 				}
@@ -54,7 +56,7 @@ func newSpaces() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
-				all, err := c.Spaces(ctx)
+				all, err := insist(ctx, v.tell, func() ([]client.SpaceInfo, error) { return c.Spaces(ctx) })
 				if err != nil {
 					return err
 				}
@@ -78,17 +80,16 @@ type spaceLine struct {
 
 // table prints rows: for people in columns, as JSON a line each.
 type table struct {
-	json    *printer // nil for people
+	*printer
+	text    bytes.Buffer
 	columns *tabwriter.Writer
 	err     error
 }
 
 func (v *verb) table(cmd *cobra.Command, head string) *table {
-	if v.json {
-		return &table{json: newPrinter(cmd, false)}
-	}
-	t := &table{columns: tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)}
-	_, t.err = fmt.Fprintln(t.columns, head)
+	t := &table{printer: newPrinter(cmd, v.json, false)}
+	t.columns = tabwriter.NewWriter(&t.text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t.columns, head)
 	return t
 }
 
@@ -96,22 +97,25 @@ func (t *table) row(line any, cells ...string) {
 	if t.err != nil {
 		return
 	}
-	if t.json != nil {
-		t.err = t.json.line(line)
+	if t.json {
+		t.err = t.jsonLine(line)
 		return
 	}
 	for i, c := range cells {
-		if i > 0 {
-			io.WriteString(t.columns, "\t")
-		}
-		io.WriteString(t.columns, c)
+		cells[i] = visible(c)
 	}
-	_, t.err = fmt.Fprintln(t.columns)
+	fmt.Fprintln(t.columns, strings.Join(cells, "\t"))
 }
 
 func (t *table) end() error {
-	if t.err == nil && t.columns != nil {
-		t.err = t.columns.Flush()
+	if t.err != nil || t.json {
+		return t.err
 	}
-	return t.err
+	t.columns.Flush() // into memory
+	var l line
+	for row := range strings.Lines(t.text.String()) {
+		l.text(strings.TrimSuffix(row, "\n"), t.screen.columns())
+		l.newline()
+	}
+	return l.writeTo(t.out)
 }

@@ -13,18 +13,25 @@ import (
 )
 
 func newListen() *cobra.Command {
-	l := &listener{verb: verb{endless: true}}
+	l := &listener{verb: verb{endless: true, idFlag: "ID"}}
 	cmd := &cobra.Command{
 		Use:   "listen ID",
-		Short: "Be an agent and print what it is sent",
+		Short: "Be an agent: print what it is sent, answer with the lines you type",
 		Long: "Be the agent ID and print its messages, the text of streams as it comes. A lost connection is\n" +
-			"made again, to any of the edges, and nothing is missing or printed twice. Ctrl-C ends it.",
-		Example: "  agora listen alice\n  agora listen alice --raw --count 1 > answer.md\n  agora listen alice --json | jq .",
+			"made again, to any of the edges, and nothing is missing or printed twice; how it stands is told on\n" +
+			"stderr. Ctrl-C ends it.\n\n" +
+			"A line that you type (of stdin) answers the agent that waits for an answer, or else has written: where there\n" +
+			"are several, begin it with @ID. `@ID TEXT` also speaks to anybody else. It goes on after the end of stdin. With\n" +
+			"--raw stdin is not read, and nothing is escaped: that is for files and pipes.",
+		Example: "  agora listen alice\n  agora listen alice --raw --count 1 > answer.md\n  agora listen alice --json < /dev/null | jq .",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l.agent = args[0]
+			if l.agent = args[0]; l.agent == "" {
+				return usageError(cmd, errors.New("the agent's ID is empty"))
+			}
 			return l.run(cmd)
 		},
+		ValidArgsFunction: cobra.NoFileCompletions, // an id that is there has its connection
 	}
 	l.flags(cmd, 0)
 	cmd.Flags().BoolVar(&l.raw, "raw", false, "print text alone, that of streams byte for byte")
@@ -43,22 +50,41 @@ type listener struct {
 }
 
 func (l *listener) run(cmd *cobra.Command) error {
-	p := newPrinter(cmd, l.raw)
+	p := newPrinter(cmd, l.json, l.raw)
+	l.tell = p.note
+	if !l.raw && isTerminal(cmd.InOrStdin()) {
+		l.hint = "; type to answer, @ID TEXT speaks to somebody else"
+	}
 	return l.do(cmd, func(ctx context.Context, c *client.Client) error {
-		var streams sync.WaitGroup // lines of JSON of streams may mix
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
+		talk := &conversation{c: c, tell: p.note}
+		var streams, lines sync.WaitGroup
 		defer streams.Wait()
-		err := l.listen(ctx, c, func(m *client.Message) {
-			if err := l.print(ctx, p, m, &streams); err != nil {
+		defer lines.Wait()
+		shown, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		if !l.raw {
+			lines.Go(func() { prompt(ctx, shown, cmd, p.screen, talk) })
+		}
+		err := l.listen(shown, c, func(m *client.Message) {
+			talk.heard(m)
+			over := func(err error) { l.over(shown, p, m, cancel, err) }
+			if err := p.message(shown, m, headOf(m, ""), &streams, over); err != nil {
 				cancel(err)
 			}
 		})
 		if err == nil {
 			streams.Wait()
 		}
-		return l.outcome(cmd, ctx, err)
+		return l.outcome(cmd, shown, err)
 	})
+}
+
+// prompt sends what is typed until shown ends. A line that is being sent then is sent nevertheless, unless ctx ends.
+func prompt(ctx, shown context.Context, cmd *cobra.Command, s *screen, talk *conversation) {
+	err := readLines(shown, cmd, s, func(line string) error { return talk.speak(ctx, line) })
+	if err != nil && shown.Err() == nil {
+		s.note("stdin is read no more: " + sentence(err))
+	}
 }
 
 // listen hands messages to show until there were as many as asked for.
@@ -76,30 +102,21 @@ func (l *listener) listen(ctx context.Context, c *client.Client, show func(*clie
 	return nil
 }
 
-// print prints a message. An error is one of printing; a broken stream is noted.
-func (l *listener) print(ctx context.Context, p *printer, m *client.Message, streams *sync.WaitGroup) error {
-	if !l.json {
-		return l.note(m, p.message(ctx, m))
+// over takes note of how a stream has ended. What could not be printed ends the verb.
+func (l *listener) over(ctx context.Context, p *printer, m *client.Message, cancel context.CancelCauseFunc, err error) {
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return
+	case exitStatus(err) == exitError:
+		cancel(err)
+		return
 	}
-	if err := p.messageHead(m); err != nil {
-		return err
-	}
-	if m.Stream {
-		streams.Go(func() { l.note(m, p.messageParts(ctx, m)) })
-	}
-	return nil
-}
-
-// note keeps in mind that a stream broke, and returns other errors.
-func (l *listener) note(m *client.Message, err error) error {
-	status := exitStatus(err)
-	if err == nil || !m.Stream || status == exitError {
-		return err
+	if !l.json && !l.raw {
+		p.tell(endless("stream of "+nameOf(m.From), err))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = fmt.Errorf("stream from %s: %w", m.From, err)
-	return nil
 }
 
 // outcome tells a normal end from others: the user's signal, or the time when

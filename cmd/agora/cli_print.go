@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"iter"
-	"os"
 	"strings"
 	"sync"
 
@@ -14,100 +14,113 @@ import (
 	"github.com/agora-relay/agora/client"
 )
 
-// printer prints what comes in: for people, raw, or as JSON lines.
+// printer prints what comes in: for people on a screen, raw, or as JSON lines.
 type printer struct {
-	out         io.Writer
-	colour, raw bool
+	*screen
+	json, raw bool
 
-	mu sync.Mutex // guards out, for lines of JSON
+	lines sync.Mutex // held while a line of JSON is written
 }
 
-func newPrinter(cmd *cobra.Command, raw bool) *printer {
-	out := cmd.OutOrStdout()
-	return &printer{out: out, raw: raw, colour: colourful(out)}
+func newPrinter(cmd *cobra.Command, asJSON, raw bool) *printer {
+	return &printer{screen: newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr()), json: asJSON, raw: raw}
 }
 
-// colourful tells whether w is a terminal whose user has not refused colour.
-func colourful(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
+// jsonLine prints v as one line of JSON, in which nothing acts on a terminal.
+func (p *printer) jsonLine(v any) error {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// name returns who speaks, as people see it.
-func (p *printer) name(s string) string {
-	if p.colour {
-		return "\x1b[36m" + s + "\x1b[0m"
-	}
-	return s
-}
-
-// dim returns what is said by nobody.
-func (p *printer) dim(s string) string {
-	if p.colour {
-		return "\x1b[2m" + s + "\x1b[0m"
-	}
-	return s
-}
-
-func (p *printer) print(s ...string) error {
-	_, err := io.WriteString(p.out, strings.Join(s, ""))
+	p.lines.Lock()
+	defer p.lines.Unlock()
+	_, err := io.WriteString(p.out, harmlessJSON(b.String()))
 	return err
 }
 
-// line prints v as one line of JSON.
-func (p *printer) line(v any) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e := json.NewEncoder(p.out)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
-// message prints a message, and its text as it comes.
-func (p *printer) message(ctx context.Context, m *client.Message) error {
-	if !p.raw {
-		head := p.name(m.From) + ": "
-		if id := m.RequestID(); id != "" && !m.IsReply {
-			head = p.name(m.From) + p.dim(" ["+id+"]") + ": "
-		}
-		if err := p.print(head); err != nil {
-			return err
+// harmlessJSON escapes what acts on a terminal in a line of JSON, where it can only stand in strings.
+func harmlessJSON(line string) string {
+	if !strings.ContainsFunc(line, func(r rune) bool { return r != '\n' && harmful(r) }) {
+		return line
+	}
+	var b strings.Builder
+	for _, r := range line {
+		if r != '\n' && harmful(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
 		}
 	}
+	return b.String()
+}
+
+// message prints a message. The parts of a stream follow beside it, in streams, as they come; what became of them is told to over.
+func (p *printer) message(ctx context.Context, m *client.Message, h head, streams *sync.WaitGroup, over func(error)) error {
+	switch {
+	case p.raw:
+		return p.rawMessage(ctx, m, over)
+	case p.json:
+		if err := p.messageHead(m); err != nil || !m.Stream {
+			return err
+		}
+		streams.Go(func() { over(p.messageParts(ctx, m)) })
+		return nil
+	case !m.Stream:
+		return p.say(h, readable(m.Payload))
+	}
+	v := p.begin(h, m.StreamID)
+	if text := startText(m.Payload); text != "" {
+		v.write(text + "\n") // should it fail, so will what follows
+	}
+	streams.Go(func() { over(v.pour(chunks(ctx, m.Next))) })
+	return nil
+}
+
+// headOf is what the lines of a message begin with.
+func headOf(m *client.Message, more string) head {
+	h := head{name: nameOf(m.From), more: more}
+	if id := m.RequestID(); id != "" && !m.IsReply {
+		h.more = strings.TrimSpace(h.more + " [" + visible(id) + "]")
+	}
+	return h
+}
+
+// rawMessage prints the text of a message alone: that of a stream byte for byte, to its end.
+func (p *printer) rawMessage(ctx context.Context, m *client.Message, over func(error)) error {
 	if !m.Stream {
-		return p.print(readable(m.Payload), "\n")
+		return p.print(readable(m.Payload) + "\n")
 	}
-	if text := startText(m.Payload); text != "" && !p.raw {
-		if err := p.print(text, "\n"); err != nil {
-			return err
-		}
-	}
-	return p.text(chunks(ctx, m.Next))
-}
-
-// text prints text as it comes, byte for byte. For people it ends the last line.
-func (p *printer) text(parts iter.Seq2[string, error]) error {
-	last := ""
-	for text, err := range parts {
+	for text, err := range chunks(ctx, m.Next) {
 		if err != nil {
-			if !p.raw {
-				p.print("\n")
-			}
-			return err
+			over(err)
+			return nil
 		}
 		if err := p.print(text); err != nil {
 			return err
 		}
-		if text != "" {
-			last = text
-		}
 	}
-	if !p.raw && !strings.HasSuffix(last, "\n") {
-		return p.print("\n")
+	over(nil)
+	return nil
+}
+
+// print writes what is not for people alone.
+func (p *printer) print(text string) error {
+	_, err := io.WriteString(p.out, text)
+	return err
+}
+
+// pour shows a stream to its end, and returns why that was not a normal one.
+func (v *voice) pour(parts iter.Seq2[string, error]) (err error) {
+	defer func() { err = cmpErr(err, v.end()) }()
+	for text, err := range parts {
+		if err == nil {
+			err = v.write(text)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -123,6 +136,9 @@ func chunks(ctx context.Context, next func(context.Context) (string, error)) ite
 		}
 	}
 }
+
+// endless tells people that something in parts has no normal end.
+func endless(what string, err error) string { return "the " + what + " has no end: " + sentence(err) }
 
 // readable returns the text of a payload that has little else, and any other payload as it is.
 func readable(payload json.RawMessage) string {

@@ -19,16 +19,30 @@ func addClientCommands(root *cobra.Command) {
 		newListen(), newSend(), newStream(), newAsk(), newReply(),
 		newJoin(), newPublish(), newAgents(), newSpaces(),
 	} {
-		cmd.GroupID = clientGroup
-		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
-		if check := cmd.Args; check != nil {
-			cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, check(cmd, args)) }
-		}
-		cmd.Long += "\n\n" + exitHelp
-		root.AddCommand(cmd)
+		root.AddCommand(prepareVerb(cmd))
 	}
+	space := &cobra.Command{Use: "space", Short: "Look after spaces", Args: cobra.NoArgs, GroupID: clientGroup}
+	space.AddCommand(toldUsage(newCreate()))
+	root.AddCommand(space)
 	root.AddCommand(newBench())
 	addOperatorCommands(root)
+	completeOperators(root)
+}
+
+// prepareVerb has wrong usage told in the way of verbs, and help tell their exit statuses.
+func prepareVerb(cmd *cobra.Command) *cobra.Command {
+	cmd.GroupID = clientGroup
+	return toldUsage(cmd)
+}
+
+// toldUsage is prepareVerb for a command below another.
+func toldUsage(cmd *cobra.Command) *cobra.Command {
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, check(cmd, args)) }
+	}
+	cmd.Long += "\n\n" + exitHelp
+	return cmd
 }
 
 const clientGroup = "client"
@@ -38,15 +52,18 @@ type verb struct {
 	credentials
 	url     string
 	agent   string
+	idFlag  string // how the agent is named; empty for a verb that is nobody
 	json    bool
 	timeout time.Duration
-	endless bool // goes on until the user ends it: then that is no failure
+	endless bool         // goes on until the user ends it: then that is no failure
+	tell    func(string) // tells people how it stands; nil: on a line of stderr
+	hint    string       // told once it is connected
 }
 
 // flags defines the flags of every verb.
 func (v *verb) flags(cmd *cobra.Command, timeout time.Duration) {
 	f := cmd.Flags()
-	f.StringVar(&v.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; /ws is added to those without a path")
+	f.StringVar(&v.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; /ws is added to those without a path, and http:// is taken for ws://")
 	v.credentials.flags(f, "", readAgain)
 	f.BoolVar(&v.json, "json", false, "print one JSON object per line")
 	f.DurationVar(&v.timeout, "timeout", timeout, "end after this time; 0 for never")
@@ -54,7 +71,8 @@ func (v *verb) flags(cmd *cobra.Command, timeout time.Duration) {
 
 // from defines the flag that says who speaks.
 func (v *verb) from(cmd *cobra.Command, name string) {
-	cmd.Flags().StringVar(&v.agent, name, "", "agent id to be (default cli-<random>)")
+	v.idFlag = "--" + name
+	cmd.Flags().StringVar(&v.agent, name, "", "agent id to be (default: the one that the token is for, or cli-<random>)")
 }
 
 // do connects, calls f and disconnects. What f returns is told on stderr, and
@@ -66,33 +84,51 @@ func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Clie
 		ctx, cancel = context.WithTimeout(ctx, v.timeout)
 		defer cancel()
 	}
+	if v.tell == nil {
+		v.tell = func(what string) { fmt.Fprintf(cmd.ErrOrStderr(), program+": %s\n", visible(what)) }
+	}
 	cfg, err := v.config()
 	if err != nil {
 		return usageError(cmd, err)
 	}
-	cfg.OnGap = func(g client.Gap) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "agora: messages may be lost: seq %d to %d%s\n", g.FromSeq, g.ToSeq, inSpace(g.Space))
-	}
-	c, err := client.Dial(ctx, cfg)
+	c, err := v.connect(ctx, cfg)
 	if err != nil {
 		if v.endless && cmd.Context().Err() != nil {
 			return nil
 		}
-		return failed(cmd, err)
+		return failed(cmd, v.advised(err, true))
 	}
 	err = f(ctx, c)
 	closeErr := c.Close()
 	if err == nil {
 		err = closeErr
 	}
-	return failed(cmd, err)
+	return failed(cmd, v.advised(err, false))
 }
 
-func inSpace(name string) string {
-	if name == "" {
-		return ""
+// connect connects as the agent that was named, or as the one that the credentials are for.
+func (v *verb) connect(ctx context.Context, cfg client.Config) (*client.Client, error) {
+	if v.agent == "" && v.idFlag != "" {
+		if err := v.name(ctx, cfg); err != nil {
+			return nil, err
+		}
 	}
-	return " of space " + name
+	cfg.Agent = v.agent
+	cfg.OnGap = func(g client.Gap) { v.tell(lossOf(g)) }
+	standing := &standing{tell: v.tell, agent: v.agent, quiet: !v.endless, hint: v.hint}
+	cfg.OnStatus = standing.status
+	return v.dial(ctx, cfg)
+}
+
+// lossOf says what a gap means.
+func lossOf(g client.Gap) string {
+	switch {
+	case g.StreamID != "":
+		return "the beginning of a stream from " + nameOf(g.From) + " is lost"
+	case g.Space != "":
+		return fmt.Sprintf("messages may be lost: seq %d to %d of space %s", g.FromSeq, g.ToSeq, g.Space)
+	}
+	return fmt.Sprintf("messages may be lost: seq %d to %d", g.FromSeq, g.ToSeq)
 }
 
 func (v *verb) config() (client.Config, error) {
@@ -103,9 +139,15 @@ func (v *verb) config() (client.Config, error) {
 	}, err
 }
 
-// name makes an id for those who gave none.
-func (v *verb) name() {
-	if v.agent == "" {
-		v.agent = "cli-" + strings.ToLower(rand.Text()[:8])
+// name finds an id for those who gave none: that of their credentials, where those are for one agent, or one of chance.
+func (v *verb) name(ctx context.Context, cfg client.Config) error {
+	if v.given() {
+		id, err := insist(ctx, v.tell, func() (string, error) { return client.AgentOf(ctx, cfg) })
+		if err != nil || id != "" {
+			v.agent = id
+			return err
+		}
 	}
+	v.agent = "cli-" + strings.ToLower(rand.Text()[:8])
+	return nil
 }

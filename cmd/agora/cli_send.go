@@ -10,7 +10,7 @@ import (
 	"github.com/agora-relay/agora/client"
 )
 
-// receiptLine tells as a line of JSON that something is stored.
+// receiptLine tells as a line of JSON that something is stored, or created.
 type receiptLine struct {
 	Status   string `json:"status"`
 	To       string `json:"to,omitempty"`
@@ -22,11 +22,16 @@ type receiptLine struct {
 
 // stored tells, where JSON is asked for, that something is stored.
 func (v *verb) stored(cmd *cobra.Command, l receiptLine) error {
+	l.Status = "stored"
+	return v.done(cmd, l)
+}
+
+// done tells, where JSON is asked for, what was done.
+func (v *verb) done(cmd *cobra.Command, l receiptLine) error {
 	if !v.json {
 		return nil
 	}
-	l.Status = "stored"
-	return newPrinter(cmd, false).line(l)
+	return newPrinter(cmd, true, false).jsonLine(l)
 }
 
 func newSend() *cobra.Command {
@@ -45,29 +50,35 @@ func newSend() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v.name()
 			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
-				sent, err := c.SendAsync(ctx, to, body)
-				if err == nil {
-					err = sent.Wait(ctx)
-				}
+				id, err := insist(ctx, v.tell, func() (string, error) { return sendOne(ctx, c, to, body) })
 				if err != nil {
 					return err
 				}
-				return v.stored(cmd, receiptLine{To: to, ID: sent.ID()})
+				return v.stored(cmd, receiptLine{To: to, ID: id})
 			})
 		},
 	}
 	v.flags(cmd, waitAtMost)
 	v.from(cmd, "from")
 	in.flags(cmd)
-	addressee(cmd, &to)
+	v.addressee(cmd, &to)
 	return cmd
 }
 
+// sendOne sends a message and returns its id once it is stored.
+func sendOne(ctx context.Context, c *client.Client, to string, body []byte) (string, error) {
+	sent, err := c.SendAsync(ctx, to, body)
+	if err != nil {
+		return "", err
+	}
+	return sent.ID(), sent.Wait(ctx)
+}
+
 // addressee defines the flag that says whom a verb speaks to.
-func addressee(cmd *cobra.Command, to *string) {
+func (v *verb) addressee(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "to", "", "agent to speak to (required)")
+	v.completeFlag(cmd, "to", agentNames)
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if *to == "" {
 			return usageError(cmd, errors.New("--to is missing"))
@@ -93,9 +104,8 @@ func newStream() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v.name()
 			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
-				s, err := c.OpenStream(ctx, to, orNil(start))
+				s, err := insist(ctx, v.tell, func() (*client.Stream, error) { return c.OpenStream(ctx, to, orNil(start)) })
 				if err == nil {
 					err = pour(ctx, cmd, s)
 				}
@@ -109,7 +119,7 @@ func newStream() *cobra.Command {
 	v.flags(cmd, 0)
 	v.from(cmd, "from")
 	in.flags(cmd)
-	addressee(cmd, &to)
+	v.addressee(cmd, &to)
 	return cmd
 }
 
