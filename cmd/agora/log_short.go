@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"os"
 	"sync"
 )
 
@@ -73,14 +72,4 @@ func (h shortHandler) WithAttrs(as []slog.Attr) slog.Handler {
 // WithGroup returns a handler whose attributes are in a group.
 func (h shortHandler) WithGroup(name string) slog.Handler {
 	return shortHandler{h.to, h.attrs.WithGroup(name)}
-}
-
-// isTerminal tells whether somebody may read along.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
