@@ -129,12 +129,12 @@ func (e *edgeServer) drain(ctx context.Context) {
 	e.leave()
 	begun := time.Now()
 	d := e.node.Drain(ctx)
-	level, what := slog.LevelInfo, "drained"
+	how := []any{"took", time.Since(begun).Round(time.Millisecond), "agents_handed_over", d.HandedOver, "agents_left", d.Left, "pending_bytes", d.Pending}
 	if d.Left > 0 {
-		level, what = slog.LevelWarn, "drained in part: those left lose their connection, and may return within their grace"
+		e.log.Warn("drained in part: those left lose their connection, and may return within their grace", how...)
+		return
 	}
-	e.log.Log(ctx, level, what, "took", time.Since(begun).Round(time.Millisecond),
-		"agents_handed_over", d.HandedOver, "agents_left", d.Left, "pending_bytes", d.Pending)
+	e.log.Info("drained", how...)
 }
 
 // close ends whatever of the edge has been started.
