@@ -243,7 +243,7 @@ func TestBenchTellsHowToBeUsed(t *testing.T) {
 		"oneshot --in-flight 0", "fanout --senders 3 --members 2", "storm --agents 0", "storm --missed 0", "storm --settle 0s", "storm --live 1 --live-rate 0", "storm --live-calm -1s", "idle --agents 0",
 		"idle --processes 0", "idle --processes 2 --agents 1", "idle --duration 0s", "idle --dialing -1", "idle --url x", "storm --url x", "idle x", "storm --x",
 		"stream x", "stream --duration 0s", "stream --warmup -1s", "stream --senders 0", "stream --receivers -1", "stream --rate -1", "stream --size 5",
-		"stream --window 0", "stream --nonsense", "stream --url http://x", "stream --embedded --edges 0", "stream --embedded --pid 1", "stream --progress -1s",
+		"stream --window 0", "stream --nonsense", "stream --url ftp://x", "stream --embedded --edges 0", "stream --embedded --pid 1", "stream --progress -1s",
 		"stream --rates 0", "stream --rates x", "stream --svg x", "oneshot --admin x", "idle --embedded --admin http://x",
 	} {
 		r := bench(t.Context(), strings.Fields(args)...)

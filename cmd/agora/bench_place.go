@@ -56,7 +56,7 @@ func (p *place) check() error {
 }
 
 // urls returns the addresses of the edges.
-func (p *place) urls() []string { return strings.Split(p.url, ",") }
+func (p *place) urls() []string { return edgeURLs(p.url) }
 
 // access returns what agents present, and how they connect by TLS.
 func (p *place) access() (load.Access, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -55,7 +54,7 @@ func newSoak() *cobra.Command {
 
 // check tells what was asked for wrongly.
 func (o *soakOptions) check() error {
-	o.Edges, o.Token, o.TokenSource = strings.Split(o.edges, ","), o.token, o.source()
+	o.Edges, o.Token, o.TokenSource = edgeURLs(o.edges), o.token, o.source()
 	var err error
 	if o.TLS, err = o.trust.config(); err != nil {
 		return err

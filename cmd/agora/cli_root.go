@@ -106,6 +106,21 @@ func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Clie
 	return failed(cmd, v.advised(err, false))
 }
 
+// edgeURLs returns the addresses of a list: an edge's page is as good as its WebSocket.
+func edgeURLs(list string) []string {
+	all := strings.Split(list, ",")
+	for i, a := range all {
+		a = strings.TrimSpace(a)
+		if host, ok := strings.CutPrefix(a, "http://"); ok {
+			a = "ws://" + host
+		} else if host, ok := strings.CutPrefix(a, "https://"); ok {
+			a = "wss://" + host
+		}
+		all[i] = a
+	}
+	return all
+}
+
 // connect connects as the agent that was named, or as the one that the credentials are for.
 func (v *verb) connect(ctx context.Context, cfg client.Config) (*client.Client, error) {
 	if v.agent == "" && v.idFlag != "" {
@@ -134,7 +149,7 @@ func lossOf(g client.Gap) string {
 func (v *verb) config() (client.Config, error) {
 	secure, err := v.trust.config()
 	return client.Config{
-		URLs: strings.Split(v.url, ","), Agent: v.agent, Token: v.token, TokenSource: v.source(), TLS: secure,
+		URLs: edgeURLs(v.url), Agent: v.agent, Token: v.token, TokenSource: v.source(), TLS: secure,
 		Card: client.Card{Type: "cli"},
 	}, err
 }

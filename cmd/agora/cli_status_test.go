@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -154,4 +155,17 @@ func TestVerbsWaitOutAClusterThatIsBusy(t *testing.T) {
 	if r := c.run("", "agents", "--timeout", "1500ms"); r.status != exitUnavailable || !strings.HasSuffix(r.stderr, "agora: the log can't be reached (UNAVAILABLE)\n") {
 		t.Errorf("while it lasts: %+v, want status %d when the time is up", r, exitUnavailable)
 	}
+}
+
+func TestAnAddressIsThatOfAPageOrOfAWebSocket(t *testing.T) {
+	t.Parallel()
+	got := edgeURLs("http://a:1, https://b/,ws://c/ws,wss://d")
+	if want := []string{"ws://a:1", "wss://b/", "ws://c/ws", "wss://d"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	c := newCLI(t)
+	c.url = strings.Replace(c.cluster.URL(0), "ws://", "http://", 1)
+	c.ok("", "agents")
+	c.url = strings.TrimSuffix(c.url, "/ws")
+	c.ok("", "bench", "oneshot", "--senders", "1", "--receivers", "1", "--warmup", "1ms", "--duration", "50ms")
 }
