@@ -125,7 +125,7 @@ func (n need) goesWrong(t *testing.T, c *agoratest.Processes, x cell, binary str
 	t.Helper()
 	x.normal = cmp.Or(sooner[x.name], x.normal, 15*time.Second)
 	var all []string
-	tries := 3
+	tries := 10 // some show only where the fault comes between a record and its answer
 	if c.Sentinel != nil {
 		tries = 1 // the master is dead then
 	}
@@ -137,7 +137,7 @@ func (n need) goesWrong(t *testing.T, c *agoratest.Processes, x cell, binary str
 		if c.Redis != nil {
 			c.Redis.Stop()
 		}
-		said := watch(t, func(t testing.TB) { x.run(t, c, 10*k+try, binary, n.off) })
+		said := watch(t, func(t testing.TB) { x.run(t, c, 20*k+try, binary, n.off) })
 		for _, s := range said {
 			t.Logf("%s without %s: %.300s", x.name, n.off, s)
 		}
