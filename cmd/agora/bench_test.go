@@ -83,7 +83,7 @@ func TestASoakThatIsInterruptedAccountsForAll(t *testing.T) {
 func TestASoakIsToldHowToBeUsed(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
-		"soak x", "soak --duration 0s", "soak --duration x", "soak --senders -1", "soak --rate 0", "soak --cuts -1", "soak --nonsense", "tempest", "--x", "soak --edges http://x",
+		"soak x", "soak --duration 0s", "soak --duration x", "soak --senders -1", "soak --rate 0", "soak --cuts -1", "soak --nonsense", "tempest", "--x", "soak --edges ftp://x",
 	} {
 		r := bench(t.Context(), strings.Fields(args)...)
 		if r.status != 2 || !strings.Contains(r.stderr, "agora") {

@@ -2,13 +2,10 @@ package main
 
 import (
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // screen shows people what several agents say. Each line begins with who speaks, or with an indent where it goes on
@@ -36,32 +33,6 @@ const (
 
 func newScreen(out, notes io.Writer) *screen {
 	return &screen{out: out, notes: notes, colour: colourful(out), columns: columnsOf(out)}
-}
-
-// isTerminal tells whether what is written there is shown by a terminal at once, or what is read from there is typed.
-func isTerminal(rw any) bool {
-	f, ok := rw.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// colourful tells whether w is a terminal whose user has not refused colour.
-func colourful(w io.Writer) bool {
-	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-// columnsOf returns what tells how wide a terminal is now; 0 for what is none.
-func columnsOf(w io.Writer) func() int {
-	if !isTerminal(w) {
-		return func() int { return 0 }
-	}
-	fd := int(w.(*os.File).Fd())
-	return func() int {
-		columns, _, err := term.GetSize(fd)
-		if err != nil {
-			return 0
-		}
-		return columns
-	}
 }
 
 // voice is a message, or a stream, that is being shown.

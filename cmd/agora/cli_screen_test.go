@@ -137,20 +137,26 @@ func TestNobodySpeaksForAnother(t *testing.T) {
 			t.Fatalf("something is not shown: %+v", s)
 		}
 		for row := range strings.Lines(shown.String()) {
-			row = strings.TrimSuffix(row, "\n")
-			if strings.ContainsFunc(row, harmful) {
-				t.Fatalf("%q acts on a terminal", row)
-			}
-			if !strings.HasPrefix(row, indent) && !strings.HasPrefix(row, "m") && row != "* m4 joined" && row != "" {
-				t.Fatalf("%q is said by nobody", row)
-			}
-			columns := 0
-			for _, r := range row {
-				columns += cells(r)
-			}
-			if width > 0 && columns > width {
-				t.Fatalf("%q is broken by a terminal of %d columns", row, width)
+			if fault := faultOf(strings.TrimSuffix(row, "\n"), width); fault != "" {
+				t.Fatalf("%q %s", row, fault)
 			}
 		}
 	})
+}
+
+// faultOf says what is wrong with a row of a terminal where m0 to m3 have spoken, and m4 has joined; empty for nothing.
+func faultOf(row string, width int) string {
+	columns := 0
+	for _, r := range row {
+		columns += cells(r)
+	}
+	switch {
+	case strings.ContainsFunc(row, harmful):
+		return "acts on a terminal"
+	case !strings.HasPrefix(row, indent) && !strings.HasPrefix(row, "m") && row != "* m4 joined" && row != "":
+		return "is said by nobody"
+	case width > 0 && columns > width:
+		return "is broken by the terminal"
+	}
+	return ""
 }

@@ -67,6 +67,17 @@ func TestATokenForOneAgentNeedsNoFrom(t *testing.T) {
 	c.ok("", "send", "--to", "bob", "hello", "--token", tokens[2], "--from", "svc-1")
 }
 
+// complete returns what a shell is offered for the last of the words.
+func (c *cli) complete(args ...string) string {
+	c.t.Helper()
+	line := append([]string{"__complete", args[0], "--url", c.url}, args[1:]...)
+	status, out := ran(c.t, line...)
+	if status != 0 {
+		c.t.Fatalf("%q ended with %d: %s", line, status, out)
+	}
+	return out
+}
+
 func TestShellsCompleteAgentsAndSpaces(t *testing.T) {
 	c := newCLI(t)
 	for _, id := range []string{"bob", "$(reboot)"} {
@@ -74,27 +85,18 @@ func TestShellsCompleteAgentsAndSpaces(t *testing.T) {
 	}
 	c.start(t.Context(), strings.NewReader(""), "join", "lobby", "--as", "carol").tells("connected")
 	await.True(t, "the space is there", func() bool { return strings.Contains(c.run("", "spaces").stdout, "lobby") })
-	complete := func(args ...string) string { // the word to complete comes last
-		t.Helper()
-		line := append([]string{"__complete", args[0], "--url", c.url}, args[1:]...)
-		status, out := ran(t, line...)
-		if status != 0 {
-			t.Fatalf("%q ended with %d: %s", line, status, out)
-		}
-		return out
-	}
 	for _, args := range [][]string{{"send", "--to", ""}, {"stream", "--to", "b"}, {"ask", "--to", ""}, {"reply", "--to", ""}} {
-		if got := complete(args...); !strings.HasPrefix(got, "bob\n") || strings.Contains(got, "reboot") {
+		if got := c.complete(args...); !strings.HasPrefix(got, "bob\n") || strings.Contains(got, "reboot") {
 			t.Errorf("%q is completed by %s", args, got)
 		}
 	}
 	for _, args := range [][]string{{"join", ""}, {"publish", "lo"}} {
-		if got := complete(args...); !strings.Contains(got, "lobby\n") {
+		if got := c.complete(args...); !strings.Contains(got, "lobby\n") {
 			t.Errorf("%q is completed by %s", args, got)
 		}
 	}
 	for _, args := range [][]string{{"publish", "lobby", ""}, {"listen", ""}} {
-		if got := complete(args...); !strings.HasPrefix(got, ":4\n") {
+		if got := c.complete(args...); !strings.HasPrefix(got, ":4\n") {
 			t.Errorf("%q is completed by %s, want nothing", args, got)
 		}
 	}
@@ -105,7 +107,7 @@ func TestShellsCompleteAgentsAndSpaces(t *testing.T) {
 		}
 	}
 	c.url = "ws://127.0.0.1:1"
-	if got := complete("send", "--to", ""); !strings.HasPrefix(got, ":4\n") || strings.Contains(got, "UNAVAILABLE") {
+	if got := c.complete("send", "--to", ""); !strings.HasPrefix(got, ":4\n") || strings.Contains(got, "UNAVAILABLE") {
 		t.Errorf("without a cluster it is completed by %s, want nothing", got)
 	}
 }
