@@ -20,12 +20,16 @@ var layers = map[string][]string{
 	"broker":               {".", "internal/guard", "internal/latency", "internal/turns"},
 	"presence":             {"."},
 	"wire":                 {"."},
-	"spaces":               {".", "broker", "presence"},
+	"spaces":               {".", "broker", "presence", "wire"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
+	"edge/call":            {".", "broker", "presence", "internal/guard", "internal/pause"},
 	"edge/policy":          {},
-	"edge":                 {".", "broker", "presence", "spaces", "edge/relay", "edge/policy", "internal/guard", "internal/latency", "internal/pause", "internal/trace"},
+	"edge/directory":       {".", "broker", "presence", "spaces"},
+	"edge":                 {".", "broker", "presence", "spaces", "edge/call", "edge/relay", "edge/policy", "edge/directory", "internal/guard", "internal/latency", "internal/pause", "internal/trace"},
 	"edge/auth":            {".", "edge", "edge/policy", "internal/pause", "internal/reload"},
-	"edge/ws":              {".", "edge", "spaces", "wire", "internal/latency", "internal/turns"},
+	"edge/ws":              {".", "edge", "edge/directory", "spaces", "wire", "internal/latency", "internal/turns"},
+	"edge/web":             {".", "edge"},
+	"edge/rest":            {".", "edge/call", "edge/directory", "edge/web", "wire"},
 	"client":               {".", "wire", "internal/pause"},
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
@@ -71,6 +75,7 @@ var testLibraries = []string{
 	"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", // what a collector is told
 	"go.uber.org/goleak", "pgregory.net/rapid",
 	"github.com/go-jose/go-jose", // tests sign tokens
+	"golang.org/x/net/http2",     // tests speak frames that no client does
 	"github.com/gorilla/websocket", "github.com/coder/websocket",
 	"github.com/nats-io/nats.go", "github.com/nats-io/nkeys", "github.com/nats-io/jwt", "github.com/redis/go-redis",
 }

@@ -30,16 +30,15 @@ const (
 
 // Status is how one code shows in the protocols that have codes of their own.
 type Status struct {
-	HTTP  int    // status of a response
-	GRPC  uint32 // google.golang.org/grpc/codes
-	Close int    // WebSocket close code, where the error ends the connection; 0 where it does not
+	HTTP int    // status of a response
+	GRPC uint32 // google.golang.org/grpc/codes
 }
 
 // statuses is the one table from codes to the codes of other protocols.
 var statuses = map[Code]Status{
 	InvalidRequest:  {HTTP: http.StatusBadRequest, GRPC: 3},
-	Unauthorized:    {HTTP: http.StatusUnauthorized, GRPC: 16, Close: 1008},
-	AgentExists:     {HTTP: http.StatusConflict, GRPC: 6, Close: 4009},
+	Unauthorized:    {HTTP: http.StatusUnauthorized, GRPC: 16},
+	AgentExists:     {HTTP: http.StatusConflict, GRPC: 6},
 	SpaceNotFound:   {HTTP: http.StatusNotFound, GRPC: 5},
 	SpaceFull:       {HTTP: http.StatusConflict, GRPC: 8},
 	RateLimited:     {HTTP: http.StatusTooManyRequests, GRPC: 8},
@@ -49,7 +48,7 @@ var statuses = map[Code]Status{
 	StreamAborted:   {HTTP: http.StatusBadGateway, GRPC: 10},
 	StreamNotFound:  {HTTP: http.StatusNotFound, GRPC: 5},
 	MessageTooLarge: {HTTP: http.StatusRequestEntityTooLarge, GRPC: 8},
-	Unavailable:     {HTTP: http.StatusServiceUnavailable, GRPC: 14, Close: 1013},
+	Unavailable:     {HTTP: http.StatusServiceUnavailable, GRPC: 14},
 	Timeout:         {HTTP: http.StatusGatewayTimeout, GRPC: 4},
 }
 
@@ -58,7 +57,7 @@ func (c Code) Status() Status {
 	if s, ok := statuses[c]; ok {
 		return s
 	}
-	return Status{HTTP: http.StatusInternalServerError, GRPC: 13, Close: 1011}
+	return Status{HTTP: http.StatusInternalServerError, GRPC: 13}
 }
 
 // Codes returns every code that there is.

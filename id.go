@@ -37,8 +37,21 @@ func ParseAgentID(s string) (AgentID, error) {
 	return AgentID(s), nil
 }
 
-// Address says whom a message is for: an agent's mailbox or a space. Exactly
-// one of Agent and Space is set.
+// Cluster is the id of the cluster itself, as sender and as addressee: no agent may have it.
+const Cluster AgentID = "agora"
+
+// ParseOwnID is [ParseAgentID] for the id that an agent gives itself, which can't be [Cluster].
+func ParseOwnID(s string) (AgentID, error) {
+	id, err := ParseAgentID(s)
+	if id == Cluster {
+		return "", Errorf(InvalidRequest, "agent id '%s' is the cluster's own", Cluster)
+	}
+	return id, err
+}
+
+// Address says whom a message is for: an agent's mailbox, a space, or the box
+// in which a call finds its answer. A mailbox has Agent alone, a space has Space
+// alone; a box has both: Space is its name, and Agent who has called.
 type Address struct {
 	Tenant string
 	Agent  AgentID
@@ -51,12 +64,37 @@ func ToAgent(tenant string, id AgentID) Address { return Address{Tenant: tenant,
 // ToSpace returns the address of a space.
 func ToSpace(tenant, name string) Address { return Address{Tenant: tenant, Space: name} }
 
-// IsSpace tells a space from a mailbox.
-func (a Address) IsSpace() bool { return a.Space != "" }
+// ToBox returns the address of a call's answer box. An empty caller stands for
+// one that is not known: two addresses of one box lead to the same place in the
+// log, whoever is said to have called.
+func ToBox(tenant, box string, caller AgentID) Address {
+	if caller == "" {
+		caller = nobody
+	}
+	return Address{Tenant: tenant, Agent: caller, Space: box}
+}
 
-// Name returns the agent's id or the space's name.
+// nobody is no agent's id: it can't be printed.
+const nobody AgentID = "\x00"
+
+// IsSpace tells a space from mailboxes and boxes.
+func (a Address) IsSpace() bool { return a.Space != "" && a.Agent == "" }
+
+// IsBox tells a call's answer box from mailboxes and spaces.
+func (a Address) IsBox() bool { return a.Space != "" && a.Agent != "" }
+
+// Peer returns the address under which an agent knows whom it writes to: of a
+// box that is the mailbox of its caller.
+func (a Address) Peer() Address {
+	if a.IsBox() {
+		return Address{Tenant: a.Tenant, Agent: a.Agent}
+	}
+	return a
+}
+
+// Name returns the agent's id, the space's name or the box's.
 func (a Address) Name() string {
-	if a.IsSpace() {
+	if a.Space != "" {
 		return a.Space
 	}
 	return string(a.Agent)

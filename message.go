@@ -10,8 +10,8 @@ const (
 	Request Kind = iota // sent by an agent to another
 	Reply               // sent back by an agent
 	Event               // published into a space
-	Roster              // who joined or left a space; Body is the change
-	Receipt             // tells a sender what became of its messages; Body says which
+	Roster              // who joined or left a space: see [RosterBody]
+	Receipt             // tells a sender what became of its messages: see [ReceiptBody]
 	Control             // a cancel by the receiver of a stream, told to its sender
 	Gap                 // made by the broker on reading: messages up to Seq may be lost; never stored
 )
@@ -26,7 +26,7 @@ const (
 	Chunk              // a piece of it
 	End                // its normal end
 	Cancel             // given up by the agent; nothing of it follows
-	Abort              // given up by the cluster; Body is the error's code; nothing of it follows
+	Abort              // given up by the cluster: see [AbortBody]; nothing of it follows
 )
 
 // Ends tells whether nothing of the stream follows the part.
@@ -48,16 +48,16 @@ type Message struct {
 	N       uint64  // number in its lane, from 1; 0 when the sender does not number
 	Kind    Kind    //
 	Part    Part    //
-	Stream  string  // ties the parts together; a space's event id
+	Again   bool    // may have been stored before: nobody can know any more
 	Indexed bool    // whether Index is set
 	Index   uint32  // position of a part in its stream, from 0
+	Stream  string  // ties the parts together; a space's event id
 	From    AgentID // set by the edge, never by the agent
 	Session string  // the sender's session; set by its lane, empty outside one
 	To      Address // an agent or a space
 	Body    []byte  // passed through untouched; nil when there is none
-	Media   string  // media type of Body; empty means JSON
+	Media   string  // media type of Body; empty means JSON, and in an Abort its code
 	Meta    Meta    //
-	Again   bool    // may have been stored before: nobody can know any more
 	Seq     uint64  // position in the addressee's log; set by the broker
 }
 
@@ -66,9 +66,19 @@ type Meta struct {
 	Trace    string    // W3C traceparent; empty when there is none
 	Parent   string    // id of the message that this one answers
 	Hops     uint8     // hop budget left; 0 means none is set
-	Deadline time.Time // when the stream or request is over; zero means never
 	Receipts Receipts  // tiers beyond Stored that the sender wants
+	Deadline time.Time // when the stream or request is over; zero means never
+	Call     string    // answer box of the call that a request belongs to; empty where it belongs to none
+	Dialect  string    // whose Head that is; empty where there is no Head
+	Head     []byte    // what that dialect says beside the body: opaque, and of no meaning to doors of other dialects; nil for nothing
 }
+
+// Bounds of what Meta carries for doors, in bytes. A message beyond them is not stored.
+const (
+	MaxCall    = 512      // of Meta.Call
+	MaxDialect = 32       // of Meta.Dialect
+	MaxHead    = 64 << 10 // of Meta.Head
+)
 
 // SeqShift is how far a record's stream sequence is shifted in a Seq; below
 // it stands the message's index in the record.

@@ -20,10 +20,11 @@ type Config struct {
 	Record     int              // bytes of a body that the servers must be able to take; what they can, if 0
 	Replicas   int              // of each stream: 1, 3 or 5; 1
 	Memory     bool             // keep the log in memory instead of in files
-	Shards     int              // streams for mailboxes, and as many for spaces; 1
+	Shards     int              // streams for mailboxes, as many for spaces, and as many for the answers of calls; 1
 	MaxAge     time.Duration    // of a record; 10m
 	MaxRecords int64            // per mailbox or space; 4096
 	ShardBytes int64            // per stream; 256 MiB
+	Calls      Keeps            // how the answers of calls are kept; where a field is 0, as mailboxes are
 	Duplicates time.Duration    // duplicate window; the shorter of 2m and MaxAge
 	InboxBytes int              // live bytes kept for one inbox before it reads the log instead; 256 KiB
 	LaneBytes  int              // bytes that one lane gathers before it refuses more; 1 MiB
@@ -46,6 +47,20 @@ type Config struct {
 	clock func() time.Time // taken for the log's time, whatever the servers say
 }
 
+// Keeps is how the streams of one kind keep what is stored in them.
+type Keeps struct {
+	Replicas   int   // of each stream: 1, 3 or 5
+	ShardBytes int64 // per stream
+}
+
+// keeps returns how the streams of a kind keep what is stored in them.
+func (c *Config) keeps(kind string) Keeps {
+	if kind == callKind {
+		return c.Calls
+	}
+	return Keeps{Replicas: c.Replicas, ShardBytes: c.ShardBytes}
+}
+
 const (
 	maxShards  = 1024             // beyond it subjects and streams are a mistake, not a plan
 	voidAfter  = 60 * time.Second // a record stored later than this after its valid-at is no message
@@ -60,6 +75,8 @@ func (c Config) withDefaults() Config {
 	c.MaxAge = cmp.Or(c.MaxAge, 10*time.Minute)
 	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
 	c.ShardBytes = cmp.Or(c.ShardBytes, 256<<20)
+	c.Calls.Replicas = cmp.Or(c.Calls.Replicas, c.Replicas)
+	c.Calls.ShardBytes = cmp.Or(c.Calls.ShardBytes, c.ShardBytes)
 	c.Duplicates = min(cmp.Or(c.Duplicates, 2*time.Minute), c.MaxAge)
 	c.InboxBytes = cmp.Or(c.InboxBytes, 256<<10)
 	c.LaneBytes = cmp.Or(c.LaneBytes, 1<<20)

@@ -108,7 +108,7 @@ func (f *finder) look(ctx context.Context, p place) error {
 // take adds what of a record is looked for.
 func (f *finder) take(stream string, m *logged) {
 	to, err := addressOf(m.subject)
-	if err != nil || to.Tenant != f.s.To.Tenant || f.s.To.Name() != "" && to != f.s.To {
+	if err != nil || to.Tenant != f.s.To.Tenant || f.s.To.Name() != "" && to.Name() != f.s.To.Name() {
 		return // a fence, or somebody else's
 	}
 	f.out.Records++

@@ -223,10 +223,13 @@ func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) verdict 
 		l.ledger.lose(&e.m)
 		return verdict{err: unavailable(nil)}
 	}
-	limit := l.b.MaxRecord()
-	if size+originRoom(origin{session: l.cfg.Session, from: l.cfg.From}) > limit {
+	err, limit := overlong(&e.m.Meta), l.b.MaxRecord()
+	if err == nil && size+originRoom(origin{session: l.cfg.Session, from: l.cfg.From}) > limit {
+		err = tooLarge(limit)
+	}
+	if err != nil {
 		open := relates(&e.m) && l.ledger.streams[e.m.Stream].phase == running
-		return verdict{err: tooLarge(limit), abort: open}
+		return verdict{err: err, abort: open}
 	}
 	v := l.ledger.take(&e.m, index, l.cfg.Epoch, now)
 	if v.err != nil && v.err.Code == agora.Unavailable {

@@ -39,7 +39,7 @@ type Shard struct {
 func (b *Broker) Shards() []Shard {
 	all := make([]Shard, 0, len(b.watchers))
 	for _, w := range b.watchers {
-		all = append(all, Shard{Stream: w.stream, Led: w.led.Load(), Bytes: w.bytes.Load(), Limit: uint64(max(0, b.cfg.ShardBytes))})
+		all = append(all, Shard{Stream: w.stream, Led: w.led.Load(), Bytes: w.bytes.Load(), Limit: uint64(max(0, b.cfg.keeps(w.kind).ShardBytes))})
 	}
 	slices.SortFunc(all, func(a, b Shard) int { return cmp.Compare(a.Stream, b.Stream) })
 	return all

@@ -3,8 +3,10 @@ package broker
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -412,6 +414,42 @@ func TestAnUnknownVersionIsSkipped(t *testing.T) {
 	publish(t, b, "s2", "2")
 	if got := bodies(listen(t, b, bob, From{}).quiet(t)); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// What an edge makes of records of a version that came after it: docs/operations.md, Upgrading, tells operators.
+func TestARecordOfALaterVersionIsLostToAnOlderEdge(t *testing.T) {
+	t.Parallel()
+	var log warnings
+	b := testBroker(t, testServer(t, 1), func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	old := b.Lane(lane("s1", 1, false))
+	defer old.Close()
+	numbered := func(n uint64, p agora.Part) agora.Message {
+		return agora.Message{N: n, Part: p, Stream: "s", Body: fmt.Append(nil, n)}
+	}
+	store(t, old, numbered(1, agora.Start))
+	old.Close()
+	later := encode(origin{session: "s1", epoch: 1, validAt: b.Now().UnixMilli(), from: "alice"}, []agora.Message{numbered(2, agora.Chunk), numbered(3, agora.Chunk)})
+	later[0] = version2 + 1
+	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log(), later); err != nil {
+		t.Fatal(err)
+	}
+	heir := b.Lane(lane("s1", 2, true))
+	defer heir.Close()
+	store(t, heir, numbered(2, agora.Chunk)) // stored a second time: the lane can't see the first
+	store(t, heir, numbered(4, agora.End))
+
+	got := listen(t, b, bob, From{}).quiet(t)
+	if want := []string{"1", "2", "4"}; !slices.Equal(bodies(got), want) {
+		t.Errorf("got %v, want %v: nothing of the later version", bodies(got), want)
+	}
+	for _, m := range got {
+		if m.Kind == agora.Gap || m.Again {
+			t.Errorf("got %+v: an older edge can't tell what it does not see", m)
+		}
+	}
+	if !strings.Contains(log.String(), "record skipped") {
+		t.Errorf("the log says %q, not that a record was skipped", log.String())
 	}
 }
 

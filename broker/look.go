@@ -201,6 +201,9 @@ func (b *Broker) stands(ctx context.Context, p *place, floor uint64, at time.Tim
 	return err == nil && s.count < b.cfg.MaxRecords, err
 }
 
+// fenceVersion begins every fence.
+const fenceVersion = 1
+
 // fence is the last message on a lane's fence subject: zero when there is none.
 type fence struct {
 	seq   uint64
@@ -216,7 +219,7 @@ func (b *Broker) fenceAt(ctx context.Context, stream, subject string) (fence, er
 	if err != nil {
 		return fence{}, err
 	}
-	if len(m.body) < 2 || m.body[0] != recordVersion {
+	if len(m.body) < 2 || m.body[0] != fenceVersion {
 		return fence{}, fmt.Errorf("fence %s: %w", subject, errVersion)
 	}
 	epoch, n := binary.Uvarint(m.body[1:])
@@ -241,7 +244,7 @@ func (b *Broker) moveFence(ctx context.Context, stream, subject string, epoch ui
 	}
 	m := nats.NewMsg(subject)
 	m.Header[expectedLast] = []string{strconv.FormatUint(now.seq, 10)}
-	m.Data = binary.AppendUvarint([]byte{recordVersion}, epoch)
+	m.Data = binary.AppendUvarint([]byte{fenceVersion}, epoch)
 	a, err := b.publishWait(ctx, m, b.cfg.Retry)
 	switch {
 	case err != nil:

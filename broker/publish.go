@@ -148,6 +148,9 @@ const retryPause = 100 * time.Millisecond
 // loose returns the record of a message outside any lane.
 func (b *Broker) loose(p place, key string, m *agora.Message) (*nats.Msg, error) {
 	o := origin{session: m.Session, validAt: b.Now().UnixMilli(), from: m.From}
+	if err := overlong(&m.Meta); err != nil {
+		return nil, err
+	}
 	body := appendOrigin(make([]byte, 0, originRoom(o)+sizeOf(m)), o)
 	body = appendPart(body, m, "")
 	setCount(body, 1)

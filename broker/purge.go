@@ -38,13 +38,25 @@ func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (unr
 	return b.drop(ctx, p, mark)
 }
 
+// Forget drops what the log keeps for an address before a position, all of it where that is 0, and tells nobody: for answer boxes, whose
+// reader has read it. What is stored meanwhile stays where a position is given.
+func (b *Broker) Forget(ctx context.Context, to agora.Address, before uint64) error {
+	p := placeOf(to, b.cfg.Shards)
+	_, err := b.drop(ctx, p, before>>agora.SeqShift)
+	return err
+}
+
 // drop drops what an address's log keeps before a sequence, and returns how many records that were.
 func (b *Broker) drop(ctx context.Context, p place, before uint64) (records int, err error) {
 	var v struct {
 		Error  *jetstream.APIError `json:"error"`
 		Purged int                 `json:"purged"`
 	}
-	if err := b.api(ctx, "STREAM.PURGE."+p.stream, map[string]any{"filter": p.log(), "seq": before}, &v); err != nil {
+	what := map[string]any{"filter": p.log()}
+	if before > 0 {
+		what["seq"] = before
+	}
+	if err := b.api(ctx, "STREAM.PURGE."+p.stream, what, &v); err != nil {
 		return 0, b.unavailable(err)
 	}
 	if v.Error != nil {

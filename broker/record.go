@@ -14,10 +14,14 @@ import (
 // less one, then epoch, valid-at, session and sender once, then the parts. A part is kind,
 // part, flags, and what the flags say is there. Numbers are uvarints; strings and bodies
 // have their length before them. Names that repeat from part to part are a flag.
+//
+// A record is of version 1 unless one of its parts needs a flag of version 2, so that whoever
+// knows no other version reads what it can understand, and nothing else. A new flag comes with a new version.
 
 const (
-	recordVersion = 1
-	maxParts      = 1 << agora.SeqShift // in a record: the position of a part has that many bits
+	version1 = 1                   // flags up to flags1
+	version2 = 2                   // all flags
+	maxParts = 1 << agora.SeqShift // in a record: the position of a part has that many bits
 )
 
 // errVersion means a record of a version that this edge does not know.
@@ -40,8 +44,17 @@ const (
 	hasHops
 	hasDeadline
 	hasReceipts
-	allFlags = 1<<iota - 1
+	isText // its media type is agora.MediaText; from here on of version 2
+	isOurs // its media type is agora.MediaAgora
+	hasCall
+	hasHead // and whose it is
+
+	flags1   = isText - 1
+	allFlags = hasHead<<1 - 1
 )
+
+// aside are the flags of what few parts have.
+const aside = hasTrace | hasParent | hasHops | hasDeadline | hasReceipts | hasCall | hasHead
 
 // origin is what all parts of a record share.
 type origin struct {
@@ -56,7 +69,28 @@ const partRoom = 3 + 8*binary.MaxVarintLen64
 
 // sizeOf returns an upper bound of what m takes in a record.
 func sizeOf(m *agora.Message) int {
-	return partRoom + len(m.Body) + len(m.Stream) + len(m.ID) + len(m.Media) + len(m.Meta.Trace) + len(m.Meta.Parent)
+	return partRoom + len(m.Body) + len(m.Stream) + len(m.ID) + len(spelt(m.Media)) + sizeOfMeta(&m.Meta)
+}
+
+func sizeOfMeta(m *agora.Meta) int {
+	size := len(m.Trace) + len(m.Parent)
+	if m.Call != "" || m.Head != nil {
+		size += 3*binary.MaxVarintLen64 + len(m.Call) + len(m.Dialect) + len(m.Head)
+	}
+	return size
+}
+
+// overlong returns an error where m has more than its bounds allow.
+func overlong(m *agora.Meta) *agora.Error {
+	switch {
+	case len(m.Call) > agora.MaxCall:
+		return agora.Errorf(agora.InvalidRequest, "the name of the message's call has more than %d bytes", agora.MaxCall)
+	case len(m.Dialect) > agora.MaxDialect:
+		return agora.Errorf(agora.InvalidRequest, "the name of the message's dialect has more than %d bytes", agora.MaxDialect)
+	case len(m.Head) > agora.MaxHead:
+		return agora.Errorf(agora.MessageTooLarge, "the message's head has more than %d bytes", agora.MaxHead)
+	}
+	return nil
 }
 
 // originRoom returns an upper bound of what o takes in a record.
@@ -66,7 +100,7 @@ func originRoom(o origin) int {
 
 // appendOrigin begins a record; the parts are appended after it and counted by setCount.
 func appendOrigin(b []byte, o origin) []byte {
-	b = append(b, recordVersion, 0)
+	b = append(b, version1, 0)
 	b = binary.AppendUvarint(b, o.epoch)
 	b = binary.AppendUvarint(b, uint64(o.validAt))
 	b = appendString(b, o.session)
@@ -78,15 +112,20 @@ func setCount(b []byte, n int) { b[1] = byte(n - 1) }
 
 // countOf returns how many parts a record holds, without decoding it; 1 for what is none.
 func countOf(b []byte) int {
-	if len(b) < 2 || b[0] != recordVersion {
+	if len(b) < 2 || !isKnown(b[0]) {
 		return 1
 	}
 	return int(b[1]) + 1
 }
 
-// appendPart appends m; last is the stream of the part before it.
+func isKnown(version byte) bool { return version == version1 || version == version2 }
+
+// appendPart appends m to the record b, and raises its version where m needs that; last is the stream of the part before it.
 func appendPart(b []byte, m *agora.Message, last string) []byte {
 	f := flagsOf(m, last)
+	if f > flags1 || f&hasMedia != 0 { // who knows no other version takes every body for JSON
+		b[0] = version2
+	}
 	b = append(b, byte(m.Kind), byte(m.Part))
 	b = binary.AppendUvarint(b, f)
 	if f&hasN != 0 {
@@ -104,7 +143,9 @@ func appendPart(b []byte, m *agora.Message, last string) []byte {
 	if f&hasMedia != 0 {
 		b = appendString(b, m.Media)
 	}
-	b = appendMeta(b, m, f)
+	if f&aside != 0 {
+		b = appendMeta(b, m, f)
+	}
 	if f&hasBody != 0 {
 		b = binary.AppendUvarint(b, uint64(len(m.Body)))
 		b = append(b, m.Body...)
@@ -128,6 +169,14 @@ func appendMeta(b []byte, m *agora.Message, f uint64) []byte {
 	if f&hasReceipts != 0 {
 		b = append(b, byte(m.Meta.Receipts))
 	}
+	if f&hasCall != 0 {
+		b = appendString(b, m.Meta.Call)
+	}
+	if f&hasHead != 0 {
+		b = appendString(b, m.Meta.Dialect)
+		b = binary.AppendUvarint(b, uint64(len(m.Meta.Head)))
+		b = append(b, m.Meta.Head...)
+	}
 	return b
 }
 
@@ -142,15 +191,46 @@ func flagsOf(m *agora.Message, last string) (f uint64) {
 	set(m.Stream != "" && m.Stream == last, sameStream)
 	set(m.Indexed, hasIndex)
 	set(m.ID != "", hasID)
-	set(m.Media != "", hasMedia)
+	if m.Media != "" {
+		f |= mediaFlag(m.Media)
+	}
 	set(m.Body != nil, hasBody)
 	set(m.Again, isAgain)
-	set(m.Meta.Trace != "", hasTrace)
-	set(m.Meta.Parent != "", hasParent)
-	set(m.Meta.Hops != 0, hasHops)
-	set(!m.Meta.Deadline.IsZero() && m.Meta.Deadline.UnixMilli() > 0, hasDeadline)
-	set(m.Meta.Receipts != 0, hasReceipts)
+	return f | metaFlags(&m.Meta)
+}
+
+func metaFlags(m *agora.Meta) (f uint64) {
+	set := func(is bool, bit uint64) {
+		if is {
+			f |= bit
+		}
+	}
+	set(m.Trace != "", hasTrace)
+	set(m.Parent != "", hasParent)
+	set(m.Hops != 0, hasHops)
+	set(!m.Deadline.IsZero() && m.Deadline.UnixMilli() > 0, hasDeadline)
+	set(m.Receipts != 0, hasReceipts)
+	set(m.Call != "", hasCall)
+	set(m.Head != nil, hasHead)
 	return f
+}
+
+func mediaFlag(media string) uint64 {
+	switch media {
+	case agora.MediaText:
+		return isText
+	case agora.MediaAgora:
+		return isOurs
+	}
+	return hasMedia
+}
+
+// spelt returns a media type that has no flag of its own.
+func spelt(media string) string {
+	if media != "" && mediaFlag(media) != hasMedia {
+		return ""
+	}
+	return media
 }
 
 func appendString(b []byte, s string) []byte {
@@ -159,10 +239,11 @@ func appendString(b []byte, s string) []byte {
 }
 
 // reader decodes records. It keeps the names it saw last, so that those which repeat,
-// as they do in a stream, are not allocated anew. Its bodies are slices of what it reads.
+// as they do in a stream, are not allocated anew. Its bodies and heads are slices of what it reads.
 type reader struct {
 	b       []byte
 	bad     bool
+	version byte
 	session string
 	from    string
 	stream  string
@@ -171,13 +252,13 @@ type reader struct {
 
 // open reads what comes before the parts, and how many there are. r.part then reads one each.
 func (r *reader) open(b []byte) (o origin, parts int, err error) {
-	if len(b) > 0 && b[0] != recordVersion {
+	if len(b) > 0 && !isKnown(b[0]) {
 		return origin{}, 0, fmt.Errorf("%w: %d", errVersion, b[0])
 	}
 	if len(b) < 2 {
 		return origin{}, 0, errRecord
 	}
-	r.b, r.bad = b[2:], false
+	r.b, r.bad, r.version = b[2:], false, b[0]
 	o.epoch = r.uvarint()
 	at := r.uvarint()
 	r.string(&r.session)
@@ -194,7 +275,7 @@ func (r *reader) open(b []byte) (o origin, parts int, err error) {
 func (r *reader) part(m *agora.Message, last string) error {
 	m.Kind, m.Part = agora.Kind(r.byte()), agora.Part(r.byte())
 	f := r.uvarint()
-	r.bad = r.bad || f&^allFlags != 0 // a new flag comes with a new version
+	r.bad = r.bad || f&^r.flags() != 0
 	if f&hasN != 0 {
 		m.N = r.uvarint()
 	}
@@ -212,11 +293,21 @@ func (r *reader) part(m *agora.Message, last string) error {
 	if f&hasID != 0 {
 		m.ID = string(r.bytes())
 	}
-	if f&hasMedia != 0 {
+	switch f & (hasMedia | isText | isOurs) {
+	case 0: // JSON
+	case hasMedia:
 		m.Media = r.string(&r.media)
+	case isText:
+		m.Media = agora.MediaText
+	case isOurs:
+		m.Media = agora.MediaAgora
+	default:
+		r.bad = true
 	}
 	m.Again = f&isAgain != 0
-	r.meta(&m.Meta, f)
+	if f&aside != 0 {
+		r.meta(&m.Meta, f)
+	}
 	if f&hasBody != 0 {
 		m.Body = r.bytes()
 	}
@@ -224,6 +315,14 @@ func (r *reader) part(m *agora.Message, last string) error {
 		return errRecord
 	}
 	return nil
+}
+
+// flags returns those that the record's version has.
+func (r *reader) flags() uint64 {
+	if r.version == version1 {
+		return flags1
+	}
+	return allFlags
 }
 
 func (r *reader) meta(m *agora.Meta, f uint64) {
@@ -243,6 +342,13 @@ func (r *reader) meta(m *agora.Meta, f uint64) {
 	}
 	if f&hasReceipts != 0 {
 		m.Receipts = agora.Receipts(r.byte())
+	}
+	if f&hasCall != 0 {
+		m.Call = string(r.atMost(agora.MaxCall))
+	}
+	if f&hasHead != 0 {
+		m.Dialect = string(r.atMost(agora.MaxDialect))
+		m.Head = r.atMost(agora.MaxHead)
 	}
 }
 
@@ -277,6 +383,13 @@ func (r *reader) bytes() []byte {
 	}
 	v := r.b[:n:n]
 	r.b = r.b[n:]
+	return v
+}
+
+// atMost is bytes, of which there may be no more than max.
+func (r *reader) atMost(max int) []byte {
+	v := r.bytes()
+	r.bad = r.bad || len(v) > max
 	return v
 }
 

@@ -2,6 +2,8 @@ package broker
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -44,28 +46,114 @@ func someParts() []agora.Message {
 	return []agora.Message{
 		{Kind: agora.Request, Part: agora.Start, Stream: "s", N: 1, Indexed: true, Body: []byte("{}")},
 		{Kind: agora.Request, Part: agora.Chunk, Stream: "s", N: 2, Indexed: true, Index: 1, Body: []byte{}},
-		{Kind: agora.Reply, Part: agora.Whole, ID: "id ☃", Media: "text/plain", Again: true, Meta: agora.Meta{
+		{Kind: agora.Reply, Part: agora.Whole, ID: "id ☃", Again: true, Meta: agora.Meta{
 			Trace: "00-x", Parent: "p", Hops: 9, Deadline: time.UnixMilli(1790000000123), Receipts: agora.Stored | agora.Acked}},
 		{Kind: agora.Event, Part: agora.End, Stream: "evt_1"},
 	}
 }
 
+// newParts are parts that only a record of version 2 can hold, among others.
+func newParts() []agora.Message {
+	return append(someParts(),
+		agora.Message{Part: agora.Chunk, Stream: "evt_1", Media: agora.MediaText, Body: []byte("a word")},
+		agora.Message{Part: agora.Chunk, Stream: "evt_1", Media: "image/png", Body: []byte{0xff}},
+		agora.ReceiptBody{Tier: agora.Acked, Session: "s", N: 7}.Message(),
+		agora.RosterBody{Joined: "a", Members: []agora.AgentID{"a"}}.Message(),
+		agora.Message{Kind: agora.Request, Body: []byte("{}"), Meta: agora.Meta{Call: "call 1", Hops: 1}},
+		agora.Message{Kind: agora.Request, Meta: agora.Meta{Dialect: "iat", Head: []byte{}}},
+		agora.Message{Kind: agora.Reply, Stream: "evt_1", Part: agora.Start, Meta: agora.Meta{
+			Trace: "00-x", Call: strings.Repeat("c", agora.MaxCall), Dialect: strings.Repeat("d", agora.MaxDialect), Head: make([]byte, agora.MaxHead)}},
+	)
+}
+
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	want := origin{session: "s1", epoch: 1 << 60, validAt: 1790000000000, from: "agent ☃"}
-	b := encode(want, someParts())
-	o, ms, err := decodeAll(b)
-	if err != nil || o != want || !reflect.DeepEqual(ms, someParts()) {
-		t.Fatalf("got %+v %+v %v", o, ms, err)
+	for version, parts := range map[byte][]agora.Message{version1: someParts(), version2: newParts()} {
+		b := encode(want, parts)
+		if b[0] != version {
+			t.Fatalf("version %d, want %d", b[0], version)
+		}
+		o, ms, err := decodeAll(b)
+		if err != nil || o != want || !reflect.DeepEqual(ms, parts) {
+			t.Fatalf("got %+v %+v %v", o, ms, err)
+		}
+		if countOf(b) != len(parts) {
+			t.Fatalf("countOf = %d, want %d", countOf(b), len(parts))
+		}
+		size := originRoom(want)
+		for i := range ms {
+			size += sizeOf(&ms[i])
+		}
+		if len(b) > size {
+			t.Fatalf("record has %d bytes, its bound was %d", len(b), size)
+		}
 	}
-	if countOf(b) != 4 {
-		t.Fatalf("countOf = %d, want 4", countOf(b))
+}
+
+func TestARecordOfVersion1IsWrittenAsEver(t *testing.T) {
+	// Written down: older edges read it, and newer ones what they have stored.
+	const want = "01030102027331016100014b01017300027b7d00024d0201000100903f06696420e298830430302d78017009fbd8c1a28c3405020302056576745f31"
+	b := encode(origin{session: "s1", epoch: 1, validAt: 2, from: "a"}, someParts())
+	if got := hex.EncodeToString(b); got != want {
+		t.Fatalf("record is %s, want %s", got, want)
 	}
-	size := originRoom(want)
-	for i := range ms {
-		size += sizeOf(&ms[i])
+}
+
+func TestEachThingThatVersion1LacksRaisesTheVersion(t *testing.T) {
+	for _, m := range newParts()[len(someParts()):] {
+		if b := encode(origin{}, append(someParts(), m)); b[0] != version2 {
+			t.Errorf("%+v is in a record of version %d", m, b[0])
+		}
 	}
-	if len(b) > size {
-		t.Fatalf("record has %d bytes, its bound was %d", len(b), size)
+}
+
+func TestABodyHasOneMediaType(t *testing.T) {
+	for _, flags := range []uint64{hasMedia | isText, hasMedia | isOurs, isText | isOurs} {
+		b := append(appendOrigin(nil, origin{}), 0, 0) // the kind and the part
+		b = binary.AppendUvarint(b, flags)
+		b = appendString(b, "image/png")
+		b[0] = version2
+		if _, _, err := decodeAll(b); !errors.Is(err, errRecord) {
+			t.Errorf("flags %x: %v, want errRecord", flags, err)
+		}
+	}
+}
+
+func TestFlagsOfVersion2AreNoneOfVersion1(t *testing.T) {
+	b := encode(origin{session: "s"}, newParts())
+	b[0] = version1
+	if _, _, err := decodeAll(b); !errors.Is(err, errRecord) {
+		t.Fatalf("err = %v, want errRecord", err)
+	}
+}
+
+func TestWhatMetaCarriesIsBounded(t *testing.T) {
+	head := agora.Meta{Dialect: "iat", Head: make([]byte, agora.MaxHead+1)}
+	call := agora.Meta{Call: strings.Repeat("c", agora.MaxCall+1)}
+	dialect := agora.Meta{Dialect: strings.Repeat("d", agora.MaxDialect+1), Head: []byte{}}
+	for _, m := range []agora.Meta{head, call, dialect} {
+		b := encode(origin{}, []agora.Message{{Meta: m}})
+		if _, _, err := decodeAll(b); !errors.Is(err, errRecord) {
+			t.Errorf("reading: %v, want errRecord", err)
+		}
+	}
+	b := testBroker(t, testServer(t, 1), nil)
+	cfg := lane("s", 1, false)
+	cfg.To = bob
+	l := b.Lane(cfg)
+	for code, m := range map[agora.Code]agora.Meta{agora.MessageTooLarge: head, agora.InvalidRequest: call} {
+		msg := agora.Message{To: bob, Body: []byte("{}"), Meta: m}
+		wantCode(t, put(t, l, msg), code)
+		if _, err := b.Publish(t.Context(), "k", msg); agora.AsError(err).Code != code {
+			t.Errorf("Publish = %v, want %s", err, code)
+		}
+	}
+	msg := agora.Message{To: bob, Meta: agora.Meta{Call: "box", Dialect: "iat", Head: []byte("head")}}
+	if r := put(t, l, msg); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if got := listen(t, b, bob, From{}).quiet(t); len(got) != 1 || !reflect.DeepEqual(got[0].Meta, msg.Meta) {
+		t.Fatalf("got %+v", got)
 	}
 }
 
@@ -99,7 +187,7 @@ func TestARecordOfAnUnknownVersionIsToldFromABrokenOne(t *testing.T) {
 			t.Fatalf("cut at %d: %v, want errRecord", n, err)
 		}
 	}
-	b[0] = 2
+	b[0] = version2 + 1
 	if _, _, err := decodeAll(b); !errors.Is(err, errVersion) {
 		t.Fatalf("err = %v, want errVersion", err)
 	}
@@ -107,6 +195,7 @@ func TestARecordOfAnUnknownVersionIsToldFromABrokenOne(t *testing.T) {
 
 func TestRecordsAreMadeAndReadWithoutAllocating(t *testing.T) {
 	ms := []agora.Message{part(agora.Chunk, "stream-1", "token"), part(agora.Chunk, "stream-1", "token")}
+	ms[1].Media, ms[1].Meta.Head = agora.MediaText, []byte("head") // of version 2; a dialect's name is memory of its own
 	buf := make([]byte, 0, 1024)
 	var r reader
 	var m agora.Message
@@ -129,9 +218,38 @@ func TestRecordsAreMadeAndReadWithoutAllocating(t *testing.T) {
 	}
 }
 
+// BenchmarkRecord makes a record of 64 chunks and reads it.
+func BenchmarkRecord(b *testing.B) {
+	for name, media := range map[string]string{"json": "", "text": agora.MediaText} {
+		b.Run(name, func(b *testing.B) {
+			m := part(agora.Chunk, "stream-1", strings.Repeat("words ", 20))
+			m.N, m.Media = 1000, media
+			buf := make([]byte, 0, 16<<10)
+			var r reader
+			b.ReportAllocs()
+			for b.Loop() {
+				buf = appendOrigin(buf[:0], origin{session: "s1", epoch: 1, validAt: 1790000000000, from: "agent-1"})
+				for range 64 {
+					buf = appendPart(buf, &m, "stream-1")
+				}
+				setCount(buf, 64)
+				_, n, _ := r.open(buf)
+				for range n {
+					var got agora.Message
+					if err := r.part(&got, "stream-1"); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
 func FuzzRecord(f *testing.F) {
 	f.Add(encode(origin{session: "s", epoch: 1, validAt: 1, from: "a"}, someParts()))
-	f.Add([]byte{1, 255, 0})
+	f.Add(encode(origin{session: "s", epoch: 1, validAt: 1, from: "a"}, newParts()))
+	f.Add([]byte{version1, 255, 0})
+	f.Add([]byte{version2, 255, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, ms, err := decodeAll(b)
 		if err != nil {

@@ -140,6 +140,7 @@ func hashOf(m *agora.Message) uint64 {
 	}
 	h.Write([]byte(m.Stream))
 	h.Write([]byte{0})
+	h.Write([]byte(m.Media))
 	h.Write(m.Body)
 	return h.Sum64()
 }
@@ -155,7 +156,9 @@ func (l *ledger) hole(name string) {
 
 // abort returns the part that ends a stream for its receiver.
 func (l *ledger) abort(name string, again bool) agora.Message {
-	return agora.Message{Kind: l.streams[name].kind, Part: agora.Abort, Stream: name, Again: again, Body: []byte(agora.StreamAborted)}
+	m := agora.AbortBody{Code: agora.StreamAborted}.Message()
+	m.Kind, m.Stream, m.Again = l.streams[name].kind, name, again
+	return m
 }
 
 // fold reckons with a part found in the log.

@@ -46,8 +46,8 @@ var epochStart = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Streams returns the names of the streams that hold the log.
 func (b *Broker) Streams() []string {
-	names := make([]string, 0, 2*b.cfg.Shards)
-	for _, kind := range []string{"agent", "space"} {
+	names := make([]string, 0, len(kinds)*b.cfg.Shards)
+	for _, kind := range kinds {
 		for shard := range b.cfg.Shards {
 			names = append(names, streamName(kind, strconv.Itoa(shard)))
 		}
@@ -58,7 +58,7 @@ func (b *Broker) Streams() []string {
 // ensureStreams makes the streams that are missing and checks the others, until all is well,
 // something is wrong for good, or ctx is over.
 func (b *Broker) ensureStreams(ctx context.Context) error {
-	for _, kind := range []string{"agent", "space"} {
+	for _, kind := range kinds {
 		for shard := range b.cfg.Shards {
 			if err := b.ensureStream(ctx, kind, strconv.Itoa(shard)); err != nil {
 				return err
@@ -161,17 +161,18 @@ func (b *Broker) streamConfig(kind, shard string) jetstream.StreamConfig {
 	}
 	name := streamName(kind, shard)
 	tail := kind + "." + shard
+	keeps := b.cfg.keeps(kind)
 	return jetstream.StreamConfig{
 		Name:              name,
 		Description:       "Agora's log",
 		Subjects:          []string{logPrefix + "*." + tail + ".*", fencePrefix + "*." + tail + ".*.*"},
 		Retention:         jetstream.LimitsPolicy,
 		Discard:           jetstream.DiscardNew, // a full shard refuses and evicts nobody; a full subject drops its own oldest all the same
-		MaxBytes:          b.cfg.ShardBytes,
+		MaxBytes:          keeps.ShardBytes,
 		MaxAge:            b.cfg.MaxAge,
 		MaxMsgsPerSubject: b.cfg.MaxRecords,
 		Storage:           storage,
-		Replicas:          b.cfg.Replicas,
+		Replicas:          keeps.Replicas,
 		Duplicates:        b.cfg.Duplicates,
 		AllowDirect:       true,
 		FirstSeq:          b.firstSequence(name),
@@ -260,17 +261,19 @@ func (b *Broker) explain(err error) error {
 	if !ok {
 		return err
 	}
+	most := max(b.cfg.Replicas, b.cfg.Calls.Replicas)
 	switch e.ErrorCode {
 	case codeReplicas:
-		return &setupError{what: fmt.Sprintf("%d replicas need a cluster of at least %d NATS servers: add servers, or set nats.replicas to 1", b.cfg.Replicas, b.cfg.Replicas), err: err}
+		return &setupError{what: fmt.Sprintf("%d replicas need a cluster of at least %d NATS servers: add servers, or set nats.replicas to 1", most, most), err: err}
 	case codeStorage, codeMemory, codeResources, codeStreamBytes:
-		return &setupError{what: fmt.Sprintf("NATS can't hold %d streams of %d bytes: raise the JetStream limits of servers and account, or lower mailbox.shard-bytes (%s)", 2*b.cfg.Shards, b.cfg.ShardBytes, e.Description), err: err}
+		return &setupError{what: fmt.Sprintf("NATS can't hold %d streams of %d bytes and %d of %d bytes: raise the JetStream limits of servers and account, or lower mailbox.shard-bytes and calls.shard-bytes (%s)",
+			2*b.cfg.Shards, b.cfg.ShardBytes, b.cfg.Shards, b.cfg.Calls.ShardBytes, e.Description), err: err}
 	case codeNoAccount:
 		return &setupError{what: "JetStream is not enabled for the NATS account of this edge: enable it, or give credentials of another account", err: err}
 	case codeNoJetStream:
 		return &setupError{what: fmt.Sprintf("JetStream is not enabled at %s: add a jetstream block to the servers' configuration", hostsOf(b.cfg.URL)), err: err}
 	case codeNoPeers: // servers that have just started find each other soon
-		return fmt.Errorf("no %d NATS servers with room for %d bytes: add servers, or lower nats.replicas or mailbox.shard-bytes: %w", b.cfg.Replicas, b.cfg.ShardBytes, err)
+		return fmt.Errorf("no %d NATS servers with room for %d bytes: add servers, or lower nats.replicas, mailbox.shard-bytes or calls.shard-bytes: %w", most, b.cfg.ShardBytes, err)
 	}
 	return err
 }

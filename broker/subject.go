@@ -29,16 +29,32 @@ func (p place) log() string { return logPrefix + p.live[len(livePrefix):] }
 // never changes: an address must be found where it was left.
 func placeOf(to agora.Address, shards int) place {
 	tenant, token := agora.EncodeToken(to.Tenant), agora.EncodeToken(to.Name())
-	kind := "agent"
-	if to.IsSpace() {
-		kind = "space"
-	}
+	kind := kindOf(to)
 	shard := strconv.Itoa(shardOf(to.Tenant, to.Name(), shards))
 	tail := tenant + "." + kind + "." + shard + "."
 	return place{
 		stream: streamName(kind, shard),
 		live:   livePrefix + tail + token,
 	}
+}
+
+// kinds are what the log keeps apart from each other, in streams of their own.
+var kinds = []string{agentKind, spaceKind, callKind}
+
+const (
+	agentKind = "agent" // mailboxes
+	spaceKind = "space"
+	callKind  = "call" // answer boxes: so a flood of calls fills no mailbox's shard
+)
+
+func kindOf(to agora.Address) string {
+	switch {
+	case to.IsSpace():
+		return spaceKind
+	case to.IsBox():
+		return callKind
+	}
+	return agentKind
 }
 
 // fenceOf returns the fence's subject of a session's lane.
@@ -67,12 +83,14 @@ func addressOf(subject string) (agora.Address, error) {
 		return agora.Address{}, fmt.Errorf("subject %q: name is not a token", subject)
 	}
 	switch parts[1] {
-	case "agent":
+	case agentKind:
 		return agora.ToAgent(tenant, agora.AgentID(name)), nil
-	case "space":
+	case spaceKind:
 		return agora.ToSpace(tenant, name), nil
+	case callKind:
+		return agora.ToBox(tenant, name, ""), nil
 	}
-	return agora.Address{}, fmt.Errorf("subject %q: neither agent nor space", subject)
+	return agora.Address{}, fmt.Errorf("subject %q: neither agent nor space nor call", subject)
 }
 
 func streamName(kind, shard string) string {

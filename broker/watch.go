@@ -64,7 +64,7 @@ type watchers map[string]*watcher
 
 func (b *Broker) newWatchers() watchers {
 	all := make(watchers)
-	for _, kind := range []string{"agent", "space"} {
+	for _, kind := range kinds {
 		for k := range b.cfg.Shards {
 			shard := strconv.Itoa(k)
 			w := &watcher{b: b, kind: kind, shard: shard, stream: streamName(kind, shard), some: make(chan struct{}, 1)}

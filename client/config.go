@@ -56,6 +56,10 @@ type Card struct {
 	Capabilities []string        // any words
 	Metadata     json.RawMessage // a JSON object, or nil
 	Endpoint     string          // where it can be reached besides
+	Domain       string          // that it works in
+	Description  string          // for people, and for who looks for an agent
+	Skills       []agora.Skill   // what it can do when it is asked
+	Tools        []agora.Skill   // what it offers to be called by name
 }
 
 // Backoff is how long to wait between attempts to connect: Min doubled each
@@ -138,7 +142,7 @@ func (c Config) addresses() ([]string, error) {
 // agent returns the card as it is registered: name and endpoint stand in the
 // metadata, where they are not there already.
 func (c Config) agent() (*wire.Agent, error) {
-	if _, err := agora.ParseAgentID(c.Agent); err != nil {
+	if _, err := agora.ParseOwnID(c.Agent); err != nil {
 		return nil, err
 	}
 	meta := c.Card.Metadata
@@ -150,5 +154,8 @@ func (c Config) agent() (*wire.Agent, error) {
 			meta = withMember(meta, m.key, appendString(nil, m.value))
 		}
 	}
-	return &wire.Agent{ID: c.Agent, Type: c.Card.Type, Capabilities: c.Card.Capabilities, Metadata: meta}, nil
+	return &wire.Agent{
+		ID: c.Agent, Type: c.Card.Type, Capabilities: c.Card.Capabilities, Metadata: meta,
+		Domain: c.Card.Domain, Description: c.Card.Description, Skills: wireSkills(c.Card.Skills), Tools: wireSkills(c.Card.Tools),
+	}, nil
 }

@@ -26,6 +26,7 @@ type peer struct {
 	t     *testing.T
 	url   string
 	greet http.Header // of its answers to handshakes
+	pongs bool        // those that come are frames of type pong
 	conns chan *peerConn
 }
 
@@ -54,6 +55,12 @@ func peerAt(t *testing.T, l net.Listener) *peer {
 			return
 		}
 		pc := &peerConn{t: t, conn: conn, header: r.Header, frames: make(chan wire.Frame, 4096)}
+		if p.pongs {
+			conn.SetPongHandler(func(string) error {
+				pc.frames <- wire.Frame{Type: "pong"}
+				return nil
+			})
+		}
 		p.conns <- pc
 		pc.read()
 	}))

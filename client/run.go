@@ -65,6 +65,11 @@ func (c *Client) serve(l *link) error {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
 	defer stop()
+	if err := l.begin(); err != nil {
+		cancel(err)
+		l.conn.Close()
+		return err
+	}
 	var writer sync.WaitGroup
 	writer.Go(func() { cancel(c.write(ctx, l)) })
 	writer.Go(func() { c.renew(ctx, l) })

@@ -39,9 +39,6 @@ func (c *Client) write(ctx context.Context, l *link) error {
 	w.retry.Stop()
 	beat := time.NewTicker(l.heartbeat / 3)
 	defer beat.Stop()
-	if err := w.begin(); err != nil {
-		return err
-	}
 	for beats := 1; ; {
 		if c.mail.refetch() {
 			return errMoved
@@ -71,14 +68,14 @@ func (c *Client) write(ctx context.Context, l *link) error {
 }
 
 // begin acknowledges what was dealt with before the connection, which is nothing new: it tells the edge that this
-// client acknowledges, so that what it writes from now on is not taken for read when a pong comes.
-func (w *writer) begin() error {
-	if !w.l.placed {
+// client acknowledges, so that what it writes from now on is not taken for read when a pong comes. It comes before anything
+// is read: the pong of a ping that came with the first message would be believed.
+func (l *link) begin() error {
+	if !l.placed {
 		return nil
 	}
-	f := wire.Frame{Type: "ack", Seq: w.l.after}
-	w.buf = f.Append(w.buf[:0])
-	return w.send()
+	f := wire.Frame{Type: "ack", Seq: l.after}
+	return l.conn.WriteMessage(websocket.TextMessage, f.Append(nil))
 }
 
 // flush writes what is queued, what is to be sent again by now, and the

@@ -16,7 +16,7 @@ type Actor struct {
 	principal atomic.Pointer[Principal] // replaced as a whole when its credentials are renewed
 	granted   atomic.Pointer[grant]     // what that may do by the rules; nil where there are none
 	tenant    *tenant
-	meter     meter // what its connection has said of late
+	meter     atomic.Pointer[meter] // what its connection has said of late; nil for nothing
 }
 
 // Principal returns who the actor is, and what it may do now. It is not to be changed.
@@ -32,14 +32,6 @@ func (n *Node) Authenticate(ctx context.Context, c Credentials) (*Actor, error) 
 	a := &Actor{node: n, tenant: n.tenants.of(p.Tenant)}
 	a.principal.Store(p)
 	return a, nil
-}
-
-// Agents returns the directory: the agents of the tenant that have a session, sorted by id. FORBIDDEN, RATE_LIMITED.
-func (a *Actor) Agents(ctx context.Context) ([]agora.Agent, error) {
-	if err := errors.Join(a.maySee(), a.spend(0)); err != nil {
-		return nil, agora.AsError(err)
-	}
-	return a.node.cfg.Presence.Agents(ctx, a.Principal().Tenant)
 }
 
 // Spaces returns the tenant's spaces, sorted by name. FORBIDDEN, RATE_LIMITED.

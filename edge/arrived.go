@@ -54,9 +54,9 @@ func (s *Session) arrived(m *agora.Message) {
 		return
 	}
 	if m.Meta.Receipts&agora.Delivered != 0 {
-		s.owe(m.From, subjectOf(m), statusDelivered, m.Seq)
+		s.owe(m.From, subjectOf(m), agora.Delivered, m.Seq)
 	}
 	if m.Meta.Receipts&agora.Acked != 0 {
-		s.owe(m.From, subjectOf(m), statusAcked, m.Seq)
+		s.owe(m.From, subjectOf(m), agora.Acked, m.Seq)
 	}
 }

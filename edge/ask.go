@@ -12,10 +12,11 @@ import (
 
 // question is what one edge asks another about an agent.
 type question struct {
-	Verb   string        `json:"verb"` // "probe", "handover", "confirmed", "inspect", "kick" or "self"
+	Verb   string        `json:"verb"` // "probe", "handover", "confirmed", "inspect", "kick", "self" or "taken"
 	Tenant string        `json:"tenant"`
 	Agent  agora.AgentID `json:"agent"`
-	Epoch  uint64        `json:"epoch"` // probe, inspect, kick: of the claim in question; handover: of the new claim
+	Box    string        `json:"box,omitempty"` // taken: of the call
+	Epoch  uint64        `json:"epoch"`         // probe, inspect, kick: of the claim in question; handover: of the new claim
 }
 
 // reply is what it answers.
@@ -27,6 +28,8 @@ type reply struct {
 	Done    bool      `json:"done,omitempty"`    // handover: nothing of the agent is left here; kick: it was
 	Clean   bool      `json:"clean,omitempty"`   // handover: nothing was given up
 	Cursor  uint64    `json:"cursor,omitempty"`  // confirmed: up to where the agent has read
+	Taken   int64     `json:"taken,omitempty"`   // taken: bytes of the answer that a caller here has taken
+	Waits   bool      `json:"waits,omitempty"`   // taken: there is one
 }
 
 // answerName is the name under which one life of an edge is asked.
@@ -71,6 +74,8 @@ func (n *Node) answer(ctx context.Context, body []byte) []byte {
 		r.Done = n.kicked(ctx, at, q.Epoch)
 	case "self":
 		r.Self = n.self()
+	case "taken":
+		r.Taken, r.Waits = n.calls.Taken(q.Tenant, q.Box)
 	case "handover":
 		r.Done, r.Clean = n.handOver(ctx, at, q.Epoch)
 	case "confirmed":

@@ -99,7 +99,8 @@ func (n *Node) check(ctx context.Context, sessions []*Session) (lost int, err er
 func (n *Node) reassert(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/2)
 	defer cancel()
-	return n.assert(ctx, n.all(), n.departed.all())
+	n.registerAgain(ctx)
+	return errors.Join(n.assert(ctx, n.all(), n.departed.all()), n.calls.Hold(ctx))
 }
 
 // assert writes claims again and closes the sessions that another edge has claimed since.

@@ -32,6 +32,7 @@ func (n *Node) complete(ctx context.Context, whole, untold bool) error {
 		}
 		n.cfg.Log.Warn("presence has lost what it knew, and is told again", "edge", n.cfg.ID)
 		n.missing = found
+		n.directory.Doubt()
 	case time.Since(n.missing) >= n.cfg.Lease:
 		return n.cfg.Presence.SetWhole(ctx)
 	}

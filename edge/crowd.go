@@ -179,7 +179,7 @@ func (c *Crowd) Stats() *CrowdStats { return &c.count }
 var (
 	errCrowded = &agora.Error{Code: agora.Unavailable, Message: "the edge has as many connections as it can take", RetryAfter: shedRetry}
 	errBusy    = &agora.Error{Code: agora.Unavailable, Message: "the edge holds as much as it can", RetryAfter: shedRetry}
-	tooMuch    = Reason{Close: CloseTryLater, Text: "the edge holds more than it can: try again later"}
+	tooMuch    = Reason{Cause: Shed, Text: "the edge holds more than it can: try again later"}
 )
 
 // shedRetry is when it makes sense to try again.

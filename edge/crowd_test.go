@@ -11,14 +11,14 @@ type guest struct {
 	held    int64
 	working bool
 	looks   int
-	closed  int
+	closed  Cause
 }
 
 func (g *guest) Held() (int64, bool) {
 	g.looks++
 	return g.held, g.working
 }
-func (g *guest) Close(Reason) { g.closed = CloseTryLater }
+func (g *guest) Close(r Reason) { g.closed = r.Cause }
 
 // crowd returns a crowd with guests that each hold so much.
 func crowd(t *testing.T, cfg CrowdConfig, held ...int64) (*Crowd, []*Seat, []*guest) {
@@ -82,7 +82,7 @@ func TestWhoCameLastIsShedFirst(t *testing.T) {
 			}
 			closed := ""
 			for _, g := range guests {
-				closed += map[int]string{0: ".", CloseTryLater: "x"}[g.closed]
+				closed += map[Cause]string{"": ".", Shed: "x"}[g.closed]
 			}
 			if closed != at.closed {
 				t.Errorf("closed %s, want %s", closed, at.closed)
@@ -112,7 +112,7 @@ func TestWhoClosesIsCountedOnce(t *testing.T) {
 	c, _, guests := crowd(t, CrowdConfig{Queued: 1 << 20}, 1<<19, 1<<19, 1<<19, 1<<19)
 	c.look()
 	c.look()
-	if guests[3].closed == 0 || guests[2].closed != 0 {
+	if guests[3].closed == "" || guests[2].closed != "" {
 		t.Errorf("closed the last: %v, the one before it: %v", guests[3].closed, guests[2].closed)
 	}
 }

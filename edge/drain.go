@@ -128,7 +128,7 @@ func (d *exodus) tell(group []*Session, now time.Time) {
 			after = time.Duration(float64(after) * float64(most) / float64(longest))
 		}
 		s.conn.Notify(Notice{Kind: NoticeReconnect, After: after})
-		s.conn.Close(Reason{Close: CloseRestart, Text: "the edge is restarting: reconnect"})
+		s.conn.Close(Reason{Cause: Drained, Text: "the edge is restarting: reconnect"})
 		d.told[s] = struct{}{}
 	}
 	d.next = d.slot(len(group))

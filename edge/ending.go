@@ -6,63 +6,45 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
 )
 
-// Why a session left this edge. The names are part of metrics and logs.
+// Cause is why a connection ended. Its names are part of metrics and logs.
+type Cause string
+
+// The causes.
 const (
-	Goodbye   = "goodbye"    // the agent closed the connection on purpose
-	Lost      = "lost"       // the connection broke
-	Silent    = "silent"     // no sign of life
-	Stalled   = "stalled"    // its socket took nothing
-	TakenOver = "taken_over" // it goes on elsewhere
-	Kicked    = "kicked"     // an operator ended it
-	Drained   = "drained"    // the edge goes away
-	Shed      = "shed"       // the edge held too much
-	Refused   = "refused"    // the agent broke the protocol
-	Expired   = "expired"    // its credentials ended, or were taken back
+	Goodbye   Cause = "goodbye"    // the agent closed the connection on purpose
+	Lost      Cause = "lost"       // the connection broke
+	Silent    Cause = "silent"     // no sign of life
+	Stalled   Cause = "stalled"    // its socket took nothing
+	TakenOver Cause = "taken_over" // it goes on elsewhere
+	Kicked    Cause = "kicked"     // an operator ended it
+	Drained   Cause = "drained"    // it is to connect again: the edge goes away, or has to let go of it
+	Shed      Cause = "shed"       // the edge held too much
+	Refused   Cause = "refused"    // the agent broke the protocol, or may not be who it is any more
+	Expired   Cause = "expired"    // its credentials ended, or were taken back
 )
 
-var reasons = [...]string{Goodbye, Lost, Silent, Stalled, TakenOver, Kicked, Drained, Shed, Refused, Expired}
-
-// Why names what a close code of the node's says.
-func (r Reason) Why() string {
-	switch r.Close {
-	case CloseRestart:
-		return Drained
-	case CloseTakenOver:
-		return TakenOver
-	case CloseKicked:
-		return Kicked
-	case CloseTimeout:
-		return Silent
-	case CloseTryLater:
-		return Shed
-	}
-	if r.Code == agora.Unauthorized {
-		return Expired
-	}
-	return Refused
-}
+var causes = [...]Cause{Goodbye, Lost, Silent, Stalled, TakenOver, Kicked, Drained, Shed, Refused, Expired}
 
 // Ending is what a door tells of a session's connection that has gone.
 type Ending struct {
-	Why                 string // one of the reasons above
-	Code                int    // of the close frame that the edge or the agent said first; 0 for none
+	Cause               Cause
+	Code                int // of the protocol, by which the edge or the agent ended it first; 0 for none
 	FramesIn, BytesIn   int64
 	FramesOut, BytesOut int64
 }
 
 // Report takes note of how the connection went. The door calls it once, before Closed.
 func (s *Session) Report(e Ending) {
-	why := s.leaves(e.Why)
-	for k, name := range reasons {
+	why := s.leaves(e.Cause)
+	for k, name := range causes {
 		if name == why {
 			s.node.stats.ended[k].Add(1)
 		}
 	}
-	attrs := append(s.attrs(), slog.String("reason", why), slog.Int("close", e.Code),
+	attrs := append(s.attrs(), slog.String("reason", string(why)), slog.Int("close", e.Code),
 		slog.Int64("frames_in", e.FramesIn), slog.Int64("bytes_in", e.BytesIn),
 		slog.Int64("frames_out", e.FramesOut), slog.Int64("bytes_out", e.BytesOut),
 		slog.Duration("lasted", s.node.cfg.Broker.Now().Sub(time.Unix(0, s.since)).Round(time.Millisecond)))
@@ -70,7 +52,7 @@ func (s *Session) Report(e Ending) {
 }
 
 // leaves notes why the session leaves, and returns the reason: the first one counts.
-func (s *Session) leaves(why string) string {
+func (s *Session) leaves(why Cause) Cause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.why = cmp.Or(s.why, why)
@@ -91,7 +73,7 @@ func (s *Session) began() {
 func (s *Session) hasLeft() {
 	e := s.event(presence.Left)
 	s.mu.Lock()
-	e.Why, e.Cursor, e.Written = cmp.Or(s.why, Lost), s.confirmed, s.wrote
+	e.Why, e.Cursor, e.Written = string(cmp.Or(s.why, Lost)), s.confirmed, s.wrote
 	s.mu.Unlock()
 	s.node.background(func() { s.node.note(s.claim, e) })
 }

@@ -32,6 +32,9 @@ func (n *Node) sweep() {
 			continue
 		}
 		n.finishAll(ending)
+		if err := n.calls.Sweep(n.ctx); err != nil && n.ctx.Err() == nil {
+			n.cfg.Log.Warn("calls of dead edges were not ended, which is tried again", "err", err)
+		}
 	}
 }
 
@@ -53,10 +56,13 @@ func (n *Node) finishAll(ending []presence.Claim) {
 }
 
 // finish ends a session for good: every open stream of it is aborted in its
-// receiver's log, it leaves its spaces, and the id is free for a new session.
+// receiver's log, it leaves its spaces, and the id is free for a new session. Without a session, a registration that is over ends so.
 // flushed says that its last edge has done so with its lanes already.
 func (n *Node) finish(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
 	err := n.finishOnce(ctx, tenant, id, flushed)
+	if errors.Is(err, presence.ErrDeposed) {
+		err = n.lapse(ctx, tenant, id)
+	}
 	if errors.Is(err, presence.ErrDeposed) {
 		return nil // somebody else has finished it
 	}
@@ -81,11 +87,17 @@ func (n *Node) finishOnce(ctx context.Context, tenant string, id agora.AgentID, 
 			return err
 		}
 	}
-	if err := n.hub.AnnounceStatus(ctx, c, false); err != nil {
+	stays := rec.Until.After(n.cfg.Broker.Now()) // as it has registered
+	if !stays {
+		if err := n.tell(ctx, c, agora.Offline); err != nil {
+			return err
+		}
+	}
+	if err := n.cfg.Presence.Finished(ctx, c, stays); err != nil {
 		return err
 	}
-	if err := n.cfg.Presence.Finished(ctx, c); err != nil {
-		return err
+	if stays { // told once it is so: who reads it then finds it
+		n.announce(c, agora.Updated)
 	}
 	n.note(c, presence.Event{At: n.cfg.Broker.Now().UTC(), What: presence.Over, Edge: n.cfg.ID, Session: c.Session, Epoch: c.Epoch})
 	return nil

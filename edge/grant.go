@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"slices"
+	"sync/atomic"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/policy"
@@ -79,24 +80,39 @@ func (a *Actor) refusesSpace(v policy.Verb, space string) string {
 	return a.grant().RefusesSpace(v, space, spaceType(space) == spaces.System)
 }
 
+// reviewed is what a session's verbs were last held against. Nothing of it changes but to.
+type reviewed struct {
+	by *grant                        // by which open streams go on
+	to atomic.Pointer[agora.AgentID] // whom by was found to let the agent address last
+}
+
+// freely is what those are held against who are bound by nothing.
+var freely = reviewed{by: &unbound}
+
 // review returns what the agent may do now. Where that has changed since it
 // last spoke, streams to whom it may not address any more are ended, and told; so
 // the parts of those that are open need no look.
-func (s *Session) review() *grant {
-	g := s.actor.grant()
-	if g == s.reviewed {
-		return g
+func (s *Session) review() *reviewed {
+	g, r := s.actor.grant(), s.reviewed.Load()
+	if r != nil && g == r.by {
+		return r
 	}
-	s.reviewed, s.addressed = g, ""
+	now := &freely
+	if g != &unbound {
+		now = &reviewed{by: g}
+	}
+	if !s.reviewed.CompareAndSwap(r, now) {
+		return s.review() // another verb does it
+	}
 	if g.Grant == nil {
-		return g
+		return now
 	}
 	s.sender().Review(func(to agora.Address, kind agora.Kind) error {
 		return s.mayGoOn(g, to, kind)
 	}, func(to agora.Address, name string, err error) {
-		s.conn.Notify(Notice{Kind: NoticeFault, To: to, Stream: name, Err: agora.AsError(err)})
+		s.conn.Notify(Notice{Kind: NoticeFault, To: to.Peer(), Stream: name, Err: agora.AsError(err)})
 	})
-	return g
+	return now
 }
 
 // mayGoOn tells whether a stream that is open may go on.
@@ -115,18 +131,22 @@ const addressing = "agent %q may not be addressed"
 // mayAddress tells whether the agent may say something to another: by a rule,
 // or as its answer. The parts of a stream need no look: see review.
 func (s *Session) mayAddress(ctx context.Context, m *agora.Message) error {
-	g, to := s.review(), m.To.Agent
-	if g.Grant == nil || m.Part == agora.Chunk || m.Part == agora.End || to == s.addressed {
+	r, to := s.review(), m.To.Agent
+	g := r.by
+	if last := r.to.Load(); g.Grant == nil || m.Part == agora.Chunk || m.Part == agora.End || last != nil && *last == to {
 		return nil
 	}
 	why := g.Refuses(policy.Send, string(to))
 	if why == "" {
-		s.addressed = to
+		r.to.Store(&to)
 		return nil
 	}
 	if m.Kind == agora.Reply || m.Part == agora.Cancel {
 		if no := g.RefusesWhole(policy.Reply); no != "" {
 			return s.actor.forbidden(no, addressing, string(to))
+		}
+		if m.To.IsBox() {
+			return nil // a call of its own has named that
 		}
 		asked, err := s.hasAsked(ctx, to)
 		if err != nil || asked {
@@ -191,7 +211,7 @@ func (s *Session) reconsider() {
 		return
 	}
 	if err := s.actor.mayBe(s.claim.Agent); err != nil {
-		s.conn.Close(Reason{Code: agora.Forbidden, Close: CloseForbidden, Text: agora.AsError(err).Message})
+		s.conn.Close(Reason{Cause: Refused, Code: agora.Forbidden, Text: agora.AsError(err).Message})
 		return
 	}
 	s.mu.Lock()

@@ -20,10 +20,10 @@ func (n *Node) newCrowd() *Crowd {
 	})
 }
 
-// heldForNobody returns what is held for spaces, and for agents that have gone
+// heldForNobody returns what is held for spaces, of cards, and for agents that have gone
 // and whose messages are still under way.
 func (n *Node) heldForNobody() int64 {
-	held := n.hub.Held()
+	held := n.hub.Held() + n.calls.Held() + n.stats.cards.Load() + n.registered.bytes() + n.directory.Stats().Bytes
 	for _, s := range n.allStopped() {
 		held += s.Held()
 	}

@@ -150,11 +150,11 @@ func (n *Node) liveView(at agora.Address, epoch uint64) *LiveView {
 			continue
 		}
 		v := &LiveView{
-			Since: time.Unix(0, s.since), Begun: s.begun.Load(), Queued: s.inbox.Held(), Blocked: s.blocked.Load(), Withheld: s.kept.Load(),
+			Since: time.Unix(0, s.since), Begun: s.begun.Load(), Queued: s.inbox.Held(), Blocked: s.blocked.any(), Withheld: s.kept.Load(),
 			HeardMS: (agora.Ticks() - s.heard.Load()) / int64(time.Millisecond),
 		}
 		s.mu.Lock()
-		v.Confirmed, v.Written, v.Acks, v.Over = s.confirmed, s.wrote, s.acks.Load(), s.over
+		v.Confirmed, v.Written, v.Acks, v.Over = s.confirmed, s.wrote, s.proof.is(ByAck), s.over
 		s.mu.Unlock()
 		return v
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Kick ends an agent's session, wherever in the cluster it is: its connection is closed with [CloseKicked], what it has
+// Kick ends an agent's session, wherever in the cluster it is: its connection is closed as [Kicked], what it has
 // open is aborted for its receivers, it leaves its spaces, and its id is free. Its mailbox stays. The agent may connect again:
 // who is to be kept out must lose its token. It returns when the session is over. AGENT_NOT_FOUND, AGENT_OFFLINE where there is none, UNAVAILABLE.
 func (n *Node) Kick(ctx context.Context, tenant string, id agora.AgentID) error {
@@ -38,7 +38,7 @@ func (n *Node) Kick(ctx context.Context, tenant string, id agora.AgentID) error 
 // kick closes the session's connection for good, and settles it.
 func (s *Session) kick(ctx context.Context) {
 	s.leaves(Kicked)
-	s.conn.Close(Reason{Close: CloseKicked, Text: "an operator has ended the session"})
+	s.conn.Close(Reason{Cause: Kicked, Text: "an operator has ended the session"})
 	if s.stop(true) {
 		s.depart(ctx)
 	}

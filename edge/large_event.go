@@ -15,8 +15,8 @@ import (
 // putCut sends an event that was cut: its parts go as a stream, and are one frame to its sender. The last part has the
 // frame's number and receipt, as all of the event is stored when that is, and its outcome is the one answer to the frame.
 func (s *Session) putCut(ctx context.Context, m agora.Message, parts []json.RawMessage, w Want) error {
-	s.blocked.Store(true)
-	defer s.blocked.Store(false)
+	s.blocked.begin()
+	defer s.blocked.end()
 	key, n, want := m.ID, m.N, w.Receipts|s.wants
 	m.Meta.Receipts = want &^ agora.Stored
 	span := s.node.cfg.Tracer.Send(&m)
@@ -41,7 +41,7 @@ func (s *Session) putCut(ctx context.Context, m agora.Message, parts []json.RawM
 		m.Meta.Trace = ""
 	}
 	m.Part, m.Body, m.Index, m.ID, m.N = agora.End, nil, uint32(len(parts)), partKey(key, len(parts)), n
-	t := s.ticket(&m, w.RequestID, want, span)
+	t := s.ticket(&m, w, want, span)
 	err := s.sender().Send(ctx, m, relay.Options{Receipts: want, Frame: w.RequestID, Piece: true}, func(res broker.Result) {
 		if res.Err != nil && agora.AsError(res.Err).Code == agora.StreamNotFound && first != nil {
 			res.Err = first // it never began

@@ -149,6 +149,7 @@ func (n *Node) writeBehind() {
 			n.flushPositions(n.ctx)
 		}
 		n.relay.Tick(n.ctx)
+		n.calls.Tick(n.ctx)
 		n.settleLate()
 	}
 }

@@ -109,6 +109,7 @@ func (s *Session) remind(ctx context.Context) (held bool, err error) {
 // forget lets go of a settled session. The caller holds settling.
 func (s *Session) forget() {
 	s.settled = true
+	s.letCardGo()
 	s.hasLeft()
 	s.sender().Close()
 	s.node.remove(s)

@@ -36,7 +36,7 @@ func (s *Session) probe(ctx context.Context) bool {
 		}
 		if !pause.For(ctx, 10*time.Millisecond) {
 			// Where the edge itself does not read, the agent can't be blamed.
-			return s.blocked.Load() || s.heard.Load() > asked
+			return s.blocked.any() || s.heard.Load() > asked
 		}
 	}
 }
@@ -58,11 +58,11 @@ func (s *Session) tick() {
 	}
 	cfg := &s.node.cfg
 	quiet := time.Duration(agora.Ticks() - s.heard.Load())
-	if s.blocked.Load() {
+	if s.blocked.any() {
 		quiet = 0 // it is the edge that does not read
 	}
 	if quiet >= cfg.Timeout {
-		s.conn.Close(Reason{Close: CloseTimeout, Text: "no sign of life"})
+		s.conn.Close(Reason{Cause: Silent, Text: "no sign of life"})
 		return
 	}
 	n := Notice{Kind: NoticePing, Data: data}

@@ -8,9 +8,6 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// meter counts what one connection's agent says against its rates.
-type meter struct{ messages, bytes bucket }
-
 // spend takes a message from the sender's rate, and from its tenant's. Parts of
 // an open stream wait for it, so that the socket is read no faster; everything
 // else is refused over it.
@@ -35,7 +32,8 @@ func (s *Session) spend(ctx context.Context, m *agora.Message) error {
 // reserve takes a message of n bytes whatever is left, and returns how long it must wait.
 func (a *Actor) reserve(n int) time.Duration {
 	l, size := a.node.limits.load(), float64(n)
-	own := max(a.meter.messages.take(l.messages, 1, true), a.meter.bytes.take(l.bytes, size, true))
+	m := a.own()
+	own := max(m.messages.take(l.messages, 1, true), m.bytes.take(l.bytes, size, true))
 	shared := max(a.tenant.messages.take(l.tenantMessages, 1, true), a.tenant.bytes.take(l.tenantBytes, size, true))
 	if shared > 0 {
 		a.tenant.Limited.Add(1)
@@ -43,15 +41,43 @@ func (a *Actor) reserve(n int) time.Duration {
 	return max(own, shared)
 }
 
+// own returns the meter of what the actor's connection says.
+func (a *Actor) own() *meter {
+	if m := a.meter.Load(); m != nil {
+		return m
+	}
+	a.meter.CompareAndSwap(nil, new(meter))
+	return a.meter.Load()
+}
+
+// CountTogether has what the actor says count with all that is said so for its principal at this edge: that of requests, each of which has an
+// actor of its own. Principals without a name are nobody in particular. It is called before the actor says anything.
+func (a *Actor) CountTogether() {
+	if who := a.Principal(); who != nil && who.Name != "" {
+		a.meter.Store(a.node.meters.get(agora.ToAgent(who.Tenant, agora.AgentID(reserved+who.Name))))
+	}
+}
+
 // spend takes a message of n bytes, or nothing where one of the buckets lacks it: RATE_LIMITED.
-func (a *Actor) spend(n int) error {
+func (a *Actor) spend(n int) error { return a.spendFrom(a.own(), n) }
+
+// spendAs is spend for what is said as an agent, but not by its connection: it counts with all that the agent says at this edge.
+func (a *Actor) spendAs(as agora.AgentID, n int) error {
+	at := agora.ToAgent(a.Principal().Tenant, as)
+	if s := a.node.live(at); s != nil {
+		return a.spendFrom(s.actor.own(), n)
+	}
+	return a.spendFrom(a.node.meters.get(at), n)
+}
+
+func (a *Actor) spendFrom(m *meter, n int) error {
 	l, size := a.node.limits.load(), float64(n)
-	after := a.meter.messages.take(l.messages, 1, false)
+	after := m.messages.take(l.messages, 1, false)
 	if after > 0 {
 		return tooFast("too much in too short a time", after)
 	}
-	if after = a.meter.bytes.take(l.bytes, size, false); after > 0 {
-		a.meter.messages.give(l.messages, 1)
+	if after = m.bytes.take(l.bytes, size, false); after > 0 {
+		m.messages.give(l.messages, 1)
 		return tooFast("too much in too short a time", after)
 	}
 	if after = a.tenant.messages.take(l.tenantMessages, 1, false); after == 0 {
@@ -60,8 +86,8 @@ func (a *Actor) spend(n int) error {
 		}
 		a.tenant.messages.give(l.tenantMessages, 1)
 	}
-	a.meter.messages.give(l.messages, 1)
-	a.meter.bytes.give(l.bytes, size)
+	m.messages.give(l.messages, 1)
+	m.bytes.give(l.bytes, size)
 	a.tenant.Limited.Add(1)
 	return tooFast("the agents of this tenant say too much in too short a time", after)
 }
@@ -76,8 +102,8 @@ func (s *Session) await(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	s.blocked.Store(true)
-	defer s.blocked.Store(false)
+	s.blocked.begin()
+	defer s.blocked.end()
 	if !pause.For(ctx, d) {
 		return agora.AsError(ctx.Err())
 	}

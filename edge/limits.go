@@ -11,6 +11,8 @@ type Limits struct {
 	Frame    int     // limits.frame: bytes of one frame; 1 MiB
 	Streams  int     // limits.streams: open streams of one agent; 1024
 	Spaces   int     // limits.spaces: spaces of one agent; 256
+	Calls    int     // limits.calls: calls open at this edge by one agent, or for one; 1024
+	Card     int     // limits.card: bytes of what an agent says of itself, schemas included; 256 KiB
 	InFlight int     // bytes that one connection may have under way before its socket is read no further; 1 MiB
 	Rate     float64 // limits.rate: messages per second; no limit
 	Bytes    float64 // limits.bytes: bytes per second; no limit
@@ -18,6 +20,8 @@ type Limits struct {
 
 	TenantRate  float64 // limits.tenant.rate: messages per second of all agents of a tenant at this edge; no limit
 	TenantBytes float64 // limits.tenant.bytes: bytes per second of them; no limit
+
+	EdgeCalls int // limits.edge.calls: calls open at this edge; 16384
 
 	Connections     int     // limits.connections: of the edge; as many as the process may open files for, with room to spare
 	PerPrincipal    int     // limits.connections-per-principal: of one principal at this edge; no limit
@@ -31,6 +35,9 @@ func (l Limits) withDefaults() Limits {
 	l.Frame = cmp.Or(l.Frame, 1<<20)
 	l.Streams = cmp.Or(l.Streams, 1024)
 	l.Spaces = cmp.Or(l.Spaces, 256)
+	l.Calls = cmp.Or(l.Calls, 1024)
+	l.EdgeCalls = cmp.Or(l.EdgeCalls, 16384)
+	l.Card = cmp.Or(l.Card, 256<<10)
 	l.InFlight = max(cmp.Or(l.InFlight, 1<<20), l.Frame)
 	l.Burst = cmp.Or(l.Burst, 1)
 	return l
@@ -77,9 +84,11 @@ func (n *Node) SetLimits(l Limits) {
 	n.limits.set(l)
 	n.gate.fill()
 	n.tenants.fill()
+	n.meters.fill()
 	for _, s := range n.all() {
-		s.actor.meter.messages.fill()
-		s.actor.meter.bytes.fill()
+		if m := s.actor.meter.Load(); m != nil {
+			m.fill()
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/latency"
@@ -32,24 +34,28 @@ type Config struct {
 	Auth     Authenticator   // required
 
 	Lease     time.Duration // how long an edge that is silent holds its sessions, the same at all edges: Presence's own is set to it; 10s
+	Compare   time.Duration // between two comparisons of a tenant's directory with presence; 30s. For tests
 	Search    time.Duration // from presence being whole again to looking through the log for what it had lost; two leases and up to one more. For tests
 	Heartbeat time.Duration // session.heartbeat: between signs of life to a quiet agent; 30s
 	Timeout   time.Duration // session.timeout: a connection silent for so long is dead; 60s
 	Confirm   time.Duration // between pings while frames are unconfirmed; 1.5s
 	Answer    time.Duration // how long presence has for what a message waits for, before its agent hears that it can't be reached; 3s
+	Patience  time.Duration // how long an agent that speaks through another edge waits for the holder of its session; 5s
 	Probe     time.Duration // how long the connection that holds an id has for a sign of life before a newcomer gets the id; 1s
 
-	MailboxOff   bool           // mailbox off: an agent without a session is AGENT_OFFLINE
-	MaxAge       time.Duration  // mailbox.max-age; 10m
-	MaxRecords   int64          // mailbox.max-records; 4096
-	NoAutoCreate bool           // spaces.auto-create off
-	WholeRoster  int            // spaces.whole-roster: members of a space up to which each change names all of them; 256
-	DrainRate    int            // drain.rate: agents told to reconnect per second; 1000
-	Limits       Limits         // at the start: see [Node.SetLimits]
-	Policy       *policy.Policy // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
-	Proxies      *Proxies       // whose word is taken about where connections come from; nobody if nil
-	Tracer       *trace.Tracer  // makes spans of messages; none if nil. Used, not owned
-	Log          *slog.Logger   // discards if nil
+	MailboxOff     bool           // mailbox off: an agent without a session is AGENT_OFFLINE
+	MaxAge         time.Duration  // mailbox.max-age; 10m
+	MaxRecords     int64          // mailbox.max-records; 4096
+	NoAutoCreate   bool           // spaces.auto-create off
+	DeltaThreshold int            // spaces.delta-threshold: bytes of a published text beyond which it goes out in deltas; 16 KiB
+	Register       time.Duration  // register.ttl: how long a registration without a connection lasts that does not say so itself; 1h
+	WholeRoster    int            // spaces.whole-roster: members of a space up to which each change names all of them; 256
+	DrainRate      int            // drain.rate: agents told to reconnect per second; 1000
+	Limits         Limits         // at the start: see [Node.SetLimits]
+	Policy         *policy.Policy // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
+	Proxies        *Proxies       // whose word is taken about where connections come from; nobody if nil
+	Tracer         *trace.Tracer  // makes spans of messages; none if nil. Used, not owned
+	Log            *slog.Logger   // discards if nil
 
 	// Superseded is told, at most once, that another edge that lives has taken this one's id and lease: this one is to be
 	// drained and closed. It must not block. Nothing is told if nil; either way the node serves no agent when its lease is over.
@@ -63,9 +69,11 @@ func (c Config) withDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
 	c.Confirm = cmp.Or(c.Confirm, 1500*time.Millisecond)
 	c.Probe = cmp.Or(c.Probe, time.Second)
+	c.Patience = cmp.Or(c.Patience, 5*time.Second)
 	c.MaxAge = cmp.Or(c.MaxAge, 10*time.Minute)
 	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
 	c.DrainRate = cmp.Or(c.DrainRate, 1000)
+	c.Register = cmp.Or(c.Register, time.Hour)
 	c.Limits = c.Limits.withDefaults()
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Policy == nil {
@@ -83,37 +91,42 @@ func (c Config) withDefaults() Config {
 // Node is one edge's core: its lease, its sessions, and what it does for the
 // cluster. Its methods may be called at the same time.
 type Node struct {
-	cfg     Config
-	holder  presence.Holder
-	relay   *relay.Relay
-	hub     *spaces.Hub
-	wheel   *Wheel
-	ctx     context.Context // ends with Close
-	stop    context.CancelFunc
-	work    sync.WaitGroup // loops and finishing
-	mute    func()         // stops answering other edges
-	retire  func()         // stops answering as an elder; nil where it is none
-	missing time.Time      // when presence was found not to be whole; the renewals' own
-	checks  livenessChecks // of past holders
-	rival   silence        // of another life of this edge that has the lease; the renewals' own
-	stats   counters
-	crowd   *Crowd
-	gate    *Gate
-	limits  liveLimits
-	tenants tenants
-	seed    maphash.Seed // of the hashes of callers
-	tickets tickets
-	began   time.Time // by the log's clock
+	cfg       Config
+	holder    presence.Holder
+	relay     *relay.Relay
+	calls     *call.Registry
+	directory *directory.Directory
+	hub       *spaces.Hub
+	wheel     *Wheel
+	ctx       context.Context // ends with Close
+	stop      context.CancelFunc
+	work      sync.WaitGroup // loops and finishing
+	mute      func()         // stops answering other edges
+	retire    func()         // stops answering as an elder; nil where it is none
+	missing   time.Time      // when presence was found not to be whole; the renewals' own
+	checks    livenessChecks // of past holders
+	rival     silence        // of another life of this edge that has the lease; the renewals' own
+	stats     counters
+	crowd     *Crowd
+	gate      *Gate
+	entrance  Entrance
+	limits    liveLimits
+	tenants   tenants
+	meters    meters
+	seed      maphash.Seed // of the hashes of callers
+	tickets   tickets
+	began     time.Time // by the log's clock
 
 	toWritten latency.Histogram // from stored to written to a socket
 	renewals  latency.Histogram // how long renewals of the lease took
 
-	renewed  atomic.Pointer[renewal] // the last one
-	asserted atomic.Uint64           // life of the log's connection under which the claims were looked after
-	draining atomic.Bool
-	departed departed
-	seeking  atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
-	drained  atomic.Bool // Drain has told log and presence what it could
+	renewed    atomic.Pointer[renewal] // the last one
+	asserted   atomic.Uint64           // life of the log's connection under which the claims were looked after
+	draining   atomic.Bool
+	departed   departed
+	registered registered
+	seeking    atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
+	drained    atomic.Bool // Drain has told log and presence what it could
 
 	mu       sync.Mutex                   // guards the fields below
 	sessions map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
@@ -145,11 +158,16 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
 		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.load().Streams }, InFlight: cfg.Limits.InFlight,
-		Valid: n.valid, Confirmed: n.askConfirmed, Log: cfg.Log,
+		Valid: n.valid, Confirmed: n.askConfirmed, Taken: n.askTaken, Log: cfg.Log,
 	})
-	n.hub = spaces.New(spaces.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, WholeRoster: cfg.WholeRoster, Log: cfg.Log})
+	n.calls = n.newCalls()
+	n.hub = spaces.New(spaces.Config{
+		Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, WholeRoster: cfg.WholeRoster,
+		DeltaThreshold: cfg.DeltaThreshold, Log: cfg.Log})
+	n.directory = directory.New(directory.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, Compare: cfg.Compare, Log: cfg.Log})
 	n.began = cfg.Broker.Now().UTC()
 	n.crowd = n.newCrowd()
+	n.entrance = Entrance{Gate: n.gate, Crowd: n.crowd, Authenticate: n.Authenticate}
 	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
 	if err := n.join(ctx); err != nil {
 		n.Close()
@@ -173,6 +191,14 @@ func (n *Node) join(ctx context.Context) error {
 		return err
 	}
 	n.mute = mute
+	rest, err := n.cfg.Broker.Answer(actsName(answerName(n.holder)), n.act)
+	if err != nil {
+		return err
+	}
+	n.mute = func() {
+		rest()
+		mute()
+	}
 	for {
 		err := n.renew(ctx)
 		if _, is := errors.AsType[*errRival](err); err == nil || is {
@@ -207,6 +233,7 @@ func (n *Node) Close() {
 	n.draining.Store(true)
 	n.crowd.Shut(errDraining)
 	n.cutOff()
+	n.calls.Close()
 	n.stop()
 	n.work.Wait()
 	if n.mute != nil {
@@ -219,6 +246,7 @@ func (n *Node) Close() {
 		s.sender().Close()
 	}
 	n.wheel.Close()
+	n.directory.Close()
 	n.hub.Close()
 	n.relay.Close()
 }
@@ -229,7 +257,7 @@ func (n *Node) cutOff() {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, s := range n.all() {
-		s.conn.Close(Reason{Close: CloseRestart, Text: "the edge is shutting down"})
+		s.conn.Close(Reason{Cause: Drained, Text: "the edge is shutting down"})
 		if s.stop(false) {
 			all.Go(func() { s.depart(ctx) })
 		}

@@ -22,7 +22,8 @@ type Hello struct {
 	Spaces    map[string]uint64 // the same for spaces, by name
 	Receipts  agora.Receipts    // wanted for everything that the connection sends
 	Heartbeat bool              // it knows agent.heartbeat
-	Seat      *Seat             // the connection's among all of the edge; nil where it is never shed
+	Proof     Proof             // of what has arrived
+	Admission Admission         // of the connection; the zero one where it is never shed
 }
 
 // Welcome is the answer to a Hello.
@@ -46,6 +47,9 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		return nil, Welcome{}, err
 	}
 	who := a.Principal()
+	if err := n.checkCard(&h.Card); err != nil {
+		return nil, Welcome{}, err
+	}
 	if err := a.mayBe(h.Card.ID); err != nil {
 		return nil, Welcome{}, err
 	}
@@ -72,7 +76,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		return nil, Welcome{}, agora.AsError(err)
 	}
 	if !claim.Resumed {
-		n.announce(claim, true)
+		n.announce(claim, agora.Online)
 	}
 	n.stats.sessions.Add(1)
 	s.began()
@@ -95,6 +99,8 @@ func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival
 			if err := n.finish(ctx, req.Tenant, req.Agent, false); err != nil {
 				return claim, agora.AsError(err)
 			}
+		case errors.Is(err, presence.ErrOwned):
+			return claim, belongsElsewhere(req.Agent)
 		case errors.Is(err, presence.ErrWrongToken):
 			return claim, agora.Errorf(agora.InvalidRequest, "resume_token is not that of the session, which goes on for who registers without one")
 		case time.Since(begun) < 2*n.cfg.Lease && gathering(ctx, err): // whoever holds the id will have told so by then
@@ -119,7 +125,7 @@ func (n *Node) contest(ctx context.Context, req *presence.ClaimRequest, claim pr
 	case r.Leaving: // a session that was said goodbye to does not go on
 		pause.For(ctx, 20*time.Millisecond)
 	case req.Evict == claim.Incumbent.Epoch:
-		return agora.Errorf(agora.AgentExists, "agent %q belongs to someone else", req.Agent)
+		return belongsElsewhere(req.Agent)
 	default:
 		req.Evict = claim.Incumbent.Epoch
 	}
@@ -186,7 +192,7 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 		return nil, err
 	}
 	s := &Session{
-		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: req.Card, seat: h.Seat, wants: h.Receipts,
+		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: cardOf(req.Card), seat: h.Admission.seat, wants: h.Receipts,
 	}
 	if err := s.locate(ctx, h, rec); err != nil {
 		return nil, err
@@ -195,6 +201,7 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 		return nil, err
 	}
 	s.start(h, rec)
+	n.stats.cards.Add(s.card.held())
 	n.add(s)
 	if h.HasLast && h.LastSeq > rec.Position.Cursor {
 		s.arrivedUpTo(rec.Position.Cursor, h.LastSeq)
@@ -214,15 +221,14 @@ func (s *Session) recall(ctx context.Context, rec presence.Record) error {
 	if !s.claim.Resumed {
 		return nil
 	}
-	now := s.card
-	bare := now.Endpoint == "" && now.Type == "" && now.Metadata == nil && now.Name == string(now.ID)
-	if bare {
-		s.card = rec.Card
+	now := s.card.of(s.claim.Agent)
+	if now.Bare() {
+		s.card = cardOf(rec.Card)
 		return nil
 	}
 	now.RegisteredAt = rec.Card.RegisteredAt
-	s.card = now
-	return s.node.cfg.Presence.SetCard(ctx, s.claim, now)
+	s.card = cardOf(now)
+	return s.setCard(ctx, now)
 }
 
 // giveBack lets go of a claim that nobody waits for any more: it stays in its grace.
@@ -233,17 +239,6 @@ func (n *Node) giveBack(c presence.Claim) {
 		// The sweep does the same should this fail.
 		if err := n.cfg.Presence.Return(ctx, c); err != nil {
 			n.cfg.Log.Debug("claim was not given back", "agent", c.Agent, "err", err)
-		}
-	})
-}
-
-// announce tells agent.status, behind: nobody waits for it.
-func (n *Node) announce(c presence.Claim, online bool) {
-	n.work.Go(func() {
-		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
-		defer cancel()
-		if err := n.hub.AnnounceStatus(ctx, c, online); err != nil {
-			n.cfg.Log.Warn("status was not announced", "agent", c.Agent, "err", err)
 		}
 	})
 }

@@ -72,6 +72,7 @@ func (s *Session) tail(ctx context.Context) (seq uint64, err error) {
 // Written takes note that what the last Pull returned has been written, if it returned anything: also of a session whose
 // socket is closing, or what its agent heard last would be taken for lost. It never blocks.
 func (s *Session) Written() {
+	s.order.queued()
 	if len(s.pulled) == 0 || s.withheld {
 		return
 	}
@@ -85,6 +86,9 @@ func (s *Session) Written() {
 		} else {
 			d.place.wrote = max(d.place.wrote, d.seq())
 		}
+	}
+	if s.proof.is(ByWrite) {
+		s.writtenProves()
 	}
 	data, ask := s.askSoon()
 	s.mu.Unlock()
@@ -104,7 +108,7 @@ func (s *Session) Written() {
 // soon be refused for it: who reads thousands of messages a second, and acknowledges
 // none, would have its mailbox taken for full before the next ping is due. The caller holds mu.
 func (s *Session) askSoon() (data uint64, ask bool) {
-	if s.asked || s.acks.Load() || int64(s.loose) < max(1, s.node.cfg.MaxRecords/8) {
+	if s.asked || !s.proof.is(ByPong) || int64(s.loose) < max(1, s.node.cfg.MaxRecords/8) {
 		return 0, false
 	}
 	return s.snapshot()
@@ -125,7 +129,7 @@ func (s *Session) snapshot() (data uint64, confirm bool) {
 	}
 	s.ping++
 	s.loose = 0
-	if s.acks.Load() {
+	if !s.proof.is(ByPong) {
 		return s.ping, false
 	}
 	confirm = s.wrote > s.confirmed
@@ -147,7 +151,7 @@ func (s *Session) Pong(data uint64) {
 		return
 	}
 	s.mu.Lock()
-	if !s.asked || data != s.ping || s.acks.Load() {
+	if !s.asked || data != s.ping || !s.proof.is(ByPong) {
 		s.mu.Unlock()
 		return
 	}
@@ -185,7 +189,7 @@ func (s *Session) Ack(ctx context.Context, space string, seq uint64) error {
 		s.mu.Unlock()
 		return neverDelivered(seq)
 	}
-	s.acks.Store(true)
+	s.proof.acks()
 	s.confirmed = max(s.confirmed, seq)
 	s.mu.Unlock()
 	s.tellAcked()
@@ -220,7 +224,7 @@ func (s *Session) ackSpace(ctx context.Context, space string, seq uint64) error 
 	if seq > max(p.given, before) {
 		return neverDelivered(seq)
 	}
-	s.acks.Store(true)
+	s.proof.acks()
 	p.confirmed = max(p.confirmed, seq)
 	s.moved()
 	return nil

@@ -31,9 +31,17 @@ func (d *Delivery) seq() uint64 {
 // when there is nothing now: then Wake is called when there is. It may block
 // while it reads the log, and calls reads each time before. On an error nothing is lost: wait a moment and pull
 // again; UNAVAILABLE while the edge may not deliver (see Node.delivers). The slice is valid until Written, which
-// comes before the next Pull. Bodies are shared and not to be changed.
+// comes before the next Pull, and before it Queued where that is earlier. Bodies are shared and not to be changed.
 func (s *Session) Pull(ctx context.Context, max int, reads func()) ([]Delivery, error) {
 	s.receipts.flush(s.conn)
+	s.order.pulls(reads)
+	ds, err := s.next(ctx, max, reads)
+	s.order.pulledSome(len(ds) > 0)
+	return ds, err
+}
+
+// next is Pull, but for the order among what is written.
+func (s *Session) next(ctx context.Context, max int, reads func()) ([]Delivery, error) {
 	if !s.begun.Load() {
 		return nil, nil
 	}
@@ -57,7 +65,7 @@ func (s *Session) Pull(ctx context.Context, max int, reads func()) ([]Delivery, 
 			if s.handed(); len(s.pulled) == 0 {
 				continue
 			}
-			if !s.acks.Load() && !s.soon.Swap(true) {
+			if s.proof.is(ByPong) && !s.soon.Swap(true) {
 				s.schedule(s.node.cfg.Confirm)
 			}
 			return s.pulled, nil // an error will come again
@@ -119,8 +127,11 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Gap {
 		return Delivery{Message: m}, true
 	}
-	if m.Kind == agora.Receipt && m.Stream != "" && m.Stream != s.claim.Session {
-		return Delivery{}, false // of a number of a session that is over
+	if m.Kind == agora.Receipt && !s.concerns(m) {
+		return Delivery{}, false
+	}
+	if m.Meta.Call != "" && !s.called(m) {
+		return Delivery{}, false
 	}
 	peer := agora.ToAgent(s.claim.Tenant, m.From)
 	if m.Kind == agora.Control && m.Part == agora.Cancel {
@@ -143,6 +154,12 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 		d.DeadlineMS = max(1, m.Meta.Deadline.Sub(s.node.cfg.Broker.Now()).Milliseconds())
 	}
 	return d, true
+}
+
+// concerns tells whether a receipt says something to this session: it can be read, and is of no number of a session that is over.
+func (s *Session) concerns(receipt *agora.Message) bool {
+	r, err := receipt.ReceiptBody()
+	return err == nil && (r.Session == "" || r.Session == s.claim.Session)
 }
 
 func (s *Session) redelivered(m *agora.Message) bool { return m.Again || m.Seq <= s.markTo }

@@ -2,8 +2,6 @@ package edge
 
 import (
 	"context"
-	"encoding/json"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,13 +10,6 @@ import (
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/pause"
-)
-
-// What receipts say.
-const (
-	statusStored    = "stored"
-	statusDelivered = "delivered"
-	statusAcked     = "acked"
 )
 
 // receiptBox gathers cumulative receipts until the writer comes for them: of
@@ -115,13 +106,16 @@ type subject struct {
 type account struct {
 	busy bool
 	ids  []tiered
-	n    map[tiered]uint64 // highest number, by session and status
-	at   map[tiered]uint32 // highest index, by stream and status
+	n    map[tiered]uint64 // highest number, by session and tier
+	at   map[tiered]uint32 // highest index, by stream and tier
 	low  uint64            // lowest position of what it holds; 0 for none
 	sent uint64            // the same of what is under way
 }
 
-type tiered struct{ name, status string }
+type tiered struct {
+	name string
+	tier agora.Receipts
+}
 
 // maxOwed bounds the receipts that wait for an acknowledgement in memory; older ones are looked up in the log when it comes.
 const maxOwed = 8192
@@ -149,7 +143,7 @@ func (s *Session) tellReceipts(written []Delivery, tier agora.Receipts) {
 		}
 		what := subjectOf(m)
 		if m.Meta.Receipts&tier != 0 {
-			s.owe(m.From, what, statusDelivered, m.Seq)
+			s.owe(m.From, what, agora.Delivered, m.Seq)
 		}
 		if m.Meta.Receipts&agora.Acked != 0 {
 			o := s.debts()
@@ -193,13 +187,13 @@ func (s *Session) tellAcked() {
 		s.arrivedUpTo(spill.first-1, spill.last)
 	}
 	for _, d := range due {
-		s.owe(d.from, d.what, statusAcked, d.seq)
+		s.owe(d.from, d.what, agora.Acked, d.seq)
 	}
 }
 
 // owe enters a receipt into its sender's account, and sends it unless one is under way.
 // seq is where in the mailbox the message stands.
-func (s *Session) owe(to agora.AgentID, what subject, status string, seq uint64) {
+func (s *Session) owe(to agora.AgentID, what subject, tier agora.Receipts, seq uint64) {
 	o := s.debts()
 	o.mu.Lock()
 	if o.toTell == nil {
@@ -210,7 +204,7 @@ func (s *Session) owe(to agora.AgentID, what subject, status string, seq uint64)
 		a = &account{n: map[tiered]uint64{}, at: map[tiered]uint32{}}
 		o.toTell[to] = a
 	}
-	a.enter(what, status, seq)
+	a.enter(what, tier, seq)
 	busy := a.busy
 	a.busy = true
 	o.mu.Unlock()
@@ -220,17 +214,17 @@ func (s *Session) owe(to agora.AgentID, what subject, status string, seq uint64)
 }
 
 // enter adds a receipt. One by number or index stands for all before it.
-func (a *account) enter(what subject, status string, seq uint64) {
+func (a *account) enter(what subject, tier agora.Receipts, seq uint64) {
 	a.low = lower(a.low, seq)
 	switch {
 	case what.n > 0:
-		k := tiered{what.session, status}
+		k := tiered{what.session, tier}
 		a.n[k] = max(a.n[k], what.n)
 	case what.stream != "":
-		k := tiered{what.stream, status}
+		k := tiered{what.stream, tier}
 		a.at[k] = max(a.at[k], what.index)
 	case what.id != "":
-		a.ids = append(a.ids, tiered{what.id, status})
+		a.ids = append(a.ids, tiered{what.id, tier})
 	}
 }
 
@@ -253,15 +247,15 @@ func (s *Session) pay(to agora.AgentID, a *account) {
 			if forNow(err) {
 				refused.Store(true)
 				o.mu.Lock()
-				a.enter(r.what, r.status, a.sent)
+				a.enter(r.what, r.tier, a.sent)
 				o.mu.Unlock()
 			}
 			if left.Add(-1) == 0 {
 				s.node.background(func() { s.payOn(to, a, refused.Load()) })
 			}
 		}
-		m := r.message(s.claim.Agent)
-		m.To = agora.ToAgent(s.claim.Tenant, to)
+		m := r.message()
+		m.From, m.To = s.claim.Agent, agora.ToAgent(s.claim.Tenant, to)
 		if err := s.sender().Send(s.node.ctx, m, relay.Options{}, func(res broker.Result) { answered(res.Err) }); err != nil {
 			answered(err)
 		} else {
@@ -320,20 +314,20 @@ func forNow(err error) bool {
 
 // receipt is what is told of one message, or of all up to it.
 type receipt struct {
-	what   subject
-	status string
+	what subject
+	tier agora.Receipts
 }
 
 // take empties the account.
 func (a *account) take() (due []receipt) {
 	for _, t := range a.ids {
-		due = append(due, receipt{subject{id: t.name}, t.status})
+		due = append(due, receipt{subject{id: t.name}, t.tier})
 	}
 	for t, n := range a.n {
-		due = append(due, receipt{subject{session: t.name, n: n}, t.status})
+		due = append(due, receipt{subject{session: t.name, n: n}, t.tier})
 	}
 	for t, index := range a.at {
-		due = append(due, receipt{subject{stream: t.name, index: index}, t.status})
+		due = append(due, receipt{subject{stream: t.name, index: index}, t.tier})
 	}
 	a.low, a.sent = 0, a.low
 	a.ids = nil
@@ -342,28 +336,10 @@ func (a *account) take() (due []receipt) {
 	return due
 }
 
-// message is the receipt as it is sent: its body is the frame's fields after its type. One of a number has the session whose number it is as
-// its Stream.
-func (r receipt) message(self agora.AgentID) agora.Message {
-	m := agora.Message{Kind: agora.Receipt, From: self}
-	to := `"to":` + quote(string(self))
-	switch {
-	case r.what.id != "":
-		m.Body = []byte(`"request_id":` + quote(r.what.id) + `,"status":"` + r.status + `",` + to)
-	case r.what.stream != "":
-		m.Body = []byte(`"stream_id":` + quote(r.what.stream) + `,"index":` + strconv.FormatUint(uint64(r.what.index), 10) + `,"status":"` + r.status + `",` + to)
-	default:
-		m.Stream, m.Body = r.what.session, []byte(to+`,"n":`+strconv.FormatUint(r.what.n, 10)+`,"status":"`+r.status+`"`)
-	}
-	return m
-}
-
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return `""` // a string always marshals
-	}
-	return string(b)
+// message is the receipt as it is sent.
+func (r receipt) message() agora.Message {
+	w := r.what
+	return agora.ReceiptBody{Tier: r.tier, ID: w.id, Session: w.session, N: w.n, Stream: w.stream, Index: w.index}.Message()
 }
 
 // background runs f, which may block for round trips, and is waited for.

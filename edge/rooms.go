@@ -30,8 +30,19 @@ type place struct {
 }
 
 // Join makes the agent a member of a space, or answers again where it is one:
-// then with HasLast or History the events from there are replayed.
-func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (spaces.Joined, error) {
+// then with HasLast or History the events from there are replayed. answer is called before it returns, unless it fails, and is to
+// queue the answer: the deliveries that follow from it are pulled behind.
+func (s *Session) Join(ctx context.Context, space string, w spaces.Where, answer func(spaces.Joined)) error {
+	s.order.Lock()
+	defer s.order.Unlock()
+	j, err := s.join(ctx, space, w)
+	if err == nil {
+		answer(j)
+	}
+	return err
+}
+
+func (s *Session) join(ctx context.Context, space string, w spaces.Where) (spaces.Joined, error) {
 	if err := s.usable(); err != nil {
 		return spaces.Joined{}, err
 	}
@@ -62,11 +73,11 @@ func (s *Session) Join(ctx context.Context, space string, w spaces.Where) (space
 
 // patient returns a context in which a verb may wait for the log, longer than an election takes. The socket is not read meanwhile, which is no fault of its agent.
 func (s *Session) patient(ctx context.Context) (waiting context.Context, done func()) {
-	s.blocked.Store(true)
+	s.blocked.begin()
 	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
 	return ctx, func() {
 		cancel()
-		s.blocked.Store(false)
+		s.blocked.end()
 	}
 }
 
@@ -112,7 +123,7 @@ func (s *Session) openPlaces(h Hello, rec presence.Record) {
 			s.node.background(func() { s.leave(s.node.ctx, name) })
 			continue
 		}
-		w := spaces.Where{Resume: true, After: cursor, Since: s.card.RegisteredAt, Marked: true}
+		w := spaces.Where{Resume: true, After: cursor, Since: s.card.since(), Marked: true}
 		if last, ok := h.Spaces[name]; ok {
 			w.After, w.Marked = last, false
 		}
@@ -182,8 +193,19 @@ func (s *Session) pullEvents(ctx context.Context, max int, reads func()) (taken 
 	return taken, nil
 }
 
-// Leave ends the agent's membership. It is no error for a non-member of a space that exists.
-func (s *Session) Leave(ctx context.Context, space string) error {
+// Leave ends the agent's membership. It is no error for a non-member of a space that exists. answer is called before it returns,
+// unless it fails: no event of the space is pulled from then on.
+func (s *Session) Leave(ctx context.Context, space string, answer func()) error {
+	s.order.Lock()
+	defer s.order.Unlock()
+	err := s.mayLeave(ctx, space)
+	if err == nil {
+		answer()
+	}
+	return err
+}
+
+func (s *Session) mayLeave(ctx context.Context, space string) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
@@ -210,17 +232,6 @@ func (s *Session) leave(ctx context.Context, space string) error {
 	return nil
 }
 
-// CreateSpace makes a public space where it is missing.
-func (s *Session) CreateSpace(ctx context.Context, space string) error {
-	if err := s.usable(); err != nil {
-		return err
-	}
-	if err := errors.Join(s.actor.mayEnter(policy.Create, space), s.actor.spend(0)); err != nil {
-		return agora.AsError(err)
-	}
-	return s.node.hub.Create(ctx, s.claim.Tenant, space)
-}
-
 // mayPublish tells whether the agent may publish into a space: members do, and
 // into system spaces only who has that right. goesOn: an event that it has begun,
 // which was looked at then, and by review since.
@@ -228,7 +239,7 @@ func (s *Session) mayPublish(ctx context.Context, space string, goesOn bool) err
 	if err := s.usable(); err != nil {
 		return err
 	}
-	g := s.review()
+	g := s.review().by
 	if !goesOn {
 		if err := s.actor.mayEnter(policy.Publish, space); err != nil {
 			return err
@@ -253,11 +264,14 @@ func (s *Session) mayPublish(ctx context.Context, space string, goesOn bool) err
 	return nil
 }
 
-// Publish puts an event into a space: one part is a plain event, several are
-// the deltas of one that was cut. key is the idempotency key of the frame
-// (see [EventKey]), made of what the client wrote; n its number, 0 where the
-// client does not number.
-func (s *Session) Publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
+// Publish puts an event into a space. n is the number of the frame, 0 where the client does not number. Published again with the same
+// id, or number, and data it is the same event.
+func (s *Session) Publish(ctx context.Context, space string, n uint64, data json.RawMessage, w Want) error {
+	parts, err := s.node.hub.Publication(data, s.claim.Agent)
+	if err != nil {
+		return err
+	}
+	key := EventKey(w.RequestID, n, data)
 	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, "", agora.Whole, func() error { return s.publish(ctx, space, key, n, parts, w) })
 }
 
@@ -278,7 +292,12 @@ func (s *Session) publish(ctx context.Context, space, key string, n uint64, part
 
 // PublishStart opens an event that is streamed. Its id is told by a notice
 // once it is stored.
-func (s *Session) PublishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
+func (s *Session) PublishStart(ctx context.Context, space string, n uint64, data json.RawMessage, w Want) error {
+	key := EventKey(w.RequestID, n, data)
+	data, err := s.node.hub.Opening(data, s.claim.Agent)
+	if err != nil {
+		return err
+	}
 	to := agora.ToSpace(s.claim.Tenant, space)
 	return s.inOrder(ctx, to, n, "", agora.Start, func() error {
 		err := s.publishStart(ctx, space, key, n, data, w)
@@ -302,18 +321,29 @@ func (s *Session) publishStart(ctx context.Context, space, key string, n uint64,
 	if err := s.put(ctx, m, w); err != nil {
 		return err
 	}
-	s.conn.Notify(Notice{Kind: NoticePublished, RequestID: w.RequestID, To: m.To, Stream: id})
+	opened := Notice{Kind: NoticePublished, RequestID: w.RequestID, To: m.To, Stream: id}
+	if w.Told != nil {
+		w.Told(opened)
+	} else {
+		s.conn.Notify(opened)
+	}
 	return nil
 }
 
 // PublishPart goes on with a streamed event: event is its id, or the id of the
 // frame that began it.
-func (s *Session) PublishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {
+func (s *Session) PublishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage, w Want) error {
+	if part == agora.Chunk {
+		var err error
+		if data, err = s.node.hub.Delta(data, s.claim.Agent); err != nil {
+			return err
+		}
+	}
 	event = s.unalias(event)
-	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, event, part, func() error { return s.publishPart(ctx, space, event, part, n, data) })
+	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, event, part, func() error { return s.publishPart(ctx, space, event, part, n, data, w) })
 }
 
-func (s *Session) publishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage) error {
+func (s *Session) publishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage, w Want) error {
 	if err := s.mayPublish(ctx, space, true); err != nil {
 		to := agora.ToSpace(s.claim.Tenant, space)
 		if s.sender().AnsweredFor(to, event, part, n) {
@@ -328,7 +358,7 @@ func (s *Session) publishPart(ctx context.Context, space, event string, part ago
 	if err := s.spend(ctx, &m); err != nil {
 		return err
 	}
-	return s.put(ctx, m, Want{})
+	return s.put(ctx, m, w)
 }
 
 // alias lets the id of the frame that began an event stand for the event's

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,26 +22,16 @@ type Conn interface {
 	Close(Reason)  // write what is queued, if the socket takes it, then close
 }
 
-// Reason says why the node closes a connection.
+// Reason says why the node closes a connection. A door says it in words of its protocol.
 type Reason struct {
-	Code  agora.Code // of the error frame that goes before; empty for none
-	Close int        // WebSocket close code
-	Text  string
+	Cause Cause
+	Code  agora.Code // of the error that the agent is told before; empty for none
+	Text  string     // one sentence for the agent
 }
 
-// Close codes of the node.
-const (
-	CloseRestart   = 1012 // the edge drains: reconnect to another
-	CloseTakenOver = 4001 // the session goes on elsewhere
-	CloseTimeout   = 1001 // no sign of life
-	CloseForbidden = 1008 // its principal may not be this agent any more
-	CloseTryLater  = 1013 // the edge has too much to do
-	CloseKicked    = 4010 // an operator has ended the session
-)
-
-// Session is an agent's live connection. The door calls the verbs from its
-// one reading goroutine and Pull from its one writing goroutine; everything
-// else may be called from anywhere.
+// Session is an agent's live connection. The door calls Pull, Queued and Written from its one
+// writing goroutine; everything else may be called from anywhere. What one
+// goroutine says is stored in its order.
 type Session struct {
 	node     *Node
 	actor    *Actor
@@ -58,6 +49,7 @@ type Session struct {
 	markTo   uint64                       // frames up to here may have been given to an earlier socket
 	receipts receiptBox                   // cumulative receipts for this agent
 	timer    Timer
+	order    order
 	pulled   []Delivery // what the last Pull returned, until Written; the writer's own
 	stamp    int64      // when the oldest of pulled was stored, by the log's clock; 0 where that says nothing; the writer's own
 	beaten   int64      // ticks when the last agent.heartbeat went; the wheel's own
@@ -67,21 +59,20 @@ type Session struct {
 	probes    atomic.Uint64 // pings that probed
 	answered  atomic.Uint64 // data of the last pong of such a ping
 	begun     atomic.Bool
-	blocked   atomic.Bool // the edge itself does not read the socket
+	blocked   waits       // of its verbs: meanwhile the edge itself does not read the socket
 	unwritten atomic.Bool // stands among those whose positions are to be written
 	kept      atomic.Bool // a Pull was refused, as the edge may not deliver
 	soon      atomic.Bool // the timer is armed to confirm
-	acks      atomic.Bool // the client acknowledges: pongs prove nothing more
+	proof     proof       // of what has arrived
 
-	reviewed  *grant        // by which open streams go on; the reading goroutine's own
-	addressed agora.AgentID // whom reviewed was found to let it address last; the reading goroutine's own
+	reviewed atomic.Pointer[reviewed]
 
 	settling sync.Mutex // held while the session is settled, which blocks
 	settled  bool       // guarded by settling: nothing of it is left here
 	dirty    bool       // guarded by settling: it has gone, and parts were given up
 
 	mu        sync.Mutex // guards the fields below; its maps are made when something comes into them
-	card      agora.Agent
+	card      card
 	places    map[string]*place
 	ready     []*place // places whose Next may have something
 	cancelled map[streamKey]uint64
@@ -91,11 +82,11 @@ type Session struct {
 	owed      *owed                  // receipts to be told to the senders of what this agent got; nil while there never was one
 	progress
 	heartbeat bool
-	goodbye   bool   // the agent said so: the session ends without a grace
-	over      bool   // no verb is taken any more
-	lost      bool   // a verb found the socket or the claim gone: the session goes on elsewhere, or not at all
-	stopped   int64  // ticks when it was over
-	why       string // it left: the first reason that was known
+	goodbye   bool  // the agent said so: the session ends without a grace
+	over      bool  // no verb is taken any more
+	lost      bool  // a verb found the socket or the claim gone: the session goes on elsewhere, or not at all
+	stopped   int64 // ticks when it was over
+	why       Cause // it left: the first one that was known
 }
 
 // streamKey names a stream to this agent: of a peer, or an event of a space.
@@ -120,6 +111,7 @@ func (s *Session) start(h Hello, rec presence.Record) {
 	s.timer.Fire = s.tick
 	s.since = s.node.cfg.Broker.Now().UnixNano()
 	s.heartbeat = h.Heartbeat
+	s.proof.set(h.Proof)
 	s.heard.Store(agora.Ticks())
 	for _, c := range rec.Cancelled {
 		put(&s.cancelled, streamKey{peerAddress(s.claim.Tenant, c.Peer), c.Stream}, c.Seq)
@@ -142,18 +134,20 @@ func (s *Session) Begin() {
 // Update replaces the card of the running session: a second registration of
 // the same id. heartbeat tells whether the agent knows agent.heartbeat now.
 func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) error {
-	if err := s.actor.spend(0); err != nil {
-		return err
+	if err := errors.Join(s.actor.spend(0), s.node.checkCard(&card)); err != nil {
+		return agora.AsError(err)
 	}
 	s.mu.Lock()
-	card.RegisteredAt = s.card.RegisteredAt
+	card.RegisteredAt = s.card.since()
 	s.mu.Unlock()
-	if err := s.node.cfg.Presence.SetCard(ctx, s.claim, card); err != nil {
+	if err := s.setCard(ctx, card); err != nil {
 		return agora.AsError(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.card = card
+	if !s.over {
+		s.keep(cardOf(card))
+	}
 	s.heartbeat = s.heartbeat || heartbeat
 	return nil
 }
@@ -178,7 +172,7 @@ func (s *Session) currentRequest() presence.ClaimRequest {
 	defer s.mu.Unlock()
 	return presence.ClaimRequest{
 		Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.Principal().Name, Holder: s.node.holder,
-		Conn: s.name, Session: s.claim.Session, Token: s.token, Card: s.card,
+		Conn: s.name, Session: s.claim.Session, Token: s.token, Card: s.card.of(s.claim.Agent),
 	}
 }
 
@@ -193,7 +187,7 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 // deposed: another edge holds the claim. The socket is closed; whatever is
 // still under way is refused by the log.
 func (s *Session) deposed() {
-	s.conn.Close(Reason{Close: CloseTakenOver, Text: "the session goes on elsewhere"})
+	s.conn.Close(Reason{Cause: TakenOver, Text: "the session goes on elsewhere"})
 }
 
 // laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's all the same, the
@@ -208,12 +202,12 @@ func (s *Session) laneLost() {
 			s.deposed()
 			return
 		}
-		s.conn.Close(Reason{Close: CloseRestart, Text: "the session goes on under a new claim: reconnect"})
+		s.conn.Close(Reason{Cause: Drained, Text: "the session goes on under a new claim: reconnect"})
 	})
 }
 
 func (s *Session) timedOut(to agora.Address, stream, frame string) {
-	s.conn.Notify(Notice{Kind: NoticeFault, RequestID: frame, To: to, Stream: stream,
+	s.conn.Notify(Notice{Kind: NoticeFault, RequestID: frame, To: to.Peer(), Stream: stream,
 		Err: agora.Errorf(agora.Timeout, "the deadline has passed")})
 }
 

@@ -43,9 +43,9 @@ var errExpired = agora.Errorf(agora.Unauthorized, "the credentials of this conne
 func Dismissed(err error) Reason {
 	e := agora.AsError(err)
 	if e.Code == agora.Unavailable {
-		return Reason{Close: CloseRestart, Text: e.Message}
+		return Reason{Cause: Drained, Text: e.Message}
 	}
-	return Reason{Code: e.Code, Text: e.Message}
+	return Reason{Cause: Expired, Code: e.Code, Text: e.Message}
 }
 
 // Expires returns when the session's credentials end; zero for never.

@@ -25,20 +25,21 @@ type counters struct {
 	sessions, sent     atomic.Int64
 	_                  [64]byte
 	started, unrenewed atomic.Int64
-	ended              [len(reasons)]atomic.Int64
+	cards              atomic.Int64 // bytes of what agents said of themselves
+	ended              [len(causes)]atomic.Int64
 }
 
 // Stats returns the counters.
 func (n *Node) Stats() Stats {
 	s := Stats{
 		Sessions: n.stats.sessions.Load(), Started: n.stats.started.Load(), Sent: n.stats.sent.Load(),
-		Unrenewed: n.stats.unrenewed.Load(), Draining: n.draining.Load(), Ended: make(map[string]int64, len(reasons)),
+		Unrenewed: n.stats.unrenewed.Load(), Draining: n.draining.Load(), Ended: make(map[string]int64, len(causes)),
 	}
 	if r := n.renewed.Load(); r != nil {
 		s.LeaseLeft = n.cfg.Lease - time.Since(r.sent)
 	}
-	for k, name := range reasons {
-		s.Ended[name] = n.stats.ended[k].Load()
+	for k, name := range causes {
+		s.Ended[string(name)] = n.stats.ended[k].Load()
 	}
 	return s
 }

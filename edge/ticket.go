@@ -13,7 +13,8 @@ import (
 type ticket struct {
 	session *Session
 	to      agora.Address
-	frame   string // id of the frame
+	frame   string       // id of the frame
+	tell    func(Notice) // as of a Want
 	stream  string
 	n       uint64
 	index   uint32
@@ -24,22 +25,23 @@ type ticket struct {
 	told func(broker.Result) // outcome, bound once
 }
 
-// ticket returns the ticket of a message, whose frame had the id. It is nobody's once its outcome was told.
-func (s *Session) ticket(m *agora.Message, frame string, want agora.Receipts, span *trace.Span) *ticket {
+// ticket returns the ticket of a message. It is nobody's once its outcome was told.
+func (s *Session) ticket(m *agora.Message, w Want, want agora.Receipts, span *trace.Span) *ticket {
 	t := s.node.tickets.get()
-	*t = ticket{session: s, to: m.To, frame: frame, stream: m.Stream, n: m.N, index: m.Index, indexed: m.Indexed, want: want, span: span, told: t.told}
+	*t = ticket{session: s, to: m.To.Peer(), frame: w.RequestID, tell: w.Told, stream: m.Stream, n: m.N, index: m.Index, indexed: m.Indexed, want: want, span: span, told: t.told}
 	return t
 }
 
 // told tells the sender what became of a chunk that it gave no id, and of which no ticket is kept.
 func (s *Session) told(to agora.Address, res broker.Result) {
+	to = to.Peer()
 	if res.Err != nil {
 		s.conn.Notify(Notice{Kind: NoticeFault, To: to, N: res.N, Stream: res.Stream, Err: agora.AsError(res.Err)})
 		return
 	}
 	s.node.stats.sent.Add(1)
 	if res.N > 0 {
-		s.receipts.add(Notice{Kind: NoticeReceipt, Status: statusStored, Seq: res.Seq, To: to, N: res.N}, s.conn)
+		s.receipts.add(Notice{Kind: NoticeReceipt, Tier: agora.Stored, Seq: res.Seq, To: to, N: res.N}, s.conn)
 	}
 }
 
@@ -59,9 +61,12 @@ func (p *tickets) get() *ticket {
 func (t *ticket) outcome(res broker.Result) {
 	t.span.End(agora.AsError(res.Err))
 	if n, ok := t.notice(res); ok {
-		if n.Kind == NoticeReceipt && n.RequestID == "" {
+		switch {
+		case t.tell != nil:
+			t.tell(n)
+		case n.Kind == NoticeReceipt && n.RequestID == "":
 			t.session.receipts.add(n, t.session.conn)
-		} else {
+		default:
 			t.session.conn.Notify(n)
 		}
 	}
@@ -76,7 +81,7 @@ func (t *ticket) notice(res broker.Result) (Notice, bool) {
 		return Notice{Kind: NoticeFault, RequestID: t.frame, To: t.to, N: t.n, Stream: t.stream, Err: agora.AsError(res.Err)}, true
 	}
 	t.session.node.stats.sent.Add(1)
-	r := Notice{Kind: NoticeReceipt, Status: statusStored, Seq: res.Seq, To: t.to}
+	r := Notice{Kind: NoticeReceipt, Tier: agora.Stored, Seq: res.Seq, To: t.to}
 	switch {
 	case t.n > 0:
 		r.N = t.n

@@ -20,6 +20,7 @@ type Want struct {
 	Receipts  agora.Receipts // tiers asked for on the frame; those of the connection are added
 	Trace     string         // traceparent of an event; that of a message is its own
 	Request   string         // the request's own id, which its reply will carry: for a deadline
+	Told      func(Notice)   // is told what else the connection would be, on a goroutine that must not be blocked; the connection if nil
 }
 
 // Send takes a message of the relay's verbs: m has Kind, Part, Stream, Index,
@@ -37,9 +38,10 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 		return err
 	}
 	if strings.Contains(m.Stream, reserved) || strings.Contains(m.ID, reserved) {
-		return agora.Errorf(agora.InvalidRequest, "stream_id and id must not hold the character U+0000")
+		return errReserved
 	}
 	m.From, m.To.Tenant = s.claim.Agent, s.claim.Tenant
+	m.To = s.sender().Route(ctx, &m)
 	if m.Kind == agora.Request && m.Part == agora.Cancel {
 		return s.cancel(ctx, m, w)
 	}
@@ -56,7 +58,9 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 	if w.RequestID != "" {
 		w.Receipts |= agora.Stored
 	}
-	m.ID = Key(m.ID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
+	if m.ID != "" {
+		m.ID = Key(m.ID, append([]byte{byte(m.Kind), byte(m.Part)}, m.Media...), []byte(m.Stream), m.Body)
+	}
 	return s.put(ctx, m, w)
 }
 
@@ -140,6 +144,8 @@ func EventKey(id string, n uint64, data []byte) string {
 	return Key(id, data)
 }
 
+var errReserved = agora.Errorf(agora.InvalidRequest, "stream_id and id must not hold the character U+0000")
+
 // reserved is the character that no client's name may hold: the cluster's own
 // names are told from them by it.
 const reserved = "\x00"
@@ -163,9 +169,9 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 		}
 	}
 	m.Meta.Receipts = want &^ agora.Stored
-	s.blocked.Store(true)
-	defer s.blocked.Store(false)
-	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request}
+	s.blocked.begin()
+	defer s.blocked.end()
+	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request, Answered: w.Told != nil}
 	if m.Part == agora.Chunk && w.RequestID == "" && (m.N > 0 || want&agora.Stored == 0) {
 		return s.sender().Send(ctx, m, o, nil)
 	}
@@ -173,7 +179,7 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	if m.Part <= agora.Start && m.Kind <= agora.Event {
 		span = s.node.cfg.Tracer.Send(&m)
 	}
-	t := s.ticket(&m, w.RequestID, want, span)
+	t := s.ticket(&m, w, want, span)
 	err := s.sender().Send(ctx, m, o, t.told)
 	if err != nil {
 		span.End(agora.AsError(err)) // nobody has the ticket

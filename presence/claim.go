@@ -14,7 +14,8 @@ import (
 // What can become of a claim.
 var (
 	ErrExists     = errors.New("agent id is held")                        // by another live connection, or another principal
-	ErrEnding     = errors.New("session is ending")                       // finish it (Ending, Finished), then claim again
+	ErrEnding     = errors.New("session is ending")                       // or a registration: finish it (Ending, Finished, Lapsed), then try again
+	ErrOwned      = errors.New("agent id is registered by another")       // principal, without a connection
 	ErrDeposed    = errors.New("claim was taken")                         // by a younger epoch, or its session is over
 	ErrWrongToken = errors.New("resume token is not that of the session") // which goes on for who presents none
 	ErrUnsettled  = errors.New("an earlier holder is unsettled")          // Begin before every one of Claim.Unsettled is settled
@@ -60,7 +61,7 @@ const claimTries = 8
 
 // Claim takes the id. No session: a new one. Grace: the session is resumed by
 // the same principal, unless that names another session (ErrEnding), or presents a token that is neither the session's last nor, as
-// an answer may be lost, the one by which its last claim came (ErrWrongToken); else ErrExists. Held under a lease
+// an answer may be lost, the one by which its last claim came (ErrWrongToken); else ErrExists. Registered without a connection by another principal: ErrOwned. Held under a lease
 // that is gone: as in grace. Held under a live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
 // the Incumbent. Grace over or ending: ErrEnding. No record, while the server is not whole: UNAVAILABLE for ErrIncomplete.
 // It is one round trip; two for an agent that was never seen (three on a Redis Cluster), and where the
@@ -89,6 +90,8 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 			return c, ErrEnding
 		case "wrong":
 			return c, ErrWrongToken
+		case "owned":
+			return c, ErrOwned
 		case "busy":
 		default:
 			c.Resumed, c.Incumbent = outcome == "resumed", nil
@@ -116,10 +119,10 @@ func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sure 
 	k := keysOf(m, "")
 	replies, err := s.runAll(ctx, []call{
 		indexAdd(claimsKey(r.Holder), 0, m),
-		indexAdd(agentsKey(r.Tenant), 0, m),
+		list(r.Tenant, m),
 		{claimScript, []string{k.rec, k.unsettled, k.spaces, k.cancelled}, []any{
 			agora.EncodeToken(r.Holder.Edge), agora.EncodeToken(r.Holder.Incarnation), r.Conn, r.Session,
-			hashToken(r.Token), r.Principal, hashToken(r.Resume), r.Evict, dead, card, flag(sure), r.ResumeSession,
+			hashToken(r.Token), r.Principal, hashToken(r.Resume), r.Evict, dead, card.card, flag(sure), r.ResumeSession, card.detail,
 		}},
 		{wholeScript, []string{wholeKey}, nil},
 	})

@@ -275,12 +275,12 @@ func TestDeposedHolderChangesNothing(t *testing.T) {
 			"Lose":         s.Lose(t.Context(), old, presence.Position{Cursor: 9}, nil, false),
 			"End":          s.End(t.Context(), old),
 			"HandedOver":   s.HandedOver(t.Context(), old, presence.Position{Cursor: 9}, nil, true),
-			"SetCard":      s.SetCard(t.Context(), old, agora.Agent{Name: "old"}),
+			"SetCard":      second(s.SetCard(t.Context(), old, agora.Agent{Name: "old"})),
 			"UseLane":      s.UseLane(t.Context(), old, to, nil),
 			"CloseStreams": s.CloseStreams(t.Context(), old, to, []string{"x"}),
 			"Cancel":       s.Cancel(t.Context(), old, presence.Stream{Peer: "b", Stream: "x"}),
 			"Uncancel":     s.Uncancel(t.Context(), old, "b", "x"),
-			"Finished":     s.Finished(t.Context(), old),
+			"Finished":     s.Finished(t.Context(), old, false),
 		}
 		_, calls["Join"] = s.Join(t.Context(), old, "room", presence.Public, true)
 		for name, err := range calls {

@@ -4,34 +4,88 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/agora-relay/agora"
 )
 
-// Agents returns the cards of all agents of a tenant that have a session, its
-// grace included, sorted by id. A round trip or two for every few hundred.
+// Listed is an agent as a directory has it, read only where somebody looks at it.
+type Listed struct {
+	ID    agora.AgentID
+	card  string
+	since int64
+}
+
+// Agent returns the agent's card, without schemas and the bytes of its registration.
+func (l Listed) Agent() agora.Agent {
+	a := decodeCard(l.ID, storedCard{card: l.card}, l.since)
+	a.Status = agora.Online
+	return a
+}
+
+// Same reports whether two say the same: the same card of the same session.
+func (l Listed) Same(other Listed) bool { return l == other }
+
+// Size is about how many bytes it takes.
+func (l Listed) Size() int { return len(l.ID) + len(l.card) }
+
+// listing are the fields of a record that tell whether its agent is in the directory, and as what.
+var listing = []string{"state", "card", "since", "reg_card", "reg_since"}
+
+// listed reads listing: ok where the agent has a session, its grace included, or is registered without one. What it says in its
+// session goes before what it said when it registered; one that says nothing of itself in its session is shown as it registered.
+func (r reply) listed(id agora.AgentID) (l Listed, ok bool) {
+	state, card := r.at(0).str(), r.at(1).str()
+	lives := state == "1" || state == "2"
+	registered := r.at(3).str()
+	switch {
+	case lives && (registered == "" || !(storedCard{card: card}).isBare()):
+		return Listed{id, card, r.at(2).int()}, true
+	case lives:
+		return Listed{id, registered, r.at(2).int()}, true
+	case registered != "" && state != "3":
+		return Listed{id, registered, r.at(4).int()}, true
+	}
+	return Listed{}, false
+}
+
+// Agents returns the light cards of all agents of a tenant that have a session, its
+// grace included, or are registered without one, sorted by id. A round trip or two for every few hundred.
 func (s *Store) Agents(ctx context.Context, tenant string) ([]agora.Agent, error) {
+	all, err := s.list(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]agora.Agent, len(all))
+	for i, l := range all {
+		out[i] = l.Agent()
+	}
+	return out, nil
+}
+
+// list returns the directory of a tenant, sorted by id.
+func (s *Store) list(ctx context.Context, tenant string) ([]Listed, error) {
 	if err := s.sure(ctx); err != nil {
 		return nil, err
 	}
-	found := map[agora.AgentID]agora.Agent{}
+	found := map[agora.AgentID]Listed{}
 	err := s.scan(ctx, agentsKey(tenant), func(es []entry) error {
-		records, err := s.fields(ctx, es, "state", "card", "since")
+		records, err := s.fields(ctx, es, listing...)
 		if err != nil {
 			return err
 		}
 		var stale, leaving []entry
 		for i, r := range records {
 			_, id, ok := splitMember(es[i].member)
-			state := r.at(0).str()
-			if ok && (state == "1" || state == "2") {
-				found[id] = decodeCard(id, r.at(1).str(), r.at(2).int())
+			l, is := r.listed(id)
+			if ok && is {
+				found[id] = l
 			}
-			switch state {
-			case "1":
-			case "2", "3":
+			switch state := r.at(0).str(); {
+			case state == "1":
+			case state == "2", state == "3", is:
 				leaving = append(leaving, es[i])
 			default:
 				stale = append(stale, es[i])
@@ -42,12 +96,125 @@ func (s *Store) Agents(ctx context.Context, tenant string) ([]agora.Agent, error
 		}
 		return s.drop(ctx, agentsKey(tenant), stale)
 	})
-	out := make([]agora.Agent, 0, len(found))
-	for _, a := range found {
-		out = append(out, a)
+	out := make([]Listed, 0, len(found))
+	for _, l := range found {
+		out = append(out, l)
 	}
-	slices.SortFunc(out, func(a, b agora.Agent) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b Listed) int { return cmp.Compare(a.ID, b.ID) })
 	return out, err
+}
+
+// Agent returns the whole card of an agent of the directory; AGENT_NOT_FOUND where it is not there, UNAVAILABLE for
+// ErrIncomplete rather than that while the server is not whole.
+func (s *Store) Agent(ctx context.Context, tenant string, id agora.AgentID) (agora.Agent, error) {
+	fields, err := s.rdb.HMGet(ctx, recordOf(member(tenant, id)), append(slices.Clone(listing), "detail", "reg_detail")...).Result()
+	if err != nil {
+		return agora.Agent{}, unavailable(err)
+	}
+	r := reply{fields}
+	l, ok := r.listed(id)
+	if !ok {
+		if err := s.sure(ctx); err != nil {
+			return agora.Agent{}, err
+		}
+		return agora.Agent{}, agora.UnknownAgent(id)
+	}
+	c := storedCard{l.card, r.at(5).str()}
+	if l.card != r.at(1).str() {
+		c.detail = r.at(6).str()
+	}
+	a := decodeCard(id, c, l.since)
+	a.Status = agora.Online
+	return a, nil
+}
+
+// Mark is how far a look at a tenant's directory has seen. The zero Mark has seen nothing.
+type Mark struct {
+	revision string
+	at       int64 // by the server's clock, in ms
+	moved    int64 // when the revision was seen to be another one
+}
+
+// Changes are what may have changed in a tenant's directory.
+type Changes struct {
+	All    bool            // Listed is all there is; else what neither Listed nor Gone names is as it was
+	Listed []Listed        // in the directory
+	Gone   []agora.AgentID // not, or not any more
+}
+
+// Changed returns what may have changed in a tenant's directory since a mark, and the next mark. Where nothing has, it is one round trip
+// whatever the size of the directory. Who is listed may still be about to change: so it is told again for a while. UNAVAILABLE for
+// ErrIncomplete while the server is not whole; who has found it so begins with the zero Mark again.
+func (s *Store) Changed(ctx context.Context, tenant string, m Mark) (Changes, Mark, error) {
+	settled := s.settled.Milliseconds()
+	since := any("+inf") // all is read anyhow
+	if m.at != 0 {
+		since = max(0, m.at-settled)
+	}
+	r, err := s.run(ctx, call{changedScript, []string{agentsKey(tenant), revisionKey(tenant)}, []any{
+		m.revision, since, flag(m.at-m.moved <= settled && m.at != 0),
+	}})
+	if err != nil {
+		return Changes{}, m, err
+	}
+	next := Mark{revision: r.at(0).str(), at: r.at(1).int(), moved: m.moved}
+	if next.revision != m.revision {
+		next.moved = next.at
+	}
+	if m.at == 0 || born(next.revision) != born(m.revision) || next.at-m.at > settled-margin || next.at < m.at {
+		all, err := s.list(ctx, tenant)
+		next.moved = next.at
+		return Changes{All: true, Listed: all}, next, err
+	}
+	members := r.at(2).list()
+	es := make([]entry, len(members))
+	for i, one := range members {
+		es[i].member = one.str()
+	}
+	c, err := s.read(ctx, es)
+	return c, next, err
+}
+
+// margin is by how much a comparison must come before what it compares with may have been dropped from the index.
+const margin = 5000 // ms
+
+// born is the part of a revision that says when the server began to count.
+func born(revision string) string {
+	begun, _, _ := strings.Cut(revision, " ")
+	return begun
+}
+
+// Read returns how some agents stand in the directory. One pipeline for every few hundred.
+func (s *Store) Read(ctx context.Context, tenant string, ids []agora.AgentID) (Changes, error) {
+	es := make([]entry, len(ids))
+	for i, id := range ids {
+		es[i].member = member(tenant, id)
+	}
+	return s.read(ctx, es)
+}
+
+func (s *Store) read(ctx context.Context, es []entry) (c Changes, err error) {
+	for chunk := range slices.Chunk(es, batch) {
+		records, err := s.fields(ctx, chunk, listing...)
+		if err != nil {
+			return Changes{}, err
+		}
+		for i, r := range records {
+			_, id, ok := splitMember(chunk[i].member)
+			if !ok {
+				continue
+			}
+			if l, is := r.listed(id); is {
+				c.Listed = append(c.Listed, l)
+			} else {
+				c.Gone = append(c.Gone, id)
+			}
+		}
+	}
+	if len(c.Gone) > 0 { // what the server lacks may be what it has lost
+		err = s.sure(ctx)
+	}
+	return c, err
 }
 
 // scan goes through an index; a member may be given more than once.

@@ -14,7 +14,7 @@ func holderWords(h Holder) [2]string {
 	return [2]string{agora.EncodeToken(h.Edge), agora.EncodeToken(h.Incarnation)}
 }
 
-// due looks at agents whose time has come and returns the sessions that are ending.
+// due looks at agents whose time has come and returns the sessions that are ending, and registrations that are over: those have no session.
 func (s *Store) due(ctx context.Context, max int) ([]Claim, error) {
 	var out []Claim
 	for len(out) < max {
@@ -54,7 +54,9 @@ func (s *Store) judge(ctx context.Context, now int64, es []entry) ([]Claim, erro
 				Agent: id, Tenant: tenant,
 				Session: r.at(1).str(), Epoch: r.at(2).uint(), Unsettled: r.at(3).pasts(),
 			})
-		case state == "grace":
+		case state == "lapsed" && ok:
+			out = append(out, Claim{Agent: id, Tenant: tenant, Epoch: r.at(1).uint()})
+		case state == "grace" || state == "registered":
 			after = append(after, indexAdd(dueKey, time.Duration(r.at(1).int()-now)*time.Millisecond, es[i].member))
 		case state == "none" && ok:
 			after = append(after, indexDel(agentsKey(tenant), s.settled, entry{member: es[i].member}))

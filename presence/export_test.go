@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora"
 )
 
 // SetAnswerTime sets how long a server may take for an answer, for the whole process, until the test ends.
@@ -23,6 +25,12 @@ func Sources() ([]string, error) { return fs.Glob(sources, "lua/*.lua") }
 // The indexes, for tests that look whether they are kept small.
 func ClaimsKey(h Holder) string      { return claimsKey(h) }
 func AgentsKey(tenant string) string { return agentsKey(tenant) }
+
+// RecordKey is the key of an agent's record.
+func RecordKey(tenant string, id agora.AgentID) string { return recordOf(member(tenant, id)) }
+
+// Age makes a mark one behind which nothing has changed for long.
+func Age(m *Mark) { m.moved = 0 }
 
 const (
 	EdgesKey = edgesKey

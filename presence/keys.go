@@ -83,7 +83,10 @@ func claimsKey(h Holder) string {
 
 // agentsKey is the index of a tenant's agents, spacesKey that of its spaces.
 func agentsKey(tenant string) string { return root + "{agents:" + agora.EncodeToken(tenant) + "}" }
-func spacesKey(tenant string) string { return root + "{spaces:" + agora.EncodeToken(tenant) + "}" }
+
+// revisionKey is that of the tenant's directory: see list.
+func revisionKey(tenant string) string { return agentsKey(tenant) + ":rev" }
+func spacesKey(tenant string) string   { return root + "{spaces:" + agora.EncodeToken(tenant) + "}" }
 
 // spaceKeys returns the keys of a space: meta, members, order, pending.
 func spaceKeys(tenant, space string) []string {

@@ -24,12 +24,15 @@ func (s *Store) UseLane(ctx context.Context, c Claim, to agora.Address, open *Op
 	return s.asHolder(ctx, call{laneScript, []string{k.rec, k.lanes}, args})
 }
 
-// CloseStreams takes ended streams out. Best effort: one that stays is found to have ended when the lane is read.
+// CloseStreams takes ended streams out, and the lane too where that leads to the box of a call. Best effort: one that stays is found to have ended when the lane is read.
 func (s *Store) CloseStreams(ctx context.Context, c Claim, to agora.Address, streams []string) error {
 	k, lane := c.keys(), laneField(to)
 	args := []any{c.Epoch}
 	for _, st := range streams {
 		args = append(args, streamField(lane, st))
+	}
+	if to.IsBox() { // for one answer alone
+		args = append(args, lane)
 	}
 	return s.asHolder(ctx, call{closeScript, []string{k.rec, k.lanes}, args})
 }
@@ -52,10 +55,13 @@ func cancelField(peer agora.AgentID, stream string) string {
 	return agora.EncodeToken(string(peer)) + "/" + agora.EncodeToken(stream)
 }
 
-// laneField names a lane in a session's hash: the kind of its addressee and the name, encoded.
+// laneField names a lane in a session's hash: the kind of its addressee and the name, encoded; of a box also its caller.
 func laneField(to agora.Address) string {
-	if to.IsSpace() {
+	switch {
+	case to.IsSpace():
 		return "s:" + agora.EncodeToken(to.Space)
+	case to.IsBox():
+		return "c:" + agora.EncodeToken(to.Space) + "." + agora.EncodeToken(string(to.Agent))
 	}
 	return "a:" + agora.EncodeToken(string(to.Agent))
 }
@@ -111,7 +117,15 @@ func (r reply) lanes(tenant string) []Lane {
 
 func parseLane(tenant, field string) (agora.Address, bool) {
 	kind, token, _ := strings.Cut(field, ":")
+	token, caller, isBox := strings.Cut(token, ".")
 	name, err := agora.DecodeToken(token)
+	if isBox {
+		by, bad := agora.DecodeToken(caller)
+		if err != nil || bad != nil || name == "" || kind != "c" {
+			return agora.Address{}, false
+		}
+		return agora.ToBox(tenant, name, agora.AgentID(by)), true
+	}
 	switch {
 	case err != nil || name == "":
 		return agora.Address{}, false

@@ -49,7 +49,7 @@ func (s *Store) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Fo
 func (s *Store) Touch(ctx context.Context, written map[agora.Address]time.Duration) error {
 	calls := make([]call, 0, len(written))
 	for a, age := range written {
-		if !a.IsSpace() {
+		if !a.IsSpace() && !a.IsBox() {
 			calls = append(calls, lookup(a.Tenant, a.Agent, age))
 		}
 	}

@@ -279,5 +279,5 @@ func ended(t *testing.T, s *presence.Store, c presence.Claim) {
 	ok(t, s.End(t.Context(), c))
 	e, _, err := s.Ending(t.Context(), c.Tenant, c.Agent)
 	ok(t, err)
-	ok(t, s.Finished(t.Context(), e))
+	ok(t, s.Finished(t.Context(), e, false))
 }

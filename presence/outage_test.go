@@ -59,7 +59,12 @@ func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 			_, err := s.WroteTo(t.Context(), tenant, "a", agora.ToAgent(tenant, "b"))
 			return err
 		},
-		"SetCard": func() error { return s.SetCard(t.Context(), c, agora.Agent{ID: "a"}) },
+		"SetCard": func() error { _, err := s.SetCard(t.Context(), c, agora.Agent{ID: "a"}); return err },
+		"Agent":   func() error { _, err := s.Agent(t.Context(), tenant, "a"); return err },
+		"Register": func() error {
+			return second(s.Register(t.Context(), registration(agora.Agent{ID: "r"}, "p"), time.Hour))
+		},
+		"Changed": func() error { return second(s.Changed(t.Context(), tenant, presence.Mark{})) },
 		"Missing": func() error {
 			_, err := s.Missing(t.Context(), claimant("a", "e1").Holder, slices.Values([]presence.Claim{c}))
 			return err

@@ -2,6 +2,7 @@ package presence
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -65,7 +66,9 @@ func (s *Store) listAgain(h Holder, cs []Held) []call {
 	}
 	calls := indexAddAll(nil, claimsKey(h), all)
 	for tenant, ms := range agents {
-		calls = indexAddAll(calls, agentsKey(tenant), ms)
+		for chunk := range slices.Chunk(ms, batch) {
+			calls = append(calls, list(tenant, chunk...))
+		}
 	}
 	for tenant, ms := range spaces {
 		calls = indexAddAll(calls, spacesKey(tenant), ms)
@@ -113,7 +116,7 @@ func (s *Store) reassertCall(h Holder, x Held) (call, error) {
 	}
 	args := []any{
 		x.Claim.Epoch, agora.EncodeToken(h.Edge), agora.EncodeToken(h.Incarnation), x.Request.Conn, x.Claim.Session,
-		hashToken(x.Request.Token), x.Request.Principal, card, stored(x.Request.Card.RegisteredAt), dirty,
+		hashToken(x.Request.Token), x.Request.Principal, card.card, card.detail, stored(x.Request.Card.RegisteredAt), dirty,
 		max(0, x.Away.Milliseconds()), len(lanes) / 2,
 	}
 	args = append(args, lanes...)

@@ -228,7 +228,7 @@ func TestASessionInItsGraceIsWrittenAgainOnlyWhereItIsLost(t *testing.T) {
 		if !reflect.DeepEqual(rec.Lanes, away.Lanes) || rec.Dirty != 0 {
 			t.Fatalf("record %+v", rec)
 		}
-		ok(t, s.Finished(t.Context(), e))
+		ok(t, s.Finished(t.Context(), e, false))
 		// One that went on elsewhere stays as it is.
 		n, _ := begun(t, s, claimant("a", "e2"))
 		_ = must(s.Reassert(t.Context(), h, []presence.Held{away}))(t)

@@ -31,6 +31,7 @@ type Record struct {
 	Lanes     []Lane            // lanes the session has used, with their open streams
 	Spaces    map[string]uint64 // spaces of the session and the cursor in each, 0 where none was written
 	Card      agora.Agent
+	Until     time.Time // when the agent's registration without a connection is over, by the server's clock; zero where it has none
 }
 
 // Stream names a peer's stream, and a position.
@@ -110,7 +111,8 @@ func (r reply) record(c Claim, clean bool) Record {
 		// Both by the server's clock. Where no tail was ever written, nothing is known.
 		Quiet:     tailSeen != 0 && mailed < tailSeen,
 		Dirty:     f.at(7).uint(),
-		Card:      decodeCard(c.Agent, f.at(8).str(), f.at(9).int()),
+		Card:      decodeCard(c.Agent, storedCard{f.at(8).str(), f.at(10).str()}, f.at(9).int()),
+		Until:     millis(f.at(11).int()),
 		Spaces:    r.at(1).spaces(),
 		Cancelled: r.at(2).cancelled(),
 		Lanes:     r.at(3).lanes(c.Tenant),

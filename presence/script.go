@@ -63,6 +63,17 @@ var (
 	leaveScript     = script("space_leave")
 	announcedScript = script("space_announced")
 	probeScript     = script("probe")
+
+	callOpenScript   = script("call_open")
+	callHoldScript   = script("call_hold")
+	callLeaveScript  = script("call_leave")
+	callListScript   = script("call_list")
+	callUnlistScript = script("call_unlist")
+	listScript       = script("list")
+	changedScript    = script("changed")
+	soonestScript    = script("index_soonest")
+	registerScript   = script("register")
+	lapsedScript     = script("lapsed")
 )
 
 // batch is how many calls go into one pipeline.

@@ -63,12 +63,13 @@ func (s *Store) End(ctx context.Context, c Claim) error {
 	k, m := c.keys(), member(c.Tenant, c.Agent)
 	r, err := s.runAll(ctx, []call{
 		indexAdd(dueKey, s.cfg.Lease, m),
+		list(c.Tenant, m),
 		{endScript, []string{k.rec, k.unsettled}, []any{c.Epoch}},
 	})
 	if err != nil {
 		return err
 	}
-	if !r[1].yes() {
+	if !r[2].yes() {
 		return ErrDeposed
 	}
 	_, err = s.run(ctx, indexAdd(dueKey, 0, m))
@@ -77,18 +78,24 @@ func (s *Store) End(ctx context.Context, c Claim) error {
 
 // Finished says that all is done of a session that was ending: ending becomes
 // none, when c's epoch is still the one; else ErrDeposed. The agent stays known for
-// Config.Known, its positions are kept for Config.Remember longer.
-func (s *Store) Finished(ctx context.Context, c Claim) error {
+// Config.Known, its positions are kept for Config.Remember longer. stays says that it
+// was told to be registered without a connection from now on (Record.Until): it is until that is over.
+func (s *Store) Finished(ctx context.Context, c Claim, stays bool) error {
 	known, m := s.cfg.Known, member(c.Tenant, c.Agent)
+	// Sweep drops the agent from the directory once no claim on its way can still mean it.
+	due := s.settled + time.Second
+	if stays {
+		due = 0 // it finds out until when
+	}
 	r, err := s.runAll(ctx, []call{
-		{finishedScript, c.keys().all(), []any{c.Epoch, known.Milliseconds(), (known + s.cfg.Remember).Milliseconds()}},
-		// Sweep drops the agent from the directory once no claim on its way can still mean it.
-		indexAdd(dueKey, s.settled+time.Second, m),
+		list(c.Tenant, m),
+		{finishedScript, c.keys().all(), []any{c.Epoch, known.Milliseconds(), (known + s.cfg.Remember).Milliseconds(), flag(stays)}},
+		indexAdd(dueKey, due, m),
 	})
 	if err != nil {
 		return err
 	}
-	if !r[0].yes() {
+	if !r[1].yes() {
 		return ErrDeposed
 	}
 	return nil

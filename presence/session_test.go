@@ -143,9 +143,9 @@ func TestASessionEndsOnceAndItsAgentStaysKnownForAWhile(t *testing.T) {
 		if e.Epoch <= c.Epoch || e.Session != c.Session || len(e.Unsettled) != 1 || len(rec.Lanes) != 1 || !rec.Clean {
 			t.Fatalf("ending %+v, record %+v", e, rec)
 		}
-		is(t, brief.Finished(t.Context(), c), presence.ErrDeposed)
-		ok(t, brief.Finished(t.Context(), e))
-		ok(t, brief.Finished(t.Context(), e))
+		is(t, brief.Finished(t.Context(), c, false), presence.ErrDeposed)
+		ok(t, brief.Finished(t.Context(), e, false))
+		ok(t, brief.Finished(t.Context(), e, false))
 		_, _, err = s.Ending(t.Context(), tenant, "a")
 		is(t, err, presence.ErrDeposed)
 		ended(t, s, claimIn(t, s, "b", "active")) // this one is known for an hour
@@ -309,7 +309,8 @@ func TestCardsComeBackAsTheyWere(t *testing.T) {
 			ID: "a", Name: "n", Endpoint: "e", Type: "t", Capabilities: []string{"x"},
 			RegisteredAt: time.UnixMicro(1_700_000_000_123_456),
 		}
-		ok(t, s.SetCard(t.Context(), c, card))
+		_ = must(s.SetCard(t.Context(), c, card))(t)
+		card.Status = agora.Online
 		_, _ = begun(t, s, claimant("A", "e1"))
 		away, _ := begun(t, s, claimant("z", "e1"))
 		ok(t, s.Lose(t.Context(), away, presence.Position{}, nil, false))

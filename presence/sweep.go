@@ -13,7 +13,7 @@ const (
 )
 
 // Sweep does one round: claims of dead edges go to grace (dirty), sessions
-// whose grace is over to ending. It returns the sessions that are ending, about max at
+// whose grace is over to ending. It returns the sessions that are ending, and without a session the registrations that are over (see Lapsed), about max at
 // most, for the caller to finish: others see them again only after a lease's time.
 // Several edges may sweep at once; mostly one does, and the others return
 // nothing; so do all while the server is not whole. It also drops what is stale in the indexes, a little each time. A few round trips
@@ -84,8 +84,8 @@ func (s *Store) buryEdge(ctx context.Context, h Holder, e entry, now int64) erro
 		}
 		left += len(es) - gone
 	}
-	if left > 0 {
-		return nil
+	if calls, err := s.hasCalls(ctx, h); left > 0 || calls || err != nil {
+		return err
 	}
 	_, err := s.run(ctx, indexDel(edgesKey, s.settled, e))
 	return err

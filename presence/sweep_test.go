@@ -44,7 +44,7 @@ func TestADeadEdgesAgentsAreEndedExactlyOnceByManySweepers(t *testing.T) {
 		manySweepers(t, func(h presence.Holder) {
 			sweepUntil(t, calm, h, 64, func(ending []presence.Claim) bool {
 				for _, c := range ending {
-					err := calm.Finished(t.Context(), c)
+					err := calm.Finished(t.Context(), c, false)
 					mu.Lock()
 					if err == nil && c.Session == "s-e" && len(c.Unsettled) == 1 && c.Unsettled[0].Holder == dead {
 						finished[c.Agent]++
@@ -139,7 +139,7 @@ func TestSweepReturnsWhatNobodyFinished(t *testing.T) {
 			}
 			return seen == 2
 		})
-		ok(t, s.Finished(t.Context(), last))
+		ok(t, s.Finished(t.Context(), last, false))
 		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
 			t.Fatalf("found %+v", f)
 		}

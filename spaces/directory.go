@@ -2,6 +2,8 @@ package spaces
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,22 +55,32 @@ func (h *Hub) Exists(ctx context.Context, tenant, space string) error {
 	return fault(space, err)
 }
 
-// AnnounceStatus publishes into [StatusSpace] that an agent's session began or
-// ended; once per (agent, epoch, online) in the cluster, whoever calls it how
+// AnnounceStatus publishes into [StatusSpace] that an agent has come or gone, or that its card has changed;
+// coming and going once per (agent, epoch) in the cluster, whoever calls it how
 // often within the duplicate window. It retries until ctx is over.
-func (h *Hub) AnnounceStatus(ctx context.Context, c presence.Claim, online bool) error {
-	status := "offline"
-	if online {
-		status = "online"
-	}
+func (h *Hub) AnnounceStatus(ctx context.Context, c presence.Claim, status agora.AgentStatus) error {
 	body := statusBody(c.Agent, status, h.cfg.Broker.Now())
 	key := fmt.Sprintf("status/%s/%s/%d/%s", agora.EncodeToken(c.Tenant), agora.EncodeToken(string(c.Agent)), c.Epoch, status)
+	if status == agora.Updated { // each is another one
+		key += "/" + rand.Text()
+	}
 	m := agora.Message{Kind: agora.Event, To: agora.ToSpace(c.Tenant, StatusSpace), Body: body}
 	_, err := h.cfg.Broker.Publish(ctx, key, m)
 	return fault(StatusSpace, err)
 }
 
 // statusBody is the data of an event in agent.status.
-func statusBody(agent agora.AgentID, status string, at time.Time) []byte {
+func statusBody(agent agora.AgentID, status agora.AgentStatus, at time.Time) []byte {
 	return fmt.Appendf(nil, `{"agent":%s,"status":"%s","timestamp":%d}`, quote(agent), status, at.Unix())
+}
+
+// StatusAgent returns the agent that an event of [StatusSpace] speaks of.
+func StatusAgent(data []byte) (id agora.AgentID, ok bool) {
+	var s struct {
+		Agent agora.AgentID `json:"agent"`
+	}
+	if json.Unmarshal(data, &s) != nil {
+		return "", false
+	}
+	return s.Agent, s.Agent != ""
 }

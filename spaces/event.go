@@ -1,8 +1,6 @@
 package spaces
 
 import (
-	"encoding/json"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +15,7 @@ type Event struct {
 	Stamp       int64 // when it was stored, or one read with it: Unix nanoseconds by the log's clock; 0 where that is not known
 
 	joined agora.AgentID // of a roster: who joined
+	broken bool          // a roster that can't be read
 	ends   int64         // bytes that the fan has handed on, this event included; set before it is shared
 	frames atomic.Pointer[frame]
 	mu     sync.Mutex // held while a frame is made
@@ -38,7 +37,8 @@ const overhead = 512
 func newEvent(m agora.Message) *Event {
 	e := &Event{Message: m}
 	if m.Kind == agora.Roster {
-		e.joined = rosterJoined(m.Body)
+		r, err := m.RosterBody()
+		e.joined, e.broken = r.Joined, err != nil
 	}
 	return e
 }
@@ -86,15 +86,4 @@ func (e *Event) frame(key any) ([]byte, bool) {
 		}
 	}
 	return nil, false
-}
-
-// rosterJoined returns who joined by a roster's body, "" when nobody did.
-func rosterJoined(body []byte) agora.AgentID {
-	var r struct {
-		Joined agora.AgentID `json:"joined"`
-	}
-	if json.Unmarshal(slices.Concat([]byte("{"), body, []byte("}")), &r) != nil {
-		return "" // written by a newer edge in a way unknown here: passed on as it is
-	}
-	return r.Joined
 }

@@ -2,6 +2,7 @@ package spaces
 
 import (
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
@@ -38,13 +39,15 @@ func TestWithoutPresenceAHubIsUnavailable(t *testing.T) {
 	}
 }
 
-// A roster that a newer edge has written in a way unknown here is passed on as it is.
-func TestARosterThatCantBeReadNamesNobody(t *testing.T) {
+// A roster that can't be read says nothing to anybody, and holds nothing up.
+func TestARosterThatCantBeReadIsDropped(t *testing.T) {
 	t.Parallel()
-	if id := rosterJoined([]byte(`"joined":["a"]`)); id != "" {
-		t.Errorf("it names %q", id)
-	}
-	if id := rosterJoined([]byte(`"joined":"a"`)); id != "a" {
-		t.Errorf("a roster names %q, want a", id)
-	}
+	h, f := still(t, 0)
+	f.open(0, time.Now())
+	p, _ := open(h, f, "a", Where{})
+	defer p.Close()
+	broken := event(2, `"joined":["b"]`)
+	broken.Kind = agora.Roster
+	f.hand([]*Event{event(1, ""), newEvent(broken.Message), event(3, "")})
+	wantNumbers(t, "a", handed(t, p), []int{1, 3})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -160,7 +161,8 @@ func TestAJoinIsAnsweredWithMembersAndPosition(t *testing.T) {
 		t.Errorf("b got %d events %q, want only \"after\"", len(b.got), got)
 	}
 	got := a.until("a", seen("after"))
-	if len(got) != 3 || got[1].Kind != agora.Roster || string(got[1].Body) != `"members":["a","b"],"joined":"b","left":null` {
+	want := agora.RosterBody{Members: []agora.AgentID{"a", "b"}, Joined: "b"}
+	if r, err := got[min(1, len(got)-1)].RosterBody(); len(got) != 3 || err != nil || !reflect.DeepEqual(r, want) {
 		t.Errorf("a got %d events, second %v, want the roster with b between the two", len(got), got[min(1, len(got)-1)])
 	}
 }
@@ -363,9 +365,15 @@ func TestStatusIsAnnouncedOnce(t *testing.T) {
 	es := edges(t, presence.Config{}, Config{})
 	watch, _ := es[1].join(t, "watch", StatusSpace, Where{})
 	c := es[0].claim(t, "a")
-	for _, online := range []bool{true, true, false, false} {
+	for _, status := range []agora.AgentStatus{agora.Online, agora.Online, agora.Updated, agora.Offline, agora.Offline} {
+		if status == agora.Updated {
+			if err := es[0].AnnounceStatus(t.Context(), c, status); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
 		for _, e := range es {
-			if err := e.AnnounceStatus(t.Context(), c, online); err != nil {
+			if err := e.AnnounceStatus(t.Context(), c, status); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -381,8 +389,8 @@ func TestStatusIsAnnouncedOnce(t *testing.T) {
 			told = append(told, s.Agent+" "+s.Status)
 		}
 	}
-	if got := fmt.Sprint(told); got != "[a online a offline]" {
-		t.Errorf("told %s, want [a online a offline]", got)
+	if got := fmt.Sprint(told); got != "[a online a updated a offline]" {
+		t.Errorf("told %s, want [a online a updated a offline]", got)
 	}
 }
 

@@ -217,10 +217,10 @@ func (p *Place) fitting(events []*Event) []*Event {
 	return kept
 }
 
-// news tells whether a roster says something new to this member: not that it
+// news tells whether a roster can be read and says something new to this member: not that it
 // joined itself, nor what is older than what it was answered or told.
 func (p *Place) news(e *Event) bool {
-	if e.joined == p.self || e.Seq <= p.known || e.N != 0 && e.N <= p.version {
+	if e.broken || e.joined == p.self || e.Seq <= p.known || e.N != 0 && e.N <= p.version {
 		return false
 	}
 	p.version = max(p.version, e.N)

@@ -1,9 +1,7 @@
 package spaces
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -77,7 +75,8 @@ func (h *Hub) publishRoster(ctx context.Context, to agora.Address, a *announcer,
 		return nil
 	}
 	key := fmt.Sprintf("roster/%s/%s/%d", agora.EncodeToken(to.Tenant), agora.EncodeToken(to.Space), c.Version)
-	m := agora.Message{Kind: agora.Roster, N: c.Version, To: to, Body: rosterBody(c, h.cfg.WholeRoster)}
+	m := rosterBody(c, h.cfg.WholeRoster).Message()
+	m.N, m.To = c.Version, to
 	seq, err := h.cfg.Broker.Publish(ctx, key, m)
 	if err != nil {
 		return fmt.Errorf("telling the roster: %w", err)
@@ -100,34 +99,12 @@ func (a *announcer) seq(version uint64) uint64 {
 	return 0
 }
 
-// rosterBody is a change as doors splice it into their frame: the members of
-// an object without its braces. Of more than whole members none is named: told to
+// rosterBody is a change as it is told. Of more than whole members none is named: told to
 // all of them at every change, their names would cost the cube of their number.
-func rosterBody(c presence.Change, whole int) []byte {
-	members := []byte("[]")
-	switch {
-	case len(c.Members) > whole:
-		members = []byte("null")
-	case c.Members != nil:
-		members = quote(c.Members)
+func rosterBody(c presence.Change, whole int) agora.RosterBody {
+	r := agora.RosterBody{Joined: c.Joined, Left: c.Left}
+	if len(c.Members) <= whole {
+		r.Members = append([]agora.AgentID{}, c.Members...)
 	}
-	return fmt.Appendf(nil, `"members":%s,"joined":%s,"left":%s`, members, quoteOrNull(c.Joined), quoteOrNull(c.Left))
-}
-
-func quoteOrNull(id agora.AgentID) []byte {
-	if id == "" {
-		return []byte("null")
-	}
-	return quote(id)
-}
-
-// quote returns ids as JSON, with '<', '>' and '&' as they are.
-func quote[T agora.AgentID | []agora.AgentID](v T) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(v) != nil {
-		return []byte("null") // strings always encode
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return r
 }

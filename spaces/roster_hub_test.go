@@ -2,7 +2,6 @@ package spaces
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -30,9 +29,8 @@ func (e *edge) mute(t *testing.T) *Hub {
 
 // tell is a roster as a member reads it.
 type tell struct {
-	version      uint64
-	Members      []string
-	Joined, Left *string
+	version uint64
+	agora.RosterBody
 }
 
 func rosters(t *testing.T, es []*Event) (ts []tell) {
@@ -41,11 +39,11 @@ func rosters(t *testing.T, es []*Event) (ts []tell) {
 		if e.Kind != agora.Roster {
 			continue
 		}
-		r := tell{version: e.N}
-		if err := json.Unmarshal([]byte("{"+string(e.Body)+"}"), &r); err != nil {
-			t.Fatalf("roster %s: %v", e.Body, err)
+		r, err := e.RosterBody()
+		if err != nil {
+			t.Fatalf("roster %q: %v", e.Body, err)
 		}
-		ts = append(ts, r)
+		ts = append(ts, tell{e.N, r})
 	}
 	return ts
 }
@@ -83,7 +81,7 @@ func TestRostersAreToldOnceAndInOrder(t *testing.T) {
 	if fmt.Sprint(texts(first)) != fmt.Sprint(texts(second)) {
 		t.Errorf("the edges were told\n%v and\n%v", texts(first), texts(second))
 	}
-	checkRosters(t, []string{"watch0", "watch1"}, first)
+	checkRosters(t, []agora.AgentID{"watch0", "watch1"}, first)
 	final := first[len(first)-1].Members
 	if got := fmt.Sprint(j.Members); got != fmt.Sprint(final) {
 		t.Errorf("the last roster says %v, the last join was answered %v", final, got)
@@ -117,10 +115,10 @@ func hop(t *testing.T, e *edge, silent *Hub, c presence.Claim, r *rand.Rand) {
 func texts(ts []tell) (s []string) {
 	for _, r := range ts {
 		switch {
-		case r.Joined != nil:
-			s = append(s, "+"+*r.Joined)
-		case r.Left != nil:
-			s = append(s, "-"+*r.Left)
+		case r.Joined != "":
+			s = append(s, "+"+string(r.Joined))
+		case r.Left != "":
+			s = append(s, "-"+string(r.Left))
 		}
 	}
 	return s
@@ -128,17 +126,17 @@ func texts(ts []tell) (s []string) {
 
 // checkRosters follows the changes from the members at the start: each must
 // be the next version, and say the members that it makes.
-func checkRosters(t *testing.T, members []string, told []tell) {
+func checkRosters(t *testing.T, members []agora.AgentID, told []tell) {
 	t.Helper()
 	for i, r := range told {
 		if i > 0 && r.version != told[i-1].version+1 {
 			t.Errorf("version %d after %d", r.version, told[i-1].version)
 		}
 		switch {
-		case r.Joined != nil && r.Left == nil && !slices.Contains(members, *r.Joined):
-			members = append(members, *r.Joined)
-		case r.Left != nil && r.Joined == nil && slices.Contains(members, *r.Left):
-			members = slices.DeleteFunc(members, func(m string) bool { return m == *r.Left })
+		case r.Joined != "" && r.Left == "" && !slices.Contains(members, r.Joined):
+			members = append(members, r.Joined)
+		case r.Left != "" && r.Joined == "" && slices.Contains(members, r.Left):
+			members = slices.DeleteFunc(members, func(m agora.AgentID) bool { return m == r.Left })
 		default:
 			t.Fatalf("roster %d joined %v left %v of %v", i, r.Joined, r.Left, members)
 		}

@@ -17,16 +17,18 @@ import (
 
 // Config sets up a Hub. Broker and Presence are used, not owned.
 type Config struct {
-	Broker     *broker.Broker
-	Presence   *presence.Store
-	NoCreate   bool         // spaces.auto-create off: a join does not make a public space
-	QueueBytes int          // kept for one member before it reads the log by itself; 256 KiB
-	Log        *slog.Logger // discards if nil
+	Broker         *broker.Broker
+	Presence       *presence.Store
+	NoCreate       bool         // spaces.auto-create off: a join does not make a public space
+	DeltaThreshold int          // bytes of a published text beyond which it goes out in deltas; 16 KiB
+	QueueBytes     int          // kept for one member before it reads the log by itself; 256 KiB
+	Log            *slog.Logger // discards if nil
 
 	WholeRoster int // spaces.whole-roster: members up to which each change names all of them; 256
 }
 
 func (c Config) withDefaults() Config {
+	c.DeltaThreshold = cmp.Or(c.DeltaThreshold, 16<<10)
 	c.WholeRoster = cmp.Or(c.WholeRoster, 256)
 	c.QueueBytes = cmp.Or(c.QueueBytes, 256<<10)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))

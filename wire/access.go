@@ -16,6 +16,16 @@ var tierNames = [...]struct {
 	{agora.Acked, "acked"},
 }
 
+// TierName returns the name of one tier, as frames have it; empty for what is none.
+func TierName(t agora.Receipts) string {
+	for _, known := range tierNames {
+		if known.tier == t {
+			return known.name
+		}
+	}
+	return ""
+}
+
 // text returns where a field of kind kText, kLongText, kToken or kAgentID stands.
 func (f *Frame) text(id field) *string {
 	switch id {
@@ -53,6 +63,10 @@ func (f *Frame) text(id field) *string {
 		return &f.Token
 	case fTraceparent:
 		return &f.Traceparent
+	case fSkill:
+		return &f.Skill
+	case fGoal:
+		return &f.Goal
 	}
 	panic("wire: no text field")
 }
@@ -72,6 +86,8 @@ func (f *Frame) number(id field) *uint64 {
 		return &f.ToSeq
 	case fExpires:
 		return &f.Expires
+	case fLimit:
+		return &f.Limit
 	}
 	panic("wire: no number field")
 }

@@ -136,6 +136,36 @@ func (a *Agent) append(dst []byte) []byte {
 	if a.Metadata != nil {
 		dst = append(append(dst, `,"metadata":`...), a.Metadata...)
 	}
+	dst = appendSaid(dst, "domain", a.Domain)
+	dst = appendSaid(dst, "description", a.Description)
+	dst = appendSkills(dst, "skills", a.Skills)
+	dst = appendSkills(dst, "tools", a.Tools)
+	return append(dst, '}')
+}
+
+// appendSaid appends a member of an object, unless it is empty.
+func appendSaid(dst []byte, key, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	dst = append(appendString(append(dst, ','), key), ':')
+	return appendString(dst, value)
+}
+
+func appendSkills(dst []byte, key string, all []Skill) []byte {
+	if all == nil {
+		return dst
+	}
+	dst = append(appendString(append(dst, ','), key), ':')
+	return appendList(dst, all, Skill.append)
+}
+
+func (s Skill) append(dst []byte) []byte {
+	dst = appendString(append(dst, `{"name":`...), s.Name)
+	dst = appendSaid(dst, "description", s.Description)
+	if s.Schema != nil {
+		dst = append(append(dst, `,"schema":`...), s.Schema...)
+	}
 	return append(dst, '}')
 }
 
@@ -146,6 +176,23 @@ func (a ListedAgent) append(dst []byte) []byte {
 		dst = appendString(append(dst, `,"endpoint":`...), a.Endpoint)
 	}
 	dst = appendString(append(dst, `,"registered_at":`...), a.RegisteredAt)
+	for _, m := range [...]struct{ key, value string }{
+		{"status", a.Status}, {"dialect", a.Dialect}, {"domain", a.Domain}, {"description", a.Description},
+		{"type", a.Type}, {"version", a.Version}, {"peer", a.Peer},
+	} {
+		dst = appendSaid(dst, m.key, m.value)
+	}
+	if a.Addresses != nil {
+		dst = appendTexts(append(dst, `,"addresses":`...), a.Addresses)
+	}
+	if a.Capabilities != nil {
+		dst = appendTexts(append(dst, `,"capabilities":`...), a.Capabilities)
+	}
+	dst = appendSkills(dst, "skills", a.Skills)
+	dst = appendSkills(dst, "tools", a.Tools)
+	if a.Metadata != nil {
+		dst = append(append(dst, `,"metadata":`...), a.Metadata...)
+	}
 	return append(dst, '}')
 }
 

@@ -61,3 +61,29 @@ func BenchmarkAppendMessageChunk(b *testing.B) {
 		AppendMessage(room, &chunkMessage, Delivery{})
 	}
 }
+
+// BenchmarkChunkThrough takes a chunk from the frame of its sender to that of its receiver, as two edges do; what lies between
+// them is in the broker's benchmarks.
+func BenchmarkChunkThrough(b *testing.B) {
+	for _, c := range []struct{ name, words string }{
+		{"token", " words"}, {"line", strings.Repeat("words ", 20)}, {"code", strings.Repeat(`\tif x != \"a\" {\n`, 8)}, {"cjk", strings.Repeat("中文字", 20)},
+		{"64KiB", strings.Repeat("words, ", 9362)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			frame := []byte(`{"type":"send_chunk","to":"agent-2","stream_id":"stream-1","chunk":"` + c.words + `"}`)
+			var f Frame
+			kept, room := make([]byte, 0, len(frame)), make([]byte, 0, 2*len(frame))
+			m := chunkMessage
+			b.ReportAllocs()
+			b.SetBytes(int64(len(frame)))
+			for b.Loop() {
+				must(b, DecodeRequest(frame, &f, Limits{}))
+				m.Body, m.Media = f.Chunk, ""
+				if text, ok := AppendText(kept[:0], f.Chunk); ok {
+					m.Body, m.Media = text, agora.MediaText
+				}
+				AppendMessage(room, &m, Delivery{})
+			}
+		})
+	}
+}

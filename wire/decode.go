@@ -186,17 +186,28 @@ func (d *decoder) settle() *agora.Error {
 		}
 	case "register", "registered":
 		f.AgentID = f.ID
-		if _, err := agora.ParseAgentID(f.ID); d.strict && err != nil {
+		if _, err := agora.ParseOwnID(f.ID); d.strict && err != nil {
 			return d.refuse(fID, "is no agent id: "+agora.AsError(err).Message)
 		}
 	case "agent.register", "agent.registered":
 		f.AgentID = f.Agent.ID
+	case "agents.find":
+		if d.strict && named(f.Skill)+named(f.Goal)+named(f.To) != 1 {
+			return d.refuse(fSkill, "is missing, or one of goal and to in its place; they can't stand together")
+		}
 	case "space.publish.delta":
 		if _, what := onlyText(f.Data, d.limits.Depth); d.strict && what != "" {
 			return d.refuse(fData, what)
 		}
 	}
 	return nil
+}
+
+func named(s string) int {
+	if s == "" {
+		return 0
+	}
+	return 1
 }
 
 // raw returns the value of a field, nil when it is absent.

@@ -47,6 +47,9 @@ const (
 	fToken
 	fExpires
 	fTraceparent
+	fSkill
+	fGoal
+	fLimit
 	fieldCount
 )
 
@@ -132,6 +135,9 @@ var fields = [fieldCount]spec{
 	fToken:       {key: "token", kind: kToken},
 	fExpires:     {key: "expires", kind: kNumber, min: 1},
 	fTraceparent: {key: "traceparent", kind: kText},
+	fSkill:       {key: "skill", kind: kText},
+	fGoal:        {key: "goal", kind: kLongText},
+	fLimit:       {key: "limit", kind: kNumber, min: 1},
 }
 
 // byKey finds a field by its exact key.

@@ -73,8 +73,11 @@ type Frame struct {
 	AgentID string
 	// Name and Endpoint are what register says of the agent besides its id (short registration).
 	Name, Endpoint string
-	// Agents is the directory in agents (short registration, list).
+	// Agents is the directory in agents (short registration, list), and what was found in agents.found (extension).
 	Agents []ListedAgent
+	// Skill, Goal and Limit are what agents.find looks for, and how many it wants at most; 0 leaves that to the edge (extension).
+	Skill, Goal string
+	Limit       uint64
 
 	// Space is the name of the space that the frame is about (spaces, all of
 	// space.*); in ack, gap, receipt and error an extension.
@@ -140,17 +143,35 @@ type Frame struct {
 }
 
 // Agent is the agent object of agent.register (ID, Type, Capabilities,
-// Metadata) and of agent.registered (ID, ConnectionID).
+// Metadata; Domain, Description, Skills and Tools are extensions) and of agent.registered (ID, ConnectionID).
 type Agent struct {
 	ID           string
 	ConnectionID string
 	Type         string
 	Capabilities []string
 	Metadata     json.RawMessage // an object; nil when absent or null
+	Domain       string
+	Description  string
+	Skills       []Skill
+	Tools        []Skill
 }
 
-// ListedAgent is one entry of agents. An empty Endpoint is left out.
-type ListedAgent struct{ ID, Name, Endpoint, RegisteredAt string }
+// Skill is a skill or a tool: an object, or its name alone.
+type Skill struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // any value; nil when absent or null
+}
+
+// ListedAgent is one entry of agents, which has the first four, and of agents.found. What is empty is left out, but for ID, Name and RegisteredAt.
+type ListedAgent struct {
+	ID, Name, Endpoint, RegisteredAt           string
+	Status, Dialect, Domain, Description, Type string
+	Version, Peer                              string
+	Capabilities, Addresses                    []string
+	Skills, Tools                              []Skill
+	Metadata                                   json.RawMessage
+}
 
 // ListedSpace is one entry of space.list; Type is public or system.
 type ListedSpace struct {

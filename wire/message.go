@@ -14,28 +14,21 @@ type Delivery struct {
 }
 
 // AppendMessage appends m as the frame that its receiver gets: message*,
-// reply*, cancel, error, receipt, gap, space.event* or space.members. Bodies are
-// spliced, so they must be JSON; it allocates nothing when dst has room.
+// reply*, cancel, error, receipt, gap, space.event* or space.members. A body
+// without a media type is spliced as payload, chunk or data, so it must be JSON; one of
+// [agora.MediaText] is written as a string. It allocates nothing when dst has room, but for receipts and rosters.
 //
-// What stands in a body, besides payload, chunk and data:
-//   - Roster: the raw members of space.members after its space,
-//     `"members":[…],"joined":"x","left":null`; null for the members of a large space.
-//   - Receipt: the raw members of receipt after its type, without seq, such
-//     as `"to":"agent-2","n":7,"status":"delivered"`.
-//   - Abort: the error's code. In a space the event is cancelled, whatever the code.
-//   - Control with Abort and no stream is a request that ran out of time: the
-//     code, and after one space the request_id, if it has one.
-//
-// A Gap's N is the first position that may be lost, and its Seq the last.
+// A Receipt and a Roster that can't be read are frames that name nobody: their reader is to drop them before. An event that
+// the cluster gave up is cancelled, whatever the code. A Control with Abort and no stream is a request that ran out of
+// time. A Gap's N is the first position that may be lost, and its Seq the last.
 func AppendMessage(dst []byte, m *agora.Message, d Delivery) []byte {
 	switch {
 	case m.Kind == agora.Gap:
 		return appendGap(dst, m)
 	case m.Kind == agora.Receipt:
-		dst = splice(append(dst, `{"type":"receipt"`...), m.Body)
+		dst = appendReceipt(dst, m)
 	case m.Kind == agora.Roster:
-		dst = appendString(append(dst, `{"type":"space.members","space":`...), m.To.Space)
-		dst = splice(dst, m.Body)
+		dst = appendRoster(dst, m)
 	case m.Kind == agora.Event:
 		dst = appendEvent(dst, m)
 	case m.Part == agora.Abort:
@@ -85,11 +78,58 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 	switch {
 	case m.Body == nil:
 	case m.Part == agora.Whole, m.Part == agora.Start:
-		dst = append(append(dst, `,"payload":`...), m.Body...)
+		dst = AppendBody(append(dst, `,"payload":`...), m)
 	case m.Part == agora.Chunk:
-		dst = append(append(dst, `,"chunk":`...), m.Body...)
+		dst = AppendBody(append(dst, `,"chunk":`...), m)
 	}
 	return dst
+}
+
+// AppendBody appends a message's body as a JSON value: text as a string, JSON as it is, nothing where there is none.
+func AppendBody(dst []byte, m *agora.Message) []byte {
+	if m.Media == agora.MediaText {
+		return appendText(dst, m.Body)
+	}
+	return append(dst, m.Body...)
+}
+
+func appendReceipt(dst []byte, m *agora.Message) []byte {
+	r, _ := m.ReceiptBody() // an empty one where it can't be read
+	dst = append(dst, `{"type":"receipt"`...)
+	switch {
+	case r.ID != "":
+		dst = appendString(append(dst, `,"request_id":`...), r.ID)
+	case r.Stream != "":
+		dst = appendString(append(dst, `,"stream_id":`...), r.Stream)
+		dst = strconv.AppendUint(append(dst, `,"index":`...), uint64(r.Index), 10)
+	default:
+		dst = appendString(append(dst, `,"to":`...), string(m.From))
+		dst = strconv.AppendUint(append(dst, `,"n":`...), r.N, 10)
+		return appendString(append(dst, `,"status":`...), TierName(r.Tier))
+	}
+	dst = appendString(append(dst, `,"status":`...), TierName(r.Tier))
+	return appendString(append(dst, `,"to":`...), string(m.From))
+}
+
+func appendRoster(dst []byte, m *agora.Message) []byte {
+	r, _ := m.RosterBody() // an empty one where it can't be read
+	dst = appendString(append(dst, `{"type":"space.members","space":`...), m.To.Space)
+	dst = append(dst, `,"members":`...)
+	if r.Members == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = appendList(dst, r.Members, func(id agora.AgentID, dst []byte) []byte { return appendString(dst, string(id)) })
+	}
+	dst = appendID(append(dst, `,"joined":`...), r.Joined)
+	return appendID(append(dst, `,"left":`...), r.Left)
+}
+
+// appendID appends an id, null where it is empty.
+func appendID(dst []byte, id agora.AgentID) []byte {
+	if id == "" {
+		return append(dst, "null"...)
+	}
+	return appendString(dst, string(id))
 }
 
 // appendEvent appends space.event* but for its end.
@@ -109,26 +149,18 @@ func appendEvent(dst []byte, m *agora.Message) []byte {
 		dst = appendString(append(dst, `,"event_id":`...), m.Stream)
 	}
 	if m.Part <= agora.Chunk {
-		dst = append(append(dst, `,"data":`...), m.Body...)
+		dst = AppendBody(append(dst, `,"data":`...), m)
 	}
 	return dst
 }
 
 // appendAbort appends the error that tells that the cluster gave up a stream or a request.
 func appendAbort(dst []byte, m *agora.Message) []byte {
-	code, request := m.Body, []byte(nil)
-	for i, c := range m.Body {
-		if c == ' ' {
-			code, request = m.Body[:i], m.Body[i+1:]
-			break
-		}
-	}
-	dst = append(append(dst, `{"type":"error","code":"`...), code...)
-	dst = append(dst, `","message":"`...)
-	dst = append(dst, whyAborted(code, m.Stream != "")...)
-	dst = append(dst, '"')
-	if len(request) > 0 {
-		dst = appendString(append(dst, `,"request_id":`...), string(request))
+	a := m.AbortBody()
+	dst = appendString(append(dst, `{"type":"error","code":`...), string(a.Code))
+	dst = appendString(append(dst, `,"message":`...), whyAborted(a.Code, m.Stream != ""))
+	if a.Request != "" {
+		dst = appendString(append(dst, `,"request_id":`...), a.Request)
 	}
 	dst = appendString(append(dst, `,"from":`...), string(m.From))
 	if m.Stream != "" {
@@ -137,11 +169,11 @@ func appendAbort(dst []byte, m *agora.Message) []byte {
 	return dst
 }
 
-func whyAborted(code []byte, stream bool) string {
+func whyAborted(code agora.Code, stream bool) string {
 	switch {
-	case string(code) == string(agora.Timeout) && stream:
+	case code == agora.Timeout && stream:
 		return "the stream's deadline has passed"
-	case string(code) == string(agora.Timeout):
+	case code == agora.Timeout:
 		return "the request's deadline has passed"
 	}
 	return "the stream was given up before its end"
@@ -154,14 +186,6 @@ func appendGap(dst []byte, m *agora.Message) []byte {
 		dst = appendString(append(dst, `,"space":`...), m.To.Space)
 	}
 	return append(dst, '}')
-}
-
-// splice appends a body that is a run of members.
-func splice(dst, members []byte) []byte {
-	if len(members) == 0 {
-		return dst
-	}
-	return append(append(dst, ','), members...)
 }
 
 // appendDelivery appends the extensions of every delivered frame, and its end.
@@ -196,8 +220,8 @@ func appendDelivery(dst []byte, m *agora.Message, d Delivery) []byte {
 // DeadlineMS) are the caller's to set. A one-shot is Whole and carries no
 // stream, whatever the client wrote beside it. A cancel is of Kind Control, as
 // the receiver of a stream sends it; the caller, who knows which streams are open, makes
-// it a Request or Reply where it comes from the stream's own sender. The body
-// is a slice of the frame.
+// it a Request or Reply where it comes from the stream's own sender. The body is a slice
+// of the frame, and JSON: a chunk may become text by [AppendText].
 func (f *Frame) Relay() agora.Message {
 	m := agora.Message{
 		ID: f.ID, N: f.N, To: agora.Address{Agent: agora.AgentID(f.To)},

@@ -135,11 +135,19 @@ func (d *decoder) card(raw []byte) (*Agent, string) {
 			if raw[0] != 'n' {
 				what = d.metadata(&a.Metadata, raw)
 			}
+		case "domain":
+			a.Domain, what = d.optional(raw)
+		case "description":
+			a.Description, what = d.long(raw)
+		case "skills":
+			a.Skills, what = d.skills(raw)
+		case "tools":
+			a.Tools, what = d.skills(raw)
 		}
 		return what
-	}, "id", "connection_id", "type", "capabilities", "metadata")
+	}, "id", "connection_id", "type", "capabilities", "metadata", "domain", "description", "skills", "tools")
 	if what == "" && d.strict {
-		if bad := agentID(a.ID); bad != "" {
+		if bad := ownID(a.ID); bad != "" {
 			what = "has an id that " + bad
 		}
 	}
@@ -174,13 +182,78 @@ func (d *decoder) agents(raw []byte) ([]ListedAgent, string) {
 				a.Endpoint, what = d.optional(raw)
 			case "registered_at":
 				a.RegisteredAt, what = d.word(raw)
+			default:
+				what = d.found(&a, key, raw)
 			}
 			return what
-		}, "id", "name", "endpoint", "registered_at")
+		}, "id", "name", "endpoint", "registered_at", "status", "dialect", "domain", "description", "type", "version", "peer",
+			"addresses", "capabilities", "skills", "tools", "metadata")
 		all = append(all, a)
 		return what
 	})
 	return all, what
+}
+
+// found reads what agents.found says of an agent besides what agents does.
+func (d *decoder) found(a *ListedAgent, key string, raw []byte) (what string) {
+	texts := map[string]*string{
+		"status": &a.Status, "dialect": &a.Dialect, "domain": &a.Domain, "description": &a.Description,
+		"type": &a.Type, "version": &a.Version, "peer": &a.Peer,
+	}
+	switch p := texts[key]; {
+	case p != nil:
+		*p, what = d.long(raw)
+	case raw[0] == 'n': // as good as absent
+	case key == "addresses":
+		a.Addresses, what = d.texts(raw)
+	case key == "capabilities":
+		a.Capabilities, what = d.texts(raw)
+	case key == "skills":
+		a.Skills, what = d.skills(raw)
+	case key == "tools":
+		a.Tools, what = d.skills(raw)
+	case key == "metadata":
+		what = setRaw(&a.Metadata, raw, kObject)
+	}
+	return what
+}
+
+// skills reads skills or tools, each an object or its name alone; null is none.
+func (d *decoder) skills(raw []byte) ([]Skill, string) {
+	if raw[0] == 'n' {
+		return nil, ""
+	}
+	all := []Skill{}
+	what := d.each(raw, func(raw []byte) string {
+		s, what := d.skill(raw)
+		if what != "" {
+			return fmt.Sprintf("has at %d an entry that %s", len(all), what)
+		}
+		all = append(all, s)
+		return ""
+	})
+	return all, what
+}
+
+func (d *decoder) skill(raw []byte) (s Skill, what string) {
+	if raw[0] == '"' {
+		s.Name, what = d.word(raw)
+		return s, what
+	}
+	what = d.members(raw, func(key string, raw []byte) (what string) {
+		switch key {
+		case "name":
+			s.Name, what = d.word(raw)
+		case "description":
+			s.Description, what = d.long(raw)
+		case "schema":
+			if raw[0] != 'n' {
+				s.Schema = raw
+			}
+		}
+		return what
+	}, "name", "description", "schema")
+	return s, what
 }
 
 func (d *decoder) spaces(raw []byte) ([]ListedSpace, string) {
@@ -258,6 +331,21 @@ func (d *decoder) word(raw []byte) (string, string) {
 	}
 	s := unquote(raw)
 	return s, bounded(s, d.limits.Name)
+}
+
+// long reads a string that may be a description, or null.
+func (d *decoder) long(raw []byte) (string, string) {
+	if raw[0] == 'n' {
+		return "", ""
+	}
+	if raw[0] != '"' {
+		return "", "must be a string"
+	}
+	if halved(raw) {
+		return "", halfPair
+	}
+	s := unquote(raw)
+	return s, bounded(s, max(d.limits.Name, agora.MaxDescription))
 }
 
 // optional reads a string or null.

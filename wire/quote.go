@@ -1,6 +1,8 @@
 package wire
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+)
 
 const hexDigits = "0123456789abcdef"
 
@@ -28,6 +30,29 @@ func appendString(dst []byte, s string) []byte {
 		from = i
 	}
 	dst = append(dst, s[from:]...)
+	return append(dst, '"')
+}
+
+// appendText is appendString of text, which is mostly long, valid, and in need of few escapes.
+func appendText(dst, s []byte) []byte {
+	n := 0
+	for n < len(s) && n < 16 && s[n] < utf8.RuneSelf && !special[s[n]] { // all of a token, mostly
+		n++
+	}
+	if n < len(s) {
+		if n += plain(s[n:], tops); n < len(s) && !utf8.Valid(s[n:]) {
+			return appendString(dst, string(s))
+		}
+	}
+	dst = append(append(dst, '"'), s[:n]...)
+	for s = s[n:]; len(s) > 0; s = s[n:] {
+		if special[s[0]] {
+			dst = appendEscape(dst, s[0])
+			s = s[1:]
+		}
+		n = plain(s, 0)
+		dst = append(dst, s[:n]...)
+	}
 	return append(dst, '"')
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -143,12 +144,37 @@ var special = func() (t [256]bool) {
 	return t
 }()
 
+const tops = 0x8080808080808080 // the top bit of each of eight bytes
+
+// plain returns how many bytes stand before the first that is special, or has its top bit set where that is in high: tops, or 0.
+func plain(b []byte, high uint64) int {
+	const ones = 0x0101010101010101
+	i := 0
+	for ; i+16 <= len(b); i += 16 { // sixteen at a time
+		x, y := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+8:])
+		// The top bit of a byte is set where that byte is below 0x20, a quote or a backslash.
+		p := ((x - ones*0x20) | ((x ^ ones*'"') - ones) | ((x ^ ones*'\\') - ones)) &^ x
+		q := ((y - ones*0x20) | ((y ^ ones*'"') - ones) | ((y ^ ones*'\\') - ones)) &^ y
+		if (p|q)&tops|(x|y)&high != 0 {
+			break
+		}
+	}
+	for i < len(b) && !special[b[i]] && uint64(b[i])&high&0x80 == 0 {
+		i++
+	}
+	return i
+}
+
 // text passes over a string.
 func (s *scanner) text() bool {
 	b, i := s.b, s.i+1
 	for {
-		for i < len(b) && !special[b[i]] {
+		near := min(i+16, len(b))
+		for i < near && !special[b[i]] {
 			i++
+		}
+		if i == near {
+			i += plain(b[i:], 0)
 		}
 		s.i = i
 		if i >= len(b) {

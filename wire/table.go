@@ -46,6 +46,8 @@ var rows = []row{
 	{"registered", fromServer, "id! resume_token last_seq heartbeat_interval resumed expires"},
 	{"list", fromClient, "id"},
 	{"agents", fromServer, "id agents!"},
+	{"agents.find", fromClient, "id skill goal to limit"},
+	{"agents.found", fromServer, "id agents!"},
 
 	// Extensions of both seeds.
 	{"cancel", fromBoth, ">to! <from! stream_id! >id <seq n <session >receipts <redelivered"},

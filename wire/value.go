@@ -121,6 +121,14 @@ func agentID(s string) string {
 	return ""
 }
 
+// ownID is agentID for the id that an agent gives itself.
+func ownID(s string) string {
+	if _, err := agora.ParseOwnID(s); err != nil {
+		return "is no agent id: " + agora.AsError(err).Message
+	}
+	return ""
+}
+
 // plainID tells at a glance that s is an agent id of printable ASCII, as nearly all are.
 func plainID(s string) bool {
 	if s == "" || len(s) > agora.MaxIDLength {

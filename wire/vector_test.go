@@ -56,15 +56,30 @@ type vectorMessage struct {
 	Receipts json.RawMessage `json:"receipts"`
 	Body     json.RawMessage `json:"body"`
 	Text     string          `json:"text"` // a body that is not JSON by itself
-	Again    bool            `json:"again"`
-	Trace    string          `json:"trace"`
-	Seq      uint64          `json:"seq"`
+	Media    string          `json:"media"`
+	Receipt  *vectorReceipt  `json:"receipt"` // in place of a body
+	Roster   *struct {
+		Members      []agora.AgentID
+		Joined, Left agora.AgentID
+	} `json:"roster"`
+	Again bool   `json:"again"`
+	Trace string `json:"trace"`
+	Seq   uint64 `json:"seq"`
+}
+
+type vectorReceipt struct {
+	Tier    string `json:"tier"`
+	ID      string `json:"id"`
+	Session string `json:"session"`
+	N       uint64 `json:"n"`
+	Stream  string `json:"stream"`
+	Index   uint32 `json:"index"`
 }
 
 func (v *vectorMessage) message(t *testing.T) agora.Message {
 	m := agora.Message{
 		ID: v.ID, N: v.N, Kind: v.Kind, Part: v.Part, Stream: v.Stream, From: agora.AgentID(v.From), Session: v.Session,
-		To: agora.Address{Agent: agora.AgentID(v.To.Agent), Space: v.To.Space}, Body: v.Body, Again: v.Again, Seq: v.Seq,
+		To: agora.Address{Agent: agora.AgentID(v.To.Agent), Space: v.To.Space}, Body: v.Body, Media: v.Media, Again: v.Again, Seq: v.Seq,
 		Meta: agora.Meta{Trace: v.Trace},
 	}
 	if v.Index != nil {
@@ -72,6 +87,16 @@ func (v *vectorMessage) message(t *testing.T) agora.Message {
 	}
 	if v.Text != "" {
 		m.Body = []byte(v.Text)
+	}
+	if r := v.Receipt; r != nil {
+		tier, err := ParseReceipts(r.Tier)
+		must(t, err)
+		own := agora.ReceiptBody{Tier: tier, ID: r.ID, Session: r.Session, N: r.N, Stream: r.Stream, Index: r.Index}.Message()
+		m.Body, m.Media = own.Body, own.Media
+	}
+	if r := v.Roster; r != nil {
+		own := agora.RosterBody{Members: r.Members, Joined: r.Joined, Left: r.Left}.Message()
+		m.Body, m.Media = own.Body, own.Media
 	}
 	if v.Receipts != nil {
 		var names []string

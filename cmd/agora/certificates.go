@@ -19,19 +19,20 @@ import (
 // certificates are the certificate of a listener and the CAs of its clients,
 // as their files say now. They are a [reload.Source].
 type certificates struct {
-	files tlsSettings
-	now   atomic.Pointer[tls.Config]
+	files  tlsSettings
+	protos []string // that a client may choose of, the best first
+	now    atomic.Pointer[tls.Config]
 
 	mu  sync.Mutex // guards the field below
 	sum [sha256.Size]byte
 }
 
-// open reads the files; nil where there is to be no TLS.
-func (t tlsSettings) open() (*certificates, error) {
+// open reads the files, for a listener that speaks these protocols; nil where there is to be no TLS.
+func (t tlsSettings) open(protos []string) (*certificates, error) {
 	if t.cert == "" {
 		return nil, nil
 	}
-	c := &certificates{files: t}
+	c := &certificates{files: t, protos: protos}
 	_, err := c.Look()
 	return c, err
 }
@@ -92,7 +93,7 @@ func (c *certificates) make(cert, key, ca []byte) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", c.files.cert, c.files.key, err)
 	}
-	made := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
+	made := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: c.protos}
 	if c.files.clientCA == "" {
 		return made, nil
 	}

@@ -6,46 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 )
-
-func newAgents() *cobra.Command {
-	var v verb
-	cmd := &cobra.Command{
-		Use:   "agents",
-		Short: "List the agents that are there",
-		Long:  "List the agents that have a session now.",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
-				all, err := insist(ctx, v.tell, func() ([]agora.Agent, error) { return c.Agents(ctx) })
-				if err != nil {
-					return err
-				}
-				t := v.table(cmd, "ID\tNAME\tSINCE\tENDPOINT")
-				for _, a := range all {
-					since := a.RegisteredAt.Format(time.RFC3339)
-					t.row(agentLine{string(a.ID), a.Name, a.Endpoint, since}, string(a.ID), a.Name, since, a.Endpoint)
-				}
-				return t.end()
-			})
-		},
-	}
-	v.flags(cmd, waitAtMost)
-	return cmd
-}
-
-type agentLine struct {
-	ID           string `json:"id"`
-	Name         string `json:"name"`
-	Endpoint     string `json:"endpoint,omitempty"`
-	RegisteredAt string `json:"registered_at"`
-}
 
 func newSpaces() *cobra.Command {
 	var v verb

@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 )
 
 func newListen() *cobra.Command {
+	var can []string
 	l := &listener{verb: verb{endless: true, idFlag: "ID"}}
 	cmd := &cobra.Command{
 		Use:   "listen ID",
@@ -23,17 +25,21 @@ func newListen() *cobra.Command {
 			"A line that you type (of stdin) answers the agent that waits for an answer, or else has written: where there\n" +
 			"are several, begin it with @ID. `@ID TEXT` also speaks to anybody else. It goes on after the end of stdin. With\n" +
 			"--raw stdin is not read, and nothing is escaped: that is for files and pipes.",
-		Example: "  agora listen alice\n  agora listen alice --raw --count 1 > answer.md\n  agora listen alice --json < /dev/null | jq .",
+		Example: "  agora listen alice\n  agora listen bob --skill translate --skill summarize\n  agora listen alice --raw --count 1 > answer.md\n  agora listen alice --json < /dev/null | jq .",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if l.agent = args[0]; l.agent == "" {
 				return usageError(cmd, errors.New("the agent's ID is empty"))
+			}
+			for _, name := range can {
+				l.skills = append(l.skills, agora.Skill{Name: name})
 			}
 			return l.run(cmd)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions, // an id that is there has its connection
 	}
 	l.flags(cmd, 0)
+	cmd.Flags().StringArrayVar(&can, "skill", nil, "name of a skill that the agent has, by which it is found; may be given several times")
 	cmd.Flags().BoolVar(&l.raw, "raw", false, "print text alone, that of streams byte for byte")
 	cmd.Flags().IntVar(&l.count, "count", 0, "end after this many messages; 0 for never")
 	return cmd

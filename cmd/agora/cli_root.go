@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 )
 
@@ -17,7 +18,7 @@ func addClientCommands(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: clientGroup, Title: "Speaking to a cluster:"})
 	for _, cmd := range []*cobra.Command{
 		newListen(), newSend(), newStream(), newAsk(), newReply(),
-		newJoin(), newPublish(), newAgents(), newSpaces(),
+		newJoin(), newPublish(), newAgents(), newAgent(), newSpaces(),
 	} {
 		root.AddCommand(prepareVerb(cmd))
 	}
@@ -58,6 +59,7 @@ type verb struct {
 	endless bool         // goes on until the user ends it: then that is no failure
 	tell    func(string) // tells people how it stands; nil: on a line of stderr
 	hint    string       // told once it is connected
+	skills  []agora.Skill
 }
 
 // flags defines the flags of every verb.
@@ -150,7 +152,7 @@ func (v *verb) config() (client.Config, error) {
 	secure, err := v.trust.config()
 	return client.Config{
 		URLs: edgeURLs(v.url), Agent: v.agent, Token: v.token, TokenSource: v.source(), TLS: secure,
-		Card: client.Card{Type: "cli"},
+		Card: client.Card{Type: "cli", Skills: v.skills},
 	}, err
 }
 

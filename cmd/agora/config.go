@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/wire"
@@ -28,7 +29,7 @@ type settings struct {
 	maxAge                    time.Duration
 	maxRecords                int64
 	shardBytes                size
-	frame                     size
+	frame, body               size
 	depth, name, errors       int
 	streams, spaces           int
 	rate, bytes, burst        float64
@@ -37,6 +38,7 @@ type settings struct {
 	drainRate                 int
 	server                    serverSettings
 	more                      limitSettings
+	calls                     callSettings
 	logLevel, logFormat       string
 	operators                 adminSettings
 	tracing                   traceSettings
@@ -65,7 +67,9 @@ func (s *settings) flags(f *pflag.FlagSet) {
 
 	s.frame = 1 << 20
 	f.Var(&s.frame, "limits.frame", "size of a frame")
-	f.IntVar(&s.depth, "limits.depth", 64, "nesting of a frame")
+	s.body = 1 << 20
+	f.Var(&s.body, "limits.body", "size of the body of an HTTP request")
+	f.IntVar(&s.depth, "limits.depth", 64, "nesting of a frame, and of the JSON of an HTTP request")
 	f.IntVar(&s.name, "limits.name", 256, "characters of a stream id, frame id, event id or name")
 	f.IntVar(&s.errors, "limits.errors", 100, "errors that a connection may cause in 10 s")
 	f.IntVar(&s.streams, "limits.streams", 1024, "open streams of one agent")
@@ -74,11 +78,12 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.Float64Var(&s.bytes, "limits.bytes", 0, "bytes per second of one agent; 0 for no limit")
 	f.Float64Var(&s.burst, "limits.burst", 1, "seconds' worth of both that may come at once")
 
-	f.IntVar(&s.connections, "limits.connections", 0, "connections of one edge; 0 for as many as the process may open files for, with room to spare")
+	f.IntVar(&s.connections, "limits.connections", 0, "connections, and HTTP requests at a time, of one edge; 0 for as many as the process may open files for, with room to spare")
 	s.queued = 256 << 20
 	f.Var(&s.queued, "limits.queued", "bytes that one edge holds for all its connections together, before it sheds the newest")
 
 	s.more.flags(f)
+	s.calls.flags(f)
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
 	s.server.flags(f)
 	s.operators.flags(f)
@@ -107,7 +112,7 @@ func (s *settings) faults() (all []error) {
 		{"spaces.max-members", int64(s.maxMembers)}, {"spaces.whole-roster", int64(s.wholeRoster)},
 		{"spaces.delta-threshold", int64(s.deltaThreshold)},
 		{"mailbox.max-records", s.maxRecords}, {"mailbox.shard-bytes", int64(s.shardBytes)},
-		{"limits.frame", int64(s.frame)}, {"limits.depth", int64(s.depth)}, {"limits.name", int64(s.name)},
+		{"limits.frame", int64(s.frame)}, {"limits.body", int64(s.body)}, {"limits.depth", int64(s.depth)}, {"limits.name", int64(s.name)},
 		{"limits.errors", int64(s.errors)}, {"limits.streams", int64(s.streams)}, {"limits.spaces", int64(s.spaces)},
 		{"drain.rate", int64(s.drainRate)},
 	} {
@@ -120,11 +125,13 @@ func (s *settings) faults() (all []error) {
 		unless(s.bytes >= 0, "limits.bytes can't be negative"),
 		unless(s.burst > 0, "limits.burst must be more than nothing"),
 		unless(s.frame <= 7<<20, "limits.frame can't be more than 7MiB: a frame must fit one record of the log"),
+		unless(s.body <= 64<<20, "limits.body can't be more than 64MiB"),
 		unless(s.connections >= 0, "limits.connections can't be negative"),
-		unless(s.queued >= 4*s.frame, "limits.queued must be at least four times limits.frame"),
+		unless(s.queued >= 4*max(s.frame, s.body), "limits.queued must be at least four times limits.frame and limits.body"),
 		unless(s.timeout >= s.heartbeat, "session.timeout can't be shorter than session.heartbeat"),
 	)
 	all = append(all, s.more.faults()...)
+	all = append(all, s.calls.faults()...)
 	_, err := s.logger(io.Discard)
 	all = append(all, s.tracing.faults()...)
 	return append(append(all, s.server.faults()...), err)
@@ -140,7 +147,8 @@ func unless(holds bool, fault string) error {
 
 func (s *settings) broker(name string, log *slog.Logger) broker.Config {
 	return broker.Config{
-		Name: name, Record: int(s.frame), MaxAge: s.maxAge, MaxRecords: s.maxRecords, ShardBytes: int64(s.shardBytes), Turns: s.server.turns, Log: log,
+		Name: name, Record: int(s.frame), MaxAge: s.maxAge, MaxRecords: s.maxRecords, ShardBytes: int64(s.shardBytes),
+		Calls: s.calls.keeps(), Turns: s.server.turns, Log: log,
 	}
 }
 
@@ -153,14 +161,21 @@ func (s *settings) presence(log *slog.Logger) presence.Config {
 func (s *settings) node(id string, log *slog.Logger) edge.Config {
 	return edge.Config{
 		ID: id, Heartbeat: s.heartbeat, Timeout: s.timeout, MailboxOff: !bool(s.mailbox),
-		MaxAge: s.maxAge, MaxRecords: s.maxRecords, NoAutoCreate: !s.autoCreate, WholeRoster: s.wholeRoster, DrainRate: s.drainRate,
+		Register: s.more.register, MaxAge: s.maxAge, MaxRecords: s.maxRecords, NoAutoCreate: !s.autoCreate, WholeRoster: s.wholeRoster, DeltaThreshold: int(s.deltaThreshold), DrainRate: s.drainRate,
 		Limits: s.limits(), Log: log,
+	}
+}
+
+func (s *settings) web(log *slog.Logger) web.Config {
+	return web.Config{
+		Origins: edge.Origins{Listed: s.server.origins}, Body: int(s.body), Depth: s.depth, BodyTime: readBody, Write: writeTime,
+		DrainRate: s.drainRate, Log: log,
 	}
 }
 
 func (s *settings) door(log *slog.Logger) ws.Config {
 	return ws.Config{
-		Origins: s.server.origins, DeltaThreshold: int(s.deltaThreshold), MaxErrors: s.errors,
+		Origins: s.server.origins, MaxErrors: s.errors,
 		Limits: wire.Limits{Depth: s.depth, Name: s.name}, Turns: s.server.turns, Log: log,
 	}
 }

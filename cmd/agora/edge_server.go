@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +31,8 @@ type edgeServer struct {
 	broker   *broker.Broker
 	presence *presence.Store
 	node     *edge.Node
-	door     *ws.Door
+	ws       *ws.Door // one of the doors
+	doors    []door
 	endAuth  func()       // nil before there is any
 	proxies  edge.Proxies // whose word is taken about where agents connect from
 	policy   policy.Policy
@@ -100,13 +102,13 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 		return fmt.Errorf("lease: %w", err)
 	}
 	e.follow(sources)
-	dc := p.door(e.log)
-	dc.Loopback = p.loopback
-	e.door = ws.New(e.node, dc)
+	e.openDoors(p)
 	e.tidies = e.tidy(p.alone)
 	mux := http.NewServeMux()
-	mux.Handle("/ws", e.door)
 	mux.HandleFunc("GET /{$}", introduce)
+	for _, d := range e.doors {
+		d.mount(mux)
+	}
 	e.public.serve(mux)
 	e.admin.serve(e.adminHandler(p.operators))
 	return e.ready()
@@ -128,7 +130,13 @@ func (e *edgeServer) leave() { e.leaving.Store(true) }
 func (e *edgeServer) drain(ctx context.Context) {
 	e.leave()
 	begun := time.Now()
+	e.public.drain()
+	var doors sync.WaitGroup
+	for _, d := range e.doors {
+		doors.Go(func() { d.drain(ctx) })
+	}
 	d := e.node.Drain(ctx)
+	doors.Wait()
 	how := []any{"took", time.Since(begun).Round(time.Millisecond), "agents_handed_over", d.HandedOver, "agents_left", d.Left, "pending_bytes", d.Pending}
 	if d.Left > 0 {
 		e.log.Warn("drained in part: those left lose their connection, and may return within their grace", how...)
@@ -142,17 +150,15 @@ func (e *edgeServer) close() {
 	if e.follows != nil {
 		e.follows()
 	}
-	if e.door != nil {
+	if e.doors != nil {
 		e.tidies()
-		e.door.Close()
 	}
+	e.eachDoor(door.close)
 	e.public.close()
 	if e.node != nil {
 		e.node.Close()
 	}
-	if e.door != nil {
-		e.door.Wait()
-	}
+	e.eachDoor(door.wait)
 	if e.endAuth != nil {
 		e.endAuth()
 	}
@@ -166,6 +172,15 @@ func (e *edgeServer) close() {
 	}
 }
 
+// eachDoor does something with every door that there is, all at once.
+func (e *edgeServer) eachDoor(do func(door)) {
+	var all sync.WaitGroup
+	for _, d := range e.doors {
+		all.Go(func() { do(d) })
+	}
+	all.Wait()
+}
+
 // introduce says what this is to whoever opens the port in a browser.
 func introduce(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -174,6 +189,6 @@ func introduce(w http.ResponseWriter, _ *http.Request) {
 
 const introduction = `This is an edge of Agora, a relay for AI agents.
 
-Agents connect by WebSocket, at /ws. Readiness, metrics and what operators ask are at another port.
+Agents connect by WebSocket, at /ws; programs ask over HTTP, as for /agents. Readiness, metrics and what operators ask are at another port.
 See https://github.com/agora-relay/agora
 `

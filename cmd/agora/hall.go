@@ -20,9 +20,9 @@ const (
 	hallTurn = 2 * time.Millisecond
 )
 
-// hall is where connections wait that have not asked for anything yet: those
-// in their handshake, those whose header still comes, and those between two
-// requests. When it is full, who has been there longest is shown out; where even
+// hall is where connections wait that have not been let in: those
+// in their handshake, those whose header still comes, those that ask for what nobody is let in for, and those between two
+// requests, or without one. When it is full, who has been there longest is shown out; where even
 // that one has come just now, nobody is let in for a moment.
 type hall struct {
 	net.Listener
@@ -41,7 +41,7 @@ type hall struct {
 type visitor struct {
 	conn  net.Conn
 	since time.Time
-	leave func() // ends its turn
+	leave func() // ends its turn; may be called again
 }
 
 func stay() {} // for who has no turn
@@ -119,22 +119,56 @@ func (h *hall) remove(e *list.Element, c net.Conn) {
 
 // see follows what becomes of a connection: it is the server's ConnState.
 func (h *hall) see(c net.Conn, s http.ConnState) {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
+	c = socketOf(c)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch e := h.at[c]; {
-	case s == http.StateIdle && e == nil:
+	e := h.at[c]
+	switch s {
+	case http.StateActive: // it has asked: others have their turn
+		if e != nil {
+			v := e.Value.(*visitor)
+			v.leave()
+			v.leave = stay
+		}
+	case http.StateIdle:
+		if e != nil {
+			e.Value.(*visitor).since = time.Now()
+			h.waiting.MoveToBack(e)
+			return
+		}
 		if h.waiting.Len() >= h.size {
 			h.showOut(h.waiting.Front())
 		}
 		h.at[c] = h.waiting.PushBack(&visitor{c, time.Now(), stay})
-	case s != http.StateNew && s != http.StateIdle && e != nil:
-		h.remove(e, c)
-		select {
-		case h.freed <- struct{}{}:
-		default:
-		}
+	case http.StateHijacked, http.StateClosed:
+		h.free(e, c)
 	}
+}
+
+// leave takes a connection off those that wait, as it was let in.
+func (h *hall) leave(c net.Conn) {
+	c = socketOf(c)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.free(h.at[c], c)
+}
+
+// free has a place, where it was taken, be somebody else's. mu is held.
+func (h *hall) free(e *list.Element, c net.Conn) {
+	if e == nil {
+		return
+	}
+	h.remove(e, c)
+	select {
+	case h.freed <- struct{}{}:
+	default:
+	}
+}
+
+// socketOf returns the connection that TLS is spoken over.
+func socketOf(c net.Conn) net.Conn {
+	if t, ok := c.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return c
 }

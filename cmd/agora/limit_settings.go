@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -16,17 +17,22 @@ type limitSettings struct {
 	perPrincipal, perIP         int
 	handshakes, handshakesPerIP float64
 	trusted                     []string
+	card                        size
+	register                    time.Duration
 	proxyProtocol               bool
 	policy                      string
 }
 
 func (s *limitSettings) flags(f *pflag.FlagSet) {
+	f.DurationVar(&s.register, "register.ttl", time.Hour, "how long an agent that registers without a connection is listed after its last sign, if it does not say so itself")
+	s.card = 256 << 10
+	f.Var(&s.card, "limits.card", "bytes of what an agent says of itself, schemas of its skills and tools included")
 	f.Float64Var(&s.tenantRate, "limits.tenant.rate", 0, "messages per second of all agents of one tenant at one edge; 0 for no limit")
 	f.Float64Var(&s.tenantBytes, "limits.tenant.bytes", 0, "bytes per second of all agents of one tenant at one edge; 0 for no limit")
 	f.IntVar(&s.perPrincipal, "limits.connections-per-principal", 0, "connections of one principal at one edge; 0 for no limit")
 	f.IntVar(&s.perIP, "limits.connections-per-ip", 0, "connections from one address (of IPv6 one /64) at one edge; 0 for no limit")
-	f.Float64Var(&s.handshakes, "limits.handshakes", 0, "handshakes per second at one edge; 0 for no limit")
-	f.Float64Var(&s.handshakesPerIP, "limits.handshakes-per-ip", 0, "handshakes per second from one address (of IPv6 one /64) at one edge; 0 for no limit")
+	f.Float64Var(&s.handshakes, "limits.handshakes", 0, "handshakes, and HTTP requests, per second at one edge; 0 for no limit")
+	f.Float64Var(&s.handshakesPerIP, "limits.handshakes-per-ip", 0, "handshakes, and HTTP requests, per second from one address (of IPv6 one /64) at one edge; 0 for no limit")
 	f.StringSliceVar(&s.trusted, "server.trusted-proxies", nil, "networks of balancers whose X-Forwarded-For and PROXY headers are taken, such as 10.0.0.0/8")
 	f.StringVar(&s.policy, "policy", "", "file of rules: who may do what; everybody everything if empty")
 	f.BoolVar(&s.proxyProtocol, "server.proxy-protocol", false, "connections from trusted proxies begin with a PROXY protocol v2 header")
@@ -40,6 +46,8 @@ func (s *limitSettings) faults() (all []error) {
 	} {
 		all = append(all, unless(n >= 0, name+" can't be negative"))
 	}
+	all = append(all, unless(s.register >= edge.MinRegister && s.register <= edge.MaxRegister, "register.ttl must be 1m to 24h"))
+	all = append(all, unless(s.card >= 1<<10 && s.card <= 1<<20, "limits.card must be 1KiB to 1MiB"))
 	_, err := s.proxies()
 	return append(all, err, unless(!s.proxyProtocol || len(s.trusted) > 0, "server.proxy-protocol needs server.trusted-proxies"))
 }
@@ -68,10 +76,10 @@ func (s *limitSettings) proxies() ([]netip.Prefix, error) {
 func (s *settings) limits() edge.Limits {
 	m := &s.more
 	return edge.Limits{
-		Frame: int(s.frame), Streams: s.streams, Spaces: s.spaces, Rate: s.rate, Bytes: s.bytes, Burst: s.burst,
+		Frame: int(s.frame), Card: int(m.card), Streams: s.streams, Spaces: s.spaces, Rate: s.rate, Bytes: s.bytes, Burst: s.burst,
 		TenantRate: m.tenantRate, TenantBytes: m.tenantBytes, PerPrincipal: m.perPrincipal, PerIP: m.perIP,
 		Handshakes: m.handshakes, HandshakesPerIP: m.handshakesPerIP,
-		Connections: s.connections, Queued: int64(s.queued),
+		Calls: s.calls.ofAgent, EdgeCalls: s.calls.ofEdge, Connections: s.connections, Queued: int64(s.queued),
 	}
 }
 

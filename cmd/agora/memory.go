@@ -20,7 +20,7 @@ func (e *edgeServer) tidy(alone bool) (stop func()) {
 		if alone {
 			defer collectAt(usualGarbage)
 		}
-		begun, stats := time.Now(), e.door.Stats()
+		begun, stats := time.Now(), e.ws.Stats()
 		state := func() edgeState {
 			held, _ := use.read()
 			return edgeState{time.Since(begun), stats.Connections.Load(), stats.FramesIn.Load() + stats.FramesOut.Load(), held}

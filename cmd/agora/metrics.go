@@ -1,11 +1,15 @@
 package main
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/latency"
 )
@@ -16,8 +20,12 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerNode(r, e)
+	registerCalls(r, e.node.Calls())
 	registerCrowd(r, e.node.Crowd())
-	registerDoor(r, e.door.Stats())
+	for _, d := range e.doors {
+		d.metrics(r)
+	}
+	registerPort(r, e.public)
 	registerGate(r, e.node.Gate().Stats())
 	registerTenants(r, e.node)
 	registerLog(r, e.broker)
@@ -48,7 +56,23 @@ func registerNode(r *prometheus.Registry, e *edgeServer) {
 			send(prometheus.NewConstMetric(ended, prometheus.CounterValue, float64(count), reason))
 		}
 	}})
+	gauge(r, "agora_directory_tenants", "Tenants whose directory this edge keeps, as somebody has asked here of late.", func() float64 { return float64(n.Directory().Tenants) })
+	gauge(r, "agora_directory_agents", "Agents in those directories.", func() float64 { return float64(n.Directory().Agents) })
+	gauge(r, "agora_directory_bytes", "Bytes that those directories take, counted with limits.queued.", func() float64 { return float64(n.Directory().Bytes) })
 	counter(r, "agora_messages_stored_total", "Messages and stream chunks of this edge's agents stored in JetStream.", func() float64 { return float64(n.Stats().Sent) })
+}
+
+func registerCalls(r *prometheus.Registry, s *call.Stats) {
+	gauge(r, "agora_calls", "Calls made at this edge that are open.", loaded(&s.Open))
+	counter(r, "agora_calls_made_total", "Calls made at this edge, those made again under their name included.", loaded(&s.Made))
+	ended := metricOf("agora_calls_ended_total", "Calls made at this edge that ended: answered, given_up by their callers, or failed with an abort or a timeout.", "outcome")
+	r.MustRegister(collector{[]*prometheus.Desc{ended}, func(send func(prometheus.Metric, error)) {
+		for outcome, n := range map[string]*atomic.Int64{"answered": &s.Answered, "given_up": &s.GivenUp, "failed": &s.Failed} {
+			send(prometheus.NewConstMetric(ended, prometheus.CounterValue, float64(n.Load()), outcome))
+		}
+	}})
+	counter(r, "agora_calls_refused_total", "Calls refused because too many were open (limits.calls, limits.edge.calls).", loaded(&s.Refused))
+	counter(r, "agora_calls_lost_total", "Calls of callers at edges that have died, which this edge has ended.", loaded(&s.Lost))
 }
 
 // registerLegs registers how long messages take on the parts of their way.
@@ -56,7 +80,7 @@ func registerLegs(r *prometheus.Registry, e *edgeServer) {
 	histograms(r, "agora_latency_seconds", "Time that messages take, by leg: in, from a frame read to its publish to JetStream (every 16th frame); "+
 		"stored, from there to JetStream's acknowledgement (every batch); delivered, from there to the receiver's socket (every write, to receivers that were connected).",
 		"leg", map[string]*latency.Histogram{
-			"in": &e.door.Stats().ToLog, "stored": e.broker.ToStored(), "delivered": e.node.ToWritten(),
+			"in": &e.ws.Stats().ToLog, "stored": e.broker.ToStored(), "delivered": e.node.ToWritten(),
 		})
 }
 
@@ -92,6 +116,28 @@ func registerDoor(r *prometheus.Registry, s *ws.Stats) {
 			ConstLabels: prometheus.Labels{"code": string(code)},
 		}, loaded(n)))
 	}
+}
+
+// registerHTTP registers what is asked over HTTP without a WebSocket.
+func registerHTTP(r *prometheus.Registry, s *web.Stats) {
+	gauge(r, "agora_http_requests", "HTTP requests that are being answered.", loaded(&s.Open))
+	gauge(r, "agora_http_streams", "HTTP requests whose answer lasts: event streams, and calls that wait for their answer.", loaded(&s.Lasting))
+	counter(r, "agora_http_accepted_total", "HTTP requests that were authenticated and within limits.", loaded(&s.Admitted))
+	counter(r, "agora_http_refused_total", "HTTP requests answered with an error.", loaded(&s.Refused))
+	counter(r, "agora_http_bytes_in_total", "Bytes of the contents of HTTP requests.", loaded(&s.BytesIn))
+	counter(r, "agora_http_bytes_out_total", "Bytes of the contents of HTTP responses.", loaded(&s.BytesOut))
+	counter(r, "agora_http_stalled_total", "HTTP responses given up because the client did not read them (write time-out).", loaded(&s.Stalled))
+	for code, n := range s.Errors {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agora_http_errors_total", Help: "HTTP requests answered with an error, by error code.",
+			ConstLabels: prometheus.Labels{"code": string(code)},
+		}, loaded(n)))
+	}
+}
+
+// registerPort registers what clients did wrong in speaking HTTP/2.
+func registerPort(r *prometheus.Registry, p *port) {
+	counter(r, "agora_http2_errors_total", "HTTP/2 streams and connections ended because the client broke the protocol, or did too much of what costs it nothing.", loaded(&p.faults))
 }
 
 func registerLog(r *prometheus.Registry, b *broker.Broker) {

@@ -8,7 +8,7 @@ import (
 
 // registerGate registers whom the edge turned away before it knew what they want.
 func registerGate(r *prometheus.Registry, s *edge.GateStats) {
-	turned := metricOf("agora_gate_refused_total", "WebSocket handshakes refused by a limit: of handshakes a second, of one address, or of one principal.", "reason")
+	turned := metricOf("agora_gate_refused_total", "WebSocket handshakes and HTTP requests refused by a limit: of handshakes a second, of one address, or of one principal.", "reason")
 	r.MustRegister(collector{[]*prometheus.Desc{turned}, func(send func(prometheus.Metric, error)) {
 		for reason, n := range map[string]int64{
 			"handshakes": s.Handshakes.Load(), "address": s.PerIP.Load(), "principal": s.Principals.Load(),

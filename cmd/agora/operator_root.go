@@ -82,7 +82,7 @@ func (o *operator) ask(cmd *cobra.Command, method, path string, q url.Values, v 
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, DisableKeepAlives: true}
 	resp, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
-		return false, &agora.Error{Code: agora.Unavailable, Message: "no admin port answers at " + at, Cause: errors.Join(err, faults)}
+		return false, o.advised(&agora.Error{Code: agora.Unavailable, Message: "no admin port answers at " + at, Cause: errors.Join(err, faults)})
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
@@ -97,6 +97,14 @@ func (o *operator) ask(cmd *cobra.Command, method, path string, q url.Values, v 
 		return true, err
 	}
 	return false, json.Unmarshal(body, v)
+}
+
+// advised adds what to do to the error of a port that does not answer, where the verb was not told which one to ask.
+func (o *operator) advised(err error) error {
+	if o.admin != "" {
+		return err
+	}
+	return &advisedError{err, "run it where an edge runs, or say which edge to ask by --admin http://HOST:9100"}
 }
 
 // place returns whom to ask, and how: the edge of --admin, or that on this machine, whose token is found where that edge has it. faults
@@ -166,6 +174,10 @@ func newMailbox() *cobra.Command {
 			"in silence. Senders are not told: what they have receipts for was stored.",
 		Args: cobra.ExactArgs(1),
 		RunE: shown(&o, http.MethodPost, "/v1/agent/purge", func(w io.Writer, v *purged, args []string) {
+			if v.Unread == 0 {
+				fmt.Fprintf(w, "%s has nothing unread: nothing was dropped\n", args[0])
+				return
+			}
 			fmt.Fprintf(w, "unread records dropped: %d; %s is told when it reads next\n", v.Unread, args[0])
 		}),
 	}))

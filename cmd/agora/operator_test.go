@@ -118,15 +118,15 @@ func TestKickEndsASessionAtAnotherEdge(t *testing.T) {
 		t.Errorf("alice got %+v, want bob's stream aborted", f)
 	}
 	_, _, err := bob.ReadMessage()
-	if !websocket.IsCloseError(err, edge.CloseKicked) {
-		t.Errorf("bob's connection ended with %v, want close %d", err, edge.CloseKicked)
+	if !websocket.IsCloseError(err, 4010) {
+		t.Errorf("bob's connection ended with %v, want close 4010", err)
 	}
 	if v := agentAt(two, "bob"); v.State != "away" {
 		t.Errorf("bob is %s, want away", v.State)
 	}
 	await.True(t, "the end and its reason are in the history", func() bool {
 		for _, e := range agentAt(one, "bob").History {
-			if e.What == "left" && e.Why == edge.Kicked {
+			if e.What == "left" && e.Why == string(edge.Kicked) {
 				return true
 			}
 		}
@@ -165,6 +165,9 @@ func TestAPurgedMailboxIsToldToItsOwner(t *testing.T) {
 		bob.say(fmt.Sprintf(`{"type":"ack","seq":%d}`, bob.hear("message").Seq))
 	}
 	await.True(t, "bob has read them", func() bool { v := agentAt(e, "bob"); return v.Mailbox.Records == 2 && v.Mailbox.Unread == 0 })
+	if out, status := e.operate("mailbox", "purge", "bob"); status != 0 || out != "bob has nothing unread: nothing was dropped\n" {
+		t.Errorf("with nothing unread, purge ended with %d: %s", status, out)
+	}
 	bob.Close()
 	await.True(t, "bob has left", func() bool { return agentAt(e, "bob").State == "grace" })
 	for n := range 3 {
@@ -322,4 +325,16 @@ func request(t *testing.T, method, url string, header []string) (status int) {
 	}
 	resp.Body.Close()
 	return resp.StatusCode
+}
+
+func TestAVerbThatFindsNoEdgeSaysHowToNameOne(t *testing.T) {
+	t.Parallel()
+	const none = "127.0.0.1:1" // nothing is there
+	const advice = "say which edge to ask by --admin"
+	if out, status := inProcess(t, []string{"AGORA_ADMIN_ADDR=" + none}, "inspect", "edge"); status != exitUnavailable || !strings.Contains(out, advice) {
+		t.Errorf("without --admin it ended with %d: %s", status, out)
+	}
+	if out, status := inProcess(t, nil, "inspect", "edge", "--admin", "http://"+none); status != exitUnavailable || strings.Contains(out, advice) {
+		t.Errorf("with --admin it ended with %d: %s", status, out)
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/turns"
 )
 
@@ -27,6 +29,7 @@ type port struct {
 	certs    *certificates // nil without TLS
 	stop     context.CancelFunc
 	serving  sync.WaitGroup
+	faults   atomic.Int64 // of clients in speaking HTTP/2
 }
 
 // portConfig is how a port is served.
@@ -35,13 +38,18 @@ type portConfig struct {
 	needPeer   bool // with CAs of clients, nobody without a certificate is answered
 	readHeader time.Duration
 	maxHeader  int
-	write      time.Duration // for an answer; 0 for as long as it takes
+	http2      bool          // over TLS to who asks for it, without TLS to who begins with it
+	write      time.Duration // for a piece of an answer; writeTime if 0
 	proxies    *edge.Proxies // whose PROXY headers are taken; nil for none at all
 	turns      *turns.Turns  // in which newcomers are let in, as thousands may come at once; nil where they never do
 }
 
 func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (*port, error) {
-	certs, err := cfg.tls.open()
+	protos := []string{"http/1.1"}
+	if cfg.http2 {
+		protos = []string{"h2", "http/1.1"}
+	}
+	certs, err := cfg.tls.open(protos)
 	if err != nil {
 		return nil, err
 	}
@@ -54,19 +62,23 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 	}
 	h := newHall(l)
 	h.turns = cfg.turns
+	cfg.write = cmp.Or(cfg.write, writeTime)
 	p := &port{listener: h, fail: fail, certs: certs}
 	p.server = &http.Server{
-		Handler:           http.HandlerFunc(p.answer),
+		Handler:           web.Deadlines(http.HandlerFunc(p.answer), cfg.write),
 		ReadHeaderTimeout: cfg.readHeader,
 		ReadTimeout:       cfg.readHeader + readBody,
-		WriteTimeout:      cfg.write,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    cfg.maxHeader,
 		ConnState:         h.see,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Protocols:         new(http.Protocols),
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	p.server.Protocols.SetHTTP1(true)
+	if cfg.http2 {
+		p.speakHTTP2(cfg.write)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	if certs != nil {
@@ -75,6 +87,40 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 	}
 	return p, nil
 }
+
+// streams is how many requests of one connection are answered at a time. More of them wait, up to four times as many; who
+// opens and gives up streams faster than that is cut off.
+const streams = 128
+
+// speakHTTP2 has the server speak HTTP/2 as well: by ALPN over TLS, without it to clients that begin with its preface.
+func (p *port) speakHTTP2(write time.Duration) {
+	p.server.Protocols.SetHTTP2(true)
+	p.server.Protocols.SetUnencryptedHTTP2(true)
+	p.server.HTTP2 = &http.HTTP2Config{
+		MaxConcurrentStreams:          streams,
+		MaxReadFrameSize:              16 << 10,
+		MaxReceiveBufferPerConnection: 512 << 10, // kept for a connection whose requests nobody reads
+		MaxReceiveBufferPerStream:     128 << 10,
+		SendPingTimeout:               30 * time.Second, // an answer that is quiet does not tell whether the peer is there
+		PingTimeout:                   15 * time.Second,
+		WriteByteTimeout:              write,
+		CountError:                    func(string) { p.faults.Add(1) },
+	}
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+// admitted is told of the context of each request that was let in: its connection counts elsewhere from then on.
+func (p *port) admitted(ctx context.Context) {
+	c, ok := ctx.Value(connKey{}).(net.Conn)
+	if h, is := p.listener.(*hall); ok && is {
+		h.leave(c)
+	}
+}
+
+// drain has clients go elsewhere with their next request: no connection is kept for it.
+func (p *port) drain() { p.server.SetKeepAlivesEnabled(false) }
 
 // readBody is how long the body of a request may take: none is long.
 const readBody = 20 * time.Second
@@ -99,12 +145,20 @@ func (p *port) url(scheme string) string {
 // answer has the present handler answer, but for what could mean one thing
 // here and another to whatever stands before this server.
 func (p *port) answer(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "*" && r.URL.Path != clean(r.URL.Path) || len(r.Header["Authorization"]) > 1 {
-		w.Header().Set("Connection", "close") // else what is left of the request would be waited for
+	if r.URL.Path != "*" && r.URL.Path != clean(r.URL.Path) || len(r.Header["Authorization"]) > 1 || twoHosts(r) {
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // else what is left of the request would be waited for
+		}
 		http.Error(w, "INVALID_REQUEST: the request is ambiguous", http.StatusBadRequest)
 		return
 	}
 	(*p.handler.Load()).ServeHTTP(w, r)
+}
+
+// twoHosts reports whether a request of HTTP/2 names one host as its authority, and another in a header.
+func twoHosts(r *http.Request) bool {
+	hosts := r.Header["Host"]
+	return len(hosts) > 1 || len(hosts) == 1 && hosts[0] != r.Host
 }
 
 // clean returns the plain spelling of a path.
@@ -135,7 +189,7 @@ func (p *port) listen() error {
 	return p.server.Serve(p.listener)
 }
 
-// close ends the server. Requests under way are short ones: they are cut off.
+// close ends the server. What doors have not ended is cut off.
 func (p *port) close() {
 	p.stop()
 	p.server.Close()

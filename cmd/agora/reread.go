@@ -16,7 +16,7 @@ type originsKey struct{}
 // reloadable are the settings that a running edge takes up when its file
 // changes, beside the contents of the files that settings name.
 var reloadable = []string{
-	"limits.rate", "limits.bytes", "limits.burst", "limits.streams", "limits.spaces",
+	"limits.rate", "limits.bytes", "limits.burst", "limits.streams", "limits.spaces", "limits.card", "limits.calls", "limits.edge.calls",
 	"limits.tenant.rate", "limits.tenant.bytes",
 	"limits.connections-per-principal", "limits.connections-per-ip", "limits.handshakes", "limits.handshakes-per-ip",
 	"server.trusted-proxies",

@@ -53,6 +53,7 @@ func newRoot() *cobra.Command {
 		Long: "Agora carries messages, streams and space events between agents, whatever edge they are on.\n" +
 			"Every flag can be set by the environment too: --session.grace is AGORA_SESSION_GRACE. Those of edges can also\n" +
 			"stand in a file: see `agora config --help`.",
+		Version:       version(), // for --version, which says what the verb does
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,6 +62,7 @@ func newRoot() *cobra.Command {
 			return errors.Join(err, refuseStrays(cmd, os.Environ()))
 		},
 	}
+	root.SetVersionTemplate("agora {{.Version}}\n")
 	root.AddCommand(newDev(), newEdge(), newConfig(), newToken(), newHealth(), newVersion())
 	addClientCommands(root)
 	return root

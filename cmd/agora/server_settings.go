@@ -23,7 +23,7 @@ type tlsSettings struct{ cert, key, clientCA string }
 
 func (s *serverSettings) flags(f *pflag.FlagSet) {
 	s.turns = new(turns.Turns)
-	f.StringSliceVar(&s.origins, "server.origins", nil, "origins of pages that may connect, besides those of the same host")
+	f.StringSliceVar(&s.origins, "server.origins", nil, "origins of web pages that may connect and ask, at every path, besides those of the same host")
 	f.DurationVar(&s.readHeader, "server.read-header-timeout", 10*time.Second, "how long a handshake, and the header of a request, may take to come")
 	s.maxHeader = 32 << 10
 	f.Var(&s.maxHeader, "server.max-header", "size of the header of a request, tokens included")
@@ -54,21 +54,21 @@ func (t *tlsSettings) faults(prefix string) error {
 
 // checkFiles returns what is wrong with the files that are named.
 func (s *serverSettings) checkFiles() error {
-	_, public := s.tls.open()
-	_, admin := s.admin.open()
+	_, public := s.tls.open(nil)
+	_, admin := s.admin.open(nil)
 	return errors.Join(public, admin)
 }
 
 // public and private return how the two ports of an edge are served.
 func (s *serverSettings) public() portConfig {
-	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), write: writeTime, turns: s.turns}
+	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), http2: true, turns: s.turns}
 }
 
 func (s *serverSettings) private() portConfig {
 	c := s.public()
-	c.tls, c.needPeer, c.write, c.turns = s.admin, true, 0, nil
+	c.tls, c.needPeer, c.http2, c.turns = s.admin, true, false, nil
 	return c
 }
 
-// writeTime bounds how long an answer may take to be read; a door that answers for longer says so itself.
+// writeTime bounds how long each piece of an answer may take to be read. The whole may take as long as it likes.
 const writeTime = 30 * time.Second

@@ -45,3 +45,16 @@ func TestTheImageIsBuiltWithAVersion(t *testing.T) {
 		}
 	}
 }
+
+func TestTheVersionIsSaidByAFlagToo(t *testing.T) {
+	var verb, flag, stderr strings.Builder
+	if status := run(t.Context(), []string{"version"}, nil, &verb, &stderr); status != 0 {
+		t.Fatalf("agora version exits with %d: %s", status, stderr.String())
+	}
+	if status := run(t.Context(), []string{"--version"}, nil, &flag, &stderr); status != 0 {
+		t.Fatalf("agora --version exits with %d: %s", status, stderr.String())
+	}
+	if flag.String() != verb.String() {
+		t.Errorf("agora --version = %q, want that of agora version: %q", flag.String(), verb.String())
+	}
+}

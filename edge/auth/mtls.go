@@ -77,7 +77,7 @@ func idOf(u *url.URL) (id, tenant string, err error) {
 
 // literal tells whether an id is one, and not also a pattern.
 func literal(id string) bool {
-	_, err := agora.ParseAgentID(id)
+	_, err := agora.ParseOwnID(id)
 	return err == nil && !strings.HasSuffix(id, "*")
 }
 

@@ -92,11 +92,8 @@ func (s *Sender) expired(k streamKey, st *stream, request bool) {
 // tellLate tells the sender that the time is over, and the other end that nobody waits for the reply any more.
 func (s *Sender) tellLate(k streamKey, st *stream) {
 	s.relay.streamClosed(*s.cfg.Claim, k.to, requestStream(k.stream))
-	body := string(agora.Timeout)
-	if k.stream != "" {
-		body += " " + k.stream
-	}
-	m := agora.Message{Kind: agora.Control, Part: agora.Abort, From: s.cfg.Claim.Agent, To: k.to, Body: []byte(body)}
+	m := agora.AbortBody{Code: agora.Timeout, Request: k.stream}.Message()
+	m.Kind, m.From, m.To = agora.Control, s.cfg.Claim.Agent, k.to
 	s.cfg.TimedOut(k.to, "", st.frame)
 	s.put(k.to, m, func(broker.Result) {})
 }

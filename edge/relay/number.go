@@ -10,8 +10,9 @@ import (
 
 // numbers is what a sender knows of the numbers of its frames to one addressee.
 type numbers struct {
-	refused uint64 // lowest one that was refused for the moment and has not come again; 0 for none
-	stored  uint64 // highest one known to be stored
+	refused uint64        // lowest one that was refused for the moment and has not come again; 0 for none
+	stored  uint64        // highest one known to be stored
+	lane    agora.Address // into which the last one went, once some go into boxes
 }
 
 // Follows returns an error when a number is beyond one that was refused for

@@ -68,13 +68,16 @@ func (s *Sender) park(to agora.Address, costly bool) {
 		return
 	}
 	l := s.lanes[to]
-	p, ok := l.Park(costly)
+	p, ok := l.Park(costly || to.IsBox()) // whose lane is not used again
 	if !ok {
 		return
 	}
 	l.peer.lanes.Add(-1)
 	l.aside = true
 	delete(s.lanes, to)
+	if to.IsBox() { // nothing more comes into it
+		return
+	}
 	delete(s.numbers, to)
 	for old := range s.parked {
 		if len(s.parked) < maxParked {
@@ -109,7 +112,7 @@ func (s *Sender) parkIdle(since time.Time) {
 	defer s.mu.Unlock()
 	s.patience = 0
 	for to, l := range s.lanes {
-		if l.using == 0 && !l.idle.IsZero() && l.idle.Before(since) {
+		if l.using == 0 && !l.idle.IsZero() && (l.idle.Before(since) || to.IsBox() && l.idle.Before(since.Add(laneIdle-laneTrim))) {
 			s.park(to, false)
 		}
 	}

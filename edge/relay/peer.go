@@ -33,8 +33,13 @@ type peer struct {
 	full     atomic.Bool  // its unread part has passed three quarters of the mailbox
 	looked   atomic.Int64 // ticks at the last look
 
-	mu    sync.Mutex // guards known
-	known time.Time  // when it was last found to be there
+	sent atomic.Int64 // of a box: bytes that were put into it, also the next two
+	seen atomic.Int64 // how many when it was last looked at
+	over atomic.Bool  // so much is unread that its answer is given up
+
+	mu     sync.Mutex // guards the fields below
+	known  time.Time  // when it was last found to be there
+	before int64      // of a box: bytes that others had put into it
 }
 
 // peer returns the one of an address, making it where it is missing.
@@ -79,7 +84,7 @@ func (p *peer) lookup(ctx context.Context) error {
 // the unread part now and then: in the background, one look at a time.
 func (p *peer) stored() {
 	p.wrote.Store(agora.Ticks())
-	if p.records.Add(-1) <= 0 {
+	if p.records.Add(-1) <= 0 || p.to.IsBox() && p.sent.Load()-p.seen.Load() >= boxLook {
 		p.look()
 	}
 }
@@ -118,6 +123,10 @@ func (p *peer) measure() {
 	cfg := &p.relay.cfg
 	ctx, cancel := context.WithTimeout(p.relay.ctx, 2*time.Second)
 	defer cancel()
+	if p.to.IsBox() {
+		p.measureBox(ctx)
+		return
+	}
 	found, err := cfg.Presence.Lookup(ctx, p.to.Tenant, p.to.Agent)
 	if err != nil {
 		return // what was known stays

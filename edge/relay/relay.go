@@ -29,7 +29,10 @@ type Config struct {
 	// Confirmed asks the edge that holds an agent up to where the agent is
 	// known to have read. It may block.
 	Confirmed func(ctx context.Context, to agora.Address, holder presence.Holder) (uint64, error)
-	Log       *slog.Logger
+	// Taken asks the edges whose callers wait for the answer in a box how much of it they have taken, and whether any
+	// wait. It may block.
+	Taken func(ctx context.Context, box agora.Address) (bytes int64, waits bool, err error)
+	Log   *slog.Logger
 }
 
 // Relay is what an edge knows of the addressees its agents send to. Its

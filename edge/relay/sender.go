@@ -45,6 +45,7 @@ type Sender struct {
 	ended    fifo    // streams that came to their normal end
 	numbers  map[agora.Address]*numbers
 	asked    map[streamKey]*stream // requests with a deadline that have no reply yet; the key's stream is the request's id
+	boxes    *boxes                // of calls that the agent was asked; nil while there were none
 	closed   bool
 }
 
@@ -119,6 +120,9 @@ func (s *Sender) inherit(l presence.Lane) {
 		s.used[l.To] = append(s.used[l.To], o)
 		put(&s.open, k, st)
 		s.expire(k, st, o.Deadline, false)
+		if l.To.IsBox() {
+			s.resume(l.To, o.Stream)
+		}
 	}
 }
 
@@ -135,6 +139,9 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 	if l == nil {
 		if m.Part != agora.Cancel && s.dropped(k, m.Part) {
 			s.pass(m.To, m.N)
+			if o.Answered {
+				return agora.Errorf(agora.StreamNotFound, "stream %q to %q is over", m.Stream, m.To.Name())
+			}
 			return nil
 		}
 		var err error
@@ -147,6 +154,9 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 		}
 	}
 	defer s.release(l)
+	if err := s.inTurn(ctx, &m); err != nil {
+		return err
+	}
 	size := len(m.Body) + overhead
 	if err := s.window.take(ctx, size); err != nil {
 		return agora.AsError(err)
@@ -176,6 +186,7 @@ type Options struct {
 	Receipts agora.Receipts // tiers it asked for
 	Frame    string         // id of the frame
 	Request  string         // the request's own id, where a deadline is to be watched for its reply
+	Answered bool           // done is waited for: what is dropped is told as STREAM_NOT_FOUND
 	Piece    bool           // the frame was cut into the parts of a stream: the last of them alone answers for it, whatever becomes of the others
 }
 
@@ -194,7 +205,7 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 		return nil, agora.Errorf(agora.StreamNotFound, "stream %q to %q was never started", m.Stream, m.To.Name())
 	}
 	if begins && s.relay.away(m, l) {
-		return nil, &agora.Error{Code: agora.Unavailable, Message: "the message log can't be reached now", RetryAfter: time.Second}
+		return nil, logAway()
 	}
 	if m.Part == agora.Start && st == nil && streams >= s.relay.cfg.Streams() {
 		return nil, agora.Errorf(agora.RateLimited, "%d streams are open: more are not allowed", streams)
@@ -207,7 +218,7 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 			return nil, err
 		}
 	}
-	if l == nil && !parked || begins && (m.Part == agora.Start || !m.Meta.Deadline.IsZero()) {
+	if l == nil && !parked && !(m.To.IsBox() && m.Part == agora.Whole) || begins && (m.Part == agora.Start || !m.Meta.Deadline.IsZero()) {
 		if err := s.note(ctx, m, o); err != nil {
 			return nil, err
 		}
@@ -235,7 +246,7 @@ func (r *Relay) away(m *agora.Message, l *lane) bool {
 
 // reach asks whether the addressee can be written to.
 func (s *Sender) reach(ctx context.Context, m *agora.Message, l *lane) error {
-	if m.To.IsSpace() || m.Kind == agora.Control || m.Kind == agora.Receipt {
+	if m.To.IsSpace() || m.To.IsBox() || m.Kind == agora.Control || m.Kind == agora.Receipt {
 		return nil // members only publish; answers go to whoever wrote first
 	}
 	if l != nil {
@@ -270,16 +281,21 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 
 // pace slows streams to an addressee whose unread part is too large, and refuses one-shots.
 func (s *Sender) pace(l *lane, m *agora.Message) error {
-	full := l.peer.pressed()
-	if full && m.Part == agora.Whole && (m.Kind == agora.Request || m.Kind == agora.Reply) {
-		return &agora.Error{Code: agora.RateLimited, Message: "the mailbox of the addressee is nearly full", RetryAfter: time.Second}
+	full, wait := l.peer.pressed(), pause
+	switch {
+	case l.peer.over.Load() && m.Part <= agora.Chunk:
+		return agora.Errorf(agora.RateLimited, "the answer is not read by who has asked")
+	case full && m.Part == agora.Whole && (m.Kind == agora.Request || m.Kind == agora.Reply):
+		return errFull
+	case l.peer.to.IsBox():
+		wait = boxPause
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if full != l.paused {
 		l.paused = full
 		if full {
-			l.Pressed(pause)
+			l.Pressed(wait)
 		} else {
 			l.Pressed(0)
 		}
@@ -345,7 +361,9 @@ func (s *Sender) Lanes() []presence.Lane {
 		open[to] = nil
 	}
 	for to := range s.lanes {
-		open[to] = nil
+		if !to.IsBox() { // of those only answers that are open count
+			open[to] = nil
+		}
 	}
 	for to := range s.parked {
 		open[to] = nil

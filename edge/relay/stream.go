@@ -69,7 +69,7 @@ func (s *Sender) goesOn(k *streamKey, m *agora.Message) (l *lane, st *stream, to
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st = s.find(k)
-	if st == nil || st.lane == nil || st.lane.aside || st.lane.paused || st.lane.peer.full.Load() || s.over.has(*k) {
+	if st == nil || st.lane == nil || st.lane.aside || st.lane.paused || st.lane.peer.full.Load() || s.over.has(*k) || s.turns(k.to, m.N) {
 		return nil, nil, nil
 	}
 	m.Meta.Receipts |= st.receipts &^ agora.Stored
@@ -87,6 +87,9 @@ func (s *Sender) uses(st *stream, l *lane) {
 // arrived settles a chunk of which nothing is kept but its stream.
 func (s *Sender) arrived(st *stream, l *lane, res broker.Result) {
 	s.window.give(res.Size + overhead)
+	if st.key.to.IsBox() && res.Err == nil {
+		l.peer.sent.Add(int64(res.Size + overhead))
+	}
 	if s.answered(st.key, agora.Chunk, res.Err) {
 		return
 	}
@@ -148,9 +151,15 @@ func (s *Sender) settle(t *transit, res broker.Result) {
 		l.peer.stored()
 	}
 	if res.Err == nil && t.n > 0 {
-		s.numbered(k.to, t.n)
+		s.numbered(k.to.Peer(), t.n)
 	}
 	failed := res.Err != nil
+	if failed && agora.AsError(res.Err).Code == agora.Unavailable {
+		s.heldBack(k.to, res)
+	}
+	if k.to.IsBox() {
+		s.boxed(k.to, t.part, res.Err)
+	}
 	if t.awaits && failed {
 		s.Replied(k.to, t.request) // it is answered: nothing is waited for
 	}
@@ -206,6 +215,7 @@ func (s *Sender) Receipts(to agora.Address, name string) (tiers agora.Receipts, 
 
 // Sends tells whether a stream to an address is open, and its kind.
 func (s *Sender) Sends(to agora.Address, name string) (agora.Kind, bool) {
+	to = s.Box(to, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.open[streamKey{to, name}]; st != nil {
@@ -218,6 +228,7 @@ func (s *Sender) Sends(to agora.Address, name string) (agora.Kind, bool) {
 // still sends of it is dropped in silence. It returns false when the stream
 // had come to its end already: then the cancel is nobody's news.
 func (s *Sender) Cancelled(to agora.Address, name string) bool {
+	to = s.Box(to, name)
 	k := streamKey{to, name}
 	s.mu.Lock()
 	st, ended := s.open[k], s.ended.has(k)
@@ -249,7 +260,7 @@ func (s *Sender) AbortOpen(ctx context.Context) error {
 // Broken ends a stream for its receiver of which a part was refused before it
 // came into its lane, as err says: what follows would go on over a hole.
 func (s *Sender) Broken(to agora.Address, name string, n uint64, err error) {
-	k := streamKey{to, name}
+	k := streamKey{s.Box(to, name), name}
 	s.mu.Lock()
 	st := s.open[k]
 	if st == nil || st.ended || s.closed {
@@ -281,7 +292,8 @@ func (s *Sender) Review(mayGoOn func(agora.Address, agora.Kind) error, tell func
 
 // abort puts the cluster's own end of a stream into its lane.
 func (s *Sender) abort(k streamKey, st *stream, code agora.Code, done func(broker.Result)) {
-	m := agora.Message{Kind: st.kind, Part: agora.Abort, Stream: k.stream, From: s.cfg.Claim.Agent, To: k.to, Body: []byte(code)}
+	m := agora.AbortBody{Code: code}.Message()
+	m.Kind, m.Stream, m.From, m.To = st.kind, k.stream, s.cfg.Claim.Agent, k.to
 	s.put(k.to, m, func(res broker.Result) {
 		if res.Err == nil || agora.AsError(res.Err).Code == agora.Unavailable { // then the lane, or who has it next, owes the receiver an end
 			s.end(k, st)

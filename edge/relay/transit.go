@@ -42,6 +42,9 @@ func (p *transits) get() *transit {
 // that are refused for good. t is nobody's afterwards.
 func (t *transit) outcome(res broker.Result) {
 	t.sender.window.give(t.size)
+	if t.key.to.IsBox() && res.Err == nil {
+		t.lane.peer.sent.Add(int64(t.size))
+	}
 	told := t.sender.answered(t.key, t.part, res.Err) || t.awaits && t.n == 0 && res.Err != nil && t.sender.late(t.key.to, t.request)
 	if !told {
 		t.sender.settle(t, res)

@@ -24,7 +24,7 @@ func (c *conn) bindAtConnect(h *hello) {
 	if err != nil {
 		e := agora.AsError(err)
 		c.refuse(&wire.Frame{}, e)
-		c.Close(edge.Reason{Close: cmp.Or(e.Code.Status().Close, closePolicy), Text: e.Message})
+		c.turnOut(e)
 	}
 }
 
@@ -39,7 +39,7 @@ func (c *conn) register(f *wire.Frame) error {
 	}, f)
 	if e := agora.AsError(err); err != nil && e.Code == agora.AgentExists {
 		c.refuse(f, e)
-		c.Close(edge.Reason{Close: e.Code.Status().Close, Text: e.Message})
+		c.turnOut(e)
 		return nil
 	}
 	return err
@@ -50,8 +50,8 @@ func (c *conn) register(f *wire.Frame) error {
 func (c *conn) bind(h edge.Hello, f *wire.Frame) error {
 	defer c.door.cfg.Turns.Take()()
 	c.name = c.door.ids.name()
-	h.Conn, h.Seat = c.name, c.seat
-	s, w, err := c.actor.Open(c.context(), h, c)
+	h.Conn, h.Admission = c.name, c.Admission
+	s, w, err := c.Actor.Open(c.context(), h, c)
 	if err != nil {
 		return err
 	}
@@ -98,6 +98,8 @@ func card(f *wire.Frame) agora.Agent {
 	if f.Agent != nil {
 		a.Type, a.Capabilities = f.Agent.Type, f.Agent.Capabilities
 		a.Metadata = bytes.Clone(f.Agent.Metadata)
+		a.Domain, a.Description = f.Agent.Domain, f.Agent.Description
+		a.Skills, a.Tools = skills(f.Agent.Skills), skills(f.Agent.Tools)
 		a.Name = cmp.Or(a.Name, metadataString(a.Metadata, "name"))
 		a.Endpoint = cmp.Or(a.Endpoint, metadataString(a.Metadata, "endpoint"))
 	}

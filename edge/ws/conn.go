@@ -15,17 +15,15 @@ import (
 
 // conn is one connection. It is its session's edge.Conn.
 type conn struct {
-	door   *Door
-	actor  *edge.Actor
-	socket net.Conn
-	in     intake
-	run    atomic.Pointer[span] // in which its verbs and pulls run; nil while nothing does
-	dead   atomic.Bool          // the socket was given up: a span that begins is over
+	door           *Door
+	edge.Admission // which its end releases
+	socket         net.Conn
+	in             intake
+	run            atomic.Pointer[span] // in which its verbs and pulls run; nil while nothing does
+	dead           atomic.Bool          // the socket was given up: a span that begins is over
 
 	heartbeat bool // the reading goroutine's: it knows agent.heartbeat
 
-	seat    *edge.Seat                   // among all connections of the edge
-	pass    *edge.Pass                   // by which it came in
 	reading atomic.Int64                 // bytes of the frame that is coming in, where it is a large one
 	session atomic.Pointer[edge.Session] // nil until bound; set once, by the reading goroutine
 	life    atomic.Int64                 // when bytes came last, before it was bound
@@ -36,8 +34,6 @@ type conn struct {
 	stream  string        // the reading goroutine's: its stream
 	traffic traffic       // the verb's and the writing goroutine's
 	backoff time.Duration // the writing goroutine's: pause after the next pull that fails
-
-	order sync.Mutex // held while deliveries are pulled, and from a join to its answer: no event of a space comes before its space.joined
 
 	mu      sync.Mutex // guards the fields below
 	room    *sync.Cond // on mu: the writer took what was queued, or stopped; nil while nobody has waited
@@ -52,7 +48,7 @@ type conn struct {
 	closing bool       // the close frame is queued, or the socket is gone: nothing is queued any more
 	goodbye bool       // the agent said that it leaves
 	broken  bool       // the peer broke the protocol: it is not parsed any further
-	why     string     // the connection ends; empty while it does not
+	why     edge.Cause // the connection ends; empty while it does not
 	code    int32      // of the first close frame
 	settled bool       // the session knows that the socket is gone
 	retry   *time.Timer
@@ -180,10 +176,10 @@ func (c *conn) look(t *edge.Timer) {
 	}
 	if silent := time.Duration(agora.Ticks() - c.life.Load()); silent > c.door.node.timeout && !busy {
 		c.door.stats.Silent.Add(1)
-		c.Close(edge.Reason{Close: closeAway, Text: "silent for too long"})
+		c.Close(edge.Reason{Cause: edge.Silent, Text: "silent for too long"})
 		return
 	}
-	if err := c.actor.Check(); err != nil {
+	if err := c.Actor.Check(); err != nil {
 		c.Close(edge.Dismissed(err))
 		return
 	}
@@ -220,7 +216,7 @@ func (c *conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.busy = !c.closing
-	c.seat.Stir()
+	c.Stir()
 	return c.busy
 }
 

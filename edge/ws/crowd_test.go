@@ -8,13 +8,11 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/await"
 )
 
 func TestOneConnectionTooManyIsRefusedBeforeTheUpgrade(t *testing.T) {
-	crowd := edge.NewCrowd(edge.CrowdConfig{Connections: 1})
-	d, s := serve(t, Config{}, node{crowd: crowd})
+	d, s := serve(t, Config{}, node{admit: crowded(1).Admit})
 	first := dial(t, s)
 	await.True(t, "the first one is here", func() bool { return d.stats.Connections.Load() == 1 }) // it counts after its handshake
 	_, r, err := websocket.DefaultDialer.Dial(address(s), nil)
@@ -30,7 +28,7 @@ func TestOneConnectionTooManyIsRefusedBeforeTheUpgrade(t *testing.T) {
 }
 
 func TestARefusedConnectionGivesItsSeatBack(t *testing.T) {
-	_, s := serve(t, Config{}, node{crowd: edge.NewCrowd(edge.CrowdConfig{Connections: 1})})
+	_, s := serve(t, Config{}, node{admit: crowded(1).Admit})
 	for range 3 {
 		_, r, _ := websocket.DefaultDialer.Dial(strings.Replace(address(s), goodToken, "bad", 1), nil)
 		if r == nil || r.StatusCode != http.StatusUnauthorized {

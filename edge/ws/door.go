@@ -12,6 +12,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -23,20 +24,18 @@ import (
 
 // Config sets up a door. The zero value is ready to use.
 type Config struct {
-	Origins        []string      // pages that may connect besides those of the door's own host: "https://app.example.com", or "*" for all
-	Loopback       bool          // for development: pages of this machine may connect, and pages of a host's name that is not this machine's need to be listed
-	DeltaThreshold int           // bytes of a published text beyond which it goes out in deltas; 16 KiB
-	MaxMessage     int64         // bytes of a message beyond which the connection is closed; 32 MiB
-	Answers        int           // bytes of queued answers beyond which the socket is read no further; 1 MiB
-	MaxErrors      int           // errors in 10 s beyond which the connection is closed; 100
-	Linger         time.Duration // how long a closing connection may still take what is queued, and answer the close; 2 s
-	Limits         wire.Limits   // of decoding
-	Turns          *turns.Turns  // in which connections bind; the door's own if nil
-	Log            *slog.Logger  // discards if nil
+	Origins    []string      // pages that may connect besides those of the door's own host: "https://app.example.com", or "*" for all
+	Loopback   bool          // for development: pages of this machine may connect, and pages of a host's name that is not this machine's need to be listed
+	MaxMessage int64         // bytes of a message beyond which the connection is closed; 32 MiB
+	Answers    int           // bytes of queued answers beyond which the socket is read no further; 1 MiB
+	MaxErrors  int           // errors in 10 s beyond which the connection is closed; 100
+	Linger     time.Duration // how long a closing connection may still take what is queued, and answer the close; 2 s
+	Limits     wire.Limits   // of decoding
+	Turns      *turns.Turns  // in which connections bind; the door's own if nil
+	Log        *slog.Logger  // discards if nil
 }
 
 func (c Config) withDefaults() Config {
-	c.DeltaThreshold = cmp.Or(c.DeltaThreshold, 16<<10)
 	c.MaxMessage = cmp.Or(c.MaxMessage, 32<<20)
 	c.Answers = cmp.Or(c.Answers, 1<<20)
 	c.MaxErrors = cmp.Or(c.MaxErrors, 100)
@@ -50,13 +49,11 @@ func (c Config) withDefaults() Config {
 
 // node is what the door knows of the edge's settings, and its one way in.
 type node struct {
-	frame        int
-	heartbeat    time.Duration
-	timeout      time.Duration
-	authenticate func(context.Context, edge.Credentials) (*edge.Actor, error)
-	crowd        *edge.Crowd
-	gate         *edge.Gate
-	proxies      *edge.Proxies
+	frame     int
+	heartbeat time.Duration
+	timeout   time.Duration
+	admit     func(context.Context, netip.Addr, edge.Credentials) (edge.Admission, error)
+	proxies   *edge.Proxies
 }
 
 // Door serves agents over WebSocket: an http.Handler for /ws.
@@ -66,7 +63,7 @@ type Door struct {
 	ids      *names
 	wheel    *edge.Wheel // of the connections that have not said who they are
 	stats    *Stats
-	refusals *refusals
+	refusals *edge.RefusalLog
 
 	work    sync.WaitGroup // every goroutine of every connection
 	writers writers
@@ -80,8 +77,7 @@ type Door struct {
 func New(n *edge.Node, cfg Config) *Door {
 	c := n.Config()
 	return open(cfg, node{
-		frame: c.Limits.Frame, heartbeat: c.Heartbeat, timeout: c.Timeout, authenticate: n.Authenticate, crowd: n.Crowd(),
-		gate: n.Gate(), proxies: c.Proxies,
+		frame: c.Limits.Frame, heartbeat: c.Heartbeat, timeout: c.Timeout, admit: n.Admit, proxies: c.Proxies,
 	})
 }
 
@@ -89,19 +85,13 @@ func open(cfg Config, n node) *Door {
 	n.frame = cmp.Or(n.frame, 1<<20)
 	n.heartbeat = cmp.Or(n.heartbeat, 30*time.Second)
 	n.timeout = cmp.Or(n.timeout, 60*time.Second)
-	if n.crowd == nil {
-		n.crowd = edge.NewCrowd(edge.CrowdConfig{})
-	}
-	if n.gate == nil {
-		n.gate = edge.NewGate(edge.Limits{})
-	}
 	if n.proxies == nil {
 		n.proxies = new(edge.Proxies)
 	}
 	d := &Door{
 		cfg: cfg.withDefaults(), node: n, ids: newNames(), conns: map[*conn]struct{}{},
 		wheel: edge.NewWheel(min(time.Second, n.heartbeat/4)), stats: newStats(),
-		refusals: newRefusals(cfg.withDefaults().Log),
+		refusals: edge.NewRefusalLog(cfg.withDefaults().Log),
 	}
 	d.writers.init(&d.work)
 	return d
@@ -153,7 +143,7 @@ func (d *Door) enlist(c *conn) {
 	d.conns[c] = struct{}{}
 	closed := d.closed
 	d.mu.Unlock()
-	c.seat.Sit(c)
+	c.Sit(c)
 	if closed {
 		c.Close(goingAway)
 	}
@@ -161,7 +151,7 @@ func (d *Door) enlist(c *conn) {
 
 // dismiss forgets a connection whose goroutines have ended. Once it counts as gone, its place is free.
 func (d *Door) dismiss(c *conn) {
-	c.giveBack()
+	c.Release()
 	d.mu.Lock()
 	if _, ok := d.conns[c]; ok {
 		delete(d.conns, c)
@@ -179,6 +169,6 @@ var (
 
 // What a closed door says to connections and to newcomers.
 var (
-	goingAway   = edge.Reason{Close: closeRestart, Text: "the edge is going away"}
+	goingAway   = edge.Reason{Cause: edge.Drained, Text: "the edge is going away"}
 	errDraining = &agora.Error{Code: agora.Unavailable, Message: goingAway.Text, RetryAfter: time.Second}
 )

@@ -31,10 +31,31 @@ func onlyGood(_ context.Context, c edge.Credentials) (*edge.Actor, error) {
 	return new(edge.Actor), nil
 }
 
+// entrance is one that nobody has come through, with one good token.
+func entrance() *edge.Entrance {
+	return &edge.Entrance{Gate: edge.NewGate(edge.Limits{}), Crowd: edge.NewCrowd(edge.CrowdConfig{}), Authenticate: onlyGood}
+}
+
+// crowded is an entrance that lets in so many connections at a time.
+func crowded(connections int) *edge.Entrance {
+	e := entrance()
+	e.Crowd = edge.NewCrowd(edge.CrowdConfig{Connections: connections})
+	return e
+}
+
+// gated is an entrance whose gate has limits.
+func gated(l edge.Limits) *edge.Entrance {
+	e := entrance()
+	e.Gate = edge.NewGate(l)
+	return e
+}
+
 // serve starts a door behind a server and ends both with the test.
 func serve(t testing.TB, cfg Config, n node) (*Door, *httptest.Server) {
 	t.Helper()
-	n.authenticate = onlyGood
+	if n.admit == nil {
+		n.admit = entrance().Admit
+	}
 	if cfg.Linger == 0 {
 		cfg.Linger = await.Long
 	}

@@ -63,7 +63,7 @@ func drained(t *testing.T, o agoratest.Options, agents int, within time.Duration
 		t.Fatalf("%d agents were not asked back", untold)
 	}
 	for _, a := range all {
-		a.AwaitClosed(edge.CloseRestart)
+		a.AwaitClosed(1012)
 	}
 	slices.SortFunc(asked, func(a, b departure) int { return cmp.Compare(a.back, b.back) })
 	return asked

@@ -13,7 +13,7 @@ type traffic struct {
 
 // because notes why the connection ends, and the code of the close frame that was said first. The first
 // word counts. mu is held.
-func (c *conn) because(why string, code int) {
+func (c *conn) because(why edge.Cause, code int) {
 	if c.why == "" {
 		c.why, c.code = why, int32(code)
 	}
@@ -23,7 +23,7 @@ func (c *conn) because(why string, code int) {
 func (c *conn) ending() edge.Ending {
 	c.because(edge.Lost, 0)
 	return edge.Ending{
-		Why: c.why, Code: int(c.code), FramesIn: c.traffic.framesIn, BytesIn: c.traffic.bytesIn,
+		Cause: c.why, Code: int(c.code), FramesIn: c.traffic.framesIn, BytesIn: c.traffic.bytesIn,
 		FramesOut: c.traffic.framesOut + c.queued, BytesOut: c.traffic.bytesOut,
 	}
 }

@@ -27,18 +27,6 @@ const headRoom = 4
 // maxControl is the largest payload of a control frame.
 const maxControl = 125
 
-// Close codes that this door says (RFC 6455 section 7.4, the IANA registry,
-// and 4000 onwards its own).
-const (
-	closeNormal   = 1000
-	closeAway     = 1001
-	closeProtocol = 1002
-	closeNoStatus = 1005
-	closePolicy   = 1008
-	closeTooBig   = 1009
-	closeRestart  = 1012
-)
-
 // beginFrame makes room for a header. The payload is appended next, then
 // endFrame is called with the length that dst had before.
 func beginFrame(dst []byte) []byte { return append(dst, 0, 0, 0, 0) }

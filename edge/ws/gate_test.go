@@ -26,7 +26,7 @@ func knock(t *testing.T, url string, h http.Header) (c *websocket.Conn, status i
 }
 
 func TestWhoComesTooOftenIsToldWhenToComeBackBeforeTheUpgrade(t *testing.T) {
-	d, s := serve(t, Config{}, node{gate: edge.NewGate(edge.Limits{HandshakesPerIP: 0.01, Burst: 200})})
+	d, s := serve(t, Config{}, node{admit: gated(edge.Limits{HandshakesPerIP: 0.01, Burst: 200}).Admit})
 	for range 2 {
 		if _, status, _ := knock(t, address(s), nil); status != http.StatusSwitchingProtocols {
 			t.Fatalf("answered %d, want 101", status)
@@ -42,7 +42,7 @@ func TestWhoComesTooOftenIsToldWhenToComeBackBeforeTheUpgrade(t *testing.T) {
 }
 
 func TestConnectionsFromOneAddressAreCountedUntilTheyEnd(t *testing.T) {
-	_, s := serve(t, Config{}, node{gate: edge.NewGate(edge.Limits{PerIP: 2})})
+	_, s := serve(t, Config{}, node{admit: gated(edge.Limits{PerIP: 2}).Admit})
 	first, _, _ := knock(t, address(s), nil)
 	knock(t, address(s), nil)
 	if _, status, retry := knock(t, address(s), nil); status != http.StatusTooManyRequests || retry == "" {
@@ -63,7 +63,7 @@ func TestConnectionsFromOneAddressAreCountedUntilTheyEnd(t *testing.T) {
 
 func TestAForwardedAddressCountsFromTrustedProxiesAlone(t *testing.T) {
 	trusted := new(edge.Proxies)
-	_, s := serve(t, Config{}, node{gate: edge.NewGate(edge.Limits{PerIP: 1}), proxies: trusted})
+	_, s := serve(t, Config{}, node{admit: gated(edge.Limits{PerIP: 1}).Admit, proxies: trusted})
 	from := func(client string) int {
 		_, status, _ := knock(t, address(s), http.Header{"X-Forwarded-For": {client}})
 		return status

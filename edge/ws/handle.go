@@ -2,7 +2,6 @@ package ws
 
 import (
 	"bytes"
-	"encoding/json"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -17,6 +16,7 @@ var anonymous = map[string]func(*conn, *wire.Frame) error{
 	"agent.register":  (*conn).register,
 	"agent.heartbeat": func(*conn, *wire.Frame) error { return nil }, // having come is all it says
 	"list":            (*conn).list,
+	"agents.find":     (*conn).find,
 	"space.list":      (*conn).listSpaces,
 }
 
@@ -45,7 +45,7 @@ var verbs = map[string]func(*conn, *edge.Session, *wire.Frame) error{
 func (c *conn) handle(f *wire.Frame) error {
 	if do, ok := anonymous[f.Type]; ok {
 		if c.session.Load() == nil {
-			if err := c.actor.Check(); err != nil {
+			if err := c.Actor.Check(); err != nil {
 				c.Close(edge.Dismissed(err))
 				return nil
 			}
@@ -81,7 +81,7 @@ func unix(t time.Time) uint64 {
 }
 
 func (c *conn) list(f *wire.Frame) error {
-	all, err := c.actor.Agents(c.context())
+	all, err := c.Actor.Agents(c.context())
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *conn) list(f *wire.Frame) error {
 }
 
 func (c *conn) listSpaces(f *wire.Frame) error {
-	all, err := c.actor.Spaces(c.context())
+	all, err := c.Actor.Spaces(c.context())
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,22 @@ func (c *conn) relay(s *edge.Session, f *wire.Frame) error {
 	if m.Part == agora.Cancel {
 		m.Kind = agora.Request // the session knows whose stream it is
 	}
-	m.Body = bytes.Clone(m.Body)
+	own(&m)
 	return s.Send(c.context(), m, w)
+}
+
+// own gives m a body that is not the frame's: the text of a chunk, where that says how the chunk was spelt.
+func own(m *agora.Message) {
+	if m.Part != agora.Chunk {
+		m.Body = bytes.Clone(m.Body)
+		return
+	}
+	text, ok := wire.AppendText(make([]byte, 0, len(m.Body)), m.Body)
+	if !ok {
+		m.Body = append(text, m.Body...)
+		return
+	}
+	m.Body, m.Media = text, agora.MediaText
 }
 
 // correlate reads what ties a request and its reply together.
@@ -139,32 +153,26 @@ func want(f *wire.Frame) edge.Want {
 func (c *conn) ack(s *edge.Session, f *wire.Frame) error { return s.Ack(c.context(), f.Space, f.Seq) }
 
 func (c *conn) join(s *edge.Session, f *wire.Frame) error {
-	c.order.Lock()
-	defer c.order.Unlock()
-	j, err := s.Join(c.context(), f.Space, spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History})
-	if err != nil {
-		return err
-	}
-	members := make([]string, len(j.Members))
-	for i, id := range j.Members {
-		members[i] = string(id)
-	}
-	c.queue(&wire.Frame{Type: "space.joined", ID: f.ID, Space: f.Space, Members: members, Seq: j.Seq})
-	return nil
+	where := spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History}
+	return s.Join(c.context(), f.Space, where, func(j spaces.Joined) {
+		members := make([]string, len(j.Members))
+		for i, id := range j.Members {
+			members[i] = string(id)
+		}
+		c.queue(&wire.Frame{Type: "space.joined", ID: f.ID, Space: f.Space, Members: members, Seq: j.Seq})
+	})
 }
 
 func (c *conn) leaveSpace(s *edge.Session, f *wire.Frame) error {
-	c.order.Lock()
-	defer c.order.Unlock()
-	err := s.Leave(c.context(), f.Space)
-	if err == nil && f.ID != "" {
-		c.queue(&wire.Frame{Type: "space.left", ID: f.ID, Space: f.Space})
-	}
-	return err
+	return s.Leave(c.context(), f.Space, func() {
+		if f.ID != "" {
+			c.queue(&wire.Frame{Type: "space.left", ID: f.ID, Space: f.Space})
+		}
+	})
 }
 
 func (c *conn) create(s *edge.Session, f *wire.Frame) error {
-	err := s.CreateSpace(c.context(), f.Space)
+	err := s.Actor().CreateSpace(c.context(), f.Space)
 	if err == nil {
 		c.queue(&wire.Frame{Type: "space.created", ID: f.ID, Space: f.Space})
 	}
@@ -172,31 +180,18 @@ func (c *conn) create(s *edge.Session, f *wire.Frame) error {
 }
 
 func (c *conn) publish(s *edge.Session, f *wire.Frame) error {
-	data, err := wire.EventData(f.Data, s.Agent(), s.Now().Unix())
-	if err != nil {
-		return err
-	}
-	key := edge.EventKey(f.ID, f.N, f.Data)
 	if f.Stream {
-		return s.PublishStart(c.context(), f.Space, key, f.N, data, want(f))
+		return s.PublishStart(c.context(), f.Space, f.N, f.Data, want(f))
 	}
-	parts := wire.SplitText(data, c.door.cfg.DeltaThreshold)
-	if parts == nil {
-		parts = []json.RawMessage{data}
-	}
-	return s.Publish(c.context(), f.Space, key, f.N, parts, want(f))
+	return s.Publish(c.context(), f.Space, f.N, f.Data, want(f))
 }
 
 func (c *conn) publishDelta(s *edge.Session, f *wire.Frame) error {
-	data, err := wire.DeltaData(f.Data, s.Agent())
-	if err != nil {
-		return err
-	}
-	return s.PublishPart(c.context(), f.Space, f.EventID, agora.Chunk, f.N, data)
+	return s.PublishPart(c.context(), f.Space, f.EventID, agora.Chunk, f.N, f.Data, edge.Want{})
 }
 
 func (c *conn) publishDone(s *edge.Session, f *wire.Frame) error {
-	return s.PublishPart(c.context(), f.Space, f.EventID, agora.End, f.N, nil)
+	return s.PublishPart(c.context(), f.Space, f.EventID, agora.End, f.N, nil, edge.Want{})
 }
 
 func (c *conn) cancelEvent(s *edge.Session, f *wire.Frame) error {

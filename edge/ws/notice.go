@@ -29,7 +29,7 @@ func (c *conn) Notify(n edge.Notice) {
 func noticeFrame(n edge.Notice) wire.Frame {
 	switch n.Kind {
 	case edge.NoticeReceipt:
-		f := wire.Frame{Type: "receipt", RequestID: n.RequestID, N: n.N, Status: n.Status, Seq: n.Seq}
+		f := wire.Frame{Type: "receipt", RequestID: n.RequestID, N: n.N, Status: wire.TierName(n.Tier), Seq: n.Seq}
 		if n.RequestID == "" { // a request's own id says which one it was
 			about(&f, n)
 			f.Index, f.HasIndex = n.Index, n.Stream != ""

@@ -74,7 +74,7 @@ func (c *conn) open() bool {
 func (c *conn) Close(r edge.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.because(r.Why(), closeCode(r))
+	c.because(r.Cause, closeCode(r))
 	if r.Code != "" {
 		c.door.stats.fault(r.Code)
 		c.queueLocked(&wire.Frame{Type: "error", Code: string(r.Code), Message: r.Text})
@@ -82,24 +82,20 @@ func (c *conn) Close(r edge.Reason) {
 	c.closeLocked(closeCode(r), r.Text)
 }
 
+// turnOut closes for an error that the agent was told.
+func (c *conn) turnOut(e *agora.Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	code, _ := closeOf(e.Code)
+	c.because(edge.Refused, code)
+	c.closeLocked(code, e.Message)
+}
+
 func (c *conn) closeLocked(code int, text string) {
 	if c.open() {
 		c.pending.b = appendClose(c.pending.b, code, text)
 		c.shutLocked()
 	}
-}
-
-func closeCode(r edge.Reason) int {
-	if r.Close != 0 {
-		return r.Close
-	}
-	if s := r.Code.Status(); r.Code != "" && s.Close != 0 {
-		return s.Close
-	}
-	if r.Code != "" {
-		return closePolicy
-	}
-	return closeAway
 }
 
 // answerClose answers the peer's close frame, and notes whether it was a goodbye.
@@ -138,7 +134,7 @@ const floodWindow = 10 * time.Second
 // connection. Those that only say "later" are not held against it.
 func (c *conn) fault(f *wire.Frame) {
 	c.door.stats.fault(agora.Code(f.Code))
-	c.door.refusals.note(agora.Code(f.Code), f.Message, c.attrs)
+	c.door.refusals.Note(agora.Code(f.Code), f.Message, c.attrs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queueLocked(f)

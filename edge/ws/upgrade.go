@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -56,31 +55,17 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.work.Go(func() { c.begin(hello) })
 }
 
-// letIn asks everybody whether the request may become a connection: first those
-// whom it costs next to nothing to refuse. On success the caller owes a call of dismiss.
-func (d *Door) letIn(r *http.Request) (_ *conn, err error) {
-	c := &conn{door: d}
-	defer func() {
-		if err != nil {
-			c.giveBack()
-		}
-	}()
-	if c.pass, err = d.node.gate.Enter(d.client(r)); err != nil {
-		return nil, err
-	}
-	if c.seat, err = d.node.crowd.Enter(); err != nil {
-		return nil, err
-	}
-	if c.actor, err = d.node.authenticate(r.Context(), credentials(r)); err != nil {
-		return nil, err
-	}
-	if err = c.pass.Claim(c.actor); err != nil {
+// letIn asks whether the request may become a connection. On success the caller owes a call of dismiss.
+func (d *Door) letIn(r *http.Request) (*conn, error) {
+	a, err := d.node.admit(r.Context(), d.client(r), credentials(r))
+	if err != nil {
 		return nil, err
 	}
 	if !d.admit() {
+		a.Release()
 		return nil, errDraining
 	}
-	return c, nil
+	return &conn{door: d, Admission: a}, nil
 }
 
 // agentHeader of the answer to a handshake names the agent that its credentials are for, where that is one alone.
@@ -88,7 +73,7 @@ const agentHeader = "Agora-Agent"
 
 // nameAgent is what the answer to the handshake says of who connects.
 func (c *conn) nameAgent() http.Header {
-	p := c.actor.Principal()
+	p := c.Actor.Principal()
 	if p == nil {
 		return nil
 	}
@@ -104,23 +89,15 @@ func (d *Door) client(r *http.Request) netip.Addr {
 	return d.node.proxies.Client(r.RemoteAddr, r.Header.Values("X-Forwarded-For"))
 }
 
-// giveBack has the connection counted no more.
-func (c *conn) giveBack() {
-	if c.seat != nil {
-		c.seat.Leave()
-	}
-	if c.pass != nil {
-		c.pass.Leave()
-	}
-}
-
 // turnAway refuses before the upgrade.
 func (d *Door) turnAway(w http.ResponseWriter, r *http.Request, status int, e *agora.Error) {
 	d.stats.Refused.Add(1)
-	d.refusals.note(e.Code, e.Message, func() []slog.Attr {
+	d.refusals.Note(e.Code, e.Message, func() []slog.Attr {
 		return []slog.Attr{slog.String("from", d.client(r).String()), slog.Int("status", status)}
 	})
-	w.Header().Set("Connection", "close") // else what is left of the request would be waited for
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // else what is left of the request would be waited for
+	}
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -150,30 +127,7 @@ func token(r *http.Request) string {
 // welcome tells whether the page that opens the connection may. Programs send
 // no Origin, and may.
 func (d *Door) welcome(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" || slices.ContainsFunc(d.cfg.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origin) }) {
-		return true
-	}
-	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" {
-		return false
-	}
-	if !d.cfg.Loopback {
-		return strings.EqualFold(u.Host, r.Host)
-	}
-	// Without credentials a page of any name that its owner lets point at this
-	// machine would be of the same host: only names that nobody can do that with count.
-	return isLoopback(u.Hostname()) || strings.EqualFold(u.Host, r.Host) && isAddress(u.Hostname())
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
-}
-
-func isAddress(host string) bool {
-	_, err := netip.ParseAddr(host)
-	return err == nil
+	return edge.Origins{Listed: d.cfg.Origins, Loopback: d.cfg.Loopback}.Allows(r.Header.Get("Origin"), r.Host)
 }
 
 // hello is what a URL says about who connects; nil when it does not.
@@ -189,7 +143,7 @@ func greeting(q url.Values) *hello {
 	}
 	h := &hello{}
 	h.Heartbeat, h.Resume = true, q.Get("resume_token")
-	if h.Card.ID, h.err = agora.ParseAgentID(strings.Clone(q.Get("agent_id"))); h.err != nil {
+	if h.Card.ID, h.err = agora.ParseOwnID(strings.Clone(q.Get("agent_id"))); h.err != nil {
 		return h
 	}
 	h.Card.Name = string(h.Card.ID)

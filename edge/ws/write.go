@@ -21,7 +21,7 @@ const (
 func (c *conn) start() {
 	if !c.writing {
 		c.writing = true
-		c.seat.Stir()
+		c.Stir()
 		c.door.writers.start(c)
 	}
 }
@@ -88,11 +88,7 @@ func (c *conn) done() bool {
 // when there is nothing.
 func (c *conn) pull(s *edge.Session, w *writer) *buffer {
 	out := getBuffer()
-	if !c.order.TryLock() {
-		w.waits()
-		c.order.Lock()
-	}
-	ds, err := s.Pull(c.context(), max(pullBytes*c.door.node.crowd.Share()/edge.Whole, leastPull), w.waits)
+	ds, err := s.Pull(c.context(), max(pullBytes*c.Share()/edge.Whole, leastPull), w.waits)
 	c.mu.Lock()
 	if !c.closing { // nothing follows a close frame
 		// A join may have been answered before the pull began: its events come behind the answer.
@@ -102,7 +98,7 @@ func (c *conn) pull(s *edge.Session, w *writer) *buffer {
 	for i := range ds {
 		out.b = appendDelivery(out.b, &ds[i])
 	}
-	c.order.Unlock()
+	s.Queued()
 	c.door.stats.FramesOut.Add(int64(len(ds)))
 	c.traffic.framesOut += int64(len(ds))
 

@@ -98,12 +98,22 @@ func TestAConnectionWhoseDeliveriesWaitHoldsUpNobody(t *testing.T) {
 	d.writers.most = 4
 	cs, peers := connsOf(t, d, s, 12)
 	for _, c := range cs[1:] {
-		c.order.Lock()
-		c.session.Store(new(edge.Session))
+		s := new(edge.Session) // it stands for one that has nothing
+		held, release, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(over)
+			s.Between(func() {
+				close(held)
+				<-release
+				c.session.Store(nil)
+			})
+		}()
+		<-held
+		c.session.Store(s)
 		c.Wake()
 		defer func() {
-			c.session.Store(nil) // it stands for one that has nothing
-			c.order.Unlock()
+			close(release)
+			<-over
 		}()
 	}
 	for k := range uint64(20) {

@@ -194,7 +194,10 @@ func TestAWebSocketGetsThroughTheIngress(t *testing.T) {
 	}
 	back := in.Spec.Rules[0].HTTP.Paths[0]
 	service := get[core.Service](t, all, "Service/t-agora").Spec.Ports[0]
-	if back.Path != "/ws" || back.Backend.Service.Port.Name != service.Name || service.AppProtocol == nil || *service.AppProtocol != "kubernetes.io/ws" {
+	if back.Path != "/" || *back.PathType != networking.PathTypePrefix || in.Annotations["nginx.ingress.kubernetes.io/proxy-buffering"] != "off" {
+		t.Errorf("what is asked over HTTP, or lasts, does not get through: %+v, %v", back, in.Annotations)
+	}
+	if back.Backend.Service.Port.Name != service.Name || service.AppProtocol == nil || *service.AppProtocol != "kubernetes.io/ws" {
 		t.Errorf("path %+v, port %+v", back, service)
 	}
 	if in.Spec.TLS[0].SecretName != "tls" {

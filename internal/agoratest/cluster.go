@@ -172,6 +172,9 @@ func (c *Cluster) Node(k int) *edge.Node { return c.edge(k).node }
 // Door returns the door of edge k.
 func (c *Cluster) Door(k int) *ws.Door { return c.edge(k).door }
 
+// Broker returns the log as edge k has it.
+func (c *Cluster) Broker(k int) *broker.Broker { return c.edge(k).broker }
+
 // AddEdge starts one more edge and returns its number.
 func (c *Cluster) AddEdge() int {
 	c.t.Helper()

@@ -14,6 +14,7 @@ var registerScenes = []scenario{
 	{"agent.register binds and is answered", boundByFrame},
 	{"register binds in the short dialect, again is an update", boundShort},
 	{"list works before register, leaves absent endpoints out and says since when", listed},
+	{"agents are found by what they can do, at every edge, and a card that has changed is another one", found},
 	{"the name defaults to metadata.name, else to the id", namedByMetadata},
 	{"an agent that leaves is gone from the directory of every edge", unlisted},
 	{"ids may hold spaces and any printable character, up to 128", oddIDs},
@@ -92,8 +93,7 @@ func listed(s *scene) {
 	a.ExpectText(`{"type":"agents","agents":[]}`)
 	begin := time.Now()
 	s.agent(1, "agent-2")
-	a.Send(`{"type":"list","id":"q"}`)
-	f := a.ExpectText(`{"type":"agents","id":"q","agents":[{"id":"agent-2","name":"agent-2","registered_at":"<any>"}]}`)
+	f := s.answers(a, `{"type":"list","id":"q"}`, `{"type":"agents","id":"q","agents":[{"id":"agent-2","name":"agent-2","registered_at":"<any>"}]}`)
 	_, at, _ := strings.Cut(string(f), `"registered_at":"`)
 	at, _, _ = strings.Cut(at, `"`)
 	when, err := time.Parse(time.RFC3339, at)
@@ -101,6 +101,48 @@ func listed(s *scene) {
 	if err != nil || !strings.HasSuffix(at, "Z") || when.Before(begin.Add(-exact)) || when.After(time.Now().Add(exact)) {
 		s.Errorf("registered_at %q is not now in RFC 3339 UTC", at)
 	}
+}
+
+// answers asks until the answer is as wanted, which it returns: the directory of another edge is right a moment later.
+func (s *scene) answers(c *Client, ask, want string) (f Frame) {
+	s.Helper()
+	c.Until("the answer is "+want, func() bool {
+		c.Send(ask)
+		f = c.Take("the answer to " + ask)
+		return f.MatchText(want) == ""
+	})
+	return f
+}
+
+func found(s *scene) {
+	a, b, c := s.open(0), s.open(1), s.open(2)
+	s.answers(c, `{"type":"agents.find","skill":"translate"}`, `{"type":"agents.found","agents":[]}`)
+	a.Send(`{"type":"agent.register","agent":{"id":"agent-1","domain":"languages","description":"Knows contracts",
+		"skills":["translate",{"name":"summarize","description":"In a line","schema":{ "type":"object" }}],"tools":[{"name":"grep"}]}}`)
+	a.Expect(`{"type":"agent.registered"}`)
+	b.Send(`{"type":"agent.register","agent":{"id":"agent-2","metadata":{"name":"A translator of poems"},"tools":["translate"]}}`)
+	b.Expect(`{"type":"agent.registered"}`)
+	one := `{"id":"agent-1","name":"agent-1","registered_at":"<any>","status":"online","dialect":"agora","domain":"languages","description":"Knows contracts",
+		"skills":[{"name":"translate"},{"name":"summarize","description":"In a line"}],"tools":[{"name":"grep"}]}`
+	two := `{"id":"agent-2","name":"A translator of poems","registered_at":"<any>","status":"online","dialect":"agora","tools":[{"name":"translate"}]}`
+	s.answers(c, `{"type":"agents.find","id":"f","skill":"Translate"}`, `{"type":"agents.found","id":"f","agents":[`+one+`,`+two+`]}`)
+	c.Send(`{"type":"agents.find","goal":"help me with contracts and grep","limit":1}`)
+	c.ExpectText(`{"type":"agents.found","agents":[` + one + `]}`)
+	c.Send(`{"type":"agents.find","to":"agent-1"}`)
+	if f := c.Take("the whole card"); f.Type() != "agents.found" || !strings.Contains(string(f), `"schema":{ "type":"object" }`) {
+		s.Errorf("%s has no schema as it was sent", f)
+	}
+	c.Send(`{"type":"agents.find","id":"g","to":"nobody"}`, `{"type":"agents.find","id":"h","skill":"x","limit":1000}`, `{"type":"agents.find","id":"i"}`)
+	c.Expect(`{"type":"error","code":"AGENT_NOT_FOUND","request_id":"g","to":"nobody"}`)
+	c.Expect(`{"type":"error","code":"INVALID_REQUEST","request_id":"h"}`)
+	c.Expect(`{"type":"error","code":"INVALID_REQUEST","request_id":"i"}`)
+	a.Send(`{"type":"agent.register","agent":{"id":"agent-1","skills":["cook"]}}`)
+	a.Expect(`{"type":"agent.registered"}`)
+	s.answers(c, `{"type":"agents.find","skill":"translate"}`, `{"type":"agents.found","agents":[`+two+`]}`)
+	deep := strings.Repeat(`{"a":`, 32) + `1` + strings.Repeat(`}`, 32)
+	a.Send(`{"type":"agent.register","id":"r","agent":{"id":"agent-1","skills":["x",{"name":"y","schema":{"b":` + deep + `}}]}}`)
+	a.Expect(`{"type":"error","code":"INVALID_REQUEST","message":"skills[1].schema is deeper than 32","request_id":"r"}`)
+	a.Barrier()
 }
 
 func namedByMetadata(s *scene) {
@@ -134,16 +176,18 @@ func oddIDs(s *scene) {
 
 func badIDs(s *scene) {
 	a := s.open(0)
-	for _, id := range []string{`""`, `"a\nb"`, `"` + strings.Repeat("x", 129) + `"`, `7`, `null`} {
+	for _, id := range []string{`""`, `"a\nb"`, `"` + strings.Repeat("x", 129) + `"`, `7`, `null`, `"agora"`} {
 		a.Send(`{"type":"agent.register","id":"m","agent":{"id":` + id + `}}`)
 		a.Expect(`{"type":"error","code":"INVALID_REQUEST","request_id":"m"}`)
 		a.Send(`{"type":"register","id":` + id + `}`)
 		a.Expect(`{"type":"error","code":"INVALID_REQUEST"}`)
 	}
 	a.Barrier()
-	b := s.open(0, "agent_id", "a\nb")
-	b.Expect(`{"type":"error","code":"INVALID_REQUEST"}`)
-	b.AwaitClosed(1008)
+	for _, id := range []string{"a\nb", "agora"} {
+		b := s.open(0, "agent_id", id)
+		b.Expect(`{"type":"error","code":"INVALID_REQUEST"}`)
+		b.AwaitClosed(1008)
+	}
 }
 
 func tokens(s *scene) {

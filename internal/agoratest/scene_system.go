@@ -16,6 +16,10 @@ func status(s *scene) {
 	if d := f.MatchText(`{"type":"space.event","space":"agent.status","data":{"agent":"agent-2","status":"online","timestamp":"<any>"}}`); d != "" {
 		s.Errorf("%s: %s", f, d)
 	}
+	b.Send(`{"type":"agent.register","agent":{"id":"agent-2","skills":["cook"]}}`, `{"type":"agent.register","agent":{"id":"agent-2","skills":["cook"]}}`)
+	a.ExpectText(`{"type":"space.event","space":"agent.status","data":{"agent":"agent-2","status":"updated","timestamp":"<any>"}}`)
+	b.Expect(`{"type":"agent.registered"}`)
+	b.Expect(`{"type":"agent.registered"}`)
 	b.Close(1000)
 	a.ExpectText(`{"type":"space.event","space":"agent.status","data":{"agent":"agent-2","status":"offline","timestamp":"<any>"}}`)
 }

@@ -24,6 +24,8 @@ const (
 	Asserts  = true // claims that presence has lost are written again
 	Looks    = true // claims are looked after once in a lease, and where presence does not know one
 	Whole    = true // what presence lacks means nothing while it has lost everything
+	Calls    = true // what callers of a dead edge had asked is given up for who was asked
+	Holds    = true // calls that presence has lost are written again
 	Clock    = true // the log's time is used, not the machine's
 )
 

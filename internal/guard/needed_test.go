@@ -37,6 +37,8 @@ var needs = []need{
 	{"cursor", "edge", "TestAnAgentThatIsSentOnByADrainedEdgeMissesNothing", `nothing came .*"payload":1`},
 	{"assert", "edge", "TestAStreamBeginsAndOthersGoOnRightAfterRedisHasLostTheClaim", `got .*UNAVAILABLE.*\n\s*want .*"n":2`},
 	{"look", "edge", "TestTwoOwnersForAMomentSettle", `in vain: one of them is closed`},
+	{"call", "edge", "TestWhatCallersOfADeadEdgeHadAskedIsGivenUpOnce", `nothing came .*`},
+	{"hold", "edge", "TestACallSurvivesThatRedisLosesEverything", `the answer is \[\]`},
 	{"whole", "edge", "TestANewIDWaitsWhileRedisGathersWhatItLost", `got .*agent\.registered.*, want nothing`},
 	{"order", "edge", "TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver", `got .*"status":"stored".*\n\s*want .*UNAVAILABLE`},
 }

@@ -31,6 +31,8 @@ var (
 	Asserts  = with("assert")
 	Looks    = with("look")
 	Whole    = with("whole")
+	Calls    = with("call")
+	Holds    = with("hold")
 	Clock    = with("clock")
 
 	ahead = skew()

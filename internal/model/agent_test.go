@@ -117,6 +117,9 @@ type part struct {
 
 func (p *part) body() []byte { return strconv.AppendInt(nil, int64(p.uid), 10) }
 
+// data is the part as an event's.
+func (p *part) data() []byte { return fmt.Appendf(nil, `{"uid":%d}`, p.uid) }
+
 func (p *part) message() agora.Message {
 	m := agora.Message{Kind: p.kind, Part: p.part, Stream: p.stream, N: p.n, ID: p.id, To: p.lane.to, Body: p.body()}
 	if p.from.names == byIndex && p.stream != "" {

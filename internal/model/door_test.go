@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -23,8 +22,6 @@ type door struct {
 
 	turn    int // of its session among the agent's; guarded by the world's mu
 	session *edge.Session
-
-	order sync.Mutex // held while a space is joined, and while deliveries are pulled: none comes before the answer
 
 	mu     sync.Mutex // guards the fields below
 	moved  sync.Cond  // on mu
@@ -203,17 +200,9 @@ func (d *door) handle(f upward) {
 	case answer:
 		s.Pong(f.pong)
 	case join:
-		d.order.Lock()
-		defer d.order.Unlock()
-		if j, err := s.Join(d.ctx, f.space, spaces.Where{}); err == nil {
-			d.queue(downward{joined: &j})
-		}
+		_ = s.Join(d.ctx, f.space, spaces.Where{}, func(j spaces.Joined) { d.queue(downward{joined: &j}) })
 	case leave:
-		d.order.Lock()
-		defer d.order.Unlock()
-		if s.Leave(d.ctx, f.space) == nil {
-			d.queue(downward{left: true})
-		}
+		_ = s.Leave(d.ctx, f.space, func() { d.queue(downward{left: true}) })
 	case cancel:
 		m := agora.Message{Kind: agora.Request, Part: agora.Cancel, Stream: f.part.stream, To: agora.Address{Agent: f.part.from.id}}
 		if s.Send(d.ctx, m, edge.Want{}) == nil {
@@ -230,7 +219,7 @@ func (d *door) handle(f upward) {
 func (d *door) say(p *part) {
 	var err error
 	if p.lane.to.IsSpace() {
-		err = d.session.Publish(d.ctx, p.lane.to.Space, edge.Key(p.id, p.body()), p.n, []json.RawMessage{p.body()}, edge.Want{RequestID: p.id, Receipts: agora.Stored})
+		err = d.session.Publish(d.ctx, p.lane.to.Space, p.n, p.data(), edge.Want{RequestID: p.id, Receipts: agora.Stored})
 	} else {
 		err = d.session.Send(d.ctx, p.message(), edge.Want{RequestID: p.requestID(), Receipts: p.receipts()})
 	}
@@ -266,13 +255,12 @@ func (d *door) write() {
 func (d *door) pull() bool {
 	d.e.pass()
 	before := d.w.newest(d.a)
-	d.order.Lock()
+	ds, err := d.session.Pull(d.ctx, 2<<10, func() {})
 	d.mu.Lock()
 	out := d.queued
 	d.queued = nil
 	d.mu.Unlock()
-	ds, err := d.session.Pull(d.ctx, 2<<10, func() {})
-	d.order.Unlock()
+	d.session.Queued()
 	if err != nil {
 		time.AfterFunc(10*time.Millisecond, d.Wake)
 	}

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -204,7 +202,7 @@ func (w *world) missing(a *agent, b *box) string {
 		if m.Seq <= b.from || b.seen[m.Seq] || b.told(m.Seq) || m.Kind == agora.Gap || m.Kind == agora.Control || m.Kind == agora.Roster {
 			continue
 		}
-		if m.Kind == agora.Receipt && m.Stream != "" && !strings.HasPrefix(a.token, m.Stream+".") {
+		if r, err := m.ReceiptBody(); err == nil && r.Session != "" && !strings.HasPrefix(a.token, r.Session+".") {
 			continue // of a number of a session that is over: nobody is told
 		}
 		if m.Stream != "" && w.silent[silentKey(a.id, m.From, m.Stream)].covers(m.Seq) {
@@ -220,17 +218,14 @@ func (w *world) judgeRosters() {
 	if w.lax {
 		return
 	}
-	in := map[string]bool{}
+	in := map[agora.AgentID]bool{}
 	for _, m := range w.logs[w.space] {
 		if m.Kind != agora.Roster {
 			continue
 		}
-		var r struct {
-			Members      []string
-			Joined, Left string
-		}
-		if err := json.Unmarshal(slices.Concat([]byte("{"), m.Body, []byte("}")), &r); err != nil {
-			w.failLocked("roster %s: %v", m.Body, err)
+		r, err := m.RosterBody()
+		if err != nil {
+			w.failLocked("roster %q: %v", m.Body, err)
 		}
 		id := r.Joined + r.Left
 		if joined := r.Joined != ""; in[id] == joined {
@@ -239,7 +234,7 @@ func (w *world) judgeRosters() {
 		in[id] = r.Joined != ""
 		for id, is := range in {
 			if slices.Contains(r.Members, id) != is {
-				w.failLocked("the roster %s does not follow from those before: %s", m.Body, id)
+				w.failLocked("the roster %+v does not follow from those before: %s", r, id)
 			}
 		}
 	}
@@ -254,8 +249,8 @@ func (w *world) stillIn() string {
 		if log[i].Kind != agora.Roster {
 			continue
 		}
-		if !bytes.HasPrefix(log[i].Body, []byte(`"members":[],`)) {
-			return fmt.Sprintf("the last roster is %s", log[i].Body)
+		if r, err := log[i].RosterBody(); err != nil || r.Members == nil || len(r.Members) > 0 {
+			return fmt.Sprintf("the last roster is %+v, %v", r, err)
 		}
 		break
 	}

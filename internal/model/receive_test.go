@@ -132,35 +132,38 @@ func (a *agent) confirm(d *door, b *box) {
 
 // far checks a receipt of the receiver's: what is said to have arrived did.
 func (a *agent) far(m *agora.Message) {
-	var r struct {
-		N         uint64 `json:"n"`
-		RequestID string `json:"request_id"`
-		Status    string `json:"status"`
-	}
-	if err := json.Unmarshal([]byte("{"+string(m.Body)+"}"), &r); err != nil {
-		a.w.failLocked("%s: receipt %s: %v", a.id, m.Body, err)
+	r, err := m.ReceiptBody()
+	if err != nil {
+		a.w.failLocked("%s: receipt %q: %v", a.id, m.Body, err)
 		return
 	}
-	if r.Status != "acked" {
+	if r.Tier != agora.Acked {
 		return
 	}
-	if m.Stream != "" && !strings.HasPrefix(a.token, m.Stream+".") {
-		a.w.failLocked("%s: %s is told to it, though the number is of session %s", a.id, m.Body, m.Stream)
+	if r.Session != "" && !strings.HasPrefix(a.token, r.Session+".") {
+		a.w.failLocked("%s: %+v is told to it, though the number is of another session", a.id, r)
 	}
 	to, arrived := agora.ToAgent(m.To.Tenant, m.From), false
 	for _, p := range a.w.parts[1:] {
 		// A number may be an earlier session's, which presence has brought back.
-		if p.from == a && p.lane.to == to && (r.N > 0 && p.n == r.N || r.RequestID != "" && p.id == r.RequestID) {
+		if p.from == a && p.lane.to == to && (r.N > 0 && p.n == r.N || r.ID != "" && p.id == r.ID) {
 			arrived = arrived || a.w.arrived[p.uid]
 		}
 	}
 	if !arrived {
-		a.w.failLocked("%s: %s is said to have been acknowledged by %s, which never got it", a.id, m.Body, m.From)
+		a.w.failLocked("%s: %+v is said to have been acknowledged by %s, which never got it", a.id, r, m.From)
 	}
 }
 
 // uidOf returns which message a delivery is; false when it is none of an agent's own.
 func uidOf(m *agora.Message) (int, bool) {
+	if m.Kind == agora.Event {
+		var data struct {
+			UID int `json:"uid"`
+		}
+		err := json.Unmarshal(m.Body, &data)
+		return data.UID, err == nil
+	}
 	uid, err := strconv.Atoi(string(m.Body))
 	return uid, err == nil && m.Part != agora.Abort && (m.Kind == agora.Request || m.Kind == agora.Reply || m.Kind == agora.Event)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
-	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestNothingIsLostWhateverFails(t *testing.T) {
 	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{
-		Nodes: 3, Redis: true, Grace: time.Minute, Door: ws.Config{DeltaThreshold: 1000}, Node: edge.Config{Lease: lease, Timeout: timeout, Heartbeat: heartbeat},
+		Nodes: 3, Redis: true, Grace: time.Minute, Node: edge.Config{DeltaThreshold: 1000, Lease: lease, Timeout: timeout, Heartbeat: heartbeat},
 	})
 	talk := agoratest.StartTalk(t, c.URLs, agoratest.TalkOptions{Agents: 4, Beat: 80 * time.Millisecond, Silence: silence})
 	load := startLoad(t, c.URLs())

@@ -1,7 +1,7 @@
 -- Takes an agent id. KEYS: record, unsettled, spaces, cancelled.
 -- ARGV: edge, incarnation, connection, session, token, principal, resume token, epoch to evict, epoch
 -- whose holder is known to have no lease, card, whether an agent without a record is known to have no session,
--- the session that the newcomer takes for its own.
+-- the session that the newcomer takes for its own, detail of the card.
 -- Returns {outcome, session, epoch, incumbent's edge, incarnation and epoch, unsettled}.
 local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until', 'token_before')
 local state, edge, inc, epoch, conn, session, token, principal = r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]
@@ -19,8 +19,17 @@ local function hold(outcome, session, before)
   return answer(outcome, session, now)
 end
 
-if not state and ARGV[11] == '0' then
+local reg = redis.call('HMGET', KEYS[1], 'reg_until', 'reg_principal')
+if not state and not reg[1] and ARGV[11] == '0' then
   return answer('unsure')
+end
+if (not state or state == '0') and reg[1] then
+  if tonumber(reg[1]) <= us / 1000 then
+    return answer('ending')
+  end
+  if reg[2] ~= ARGV[6] then
+    return answer('owned')
+  end
 end
 if not state or state == '0' then
   if not epoch then
@@ -28,7 +37,8 @@ if not state or state == '0' then
   end
   redis.call('DEL', KEYS[3])
   redis.call('HDEL', KEYS[1], 'mark', 'grace_until', 'known_until')
-  redis.call('HSET', KEYS[1], 'principal', ARGV[6], 'card', ARGV[10], 'since', int(math.floor(us / 1000)), 'dirty', '0')
+  redis.call('HSET', KEYS[1], 'principal', ARGV[6], 'since', int(math.floor(us / 1000)), 'dirty', '0')
+  put_card(KEYS[1], '', ARGV[10], ARGV[13])
   for i = 1, 4 do
     redis.call('PERSIST', KEYS[i])
   end

@@ -1,8 +1,15 @@
 -- Looks at an agent whose time has come. KEYS: record, unsettled.
--- Returns {'none'}, {'active'}, {'grace', until} or {'ending', session, epoch, unsettled}.
+-- Returns {'none'}, {'registered', until}, {'lapsed', epoch}, {'active'}, {'grace', until} or {'ending', session, epoch, unsettled}.
 local r = redis.call('HMGET', KEYS[1], 'state', 'grace_until', 'session', 'epoch')
 if not r[1] or r[1] == '0' then
-  return {'none'}
+  local reg = redis.call('HMGET', KEYS[1], 'reg_until', 'reg_epoch')
+  if not reg[1] then
+    return {'none'}
+  end
+  if tonumber(reg[1]) > micros() / 1000 then
+    return {'registered', reg[1]}
+  end
+  return {'lapsed', reg[2]}
 end
 if r[1] == '1' then
   return {'active'}

@@ -1,5 +1,6 @@
 -- The session is over. KEYS: record, unsettled, spaces, cancelled, lanes.
--- ARGV: epoch, how long the agent is known, how long its positions are kept (ms). Returns 1, or 0 when deposed.
+-- ARGV: epoch, how long the agent is known, how long its positions are kept (ms),
+-- whether it stays registered without a connection. Returns 1, or 0 when deposed.
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
 if r[2] ~= ARGV[1] or (r[1] ~= '3' and r[1] ~= '0') then
   return 0
@@ -9,10 +10,14 @@ if r[1] == '0' then
 end
 local now = math.floor(micros() / 1000)
 redis.call('HSET', KEYS[1], 'state', '0', 'known_until', int(now + tonumber(ARGV[2])))
-redis.call('HDEL', KEYS[1], 'edge', 'inc', 'conn', 'session', 'token', 'principal', 'grace_until', 'card', 'since',
+redis.call('HDEL', KEYS[1], 'edge', 'inc', 'conn', 'session', 'token', 'principal', 'grace_until', 'card', 'detail', 'since',
   'mark', 'dirty', 'asserted', 'flushed', 'token_before')
 redis.call('DEL', KEYS[3], KEYS[5])
-for _, k in ipairs({KEYS[1], KEYS[2], KEYS[4]}) do
+for _, k in ipairs({KEYS[2], KEYS[4]}) do
   redis.call('PEXPIRE', k, ARGV[3])
+end
+if ARGV[4] == '0' then
+  unregister(KEYS[1])
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 return 1

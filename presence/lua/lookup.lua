@@ -1,14 +1,14 @@
 -- Finds an agent, and notes that something is sent to it where it is away. KEYS: record. ARGV: how long ago (ms).
 -- Returns {'unknown'}, {'away', cursor} or {'online', cursor, edge, incarnation}.
-local r = redis.call('HMGET', KEYS[1], 'state', 'cursor', 'edge', 'inc', 'known_until')
-if not r[1] then
+local r = redis.call('HMGET', KEYS[1], 'state', 'cursor', 'edge', 'inc', 'known_until', 'reg_until')
+if not r[1] and not r[6] then
   return {'unknown'}
 end
 if r[1] == '1' then
   return {'online', r[2] or '0', r[3], r[4]}
 end
 local now = math.floor(micros() / 1000)
-if r[1] == '0' and tonumber(r[5] or '0') <= now then
+if (not r[1] or r[1] == '0') and tonumber(r[5] or '0') <= now and tonumber(r[6] or '0') <= now then
   return {'unknown'}
 end
 raise(KEYS[1], 'mailed', int(now - tonumber(ARGV[1])))

@@ -59,11 +59,31 @@ local function put_positions(rec, spaces, i, us)
   end
 end
 
+-- put_card writes a card and its detail, of the session ('') or the registration ('reg_').
+local function put_card(rec, whose, card, detail)
+  redis.call('HSET', rec, whose .. 'card', card)
+  if detail == '' then
+    redis.call('HDEL', rec, whose .. 'detail')
+  else
+    redis.call('HSET', rec, whose .. 'detail', detail)
+  end
+end
+
+-- bare tells whether a card says nothing of its agent.
+local function bare(card)
+  return card and string.sub(card, 1, 13) == '1{"bare":true'
+end
+
+-- unregister forgets a registration without a connection, but for its epoch: an edge that writes it again later is to find it older.
+local function unregister(rec)
+  redis.call('HDEL', rec, 'reg_principal', 'reg_until', 'reg_since', 'reg_card', 'reg_detail')
+end
+
 -- record is what a new holder, or whoever ends the session, needs to know.
 local function record(rec, spaces, cancelled, lanes)
   local fields = redis.call('HMGET', rec, 'cursor', 'written', 'tail', 'tail_at', 'tail_seen', 'mailed',
-    'mark', 'dirty', 'card', 'since')
-  for i = 1, 10 do
+    'mark', 'dirty', 'card', 'since', 'detail', 'reg_until')
+  for i = 1, 12 do
     fields[i] = fields[i] or ''
   end
   return {fields, redis.call('HGETALL', spaces), redis.call('HGETALL', cancelled), redis.call('HGETALL', lanes)}

@@ -1,16 +1,16 @@
 -- Writes a claim again that the server may have lost. KEYS: record, unsettled, spaces, cancelled, lanes.
--- ARGV: epoch, edge, incarnation, connection, session, token, principal, card, since, dirty, ms of grace left
+-- ARGV: epoch, edge, incarnation, connection, session, token, principal, card, detail, since, dirty, ms of grace left
 -- (0: the agent is connected), how many pairs of lane fields follow, those pairs, positions (with the session's spaces).
 -- Returns 1, or 0 when deposed.
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
 local us = micros()
-local away = ARGV[11] ~= '0'
-local lanes = 13 + 2 * tonumber(ARGV[12])
+local away = ARGV[12] ~= '0'
+local lanes = 14 + 2 * tonumber(ARGV[13])
 if r[2] and tonumber(r[2]) > tonumber(ARGV[1]) then
   return 0
 end
 local now = int(math.floor(us / 1000))
-local since = ARGV[9] ~= '0' and ARGV[9] or now
+local since = ARGV[10] ~= '0' and ARGV[10] or now
 local begun = true
 if r[2] == ARGV[1] then
   begun = redis.call('HGET', KEYS[1], 'begun') == ARGV[1]
@@ -27,18 +27,19 @@ else
   -- Lost, or an older copy: what is written now is all there is. Nobody knows what was sent meanwhile.
   redis.call('DEL', KEYS[2], KEYS[3])
   redis.call('HDEL', KEYS[1], 'grace_until', 'known_until', 'mark')
-  redis.call('HSET', KEYS[1], 'session', ARGV[5], 'token', ARGV[6], 'principal', ARGV[7], 'card', ARGV[8], 'since', since,
-    'begun', ARGV[1], 'dirty', ARGV[10], 'clean', '0', 'was_clean', '0', 'mailed', now)
+  redis.call('HSET', KEYS[1], 'session', ARGV[5], 'token', ARGV[6], 'principal', ARGV[7], 'since', since,
+    'begun', ARGV[1], 'dirty', ARGV[11], 'clean', '0', 'was_clean', '0', 'mailed', now)
+  put_card(KEYS[1], '', ARGV[8], ARGV[9])
   for i = 1, 5 do
     redis.call('PERSIST', KEYS[i])
   end
   if away then
-    redis.call('HSET', KEYS[1], 'grace_until', int(math.floor(us / 1000) + tonumber(ARGV[11])))
+    redis.call('HSET', KEYS[1], 'grace_until', int(math.floor(us / 1000) + tonumber(ARGV[12])))
   end
 end
 redis.call('HSET', KEYS[1], 'state', away and '2' or '1', 'epoch', ARGV[1], 'edge', ARGV[2], 'inc', ARGV[3], 'conn', ARGV[4],
   'asserted', int(us))
-for i = 13, lanes - 1, 2 do
+for i = 14, lanes - 1, 2 do
   redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1])
 end
 for i = lanes + 6, #ARGV, 2 do

@@ -1,0 +1,166 @@
+package edge
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/spaces"
+)
+
+// act is one verb of an agent's that came by another edge than that of its session, which does it.
+type act struct {
+	Verb  verb           `json:"verb"`
+	Agent agora.Address  `json:"agent"`
+	ID    string         `json:"id"` // names it in what is told of it; the same when it is asked for again
+	Want  agora.Receipts `json:"want,omitempty"`
+	Trace string         `json:"trace,omitempty"`
+
+	Request string         `json:"request,omitempty"` // verbSend: as of a Want
+	Message *agora.Message `json:"message,omitempty"` // verbSend
+
+	Space string          `json:"space,omitempty"` // all others
+	Event string          `json:"event,omitempty"` // verbPart, verbCancelEvent
+	Part  agora.Part      `json:"part,omitempty"`  // verbPart
+	Data  json.RawMessage `json:"data,omitempty"`  // verbPublish, verbOpen, verbPart
+	Where spaces.Where    `json:"where,omitzero"`  // verbJoin
+	Seq   uint64          `json:"seq,omitempty"`   // verbAck
+}
+
+// verb is what an act does.
+type verb string
+
+const (
+	verbSend        verb = "send"
+	verbPublish     verb = "publish"
+	verbOpen        verb = "open" // a streamed event
+	verbPart        verb = "part"
+	verbCancelEvent verb = "cancel_event"
+	verbJoin        verb = "join"
+	verbLeave       verb = "leave"
+	verbAck         verb = "ack"
+)
+
+// Outcome is what became of a verb that an Actor has said.
+type Outcome struct {
+	Seq    uint64        `json:"seq,omitempty"`   // where it is stored; 0 for what stores nothing
+	Event  string        `json:"event,omitempty"` // id of the event that was opened
+	Joined spaces.Joined `json:"joined,omitzero"`
+}
+
+// acted is an edge's answer to an act.
+type acted struct {
+	Outcome
+	Elsewhere  bool          `json:"elsewhere,omitempty"` // no such session is here, or no more: nothing was done
+	Code       agora.Code    `json:"code,omitempty"`
+	Message    string        `json:"message,omitempty"`
+	RetryAfter time.Duration `json:"retry_after,omitempty"`
+}
+
+func (r *acted) err() error {
+	if r.Code == "" {
+		return nil
+	}
+	return &agora.Error{Code: r.Code, Message: r.Message, RetryAfter: r.RetryAfter}
+}
+
+// actsName is the name under which one life of an edge is asked for acts: apart from short questions, as acts may wait.
+func actsName(answers string) string { return answers + ".acts" }
+
+// act does what another edge was asked for.
+func (n *Node) act(ctx context.Context, body []byte) []byte {
+	var a act
+	var r acted
+	if err := json.Unmarshal(body, &a); err != nil {
+		r.Code, r.Message = agora.InvalidRequest, "an edge of another version asked for this"
+	} else if s := n.live(a.Agent); s == nil {
+		r.Elsewhere = true
+	} else if out, err := s.do(ctx, &a); err != nil {
+		e := agora.AsError(err)
+		r.Code, r.Message, r.RetryAfter = e.Code, e.Message, e.RetryAfter
+	} else {
+		r.Outcome = out
+	}
+	answer, err := json.Marshal(r)
+	if err != nil {
+		return []byte(`{}`)
+	}
+	return answer
+}
+
+// live returns the session of an agent that runs here; nil for none.
+func (n *Node) live(at agora.Address) *Session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := n.sessions[at]
+	if len(all) == 0 {
+		return nil
+	}
+	s := all[len(all)-1]
+	if s.ended() {
+		return nil
+	}
+	return s
+}
+
+// do does an act and waits until it is stored, where it stores something.
+func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
+	told := make(chan Notice, 2) // what opens an event is told its id, and that it is stored
+	w := Want{RequestID: a.ID, Receipts: a.Want | agora.Stored, Trace: a.Trace, Request: a.Request, Told: func(n Notice) {
+		select {
+		case told <- n:
+		default: // nobody waits for more
+		}
+	}}
+	stores := true
+	switch a.Verb {
+	case verbSend:
+		m := *a.Message
+		m.ID = a.ID
+		stores = m.Part != agora.Cancel
+		err = s.Send(ctx, m, w)
+	case verbPublish:
+		err = s.Publish(ctx, a.Space, 0, a.Data, w)
+	case verbOpen:
+		err = s.PublishStart(ctx, a.Space, 0, a.Data, w)
+	case verbPart:
+		err = s.PublishPart(ctx, a.Space, a.Event, a.Part, 0, a.Data, w)
+	default:
+		stores = false
+		out, err = s.doAside(ctx, a, w)
+	}
+	for err == nil && stores && out.Seq == 0 {
+		select {
+		case n := <-told:
+			switch n.Kind {
+			case NoticePublished:
+				out.Event = n.Stream
+			case NoticeFault:
+				err = n.Err
+			case NoticeReceipt:
+				out.Seq = n.Seq
+			}
+		case <-ctx.Done():
+			err = agora.AsError(ctx.Err())
+		}
+	}
+	return out, err
+}
+
+// doAside does an act that stores nothing for others, or of which nothing more is told.
+func (s *Session) doAside(ctx context.Context, a *act, w Want) (out Outcome, err error) {
+	switch a.Verb {
+	case verbCancelEvent:
+		err = s.CancelEvent(ctx, a.Space, a.Event, w)
+	case verbJoin:
+		err = s.Join(ctx, a.Space, a.Where, func(j spaces.Joined) { out.Joined = j })
+	case verbLeave:
+		err = s.Leave(ctx, a.Space, func() {})
+	case verbAck:
+		err = s.Ack(ctx, a.Space, a.Seq)
+	default:
+		err = agora.Errorf(agora.InvalidRequest, "an edge of another version asked for this")
+	}
+	return out, err
+}

@@ -1,0 +1,74 @@
+package edge
+
+import (
+	"context"
+	"net/netip"
+)
+
+// Entrance lets connections in, whatever their door. Its fields don't change once it is used.
+type Entrance struct {
+	Gate         *Gate
+	Crowd        *Crowd
+	Authenticate func(context.Context, Credentials) (*Actor, error)
+}
+
+// Admission is a connection that was let in, or a request whose answer lasts: it counts for its address, its
+// principal and the edge until Release. Its copies are the same admission.
+type Admission struct {
+	Actor *Actor // who it is
+	seat  *Seat
+	pass  *Pass
+}
+
+// Admit lets in what comes from an address with credentials, by the word of the edge's limits and of its verifier; what
+// costs next to nothing to refuse is asked first. It blocks for as long as the verifier does. RATE_LIMITED, UNAVAILABLE,
+// UNAUTHORIZED. On success the caller owes a call of Release.
+func (n *Node) Admit(ctx context.Context, from netip.Addr, c Credentials) (Admission, error) {
+	return n.entrance.Admit(ctx, from, c)
+}
+
+// Admit is [Node.Admit].
+func (e *Entrance) Admit(ctx context.Context, from netip.Addr, c Credentials) (_ Admission, err error) {
+	var a Admission
+	defer func() {
+		if err != nil {
+			a.Release()
+		}
+	}()
+	if a.pass, err = e.Gate.Enter(from); err != nil {
+		return Admission{}, err
+	}
+	if a.seat, err = e.Crowd.Enter(); err != nil {
+		return Admission{}, err
+	}
+	if a.Actor, err = e.Authenticate(ctx, c); err != nil {
+		return Admission{}, err
+	}
+	if err = a.pass.Claim(a.Actor); err != nil {
+		return Admission{}, err
+	}
+	return a, nil
+}
+
+// From returns the address that it comes from, by the word of trusted proxies; an invalid one after Release.
+func (a Admission) From() netip.Addr { return a.pass.From() }
+
+// Sit says who was let in: from now on what that holds is counted, and it may be closed for it.
+func (a Admission) Sit(g Guest) { a.seat.Sit(g) }
+
+// Stir has the guest looked at until it holds nothing and is not at work. A guest calls it once it has begun to
+// work, or holds something.
+func (a Admission) Stir() { a.seat.Stir() }
+
+// Share returns how much of its usual bound a queue for it may hold, in parts of Whole.
+func (a Admission) Share() int { return a.seat.crowd.Share() }
+
+// Release has it counted no more. Idempotent; nothing where nobody was admitted.
+func (a Admission) Release() {
+	if a.seat != nil {
+		a.seat.Leave()
+	}
+	if a.pass != nil {
+		a.pass.Leave()
+	}
+}

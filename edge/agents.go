@@ -1,0 +1,62 @@
+package edge
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/directory"
+)
+
+// Directory returns what the directories that this edge keeps take.
+func (n *Node) Directory() directory.Stats { return n.directory.Stats() }
+
+// mayLook lets an actor look into the directory once: FORBIDDEN, RATE_LIMITED.
+func (a *Actor) mayLook() error {
+	if err := errors.Join(a.maySee(), a.spend(0)); err != nil {
+		return agora.AsError(err)
+	}
+	return nil
+}
+
+// Agents returns the directory: the agents of the tenant that have a session or are registered without one, sorted by id, without schemas.
+// It is right within a second of a change: see package directory. FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
+func (a *Actor) Agents(ctx context.Context) ([]agora.Agent, error) {
+	if err := a.mayLook(); err != nil {
+		return nil, err
+	}
+	return a.node.directory.All(ctx, a.Principal().Tenant)
+}
+
+// SelectAgents returns those agents of the directory that a filter takes, and whether there are more. The same errors.
+func (a *Actor) SelectAgents(ctx context.Context, f directory.Filter) (list []agora.Agent, more bool, err error) {
+	if err := a.mayLook(); err != nil {
+		return nil, false, err
+	}
+	return a.node.directory.Select(ctx, a.Principal().Tenant, f)
+}
+
+// Agent returns an agent's whole card. AGENT_NOT_FOUND where it is not in the directory, and the same errors.
+func (a *Actor) Agent(ctx context.Context, id agora.AgentID) (agora.Agent, error) {
+	if err := a.mayLook(); err != nil {
+		return agora.Agent{}, err
+	}
+	return a.node.directory.Card(ctx, a.Principal().Tenant, id)
+}
+
+// FindAgents returns the agents that fit a query best, the best first. INVALID_REQUEST, and the same errors.
+func (a *Actor) FindAgents(ctx context.Context, q directory.Query) ([]agora.Agent, error) {
+	if err := a.mayLook(); err != nil {
+		return nil, err
+	}
+	return a.node.directory.Find(ctx, a.Principal().Tenant, q)
+}
+
+// WatchAgents begins to watch the directory; the caller closes the watch. The same errors. What the actor may see is asked now, and not
+// again: a door that watches for long closes it with the actor's connection.
+func (a *Actor) WatchAgents(ctx context.Context) (*directory.Watch, error) {
+	if err := a.mayLook(); err != nil {
+		return nil, err
+	}
+	return a.node.directory.Watch(ctx, a.Principal().Tenant)
+}

@@ -1,0 +1,319 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+)
+
+// leaving is callers that presence is still to be told wait no more.
+type leaving struct {
+	presence.Leaving
+	code agora.Code // told to who was asked, should that end the call
+}
+
+// pending is what is to be done with a call later.
+type pending struct {
+	at   time.Time
+	call presence.Call
+	code agora.Code // end it with this, if nobody has come back to it; empty: its answer need not be known any more
+	back bool       // with no code: nobody has taken that
+}
+
+// leave has presence told that one caller waits no more.
+func (r *Registry) leave(a *Answer, whole bool, code agora.Code) {
+	end := !whole && (!a.call.Named || code == agora.Timeout)
+	r.later(leaving{presence.Leaving{Call: a.call, Waiter: a.id, Whole: whole, End: end}, code})
+}
+
+// later tells presence, behind: all that leave at a time at once.
+func (r *Registry) later(l leaving) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaving = append(r.leaving, l)
+	if r.running || r.ctx.Err() != nil {
+		return
+	}
+	r.running = true
+	r.work.Go(func() {
+		for r.ctx.Err() == nil && !r.idle() {
+			if err := r.flush(r.ctx); err != nil {
+				pause.For(r.ctx, retryTime)
+			}
+		}
+	})
+}
+
+// retryTime is how long after a failure presence and log are told again.
+const retryTime = 500 * time.Millisecond
+
+// idle says that nothing is left to be told, if so.
+func (r *Registry) idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = len(r.leaving) > 0
+	return !r.running
+}
+
+// flush tells presence of those that wait no more, and does what follows for their calls. What can't be told now stays.
+func (r *Registry) flush(ctx context.Context) error {
+	r.mu.Lock()
+	some := r.leaving
+	r.leaving = nil
+	r.mu.Unlock()
+	if len(some) == 0 {
+		return nil
+	}
+	told := make([]presence.Leaving, len(some))
+	for i, l := range some {
+		told[i] = l.Leaving
+	}
+	states, err := r.cfg.Presence.LeaveCalls(ctx, r.cfg.Holder, told, r.cfg.MaxAge, linger)
+	if err != nil {
+		r.again(some)
+		return err
+	}
+	var left []leaving
+	for i, l := range some {
+		if e := r.left(ctx, l, states[i]); e != nil {
+			left, err = append(left, l), e
+		}
+	}
+	r.again(left)
+	return err
+}
+
+// again keeps what could not be told.
+func (r *Registry) again(some []leaving) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaving = append(some, r.leaving...)
+}
+
+// left does what follows for a call that a caller waits for no more.
+func (r *Registry) left(ctx context.Context, l leaving, state presence.CallState) error {
+	switch {
+	case state == presence.CallWaited:
+		return nil
+	case l.Whole || state == presence.CallAnswered:
+		r.after(linger, pending{call: l.Call})
+		return nil
+	case state == presence.CallLeft && l.Named && !l.End:
+		r.after(r.cfg.Grace, pending{call: l.Call, code: l.code})
+		return nil
+	case state == presence.CallLeft:
+		return nil
+	}
+	// It is over; or presence knows nothing of it, and so of nobody else who would wait.
+	return r.finish(ctx, r.cfg.Holder, l.Call, l.code)
+}
+
+// finish tells who was asked that nobody waits for its answer, and looks whether that has come all the same.
+func (r *Registry) finish(ctx context.Context, h presence.Holder, c presence.Call, code agora.Code) error {
+	if err := r.tell(ctx, c, code); err != nil {
+		return err
+	}
+	if err := r.handBack(ctx, c); err != nil {
+		return err
+	}
+	if err := r.cfg.Presence.DropCalls(ctx, h, []presence.Call{c}); err != nil {
+		return err
+	}
+	r.after(linger, pending{call: c, back: true}) // what was on its way to the box has come by then
+	return nil
+}
+
+// tell says in the callee's mailbox that nobody waits for its answer: once, however many edges do. And it says so in the box,
+// where a caller may still read whose edge was given up for dead.
+func (r *Registry) tell(ctx context.Context, c presence.Call, code agora.Code) error {
+	m := agora.AbortBody{Code: code, Request: c.Request}.Message()
+	m.Kind, m.From, m.To, m.Meta.Call = agora.Control, c.From, agora.ToAgent(c.Tenant, c.To), c.Box
+	if err := r.stored(r.cfg.Broker.Publish(ctx, "call-over/"+c.Box, m)); err != nil {
+		return err
+	}
+	m = agora.AbortBody{Code: code}.Message()
+	m.Kind, m.To = agora.Control, agora.ToBox(c.Tenant, c.Box, c.From)
+	return r.stored(r.cfg.Broker.Publish(ctx, "call-over/"+c.Box, m))
+}
+
+// stored returns an error where it helps to try again.
+func (r *Registry) stored(_ uint64, err error) error {
+	if err != nil && agora.AsError(err).Code == agora.Unavailable {
+		return err
+	}
+	return nil
+}
+
+// handBack puts an answer that has come, but was not taken, into the mailbox of who called, if that is an agent: marked, as nobody
+// knows whether it was taken. Of a stream nothing is put there: who streams it was told to stop.
+func (r *Registry) handBack(ctx context.Context, c presence.Call) error {
+	box := r.cfg.Broker.Listen(agora.ToBox(c.Tenant, c.Box, c.From), broker.From{}, func() {})
+	defer box.Close()
+	for {
+		msgs, err := box.Next(ctx, pullBytes)
+		if err != nil || len(msgs) == 0 {
+			return err
+		}
+		for i := range msgs {
+			m := msgs[i]
+			if m.Kind != agora.Reply || m.From != c.To || m.Part > agora.Start {
+				continue
+			}
+			if m.Part == agora.Start || !r.cfg.Known(ctx, c.Tenant, c.From) {
+				return nil
+			}
+			m.To, m.Again, m.N, m.ID, m.Session, m.Seq = agora.ToAgent(c.Tenant, c.From), true, 0, "", "", 0
+			return r.stored(r.cfg.Broker.Publish(ctx, "call-back/"+c.Box, m))
+		}
+	}
+}
+
+// after has something done later.
+func (r *Registry) after(d time.Duration, p pending) {
+	p.at = time.Now().Add(d)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(r.due, p.at, func(p pending, at time.Time) int { return p.at.Compare(at) })
+	r.due = slices.Insert(r.due, at, p)
+	for len(r.due) > maxDue { // the log and presence forget by themselves
+		r.due = r.due[1:]
+	}
+}
+
+// maxDue bounds what is to be done later.
+const maxDue = 1 << 16
+
+// Tick does what is due: it ends calls with a name whose callers have not come back, drops answers that were read, and
+// tells presence now and then what callers wait for. It is to be called about once a second, and blocks for a few round trips.
+func (r *Registry) Tick(ctx context.Context) {
+	var over []presence.Call
+	for _, p := range r.takeDue() {
+		if p.code != "" {
+			r.later(leaving{presence.Leaving{Call: p.call, End: true}, p.code})
+			continue
+		}
+		if p.back {
+			if err := r.handBack(ctx, p.call); err != nil {
+				r.cfg.Log.Debug("an answer was not looked for that nobody waits for", "err", err)
+			}
+		}
+		over = append(over, p.call)
+	}
+	if len(over) > 0 {
+		if err := r.cfg.Presence.DropCalls(ctx, r.cfg.Holder, over); err != nil {
+			r.cfg.Log.Debug("calls that are over stay listed", "err", err)
+		}
+	}
+	for _, c := range over {
+		if !c.Named {
+			r.forget(agora.ToBox(c.Tenant, c.Box, c.From), 0)
+		}
+	}
+	if r.isTime() {
+		if err := r.Hold(ctx); err != nil {
+			r.cfg.Log.Debug("open calls were not told", "err", err)
+		}
+	}
+}
+
+func (r *Registry) takeDue() []pending {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, n := time.Now(), 0
+	for n < len(r.due) && !r.due[n].at.After(now) {
+		n++
+	}
+	due := slices.Clone(r.due[:n])
+	r.due = slices.Delete(r.due, 0, n)
+	return due
+}
+
+// isTime tells whether presence is to be told what is open, before it forgets.
+func (r *Registry) isTime() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.held) < r.cfg.MaxAge/4 {
+		return false
+	}
+	r.held = time.Now()
+	return true
+}
+
+// Hold tells presence again what callers here wait for: it may have lost all it knew. Calls that others have ended meanwhile end here. It
+// blocks for a few round trips.
+func (r *Registry) Hold(ctx context.Context) error {
+	if !guard.Holds {
+		return nil
+	}
+	waiting := map[string]*presence.Waiting{}
+	for _, a := range r.answers() {
+		a.mu.Lock()
+		opened := a.opened
+		a.mu.Unlock()
+		if !opened {
+			continue
+		}
+		k := key(a.call.Tenant, a.call.Box)
+		if waiting[k] == nil {
+			waiting[k] = &presence.Waiting{Call: a.call}
+		}
+		waiting[k].Waiters = append(waiting[k].Waiters, a.id)
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	all := make([]presence.Waiting, 0, len(waiting))
+	for _, w := range waiting {
+		all = append(all, *w)
+	}
+	ended, err := r.cfg.Presence.HoldCalls(ctx, r.cfg.Holder, all, r.cfg.MaxAge)
+	for _, c := range ended {
+		r.endHere(c)
+	}
+	return err
+}
+
+// endHere ends what callers here wait for, as others have ended the call.
+func (r *Registry) endHere(c presence.Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for a := range r.open[key(c.Tenant, c.Box)] {
+		a.end(agora.Errorf(agora.StreamAborted, "the call was given up, as this edge could not be reached"))
+	}
+}
+
+// forget drops what a box holds before a position, all where that is 0, behind: what is not dropped grows too old.
+func (r *Registry) forget(box agora.Address, before uint64) {
+	r.background(func() {
+		ctx, cancel := context.WithTimeout(r.ctx, askTime)
+		defer cancel()
+		if err := r.cfg.Broker.Forget(ctx, box, before); err != nil && !errors.Is(err, context.Canceled) {
+			r.cfg.Log.Debug("an answer that was read stays until it is too old", "err", err)
+		}
+	})
+}
+
+// Sweep ends what callers of dead edges waited for, unless others wait for it too: who was asked is told, once. Several edges may sweep at
+// a time. It blocks for a round trip, more where an edge has died.
+func (r *Registry) Sweep(ctx context.Context) error {
+	if !guard.Calls {
+		return nil
+	}
+	lost, err := r.cfg.Presence.LostCalls(ctx)
+	for _, of := range lost {
+		for _, c := range of.Calls {
+			if err := r.finish(ctx, of.Holder, c, agora.StreamAborted); err != nil {
+				return err
+			}
+			r.count.Lost.Add(1)
+		}
+	}
+	return err
+}

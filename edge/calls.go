@@ -1,0 +1,121 @@
+package edge
+
+import (
+	"context"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/presence"
+)
+
+// newCalls returns the calls of the node's callers.
+func (n *Node) newCalls() *call.Registry {
+	return call.New(call.Config{
+		Broker: n.cfg.Broker, Presence: n.cfg.Presence, Holder: n.holder, Reach: n.relay.Reach, Wrote: n.relay.Wrote,
+		Limits: func() (agent, all int) {
+			l := n.limits.load()
+			return l.Calls, l.EdgeCalls
+		},
+		Known: n.knows, Delivers: n.delivers, MaxAge: n.cfg.MaxAge, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
+	})
+}
+
+// Calls returns the counters of the calls made at this edge. They go on counting.
+func (n *Node) Calls() *call.Stats { return n.calls.Stats() }
+
+// knows tells whether an agent has a mailbox.
+func (n *Node) knows(ctx context.Context, tenant string, id agora.AgentID) bool {
+	found, err := n.cfg.Presence.Lookup(ctx, tenant, id)
+	return err == nil && found.State != presence.Unknown
+}
+
+// Call asks an agent on behalf of another one, which need have no session: q.Message has To.Agent, Body and what else the one who is asked is
+// to get. The answer is found at this edge whatever edge the agent is at, or moves to. The caller owes it a call of Close. Errors are those
+// of [call.Registry.Start], and FORBIDDEN.
+func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*call.Answer, error) {
+	n, m := a.node, &q.Message
+	if err := a.mayCall(as, m); err != nil {
+		return nil, err
+	}
+	m.From, m.To = as, agora.ToAgent(a.Principal().Tenant, m.To.Agent)
+	span := n.cfg.Tracer.Send(m)
+	answer, err := n.calls.Start(ctx, q)
+	if err != nil {
+		span.End(agora.AsError(err))
+		return nil, err
+	}
+	span.End(nil)
+	a.tenant.Messages.Add(1)
+	a.tenant.Bytes.Add(int64(len(m.Body)))
+	return answer, nil
+}
+
+// mayCall tells whether the actor may ask an agent in the name of another, now.
+func (a *Actor) mayCall(as agora.AgentID, m *agora.Message) error {
+	n := a.node
+	if err := a.Check(); err != nil {
+		return err
+	}
+	if err := n.Ready(); err != nil {
+		e := agora.AsError(err)
+		e.RetryAfter = time.Second
+		return e
+	}
+	if err := a.mayBe(as); err != nil {
+		return err
+	}
+	if err := a.forbidden(a.grant().Refuses(policy.Send, string(m.To.Agent)), addressing, string(m.To.Agent)); err != nil {
+		return err
+	}
+	if _, queued := n.crowd.Limits(); n.crowd.Held() >= queued {
+		return errBusy
+	}
+	return a.spendAs(as, len(m.Body))
+}
+
+// Request is [Actor.Call] in the name of the session's own agent.
+func (s *Session) Request(ctx context.Context, q call.Request) (*call.Answer, error) {
+	return s.actor.Call(ctx, s.claim.Agent, q)
+}
+
+// called takes note of the request of a call that the agent is handed, or that nobody waits for its answer any more. It
+// returns false where there is nothing to tell the agent.
+func (s *Session) called(m *agora.Message) bool {
+	peer := agora.ToAgent(s.claim.Tenant, m.From)
+	if m.Kind == agora.Request {
+		s.sender().Asked(peer, clientID(m.ID), m.Meta.Call)
+		return true
+	}
+	if m.Kind != agora.Control || m.Part != agora.Abort {
+		return true
+	}
+	box, stream, open, tell := s.sender().NotAsked(peer, m.Meta.Call)
+	if !open {
+		return tell
+	}
+	s.sender().Cancelled(box, stream)
+	m.Part, m.Stream, m.Body = agora.Cancel, stream, nil
+	return true
+}
+
+// askTaken asks the edges at which callers wait for the answer in a box how much of it they have taken.
+func (n *Node) askTaken(ctx context.Context, box agora.Address) (bytes int64, waits bool, err error) {
+	holders, err := n.cfg.Presence.Waiters(ctx, box.Tenant, box.Space)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, h := range holders {
+		r, e := n.ask(ctx, h, question{Verb: "taken", Tenant: box.Tenant, Box: box.Space})
+		if e != nil {
+			err = e
+			continue
+		}
+		bytes, waits = max(bytes, r.Taken), waits || r.Waits
+	}
+	if waits {
+		err = nil
+	}
+	return bytes, waits, err
+}

@@ -1,0 +1,64 @@
+package edge
+
+import (
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// card is the card of a session's agent. It takes next to nothing where the agent says no more than its id, as most do.
+type card struct {
+	registered int64        // when its session began, in Unix nanoseconds; 0 where that is not known
+	said       *agora.Agent // what it said of itself, not to be changed; nil for nothing but its id
+}
+
+func cardOf(a agora.Agent) card {
+	var c card
+	if !a.RegisteredAt.IsZero() {
+		c.registered = a.RegisteredAt.UnixNano()
+	}
+	if !a.Bare() {
+		c.said = &a
+	}
+	return c
+}
+
+// of returns the card as that of an agent.
+func (c card) of(id agora.AgentID) agora.Agent {
+	if c.said != nil {
+		return *c.said
+	}
+	return agora.Agent{ID: id, Name: string(id), RegisteredAt: c.since()}
+}
+
+// since is when the session began; zero where that is not known.
+func (c card) since() time.Time {
+	if c.registered == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, c.registered)
+}
+
+// held is the bytes that the edge keeps for what the agent said.
+func (c card) held() int64 {
+	if c.said == nil {
+		return 0
+	}
+	return int64(c.said.Size())
+}
+
+// keep has the session keep a card. The caller holds mu, or is alone with the session.
+func (s *Session) keep(c card) {
+	s.node.stats.cards.Add(c.held() - s.card.held())
+	s.card = c
+}
+
+// letCardGo is for a session that is over and settled.
+func (s *Session) letCardGo() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep(card{})
+}
+
+// checkCard returns INVALID_REQUEST, with the place, where a card is not as it may be.
+func (n *Node) checkCard(a *agora.Agent) error { return a.Check(n.limits.load().Card) }

@@ -1,0 +1,61 @@
+package edge
+
+import (
+	"sync"
+
+	"github.com/agora-relay/agora"
+)
+
+// meter counts what an agent says against its rates.
+type meter struct{ messages, bytes bucket }
+
+// full tells whether a meter is as a new one would be.
+func (m *meter) full() bool {
+	now := agora.Ticks()
+	return m.messages.full.Load() <= now && m.bytes.full.Load() <= now
+}
+
+// fill makes both buckets full.
+func (m *meter) fill() {
+	m.messages.fill()
+	m.bytes.fill()
+}
+
+// meters are those of agents that speak without a session, by who they are: what each of them says in many requests counts together.
+type meters struct {
+	mu   sync.Mutex // guards the fields below
+	of   map[agora.Address]*meter
+	most int // meters before those that count nothing any more are forgotten
+}
+
+// leastMeters is how many meters are kept whatever they count.
+const leastMeters = 1024
+
+// fill makes every bucket full.
+func (m *meters) fill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, known := range m.of {
+		known.fill()
+	}
+}
+
+// get returns an agent's meter.
+func (m *meters) get(at agora.Address) *meter {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.of[at]; known != nil {
+		return known
+	}
+	if len(m.of) >= max(m.most, leastMeters) {
+		for a, old := range m.of {
+			if old.full() {
+				delete(m.of, a)
+			}
+		}
+		m.most = 2 * len(m.of)
+	}
+	fresh := new(meter)
+	put(&m.of, at, fresh)
+	return fresh
+}

@@ -1,0 +1,35 @@
+package edge
+
+import "sync/atomic"
+
+// Proof is how a connection proves that what was written to it has arrived.
+type Proof int32
+
+// The proofs.
+const (
+	ByPong  Proof = iota // the pong of a ping that went behind it, until the agent acknowledges for the first time: from then on ByAck
+	ByAck                // Ack alone
+	ByWrite              // being written: the door knows by its protocol, when it calls Written, that its peer has it
+)
+
+// proof is how a connection proves it now.
+type proof struct{ now atomic.Int32 }
+
+func (p *proof) set(to Proof) { p.now.Store(int32(to)) }
+
+func (p *proof) is(one Proof) bool { return Proof(p.now.Load()) == one }
+
+// acks notes that the agent acknowledges by itself.
+func (p *proof) acks() {
+	if !p.is(ByAck) {
+		p.set(ByAck)
+	}
+}
+
+// writtenProves takes what was written for what has arrived. The caller holds mu.
+func (s *Session) writtenProves() {
+	s.confirmed = max(s.confirmed, s.wrote)
+	for _, p := range s.places {
+		p.confirmed = max(p.confirmed, p.wrote)
+	}
+}

@@ -1,0 +1,24 @@
+// Package rest is the door for programs that speak plain HTTP and JSON, such as curl: each path is one verb of an actor, which
+// needs no session. No rule of the relay lives here.
+package rest
+
+import (
+	"net/http"
+
+	"github.com/agora-relay/agora/edge/web"
+)
+
+// Mount adds the door's paths to a mux:
+//
+//	GET /agents              the agents of the tenant, sorted by id; ?skill=, ?domain=, ?dialect= those that fit, ?after= and ?limit= a page of them
+//	GET /agents/{id}         all that one of them says of itself
+//	GET /agents/{id}/card    the same, in the very bytes with which it registered
+//	POST /agents/find        those that fit {skill|goal, limit}, the best first
+//	POST /agents/{id}/ask    asks it, and answers with its reply
+func Mount(k *web.Kit, mux *http.ServeMux) {
+	k.Handle(mux, "/agents", web.Methods{http.MethodGet: agents})
+	k.Handle(mux, "/agents/find", web.Methods{http.MethodPost: find, http.MethodGet: agent}) // an agent may be called find
+	k.Handle(mux, "/agents/{id}", web.Methods{http.MethodGet: agent})
+	k.Handle(mux, "/agents/{id}/card", web.Methods{http.MethodGet: card})
+	k.Handle(mux, "/agents/{id}/ask", web.Methods{http.MethodPost: ask})
+}

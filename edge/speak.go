@@ -1,0 +1,244 @@
+package edge
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+	"github.com/agora-relay/agora/spaces"
+)
+
+// What an Actor says, it says as an agent that it may be. Where that has a session, whichever edge holds it, the session's
+// edge does it: so it stands in the session's lanes, and counts against its rates. While a session moves, an Actor waits
+// for its next holder, for as long as Config.Patience. Every verb blocks until what it stores is stored, and may be called
+// from any number of goroutines; each of them has its own order.
+
+// Send says a message of the relay's verbs, with the fields that [Session.Send] takes. A whole one needs no session. With an ID on m it is the same
+// message when it is sent again, by the same session or by nobody's. Errors: FORBIDDEN, those of a frame that is sent, and UNAVAILABLE where the session can't be reached.
+func (a *Actor) Send(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
+	w.RequestID = cmp.Or(m.ID, w.RequestID)
+	if err := a.mayTell(as, &m); err != nil {
+		return Outcome{}, err
+	}
+	if m.Part == agora.Whole {
+		return a.say(ctx, as, act{Verb: verbSend, Message: &m}, w, func() (Outcome, error) { return a.post(ctx, as, m, w) })
+	}
+	return a.say(ctx, as, act{Verb: verbSend, Message: &m}, w, nil)
+}
+
+// Publish puts an event into a space that the agent is in, like [Session.Publish].
+func (a *Actor) Publish(ctx context.Context, as agora.AgentID, space string, data json.RawMessage, w Want) (Outcome, error) {
+	return a.inSpace(ctx, as, policy.Publish, act{Verb: verbPublish, Space: space, Data: data}, w)
+}
+
+// PublishStart opens an event that is streamed, like [Session.PublishStart]; its id is the outcome's.
+func (a *Actor) PublishStart(ctx context.Context, as agora.AgentID, space string, data json.RawMessage, w Want) (Outcome, error) {
+	return a.inSpace(ctx, as, policy.Publish, act{Verb: verbOpen, Space: space, Data: data}, w)
+}
+
+// PublishPart goes on with a streamed event, like [Session.PublishPart].
+func (a *Actor) PublishPart(ctx context.Context, as agora.AgentID, space, event string, part agora.Part, data json.RawMessage, w Want) (Outcome, error) {
+	return a.inSpace(ctx, as, policy.Publish, act{Verb: verbPart, Space: space, Event: event, Part: part, Data: data}, w)
+}
+
+// CancelEvent stops an event, like [Session.CancelEvent].
+func (a *Actor) CancelEvent(ctx context.Context, as agora.AgentID, space, event string, w Want) error {
+	_, err := a.say(ctx, as, act{Verb: verbCancelEvent, Space: space, Event: event}, w, nil)
+	return err
+}
+
+// Join has the session of an agent join a space, like [Session.Join]. Its connection gets the events.
+func (a *Actor) Join(ctx context.Context, as agora.AgentID, space string, w spaces.Where) (spaces.Joined, error) {
+	out, err := a.inSpace(ctx, as, policy.Join, act{Verb: verbJoin, Space: space, Where: w}, Want{})
+	return out.Joined, err
+}
+
+// Leave has the session of an agent leave a space, like [Session.Leave].
+func (a *Actor) Leave(ctx context.Context, as agora.AgentID, space string) error {
+	_, err := a.say(ctx, as, act{Verb: verbLeave, Space: space}, Want{}, nil)
+	return err
+}
+
+// Ack acknowledges for the session of an agent, like [Session.Ack].
+func (a *Actor) Ack(ctx context.Context, as agora.AgentID, space string, seq uint64) error {
+	_, err := a.say(ctx, as, act{Verb: verbAck, Space: space, Seq: seq}, Want{}, nil)
+	return err
+}
+
+// CreateSpace makes a public space where it is missing. FORBIDDEN, RATE_LIMITED, INVALID_REQUEST, UNAVAILABLE.
+func (a *Actor) CreateSpace(ctx context.Context, space string) error {
+	if err := errors.Join(a.Check(), a.mayEnter(policy.Create, space), a.spend(0)); err != nil {
+		return agora.AsError(err)
+	}
+	return a.node.hub.Create(ctx, a.Principal().Tenant, space)
+}
+
+// inSpace says something in a space.
+func (a *Actor) inSpace(ctx context.Context, as agora.AgentID, v policy.Verb, what act, w Want) (Outcome, error) {
+	if err := a.mayEnter(v, what.Space); err != nil {
+		return Outcome{}, err
+	}
+	return a.say(ctx, as, what, w, nil)
+}
+
+// mayTell tells whether the actor itself may say a message. What the agent's session may say is its holder's to decide.
+func (a *Actor) mayTell(as agora.AgentID, m *agora.Message) error {
+	g, to := a.grant(), string(m.To.Agent)
+	if g.Grant == nil {
+		return nil
+	}
+	why := g.Refuses(policy.Send, to)
+	if why != "" && m.Kind == agora.Reply {
+		why = g.RefusesWhole(policy.Reply)
+	}
+	return a.forbidden(why, addressing, to)
+}
+
+// say has an act done by the holder of the agent's session. Where there is no session, alone does it; nil for nobody.
+func (a *Actor) say(ctx context.Context, as agora.AgentID, what act, w Want, alone func() (Outcome, error)) (Outcome, error) {
+	if err := errors.Join(a.Check(), a.mayBe(as)); err != nil {
+		return Outcome{}, agora.AsError(err)
+	}
+	n := a.node
+	what.Agent = agora.ToAgent(a.Principal().Tenant, as)
+	what.ID, what.Want, what.Trace, what.Request = cmp.Or(w.RequestID, rand.Text()), w.Receipts, w.Trace, w.Request
+	for end := time.Now().Add(n.cfg.Patience); ; {
+		out, err := n.perform(ctx, &what, alone)
+		if !errors.Is(err, errElsewhere) && code(err) != agora.Unavailable {
+			return out, err
+		}
+		if !time.Now().Before(end) {
+			if errors.Is(err, errElsewhere) {
+				err = &agora.Error{Code: agora.Unavailable, Message: "the session of this agent can't be reached now", RetryAfter: time.Second}
+			}
+			return Outcome{}, err
+		}
+		if !pause.For(ctx, lookAgain) {
+			return Outcome{}, agora.AsError(ctx.Err())
+		}
+	}
+}
+
+// errElsewhere means that who seemed to hold a session does not, or not any more.
+var errElsewhere = errors.New("the session is elsewhere")
+
+// code returns the code of an error; empty for none.
+func code(err error) agora.Code {
+	if err == nil {
+		return ""
+	}
+	return agora.AsError(err).Code
+}
+
+// perform has the holder of a session do an act, once; it is the same act when it is asked for again. errElsewhere where nobody does it now.
+func (n *Node) perform(ctx context.Context, what *act, alone func() (Outcome, error)) (Outcome, error) {
+	if s := n.live(what.Agent); s != nil {
+		return s.do(ctx, what)
+	}
+	found, err := n.cfg.Presence.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case found.State != presence.Online && alone != nil:
+		return alone()
+	case found.State != presence.Online || found.Holder == n.holder:
+		return Outcome{}, errElsewhere
+	}
+	r, err := n.askFor(ctx, found.Holder, what)
+	switch {
+	case errors.Is(err, broker.ErrNoEdge) || err == nil && r.Elsewhere:
+		return Outcome{}, errElsewhere
+	case err != nil:
+		return Outcome{}, err
+	}
+	return r.Outcome, r.err()
+}
+
+// lookAgain is how long an Actor waits before it looks for the holder of a session again.
+const lookAgain = 100 * time.Millisecond
+
+// askFor asks the holder of a session for an act. Where the session is found to be elsewhere meanwhile, it waits no more.
+func (n *Node) askFor(ctx context.Context, h presence.Holder, what *act) (r acted, err error) {
+	body, err := json.Marshal(what)
+	if err != nil {
+		return acted{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	n.background(func() { // a holder that dies answers nothing
+		for pause.For(ctx, holdsEvery) {
+			found, err := n.cfg.Presence.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
+			if err == nil && (found.State != presence.Online || found.Holder != h) {
+				cancel(broker.ErrNoEdge)
+			}
+		}
+	})
+	answer, err := n.cfg.Broker.Ask(ctx, actsName(answerName(h)), body)
+	if err != nil {
+		return acted{}, err
+	}
+	return r, json.Unmarshal(answer, &r)
+}
+
+// holdsEvery is how often an Actor that waits for the holder of a session looks whether that still is.
+const holdsEvery = 2 * time.Second
+
+// post stores a whole message of an agent that has no session.
+func (a *Actor) post(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
+	if err := a.mayPost(ctx, as, &m); err != nil {
+		return Outcome{}, err
+	}
+	if err := a.spendAs(as, len(m.Body)); err != nil {
+		return Outcome{}, err
+	}
+	a.tenant.Messages.Add(1)
+	a.tenant.Bytes.Add(int64(len(m.Body)))
+	if strings.Contains(m.ID, reserved) || strings.Contains(m.Stream, reserved) {
+		return Outcome{}, errReserved
+	}
+	m.From, m.To.Tenant, m.N, m.Indexed = as, a.Principal().Tenant, 0, false
+	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, w.Trace), w.Receipts&^agora.Stored
+	m.ID = Key(cmp.Or(w.RequestID, rand.Text()), []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
+	if m.Kind == agora.Reply {
+		box, ok, err := a.node.calls.BoxOf(ctx, &m)
+		if err != nil {
+			return Outcome{}, agora.AsError(err)
+		}
+		if ok {
+			m.To = box
+		}
+	}
+	span := a.node.cfg.Tracer.Send(&m)
+	seq, err := a.node.relay.Post(ctx, string(as)+keyMark+m.ID, m)
+	span.End(agora.AsError(err))
+	if err == nil {
+		a.node.stats.sent.Add(1)
+	}
+	return Outcome{Seq: seq}, err
+}
+
+// mayPost tells whether a reply of an agent without a session answers somebody, where it may say nothing else.
+func (a *Actor) mayPost(ctx context.Context, as agora.AgentID, m *agora.Message) error {
+	g := a.grant()
+	if g.Grant == nil || m.Kind != agora.Reply {
+		return nil
+	}
+	why := g.Refuses(policy.Send, string(m.To.Agent))
+	if why == "" {
+		return nil
+	}
+	asked, err := a.node.cfg.Presence.WroteTo(ctx, a.Principal().Tenant, m.To.Agent, agora.ToAgent(a.Principal().Tenant, as))
+	if err != nil || asked {
+		return err
+	}
+	return a.forbidden(why, addressing, string(m.To.Agent))
+}

@@ -1,0 +1,199 @@
+package edge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/spaces"
+)
+
+// actor returns who may be anybody at an edge.
+func actor(t *testing.T, c *agoratest.Cluster, k int) *edge.Actor {
+	t.Helper()
+	a, err := c.Node(k).Authenticate(t.Context(), edge.Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func to(id agora.AgentID, part agora.Part, stream, body string) agora.Message {
+	m := agora.Message{Part: part, Stream: stream, To: agora.Address{Agent: id}}
+	if body != "" {
+		m.Body = json.RawMessage(body)
+	}
+	return m
+}
+
+// What an agent says through other edges than that of its session stands in the lanes of that session: one stream, whichever edge
+// its parts came by.
+func TestAnActorSpeaksForASessionAtAnyEdge(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	alice, _ := registered(t, c, 0, "alice")
+	bob, _ := registered(t, c, 0, "bob")
+	for i, m := range []agora.Message{
+		to("alice", agora.Start, "s", `{"begins":1}`), to("alice", agora.Chunk, "s", `"one"`),
+		to("alice", agora.Chunk, "s", `"two"`), to("alice", agora.End, "s", ""),
+	} {
+		out, err := actor(t, c, i%3).Send(t.Context(), "bob", m, edge.Want{})
+		if err != nil || out.Seq == 0 {
+			t.Fatalf("part %d at edge %d: %+v, %v", i, i%3, out, err)
+		}
+	}
+	alice.Expect(`{"type":"message","from":"bob","stream_id":"s","payload":{"begins":1}}`)
+	alice.Expect(`{"type":"message_chunk","from":"bob","stream_id":"s","chunk":"one"}`)
+	alice.Expect(`{"type":"message_chunk","from":"bob","stream_id":"s","chunk":"two"}`)
+	alice.Expect(`{"type":"message_end","from":"bob","stream_id":"s"}`)
+	if _, err := actor(t, c, 1).Send(t.Context(), "bob", to("alice", agora.Chunk, "s", `"late"`), edge.Want{}); code(err) != agora.StreamNotFound {
+		t.Errorf("a part behind the end: %v", err)
+	}
+	if len(bob.Pending()) > 0 {
+		t.Error("bob's own connection was told of what he said elsewhere")
+	}
+}
+
+func TestAnActorActsInSpacesForASession(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	registered(t, c, 0, "bob")
+	carol, _ := registered(t, c, 2, "carol")
+	there := actor(t, c, 1)
+	if _, err := there.Publish(t.Context(), "bob", "lobby", json.RawMessage(`{"n":0}`), edge.Want{}); code(err) != agora.SpaceNotFound {
+		t.Errorf("into a space that is not there: %v", err)
+	}
+	carol.Send(`{"type":"space.join","space":"lobby"}`)
+	carol.Expect(`{"type":"space.joined"}`)
+	if _, err := there.Publish(t.Context(), "bob", "lobby", json.RawMessage(`{"n":0}`), edge.Want{}); code(err) != agora.Forbidden {
+		t.Errorf("of who is no member: %v", err)
+	}
+	if j, err := there.Join(t.Context(), "bob", "lobby", spaces.Where{}); err != nil || len(j.Members) != 2 {
+		t.Fatalf("joined %+v, %v", j, err)
+	}
+	carol.Expect(`{"type":"space.members","joined":"bob"}`)
+	out, err := there.PublishStart(t.Context(), "bob", "lobby", json.RawMessage(`{"text":"a"}`), edge.Want{})
+	if err != nil || out.Event == "" || out.Seq == 0 {
+		t.Fatalf("opened %+v, %v", out, err)
+	}
+	if _, err := actor(t, c, 2).PublishPart(t.Context(), "bob", "lobby", out.Event, agora.Chunk, json.RawMessage(`{"text":"b"}`), edge.Want{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.PublishPart(t.Context(), "bob", "lobby", out.Event, agora.End, nil, edge.Want{}); err != nil {
+		t.Fatal(err)
+	}
+	carol.Expect(`{"type":"space.event.delta","event_id":` + agoratest.Quote(out.Event) + `}`)
+	carol.Expect(`{"type":"space.event.delta"}`)
+	carol.Expect(`{"type":"space.event.done"}`)
+	if err := there.Leave(t.Context(), "bob", "lobby"); err != nil {
+		t.Fatal(err)
+	}
+	carol.Expect(`{"type":"space.members","left":"bob"}`)
+}
+
+// Who has no session sends whole messages, once however often they are sent with one id; anything else needs a holder.
+func TestAnActorWithoutASession(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Patience: 200 * time.Millisecond}})
+	alice, _ := registered(t, c, 0, "alice")
+	m := to("alice", agora.Whole, "", `{"hello":1}`)
+	m.ID = "one"
+	first, err := actor(t, c, 1).Send(t.Context(), "nobody", m, edge.Want{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := actor(t, c, 2).Send(t.Context(), "nobody", m, edge.Want{}); err != nil || again.Seq != first.Seq {
+		t.Errorf("sent again: %+v, %v; want %+v", again, err, first)
+	}
+	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("alice", agora.Whole, "", `2`), edge.Want{}); err != nil {
+		t.Fatal(err)
+	}
+	alice.Expect(`{"type":"message","from":"nobody","payload":{"hello":1}}`)
+	alice.Expect(`{"type":"message","from":"nobody","payload":2}`)
+	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("alice", agora.Start, "s", `1`), edge.Want{}); code(err) != agora.Unavailable {
+		t.Errorf("a stream of nobody's: %v", err)
+	}
+	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("unknown", agora.Whole, "", `1`), edge.Want{}); code(err) != agora.AgentNotFound {
+		t.Errorf("to who is not there: %v", err)
+	}
+}
+
+// While a session moves from edge to edge, what is said for it elsewhere waits and is done once, in the order of each who speaks.
+func TestWhatIsSaidElsewhereFollowsASessionThatMoves(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Patience: time.Minute}})
+	alice, _ := registered(t, c, 0, "alice")
+	bob, w := registered(t, c, 0, "bob")
+	const each = 40
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	for k := range 3 {
+		speaker := actor(t, c, k)
+		all.Go(func() {
+			for i := range each {
+				if _, err := speaker.Send(ctx, "bob", to("alice", agora.Whole, "", fmt.Sprintf(`[%d,%d]`, k, i)), edge.Want{}); err != nil {
+					t.Errorf("%d of speaker %d: %v", i, k, err)
+					return
+				}
+			}
+		})
+	}
+	said := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(said)
+	}()
+	for k := 1; ; k++ {
+		select {
+		case <-said:
+		default:
+			bob.Drop()
+			bob, w = registered(t, c, k%3, "bob", token(w))
+			continue
+		}
+		break
+	}
+	next := [3]int{}
+	for range 3 * each {
+		var at [2]int
+		f := alice.Expect(`{"type":"message","from":"bob"}`)
+		if err := json.Unmarshal([]byte(f.Raw("payload")), &at); err != nil {
+			t.Fatal(err)
+		}
+		if at[1] != next[at[0]] {
+			t.Fatalf("got %v, want number %d of that speaker", at, next[at[0]])
+		}
+		next[at[0]]++
+	}
+}
+
+func code(err error) agora.Code {
+	if err == nil {
+		return ""
+	}
+	return agora.AsError(err).Code
+}
+
+// What an agent says in many requests, each of which has an actor of its own, counts together against its rate.
+func TestRequestsOfAnAgentShareItsRate(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Rate: 0.01, Burst: 300}}}) // three messages
+	alice, _ := registered(t, c, 0, "alice")
+	for k := range 4 {
+		_, err := actor(t, c, 0).Send(t.Context(), "nobody", to("alice", agora.Whole, "", `1`), edge.Want{})
+		if limited := code(err) == agora.RateLimited; limited != (k == 3) || !limited && err != nil {
+			t.Errorf("message %d: %v", k, err)
+		}
+	}
+	if _, err := actor(t, c, 0).Send(t.Context(), "somebody", to("alice", agora.Whole, "", `1`), edge.Want{}); err != nil {
+		t.Errorf("another agent: %v", err)
+	}
+	alice.ExpectAll(`{"from":"nobody"}`, `{"from":"nobody"}`, `{"from":"nobody"}`, `{"from":"somebody"}`)
+}

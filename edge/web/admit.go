@@ -1,0 +1,52 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+)
+
+// admit asks whether a request may be answered, in the order of what it costs to refuse. On success the caller owes a call of Release.
+func (k *Kit) admit(r *http.Request) (edge.Admission, error) {
+	if err := k.node.ready(); err != nil {
+		return edge.Admission{}, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), authTime)
+	defer cancel()
+	a, err := k.node.admit(ctx, k.client(r), credentials(r))
+	if err == nil {
+		a.Actor.CountTogether()
+	}
+	return a, err
+}
+
+// authTime bounds how long a request waits for its credentials to be verified.
+const authTime = 10 * time.Second
+
+// credentials returns what a request presents: a token in its header, a certificate. Nothing in the URL counts, as URLs are logged.
+func credentials(r *http.Request) (c edge.Credentials) {
+	if scheme, t, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		c.Token = strings.TrimSpace(t)
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Peer = r.TLS.VerifiedChains[0]
+	}
+	return c
+}
+
+// single are the headers that decide who asks and what for: what stands before this server might go by another one of several.
+var single = []string{"Authorization", "Origin", "Host", "Content-Type", "Content-Encoding", "Idempotency-Key", "Last-Event-Id"}
+
+// ambiguous returns what in a request could be understood in several ways; nil when nothing could.
+func ambiguous(r *http.Request) error {
+	for _, name := range single {
+		if len(r.Header[name]) > 1 {
+			return agora.Errorf(agora.InvalidRequest, "header %s stands twice", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package web
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// bodyPiece is how much of a body is read at once.
+const bodyPiece = 32 << 10
+
+// Body reads the body, whose media type must be one of those named; any will do where none is. A body that is larger than the
+// settings allow is MESSAGE_TOO_LARGE (413), one of another type or that is compressed 415, one that does not come in time 408.
+func (x *Exchange) Body(types ...string) ([]byte, error) {
+	r, most := x.Request, x.kit.cfg.Body
+	if err := typed(r, types); err != nil {
+		return nil, err
+	}
+	if r.ContentLength > int64(most) {
+		return nil, tooLarge(most)
+	}
+	x.sit()
+	x.readUntil(time.Now().Add(x.kit.cfg.BodyTime))
+	x.writeUntil(time.Now().Add(x.kit.cfg.BodyTime)) // a peer may be told to go on with its body first
+	body := make([]byte, 0, min(max(r.ContentLength, 0)+1, bodyPiece))
+	for {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		x.hold(int64(n))
+		x.kit.stats.BytesIn.Add(int64(n))
+		switch {
+		case len(body) > most:
+			return nil, tooLarge(most)
+		case errors.Is(err, io.EOF):
+			x.readUntil(time.Time{})
+			x.writeUntil(time.Time{})
+			return body, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, &Refusal{http.StatusRequestTimeout, agora.Errorf(agora.Timeout, "the body did not come in time")}
+		case err != nil:
+			return nil, agora.Errorf(agora.InvalidRequest, "the body can't be read to its end")
+		case len(body) == cap(body):
+			body = slices.Grow(body, min(len(body), most-len(body)+1))
+		}
+	}
+}
+
+func tooLarge(most int) error {
+	return agora.Errorf(agora.MessageTooLarge, "the body has more than %d bytes", most)
+}
+
+// typed refuses what the body is not.
+func typed(r *http.Request, types []string) error {
+	if c := r.Header.Get("Content-Encoding"); c != "" && !strings.EqualFold(c, "identity") {
+		return &Refusal{http.StatusUnsupportedMediaType, agora.Errorf(agora.InvalidRequest, "send the body without Content-Encoding")}
+	}
+	if len(types) == 0 {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil && r.Header.Get("Content-Type") == "" {
+		return nil
+	}
+	charset := params["charset"]
+	if err != nil || !slices.Contains(types, media) || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return &Refusal{http.StatusUnsupportedMediaType, agora.Errorf(agora.InvalidRequest, "this path takes %s", types[0])}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// Event is one server-sent event.
+type Event struct {
+	ID   string // by which a peer that comes back says what it has; left out if empty
+	Name string // its type; message if empty
+	Data []byte // any text: what a line ends with in it (LF, CR or both) is an LF at the peer
+}
+
+// Events is an answer of server-sent events. Its methods may be called by several goroutines, until the handler has returned.
+type Events struct {
+	x    *Exchange
+	beat *time.Timer
+
+	mu    sync.Mutex // guards the fields below, and the answer
+	buf   []byte
+	over  bool
+	stuck error // why nothing can be written any more
+}
+
+// errHead ends an exchange in which nothing but the header of an answer was asked for.
+var errHead = errors.New("the header alone was asked for")
+
+// Events begins an answer of events. It lasts: see [Exchange.Last]. While nothing is said, a comment is, so that nothing on the way takes the
+// connection for dead. What the handler returns is the last event, of type error, where it is one.
+func (x *Exchange) Events() (*Events, error) {
+	h := x.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Accel-Buffering", "no") // nginx would gather them
+	x.begun = true
+	x.w.WriteHeader(http.StatusOK)
+	if x.Request.Method == http.MethodHead {
+		return nil, errHead
+	}
+	x.Last()
+	e := &Events{x: x}
+	x.events = e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.beat = time.AfterFunc(x.kit.node.heartbeat, e.beats)
+	return e, e.flush() // so that the peer knows that it was let in
+}
+
+// Send writes an event, and returns when the socket has taken it. INVALID_REQUEST where id or name are no line; any other
+// error means that the peer is gone, or takes nothing, and the request is over.
+func (e *Events) Send(v Event) error {
+	if strings.ContainsAny(v.ID, "\r\n\x00") || strings.ContainsAny(v.Name, "\r\n") {
+		return agora.Errorf(agora.InvalidRequest, "id and type of an event are lines")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.send(v)
+}
+
+// send writes an event. mu is held.
+func (e *Events) send(v Event) error {
+	if v.ID != "" {
+		e.line("id", []byte(v.ID))
+	}
+	if v.Name != "" {
+		e.line("event", []byte(v.Name))
+	}
+	for rest, more := v.Data, true; more; {
+		var text []byte
+		text, rest, more = cutLine(rest)
+		e.line("data", text)
+	}
+	e.buf = append(e.buf, '\n')
+	return e.flush()
+}
+
+func (e *Events) line(field string, text []byte) {
+	e.buf = append(append(append(append(e.buf, field...), ": "...), text...), '\n')
+}
+
+// cutLine returns what stands before the end of a line, what stands behind it, and whether there is one.
+func cutLine(b []byte) (text, rest []byte, more bool) {
+	i := bytes.IndexAny(b, "\r\n")
+	if i < 0 {
+		return b, nil, false
+	}
+	rest = b[i+1:]
+	if b[i] == '\r' && len(rest) > 0 && rest[0] == '\n' {
+		rest = rest[1:]
+	}
+	return b[:i], rest, true
+}
+
+// beats says that the edge is there.
+func (e *Events) beats() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.over && e.stuck == nil {
+		e.buf = append(e.buf, ":\n\n"...)
+		_ = e.flush() // which has ended the request
+	}
+}
+
+// flush writes what there is to the socket. mu is held.
+func (e *Events) flush() error {
+	if e.stuck != nil {
+		return e.stuck
+	}
+	size := int64(len(e.buf))
+	e.x.hold(size)
+	n, err := e.x.w.Write(e.buf)
+	if err == nil {
+		err = e.x.control.Flush()
+	}
+	e.x.hold(-size)
+	e.buf = e.buf[:0]
+	e.x.kit.stats.BytesOut.Add(int64(n))
+	e.beat.Reset(e.x.kit.node.heartbeat)
+	if err == nil {
+		return nil
+	}
+	if stalled(err) {
+		e.x.kit.stats.Stalled.Add(1)
+	}
+	e.stuck = err
+	e.x.End(err)
+	return err
+}
+
+// end writes why the events end, if there is a reason, and nothing after that.
+func (e *Events) end(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.beat.Stop()
+	e.over = true
+	if err == nil || e.stuck != nil || e.x.gone() {
+		return
+	}
+	_, fault := statusOf(err)
+	e.x.kit.stats.fault(fault.Code)
+	if fault.RetryAfter > 0 {
+		e.line("retry", strconv.AppendInt(nil, fault.RetryAfter.Milliseconds(), 10))
+	}
+	body, err := json.Marshal(Fault{FaultText{fault.Code, fault.Message}})
+	if err == nil {
+		_ = e.send(Event{Name: "error", Data: body}) // the peer may have gone
+	}
+	e.beat.Stop()
+}

@@ -1,0 +1,112 @@
+package web
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/agora-relay/agora"
+)
+
+// Handler answers a request that was let in. It returns once the answer is complete; an error that it returns is the answer, or the end
+// of one that has begun. The request's context ends with its peer, its credentials and the edge.
+type Handler func(*Exchange) error
+
+// Methods are what can be done at one path. HEAD goes where GET is.
+type Methods map[string]Handler
+
+// Handle has a path of a mux, which names no method, be answered: by the method's handler, once the request is let in.
+func (k *Kit) Handle(mux *http.ServeMux, path string, methods Methods) {
+	mux.Handle(path, &route{kit: k, methods: methods, allow: allowed(methods)})
+}
+
+// route is one path.
+type route struct {
+	kit     *Kit
+	methods Methods
+	allow   string // the methods, as headers have them
+}
+
+func allowed(methods Methods) string {
+	names := slices.Collect(maps.Keys(methods))
+	if _, ok := methods[http.MethodGet]; ok {
+		names = append(names, http.MethodHead)
+	}
+	names = append(names, http.MethodOptions)
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+func (t *route) handler(method string) Handler {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return t.methods[method]
+}
+
+// ServeHTTP answers a request, or says why not: first what costs nothing to find out.
+func (t *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	k := t.kit
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		w.Header().Set("Connection", "close") // a proxy may have gone by a length that the server has left out, and take what follows for another request
+	}
+	if err := ambiguous(r); err != nil {
+		k.refuse(w, r, err)
+		return
+	}
+	if err := k.pages(w, r); err != nil {
+		k.refuse(w, r, err)
+		return
+	}
+	if r.Method == http.MethodOptions {
+		t.options(w, r)
+		return
+	}
+	do := t.handler(r.Method)
+	if do == nil {
+		w.Header().Set("Allow", t.allow)
+		k.refuse(w, r, &Refusal{http.StatusMethodNotAllowed, agora.Errorf(agora.InvalidRequest, "this path takes %s", t.allow)})
+		return
+	}
+	k.serve(w, r, do)
+}
+
+// pages refuses requests of web pages that may not ask, and lets those that may read the answer.
+func (k *Kit) pages(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Add("Vary", "Origin")
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		if !k.cfg.Origins.AllowsHost(r.Host) {
+			return agora.Errorf(agora.Forbidden, "ask for an address, localhost or a name without dots, or list the origin of this name")
+		}
+		return nil
+	}
+	if !k.cfg.Origins.Allows(origin, r.Host) {
+		return agora.Errorf(agora.Forbidden, "this origin is not allowed")
+	}
+	w.Header().Set("Access-Control-Allow-Origin", origin)
+	w.Header().Set("Access-Control-Expose-Headers", exposed)
+	return nil
+}
+
+// options says what can be done at the path; to a browser also what a page may send. It asks for no credentials, as browsers send none.
+func (t *route) options(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Allow", t.allow)
+	if r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != "" {
+		h.Set("Access-Control-Allow-Methods", t.allow)
+		h.Set("Access-Control-Allow-Headers", requested)
+		h.Set("Access-Control-Max-Age", "600")
+	}
+	if r.ProtoMajor == 1 && r.Body != http.NoBody {
+		h.Set("Connection", "close")
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// What pages may send, and read of an answer, besides what they always may.
+const (
+	requested = "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Traceparent, Tracestate"
+	exposed   = "Retry-After, Location, Traceparent"
+)

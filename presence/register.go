@@ -1,0 +1,105 @@
+package presence
+
+import (
+	"context"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// Registration is that of an agent without a connection.
+type Registration struct {
+	Tenant    string
+	Principal string // who it is; only the same may renew it, or claim the id while it lasts
+	Card      agora.Agent
+	Epoch     uint64 // 0 for a new one; else of one that the server may have lost, and that nobody has renewed since
+}
+
+// Register registers an agent without a connection, or renews that: it is in the directory, and known, for as long as lasts from now on,
+// and returns the registration's epoch and what is to be told of it: Online where it is new, Updated where the card that the directory shows
+// is another one, nothing for a mere renewal. A session of the agent, which is to be the same principal's, goes on as it is, and is shown
+// with its own card unless it says nothing of itself; when it is over, what is left of the registration counts again.
+// ErrOwned: the id is another principal's. ErrEnding: a session or a registration of the id is over and not finished (Ending, Lapsed).
+// No record, while the server is not whole: UNAVAILABLE for ErrIncomplete; one with an Epoch is written nevertheless.
+func (s *Store) Register(ctx context.Context, r Registration, lasts time.Duration) (epoch uint64, told agora.AgentStatus, err error) {
+	sure := r.Epoch != 0
+	for {
+		answer, whole, err := s.tryRegister(ctx, r, lasts, sure)
+		if err != nil {
+			return 0, "", err
+		}
+		switch answer.at(0).str() {
+		case "unsure":
+			if err := s.surely(ctx, whole); err != nil {
+				return 0, "", err
+			}
+			sure = true
+			continue
+		case "owned":
+			return 0, "", ErrOwned
+		case "ending":
+			return 0, "", ErrEnding
+		}
+		return answer.at(1).uint(), shown[answer.at(2).str()], nil
+	}
+}
+
+// shown is what the register script says of what has changed.
+var shown = map[string]agora.AgentStatus{"1": agora.Updated, "2": agora.Online}
+
+func (s *Store) tryRegister(ctx context.Context, r Registration, lasts time.Duration, sure bool) (answer reply, whole bool, err error) {
+	card, err := encodeCard(r.Card)
+	if err != nil {
+		return reply{}, false, err
+	}
+	m, epoch := member(r.Tenant, r.Card.ID), any("")
+	if r.Epoch != 0 {
+		epoch = r.Epoch
+	}
+	replies, err := s.runAll(ctx, []call{
+		list(r.Tenant, m),
+		{soonestScript, []string{dueKey}, []any{lasts.Milliseconds(), m}},
+		{registerScript, []string{recordOf(m)}, []any{r.Principal, card.card, card.detail, lasts.Milliseconds(), flag(sure), epoch}},
+		{wholeScript, []string{wholeKey}, nil},
+	})
+	if err != nil {
+		return reply{}, false, err
+	}
+	return replies[2], replies[3].yes(), nil
+}
+
+// Lapsed takes a registration that is over out of the directory, while its agent has no session, and returns its claim: who finds it tells of it,
+// and then calls Unregister. ErrDeposed where there is none.
+func (s *Store) Lapsed(ctx context.Context, tenant string, id agora.AgentID) (Claim, error) {
+	c, err := s.lapsed(ctx, Claim{Tenant: tenant, Agent: id}, "")
+	if err == nil {
+		_, err = s.run(ctx, list(tenant, member(tenant, id))) // who dies before it leaves it to the next sweep
+	}
+	return c, err
+}
+
+// Unregister forgets a registration that is over and was told of. ErrDeposed where it is not there any more.
+func (s *Store) Unregister(ctx context.Context, c Claim) error {
+	m := member(c.Tenant, c.Agent)
+	if _, err := s.run(ctx, list(c.Tenant, m)); err != nil {
+		return err
+	}
+	if _, err := s.lapsed(ctx, c, c.Epoch); err != nil {
+		return err
+	}
+	// Sweep drops the agent from the directory then, as behind the end of a session.
+	_, err := s.run(ctx, indexAdd(dueKey, s.settled+time.Second, m))
+	return err
+}
+
+func (s *Store) lapsed(ctx context.Context, c Claim, epoch any) (Claim, error) {
+	m := member(c.Tenant, c.Agent)
+	r, err := s.run(ctx, call{lapsedScript, []string{recordOf(m)}, []any{epoch, (s.cfg.Known + s.cfg.Remember).Milliseconds()}})
+	if err != nil {
+		return Claim{}, err
+	}
+	if c.Epoch = r.uint(); c.Epoch == 0 {
+		return Claim{}, ErrDeposed
+	}
+	return c, nil
+}
