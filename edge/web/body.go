@@ -23,11 +23,12 @@ func (x *Exchange) Body(types ...string) ([]byte, error) {
 	if err := typed(r, types); err != nil {
 		return nil, err
 	}
-	if r.ContentLength > int64(most) {
-		return nil, tooLarge(most)
-	}
 	x.sit()
 	x.readUntil(time.Now().Add(x.kit.cfg.BodyTime))
+	if r.ContentLength > int64(most) {
+		x.discard(most)
+		return nil, tooLarge(most)
+	}
 	x.writeUntil(time.Now().Add(x.kit.cfg.BodyTime)) // a peer may be told to go on with its body first
 	body := make([]byte, 0, min(max(r.ContentLength, 0)+1, bodyPiece))
 	for {
@@ -37,6 +38,7 @@ func (x *Exchange) Body(types ...string) ([]byte, error) {
 		x.kit.stats.BytesIn.Add(int64(n))
 		switch {
 		case len(body) > most:
+			x.discard(most)
 			return nil, tooLarge(most)
 		case errors.Is(err, io.EOF):
 			x.readUntil(time.Time{})
@@ -50,6 +52,20 @@ func (x *Exchange) Body(types ...string) ([]byte, error) {
 			body = slices.Grow(body, min(len(body), most-len(body)+1))
 		}
 	}
+}
+
+// discarded is how much of the rest of a body that is too large is read, in times of what a body may have.
+const discarded = 4
+
+// discard reads on in a body that is refused: a peer of HTTP/1 that is still writing when its connection is closed loses the
+// refusal. One that asked first whether it shall send the body has not sent it, and HTTP/2 ends a stream without its connection.
+func (x *Exchange) discard(most int) {
+	r := x.Request
+	if r.ProtoMajor == 1 && r.Header.Get("Expect") == "" {
+		n, _ := io.CopyN(io.Discard, r.Body, int64(discarded*most)) // whoever sends more, or too slowly, may miss the answer
+		x.kit.stats.BytesIn.Add(n)
+	}
+	x.readUntil(time.Time{})
 }
 
 func tooLarge(most int) error {

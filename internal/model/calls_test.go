@@ -186,11 +186,10 @@ func askOnce(ctx context.Context, n *edge.Node, k int, named bool) (text string,
 		case m.Part == agora.Start && !strings.Contains(string(m.Body), fmt.Sprintf(`"k":%d`, k)):
 			return "", fmt.Errorf("call %d got the answer %s", k, m.Body)
 		case m.Part == agora.Chunk:
-			var piece string
-			if err := json.Unmarshal(m.Body, &piece); err != nil {
-				return text, err
+			if m.Media != agora.MediaText {
+				return text, fmt.Errorf("a chunk's media type is %q", m.Media)
 			}
-			text += piece
+			text += string(m.Body)
 		}
 	}
 }
