@@ -26,6 +26,7 @@ const (
 	MessageTooLarge Code = "MESSAGE_TOO_LARGE"
 	Unavailable     Code = "UNAVAILABLE"
 	Timeout         Code = "TIMEOUT"
+	NotFound        Code = "NOT_FOUND" // a tool
 )
 
 // Status is how one code shows in the protocols that have codes of their own.
@@ -50,6 +51,7 @@ var statuses = map[Code]Status{
 	MessageTooLarge: {HTTP: http.StatusRequestEntityTooLarge, GRPC: 8},
 	Unavailable:     {HTTP: http.StatusServiceUnavailable, GRPC: 14},
 	Timeout:         {HTTP: http.StatusGatewayTimeout, GRPC: 4},
+	NotFound:        {HTTP: http.StatusNotFound, GRPC: 5},
 }
 
 // Status returns how c shows elsewhere; an unknown code shows as an internal error.

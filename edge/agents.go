@@ -6,6 +6,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/directory"
+	"github.com/agora-relay/agora/edge/policy"
 )
 
 // Directory returns what the directories that this edge keeps take.
@@ -39,6 +40,18 @@ func (a *Actor) SelectAgents(ctx context.Context, f directory.Filter) (list []ag
 // Agent returns an agent's whole card. AGENT_NOT_FOUND where it is not in the directory, and the same errors.
 func (a *Actor) Agent(ctx context.Context, id agora.AgentID) (agora.Agent, error) {
 	if err := a.mayLook(); err != nil {
+		return agora.Agent{}, err
+	}
+	return a.node.directory.Card(ctx, a.Principal().Tenant, id)
+}
+
+// Addressee returns the whole card of an agent that the actor may send to: it takes no permission to see the directory. AGENT_NOT_FOUND where
+// it is not there, FORBIDDEN, UNAVAILABLE.
+func (a *Actor) Addressee(ctx context.Context, id agora.AgentID) (agora.Agent, error) {
+	if err := a.Check(); err != nil {
+		return agora.Agent{}, err
+	}
+	if err := a.forbidden(a.grant().Refuses(policy.Send, string(id)), addressing, string(id)); err != nil {
 		return agora.Agent{}, err
 	}
 	return a.node.directory.Card(ctx, a.Principal().Tenant, id)

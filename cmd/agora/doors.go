@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/rest"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
@@ -27,7 +28,7 @@ func (e *edgeServer) openDoors(p plan) {
 	dc.Loopback, wc.Origins.Loopback = p.loopback, p.loopback
 	wc.Admitted = e.public.admitted
 	e.ws = ws.New(e.node, dc)
-	e.doors = []door{wsDoor{e.ws}, httpDoor{web.New(e.node, wc)}}
+	e.doors = []door{wsDoor{e.ws}, httpDoor{web.New(e.node, wc), carrier.New()}}
 }
 
 // wsDoor is the door for WebSockets. The node asks its sessions to reconnect when the edge drains.
@@ -41,12 +42,15 @@ func (d wsDoor) close()                         { d.Close() }
 func (d wsDoor) wait()                          { d.Wait() }
 
 // httpDoor is the door for requests over HTTP, and what all doors over HTTP are made with.
-type httpDoor struct{ kit *web.Kit }
+type httpDoor struct {
+	kit      *web.Kit
+	carriers *carrier.Carriers
+}
 
 func (d httpDoor) name() string { return "http" }
 
 func (d httpDoor) mount(mux *http.ServeMux) {
-	rest.Mount(d.kit, mux)
+	rest.Mount(d.kit, mux, d.carriers)
 	mux.HandleFunc("/", d.kit.NotFound)
 }
 

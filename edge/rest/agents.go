@@ -130,31 +130,31 @@ func find(x *web.Exchange) error {
 	return answer(x, found, "")
 }
 
-// one returns the whole card of the agent in the path.
-func one(x *web.Exchange) (agora.Agent, error) {
+func agent(x *web.Exchange) error {
 	id, err := agora.ParseAgentID(cmp.Or(x.Request.PathValue("id"), "find"))
 	if err != nil {
-		return agora.Agent{}, err
+		return err
 	}
-	return x.Actor.Agent(x.Context(), id)
-}
-
-func agent(x *web.Exchange) error {
-	a, err := one(x)
+	a, err := x.Actor.Agent(x.Context(), id)
 	if err != nil {
 		return err
 	}
 	return x.Answer(http.StatusOK, entryOf(a))
 }
 
-// card answers with the very bytes with which an agent registered, where its dialect has such; else with what is known of it.
-func card(x *web.Exchange) error {
-	a, err := one(x)
+// card answers with the card of an agent as its dialect has it, which are the very bytes with which it registered, or those that it answers now; else
+// with what is known of it.
+func (d *door) card(x *web.Exchange) error {
+	t, err := termsOf(x)
 	if err != nil {
 		return err
 	}
-	if a.Registration.Body == nil {
+	a, card, err := d.carriers.Card(x.Context(), t.call(x))
+	if err != nil {
+		return err
+	}
+	if card.Body == nil {
 		return x.Answer(http.StatusOK, entryOf(a))
 	}
-	return x.AnswerBytes(http.StatusOK, a.Registration.Media, a.Registration.Body)
+	return x.AnswerBytes(http.StatusOK, card.Media, card.Body)
 }

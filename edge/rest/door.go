@@ -5,6 +5,7 @@ package rest
 import (
 	"net/http"
 
+	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/web"
 )
 
@@ -15,10 +16,18 @@ import (
 //	GET /agents/{id}/card    the same, in the very bytes with which it registered
 //	POST /agents/find        those that fit {skill|goal, limit}, the best first
 //	POST /agents/{id}/ask    asks it, and answers with its reply
-func Mount(k *web.Kit, mux *http.ServeMux) {
+//	POST /agents/{id}/handoff       the same with a request {method, path, params, input_data}, in the way of its dialect
+//	POST /agents/{id}/tools/{tool}  the same with the arguments of one of its tools
+func Mount(k *web.Kit, mux *http.ServeMux, c *carrier.Carriers) {
+	d := &door{c}
 	k.Handle(mux, "/agents", web.Methods{http.MethodGet: agents})
 	k.Handle(mux, "/agents/find", web.Methods{http.MethodPost: find, http.MethodGet: agent}) // an agent may be called find
 	k.Handle(mux, "/agents/{id}", web.Methods{http.MethodGet: agent})
-	k.Handle(mux, "/agents/{id}/card", web.Methods{http.MethodGet: card})
+	k.Handle(mux, "/agents/{id}/card", web.Methods{http.MethodGet: d.card})
 	k.Handle(mux, "/agents/{id}/ask", web.Methods{http.MethodPost: ask})
+	k.Handle(mux, "/agents/{id}/handoff", web.Methods{http.MethodPost: d.handoff})
+	k.Handle(mux, "/agents/{id}/tools/{tool}", web.Methods{http.MethodPost: d.callTool})
 }
+
+// door is what its paths share.
+type door struct{ carriers *carrier.Carriers }

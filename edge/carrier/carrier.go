@@ -1,0 +1,137 @@
+// Package carrier is how an agent is reached for more than a message: asked for its card, handed a request, or have a tool called.
+// Each dialect has a Carrier that does it in the dialect's own way; agents of the others get it as mail, and their reply is the answer.
+package carrier
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+)
+
+// Carrier reaches the agents of one dialect. Its methods may be called at the same time. What they return as an error is an
+// [agora.Error], or hidden from agents.
+type Carrier interface {
+	// Card returns the card of an agent as its dialect has it; the zero Registration where that is no more than the directory says.
+	Card(ctx context.Context, c Call) (agora.Registration, error)
+	// Handoff hands a request to an agent. The caller owes the answer a call of Close.
+	Handoff(ctx context.Context, c Call, h Handoff) (Answer, error)
+	// CallTool calls a tool of an agent. The caller owes the answer a call of Close.
+	CallTool(ctx context.Context, c Call, t Tool) (Answer, error)
+}
+
+// Call says who asks whom.
+type Call struct {
+	Actor  *edge.Actor
+	As     agora.AgentID // in whose name the actor asks
+	To     agora.Agent   // its card; its id alone where it is away
+	Name   string        // makes it one that is done once, where the dialect can: see call.Request
+	Within time.Duration // how long the answer may take until it is whole; 0 for as long as it likes
+}
+
+// Handoff is a request as an agent with paths takes it.
+type Handoff struct {
+	Method string          // upper case
+	Path   string          // begins with a slash; {name} stands for a parameter
+	Params json.RawMessage // an object; nil for none
+	Input  json.RawMessage // any JSON; nil for none
+}
+
+// Check returns INVALID_REQUEST where a request is none.
+func (h *Handoff) Check() error {
+	switch {
+	case h.Method == "" || strings.ContainsFunc(h.Method, func(r rune) bool { return r < 'A' || r > 'Z' }):
+		return agora.Errorf(agora.InvalidRequest, "method must be a word such as GET")
+	case !strings.HasPrefix(h.Path, "/"):
+		return agora.Errorf(agora.InvalidRequest, "path must begin with a slash")
+	case h.Params != nil && h.Params[0] != '{':
+		return agora.Errorf(agora.InvalidRequest, "params must be an object")
+	}
+	return nil
+}
+
+// Tool is a call of a tool.
+type Tool struct {
+	Name      string
+	Arguments json.RawMessage // any JSON; nil for none
+}
+
+// Answer is what comes back: a whole message, or the parts of a stream; io.EOF behind its end. One goroutine at a time calls
+// Next; Close may be called from any, ends the call where it goes on, and is idempotent.
+type Answer interface {
+	Next(ctx context.Context) (agora.Message, error)
+	Close()
+}
+
+// Carriers are those of an edge. Doors register theirs before the edge serves anybody.
+type Carriers struct {
+	mail      Carrier
+	byDialect map[string]Carrier
+}
+
+// New returns carriers that reach every agent by mail.
+func New() *Carriers { return &Carriers{mail: mail{}, byDialect: map[string]Carrier{}} }
+
+// Register has a carrier reach the agents of a dialect.
+func (cs *Carriers) Register(dialect string, c Carrier) { cs.byDialect[dialect] = c }
+
+// of returns the carrier that reaches an agent.
+func (cs *Carriers) of(to *agora.Agent) Carrier {
+	if c := cs.byDialect[to.DialectName()]; c != nil {
+		return c
+	}
+	return cs.mail
+}
+
+// Card asks an agent for its card. c.To needs its id alone. FORBIDDEN, RATE_LIMITED, AGENT_NOT_FOUND, UNAVAILABLE, and what its carrier says.
+func (cs *Carriers) Card(ctx context.Context, c Call) (agora.Agent, agora.Registration, error) {
+	to, err := c.Actor.Agent(ctx, c.To.ID)
+	if err != nil {
+		return to, agora.Registration{}, err
+	}
+	c.To = to
+	card, err := cs.of(&to).Card(ctx, c)
+	return to, card, err
+}
+
+// Handoff hands a request to an agent, of which c.To needs the id alone. FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its
+// carrier says. The caller owes the answer a call of Close.
+func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, error) {
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	if err := c.find(ctx); err != nil {
+		return nil, err
+	}
+	return cs.of(&c.To).Handoff(ctx, c, h)
+}
+
+// CallTool calls a tool of an agent, of which c.To needs the id alone. NOT_FOUND where the agent has declared tools, but not this one; what else as
+// of Handoff.
+func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error) {
+	if err := c.find(ctx); err != nil {
+		return nil, err
+	}
+	named := func(s agora.Skill) bool { return s.Name == t.Name }
+	if len(c.To.Tools) > 0 && !slices.ContainsFunc(c.To.Tools, named) {
+		return nil, agora.Errorf(agora.NotFound, "Agent '%s' has no tool '%s'", c.To.ID, t.Name)
+	}
+	return cs.of(&c.To).CallTool(ctx, c, t)
+}
+
+// find looks up who is meant. One that is away is known by its id alone.
+func (c *Call) find(ctx context.Context) error {
+	to, err := c.Actor.Addressee(ctx, c.To.ID)
+	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentNotFound {
+		return nil // its mailbox may be there, which is the carrier's to say
+	}
+	if err == nil {
+		c.To = to
+	}
+	return err
+}

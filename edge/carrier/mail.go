@@ -1,0 +1,41 @@
+package carrier
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/wire"
+)
+
+// mail reaches an agent by its mailbox: what it is asked for is a request whose payload names an action, and its reply is the answer.
+type mail struct{}
+
+// Card is what the agent registered with.
+func (mail) Card(_ context.Context, c Call) (agora.Registration, error) {
+	return c.To.Registration, nil
+}
+
+func (mail) Handoff(ctx context.Context, c Call, h Handoff) (Answer, error) {
+	box := c.box()
+	return c.ask(ctx, box, wire.AppendHandoff(nil, box, h.Method, h.Path, h.Params, h.Input))
+}
+
+func (mail) CallTool(ctx context.Context, c Call, t Tool) (Answer, error) {
+	box := c.box()
+	return c.ask(ctx, box, wire.AppendToolCall(nil, box, t.Name, t.Arguments))
+}
+
+// box returns the id of the call, by which the agent answers it.
+func (c *Call) box() string { return call.NewBox(c.Actor.Principal().Tenant, c.As, c.Name) }
+
+// ask asks the agent for an action.
+func (c *Call) ask(ctx context.Context, box string, payload []byte) (Answer, error) {
+	a, err := c.Actor.Call(ctx, c.As, call.Request{
+		Name: c.Name, Within: c.Within, Box: box, Message: agora.Message{ID: box, To: agora.Address{Agent: c.To.ID}, Body: payload},
+	})
+	if err != nil {
+		return nil, err // and no Answer that holds a nil
+	}
+	return a, nil
+}
