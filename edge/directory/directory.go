@@ -181,9 +181,15 @@ func (d *Directory) ask(ctx context.Context, tenant string) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, r.wait(ctx)
+	err = r.wait(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.asking--
+	r.used = time.Now()
+	return r, err
 }
 
+// replica returns the replica of a tenant, and counts its caller among those that ask it.
 func (d *Directory) replica(tenant string) (*replica, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -196,7 +202,7 @@ func (d *Directory) replica(tenant string) (*replica, error) {
 		d.replicas[tenant] = r
 		d.work.Go(r.run)
 	}
-	r.used = time.Now()
+	r.asking++
 	return r, nil
 }
 
@@ -204,7 +210,7 @@ func (d *Directory) replica(tenant string) (*replica, error) {
 func (d *Directory) drops(r *replica) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r.watched() || time.Since(r.used) < d.cfg.Unused {
+	if r.asking > 0 || r.watched() || time.Since(r.used) < d.cfg.Unused {
 		return false
 	}
 	delete(d.replicas, r.tenant)

@@ -26,7 +26,8 @@ type replica struct {
 	wake   chan struct{} // holds one token while there is something to do
 	loaded chan struct{} // closed when it was read for the first time, or could not be
 
-	used time.Time // when it was asked for last; guarded by Directory.mu
+	asking int       // those that wait for it to be right; guarded by Directory.mu, as the next
+	used   time.Time // when it was asked for last
 
 	// Owned by run.
 	inbox    *broker.Inbox // of agent.status; nil while the log could not be asked where it ends
