@@ -29,13 +29,13 @@ tests = $(GO) test -race -vet=off -p 4 -parallel 4 -timeout $(TESTTIME)
 
 # The short tests, but for those whose edges are processes.
 check: lint
-	scripts/install-redis.sh
+	scripts/install.sh
 	$(tests) -short $$($(GO) list ./... | grep -v /internal/reliability)
 	cd helm/check && $(GO) test -vet=off -timeout 5m ./...
 
 # Everything but what make chaos has. What measures stacks runs apart: the race detector's are larger.
 test:
-	scripts/install-redis.sh
+	scripts/install.sh
 	$(tests) ./internal/reliability ./edge/... ./cmd/... ./...
 	$(GO) test -vet=off -run Stack ./edge/ws
 	cd bench && $(GO) test -race -vet=off -timeout 5m ./...
@@ -44,7 +44,7 @@ test:
 # What takes long, and what judges how long something took, one after the other: the failure matrix three times over, a disk
 # that is full, every protection shown to be needed in each cell, more than edges can take, many random histories.
 chaos:
-	scripts/install-redis.sh
+	scripts/install.sh
 	$(GO) test -tags chaos -count=1 -timeout 60m -v ./internal/reliability
 	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/overload
 	AGORA_TEST_PATIENCE=30s $(GO) test -tags chaos -count=1 -timeout 60m -v ./internal/model
@@ -54,14 +54,14 @@ chaos:
 # ones by more than a third. What changes them for good updates them: make bench UPDATE=-update.
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-	scripts/install-redis.sh
+	scripts/install.sh
 	cd bench && $(GO) run . -runs 3 -only core,agora-r1,agora-r3 -load saturated,paced,fanout -baseline baseline.json $(UPDATE)
 
 # Agora next to NATS and Socket.IO: a module of its own, which starts real servers of all of them. Needs node and npm.
 # Tables are printed, and left in bin/side.md; every figure of every run in bin/side.json.
 RUNS ?= 5
 side:
-	scripts/install-redis.sh
+	scripts/install.sh
 	mkdir -p bin
 	cd bench && $(GO) run . -runs $(RUNS) -markdown ../bin/side.md -json ../bin/side.json
 

@@ -141,8 +141,8 @@ func (r *reader) follow(t *testing.T, steps []step) []*terminal {
 	return nil
 }
 
-// varying are what each run has others of: ids of messages and requests, sessions, connections, times, positions; and what is left out.
-var varying = regexp.MustCompile(`…|\b[mr]-[A-Z2-7]{20,}|\b[A-Z2-7]{16}\b|\bws-\d+|\b\d{4}-\d\d-\d\dT[0-9:.]+Z|\b\d{9,}\b`)
+// varying are what each run has others of: ids of messages, requests and calls, sessions, connections, times, positions; and what is left out.
+var varying = regexp.MustCompile(`…|\b[mr]-[A-Z2-7]{20,}|\bc[A-Z2-7]{26}\b|\b[A-Z2-7]{16}\b|\bws-\d+|\b\d{4}-\d\d-\d\dT[0-9:.]+Z|\b\d{9,}\b`)
 
 // pattern returns the regular expression of what the README shows.
 func (r *reader) pattern(text string) string {
@@ -158,6 +158,8 @@ func (r *reader) pattern(text string) string {
 			b.WriteString(`(` + what[:2] + `[A-Z2-7]{20,})`)
 		case strings.HasPrefix(what, "ws-"):
 			b.WriteString(`ws-\d+`)
+		case what[0] == 'c':
+			b.WriteString(`c[A-Z2-7]{26}`)
 		default:
 			b.WriteString(`[A-Z0-9:.-]+`)
 		}
