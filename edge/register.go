@@ -17,23 +17,53 @@ const (
 	MaxRegister = 24 * time.Hour
 )
 
-// Register registers an agent without a connection, or renews that: it is in the directory, and known, until lasts is over; 0 stands for
-// Config.Register. A session of the agent goes on as it is. Errors: INVALID_REQUEST (the card, or lasts beyond MinRegister and MaxRegister),
+// Register registers an agent without a connection, or renews that: it is in the directory, and known, until lasts is over, which it returns;
+// 0 stands for Config.Register. A session of the agent goes on as it is. Errors: INVALID_REQUEST (the card, or lasts beyond MinRegister and MaxRegister),
 // FORBIDDEN, RATE_LIMITED, AGENT_EXISTS where the id is another principal's, UNAVAILABLE.
-func (a *Actor) Register(ctx context.Context, card agora.Agent, lasts time.Duration) error {
+func (a *Actor) Register(ctx context.Context, card agora.Agent, lasts time.Duration) (until time.Time, err error) {
 	n, who := a.node, a.Principal()
 	if lasts == 0 {
 		lasts = n.cfg.Register
 	} else if lasts < MinRegister || lasts > MaxRegister {
-		return agora.Errorf(agora.InvalidRequest, "a registration lasts from %v to %v", MinRegister, MaxRegister)
+		return until, agora.Errorf(agora.InvalidRequest, "a registration lasts from %v to %v", MinRegister, MaxRegister)
 	}
 	for _, err := range []error{a.Check(), n.checkCard(&card), a.mayBe(card.ID), a.spend(card.Size())} {
+		if err != nil {
+			return until, agora.AsError(err)
+		}
+	}
+	r := presence.Registration{Tenant: who.Tenant, Principal: who.Name, Card: card}
+	until = n.cfg.Broker.Now().Add(lasts)
+	return until, n.register(ctx, r, lasts)
+}
+
+// Unregister ends a registration without a connection before its time; a session of the agent goes on. AGENT_NOT_FOUND where there is none,
+// AGENT_EXISTS where it is another principal's, FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
+func (a *Actor) Unregister(ctx context.Context, id agora.AgentID) error {
+	n, who := a.node, a.Principal()
+	for _, err := range []error{a.Check(), a.mayBe(id), a.spend(0)} {
 		if err != nil {
 			return agora.AsError(err)
 		}
 	}
-	r := presence.Registration{Tenant: who.Tenant, Principal: who.Name, Card: card}
-	return n.register(ctx, r, lasts)
+	c, over, err := n.cfg.Presence.Withdraw(ctx, who.Tenant, who.Name, id)
+	switch {
+	case errors.Is(err, presence.ErrDeposed):
+		return agora.UnknownAgent(id)
+	case errors.Is(err, presence.ErrOwned):
+		return belongsElsewhere(id)
+	case err != nil:
+		return agora.AsError(err)
+	}
+	n.registered.drop(agora.ToAgent(who.Tenant, id))
+	if !over {
+		n.announce(c, agora.Updated)
+		return nil
+	}
+	if err := n.lapse(ctx, who.Tenant, id); err != nil && !errors.Is(err, presence.ErrDeposed) { // which a sweep has done
+		return agora.AsError(err)
+	}
+	return nil
 }
 
 // register is Register of whoever may do it. A session that is just ending is finished first.

@@ -20,6 +20,9 @@ func cardOf(id agora.AgentID) agora.Agent {
 	}
 }
 
+// refusal is the error of a registration.
+func refusal(_ time.Time, err error) error { return err }
+
 // names returns the names of all that an actor sees.
 func names(t *testing.T, a *edge.Actor) string {
 	t.Helper()
@@ -41,7 +44,7 @@ func TestAnAgentWithoutAConnectionIsThereUntilItsTimeIsOver(t *testing.T) {
 	watcher, _ := registered(t, c, 2, "watcher")
 	watcher.Send(`{"type":"space.join","space":"agent.status"}`)
 	watcher.Await(`{"type":"space.joined"}`)
-	if err := first.Register(t.Context(), cardOf("a"), 0); err != nil {
+	if _, err := first.Register(t.Context(), cardOf("a"), 0); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(t, first); got != "Someone watcher" {
@@ -63,7 +66,7 @@ func TestAnAgentWithoutAConnectionIsThereUntilItsTimeIsOver(t *testing.T) {
 	}
 	changed := cardOf("a")
 	changed.Skills = nil
-	if err := other.Register(t.Context(), changed, 0); err != nil {
+	if _, err := other.Register(t.Context(), changed, 0); err != nil {
 		t.Fatal(err)
 	}
 	told(agora.Updated)
@@ -75,7 +78,7 @@ func TestASessionGoesOnPastARegistration(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Register: time.Hour, Compare: time.Hour}})
 	speaker := actor(t, c, 0)
-	if err := speaker.Register(t.Context(), cardOf("a"), 0); err != nil {
+	if _, err := speaker.Register(t.Context(), cardOf("a"), 0); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := actor(t, c, 2)
@@ -110,10 +113,10 @@ func TestARegistrationIsHeldAgainstTheRules(t *testing.T) {
 	large := cardOf("a")
 	large.Registration.Body = make([]byte, 256<<10)
 	for want, err := range map[string]error{
-		"agent id 'agora' is the cluster's own":      speaker.Register(t.Context(), cardOf("agora"), 0),
-		"card is larger than 262144 bytes":           speaker.Register(t.Context(), large, 0),
-		"a registration lasts from 1m0s to 24h0m0s":  speaker.Register(t.Context(), cardOf("a"), time.Second),
-		"a registration lasts from 1m0s to 24h0m0s ": speaker.Register(t.Context(), cardOf("a"), 25*time.Hour),
+		"agent id 'agora' is the cluster's own":      refusal(speaker.Register(t.Context(), cardOf("agora"), 0)),
+		"card is larger than 262144 bytes":           refusal(speaker.Register(t.Context(), large, 0)),
+		"a registration lasts from 1m0s to 24h0m0s":  refusal(speaker.Register(t.Context(), cardOf("a"), time.Second)),
+		"a registration lasts from 1m0s to 24h0m0s ": refusal(speaker.Register(t.Context(), cardOf("a"), 25*time.Hour)),
 	} {
 		if e := agora.AsError(err); e == nil || e.Code != agora.InvalidRequest || e.Message != strings.TrimSpace(want) {
 			t.Errorf("Register = %v, want INVALID_REQUEST: %s", err, want)
@@ -128,7 +131,7 @@ func TestARegistrationOutlivesTheLossOfRedis(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(retold)})
 	speaker, other := actor(t, c, 0), actor(t, c, 1)
-	if err := speaker.Register(t.Context(), cardOf("a"), time.Hour); err != nil {
+	if _, err := speaker.Register(t.Context(), cardOf("a"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	await.True(t, "it is there", func() bool { return names(t, other) == "Someone" })
@@ -142,4 +145,36 @@ func TestARegistrationOutlivesTheLossOfRedis(t *testing.T) {
 		}
 		return lost && got == "Someone"
 	})
+}
+
+func TestARegistrationIsEndedBeforeItsTime(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Register: time.Hour, Compare: time.Hour}})
+	first, other := actor(t, c, 0), actor(t, c, 1)
+	if err := first.Unregister(t.Context(), "a"); agora.AsError(err).Code != agora.AgentNotFound {
+		t.Errorf("Unregister of nobody = %v, want AGENT_NOT_FOUND", err)
+	}
+	for range 2 { // it may come back
+		until, err := first.Register(t.Context(), cardOf("a"), 0)
+		if left := time.Until(until); err != nil || left > time.Hour || left < time.Minute {
+			t.Fatalf("Register = in %v, %v", left, err)
+		}
+		await.True(t, "it is there", func() bool { return names(t, other) == "Someone" })
+		if err := other.Unregister(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		await.True(t, "it is gone everywhere", func() bool { return names(t, first) == "" && names(t, other) == "" })
+	}
+	if _, err := first.Register(t.Context(), cardOf("a"), 0); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := registered(t, c, 1, "a")
+	if err := first.Unregister(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	a.Send(`{"type":"list"}`)
+	a.Await(`{"type":"agents"}`) // its session goes on
+	if got := names(t, first); got != "a" {
+		t.Errorf("the directory shows %q, want the session", got)
+	}
 }

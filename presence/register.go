@@ -68,6 +68,28 @@ func (s *Store) tryRegister(ctx context.Context, r Registration, lasts time.Dura
 	return replies[2], replies[3].yes(), nil
 }
 
+// Withdraw ends a registration before its time, and returns its claim. over says that whoever withdrew it goes on with Lapsed; else the agent has a
+// session, whose card alone counts now. ErrOwned where it is another principal's, ErrDeposed where there is none.
+func (s *Store) Withdraw(ctx context.Context, tenant, principal string, id agora.AgentID) (c Claim, over bool, err error) {
+	m := member(tenant, id)
+	replies, err := s.runAll(ctx, []call{
+		list(tenant, m),
+		{soonestScript, []string{dueKey}, []any{0, m}},
+		{withdrawScript, []string{recordOf(m)}, []any{principal}},
+	})
+	if err != nil {
+		return Claim{}, false, err
+	}
+	outcome := replies[2].at(0).str()
+	switch outcome {
+	case "none":
+		return Claim{}, false, ErrDeposed
+	case "owned":
+		return Claim{}, false, ErrOwned
+	}
+	return Claim{Tenant: tenant, Agent: id, Epoch: replies[2].at(1).uint()}, outcome == "over", nil
+}
+
 // Lapsed takes a registration that is over out of the directory, while its agent has no session, and returns its claim: who finds it tells of it,
 // and then calls Unregister. ErrDeposed where there is none.
 func (s *Store) Lapsed(ctx context.Context, tenant string, id agora.AgentID) (Claim, error) {

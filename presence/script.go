@@ -74,6 +74,7 @@ var (
 	soonestScript    = script("index_soonest")
 	registerScript   = script("register")
 	lapsedScript     = script("lapsed")
+	withdrawScript   = script("withdraw")
 )
 
 // batch is how many calls go into one pipeline.

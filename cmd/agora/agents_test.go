@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -124,6 +125,58 @@ func TestAgentsAreFoundOverHTTP(t *testing.T) {
 			t.Errorf("%s %s: %d %.100s, want %d", c.method, c.path, status, body, c.want)
 		}
 	}
+}
+
+func TestAnAgentRegistersOverHTTP(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--edges", "2")
+	c := speaking(protocols((*http.Protocols).SetHTTP1))
+	ask := func(k int, method, path, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(await.Context(t), method, httpOf(d.public[k])+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		all, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(all)
+	}
+	card := `{"domain":"law", "skills":["translate",{"name":"sum","schema":{"x":1}}],"metadata":{"n":1.0}}`
+	status, body := ask(0, "PUT", "/agents/clerk?ttl=10m", card)
+	var answer struct {
+		ID      string
+		Expires time.Time `json:"expires_at"`
+	}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || status != 200 || answer.ID != "clerk" || answer.Expires.IsZero() {
+		t.Errorf("PUT: %d %s %v", status, body, err)
+	}
+	await.True(t, "the other edge shows it", func() bool {
+		_, body := ask(1, "GET", "/agents?skill=sum", "")
+		return strings.Contains(body, `"id":"clerk","name":"clerk"`) && strings.Contains(body, `"status":"online"`)
+	})
+	if status, body := ask(1, "GET", "/agents/clerk/card", ""); status != 200 || body != card {
+		t.Errorf("its card: %d %s, want the bytes that it registered with", status, body)
+	}
+	for _, one := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"PUT", "/agents/agora", "{}", 400}, {"PUT", "/agents/a?ttl=1s", "{}", 400}, {"PUT", "/agents/a?ttl=soon", "{}", 400}, {"PUT", "/agents/a", "", 400},
+		{"PUT", "/agents/a", `{"id":"b"}`, 400}, {"PUT", "/agents/a", `{"skills":[{"nam":"x"}]}`, 400}, {"PUT", "/agents/a", `{"metadata":7}`, 400},
+		{"PUT", "/agents/a", `{"skills":["x","x"]}`, 400}, {"DELETE", "/agents/a", "", 404}, {"DELETE", "/agents/clerk", "", 204}, {"DELETE", "/agents/clerk", "", 404},
+	} {
+		if status, body := ask(0, one.method, one.path, one.body); status != one.want || status != 204 && !strings.HasPrefix(body, `{"error":{"code":"`) {
+			t.Errorf("%s %s %s: %d %s, want %d", one.method, one.path, one.body, status, body, one.want)
+		}
+	}
+	await.True(t, "it is gone", func() bool { status, _ := ask(1, "GET", "/agents/clerk", ""); return status == 404 })
 }
 
 // entryLine is what a test reads of an agent over HTTP.

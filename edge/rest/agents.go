@@ -130,8 +130,13 @@ func find(x *web.Exchange) error {
 	return answer(x, found, "")
 }
 
+// idOf returns the id of the agent in the path.
+func idOf(x *web.Exchange) (agora.AgentID, error) {
+	return agora.ParseAgentID(cmp.Or(x.Request.PathValue("id"), "find"))
+}
+
 func agent(x *web.Exchange) error {
-	id, err := agora.ParseAgentID(cmp.Or(x.Request.PathValue("id"), "find"))
+	id, err := idOf(x)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 //	GET /agents              the agents of the tenant, sorted by id; ?skill=, ?domain=, ?dialect= those that fit, ?after= and ?limit= a page of them
 //	GET /agents/{id}         all that one of them says of itself
 //	GET /agents/{id}/card    the same, in the very bytes with which it registered
+//	PUT /agents/{id}         registers it without a connection, or renews that; ?ttl= says for how long
+//	DELETE /agents/{id}      ends that
 //	POST /agents/find        those that fit {skill|goal, limit}, the best first
 //	POST /agents/{id}/ask    asks it, and answers with its reply
 //	POST /agents/{id}/handoff       the same with a request {method, path, params, input_data}, in the way of its dialect
@@ -21,8 +23,11 @@ import (
 func Mount(k *web.Kit, mux *http.ServeMux, c *carrier.Carriers) {
 	d := &door{c}
 	k.Handle(mux, "/agents", web.Methods{http.MethodGet: agents})
-	k.Handle(mux, "/agents/find", web.Methods{http.MethodPost: find, http.MethodGet: agent}) // an agent may be called find
-	k.Handle(mux, "/agents/{id}", web.Methods{http.MethodGet: agent})
+	one := web.Methods{http.MethodGet: agent, http.MethodPut: register, http.MethodDelete: unregister}
+	k.Handle(mux, "/agents/{id}", one)
+	k.Handle(mux, "/agents/find", web.Methods{ // an agent may be called find
+		http.MethodPost: find, http.MethodGet: agent, http.MethodPut: register, http.MethodDelete: unregister,
+	})
 	k.Handle(mux, "/agents/{id}/card", web.Methods{http.MethodGet: d.card})
 	k.Handle(mux, "/agents/{id}/ask", web.Methods{http.MethodPost: ask})
 	k.Handle(mux, "/agents/{id}/handoff", web.Methods{http.MethodPost: d.handoff})

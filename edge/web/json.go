@@ -30,10 +30,11 @@ func (x *Exchange) Decode(into any) error {
 	if err != nil {
 		return err
 	}
-	return decode(b, into)
+	return Decode(b, into)
 }
 
-func decode(b []byte, into any) error {
+// Decode is [Exchange.Decode] of a body that was read by JSON.
+func Decode(b []byte, into any) error {
 	if b = bytes.TrimLeft(b, " \t\r\n"); b[0] != '{' {
 		return agora.Errorf(agora.InvalidRequest, "the body must be a JSON object")
 	}

@@ -44,7 +44,7 @@ func TestWhatABodySaysIsTakenInOneWayOrNotAtAll(t *testing.T) {
 		var w wanted
 		err := checkJSON([]byte(c.body), 8)
 		if err == nil {
-			err = decode([]byte(c.body), &w)
+			err = Decode([]byte(c.body), &w)
 		}
 		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%s: %v, want %q", c.body, err, c.wrong)
@@ -73,12 +73,12 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("%q is taken for JSON", b)
 		}
 		var w wanted
-		if decode(b, &w) != nil {
+		if Decode(b, &w) != nil {
 			return
 		}
 		var again wanted
 		said, err := json.Marshal(w)
-		if err != nil || decode(said, &again) != nil {
+		if err != nil || Decode(said, &again) != nil {
 			t.Fatalf("%q was read as %+v, which can't be read", b, w)
 		}
 	})
