@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -108,4 +109,28 @@ func TestARequestOverHTTPIsHeldAgainstCredentialsAndRules(t *testing.T) {
 		return r.StatusCode == 401
 	})
 	f.leaksNothing(t, joe, blind)
+}
+
+// curl 7.88 takes the reset of a stream behind its answer for a failure of the answer.
+func TestCurlIsToldThatABodyIsTooLarge(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	for _, version := range []string{"--http1.1", "--http2-prior-knowledge"} {
+		cmd := exec.CommandContext(await.Context(t), "curl", "-sS", version, "--data-binary", "@-", httpOf(d.public[0])+"/agents/bob/ask")
+		cmd.Stdin = strings.NewReader(strings.Repeat("x", 3<<20))
+		out, err := cmd.CombinedOutput()
+		if want := `{"error":{"code":"MESSAGE_TOO_LARGE",`; err != nil || !strings.HasPrefix(string(out), want) {
+			t.Errorf("curl %s: %v, %s", version, err, out)
+		}
+	}
+}
+
+func TestAPathThatMayMeanTwoThingsIsRefusedAsEverythingIs(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	resp := asks(t, speaking(protocols((*http.Protocols).SetHTTP1)), httpOf(d.public[0])+"/agents//ask", `{}`)
+	body, err := io.ReadAll(resp.Body)
+	if want := `{"error":{"code":"INVALID_REQUEST",`; err != nil || resp.StatusCode != 400 || !strings.HasPrefix(string(body), want) {
+		t.Errorf("%d %s %v", resp.StatusCode, body, err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -149,11 +150,17 @@ func (p *port) answer(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close") // else what is left of the request would be waited for
 		}
-		http.Error(w, "INVALID_REQUEST: the request is ambiguous", http.StatusBadRequest)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.WriteHeader(http.StatusBadRequest)
+		io.WriteString(w, ambiguous) // a peer that has gone reads nothing
 		return
 	}
 	(*p.handler.Load()).ServeHTTP(w, r)
 }
+
+// ambiguous is the answer to what could mean two things, in the form of all errors.
+const ambiguous = `{"error":{"code":"INVALID_REQUEST","message":"the request is ambiguous: two hosts or credentials, or a path with dots or doubled slashes"}}` + "\n"
 
 // twoHosts reports whether a request of HTTP/2 names one host as its authority, and another in a header.
 func twoHosts(r *http.Request) bool {

@@ -58,10 +58,10 @@ func (x *Exchange) Body(types ...string) ([]byte, error) {
 const discarded = 4
 
 // discard reads on in a body that is refused: a peer of HTTP/1 that is still writing when its connection is closed loses the
-// refusal. One that asked first whether it shall send the body has not sent it, and HTTP/2 ends a stream without its connection.
+// refusal, and so do some of HTTP/2 (curl 7.88) whose stream is reset behind it. One that asked first whether it shall send the body has not sent it.
 func (x *Exchange) discard(most int) {
 	r := x.Request
-	if r.ProtoMajor == 1 && r.Header.Get("Expect") == "" {
+	if r.Header.Get("Expect") == "" {
 		n, _ := io.CopyN(io.Discard, r.Body, int64(discarded*most)) // whoever sends more, or too slowly, may miss the answer
 		x.kit.stats.BytesIn.Add(n)
 	}
