@@ -70,8 +70,16 @@ func actsName(answers string) string { return answers + ".acts" }
 
 // act does what another edge was asked for.
 func (n *Node) act(ctx context.Context, body []byte) []byte {
+	r := n.acting.once(ctx, string(body), func() acted { return n.acted(ctx, body) })
+	answer, err := json.Marshal(r)
+	if err != nil {
+		return []byte(`{"elsewhere":true}`)
+	}
+	return answer
+}
+
+func (n *Node) acted(ctx context.Context, body []byte) (r acted) {
 	var a act
-	var r acted
 	if err := json.Unmarshal(body, &a); err != nil {
 		r.Code, r.Message = agora.InvalidRequest, "an edge of another version asked for this"
 	} else if s := n.live(a.Agent); s == nil {
@@ -82,11 +90,7 @@ func (n *Node) act(ctx context.Context, body []byte) []byte {
 	} else {
 		r.Outcome = out
 	}
-	answer, err := json.Marshal(r)
-	if err != nil {
-		return []byte(`{}`)
-	}
-	return answer
+	return r
 }
 
 // live returns the session of an agent that runs here; nil for none.

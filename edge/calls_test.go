@@ -387,15 +387,15 @@ func TestAnAnswerThatIsNotReadSlowsItsWriterAndIsGivenUpInTheEnd(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	c := agoratest.Start(t, agoratest.Options{Edges: 2})
+	c := agoratest.Start(t, agoratest.Options{Edges: 2, Node: edge.Config{Limits: edge.Limits{Frame: 3 << 20}}}) // a slowed answer is stored frame by frame
 	bob, _ := registered(t, c, 1, "bob")
 	a := calls(t, c, 0, question("bob", "r"))
 	bob.Expect(`{"type":"message","from":"anna"}`)
 	bob.Send(opened)
-	bulk := fmt.Sprintf(chunk, strings.Repeat("x", 512<<10))
+	bulk := fmt.Sprintf(chunk, strings.Repeat("x", 2<<20))
 	var writes sync.WaitGroup
 	writes.Go(func() {
-		for range 80 {
+		for range 20 {
 			bob.Send(bulk)
 		}
 	})

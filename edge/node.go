@@ -123,6 +123,7 @@ type Node struct {
 	renewed    atomic.Pointer[renewal] // the last one
 	asserted   atomic.Uint64           // life of the log's connection under which the claims were looked after
 	draining   atomic.Bool
+	acting     acting
 	departed   departed
 	registered registered
 	seeking    atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open

@@ -355,6 +355,9 @@ func (s *Session) publishPart(ctx context.Context, space, event string, part ago
 		return err
 	}
 	m := agora.Message{Kind: agora.Event, Part: part, Stream: event, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), N: n, Body: data}
+	if w.Told != nil { // an act, which may be asked for again
+		m.ID = Key(w.RequestID, []byte{byte(part)}, []byte(event), data)
+	}
 	if err := s.spend(ctx, &m); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
@@ -25,7 +26,7 @@ import (
 // Send says a message of the relay's verbs, with the fields that [Session.Send] takes. A whole one needs no session. With an ID on m it is the same
 // message when it is sent again, by the same session or by nobody's. Errors: FORBIDDEN, those of a frame that is sent, and UNAVAILABLE where the session can't be reached.
 func (a *Actor) Send(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
-	w.RequestID = cmp.Or(m.ID, w.RequestID)
+	w.RequestID = cmp.Or(m.ID, w.RequestID, rand.Text())
 	if err := a.mayTell(as, &m); err != nil {
 		return Outcome{}, err
 	}
@@ -166,31 +167,36 @@ func (n *Node) perform(ctx context.Context, what *act, alone func() (Outcome, er
 // lookAgain is how long an Actor waits before it looks for the holder of a session again.
 const lookAgain = 100 * time.Millisecond
 
-// askFor asks the holder of a session for an act. Where the session is found to be elsewhere meanwhile, it waits no more.
+// askFor asks the holder of a session for an act, now and then once more: question or answer may be lost. Where the session is found to be
+// elsewhere meanwhile, it waits no more.
 func (n *Node) askFor(ctx context.Context, h presence.Holder, what *act) (r acted, err error) {
-	body, err := json.Marshal(what)
-	if err != nil {
-		return acted{}, err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	n.background(func() { // a holder that dies answers nothing
-		for pause.For(ctx, holdsEvery) {
-			found, err := n.cfg.Presence.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
-			if err == nil && (found.State != presence.Online || found.Holder != h) {
-				cancel(broker.ErrNoEdge)
-			}
+	for {
+		if !guard.Acts {
+			what.ID = rand.Text()
 		}
-	})
-	answer, err := n.cfg.Broker.Ask(ctx, actsName(answerName(h)), body)
-	if err != nil {
-		return acted{}, err
+		body, err := json.Marshal(what)
+		if err != nil {
+			return acted{}, err
+		}
+		try, cancel := context.WithTimeout(ctx, actAgain)
+		answer, err := n.cfg.Broker.Ask(try, actsName(answerName(h)), body)
+		late := try.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil {
+			return r, json.Unmarshal(answer, &r)
+		}
+		if !late {
+			return acted{}, err
+		}
+		found, err := n.cfg.Presence.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
+		if err == nil && (found.State != presence.Online || found.Holder != h) {
+			return acted{}, broker.ErrNoEdge
+		}
 	}
-	return r, json.Unmarshal(answer, &r)
 }
 
-// holdsEvery is how often an Actor that waits for the holder of a session looks whether that still is.
-const holdsEvery = 2 * time.Second
+// actAgain is how long an Actor waits for the holder of a session before it looks whether that still is, and asks once more.
+const actAgain = 2 * time.Second
 
 // post stores a whole message of an agent that has no session.
 func (a *Actor) post(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
@@ -207,7 +213,7 @@ func (a *Actor) post(ctx context.Context, as agora.AgentID, m agora.Message, w W
 	}
 	m.From, m.To.Tenant, m.N, m.Indexed = as, a.Principal().Tenant, 0, false
 	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, w.Trace), w.Receipts&^agora.Stored
-	m.ID = Key(cmp.Or(w.RequestID, rand.Text()), []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
+	m.ID = Key(w.RequestID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
 	if m.Kind == agora.Reply {
 		box, ok, err := a.node.calls.BoxOf(ctx, &m)
 		if err != nil {

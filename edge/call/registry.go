@@ -196,9 +196,9 @@ func (r *Registry) answers() []*Answer {
 }
 
 // BoxOf returns the box that a reply of an agent without a session goes into: that of the open call which it names, or the only one of its peer. ok is
-// false where there is none: then it is for the peer's mailbox. One round trip.
+// false where there is none: then it is for the peer's mailbox. UNAVAILABLE while presence can't tell. A round trip, and one for each call that may be it.
 func (r *Registry) BoxOf(ctx context.Context, m *agora.Message) (box agora.Address, ok bool, err error) {
-	open, _, err := r.cfg.Presence.CallsTo(ctx, m.To.Tenant, m.From)
+	open, all, err := r.cfg.Presence.CallsTo(ctx, m.To.Tenant, m.From)
 	if err != nil {
 		return box, false, err
 	}
@@ -206,13 +206,19 @@ func (r *Registry) BoxOf(ctx context.Context, m *agora.Message) (box agora.Addre
 		if c.From != m.To.Agent || m.Meta.Parent != "" && c.Request != m.Meta.Parent {
 			continue
 		}
-		if is, err := r.cfg.Presence.CallOpen(ctx, c.Tenant, c.Box); err != nil || !is {
-			continue // should presence be away, it is by mail that the answer comes
+		is, err := r.cfg.Presence.CallOpen(ctx, c.Tenant, c.Box)
+		if err != nil {
+			return box, false, err
 		}
-		if ok {
+		if is && ok {
 			return box, false, nil
 		}
-		box, ok = agora.ToBox(c.Tenant, c.Box, c.From), true
+		if is {
+			box, ok = agora.ToBox(c.Tenant, c.Box, c.From), true
+		}
+	}
+	if !all && (!ok || m.Meta.Parent == "") {
+		return box, false, presence.ErrIncomplete
 	}
 	return box, ok, nil
 }

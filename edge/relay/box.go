@@ -6,6 +6,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // A request of a call names the box for its answer. boxes is what a session's sender knows of those that its agent was
@@ -271,7 +272,7 @@ func (s *Sender) Box(peer agora.Address, stream string) agora.Address {
 // inTurn waits until what was numbered before a message, to the same peer, is settled where it went into another lane: a receipt
 // speaks of all numbers up to its own, whatever lane they took.
 func (s *Sender) inTurn(ctx context.Context, m *agora.Message) error {
-	if m.N == 0 || m.To.IsSpace() {
+	if m.N == 0 || m.To.IsSpace() || !guard.Turns {
 		return nil
 	}
 	s.mu.Lock()

@@ -71,7 +71,7 @@ func gather(ctx context.Context, x *web.Exchange, a carrier.Answer) error {
 		case err != nil:
 			return err
 		case m.Part == agora.Whole:
-			return x.Answer(http.StatusOK, payload(&m))
+			return x.AnswerBytes(http.StatusOK, "application/json", append(payload(&m), '\n')) // as it was said
 		case m.Part == agora.Chunk:
 			piece, err := textOf(&m)
 			if err != nil {

@@ -26,6 +26,11 @@ const (
 	Whole    = true // what presence lacks means nothing while it has lost everything
 	Calls    = true // what callers of a dead edge had asked is given up for who was asked
 	Holds    = true // calls that presence has lost are written again
+	Once     = true // a call of a name that is made again is not asked again
+	First    = true // the first answer of the agent that was asked is a call's, and nothing else
+	Boxes    = true // the box of a call that is over says so
+	Turns    = true // numbers to a peer are settled in their order, though some go into boxes
+	Acts     = true // an act that is asked for again is the same one
 	Clock    = true // the log's time is used, not the machine's
 )
 

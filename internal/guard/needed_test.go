@@ -39,6 +39,11 @@ var needs = []need{
 	{"look", "edge", "TestTwoOwnersForAMomentSettle", `in vain: one of them is closed`},
 	{"call", "edge", "TestWhatCallersOfADeadEdgeHadAskedIsGivenUpOnce", `nothing came .*`},
 	{"hold", "edge", "TestACallSurvivesThatRedisLosesEverything", `the answer is \[\]`},
+	{"once", "edge", "TestACallOfANameIsDoneOnceAndAnsweredAtEveryEdge", `got .*"from":"anna".*, want nothing`},
+	{"first", "edge", "TestNothingButTheFirstAnswerOfWhoWasAskedIsTheCalls", `From:mallory .*; want the start of bob's answer`},
+	{"box,hold", "edge", "TestACallThatWasGivenUpEndsForWhoStillWaitsForIt", `the answer is \[\], .*; want STREAM_ABORTED`},
+	{"turn", "edge", "TestANumberThatGoesIntoABoxWaitsForThoseBeforeIt", `nothing came .*"slow"`},
+	{"act", "edge", "TestAnActWhoseAnswerIsLostIsDoneOnce", `has ended|want one of|want nothing`},
 	{"whole", "edge", "TestANewIDWaitsWhileRedisGathersWhatItLost", `got .*agent\.registered.*, want nothing`},
 	{"order", "edge", "TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver", `got .*"status":"stored".*\n\s*want .*UNAVAILABLE`},
 }

@@ -33,6 +33,11 @@ var (
 	Whole    = with("whole")
 	Calls    = with("call")
 	Holds    = with("hold")
+	Once     = with("once")
+	First    = with("first")
+	Boxes    = with("box")
+	Turns    = with("turn")
+	Acts     = with("act")
 	Clock    = with("clock")
 
 	ahead = skew()

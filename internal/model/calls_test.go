@@ -135,9 +135,9 @@ func ask(ctx context.Context, nodes func() []*edge.Node, k int, named bool) (who
 		if !strings.HasPrefix(answered, got) {
 			return false, fmt.Errorf("the answer is %q, %v", got, err)
 		}
-		code := agora.Code("")
-		if err != nil {
-			code = agora.AsError(err).Code
+		code := agora.Code("") // of no error that an agent may see
+		if e, ok := errors.AsType[*agora.Error](err); ok {
+			code = e.Code
 		}
 		switch {
 		case ctx.Err() != nil:

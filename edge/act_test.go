@@ -1,0 +1,73 @@
+package edge_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/spaces"
+)
+
+// Whoever has an act done does not hear of it, as its edge loses the log meanwhile: it asks again, and the act is done once, be it a message, an event or a part of one.
+func TestAnActWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Patience: await.Long}})
+	registered(t, c, 0, "bob")
+	alice, _ := registered(t, c, 2, "alice")
+	alice.Send(`{"type":"space.join","space":"room"}`)
+	alice.Expect(`{"type":"space.joined"}`)
+	bob := actor(t, c, 1)
+	lost := func(does func() (edge.Outcome, error)) (out edge.Outcome) {
+		t.Helper()
+		c.HoldLog(0, true) // the session's edge stores nothing yet
+		said := make(chan error, 1)
+		go func() {
+			var err error
+			out, err = does()
+			said <- err
+		}()
+		<-time.After(200 * time.Millisecond) // for the question to get there; where it does not, it is asked later
+		c.CutLog(1)
+		c.HoldLog(0, false)
+		<-time.After(200 * time.Millisecond) // for the answer to be lost
+		c.MendEdge(1)
+		if err := await.Recv(t, "what became of it", said); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if _, err := bob.Join(t.Context(), "bob", "room", spaces.Where{}); err != nil {
+		t.Fatal(err)
+	}
+	alice.Expect(`{"type":"space.members","joined":"bob"}`)
+	var event string
+	for _, does := range []func() (edge.Outcome, error){
+		func() (edge.Outcome, error) {
+			return bob.Send(t.Context(), "bob", to("alice", agora.Whole, "", `"hello"`), edge.Want{})
+		},
+		func() (edge.Outcome, error) {
+			return bob.PublishStart(t.Context(), "bob", "room", json.RawMessage(`{"text":"a"}`), edge.Want{})
+		},
+		func() (edge.Outcome, error) {
+			return bob.PublishPart(t.Context(), "bob", "room", event, agora.Chunk, json.RawMessage(`{"text":"b"}`), edge.Want{})
+		},
+		func() (edge.Outcome, error) {
+			return bob.PublishPart(t.Context(), "bob", "room", event, agora.End, nil, edge.Want{})
+		},
+	} {
+		out := lost(does)
+		if out.Seq == 0 {
+			t.Fatalf("the outcome is %+v, want where it is stored", out)
+		}
+		if out.Event != "" {
+			event = out.Event
+		}
+	}
+	alice.ExpectAll(`{"type":"message","from":"bob","payload":"hello"}`, `{"type":"space.event.delta"}`,
+		`{"type":"space.event.delta"}`, `{"type":"space.event.done"}`)
+	alice.ExpectNone(during(500 * time.Millisecond))
+}

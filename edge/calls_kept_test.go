@@ -1,0 +1,83 @@
+package edge_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+)
+
+func TestNothingButTheFirstAnswerOfWhoWasAskedIsTheCalls(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	bob, _ := registered(t, c, 1, "bob")
+	a := calls(t, c, 0, question("bob", "r"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	boxed := func(from agora.AgentID, part agora.Part, stream, body string) {
+		t.Helper()
+		m := to("", part, stream, body)
+		m.Kind, m.From, m.To = agora.Reply, from, agora.ToBox(agora.DefaultTenant, a.Box(), "anna")
+		if _, err := c.Broker(2).Publish(await.Context(t), fmt.Sprint(from, part, stream), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	boxed("mallory", agora.Whole, "", `"of somebody else"`)
+	bob.Send(opened)
+	if m, err := a.Next(await.Context(t)); err != nil || m.Part != agora.Start || m.From != "bob" {
+		t.Fatalf("Next = %+v, %v; want the start of bob's answer", m, err)
+	}
+	boxed("bob", agora.Whole, "", `"another one"`)
+	boxed("mallory", agora.End, "s", "")
+	bob.Send(fmt.Sprintf(chunk, "a"), ended)
+	answers(t, a, "a", "")
+}
+
+// An edge that could not be reached was given up for dead, with the calls of its callers: they are told, once it is back.
+func TestACallThatWasGivenUpEndsForWhoStillWaitsForIt(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: leased(8 * time.Second), Leases: []time.Duration{3 * time.Second}})
+	bob, _ := registered(t, c, 1, "bob")
+	a := calls(t, c, 0, question("bob", "r"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	c.ParalyseEdge(0)
+	bob.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"anna","request_id":"r"}`)
+	c.MendEdge(0)
+	fails(t, a, agora.StreamAborted)
+}
+
+// A receipt speaks of all numbers up to its own: what is told stored of a box must be so of what went to a mailbox before, though that is slow.
+func TestANumberThatGoesIntoABoxWaitsForThoseBeforeIt(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{MaxRecords: 16}})
+	doomed := c.AddDoomed(8 * time.Second)
+	anna, welcome := registered(t, c, 0, "anna")
+	bob, _ := registered(t, c, doomed, "bob")
+	calls(t, c, 2, question("bob", "r"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	anna.Drop()
+	n := 0
+	numbered := func(frame string) {
+		n++
+		bob.Send(fmt.Sprintf(`{"to":"anna","n":%d,%s}`, n, frame))
+	}
+	numbered(`"type":"reply","stream_id":"s","stream":true,"payload":{"request_id":"r"}`)
+	for full := false; !full; { // from then on her mailbox takes parts of streams alone, one record at a time
+		numbered(`"type":"send","payload":1`)
+		full = bob.Await(fmt.Sprintf(`{"n":%d}`, n)).Text("code") == "RATE_LIMITED"
+	}
+	numbered(`"type":"send","stream_id":"slow","stream":true`)
+	for range 10 {
+		numbered(`"type":"send_chunk","stream_id":"slow","chunk":"x"`)
+	}
+	numbered(`"type":"reply_chunk","stream_id":"s","chunk":"x"`)
+	bob.Until("what went into the box is stored", func() bool { return bob.Expect(`{"type":"receipt"}`).Uint("n") == uint64(n) })
+	c.CutEdge(doomed)
+	anna, _ = registered(t, c, 1, "anna", token(welcome))
+	for range 10 {
+		anna.Await(`{"type":"message_chunk","stream_id":"slow"}`)
+	}
+}

@@ -1,0 +1,55 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+// FuzzBodies posts bodies to the paths that take one: each is answered, in the form of an answer or of an error.
+func FuzzBodies(f *testing.F) {
+	c := agoratest.Start(f, agoratest.Options{Edges: 1})
+	kit, mux := web.New(c.Node(0), web.Config{}), http.NewServeMux()
+	f.Cleanup(func() {
+		kit.Close()
+		kit.Wait()
+	})
+	Mount(kit, mux)
+	for _, body := range []string{
+		`{"skill":"translate"}`, `{"goal":"translate a text","limit":3}`, `{"skill":"a","goal":"b"}`, `{"limit":-1}`, `{"skill":null}`, `{}`, ` {} `,
+		`{"text":"hello","request_id":"r"}`, `{"request_id":7}`, `{"request_id":""}`, `{"request\u005fid":"r"}`, `{ "a" : {"request_id":"x"} , "b":[1e999] }`,
+		`[1,2]`, `"text"`, `null`, `1`, ``, `{`, `{"a":1,"a":2}`, `{"a":"` + "\xff" + `"}`, strings.Repeat("[", 70), `{"a":1}{`, "\ufeff{}",
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for path, none := range map[string]agora.Code{"/agents/find": "", "/agents/nobody/ask": agora.AgentNotFound} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+path, strings.NewReader(string(body)))
+			w := httptest.NewRecorder()
+			mux.ServeHTTP(w, r)
+			var found listing
+			switch w.Code {
+			case http.StatusOK:
+				if none != "" || json.Unmarshal(w.Body.Bytes(), &found) != nil || found.Agents == nil {
+					t.Errorf("%s answers %s", path, w.Body)
+				}
+			case http.StatusNotFound:
+				if code := refused(t, w.Body.String()); none == "" || code != none {
+					t.Errorf("%s answers %s", path, w.Body)
+				}
+			case http.StatusBadRequest:
+				if code := refused(t, w.Body.String()); code != agora.InvalidRequest {
+					t.Errorf("%s answers %s", path, w.Body)
+				}
+			default:
+				t.Errorf("%s answers %d %s", path, w.Code, w.Body)
+			}
+		}
+	})
+}
