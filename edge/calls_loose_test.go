@@ -23,7 +23,7 @@ func replies(t *testing.T, c *agoratest.Cluster, k int, as agora.AgentID, reques
 func TestAReplyOfAnAgentWithoutASessionFindsItsCallFromAnyEdge(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
-	if err := actor(t, c, 0).Register(t.Context(), cardOf("bob"), time.Hour); err != nil {
+	if _, err := actor(t, c, 0).Register(t.Context(), cardOf("bob"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	first, second := calls(t, c, 1, question("bob", "r1")), calls(t, c, 2, question("bob", "r2"))
@@ -62,7 +62,7 @@ func TestAReplyOfAnAgentWithoutASessionFindsItsCallThoughPresenceHasLostIt(t *te
 	}
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Lease: retold, Patience: await.Long}})
-	if err := actor(t, c, 0).Register(t.Context(), cardOf("bob"), time.Hour); err != nil {
+	if _, err := actor(t, c, 0).Register(t.Context(), cardOf("bob"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	anna, _ := registered(t, c, 0, "anna")

@@ -142,8 +142,8 @@ func refused(t testing.TB, body string) agora.Code {
 	return agora.Code(inner["code"])
 }
 
-// register has agents be there while vectors are played: bob listens, and two have registered without a connection.
-func register(t *testing.T, s *site) (bob *agoratest.Client) {
+// populate has agents be there while vectors are played: bob listens, and two have registered without a connection.
+func populate(t *testing.T, s *site) (bob *agoratest.Client) {
 	t.Helper()
 	who, err := s.Node(1).Authenticate(t.Context(), edge.Credentials{})
 	if err != nil {
@@ -154,7 +154,7 @@ func register(t *testing.T, s *site) (bob *agoratest.Client) {
 			Registration: agora.Registration{Media: "text/plain", Body: []byte("as it came")}},
 		{ID: "eve", Name: "Eve", Dialect: "other", Domain: "math", Skills: []agora.Skill{{Name: "multiply"}}},
 	} {
-		if err := who.Register(t.Context(), a, 0); err != nil {
+		if _, err := who.Register(t.Context(), a, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,7 +168,7 @@ func register(t *testing.T, s *site) (bob *agoratest.Client) {
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	s := serve(t, agoratest.Start(t, agoratest.Options{Edges: 2}))
-	bob := register(t, s)
+	bob := populate(t, s)
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no vectors: %v", err)
