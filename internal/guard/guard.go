@@ -26,6 +26,7 @@ const (
 	Whole    = true // what presence lacks means nothing while it has lost everything
 	Calls    = true // what callers of a dead edge had asked is given up for who was asked
 	Holds    = true // calls that presence has lost are written again
+	Rejoins  = true // a reader that lagged gets what comes live again only where it has read all before that
 	Clock    = true // the log's time is used, not the machine's
 )
 

@@ -33,6 +33,7 @@ var (
 	Whole    = with("whole")
 	Calls    = with("call")
 	Holds    = with("hold")
+	Rejoins  = with("rejoin")
 	Clock    = with("clock")
 
 	ahead = skew()
