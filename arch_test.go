@@ -26,6 +26,7 @@ var layers = map[string][]string{
 	"edge/policy":          {},
 	"edge/directory":       {".", "broker", "presence", "spaces"},
 	"edge":                 {".", "broker", "presence", "spaces", "edge/call", "edge/relay", "edge/policy", "edge/directory", "internal/guard", "internal/latency", "internal/pause", "internal/trace"},
+	"edge/demux":           {".", "edge", "internal/guard", "internal/pause"},
 	"edge/auth":            {".", "edge", "edge/policy", "internal/pause", "internal/reload"},
 	"edge/ws":              {".", "edge", "edge/directory", "spaces", "wire", "internal/latency", "internal/turns"},
 	"edge/web":             {".", "edge"},

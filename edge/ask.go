@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
@@ -21,15 +22,16 @@ type question struct {
 
 // reply is what it answers.
 type reply struct {
-	Live    *LiveView `json:"live,omitempty"`    // inspect: the session, where it is here
-	Self    *EdgeSelf `json:"self,omitempty"`    // self
-	Alive   bool      `json:"alive,omitempty"`   // probe: the agent gave a sign of life
-	Leaving bool      `json:"leaving,omitempty"` // probe: the agent said goodbye, and the session is about to end
-	Done    bool      `json:"done,omitempty"`    // handover: nothing of the agent is left here; kick: it was
-	Clean   bool      `json:"clean,omitempty"`   // handover: nothing was given up
-	Cursor  uint64    `json:"cursor,omitempty"`  // confirmed: up to where the agent has read
-	Taken   int64     `json:"taken,omitempty"`   // taken: bytes of the answer that a caller here has taken
-	Waits   bool      `json:"waits,omitempty"`   // taken: there is one
+	Live    *LiveView       `json:"live,omitempty"`    // inspect: the session, where it is here
+	Self    *EdgeSelf       `json:"self,omitempty"`    // self
+	Alive   bool            `json:"alive,omitempty"`   // probe: the agent gave a sign of life
+	Leaving bool            `json:"leaving,omitempty"` // probe: the agent said goodbye, and the session is about to end
+	Done    bool            `json:"done,omitempty"`    // handover: nothing of the agent is left here; kick: it was
+	Clean   bool            `json:"clean,omitempty"`   // handover: nothing was given up
+	Cursor  uint64          `json:"cursor,omitempty"`  // confirmed: up to where the agent has read
+	Slow    []agora.AgentID `json:"slow,omitempty"`    // confirmed: senders whose streams it does not keep up with
+	Taken   int64           `json:"taken,omitempty"`   // taken: bytes of the answer that a caller here has taken
+	Waits   bool            `json:"waits,omitempty"`   // taken: there is one
 }
 
 // answerName is the name under which one life of an edge is asked.
@@ -81,6 +83,9 @@ func (n *Node) answer(ctx context.Context, body []byte) []byte {
 	case "confirmed":
 		for _, s := range n.of(at, agora.MaxSeq) {
 			r.Cursor = max(r.Cursor, s.position().Cursor)
+			if s.slow != nil && !s.ended() {
+				r.Slow = append(r.Slow, s.slow()...)
+			}
 		}
 	}
 	answer, err := json.Marshal(r)
@@ -135,10 +140,10 @@ func (n *Node) handOver(ctx context.Context, at agora.Address, epoch uint64) (do
 	return true, clean
 }
 
-// askConfirmed asks up to where an agent is known to have read.
-func (n *Node) askConfirmed(ctx context.Context, to agora.Address, h presence.Holder) (uint64, error) {
+// askConfirmed asks how far an agent has got with its mailbox.
+func (n *Node) askConfirmed(ctx context.Context, to agora.Address, h presence.Holder) (relay.Confirmed, error) {
 	r, err := n.ask(ctx, h, question{Verb: "confirmed", Tenant: to.Tenant, Agent: to.Agent})
-	return r.Cursor, err
+	return relay.Confirmed{Cursor: r.Cursor, Slow: r.Slow}, err
 }
 
 // probeIncumbent asks for a sign of life of the connection that holds an id.

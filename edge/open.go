@@ -24,6 +24,10 @@ type Hello struct {
 	Heartbeat bool              // it knows agent.heartbeat
 	Proof     Proof             // of what has arrived
 	Admission Admission         // of the connection; the zero one where it is never shed
+
+	// Slow returns the senders whose streams the connection does not keep up with, though it does with what others send: they
+	// alone are slowed. It must not block; nil where all that comes is written in one order.
+	Slow func() []agora.AgentID
 }
 
 // Welcome is the answer to a Hello.
@@ -192,7 +196,7 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 		return nil, err
 	}
 	s := &Session{
-		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: cardOf(req.Card), seat: h.Admission.seat, wants: h.Receipts,
+		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: cardOf(req.Card), seat: h.Admission.seat, wants: h.Receipts, slow: h.Slow,
 	}
 	if err := s.locate(ctx, h, rec); err != nil {
 		return nil, err

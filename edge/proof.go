@@ -7,9 +7,10 @@ type Proof int32
 
 // The proofs.
 const (
-	ByPong  Proof = iota // the pong of a ping that went behind it, until the agent acknowledges for the first time: from then on ByAck
-	ByAck                // Ack alone
-	ByWrite              // being written: the door knows by its protocol, when it calls Written, that its peer has it
+	ByPong   Proof = iota // the pong of a ping that went behind it, until the agent acknowledges for the first time: from then on ByAck
+	ByAck                 // Ack alone
+	ByWrite               // being written: the door knows by its protocol, when it calls Written, that its peer has it
+	ByReader              // Ack alone, and nothing counts as delivered before: Written says only that readers behind the door were handed it
 )
 
 // proof is how a connection proves it now.
@@ -21,7 +22,7 @@ func (p *proof) is(one Proof) bool { return Proof(p.now.Load()) == one }
 
 // acks notes that the agent acknowledges by itself.
 func (p *proof) acks() {
-	if !p.is(ByAck) {
+	if !p.is(ByAck) && !p.is(ByReader) {
 		p.set(ByAck)
 	}
 }

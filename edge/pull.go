@@ -149,11 +149,17 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Reply && (m.Part == agora.Whole || m.Part == agora.Start) {
 		s.sender().Replied(peer, m.Meta.Parent)
 	}
-	d := Delivery{Message: m, Redelivered: s.redelivered(m), span: s.node.cfg.Tracer.Deliver(m)}
-	if !m.Meta.Deadline.IsZero() {
-		d.DeadlineMS = max(1, m.Meta.Deadline.Sub(s.node.cfg.Broker.Now()).Milliseconds())
+	return Delivery{
+		Message: m, Redelivered: s.redelivered(m), DeadlineMS: s.untilDeadline(m), span: s.node.cfg.Tracer.Deliver(m),
+	}, true
+}
+
+// untilDeadline returns the milliseconds left until a message's deadline, at least one; 0 where it has none.
+func (s *Session) untilDeadline(m *agora.Message) int64 {
+	if m.Meta.Deadline.IsZero() {
+		return 0
 	}
-	return d, true
+	return max(1, m.Meta.Deadline.Sub(s.node.cfg.Broker.Now()).Milliseconds())
 }
 
 // concerns tells whether a receipt says something to this session: it can be read, and is of no number of a session that is over.

@@ -87,9 +87,10 @@ func (s *Session) debts() *owed {
 
 // debt is a message whose sender wants to know that it arrived.
 type debt struct {
-	from agora.AgentID
-	seq  uint64
-	what subject
+	from  agora.AgentID
+	seq   uint64
+	what  subject
+	tiers agora.Receipts // to be told
 }
 
 // subject names a message in a receipt, as its sender named it.
@@ -135,7 +136,10 @@ func subjectOf(m *agora.Message) subject {
 // tellReceipts tells senders that what they sent was written to the socket,
 // and remembers who wants to know that it arrived.
 func (s *Session) tellReceipts(written []Delivery, tier agora.Receipts) {
-	owes := false
+	owes, later := false, agora.Acked
+	if s.proof.is(ByReader) {
+		tier, later = 0, agora.Acked|agora.Delivered
+	}
 	for i := range written {
 		m := written[i].Message
 		if m == nil || m.Meta.Receipts == 0 || m.Kind == agora.Receipt {
@@ -145,10 +149,10 @@ func (s *Session) tellReceipts(written []Delivery, tier agora.Receipts) {
 		if m.Meta.Receipts&tier != 0 {
 			s.owe(m.From, what, agora.Delivered, m.Seq)
 		}
-		if m.Meta.Receipts&agora.Acked != 0 {
+		if due := m.Meta.Receipts & later; due != 0 {
 			o := s.debts()
 			o.mu.Lock()
-			o.acked = append(o.acked, debt{m.From, m.Seq, what})
+			o.acked = append(o.acked, debt{m.From, m.Seq, what, due})
 			if over := len(o.acked) - maxOwed; over > 0 {
 				o.spill.first, o.spill.last = lower(o.spill.first, o.acked[0].seq), o.acked[over-1].seq
 				o.acked = o.acked[over:]
@@ -187,7 +191,11 @@ func (s *Session) tellAcked() {
 		s.arrivedUpTo(spill.first-1, spill.last)
 	}
 	for _, d := range due {
-		s.owe(d.from, d.what, agora.Acked, d.seq)
+		for _, tier := range []agora.Receipts{agora.Delivered, agora.Acked} {
+			if d.tiers&tier != 0 {
+				s.owe(d.from, d.what, tier, d.seq)
+			}
+		}
 	}
 }
 

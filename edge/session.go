@@ -37,11 +37,12 @@ type Session struct {
 	actor    *Actor
 	claim    presence.Claim
 	conn     Conn
-	name     string         // of the connection
-	token    string         // with which the session is taken over
-	seat     *Seat          // of the connection among all of the edge; nil where it is never shed
-	wants    agora.Receipts // for everything that it sends
-	withheld bool           // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
+	name     string                 // of the connection
+	token    string                 // with which the session is taken over
+	seat     *Seat                  // of the connection among all of the edge; nil where it is never shed
+	wants    agora.Receipts         // for everything that it sends
+	slow     func() []agora.AgentID // see Hello; nil for none
+	withheld bool                   // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
 	inbox    *broker.Inbox
 	outgoing atomic.Pointer[relay.Sender] // nil until the agent sends something: see sender
 	unclean  uint64                       // the highest epoch of its holders that ended without handing over

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,12 +27,13 @@ type peer struct {
 	relay *Relay
 	to    agora.Address
 
-	wrote    atomic.Int64 // ticks at the last record stored since presence was told; 0 for none
-	lanes    atomic.Int32 // that point here
-	records  atomic.Int32 // that may be stored until the next look
-	checking atomic.Bool  // a look is under way
-	full     atomic.Bool  // its unread part has passed three quarters of the mailbox
-	looked   atomic.Int64 // ticks at the last look
+	wrote    atomic.Int64                    // ticks at the last record stored since presence was told; 0 for none
+	lanes    atomic.Int32                    // that point here
+	records  atomic.Int32                    // that may be stored until the next look
+	checking atomic.Bool                     // a look is under way
+	full     atomic.Bool                     // its unread part has passed three quarters of the mailbox
+	looked   atomic.Int64                    // ticks at the last look
+	slow     atomic.Pointer[[]agora.AgentID] // senders whose lanes are slowed, though it is not full; nil for none
 
 	sent atomic.Int64 // of a box: bytes that were put into it, also the next two
 	seen atomic.Int64 // how many when it was last looked at
@@ -91,13 +93,28 @@ func (p *peer) stored() {
 
 // pressed tells whether the peer's unread part is too large to add to.
 func (p *peer) pressed() bool {
-	if !p.full.Load() {
+	if !p.full.Load() && p.slow.Load() == nil {
 		return false
 	}
 	if agora.Ticks()-p.looked.Load() > int64(recheck) {
 		p.look()
 	}
 	return p.full.Load()
+}
+
+// slowFor notes which senders' lanes are to be slowed.
+func (p *peer) slowFor(senders []agora.AgentID) {
+	if len(senders) == 0 {
+		p.slow.Store(nil)
+		return
+	}
+	p.slow.Store(&senders)
+}
+
+// slows reports whether the peer does not keep up with the streams of one sender.
+func (p *peer) slows(sender agora.AgentID) bool {
+	slow := p.slow.Load()
+	return slow != nil && slices.Contains(*slow, sender)
 }
 
 func (p *peer) look() {
@@ -134,8 +151,11 @@ func (p *peer) measure() {
 	cursor := found.Cursor
 	if found.State == presence.Online {
 		if c, err := cfg.Confirmed(ctx, p.to, found.Holder); err == nil {
-			cursor = max(cursor, c)
+			cursor = max(cursor, c.Cursor)
+			p.slowFor(c.Slow)
 		}
+	} else {
+		p.slowFor(nil)
 	}
 	unread, err := cfg.Broker.Unread(ctx, p.to, cursor)
 	if err != nil {

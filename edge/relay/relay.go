@@ -26,13 +26,18 @@ type Config struct {
 	Streams    func() int    // open streams that one sender may have now
 	InFlight   int           // bytes under way of one sender
 	Valid      func() (at time.Time, ok bool)
-	// Confirmed asks the edge that holds an agent up to where the agent is
-	// known to have read. It may block.
-	Confirmed func(ctx context.Context, to agora.Address, holder presence.Holder) (uint64, error)
+	// Confirmed asks the edge that holds an agent how far the agent has got with its mailbox. It may block.
+	Confirmed func(ctx context.Context, to agora.Address, holder presence.Holder) (Confirmed, error)
 	// Taken asks the edges whose callers wait for the answer in a box how much of it they have taken, and whether any
 	// wait. It may block.
 	Taken func(ctx context.Context, box agora.Address) (bytes int64, waits bool, err error)
 	Log   *slog.Logger
+}
+
+// Confirmed is how far an agent has got with its mailbox.
+type Confirmed struct {
+	Cursor uint64          // position up to which it is known to have read
+	Slow   []agora.AgentID // senders whose streams it does not keep up with, though it does with others': their lanes alone are slowed
 }
 
 // Relay is what an edge knows of the addressees its agents send to. Its

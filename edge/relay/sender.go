@@ -279,9 +279,11 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 	return nil
 }
 
-// pace slows streams to an addressee whose unread part is too large, and refuses one-shots.
+// pace slows streams to an addressee whose unread part is too large, and refuses one-shots. Streams that the addressee alone of
+// all it is sent does not keep up with are slowed, too.
 func (s *Sender) pace(l *lane, m *agora.Message) error {
 	full, wait := l.peer.pressed(), pause
+	slow := full || l.peer.slows(s.cfg.Claim.Agent)
 	switch {
 	case l.peer.over.Load() && m.Part <= agora.Chunk:
 		return agora.Errorf(agora.RateLimited, "the answer is not read by who has asked")
@@ -292,9 +294,9 @@ func (s *Sender) pace(l *lane, m *agora.Message) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if full != l.paused {
-		l.paused = full
-		if full {
+	if slow != l.paused {
+		l.paused = slow
+		if slow {
 			l.Pressed(wait)
 		} else {
 			l.Pressed(0)

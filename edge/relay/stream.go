@@ -69,7 +69,7 @@ func (s *Sender) goesOn(k *streamKey, m *agora.Message) (l *lane, st *stream, to
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st = s.find(k)
-	if st == nil || st.lane == nil || st.lane.aside || st.lane.paused || st.lane.peer.full.Load() || s.over.has(*k) || s.turns(k.to, m.N) {
+	if st == nil || st.lane == nil || st.lane.aside || st.lane.paused || st.lane.peer.full.Load() || st.lane.peer.slows(s.cfg.Claim.Agent) || s.over.has(*k) || s.turns(k.to, m.N) {
 		return nil, nil, nil
 	}
 	m.Meta.Receipts |= st.receipts &^ agora.Stored

@@ -31,6 +31,7 @@ const (
 	Boxes    = true // the box of a call that is over says so
 	Turns    = true // numbers to a peer are settled in their order, though some go into boxes
 	Acts     = true // an act that is asked for again is the same one
+	Rejoins  = true // a reader that lagged gets what comes live again only where it has read all before that
 	Clock    = true // the log's time is used, not the machine's
 )
 

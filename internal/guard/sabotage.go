@@ -38,6 +38,7 @@ var (
 	Boxes    = with("box")
 	Turns    = with("turn")
 	Acts     = with("act")
+	Rejoins  = with("rejoin")
 	Clock    = with("clock")
 
 	ahead = skew()

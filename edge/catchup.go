@@ -1,0 +1,58 @@
+package edge
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+)
+
+// Catchup reads a session's mailbox from a position on, apart from its Pull: for a reader that could not keep up with
+// what Pull brought. What it reads was pulled before, or will be: nothing follows from it, neither for receipts nor for
+// streams. Next and Close are for one goroutine at a time.
+type Catchup struct {
+	s     *Session
+	inbox *broker.Inbox
+	kept  []Delivery // read and not returned, as the edge may not deliver
+}
+
+// Catchup returns a reading of the mailbox behind a position, which is one that Pull has given. wake is called when Next has
+// something, from any goroutine; it must not block, and not call Close. The caller owes it a call of Close.
+func (s *Session) Catchup(after uint64, wake func()) *Catchup {
+	tail, at := s.inbox.Tail()
+	return &Catchup{s: s, inbox: s.node.cfg.Broker.Listen(s.address(), broker.From{After: after, Tail: tail, TailAt: at}, wake)}
+}
+
+// Next returns what stands behind what it returned last, about max bytes of it; nothing where all that is stored was
+// returned: then wake is called when there is more. It may block while it reads the log. On an error nothing is lost: wait a moment and call it
+// again; UNAVAILABLE while the edge may not deliver, and when the session is over here. The slice is the caller's; bodies
+// are shared and not to be changed.
+func (c *Catchup) Next(ctx context.Context, max int) ([]Delivery, error) {
+	if len(c.kept) == 0 {
+		msgs, err := c.inbox.Next(ctx, max)
+		if err != nil {
+			return nil, err
+		}
+		c.kept = make([]Delivery, len(msgs))
+		for i := range msgs {
+			m := msgs[i]
+			c.kept[i] = Delivery{Message: &m, Redelivered: c.s.redelivered(&m), DeadlineMS: c.s.untilDeadline(&m)}
+		}
+	}
+	// What is read is another holder's to deliver where the session has ended meanwhile.
+	if err := c.s.mayDeliver(); err != nil {
+		return nil, err
+	}
+	if c.s.ended() {
+		return nil, agora.Errorf(agora.Unavailable, "the session is over here")
+	}
+	ds := c.kept
+	c.kept = nil
+	return ds, nil
+}
+
+// Held returns the bytes that wait for Next.
+func (c *Catchup) Held() int { return c.inbox.Held() }
+
+// Close ends the reading; wake is not called after it returns.
+func (c *Catchup) Close() { c.inbox.Close() }
