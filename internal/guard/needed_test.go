@@ -39,6 +39,8 @@ var needs = []need{
 	{"look", "edge", "TestTwoOwnersForAMomentSettle", `in vain: one of them is closed`},
 	{"call", "edge", "TestWhatCallersOfADeadEdgeHadAskedIsGivenUpOnce", `nothing came .*`},
 	{"hold", "edge", "TestACallSurvivesThatRedisLosesEverything", `the answer is \[\]`},
+	{"address", "edge", "TestAnAddressIsOneAgents", `was given to both or neither: <nil>, <nil>`},
+	{"adopt", "edge", "TestAnEdgeThatComesLateAdoptsNothing", `adopted twice`},
 	{"whole", "edge", "TestANewIDWaitsWhileRedisGathersWhatItLost", `got .*agent\.registered.*, want nothing`},
 	{"order", "edge", "TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver", `got .*"status":"stored".*\n\s*want .*UNAVAILABLE`},
 }
