@@ -50,8 +50,13 @@ func (e *Entrance) Admit(ctx context.Context, from netip.Addr, c Credentials) (_
 	return a, nil
 }
 
-// From returns the address that it comes from, by the word of trusted proxies; an invalid one after Release.
-func (a Admission) From() netip.Addr { return a.pass.From() }
+// From returns the address that it comes from, by the word of trusted proxies; an invalid one after Release, and where the edge has made the connection.
+func (a Admission) From() netip.Addr {
+	if a.pass == nil {
+		return netip.Addr{}
+	}
+	return a.pass.From()
+}
 
 // Sit says who was let in: from now on what that holds is counted, and it may be closed for it.
 func (a Admission) Sit(g Guest) { a.seat.Sit(g) }

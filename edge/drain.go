@@ -14,7 +14,7 @@ import (
 // are not stormed, closes them, flushes what is under way and gives the lease
 // back. When there is not the time for that, it tells the rest at once, and
 // to come back one after the other all the same. Nothing is lost by it and
-// nothing ends: every session goes on at another edge. It is called once, and returns how it went.
+// nothing ends: every session goes on at another edge. Agents that the edge has dialled are dialled by others first (see [Adopter]), and closed here then. It is called once, and returns how it went.
 func (n *Node) Drain(ctx context.Context) DrainResult {
 	if !guard.Draining {
 		return DrainResult{}
@@ -23,8 +23,10 @@ func (n *Node) Drain(ctx context.Context) DrainResult {
 	n.crowd.Shut(errDraining)
 	d := newExodus(ctx, n)
 	for d.step() && pause.For(ctx, departEvery) {
+		d.offers.close()
 	}
 	for len(n.all()) > 0 && pause.For(ctx, 20*time.Millisecond) {
+		d.offers.close()
 	}
 	n.drained.Store(true)
 	if ctx.Err() == nil {
@@ -70,11 +72,13 @@ type exodus struct {
 	last time.Time             // when whoever is left is told at once
 	next time.Time             // when the next one is expected
 	told map[*Session]struct{} // who was told, gone or not
+
+	offers *offers // of those who can't be told
 }
 
 func newExodus(ctx context.Context, n *Node) *exodus {
 	now := time.Now()
-	d := &exodus{node: n, last: now.AddDate(1, 0, 0), next: now, told: map[*Session]struct{}{}}
+	d := &exodus{node: n, last: now.AddDate(1, 0, 0), next: now, told: map[*Session]struct{}{}, offers: newOffers(ctx, n)}
 	if end, ok := ctx.Deadline(); ok {
 		d.last = end.Add(-min(flushTime, end.Sub(now)/4))
 	}
@@ -123,13 +127,17 @@ func (d *exodus) slot(k int) time.Time {
 func (d *exodus) tell(group []*Session, now time.Time) {
 	longest, most := d.slot(len(group)).Sub(now), d.node.cfg.Presence.Grace()/2
 	for i, s := range group {
+		d.told[s] = struct{}{}
+		if s.claim.Dialled {
+			d.offers.make(s, d.last)
+			continue
+		}
 		after := d.slot(i).Sub(now)
 		if longest > most {
 			after = time.Duration(float64(after) * float64(most) / float64(longest))
 		}
 		s.conn.Notify(Notice{Kind: NoticeReconnect, After: after})
 		s.conn.Close(Reason{Cause: Drained, Text: "the edge is restarting: reconnect"})
-		d.told[s] = struct{}{}
 	}
 	d.next = d.slot(len(group))
 }

@@ -96,6 +96,11 @@ func (n *Node) finishOnce(ctx context.Context, tenant string, id agora.AgentID, 
 	if err := n.cfg.Presence.Finished(ctx, c, stays); err != nil {
 		return err
 	}
+	if rec.Dial != nil {
+		if err := n.cfg.Presence.FreeAddress(ctx, c, *rec.Dial); err != nil {
+			n.cfg.Log.Debug("address was not given back, and is free in a minute", "agent", c.Agent, "err", err)
+		}
+	}
 	if stays { // told once it is so: who reads it then finds it
 		n.announce(c, agora.Updated)
 	}

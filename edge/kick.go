@@ -35,10 +35,10 @@ func (n *Node) Kick(ctx context.Context, tenant string, id agora.AgentID) error 
 	return n.finish(ctx, tenant, id, false)
 }
 
-// kick closes the session's connection for good, and settles it.
-func (s *Session) kick(ctx context.Context) {
-	s.leaves(Kicked)
-	s.conn.Close(Reason{Cause: Kicked, Text: "an operator has ended the session"})
+// endHere closes the session's connection for good, and settles it.
+func (s *Session) endHere(ctx context.Context, why Reason) {
+	s.leaves(why.Cause)
+	s.conn.Close(why)
 	if s.stop(true) {
 		s.depart(ctx)
 	}
@@ -48,7 +48,7 @@ func (s *Session) kick(ctx context.Context) {
 func (n *Node) kicked(ctx context.Context, at agora.Address, epoch uint64) bool {
 	for _, s := range n.of(at, epoch+1) {
 		if s.claim.Epoch == epoch {
-			s.kick(ctx)
+			s.endHere(ctx, Reason{Cause: Kicked, Text: "an operator has ended the session"})
 			return true
 		}
 	}

@@ -110,6 +110,7 @@ func (s *Session) remind(ctx context.Context) (held bool, err error) {
 func (s *Session) forget() {
 	s.settled = true
 	s.letCardGo()
+	s.node.dials.drop(s)
 	s.hasLeft()
 	s.sender().Close()
 	s.node.remove(s)

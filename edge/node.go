@@ -16,6 +16,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/edge/dial"
 	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/relay"
@@ -53,6 +54,7 @@ type Config struct {
 	DrainRate      int            // drain.rate: agents told to reconnect per second; 1000
 	Limits         Limits         // at the start: see [Node.SetLimits]
 	Policy         *policy.Policy // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
+	Dialer         *dial.Dialer   // what doors dial agents with; one that denies link-local addresses if nil
 	Proxies        *Proxies       // whose word is taken about where connections come from; nobody if nil
 	Tracer         *trace.Tracer  // makes spans of messages; none if nil. Used, not owned
 	Log            *slog.Logger   // discards if nil
@@ -78,6 +80,9 @@ func (c Config) withDefaults() Config {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Policy == nil {
 		c.Policy = new(policy.Policy)
+	}
+	if c.Dialer == nil {
+		c.Dialer = dial.New(dial.Config{})
 	}
 	if c.Proxies == nil {
 		c.Proxies = new(Proxies)
@@ -126,6 +131,7 @@ type Node struct {
 	acting     acting
 	departed   departed
 	registered registered
+	dials      dials
 	seeking    atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
 	drained    atomic.Bool // Drain has told log and presence what it could
 

@@ -28,6 +28,11 @@ type Hello struct {
 	// Slow returns the senders whose streams the connection does not keep up with, though it does with what others send: they
 	// alone are slowed. It must not block; nil where all that comes is written in one order.
 	Slow func() []agora.AgentID
+	// Dialled is the address HOST:PORT at which the edge has dialled the agent, for a connection that it has made; empty for one that the
+	// agent has. No other agent of the tenant has that address while the session lasts, and other edges dial it when this one is gone: see [Adopter].
+	Dialled string
+
+	orphan *Orphan // to go on with; nil for a session like any
 }
 
 // Welcome is the answer to a Hello.
@@ -43,7 +48,7 @@ type Welcome struct {
 // until Begin. It claims the id first: an incumbent is probed, past holders
 // hand over or their lease runs out, and while presence gathers again what it
 // has lost, a new id waits: so it may take as long as a lease (10 s).
-// Errors: AGENT_EXISTS, FORBIDDEN, UNAVAILABLE, INVALID_REQUEST for a wrong resume token. On success the caller owes a
+// Errors: AGENT_EXISTS, also where another agent has h.Dialled, FORBIDDEN, UNAVAILABLE, INVALID_REQUEST for a wrong resume token or an address that is none. On success the caller owes a
 // call of Closed.
 func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome, error) {
 	n := a.node
@@ -68,6 +73,9 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 	}
 	req.ResumeSession, req.Resume = parseResumeToken(h.Resume)
 	req.Card.RegisteredAt = n.cfg.Broker.Now()
+	if err := a.dialled(&h, &req); err != nil {
+		return nil, Welcome{}, err
+	}
 	o := n.arrive(agora.ToAgent(req.Tenant, req.Agent))
 	defer n.arrived(o)
 	claim, err := n.claim(ctx, &req, o)
@@ -94,7 +102,14 @@ func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival
 		n.asks(o)
 		claim, err := n.cfg.Presence.Claim(ctx, *req)
 		n.answered(o, claim, err)
+		taken, _ := errors.AsType[*presence.AddressError](err)
 		switch {
+		case req.Adopt != 0 && (errors.Is(err, presence.ErrDeposed) || errors.Is(err, presence.ErrExists)):
+			return claim, errAdopted
+		case taken != nil:
+			if err := n.contestAddress(ctx, req, taken, begun); err != nil {
+				return claim, err
+			}
 		case errors.Is(err, presence.ErrExists):
 			if err := n.contest(ctx, req, claim); err != nil {
 				return claim, err
@@ -205,6 +220,9 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 		return nil, err
 	}
 	s.start(h, rec)
+	if c.Dialled && rec.Dial != nil {
+		n.dials.put(s, *rec.Dial)
+	}
 	n.stats.cards.Add(s.card.held())
 	n.add(s)
 	if h.HasLast && h.LastSeq > rec.Position.Cursor {

@@ -173,7 +173,7 @@ func (s *Session) currentRequest() presence.ClaimRequest {
 	defer s.mu.Unlock()
 	return presence.ClaimRequest{
 		Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.Principal().Name, Holder: s.node.holder,
-		Conn: s.name, Session: s.claim.Session, Token: s.token, Card: s.card.of(s.claim.Agent),
+		Conn: s.name, Session: s.claim.Session, Token: s.token, Card: s.card.of(s.claim.Agent), Dial: s.node.dials.of(s),
 	}
 }
 

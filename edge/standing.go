@@ -74,6 +74,9 @@ func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) 
 	}
 	s.actor.principal.Store(p)
 	s.node.background(s.reconsider)
+	if s.claim.Dialled {
+		s.node.background(s.vouchAgain)
+	}
 	if left, ends := s.left(); ends {
 		s.schedule(left)
 	}

@@ -35,6 +35,8 @@ type ClaimRequest struct {
 	// ResumeSession is the session that the newcomer knows as its own; may be empty. One that has begun since, or that
 	// presence fell back to, numbers its messages differently: it is ended instead of resumed.
 	ResumeSession string
+	Dial          *Dialled    // how its edge has made the connection; nil where the agent has, or with Adopt
+	Adopt         uint64      // epoch of a dialled session without an edge, whose connection is as it was: whoever claims it first has it; 0 for none
 	Evict         uint64      // epoch of an incumbent found dead by a probe: taken over like a lost one; 0 none
 	Card          agora.Agent // of a new session; a resumed one keeps its card until SetCard
 }
@@ -46,6 +48,7 @@ type Claim struct {
 	Session   string // the running session's id when Resumed
 	Epoch     uint64
 	Resumed   bool
+	Dialled   bool   // its edge has made the connection
 	Incumbent *Past  // with ErrExists: who holds it; else nil
 	Unsettled []Past // holders that have neither handed over nor lapsed, oldest first
 }
@@ -69,11 +72,36 @@ const claimTries = 8
 //
 // The holder it takes the id from stays in Unsettled, dead or not, until Settle: nothing may be
 // delivered before. A request whose answer was lost may be repeated as it is.
+//
+// With Dial, an AddressError where another agent of the tenant has the address: it is this one's as long as its session lasts, or
+// until that is claimed with another or none. It takes one round trip more. With Adopt, ErrDeposed where the session has another epoch by
+// now, or is over.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
+	if r.Dial == nil || r.Adopt != 0 {
+		return s.claim(ctx, r)
+	}
+	d := *r.Dial
+	d.entry = r.Session
+	r.Dial = &d
+	was, err := s.reserve(ctx, r.Tenant, r.Agent, r.Dial)
+	if err != nil {
+		return Claim{}, err
+	}
+	c, err := s.claim(ctx, r)
+	for _, failed := range []error{ErrExists, ErrEnding, ErrOwned, ErrWrongToken} { // after any other error it may have been made
+		if errors.Is(err, failed) {
+			s.unreserve(ctx, r.Tenant, r.Agent, r.Dial, was)
+		}
+	}
+	return c, err
+}
+
+// claim is Claim of an address that is the agent's.
+func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	var dead uint64
 	sure := false
 	for n := 1; ; n++ {
-		c, outcome, whole, err := s.tryClaim(ctx, r, dead, sure)
+		c, was, outcome, whole, err := s.tryClaim(ctx, r, dead, sure)
 		if err != nil {
 			return Claim{}, err
 		}
@@ -92,9 +120,15 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 			return c, ErrWrongToken
 		case "owned":
 			return c, ErrOwned
+		case "adopted":
+			return c, ErrDeposed
 		case "busy":
 		default:
 			c.Resumed, c.Incumbent = outcome == "resumed", nil
+			c.Dialled = r.Dial != nil || r.Adopt != 0
+			if was != nil && r.Adopt == 0 && (r.Dial == nil || r.Dial.Address != was.Address) {
+				s.unreserve(ctx, r.Tenant, r.Agent, was, "")
+			}
 			return c, nil
 		}
 		alive, err := s.Alive(ctx, c.Incumbent.Holder)
@@ -110,33 +144,39 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 
 // tryClaim runs the claim script once, behind the indexes that will list what it decides.
 // sure says that an agent without a record has no session; whole, whether that is so now.
-func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sure bool) (c Claim, outcome string, whole bool, err error) {
+func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sure bool) (c Claim, was *Dialled, outcome string, whole bool, err error) {
 	card, err := encodeCard(r.Card)
 	if err != nil {
-		return Claim{}, "", false, err
+		return Claim{}, nil, "", false, err
 	}
 	m := member(r.Tenant, r.Agent)
 	k := keysOf(m, "")
-	replies, err := s.runAll(ctx, []call{
+	calls := []call{
 		indexAdd(claimsKey(r.Holder), 0, m),
 		list(r.Tenant, m),
-		{claimScript, []string{k.rec, k.unsettled, k.spaces, k.cancelled}, []any{
+	}
+	if r.Dial != nil || r.Adopt != 0 {
+		calls = append(calls, indexAdd(dialsKey(r.Holder), 0, m))
+	}
+	replies, err := s.runAll(ctx, append(calls,
+		call{claimScript, []string{k.rec, k.unsettled, k.spaces, k.cancelled}, []any{
 			agora.EncodeToken(r.Holder.Edge), agora.EncodeToken(r.Holder.Incarnation), r.Conn, r.Session,
 			hashToken(r.Token), r.Principal, hashToken(r.Resume), r.Evict, dead, card.card, flag(sure), r.ResumeSession, card.detail,
+			r.Dial.stored(), r.Dial.by(), r.Adopt,
 		}},
-		{wholeScript, []string{wholeKey}, nil},
-	})
+		call{wholeScript, []string{wholeKey}, nil},
+	))
 	if err != nil {
-		return Claim{}, "", false, err
+		return Claim{}, nil, "", false, err
 	}
-	a := replies[2]
+	a := replies[len(calls)]
 	return Claim{
 		Agent: r.Agent, Tenant: r.Tenant,
 		Session:   a.at(1).str(),
 		Epoch:     a.at(2).uint(),
 		Incumbent: &Past{Holder: parseHolder(a.at(3).str() + " " + a.at(4).str()), Epoch: a.at(5).uint()},
 		Unsettled: a.at(6).pasts(),
-	}, a.at(0).str(), replies[3].yes(), nil
+	}, parseDial(a.at(7).str(), ""), a.at(0).str(), replies[len(calls)+1].yes(), nil
 }
 
 // hashToken keeps resume tokens out of Redis and its dumps; no token stays none.

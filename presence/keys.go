@@ -14,6 +14,7 @@ const root = "agora:1:"
 const (
 	edgesKey = root + "{edges}"       // "<edge> <incarnation>" by the end of its lease
 	dueKey   = root + "{due}"         // agents by the time at which Sweep must look at them
+	adoptKey = root + "{adopt}"       // agents whose dialled session may have lost its edge, by the time to look at them
 	sweepKey = root + "{sweep}"       // lock: who sweeps
 	probeKey = root + "{probe}"       // tells a starting edge that it may write
 	wholeKey = root + "{edges}:whole" // mark: what is not here is nowhere
@@ -79,6 +80,11 @@ func beatKey(edge string) string  { return root + "{e:" + agora.EncodeToken(edge
 // claimsKey is the index of the agents that a life of an edge has claimed, by time.
 func claimsKey(h Holder) string {
 	return root + "{e:" + agora.EncodeToken(h.Edge) + "}:claims:" + agora.EncodeToken(h.Incarnation)
+}
+
+// dialsKey is the index of those of them whose connections it has dialled.
+func dialsKey(h Holder) string {
+	return root + "{e:" + agora.EncodeToken(h.Edge) + "}:dials:" + agora.EncodeToken(h.Incarnation)
 }
 
 // agentsKey is the index of a tenant's agents, spacesKey that of its spaces.

@@ -69,6 +69,7 @@ func (s *Store) Look(ctx context.Context, tenant string, id agora.AgentID) (Sigh
 				Cursor: num("cursor").uint(), Written: num("written").uint(), Tail: num("tail").uint(), TailAt: millis(num("tail_at").int()),
 			},
 			Dirty: num("dirty").uint(), Card: decodeCard(id, storedCard{f["card"], f["detail"]}, num("since").int()), Until: millis(num("reg_until").int()),
+			Dial:   parseDial(f["dial"], f["dial_by"]),
 			Spaces: flat(spaces.Val()).spaces(), Cancelled: flat(cancelled.Val()).cancelled(), Lanes: flat(lanes.Val()).lanes(tenant),
 		},
 	}

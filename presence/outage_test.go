@@ -53,8 +53,18 @@ func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 			_, err := s.Cursors(t.Context(), tenant, "room", []agora.AgentID{"a"})
 			return err
 		},
-		"EndSession": func() error { return s.EndSession(t.Context(), tenant, "b") },
-		"Look":       func() error { _, err := s.Look(t.Context(), tenant, "a"); return err },
+		"LookDialled": func() error { _, _, err := s.LookDialled(t.Context(), tenant, "a"); return err },
+		"Orphans":     func() error { _, err := s.Orphans(t.Context(), 10); return err },
+		"Keep":        func() error { _, err := s.Keep(t.Context(), new(presence.Orphan), 0); return err },
+		"Left":        func() error { return s.Left(t.Context(), presence.Orphan{}) },
+		"Adopted":     func() error { return s.Adopted(t.Context(), presence.Orphan{}) },
+		"Offer":       func() error { return s.Offer(t.Context(), c) },
+		"SetDialBy":   func() error { return s.SetDialBy(t.Context(), c, nil) },
+		"FreeAddress": func() error { return s.FreeAddress(t.Context(), c, presence.Dialled{Address: "x:1"}) },
+		"DialHolders": func() error { _, err := s.DialHolders(t.Context(), presence.Holder{}); return err },
+		"Forsaken":    func() error { return s.Forsaken(t.Context(), claimant("a", "e1").Holder) },
+		"EndSession":  func() error { return s.EndSession(t.Context(), tenant, "b") },
+		"Look":        func() error { _, err := s.Look(t.Context(), tenant, "a"); return err },
 		"WroteTo": func() error {
 			_, err := s.WroteTo(t.Context(), tenant, "a", agora.ToAgent(tenant, "b"))
 			return err

@@ -25,7 +25,7 @@ type Held struct {
 // in its grace, and only where its record is gone.
 // Memberships of spaces are added again, without telling anyone. A few pipelines, whatever the number.
 func (s *Store) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Claim, err error) {
-	calls := append(s.listAgain(h, cs), s.listAway(cs)...)
+	calls := append(append(s.listAgain(h, cs), s.listAway(cs)...), s.listDialled(h, cs)...)
 	first := len(calls)
 	for _, x := range cs {
 		c, err := s.reassertCall(h, x)
@@ -86,6 +86,21 @@ func (s *Store) listAway(cs []Held) (calls []call) {
 	return calls
 }
 
+// listDialled lists those whose connections are dialled, and keeps their addresses.
+func (s *Store) listDialled(h Holder, cs []Held) (calls []call) {
+	for _, x := range cs {
+		if x.Request.Dial == nil {
+			continue
+		}
+		key, m := dialsKey(h), member(x.Claim.Tenant, x.Claim.Agent)
+		if x.Away > 0 {
+			key = adoptKey
+		}
+		calls = append(calls, keepAddress(x.Claim.Tenant, x.Claim.Agent, x.Request.Dial), indexAdd(key, 0, m))
+	}
+	return calls
+}
+
 // indexAddAll appends calls that list members now, a batch in each.
 func indexAddAll(calls []call, key string, members []string) []call {
 	for len(members) > 0 {
@@ -117,7 +132,7 @@ func (s *Store) reassertCall(h Holder, x Held) (call, error) {
 	args := []any{
 		x.Claim.Epoch, agora.EncodeToken(h.Edge), agora.EncodeToken(h.Incarnation), x.Request.Conn, x.Claim.Session,
 		hashToken(x.Request.Token), x.Request.Principal, card.card, card.detail, stored(x.Request.Card.RegisteredAt), dirty,
-		max(0, x.Away.Milliseconds()), len(lanes) / 2,
+		max(0, x.Away.Milliseconds()), x.Request.Dial.stored(), x.Request.Dial.by(), len(lanes) / 2,
 	}
 	args = append(args, lanes...)
 	args = append(args, s.positionArgs(x.Position, millis(0), x.Spaces)...)

@@ -31,6 +31,7 @@ type Record struct {
 	Lanes     []Lane            // lanes the session has used, with their open streams
 	Spaces    map[string]uint64 // spaces of the session and the cursor in each, 0 where none was written
 	Card      agora.Agent
+	Dial      *Dialled  // how the session's connection is dialled; nil where its agent has made it
 	Until     time.Time // when the agent's registration without a connection is over, by the server's clock; zero where it has none
 }
 
@@ -94,7 +95,9 @@ func (s *Store) Ending(ctx context.Context, tenant string, id agora.AgentID) (Cl
 		return Claim{}, Record{}, ErrDeposed
 	}
 	c.Epoch, c.Unsettled = r.at(1).uint(), r.at(4).pasts()
-	return c, r.at(3).record(c, r.at(2).yes()), nil
+	rec := r.at(3).record(c, r.at(2).yes())
+	c.Dialled = rec.Dial != nil
+	return c, rec, nil
 }
 
 // record reads what the prelude's record function returns.
@@ -112,6 +115,7 @@ func (r reply) record(c Claim, clean bool) Record {
 		Quiet:     tailSeen != 0 && mailed < tailSeen,
 		Dirty:     f.at(7).uint(),
 		Card:      decodeCard(c.Agent, storedCard{f.at(8).str(), f.at(10).str()}, f.at(9).int()),
+		Dial:      parseDial(f.at(12).str(), f.at(13).str()),
 		Until:     millis(f.at(11).int()),
 		Spaces:    r.at(1).spaces(),
 		Cancelled: r.at(2).cancelled(),

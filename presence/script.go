@@ -75,6 +75,14 @@ var (
 	registerScript   = script("register")
 	lapsedScript     = script("lapsed")
 	withdrawScript   = script("withdraw")
+
+	addressTakeScript = script("address_take")
+	addressFreeScript = script("address_free")
+	addressKeepScript = script("address_keep")
+	dialByScript      = script("dial_by")
+	offerScript       = script("offer")
+	indexNewScript    = script("index_new")
+	indexKeepScript   = script("index_keep")
 )
 
 // batch is how many calls go into one pipeline.

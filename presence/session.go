@@ -42,7 +42,15 @@ func (s *Store) lose(ctx context.Context, c Claim, grace time.Duration, position
 		return ErrDeposed
 	}
 	left := time.Duration(r[1].at(1).int()) * time.Millisecond
-	if left == ahead || grace == 0 {
+	if grace == 0 {
+		return nil
+	}
+	if c.Dialled { // behind: who looks at it finds it lost. An edge that dies in between leaves it to who finds that dead
+		if _, err := s.run(ctx, indexAdd(adoptKey, 0, member(c.Tenant, c.Agent))); err != nil {
+			return err
+		}
+	}
+	if left == ahead {
 		return nil
 	}
 	_, err = s.run(ctx, indexAdd(dueKey, left, member(c.Tenant, c.Agent)))
@@ -79,7 +87,8 @@ func (s *Store) End(ctx context.Context, c Claim) error {
 // Finished says that all is done of a session that was ending: ending becomes
 // none, when c's epoch is still the one; else ErrDeposed. The agent stays known for
 // Config.Known, its positions are kept for Config.Remember longer. stays says that it
-// was told to be registered without a connection from now on (Record.Until): it is until that is over.
+// was told to be registered without a connection from now on (Record.Until): it is until that is over. The address
+// of a dialled session (Record.Dial) is free then: FreeAddress.
 func (s *Store) Finished(ctx context.Context, c Claim, stays bool) error {
 	known, m := s.cfg.Known, member(c.Tenant, c.Agent)
 	// Sweep drops the agent from the directory once no claim on its way can still mean it.

@@ -25,6 +25,9 @@ func (s *Store) Sweep(ctx context.Context, h Holder, max int) ([]Claim, error) {
 	if err := s.tidy(ctx, h); err != nil {
 		return nil, err
 	}
+	if err := s.tidyDials(ctx, h); err != nil {
+		return nil, err
+	}
 	value := h.word() + " " + rand.Text()
 	mine, err := s.rdb.SetNX(ctx, sweepKey, value, sweepLock).Result()
 	if err != nil || !mine {
@@ -87,7 +90,10 @@ func (s *Store) buryEdge(ctx context.Context, h Holder, e entry, now int64) erro
 	if calls, err := s.hasCalls(ctx, h); left > 0 || calls || err != nil {
 		return err
 	}
-	_, err := s.run(ctx, indexDel(edgesKey, s.settled, e))
+	gone, err := s.run(ctx, indexDel(edgesKey, s.settled, e))
+	if err == nil && gone.int() > 0 {
+		err = unavailable(s.rdb.Del(ctx, dialsKey(h)).Err()) // what it listed are orphans now
+	}
 	return err
 }
 
@@ -121,9 +127,13 @@ func (s *Store) orphan(ctx context.Context, h Holder, es []entry, end, now int64
 		return 0, err
 	}
 	var taken, others []entry
+	var dialled []string
 	due := map[int64][]string{}
 	for i, r := range replies {
-		over := r.int()
+		over := r.at(0).int()
+		if over != 0 && r.at(1).yes() {
+			dialled = append(dialled, es[i].member)
+		}
 		if over == 0 {
 			others = append(others, es[i])
 			continue
@@ -133,6 +143,9 @@ func (s *Store) orphan(ctx context.Context, h Holder, es []entry, end, now int64
 	}
 	// Due first: who dies in between leaves the claims listed.
 	if err := s.expectAt(ctx, due, now); err != nil {
+		return 0, err
+	}
+	if err := s.listOrphans(ctx, dialled); err != nil {
 		return 0, err
 	}
 	dropped, err := s.runAll(ctx, []call{

@@ -39,6 +39,7 @@ type settings struct {
 	server                    serverSettings
 	more                      limitSettings
 	calls                     callSettings
+	dial                      dialSettings
 	logLevel, logFormat       string
 	operators                 adminSettings
 	tracing                   traceSettings
@@ -132,6 +133,7 @@ func (s *settings) faults() (all []error) {
 	)
 	all = append(all, s.more.faults()...)
 	all = append(all, s.calls.faults()...)
+	all = append(all, s.dial.faults()...)
 	_, err := s.logger(io.Discard)
 	all = append(all, s.tracing.faults()...)
 	return append(append(all, s.server.faults()...), err)
@@ -159,8 +161,13 @@ func (s *settings) presence(log *slog.Logger) presence.Config {
 }
 
 func (s *settings) node(id string, log *slog.Logger) edge.Config {
+	dialer, err := s.dial.dialer()
+	if err != nil {
+		panic(err) // faults has found it
+	}
 	return edge.Config{
-		ID: id, Heartbeat: s.heartbeat, Timeout: s.timeout, MailboxOff: !bool(s.mailbox),
+		Dialer: dialer,
+		ID:     id, Heartbeat: s.heartbeat, Timeout: s.timeout, MailboxOff: !bool(s.mailbox),
 		Register: s.more.register, MaxAge: s.maxAge, MaxRecords: s.maxRecords, NoAutoCreate: !s.autoCreate, WholeRoster: s.wholeRoster, DeltaThreshold: int(s.deltaThreshold), DrainRate: s.drainRate,
 		Limits: s.limits(), Log: log,
 	}

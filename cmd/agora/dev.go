@@ -59,6 +59,7 @@ func (o *devOptions) define(f *pflag.FlagSet) {
 	f.StringVar(&o.adminAddr, "admin-addr", defaultAdmin, "where /healthz, /readyz, /metrics and what operators ask are")
 	f.StringVar(&o.data, "data", "", "folder that keeps the log; without it the log ends with the process")
 	o.auth.flags(f, "none", "")
+	o.dial.flags(f, nil)
 	o.flags(f)
 }
 

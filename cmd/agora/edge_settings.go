@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/dial"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -60,6 +61,7 @@ func (o *edgeOptions) flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.drainTimeout, "drain.timeout", 25*time.Second, "how long ending may take at most, after drain.delay: handing agents over, and closing what does not answer")
 	o.nats.flags(f)
 	o.redis.flags(f)
+	o.dial.flags(f, dial.Inside)
 	o.settings.flags(f)
 }
 

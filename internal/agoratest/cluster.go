@@ -38,6 +38,7 @@ type Options struct {
 	EmptyGrace time.Duration // how long an empty space stays; 1m
 	Audit      time.Duration // between two checks of every inbox; 1s
 
+	Lines  bool            // edges have a door for agents that they dial: see LineNode
 	Clocks []time.Duration // how far the clock of edge k is ahead; right where there is none
 	Leases []time.Duration // of edge k; Node.Lease where there is none, or zero
 
@@ -171,6 +172,9 @@ func (c *Cluster) Node(k int) *edge.Node { return c.edge(k).node }
 
 // Door returns the door of edge k.
 func (c *Cluster) Door(k int) *ws.Door { return c.edge(k).door }
+
+// Lines returns the door of edge k for agents that it dials, with Options.Lines.
+func (c *Cluster) Lines(k int) *LineDoor { return c.edge(k).lines }
 
 // Broker returns the log as edge k has it.
 func (c *Cluster) Broker(k int) *broker.Broker { return c.edge(k).broker }

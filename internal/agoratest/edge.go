@@ -26,6 +26,7 @@ type member struct {
 	store  *presence.Store
 	node   *edge.Node
 	door   *ws.Door
+	lines  *LineDoor // nil without Options.Lines
 	http   *http.Server
 	serve  sync.WaitGroup
 	once   sync.Once
@@ -54,6 +55,9 @@ func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, err
 	doorCfg := c.opts.Door
 	doorCfg.Log = c.log.With("edge", id)
 	e.door = ws.New(e.node, doorCfg)
+	if c.opts.Lines {
+		e.lines = newLineDoor(e.node, e.line)
+	}
 	return e, e.listen()
 }
 
@@ -117,8 +121,14 @@ func (e *member) close() {
 		e.line.freeze(false)
 		_ = e.http.Close() // the listener's error says nothing here
 		e.door.Close()
+		if e.lines != nil {
+			e.lines.close()
+		}
 		e.node.Close()
 		e.door.Wait()
+		if e.lines != nil {
+			e.lines.wait()
+		}
 		e.broker.Close()
 		_ = e.store.Close() // nothing is under way any more
 		e.serve.Wait()

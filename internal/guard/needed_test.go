@@ -44,6 +44,8 @@ var needs = []need{
 	{"box,hold", "edge", "TestACallThatWasGivenUpEndsForWhoStillWaitsForIt", `the answer is \[\], .*; want STREAM_ABORTED`},
 	{"turn", "edge", "TestANumberThatGoesIntoABoxWaitsForThoseBeforeIt", `nothing came .*"slow"`},
 	{"act", "edge", "TestAnActWhoseAnswerIsLostIsDoneOnce", `has ended|want one of|want nothing`},
+	{"address", "edge", "TestAnAddressIsOneAgents", `was given to both or neither: <nil>, <nil>`},
+	{"adopt", "edge", "TestAnEdgeThatComesLateAdoptsNothing", `adopted twice`},
 	{"whole", "edge", "TestANewIDWaitsWhileRedisGathersWhatItLost", `got .*agent\.registered.*, want nothing`},
 	{"order", "edge", "TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver", `got .*"status":"stored".*\n\s*want .*UNAVAILABLE`},
 }

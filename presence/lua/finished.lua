@@ -11,7 +11,7 @@ end
 local now = math.floor(micros() / 1000)
 redis.call('HSET', KEYS[1], 'state', '0', 'known_until', int(now + tonumber(ARGV[2])))
 redis.call('HDEL', KEYS[1], 'edge', 'inc', 'conn', 'session', 'token', 'principal', 'grace_until', 'card', 'detail', 'since',
-  'mark', 'dirty', 'asserted', 'flushed', 'token_before')
+  'mark', 'dirty', 'asserted', 'flushed', 'token_before', 'dial', 'dial_by', 'offered')
 redis.call('DEL', KEYS[3], KEYS[5])
 for _, k in ipairs({KEYS[2], KEYS[4]}) do
   redis.call('PEXPIRE', k, ARGV[3])

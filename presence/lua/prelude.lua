@@ -69,6 +69,15 @@ local function put_card(rec, whose, card, detail)
   end
 end
 
+-- put_dial writes how a session's connection is dialled, and for whom; empty: its agent has made it.
+local function put_dial(rec, dial, by)
+  if dial == '' then
+    redis.call('HDEL', rec, 'dial', 'dial_by')
+  else
+    redis.call('HSET', rec, 'dial', dial, 'dial_by', by)
+  end
+end
+
 -- bare tells whether a card says nothing of its agent.
 local function bare(card)
   return card and string.sub(card, 1, 13) == '1{"bare":true'
@@ -82,8 +91,8 @@ end
 -- record is what a new holder, or whoever ends the session, needs to know.
 local function record(rec, spaces, cancelled, lanes)
   local fields = redis.call('HMGET', rec, 'cursor', 'written', 'tail', 'tail_at', 'tail_seen', 'mailed',
-    'mark', 'dirty', 'card', 'since', 'detail', 'reg_until')
-  for i = 1, 12 do
+    'mark', 'dirty', 'card', 'since', 'detail', 'reg_until', 'dial', 'dial_by')
+  for i = 1, 14 do
     fields[i] = fields[i] or ''
   end
   return {fields, redis.call('HGETALL', spaces), redis.call('HGETALL', cancelled), redis.call('HGETALL', lanes)}

@@ -1,11 +1,11 @@
 -- Writes a claim again that the server may have lost. KEYS: record, unsettled, spaces, cancelled, lanes.
 -- ARGV: epoch, edge, incarnation, connection, session, token, principal, card, detail, since, dirty, ms of grace left
--- (0: the agent is connected), how many pairs of lane fields follow, those pairs, positions (with the session's spaces).
+-- (0: the agent is connected), how its connection is dialled (empty: it is not), for whom, how many pairs of lane fields follow, those pairs, positions (with the session's spaces).
 -- Returns 1, or 0 when deposed.
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
 local us = micros()
 local away = ARGV[12] ~= '0'
-local lanes = 14 + 2 * tonumber(ARGV[13])
+local lanes = 16 + 2 * tonumber(ARGV[15])
 if r[2] and tonumber(r[2]) > tonumber(ARGV[1]) then
   return 0
 end
@@ -26,10 +26,11 @@ if r[2] == ARGV[1] then
 else
   -- Lost, or an older copy: what is written now is all there is. Nobody knows what was sent meanwhile.
   redis.call('DEL', KEYS[2], KEYS[3])
-  redis.call('HDEL', KEYS[1], 'grace_until', 'known_until', 'mark')
+  redis.call('HDEL', KEYS[1], 'grace_until', 'known_until', 'mark', 'offered')
   redis.call('HSET', KEYS[1], 'session', ARGV[5], 'token', ARGV[6], 'principal', ARGV[7], 'since', since,
     'begun', ARGV[1], 'dirty', ARGV[11], 'clean', '0', 'was_clean', '0', 'mailed', now)
   put_card(KEYS[1], '', ARGV[8], ARGV[9])
+  put_dial(KEYS[1], ARGV[13], ARGV[14])
   for i = 1, 5 do
     redis.call('PERSIST', KEYS[i])
   end
@@ -39,7 +40,7 @@ else
 end
 redis.call('HSET', KEYS[1], 'state', away and '2' or '1', 'epoch', ARGV[1], 'edge', ARGV[2], 'inc', ARGV[3], 'conn', ARGV[4],
   'asserted', int(us))
-for i = 14, lanes - 1, 2 do
+for i = 16, lanes - 1, 2 do
   redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1])
 end
 for i = lanes + 6, #ARGV, 2 do

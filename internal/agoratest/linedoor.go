@@ -1,0 +1,214 @@
+package agoratest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+)
+
+// lineDialect is that of a [LineNode].
+const lineDialect = "line"
+
+// LineDoor is an edge's door for agents like [LineNode], which it dials.
+type LineDoor struct {
+	node *edge.Node
+	line *line
+	work sync.WaitGroup
+	stop context.CancelFunc
+	ctx  context.Context
+
+	mu      sync.Mutex // guards the fields below
+	adopted int        // sessions that this edge goes on with
+	between func()     // is called after dialling and before the session is claimed; may be nil
+}
+
+func newLineDoor(n *edge.Node, l *line) *LineDoor {
+	d := &LineDoor{node: n, line: l}
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	n.Adopts(lineDialect, d)
+	return d
+}
+
+// Register dials an agent and opens a session for it, as a door does that hears of one. Where it can't be dialled or opened, nothing of it is left.
+func (d *LineDoor) Register(ctx context.Context, a *edge.Actor, id agora.AgentID, address string) error {
+	return d.connect(ctx, address, func(h edge.Hello, c edge.Conn) (*edge.Session, error) {
+		h.Card, h.Dialled = agora.Agent{ID: id, Name: "Node " + string(id), Dialect: lineDialect}, address
+		s, _, err := a.Open(ctx, h, c)
+		return s, err
+	}, func() {})
+}
+
+// Adopt implements [edge.Adopter].
+func (d *LineDoor) Adopt(ctx context.Context, o *edge.Orphan) error {
+	return d.connect(ctx, o.Address, func(h edge.Hello, c edge.Conn) (*edge.Session, error) {
+		d.mu.Lock()
+		between := d.between
+		d.mu.Unlock()
+		if between != nil {
+			between()
+		}
+		s, _, err := o.Open(ctx, h, c)
+		if err == nil {
+			d.mu.Lock()
+			d.adopted++
+			d.mu.Unlock()
+		}
+		return s, err
+	}, func() { o.Admission().Release() })
+}
+
+// Between has the door call something each time after it has dialled to adopt a session, and before it claims that.
+func (d *LineDoor) Between(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.between = f
+}
+
+// Adopted returns how many sessions the edge has adopted.
+func (d *LineDoor) Adopted() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.adopted
+}
+
+func (d *LineDoor) connect(ctx context.Context, address string, open func(edge.Hello, edge.Conn) (*edge.Session, error), over func()) error {
+	plain, err := d.node.Dialer().DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	conn, err := d.line.add(plain, toAgents)
+	if err != nil {
+		return err
+	}
+	c := &lineConn{Conn: conn, moved: make(chan struct{}, 1)}
+	s, err := open(edge.Hello{Conn: "line-" + plain.LocalAddr().String()}, c)
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	c.session = s
+	c.say("hello " + string(s.Agent()))
+	s.Begin()
+	d.work.Go(func() {
+		defer over()
+		var writer sync.WaitGroup
+		ctx, cancel := context.WithCancel(d.ctx)
+		writer.Go(func() { c.write(ctx) })
+		bye := c.read(ctx)
+		cancel()
+		conn.Close()
+		writer.Wait()
+		s.Closed(bye)
+	})
+	return nil
+}
+
+func (d *LineDoor) close() { d.stop() }
+func (d *LineDoor) wait()  { d.work.Wait() }
+
+// lineConn is a connection to a LineNode. It is its session's Conn.
+type lineConn struct {
+	net.Conn
+	session *edge.Session
+	moved   chan struct{} // something is to be written
+
+	mu    sync.Mutex // guards the field below
+	lines []string   // to be written before deliveries
+}
+
+func (c *lineConn) Wake() {
+	select {
+	case c.moved <- struct{}{}:
+	default:
+	}
+}
+
+func (c *lineConn) Notify(n edge.Notice) {
+	if n.Kind == edge.NoticePing {
+		c.say(fmt.Sprint("ping ", n.Data))
+	}
+}
+
+func (c *lineConn) Close(edge.Reason) { c.Conn.Close() }
+
+func (c *lineConn) say(line string) {
+	c.mu.Lock()
+	c.lines = append(c.lines, line)
+	c.mu.Unlock()
+	c.Wake()
+}
+
+// write writes what there is, until the connection is gone.
+func (c *lineConn) write(ctx context.Context) {
+	defer c.Conn.Close()
+	for ctx.Err() == nil {
+		select {
+		case <-c.moved:
+		case <-ctx.Done():
+			return
+		}
+		c.mu.Lock()
+		out := c.lines
+		c.lines = nil
+		c.mu.Unlock()
+		ds, err := c.session.Pull(ctx, 64<<10, func() {})
+		if err != nil {
+			time.AfterFunc(20*time.Millisecond, c.Wake)
+		}
+		for _, d := range ds {
+			out = append(out, lineOf(&d))
+		}
+		c.session.Queued()
+		if len(out) > 0 {
+			if _, err := fmt.Fprintln(c.Conn, strings.Join(out, "\n")); err != nil {
+				return
+			}
+		}
+		c.session.Written()
+		if len(ds) > 0 {
+			c.Wake()
+		}
+	}
+}
+
+// lineOf is a delivery as a line.
+func lineOf(d *edge.Delivery) string {
+	word := "message"
+	if d.Event != nil {
+		return fmt.Sprintf("event %d %s %s", d.Event.Seq, d.Event.From, d.Event.Body)
+	}
+	if d.Redelivered {
+		word = "again"
+	}
+	return fmt.Sprintf("%s %d %s %s", word, d.Message.Seq, d.Message.From, d.Message.Body)
+}
+
+// read handles what the node says, and reports whether it has said goodbye.
+func (c *lineConn) read(ctx context.Context) (bye bool) {
+	for lines := bufio.NewScanner(c.Conn); lines.Scan(); {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		switch word {
+		case "pong":
+			data, _ := strconv.ParseUint(rest, 10, 64)
+			c.session.Pong(data)
+		case "send":
+			to, body, _ := strings.Cut(rest, " ")
+			m := agora.Message{To: agora.Address{Agent: agora.AgentID(to)}, Body: json.RawMessage(body)}
+			if err := c.session.Send(ctx, m, edge.Want{}); err != nil {
+				return false
+			}
+		case "bye":
+			return true
+		}
+	}
+	return false
+}

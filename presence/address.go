@@ -1,0 +1,137 @@
+package presence
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// Dialled is how the connection of a session comes about that its edge makes, and not its agent.
+type Dialled struct {
+	Address string // which no other agent of the tenant has while the session lasts
+	By      []byte // for whom it is made, in words of the edges
+
+	entry string // tells the address's entry from earlier ones of the same agent
+}
+
+// AddressError is the error of a claim whose address is another agent's.
+type AddressError struct {
+	Address string
+	By      agora.AgentID
+	Pending bool // that one's own claim is under way, or failed within the last minute
+}
+
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("address %q is that of agent %q", e.Address, e.By)
+}
+
+// addressesKey is the hash of the addresses that agents of a tenant have: "<member> <entry> <ms>". An entry is written before the claim that
+// it is for, whose record decides: see addressOwned. What no record bears out is void when no claim on its way can still be meant.
+func addressesKey(tenant string) string {
+	return root + "{addresses:" + agora.EncodeToken(tenant) + "}"
+}
+
+// stored is a dial as a record has it; empty for none.
+func (d *Dialled) stored() string {
+	if d == nil {
+		return ""
+	}
+	return d.entry + " " + d.Address
+}
+
+// by is for whom, as a record has it.
+func (d *Dialled) by() string {
+	if d == nil {
+		return ""
+	}
+	return string(d.By)
+}
+
+// parseDial reads what a record has; nil for none.
+func parseDial(dial, by string) *Dialled {
+	entry, address, ok := strings.Cut(dial, " ")
+	if !ok {
+		return nil
+	}
+	return &Dialled{Address: address, By: []byte(by), entry: entry}
+}
+
+// reserve gives an agent the address of d, for the claim that follows, and returns what its entry was before. An AddressError where another
+// agent has it. No entry, while the server is not whole: UNAVAILABLE for ErrIncomplete.
+func (s *Store) reserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was string, err error) {
+	m, sure, void := member(tenant, id), false, ""
+	for {
+		r, err := s.runAll(ctx, []call{
+			{addressTakeScript, []string{addressesKey(tenant)}, []any{d.Address, m, d.entry, flag(sure), void}},
+			{wholeScript, []string{wholeKey}, nil},
+		})
+		if err != nil {
+			return "", err
+		}
+		switch a := r[0]; a.at(0).str() {
+		case "ok":
+			return a.at(1).str(), nil
+		case "unsure":
+			if err := s.surely(ctx, r[1].yes()); err != nil {
+				return "", err
+			}
+			sure = true
+		default:
+			void = a.at(1).str()
+			if err := s.addressOwned(ctx, tenant, d.Address, void, time.Duration(a.at(2).int())*time.Millisecond); err != nil {
+				return "", err
+			}
+		}
+	}
+}
+
+// addressOwned returns an AddressError where an entry of such an age counts: its agent's record has the address, or may have it soon.
+func (s *Store) addressOwned(ctx context.Context, tenant, address, held string, age time.Duration) error {
+	m, _, _ := strings.Cut(held, " ")
+	_, by, _ := splitMember(m)
+	taken := &AddressError{Address: address, By: by, Pending: true}
+	r, err := s.fields(ctx, []entry{{member: m}}, "state", "dial")
+	if err != nil {
+		return err
+	}
+	if d := parseDial(r[0].at(1).str(), ""); d != nil && d.Address == address && r[0].at(0).str() != "0" {
+		taken.Pending = false
+		return taken
+	}
+	if age < s.settled {
+		return taken
+	}
+	return s.sure(ctx)
+}
+
+// unreserve makes an entry what it was before it was reserved for a claim that failed.
+func (s *Store) unreserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled, was string) {
+	if err := s.freeAddress(ctx, tenant, id, d, was); err != nil {
+		s.log.Debug("address was not given back, and is free in a minute", "agent", id, "err", err)
+	}
+}
+
+// FreeAddress frees the address of a session that is over and was dialled: any agent may have it from now on. Should nobody do so, it is free in a minute.
+func (s *Store) FreeAddress(ctx context.Context, c Claim, d Dialled) error {
+	return s.freeAddress(ctx, c.Tenant, c.Agent, &d, "")
+}
+
+// freeAddress drops the entry of an address, or puts another in its place, where it is that of d.
+func (s *Store) freeAddress(ctx context.Context, tenant string, id agora.AgentID, d *Dialled, was string) error {
+	_, err := s.run(ctx, call{addressFreeScript, []string{addressesKey(tenant)}, []any{d.Address, member(tenant, id) + " " + d.entry + " ", was}})
+	return err
+}
+
+// keepAddress writes the entry of an address again that the server may have lost.
+func keepAddress(tenant string, id agora.AgentID, d *Dialled) call {
+	return call{addressKeepScript, []string{addressesKey(tenant)}, []any{d.Address, member(tenant, id) + " " + d.entry + " "}}
+}
+
+// SetDialBy replaces for whom the connection of a session is made. ErrDeposed when the claim is no longer c's, or its session has another connection.
+func (s *Store) SetDialBy(ctx context.Context, c Claim, by []byte) error {
+	return s.asHolder(ctx, call{dialByScript, []string{c.keys().rec}, []any{strconv.FormatUint(c.Epoch, 10), string(by)}})
+}
