@@ -39,6 +39,7 @@ var needs = []need{
 	{"look", "edge", "TestTwoOwnersForAMomentSettle", `in vain: one of them is closed`},
 	{"call", "edge", "TestWhatCallersOfADeadEdgeHadAskedIsGivenUpOnce", `nothing came .*`},
 	{"hold", "edge", "TestACallSurvivesThatRedisLosesEverything", `the answer is \[\]`},
+	{"rejoin", "edge/demux", "TestAReaderThatStandsStillLagsAloneAndCatchesUpWhileMoreComes", `part \d+ of "\w+": context deadline exceeded`},
 	{"whole", "edge", "TestANewIDWaitsWhileRedisGathersWhatItLost", `got .*agent\.registered.*, want nothing`},
 	{"order", "edge", "TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver", `got .*"status":"stored".*\n\s*want .*UNAVAILABLE`},
 }
