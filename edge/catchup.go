@@ -43,10 +43,10 @@ func (c *Catchup) Next(ctx context.Context, max int) ([]Delivery, error) {
 	if err := c.s.mayDeliver(); err != nil {
 		return nil, err
 	}
-	if c.s.ended() {
+	ds := c.kept
+	if n := len(ds); n > 0 && !c.s.handedAside(ds[n-1].seq()) {
 		return nil, agora.Errorf(agora.Unavailable, "the session is over here")
 	}
-	ds := c.kept
 	c.kept = nil
 	return ds, nil
 }

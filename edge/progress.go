@@ -18,6 +18,7 @@ type progress struct {
 	confirmed uint64 // known to have arrived
 	wrote     uint64 // written to the socket
 	given     uint64 // given to the door to write
+	reread    uint64 // given to a reader of the door that reads the log by itself
 	ping      uint64 // number of the last ping
 	loose     int32  // frames of the mailbox written since the last ping
 	asked     bool   // a ping that confirms is under way
@@ -246,10 +247,14 @@ func neverDelivered(seq uint64) error {
 }
 
 // handed takes note of what is about to be written: the client may acknowledge it before the writer comes back. What was withheld of
-// a space that the agent has left since, or joined again, is dropped: its place gives what is wanted now.
-func (s *Session) handed() {
+// a space that the agent has left since, or joined again, is dropped: its place gives what is wanted now. It returns
+// false where the session is over here: its next holder may have been told a position without what was pulled.
+func (s *Session) handed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
 	stale := func(d *Delivery) bool { return d.Event != nil && s.places[d.Event.To.Space] != d.place }
 	drop := false
 	for i := range s.pulled {
@@ -266,6 +271,18 @@ func (s *Session) handed() {
 	if drop {
 		s.pulled = slices.DeleteFunc(s.pulled, func(d Delivery) bool { return stale(&d) })
 	}
+	return true
+}
+
+// handedAside is handed for what a reader has read by itself, up to a position.
+func (s *Session) handedAside(seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	s.reread = max(s.reread, seq)
+	return true
 }
 
 // position returns how far the agent is with its mailbox.
@@ -273,7 +290,7 @@ func (s *Session) position() presence.Position {
 	tail, at := s.inbox.Tail()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return presence.Position{Cursor: s.confirmed, Written: s.given, Tail: tail, TailAt: at}
+	return presence.Position{Cursor: s.confirmed, Written: max(s.given, s.reread), Tail: tail, TailAt: at}
 }
 
 // positionTold is position, but that its cursor goes no further than senders were told: should this edge end before it could tell them, the

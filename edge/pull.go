@@ -61,8 +61,10 @@ func (s *Session) next(ctx context.Context, max int, reads func()) ([]Delivery, 
 			return nil, err
 		}
 		if s.withheld {
-			s.withheld = false
-			if s.handed(); len(s.pulled) == 0 {
+			if !s.handed() {
+				return nil, nil
+			}
+			if s.withheld = false; len(s.pulled) == 0 {
 				continue
 			}
 			if s.proof.is(ByPong) && !s.soon.Swap(true) {

@@ -65,6 +65,7 @@ type Demux struct {
 	work    sync.WaitGroup
 	session atomic.Pointer[edge.Session] // nil until Begin
 	stats   Stats
+	space   chan struct{} // holds one token when a queue has room again
 
 	mu      sync.Mutex // guards the fields below, and every queue
 	closed  bool
@@ -73,6 +74,7 @@ type Demux struct {
 	retry   *time.Timer
 	delay   time.Duration // before the next try; 0 when the last one went well
 
+	pressed bool   // a queue is half full whose reader reads
 	pos     uint64 // position of the last message that was dispatched
 	records int64  // records that were dispatched: their distance is how far a queue is behind
 	acked   uint64
@@ -107,7 +109,7 @@ type Stats struct {
 // New returns a Demux that does nothing until Begin. The caller owes it a call of Close.
 func New(cfg Config) *Demux {
 	d := &Demux{
-		cfg: cfg.withDefaults(), streams: map[key]*Exchange{}, named: map[key]*Exchange{}, calls: map[string]*Exchange{},
+		cfg: cfg.withDefaults(), space: make(chan struct{}, 1), streams: map[key]*Exchange{}, named: map[key]*Exchange{}, calls: map[string]*Exchange{},
 	}
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
 	d.backlog.init(d, nil)

@@ -66,6 +66,43 @@ func (d *Demux) drain() error {
 		d.hand(ds)
 		s.Written()
 		d.acknowledge()
+		d.breathe()
+	}
+}
+
+// breath is the longest that the pump waits for readers that read: they are as fast as it is, but take turns with it. What they would lag
+// behind costs more to read from the log.
+const breath = 2 * time.Millisecond
+
+// breathe waits for a moment where a queue is half full, until it is not. A reader that has taken nothing since the last time is not waited for.
+func (d *Demux) breathe() {
+	d.mu.Lock()
+	pressed := d.pressed
+	d.pressed = false
+	if pressed {
+		select {
+		case <-d.space: // of an earlier time
+		default:
+		}
+	}
+	d.mu.Unlock()
+	if !pressed {
+		return
+	}
+	t := time.NewTimer(breath)
+	defer t.Stop()
+	select {
+	case <-d.space:
+	case <-t.C:
+	case <-d.ctx.Done():
+	}
+}
+
+// hasRoom tells the pump that a queue has room again. mu is held.
+func (d *Demux) hasRoom() {
+	select {
+	case d.space <- struct{}{}:
+	default:
 	}
 }
 

@@ -43,6 +43,8 @@ type queue struct {
 	head     int
 	size     int
 	hand     Part   // that the reader got last; it has no position where there is none
+	taken    uint64 // parts that the reader took
+	awaited  uint64 // taken when the pump last waited for it
 	ended    bool   // the last part is queued, or was read
 	complete bool   // the last part has come: it may still be read from the log
 	err      error  // what comes in place of the end
@@ -90,6 +92,9 @@ func (q *queue) put(v *edge.Delivery) {
 	q.accept(v, q.demux.records)
 	q.through = m.Seq
 	q.demux.weigh(q)
+	if q.taken != q.awaited && q.size > q.demux.room()/2 {
+		q.awaited, q.demux.pressed = q.taken, true
+	}
 }
 
 // room returns how many bytes a queue may hold.
@@ -130,9 +135,13 @@ func (q *queue) next() (p Part, done bool, err error) {
 		q.hand = q.parts[q.head]
 		q.parts[q.head] = Part{}
 		q.head++
+		q.taken++
 		n := q.hand.size()
 		q.size -= n
 		q.demux.held -= int64(n)
+		if q.size+n > q.demux.room()/4 && q.size <= q.demux.room()/4 {
+			q.demux.hasRoom()
+		}
 		if q.queued() == 0 && cap(q.parts) > roomy {
 			q.parts, q.head = nil, 0
 		}
