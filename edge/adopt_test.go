@@ -30,9 +30,11 @@ func dialling(t *testing.T, o agoratest.Options) *agoratest.Cluster {
 // dialled has an edge dial an agent and open a session for it.
 func dialled(t *testing.T, c *agoratest.Cluster, k int, id agora.AgentID, n *agoratest.LineNode) {
 	t.Helper()
+	was := n.Hellos()
 	if err := c.Lines(k).Register(t.Context(), actor(t, c, k), id, n.Address()); err != nil {
 		t.Fatalf("edge %d dials %s: %v", k, id, err)
 	}
+	await.True(t, "it is said hello to", func() bool { return n.Hellos() > was })
 }
 
 // mailed has an edge store messages for an agent, numbered.
@@ -420,6 +422,7 @@ func TestASessionIsAdoptedByTheRightsThatOpenedIt(t *testing.T) {
 		if err := c.Lines(0).Register(t.Context(), as(0, id), agora.AgentID(id), nodes[id].Address()); err != nil {
 			t.Fatal(err)
 		}
+		await.True(t, "it is said hello to", func() bool { return nodes[id].Hellos() == 1 })
 	}
 	if err := c.Lines(1).Register(t.Context(), as(1, "thief"), "other", nodes["good"].Address()); code(err) != agora.AgentExists {
 		t.Errorf("another principal has the address: %v", err)

@@ -278,11 +278,19 @@ func TestAddressesAndOrphansSurviveALoss(t *testing.T) {
 				t.Errorf("%s: %v", address, err)
 			}
 		}
+		again := dialledTo("a", "e2", "x:3")
+		again.Resume = r.Token
+		moved, _ := begun(t, s, again)
+		late := []presence.Held{{Claim: c, Request: r}}
+		if deposed := must(s.Reassert(t.Context(), r.Holder, late))(t); len(deposed) != 1 || moved.Epoch <= c.Epoch {
+			t.Fatalf("deposed %+v by %+v", deposed, moved)
+		}
+		_ = must(s.Claim(t.Context(), dialledTo("b", "e2", "x:1")))(t) // which the one who comes late has not
 		if ids, all := orphans(t, s); fmt.Sprint(ids) != "[away]" || string(all[0].Dial.By) != "alice, by e1" {
 			t.Errorf("to be adopted: %+v", all)
 		}
-		ok(t, s.Forsaken(t.Context(), r.Holder))
-		if ids, _ := orphans(t, s); len(ids) != 2 {
+		ok(t, s.Forsaken(t.Context(), again.Holder))
+		if ids, _ := orphans(t, s); len(ids) != 3 { // a, b and the one that is away
 			t.Errorf("to be adopted when the edge is gone: %q", ids)
 		}
 	})

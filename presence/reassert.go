@@ -44,6 +44,9 @@ func (s *Store) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Cl
 			deposed = append(deposed, x.Claim)
 			continue
 		}
+		if x.Request.Dial != nil { // only then: another session of the agent may have another address, and this one be another agent's
+			joins = append(joins, keepAddress(x.Claim.Tenant, x.Claim.Agent, x.Request.Dial))
+		}
 		for space := range x.Spaces {
 			joins = append(joins, s.join(x.Claim, space, s.cfg.SpaceType(space), true, true))
 		}
@@ -86,7 +89,7 @@ func (s *Store) listAway(cs []Held) (calls []call) {
 	return calls
 }
 
-// listDialled lists those whose connections are dialled, and keeps their addresses.
+// listDialled lists those whose connections are dialled.
 func (s *Store) listDialled(h Holder, cs []Held) (calls []call) {
 	for _, x := range cs {
 		if x.Request.Dial == nil {
@@ -96,7 +99,7 @@ func (s *Store) listDialled(h Holder, cs []Held) (calls []call) {
 		if x.Away > 0 {
 			key = adoptKey
 		}
-		calls = append(calls, keepAddress(x.Claim.Tenant, x.Claim.Agent, x.Request.Dial), indexAdd(key, 0, m))
+		calls = append(calls, indexAdd(key, 0, m))
 	}
 	return calls
 }
