@@ -26,6 +26,7 @@ type member struct {
 	store  *presence.Store
 	node   *edge.Node
 	door   *ws.Door
+	more   []Opened // other doors
 	http   *http.Server
 	serve  sync.WaitGroup
 	once   sync.Once
@@ -54,7 +55,11 @@ func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, err
 	doorCfg := c.opts.Door
 	doorCfg.Log = c.log.With("edge", id)
 	e.door = ws.New(e.node, doorCfg)
-	return e, e.listen()
+	if err := e.listen(c.opts.Doors); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
 }
 
 func (c *Cluster) brokerConfig(k int, id string, l *line) broker.Config {
@@ -95,18 +100,45 @@ func (c *Cluster) presenceConfig(lease time.Duration, e *member) presence.Config
 	}
 }
 
-// listen opens the edge's door to agents.
-func (e *member) listen() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// listen opens the edge's doors to agents.
+func (e *member) listen(more []func(Entry) (Opened, error)) error {
+	mux := http.NewServeMux()
+	mux.Handle("/ws", e.door)
+	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: patience}
+	l, err := e.Listen()
 	if err != nil {
 		return err
 	}
 	e.url = "ws://" + l.Addr().String() + "/ws"
-	mux := http.NewServeMux()
-	mux.Handle("/ws", e.door)
-	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: patience}
-	e.serve.Go(func() { _ = e.http.Serve(door{l, e.line}) }) // ends with close
+	for _, open := range more {
+		d, err := open(Entry{e.node, mux, e.Listen})
+		if err != nil {
+			l.Close()
+			return err
+		}
+		e.more = append(e.more, d)
+	}
+	e.serve.Go(func() { _ = e.http.Serve(l) }) // ends with close
 	return nil
+}
+
+// Listen opens a port of the edge's, whose connections are cut with the edge.
+func (e *member) Listen() (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return door{l, e.line}, nil
+}
+
+// drain empties the edge until ctx is over.
+func (e *member) drain(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, d := range e.more {
+		all.Go(func() { d.Drain(ctx) })
+	}
+	e.node.Drain(ctx)
+	all.Wait()
 }
 
 // close ends everything of the edge and waits for it. Idempotent.
@@ -117,8 +149,14 @@ func (e *member) close() {
 		e.line.freeze(false)
 		_ = e.http.Close() // the listener's error says nothing here
 		e.door.Close()
+		for _, d := range e.more {
+			d.Close()
+		}
 		e.node.Close()
 		e.door.Wait()
+		for _, d := range e.more {
+			d.Wait()
+		}
 		e.broker.Close()
 		_ = e.store.Close() // nothing is under way any more
 		e.serve.Wait()
