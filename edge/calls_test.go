@@ -130,6 +130,30 @@ func TestACallOfNobodyIsRefused(t *testing.T) {
 	}
 }
 
+// Who is to be asked is told of no end of a call whose request it never gets.
+func TestACallThatCannotBeAskedIsRefusedAndNobodyIsTold(t *testing.T) {
+	t.Parallel()
+	c := agoratest.Start(t, agoratest.Options{Edges: 2})
+	bob, _ := registered(t, c, 1, "bob")
+	large, late := question("bob", "large"), question("bob", "late")
+	large.Message.Body = []byte(`"` + strings.Repeat("x", c.Broker(0).MaxRecord()) + `"`)
+	late.Message.Meta.Deadline = c.Broker(0).Now().Add(-time.Second)
+	for want, q := range map[agora.Code]call.Request{agora.MessageTooLarge: large, agora.Timeout: late} {
+		_, err := caller(t, c, 0).Call(await.Context(t), "anna", q)
+		if err == nil || agora.AsError(err).Code != want {
+			t.Fatalf("Call = %v, want %s", err, want)
+		}
+	}
+	for range 3 { // each behind what the edge has told of those before it
+		a := calls(t, c, 0, question("bob", "r"))
+		bob.Expect(`{"type":"message","from":"anna"}`)
+		bob.Send(whole)
+		answers(t, a, `{"request_id":"r","text":"hi"}`)
+		a.Close()
+	}
+	bob.Barrier()
+}
+
 func TestOnlyTheFirstAnswerIsTheCallsAndTheNextGoesToTheMailbox(t *testing.T) {
 	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{Edges: 2})

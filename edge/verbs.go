@@ -172,7 +172,7 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	s.blocked.begin()
 	defer s.blocked.end()
 	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request, Answered: w.Told != nil}
-	if m.Part == agora.Chunk && w.RequestID == "" && (m.N > 0 || want&agora.Stored == 0) {
+	if m.Part == agora.Chunk && w.RequestID == "" && w.Told == nil && (m.N > 0 || want&agora.Stored == 0) {
 		return s.sender().Send(ctx, m, o, nil)
 	}
 	var span *trace.Span

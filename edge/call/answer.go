@@ -40,6 +40,7 @@ type Answer struct {
 	err    error      // what Next returns from now on
 	whole  bool       // it came to its end, or to one that every later reader would find
 	opened bool       // presence knows, or may know, that somebody waits here
+	unsaid bool       // the request is not stored, for sure, and nobody else stores it
 	closed bool
 	ended  chan struct{} // closed when err is set from outside
 }
@@ -110,6 +111,7 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 	}
 	if !asked || !guard.Once {
 		err = a.store(ctx, q)
+		a.notStored(err)
 	}
 	if err == nil {
 		a.r.count.Made.Add(1)
@@ -122,6 +124,13 @@ func (a *Answer) forgotten() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.opened = false
+}
+
+// notStored notes that the request was refused for good before it could be stored. Of a call with a name another edge may have stored it.
+func (a *Answer) notStored(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unsaid = err != nil && !a.call.Named && agora.AsError(err).Code != agora.Unavailable
 }
 
 // store stores the request: once, however many edges do so at a time.
@@ -366,7 +375,7 @@ func (a *Answer) Close() {
 		return
 	}
 	a.closed = true
-	err, whole, opened, inbox := a.err, a.whole, a.opened, a.inbox
+	err, whole, opened, unsaid, inbox := a.err, a.whole, a.opened, a.unsaid, a.inbox
 	a.mu.Unlock()
 	if inbox != nil {
 		inbox.Close()
@@ -383,7 +392,10 @@ func (a *Answer) Close() {
 	case opened:
 		a.r.count.GivenUp.Add(1)
 	}
-	if opened {
+	switch {
+	case unsaid:
+		a.r.leave(a, whole, "")
+	case opened:
 		a.r.leave(a, whole, codeOf(err))
 	}
 }

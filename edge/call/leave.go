@@ -16,7 +16,7 @@ import (
 // leaving is callers that presence is still to be told wait no more.
 type leaving struct {
 	presence.Leaving
-	code agora.Code // told to who was asked, should that end the call
+	code agora.Code // told to who was asked, should that end the call; empty where nobody was
 }
 
 // pending is what is to be done with a call later.
@@ -131,8 +131,11 @@ func (r *Registry) finish(ctx context.Context, h presence.Holder, c presence.Cal
 }
 
 // tell says in the callee's mailbox that nobody waits for its answer: once, however many edges do. And it says so in the box,
-// where a caller may still read whose edge was given up for dead.
+// where a caller may still read whose edge was given up for dead. Without a code there is nothing to say.
 func (r *Registry) tell(ctx context.Context, c presence.Call, code agora.Code) error {
+	if code == "" {
+		return nil
+	}
 	m := agora.AbortBody{Code: code, Request: c.Request}.Message()
 	m.Kind, m.From, m.To, m.Meta.Call = agora.Control, c.From, agora.ToAgent(c.Tenant, c.To), c.Box
 	if err := r.stored(r.cfg.Broker.Publish(ctx, "call-over/"+c.Box, m)); err != nil {

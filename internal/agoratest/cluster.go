@@ -43,6 +43,8 @@ type Options struct {
 	Leases []time.Duration // of edge k; Node.Lease where there is none, or zero
 
 	Tune func(k int, c *edge.Config) // changes more of edge k's settings before it starts; may be nil
+
+	Doors []func(Entry) (Opened, error) // opened at each edge, beside that for WebSockets
 }
 
 func (o Options) withDefaults() Options {
@@ -65,7 +67,7 @@ func (o Options) withDefaults() Options {
 }
 
 // Cluster is a cluster of a test's own. Its methods are for
-// the test's goroutine, but for URL, Edges, Node and Door.
+// the test's goroutine, but for URL, HTTP, Edges, Node and Door.
 type Cluster struct {
 	Redis *RedisServer // nil where presence is embedded
 
@@ -158,6 +160,11 @@ func (c *Cluster) Edges() []int {
 // URL returns where agents of edge k connect.
 func (c *Cluster) URL(k int) string { return c.edge(k).url }
 
+// HTTP returns the beginning of the URLs of edge k for programs that speak HTTP.
+func (c *Cluster) HTTP(k int) string {
+	return "http" + strings.TrimSuffix(strings.TrimPrefix(c.URL(k), "ws"), "/ws")
+}
+
 // URLs returns where agents connect, at the edges that were neither stopped nor cut.
 func (c *Cluster) URLs() []string {
 	var urls []string
@@ -218,7 +225,7 @@ func (c *Cluster) StopEdge(k int) {
 	defer cancel()
 	e := c.edge(k)
 	e.gone.Store(true)
-	e.node.Drain(ctx)
+	e.drain(ctx)
 	if ctx.Err() != nil {
 		c.t.Errorf("edge %d did not drain within %v", k, patience)
 	}

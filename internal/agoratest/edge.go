@@ -27,6 +27,7 @@ type member struct {
 	node   *edge.Node
 	door   *ws.Door
 	lines  *LineDoor // nil without Options.Lines
+	more   []Opened  // other doors
 	http   *http.Server
 	serve  sync.WaitGroup
 	once   sync.Once
@@ -58,7 +59,11 @@ func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, err
 	if c.opts.Lines {
 		e.lines = newLineDoor(e.node, e.line)
 	}
-	return e, e.listen()
+	if err := e.listen(c.opts.Doors); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
 }
 
 func (c *Cluster) brokerConfig(k int, id string, l *line) broker.Config {
@@ -99,18 +104,45 @@ func (c *Cluster) presenceConfig(lease time.Duration, e *member) presence.Config
 	}
 }
 
-// listen opens the edge's door to agents.
-func (e *member) listen() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// listen opens the edge's doors to agents.
+func (e *member) listen(more []func(Entry) (Opened, error)) error {
+	mux := http.NewServeMux()
+	mux.Handle("/ws", e.door)
+	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: patience}
+	l, err := e.Listen()
 	if err != nil {
 		return err
 	}
 	e.url = "ws://" + l.Addr().String() + "/ws"
-	mux := http.NewServeMux()
-	mux.Handle("/ws", e.door)
-	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: patience}
-	e.serve.Go(func() { _ = e.http.Serve(door{l, e.line}) }) // ends with close
+	for _, open := range more {
+		d, err := open(Entry{e.node, mux, e.Listen})
+		if err != nil {
+			l.Close()
+			return err
+		}
+		e.more = append(e.more, d)
+	}
+	e.serve.Go(func() { _ = e.http.Serve(l) }) // ends with close
 	return nil
+}
+
+// Listen opens a port of the edge's, whose connections are cut with the edge.
+func (e *member) Listen() (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return door{l, e.line}, nil
+}
+
+// drain empties the edge until ctx is over.
+func (e *member) drain(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, d := range e.more {
+		all.Go(func() { d.Drain(ctx) })
+	}
+	e.node.Drain(ctx)
+	all.Wait()
 }
 
 // close ends everything of the edge and waits for it. Idempotent.
@@ -124,10 +156,16 @@ func (e *member) close() {
 		if e.lines != nil {
 			e.lines.close()
 		}
+		for _, d := range e.more {
+			d.Close()
+		}
 		e.node.Close()
 		e.door.Wait()
 		if e.lines != nil {
 			e.lines.wait()
+		}
+		for _, d := range e.more {
+			d.Wait()
 		}
 		e.broker.Close()
 		_ = e.store.Close() // nothing is under way any more

@@ -7,7 +7,6 @@ var mailboxScenes = []scenario{
 	{"an agent that nobody knows is not found", unknownAgent},
 	{"mail for an absent agent is delivered on its return, at another edge", absentAgent},
 	{"mail waits also after the session has ended", endedAgent},
-	{"a stream may begin and end while its receiver is away", absentStream},
 	{"a plain client is confirmed by its pongs, and gets the rest again, marked", confirmedByPong},
 	{"what a pong has confirmed does not come again", notAgain},
 	{"an acknowledgement moves the position, and only as far as it says", acknowledged},
@@ -68,23 +67,6 @@ func endedAgent(s *scene) {
 	}
 	s.mailed(b, 0, 5, `,"redelivered":"<none>"`)
 	b.Barrier()
-}
-
-func absentStream(s *scene) {
-	a, b := s.pair()
-	b.Drop()
-	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"payload":1}`)
-	for i := range 5 {
-		a.Send(fmt.Sprintf(`{"type":"send_chunk","to":"agent-2","stream_id":"s","chunk":"%d"}`, i))
-	}
-	a.Send(`{"type":"send_end","id":"end","to":"agent-2","stream_id":"s"}`)
-	a.Expect(`{"type":"receipt","request_id":"end"}`)
-	b = s.agent(2, "agent-2")
-	b.Expect(`{"type":"message","stream_id":"s","stream":true,"payload":1}`)
-	for i := range 5 {
-		b.Expect(fmt.Sprintf(`{"type":"message_chunk","chunk":"%d"}`, i))
-	}
-	b.Expect(`{"type":"message_end","stream_id":"s"}`)
 }
 
 func confirmedByPong(s *scene) {

@@ -1,0 +1,265 @@
+package party
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+)
+
+// scene is what one scenario plays in: a cluster that it shares with others, and a tenant of its own.
+type scene struct {
+	*testing.T
+	*agoratest.Cluster
+	Pair
+	tenant string
+}
+
+// agent is a party in a scene.
+type agent struct {
+	Party
+	s  *scene
+	id agora.AgentID
+}
+
+// try lets an agent enter, or be refused. name goes into its token.
+func (s *scene) try(d Door, k int, id agora.AgentID, name string) (*agent, error) {
+	token := s.tenant
+	if name != "" {
+		token += "~" + name
+	}
+	p, err := d.Enter(s.context(), Seat{T: s.T, Cluster: s.Cluster, Edge: k, ID: id, Token: token})
+	return &agent{p, s, id}, err
+}
+
+// enters lets an agent enter.
+func (s *scene) enters(d Door, k int, id agora.AgentID) *agent {
+	s.Helper()
+	a, err := s.try(d, k, id, "")
+	if err != nil {
+		s.Fatalf("%s can't enter by %s: %v", id, d.Name, err)
+	}
+	return a
+}
+
+// pair has anna at edge 0, of the sender's door, and bob at edge 1, of the receiver's.
+func (s *scene) pair() (anna, bob *agent) {
+	s.Helper()
+	return s.enters(s.Sender, 0, "anna"), s.enters(s.Receiver, 1, "bob")
+}
+
+func (s *scene) context() context.Context { return await.Context(s.T) }
+
+// code expects a refusal.
+func (s *scene) code(what string, err error, code agora.Code) {
+	s.Helper()
+	if err == nil || agora.AsError(err).Code != code {
+		s.Fatalf("%s: %v, want %s", what, err, code)
+	}
+}
+
+// says has the agent say a word, again while the cluster can't take it.
+func (a *agent) says(w Word) {
+	a.s.Helper()
+	var err error
+	await.Within(await.Long, func() bool {
+		err = a.Say(a.s.context(), w)
+		e := agora.AsError(err)
+		return err == nil || errors.Is(err, ErrGone) || e.Code != agora.Unavailable
+	})
+	if err != nil {
+		a.s.Fatalf("%s says %s: %v", a.id, w, err)
+	}
+}
+
+// refused has the agent say a word that is refused.
+func (a *agent) refused(w Word, code agora.Code) {
+	a.s.Helper()
+	a.s.code(string(a.id)+" says "+w.String(), a.Say(a.s.context(), w), code)
+}
+
+// sends says a whole message.
+func (a *agent) sends(to agora.AgentID, text string) { a.s.Helper(); a.says(plain(to, text)) }
+
+// next hears the next word.
+func (a *agent) next() Word {
+	a.s.Helper()
+	w, err := a.Hear(a.s.context())
+	if err != nil {
+		a.s.Fatalf("%s hears nothing: %v", a.id, err)
+	}
+	return w
+}
+
+// hears hears the next word, which says the same as another one: names and what is not said of it are not compared.
+func (a *agent) hears(want Word) Word {
+	a.s.Helper()
+	w := a.next()
+	if !w.says(want) {
+		a.s.Fatalf("%s hears  %s\nwant %s", a.id, w, want)
+	}
+	return w
+}
+
+// gets hears a whole message.
+func (a *agent) gets(from agora.AgentID, text string) Word {
+	a.s.Helper()
+	return a.hears(plain(from, text))
+}
+
+// lost hears words until the connection is gone, and returns how many came before.
+func (a *agent) lost(words ...Word) (heard int) {
+	a.s.Helper()
+	for {
+		w, err := a.Hear(a.s.context())
+		switch {
+		case errors.Is(err, ErrGone):
+			return heard
+		case err != nil || heard == len(words) || !w.says(words[heard]):
+			a.s.Fatalf("%s hears %s, %v; want the end of its connection", a.id, w, err)
+		}
+		heard++
+	}
+}
+
+// returns has the agent come back at an edge.
+func (a *agent) returns(k int) {
+	a.s.Helper()
+	if err := a.Return(a.s.context(), k); err != nil {
+		a.s.Fatalf("%s can't return: %v", a.id, err)
+	}
+}
+
+// silent proves that b has nothing else to hear of what a said.
+func (a *agent) silent(b *agent) {
+	a.s.Helper()
+	a.sends(b.id, "marker")
+	b.gets(a.id, "marker")
+}
+
+// flow is a stream from one agent to another.
+type flow struct {
+	from, to *agent
+	kind     agora.Kind
+	name     string // as its sender says it
+	heard    string // as its receiver hears it
+	asked    string // of a streamed reply the request, as its receiver named it
+}
+
+// opens begins a stream.
+func (a *agent) opens(b *agent, name string) *flow {
+	a.s.Helper()
+	return a.begins(b, Word{Stream: name})
+}
+
+// begins begins a stream or a streamed reply as a word has it.
+func (a *agent) begins(b *agent, w Word) *flow {
+	a.s.Helper()
+	w.Part, w.Peer, w.Body = agora.Start, b.id, text("begins")
+	a.says(w)
+	w.Peer = a.id
+	h := b.hears(w)
+	if h.Stream == "" {
+		a.s.Fatalf("%s hears %s, want the name of a stream", b.id, h)
+	}
+	return &flow{a, b, w.Kind, w.Stream, h.Stream, h.Request}
+}
+
+// word is a part of the stream, as it is said.
+func (f *flow) word(p agora.Part, text string) Word {
+	w := Word{Kind: f.kind, Part: p, Peer: f.to.id, Stream: f.name}
+	if p == agora.Chunk {
+		w.Body = []byte(text)
+	}
+	return w
+}
+
+func (f *flow) says(p agora.Part, text string) { f.from.s.Helper(); f.from.says(f.word(p, text)) }
+
+func (f *flow) hears(p agora.Part, text string) {
+	f.from.s.Helper()
+	want := f.word(p, text)
+	want.Peer = f.from.id
+	if w := f.to.hears(want); w.Stream != f.heard {
+		f.from.s.Fatalf("%s hears %s of %q, want it of %q", f.to.id, w, w.Stream, f.heard)
+	}
+}
+
+// goes has a chunk be said and heard.
+func (f *flow) goes(text string) {
+	f.from.s.Helper()
+	f.says(agora.Chunk, text)
+	f.hears(agora.Chunk, text)
+}
+
+// ends has the end be said and heard.
+func (f *flow) ends() {
+	f.from.s.Helper()
+	f.says(agora.End, "")
+	f.hears(agora.End, "")
+}
+
+// aborted hears, at the other end, that the stream was given up. A streamed reply may be named by its request.
+func (f *flow) aborted(code agora.Code) {
+	f.from.s.Helper()
+	w := f.to.hears(Word{Part: agora.Abort, Peer: f.from.id, Code: code})
+	if w.Stream != f.heard && (w.Request == "" || w.Request != f.asked) {
+		f.from.s.Fatalf("%s hears %s of %q, want it of %q", f.to.id, w, w.Stream, f.heard)
+	}
+}
+
+// text is a payload that says something.
+func text(s string) []byte { return []byte(`{"text":` + agoratest.Quote(s) + `}`) }
+
+// plain is a whole message.
+func plain(peer agora.AgentID, s string) Word { return Word{Peer: peer, Body: text(s)} }
+
+// question is a request.
+func question(to agora.AgentID, name, s string) Word {
+	return Word{Peer: to, Request: name, Body: text(s)}
+}
+
+// answer is the whole reply to a request that was heard.
+func answer(q Word, s string) Word {
+	return Word{Kind: agora.Reply, Peer: q.Peer, Request: q.Request, Body: text(s)}
+}
+
+// said returns what a word says: the text of a chunk, or of the payload's member text.
+func (w Word) said() string {
+	if w.Part == agora.Chunk {
+		return string(w.Body)
+	}
+	var v struct{ Text string }
+	_ = json.Unmarshal(w.Body, &v) // no object: it says nothing
+	return v.Text
+}
+
+// says reports whether the word says the same as another one.
+func (w Word) says(want Word) bool {
+	if w.Part != want.Part || w.Peer != want.Peer || w.Space != want.Space || want.Code != "" && w.Code != want.Code {
+		return false
+	}
+	return w.Part >= agora.Cancel || w.Kind == want.Kind && w.said() == want.said()
+}
+
+var (
+	kindNames = []string{agora.Request: "request", agora.Reply: "reply", agora.Event: "event", agora.Roster: "roster", agora.Receipt: "receipt", agora.Control: "control", agora.Gap: "gap"}
+	partNames = []string{agora.Whole: "whole", agora.Start: "start", agora.Chunk: "chunk", agora.End: "end", agora.Cancel: "cancel", agora.Abort: "abort"}
+)
+
+// String is the word as a failing test shows it.
+func (w Word) String() string {
+	s := kindNames[w.Kind] + " " + partNames[w.Part] + " " + string(w.Peer)
+	for _, more := range []struct{ name, value string }{
+		{"space", w.Space}, {"stream", w.Stream}, {"request", w.Request}, {"code", string(w.Code)}, {"body", string(w.Body[:min(len(w.Body), 200)])},
+	} {
+		if more.value != "" {
+			s += " " + more.name + " " + more.value
+		}
+	}
+	return s
+}
