@@ -37,7 +37,7 @@ var layers = map[string][]string{
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
 	"internal/await":       {},
-	"internal/party":       {".", "edge", "edge/call", "edge/policy", "edge/rest", "edge/web", "spaces", "internal/agoratest", "internal/await"},
+	"internal/party":       {".", "edge", "edge/call", "edge/carrier", "edge/policy", "edge/rest", "edge/web", "spaces", "internal/agoratest", "internal/await"},
 	"internal/turns":       {},
 	"internal/guard":       {},
 	"internal/latency":     {},
