@@ -7,8 +7,10 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/presence"
 )
 
 func TestNothingButTheFirstAnswerOfWhoWasAskedIsTheCalls(t *testing.T) {
@@ -80,4 +82,40 @@ func TestANumberThatGoesIntoABoxWaitsForThoseBeforeIt(t *testing.T) {
 	for range 10 {
 		anna.Await(`{"type":"message_chunk","stream_id":"slow"}`)
 	}
+}
+
+// Presence may list a call for a while after it was given up: an answer that its agent gives all the same goes to the mailbox nevertheless.
+func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	anna, _ := registered(t, c, 0, "anna")
+	bob, welcome := registered(t, c, 1, "bob")
+	store := c.Node(2).Config().Presence
+	edges, err := store.Edges(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(a *call.Answer, request string) { // again, as what takes it off the list may be slow
+		t.Helper()
+		bob.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"anna","request_id":` + agoratest.Quote(request) + `}`)
+		still := presence.Call{Tenant: agora.DefaultTenant, Box: a.Box(), From: "anna", To: "bob", Request: request}
+		if _, err := store.HoldCalls(t.Context(), edges[0], []presence.Waiting{{Call: still}}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := calls(t, c, 0, question("bob", "r1"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	a.Close()
+	list(a, "r1")
+	bob.Send(`{"type":"reply","to":"anna","payload":{"request_id":"r1"}}`)
+	anna.Expect(`{"type":"reply","from":"bob","payload":{"request_id":"r1"}}`)
+
+	a = calls(t, c, 0, question("bob", "r2"))
+	last := bob.Expect(`{"type":"message","from":"anna"}`).Seq()
+	bob.Drop()
+	bob, _ = registered(t, c, 2, "bob", token(welcome), after(last)) // which was asked elsewhere
+	a.Close()
+	list(a, "r2")
+	bob.Send(`{"type":"reply","to":"anna","payload":{"request_id":"r2"}}`)
+	anna.Expect(`{"type":"reply","from":"bob","payload":{"request_id":"r2"}}`)
 }

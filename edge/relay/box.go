@@ -240,21 +240,25 @@ func (s *Sender) NotAsked(peer agora.Address, name string) (to agora.Address, st
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to = agora.ToBox(peer.Tenant, name, peer.Agent)
-	if s.boxes == nil || s.boxes.all[name] == nil {
-		return to, "", false, true // it was asked before its session came here
+	b := s.known()
+	x := b.all[name]
+	if x == nil { // it was asked before its session came here
+		b.tidy()
+		x = &box{at: to}
+		b.all[name] = x
 	}
-	x := s.boxes.all[name]
 	if !x.since.IsZero() {
 		return to, "", false, false
 	}
 	open = x.begun && x.stream != "" && s.open[streamKey{x.at, x.stream}] != nil
+	stream = x.stream // of which is dropped in silence what its agent still says
 	if !open {
-		s.boxes.drop(x)
-		return x.at, "", false, true
+		stream = ""
+		x.begun, x.n, x.id = true, 0, "" // it takes nothing more, though presence may list it still
 	}
-	x.since = time.Now() // what its agent still says of it is dropped in silence
-	s.boxes.answered = append(s.boxes.answered, x)
-	return x.at, x.stream, true, true
+	x.since = time.Now()
+	b.answered = append(b.answered, x)
+	return x.at, stream, open, true
 }
 
 // Box returns the address under which a stream to a peer is open: that of a box where it is the answer of a call.
