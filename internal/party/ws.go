@@ -221,7 +221,6 @@ func (p *wsParty) Return(ctx context.Context, k int) error {
 // Stall is that of a [Party].
 func (p *wsParty) Stall(on bool) {
 	if on {
-		p.conn.Narrow()
 		p.conn.Pause()
 	} else {
 		p.conn.Resume()
