@@ -119,3 +119,24 @@ func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) 
 	bob.Send(`{"type":"reply","to":"anna","payload":{"request_id":"r2"}}`)
 	anna.Expect(`{"type":"reply","from":"bob","payload":{"request_id":"r2"}}`)
 }
+
+// A stream's name may be used again as soon as its end is said: what begins then answers the next call, though the end is not stored yet.
+func TestAStreamsNameAnswersOneCallAfterTheOther(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	bob, _ := registered(t, c, 1, "bob")
+	first := calls(t, c, 0, question("bob", "r1"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	second := calls(t, c, 2, question("bob", "r2"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	var frames []string
+	for _, request := range []string{"r1", "r2"} {
+		frames = append(frames,
+			`{"type":"reply","to":"anna","stream_id":"s","stream":true,"payload":{"request_id":"`+request+`"}}`,
+			`{"type":"reply_chunk","to":"anna","stream_id":"s","chunk":"`+request+`"}`,
+			`{"type":"reply_end","to":"anna","stream_id":"s"}`)
+	}
+	bob.Send(frames...)
+	answers(t, first, `{"request_id":"r1"}`, "r1", ``)
+	answers(t, second, `{"request_id":"r2"}`, "r2", ``)
+}

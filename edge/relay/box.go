@@ -28,6 +28,7 @@ type box struct {
 	request string
 	stream  string // of the answer, once it has begun
 	begun   bool   // an answer was put into it
+	ended   bool   // its end was said, though that may not be stored yet
 	n       uint64 // number and id of the first part of that
 	id      string
 	since   time.Time // when it was answered; zero while it was not
@@ -163,7 +164,8 @@ func (s *Sender) route(m *agora.Message) (to agora.Address, found bool) {
 	}
 	if m.Part != agora.Whole {
 		x := s.boxes.streams[streamKey{m.To, m.Stream}]
-		if x != nil && (m.Part != agora.Start || x.since.IsZero() || x.takes(m)) { // else another answer begins under a name that was used before
+		if x != nil && (m.Part != agora.Start || !x.ended && x.since.IsZero() || x.takes(m)) { // else another answer begins under a name that was used before
+			x.ended = x.ended || m.Part.Ends()
 			return x.at, true
 		}
 	}
@@ -174,7 +176,7 @@ func (s *Sender) route(m *agora.Message) (to agora.Address, found bool) {
 	if x == nil {
 		return m.To, found
 	}
-	x.begun, x.n, x.id, x.stream = true, m.N, m.ID, ""
+	x.begun, x.ended, x.n, x.id, x.stream = true, false, m.N, m.ID, ""
 	if m.Part == agora.Start {
 		x.stream = m.Stream
 		s.boxes.streams[streamKey{m.To, m.Stream}] = x
