@@ -53,6 +53,9 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 	e.log = filepath.Join(dir, name+".log")
 	e.argv = append([]string{c.opts.Binary, "edge", "--id", name, "--addr", e.addr, "--admin-addr", e.admin, "--auth", "none",
 		"--nats.url", strings.Join(urls, ","), "--redis.url", presence}, c.opts.Flags...)
+	if k < len(c.opts.Leases) {
+		e.argv = append(e.argv, "--edge.lease", c.opts.Leases[k].String())
+	}
 	return e
 }
 

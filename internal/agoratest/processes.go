@@ -9,12 +9,13 @@ import (
 // ProcessOptions say what cluster of processes a test needs. The zero value is
 // three edges of a binary built for it, on three NATS nodes and one redis-server.
 type ProcessOptions struct {
-	Binary   string        // of the command; built when empty, see BuildAgora
-	Sentinel bool          // presence is three redis-servers behind Sentinel
-	Sharded  bool          // presence is a Redis Cluster of three
-	Disk     int           // bytes of the disk that each NATS node has of its own; no such disk
-	Lease    time.Duration // of an edge; 3s
-	Flags    []string      // more of each edge's command line
+	Binary   string          // of the command; built when empty, see BuildAgora
+	Sentinel bool            // presence is three redis-servers behind Sentinel
+	Sharded  bool            // presence is a Redis Cluster of three
+	Disk     int             // bytes of the disk that each NATS node has of its own; no such disk
+	Lease    time.Duration   // of an edge; 3s
+	Leases   []time.Duration // of edge k; Lease where there is none
+	Flags    []string        // more of each edge's command line
 }
 
 // Processes is a cluster whose parts are processes of their own, on loopback ports: what is
