@@ -224,9 +224,16 @@ func (x *terminal) pattern(k int, all bool) *regexp.Regexp {
 
 func (x *terminal) matches(k int, all bool) bool { return x.pattern(k, all).MatchString(x.shown()) }
 
-// begun waits until the step has ended, or shows the first line that it is to show, and tells whether it goes on.
+// goesOn is what a command of the README begins with that runs until it is interrupted. Others end by themselves, just
+// after they have shown their last line, when an interrupt could still hit them.
+var goesOn = regexp.MustCompile(`^agora (dev|listen|join) `)
+
+// begun waits until the step has ended, or shows the first line that it is to show, and reports whether it goes on.
 func (x *terminal) begun(t *testing.T) bool {
 	t.Helper()
+	if !goesOn.MatchString(x.step.command) {
+		return false
+	}
 	first := strings.TrimLeft(x.step.shows[0], "…\n")
 	first, _, _ = strings.Cut(first, "\n")
 	shows := regexp.MustCompile(`(?m)^` + x.r.pattern(first))
