@@ -61,9 +61,9 @@ func (a *Agent) Size() int {
 	return n
 }
 
-// Bare reports whether the card says nothing but its agent's id.
+// Bare reports whether the card says nothing but its agent's id, and the dialect that it speaks.
 func (a *Agent) Bare() bool {
-	return (a.Name == "" || a.Name == string(a.ID)) && a.Size()-len(a.Name) == len(a.ID) &&
+	return (a.Name == "" || a.Name == string(a.ID)) && a.Size()-len(a.Name)-len(a.Dialect) == len(a.ID) &&
 		len(a.Capabilities)+len(a.Skills)+len(a.Tools)+len(a.Addresses) == 0
 }
 

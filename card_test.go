@@ -60,7 +60,7 @@ func TestACardWithinItsBoundsIsTaken(t *testing.T) {
 }
 
 func TestACardIsBareThatSaysNothingButItsID(t *testing.T) {
-	for _, a := range []agora.Agent{{ID: "a"}, {ID: "a", Name: "a"}} {
+	for _, a := range []agora.Agent{{ID: "a"}, {ID: "a", Name: "a"}, {ID: "a", Name: "a", Dialect: "iat"}} {
 		if !a.Bare() {
 			t.Errorf("%+v is not bare", a)
 		}

@@ -18,7 +18,7 @@ type act struct {
 	Trace string         `json:"trace,omitempty"`
 
 	Request string         `json:"request,omitempty"` // verbSend: as of a Want
-	Message *agora.Message `json:"message,omitempty"` // verbSend
+	Message *agora.Message `json:"message,omitempty"` // verbSend, verbAnswer
 
 	Space string          `json:"space,omitempty"` // all others
 	Event string          `json:"event,omitempty"` // verbPart, verbCancelEvent
@@ -33,6 +33,7 @@ type verb string
 
 const (
 	verbSend        verb = "send"
+	verbAnswer      verb = "answer"
 	verbPublish     verb = "publish"
 	verbOpen        verb = "open" // a streamed event
 	verbPart        verb = "part"
@@ -117,13 +118,17 @@ func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
 		default: // nobody waits for more
 		}
 	}}
-	stores := true
+	stores, stored := true, false
 	switch a.Verb {
 	case verbSend:
 		m := *a.Message
 		m.ID = a.ID
 		stores = m.Part != agora.Cancel
 		err = s.Send(ctx, m, w)
+	case verbAnswer:
+		m := *a.Message
+		m.ID = a.ID
+		err = s.Answer(ctx, m, w)
 	case verbPublish:
 		err = s.Publish(ctx, a.Space, 0, a.Data, w)
 	case verbOpen:
@@ -134,7 +139,7 @@ func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
 		stores = false
 		out, err = s.doAside(ctx, a, w)
 	}
-	for err == nil && stores && out.Seq == 0 {
+	for err == nil && stores && !stored {
 		select {
 		case n := <-told:
 			switch n.Kind {
@@ -143,7 +148,7 @@ func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
 			case NoticeFault:
 				err = n.Err
 			case NoticeReceipt:
-				out.Seq = n.Seq
+				out.Seq, stored = n.Seq, true
 			}
 		case <-ctx.Done():
 			err = agora.AsError(ctx.Err())

@@ -84,7 +84,7 @@ func (n *Node) answer(ctx context.Context, body []byte) []byte {
 		r.Done, r.Clean = n.handOver(ctx, at, q.Epoch)
 	case "confirmed":
 		for _, s := range n.of(at, agora.MaxSeq) {
-			r.Cursor = max(r.Cursor, s.position().Cursor)
+			r.Cursor = max(r.Cursor, s.read())
 			if s.slow != nil && !s.ended() {
 				r.Slow = append(r.Slow, s.slow()...)
 			}

@@ -9,7 +9,8 @@ import (
 // card is the card of a session's agent. It takes next to nothing where the agent says no more than its id, as most do.
 type card struct {
 	registered int64        // when its session began, in Unix nanoseconds; 0 where that is not known
-	said       *agora.Agent // what it said of itself, not to be changed; nil for nothing but its id
+	said       *agora.Agent // what it said of itself, not to be changed; nil for nothing but its id and dialect
+	dialect    string       // in which it said nothing more; empty for Agora's own
 }
 
 func cardOf(a agora.Agent) card {
@@ -17,6 +18,7 @@ func cardOf(a agora.Agent) card {
 	if !a.RegisteredAt.IsZero() {
 		c.registered = a.RegisteredAt.UnixNano()
 	}
+	c.dialect = a.Dialect
 	if !a.Bare() {
 		c.said = &a
 	}
@@ -28,7 +30,7 @@ func (c card) of(id agora.AgentID) agora.Agent {
 	if c.said != nil {
 		return *c.said
 	}
-	return agora.Agent{ID: id, Name: string(id), RegisteredAt: c.since()}
+	return agora.Agent{ID: id, Name: string(id), Dialect: c.dialect, RegisteredAt: c.since()}
 }
 
 // since is when the session began; zero where that is not known.

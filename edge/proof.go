@@ -11,6 +11,7 @@ const (
 	ByAck                 // Ack alone
 	ByWrite               // being written: the door knows by its protocol, when it calls Written, that its peer has it
 	ByReader              // Ack alone, and nothing counts as delivered before: Written says only that readers behind the door were handed it
+	ByReturn              // the position with which the agent comes back, or Ack; those who write to it take what was written for read meanwhile
 )
 
 // proof is how a connection proves it now.
@@ -22,9 +23,19 @@ func (p *proof) is(one Proof) bool { return Proof(p.now.Load()) == one }
 
 // acks notes that the agent acknowledges by itself.
 func (p *proof) acks() {
-	if !p.is(ByAck) && !p.is(ByReader) {
+	if p.is(ByPong) || p.is(ByWrite) {
 		p.set(ByAck)
 	}
+}
+
+// read returns up to where the agent has read its mailbox, as far as those who write to it are concerned.
+func (s *Session) read() uint64 {
+	if !s.proof.is(ByReturn) {
+		return s.position().Cursor
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(s.confirmed, s.wrote)
 }
 
 // writtenProves takes what was written for what has arrived. The caller holds mu.

@@ -18,8 +18,8 @@ const (
 	fullVersion = '2'
 )
 
-// bareBegin begins the card of an agent that has said nothing of itself: see listing.
-const bareBegin = `1{"bare":true`
+// bareBegin begins, behind its version, the card of an agent that has said nothing of itself but its dialect: see listing.
+const bareBegin = `{"bare":true`
 
 // card is an agent's card as it is stored, in the field "card". Metadata is a string, so that it comes back byte for byte.
 // What is long and no list needs stands in the field "detail".
@@ -167,7 +167,7 @@ func decodeCard(id agora.AgentID, s storedCard, since int64) agora.Agent {
 }
 
 // isBare reports whether a stored card says nothing of its agent.
-func (s storedCard) isBare() bool { return strings.HasPrefix(s.card, bareBegin) }
+func (s storedCard) isBare() bool { return len(s.card) > 0 && strings.HasPrefix(s.card[1:], bareBegin) }
 
 // SetCard replaces the card of a running session, and reports whether it was another one. ErrDeposed when the claim is
 // no longer c's.

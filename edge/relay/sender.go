@@ -33,20 +33,21 @@ type Sender struct {
 	window window
 	timers sync.WaitGroup // deadlines that are being told
 
-	mu       sync.Mutex // guards the fields below; its maps are made when something comes into them
-	lanes    map[agora.Address]*lane
-	used     map[agora.Address][]presence.OpenStream // lanes of earlier holders, not yet used here
-	parked   map[agora.Address]broker.Parked         // lanes put aside
-	patience int                                     // lanes open before trim looks again
-	forgot   bool                                    // some of those are not even known any more: any lane may have been used
-	open     map[streamKey]*stream
-	last     *stream // of open, looked up last; nil for none
-	over     fifo    // streams that were refused or cancelled: their later parts are dropped in silence
-	ended    fifo    // streams that came to their normal end
-	numbers  map[agora.Address]*numbers
-	asked    map[streamKey]*stream // requests with a deadline that have no reply yet; the key's stream is the request's id
-	boxes    *boxes                // of calls that the agent was asked; nil while there were none
-	closed   bool
+	mu        sync.Mutex // guards the fields below; its maps are made when something comes into them
+	lanes     map[agora.Address]*lane
+	used      map[agora.Address][]presence.OpenStream // lanes of earlier holders, not yet used here
+	parked    map[agora.Address]broker.Parked         // lanes put aside
+	patience  int                                     // lanes open before trim looks again
+	forgot    bool                                    // some of those are not even known any more: any lane may have been used
+	open      map[streamKey]*stream
+	last      *stream // of open, looked up last; nil for none
+	over      fifo    // streams that were refused or cancelled: their later parts are dropped in silence
+	ended     fifo    // streams that came to their normal end
+	concluded fifo    // streams that an answer has ended, with the answer's id
+	numbers   map[agora.Address]*numbers
+	asked     map[streamKey]*stream // requests with a deadline that have no reply yet; the key's stream is the request's id
+	boxes     *boxes                // of calls that the agent was asked; nil while there were none
+	closed    bool
 }
 
 type streamKey struct {

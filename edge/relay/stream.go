@@ -224,6 +224,33 @@ func (s *Sender) Sends(to agora.Address, name string) (agora.Kind, bool) {
 	return 0, false
 }
 
+// Over reports whether a stream to an address has come to its normal end of late, or was refused or cancelled: what comes of it is dropped.
+func (s *Sender) Over(to agora.Address, name string) bool {
+	keys := [...]streamKey{{to, name}, {s.Box(to, name), name}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range keys {
+		if s.ended.has(k) || s.over.has(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// Concludes notes the id of the message with which a stream to an address ends.
+func (s *Sender) Concludes(to agora.Address, name, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.concluded.put(streamKey{to, name}, id)
+}
+
+// Concluded reports whether a stream to an address was ended of late by the message of that id.
+func (s *Sender) Concluded(to agora.Address, name, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return id != "" && s.concluded.in[streamKey{to, name}] == id
+}
+
 // Cancelled closes a stream that its receiver has cancelled: what the agent
 // still sends of it is dropped in silence. It returns false when the stream
 // had come to its end already: then the cancel is nobody's news.
@@ -308,13 +335,13 @@ func stopTimer(st *stream) {
 	}
 }
 
-// fifo is a set of the streams added last.
+// fifo is a set of the streams added last, each with a word about it.
 type fifo struct {
-	in    map[streamKey]struct{}
+	in    map[streamKey]string
 	order []streamKey
 }
 
-// remembered is how many refused or cancelled streams a sender keeps in mind.
+// remembered is how many refused, cancelled or ended streams a sender keeps in mind.
 const remembered = 1024
 
 func (f *fifo) has(k streamKey) bool {
@@ -322,14 +349,17 @@ func (f *fifo) has(k streamKey) bool {
 	return ok
 }
 
-func (f *fifo) add(k streamKey) {
+func (f *fifo) add(k streamKey) { f.put(k, "") }
+
+// put adds a stream, or replaces what is said of it.
+func (f *fifo) put(k streamKey, word string) {
 	if f.in == nil {
-		f.in = map[streamKey]struct{}{}
+		f.in = map[streamKey]string{}
 	}
-	if f.has(k) {
+	known := f.has(k)
+	if f.in[k] = word; known {
 		return
 	}
-	f.in[k] = struct{}{}
 	f.order = append(f.order, k)
 	for len(f.order) > remembered {
 		delete(f.in, f.order[0])

@@ -78,9 +78,9 @@ local function put_dial(rec, dial, by)
   end
 end
 
--- bare tells whether a card says nothing of its agent.
+-- bare tells whether a card, of whatever version, says nothing of its agent but its dialect.
 local function bare(card)
-  return card and string.sub(card, 1, 13) == '1{"bare":true'
+  return card and string.sub(card, 2, 13) == '{"bare":true'
 end
 
 -- unregister forgets a registration without a connection, but for its epoch: an edge that writes it again later is to find it older.

@@ -1,0 +1,86 @@
+package edge
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+)
+
+// Dialects that have no names for streams name each by the request that it answers. What follows is for their doors.
+
+// Answer says a part of the agent's answer to a request of m.To, which m.Meta.Parent names. A Chunk opens the answer's stream, of that name, where
+// none is open. The Whole answer is the End of the stream that is open, with its body. Said again under its ID it is the same part.
+// With a Kind of Request a Chunk or an End goes on with a stream of the agent's own, which its request has opened under its own name; STREAM_NOT_FOUND
+// where none is open. What else there is to know is said of [Session.Send].
+func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
+	peer, name := agora.ToAgent(s.claim.Tenant, m.To.Agent), m.Meta.Parent
+	kind, open := s.sender().Sends(peer, name)
+	switch {
+	case open && (kind == m.Kind || m.Part == agora.Chunk):
+		m.Kind, m.Stream = kind, name
+		if m.Part == agora.Whole {
+			m.Part = agora.End
+			w = s.concluding(peer, name, m.ID, w)
+		}
+	case m.Kind == agora.Reply && m.Part == agora.Whole:
+		if s.sender().Concluded(peer, name, m.ID) {
+			s.tellStored(peer, w)
+			return nil
+		}
+	case m.Kind == agora.Request || s.sender().Over(peer, name):
+		return agora.Errorf(agora.StreamNotFound, "stream %q to %q is not open", name, m.To.Agent)
+	default:
+		if err := s.openAnswer(ctx, m); err != nil {
+			return err
+		}
+		m.Stream = name
+	}
+	return s.Send(ctx, m, w)
+}
+
+// concluding notes that an answer ends the stream of its name, for as long as that does not fail.
+func (s *Session) concluding(peer agora.Address, name, id string, w Want) Want {
+	s.sender().Concludes(peer, name, id)
+	tell := w.Told
+	if tell == nil {
+		tell = s.conn.Notify
+	}
+	w.Told = func(n Notice) {
+		if n.Kind == NoticeFault {
+			s.sender().Concludes(peer, name, "")
+		}
+		tell(n)
+	}
+	return w
+}
+
+// openAnswer opens the stream of an answer. Its name is its key as well: where two parts of one answer come at one time, both open it, once.
+func (s *Session) openAnswer(ctx context.Context, m agora.Message) error {
+	m.Part, m.Stream, m.ID, m.Body, m.Media = agora.Start, m.Meta.Parent, "start", nil, ""
+	return s.Send(ctx, m, Want{Told: func(Notice) {}}) // what becomes of the part behind it tells enough
+}
+
+// tellStored tells the agent that what it says again was stored before.
+func (s *Session) tellStored(to agora.Address, w Want) {
+	n := Notice{Kind: NoticeReceipt, RequestID: w.RequestID, Tier: agora.Stored, To: to}
+	switch {
+	case w.Told != nil:
+		w.Told(n)
+	case w.RequestID != "" && (w.Receipts|s.wants)&agora.Stored != 0:
+		s.conn.Notify(n)
+	}
+}
+
+// Answer is [Session.Answer] for an agent that the actor may be, by the edge that holds its session. A whole answer needs none. Errors are those of
+// [Actor.Send], and STREAM_NOT_FOUND for a part of an answer that has ended or was cancelled.
+func (a *Actor) Answer(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
+	w.RequestID = m.ID
+	if err := a.mayTell(as, &m); err != nil {
+		return Outcome{}, err
+	}
+	var alone func() (Outcome, error)
+	if m.Part == agora.Whole {
+		alone = func() (Outcome, error) { return a.post(ctx, as, m, w) }
+	}
+	return a.say(ctx, as, act{Verb: verbAnswer, Message: &m}, w, alone)
+}
