@@ -71,6 +71,7 @@ var homes = map[string][]string{
 	"github.com/spf13/pflag":              {"cmd/agora"},
 	"go.yaml.in/yaml":                     {"cmd/agora", "edge/policy"},
 	"golang.org/x/term":                   {"cmd/agora"},
+	"golang.org/x/sys/":                   {"edge/web"},
 }
 
 // testLibraries may be used by every test, and by the package that is one:

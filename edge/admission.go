@@ -27,8 +27,19 @@ func (n *Node) Admit(ctx context.Context, from netip.Addr, c Credentials) (Admis
 	return n.entrance.Admit(ctx, from, c)
 }
 
+// AdmitBy is [Node.Admit] of what presents its credentials only after it has counted for its address and the edge: present returns them,
+// and may block. It is given the admission as it is until then, without an Actor. Its error refuses.
+func (n *Node) AdmitBy(ctx context.Context, from netip.Addr, present func(Admission) (Credentials, error)) (Admission, error) {
+	return n.entrance.AdmitBy(ctx, from, present)
+}
+
 // Admit is [Node.Admit].
-func (e *Entrance) Admit(ctx context.Context, from netip.Addr, c Credentials) (_ Admission, err error) {
+func (e *Entrance) Admit(ctx context.Context, from netip.Addr, c Credentials) (Admission, error) {
+	return e.AdmitBy(ctx, from, func(Admission) (Credentials, error) { return c, nil })
+}
+
+// AdmitBy is [Node.AdmitBy].
+func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func(Admission) (Credentials, error)) (_ Admission, err error) {
 	var a Admission
 	defer func() {
 		if err != nil {
@@ -39,6 +50,10 @@ func (e *Entrance) Admit(ctx context.Context, from netip.Addr, c Credentials) (_
 		return Admission{}, err
 	}
 	if a.seat, err = e.Crowd.Enter(); err != nil {
+		return Admission{}, err
+	}
+	c, err := present(a)
+	if err != nil {
 		return Admission{}, err
 	}
 	if a.Actor, err = e.Authenticate(ctx, c); err != nil {

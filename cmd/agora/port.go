@@ -74,7 +74,7 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 		ConnState:         h.see,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Protocols:         new(http.Protocols),
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnContext:       web.WithConn,
 	}
 	p.server.Protocols.SetHTTP1(true)
 	if cfg.http2 {
@@ -109,13 +109,10 @@ func (p *port) speakHTTP2(write time.Duration) {
 	}
 }
 
-// connKey is the key of a request's connection in its context.
-type connKey struct{}
-
 // admitted is told of the context of each request that was let in: its connection counts elsewhere from then on.
 func (p *port) admitted(ctx context.Context) {
-	c, ok := ctx.Value(connKey{}).(net.Conn)
-	if h, is := p.listener.(*hall); ok && is {
+	c := web.ConnOf(ctx)
+	if h, is := p.listener.(*hall); c != nil && is {
 		h.leave(c)
 	}
 }

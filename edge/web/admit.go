@@ -11,17 +11,34 @@ import (
 )
 
 // admit asks whether a request may be answered, in the order of what it costs to refuse. On success the caller owes a call of Release.
-func (k *Kit) admit(r *http.Request) (edge.Admission, error) {
+func (k *Kit) admit(x *Exchange) (edge.Admission, error) {
 	if err := k.node.ready(); err != nil {
 		return edge.Admission{}, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), authTime)
+	most := authTime
+	if x.path.Token != nil {
+		most += k.cfg.BodyTime
+	}
+	ctx, cancel := context.WithTimeout(x.Context(), most)
 	defer cancel()
-	a, err := k.node.admit(ctx, k.client(r), credentials(r))
+	a, err := k.node.admit(ctx, k.client(x.Request), x.credentials)
 	if err == nil {
 		a.Actor.CountTogether()
 	}
 	return a, err
+}
+
+// credentials returns what the request presents: where its header has no token and its connection no certificate, what the path
+// finds in the body.
+func (x *Exchange) credentials(a edge.Admission) (edge.Credentials, error) {
+	c := credentials(x.Request)
+	if x.path.Token == nil || c.Token != "" || len(c.Peer) > 0 {
+		return c, nil
+	}
+	x.admission = a // by which the body is counted
+	var err error
+	c.Token, err = x.path.Token(x)
+	return c, err
 }
 
 // authTime bounds how long a request waits for its credentials to be verified.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -22,8 +21,9 @@ type Event struct {
 
 // Events is an answer of server-sent events. Its methods may be called by several goroutines, until the handler has returned.
 type Events struct {
-	x    *Exchange
-	beat *time.Timer
+	x     *Exchange
+	every time.Duration // between two comments
+	beat  *time.Timer
 
 	mu    sync.Mutex // guards the fields below, and the answer
 	buf   []byte
@@ -36,7 +36,10 @@ var errHead = errors.New("the header alone was asked for")
 
 // Events begins an answer of events. It lasts: see [Exchange.Last]. While nothing is said, a comment is, so that nothing on the way takes the
 // connection for dead. What the handler returns is the last event, of type error, where it is one.
-func (x *Exchange) Events() (*Events, error) {
+func (x *Exchange) Events() (*Events, error) { return x.EventsEvery(x.kit.node.heartbeat) }
+
+// EventsEvery is [Exchange.Events] with comments at an interval of the door's.
+func (x *Exchange) EventsEvery(every time.Duration) (*Events, error) {
 	h := x.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -48,11 +51,11 @@ func (x *Exchange) Events() (*Events, error) {
 		return nil, errHead
 	}
 	x.Last()
-	e := &Events{x: x}
+	e := &Events{x: x, every: every}
 	x.events = e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.beat = time.AfterFunc(x.kit.node.heartbeat, e.beats)
+	e.beat = time.AfterFunc(every, e.beats)
 	return e, e.flush() // so that the peer knows that it was let in
 }
 
@@ -64,24 +67,55 @@ func (e *Events) Send(v Event) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.send(v)
+	e.append(v)
+	return e.flush()
 }
 
-// send writes an event. mu is held.
-func (e *Events) send(v Event) error {
+// Comment writes a line that says nothing to a peer, and returns as Send does.
+func (e *Events) Comment() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.buf = append(e.buf, ":\n\n"...)
+	return e.flush()
+}
+
+// SendLines writes events that [AppendEvent] has made, all at once, and returns as Send does.
+func (e *Events) SendLines(lines []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	own := e.buf
+	e.buf = lines
+	err := e.flush()
+	e.buf = own
+	return err
+}
+
+// AppendEvent appends the lines of an event with an id, which is left out where it is 0, and data: any text, in which an end of line (LF, CR or both) is an
+// LF at the peer.
+func AppendEvent(dst []byte, id uint64, data []byte) []byte {
+	if id > 0 {
+		dst = append(strconv.AppendUint(append(dst, "id: "...), id, 10), '\n')
+	}
+	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
+		return append(append(append(dst, "data: "...), data...), "\n\n"...)
+	}
+	for rest, more := data, true; more; {
+		var text []byte
+		text, rest, more = cutLine(rest)
+		dst = append(append(append(dst, "data: "...), text...), '\n')
+	}
+	return append(dst, '\n')
+}
+
+// append adds an event to what is to be written. mu is held.
+func (e *Events) append(v Event) {
 	if v.ID != "" {
 		e.line("id", []byte(v.ID))
 	}
 	if v.Name != "" {
 		e.line("event", []byte(v.Name))
 	}
-	for rest, more := v.Data, true; more; {
-		var text []byte
-		text, rest, more = cutLine(rest)
-		e.line("data", text)
-	}
-	e.buf = append(e.buf, '\n')
-	return e.flush()
+	e.buf = AppendEvent(e.buf, 0, v.Data)
 }
 
 func (e *Events) line(field string, text []byte) {
@@ -125,7 +159,7 @@ func (e *Events) flush() error {
 	e.x.hold(-size)
 	e.buf = e.buf[:0]
 	e.x.kit.stats.BytesOut.Add(int64(n))
-	e.beat.Reset(e.x.kit.node.heartbeat)
+	e.beat.Reset(e.every)
 	if err == nil {
 		return nil
 	}
@@ -151,9 +185,13 @@ func (e *Events) end(err error) {
 	if fault.RetryAfter > 0 {
 		e.line("retry", strconv.AppendInt(nil, fault.RetryAfter.Milliseconds(), 10))
 	}
-	body, err := json.Marshal(Fault{FaultText{fault.Code, fault.Message}})
-	if err == nil {
-		_ = e.send(Event{Name: "error", Data: body}) // the peer may have gone
+	v := Event{Name: "error"}
+	if e.x.path.Fault != nil {
+		v.Name = "" // its data says what it is
 	}
+	_, v.Data = e.x.path.form(e.x.Request, err, fault)
+	v.Data = bytes.TrimSuffix(v.Data, []byte{'\n'})
+	e.append(v)
+	_ = e.flush() // the peer may have gone
 	e.beat.Stop()
 }

@@ -19,6 +19,7 @@ type Exchange struct {
 	Request *http.Request // its body is read by Body and Decode
 
 	kit       *Kit
+	path      *Path
 	w         http.ResponseWriter
 	control   *http.ResponseController
 	admission edge.Admission
@@ -35,21 +36,21 @@ type Exchange struct {
 }
 
 // serve lets a request in and has it answered.
-func (k *Kit) serve(w http.ResponseWriter, r *http.Request, do Handler) {
-	admission, err := k.admit(r)
-	if err != nil {
-		k.refuse(w, r, err)
-		return
-	}
-	defer admission.Release()
+func (k *Kit) serve(w http.ResponseWriter, r *http.Request, p *Path, do Handler) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	x := &Exchange{
-		Actor: admission.Actor, Request: r.WithContext(ctx), kit: k, w: w, control: http.NewResponseController(w), admission: admission, cancel: cancel,
-		draining: make(chan struct{}),
+		Request: r.WithContext(ctx), kit: k, path: p, w: w, control: http.NewResponseController(w), cancel: cancel, draining: make(chan struct{}),
 	}
+	admission, err := k.admit(x)
+	if err != nil {
+		k.refuse(w, r, p, err)
+		return
+	}
+	defer admission.Release()
+	x.Actor, x.admission = admission.Actor, admission
 	if !k.enlist(x) {
-		k.refuse(w, r, errGone)
+		k.refuse(w, r, p, errGone)
 		return
 	}
 	defer k.dismiss(x)
@@ -74,7 +75,7 @@ func (x *Exchange) finish(err error) {
 	case err != nil && x.begun:
 		panic(http.ErrAbortHandler) // the peer must not take what there is for all
 	case err != nil:
-		x.kit.refuse(x.w, x.Request, err)
+		x.kit.refuse(x.w, x.Request, x.path, err)
 	case !x.begun:
 		x.Answer(http.StatusNoContent, nil)
 	}

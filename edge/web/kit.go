@@ -61,7 +61,7 @@ type Kit struct {
 type node struct {
 	heartbeat time.Duration
 	ready     func() error
-	admit     func(context.Context, netip.Addr, edge.Credentials) (edge.Admission, error)
+	admit     func(context.Context, netip.Addr, func(edge.Admission) (edge.Credentials, error)) (edge.Admission, error)
 	check     func(*edge.Actor) error // nil while its credentials are good
 	proxies   *edge.Proxies
 }
@@ -70,7 +70,7 @@ type node struct {
 func New(n *edge.Node, cfg Config) *Kit {
 	c := n.Config()
 	return open(cfg, node{
-		heartbeat: c.Heartbeat, ready: n.Ready, admit: n.Admit, check: (*edge.Actor).Check, proxies: c.Proxies,
+		heartbeat: c.Heartbeat, ready: n.Ready, admit: n.AdmitBy, check: (*edge.Actor).Check, proxies: c.Proxies,
 	})
 }
 
@@ -151,5 +151,5 @@ var errGone = &agora.Error{Code: agora.Unavailable, Message: "the edge is going 
 
 // NotFound answers requests for paths that nothing is at.
 func (k *Kit) NotFound(w http.ResponseWriter, r *http.Request) {
-	k.refuse(w, r, &Refusal{http.StatusNotFound, agora.Errorf(agora.InvalidRequest, "there is nothing at this path")})
+	k.refuse(w, r, nil, &Refusal{http.StatusNotFound, agora.Errorf(agora.InvalidRequest, "there is nothing at this path")})
 }

@@ -57,7 +57,7 @@ func serve(t *testing.T, cfg Config, n node, read time.Duration) *site {
 		n.check = func(*edge.Actor) error { return nil }
 	}
 	if n.admit == nil {
-		n.admit = entrance(edge.NewGate(edge.Limits{}), edge.NewCrowd(edge.CrowdConfig{Connections: 1000})).Admit
+		n.admit = entrance(edge.NewGate(edge.Limits{}), edge.NewCrowd(edge.CrowdConfig{Connections: 1000})).AdmitBy
 	}
 	if n.heartbeat == 0 {
 		n.heartbeat = time.Hour
@@ -67,7 +67,7 @@ func serve(t *testing.T, cfg Config, n node, read time.Duration) *site {
 	s := &site{t: t, kit: open(cfg, n), mux: http.NewServeMux()}
 	s.mux.HandleFunc("/", s.kit.NotFound)
 	s.Server = httptest.NewUnstartedServer(Deadlines(s.mux, s.kit.cfg.Write))
-	s.Config.Protocols, s.Config.ReadTimeout = both(), read
+	s.Config.Protocols, s.Config.ReadTimeout, s.Config.ConnContext = both(), read, WithConn
 	s.Start()
 	s.one, s.two = &http.Client{Transport: &http.Transport{}}, &http.Client{Transport: &http.Transport{Protocols: new(http.Protocols)}}
 	s.two.Transport.(*http.Transport).Protocols.SetUnencryptedHTTP2(true)
@@ -231,7 +231,7 @@ func TestPagesMayAskWhereTheirOriginIsAllowed(t *testing.T) {
 
 func TestARequestCountsAsAConnectionForAsLongAsItsAnswerLasts(t *testing.T) {
 	gate, crowd := edge.NewGate(edge.Limits{PerIP: 2}), edge.NewCrowd(edge.CrowdConfig{Connections: 3})
-	s := serve(t, Config{}, node{admit: entrance(gate, crowd).Admit}, 0)
+	s := serve(t, Config{}, node{admit: entrance(gate, crowd).AdmitBy}, 0)
 	s.kit.Handle(s.mux, "/events", Methods{"GET": func(x *Exchange) error {
 		if _, err := x.Events(); err != nil {
 			return err

@@ -46,8 +46,20 @@ func statusOf(err error) (int, *agora.Error) {
 	return e.Code.Status().HTTP, e
 }
 
+// form returns an error in the form of the path; p may be nil for a path that nothing is at.
+func (p *Path) form(r *http.Request, err error, e *agora.Error) (media string, body []byte) {
+	if p != nil && p.Fault != nil {
+		return p.Fault(r, err, e)
+	}
+	body, bad := json.Marshal(Fault{FaultText{e.Code, e.Message}})
+	if bad != nil {
+		body = []byte(`{"error":{"code":"` + string(e.Code) + `","message":""}}`)
+	}
+	return "application/json", append(body, '\n')
+}
+
 // refuse answers a request with an error.
-func (k *Kit) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (k *Kit) refuse(w http.ResponseWriter, r *http.Request, p *Path, err error) {
 	status, e := statusOf(err)
 	k.stats.fault(e.Code)
 	k.refusals.Note(e.Code, e.Message, func() []slog.Attr {
@@ -63,11 +75,8 @@ func (k *Kit) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if after := max(e.RetryAfter, retryAfter(status)); after > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}
-	body, err := json.Marshal(Fault{FaultText{e.Code, e.Message}})
-	if err != nil {
-		body = []byte(`{"error":{"code":"` + string(e.Code) + `","message":""}}`)
-	}
-	k.write(w, r, status, append(body, '\n'))
+	media, body := p.form(r, err, e)
+	k.writeAs(w, r, status, media, body)
 }
 
 // retryAfter is when it makes sense to try again where the error does not say.

@@ -16,16 +16,32 @@ type Handler func(*Exchange) error
 // Methods are what can be done at one path. HEAD goes where GET is.
 type Methods map[string]Handler
 
+// Path is how the requests for one path are answered.
+type Path struct {
+	Methods Methods
+	// Fault returns an error in the form that the path's errors have, and its media type; that of a [Fault] if nil. e is what the peer may see of
+	// err, which may be any error.
+	Fault func(r *http.Request, err error, e *agora.Error) (media string, body []byte)
+	// Token returns the token that stands in the body of a request whose header has none, read by [Exchange.Body]; the exchange has no Actor yet. None
+	// does if nil.
+	Token func(*Exchange) (string, error)
+}
+
 // Handle has a path of a mux, which names no method, be answered: by the method's handler, once the request is let in.
 func (k *Kit) Handle(mux *http.ServeMux, path string, methods Methods) {
-	mux.Handle(path, &route{kit: k, methods: methods, allow: allowed(methods)})
+	k.HandlePath(mux, path, Path{Methods: methods})
+}
+
+// HandlePath is [Kit.Handle] for a path with errors, or credentials, of its own form.
+func (k *Kit) HandlePath(mux *http.ServeMux, path string, p Path) {
+	mux.Handle(path, &route{kit: k, path: &p, allow: allowed(p.Methods)})
 }
 
 // route is one path.
 type route struct {
-	kit     *Kit
-	methods Methods
-	allow   string // the methods, as headers have them
+	kit   *Kit
+	path  *Path
+	allow string // the methods, as headers have them
 }
 
 func allowed(methods Methods) string {
@@ -42,7 +58,7 @@ func (t *route) handler(method string) Handler {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	return t.methods[method]
+	return t.path.Methods[method]
 }
 
 // ServeHTTP answers a request, or says why not: first what costs nothing to find out.
@@ -52,11 +68,11 @@ func (t *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close") // a proxy may have gone by a length that the server has left out, and take what follows for another request
 	}
 	if err := ambiguous(r); err != nil {
-		k.refuse(w, r, err)
+		k.refuse(w, r, t.path, err)
 		return
 	}
 	if err := k.pages(w, r); err != nil {
-		k.refuse(w, r, err)
+		k.refuse(w, r, t.path, err)
 		return
 	}
 	if r.Method == http.MethodOptions {
@@ -66,10 +82,10 @@ func (t *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	do := t.handler(r.Method)
 	if do == nil {
 		w.Header().Set("Allow", t.allow)
-		k.refuse(w, r, &Refusal{http.StatusMethodNotAllowed, agora.Errorf(agora.InvalidRequest, "this path takes %s", t.allow)})
+		k.refuse(w, r, t.path, &Refusal{http.StatusMethodNotAllowed, agora.Errorf(agora.InvalidRequest, "this path takes %s", t.allow)})
 		return
 	}
-	k.serve(w, r, do)
+	k.serve(w, r, t.path, do)
 }
 
 // pages refuses requests of web pages that may not ask, and lets those that may read the answer.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/presence"
 )
@@ -108,7 +109,7 @@ func (c *Cluster) presenceConfig(lease time.Duration, e *member) presence.Config
 func (e *member) listen(more []func(Entry) (Opened, error)) error {
 	mux := http.NewServeMux()
 	mux.Handle("/ws", e.door)
-	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: patience}
+	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: patience, ConnContext: web.WithConn}
 	l, err := e.Listen()
 	if err != nil {
 		return err

@@ -47,6 +47,9 @@ type cable struct {
 	over bool // guarded by line.mu
 }
 
+// NetConn returns the connection itself.
+func (c *cable) NetConn() net.Conn { return c.Conn }
+
 // Read waits while the line is frozen.
 func (c *cable) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
