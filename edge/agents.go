@@ -57,6 +57,33 @@ func (a *Actor) Addressee(ctx context.Context, id agora.AgentID) (agora.Agent, e
 	return a.node.directory.Card(ctx, a.Principal().Tenant, id)
 }
 
+// Own returns the whole card of an agent that the actor may be. AGENT_NOT_FOUND where it is not in the directory, FORBIDDEN, UNAVAILABLE.
+func (a *Actor) Own(ctx context.Context, id agora.AgentID) (agora.Agent, error) {
+	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
+		return agora.Agent{}, agora.AsError(err)
+	}
+	return a.node.directory.Card(ctx, a.Principal().Tenant, id)
+}
+
+// Cards returns the whole cards of agents, but for those that are not in the directory any more. FORBIDDEN, RATE_LIMITED, UNAVAILABLE. It takes a round
+// trip for each.
+func (a *Actor) Cards(ctx context.Context, ids []agora.AgentID) (cards []agora.Agent, err error) {
+	if err := a.mayLook(); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		card, err := a.node.directory.Card(ctx, a.Principal().Tenant, id)
+		if code(err) == agora.AgentNotFound {
+			continue
+		}
+		if err != nil {
+			return nil, agora.AsError(err)
+		}
+		cards = append(cards, card)
+	}
+	return cards, nil
+}
+
 // FindAgents returns the agents that fit a query best, the best first. INVALID_REQUEST, and the same errors.
 func (a *Actor) FindAgents(ctx context.Context, q directory.Query) ([]agora.Agent, error) {
 	if err := a.mayLook(); err != nil {

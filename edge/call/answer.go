@@ -204,6 +204,9 @@ func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 	}
 }
 
+// Buffered reports whether Next has something at hand, which may turn out to be nothing for the caller. It is for the goroutine that calls Next.
+func (a *Answer) Buffered() bool { return len(a.msgs) > 0 }
+
 // over returns why nothing more comes; nil while something may.
 func (a *Answer) over() error {
 	a.mu.Lock()

@@ -17,6 +17,7 @@ import (
 type Exchange struct {
 	Actor   *edge.Actor   // who asks
 	Request *http.Request // its body is read by Body and Decode
+	Value   any           // what the path's Token has kept for the handler
 
 	kit       *Kit
 	path      *Path
@@ -149,6 +150,15 @@ func (x *Exchange) Answer(status int, v any) error {
 	}
 	x.kit.write(x.w, x.Request, status, append(body, '\n'))
 	return nil
+}
+
+// Admission is what let the request in. It is released with the exchange.
+func (x *Exchange) Admission() edge.Admission { return x.admission }
+
+// TakeOver returns what the answer is written to, for a handler that takes the connection over and answers by itself.
+func (x *Exchange) TakeOver() http.ResponseWriter {
+	x.begun = true
+	return x.w
 }
 
 // Held is what the edge keeps for the request. Any goroutine may call it.
