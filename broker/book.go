@@ -78,7 +78,7 @@ func (b *Broker) bookConfig() jetstream.StreamConfig {
 
 // Open stores a record that opens something, unless one of that tenant and name stands, and returns what stands; mine says that this call has
 // stored it. It takes a few round trips, and tries again until ctx is over. Errors: UNAVAILABLE when the log could not be
-// reached by then, or is full: the record may stand all the same, and opening it again tells; MESSAGE_TOO_LARGE; INVALID_REQUEST for an impossible name.
+// reached by then, or has been away for longer than an election, or is full: the record may stand all the same, and opening it again tells; MESSAGE_TOO_LARGE; INVALID_REQUEST for an impossible name.
 func (k *Book) Open(ctx context.Context, tenant, name string, body []byte) (stands Entry, mine bool, err error) {
 	if tenant == "" || name == "" || len(tenant) > maxBookName || len(name) > maxBookName {
 		return Entry{}, false, agora.Errorf(agora.InvalidRequest, "the name of a record is empty, or too long")
@@ -99,7 +99,7 @@ func (k *Book) Decide(ctx context.Context, opened Entry, body []byte) (stands En
 	return k.put(ctx, Entry{Tenant: opened.Tenant, Name: opened.Name, Decides: opened.Seq, Body: body})
 }
 
-// Get returns what is open under a name, and how that was decided; nil for what is not there. It is the word of the stream's leader.
+// Get returns what is open under a name, and how that was decided; nil for what is not there. It is the word of the stream's leader, which is asked until ctx is over.
 func (k *Book) Get(ctx context.Context, tenant, name string) (opened, decision *Entry, err error) {
 	o, err := k.first(ctx, tenant, name, 0)
 	if errors.Is(err, errNone) {
@@ -128,9 +128,6 @@ func (k *Book) put(ctx context.Context, e Entry) (stands Entry, mine bool, err e
 	}
 	for {
 		failed := k.publish(ctx, &e, body)
-		if refusal, ok := errors.AsType[*agora.Error](failed); ok {
-			return Entry{}, false, refusal
-		}
 		stands, err = k.read(ctx, e.Tenant, e.Name, e.Decides)
 		if err == nil {
 			if mine = stands.mark == e.mark; mine {
@@ -139,15 +136,20 @@ func (k *Book) put(ctx context.Context, e Entry) (stands Entry, mine bool, err e
 			return stands, mine, nil
 		}
 		if errors.Is(err, errNone) && failed != nil {
+			if full, ok := errors.AsType[*agora.Error](failed); ok {
+				return Entry{}, false, full
+			}
 			err = failed
 		}
-		if pauseFor(ctx, retryPause) != nil {
+		if !k.patient(ctx) {
 			return Entry{}, false, k.b.unavailable(err)
 		}
-		if k.b.ctx.Err() != nil {
-			return Entry{}, false, k.b.unavailable(errClosed)
-		}
 	}
+}
+
+// patient waits before another try, and reports whether that makes sense.
+func (k *Book) patient(ctx context.Context) bool {
+	return !k.b.Lost() && pauseFor(ctx, retryPause) == nil && k.b.ctx.Err() == nil
 }
 
 // publish sends a record once. An *agora.Error says that the log is full; after another one the record may be stored or not.
@@ -176,15 +178,15 @@ func (k *Book) hint(seq uint64) { _ = k.b.nc.Publish(bookHint, strconv.AppendUin
 // doubt says that the stream may have a new leader, which may not have caught up with what it is bound by.
 func (k *Book) doubt() { k.young.Store(agora.Ticks() + int64(k.b.cfg.lag)) }
 
-// first is read, but it takes the word of a new leader that something is not there for no answer.
+// first is read, again and again until there is an answer, or ctx is over. It takes the word of a new leader that something is not there for none.
 func (k *Book) first(ctx context.Context, tenant, name string, of uint64) (Entry, error) {
 	for {
 		e, err := k.read(ctx, tenant, name, of)
-		if !errors.Is(err, errNone) || agora.Ticks() >= k.young.Load() {
+		if err == nil || errors.Is(err, errNone) && agora.Ticks() >= k.young.Load() {
 			return e, err
 		}
-		if err := pauseFor(ctx, retryPause); err != nil {
-			return Entry{}, err
+		if !k.patient(ctx) {
+			return Entry{}, fmt.Errorf("%w: %v", errSilent, err) // it may be errNone, which is no answer here
 		}
 	}
 }
