@@ -118,6 +118,19 @@ func (k *Book) Get(ctx context.Context, tenant, name string) (opened, decision *
 	return &o, &d, nil
 }
 
+// Last returns the Seq of the last record that the book has got, as the stream's leader knows it; 0 for none. Watches that have not got as far look at once.
+func (k *Book) Last(ctx context.Context) (uint64, error) {
+	m, err := k.b.lastOf(ctx, streamName(bookKind, ""), bookPrefix+">")
+	if errors.Is(err, errNone) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, k.b.unavailable(err)
+	}
+	k.hint(m.seq)
+	return m.seq, nil
+}
+
 // put stores e unless one of its subject stands, and returns the one that does. A leader may refuse a record where none stands, and an acknowledgement may be lost: what counts is what
 // is read, and whose mark that has.
 func (k *Book) put(ctx context.Context, e Entry) (stands Entry, mine bool, err error) {

@@ -12,13 +12,13 @@ import (
 
 // BookReader is told what stands in the book. Its functions are called by the goroutine of Watch, one at a time, and should not block.
 type BookReader struct {
-	// Entry is told of each record from the beginning, in order, and then as they come. Only the first of its subject stands; Watch may tell of others, and
-	// of one more than once.
+	// Entry is told of each record from the beginning, in order, and then as they come; it may be told of one again. Of two that open the same name, or decide the
+	// same, the first stands, until Gone is told of it: it is before any record is told that was stored later.
 	Entry func(Entry)
 	// Gone is told that nothing stands any more whose Seq is below first: it was kept long enough, or somebody has deleted it.
 	Gone func(first uint64)
-	// Synced is told, each time that it has become so anew, that all was told which the stream's leader knew then; and with an error that the log can't be read now.
-	Synced func(error)
+	// Read is told after each look into the log that all was told up to a Seq, or why that can't be said now.
+	Read func(upTo uint64, err error)
 }
 
 // bookWatch is one reading of the book.
@@ -29,8 +29,6 @@ type bookWatch struct {
 	first   uint64 // nothing stands below it
 	pos     uint64 // told up to here
 	hinted  uint64 // what a hint has spoken of
-	failed  bool
-	told    bool // Synced of the state as it is
 }
 
 const (
@@ -80,15 +78,11 @@ func (k *Book) Watch(ctx context.Context, r BookReader) error {
 func (w *bookWatch) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bookPatient)
 	defer cancel()
-	err := w.read(ctx)
-	switch {
-	case err != nil && !w.failed:
-		w.failed, w.told = true, false
-		w.r.Synced(w.k.b.unavailable(err))
-	case err == nil && !w.told:
-		w.failed, w.told = false, true
-		w.r.Synced(nil)
+	if err := w.read(ctx); err != nil {
+		w.r.Read(w.pos, w.k.b.unavailable(err))
+		return
 	}
+	w.r.Read(w.pos, nil)
 }
 
 func (w *bookWatch) read(ctx context.Context) error {
@@ -135,12 +129,20 @@ func (w *bookWatch) page(ctx context.Context, stream string, s *streamState) err
 		return err
 	}
 	for i := range p.msgs {
+		if p.msgs[i].seq > s.last { // what was forgotten before it is not known yet
+			w.pos = s.last
+			return nil
+		}
 		w.tell(&p.msgs[i])
 	}
 	if !p.whole || w.pos >= s.last {
 		return nil
 	}
 	m, err := b.nextOf(ctx, stream, bookPrefix+">", w.pos+1)
+	if err == nil && m.seq > s.last {
+		w.pos = s.last
+		return nil
+	}
 	if err == nil {
 		w.tell(m)
 		return nil
