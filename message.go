@@ -50,7 +50,7 @@ type Message struct {
 	Part    Part    //
 	Again   bool    // may have been stored before: nobody can know any more
 	Indexed bool    // whether Index is set
-	Index   uint32  // position of a part in its stream, from 0
+	Index   uint32  // position of a part in its stream, from 0; may be NextIndex while it is not stored
 	Stream  string  // ties the parts together; a space's event id
 	From    AgentID // set by the edge, never by the agent
 	Session string  // the sender's session; set by its lane, empty outside one
@@ -68,6 +68,7 @@ type Meta struct {
 	Hops     uint8     // hop budget left; 0 means none is set
 	Receipts Receipts  // tiers beyond Stored that the sender wants
 	Deadline time.Time // when the stream or request is over; zero means never
+	Request  string    // name of a request, by which its answer will name it; empty where its body says it, or nobody does
 	Call     string    // answer box of the call that a request belongs to; empty where it belongs to none
 	Dialect  string    // whose Head that is; empty where there is no Head
 	Head     []byte    // what that dialect says beside the body: opaque, and of no meaning to doors of other dialects; nil for nothing
@@ -79,6 +80,10 @@ const (
 	MaxDialect = 32       // of Meta.Dialect
 	MaxHead    = 64 << 10 // of Meta.Head
 )
+
+// NextIndex is the Index of a part that goes on with its stream, at whatever position that is. It is for senders that name each part by an ID,
+// and say none before they know that the one before it is stored: so their streams have no hole either.
+const NextIndex uint32 = 1<<32 - 1
 
 // SeqShift is how far a record's stream sequence is shifted in a Seq; below
 // it stands the message's index in the record.

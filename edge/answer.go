@@ -10,6 +10,7 @@ import (
 
 // Answer says a part of the agent's answer to a request of m.To, which m.Meta.Parent names. A Chunk opens the answer's stream, of that name, where
 // none is open. The Whole answer is the End of the stream that is open, with its body. Said again under its ID it is the same part.
+// Where the agent says no part before it knows that the one before is stored, m.Indexed says so: then the stream outlives its edge.
 // With a Kind of Request a Chunk or an End goes on with a stream of the agent's own, which its request has opened under its own name; STREAM_NOT_FOUND
 // where none is open. What else there is to know is said of [Session.Send].
 func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
@@ -35,6 +36,7 @@ func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
 		}
 		m.Stream = name
 	}
+	m.Indexed, m.Index = m.Stream != "", agora.NextIndex // what the start was decides whether that proves anything
 	return s.Send(ctx, m, w)
 }
 
@@ -56,7 +58,7 @@ func (s *Session) concluding(peer agora.Address, name, id string, w Want) Want {
 
 // openAnswer opens the stream of an answer. Its name is its key as well: where two parts of one answer come at one time, both open it, once.
 func (s *Session) openAnswer(ctx context.Context, m agora.Message) error {
-	m.Part, m.Stream, m.ID, m.Body, m.Media = agora.Start, m.Meta.Parent, "start", nil, ""
+	m.Part, m.Stream, m.ID, m.Body, m.Media, m.Index = agora.Start, m.Meta.Parent, "start", nil, "", 0
 	return s.Send(ctx, m, Want{Told: func(Notice) {}}) // what becomes of the part behind it tells enough
 }
 
@@ -74,7 +76,7 @@ func (s *Session) tellStored(to agora.Address, w Want) {
 // Answer is [Session.Answer] for an agent that the actor may be, by the edge that holds its session. A whole answer needs none. Errors are those of
 // [Actor.Send], and STREAM_NOT_FOUND for a part of an answer that has ended or was cancelled.
 func (a *Actor) Answer(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
-	w.RequestID = m.ID
+	w.RequestID, m.Indexed = m.ID, true
 	if err := a.mayTell(as, &m); err != nil {
 		return Outcome{}, err
 	}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/agora-relay/agora/edge/approval"
+	"github.com/agora-relay/agora/edge/iat"
+	"github.com/agora-relay/agora/edge/tools"
+)
+
+// iatSettings are those of the IAT door, and of tools and approvals, which all doors share.
+type iatSettings struct {
+	on                 onOff
+	keepAlive, maxWait time.Duration
+	expiry, keep       time.Duration
+	resolve            bool
+	tools              int
+	schema             size
+}
+
+// flags defines the flags; resolve is the default of workspace.resolve.
+func (s *iatSettings) flags(f *pflag.FlagSet) {
+	s.on = true
+	f.Var(&s.on, "iat", "serve agents of the IAT dialect, at /a2a")
+	f.DurationVar(&s.keepAlive, "iat.keep-alive", 15*time.Second, "between two comments on a quiet IAT downlink")
+	f.DurationVar(&s.maxWait, "iat.max-wait", 10*time.Minute, "how long an IAT request waits for its response at most, and how long its execute may call tools")
+	f.DurationVar(&s.expiry, "approvals.expiry", 10*time.Minute, "how long a request for approval waits for a decision before it counts as denied")
+	f.DurationVar(&s.keep, "approvals.keep", 24*time.Hour, "how long a request for approval and its decision are kept; the same at every edge")
+	f.IntVar(&s.tools, "limits.tools", 256, "tools that one agent may register")
+	s.schema = 64 << 10
+	f.Var(&s.schema, "limits.schema", "size of the JSON Schema of a tool's input or output")
+}
+
+// resolveFlag defines workspace.resolve, whose default depends on whether the edge is expected to see the agents' files.
+func (s *iatSettings) resolveFlag(f *pflag.FlagSet, on bool) {
+	f.BoolVar(&s.resolve, "workspace.resolve", on, "follow symbolic links in the paths of tool calls, where the edge sees the workspace; `agora dev` does, if it is not told")
+}
+
+func (s *iatSettings) faults() []error {
+	return []error{
+		unless(s.keepAlive >= time.Second, "iat.keep-alive must be at least 1s"),
+		unless(s.maxWait >= time.Second && s.maxWait <= 24*time.Hour, "iat.max-wait must be 1s to 24h"),
+		unless(s.expiry >= time.Second, "approvals.expiry must be at least 1s"),
+		unless(s.keep >= s.expiry, "approvals.keep can't be shorter than approvals.expiry"),
+		unless(s.tools >= 1 && s.tools <= 256, "limits.tools must be 1 to 256"),
+		unless(s.schema >= 1<<10 && s.schema <= 256<<10, "limits.schema must be 1KiB to 256KiB"),
+	}
+}
+
+var (
+	_ = iat.Config{}
+	_ = tools.Config{}
+	_ = approval.Config{}
+)
