@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"spaces":               {".", "broker", "presence", "wire"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
 	"edge/call":            {".", "broker", "presence", "internal/guard", "internal/pause"},
+	"edge/approval":        {".", "broker", "internal/latency", "internal/pause"},
 	"edge/policy":          {},
 	"edge/dial":            {"."},
 	"edge/directory":       {".", "broker", "presence", "spaces"},
