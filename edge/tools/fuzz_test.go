@@ -49,7 +49,7 @@ func FuzzArguments(f *testing.F) {
 		all, raw = append(all, schema), append(raw, []byte(s))
 	}
 	for _, c := range hostile(2) {
-		f.Add([]byte(c[1]))
+		f.Add([]byte(c[1][:min(len(c[1]), 2000)]))
 	}
 	for _, s := range []string{`{"n":1e308}`, `{"n":-0.0E-309}`, `{"n":1e999999999}`, `{"path":"\ud83d"}`, `{"a":1,"a":2}`, `[1,1.0]`, "\xff", `{"path":"..\\.."}`} {
 		f.Add([]byte(s))
