@@ -32,7 +32,8 @@ var layers = map[string][]string{
 	"edge/auth":            {".", "edge", "edge/policy", "internal/pause", "internal/reload"},
 	"edge/ws":              {".", "edge", "edge/directory", "spaces", "wire", "internal/latency", "internal/turns"},
 	"edge/web":             {".", "edge"},
-	"edge/carrier":         {".", "edge", "edge/call", "wire"},
+	"edge/tools":           {".", "presence", "internal/pause"},
+	"edge/carrier":         {".", "edge", "edge/call", "edge/tools", "wire"},
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire"},
 	"client":               {".", "wire", "internal/pause"},
 	"cmd/agora":            {"*"},
@@ -63,6 +64,7 @@ var homes = map[string][]string{
 	"github.com/yuin/gopher-lua":          {"presence"},
 	"github.com/go-jose/":                 {"edge/auth"},
 	"github.com/gorilla/websocket":        {"edge/ws", "client"},
+	"github.com/santhosh-tekuri/":         {"edge/tools"},
 	"github.com/prometheus/client_golang": {"cmd/agora"},
 	"go.opentelemetry.io/":                {"internal/trace"},
 	"github.com/go-logr/logr":             {"internal/trace"}, // what OpenTelemetry is given as its log

@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/tools"
 )
 
 // Carrier reaches the agents of one dialect. Its methods may be called at the same time. What they return as an error is an
@@ -72,10 +72,19 @@ type Answer interface {
 type Carriers struct {
 	mail      Carrier
 	byDialect map[string]Carrier
+	tools     *tools.Checker
 }
 
-// New returns carriers that reach every agent by mail.
-func New() *Carriers { return &Carriers{mail: mail{}, byDialect: map[string]Carrier{}} }
+// New returns carriers that reach every agent by mail, and check calls of tools by a Checker of their own.
+func New() *Carriers {
+	return &Carriers{mail: mail{}, byDialect: map[string]Carrier{}, tools: tools.New(tools.Config{})}
+}
+
+// CheckWith has calls of tools checked by c, which other parts of the edge may use as well, before the edge serves anybody.
+func (cs *Carriers) CheckWith(c *tools.Checker) { cs.tools = c }
+
+// Tools returns what checks calls of tools.
+func (cs *Carriers) Tools() *tools.Checker { return cs.tools }
 
 // Register has a carrier reach the agents of a dialect.
 func (cs *Carriers) Register(dialect string, c Carrier) { cs.byDialect[dialect] = c }
@@ -111,15 +120,14 @@ func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, err
 	return cs.of(&c.To).Handoff(ctx, c, h)
 }
 
-// CallTool calls a tool of an agent, of which c.To needs the id alone. NOT_FOUND where the agent has declared tools, but not this one; what else as
-// of Handoff.
+// CallTool calls a tool of an agent, of which c.To needs the id alone. NOT_FOUND where the agent has declared tools, but not this one; a [tools.Refusal] with
+// INVALID_REQUEST where the arguments do not fit the schema that it has declared; what else as of Handoff.
 func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error) {
 	if err := c.find(ctx); err != nil {
 		return nil, err
 	}
-	named := func(s agora.Skill) bool { return s.Name == t.Name }
-	if len(c.To.Tools) > 0 && !slices.ContainsFunc(c.To.Tools, named) {
-		return nil, agora.Errorf(agora.NotFound, "Agent '%s' has no tool '%s'", c.To.ID, t.Name)
+	if err := cs.tools.CheckCall(c.To, t.Name, t.Arguments); err != nil {
+		return nil, err
 	}
 	return cs.of(&c.To).CallTool(ctx, c, t)
 }
