@@ -58,6 +58,7 @@ func (h *Handoff) Check() error {
 // Tool is a call of a tool.
 type Tool struct {
 	Name      string
+	Parent    string          // the task in whose name it is called; empty for none
 	Arguments json.RawMessage // any JSON; nil for none
 }
 
@@ -72,19 +73,13 @@ type Answer interface {
 type Carriers struct {
 	mail      Carrier
 	byDialect map[string]Carrier
-	tools     *tools.Checker
+	tools     *tools.Guard
 }
 
-// New returns carriers that reach every agent by mail, and check calls of tools by a Checker of their own.
-func New() *Carriers {
-	return &Carriers{mail: mail{}, byDialect: map[string]Carrier{}, tools: tools.New(tools.Config{})}
+// New returns carriers that reach every agent by mail, and have calls of tools checked by a guard, which other parts of the edge use as well.
+func New(g *tools.Guard) *Carriers {
+	return &Carriers{mail: mail{}, byDialect: map[string]Carrier{}, tools: g}
 }
-
-// CheckWith has calls of tools checked by c, which other parts of the edge may use as well, before the edge serves anybody.
-func (cs *Carriers) CheckWith(c *tools.Checker) { cs.tools = c }
-
-// Tools returns what checks calls of tools.
-func (cs *Carriers) Tools() *tools.Checker { return cs.tools }
 
 // Register has a carrier reach the agents of a dialect.
 func (cs *Carriers) Register(dialect string, c Carrier) { cs.byDialect[dialect] = c }
@@ -120,13 +115,20 @@ func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, err
 	return cs.of(&c.To).Handoff(ctx, c, h)
 }
 
-// CallTool calls a tool of an agent, of which c.To needs the id alone. NOT_FOUND where the agent has declared tools, but not this one; a [tools.Refusal] with
-// INVALID_REQUEST where the arguments do not fit the schema that it has declared; what else as of Handoff.
+// CallTool calls a tool of an agent, of which c.To needs the id alone. Errors are those of [tools.Guard.CheckTool], and else as of Handoff.
 func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error) {
 	if err := c.find(ctx); err != nil {
 		return nil, err
 	}
-	if err := cs.tools.CheckCall(c.To, t.Name, t.Arguments); err != nil {
+	caller, err := known(c.Actor.Own(ctx, c.As))
+	if err != nil {
+		return nil, err
+	}
+	caller.ID = c.As
+	err = cs.tools.CheckTool(ctx, tools.Call{
+		Tenant: c.Actor.Principal().Tenant, Caller: caller, Callee: c.To, Parent: t.Parent, Tool: t.Name, Arguments: t.Arguments,
+	})
+	if err != nil {
 		return nil, err
 	}
 	return cs.of(&c.To).CallTool(ctx, c, t)
@@ -134,12 +136,17 @@ func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error
 
 // find looks up who is meant. One that is away is known by its id alone.
 func (c *Call) find(ctx context.Context) error {
-	to, err := c.Actor.Addressee(ctx, c.To.ID)
-	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentNotFound {
-		return nil // its mailbox may be there, which is the carrier's to say
-	}
-	if err == nil {
+	to, err := known(c.Actor.Addressee(ctx, c.To.ID))
+	if to.ID != "" {
 		c.To = to
 	}
 	return err
+}
+
+// known returns a card; an empty one of an agent that is not in the directory: its mailbox may be there, which is the carrier's to say.
+func known(a agora.Agent, err error) (agora.Agent, error) {
+	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentNotFound {
+		return agora.Agent{}, nil
+	}
+	return a, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
@@ -21,7 +22,7 @@ func FuzzBodies(f *testing.F) {
 		kit.Close()
 		kit.Wait()
 	})
-	Mount(kit, mux, carrier.New())
+	Mount(kit, mux, carrier.New(tools.NewGuard(tools.GuardConfig{})))
 	for _, body := range []string{
 		`{"method":"GET","path":"/"}`, `{"name":"n","skills":["a",{"name":"b","schema":{}}],"metadata":{}}`, `{"skills":[7]}`, `{"tools":[{}],"metadata":0}`,
 		`{"skill":"translate"}`, `{"goal":"translate a text","limit":3}`, `{"skill":"a","goal":"b"}`, `{"limit":-1}`, `{"skill":null}`, `{}`, ` {} `,

@@ -14,6 +14,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/rest"
+	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
@@ -24,7 +25,7 @@ func REST() Door {
 		Name: "rest", Can: Asks | Deadlines | Bounded | Looks, TooMuch: 1 << 20, // bytes: of a body
 		Open: func(e agoratest.Entry) (agoratest.Opened, error) {
 			k := web.New(e.Node, web.Config{})
-			rest.Mount(k, e.Mux, carrier.New())
+			rest.Mount(k, e.Mux, carrier.New(tools.NewGuard(tools.GuardConfig{})))
 			return k, nil
 		},
 		Enter: enterREST,
