@@ -20,6 +20,7 @@ var layers = map[string][]string{
 	"broker":               {".", "internal/guard", "internal/latency", "internal/turns"},
 	"presence":             {"."},
 	"wire":                 {".", "internal/rawjson"},
+	"wire/iat":             {".", "wire", "internal/rawjson"},
 	"spaces":               {".", "broker", "presence", "wire"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
 	"edge/call":            {".", "broker", "presence", "internal/guard", "internal/pause"},

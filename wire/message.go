@@ -159,7 +159,7 @@ func appendEvent(dst []byte, m *agora.Message) []byte {
 func appendAbort(dst []byte, m *agora.Message) []byte {
 	a := m.AbortBody()
 	dst = rawjson.AppendString(append(dst, `{"type":"error","code":`...), string(a.Code))
-	dst = rawjson.AppendString(append(dst, `,"message":`...), whyAborted(a.Code, m.Stream != ""))
+	dst = rawjson.AppendString(append(dst, `,"message":`...), AbortReason(a.Code, m.Stream != ""))
 	if a.Request != "" {
 		dst = rawjson.AppendString(append(dst, `,"request_id":`...), a.Request)
 	}
@@ -170,7 +170,8 @@ func appendAbort(dst []byte, m *agora.Message) []byte {
 	return dst
 }
 
-func whyAborted(code agora.Code, stream bool) string {
+// AbortReason returns the sentence that tells why the cluster gave up a stream, or else a request: the same in every dialect.
+func AbortReason(code agora.Code, stream bool) string {
 	switch {
 	case code == agora.Timeout && stream:
 		return "the stream's deadline has passed"
