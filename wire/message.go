@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // Delivery is what an edge adds to a message on its way out.
@@ -65,9 +66,9 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 	default:
 		dst = append(dst, messageHeads[m.Part]...)
 	}
-	dst = appendString(dst, string(m.From))
+	dst = rawjson.AppendString(dst, string(m.From))
 	if m.Part != agora.Whole {
-		dst = appendString(append(dst, `,"stream_id":`...), m.Stream)
+		dst = rawjson.AppendString(append(dst, `,"stream_id":`...), m.Stream)
 	}
 	if m.Kind == agora.Control {
 		return dst
@@ -88,7 +89,7 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 // AppendBody appends a message's body as a JSON value: text as a string, JSON as it is, nothing where there is none.
 func AppendBody(dst []byte, m *agora.Message) []byte {
 	if m.Media == agora.MediaText {
-		return appendText(dst, m.Body)
+		return rawjson.AppendText(dst, m.Body)
 	}
 	return append(dst, m.Body...)
 }
@@ -98,27 +99,27 @@ func appendReceipt(dst []byte, m *agora.Message) []byte {
 	dst = append(dst, `{"type":"receipt"`...)
 	switch {
 	case r.ID != "":
-		dst = appendString(append(dst, `,"request_id":`...), r.ID)
+		dst = rawjson.AppendString(append(dst, `,"request_id":`...), r.ID)
 	case r.Stream != "":
-		dst = appendString(append(dst, `,"stream_id":`...), r.Stream)
+		dst = rawjson.AppendString(append(dst, `,"stream_id":`...), r.Stream)
 		dst = strconv.AppendUint(append(dst, `,"index":`...), uint64(r.Index), 10)
 	default:
-		dst = appendString(append(dst, `,"to":`...), string(m.From))
+		dst = rawjson.AppendString(append(dst, `,"to":`...), string(m.From))
 		dst = strconv.AppendUint(append(dst, `,"n":`...), r.N, 10)
-		return appendString(append(dst, `,"status":`...), TierName(r.Tier))
+		return rawjson.AppendString(append(dst, `,"status":`...), TierName(r.Tier))
 	}
-	dst = appendString(append(dst, `,"status":`...), TierName(r.Tier))
-	return appendString(append(dst, `,"to":`...), string(m.From))
+	dst = rawjson.AppendString(append(dst, `,"status":`...), TierName(r.Tier))
+	return rawjson.AppendString(append(dst, `,"to":`...), string(m.From))
 }
 
 func appendRoster(dst []byte, m *agora.Message) []byte {
 	r, _ := m.RosterBody() // an empty one where it can't be read
-	dst = appendString(append(dst, `{"type":"space.members","space":`...), m.To.Space)
+	dst = rawjson.AppendString(append(dst, `{"type":"space.members","space":`...), m.To.Space)
 	dst = append(dst, `,"members":`...)
 	if r.Members == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = appendList(dst, r.Members, func(id agora.AgentID, dst []byte) []byte { return appendString(dst, string(id)) })
+		dst = appendList(dst, r.Members, func(id agora.AgentID, dst []byte) []byte { return rawjson.AppendString(dst, string(id)) })
 	}
 	dst = appendID(append(dst, `,"joined":`...), r.Joined)
 	return appendID(append(dst, `,"left":`...), r.Left)
@@ -129,7 +130,7 @@ func appendID(dst []byte, id agora.AgentID) []byte {
 	if id == "" {
 		return append(dst, "null"...)
 	}
-	return appendString(dst, string(id))
+	return rawjson.AppendString(dst, string(id))
 }
 
 // appendEvent appends space.event* but for its end.
@@ -144,9 +145,9 @@ func appendEvent(dst []byte, m *agora.Message) []byte {
 	default:
 		dst = append(dst, `{"type":"space.event.cancel","space":`...)
 	}
-	dst = appendString(dst, m.To.Space)
+	dst = rawjson.AppendString(dst, m.To.Space)
 	if m.Part != agora.Whole {
-		dst = appendString(append(dst, `,"event_id":`...), m.Stream)
+		dst = rawjson.AppendString(append(dst, `,"event_id":`...), m.Stream)
 	}
 	if m.Part <= agora.Chunk {
 		dst = AppendBody(append(dst, `,"data":`...), m)
@@ -157,19 +158,20 @@ func appendEvent(dst []byte, m *agora.Message) []byte {
 // appendAbort appends the error that tells that the cluster gave up a stream or a request.
 func appendAbort(dst []byte, m *agora.Message) []byte {
 	a := m.AbortBody()
-	dst = appendString(append(dst, `{"type":"error","code":`...), string(a.Code))
-	dst = appendString(append(dst, `,"message":`...), whyAborted(a.Code, m.Stream != ""))
+	dst = rawjson.AppendString(append(dst, `{"type":"error","code":`...), string(a.Code))
+	dst = rawjson.AppendString(append(dst, `,"message":`...), AbortReason(a.Code, m.Stream != ""))
 	if a.Request != "" {
-		dst = appendString(append(dst, `,"request_id":`...), a.Request)
+		dst = rawjson.AppendString(append(dst, `,"request_id":`...), a.Request)
 	}
-	dst = appendString(append(dst, `,"from":`...), string(m.From))
+	dst = rawjson.AppendString(append(dst, `,"from":`...), string(m.From))
 	if m.Stream != "" {
-		dst = appendString(append(dst, `,"stream_id":`...), m.Stream)
+		dst = rawjson.AppendString(append(dst, `,"stream_id":`...), m.Stream)
 	}
 	return dst
 }
 
-func whyAborted(code agora.Code, stream bool) string {
+// AbortReason returns the sentence that tells why the cluster gave up a stream, or else a request: the same in every dialect.
+func AbortReason(code agora.Code, stream bool) string {
 	switch {
 	case code == agora.Timeout && stream:
 		return "the stream's deadline has passed"
@@ -183,7 +185,7 @@ func appendGap(dst []byte, m *agora.Message) []byte {
 	dst = strconv.AppendUint(append(dst, `{"type":"gap","from_seq":`...), m.N, 10)
 	dst = strconv.AppendUint(append(dst, `,"to_seq":`...), m.Seq, 10)
 	if m.To.IsSpace() {
-		dst = appendString(append(dst, `,"space":`...), m.To.Space)
+		dst = rawjson.AppendString(append(dst, `,"space":`...), m.To.Space)
 	}
 	return append(dst, '}')
 }
@@ -197,7 +199,7 @@ func appendDelivery(dst []byte, m *agora.Message, d Delivery) []byte {
 	if m.N > 0 && !told {
 		dst = strconv.AppendUint(append(dst, `,"n":`...), m.N, 10)
 		if m.Session != "" {
-			dst = appendString(append(dst, `,"session":`...), m.Session)
+			dst = rawjson.AppendString(append(dst, `,"session":`...), m.Session)
 		}
 	}
 	if m.Indexed && !told {
@@ -210,7 +212,7 @@ func appendDelivery(dst []byte, m *agora.Message, d Delivery) []byte {
 		dst = strconv.AppendInt(append(dst, `,"deadline_ms":`...), d.DeadlineMS, 10)
 	}
 	if m.Meta.Trace != "" && m.Part <= agora.Start {
-		dst = appendString(append(dst, `,"traceparent":`...), m.Meta.Trace)
+		dst = rawjson.AppendString(append(dst, `,"traceparent":`...), m.Meta.Trace)
 	}
 	return append(dst, '}')
 }
