@@ -131,6 +131,7 @@ type Node struct {
 	acting     acting
 	departed   departed
 	registered registered
+	restores   restores
 	dials      dials
 	seeking    atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
 	drained    atomic.Bool // Drain has told log and presence what it could

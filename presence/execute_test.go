@@ -37,7 +37,7 @@ func TestExecutesAreOpenUntilTheyAreClosed(t *testing.T) {
 	eachServer(t, func(t *testing.T, sv *server) {
 		s, ctx := sv.store(presence.Config{}), t.Context()
 		want := []presence.Execute{execute("1"), execute("2", "read", "write \"it\""), execute("3\x00 odd", []string{}...), execute("4")}
-			for _, e := range want {
+		for _, e := range want {
 			ok(t, s.OpenExecute(ctx, "edge", e))
 		}
 		got := must(s.Executes(ctx, tenant, "sub"))(t)
