@@ -65,6 +65,7 @@ type Message struct {
 type Meta struct {
 	Trace    string    // W3C traceparent; empty when there is none
 	Parent   string    // id of the message that this one answers
+	Request  string    // the request that is sent or answered, as its sender names it beside the body; empty where the body says it
 	Hops     uint8     // hop budget left; 0 means none is set
 	Receipts Receipts  // tiers beyond Stored that the sender wants
 	Deadline time.Time // when the stream or request is over; zero means never
@@ -75,6 +76,7 @@ type Meta struct {
 
 // Bounds of what Meta carries for doors, in bytes. A message beyond them is not stored.
 const (
+	MaxRequest = 1 << 10  // of Meta.Request: 256 characters
 	MaxCall    = 512      // of Meta.Call
 	MaxDialect = 32       // of Meta.Dialect
 	MaxHead    = 64 << 10 // of Meta.Head
