@@ -40,6 +40,7 @@ var verbs = map[string]func(*conn, *edge.Session, *wire.Frame) error{
 	"space.publish.done":  (*conn).publishDone,
 	"space.event.cancel":  (*conn).cancelEvent,
 	"agent.refresh":       (*conn).refresh,
+	"call_tool":           (*conn).callTool,
 }
 
 // handle does what a frame says. An error is its answer.
