@@ -65,10 +65,10 @@ type Message struct {
 type Meta struct {
 	Trace    string    // W3C traceparent; empty when there is none
 	Parent   string    // id of the message that this one answers
+	Request  string    // the request that is sent or answered, as its sender names it beside the body; empty where the body says it
 	Hops     uint8     // hop budget left; 0 means none is set
 	Receipts Receipts  // tiers beyond Stored that the sender wants
 	Deadline time.Time // when the stream or request is over; zero means never
-	Request  string    // name of a request, by which its answer will name it; empty where its body says it, or nobody does
 	Call     string    // answer box of the call that a request belongs to; empty where it belongs to none
 	Dialect  string    // whose Head that is; empty where there is no Head
 	Head     []byte    // what that dialect says beside the body: opaque, and of no meaning to doors of other dialects; nil for nothing
@@ -76,6 +76,7 @@ type Meta struct {
 
 // Bounds of what Meta carries for doors, in bytes. A message beyond them is not stored.
 const (
+	MaxRequest = 1 << 10  // of Meta.Request: 256 characters
 	MaxCall    = 512      // of Meta.Call
 	MaxDialect = 32       // of Meta.Dialect
 	MaxHead    = 64 << 10 // of Meta.Head

@@ -101,6 +101,9 @@ func (s *Session) address() agora.Address { return agora.ToAgent(s.claim.Tenant,
 // Agent returns the id that the session is bound to.
 func (s *Session) Agent() agora.AgentID { return s.claim.Agent }
 
+// ID returns the id of the session, which stays when the agent returns in time.
+func (s *Session) ID() string { return s.claim.Session }
+
 // Conn returns the id of its connection.
 func (s *Session) Conn() string { return s.name }
 

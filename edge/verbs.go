@@ -24,7 +24,8 @@ type Want struct {
 }
 
 // Send takes a message of the relay's verbs: m has Kind, Part, Stream, Index,
-// N, To.Agent, Body and Meta, and as ID the client's own id. It blocks while
+// N, To.Agent, Body and Meta, and as ID the client's own id. The Stream of a reply that names no Meta.Parent is the
+// name of the request that it answers, where one of that name is open; a whole message has none else. It blocks while
 // too much is under way, or the rate of chunks is spent. An error is the
 // answer to the frame; what comes later comes as a notice. A stream that was
 // refused is answered once: for its later parts Send returns nil.
@@ -42,6 +43,9 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 	}
 	m.From, m.To.Tenant = s.claim.Agent, s.claim.Tenant
 	m.To = s.sender().Route(ctx, &m)
+	if m.Part == agora.Whole {
+		m.Stream = "" // has said what it answers
+	}
 	if m.Kind == agora.Request && m.Part == agora.Cancel {
 		return s.cancel(ctx, m, w)
 	}

@@ -63,6 +63,8 @@ func (f *Frame) has(id field) bool {
 		return f.Members != nil
 	case kSpaces:
 		return f.Spaces != nil || f.Positions != nil
+	case kFailure:
+		return f.Error != nil
 	}
 	return false // joined and left are always written
 }
@@ -112,6 +114,8 @@ func (f *Frame) appendNested(dst []byte, id field) []byte {
 			return appendList(dst, f.Spaces, ListedSpace.append)
 		}
 		return appendPositions(dst, f.Positions)
+	case kFailure:
+		return f.Error.append(dst)
 	}
 	if id == fJoined {
 		return appendMaybe(dst, f.Joined)
@@ -195,6 +199,16 @@ func (a ListedAgent) append(dst []byte) []byte {
 		dst = append(append(dst, `,"metadata":`...), a.Metadata...)
 	}
 	return append(dst, '}')
+}
+
+// append appends an error object. A nil one has no code.
+func (e *Failure) append(dst []byte) []byte {
+	if e == nil {
+		e = &Failure{}
+	}
+	dst = rawjson.AppendString(append(dst, `{"code":`...), e.Code)
+	dst = rawjson.AppendString(append(dst, `,"message":`...), e.Message)
+	return append(appendSaid(dst, "path", e.Path), '}')
 }
 
 func (s ListedSpace) append(dst []byte) []byte {

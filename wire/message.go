@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -15,9 +16,9 @@ type Delivery struct {
 }
 
 // AppendMessage appends m as the frame that its receiver gets: message*,
-// reply*, cancel, error, receipt, gap, space.event* or space.members. A body
-// without a media type is spliced as payload, chunk or data, so it must be JSON; one of
-// [agora.MediaText] is written as a string. It allocates nothing when dst has room, but for receipts and rosters.
+// reply*, cancel, error, receipt, gap, space.event* or space.members. Payload and data
+// are written by [AppendBody], a chunk by [AppendChunk]; what they wrote as base64 has its media type beside it. It
+// allocates nothing when dst has room, but for receipts and rosters.
 //
 // A Receipt and a Roster that can't be read are frames that name nobody: their reader is to drop them before. An event that
 // the cluster gave up is cancelled, whatever the code. A Control with Abort and no stream is a request that ran out of
@@ -77,21 +78,21 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 		dst = append(dst, `,"stream":true`...)
 	}
 	switch {
-	case m.Body == nil:
-	case m.Part == agora.Whole, m.Part == agora.Start:
-		dst = AppendBody(append(dst, `,"payload":`...), m)
 	case m.Part == agora.Chunk:
-		dst = AppendBody(append(dst, `,"chunk":`...), m)
+		dst = append(dst, `,"chunk":`...)
+		switch { // as nearly all are
+		case m.Media == agora.MediaText:
+			return rawjson.AppendText(dst, m.Body)
+		case m.Media == "" && len(m.Body) > 0 && m.Body[0] == '"':
+			return append(dst, m.Body...)
+		}
+		dst = AppendChunk(dst, m)
+	case m.Body == nil || m.Part > agora.End:
+		return dst
+	default:
+		dst = AppendBody(append(dst, `,"payload":`...), m)
 	}
-	return dst
-}
-
-// AppendBody appends a message's body as a JSON value: text as a string, JSON as it is, nothing where there is none.
-func AppendBody(dst []byte, m *agora.Message) []byte {
-	if m.Media == agora.MediaText {
-		return rawjson.AppendText(dst, m.Body)
-	}
-	return append(dst, m.Body...)
+	return appendSaid(dst, "media", Media(m))
 }
 
 func appendReceipt(dst []byte, m *agora.Message) []byte {
@@ -208,19 +209,51 @@ func appendDelivery(dst []byte, m *agora.Message, d Delivery) []byte {
 	if d.Redelivered || m.Again {
 		dst = append(dst, `,"redelivered":true`...)
 	}
-	if d.DeadlineMS > 0 && m.Part <= agora.Start && m.Kind <= agora.Reply {
-		dst = strconv.AppendInt(append(dst, `,"deadline_ms":`...), d.DeadlineMS, 10)
-	}
-	if m.Meta.Trace != "" && m.Part <= agora.Start {
-		dst = rawjson.AppendString(append(dst, `,"traceparent":`...), m.Meta.Trace)
+	if m.Part <= agora.Start {
+		dst = appendBegun(dst, m, d)
 	}
 	return append(dst, '}')
 }
 
+// appendBegun appends the extensions of a whole message and of the start of a stream.
+func appendBegun(dst []byte, m *agora.Message, d Delivery) []byte {
+	if d.DeadlineMS > 0 && m.Kind <= agora.Reply {
+		dst = strconv.AppendInt(append(dst, `,"deadline_ms":`...), d.DeadlineMS, 10)
+	}
+	if m.Meta.Trace != "" {
+		dst = rawjson.AppendString(append(dst, `,"traceparent":`...), m.Meta.Trace)
+	}
+	return appendSaid(dst, "request_id", requestOf(m))
+}
+
+// requestOf returns the name of the request that a message is or answers, where that stands beside the payload: it
+// was said there, or it belongs to a call or another dialect, whose payloads need not have it.
+func requestOf(m *agora.Message) string {
+	switch {
+	case m.Kind > agora.Reply:
+		return ""
+	case m.Kind == agora.Reply:
+		return cmp.Or(m.Meta.Request, foreign(m, m.Meta.Parent))
+	case m.Meta.Request == "" && m.Meta.Call == "" && m.Meta.Dialect == "":
+		return ""
+	}
+	id, _, _ := strings.Cut(m.ID, "\x00") // behind that stands what the cluster adds to a sender's id
+	return cmp.Or(m.Meta.Request, id)
+}
+
+// foreign returns name where a message is of another dialect, else "".
+func foreign(m *agora.Message, name string) string {
+	if m.Meta.Dialect == "" {
+		return ""
+	}
+	return name
+}
+
 // Relay returns a send*, reply* or cancel frame from a client as the message
 // that it asks Agora to move. To.Tenant, From and Meta.Deadline (from
-// DeadlineMS) are the caller's to set. A one-shot is Whole and carries no
-// stream, whatever the client wrote beside it. A cancel is of Kind Control, as
+// DeadlineMS) are the caller's to set. A one-shot is Whole and is no part of a stream,
+// whatever the client wrote beside it: the Stream of a whole Reply names what it answers, and
+// is not delivered. Meta.Request is what the frame has at its top level. A cancel is of Kind Control, as
 // the receiver of a stream sends it; the caller, who knows which streams are open, makes
 // it a Request or Reply where it comes from the stream's own sender. The body is a slice
 // of the frame, and JSON: a chunk may become text by [AppendText].
@@ -234,15 +267,18 @@ func (f *Frame) Relay() agora.Message {
 	}
 	switch f.Type {
 	case "send", "reply":
-		m.Body, m.Meta.Trace = f.Payload, f.Traceparent
+		m.Body, m.Meta.Trace, m.Meta.Request = f.Payload, f.Traceparent, f.RequestID
 		if !f.Stream {
+			if m.Kind == agora.Reply {
+				m.Stream = f.StreamID
+			}
 			return m
 		}
 		m.Part = agora.Start
 	case "send_chunk", "reply_chunk":
 		m.Part, m.Body = agora.Chunk, f.Chunk
 	case "send_end", "reply_end":
-		m.Part = agora.End
+		m.Part, m.Body = agora.End, f.Payload
 	case "cancel":
 		m.Kind, m.Part = agora.Control, agora.Cancel
 	}

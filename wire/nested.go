@@ -23,6 +23,8 @@ func (d *decoder) setNested(f field, raw []byte) (what string) {
 		t.Members, what = d.texts(raw)
 	case kSpaces:
 		return d.setSpaces(raw)
+	case kFailure:
+		t.Error, what = d.failure(raw)
 	case kMaybe:
 		var s *string
 		s, what = maybe(raw)
@@ -275,6 +277,23 @@ func (d *decoder) spaces(raw []byte) ([]ListedSpace, string) {
 		return what
 	})
 	return all, what
+}
+
+// failure reads the error of a tool.result.
+func (d *decoder) failure(raw []byte) (*Failure, string) {
+	e := new(Failure)
+	what := d.members(raw, func(key string, raw []byte) (what string) {
+		switch key {
+		case "code":
+			e.Code, what = d.word(raw)
+		case "message":
+			e.Message, what = d.long(raw)
+		case "path":
+			e.Path, what = d.long(raw)
+		}
+		return what
+	}, "code", "message", "path")
+	return e, what
 }
 
 // positions reads {name: last_seq}. A name that stands twice is refused.

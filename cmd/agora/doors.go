@@ -27,8 +27,9 @@ func (e *edgeServer) openDoors(p plan) {
 	dc, wc := p.door(e.log), p.web(e.log)
 	dc.Loopback, wc.Origins.Loopback = p.loopback, p.loopback
 	wc.Admitted = e.public.admitted
+	dc.Carriers = carrier.New()
 	e.ws = ws.New(e.node, dc)
-	e.doors = []door{wsDoor{e.ws}, httpDoor{web.New(e.node, wc), carrier.New()}}
+	e.doors = []door{wsDoor{e.ws}, httpDoor{web.New(e.node, wc), dc.Carriers}}
 }
 
 // wsDoor is the door for WebSockets. The node asks its sessions to reconnect when the edge drains.

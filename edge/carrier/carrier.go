@@ -32,6 +32,7 @@ type Call struct {
 	To     agora.Agent   // its card; its id alone where it is away
 	Name   string        // makes it one that is done once, where the dialect can: see call.Request
 	Within time.Duration // how long the answer may take until it is whole; 0 for as long as it likes
+	Trace  string        // W3C traceparent of the call; empty for none
 }
 
 // Handoff is a request as an agent with paths takes it.
@@ -60,14 +61,29 @@ type Tool struct {
 	Name      string
 	Parent    string          // the task in whose name it is called; empty for none
 	Arguments json.RawMessage // any JSON; nil for none
+	Parent    string          // name of the request of To that the caller works on as it calls; empty where it names none
 }
 
 // Answer is what comes back: a whole message, or the parts of a stream; io.EOF behind its end. One goroutine at a time calls
 // Next; Close may be called from any, ends the call where it goes on, and is idempotent.
+//
+// An error of Next is a [Failure] where the agent itself has answered that it can't.
 type Answer interface {
 	Next(ctx context.Context) (agora.Message, error)
 	Close()
 }
+
+// Failure is the error that an agent has answered with, in the way of its dialect.
+type Failure struct {
+	Err  *agora.Error
+	Path string // where in what was asked; may be empty
+}
+
+// Error returns what the agent said.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the error as agents see it.
+func (f *Failure) Unwrap() error { return f.Err }
 
 // Carriers are those of an edge. Doors register theirs before the edge serves anybody.
 type Carriers struct {
