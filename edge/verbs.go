@@ -24,8 +24,7 @@ type Want struct {
 }
 
 // Send takes a message of the relay's verbs: m has Kind, Part, Stream, Index,
-// N, To.Agent, Body and Meta, and as ID the client's own id. The Stream of a reply that names no Meta.Parent is the
-// name of the request that it answers, where one of that name is open; a whole message has none else. It blocks while
+// N, To.Agent, Body and Meta, and as ID the client's own id. It blocks while
 // too much is under way, or the rate of chunks is spent. An error is the
 // answer to the frame; what comes later comes as a notice. A stream that was
 // refused is answered once: for its later parts Send returns nil.
@@ -42,7 +41,14 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 		return errReserved
 	}
 	m.From, m.To.Tenant = s.claim.Agent, s.claim.Tenant
-	m.To = s.sender().Route(ctx, &m)
+	if decides, err := s.decide(ctx, &m, w); decides {
+		return err
+	}
+	if m.To = s.sender().Route(ctx, &m); m.To.IsBox() {
+		if decides, err := s.decide(ctx, &m, w); decides {
+			return err
+		}
+	}
 	if m.Part == agora.Whole {
 		m.Stream = "" // has said what it answers
 	}
@@ -196,6 +202,7 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 // later sessions either.
 func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 	peer := m.To
+	m.Stream = s.streamOf(peer, m.Stream)
 	k := streamKey{peer, m.Stream}
 	s.mu.Lock()
 	_, incoming := s.incoming[k]

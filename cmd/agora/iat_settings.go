@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
-	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/iat"
 	"github.com/agora-relay/agora/edge/tools"
+	wireiat "github.com/agora-relay/agora/wire/iat"
 )
 
 // iatSettings are those of the IAT door, and of tools and approvals, which all doors share.
@@ -49,8 +54,35 @@ func (s *iatSettings) faults() []error {
 	}
 }
 
-var (
-	_ = iat.Config{}
-	_ = tools.Config{}
-	_ = approval.Config{}
-)
+// door returns how the IAT door of an edge is set up, but for what it shares with other doors.
+func (s *settings) iatDoor(log *slog.Logger) iat.Config {
+	return iat.Config{
+		KeepAlive: s.iat.keepAlive, MaxWait: s.iat.maxWait, Frame: int(s.frame), MaxErrors: s.errors,
+		Limits: wireiat.Limits{Depth: s.depth, Name: s.name}, Log: log,
+	}
+}
+
+// iatDoor is the door for the IAT dialect. Its requests are drained with those of all doors over HTTP, its agents with all sessions.
+type iatDoor struct{ *iat.Door }
+
+func (d iatDoor) name() string                   { return "iat" }
+func (d iatDoor) mount(mux *http.ServeMux)       { d.Mount(mux) }
+func (d iatDoor) metrics(r *prometheus.Registry) { registerIAT(r, d.Stats()) }
+func (d iatDoor) drain(context.Context)          {}
+func (d iatDoor) close()                         {}
+func (d iatDoor) wait()                          { d.Wait() }
+
+// guard makes what checks calls of tools.
+func (e *edgeServer) guard(p plan) {
+	e.tools = tools.NewGuard(tools.GuardConfig{
+		Config: tools.Config{Tools: p.iat.tools, Schema: int(p.iat.schema)}, Presence: e.presence, Now: e.broker.Now,
+		Root: wireiat.RootOf, Resolve: p.iat.resolve, Log: e.log,
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	var looks sync.WaitGroup
+	looks.Go(func() { e.tools.Run(ctx) })
+	e.unguard = func() {
+		stop()
+		looks.Wait()
+	}
+}

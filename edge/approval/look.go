@@ -61,7 +61,8 @@ type Filter struct {
 	Most  int // of a List; 1,000, and no more than that
 }
 
-func (f *Filter) matches(d *Approval) bool {
+// Matches reports whether an approval is meant.
+func (f *Filter) Matches(d *Approval) bool {
 	return (f.State == "" || f.State == d.State) && (f.Agent == "" || f.Agent == d.Agent) && (f.To == "" || f.To == d.To)
 }
 
@@ -76,7 +77,7 @@ func (a *Approvals) List(tenant string, f Filter) (all []Approval, more bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	for _, n := range a.all {
-		if n.Tenant != tenant || !f.matches(n.Approval) {
+		if n.Tenant != tenant || !f.Matches(n.Approval) {
 			continue
 		}
 		if len(all) == f.Most {

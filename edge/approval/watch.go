@@ -90,7 +90,7 @@ func (w *Watch) token() {
 }
 
 // concerned reports whether w tells of n.
-func (w *Watch) concerned(n *entry) bool { return w.tenant == n.Tenant && w.filter.matches(n.Approval) }
+func (w *Watch) concerned(n *entry) bool { return w.tenant == n.Tenant && w.filter.Matches(n.Approval) }
 
 // note tells all whom it concerns that n has changed. The caller holds mu.
 func (a *Approvals) note(n *entry) {

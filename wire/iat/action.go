@@ -1,6 +1,9 @@
 package iat
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // The actions that Agora reads (IAT §3 and §4), and those that it says.
 const (
@@ -17,6 +20,8 @@ const (
 	ActionStreamAborted = "stream_aborted"
 	ActionGap           = "gap"
 	ActionReceipt       = "receipt"
+	ActionReconnect     = "reconnect"
+	ActionAck           = "ack"
 )
 
 // CheckAction checks the payload of a request, a notification or a response as its action wants it (IAT §4): required members
@@ -96,6 +101,18 @@ func (e *Envelope) ToolCall() (ToolCall, error) {
 		member{key: "arguments", read: func(path string, raw []byte) { c.Arguments = p.isObject(path, raw) }},
 	)
 	return c, p.err()
+}
+
+// Ack reads the payload of the action ack: the position up to which everything has arrived (extension). An error is as that of [CheckAction].
+func (e *Envelope) Ack() (seq uint64, err error) {
+	p := e.reader()
+	p.read(member{key: "seq", must: true, read: func(path string, raw []byte) {
+		n, bad := strconv.ParseUint(string(raw), 10, 53)
+		if seq = n; bad != nil {
+			p.refuse(path, "must be an integer below 2^53")
+		}
+	}})
+	return seq, p.err()
 }
 
 // Approved reads payload.approved of a response to require_approval (IAT §3.3, R06). It answers ok=false where that is

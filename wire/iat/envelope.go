@@ -61,6 +61,8 @@ type Envelope struct {
 	Token string
 	// Deadline is metadata.deadline_ms, the time left; 0 where there is none (extension).
 	Deadline time.Duration
+	// Stream is metadata.stream: the request opens a stream, whose chunks name it, and whose end is a notification of [ActionStreamEnd] (extension).
+	Stream bool
 	// Receipts are metadata.receipts, the tiers that are asked for (extension).
 	Receipts agora.Receipts
 

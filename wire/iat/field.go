@@ -14,6 +14,7 @@ const (
 	fToken
 	fDeadline
 	fReceipts
+	fStream
 	fRoot
 	fRedelivered
 	fieldCount
@@ -24,7 +25,7 @@ const (
 var paths = [fieldCount]string{
 	fID: "/header/msg_id", fParent: "/header/parent_id", fType: "/header/type", fFrom: "/header/from", fTo: "/header/to",
 	fTrace: "/metadata/trace_id", fTTL: "/metadata/ttl", fToken: "/metadata/auth_token",
-	fDeadline: "/metadata/deadline_ms", fReceipts: "/metadata/receipts",
+	fDeadline: "/metadata/deadline_ms", fReceipts: "/metadata/receipts", fStream: "/metadata/stream",
 	fRoot: "/metadata/workspace_root", fRedelivered: "/metadata/redelivered",
 }
 
@@ -58,6 +59,8 @@ func metadataField(key []byte) field {
 		return fDeadline
 	case "receipts":
 		return fReceipts
+	case "stream":
+		return fStream
 	case "workspace_root":
 		return fRoot
 	case "redelivered":
@@ -67,4 +70,4 @@ func metadataField(key []byte) field {
 }
 
 // stays reports whether a field of metadata is forwarded as it came.
-func (f field) stays() bool { return f == fTrace || f == fTTL || f == noField }
+func (f field) stays() bool { return f == fTrace || f == fTTL || f == fStream || f == noField }

@@ -65,6 +65,21 @@ func (d *decoder) readMetadata() {
 	ms, _ := d.integer(fDeadline, uint64(MaxDeadline/time.Millisecond)+1)
 	e.Deadline = time.Duration(ms) * time.Millisecond
 	e.Receipts = d.tiers()
+	e.Stream = d.opens()
+}
+
+// opens reads whether the envelope, a request, opens a stream.
+func (d *decoder) opens() bool {
+	raw := d.value(fStream)
+	switch {
+	case raw == nil:
+		return false
+	case raw[0] != 't' && raw[0] != 'f':
+		d.refuse(paths[fStream], "must be true or false")
+	case raw[0] == 't' && d.env.Type != Request:
+		d.refuse(paths[fStream], "is for requests alone")
+	}
+	return raw[0] == 't'
 }
 
 // value returns the raw value of a field, nil where it is absent or null.
