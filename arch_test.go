@@ -41,7 +41,7 @@ var layers = map[string][]string{
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
 	"internal/await":       {},
-	"internal/party":       {".", "edge", "edge/call", "edge/carrier", "edge/iat", "edge/policy", "edge/rest", "edge/tools", "edge/web", "wire/iat", "spaces", "internal/agoratest", "internal/await"},
+	"internal/party":       {".", "edge", "edge/call", "edge/carrier", "edge/iat", "edge/policy", "edge/rest", "edge/tools", "edge/web", "wire", "wire/iat", "spaces", "internal/agoratest", "internal/await"},
 	"internal/turns":       {},
 	"internal/rawjson":     {},
 	"internal/guard":       {},

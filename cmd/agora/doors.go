@@ -28,9 +28,10 @@ func (e *edgeServer) openDoors(p plan) {
 	dc, wc := p.door(e.log), p.web(e.log)
 	dc.Loopback, wc.Origins.Loopback = p.loopback, p.loopback
 	wc.Admitted = e.public.admitted
+	dc.Carriers = carrier.New(e.tools)
 	e.ws = ws.New(e.node, dc)
-	kit, carriers := web.New(e.node, wc), carrier.New(e.tools)
-	e.doors = []door{wsDoor{e.ws}, httpDoor{kit, carriers}}
+	kit := web.New(e.node, wc)
+	e.doors = []door{wsDoor{e.ws}, httpDoor{kit, dc.Carriers}}
 	if p.iat.on {
 		ic := p.iatDoor(e.log)
 		ic.Approvals, ic.Tools = e.approvals, e.tools

@@ -61,7 +61,6 @@ type Tool struct {
 	Name      string
 	Parent    string          // the task in whose name it is called; empty for none
 	Arguments json.RawMessage // any JSON; nil for none
-	Parent    string          // name of the request of To that the caller works on as it calls; empty where it names none
 }
 
 // Answer is what comes back: a whole message, or the parts of a stream; io.EOF behind its end. One goroutine at a time calls
@@ -92,8 +91,12 @@ type Carriers struct {
 	tools     *tools.Guard
 }
 
-// New returns carriers that reach every agent by mail, and have calls of tools checked by a guard, which other parts of the edge use as well.
+// New returns carriers that reach every agent by mail, and have calls of tools checked by a guard, which other parts of the edge use as well; by what their
+// callees have declared alone if it is nil.
 func New(g *tools.Guard) *Carriers {
+	if g == nil {
+		g = tools.NewGuard(tools.GuardConfig{})
+	}
 	return &Carriers{mail: mail{}, byDialect: map[string]Carrier{}, tools: g}
 }
 

@@ -1,6 +1,7 @@
 package iat
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -40,6 +41,7 @@ const (
 	pullBytes  = 64 << 10
 	minRetry   = 100 * time.Millisecond
 	maxStreams = 4096 // whose names are kept in mind
+	recallTime = 5 * time.Second
 )
 
 // run writes until the link ends, the sink fails or ctx is over, and returns why.
@@ -99,7 +101,7 @@ func (c *courier) pull(ctx context.Context) error {
 	for {
 		ds, err := c.session.Pull(ctx, pullBytes, func() {})
 		for i := range ds {
-			c.deliver(&ds[i])
+			c.deliver(ctx, &ds[i])
 		}
 		c.session.Queued()
 		if len(ds) == 0 {
@@ -122,7 +124,7 @@ func (c *courier) pull(ctx context.Context) error {
 func (c *courier) again() { time.AfterFunc(minRetry, c.link.Wake) }
 
 // deliver adds a delivery.
-func (c *courier) deliver(d *edge.Delivery) {
+func (c *courier) deliver(ctx context.Context, d *edge.Delivery) {
 	m := d.Message
 	if m == nil || !iat.Shows(m) {
 		c.note(m)
@@ -130,7 +132,7 @@ func (c *courier) deliver(d *edge.Delivery) {
 	}
 	t := iat.Delivery{Redelivered: d.Redelivered, DeadlineMS: d.DeadlineMS, Time: c.door.now(), ID: seqID(m), Parent: m.Meta.Parent}
 	if m.Meta.Dialect != iat.Dialect {
-		t.ID, t.Parent = c.name(m)
+		t.ID, t.Parent = c.name(ctx, m)
 	}
 	c.note(m)
 	c.buf = iat.AppendEnvelope(c.buf[:0], m, t)
@@ -138,17 +140,43 @@ func (c *courier) deliver(d *edge.Delivery) {
 }
 
 // name returns the ids that the envelope of a message of another dialect has, and names.
-func (c *courier) name(m *agora.Message) (id, parent string) {
+func (c *courier) name(ctx context.Context, m *agora.Message) (id, parent string) {
 	id = seqID(m)
 	if m.Kind == agora.Request && m.Part <= agora.Start {
 		return requestID(m), m.Meta.Parent
 	}
 	if parent = m.Meta.Parent; parent == "" && m.Stream != "" {
-		if parent = c.streams[stream{m.From, m.Stream}]; parent == "" {
-			parent = m.Stream
+		k := stream{m.From, m.Stream}
+		if _, known := c.streams[k]; !known && m.Part != agora.Start && m.Kind != agora.Control {
+			c.recall(ctx, k, m.Seq)
 		}
+		parent = cmp.Or(c.streams[k], m.Stream)
 	}
 	return id, parent
+}
+
+// recall looks in the log for the beginning of a stream that an earlier downlink has delivered, before a position.
+func (c *courier) recall(ctx context.Context, k stream, before uint64) {
+	ctx, cancel := context.WithTimeout(ctx, recallTime)
+	defer cancel()
+	r := c.session.Catchup(0, func() {})
+	defer r.Close()
+	for {
+		ds, err := r.Next(ctx, pullBytes)
+		if err != nil || len(ds) == 0 { // then it goes by its own name
+			return
+		}
+		for i := range ds {
+			m := ds[i].Message
+			if m.Seq >= before {
+				return
+			}
+			if m.From == k.peer && m.Stream == k.name && m.Part == agora.Start {
+				c.note(m)
+				c.session.NameStream(k.peer, k.name, c.streams[k])
+			}
+		}
+	}
 }
 
 // note keeps in mind which envelope has opened a stream.
@@ -164,6 +192,8 @@ func (c *courier) note(m *agora.Message) {
 		}
 		if c.streams[k] = requestID(m); m.Kind == agora.Reply {
 			c.streams[k] = m.Meta.Parent
+		} else if m.Meta.Request == "" {
+			c.session.NameStream(m.From, m.Stream, c.streams[k])
 		}
 	case m.Part.Ends():
 		delete(c.streams, k)

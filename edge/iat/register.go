@@ -2,27 +2,29 @@ package iat
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"net/http"
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
 // register takes what an agent says of itself.
 func (d *Door) register(x *web.Exchange, e *iat.Envelope, as agora.AgentID) error {
-	answer, err := d.registered(x.Context(), x.Actor, e, as)
+	card, err := d.cardOf(e, as)
+	if err != nil {
+		return err
+	}
+	until, err := x.Actor.Register(x.Context(), card, 0)
 	if err != nil {
 		return err
 	}
 	if e.Type != iat.Request {
 		return x.Answer(http.StatusAccepted, nil)
 	}
-	return x.AnswerBytes(http.StatusOK, media, append(answer, '\n'))
+	return x.AnswerBytes(http.StatusOK, media, append(d.registered(e, &card, until), '\n'))
 }
 
 // registration is the payload of the answer to a registration.
@@ -30,38 +32,39 @@ type registration struct {
 	Status  string        `json:"status"`
 	Agent   agora.AgentID `json:"agent"`
 	Tools   int           `json:"tools"`
-	Expires int64         `json:"expires_at"` // Unix seconds
+	Expires int64         `json:"expires_at,omitempty"` // Unix seconds; left out where it lasts as long as the socket's session
 }
 
-// registered enters an agent into the directory, in which it stays for register.ttl, and as long as it has a downlink. It returns the envelope that
-// answers it.
-func (d *Door) registered(ctx context.Context, a *edge.Actor, e *iat.Envelope, as agora.AgentID) ([]byte, error) {
+// cardOf returns the card of an agent that registers.
+func (d *Door) cardOf(e *iat.Envelope, as agora.AgentID) (card agora.Agent, err error) {
 	r, err := e.Registration()
 	if err != nil {
-		return nil, err
+		return card, err
 	}
 	if r.Agent != "" && r.Agent != as {
-		return nil, &iat.Fault{Err: agora.Errorf(agora.InvalidRequest, "agent is not who registers, %q", as), Path: "/payload/agent", ID: e.ID}
+		return card, &iat.Fault{Err: agora.Errorf(agora.InvalidRequest, "agent is not who registers, %q", as), Path: "/payload/agent", ID: e.ID}
 	}
-	card := agora.Agent{
+	card = agora.Agent{
 		ID: as, Name: cmp.Or(r.Name, string(as)), Dialect: iat.Dialect, Description: r.Description, Domain: r.Domain, Version: r.Version,
 		Registration: agora.Registration{Media: iat.MediaRegister, Body: e.Payload},
 	}
 	for _, t := range r.Tools {
 		card.Tools = append(card.Tools, agora.Skill{Name: t.Name, Description: t.Description, Schema: t.Input})
 	}
-	if err := d.cfg.Tools.CheckDeclared(card.Tools); err != nil {
-		return nil, err
+	return card, d.cfg.Tools.CheckDeclared(card.Tools)
+}
+
+// registered returns the envelope that answers a registration, which lasts until a time, or with the session where that is zero.
+func (d *Door) registered(e *iat.Envelope, card *agora.Agent, until time.Time) []byte {
+	r := registration{Status: "registered", Agent: card.ID, Tools: len(card.Tools)}
+	if !until.IsZero() {
+		r.Expires = until.Unix()
 	}
-	until, err := a.Register(ctx, card, 0)
+	payload, err := json.Marshal(r)
 	if err != nil {
-		return nil, err
+		panic(err) // a value that can always be written
 	}
-	payload, err := json.Marshal(registration{"registered", as, len(card.Tools), until.Unix()})
-	if err != nil {
-		return nil, err
-	}
-	return d.answer(e.ID, as, payload), nil
+	return d.answer(e.ID, card.ID, payload)
 }
 
 // manifest is what the cluster says of itself.

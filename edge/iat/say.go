@@ -41,7 +41,7 @@ func (s *saying) message(e *iat.Envelope, root string) agora.Message {
 			m.Part, m.Stream, m.Indexed = agora.Start, e.ID, s.proves
 		}
 	case iat.Response:
-		m.Kind = agora.Reply
+		m.Kind, m.Meta.Request = agora.Reply, e.Parent
 	case iat.Chunk:
 		m.Kind, m.Part, m.Indexed, m.Meta.Trace = agora.Reply, agora.Chunk, s.proves, ""
 		if text, ok := iat.TextBody(e.Payload); ok {

@@ -212,11 +212,7 @@ func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
 	as := p.session.Agent()
 	s := &saying{door: p.door, actor: p.session.Actor(), as: as}
 	if e.Action == iat.ActionRegister {
-		answer, err := p.door.registered(ctx, s.actor, e, as)
-		if err == nil && e.Type == iat.Request {
-			p.link.say(answer)
-		}
-		return err
+		return p.register(ctx, e)
 	}
 	if e.Type == iat.Request && !e.Stream {
 		if err := s.mayAsk(ctx, e); err != nil {
@@ -245,6 +241,21 @@ func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
 		}
 	}
 	return s.tellBy(ctx, e, bySession{p.session}, w)
+}
+
+// register changes the card of the session's agent, for as long as that lasts.
+func (p *peer) register(ctx context.Context, e *iat.Envelope) error {
+	card, err := p.door.cardOf(e, p.session.Agent())
+	if err != nil {
+		return err
+	}
+	if err := p.session.Update(ctx, card, false); err != nil {
+		return err
+	}
+	if e.Type == iat.Request {
+		p.link.say(p.door.registered(e, &card, time.Time{}))
+	}
+	return nil
 }
 
 // bySession says messages for the agent of a session that is here, in the order in which they are said.

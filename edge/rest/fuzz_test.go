@@ -9,7 +9,6 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/carrier"
-	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
@@ -22,7 +21,7 @@ func FuzzBodies(f *testing.F) {
 		kit.Close()
 		kit.Wait()
 	})
-	Mount(kit, mux, carrier.New(tools.NewGuard(tools.GuardConfig{})))
+	Mount(kit, mux, carrier.New(nil))
 	for _, body := range []string{
 		`{"method":"GET","path":"/"}`, `{"name":"n","skills":["a",{"name":"b","schema":{}}],"metadata":{}}`, `{"skills":[7]}`, `{"tools":[{}],"metadata":0}`,
 		`{"skill":"translate"}`, `{"goal":"translate a text","limit":3}`, `{"skill":"a","goal":"b"}`, `{"limit":-1}`, `{"skill":null}`, `{}`, ` {} `,

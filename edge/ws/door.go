@@ -47,7 +47,7 @@ func (c Config) withDefaults() Config {
 		c.Turns = new(turns.Turns)
 	}
 	if c.Carriers == nil {
-		c.Carriers = carrier.New()
+		c.Carriers = carrier.New(nil)
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c

@@ -156,8 +156,14 @@ func (p *iatParty) note(w Word) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch ask := p.asks[w.Request]; {
-	case w.Part == agora.Cancel && ask != nil:
-		ask.ended = true
+	case w.Part == agora.Cancel:
+		p.over[w.Stream] = true
+		if st := p.streams[w.Stream]; st != nil {
+			p.over[st.id] = true
+		}
+		if ask != nil {
+			ask.ended = true
+		}
 	case w.Kind != agora.Request:
 	case w.Part == agora.Start && (p.streams[w.Stream] == nil || p.named != p.opened):
 		p.opened = p.named

@@ -47,21 +47,22 @@ func (p *iatParty) registers(ctx context.Context) error {
 	if len(p.seat.Skills) == 0 {
 		return nil
 	}
+	e, err := p.registration()
+	if err == nil {
+		_, err = p.post(ctx, e, false)
+	}
+	return err
+}
+
+// registration is the envelope that declares them.
+func (p *iatParty) registration() (e iatEnvelope, err error) {
 	var tools []map[string]any
 	for _, s := range p.seat.Skills {
 		tools = append(tools, map[string]any{"name": s.Name})
 	}
 	body, err := json.Marshal(map[string]any{"action": "register", "agent": p.seat.ID, "tools": tools})
-	if err != nil {
-		return err
-	}
-	_, err = p.post(ctx, iatEnvelopeOf("request", "register", p.seat.ID, body), false)
-	return err
-}
-
-func iatEnvelopeOf(typ, id string, from agora.AgentID, payload []byte) (e iatEnvelope) {
-	e.Header.Type, e.Header.ID, e.Header.From, e.Payload = typ, id, from, payload
-	return e
+	e.Header.Type, e.Header.ID, e.Header.From, e.Payload = "request", "register", p.seat.ID, body
+	return e, err
 }
 
 // post POSTs an envelope; the error of a refusal is its own.

@@ -36,10 +36,11 @@ func enterIATSocket(ctx context.Context, seat Seat) (Party, error) {
 	if err := p.connect(); err != nil {
 		return nil, err
 	}
-	if err := p.registers(ctx); err != nil {
-		return nil, err
+	e, err := p.registration()
+	if err != nil || len(seat.Skills) == 0 {
+		return p, err
 	}
-	return p, nil
+	return p, p.tell(ctx, e, "")
 }
 
 func (p *iatSocket) connect() error {
@@ -122,8 +123,8 @@ func (p *iatSocket) answers(id *string, err error) bool {
 func (p *iatSocket) came(b []byte) {
 	var e iatEnvelope
 	var said struct {
-		Action string
-		Error  *struct{ Code agora.Code }
+		Action, Status string
+		Error          *struct{ Code agora.Code }
 	}
 	_ = json.Unmarshal(b, &e) // what is no envelope is seen to be missing
 	_ = json.Unmarshal(e.Payload, &said)
@@ -134,7 +135,7 @@ func (p *iatSocket) came(b []byte) {
 	}
 	switch of := e.Header.Parent; {
 	case e.Header.From != agora.Cluster:
-	case said.Action == "receipt":
+	case said.Action == "receipt" || said.Status == "registered":
 		p.answers(&of, nil)
 		return
 	case said.Error != nil && (p.answers(&of, refusedBy(b)) || of == "" && p.answers(nil, refusedBy(b))):
@@ -161,15 +162,20 @@ func (p *iatSocket) silenced(parent string) {
 // Say is that of a [Party].
 func (p *iatSocket) Say(ctx context.Context, w Word) error {
 	p.note(w)
-	e := p.envelope(w)
+	e, parent := p.envelope(w), ""
+	if w.Part == agora.Chunk || w.Part == agora.End {
+		parent = e.Header.Parent
+	}
+	return p.tell(ctx, e, parent)
+}
+
+// tell says an envelope, and waits for its answer: there is none where its parent is over.
+func (p *iatSocket) tell(ctx context.Context, e iatEnvelope, parent string) error {
 	b, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	ask := &iatSaid{e.Header.ID, "", make(chan error, 1)}
-	if w.Part == agora.Chunk || w.Part == agora.End {
-		ask.parent = e.Header.Parent
-	}
+	ask := &iatSaid{e.Header.ID, parent, make(chan error, 1)}
 	p.mu.Lock()
 	c, dropped := p.conn, ask.parent != "" && p.over[ask.parent]
 	if !dropped {

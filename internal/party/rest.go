@@ -14,7 +14,6 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/rest"
-	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
@@ -25,7 +24,7 @@ func REST() Door {
 		Name: "rest", Can: Asks | Deadlines | Bounded | Looks | Heads, TooMuch: 1 << 20, // bytes: of a body
 		Open: func(e agoratest.Entry) (agoratest.Opened, error) {
 			k := web.New(e.Node, web.Config{})
-			rest.Mount(k, e.Mux, carrier.New(tools.NewGuard(tools.GuardConfig{})))
+			rest.Mount(k, e.Mux, carrier.New(nil))
 			return k, nil
 		},
 		Enter: enterREST,
@@ -141,8 +140,8 @@ func (p *restParty) Look(ctx context.Context, id agora.AgentID) (agora.Agent, er
 	defer resp.Body.Close()
 	var found struct {
 		ID, Dialect, Status string
-		Skills              []agora.Skill
+		Skills, Tools       []agora.Skill
 	}
 	err = json.NewDecoder(resp.Body).Decode(&found)
-	return agora.Agent{ID: agora.AgentID(found.ID), Dialect: found.Dialect, Status: agora.AgentStatus(found.Status), Skills: found.Skills}, err
+	return agora.Agent{ID: agora.AgentID(found.ID), Dialect: found.Dialect, Status: agora.AgentStatus(found.Status), Skills: found.Skills, Tools: found.Tools}, err
 }

@@ -34,7 +34,7 @@ func Shows(m *agora.Message) bool {
 		_, err := m.ReceiptBody()
 		return err == nil
 	case agora.Reply:
-		return m.Part != agora.Start || m.Body != nil || m.Meta.Dialect == Dialect
+		return m.Part != agora.Start || m.Body != nil
 	}
 	return true
 }
@@ -137,6 +137,9 @@ func appendHeader(dst []byte, m *agora.Message, d Delivery, t Type) []byte {
 		dst = append(rawjson.AppendString(append(dst, `"trace_id":`...), trace), ',')
 	}
 	dst = append(dst, `"ttl":`+hops...)
+	if m.Kind == agora.Request && m.Part == agora.Start {
+		dst = append(dst, `,"stream":true`...)
+	}
 	return append(appendDelivery(dst, d.Redelivered || m.Again, d), '}')
 }
 
