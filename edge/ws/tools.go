@@ -43,10 +43,7 @@ func (c *conn) callTool(s *edge.Session, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	t.work.Go(func() {
-		defer c.closeTool(q.id)
-		c.runTool(t.ctx, &q)
-	})
+	t.work.Go(func() { c.runTool(t.ctx, &q) })
 	return nil
 }
 
@@ -94,31 +91,36 @@ func (c *conn) endTools() {
 
 // runTool makes a call and tells what comes of it, until ctx is over: its caller may ask again on another connection.
 func (c *conn) runTool(ctx context.Context, q *toolCall) {
-	a, err := c.door.cfg.Carriers.CallTool(ctx, q.call, q.tool)
-	if err == nil {
-		defer a.Close()
-		err = c.tellTool(ctx, a, q)
-	}
-	if err != nil && ctx.Err() == nil {
+	result, err := c.toolResult(ctx, q)
+	c.closeTool(q.id) // before its caller hears the last of it
+	switch {
+	case err == nil:
+		c.queueInTurn(result)
+	case ctx.Err() == nil:
 		c.refuse(&wire.Frame{ID: q.id, To: string(q.call.To.ID)}, err)
 	}
 }
 
-// tellTool tells the answer of a tool. The error is one of which it is not known that it is the answer.
-func (c *conn) tellTool(ctx context.Context, a carrier.Answer, q *toolCall) error {
-	result := wire.Frame{Type: "tool.result", ID: q.id, From: string(q.call.To.ID)}
+// toolResult tells the pieces of a tool's answer, and returns what is to be told behind them. The error is one of which it is not known that
+// it is the answer.
+func (c *conn) toolResult(ctx context.Context, q *toolCall) (*wire.Frame, error) {
+	a, err := c.door.cfg.Carriers.CallTool(ctx, q.call, q.tool)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	result := &wire.Frame{Type: "tool.result", ID: q.id, From: string(q.call.To.ID)}
 	for index := uint32(0); ; {
 		m, err := a.Next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
-			c.queueInTurn(&result)
-			return nil
+			return result, nil
 		case err != nil:
-			if result.Error = failure(err); result.Error == nil || ctx.Err() != nil {
-				return err
+			result.Error = failure(err)
+			if result.Error != nil && ctx.Err() == nil {
+				return result, nil
 			}
-			c.queueInTurn(&result)
-			return nil
+			return nil, err
 		case m.Part == agora.Whole || m.Part == agora.End:
 			result.Body, result.Media = toolBody(&m), wire.Media(&m)
 		case m.Part == agora.Chunk || m.Body != nil:
