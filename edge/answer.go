@@ -104,7 +104,7 @@ func (s *Session) tellStored(to agora.Address, w Want) {
 	switch {
 	case w.Told != nil:
 		w.Told(n)
-	case w.RequestID != "" && (w.Receipts|s.wants)&agora.Stored != 0:
+	case w.RequestID != "":
 		s.conn.Notify(n)
 	}
 }

@@ -49,32 +49,36 @@ func (a *Actor) mayRequire(ctx context.Context, as agora.AgentID, m *agora.Messa
 	return nil
 }
 
-// AwaitApproval blocks until what an agent has asked is decided, and returns that. While it waits, the decision is not mailed to the asker. Errors are those of
-// [approval.Approvals.Await].
-func (a *Actor) AwaitApproval(ctx context.Context, q approval.Approval) (approval.Approval, error) {
-	n := a.node
-	stop, err := n.cfg.Broker.Answer(waiterName(&q), func(context.Context, []byte) []byte { return nil })
+// AwaitApproval asks as RequireApproval does, blocks until that is decided, and returns the decision, which is not mailed to the asker then. Errors are those of
+// RequireApproval and [approval.Approvals.Await].
+func (a *Actor) AwaitApproval(ctx context.Context, as agora.AgentID, m agora.Message) (approval.Approval, error) {
+	n, tenant := a.node, a.Principal().Tenant
+	stop, err := n.cfg.Broker.Answer(waiterName(tenant, as, m.ID), func(context.Context, []byte) []byte { return nil })
 	if err != nil {
-		return q, err
+		return approval.Approval{}, err
 	}
 	defer stop()
-	return n.cfg.Approvals.Await(ctx, q.Tenant, q.Agent, q.ID)
+	q, err := a.RequireApproval(ctx, as, m)
+	if err != nil || q.State != approval.Pending {
+		return q, err
+	}
+	return n.cfg.Approvals.Await(ctx, tenant, as, q.ID)
 }
 
 // waiterName is the name under which edges are asked whether somebody waits there for a decision.
-func waiterName(q *approval.Approval) string {
-	return "approval." + approval.Box(q.Tenant, q.Agent, q.ID)
+func waiterName(tenant string, asker agora.AgentID, id string) string {
+	return "approval." + approval.Box(tenant, asker, id)
 }
 
 // Awaited reports whether somebody waits for a decision, at whatever edge. A round trip.
 func (n *Node) Awaited(ctx context.Context, q *approval.Approval) bool {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	_, err := n.cfg.Broker.Ask(ctx, waiterName(q), nil)
+	_, err := n.cfg.Broker.Ask(ctx, waiterName(q.Tenant, q.Agent, q.ID), nil)
 	return !errors.Is(err, broker.ErrNoEdge)
 }
 
-// DeliverDecision mails a decision to who has asked for it: once, however many edges do so within the duplicate window. One who is not known any more gets none.
+// DeliverDecision is that of an [approval.Mailer]. One who is not known any more gets nothing.
 func (n *Node) DeliverDecision(ctx context.Context, q *approval.Approval) error {
 	m := Decision(q)
 	_, err := n.relay.Post(ctx, "approved/"+approval.Box(q.Tenant, q.Agent, q.ID), m)
@@ -88,7 +92,7 @@ func (n *Node) DeliverDecision(ctx context.Context, q *approval.Approval) error 
 // {"approved", "by", "at", "note"?, "expired"?}, with the time in Unix seconds.
 func Decision(q *approval.Approval) agora.Message {
 	m := agora.Message{
-		Kind: agora.Reply, From: agora.Cluster, To: agora.ToAgent(q.Tenant, q.Agent), Meta: agora.Meta{Parent: q.ID, Trace: q.Trace},
+		Kind: agora.Reply, From: agora.Cluster, To: agora.ToAgent(q.Tenant, q.Agent), Meta: agora.Meta{Parent: q.ID, Request: q.ID, Trace: q.Trace},
 	}
 	if q.Answer != nil {
 		m.From, m.Body = agora.AgentID(q.By), q.Answer
@@ -171,3 +175,5 @@ func (s *Session) decide(ctx context.Context, m *agora.Message, w Want) (is bool
 	s.tellStored(peer, w)
 	return true, nil
 }
+
+var _ approval.Mailer = (*Node)(nil)

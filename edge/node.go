@@ -183,6 +183,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.Close()
 		return nil, err
 	}
+	if cfg.Approvals != nil {
+		cfg.Approvals.MailBy(n)
+	}
 	n.work.Go(n.beat)
 	n.work.Go(n.audit)
 	n.work.Go(n.writeBehind)

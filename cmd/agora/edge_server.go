@@ -109,6 +109,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	if e.node, err = edge.Start(ctx, nc); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
+	e.node.Restores(e.tools.Restore)
 	e.follow(sources)
 	e.openDoors(p)
 	e.tidies = e.tidy(p.alone)

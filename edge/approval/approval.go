@@ -44,6 +44,7 @@ type Approval struct {
 	Decided time.Time
 	Note    string
 	Answer  json.RawMessage // payload of the envelope that has decided; nil where none did
+	Mail    bool            // nobody waited for the decision: it is mailed to the asker
 }
 
 // Verdict is a decision.
@@ -114,6 +115,9 @@ type Approvals struct {
 	failed  error         // why no more is
 	looked  chan struct{} // closed at the next look into the book
 	watches map[*Watch]struct{}
+	mailer  Mailer        // nil where nothing is mailed
+	mails   []mail        // to be sent
+	mailed  chan struct{} // holds one token when there is one more
 }
 
 // Totals count since the start what was decided through this edge, so that they can be added up over edges. They may be read at any time.
@@ -130,11 +134,12 @@ func New(cfg Config) *Approvals {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	a := &Approvals{
 		cfg: cfg, wake: make(chan struct{}, 1), looked: make(chan struct{}), failed: errLoading,
-		tenants: map[string]*tenant{}, watches: map[*Watch]struct{}{},
+		tenants: map[string]*tenant{}, watches: map[*Watch]struct{}{}, mailed: make(chan struct{}, 1),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.work.Go(a.follow)
 	a.work.Go(a.expire)
+	a.work.Go(a.deliver)
 	return a
 }
 

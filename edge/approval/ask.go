@@ -193,7 +193,7 @@ func (a *Approvals) decide(ctx context.Context, n *entry, v *Verdict) (Approval,
 
 // store has the book have a decision, and the replica; it returns what stands.
 func (a *Approvals) store(ctx context.Context, n *entry, says byte, v *Verdict) (Approval, error) {
-	e, mine, err := a.cfg.Book.Decide(ctx, n.opened, appendVerdict(nil, says, v))
+	e, mine, err := a.cfg.Book.Decide(ctx, n.opened, appendVerdict(nil, says, v, !a.awaited(ctx, n)))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if errors.Is(err, broker.ErrNotOpen) {
@@ -213,8 +213,18 @@ func (a *Approvals) store(ctx context.Context, n *entry, says byte, v *Verdict) 
 	}
 	if mine {
 		a.count(n.Approval)
+		a.mailSoon(n.Approval, 0)
 	}
 	return *n.Approval, nil
+}
+
+// awaited reports whether somebody waits for a decision, or nothing is mailed.
+func (a *Approvals) awaited(ctx context.Context, n *entry) bool {
+	q := a.current(n)
+	a.mu.RLock()
+	m := a.mailer
+	a.mu.RUnlock()
+	return m == nil || m.Awaited(ctx, &q)
 }
 
 // count counts what was decided here.

@@ -119,7 +119,7 @@ func TestWhatIsTooOldIsForgotten(t *testing.T) {
 func FuzzRecords(f *testing.F) {
 	q := request("default", "1")
 	f.Add(appendRequest(nil, &q, time.Minute))
-	f.Add(appendVerdict(nil, saysApproved, &Verdict{By: "joe", Note: "x", Answer: []byte("{}")}))
+	f.Add(appendVerdict(nil, saysApproved, &Verdict{By: "joe", Note: "x", Answer: []byte("{}")}, true))
 	f.Add([]byte{version, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e := broker.Entry{Tenant: "default", Name: Box("default", "sub", "1"), Body: body, Time: time.Unix(1, 0)}

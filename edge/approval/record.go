@@ -17,6 +17,8 @@ const (
 	saysDenied byte = iota
 	saysApproved
 	saysExpired
+
+	saysMail byte = 0x80 // with one of them: the asker is told by mail
 )
 
 var errRecord = errors.New("a record of an approval can't be read")
@@ -49,7 +51,10 @@ func parseRequest(e *broker.Entry) (*Approval, error) {
 }
 
 // appendVerdict appends the record of a decision.
-func appendVerdict(b []byte, says byte, v *Verdict) []byte {
+func appendVerdict(b []byte, says byte, v *Verdict, mail bool) []byte {
+	if mail {
+		says |= saysMail
+	}
 	b = append(b, version, says)
 	b = appendText(b, v.By)
 	b = appendText(b, v.Note)
@@ -63,6 +68,8 @@ func (a *Approval) decide(e *broker.Entry) (*Approval, error) {
 	r.version()
 	says := r.byte()
 	d := *a
+	d.Mail = says&saysMail != 0
+	says &^= saysMail
 	d.Decided = e.Time
 	d.By, d.Note, d.Answer = r.text(), r.text(), r.bytes()
 	if r.bad || len(r.rest) > 0 || says > saysExpired {

@@ -166,6 +166,7 @@ func (a *Approvals) decided(n *entry, e *broker.Entry) error {
 	a.weigh(n, int64(len(e.Body)))
 	a.now[stateIndex(d.State)]++
 	a.note(n)
+	a.mailSoon(d, later())
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package iat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,19 +22,14 @@ func (d *Door) requireApproval(x *web.Exchange, e *iat.Envelope, s *saying) erro
 	x.Last()
 	ctx, stop := untilDrained(x)
 	defer stop()
-	q, err := s.askApproval(ctx, e)
+	wait, cancel := context.WithTimeout(ctx, d.cfg.MaxWait)
+	defer cancel()
+	q, err := x.Actor.AwaitApproval(wait, s.as, s.message(e, ""))
+	if err != nil && wait.Err() != nil && ctx.Err() == nil {
+		err = agora.Errorf(agora.Timeout, "nobody has decided yet: post it again")
+	}
 	if err != nil {
 		return because(ctx, err)
-	}
-	if q.State == approval.Pending {
-		wait, cancel := context.WithTimeout(ctx, d.cfg.MaxWait)
-		defer cancel()
-		if q, err = x.Actor.AwaitApproval(wait, q); err != nil {
-			if wait.Err() != nil && ctx.Err() == nil {
-				err = agora.Errorf(agora.Timeout, "nobody has decided yet: post it again")
-			}
-			return because(ctx, err)
-		}
 	}
 	answer := d.decision(&q, e)
 	if !wantsEvents(x) {
@@ -49,18 +45,12 @@ func (d *Door) requireApproval(x *web.Exchange, e *iat.Envelope, s *saying) erro
 // decision returns a decision as the response to the envelope that asked for it.
 func (d *Door) decision(q *approval.Approval, e *iat.Envelope) []byte {
 	m := edge.Decision(q)
-	return iat.AppendEnvelope(nil, &m, iat.Delivery{ID: approval.Box(q.Tenant, q.Agent, q.ID), Parent: q.ID, Time: d.now(), Trace: e.Trace})
-}
-
-// askApproval asks for approval, once under the envelope's id.
-func (s *saying) askApproval(ctx context.Context, e *iat.Envelope) (approval.Approval, error) {
-	m := s.message(e, "")
-	return s.actor.RequireApproval(ctx, s.as, m)
+	return iat.AppendEnvelope(nil, &m, iat.Delivery{ID: approval.Box(q.Tenant, q.Agent, q.ID), Parent: q.ID, Time: d.now(), Trace: cmp.Or(e.Trace, madeTrace(&m))})
 }
 
 // socketApproval asks for approval by a socket: the decision comes as mail, but where it stands already.
 func (s *saying) socketApproval(ctx context.Context, e *iat.Envelope, p *peer) error {
-	q, err := s.askApproval(ctx, e)
+	q, err := s.actor.RequireApproval(ctx, s.as, s.message(e, ""))
 	if err == nil && q.State != approval.Pending {
 		p.link.say(s.door.decision(&q, e))
 	}

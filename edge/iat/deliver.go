@@ -3,6 +3,10 @@ package iat
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"hash/fnv"
+	"io"
 	"strconv"
 	"time"
 
@@ -133,6 +137,7 @@ func (c *courier) deliver(ctx context.Context, d *edge.Delivery) {
 	t := iat.Delivery{Redelivered: d.Redelivered, DeadlineMS: d.DeadlineMS, Time: c.door.now(), ID: seqID(m), Parent: m.Meta.Parent}
 	if m.Meta.Dialect != iat.Dialect {
 		t.ID, t.Parent = c.name(ctx, m)
+		t.Trace = madeTrace(m)
 	}
 	c.note(m)
 	c.buf = iat.AppendEnvelope(c.buf[:0], m, t)
@@ -211,6 +216,13 @@ func requestID(m *agora.Message) string {
 		return m.Stream
 	}
 	return seqID(m)
+}
+
+// madeTrace is the trace id of an envelope that the door makes of a message that belongs to no trace: the same whenever it is delivered again.
+func madeTrace(m *agora.Message) string {
+	h := fnv.New128a()
+	io.WriteString(h, string(m.From))
+	return hex.EncodeToString(binary.BigEndian.AppendUint64(h.Sum(nil)[:8], m.Seq))
 }
 
 // seqID is the id of an envelope that the door makes: the same whenever it is delivered again.

@@ -1,6 +1,7 @@
 package iat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -76,7 +77,7 @@ func (r *responder) append(dst []byte, m *agora.Message) []byte {
 	if !iat.Shows(m) {
 		return dst
 	}
-	return iat.AppendEnvelope(dst, m, iat.Delivery{ID: seqID(m), Parent: r.asked.ID, Time: r.door.now(), Trace: r.asked.Trace})
+	return iat.AppendEnvelope(dst, m, iat.Delivery{ID: seqID(m), Parent: r.asked.ID, Time: r.door.now(), Trace: cmp.Or(r.asked.Trace, madeTrace(m))})
 }
 
 // maxGathered is how many bytes of streamed text a response may hold.

@@ -124,5 +124,5 @@ func (t *route) options(w http.ResponseWriter, r *http.Request) {
 // What pages may send, and read of an answer, besides what they always may.
 const (
 	requested = "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Traceparent, Tracestate"
-	exposed   = "Retry-After, Location, Traceparent"
+	exposed   = "Retry-After, Location, Traceparent, Agora-Resume-Token, Agora-Last-Seq"
 )

@@ -1,0 +1,121 @@
+package edge_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/approval"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+)
+
+// risky is what sub asks host to approve.
+func risky(id string, to agora.AgentID) agora.Message {
+	return agora.Message{ID: id, To: agora.Address{Agent: to}, Body: []byte(`{"action":"require_approval","what":"rm"}`), Meta: agora.Meta{Request: id}}
+}
+
+// Whoever is asked decides by a reply like any, whatever its dialect, numbered or not, and the asker that does not wait is told by mail, once.
+func TestTheReplyOfWhoWasAskedDecidesAnApproval(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Approvals: true})
+	sub, _ := registered(t, c, 0, "sub")
+	host, _ := registered(t, c, 1, "host")
+	eve, _ := registered(t, c, 2, "eve")
+	for i, reply := range []string{
+		`{"type":"reply","id":"1","to":"sub","request_id":"%s","payload":{"approved":true}}`,
+		`{"type":"reply","n":1,"to":"sub","payload":{"approved":true,"request_id":"%s"}}`,
+		`{"type":"reply","n":2,"to":"sub","payload":{"approved":true}}`,
+	} {
+		id := fmt.Sprint("ask-", i)
+		q, err := actor(t, c, 2).RequireApproval(await.Context(t), "sub", risky(id, "host"))
+		if err != nil || q.State != approval.Pending {
+			t.Fatalf("RequireApproval = %+v, %v", q, err)
+		}
+		host.Expect(`{"type":"message","from":"sub","request_id":"` + id + `"}`)
+		eve.Send(`{"type":"reply","id":"` + id + `","to":"sub","request_id":"` + id + `","payload":{"approved":true}}`) // is mail like any
+		sub.Expect(`{"type":"reply","from":"eve"}`)
+		if host.Send(`{"type":"reply","id":"bad","to":"sub","request_id":"` + id + `","payload":{"yes":1}}`); i == 0 {
+			host.Expect(`{"type":"error","code":"INVALID_REQUEST","request_id":"bad"}`)
+		} else {
+			host.Expect(`{"type":"error","code":"INVALID_REQUEST"}`)
+		}
+		if strings.Contains(reply, "%s") {
+			reply = fmt.Sprintf(reply, id)
+		}
+		host.Send(reply)
+		host.Expect(`{"type":"receipt","status":"stored"}`)
+		sub.Expect(`{"type":"reply","from":"host","request_id":"` + id + `"}`)
+		again, err := actor(t, c, 0).RequireApproval(await.Context(t), "sub", risky(id, "host"))
+		if err != nil || again.State != approval.Approved || again.By != "host" {
+			t.Errorf("asked again: %+v, %v, want it approved by host", again, err)
+		}
+	}
+	sub.ExpectNone(during(5 * time.Second)) // not by the edges that mail it later either
+}
+
+func TestWhoWaitsForADecisionIsNotMailed(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Approvals: true})
+	sub, _ := registered(t, c, 0, "sub")
+	host, _ := registered(t, c, 1, "host")
+	decided := make(chan approval.Approval, 1)
+	who := actor(t, c, 2)
+	go func() {
+		q, err := who.AwaitApproval(await.Context(t), "sub", risky("a", "host"))
+		if err != nil {
+			t.Error(err)
+		}
+		decided <- q
+	}()
+	host.Expect(`{"type":"message","from":"sub"}`)
+	host.Send(`{"type":"reply","to":"sub","request_id":"a","payload":{"approved":false}}`)
+	if q := await.Recv(t, "a decision", decided); q.State != approval.Denied || string(q.Answer) != `{"approved":false}` {
+		t.Errorf("decided: %+v", q)
+	}
+	sub.ExpectNone(during(5 * time.Second))
+}
+
+// The edge that has decided dies before it can mail that: others do.
+func TestADecisionIsMailedThoughItsEdgeDies(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Approvals: true})
+	sub, _ := registered(t, c, 0, "sub")
+	if _, err := actor(t, c, 0).RequireApproval(await.Context(t), "sub", risky("a", agora.Cluster)); err != nil {
+		t.Fatal(err)
+	}
+	dying := c.Node(2).Config().Approvals
+	c.HoldPresence(2, true) // the mail needs presence, the decision does not
+	if _, err := dying.Decide(await.Context(t), agora.DefaultTenant, "sub", "a", approval.Verdict{Approved: true, By: "joe"}); err != nil {
+		t.Fatal(err)
+	}
+	c.CutEdge(2)
+	c.HoldPresence(2, false)
+	if f := sub.Expect(`{"type":"reply","from":"agora","request_id":"a"}`); !strings.HasPrefix(f.Raw("payload"), `{"approved":true,"by":"joe","at":`) {
+		t.Errorf("sub hears %s", f)
+	}
+	sub.ExpectNone(during(5 * time.Second))
+}
+
+func TestWhatNobodyDecidesInTimeIsNotApproved(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Approvals: true})
+	sub, _ := registered(t, c, 0, "sub")
+	host, _ := registered(t, c, 1, "host")
+	m := risky("a", "host")
+	m.Meta.Deadline = c.Node(0).Config().Broker.Now().Add(time.Second)
+	if _, err := actor(t, c, 2).RequireApproval(await.Context(t), "sub", m); err != nil {
+		t.Fatal(err)
+	}
+	host.Expect(`{"type":"message","from":"sub"}`)
+	if f := sub.Expect(`{"type":"reply","from":"agora","request_id":"a"}`); !strings.HasSuffix(f.Raw("payload"), `"expired":true}`) {
+		t.Errorf("sub hears %s", f)
+	}
+	host.Send(`{"type":"reply","id":"late","to":"sub","request_id":"a","payload":{"approved":true}}`)
+	host.Expect(`{"type":"error","code":"INVALID_REQUEST","request_id":"late"}`)
+	if _, err := actor(t, c, 0).RequireApproval(await.Context(t), "sub", risky("b", "nobody")); code(err) != agora.AgentNotFound {
+		t.Errorf("asking an agent that nobody knows: %v", err)
+	}
+}
