@@ -118,7 +118,7 @@ func (d *decoder) agent(f field, old string) string {
 		d.refuse(paths[f], "is empty")
 		return ""
 	}
-	s := d.text(f, old, d.limits.Name)
+	s := d.text(f, old, agora.MaxIDLength)
 	if s == "" || s == old {
 		return s
 	}
