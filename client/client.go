@@ -33,6 +33,7 @@ type Client struct {
 	err      error      // why it ended
 	spaces   map[string]*Space
 	calls    map[string]chan *wire.Frame // by id
+	tools    map[string]*ToolCall        // open ones, by id
 	requests map[string]*request         // by request_id
 	gone     recent[requestKey]          // requests given up
 
@@ -72,7 +73,7 @@ func newClient(cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg.withDefaults(), wake: make(chan struct{}, 1),
 		goodbye: make(chan struct{}), done: make(chan struct{}),
-		spaces: map[string]*Space{}, calls: map[string]chan *wire.Frame{},
+		spaces: map[string]*Space{}, calls: map[string]chan *wire.Frame{}, tools: map[string]*ToolCall{},
 		requests: map[string]*request{},
 	}
 	var err error

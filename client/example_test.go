@@ -46,6 +46,59 @@ func Example() {
 	// alice: {"text":"Hello"}
 }
 
+// An agent calls a tool of another one, of whatever dialect that is.
+func ExampleClient_CallTool() {
+	urls, stop := devCluster()
+	defer stop()
+
+	ctx := context.Background()
+	bob, err := client.Dial(ctx, client.Config{URLs: urls, Agent: "bob"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer bob.Close()
+	alice, err := client.Dial(ctx, client.Config{URLs: urls, Agent: "alice"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer alice.Close()
+
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer bob.Close() // which ends what follows
+	work.Go(func() {
+		bob.Handle(ctx, func(ctx context.Context, m *client.Message) {
+			var call struct {
+				Tool      string         `json:"tool_name"`
+				Arguments map[string]int `json:"arguments"`
+			}
+			if err := json.Unmarshal(m.Payload, &call); err != nil {
+				log.Print(err)
+				return
+			}
+			if err := m.Reply(ctx, map[string]int{"sum": call.Arguments["a"] + call.Arguments["b"]}); err != nil {
+				log.Print(err)
+			}
+		})
+	})
+
+	call, err := alice.CallTool(ctx, "bob", "add", map[string]int{"a": 1, "b": 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	answer, err := call.Result(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var sum struct{ Sum int }
+	if err := json.Unmarshal(answer.Body, &sum); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(sum.Sum)
+	// Output:
+	// 3
+}
+
 // Print messages, and the text of streams as it comes.
 func ExampleClient_Messages() {
 	urls, stop := devCluster()

@@ -19,6 +19,7 @@ type frame struct {
 	body     json.RawMessage
 	deadline time.Time
 	trace    string      // traceparent of a frame that begins something
+	request  string      // the request that a reply answers, where its payload does not say it
 	other    *wire.Frame // everything else: no number; kept until its id is answered
 	once     bool        // wants no answer: done with once it is written
 	st       *Stream     // whose part it is
@@ -67,6 +68,6 @@ func (f *frame) append(dst []byte, w *wire.Frame) []byte {
 	if !f.deadline.IsZero() {
 		w.DeadlineMS = max(1, time.Until(f.deadline).Milliseconds())
 	}
-	w.Traceparent = f.trace
+	w.Traceparent, w.RequestID = f.trace, f.request
 	return w.Append(dst)
 }

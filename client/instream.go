@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type inStream struct {
 	handed bool      // the application has it
 	read   time.Time // when it was read last
 	gone   bool      // the application wants no more of it
+	end    []byte    // payload of its normal end
+	unread int       // what that counts while the end was not read
 
 	joiner joiner // the reader's own
 	rest   string // what Read has not returned of a chunk; the reader's own
@@ -47,6 +50,26 @@ func (s *inStream) push(chunk []byte, ticket uint64) {
 	signal(s.ready)
 }
 
+// finish takes the payload of its normal end. It is called with the lock held.
+func (s *inStream) finish(payload []byte) {
+	if s.gone || s.err != nil || payload == nil {
+		return
+	}
+	s.end, s.unread = slices.Clone(payload), len(payload)
+	s.bytes += s.unread
+	s.log.bytes += s.unread
+}
+
+// payload returns that of the end, once it was read.
+func (s *inStream) payload() []byte {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if len(s.chunks) > 0 || s.unread > 0 {
+		return nil
+	}
+	return s.end
+}
+
 // hand notes that the application has the stream. It is called with the lock held.
 func (s *inStream) hand() { s.handed, s.read = true, time.Now() }
 
@@ -56,7 +79,10 @@ func (s *inStream) drop() {
 		s.log.settle(c.ticket)
 	}
 	s.log.bytes -= s.bytes
-	s.chunks, s.bytes, s.gone = nil, 0, true
+	if s.unread > 0 {
+		s.end = nil
+	}
+	s.chunks, s.bytes, s.unread, s.gone = nil, 0, 0, true
 	s.log.freed()
 }
 
@@ -94,6 +120,10 @@ func (s *inStream) take() (raw string, ok bool, err error) {
 	if len(s.chunks) == 0 {
 		if s.err != nil {
 			signal(s.ready) // for whoever reads on
+			s.bytes -= s.unread
+			l.bytes -= s.unread
+			s.unread = 0
+			l.freed()
 		}
 		return "", false, s.err
 	}

@@ -63,6 +63,7 @@ func TestAllArrivesOnceAndInOrderThroughCuts(t *testing.T) {
 	t.Run("all at once", func(t *testing.T) {
 		for about, carry := range map[string]func(*testing.T, *cluster){
 			"a stream": streams, "messages": messages, "requests and their replies": requests, "events": events,
+			"calls of tools": tools,
 		} {
 			t.Run(about, func(t *testing.T) {
 				t.Parallel()
@@ -193,6 +194,52 @@ func requests(t *testing.T, c *cluster) {
 		text, err := m.Text(await.Context(t))
 		if err != nil || text != strings.Repeat("tok ", 20) {
 			t.Fatalf("reply %d is %q, %v", i, text, err)
+		}
+	}
+}
+
+func tools(t *testing.T, c *cluster) {
+	caller, machine := c.dial("caller"), c.dial("machine")
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		machine.Handle(ctx, func(ctx context.Context, m *client.Message) {
+			s, err := m.ReplyStream(ctx, nil)
+			if err != nil {
+				t.Errorf("reply: %v", err)
+				return
+			}
+			for i := range 20 {
+				s.WriteString("tok ")
+				if i == 10 && rand.IntN(4) == 0 {
+					c.cut()
+				}
+			}
+			if err := s.CloseWith(m.Payload); err != nil && ctx.Err() == nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+	})
+	for i := range 20 {
+		call, err := caller.CallTool(await.Context(t), "machine", "count", i)
+		if err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		var text strings.Builder
+		for a, err := range call.Chunks() {
+			if err != nil {
+				t.Fatalf("call %d: %v", i, err)
+			}
+			fmt.Fprintf(&text, "%s", a.Body)
+		}
+		a, err := call.Result(await.Context(t))
+		if want := fmt.Sprintf(`"tool_name":"count","arguments":%d}`, i); err != nil || !strings.HasSuffix(string(a.Body), want) {
+			t.Fatalf("call %d has the result %s, %v", i, a.Body, err)
+		}
+		if text.String() != strings.Repeat(`"tok "`, 20) {
+			t.Fatalf("call %d is answered by %s", i, text.String())
 		}
 	}
 }

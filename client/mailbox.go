@@ -90,17 +90,25 @@ func (m *mailbox) refetch() bool {
 	return m.shed && m.bytes <= m.limit/2
 }
 
-// unblock cancels the stream that holds up the others, if it is one that does.
+// unblock cancels the stream that holds up the others, if it is one that does, or else gives up a tool's answer.
 func (m *mailbox) unblock() {
 	m.mu.Lock()
-	key, s := m.stalest(time.Now())
+	now := time.Now()
+	key, s := m.stalest(now)
 	if s != nil {
 		m.endStream(key, s, stalled())
 		s.drop()
 	}
+	var t *ToolCall
+	if s == nil {
+		t = m.c.stalledTool(now)
+	}
 	m.mu.Unlock()
 	if s != nil {
 		s.cancel()
+	}
+	if t != nil {
+		t.fail(stalled())
 	}
 }
 
@@ -148,7 +156,7 @@ func (m *mailbox) deliver(f *wire.Frame) news {
 func (m *mailbox) message(key streamKey, f *wire.Frame, ticket uint64) {
 	msg := &Message{
 		From: f.From, IsReply: f.Type == "reply", Payload: slices.Clone(f.Payload),
-		Stream: f.Stream, Seq: f.Seq, Redelivered: f.Redelivered, Traceparent: f.Traceparent, c: m.c, ticket: ticket,
+		Media: f.Media, named: f.RequestID, Stream: f.Stream, Seq: f.Seq, Redelivered: f.Redelivered, Traceparent: f.Traceparent, c: m.c, ticket: ticket,
 	}
 	if f.DeadlineMS > 0 {
 		msg.Deadline = time.Now().Add(time.Duration(f.DeadlineMS) * time.Millisecond)
@@ -209,6 +217,7 @@ func (m *mailbox) over(key streamKey, f *wire.Frame) news {
 	case "error":
 		m.endStream(key, s, frameError(f))
 	default:
+		s.finish(f.Payload)
 		m.endStream(key, s, io.EOF)
 	}
 	return nothing

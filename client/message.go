@@ -17,6 +17,7 @@ type Message struct {
 	From        string
 	IsReply     bool            // a reply, not a request
 	Payload     json.RawMessage // as sent, byte for byte; nil when there was none
+	Media       string          // media type of what Payload is a string of base64 of; empty where it is JSON
 	Stream      bool            // parts follow the payload
 	StreamID    string          // of a streamed message
 	Seq         uint64          // position in the mailbox
@@ -24,13 +25,18 @@ type Message struct {
 	Deadline    time.Time       // when the sender stops waiting; zero: not known
 	Traceparent string          // the trace that it belongs to, as W3C Trace Context writes it; empty: none
 
+	named  string // the request that it is or answers, where that stands beside the payload
 	c      *Client
 	ticket uint64
 	in     *inStream // nil unless Stream
 }
 
-// RequestID returns the payload's request_id, or "" where it has none.
+// RequestID returns the name of the request that the message is or answers: the one beside its payload, as messages that cross dialects have it, or
+// else the payload's request_id; "" where it has none.
 func (m *Message) RequestID() string {
+	if m.named != "" {
+		return m.named
+	}
 	raw, ok := member(m.Payload, requestIDKey)
 	if !ok {
 		return ""
@@ -71,6 +77,15 @@ func (m *Message) Text(ctx context.Context) (string, error) {
 	return m.in.text(ctx)
 }
 
+// EndPayload returns the payload of the stream's normal end, byte for byte, once all of the stream was read: what a dialect has to say behind the
+// text. It is nil where there is none.
+func (m *Message) EndPayload() json.RawMessage {
+	if m.in == nil {
+		return nil
+	}
+	return m.in.payload()
+}
+
 // Read implements [io.Reader] over the text of the stream.
 func (m *Message) Read(p []byte) (int, error) {
 	if m.in == nil {
@@ -91,10 +106,15 @@ func (m *Message) Close() error {
 func (m *Message) key() streamKey { return streamKey{m.From, m.StreamID} }
 
 // Reply replies with a payload, and returns when it is stored. The
-// request_id of the message is copied into it; then it must be an object, or nil.
+// request_id of the message's payload is copied into it; then it must be an object, or nil. Where the
+// request is named beside the payload the reply names it there, and is of any JSON.
 func (m *Message) Reply(ctx context.Context, payload any) error {
 	id, _ := member(m.Payload, requestIDKey)
-	return m.c.reply(ctx, m.From, id, payload)
+	body, err := replyBody(payload, id)
+	if err != nil {
+		return err
+	}
+	return m.c.send(ctx, &frame{typ: "reply", to: laneKey{agent: m.From}, body: body, request: m.named})
 }
 
 // ReplyStream replies with a stream; see [Client.OpenStream]. A streamed
@@ -103,10 +123,14 @@ func (m *Message) Reply(ctx context.Context, payload any) error {
 func (m *Message) ReplyStream(ctx context.Context, payload any) (*Stream, error) {
 	id, asked := member(m.Payload, requestIDKey)
 	stream := m.StreamID
-	if asked || stream == "" {
+	if asked || m.named != "" || stream == "" {
 		stream = newID("s")
 	}
-	return m.c.replyStream(ctx, outKey{laneKey{agent: m.From}, stream}, id, payload)
+	body, err := replyBody(payload, id)
+	if err != nil {
+		return nil, err
+	}
+	return m.c.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: m.From}, stream: stream, more: true, body: body, request: m.named})
 }
 
 // done acknowledges the message itself; the parts of its stream are acknowledged as they are read.

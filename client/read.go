@@ -64,6 +64,8 @@ func (c *Client) dispatch(f *wire.Frame, b []byte) {
 		c.gap(f)
 	case "agents", "agents.found", "agent.refreshed", "space.list", "space.created", "space.left", "space.published":
 		c.answered(f.ID, b, f.Type == "space.published")
+	case "tool.chunk", "tool.result":
+		c.answeredTool(f)
 	case "space.joined":
 		if s := c.space(f.Space); s != nil {
 			s.joined(f)

@@ -8,12 +8,20 @@ import (
 // Reply replies to a request of which no more is at hand than who sent it and
 // its request_id, which may be empty. [Message.Reply] is the usual way.
 func (c *Client) Reply(ctx context.Context, to, requestID string, payload any) error {
-	return c.reply(ctx, to, rawID(requestID), payload)
+	body, err := replyBody(payload, rawID(requestID))
+	if err != nil {
+		return err
+	}
+	return c.send(ctx, &frame{typ: "reply", to: laneKey{agent: to}, body: body})
 }
 
 // ReplyStream is Reply with a stream; see [Message.ReplyStream].
 func (c *Client) ReplyStream(ctx context.Context, to, requestID string, payload any) (*Stream, error) {
-	return c.replyStream(ctx, outKey{laneKey{agent: to}, newID("s")}, rawID(requestID), payload)
+	body, err := replyBody(payload, rawID(requestID))
+	if err != nil {
+		return nil, err
+	}
+	return c.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: to}, stream: newID("s"), more: true, body: body})
 }
 
 func rawID(id string) json.RawMessage {
@@ -21,22 +29,6 @@ func rawID(id string) json.RawMessage {
 		return nil
 	}
 	return appendString(nil, id)
-}
-
-func (c *Client) reply(ctx context.Context, to string, id json.RawMessage, payload any) error {
-	body, err := replyBody(payload, id)
-	if err != nil {
-		return err
-	}
-	return c.send(ctx, &frame{typ: "reply", to: laneKey{agent: to}, body: body})
-}
-
-func (c *Client) replyStream(ctx context.Context, key outKey, id json.RawMessage, payload any) (*Stream, error) {
-	body, err := replyBody(payload, id)
-	if err != nil {
-		return nil, err
-	}
-	return c.openStream(ctx, &frame{typ: "reply", to: key.to, stream: key.id, more: true, body: body})
 }
 
 // replyBody encodes the payload of a reply, with the request's id in it where there is one.

@@ -127,14 +127,29 @@ func (s *Stream) part(what string, body []byte) *frame {
 
 // Close ends the stream and returns when the cluster has stored its end. Once it has
 // returned nil, everything that was written is stored.
-func (s *Stream) Close() error {
+func (s *Stream) Close() error { return s.finish(nil) }
+
+// CloseWith is Close with a payload that the end carries; see [Message.EndPayload]. An event of a space has none: then it is an
+// INVALID_REQUEST error, and the stream stays open.
+func (s *Stream) CloseWith(payload any) error {
+	body, err := encode(payload)
+	if err == nil && s.key.to.space != "" {
+		err = agora.Errorf(agora.InvalidRequest, "the end of an event has no payload")
+	}
+	if err != nil {
+		return err
+	}
+	return s.finish(body)
+}
+
+func (s *Stream) finish(payload []byte) error {
 	s.close.Do(func() {
 		defer s.stop()
 		if s.over = s.carry.end(); s.over != nil {
 			s.cancel(s.over)
 			return
 		}
-		s.over = s.c.send(s.ctx, s.part("end", nil))
+		s.over = s.c.send(s.ctx, s.part("end", payload))
 		s.c.out.ended(s)
 	})
 	return s.over

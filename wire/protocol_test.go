@@ -110,6 +110,31 @@ func TestProtocolHasTheTableOfErrors(t *testing.T) {
 	}
 }
 
+// TestTheTableOfDialectsNamesItsVectors has each row name one that is there, and all that are named be there.
+func TestTheTableOfDialectsNamesItsVectors(t *testing.T) {
+	text, _ := readProtocol(t)
+	_, chapter, _ := strings.Cut(text, "\n## Across dialects\n")
+	_, table, _ := strings.Cut(chapter, "| Vectors |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := strings.Split(table, "\n")[1:]
+	if len(rows) < 9 {
+		t.Fatalf("the table of dialects has %d rows", len(rows))
+	}
+	vectors := load[vector](t, "relay", "spaces")
+	named := regexp.MustCompile("`((?:relay|spaces)/[a-z-]+)`")
+	for _, row := range rows {
+		all := named.FindAllStringSubmatch(row, -1)
+		if len(all) == 0 {
+			t.Errorf("no vector in %s", row)
+		}
+		for _, v := range all {
+			if vectors[v[1]] == nil {
+				t.Errorf("there is no vector %s", v[1])
+			}
+		}
+	}
+}
+
 // TestLinksOfTheProtocolLead follows links within the page.
 func TestLinksOfTheProtocolLead(t *testing.T) {
 	text, _ := readProtocol(t)

@@ -123,7 +123,7 @@ func (c *conn) toolResult(ctx context.Context, q *toolCall) (*wire.Frame, error)
 			return nil, err
 		case m.Part == agora.Whole || m.Part == agora.End:
 			result.Body, result.Media = toolBody(&m), wire.Media(&m)
-		case m.Part == agora.Chunk || m.Body != nil:
+		case m.Part == agora.Chunk: // what a streamed answer begins with is for its correlation
 			c.queueInTurn(&wire.Frame{
 				Type: "tool.chunk", ID: q.id, From: result.From, Index: index, HasIndex: true, Body: toolBody(&m), Media: wire.Media(&m),
 			})

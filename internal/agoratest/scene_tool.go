@@ -60,7 +60,7 @@ func toolStreams(s *scene) {
 		a.Send(fmt.Sprintf(`{"type":"call_tool","id":"t-%d","to":"agent-2","tool_name":"read"}`, i))
 		id := hearTool(b, "read", `{}`)
 		b.Send(
-			fmt.Sprintf(`{"type":"reply","to":"agent-1","stream_id":"s","stream":true,"request_id":%q}`, id),
+			fmt.Sprintf(`{"type":"reply","to":"agent-1","stream_id":"s","stream":true,"payload":{"request_id":%q}}`, id),
 			`{"type":"reply_chunk","to":"agent-1","stream_id":"s","chunk":" a\n"}`, `{"type":"reply_chunk","to":"agent-1","stream_id":"s","chunk":"\ud83d"}`,
 			`{"type":"reply_end","to":"agent-1","stream_id":"s"`+end+`}`,
 		)
