@@ -34,6 +34,7 @@ var layers = map[string][]string{
 	"edge/carrier":         {".", "edge", "edge/call", "wire"},
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire"},
 	"client":               {".", "wire", "internal/pause"},
+	"client/iat":           {".", "internal/pause"},
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
 	"internal/await":       {},
