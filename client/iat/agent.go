@@ -68,8 +68,8 @@ func (a *Agent) execute(ctx context.Context, e *delivery) (any, error) {
 		return nil, agora.Errorf(agora.InvalidRequest, "the task can't be read")
 	}
 	t := &Task{
-		Execute: Execute{Query: p.Query, Context: p.Context, AllowedTools: p.Allowed, Deadline: e.deadline(), TraceID: e.Metadata.TraceID},
-		ID:      e.Header.MsgID, From: e.Header.From, Redelivered: e.Metadata.Redelivered, root: e.Metadata.WorkspaceRoot, agent: a, ctx: ctx,
+		Execute: Execute{ID: e.Header.MsgID, Query: p.Query, Context: p.Context, AllowedTools: p.Allowed, Deadline: e.deadline(), TraceID: e.Metadata.TraceID},
+		From:    e.Header.From, Redelivered: e.Metadata.Redelivered, root: e.Metadata.WorkspaceRoot, agent: a, ctx: ctx,
 	}
 	t.out = newPieces(t.sendChunk)
 	result, err := a.onExecute(ctx, t)

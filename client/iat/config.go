@@ -35,9 +35,17 @@ type Config struct {
 	Handlers    int           // that run at a time; 64
 	MaxBuffered int           // bytes received that wait for a handler, beyond which reading stops; 4 MiB
 
+	OnStatus func(Status) // told when a downlink is made, and when it is lost or could not be made again, one at a time; must not block; nil: only logged
+
 	TLS  *tls.Config  // for https; nil: the system's. Not used with HTTP
 	HTTP *http.Client // makes the requests, used and not owned; it must have no Timeout. nil: one of its own
 	Log  *slog.Logger // discards if nil
+}
+
+// Status is how a downlink stands.
+type Status struct {
+	Edge string // address of the edge that it is made to
+	Err  error  // why there is none; nil while there is one
 }
 
 // Backoff is how long to wait between attempts: Min doubled each time up to Max, less up to a half by chance.
@@ -60,6 +68,9 @@ func (c Config) withDefaults() Config {
 	c.Handlers = cmp.Or(c.Handlers, 64)
 	c.MaxBuffered = cmp.Or(c.MaxBuffered, 4<<20)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.OnStatus == nil {
+		c.OnStatus = func(Status) {}
+	}
 	return c
 }
 

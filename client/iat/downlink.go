@@ -23,6 +23,7 @@ type downlink struct {
 	takes     bool      // the token is to be presented
 	made      bool      // there was a connection
 	held      time.Time // since when the id is held by another connection; zero: it is not
+	at        string    // address of its edge
 	confirmed uint64    // position that an edge was told
 }
 
@@ -70,6 +71,7 @@ func (d *downlink) again(ctx context.Context, err error) error {
 	}
 	if d.made && ctx.Err() == nil {
 		d.c.cfg.Log.Info("downlink is lost", "agent", d.c.cfg.Agent, "err", err)
+		d.c.cfg.OnStatus(Status{Edge: d.at, Err: err})
 	}
 	if ok && e.Code == agora.AgentExists && d.stillHeld() {
 		err = &Error{Code: agora.Unavailable, Message: e.Message, Cause: e}
@@ -97,10 +99,12 @@ func (d *downlink) connect(ctx context.Context) (*events, error) {
 	if known {
 		r.header.Set("Last-Event-ID", strconv.FormatUint(last, 10))
 	}
+	edge := d.c.edge()
 	resp, end, err := d.c.attempt(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	d.at = edge
 	d.token, d.takes, d.made, d.confirmed, d.held = resp.Header.Get("Agora-Resume-Token"), false, true, last, time.Time{}
 	if seq, err := strconv.ParseUint(resp.Header.Get("Agora-Last-Seq"), 10, 64); err == nil {
 		d.marks.begin(seq)
@@ -115,6 +119,7 @@ func (d *downlink) once(ctx context.Context, take func(*delivery) bool) error {
 		return err
 	}
 	defer s.close()
+	d.c.cfg.OnStatus(Status{Edge: d.at})
 	begun := time.Now()
 	for {
 		v, err := s.next()

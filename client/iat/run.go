@@ -11,6 +11,7 @@ import (
 
 // Execute is a task for an agent.
 type Execute struct {
+	ID           string // of the task; a new one is made where it is empty. Given again under one id, a task is not done twice
 	Query        string
 	Context      []json.RawMessage // context_fragments: any JSON values, such as [Text] returns
 	AllowedTools []string          // that the agent may call for it; nil: all, empty: none
@@ -65,7 +66,7 @@ func (c *Client) Execute(ctx context.Context, to string, x Execute) (*Run, error
 		return nil, err
 	}
 	e := &Envelope{
-		Header: Header{To: to}, Metadata: Metadata{DeadlineMS: x.Deadline.Milliseconds(), TraceID: x.TraceID}, Payload: payload,
+		Header: Header{MsgID: x.ID, To: to}, Metadata: Metadata{DeadlineMS: x.Deadline.Milliseconds(), TraceID: x.TraceID}, Payload: payload,
 	}
 	a, err := c.ask(ctx, e, nil)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 
 // Task is a task that an agent is given. Its methods may be called at the same time, until the function that was given it has returned.
 type Task struct {
-	Execute
-	ID          string // which what belongs to it names as its parent
+	Execute            // its ID is what all that belongs to it names as its parent
 	From        string // who has given it
 	Redelivered bool   // a program under this id may have been given it before
 
