@@ -51,6 +51,9 @@ var layers = map[string][]string{
 	"internal/plot":        {},
 	"internal/reload":      {},
 	"internal/overload":    {"internal/agoratest"},
+
+	"examples/iat/host":     {"client/iat"},
+	"examples/iat/subagent": {"client/iat"},
 }
 
 // homes says which packages may import a library. What begins with the key

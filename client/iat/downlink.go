@@ -18,6 +18,7 @@ import (
 type downlink struct {
 	c         *Client
 	marks     marks
+	onMade    func()
 	trier     trier
 	token     string    // with which it is taken over
 	takes     bool      // the token is to be presented
@@ -39,7 +40,7 @@ type movedError struct{ after time.Duration }
 
 func (*movedError) Error() string { return "the edge asked to reconnect" }
 
-func newDownlink(c *Client) *downlink { return &downlink{c: c, trier: trier{c: c}} }
+func newDownlink(c *Client) *downlink { return &downlink{c: c, trier: trier{c: c}, onMade: func() {}} }
 
 // run calls take for each envelope that comes, in order and once, until that returns false, ctx ends, or an edge refuses for good, and returns why. While the first
 // connection has not been made, it fails after Patience; later it is made again for as long as it takes.
@@ -120,6 +121,7 @@ func (d *downlink) once(ctx context.Context, take func(*delivery) bool) error {
 	}
 	defer s.close()
 	d.c.cfg.OnStatus(Status{Edge: d.at})
+	d.onMade()
 	begun := time.Now()
 	for {
 		v, err := s.next()

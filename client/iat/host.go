@@ -1,9 +1,11 @@
 package iat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 )
 
 // Host gives tasks to agents, and serves what these ask meanwhile. Its methods may be called at the same time, but for those whose names begin with On, which are called
@@ -53,8 +55,38 @@ func (h *Host) OnLog(f func(context.Context, LogLine)) { h.onLog = f }
 
 // Serve declares the host's tools, and takes what agents ask, think and note, until ctx ends: then it returns nil, once every function has returned. A host that offers nothing and wants
 // to hear nothing needs no Serve to Execute. An [*Error] is why an edge refuses for good, such as AGENT_EXISTS where the id is held elsewhere; [ErrClosed] that Close was called.
-func (h *Host) Serve(ctx context.Context) error {
-	return h.serve(ctx, len(h.tools) > 0 || h.cfg.Root != "", h.take)
+func (h *Host) Serve(ctx context.Context) error { return h.serveUntil(ctx, func() {}) }
+
+// ServeWhile calls f once the host can be asked and told things, and serves until f has returned. It returns what f does, or why it can't serve, which ends the context of f.
+func (h *Host) ServeWhile(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ready := make(chan struct{})
+	var once sync.Once
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		err := h.serveUntil(ctx, func() { once.Do(func() { close(ready) }) })
+		cancel(cmp.Or(err, errServed))
+	})
+	defer serving.Wait()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := f(ctx)
+	if ctx.Err() != nil && err != nil {
+		err = context.Cause(ctx)
+	}
+	cancel(errServed)
+	return err
+}
+
+// errServed ends what is served no more.
+var errServed = errors.New("nothing is served any more")
+
+func (h *Host) serveUntil(ctx context.Context, made func()) error {
+	return h.serve(ctx, service{declares: len(h.tools) > 0 || h.cfg.Root != "", take: h.take, made: made})
 }
 
 func (h *Host) take(ctx context.Context, e *delivery) (string, job) {

@@ -79,8 +79,15 @@ type job func() bool
 // handler takes an envelope of the downlink: it returns what is to be called for it, after what came before it of the same key; nil for nothing.
 type handler func(ctx context.Context, e *delivery) (key string, call job)
 
+// service says how a peer serves.
+type service struct {
+	declares bool // it registers
+	take     handler
+	made     func() // called at each connection
+}
+
 // serve registers where there is something to declare, and takes what comes by the downlink until ctx ends, which is no error, or an edge refuses for good.
-func (p *peer) serve(ctx context.Context, declares bool, take handler) error {
+func (p *peer) serve(ctx context.Context, s service) error {
 	if !p.serving.TryLock() {
 		return agora.Errorf(agora.InvalidRequest, "it serves already")
 	}
@@ -88,7 +95,7 @@ func (p *peer) serve(ctx context.Context, declares bool, take handler) error {
 	within, cancel := p.within(ctx)
 	defer cancel()
 	var beside sync.WaitGroup
-	if declares {
+	if s.declares {
 		until, err := p.register(within)
 		if err != nil {
 			return orNil(ctx, err)
@@ -96,7 +103,8 @@ func (p *peer) serve(ctx context.Context, declares bool, take handler) error {
 		beside.Go(func() { p.keepRegistered(within, until) })
 	}
 	d := newDownlink(p.Client)
-	err := d.run(within, func(e *delivery) bool { return p.dispatch(within, d, e, take) })
+	d.onMade = s.made
+	err := d.run(within, func(e *delivery) bool { return p.dispatch(within, d, e, s.take) })
 	cancel()
 	beside.Wait()
 	p.work.wait()
