@@ -26,7 +26,7 @@ const (
 	MessageTooLarge Code = "MESSAGE_TOO_LARGE"
 	Unavailable     Code = "UNAVAILABLE"
 	Timeout         Code = "TIMEOUT"
-	NotFound        Code = "NOT_FOUND" // a tool
+	NotFound        Code = "NOT_FOUND" // a tool, an approval
 )
 
 // Status is how one code shows in the protocols that have codes of their own.

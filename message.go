@@ -50,7 +50,7 @@ type Message struct {
 	Part    Part    //
 	Again   bool    // may have been stored before: nobody can know any more
 	Indexed bool    // whether Index is set
-	Index   uint32  // position of a part in its stream, from 0
+	Index   uint32  // position of a part in its stream, from 0; may be NextIndex while it is not stored
 	Stream  string  // ties the parts together; a space's event id
 	From    AgentID // set by the edge, never by the agent
 	Session string  // the sender's session; set by its lane, empty outside one
@@ -65,6 +65,7 @@ type Message struct {
 type Meta struct {
 	Trace    string    // W3C traceparent; empty when there is none
 	Parent   string    // id of the message that this one answers
+	Request  string    // the request that is sent or answered, as its sender names it beside the body; empty where the body says it
 	Hops     uint8     // hop budget left; 0 means none is set
 	Receipts Receipts  // tiers beyond Stored that the sender wants
 	Deadline time.Time // when the stream or request is over; zero means never
@@ -75,10 +76,15 @@ type Meta struct {
 
 // Bounds of what Meta carries for doors, in bytes. A message beyond them is not stored.
 const (
+	MaxRequest = 1 << 10  // of Meta.Request: 256 characters
 	MaxCall    = 512      // of Meta.Call
 	MaxDialect = 32       // of Meta.Dialect
 	MaxHead    = 64 << 10 // of Meta.Head
 )
+
+// NextIndex is the Index of a part that goes on with its stream, at whatever position that is. It is for senders that name each part by an ID,
+// and say none before they know that the one before it is stored: so their streams have no hole either.
+const NextIndex uint32 = 1<<32 - 1
 
 // SeqShift is how far a record's stream sequence is shifted in a Seq; below
 // it stands the message's index in the record.

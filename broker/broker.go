@@ -47,6 +47,7 @@ type Broker struct {
 	echoes   echoes
 
 	gathering gathering
+	book      Book
 
 	advisories *nats.Subscription // of new leaders
 	topics     topics
@@ -99,6 +100,7 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		seen:    make(map[string]seen),
 	}
 	b.clock.fixed, b.clock.local, b.clock.log = cfg.clock, cfg.Now, cfg.Log
+	b.book.b = b
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.link.Store(newLink())
 	b.inboxRoom.Store(int64(cfg.InboxBytes))

@@ -25,6 +25,8 @@ type Config struct {
 	MaxRecords int64            // per mailbox or space; 4096
 	ShardBytes int64            // per stream; 256 MiB
 	Calls      Keeps            // how the answers of calls are kept; where a field is 0, as mailboxes are
+	BookKeep   time.Duration    // of what stands in the book; 24h
+	BookBytes  int64            // of the book's stream; 64 MiB
 	Duplicates time.Duration    // duplicate window; the shorter of 2m and MaxAge
 	InboxBytes int              // live bytes kept for one inbox before it reads the log instead; 256 KiB
 	LaneBytes  int              // bytes that one lane gathers before it refuses more; 1 MiB
@@ -55,8 +57,11 @@ type Keeps struct {
 
 // keeps returns how the streams of a kind keep what is stored in them.
 func (c *Config) keeps(kind string) Keeps {
-	if kind == callKind {
+	switch kind {
+	case callKind:
 		return c.Calls
+	case bookKind:
+		return Keeps{Replicas: c.Replicas, ShardBytes: c.BookBytes}
 	}
 	return Keeps{Replicas: c.Replicas, ShardBytes: c.ShardBytes}
 }
@@ -77,6 +82,8 @@ func (c Config) withDefaults() Config {
 	c.ShardBytes = cmp.Or(c.ShardBytes, 256<<20)
 	c.Calls.Replicas = cmp.Or(c.Calls.Replicas, c.Replicas)
 	c.Calls.ShardBytes = cmp.Or(c.Calls.ShardBytes, c.ShardBytes)
+	c.BookKeep = cmp.Or(c.BookKeep, 24*time.Hour)
+	c.BookBytes = cmp.Or(c.BookBytes, 64<<20)
 	c.Duplicates = min(cmp.Or(c.Duplicates, 2*time.Minute), c.MaxAge)
 	c.InboxBytes = cmp.Or(c.InboxBytes, 256<<10)
 	c.LaneBytes = cmp.Or(c.LaneBytes, 1<<20)

@@ -66,7 +66,7 @@ func (f *finder) places() []place {
 		return []place{placeOf(f.s.To, f.b.cfg.Shards)}
 	}
 	var all []place
-	for _, name := range f.b.Streams() {
+	for _, name := range f.b.mailStreams() {
 		w := f.b.watchers[name]
 		all = append(all, place{stream: name, live: livePrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
 	}

@@ -430,7 +430,7 @@ func TestARecordOfALaterVersionIsLostToAnOlderEdge(t *testing.T) {
 	store(t, old, numbered(1, agora.Start))
 	old.Close()
 	later := encode(origin{session: "s1", epoch: 1, validAt: b.Now().UnixMilli(), from: "alice"}, []agora.Message{numbered(2, agora.Chunk), numbered(3, agora.Chunk)})
-	later[0] = version2 + 1
+	later[0] = version3 + 1
 	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log(), later); err != nil {
 		t.Fatal(err)
 	}

@@ -225,6 +225,9 @@ func repeats(m *agora.Message, s stream) bool {
 
 // next checks the index of a part of an open stream.
 func (l *ledger) next(m *agora.Message, s stream) verdict {
+	if m.Indexed && m.Index == agora.NextIndex { // its id has told that it is not there
+		m.Index, m.Indexed = s.next, s.counted
+	}
 	switch {
 	case m.Part == agora.Abort || !s.counted:
 		return verdict{}

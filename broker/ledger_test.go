@@ -221,3 +221,36 @@ func BenchmarkTake(b *testing.B) {
 		ms[0].Index++
 	}
 }
+
+// Parts that are named by an id alone go on with their stream at whatever position that is at; said again they are known, and the stream proves that none is missing.
+func TestAPartMayGoOnWithItsStreamAtWhateverPosition(t *testing.T) {
+	var l ledger
+	take := func(m agora.Message) (agora.Message, verdict) {
+		m.Stream = "s"
+		v := l.take(&m, 0, 1, time.Now())
+		return m, v
+	}
+	take(agora.Message{Part: agora.Start, Indexed: true})
+	for i, id := range []string{"a", "b", "b", "c"} {
+		m, v := take(agora.Message{ID: id, Part: agora.Chunk, Indexed: true, Index: agora.NextIndex})
+		if again := i == 2; v.again != again || v.store == again {
+			t.Errorf("part %d: %+v, want it again: %v", i, v, again)
+		}
+		if want := map[string]uint32{"a": 1, "b": 2, "c": 3}[id]; v.store && m.Index != want {
+			t.Errorf("part %q has index %d, want %d", id, m.Index, want)
+		}
+	}
+	if !l.streams["s"].proven() {
+		t.Error("the stream does not prove that no part is missing")
+	}
+	if m, v := take(agora.Message{ID: "end", Part: agora.End, Indexed: true, Index: agora.NextIndex}); !v.store || m.Index != 4 {
+		t.Errorf("the end: %+v at %d, want it stored at 4", v, m.Index)
+	}
+	var other ledger
+	m := agora.Message{Stream: "s", Part: agora.Start}
+	other.take(&m, 0, 1, time.Now())
+	m = agora.Message{Stream: "s", ID: "a", Part: agora.Chunk, Indexed: true, Index: agora.NextIndex}
+	if v := other.take(&m, 0, 1, time.Now()); !v.store || other.streams["s"].proven() {
+		t.Errorf("in a stream that proves nothing: %+v, proven %v", v, other.streams["s"].proven())
+	}
+}

@@ -15,12 +15,13 @@ import (
 // part, flags, and what the flags say is there. Numbers are uvarints; strings and bodies
 // have their length before them. Names that repeat from part to part are a flag.
 //
-// A record is of version 1 unless one of its parts needs a flag of version 2, so that whoever
-// knows no other version reads what it can understand, and nothing else. A new flag comes with a new version.
+// A record is of the first version that has all the flags of its parts, so that whoever
+// knows no later one reads what it can understand, and nothing else. A new flag comes with a new version.
 
 const (
 	version1 = 1                   // flags up to flags1
-	version2 = 2                   // all flags
+	version2 = 2                   // up to flags2
+	version3 = 3                   // all flags
 	maxParts = 1 << agora.SeqShift // in a record: the position of a part has that many bits
 )
 
@@ -47,14 +48,16 @@ const (
 	isText // its media type is agora.MediaText; from here on of version 2
 	isOurs // its media type is agora.MediaAgora
 	hasCall
-	hasHead // and whose it is
+	hasHead    // and whose it is
+	hasRequest // from here on of version 3
 
 	flags1   = isText - 1
-	allFlags = hasHead<<1 - 1
+	flags2   = hasRequest - 1
+	allFlags = hasRequest<<1 - 1
 )
 
 // aside are the flags of what few parts have.
-const aside = hasTrace | hasParent | hasHops | hasDeadline | hasReceipts | hasCall | hasHead
+const aside = hasTrace | hasParent | hasHops | hasDeadline | hasReceipts | hasCall | hasHead | hasRequest
 
 // origin is what all parts of a record share.
 type origin struct {
@@ -74,8 +77,8 @@ func sizeOf(m *agora.Message) int {
 
 func sizeOfMeta(m *agora.Meta) int {
 	size := len(m.Trace) + len(m.Parent)
-	if m.Call != "" || m.Head != nil {
-		size += 3*binary.MaxVarintLen64 + len(m.Call) + len(m.Dialect) + len(m.Head)
+	if m.Call != "" || m.Head != nil || m.Request != "" {
+		size += 4*binary.MaxVarintLen64 + len(m.Call) + len(m.Dialect) + len(m.Head) + len(m.Request)
 	}
 	return size
 }
@@ -83,6 +86,8 @@ func sizeOfMeta(m *agora.Meta) int {
 // overlong returns an error where m has more than its bounds allow.
 func overlong(m *agora.Meta) *agora.Error {
 	switch {
+	case len(m.Request) > agora.MaxRequest:
+		return agora.Errorf(agora.InvalidRequest, "the request's name has more than %d bytes", agora.MaxRequest)
 	case len(m.Call) > agora.MaxCall:
 		return agora.Errorf(agora.InvalidRequest, "the name of the message's call has more than %d bytes", agora.MaxCall)
 	case len(m.Dialect) > agora.MaxDialect:
@@ -118,13 +123,16 @@ func countOf(b []byte) int {
 	return int(b[1]) + 1
 }
 
-func isKnown(version byte) bool { return version == version1 || version == version2 }
+func isKnown(version byte) bool { return version >= version1 && version <= version3 }
 
 // appendPart appends m to the record b, and raises its version where m needs that; last is the stream of the part before it.
 func appendPart(b []byte, m *agora.Message, last string) []byte {
 	f := flagsOf(m, last)
-	if f > flags1 || f&hasMedia != 0 { // who knows no other version takes every body for JSON
-		b[0] = version2
+	switch {
+	case f > flags2:
+		b[0] = version3
+	case f > flags1 || f&hasMedia != 0: // who knows no other version takes every body for JSON
+		b[0] = max(b[0], version2)
 	}
 	b = append(b, byte(m.Kind), byte(m.Part))
 	b = binary.AppendUvarint(b, f)
@@ -177,6 +185,9 @@ func appendMeta(b []byte, m *agora.Message, f uint64) []byte {
 		b = binary.AppendUvarint(b, uint64(len(m.Meta.Head)))
 		b = append(b, m.Meta.Head...)
 	}
+	if f&hasRequest != 0 {
+		b = appendString(b, m.Meta.Request)
+	}
 	return b
 }
 
@@ -212,6 +223,7 @@ func metaFlags(m *agora.Meta) (f uint64) {
 	set(m.Receipts != 0, hasReceipts)
 	set(m.Call != "", hasCall)
 	set(m.Head != nil, hasHead)
+	set(m.Request != "", hasRequest)
 	return f
 }
 
@@ -319,8 +331,11 @@ func (r *reader) part(m *agora.Message, last string) error {
 
 // flags returns those that the record's version has.
 func (r *reader) flags() uint64 {
-	if r.version == version1 {
+	switch r.version {
+	case version1:
 		return flags1
+	case version2:
+		return flags2
 	}
 	return allFlags
 }
@@ -349,6 +364,9 @@ func (r *reader) meta(m *agora.Meta, f uint64) {
 	if f&hasHead != 0 {
 		m.Dialect = string(r.atMost(agora.MaxDialect))
 		m.Head = r.atMost(agora.MaxHead)
+	}
+	if f&hasRequest != 0 {
+		m.Request = string(r.atMost(agora.MaxRequest))
 	}
 }
 

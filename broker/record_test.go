@@ -66,9 +66,17 @@ func newParts() []agora.Message {
 	)
 }
 
+// newestParts are parts that only a record of version 3 can hold, among others.
+func newestParts() []agora.Message {
+	return append(newParts(),
+		agora.Message{Kind: agora.Request, Meta: agora.Meta{Request: "r-1 ☃"}},
+		agora.Message{Kind: agora.Reply, Meta: agora.Meta{Call: "c", Head: []byte("{}"), Request: strings.Repeat("r", agora.MaxRequest)}},
+	)
+}
+
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	want := origin{session: "s1", epoch: 1 << 60, validAt: 1790000000000, from: "agent ☃"}
-	for version, parts := range map[byte][]agora.Message{version1: someParts(), version2: newParts()} {
+	for version, parts := range map[byte][]agora.Message{version1: someParts(), version2: newParts(), version3: newestParts()} {
 		b := encode(want, parts)
 		if b[0] != version {
 			t.Fatalf("version %d, want %d", b[0], version)
@@ -99,10 +107,16 @@ func TestARecordOfVersion1IsWrittenAsEver(t *testing.T) {
 	}
 }
 
-func TestEachThingThatVersion1LacksRaisesTheVersion(t *testing.T) {
-	for _, m := range newParts()[len(someParts()):] {
-		if b := encode(origin{}, append(someParts(), m)); b[0] != version2 {
-			t.Errorf("%+v is in a record of version %d", m, b[0])
+func TestEachThingThatAVersionLacksRaisesIt(t *testing.T) {
+	lacks := map[byte][]agora.Message{version2: newParts()[len(someParts()):], version3: newestParts()[len(newParts()):]}
+	for version, parts := range lacks {
+		for _, m := range parts {
+			if b := encode(origin{}, append(someParts(), m)); b[0] != version {
+				t.Errorf("%+v is in a record of version %d", m, b[0])
+			}
+			if b := encode(origin{}, append([]agora.Message{m}, newParts()...)); b[0] != version {
+				t.Errorf("%+v is in a record of version %d with others behind it", m, b[0])
+			}
 		}
 	}
 }
@@ -119,11 +133,13 @@ func TestABodyHasOneMediaType(t *testing.T) {
 	}
 }
 
-func TestFlagsOfVersion2AreNoneOfVersion1(t *testing.T) {
-	b := encode(origin{session: "s"}, newParts())
-	b[0] = version1
-	if _, _, err := decodeAll(b); !errors.Is(err, errRecord) {
-		t.Fatalf("err = %v, want errRecord", err)
+func TestFlagsOfAVersionAreNoneOfAnEarlierOne(t *testing.T) {
+	for version, parts := range map[byte][]agora.Message{version1: newParts(), version2: newestParts()} {
+		b := encode(origin{session: "s"}, parts)
+		b[0] = version
+		if _, _, err := decodeAll(b); !errors.Is(err, errRecord) {
+			t.Errorf("as version %d: %v, want errRecord", version, err)
+		}
 	}
 }
 
@@ -131,7 +147,8 @@ func TestWhatMetaCarriesIsBounded(t *testing.T) {
 	head := agora.Meta{Dialect: "iat", Head: make([]byte, agora.MaxHead+1)}
 	call := agora.Meta{Call: strings.Repeat("c", agora.MaxCall+1)}
 	dialect := agora.Meta{Dialect: strings.Repeat("d", agora.MaxDialect+1), Head: []byte{}}
-	for _, m := range []agora.Meta{head, call, dialect} {
+	request := agora.Meta{Request: strings.Repeat("r", agora.MaxRequest+1)}
+	for _, m := range []agora.Meta{head, call, dialect, request} {
 		b := encode(origin{}, []agora.Message{{Meta: m}})
 		if _, _, err := decodeAll(b); !errors.Is(err, errRecord) {
 			t.Errorf("reading: %v, want errRecord", err)
@@ -141,14 +158,17 @@ func TestWhatMetaCarriesIsBounded(t *testing.T) {
 	cfg := lane("s", 1, false)
 	cfg.To = bob
 	l := b.Lane(cfg)
-	for code, m := range map[agora.Code]agora.Meta{agora.MessageTooLarge: head, agora.InvalidRequest: call} {
-		msg := agora.Message{To: bob, Body: []byte("{}"), Meta: m}
-		wantCode(t, put(t, l, msg), code)
-		if _, err := b.Publish(t.Context(), "k", msg); agora.AsError(err).Code != code {
-			t.Errorf("Publish = %v, want %s", err, code)
+	for _, q := range []struct {
+		code agora.Code
+		meta agora.Meta
+	}{{agora.MessageTooLarge, head}, {agora.InvalidRequest, call}, {agora.InvalidRequest, request}} {
+		msg := agora.Message{To: bob, Body: []byte("{}"), Meta: q.meta}
+		wantCode(t, put(t, l, msg), q.code)
+		if _, err := b.Publish(t.Context(), "k", msg); agora.AsError(err).Code != q.code {
+			t.Errorf("Publish = %v, want %s", err, q.code)
 		}
 	}
-	msg := agora.Message{To: bob, Meta: agora.Meta{Call: "box", Dialect: "iat", Head: []byte("head")}}
+	msg := agora.Message{To: bob, Meta: agora.Meta{Request: "r-1", Call: "box", Dialect: "iat", Head: []byte("head")}}
 	if r := put(t, l, msg); r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -187,7 +207,7 @@ func TestARecordOfAnUnknownVersionIsToldFromABrokenOne(t *testing.T) {
 			t.Fatalf("cut at %d: %v, want errRecord", n, err)
 		}
 	}
-	b[0] = version2 + 1
+	b[0] = version3 + 1
 	if _, _, err := decodeAll(b); !errors.Is(err, errVersion) {
 		t.Fatalf("err = %v, want errVersion", err)
 	}
@@ -248,6 +268,7 @@ func BenchmarkRecord(b *testing.B) {
 func FuzzRecord(f *testing.F) {
 	f.Add(encode(origin{session: "s", epoch: 1, validAt: 1, from: "a"}, someParts()))
 	f.Add(encode(origin{session: "s", epoch: 1, validAt: 1, from: "a"}, newParts()))
+	f.Add(encode(origin{session: "s", epoch: 1, validAt: 1, from: "a"}, newestParts()))
 	f.Add([]byte{version1, 255, 0})
 	f.Add([]byte{version2, 255, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -44,9 +44,12 @@ const (
 // epochStart is the second from which the first sequence of a stream made anew counts.
 var epochStart = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Streams returns the names of the streams that hold the log.
-func (b *Broker) Streams() []string {
-	names := make([]string, 0, len(kinds)*b.cfg.Shards)
+// Streams returns the names of the streams that hold the log, and last that of the book.
+func (b *Broker) Streams() []string { return append(b.mailStreams(), streamName(bookKind, "")) }
+
+// mailStreams returns the names of the streams that hold messages.
+func (b *Broker) mailStreams() []string {
+	names := make([]string, 0, len(kinds)*b.cfg.Shards+1)
 	for _, kind := range kinds {
 		for shard := range b.cfg.Shards {
 			names = append(names, streamName(kind, strconv.Itoa(shard)))
@@ -65,7 +68,7 @@ func (b *Broker) ensureStreams(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return b.ensureStream(ctx, bookKind, "")
 }
 
 // ensureStream asks again and again with short time-outs: before a cluster has
@@ -154,10 +157,16 @@ func (b *Broker) tryStream(ctx context.Context, kind, shard string) error {
 	return nil
 }
 
-func (b *Broker) streamConfig(kind, shard string) jetstream.StreamConfig {
-	storage := jetstream.FileStorage
+func (b *Broker) storage() jetstream.StorageType {
 	if b.cfg.Memory {
-		storage = jetstream.MemoryStorage
+		return jetstream.MemoryStorage
+	}
+	return jetstream.FileStorage
+}
+
+func (b *Broker) streamConfig(kind, shard string) jetstream.StreamConfig {
+	if kind == bookKind {
+		return b.bookConfig()
 	}
 	name := streamName(kind, shard)
 	tail := kind + "." + shard
@@ -171,7 +180,7 @@ func (b *Broker) streamConfig(kind, shard string) jetstream.StreamConfig {
 		MaxBytes:          keeps.ShardBytes,
 		MaxAge:            b.cfg.MaxAge,
 		MaxMsgsPerSubject: b.cfg.MaxRecords,
-		Storage:           storage,
+		Storage:           b.storage(),
 		Replicas:          keeps.Replicas,
 		Duplicates:        b.cfg.Duplicates,
 		AllowDirect:       true,
@@ -266,8 +275,8 @@ func (b *Broker) explain(err error) error {
 	case codeReplicas:
 		return &setupError{what: fmt.Sprintf("%d replicas need a cluster of at least %d NATS servers: add servers, or set nats.replicas to 1", most, most), err: err}
 	case codeStorage, codeMemory, codeResources, codeStreamBytes:
-		return &setupError{what: fmt.Sprintf("NATS can't hold %d streams of %d bytes and %d of %d bytes: raise the JetStream limits of servers and account, or lower mailbox.shard-bytes and calls.shard-bytes (%s)",
-			2*b.cfg.Shards, b.cfg.ShardBytes, b.cfg.Shards, b.cfg.Calls.ShardBytes, e.Description), err: err}
+		return &setupError{what: fmt.Sprintf("NATS can't hold %d streams of %d bytes, %d of %d bytes and one of %d bytes: raise the JetStream limits of servers and account, or lower mailbox.shard-bytes and calls.shard-bytes (%s)",
+			2*b.cfg.Shards, b.cfg.ShardBytes, b.cfg.Shards, b.cfg.Calls.ShardBytes, b.cfg.BookBytes, e.Description), err: err}
 	case codeNoAccount:
 		return &setupError{what: "JetStream is not enabled for the NATS account of this edge: enable it, or give credentials of another account", err: err}
 	case codeNoJetStream:

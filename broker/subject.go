@@ -13,6 +13,8 @@ const (
 	livePrefix  = "agora.live."
 	fencePrefix = "agora.fence."
 	askPrefix   = "agora.ask."
+	bookPrefix  = "agora.book."
+	bookHint    = livePrefix + "book" // told of each record of the book: no address has so short a subject
 )
 
 // place is where an address lives: its stream and its subjects. There is one for each agent that listens, so
@@ -46,6 +48,9 @@ const (
 	spaceKind = "space"
 	callKind  = "call" // answer boxes: so a flood of calls fills no mailbox's shard
 )
+
+// bookKind is the kind of the one stream that holds no messages: see Book.
+const bookKind = "book"
 
 func kindOf(to agora.Address) string {
 	switch {
@@ -94,6 +99,9 @@ func addressOf(subject string) (agora.Address, error) {
 }
 
 func streamName(kind, shard string) string {
+	if shard == "" {
+		return "AGORA_" + strings.ToUpper(kind)
+	}
 	return "AGORA_" + strings.ToUpper(kind) + "_" + shard
 }
 

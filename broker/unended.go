@@ -28,7 +28,7 @@ const anySubject = ">"
 // lane may be told more than once. EndLane finds out what is open indeed. It fails as soon as visit does, and
 // when the log can't be read; it reads tens of thousands of records a second (BenchmarkUnended), one page at a time.
 func (b *Broker) Unended(ctx context.Context, before time.Time, visit func([]Unended) error) error {
-	for _, name := range b.Streams() {
+	for _, name := range b.mailStreams() {
 		u := unended{b: b, before: before.UnixMilli(), visit: visit, most: maxUnended, lanes: map[laneKey]*openLane{}}
 		if err := u.run(ctx, name); err != nil {
 			return err

@@ -64,14 +64,17 @@ type watchers map[string]*watcher
 
 func (b *Broker) newWatchers() watchers {
 	all := make(watchers)
+	add := func(kind, shard string) {
+		w := &watcher{b: b, kind: kind, shard: shard, stream: streamName(kind, shard), some: make(chan struct{}, 1)}
+		w.led.Store(true) // it has just answered, or there would be no watcher
+		all[w.stream] = w
+	}
 	for _, kind := range kinds {
 		for k := range b.cfg.Shards {
-			shard := strconv.Itoa(k)
-			w := &watcher{b: b, kind: kind, shard: shard, stream: streamName(kind, shard), some: make(chan struct{}, 1)}
-			w.led.Store(true) // it has just answered, or there would be no watcher
-			all[w.stream] = w
+			add(kind, strconv.Itoa(k))
 		}
 	}
+	add(bookKind, "")
 	return all
 }
 
@@ -153,6 +156,9 @@ func (w *watcher) take(what uint32, now time.Time) {
 	w.owed |= what
 	if what&checkInboxes != 0 {
 		w.doubt = now.Add(doubtFor)
+		if w.kind == bookKind {
+			w.b.book.doubt()
+		}
 		w.b.sweeper.hurry() // what the old leader had in hand may be gone
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 // Answer says a part of the agent's answer to a request of m.To, which m.Meta.Parent names. A Chunk opens the answer's stream, of that name, where
 // none is open. The Whole answer is the End of the stream that is open, with its body. Said again under its ID it is the same part.
+// Where the agent says no part before it knows that the one before is stored, m.Indexed says so: then the stream outlives its edge.
 // With a Kind of Request a Chunk or an End goes on with a stream of the agent's own, which its request has opened under its own name; STREAM_NOT_FOUND
 // where none is open. What else there is to know is said of [Session.Send].
 func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
@@ -27,15 +28,51 @@ func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
 			s.tellStored(peer, w)
 			return nil
 		}
-	case m.Kind == agora.Request || s.sender().Over(peer, name):
-		return agora.Errorf(agora.StreamNotFound, "stream %q to %q is not open", name, m.To.Agent)
+	case m.Kind == agora.Request:
+		return notOpen(&m)
 	default:
+		ended, silent := s.sender().Over(peer, name)
+		if silent && w.Told == nil { // it was answered for
+			return nil
+		}
+		if ended || silent {
+			return notOpen(&m)
+		}
 		if err := s.openAnswer(ctx, m); err != nil {
 			return err
 		}
 		m.Stream = name
 	}
+	m.Indexed, m.Index = m.Stream != "", agora.NextIndex // what the start was decides whether that proves anything
 	return s.Send(ctx, m, w)
+}
+
+// NameStream says by which request the agent knows a stream of a peer's that was delivered to it. A cancel may name the stream so.
+func (s *Session) NameStream(peer agora.AgentID, stream, request string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.incoming) < maxIncoming {
+		put(&s.incoming, streamKey{agora.ToAgent(s.claim.Tenant, peer), stream}, request)
+	}
+}
+
+// streamOf returns the stream of a peer's that the agent names, be it by the stream's own name or by that of its request.
+func (s *Session) streamOf(peer agora.Address, name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.incoming[streamKey{peer, name}]; ok {
+		return name
+	}
+	for k, request := range s.incoming {
+		if request == name && k.peer == peer {
+			return k.stream
+		}
+	}
+	return name
+}
+
+func notOpen(m *agora.Message) error {
+	return agora.Errorf(agora.StreamNotFound, "stream %q to %q is not open", m.Meta.Parent, m.To.Agent)
 }
 
 // concluding notes that an answer ends the stream of its name, for as long as that does not fail.
@@ -56,7 +93,8 @@ func (s *Session) concluding(peer agora.Address, name, id string, w Want) Want {
 
 // openAnswer opens the stream of an answer. Its name is its key as well: where two parts of one answer come at one time, both open it, once.
 func (s *Session) openAnswer(ctx context.Context, m agora.Message) error {
-	m.Part, m.Stream, m.ID, m.Body, m.Media = agora.Start, m.Meta.Parent, "start", nil, ""
+	m.Part, m.Stream, m.ID, m.Body, m.Media, m.Index = agora.Start, m.Meta.Parent, "start", nil, "", 0
+	m.Meta.Request = m.Meta.Parent
 	return s.Send(ctx, m, Want{Told: func(Notice) {}}) // what becomes of the part behind it tells enough
 }
 
@@ -74,7 +112,7 @@ func (s *Session) tellStored(to agora.Address, w Want) {
 // Answer is [Session.Answer] for an agent that the actor may be, by the edge that holds its session. A whole answer needs none. Errors are those of
 // [Actor.Send], and STREAM_NOT_FOUND for a part of an answer that has ended or was cancelled.
 func (a *Actor) Answer(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
-	w.RequestID = m.ID
+	w.RequestID, m.Indexed = m.ID, true
 	if err := a.mayTell(as, &m); err != nil {
 		return Outcome{}, err
 	}

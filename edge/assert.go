@@ -3,6 +3,8 @@ package edge
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/guard"
@@ -100,7 +102,31 @@ func (n *Node) reassert(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/2)
 	defer cancel()
 	n.registerAgain(ctx)
-	return errors.Join(n.assert(ctx, n.all(), n.departed.all()), n.calls.Hold(ctx))
+	errs := []error{n.assert(ctx, n.all(), n.departed.all()), n.calls.Hold(ctx)}
+	for _, restore := range n.restores.all() {
+		errs = append(errs, restore(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// restores is what doors keep in presence beside sessions. The zero value is ready to use.
+type restores struct {
+	mu    sync.Mutex // guards the field below
+	funcs []func(context.Context) error
+}
+
+func (r *restores) all() []func(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.funcs)
+}
+
+// Restores has restore called whenever presence may have lost what it knew, before it is taken for whole again: it writes once more what its door
+// keeps there. Its error has the node call it again. It may be called at any time until the node is closed, by one goroutine at a time.
+func (n *Node) Restores(restore func(context.Context) error) {
+	n.restores.mu.Lock()
+	defer n.restores.mu.Unlock()
+	n.restores.funcs = append(n.restores.funcs, restore)
 }
 
 // assert writes claims again and closes the sessions that another edge has claimed since.

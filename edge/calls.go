@@ -52,6 +52,21 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 	return answer, nil
 }
 
+// CancelCall ends a call that was made under a name, by whatever edge, in the name of an agent: whoever waits for its answer gets STREAM_ABORTED, and who was asked is
+// told that nobody does. It returns false where no such call is open. FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
+func (a *Actor) CancelCall(ctx context.Context, as, to agora.AgentID, name string) (bool, error) {
+	for _, err := range []error{a.Check(), a.mayBe(as), a.spendAs(as, 0)} {
+		if err != nil {
+			return false, agora.AsError(err)
+		}
+	}
+	done, err := a.node.calls.Cancel(ctx, a.Principal().Tenant, as, to, name)
+	if err != nil {
+		return false, agora.AsError(err)
+	}
+	return done, nil
+}
+
 // mayCall tells whether the actor may ask an agent in the name of another, now.
 func (a *Actor) mayCall(as agora.AgentID, m *agora.Message) error {
 	n := a.node

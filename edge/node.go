@@ -15,6 +15,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/dial"
 	"github.com/agora-relay/agora/edge/directory"
@@ -44,20 +45,21 @@ type Config struct {
 	Patience  time.Duration // how long an agent that speaks through another edge waits for the holder of its session; 5s
 	Probe     time.Duration // how long the connection that holds an id has for a sign of life before a newcomer gets the id; 1s
 
-	MailboxOff     bool           // mailbox off: an agent without a session is AGENT_OFFLINE
-	MaxAge         time.Duration  // mailbox.max-age; 10m
-	MaxRecords     int64          // mailbox.max-records; 4096
-	NoAutoCreate   bool           // spaces.auto-create off
-	DeltaThreshold int            // spaces.delta-threshold: bytes of a published text beyond which it goes out in deltas; 16 KiB
-	Register       time.Duration  // register.ttl: how long a registration without a connection lasts that does not say so itself; 1h
-	WholeRoster    int            // spaces.whole-roster: members of a space up to which each change names all of them; 256
-	DrainRate      int            // drain.rate: agents told to reconnect per second; 1000
-	Limits         Limits         // at the start: see [Node.SetLimits]
-	Policy         *policy.Policy // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
-	Dialer         *dial.Dialer   // what doors dial agents with; one that denies link-local addresses if nil
-	Proxies        *Proxies       // whose word is taken about where connections come from; nobody if nil
-	Tracer         *trace.Tracer  // makes spans of messages; none if nil. Used, not owned
-	Log            *slog.Logger   // discards if nil
+	MailboxOff     bool                // mailbox off: an agent without a session is AGENT_OFFLINE
+	MaxAge         time.Duration       // mailbox.max-age; 10m
+	MaxRecords     int64               // mailbox.max-records; 4096
+	NoAutoCreate   bool                // spaces.auto-create off
+	DeltaThreshold int                 // spaces.delta-threshold: bytes of a published text beyond which it goes out in deltas; 16 KiB
+	Register       time.Duration       // register.ttl: how long a registration without a connection lasts that does not say so itself; 1h
+	WholeRoster    int                 // spaces.whole-roster: members of a space up to which each change names all of them; 256
+	DrainRate      int                 // drain.rate: agents told to reconnect per second; 1000
+	Limits         Limits              // at the start: see [Node.SetLimits]
+	Policy         *policy.Policy      // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
+	Dialer         *dial.Dialer        // what doors dial agents with; one that denies link-local addresses if nil
+	Proxies        *Proxies            // whose word is taken about where connections come from; nobody if nil
+	Approvals      *approval.Approvals // what agents ask approval for; nobody can if nil. Used, not owned
+	Tracer         *trace.Tracer       // makes spans of messages; none if nil. Used, not owned
+	Log            *slog.Logger        // discards if nil
 
 	// Superseded is told, at most once, that another edge that lives has taken this one's id and lease: this one is to be
 	// drained and closed. It must not block. Nothing is told if nil; either way the node serves no agent when its lease is over.
@@ -131,6 +133,7 @@ type Node struct {
 	acting     acting
 	departed   departed
 	registered registered
+	restores   restores
 	dials      dials
 	seeking    atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
 	drained    atomic.Bool // Drain has told log and presence what it could

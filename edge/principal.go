@@ -47,6 +47,8 @@ type Principal struct {
 	Source  string        // which verifier vouches for it, and by which of its entries; of that verifier's making
 	Issued  time.Time     // when the credentials were made; zero where they don't say
 	Expires time.Time     // when they are over, and every session that they opened; zero for never
+
+	Unverified bool // nobody has asked who it is: there is no authentication
 }
 
 // May tells whether the principal may be the agent.

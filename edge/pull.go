@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -192,7 +193,7 @@ func (s *Session) silenced(peer agora.Address, m *agora.Message) bool {
 	}
 	switch {
 	case m.Part == agora.Start && len(s.incoming) < maxIncoming:
-		put(&s.incoming, k, struct{}{})
+		put(&s.incoming, k, cmp.Or(m.Meta.Request, m.Meta.Parent))
 	case m.Part.Ends():
 		delete(s.incoming, k)
 	}

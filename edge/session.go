@@ -77,10 +77,10 @@ type Session struct {
 	places    map[string]*place
 	ready     []*place // places whose Next may have something
 	cancelled map[streamKey]uint64
-	callers   *callers               // who may be answered, where a policy rules
-	incoming  map[streamKey]struct{} // streams to this agent that have begun here
-	aliases   map[string]string      // event ids by the id of the frame that began them
-	owed      *owed                  // receipts to be told to the senders of what this agent got; nil while there never was one
+	callers   *callers             // who may be answered, where a policy rules
+	incoming  map[streamKey]string // streams to this agent that have begun here, each with the request that it is or answers; empty for none
+	aliases   map[string]string    // event ids by the id of the frame that began them
+	owed      *owed                // receipts to be told to the senders of what this agent got; nil while there never was one
 	progress
 	heartbeat bool
 	goodbye   bool  // the agent said so: the session ends without a grace
@@ -100,6 +100,9 @@ func (s *Session) address() agora.Address { return agora.ToAgent(s.claim.Tenant,
 
 // Agent returns the id that the session is bound to.
 func (s *Session) Agent() agora.AgentID { return s.claim.Agent }
+
+// ID returns the id of the session, which stays when the agent returns in time.
+func (s *Session) ID() string { return s.claim.Session }
 
 // Conn returns the id of its connection.
 func (s *Session) Conn() string { return s.name }

@@ -214,6 +214,12 @@ func (a *Actor) post(ctx context.Context, as agora.AgentID, m agora.Message, w W
 	m.From, m.To.Tenant, m.N, m.Indexed = as, a.Principal().Tenant, 0, false
 	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, w.Trace), w.Receipts&^agora.Stored
 	m.ID = Key(w.RequestID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
+	if decides, err := a.node.decided(ctx, &m); decides {
+		if err != nil {
+			return Outcome{}, agora.AsError(err)
+		}
+		return Outcome{}, nil
+	}
 	if m.Kind == agora.Reply {
 		box, ok, err := a.node.calls.BoxOf(ctx, &m)
 		if err != nil {

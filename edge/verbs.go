@@ -41,7 +41,17 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 		return errReserved
 	}
 	m.From, m.To.Tenant = s.claim.Agent, s.claim.Tenant
-	m.To = s.sender().Route(ctx, &m)
+	if decides, err := s.decide(ctx, &m, w); decides {
+		return err
+	}
+	if m.To = s.sender().Route(ctx, &m); m.To.IsBox() {
+		if decides, err := s.decide(ctx, &m, w); decides {
+			return err
+		}
+	}
+	if m.Part == agora.Whole {
+		m.Stream = "" // has said what it answers
+	}
 	if m.Kind == agora.Request && m.Part == agora.Cancel {
 		return s.cancel(ctx, m, w)
 	}
@@ -192,6 +202,7 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 // later sessions either.
 func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 	peer := m.To
+	m.Stream = s.streamOf(peer, m.Stream)
 	k := streamKey{peer, m.Stream}
 	s.mu.Lock()
 	_, incoming := s.incoming[k]

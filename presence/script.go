@@ -69,6 +69,7 @@ var (
 	callLeaveScript  = script("call_leave")
 	callListScript   = script("call_list")
 	callUnlistScript = script("call_unlist")
+	executeScript    = script("execute")
 	listScript       = script("list")
 	changedScript    = script("changed")
 	soonestScript    = script("index_soonest")

@@ -67,6 +67,12 @@ func (f *Frame) text(id field) *string {
 		return &f.Skill
 	case fGoal:
 		return &f.Goal
+	case fMedia:
+		return &f.Media
+	case fToolName:
+		return &f.ToolName
+	case fParentID:
+		return &f.ParentID
 	}
 	panic("wire: no text field")
 }
@@ -129,6 +135,10 @@ func (f *Frame) bytes(id field) *json.RawMessage {
 		return &f.Chunk
 	case fData:
 		return &f.Data
+	case fArguments:
+		return &f.Arguments
+	case fBody:
+		return &f.Body
 	}
 	panic("wire: no raw field")
 }

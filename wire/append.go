@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // Append appends f as JSON: any frame of either direction, the seed's fields
@@ -16,7 +17,7 @@ import (
 // type is written with nothing but its type and id.
 func (f *Frame) Append(dst []byte) []byte {
 	dst = append(dst, `{"type":`...)
-	dst = appendString(dst, f.Type)
+	dst = rawjson.AppendString(dst, f.Type)
 	s := table.written[f.Type]
 	if s == nil {
 		s = &shape{fields: []use{{field: fID}}}
@@ -62,6 +63,8 @@ func (f *Frame) has(id field) bool {
 		return f.Members != nil
 	case kSpaces:
 		return f.Spaces != nil || f.Positions != nil
+	case kFailure:
+		return f.Error != nil
 	}
 	return false // joined and left are always written
 }
@@ -73,7 +76,7 @@ func (f *Frame) appendField(dst []byte, id field) []byte {
 		if id == fID && s == "" {
 			s = f.AgentID
 		}
-		return appendString(dst, s)
+		return rawjson.AppendString(dst, s)
 	case kBool:
 		return strconv.AppendBool(dst, *f.flag(id))
 	case kNumber:
@@ -111,6 +114,8 @@ func (f *Frame) appendNested(dst []byte, id field) []byte {
 			return appendList(dst, f.Spaces, ListedSpace.append)
 		}
 		return appendPositions(dst, f.Positions)
+	case kFailure:
+		return f.Error.append(dst)
 	}
 	if id == fJoined {
 		return appendMaybe(dst, f.Joined)
@@ -123,12 +128,12 @@ func (a *Agent) append(dst []byte) []byte {
 	if a == nil {
 		a = &Agent{}
 	}
-	dst = appendString(append(dst, `{"id":`...), a.ID)
+	dst = rawjson.AppendString(append(dst, `{"id":`...), a.ID)
 	if a.ConnectionID != "" {
-		dst = appendString(append(dst, `,"connection_id":`...), a.ConnectionID)
+		dst = rawjson.AppendString(append(dst, `,"connection_id":`...), a.ConnectionID)
 	}
 	if a.Type != "" {
-		dst = appendString(append(dst, `,"type":`...), a.Type)
+		dst = rawjson.AppendString(append(dst, `,"type":`...), a.Type)
 	}
 	if a.Capabilities != nil {
 		dst = appendTexts(append(dst, `,"capabilities":`...), a.Capabilities)
@@ -148,20 +153,20 @@ func appendSaid(dst []byte, key, value string) []byte {
 	if value == "" {
 		return dst
 	}
-	dst = append(appendString(append(dst, ','), key), ':')
-	return appendString(dst, value)
+	dst = append(rawjson.AppendString(append(dst, ','), key), ':')
+	return rawjson.AppendString(dst, value)
 }
 
 func appendSkills(dst []byte, key string, all []Skill) []byte {
 	if all == nil {
 		return dst
 	}
-	dst = append(appendString(append(dst, ','), key), ':')
+	dst = append(rawjson.AppendString(append(dst, ','), key), ':')
 	return appendList(dst, all, Skill.append)
 }
 
 func (s Skill) append(dst []byte) []byte {
-	dst = appendString(append(dst, `{"name":`...), s.Name)
+	dst = rawjson.AppendString(append(dst, `{"name":`...), s.Name)
 	dst = appendSaid(dst, "description", s.Description)
 	if s.Schema != nil {
 		dst = append(append(dst, `,"schema":`...), s.Schema...)
@@ -170,12 +175,12 @@ func (s Skill) append(dst []byte) []byte {
 }
 
 func (a ListedAgent) append(dst []byte) []byte {
-	dst = appendString(append(dst, `{"id":`...), a.ID)
-	dst = appendString(append(dst, `,"name":`...), a.Name)
+	dst = rawjson.AppendString(append(dst, `{"id":`...), a.ID)
+	dst = rawjson.AppendString(append(dst, `,"name":`...), a.Name)
 	if a.Endpoint != "" {
-		dst = appendString(append(dst, `,"endpoint":`...), a.Endpoint)
+		dst = rawjson.AppendString(append(dst, `,"endpoint":`...), a.Endpoint)
 	}
-	dst = appendString(append(dst, `,"registered_at":`...), a.RegisteredAt)
+	dst = rawjson.AppendString(append(dst, `,"registered_at":`...), a.RegisteredAt)
 	for _, m := range [...]struct{ key, value string }{
 		{"status", a.Status}, {"dialect", a.Dialect}, {"domain", a.Domain}, {"description", a.Description},
 		{"type", a.Type}, {"version", a.Version}, {"peer", a.Peer},
@@ -196,9 +201,19 @@ func (a ListedAgent) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// append appends an error object. A nil one has no code.
+func (e *Failure) append(dst []byte) []byte {
+	if e == nil {
+		e = &Failure{}
+	}
+	dst = rawjson.AppendString(append(dst, `{"code":`...), e.Code)
+	dst = rawjson.AppendString(append(dst, `,"message":`...), e.Message)
+	return append(appendSaid(dst, "path", e.Path), '}')
+}
+
 func (s ListedSpace) append(dst []byte) []byte {
-	dst = appendString(append(dst, `{"id":`...), s.ID)
-	dst = appendString(append(dst, `,"type":`...), s.Type)
+	dst = rawjson.AppendString(append(dst, `{"id":`...), s.ID)
+	dst = rawjson.AppendString(append(dst, `,"type":`...), s.Type)
 	dst = strconv.AppendInt(append(dst, `,"member_count":`...), int64(s.MemberCount), 10)
 	return append(dst, '}')
 }
@@ -216,7 +231,7 @@ func appendList[T any](dst []byte, all []T, each func(T, []byte) []byte) []byte 
 }
 
 func appendTexts(dst []byte, all []string) []byte {
-	return appendList(dst, all, func(s string, dst []byte) []byte { return appendString(dst, s) })
+	return appendList(dst, all, func(s string, dst []byte) []byte { return rawjson.AppendString(dst, s) })
 }
 
 func appendTiers(dst []byte, r agora.Receipts) []byte {
@@ -228,7 +243,7 @@ func appendTiers(dst []byte, r agora.Receipts) []byte {
 		if dst[len(dst)-1] != '[' {
 			dst = append(dst, ',')
 		}
-		dst = appendString(dst, t.name)
+		dst = rawjson.AppendString(dst, t.name)
 	}
 	return append(dst, ']')
 }
@@ -240,7 +255,7 @@ func appendPositions(dst []byte, all map[string]uint64) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, name), ':')
+		dst = append(rawjson.AppendString(dst, name), ':')
 		dst = strconv.AppendUint(dst, all[name], 10)
 	}
 	return append(dst, '}')
@@ -250,7 +265,7 @@ func appendMaybe(dst []byte, s *string) []byte {
 	if s == nil {
 		return append(dst, "null"...)
 	}
-	return appendString(dst, *s)
+	return rawjson.AppendString(dst, *s)
 }
 
 func appendRaw(dst []byte, raw json.RawMessage) []byte {

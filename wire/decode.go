@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // DecodeRequest decodes a frame from a client: it checks it as UTF-8, as JSON
@@ -79,27 +80,26 @@ func (d *decoder) decode(b []byte) *agora.Error {
 // scan passes over the whole frame and notes where the protocol's fields stand.
 func (d *decoder) scan() *agora.Error {
 	b := d.b
-	bad := badUTF8(b)
+	bad := rawjson.BadUTF8(b)
 	if bad >= 0 {
 		b = b[:bad] // what comes before may still say which request this was
 	}
-	o := object{scanner: scanner{b: b, max: d.limits.Depth}, depth: 1}
-	o.space()
-	for o.next() {
-		if halved(o.key) {
-			o.i = o.keyAt
-			o.fail("a key " + halfPair)
+	o := rawjson.NewObject(b, d.limits.Depth)
+	for o.Next() {
+		if rawjson.Halved(o.Key) {
+			o.FailAt(o.KeyAt, "a key "+rawjson.HalfPair)
 			break
 		}
-		if f, ok := byKey[string(o.name())]; ok {
-			d.note(f, span{o.valAt, o.i})
+		if f, ok := byKey[string(o.Name())]; ok {
+			d.note(f, span{o.ValAt, o.Pos()})
 		}
 	}
-	switch ok := o.end(); {
+	switch ok := o.End(); {
 	case bad >= 0:
 		return agora.Errorf(agora.InvalidRequest, "frame is not valid UTF-8 at byte %d", bad)
 	case !ok:
-		return agora.Errorf(agora.InvalidRequest, "frame is not a JSON object: %s, at byte %d", o.what, o.at)
+		what, at := o.Fault()
+		return agora.Errorf(agora.InvalidRequest, "frame is not a JSON object: %s, at byte %d", what, at)
 	}
 	return nil
 }
@@ -115,8 +115,8 @@ func (d *decoder) note(f field, s span) {
 // identify sets the frame's type and id, and finds its shape: nil without an error where the type is unknown and may be.
 func (d *decoder) identify() (*shape, *agora.Error) {
 	f := d.frame
-	if raw := d.raw(fID); len(raw) > 0 && raw[0] == '"' && !halved(raw) && !(d.dup && d.twice == fID) {
-		if id := unquote(raw); utf8.RuneCountInString(id) <= d.limits.Name {
+	if raw := d.raw(fID); len(raw) > 0 && raw[0] == '"' && !rawjson.Halved(raw) && !(d.dup && d.twice == fID) {
+		if id := rawjson.Unquote(raw); utf8.RuneCountInString(id) <= d.limits.Name {
 			f.ID = id
 		}
 	}
@@ -133,7 +133,7 @@ func (d *decoder) identify() (*shape, *agora.Error) {
 		f.Type = s.name
 		return s, nil
 	}
-	name := unquote(raw)
+	name := rawjson.Unquote(raw)
 	if s, ok := d.shapes[name]; ok {
 		f.Type = s.name
 		return s, nil
@@ -231,19 +231,4 @@ func (d *decoder) prefix() string {
 		return s.name + ": "
 	}
 	return ""
-}
-
-// badUTF8 returns where b stops being valid UTF-8, -1 when it never does.
-func badUTF8(b []byte) int {
-	if utf8.Valid(b) {
-		return -1
-	}
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n <= 1 {
-			return i
-		}
-		i += n
-	}
-	return -1
 }

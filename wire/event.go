@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // maxDataDepth bounds the nesting of data here; [Limits] has bounded it before.
@@ -24,7 +25,7 @@ func EventData(data json.RawMessage, from agora.AgentID, now int64) (json.RawMes
 	out := make([]byte, 0, len(data)+len(from)+40)
 	rest := m.open
 	if len(m.from) == 0 {
-		out = appendString(append(append(out, data[:m.open]...), `"from":`...), string(from))
+		out = rawjson.AppendString(append(append(out, data[:m.open]...), `"from":`...), string(from))
 		if m.last > m.open {
 			out = append(out, ',')
 		}
@@ -71,24 +72,24 @@ type member struct {
 
 // inspect finds the marks, and refuses what is no JSON object.
 func inspect(data []byte) (m marks, err error) {
-	if at := badUTF8(data); at >= 0 {
+	if at := rawjson.BadUTF8(data); at >= 0 {
 		return m, agora.Errorf(agora.InvalidRequest, "data is not valid UTF-8 at byte %d", at)
 	}
-	o := object{scanner: scanner{b: data, max: maxDataDepth}, depth: 1}
-	o.space()
-	m.open = o.i + 1
+	o := rawjson.NewObject(data, maxDataDepth)
+	m.open = o.Pos() + 1
 	m.last = m.open
-	for o.next() {
-		switch string(o.name()) {
+	for o.Next() {
+		switch string(o.Name()) {
 		case "from":
-			m.from = append(m.from, member{o.before, o.keyAt, o.keyAt + len(o.key) + 2, o.valAt, o.i})
+			m.from = append(m.from, member{o.Before, o.KeyAt, o.KeyAt + len(o.Key) + 2, o.ValAt, o.Pos()})
 		case "timestamp":
 			m.stamped = true
 		}
-		m.last = o.i
+		m.last = o.Pos()
 	}
-	if !o.end() {
-		return m, agora.Errorf(agora.InvalidRequest, "data is not a JSON object: %s, at byte %d", o.what, o.at)
+	if !o.End() {
+		what, at := o.Fault()
+		return m, agora.Errorf(agora.InvalidRequest, "data is not a JSON object: %s, at byte %d", what, at)
 	}
 	return m, nil
 }
@@ -100,7 +101,7 @@ func (m *marks) sign(out, data []byte, from agora.AgentID) ([]byte, int) {
 	for i, f := range m.from {
 		if i == 0 {
 			out = append(append(out, data[:f.key]...), `"from"`...)
-			out = appendString(append(out, data[f.colon:f.val]...), string(from))
+			out = rawjson.AppendString(append(out, data[f.colon:f.val]...), string(from))
 		} else {
 			out = append(out, data[rest:f.before]...)
 		}
@@ -111,22 +112,21 @@ func (m *marks) sign(out, data []byte, from agora.AgentID) ([]byte, int) {
 
 // onlyText returns where the value of the one string `text` of data stands, and what is wrong with it.
 func onlyText(data []byte, depth int) (text span, what string) {
-	o := object{scanner: scanner{b: data, max: depth}, depth: 1}
-	o.space()
-	for o.next() {
-		if string(o.name()) != "text" {
+	o := rawjson.NewObject(data, depth)
+	for o.Next() {
+		if string(o.Name()) != "text" {
 			continue
 		}
 		if text.to != 0 {
 			return text, `has "text" twice`
 		}
-		if o.val[0] != '"' {
+		if o.Val[0] != '"' {
 			return text, `has a "text" that is no string`
 		}
-		text = span{o.valAt, o.i}
+		text = span{o.ValAt, o.Pos()}
 	}
 	switch {
-	case !o.end():
+	case !o.End():
 		return text, "is not a JSON object"
 	case text.to == 0:
 		return text, `has no "text"`

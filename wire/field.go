@@ -50,6 +50,12 @@ const (
 	fSkill
 	fGoal
 	fLimit
+	fMedia
+	fToolName
+	fArguments
+	fParentID
+	fBody
+	fError
 	fieldCount
 )
 
@@ -76,6 +82,7 @@ const (
 	kTexts                // a list of strings
 	kMaybe                // a string or null
 	kSpaces               // a list of ListedSpace, or positions by space
+	kFailure              // a Failure
 )
 
 // maxLongText bounds, in runes, texts that are no names: endpoints, messages.
@@ -138,6 +145,12 @@ var fields = [fieldCount]spec{
 	fSkill:       {key: "skill", kind: kText},
 	fGoal:        {key: "goal", kind: kLongText},
 	fLimit:       {key: "limit", kind: kNumber, min: 1},
+	fMedia:       {key: "media", kind: kText},
+	fToolName:    {key: "tool_name", kind: kText},
+	fArguments:   {key: "arguments", kind: kAny},
+	fParentID:    {key: "parent_id", kind: kText},
+	fBody:        {key: "body", kind: kAny},
+	fError:       {key: "error", kind: kFailure},
 }
 
 // byKey finds a field by its exact key.

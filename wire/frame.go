@@ -47,12 +47,15 @@ type Frame struct {
 	// Session is the short id of the sender's session; it gives N its meaning
 	// at the receiver (extension).
 	Session string
-	// Payload is any JSON value, of send, reply and message (relay §1, §2);
-	// nil when absent, and "null" when null was written.
+	// Payload is any JSON value, of send, reply and message (relay §1, §2), and of
+	// the end of a stream (extension); nil when absent, and "null" when null was written.
 	Payload json.RawMessage
 	// Chunk is the raw JSON string of send_chunk, reply_chunk and
 	// message_chunk, quotes included (relay §1, §2).
 	Chunk json.RawMessage
+	// Media is the media type of a payload, chunk or body that is a string of
+	// base64; empty where it is JSON, or text (extension).
+	Media string
 	// Receipts are the tiers that are asked for (extension).
 	Receipts agora.Receipts
 	// DeadlineMS is the time left to a request or stream, in milliseconds, of
@@ -100,8 +103,19 @@ type Frame struct {
 	// History asks space.join for that many of the latest events (extension).
 	History int
 
+	// ToolName, Arguments and ParentID are a call_tool: which tool is called,
+	// with what, any JSON value or nil, and the request that the call belongs to.
+	ToolName  string
+	Arguments json.RawMessage
+	ParentID  string
+	// Body is what a tool answers, any JSON value; nil when absent. Error is
+	// why it does not, nil where it does. Both are of tool.chunk and tool.result (extension).
+	Body  json.RawMessage
+	Error *Failure
+
 	// Code, Message and RequestID are an error (spaces, error format);
-	// RequestID is also the id that a receipt answers.
+	// RequestID is also the id that a receipt answers, and on send, reply and
+	// message the name of the request, where the payload does not have it (extension).
 	Code, Message, RequestID string
 	// Status is the tier that a receipt reports: stored, delivered or acked (extension).
 	Status string
@@ -171,6 +185,11 @@ type ListedAgent struct {
 	Capabilities, Addresses                    []string
 	Skills, Tools                              []Skill
 	Metadata                                   json.RawMessage
+}
+
+// Failure is the error of a tool.result. Path is where in what was asked; it may be empty.
+type Failure struct {
+	Code, Message, Path string
 }
 
 // ListedSpace is one entry of space.list; Type is public or system.

@@ -83,16 +83,3 @@ func TestParseReceipts(t *testing.T) {
 		t.Error("ParseReceipts takes a tier that there is not")
 	}
 }
-
-func TestStringsAreWrittenAsJSON(t *testing.T) {
-	for s, want := range map[string]string{
-		"":                        `""`,
-		"plain é 😀 </script>":     `"plain é 😀 </script>"`,
-		"a\"b\\c\n\r\t\x00\x1f":   `"a\"b\\c\n\r\t\u0000\u001f"`,
-		"broken \xff\xed\xa0 end": "\"broken \uFFFD\uFFFD\uFFFD end\"",
-	} {
-		if got := string(appendString(nil, s)); got != want {
-			t.Errorf("appendString(%q) = %s, want %s", s, got, want)
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // FuzzDecodeRequest holds that decoding never panics, that whatever it takes is
@@ -155,9 +156,9 @@ func FuzzSplitText(f *testing.F) {
 				t.Fatalf("delta %d of %s at %d is %s", i, data, threshold, d)
 			}
 			raw.WriteString(piece[1 : len(piece)-1])
-			text.WriteString(unquote(part["text"]))
+			text.WriteString(rawjson.Unquote(part["text"]))
 		}
-		if `"`+raw.String()+`"` != string(whole["text"]) || text.String() != unquote(whole["text"]) {
+		if `"`+raw.String()+`"` != string(whole["text"]) || text.String() != rawjson.Unquote(whole["text"]) {
 			t.Fatalf("pieces of %s at %d make %s", data, threshold, raw.String())
 		}
 	})

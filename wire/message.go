@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // Delivery is what an edge adds to a message on its way out.
@@ -14,9 +16,9 @@ type Delivery struct {
 }
 
 // AppendMessage appends m as the frame that its receiver gets: message*,
-// reply*, cancel, error, receipt, gap, space.event* or space.members. A body
-// without a media type is spliced as payload, chunk or data, so it must be JSON; one of
-// [agora.MediaText] is written as a string. It allocates nothing when dst has room, but for receipts and rosters.
+// reply*, cancel, error, receipt, gap, space.event* or space.members. Payload and data
+// are written by [AppendBody], a chunk by [AppendChunk]; what they wrote as base64 has its media type beside it. It
+// allocates nothing when dst has room, but for receipts and rosters.
 //
 // A Receipt and a Roster that can't be read are frames that name nobody: their reader is to drop them before. An event that
 // the cluster gave up is cancelled, whatever the code. A Control with Abort and no stream is a request that ran out of
@@ -65,9 +67,9 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 	default:
 		dst = append(dst, messageHeads[m.Part]...)
 	}
-	dst = appendString(dst, string(m.From))
+	dst = rawjson.AppendString(dst, string(m.From))
 	if m.Part != agora.Whole {
-		dst = appendString(append(dst, `,"stream_id":`...), m.Stream)
+		dst = rawjson.AppendString(append(dst, `,"stream_id":`...), m.Stream)
 	}
 	if m.Kind == agora.Control {
 		return dst
@@ -76,21 +78,21 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 		dst = append(dst, `,"stream":true`...)
 	}
 	switch {
-	case m.Body == nil:
-	case m.Part == agora.Whole, m.Part == agora.Start:
-		dst = AppendBody(append(dst, `,"payload":`...), m)
 	case m.Part == agora.Chunk:
-		dst = AppendBody(append(dst, `,"chunk":`...), m)
+		dst = append(dst, `,"chunk":`...)
+		switch { // as nearly all are
+		case m.Media == agora.MediaText:
+			return rawjson.AppendText(dst, m.Body)
+		case m.Media == "" && len(m.Body) > 0 && m.Body[0] == '"':
+			return append(dst, m.Body...)
+		}
+		dst = AppendChunk(dst, m)
+	case m.Body == nil || m.Part > agora.End:
+		return dst
+	default:
+		dst = AppendBody(append(dst, `,"payload":`...), m)
 	}
-	return dst
-}
-
-// AppendBody appends a message's body as a JSON value: text as a string, JSON as it is, nothing where there is none.
-func AppendBody(dst []byte, m *agora.Message) []byte {
-	if m.Media == agora.MediaText {
-		return appendText(dst, m.Body)
-	}
-	return append(dst, m.Body...)
+	return appendSaid(dst, "media", Media(m))
 }
 
 func appendReceipt(dst []byte, m *agora.Message) []byte {
@@ -98,27 +100,27 @@ func appendReceipt(dst []byte, m *agora.Message) []byte {
 	dst = append(dst, `{"type":"receipt"`...)
 	switch {
 	case r.ID != "":
-		dst = appendString(append(dst, `,"request_id":`...), r.ID)
+		dst = rawjson.AppendString(append(dst, `,"request_id":`...), r.ID)
 	case r.Stream != "":
-		dst = appendString(append(dst, `,"stream_id":`...), r.Stream)
+		dst = rawjson.AppendString(append(dst, `,"stream_id":`...), r.Stream)
 		dst = strconv.AppendUint(append(dst, `,"index":`...), uint64(r.Index), 10)
 	default:
-		dst = appendString(append(dst, `,"to":`...), string(m.From))
+		dst = rawjson.AppendString(append(dst, `,"to":`...), string(m.From))
 		dst = strconv.AppendUint(append(dst, `,"n":`...), r.N, 10)
-		return appendString(append(dst, `,"status":`...), TierName(r.Tier))
+		return rawjson.AppendString(append(dst, `,"status":`...), TierName(r.Tier))
 	}
-	dst = appendString(append(dst, `,"status":`...), TierName(r.Tier))
-	return appendString(append(dst, `,"to":`...), string(m.From))
+	dst = rawjson.AppendString(append(dst, `,"status":`...), TierName(r.Tier))
+	return rawjson.AppendString(append(dst, `,"to":`...), string(m.From))
 }
 
 func appendRoster(dst []byte, m *agora.Message) []byte {
 	r, _ := m.RosterBody() // an empty one where it can't be read
-	dst = appendString(append(dst, `{"type":"space.members","space":`...), m.To.Space)
+	dst = rawjson.AppendString(append(dst, `{"type":"space.members","space":`...), m.To.Space)
 	dst = append(dst, `,"members":`...)
 	if r.Members == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = appendList(dst, r.Members, func(id agora.AgentID, dst []byte) []byte { return appendString(dst, string(id)) })
+		dst = appendList(dst, r.Members, func(id agora.AgentID, dst []byte) []byte { return rawjson.AppendString(dst, string(id)) })
 	}
 	dst = appendID(append(dst, `,"joined":`...), r.Joined)
 	return appendID(append(dst, `,"left":`...), r.Left)
@@ -129,7 +131,7 @@ func appendID(dst []byte, id agora.AgentID) []byte {
 	if id == "" {
 		return append(dst, "null"...)
 	}
-	return appendString(dst, string(id))
+	return rawjson.AppendString(dst, string(id))
 }
 
 // appendEvent appends space.event* but for its end.
@@ -144,9 +146,9 @@ func appendEvent(dst []byte, m *agora.Message) []byte {
 	default:
 		dst = append(dst, `{"type":"space.event.cancel","space":`...)
 	}
-	dst = appendString(dst, m.To.Space)
+	dst = rawjson.AppendString(dst, m.To.Space)
 	if m.Part != agora.Whole {
-		dst = appendString(append(dst, `,"event_id":`...), m.Stream)
+		dst = rawjson.AppendString(append(dst, `,"event_id":`...), m.Stream)
 	}
 	if m.Part <= agora.Chunk {
 		dst = AppendBody(append(dst, `,"data":`...), m)
@@ -157,19 +159,20 @@ func appendEvent(dst []byte, m *agora.Message) []byte {
 // appendAbort appends the error that tells that the cluster gave up a stream or a request.
 func appendAbort(dst []byte, m *agora.Message) []byte {
 	a := m.AbortBody()
-	dst = appendString(append(dst, `{"type":"error","code":`...), string(a.Code))
-	dst = appendString(append(dst, `,"message":`...), whyAborted(a.Code, m.Stream != ""))
+	dst = rawjson.AppendString(append(dst, `{"type":"error","code":`...), string(a.Code))
+	dst = rawjson.AppendString(append(dst, `,"message":`...), AbortReason(a.Code, m.Stream != ""))
 	if a.Request != "" {
-		dst = appendString(append(dst, `,"request_id":`...), a.Request)
+		dst = rawjson.AppendString(append(dst, `,"request_id":`...), a.Request)
 	}
-	dst = appendString(append(dst, `,"from":`...), string(m.From))
+	dst = rawjson.AppendString(append(dst, `,"from":`...), string(m.From))
 	if m.Stream != "" {
-		dst = appendString(append(dst, `,"stream_id":`...), m.Stream)
+		dst = rawjson.AppendString(append(dst, `,"stream_id":`...), m.Stream)
 	}
 	return dst
 }
 
-func whyAborted(code agora.Code, stream bool) string {
+// AbortReason returns the sentence that tells why the cluster gave up a stream, or else a request: the same in every dialect.
+func AbortReason(code agora.Code, stream bool) string {
 	switch {
 	case code == agora.Timeout && stream:
 		return "the stream's deadline has passed"
@@ -183,7 +186,7 @@ func appendGap(dst []byte, m *agora.Message) []byte {
 	dst = strconv.AppendUint(append(dst, `{"type":"gap","from_seq":`...), m.N, 10)
 	dst = strconv.AppendUint(append(dst, `,"to_seq":`...), m.Seq, 10)
 	if m.To.IsSpace() {
-		dst = appendString(append(dst, `,"space":`...), m.To.Space)
+		dst = rawjson.AppendString(append(dst, `,"space":`...), m.To.Space)
 	}
 	return append(dst, '}')
 }
@@ -197,7 +200,7 @@ func appendDelivery(dst []byte, m *agora.Message, d Delivery) []byte {
 	if m.N > 0 && !told {
 		dst = strconv.AppendUint(append(dst, `,"n":`...), m.N, 10)
 		if m.Session != "" {
-			dst = appendString(append(dst, `,"session":`...), m.Session)
+			dst = rawjson.AppendString(append(dst, `,"session":`...), m.Session)
 		}
 	}
 	if m.Indexed && !told {
@@ -206,19 +209,51 @@ func appendDelivery(dst []byte, m *agora.Message, d Delivery) []byte {
 	if d.Redelivered || m.Again {
 		dst = append(dst, `,"redelivered":true`...)
 	}
-	if d.DeadlineMS > 0 && m.Part <= agora.Start && m.Kind <= agora.Reply {
-		dst = strconv.AppendInt(append(dst, `,"deadline_ms":`...), d.DeadlineMS, 10)
-	}
-	if m.Meta.Trace != "" && m.Part <= agora.Start {
-		dst = appendString(append(dst, `,"traceparent":`...), m.Meta.Trace)
+	if m.Part <= agora.Start {
+		dst = appendBegun(dst, m, d)
 	}
 	return append(dst, '}')
 }
 
+// appendBegun appends the extensions of a whole message and of the start of a stream.
+func appendBegun(dst []byte, m *agora.Message, d Delivery) []byte {
+	if d.DeadlineMS > 0 && m.Kind <= agora.Reply {
+		dst = strconv.AppendInt(append(dst, `,"deadline_ms":`...), d.DeadlineMS, 10)
+	}
+	if m.Meta.Trace != "" {
+		dst = rawjson.AppendString(append(dst, `,"traceparent":`...), m.Meta.Trace)
+	}
+	return appendSaid(dst, "request_id", requestOf(m))
+}
+
+// requestOf returns the name of the request that a message is or answers, where that stands beside the payload: it
+// was said there, or it belongs to a call or another dialect, whose payloads need not have it.
+func requestOf(m *agora.Message) string {
+	switch {
+	case m.Kind > agora.Reply:
+		return ""
+	case m.Kind == agora.Reply:
+		return cmp.Or(m.Meta.Request, foreign(m, m.Meta.Parent))
+	case m.Meta.Request == "" && m.Meta.Call == "" && m.Meta.Dialect == "":
+		return ""
+	}
+	id, _, _ := strings.Cut(m.ID, "\x00") // behind that stands what the cluster adds to a sender's id
+	return cmp.Or(m.Meta.Request, id)
+}
+
+// foreign returns name where a message is of another dialect, else "".
+func foreign(m *agora.Message, name string) string {
+	if m.Meta.Dialect == "" {
+		return ""
+	}
+	return name
+}
+
 // Relay returns a send*, reply* or cancel frame from a client as the message
 // that it asks Agora to move. To.Tenant, From and Meta.Deadline (from
-// DeadlineMS) are the caller's to set. A one-shot is Whole and carries no
-// stream, whatever the client wrote beside it. A cancel is of Kind Control, as
+// DeadlineMS) are the caller's to set. A one-shot is Whole and is no part of a stream,
+// whatever the client wrote beside it: the Stream of a whole Reply names what it answers, and
+// is not delivered. Meta.Request is what the frame has at its top level. A cancel is of Kind Control, as
 // the receiver of a stream sends it; the caller, who knows which streams are open, makes
 // it a Request or Reply where it comes from the stream's own sender. The body is a slice
 // of the frame, and JSON: a chunk may become text by [AppendText].
@@ -232,15 +267,18 @@ func (f *Frame) Relay() agora.Message {
 	}
 	switch f.Type {
 	case "send", "reply":
-		m.Body, m.Meta.Trace = f.Payload, f.Traceparent
+		m.Body, m.Meta.Trace, m.Meta.Request = f.Payload, f.Traceparent, f.RequestID
 		if !f.Stream {
+			if m.Kind == agora.Reply {
+				m.Stream = f.StreamID
+			}
 			return m
 		}
 		m.Part = agora.Start
 	case "send_chunk", "reply_chunk":
 		m.Part, m.Body = agora.Chunk, f.Chunk
 	case "send_end", "reply_end":
-		m.Part = agora.End
+		m.Part, m.Body = agora.End, f.Payload
 	case "cancel":
 		m.Kind, m.Part = agora.Control, agora.Cancel
 	}

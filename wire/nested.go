@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // setNested reads a field whose value is a list or an object that Agora reads
@@ -22,6 +23,8 @@ func (d *decoder) setNested(f field, raw []byte) (what string) {
 		t.Members, what = d.texts(raw)
 	case kSpaces:
 		return d.setSpaces(raw)
+	case kFailure:
+		t.Error, what = d.failure(raw)
 	case kMaybe:
 		var s *string
 		s, what = maybe(raw)
@@ -44,20 +47,17 @@ func (d *decoder) setSpaces(raw []byte) (what string) {
 	return what
 }
 
-// inside returns a scanner over a value of the frame, which is known to be valid.
-func (d *decoder) inside(raw []byte) scanner { return scanner{b: raw, max: d.limits.Depth} }
-
 // each calls visit with every element of a list.
 func (d *decoder) each(raw []byte, visit func(raw []byte) string) string {
 	if raw[0] != '[' {
 		return "must be a list"
 	}
-	l := list{scanner: d.inside(raw), depth: 1}
-	for n := 0; l.next(); n++ {
+	l := rawjson.NewList(raw, d.limits.Depth)
+	for n := 0; l.Next(); n++ {
 		if n == d.limits.Count {
 			return fmt.Sprintf("has more than %d entries", d.limits.Count)
 		}
-		if what := visit(l.val); what != "" {
+		if what := visit(l.Val); what != "" {
 			return what
 		}
 	}
@@ -74,12 +74,12 @@ func (d *decoder) members(raw []byte, visit func(key string, raw []byte) string,
 	for _, k := range keys {
 		seen[k] = false
 	}
-	o := object{scanner: d.inside(raw), depth: 1}
-	for o.next() {
-		if halved(o.key) {
-			return "has a key that " + halfPair
+	o := rawjson.NewObject(raw, d.limits.Depth)
+	for o.Next() {
+		if rawjson.Halved(o.Key) {
+			return "has a key that " + rawjson.HalfPair
 		}
-		key := string(o.name())
+		key := string(o.Name())
 		twice, known := seen[key]
 		switch {
 		case !known:
@@ -88,7 +88,7 @@ func (d *decoder) members(raw []byte, visit func(key string, raw []byte) string,
 			return fmt.Sprintf("has %q twice", key)
 		}
 		seen[key] = true
-		if what := visit(key, o.val); what != "" {
+		if what := visit(key, o.Val); what != "" {
 			return fmt.Sprintf("has a %q that %s", key, what)
 		}
 	}
@@ -159,10 +159,10 @@ func (d *decoder) metadata(p *json.RawMessage, raw []byte) string {
 	if what := setRaw(p, raw, kObject); what != "" {
 		return what
 	}
-	o := object{scanner: d.inside(raw), depth: 1}
-	for o.next() {
-		if key := string(o.name()); (key == "name" || key == "endpoint") && o.val[0] == '"' && halved(o.val) {
-			return fmt.Sprintf("has a %q that %s", key, halfPair)
+	o := rawjson.NewObject(raw, d.limits.Depth)
+	for o.Next() {
+		if key := string(o.Name()); (key == "name" || key == "endpoint") && o.Val[0] == '"' && rawjson.Halved(o.Val) {
+			return fmt.Sprintf("has a %q that %s", key, rawjson.HalfPair)
 		}
 	}
 	return ""
@@ -279,22 +279,39 @@ func (d *decoder) spaces(raw []byte) ([]ListedSpace, string) {
 	return all, what
 }
 
+// failure reads the error of a tool.result.
+func (d *decoder) failure(raw []byte) (*Failure, string) {
+	e := new(Failure)
+	what := d.members(raw, func(key string, raw []byte) (what string) {
+		switch key {
+		case "code":
+			e.Code, what = d.word(raw)
+		case "message":
+			e.Message, what = d.long(raw)
+		case "path":
+			e.Path, what = d.long(raw)
+		}
+		return what
+	}, "code", "message", "path")
+	return e, what
+}
+
 // positions reads {name: last_seq}. A name that stands twice is refused.
 func (d *decoder) positions(raw []byte) (map[string]uint64, string) {
 	if raw[0] != '{' {
 		return nil, "must be an object"
 	}
 	all := map[string]uint64{}
-	o := object{scanner: d.inside(raw), depth: 1}
-	for o.next() {
-		if halved(o.key) {
-			return nil, "has a position that " + halfPair
+	o := rawjson.NewObject(raw, d.limits.Depth)
+	for o.Next() {
+		if rawjson.Halved(o.Key) {
+			return nil, "has a position that " + rawjson.HalfPair
 		}
-		name := string(o.name())
+		name := string(o.Name())
 		if _, twice := all[name]; twice {
 			return nil, "has a space twice"
 		}
-		seq, what := integer(o.val, 0, agora.MaxSeq)
+		seq, what := integer(o.Val, 0, agora.MaxSeq)
 		if what == "" {
 			what = bounded(name, d.limits.Name)
 		}
@@ -326,10 +343,10 @@ func (d *decoder) word(raw []byte) (string, string) {
 	if raw[0] != '"' {
 		return "", "must be a string"
 	}
-	if halved(raw) {
-		return "", halfPair
+	if rawjson.Halved(raw) {
+		return "", rawjson.HalfPair
 	}
-	s := unquote(raw)
+	s := rawjson.Unquote(raw)
 	return s, bounded(s, d.limits.Name)
 }
 
@@ -341,10 +358,10 @@ func (d *decoder) long(raw []byte) (string, string) {
 	if raw[0] != '"' {
 		return "", "must be a string"
 	}
-	if halved(raw) {
-		return "", halfPair
+	if rawjson.Halved(raw) {
+		return "", rawjson.HalfPair
 	}
-	s := unquote(raw)
+	s := rawjson.Unquote(raw)
 	return s, bounded(s, max(d.limits.Name, agora.MaxDescription))
 }
 
@@ -364,6 +381,6 @@ func maybe(raw json.RawMessage) (*string, string) {
 	if raw[0] != '"' {
 		return nil, "must be a string or null"
 	}
-	s := unquote(raw)
+	s := rawjson.Unquote(raw)
 	return &s, ""
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // RequestIDOf returns the string request_id at the top level of a payload
@@ -18,19 +19,18 @@ func RequestIDOf(payload json.RawMessage) string {
 	if len(payload) == 0 || !bytes.Contains(payload, []byte("request_id")) && bytes.IndexByte(payload, '\\') < 0 {
 		return ""
 	}
-	o := object{scanner: scanner{b: payload, max: maxDataDepth}, depth: 1}
-	o.space()
+	o := rawjson.NewObject(payload, maxDataDepth)
 	id, found := "", false
-	for o.next() {
-		if string(o.name()) != "request_id" {
+	for o.Next() {
+		if string(o.Name()) != "request_id" {
 			continue
 		}
-		if found || o.val[0] != '"' || halved(o.val) {
+		if found || o.Val[0] != '"' || rawjson.Halved(o.Val) {
 			return ""
 		}
-		id, found = unquote(o.val), true
+		id, found = rawjson.Unquote(o.Val), true
 	}
-	if o.failed() || bounded(id, Limits{}.withDefaults().Name) != "" {
+	if o.Failed() || bounded(id, Limits{}.withDefaults().Name) != "" {
 		return ""
 	}
 	return id

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/agora-relay/agora/internal/rawjson"
+)
 
 // SplitText cuts data whose string `text` has more raw bytes than threshold
 // into the data of deltas (Agora spaces, space.event.delta): every other field
@@ -12,7 +16,7 @@ import "encoding/json"
 // short, missing, no string or there twice, data is no object, or threshold is
 // not positive.
 func SplitText(data json.RawMessage, threshold int) []json.RawMessage {
-	if threshold <= 0 || len(data) <= threshold || badUTF8(data) >= 0 {
+	if threshold <= 0 || len(data) <= threshold || rawjson.BadUTF8(data) >= 0 {
 		return nil
 	}
 	at, what := onlyText(data, maxDataDepth)
@@ -43,7 +47,7 @@ func SplitText(data json.RawMessage, threshold int) []json.RawMessage {
 func cut(text []byte, max int) int {
 	n := 0
 	for n < len(text) {
-		u := unit(text[n:])
+		u := rawjson.Unit(text[n:])
 		if n > 0 && n+u > max {
 			break
 		}

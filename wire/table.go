@@ -27,19 +27,19 @@ type row struct {
 // rows is every frame there is. PROTOCOL.md describes the same ones, and a test holds them together.
 var rows = []row{
 	// Agora relay §1: from the sender of a message.
-	{"send", fromClient, "to! stream_id stream payload id n index receipts deadline_ms traceparent"},
+	{"send", fromClient, "to! stream_id stream payload id n index receipts deadline_ms traceparent request_id"},
 	{"send_chunk", fromClient, "to! stream_id! chunk! id n index receipts"},
-	{"send_end", fromClient, "to! stream_id! id n index receipts"},
+	{"send_end", fromClient, "to! stream_id! payload id n index receipts"},
 
 	// Agora relay §2: to its receiver.
-	{"message", fromServer, "from! stream_id stream payload seq n session index redelivered deadline_ms traceparent"},
-	{"message_chunk", fromServer, "from! stream_id! chunk! seq n session index redelivered"},
-	{"message_end", fromServer, "from! stream_id! seq n session index redelivered"},
+	{"message", fromServer, "from! stream_id stream payload media seq n session index redelivered deadline_ms traceparent request_id"},
+	{"message_chunk", fromServer, "from! stream_id! chunk! media seq n session index redelivered"},
+	{"message_end", fromServer, "from! stream_id! payload media seq n session index redelivered"},
 
 	// Agora relay §3: replies, the same in both directions but for to and from.
-	{"reply", fromBoth, ">to! <from! stream_id stream payload >id <seq n <session index >receipts <redelivered deadline_ms traceparent"},
-	{"reply_chunk", fromBoth, ">to! <from! stream_id! chunk! >id <seq n <session index >receipts <redelivered"},
-	{"reply_end", fromBoth, ">to! <from! stream_id! >id <seq n <session index >receipts <redelivered"},
+	{"reply", fromBoth, ">to! <from! stream_id stream payload <media >id <seq n <session index >receipts <redelivered deadline_ms traceparent request_id"},
+	{"reply_chunk", fromBoth, ">to! <from! stream_id! chunk! <media >id <seq n <session index >receipts <redelivered"},
+	{"reply_end", fromBoth, ">to! <from! stream_id! payload <media >id <seq n <session index >receipts <redelivered"},
 
 	// Short registration, which the relay's prerequisite needs, and the directory.
 	{"register", fromClient, "id! name endpoint resume_token last_seq receipts spaces"},
@@ -48,6 +48,11 @@ var rows = []row{
 	{"agents", fromServer, "id agents!"},
 	{"agents.find", fromClient, "id skill goal to limit"},
 	{"agents.found", fromServer, "id agents!"},
+
+	// Calls of tools, whatever the dialect of the agent that has them.
+	{"call_tool", fromClient, "id! to! tool_name! arguments parent_id deadline_ms traceparent"},
+	{"tool.chunk", fromServer, "id! from! index! body! media"},
+	{"tool.result", fromServer, "id! from! body media error"},
 
 	// Extensions of both seeds.
 	{"cancel", fromBoth, ">to! <from! stream_id! >id <seq n <session >receipts <redelivered"},

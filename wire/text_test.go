@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 func TestAChunkIsTextWhereThatSaysHowItWasSpelt(t *testing.T) {
@@ -59,7 +60,7 @@ func FuzzText(f *testing.F) {
 		m := agora.Message{Part: agora.Chunk, Stream: "s", From: "b", Media: agora.MediaText, Body: []byte(s)}
 		var frame Frame
 		must(t, DecodeAnswer(AppendMessage(nil, &m, Delivery{}), &frame))
-		if got := unquote(frame.Chunk); got != strings.ToValidUTF8(s, "\uFFFD") && utf8.ValidString(s) {
+		if got := rawjson.Unquote(frame.Chunk); got != strings.ToValidUTF8(s, "\uFFFD") && utf8.ValidString(s) {
 			t.Fatalf("%q is written as %s", s, frame.Chunk)
 		}
 		chunk := json.RawMessage(`"` + s + `"`)
@@ -73,7 +74,7 @@ func FuzzText(f *testing.F) {
 		if !utf8.Valid(text) {
 			t.Fatalf("%s became %q", chunk, text)
 		}
-		if back := appendText(nil, text); string(back) != string(chunk) {
+		if back := rawjson.AppendText(nil, text); string(back) != string(chunk) {
 			t.Fatalf("%s came back as %s", chunk, back)
 		}
 	})

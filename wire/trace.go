@@ -27,3 +27,11 @@ func isZero(s string) bool {
 	}
 	return true
 }
+
+// TraceID returns the trace's id in a traceparent, "" where that is none.
+func TraceID(traceparent string) string {
+	if !isTraceparent(traceparent) {
+		return ""
+	}
+	return traceparent[3:35]
+}

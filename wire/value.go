@@ -1,13 +1,13 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // set reads one field's value, valid JSON, into the frame. It returns what is
@@ -53,12 +53,12 @@ func (d *decoder) setText(f field, raw []byte, max int) string {
 	if raw[0] != '"' {
 		return "must be a string"
 	}
-	if halved(raw) {
-		return halfPair
+	if rawjson.Halved(raw) {
+		return rawjson.HalfPair
 	}
 	p := d.frame.text(f)
 	if f != fID || *p == "" { // identify has read the id already
-		*p = same(d.old.of(f), raw)
+		*p = rawjson.Same(d.old.of(f), raw)
 	}
 	what := bounded(*p, max)
 	if what != "" {
@@ -93,14 +93,6 @@ func (k *kept) of(f field) string {
 		return k.session
 	}
 	return ""
-}
-
-// same returns the string that raw stands for: old itself where that is the one.
-func same(old string, raw []byte) string {
-	if old != "" && bytes.IndexByte(raw, '\\') < 0 && string(raw[1:len(raw)-1]) == old {
-		return old
-	}
-	return unquote(raw)
 }
 
 func bounded(s string, max int) string {
@@ -172,12 +164,8 @@ func setSeconds(p *float64, raw []byte) string {
 
 // integer reads an integer, written with digits alone, from min to below the bound.
 func integer(raw []byte, min, below uint64) (n uint64, what string) {
-	ok := len(raw) <= 16
-	for i := 0; ok && i < len(raw); i++ {
-		ok = '0' <= raw[i] && raw[i] <= '9'
-		n = n*10 + uint64(raw[i]-'0')
-	}
-	if !ok || n < min || n >= below {
+	n, ok := rawjson.Integer(raw, min, below)
+	if !ok {
 		return 0, fmt.Sprintf("must be an integer from %d to %d", min, below-1)
 	}
 	return n, ""

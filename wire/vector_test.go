@@ -62,9 +62,13 @@ type vectorMessage struct {
 		Members      []agora.AgentID
 		Joined, Left agora.AgentID
 	} `json:"roster"`
-	Again bool   `json:"again"`
-	Trace string `json:"trace"`
-	Seq   uint64 `json:"seq"`
+	Again   bool   `json:"again"`
+	Trace   string `json:"trace"`
+	Parent  string `json:"parent"`
+	Request string `json:"request"`
+	Call    string `json:"call"`
+	Dialect string `json:"dialect"`
+	Seq     uint64 `json:"seq"`
 }
 
 type vectorReceipt struct {
@@ -80,7 +84,7 @@ func (v *vectorMessage) message(t *testing.T) agora.Message {
 	m := agora.Message{
 		ID: v.ID, N: v.N, Kind: v.Kind, Part: v.Part, Stream: v.Stream, From: agora.AgentID(v.From), Session: v.Session,
 		To: agora.Address{Agent: agora.AgentID(v.To.Agent), Space: v.To.Space}, Body: v.Body, Media: v.Media, Again: v.Again, Seq: v.Seq,
-		Meta: agora.Meta{Trace: v.Trace},
+		Meta: agora.Meta{Trace: v.Trace, Parent: v.Parent, Request: v.Request, Call: v.Call, Dialect: v.Dialect},
 	}
 	if v.Index != nil {
 		m.Index, m.Indexed = *v.Index, true

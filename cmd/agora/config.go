@@ -40,6 +40,7 @@ type settings struct {
 	more                      limitSettings
 	calls                     callSettings
 	dial                      dialSettings
+	iat                       iatSettings
 	logLevel, logFormat       string
 	operators                 adminSettings
 	tracing                   traceSettings
@@ -85,6 +86,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 
 	s.more.flags(f)
 	s.calls.flags(f)
+	s.iat.flags(f)
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
 	s.server.flags(f)
 	s.operators.flags(f)
@@ -134,6 +136,7 @@ func (s *settings) faults() (all []error) {
 	all = append(all, s.more.faults()...)
 	all = append(all, s.calls.faults()...)
 	all = append(all, s.dial.faults()...)
+	all = append(all, s.iat.faults()...)
 	_, err := s.logger(io.Discard)
 	all = append(all, s.tracing.faults()...)
 	return append(append(all, s.server.faults()...), err)
@@ -150,7 +153,7 @@ func unless(holds bool, fault string) error {
 func (s *settings) broker(name string, log *slog.Logger) broker.Config {
 	return broker.Config{
 		Name: name, Record: int(s.frame), MaxAge: s.maxAge, MaxRecords: s.maxRecords, ShardBytes: int64(s.shardBytes),
-		Calls: s.calls.keeps(), Turns: s.server.turns, Log: log,
+		Calls: s.calls.keeps(), BookKeep: s.iat.keep, Turns: s.server.turns, Log: log,
 	}
 }
 

@@ -60,6 +60,7 @@ func (o *devOptions) define(f *pflag.FlagSet) {
 	f.StringVar(&o.data, "data", "", "folder that keeps the log; without it the log ends with the process")
 	o.auth.flags(f, "none", "")
 	o.dial.flags(f, nil)
+	o.iat.resolveFlag(f, true)
 	o.flags(f)
 }
 

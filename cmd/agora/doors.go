@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/edge/iat"
 	"github.com/agora-relay/agora/edge/rest"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
@@ -27,8 +28,15 @@ func (e *edgeServer) openDoors(p plan) {
 	dc, wc := p.door(e.log), p.web(e.log)
 	dc.Loopback, wc.Origins.Loopback = p.loopback, p.loopback
 	wc.Admitted = e.public.admitted
+	dc.Carriers = carrier.New(e.tools)
 	e.ws = ws.New(e.node, dc)
-	e.doors = []door{wsDoor{e.ws}, httpDoor{web.New(e.node, wc), carrier.New()}}
+	kit := web.New(e.node, wc)
+	e.doors = []door{wsDoor{e.ws}, httpDoor{kit, dc.Carriers}}
+	if p.iat.on {
+		ic := p.iatDoor(e.log)
+		ic.Approvals, ic.Tools = e.approvals, e.tools
+		e.doors = append(e.doors, iatDoor{iat.New(e.node, kit, ic)})
+	}
 }
 
 // wsDoor is the door for WebSockets. The node asks its sessions to reconnect when the edge drains.

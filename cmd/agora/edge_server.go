@@ -13,8 +13,10 @@ import (
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
@@ -28,18 +30,21 @@ type edgeServer struct {
 	fail          func(error) // what ends the edge while it runs
 	public, admin *port
 
-	broker   *broker.Broker
-	presence *presence.Store
-	node     *edge.Node
-	ws       *ws.Door // one of the doors
-	doors    []door
-	endAuth  func()       // nil before there is any
-	proxies  edge.Proxies // whose word is taken about where agents connect from
-	policy   policy.Policy
-	follows  func()        // ends following files; nil before it does
-	tidies   func()        // ends giving memory back; nil before it does
-	leaving  atomic.Bool   // no new agents should come
-	tracer   *trace.Tracer // nil where no spans are made
+	broker    *broker.Broker
+	presence  *presence.Store
+	node      *edge.Node
+	tools     *tools.Guard
+	unguard   func()              // ends looking after open tasks; nil before it does
+	approvals *approval.Approvals // nil before there are any
+	ws        *ws.Door            // one of the doors
+	doors     []door
+	endAuth   func()       // nil before there is any
+	proxies   edge.Proxies // whose word is taken about where agents connect from
+	policy    policy.Policy
+	follows   func()        // ends following files; nil before it does
+	tidies    func()        // ends giving memory back; nil before it does
+	leaving   atomic.Bool   // no new agents should come
+	tracer    *trace.Tracer // nil where no spans are made
 }
 
 // plan is what an edge is made of.
@@ -90,6 +95,9 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	nc := p.node(e.name, e.log)
 	nc.Lease, nc.Broker, nc.Presence, nc.Auth = p.presence.Lease, e.broker, e.presence, who
 	nc.Superseded, nc.Proxies, nc.Policy = e.fail, &e.proxies, &e.policy
+	e.guard(p)
+	e.approvals = approval.New(approval.Config{Book: e.broker.Book(), Now: e.broker.Now, Expiry: p.iat.expiry, Log: e.log})
+	nc.Approvals = e.approvals
 	sources, err := e.sources(p)
 	if err != nil {
 		return err
@@ -159,6 +167,12 @@ func (e *edgeServer) close() {
 		e.node.Close()
 	}
 	e.eachDoor(door.wait)
+	if e.approvals != nil {
+		e.approvals.Close()
+	}
+	if e.unguard != nil {
+		e.unguard()
+	}
 	if e.endAuth != nil {
 		e.endAuth()
 	}

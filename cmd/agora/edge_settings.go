@@ -62,6 +62,7 @@ func (o *edgeOptions) flags(f *pflag.FlagSet) {
 	o.nats.flags(f)
 	o.redis.flags(f)
 	o.dial.flags(f, dial.Inside)
+	o.iat.resolveFlag(f, false)
 	o.settings.flags(f)
 }
 

@@ -25,6 +25,9 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	for _, d := range e.doors {
 		d.metrics(r)
 	}
+	if e.approvals != nil {
+		registerApprovals(r, e.approvals)
+	}
 	registerPort(r, e.public)
 	registerGate(r, e.node.Gate().Stats())
 	registerTenants(r, e.node)

@@ -86,7 +86,7 @@ func registerTraffic(r *prometheus.Registry, b *broker.Broker) {
 
 func registerShards(r *prometheus.Registry, b *broker.Broker) {
 	bytes := metricOf("agora_log_shard_bytes", "Bytes that a JetStream stream of Agora's holds, as its leader answered last.", "stream")
-	limit := metricOf("agora_log_shard_limit_bytes", "Bytes at which the stream takes no more messages (mailbox.shard-bytes, of calls calls.shard-bytes).", "stream")
+	limit := metricOf("agora_log_shard_limit_bytes", "Bytes at which the stream takes no more messages (mailbox.shard-bytes, of calls calls.shard-bytes, of the book 64 MiB).", "stream")
 	led := metricOf("agora_log_shard_led", "1 if the stream's leader answered when it was asked last, else 0.", "stream")
 	r.MustRegister(collector{[]*prometheus.Desc{bytes, limit, led}, func(send func(prometheus.Metric, error)) {
 		for _, s := range b.Shards() {

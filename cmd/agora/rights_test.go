@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -72,6 +74,7 @@ func guardedRedis(t *testing.T, rules []string) ([]string, *redis.Client) {
 type couple struct {
 	t     *testing.T
 	flags []string
+	log   output // of the connection that book makes
 
 	mu    sync.Mutex // guards the field below
 	edges []*running
@@ -102,7 +105,7 @@ func (p *couple) said() (all string) {
 	for _, r := range p.edges {
 		all += r.stderr.String()
 	}
-	return all
+	return all + p.log.String()
 }
 
 // all has two edges start, and agents of theirs do all that asks for a right: the second changes a stream's limits, a message goes from one to the
@@ -117,7 +120,7 @@ func (p *couple) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context, *running, *running) error{message, mail, event, move, purge, twice} {
+	for _, step := range []func(context.Context, *running, *running) error{message, mail, event, move, purge, twice, p.book} {
 		if err := step(ctx, first, second); err != nil {
 			return err
 		}
@@ -252,6 +255,29 @@ func twice(ctx context.Context, first, second *running) error {
 		return err
 	}
 	return nil
+}
+
+// book has something opened and decided that is decided once, by the edges' user.
+func (p *couple) book(ctx context.Context, _, _ *running) error {
+	flag := func(name string) string {
+		if k := slices.Index(p.flags, name); k >= 0 {
+			return p.flags[k+1]
+		}
+		return ""
+	}
+	b, err := broker.Connect(ctx, broker.Config{
+		URL: flag("--nats.url"), Access: broker.Access{User: flag("--nats.user"), Password: flag("--nats.password")}, MaxRecords: 4000,
+		Calls: broker.Keeps{ShardBytes: 64 << 20}, Log: slog.New(slog.NewTextHandler(&p.log, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	e, _, err := b.Book().Open(ctx, agora.DefaultTenant, "x", nil)
+	if err == nil {
+		_, _, err = b.Book().Decide(ctx, e, nil)
+	}
+	return err
 }
 
 // within runs f beside the test until it is told to end, and returns its end.

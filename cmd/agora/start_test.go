@@ -85,8 +85,8 @@ func TestAStreamDeletedByHandComesBackAndCarriesMessages(t *testing.T) {
 	e := launch(t, append(alone, "--nats.url", nats.URL(), "--redis.url", "redis://"+agoratest.Redis(t).Addr())...).ready()
 	a := connect(t, e.public+"?agent_id=alice")
 	a.hear("agent.registered")
-	if n := nats.DeleteStreams(t); n != 3 {
-		t.Fatalf("%d streams, want 3", n)
+	if n := nats.DeleteStreams(t); n != 4 {
+		t.Fatalf("%d streams, want 4", n)
 	}
 	a.say(`{"type":"send","to":"alice","payload":"after"}`)
 	for {

@@ -115,6 +115,17 @@ func (r *Registry) left(ctx context.Context, l leaving, state presence.CallState
 	return r.finish(ctx, r.cfg.Holder, l.Call, l.code)
 }
 
+// Cancel ends a call with a name for all who wait for it, as its caller has given it up: who was asked is told so, once. It returns false where no such call
+// is open. It takes a few round trips.
+func (r *Registry) Cancel(ctx context.Context, tenant string, caller, callee agora.AgentID, name string) (bool, error) {
+	c := presence.Call{Tenant: tenant, Box: NewBox(tenant, caller, name), From: caller, To: callee, Request: name, Named: true}
+	open, err := r.cfg.Presence.CallOpen(ctx, tenant, c.Box)
+	if err != nil || !open {
+		return false, err
+	}
+	return true, r.finish(ctx, r.cfg.Holder, c, agora.StreamAborted)
+}
+
 // finish tells who was asked that nobody waits for its answer, and looks whether that has come all the same.
 func (r *Registry) finish(ctx context.Context, h presence.Holder, c presence.Call, code agora.Code) error {
 	if err := r.tell(ctx, c, code); err != nil {

@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/tools"
 )
 
 // Carrier reaches the agents of one dialect. Its methods may be called at the same time. What they return as an error is an
@@ -32,6 +32,7 @@ type Call struct {
 	To     agora.Agent   // its card; its id alone where it is away
 	Name   string        // makes it one that is done once, where the dialect can: see call.Request
 	Within time.Duration // how long the answer may take until it is whole; 0 for as long as it likes
+	Trace  string        // W3C traceparent of the call; empty for none
 }
 
 // Handoff is a request as an agent with paths takes it.
@@ -58,24 +59,46 @@ func (h *Handoff) Check() error {
 // Tool is a call of a tool.
 type Tool struct {
 	Name      string
+	Parent    string          // the task in whose name it is called; empty for none
 	Arguments json.RawMessage // any JSON; nil for none
 }
 
 // Answer is what comes back: a whole message, or the parts of a stream; io.EOF behind its end. One goroutine at a time calls
 // Next; Close may be called from any, ends the call where it goes on, and is idempotent.
+//
+// An error of Next is a [Failure] where the agent itself has answered that it can't.
 type Answer interface {
 	Next(ctx context.Context) (agora.Message, error)
 	Close()
 }
 
+// Failure is the error that an agent has answered with, in the way of its dialect.
+type Failure struct {
+	Err  *agora.Error
+	Path string // where in what was asked; may be empty
+}
+
+// Error returns what the agent said.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the error as agents see it.
+func (f *Failure) Unwrap() error { return f.Err }
+
 // Carriers are those of an edge. Doors register theirs before the edge serves anybody.
 type Carriers struct {
 	mail      Carrier
 	byDialect map[string]Carrier
+	tools     *tools.Guard
 }
 
-// New returns carriers that reach every agent by mail.
-func New() *Carriers { return &Carriers{mail: mail{}, byDialect: map[string]Carrier{}} }
+// New returns carriers that reach every agent by mail, and have calls of tools checked by a guard, which other parts of the edge use as well; by what their
+// callees have declared alone if it is nil.
+func New(g *tools.Guard) *Carriers {
+	if g == nil {
+		g = tools.NewGuard(tools.GuardConfig{})
+	}
+	return &Carriers{mail: mail{}, byDialect: map[string]Carrier{}, tools: g}
+}
 
 // Register has a carrier reach the agents of a dialect.
 func (cs *Carriers) Register(dialect string, c Carrier) { cs.byDialect[dialect] = c }
@@ -111,27 +134,38 @@ func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, err
 	return cs.of(&c.To).Handoff(ctx, c, h)
 }
 
-// CallTool calls a tool of an agent, of which c.To needs the id alone. NOT_FOUND where the agent has declared tools, but not this one; what else as
-// of Handoff.
+// CallTool calls a tool of an agent, of which c.To needs the id alone. Errors are those of [tools.Guard.CheckTool], and else as of Handoff.
 func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error) {
 	if err := c.find(ctx); err != nil {
 		return nil, err
 	}
-	named := func(s agora.Skill) bool { return s.Name == t.Name }
-	if len(c.To.Tools) > 0 && !slices.ContainsFunc(c.To.Tools, named) {
-		return nil, agora.Errorf(agora.NotFound, "Agent '%s' has no tool '%s'", c.To.ID, t.Name)
+	caller, err := known(c.Actor.Own(ctx, c.As))
+	if err != nil {
+		return nil, err
+	}
+	caller.ID = c.As
+	err = cs.tools.CheckTool(ctx, tools.Call{
+		Tenant: c.Actor.Principal().Tenant, Caller: caller, Callee: c.To, Parent: t.Parent, Tool: t.Name, Arguments: t.Arguments,
+	})
+	if err != nil {
+		return nil, err
 	}
 	return cs.of(&c.To).CallTool(ctx, c, t)
 }
 
 // find looks up who is meant. One that is away is known by its id alone.
 func (c *Call) find(ctx context.Context) error {
-	to, err := c.Actor.Addressee(ctx, c.To.ID)
-	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentNotFound {
-		return nil // its mailbox may be there, which is the carrier's to say
-	}
-	if err == nil {
+	to, err := known(c.Actor.Addressee(ctx, c.To.ID))
+	if to.ID != "" {
 		c.To = to
 	}
 	return err
+}
+
+// known returns a card; an empty one of an agent that is not in the directory: its mailbox may be there, which is the carrier's to say.
+func known(a agora.Agent, err error) (agora.Agent, error) {
+	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentNotFound {
+		return agora.Agent{}, nil
+	}
+	return a, err
 }

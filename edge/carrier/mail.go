@@ -32,7 +32,8 @@ func (c *Call) box() string { return call.NewBox(c.Actor.Principal().Tenant, c.A
 // ask asks the agent for an action.
 func (c *Call) ask(ctx context.Context, box string, payload []byte) (Answer, error) {
 	a, err := c.Actor.Call(ctx, c.As, call.Request{
-		Name: c.Name, Within: c.Within, Box: box, Message: agora.Message{ID: box, To: agora.Address{Agent: c.To.ID}, Body: payload},
+		Name: c.Name, Within: c.Within, Box: box,
+		Message: agora.Message{ID: box, To: agora.Address{Agent: c.To.ID}, Body: payload, Meta: agora.Meta{Trace: c.Trace}},
 	})
 	if err != nil {
 		return nil, err // and no Answer that holds a nil

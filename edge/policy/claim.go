@@ -7,7 +7,7 @@ import (
 
 // The names by which the claim of a token speaks of permissions.
 var (
-	listNames  = [verbs]string{Be: "agents", Send: "send", Join: "join", Publish: "publish", Create: "create"}
+	listNames  = [verbs]string{Be: "agents", Send: "send", Join: "join", Publish: "publish", Create: "create", Approve: "approve"}
 	wholeNames = [wholes]string{Reply: "reply", Directory: "directory"}
 )
 

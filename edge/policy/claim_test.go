@@ -18,7 +18,7 @@ func TestAScopeIsReadAsItWasWritten(t *testing.T) {
 	}
 	for _, claim := range []string{
 		`{}`, `{"agents":["a"]}`, `{"send":[]}`, `{"reply":false}`, `{"reply":true,"directory":false}`,
-		`{"agents":["a","b*"],"send":["*"],"join":["public.${name}.*"],"publish":["a\\*b","\\${name}","\\\\"],"create":["x**y"]}`,
+		`{"agents":["a","b*"],"send":["*"],"join":["public.${name}.*"],"publish":["a\\*b","\\${name}","\\\\"],"create":["x**y"],"approve":[]}`,
 	} {
 		s, err := ParseScope([]byte(claim))
 		if err != nil {

@@ -36,6 +36,7 @@ type fileRule struct {
 	Join      []string `yaml:"join"`
 	Publish   []string `yaml:"publish"`
 	Create    []string `yaml:"create"`
+	Approve   []string `yaml:"approve"`
 	Directory *bool    `yaml:"directory"`
 }
 
@@ -123,6 +124,7 @@ func (w *fileRule) compile() (*rule, error) {
 		{&r.names, w.Who.Names, "who.names"}, {&r.roles, w.Who.Roles, "who.roles"}, {&r.tenants, w.Who.Tenants, "who.tenants"},
 		{&r.patterns[Be], w.Agents, "agents"}, {&r.patterns[Send], w.Send, "send"},
 		{&r.patterns[Join], w.Join, "join"}, {&r.patterns[Publish], w.Publish, "publish"}, {&r.patterns[Create], w.Create, "create"},
+		{&r.patterns[Approve], w.Approve, "approve"},
 	} {
 		if err := fill(l.to, l.texts, l.name); err != nil {
 			return nil, err
@@ -173,12 +175,12 @@ func (r *rule) idle(w *fileRule) error {
 type Scope struct{ permissions }
 
 // ParseScope reads the claim of a token: an object whose lists agents, send,
-// join, publish and create, and whose booleans reply and directory, mean what they mean in a rule. An
+// join, publish, create and approve, and whose booleans reply and directory, mean what they mean in a rule. An
 // empty list allows nothing. What it does not understand is an error: the token must not pass then.
 func ParseScope(claim []byte) (*Scope, error) {
 	var c struct {
-		Agents, Send, Join, Publish, Create []string
-		Reply, Directory                    *bool
+		Agents, Send, Join, Publish, Create, Approve []string
+		Reply, Directory                             *bool
 	}
 	d := json.NewDecoder(bytes.NewReader(claim))
 	d.DisallowUnknownFields()
@@ -186,7 +188,7 @@ func ParseScope(claim []byte) (*Scope, error) {
 		return nil, fmt.Errorf("the permissions of the token can't be read: %w", explainClaim(err))
 	}
 	s := &Scope{}
-	for v, texts := range map[Verb][]string{Be: c.Agents, Send: c.Send, Join: c.Join, Publish: c.Publish, Create: c.Create} {
+	for v, texts := range map[Verb][]string{Be: c.Agents, Send: c.Send, Join: c.Join, Publish: c.Publish, Create: c.Create, Approve: c.Approve} {
 		if err := fill(&s.patterns[v], texts, "the permissions of the token"); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ const (
 	Join                // a space
 	Publish             // a space
 	Create              // a space
+	Approve             // an agent, whose requests for approval are decided; where there are no rules, nobody may
 	verbs
 )
 
@@ -72,7 +73,7 @@ func (r *rule) applies(s Subject) bool {
 	return false
 }
 
-// Policy is the rules in force. The zero value has none: then all is allowed. It may be used by many at a time.
+// Policy is the rules in force. The zero value has none: then all is allowed but Approve. It may be used by many at a time.
 type Policy struct{ now atomic.Pointer[Rules] }
 
 // Set puts rules in force; nil for none.
@@ -81,7 +82,7 @@ func (p *Policy) Set(r *Rules) { p.now.Store(r) }
 // Rules returns the rules in force; nil where there are none.
 func (p *Policy) Rules() *Rules { return p.now.Load() }
 
-// Grant is what one subject may do, by the rules and by its own token. A nil one may do everything.
+// Grant is what one subject may do, by the rules and by its own token. A nil one may do everything but Approve.
 type Grant struct {
 	name        string
 	ruled       bool
@@ -124,6 +125,9 @@ func (g *Grant) RefusesSpace(v Verb, space string, system bool) string {
 }
 
 func (g *Grant) refuses(v Verb, what string, system bool) string {
+	if v == Approve && !g.Ruled() {
+		return byNoRule
+	}
 	if g == nil {
 		return ""
 	}

@@ -141,6 +141,32 @@ func TestAStarMeansNoSystemSpace(t *testing.T) {
 	}
 }
 
+func TestNobodyMayApproveUnlessARuleSaysSo(t *testing.T) {
+	joe := Subject{Name: "joe"}
+	scope, err := ParseScope([]byte(`{"approve":["*"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := (*Rules)(nil)
+	some := parse(t, "rules: [{name: a, who: {names: [joe]}, approve: [\"${name}/*\"]}]\n")
+	for about, c := range map[string]struct {
+		g    *Grant
+		what string
+		want string
+	}{
+		"no rules":             {none.Grant(joe, nil), "joe/1", byNoRule},
+		"no rules but a token": {none.Grant(joe, scope), "joe/1", byNoRule},
+		"rules about others":   {parse(t, rules).Grant(joe, nil), "joe/1", byNoRule},
+		"a rule":               {some.Grant(joe, nil), "joe/1", ""},
+		"a rule and a token":   {some.Grant(joe, scope), "joe/1", ""},
+		"a rule about another": {some.Grant(joe, nil), "jim/1", byNoRule},
+	} {
+		if got := c.g.Refuses(Approve, c.what); got != c.want {
+			t.Errorf("%s: %q, want %q", about, got, c.want)
+		}
+	}
+}
+
 func TestATokenTakesAwayAndNeverGives(t *testing.T) {
 	scope, err := ParseScope([]byte(`{"send":["help*","jane"],"join":[],"directory":false}`))
 	if err != nil {
@@ -184,7 +210,7 @@ func TestAPolicyThatIsWrongIsRefusedWithASentence(t *testing.T) {
 	for about, c := range map[string]struct{ text, want string }{
 		"empty":            {"", "want 1 to 1000 rules"},
 		"no rules":         {"rules: []\n", "want 1 to 1000 rules"},
-		"a key misspelled": {rule("sned: [a]"), `line 2: "sned" is no key of a rule, which has agents, create,`},
+		"a key misspelled": {rule("sned: [a]"), `line 2: "sned" is no key of a rule, which has agents, approve, create,`},
 		"a key twice":      {"rules: []\nrules: []\n", "line 2: rules stands there twice"},
 		"not YAML":         {"rules: [", "line 1"},
 		"two documents":    {rule("send: [a]") + "---\n" + rule("send: [b]"), "one document"},

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -185,16 +186,18 @@ func (s *Sender) route(m *agora.Message) (to agora.Address, found bool) {
 }
 
 // answerFor returns the box that a reply answers: the first one of its request that has no answer, or has this one. A reply that names no request is that to the
-// only open one of its peer. found tells that the request is known.
+// one that its stream is called by, which it then names; else to the only open one of its peer. found tells that the request is known.
 func (b *boxes) answerFor(m *agora.Message) (x *box, found bool) {
-	if m.Meta.Parent == "" {
-		return b.only(m)
-	}
-	of := b.asked[streamKey{m.To, m.Meta.Parent}]
+	name := cmp.Or(m.Meta.Parent, m.Stream)
+	of := b.asked[streamKey{m.To, name}]
 	for _, x := range of {
 		if x.takes(m) {
+			m.Meta.Parent = name
 			return x, true
 		}
+	}
+	if m.Meta.Parent == "" {
+		return b.only(m)
 	}
 	return nil, len(of) > 0
 }

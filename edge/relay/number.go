@@ -54,6 +54,9 @@ func (s *Sender) Refused(to agora.Address, n uint64, err error) {
 	}
 }
 
+// Used notes that a number went with what needs no place in a lane.
+func (s *Sender) Used(to agora.Address, n uint64) { s.pass(to, n) }
+
 // pass tells the lane, if there is one, that a number is used up.
 func (s *Sender) pass(to agora.Address, n uint64) {
 	if n == 0 {

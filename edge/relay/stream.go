@@ -224,17 +224,16 @@ func (s *Sender) Sends(to agora.Address, name string) (agora.Kind, bool) {
 	return 0, false
 }
 
-// Over reports whether a stream to an address has come to its normal end of late, or was refused or cancelled: what comes of it is dropped.
-func (s *Sender) Over(to agora.Address, name string) bool {
+// Over reports whether a stream to an address has come to its normal end of late, and whether what comes of it is dropped in silence, as the stream
+// was refused or cancelled.
+func (s *Sender) Over(to agora.Address, name string) (ended, silent bool) {
 	keys := [...]streamKey{{to, name}, {s.Box(to, name), name}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range keys {
-		if s.ended.has(k) || s.over.has(k) {
-			return true
-		}
+		ended, silent = ended || s.ended.has(k), silent || s.over.has(k)
 	}
-	return false
+	return ended, silent
 }
 
 // Concludes notes the id of the message with which a stream to an address ends.

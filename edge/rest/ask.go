@@ -20,7 +20,7 @@ import (
 // maxGathered is how many bytes of a streamed answer may be asked for in one piece.
 const maxGathered = 4 << 20
 
-// ask asks an agent: the body is the payload. The answer is the reply's payload, or {"text": …} of one that is streamed; events where the
+// ask asks an agent: the body is the payload. The answer is the reply's payload, or {"text": …} of one that is streamed, with "payload" where its end has one; events where the
 // request accepts those: reply for a whole one, else start, chunk for each piece of text, and end.
 func ask(x *web.Exchange) error {
 	body, err := x.JSON()
@@ -63,11 +63,12 @@ func withRequestID(payload []byte, id string) ([]byte, string) {
 // gather answers with the whole answer.
 func gather(ctx context.Context, x *web.Exchange, a carrier.Answer) error {
 	var text strings.Builder
+	var end json.RawMessage
 	for {
 		m, err := a.Next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
-			return x.Answer(http.StatusOK, map[string]string{"text": text.String()})
+			return x.AnswerBytes(http.StatusOK, "application/json", gathered(text.String(), end))
 		case err != nil:
 			return err
 		case m.Part == agora.Whole:
@@ -80,8 +81,19 @@ func gather(ctx context.Context, x *web.Exchange, a carrier.Answer) error {
 			if text.WriteString(piece); text.Len() > maxGathered {
 				return agora.Errorf(agora.MessageTooLarge, "the answer has more than %d bytes: accept text/event-stream", maxGathered)
 			}
+		case m.Part == agora.End && m.Body != nil:
+			end = payload(&m)
 		}
 	}
+}
+
+// gathered is a streamed answer in one piece: its text, and the payload of its end as it was said, where that has one.
+func gathered(text string, end json.RawMessage) []byte {
+	b := wire.AppendBody([]byte(`{"text":`), &agora.Message{Media: agora.MediaText, Body: []byte(text)})
+	if end != nil {
+		b = append(append(b, `,"payload":`...), end...)
+	}
+	return append(b, "}\n"...)
 }
 
 // names of the events, by the part that they tell.
@@ -107,9 +119,16 @@ func stream(ctx context.Context, x *web.Exchange, a carrier.Answer) error {
 	}
 }
 
-// payload is the body of a part as JSON.
+// payload is the body of a part as JSON: that of a chunk is a string. What is neither JSON nor text is {"media","data"}, whose data is base64.
 func payload(m *agora.Message) json.RawMessage {
-	if m.Body == nil {
+	if media := wire.Media(m); media != "" {
+		b := wire.AppendBody([]byte(`{"media":`), &agora.Message{Media: agora.MediaText, Body: []byte(media)})
+		return append(wire.AppendBody(append(b, `,"data":`...), m), '}')
+	}
+	switch {
+	case m.Part == agora.Chunk:
+		return wire.AppendChunk(nil, m)
+	case m.Body == nil:
 		return json.RawMessage("null")
 	}
 	return wire.AppendBody(nil, m)
@@ -120,7 +139,7 @@ func textOf(m *agora.Message) (text string, err error) {
 	if m.Media == agora.MediaText {
 		return string(m.Body), nil
 	}
-	if err := json.Unmarshal(m.Body, &text); err != nil {
+	if wire.Media(m) != "" || json.Unmarshal(wire.AppendChunk(nil, m), &text) != nil {
 		return "", agora.Errorf(agora.Unavailable, "a part of the answer is no text")
 	}
 	return text, nil

@@ -21,7 +21,7 @@ func FuzzBodies(f *testing.F) {
 		kit.Close()
 		kit.Wait()
 	})
-	Mount(kit, mux, carrier.New())
+	Mount(kit, mux, carrier.New(nil))
 	for _, body := range []string{
 		`{"method":"GET","path":"/"}`, `{"name":"n","skills":["a",{"name":"b","schema":{}}],"metadata":{}}`, `{"skills":[7]}`, `{"tools":[{}],"metadata":0}`,
 		`{"skill":"translate"}`, `{"goal":"translate a text","limit":3}`, `{"skill":"a","goal":"b"}`, `{"limit":-1}`, `{"skill":null}`, `{}`, ` {} `,

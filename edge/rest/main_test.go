@@ -27,7 +27,7 @@ type site struct {
 func serve(t testing.TB, c *agoratest.Cluster) *site {
 	t.Helper()
 	kit, mux := web.New(c.Node(0), web.Config{Linger: await.Long}), http.NewServeMux()
-	Mount(kit, mux, carrier.New())
+	Mount(kit, mux, carrier.New(nil))
 	mux.HandleFunc("/", kit.NotFound)
 	s := &site{Cluster: c, Server: httptest.NewUnstartedServer(mux), kit: kit, one: speaking(true), two: speaking(false)}
 	s.Config.Protocols = new(http.Protocols)

@@ -152,7 +152,9 @@ func populate(t *testing.T, s *site) (bob *agoratest.Client) {
 	for _, a := range []agora.Agent{
 		{ID: "ada", Name: "Ada", Dialect: "other", Domain: "math", Skills: []agora.Skill{{Name: "add", Description: "adds numbers"}},
 			Registration: agora.Registration{Media: "text/plain", Body: []byte("as it came")}},
-		{ID: "eve", Name: "Eve", Dialect: "other", Domain: "math", Skills: []agora.Skill{{Name: "multiply"}}},
+		{ID: "eve", Name: "Eve", Dialect: "other", Domain: "math", Skills: []agora.Skill{{Name: "multiply"}}, Tools: []agora.Skill{
+			{Name: "sum", Schema: []byte(`{"type":"object","properties":{"of":{"type":"array","items":{"type":"number"}}},"required":["of"]}`)},
+		}},
 	} {
 		if _, err := who.Register(t.Context(), a, 0); err != nil {
 			t.Fatal(err)

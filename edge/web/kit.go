@@ -150,6 +150,9 @@ func (k *Kit) exchanges() []*Exchange {
 var errGone = &agora.Error{Code: agora.Unavailable, Message: "the edge is going away", RetryAfter: time.Second}
 
 // NotFound answers requests for paths that nothing is at.
-func (k *Kit) NotFound(w http.ResponseWriter, r *http.Request) {
-	k.refuse(w, r, nil, &Refusal{http.StatusNotFound, agora.Errorf(agora.InvalidRequest, "there is nothing at this path")})
+func (k *Kit) NotFound(w http.ResponseWriter, r *http.Request) { k.Nothing(w, r, nil) }
+
+// Nothing is [Kit.NotFound] in the form of errors that a Path has; that of a [Fault] if nil.
+func (k *Kit) Nothing(w http.ResponseWriter, r *http.Request, fault func(*http.Request, error, *agora.Error) (string, []byte)) {
+	k.refuse(w, r, &Path{Fault: fault}, &Refusal{http.StatusNotFound, agora.Errorf(agora.InvalidRequest, "there is nothing at this path")})
 }

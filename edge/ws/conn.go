@@ -54,6 +54,7 @@ type conn struct {
 	retry   *time.Timer
 	linger  *time.Timer
 	faults  flood
+	tools   *toolCalls // nil until it calls one
 }
 
 // begin binds the connection where its URL says to whom, and has it read from. Reading ends
@@ -72,12 +73,13 @@ func (c *conn) begin(h *hello) {
 }
 
 // finish ends the connection that can't be read any more. When it returns the session knows, and the
-// writer has ended.
+// writer and the calls of tools have ended.
 func (c *conn) finish(err error) {
 	c.end(err)
 	c.unwatch()
 	c.socket.Close()
 	c.giveUp()
+	c.endTools()
 	c.door.dismiss(c)
 }
 
@@ -224,7 +226,7 @@ func (c *conn) enter() bool {
 func (c *conn) leave() {
 	c.mu.Lock()
 	waited := false
-	for c.pending != nil && len(c.pending.b) > c.door.cfg.Answers && !c.closing {
+	for c.crammed() {
 		waited = true
 		c.waitLocked()
 	}
@@ -276,6 +278,9 @@ func (c *conn) shutLocked() {
 		return
 	}
 	c.closing = true
+	if c.tools != nil {
+		c.tools.stop()
+	}
 	c.linger = time.AfterFunc(c.door.cfg.Linger, c.kill)
 	c.roomy()
 }

@@ -4,7 +4,8 @@
 //
 // A connection has one goroutine, which reads: while the peer says little, one whose stack is
 // small, as it only waits. A second one writes, only while
-// there is something to write, and one write takes everything that is queued.
+// there is something to write, and one write takes everything that is queued. Each
+// tool that it calls has one more, until it has answered.
 package ws
 
 import (
@@ -18,21 +19,23 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/internal/turns"
 	"github.com/agora-relay/agora/wire"
 )
 
 // Config sets up a door. The zero value is ready to use.
 type Config struct {
-	Origins    []string      // pages that may connect besides those of the door's own host: "https://app.example.com", or "*" for all
-	Loopback   bool          // for development: pages of this machine may connect, and pages of a host's name that is not this machine's need to be listed
-	MaxMessage int64         // bytes of a message beyond which the connection is closed; 32 MiB
-	Answers    int           // bytes of queued answers beyond which the socket is read no further; 1 MiB
-	MaxErrors  int           // errors in 10 s beyond which the connection is closed; 100
-	Linger     time.Duration // how long a closing connection may still take what is queued, and answer the close; 2 s
-	Limits     wire.Limits   // of decoding
-	Turns      *turns.Turns  // in which connections bind; the door's own if nil
-	Log        *slog.Logger  // discards if nil
+	Origins    []string          // pages that may connect besides those of the door's own host: "https://app.example.com", or "*" for all
+	Loopback   bool              // for development: pages of this machine may connect, and pages of a host's name that is not this machine's need to be listed
+	MaxMessage int64             // bytes of a message beyond which the connection is closed; 32 MiB
+	Answers    int               // bytes of queued answers beyond which the socket is read no further; 1 MiB
+	MaxErrors  int               // errors in 10 s beyond which the connection is closed; 100
+	Linger     time.Duration     // how long a closing connection may still take what is queued, and answer the close; 2 s
+	Limits     wire.Limits       // of decoding
+	Turns      *turns.Turns      // in which connections bind; the door's own if nil
+	Carriers   *carrier.Carriers // by which tools are called; those that reach every agent by mail if nil
+	Log        *slog.Logger      // discards if nil
 }
 
 func (c Config) withDefaults() Config {
@@ -42,6 +45,9 @@ func (c Config) withDefaults() Config {
 	c.Linger = cmp.Or(c.Linger, 2*time.Second)
 	if c.Turns == nil {
 		c.Turns = new(turns.Turns)
+	}
+	if c.Carriers == nil {
+		c.Carriers = carrier.New(nil)
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c
@@ -54,6 +60,7 @@ type node struct {
 	timeout   time.Duration
 	admit     func(context.Context, netip.Addr, edge.Credentials) (edge.Admission, error)
 	proxies   *edge.Proxies
+	calls     func() int // calls of tools that one connection may have open now
 }
 
 // Door serves agents over WebSocket: an http.Handler for /ws.
@@ -78,6 +85,7 @@ func New(n *edge.Node, cfg Config) *Door {
 	c := n.Config()
 	return open(cfg, node{
 		frame: c.Limits.Frame, heartbeat: c.Heartbeat, timeout: c.Timeout, admit: n.Admit, proxies: c.Proxies,
+		calls: func() int { return n.Limits().Calls },
 	})
 }
 
@@ -87,6 +95,9 @@ func open(cfg Config, n node) *Door {
 	n.timeout = cmp.Or(n.timeout, 60*time.Second)
 	if n.proxies == nil {
 		n.proxies = new(edge.Proxies)
+	}
+	if n.calls == nil {
+		n.calls = func() int { return 1024 }
 	}
 	d := &Door{
 		cfg: cfg.withDefaults(), node: n, ids: newNames(), conns: map[*conn]struct{}{},

@@ -2,6 +2,7 @@ package ws
 
 import (
 	"bytes"
+	"cmp"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -39,6 +40,7 @@ var verbs = map[string]func(*conn, *edge.Session, *wire.Frame) error{
 	"space.publish.done":  (*conn).publishDone,
 	"space.event.cancel":  (*conn).cancelEvent,
 	"agent.refresh":       (*conn).refresh,
+	"call_tool":           (*conn).callTool,
 }
 
 // handle does what a frame says. An error is its answer.
@@ -134,14 +136,25 @@ func own(m *agora.Message) {
 	m.Body, m.Media = text, agora.MediaText
 }
 
-// correlate reads what ties a request and its reply together.
+// correlate reads what ties a request and its reply together: the name that a request has in its payload, or else beside it; of a reply
+// what stands beside it counts first.
 func correlate(s *edge.Session, f *wire.Frame, m *agora.Message, w *edge.Want) {
-	if m.Kind == agora.Reply {
-		m.Meta.Parent = wire.RequestIDOf(f.Payload)
+	if m.Kind == agora.Request && f.DeadlineMS == 0 && f.RequestID == "" {
+		return
+	}
+	name := wire.RequestIDOf(f.Payload)
+	switch {
+	case m.Kind == agora.Reply:
+		name = cmp.Or(f.RequestID, name)
+		m.Meta.Parent = name
+	case name != "":
+		m.Meta.Request = ""
+	default:
+		name = f.RequestID
 	}
 	if f.DeadlineMS > 0 {
 		m.Meta.Deadline = s.Now().Add(time.Duration(f.DeadlineMS) * time.Millisecond)
-		w.Request = wire.RequestIDOf(f.Payload)
+		w.Request = name
 	}
 }
 

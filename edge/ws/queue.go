@@ -41,6 +41,21 @@ func (c *conn) queueLocked(f *wire.Frame) {
 	c.door.stats.FramesOut.Add(1)
 }
 
+// queueInTurn queues a frame once the peer has taken enough of what is queued. It must not be called by a verb.
+func (c *conn) queueInTurn(f *wire.Frame) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.crammed() {
+		c.waitLocked()
+	}
+	c.queueLocked(f)
+}
+
+// crammed tells whether so much is queued that the peer is to take some of it first. mu is held.
+func (c *conn) crammed() bool {
+	return c.pending != nil && len(c.pending.b) > c.door.cfg.Answers && !c.closing
+}
+
 // control queues a control frame.
 func (c *conn) control(op opcode, payload []byte) {
 	c.mu.Lock()

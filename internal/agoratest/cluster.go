@@ -38,6 +38,8 @@ type Options struct {
 	EmptyGrace time.Duration // how long an empty space stays; 1m
 	Audit      time.Duration // between two checks of every inbox; 1s
 
+	Approvals bool // edges keep what agents ask approval for
+
 	Lines  bool            // edges have a door for agents that they dial: see LineNode
 	Clocks []time.Duration // how far the clock of edge k is ahead; right where there is none
 	Leases []time.Duration // of edge k; Node.Lease where there is none, or zero

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/presence"
@@ -26,6 +27,7 @@ type member struct {
 	broker *broker.Broker
 	store  *presence.Store
 	node   *edge.Node
+	asked  *approval.Approvals // nil without Options.Approvals
 	door   *ws.Door
 	lines  *LineDoor // nil without Options.Lines
 	more   []Opened  // other doors
@@ -50,6 +52,10 @@ func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, err
 	cfg.ID, cfg.Broker, cfg.Presence, cfg.Log = id, e.broker, e.store, c.log.With("edge", id)
 	if c.opts.Tune != nil {
 		c.opts.Tune(k, &cfg)
+	}
+	if c.opts.Approvals {
+		e.asked = approval.New(approval.Config{Book: e.broker.Book(), Now: e.broker.Now, Log: cfg.Log})
+		cfg.Approvals = e.asked
 	}
 	if e.node, err = edge.Start(ctx, cfg); err != nil {
 		return nil, err
@@ -161,6 +167,9 @@ func (e *member) close() {
 			d.Close()
 		}
 		e.node.Close()
+		if e.asked != nil {
+			e.asked.Close()
+		}
 		e.door.Wait()
 		if e.lines != nil {
 			e.lines.wait()

@@ -1,6 +1,7 @@
 package party
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/wire"
 )
 
 // coreLink is one connection of the party. It is its session's edge.Conn.
@@ -157,10 +159,10 @@ func wordOf(m *agora.Message) (Word, bool) {
 		w.Code, w.Request, w.Body = a.Code, a.Request, nil
 	case m.Part == agora.Chunk && m.Media == "":
 		var text string
-		_ = json.Unmarshal(m.Body, &text) // it was checked when it was stored
+		_ = json.Unmarshal(wire.AppendChunk(nil, m), &text) // it was checked when it was stored
 		w.Body = []byte(text)
 	case m.Part <= agora.Start:
-		w.Request = nameIn(m.Body)
+		w.Request = cmp.Or(m.Meta.Request, nameIn(m.Body))
 	}
 	return w, true
 }

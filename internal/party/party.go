@@ -19,8 +19,9 @@ type Door struct {
 	Can     Trait  // what its dialect can, and what it keeps up; what needs more is left out, and listed in testdata/left_out.txt
 	TooMuch int    // bytes of a payload that it does not take, where it is [Bounded]
 
-	// Open opens the door at one edge; nil where every edge of agoratest has it.
-	Open func(agoratest.Entry) (agoratest.Opened, error)
+	// Open opens the door at one edge; nil where every edge of agoratest has it. Doors whose Opens is the same are one, and opened once.
+	Open  func(agoratest.Entry) (agoratest.Opened, error)
+	Opens string // the door's Name if empty
 	// Enter enters an agent; where the dialect does not know that, it only says who will ask. An *agora.Error is the edge's
 	// refusal. Everything that it starts ends with seat.T.
 	Enter func(ctx context.Context, seat Seat) (Party, error)

@@ -1,6 +1,7 @@
 package party
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func Play(t *testing.T, pairs []Pair) {
 
 // play plays the scenarios of a stage, side by side.
 func (st stage) play(t *testing.T, pairs []Pair, turns chan struct{}) {
-	st.opts.Node.Auth, st.opts.Doors = guests{}, opened(pairs)
+	st.opts.Node.Auth, st.opts.Doors, st.opts.Approvals = guests{}, opened(pairs), true
 	c := agoratest.Start(t, st.opts)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -97,10 +98,11 @@ func opened(pairs []Pair) (open []func(agoratest.Entry) (agoratest.Opened, error
 	seen := map[string]bool{}
 	for _, p := range pairs {
 		for _, d := range []Door{p.Sender, p.Receiver} {
-			if d.Open != nil && !seen[d.Name] {
+			name := cmp.Or(d.Opens, d.Name)
+			if d.Open != nil && !seen[name] {
 				open = append(open, d.Open)
 			}
-			seen[d.Name] = true
+			seen[name] = true
 		}
 	}
 	return open

@@ -21,10 +21,10 @@ import (
 // REST is the door for plain HTTP: its parties have no session, and do nothing but ask.
 func REST() Door {
 	return Door{
-		Name: "rest", Can: Asks | Deadlines | Bounded | Looks, TooMuch: 1 << 20, // bytes: of a body
+		Name: "rest", Can: Asks | Deadlines | Bounded | Looks | Heads, TooMuch: 1 << 20, // bytes: of a body
 		Open: func(e agoratest.Entry) (agoratest.Opened, error) {
 			k := web.New(e.Node, web.Config{})
-			rest.Mount(k, e.Mux, carrier.New())
+			rest.Mount(k, e.Mux, carrier.New(nil))
 			return k, nil
 		},
 		Enter: enterREST,
@@ -140,8 +140,8 @@ func (p *restParty) Look(ctx context.Context, id agora.AgentID) (agora.Agent, er
 	defer resp.Body.Close()
 	var found struct {
 		ID, Dialect, Status string
-		Skills              []agora.Skill
+		Skills, Tools       []agora.Skill
 	}
 	err = json.NewDecoder(resp.Body).Decode(&found)
-	return agora.Agent{ID: agora.AgentID(found.ID), Dialect: found.Dialect, Status: agora.AgentStatus(found.Status), Skills: found.Skills}, err
+	return agora.Agent{ID: agora.AgentID(found.ID), Dialect: found.Dialect, Status: agora.AgentStatus(found.Status), Skills: found.Skills, Tools: found.Tools}, err
 }

@@ -22,9 +22,13 @@ type scene struct {
 // agent is a party in a scene.
 type agent struct {
 	Party
-	s  *scene
-	id agora.AgentID
+	s    *scene
+	id   agora.AgentID
+	door Door
 }
+
+// heads reports whether the beginning of a streamed reply says something of its own where the agent is.
+func (a *agent) heads() bool { return a.door.Can&Heads != 0 }
 
 // try lets an agent enter, or be refused. name goes into its token.
 func (s *scene) try(d Door, k int, id agora.AgentID, name string) (*agent, error) {
@@ -33,7 +37,7 @@ func (s *scene) try(d Door, k int, id agora.AgentID, name string) (*agent, error
 		token += "~" + name
 	}
 	p, err := d.Enter(s.context(), Seat{T: s.T, Cluster: s.Cluster, Edge: k, ID: id, Token: token})
-	return &agent{p, s, id}, err
+	return &agent{p, s, id, d}, err
 }
 
 // enters lets an agent enter.
@@ -148,6 +152,8 @@ type flow struct {
 	name     string // as its sender says it
 	heard    string // as its receiver hears it
 	asked    string // of a streamed reply the request, as its receiver named it
+	answers  string // of a streamed reply the request, as its sender heard it
+	silent   bool   // nothing of it was said yet: its first chunk begins it
 }
 
 // opens begins a stream.
@@ -160,18 +166,31 @@ func (a *agent) opens(b *agent, name string) *flow {
 func (a *agent) begins(b *agent, w Word) *flow {
 	a.s.Helper()
 	w.Part, w.Peer, w.Body = agora.Start, b.id, text("begins")
-	a.says(w)
-	w.Peer = a.id
-	h := b.hears(w)
-	if h.Stream == "" {
-		a.s.Fatalf("%s hears %s, want the name of a stream", b.id, h)
+	f := &flow{from: a, to: b, kind: w.Kind, name: w.Stream, answers: w.Request}
+	if w.Kind == agora.Reply && !a.heads() {
+		f.silent = true
+		return f
 	}
-	return &flow{a, b, w.Kind, w.Stream, h.Stream, h.Request}
+	a.says(w)
+	if w.Peer = a.id; w.Kind == agora.Reply && !b.heads() {
+		w.Part, w.Body = agora.Chunk, []byte("begins")
+	}
+	f.named(b.hears(w))
+	return f
+}
+
+// named takes note of what the stream is called where it is heard.
+func (f *flow) named(h Word) {
+	f.from.s.Helper()
+	if h.Stream == "" {
+		f.from.s.Fatalf("%s hears %s, want the name of a stream", f.to.id, h)
+	}
+	f.heard, f.asked = h.Stream, h.Request
 }
 
 // word is a part of the stream, as it is said.
 func (f *flow) word(p agora.Part, text string) Word {
-	w := Word{Kind: f.kind, Part: p, Peer: f.to.id, Stream: f.name}
+	w := Word{Kind: f.kind, Part: p, Peer: f.to.id, Stream: f.name, Request: f.answers}
 	if p == agora.Chunk {
 		w.Body = []byte(text)
 	}
@@ -184,6 +203,15 @@ func (f *flow) hears(p agora.Part, text string) {
 	f.from.s.Helper()
 	want := f.word(p, text)
 	want.Peer = f.from.id
+	if f.silent {
+		f.silent = false
+		if f.to.heads() {
+			f.named(f.to.hears(Word{Kind: agora.Reply, Part: agora.Start, Peer: f.from.id}))
+		} else {
+			f.named(f.to.hears(want))
+			return
+		}
+	}
 	if w := f.to.hears(want); w.Stream != f.heard {
 		f.from.s.Fatalf("%s hears %s of %q, want it of %q", f.to.id, w, w.Stream, f.heard)
 	}

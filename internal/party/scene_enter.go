@@ -38,7 +38,8 @@ func listed(s *scene) {
 		got, err = anna.Look(s.context(), "bob")
 		return err == nil
 	})
-	if got.ID != "bob" || got.DialectName() != s.Receiver.Dialect || got.Status != agora.Online || len(got.Skills) != 1 || got.Skills[0].Name != "cook" {
+	can := append(got.Skills, got.Tools...) // as the dialect calls it
+	if got.ID != "bob" || got.DialectName() != s.Receiver.Dialect || got.Status != agora.Online || len(can) != 1 || can[0].Name != "cook" {
 		s.Errorf("bob is listed as %+v, want its dialect %q and its skill", got, s.Receiver.Dialect)
 	}
 	p.Leave()

@@ -23,6 +23,7 @@ const (
 	Bounded                     // what is too large is refused, and the connection stays
 	Rooms                       // enters spaces, publishes, and hears events
 	Looks                       // sees the directory
+	Heads                       // its streams begin by a word of their own, before the first chunk: that says something, and without it a chunk is none
 	traits
 )
 
@@ -30,7 +31,7 @@ const (
 const Everything = traits - 1
 
 var traitNames = []string{
-	"Enters", "Sends", "Asks", "Answers", "Pours", "Streams", "Cancels", "Deadlines", "Waits", "Moves", "Stalls", "Exact", "Anything", "Bounded", "Rooms", "Looks",
+	"Enters", "Sends", "Asks", "Answers", "Pours", "Streams", "Cancels", "Deadlines", "Waits", "Moves", "Stalls", "Exact", "Anything", "Bounded", "Rooms", "Looks", "Heads",
 }
 
 // String names the traits of a set.

@@ -179,7 +179,7 @@ func (p *wsParty) Look(ctx context.Context, id agora.AgentID) (agora.Agent, erro
 	f, err := p.ask(ctx, `"type":"agents.find","to":`+agoratest.Quote(string(id)))
 	var found []struct {
 		ID, Dialect, Status string
-		Skills              []agora.Skill
+		Skills, Tools       []agora.Skill
 	}
 	if err == nil {
 		err = json.Unmarshal([]byte(f.Raw("agents")), &found)
@@ -187,7 +187,7 @@ func (p *wsParty) Look(ctx context.Context, id agora.AgentID) (agora.Agent, erro
 	if err != nil || len(found) != 1 {
 		return agora.Agent{}, err
 	}
-	return agora.Agent{ID: agora.AgentID(found[0].ID), Dialect: found[0].Dialect, Status: agora.AgentStatus(found[0].Status), Skills: found[0].Skills}, nil
+	return agora.Agent{ID: agora.AgentID(found[0].ID), Dialect: found[0].Dialect, Status: agora.AgentStatus(found[0].Status), Skills: found[0].Skills, Tools: found[0].Tools}, nil
 }
 
 // Leave is that of a [Party]. What was heard is acknowledged: who enters under the id next does not hear it again.

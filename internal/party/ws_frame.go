@@ -35,6 +35,9 @@ func wsWord(f agoratest.Frame) (Word, bool) {
 		w.Body = []byte(f.Raw("payload"))
 		w.Request = nameIn(w.Body)
 	}
+	if w.Request == "" {
+		w.Request = f.Text("request_id")
+	}
 	if f.Raw("stream") == "true" {
 		w.Part = agora.Start
 	}

@@ -1,4 +1,4 @@
-package wire
+package rawjson
 
 import (
 	"unicode/utf8"
@@ -6,9 +6,9 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string, escaping no more than JSON asks
+// AppendString appends s as a JSON string, escaping no more than JSON asks
 // for. Bytes that are not UTF-8 become U+FFFD.
-func appendString(dst []byte, s string) []byte {
+func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
 	for i := 0; i < len(s); {
@@ -33,15 +33,15 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// appendText is appendString of text, which is mostly long, valid, and in need of few escapes.
-func appendText(dst, s []byte) []byte {
+// AppendText is [AppendString] of text, which is mostly long, valid, and in need of few escapes.
+func AppendText(dst, s []byte) []byte {
 	n := 0
 	for n < len(s) && n < 16 && s[n] < utf8.RuneSelf && !special[s[n]] { // all of a token, mostly
 		n++
 	}
 	if n < len(s) {
 		if n += plain(s[n:], tops); n < len(s) && !utf8.Valid(s[n:]) {
-			return appendString(dst, string(s))
+			return AppendString(dst, string(s))
 		}
 	}
 	dst = append(append(dst, '"'), s[:n]...)

@@ -1,0 +1,173 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// BookReader is told what stands in the book. Its functions are called by the goroutine of Watch, one at a time, and should not block.
+type BookReader struct {
+	// Entry is told of each record from the beginning, in order, and then as they come; it may be told of one again. Of two that open the same name, or decide the
+	// same, the first stands, until Gone is told of it: it is before any record is told that was stored later.
+	Entry func(Entry)
+	// Gone is told that nothing stands any more whose Seq is below first: it was kept long enough, or somebody has deleted it.
+	Gone func(first uint64)
+	// Read is told after each look into the log that all was told up to a Seq, or why that can't be said now.
+	Read func(upTo uint64, err error)
+}
+
+// bookWatch is one reading of the book.
+type bookWatch struct {
+	k       *Book
+	r       BookReader
+	created time.Time
+	first   uint64 // nothing stands below it
+	pos     uint64 // told up to here
+	hinted  uint64 // what a hint has spoken of
+}
+
+const (
+	hintFor     = 2 * time.Second // how long what a hint has spoken of is looked for, again and again
+	hintPause   = 50 * time.Millisecond
+	bookPatient = 2 * time.Second
+)
+
+// Watch tells r what stands in the book until ctx is over, or the Broker closed: it returns why. Records are found at once by a hint of whoever stores them, and
+// within a second or two where none comes. It goes on after the connection, a leader or the whole stream was lost. It needs no consumer at the server.
+func (k *Book) Watch(ctx context.Context, r BookReader) error {
+	hints := make(chan *nats.Msg, 64) // one that finds no room is as good as those that do
+	sub, err := k.b.nc.ChanSubscribe(bookHint, hints)
+	if err != nil {
+		return k.b.unavailable(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	w := &bookWatch{k: k, r: r}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var until time.Time // for as long something is looked for that a hint has spoken of
+	for {
+		select {
+		case m := <-hints:
+			if seq, err := strconv.ParseUint(string(m.Data), 10, 64); err == nil && seq > w.hinted {
+				w.hinted, until = seq, time.Now().Add(hintFor)
+			}
+			if w.pos >= w.hinted {
+				continue
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.b.ctx.Done():
+			return k.b.unavailable(errClosed)
+		}
+		w.look(ctx)
+		wait := k.b.cfg.probe
+		if w.pos < w.hinted && time.Now().Before(until) {
+			wait = hintPause
+		}
+		timer.Reset(wait)
+	}
+}
+
+// look reads what there is, and says how that went.
+func (w *bookWatch) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, bookPatient)
+	defer cancel()
+	if err := w.read(ctx); err != nil {
+		w.r.Read(w.pos, w.k.b.unavailable(err))
+		return
+	}
+	w.r.Read(w.pos, nil)
+}
+
+func (w *bookWatch) read(ctx context.Context) error {
+	b, stream := w.k.b, streamName(bookKind, "")
+	s, err := b.state(ctx, stream, "")
+	if err != nil {
+		b.watchers.nobody(stream)
+		return err
+	}
+	if !w.created.IsZero() && !s.created.Equal(w.created) {
+		w.anew(&s)
+	}
+	w.created = s.created
+	b.saw(stream, seen{last: s.last, created: s.created, life: b.Life()})
+	w.forget(s.first)
+	for w.pos < s.last {
+		if err := w.page(ctx, stream, &s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// anew has all forgotten that a stream held which is no more. One made by an edge begins above it.
+func (w *bookWatch) anew(s *streamState) {
+	if s.first <= w.pos {
+		w.r.Gone(math.MaxUint64)
+		w.first, w.pos = 0, 0
+	}
+}
+
+func (w *bookWatch) forget(first uint64) {
+	if first > w.first {
+		w.first, w.pos = first, max(w.pos, first-1)
+		w.r.Gone(first)
+	}
+}
+
+// page tells of the next records. What a replica has not got yet is read from the leader, one by one.
+func (w *bookWatch) page(ctx context.Context, stream string, s *streamState) error {
+	b := w.k.b
+	p, err := b.readLog(ctx, query{stream: stream, subject: bookPrefix + ">", seq: w.pos + 1})
+	if err != nil {
+		return err
+	}
+	for i := range p.msgs {
+		if p.msgs[i].seq > s.last { // what was forgotten before it is not known yet
+			w.pos = s.last
+			return nil
+		}
+		w.tell(&p.msgs[i])
+	}
+	if !p.whole || w.pos >= s.last {
+		return nil
+	}
+	m, err := b.nextOf(ctx, stream, bookPrefix+">", w.pos+1)
+	if err == nil && m.seq > s.last {
+		w.pos = s.last
+		return nil
+	}
+	if err == nil {
+		w.tell(m)
+		return nil
+	}
+	if !errors.Is(err, errNone) {
+		return err
+	}
+	// There is nothing, if it was the same leader that said so: another one may not know yet.
+	again, err := b.state(ctx, stream, "")
+	switch {
+	case err != nil:
+		return err
+	case again.leader != s.leader || !again.created.Equal(s.created):
+		return errSilent
+	}
+	w.pos = s.last
+	return nil
+}
+
+func (w *bookWatch) tell(m *logged) {
+	w.pos = m.seq
+	e, err := parseEntry(m)
+	if err != nil {
+		w.k.b.cfg.Log.Warn("record skipped", "stream", streamName(bookKind, ""), "seq", m.seq, "err", err)
+		return
+	}
+	w.r.Entry(e)
+}

@@ -1,0 +1,184 @@
+package approval
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// Get returns an approval by the word of the book's leader, unless it is known to be decided. NOT_FOUND, UNAVAILABLE.
+func (a *Approvals) Get(ctx context.Context, tenant string, agent agora.AgentID, id string) (Approval, error) {
+	box := Box(tenant, agent, id)
+	if d, ok := a.known(tenant, box); ok && d.State != Pending {
+		return d, nil
+	}
+	n, err := a.refresh(ctx, tenant, box)
+	if err != nil {
+		return Approval{}, err
+	}
+	if n == nil {
+		return Approval{}, unknown(id)
+	}
+	return a.current(n), nil
+}
+
+// Find is Get for an approval of whichever agent: INVALID_REQUEST where two have used the id.
+func (a *Approvals) Find(ctx context.Context, tenant, id string) (Approval, error) {
+	agent, n := a.asker(tenant, id)
+	if n == 0 {
+		if err := a.catchUp(ctx); err != nil {
+			return Approval{}, err
+		}
+		agent, n = a.asker(tenant, id)
+	}
+	switch n {
+	case 0:
+		return Approval{}, unknown(id)
+	case 1:
+		return a.Get(ctx, tenant, agent, id)
+	}
+	return Approval{}, agora.Errorf(agora.InvalidRequest, "two agents used this id: name one")
+}
+
+// asker returns who has asked under an id, and how many have.
+func (a *Approvals) asker(tenant, id string) (agent agora.AgentID, n int) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	t := a.tenants[tenant]
+	if t == nil || len(t.ids[id]) == 0 {
+		return "", 0
+	}
+	return t.ids[id][0].Agent, len(t.ids[id])
+}
+
+// Filter says which approvals are meant: those for which every field that is set holds.
+type Filter struct {
+	State State
+	Agent agora.AgentID
+	To    agora.AgentID
+	Most  int // of a List; 1,000, and no more than that
+}
+
+// Matches reports whether an approval is meant.
+func (f *Filter) Matches(d *Approval) bool {
+	return (f.State == "" || f.State == d.State) && (f.Agent == "" || f.Agent == d.Agent) && (f.To == "" || f.To == d.To)
+}
+
+const mostListed = 1000
+
+// List returns a tenant's approvals as the replica has them, those asked first first; more says that there are others. It does not block; Synced says whether
+// the replica can be relied on.
+func (a *Approvals) List(tenant string, f Filter) (all []Approval, more bool) {
+	if f.Most <= 0 || f.Most > mostListed {
+		f.Most = mostListed
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, n := range a.all {
+		if n.Tenant != tenant || !f.Matches(n.Approval) {
+			continue
+		}
+		if len(all) == f.Most {
+			return all, true
+		}
+		all = append(all, *n.Approval)
+	}
+	return all, false
+}
+
+// Pending returns what an agent is asked for, at most 1,000, in no order. It costs next to nothing while nothing is pending at all.
+func (a *Approvals) Pending(tenant string, to agora.AgentID) (all []Approval) {
+	if a.pending.Load() == 0 {
+		return nil
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if t := a.tenants[tenant]; t != nil {
+		for n := range t.to[to] {
+			if all = append(all, *n.Approval); len(all) == mostListed {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// IsPending reports whether an approval is pending, as the replica has it. It costs next to nothing while nothing is pending at all.
+func (a *Approvals) IsPending(tenant string, asker, to agora.AgentID, id string) bool {
+	if a.pending.Load() == 0 {
+		return false
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	t := a.tenants[tenant]
+	if t == nil {
+		return false
+	}
+	for _, n := range t.ids[id] {
+		if n.State == Pending && n.Agent == asker && n.To == to {
+			return true
+		}
+	}
+	return false
+}
+
+// How often who waits asks the book's leader, besides what the replica is told.
+const (
+	askAgain = 15 * time.Second
+	askTime  = 5 * time.Second
+)
+
+// Await blocks until an approval is decided, at whatever edge, and returns it. Errors: NOT_FOUND where there is none; UNAVAILABLE where it was lost, the edge closes, or ctx is
+// over. While the book can't be reached it waits on.
+func (a *Approvals) Await(ctx context.Context, tenant string, agent agora.AgentID, id string) (Approval, error) {
+	box := Box(tenant, agent, id)
+	n, err := a.entryOf(ctx, tenant, box)
+	if err != nil {
+		return Approval{}, err
+	}
+	if n == nil {
+		return Approval{}, unknown(id)
+	}
+	timer := time.NewTimer(askAgain + rand.N(askAgain))
+	defer timer.Stop()
+	for {
+		d, changed, err := a.waitFor(n)
+		if err != nil || changed == nil {
+			return d, err
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			timer.Reset(askAgain + rand.N(askAgain))
+			a.askFor(ctx, tenant, box)
+		case <-ctx.Done():
+			return Approval{}, agora.AsError(ctx.Err())
+		case <-a.ctx.Done():
+			return Approval{}, errClosing
+		}
+	}
+}
+
+// waitFor returns n where it is decided, else what is closed when it may be.
+func (a *Approvals) waitFor(n *entry) (Approval, <-chan struct{}, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case n.State != Pending:
+		return *n.Approval, nil, nil
+	case n.gone:
+		return Approval{}, nil, errLost
+	case n.changed == nil:
+		n.changed = make(chan struct{})
+	}
+	return Approval{}, n.changed, nil
+}
+
+// askFor has the replica be as the book's leader says; where that does not answer, who waits goes on waiting.
+func (a *Approvals) askFor(ctx context.Context, tenant, box string) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	_, _ = a.refresh(ctx, tenant, box)
+}

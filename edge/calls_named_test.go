@@ -1,0 +1,97 @@
+package edge_test
+
+import (
+	"testing"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+)
+
+// foreign is a question of a dialect whose payloads have no request_id.
+func foreign(id string) (q agora.Message) {
+	return agora.Message{
+		ID: id, To: agora.Address{Agent: "bob"}, Body: []byte(`{"action":"execute"}`), Meta: agora.Meta{Dialect: "other", Head: []byte(`{}`)},
+	}
+}
+
+func TestRequestsAreNamedBesideTheirPayloads(t *testing.T) {
+	t.Parallel()
+	c := agoratest.Start(t, agoratest.Options{Edges: 2})
+	bob, _ := registered(t, c, 1, "bob")
+	for _, answer := range []struct{ first, second string }{
+		{`{"type":"reply","to":"anna","payload":1,"request_id":"r-1"}`, `{"type":"reply","to":"anna","payload":2,"request_id":"r-2"}`},
+		{ // what stands beside the payload counts first
+			`{"type":"reply","to":"anna","payload":{"request_id":"r-2"},"request_id":"r-1"}`,
+			`{"type":"reply","to":"anna","payload":{"request_id":"r-1"},"request_id":"r-2"}`,
+		},
+		{`{"type":"reply","to":"anna","stream_id":"r-1","payload":1}`, `{"type":"reply","to":"anna","stream_id":"r-2","payload":2}`},
+		{ // a stream that is called by no request answers the only one that is left
+			`{"type":"reply","to":"anna","stream_id":"r-1","payload":1}`, `{"type":"reply","to":"anna","stream_id":"s-7","payload":2}`,
+		},
+	} {
+		q := question("bob", "r-1")
+		q.Message = foreign("r-1")
+		a := calls(t, c, 0, q)
+		bob.Expect(`{"type":"message","from":"anna","payload":{"action":"execute"},"request_id":"r-1"}`)
+		q.Message = foreign("r-2")
+		b := calls(t, c, 0, q)
+		bob.Expect(`{"type":"message","from":"anna","payload":{"action":"execute"},"request_id":"r-2"}`)
+		bob.Send(answer.first)
+		m, err := a.Next(await.Context(t))
+		if err != nil || m.Meta.Parent != "r-1" {
+			t.Fatalf("%s: Next = %+v, %v", answer.first, m, err)
+		}
+		bob.Send(answer.second)
+		m, err = b.Next(await.Context(t))
+		if err != nil || m.Stream != "" {
+			t.Fatalf("%s: Next = %+v, %v", answer.second, m, err)
+		}
+		a.Close()
+		b.Close()
+	}
+}
+
+func TestAStreamedReplyMayBeCalledByItsRequest(t *testing.T) {
+	t.Parallel()
+	c := agoratest.Start(t, agoratest.Options{Edges: 2})
+	bob, _ := registered(t, c, 1, "bob")
+	q := question("bob", "r-1")
+	q.Message = foreign("r-1")
+	a := calls(t, c, 0, q)
+	q.Message = foreign("r-2")
+	b := calls(t, c, 0, q)
+	bob.Expect(`{"type":"message","request_id":"r-1"}`)
+	bob.Expect(`{"type":"message","request_id":"r-2"}`)
+	bob.Send(
+		`{"type":"reply","to":"anna","stream_id":"r-2","stream":true}`, `{"type":"reply_chunk","to":"anna","stream_id":"r-2","chunk":"x"}`,
+		`{"type":"reply_end","to":"anna","stream_id":"r-2","payload":{"action":"done"}}`,
+		`{"type":"reply","to":"anna","stream_id":"s","stream":true,"request_id":"r-1"}`, `{"type":"reply_end","to":"anna","stream_id":"s"}`,
+	)
+	answers(t, b, ``, `x`, `{"action":"done"}`)
+	answers(t, a, ``, ``)
+}
+
+// What crosses from another dialect to a WebSocket, without a call.
+func TestMessagesOfOtherDialectsNameTheirRequests(t *testing.T) {
+	t.Parallel()
+	c := agoratest.Start(t, agoratest.Options{Edges: 2})
+	bob, _ := registered(t, c, 1, "bob")
+	other := caller(t, c, 0)
+	for _, q := range []struct {
+		m    agora.Message
+		want string
+	}{
+		{foreign("m-1"), `{"type":"message","from":"sub","payload":{"action":"execute"},"request_id":"m-1"}`},
+		{agora.Message{Kind: agora.Reply, ID: "m-2", To: agora.Address{Agent: "bob"}, Body: []byte(`7`), Meta: agora.Meta{Parent: "q-1", Dialect: "other", Head: []byte(`{}`)}},
+			`{"type":"reply","from":"sub","payload":7,"request_id":"q-1"}`},
+		{agora.Message{ID: "m-3", To: agora.Address{Agent: "bob"}, Body: []byte(`8`), Meta: agora.Meta{Request: "r-3"}},
+			`{"type":"message","from":"sub","payload":8,"request_id":"r-3"}`},
+	} {
+		if _, err := other.Send(await.Context(t), "sub", q.m, edge.Want{}); err != nil {
+			t.Fatal(err)
+		}
+		bob.Expect(q.want)
+	}
+}

@@ -1,0 +1,265 @@
+package iat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/approval"
+	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/wire/iat"
+)
+
+// requireApproval asks for approval and answers once that is decided: with the payload of who has decided.
+func (d *Door) requireApproval(x *web.Exchange, e *iat.Envelope, s *saying) error {
+	x.Last()
+	ctx, stop := untilDrained(x)
+	defer stop()
+	q, err := s.askApproval(ctx, e)
+	if err != nil {
+		return because(ctx, err)
+	}
+	if q.State == approval.Pending {
+		wait, cancel := context.WithTimeout(ctx, d.cfg.MaxWait)
+		defer cancel()
+		if q, err = x.Actor.AwaitApproval(wait, q); err != nil {
+			if wait.Err() != nil && ctx.Err() == nil {
+				err = agora.Errorf(agora.Timeout, "nobody has decided yet: post it again")
+			}
+			return because(ctx, err)
+		}
+	}
+	answer := d.decision(&q, e)
+	if !wantsEvents(x) {
+		return x.AnswerBytes(http.StatusOK, media, append(answer, '\n'))
+	}
+	events, err := x.EventsEvery(d.cfg.KeepAlive)
+	if err != nil {
+		return err
+	}
+	return events.SendLines(web.AppendEvent(nil, 0, answer))
+}
+
+// decision returns a decision as the response to the envelope that asked for it.
+func (d *Door) decision(q *approval.Approval, e *iat.Envelope) []byte {
+	m := edge.Decision(q)
+	return iat.AppendEnvelope(nil, &m, iat.Delivery{ID: approval.Box(q.Tenant, q.Agent, q.ID), Parent: q.ID, Time: d.now(), Trace: e.Trace})
+}
+
+// askApproval asks for approval, once under the envelope's id.
+func (s *saying) askApproval(ctx context.Context, e *iat.Envelope) (approval.Approval, error) {
+	m := s.message(e, "")
+	return s.actor.RequireApproval(ctx, s.as, m)
+}
+
+// socketApproval asks for approval by a socket: the decision comes as mail, but where it stands already.
+func (s *saying) socketApproval(ctx context.Context, e *iat.Envelope, p *peer) error {
+	q, err := s.askApproval(ctx, e)
+	if err == nil && q.State != approval.Pending {
+		p.link.say(s.door.decision(&q, e))
+	}
+	return err
+}
+
+// approvalView is an approval as the door shows it. Times are in Unix seconds.
+type approvalView struct {
+	ID      string          `json:"id"`
+	Agent   agora.AgentID   `json:"agent"`
+	To      agora.AgentID   `json:"to"`
+	State   approval.State  `json:"state"`
+	Payload json.RawMessage `json:"payload"`
+	Asked   int64           `json:"asked_at"`
+	Expires int64           `json:"expires_at"`
+	By      string          `json:"by,omitempty"`
+	Decided int64           `json:"decided_at,omitempty"`
+	Note    string          `json:"note,omitempty"`
+}
+
+func viewOf(q *approval.Approval) approvalView {
+	v := approvalView{
+		ID: q.ID, Agent: q.Agent, To: q.To, State: q.State, Payload: q.Request, Asked: q.Asked.Unix(), Expires: q.Expires.Unix(), By: q.By, Note: q.Note,
+	}
+	if !q.Decided.IsZero() {
+		v.Decided = q.Decided.Unix()
+	}
+	return v
+}
+
+// states that may be asked for.
+var states = []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired}
+
+// filterOf reads which approvals are asked for.
+func filterOf(x *web.Exchange) (f approval.Filter, err error) {
+	q, err := url.ParseQuery(x.Request.URL.RawQuery)
+	if err != nil {
+		return f, agora.Errorf(agora.InvalidRequest, "the query can't be read")
+	}
+	for name, values := range q {
+		if len(values) > 1 || !slices.Contains([]string{"state", "agent", "to"}, name) {
+			return f, agora.Errorf(agora.InvalidRequest, "parameters are state, agent and to, each once")
+		}
+	}
+	f = approval.Filter{State: approval.State(q.Get("state")), Agent: agora.AgentID(q.Get("agent")), To: agora.AgentID(q.Get("to"))}
+	if f.State != "" && !slices.Contains(states, f.State) {
+		return f, agora.Errorf(agora.InvalidRequest, "state is pending, approved, denied or expired")
+	}
+	return f, nil
+}
+
+// maySee tells whether who asks may see an approval: who may decide it, or be its asker or its addressee.
+func maySee(a *edge.Actor, q *approval.Approval) bool {
+	return a.MayDecide(q.Agent, q.To) == nil || a.Principal().May(q.Agent) || a.Principal().May(q.To)
+}
+
+// approvals lists approvals, or has them watched.
+func (d *Door) approvals(x *web.Exchange) error {
+	f, err := filterOf(x)
+	if err != nil {
+		return err
+	}
+	if wantsEvents(x) && x.Request.Method != http.MethodHead {
+		return d.watchApprovals(x, f)
+	}
+	if err := d.cfg.Approvals.Synced(); err != nil {
+		return err
+	}
+	all, more := d.cfg.Approvals.List(x.Actor.Principal().Tenant, f)
+	list := []approvalView{}
+	for i := range all {
+		if maySee(x.Actor, &all[i]) {
+			list = append(list, viewOf(&all[i]))
+		}
+	}
+	return x.Answer(http.StatusOK, map[string]any{"approvals": list, "more": more})
+}
+
+// approval answers with one approval.
+func (d *Door) approval(x *web.Exchange) error {
+	q, err := d.find(x)
+	if err != nil {
+		return err
+	}
+	return x.Answer(http.StatusOK, viewOf(&q))
+}
+
+// find returns the approval in the path, of the agent that the query names where it names one.
+func (d *Door) find(x *web.Exchange) (q approval.Approval, err error) {
+	tenant, id := x.Actor.Principal().Tenant, x.Request.PathValue("id")
+	if agent := x.Request.URL.Query().Get("agent"); agent != "" {
+		q, err = d.cfg.Approvals.Get(x.Context(), tenant, agora.AgentID(agent), id)
+	} else {
+		q, err = d.cfg.Approvals.Find(x.Context(), tenant, id)
+	}
+	if err == nil && !maySee(x.Actor, &q) {
+		err = agora.Errorf(agora.Forbidden, "this approval is for others to see")
+	}
+	return q, err
+}
+
+// verdict is the body of a POST to an approval.
+type verdict struct {
+	Approved *bool  `json:"approved"`
+	Note     string `json:"note"`
+}
+
+// decide decides an approval.
+func (d *Door) decide(x *web.Exchange) error {
+	var v verdict
+	if err := x.Decode(&v); err != nil {
+		return err
+	}
+	if v.Approved == nil {
+		return &iat.Fault{Err: agora.Errorf(agora.InvalidRequest, "approved must be true or false"), Path: "/approved"}
+	}
+	q, err := d.find(x)
+	if err != nil {
+		return err
+	}
+	by, err := d.decider(x, &q)
+	if err != nil {
+		return err
+	}
+	q, err = d.cfg.Approvals.Decide(x.Context(), q.Tenant, q.Agent, q.ID, approval.Verdict{Approved: *v.Approved, By: by, Note: strings.TrimSpace(v.Note)})
+	if err != nil {
+		return conflict(err)
+	}
+	return x.Answer(http.StatusOK, viewOf(&q))
+}
+
+// conflict gives an approval that is decided already the status that says so.
+func conflict(err error) error {
+	if errors.Is(err, approval.ErrDecided) {
+		return &web.Refusal{Status: http.StatusConflict, Err: agora.AsError(err)}
+	}
+	return err
+}
+
+// decider returns the name of who decides an approval over HTTP: the agent that the request names with as, the only one that its principal may be, else the
+// principal's own. Nobody decides what it has asked for itself.
+func (d *Door) decider(x *web.Exchange, q *approval.Approval) (string, error) {
+	p := x.Actor.Principal()
+	by := x.Request.URL.Query().Get("as")
+	if id, only := p.Sole(); only {
+		by = string(id)
+	}
+	if by != "" && !p.May(agora.AgentID(by)) {
+		return "", agora.Errorf(agora.Forbidden, "this principal may not be agent %q", by)
+	}
+	if by == string(q.Agent) {
+		return "", agora.Errorf(agora.Forbidden, "nobody decides what it has asked for itself")
+	}
+	if err := x.Actor.MayDecide(q.Agent, q.To); err != nil {
+		return "", err
+	}
+	switch {
+	case by != "":
+		return by, nil
+	case p.Name != "":
+		return p.Name, nil
+	}
+	return "operator", nil
+}
+
+// watchApprovals answers with an event for each approval that is there, and for each change. Who is too slow for that begins anew.
+func (d *Door) watchApprovals(x *web.Exchange, f approval.Filter) error {
+	w := d.cfg.Approvals.Watch(x.Actor.Principal().Tenant, f)
+	defer w.Close()
+	if err := d.cfg.Approvals.Synced(); err != nil {
+		return err
+	}
+	events, err := x.EventsEvery(d.cfg.KeepAlive)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilDrained(x)
+	defer stop()
+	all, _ := d.cfg.Approvals.List(x.Actor.Principal().Tenant, f)
+	for {
+		for i := range all {
+			q := &all[i]
+			if !f.Matches(q) || !maySee(x.Actor, q) {
+				continue
+			}
+			b, err := json.Marshal(viewOf(q))
+			if err != nil {
+				return err
+			}
+			if err := events.Send(web.Event{Data: b}); err != nil {
+				return err
+			}
+		}
+		changed, anew, err := w.Next(ctx)
+		if err != nil {
+			return because(ctx, err)
+		}
+		if all = changed; anew {
+			all, _ = d.cfg.Approvals.List(x.Actor.Principal().Tenant, f)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package iat
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/wire"
+	"github.com/agora-relay/agora/wire/iat"
+)
+
+// sink is what a downlink writes to: events, or frames of a WebSocket. One goroutine calls it.
+type sink interface {
+	append(seq uint64, envelope []byte) // adds an envelope to what is written next
+	reconnect(after time.Duration)      // adds that the agent is to come back elsewhere
+	probe(data uint64)                  // asks for a sign of life, which the session's Pong is told
+	flush() error                       // writes all that was added, and returns when the socket has taken it
+	look() (again time.Duration)        // looks for the signs of life that were asked for; 0 where none is missing
+}
+
+// courier takes what a session has for its agent to a sink.
+type courier struct {
+	door    *Door
+	session *edge.Session
+	link    *link
+	sink    sink
+	streams map[stream]string // ids of the envelopes that opened streams to the agent; made when there is one
+	buf     []byte
+}
+
+// stream names a stream to the agent.
+type stream struct {
+	peer agora.AgentID
+	name string
+}
+
+const (
+	pullBytes  = 64 << 10
+	minRetry   = 100 * time.Millisecond
+	maxStreams = 4096 // whose names are kept in mind
+	recallTime = 5 * time.Second
+)
+
+// run writes until the link ends, the sink fails or ctx is over, and returns why.
+func (c *courier) run(ctx context.Context) edge.Reason {
+	retry := time.NewTimer(time.Hour)
+	retry.Stop()
+	defer retry.Stop()
+	for {
+		select {
+		case <-c.link.signal:
+		case <-retry.C:
+		case <-ctx.Done():
+			return edge.Reason{Cause: edge.Lost}
+		}
+		why, err := c.round(ctx)
+		if err != nil {
+			return edge.Reason{Cause: edge.Lost, Text: err.Error()}
+		}
+		if why != nil {
+			return *why
+		}
+		if again := c.sink.look(); again > 0 {
+			retry.Reset(again)
+		}
+	}
+}
+
+// round writes what there is. It returns why the link is to end where it is.
+func (c *courier) round(ctx context.Context) (*edge.Reason, error) {
+	for {
+		items, pull, why := c.link.take()
+		for i := range items {
+			c.tell(&items[i])
+		}
+		if why != nil {
+			if why.Code != "" {
+				c.fault(&iat.Fault{Err: agora.Errorf(why.Code, "%s", why.Text)})
+			}
+			return why, c.sink.flush()
+		}
+		if len(items) > 0 {
+			if err := c.sink.flush(); err != nil {
+				return nil, err
+			}
+		}
+		if !pull {
+			return nil, nil
+		}
+		if err := c.pull(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pull writes what the session has, until it has nothing for now.
+func (c *courier) pull(ctx context.Context) error {
+	for {
+		ds, err := c.session.Pull(ctx, pullBytes, func() {})
+		for i := range ds {
+			c.deliver(ctx, &ds[i])
+		}
+		c.session.Queued()
+		if len(ds) == 0 {
+			if cap(c.buf) > keepLines {
+				c.buf = nil
+			}
+			if err != nil && ctx.Err() == nil {
+				c.again()
+			}
+			return nil
+		}
+		if err := c.sink.flush(); err != nil {
+			return err
+		}
+		c.session.Written()
+	}
+}
+
+// again has the session pulled once more in a moment.
+func (c *courier) again() { time.AfterFunc(minRetry, c.link.Wake) }
+
+// deliver adds a delivery.
+func (c *courier) deliver(ctx context.Context, d *edge.Delivery) {
+	m := d.Message
+	if m == nil || !iat.Shows(m) {
+		c.note(m)
+		return
+	}
+	t := iat.Delivery{Redelivered: d.Redelivered, DeadlineMS: d.DeadlineMS, Time: c.door.now(), ID: seqID(m), Parent: m.Meta.Parent}
+	if m.Meta.Dialect != iat.Dialect {
+		t.ID, t.Parent = c.name(ctx, m)
+	}
+	c.note(m)
+	c.buf = iat.AppendEnvelope(c.buf[:0], m, t)
+	c.sink.append(m.Seq, c.buf)
+}
+
+// name returns the ids that the envelope of a message of another dialect has, and names.
+func (c *courier) name(ctx context.Context, m *agora.Message) (id, parent string) {
+	id = seqID(m)
+	if m.Kind == agora.Request && m.Part <= agora.Start {
+		return requestID(m), m.Meta.Parent
+	}
+	if parent = m.Meta.Parent; parent == "" && m.Stream != "" {
+		k := stream{m.From, m.Stream}
+		if _, known := c.streams[k]; !known && m.Part != agora.Start && m.Kind != agora.Control {
+			c.recall(ctx, k, m.Seq)
+		}
+		parent = cmp.Or(c.streams[k], m.Stream)
+	}
+	return id, parent
+}
+
+// recall looks in the log for the beginning of a stream that an earlier downlink has delivered, before a position.
+func (c *courier) recall(ctx context.Context, k stream, before uint64) {
+	ctx, cancel := context.WithTimeout(ctx, recallTime)
+	defer cancel()
+	r := c.session.Catchup(0, func() {})
+	defer r.Close()
+	for {
+		ds, err := r.Next(ctx, pullBytes)
+		if err != nil || len(ds) == 0 { // then it goes by its own name
+			return
+		}
+		for i := range ds {
+			m := ds[i].Message
+			if m.Seq >= before {
+				return
+			}
+			if m.From == k.peer && m.Stream == k.name && m.Part == agora.Start {
+				c.note(m)
+				c.session.NameStream(k.peer, k.name, c.streams[k])
+			}
+		}
+	}
+}
+
+// note keeps in mind which envelope has opened a stream.
+func (c *courier) note(m *agora.Message) {
+	if m == nil || m.Stream == "" || m.Meta.Dialect == iat.Dialect {
+		return
+	}
+	k := stream{m.From, m.Stream}
+	switch {
+	case m.Part == agora.Start && len(c.streams) < maxStreams:
+		if c.streams == nil {
+			c.streams = map[stream]string{}
+		}
+		if c.streams[k] = requestID(m); m.Kind == agora.Reply {
+			c.streams[k] = m.Meta.Parent
+		} else if m.Meta.Request == "" {
+			c.session.NameStream(m.From, m.Stream, c.streams[k])
+		}
+	case m.Part.Ends():
+		delete(c.streams, k)
+	}
+}
+
+// requestID is the id of the envelope that a request of another dialect becomes.
+func requestID(m *agora.Message) string {
+	switch {
+	case m.Meta.Request != "":
+		return m.Meta.Request
+	case m.Media == "" && wire.RequestIDOf(m.Body) != "":
+		return wire.RequestIDOf(m.Body)
+	case m.Stream != "":
+		return m.Stream
+	}
+	return seqID(m)
+}
+
+// seqID is the id of an envelope that the door makes: the same whenever it is delivered again.
+func seqID(m *agora.Message) string { return "agora-" + strconv.FormatUint(m.Seq, 10) }
+
+// tell adds what is told beside deliveries.
+func (c *courier) tell(i *item) {
+	if i.envelope != nil {
+		c.sink.append(0, i.envelope)
+		return
+	}
+	switch n := &i.notice; n.Kind {
+	case edge.NoticePing:
+		c.sink.probe(n.Data)
+	case edge.NoticeReconnect:
+		c.sink.reconnect(n.After)
+	case edge.NoticeFault:
+		id := n.RequestID
+		if id == "" {
+			id = n.Stream
+		}
+		c.fault(&iat.Fault{Err: n.Err, ID: id, From: string(c.session.Agent())})
+	case edge.NoticeReceipt:
+		c.receipt(n)
+	}
+}
+
+// fault adds an error.
+func (c *courier) fault(f *iat.Fault) {
+	c.door.stats.fault(f.Err.Code)
+	c.buf = iat.AppendFault(c.buf[:0], c.door.says(), f)
+	c.sink.append(0, c.buf)
+}
+
+// receipt adds the receipt of an envelope, or of all chunks of a stream up to one.
+func (c *courier) receipt(n *edge.Notice) {
+	e := c.door.says()
+	e.Type, e.Parent, e.To = iat.Notification, n.RequestID, string(c.session.Agent())
+	if e.Parent == "" {
+		e.Parent = n.Stream
+	}
+	e.Payload = append(strconv.AppendUint([]byte(`{"action":"`+iat.ActionReceipt+`","status":"stored","seq":`), n.Seq, 10), '}')
+	c.buf = e.Append(c.buf[:0])
+	c.sink.append(0, c.buf)
+}

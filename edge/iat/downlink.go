@@ -1,0 +1,174 @@
+package iat
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/wire"
+	"github.com/agora-relay/agora/wire/iat"
+)
+
+// Headers of the answer to who opens a downlink.
+const (
+	tokenHeader = "Agora-Resume-Token" // with which the agent takes its own downlink over: ?resume_token=
+	seqHeader   = "Agora-Last-Seq"     // position after which delivery goes on
+)
+
+// events is the downlink of an agent: what it is sent, as events whose ids are positions.
+func (d *Door) events(x *web.Exchange) error {
+	h, err := d.hello(x)
+	if err != nil {
+		return err
+	}
+	if x.Request.Method == http.MethodHead {
+		_, err := x.EventsEvery(d.cfg.KeepAlive)
+		return err
+	}
+	h.Proof = edge.ByReturn
+	l := newLink(h.Receipts)
+	s, w, err := x.Actor.Open(x.Context(), h, l)
+	if err != nil {
+		return err
+	}
+	x.Header().Set(tokenHeader, w.ResumeToken)
+	x.Header().Set(seqHeader, strconv.FormatUint(w.LastSeq, 10))
+	d.stats.Downlinks.Add(1)
+	defer d.stats.Downlinks.Add(-1)
+	why, err := d.serveEvents(x, s, l)
+	s.Report(edge.Ending{Cause: why.Cause})
+	s.Closed(false) // who is gone may come back: nothing says that it did not mean to go
+	return err
+}
+
+// serveEvents writes what a session has until the downlink ends. Its error is told to the agent as the last event.
+func (d *Door) serveEvents(x *web.Exchange, s *edge.Session, l *link) (edge.Reason, error) {
+	e, err := x.EventsEvery(d.cfg.KeepAlive)
+	if err != nil {
+		return edge.Reason{Cause: edge.Lost}, err
+	}
+	c := &courier{door: d, session: s, link: l, sink: &eventSink{events: e, reach: x.Reach(), session: s}}
+	s.Begin()
+	why := c.run(x.Context())
+	if why.Cause != edge.Lost {
+		return why, nil
+	}
+	if cause := context.Cause(x.Context()); cause != nil {
+		if e, ok := errors.AsType[*agora.Error](cause); ok { // the edge or the credentials have ended it
+			why.Cause = edge.Expired
+			if e.Code == agora.Unavailable {
+				why.Cause = edge.Drained
+			}
+			return why, cause
+		}
+	}
+	return why, nil
+}
+
+// hello returns what a request for a downlink says of the agent that comes.
+func (d *Door) hello(x *web.Exchange) (h edge.Hello, err error) {
+	q, err := url.ParseQuery(x.Request.URL.RawQuery)
+	if err != nil {
+		return h, agora.Errorf(agora.InvalidRequest, "the query can't be read")
+	}
+	id, only := x.Actor.Principal().Sole()
+	if !only {
+		if id, err = agora.ParseOwnID(q.Get("agent")); err != nil {
+			return h, err
+		}
+	}
+	h = edge.Hello{
+		Card: agora.Agent{ID: id, Name: string(id), Dialect: iat.Dialect}, Conn: "iat-" + rand.Text()[:16],
+		Resume: q.Get("resume_token"), Admission: x.Admission(),
+	}
+	if h.Receipts, err = wire.ParseReceipts(q.Get("receipts")); err != nil {
+		return h, err
+	}
+	last := cmp.Or(x.Request.Header.Get("Last-Event-ID"), q.Get("last_seq"))
+	if last == "" {
+		return h, nil
+	}
+	h.HasLast = true
+	if h.LastSeq, err = strconv.ParseUint(last, 10, 53); err != nil {
+		return h, agora.Errorf(agora.InvalidRequest, "Last-Event-ID, or last_seq, is not a number below 2^53")
+	}
+	return h, nil
+}
+
+// eventSink writes envelopes as events.
+type eventSink struct {
+	events  *web.Events
+	reach   web.Reach
+	session *edge.Session
+	lines   []byte
+	probes  []probe // whose sign of life is missing
+}
+
+// probe is a sign of life that is waited for: that the peer's system has acknowledged more than it had.
+type probe struct {
+	data  uint64
+	acked uint64
+	known bool // whether the system tells: else that the socket has taken it is all that can be told
+	until time.Time
+}
+
+const (
+	probeEvery = 10 * time.Millisecond
+	probeFor   = 5 * time.Second
+	keepLines  = 16 << 10 // room that a quiet downlink keeps
+)
+
+func (s *eventSink) append(seq uint64, envelope []byte) {
+	s.lines = web.AppendEvent(s.lines, seq, envelope)
+}
+
+func (s *eventSink) reconnect(after time.Duration) {
+	s.lines = append(s.lines, "event: reconnect\ndata: {\"after_ms\":"...)
+	s.lines = append(strconv.AppendInt(s.lines, after.Milliseconds(), 10), "}\n\n"...)
+}
+
+func (s *eventSink) probe(data uint64) {
+	acked, known := s.reach.Acked()
+	s.lines = append(s.lines, ":\n\n"...)
+	s.probes = append(s.probes, probe{data, acked, known, time.Now().Add(probeFor)})
+}
+
+func (s *eventSink) flush() error {
+	if len(s.lines) == 0 {
+		return nil
+	}
+	err := s.events.SendLines(s.lines)
+	if s.lines = s.lines[:0]; cap(s.lines) > keepLines {
+		s.lines = nil
+	}
+	return err
+}
+
+// look tells the session of the signs of life that have come.
+func (s *eventSink) look() time.Duration {
+	if len(s.probes) == 0 {
+		return 0
+	}
+	acked, known := s.reach.Acked()
+	now, left := time.Now(), s.probes[:0]
+	for _, p := range s.probes {
+		switch {
+		case !p.known || known && acked > p.acked:
+			s.session.Pong(p.data)
+		case now.Before(p.until):
+			left = append(left, p)
+		}
+	}
+	if s.probes = left; len(left) == 0 {
+		return 0
+	}
+	return probeEvery
+}

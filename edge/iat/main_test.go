@@ -1,0 +1,21 @@
+package iat_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/agora-relay/agora/internal/party"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestPartiesThatPost(t *testing.T) {
+	t.Parallel()
+	party.Play(t, party.Pairs(party.IAT()))
+}
+
+func TestPartiesAtASocket(t *testing.T) {
+	t.Parallel()
+	party.Play(t, party.Pairs(party.IATSocket()))
+}

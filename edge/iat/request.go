@@ -1,0 +1,142 @@
+package iat
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/wire/iat"
+)
+
+// request asks an agent, and answers with its response, or with events: its chunks, and then the response.
+func (d *Door) request(x *web.Exchange, e *iat.Envelope, s *saying) error {
+	root, err := s.root(x.Context(), e)
+	if err != nil {
+		return err
+	}
+	x.Last()
+	ctx, stop := untilDrained(x)
+	defer stop()
+	a, err := x.Actor.Call(ctx, s.as, s.callOf(e, root))
+	if err != nil {
+		return because(ctx, err)
+	}
+	defer a.Close()
+	r := &responder{door: d, exchange: x, asked: e, answer: a, as: s.as}
+	if wantsEvents(x) {
+		return because(ctx, r.stream(ctx))
+	}
+	return because(ctx, r.gather(ctx))
+}
+
+var errDrains = &agora.Error{Code: agora.Unavailable, Message: "the edge is shutting down: post it again", RetryAfter: time.Second}
+
+// untilDrained returns a context that ends with the exchange, or when its edge drains: what is asked under a name is asked again elsewhere.
+func untilDrained(x *web.Exchange) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(x.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-x.Drains():
+			cancel(errDrains)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		watch.Wait()
+	}
+}
+
+// because returns why a context ended where that led to an error, else the error.
+func because(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errDrains) {
+		return errDrains
+	}
+	return err
+}
+
+// responder says the answer of a call as envelopes.
+type responder struct {
+	door     *Door
+	exchange *web.Exchange
+	asked    *iat.Envelope
+	as       agora.AgentID // who asked
+	answer   *call.Answer
+}
+
+// append appends a part of the answer as an envelope; nothing where it shows none.
+func (r *responder) append(dst []byte, m *agora.Message) []byte {
+	if !iat.Shows(m) {
+		return dst
+	}
+	return iat.AppendEnvelope(dst, m, iat.Delivery{ID: seqID(m), Parent: r.asked.ID, Time: r.door.now(), Trace: r.asked.Trace})
+}
+
+// maxGathered is how many bytes of streamed text a response may hold.
+const maxGathered = 4 << 20
+
+// gather answers with the response alone. Of an answer that is streamed by who ends it with nothing, its text is the response.
+func (r *responder) gather(ctx context.Context) error {
+	var text []byte
+	for {
+		m, err := r.answer.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return agora.Errorf(agora.Unavailable, "the answer has no end")
+		case err != nil:
+			return err
+		case m.Part == agora.Chunk:
+			if m.Meta.Dialect == iat.Dialect || m.Media != agora.MediaText {
+				continue
+			}
+			if text = append(text, m.Body...); len(text) > maxGathered {
+				return agora.Errorf(agora.MessageTooLarge, "the answer has more than %d bytes: accept text/event-stream", maxGathered)
+			}
+			continue
+		case m.Part == agora.Start:
+			continue
+		}
+		if m.Part == agora.End && m.Body == nil && text != nil {
+			m.Body, m.Media = text, agora.MediaText
+		}
+		return r.exchange.AnswerBytes(http.StatusOK, media, append(r.append(nil, &m), '\n'))
+	}
+}
+
+// flushBytes is how much of an answer is written at once at most.
+const flushBytes = 64 << 10
+
+// stream answers with an event for each part.
+func (r *responder) stream(ctx context.Context) error {
+	events, err := r.exchange.EventsEvery(r.door.cfg.KeepAlive)
+	if err != nil {
+		return err
+	}
+	var lines, envelope []byte
+	for {
+		m, err := r.answer.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return about(r.asked, r.as, err) // which is the last event
+		}
+		if envelope = r.append(envelope[:0], &m); len(envelope) > 0 {
+			lines = web.AppendEvent(lines, 0, envelope)
+		}
+		if len(lines) == 0 || r.answer.Buffered() && len(lines) < flushBytes && m.Part == agora.Chunk {
+			continue
+		}
+		if err := events.SendLines(lines); err != nil {
+			return err
+		}
+		lines = lines[:0]
+	}
+}

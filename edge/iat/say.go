@@ -1,0 +1,166 @@
+package iat
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/presence"
+	"github.com/agora-relay/agora/wire/iat"
+)
+
+// saying is who says an envelope.
+type saying struct {
+	door   *Door
+	actor  *edge.Actor
+	as     agora.AgentID
+	trace  string // traceparent of the request that brings it; may be empty
+	proves bool   // it says no part of a stream before it knows that the one before is stored
+}
+
+// message returns an envelope as a message of the core. Its body is the envelope's own bytes.
+func (s *saying) message(e *iat.Envelope, root string) agora.Message {
+	m := agora.Message{
+		ID: e.ID, To: agora.Address{Agent: agora.AgentID(e.To)}, Body: e.Payload,
+		Meta: agora.Meta{Parent: e.Parent, Trace: traceOf(e.Trace, s.trace), Dialect: iat.Dialect, Head: e.AppendHead(nil, s.as, root)},
+	}
+	if e.HasTTL {
+		m.Meta.Hops = uint8(min(e.TTL-1, math.MaxUint8))
+	}
+	if e.Deadline > 0 && (e.Type == iat.Request || e.Stream) {
+		m.Meta.Deadline = s.door.now().Add(e.Deadline)
+	}
+	switch e.Type {
+	case iat.Request:
+		m.Meta.Request = e.ID
+		if e.Stream {
+			m.Part, m.Stream, m.Indexed = agora.Start, e.ID, s.proves
+		}
+	case iat.Response:
+		m.Kind, m.Meta.Request = agora.Reply, e.Parent
+	case iat.Chunk:
+		m.Kind, m.Part, m.Indexed, m.Meta.Trace = agora.Reply, agora.Chunk, s.proves, ""
+		if text, ok := iat.TextBody(e.Payload); ok {
+			m.Body, m.Media = text, agora.MediaText
+		}
+	}
+	return m
+}
+
+// teller says messages: an actor, which waits until they are stored, or a session.
+type teller interface {
+	send(ctx context.Context, m agora.Message, w edge.Want) error
+	answer(ctx context.Context, m agora.Message, w edge.Want) error
+}
+
+// tell says an envelope that nothing is waited for but that it is stored.
+func (s *saying) tell(ctx context.Context, e *iat.Envelope) error {
+	return s.tellBy(ctx, e, byActor{s}, edge.Want{Receipts: e.Receipts})
+}
+
+// tellBy is tell by a teller.
+func (s *saying) tellBy(ctx context.Context, e *iat.Envelope, by teller, w edge.Want) error {
+	if agora.AgentID(e.To) == agora.Cluster {
+		return &iat.Fault{Err: agora.Errorf(agora.InvalidRequest, "the cluster itself takes %s and %s alone", iat.ActionRegister, iat.ActionApproval), Path: "/header/to", ID: e.ID}
+	}
+	root, err := s.root(ctx, e)
+	if err != nil {
+		return err
+	}
+	m := s.message(e, root)
+	switch {
+	case e.Type == iat.Response:
+		return s.respond(ctx, e, m, by, w)
+	case e.Type == iat.Chunk:
+		return by.answer(ctx, m, w)
+	case e.Type == iat.Notification && e.Parent != "" && e.Action == iat.ActionStreamEnd:
+		m.Part = agora.End
+		return s.orPlain(ctx, m, by, w, by.answer)
+	case e.Type == iat.Notification && e.Parent != "" && e.Action == iat.ActionCancel:
+		m.Part, m.Stream = agora.Cancel, e.Parent
+		return s.orPlain(ctx, m, by, w, s.cancel(by))
+	}
+	return by.send(ctx, m, w)
+}
+
+// cancel returns what gives up a stream of either side, or a request of its own that was POSTed.
+func (s *saying) cancel(by teller) func(context.Context, agora.Message, edge.Want) error {
+	return func(ctx context.Context, m agora.Message, w edge.Want) error {
+		done, err := s.actor.CancelCall(ctx, s.as, m.To.Agent, m.Stream)
+		if done || err != nil {
+			return err
+		}
+		return by.send(ctx, m, w)
+	}
+}
+
+// orPlain says what ends a stream; where none of its name is open it is a notification like any.
+func (s *saying) orPlain(ctx context.Context, m agora.Message, by teller, w edge.Want, say func(context.Context, agora.Message, edge.Want) error) error {
+	err := say(ctx, m, w)
+	if e, ok := errors.AsType[*agora.Error](err); !ok || e.Code != agora.StreamNotFound && e.Code != agora.Unavailable {
+		return err
+	}
+	m.Part, m.Stream, m.Meta.Parent = agora.Whole, "", ""
+	return by.send(ctx, m, w)
+}
+
+// respond says a response, with which an execute is over.
+func (s *saying) respond(ctx context.Context, e *iat.Envelope, m agora.Message, by teller, w edge.Want) error {
+	if err := by.answer(ctx, m, w); err != nil {
+		return err
+	}
+	// It is stored: where presence can't be told now, the task ends by itself.
+	if err := s.door.cfg.Tools.Done(ctx, presence.Execute{Tenant: s.tenant(), Callee: s.as, Caller: agora.AgentID(e.To), Request: e.Parent}); err != nil {
+		s.door.cfg.Log.Debug("a task that is done stays open", "agent", s.as, "err", err)
+	}
+	return nil
+}
+
+// root returns the workspace that an agent has declared, where an envelope tells its addressee of it.
+func (s *saying) root(ctx context.Context, e *iat.Envelope) (string, error) {
+	if e.Type != iat.Request {
+		return "", nil
+	}
+	card, err := s.actor.Own(ctx, s.as)
+	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentNotFound {
+		return "", nil // it has declared nothing
+	}
+	if err != nil {
+		return "", err
+	}
+	return iat.RootOf(&card), nil
+}
+
+func (s *saying) tenant() string { return s.actor.Principal().Tenant }
+
+// byActor says messages for an agent whose session, if it has one, may be anywhere.
+type byActor struct{ *saying }
+
+func (b byActor) send(ctx context.Context, m agora.Message, w edge.Want) error {
+	_, err := b.actor.Send(ctx, b.as, m, w)
+	return err
+}
+
+func (b byActor) answer(ctx context.Context, m agora.Message, w edge.Want) error {
+	_, err := b.actor.Answer(ctx, b.as, m, w)
+	return err
+}
+
+// wait returns how long the answer to a request is waited for.
+func (d *Door) wait(e *iat.Envelope) time.Duration {
+	if e.Deadline > 0 {
+		return min(e.Deadline, d.cfg.MaxWait)
+	}
+	return d.cfg.MaxWait
+}
+
+// callOf returns a request as a call, which is done once under the envelope's id.
+func (s *saying) callOf(e *iat.Envelope, root string) call.Request {
+	m := s.message(e, root)
+	m.Meta.Deadline = time.Time{} // by Within
+	return call.Request{Name: e.ID, Within: s.door.wait(e), Message: m}
+}

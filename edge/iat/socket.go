@@ -1,0 +1,292 @@
+package iat
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/wire/iat"
+)
+
+// Close codes of a socket, beside those of WebSocket itself: the same as at /ws.
+const (
+	closeTakenOver = 4001
+	closeExists    = 4009
+	closeKicked    = 4010
+)
+
+// closes are the close codes of the causes for which an edge ends a socket; it is 1008 for others.
+var closes = map[edge.Cause]int{
+	edge.Silent: websocket.CloseGoingAway, edge.TakenOver: closeTakenOver, edge.Kicked: closeKicked,
+	edge.Drained: websocket.CloseServiceRestart, edge.Shed: websocket.CloseTryAgainLater,
+}
+
+// maxMessage is how large a message may be before the socket is closed; beyond limits.frame it is refused, and the socket stays.
+const maxMessage = 32 << 20
+
+var upgrader = websocket.Upgrader{
+	CheckOrigin:     func(*http.Request) bool { return true }, // the kit has looked
+	ReadBufferSize:  1 << 10,
+	WriteBufferPool: new(sync.Pool),
+}
+
+// socket serves an agent over a WebSocket, whose session is opened before the upgrade, so that its answer can say how that went.
+func (d *Door) socket(x *web.Exchange) error {
+	if !websocket.IsWebSocketUpgrade(x.Request) {
+		return &web.Refusal{Status: http.StatusUpgradeRequired, Err: agora.Errorf(agora.InvalidRequest, "this path takes WebSockets")}
+	}
+	h, err := d.hello(x)
+	if err != nil {
+		return err
+	}
+	h.Proof = edge.ByPong
+	l := newLink(h.Receipts)
+	s, w, err := x.Actor.Open(x.Context(), h, l)
+	if e := agora.AsError(err); err != nil && e.Code == agora.AgentExists {
+		return d.turnOut(x, e)
+	}
+	if err != nil {
+		return err
+	}
+	header := http.Header{tokenHeader: {w.ResumeToken}, seqHeader: {strconv.FormatUint(w.LastSeq, 10)}}
+	c, err := upgrader.Upgrade(batching{x.TakeOver()}, x.Request, header)
+	if err == nil {
+		err = flush(c) // the answer to the handshake
+	}
+	if err != nil { // it has been answered, as far as it can be
+		s.Report(edge.Ending{Cause: edge.Lost})
+		s.Closed(false)
+		return nil
+	}
+	d.stats.Downlinks.Add(1)
+	defer d.stats.Downlinks.Add(-1)
+	p := &peer{door: d, exchange: x, session: s, link: l, conn: c}
+	p.serve(x.Context())
+	return nil
+}
+
+// turnOut says on the socket why it is closed: who has the id keeps it.
+func (d *Door) turnOut(x *web.Exchange, e *agora.Error) error {
+	c, err := upgrader.Upgrade(x.TakeOver(), x.Request, nil)
+	if err != nil {
+		return nil // it has been answered
+	}
+	defer c.Close()
+	d.stats.fault(e.Code)
+	end := time.Now().Add(writeTime)
+	_ = c.SetWriteDeadline(end) // whoever has gone needs no word
+	_ = c.WriteMessage(websocket.TextMessage, iat.AppendFault(nil, d.says(), e))
+	_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(closeExists, e.Message), end)
+	return nil
+}
+
+// writeTime bounds how long a socket may take for a piece of what is written.
+const writeTime = 30 * time.Second
+
+// peer is an agent at a WebSocket.
+type peer struct {
+	door     *Door
+	exchange *web.Exchange
+	session  *edge.Session
+	link     *link
+	conn     *websocket.Conn
+	faults   int       // since
+	since    time.Time // when they are counted from
+	in, out  int64     // envelopes
+}
+
+// serve reads and writes until the socket ends, and settles the session.
+func (p *peer) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var writer sync.WaitGroup
+	var why edge.Reason
+	p.session.Begin()
+	writer.Go(func() {
+		c := &courier{door: p.door, session: p.session, link: p.link, sink: &frameSink{door: p.door, conn: p.conn, out: &p.out}}
+		if why = c.run(ctx); why.Cause != edge.Lost {
+			p.close(why)
+		}
+		p.conn.Close() // which ends the reading
+	})
+	cause, code := p.read(ctx)
+	cancel()
+	writer.Wait()
+	p.conn.Close()
+	if why.Cause != "" && why.Cause != edge.Lost {
+		cause = why.Cause
+	}
+	p.session.Report(edge.Ending{Cause: cause, Code: code, FramesIn: p.in, FramesOut: p.out})
+	p.session.Closed(cause == edge.Goodbye)
+}
+
+// close says why the socket is closed.
+func (p *peer) close(why edge.Reason) {
+	code, text := cmp.Or(closes[why.Cause], websocket.ClosePolicyViolation), why.Text
+	message := websocket.FormatCloseMessage(code, text[:min(len(text), maxReason)])
+	_ = p.conn.WriteControl(websocket.CloseMessage, message, time.Now().Add(writeTime)) // whoever has gone needs no word
+	_ = flush(p.conn)
+}
+
+// maxReason is how long the text of a close frame may be: control frames are short.
+const maxReason = 120
+
+// read takes what the agent says until the socket ends.
+func (p *peer) read(ctx context.Context) (cause edge.Cause, code int) {
+	p.conn.SetReadLimit(maxMessage)
+	p.conn.SetPongHandler(func(data string) error {
+		if len(data) == 8 {
+			p.session.Pong(binary.BigEndian.Uint64([]byte(data)))
+		}
+		p.session.Alive()
+		return nil
+	})
+	p.conn.SetPingHandler(func(data string) error {
+		p.session.Alive()
+		if err := p.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTime)); err != nil {
+			return err
+		}
+		return flush(p.conn)
+	})
+	for {
+		kind, r, err := p.conn.NextReader()
+		if err != nil {
+			return endOf(err)
+		}
+		p.session.Alive()
+		b, err := io.ReadAll(io.LimitReader(r, int64(p.door.cfg.Frame)+1))
+		if err != nil {
+			return endOf(err)
+		}
+		p.in++
+		if err := p.say(ctx, kind, b); err != nil && !p.refuse(err) {
+			return edge.Refused, websocket.ClosePolicyViolation
+		}
+	}
+}
+
+// endOf returns how a socket has ended that can't be read any more.
+func endOf(err error) (edge.Cause, int) {
+	c, ok := errors.AsType[*websocket.CloseError](err)
+	if !ok {
+		return edge.Lost, 0
+	}
+	switch c.Code {
+	case websocket.CloseNormalClosure, websocket.CloseGoingAway, websocket.CloseNoStatusReceived:
+		return edge.Goodbye, c.Code
+	}
+	return edge.Lost, c.Code
+}
+
+// say does what a message says.
+func (p *peer) say(ctx context.Context, kind int, b []byte) error {
+	if kind != websocket.TextMessage {
+		return &iat.Fault{Err: agora.Errorf(agora.InvalidRequest, "an envelope is text")}
+	}
+	if len(b) > p.door.cfg.Frame {
+		return &iat.Fault{Err: agora.Errorf(agora.MessageTooLarge, "the envelope has more than %d bytes", p.door.cfg.Frame)}
+	}
+	e := new(iat.Envelope)
+	if err := iat.Decode(b, e, p.door.cfg.Limits); err != nil {
+		return err
+	}
+	if err := iat.CheckAction(e); err != nil {
+		return err
+	}
+	return about(e, p.session.Agent(), p.said(ctx, e))
+}
+
+// said does what an envelope says.
+func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
+	as := p.session.Agent()
+	s := &saying{door: p.door, actor: p.session.Actor(), as: as}
+	if e.Action == iat.ActionRegister {
+		return p.register(ctx, e)
+	}
+	if e.Type == iat.Request && !e.Stream {
+		if err := s.mayAsk(ctx, e); err != nil {
+			return err
+		}
+		if e.Action == iat.ActionApproval {
+			return s.socketApproval(ctx, e, p)
+		}
+	}
+	if e.Action == iat.ActionAck && agora.AgentID(e.To) == agora.Cluster {
+		seq, err := e.Ack()
+		if err != nil {
+			return err
+		}
+		return p.session.Ack(ctx, "", seq)
+	}
+	s.proves = (e.Receipts|p.link.receipts)&agora.Stored != 0
+	w := edge.Want{RequestID: e.ID, Receipts: e.Receipts, Request: e.ID}
+	if e.Receipts != 0 {
+		p.link.ask(e.ID)
+	}
+	if e.Type == iat.Chunk {
+		p.door.stats.Chunks.Add(1)
+		if e.Receipts == 0 && p.link.receipts == 0 {
+			w.RequestID = "" // its stream says which one it was
+		}
+	}
+	return s.tellBy(ctx, e, bySession{p.session}, w)
+}
+
+// register changes the card of the session's agent, for as long as that lasts.
+func (p *peer) register(ctx context.Context, e *iat.Envelope) error {
+	card, err := p.door.cardOf(e, p.session.Agent())
+	if err != nil {
+		return err
+	}
+	if err := p.session.Update(ctx, card, false); err != nil {
+		return err
+	}
+	if e.Type == iat.Request {
+		p.link.say(p.door.registered(e, &card, time.Time{}))
+	}
+	return nil
+}
+
+// bySession says messages for the agent of a session that is here, in the order in which they are said.
+type bySession struct{ *edge.Session }
+
+func (b bySession) send(ctx context.Context, m agora.Message, w edge.Want) error {
+	return b.Send(ctx, m, w)
+}
+
+func (b bySession) answer(ctx context.Context, m agora.Message, w edge.Want) error {
+	return b.Answer(ctx, m, w)
+}
+
+// errorsFor is in what time errors are counted that end a socket.
+const errorsFor = 10 * time.Second
+
+// refuse tells the agent what was wrong. It returns false where that was too often of late: the socket is to be closed.
+func (p *peer) refuse(err error) bool {
+	code := agora.AsError(err).Code
+	p.door.stats.fault(code)
+	p.link.say(iat.AppendFault(nil, p.door.says(), err))
+	switch code {
+	case agora.Unavailable, agora.Timeout, agora.RateLimited:
+		return true
+	}
+	if now := time.Now(); now.Sub(p.since) > errorsFor {
+		p.since, p.faults = now, 0
+	}
+	if p.faults++; p.faults <= p.door.cfg.MaxErrors {
+		return true
+	}
+	p.link.Close(edge.Reason{Cause: edge.Refused, Text: "too many errors"})
+	return false
+}

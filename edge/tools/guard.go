@@ -1,0 +1,107 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+// GuardConfig sets up a Guard. The zero value holds calls to what their callees have declared, and to nothing else.
+type GuardConfig struct {
+	Config
+	Presence *presence.Store           // where open tasks stand; tasks limit nothing if nil. Used, not owned
+	Now      func() time.Time          // of the cluster; needed with Presence
+	Root     func(*agora.Agent) string // the workspace that an agent has declared; empty for none. Nobody has one if nil
+	Resolve  bool                      // links are followed where the edge sees the workspace
+	Log      *slog.Logger              // discards if nil
+}
+
+// Guard holds each call of a tool, whatever its door, to what its callee has declared, to the task in whose name it comes, and to the workspaces of
+// both. Its methods may be called at the same time.
+type Guard struct {
+	*Checker
+	cfg    GuardConfig
+	ledger *Ledger // nil without presence
+}
+
+// NewGuard returns a Guard.
+func NewGuard(cfg GuardConfig) *Guard {
+	g := &Guard{Checker: New(cfg.Config), cfg: cfg}
+	g.cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Presence != nil {
+		g.ledger = NewLedger(cfg.Presence, cfg.Now, g.cfg.Log)
+	}
+	return g
+}
+
+// Call is a call of a tool.
+type Call struct {
+	Tenant    string
+	Caller    agora.Agent // its card; its id alone where it is not in the directory
+	Callee    agora.Agent // likewise
+	Parent    string      // the task in whose name it comes; may be empty
+	Tool      string
+	Arguments []byte // JSON; nil for none
+}
+
+// CheckTool returns nil where a call may be made. NOT_FOUND where its callee has declared tools, but not this one; FORBIDDEN where no open task allows it; a *[Refusal] where the
+// arguments do not fit, or a path lies outside of a workspace; UNAVAILABLE while presence can't tell. A round trip, and with links the disk is read.
+func (g *Guard) CheckTool(ctx context.Context, c Call) error {
+	if err := g.CheckCall(c.Callee, c.Tool, c.Arguments); err != nil {
+		return err
+	}
+	if g.ledger != nil {
+		open, err := g.cfg.Presence.Executes(ctx, c.Tenant, c.Caller.ID)
+		if err != nil {
+			return agora.AsError(err)
+		}
+		if err := g.CheckAllowed(open, Asked{Caller: c.Caller.ID, Addressee: c.Callee.ID, Parent: c.Parent, Tool: c.Tool}); err != nil {
+			return err
+		}
+	}
+	if g.cfg.Root == nil {
+		return nil
+	}
+	schema, err := g.declared(&c.Callee, c.Tool)
+	if err != nil {
+		return err
+	}
+	return g.CheckPaths([]string{g.cfg.Root(&c.Caller), g.cfg.Root(&c.Callee)}, schema, c.Arguments, g.cfg.Resolve)
+}
+
+// Give writes that a task is given: from then on it limits which tools its callee may call. Errors are those of [Ledger.Open].
+func (g *Guard) Give(ctx context.Context, e presence.Execute) error {
+	if g.ledger == nil {
+		return nil
+	}
+	return g.ledger.Open(ctx, e)
+}
+
+// Done writes that a task is done, of which Tenant, Callee, Caller and Request count. Where it was none nothing happens. Errors are those of [Ledger.Close].
+func (g *Guard) Done(ctx context.Context, e presence.Execute) error {
+	if g.ledger == nil {
+		return nil
+	}
+	return g.ledger.Close(ctx, e)
+}
+
+// Restore writes again what presence has lost of the tasks that this edge has written: see [Ledger.Restore].
+func (g *Guard) Restore(ctx context.Context) error {
+	if g.ledger == nil {
+		return nil
+	}
+	return g.ledger.Restore(ctx)
+}
+
+// Run looks now and then whether presence has lost tasks, until ctx is over.
+func (g *Guard) Run(ctx context.Context) {
+	if g.ledger == nil {
+		<-ctx.Done()
+		return
+	}
+	g.ledger.Run(ctx)
+}

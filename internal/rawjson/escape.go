@@ -1,0 +1,108 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// special are the bytes at which a string needs a look.
+var special = func() (t [256]bool) {
+	for c := range 0x20 {
+		t[c] = true
+	}
+	t['"'], t['\\'] = true, true
+	return t
+}()
+
+const tops = 0x8080808080808080 // the top bit of each of eight bytes
+
+// plain returns how many bytes stand before the first that is special, or has its top bit set where that is in high: tops, or 0.
+func plain(b []byte, high uint64) int {
+	const ones = 0x0101010101010101
+	i := 0
+	for ; i+16 <= len(b); i += 16 { // sixteen at a time
+		x, y := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+8:])
+		// The top bit of a byte is set where that byte is below 0x20, a quote or a backslash.
+		p := ((x - ones*0x20) | ((x ^ ones*'"') - ones) | ((x ^ ones*'\\') - ones)) &^ x
+		q := ((y - ones*0x20) | ((y ^ ones*'"') - ones) | ((y ^ ones*'\\') - ones)) &^ y
+		if (p|q)&tops|(x|y)&high != 0 {
+			break
+		}
+	}
+	for i < len(b) && !special[b[i]] && uint64(b[i])&high&0x80 == 0 {
+		i++
+	}
+	return i
+}
+
+// escape returns how many bytes the escape takes that b begins with, 0 where it is none.
+func escape(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	}
+	if _, ok := escaped(b); ok {
+		return 6
+	}
+	return 0
+}
+
+// Unit returns how many bytes at the beginning of valid raw JSON text stay together: an escape, an escaped
+// surrogate pair or a rune. Half a surrogate pair stands alone.
+func Unit(b []byte) int {
+	if b[0] != '\\' {
+		_, n := utf8.DecodeRune(b)
+		return n
+	}
+	n := escape(b)
+	if r, ok := escaped(b); ok && 0xD800 <= r && r < 0xDC00 {
+		if low, ok := escaped(b[n:]); ok && 0xDC00 <= low && low < 0xE000 {
+			return 2 * n
+		}
+	}
+	return n
+}
+
+// HalfPair is what is wrong with a string that is [Halved]: no Unicode has half a surrogate pair, though JSON can spell it.
+const HalfPair = "has half a surrogate pair"
+
+// Halved reports whether valid raw JSON text has half a surrogate pair.
+func Halved(b []byte) bool {
+	for {
+		at := bytes.IndexByte(b, '\\')
+		if at < 0 {
+			return false
+		}
+		b = b[at:]
+		n := Unit(b)
+		if r, ok := escaped(b); ok && n == 6 && utf16.IsSurrogate(r) {
+			return true
+		}
+		b = b[n:]
+	}
+}
+
+// escaped returns the code unit of the \uXXXX at the beginning of b.
+func escaped(b []byte) (r rune, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range b[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case 'a' <= c && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case 'A' <= c && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}

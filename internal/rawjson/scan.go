@@ -1,0 +1,174 @@
+package rawjson
+
+// Scanner checks JSON as it passes over it. Its input is valid UTF-8; it
+// decodes nothing and allocates nothing. After a method has returned false,
+// [Scanner.Fault] says why and where.
+type Scanner struct {
+	b    []byte
+	i    int    // next byte
+	max  int    // depth
+	what string // what is wrong; empty while nothing is
+	at   int    // where
+}
+
+// Pos returns where the scanner stands: behind what it has passed over.
+func (s *Scanner) Pos() int { return s.i }
+
+// Fault returns what was the first thing wrong, as the rest of a sentence, and at which byte; "" while nothing is.
+func (s *Scanner) Fault() (what string, at int) { return s.what, s.at }
+
+// FailAt notes that something is wrong at a byte, unless something was before, and returns false.
+func (s *Scanner) FailAt(at int, what string) bool {
+	if s.what == "" {
+		s.what, s.at = what, at
+	}
+	return false
+}
+
+// fail is FailAt the next byte.
+func (s *Scanner) fail(what string) bool {
+	if s.what == "" {
+		s.what, s.at = what, s.i
+	}
+	return false
+}
+
+// Failed reports whether anything was wrong.
+func (s *Scanner) Failed() bool { return s.what != "" }
+
+// Space passes over white space.
+func (s *Scanner) Space() {
+	for s.i < len(s.b) {
+		switch s.b[s.i] {
+		case ' ', '\t', '\n', '\r':
+			s.i++
+		default:
+			return
+		}
+	}
+}
+
+// take passes over c, if it comes next.
+func (s *Scanner) take(c byte) bool {
+	if s.i < len(s.b) && s.b[s.i] == c {
+		s.i++
+		return true
+	}
+	return false
+}
+
+// End passes over white space and wants nothing after it.
+func (s *Scanner) End() bool {
+	s.Space()
+	if !s.Failed() && s.i < len(s.b) {
+		return s.fail("something follows the end")
+	}
+	return !s.Failed()
+}
+
+// Value passes over any value that stands in depth others.
+func (s *Scanner) Value(depth int) bool {
+	if s.i >= len(s.b) {
+		return s.fail("it ends where a value should be")
+	}
+	switch c := s.b[s.i]; {
+	case c == '"':
+		return s.text()
+	case c == '{':
+		return s.object(depth + 1)
+	case c == '[':
+		return s.array(depth + 1)
+	case c == '-' || '0' <= c && c <= '9':
+		return s.number()
+	case c == 't':
+		return s.literal("true")
+	case c == 'f':
+		return s.literal("false")
+	case c == 'n':
+		return s.literal("null")
+	}
+	return s.fail("a value should be here")
+}
+
+func (s *Scanner) object(depth int) bool {
+	o := Object{Scanner: *s, depth: depth}
+	for o.Next() {
+	}
+	*s = o.Scanner
+	return !s.Failed()
+}
+
+func (s *Scanner) array(depth int) bool {
+	l := List{Scanner: *s, depth: depth}
+	for l.Next() {
+	}
+	*s = l.Scanner
+	return !s.Failed()
+}
+
+func (s *Scanner) literal(word string) bool {
+	if len(s.b)-s.i < len(word) || string(s.b[s.i:s.i+len(word)]) != word {
+		return s.fail("a value should be here")
+	}
+	s.i += len(word)
+	return true
+}
+
+// number passes over -? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?
+func (s *Scanner) number() bool {
+	s.take('-')
+	if !s.take('0') && !s.digits() {
+		return s.fail("a number lacks its digits")
+	}
+	if s.take('.') && !s.digits() {
+		return s.fail("a number lacks its digits after the point")
+	}
+	if s.take('e') || s.take('E') {
+		if !s.take('+') {
+			s.take('-')
+		}
+		if !s.digits() {
+			return s.fail("a number lacks its exponent")
+		}
+	}
+	return true
+}
+
+func (s *Scanner) digits() bool {
+	from := s.i
+	for s.i < len(s.b) && '0' <= s.b[s.i] && s.b[s.i] <= '9' {
+		s.i++
+	}
+	return s.i > from
+}
+
+// text passes over a string.
+func (s *Scanner) text() bool {
+	b, i := s.b, s.i+1
+	for {
+		near := min(i+16, len(b))
+		for i < near && !special[b[i]] {
+			i++
+		}
+		if i == near {
+			i += plain(b[i:], 0)
+		}
+		s.i = i
+		if i >= len(b) {
+			return s.fail("a string has no end")
+		}
+		switch b[i] {
+		case '"':
+			s.i++
+			return true
+		case '\\':
+			n := escape(b[i:])
+			if n == 0 {
+				return s.fail("a string has a bad escape")
+			}
+			i += n
+		default:
+			return s.fail("a string has a raw control character")
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
+)
+
+// AppendBody appends a message's body as a JSON value: text as a string, JSON as it is, anything else as a string of base64. It
+// appends nothing where there is no body.
+func AppendBody(dst []byte, m *agora.Message) []byte {
+	switch m.Media {
+	case "":
+		return append(dst, m.Body...)
+	case agora.MediaText:
+		return rawjson.AppendText(dst, m.Body)
+	}
+	return appendBytes(dst, m.Body)
+}
+
+// AppendChunk appends the body of a part of a stream as a JSON string. Of other dialects it may be JSON that is none: an
+// object with a string "text" is that string as it was written, other JSON a string of its JSON text, and none at all is empty.
+func AppendChunk(dst []byte, m *agora.Message) []byte {
+	if m.Media != "" || len(m.Body) > 0 && m.Body[0] == '"' {
+		return AppendBody(dst, m)
+	}
+	body := bytes.Trim(m.Body, " \t\r\n")
+	switch {
+	case len(body) == 0:
+		return append(dst, '"', '"')
+	case body[0] == '"':
+		return append(dst, body...)
+	case body[0] == '{':
+		if text, what := onlyText(body, maxDataDepth); what == "" {
+			return append(dst, body[text.from:text.to]...)
+		}
+	}
+	return rawjson.AppendText(dst, body)
+}
+
+// Media returns the media type of a body that is written as base64; "" where it is text or JSON.
+func Media(m *agora.Message) string {
+	if m.Media == agora.MediaText {
+		return ""
+	}
+	return m.Media
+}
+
+// appendBytes appends a JSON string of base64.
+func appendBytes(dst, b []byte) []byte {
+	dst = base64.StdEncoding.AppendEncode(append(dst, '"'), b)
+	return append(dst, '"')
+}
