@@ -70,6 +70,10 @@ func (d *downlink) again(ctx context.Context, err error) error {
 		d.takes = true
 		return nil
 	}
+	if ok && e.Code == agora.InvalidRequest && d.takes { // the session has another token, or is over
+		d.token, d.takes = "", false
+		return nil
+	}
 	if d.made && ctx.Err() == nil {
 		d.c.cfg.Log.Info("downlink is lost", "agent", d.c.cfg.Agent, "err", err)
 		d.c.cfg.OnStatus(Status{Edge: d.at, Err: err})

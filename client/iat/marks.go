@@ -22,14 +22,11 @@ type mark struct {
 // maxMarks bounds what is kept in mind: beyond it the oldest counts as done.
 const maxMarks = 1 << 16
 
-// begin says after which position delivery goes on.
+// begin says after which position delivery begins, where nothing was given yet.
 func (m *marks) begin(seq uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if seq < m.low { // the mailbox began anew
-		m.open = nil
-	}
-	if seq < m.low || len(m.open) == 0 {
+	if m.low == 0 && len(m.open) == 0 {
 		m.low = seq
 	}
 }
@@ -41,13 +38,11 @@ func (m *marks) position() (uint64, bool) {
 	return m.low, m.low > 0 || len(m.open) > 0
 }
 
-// given notes that an envelope was given, and returns false where it was before.
+// given notes that an envelope was given, and returns false where it was before. An edge gives nothing up to the position that it was told: what is there
+// all the same stands in a mailbox that began anew.
 func (m *marks) given(seq uint64, id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if seq <= m.low {
-		return false
-	}
 	i, there := m.find(seq)
 	if there {
 		return m.open[i].id != id
