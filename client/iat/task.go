@@ -52,11 +52,16 @@ func (t *Task) tell(members ...member) error {
 	if err != nil {
 		return err
 	}
-	err = t.agent.Send(t.ctx, t.envelope(Notification, payload))
-	if e, ok := errors.AsType[*Error](err); ok && (e.Code == agora.AgentNotFound || e.Code == agora.AgentOffline) {
+	if err = t.agent.Send(t.ctx, t.envelope(Notification, payload)); unheard(err) {
 		return nil
 	}
 	return err
+}
+
+// unheard reports whether there is nobody whom the cluster could tell.
+func unheard(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.From == cluster && (e.Code == agora.AgentNotFound || e.Code == agora.AgentOffline)
 }
 
 // CallTool has the host call one of its tools, and returns the payload of its response, once what was said before is sent. Arguments are any value that is a JSON object; nil for none. Errors: an [*Error],
@@ -73,7 +78,7 @@ func (t *Task) CallTool(ctx context.Context, name string, arguments any) (json.R
 }
 
 // RequireApproval asks for approval of what the agent is about to do, once what was said before is sent, and returns what the host, or whoever else may, has decided: false where nobody has in
-// time. It blocks until then. Errors: an [*Error], that of ctx.
+// time. Where the host listens to nothing, whoever else may is asked alone. It blocks until then. Errors: an [*Error], that of ctx.
 func (t *Task) RequireApproval(ctx context.Context, what any) (bool, error) {
 	if err := t.out.flush(); err != nil {
 		return false, err
@@ -82,7 +87,12 @@ func (t *Task) RequireApproval(ctx context.Context, what any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	answer, err := t.agent.response(ctx, t.envelope(Request, payload), undecided)
+	e := t.envelope(Request, payload)
+	answer, err := t.agent.response(ctx, e, undecided)
+	if unheard(err) {
+		e.Header.MsgID, e.Header.To = "", cluster
+		answer, err = t.agent.response(ctx, e, undecided)
+	}
 	if err != nil {
 		return false, err
 	}
