@@ -328,6 +328,7 @@ func TestAProgramThatStartsAnewIsNotGivenWhatIsDone(t *testing.T) {
 			t.Errorf("Serve = %v", err)
 		}
 		a.Close()
+		await.True(t, "the end of bob's connections", func() bool { return c.Node(1).Stats().Sessions == 0 })
 		if q := <-got; q != fmt.Sprint(round) || len(got) != 0 {
 			t.Errorf("round %d: it was given %q and %d more", round, q, len(got))
 		}
