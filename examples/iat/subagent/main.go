@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"log"
 	"os"
 	"os/signal"
@@ -20,7 +21,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	a, err := iat.NewAgent(iat.Config{URLs: strings.Split(*url, ","), Agent: *id, Token: os.Getenv("AGORA_TOKEN")})
+	cfg := iat.Config{URLs: strings.Split(*url, ","), Agent: *id, Token: os.Getenv("AGORA_TOKEN")}
+	cfg.OnStatus = func(s iat.Status) {
+		if s.Err == nil {
+			fmt.Println("*", *id, "waits for tasks at", s.Edge)
+		}
+	}
+	a, err := iat.NewAgent(cfg)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,15 +45,12 @@ func tidy(ctx context.Context, t *iat.Task) (any, error) {
 		return nil, err
 	}
 	dir, err := t.Workspace() // the host's, which nothing leaves
-	for _, name := range names {
-		if err != nil {
-			return nil, err
+	for i := 0; err == nil && i < len(names); i++ {
+		name, approved := names[i], false
+		if t.Chunk("looking at " + name + "\n"); strings.HasSuffix(name, ".bak") {
+			approved, err = t.RequireApproval(ctx, "delete "+name)
 		}
-		var approved bool
-		if t.Chunk("looking at " + name + "\n"); !strings.HasSuffix(name, ".bak") {
-			continue
-		}
-		if approved, err = t.RequireApproval(ctx, "delete "+name); approved {
+		if approved {
 			err = dir.Remove(name)
 			t.Chunk("deleted " + name + "\n")
 		}
