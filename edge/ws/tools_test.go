@@ -83,7 +83,7 @@ func workshop(t *testing.T, o agoratest.Options) (*agoratest.Cluster, *machine, 
 	t.Helper()
 	d := new(machine)
 	o.Edges = 1
-	o.Door.Carriers = carrier.New()
+	o.Door.Carriers = carrier.New(nil)
 	o.Door.Carriers.Register("machine", d)
 	c := agoratest.Start(t, o)
 	who, err := c.Node(0).Authenticate(await.Context(t), edge.Credentials{})
