@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -107,8 +106,7 @@ func (p *printer) task(to string, run *iat.Run) error {
 
 // pieces prints the chunks of a run.
 func (p *printer) pieces(to string, run *iat.Run) error {
-	switch {
-	case p.json:
+	if p.json {
 		for chunk, err := range run.Chunks() {
 			if err == nil {
 				err = p.jsonLine(taskLine{Type: "chunk", ID: run.ID(), From: to, Payload: chunk.Payload})
@@ -118,29 +116,22 @@ func (p *printer) pieces(to string, run *iat.Run) error {
 			}
 		}
 		return nil
-	case isTerminal(p.out):
-		return p.begin(head{name: nameOf(to)}, run.ID()).pour(texts(run))
 	}
-	said := false
-	err := p.verbatim(func(yield func(string, error) bool) {
-		for text, err := range texts(run) {
-			said = true
-			if !yield(text, err) {
-				return
-			}
-		}
-		if !said {
-			yield("", errNothing)
-		}
-	})
-	if errors.Is(err, errNothing) {
-		return nil
+	next, stop := iter.Pull2(texts(run))
+	defer stop()
+	text, err, said := next()
+	if !said || err != nil { // there is no line to begin, or to end
+		return err
 	}
-	return err
+	all := func(yield func(string, error) bool) {
+		for ; said && yield(text, err); text, err, said = next() {
+		}
+	}
+	if isTerminal(p.out) {
+		return p.begin(head{name: nameOf(to)}, run.ID()).pour(all)
+	}
+	return p.verbatim(all)
 }
-
-// errNothing says that nothing was said, so that there is no line to end.
-var errNothing = errors.New("nothing was said")
 
 // texts yields the text of chunks, and the JSON of those that have none.
 func texts(run *iat.Run) iter.Seq2[string, error] {

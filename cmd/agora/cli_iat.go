@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/client/iat"
 )
@@ -54,6 +55,11 @@ func (v *verb) doIAT(cmd *cobra.Command, patience time.Duration, f func(context.
 		return nil
 	}
 	e, ok := errors.AsType[*iat.Error](err)
+	if ok && e.From != "" && e.From != string(agora.Cluster) {
+		said := *e // by an agent, which is named
+		said.Message = nameOf(e.From) + " answered: " + e.Message
+		return failed(cmd, &said)
+	}
 	return failed(cmd, v.advised(err, ok && e.HTTP == 0 && e.From == ""))
 }
 
