@@ -191,6 +191,20 @@ func TestACancelEndsTheContextOfATask(t *testing.T) {
 	}
 }
 
+// servedUntil serves an agent until f has returned.
+func servedUntil(t *testing.T, a *Agent, f func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(await.Context(t))
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- a.Serve(ctx) }() // which Close waits for
+	f()
+	cancel()
+	if err := await.Recv(t, "the end", ended); err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+}
+
 func TestATaskIsNotConfirmedBeforeItIsDone(t *testing.T) {
 	t.Parallel()
 	again, finish := make(chan struct{}), make(chan struct{})
@@ -218,20 +232,14 @@ func TestATaskIsNotConfirmedBeforeItIsDone(t *testing.T) {
 		<-finish
 		return Done{Summary: "ok", Usage: map[string]int{"tokens": 7}}, nil
 	})
-	ctx, cancel := context.WithCancel(await.Context(t))
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- a.Serve(ctx) }()
-	await.Recv(t, "the task", began)
-	await.Recv(t, "the third downlink", again)
-	close(finish)
-	await.True(t, "the answer", func() bool {
-		return strings.Contains(strings.Join(s.said(), ""), `"result_summary":"ok","usage_stats":{"tokens":7}`)
+	servedUntil(t, a, func() {
+		await.Recv(t, "the task", began)
+		await.Recv(t, "the third downlink", again)
+		close(finish)
+		await.True(t, "the answer", func() bool {
+			return strings.Contains(strings.Join(s.said(), ""), `"result_summary":"ok","usage_stats":{"tokens":7}`)
+		})
 	})
-	cancel()
-	if err := await.Recv(t, "the end", ended); err != nil {
-		t.Errorf("Serve = %v", err)
-	}
 	for k, want := range []string{"", "2", "2", "4"} {
 		if got := s.asked()[k].Header.Get("Last-Event-ID"); got != want {
 			t.Errorf("downlink %d was asked for after %q, want %q", k, got, want)

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,13 +61,9 @@ func subAgent(t *testing.T, c *agoratest.Cluster, k int, f func(context.Context,
 	await.Recv(t, "bob's presence", there)
 }
 
-func TestATaskFromBeginningToEnd(t *testing.T) {
-	t.Parallel()
-	c, root := live(t), t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "a.bak"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	subAgent(t, c, 1, func(ctx context.Context, task *Task) (any, error) {
+// tidies says and asks all that a task can, and deletes a.bak, in a directory.
+func tidies(root string) func(context.Context, *Task) (any, error) {
+	return func(ctx context.Context, task *Task) (any, error) {
 		for _, err := range []error{task.Think("hm"), task.Log("info", "begun"), task.Chunk("one "), task.Chunk("two")} {
 			if err != nil {
 				return nil, err
@@ -92,15 +90,17 @@ func TestATaskFromBeginningToEnd(t *testing.T) {
 			return nil, err
 		}
 		return Done{Summary: task.Query + " " + string(raw), Usage: map[string]int{"n": 2}}, w.Remove("a.bak")
-	})
-	cfg := at(c, 0, "alice")
-	cfg.Root = root
+	}
+}
+
+// listens is a host that lends tools, approves of one thing, and passes on what it hears.
+func listens(t *testing.T, cfg Config, heard chan<- string) *Host {
+	t.Helper()
 	h, err := NewHost(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
-	heard := make(chan string, 9)
+	t.Cleanup(func() { h.Close() })
 	h.OnTool("list", "lists", `{"type":"object","properties":{"dir":{"type":"string"}},"required":["dir"]}`, func(_ context.Context, call Call) (any, error) {
 		return json.RawMessage(`[ "a.bak" ]`), nil
 	})
@@ -110,42 +110,76 @@ func TestATaskFromBeginningToEnd(t *testing.T) {
 	h.OnApproval(func(_ context.Context, a Approval) (bool, string, error) {
 		return a.What() == "delete a.bak", "as said", nil
 	})
-	err = h.ServeWhile(await.Context(t), func(ctx context.Context) error {
+	return h
+}
+
+// outcome reads a run to its end, and returns the text of its chunks.
+func outcome(t *testing.T, run *Run) (text string, r *Result) {
+	t.Helper()
+	defer run.Close()
+	for chunk := range run.Chunks() {
+		text += chunk.Text
+	}
+	r, err := run.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, r
+}
+
+func TestATaskFromBeginningToEnd(t *testing.T) {
+	t.Parallel()
+	c, root := live(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "a.bak"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	subAgent(t, c, 1, tidies(root))
+	cfg, heard := at(c, 0, "alice"), make(chan string, 9)
+	cfg.Root = root
+	h := listens(t, cfg, heard)
+	err := h.ServeWhile(await.Context(t), func(ctx context.Context) error {
 		run, err := h.Execute(ctx, "bob", Execute{Query: "tidy", AllowedTools: []string{"list"}})
 		if err != nil {
 			return err
 		}
-		defer run.Close()
-		text := ""
-		for chunk := range run.Chunks() {
-			text += chunk.Text
-		}
-		result, err := run.Result()
-		if err != nil {
-			return err
-		}
-		if text != "one two" || result.Summary != `tidy [ "a.bak" ]` || string(result.Usage) != `{"n":2}` {
+		if text, result := outcome(t, run); text != "one two" || result.Summary != `tidy [ "a.bak" ]` || string(result.Usage) != `{"n":2}` {
 			t.Errorf("chunks %q, result %+v", text, result)
-		}
-		for _, want := range []string{"bob thinks hm", "info begun"} {
-			if got := await.Recv(t, want, heard); got != want {
-				t.Errorf("heard %q, want %q", got, want)
-			}
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, want := range []string{"bob thinks hm", "info begun"} {
+		if got := await.Recv(t, want, heard); got != want {
+			t.Errorf("heard %q, want %q", got, want)
+		}
+	}
 	if _, err := os.Stat(filepath.Join(root, "a.bak")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a.bak is still there: %v", err)
 	}
+}
+
+// hosts starts a task as alice, at edge 0 and later at others.
+func hosts(t *testing.T, c *agoratest.Cluster, query string) *Run {
+	t.Helper()
+	h := client(t, at(c, 0, "alice"))
+	spread(c, h, 0)
+	run, err := h.Execute(await.Context(t), "bob", Execute{Query: query})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
 }
 
 func TestARunOutlivesTheEdgesOfBothSides(t *testing.T) {
 	t.Parallel()
 	c := live(t)
 	const n = 60
+	want := ""
+	for i := range n {
+		want += fmt.Sprintln(i)
+	}
 	var tasks atomic.Int32
 	cut := make(chan int, 2)
 	subAgent(t, c, 1, func(ctx context.Context, task *Task) (any, error) {
@@ -166,20 +200,8 @@ func TestARunOutlivesTheEdgesOfBothSides(t *testing.T) {
 		}
 		return "done", nil
 	})
-	h, err := NewHost(at(c, 0, "alice"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	spread(c, h.Client, 0)
-	run, err := h.Execute(await.Context(t), "bob", Execute{Query: "count"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer run.Close()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	run, killer := hosts(t, c, "count"), sync.WaitGroup{}
+	killer.Go(func() {
 		for range 2 {
 			select {
 			case k := <-cut:
@@ -188,21 +210,11 @@ func TestARunOutlivesTheEdgesOfBothSides(t *testing.T) {
 				return
 			}
 		}
-	}()
-	var got []string
-	for chunk, err := range run.Chunks() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, strings.Fields(chunk.Text)...)
-	}
-	await.Recv(t, "the end of both edges", ended)
-	var want []string
-	for i := range n {
-		want = append(want, fmt.Sprint(i))
-	}
-	if result, err := run.Result(); err != nil || result.Summary != "done" || !slices.Equal(got, want) || tasks.Load() != 1 {
-		t.Errorf("chunks %v of %d tasks, %+v, %v; want 0 to %d once", got, tasks.Load(), result, err, n-1)
+	})
+	text, result := outcome(t, run)
+	killer.Wait()
+	if result.Summary != "done" || text != want || tasks.Load() != 1 {
+		t.Errorf("chunks %q of %d tasks, %+v; want 0 to %d once", text, tasks.Load(), result, n-1)
 	}
 }
 
@@ -217,16 +229,7 @@ func TestEdgesThatDrainCostNothing(t *testing.T) {
 		<-goOn
 		return "done", task.Chunk("after")
 	})
-	h, err := NewHost(at(c, 0, "alice"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	spread(c, h.Client, 0)
-	run, err := h.Execute(await.Context(t), "bob", Execute{Query: "wait"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := hosts(t, c, "wait")
 	defer run.Close()
 	text, once := "", false
 	for chunk, err := range run.Chunks() {
@@ -245,6 +248,21 @@ func TestEdgesThatDrainCostNothing(t *testing.T) {
 	}
 }
 
+// decideOnce approves of what bob asks, and sees that it can't be decided again.
+func decideOnce(t *testing.T, operator *Client, id string) {
+	t.Helper()
+	if got, err := operator.Decide(await.Context(t), id, Decision{Approved: true, Note: "go on", Agent: "bob"}); err != nil || got.State != Approved || got.Note != "go on" {
+		t.Errorf("Decide = %+v, %v", got, err)
+	}
+	_, err := operator.Decide(await.Context(t), id, Decision{})
+	if e, ok := errors.AsType[*Error](err); !ok || e.HTTP != http.StatusConflict {
+		t.Errorf("deciding twice: %v, want 409", err)
+	}
+	if got, err := operator.Approval(await.Context(t), id, ""); err != nil || got.State != Approved {
+		t.Errorf("Approval = %+v, %v", got, err)
+	}
+}
+
 func TestAnOperatorDecidesAndSeesWhatBecomesOfIt(t *testing.T) {
 	t.Parallel()
 	c := live(t)
@@ -253,11 +271,7 @@ func TestAnOperatorDecidesAndSeesWhatBecomesOfIt(t *testing.T) {
 		return fmt.Sprint(approved), err
 	})
 	operator := client(t, Config{URLs: []string{c.HTTP(2)}})
-	host := client(t, at(c, 0, "alice"))
-	run, err := host.Execute(await.Context(t), "bob", Execute{Query: "tidy"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := hosts(t, c, "tidy")
 	defer run.Close()
 	var states []ApprovalState
 	for a, err := range operator.WatchApprovals(await.Context(t), ApprovalQuery{Agent: "bob"}) {
@@ -270,16 +284,7 @@ func TestAnOperatorDecidesAndSeesWhatBecomesOfIt(t *testing.T) {
 		if a.What() != "delete all" || a.To != "agora" {
 			t.Errorf("approval %+v, want what bob asks anybody, as alice hears nothing", a)
 		}
-		if got, err := operator.Decide(await.Context(t), a.ID, Decision{Approved: true, Note: "go on", Agent: "bob"}); err != nil || got.State != Approved || got.Note != "go on" {
-			t.Errorf("Decide = %+v, %v", got, err)
-		}
-		_, err = operator.Decide(await.Context(t), a.ID, Decision{})
-		if e, ok := errors.AsType[*Error](err); !ok || e.HTTP != 409 {
-			t.Errorf("deciding twice: %v, want 409", err)
-		}
-		if got, err := operator.Approval(await.Context(t), a.ID, ""); err != nil || got.State != Approved {
-			t.Errorf("Approval = %+v, %v", got, err)
-		}
+		decideOnce(t, operator, a.ID)
 	}
 	if want := []ApprovalState{Pending, Approved}; !slices.Equal(states, want) {
 		t.Errorf("states %v, want %v", states, want)
@@ -311,22 +316,14 @@ func TestAProgramThatStartsAnewIsNotGivenWhatIsDone(t *testing.T) {
 			got <- task.Query
 			return "ok", nil
 		})
-		ctx, cancel := context.WithCancel(await.Context(t))
-		ended := make(chan error, 1)
-		go func() { ended <- a.Serve(ctx) }()
-		await.Recv(t, "bob's presence", there)
-		run, err := host.Execute(await.Context(t), "bob", Execute{Query: fmt.Sprint(round)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := run.Result(); err != nil {
-			t.Fatal(err)
-		}
-		run.Close()
-		cancel()
-		if err := await.Recv(t, "the end", ended); err != nil {
-			t.Errorf("Serve = %v", err)
-		}
+		servedUntil(t, a, func() {
+			await.Recv(t, "bob's presence", there)
+			run, err := host.Execute(await.Context(t), "bob", Execute{Query: fmt.Sprint(round)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcome(t, run)
+		})
 		a.Close()
 		await.True(t, "the end of bob's connections", func() bool { return c.Node(1).Stats().Sessions == 0 })
 		if q := <-got; q != fmt.Sprint(round) || len(got) != 0 {

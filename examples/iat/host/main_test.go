@@ -14,13 +14,39 @@ import (
 	"github.com/agora-relay/agora/internal/party"
 )
 
-func TestTheHostAndTheSubAgentTidyADirectory(t *testing.T) {
-	t.Parallel()
-	c := agoratest.Start(t, agoratest.Options{Approvals: true, Doors: []func(agoratest.Entry) (agoratest.Opened, error){party.IAT().Open}})
-	dir, root := t.TempDir(), t.TempDir()
+// built builds both programs, and returns where they are.
+func built(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", dir, ".", "../subagent").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	return dir
+}
+
+// approve approves of the first thing that anybody asks approval for.
+func approve(t *testing.T, edge string) {
+	t.Helper()
+	operator, err := iat.New(iat.Config{URLs: []string{edge}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	for a, err := range operator.WatchApprovals(await.Context(t), iat.ApprovalQuery{State: iat.Pending}) {
+		if err == nil {
+			_, err = operator.Decide(await.Context(t), a.ID, iat.Decision{Approved: true})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+}
+
+func TestTheHostAndTheSubAgentTidyADirectory(t *testing.T) {
+	t.Parallel()
+	c := agoratest.Start(t, agoratest.Options{Approvals: true, Doors: []func(agoratest.Entry) (agoratest.Opened, error){party.IAT().Open}})
+	dir, root := built(t), t.TempDir()
 	for _, name := range []string{"guide.md", "guide.md.bak"} {
 		if err := os.WriteFile(filepath.Join(root, name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -32,11 +58,6 @@ func TestTheHostAndTheSubAgentTidyADirectory(t *testing.T) {
 	if err := sub.Start(); err != nil {
 		t.Fatal(err)
 	}
-	operator, err := iat.New(iat.Config{URLs: []string{c.HTTP(2)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer operator.Close()
 	await.True(t, "the sub-agent", func() bool {
 		_, err := c.Node(0).Config().Presence.Agent(await.Context(t), "default", "subagent")
 		return err == nil
@@ -50,15 +71,7 @@ func TestTheHostAndTheSubAgentTidyADirectory(t *testing.T) {
 		}
 		done <- string(out)
 	}()
-	for a, err := range operator.WatchApprovals(await.Context(t), iat.ApprovalQuery{State: iat.Pending}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := operator.Decide(await.Context(t), a.ID, iat.Decision{Approved: true}); err != nil {
-			t.Fatal(err)
-		}
-		break
-	}
+	approve(t, c.HTTP(2))
 	want := []string{"* subagent thinks: which files are backups?", "looking at guide.md.bak\ndeleted guide.md.bak\n", "done: tidy the docs: done"}
 	got := await.Recv(t, "the end of the host", done)
 	for _, w := range want {
