@@ -38,6 +38,7 @@ var layers = map[string][]string{
 	"edge/iat":             {".", "presence", "edge", "edge/approval", "edge/call", "edge/directory", "edge/tools", "edge/web", "wire", "wire/iat", "internal/latency"},
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire"},
 	"client":               {".", "wire", "internal/pause"},
+	"client/iat":           {".", "internal/pause"},
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
 	"internal/await":       {},
@@ -55,6 +56,9 @@ var layers = map[string][]string{
 	"internal/plot":        {},
 	"internal/reload":      {},
 	"internal/overload":    {"internal/agoratest"},
+
+	"examples/iat/host":     {"client/iat"},
+	"examples/iat/subagent": {"client/iat"},
 }
 
 // homes says which packages may import a library. What begins with the key

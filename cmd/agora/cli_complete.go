@@ -75,11 +75,19 @@ func completeOperators(root *cobra.Command) {
 	}
 }
 
-// complete asks the cluster for names. Where that fails there are none, and nothing is said: a person types.
+// complete asks the cluster for names.
 func (v *verb) complete(cmd *cobra.Command, from names) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return v.offer(cmd, func(ctx context.Context) ([]string, error) { return v.listed(ctx, from) })
+}
+
+// offer offers a shell the names that list returns. Where that fails there are none, and nothing is said: a person types.
+func (v *verb) offer(cmd *cobra.Command, list func(context.Context) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 	defer cancel()
-	all, _ := v.listed(ctx, cmd, from)
+	if _, err := fill(cmd.Flags(), os.LookupEnv); err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	all, _ := list(ctx)
 	var safe []cobra.Completion
 	for _, name := range all {
 		if !strings.ContainsFunc(name, unsafeInShell) {
@@ -89,10 +97,7 @@ func (v *verb) complete(cmd *cobra.Command, from names) ([]cobra.Completion, cob
 	return safe, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (v *verb) listed(ctx context.Context, cmd *cobra.Command, from names) ([]string, error) {
-	if _, err := fill(cmd.Flags(), os.LookupEnv); err != nil {
-		return nil, err
-	}
+func (v *verb) listed(ctx context.Context, from names) ([]string, error) {
 	cfg, err := v.config()
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func exitStatus(err error) int {
 		return exitError
 	}
 	switch e.Code {
-	case agora.AgentNotFound, agora.AgentOffline, agora.SpaceNotFound, agora.StreamNotFound:
+	case agora.AgentNotFound, agora.AgentOffline, agora.SpaceNotFound, agora.StreamNotFound, agora.NotFound:
 		return exitNotFound
 	case agora.Unauthorized, agora.Forbidden:
 		return exitForbidden

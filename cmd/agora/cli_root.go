@@ -19,6 +19,7 @@ func addClientCommands(root *cobra.Command) {
 	for _, cmd := range []*cobra.Command{
 		newListen(), newSend(), newStream(), newAsk(), newReply(),
 		newJoin(), newPublish(), newAgents(), newAgent(), newSpaces(),
+		newExecute(), newTools(), newCall(), newApprovals(), newDecide(approves), newDecide(denies),
 	} {
 		root.AddCommand(prepareVerb(cmd))
 	}
@@ -80,15 +81,8 @@ func (v *verb) from(cmd *cobra.Command, name string) {
 // do connects, calls f and disconnects. What f returns is told on stderr, and
 // becomes the exit status.
 func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Client) error) error {
-	ctx := cmd.Context()
-	if v.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, v.timeout)
-		defer cancel()
-	}
-	if v.tell == nil {
-		v.tell = func(what string) { fmt.Fprintf(cmd.ErrOrStderr(), program+": %s\n", visible(what)) }
-	}
+	ctx, cancel := v.begin(cmd)
+	defer cancel()
 	cfg, err := v.config()
 	if err != nil {
 		return usageError(cmd, err)

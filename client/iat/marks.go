@@ -1,0 +1,88 @@
+package iat
+
+import (
+	"slices"
+	"sync"
+)
+
+// marks are the positions of a mailbox that a program was given and is not done with. Its methods may be called at the same time.
+type marks struct {
+	mu   sync.Mutex // guards the fields below
+	low  uint64     // up to it all is done
+	open []mark     // that were given after low, by position
+}
+
+// mark is the position of an envelope that was given.
+type mark struct {
+	seq  uint64
+	id   string
+	done bool
+}
+
+// maxMarks bounds what is kept in mind: beyond it the oldest counts as done.
+const maxMarks = 1 << 16
+
+// begin says after which position delivery begins, where nothing was given yet.
+func (m *marks) begin(seq uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.low == 0 && len(m.open) == 0 {
+		m.low = seq
+	}
+}
+
+// position returns the position after which delivery is to go on; false where none is known.
+func (m *marks) position() (uint64, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.low, m.low > 0 || len(m.open) > 0
+}
+
+// given notes that an envelope was given, and returns false where it was before. An edge gives nothing up to the position that it was told: what is there
+// all the same stands in a mailbox that began anew.
+func (m *marks) given(seq uint64, id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, there := m.find(seq)
+	if there {
+		return m.open[i].id != id
+	}
+	m.open = slices.Insert(m.open, i, mark{seq: seq, id: id})
+	if len(m.open) > maxMarks {
+		m.open[0].done = true
+		m.advance()
+	}
+	return true
+}
+
+// done notes that the program is done with an envelope.
+func (m *marks) done(seq uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i, there := m.find(seq); there {
+		m.open[i].done = true
+		m.advance()
+	}
+}
+
+// find returns where a position is, or would be. mu is held, as in advance.
+func (m *marks) find(seq uint64) (int, bool) {
+	return slices.BinarySearchFunc(m.open, seq, func(k mark, seq uint64) int {
+		switch {
+		case k.seq < seq:
+			return -1
+		case k.seq > seq:
+			return 1
+		}
+		return 0
+	})
+}
+
+func (m *marks) advance() {
+	n := 0
+	for n < len(m.open) && m.open[n].done {
+		m.low = m.open[n].seq
+		n++
+	}
+	m.open = slices.Delete(m.open, 0, n)
+}
