@@ -3,7 +3,6 @@ package iat_test
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -173,10 +172,4 @@ func guarded(t testing.TB, s setup) (*site, *folk) {
 func during(d time.Duration) func() bool {
 	end := time.Now().Add(d)
 	return func() bool { return time.Now().After(end) }
-}
-
-// ids returns the sorted values of one field of objects.
-func sorted(all []string) []string {
-	slices.Sort(all)
-	return all
 }
