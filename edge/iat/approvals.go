@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -86,14 +85,9 @@ var states = []approval.State{approval.Pending, approval.Approved, approval.Deni
 
 // filterOf reads which approvals are asked for.
 func filterOf(x *web.Exchange) (f approval.Filter, err error) {
-	q, err := url.ParseQuery(x.Request.URL.RawQuery)
+	q, err := query(x, "state", "agent", "to")
 	if err != nil {
-		return f, agora.Errorf(agora.InvalidRequest, "the query can't be read")
-	}
-	for name, values := range q {
-		if len(values) > 1 || !slices.Contains([]string{"state", "agent", "to"}, name) {
-			return f, agora.Errorf(agora.InvalidRequest, "parameters are state, agent and to, each once")
-		}
+		return f, err
 	}
 	f = approval.Filter{State: approval.State(q.Get("state")), Agent: agora.AgentID(q.Get("agent")), To: agora.AgentID(q.Get("to"))}
 	if f.State != "" && !slices.Contains(states, f.State) {
@@ -140,8 +134,12 @@ func (d *Door) approval(x *web.Exchange) error {
 
 // find returns the approval in the path, of the agent that the query names where it names one.
 func (d *Door) find(x *web.Exchange) (q approval.Approval, err error) {
+	named, err := query(x)
+	if err != nil {
+		return q, err
+	}
 	tenant, id := x.Actor.Principal().Tenant, x.Request.PathValue("id")
-	if agent := x.Request.URL.Query().Get("agent"); agent != "" {
+	if agent := named.Get("agent"); agent != "" {
 		q, err = d.cfg.Approvals.Get(x.Context(), tenant, agora.AgentID(agent), id)
 	} else {
 		q, err = d.cfg.Approvals.Find(x.Context(), tenant, id)

@@ -50,7 +50,7 @@ func (s *saying) mayCall(ctx context.Context, e *iat.Envelope) error {
 	err = s.door.cfg.Tools.CheckTool(ctx, tools.Call{
 		Tenant: s.tenant(), Caller: caller, Callee: callee, Parent: e.Parent, Tool: t.Name, Arguments: t.Arguments,
 	})
-	if r, ok := errors.AsType[*tools.Refusal](err); ok && r.Path != "" {
+	if r, ok := errors.AsType[*tools.Refusal](err); ok {
 		return &iat.Fault{Err: r.Err, Path: "/payload/arguments" + r.Path, ID: e.ID}
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -75,9 +74,9 @@ func (d *Door) serveEvents(x *web.Exchange, s *edge.Session, l *link) (edge.Reas
 
 // hello returns what a request for a downlink says of the agent that comes.
 func (d *Door) hello(x *web.Exchange) (h edge.Hello, err error) {
-	q, err := url.ParseQuery(x.Request.URL.RawQuery)
+	q, err := query(x)
 	if err != nil {
-		return h, agora.Errorf(agora.InvalidRequest, "the query can't be read")
+		return h, err
 	}
 	id, only := x.Actor.Principal().Sole()
 	if !only {

@@ -14,9 +14,12 @@ import (
 const media = "application/json"
 
 // fault is an error in the form of the door: an envelope of type response.
-func (d *Door) fault(_ *http.Request, err error, e *agora.Error) (string, []byte) {
+func (d *Door) fault(r *http.Request, err error, e *agora.Error) (string, []byte) {
 	d.stats.fault(e.Code)
 	f := &iat.Fault{Err: e, Path: pathOf(err)}
+	if posted, ok := r.Context().Value(envelopeKey{}).(*iat.Envelope); ok {
+		f.ID, f.From = posted.ID, posted.From
+	}
 	if known, ok := errors.AsType[*iat.Fault](err); ok {
 		f.ID, f.From = known.ID, known.From
 	}

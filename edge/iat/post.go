@@ -1,6 +1,7 @@
 package iat
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -31,14 +32,18 @@ func (d *Door) read(x *web.Exchange) (*iat.Envelope, error) {
 	return e, nil
 }
 
-// tokenInBody returns the token in the metadata of the envelope that a request posts.
+// tokenInBody returns the token in the metadata of the envelope that a request posts. Should it be refused, fault finds whose envelope that was.
 func (d *Door) tokenInBody(x *web.Exchange) (string, error) {
 	e, err := d.read(x)
 	if err != nil {
 		return "", err
 	}
+	x.Request = x.Request.WithContext(context.WithValue(x.Context(), envelopeKey{}, e))
 	return e.Token, nil
 }
+
+// envelopeKey is the key of the envelope in the context of the request that posts it.
+type envelopeKey struct{}
 
 // tokenInURL is for who opens a WebSocket, where a page can set no header.
 func tokenInURL(x *web.Exchange) (string, error) { return x.Request.URL.Query().Get("token"), nil }

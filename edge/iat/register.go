@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -51,7 +52,24 @@ func (d *Door) cardOf(e *iat.Envelope, as agora.AgentID) (card agora.Agent, err 
 	for _, t := range r.Tools {
 		card.Tools = append(card.Tools, agora.Skill{Name: t.Name, Description: t.Description, Schema: t.Input})
 	}
-	return card, d.cfg.Tools.CheckDeclared(card.Tools)
+	if err := d.cfg.Tools.CheckDeclared(card.Tools); err != nil {
+		return card, err
+	}
+	return card, d.checkOutputs(e, r.Tools)
+}
+
+// checkOutputs returns what is wrong with the schemas of what tools answer.
+func (d *Door) checkOutputs(e *iat.Envelope, declared []iat.Tool) error {
+	for i, t := range declared {
+		if t.Output == nil {
+			continue
+		}
+		if _, err := d.cfg.Tools.Compile(t.Output); err != nil {
+			path := "/payload/tools/" + strconv.Itoa(i) + "/output_schema"
+			return &iat.Fault{Err: agora.Errorf(agora.InvalidRequest, "%s: %s", path, agora.AsError(err).Message), Path: path, ID: e.ID}
+		}
+	}
+	return nil
 }
 
 // registered returns the envelope that answers a registration, which lasts until a time, or with the session where that is zero.
@@ -96,7 +114,11 @@ var (
 
 // manifest answers with what the cluster speaks; with ?agent= with what an agent has registered, in its own bytes.
 func (d *Door) manifest(x *web.Exchange) error {
-	if id := x.Request.URL.Query().Get("agent"); id != "" {
+	q, err := query(x)
+	if err != nil {
+		return err
+	}
+	if id := q.Get("agent"); id != "" {
 		return d.manifestOf(x, id)
 	}
 	return x.Answer(http.StatusOK, manifest{

@@ -3,7 +3,6 @@ package iat
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -37,14 +36,9 @@ func toolsOf(a *agora.Agent) []tool {
 
 // tools answers with the tools of all agents that fit, whatever their dialect.
 func (d *Door) tools(x *web.Exchange) error {
-	q, err := url.ParseQuery(x.Request.URL.RawQuery)
+	q, err := query(x, "name", "agent", "q")
 	if err != nil {
-		return agora.Errorf(agora.InvalidRequest, "the query can't be read")
-	}
-	for name, values := range q {
-		if len(values) > 1 || !slices.Contains([]string{"name", "agent", "q"}, name) {
-			return agora.Errorf(agora.InvalidRequest, "parameters are name, agent and q, each once")
-		}
+		return err
 	}
 	agents, _, err := x.Actor.SelectAgents(x.Context(), directory.Filter{Skill: q.Get("name")})
 	if err != nil {

@@ -45,7 +45,7 @@ func (k *Kit) serve(w http.ResponseWriter, r *http.Request, p *Path, do Handler)
 	}
 	admission, err := k.admit(x)
 	if err != nil {
-		k.refuse(w, r, p, err)
+		k.refuse(w, x.Request, p, err)
 		return
 	}
 	defer admission.Release()

@@ -115,7 +115,9 @@ func (c *Cluster) presenceConfig(lease time.Duration, e *member) presence.Config
 func (e *member) listen(more []func(Entry) (Opened, error)) error {
 	mux := http.NewServeMux()
 	mux.Handle("/ws", e.door)
-	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: patience, ConnContext: web.WithConn}
+	e.http = &http.Server{Handler: mux, ReadHeaderTimeout: patience, ConnContext: web.WithConn, Protocols: new(http.Protocols)}
+	e.http.Protocols.SetHTTP1(true)
+	e.http.Protocols.SetUnencryptedHTTP2(true)
 	l, err := e.Listen()
 	if err != nil {
 		return err
