@@ -85,9 +85,13 @@ func (s *site) ask(t testing.TB, c call) answer {
 // start makes a request whose answer comes later.
 func (s *site) start(t testing.TB, c call) <-chan answer {
 	t.Helper()
-	ctx, got := await.Context(t), make(chan answer, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
+	got := make(chan answer, 1)
 	var work sync.WaitGroup
-	t.Cleanup(work.Wait)
+	t.Cleanup(func() {
+		cancel()
+		work.Wait()
+	})
 	work.Go(func() { got <- s.asks(ctx, c) })
 	return got
 }
