@@ -80,7 +80,7 @@ func (s *Session) concluding(peer agora.Address, name, id string, w Want) Want {
 	s.sender().Concludes(peer, name, id)
 	tell := w.Told
 	if tell == nil {
-		tell = s.conn.Notify
+		tell, w.overhears = s.conn.Notify, true
 	}
 	w.Told = func(n Notice) {
 		if n.Kind == NoticeFault {

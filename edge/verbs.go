@@ -21,6 +21,8 @@ type Want struct {
 	Trace     string         // traceparent of an event; that of a message is its own
 	Request   string         // the request's own id, which its reply will carry: for a deadline
 	Told      func(Notice)   // is told what else the connection would be, on a goroutine that must not be blocked; the connection if nil
+
+	overhears bool // Told passes on to the connection, which is told nothing of what is dropped
 }
 
 // Send takes a message of the relay's verbs: m has Kind, Part, Stream, Index,
@@ -181,7 +183,7 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 	m.Meta.Receipts = want &^ agora.Stored
 	s.blocked.begin()
 	defer s.blocked.end()
-	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request, Answered: w.Told != nil}
+	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request, Answered: w.Told != nil && !w.overhears}
 	if m.Part == agora.Chunk && w.RequestID == "" && w.Told == nil && (m.N > 0 || want&agora.Stored == 0) {
 		return s.sender().Send(ctx, m, o, nil)
 	}

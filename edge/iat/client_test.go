@@ -85,9 +85,13 @@ func (s *site) ask(t testing.TB, c call) answer {
 // start makes a request whose answer comes later.
 func (s *site) start(t testing.TB, c call) <-chan answer {
 	t.Helper()
-	ctx, got := await.Context(t), make(chan answer, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
+	got := make(chan answer, 1)
 	var work sync.WaitGroup
-	t.Cleanup(work.Wait)
+	t.Cleanup(func() {
+		cancel()
+		work.Wait()
+	})
 	work.Go(func() { got <- s.asks(ctx, c) })
 	return got
 }
@@ -242,9 +246,24 @@ func (d *downlink) close() {
 func (d *downlink) read() {
 	defer close(d.events)
 	defer d.resp.Body.Close()
+	readEvents(d.resp.Body, func(e event) { d.events <- e })
+}
+
+// parsed returns the events of a whole answer, but for comments.
+func parsed(text string) (all []event) {
+	readEvents(strings.NewReader(text), func(e event) {
+		if e != (event{}) {
+			all = append(all, e)
+		}
+	})
+	return all
+}
+
+// readEvents has each event taken until there are no more.
+func readEvents(r io.Reader, take func(event)) {
 	var e event
 	var data []string
-	for lines := bufio.NewReader(d.resp.Body); ; {
+	for lines := bufio.NewReader(r); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return
@@ -259,7 +278,7 @@ func (d *downlink) read() {
 			data = append(data, value)
 		case "":
 			e.data = strings.Join(data, "\n")
-			d.events <- e
+			take(e)
 			e, data = event{}, nil
 		}
 	}
@@ -347,6 +366,9 @@ func (e said) String() string {
 	return fmt.Sprintf(`{"header":{"msg_id":%s,%s"type":%q,"from":%s,"to":%s},"metadata":{%s},"payload":%s}`,
 		agoratest.Quote(e.id), parent, e.kind, agoratest.Quote(e.from), agoratest.Quote(e.to), e.metadata, e.payload)
 }
+
+// fieldRaw returns a member of an envelope, as it was written.
+func fieldRaw(text, name string) string { return agoratest.Frame(text).Raw(name) }
 
 // fieldOf returns a string inside of an envelope, by its path.
 func fieldOf(text string, path ...string) string {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -86,7 +87,7 @@ type neighbours struct {
 }
 
 func settle(t *testing.T) *neighbours {
-	s, _ := guarded(t, setup{Options: agoratest.Options{Edges: 2}})
+	s, _ := guarded(t, setup{Options: agoratest.Options{Edges: 2, Node: edge.Config{Patience: 50 * time.Millisecond}}})
 	n := &neighbours{T: t, site: s, mallory: "t/mallory"}
 	n.bob = s.socket(t, 1, "bob", "token", "u/bob/bob")
 	n.bob.Send(said{id: "r", kind: "request", from: "bob", to: "agora", payload: `{"action":"register","tools":[{"name":"dig"}],"workspace_root":"/b"}`}.String())

@@ -12,6 +12,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
@@ -83,7 +84,7 @@ func (r *responder) append(dst []byte, m *agora.Message) []byte {
 // maxGathered is how many bytes of streamed text a response may hold.
 const maxGathered = 4 << 20
 
-// gather answers with the response alone. Of an answer that is streamed by who ends it with nothing, its text is the response.
+// gather answers with the response alone. Of an answer that is streamed by who ends it with nothing, its text is the response, as that of a chunk.
 func (r *responder) gather(ctx context.Context) error {
 	var text []byte
 	for {
@@ -105,7 +106,7 @@ func (r *responder) gather(ctx context.Context) error {
 			continue
 		}
 		if m.Part == agora.End && m.Body == nil && text != nil {
-			m.Body, m.Media = text, agora.MediaText
+			m.Body = append(append([]byte(`{"text":`), wire.AppendBody(nil, &agora.Message{Body: text, Media: agora.MediaText})...), '}')
 		}
 		return r.exchange.AnswerBytes(http.StatusOK, media, append(r.append(nil, &m), '\n'))
 	}

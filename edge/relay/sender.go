@@ -141,7 +141,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 		if m.Part != agora.Cancel && s.dropped(k, m.Part) {
 			s.pass(m.To, m.N)
 			if o.Answered {
-				return agora.Errorf(agora.StreamNotFound, "stream %q to %q is over", m.Stream, m.To.Name())
+				return agora.Errorf(agora.StreamNotFound, "stream %q to %q is over", m.Stream, m.To.Peer().Name())
 			}
 			return nil
 		}
@@ -203,7 +203,7 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 	streams := len(s.open)
 	s.mu.Unlock()
 	if !begins && m.Kind != agora.Control && l == nil && !used { // a cancel may be the first word to a stream's sender
-		return nil, agora.Errorf(agora.StreamNotFound, "stream %q to %q was never started", m.Stream, m.To.Name())
+		return nil, agora.Errorf(agora.StreamNotFound, "stream %q to %q was never started", m.Stream, m.To.Peer().Name())
 	}
 	if begins && s.relay.away(m, l) {
 		return nil, logAway()

@@ -1,0 +1,128 @@
+package iat_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+)
+
+// The agents of this file that are called wes and win are of the relay's dialect.
+
+func TestAgentsOfTheRelayAnswerRequestsThatArePosted(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	wes := s.ws(t, 1, "wes")
+	s.each(t, func(t *testing.T, c *http.Client) {
+		for n, payload := range []string{`{"n": 1.0,"half":"\ud83d"}`, `[ 1 ]`, `"text"`, `null`, `1e400`} {
+			id := fmt.Sprint(t.Name(), n)
+			got := s.start(t, post(0, said{id: id, kind: "request", from: "al", to: "wes", payload: payload}.String()).over(c))
+			f := wes.Expect(fmt.Sprintf(`{"type":"message","from":"al","request_id":%q}`, id))
+			if f.Raw("payload") != payload {
+				t.Errorf("wes got %s, want %s", f.Raw("payload"), payload)
+			}
+			wes.Send(fmt.Sprintf(`{"type":"reply","to":"al","request_id":%q,"payload":%s}`, id, payload))
+			a := await.Recv(t, "an answer", got)
+			a.is(t, 200, fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"response","from":"wes","to":"al","timestamp":"<any>"},"metadata":"<any>"}`, id))
+			if got := fieldRaw(a.body, "payload"); got != payload {
+				t.Errorf("al got %s, want %s", got, payload)
+			}
+		}
+	})
+}
+
+func TestAReplyNamesItsRequestBesideItsPayloadOrAnswersTheOnlyOne(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	wes := s.ws(t, 1, "wes")
+	got := s.start(t, post(0, said{id: "m-1", kind: "request", from: "al", to: "wes", payload: `{"request_id":"own"}`}.String()))
+	wes.Expect(`{"type":"message","from":"al","request_id":"m-1","payload":{"request_id":"own"}}`)
+	wes.Send(`{"type":"reply","to":"al","request_id":"m-1","payload":{"request_id":"own","ok":true}}`)
+	await.Recv(t, "an answer", got).is(t, 200, `{"payload":{"request_id":"own","ok":true}}`)
+	got = s.start(t, post(0, question("m-2", "wes")))
+	wes.Expect(`{"type":"message","from":"al","request_id":"m-2"}`)
+	wes.Send(`{"type":"reply","to":"al","payload":"yes"}`)
+	await.Recv(t, "an answer", got).is(t, 200, `{"payload":"yes"}`)
+}
+
+func TestStreamedAnswersOfAgentsOfTheRelayAreEventsOrGathered(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	wes := s.ws(t, 1, "wes")
+	s.each(t, func(t *testing.T, c *http.Client) {
+		id := "stream-" + t.Name()
+		whole, events := s.start(t, post(0, question(id, "wes")).over(c)), s.start(t, post(2, question(id, "wes")).over(c).events())
+		wes.Expect(fmt.Sprintf(`{"type":"message","from":"al","request_id":%q}`, id))
+		wes.Send(fmt.Sprintf(`{"type":"reply","to":"al","stream_id":%q,"stream":true,"request_id":%q}`, id, id))
+		for _, text := range []string{`one `, `\"two\"\n`} {
+			wes.Send(fmt.Sprintf(`{"type":"reply_chunk","to":"al","stream_id":%q,"chunk":"%s"}`, id, text))
+		}
+		wes.Send(fmt.Sprintf(`{"type":"reply_end","to":"al","stream_id":%q}`, id))
+		header := func(kind string) string {
+			return fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":%q,"from":"wes","to":"al","timestamp":"<any>"},"metadata":{"ttl":2}`, id, kind)
+		}
+		await.Recv(t, "a response", whole).is(t, 200, header("response")+`,"payload":{"text":"one \"two\"\n"}}`)
+		a := await.Recv(t, "events", events)
+		d := parsed(a.body)
+		want := []string{header("chunk") + `,"payload":{"text":"one "}}`, header("chunk") + `,"payload":{"text":"\"two\"\n"}}`, header("response") + `,"payload":{}}`}
+		if len(d) != len(want) {
+			t.Fatalf("%d events, want %d: %s", len(d), len(want), a.body)
+		}
+		for i, w := range want {
+			if why := agoratest.Frame(d[i].data).Match(w); why != "" {
+				t.Errorf("event %d is %s, want %s: %s", i, d[i].data, w, why)
+			}
+		}
+	})
+}
+
+func TestAgentsOfTheRelayAskAgentsOfThisDialect(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	wes, bob, eve := s.ws(t, 0, "wes"), s.socket(t, 1, "bob"), s.downlink(t, 2, "eve")
+	wes.Send(`{"type":"send","to":"bob","payload":{ "request_id" : "r-1", "n":1.0}}`, `{"type":"send","to":"eve","payload":{"request_id":"r-2"}}`)
+	f := bob.Expect(`{"header":{"msg_id":"r-1","type":"request","from":"wes","to":"bob","timestamp":"<any>"},"metadata":{"ttl":2}}`)
+	if got := f.Raw("payload"); got != `{ "request_id" : "r-1", "n":1.0}` {
+		t.Errorf("bob got %s", got)
+	}
+	bob.Send(said{id: "a-1", kind: "response", parent: "r-1", from: "bob", to: "wes", payload: `{"n": 2.0}`}.String())
+	wes.Expect(`{"type":"reply","from":"bob","request_id":"r-1","payload":{"n":2.0}}`)
+	eve.expect(`{"header":{"msg_id":"r-2","type":"request","from":"wes","to":"eve","timestamp":"<any>"}}`)
+	for i, text := range []string{"one", "two"} {
+		s.ask(t, post(0, said{id: fmt.Sprint("c-", i), kind: "chunk", parent: "r-2", from: "eve", to: "wes", payload: `{"text":"` + text + `"}`}.String())).is(t, 202, "")
+	}
+	s.ask(t, post(1, said{id: "a-2", kind: "response", parent: "r-2", from: "eve", to: "wes", payload: `{"done":1}`}.String())).is(t, 202, "")
+	stream := wes.Expect(`{"type":"reply","from":"eve","stream":true,"request_id":"r-2"}`).Text("stream_id")
+	wes.Expect(fmt.Sprintf(`{"type":"reply_chunk","from":"eve","stream_id":%q,"chunk":"one"}`, stream), fmt.Sprintf(`{"type":"reply_chunk","from":"eve","stream_id":%q,"chunk":"two"}`, stream),
+		fmt.Sprintf(`{"type":"reply_end","from":"eve","stream_id":%q,"payload":{"done":1}}`, stream))
+}
+
+func TestOneShotsWithoutANameAreAnsweredByTheNameThatTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	wes, bob := s.ws(t, 0, "wes"), s.socket(t, 1, "bob")
+	wes.Send(`{"type":"send","to":"bob","payload":"hello"}`)
+	id := fieldOf(string(bob.Expect(`{"header":{"msg_id":"<any>","type":"request","from":"wes","to":"bob","timestamp":"<any>"},"payload":"hello"}`)), "header", "msg_id")
+	bob.Send(said{id: "a", kind: "response", parent: id, from: "bob", to: "wes", payload: `"hi"`}.String())
+	wes.Expect(fmt.Sprintf(`{"type":"reply","from":"bob","request_id":%q,"payload":"hi"}`, id))
+}
+
+func TestStreamsCrossBothWays(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	wes, bob := s.ws(t, 0, "wes"), s.socket(t, 1, "bob")
+	wes.Send(`{"type":"send","to":"bob","stream_id":"s","stream":true,"payload":{"a":1}}`, `{"type":"send_chunk","to":"bob","stream_id":"s","chunk":"x\ny"}`, `{"type":"send_end","to":"bob","stream_id":"s"}`)
+	id := fieldOf(string(bob.Expect(`{"header":{"msg_id":"<any>","type":"request","from":"wes","to":"bob","timestamp":"<any>"},"metadata":{"ttl":2,"stream":true},"payload":{"a":1}}`)), "header", "msg_id")
+	bob.Expect(fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"chunk","from":"wes","to":"bob","timestamp":"<any>"},"payload":{"text":"x\ny"}}`, id),
+		fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"notification","from":"wes","to":"bob","timestamp":"<any>"},"payload":{"action":"stream_end"}}`, id))
+	bob.Send(said{id: "t", kind: "request", from: "bob", to: "wes", metadata: `"stream":true`, payload: `[1]`}.String(),
+		said{id: "t-1", kind: "chunk", parent: "t", from: "bob", to: "wes", payload: `{"text":"z"}`}.String(),
+		said{id: "t-2", kind: "notification", parent: "t", from: "bob", to: "wes", payload: `{"action":"stream_end"}`}.String())
+	wes.Expect(`{"type":"message","from":"bob","stream_id":"t","stream":true,"payload":[1]}`, `{"type":"message_chunk","from":"bob","stream_id":"t","chunk":"z"}`, `{"type":"message_end","from":"bob","stream_id":"t"}`)
+	wes.Send(`{"type":"send","to":"bob","stream_id":"u","stream":true}`)
+	id = fieldOf(string(bob.Expect(`{"header":{"msg_id":"<any>","type":"request","from":"wes","to":"bob","timestamp":"<any>"}}`)), "header", "msg_id")
+	bob.Send(said{id: "no", kind: "notification", parent: id, from: "bob", to: "wes", payload: `{"action":"cancel"}`}.String())
+	wes.Expect(`{"type":"cancel","from":"bob","stream_id":"u"}`)
+}
