@@ -31,6 +31,9 @@ if live then
   end
 elseif not r[5] then
   shown = '2'
+  if not r[1] and ARGV[6] == '' then
+    redis.call('HSET', KEYS[1], 'clean', '1') -- nothing was ever given to it
+  end
 elseif not same then
   shown = '1'
 end

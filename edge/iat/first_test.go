@@ -1,0 +1,21 @@
+package iat_test
+
+import (
+	"testing"
+
+	"github.com/agora-relay/agora/internal/agoratest"
+)
+
+func TestTheFirstMailOfWhoRegisteredIsNoRedelivery(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 2}})
+	register := said{id: "r", kind: "request", from: "bob", payload: `{"action":"register"}`}
+	if a := s.ask(t, post(0, register.String())); a.status != 200 {
+		t.Fatalf("registered: %d %s", a.status, a.body)
+	}
+	mail := said{id: "m", kind: "notification", from: "al", to: "bob", payload: `{"n":1}`}.String()
+	if a := s.ask(t, post(1, mail)); a.status != 202 {
+		t.Fatalf("sent: %d %s", a.status, a.body)
+	}
+	s.downlink(t, 1, "bob").expect(mail)
+}
