@@ -12,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/iat"
 )
@@ -140,6 +141,9 @@ func (c *courier) deliver(ctx context.Context, d *edge.Delivery) {
 		t.Trace = madeTrace(m)
 	}
 	c.note(m)
+	if m.Kind == agora.Reply && (m.Part == agora.Whole || m.Part.Ends()) && c.link.ends(m.From, t.Parent) && m.Meta.Dialect != iat.Dialect {
+		c.door.done(ctx, presence.Execute{Tenant: m.To.Tenant, Callee: m.From, Caller: c.session.Agent(), Request: t.Parent})
+	}
 	c.buf = iat.AppendEnvelope(c.buf[:0], m, t)
 	c.sink.append(m.Seq, c.buf)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/wire/iat"
 )
 
 // link is what a session has to tell its agent until the goroutine that writes takes it: the session's Conn, whatever writes.
@@ -15,6 +16,7 @@ type link struct {
 	mu    sync.Mutex // guards the fields below
 	items []item
 	asked map[string]bool // envelopes of which a receipt is wanted; made when there is one
+	tasks map[task]bool   // that the agent has given to others and knows of no end of; made when there is one
 	woken bool            // a pull may have something
 	why   *edge.Reason    // the link is to end; nil while it is not
 }
@@ -23,6 +25,37 @@ type link struct {
 type item struct {
 	envelope []byte // nil for a notice
 	notice   edge.Notice
+}
+
+// task is a task that was given.
+type task struct {
+	callee  agora.AgentID
+	request string
+}
+
+// maxTasks bounds how many tasks a link has in mind. Those beyond it end by themselves.
+const maxTasks = 1024
+
+// gives notes that the agent gives a task.
+func (l *link) gives(e *iat.Envelope) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tasks == nil {
+		l.tasks = map[task]bool{}
+	}
+	if len(l.tasks) < maxTasks {
+		l.tasks[task{agora.AgentID(e.To), e.ID}] = true
+	}
+}
+
+// ends reports whether the answer to a request of the agent's ends a task that it has given.
+func (l *link) ends(callee agora.AgentID, request string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := task{callee, request}
+	given := l.tasks[k]
+	delete(l.tasks, k)
+	return given
 }
 
 // maxNotices bounds what waits to be told beside deliveries: an agent that takes none of it is given up.

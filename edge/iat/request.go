@@ -12,6 +12,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/iat"
 )
@@ -35,6 +36,15 @@ func (d *Door) request(x *web.Exchange, e *iat.Envelope, s *saying) error {
 		return because(ctx, r.stream(ctx))
 	}
 	return because(ctx, r.gather(ctx))
+}
+
+// answered notes that the answer has come to its end. Agents of other dialects say nothing of the tasks that this ends.
+func (r *responder) answered(ctx context.Context, m *agora.Message) {
+	if r.asked.Action == iat.ActionExecute && m.Meta.Dialect != iat.Dialect {
+		r.door.done(ctx, presence.Execute{
+			Tenant: r.exchange.Actor.Principal().Tenant, Callee: agora.AgentID(r.asked.To), Caller: r.as, Request: r.asked.ID,
+		})
+	}
 }
 
 var errDrains = &agora.Error{Code: agora.Unavailable, Message: "the edge is shutting down: post it again", RetryAfter: time.Second}
@@ -108,6 +118,7 @@ func (r *responder) gather(ctx context.Context) error {
 		if m.Part == agora.End && m.Body == nil && text != nil {
 			m.Body = append(append([]byte(`{"text":`), wire.AppendBody(nil, &agora.Message{Body: text, Media: agora.MediaText})...), '}')
 		}
+		r.answered(ctx, &m)
 		return r.exchange.AnswerBytes(http.StatusOK, media, append(r.append(nil, &m), '\n'))
 	}
 }
@@ -129,6 +140,9 @@ func (r *responder) stream(ctx context.Context) error {
 		}
 		if err != nil {
 			return about(r.asked, r.as, err) // which is the last event
+		}
+		if m.Part == agora.Whole || m.Part == agora.End {
+			r.answered(ctx, &m)
 		}
 		if envelope = r.append(envelope[:0], &m); len(envelope) > 0 {
 			lines = web.AppendEvent(lines, 0, envelope)

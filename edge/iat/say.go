@@ -113,11 +113,15 @@ func (s *saying) respond(ctx context.Context, e *iat.Envelope, m agora.Message, 
 	if err := by.answer(ctx, m, w); err != nil {
 		return err
 	}
-	// It is stored: where presence can't be told now, the task ends by itself.
-	if err := s.door.cfg.Tools.Done(ctx, presence.Execute{Tenant: s.tenant(), Callee: s.as, Caller: agora.AgentID(e.To), Request: e.Parent}); err != nil {
-		s.door.cfg.Log.Debug("a task that is done stays open", "agent", s.as, "err", err)
-	}
+	s.door.done(ctx, presence.Execute{Tenant: s.tenant(), Callee: s.as, Caller: agora.AgentID(e.To), Request: e.Parent})
 	return nil
+}
+
+// done says that a task is done: its answer is stored. Where presence can't be told now, the task ends by itself.
+func (d *Door) done(ctx context.Context, task presence.Execute) {
+	if err := d.cfg.Tools.Done(ctx, task); err != nil {
+		d.cfg.Log.Debug("a task that is done stays open", "agent", task.Callee, "err", err)
+	}
 }
 
 // root returns the workspace that an agent has declared, where an envelope tells its addressee of it.

@@ -218,6 +218,9 @@ func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
 		if err := s.mayAsk(ctx, e); err != nil {
 			return err
 		}
+		if e.Action == iat.ActionExecute {
+			p.link.gives(e)
+		}
 		if e.Action == iat.ActionApproval {
 			return s.socketApproval(ctx, e, p)
 		}
