@@ -135,6 +135,7 @@ func TestWhatRunsOutOfTimeEndsWithTheErrorAsItsLastEvent(t *testing.T) {
 	t.Parallel()
 	s := patient(t)
 	bob := s.socket(t, 1, "bob")
+	s.downlink(t, 2, "al") // who is known: what comes too late may be mail
 	s.each(t, func(t *testing.T, c *http.Client) {
 		id := "late-" + t.Name()
 		chunks, response := replies(id)

@@ -204,19 +204,18 @@ func isError(t *testing.T, n int, said, text string, status int) {
 	}
 }
 
-// isHealthy wants a request to be answered, as well as what comes to a downlink.
+// isHealthy wants both edges to take and to hand on what is said, by POST and at a socket.
 func (s *site) isHealthy(t *testing.T) {
 	t.Helper()
-	eve := s.socket(t, 1, "eve")
-	got := s.start(t, post(0, said{id: "well?", kind: "request", from: "dan", to: "eve", metadata: `"deadline_ms":60000`}.String()))
-	eve.Send(said{id: "healthy", kind: "notification", from: "eve", to: "al"}.String())
-	eve.Expect(`{"header":{"msg_id":"well?","type":"request","from":"dan","to":"eve"}}`)
-	eve.Send(said{id: "y", kind: "response", parent: "well?", from: "eve", to: "dan", payload: `"well"`}.String())
-	a := await.Recv(t, "an answer", got)
-	if a.status == http.StatusGatewayTimeout { // of iat.max-wait here
-		return
+	for k := range 2 {
+		eve := s.socket(t, k, fmt.Sprint("eve-", k))
+		s.ask(t, post(1-k, said{id: "well?", kind: "notification", from: "dan", to: fmt.Sprint("eve-", k)}.String())).is(t, 202, "")
+		eve.Expect(fmt.Sprintf(`{"header":{"msg_id":"well?","type":"notification","from":"dan","to":"eve-%d"}}`, k))
+		if k == 1 {
+			eve.Send(said{id: "healthy", kind: "notification", from: "eve-1", to: "al"}.String())
+		}
+		goesOn(eve)
 	}
-	a.is(t, 200, `{"header":{"msg_id":"y","parent_id":"well?","type":"response","from":"eve","to":"dan"},"payload":"well"}`)
 }
 
 func TestOddEnvelopesAtASocketAreAnsweredAndItStays(t *testing.T) {

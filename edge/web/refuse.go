@@ -74,6 +74,8 @@ func (k *Kit) refuse(w http.ResponseWriter, r *http.Request, p *Path, err error)
 	}
 	if after := max(e.RetryAfter, retryAfter(status)); after > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+		same := *e // which may be shared
+		e, same.RetryAfter = &same, after
 	}
 	media, body := p.form(r, err, e)
 	k.writeAs(w, r, status, media, body)
