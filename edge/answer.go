@@ -116,9 +116,5 @@ func (a *Actor) Answer(ctx context.Context, as agora.AgentID, m agora.Message, w
 	if err := a.mayTell(as, &m); err != nil {
 		return Outcome{}, err
 	}
-	var alone func() (Outcome, error)
-	if m.Part == agora.Whole {
-		alone = func() (Outcome, error) { return a.post(ctx, as, m, w) }
-	}
-	return a.say(ctx, as, act{Verb: verbAnswer, Message: &m}, w, alone)
+	return a.say(ctx, as, act{Verb: verbAnswer, Message: &m}, w, a.alone(ctx, as, m, w))
 }

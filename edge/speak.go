@@ -24,16 +24,27 @@ import (
 // from any number of goroutines; each of them has its own order.
 
 // Send says a message of the relay's verbs, with the fields that [Session.Send] takes. A whole one needs no session. With an ID on m it is the same
-// message when it is sent again, by the same session or by nobody's. Errors: FORBIDDEN, those of a frame that is sent, and UNAVAILABLE where the session can't be reached.
+// message when it is sent again, by the same session or by nobody's. Errors: FORBIDDEN, those of a frame that is sent, UNAVAILABLE where the session can't be reached, and
+// INVALID_REQUEST or STREAM_NOT_FOUND for a stream of who has none.
 func (a *Actor) Send(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
 	w.RequestID = cmp.Or(m.ID, w.RequestID, rand.Text())
 	if err := a.mayTell(as, &m); err != nil {
 		return Outcome{}, err
 	}
-	if m.Part == agora.Whole {
-		return a.say(ctx, as, act{Verb: verbSend, Message: &m}, w, func() (Outcome, error) { return a.post(ctx, as, m, w) })
+	return a.say(ctx, as, act{Verb: verbSend, Message: &m}, w, a.alone(ctx, as, m, w))
+}
+
+// alone returns what says a message of an agent that has no session: a whole one is stored all the same, and it has no streams.
+func (a *Actor) alone(ctx context.Context, as agora.AgentID, m agora.Message, w Want) func() (Outcome, error) {
+	return func() (Outcome, error) {
+		switch m.Part {
+		case agora.Whole:
+			return a.post(ctx, as, m, w)
+		case agora.Start:
+			return Outcome{}, agora.Errorf(agora.InvalidRequest, "a stream takes a connection of its sender, and '%s' has none", as)
+		}
+		return Outcome{}, agora.Errorf(agora.StreamNotFound, "'%s' has no connection, and so no stream that is open", as)
 	}
-	return a.say(ctx, as, act{Verb: verbSend, Message: &m}, w, nil)
 }
 
 // Publish puts an event into a space that the agent is in, like [Session.Publish].

@@ -116,8 +116,11 @@ func TestAnActorWithoutASession(t *testing.T) {
 	}
 	alice.Expect(`{"type":"message","from":"nobody","payload":{"hello":1}}`)
 	alice.Expect(`{"type":"message","from":"nobody","payload":2}`)
-	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("alice", agora.Start, "s", `1`), edge.Want{}); code(err) != agora.Unavailable {
+	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("alice", agora.Start, "s", `1`), edge.Want{}); code(err) != agora.InvalidRequest {
 		t.Errorf("a stream of nobody's: %v", err)
+	}
+	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("alice", agora.Chunk, "s", `1`), edge.Want{}); code(err) != agora.StreamNotFound {
+		t.Errorf("a part of a stream of nobody's: %v", err)
 	}
 	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("unknown", agora.Whole, "", `1`), edge.Want{}); code(err) != agora.AgentNotFound {
 		t.Errorf("to who is not there: %v", err)

@@ -3,6 +3,7 @@ package iat_test
 import (
 	"testing"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
@@ -18,4 +19,14 @@ func TestTheFirstMailOfWhoRegisteredIsNoRedelivery(t *testing.T) {
 		t.Fatalf("sent: %d %s", a.status, a.body)
 	}
 	s.downlink(t, 1, "bob").expect(mail)
+}
+
+func TestStreamsOfWhoHasNoDownlinkAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 2}})
+	s.socket(t, 1, "bob")
+	start := said{id: "s", kind: "request", from: "al", to: "bob", metadata: `"stream":true`}
+	s.ask(t, post(0, start.String())).refused(t, wrong{Code: agora.InvalidRequest, Parent: "s", To: "al"})
+	chunk := said{id: "c", kind: "chunk", parent: "s", from: "al", to: "bob"}
+	s.ask(t, post(0, chunk.String())).refused(t, wrong{Code: agora.StreamNotFound, Parent: "c", To: "al"})
 }
