@@ -34,3 +34,22 @@ func TestTheBalancerLetsAnswersLast(t *testing.T) {
 		t.Error("edges are spoken to in HTTP/2, over which there are no WebSockets")
 	}
 }
+
+// An IAT request that is not answered by events is quiet until it is answered.
+func TestTheBalancerWaitsForIATRequests(t *testing.T) {
+	page, err := os.ReadFile("../../deploy/haproxy/haproxy.cfg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait, err := newEdge().Flags().GetDuration("iat.max-wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^    http-request set-timeout server (\S+) if { path /a2a }$`).FindSubmatch(page)
+	if m == nil {
+		t.Fatal("requests to /a2a have no time-out of their own")
+	}
+	if d, err := time.ParseDuration(string(m[1])); err != nil || d <= wait {
+		t.Errorf("requests to /a2a may wait for %s, %v, and the edge waits for %v", m[1], err, wait)
+	}
+}
