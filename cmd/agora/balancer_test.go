@@ -45,11 +45,11 @@ func TestTheBalancerWaitsForIATRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^    http-request set-timeout server (\S+) if { path /a2a }$`).FindSubmatch(page)
+	m := regexp.MustCompile(`(?m)^    timeout server +(\S+)`).FindSubmatch(page)
 	if m == nil {
-		t.Fatal("requests to /a2a have no time-out of their own")
+		t.Fatal("timeout server is not set")
 	}
 	if d, err := time.ParseDuration(string(m[1])); err != nil || d <= wait {
-		t.Errorf("requests to /a2a may wait for %s, %v, and the edge waits for %v", m[1], err, wait)
+		t.Errorf("the balancer waits for %s, %v, and the edge for %v", m[1], err, wait)
 	}
 }
