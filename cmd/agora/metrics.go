@@ -25,6 +25,7 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	for _, d := range e.doors {
 		d.metrics(r)
 	}
+	registerTools(r, e.tools.Stats())
 	if e.approvals != nil {
 		registerApprovals(r, e.approvals)
 	}

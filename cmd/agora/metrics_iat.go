@@ -7,6 +7,7 @@ import (
 
 	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/iat"
+	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/internal/latency"
 )
 
@@ -19,10 +20,20 @@ func registerIAT(r *prometheus.Registry, s *iat.Stats) {
 		"kind", map[string]*latency.Histogram{"message": &s.Told, "request": &s.Asked})
 	for code, n := range s.Errors {
 		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agora_iat_errors_total", Help: "Errors told to IAT agents, by error code.",
+			Name: "agora_iat_errors_total", Help: "Errors sent to IAT agents, by error code.",
 			ConstLabels: prometheus.Labels{"code": string(code)},
 		}, loaded(n)))
 	}
+}
+
+// registerTools registers which calls of tools were refused, whatever the protocol of the caller.
+func registerTools(r *prometheus.Registry, s *tools.Stats) {
+	refused := metricOf("agora_tools_refused_total", "Calls of tools that were refused at this edge, by why: tool (the agent has none of this name), arguments, task (no open task allows it), or path (outside of a workspace).", "why")
+	r.MustRegister(collector{[]*prometheus.Desc{refused}, func(send func(prometheus.Metric, error)) {
+		for why, n := range map[string]*atomic.Int64{"tool": &s.Unknown, "arguments": &s.Schema, "task": &s.Allowed, "path": &s.Path} {
+			send(prometheus.NewConstMetric(refused, prometheus.CounterValue, float64(n.Load()), why))
+		}
+	}})
 }
 
 // registerApprovals registers what agents ask approval for.

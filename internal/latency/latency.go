@@ -14,6 +14,7 @@ var Bounds = [...]time.Duration{
 	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second,
+	2 * time.Minute, 10 * time.Minute,
 }
 
 // Histogram counts durations. The zero value is ready; its methods may be called at the same
