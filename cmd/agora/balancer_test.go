@@ -34,3 +34,22 @@ func TestTheBalancerLetsAnswersLast(t *testing.T) {
 		t.Error("edges are spoken to in HTTP/2, over which there are no WebSockets")
 	}
 }
+
+// An IAT request that is not answered by events is quiet until it is answered.
+func TestTheBalancerWaitsForIATRequests(t *testing.T) {
+	page, err := os.ReadFile("../../deploy/haproxy/haproxy.cfg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait, err := newEdge().Flags().GetDuration("iat.max-wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^    timeout server +(\S+)`).FindSubmatch(page)
+	if m == nil {
+		t.Fatal("timeout server is not set")
+	}
+	if d, err := time.ParseDuration(string(m[1])); err != nil || d <= wait {
+		t.Errorf("the balancer waits for %s, %v, and the edge for %v", m[1], err, wait)
+	}
+}

@@ -39,6 +39,7 @@ var well = map[string]string{
 	`agora_log_repaired_total`:                                "0",
 	`agora_log_void_total`:                                    "0",
 	`agora_clock_skew_seconds`:                                "0",
+	`agora_approvals_decided_total{state="expired"}`:          "0",
 	`agora_build_info{version="v1.2.3"}`:                      "1",
 }
 
@@ -70,6 +71,7 @@ var faults = []struct {
 	{alert: "AgoraUnavailableTold", differ: map[string]string{`agora_ws_errors_total{code="UNAVAILABLE"}`: "0+120"}, says: "EDGE1 2"},
 	{alert: "AgoraRefusedConnections", differ: map[string]string{`agora_ws_refused_total`: "0+1200"}, says: "EDGE1 20"},
 	{alert: "AgoraGapsTold", differ: map[string]string{`agora_log_gaps_total`: "0+2"}, says: "EDGE1 30"},
+	{alert: "AgoraApprovalsExpired", differ: map[string]string{`agora_approvals_decided_total{state="expired"}`: "0+1"}, says: "EDGE1 60"},
 	{alert: "AgoraTailsRepaired", differ: map[string]string{`agora_log_repaired_total`: "0+2"}, says: "EDGE1 30"},
 	{alert: "AgoraRecordsVoid", differ: map[string]string{`agora_log_void_total`: "0+1"}, says: "EDGE1 15"},
 	{alert: "AgoraClockSkewed", differ: map[string]string{`agora_clock_skew_seconds`: "-6"}, says: "EDGE1 6.0"},
