@@ -32,6 +32,9 @@ func CheckAction(e *Envelope) error {
 	if e.Type == Chunk {
 		return nil
 	}
+	if err := e.misplaced(); err != nil {
+		return err
+	}
 	switch e.Action {
 	case ActionExecute:
 		_, err := e.Execute()
@@ -51,9 +54,19 @@ func CheckAction(e *Envelope) error {
 		p.read(p.string("level"), p.string("message"))
 	case ActionDone:
 		p.read(p.string("result_summary"), p.object("usage_stats"))
-	case ActionApproval:
-		if e.Type == Notification { // an answer may name what it answers
-			p.refuse(paths[fType], "must be request: require_approval waits for an answer")
+	}
+	return p.err()
+}
+
+// misplaced returns what refuses an action that is checked as one whole request, and nothing else: so nobody is given a task, or has a tool called, past the checks.
+func (e *Envelope) misplaced() error {
+	p := e.reader()
+	switch e.Action {
+	case ActionExecute, ActionCallTool, ActionApproval:
+		if e.Type == Notification && e.Action != ActionExecute { // a task may be given to whoever says nothing of it
+			p.refuse(paths[fType], "must be request: "+e.Action+" waits for an answer")
+		} else if e.Stream {
+			p.refuse(paths[fStream], "must not be true: "+e.Action+" is one whole request")
 		}
 	}
 	return p.err()
