@@ -130,7 +130,7 @@ func TestToolsOfTheShellPlayEveryStepAtTwoEdges(t *testing.T) {
 	t.Parallel()
 	edges := cluster(t)
 	for i, tool := range []tool{
-		{"curl", []string{"-sS", "-N", "-i", "--http2-prior-knowledge"}, []string{"--data-binary", "@-"}},
+		{"curl", []string{"-s", "-v", "-N", "--http2-prior-knowledge"}, []string{"--data-binary", "@-"}},
 		{"nghttp", []string{"-v", "--no-dep", "-t", "0"}, []string{"-d", "-"}},
 	} {
 		t.Run(tool.program, func(t *testing.T) {

@@ -31,8 +31,8 @@ type answer struct {
 	stop   func()     // ends the tool, and waits for it
 }
 
-// received is before each field of a head where nghttp prints it.
-var received = regexp.MustCompile(`^\[ *[\d.]+\] recv \(stream_id=\d+\) `)
+// received is before each field of a head where nghttp or curl prints it.
+var received = regexp.MustCompile(`^(\[ *[\d.]+\] recv \(stream_id=\d+\)|<) `)
 
 // start makes a request; without an envelope it is a GET. The tool is ended with the test.
 func (c tool) start(t *testing.T, url, envelope string, headers ...string) *answer {
@@ -48,6 +48,7 @@ func (c tool) start(t *testing.T, url, envelope string, headers ...string) *answ
 	cmd.Stdin = strings.NewReader(envelope)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
+		cmd.Stderr = cmd.Stdout // where curl prints heads at once
 		err = cmd.Start()
 	}
 	if err != nil {
@@ -91,7 +92,7 @@ func (a *answer) read(out io.Reader) {
 		case name == "data":
 			a.events <- event{id, value}
 			id = ""
-		case strings.HasPrefix(line, "{"):
+		case strings.HasPrefix(line, `{"`):
 			a.events <- event{"", line}
 		}
 	}
