@@ -208,19 +208,26 @@ func TestTasksHoldOnlyCallsOfWhoGaveThem(t *testing.T) {
 	s.calls(v, "v", "t1", "dig", 200) // which is none of v's
 }
 
-func TestTasksHoldCallsByEveryDoor(t *testing.T) {
-	t.Parallel()
-	s := openShop(t, setup{})
-	w := agoratest.Connect(t, agoratest.Direct{}, strings.TrimSuffix(s.URL(1), "/ws")+"/guarded", "agent_id=w", nil)
+// relayed opens a shop with a worker of the relay's dialect: calls has it call a tool, and answers has the host answer.
+func relayed(t *testing.T) (s *shop, w *agoratest.Client, calls func(id, tool, more string), answers func()) {
+	t.Helper()
+	s = openShop(t, setup{})
+	w = agoratest.Connect(t, agoratest.Direct{}, strings.TrimSuffix(s.URL(1), "/ws")+"/guarded", "agent_id=w", nil)
 	w.Expect(`{"type":"agent.registered"}`)
-	s.gives("w", "t1", `,"allowed_tools":["dig"]`, func() { w.Expect(`{"type":"message","from":"host","request_id":"t1"}`) })
-	calls := func(id, tool, more string) {
+	calls = func(id, tool, more string) {
 		w.Send(fmt.Sprintf(`{"type":"call_tool","id":%q,"to":"host","tool_name":%q%s}`, id, tool, more))
 	}
-	answers := func() {
+	answers = func() {
 		id := fieldOf(string(s.host.Expect(`{"header":{"msg_id":"<any>","type":"request","from":"w","to":"host","timestamp":"<any>"}}`)), "header", "msg_id")
 		s.host.Send(said{id: "a" + id, kind: "response", parent: id, from: "host", to: "w", payload: `7`}.String())
 	}
+	return s, w, calls, answers
+}
+
+func TestTasksHoldCallsByEveryDoor(t *testing.T) {
+	t.Parallel()
+	s, w, calls, answers := relayed(t)
+	s.gives("w", "t1", `,"allowed_tools":["dig"]`, func() { w.Expect(`{"type":"message","from":"host","request_id":"t1"}`) })
 	calls("c1", "dig", `,"parent_id":"t1"`)
 	answers()
 	w.Expect(`{"type":"tool.result","id":"c1","from":"host","body":7}`)
@@ -238,6 +245,14 @@ func TestTasksHoldCallsByEveryDoor(t *testing.T) {
 			t.Errorf("%s is answered %d %s", tool, a.status, a.body)
 		}
 	}
+}
+
+func TestTasksAreDoneByAnswersOfEveryDialect(t *testing.T) {
+	t.Parallel()
+	s, w, calls, answers := relayed(t)
+	s.gives("w", "t1", `,"allowed_tools":["dig"]`, func() { w.Expect(`{"type":"message","from":"host","request_id":"t1"}`) })
+	calls("held", "hoe", ``)
+	w.Expect(`{"type":"error","code":"FORBIDDEN","request_id":"held"}`)
 	w.Send(`{"type":"reply","to":"host","request_id":"t1","payload":"done"}`)
 	s.host.Expect(`{"header":{"msg_id":"<any>","parent_id":"t1","type":"response","from":"w","to":"host","timestamp":"<any>"}}`)
 	calls("free", "hoe", ``)
@@ -245,8 +260,8 @@ func TestTasksHoldCallsByEveryDoor(t *testing.T) {
 	w.Expect(`{"type":"tool.result","id":"free","from":"host","body":7}`)
 	done := s.start(t, post(0, said{id: "t2", kind: "request", from: "host", to: "w", payload: `{"action":"execute","query":"work","allowed_tools":[]}`}.String()))
 	w.Expect(`{"type":"message","from":"host","request_id":"t2"}`)
-	calls("held", "hoe", ``)
-	w.Expect(`{"type":"error","code":"FORBIDDEN","request_id":"held"}`)
+	calls("held again", "hoe", ``)
+	w.Expect(`{"type":"error","code":"FORBIDDEN","request_id":"held again"}`)
 	w.Send(`{"type":"reply","to":"host","request_id":"t2","payload":"done"}`)
 	await.Recv(t, "an answer", done).is(t, 200, `{"payload":"done"}`)
 	calls("again", "hoe", ``)
