@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test chaos interop bench side fuzz up down reproducible build image
+.PHONY: check lint test chaos bench side fuzz up down reproducible build image
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
@@ -18,10 +18,8 @@ lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt these:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags sabotage,chaos ./...
-	$(GO) vet -tags interop ./interop/...
 	$(GO) tool staticcheck ./...
 	$(GO) tool staticcheck -tags sabotage,chaos ./...
-	$(GO) tool staticcheck -tags interop ./interop/...
 	staticcheck=$$($(GO) tool -n staticcheck) && cd helm/check && $(GO) vet ./... && $$staticcheck ./...
 	staticcheck=$$($(GO) tool -n staticcheck) && cd bench && $(GO) vet ./... && $$staticcheck ./...
 
@@ -51,11 +49,6 @@ chaos:
 	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/overload
 	AGORA_TEST_PATIENCE=30s $(GO) test -tags chaos -count=1 -timeout 60m -v ./internal/model
 	$(GO) test -tags chaos -count=1 -timeout 60m -p 1 ./broker ./client ./cmd/... ./edge/... ./spaces
-
-# Clients that others wrote, in Node, in Python and in the shell, at two edges of a cluster. Needs node, npm and python3 with pip.
-interop:
-	scripts/install.sh nghttp
-	$(GO) test -tags interop -count=1 -timeout 10m -v ./interop/...
 
 # Each part by itself, and then the whole next to core NATS in the same run: its ratios may not be worse than the stored
 # ones by more than a third. What changes them for good updates them: make bench UPDATE=-update.

@@ -56,7 +56,6 @@ var layers = map[string][]string{
 	"internal/plot":        {},
 	"internal/reload":      {},
 	"internal/overload":    {"internal/agoratest"},
-	"interop/iat":          {},
 
 	"examples/iat/host":     {"client/iat"},
 	"examples/iat/subagent": {"client/iat"},

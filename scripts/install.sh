@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
 # Installs what tests need where it is missing: they run against the real redis-server, and follow README's examples of curl.
-# More programs that are needed may be named: nghttp.
 set -euo pipefail
 
 missing=()
-for program in redis-server curl "$@"; do
-	package=$program
-	[ "$program" = nghttp ] && package=nghttp2-client
-	command -v "$program" >/dev/null || missing+=("$package")
+for program in redis-server curl; do
+	command -v "$program" >/dev/null || missing+=("$program")
 done
 if [ ${#missing[@]} -eq 0 ]; then
 	exit 0
@@ -24,4 +21,4 @@ export DEBIAN_FRONTEND=noninteractive
 "${sudo[@]}" apt-get update -qq
 # Tests start servers of their own: none is wanted as a service.
 "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
-command -v redis-server curl "$@"
+command -v "${missing[@]}"
