@@ -13,7 +13,7 @@ export async function subagent({ enter, tag }) {
   await me.notify(host, { action: 'think', thought_text: 'hm' });
   const call = (tool_name, args) => me.envelope('request', host, { action: 'call_tool', tool_name, arguments: args }, { parent: task.header.msg_id });
   const { payload } = await me.answer(call('add', { a: 20, b: 22 }));
-  await refused(me.answer(call('add', { a: 20 })), { status: 400, code: 'INVALID_REQUEST', path: '/payload/arguments' });
+  await refused(me.answer(call('add', { a: 20, b: 'x' })), { status: 400, code: 'INVALID_REQUEST', path: '/payload/arguments/b' });
   await refused(me.answer(call('erase', {})), { status: 403, code: 'FORBIDDEN' });
   const approval = await me.answer(me.envelope('request', host, { action: 'require_approval', what: 'erase' }));
   assert.equal(approval.payload.approved, true);

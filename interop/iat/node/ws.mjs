@@ -1,6 +1,9 @@
 import WebSocket from 'ws';
 import { Agent, Queue, Refusal, inTime } from './agent.mjs';
 
+// What names an envelope in parent_id and is said of it; others belong to it alone, such as a call of a tool in its name.
+const ANSWERS = new Set(['response', 'chunk', 'receipt']);
+
 // SocketAgent says and hears by one WebSocket. It has a receipt of what it says.
 export class SocketAgent extends Agent {
   #answers = new Map(); // by the id of the envelope: what is said of it
@@ -18,7 +21,7 @@ export class SocketAgent extends Agent {
   #came(raw) {
     const e = JSON.parse(raw);
     const answers = this.#answers.get(e.header.parent_id);
-    if (answers) answers.put(e);
+    if (answers && ANSWERS.has(e.header.type === 'notification' ? e.payload.action : e.header.type)) answers.put(e);
     else this.heard(e.seq, raw);
   }
 

@@ -13,7 +13,7 @@ def subagent(enter, edges, tag):
     equal((task["payload"]["action"], task["payload"]["query"]), ("execute", f"tidy {tag} ü😀"))
     me.notify(host, {"action": "think", "thought_text": "hm"})
     added = call(me, host, "add", {"a": 20, "b": 22}, **of)["payload"]["sum"]
-    refused(lambda: call(me, host, "add", {"a": 20}, **of), 400, "INVALID_REQUEST", "/payload/arguments")
+    refused(lambda: call(me, host, "add", {"a": 20, "b": "x"}, **of), 400, "INVALID_REQUEST", "/payload/arguments/b")
     refused(lambda: call(me, host, "erase", {}, **of), 403, "FORBIDDEN")
     approval = me.answer(me.envelope("request", host, {"action": "require_approval", "what": "erase"}))
     equal(approval["payload"]["approved"], True)

@@ -10,6 +10,9 @@ import websockets.sync.client
 
 from agent import PATIENCE, Agent, Refusal
 
+# What names an envelope in parent_id and is said of it; others belong to it alone, such as a call of a tool in its name.
+ANSWERS = ("response", "chunk")
+
 
 class SocketAgent(Agent):
     def open(self, say=None, hear=None, last=None):
@@ -25,7 +28,7 @@ class SocketAgent(Agent):
             for raw in self.socket:
                 e = json.loads(raw)
                 answers = self.answers.get(e["header"].get("parent_id"))
-                if answers:
+                if answers and (e["header"]["type"] in ANSWERS or e["payload"].get("action") == "receipt"):
                     answers.put(e)
                 else:
                     self.heard(e.get("seq"), raw)
