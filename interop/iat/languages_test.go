@@ -4,9 +4,11 @@ package iat
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/agora-relay/agora/internal/agoratest"
@@ -29,20 +31,20 @@ func hasEventSource(t *testing.T) bool {
 func TestProgramsInNodeAreAgents(t *testing.T) {
 	edges, node := start(t), nodeProgram(t)
 	for _, connection := range []string{"http2", "fetch", "ws"} {
-		t.Run(connection, func(t *testing.T) { node.playsAll(t, connection, scenes, edges) })
+		t.Run(connection, func(t *testing.T) { node.by(connection).playsAll(t, scenes, edges) })
 	}
-	t.Run("streams of one session", func(t *testing.T) { node.plays(t, "http2", "streams", edges) })
+	t.Run("streams of one session", func(t *testing.T) { node.by("http2").plays(await.Context(t), t, "streams", edges) })
 	heard := []string{"notify", "ask", "resume"} // what differs by how it is heard
-	t.Run("own eventsource", func(t *testing.T) { node.playsAll(t, "eventsource", heard, edges) })
+	t.Run("own eventsource", func(t *testing.T) { node.by("eventsource").playsAll(t, heard, edges) })
 	if hasEventSource(t) { // else there is none to be tried
-		t.Run("eventsource", func(t *testing.T) { nodeProgram(t, eventSource).playsAll(t, "eventsource", heard, edges) })
+		t.Run("eventsource", func(t *testing.T) { nodeProgram(t, eventSource).by("eventsource").playsAll(t, heard, edges) })
 	}
 }
 
 func TestProgramsInPythonAreAgents(t *testing.T) {
 	edges, python := start(t), pythonProgram(t)
 	for _, connection := range []string{"http", "ws"} {
-		t.Run(connection, func(t *testing.T) { python.playsAll(t, connection, scenes, edges) })
+		t.Run(connection, func(t *testing.T) { python.by(connection).playsAll(t, scenes, edges) })
 	}
 }
 
@@ -54,33 +56,27 @@ func TestProgramsAreAgentsOverTLS(t *testing.T) {
 	python.env = append(python.env, "SSL_CERT_FILE="+certs.CA)
 	few := []string{"ask", "resume"}
 	for _, connection := range []string{"http2", "fetch", "ws"} {
-		t.Run("node "+connection, func(t *testing.T) { node.playsAll(t, connection, few, edges) })
+		t.Run("node "+connection, func(t *testing.T) { node.by(connection).playsAll(t, few, edges) })
 	}
 	for _, connection := range []string{"http", "ws"} {
-		t.Run("python "+connection, func(t *testing.T) { python.playsAll(t, connection, few, edges) })
+		t.Run("python "+connection, func(t *testing.T) { python.by(connection).playsAll(t, few, edges) })
 	}
-}
-
-// seat is a client and how it is connected.
-type seat struct {
-	program
-	connection string
 }
 
 // A sub-agent calls tools of its host, is refused one, asks for its approval, and streams its answer, whatever the two are written in.
 func TestHostAndSubagentMayBeOfTwoLanguages(t *testing.T) {
 	edges, node, python := start(t), nodeProgram(t), pythonProgram(t)
-	for name, pair := range map[string][2]seat{
-		"node http2 to python http":   {{node, "http2"}, {python, "http"}},
-		"node ws to python ws":        {{node, "ws"}, {python, "ws"}},
-		"node fetch to python ws":     {{node, "fetch"}, {python, "ws"}},
-		"python http to node ws":      {{python, "http"}, {node, "ws"}},
-		"python ws to node http2":     {{python, "ws"}, {node, "http2"}},
-		"python http to node fetch":   {{python, "http"}, {node, "fetch"}},
-		"node http2 to node ws":       {{node, "http2"}, {node, "ws"}},
-		"python ws to python http":    {{python, "ws"}, {python, "http"}},
-		"node eventsource to itself":  {{node, "eventsource"}, {node, "eventsource"}},
-		"python http to node own sse": {{python, "http"}, {node, "eventsource"}},
+	for name, pair := range map[string][2]client{
+		"node http2 to python http":            {node.by("http2"), python.by("http")},
+		"node ws to python ws":                 {node.by("ws"), python.by("ws")},
+		"node fetch to python ws":              {node.by("fetch"), python.by("ws")},
+		"python http to node ws":               {python.by("http"), node.by("ws")},
+		"python ws to node http2":              {python.by("ws"), node.by("http2")},
+		"python http to node fetch":            {python.by("http"), node.by("fetch")},
+		"node http2 to node ws":                {node.by("http2"), node.by("ws")},
+		"python ws to python http":             {python.by("ws"), python.by("http")},
+		"node eventsource to node eventsource": {node.by("eventsource"), node.by("eventsource")},
+		"python http to node eventsource":      {python.by("http"), node.by("eventsource")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,21 +85,31 @@ func TestHostAndSubagentMayBeOfTwoLanguages(t *testing.T) {
 	}
 }
 
-// work has a host give a sub-agent work once that is there, and waits for both.
-func work(t *testing.T, host, sub seat, edges []string) {
-	cmd, said := sub.command(await.Context(t), sub.connection, "subagent", tagOf(t), edges)
+// work has a host give a sub-agent work once that is there, and waits for both. If one of them fails, the other is ended.
+func work(t *testing.T, host, sub client, edges []string) {
+	ctx, cancel := context.WithCancel(await.Context(t))
+	defer cancel()
+	cmd, said := sub.command(ctx, "subagent", tagOf(t), edges)
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	lines := bufio.NewScanner(out)
+	there := lines.Scan() && lines.Text() == "ready"
+	var working sync.WaitGroup
+	if there {
+		working.Go(func() {
+			if !host.plays(ctx, t, "host", edges) {
+				cancel()
+			}
+		})
 	}
-	line, _ := bufio.NewReader(out).ReadString('\n') // how it ended says more
-	if line == "ready\n" {
-		host.plays(t, host.connection, "host", edges)
-	}
-	if err := cmd.Wait(); err != nil || line != "ready\n" {
+	if err := cmd.Wait(); err != nil || !there {
+		cancel()
 		t.Errorf("sub-agent: %v\n%s", err, said)
 	}
+	working.Wait()
 }

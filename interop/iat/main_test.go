@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func nodeProgram(t *testing.T, flags ...string) program {
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	return program{argv: append(append([]string{needs(t, "node")}, flags...), filepath.Join(dir, "run.mjs"))}
+	return program{argv: slices.Concat([]string{needs(t, "node")}, flags, []string{filepath.Join(dir, "run.mjs")})}
 }
 
 // pythonProgram returns how a client in Python is run.
@@ -80,12 +81,21 @@ func pythonProgram(t *testing.T) program {
 	}
 }
 
-// command returns a client that plays a scene by a connection, in agents whose names end in tag. It is killed with the test.
-func (p program) command(ctx context.Context, connection, scene, tag string, edges []string) (cmd *exec.Cmd, said *bytes.Buffer) {
+// by returns the clients of a language that connect in one way.
+func (p program) by(connection string) client { return client{p, connection} }
+
+// client is a client, and how it connects.
+type client struct {
+	program
+	connection string
+}
+
+// command returns the client as it plays a scene with agents whose names end in tag. It is killed with ctx.
+func (c client) command(ctx context.Context, scene, tag string, edges []string) (cmd *exec.Cmd, said *bytes.Buffer) {
 	said = new(bytes.Buffer)
-	argv := append(append(append([]string{}, p.argv...), connection, scene, tag), edges...)
+	argv := slices.Concat(c.argv, []string{c.connection, scene, tag}, edges)
 	cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Env = append(os.Environ(), c.env...)
 	cmd.Stderr = said
 	return cmd, said
 }
@@ -93,22 +103,24 @@ func (p program) command(ctx context.Context, connection, scene, tag string, edg
 // tagOf returns what names of agents end in that are a test's own.
 func tagOf(t *testing.T) string { return strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()) }
 
-// plays has a client play a scene to its end.
-func (p program) plays(t *testing.T, connection, scene string, edges []string) {
+// plays has the client play a scene to its end, and reports whether that went well.
+func (c client) plays(ctx context.Context, t *testing.T, scene string, edges []string) bool {
 	t.Helper()
-	cmd, said := p.command(await.Context(t), connection, scene, tagOf(t), edges)
-	if err := cmd.Run(); err != nil {
-		t.Errorf("%s by %s: %v\n%s", scene, connection, err, said)
+	cmd, said := c.command(ctx, scene, tagOf(t), edges)
+	err := cmd.Run()
+	if err != nil {
+		t.Errorf("%s by %s: %v\n%s", scene, c.connection, err, said)
 	}
+	return err == nil
 }
 
-// playsAll has a client play scenes, side by side.
-func (p program) playsAll(t *testing.T, connection string, scenes, edges []string) {
+// playsAll has the client play scenes, side by side.
+func (c client) playsAll(t *testing.T, scenes, edges []string) {
 	t.Helper()
 	for _, scene := range scenes {
 		t.Run(scene, func(t *testing.T) {
 			t.Parallel()
-			p.plays(t, connection, scene, edges)
+			c.plays(await.Context(t), t, scene, edges)
 		})
 	}
 }

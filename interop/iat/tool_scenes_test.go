@@ -41,12 +41,18 @@ func wants(t *testing.T, a answer, status int) (e envelope) {
 	return e
 }
 
-// wantsRefusal wants an answer to be a refusal of the cluster.
-func wantsRefusal(t *testing.T, a answer, status int, code, path string) {
+// refusal is an error as an edge answers it. path is empty where it is about no place.
+type refusal struct {
+	status     int
+	code, path string
+}
+
+// isIn wants an answer to be this refusal, by the cluster.
+func (r refusal) isIn(t *testing.T, a answer) {
 	t.Helper()
-	e := wants(t, a, status)
-	if e.Payload.Error.Code != code || e.Payload.Error.Path != path || e.Header.Type != "response" || e.Header.From != "agora" {
-		t.Errorf("the answer is\n%s\nwant a response of agora with the error %s at %q", e.raw, code, path)
+	e := wants(t, a, r.status)
+	if e.Payload.Error.Code != r.code || e.Payload.Error.Path != r.path || e.Header.Type != "response" || e.Header.From != "agora" {
+		t.Errorf("the answer is\n%s\nwant a response of agora with the error %s at %q", e.raw, r.code, r.path)
 	}
 }
 
@@ -122,8 +128,8 @@ func callsTools(t *testing.T, c tool, edges []string) {
 	call := func(id, tool, arguments string) string {
 		return says("al-"+bob, bob, fmt.Sprintf(`"msg_id":%q,"type":"request"`, id), fmt.Sprintf(`{"action":"call_tool","tool_name":%q,"arguments":%s}`, tool, arguments))
 	}
-	wantsRefusal(t, c.posts(t, edges[2], call("1", "add", `{"a":"one"}`)), 400, "INVALID_REQUEST", "/payload/arguments/a")
-	wantsRefusal(t, c.posts(t, edges[2], call("2", "erase", `{}`)), 404, "NOT_FOUND", "")
+	refusal{400, "INVALID_REQUEST", "/payload/arguments/a"}.isIn(t, c.posts(t, edges[2], call("1", "add", `{"a":"one"}`)))
+	refusal{404, "NOT_FOUND", ""}.isIn(t, c.posts(t, edges[2], call("2", "erase", `{}`)))
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		if e := wants(t, c.posts(t, edges[2], call("3", "add", `{"a":1}`)), 200); e.Payload.Sum != 2 {
@@ -150,12 +156,12 @@ func asksForApproval(t *testing.T, c tool, edges []string) {
 	decide := func(as, body string) answer {
 		return c.asks(t, request{url: fmt.Sprintf("%s/a2a/approvals/ask-%s?as=%s", edges[1], bob, as), post: true, body: body})
 	}
-	wantsRefusal(t, decide(bob, `{"approved":true}`), 403, "FORBIDDEN", "")
-	wantsRefusal(t, decide("boss-"+bob, `{}`), 400, "INVALID_REQUEST", "/approved")
+	refusal{403, "FORBIDDEN", ""}.isIn(t, decide(bob, `{"approved":true}`))
+	refusal{400, "INVALID_REQUEST", "/approved"}.isIn(t, decide("boss-"+bob, `{}`))
 	if a := decide("boss-"+bob, `{"approved":true}`); a.status != 200 || !strings.Contains(a.said, `"state":"approved"`) {
 		t.Errorf("the decision is answered by %s", a.said)
 	}
-	wantsRefusal(t, decide("boss-"+bob, `{"approved":false}`), 409, "INVALID_REQUEST", "")
+	refusal{409, "INVALID_REQUEST", ""}.isIn(t, decide("boss-"+bob, `{"approved":false}`))
 	asking.Wait()
 }
 
@@ -184,10 +190,7 @@ func resumes(t *testing.T, c tool, edges []string) {
 func refuses(t *testing.T, c tool, edges []string) {
 	bob := "bob-" + tagOf(t)
 	wants(t, c.posts(t, edges[0], says(bob, "agora", `"msg_id":"1","type":"request"`, adds)), 200)
-	for body, want := range map[string]struct {
-		status     int
-		code, path string
-	}{
+	for body, want := range map[string]refusal{
 		``:                                   {400, "INVALID_REQUEST", ""},
 		`{"header":`:                         {400, "INVALID_REQUEST", ""},
 		"{\"header\":{\"msg_id\":\"\xff\"}}": {400, "INVALID_REQUEST", ""},
@@ -197,7 +200,7 @@ func refuses(t *testing.T, c tool, edges []string) {
 		says("al", "nobody-"+bob, `"type":"notification","msg_id":"1"`, `{}`):                     {404, "AGENT_NOT_FOUND", ""},
 		says("al", bob, `"type":"notification","msg_id":"1"`, `"`+strings.Repeat("x", 1<<20)+`"`): {413, "MESSAGE_TOO_LARGE", ""},
 	} {
-		wantsRefusal(t, c.posts(t, edges[1], body), want.status, want.code, want.path)
+		want.isIn(t, c.posts(t, edges[1], body))
 	}
 	for path, status := range map[string]int{
 		"/a2a": 405, "/a2a/nothing": 404, "/a2a/events": 400, "/a2a/events?agent=x&last_seq=x": 400, "/a2a/approvals/nobody-asked": 404, "/a2a/ws?agent=x": 426,
@@ -206,4 +209,6 @@ func refuses(t *testing.T, c tool, edges []string) {
 			t.Errorf("GET %s is answered by %s", path, e.raw)
 		}
 	}
+	c.hears(t, edges[0], bob, "")
+	refusal{409, "AGENT_EXISTS", ""}.isIn(t, c.asks(t, request{url: edges[2] + "/a2a/events?agent=" + bob}))
 }

@@ -159,12 +159,14 @@ func (c tool) posts(t *testing.T, edge, body string) answer {
 	return c.asks(t, request{url: edge + "/a2a", post: true, body: body})
 }
 
+// read reads an envelope. nghttp goes on in the same line.
 func read(t *testing.T, line string) (e envelope) {
 	t.Helper()
-	e.raw = line
-	if err := json.Unmarshal([]byte(line), &e); err != nil {
+	d := json.NewDecoder(strings.NewReader(line))
+	if err := d.Decode(&e); err != nil {
 		t.Errorf("%s: %v", line, err)
 	}
+	e.raw = line[:d.InputOffset()]
 	return e
 }
 

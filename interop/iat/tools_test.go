@@ -4,12 +4,15 @@ package iat
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -102,4 +105,39 @@ func TestStreamsOfOneConnectionAreDownlinks(t *testing.T) {
 	if strings.Join(got, " ") != "bob eve" {
 		t.Errorf("%v have heard, want bob and then eve", got)
 	}
+}
+
+// A token is shown by a header or in the envelope, where it stays.
+func TestCurlShowsItsToken(t *testing.T) {
+	var lines, tokens []string
+	for _, id := range []string{"al", "bob"} {
+		token, line, err := auth.NewToken(auth.Line{Name: id, Agents: []string{id}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, tokens = append(lines, line), append(tokens, token)
+	}
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	edges, nobody := start(t, "--auth", "file:"+path), curl("--http2-prior-knowledge")
+	al, bob := curl("-H", "Authorization: Bearer "+tokens[0]), curl("--http2-prior-knowledge", "-H", "Authorization: Bearer "+tokens[1])
+	d := bob.hears(t, edges[0], "bob", "")
+	for k, meta := range []string{`{"auth_token":"bearer ` + tokens[0] + `","keep":1}`, `{"auth_token":"x"}`, `{}`} {
+		body := fmt.Sprintf(`{"header":{"msg_id":"%d","type":"notification","to":"bob"},"metadata":%s,"payload":{}}`, k, meta)
+		if a := nobody.posts(t, edges[1], body); k == 0 {
+			wants(t, a, 202)
+		} else {
+			refusal{401, "UNAUTHORIZED", ""}.isIn(t, a)
+		}
+	}
+	wants(t, al.posts(t, edges[1], says("eve", "bob", `"msg_id":"3","type":"notification"`, `{}`)), 202)
+	if e := d.next(t); e.Header.From != "al" || !strings.Contains(e.raw, `"metadata":{"keep":1}`) {
+		t.Errorf("bob hears %s", e.raw)
+	}
+	if e := d.next(t); e.Header.From != "al" { // whatever it calls itself
+		t.Errorf("bob hears %s", e.raw)
+	}
+	refusal{401, "UNAUTHORIZED", ""}.isIn(t, nobody.asks(t, request{url: edges[2] + "/a2a/events?agent=bob"}))
 }

@@ -1,12 +1,15 @@
-"""An agent by the library websockets, which says and hears by one WebSocket. It has a receipt of what it says."""
+"""An agent by the library websockets, which says and hears by one WebSocket. It has a receipt of what it says.
 
+The socket is one of asyncio, in a thread of its own: websockets.sync reads and writes a TLS connection in two threads at once, which the ssl module of
+older versions of Python can't, and so a handshake in some hundreds is lost, whatever the server."""
+
+import asyncio
 import json
 import queue
-import socket
 import threading
 
+import websockets.asyncio.client
 import websockets.exceptions
-import websockets.sync.client
 
 from agent import PATIENCE, Agent, Refusal
 
@@ -19,13 +22,21 @@ class SocketAgent(Agent):
         edge = say if hear is None else hear
         at = self.edges[edge].replace("http", "ws", 1) + f"/a2a/ws?agent={self.id}&receipts=stored"
         self.answers = {}  # by the id of the envelope: what is said of it
-        self.socket = websockets.sync.client.connect(at + (f"&last_seq={last}" if last else ""), max_size=None)
-        self.hearing = threading.Thread(target=self.hear)
+        self.loop, self.opened = asyncio.new_event_loop(), queue.Queue()
+        self.hearing = threading.Thread(target=self.loop.run_until_complete, args=[self.hear(at + (f"&last_seq={last}" if last else ""))])
         self.hearing.start()
+        if isinstance(fault := self.opened.get(timeout=PATIENCE), Exception):
+            raise fault
 
-    def hear(self):
+    async def hear(self, at):
         try:
-            for raw in self.socket:
+            self.socket = await websockets.asyncio.client.connect(at, max_size=None)
+        except Exception as fault:
+            self.opened.put(fault)
+            return
+        self.opened.put(None)
+        try:
+            async for raw in self.socket:
                 e = json.loads(raw)
                 answers = self.answers.get(e["header"].get("parent_id"))
                 if answers and (e["header"]["type"] in ANSWERS or e["payload"].get("action") == "receipt"):
@@ -35,10 +46,13 @@ class SocketAgent(Agent):
         except websockets.exceptions.ConnectionClosed:
             pass
 
+    def write(self, text):
+        asyncio.run_coroutine_threadsafe(self.socket.send(text), self.loop).result(PATIENCE)
+
     def send(self, envelope):
         """Sends an envelope, and returns the queue of what is said of it."""
         answers = self.answers[envelope.id] = queue.Queue()
-        self.socket.send(envelope.text)
+        self.write(envelope.text)
         return answers
 
     def say(self, envelope):
@@ -64,10 +78,10 @@ class SocketAgent(Agent):
     def raw(self, text):
         """Sends what may be no envelope, and returns what comes of it."""
         self.answers.clear()
-        self.socket.send(text)
+        self.write(text)
         return self.next()
 
     def cut(self):
-        self.socket.socket.shutdown(socket.SHUT_RDWR)
+        if self.hearing.is_alive():
+            self.loop.call_soon_threadsafe(self.socket.transport.abort)
         self.hearing.join()
-        self.socket.close()
