@@ -1,0 +1,54 @@
+package agoratest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/agora-relay/agora/internal/await"
+)
+
+// DevProcess is an `agora dev` process, at free ports of its own.
+type DevProcess struct {
+	process
+	URLs []string // of its edges, over HTTP
+}
+
+var devEdge = regexp.MustCompile(`(?m)^  edge-\d+  ws(s?://\S+)/ws  admin `)
+
+// StartDev builds the command, and runs `agora dev` with more flags until it says that it is ready. It is ended with the test, which
+// fails unless that goes in order.
+func StartDev(t testing.TB, flags ...string) *DevProcess {
+	t.Helper()
+	own := []string{BuildAgora(t, ""), "dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}
+	d := &DevProcess{process: process{argv: slices.Concat(own, flags), log: filepath.Join(t.TempDir(), "dev.log")}}
+	if err := d.start(); err != nil {
+		t.Fatalf("start agora dev: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := d.end(await.Long); err != nil {
+			t.Errorf("end agora dev: %v\n%s", err, d.tail(15))
+		}
+		d.kill()
+	})
+	ready := func() bool { return len(d.edges()) > 0 || !d.running() }
+	if await.Within(await.Long, ready); !d.running() || !ready() {
+		t.Fatalf("agora dev is not ready:\n%s", d.tail(15))
+	}
+	d.URLs = d.edges()
+	return d
+}
+
+// edges returns the URLs that it has said; they are written at once.
+func (d *DevProcess) edges() (urls []string) {
+	b, err := os.ReadFile(d.log)
+	if err != nil {
+		return nil
+	}
+	for _, m := range devEdge.FindAllSubmatch(b, -1) {
+		urls = append(urls, "http"+string(m[1]))
+	}
+	return urls
+}
