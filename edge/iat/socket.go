@@ -121,6 +121,7 @@ func (p *peer) serve(ctx context.Context) {
 		p.conn.Close() // which ends the reading
 	})
 	cause, code := p.read(ctx)
+	_ = flush(p.conn) // the close frame that answers
 	cancel()
 	writer.Wait()
 	p.conn.Close()
