@@ -108,7 +108,6 @@ type eventSink struct {
 	events  *web.Events
 	reach   web.Reach
 	session *edge.Session
-	lines   []byte
 	probes  []probe // whose sign of life is missing
 }
 
@@ -123,34 +122,24 @@ type probe struct {
 const (
 	probeEvery = 10 * time.Millisecond
 	probeFor   = 5 * time.Second
-	keepLines  = 16 << 10 // room that a quiet downlink keeps
 )
 
-func (s *eventSink) append(seq uint64, envelope []byte) {
-	s.lines = web.AppendEvent(s.lines, seq, envelope)
+func (s *eventSink) begin(dst []byte, seq uint64) []byte { return web.BeginEvent(dst, seq) }
+
+func (s *eventSink) end(dst []byte, at int, _ uint64) []byte { return web.EndEvent(dst, at) }
+
+func (s *eventSink) reconnect(dst []byte, after time.Duration) []byte {
+	dst = append(dst, "event: reconnect\ndata: {\"after_ms\":"...)
+	return append(strconv.AppendInt(dst, after.Milliseconds(), 10), "}\n\n"...)
 }
 
-func (s *eventSink) reconnect(after time.Duration) {
-	s.lines = append(s.lines, "event: reconnect\ndata: {\"after_ms\":"...)
-	s.lines = append(strconv.AppendInt(s.lines, after.Milliseconds(), 10), "}\n\n"...)
-}
-
-func (s *eventSink) probe(data uint64) {
+func (s *eventSink) probe(dst []byte, data uint64) ([]byte, error) {
 	acked, known := s.reach.Acked()
-	s.lines = append(s.lines, ":\n\n"...)
 	s.probes = append(s.probes, probe{data, acked, known, time.Now().Add(probeFor)})
+	return append(dst, ":\n\n"...), nil
 }
 
-func (s *eventSink) flush() error {
-	if len(s.lines) == 0 {
-		return nil
-	}
-	err := s.events.SendLines(s.lines)
-	if s.lines = s.lines[:0]; cap(s.lines) > keepLines {
-		s.lines = nil
-	}
-	return err
-}
+func (s *eventSink) write(b []byte) error { return s.events.SendLines(b) }
 
 // look tells the session of the signs of life that have come.
 func (s *eventSink) look() time.Duration {
