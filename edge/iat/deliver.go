@@ -8,6 +8,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/iat"
 )
@@ -49,17 +50,13 @@ const (
 // run writes until the link ends, the sink fails or ctx is over, and returns why.
 func (c *courier) run(ctx context.Context) edge.Reason {
 	defer c.drop()
-	retry := time.NewTimer(time.Hour)
-	retry.Stop()
-	defer retry.Stop()
-	for {
+	for first := true; ; first = false {
 		select {
 		case <-c.link.signal:
-		case <-retry.C:
 		case <-ctx.Done():
 			return edge.Reason{Cause: edge.Lost}
 		}
-		why, err := c.round(ctx)
+		why, err := c.rounds(ctx, first)
 		if err != nil {
 			return edge.Reason{Cause: edge.Lost, Text: err.Error()}
 		}
@@ -67,9 +64,18 @@ func (c *courier) run(ctx context.Context) edge.Reason {
 			return *why
 		}
 		if again := c.sink.look(); again > 0 {
-			retry.Reset(again)
+			time.AfterFunc(again, c.link.tell)
 		}
 	}
+}
+
+// rounds is round, apart for the first time: it goes deep, as it reads what there is in the log.
+func (c *courier) rounds(ctx context.Context, first bool) (why *edge.Reason, err error) {
+	if !first {
+		return c.round(ctx)
+	}
+	web.Apart(func() { why, err = c.round(ctx) })
+	return why, err
 }
 
 // round writes what there is. It returns why the link is to end where it is.
@@ -107,6 +113,7 @@ func (c *courier) pull(ctx context.Context) error {
 		ds, err := c.session.Pull(ctx, pullBytes, waits)
 		if len(ds) > 0 {
 			c.now = c.door.now()
+			c.door.stats.Moved.Add(int64(len(ds)))
 		}
 		for i := range ds {
 			c.deliver(ctx, &ds[i])

@@ -25,22 +25,20 @@ const (
 
 // events is the downlink of an agent: what it is sent, as events whose ids are positions.
 func (d *Door) events(x *web.Exchange) error {
-	h, err := d.hello(x)
-	if err != nil {
-		return err
-	}
 	if x.Request.Method == http.MethodHead {
+		if _, err := d.hello(x); err != nil {
+			return err
+		}
 		_, err := x.EventsEvery(d.cfg.KeepAlive)
 		return err
 	}
-	h.Proof = edge.ByReturn
-	l := newLink(h.Receipts)
-	s, w, err := x.Actor.Open(x.Context(), h, l)
+	var s *edge.Session
+	var l *link
+	var err error
+	web.Apart(func() { s, l, err = d.openEvents(x) })
 	if err != nil {
 		return err
 	}
-	x.Header().Set(tokenHeader, w.ResumeToken)
-	x.Header().Set(seqHeader, strconv.FormatUint(w.LastSeq, 10))
 	d.stats.Downlinks.Add(1)
 	defer d.stats.Downlinks.Add(-1)
 	why, err := d.serveEvents(x, s, l)
@@ -49,9 +47,28 @@ func (d *Door) events(x *web.Exchange) error {
 	return err
 }
 
+// openEvents opens the session of a downlink.
+func (d *Door) openEvents(x *web.Exchange) (*edge.Session, *link, error) {
+	h, err := d.hello(x)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.Proof = edge.ByReturn
+	l := newLink(h.Receipts)
+	s, w, err := x.Actor.Open(x.Context(), h, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	x.Header().Set(tokenHeader, w.ResumeToken)
+	x.Header().Set(seqHeader, strconv.FormatUint(w.LastSeq, 10))
+	return s, l, nil
+}
+
 // serveEvents writes what a session has until the downlink ends. Its error is told to the agent as the last event.
 func (d *Door) serveEvents(x *web.Exchange, s *edge.Session, l *link) (edge.Reason, error) {
-	e, err := x.EventsEvery(d.cfg.KeepAlive)
+	var e *web.Events
+	var err error
+	web.Apart(func() { e, err = x.EventsEvery(d.cfg.KeepAlive) })
 	if err != nil {
 		return edge.Reason{Cause: edge.Lost}, err
 	}

@@ -47,18 +47,32 @@ func (d *Door) socket(x *web.Exchange) error {
 	if !websocket.IsWebSocketUpgrade(x.Request) {
 		return &web.Refusal{Status: http.StatusUpgradeRequired, Err: agora.Errorf(agora.InvalidRequest, "this path takes WebSockets")}
 	}
+	var p *peer
+	var err error
+	web.Apart(func() { p, err = d.openSocket(x) })
+	if p == nil {
+		return err
+	}
+	d.stats.Downlinks.Add(1)
+	defer d.stats.Downlinks.Add(-1)
+	p.serve(x.Context())
+	return nil
+}
+
+// openSocket opens the session of an agent, and its socket; nil where that has been answered otherwise, or err is to be.
+func (d *Door) openSocket(x *web.Exchange) (*peer, error) {
 	h, err := d.hello(x)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h.Proof = edge.ByPong
 	l := newLink(h.Receipts)
 	s, w, err := x.Actor.Open(x.Context(), h, l)
 	if e := agora.AsError(err); err != nil && e.Code == agora.AgentExists {
-		return d.turnOut(x, e)
+		return nil, d.turnOut(x, e)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	header := http.Header{tokenHeader: {w.ResumeToken}, seqHeader: {strconv.FormatUint(w.LastSeq, 10)}}
 	c, err := upgrader.Upgrade(batching{x.TakeOver()}, x.Request, header)
@@ -68,13 +82,9 @@ func (d *Door) socket(x *web.Exchange) error {
 	if err != nil { // it has been answered, as far as it can be
 		s.Report(edge.Ending{Cause: edge.Lost})
 		s.Closed(false)
-		return nil
+		return nil, nil
 	}
-	d.stats.Downlinks.Add(1)
-	defer d.stats.Downlinks.Add(-1)
-	p := &peer{door: d, exchange: x, session: s, link: l, conn: c}
-	p.serve(x.Context())
-	return nil
+	return &peer{door: d, exchange: x, session: s, link: l, conn: c}, nil
 }
 
 // turnOut says on the socket why it is closed: who has the id keeps it.
@@ -184,6 +194,7 @@ func (p *peer) message(ctx context.Context, kind int, r io.Reader) (err error) {
 		return err
 	}
 	p.in++
+	p.door.stats.Moved.Add(1)
 	if err := p.say(ctx, kind, b.b); err != nil && !p.refuse(err) {
 		return errFlooded
 	}
