@@ -35,6 +35,8 @@ func loads() []kind {
 		{name: "fanout", about: "one publisher, one space of 1,000 members", unit: "deliveries", main: true, setup: 5 * time.Second, run: fanOut},
 		{name: "oneshot-1", about: "one-shots between one pair, each after the receipt of the one before", unit: "receipts", setup: time.Second, run: oneShots(1)},
 		{name: "oneshot-64", about: "one-shots between one pair, 64 without a receipt", unit: "receipts", setup: time.Second, run: oneShots(64)},
+		{name: "ask-1", about: "an agent asks another one, again and again", unit: "answers", agora: true, setup: time.Second, run: asks(1)},
+		{name: "ask-16", about: "16 agents ask 16 others, again and again", unit: "answers", agora: true, setup: time.Second, run: asks(16)},
 		{name: "idle", about: "5,000 agents that say nothing", unit: "connects", fresh: true, memory: true, setup: 5 * time.Second, run: idle},
 		{name: "storm", about: "1,000 agents return at once, each to 100 chunks that it missed", unit: "resumes", fresh: true, resumes: true, setup: 5 * time.Second, run: storm},
 	}
@@ -79,6 +81,12 @@ func fanOut(ctx context.Context, t load.Target, name string, cfg load.Config) (l
 func oneShots(underWay int) runner {
 	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
 		return load.OneShots(ctx, t, name, underWay, cfg)
+	}
+}
+
+func asks(pairs int) runner {
+	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+		return load.Asks(ctx, t, name, pairs, cfg)
 	}
 }
 

@@ -66,7 +66,7 @@ func (r *report) median(system, name string) (m load.Result, ok bool) {
 func (r *report) table(l kind) (head []string, rows [][]string) {
 	first := r.plan.systems[0].Name
 	base, _ := r.median(first, l.name)
-	head = []string{"system", "keeps", l.unit + "/s", "of " + first, "server µs", "of " + first, "edges µs", "client µs", "p50 ms", "p99 ms", "MiB", "lost"}
+	head = []string{"system", "keeps", l.unit + "/s", "of " + first, "server µs", "of " + first, "edges µs", "client µs", "p50 ms", "of " + first, "p99 ms", "MiB", "lost"}
 	if l.memory {
 		head = append(head, "KiB an agent")
 	}
@@ -77,7 +77,7 @@ func (r *report) table(l kind) (head []string, rows [][]string) {
 		}
 		row := []string{
 			k.Name, k.Keeps, count(m.Rate), ratio(m.Rate, base.Rate), micros(m.ServerCPU), ratio(m.ServerCPU, base.ServerCPU),
-			micros(m.EdgeCPU), micros(m.ClientCPU), ms(m.P50), ms(m.P99), fmt.Sprintf("%.0f", m.RSS/(1<<20)), lost(m),
+			micros(m.EdgeCPU), micros(m.ClientCPU), ms(m.P50), ratio(m.P50, base.P50), ms(m.P99), fmt.Sprintf("%.0f", m.RSS/(1<<20)), lost(m),
 		}
 		if l.memory {
 			row = append(row, fmt.Sprintf("%.1f", m.Memory/1024))

@@ -35,7 +35,8 @@ func (e *edgeServer) openDoors(p plan) {
 	if p.iat.on {
 		ic := p.iatDoor(e.log)
 		ic.Approvals, ic.Tools = e.approvals, e.tools
-		e.doors = append(e.doors, iatDoor{iat.New(e.node, kit, ic)})
+		e.iat = iat.New(e.node, kit, ic)
+		e.doors = append(e.doors, iatDoor{e.iat})
 	}
 }
 

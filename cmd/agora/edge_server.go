@@ -15,6 +15,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/auth"
+	"github.com/agora-relay/agora/edge/iat"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/edge/ws"
@@ -37,6 +38,7 @@ type edgeServer struct {
 	unguard   func()              // ends looking after open tasks; nil before it does
 	approvals *approval.Approvals // nil before there are any
 	ws        *ws.Door            // one of the doors
+	iat       *iat.Door           // another one; nil where it is off
 	doors     []door
 	endAuth   func()       // nil before there is any
 	proxies   edge.Proxies // whose word is taken about where agents connect from

@@ -20,10 +20,11 @@ func (e *edgeServer) tidy(alone bool) (stop func()) {
 		if alone {
 			defer collectAt(usualGarbage)
 		}
-		begun, stats := time.Now(), e.ws.Stats()
+		begun := time.Now()
 		state := func() edgeState {
 			held, _ := use.read()
-			return edgeState{time.Since(begun), stats.Connections.Load(), stats.FramesIn.Load() + stats.FramesOut.Load(), held}
+			connections, frames := e.traffic()
+			return edgeState{time.Since(begun), connections, frames, held}
 		}
 		for {
 			select {
@@ -53,6 +54,17 @@ func (e *edgeServer) tidy(alone bool) (stop func()) {
 		cancel()
 		running.Wait()
 	}
+}
+
+// traffic returns how many connections of agents there are, and how many frames have come and gone so far.
+func (e *edgeServer) traffic() (connections, frames int64) {
+	s := e.ws.Stats()
+	connections, frames = s.Connections.Load(), s.FramesIn.Load()+s.FramesOut.Load()
+	if e.iat != nil {
+		s := e.iat.Stats()
+		connections, frames = connections+s.Downlinks.Load(), frames+s.Moved.Load()
+	}
+	return connections, frames
 }
 
 // How much garbage there may be, in percent of what is in use (GOGC).

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/iat"
@@ -19,11 +20,12 @@ import (
 
 // sink is what a downlink writes to: events, or frames of a WebSocket. One goroutine calls it.
 type sink interface {
-	append(seq uint64, envelope []byte) // adds an envelope to what is written next
-	reconnect(after time.Duration)      // adds that the agent is to come back elsewhere
-	probe(data uint64)                  // asks for a sign of life, which the session's Pong is told
-	flush() error                       // writes all that was added, and returns when the socket has taken it
-	look() (again time.Duration)        // looks for the signs of life that were asked for; 0 where none is missing
+	begin(dst []byte, seq uint64) []byte                    // appends what stands before an envelope
+	end(dst []byte, at int, seq uint64) []byte              // appends what stands behind an envelope that begins at a place in dst
+	reconnect(dst []byte, after time.Duration) []byte       // appends that the agent is to come back elsewhere
+	probe(dst []byte, data uint64) (more []byte, err error) // asks for a sign of life, which the session's Pong is told
+	write(b []byte) error                                   // writes what was appended, and returns when the socket has taken it
+	look() (again time.Duration)                            // looks for the signs of life that were asked for; 0 where none is missing
 }
 
 // courier takes what a session has for its agent to a sink.
@@ -33,7 +35,8 @@ type courier struct {
 	link    *link
 	sink    sink
 	streams map[stream]string // ids of the envelopes that opened streams to the agent; made when there is one
-	buf     []byte
+	out     *buffer           // what is written next; nil while there is nothing
+	now     time.Time         // when what is delivered is said to be
 }
 
 // stream names a stream to the agent.
@@ -51,17 +54,14 @@ const (
 
 // run writes until the link ends, the sink fails or ctx is over, and returns why.
 func (c *courier) run(ctx context.Context) edge.Reason {
-	retry := time.NewTimer(time.Hour)
-	retry.Stop()
-	defer retry.Stop()
-	for {
+	defer c.drop()
+	for first := true; ; first = false {
 		select {
 		case <-c.link.signal:
-		case <-retry.C:
 		case <-ctx.Done():
 			return edge.Reason{Cause: edge.Lost}
 		}
-		why, err := c.round(ctx)
+		why, err := c.rounds(ctx, first)
 		if err != nil {
 			return edge.Reason{Cause: edge.Lost, Text: err.Error()}
 		}
@@ -69,9 +69,18 @@ func (c *courier) run(ctx context.Context) edge.Reason {
 			return *why
 		}
 		if again := c.sink.look(); again > 0 {
-			retry.Reset(again)
+			time.AfterFunc(again, c.link.tell)
 		}
 	}
+}
+
+// rounds is round, apart for the first time: it goes deep, as it reads what there is in the log.
+func (c *courier) rounds(ctx context.Context, first bool) (why *edge.Reason, err error) {
+	if !first {
+		return c.round(ctx)
+	}
+	web.Apart(func() { why, err = c.round(ctx) })
+	return why, err
 }
 
 // round writes what there is. It returns why the link is to end where it is.
@@ -79,16 +88,18 @@ func (c *courier) round(ctx context.Context) (*edge.Reason, error) {
 	for {
 		items, pull, why := c.link.take()
 		for i := range items {
-			c.tell(&items[i])
+			if err := c.tell(&items[i]); err != nil {
+				return nil, err
+			}
 		}
 		if why != nil {
 			if why.Code != "" {
 				c.fault(&iat.Fault{Err: agora.Errorf(why.Code, "%s", why.Text)})
 			}
-			return why, c.sink.flush()
+			return why, c.flush()
 		}
 		if len(items) > 0 {
-			if err := c.sink.flush(); err != nil {
+			if err := c.flush(); err != nil {
 				return nil, err
 			}
 		}
@@ -104,24 +115,62 @@ func (c *courier) round(ctx context.Context) (*edge.Reason, error) {
 // pull writes what the session has, until it has nothing for now.
 func (c *courier) pull(ctx context.Context) error {
 	for {
-		ds, err := c.session.Pull(ctx, pullBytes, func() {})
+		ds, err := c.session.Pull(ctx, pullBytes, waits)
+		if len(ds) > 0 {
+			c.now = c.door.now()
+			c.door.stats.Moved.Add(int64(len(ds)))
+		}
 		for i := range ds {
 			c.deliver(ctx, &ds[i])
 		}
 		c.session.Queued()
 		if len(ds) == 0 {
-			if cap(c.buf) > keepLines {
-				c.buf = nil
-			}
 			if err != nil && ctx.Err() == nil {
 				c.again()
 			}
 			return nil
 		}
-		if err := c.sink.flush(); err != nil {
+		if err := c.flush(); err != nil {
 			return err
 		}
 		c.session.Written()
+	}
+}
+
+// waits is told before a pull waits, which is nothing to a goroutine of its own.
+func waits() {}
+
+// add adds an envelope, as say appends it.
+func (c *courier) add(seq uint64, say func(dst []byte) []byte) {
+	b := c.room()
+	b.b = c.sink.begin(b.b, seq)
+	at := len(b.b)
+	b.b = c.sink.end(say(b.b), at, seq)
+}
+
+// room returns what is written next.
+func (c *courier) room() *buffer {
+	if c.out == nil {
+		c.out = getBuffer()
+	}
+	return c.out
+}
+
+// flush writes what was added.
+func (c *courier) flush() error {
+	if c.out == nil {
+		return nil
+	}
+	err := c.sink.write(c.out.b)
+	c.drop()
+	return err
+}
+
+// drop gives back what nobody writes any more.
+func (c *courier) drop() {
+	if c.out != nil {
+		putBuffer(c.out)
+		c.out = nil
 	}
 }
 
@@ -135,7 +184,7 @@ func (c *courier) deliver(ctx context.Context, d *edge.Delivery) {
 		c.note(m)
 		return
 	}
-	t := iat.Delivery{Redelivered: d.Redelivered, DeadlineMS: d.DeadlineMS, Time: c.door.now(), ID: seqID(m), Parent: m.Meta.Parent}
+	t := iat.Delivery{Redelivered: d.Redelivered, DeadlineMS: d.DeadlineMS, Time: c.now, Parent: m.Meta.Parent}
 	if m.Meta.Dialect != iat.Dialect {
 		t.ID, t.Parent = c.name(ctx, m)
 		t.Trace = madeTrace(m)
@@ -144,24 +193,24 @@ func (c *courier) deliver(ctx context.Context, d *edge.Delivery) {
 	if m.Kind == agora.Reply && (m.Part == agora.Whole || m.Part.Ends()) && c.link.ends(m.From, t.Parent) && m.Meta.Dialect != iat.Dialect {
 		c.door.done(ctx, presence.Execute{Tenant: m.To.Tenant, Callee: m.From, Caller: c.session.Agent(), Request: t.Parent})
 	}
-	c.buf = iat.AppendEnvelope(c.buf[:0], m, t)
-	c.sink.append(m.Seq, c.buf)
+	c.add(m.Seq, func(dst []byte) []byte { return iat.AppendEnvelope(dst, m, t) })
 }
 
-// name returns the ids that the envelope of a message of another dialect has, and names.
+// name returns the ids that the envelope of a message of another dialect has, empty for what goes by its position, and names.
 func (c *courier) name(ctx context.Context, m *agora.Message) (id, parent string) {
-	id = seqID(m)
 	if m.Kind == agora.Request && m.Part <= agora.Start {
 		return requestID(m), m.Meta.Parent
 	}
 	if parent = m.Meta.Parent; parent == "" && m.Stream != "" {
 		k := stream{m.From, m.Stream}
-		if _, known := c.streams[k]; !known && m.Part != agora.Start && m.Kind != agora.Control {
+		opener, known := c.streams[k]
+		if !known && m.Part != agora.Start && m.Kind != agora.Control {
 			c.recall(ctx, k, m.Seq)
+			opener = c.streams[k]
 		}
-		parent = cmp.Or(c.streams[k], m.Stream)
+		parent = cmp.Or(opener, m.Stream)
 	}
-	return id, parent
+	return "", parent
 }
 
 // recall looks in the log for the beginning of a stream that an earlier downlink has delivered, before a position.
@@ -190,7 +239,7 @@ func (c *courier) recall(ctx context.Context, k stream, before uint64) {
 
 // note keeps in mind which envelope has opened a stream.
 func (c *courier) note(m *agora.Message) {
-	if m == nil || m.Stream == "" || m.Meta.Dialect == iat.Dialect {
+	if m == nil || m.Stream == "" || m.Meta.Dialect == iat.Dialect || m.Part == agora.Chunk {
 		return
 	}
 	k := stream{m.From, m.Stream}
@@ -233,16 +282,18 @@ func madeTrace(m *agora.Message) string {
 func seqID(m *agora.Message) string { return "agora-" + strconv.FormatUint(m.Seq, 10) }
 
 // tell adds what is told beside deliveries.
-func (c *courier) tell(i *item) {
+func (c *courier) tell(i *item) (err error) {
 	if i.envelope != nil {
-		c.sink.append(0, i.envelope)
-		return
+		c.add(0, func(dst []byte) []byte { return append(dst, i.envelope...) })
+		return nil
 	}
 	switch n := &i.notice; n.Kind {
 	case edge.NoticePing:
-		c.sink.probe(n.Data)
+		b := c.room()
+		b.b, err = c.sink.probe(b.b, n.Data)
 	case edge.NoticeReconnect:
-		c.sink.reconnect(n.After)
+		b := c.room()
+		b.b = c.sink.reconnect(b.b, n.After)
 	case edge.NoticeFault:
 		id := n.RequestID
 		if id == "" {
@@ -252,13 +303,13 @@ func (c *courier) tell(i *item) {
 	case edge.NoticeReceipt:
 		c.receipt(n)
 	}
+	return err
 }
 
 // fault adds an error.
 func (c *courier) fault(f *iat.Fault) {
 	c.door.stats.fault(f.Err.Code)
-	c.buf = iat.AppendFault(c.buf[:0], c.door.says(), f)
-	c.sink.append(0, c.buf)
+	c.add(0, func(dst []byte) []byte { return iat.AppendFault(dst, c.door.says(), f) })
 }
 
 // receipt adds the receipt of an envelope, or of all chunks of a stream up to one.
@@ -269,6 +320,5 @@ func (c *courier) receipt(n *edge.Notice) {
 		e.Parent = n.Stream
 	}
 	e.Payload = append(strconv.AppendUint([]byte(`{"action":"`+iat.ActionReceipt+`","status":"stored","seq":`), n.Seq, 10), '}')
-	c.buf = e.Append(c.buf[:0])
-	c.sink.append(0, c.buf)
+	c.add(0, e.Append)
 }

@@ -24,22 +24,20 @@ const (
 
 // events is the downlink of an agent: what it is sent, as events whose ids are positions.
 func (d *Door) events(x *web.Exchange) error {
-	h, err := d.hello(x)
-	if err != nil {
-		return err
-	}
 	if x.Request.Method == http.MethodHead {
+		if _, err := d.hello(x); err != nil {
+			return err
+		}
 		_, err := x.EventsEvery(d.cfg.KeepAlive)
 		return err
 	}
-	h.Proof = edge.ByReturn
-	l := newLink(h.Receipts)
-	s, w, err := x.Actor.Open(x.Context(), h, l)
+	var s *edge.Session
+	var l *link
+	var err error
+	web.Apart(func() { s, l, err = d.openEvents(x) })
 	if err != nil {
 		return err
 	}
-	x.Header().Set(tokenHeader, w.ResumeToken)
-	x.Header().Set(seqHeader, strconv.FormatUint(w.LastSeq, 10))
 	d.stats.Downlinks.Add(1)
 	defer d.stats.Downlinks.Add(-1)
 	why, err := d.serveEvents(x, s, l)
@@ -48,9 +46,28 @@ func (d *Door) events(x *web.Exchange) error {
 	return err
 }
 
+// openEvents opens the session of a downlink.
+func (d *Door) openEvents(x *web.Exchange) (*edge.Session, *link, error) {
+	h, err := d.hello(x)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.Proof = edge.ByReturn
+	l := newLink(h.Receipts)
+	s, w, err := x.Actor.Open(x.Context(), h, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	x.Header().Set(tokenHeader, w.ResumeToken)
+	x.Header().Set(seqHeader, strconv.FormatUint(w.LastSeq, 10))
+	return s, l, nil
+}
+
 // serveEvents writes what a session has until the downlink ends. Its error is told to the agent as the last event.
 func (d *Door) serveEvents(x *web.Exchange, s *edge.Session, l *link) (edge.Reason, error) {
-	e, err := x.EventsEvery(d.cfg.KeepAlive)
+	var e *web.Events
+	var err error
+	web.Apart(func() { e, err = x.EventsEvery(d.cfg.KeepAlive) })
 	if err != nil {
 		return edge.Reason{Cause: edge.Lost}, err
 	}
@@ -107,7 +124,6 @@ type eventSink struct {
 	events  *web.Events
 	reach   web.Reach
 	session *edge.Session
-	lines   []byte
 	probes  []probe // whose sign of life is missing
 }
 
@@ -122,34 +138,24 @@ type probe struct {
 const (
 	probeEvery = 10 * time.Millisecond
 	probeFor   = 5 * time.Second
-	keepLines  = 16 << 10 // room that a quiet downlink keeps
 )
 
-func (s *eventSink) append(seq uint64, envelope []byte) {
-	s.lines = web.AppendEvent(s.lines, seq, envelope)
+func (s *eventSink) begin(dst []byte, seq uint64) []byte { return web.BeginEvent(dst, seq) }
+
+func (s *eventSink) end(dst []byte, at int, _ uint64) []byte { return web.EndEvent(dst, at) }
+
+func (s *eventSink) reconnect(dst []byte, after time.Duration) []byte {
+	dst = append(dst, "event: reconnect\ndata: {\"after_ms\":"...)
+	return append(strconv.AppendInt(dst, after.Milliseconds(), 10), "}\n\n"...)
 }
 
-func (s *eventSink) reconnect(after time.Duration) {
-	s.lines = append(s.lines, "event: reconnect\ndata: {\"after_ms\":"...)
-	s.lines = append(strconv.AppendInt(s.lines, after.Milliseconds(), 10), "}\n\n"...)
-}
-
-func (s *eventSink) probe(data uint64) {
+func (s *eventSink) probe(dst []byte, data uint64) ([]byte, error) {
 	acked, known := s.reach.Acked()
-	s.lines = append(s.lines, ":\n\n"...)
 	s.probes = append(s.probes, probe{data, acked, known, time.Now().Add(probeFor)})
+	return append(dst, ":\n\n"...), nil
 }
 
-func (s *eventSink) flush() error {
-	if len(s.lines) == 0 {
-		return nil
-	}
-	err := s.events.SendLines(s.lines)
-	if s.lines = s.lines[:0]; cap(s.lines) > keepLines {
-		s.lines = nil
-	}
-	return err
-}
+func (s *eventSink) write(b []byte) error { return s.events.SendLines(b) }
 
 // look tells the session of the signs of life that have come.
 func (s *eventSink) look() time.Duration {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,40 +21,61 @@ type frameSink struct {
 	door *Door
 	conn *websocket.Conn
 	out  *int64 // envelopes
-	err  error  // why nothing can be written any more
 }
 
-func (s *frameSink) append(seq uint64, envelope []byte) {
+// First bytes of frames that are whole, and the lengths that say how a longer one follows (RFC 6455 section 5.2).
+const (
+	textFrame = 0x81
+	pingFrame = 0x89
+
+	length16, length64 = 126, 127
+)
+
+// frameHead is how much room is left for what stands before an envelope: most of them have a length of two bytes.
+const frameHead = 4
+
+func (s *frameSink) begin(dst []byte, _ uint64) []byte {
+	return append(dst, make([]byte, frameHead)...)
+}
+
+func (s *frameSink) end(dst []byte, at int, seq uint64) []byte {
 	*s.out++
 	if seq > 0 { // beside what the sender has said
-		envelope = append(strconv.AppendUint(append(envelope[:len(envelope)-1], `,"seq":`...), seq, 10), '}')
+		dst = append(strconv.AppendUint(append(dst[:len(dst)-1], `,"seq":`...), seq, 10), '}')
 	}
-	if s.err == nil {
-		s.err = s.conn.WriteMessage(websocket.TextMessage, envelope)
+	head := dst[at-frameHead : at]
+	head[0] = textFrame
+	switch n := len(dst) - at; {
+	case n < length16:
+		head[1] = byte(n)
+		return append(dst[:at-2], dst[at:]...)
+	case n < 1<<16:
+		head[1] = length16
+		binary.BigEndian.PutUint16(head[2:], uint16(n))
+		return dst
+	default:
+		head[1] = length64
+		size := binary.BigEndian.AppendUint64(nil, uint64(n))
+		return slices.Replace(dst, at-2, at, size...)
 	}
 }
 
-func (s *frameSink) reconnect(after time.Duration) {
+func (s *frameSink) reconnect(dst []byte, after time.Duration) []byte {
 	e := s.door.says()
 	e.Type = iat.Notification
 	e.Payload = append(strconv.AppendInt([]byte(`{"action":"`+iat.ActionReconnect+`","after_ms":`), after.Milliseconds(), 10), '}')
-	s.append(0, e.Append(nil))
+	dst = s.begin(dst, 0)
+	return s.end(e.Append(dst), len(dst), 0)
 }
 
-func (s *frameSink) probe(data uint64) {
-	if s.err == nil {
-		s.err = s.conn.WriteControl(websocket.PingMessage, binary.BigEndian.AppendUint64(nil, data), time.Now().Add(writeTime))
-	}
+func (s *frameSink) probe(dst []byte, data uint64) ([]byte, error) {
+	return binary.BigEndian.AppendUint64(append(dst, pingFrame, 8), data), nil
 }
 
 func (s *frameSink) look() time.Duration { return 0 } // pongs tell
 
-func (s *frameSink) flush() error {
-	if s.err == nil {
-		s.err = flush(s.conn)
-	}
-	return s.err
-}
+// write writes whole frames, behind what the connection has gathered.
+func (s *frameSink) write(b []byte) error { return flush(s.conn, b) }
 
 // batching has the connection that is taken over gather what is written to it.
 type batching struct{ http.ResponseWriter }
@@ -71,9 +93,13 @@ func (b batching) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return &batch{Conn: c}, rw, nil
 }
 
-// batch is a connection whose writes wait for a flush, so that one system call writes many frames. Its methods may be called at the same time.
+// batch is a connection whose writes wait for a flush: what a socket says beside what is delivered goes with that. It is read into large buffers while much
+// comes. Its methods may be called at the same time, but one goroutine reads.
 type batch struct {
 	net.Conn
+	in   *buffer // what was read and not taken; nil while there is nothing
+	used int     // of in
+	full bool    // the last read was as large as it could be: more may have come
 
 	mu  sync.Mutex // guards buf, and the writing
 	buf []byte
@@ -81,6 +107,35 @@ type batch struct {
 
 // batchBytes is how much waits at most; it is also what one write may take, within writeTime.
 const batchBytes = 64 << 10
+
+// readBytes is how much is read at once while much comes.
+const readBytes = 16 << 10
+
+// Read reads what has come.
+func (b *batch) Read(p []byte) (n int, err error) {
+	if b.in == nil && !b.full {
+		n, err = b.Conn.Read(p)
+		b.full = n == len(p)
+		return n, err
+	}
+	if b.in == nil {
+		b.full = false
+		in := getBuffer()
+		in.b = slices.Grow(in.b, readBytes)[:readBytes]
+		if n, err = b.Conn.Read(in.b); n == 0 {
+			putBuffer(in)
+			return 0, err
+		}
+		in.b, b.in, b.used = in.b[:n], in, 0
+	}
+	n = copy(p, b.in.b[b.used:])
+	if b.used += n; b.used == len(b.in.b) {
+		b.full = b.used == readBytes
+		putBuffer(b.in)
+		b.in = nil
+	}
+	return n, err
+}
 
 // Write keeps p, and writes what there is where that is much.
 func (b *batch) Write(p []byte) (int, error) {
@@ -90,35 +145,46 @@ func (b *batch) Write(p []byte) (int, error) {
 	if len(b.buf) < batchBytes {
 		return len(p), nil
 	}
-	return len(p), b.flush()
+	return len(p), b.flush(nil)
 }
 
 // SetWriteDeadline does nothing: each piece has a deadline of its own.
 func (b *batch) SetWriteDeadline(time.Time) error { return nil }
 
-// flush writes what there is, piece by piece. mu is held.
-func (b *batch) flush() error {
-	for rest := b.buf; len(rest) > 0; {
-		n := min(len(rest), batchBytes)
-		_ = b.Conn.SetWriteDeadline(time.Now().Add(writeTime)) // an error shows when it is written
-		if _, err := b.Conn.Write(rest[:n]); err != nil {
+// flush writes what there is, and then more. mu is held.
+func (b *batch) flush(more []byte) error {
+	if len(b.buf) > 0 {
+		kept := b.buf
+		b.buf = nil
+		if err := b.pieces(kept); err != nil {
 			return err
 		}
-		rest = rest[n:]
 	}
-	if b.buf = b.buf[:0]; cap(b.buf) > keepLines {
-		b.buf = nil
+	return b.pieces(more)
+}
+
+// pieces writes p, piece by piece. mu is held.
+func (b *batch) pieces(p []byte) error {
+	for len(p) > 0 {
+		n := min(len(p), batchBytes)
+		_ = b.Conn.SetWriteDeadline(time.Now().Add(writeTime)) // an error shows when it is written
+		if _, err := b.Conn.Write(p[:n]); err != nil {
+			return err
+		}
+		p = p[n:]
 	}
 	return nil
 }
 
-// flush writes what a socket has gathered.
-func flush(c *websocket.Conn) error {
+// flush writes what a socket has gathered, and then more.
+func flush(c *websocket.Conn, more []byte) error {
 	b, ok := c.NetConn().(*batch)
 	if !ok {
-		return nil
+		return errNoBatch
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.flush()
+	return b.flush(more)
 }
+
+var errNoBatch = errors.New("connection gathers nothing")

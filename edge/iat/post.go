@@ -52,6 +52,7 @@ func tokenInURL(x *web.Exchange) (string, error) { return x.Request.URL.Query().
 func (d *Door) post(x *web.Exchange) error {
 	begun, took := time.Now(), &d.stats.Told
 	d.stats.Posts.Add(1)
+	d.stats.Moved.Add(1)
 	e, err := d.read(x)
 	if err != nil {
 		return err

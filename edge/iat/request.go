@@ -88,7 +88,16 @@ func (r *responder) append(dst []byte, m *agora.Message) []byte {
 	if !iat.Shows(m) {
 		return dst
 	}
-	return iat.AppendEnvelope(dst, m, iat.Delivery{ID: seqID(m), Parent: r.asked.ID, Time: r.door.now(), Trace: cmp.Or(r.asked.Trace, madeTrace(m))})
+	return iat.AppendEnvelope(dst, m, iat.Delivery{Parent: r.asked.ID, Time: r.door.now(), Trace: cmp.Or(r.asked.Trace, madeTrace(m))})
+}
+
+// appendEvent appends a part of the answer as an event; nothing where it shows none.
+func (r *responder) appendEvent(lines []byte, m *agora.Message) []byte {
+	if !iat.Shows(m) {
+		return lines
+	}
+	lines = web.BeginEvent(lines, 0)
+	return web.EndEvent(r.append(lines, m), len(lines))
 }
 
 // maxGathered is how many bytes of streamed text a response may hold.
@@ -132,7 +141,7 @@ func (r *responder) stream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var lines, envelope []byte
+	var lines []byte
 	for {
 		m, err := r.answer.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -144,9 +153,7 @@ func (r *responder) stream(ctx context.Context) error {
 		if m.Part == agora.Whole || m.Part == agora.End {
 			r.answered(ctx, &m)
 		}
-		if envelope = r.append(envelope[:0], &m); len(envelope) > 0 {
-			lines = web.AppendEvent(lines, 0, envelope)
-		}
+		lines = r.appendEvent(lines, &m)
 		if len(lines) == 0 || r.answer.Buffered() && len(lines) < flushBytes && m.Part == agora.Chunk {
 			continue
 		}

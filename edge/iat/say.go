@@ -25,8 +25,7 @@ type saying struct {
 // message returns an envelope as a message of the core. Its body is the envelope's own bytes.
 func (s *saying) message(e *iat.Envelope, root string) agora.Message {
 	m := agora.Message{
-		ID: e.ID, To: agora.Address{Agent: agora.AgentID(e.To)}, Body: e.Payload,
-		Meta: agora.Meta{Parent: e.Parent, Trace: traceOf(e.Trace, s.trace), Dialect: iat.Dialect, Head: e.AppendHead(nil, s.as, root)},
+		ID: e.ID, To: agora.Address{Agent: agora.AgentID(e.To)}, Body: e.Payload, Meta: agora.Meta{Parent: e.Parent, Dialect: iat.Dialect},
 	}
 	if e.HasTTL {
 		m.Meta.Hops = uint8(min(e.TTL-1, math.MaxUint8))
@@ -43,11 +42,23 @@ func (s *saying) message(e *iat.Envelope, root string) agora.Message {
 	case iat.Response:
 		m.Kind, m.Meta.Request = agora.Reply, e.Parent
 	case iat.Chunk:
-		m.Kind, m.Part, m.Indexed, m.Meta.Trace = agora.Reply, agora.Chunk, s.proves, ""
+		m.Kind, m.Part, m.Indexed = agora.Reply, agora.Chunk, s.proves
 		if text, ok := iat.TextBody(e.Payload); ok {
 			m.Body, m.Media = text, agora.MediaText
 		}
+		return s.own(m, e)
 	}
+	m.Meta.Trace, m.Meta.Head = traceOf(e.Trace, s.trace), e.AppendHead(make([]byte, 0, e.HeadSize(s.as, root)), s.as, root)
+	return m
+}
+
+// own gives a chunk its head, and room of its own for that and its body: what is kept of it is no more than is stored.
+func (s *saying) own(m agora.Message, e *iat.Envelope) agora.Message {
+	room := append(make([]byte, 0, len(m.Body)+e.HeadSize(s.as, "")), m.Body...)
+	if n := len(room); m.Body != nil {
+		m.Body, room = room[:n:n], room[n:]
+	}
+	m.Meta.Head = e.AppendHead(room, s.as, "")
 	return m
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -46,34 +47,44 @@ func (d *Door) socket(x *web.Exchange) error {
 	if !websocket.IsWebSocketUpgrade(x.Request) {
 		return &web.Refusal{Status: http.StatusUpgradeRequired, Err: agora.Errorf(agora.InvalidRequest, "this path takes WebSockets")}
 	}
+	var p *peer
+	var err error
+	web.Apart(func() { p, err = d.openSocket(x) })
+	if p == nil {
+		return err
+	}
+	d.stats.Downlinks.Add(1)
+	defer d.stats.Downlinks.Add(-1)
+	p.serve(x.Context())
+	return nil
+}
+
+// openSocket opens the session of an agent, and its socket; nil where that has been answered otherwise, or err is to be.
+func (d *Door) openSocket(x *web.Exchange) (*peer, error) {
 	h, err := d.hello(x)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h.Proof = edge.ByPong
 	l := newLink(h.Receipts)
 	s, w, err := x.Actor.Open(x.Context(), h, l)
 	if e := agora.AsError(err); err != nil && e.Code == agora.AgentExists {
-		return d.turnOut(x, e)
+		return nil, d.turnOut(x, e)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	header := http.Header{tokenHeader: {w.ResumeToken}, seqHeader: {strconv.FormatUint(w.LastSeq, 10)}}
 	c, err := upgrader.Upgrade(batching{x.TakeOver()}, x.Request, header)
 	if err == nil {
-		err = flush(c) // the answer to the handshake
+		err = flush(c, nil) // the answer to the handshake
 	}
 	if err != nil { // it has been answered, as far as it can be
 		s.Report(edge.Ending{Cause: edge.Lost})
 		s.Closed(false)
-		return nil
+		return nil, nil
 	}
-	d.stats.Downlinks.Add(1)
-	defer d.stats.Downlinks.Add(-1)
-	p := &peer{door: d, exchange: x, session: s, link: l, conn: c}
-	p.serve(x.Context())
-	return nil
+	return &peer{door: d, exchange: x, session: s, link: l, conn: c}, nil
 }
 
 // turnOut says on the socket why it is closed: who has the id keeps it.
@@ -101,9 +112,10 @@ type peer struct {
 	session  *edge.Session
 	link     *link
 	conn     *websocket.Conn
-	faults   int       // since
-	since    time.Time // when they are counted from
-	in, out  int64     // envelopes
+	envelope iat.Envelope // what was said last
+	faults   int          // since
+	since    time.Time    // when they are counted from
+	in, out  int64        // envelopes
 }
 
 // serve reads and writes until the socket ends, and settles the session.
@@ -121,7 +133,7 @@ func (p *peer) serve(ctx context.Context) {
 		p.conn.Close() // which ends the reading
 	})
 	cause, code := p.read(ctx)
-	_ = flush(p.conn) // the close frame that answers
+	_ = flush(p.conn, nil) // the close frame that answers
 	cancel()
 	writer.Wait()
 	p.conn.Close()
@@ -137,7 +149,7 @@ func (p *peer) close(why edge.Reason) {
 	code, text := cmp.Or(closes[why.Cause], websocket.ClosePolicyViolation), why.Text
 	message := websocket.FormatCloseMessage(code, text[:min(len(text), maxReason)])
 	_ = p.conn.WriteControl(websocket.CloseMessage, message, time.Now().Add(writeTime)) // whoever has gone needs no word
-	_ = flush(p.conn)
+	_ = flush(p.conn, nil)
 }
 
 // maxReason is how long the text of a close frame may be: control frames are short.
@@ -158,7 +170,7 @@ func (p *peer) read(ctx context.Context) (cause edge.Cause, code int) {
 		if err := p.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTime)); err != nil {
 			return err
 		}
-		return flush(p.conn)
+		return flush(p.conn, nil)
 	})
 	for {
 		kind, r, err := p.conn.NextReader()
@@ -166,19 +178,53 @@ func (p *peer) read(ctx context.Context) (cause edge.Cause, code int) {
 			return endOf(err)
 		}
 		p.session.Alive()
-		b, err := io.ReadAll(io.LimitReader(r, int64(p.door.cfg.Frame)+1))
-		if err != nil {
+		if err := p.message(ctx, kind, r); err != nil {
 			return endOf(err)
-		}
-		p.in++
-		if err := p.say(ctx, kind, b); err != nil && !p.refuse(err) {
-			return edge.Refused, websocket.ClosePolicyViolation
 		}
 	}
 }
 
+// errFlooded ends a socket at which too much was wrong.
+var errFlooded = errors.New("too many errors")
+
+// message reads a message and does what it says. Its error ends the socket.
+func (p *peer) message(ctx context.Context, kind int, r io.Reader) (err error) {
+	b := getBuffer()
+	defer putBuffer(b)
+	if b.b, err = readUpTo(r, b.b, p.door.cfg.Frame+1); err != nil {
+		return err
+	}
+	p.in++
+	p.door.stats.Moved.Add(1)
+	if err := p.say(ctx, kind, b.b); err != nil && !p.refuse(err) {
+		return errFlooded
+	}
+	return nil
+}
+
+// readUpTo appends to b what r has, of which more than so much is left.
+func readUpTo(r io.Reader, b []byte, most int) ([]byte, error) {
+	for len(b) < most {
+		if len(b) == cap(b) {
+			b = slices.Grow(b, min(len(b)+1, most-len(b)))
+		}
+		n, err := r.Read(b[len(b):min(cap(b), most)])
+		b = b[:len(b)+n]
+		if errors.Is(err, io.EOF) {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
 // endOf returns how a socket has ended that can't be read any more.
 func endOf(err error) (edge.Cause, int) {
+	if errors.Is(err, errFlooded) {
+		return edge.Refused, websocket.ClosePolicyViolation
+	}
 	c, ok := errors.AsType[*websocket.CloseError](err)
 	if !ok {
 		return edge.Lost, 0
@@ -190,7 +236,7 @@ func endOf(err error) (edge.Cause, int) {
 	return edge.Lost, c.Code
 }
 
-// say does what a message says.
+// say does what a message says. b is used again afterwards.
 func (p *peer) say(ctx context.Context, kind int, b []byte) error {
 	if kind != websocket.TextMessage {
 		return &iat.Fault{Err: agora.Errorf(agora.InvalidRequest, "an envelope is text")}
@@ -198,9 +244,12 @@ func (p *peer) say(ctx context.Context, kind int, b []byte) error {
 	if len(b) > p.door.cfg.Frame {
 		return &iat.Fault{Err: agora.Errorf(agora.MessageTooLarge, "the envelope has more than %d bytes", p.door.cfg.Frame)}
 	}
-	e := new(iat.Envelope)
+	e := &p.envelope
 	if err := iat.Decode(b, e, p.door.cfg.Limits); err != nil {
 		return err
+	}
+	if e.Type != iat.Chunk { // of which nothing is kept but a copy
+		e = e.Clone()
 	}
 	if err := iat.CheckAction(e); err != nil {
 		return err
@@ -211,7 +260,7 @@ func (p *peer) say(ctx context.Context, kind int, b []byte) error {
 // said does what an envelope says.
 func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
 	as := p.session.Agent()
-	s := &saying{door: p.door, actor: p.session.Actor(), as: as}
+	s := saying{door: p.door, actor: p.session.Actor(), as: as}
 	if e.Action == iat.ActionRegister {
 		return p.register(ctx, e)
 	}
@@ -240,9 +289,9 @@ func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
 	}
 	if e.Type == iat.Chunk {
 		p.door.stats.Chunks.Add(1)
-		if e.Receipts == 0 && p.link.receipts == 0 {
-			w.RequestID = "" // its stream says which one it was
-		}
+	}
+	if (e.Type == iat.Chunk || e.Stream) && e.Receipts == 0 && p.link.receipts == 0 {
+		w.RequestID = "" // its stream says which one it was
 	}
 	return s.tellBy(ctx, e, bySession{p.session}, w)
 }

@@ -12,6 +12,7 @@ type Stats struct {
 	Downlinks atomic.Int64                 // open now, sockets included
 	Posts     atomic.Int64                 // envelopes that were POSTed
 	Chunks    atomic.Int64                 // that were taken from agents
+	Moved     atomic.Int64                 // envelopes that came and went
 	Told      latency.Histogram            // from a POST of what nobody answers to its being stored
 	Asked     latency.Histogram            // from a POSTed request to the end of its answer
 	Errors    map[agora.Code]*atomic.Int64 // told, by code; the map never changes

@@ -28,6 +28,15 @@ func (k *Kit) admit(x *Exchange) (edge.Admission, error) {
 	return a, err
 }
 
+// letIn is admit, apart where the answer is one that lasts.
+func (k *Kit) letIn(x *Exchange) (a edge.Admission, err error) {
+	if !x.path.Lasts {
+		return k.admit(x)
+	}
+	Apart(func() { a, err = k.admit(x) })
+	return a, err
+}
+
 // credentials returns what the request presents: where its header has no token and its connection no certificate, what the path
 // finds in the body.
 func (x *Exchange) credentials(a edge.Admission) (edge.Credentials, error) {

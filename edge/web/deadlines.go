@@ -38,6 +38,14 @@ type paced struct {
 	taken   bool // by who hijacked the connection
 }
 
+// unpaced returns the answer itself, and how long a piece of it may take; no time at all where there is no bound.
+func unpaced(w http.ResponseWriter) (http.ResponseWriter, time.Duration) {
+	if p, ok := w.(*paced); ok {
+		return p.ResponseWriter, p.write
+	}
+	return w, 0
+}
+
 // Write writes b, piece by piece.
 func (p *paced) Write(b []byte) (n int, err error) {
 	for {

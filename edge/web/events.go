@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,9 +22,11 @@ type Event struct {
 
 // Events is an answer of server-sent events. Its methods may be called by several goroutines, until the handler has returned.
 type Events struct {
-	x     *Exchange
-	every time.Duration // between two comments
-	beat  *time.Timer
+	x       *Exchange
+	every   time.Duration // between two comments
+	pulse   pulse
+	control *http.ResponseController // of the answer itself, like out
+	out     http.ResponseWriter
 
 	mu    sync.Mutex // guards the fields below, and the answer
 	buf   []byte
@@ -52,10 +55,13 @@ func (x *Exchange) EventsEvery(every time.Duration) (*Events, error) {
 	}
 	x.Last()
 	e := &Events{x: x, every: every}
+	e.out, e.pulse.write = unpaced(x.w)
+	e.control = http.NewResponseController(e.out)
 	x.events = e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.beat = time.AfterFunc(every, e.beats)
+	e.pulse.timer = time.AfterFunc(time.Hour, e.looks)
+	e.pulse.timer.Reset(e.pulse.step(every))
 	return e, e.flush() // so that the peer knows that it was let in
 }
 
@@ -93,16 +99,32 @@ func (e *Events) SendLines(lines []byte) error {
 // AppendEvent appends the lines of an event with an id, which is left out where it is 0, and data: any text, in which an end of line (LF, CR or both) is an
 // LF at the peer.
 func AppendEvent(dst []byte, id uint64, data []byte) []byte {
+	dst = BeginEvent(dst, id)
+	return EndEvent(append(dst, data...), len(dst))
+}
+
+const dataField = "data: "
+
+// BeginEvent appends the lines of an event up to its data, which are to be appended by the caller, who then calls [EndEvent].
+func BeginEvent(dst []byte, id uint64) []byte {
 	if id > 0 {
 		dst = append(strconv.AppendUint(append(dst, "id: "...), id, 10), '\n')
 	}
+	return append(dst, dataField...)
+}
+
+// EndEvent appends what ends an event whose data stand in dst from at on, where BeginEvent has left off. It allocates nothing for data without an end
+// of line, when dst has room.
+func EndEvent(dst []byte, at int) []byte {
+	data := dst[at:]
 	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
-		return append(append(append(dst, "data: "...), data...), "\n\n"...)
+		return append(dst, "\n\n"...)
 	}
-	for rest, more := data, true; more; {
+	rest, more := bytes.Clone(data), true
+	for dst = dst[:at-len(dataField)]; more; {
 		var text []byte
 		text, rest, more = cutLine(rest)
-		dst = append(append(append(dst, "data: "...), text...), '\n')
+		dst = append(append(append(dst, dataField...), text...), '\n')
 	}
 	return append(dst, '\n')
 }
@@ -135,13 +157,20 @@ func cutLine(b []byte) (text, rest []byte, more bool) {
 	return b[:i], rest, true
 }
 
-// beats says that the edge is there.
-func (e *Events) beats() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.over && e.stuck == nil {
-		e.buf = append(e.buf, ":\n\n"...)
-		_ = e.flush() // which has ended the request
+// looks is what the timer does: it cuts a peer off that takes nothing, and says that the edge is there where nothing else was said.
+func (e *Events) looks() {
+	if e.pulse.late() {
+		e.pulse.cut.Store(true)
+		_ = e.control.SetWriteDeadline(time.Unix(1, 0)) // which ends the writing; where it can't be set there is no connection
+		return
+	}
+	if e.pulse.quiet(e.every) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !e.over && e.stuck == nil {
+			e.buf = append(e.buf, ":\n\n"...)
+			_ = e.flush() // which has ended the request
+		}
 	}
 }
 
@@ -152,14 +181,10 @@ func (e *Events) flush() error {
 	}
 	size := int64(len(e.buf))
 	e.x.hold(size)
-	n, err := e.x.w.Write(e.buf)
-	if err == nil {
-		err = e.x.control.Flush()
-	}
+	n, err := e.write(e.buf)
 	e.x.hold(-size)
 	e.buf = e.buf[:0]
 	e.x.kit.stats.BytesOut.Add(int64(n))
-	e.beat.Reset(e.every)
 	if err == nil {
 		return nil
 	}
@@ -171,11 +196,29 @@ func (e *Events) flush() error {
 	return err
 }
 
+// write writes b and has it sent, piece by piece, each of which has a time of its own.
+func (e *Events) write(b []byte) (n int, err error) {
+	defer e.pulse.rests()
+	for {
+		e.pulse.begins()
+		m, err := e.out.Write(b[n:min(len(b), n+piece)])
+		if n += m; err == nil && n == len(b) {
+			err = e.control.Flush()
+		}
+		if e.pulse.cut.Load() {
+			err = errors.Join(os.ErrDeadlineExceeded, err) // HTTP/2 says that the stream is closed
+		}
+		if err != nil || n == len(b) {
+			return n, err
+		}
+	}
+}
+
 // end writes why the events end, if there is a reason, and nothing after that.
 func (e *Events) end(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.beat.Stop()
+	defer e.pulse.stop()
 	e.over = true
 	if err == nil || e.stuck != nil || e.x.gone() {
 		return
@@ -193,5 +236,4 @@ func (e *Events) end(err error) {
 	v.Data = bytes.TrimSuffix(v.Data, []byte{'\n'})
 	e.append(v)
 	_ = e.flush() // the peer may have gone
-	e.beat.Stop()
 }

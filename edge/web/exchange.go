@@ -19,6 +19,7 @@ type Exchange struct {
 	Request *http.Request // its body is read by Body and Decode
 	Value   any           // what the path's Token has kept for the handler
 
+	ctx       context.Context // see Context; that of Request ends with the peer alone
 	kit       *Kit
 	path      *Path
 	w         http.ResponseWriter
@@ -41,9 +42,9 @@ func (k *Kit) serve(w http.ResponseWriter, r *http.Request, p *Path, do Handler)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	x := &Exchange{
-		Request: r.WithContext(ctx), kit: k, path: p, w: w, control: http.NewResponseController(w), cancel: cancel, draining: make(chan struct{}),
+		Request: r, ctx: ctx, kit: k, path: p, w: w, control: http.NewResponseController(w), cancel: cancel, draining: make(chan struct{}),
 	}
-	admission, err := k.admit(x)
+	admission, err := k.letIn(x)
 	if err != nil {
 		k.refuse(w, x.Request, p, err)
 		return
@@ -104,7 +105,7 @@ func (x *Exchange) rest() {
 }
 
 // Context ends with the peer, the credentials and the edge; [context.Cause] says which where it was not the peer.
-func (x *Exchange) Context() context.Context { return x.Request.Context() }
+func (x *Exchange) Context() context.Context { return x.ctx }
 
 // Header is that of the answer, until it begins.
 func (x *Exchange) Header() http.Header { return x.w.Header() }

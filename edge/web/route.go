@@ -25,6 +25,8 @@ type Path struct {
 	// Token returns the token that stands in the body of a request whose header has none, read by [Exchange.Body]; the exchange has no Actor yet. None
 	// does if nil. It may give the exchange's Request another context, in which Fault finds what was read.
 	Token func(*Exchange) (string, error)
+	// Lasts says that most answers are quiet for most of their time: what lets their requests in leaves no traces in their memory, see [Apart].
+	Lasts bool
 }
 
 // Handle has a path of a mux, which names no method, be answered: by the method's handler, once the request is let in.

@@ -1,6 +1,7 @@
 package iat
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -72,6 +73,13 @@ type Envelope struct {
 	Action string
 
 	splice splice
+}
+
+// Clone returns a copy that has nothing in common with the bytes that e was decoded from.
+func (e *Envelope) Clone() *Envelope {
+	c := *e
+	c.Payload, c.splice.header, c.splice.metadata = bytes.Clone(e.Payload), bytes.Clone(e.splice.header), bytes.Clone(e.splice.metadata)
+	return &c
 }
 
 // splice is where header and metadata are changed on their way.

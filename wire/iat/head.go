@@ -45,6 +45,12 @@ func (e *Envelope) AppendHead(dst []byte, from agora.AgentID, root string) []byt
 	return append(rawjson.AppendString(append(dst, `"workspace_root":`...), root), '}')
 }
 
+// HeadSize returns how much room AppendHead takes, or a little less where an id or a root is escaped.
+func (e *Envelope) HeadSize(from agora.AgentID, root string) int {
+	const more = len(`{"from":"",`) + len(`,"workspace_root":""}`)
+	return headPrefix + len(e.splice.header) + len(e.splice.metadata) + len(from) + len(root) + more
+}
+
 // readHead returns what AppendHead has put into a head; false where it is none.
 func readHead(head []byte) (header, metadata []byte, ok bool) {
 	if len(head) < headPrefix || head[0] != headVersion {

@@ -13,7 +13,7 @@ import (
 
 // Delivery is what an edge adds to a message on its way out.
 type Delivery struct {
-	ID          string    // msg_id of an envelope that the sender of the message has not named
+	ID          string    // msg_id of an envelope that the sender of the message has not named; agora- and its position if empty
 	Parent      string    // its parent_id; empty for none, or Meta.Parent
 	Redelivered bool      // the receiver may have been given it before
 	DeadlineMS  int64     // time left of the request or stream; 0: none
@@ -130,7 +130,7 @@ func spellingOf(m *agora.Message) Type {
 
 // appendHeader appends the beginning of an envelope, up to its payload.
 func appendHeader(dst []byte, m *agora.Message, d Delivery, t Type) []byte {
-	said := Said{ID: d.ID, Parent: cmp.Or(d.Parent, m.Meta.Parent), Type: t, To: string(m.To.Agent), Time: d.Time}
+	said := Said{ID: d.ID, Parent: cmp.Or(d.Parent, m.Meta.Parent), Type: t, To: string(m.To.Agent), Time: d.Time, seq: m.Seq}
 	dst = said.appendHeader(dst, string(m.From))
 	dst = append(dst, `,"metadata":{`...)
 	if trace := cmp.Or(wire.TraceID(m.Meta.Trace), d.Trace); trace != "" {

@@ -18,6 +18,8 @@ type Said struct {
 	To      string    //
 	Time    time.Time // timestamp
 	Payload []byte    // any JSON value
+
+	seq uint64 // ID is agora- and this where it is empty
 }
 
 // Append appends the envelope (IAT §2.2). It allocates nothing when dst has room.
@@ -65,7 +67,12 @@ func appendError(dst []byte, code agora.Code, message string) []byte {
 
 // appendHeader appends the beginning of the envelope.
 func (s *Said) appendHeader(dst []byte, from string) []byte {
-	dst = rawjson.AppendString(append(dst, `{"header":{"msg_id":`...), s.ID)
+	dst = append(dst, `{"header":{"msg_id":`...)
+	if s.ID == "" {
+		dst = append(strconv.AppendUint(append(dst, `"agora-`...), s.seq, 10), '"')
+	} else {
+		dst = rawjson.AppendString(dst, s.ID)
+	}
 	if s.Parent != "" {
 		dst = rawjson.AppendString(append(dst, `,"parent_id":`...), s.Parent)
 	}
@@ -82,7 +89,7 @@ func (s *Said) appendHeader(dst []byte, from string) []byte {
 
 // said returns the beginning of the envelope in which the cluster itself tells of m.
 func said(m *agora.Message, d Delivery, t Type, parent string) Said {
-	return Said{ID: d.ID, Parent: parent, Type: t, To: string(m.To.Agent), Time: d.Time}
+	return Said{ID: d.ID, Parent: parent, Type: t, To: string(m.To.Agent), Time: d.Time, seq: m.Seq}
 }
 
 // appendTold appends the beginning of an envelope of the cluster's, up to its payload's value.

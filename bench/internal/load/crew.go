@@ -44,11 +44,11 @@ type member struct {
 }
 
 // newMembers connects agents, many at a time, each to the server that home says.
-func (c *crew) newMembers(n int, role string, home func(i int) int) ([]*member, error) {
+func (c *crew) newMembers(n int, role Role, home func(i int) int) ([]*member, error) {
 	all := make([]*member, n)
 	err := parallel(n, func(i int) error {
-		id := c.name + role + strconv.Itoa(i)
-		a, err := c.dial(id, home(i))
+		id := c.name + string(role) + strconv.Itoa(i)
+		a, err := c.dial(role, id, home(i))
 		if err != nil {
 			return fmt.Errorf("connect %s: %w", id, err)
 		}
@@ -63,10 +63,10 @@ func (c *crew) newMembers(n int, role string, home func(i int) int) ([]*member, 
 }
 
 // dial connects an agent. Like any client it tries again when a server is too busy.
-func (c *crew) dial(id string, server int) (a Agent, err error) {
+func (c *crew) dial(role Role, id string, server int) (a Agent, err error) {
 	for try := range 5 {
 		time.Sleep(time.Duration(try) * time.Second / 2)
-		if a, err = c.target.Dial(id, server); err == nil {
+		if a, err = c.target.Dial(role, id, server); err == nil {
 			return a, nil
 		}
 	}
@@ -107,10 +107,15 @@ func (c *crew) listen(m *member, h wire.Handler) {
 	m.gone = gone
 	c.readers.Go(func() {
 		defer close(gone)
-		if err := a.Receive(h); !c.closing.Load() && !m.cut.Load() {
-			c.refused(fmt.Sprintf("the connection of %s ended: %v", m.id, err))
-		}
+		c.ended(m, a.Receive(h))
 	})
+}
+
+// ended notes that a connection has ended, which is a fault unless it was ended here.
+func (c *crew) ended(m *member, err error) {
+	if !c.closing.Load() && !m.cut.Load() {
+		c.refused(fmt.Sprintf("the connection of %s ended: %v", m.id, err))
+	}
 }
 
 func (c *crew) refused(what string) {

@@ -63,7 +63,7 @@ func FanOut(ctx context.Context, t Target, name string, members int, cfg Config)
 
 // join connects the members, takes each into the space, and listens for it.
 func (f *fan) join(n int) ([]*ear, error) {
-	members, err := f.newMembers(n, "m", func(i int) int { return i })
+	members, err := f.newMembers(n, Member, func(i int) int { return i })
 	if err != nil {
 		return nil, err
 	}

@@ -65,14 +65,14 @@ func openStreams(ctx context.Context, t Target, name string, shape Shape, cfg Co
 }
 
 func (s *stream) connect(shape Shape) (err error) {
-	idle, err := s.newMembers(shape.Idle, "i", func(i int) int { return i })
+	idle, err := s.newMembers(shape.Idle, Idles, func(i int) int { return i })
 	if err != nil {
 		return err
 	}
-	if s.receivers, err = s.newMembers(shape.Receivers, "r", func(i int) int { return i + 1 }); err != nil {
+	if s.receivers, err = s.newMembers(shape.Receivers, Receives, func(i int) int { return i + 1 }); err != nil {
 		return err
 	}
-	senders, err := s.newMembers(shape.Senders, "s", func(i int) int { return i })
+	senders, err := s.newMembers(shape.Senders, Sends, func(i int) int { return i })
 	if err != nil {
 		return err
 	}

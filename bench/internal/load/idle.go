@@ -14,7 +14,7 @@ func Idle(ctx context.Context, t Target, name string, agents int, cfg Config) (R
 	defer c.close()
 	before := t.Usage()
 	began := time.Now()
-	members, err := c.newMembers(agents, "i", func(i int) int { return i })
+	members, err := c.newMembers(agents, Idles, func(i int) int { return i })
 	if err != nil {
 		return Result{}, err
 	}

@@ -22,7 +22,7 @@ type hub struct {
 
 func newHub() *hub { return &hub{agents: map[string]*spoke{}} }
 
-func (h *hub) Dial(id string, _ int) (Agent, error) {
+func (h *hub) Dial(_ Role, id string, _ int) (Agent, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &spoke{hub: h, in: make(chan []byte, 1<<16), gone: make(chan struct{})}

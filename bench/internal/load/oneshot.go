@@ -60,10 +60,15 @@ func OneShots(ctx context.Context, t Target, name string, underWay int, cfg Conf
 }
 
 func (p *pair) connect(cfg Config) error {
-	members, err := p.newMembers(2, "p", func(i int) int { return i })
+	receivers, err := p.newMembers(1, Receives, func(int) int { return 1 })
 	if err != nil {
 		return err
 	}
+	members, err := p.newMembers(1, Sends, func(int) int { return 0 })
+	if err != nil {
+		return err
+	}
+	members = append(members, receivers...)
 	p.sender = &sender{member: members[0], text: newText(cfg.Size)}
 	if p.way.line, err = members[0].Message(members[1].id); err != nil {
 		return err

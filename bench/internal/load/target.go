@@ -27,10 +27,30 @@ type Agent interface {
 	Receive(h wire.Handler) error
 }
 
+// Asker is an agent of a system that has requests and responses.
+type Asker interface {
+	Agent
+	// Ask asks another agent, and returns when its response has come, which has the same text. Receive is not called meanwhile.
+	Ask(to string, text []byte) error
+	// Echo answers those that ask until the connection has ended, in place of Receive.
+	Echo() error
+}
+
+// Role is what an agent does in a load: some systems have several ways to connect. It is part of the agent's id.
+type Role string
+
+// The roles.
+const (
+	Sends    Role = "s"
+	Receives Role = "r"
+	Member   Role = "m" // of a space
+	Idles    Role = "i"
+)
+
 // Target is a running system.
 type Target interface {
-	// Dial connects an agent to one of its servers, counted from 0 and beyond their number round again.
-	Dial(id string, server int) (Agent, error)
+	// Dial connects an agent with a role to one of its servers, counted from 0 and beyond their number round again.
+	Dial(r Role, id string, server int) (Agent, error)
 	// Resume connects an agent again whose connection was lost and whose Receive has returned, and goes on
 	// after what that handed on last; wire.ErrNone where nobody can.
 	Resume(a Agent, server int) (Agent, error)

@@ -12,8 +12,51 @@ import (
 
 // agora is a cluster as in production: two edges with tokens, presence and limits.
 type agora struct {
-	servers int    // of NATS, which are the replicas as well
-	storage string // of the log
+	servers int                     // of NATS, which are the replicas as well
+	storage string                  // of the log
+	doors   func(token string) dial // by which agents connect; /ws if nil
+}
+
+// dial connects an agent with a role.
+type dial func(as load.Role, addr, id string) (load.Agent, error)
+
+// byWebSocket has agents speak Agora's own protocol.
+func byWebSocket(token string) dial {
+	return func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialAgora(addr, id, token) }
+}
+
+// bySocket has agents say envelopes by WebSocket.
+func bySocket(token string) dial {
+	return func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialIATSocket(addr, id, token) }
+}
+
+// events1 and events2 have agents take events over HTTP/1.1, over HTTP/2; who sends is at /ws.
+func events1(token string) dial { return but(byWebSocket(token), posting1(token)) }
+func events2(token string) dial { return but(byWebSocket(token), posting2(token)) }
+
+// but has one dial those who send, and another one the others.
+func but(sends, others dial) dial {
+	return func(as load.Role, addr, id string) (load.Agent, error) {
+		if as == load.Sends {
+			return sends(as, addr, id)
+		}
+		return others(as, addr, id)
+	}
+}
+
+// posting1 and posting2 have agents post envelopes, and take events, over HTTP/1.1, over HTTP/2.
+func posting1(token string) dial {
+	return func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialIATEvents1(addr, id, token) }
+}
+
+func posting2(token string) dial {
+	return func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialIATEvents2(addr, id, token) }
+}
+
+// sharing has agents take events over connections that they share; who sends is at /ws.
+func sharing(token string) dial {
+	s := new(wire.Shared)
+	return but(byWebSocket(token), func(_ load.Role, addr, id string) (load.Agent, error) { return s.Dial(addr, id, token) })
 }
 
 func (a agora) start(_ context.Context, r *Running) error {
@@ -38,7 +81,10 @@ func (a agora) start(_ context.Context, r *Running) error {
 	if err != nil {
 		return err
 	}
-	r.dial = func(addr, id string) (load.Agent, error) { return wire.DialAgora(addr, id, token) }
+	if a.doors == nil {
+		a.doors = byWebSocket
+	}
+	r.dial = a.doors(token)
 	return a.edges(r, binary,
 		"--auth", "file:"+tokens, "--nats.url", "nats://"+strings.Join(clients, ",nats://"), "--redis.url", "redis://"+redis,
 		"--nats.replicas", fmt.Sprint(a.servers), "--nats.storage", a.storage,

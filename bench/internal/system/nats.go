@@ -104,7 +104,7 @@ func startForwarded(_ context.Context, r *Running) error {
 
 func (r *Running) plainNATS(c natsServers, cfg wire.NATSConfig) (err error) {
 	r.addrs, err = c.startServers(r)
-	r.dial = func(addr, id string) (load.Agent, error) { return wire.DialNATS(addr, id, cfg) }
+	r.dial = func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialNATS(addr, id, cfg) }
 	return err
 }
 

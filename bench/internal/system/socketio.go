@@ -39,7 +39,7 @@ func startSocketIO(_ context.Context, r *Running) error {
 			return err
 		}
 	}
-	r.dial = func(addr, id string) (load.Agent, error) { return wire.DialSocketIO(addr, id) }
+	r.dial = func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialSocketIO(addr, id) }
 	return nil
 }
 

@@ -40,6 +40,17 @@ var Kinds = []Kind{
 	{Name: "agora-mem", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, memory", Resumes: true, start: agora{servers: 1, storage: "memory"}.start},
 	{Name: "agora-r1", About: "Agora, 2 edges, Redis, 1 NATS server", Keeps: "R1, file", Resumes: true, start: agora{servers: 1, storage: "file"}.start},
 	{Name: "agora-r3", About: "Agora, 2 edges, Redis, 3 NATS servers", Keeps: "R3, file", Resumes: true, start: agora{servers: 3, storage: "file"}.start},
+	{Name: "iat-socket", About: "agora-r1 whose agents say envelopes by WebSocket", Keeps: "R1, file", Aside: true, start: iat(bySocket)},
+	{Name: "iat-events", About: "agora-r1 whose receivers take events over HTTP/2, a connection each", Keeps: "R1, file", Aside: true, start: iat(events2)},
+	{Name: "iat-events1", About: "the same over HTTP/1.1", Keeps: "R1, file", Aside: true, start: iat(events1)},
+	{Name: "iat-shared", About: "the same over HTTP/2, a hundred at a connection", Keeps: "R1, file", Aside: true, start: iat(sharing)},
+	{Name: "iat-post", About: "iat-events whose senders post each envelope", Keeps: "R1, file", Aside: true, start: iat(posting2)},
+	{Name: "iat-post1", About: "the same over HTTP/1.1", Keeps: "R1, file", Aside: true, start: iat(posting1)},
+}
+
+// iat starts a cluster like agora-r1 whose agents come by other doors.
+func iat(doors func(token string) dial) func(context.Context, *Running) error {
+	return agora{servers: 1, storage: "file", doors: doors}.start
 }
 
 // Running is a system that runs. It is a [load.Target].
@@ -48,7 +59,7 @@ type Running struct {
 	dir   string
 	procs []*proc.Process
 	addrs []string // where agents connect
-	dial  func(addr, id string) (load.Agent, error)
+	dial  dial
 }
 
 // Start starts a system and returns when agents can connect. It keeps what it
@@ -75,8 +86,8 @@ func (r *Running) Stop() {
 }
 
 // Dial connects an agent to a server.
-func (r *Running) Dial(id string, server int) (load.Agent, error) {
-	return r.dial(r.addrs[server%len(r.addrs)], id)
+func (r *Running) Dial(as load.Role, id string, server int) (load.Agent, error) {
+	return r.dial(as, r.addrs[server%len(r.addrs)], id)
 }
 
 // Resume connects an agent again, if its protocol knows how to.

@@ -13,6 +13,7 @@ type Agora struct {
 	id, token string
 	resume    string // takes the session over at another connection
 	last      []byte // the last frame that Receive handed on
+	asked     uint64 // how often it has asked
 	unacked   int    // texts that came since the last acknowledgement
 	ack       []byte // the frame that acknowledges
 }
@@ -94,6 +95,43 @@ func (a *Agora) Space(name string) (Line, error) {
 	}
 	head := `{"type":"space.publish","space":"` + name + `","data":{"text":"`
 	return func(dst []byte, _ uint64, text []byte) []byte { return AppendText(dst, head, text, `"}}`) }, nil
+}
+
+// Ask asks another agent, and returns when its reply has come. Receive is not called meanwhile.
+func (a *Agora) Ask(to string, text []byte) error {
+	a.asked++
+	id := strconv.FormatUint(a.asked, 10)
+	if _, err := a.Write(AppendText(nil, `{"type":"send","to":"`+to+`","payload":{"request_id":"`+id+`","text":"`, text, `"}}`)); err != nil {
+		return err
+	}
+	for {
+		frame, err := a.await(`{"type":"reply"`)
+		if err != nil {
+			return err
+		}
+		if of, _ := cut(frame, `"request_id":"`); string(of) == id {
+			return answered(frame, text)
+		}
+	}
+}
+
+// Echo replies to those that ask until the connection ends.
+func (a *Agora) Echo() error {
+	for {
+		frame, err := a.Next()
+		if err != nil {
+			return err
+		}
+		text, ok := cut(frame, `"text":"`)
+		if !ok {
+			continue
+		}
+		from, _ := cut(frame, `"from":"`)
+		id, _ := cut(frame, `"request_id":"`)
+		if _, err := a.Write(AppendText(nil, `{"type":"reply","to":"`+string(from)+`","payload":{"request_id":"`+string(id)+`","text":"`, text, `"}}`)); err != nil {
+			return err
+		}
+	}
 }
 
 // Receive hands on what arrives until the connection ends. What came to the agent itself it acknowledges now and then.
