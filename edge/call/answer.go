@@ -79,19 +79,13 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 	if err := a.r.cfg.Reach(ctx, a.callee()); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	a.inbox, a.opened = a.r.cfg.Broker.Listen(a.address(), broker.From{}, a.woken), true
-	a.mu.Unlock()
-	listens := make(chan struct{})
-	begun := a.r.background(func() { // an empty box is live once its stream's leader was asked, which takes as long as presence does
-		defer close(listens)
-		a.msgs, _ = a.inbox.Next(ctx, pullBytes) // what fails here is tried again by Next
-		a.keep()
-	})
+	listens, begun := a.listen(ctx)
 	if !begun {
 		return errShut
 	}
 	defer func() { <-listens }()
+	complete := q.completing(ctx)
+	defer complete()
 	state, asked, err := a.r.cfg.Presence.OpenCall(ctx, a.r.cfg.Holder, a.id, a.call, a.r.cfg.MaxAge, askTime)
 	if err != nil {
 		return err
@@ -110,13 +104,43 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 		return nil
 	}
 	if !asked || !guard.Once {
-		err = a.store(ctx, q)
+		if q.Message, err = complete(); err == nil {
+			err = a.store(ctx, q)
+		}
 		a.notStored(err)
 	}
 	if err == nil {
 		a.r.count.Made.Add(1)
 	}
 	return err
+}
+
+// listen begins to listen to the box, and reads what it has, behind: the channel is closed once that is done. It returns false where the Registry is over.
+func (a *Answer) listen(ctx context.Context) (<-chan struct{}, bool) {
+	a.mu.Lock()
+	a.inbox, a.opened = a.r.cfg.Broker.Listen(a.address(), broker.From{}, a.woken), true
+	a.mu.Unlock()
+	listens := make(chan struct{})
+	return listens, a.r.background(func() { // an empty box is live once its stream's leader was asked, which takes as long as presence does
+		defer close(listens)
+		a.msgs, _ = a.inbox.Next(ctx, pullBytes) // what fails here is tried again by Next
+		a.keep()
+	})
+}
+
+// completing begins to complete the message, and returns what waits until it is.
+func (q *Request) completing(ctx context.Context) func() (agora.Message, error) {
+	m := q.Message
+	if q.Complete == nil {
+		return func() (agora.Message, error) { return m, nil }
+	}
+	var work sync.WaitGroup
+	var err error
+	work.Go(func() { err = q.Complete(ctx, &m) })
+	return func() (agora.Message, error) {
+		work.Wait()
+		return m, err
+	}
 }
 
 // forgotten says that nobody waits here, as far as presence knows.

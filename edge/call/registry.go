@@ -96,6 +96,9 @@ type Request struct {
 	Within time.Duration
 	// Box is the call's id, by NewBox; one is made if empty. It is for who needs to know it before.
 	Box string
+	// Complete completes what of Message is not known yet, but for To and what makes its name stand for it: ID, Media, Dialect and Body. It is called
+	// on a goroutine of its own while presence is told of the call, and its error is that of the call where the request is to be stored. May be nil.
+	Complete func(ctx context.Context, m *agora.Message) error
 }
 
 // NewBox returns the id of a call, which is that of the box for its answer: for a name always the same.

@@ -19,14 +19,10 @@ import (
 
 // request asks an agent, and answers with its response, or with events: its chunks, and then the response.
 func (d *Door) request(x *web.Exchange, e *iat.Envelope, s *saying) error {
-	root, err := s.root(x.Context(), e)
-	if err != nil {
-		return err
-	}
 	x.Last()
 	ctx, stop := untilDrained(x)
 	defer stop()
-	a, err := x.Actor.Call(ctx, s.as, s.callOf(e, root))
+	a, err := x.Actor.Call(ctx, s.as, s.callOf(e))
 	if err != nil {
 		return because(ctx, err)
 	}

@@ -174,8 +174,14 @@ func (d *Door) wait(e *iat.Envelope) time.Duration {
 }
 
 // callOf returns a request as a call, which is done once under the envelope's id.
-func (s *saying) callOf(e *iat.Envelope, root string) call.Request {
-	m := s.message(e, root)
+func (s *saying) callOf(e *iat.Envelope) call.Request {
+	m := s.message(e, "")
 	m.Meta.Deadline = time.Time{} // by Within
-	return call.Request{Name: e.ID, Within: s.door.wait(e), Message: m}
+	return call.Request{Name: e.ID, Within: s.door.wait(e), Message: m, Complete: func(ctx context.Context, m *agora.Message) error {
+		root, err := s.root(ctx, e)
+		if root != "" {
+			m.Meta.Head = e.AppendHead(make([]byte, 0, e.HeadSize(s.as, root)), s.as, root)
+		}
+		return err
+	}}
 }

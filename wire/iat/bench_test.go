@@ -84,3 +84,22 @@ func BenchmarkAppendEnvelopeChunk(b *testing.B) {
 		})
 	}
 }
+
+func TestACloneKeepsNothingOfTheBytes(t *testing.T) {
+	for _, from := range []string{"agent-1", `agent-"1`} {
+		for _, root := range []string{"", "/src"} {
+			var e Envelope
+			b := append([]byte(nil), chunkEnvelope...)
+			must(t, Decode(b, &e, Limits{}))
+			want, payload := string(e.AppendHead(nil, agora.AgentID(from), root)), string(e.Payload)
+			if n := e.HeadSize(agora.AgentID(from), root); len(want) > n+1 {
+				t.Errorf("a head of %d bytes has room for %d", len(want), n)
+			}
+			c := e.Clone()
+			clear(b)
+			if got := string(c.AppendHead(nil, agora.AgentID(from), root)); got != want || string(c.Payload) != payload || c.ID != "c-17" {
+				t.Errorf("the clone is %s with %s, want %s with %s", got, c.Payload, want, payload)
+			}
+		}
+	}
+}
