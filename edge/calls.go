@@ -40,6 +40,11 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 		return nil, err
 	}
 	m.From, m.To = as, agora.ToAgent(a.Principal().Tenant, m.To.Agent)
+	if !q.Checked {
+		if err := n.screens.look(ctx, a, m); err != nil {
+			return nil, err
+		}
+	}
 	span := n.cfg.Tracer.Send(m)
 	answer, err := n.calls.Start(ctx, q)
 	if err != nil {

@@ -134,6 +134,7 @@ type Node struct {
 	departed   departed
 	registered registered
 	restores   restores
+	screens    screens
 	dials      dials
 	seeking    atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
 	drained    atomic.Bool // Drain has told log and presence what it could

@@ -231,6 +231,9 @@ func (a *Actor) post(ctx context.Context, as agora.AgentID, m agora.Message, w W
 		}
 		return Outcome{}, nil
 	}
+	if err := a.node.screens.look(ctx, a, &m); err != nil {
+		return Outcome{}, agora.AsError(err)
+	}
 	if m.Kind == agora.Reply {
 		box, ok, err := a.node.calls.BoxOf(ctx, &m)
 		if err != nil {

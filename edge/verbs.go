@@ -60,6 +60,9 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 	if err == nil {
 		err = s.spend(ctx, &m)
 	}
+	if err == nil {
+		err = s.node.screens.look(ctx, s.actor, &m)
+	}
 	if err != nil {
 		if m.Part == agora.Start {
 			s.sender().Unstarted(m.To, m.Stream, m.N, err)

@@ -99,6 +99,8 @@ type Request struct {
 	// Complete completes what of Message is not known yet, but for To and what makes its name stand for it: ID, Media, Dialect and Body. It is called
 	// on a goroutine of its own while presence is told of the call, and its error is that of the call where the request is to be stored. May be nil.
 	Complete func(ctx context.Context, m *agora.Message) error
+	// Checked says that what Message asks for was looked at already: see edge.Node.Screens.
+	Checked bool
 }
 
 // NewBox returns the id of a call, which is that of the box for its answer: for a name always the same.

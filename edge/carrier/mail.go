@@ -18,23 +18,22 @@ func (mail) Card(_ context.Context, c Call) (agora.Registration, error) {
 
 func (mail) Handoff(ctx context.Context, c Call, h Handoff) (Answer, error) {
 	box := c.box()
-	return c.ask(ctx, box, wire.AppendHandoff(nil, box, h.Method, h.Path, h.Params, h.Input))
+	return c.ask(ctx, call.Request{Box: box, Message: agora.Message{Body: wire.AppendHandoff(nil, box, h.Method, h.Path, h.Params, h.Input)}})
 }
 
 func (mail) CallTool(ctx context.Context, c Call, t Tool) (Answer, error) {
 	box := c.box()
-	return c.ask(ctx, box, wire.AppendToolCall(nil, box, t.Name, t.Arguments))
+	return c.ask(ctx, call.Request{Box: box, Message: agora.Message{Body: wire.AppendToolCall(nil, box, t.Name, t.Arguments)}, Checked: true})
 }
 
 // box returns the id of the call, by which the agent answers it.
 func (c *Call) box() string { return call.NewBox(c.Actor.Principal().Tenant, c.As, c.Name) }
 
-// ask asks the agent for an action.
-func (c *Call) ask(ctx context.Context, box string, payload []byte) (Answer, error) {
-	a, err := c.Actor.Call(ctx, c.As, call.Request{
-		Name: c.Name, Within: c.Within, Box: box,
-		Message: agora.Message{ID: box, To: agora.Address{Agent: c.To.ID}, Body: payload, Meta: agora.Meta{Trace: c.Trace}},
-	})
+// ask asks the agent for an action, which stands in the request's body.
+func (c *Call) ask(ctx context.Context, q call.Request) (Answer, error) {
+	q.Name, q.Within = c.Name, c.Within
+	q.Message.ID, q.Message.To, q.Message.Meta.Trace = q.Box, agora.Address{Agent: c.To.ID}, c.Trace
+	a, err := c.Actor.Call(ctx, c.As, q)
 	if err != nil {
 		return nil, err // and no Answer that holds a nil
 	}

@@ -52,7 +52,9 @@ type Door struct {
 
 // New returns a door of a node, whose requests a kit lets in. Its requests end with the kit.
 func New(n *edge.Node, k *web.Kit, cfg Config) *Door {
-	return &Door{cfg: cfg.withDefaults(), node: n, kit: k, now: n.Config().Broker.Now, stats: newStats()}
+	d := &Door{cfg: cfg.withDefaults(), node: n, kit: k, now: n.Config().Broker.Now, stats: newStats()}
+	n.Screens(d.screen)
+	return d
 }
 
 // Stats returns the door's counters. They go on counting.

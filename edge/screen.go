@@ -1,0 +1,41 @@
+package edge
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/agora-relay/agora"
+)
+
+// Screen looks at what an agent says to another before it is stored: a whole request of JSON, or the beginning of a stream of it. It may give a request a name
+// in m.Meta.Request where there is none, and changes nothing else. Its error is the answer to who says it.
+type Screen func(ctx context.Context, by *Actor, m *agora.Message) error
+
+// screens are those of the node's doors. The zero value is ready to use.
+type screens struct{ all atomic.Pointer[[]Screen] }
+
+// Screens has a door look at what agents of every dialect say, as it is only there known what that means to the agents of its own. It may be called at any time, by one
+// goroutine at a time.
+func (n *Node) Screens(s Screen) {
+	var all []Screen
+	if old := n.screens.all.Load(); old != nil {
+		all = slices.Clone(*old)
+	}
+	all = append(all, s)
+	n.screens.all.Store(&all)
+}
+
+// look returns why a message of an actor may not be said. It has From and To.
+func (s *screens) look(ctx context.Context, by *Actor, m *agora.Message) error {
+	all := s.all.Load()
+	if all == nil || m.Kind != agora.Request || m.Part > agora.Start || m.Media != "" {
+		return nil
+	}
+	for _, look := range *all {
+		if err := look(ctx, by, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
