@@ -128,6 +128,9 @@ func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
 	case verbAnswer:
 		m := *a.Message
 		m.ID = a.ID
+		if s.mails(ctx, &m) {
+			return s.mail(ctx, m, w)
+		}
 		err = s.Answer(ctx, m, w)
 	case verbPublish:
 		err = s.Publish(ctx, a.Space, 0, a.Data, w)

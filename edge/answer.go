@@ -47,6 +47,36 @@ func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
 	return s.Send(ctx, m, w)
 }
 
+// mails tells whether an answer that came by another edge is whole, and goes to a mailbox.
+func (s *Session) mails(ctx context.Context, m *agora.Message) bool {
+	peer, name := agora.ToAgent(s.claim.Tenant, m.To.Agent), m.Meta.Parent
+	if m.Kind != agora.Reply || m.Part != agora.Whole || s.sender().Concluded(peer, name, m.ID) {
+		return false
+	}
+	if kind, open := s.sender().Sends(peer, name); open && kind == m.Kind {
+		return false
+	}
+	sent := *m
+	sent.To = peer
+	return !s.sender().Route(ctx, &sent).IsBox()
+}
+
+// mail stores such an answer like that of an agent without a session: should the session end before that is told, it is the same when it is said again.
+func (s *Session) mail(ctx context.Context, m agora.Message, w Want) (Outcome, error) {
+	m.To = agora.ToAgent(s.claim.Tenant, m.To.Agent)
+	err := s.usable()
+	if err == nil {
+		err = s.mayAddress(ctx, &m)
+	}
+	if err == nil {
+		err = s.spend(ctx, &m)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	return s.actor.store(ctx, s.claim.Agent, m, w)
+}
+
 // NameStream says by which request the agent knows a stream of a peer's that was delivered to it. A cancel may name the stream so.
 func (s *Session) NameStream(peer agora.AgentID, stream, request string) {
 	s.mu.Lock()

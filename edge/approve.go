@@ -36,17 +36,15 @@ func (a *Actor) RequireApproval(ctx context.Context, as agora.AgentID, m agora.M
 // mayRequire tells whether the actor may ask for approval, and the addressee be told.
 func (a *Actor) mayRequire(ctx context.Context, as agora.AgentID, m *agora.Message) error {
 	if m.To.Agent != agora.Cluster {
-		if err := a.mayCall(as, m); err != nil {
+		if err := a.mayCall(ctx, as, m); err != nil {
 			return err
 		}
 		return a.node.relay.Reach(ctx, agora.ToAgent(a.Principal().Tenant, m.To.Agent))
 	}
-	for _, err := range []error{a.Check(), a.node.Ready(), a.mayBe(as), a.spendAs(as, len(m.Body))} {
-		if err != nil {
-			return agora.AsError(err)
-		}
+	if err := errors.Join(a.Check(), a.node.Ready(), a.mayBe(as)); err != nil {
+		return agora.AsError(err)
 	}
-	return nil
+	return a.spendAs(ctx, as, len(m.Body))
 }
 
 // AwaitApproval asks as RequireApproval does, blocks until that is decided, and returns the decision, which is not mailed to the asker then. Errors are those of

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -36,7 +37,7 @@ func (n *Node) knows(ctx context.Context, tenant string, id agora.AgentID) bool 
 // of [call.Registry.Start], and FORBIDDEN.
 func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*call.Answer, error) {
 	n, m := a.node, &q.Message
-	if err := a.mayCall(as, m); err != nil {
+	if err := a.mayCall(ctx, as, m); err != nil {
 		return nil, err
 	}
 	m.From, m.To = as, agora.ToAgent(a.Principal().Tenant, m.To.Agent)
@@ -60,10 +61,12 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 // CancelCall ends a call that was made under a name, by whatever edge, in the name of an agent: whoever waits for its answer gets STREAM_ABORTED, and who was asked is
 // told that nobody does. It returns false where no such call is open. FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
 func (a *Actor) CancelCall(ctx context.Context, as, to agora.AgentID, name string) (bool, error) {
-	for _, err := range []error{a.Check(), a.mayBe(as), a.spendAs(as, 0)} {
-		if err != nil {
-			return false, agora.AsError(err)
-		}
+	err := errors.Join(a.Check(), a.mayBe(as))
+	if err == nil {
+		err = a.spendAs(ctx, as, 0)
+	}
+	if err != nil {
+		return false, agora.AsError(err)
 	}
 	done, err := a.node.calls.Cancel(ctx, a.Principal().Tenant, as, to, name)
 	if err != nil {
@@ -73,7 +76,7 @@ func (a *Actor) CancelCall(ctx context.Context, as, to agora.AgentID, name strin
 }
 
 // mayCall tells whether the actor may ask an agent in the name of another, now.
-func (a *Actor) mayCall(as agora.AgentID, m *agora.Message) error {
+func (a *Actor) mayCall(ctx context.Context, as agora.AgentID, m *agora.Message) error {
 	n := a.node
 	if err := a.Check(); err != nil {
 		return err
@@ -92,7 +95,7 @@ func (a *Actor) mayCall(as agora.AgentID, m *agora.Message) error {
 	if _, queued := n.crowd.Limits(); n.crowd.Held() >= queued {
 		return errBusy
 	}
-	return a.spendAs(as, len(m.Body))
+	return a.spendAs(ctx, as, len(m.Body))
 }
 
 // Request is [Actor.Call] in the name of the session's own agent.

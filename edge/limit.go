@@ -61,13 +61,28 @@ func (a *Actor) CountTogether() {
 // spend takes a message of n bytes, or nothing where one of the buckets lacks it: RATE_LIMITED.
 func (a *Actor) spend(n int) error { return a.spendFrom(a.own(), n) }
 
-// spendAs is spend for what is said as an agent, but not by its connection: it counts with all that the agent says at this edge.
-func (a *Actor) spendAs(as agora.AgentID, n int) error {
-	at := agora.ToAgent(a.Principal().Tenant, as)
-	if s := a.node.live(at); s != nil {
-		return a.spendFrom(s.actor.own(), n)
+// spendAs is spend for what is said as an agent, but not by its connection: it counts with all that the agent says so at all edges, and with what it says at this one
+// while presence can't count that.
+func (a *Actor) spendAs(ctx context.Context, as agora.AgentID, n int) error {
+	node, at := a.node, agora.ToAgent(a.Principal().Tenant, as)
+	l, m := node.limits.load(), node.meters.get(at)
+	if l.messages.rate <= 0 && l.bytes.rate <= 0 {
+		return a.spendShared(l, n)
 	}
-	return a.spendFrom(a.node.meters.get(at), n)
+	ctx, cancel := context.WithTimeout(ctx, node.cfg.Answer)
+	defer cancel()
+	after, ok := m.allowance.take(ctx, node.cfg.Presence, at, l, n)
+	if !ok {
+		return a.spendFrom(m, n)
+	}
+	if after > 0 {
+		return tooFast("too much in too short a time", after)
+	}
+	err := a.spendShared(l, n)
+	if err != nil {
+		m.allowance.give(l, n)
+	}
+	return err
 }
 
 func (a *Actor) spendFrom(m *meter, n int) error {
@@ -80,14 +95,23 @@ func (a *Actor) spendFrom(m *meter, n int) error {
 		m.messages.give(l.messages, 1)
 		return tooFast("too much in too short a time", after)
 	}
-	if after = a.tenant.messages.take(l.tenantMessages, 1, false); after == 0 {
-		if after = a.tenant.bytes.take(l.tenantBytes, size, false); after == 0 {
+	err := a.spendShared(l, n)
+	if err != nil {
+		m.messages.give(l.messages, 1)
+		m.bytes.give(l.bytes, size)
+	}
+	return err
+}
+
+// spendShared takes a message of n bytes from what the agents of the tenant may say at this edge.
+func (a *Actor) spendShared(l *live, n int) error {
+	after := a.tenant.messages.take(l.tenantMessages, 1, false)
+	if after == 0 {
+		if after = a.tenant.bytes.take(l.tenantBytes, float64(n), false); after == 0 {
 			return nil
 		}
 		a.tenant.messages.give(l.tenantMessages, 1)
 	}
-	m.messages.give(l.messages, 1)
-	m.bytes.give(l.bytes, size)
 	a.tenant.Limited.Add(1)
 	return tooFast("the agents of this tenant say too much in too short a time", after)
 }

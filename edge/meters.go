@@ -7,7 +7,10 @@ import (
 )
 
 // meter counts what an agent says against its rates.
-type meter struct{ messages, bytes bucket }
+type meter struct {
+	messages, bytes bucket
+	allowance       allowance // of what it says at all edges together
+}
 
 // full tells whether a meter is as a new one would be.
 func (m *meter) full() bool {
@@ -21,7 +24,7 @@ func (m *meter) fill() {
 	m.bytes.fill()
 }
 
-// meters are those of agents that speak without a session, by who they are: what each of them says in many requests counts together.
+// meters are those of what is said by requests, by the agents or principals that say it: what each of them says in many requests counts together.
 type meters struct {
 	mu   sync.Mutex // guards the fields below
 	of   map[agora.Address]*meter

@@ -18,13 +18,13 @@ import (
 	"github.com/agora-relay/agora/spaces"
 )
 
-// What an Actor says, it says as an agent that it may be. Where that has a session, whichever edge holds it, the session's
-// edge does it: so it stands in the session's lanes, and counts against its rates. While a session moves, an Actor waits
+// What an Actor says, it says as an agent that it may be. A whole message is stored by the edge itself, under the name that the agent has given it.
+// All else is of a session: whichever edge holds that does it, so it stands in the session's lanes, and counts against its rates. While a session moves, an Actor waits
 // for its next holder, for as long as Config.Patience. Every verb blocks until what it stores is stored, and may be called
 // from any number of goroutines; each of them has its own order.
 
 // Send says a message of the relay's verbs, with the fields that [Session.Send] takes. A whole one needs no session. With an ID on m it is the same
-// message when it is sent again, by the same session or by nobody's. Errors: FORBIDDEN, those of a frame that is sent, UNAVAILABLE where the session can't be reached, and
+// message when it is sent again, whatever has become of the agent's session meanwhile. Errors: FORBIDDEN, those of a frame that is sent, UNAVAILABLE where the session can't be reached, and
 // INVALID_REQUEST or STREAM_NOT_FOUND for a stream of who has none.
 func (a *Actor) Send(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
 	w.RequestID = cmp.Or(m.ID, w.RequestID, rand.Text())
@@ -153,6 +153,9 @@ func code(err error) agora.Code {
 
 // perform has the holder of a session do an act, once; it is the same act when it is asked for again. errElsewhere where nobody does it now.
 func (n *Node) perform(ctx context.Context, what *act, alone func() (Outcome, error)) (Outcome, error) {
+	if what.Verb == verbSend && what.Message.Part == agora.Whole {
+		return alone()
+	}
 	if s := n.live(what.Agent); s != nil {
 		return s.do(ctx, what)
 	}
@@ -209,16 +212,22 @@ func (n *Node) askFor(ctx context.Context, h presence.Holder, what *act) (r acte
 // actAgain is how long an Actor waits for the holder of a session before it looks whether that still is, and asks once more.
 const actAgain = 2 * time.Second
 
-// post stores a whole message of an agent that has no session.
+// post stores a whole message outside the lanes of any session.
 func (a *Actor) post(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
 	if err := a.mayPost(ctx, as, &m); err != nil {
 		return Outcome{}, err
 	}
-	if err := a.spendAs(as, len(m.Body)); err != nil {
+	if err := a.spendAs(ctx, as, len(m.Body)); err != nil {
 		return Outcome{}, err
 	}
 	a.tenant.Messages.Add(1)
 	a.tenant.Bytes.Add(int64(len(m.Body)))
+	return a.store(ctx, as, m, w)
+}
+
+// store is post for what may be said, and was counted. The message's key is the agent's and the id's alone: it is stored once, whatever edge stores it, and whether or not the agent
+// has a session there, or at all.
+func (a *Actor) store(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
 	if strings.Contains(m.ID, reserved) || strings.Contains(m.Stream, reserved) {
 		return Outcome{}, errReserved
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
 )
 
@@ -199,4 +201,69 @@ func TestRequestsOfAnAgentShareItsRate(t *testing.T) {
 		t.Errorf("another agent: %v", err)
 	}
 	alice.ExpectAll(`{"from":"nobody"}`, `{"from":"nobody"}`, `{"from":"nobody"}`, `{"from":"somebody"}`)
+}
+
+// What is said again under its id is the same message: whether the agent has a session now, had one, or never has any.
+func TestWhatIsSaidAgainIsOneMessageWhateverBecameOfTheSession(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Grace: time.Hour})
+	alice, _ := registered(t, c, 0, "alice")
+	bob, w := registered(t, c, 1, "bob")
+	say := func(k int) (sent, answered uint64) {
+		m, r := to("alice", agora.Whole, "", `"sent"`), piece("alice", agora.Whole, "r", "q", `"answered"`)
+		m.ID = "m"
+		out, err := actor(t, c, k).Send(await.Context(t), "bob", m, edge.Want{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, err := actor(t, c, k).Answer(await.Context(t), "bob", r, edge.Want{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Seq, of.Seq
+	}
+	sent, answered := say(2)
+	again := func(k int, when string) {
+		if s, a := say(k); s != sent || a != answered {
+			t.Errorf("said again %s they stand at %d and %d, want %d and %d", when, s, a, sent, answered)
+		}
+	}
+	again(1, "at the session's edge")
+	bob.Drop()
+	await.True(t, "bob is away", func() bool {
+		found, err := c.Node(0).Config().Presence.Lookup(t.Context(), "", "bob")
+		return err == nil && found.State != presence.Online
+	})
+	again(0, "without the session")
+	registered(t, c, 2, "bob", token(w))
+	again(1, "when it has moved")
+	alice.Expect(`{"type":"message","from":"bob","payload":"sent"}`)
+	alice.Expect(`{"type":"reply","from":"bob","payload":"answered"}`)
+}
+
+// What an agent says by requests counts together, whatever edge each of them comes to and whether or not it has a session; while presence is away each edge counts by itself.
+func TestRequestsOfAnAgentShareItsRateAtAllEdges(t *testing.T) {
+	t.Parallel()
+	const room = 40
+	c := start(t, agoratest.Options{Node: edge.Config{Limits: edge.Limits{Rate: 0.01, Burst: 100 * room}}})
+	alice, _ := registered(t, c, 0, "alice")
+	registered(t, c, 1, "bob")
+	for _, who := range []agora.AgentID{"nobody", "bob"} {
+		said := 0
+		for k := range 2 * room {
+			_, err := actor(t, c, k%3).Send(t.Context(), who, to("alice", agora.Whole, "", `1`), edge.Want{})
+			switch {
+			case err == nil:
+				said++
+			case code(err) != agora.RateLimited || agora.AsError(err).RetryAfter <= 0:
+				t.Fatalf("message %d: %v", k, err)
+			}
+		}
+		if said != room {
+			t.Errorf("%s said %d messages, want %d", who, said, room)
+		}
+		for range said {
+			alice.Expect(`{"type":"message","from":"` + string(who) + `"}`)
+		}
+	}
 }

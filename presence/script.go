@@ -70,6 +70,7 @@ var (
 	callListScript   = script("call_list")
 	callUnlistScript = script("call_unlist")
 	executeScript    = script("execute")
+	spendScript      = script("spend")
 	listScript       = script("list")
 	changedScript    = script("changed")
 	soonestScript    = script("index_soonest")
