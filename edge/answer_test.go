@@ -1,14 +1,17 @@
 package edge_test
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/presence"
 )
 
 // piece is a part of bob's answer to a request of anna's or alice's.
@@ -190,5 +193,59 @@ func TestWhatWasWrittenToWhoCanProveNothingIsReadForItsWritersAlone(t *testing.T
 		if d.Message.Kind != agora.Gap && !d.Redelivered {
 			t.Fatalf("delivery %d after the return is not marked", i)
 		}
+	}
+}
+
+// While a session is in its grace, what belongs to its streams waits for it; what does not is answered at once.
+func TestStreamsOfASessionInItsGraceWaitForIt(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Patience: 300 * time.Millisecond}})
+	patient := start(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Patience: time.Hour}})
+	for _, c := range []*agoratest.Cluster{c, patient} {
+		alice, _ := registered(t, c, 0, "alice")
+		bob, w := registered(t, c, 1, "bob")
+		who := actor(t, c, 2)
+		say := func(m agora.Message) error {
+			_, err := who.Answer(await.Context(t), "bob", m, edge.Want{})
+			return err
+		}
+		if err := say(piece("alice", agora.Chunk, "1", "q", `"one"`)); err != nil {
+			t.Fatal(err)
+		}
+		bob.Drop()
+		await.True(t, "bob is away", func() bool {
+			found, err := c.Node(0).Config().Presence.Lookup(t.Context(), actor(t, c, 0).Principal().Tenant, "bob")
+			return err == nil && found.State == presence.Away && found.Returns
+		})
+		end := piece("alice", agora.End, "x", "other", "")
+		end.Kind = agora.Request
+		if err := say(end); code(err) != agora.StreamNotFound {
+			t.Errorf("the end of a stream that is not open: %v", err)
+		}
+		if err := say(piece("alice", agora.Whole, "y", "other", `"other"`)); err != nil {
+			t.Errorf("an answer that is none of a stream: %v", err)
+		}
+		alice.Expect(`{"type":"reply","stream_id":"q"}`)
+		alice.Expect(`{"type":"reply_chunk","chunk":"one"}`)
+		alice.Expect(`{"type":"reply","payload":"other"}`)
+		if c != patient {
+			for _, m := range []agora.Message{piece("alice", agora.Chunk, "2", "q", `"two"`), piece("alice", agora.Whole, "3", "q", `"end"`)} {
+				if err := say(m); code(err) != agora.Unavailable {
+					t.Errorf("part %s of who does not come back: %v, want UNAVAILABLE", m.ID, err)
+				}
+			}
+			continue
+		}
+		said := make(chan error, 1)
+		go func() {
+			err := say(piece("alice", agora.Chunk, "2", "q", `"two"`))
+			said <- cmp.Or(err, say(piece("alice", agora.Whole, "3", "q", `"end"`)))
+		}()
+		registered(t, c, 2, "bob", token(w))
+		if err := await.Recv(t, "what became of the parts", said); err != nil {
+			t.Error(err)
+		}
+		alice.Expect(`{"type":"reply_chunk","chunk":"two"}`)
+		alice.Expect(`{"type":"reply_end"}`)
 	}
 }

@@ -164,6 +164,11 @@ func (n *Node) perform(ctx context.Context, what *act, alone func() (Outcome, er
 	case err != nil:
 		return Outcome{}, err
 	case found.State != presence.Online && alone != nil:
+		if found.Returns {
+			if goesOn, err := n.goesOn(ctx, what); goesOn || err != nil {
+				return Outcome{}, cmp.Or(err, errElsewhere)
+			}
+		}
 		return alone()
 	case found.State != presence.Online || found.Holder == n.holder:
 		return Outcome{}, errElsewhere
@@ -176,6 +181,30 @@ func (n *Node) perform(ctx context.Context, what *act, alone func() (Outcome, er
 		return Outcome{}, err
 	}
 	return r.Outcome, r.err()
+}
+
+// goesOn tells whether an act is of a stream of a session that is in its grace: it waits for that to come back. What ends a stream is of none where none of its name is open.
+func (n *Node) goesOn(ctx context.Context, what *act) (bool, error) {
+	m := *what.Message
+	switch m.Part {
+	case agora.Start, agora.Chunk:
+		return true, nil
+	}
+	name := cmp.Or(m.Stream, m.Meta.Parent)
+	if name == "" {
+		return false, nil
+	}
+	m.From, m.To = what.Agent.Agent, agora.ToAgent(what.Agent.Tenant, m.To.Agent)
+	if m.Kind == agora.Reply {
+		box, is, err := n.calls.BoxOf(ctx, &m)
+		if err != nil {
+			return false, err
+		}
+		if is {
+			m.To = box
+		}
+	}
+	return n.cfg.Presence.Streams(ctx, what.Agent.Tenant, m.From, m.To, name)
 }
 
 // lookAgain is how long an Actor waits before it looks for the holder of a session again.

@@ -22,9 +22,10 @@ const (
 
 // Found is what is known of an agent.
 type Found struct {
-	State  State
-	Holder Holder // where it is Online
-	Cursor uint64 // last position written, unless it is Unknown
+	State   State
+	Returns bool   // where it is Away: its session is in its grace, and may go on
+	Holder  Holder // where it is Online
+	Cursor  uint64 // last position written, unless it is Unknown
 }
 
 // Lookup tells whether an agent is known; UNAVAILABLE for ErrIncomplete rather than Unknown while the server is
@@ -37,9 +38,9 @@ func (s *Store) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Fo
 	}
 	switch r.at(0).str() {
 	case "online":
-		return Found{Online, parseHolder(r.at(2).str() + " " + r.at(3).str()), r.at(1).uint()}, nil
+		return Found{State: Online, Holder: parseHolder(r.at(2).str() + " " + r.at(3).str()), Cursor: r.at(1).uint()}, nil
 	case "away":
-		return Found{State: Away, Cursor: r.at(1).uint()}, nil
+		return Found{State: Away, Returns: r.at(2).str() != "", Cursor: r.at(1).uint()}, nil
 	}
 	return Found{}, s.sure(ctx)
 }
@@ -65,6 +66,16 @@ func lookup(tenant string, id agora.AgentID, age time.Duration) call {
 // WroteTo tells whether an agent has written to an address in the session that
 // it has now, its grace included. Two round trips.
 func (s *Store) WroteTo(ctx context.Context, tenant string, id agora.AgentID, to agora.Address) (bool, error) {
+	return s.wrote(ctx, tenant, id, laneField(to))
+}
+
+// Streams tells whether a stream of an agent's to an address is open in the session that it has now, its grace included. Two round trips.
+func (s *Store) Streams(ctx context.Context, tenant string, id agora.AgentID, to agora.Address, stream string) (bool, error) {
+	return s.wrote(ctx, tenant, id, streamField(laneField(to), stream))
+}
+
+// wrote tells whether the session that an agent has now has a field among its lanes.
+func (s *Store) wrote(ctx context.Context, tenant string, id agora.AgentID, field string) (bool, error) {
 	m := member(tenant, id)
 	session, err := s.rdb.HGet(ctx, recordOf(m), "session").Result()
 	if errors.Is(err, redis.Nil) {
@@ -73,7 +84,7 @@ func (s *Store) WroteTo(ctx context.Context, tenant string, id agora.AgentID, to
 	if err != nil {
 		return false, unavailable(err)
 	}
-	wrote, err := s.rdb.HExists(ctx, keysOf(m, session).lanes, laneField(to)).Result()
+	wrote, err := s.rdb.HExists(ctx, keysOf(m, session).lanes, field).Result()
 	if err == nil && !wrote {
 		return false, s.sure(ctx)
 	}

@@ -110,6 +110,7 @@ func (d *downlink) connect(ctx context.Context) (*events, error) {
 		return nil, err
 	}
 	d.at = edge
+	d.marks.connected(last)
 	d.token, d.takes, d.made, d.confirmed, d.held = resp.Header.Get("Agora-Resume-Token"), false, true, last, time.Time{}
 	if seq, err := strconv.ParseUint(resp.Header.Get("Agora-Last-Seq"), 10, 64); err == nil {
 		d.marks.begin(seq)

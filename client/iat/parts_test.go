@@ -21,6 +21,36 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
+// An edge gives again what stands behind the position that it was told, though the program is done with it by the time it comes.
+func TestWhatIsDoneWhileAConnectionIsMadeIsNotTakenAgain(t *testing.T) {
+	var m marks
+	m.begin(10)
+	for _, seq := range []uint64{11, 12, 13} {
+		m.given(seq, fmt.Sprint(seq))
+	}
+	told, _ := m.position()
+	m.connected(told)
+	m.done(11)
+	m.done(12)
+	for _, seq := range []uint64{11, 12, 13} { // in order, as an edge gives them
+		if m.given(seq, fmt.Sprint(seq)) {
+			t.Errorf("%d is taken again", seq)
+		}
+	}
+	m.done(13)
+	if got, _ := m.position(); got != 13 || len(m.open) > 0 {
+		t.Errorf("position %d, and %d are kept in mind; want 13, and none", got, len(m.open))
+	}
+	m.connected(13)
+	if !m.given(3, "new") || !m.given(4, "new") { // in a mailbox that began anew
+		t.Error("what stands in a new mailbox is not taken")
+	}
+	m.done(3)
+	if got, _ := m.position(); got != 3 {
+		t.Errorf("position %d in a new mailbox, want 3", got)
+	}
+}
+
 func TestMarksAreWhatIsDoneWithoutAHole(t *testing.T) {
 	var m marks
 	if _, known := m.position(); known {

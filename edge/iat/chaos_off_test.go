@@ -3,4 +3,4 @@
 package iat_test
 
 // twice is how often an approval is decided by two at one instant; see chaos_test.go.
-const twice = 200
+const twice = 40
