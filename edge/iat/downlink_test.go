@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -265,4 +266,39 @@ func TestTheHeadOfADownlinkBindsNobody(t *testing.T) {
 		cancel()
 		s.asks(ctx, call{client: c, path: downlinkOf("eve")}) // gone before it is answered
 	})
+}
+
+func TestAPositionThatTheLogHasNotComeToIsToldByAGapAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	d, al := s.downlink(t, 0, "eve"), s.socket(t, 0, "al", "receipts", "acked")
+	says := func(n int) {
+		al.Send(said{id: fmt.Sprint("eve-", n), kind: "notification", from: "al", to: "eve", payload: fmt.Sprint(n)}.String())
+	}
+	says(1)
+	all := 1
+	last, err := strconv.ParseUint(d.hears("eve", 1, 1, false), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.close()
+	for _, beyond := range []uint64{last + 2<<agora.SeqShift, agora.MaxSeq - 1} { // which the next mail would have, or no mail has for long
+		d := s.downlink(t, 1, "eve", "last_seq", strconv.FormatUint(beyond, 10))
+		if got := d.resp.Header.Get("Agora-Last-Seq"); got >= fmt.Sprint(last) {
+			t.Errorf("delivery goes on after %s, and all up to %d is there to be delivered", got, last)
+		}
+		says(all + 1)
+		says(all + 2)
+		d.expect(`{"header":{"msg_id":"<any>","type":"notification","from":"agora","to":"eve","timestamp":"<any>"},"payload":{"action":"gap","from_seq":1,"to_seq":"<any>"}}`)
+		d.hears("eve", 1, all, true)
+		d.hears("eve", all+1, all+2, false)
+		all += 2
+		d.close()
+	}
+	for _, f := range al.Pending() {
+		t.Errorf("al is told %s, and eve has named no position that it was given", f)
+	}
+	d = s.downlink(t, 2, "eve", "last_seq", strconv.FormatUint(last, 10))
+	d.hears("eve", 2, all, false)
+	al.Expect(`{"payload":{"action":"receipt","status":"acked","agent":"eve"}}`)
 }
