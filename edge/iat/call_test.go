@@ -149,7 +149,7 @@ func TestWhatRunsOutOfTimeEndsWithTheErrorAsItsLastEvent(t *testing.T) {
 		e, _ := d.next()
 		faulty(t, e.data, wrong{Code: agora.Timeout, Parent: id, To: "al"})
 		d.ends()
-		bob.Expect(fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"notification","from":"al","to":"bob","timestamp":"<any>"},"payload":{"action":"cancel"}}`, id))
+		bob.Expect(fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"notification","from":"al","to":"bob","timestamp":"<any>"},"payload":{"action":"cancel","code":"TIMEOUT"}}`, id))
 		bob.Send(response) // to nobody any more, which is no error
 		goesOn(bob)
 	})
