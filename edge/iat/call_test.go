@@ -150,6 +150,9 @@ func TestWhatRunsOutOfTimeEndsWithTheErrorAsItsLastEvent(t *testing.T) {
 		faulty(t, e.data, wrong{Code: agora.Timeout, Parent: id, To: "al"})
 		d.ends()
 		bob.Expect(fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"notification","from":"al","to":"bob","timestamp":"<any>"},"payload":{"action":"cancel","code":"TIMEOUT"}}`, id))
+		for _, again := range []call{post(0, late.String()), post(2, late.String()), post(2, late.String()).events()} {
+			s.ask(t, again.over(c)).refused(t, wrong{Code: agora.Timeout, Parent: id, To: "al"}) // still
+		}
 		bob.Send(response) // to nobody any more, which is no error
 		goesOn(bob)
 	})
