@@ -118,11 +118,25 @@ func TestADownlinkIsTakenOverByWhoHasItsToken(t *testing.T) {
 		t.Errorf("a wrong token is answered %+v", a)
 	}
 	next := s.downlink(t, 1, "eve", "resume_token", d.resp.Header.Get("Agora-Resume-Token"))
-	d.ends()
+	d.endsWith(agora.AgentExists)
 	k := s.socket(t, 2, "eve", "resume_token", next.resp.Header.Get("Agora-Resume-Token"))
-	next.ends()
+	next.endsWith(agora.AgentExists)
 	s.tells(t, "eve", 1, 1)
 	k.Expect(`{"header":{"msg_id":"eve-1","type":"notification","from":"al","to":"eve"}}`)
+}
+
+func TestADownlinkWhoseSessionAnOperatorEndsSaysSo(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	s.each(t, func(t *testing.T, c *http.Client) {
+		eve := "eve-" + c.Transport.(*http.Transport).Protocols.String()
+		d := s.listen(t, call{client: c, path: downlinkOf(eve)})
+		if err := s.Node(1).Kick(await.Context(t), agora.DefaultTenant, agora.AgentID(eve)); err != nil {
+			t.Fatal(err)
+		}
+		d.endsWith(agora.Unavailable)
+		s.listen(t, call{client: c, edge: 2, path: downlinkOf(eve)})
+	})
 }
 
 func TestADrainingEdgeSendsItsDownlinksElsewhere(t *testing.T) {
