@@ -110,7 +110,7 @@ func (s *site) refusesWhatIsNew(t *testing.T, what string, k *agoratest.Client) 
 			continue // what any operator may decide needs the log alone
 		}
 		a := says(e)
-		a.refused(t, wrong{Code: agora.Unavailable, Parent: fieldOf(a.body, "header", "parent_id"), To: fieldOf(a.body, "header", "to")}) // of which the edge may have read nothing
+		a.refused(t, wrong{Code: agora.Unavailable, Parent: fmt.Sprint(what, "-", n), To: "al"})
 		a.again(t)
 	}
 	_, a := s.tryListen(t, call{path: downlinkOf("new")})
