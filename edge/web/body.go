@@ -43,6 +43,7 @@ func (x *Exchange) Body(types ...string) ([]byte, error) {
 		case errors.Is(err, io.EOF):
 			x.readUntil(time.Time{})
 			x.writeUntil(time.Time{})
+			r.Body = http.NoBody // nothing of it is left, whatever the answer
 			return body, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, &Refusal{http.StatusRequestTimeout, agora.Errorf(agora.Timeout, "the body did not come in time")}
@@ -62,8 +63,11 @@ const discarded = 4
 func (x *Exchange) discard(most int) {
 	r := x.Request
 	if r.Header.Get("Expect") == "" {
-		n, _ := io.CopyN(io.Discard, r.Body, int64(discarded*most)) // whoever sends more, or too slowly, may miss the answer
+		n, err := io.CopyN(io.Discard, r.Body, int64(discarded*most)) // whoever sends more, or too slowly, may miss the answer
 		x.kit.stats.BytesIn.Add(n)
+		if errors.Is(err, io.EOF) {
+			r.Body = http.NoBody
+		}
 	}
 	x.readUntil(time.Time{})
 }
