@@ -63,11 +63,18 @@ func (d *Door) openEvents(x *web.Exchange) (*edge.Session, *link, error) {
 	return s, l, nil
 }
 
+// retryLine is the first thing that a downlink says: how long a browser waits before it opens the next one, in milliseconds.
+const retryLine = "retry: 1000\n\n"
+
 // serveEvents writes what a session has until the downlink ends. Its error is told to the agent as the last event.
 func (d *Door) serveEvents(x *web.Exchange, s *edge.Session, l *link) (edge.Reason, error) {
 	var e *web.Events
 	var err error
-	web.Apart(func() { e, err = x.EventsEvery(d.cfg.KeepAlive) })
+	web.Apart(func() {
+		if e, err = x.EventsEvery(d.cfg.KeepAlive); err == nil {
+			err = e.SendLines([]byte(retryLine))
+		}
+	})
 	if err != nil {
 		return edge.Reason{Cause: edge.Lost}, err
 	}

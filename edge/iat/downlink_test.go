@@ -96,7 +96,7 @@ func TestAQuietDownlinkIsKeptAlive(t *testing.T) {
 			"downlink": s.listen(t, call{client: c, path: downlinkOf("eve-" + t.Name())}), "watch": s.listen(t, call{client: c, path: "/a2a/approvals"}.events()),
 			"request": s.listen(t, post(0, question("q-"+t.Name(), "bob-"+t.Name())).over(c).events()),
 		} {
-			for range 3 {
+			for range 4 { // the first of a downlink is its retry line
 				if e, ok := d.raw(); !ok || e != (event{}) {
 					t.Errorf("%s: got %+v, want a comment", name, e)
 				}
@@ -123,6 +123,30 @@ func TestADownlinkIsTakenOverByWhoHasItsToken(t *testing.T) {
 	next.endsWith(agora.AgentExists)
 	s.tells(t, "eve", 1, 1)
 	k.Expect(`{"header":{"msg_id":"eve-1","type":"notification","from":"al","to":"eve"}}`)
+}
+
+// A page's EventSource can set no header, and comes back by itself.
+func TestADownlinkIsOpenedByATokenInItsURLAndSaysWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	s, folk := guarded(t, setup{Options: agoratest.Options{Edges: 1}})
+	s.each(t, func(t *testing.T, c *http.Client) {
+		eve := "eve-" + c.Transport.(*http.Transport).Protocols.String()
+		resp, err := s.request(await.Context(t), call{client: c, path: downlinkOf(eve, "token", "t/"+eve+"/"+eve)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		first, err := bufio.NewReader(resp.Body).ReadString('\n')
+		if resp.StatusCode != http.StatusOK || first != "retry: 1000\n" {
+			t.Errorf("%d, and it begins with %q, %v", resp.StatusCode, first, err)
+		}
+		token := "t/other-" + eve + "/other-" + eve
+		d := s.listen(t, call{client: c, path: downlinkOf("other-"+eve, "token", token)})
+		s.ask(t, post(0, said{id: "1", kind: "notification", from: eve, to: "other-" + eve}.String()).by("t/"+eve)).is(t, 202, "")
+		d.expect(`{"header":{"msg_id":"1","type":"notification","from":"` + eve + `","to":"other-` + eve + `"}}`)
+		folk.revoke("other-" + eve)
+		d.endsWith(agora.Unauthorized)
+	})
 }
 
 func TestADownlinkWhoseSessionAnOperatorEndsSaysSo(t *testing.T) {

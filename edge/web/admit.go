@@ -57,7 +57,8 @@ func (x *Exchange) credentials(a edge.Admission) (edge.Credentials, error) {
 // authTime bounds how long a request waits for its credentials to be verified.
 const authTime = 10 * time.Second
 
-// credentials returns what a request presents: a token in its header, a certificate. Nothing in the URL counts, as URLs are logged.
+// credentials returns what a request presents: a token in its header, a certificate. Nothing in the URL counts, as URLs are logged: paths say otherwise by
+// their Token.
 func credentials(r *http.Request) (c edge.Credentials) {
 	if scheme, t, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		c.Token = strings.TrimSpace(t)
