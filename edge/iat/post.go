@@ -15,12 +15,12 @@ import (
 // bodies are the media types of an envelope. curl says the second where nothing else was said.
 var bodies = []string{media, "application/x-www-form-urlencoded"}
 
-// read reads the envelope that a request posts.
+// read reads the envelope that a request posts: as large as one on a WebSocket may be.
 func (d *Door) read(x *web.Exchange) (*iat.Envelope, error) {
 	if e, ok := x.Value.(*iat.Envelope); ok {
 		return e, nil
 	}
-	b, err := x.Body(bodies...)
+	b, err := x.BodyUpTo(d.cfg.Frame, bodies...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,11 @@ const bodyPiece = 32 << 10
 
 // Body reads the body, whose media type must be one of those named; any will do where none is. A body that is larger than the
 // settings allow is MESSAGE_TOO_LARGE (413), one of another type or that is compressed 415, one that does not come in time 408.
-func (x *Exchange) Body(types ...string) ([]byte, error) {
-	r, most := x.Request, x.kit.cfg.Body
+func (x *Exchange) Body(types ...string) ([]byte, error) { return x.BodyUpTo(x.kit.cfg.Body, types...) }
+
+// BodyUpTo is [Exchange.Body] for a body with a bound of its own.
+func (x *Exchange) BodyUpTo(most int, types ...string) ([]byte, error) {
+	r := x.Request
 	if err := typed(r, types); err != nil {
 		return nil, err
 	}
