@@ -87,6 +87,29 @@ func TestADownlinkThatDoesNotSayWhereItStoodIsToldAllThatIsNotKnownToHaveArrived
 	d.hears("eve", 4, 4, false)
 }
 
+func TestAMailIsDeliveredByADownlinkOfEventsAndAcknowledgedByItsReturn(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	d := s.downlink(t, 0, "eve")
+	for _, sender := range []struct {
+		*agoratest.Client
+		says, told string
+	}{
+		{s.ws(t, 1, "wes"), `{"type":"send","to":"eve","id":"m","receipts":["delivered","acked"]}`, `{"type":"receipt","request_id":"m","status":%q}`},
+		{
+			s.socket(t, 1, "al"), said{id: "m", kind: "notification", from: "al", to: "eve", metadata: `"receipts":["delivered","acked"]`}.String(),
+			`{"header":{"msg_id":"<any>","parent_id":"m","type":"notification","from":"agora","to":"al","timestamp":"<any>"},"payload":{"action":"receipt","status":%q,"agent":"eve"}}`,
+		},
+	} {
+		sender.Send(sender.says)
+		e, _ := d.next()
+		sender.Await(fmt.Sprintf(sender.told, "delivered"))
+		d.close()
+		d = s.downlink(t, 2, "eve", "last_seq", e.id)
+		sender.Await(fmt.Sprintf(sender.told, "acked"))
+	}
+}
+
 func TestAQuietDownlinkIsKeptAlive(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 1}, door: iat.Config{KeepAlive: 10 * time.Millisecond}})
