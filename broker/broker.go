@@ -282,6 +282,29 @@ func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err er
 	return m.end(), nil
 }
 
+// Reached reports whether the log may have come to a position of to: not where that is beyond all that was ever stored, by the word of the
+// stream's leader, who is asked for as long as one that is new may know less than it is bound by. It costs one round trip where the position is to's last one, or before it.
+func (b *Broker) Reached(ctx context.Context, to agora.Address, seq uint64) (bool, error) {
+	p := placeOf(to, b.cfg.Shards)
+	last, err := b.lastOf(ctx, p.stream, p.log())
+	if err == nil && seq <= last.end() {
+		return true, nil
+	}
+	for begun := agora.Ticks(); err == nil || errors.Is(err, errNone); err = pauseFor(ctx, retryPause) {
+		var s streamState
+		if s, err = b.state(ctx, p.stream, ""); err != nil {
+			break
+		}
+		if seq>>agora.SeqShift <= s.last {
+			return true, nil
+		}
+		if time.Duration(agora.Ticks()-begun) >= b.cfg.lag {
+			return false, nil
+		}
+	}
+	return false, b.unavailable(err)
+}
+
 // Unread returns how many records of to are stored after a position. It costs one Direct Get.
 func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (records int, err error) {
 	p := placeOf(to, b.cfg.Shards)

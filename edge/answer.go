@@ -32,13 +32,18 @@ func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
 		return notOpen(&m)
 	default:
 		ended, silent := s.sender().Over(peer, name)
-		if silent && w.Told == nil { // it was answered for
+		again, may := false, false
+		if silent {
+			again, may = s.sender().Reopens(peer, name, m.ID, w.Told == nil)
+		}
+		if silent && w.Told == nil && !again { // it was answered for
 			return nil
 		}
-		if ended || silent {
+		if ended || silent && !may {
 			return notOpen(&m)
 		}
 		if err := s.openAnswer(ctx, m); err != nil {
+			s.sender().Unopened(peer, name, m.ID)
 			return err
 		}
 		m.Stream = name

@@ -119,7 +119,7 @@ func (s *Session) called(m *agora.Message) bool {
 		return tell
 	}
 	s.sender().Cancelled(box, stream)
-	m.Part, m.Stream, m.Body = agora.Cancel, stream, nil
+	m.Part, m.Stream = agora.Cancel, stream // and the body says why
 	return true
 }
 

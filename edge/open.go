@@ -17,7 +17,7 @@ type Hello struct {
 	Card      agora.Agent
 	Conn      string            // connection id
 	Resume    string            // resume token of the running session; may be empty
-	LastSeq   uint64            // last position that the client has, where HasLast
+	LastSeq   uint64            // last position that the client has, where HasLast; of one that the log has not come to a gap is told, and all there is comes
 	HasLast   bool              //
 	Spaces    map[string]uint64 // the same for spaces, by name
 	Receipts  agora.Receipts    // wanted for everything that the connection sends
@@ -225,8 +225,8 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 	}
 	n.stats.cards.Add(s.card.held())
 	n.add(s)
-	if h.HasLast && h.LastSeq > rec.Position.Cursor {
-		s.arrivedUpTo(rec.Position.Cursor, h.LastSeq)
+	if h.HasLast && s.after > rec.Position.Cursor {
+		s.arrivedUpTo(rec.Position.Cursor, s.after)
 	}
 	s.examine()                      // what was taken back before is not looked for again
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them

@@ -30,8 +30,9 @@ type progress struct {
 func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) error {
 	p := rec.Position
 	s.after, s.markTo = p.Cursor, p.Written
+	beyond := s.beyond(ctx, h, p)
 	switch {
-	case h.HasLast: // the client knows best
+	case h.HasLast && !beyond: // the client knows best
 		s.after, s.markTo = h.LastSeq, 0
 	case !rec.Clean:
 		tail, err := s.tail(ctx)
@@ -51,10 +52,23 @@ func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) erro
 	if p.TailAt.IsZero() && s.claim.Resumed {
 		p.TailAt = rec.Card.RegisteredAt // nothing was sent to it before it was known
 	}
+	from := s.after
+	if beyond { // and stays so, whatever comes now: the inbox tells a gap, and begins anew
+		from = agora.MaxSeq - 1
+	}
 	s.inbox = s.node.cfg.Broker.Listen(s.address(), broker.From{
-		After: s.after, Tail: p.Tail, TailAt: p.TailAt, Quiet: rec.Quiet,
+		After: from, Tail: p.Tail, TailAt: p.TailAt, Quiet: rec.Quiet,
 	}, s.conn.Wake)
 	return nil
+}
+
+// beyond reports whether the client has named a position that the log has not come to: what comes next would pass for what it has dealt with.
+func (s *Session) beyond(ctx context.Context, h Hello, p presence.Position) bool {
+	if !h.HasLast || h.LastSeq <= max(p.Cursor, p.Written, p.Tail) {
+		return false
+	}
+	reached, err := s.node.cfg.Broker.Reached(ctx, s.address(), h.LastSeq)
+	return err == nil && !reached // else it is believed: nobody can tell now
 }
 
 // tail returns the position of the last frame of the mailbox, read from the log: while that does not answer, again and again for

@@ -108,12 +108,13 @@ type Approvals struct {
 	all     []*entry // by where they stand in the book
 	due     dueHeap  // pending ones
 	bytes   int64
-	now     [4]int64      // how many are in each state
-	asking  int           // calls of Ask that are on their way to the book
-	first   uint64        // nothing stands below it
-	upTo    uint64        // of the book is read
-	failed  error         // why no more is
-	looked  chan struct{} // closed at the next look into the book
+	now     [4]int64             // how many are in each state
+	asks    map[string]*underway // on their way to the book, by tenant and box
+	asking  int                  // how many of them the replica does not have yet
+	first   uint64               // nothing stands below it
+	upTo    uint64               // of the book is read
+	failed  error                // why no more is
+	looked  chan struct{}        // closed at the next look into the book
 	watches map[*Watch]struct{}
 	mailer  Mailer        // nil where nothing is mailed
 	mails   []mail        // to be sent
@@ -134,7 +135,7 @@ func New(cfg Config) *Approvals {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	a := &Approvals{
 		cfg: cfg, wake: make(chan struct{}, 1), looked: make(chan struct{}), failed: errLoading,
-		tenants: map[string]*tenant{}, watches: map[*Watch]struct{}{}, mailed: make(chan struct{}, 1),
+		tenants: map[string]*tenant{}, asks: map[string]*underway{}, watches: map[*Watch]struct{}{}, mailed: make(chan struct{}, 1),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.work.Go(a.follow)

@@ -88,6 +88,11 @@ func (a *Approvals) enter(q *Approval, box string) (leave func(), err error) {
 	if a.find(q.Tenant, box) != nil {
 		return func() {}, nil
 	}
+	k := askKey(q.Tenant, box)
+	if w := a.asks[k]; w != nil {
+		w.calls++
+		return func() { a.exit(k, w) }, nil
+	}
 	limit := func(format string) error {
 		return &agora.Error{Code: agora.RateLimited, Message: format, RetryAfter: time.Second}
 	}
@@ -106,17 +111,43 @@ func (a *Approvals) enter(q *Approval, box string) (leave func(), err error) {
 	case a.bytes+size > all/4*3:
 		return nil, &agora.Error{Code: agora.Unavailable, Message: "no more approvals can be kept now", RetryAfter: time.Second}
 	}
+	w := &underway{tenant: q.Tenant, agent: q.Agent, calls: 1, counts: true}
+	a.asks[k] = w
 	s.asking++
 	a.asking++
-	return func() { a.exit(q) }, nil
+	return func() { a.exit(k, w) }, nil
 }
 
-func (a *Approvals) exit(q *Approval) {
+// underway is calls of Ask for one approval that are on their way to the book.
+type underway struct {
+	tenant string
+	agent  agora.AgentID
+	calls  int
+	counts bool // the replica does not have the approval yet, which then counts as pending
+}
+
+func askKey(tenant, box string) string { return tenant + "\x00" + box }
+
+func (a *Approvals) exit(key string, w *underway) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asking--
-	a.tenant(q.Tenant).share(q.Agent).asking--
-	a.drop(q.Tenant, q.Agent)
+	if w.calls--; w.calls > 0 {
+		return
+	}
+	delete(a.asks, key)
+	a.uncount(w)
+	if a.tenants[w.tenant] != nil {
+		a.drop(w.tenant, w.agent)
+	}
+}
+
+// uncount has an ask count no more; the caller holds mu.
+func (a *Approvals) uncount(w *underway) {
+	if w.counts {
+		w.counts = false
+		a.asking--
+		a.tenant(w.tenant).share(w.agent).asking--
+	}
 }
 
 // opened has the replica know at once what this edge has stored.

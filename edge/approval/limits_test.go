@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,6 +69,36 @@ func TestWhatIsPendingAndKeptIsBounded(t *testing.T) {
 	}
 	if err := of("one", "4", "default"); err != nil {
 		t.Errorf("once one is decided: %v", err)
+	}
+}
+
+// What is asked at one time counts once: not as what is asked and as what is pending as well.
+func TestAsManyAsMayBePendingAreAskedAtOneTime(t *testing.T) {
+	t.Parallel()
+	const many = 64
+	_, brokers := cluster(t, 1)
+	a := edge(t, brokers[0], func(c *Config) { c.Each, c.Pending = many, many })
+	tenant := "default"
+	failed := make(chan error, 2*many)
+	var asking sync.WaitGroup
+	for k := range many {
+		for range 2 {
+			asking.Go(func() {
+				_, err := a.Ask(await.Context(t), request(tenant, fmt.Sprint(k)))
+				failed <- err
+			})
+		}
+	}
+	asking.Wait()
+	for range 2 * many {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := a.Ask(await.Context(t), request(tenant, "more"))
+	wantCode(t, "one more", err, agora.RateLimited)
+	if a.asking != 0 || len(a.asks) != 0 {
+		t.Errorf("%d are asked still, of %d", a.asking, len(a.asks))
 	}
 }
 

@@ -36,7 +36,7 @@ type tenant struct {
 // share is what one asker has of the book.
 type share struct {
 	pending int
-	asking  int // calls of Ask on their way
+	asking  int // those on their way to the book
 	bytes   int64
 }
 
@@ -132,6 +132,9 @@ func (a *Approvals) insert(n *entry) {
 	t.to[n.To][n] = struct{}{}
 	t.pending++
 	t.share(n.Agent).pending++
+	if w := a.asks[askKey(n.Tenant, n.box)]; w != nil {
+		a.uncount(w)
+	}
 	a.weigh(n, n.size)
 	a.now[stateIndex(Pending)]++
 	a.pending.Add(1)

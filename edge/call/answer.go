@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -98,7 +99,7 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 		return agora.Errorf(agora.InvalidRequest, "the name of this call stands for another request")
 	case presence.CallOver:
 		a.forgotten()
-		return agora.Errorf(agora.StreamAborted, "the call of this name was given up before it was answered")
+		return a.whyOver(ctx)
 	case presence.CallAnswered:
 		a.r.count.Made.Add(1)
 		return nil
@@ -114,6 +115,33 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 	}
 	return err
 }
+
+// whyOver returns why a call was ended that is made again: its box says so, as soon as whoever has ended it has told.
+func (a *Answer) whyOver(ctx context.Context) error {
+	soon, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	for msgs := a.msgs; ; {
+		for i := range msgs {
+			if m := &msgs[i]; m.Kind == agora.Control && m.Part == agora.Abort && m.From == "" {
+				return aborted(m)
+			}
+		}
+		var err error
+		if msgs, err = a.inbox.Next(soon, pullBytes); err == nil && len(msgs) > 0 {
+			continue
+		}
+		select {
+		case <-a.wake:
+		case <-soon.Done():
+			return cmp.Or(ctx.Err(), error(errGivenUp))
+		}
+	}
+}
+
+// tellTime is how long who has ended a call may take to say so in its box.
+const tellTime = 2 * time.Second
+
+var errGivenUp = agora.Errorf(agora.StreamAborted, "the call of this name was given up before it was answered")
 
 // listen begins to listen to the box, and reads what it has, behind: the channel is closed once that is done. It returns false where the Registry is over.
 func (a *Answer) listen(ctx context.Context) (<-chan struct{}, bool) {

@@ -124,7 +124,7 @@ func digest(all ...string) string {
 
 // Start stores the request and returns its answer, of which nothing may have come yet. The caller owes it a call of Close. It takes a few
 // round trips. Errors: AGENT_NOT_FOUND, AGENT_OFFLINE, RATE_LIMITED, UNAVAILABLE, MESSAGE_TOO_LARGE; INVALID_REQUEST where
-// the name stands for another request; STREAM_ABORTED where the call of that name was given up.
+// the name stands for another request; STREAM_ABORTED or TIMEOUT where the call of that name was given up, or ran out of time.
 func (r *Registry) Start(ctx context.Context, q Request) (*Answer, error) {
 	if q.Within > 0 && q.Message.Meta.Deadline.IsZero() {
 		q.Message.Meta.Deadline = r.cfg.Broker.Now().Add(q.Within)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/iat"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -149,10 +151,27 @@ func TestWhatRunsOutOfTimeEndsWithTheErrorAsItsLastEvent(t *testing.T) {
 		e, _ := d.next()
 		faulty(t, e.data, wrong{Code: agora.Timeout, Parent: id, To: "al"})
 		d.ends()
-		bob.Expect(fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"notification","from":"al","to":"bob","timestamp":"<any>"},"payload":{"action":"cancel"}}`, id))
+		bob.Expect(fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"notification","from":"al","to":"bob","timestamp":"<any>"},"payload":{"action":"cancel","code":"TIMEOUT"}}`, id))
+		for _, again := range []call{post(0, late.String()), post(2, late.String()), post(2, late.String()).events()} {
+			s.ask(t, again.over(c)).refused(t, wrong{Code: agora.Timeout, Parent: id, To: "al"}) // still
+		}
 		bob.Send(response) // to nobody any more, which is no error
 		goesOn(bob)
 	})
+}
+
+// Who is asked learns how long its answer is waited for, whether its asker has said so or not.
+func TestARequestArrivesWithTheTimeForWhichItIsWaited(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 1}, door: iat.Config{MaxWait: time.Hour}})
+	bob := s.socket(t, 0, "bob")
+	for id, most := range map[string]time.Duration{"": time.Hour, `"deadline_ms":7200000`: time.Hour, `"deadline_ms":1800000`: time.Hour / 2} {
+		s.start(t, post(0, said{id: "q" + id, kind: "request", from: "al", to: "bob", metadata: id}.String()))
+		left, err := strconv.Atoi(fieldOf(string(bob.Take("a request")), "metadata", "deadline_ms"))
+		if d := time.Duration(left) * time.Millisecond; err != nil || d > most || d <= most-await.Long {
+			t.Errorf("%s: bob has %v, want %v at most", id, d, most)
+		}
+	}
 }
 
 func TestAnAddresseeThatIsLostHasItsCallerTold(t *testing.T) {

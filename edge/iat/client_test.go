@@ -331,6 +331,17 @@ func (d *downlink) ends() {
 	}
 }
 
+// endsWith wants an error as the last event.
+func (d *downlink) endsWith(code agora.Code) {
+	d.t.Helper()
+	e, ok := d.next()
+	if !ok {
+		d.t.Fatalf("the events have ended without a word, want %s", code)
+	}
+	faulty(d.t, e.data, wrong{Code: code, To: fieldOf(e.data, "header", "to")})
+	d.ends()
+}
+
 // socket connects an agent at edge k by WebSocket.
 func (s *site) socket(t testing.TB, k int, agent string, more ...string) *agoratest.Client {
 	t.Helper()

@@ -73,7 +73,7 @@ func (d *Door) Stats() *Stats { return d.stats }
 func (d *Door) Mount(mux *http.ServeMux) {
 	for path, p := range map[string]web.Path{
 		"/a2a":                {Methods: web.Methods{http.MethodPost: d.post}, Token: d.tokenInBody},
-		"/a2a/events":         {Methods: web.Methods{http.MethodGet: d.events}, Lasts: true},
+		"/a2a/events":         {Methods: web.Methods{http.MethodGet: d.events}, Token: tokenInURL, Lasts: true},
 		"/a2a/ws":             {Methods: web.Methods{http.MethodGet: d.socket}, Token: tokenInURL, Lasts: true},
 		"/a2a/manifest":       {Methods: web.Methods{http.MethodGet: d.manifest}},
 		"/a2a/tools":          {Methods: web.Methods{http.MethodGet: d.tools}},

@@ -63,11 +63,18 @@ func (d *Door) openEvents(x *web.Exchange) (*edge.Session, *link, error) {
 	return s, l, nil
 }
 
+// retryLine is the first thing that a downlink says: how long a browser waits before it opens the next one, in milliseconds.
+const retryLine = "retry: 1000\n\n"
+
 // serveEvents writes what a session has until the downlink ends. Its error is told to the agent as the last event.
 func (d *Door) serveEvents(x *web.Exchange, s *edge.Session, l *link) (edge.Reason, error) {
 	var e *web.Events
 	var err error
-	web.Apart(func() { e, err = x.EventsEvery(d.cfg.KeepAlive) })
+	web.Apart(func() {
+		if e, err = x.EventsEvery(d.cfg.KeepAlive); err == nil {
+			err = e.SendLines([]byte(retryLine))
+		}
+	})
 	if err != nil {
 		return edge.Reason{Cause: edge.Lost}, err
 	}
@@ -75,7 +82,7 @@ func (d *Door) serveEvents(x *web.Exchange, s *edge.Session, l *link) (edge.Reas
 	s.Begin()
 	why := c.run(x.Context())
 	if why.Cause != edge.Lost {
-		return why, nil
+		return why, ended(why)
 	}
 	if cause := context.Cause(x.Context()); cause != nil {
 		if e, ok := errors.AsType[*agora.Error](cause); ok { // the edge or the credentials have ended it
@@ -87,6 +94,19 @@ func (d *Door) serveEvents(x *web.Exchange, s *edge.Session, l *link) (edge.Reas
 		}
 	}
 	return why, nil
+}
+
+// ended returns what is told last of why an edge ends a downlink, as a socket is told by its close code; nil where it was told already: an error, or
+// that the agent is to come back elsewhere.
+func ended(why edge.Reason) error {
+	if why.Code != "" || why.Cause == edge.Drained {
+		return nil
+	}
+	code := agora.Unavailable
+	if why.Cause == edge.TakenOver {
+		code = agora.AgentExists
+	}
+	return agora.Errorf(code, "%s", why.Text)
 }
 
 // hello returns what a request for a downlink says of the agent that comes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,29 @@ func TestADownlinkThatDoesNotSayWhereItStoodIsToldAllThatIsNotKnownToHaveArrived
 	d.hears("eve", 4, 4, false)
 }
 
+func TestAMailIsDeliveredByADownlinkOfEventsAndAcknowledgedByItsReturn(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	d := s.downlink(t, 0, "eve")
+	for _, sender := range []struct {
+		*agoratest.Client
+		says, told string
+	}{
+		{s.ws(t, 1, "wes"), `{"type":"send","to":"eve","id":"m","receipts":["delivered","acked"]}`, `{"type":"receipt","request_id":"m","status":%q}`},
+		{
+			s.socket(t, 1, "al"), said{id: "m", kind: "notification", from: "al", to: "eve", metadata: `"receipts":["delivered","acked"]`}.String(),
+			`{"header":{"msg_id":"<any>","parent_id":"m","type":"notification","from":"agora","to":"al","timestamp":"<any>"},"payload":{"action":"receipt","status":%q,"agent":"eve"}}`,
+		},
+	} {
+		sender.Send(sender.says)
+		e, _ := d.next()
+		sender.Await(fmt.Sprintf(sender.told, "delivered"))
+		d.close()
+		d = s.downlink(t, 2, "eve", "last_seq", e.id)
+		sender.Await(fmt.Sprintf(sender.told, "acked"))
+	}
+}
+
 func TestAQuietDownlinkIsKeptAlive(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 1}, door: iat.Config{KeepAlive: 10 * time.Millisecond}})
@@ -95,7 +119,7 @@ func TestAQuietDownlinkIsKeptAlive(t *testing.T) {
 			"downlink": s.listen(t, call{client: c, path: downlinkOf("eve-" + t.Name())}), "watch": s.listen(t, call{client: c, path: "/a2a/approvals"}.events()),
 			"request": s.listen(t, post(0, question("q-"+t.Name(), "bob-"+t.Name())).over(c).events()),
 		} {
-			for range 3 {
+			for range 4 { // the first of a downlink is its retry line
 				if e, ok := d.raw(); !ok || e != (event{}) {
 					t.Errorf("%s: got %+v, want a comment", name, e)
 				}
@@ -117,11 +141,49 @@ func TestADownlinkIsTakenOverByWhoHasItsToken(t *testing.T) {
 		t.Errorf("a wrong token is answered %+v", a)
 	}
 	next := s.downlink(t, 1, "eve", "resume_token", d.resp.Header.Get("Agora-Resume-Token"))
-	d.ends()
+	d.endsWith(agora.AgentExists)
 	k := s.socket(t, 2, "eve", "resume_token", next.resp.Header.Get("Agora-Resume-Token"))
-	next.ends()
+	next.endsWith(agora.AgentExists)
 	s.tells(t, "eve", 1, 1)
 	k.Expect(`{"header":{"msg_id":"eve-1","type":"notification","from":"al","to":"eve"}}`)
+}
+
+// A page's EventSource can set no header, and comes back by itself.
+func TestADownlinkIsOpenedByATokenInItsURLAndSaysWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	s, folk := guarded(t, setup{Options: agoratest.Options{Edges: 1}})
+	s.each(t, func(t *testing.T, c *http.Client) {
+		eve := "eve-" + c.Transport.(*http.Transport).Protocols.String()
+		resp, err := s.request(await.Context(t), call{client: c, path: downlinkOf(eve, "token", "t/"+eve+"/"+eve)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		first, err := bufio.NewReader(resp.Body).ReadString('\n')
+		if resp.StatusCode != http.StatusOK || first != "retry: 1000\n" {
+			t.Errorf("%d, and it begins with %q, %v", resp.StatusCode, first, err)
+		}
+		token := "t/other-" + eve + "/other-" + eve
+		d := s.listen(t, call{client: c, path: downlinkOf("other-"+eve, "token", token)})
+		s.ask(t, post(0, said{id: "1", kind: "notification", from: eve, to: "other-" + eve}.String()).by("t/"+eve)).is(t, 202, "")
+		d.expect(`{"header":{"msg_id":"1","type":"notification","from":"` + eve + `","to":"other-` + eve + `"}}`)
+		folk.revoke("other-" + eve)
+		d.endsWith(agora.Unauthorized)
+	})
+}
+
+func TestADownlinkWhoseSessionAnOperatorEndsSaysSo(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	s.each(t, func(t *testing.T, c *http.Client) {
+		eve := "eve-" + c.Transport.(*http.Transport).Protocols.String()
+		d := s.listen(t, call{client: c, path: downlinkOf(eve)})
+		if err := s.Node(1).Kick(await.Context(t), agora.DefaultTenant, agora.AgentID(eve)); err != nil {
+			t.Fatal(err)
+		}
+		d.endsWith(agora.Unavailable)
+		s.listen(t, call{client: c, edge: 2, path: downlinkOf(eve)})
+	})
 }
 
 func TestADrainingEdgeSendsItsDownlinksElsewhere(t *testing.T) {
@@ -265,4 +327,39 @@ func TestTheHeadOfADownlinkBindsNobody(t *testing.T) {
 		cancel()
 		s.asks(ctx, call{client: c, path: downlinkOf("eve")}) // gone before it is answered
 	})
+}
+
+func TestAPositionThatTheLogHasNotComeToIsToldByAGapAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	d, al := s.downlink(t, 0, "eve"), s.socket(t, 0, "al", "receipts", "acked")
+	says := func(n int) {
+		al.Send(said{id: fmt.Sprint("eve-", n), kind: "notification", from: "al", to: "eve", payload: fmt.Sprint(n)}.String())
+	}
+	says(1)
+	all := 1
+	last, err := strconv.ParseUint(d.hears("eve", 1, 1, false), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.close()
+	for _, beyond := range []uint64{last + 2<<agora.SeqShift, agora.MaxSeq - 1} { // which the next mail would have, or no mail has for long
+		d := s.downlink(t, 1, "eve", "last_seq", strconv.FormatUint(beyond, 10))
+		if got := d.resp.Header.Get("Agora-Last-Seq"); got >= fmt.Sprint(last) {
+			t.Errorf("delivery goes on after %s, and all up to %d is there to be delivered", got, last)
+		}
+		says(all + 1)
+		says(all + 2)
+		d.expect(`{"header":{"msg_id":"<any>","type":"notification","from":"agora","to":"eve","timestamp":"<any>"},"payload":{"action":"gap","from_seq":1,"to_seq":"<any>"}}`)
+		d.hears("eve", 1, all, true)
+		d.hears("eve", all+1, all+2, false)
+		all += 2
+		d.close()
+	}
+	for _, f := range al.Pending() {
+		t.Errorf("al is told %s, and eve has named no position that it was given", f)
+	}
+	d = s.downlink(t, 2, "eve", "last_seq", strconv.FormatUint(last, 10))
+	d.hears("eve", 2, all, false)
+	al.Expect(`{"payload":{"action":"receipt","status":"acked","agent":"eve"}}`)
 }

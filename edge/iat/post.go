@@ -15,12 +15,12 @@ import (
 // bodies are the media types of an envelope. curl says the second where nothing else was said.
 var bodies = []string{media, "application/x-www-form-urlencoded"}
 
-// read reads the envelope that a request posts.
+// read reads the envelope that a request posts: as large as one on a WebSocket may be.
 func (d *Door) read(x *web.Exchange) (*iat.Envelope, error) {
 	if e, ok := x.Value.(*iat.Envelope); ok {
 		return e, nil
 	}
-	b, err := x.Body(bodies...)
+	b, err := x.BodyUpTo(d.cfg.Frame, bodies...)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,14 @@ func (d *Door) tokenInBody(x *web.Exchange) (string, error) {
 // envelopeKey is the key of the envelope in the context of the request that posts it.
 type envelopeKey struct{}
 
-// tokenInURL is for who opens a WebSocket, where a page can set no header.
-func tokenInURL(x *web.Exchange) (string, error) { return x.Request.URL.Query().Get("token"), nil }
+// tokenInURL is for who opens a downlink, where a page can set no header: neither for a WebSocket nor for an EventSource.
+func tokenInURL(x *web.Exchange) (string, error) {
+	q, err := query(x)
+	if len(q["token"]) > 1 {
+		return "", agora.Errorf(agora.InvalidRequest, "parameter token stands twice")
+	}
+	return q.Get("token"), err
+}
 
 // post takes an envelope.
 func (d *Door) post(x *web.Exchange) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
@@ -249,6 +250,32 @@ func (s *Sender) Concluded(to agora.Address, name, id string) bool {
 	defer s.mu.Unlock()
 	return id != "" && s.concluded.in[streamKey{to, name}] == id
 }
+
+// Unopened notes the id of a message with which a stream to an address was to open, and which was refused.
+func (s *Sender) Unopened(to agora.Address, name, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unopened.put(streamKey{to, name}, id)
+}
+
+// Reopens reports whether a message of a stream that was refused is the one with which it was to open, said again, and whether it may open now: not where
+// another one was dropped in silence, as it would be missing.
+func (s *Sender) Reopens(to agora.Address, name, id string, silent bool) (again, may bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := streamKey{to, name}
+	first, known := s.unopened.in[k]
+	if again = id != "" && strings.TrimSuffix(first, missing) == id; again {
+		return true, first == id
+	}
+	if known && silent {
+		s.unopened.put(k, strings.TrimSuffix(first, missing)+missing)
+	}
+	return false, false
+}
+
+// missing stands behind the id of a message behind which others were dropped in silence.
+const missing = "\x00"
 
 // Cancelled closes a stream that its receiver has cancelled: what the agent
 // still sends of it is dropped in silence. It returns false when the stream

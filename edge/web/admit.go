@@ -12,8 +12,9 @@ import (
 
 // admit asks whether a request may be answered, in the order of what it costs to refuse. On success the caller owes a call of Release.
 func (k *Kit) admit(x *Exchange) (edge.Admission, error) {
-	if err := k.node.ready(); err != nil {
-		return edge.Admission{}, err
+	x.unready = k.node.ready()
+	if x.unready != nil && x.path.Token == nil {
+		return edge.Admission{}, x.unready
 	}
 	most := authTime
 	if x.path.Token != nil {
@@ -38,22 +39,26 @@ func (k *Kit) letIn(x *Exchange) (a edge.Admission, err error) {
 }
 
 // credentials returns what the request presents: where its header has no token and its connection no certificate, what the path
-// finds in the body.
+// finds in the body. While the edge can do nothing, the body is read all the same, so that the refusal can say what it is about.
 func (x *Exchange) credentials(a edge.Admission) (edge.Credentials, error) {
 	c := credentials(x.Request)
-	if x.path.Token == nil || c.Token != "" || len(c.Peer) > 0 {
+	if x.path.Token == nil || x.unready == nil && (c.Token != "" || len(c.Peer) > 0) {
 		return c, nil
 	}
 	x.admission = a // by which the body is counted
-	var err error
-	c.Token, err = x.path.Token(x)
+	token, err := x.path.Token(x)
+	if x.unready != nil {
+		return c, x.unready
+	}
+	c.Token = token
 	return c, err
 }
 
 // authTime bounds how long a request waits for its credentials to be verified.
 const authTime = 10 * time.Second
 
-// credentials returns what a request presents: a token in its header, a certificate. Nothing in the URL counts, as URLs are logged.
+// credentials returns what a request presents: a token in its header, a certificate. Nothing in the URL counts, as URLs are logged: paths say otherwise by
+// their Token.
 func credentials(r *http.Request) (c edge.Credentials) {
 	if scheme, t, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		c.Token = strings.TrimSpace(t)

@@ -18,8 +18,11 @@ const bodyPiece = 32 << 10
 
 // Body reads the body, whose media type must be one of those named; any will do where none is. A body that is larger than the
 // settings allow is MESSAGE_TOO_LARGE (413), one of another type or that is compressed 415, one that does not come in time 408.
-func (x *Exchange) Body(types ...string) ([]byte, error) {
-	r, most := x.Request, x.kit.cfg.Body
+func (x *Exchange) Body(types ...string) ([]byte, error) { return x.BodyUpTo(x.kit.cfg.Body, types...) }
+
+// BodyUpTo is [Exchange.Body] for a body with a bound of its own.
+func (x *Exchange) BodyUpTo(most int, types ...string) ([]byte, error) {
+	r := x.Request
 	if err := typed(r, types); err != nil {
 		return nil, err
 	}
@@ -43,6 +46,7 @@ func (x *Exchange) Body(types ...string) ([]byte, error) {
 		case errors.Is(err, io.EOF):
 			x.readUntil(time.Time{})
 			x.writeUntil(time.Time{})
+			r.Body = http.NoBody // nothing of it is left, whatever the answer
 			return body, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, &Refusal{http.StatusRequestTimeout, agora.Errorf(agora.Timeout, "the body did not come in time")}
@@ -62,8 +66,11 @@ const discarded = 4
 func (x *Exchange) discard(most int) {
 	r := x.Request
 	if r.Header.Get("Expect") == "" {
-		n, _ := io.CopyN(io.Discard, r.Body, int64(discarded*most)) // whoever sends more, or too slowly, may miss the answer
+		n, err := io.CopyN(io.Discard, r.Body, int64(discarded*most)) // whoever sends more, or too slowly, may miss the answer
 		x.kit.stats.BytesIn.Add(n)
+		if errors.Is(err, io.EOF) {
+			r.Body = http.NoBody
+		}
 	}
 	x.readUntil(time.Time{})
 }

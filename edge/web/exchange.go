@@ -27,6 +27,7 @@ type Exchange struct {
 	admission edge.Admission
 	cancel    context.CancelCauseFunc
 	held      atomic.Int64 // bytes that are kept for it
+	unready   error        // why the edge can do nothing now; nil where it can
 	begun     bool         // an answer has begun
 	events    *Events      // the answer, where it is one of events
 

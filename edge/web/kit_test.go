@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -187,6 +188,39 @@ func TestEveryErrorHasOneForm(t *testing.T) {
 	})
 	if n := s.kit.stats.Errors[agora.MessageTooLarge].Load(); n != 4 {
 		t.Errorf("%d bodies counted as too large, want 4", n)
+	}
+}
+
+func TestAConnectionIsKeptWhereTheBodyOfWhatIsRefusedWasRead(t *testing.T) {
+	s := serve(t, Config{Body: 10}, node{}, 0)
+	s.kit.Handle(s.mux, "/it", Methods{"POST": func(x *Exchange) error { _, err := x.JSON(); return err }})
+	for _, at := range []struct {
+		about, path, body string
+		headers           []string
+		closed            bool
+	}{
+		{"no JSON", "/it", `{`, nil, false}, {"too large", "/it", `"123456789"`, nil, false}, {"much too large", "/it", strings.Repeat(" ", 1<<10), nil, true},
+		{"another type", "/it", `1`, []string{"Content-Type", "text/plain"}, true}, {"no token", "/it", `1`, []string{"Authorization", ""}, true},
+		{"no path", "/nowhere", `1`, nil, true},
+	} {
+		r := s.ask(t, s.one, "POST", at.path, at.body, at.headers...)
+		if text(t, r); r.StatusCode < 400 || r.Close != at.closed {
+			t.Errorf("%s: %d, and closed is %v, want %v", at.about, r.StatusCode, r.Close, at.closed)
+		}
+		kept := false
+		again, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+			GotConn: func(c httptrace.GotConnInfo) { kept = c.Reused },
+		}), http.MethodPost, s.URL+"/it", strings.NewReader(`1`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Header.Set("Authorization", "Bearer "+goodToken)
+		if r, err = s.one.Do(again); err != nil || r.StatusCode != http.StatusNoContent {
+			t.Fatalf("%s: then %v, %v", at.about, r, err)
+		}
+		if r.Body.Close(); kept == at.closed {
+			t.Errorf("%s: the connection is used again: %v", at.about, kept)
+		}
 	}
 }
 

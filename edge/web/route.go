@@ -23,7 +23,7 @@ type Path struct {
 	// err, which may be any error.
 	Fault func(r *http.Request, err error, e *agora.Error) (media string, body []byte)
 	// Token returns the token that stands in the body of a request whose header has none, read by [Exchange.Body]; the exchange has no Actor yet. None
-	// does if nil. It may give the exchange's Request another context, in which Fault finds what was read.
+	// does if nil. Where the edge can do nothing it is called as well, for what Fault says of the request. It may give the exchange's Request another context, in which Fault finds what was read.
 	Token func(*Exchange) (string, error)
 	// Lasts says that most answers are quiet for most of their time: what lets their requests in leaves no traces in their memory, see [Apart].
 	Lasts bool
