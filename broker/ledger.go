@@ -152,7 +152,7 @@ func (l *ledger) known(m *agora.Message) verdict {
 		}
 		return v
 	}
-	if m.ID != "" {
+	if guard.Names && m.ID != "" {
 		if f, ok := l.ids[m.ID]; ok {
 			return verdict{again: true, at: f}
 		}

@@ -1,10 +1,12 @@
 package edge_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -94,4 +96,44 @@ func TestMessagesOfOtherDialectsNameTheirRequests(t *testing.T) {
 		}
 		bob.Expect(q.want)
 	}
+}
+
+// What an edge tells presence again that has lost everything says nothing of a request that the edge has not stored: where it can't store it after all, whoever makes the call
+// again does.
+func TestACallThatWasNotAskedWhenRedisLostEverythingIsAskedWhenItIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: leased(retold)})
+	bob, _ := registered(t, c, 1, "bob")
+	store := c.Node(2).Config().Presence
+	known := func() bool {
+		open, err := store.CallOpen(t.Context(), agora.DefaultTenant, call.NewBox(agora.DefaultTenant, "anna", "once"))
+		return open && err == nil
+	}
+	q := question("bob", "r")
+	q.Name = "once"
+	again := q
+	q.Complete = func(context.Context, *agora.Message) error {
+		opened := await.Within(await.Long, known)
+		forget(c)
+		if !opened || !await.Within(await.Long, known) {
+			t.Error("presence does not know of the call")
+		}
+		return agora.Errorf(agora.Unavailable, "not now")
+	}
+	if _, err := caller(t, c, 0).Call(await.Context(t), "anna", q); agora.AsError(err).Code != agora.Unavailable {
+		t.Fatalf("Call = %v, want UNAVAILABLE", err)
+	}
+	var a *call.Answer
+	await.True(t, "the call is made again", func() bool {
+		var err error
+		a, err = caller(t, c, 2).Call(await.Context(t), "anna", again)
+		if err != nil && agora.AsError(err).Code != agora.Unavailable {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	defer a.Close()
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	bob.Send(whole)
+	answers(t, a, `{"request_id":"r","text":"hi"}`)
 }

@@ -67,6 +67,7 @@ func (s *Store) Asked(ctx context.Context, c Call) error {
 type Waiting struct {
 	Call
 	Waiters []string
+	Asking  time.Duration // how long ago an edge began to store the request; zero where it is stored
 }
 
 // HoldCalls writes again what callers at an edge wait for, in case the server has lost it, and has it kept for a while from now on. It
@@ -74,7 +75,7 @@ type Waiting struct {
 func (s *Store) HoldCalls(ctx context.Context, h Holder, open []Waiting, keep time.Duration) (ended []Call, err error) {
 	var calls []call
 	for _, w := range open {
-		args := w.args("", keep)
+		args := append(w.args("", keep), w.Asking.Milliseconds())
 		for _, id := range w.Waiters {
 			args = append(args, h.waiter(id))
 		}

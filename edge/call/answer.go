@@ -41,6 +41,8 @@ type Answer struct {
 	err    error      // what Next returns from now on
 	whole  bool       // it came to its end, or to one that every later reader would find
 	opened bool       // presence knows, or may know, that somebody waits here
+	begun  time.Time  // when it began to be asked here
+	asked  bool       // the request is stored, or may not be stored here any more
 	unsaid bool       // the request is not stored, for sure, and nobody else stores it
 	closed bool
 	ended  chan struct{} // closed when err is set from outside
@@ -91,7 +93,7 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 	if err != nil {
 		return err
 	}
-	a.state = state
+	a.found(state, asked)
 	<-listens
 	switch state {
 	case presence.CallOther:
@@ -146,7 +148,7 @@ var errGivenUp = agora.Errorf(agora.StreamAborted, "the call of this name was gi
 // listen begins to listen to the box, and reads what it has, behind: the channel is closed once that is done. It returns false where the Registry is over.
 func (a *Answer) listen(ctx context.Context) (<-chan struct{}, bool) {
 	a.mu.Lock()
-	a.inbox, a.opened = a.r.cfg.Broker.Listen(a.address(), broker.From{}, a.woken), true
+	a.inbox, a.opened, a.begun = a.r.cfg.Broker.Listen(a.address(), broker.From{}, a.woken), true, time.Now()
 	a.mu.Unlock()
 	listens := make(chan struct{})
 	return listens, a.r.background(func() { // an empty box is live once its stream's leader was asked, which takes as long as presence does
@@ -169,6 +171,30 @@ func (q *Request) completing(ctx context.Context) func() (agora.Message, error) 
 		work.Wait()
 		return m, err
 	}
+}
+
+// found notes how the call was found, and whether nobody needs to store its request any more.
+func (a *Answer) found(state presence.CallState, asked bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state, a.asked = state, asked
+}
+
+// isAsked notes that the request is stored.
+func (a *Answer) isAsked() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = true
+}
+
+// asking returns how long ago the request began to be stored, zero where it is; and false where presence knows of nobody who waits here.
+func (a *Answer) asking() (since time.Duration, opened bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.opened && !a.asked {
+		since = max(time.Since(a.begun), time.Millisecond)
+	}
+	return since, a.opened
 }
 
 // forgotten says that nobody waits here, as far as presence knows.
@@ -197,6 +223,7 @@ func (a *Answer) store(ctx context.Context, q Request) error {
 	if _, err := a.r.cfg.Broker.Publish(ctx, a.key(), m); err != nil {
 		return err
 	}
+	a.isAsked()
 	a.r.cfg.Wrote(a.callee())
 	if a.call.Named {
 		return a.r.cfg.Presence.Asked(ctx, a.call)

@@ -271,17 +271,20 @@ func (r *Registry) Hold(ctx context.Context) error {
 	}
 	waiting := map[string]*presence.Waiting{}
 	for _, a := range r.answers() {
-		a.mu.Lock()
-		opened := a.opened
-		a.mu.Unlock()
+		asking, opened := a.asking()
 		if !opened {
 			continue
 		}
 		k := key(a.call.Tenant, a.call.Box)
-		if waiting[k] == nil {
-			waiting[k] = &presence.Waiting{Call: a.call}
+		w := waiting[k]
+		if w == nil {
+			w = &presence.Waiting{Call: a.call, Asking: asking}
+			waiting[k] = w
 		}
-		waiting[k].Waiters = append(waiting[k].Waiters, a.id)
+		if asking == 0 || w.Asking > 0 && asking > w.Asking {
+			w.Asking = asking
+		}
+		w.Waiters = append(w.Waiters, a.id)
 	}
 	if len(waiting) == 0 {
 		return nil

@@ -14,6 +14,7 @@ const (
 	Retries   = true // a record that is not answered is sent again
 	IDs       = true // under the id of the first try
 	Numbers   = true // what an agent sends again is known by its number
+	Names     = true // or by its id
 	Order     = true // nothing overtakes a number that was refused for the moment
 	Fences    = true // nothing of a past holder lands behind its successor
 	Epochs    = true // a younger epoch in the fence stops a holder

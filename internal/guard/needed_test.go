@@ -26,6 +26,7 @@ var needs = []need{
 	{"retry", "broker", "TestARetryThatWasADuplicateNudges", `in vain: the record without an answer is sent again`},
 	{"msgid", "broker", "TestARetryThatWasADuplicateNudges", `got \[1 2 2\]`},
 	{"number", "broker", "TestWhatMayFollow", `stored, want again`},
+	{"name", "broker", "TestWhatMayFollow", `ID:a N:0 .*: stored, want again`},
 	{"order", "broker", "TestARecordThatIsNotStoredLeavesNoTrace", `number 4 overtakes number 3`},
 	{"fence", "broker", "TestADelayedRecordOfADeadEdgeLandsBehindItsSuccessor", `the log reads \[1 2 3 2\], want \[1 2 3\]`},
 	{"epoch", "broker", "TestAZombieIsRefusedBehindTheFence", `want code UNAVAILABLE`},

@@ -21,6 +21,7 @@ var (
 	Retries   = with("retry")
 	IDs       = with("msgid")
 	Numbers   = with("number")
+	Names     = with("name")
 	Order     = with("order")
 	Fences    = with("fence")
 	Epochs    = with("epoch")

@@ -25,6 +25,7 @@ const (
 	byPosition reading = iota // names its last position when it returns
 	byAck
 	byPong
+	byReturn // as of a downlink of events: comes back with its position, or without, and nothing else says where it stands
 )
 
 // agent is a client, and what it knows. The world's mu guards it.
@@ -153,7 +154,10 @@ func (a *agent) connect(e *node, token bool, noticed time.Duration) {
 	if token {
 		h.Resume = a.token
 	}
-	if mail := a.boxes[""]; a.reads == byPosition && a.began {
+	if a.reads == byReturn {
+		h.Proof = edge.ByReturn
+	}
+	if mail := a.boxes[""]; a.began && (a.reads == byPosition || a.reads == byReturn && a.opens%2 > 0) {
 		h.LastSeq, h.HasLast, h.Spaces = mail.last, true, map[string]uint64{}
 		for name, b := range a.boxes {
 			if name != "" {

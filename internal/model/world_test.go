@@ -104,7 +104,7 @@ func (s *servers) newWorld(edges, agents int) *world {
 	ctx, w.stop = context.WithCancel(context.Background())
 	for k := range agents {
 		a := &agent{
-			w: w, id: agora.AgentID(fmt.Sprintf("%s-a%d", w.name, k)), names: naming(k % 3), reads: reading(k % 3),
+			w: w, id: agora.AgentID(fmt.Sprintf("%s-a%d", w.name, k)), names: naming(k % 3), reads: reading(k % 4),
 			lanes: map[agora.Address]*lane{}, boxes: map[string]*box{},
 		}
 		if k == 0 {

@@ -34,6 +34,7 @@ type stage struct {
 	*agoratest.Processes
 	t         testing.TB
 	talk      *agoratest.Talk
+	iat       *iatLoad
 	sabotaged string // binary that can be made to do wrong
 	off       string // protections that its edges are to do without
 	but       []int  // agents that the fault is done to, which don't count among those who notice it
@@ -55,10 +56,13 @@ func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged, off st
 	c.Heal()
 	x.talk.Name, x.talk.Silence = fmt.Sprintf("cell-%d", n), cmp.Or(x.talk.Silence, silence)
 	load := startLoad(t, c.URLs())
-	s := &stage{Processes: c, t: t, sabotaged: sabotaged, off: off, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
+	iat := startIATLoad(t, c, fmt.Sprint("iat-", n))
+	s := &stage{Processes: c, t: t, sabotaged: sabotaged, off: off, iat: iat, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
 	defer load.run.Close()
+	defer iat.end()
 	defer s.talk.End()
 	s.talk.Progress(5)
+	s.iat.progress(2)
 	s.talk.Mark()
 	x.fault(s)
 	o := outcome{name: x.name, normal: s.talk.Normal(cmp.Or(x.normal, await.Long))}
@@ -67,6 +71,8 @@ func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged, off st
 	o.total, o.refused = s.talk.Settle()
 	s.talk.End()
 	o.load = load.finish(t)
+	iat.progress(1)
+	iat.finish(x.aborts)
 	x.judge(t, o)
 	return o
 }

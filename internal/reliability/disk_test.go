@@ -19,14 +19,14 @@ func TestNothingIsLostWhenADiskIsFull(t *testing.T) {
 func TestLookingAfterClaimsIsNeeded(t *testing.T) {
 	binary := agoratest.BuildAgora(t, "sabotage")
 	c := start(t, agoratest.ProcessOptions{Lease: failoverLease, Binary: binary, Sentinel: true})
-	need{sentinelCell().name, "look", `through a socket that it had left`}.goesWrong(t, c, sentinelCell(), binary, 0)
+	need{sentinelCell().name, "look", `through a socket that it had left`}.plays(t, c, sentinelCell(), binary, 0)
 }
 
 // TestRetriesAreNeededWhenADiskIsFull does without them.
 func TestRetriesAreNeededWhenADiskIsFull(t *testing.T) {
 	binary := agoratest.BuildAgora(t, "sabotage")
 	c := start(t, agoratest.ProcessOptions{Lease: lease, Binary: binary, Disk: 256 << 20})
-	need{diskCell().name, "retry", `not normal`}.goesWrong(t, c, diskCell(), binary, 0)
+	need{diskCell().name, "retry", `not normal`}.plays(t, c, diskCell(), binary, 0)
 }
 
 func diskCell() cell {

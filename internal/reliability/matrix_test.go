@@ -30,7 +30,7 @@ func TestNothingIsLostWhateverDies(t *testing.T) {
 // start starts a cluster whose agents are given up when they are silent for timeout.
 func start(t testing.TB, o agoratest.ProcessOptions) *agoratest.Processes {
 	t.Helper()
-	o.Flags = append([]string{"--session.timeout", timeout.String(), "--session.heartbeat", heartbeat.String()}, o.Flags...)
+	o.Flags = append([]string{"--session.timeout", timeout.String(), "--session.heartbeat", heartbeat.String(), "--iat.keep-alive", heartbeat.String()}, o.Flags...)
 	return agoratest.StartProcesses(t, o)
 }
 
@@ -92,6 +92,7 @@ func socketsCut(s *stage) {
 	for i := range 6 {
 		s.talk.Kick(i)
 	}
+	s.iat.kick()
 }
 
 // socketStalled has an agent read nothing while more is said to it than sockets hold, until its edge gives the socket up.

@@ -102,7 +102,37 @@ func TestEachCellNeedsItsProtection(t *testing.T) {
 	binary := agoratest.BuildAgora(t, "sabotage")
 	c := start(t, agoratest.ProcessOptions{Lease: lease, Binary: binary})
 	for k, n := range needs {
-		t.Run(n.off+"/"+n.cell, func(t *testing.T) { n.goesWrong(t, c, find(t, n.cell), binary, k) })
+		t.Run(n.off+"/"+n.cell, func(t *testing.T) { n.plays(t, c, find(t, n.cell), binary, k) })
+		c.Under(t)
+	}
+}
+
+// iatNeeds has the cells of IAT, but for those in which somebody is gone: what they want is told, and they wait in vain where nothing is.
+var iatNeeds = []need{
+	{"the edge of callers and listeners is killed", "once", `the witness was asked 15 times, want 10`},
+	{"the edge of callers and listeners is killed", "cursor", `number \d+ of .*, behind number`},
+	{"the edge of who answers is killed", "cursor", `in vain: the witness is asked 10 times`},
+	{"the edge of who answers is killed, with a chunk that it does not know to be stored", "name", `the chunks are "01233"`},
+	{"both are killed", "once", `the witness was asked 15 times, want 10`},
+	{"Redis is restarted, empty", "assert", `refused with AGENT_NOT_FOUND`},
+}
+
+// TestEachCellOfIATNeedsItsProtection is the same for the cells of IAT.
+func TestEachCellOfIATNeedsItsProtection(t *testing.T) {
+	for _, x := range iatCells {
+		if !x.gone && !slices.ContainsFunc(iatNeeds, func(n need) bool { return n.cell == x.name }) {
+			t.Errorf("nothing is known that %q would go wrong without", x.name)
+		}
+	}
+	binary := agoratest.BuildAgora(t, "sabotage")
+	c := start(t, agoratest.ProcessOptions{Lease: lease, Binary: binary})
+	for k, n := range iatNeeds {
+		at := slices.IndexFunc(iatCells, func(x iatCell) bool { return x.name == n.cell })
+		if at < 0 {
+			t.Errorf("no cell is called %q", n.cell)
+			continue
+		}
+		t.Run(n.off+"/"+n.cell, func(t *testing.T) { n.goesWrong(t, c, binary, k, iatCells[at].run) })
 		c.Under(t)
 	}
 }
@@ -119,11 +149,17 @@ func find(t *testing.T, name string) cell {
 	return cell{}
 }
 
-// goesWrong plays a cell without its protections until that shows, a few times at most, from a presence that is empty:
-// what went wrong before leaves no trace there.
-func (n need) goesWrong(t *testing.T, c *agoratest.Processes, x cell, binary string, k int) {
+// plays plays a cell of the matrix without its protections.
+func (n need) plays(t *testing.T, c *agoratest.Processes, x cell, binary string, k int) {
 	t.Helper()
 	x.normal = cmp.Or(sooner[x.name], x.normal, 15*time.Second)
+	n.goesWrong(t, c, binary, k, func(t testing.TB, c *agoratest.Processes, try int) { x.run(t, c, try, binary, n.off) })
+}
+
+// goesWrong plays a cell without its protections until that shows, a few times at most, from a presence that is empty:
+// what went wrong before leaves no trace there. Each try has a number of its own.
+func (n need) goesWrong(t *testing.T, c *agoratest.Processes, binary string, k int, play func(testing.TB, *agoratest.Processes, int)) {
+	t.Helper()
 	var all []string
 	tries := 10 // some show only where the fault comes between a record and its answer
 	if c.Sentinel != nil {
@@ -137,14 +173,14 @@ func (n need) goesWrong(t *testing.T, c *agoratest.Processes, x cell, binary str
 		if c.Redis != nil {
 			c.Redis.Stop()
 		}
-		said := watch(t, func(t testing.TB) { x.run(t, c, 20*k+try, binary, n.off) })
+		said := watch(t, func(t testing.TB) { play(t, c, 20*k+try) })
 		for _, s := range said {
-			t.Logf("%s without %s: %.300s", x.name, n.off, s)
+			t.Logf("%s without %s: %.300s", n.cell, n.off, s)
 		}
 		all = append(all, said...)
 		if slices.ContainsFunc(said, regexp.MustCompile(n.wrong).MatchString) {
 			return
 		}
 	}
-	t.Errorf("%s: what shows that %s is missing did not: want %s, got %q", x.name, n.off, n.wrong, cmp.Or(strings.Join(all, "\n"), "nothing"))
+	t.Errorf("%s: what shows that %s is missing did not: want %s, got %q", n.cell, n.off, n.wrong, cmp.Or(strings.Join(all, "\n"), "nothing"))
 }

@@ -1,14 +1,19 @@
 -- Writes a call again that callers wait for. KEYS: record.
--- ARGV: as of call_open, but in place of the last all who wait. Returns 'over' when others have ended it, else its state.
+-- ARGV: as of call_open, but in place of the last: how long ago its request began to be stored (ms; 0: it is stored), then all who wait.
+-- Returns 'over' when others have ended it, else its state.
 local state = redis.call('HGET', KEYS[1], 'state')
 if state == 'over' then
   return state
 end
-for i = 9, #ARGV do
+for i = 10, #ARGV do
   redis.call('HSET', KEYS[1], 'w:' .. ARGV[i], '1')
 end
 redis.call('HSET', KEYS[1], 'state', state or 'open', 'digest', ARGV[3], 'from', ARGV[4], 'to', ARGV[5],
   'request', ARGV[6], 'deadline', ARGV[7], 'named', ARGV[8])
-redis.call('HSETNX', KEYS[1], 'asked', '1')
+if ARGV[9] == '0' then
+  redis.call('HSET', KEYS[1], 'asked', '1')
+else
+  redis.call('HSETNX', KEYS[1], 'since', int(math.floor(micros() / 1000) - tonumber(ARGV[9])))
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return state or 'open'
