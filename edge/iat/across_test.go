@@ -78,6 +78,42 @@ func TestStreamedAnswersOfAgentsOfTheRelayAreEventsOrGathered(t *testing.T) {
 	})
 }
 
+// An agent that knows no name but that in the payload repeats it there: its reply is that to the request which has it.
+func TestAReplyMayNameItsRequestByWhatThePayloadOfThatCallsIt(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	wes, kim := s.ws(t, 1, "wes"), s.socket(t, 2, "kim")
+	asks := func(from, id, own string) said {
+		return said{id: id, kind: "request", from: from, to: "wes", payload: `{"request_id":"` + own + `"}`}
+	}
+	var got []<-chan answer
+	for _, id := range []string{"1", "2", "3", "4", "5"} {
+		own := map[string]string{"1": "a", "2": "b", "3": "twice", "4": "twice", "5": "3"}[id]
+		got = append(got, s.start(t, post(0, asks("al", id, own).String())))
+		wes.Expect(fmt.Sprintf(`{"type":"message","from":"al","request_id":%q,"payload":{"request_id":%q}}`, id, own))
+	}
+	kim.Send(asks("kim", "9", "a").String())
+	wes.Expect(`{"type":"message","from":"kim","request_id":"9"}`)
+	replies := func(to, own string, n int) {
+		wes.Send(fmt.Sprintf(`{"type":"reply","to":%q,"payload":{"request_id":%q,"n":%d}}`, to, own, n))
+	}
+	for n, own := range []string{"a", "b"} {
+		replies("al", own, n)
+		id := fmt.Sprint(n + 1)
+		await.Recv(t, "an answer", got[n]).is(t, 200, fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"response","from":"wes","to":"al","timestamp":"<any>"},"payload":{"request_id":%q,"n":%d}}`, id, own, n))
+	}
+	replies("kim", "a", 9)
+	kim.Expect(`{"header":{"msg_id":"<any>","parent_id":"9","type":"response","from":"wes","to":"kim","timestamp":"<any>"},"payload":{"request_id":"a","n":9}}`)
+	replies("al", "twice", 3) // which answers neither, and is mail to who has no mailbox
+	wes.Expect(`{"type":"error","code":"AGENT_NOT_FOUND","to":"al"}`)
+	replies("al", "3", 3) // the name of one, and what another one has in its payload
+	await.Recv(t, "an answer", got[2]).is(t, 200, `{"payload":{"request_id":"3","n":3}}`)
+	for n, id := range []string{"4", "5"} {
+		wes.Send(fmt.Sprintf(`{"type":"reply","to":"al","request_id":%q,"payload":%s}`, id, id))
+		await.Recv(t, "an answer", got[3+n]).is(t, 200, fmt.Sprintf(`{"payload":%s}`, id))
+	}
+}
+
 func TestAgentsOfTheRelayAskAgentsOfThisDialect(t *testing.T) {
 	t.Parallel()
 	s := patient(t)

@@ -80,6 +80,7 @@ func (c *conn) finish(err error) {
 	c.socket.Close()
 	c.giveUp()
 	c.endTools()
+	c.door.inner.Delete(c)
 	c.door.dismiss(c)
 }
 

@@ -74,6 +74,7 @@ type Door struct {
 
 	work    sync.WaitGroup // every goroutine of every connection
 	writers writers
+	inner   sync.Map // *inner by *conn, of those that were handed requests of other dialects
 
 	mu     sync.Mutex // guards the fields below
 	conns  map[*conn]struct{}

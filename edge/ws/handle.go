@@ -114,6 +114,9 @@ func (c *conn) relay(s *edge.Session, f *wire.Frame) error {
 	m, w := f.Relay(), want(f)
 	if m.Part == agora.Whole || m.Part == agora.Start {
 		correlate(s, f, &m, &w)
+		if m.Kind == agora.Reply && f.RequestID == "" && m.Meta.Parent != "" {
+			m.Meta.Parent = c.meant(m.To.Agent, m.Meta.Parent)
+		}
 	}
 	if m.Part == agora.Cancel {
 		m.Kind = agora.Request // the session knows whose stream it is

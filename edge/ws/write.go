@@ -96,6 +96,7 @@ func (c *conn) pull(s *edge.Session, w *writer) *buffer {
 	}
 	c.mu.Unlock()
 	for i := range ds {
+		c.learns(&ds[i])
 		out.b = appendDelivery(out.b, &ds[i])
 	}
 	s.Queued()

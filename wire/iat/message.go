@@ -146,9 +146,8 @@ func appendHeader(dst []byte, m *agora.Message, d Delivery, t Type) []byte {
 // appendPayload appends the payload of a message that did not come as an envelope.
 func appendPayload(dst []byte, m *agora.Message) []byte {
 	switch {
-	case m.Kind == agora.Control && m.Body != nil: // nobody waits for the answer that is streamed
-		dst = rawjson.AppendString(append(dst, `,"payload":{"action":"cancel","code":`...), string(m.AbortBody().Code))
-		return append(dst, '}')
+	case m.Kind == agora.Control && m.AbortBody().Code == agora.Timeout: // it is not given up by whoever asked
+		return append(dst, `,"payload":{"action":"cancel","code":"TIMEOUT"}`...)
 	case m.Kind == agora.Control || m.Part == agora.Cancel:
 		return append(dst, `,"payload":{"action":"cancel"}`...)
 	case m.Kind == agora.Request && m.Part == agora.End:
