@@ -22,6 +22,7 @@ type cell struct {
 	fault func(*stage)
 
 	always bool          // played without chaos, too
+	iat    bool          // and with IAT agents then
 	caught float64       // leases from an agent's first try to connect again until it has all that it missed, which chaos judges; unbounded
 	normal time.Duration // until everything that was sent before the fault was over has arrived, and more; as long as tests wait
 	told   []string      // codes that agents must have seen
@@ -34,10 +35,10 @@ type stage struct {
 	*agoratest.Processes
 	t         testing.TB
 	talk      *agoratest.Talk
-	iat       *iatLoad
-	sabotaged string // binary that can be made to do wrong
-	off       string // protections that its edges are to do without
-	but       []int  // agents that the fault is done to, which don't count among those who notice it
+	iat       *iatLoad // nil for none
+	sabotaged string   // binary that can be made to do wrong
+	off       string   // protections that its edges are to do without
+	but       []int    // agents that the fault is done to, which don't count among those who notice it
 }
 
 // outcome is what came of a cell.
@@ -56,7 +57,10 @@ func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged, off st
 	c.Heal()
 	x.talk.Name, x.talk.Silence = fmt.Sprintf("cell-%d", n), cmp.Or(x.talk.Silence, silence)
 	load := startLoad(t, c.URLs())
-	iat := startIATLoad(t, c, fmt.Sprint("iat-", n))
+	var iat *iatLoad
+	if chaos || x.iat {
+		iat = startIATLoad(t, c, fmt.Sprint("iat-", n))
+	}
 	s := &stage{Processes: c, t: t, sabotaged: sabotaged, off: off, iat: iat, talk: agoratest.StartTalk(t, c.URLs, x.talk)}
 	defer load.run.Close()
 	defer iat.end()

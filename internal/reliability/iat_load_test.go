@@ -70,8 +70,11 @@ func startIATLoad(t testing.TB, c *agoratest.Processes, name string) *iatLoad {
 func (l *iatLoad) listener(k int) string { return fmt.Sprint(l.name, "-listener-", k) }
 func (l *iatLoad) bob(k int) string      { return fmt.Sprint(l.name, "-bob-", k) }
 
-// end ends all of it, finished or not.
+// end ends all of it, finished or not. Of a load that is nil there is nothing to end, and nothing to wait for.
 func (l *iatLoad) end() {
+	if l == nil {
+		return
+	}
 	l.stop()
 	l.talking.Wait()
 	l.answers.Wait()
@@ -194,6 +197,9 @@ func (l *iatLoad) asks(caller string) {
 
 // progress waits until so much more of everything has come.
 func (l *iatLoad) progress(n int) {
+	if l == nil {
+		return
+	}
 	l.t.Helper()
 	began, whole := l.state()
 	await.True(l.t, "IAT agents hear more, and are answered", func() bool {
@@ -223,6 +229,9 @@ func (l *iatLoad) state() (lanes map[string]uint64, whole int) {
 
 // finish has nothing more be said, waits until everything that was has arrived, and judges. Answers may end in STREAM_ABORTED where that is said.
 func (l *iatLoad) finish(aborts bool) {
+	if l == nil {
+		return
+	}
 	l.t.Helper()
 	close(l.enough)
 	said := make(chan struct{})

@@ -43,7 +43,7 @@ func cells() []cell {
 	all := []cell{
 		{name: "an edge is killed", fault: edgeKilled, caught: 2. / 3, always: true},
 		{name: "an edge is frozen past its lease, and thawed", fault: edgeFrozen, aborts: true, talk: agoratest.TalkOptions{Silence: 2 * time.Second, Patient: true}},
-		{name: "an edge is drained", fault: edgeDrained, always: true, told: []string{"agent.reconnect", "close 1012"}},
+		{name: "an edge is drained", fault: edgeDrained, always: true, iat: true, told: []string{"agent.reconnect", "close 1012"}},
 		{name: "a dead edge's last words arrive late", fault: lastWordsOfTheDead},
 		{name: "a frozen edge's last words arrive late", fault: lastWordsOfTheFrozen, aborts: true, talk: agoratest.TalkOptions{Silence: 2 * time.Second}},
 		{name: "sockets are cut", fault: socketsCut},
@@ -54,7 +54,7 @@ func cells() []cell {
 		{name: "an agent's network goes, and it comes back by another", fault: socketAbandoned},
 		{name: "agents reconnect in a loop", fault: reconnectLoop},
 		{name: "the leaders of all streams step down", fault: stepDown, calm: true},
-		{name: "a NATS node is killed", fault: natsKilled, calm: true, always: true},
+		{name: "a NATS node is killed", fault: natsKilled, calm: true, always: true, iat: true},
 		{name: "a NATS node comes back", fault: natsReturns, calm: true},
 		{name: "a NATS node is cut off from the others", fault: natsIsolated, normal: 20 * time.Second},
 		{name: "the log's answers are lost", fault: answersLost},
