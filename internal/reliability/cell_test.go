@@ -36,9 +36,9 @@ type stage struct {
 	t         testing.TB
 	talk      *agoratest.Talk
 	iat       *iatLoad // nil for none
-	sabotaged string // binary that can be made to do wrong
-	off       string // protections that its edges are to do without
-	but       []int  // agents that the fault is done to, which don't count among those who notice it
+	sabotaged string   // binary that can be made to do wrong
+	off       string   // protections that its edges are to do without
+	but       []int    // agents that the fault is done to, which don't count among those who notice it
 }
 
 // outcome is what came of a cell.
