@@ -19,7 +19,7 @@ func (n *Node) newCalls() *call.Registry {
 			l := n.limits.load()
 			return l.Calls, l.EdgeCalls
 		},
-		Known: n.knows, Delivers: n.delivers, MaxAge: n.cfg.MaxAge, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
+		Known: n.knows, Delivers: n.delivers, MaxAge: n.cfg.MaxAge, MaxRecords: n.cfg.MaxRecords, Doubt: n.cfg.Doubt, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
 	})
 }
 

@@ -2,7 +2,11 @@ package edge_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
@@ -136,4 +140,51 @@ func TestACallThatWasNotAskedWhenRedisLostEverythingIsAskedWhenItIsMadeAgain(t *
 	bob.Expect(`{"type":"message","from":"anna"}`)
 	bob.Send(whole)
 	answers(t, a, `{"request_id":"r","text":"hi"}`)
+}
+
+// A call of which nobody knows whether it was asked, as storing its request has failed long ago, is looked for in the mailbox: it is asked where it is not there, and not again where it is.
+func TestACallThatMayHaveBeenAskedIsLookedForWhenItIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Doubt: time.Millisecond}})
+	bob, _ := registered(t, c, 1, "bob")
+	rdb := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
+	defer rdb.Close()
+	for i, stored := range []bool{false, true} {
+		q := question("bob", fmt.Sprint("r", i))
+		q.Name = fmt.Sprint("once", i)
+		first := q
+		begun := time.Now()
+		first.Complete = func(context.Context, *agora.Message) error {
+			await.True(t, "its time has come", func() bool { return time.Since(begun) > 10*time.Millisecond })
+			if stored {
+				return nil
+			}
+			return agora.Errorf(agora.Unavailable, "not now")
+		}
+		made, err := caller(t, c, 0).Call(await.Context(t), "anna", first)
+		if stored != (err == nil) || err != nil && agora.AsError(err).Code != agora.Unavailable {
+			t.Fatalf("Call = %v", err)
+		}
+		if stored {
+			defer made.Close()
+			bob.Expect(fmt.Sprintf(`{"type":"message","from":"anna","request_id":"r%d"}`, i))
+			keys, err := rdb.Keys(t.Context(), "*{c:*"+agora.EncodeToken(call.NewBox(agora.DefaultTenant, "anna", q.Name))+"}:rec").Result()
+			if err != nil || len(keys) != 1 || rdb.HDel(t.Context(), keys[0], "asked").Err() != nil {
+				t.Fatalf("the call is in presence as %q, %v", keys, err)
+			}
+		}
+		a, err := caller(t, c, 2).Call(await.Context(t), "anna", q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		if !stored {
+			bob.Expect(fmt.Sprintf(`{"type":"message","from":"anna","request_id":"r%d"}`, i))
+		}
+		bob.Send(fmt.Sprintf(`{"type":"reply","to":"anna","payload":{"request_id":"r%d"}}`, i))
+		answers(t, a, fmt.Sprintf(`{"request_id":"r%d"}`, i))
+	}
+	if more := bob.Pending(); len(more) > 0 {
+		t.Errorf("bob is told %s besides", more)
+	}
 }

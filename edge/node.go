@@ -50,6 +50,7 @@ type Config struct {
 	MaxRecords     int64               // mailbox.max-records; 4096
 	NoAutoCreate   bool                // spaces.auto-create off
 	DeltaThreshold int                 // spaces.delta-threshold: bytes of a published text beyond which it goes out in deltas; 16 KiB
+	Doubt          time.Duration       // how long a call that is not known to be asked is asked again without a look for it; 45s. For tests
 	Register       time.Duration       // register.ttl: how long a registration without a connection lasts that does not say so itself; 1h
 	WholeRoster    int                 // spaces.whole-roster: members of a space up to which each change names all of them; 256
 	DrainRate      int                 // drain.rate: agents told to reconnect per second; 1000

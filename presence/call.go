@@ -40,22 +40,38 @@ const (
 )
 
 // OpenCall writes that a caller at an edge, which knows it by an id, waits for a call, which is kept for a while: it was new, or one of its name was there.
-// Nothing is written where that is CallOther or CallOver. asked tells that the caller is not to store its request: that was done, or
-// somebody has begun to longer ago than ask. One round trip; two for calls with a name.
-func (s *Store) OpenCall(ctx context.Context, h Holder, waiter string, c Call, keep, ask time.Duration) (state CallState, asked bool, err error) {
+// Nothing is written where that is CallOther or CallOver. asked tells whether its request is stored, which nobody knows where somebody has begun to store it
+// longer ago than ask. One round trip; two for calls with a name.
+func (s *Store) OpenCall(ctx context.Context, h Holder, waiter string, c Call, keep, ask time.Duration) (state CallState, asked Asking, err error) {
 	calls := []call{indexAdd(callsKey(h), 0, c.member()), {callOpenScript, c.record(), append(c.args(h.waiter(waiter), keep), ask.Milliseconds())}}
 	if !c.Named {
 		calls = append(calls, c.list(keep))
 	}
 	r, err := s.runAll(ctx, calls)
 	if err != nil {
-		return "", false, err
+		return "", Unasked, err
 	}
-	state, asked = CallState(r[1].at(0).str()), r[1].at(1).yes()
+	state, asked = CallState(r[1].at(0).str()), Asking(r[1].at(1).int())
 	if c.Named && (state == CallNew || state == CallOpen) {
 		_, err = s.run(ctx, c.list(keep))
 	}
 	return state, asked, err
+}
+
+// Asking is what is known of a call's request.
+type Asking int
+
+// What is known. The numbers are those of the script.
+const (
+	Unasked  Asking = iota // it is to be stored
+	Asked                  // it is stored
+	Doubtful               // it may be
+)
+
+// AskAgain writes that the request of a call begins to be stored now, as it was found not to be. One round trip.
+func (s *Store) AskAgain(ctx context.Context, c Call) error {
+	_, err := s.run(ctx, call{callAskScript, c.record(), nil})
+	return err
 }
 
 // Asked writes that the request of a call is stored: nobody who makes it again is to do so.

@@ -65,6 +65,7 @@ var (
 	probeScript     = script("probe")
 
 	callOpenScript   = script("call_open")
+	callAskScript    = script("call_ask")
 	callHoldScript   = script("call_hold")
 	callLeaveScript  = script("call_leave")
 	callListScript   = script("call_list")

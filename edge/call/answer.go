@@ -89,11 +89,11 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 	defer func() { <-listens }()
 	complete := q.completing(ctx)
 	defer complete()
-	state, asked, err := a.r.cfg.Presence.OpenCall(ctx, a.r.cfg.Holder, a.id, a.call, a.r.cfg.MaxAge, askTime)
+	state, asked, err := a.r.cfg.Presence.OpenCall(ctx, a.r.cfg.Holder, a.id, a.call, a.r.cfg.MaxAge, a.r.cfg.Doubt)
 	if err != nil {
 		return err
 	}
-	a.found(state, asked)
+	a.found(state, asked == presence.Asked)
 	<-listens
 	switch state {
 	case presence.CallOther:
@@ -106,8 +106,13 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 		a.r.count.Made.Add(1)
 		return nil
 	}
-	if !asked || !guard.Once {
+	again := false
+	if asked == presence.Doubtful {
+		asked, again, err = a.lookFor(ctx)
+	}
+	if err == nil && (asked == presence.Unasked || !guard.Once) {
 		if q.Message, err = complete(); err == nil {
+			q.Message.Again = again
 			err = a.store(ctx, q)
 		}
 		a.notStored(err)
@@ -116,6 +121,25 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 		a.r.count.Made.Add(1)
 	}
 	return err
+}
+
+// lookFor looks in the mailbox of who is asked for a request of which nobody knows whether it was stored: what is not there now was stored no longer ago than looking took, if at all, so that
+// the log knows it by its key. again tells that it may have been there, as the mailbox does not reach back that far.
+func (a *Answer) lookFor(ctx context.Context) (asked presence.Asking, again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	b := a.r.cfg.Broker
+	f, err := b.Find(ctx, broker.Search{To: a.callee(), Most: 1, Match: func(m *agora.Message) bool { return m.Meta.Call == a.call.Box }})
+	switch {
+	case err != nil:
+		return asked, false, err
+	case len(f.Stored) > 0:
+		a.isAsked()
+		return presence.Asked, false, a.r.cfg.Presence.Asked(ctx, a.call)
+	case !f.Whole:
+		return asked, false, agora.Errorf(agora.Unavailable, "the mailbox of the addressee can't be read now")
+	}
+	return presence.Unasked, int64(f.Records) >= a.r.cfg.MaxRecords, a.r.cfg.Presence.AskAgain(ctx, a.call)
 }
 
 // whyOver returns why a call was ended that is made again: its box says so, as soon as whoever has ended it has told.

@@ -20,17 +20,19 @@ import (
 
 // Config sets up a Registry.
 type Config struct {
-	Broker   *broker.Broker
-	Presence *presence.Store
-	Holder   presence.Holder                                   // the edge
-	Reach    func(ctx context.Context, to agora.Address) error // whether a request for an agent may be stored
-	Wrote    func(to agora.Address)                            // told of each that was
-	Limits   func() (agent, all int)                           // calls open at this edge: by or for one agent, and together
-	Known    func(context.Context, string, agora.AgentID) bool // whether a caller is an agent, with a mailbox
-	Delivers func() error                                      // whether the edge may hand on what it has read
-	MaxAge   time.Duration                                     // of what the log keeps, and of what is known of a call with a name; 10m
-	Grace    time.Duration                                     // how long a call with a name waits for its caller to come again; 30s
-	Log      *slog.Logger                                      // discards if nil
+	Broker     *broker.Broker
+	Presence   *presence.Store
+	Holder     presence.Holder                                   // the edge
+	Reach      func(ctx context.Context, to agora.Address) error // whether a request for an agent may be stored
+	Wrote      func(to agora.Address)                            // told of each that was
+	Limits     func() (agent, all int)                           // calls open at this edge: by or for one agent, and together
+	Known      func(context.Context, string, agora.AgentID) bool // whether a caller is an agent, with a mailbox
+	Delivers   func() error                                      // whether the edge may hand on what it has read
+	MaxAge     time.Duration                                     // of what the log keeps, and of what is known of a call with a name; 10m
+	MaxRecords int64                                             // that a mailbox keeps
+	Doubt      time.Duration                                     // how long a request that is not known to be stored is stored again without a look for it; 45s
+	Grace      time.Duration                                     // how long a call with a name waits for its caller to come again; 30s
+	Log        *slog.Logger                                      // discards if nil
 }
 
 // Registry is the calls that callers at one edge wait for. Its methods may be called at the same time.
@@ -76,6 +78,7 @@ const (
 func New(cfg Config) *Registry {
 	cfg.MaxAge = cmp.Or(cfg.MaxAge, 10*time.Minute)
 	cfg.Grace = cmp.Or(cfg.Grace, 30*time.Second)
+	cfg.Doubt = cmp.Or(cfg.Doubt, askTime)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	r := &Registry{cfg: cfg, open: map[string]map[*Answer]struct{}{}, agents: map[agora.Address]int{}, held: time.Now()}
 	r.ctx, r.stop = context.WithCancel(context.Background())
