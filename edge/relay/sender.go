@@ -44,7 +44,7 @@ type Sender struct {
 	over      fifo    // streams that were refused or cancelled: their later parts are dropped in silence
 	ended     fifo    // streams that came to their normal end
 	concluded fifo    // streams that an answer has ended, with the answer's id
-	unopened  fifo    // streams that an answer was to open and did not, with its id
+	unopened  *fifo   // streams that a part was to open that was refused, with its id; nil while there was none
 	numbers   map[agora.Address]*numbers
 	asked     map[streamKey]*stream // requests with a deadline that have no reply yet; the key's stream is the request's id
 	boxes     *boxes                // of calls that the agent was asked; nil while there were none

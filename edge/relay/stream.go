@@ -255,6 +255,9 @@ func (s *Sender) Concluded(to agora.Address, name, id string) bool {
 func (s *Sender) Unopened(to agora.Address, name, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.unopened == nil {
+		s.unopened = new(fifo)
+	}
 	s.unopened.put(streamKey{to, name}, id)
 }
 
@@ -263,6 +266,9 @@ func (s *Sender) Unopened(to agora.Address, name, id string) {
 func (s *Sender) Reopens(to agora.Address, name, id string, silent bool) (again, may bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.unopened == nil {
+		return false, false
+	}
 	k := streamKey{to, name}
 	first, known := s.unopened.in[k]
 	if again = id != "" && strings.TrimSuffix(first, missing) == id; again {
