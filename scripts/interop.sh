@@ -17,17 +17,7 @@ if command -v python3 >/dev/null && ! python3 -c 'import ensurepip, venv' 2>/dev
 	missing+=(python3-venv)
 fi
 if [ ${#missing[@]} -gt 0 ]; then
-	if ! command -v apt-get >/dev/null; then
-		echo "install ${missing[*]}: the clients of other languages need it" >&2
-		exit 1
-	fi
-	sudo=()
-	if [ "$(id -u)" -ne 0 ]; then
-		sudo=(sudo)
-	fi
-	export DEBIAN_FRONTEND=noninteractive
-	"${sudo[@]}" apt-get update -qq
-	"${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
+	scripts/apt.sh "the clients of other languages need it" "${missing[@]}"
 fi
 
 # What is installed lies beside a copy of the file that asked for it: as long as both are the same, nothing is fetched.
