@@ -188,3 +188,37 @@ func TestACallThatMayHaveBeenAskedIsLookedForWhenItIsMadeAgain(t *testing.T) {
 		t.Errorf("bob is told %s besides", more)
 	}
 }
+
+// A caller may go before presence knows of its call, or presence may have lost that. Its call is not given up for that: it waits for its caller to come again, as any of a name.
+func TestACallThatPresenceDoesNotKnowIsNotGivenUpBeforeItsGraceIsOver(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Grace: time.Hour, Node: leased(retold)})
+	bob, _ := registered(t, c, 1, "bob")
+	named, other := question("bob", "r"), question("bob", "other")
+	named.Name = "once"
+	a, err := caller(t, c, 0).Call(await.Context(t), "anna", named)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := caller(t, c, 0).Call(await.Context(t), "anna", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob.Expect(`{"type":"message","from":"anna","request_id":"r"}`)
+	bob.Expect(`{"type":"message","from":"anna","request_id":"other"}`)
+	forget(c)
+	a.Close()
+	u.Close()
+	bob.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"anna","request_id":"other"}`) // of what has no name; the other one left before it
+	var again *call.Answer
+	await.True(t, "the call is made again", func() bool {
+		again, err = caller(t, c, 2).Call(await.Context(t), "anna", named)
+		if err != nil && agora.AsError(err).Code != agora.Unavailable {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	defer again.Close()
+	bob.Send(whole)
+	answers(t, again, `{"request_id":"r","text":"hi"}`)
+}

@@ -105,13 +105,13 @@ func (r *Registry) left(ctx context.Context, l leaving, state presence.CallState
 	case l.Whole || state == presence.CallAnswered:
 		r.after(linger, pending{call: l.Call})
 		return nil
-	case state == presence.CallLeft && l.Named && !l.End:
+	case (state == presence.CallLeft || state == presence.CallGone) && l.Named && !l.End: // its caller may have gone before presence knew of it
 		r.after(r.cfg.Grace, pending{call: l.Call, code: l.code})
 		return nil
 	case state == presence.CallLeft:
 		return nil
 	}
-	// It is over; or presence knows nothing of it, and so of nobody else who would wait.
+	// It is over; or presence knows nothing of it, and so of nobody else who would wait, now or after its grace.
 	return r.finish(ctx, r.cfg.Holder, l.Call, l.code)
 }
 

@@ -110,7 +110,7 @@ func toolAborted(s *scene) {
 
 func toolLate(s *scene) {
 	a, b := s.pair()
-	a.Send(`{"type":"call_tool","id":"t-1","to":"agent-2","tool_name":"read","deadline_ms":1000}`)
+	a.Send(`{"type":"call_tool","id":"t-1","to":"agent-2","tool_name":"read","deadline_ms":5000}`) // which a busy machine does not let pass before it is heard
 	b.Expect(`{"type":"message","deadline_ms":"<any>"}`, `{"type":"error","code":"TIMEOUT","from":"agent-1"}`)
 	a.Expect(`{"type":"tool.result","id":"t-1","from":"agent-2","error":{"code":"TIMEOUT","message":"<any>"}}`)
 }
