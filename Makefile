@@ -25,8 +25,8 @@ lint:
 	staticcheck=$$($(GO) tool -n staticcheck) && cd bench && $(GO) vet ./... && $$staticcheck ./...
 
 # Tests wait more than they compute, and none of them judges how long something took: more of them than there are processors
-# run side by side, of four packages and of one. What takes longest comes first.
-tests = $(GO) test -race -vet=off -p 4 -parallel 4 -timeout $(TESTTIME)
+# run side by side, of three packages and of one: with more, two processors are busy all the time. What takes longest comes first.
+tests = $(GO) test -race -vet=off -p 3 -parallel 4 -timeout $(TESTTIME)
 
 # The short tests, but for those whose edges are processes.
 check: lint

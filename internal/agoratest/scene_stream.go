@@ -153,7 +153,7 @@ func pipelinedReuse(s *scene) {
 		a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true}`,
 			`{"type":"send_chunk","to":"agent-2","stream_id":"s","chunk":"1"}`, `{"type":"send_end","to":"agent-2","stream_id":"s"}`)
 	}
-	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"deadline_ms":300}`)
+	a.Send(`{"type":"send","to":"agent-2","stream_id":"s","stream":true,"deadline_ms":3000}`) // which a busy machine does not let pass before it is heard
 	for range 5 {
 		b.Expect(`{"type":"message","stream_id":"s"}`, `{"type":"message_chunk","chunk":"1"}`, `{"type":"message_end"}`)
 	}
