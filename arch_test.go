@@ -21,6 +21,7 @@ var layers = map[string][]string{
 	"presence":             {"."},
 	"wire":                 {".", "internal/rawjson"},
 	"wire/iat":             {".", "wire", "internal/rawjson"},
+	"wire/aip":             {".", "internal/rawjson"},
 	"spaces":               {".", "broker", "presence", "wire"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
 	"edge/call":            {".", "broker", "presence", "internal/guard", "internal/pause"},
@@ -82,6 +83,8 @@ var homes = map[string][]string{
 	"go.yaml.in/yaml":                     {"cmd/agora", "edge/policy"},
 	"golang.org/x/term":                   {"cmd/agora"},
 	"golang.org/x/sys/":                   {"edge/web"},
+	"google.golang.org/grpc":              {"wire/aip", "edge/aip", "client/aip"},
+	"google.golang.org/protobuf":          {"wire/aip", "edge/aip", "client/aip"},
 }
 
 // testLibraries may be used by every test, and by the package that is one:
@@ -89,6 +92,8 @@ var homes = map[string][]string{
 var testLibraries = []string{
 	"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", // what a collector is told
 	"go.uber.org/goleak", "pgregory.net/rapid",
+	"github.com/bufbuild/protocompile", // tests compile what edges speak
+	"google.golang.org/grpc",
 	"github.com/go-jose/go-jose", // tests sign tokens
 	"golang.org/x/net/http2",     // tests speak frames that no client does
 	"github.com/gorilla/websocket", "github.com/coder/websocket",
