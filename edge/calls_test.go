@@ -411,7 +411,9 @@ func TestAnAnswerThatIsNotReadSlowsItsWriterAndIsGivenUpInTheEnd(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	c := agoratest.Start(t, agoratest.Options{Edges: 2, Node: edge.Config{Limits: edge.Limits{Frame: 3 << 20}}}) // a slowed answer is stored frame by frame
+	c := agoratest.Start(t, agoratest.Options{Edges: 2, Node: edge.Config{ // no pings: who writes and is held back can't answer them
+		Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour, Limits: edge.Limits{Frame: 3 << 20}, // a slowed answer is stored frame by frame
+	}})
 	bob, _ := registered(t, c, 1, "bob")
 	a := calls(t, c, 0, question("bob", "r"))
 	bob.Expect(`{"type":"message","from":"anna"}`)
