@@ -20,12 +20,16 @@ type act struct {
 	Request string         `json:"request,omitempty"` // verbSend: as of a Want
 	Message *agora.Message `json:"message,omitempty"` // verbSend, verbAnswer
 
-	Space string          `json:"space,omitempty"` // all others
+	Space string          `json:"space,omitempty"` // all others, up to verbAck
 	Event string          `json:"event,omitempty"` // verbPart, verbCancelEvent
 	Part  agora.Part      `json:"part,omitempty"`  // verbPart
 	Data  json.RawMessage `json:"data,omitempty"`  // verbPublish, verbOpen, verbPart
 	Where spaces.Where    `json:"where,omitzero"`  // verbJoin
 	Seq   uint64          `json:"seq,omitempty"`   // verbAck
+
+	Principal string `json:"principal,omitempty"` // verbAlive, verbUpdate: who has to be that of the session
+	Card      []byte `json:"card,omitempty"`      // verbUpdate: as presence packs it, like the next
+	Detail    []byte `json:"detail,omitempty"`
 }
 
 // verb is what an act does.
@@ -41,6 +45,8 @@ const (
 	verbJoin        verb = "join"
 	verbLeave       verb = "leave"
 	verbAck         verb = "ack"
+	verbAlive       verb = "alive"  // of an agent that an edge has dialled, like the next
+	verbUpdate      verb = "update" // its card
 )
 
 // Outcome is what became of a verb that an Actor has said.
@@ -171,6 +177,8 @@ func (s *Session) doAside(ctx context.Context, a *act, w Want) (out Outcome, err
 		err = s.Leave(ctx, a.Space, func() {})
 	case verbAck:
 		err = s.Ack(ctx, a.Space, a.Seq)
+	case verbAlive, verbUpdate:
+		err = s.doDialled(ctx, a)
 	default:
 		err = agora.Errorf(agora.InvalidRequest, "an edge of another version asked for this")
 	}

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -17,7 +18,7 @@ const pendingTime = 2 * time.Second
 // contestAddress decides what the agent that has an address means for a newcomer that was dialled there: nil is that this may claim again. Where it gives no
 // sign of life, and is the same principal's, its session is ended: somebody else answers at its address.
 func (n *Node) contestAddress(ctx context.Context, req *presence.ClaimRequest, taken *presence.AddressError, begun time.Time) error {
-	refused := agora.Errorf(agora.AgentExists, "address %q is another agent's", taken.Address)
+	refused := &agora.Error{Code: agora.AgentExists, Message: fmt.Sprintf("address %q is another agent's", taken.Address), Cause: taken}
 	o, is, err := n.cfg.Presence.LookDialled(ctx, req.Tenant, taken.By)
 	switch {
 	case err != nil:
@@ -33,18 +34,20 @@ func (n *Node) contestAddress(ctx context.Context, req *presence.ClaimRequest, t
 		return refused
 	}
 	n.cfg.Log.Info("session ended whose address another agent has now", "agent", o.Agent, "tenant", o.Tenant, "address", taken.Address, "by", req.Agent)
-	if o.Phase == presence.Active {
-		// Where its edge does not answer, it finds its claim gone.
-		_, _ = n.ask(ctx, o.Holder, question{Verb: "evict", Tenant: o.Tenant, Agent: o.Agent, Epoch: o.Epoch})
-	}
-	c := presence.Claim{Tenant: o.Tenant, Agent: o.Agent, Session: o.Session, Epoch: o.Epoch}
-	if err := n.cfg.Presence.End(ctx, c); err != nil && !errors.Is(err, presence.ErrDeposed) {
-		return agora.AsError(err)
-	}
-	if err := n.finish(ctx, o.Tenant, o.Agent, false); err != nil {
+	if err := n.endDialled(ctx, o, "evict"); err != nil && !errors.Is(err, presence.ErrDeposed) {
 		return agora.AsError(err)
 	}
 	return nil
+}
+
+// AddressTaken returns the address that [Actor.Open] was refused, as another agent of the tenant has it; taken is false for any other error, such as that another
+// connection has the id.
+func AddressTaken(err error) (address string, taken bool) {
+	e, taken := errors.AsType[*presence.AddressError](err)
+	if !taken {
+		return "", false
+	}
+	return e.Address, true
 }
 
 // answers reports whether an active session's connection gives a sign of life.
@@ -54,15 +57,4 @@ func (n *Node) answers(ctx context.Context, o presence.Orphan) bool {
 	}
 	incumbent := presence.Claim{Incumbent: &presence.Past{Holder: o.Holder, Epoch: o.Epoch}}
 	return n.probeIncumbent(ctx, incumbent, o.Tenant, o.Agent).Alive
-}
-
-// evicted ends the session of an epoch that this edge holds, as another agent is at its address.
-func (n *Node) evicted(ctx context.Context, at agora.Address, epoch uint64) bool {
-	for _, s := range n.of(at, epoch+1) {
-		if s.claim.Epoch == epoch {
-			s.endHere(ctx, Reason{Cause: TakenOver, Text: "another agent answers at its address"})
-			return true
-		}
-	}
-	return false
 }

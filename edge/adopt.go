@@ -253,7 +253,7 @@ func (a *Actor) Adopt(ctx context.Context, id agora.AgentID) error {
 		case !is:
 			return agora.UnknownAgent(id)
 		case o.Principal != who.Name:
-			return agora.Errorf(agora.Forbidden, "agent %q belongs to someone else", id)
+			return notYours(id)
 		case o.Phase == presence.Active && !n.hasLost(ctx, o):
 			if err := ctx.Err(); err != nil {
 				return agora.AsError(err)

@@ -13,11 +13,11 @@ import (
 
 // question is what one edge asks another about an agent.
 type question struct {
-	Verb   string        `json:"verb"` // "probe", "handover", "confirmed", "inspect", "kick", "evict", "self" or "taken"
+	Verb   string        `json:"verb"` // "probe", "handover", "confirmed", "inspect", "kick", "evict", "end", "self" or "taken"
 	Tenant string        `json:"tenant"`
 	Agent  agora.AgentID `json:"agent"`
 	Box    string        `json:"box,omitempty"` // taken: of the call
-	Epoch  uint64        `json:"epoch"`         // probe, inspect, kick, evict: of the claim in question; handover: of the new claim
+	Epoch  uint64        `json:"epoch"`         // probe, inspect, kick, evict, end: of the claim in question; handover: of the new claim
 }
 
 // reply is what it answers.
@@ -26,7 +26,7 @@ type reply struct {
 	Self    *EdgeSelf       `json:"self,omitempty"`    // self
 	Alive   bool            `json:"alive,omitempty"`   // probe: the agent gave a sign of life
 	Leaving bool            `json:"leaving,omitempty"` // probe: the agent said goodbye, and the session is about to end
-	Done    bool            `json:"done,omitempty"`    // handover: nothing of the agent is left here; kick, evict: it was
+	Done    bool            `json:"done,omitempty"`    // handover: nothing of the agent is left here; kick, evict, end: it was
 	Clean   bool            `json:"clean,omitempty"`   // handover: nothing was given up
 	Cursor  uint64          `json:"cursor,omitempty"`  // confirmed: up to where the agent has read
 	Slow    []agora.AgentID `json:"slow,omitempty"`    // confirmed: senders whose streams it does not keep up with
@@ -72,10 +72,8 @@ func (n *Node) answer(ctx context.Context, body []byte) []byte {
 		r.Leaving = !r.Alive && n.leaving(at, q.Epoch)
 	case "inspect":
 		r.Live = n.liveView(at, q.Epoch)
-	case "kick":
-		r.Done = n.kicked(ctx, at, q.Epoch)
-	case "evict":
-		r.Done = n.evicted(ctx, at, q.Epoch)
+	case "kick", "evict", "end":
+		r.Done = n.endAsked(ctx, at, q.Epoch, endings[q.Verb])
 	case "self":
 		r.Self = n.self()
 	case "taken":

@@ -35,6 +35,13 @@ func (n *Node) Kick(ctx context.Context, tenant string, id agora.AgentID) error 
 	return n.finish(ctx, tenant, id, false)
 }
 
+// endings says why a session is ended that another edge asks this one to end.
+var endings = map[string]Reason{
+	"kick":  {Cause: Kicked, Text: "an operator has ended the session"},
+	"evict": {Cause: TakenOver, Text: "another agent answers at its address"},
+	"end":   {Cause: Goodbye, Text: "its agent has ended the session by another edge"},
+}
+
 // endHere closes the session's connection for good, and settles it.
 func (s *Session) endHere(ctx context.Context, why Reason) {
 	s.leaves(why.Cause)
@@ -44,11 +51,11 @@ func (s *Session) endHere(ctx context.Context, why Reason) {
 	}
 }
 
-// kicked ends the session of an epoch that this edge holds.
-func (n *Node) kicked(ctx context.Context, at agora.Address, epoch uint64) bool {
+// endAsked ends the session of an epoch that this edge holds.
+func (n *Node) endAsked(ctx context.Context, at agora.Address, epoch uint64, why Reason) bool {
 	for _, s := range n.of(at, epoch+1) {
 		if s.claim.Epoch == epoch {
-			s.endHere(ctx, Reason{Cause: Kicked, Text: "an operator has ended the session"})
+			s.endHere(ctx, why)
 			return true
 		}
 	}

@@ -102,6 +102,18 @@ func encodeCard(a agora.Agent) (storedCard, error) {
 	return s, err
 }
 
+// PackCard returns a card, schemas and registration included, as it is stored: for another edge, which reads it with UnpackCard.
+func PackCard(a agora.Agent) (light, detail []byte, err error) {
+	s, err := encodeCard(a)
+	return []byte(s.card), []byte(s.detail), err
+}
+
+// UnpackCard reads what PackCard made; false where that is of a version that it does not know.
+func UnpackCard(id agora.AgentID, light, detail []byte) (agora.Agent, bool) {
+	known := len(light) > 0 && (light[0] == cardVersion || light[0] == fullVersion)
+	return decodeCard(id, storedCard{card: string(light), detail: string(detail)}, 0), known
+}
+
 func (m *more) empty() bool {
 	return m.Dialect == "" && m.Domain == "" && m.Description == "" && m.Version == "" && m.Peer == "" && m.Detail == "" &&
 		len(m.Skills)+len(m.Tools)+len(m.Addresses) == 0

@@ -39,3 +39,19 @@ func FuzzCard(f *testing.F) {
 		}
 	})
 }
+
+// An edge that reads less than what another one has written leaves it alone, rather than taking the card for a bare one.
+func TestACardOfAVersionFromTheFutureIsNotUnpacked(t *testing.T) {
+	light, detail, err := PackCard(agora.Agent{ID: "a", Name: "A", Registration: agora.Registration{Media: "m", Body: []byte{0xff}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, known := UnpackCard("a", light, detail); !known || a.Name != "A" || string(a.Registration.Body) != "\xff" {
+		t.Errorf("UnpackCard = %+v, %t", a, known)
+	}
+	for _, light := range []string{"", "9{}"} {
+		if a, known := UnpackCard("a", []byte(light), nil); known {
+			t.Errorf("UnpackCard(%q) = %+v", light, a)
+		}
+	}
+}

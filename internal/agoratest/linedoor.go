@@ -28,11 +28,12 @@ type LineDoor struct {
 
 	mu      sync.Mutex // guards the fields below
 	adopted int        // sessions that this edge goes on with
-	between func()     // is called after dialling and before the session is claimed; may be nil
+	heard   map[agora.AgentID]int
+	between func() // is called after dialling and before the session is claimed; may be nil
 }
 
 func newLineDoor(n *edge.Node, l *line) *LineDoor {
-	d := &LineDoor{node: n, line: l}
+	d := &LineDoor{node: n, line: l, heard: map[agora.AgentID]int{}}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	n.Adopts(lineDialect, d)
 	return d
@@ -80,6 +81,13 @@ func (d *LineDoor) Adopted() int {
 	return d.adopted
 }
 
+// Heard returns how often a connection of this door's was told that its agent lives, in another way than by what it says: see [edge.Hearer].
+func (d *LineDoor) Heard(id agora.AgentID) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.heard[id]
+}
+
 func (d *LineDoor) connect(ctx context.Context, address string, open func(edge.Hello, edge.Conn) (*edge.Session, error), over func()) error {
 	plain, err := d.node.Dialer().DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -89,7 +97,7 @@ func (d *LineDoor) connect(ctx context.Context, address string, open func(edge.H
 	if err != nil {
 		return err
 	}
-	c := &lineConn{Conn: conn, moved: make(chan struct{}, 1)}
+	c := &lineConn{Conn: conn, door: d, moved: make(chan struct{}, 1)}
 	s, err := open(edge.Hello{Conn: "line-" + plain.LocalAddr().String()}, c)
 	if err != nil {
 		conn.Close()
@@ -118,6 +126,7 @@ func (d *LineDoor) wait()  { d.work.Wait() }
 // lineConn is a connection to a LineNode. It is its session's Conn.
 type lineConn struct {
 	net.Conn
+	door    *LineDoor
 	session *edge.Session
 	moved   chan struct{} // something is to be written
 
@@ -139,6 +148,13 @@ func (c *lineConn) Notify(n edge.Notice) {
 }
 
 func (c *lineConn) Close(edge.Reason) { c.Conn.Close() }
+
+// Alive implements [edge.Hearer].
+func (c *lineConn) Alive() {
+	c.door.mu.Lock()
+	defer c.door.mu.Unlock()
+	c.door.heard[c.session.Agent()]++
+}
 
 func (c *lineConn) say(line string) {
 	c.mu.Lock()

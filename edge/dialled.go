@@ -1,0 +1,143 @@
+package edge
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+)
+
+// An agent that an edge has dialled may speak to any edge besides: its heartbeats, its new card and its goodbye come by whichever edge its requests reach. A door
+// there has them done where the session is.
+
+// Hearer is a [Conn] that is told of signs of life which its agent gives in other ways than over the connection: see [Actor.Alive].
+type Hearer interface {
+	Conn
+	Alive() // must not block
+}
+
+// Alive brings a sign of life of an agent to the connection of its session, whatever edge holds that: the connection is told where it is a [Hearer]. Where no
+// edge that lives holds the session, this one adopts it: see [Actor.Adopt]. It returns nil once the connection is told. Errors: AGENT_NOT_FOUND where the agent has no session
+// that an edge has dialled, UNAUTHORIZED, FORBIDDEN where it is another principal's, UNAVAILABLE.
+func (a *Actor) Alive(ctx context.Context, id agora.AgentID) error {
+	return a.reach(ctx, id, act{Verb: verbAlive})
+}
+
+// Update replaces the card of an agent's session, whatever edge holds that: like [Session.Update], and with the errors of [Actor.Alive] besides.
+func (a *Actor) Update(ctx context.Context, card agora.Agent) error {
+	light, detail, err := presence.PackCard(card)
+	if err = errors.Join(err, a.node.checkCard(&card)); err != nil {
+		return agora.AsError(err)
+	}
+	return a.reach(ctx, card.ID, act{Verb: verbUpdate, Card: light, Detail: detail})
+}
+
+// reach has an act done by whoever holds the session of an agent that an edge has dialled. Where no edge that lives does, this one adopts it first.
+func (a *Actor) reach(ctx context.Context, id agora.AgentID, what act) error {
+	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
+		return agora.AsError(err)
+	}
+	n, who := a.node, a.Principal()
+	what.Agent, what.ID, what.Principal = agora.ToAgent(who.Tenant, id), rand.Text(), who.Name
+	for end := time.Now().Add(n.cfg.Patience); ; {
+		try, cancel := context.WithTimeout(ctx, actAgain)
+		_, err := n.perform(try, &what, nil)
+		cancel()
+		switch {
+		case errors.Is(err, errElsewhere):
+			begun := time.Now()
+			if err := a.Adopt(ctx, id); err != nil {
+				return err
+			}
+			end = end.Add(time.Since(begun))
+			err = &agora.Error{Code: agora.Unavailable, Message: "the session of this agent can't be reached now", RetryAfter: time.Second}
+		case code(err) != agora.Unavailable:
+			return err
+		}
+		if n.live(what.Agent) != nil { // it was adopted
+			continue
+		}
+		if !time.Now().Before(end) {
+			return err
+		}
+		if !pause.For(ctx, lookAgain) {
+			return agora.AsError(ctx.Err())
+		}
+	}
+}
+
+// doDialled does an act for who may speak for an agent that this edge has dialled.
+func (s *Session) doDialled(ctx context.Context, a *act) error {
+	switch {
+	case !s.claim.Dialled:
+		return agora.UnknownAgent(s.claim.Agent)
+	case a.Principal != s.actor.Principal().Name:
+		return notYours(s.claim.Agent)
+	case a.Verb == verbUpdate:
+		card, known := presence.UnpackCard(s.claim.Agent, a.Card, a.Detail)
+		if !known {
+			return agora.Errorf(agora.InvalidRequest, "an edge of another version asked for this")
+		}
+		return s.Update(ctx, card, false)
+	}
+	s.Alive()
+	if h, is := s.conn.(Hearer); is {
+		h.Alive()
+	}
+	return nil
+}
+
+// End ends an agent's session whose connection an edge has dialled, wherever in the cluster it is, as its agent says goodbye: the connection is closed, what the session has open
+// is aborted for its receivers, it leaves its spaces, and id and address are free, without a grace. It returns when the session is over, which may take as long as a lease where its
+// edge has died. Errors: AGENT_NOT_FOUND where there is no such session, UNAUTHORIZED, FORBIDDEN where it is another principal's, UNAVAILABLE.
+func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
+	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
+		return agora.AsError(err)
+	}
+	n, who := a.node, a.Principal()
+	for session := ""; ; {
+		o, is, err := n.cfg.Presence.LookDialled(ctx, who.Tenant, id)
+		switch {
+		case err != nil:
+			return agora.AsError(err)
+		case session != "" && (!is || o.Session != session): // it has ended meanwhile, or another edge has ended it
+			return nil
+		case !is:
+			return agora.UnknownAgent(id)
+		case o.Principal != who.Name:
+			return notYours(id)
+		}
+		session = o.Session
+		if err = n.endDialled(ctx, o, "end"); err == nil {
+			return nil
+		}
+		if !errors.Is(err, presence.ErrDeposed) || ctx.Err() != nil {
+			return agora.AsError(err)
+		}
+	}
+}
+
+// endDialled ends a dialled session for good, by a verb of [question] where an edge holds it. ErrDeposed where it goes on under another claim, or is over.
+func (n *Node) endDialled(ctx context.Context, o presence.Orphan, verb string) error {
+	if o.Phase == presence.Active {
+		// Where its edge does not answer, it finds its claim gone.
+		_, _ = n.ask(ctx, o.Holder, question{Verb: verb, Tenant: o.Tenant, Agent: o.Agent, Epoch: o.Epoch})
+	}
+	c := presence.Claim{Tenant: o.Tenant, Agent: o.Agent, Session: o.Session, Epoch: o.Epoch}
+	ended := n.cfg.Presence.End(ctx, c)
+	if ended != nil && !errors.Is(ended, presence.ErrDeposed) {
+		return ended
+	}
+	if err := n.finish(ctx, o.Tenant, o.Agent, false); err != nil {
+		return err
+	}
+	return ended
+}
+
+func notYours(id agora.AgentID) error {
+	return agora.Errorf(agora.Forbidden, "agent %q belongs to someone else", id)
+}
