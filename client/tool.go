@@ -37,6 +37,7 @@ type ToolCall struct {
 type ToolAnswer struct {
 	Body  json.RawMessage // as it was said, byte for byte; nil for none
 	Media string          // media type of what Body is a string of base64 of; empty where it is JSON
+	Item  uint64          // of a piece that is a part of larger bytes: which of them, from 1; 0 where it is whole
 }
 
 // ToolError is the error that a tool has answered with.
@@ -217,7 +218,7 @@ func (t *ToolCall) deliver(f *wire.Frame) bool {
 	if m.shed || t.err != nil {
 		return false
 	}
-	a := ToolAnswer{slices.Clone(f.Body), f.Media}
+	a := ToolAnswer{slices.Clone(f.Body), f.Media, f.Item}
 	if f.Type == "tool.result" {
 		t.result = a
 		if f.Error != nil {

@@ -94,6 +94,8 @@ func (f *Frame) number(id field) *uint64 {
 		return &f.Expires
 	case fLimit:
 		return &f.Limit
+	case fItem:
+		return &f.Item
 	}
 	panic("wire: no number field")
 }

@@ -40,12 +40,19 @@ func AppendChunk(dst []byte, m *agora.Message) []byte {
 	return rawjson.AppendText(dst, body)
 }
 
-// Media returns the media type of a body that is written as base64; "" where it is text or JSON.
+// Media returns the media type of a body that is written as base64, without the item that it is a part of; "" where it is text or JSON.
 func Media(m *agora.Message) string {
 	if m.Media == agora.MediaText {
 		return ""
 	}
-	return m.Media
+	media, _ := agora.SplitItem(m.Media)
+	return media
+}
+
+// Item returns of which item of its stream a body is a part; 0 for one by itself.
+func Item(m *agora.Message) uint64 {
+	_, item := agora.SplitItem(m.Media)
+	return uint64(item)
 }
 
 // appendBytes appends a JSON string of base64.

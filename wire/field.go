@@ -51,6 +51,7 @@ const (
 	fGoal
 	fLimit
 	fMedia
+	fItem
 	fToolName
 	fArguments
 	fParentID
@@ -146,6 +147,7 @@ var fields = [fieldCount]spec{
 	fGoal:        {key: "goal", kind: kLongText},
 	fLimit:       {key: "limit", kind: kNumber, min: 1},
 	fMedia:       {key: "media", kind: kText},
+	fItem:        {key: "item", kind: kNumber, min: 1},
 	fToolName:    {key: "tool_name", kind: kText},
 	fArguments:   {key: "arguments", kind: kAny},
 	fParentID:    {key: "parent_id", kind: kText},

@@ -56,6 +56,9 @@ type Frame struct {
 	// Media is the media type of a payload, chunk or body that is a string of
 	// base64; empty where it is JSON, or text (extension).
 	Media string
+	// Item says of which item of its stream a chunk of bytes is a part, from 1: the
+	// parts of one are put together in order; 0 where it is one by itself (extension).
+	Item uint64
 	// Receipts are the tiers that are asked for (extension).
 	Receipts agora.Receipts
 	// DeadlineMS is the time left to a request or stream, in milliseconds, of

@@ -92,7 +92,11 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 	default:
 		dst = AppendBody(append(dst, `,"payload":`...), m)
 	}
-	return appendSaid(dst, "media", Media(m))
+	dst = appendSaid(dst, "media", Media(m))
+	if item := Item(m); item > 0 && m.Part == agora.Chunk {
+		dst = strconv.AppendUint(append(dst, `,"item":`...), item, 10)
+	}
+	return dst
 }
 
 func appendReceipt(dst []byte, m *agora.Message) []byte {

@@ -33,12 +33,12 @@ var rows = []row{
 
 	// Agora relay §2: to its receiver.
 	{"message", fromServer, "from! stream_id stream payload media seq n session index redelivered deadline_ms traceparent request_id"},
-	{"message_chunk", fromServer, "from! stream_id! chunk! media seq n session index redelivered"},
+	{"message_chunk", fromServer, "from! stream_id! chunk! media item seq n session index redelivered"},
 	{"message_end", fromServer, "from! stream_id! payload media seq n session index redelivered"},
 
 	// Agora relay §3: replies, the same in both directions but for to and from.
 	{"reply", fromBoth, ">to! <from! stream_id stream payload <media >id <seq n <session index >receipts <redelivered deadline_ms traceparent request_id"},
-	{"reply_chunk", fromBoth, ">to! <from! stream_id! chunk! <media >id <seq n <session index >receipts <redelivered"},
+	{"reply_chunk", fromBoth, ">to! <from! stream_id! chunk! <media <item >id <seq n <session index >receipts <redelivered"},
 	{"reply_end", fromBoth, ">to! <from! stream_id! payload <media >id <seq n <session index >receipts <redelivered"},
 
 	// Short registration, which the relay's prerequisite needs, and the directory.
@@ -51,7 +51,7 @@ var rows = []row{
 
 	// Calls of tools, whatever the dialect of the agent that has them.
 	{"call_tool", fromClient, "id! to! tool_name! arguments parent_id deadline_ms traceparent"},
-	{"tool.chunk", fromServer, "id! from! index! body! media"},
+	{"tool.chunk", fromServer, "id! from! index! body! media item"},
 	{"tool.result", fromServer, "id! from! body media error"},
 
 	// Extensions of both seeds.

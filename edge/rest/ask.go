@@ -119,11 +119,15 @@ func stream(ctx context.Context, x *web.Exchange, a carrier.Answer) error {
 	}
 }
 
-// payload is the body of a part as JSON: that of a chunk is a string. What is neither JSON nor text is {"media","data"}, whose data is base64.
+// payload is the body of a part as JSON: that of a chunk is a string. What is neither JSON nor text is {"media","data"}, whose data is base64, and "item" where it is a part of one.
 func payload(m *agora.Message) json.RawMessage {
 	if media := wire.Media(m); media != "" {
 		b := wire.AppendBody([]byte(`{"media":`), &agora.Message{Media: agora.MediaText, Body: []byte(media)})
-		return append(wire.AppendBody(append(b, `,"data":`...), m), '}')
+		b = wire.AppendBody(append(b, `,"data":`...), m)
+		if item := wire.Item(m); item > 0 {
+			b = strconv.AppendUint(append(b, `,"item":`...), item, 10)
+		}
+		return append(b, '}')
 	}
 	switch {
 	case m.Part == agora.Chunk:

@@ -125,7 +125,7 @@ func (c *conn) toolResult(ctx context.Context, q *toolCall) (*wire.Frame, error)
 			result.Body, result.Media = toolBody(&m), wire.Media(&m)
 		case m.Part == agora.Chunk: // what a streamed answer begins with is for its correlation
 			c.queueInTurn(&wire.Frame{
-				Type: "tool.chunk", ID: q.id, From: result.From, Index: index, HasIndex: true, Body: toolBody(&m), Media: wire.Media(&m),
+				Type: "tool.chunk", ID: q.id, From: result.From, Index: index, HasIndex: true, Body: toolBody(&m), Media: wire.Media(&m), Item: wire.Item(&m),
 			})
 			index++
 		}

@@ -169,9 +169,12 @@ func appendBody(dst []byte, m *agora.Message) []byte {
 	if m.Media == "" || m.Media == agora.MediaText {
 		return wire.AppendBody(dst, m)
 	}
-	dst = rawjson.AppendString(append(dst, `{"media":`...), m.Media)
-	dst = base64.StdEncoding.AppendEncode(append(dst, `,"data":"`...), m.Body)
-	return append(dst, `"}`...)
+	dst = rawjson.AppendString(append(dst, `{"media":`...), wire.Media(m))
+	dst = append(base64.StdEncoding.AppendEncode(append(dst, `,"data":"`...), m.Body), '"')
+	if item := wire.Item(m); item > 0 {
+		dst = strconv.AppendUint(append(dst, `,"item":`...), item, 10)
+	}
+	return append(dst, '}')
 }
 
 // appendPiece appends the body of a chunk: text, whether a string or not, as {"text":…}.
