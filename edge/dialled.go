@@ -141,3 +141,40 @@ func (n *Node) endDialled(ctx context.Context, o presence.Orphan, verb string) e
 func notYours(id agora.AgentID) error {
 	return agora.Errorf(agora.Forbidden, "agent %q belongs to someone else", id)
 }
+
+// EndDialled ends an agent's session whose connection an edge has dialled, wherever it is held, because the agent has failed: as [Actor.End] does for the agent
+// itself. With unlessAlive the edge that holds the session asks the agent for a sign of life first, and the session stays where there is one. ended says whether it was ended
+// by this. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
+func (n *Node) EndDialled(ctx context.Context, tenant string, id agora.AgentID, unlessAlive bool) (ended bool, err error) {
+	o, is, err := n.cfg.Presence.LookDialled(ctx, tenant, id)
+	switch {
+	case err != nil:
+		return false, agora.AsError(err)
+	case !is:
+		return false, agora.UnknownAgent(id)
+	case unlessAlive && n.answers(ctx, o):
+		return false, nil
+	}
+	err = n.endDialled(ctx, o, "end")
+	if errors.Is(err, presence.ErrDeposed) { // it goes on under another claim
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// HearDialled brings a sign of life of an agent whose connection an edge has dialled to its session, where that is held: for a door that has heard from the agent
+// otherwise. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
+func (n *Node) HearDialled(ctx context.Context, tenant string, id agora.AgentID) error {
+	o, is, err := n.cfg.Presence.LookDialled(ctx, tenant, id)
+	switch {
+	case err != nil:
+		return agora.AsError(err)
+	case !is:
+		return agora.UnknownAgent(id)
+	}
+	_, err = n.perform(ctx, &act{Verb: verbAlive, Agent: agora.ToAgent(tenant, id), ID: rand.Text(), Principal: o.Principal}, nil)
+	if errors.Is(err, errElsewhere) { // its next holder begins to count anew
+		return nil
+	}
+	return err
+}

@@ -37,3 +37,34 @@ func appendOr(dst []byte, value json.RawMessage, none string) []byte {
 	}
 	return append(dst, value...)
 }
+
+// ToolCallOf returns the tool that a payload of the action "call_tool" calls, and its arguments, which may be nil; false where the payload is of no such
+// action, or is ambiguous. The arguments are a slice of the payload.
+func ToolCallOf(payload json.RawMessage) (tool string, arguments json.RawMessage, ok bool) {
+	var action, name []byte
+	o := rawjson.NewObject(payload, maxDataDepth)
+	for o.Next() {
+		var into *[]byte
+		switch string(o.Name()) {
+		case "action":
+			into = &action
+		case "tool_name":
+			into = &name
+		case "arguments":
+			into = (*[]byte)(&arguments)
+		default:
+			continue
+		}
+		if *into != nil {
+			return "", nil, false
+		}
+		*into = o.Val
+	}
+	if !o.End() || !isText(action) || !isText(name) || rawjson.Unquote(action) != "call_tool" {
+		return "", nil, false
+	}
+	return rawjson.Unquote(name), arguments, true
+}
+
+// isText reports whether a value is a string of whole characters.
+func isText(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' && !rawjson.Halved(raw) }

@@ -103,6 +103,9 @@ func New(g *tools.Guard) *Carriers {
 // Register has a carrier reach the agents of a dialect.
 func (cs *Carriers) Register(dialect string, c Carrier) { cs.byDialect[dialect] = c }
 
+// Mail returns the carrier that reaches agents by their mailboxes, whatever their dialect.
+func (cs *Carriers) Mail() Carrier { return cs.mail }
+
 // of returns the carrier that reaches an agent.
 func (cs *Carriers) of(to *agora.Agent) Carrier {
 	if c := cs.byDialect[to.DialectName()]; c != nil {

@@ -204,3 +204,6 @@ func (r *ResponseReader) Fail(code agora.Code) (m agora.Message, ok bool) {
 	}
 	return m, true
 }
+
+// Over reports whether the reply has come to its end.
+func (r *ResponseReader) Over() bool { return r.over }

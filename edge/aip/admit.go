@@ -1,0 +1,245 @@
+package aip
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+)
+
+// caller is who makes a call that was let in. It is the Guest of the call's admission.
+type caller struct {
+	actor     *edge.Actor
+	admission edge.Admission
+	stop      context.CancelCauseFunc
+	watches   bool // the call only watches, and is made again elsewhere: guarded by the mu of lasts
+}
+
+// callerKey finds a caller in the context of its call.
+type callerKey struct{}
+
+func callerOf(ctx context.Context) *caller {
+	c, _ := ctx.Value(callerKey{}).(*caller)
+	return c
+}
+
+// open says which services anybody may ask: what balances load and probes has no credentials.
+func open(method string) bool { return strings.HasPrefix(method, "/grpc.health.v1.") }
+
+// unary lets a call in, and returns its errors as statuses.
+func (d *Door) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if open(info.FullMethod) {
+		return handle(ctx, in)
+	}
+	ctx, done, err := d.admit(ctx)
+	if err != nil {
+		return nil, d.refused(info.FullMethod, err)
+	}
+	defer done()
+	out, err := handle(ctx, in)
+	return out, d.failed(ctx, err)
+}
+
+// stream is unary for streams.
+func (d *Door) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	if open(info.FullMethod) {
+		return handle(srv, s)
+	}
+	ctx, done, err := d.admit(s.Context())
+	if err != nil {
+		return d.refused(info.FullMethod, err)
+	}
+	defer done()
+	return d.failed(ctx, handle(srv, &stream{s, ctx}))
+}
+
+// stream is a stream with the context of its caller.
+type stream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (s *stream) Context() context.Context { return s.ctx }
+
+// admit lets a call in. The context that it returns ends with the call, its credentials and the edge; done is to be called when the call is over.
+func (d *Door) admit(ctx context.Context) (_ context.Context, done func(), err error) {
+	creds, err := credentialsOf(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := d.node.Ready(); err != nil {
+		e := agora.AsError(err)
+		e.RetryAfter = time.Second
+		return nil, nil, e
+	}
+	auth, cancel := context.WithTimeout(ctx, authTime)
+	defer cancel()
+	a, err := d.node.Admit(auth, d.from(ctx), creds)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.cfg.Admitted(ctx)
+	a.Actor.CountTogether()
+	c := &caller{actor: a.Actor, admission: a}
+	ctx, c.stop = context.WithCancelCause(context.WithValue(ctx, callerKey{}, c))
+	if !d.lasts.add(c) {
+		c.stop(nil)
+		a.Release()
+		return nil, nil, errGone
+	}
+	a.Sit(c)
+	return ctx, func() {
+		d.lasts.remove(c)
+		c.stop(nil)
+		a.Release()
+	}, nil
+}
+
+// authTime bounds how long a call waits for its credentials to be verified.
+const authTime = 10 * time.Second
+
+// Held implements edge.Guest: what waits for a call is counted where it is kept.
+func (c *caller) Held() (int64, bool) { return 0, false }
+
+// Close implements edge.Guest.
+func (c *caller) Close(why edge.Reason) {
+	c.stop(&agora.Error{Code: agora.Unavailable, Message: why.Text, RetryAfter: time.Second})
+}
+
+// from returns where a call comes from, by the word of trusted proxies.
+func (d *Door) from(ctx context.Context) (from netip.Addr) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return from
+	}
+	return d.node.Config().Proxies.Client(p.Addr.String(), metadata.ValueFromIncomingContext(ctx, "x-forwarded-for"))
+}
+
+// credentialsOf returns what a call presents: a token in its metadata, the certificate of its connection.
+func credentialsOf(ctx context.Context) (c edge.Credentials, err error) {
+	all := metadata.ValueFromIncomingContext(ctx, "authorization")
+	if len(all) > 1 {
+		return c, agora.Errorf(agora.InvalidRequest, "metadata authorization stands twice")
+	}
+	if len(all) == 1 {
+		if scheme, t, _ := strings.Cut(all[0], " "); strings.EqualFold(scheme, "Bearer") {
+			c.Token = strings.TrimSpace(t)
+		}
+	}
+	if p, ok := peer.FromContext(ctx); ok {
+		if t, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(t.State.VerifiedChains) > 0 {
+			c.Peer = t.State.VerifiedChains[0]
+		}
+	}
+	return c, nil
+}
+
+// lasts are the calls that are being served: they end when their credentials do, and when the edge goes away. The zero value is ready to use.
+type lasts struct {
+	mu       sync.Mutex // guards the fields below
+	all      map[*caller]struct{}
+	over     error // nobody comes any more
+	draining bool
+}
+
+func (l *lasts) add(c *caller) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over != nil {
+		return false
+	}
+	if l.all == nil {
+		l.all = map[*caller]struct{}{}
+	}
+	l.all[c] = struct{}{}
+	return true
+}
+
+func (l *lasts) remove(c *caller) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.all, c)
+}
+
+// watch says that a call only watches: it ends when the edge drains, and its caller makes it again elsewhere.
+func (l *lasts) watch(c *caller) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.watches = true
+	if l.draining {
+		c.stop(errGone)
+	}
+}
+
+// drain ends the calls that only watch.
+func (l *lasts) drain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = true
+	for c := range l.all {
+		if c.watches {
+			c.stop(errGone)
+		}
+	}
+}
+
+// end ends every call, and lets none begin.
+func (l *lasts) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = err
+	for c := range l.all {
+		c.stop(err)
+	}
+}
+
+// check ends the calls whose credentials are not good any more.
+func (l *lasts) check() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.all {
+		if err := c.actor.Check(); err != nil {
+			c.stop(err)
+		}
+	}
+}
+
+// speaks returns as whom a caller speaks who names an id: as the only agent that it may be, else as the one that it names, if it may be that.
+func (c *caller) speaks(named string) (agora.AgentID, error) {
+	p := c.actor.Principal()
+	if sole, is := p.Sole(); is && !p.Unverified {
+		return sole, nil
+	}
+	id, err := agora.ParseAgentID(named)
+	if err != nil {
+		return "", err
+	}
+	return id, c.may(id)
+}
+
+// may returns nil where the caller may be an agent.
+func (c *caller) may(id agora.AgentID) error {
+	if p := c.actor.Principal(); !p.Unverified && !p.May(id) {
+		return agora.Errorf(agora.Forbidden, "these credentials are not those of '%s'", id)
+	}
+	return nil
+}
+
+// cause returns why a call ends whose context is over: what ended it here, where that was not its caller.
+func cause(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package aip
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/dial"
+)
+
+// channels are the gRPC channels of an edge to the addresses of nodes, shared by all who call there.
+type channels struct {
+	dialer *dial.Dialer
+	cfg    *Config
+
+	mu   sync.Mutex // guards the field below, and the fields of each channel that say so
+	open map[place]*channel
+}
+
+// place names a channel: tenants share none.
+type place struct{ tenant, address string }
+
+// channel is a gRPC channel to one address.
+type channel struct {
+	*grpc.ClientConn
+	all *channels
+	at  place
+
+	users int       // guarded by all.mu
+	since time.Time // nobody has used it since; guarded by all.mu
+	lost  []*func() // called when a connection of it is lost, which must not block; guarded by all.mu
+}
+
+func newChannels(d *dial.Dialer, cfg *Config) *channels {
+	return &channels{dialer: d, cfg: cfg, open: map[place]*channel{}}
+}
+
+// unusedFor is how long a channel that nobody uses is kept.
+const unusedFor = time.Minute
+
+// get returns a channel to an address, which need not be connected yet. The caller owes it a call of release.
+func (c *channels) get(tenant, address string) (*channel, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := place{tenant, address}
+	if ch := c.open[at]; ch != nil {
+		ch.users++
+		return ch, nil
+	}
+	ch := &channel{all: c, at: at, users: 1}
+	conn, err := grpc.NewClient("passthrough:///"+address, c.options(ch)...)
+	if err != nil {
+		return nil, agora.Errorf(agora.InvalidRequest, "address %q can't be dialled", address)
+	}
+	ch.ClientConn = conn
+	c.open[at] = ch
+	return ch, nil
+}
+
+// options returns those of a channel.
+func (c *channels) options(ch *channel) []grpc.DialOption {
+	creds := insecure.NewCredentials()
+	if c.cfg.NodeTLS != nil {
+		creds = credentials.NewTLS(c.cfg.NodeTLS)
+	}
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(c.cfg.MaxMessage), grpc.MaxCallSendMsgSize(c.cfg.MaxMessage+frameRoom)),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return c.dial(ctx, address, ch) }),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: c.cfg.DialTimeout,
+		}),
+		grpc.WithIdleTimeout(0), grpc.WithNoProxy(), grpc.WithReadBufferSize(4 << 10), grpc.WithDisableServiceConfig(),
+		grpc.WithUserAgent("agora"), grpc.WithStatsHandler(ear{}),
+	}
+}
+
+// frameRoom is how much longer a message may become on its way: ids are put in their place.
+const frameRoom = 4 << 10
+
+// dial connects to an address for a channel.
+func (c *channels) dial(ctx context.Context, address string, ch *channel) (net.Conn, error) {
+	conn, err := c.dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &watched{Conn: conn, lost: func() { c.lost(ch) }}, nil
+}
+
+// watched is a connection that tells when it is closed.
+type watched struct {
+	net.Conn
+	once sync.Once
+	lost func()
+}
+
+// Close implements net.Conn.
+func (w *watched) Close() error {
+	err := w.Conn.Close()
+	w.once.Do(w.lost)
+	return err
+}
+
+// lost tells those who hold a channel that a connection of it is gone.
+func (c *channels) lost(ch *channel) {
+	c.mu.Lock()
+	tell := slices.Clone(ch.lost)
+	c.mu.Unlock()
+	for _, f := range tell {
+		(*f)()
+	}
+}
+
+// onLost has a function called when a connection of the channel is lost, until offLost. It must not block.
+func (ch *channel) onLost(f *func()) {
+	ch.all.mu.Lock()
+	defer ch.all.mu.Unlock()
+	ch.lost = append(ch.lost, f)
+}
+
+// offLost has the function called no more.
+func (ch *channel) offLost(f *func()) {
+	ch.all.mu.Lock()
+	defer ch.all.mu.Unlock()
+	ch.lost = slices.DeleteFunc(ch.lost, func(other *func()) bool { return other == f })
+}
+
+// await waits until the channel is connected. FORBIDDEN where its address may not be dialled, UNAVAILABLE where nobody answers as long as ctx lasts.
+func (ch *channel) await(ctx context.Context) error {
+	if err := ch.all.dialer.Check(ctx, ch.at.address); err != nil {
+		return err
+	}
+	for ch.Connect(); ; {
+		s := ch.GetState()
+		if s == connectivity.Ready {
+			return nil
+		}
+		if s == connectivity.Idle {
+			ch.Connect()
+		}
+		if !ch.WaitForStateChange(ctx, s) {
+			return agora.Errorf(agora.Unavailable, "address %q can't be reached", ch.at.address)
+		}
+	}
+}
+
+// release says that a caller uses the channel no more.
+func (ch *channel) release() {
+	ch.all.mu.Lock()
+	defer ch.all.mu.Unlock()
+	if ch.users--; ch.users == 0 {
+		ch.since = time.Now()
+	}
+}
+
+// sweep closes the channels that nobody has used for a while.
+func (c *channels) sweep() {
+	for _, ch := range c.unused(time.Now().Add(-unusedFor)) {
+		ch.ClientConn.Close() // nobody calls by it
+	}
+}
+
+// unused takes out the channels that nobody has used since a time.
+func (c *channels) unused(since time.Time) (all []*channel) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at, ch := range c.open {
+		if ch.users == 0 && !ch.since.After(since) {
+			delete(c.open, at)
+			all = append(all, ch)
+		}
+	}
+	return all
+}
+
+// drop closes a channel that nobody uses now at once, so that who comes next dials anew.
+func (c *channels) drop(tenant, address string) {
+	c.mu.Lock()
+	ch := c.open[place{tenant, address}]
+	if ch == nil || ch.users > 0 {
+		c.mu.Unlock()
+		return
+	}
+	delete(c.open, ch.at)
+	c.mu.Unlock()
+	ch.ClientConn.Close() // nobody calls by it
+}
+
+// close closes every channel.
+func (c *channels) close() {
+	c.mu.Lock()
+	all := c.open
+	c.open = map[place]*channel{}
+	c.mu.Unlock()
+	for _, ch := range all {
+		ch.ClientConn.Close() // its calls have ended
+	}
+}

@@ -1,0 +1,177 @@
+package aip
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// converse serves a session with an agent of another dialect: what the caller says is a stream into the agent's mailbox, and the agent's reply is found in the
+// box of a call.
+func (d *Door) converse(s grpc.ServerStream, o *opening) error {
+	quests := new(aip.QuestReader)
+	parts, err := quests.Read(o.first.bytes())
+	if err != nil {
+		return err
+	}
+	quests.As = string(o.as)
+	start := parts[0]
+	start.ID, start.Meta.Trace, start.Meta.Deadline = quests.Session(), o.trace, d.clusterTime(o.deadline)
+	answer, err := o.actor.Call(s.Context(), o.as, call.Request{Message: start})
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	ctx, cancel := context.WithCancelCause(s.Context())
+	defer cancel(nil)
+	c := &conversation{door: d, s: s, o: o, quests: quests, answer: answer, stopped: make(chan struct{})}
+	d.work.Go(func() { // ends with the handler, whose return ends what it reads
+		if err := c.sendAll(ctx, parts[1:]); err != nil {
+			cancel(err)
+		}
+	})
+	err = c.respondAll(ctx)
+	if why := cause(ctx); err != nil && why != nil {
+		err = why
+	}
+	if err != nil && s.Context().Err() == nil {
+		_ = c.send(c.responses().Fail(statusOf(err).Message())) // the status says the same
+	}
+	return err
+}
+
+// conversation is a session between a caller and an agent of another dialect.
+type conversation struct {
+	door    *Door
+	s       grpc.ServerStream
+	o       *opening
+	quests  *aip.QuestReader
+	answer  *call.Answer
+	stopped chan struct{} // closed once the caller has said its last word
+	writer  *aip.ResponseWriter
+}
+
+func (c *conversation) responses() *aip.ResponseWriter {
+	if c.writer == nil {
+		c.writer = aip.NewResponseWriter(c.o.named.Receiver, c.o.named.Sender, c.quests.Session(), c.door.cfg.MaxMessage)
+	}
+	return c.writer
+}
+
+// sendAll stores what the caller says, one part behind the other. It returns what the caller did wrong, or why that can't be stored.
+func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error {
+	for f := new(frame); ; {
+		for _, m := range parts {
+			if err := say(ctx, c.answer, m); err != nil {
+				return err
+			}
+		}
+		f.free()
+		if c.quests.Stopped() {
+			close(c.stopped)
+			return nil
+		}
+		err := c.s.RecvMsg(f)
+		if errors.Is(err, io.EOF) { // who says no more has stopped
+			if err := say(ctx, c.answer, agora.Message{Part: agora.End}); err != nil {
+				return err
+			}
+			close(c.stopped)
+			return nil
+		}
+		if err != nil {
+			return onlyWrong(err)
+		}
+		c.door.stats.In.Add(int64(f.len()))
+		if parts, err = c.quests.Read(f.bytes()); err != nil {
+			f.free()
+			return err
+		}
+	}
+}
+
+// part is one part of the agent's reply, or why none comes.
+type part struct {
+	agora.Message
+	err error
+}
+
+// respondAll sends the caller what the agent replies, until the session is over.
+func (c *conversation) respondAll(ctx context.Context) error {
+	parts := make(chan part)
+	c.door.work.Go(func() { c.readAll(ctx, parts) })
+	var late <-chan time.Time // the caller has stopped, and nobody has answered
+	for stopped := c.stopped; !c.responses().Over(); {
+		select {
+		case p := <-parts:
+			if errors.Is(p.err, io.EOF) { // nothing comes behind a reply
+				parts = nil
+				continue
+			}
+			err := p.err
+			if err == nil {
+				var all [][]byte
+				if all, err = c.responses().Write(&p.Message); err == nil {
+					err = c.send(all)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		case <-stopped:
+			stopped = nil
+			if err := c.send(c.responses().Stop()); err != nil {
+				return err
+			}
+			if c.responses().Waits() {
+				late = time.After(c.door.cfg.StopWait)
+			}
+		case <-late:
+			return c.send(c.responses().End())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// readAll reads the agent's reply, until it has come to an end or ctx is over.
+func (c *conversation) readAll(ctx context.Context, parts chan<- part) {
+	for {
+		m, err := c.answer.Next(ctx)
+		select {
+		case parts <- part{m, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// send sends the caller responses.
+func (c *conversation) send(all [][]byte) error {
+	for _, b := range all {
+		c.door.stats.Out.Add(int64(len(b)))
+		if err := c.s.SendMsg(frameOf(b)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clusterTime returns a time of this machine's clock by the cluster's; zero for zero.
+func (d *Door) clusterTime(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return d.node.Config().Broker.Now().Add(time.Until(t))
+}

@@ -1,0 +1,276 @@
+package aip
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/demux"
+	"github.com/agora-relay/agora/wire"
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// What comes into a node's mailbox, from agents of other dialects and of callers at other edges, is put to the node by a call for each stream, and
+// for each message that is no stream. What the node responds is the reply.
+
+// serve puts one exchange of the mailbox to the node.
+func (n *node) serve(x *demux.Exchange) {
+	first, err := x.Next(x.Context())
+	if err != nil || first.Part > agora.Start || first.Kind == agora.Control {
+		return // what it began with was read by an earlier holder: the peer is told that nobody goes on with it
+	}
+	r := &request{node: n, x: x, name: requestName(&first.Message), mute: first.Kind == agora.Reply}
+	if r.name != x.Stream() {
+		x.Bind(r.name)
+	}
+	reader := &aip.ResponseReader{To: x.Peer(), Request: r.name}
+	switch {
+	case first.Redelivered:
+		r.fail(reader, errMayHave)
+	case n.toolbox:
+		r.callTool(reader, &first)
+	default:
+		r.callAgent(reader, &first)
+	}
+}
+
+// errMayHave is the error of a request that the node may have had already: nobody does it twice.
+var errMayHave = agora.Errorf(agora.StreamAborted, "the edge of the node was lost, and the node may have had this before")
+
+// requestName is what a request is called: by its sender, or else by its place in the log.
+func requestName(m *agora.Message) string {
+	name := cmp.Or(m.Meta.Request, m.Stream)
+	switch {
+	case m.Kind == agora.Reply:
+		name = cmp.Or(m.Meta.Parent, m.Stream)
+	case m.Meta.Request == "" && m.Media == "" && wire.RequestIDOf(m.Body) != "":
+		name = wire.RequestIDOf(m.Body)
+	case name == "" && m.Meta.Call != "":
+		name, _, _ = strings.Cut(m.ID, "\x00") // behind that stands what the cluster adds
+	}
+	return cmp.Or(name, "agora-"+strconv.FormatUint(m.Seq, 10))
+}
+
+// request is a message or a stream of the mailbox on its way to the node.
+type request struct {
+	node *node
+	x    *demux.Exchange
+	name string // what it is called
+	mute bool   // it is itself an answer: the node's is for nobody
+	said *said  // whether the status of the call is the node's own word
+
+	hangUp context.CancelFunc // ends the call
+}
+
+// context returns the context of the call by which the request is put to the node: it ends with the request, and at its deadline.
+func (r *request) context(first *demux.Part) (context.Context, context.CancelFunc) {
+	var ctx context.Context
+	ctx, r.said = listening(outgoing(r.x.Context(), first.Meta.Trace))
+	if first.DeadlineMS > 0 {
+		return context.WithTimeout(ctx, time.Duration(first.DeadlineMS)*time.Millisecond)
+	}
+	return context.WithCancel(ctx)
+}
+
+// callAgent puts the request to an agent, and replies by what that responds.
+func (r *request) callAgent(reader *aip.ResponseReader, first *demux.Part) {
+	ctx, cancel := r.context(first)
+	defer cancel()
+	r.hangUp = cancel
+	out, err := r.node.channel.NewStream(ctx, &callAgent, aip.AgentService_CallAgent_FullMethodName)
+	if err == nil {
+		sent := make(chan error, 1)
+		r.node.door.work.Go(func() {
+			err := r.sendAll(ctx, out, first)
+			if err != nil {
+				cancel()
+			}
+			sent <- err
+		})
+		err = r.receiveAll(ctx, out, reader)
+		cancel() // what is still sent is for nobody
+		if e := <-sent; e != nil && err != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		r.fail(reader, err)
+	}
+	r.judged(err)
+}
+
+// sendAll puts the parts of the request to the agent. It returns why the request did not come to its end.
+func (r *request) sendAll(ctx context.Context, out grpc.ClientStream, part *demux.Part) error {
+	w := aip.NewQuestWriter(&part.Message, r.node.at.Agent, r.name, r.node.door.cfg.MaxMessage)
+	for {
+		quests, err := w.Write(&part.Message)
+		if err != nil {
+			return err
+		}
+		for _, q := range quests {
+			r.node.door.stats.Out.Add(int64(len(q)))
+			if err := out.SendMsg(frameOf(q)); err != nil {
+				return nil // the agent has ended the call, and says why
+			}
+		}
+		next, err := r.x.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return out.CloseSend()
+		}
+		if err != nil {
+			return err
+		}
+		part = &next
+	}
+}
+
+// receiveAll replies by what the agent responds, until the call is over: soon after its last word.
+func (r *request) receiveAll(ctx context.Context, out grpc.ClientStream, reader *aip.ResponseReader) error {
+	var linger *time.Timer
+	defer func() {
+		if linger != nil {
+			linger.Stop()
+		}
+	}()
+	for {
+		f := new(frame)
+		err := out.RecvMsg(f)
+		switch {
+		case errors.Is(err, io.EOF):
+			return r.say(ctx, reader.End())
+		case reader.Over():
+			f.free()
+			return nil
+		case err != nil:
+			return err
+		}
+		r.node.door.stats.In.Add(int64(f.len()))
+		parts, err := reader.Read(f.bytes())
+		if err == nil {
+			err = r.say(ctx, parts)
+		}
+		f.free()
+		if err != nil {
+			return err
+		}
+		if reader.Over() && linger == nil {
+			linger = time.AfterFunc(stopLinger, r.hangUp)
+		}
+	}
+}
+
+// say says parts of the reply, whose bodies may be slices of what is reused: the session keeps its own.
+func (r *request) say(ctx context.Context, parts []agora.Message) error {
+	if r.mute {
+		return nil
+	}
+	for _, m := range parts {
+		m.Body = slices.Clone(m.Body)
+		if err := r.node.session.Send(ctx, m, edge.Want{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail tells who has asked that the call of the node has failed, unless it was given up by who has asked.
+func (r *request) fail(reader *aip.ResponseReader, err error) {
+	if r.mute || errors.Is(context.Cause(r.x.Context()), demux.ErrCancelled) {
+		return
+	}
+	m, ok := reader.Fail(aip.FromCode(statusOf(err).Code()))
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.node.door.ctx, failTime)
+	defer cancel()
+	if err := r.node.session.Send(ctx, m, edge.Want{}); err != nil {
+		r.node.door.cfg.Log.Debug("a request's failure was not told", "agent", r.node.at.Agent, "peer", r.x.Peer(), "err", err)
+	}
+}
+
+// callTool calls a tool of a toolbox, once, and replies by what that answers.
+func (r *request) callTool(reader *aip.ResponseReader, first *demux.Part) {
+	tool, arguments, is := wire.ToolCallOf(first.Body)
+	if !is || first.Media != "" || first.Part != agora.Whole {
+		r.reply(reader, failure(agora.Errorf(agora.InvalidRequest, "a toolbox takes calls of its tools, and nothing else")))
+		return
+	}
+	ctx, cancel := r.context(first)
+	defer cancel()
+	route := aip.Route{Sender: string(r.x.Peer()), Receiver: string(r.node.at.Agent)}
+	in := frameOf(aip.AppendToolRequest(nil, route, aip.SessionID(&first.Message, r.name), aip.ToolCall{Name: tool, Arguments: arguments}))
+	out := new(frame)
+	err := r.node.channel.Invoke(ctx, aip.ToolService_CallTool_FullMethodName, in, out)
+	defer out.free()
+	r.judged(err)
+	if err != nil {
+		r.reply(reader, failure(aip.Failure(statusOf(err))))
+		return
+	}
+	m, refused, err := aip.ToolResult(out.bytes())
+	switch {
+	case err != nil:
+		m.Body = failure(agora.AsError(err))
+	case refused != nil:
+		m.Body = failure(refused)
+	}
+	r.reply(reader, m.Body)
+}
+
+// reply replies by a whole message.
+func (r *request) reply(reader *aip.ResponseReader, body []byte) {
+	m := agora.Message{Kind: agora.Reply, To: agora.Address{Agent: reader.To}, Body: body, Meta: agora.Meta{Parent: r.name, Request: r.name}}
+	ctx, cancel := context.WithTimeout(r.node.door.ctx, failTime)
+	defer cancel()
+	if err := r.say(ctx, []agora.Message{m}); err != nil {
+		r.node.door.cfg.Log.Debug("what a tool has answered was not told", "agent", r.node.at.Agent, "peer", r.x.Peer(), "err", err)
+	}
+}
+
+// failure is the payload that says that a tool has failed.
+func failure(e *agora.Error) []byte {
+	b, err := json.Marshal(toolFailure{Error: &failureText{e.Code, e.Message}})
+	if err != nil {
+		return []byte(`{"error":{"code":"STREAM_ABORTED","message":"the tool has failed"}}`)
+	}
+	return b
+}
+
+// toolFailure is a payload that says that a tool has failed.
+type toolFailure struct {
+	Error *failureText `json:"error"`
+}
+
+type failureText struct {
+	Code    agora.Code `json:"code"`
+	Message string     `json:"message"`
+}
+
+// failTime bounds how long a failure may take to be told.
+const failTime = 5 * time.Second
+
+// judged draws from how a call has ended what that says of the node.
+func (r *request) judged(err error) {
+	n := r.node
+	if r.x.Context().Err() != nil {
+		return
+	}
+	if v := judge(n.toolbox, err, r.said); v == lives || v == doubted && n.answers(n.door.ctx) {
+		n.Alive()
+		return
+	}
+	n.door.cfg.Log.Info("node was deregistered, as it failed a call", "agent", n.at.Agent, "tenant", n.at.Tenant, "code", status.Code(err).String())
+	n.end(edge.Refused, true)
+}

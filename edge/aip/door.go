@@ -1,0 +1,190 @@
+// Package aip is the door for the AIP dialect: the gRPC gateway that agents and toolboxes register with. The edge dials each of them,
+// and forwards sessions and tool calls between them as the bytes that they are; agents of other dialects are reached by messages of the core.
+// No rule of the relay lives here.
+package aip
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// Config sets up a Door. Carriers is required.
+type Config struct {
+	Advertise        string                // aip.advertise: HOST:PORT at which agents of other dialects are listed; that of the listener if empty
+	MaxMessage       int                   // aip.max-message: bytes of one message; 16 MiB
+	MaxHeader        int                   // server.max-header: bytes of the metadata of a call; 32 KiB
+	DialTimeout      time.Duration         // aip.dial-timeout: how long a node may take to be connected to; 5s
+	HeartbeatTimeout time.Duration         // aip.heartbeat-timeout: after so long without a sign of life a node is deregistered; 30s
+	StopWait         time.Duration         // aip.stop-wait: how long a session that was stopped waits for its first answer; 30s
+	GatewayID        string                // aip.gateway-id: names the cluster to the gateways that it is linked to; random
+	Nodes            int                   // limits.nodes: nodes that one principal may have registered at this edge; 1024
+	TLS              *tls.Config           // of the listener; none if nil
+	NodeTLS          *tls.Config           // by which nodes and other gateways are dialled; none if nil
+	Carriers         *carrier.Carriers     // reach the tools of agents of other dialects; used, not owned
+	Ready            func() error          // nil while new agents should come to this edge; the node's if nil
+	Admitted         func(context.Context) // told of the context of each call that was let in; may be nil
+	Log              *slog.Logger          // discards if nil
+}
+
+func (c Config) withDefaults(n *edge.Node) Config {
+	c.MaxMessage = cmp.Or(c.MaxMessage, 16<<20)
+	c.MaxHeader = cmp.Or(c.MaxHeader, 32<<10)
+	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
+	c.HeartbeatTimeout = cmp.Or(c.HeartbeatTimeout, 30*time.Second)
+	c.StopWait = cmp.Or(c.StopWait, 30*time.Second)
+	c.Nodes = cmp.Or(c.Nodes, 1024)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.Ready == nil {
+		c.Ready = n.Ready
+	}
+	if c.Admitted == nil {
+		c.Admitted = func(context.Context) {}
+	}
+	return c
+}
+
+// Door is the AIP door of one edge. Its methods may be called at the same time.
+type Door struct {
+	cfg      Config
+	node     *edge.Node
+	server   *grpc.Server
+	channels *channels
+	refusals *edge.RefusalLog
+	stats    *Stats
+	ctx      context.Context // ends with Close
+	stop     context.CancelFunc
+	work     sync.WaitGroup
+
+	held   held  // nodes whose sessions this edge holds
+	lasts  lasts // calls that may last
+	kept   registrations
+	recent recent // nodes that were found of late
+	heard  heard
+	calls  calls
+	links  links
+
+	advertised atomic.Pointer[string] // where this edge is reached; nil before Serve
+}
+
+// New returns a door of a node. It serves nobody until Serve, and adopts nodes of other edges from now on.
+func New(n *edge.Node, cfg Config) *Door {
+	d := &Door{cfg: cfg.withDefaults(n), node: n, stats: newStats()}
+	d.refusals = edge.NewRefusalLog(d.cfg.Log)
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	d.channels = newChannels(n.Dialer(), &d.cfg)
+	d.server = grpc.NewServer(d.options()...)
+	d.server.RegisterService(gatewayService(), gateway{Door: d})
+	grpc_health_v1.RegisterHealthServer(d.server, &health{door: d})
+	reflection.Register(d.server)
+	d.calls.limits = func() (agent, all int) {
+		l := n.Limits()
+		return l.Calls, l.EdgeCalls
+	}
+	d.cfg.Carriers.Register(aip.Dialect, byMail{d.cfg.Carriers.Mail()})
+	n.Adopts(aip.Dialect, d)
+	d.work.Go(func() { d.tick(d.ctx) })
+	return d
+}
+
+// streams is how many calls of one connection are served at a time. More of them wait.
+const streams = 1024
+
+// options returns those of the server.
+func (d *Door) options() []grpc.ServerOption {
+	all := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(codec{}),
+		grpc.MaxRecvMsgSize(d.cfg.MaxMessage), grpc.MaxSendMsgSize(d.cfg.MaxMessage + replyRoom),
+		grpc.MaxHeaderListSize(uint32(d.cfg.MaxHeader)), grpc.MaxConcurrentStreams(streams), grpc.ConnectionTimeout(10 * time.Second),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+		grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream),
+	}
+	if d.cfg.TLS != nil {
+		all = append(all, grpc.Creds(credentials.NewTLS(d.cfg.TLS)))
+	}
+	return all
+}
+
+// replyRoom is how much larger an answer of the gateway's own may be than a message that it takes: a list of all nodes.
+const replyRoom = 48 << 20
+
+// Serve serves whoever connects to a listener, which is the door's from now on, until Close. It returns nil then, else why it can't go on.
+func (d *Door) Serve(l net.Listener) error {
+	if d.cfg.Advertise == "" {
+		at := reachable(l.Addr())
+		d.advertised.Store(&at)
+	}
+	if err := d.server.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
+
+// Stats returns the door's counters. They go on counting.
+func (d *Door) Stats() *Stats { return d.stats }
+
+// Drain has callers go elsewhere with their next call, and returns when every call has ended or ctx is over. Nodes are adopted by other edges as
+// the edge's node drains.
+func (d *Door) Drain(ctx context.Context) {
+	d.lasts.drain() // watches of nodes and health are begun again elsewhere
+	done := make(chan struct{})
+	d.work.Go(func() {
+		defer close(done)
+		d.server.GracefulStop() // ends with Close at the latest
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// Close serves nobody any more, ends every call with UNAVAILABLE and every connection to nodes. Idempotent.
+func (d *Door) Close() {
+	d.lasts.end(errGone)
+	d.stop()
+	d.server.Stop()
+	d.held.close()
+}
+
+// Wait returns when nothing of the door runs, after [Door.Close].
+func (d *Door) Wait() {
+	d.work.Wait()
+	d.channels.close()
+}
+
+var errGone = &agora.Error{Code: agora.Unavailable, Message: "the edge goes away: call another one", RetryAfter: 100 * time.Millisecond}
+
+// tick looks once a second after what lasts: nodes that are silent, calls whose credentials have ended, channels that nobody uses.
+func (d *Door) tick(ctx context.Context) {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+		d.held.sweep(d.cfg.HeartbeatTimeout)
+		d.lasts.check()
+		d.channels.sweep()
+	}
+}

@@ -1,0 +1,176 @@
+package aip
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/trace"
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// callAgent is the method of agents, as a stream of bytes both ways.
+var callAgent = grpc.StreamDesc{StreamName: "CallAgent", ServerStreams: true, ClientStreams: true}
+
+// forward serves a session with a node by a call of the node's own: messages pass as the bytes that they are, both ways at once, and whoever reads
+// slowly slows who writes to it.
+func (d *Door) forward(s grpc.ServerStream, o *opening, t *target) error {
+	ch, err := d.channels.get(t.tenant, t.address)
+	if err != nil {
+		return err
+	}
+	defer ch.release()
+	span, trace := d.span(o.as, t, o.trace)
+	ctx, cancel := context.WithCancel(outgoing(s.Context(), trace))
+	defer cancel()
+	ctx, said := listening(ctx)
+	x := &exchange{door: d, o: o, caller: s, cancel: cancel}
+	wrong := false
+	if x.callee, err = ch.NewStream(ctx, &callAgent, aip.AgentService_CallAgent_FullMethodName); err == nil {
+		wrong, err = x.run()
+	}
+	span.End(spanError(err))
+	if err != nil {
+		x.breakOff(err)
+	}
+	if !wrong {
+		d.judged(s.Context(), t, err, said)
+	}
+	return err
+}
+
+// exchange is a session between a caller and a node that is called.
+type exchange struct {
+	door   *Door
+	o      *opening
+	caller grpc.ServerStream
+	callee grpc.ClientStream
+	cancel func() // ends the call of the callee
+
+	answered bool // the callee has said something
+	stopped  bool // and that its answer is whole
+}
+
+// run has the messages pass both ways until the callee has ended the session, or the caller has gone. It returns the error that the caller gets, and whether
+// that is of the caller's own doing.
+func (x *exchange) run() (own bool, err error) {
+	wrong := make(chan error, 1) // what the caller did
+	x.door.work.Go(func() {      // ends with the handler, whose return ends what it reads
+		if err := x.sendAll(); err != nil {
+			wrong <- err
+			x.cancel()
+		}
+	})
+	err = x.receiveAll()
+	select {
+	case e := <-wrong:
+		return true, e
+	default:
+		return false, err
+	}
+}
+
+// sendAll passes what the caller says. It returns what the caller did wrong.
+func (x *exchange) sendAll() error {
+	f := &frame{x.o.first.data}
+	x.o.first.data = nil
+	x.o.sign(f, true)
+	for {
+		if err := x.callee.SendMsg(f); err != nil {
+			f.free()
+			return nil // the callee has ended the session, and says why
+		}
+		if err := x.caller.RecvMsg(f); errors.Is(err, io.EOF) {
+			return onlyWrong(x.callee.CloseSend())
+		} else if err != nil {
+			return onlyWrong(err)
+		}
+		x.door.stats.In.Add(int64(f.len()))
+		if err := x.o.follows(f); err != nil {
+			f.free()
+			return err
+		}
+	}
+}
+
+// onlyWrong returns the error of reading from a caller where that is the caller's own doing, as a message that is too large is.
+func onlyWrong(err error) error {
+	switch status.Code(err) {
+	case codes.OK, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
+		return nil
+	}
+	return err
+}
+
+// stopLinger is how long a callee may take to end a session in which it has said its last word.
+const stopLinger = 500 * time.Millisecond
+
+// receiveAll passes what the callee says, until the session is over.
+func (x *exchange) receiveAll() error {
+	for {
+		f := new(frame)
+		if err := x.callee.RecvMsg(f); err != nil {
+			if errors.Is(err, io.EOF) || x.stopped && status.Code(err) == codes.Canceled && x.caller.Context().Err() == nil {
+				return nil
+			}
+			return err
+		}
+		if e, err := aip.ReadEnvelope(f.bytes()); err == nil {
+			x.answered = true
+			if e.Status == aip.AgentMessage_STOP_RESPONSE && !x.stopped {
+				x.stopped = true
+				defer time.AfterFunc(stopLinger, x.cancel).Stop()
+			}
+		}
+		x.door.stats.Out.Add(int64(f.len()))
+		if err := x.caller.SendMsg(f); err != nil {
+			f.free()
+			return err
+		}
+	}
+}
+
+// breakOff tells the caller of a session that had been answered that no more comes of it, before it gets the status.
+func (x *exchange) breakOff(err error) {
+	if !x.answered || x.stopped || x.caller.Context().Err() != nil {
+		return
+	}
+	last := aip.Message{
+		Sender: x.o.named.Receiver, Receiver: x.o.named.Sender, Session: x.o.rules.Session(),
+		Status: aip.AgentMessage_STOP_RESPONSE, Content: []aip.Item{{Data: []byte(statusOf(err).Message())}},
+	}
+	_ = x.caller.SendMsg(frameOf(last.Append(nil))) // the status says the same
+}
+
+// outgoing is the context of a call to a node: none of its caller's metadata goes with it, as credentials stand there.
+func outgoing(ctx context.Context, trace string) context.Context {
+	if trace == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, "traceparent", trace)
+}
+
+// span begins the span of a call that passes, and returns the traceparent that goes with it.
+func (d *Door) span(as agora.AgentID, t *target, parent string) (*trace.Span, string) {
+	m := agora.Message{From: as, To: agora.ToAgent(t.tenant, t.id), Meta: agora.Meta{Trace: parent}}
+	span := d.node.Config().Tracer.Send(&m)
+	return span, m.Meta.Trace
+}
+
+// spanError is the error of a call as its span has it.
+func spanError(err error) *agora.Error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*agora.Error](err); ok {
+		return e
+	}
+	return aip.Failure(statusOf(err))
+}

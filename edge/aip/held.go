@@ -1,0 +1,176 @@
+package aip
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/demux"
+)
+
+// held is the nodes whose sessions an edge holds. The zero value is ready to use.
+type held struct {
+	mu  sync.Mutex // guards the field below
+	all map[agora.Address]*node
+}
+
+// node is an agent or a toolbox that has registered, and whose session this edge holds: the edge has dialled it, and there is no other
+// connection than the channel that calls use. It is its session's Conn.
+type node struct {
+	*demux.Demux
+	door      *Door
+	at        agora.Address
+	toolbox   bool
+	channel   *channel
+	session   *edge.Session
+	admission edge.Admission
+	heard     atomic.Int64 // ticks when it last gave a sign of life
+	over      sync.Once
+	gone      chan struct{} // closed once its session is settled
+	lost      func()        // ends it, as its connection is gone
+}
+
+// of returns a node that is held here; nil for none.
+func (h *held) of(at agora.Address) *node {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all[at]
+}
+
+func (h *held) put(n *node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all == nil {
+		h.all = map[agora.Address]*node{}
+	}
+	h.all[n.at] = n
+}
+
+func (h *held) remove(n *node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all[n.at] == n {
+		delete(h.all, n.at)
+	}
+}
+
+func (h *held) list() []*node {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*node, 0, len(h.all))
+	for _, n := range h.all {
+		all = append(all, n)
+	}
+	return all
+}
+
+// sweep deregisters the nodes that have been silent for too long.
+func (h *held) sweep(timeout time.Duration) {
+	for _, n := range h.list() {
+		if n.silent() > timeout {
+			n.end(edge.Silent, true)
+		}
+	}
+}
+
+// close ends the connections to all nodes; their sessions go on at other edges.
+func (h *held) close() {
+	for _, n := range h.list() {
+		n.end(edge.Drained, false)
+	}
+}
+
+// connect dials a node, opens its session by open, and serves it until that is over.
+func (d *Door) connect(ctx context.Context, n *node, open func(edge.Hello, edge.Conn) (*edge.Session, error)) error {
+	n.door, n.gone = d, make(chan struct{})
+	n.Demux = demux.New(demux.Config{
+		Serve: n.serve, Share: n.admission.Share, Records: d.node.Config().MaxRecords, Log: d.cfg.Log,
+	})
+	s, err := open(edge.Hello{Conn: "aip-" + n.channel.at.address, Proof: edge.ByReader, Slow: n.Slow}, n)
+	if err != nil {
+		n.Demux.Close()
+		return err
+	}
+	n.session, n.at = s, agora.ToAgent(s.Actor().Principal().Tenant, s.Agent())
+	n.Alive()
+	d.held.put(n)
+	d.stats.Nodes.Add(1)
+	n.lost = func() { n.end(edge.Lost, false) }
+	n.channel.onLost(&n.lost)
+	n.Begin(s)
+	if d.ctx.Err() != nil {
+		n.end(edge.Drained, false)
+	}
+	return nil
+}
+
+// Alive implements edge.Hearer: the node has given a sign of life.
+func (n *node) Alive() {
+	n.heard.Store(agora.Ticks())
+	if n.session != nil {
+		n.session.Alive()
+	}
+}
+
+// silent returns how long the node has given no sign of life.
+func (n *node) silent() time.Duration { return time.Duration(agora.Ticks() - n.heard.Load()) }
+
+// Notify implements edge.Conn: a ping is answered by whether the node answers at all.
+func (n *node) Notify(what edge.Notice) {
+	if what.Kind == edge.NoticePing {
+		n.door.background(func() {
+			if n.answers(n.door.ctx) {
+				n.session.Pong(what.Data)
+			}
+		})
+	}
+}
+
+// Close implements edge.Conn.
+func (n *node) Close(why edge.Reason) { n.end(why.Cause, false) }
+
+// probeTime is how long a node has to answer a probe.
+const probeTime = time.Second
+
+// answers reports whether a node answers a call now, whatever it answers: nodes need not know the service of health.
+func (n *node) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	_, err := grpc_health_v1.NewHealthClient(n.channel.ClientConn).Check(ctx, new(grpc_health_v1.HealthCheckRequest))
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return false
+	}
+	return true
+}
+
+// end ends the node's session here, once: for good where it is deregistered, else others go on with it. It does not block.
+func (n *node) end(cause edge.Cause, deregistered bool) {
+	n.over.Do(func() {
+		n.door.held.remove(n)
+		n.door.stats.Nodes.Add(-1)
+		n.channel.offLost(&n.lost)
+		n.door.work.Go(func() {
+			defer close(n.gone)
+			n.Demux.Close()
+			n.session.Report(edge.Ending{Cause: cause})
+			n.session.Closed(deregistered)
+			n.channel.release()
+			n.admission.Release()
+		})
+	})
+}
+
+// background runs f, which ends with the door; nothing where that is over.
+func (d *Door) background(f func()) {
+	if d.ctx.Err() == nil {
+		d.work.Go(f)
+	}
+}

@@ -1,0 +1,105 @@
+package aip
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// verdict is what the end of a call says of the node that was called.
+type verdict int
+
+const (
+	lives   verdict = iota // it has answered
+	doubted                // it was not reached
+	failed                 // it can't be called
+)
+
+// judge returns what a call has said of its node: said is whether the status is the node's own word. Codes that speak of the call say nothing against the node. A toolbox is
+// gone only with its channel.
+func judge(toolbox bool, err error, said *said) verdict {
+	code := status.Code(err)
+	switch {
+	case err == nil || !aip.Deregisters(code):
+		return lives
+	case !said.Load() && code == codes.Unavailable:
+		return doubted
+	case toolbox:
+		return lives
+	}
+	return failed
+}
+
+// judged draws from how a call of a node has ended what that says of the node: one that answers lives, and one that fails is deregistered. What this edge
+// can't reach, the edge that holds it probes. It blocks until that is done, so that who hears of the failure finds the node gone.
+func (d *Door) judged(caller context.Context, t *target, err error, said *said) {
+	if t.link != nil || caller.Err() != nil {
+		return
+	}
+	v := judge(t.toolbox, err, said)
+	if v == lives {
+		d.hears(t)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), judgeTime)
+	defer cancel()
+	code := status.Code(err).String()
+	ended, err := d.node.EndDialled(ctx, t.tenant, t.id, v == doubted)
+	switch {
+	case err != nil && agora.AsError(err).Code != agora.AgentNotFound:
+		d.cfg.Log.Info("node that failed a call was not deregistered", "agent", t.id, "tenant", t.tenant, "code", code, "err", err)
+	case ended:
+		d.cfg.Log.Info("node was deregistered, as it failed a call", "agent", t.id, "tenant", t.tenant, "code", code)
+	}
+}
+
+// judgeTime bounds how long a caller waits for a node that has failed to be deregistered.
+const judgeTime = 3 * time.Second
+
+// hears notes that a node has answered a call: at the edge that holds it, which is told now and then.
+func (d *Door) hears(t *target) {
+	at := agora.ToAgent(t.tenant, t.id)
+	if n := d.held.of(at); n != nil {
+		n.Alive()
+		return
+	}
+	if !d.heard.isTime(at) {
+		return
+	}
+	d.background(func() {
+		ctx, cancel := context.WithTimeout(d.ctx, judgeTime)
+		defer cancel()
+		if err := d.node.HearDialled(ctx, t.tenant, t.id); err != nil {
+			d.cfg.Log.Debug("the edge of a node was not told that it lives", "agent", t.id, "err", err)
+		}
+	})
+}
+
+// heard is when the edges of nodes were last told that these live. The zero value is ready to use.
+type heard struct {
+	mu sync.Mutex // guards the field below
+	at map[agora.Address]time.Time
+}
+
+// hearEvery is how often the edge of a node is told.
+const hearEvery = 5 * time.Second
+
+func (h *heard) isTime(at agora.Address) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if now.Sub(h.at[at]) < hearEvery {
+		return false
+	}
+	if h.at == nil || len(h.at) >= recentMost {
+		h.at = map[agora.Address]time.Time{}
+	}
+	h.at[at] = now
+	return true
+}

@@ -1,0 +1,131 @@
+package aip
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// GetNodes implements the protocol's method: the agents of a domain, of every dialect, and the toolboxes.
+func (g gateway) GetNodes(ctx context.Context, in *aip.GetNodesRequest) (*aip.GetNodesResponse, error) {
+	peers, err := g.peers(ctx, callerOf(ctx), in.GetDomain())
+	if err != nil {
+		return nil, err
+	}
+	return &aip.GetNodesResponse{Peers: peers}, nil
+}
+
+// peers returns the nodes of a domain, and the agents of other dialects.
+func (d *Door) peers(ctx context.Context, c *caller, domain string) ([]*aip.Peer, error) {
+	cards, err := c.actor.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cards = slices.DeleteFunc(cards, func(a agora.Agent) bool { return !aip.InDomain(&a, domain) })
+	if cards, err = d.whole(ctx, c, cards); err != nil {
+		return nil, err
+	}
+	peers := make([]*aip.Peer, 0, len(cards))
+	for i := range cards {
+		peers = append(peers, aip.PeerOf(&cards[i], d.address()))
+	}
+	return peers, nil
+}
+
+// whole completes the cards of nodes by what they registered with, which lists leave out.
+func (d *Door) whole(ctx context.Context, c *caller, cards []agora.Agent) ([]agora.Agent, error) {
+	var missing []agora.AgentID
+	for i := range cards {
+		if a := &cards[i]; a.Dialect == aip.Dialect && !d.kept.fill(a) {
+			missing = append(missing, a.ID)
+		}
+	}
+	if len(missing) == 0 {
+		return cards, nil
+	}
+	found, err := c.actor.Cards(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[agora.AgentID]*agora.Agent, len(found))
+	for i := range found {
+		d.kept.keep(&found[i])
+		all[found[i].ID] = &found[i]
+	}
+	left := cards[:0]
+	for _, a := range cards {
+		if f := all[a.ID]; f != nil {
+			a.Registration = f.Registration
+		}
+		if a.Dialect == aip.Dialect && a.Registration.Body == nil {
+			continue // it has gone meanwhile
+		}
+		left = append(left, a)
+	}
+	return left, nil
+}
+
+// address returns where agents of other dialects are reached by AIP: at this edge.
+func (d *Door) address() string {
+	if d.cfg.Advertise != "" {
+		return d.cfg.Advertise
+	}
+	if at := d.advertised.Load(); at != nil {
+		return *at
+	}
+	return ""
+}
+
+// reachable returns an address at which a listener is reached from this machine.
+func reachable(at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return at.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// registrations keeps what nodes have registered with, by its digest, so that a list of them takes no look at each. The zero value is ready to use.
+type registrations struct {
+	mu    sync.Mutex // guards the fields below
+	all   map[string]agora.Registration
+	bytes int
+}
+
+// keptBytes bounds what is kept; beyond it all is forgotten, and read again.
+const keptBytes = 16 << 20
+
+// fill gives a card the registration that its digest names; false where that is not kept.
+func (r *registrations) fill(a *agora.Agent) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found, ok := r.all[aip.About(a).Fingerprint]
+	if ok {
+		a.Registration = found
+	}
+	return ok
+}
+
+func (r *registrations) keep(a *agora.Agent) {
+	digest := aip.About(a).Fingerprint
+	if digest == "" || a.Registration.Body == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, is := r.all[digest]; is {
+		return
+	}
+	if r.all == nil || r.bytes+len(a.Registration.Body) > keptBytes {
+		r.all, r.bytes = map[string]agora.Registration{}, 0
+	}
+	r.all[digest] = a.Registration
+	r.bytes += len(a.Registration.Body)
+}

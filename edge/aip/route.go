@@ -1,0 +1,139 @@
+package aip
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// opening is the beginning of a session: who calls whom, and the first message.
+type opening struct {
+	*caller
+	as       agora.AgentID // who calls
+	to       agora.AgentID // who is called
+	named    aip.Route     // sender and receiver as the first message names them
+	rules    aip.Rules     // which messages may follow
+	first    *frame        // that message
+	trace    string        // W3C traceparent; empty for none
+	deadline time.Time     // when the call ends; zero for never
+}
+
+// routeAgent answers RouteAgentCalling: it reads the first message, and has the session served by the way in which its receiver is reached.
+func (d *Door) routeAgent(s grpc.ServerStream) (err error) {
+	begun := time.Now()
+	d.stats.Calls.Add(1)
+	defer func() {
+		d.stats.Calls.Add(-1)
+		d.stats.Sessions.Took.Observe(time.Since(begun))
+		d.stats.Sessions.ended(statusCode(s.Context(), err))
+	}()
+	o, err := d.opens(s)
+	if err != nil {
+		return err
+	}
+	defer o.first.free()
+	t, err := d.find(s.Context(), o.caller, o.to)
+	if err != nil {
+		return err
+	}
+	leave, err := d.calls.enter(o.actor.Principal().Tenant, o.as, o.to)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	switch {
+	case t.link != nil:
+		return d.forwardLink(s, o, t)
+	case !t.node:
+		return d.converse(s, o)
+	case t.toolbox:
+		return agora.Errorf(agora.InvalidRequest, "'%s' is a toolbox: its tools are called by RouteToolCalling", o.to)
+	}
+	return d.forward(s, o, t)
+}
+
+// statusCode returns the code that a call ends with, as its caller sees it.
+func statusCode(ctx context.Context, err error) codes.Code {
+	if err == nil {
+		return codes.OK
+	}
+	if why := cause(ctx); why != nil {
+		err = why
+	}
+	return statusOf(err).Code()
+}
+
+// opens reads the first message of a session, which may be long in coming.
+func (d *Door) opens(s grpc.ServerStream) (*opening, error) {
+	first := new(frame)
+	if err := s.RecvMsg(first); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, aip.Empty()
+		}
+		return nil, err
+	}
+	o := &opening{caller: callerOf(s.Context()), first: first, trace: traceOf(s.Context())}
+	if err := o.read(); err != nil {
+		first.free()
+		return nil, err
+	}
+	o.deadline, _ = s.Context().Deadline()
+	d.stats.In.Add(int64(first.len()))
+	return o, nil
+}
+
+// read reads what routes the first message.
+func (o *opening) read() error {
+	e, err := aip.ReadEnvelope(o.first.bytes())
+	if err != nil {
+		return err
+	}
+	if err := o.rules.Check(&e); err != nil {
+		return err
+	}
+	o.named = e.Route()
+	if o.as, err = o.speaks(o.named.Sender); err != nil {
+		return err
+	}
+	o.rules.As = string(o.as)
+	if o.to, err = agora.ParseAgentID(o.named.Receiver); err != nil {
+		return aip.NoReceiver()
+	}
+	return nil
+}
+
+// follows checks a later message of the session, and has it name its sender as the first one does. Nobody speaks for another, nor to another.
+func (o *opening) follows(f *frame) error {
+	e, err := aip.ReadEnvelope(f.bytes())
+	if err != nil {
+		return err
+	}
+	if err := o.rules.Check(&e); err != nil {
+		return err
+	}
+	o.sign(f, len(e.Sender) > 0)
+	return nil
+}
+
+// sign has a message that names its sender name it by the id that its caller's credentials give it.
+func (o *opening) sign(f *frame, names bool) {
+	if names && o.named.Sender != string(o.as) {
+		f.append(aip.AppendSender(nil, string(o.as)))
+	}
+}
+
+// traceOf returns the W3C traceparent of a call; empty where it has none.
+func traceOf(ctx context.Context) string {
+	if all := metadata.ValueFromIncomingContext(ctx, "traceparent"); len(all) == 1 {
+		return all[0]
+	}
+	return ""
+}

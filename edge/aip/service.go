@@ -1,0 +1,65 @@
+package aip
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc"
+
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// gateway is the door as its gRPC service.
+type gateway struct {
+	aip.UnimplementedGatewayServiceServer
+	*Door
+}
+
+// gatewayService is GatewayService with two differences: callers are let in before their message is read, and some methods get it as the bytes that it is.
+func gatewayService() *grpc.ServiceDesc {
+	s := aip.GatewayService_ServiceDesc
+	s.Methods, s.Streams = slices.Clone(s.Methods), slices.Clone(s.Streams)
+	for i, m := range s.Methods {
+		handle := m.Handler
+		if raw := rawMethods[m.MethodName]; raw != nil {
+			handle = raw.handle
+		}
+		s.Methods[i].Handler = admitted(handle, "/"+s.ServiceName+"/"+m.MethodName)
+	}
+	for i := range s.Streams {
+		if s.Streams[i].StreamName == "RouteAgentCalling" {
+			s.Streams[i].Handler = func(srv any, s grpc.ServerStream) error { return srv.(gateway).routeAgent(s) }
+		}
+	}
+	return &s
+}
+
+// admitted has an interceptor let the caller in before the method decodes its message.
+func admitted(handle grpc.MethodHandler, full string) grpc.MethodHandler {
+	return func(srv any, ctx context.Context, dec func(any) error, by grpc.UnaryServerInterceptor) (any, error) {
+		return by(ctx, nil, &grpc.UnaryServerInfo{Server: srv, FullMethod: full}, func(ctx context.Context, _ any) (any, error) {
+			return handle(srv, ctx, dec, nil)
+		})
+	}
+}
+
+// rawMethods are the methods with one message each way that get theirs as bytes.
+var rawMethods = map[string]rawMethod{
+	"RegisterAgent":    func(ctx context.Context, d *Door, in *frame) (any, error) { return d.registerAgent(ctx, in) },
+	"RegisterTool":     func(ctx context.Context, d *Door, in *frame) (any, error) { return d.registerToolbox(ctx, in) },
+	"UpdateNodeInfo":   func(ctx context.Context, d *Door, in *frame) (any, error) { return d.updateNode(ctx, in) },
+	"RouteToolCalling": func(ctx context.Context, d *Door, in *frame) (any, error) { return d.routeTool(ctx, in) },
+}
+
+// rawMethod answers one method. The message is freed when it returns, unless it was sent on.
+type rawMethod func(ctx context.Context, d *Door, in *frame) (any, error)
+
+// handle is the method as gRPC calls it.
+func (m rawMethod) handle(srv any, ctx context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	in := new(frame)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	defer in.free()
+	return m(ctx, srv.(gateway).Door, in)
+}

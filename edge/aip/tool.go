@@ -1,0 +1,131 @@
+package aip
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// toolCall is a call of a tool.
+type toolCall struct {
+	*caller
+	aip.ToolEnvelope               // its texts are slices of in
+	as               agora.AgentID // who calls
+	to               agora.AgentID // whose tool
+	in               *frame
+	trace            string // W3C traceparent; empty for none
+}
+
+// routeTool answers RouteToolCalling: by the toolbox itself, or by the agent of another dialect whose tool is called.
+func (d *Door) routeTool(ctx context.Context, in *frame) (out any, err error) {
+	begun := time.Now()
+	d.stats.Calls.Add(1)
+	d.stats.In.Add(int64(in.len()))
+	defer func() {
+		d.stats.Calls.Add(-1)
+		d.stats.Tools.Took.Observe(time.Since(begun))
+		d.stats.Tools.ended(statusCode(ctx, err))
+	}()
+	c := &toolCall{caller: callerOf(ctx), in: in, trace: traceOf(ctx)}
+	if err := c.read(); err != nil {
+		return nil, err
+	}
+	t, err := d.find(ctx, c.caller, c.to)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := d.calls.enter(c.actor.Principal().Tenant, c.as, c.to)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	switch {
+	case t.link != nil:
+		return d.invokeLink(ctx, c, t)
+	case !t.node:
+		return d.carry(ctx, c, t)
+	case !t.toolbox:
+		return nil, agora.Errorf(agora.NotFound, "'%s' is an agent, and has no tool of that name", c.to)
+	}
+	return d.invoke(ctx, c, t)
+}
+
+// read reads what routes the request.
+func (c *toolCall) read() (err error) {
+	if c.ToolEnvelope, err = aip.ReadToolEnvelope(c.in.bytes()); err != nil {
+		return err
+	}
+	if c.as, err = c.speaks(string(c.Sender)); err != nil {
+		return err
+	}
+	if c.to, err = agora.ParseAgentID(string(c.Receiver)); err != nil {
+		return aip.NoReceiver()
+	}
+	return nil
+}
+
+// sign has the request name its sender by the id that its caller's credentials give it.
+func (c *toolCall) sign() {
+	if string(c.Sender) != string(c.as) {
+		c.in.append(aip.AppendSender(nil, string(c.as)))
+	}
+}
+
+// invoke calls the toolbox itself, once: request and response pass as the bytes that they are.
+func (d *Door) invoke(ctx context.Context, c *toolCall, t *target) (any, error) {
+	ch, err := d.channels.get(t.tenant, t.address)
+	if err != nil {
+		return nil, err
+	}
+	defer ch.release()
+	c.sign()
+	span, trace := d.span(c.as, t, c.trace)
+	out := new(frame)
+	calling, said := listening(outgoing(ctx, trace))
+	err = ch.Invoke(calling, aip.ToolService_CallTool_FullMethodName, c.in, out)
+	span.End(spanError(err))
+	d.judged(ctx, t, err, said)
+	if err != nil {
+		return nil, err
+	}
+	d.stats.Out.Add(int64(out.len()))
+	return out, nil
+}
+
+// carry calls the tool of an agent of another dialect, in the way of that.
+func (d *Door) carry(ctx context.Context, c *toolCall, t *target) (any, error) {
+	tool, err := c.Call()
+	if err != nil {
+		return nil, err
+	}
+	call := carrier.Call{Actor: c.actor, As: c.as, To: agora.Agent{ID: c.to}, Trace: c.trace}
+	if deadline, has := ctx.Deadline(); has {
+		call.Within = max(time.Until(deadline), time.Millisecond)
+	}
+	answer, err := d.cfg.Carriers.CallTool(ctx, call, carrier.Tool{Name: tool.Name, Arguments: tool.Arguments})
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close()
+	back, session := aip.Route{Sender: string(c.Receiver), Receiver: string(c.Sender)}, string(c.Session)
+	for result := (aip.ToolAnswer{Most: d.cfg.MaxMessage}); ; {
+		m, err := answer.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return frameOf(result.Append(nil, back, session)), nil
+		}
+		if _, failed := errors.AsType[*carrier.Failure](err); failed {
+			return frameOf(aip.AppendToolError(nil, back, session, err)), nil
+		}
+		if err == nil {
+			err = result.Add(&m)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
