@@ -134,15 +134,22 @@ func itemsIn(all []numbered) []Item {
 	return items
 }
 
-// contentForm reads an object that is exactly {"content":[…]}, or exactly one of its items of bytes.
+// contentForm reads an object that is exactly {"content":[…]}, or exactly one of its items of bytes. Most objects are told by their first key.
 func contentForm(raw []byte) (items []numbered, is bool) {
 	o := rawjson.NewObject(raw, maxDepth)
-	if !o.Next() {
+	if !o.NextKey() {
 		return nil, false
 	}
-	if string(o.Name()) != "content" || o.Val[0] != '[' {
+	switch string(o.Name()) {
+	case "media", "data", "item":
 		i, ok := piece(raw)
 		return []numbered{i}, ok && i.Mode != Mode_TEXT
+	case "content":
+	default:
+		return nil, false
+	}
+	if !o.Pass() || o.Val[0] != '[' {
+		return nil, false
 	}
 	list := o.Val
 	if o.Next() || !o.End() {

@@ -92,7 +92,7 @@ func (w *QuestWriter) Write(m *agora.Message) ([][]byte, error) {
 		w.state = questOver
 		return nil, Ending(m)
 	case w.state == questOver, begins != (w.state == questNew):
-		return nil, agora.Errorf(agora.StreamAborted, "the beginning of the stream is not here")
+		return nil, agora.Errorf(agora.StreamAborted, "a part does not fit its stream: its beginning is not here, or it has ended")
 	}
 	switch m.Part {
 	case agora.Whole:
