@@ -41,6 +41,7 @@ var layers = map[string][]string{
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire"},
 	"client":               {".", "wire", "internal/pause"},
 	"client/iat":           {".", "internal/pause"},
+	"client/aip":           {".", "wire/aip", "internal/pause"},
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
 	"internal/await":       {},

@@ -1,0 +1,271 @@
+package aip
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// directory is the nodes that a gateway lists: those that are registered with it, its members, and those that linked gateways offer. A member goes before
+// what is offered under its id, and of that what has the shortest path.
+type directory struct {
+	gateway string // id
+
+	mu        sync.Mutex // guards the fields below, and those of members and watchers
+	members   map[string]*member
+	reserved  map[string]struct{} // ids of those who are about to become members
+	addresses map[string]string   // of members and of those, with their ids
+	offers    map[string][]*offer // by id, the best one first
+	watchers  map[*watcher]struct{}
+}
+
+// member is a node that is registered here.
+type member struct {
+	id string
+
+	// guarded by the directory's lock
+	peer    *Peer
+	channel *channel
+	seen    time.Time   // when it gave its last sign of life
+	silence *time.Timer // looks whether it has given one since
+}
+
+// offer is a node that a linked gateway lists.
+type offer struct {
+	link *link
+	peer *Peer    // as it is listed here
+	path []string // gateways between the node and this one
+	sure bool     // the path is the other gateway's word, not a guess
+}
+
+// listing is a node as it is listed: a member, or what a link offers.
+type listing struct {
+	peer   *Peer
+	path   []string
+	member *member
+	link   *link
+}
+
+func newDirectory(gateway string) *directory {
+	return &directory{
+		gateway: gateway, members: map[string]*member{}, reserved: map[string]struct{}{}, addresses: map[string]string{},
+		offers: map[string][]*offer{}, watchers: map[*watcher]struct{}{},
+	}
+}
+
+// find returns the node of an id.
+func (d *directory) find(id string) (listing, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.listed(id)
+}
+
+// listed is find with the lock held.
+func (d *directory) listed(id string) (listing, bool) {
+	if m := d.members[id]; m != nil {
+		return listing{peer: m.peer, member: m}, true
+	}
+	if all := d.offers[id]; len(all) > 0 {
+		return listing{peer: all[0].peer, path: all[0].path, link: all[0].link}, true
+	}
+	return listing{}, false
+}
+
+// list returns the nodes that are told to who asks through gateways, none for a node, in order of their ids.
+func (d *directory) list(through []string) []*Peer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ids := map[string]struct{}{}
+	for id := range d.members {
+		ids[id] = struct{}{}
+	}
+	for id := range d.offers {
+		ids[id] = struct{}{}
+	}
+	var all []*Peer
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		if p := d.told(id, through); p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// told returns what is told of a node to who asks through gateways: nothing where it is known through one of them. The lock is held.
+func (d *directory) told(id string, through []string) *Peer {
+	l, ok := d.listed(id)
+	switch {
+	case !ok:
+		return nil
+	case len(through) == 0:
+		return l.peer
+	case meets(l.path, through), slices.Contains(through, d.gateway), len(l.path) >= maxHops:
+		return nil
+	}
+	return peerWithPath(l.peer, append(slices.Clip(l.path), d.gateway))
+}
+
+// rival is who has the id or the address of a node that is about to become a member.
+type rival struct {
+	member  *member // nil for one that is about to become one itself
+	address string  // where it serves
+	byID    bool    // it has the id
+}
+
+// reserve keeps an id and an address for a node that is about to become a member, unless a rival has one of them.
+func (d *directory) reserve(p *Peer) *rival {
+	id, address := peerID(p), peerAddress(p)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m := d.members[id]; m != nil {
+		return &rival{m, peerAddress(m.peer), true}
+	}
+	if _, there := d.reserved[id]; there {
+		return &rival{byID: true}
+	}
+	if owner, there := d.addresses[address]; there {
+		return &rival{d.members[owner], address, false}
+	}
+	d.reserved[id], d.addresses[address] = struct{}{}, id
+	return nil
+}
+
+// cancel takes back what was reserved.
+func (d *directory) cancel(p *Peer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.reserved, peerID(p))
+	delete(d.addresses, peerAddress(p))
+}
+
+// join makes a node a member for which reserve was called. expire is called when it has given no sign of life for so long.
+func (d *directory) join(p *Peer, c *channel, timeout time.Duration, expire func(*member)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := &member{id: peerID(p), peer: p, channel: c, seen: time.Now()}
+	m.silence = time.AfterFunc(timeout, func() { expire(m) })
+	delete(d.reserved, m.id)
+	d.members[m.id] = m
+	d.changed(m.id)
+}
+
+// change replaces what is known of a member, which from now on is dialled by another channel unless that is nil. It returns the channel that is not used any
+// more. False where that is no member any more, or another one has the new address: then nothing changes.
+func (d *directory) change(m *member, p *Peer, c *channel) (old *channel, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	address := peerAddress(p)
+	if owner, there := d.addresses[address]; d.members[m.id] != m || there && owner != m.id {
+		return nil, false
+	}
+	delete(d.addresses, peerAddress(m.peer))
+	d.addresses[address] = m.id
+	m.peer = p
+	if c != nil {
+		old, m.channel = m.channel, c
+	}
+	d.changed(m.id)
+	return old, true
+}
+
+// remove takes a member out, and returns its channel. False where that has been done.
+func (d *directory) remove(m *member) (*channel, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.members[m.id] != m {
+		return nil, false
+	}
+	delete(d.members, m.id)
+	delete(d.addresses, peerAddress(m.peer))
+	m.silence.Stop()
+	d.keep(m.id, func(o *offer) bool { return o.sure }) // the others may be this very member, told by who has not heard yet
+	d.changed(m.id)
+	return m.channel, true
+}
+
+// clear takes out all members. Nobody is told.
+func (d *directory) clear() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range d.members {
+		m.silence.Stop()
+	}
+	clear(d.members)
+}
+
+// alive takes note of a sign of life of a member. It returns false for what is none.
+func (d *directory) alive(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.members[id]
+	if m != nil {
+		m.seen = time.Now()
+	}
+	return m != nil
+}
+
+// overdue reports whether a member has given no sign of life for so long. It looks again when that may be.
+func (d *directory) overdue(m *member, timeout time.Duration) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left := timeout - time.Since(m.seen)
+	if d.members[m.id] == m && left > 0 {
+		m.silence.Reset(left)
+	}
+	return left <= 0
+}
+
+// offer takes note of nodes that a link has. Where whole is set they are all that it has.
+func (d *directory) offer(l *link, whole bool, peers ...*Peer) {
+	here := l.gateway.Address()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	has := map[string]bool{}
+	for _, p := range peers {
+		id := peerID(p)
+		plain, path := peerPath(p)
+		o := &offer{link: l, peer: peerAt(plain, here), path: path, sure: path != nil}
+		if !o.sure {
+			o.path = []string{l.address}
+		}
+		if id == "" || slices.Contains(o.path, d.gateway) || len(o.path) > maxHops {
+			continue
+		}
+		has[id] = true
+		d.keep(id, func(o *offer) bool { return o.link != l })
+		d.offers[id] = append(d.offers[id], o)
+		slices.SortFunc(d.offers[id], func(a, b *offer) int {
+			return cmp.Or(cmp.Compare(len(a.path), len(b.path)), cmp.Compare(a.link.address, b.link.address))
+		})
+		d.changed(id)
+	}
+	if !whole {
+		return
+	}
+	for id := range maps.Clone(d.offers) {
+		if !has[id] && d.keep(id, func(o *offer) bool { return o.link != l }) {
+			d.changed(id)
+		}
+	}
+}
+
+// withdraw takes note that a link has a node no longer.
+func (d *directory) withdraw(l *link, id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.keep(id, func(o *offer) bool { return o.link != l }) {
+		d.changed(id)
+	}
+}
+
+// keep keeps the offers of an id that a condition holds for, and reports whether there were others. The lock is held.
+func (d *directory) keep(id string, holds func(*offer) bool) bool {
+	old := d.offers[id]
+	left := slices.DeleteFunc(slices.Clone(old), func(o *offer) bool { return !holds(o) })
+	if d.offers[id] = left; len(left) == 0 {
+		delete(d.offers, id)
+	}
+	return len(left) < len(old)
+}

@@ -1,0 +1,212 @@
+package aip
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	"github.com/agora-relay/agora/internal/pause"
+	wire "github.com/agora-relay/agora/wire/aip"
+)
+
+// Register registers the node with a gateway, one of those given, else of Config.Gateways, and keeps it registered from now on: it gives signs of life, and
+// registers anew where a gateway has lost it or is gone. It returns when it is registered. A gateway has Config.RegisterTimeout for it. Errors: the status of
+// the gateway that was asked last, INVALID_REQUEST for a node that was not started, [ErrClosed].
+func (n *node) Register(ctx context.Context, gateways ...string) error {
+	if len(gateways) > 0 {
+		all, err := addresses(gateways)
+		if err != nil {
+			return err
+		}
+		n.gateways.use(all)
+	}
+	if n.Address() == "" {
+		return errNotStarted
+	}
+	ctx, cancel := n.within(ctx)
+	defer cancel()
+	if err := n.tell(ctx, n.registerAt); err != nil {
+		return n.why(err)
+	}
+	n.keeper.start(n.life, n.keep)
+	return nil
+}
+
+// Deregister ends the registration. It returns when the gateway has said so.
+func (n *node) Deregister(ctx context.Context) error {
+	n.keeper.stop()
+	n.registering.Lock()
+	defer n.registering.Unlock()
+	_, err := n.gateways.do(ctx, func(ctx context.Context, c wire.GatewayServiceClient) error {
+		_, err := c.DeregisterNode(ctx, &wire.DeregisterNodeRequest{NodeId: n.cfg.ID})
+		return err
+	})
+	n.registered, n.told = false, Status{}
+	return n.why(err)
+}
+
+// leave deregisters a node that is closed, if it can be done in time.
+func (n *node) leave() {
+	n.registering.Lock()
+	registered := n.registered
+	n.registering.Unlock()
+	if !registered {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.RegisterTimeout)
+	defer cancel()
+	if err := n.Deregister(ctx); err != nil {
+		n.cfg.Log.Warn("the node is not deregistered", "agent", n.cfg.ID, "err", err)
+	}
+}
+
+// UpdateInfo tells the gateway anew what the node is, after that has changed.
+func (n *node) UpdateInfo(ctx context.Context) error {
+	ctx, cancel := n.within(ctx)
+	defer cancel()
+	return n.why(n.tell(ctx, n.updateAt))
+}
+
+// tell tells a gateway what the node is, and reports how that stands.
+func (n *node) tell(ctx context.Context, at func(context.Context, wire.GatewayServiceClient) error) error {
+	n.registering.Lock()
+	defer n.registering.Unlock()
+	address, err := n.gateways.do(ctx, at)
+	s, old := Status{Gateway: address, Err: err}, n.told
+	if ctx.Err() != nil || old.Gateway == s.Gateway && (old.Err == nil) == (s.Err == nil) {
+		return err
+	}
+	n.registered, n.told = n.registered || err == nil, s
+	n.cfg.Log.Info("how the registration of the node stands", "agent", n.cfg.ID, "gateway", address, "err", err)
+	n.cfg.OnStatus(s)
+	return err
+}
+
+// registerAt registers with one gateway. Where the node is registered there already, that stands; it is told what the node is now.
+func (n *node) registerAt(ctx context.Context, c wire.GatewayServiceClient) (err error) {
+	var success bool
+	switch info := n.info(n.Address()).GetInfoType().(type) {
+	case *wire.Peer_AgentInfo:
+		var resp *wire.RegisterAgentResponse
+		resp, err = c.RegisterAgent(ctx, info.AgentInfo)
+		if success = resp.GetSuccess(); success {
+			n.learn(resp.GetPeers())
+		}
+	case *wire.Peer_ToolboxInfo:
+		var resp *wire.RegisterToolResponse
+		resp, err = c.RegisterTool(ctx, info.ToolboxInfo)
+		success = resp.GetSuccess()
+	}
+	if status.Code(err) == codes.AlreadyExists && n.isThere(ctx, c) {
+		return n.updateAt(ctx, c)
+	}
+	if err == nil && !success {
+		return status.Errorf(codes.FailedPrecondition, "the gateway does not register %s", n.cfg.ID)
+	}
+	return err
+}
+
+// isThere reports whether a gateway lists this very node: its id at its address.
+func (n *node) isThere(ctx context.Context, c wire.GatewayServiceClient) bool {
+	resp, err := c.GetNodes(ctx, &wire.GetNodesRequest{AgentId: n.cfg.ID})
+	if err != nil {
+		return false
+	}
+	for _, p := range resp.GetPeers() {
+		if peerID(p) == n.cfg.ID {
+			return peerAddress(p) == n.Address()
+		}
+	}
+	return false
+}
+
+// updateAt tells one gateway what the node is now.
+func (n *node) updateAt(ctx context.Context, c wire.GatewayServiceClient) error {
+	resp, err := c.UpdateNodeInfo(ctx, &wire.UpdateNodeInfoRequest{NodeInfo: n.info(n.Address())})
+	if err == nil && !resp.GetSuccess() {
+		return status.Error(codes.NotFound, resp.GetMessage())
+	}
+	return err
+}
+
+// keep gives signs of life until ctx ends: at each interval, and at once when the channel to the gateway breaks.
+func (n *node) keep(ctx context.Context) {
+	for attempt := 0; n.rest(ctx, attempt); attempt++ {
+		if err := n.tell(ctx, n.beatAt); err == nil {
+			attempt = -1
+		}
+	}
+}
+
+// rest waits for the time of the next sign of life. It returns false when ctx has ended.
+func (n *node) rest(ctx context.Context, attempt int) bool {
+	if attempt > 0 {
+		return pause.For(ctx, min(n.cfg.Backoff.after(attempt-1), n.cfg.Heartbeat))
+	}
+	c, err := n.gateways.current()
+	if err != nil {
+		return false
+	}
+	defer n.pool.release(c)
+	until, cancel := context.WithTimeout(ctx, n.cfg.Heartbeat)
+	defer cancel()
+	if c.WaitForStateChange(until, connectivity.Ready) {
+		return pause.For(ctx, min(n.cfg.Backoff.after(0), n.cfg.Heartbeat)) // a gateway that hangs up at once is not called at once for ever
+	}
+	return ctx.Err() == nil
+}
+
+// beatAt gives one gateway a sign of life, and registers with it where it does not know the node. A gateway without signs of life needs none.
+func (n *node) beatAt(ctx context.Context, c wire.GatewayServiceClient) error {
+	resp, err := c.Heartbeat(ctx, &wire.HeartbeatRequest{SenderId: n.cfg.ID})
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		return nil
+	case err != nil:
+		return err
+	case !resp.GetSuccess():
+		return n.registerAt(ctx, c)
+	}
+	return nil
+}
+
+// final reports whether trying again can't help.
+func final(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted, codes.Canceled:
+		return false
+	}
+	return true
+}
+
+// keeper is the goroutine that keeps a node registered.
+type keeper struct {
+	mu   sync.Mutex // guards the fields below
+	end  context.CancelFunc
+	work sync.WaitGroup
+}
+
+// start runs keep until stop is called, unless it runs already.
+func (k *keeper) start(ctx context.Context, keep func(context.Context)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.end != nil || ctx.Err() != nil {
+		return
+	}
+	ctx, k.end = context.WithCancel(ctx)
+	k.work.Go(func() { keep(ctx) })
+}
+
+// stop ends what start has begun, and waits for it.
+func (k *keeper) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.end != nil {
+		k.end()
+		k.work.Wait()
+		k.end = nil
+	}
+}
