@@ -73,6 +73,7 @@ func (a *Agent) NewMessage(to string, content ...*ContentItem) *Message {
 func (a *Agent) Receive(ctx context.Context) (*Session, *Message, error) {
 	select {
 	case i := <-a.inquiries:
+		i.session.note(i.message, nil)
 		return i.session, i.message, nil
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
@@ -83,9 +84,15 @@ func (a *Agent) Receive(ctx context.Context) (*Session, *Message, error) {
 
 // offer is the handler of an agent that has none: it gives what comes to who calls Receive, and waits for the end.
 func (a *Agent) offer(ctx context.Context, s *Session) error {
-	for m := range s.Messages() {
+	for stopped := false; !stopped; {
+		m, err := s.next()
+		if err != nil {
+			s.note(nil, err)
+			break
+		}
 		select {
 		case a.inquiries <- inquiry{s, m}:
+			stopped = m.GetSessionStatus() == StopQuest
 		case <-s.finished:
 			return nil
 		case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,7 +136,7 @@ func addresses(list []string) ([]string, error) {
 // checkAddress returns an INVALID_REQUEST error for what is no HOST:PORT that can be dialled.
 func checkAddress(s string) error {
 	host, port, err := net.SplitHostPort(s)
-	if err != nil || host == "" || port == "" || port == "0" {
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" || strings.Contains(host, "/") {
 		return agora.Errorf(agora.InvalidRequest, "%q is no address HOST:PORT", s)
 	}
 	return nil

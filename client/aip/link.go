@@ -115,9 +115,9 @@ func (l *link) open(ctx context.Context) (*feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(withPath(ctx, []string{g.cfg.ID}))
+	ctx, cancel := context.WithCancel(ctx)
 	f := &feed{channel: c, cancel: cancel}
-	if f.stream, err = g.auth.client(c).SubscribeToUpdates(ctx, &wire.UpdateSubscriptionRequest{SubscriberId: g.cfg.ID}); err == nil {
+	if f.stream, err = g.auth.client(c).SubscribeToUpdates(l.asks(ctx), &wire.UpdateSubscriptionRequest{SubscriberId: g.cfg.ID}); err == nil {
 		l.awaitBegin(ctx, f)
 		err = l.look(ctx, c)
 	}
@@ -126,6 +126,11 @@ func (l *link) open(ctx context.Context) (*feed, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// asks returns ctx for a call that the gateway makes of itself.
+func (l *link) asks(ctx context.Context) context.Context {
+	return withPath(ctx, []string{l.gateway.cfg.ID})
 }
 
 // awaitBegin waits until the other gateway watches its nodes, so that none changes unseen between the list and the first change.
@@ -148,7 +153,7 @@ func (l *link) awaitBegin(ctx context.Context, f *feed) {
 func (l *link) look(ctx context.Context, c *channel) error {
 	ctx, cancel := context.WithTimeout(ctx, l.gateway.cfg.DialTimeout)
 	defer cancel()
-	resp, err := l.gateway.auth.client(c).GetNodes(ctx, &wire.GetNodesRequest{AgentId: l.gateway.cfg.ID})
+	resp, err := l.gateway.auth.client(c).GetNodes(l.asks(ctx), &wire.GetNodesRequest{AgentId: l.gateway.cfg.ID})
 	if err != nil {
 		return err
 	}

@@ -16,15 +16,15 @@ import (
 // registers anew where a gateway has lost it or is gone. It returns when it is registered. A gateway has Config.RegisterTimeout for it. Errors: the status of
 // the gateway that was asked last, INVALID_REQUEST for a node that was not started, [ErrClosed].
 func (n *node) Register(ctx context.Context, gateways ...string) error {
+	if n.Address() == "" {
+		return errNotStarted
+	}
 	if len(gateways) > 0 {
 		all, err := addresses(gateways)
 		if err != nil {
 			return err
 		}
 		n.gateways.use(all)
-	}
-	if n.Address() == "" {
-		return errNotStarted
 	}
 	ctx, cancel := n.within(ctx)
 	defer cancel()

@@ -50,11 +50,17 @@ func (s *Session) From() string { return s.from }
 // Receive returns the next message: START_QUEST, HOLD_QUEST any number of times, and STOP_QUEST, behind which there is io.EOF. A message that breaks the rules of the
 // session ends it with INVALID_ARGUMENT, which is returned, whatever the handler returns then.
 func (s *Session) Receive() (*Message, error) {
+	m, err := s.next()
+	s.note(m, err)
+	return m, err
+}
+
+// next is Receive without taking note of what comes.
+func (s *Session) next() (*Message, error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	if m := s.start; m != nil {
 		s.start = nil
-		s.note(m, nil)
 		return m, nil
 	}
 	if stopped, broken := s.state(); stopped || broken != nil {
@@ -65,10 +71,8 @@ func (s *Session) Receive() (*Message, error) {
 		err = s.follows(m)
 	}
 	if err != nil {
-		s.note(nil, err)
 		return nil, err
 	}
-	s.note(m, nil)
 	return m, nil
 }
 
