@@ -62,6 +62,9 @@ var layers = map[string][]string{
 
 	"examples/iat/host":     {"client/iat"},
 	"examples/iat/subagent": {"client/iat"},
+	"examples/aip/agent":    {"client/aip"},
+	"examples/aip/caller":   {"client/aip"},
+	"examples/aip/toolbox":  {"client/aip"},
 }
 
 // homes says which packages may import a library. What begins with the key

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -48,8 +49,18 @@ type Config struct {
 
 // Status is how a registration stands.
 type Status struct {
-	Gateway string // address of the gateway that has it, or of the one asked last
+	Node    string // id
+	Address string // where the node serves
+	Gateway string // address of the gateway that has the registration, or of the one asked last
 	Err     error  // why there is none; nil while there is one
+}
+
+// String says it in a sentence.
+func (s Status) String() string {
+	if s.Err != nil {
+		return fmt.Sprintf("%s serves at %s and is not registered with %s: %v", s.Node, s.Address, s.Gateway, s.Err)
+	}
+	return fmt.Sprintf("%s serves at %s and is registered with %s", s.Node, s.Address, s.Gateway)
 }
 
 // Backoff is how long to wait between attempts: Min doubled each time up to Max, less up to a half by chance.

@@ -75,7 +75,7 @@ func (n *node) tell(ctx context.Context, at func(context.Context, wire.GatewaySe
 	n.registering.Lock()
 	defer n.registering.Unlock()
 	address, err := n.gateways.do(ctx, at)
-	s, old := Status{Gateway: address, Err: err}, n.told
+	s, old := Status{Node: n.cfg.ID, Address: n.Address(), Gateway: address, Err: err}, n.told
 	if ctx.Err() != nil || old.Gateway == s.Gateway && (old.Err == nil) == (s.Err == nil) {
 		return err
 	}
