@@ -16,13 +16,11 @@ import (
 
 func main() {
 	gateways := flag.String("gateway", "127.0.0.1:50000", "addresses of gateways, with commas")
-	listen := flag.String("listen", "127.0.0.1:0", "where to serve: gateways dial it")
-	id := flag.String("id", "example_agent", "id to be")
+	listen, id := flag.String("listen", "127.0.0.1:0", "where to serve: gateways dial it"), flag.String("id", "example_agent", "id to be")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cfg := aip.Config{ID: *id, Gateways: []string{*gateways}, Listen: *listen, Token: os.Getenv("AGORA_TOKEN")}
-	cfg.OnStatus = func(s aip.Status) { fmt.Println("*", s) }
+	cfg := aip.Config{ID: *id, Gateways: []string{*gateways}, Listen: *listen, Token: os.Getenv("AGORA_TOKEN"), OnStatus: func(s aip.Status) { fmt.Println("*", s) }}
 	agent, err := aip.NewAgent(cfg)
 	if err != nil {
 		log.Fatal(err)

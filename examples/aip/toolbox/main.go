@@ -16,13 +16,11 @@ import (
 
 func main() {
 	gateways := flag.String("gateway", "127.0.0.1:50000", "addresses of gateways, with commas")
-	listen := flag.String("listen", "127.0.0.1:0", "where to serve: gateways dial it")
-	id := flag.String("id", "example_toolbox", "id to be")
+	listen, id := flag.String("listen", "127.0.0.1:0", "where to serve: gateways dial it"), flag.String("id", "example_toolbox", "id to be")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cfg := aip.Config{ID: *id, Gateways: []string{*gateways}, Listen: *listen, Token: os.Getenv("AGORA_TOKEN")}
-	cfg.OnStatus = func(s aip.Status) { fmt.Println("*", s) }
+	cfg := aip.Config{ID: *id, Gateways: []string{*gateways}, Listen: *listen, Token: os.Getenv("AGORA_TOKEN"), OnStatus: func(s aip.Status) { fmt.Println("*", s) }}
 	if err := serve(ctx, cfg); err != nil {
 		log.Fatal(err)
 	}
@@ -38,7 +36,7 @@ func serve(ctx context.Context, cfg aip.Config) error {
 	if err := aip.AddFunc(box, aip.Tool{Name: "add", Description: "adds numbers"}, add); err != nil {
 		return err
 	}
-	if err := aip.AddFunc(box, aip.Tool{Name: "word_count", Description: "counts words"}, wordCount); err != nil {
+	if err := aip.AddFunc(box, aip.Tool{Name: "word_count", Description: "counts words"}, count); err != nil {
 		return err
 	}
 	return box.Serve(ctx)
@@ -47,14 +45,14 @@ func serve(ctx context.Context, cfg aip.Config) error {
 func add(_ context.Context, args struct {
 	Numbers []float64 `json:"numbers"`
 }) (any, error) {
-	sum := 0.0
+	var sum float64
 	for _, x := range args.Numbers {
 		sum += x
 	}
 	return sum, nil
 }
 
-func wordCount(_ context.Context, args struct {
+func count(_ context.Context, args struct {
 	Text string `json:"text"`
 }) (any, error) {
 	return len(strings.Fields(args.Text)), nil
