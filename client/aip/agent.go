@@ -23,7 +23,7 @@ type Agent struct {
 	inquiries chan inquiry // what came for nobody in particular
 
 	mu       sync.Mutex // guards the field below
-	sessions map[sessionKey]struct{}
+	sessions map[sessionKey]*Session
 }
 
 // sessionKey names a session: ids are their initiators' own.
@@ -41,7 +41,7 @@ func NewAgent(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{node: n, inquiries: make(chan inquiry), sessions: map[sessionKey]struct{}{}}
+	a := &Agent{node: n, inquiries: make(chan inquiry), sessions: map[sessionKey]*Session{}}
 	a.handler = a.offer
 	n.attach = func(s *grpc.Server) { wire.RegisterAgentServiceServer(s, agentService{agent: a}) }
 	n.info = func(address string) *Peer { return agentPeer(a.infoAt(address)) }
@@ -128,12 +128,11 @@ func (s agentService) CallAgent(stream grpc.BidiStreamingServer[Message, Message
 	if err := opens(first.GetSessionStatus(), first.GetSessionId()); err != nil {
 		return err
 	}
-	key := sessionKey{first.GetSenderId(), first.GetSessionId()}
-	if err := s.agent.enter(key); err != nil {
+	session := newSession(s.agent.cfg.ID, stream, first)
+	if err := s.agent.enter(stream.Context(), session); err != nil {
 		return err
 	}
-	defer s.agent.exit(key)
-	session := newSession(s.agent.cfg.ID, stream, first)
+	defer s.agent.exit(session)
 	return session.end(stream.Context(), s.agent.handler(stream.Context(), session))
 }
 
@@ -151,22 +150,43 @@ func opens(s SessionStatus, session string) error {
 	return nil
 }
 
-// enter takes note of a session that begins.
-func (a *Agent) enter(key sessionKey) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, there := a.sessions[key]; there {
-		return status.Errorf(codes.FailedPrecondition, "Session [%s] is occupied: START_QUEST is sent only while it is free", key.id)
+// enter takes note of a session that begins. One that is about to end makes room for the next of its id.
+func (a *Agent) enter(ctx context.Context, s *Session) error {
+	for {
+		old, err := a.admit(s)
+		if old == nil {
+			return err
+		}
+		if !old.isOver() {
+			return status.Errorf(codes.FailedPrecondition, "Session [%s] is occupied: START_QUEST is sent only while it is free", s.id)
+		}
+		select {
+		case <-old.gone:
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
 	}
-	if len(a.sessions) >= a.cfg.MaxSessions {
-		return status.Errorf(codes.ResourceExhausted, "the agent has %d sessions, as many as it serves at a time", len(a.sessions))
-	}
-	a.sessions[key] = struct{}{}
-	return nil
 }
 
-func (a *Agent) exit(key sessionKey) {
+// admit takes note of a session, unless there is one of its id, which it returns.
+func (a *Agent) admit(s *Session) (old *Session, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.sessions, key)
+	if old := a.sessions[s.key()]; old != nil {
+		return old, nil
+	}
+	if len(a.sessions) >= a.cfg.MaxSessions {
+		return nil, status.Errorf(codes.ResourceExhausted, "the agent has %d sessions, as many as it serves at a time", len(a.sessions))
+	}
+	a.sessions[s.key()] = s
+	return nil, nil
 }
+
+func (a *Agent) exit(s *Session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.sessions, s.key())
+	close(s.gone)
+}
+
+func (s *Session) key() sessionKey { return sessionKey{s.from, s.id} }

@@ -222,33 +222,46 @@ func (d *directory) offer(l *link, whole bool, peers ...*Peer) {
 	here := l.gateway.Address()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	others := func(o *offer) bool { return o.link != l }
 	has := map[string]bool{}
 	for _, p := range peers {
-		id := peerID(p)
-		plain, path := peerPath(p)
-		o := &offer{link: l, peer: peerAt(plain, here), path: path, sure: path != nil}
-		if !o.sure {
-			o.path = []string{l.address}
-		}
-		if id == "" || slices.Contains(o.path, d.gateway) || len(o.path) > maxHops {
-			continue
-		}
+		id, o := peerID(p), offered(l, p, here)
 		has[id] = true
-		d.keep(id, func(o *offer) bool { return o.link != l })
-		d.offers[id] = append(d.offers[id], o)
-		slices.SortFunc(d.offers[id], func(a, b *offer) int {
-			return cmp.Or(cmp.Compare(len(a.path), len(b.path)), cmp.Compare(a.link.address, b.link.address))
-		})
-		d.changed(id)
-	}
-	if !whole {
-		return
-	}
-	for id := range maps.Clone(d.offers) {
-		if !has[id] && d.keep(id, func(o *offer) bool { return o.link != l }) {
+		if good := o.good(d.gateway); d.keep(id, others) || good {
+			if good {
+				d.add(id, o)
+			}
 			d.changed(id)
 		}
 	}
+	for id := range maps.Clone(d.offers) {
+		if whole && !has[id] && d.keep(id, others) {
+			d.changed(id)
+		}
+	}
+}
+
+// offered returns a node of a link as it is listed at an address.
+func offered(l *link, p *Peer, address string) *offer {
+	plain, path := peerPath(p)
+	o := &offer{link: l, peer: peerAt(plain, address), path: path, sure: path != nil}
+	if !o.sure {
+		o.path = []string{l.address}
+	}
+	return o
+}
+
+// good reports whether a gateway may list an offer: it is not known through that gateway, nor from too far.
+func (o *offer) good(gateway string) bool {
+	return peerID(o.peer) != "" && !slices.Contains(o.path, gateway) && len(o.path) <= maxHops
+}
+
+// add adds an offer. The lock is held.
+func (d *directory) add(id string, o *offer) {
+	d.offers[id] = append(d.offers[id], o)
+	slices.SortFunc(d.offers[id], func(a, b *offer) int {
+		return cmp.Or(cmp.Compare(len(a.path), len(b.path)), cmp.Compare(a.link.address, b.link.address))
+	})
 }
 
 // withdraw takes note that a link has a node no longer.

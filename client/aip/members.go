@@ -24,6 +24,11 @@ func (g *Gateway) register(ctx context.Context, p *Peer, kind string) error {
 		g.directory.cancel(p)
 		return err
 	}
+	if ctx.Err() != nil { // who does not learn that it is registered is not
+		g.directory.cancel(p)
+		g.drop(c)
+		return status.FromContextError(ctx.Err()).Err()
+	}
 	g.directory.join(p, c, g.cfg.HeartbeatTimeout, g.expire)
 	return nil
 }

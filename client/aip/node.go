@@ -32,6 +32,7 @@ type node struct {
 	keeper      keeper
 	registering sync.Mutex // held while a gateway is told of the node; guards the fields below
 	registered  bool       // as far as is known
+	unsure      bool       // it may be registered though it is not known to be
 	told        Status     // that Config.OnStatus was told last
 
 	mu      sync.Mutex // guards the fields below

@@ -38,48 +38,76 @@ func (n *node) Register(ctx context.Context, gateways ...string) error {
 // Deregister ends the registration. It returns when the gateway has said so.
 func (n *node) Deregister(ctx context.Context) error {
 	n.keeper.stop()
+	ctx, cancel := n.within(ctx)
+	defer cancel()
 	n.registering.Lock()
 	defer n.registering.Unlock()
+	return n.why(n.deregister(ctx, func(ctx context.Context, c wire.GatewayServiceClient) bool { return true }))
+}
+
+// deregister deregisters the node with a gateway if a condition holds. The lock is held.
+func (n *node) deregister(ctx context.Context, holds func(context.Context, wire.GatewayServiceClient) bool) error {
 	_, err := n.gateways.do(ctx, func(ctx context.Context, c wire.GatewayServiceClient) error {
+		if !holds(ctx, c) {
+			return nil
+		}
 		_, err := c.DeregisterNode(ctx, &wire.DeregisterNodeRequest{NodeId: n.cfg.ID})
 		return err
 	})
-	n.registered, n.told = false, Status{}
-	return n.why(err)
+	n.registered, n.unsure, n.told = false, false, Status{}
+	return err
 }
 
-// leave deregisters a node that is closed, if it can be done in time.
+// leave deregisters a node that is closed, if it can be done in time. One that does not know whether it is registered looks first: another node may have its id.
 func (n *node) leave() {
 	n.registering.Lock()
-	registered := n.registered
-	n.registering.Unlock()
-	if !registered {
+	defer n.registering.Unlock()
+	if !n.registered && !n.unsure {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.RegisterTimeout)
 	defer cancel()
-	if err := n.Deregister(ctx); err != nil {
+	sure := n.registered
+	err := n.deregister(ctx, func(ctx context.Context, c wire.GatewayServiceClient) bool { return sure || n.isThere(ctx, c) })
+	if err != nil {
 		n.cfg.Log.Warn("the node is not deregistered", "agent", n.cfg.ID, "err", err)
 	}
 }
 
-// UpdateInfo tells the gateway anew what the node is, after that has changed.
+// UpdateInfo tells the gateway anew what the node is, after that has changed. A gateway that has lost the node registers it.
 func (n *node) UpdateInfo(ctx context.Context) error {
+	if n.Address() == "" {
+		return errNotStarted
+	}
 	ctx, cancel := n.within(ctx)
 	defer cancel()
-	return n.why(n.tell(ctx, n.updateAt))
+	return n.why(n.tell(ctx, func(ctx context.Context, c wire.GatewayServiceClient) error {
+		resp, err := c.UpdateNodeInfo(ctx, &wire.UpdateNodeInfoRequest{NodeInfo: n.info(n.Address())})
+		if err != nil || resp.GetSuccess() {
+			return err
+		}
+		return n.registerAt(ctx, c)
+	}))
 }
 
-// tell tells a gateway what the node is, and reports how that stands.
+// tell tells a gateway of the node, and others how that stands.
 func (n *node) tell(ctx context.Context, at func(context.Context, wire.GatewayServiceClient) error) error {
 	n.registering.Lock()
 	defer n.registering.Unlock()
 	address, err := n.gateways.do(ctx, at)
+	switch status.Code(err) {
+	case codes.OK:
+		n.registered = true
+	case codes.AlreadyExists:
+		n.registered = false // another node is
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
+		n.unsure = true
+	}
 	s, old := Status{Node: n.cfg.ID, Address: n.Address(), Gateway: address, Err: err}, n.told
 	if ctx.Err() != nil || old.Gateway == s.Gateway && (old.Err == nil) == (s.Err == nil) {
 		return err
 	}
-	n.registered, n.told = n.registered || err == nil, s
+	n.told = s
 	n.cfg.Log.Info("how the registration of the node stands", "agent", n.cfg.ID, "gateway", address, "err", err)
 	n.cfg.OnStatus(s)
 	return err
@@ -101,7 +129,8 @@ func (n *node) registerAt(ctx context.Context, c wire.GatewayServiceClient) (err
 		success = resp.GetSuccess()
 	}
 	if status.Code(err) == codes.AlreadyExists && n.isThere(ctx, c) {
-		return n.updateAt(ctx, c)
+		_, err = c.UpdateNodeInfo(ctx, &wire.UpdateNodeInfoRequest{NodeInfo: n.info(n.Address())})
+		return err
 	}
 	if err == nil && !success {
 		return status.Errorf(codes.FailedPrecondition, "the gateway does not register %s", n.cfg.ID)
@@ -121,15 +150,6 @@ func (n *node) isThere(ctx context.Context, c wire.GatewayServiceClient) bool {
 		}
 	}
 	return false
-}
-
-// updateAt tells one gateway what the node is now.
-func (n *node) updateAt(ctx context.Context, c wire.GatewayServiceClient) error {
-	resp, err := c.UpdateNodeInfo(ctx, &wire.UpdateNodeInfoRequest{NodeInfo: n.info(n.Address())})
-	if err == nil && !resp.GetSuccess() {
-		return status.Error(codes.NotFound, resp.GetMessage())
-	}
-	return err
 }
 
 // keep gives signs of life until ctx ends: at each interval, and at once when the channel to the gateway breaks.

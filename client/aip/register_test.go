@@ -62,6 +62,34 @@ func TestANodeThatIsForgottenRegistersAgain(t *testing.T) {
 	}
 }
 
+func TestAnUpdateRegistersANodeThatIsForgotten(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, GatewayConfig{})
+	bob := startAgent(t, config(g, "bob"), echo)
+	if _, err := rawGateway(t, g).DeregisterNode(await.Context(t), &wire.DeregisterNodeRequest{NodeId: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	bob.cfg.Description = "new"
+	if err := bob.UpdateInfo(await.Context(t)); err != nil || g.Agents()["bob"].GetDescription() != "new" {
+		t.Errorf("%v, and listed is %v", err, g.Agents())
+	}
+}
+
+func TestANodeThatIsRefusedDeregistersNobody(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, GatewayConfig{})
+	startAgent(t, config(g, "bob"), echo)
+	other := newAgent(t, config(g, "bob"))
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	isStatus(t, "another bob", other.Register(await.Context(t)), codes.AlreadyExists, "Agent [bob] already registered.")
+	other.Close()
+	if len(g.Nodes()) != 1 {
+		t.Error("the first one is listed no longer")
+	}
+}
+
 func TestANodeGoesToAnotherGatewayWhenItsOwnIsGone(t *testing.T) {
 	t.Parallel()
 	gs := []*Gateway{startGateway(t, GatewayConfig{}), startGateway(t, GatewayConfig{}), startGateway(t, GatewayConfig{})}

@@ -21,6 +21,7 @@ type Session struct {
 	self, id string
 	from, to string // of the first message
 	stream   grpc.BidiStreamingServer[Message, Message]
+	gone     chan struct{} // closed when its call has ended
 
 	reading sync.Mutex // held while the session is read; guards the field below
 	start   *Message   // the first one, until it was read
@@ -37,7 +38,8 @@ type Session struct {
 
 func newSession(self string, stream grpc.BidiStreamingServer[Message, Message], start *Message) *Session {
 	return &Session{
-		self: self, id: start.GetSessionId(), from: start.GetSenderId(), to: start.GetReceiverId(), stream: stream, start: start, finished: make(chan struct{}),
+		self: self, id: start.GetSessionId(), from: start.GetSenderId(), to: start.GetReceiverId(), stream: stream, start: start,
+		gone: make(chan struct{}), finished: make(chan struct{}),
 	}
 }
 
@@ -197,6 +199,18 @@ func (s *Session) end(ctx context.Context, err error) error {
 		s.write(&Message{SessionStatus: StopResponse, Content: []*ContentItem{Text(st.Message())}}) // where that fails, the status says it
 	}
 	return st.Err()
+}
+
+// isOver reports whether the session is about to end by itself.
+func (s *Session) isOver() bool {
+	select {
+	case <-s.finished:
+		return true
+	case <-s.stream.Context().Done():
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *Session) isAnswered() bool {

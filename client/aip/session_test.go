@@ -129,6 +129,30 @@ func TestAnAgentHasEachSessionOnce(t *testing.T) {
 	lists(t, g, "bob", true)
 }
 
+func TestASessionBeginsAnewAsSoonAsItsLastAnswerHasCome(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, GatewayConfig{})
+	bob := startAgent(t, config(g, "bob"), echo)
+	alice := newAgent(t, config(g, "alice"))
+	for about, call := range map[string]*Call{"through the gateway": alice.Call(await.Context(t), "bob"), "at the agent": alice.CallAt(await.Context(t), bob.Address(), "bob")} {
+		for range 50 {
+			if err := errors.Join(call.Start(), call.Stop()); err != nil {
+				t.Fatal(err)
+			}
+			for m, err := range call.Messages() {
+				if err != nil {
+					t.Fatalf("%s: %v", about, err)
+				}
+				if m.GetSessionStatus() == StopResponse {
+					break
+				}
+			}
+		}
+		call.Close()
+	}
+	lists(t, g, "bob", true)
+}
+
 func TestASessionThatIsCutShortIsNotTakenForWhole(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, GatewayConfig{})
