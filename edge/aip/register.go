@@ -194,10 +194,12 @@ func (d *Door) updateNode(ctx context.Context, in *frame) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := d.held.of(agora.ToAgent(c.actor.Principal().Tenant, card.ID)); n != nil {
-		err = n.session.Update(ctx, card, false)
-	} else {
-		err = c.actor.Update(ctx, card)
+	if err = d.keeps(ctx, c, &card); err == nil {
+		if n := d.held.of(agora.ToAgent(c.actor.Principal().Tenant, card.ID)); n != nil {
+			err = n.session.Update(ctx, card, false)
+		} else {
+			err = c.actor.Update(ctx, card)
+		}
 	}
 	if err != nil {
 		if agora.AsError(err).Code == agora.AgentNotFound {
@@ -206,4 +208,18 @@ func (d *Door) updateNode(ctx context.Context, in *frame) (any, error) {
 		return nil, err
 	}
 	return &aip.UpdateNodeInfoResponse{Success: true, Message: "Node updated"}, nil
+}
+
+// keeps returns INVALID_REQUEST where a node would have another address, or be of another kind, than it has registered with: then it is to register anew.
+func (d *Door) keeps(ctx context.Context, c *caller, card *agora.Agent) error {
+	was, err := c.actor.Own(ctx, card.ID)
+	switch {
+	case err != nil:
+		return err
+	case was.Dialect != aip.Dialect:
+		return agora.UnknownAgent(card.ID)
+	case was.Type != card.Type || aip.About(&was).Address != aip.About(card).Address:
+		return agora.Errorf(agora.InvalidRequest, "a node keeps its kind and its address: to change them it deregisters, and registers again")
+	}
+	return nil
 }

@@ -28,7 +28,6 @@ type site struct {
 	t testing.TB
 
 	mu      sync.Mutex // guards the fields below
-	doors   []*aip.Door
 	addrs   []string
 	clients map[client]wire.GatewayServiceClient
 }
@@ -101,15 +100,8 @@ func (s *site) opens(e agoratest.Entry, o setup) (agoratest.Opened, error) {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.doors, s.addrs = append(s.doors, d.door), append(s.addrs, l.Addr().String())
+	s.addrs = append(s.addrs, l.Addr().String())
 	return d, nil
-}
-
-// door returns the door of edge k.
-func (s *site) door(k int) *aip.Door {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.doors[k]
 }
 
 // gateway returns a client of edge k, with a token where that is not empty.
@@ -127,6 +119,13 @@ func (s *site) gateway(k int, token string) wire.GatewayServiceClient {
 		s.clients[at] = c
 	}
 	return c
+}
+
+// addr returns where the door of edge k listens.
+func (s *site) addr(k int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addrs[k]
 }
 
 // client names a client of an edge.
