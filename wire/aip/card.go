@@ -42,8 +42,8 @@ type about struct {
 // [agora.Agent.Check] bounds is left to that. A description that is too long for a card is cut, and a skill without a name, or with the name of an earlier one, is left out of it.
 func AgentCard(raw []byte) (agora.Agent, error) {
 	var info AgentInfo
-	if err := proto.Unmarshal(raw, &info); err != nil {
-		return agora.Agent{}, malformed("AgentInfo", err)
+	if err := unmarshal(raw, &info, "AgentInfo"); err != nil {
+		return agora.Agent{}, err
 	}
 	card, err := newCard("agent_id", info.GetAgentId(), info.GetAddress(), agora.Registration{Media: MediaAgent, Body: raw}, about{
 		InputModes: modeNames(info.GetInputMode()), OutputModes: modeNames(info.GetOutputMode()),
@@ -63,8 +63,8 @@ func AgentCard(raw []byte) (agora.Agent, error) {
 // the end of its description.
 func ToolboxCard(raw []byte) (agora.Agent, error) {
 	var info ToolBoxInfo
-	if err := proto.Unmarshal(raw, &info); err != nil {
-		return agora.Agent{}, malformed("ToolBoxInfo", err)
+	if err := unmarshal(raw, &info, "ToolBoxInfo"); err != nil {
+		return agora.Agent{}, err
 	}
 	card, err := newCard("toolbox_id", info.GetToolboxId(), info.GetAddress(), agora.Registration{Media: MediaToolbox, Body: raw}, about{})
 	if err != nil {
@@ -84,6 +84,14 @@ func Card(r agora.Registration) (agora.Agent, error) {
 		return ToolboxCard(r.Body)
 	}
 	return AgentCard(r.Body)
+}
+
+// unmarshal decodes what a node registers with.
+func unmarshal(raw []byte, into proto.Message, what string) error {
+	if len(raw) > MaxRegistration {
+		return agora.Errorf(agora.InvalidRequest, "the registration has more than %d bytes", MaxRegistration)
+	}
+	return malformed(what, proto.Unmarshal(raw, into))
 }
 
 func newCard(field, id, address string, r agora.Registration, a about) (agora.Agent, error) {
@@ -147,9 +155,9 @@ func modeNames(modes []Mode) (names []string) {
 	return names
 }
 
-// withSkill adds a skill that has a name of its own.
+// withSkill adds a skill that has a name of its own; none to more than a card may have, which its check refuses.
 func withSkill(all []agora.Skill, s agora.Skill) []agora.Skill {
-	if s.Name == "" || slices.ContainsFunc(all, func(had agora.Skill) bool { return had.Name == s.Name }) {
+	if s.Name == "" || len(all) > agora.MaxSkills || slices.ContainsFunc(all, func(had agora.Skill) bool { return had.Name == s.Name }) {
 		return all
 	}
 	return append(all, s)

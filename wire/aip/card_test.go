@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,6 +117,20 @@ func TestRegistrationsOfNobodyAreRefused(t *testing.T) {
 		if _, err := card([]byte("\x0a\x05x")); !isCode(err, agora.InvalidRequest) {
 			t.Errorf("malformed: %v", err)
 		}
+	}
+}
+
+func TestARegistrationOutOfProportionIsRefused(t *testing.T) {
+	skills := make([]*AgentInfo_AgentSkill, 20_000)
+	for n := range skills {
+		skills[n] = &AgentInfo_AgentSkill{SkillId: strconv.Itoa(n)}
+	}
+	card, err := AgentCard(encoded(t, &AgentInfo{AgentId: "a", Address: "h:1", Skills: skills}))
+	if err != nil || !isCode(card.Check(1<<20), agora.InvalidRequest) {
+		t.Errorf("%d skills are taken: %v", len(card.Skills), err)
+	}
+	if _, err := AgentCard(encoded(t, &AgentInfo{AgentId: "a", Address: "h:1", Description: strings.Repeat("x", MaxRegistration)})); !isCode(err, agora.InvalidRequest) {
+		t.Errorf("more than %d bytes: %v", MaxRegistration, err)
 	}
 }
 

@@ -16,7 +16,7 @@ type Item struct {
 }
 
 // Items returns the content of an encoded AgentMessage; nil where there is none. What they hold are slices of raw. An item without data, or of a kind
-// that the protocol does not have, is left out. INVALID_REQUEST where the bytes are malformed.
+// that the protocol does not have, is left out. INVALID_REQUEST where the bytes are malformed, MESSAGE_TOO_LARGE beyond [MaxItems].
 func Items(raw []byte) ([]Item, error) {
 	items, err := contentOf(raw, fieldContent)
 	return items, malformed("AgentMessage", err)
@@ -33,12 +33,18 @@ func contentOf(raw []byte, number protowire.Number) (items []Item, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			items = append(items, i)
+		if !ok {
+			continue
 		}
+		if len(items) == MaxItems {
+			return nil, errItems
+		}
+		items = append(items, i)
 	}
 	return items, f.err
 }
+
+var errItems = agora.Errorf(agora.MessageTooLarge, "the content has more than %d items", MaxItems)
 
 // readItem reads a ContentItem: of its kinds the last one counts. ok is false where it has none.
 func readItem(raw []byte) (i Item, ok bool, err error) {

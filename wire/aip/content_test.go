@@ -215,6 +215,23 @@ func TestHalfAPairThatNothingFollowsIsToldOnce(t *testing.T) {
 	}
 }
 
+func TestContentOfTooManyItemsIsRefused(t *testing.T) {
+	items := make([]Item, MaxItems+1)
+	for n, want := range map[int]bool{MaxItems: true, MaxItems + 1: false} {
+		got, err := Items((&Message{Content: items[:n]}).Append(nil))
+		if want != (err == nil) || want && len(got) != n || !want && !isCode(err, agora.MessageTooLarge) {
+			t.Errorf("%d items are %d, %v", n, len(got), err)
+		}
+	}
+	var r QuestReader
+	if _, err := r.Read(quest(AgentMessage_START_QUEST, items...)); !isCode(err, agora.MessageTooLarge) {
+		t.Errorf("a quest of too many: %v", err)
+	}
+	if _, _, err := ToolResult(appendItems(nil, fieldToolContent, items)); !isCode(err, agora.StreamAborted) {
+		t.Errorf("a response of too many: %v", err)
+	}
+}
+
 func TestAnItemOfTooManyPartsIsRefused(t *testing.T) {
 	j := joiner{most: 5}
 	for n, want := range []bool{true, true, false} {

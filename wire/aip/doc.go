@@ -16,5 +16,11 @@ const (
 	MaxMessage = 16 << 20  // of a message of AIP, where no setting says otherwise
 )
 
+// Bounds of what is decoded, so that what is small on the wire takes no room out of proportion.
+const (
+	MaxItems        = 4096    // of the content of a message that goes to, or comes from, an agent of another dialect
+	MaxRegistration = 1 << 20 // bytes of what a node registers with; limits.card bounds it closer
+)
+
 // maxDepth bounds the nesting of a text that counts as JSON: with its frame around it, it is one that agents may send.
 const maxDepth = 63

@@ -69,6 +69,9 @@ func malformed(what string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if _, is := errors.AsType[*agora.Error](err); is { // it is something else that is wrong
+		return err
+	}
 	e := &agora.Error{Code: agora.InvalidRequest, Message: "the bytes are no " + what, Cause: err}
 	if errors.Is(err, errUTF8) {
 		e.Message += ": " + errUTF8.Error()

@@ -157,7 +157,7 @@ func contentForm(raw []byte) (items []numbered, is bool) {
 	}
 	for l := rawjson.NewList(list, maxDepth); l.Next(); {
 		i, ok := piece(l.Val)
-		if !ok {
+		if !ok || len(items) == MaxItems {
 			return nil, false
 		}
 		items = append(items, i)
