@@ -34,7 +34,7 @@ func (folk) Authenticate(_ context.Context, c edge.Credentials) (edge.Principal,
 
 func TestNobodyIsAnotherByWhatItSays(t *testing.T) {
 	t.Parallel()
-	s := open(t, setup{Options: agoratest.Options{Edges: 2, Auth: folk{}}})
+	s := open(t, setup{Options: agoratest.Options{Edges: 2, Node: edge.Config{Auth: folk{}}}})
 	n, other := startNode(t, &node{}), startNode(t, &node{})
 	ctx := t.Context()
 	register := func(k int, token, id string, n *node) error {
@@ -49,7 +49,7 @@ func TestNobodyIsAnotherByWhatItSays(t *testing.T) {
 	if err := register(1, "u/p/a", "a", n); err != nil {
 		t.Errorf("the same id and address in another tenant: %v", err)
 	}
-	refused(t, "another's id", register(1, "t/q/a", "a", other), codes.PermissionDenied, "")
+	refused(t, "the id of a node that lives", register(1, "t/q/a", "a", other), codes.AlreadyExists, "Agent [a] already registered.")
 	for what, err := range map[string]error{
 		"heartbeat":  second(s.gateway(1, "t/q/b").Heartbeat(ctx, &wire.HeartbeatRequest{SenderId: "a"})),
 		"deregister": second(s.gateway(1, "t/q/b").DeregisterNode(ctx, &wire.DeregisterNodeRequest{NodeId: "a"})),
@@ -92,7 +92,7 @@ func reflects(t *testing.T, s *site, token string) error {
 
 func TestASenderIsWhoItsCredentialsSay(t *testing.T) {
 	t.Parallel()
-	s := open(t, setup{Options: agoratest.Options{Edges: 2, Auth: folk{}}})
+	s := open(t, setup{Options: agoratest.Options{Edges: 2, Node: edge.Config{Auth: folk{}}}})
 	n, box := startNode(t, &node{}), startNode(t, &node{})
 	ctx := t.Context()
 	if _, err := s.gateway(0, "t/p").RegisterAgent(ctx, &wire.AgentInfo{AgentId: "a", Address: n.addr}); err != nil {
