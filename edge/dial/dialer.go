@@ -18,6 +18,8 @@ type Config struct {
 
 	// Resolve returns the addresses of a host; the system's resolver if nil.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Connect connects to an address that may be dialled; the system does if nil. For tests.
+	Connect func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Dialer connects to addresses that others name, unless they are denied. What is no address of one host (0.0.0.0, multicast and the like) is
@@ -38,6 +40,9 @@ func New(cfg Config) *Dialer {
 		cfg.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
+	}
+	if cfg.Connect == nil {
+		cfg.Connect = new(net.Dialer).DialContext
 	}
 	return &Dialer{cfg: cfg}
 }
@@ -65,7 +70,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		if network == "tcp4" && !to.Addr().Is4() || network == "tcp6" && !to.Addr().Is6() {
 			continue
 		}
-		conn, err := connect(ctx, network, to, len(all)-i)
+		conn, err := d.connect(ctx, network, to, len(all)-i)
 		if err == nil {
 			return conn, nil
 		}
@@ -75,14 +80,13 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 }
 
 // connect connects to one address, within its share of the time that is left.
-func connect(ctx context.Context, network string, to netip.AddrPort, left int) (net.Conn, error) {
+func (d *Dialer) connect(ctx context.Context, network string, to netip.AddrPort, left int) (net.Conn, error) {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 		defer cancel()
 	}
-	var plain net.Dialer
-	return plain.DialContext(ctx, network, to.String())
+	return d.cfg.Connect(ctx, network, to.String())
 }
 
 // resolve returns what an address stands for, all of it checked.

@@ -15,6 +15,7 @@ import (
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/approval"
+	"github.com/agora-relay/agora/edge/dial"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/presence"
@@ -53,6 +54,9 @@ func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, err
 	if c.opts.Tune != nil {
 		c.opts.Tune(k, &cfg)
 	}
+	if cfg.Dialer == nil {
+		cfg.Dialer = dial.New(dial.Config{Connect: e.line.dialAgent})
+	}
 	if c.opts.Approvals {
 		e.asked = approval.New(approval.Config{Book: e.broker.Book(), Now: e.broker.Now, Log: cfg.Log})
 		cfg.Approvals = e.asked
@@ -64,7 +68,7 @@ func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, err
 	doorCfg.Log = c.log.With("edge", id)
 	e.door = ws.New(e.node, doorCfg)
 	if c.opts.Lines {
-		e.lines = newLineDoor(e.node, e.line)
+		e.lines = newLineDoor(e.node)
 	}
 	if err := e.listen(c.opts.Doors); err != nil {
 		e.close()

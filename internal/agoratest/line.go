@@ -128,6 +128,11 @@ func (l *line) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return l.connect(ctx, network, addr, toPresence)
 }
 
+// dialAgent is how the edge connects to agents.
+func (l *line) dialAgent(ctx context.Context, network, addr string) (net.Conn, error) {
+	return l.connect(ctx, network, addr, toAgents)
+}
+
 func (l *line) connect(ctx context.Context, network, addr string, to end) (net.Conn, error) {
 	if l.isCut(to) {
 		return nil, errCut

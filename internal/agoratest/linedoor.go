@@ -21,7 +21,6 @@ const lineDialect = "line"
 // LineDoor is an edge's door for agents like [LineNode], which it dials.
 type LineDoor struct {
 	node *edge.Node
-	line *line
 	work sync.WaitGroup
 	stop context.CancelFunc
 	ctx  context.Context
@@ -32,8 +31,8 @@ type LineDoor struct {
 	between func() // is called after dialling and before the session is claimed; may be nil
 }
 
-func newLineDoor(n *edge.Node, l *line) *LineDoor {
-	d := &LineDoor{node: n, line: l, heard: map[agora.AgentID]int{}}
+func newLineDoor(n *edge.Node) *LineDoor {
+	d := &LineDoor{node: n, heard: map[agora.AgentID]int{}}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	n.Adopts(lineDialect, d)
 	return d
@@ -89,16 +88,12 @@ func (d *LineDoor) Heard(id agora.AgentID) int {
 }
 
 func (d *LineDoor) connect(ctx context.Context, address string, open func(edge.Hello, edge.Conn) (*edge.Session, error), over func()) error {
-	plain, err := d.node.Dialer().DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	conn, err := d.line.add(plain, toAgents)
+	conn, err := d.node.Dialer().DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	c := &lineConn{Conn: conn, door: d, moved: make(chan struct{}, 1)}
-	s, err := open(edge.Hello{Conn: "line-" + plain.LocalAddr().String()}, c)
+	s, err := open(edge.Hello{Conn: "line-" + conn.LocalAddr().String()}, c)
 	if err != nil {
 		conn.Close()
 		return err

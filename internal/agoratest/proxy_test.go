@@ -42,7 +42,7 @@ func says(c net.Conn, within time.Duration) error {
 	return err
 }
 
-func dial(t *testing.T, addr string) net.Conn {
+func dialProxy(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -54,7 +54,7 @@ func dial(t *testing.T, addr string) net.Conn {
 
 func TestALineIsCutGoesSilentAndIsMended(t *testing.T) {
 	p := NewProxy(t, echo(t))
-	c := dial(t, p.Addr())
+	c := dialProxy(t, p.Addr())
 	if err := says(c, patience); err != nil {
 		t.Fatalf("line that is up: %v", err)
 	}
@@ -80,7 +80,7 @@ func TestALineIsCutGoesSilentAndIsMended(t *testing.T) {
 		}
 	}
 	p.Mend()
-	if err := says(dial(t, p.Addr()), patience); err != nil {
+	if err := says(dialProxy(t, p.Addr()), patience); err != nil {
 		t.Fatalf("mended line: %v", err)
 	}
 }
