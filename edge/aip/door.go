@@ -91,7 +91,9 @@ func New(n *edge.Node, cfg Config) *Door {
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.channels = newChannels(n.Dialer(), &d.cfg)
 	d.server = grpc.NewServer(d.options()...)
-	d.server.RegisterService(gatewayService(), gateway{Door: d})
+	for _, s := range append(nodeServices(), gatewayService()) {
+		d.server.RegisterService(s, gateway{Door: d})
+	}
 	grpc_health_v1.RegisterHealthServer(d.server, &health{door: d})
 	reflection.Register(d.server)
 	d.calls.limits = func() (agent, all int) {

@@ -34,6 +34,17 @@ func gatewayService() *grpc.ServiceDesc {
 	return &s
 }
 
+// nodeServices are AgentService and ToolService: who calls an agent of another dialect at the address that it is listed with, which is that of an edge, calls it
+// there as a node is called directly.
+func nodeServices() []*grpc.ServiceDesc {
+	agent, tool := aip.AgentService_ServiceDesc, aip.ToolService_ServiceDesc
+	agent.HandlerType, tool.HandlerType = (*any)(nil), (*any)(nil)
+	agent.Streams, tool.Methods = slices.Clone(agent.Streams), slices.Clone(tool.Methods)
+	agent.Streams[0].Handler = func(srv any, s grpc.ServerStream) error { return srv.(gateway).routeAgent(s) }
+	tool.Methods[0].Handler = admitted(rawMethods["RouteToolCalling"].handle, aip.ToolService_CallTool_FullMethodName)
+	return []*grpc.ServiceDesc{&agent, &tool}
+}
+
 // admitted has an interceptor let the caller in before the method decodes its message.
 func admitted(handle grpc.MethodHandler, full string) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, dec func(any) error, by grpc.UnaryServerInterceptor) (any, error) {

@@ -1,0 +1,169 @@
+package aip_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+	wire "github.com/agora-relay/agora/wire/aip"
+)
+
+// endless is the lease of edges that are found to be gone, and not waited for.
+const endless = time.Hour
+
+// watchful is a lease under which edges look for others that are gone often.
+const watchful = 3 * time.Second
+
+// heldBy returns the edge that holds the session of a node, of those that live; -1 where none does.
+func (s *site) heldBy(id string, among ...int) int {
+	s.t.Helper()
+	for _, k := range among {
+		v, err := s.Node(k).InspectAgent(s.t.Context(), agora.DefaultTenant, agora.AgentID(id))
+		if err != nil || v.Live == nil {
+			continue
+		}
+		for _, k := range among {
+			if v.Edge == s.Node(k).Config().ID {
+				return k
+			}
+		}
+	}
+	return -1
+}
+
+// adopted waits until one of some edges holds the session of a node.
+func (s *site) adopted(id string, among ...int) {
+	s.t.Helper()
+	await.True(s.t, fmt.Sprintf("%s is held by one of edges %d", id, among), func() bool { return s.heldBy(id, among...) >= 0 })
+}
+
+func TestASessionGoesOnWhenTheEdgeThatHoldsItsNodeIsKilled(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Grace: time.Minute, Leases: []time.Duration{endless}, Node: edge.Config{Lease: watchful}}})
+	n := startNode(t, &node{})
+	s.registered(0, "a", n)
+	c := s.session(1)
+	says(t, c, asks("c", "a", "s", wire.AgentMessage_START_QUEST, text("before")))
+	hears(t, c)
+	s.CutEdge(0)
+	says(t, c, asks("c", "a", "s", wire.AgentMessage_HOLD_QUEST, text("behind")))
+	if got := hears(t, c); got.GetContent()[0].GetText() != "behind" {
+		t.Errorf("it goes on with %v", got)
+	}
+	if out, err := s.gateway(2, "").Heartbeat(t.Context(), &wire.HeartbeatRequest{SenderId: "a"}); err != nil || !out.GetSuccess() {
+		t.Errorf("a heartbeat elsewhere: %v, %v", out, err)
+	}
+	s.adopted("a", 1, 2)
+	says(t, c, asks("c", "a", "s", wire.AgentMessage_STOP_QUEST))
+	if more, err := ends(c); err != nil || len(more) != 1 {
+		t.Errorf("its end: %v, %v", more, err)
+	}
+	s.lists(1, "a")
+	al := s.socket(2, "al")
+	al.Send(`{"type":"send","to":"a","payload":{"request_id":"r"}}`)
+	al.Await(`{"type":"reply_chunk","from":"a"}`)
+}
+
+func TestASessionEndsAtTheOtherEndWhenItsEdgeIsKilled(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Grace: time.Minute, Leases: []time.Duration{0, endless}, Node: edge.Config{Lease: watchful}}})
+	var h heard
+	n := startNode(t, &node{agent: hearing(&h)})
+	s.registered(0, "a", n)
+	c := s.session(1)
+	says(t, c, asks("c", "a", "s", wire.AgentMessage_START_QUEST, text("before")))
+	hears(t, c)
+	s.CutEdge(1)
+	_, err := ends(c)
+	refused(t, "the caller is told", err, codes.Unavailable, "")
+	await.True(t, "the node is told", func() bool {
+		_, err := h.get()
+		return err != nil
+	})
+	if got, _ := h.get(); len(got) != 1 {
+		t.Errorf("the node was told %v", got)
+	}
+	s.lists(2, "a")
+}
+
+func TestNodesAreAdoptedWhenTheirEdgeDrainsAndSessionsEndInPeace(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 2, Grace: time.Minute}})
+	n := startNode(t, &node{})
+	s.registered(0, "a", n)
+	c := s.session(0)
+	says(t, c, asks("c", "a", "s", wire.AgentMessage_START_QUEST, text("before")))
+	hears(t, c)
+	var drained sync.WaitGroup
+	drained.Go(func() { s.StopEdge(0) })
+	s.adopted("a", 1)
+	says(t, c, asks("c", "a", "s", wire.AgentMessage_STOP_QUEST, text("last")))
+	if more, err := ends(c); err != nil || len(more) != 1 || more[0].GetContent()[0].GetText() != "last" {
+		t.Errorf("a session at an edge that drains: %v, %v", more, err)
+	}
+	drained.Wait()
+	s.lists(1, "a")
+}
+
+// However often edges die, each node is held by one.
+func TestNodesAreAdoptedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	nodes := 100
+	if testing.Short() {
+		nodes = 8
+	}
+	s := open(t, setup{Options: agoratest.Options{Edges: 4, Grace: time.Minute, Leases: []time.Duration{endless}, Node: edge.Config{Lease: watchful}}})
+	for i := range nodes {
+		s.registered(0, fmt.Sprint("node-", i), startNode(t, &node{}))
+	}
+	s.CutEdge(0)
+	for i := range nodes {
+		id := fmt.Sprint("node-", i)
+		s.adopted(id, 1, 2, 3)
+		c := s.session(1 + i%3)
+		says(t, c, asks("c", id, "s", wire.AgentMessage_START_QUEST), asks("c", id, "s", wire.AgentMessage_STOP_QUEST))
+		if got, err := ends(c); err != nil || len(got) != 2 {
+			t.Errorf("%s: %v, %v", id, got, err)
+		}
+	}
+}
+
+func TestSessionsWithNodesGoOnWhileNATSAndRedisAreAway(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 2, Grace: time.Minute}})
+	n, other := startNode(t, &node{}), startNode(t, &node{})
+	s.registered(0, "a", n)
+	c := s.session(1)
+	says(t, c, asks("c", "a", "s", wire.AgentMessage_START_QUEST, text("before")))
+	hears(t, c)
+	for k := range 2 {
+		s.CutPresence(k)
+	}
+	says(t, c, asks("c", "a", "s", wire.AgentMessage_HOLD_QUEST, text("meanwhile")))
+	hears(t, c)
+	next := s.session(1)
+	says(t, next, asks("c", "a", "t", wire.AgentMessage_START_QUEST, text("of one that was called of late")), asks("c", "a", "t", wire.AgentMessage_STOP_QUEST))
+	if got, err := ends(next); err != nil || len(got) != 2 {
+		t.Errorf("of a node that was called of late: %v, %v", got, err)
+	}
+	_, err := s.gateway(1, "").RegisterAgent(t.Context(), &wire.AgentInfo{AgentId: "b", Address: other.addr})
+	refused(t, "a registration", err, codes.Unavailable, "")
+	for k := range 2 {
+		s.MendEdge(k)
+	}
+	says(t, c, asks("c", "a", "s", wire.AgentMessage_STOP_QUEST))
+	if _, err := ends(c); err != nil {
+		t.Errorf("its end: %v", err)
+	}
+	await.True(t, "a node registers", func() bool {
+		_, err := s.gateway(1, "").RegisterAgent(t.Context(), &wire.AgentInfo{AgentId: "b", Address: other.addr})
+		return err == nil
+	})
+}
