@@ -35,20 +35,6 @@ type Call struct {
 	shut bool
 }
 
-// leg is one use of a session, from START_QUEST to its end.
-type leg struct {
-	stream   grpc.BidiStreamingClient[Message, Message]
-	cancel   context.CancelFunc
-	release  func()
-	stopping bool        // STOP_QUEST was sent
-	over     bool        // the session is free again
-	answered bool        // STOP_RESPONSE has come
-	late     *time.Timer // ends a call that goes on behind that
-}
-
-// endTime is how long the end of a call may come behind its STOP_RESPONSE.
-const endTime = 5 * time.Second
-
 // Call returns a session with an agent, through the gateway. Nothing is sent before Start. Everything ends with ctx. The caller owes it a call of Close.
 func (a *Agent) Call(ctx context.Context, to string) *Call {
 	return a.newCall(ctx, to, func(ctx context.Context) (grpc.BidiStreamingClient[Message, Message], *channel, error) {
@@ -154,50 +140,6 @@ func (c *Call) admit(s SessionStatus) (*leg, error) {
 	}
 	l.stopping = s == StopQuest
 	return l, nil
-}
-
-// begin opens a leg, in place of the one before. It is called with the lock, which it gives up while it connects.
-func (c *Call) begin() (*leg, error) {
-	if c.leg != nil {
-		c.leg.end()
-	}
-	c.mu.Unlock()
-	l, err := c.newLeg()
-	c.mu.Lock()
-	if err == nil && c.shut {
-		l.end()
-		err = ErrClosed
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.leg = l
-	return l, nil
-}
-
-func (c *Call) newLeg() (*leg, error) {
-	ctx, cancel := c.agent.within(c.ctx)
-	stream, ch, err := c.open(ctx)
-	release := sync.OnceFunc(func() {
-		cancel()
-		if ch != nil {
-			c.agent.pool.release(ch)
-		}
-	})
-	if err != nil {
-		release()
-		return nil, c.agent.why(err)
-	}
-	return &leg{stream: stream, cancel: cancel, release: release}, nil
-}
-
-// end gives back what a leg has.
-func (l *leg) end() {
-	if l.late != nil {
-		l.late.Stop()
-	}
-	l.over = true
-	l.release()
 }
 
 // Receive returns the next answer: HOLD_RESPONSE any number of times, and STOP_RESPONSE, which ends the session. Behind that it returns io.EOF, or the status of a session that has failed though

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	mathrand "math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -311,5 +312,37 @@ func TestAGatewayThatIsNotThereIsNotConnected(t *testing.T) {
 	}
 	if err := g.ConnectToGateway(ctx, closedPort(t)); err == nil || errors.Is(err, ErrClosed) {
 		t.Errorf("a gateway connects with %v though nobody waits for it", err)
+	}
+}
+
+func TestLinkedGatewaysAgreeWhateverHasHappened(t *testing.T) {
+	t.Parallel()
+	gs := named(t, "a", "b", "c", "d")
+	for i, g := range gs {
+		connect(t, g, gs[(i+1)%4], gs[(i+2)%4], gs[(i+3)%4])
+	}
+	ctx := await.Context(t)
+	addresses := make([]string, 5)
+	for i := range addresses {
+		addresses[i] = serveRaw(t, func(*grpc.Server) {})
+	}
+	id := func(n int) string { return fmt.Sprint("node", n) }
+	for range 200 {
+		g, n := rawGateway(t, gs[mathrand.IntN(len(gs))]), mathrand.IntN(len(addresses))
+		if mathrand.IntN(2) == 0 {
+			g.RegisterAgent(ctx, &AgentInfo{AgentId: id(n), Address: addresses[n]}) // refused where it is there
+		} else {
+			g.DeregisterNode(ctx, &wire.DeregisterNodeRequest{NodeId: id(n)})
+		}
+	}
+	for n := range addresses {
+		var there bool
+		for _, g := range gs {
+			l, _ := g.directory.find(id(n))
+			there = there || l.member != nil
+		}
+		for _, g := range gs {
+			lists(t, g, id(n), there)
+		}
 	}
 }

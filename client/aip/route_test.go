@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -289,9 +290,50 @@ func TestTheCallOfAToolPassesAsItIs(t *testing.T) {
 	}
 }
 
-func TestMessagesAreAsLongAsTheBoundAndNoLonger(t *testing.T) {
+// longest returns a message of a call to bob that is as long as a message may be.
+func longest(t *testing.T, call *Call) *Message {
+	t.Helper()
+	m := quest(HoldQuest, "bob")
+	m.SessionId, m.MessageId, m.ReplyToMessageId = call.ID(), strings.Repeat("x", 200), strings.Repeat("x", 200) // its echo has a shorter id
+	m.Content = []*ContentItem{Embedded(make([]byte, defaultMessage-1000))}
+	rand.Read(m.Content[0].GetEmbedded())
+	m.Content = append(m.Content, Embedded(make([]byte, defaultMessage-proto.Size(m)-6)))
+	if n := proto.Size(m); n != defaultMessage {
+		t.Fatalf("the message has %d bytes", n)
+	}
+	return m
+}
+
+func TestMessagesAreAsLongAsTheBound(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, GatewayConfig{})
+	startAgent(t, config(g, "bob"), echo)
+	call := newAgent(t, config(g, "alice")).Call(await.Context(t), "bob")
+	defer call.Close()
+	if err := call.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	m := longest(t, call)
+	if err := call.Send(m); err != nil {
+		t.Fatal(err)
+	}
+	back, err := call.Receive()
+	if err != nil || !bytes.Equal(back.GetContent()[0].GetEmbedded(), m.Content[0].GetEmbedded()) {
+		t.Fatalf("what came back is not what was sent: %v %.200q", err, TextOf(back.GetContent()))
+	}
+	m.Content = append(m.Content, Embedded(nil))
+	if err = call.Send(m); err == nil {
+		_, err = call.Receive()
+	}
+	isStatus(t, "a longer one", err, codes.ResourceExhausted, "")
+}
+
+func TestAMessageThatIsTooLongForTheGatewayEndsItsSessionOnly(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, GatewayConfig{MaxMessage: 1 << 20})
 	startAgent(t, config(g, "bob"), echo)
 	caller := newAgent(t, config(g, "alice"))
 	call := caller.Call(await.Context(t), "bob")
@@ -302,37 +344,11 @@ func TestMessagesAreAsLongAsTheBoundAndNoLonger(t *testing.T) {
 	if _, err := call.Receive(); err != nil {
 		t.Fatal(err)
 	}
-	m := caller.NewMessage("bob")
-	m.SessionId, m.SessionStatus = call.ID(), HoldQuest
-	m.MessageId, m.ReplyToMessageId = strings.Repeat("x", 200), strings.Repeat("x", 200) // the answer has a shorter id
-	m.Content = []*ContentItem{Embedded(make([]byte, defaultMessage-1000))}
-	rand.Read(m.Content[0].GetEmbedded())
-	m.Content = append(m.Content, Embedded(make([]byte, defaultMessage-proto.Size(m)-6)))
-	if n := proto.Size(m); n != defaultMessage {
-		t.Fatalf("the message has %d bytes", n)
-	}
-	if err := call.Send(m); err != nil {
+	if err := call.Hold(Embedded(make([]byte, 1<<20))); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	back, err := call.Receive()
-	if err != nil || !bytes.Equal(back.GetContent()[0].GetEmbedded(), m.Content[0].GetEmbedded()) {
-		t.Fatalf("what came back is not what was sent: %v %.200q", err, TextOf(back.GetContent()))
-	}
-	m.Content = append(m.Content, Embedded(make([]byte, 100)))
-	if err := call.Send(m); err == nil {
-		_, err = call.Receive()
-		isStatus(t, "a message that is too long", err, codes.ResourceExhausted, "")
-	} else {
-		isStatus(t, "a message that is too long", err, codes.ResourceExhausted, "")
-	}
-	larger := config(g, "large")
-	larger.MaxMessage = 32 << 20
-	big := newAgent(t, larger).Call(await.Context(t), "bob")
-	defer big.Close()
-	if err := big.Start(Embedded(make([]byte, defaultMessage+1))); err == nil || errors.Is(err, ErrClosed) {
-		_, err = big.Receive()
-		isStatus(t, "one that only the gateway refuses", err, codes.ResourceExhausted, "")
-	}
+	_, err := call.Receive() // gRPC itself ends it: there is no last answer
+	isStatus(t, "the session", err, codes.ResourceExhausted, "")
 	if got, err := answers(caller.askCall(await.Context(t), "bob")); err != nil || len(got) != 2 {
 		t.Errorf("the next session is answered by %q, %v", got, err)
 	}

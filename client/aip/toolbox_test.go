@@ -91,27 +91,31 @@ func TestATooLateToolIsATimeout(t *testing.T) {
 	lists(t, g, "box", true)
 }
 
-func TestArgumentsAreAStructAndItsSchemaIsTold(t *testing.T) {
+type part struct {
+	Part *part     `json:"part"`
+	At   time.Time `json:"at,omitzero"`
+}
+
+type arguments struct {
+	A    int            `json:"a"`
+	B    []string       `json:"b,omitempty"`
+	C    *bool          `json:"c"`
+	D    map[string]any `json:"d,omitempty"`
+	E    part           `json:"e,omitempty"`
+	F    []byte         `json:"f,omitempty"`
+	G    any            `json:"g,omitempty"`
+	H    float64        `json:"-"`
+	None int            `json:",omitempty"`
+}
+
+// double is a tool.
+func double(_ context.Context, a arguments) (any, error) { return a.A * 2, nil }
+
+func TestAToolIsToldWithTheSchemaOfItsArguments(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, GatewayConfig{})
 	box := startToolbox(t, config(g, "box"), nil)
-	type part struct {
-		Part *part     `json:"part"`
-		At   time.Time `json:"at,omitzero"`
-	}
-	type arguments struct {
-		A    int            `json:"a"`
-		B    []string       `json:"b,omitempty"`
-		C    *bool          `json:"c"`
-		D    map[string]any `json:"d,omitempty"`
-		E    part           `json:"e,omitempty"`
-		F    []byte         `json:"f,omitempty"`
-		G    any            `json:"g,omitempty"`
-		H    float64        `json:"-"`
-		None int            `json:",omitempty"`
-	}
-	err := AddFunc(box, Tool{Name: "t", Description: "d", Version: "2"}, func(_ context.Context, a arguments) (any, error) { return a.A * 2, nil })
-	if err != nil {
+	if err := AddFunc(box, Tool{Name: "t", Description: "d", Version: "2"}, double); err != nil {
 		t.Fatal(err)
 	}
 	if err := box.UpdateInfo(await.Context(t)); err != nil {
@@ -138,6 +142,15 @@ func TestArgumentsAreAStructAndItsSchemaIsTold(t *testing.T) {
 	}
 	if len(schema.Properties) != 8 || schema.Type != "object" || len(schema.Required) != 1 || schema.Required[0] != "a" {
 		t.Errorf("the schema is %s", info[0].GetArguments())
+	}
+}
+
+func TestArgumentsAreAStruct(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, GatewayConfig{})
+	box := startToolbox(t, config(g, "box"), nil)
+	if err := AddFunc(box, Tool{Name: "t"}, double); err != nil {
+		t.Fatal(err)
 	}
 	caller := newAgent(t, config(g, "alice"))
 	if resp, err := caller.CallTool(await.Context(t), "box", "t", map[string]int{"a": 21}); err != nil || TextOf(resp.GetContent()) != "42" {
