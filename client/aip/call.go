@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -25,7 +24,7 @@ type Call struct {
 	ctx   context.Context
 	to    string
 	id    string
-	open  func(context.Context) (grpc.BidiStreamingClient[Message, Message], *channel, error)
+	open  opener
 
 	sending   sync.Mutex // held while the call is written
 	receiving sync.Mutex // held while the call is read
@@ -37,7 +36,7 @@ type Call struct {
 
 // Call returns a session with an agent, through the gateway. Nothing is sent before Start. Everything ends with ctx. The caller owes it a call of Close.
 func (a *Agent) Call(ctx context.Context, to string) *Call {
-	return a.newCall(ctx, to, func(ctx context.Context) (grpc.BidiStreamingClient[Message, Message], *channel, error) {
+	return a.newCall(ctx, to, func(ctx context.Context) (quests, *channel, error) {
 		c, _, err := a.gateways.pick(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -49,7 +48,7 @@ func (a *Agent) Call(ctx context.Context, to string) *Call {
 
 // CallAt is [Agent.Call] without a gateway: the agent itself is called, at the address that it is listed with.
 func (a *Agent) CallAt(ctx context.Context, address, to string) *Call {
-	return a.newCall(ctx, to, func(ctx context.Context) (grpc.BidiStreamingClient[Message, Message], *channel, error) {
+	return a.newCall(ctx, to, func(ctx context.Context) (quests, *channel, error) {
 		c, err := a.pool.fresh(address)
 		if err != nil {
 			return nil, nil, err
@@ -59,7 +58,7 @@ func (a *Agent) CallAt(ctx context.Context, address, to string) *Call {
 	})
 }
 
-func (a *Agent) newCall(ctx context.Context, to string, open func(context.Context) (grpc.BidiStreamingClient[Message, Message], *channel, error)) *Call {
+func (a *Agent) newCall(ctx context.Context, to string, open opener) *Call {
 	return &Call{agent: a, ctx: ctx, to: to, id: rand.Text(), open: open}
 }
 

@@ -8,9 +8,15 @@ import (
 	"google.golang.org/grpc"
 )
 
+// quests is the stream of a session, as its initiator has it.
+type quests = grpc.BidiStreamingClient[Message, Message]
+
+// opener opens the stream of a session. It returns the channel that it uses as well, even with an error; nil for none.
+type opener func(context.Context) (quests, *channel, error)
+
 // leg is one use of a session, from START_QUEST to its end.
 type leg struct {
-	stream   grpc.BidiStreamingClient[Message, Message]
+	stream   quests
 	cancel   context.CancelFunc
 	release  func()
 	stopping bool        // STOP_QUEST was sent

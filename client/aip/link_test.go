@@ -235,8 +235,7 @@ func TestALinkThatBreaksIsMadeAgain(t *testing.T) {
 	at := gs[1].Address()
 	gs[1].Close()
 	lists(t, gs[0], "bob", false)
-	again := startGateway(t, GatewayConfig{ID: "b", Listen: at})
-	startAgent(t, config(again, "bob"), echo)
+	startGateway(t, GatewayConfig{ID: "b", Listen: at}) // with which bob registers again
 	lists(t, gs[0], "bob", true)
 }
 

@@ -102,10 +102,13 @@ func (n *node) serverOptions() []grpc.ServerOption {
 	return opts
 }
 
+// maxMetadata bounds the metadata of a call, in bytes.
+const maxMetadata = 64 << 10
+
 // serverOptions are those of every server here: gateways keep their channels by pings, and stopping waits for what is under way.
 func serverOptions(maxMessage int) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.WaitForHandlers(true),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.MaxHeaderListSize(maxMetadata), grpc.WaitForHandlers(true),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
 }
