@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/agora-relay/agora"
@@ -70,7 +69,7 @@ func (c *channels) get(tenant, address string) (*channel, error) {
 func (c *channels) options(ch *channel) []grpc.DialOption {
 	creds := insecure.NewCredentials()
 	if c.cfg.NodeTLS != nil {
-		creds = credentials.NewTLS(c.cfg.NodeTLS)
+		creds = newNodeTLS(c.cfg.NodeTLS)
 	}
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),

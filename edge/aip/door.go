@@ -37,7 +37,7 @@ type Config struct {
 	GatewayID        string                // aip.gateway-id: names the cluster to the gateways that it is linked to; random
 	Nodes            int                   // limits.nodes: nodes that one principal may have registered at this edge; 1024
 	TLS              *tls.Config           // of the listener; none if nil
-	NodeTLS          *tls.Config           // by which nodes and other gateways are dialled; none if nil
+	NodeTLS          func() *tls.Config    // by which nodes and other gateways are dialled now; none if nil
 	Carriers         *carrier.Carriers     // reach the tools of agents of other dialects; used, not owned
 	Ready            func() error          // nil while new agents should come to this edge; the node's if nil
 	Admitted         func(context.Context) // told of the context of each call that was let in; may be nil
