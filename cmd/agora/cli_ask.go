@@ -63,7 +63,7 @@ func (p *printer) answer(ctx context.Context, m *client.Message) error {
 	case !m.Stream:
 		return p.print(readable(m.Payload) + "\n")
 	}
-	return p.verbatim(chunks(ctx, m.Next))
+	return p.verbatim(words(ctx, m))
 }
 
 // verbatim prints text as it comes, byte for byte. Unless it is to be raw it ends the last line.

@@ -47,7 +47,7 @@ func (p *printer) messageParts(ctx context.Context, m *client.Message) error {
 			return cmpErr(err, printErr)
 		}
 	}
-	return p.jsonLine(messageLine{Type: "end", From: m.From, StreamID: m.StreamID})
+	return p.jsonLine(messageLine{Type: "end", From: m.From, StreamID: m.StreamID, Payload: m.EndPayload()})
 }
 
 // told returns an error as JSON tells it.

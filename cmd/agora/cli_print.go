@@ -74,7 +74,7 @@ func (p *printer) message(ctx context.Context, m *client.Message, h head, stream
 	if text := startText(m.Payload); text != "" {
 		v.write(text + "\n") // should it fail, so will what follows
 	}
-	streams.Go(func() { over(v.pour(chunks(ctx, m.Next))) })
+	streams.Go(func() { over(v.pour(words(ctx, m))) })
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (p *printer) rawMessage(ctx context.Context, m *client.Message, over func(e
 	if !m.Stream {
 		return p.print(readable(m.Payload) + "\n")
 	}
-	for text, err := range chunks(ctx, m.Next) {
+	for text, err := range words(ctx, m) {
 		if err != nil {
 			over(err)
 			return nil
@@ -134,6 +134,31 @@ func chunks(ctx context.Context, next func(context.Context) (string, error)) ite
 				return
 			}
 		}
+	}
+}
+
+// words yields the text of a streamed message, and behind it what its end says, as that of agents of other dialects may: a string goes on with the text,
+// anything else has a line of its own.
+func words(ctx context.Context, m *client.Message) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		within := false // a line
+		for text, err := range chunks(ctx, m.Next) {
+			if !yield(text, err) || err != nil {
+				return
+			}
+			within = text == "" && within || text != "" && !strings.HasSuffix(text, "\n")
+		}
+		end := m.EndPayload()
+		if end == nil {
+			return
+		}
+		var text string
+		if json.Unmarshal(end, &text) != nil {
+			if text = readable(end); within {
+				text = "\n" + text
+			}
+		}
+		yield(text, nil)
 	}
 }
 
