@@ -41,6 +41,7 @@ type settings struct {
 	calls                     callSettings
 	dial                      dialSettings
 	iat                       iatSettings
+	aip                       aipSettings
 	logLevel, logFormat       string
 	operators                 adminSettings
 	tracing                   traceSettings
@@ -87,6 +88,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	s.more.flags(f)
 	s.calls.flags(f)
 	s.iat.flags(f)
+	s.aip.flags(f)
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
 	s.server.flags(f)
 	s.operators.flags(f)
@@ -137,6 +139,7 @@ func (s *settings) faults() (all []error) {
 	all = append(all, s.calls.faults()...)
 	all = append(all, s.dial.faults()...)
 	all = append(all, s.iat.faults()...)
+	all = append(all, s.aip.faults()...)
 	_, err := s.logger(io.Discard)
 	all = append(all, s.tracing.faults()...)
 	return append(append(all, s.server.faults()...), err)

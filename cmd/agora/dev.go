@@ -96,23 +96,27 @@ func (o *devOptions) check() error {
 	if o.edges < 1 {
 		all = append(all, errors.New("edges must be at least 1"))
 	}
-	if o.auth.choice == "none" && !o.authSaid && !isLoopback(o.addr) {
-		all = append(all, fmt.Errorf("%s can be reached by others: give --auth file:PATH, or --auth none if everybody may be any agent", o.addr))
+	for _, addr := range []string{o.addr, o.aip.place()} {
+		if o.auth.choice == "none" && !o.authSaid && addr != "" && !isLoopback(addr) {
+			all = append(all, fmt.Errorf("%s can be reached by others: give --auth file:PATH, or --auth none if everybody may be any agent", addr))
+		}
 	}
 	return errors.Join(all...)
 }
 
 // listen takes the ports of edge k.
 func (o *devOptions) listen(k int, log *slog.Logger, fail func(error)) (*edgeServer, error) {
-	addr, err := plus(o.addr, k)
-	if err != nil {
-		return nil, err
+	at := places{public: o.addr, grpc: o.aip.place(), admin: o.adminAddr}
+	for _, addr := range []*string{&at.public, &at.grpc, &at.admin} {
+		if *addr == "" {
+			continue
+		}
+		var err error
+		if *addr, err = plus(*addr, k); err != nil {
+			return nil, err
+		}
 	}
-	adminAddr, err := plus(o.adminAddr, k)
-	if err != nil {
-		return nil, err
-	}
-	return listen(fmt.Sprintf("edge-%d", k), addr, adminAddr, &o.settings, log, fail)
+	return listen(fmt.Sprintf("edge-%d", k), at, &o.settings, log, fail)
 }
 
 // isLoopback tells whether an address can be reached from this machine only.

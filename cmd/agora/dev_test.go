@@ -58,13 +58,13 @@ func (o *output) String() string {
 
 // dev is a running `agora dev`.
 type dev struct {
-	public, admin []string
-	stop          context.CancelFunc
-	status        chan int
-	stderr        *output
+	public, grpc, admin []string
+	stop                context.CancelFunc
+	status              chan int
+	stderr              *output
 }
 
-var edgeLine = regexp.MustCompile(`(?m)^  edge-\d+  (wss?://\S+)  admin (https?://\S+)$`)
+var edgeLine = regexp.MustCompile(`(?m)^  edge-\d+  (wss?://\S+)(?:  grpcs?://(\S+))?  admin (https?://\S+)$`)
 
 // startDev runs `agora dev` on free ports until it says ready.
 func startDev(t *testing.T, args ...string) *dev {
@@ -72,7 +72,7 @@ func startDev(t *testing.T, args ...string) *dev {
 	ctx, stop := context.WithCancel(context.Background())
 	d := &dev{stop: stop, status: make(chan int, 1), stderr: &output{}}
 	stdout := &output{}
-	own := []string{"dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}
+	own := []string{"dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}
 	if !slices.Contains(args, "--config") { // a flag would go before what the file says
 		own = append(own, calm...)
 	}
@@ -88,7 +88,7 @@ func startDev(t *testing.T, args ...string) *dev {
 		t.Errorf("output does not begin with ready:\n%s", stdout)
 	}
 	for _, m := range edgeLine.FindAllStringSubmatch(stdout.String(), -1) {
-		d.public, d.admin = append(d.public, m[1]), append(d.admin, m[2])
+		d.public, d.grpc, d.admin = append(d.public, m[1]), append(d.grpc, m[2]), append(d.admin, m[3])
 	}
 	return d
 }

@@ -24,7 +24,7 @@ type door interface {
 }
 
 // openDoors makes the doors of a started edge.
-func (e *edgeServer) openDoors(p plan) {
+func (e *edgeServer) openDoors(p plan) error {
 	dc, wc := p.door(e.log), p.web(e.log)
 	dc.Loopback, wc.Origins.Loopback = p.loopback, p.loopback
 	wc.Admitted = e.public.admitted
@@ -38,6 +38,10 @@ func (e *edgeServer) openDoors(p plan) {
 		e.iat = iat.New(e.node, kit, ic)
 		e.doors = append(e.doors, iatDoor{e.iat})
 	}
+	if e.grpc == nil {
+		return nil
+	}
+	return e.openAIP(p, dc.Carriers)
 }
 
 // wsDoor is the door for WebSockets. The node asks its sessions to reconnect when the edge drains.

@@ -44,8 +44,9 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, 3) // one of each port and of the node at most
-	e, err := listen(cmp.Or(o.id, "edge-"+strings.ToLower(rand.Text()[:8])), o.addr, o.adminAddr, &o.settings, log, func(err error) { failed <- err })
+	failed := make(chan error, 4) // one of each port and of the node at most
+	at := places{public: o.addr, grpc: o.aip.place(), admin: o.adminAddr}
+	e, err := listen(cmp.Or(o.id, "edge-"+strings.ToLower(rand.Text()[:8])), at, &o.settings, log, func(err error) { failed <- err })
 	if err != nil {
 		return err
 	}

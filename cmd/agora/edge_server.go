@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/aip"
 	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/edge/iat"
@@ -30,6 +31,7 @@ type edgeServer struct {
 	log           *slog.Logger
 	fail          func(error) // what ends the edge while it runs
 	public, admin *port
+	grpc          *grpcPort // nil where there is none
 
 	broker    *broker.Broker
 	presence  *presence.Store
@@ -39,6 +41,7 @@ type edgeServer struct {
 	approvals *approval.Approvals // nil before there are any
 	ws        *ws.Door            // one of the doors
 	iat       *iat.Door           // another one; nil where it is off
+	aip       *aip.Door           // and one more; nil where it is off
 	doors     []door
 	endAuth   func()       // nil before there is any
 	proxies   edge.Proxies // whose word is taken about where agents connect from
@@ -60,24 +63,50 @@ type plan struct {
 	alone    bool            // nothing else is in the process
 }
 
+// places are the addresses of an edge's ports.
+type places struct {
+	public, admin string
+	grpc          string // empty for no such port
+}
+
 // listen takes the ports of an edge. Until it has been started, agents are
 // sent away and operators told that it is not ready.
-func listen(name, addr, adminAddr string, s *settings, log *slog.Logger, fail func(error)) (*edgeServer, error) {
+func listen(name string, at places, s *settings, log *slog.Logger, fail func(error)) (*edgeServer, error) {
 	e := &edgeServer{name: name, log: log.With("edge", name), fail: fail}
-	var err error
-	public := s.server.public()
-	if s.more.proxyProtocol {
-		public.proxies = &e.proxies
-	}
-	if e.public, err = openPort(addr, public, e.log, fail); err != nil {
-		return nil, err
-	}
-	if e.admin, err = openPort(adminAddr, s.server.private(), e.log, fail); err != nil {
-		e.public.close()
+	if err := e.open(at, s); err != nil {
+		e.closePorts()
 		return nil, err
 	}
 	e.admin.serve(startingHandler())
 	return e, nil
+}
+
+// open opens the ports.
+func (e *edgeServer) open(at places, s *settings) (err error) {
+	public := s.server.public()
+	if s.more.proxyProtocol {
+		public.proxies = &e.proxies
+	}
+	if e.public, err = openPort(at.public, public, e.log, e.fail); err != nil {
+		return err
+	}
+	if at.grpc != "" {
+		if e.grpc, err = openGRPC(at.grpc, public, e.log); err != nil {
+			return err
+		}
+	}
+	e.admin, err = openPort(at.admin, s.server.private(), e.log, e.fail)
+	return err
+}
+
+// closePorts ends those ports that there are, but for what operators ask.
+func (e *edgeServer) closePorts() {
+	if e.public != nil {
+		e.public.close()
+	}
+	if e.grpc != nil {
+		e.grpc.close()
+	}
 }
 
 // start connects the edge and serves agents, or fails when ctx is over.
@@ -113,7 +142,9 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	}
 	e.node.Restores(e.tools.Restore)
 	e.follow(sources)
-	e.openDoors(p)
+	if err := e.openDoors(p); err != nil {
+		return err
+	}
 	e.tidies = e.tidy(p.alone)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", introduce)
@@ -165,7 +196,7 @@ func (e *edgeServer) close() {
 		e.tidies()
 	}
 	e.eachDoor(door.close)
-	e.public.close()
+	e.closePorts()
 	if e.node != nil {
 		e.node.Close()
 	}

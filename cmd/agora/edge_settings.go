@@ -167,7 +167,7 @@ func (r *redisSettings) faults() []error {
 
 // checkFiles returns what is wrong with the files that the settings name.
 func (o *edgeOptions) checkFiles() error {
-	return errors.Join(o.more.checkPolicy(), o.nats.access().Check(), o.redis.access().Check(), o.auth.checkFiles(), o.server.checkFiles())
+	return errors.Join(o.more.checkPolicy(), o.nats.access().Check(), o.redis.access().Check(), o.auth.checkFiles(), o.server.checkFiles(), o.aip.checkFiles())
 }
 
 func (n *natsSettings) access() broker.Access {

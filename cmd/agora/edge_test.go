@@ -23,6 +23,7 @@ import (
 type running struct {
 	t              *testing.T
 	public, admin  string
+	grpc           string // HOST:PORT
 	stop           context.CancelFunc
 	status         chan int
 	stdout, stderr *output
@@ -69,14 +70,14 @@ func launchIn(t *testing.T, env []string, args ...string) *running {
 }
 
 func edgeArgs(args []string) []string {
-	return slices.Concat([]string{"edge", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--edge.lease", "1m", "--start.timeout", "1h"}, calm, args)
+	return slices.Concat([]string{"edge", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--edge.lease", "1m", "--start.timeout", "1h"}, calm, args)
 }
 
 // calm are settings by which no pause of a busy machine ends a session.
 var calm = []string{"--session.grace", "1h", "--session.timeout", "1h"}
 
 // readyLine is what an edge says when agents can connect, in either format.
-var readyLine = regexp.MustCompile(`^(?:ready\n  \S+  |\{.*"msg":"ready".*"agents":")(wss?://[^\s"]+)(?:  admin |","admin":")(https?://[^\s"]+)(?:"\})?\n$`)
+var readyLine = regexp.MustCompile(`^(?:ready\n  \S+  |\{.*"msg":"ready".*"agents":")(wss?://[^\s"]+)(?:(?:  |","grpc":")grpcs?://([^\s"]+))?(?:  admin |","admin":")(https?://[^\s"]+)(?:"\})?\n$`)
 
 // ready waits until agents can connect.
 func (r *running) ready() *running {
@@ -94,7 +95,7 @@ func (r *running) ready() *running {
 func (r *running) greeted() bool {
 	m := readyLine.FindStringSubmatch(r.stdout.String())
 	if m != nil {
-		r.public, r.admin = m[1], m[2]
+		r.public, r.grpc, r.admin = m[1], m[2], m[3]
 	}
 	return m != nil
 }

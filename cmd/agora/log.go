@@ -78,12 +78,20 @@ func (s *settings) announce(cmd *cobra.Command, edges ...*edgeServer) error {
 	var b strings.Builder
 	b.WriteString("ready\n")
 	for _, e := range edges {
+		ws, grpc, admin := e.public.url("ws")+"/ws", "", e.admin.url("http")
+		if e.grpc != nil {
+			grpc = e.grpc.url()
+		}
 		if s.logFormat == jsonLog {
-			slog.New(slog.NewJSONHandler(cmd.OutOrStdout(), nil)).LogAttrs(context.Background(), slog.LevelInfo, "ready",
-				slog.String("edge", e.name), slog.String("agents", e.public.url("ws")+"/ws"), slog.String("admin", e.admin.url("http")))
+			attrs := []slog.Attr{slog.String("edge", e.name), slog.String("agents", ws), slog.String("grpc", grpc), slog.String("admin", admin)}
+			attrs = slices.DeleteFunc(attrs, func(a slog.Attr) bool { return a.Value.String() == "" })
+			slog.New(slog.NewJSONHandler(cmd.OutOrStdout(), nil)).LogAttrs(context.Background(), slog.LevelInfo, "ready", attrs...)
 			continue
 		}
-		fmt.Fprintf(&b, "  %s  %s/ws  admin %s\n", e.name, e.public.url("ws"), e.admin.url("http"))
+		if grpc != "" {
+			ws += "  " + grpc
+		}
+		fmt.Fprintf(&b, "  %s  %s  admin %s\n", e.name, ws, admin)
 	}
 	if s.logFormat == jsonLog {
 		return nil

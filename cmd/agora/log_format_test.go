@@ -42,7 +42,7 @@ func TestEveryLineOfAProcessIsJSONWhereThatIsTheFormat(t *testing.T) {
 		t.Errorf("it ended with %d", status)
 	}
 	ready := allJSON(t, e.stdout.String())
-	if len(ready) != 1 || ready[0]["msg"] != "ready" || ready[0]["agents"] != e.public || ready[0]["admin"] != e.admin || ready[0]["edge"] == "" {
+	if len(ready) != 1 || ready[0]["msg"] != "ready" || ready[0]["agents"] != e.public || ready[0]["admin"] != e.admin || ready[0]["grpc"] != "grpc://"+e.grpc || ready[0]["edge"] == "" {
 		t.Errorf("on stdout: %v, want one line that says ready, and where", ready)
 	}
 	if !strings.Contains(e.stderr.String(), "soon") {
@@ -53,7 +53,7 @@ func TestEveryLineOfAProcessIsJSONWhereThatIsTheFormat(t *testing.T) {
 
 func TestDevSaysReadyInJSONToo(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "dev", "--edges", "2", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--log.format", "json")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "dev", "--edges", "2", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--log.format", "json")
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	var stdout, stderr output
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -54,12 +54,9 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := listenAt(addr, cfg.proxies)
 	if err != nil {
 		return nil, err
-	}
-	if cfg.proxies != nil {
-		l = proxyListener(l, cfg.proxies)
 	}
 	h := newHall(l)
 	h.turns = cfg.turns
@@ -87,6 +84,15 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 		p.serving.Go(func() { certs.watch(ctx, log) })
 	}
 	return p, nil
+}
+
+// listenAt takes an address, where connections of proxies may come if there are such.
+func listenAt(addr string, proxies *edge.Proxies) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err == nil && proxies != nil {
+		l = proxyListener(l, proxies)
+	}
+	return l, err
 }
 
 // streams is how many requests of one connection are answered at a time. More of them wait, up to four times as many; who
@@ -124,12 +130,15 @@ func (p *port) drain() { p.server.SetKeepAlivesEnabled(false) }
 const readBody = 20 * time.Second
 
 // addr is where the port can be reached from this machine.
-func (p *port) addr() string {
-	at, ok := p.listener.Addr().(*net.TCPAddr)
+func (p *port) addr() string { return reachedAt(p.listener.Addr()) }
+
+// reachedAt returns where a listener is reached from this machine.
+func reachedAt(addr net.Addr) string {
+	at, ok := addr.(*net.TCPAddr)
 	if ok && at.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
 	}
-	return p.listener.Addr().String()
+	return addr.String()
 }
 
 // url is where the port can be reached, by a scheme or its secure sister.

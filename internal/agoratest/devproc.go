@@ -14,15 +14,16 @@ import (
 type DevProcess struct {
 	process
 	URLs []string // of its edges, over HTTP
+	GRPC []string // HOST:PORT of each, for AIP
 }
 
-var devEdge = regexp.MustCompile(`(?m)^  edge-\d+  ws(s?://\S+)/ws  admin `)
+var devEdge = regexp.MustCompile(`(?m)^  edge-\d+  ws(s?://\S+)/ws  grpcs?://(\S+)  admin `)
 
 // StartDev builds the command, and runs `agora dev` with more flags until it says that it is ready. It is ended with the test, which
 // fails unless that goes in order.
 func StartDev(t testing.TB, flags ...string) *DevProcess {
 	t.Helper()
-	own := []string{BuildAgora(t, ""), "dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}
+	own := []string{BuildAgora(t, ""), "dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}
 	d := &DevProcess{process: process{argv: slices.Concat(own, flags), log: filepath.Join(t.TempDir(), "dev.log")}}
 	if err := d.start(); err != nil {
 		t.Fatalf("start agora dev: %v", err)
@@ -33,22 +34,22 @@ func StartDev(t testing.TB, flags ...string) *DevProcess {
 		}
 		d.kill()
 	})
-	ready := func() bool { return len(d.edges()) > 0 || !d.running() }
+	ready := func() bool { urls, _ := d.edges(); return len(urls) > 0 || !d.running() }
 	if await.Within(await.Long, ready); !d.running() || !ready() {
 		t.Fatalf("agora dev is not ready:\n%s", d.tail(15))
 	}
-	d.URLs = d.edges()
+	d.URLs, d.GRPC = d.edges()
 	return d
 }
 
-// edges returns the URLs that it has said; they are written at once.
-func (d *DevProcess) edges() (urls []string) {
+// edges returns the addresses that it has said; they are written at once.
+func (d *DevProcess) edges() (urls, grpc []string) {
 	b, err := os.ReadFile(d.log)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	for _, m := range devEdge.FindAllSubmatch(b, -1) {
-		urls = append(urls, "http"+string(m[1]))
+		urls, grpc = append(urls, "http"+string(m[1])), append(grpc, string(m[2]))
 	}
-	return urls
+	return urls, grpc
 }

@@ -19,15 +19,15 @@ type EdgeProcess struct {
 	Log      []*Proxy // one to each NATS node
 	Presence *Proxy   // nil with Sentinel or a Redis Cluster, which tell clients the servers' own addresses
 
-	t           testing.TB
-	addr, admin string
+	t                 testing.TB
+	addr, grpc, admin string
 }
 
 // newEdge describes edge k of a cluster.
 func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 	c.t.Helper()
 	e := &EdgeProcess{t: c.t}
-	for _, at := range []*string{&e.addr, &e.admin} {
+	for _, at := range []*string{&e.addr, &e.grpc, &e.admin} {
 		var err error
 		if *at, err = steadyAddr(); err != nil {
 			c.t.Fatal(err)
@@ -51,7 +51,7 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 	}
 	name := fmt.Sprintf("edge-%d", k)
 	e.log = filepath.Join(dir, name+".log")
-	e.argv = append([]string{c.opts.Binary, "edge", "--id", name, "--addr", e.addr, "--admin-addr", e.admin, "--auth", "none",
+	e.argv = append([]string{c.opts.Binary, "edge", "--id", name, "--addr", e.addr, "--admin-addr", e.admin, "--grpc-addr", e.grpc, "--auth", "none",
 		"--nats.url", strings.Join(urls, ","), "--redis.url", presence}, c.opts.Flags...)
 	if k < len(c.opts.Leases) {
 		e.argv = append(e.argv, "--edge.lease", c.opts.Leases[k].String())
@@ -61,6 +61,9 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 
 // URL returns where its agents connect.
 func (e *EdgeProcess) URL() string { return "ws://" + e.addr + "/ws" }
+
+// GRPC returns where its AIP agents connect, as HOST:PORT.
+func (e *EdgeProcess) GRPC() string { return e.grpc }
 
 // Start starts it, under the same addresses, and does not wait for it.
 func (e *EdgeProcess) Start() {

@@ -105,7 +105,7 @@ func (a agora) edges(r *Running, binary string, flags ...string) error {
 	r.addrs = addrs[:2]
 	for i, addr := range r.addrs {
 		name := fmt.Sprintf("edge-%d", i)
-		argv := append([]string{binary, "edge", "--id", name, "--addr", addr, "--admin-addr", addrs[2+i]}, flags...)
+		argv := append([]string{binary, "edge", "--id", name, "--addr", addr, "--admin-addr", addrs[2+i], "--grpc-addr", "none"}, flags...)
 		if _, err := r.run(name, argv...); err != nil {
 			return err
 		}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/agora-relay/agora/edge/aip"
+)
+
+// aipSettings are those of the AIP door.
+type aipSettings struct {
+	addr        string
+	advertise   string
+	maxMessage  size
+	dialTimeout time.Duration
+	heartbeat   time.Duration
+	stopWait    time.Duration
+	nodeTLS     nodeTLSSettings
+	nodes       int
+}
+
+func (s *aipSettings) flags(f *pflag.FlagSet) {
+	f.StringVar(&s.addr, "grpc-addr", defaultGRPC, "where agents of the AIP dialect connect, by gRPC, with the TLS of the public port; port 0 is any free one, none no such port")
+	f.StringVar(&s.advertise, "aip.advertise", "", "HOST:PORT at which AIP nodes are told that agents of other dialects are reached: this edge's grpc-addr, or a balancer; grpc-addr if empty")
+	s.maxMessage = 16 << 20
+	f.Var(&s.maxMessage, "aip.max-message", "size of a message of a session or tool call of AIP")
+	f.DurationVar(&s.dialTimeout, "aip.dial-timeout", 5*time.Second, "how long an AIP node may take to be connected to")
+	f.DurationVar(&s.heartbeat, "aip.heartbeat-timeout", 30*time.Second, "an AIP node without a heartbeat or a call for so long is deregistered")
+	f.DurationVar(&s.stopWait, "aip.stop-wait", 30*time.Second, "how long a session with an agent of another dialect, once stopped, waits for its first answer")
+	s.nodeTLS.flags(f)
+	f.IntVar(&s.nodes, "limits.nodes", 1024, "AIP nodes that one principal may have registered at one edge")
+}
+
+// defaultGRPC is where an edge speaks gRPC unless it is told otherwise.
+const defaultGRPC = "127.0.0.1:50000"
+
+// on reports whether there is such a door.
+func (s *aipSettings) on() bool { return s.addr != "" && s.addr != "none" }
+
+// place returns where the door's port is; empty for none.
+func (s *aipSettings) place() string {
+	if s.on() {
+		return s.addr
+	}
+	return ""
+}
+
+func (s *aipSettings) faults() []error {
+	return []error{
+		unless(s.maxMessage >= 64<<10 && s.maxMessage <= 256<<20, "aip.max-message must be 64KiB to 256MiB"),
+		unless(s.dialTimeout > 0 && s.dialTimeout <= time.Minute, "aip.dial-timeout must be more than nothing, and 1m at most"),
+		unless(s.heartbeat >= time.Second, "aip.heartbeat-timeout must be at least 1s"),
+		unless(s.stopWait > 0, "aip.stop-wait must be more than nothing"),
+		unless(s.nodes >= 1, "limits.nodes must be at least 1"),
+		s.nodeTLS.faults(), s.placeFault(),
+	}
+}
+
+// placeFault returns what is wrong with where the door is, and is said to be.
+func (s *aipSettings) placeFault() (err error) {
+	if _, fault := plus(s.addr, 0); s.on() && fault != nil {
+		err = fmt.Errorf("grpc-addr: want HOST:PORT, :PORT or none, not %q", s.addr)
+	}
+	host, _, fault := net.SplitHostPort(s.advertise)
+	if _, number := plus(s.advertise, 0); s.advertise != "" && (fault != nil || number != nil || host == "") {
+		err = errors.Join(err, fmt.Errorf("aip.advertise: want HOST:PORT, not %q", s.advertise))
+	}
+	return err
+}
+
+// checkFiles returns what is wrong with the files that are named.
+func (s *aipSettings) checkFiles() error {
+	_, err := s.nodeTLS.open()
+	return err
+}
+
+// aipDoor returns how the AIP door of an edge is set up, but for what it shares with other doors.
+func (s *settings) aipDoor(log *slog.Logger) aip.Config {
+	return aip.Config{
+		Advertise: s.aip.advertise, MaxMessage: int(s.aip.maxMessage), MaxHeader: int(s.server.maxHeader),
+		DialTimeout: s.aip.dialTimeout, HeartbeatTimeout: s.aip.heartbeat, StopWait: s.aip.stopWait,
+		Nodes: s.aip.nodes, Log: log,
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+
+	"github.com/spf13/pflag"
+)
+
+// nodeTLSSettings say how an edge speaks TLS with nodes that it dials.
+type nodeTLSSettings struct{ ca, cert, key string }
+
+func (s *nodeTLSSettings) flags(f *pflag.FlagSet) {
+	f.StringVar(&s.ca, "aip.node-tls.ca", "", "file of the CAs that sign the certificates of AIP nodes, which are all dialled by TLS then, and without it if empty; read again when it changes")
+	f.StringVar(&s.cert, "aip.node-tls.cert", "", "file of the certificate that is presented to them; none if empty; read again when it changes")
+	f.StringVar(&s.key, "aip.node-tls.key", "", "file of the key of aip.node-tls.cert")
+}
+
+func (s *nodeTLSSettings) faults() error {
+	return errors.Join(
+		unless((s.cert == "") == (s.key == ""), "aip.node-tls.cert and aip.node-tls.key go together"),
+		unless(s.cert == "" || s.ca != "", "aip.node-tls.cert needs aip.node-tls.ca"),
+	)
+}
+
+// open reads the files; nil where nodes are dialled without TLS.
+func (s nodeTLSSettings) open() (*certificates, error) {
+	if s.ca == "" {
+		return nil, nil
+	}
+	c := &certificates{files: []string{s.ca, s.cert, s.key}, make: s.make}
+	_, err := c.Look()
+	return c, err
+}
+
+// make returns how nodes are dialled that have a certificate of the CAs, with a certificate for them and its key.
+func (s nodeTLSSettings) make(contents [][]byte) (*tls.Config, error) {
+	pool, err := poolOf(s.ca, contents[0])
+	if err != nil || s.cert == "" {
+		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, err
+	}
+	pair, err := pairOf(s.cert, s.key, contents[1:])
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{pair}}, err
+}
