@@ -31,7 +31,7 @@ capabilities: { drop: [ALL] }
 
 {{/* The settings that the chart decides by values of its own. */}}
 {{- define "agora.ownSettings" -}}
-id addr admin-addr drain.delay drain.timeout auth nats.url redis.url
+id addr grpc-addr admin-addr drain.delay drain.timeout auth nats.url redis.url
 {{- end }}
 
 {{- define "agora.variable" -}}
@@ -113,11 +113,15 @@ podSelector: { matchLabels: { app.kubernetes.io/instance: {{ .Release.Name }}, a
 {{/* The file of settings: what the chart decides, and config over it. */}}
 {{- define "agora.config" -}}
 {{- range include "agora.ownSettings" . | splitList " " }}
-{{- if hasKey $.Values.config . }}{{ fail (printf "config: %s is the chart's to say: see auth, nats, redis and drain" .) }}{{ end }}
+{{- if hasKey $.Values.config . }}{{ fail (printf "config: %s is the chart's to say: see auth, service, nats, redis and drain" .) }}{{ end }}
 {{- end }}
 {{- if and .Values.nats.bundled .Values.nats.url }}{{ fail "nats: only one of url and bundled" }}{{ end }}
 {{- if and .Values.redis.bundled .Values.redis.url }}{{ fail "redis: only one of url and bundled" }}{{ end }}
-{{- $c := dict "addr" ":8080" "admin-addr" ":9100" "log.format" "json" }}
+{{- $c := dict "addr" ":8080" "admin-addr" ":9100" "grpc-addr" "none" "log.format" "json" }}
+{{- with .Values.service.grpcPort }}
+{{- $_ := set $c "grpc-addr" ":50051" }}
+{{- $_ := set $c "aip.advertise" (printf "%s.%s:%d" (include "agora.fullname" $) $.Release.Namespace (int .)) }}
+{{- end }}
 {{- $_ := set $c "drain.delay" (printf "%ds" (int .Values.drain.delaySeconds)) }}
 {{- $_ := set $c "drain.timeout" (printf "%ds" (int .Values.drain.timeoutSeconds)) }}
 {{- if and .Values.auth.tokensSecret .Values.auth.mode }}{{ fail "auth: only one of tokensSecret and mode" }}{{ end }}
@@ -141,6 +145,11 @@ podSelector: { matchLabels: { app.kubernetes.io/instance: {{ .Release.Name }}, a
 {{/* Not empty where the admin port speaks TLS; its certificate may be one that no probe could prove itself to. */}}
 {{- define "agora.adminTLS" -}}
 {{- if or (hasKey .Values.config "admin.tls.cert") (dig "admin" "tls" "cert" "" .Values.config) }}yes{{ end }}
+{{- end }}
+
+{{/* Not empty where edges speak TLS with agents themselves. */}}
+{{- define "agora.publicTLS" -}}
+{{- if or (hasKey .Values.config "tls.cert") (dig "tls" "cert" "" .Values.config) }}yes{{ end }}
 {{- end }}
 
 {{- define "agora.ask" -}}
