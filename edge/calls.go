@@ -19,7 +19,7 @@ func (n *Node) newCalls() *call.Registry {
 			l := n.limits.load()
 			return l.Calls, l.EdgeCalls
 		},
-		Known: n.knows, Delivers: n.delivers, MaxAge: n.cfg.MaxAge, MaxRecords: n.cfg.MaxRecords, Doubt: n.cfg.Doubt, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
+		Known: n.knows, Delivers: n.delivers, Valid: n.valid, Pressed: n.relay.Pressed, MaxAge: n.cfg.MaxAge, MaxRecords: n.cfg.MaxRecords, Doubt: n.cfg.Doubt, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
 	})
 }
 
@@ -32,8 +32,14 @@ func (n *Node) knows(ctx context.Context, tenant string, id agora.AgentID) bool 
 	return err == nil && found.State != presence.Unknown
 }
 
+// callIsLost reports whether nobody waits for a call any more, as far as presence knows.
+func (n *Node) callIsLost(ctx context.Context, tenant, box string) (bool, error) {
+	open, err := n.cfg.Presence.CallOpen(ctx, tenant, box)
+	return !open, err
+}
+
 // Call asks an agent on behalf of another one, which need have no session: q.Message has To.Agent, Body and what else the one who is asked is
-// to get. The answer is found at this edge whatever edge the agent is at, or moves to. The caller owes it a call of Close. Errors are those
+// to get; where q.Streams, what [call.Answer.Say] adds counts against the agent's rate at this edge. The answer is found at this edge whatever edge the agent is at, or moves to. The caller owes it a call of Close. Errors are those
 // of [call.Registry.Start], and FORBIDDEN.
 func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*call.Answer, error) {
 	n, m := a.node, &q.Message
@@ -41,6 +47,9 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 		return nil, err
 	}
 	m.From, m.To = as, agora.ToAgent(a.Principal().Tenant, m.To.Agent)
+	if q.Streams {
+		m.Part, q.Pace = agora.Start, a.paces(as)
+	}
 	if !q.Checked {
 		if err := n.screens.look(ctx, a, m); err != nil {
 			return nil, err
@@ -56,6 +65,16 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 	a.tenant.Messages.Add(1)
 	a.tenant.Bytes.Add(int64(len(m.Body)))
 	return answer, nil
+}
+
+// paces returns what takes the parts of a stream from an agent's rate at this edge, and says how long each has to wait.
+func (a *Actor) paces(as agora.AgentID) func(bytes int) time.Duration {
+	m := a.node.meters.get(agora.ToAgent(a.Principal().Tenant, as))
+	return func(bytes int) time.Duration {
+		a.tenant.Messages.Add(1)
+		a.tenant.Bytes.Add(int64(bytes))
+		return a.reserveFrom(m, bytes)
+	}
 }
 
 // CancelCall ends a call that was made under a name, by whatever edge, in the name of an agent: whoever waits for its answer gets STREAM_ABORTED, and who was asked is
@@ -108,7 +127,7 @@ func (s *Session) Request(ctx context.Context, q call.Request) (*call.Answer, er
 func (s *Session) called(m *agora.Message) bool {
 	peer := agora.ToAgent(s.claim.Tenant, m.From)
 	if m.Kind == agora.Request {
-		s.sender().Asked(peer, clientID(m.ID), m.Meta.Call)
+		s.sender().Asked(peer, clientID(m.ID), m.Meta.Call, m.Stream)
 		return true
 	}
 	if m.Kind != agora.Control || m.Part != agora.Abort {

@@ -30,9 +30,10 @@ func (s *Session) spend(ctx context.Context, m *agora.Message) error {
 }
 
 // reserve takes a message of n bytes whatever is left, and returns how long it must wait.
-func (a *Actor) reserve(n int) time.Duration {
+func (a *Actor) reserve(n int) time.Duration { return a.reserveFrom(a.own(), n) }
+
+func (a *Actor) reserveFrom(m *meter, n int) time.Duration {
 	l, size := a.node.limits.load(), float64(n)
-	m := a.own()
 	own := max(m.messages.take(l.messages, 1, true), m.bytes.take(l.bytes, size, true))
 	shared := max(a.tenant.messages.take(l.tenantMessages, 1, true), a.tenant.bytes.take(l.tenantBytes, size, true))
 	if shared > 0 {

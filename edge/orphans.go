@@ -116,6 +116,9 @@ func (o *orphans) endOne(l broker.Unended) error {
 	ctx, cancel := context.WithTimeout(o.ctx, o.n.cfg.Lease)
 	defer cancel()
 	epoch, lost, err := o.n.cfg.Presence.Lost(ctx, l.To.Tenant, l.From, l.Session)
+	if err == nil && lost { // it may be the call that the stream is the request of
+		lost, err = o.n.callIsLost(ctx, l.To.Tenant, l.Session)
+	}
 	if err == nil && lost {
 		err = o.n.cfg.Broker.EndLane(ctx, broker.LaneConfig{
 			From: l.From, Session: l.Session, Epoch: max(epoch, l.Epoch+1), To: l.To, Used: true, Valid: o.n.valid,

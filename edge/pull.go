@@ -140,6 +140,9 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Control && m.Part == agora.Cancel {
 		return Delivery{Message: m, Redelivered: s.redelivered(m)}, s.sender().Cancelled(peer, m.Stream)
 	}
+	if out := s.outgoing.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
+		out.Cut(peer, m.Stream)
+	}
 	if s.silenced(peer, m) {
 		return Delivery{}, false
 	}

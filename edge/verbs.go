@@ -214,8 +214,11 @@ func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
 // asking its edge. What the peer still sends of it is not shown any more, in
 // later sessions either.
 func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
-	peer := m.To
-	m.Stream = s.streamOf(peer, m.Stream)
+	if name := s.streamOf(m.To, m.Stream); name != m.Stream {
+		m.Stream = name
+		m.To = s.sender().Route(ctx, &m)
+	}
+	peer := m.To.Peer() // where that is a box, the stream is the request of its call, or the answer
 	k := streamKey{peer, m.Stream}
 	s.mu.Lock()
 	_, incoming := s.incoming[k]
@@ -246,7 +249,11 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 		w.Receipts |= agora.Stored
 	}
 	m.ID = Key(m.ID, []byte("cancel"), []byte(m.Stream))
-	return s.put(ctx, m, w)
+	err := s.put(ctx, m, w)
+	if err == nil {
+		s.sender().Cut(peer, m.Stream)
+	}
+	return err
 }
 
 // silence drops what follows of a stream.

@@ -21,6 +21,7 @@ type Call struct {
 	Request  string        // by which the one who is asked names it
 	Digest   string        // of what is asked: the same name with another is another request
 	Named    bool          // the caller has named it: it is done once
+	Streams  bool          // its request is a stream that has not ended
 	Deadline time.Time     // zero for none
 }
 
@@ -77,6 +78,12 @@ func (s *Store) AskAgain(ctx context.Context, c Call) error {
 // Asked writes that the request of a call is stored: nobody who makes it again is to do so.
 func (s *Store) Asked(ctx context.Context, c Call) error {
 	return unavailable(s.rdb.HSet(ctx, c.record()[0], "asked", "1").Err())
+}
+
+// Streamed writes that the stream which is the request of a call has ended. One round trip.
+func (s *Store) Streamed(ctx context.Context, c Call) error {
+	_, err := s.run(ctx, call{callStreamedScript, c.record(), nil})
+	return err
 }
 
 // Waiting is a call, and the callers at an edge that wait for it, by their ids.
@@ -275,7 +282,7 @@ func (s *Store) endCalls(ctx context.Context, h Holder, members []string) ([]Cal
 		}
 		over = append(over, Call{
 			Tenant: tenant, Box: string(box), From: agora.AgentID(r.at(1).str()), To: agora.AgentID(r.at(2).str()),
-			Request: r.at(3).str(), Named: r.at(4).yes(),
+			Request: r.at(3).str(), Named: r.at(4).yes(), Streams: r.at(5).yes(),
 		})
 	}
 	if len(others) > 0 {
@@ -305,7 +312,7 @@ func (c Call) record() []string { return []string{callRecord(c.member())} }
 // args are what most scripts take.
 func (c Call) args(waiter string, keep time.Duration) []any {
 	return []any{
-		waiter, keep.Milliseconds(), c.Digest, string(c.From), string(c.To), c.Request, stored(c.Deadline), flag(c.Named),
+		waiter, keep.Milliseconds(), c.Digest, string(c.From), string(c.To), c.Request, stored(c.Deadline), flag(c.Named), flag(c.Streams),
 	}
 }
 

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -18,13 +19,16 @@ import (
 // Answer is what comes back of a call: a whole message, or the parts of a stream. One goroutine at a time calls Next; Close may be
 // called from any.
 type Answer struct {
-	r     *Registry
-	id    string // among those of the Registry
-	call  presence.Call
-	inbox *broker.Inbox
-	wake  chan struct{}
-	taken atomic.Int64 // bytes that the caller has taken
-	kept  atomic.Int64 // bytes that were read and not taken
+	r        *Registry
+	id       string // among those of the Registry
+	call     presence.Call
+	inbox    *broker.Inbox
+	wake     chan struct{}
+	stream   *stream       // that the request is; nil where it is whole
+	patience time.Duration // see Request, as the next
+	pace     func(int) time.Duration
+	taken    atomic.Int64 // bytes that the caller has taken
+	kept     atomic.Int64 // bytes that were read and not taken
 
 	state presence.CallState // as it was found
 	msgs  []agora.Message    // read and not looked at yet; Next's own, as the next three
@@ -49,7 +53,7 @@ type Answer struct {
 func newAnswer(r *Registry, q Request) *Answer {
 	m := &q.Message
 	c := presence.Call{
-		Tenant: m.To.Tenant, Box: q.Box, From: m.From, To: m.To.Agent, Request: m.ID, Deadline: m.Meta.Deadline, Named: q.Name != "",
+		Tenant: m.To.Tenant, Box: q.Box, From: m.From, To: m.To.Agent, Request: m.ID, Deadline: m.Meta.Deadline, Named: q.Name != "", Streams: q.Streams,
 	}
 	if c.Box == "" || c.Named {
 		c.Box = NewBox(c.Tenant, c.From, q.Name)
@@ -60,8 +64,14 @@ func newAnswer(r *Registry, q Request) *Answer {
 	if c.Named {
 		c.Digest = digest(string(c.To), m.ID, m.Media, m.Meta.Dialect, string(m.Body))
 	}
-	return &Answer{r: r, id: strconv.FormatUint(r.next.Add(1), 36), call: c, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &Answer{
+		r: r, id: strconv.FormatUint(r.next.Add(1), 36), call: c, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		patience: cmp.Or(q.Patience, patience), pace: q.Pace,
+	}
 }
+
+// patience is how long Say waits for what keeps a part from being stored.
+const patience = 10 * time.Second
 
 // Box returns the call's id.
 func (a *Answer) Box() string { return a.call.Box }
@@ -85,7 +95,7 @@ func (a *Answer) woken() {
 
 // Next returns the next part of the answer: a whole message or the start of a stream, then its chunks, then its end; after
 // the last io.EOF. It blocks while there is none. The error of a call that was not answered is an *agora.Error: STREAM_ABORTED when who was asked has gone or
-// given up, TIMEOUT when the deadline has passed, UNAVAILABLE when parts were lost; it stays. When ctx ends Next returns its error, and may be
+// given up, or has cancelled a request that is a stream, TIMEOUT when the deadline has passed, UNAVAILABLE when parts were lost; it stays. When ctx ends Next returns its error, and may be
 // called again. The body is shared and not to be changed.
 func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 	a.taken.Add(a.last)
@@ -199,7 +209,11 @@ func (a *Answer) held() int64 {
 	if inbox == nil {
 		return 0
 	}
-	return a.kept.Load() + int64(inbox.Held())
+	n := a.kept.Load() + int64(inbox.Held())
+	if a.stream != nil {
+		n += a.stream.held.Load()
+	}
+	return n
 }
 
 // take decides what becomes of what stands in the box: only who was asked answers, and only once.
@@ -210,6 +224,9 @@ func (a *Answer) take(m *agora.Message) bool {
 		return false
 	case m.Kind == agora.Control && m.Part == agora.Abort && m.From == "":
 		a.end(aborted(m))
+		return false
+	case a.cancelled(m):
+		a.fail(errCancelled)
 		return false
 	case m.Kind != agora.Reply || guard.First && m.From != a.call.To:
 		return false
@@ -230,6 +247,11 @@ func (a *Answer) take(m *agora.Message) bool {
 		return false
 	}
 	return m.Part == agora.Chunk || m.Part == agora.End
+}
+
+// cancelled reports whether the agent says that it wants no more of the request's stream.
+func (a *Answer) cancelled(m *agora.Message) bool {
+	return a.stream != nil && m.Kind == agora.Control && m.Part == agora.Cancel && m.From == a.call.To && m.Stream == a.stream.name
 }
 
 // begin takes the first part.
@@ -283,7 +305,7 @@ func (a *Answer) set(err error, whole bool) {
 }
 
 // Close says that the caller waits no more. Where the answer has not come to its end, who was asked is told that nobody
-// waits, once: at once, or of a call with a name when its caller has not made it again in its grace. It does not block.
+// waits, once: at once, or of a call with a name when its caller has not made it again in its grace. A request's stream without an end is aborted. It does not block.
 func (a *Answer) Close() {
 	a.mu.Lock()
 	if a.closed {
@@ -313,6 +335,8 @@ func (a *Answer) Close() {
 		a.r.leave(a, whole, "")
 	case opened:
 		a.r.leave(a, whole, codeOf(err))
+	case a.stream != nil:
+		a.stream.lane.Close()
 	}
 }
 

@@ -180,7 +180,7 @@ func (a *Answer) store(ctx context.Context, q Request) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	if _, err := a.r.cfg.Broker.Publish(ctx, a.key(), m); err != nil {
+	if err := a.say(ctx, m); err != nil {
 		return err
 	}
 	a.isAsked()
@@ -189,6 +189,16 @@ func (a *Answer) store(ctx context.Context, q Request) error {
 		return a.r.cfg.Presence.Asked(ctx, a.call)
 	}
 	return nil
+}
+
+// say stores what begins the request, or is all of it.
+func (a *Answer) say(ctx context.Context, m agora.Message) error {
+	if s := a.stream; s != nil {
+		m.Part, m.Stream, m.Indexed, m.Meta.Request, s.next = agora.Start, s.name, true, s.name, 1
+		return s.put(ctx, m)
+	}
+	_, err := a.r.cfg.Broker.Publish(ctx, a.key(), m)
+	return err
 }
 
 // key is the request's own in the log: whoever makes the call stores it under this one.

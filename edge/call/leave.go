@@ -16,7 +16,8 @@ import (
 // leaving is callers that presence is still to be told wait no more.
 type leaving struct {
 	presence.Leaving
-	code agora.Code // told to who was asked, should that end the call; empty where nobody was
+	code   agora.Code // told to who was asked, should that end the call; empty where nobody was
+	stream *stream    // of the request, where that may lack its end; nil for none
 }
 
 // pending is what is to be done with a call later.
@@ -30,7 +31,11 @@ type pending struct {
 // leave has presence told that one caller waits no more.
 func (r *Registry) leave(a *Answer, whole bool, code agora.Code) {
 	end := !whole && (!a.call.Named || code == agora.Timeout)
-	r.later(leaving{presence.Leaving{Call: a.call, Waiter: a.id, Whole: whole, End: end}, code})
+	l := leaving{presence.Leaving{Call: a.call, Waiter: a.id, Whole: whole, End: end}, code, nil}
+	if a.stream.open() {
+		l.stream = a.stream
+	}
+	r.later(l)
 }
 
 // later tells presence, behind: all that leave at a time at once.
@@ -68,17 +73,19 @@ func (r *Registry) flush(ctx context.Context) error {
 	some := r.leaving
 	r.leaving = nil
 	r.mu.Unlock()
+	some, open, err := r.cutAll(ctx, some) // before presence forgets them: should this edge die, another one ends them
+	r.again(open)
 	if len(some) == 0 {
-		return nil
+		return err
 	}
 	told := make([]presence.Leaving, len(some))
 	for i, l := range some {
 		told[i] = l.Leaving
 	}
-	states, err := r.cfg.Presence.LeaveCalls(ctx, r.cfg.Holder, told, r.cfg.MaxAge, linger)
-	if err != nil {
+	states, failed := r.cfg.Presence.LeaveCalls(ctx, r.cfg.Holder, told, r.cfg.MaxAge, linger)
+	if failed != nil {
 		r.again(some)
-		return err
+		return failed
 	}
 	var left []leaving
 	for i, l := range some {
@@ -213,7 +220,7 @@ func (r *Registry) Tick(ctx context.Context) {
 	var over []presence.Call
 	for _, p := range r.takeDue() {
 		if p.code != "" {
-			r.later(leaving{presence.Leaving{Call: p.call, End: true}, p.code})
+			r.later(leaving{Leaving: presence.Leaving{Call: p.call, End: true}, code: p.code})
 			continue
 		}
 		if p.back {
@@ -279,6 +286,7 @@ func (r *Registry) Hold(ctx context.Context) error {
 		w := waiting[k]
 		if w == nil {
 			w = &presence.Waiting{Call: a.call, Asking: asking}
+			w.Streams = a.stream.open()
 			waiting[k] = w
 		}
 		if asking == 0 || w.Asking > 0 && asking > w.Asking {
@@ -329,6 +337,11 @@ func (r *Registry) Sweep(ctx context.Context) error {
 	lost, err := r.cfg.Presence.LostCalls(ctx)
 	for _, of := range lost {
 		for _, c := range of.Calls {
+			if c.Streams {
+				if err := r.endStream(ctx, &c); err != nil {
+					return err
+				}
+			}
 			if err := r.finish(ctx, of.Holder, c, agora.StreamAborted); err != nil {
 				return err
 			}

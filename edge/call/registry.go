@@ -20,19 +20,22 @@ import (
 
 // Config sets up a Registry.
 type Config struct {
-	Broker     *broker.Broker
-	Presence   *presence.Store
-	Holder     presence.Holder                                   // the edge
-	Reach      func(ctx context.Context, to agora.Address) error // whether a request for an agent may be stored
-	Wrote      func(to agora.Address)                            // told of each that was
-	Limits     func() (agent, all int)                           // calls open at this edge: by or for one agent, and together
-	Known      func(context.Context, string, agora.AgentID) bool // whether a caller is an agent, with a mailbox
-	Delivers   func() error                                      // whether the edge may hand on what it has read
-	MaxAge     time.Duration                                     // of what the log keeps, and of what is known of a call with a name; 10m
-	MaxRecords int64                                             // that a mailbox keeps
-	Doubt      time.Duration                                     // how long a request that is not known to be stored is stored again without a look for it; 45s
-	Grace      time.Duration                                     // how long a call with a name waits for its caller to come again; 30s
-	Log        *slog.Logger                                      // discards if nil
+	Broker   *broker.Broker
+	Presence *presence.Store
+	Holder   presence.Holder                                   // the edge
+	Reach    func(ctx context.Context, to agora.Address) error // whether a request for an agent may be stored
+	Wrote    func(to agora.Address)                            // told of each that was
+	Limits   func() (agent, all int)                           // calls open at this edge: by or for one agent, and together
+	Known    func(context.Context, string, agora.AgentID) bool // whether a caller is an agent, with a mailbox
+	Delivers func() error                                      // whether the edge may hand on what it has read
+	Valid    func() (at time.Time, ok bool)                    // the edge's last good lease renewal, and whether the lease still holds
+	// Pressed tells whether the mailbox of an agent is nearly full, or else whether it does not keep up with the streams of one who writes to it.
+	Pressed    func(from agora.AgentID, to agora.Address) (full, slow bool)
+	MaxAge     time.Duration // of what the log keeps, and of what is known of a call with a name; 10m
+	MaxRecords int64         // that a mailbox keeps
+	Doubt      time.Duration // how long a request that is not known to be stored is stored again without a look for it; 45s
+	Grace      time.Duration // how long a call with a name waits for its caller to come again; 30s
+	Log        *slog.Logger  // discards if nil
 }
 
 // Registry is the calls that callers at one edge wait for. Its methods may be called at the same time.
@@ -90,9 +93,16 @@ func (r *Registry) Stats() *Stats { return &r.count }
 
 // Request is what is asked.
 type Request struct {
-	// Message goes to the agent To, with a tenant, and is said to come From the caller. It is whole. ID is the name by
+	// Message goes to the agent To, with a tenant, and is said to come From the caller. It is whole, unless the request Streams. ID is the name by
 	// which the one who is asked knows the request; the call's own if empty. Meta.Deadline is when the answer must be whole.
 	Message agora.Message
+	// Streams says that Message is the beginning of a stream, to which [Answer.Say] adds the rest. The stream is called as the request is, by a name that no other stream of the caller's to the
+	// addressee has meanwhile. Where the caller goes before its end, or the deadline passes, it is aborted for who is asked, once. Such a call has no Name.
+	Streams bool
+	// Patience is how long Say waits where it can't store a part now; 10s if 0.
+	Patience time.Duration
+	// Pace takes a part of so many bytes from the caller's rate, and returns how long Say is to wait first; edge.Actor.Call sets it. May be nil.
+	Pace func(bytes int) time.Duration
 	// Name makes the call one that is done once: made again, by the same caller at any edge, it has the same answer. Empty for none.
 	Name string
 	// Within is how long the answer may take until it is whole, where Message.Meta.Deadline is not set; 0 for as long as it likes.
@@ -127,10 +137,13 @@ func digest(all ...string) string {
 
 // Start stores the request and returns its answer, of which nothing may have come yet. The caller owes it a call of Close. It takes a few
 // round trips. Errors: AGENT_NOT_FOUND, AGENT_OFFLINE, RATE_LIMITED, UNAVAILABLE, MESSAGE_TOO_LARGE; INVALID_REQUEST where
-// the name stands for another request; STREAM_ABORTED or TIMEOUT where the call of that name was given up, or ran out of time.
+// the name stands for another request, or for a stream; STREAM_ABORTED or TIMEOUT where the call of that name was given up, or ran out of time.
 func (r *Registry) Start(ctx context.Context, q Request) (*Answer, error) {
 	if q.Within > 0 && q.Message.Meta.Deadline.IsZero() {
 		q.Message.Meta.Deadline = r.cfg.Broker.Now().Add(q.Within)
+	}
+	if q.Streams && q.Name != "" {
+		return nil, agora.Errorf(agora.InvalidRequest, "a request that is a stream is done once whoever asks, and has no name to be made again by")
 	}
 	a, err := r.enter(q)
 	if err != nil {
@@ -158,6 +171,9 @@ func (r *Registry) enter(q Request) (*Answer, error) {
 	case by >= agent || to >= agent:
 		r.count.Refused.Add(1)
 		return nil, &agora.Error{Code: agora.RateLimited, Message: "too many calls are open by or for this agent", RetryAfter: time.Second}
+	}
+	if q.Streams {
+		a.stream = r.newStream(a)
 	}
 	r.all++
 	r.agents[a.caller()]++
@@ -265,7 +281,13 @@ func (r *Registry) Close() {
 	}
 	r.mu.Lock()
 	r.stop() // under the lock, so that nothing is begun after the Wait
+	left := r.leaving
 	r.mu.Unlock()
+	for _, l := range left {
+		if l.stream != nil {
+			l.stream.lane.Close()
+		}
+	}
 	r.work.Wait()
 }
 

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	calls "github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -161,4 +164,55 @@ func TestStreamsCrossBothWays(t *testing.T) {
 	id = fieldOf(string(bob.Expect(`{"header":{"msg_id":"<any>","type":"request","from":"wes","to":"bob","timestamp":"<any>"}}`)), "header", "msg_id")
 	bob.Send(said{id: "no", kind: "notification", parent: id, from: "bob", to: "wes", payload: `{"action":"cancel"}`}.String())
 	wes.Expect(`{"type":"cancel","from":"bob","stream_id":"u"}`)
+}
+
+// What one without a session asks by a stream is a stream to an agent of this dialect, which answers, cancels and is told as with any.
+func TestACallThatIsAStreamIsOneToAnAgentOfEnvelopes(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	bob := s.socket(t, 1, "bob")
+	who, err := s.Node(0).Authenticate(await.Context(t), edge.Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := func(id string) *calls.Answer {
+		t.Helper()
+		a, err := who.Call(await.Context(t), "ann", calls.Request{Streams: true, Message: agora.Message{ID: id, To: agora.Address{Agent: "bob"}, Body: []byte(`{"request_id":"other"}`)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Say(await.Context(t), agora.Message{Part: agora.Chunk, Media: agora.MediaText, Body: []byte("more")}); err != nil {
+			t.Fatal(err)
+		}
+		const head = `"type":%q,"from":"ann","to":"bob","timestamp":"<any>"}`
+		bob.Expect(fmt.Sprintf(`{"header":{"msg_id":%q,`+head+`,"metadata":{"stream":true,"ttl":2,"trace_id":"<any>"},"payload":{"request_id":"other"}}`, id, "request"),
+			fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,`+head+`,"payload":{"text":"more"}}`, id, "chunk"))
+		return a
+	}
+	told := func(id, payload string) {
+		t.Helper()
+		bob.Expect(fmt.Sprintf(`{"header":{"msg_id":"<any>","parent_id":%q,"type":"notification","from":"ann","to":"bob","timestamp":"<any>"},"payload":%s}`, id, payload))
+	}
+	a := asks("one")
+	defer a.Close()
+	if err := a.Say(await.Context(t), agora.Message{Part: agora.End}); err != nil {
+		t.Fatal(err)
+	}
+	told("one", `{"action":"stream_end"}`)
+	bob.Send(said{id: "one-1", kind: "chunk", parent: "one", from: "bob", to: "ann", payload: `{"text":"hi"}`}.String(),
+		said{id: "one-2", kind: "response", parent: "one", from: "bob", to: "ann", payload: `{"ok":true}`}.String())
+	for _, want := range []string{"", "hi", `{"ok":true}`} {
+		if m, err := a.Next(await.Context(t)); err != nil || string(m.Body) != want {
+			t.Fatalf("Next = %+v, %v; want %s", m, err, want)
+		}
+	}
+	a = asks("two")
+	a.Close()
+	told("two", `{"action":"stream_aborted","code":"STREAM_ABORTED"}`)
+	a = asks("three")
+	defer a.Close()
+	bob.Send(said{id: "no", kind: "notification", parent: "three", from: "bob", to: "ann", payload: `{"action":"cancel"}`}.String())
+	if _, err := a.Next(await.Context(t)); err == nil || agora.AsError(err).Code != agora.StreamAborted {
+		t.Errorf("the agent has cancelled it: %v", err)
+	}
 }

@@ -27,6 +27,8 @@ type boxes struct {
 type box struct {
 	at      agora.Address
 	request string
+	streams string // the request's own stream, or what it is called if it is one: nothing tells that of one that presence has listed; empty where it is whole
+	cut     bool   // that stream was aborted, or the agent has cancelled it
 	stream  string // of the answer, once it has begun
 	begun   bool   // an answer was put into it
 	ended   bool   // its end was said, though that may not be stored yet
@@ -44,21 +46,21 @@ const (
 	boxMost     = 4 * boxRoom // not read, then the answer is given up
 )
 
-// Asked notes that the agent was handed the request of a call, whose answer goes into a box.
-func (s *Sender) Asked(peer agora.Address, request, name string) {
+// Asked notes that the agent was handed the request of a call, whose answer goes into a box. streams is the name of the stream that the request is; empty where it is whole.
+func (s *Sender) Asked(peer agora.Address, request, name, streams string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.askedFor(peer, request, name)
+	s.askedFor(peer, request, name, streams)
 }
 
 // askedFor is Asked; mu is held.
-func (s *Sender) askedFor(peer agora.Address, request, name string) {
+func (s *Sender) askedFor(peer agora.Address, request, name, streams string) {
 	b := s.known()
 	if b.all[name] != nil {
 		return
 	}
 	b.tidy()
-	x := &box{at: agora.ToBox(peer.Tenant, name, peer.Agent), request: request}
+	x := &box{at: agora.ToBox(peer.Tenant, name, peer.Agent), request: request, streams: streams}
 	b.all[name] = x
 	k := streamKey{peer, request}
 	b.asked[k] = append(b.asked[k], x)
@@ -121,15 +123,39 @@ func (s *Sender) resume(to agora.Address, stream string) {
 	b.streams[streamKey{to.Peer(), stream}] = x
 }
 
-// Route returns where a message of the agent's goes: the answer of a call into its box, everything else where it is addressed. It takes a round trip to
-// presence when the agent replies for the first time to something that it was not handed here.
+// Cut notes that a stream to the agent has been given up by its sender, or is cancelled by the agent: where it is the request of a call, the agent need not be told that nobody waits
+// for its answer.
+func (s *Sender) Cut(peer agora.Address, stream string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.boxes == nil {
+		return
+	}
+	if x := s.boxes.streamed(peer, stream); x != nil {
+		x.cut = true
+	}
+}
+
+// streamed returns the box of the call whose request is an open stream of a peer's; nil for none.
+func (b *boxes) streamed(peer agora.Address, stream string) *box {
+	for _, x := range b.asked[streamKey{peer, stream}] {
+		if x.streams == stream && !x.cut {
+			return x
+		}
+	}
+	return nil
+}
+
+// Route returns where a message of the agent's goes: the answer of a call into its box, as does that the agent cancels a stream which is its request; everything else where it is addressed. It takes a round trip to
+// presence when the agent replies for the first time to something that it was not handed here, or cancels that.
 func (s *Sender) Route(ctx context.Context, m *agora.Message) agora.Address {
 	if m.Kind != agora.Reply && m.Part != agora.Cancel || m.To.IsSpace() {
 		return m.To
 	}
 	s.mu.Lock()
 	to, found := s.route(m)
-	ask := !found && m.Part <= agora.Start && !(s.boxes != nil && s.boxes.listed)
+	asks := m.Part <= agora.Start || m.Part == agora.Cancel && s.cfg.Claim.Resumed
+	ask := !found && asks && !(s.boxes != nil && s.boxes.listed)
 	s.mu.Unlock()
 	if !ask {
 		return to
@@ -154,7 +180,7 @@ func (s *Sender) list(ctx context.Context) {
 	defer s.mu.Unlock()
 	s.known().listed = whole
 	for _, c := range calls {
-		s.askedFor(agora.ToAgent(c.Tenant, c.From), c.Request, c.Box)
+		s.askedFor(agora.ToAgent(c.Tenant, c.From), c.Request, c.Box, c.Request)
 	}
 }
 
@@ -167,6 +193,11 @@ func (s *Sender) route(m *agora.Message) (to agora.Address, found bool) {
 		x := s.boxes.streams[streamKey{m.To, m.Stream}]
 		if x != nil && (m.Part != agora.Start || !x.ended && x.since.IsZero() || x.takes(m)) { // else another answer begins under a name that was used before
 			x.ended = x.ended || m.Part.Ends()
+			return x.at, true
+		}
+	}
+	if m.Part == agora.Cancel {
+		if x := s.boxes.streamed(m.To, m.Stream); x != nil {
 			return x.at, true
 		}
 	}
@@ -263,7 +294,7 @@ func (s *Sender) NotAsked(peer agora.Address, name string) (to agora.Address, st
 	}
 	x.since = time.Now()
 	b.answered = append(b.answered, x)
-	return x.at, stream, open, true
+	return x.at, stream, open, !x.cut
 }
 
 // Box returns the address under which a stream to a peer is open: that of a box where it is the answer of a call.

@@ -40,6 +40,12 @@ func (r *Relay) Reach(ctx context.Context, to agora.Address) error {
 	return nil
 }
 
+// Pressed reports whether the mailbox of an agent is nearly full, or else whether the agent does not keep up with the streams of one who writes to it. It does not block.
+func (r *Relay) Pressed(from agora.AgentID, to agora.Address) (full, slow bool) {
+	p := r.peer(to)
+	return p.pressed(), p.slows(from)
+}
+
 // Wrote notes a message that was stored for an agent outside any lane.
 func (r *Relay) Wrote(to agora.Address) { r.peer(to).stored() }
 

@@ -220,7 +220,7 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 			return nil, err
 		}
 	}
-	if l == nil && !parked && !(m.To.IsBox() && m.Part == agora.Whole) || begins && (m.Part == agora.Start || !m.Meta.Deadline.IsZero()) {
+	if l == nil && !parked && !(m.To.IsBox() && (m.Part == agora.Whole || m.Kind == agora.Control)) || begins && (m.Part == agora.Start || !m.Meta.Deadline.IsZero()) {
 		if err := s.note(ctx, m, o); err != nil {
 			return nil, err
 		}

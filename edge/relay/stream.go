@@ -158,7 +158,7 @@ func (s *Sender) settle(t *transit, res broker.Result) {
 	if failed && agora.AsError(res.Err).Code == agora.Unavailable {
 		s.heldBack(k.to, res)
 	}
-	if k.to.IsBox() {
+	if k.to.IsBox() && (t.part != agora.Cancel || st != nil) { // else it is the request's stream that is cancelled
 		s.boxed(k.to, t.part, res.Err)
 	}
 	if t.awaits && failed {

@@ -5,15 +5,15 @@ local state = redis.call('HGET', KEYS[1], 'state')
 if state == 'over' then
   return state
 end
-for i = 10, #ARGV do
+for i = 11, #ARGV do
   redis.call('HSET', KEYS[1], 'w:' .. ARGV[i], '1')
 end
 redis.call('HSET', KEYS[1], 'state', state or 'open', 'digest', ARGV[3], 'from', ARGV[4], 'to', ARGV[5],
-  'request', ARGV[6], 'deadline', ARGV[7], 'named', ARGV[8])
-if ARGV[9] == '0' then
+  'request', ARGV[6], 'deadline', ARGV[7], 'named', ARGV[8], 'streams', ARGV[9])
+if ARGV[10] == '0' then
   redis.call('HSET', KEYS[1], 'asked', '1')
 else
-  redis.call('HSETNX', KEYS[1], 'since', int(math.floor(micros() / 1000) - tonumber(ARGV[9])))
+  redis.call('HSETNX', KEYS[1], 'since', int(math.floor(micros() / 1000) - tonumber(ARGV[10])))
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return state or 'open'

@@ -1,7 +1,7 @@
 -- Callers wait no more. KEYS: record. ARGV: the waiter (empty: none; one that ends in * stands for all that begin so), what for: 'answered' when
 -- it has the whole answer, 'end' to end the call if nobody is left, 'leave' for neither; how long the record is kept (ms; empty: as it is).
--- Returns {'gone'}, {'waits'} when others do, {'answered'}, {'left'}, or {'over', caller, addressee, request, named} once it is ended.
-local r = redis.call('HMGET', KEYS[1], 'state', 'from', 'to', 'request', 'named')
+-- Returns {'gone'}, {'waits'} when others do, {'answered'}, {'left'}, or {'over', caller, addressee, request, named, streams} once it is ended.
+local r = redis.call('HMGET', KEYS[1], 'state', 'from', 'to', 'request', 'named', 'streams')
 if not r[1] then
   return {'gone'}
 end
@@ -36,4 +36,4 @@ if ARGV[2] ~= 'end' then
   return {'left'}
 end
 redis.call('HSET', KEYS[1], 'state', 'over')
-return {'over', r[2], r[3], r[4], r[5]}
+return {'over', r[2], r[3], r[4], r[5], r[6] or '0'}
