@@ -161,3 +161,9 @@ func (n *Node) askTaken(ctx context.Context, box agora.Address) (bytes int64, wa
 	}
 	return bytes, waits, err
 }
+
+// Spend counts a call of n bytes that a door passes on by itself, in the name of an agent, against what that may say, as [Actor.Call] counts its own. RATE_LIMITED
+// where that is spent.
+func (a *Actor) Spend(ctx context.Context, as agora.AgentID, n int) error {
+	return a.spendAs(ctx, as, n)
+}

@@ -24,7 +24,7 @@ func (d *Door) converse(s grpc.ServerStream, o *opening) error {
 	quests.As = string(o.as)
 	start := parts[0]
 	start.ID, start.Meta.Trace, start.Meta.Deadline = quests.Session(), o.trace, d.clusterTime(o.deadline)
-	answer, err := o.actor.Call(s.Context(), o.as, call.Request{Message: start})
+	answer, err := o.actor.Call(s.Context(), o.as, call.Request{Message: start, Streams: true})
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *conversation) responses() *aip.ResponseWriter {
 func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error {
 	for f := new(frame); ; {
 		for _, m := range parts {
-			if err := say(ctx, c.answer, m); err != nil {
+			if err := c.answer.Say(ctx, m); err != nil {
 				return err
 			}
 		}
@@ -80,7 +80,7 @@ func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error
 		}
 		err := c.s.RecvMsg(f)
 		if errors.Is(err, io.EOF) { // who says no more has stopped
-			if err := say(ctx, c.answer, agora.Message{Part: agora.End}); err != nil {
+			if err := c.answer.Say(ctx, agora.Message{Part: agora.End}); err != nil {
 				return err
 			}
 			close(c.stopped)

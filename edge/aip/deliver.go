@@ -89,25 +89,30 @@ func (r *request) callAgent(reader *aip.ResponseReader, first *demux.Part) {
 	defer cancel()
 	r.hangUp = cancel
 	out, err := r.node.channel.NewStream(ctx, &callAgent, aip.AgentService_CallAgent_FullMethodName)
+	own := false // the error is not the agent's
 	if err == nil {
 		sent := make(chan error, 1)
 		r.node.door.work.Go(func() {
 			err := r.sendAll(ctx, out, first)
-			if err != nil {
+			if ctx.Err() != nil {
+				err = nil // it is over, and this is what follows
+			} else if err != nil {
 				cancel()
 			}
 			sent <- err
 		})
 		err = r.receiveAll(ctx, out, reader)
 		cancel() // what is still sent is for nobody
-		if e := <-sent; e != nil && err != nil {
-			err = e
+		if e := <-sent; e != nil {
+			own, err = true, e
 		}
 	}
 	if err != nil {
 		r.fail(reader, err)
 	}
-	r.judged(err)
+	if !own {
+		r.judged(err)
+	}
 }
 
 // sendAll puts the parts of the request to the agent. It returns why the request did not come to its end.
@@ -189,13 +194,23 @@ func (r *request) fail(reader *aip.ResponseReader, err error) {
 	if r.mute || errors.Is(context.Cause(r.x.Context()), demux.ErrCancelled) {
 		return
 	}
-	m, ok := reader.Fail(aip.FromCode(statusOf(err).Code()))
+	code := agora.StreamAborted
+	if aip.FromCode(statusOf(err).Code()) == agora.Timeout {
+		code = agora.Timeout
+	}
+	m, ok := reader.Fail(code)
 	if !ok {
 		return
 	}
+	parts := []agora.Message{m}
+	if m.Stream == "" { // it is a reply that begins, and is aborted: so it goes where a reply would
+		parts[0].Stream = r.name
+		start := agora.Message{Kind: agora.Reply, Part: agora.Start, Stream: r.name, To: m.To, Meta: agora.Meta{Parent: r.name, Request: r.name}}
+		parts = []agora.Message{start, parts[0]}
+	}
 	ctx, cancel := context.WithTimeout(r.node.door.ctx, failTime)
 	defer cancel()
-	if err := r.node.session.Send(ctx, m, edge.Want{}); err != nil {
+	if err := r.say(ctx, parts); err != nil {
 		r.node.door.cfg.Log.Debug("a request's failure was not told", "agent", r.node.at.Agent, "peer", r.x.Peer(), "err", err)
 	}
 }

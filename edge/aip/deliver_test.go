@@ -165,7 +165,8 @@ func TestWhatANodeFailsIsTold(t *testing.T) {
 	al.Await(`{"type":"reply_chunk","from":"node","chunk":"so far"}`)
 	al.Await(`{"type":"error","code":"STREAM_ABORTED"}`)
 	al.Send(`{"type":"send","to":"node","payload":{"request_id":"r"}}`)
-	al.Await(`{"type":"error","code":"STREAM_ABORTED","request_id":"r"}`)
+	al.Await(`{"type":"reply","from":"node","stream_id":"r"}`)
+	al.Await(`{"type":"error","code":"STREAM_ABORTED","from":"node","stream_id":"r"}`)
 	s.lists(2, "al", "node")
 }
 

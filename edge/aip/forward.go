@@ -22,6 +22,9 @@ var callAgent = grpc.StreamDesc{StreamName: "CallAgent", ServerStreams: true, Cl
 // forward serves a session with a node by a call of the node's own: messages pass as the bytes that they are, both ways at once, and whoever reads
 // slowly slows who writes to it.
 func (d *Door) forward(s grpc.ServerStream, o *opening, t *target) error {
+	if err := o.actor.Spend(s.Context(), o.as, o.first.len()); err != nil {
+		return err
+	}
 	ch, err := d.channels.get(t.tenant, t.address)
 	if err != nil {
 		return err

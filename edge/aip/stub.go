@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/edge/call"
 )
 
 type link struct{}
@@ -18,8 +17,4 @@ func (d *Door) forwardLink(grpc.ServerStream, *opening, *target) error {
 }
 func (d *Door) invokeLink(context.Context, *toolCall, *target) (any, error) {
 	return nil, agora.Errorf(agora.Unavailable, "not yet")
-}
-
-func say(context.Context, *call.Answer, agora.Message) error {
-	return agora.Errorf(agora.Unavailable, "not yet")
 }

@@ -78,6 +78,9 @@ func (c *toolCall) sign() {
 
 // invoke calls the toolbox itself, once: request and response pass as the bytes that they are.
 func (d *Door) invoke(ctx context.Context, c *toolCall, t *target) (any, error) {
+	if err := c.actor.Spend(ctx, c.as, c.in.len()); err != nil {
+		return nil, err
+	}
 	ch, err := d.channels.get(t.tenant, t.address)
 	if err != nil {
 		return nil, err
