@@ -18,6 +18,8 @@ const (
 	sweepKey = root + "{sweep}"       // lock: who sweeps
 	probeKey = root + "{probe}"       // tells a starting edge that it may write
 	wholeKey = root + "{edges}:whole" // mark: what is not here is nowhere
+	linksKey = root + "{links}"       // links to gateways of others
+	heldKey  = root + "{links}:held"  // which edge holds each of them
 )
 
 // member is an agent in an index, or in a key.

@@ -59,7 +59,7 @@ func (s *Store) tryRegister(ctx context.Context, r Registration, lasts time.Dura
 	replies, err := s.runAll(ctx, []call{
 		list(r.Tenant, m),
 		{soonestScript, []string{dueKey}, []any{lasts.Milliseconds(), m}},
-		{registerScript, []string{recordOf(m)}, []any{r.Principal, card.card, card.detail, lasts.Milliseconds(), flag(sure), epoch}},
+		{registerScript, []string{recordOf(m), keysOf(m, "").unsettled}, []any{r.Principal, card.card, card.detail, lasts.Milliseconds(), flag(sure), epoch}},
 		{wholeScript, []string{wholeKey}, nil},
 	})
 	if err != nil {

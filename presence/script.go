@@ -87,6 +87,11 @@ var (
 	offerScript       = script("offer")
 	indexNewScript    = script("index_new")
 	indexKeepScript   = script("index_keep")
+
+	linksScript    = script("links")
+	linkMakeScript = script("link_make")
+	linkEndScript  = script("link_end")
+	linkHoldScript = script("link_hold")
 )
 
 // batch is how many calls go into one pipeline.

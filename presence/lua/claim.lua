@@ -37,7 +37,7 @@ if adopts and ((state ~= '1' and state ~= '2') or epoch ~= ARGV[16] or not r[11]
   return answer('adopted', session, epoch)
 end
 
-local reg = redis.call('HMGET', KEYS[1], 'reg_until', 'reg_principal')
+local reg = redis.call('HMGET', KEYS[1], 'reg_until', 'reg_principal', 'known_until', 'returns')
 if not state and not reg[1] and ARGV[11] == '0' then
   return answer('unsure')
 end
@@ -49,12 +49,15 @@ if (not state or state == '0') and reg[1] then
     return answer('owned')
   end
 end
+if state == '0' and yields(ARGV[6]) and reg[4] and tonumber(reg[3] or '0') > us / 1000 then
+  return answer('owned')
+end
 if not state or state == '0' then
   if not epoch then
     redis.call('DEL', KEYS[2], KEYS[4])
   end
   redis.call('DEL', KEYS[3])
-  redis.call('HDEL', KEYS[1], 'mark', 'grace_until', 'known_until')
+  redis.call('HDEL', KEYS[1], 'mark', 'grace_until', 'known_until', 'returns')
   redis.call('HSET', KEYS[1], 'principal', ARGV[6], 'since', int(math.floor(us / 1000)), 'dirty', '0')
   put_card(KEYS[1], '', ARGV[10], ARGV[13])
   for i = 1, 4 do
@@ -69,6 +72,9 @@ if state == '2' and tonumber(r[9]) <= us / 1000 then
 end
 if state == '3' then
   return answer('ending', session, epoch)
+end
+if principal ~= ARGV[6] and yields(principal) and not (yields(ARGV[6]) and ARGV[6] > principal) then
+  return answer('ending', session, end_session(KEYS[1], KEYS[2], us))
 end
 if principal ~= ARGV[6] then
   return answer('exists', session, epoch)

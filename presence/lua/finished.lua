@@ -1,7 +1,7 @@
 -- The session is over. KEYS: record, unsettled, spaces, cancelled, lanes.
 -- ARGV: epoch, how long the agent is known, how long its positions are kept (ms),
 -- whether it stays registered without a connection. Returns 1, or 0 when deposed.
-local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
+local r = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'principal', 'dial')
 if r[2] ~= ARGV[1] or (r[1] ~= '3' and r[1] ~= '0') then
   return 0
 end
@@ -10,6 +10,9 @@ if r[1] == '0' then
 end
 local now = math.floor(micros() / 1000)
 redis.call('HSET', KEYS[1], 'state', '0', 'known_until', int(now + tonumber(ARGV[2])))
+if not r[4] and not yields(r[3]) then
+  redis.call('HSET', KEYS[1], 'returns', '1') -- while it is known its mail waits for it, and no link has its id
+end
 redis.call('HDEL', KEYS[1], 'edge', 'inc', 'conn', 'session', 'token', 'principal', 'grace_until', 'card', 'detail', 'since',
   'mark', 'dirty', 'asserted', 'flushed', 'token_before', 'dial', 'dial_by', 'offered')
 redis.call('DEL', KEYS[3], KEYS[5])

@@ -83,6 +83,23 @@ local function bare(card)
   return card and string.sub(card, 2, 13) == '{"bare":true'
 end
 
+-- yields tells whether a principal is that of a link: its agents make room for those that come here by themselves, and for those of an older link.
+local function yields(principal)
+  return principal and string.sub(principal, 1, 13) == 'cluster.link/'
+end
+
+-- parse_link returns when a link was made and when it was over; zeros for none.
+local function parse_link(link)
+  local since, over = string.match(link or '', '^(%d+) (%d+)$')
+  return tonumber(since or '0'), tonumber(over or '0')
+end
+
+-- parse_holder returns until when a link is held, by which life of an edge.
+local function parse_holder(holder)
+  local untl, edge, inc = string.match(holder or '', '^(%d+) (%S+) (%S+)')
+  return tonumber(untl or '0'), edge, inc
+end
+
 -- unregister forgets a registration without a connection, but for its epoch: an edge that writes it again later is to find it older.
 local function unregister(rec)
   redis.call('HDEL', rec, 'reg_principal', 'reg_until', 'reg_since', 'reg_card', 'reg_detail')

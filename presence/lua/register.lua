@@ -1,4 +1,4 @@
--- Registers an agent without a connection. KEYS: record. ARGV: principal, card, detail, ms that it lasts, whether an agent without a
+-- Registers an agent without a connection. KEYS: record, unsettled. ARGV: principal, card, detail, ms that it lasts, whether an agent without a
 -- record is known to have neither session nor registration, the epoch of a registration that the server may have lost (empty: a new one).
 -- Returns {outcome, epoch, what has changed}: outcome is ok, unsure, owned, ending or older; what has changed is
 -- '0' nothing that shows, '1' the card, '2' that there is one.
@@ -12,6 +12,10 @@ if not r[1] and not r[5] and ARGV[5] == '0' then
 end
 if ARGV[6] ~= '' and r[6] and tonumber(r[6]) >= tonumber(ARGV[6]) then
   return {'older', r[6], '0'}
+end
+if live and r[3] ~= ARGV[1] and yields(r[3]) then
+  end_session(KEYS[1], KEYS[2], us)
+  return {'ending'}
 end
 if r[1] == '3' or (r[5] and not live and tonumber(r[5]) <= now) then
   return {'ending'}
