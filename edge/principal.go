@@ -49,6 +49,8 @@ type Principal struct {
 	Expires time.Time     // when they are over, and every session that they opened; zero for never
 
 	Unverified bool // nobody has asked who it is: there is no authentication
+
+	link bool // it is a link of the cluster's: see Node.Linked
 }
 
 // May tells whether the principal may be the agent.

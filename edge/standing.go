@@ -7,6 +7,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
 )
 
 // identify returns who presents credentials.
@@ -18,6 +19,9 @@ func (n *Node) identify(ctx context.Context, c Credentials) (*Principal, error) 
 	if p.Tenant == "" {
 		p.Tenant = agora.DefaultTenant
 	}
+	if presence.IsLink(p.Name) {
+		return nil, agora.Errorf(agora.Unauthorized, "no principal may have that name")
+	}
 	return &p, nil
 }
 
@@ -25,7 +29,7 @@ func (n *Node) identify(ctx context.Context, c Credentials) (*Principal, error) 
 // they have ended or were revoked, UNAVAILABLE when it is to connect again. It does not block.
 func (a *Actor) Check() error {
 	p := a.Principal()
-	if p == nil {
+	if p == nil || p.link {
 		return nil
 	}
 	if !p.Expires.IsZero() && !time.Now().Before(p.Expires) {
