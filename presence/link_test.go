@@ -149,20 +149,30 @@ func TestALinksSessionMakesRoom(t *testing.T) {
 		s := srv.store(presence.Config{})
 		older, younger := presence.Link{Address: "a:1", Since: linked}, presence.Link{Address: "b:1", Since: linked.Add(time.Minute)}
 		for _, state := range []string{"active", "grace"} {
-			for who, r := range map[string]presence.ClaimRequest{"somebody": claimant("x", "e2"), "an older link": by(older, "x", "e2")} {
+			for _, who := range []string{"somebody", "an older link"} {
 				id := agora.AgentID(state + who)
-				held := by(younger, id, "e1")
+				r, held := claimant(id, "e2"), by(younger, id, "e1")
 				renewed(t, s, held.Holder)
 				c, _ := begun(t, s, held)
 				if state == "grace" {
 					ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
 				}
-				r.Agent, r.Card.ID = id, id
-				_, err := s.Claim(t.Context(), r)
-				is(t, err, presence.ErrEnding)
-				finishes(t, s, id)
-				if c, err := s.Claim(t.Context(), r); err != nil || c.Resumed {
-					t.Errorf("%s, %s: then it is %+v, %v", state, who, c, err)
+				if who == "somebody" {
+					_, err := s.Claim(t.Context(), r)
+					is(t, err, presence.ErrEnding)
+					finishes(t, s, id)
+				} else { // nobody sees it gone
+					r = by(older, id, "e2")
+				}
+				got, err := s.Claim(t.Context(), r)
+				if err != nil || got.Resumed != (who != "somebody") {
+					t.Errorf("%s, %s: then it is %+v, %v", state, who, got, err)
+				}
+				for _, p := range got.Unsettled {
+					_ = must(s.Settle(t.Context(), got, p, true))(t)
+				}
+				if _, err := s.Claim(t.Context(), held); !errors.Is(err, presence.ErrExists) {
+					t.Errorf("%s, %s: the younger link gets it again: %v", state, who, err)
 				}
 			}
 			id := agora.AgentID(state + "younger")

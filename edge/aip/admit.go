@@ -46,6 +46,9 @@ func (d *Door) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, ha
 		return nil, d.refused(info.FullMethod, err)
 	}
 	defer done()
+	if err := d.passes(ctx); err != nil {
+		return nil, d.failed(ctx, err)
+	}
 	out, err := handle(ctx, in)
 	return out, d.failed(ctx, err)
 }
@@ -60,6 +63,9 @@ func (d *Door) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo,
 		return d.refused(info.FullMethod, err)
 	}
 	defer done()
+	if err := d.passes(ctx); err != nil {
+		return d.failed(ctx, err)
+	}
 	return d.failed(ctx, handle(srv, &stream{s, ctx}))
 }
 

@@ -77,6 +77,9 @@ type request struct {
 func (r *request) context(first *demux.Part) (context.Context, context.CancelFunc) {
 	var ctx context.Context
 	ctx, r.said = listening(outgoing(r.x.Context(), first.Meta.Trace))
+	if r.node.via != nil {
+		ctx = r.node.door.over(ctx, nil)
+	}
 	if first.DeadlineMS > 0 {
 		return context.WithTimeout(ctx, time.Duration(first.DeadlineMS)*time.Millisecond)
 	}
@@ -88,7 +91,7 @@ func (r *request) callAgent(reader *aip.ResponseReader, first *demux.Part) {
 	ctx, cancel := r.context(first)
 	defer cancel()
 	r.hangUp = cancel
-	out, err := r.node.channel.NewStream(ctx, &callAgent, aip.AgentService_CallAgent_FullMethodName)
+	out, err := r.node.channel.NewStream(ctx, &callAgent, sessionMethod(r.node.via != nil))
 	own := false // the error is not the agent's
 	if err == nil {
 		sent := make(chan error, 1)
@@ -227,7 +230,7 @@ func (r *request) callTool(reader *aip.ResponseReader, first *demux.Part) {
 	route := aip.Route{Sender: string(r.x.Peer()), Receiver: string(r.node.at.Agent)}
 	in := frameOf(aip.AppendToolRequest(nil, route, aip.SessionID(&first.Message, r.name), aip.ToolCall{Name: tool, Arguments: arguments}))
 	out := new(frame)
-	err := r.node.channel.Invoke(ctx, aip.ToolService_CallTool_FullMethodName, in, out)
+	err := r.node.channel.Invoke(ctx, toolMethod(r.node.via != nil), in, out)
 	defer out.free()
 	r.judged(err)
 	if err != nil {
@@ -279,7 +282,7 @@ const failTime = 5 * time.Second
 // judged draws from how a call has ended what that says of the node.
 func (r *request) judged(err error) {
 	n := r.node
-	if r.x.Context().Err() != nil {
+	if r.x.Context().Err() != nil || n.via != nil {
 		return
 	}
 	if v := judge(n.toolbox, err, r.said); v == lives || v == doubted && n.answers(n.door.ctx) {

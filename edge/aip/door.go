@@ -34,7 +34,9 @@ type Config struct {
 	DialTimeout      time.Duration         // aip.dial-timeout: how long a node may take to be connected to; 5s
 	HeartbeatTimeout time.Duration         // aip.heartbeat-timeout: after so long without a sign of life a node is deregistered; 30s
 	StopWait         time.Duration         // aip.stop-wait: how long a session that was stopped waits for its first answer; 30s
-	GatewayID        string                // aip.gateway-id: names the cluster to the gateways that it is linked to; random
+	GatewayID        string                // aip.gateway-id: names the cluster to the gateways that it is linked to; of the cluster's own making
+	Links            []string              // aip.link: HOST:PORT of gateways that the cluster is linked to
+	Poll             time.Duration         // between two looks at a gateway that takes no subscriptions; 10s
 	Nodes            int                   // limits.nodes: nodes that one principal may have registered at this edge; 1024
 	TLS              *tls.Config           // of the listener; none if nil
 	NodeTLS          func() *tls.Config    // by which nodes and other gateways are dialled now; none if nil
@@ -50,6 +52,8 @@ func (c Config) withDefaults(n *edge.Node) Config {
 	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
 	c.HeartbeatTimeout = cmp.Or(c.HeartbeatTimeout, 30*time.Second)
 	c.StopWait = cmp.Or(c.StopWait, 30*time.Second)
+	c.GatewayID = cmp.Or(c.GatewayID, "agora-"+n.Config().Broker.Cluster())
+	c.Poll = cmp.Or(c.Poll, 10*time.Second)
 	c.Nodes = cmp.Or(c.Nodes, 1024)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Ready == nil {
@@ -71,6 +75,7 @@ type Door struct {
 	stats    *Stats
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
+	mute     func() // stops answering doors of other edges
 	work     sync.WaitGroup
 
 	held   held  // nodes whose sessions this edge holds
@@ -80,6 +85,8 @@ type Door struct {
 	heard  heard
 	calls  calls
 	links  links
+
+	subscribers subscribers
 
 	advertised atomic.Pointer[string] // where this edge is reached; nil before Serve
 }
@@ -102,7 +109,15 @@ func New(n *edge.Node, cfg Config) *Door {
 	}
 	d.cfg.Carriers.Register(aip.Dialect, byMail{d.cfg.Carriers.Mail()})
 	n.Adopts(aip.Dialect, d)
+	d.links.init(d)
+	mute, err := n.HearPeers(aip.Dialect, d.answerPeer)
+	if err != nil {
+		d.cfg.Log.Warn("other edges can't ask this one's door", "err", err)
+		mute = func() {}
+	}
+	d.mute = mute
 	d.work.Go(func() { d.tick(d.ctx) })
+	d.work.Go(d.links.run)
 	return d
 }
 
@@ -148,6 +163,7 @@ func (d *Door) Stats() *Stats { return d.stats }
 // the edge's node drains.
 func (d *Door) Drain(ctx context.Context) {
 	d.lasts.drain() // watches of nodes and health are begun again elsewhere
+	d.links.drain()
 	done := make(chan struct{})
 	d.work.Go(func() {
 		defer close(done)
@@ -163,6 +179,7 @@ func (d *Door) Drain(ctx context.Context) {
 func (d *Door) Close() {
 	d.lasts.end(errGone)
 	d.stop()
+	d.mute()
 	d.server.Stop()
 	d.held.close()
 }

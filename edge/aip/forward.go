@@ -19,6 +19,22 @@ import (
 // callAgent is the method of agents, as a stream of bytes both ways.
 var callAgent = grpc.StreamDesc{StreamName: "CallAgent", ServerStreams: true, ClientStreams: true}
 
+// sessionMethod is the method by which a session is had with a node: that of its gateway, where it is reached by a link.
+func sessionMethod(linked bool) string {
+	if linked {
+		return aip.GatewayService_RouteAgentCalling_FullMethodName
+	}
+	return aip.AgentService_CallAgent_FullMethodName
+}
+
+// toolMethod is the same for a tool call.
+func toolMethod(linked bool) string {
+	if linked {
+		return aip.GatewayService_RouteToolCalling_FullMethodName
+	}
+	return aip.ToolService_CallTool_FullMethodName
+}
+
 // forward serves a session with a node by a call of the node's own: messages pass as the bytes that they are, both ways at once, and whoever reads
 // slowly slows who writes to it.
 func (d *Door) forward(s grpc.ServerStream, o *opening, t *target) error {
@@ -36,7 +52,10 @@ func (d *Door) forward(s grpc.ServerStream, o *opening, t *target) error {
 	ctx, said := listening(ctx)
 	x := &exchange{door: d, o: o, caller: s, cancel: cancel}
 	wrong := false
-	if x.callee, err = ch.NewStream(ctx, &callAgent, aip.AgentService_CallAgent_FullMethodName); err == nil {
+	if ctx, err = d.toward(ctx, t); err == nil {
+		x.callee, err = ch.NewStream(ctx, &callAgent, sessionMethod(t.link != nil))
+	}
+	if err == nil {
 		wrong, err = x.run()
 	}
 	span.End(spanError(err))

@@ -35,6 +35,10 @@ type node struct {
 	over      sync.Once
 	gone      chan struct{} // closed once its session is settled
 	lost      func()        // ends it, as its connection is gone
+	begun     chan struct{} // closed once session and at are set
+
+	via   *imports // the link that has brought it: then the channel is its gateway's; nil for one that has registered here
+	offer *offer   // as which it was brought; of via's
 }
 
 // of returns a node that is held here; nil for none.
@@ -89,21 +93,27 @@ func (h *held) close() {
 
 // connect dials a node, opens its session by open, and serves it until that is over.
 func (d *Door) connect(ctx context.Context, n *node, open func(edge.Hello, edge.Conn) (*edge.Session, error)) error {
-	n.door, n.gone = d, make(chan struct{})
+	n.door, n.gone, n.begun = d, make(chan struct{}), make(chan struct{})
 	n.Demux = demux.New(demux.Config{
 		Serve: n.serve, Share: d.node.Crowd().Share, Records: d.node.Config().MaxRecords, Log: d.cfg.Log,
 	})
 	s, err := open(edge.Hello{Conn: "aip-" + n.channel.at.address, Proof: edge.ByReader, Slow: n.Slow}, n)
 	if err != nil {
+		n.over.Do(func() {}) // there is nothing to end
 		n.Demux.Close()
 		return err
 	}
 	n.session, n.at = s, agora.ToAgent(s.Actor().Principal().Tenant, s.Agent())
+	close(n.begun)
 	n.Alive()
-	d.held.put(n)
-	d.stats.Nodes.Add(1)
-	n.lost = func() { n.end(edge.Lost, false) }
-	n.channel.onLost(&n.lost)
+	if n.via != nil {
+		n.via.came(n)
+	} else {
+		d.held.put(n)
+		d.stats.Nodes.Add(1)
+		n.lost = func() { n.end(edge.Lost, false) }
+		n.channel.onLost(&n.lost)
+	}
 	n.Begin(s)
 	if d.ctx.Err() != nil {
 		n.end(edge.Drained, false)
@@ -114,8 +124,10 @@ func (d *Door) connect(ctx context.Context, n *node, open func(edge.Hello, edge.
 // Alive implements edge.Hearer: the node has given a sign of life.
 func (n *node) Alive() {
 	n.heard.Store(agora.Ticks())
-	if n.session != nil {
+	select {
+	case <-n.begun:
 		n.session.Alive()
+	default:
 	}
 }
 
@@ -126,6 +138,7 @@ func (n *node) silent() time.Duration { return time.Duration(agora.Ticks() - n.h
 func (n *node) Notify(what edge.Notice) {
 	if what.Kind == edge.NoticePing {
 		n.door.background(func() {
+			<-n.begun
 			if n.answers(n.door.ctx) {
 				n.session.Pong(what.Data)
 			}
@@ -139,8 +152,12 @@ func (n *node) Close(why edge.Reason) { n.end(why.Cause, false) }
 // probeTime is how long a node has to answer a probe.
 const probeTime = time.Second
 
-// answers reports whether a node answers a call now, whatever it answers: nodes need not know the service of health.
+// answers reports whether a node answers a call now, whatever it answers: nodes need not know the service of health. One that a link has brought is there until
+// its gateway says otherwise.
 func (n *node) answers(ctx context.Context) bool {
+	if n.via != nil {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	_, err := grpc_health_v1.NewHealthClient(n.channel.ClientConn).Check(ctx, new(grpc_health_v1.HealthCheckRequest))
@@ -154,10 +171,16 @@ func (n *node) answers(ctx context.Context) bool {
 // end ends the node's session here, once: for good where it is deregistered, else others go on with it. It does not block.
 func (n *node) end(cause edge.Cause, deregistered bool) {
 	n.over.Do(func() {
-		n.door.held.remove(n)
-		n.door.stats.Nodes.Add(-1)
-		n.channel.offLost(&n.lost)
+		if n.via == nil {
+			n.door.held.remove(n)
+			n.door.stats.Nodes.Add(-1)
+			n.channel.offLost(&n.lost)
+		}
 		n.door.work.Go(func() {
+			<-n.begun
+			if n.via != nil {
+				n.via.left(n)
+			}
 			defer close(n.gone)
 			n.Demux.Close()
 			n.session.Report(edge.Ending{Cause: cause})

@@ -29,9 +29,11 @@ func (d *Door) peers(ctx context.Context, c *caller, domain string) ([]*aip.Peer
 	if cards, err = d.whole(ctx, c, cards); err != nil {
 		return nil, err
 	}
-	peers := make([]*aip.Peer, 0, len(cards))
+	peers, path := make([]*aip.Peer, 0, len(cards)), pathOf(ctx)
 	for i := range cards {
-		peers = append(peers, aip.PeerOf(&cards[i], d.address()))
+		if p := d.peerOf(&cards[i], path); p != nil {
+			peers = append(peers, p)
+		}
 	}
 	return peers, nil
 }

@@ -50,8 +50,6 @@ func (d *Door) routeAgent(s grpc.ServerStream) (err error) {
 	}
 	defer leave()
 	switch {
-	case t.link != nil:
-		return d.forwardLink(s, o, t)
 	case !t.node:
 		return d.converse(s, o)
 	case t.toolbox:

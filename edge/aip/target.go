@@ -14,10 +14,10 @@ type target struct {
 	tenant  string
 	id      agora.AgentID
 	card    agora.Agent
-	node    bool   // it is dialled: an agent, or a toolbox
-	toolbox bool   //
-	address string // of a node
-	link    *link  // by which it is reached, where it is another gateway's; nil where it is not
+	node    bool    // it is dialled: an agent, or a toolbox
+	toolbox bool    //
+	address string  // of a node
+	link    *origin // by which it is reached, where it is another gateway's, whose address that is then; nil where it is not
 }
 
 // find looks up who is called. NOT_FOUND where there is nobody of that name, FORBIDDEN, and UNAVAILABLE while presence can't tell and it was not called in the last minute.
@@ -29,9 +29,6 @@ func (d *Door) find(ctx context.Context, c *caller, id agora.AgentID) (*target, 
 		switch agora.AsError(err).Code {
 		case agora.AgentNotFound:
 			d.recent.forget(k)
-			if l, address := d.links.find(p.Tenant, id); l != nil {
-				return &target{tenant: p.Tenant, id: id, link: l, node: true, address: address}, nil
-			}
 			return nil, aip.NoReceiver()
 		case agora.Unavailable:
 			if t := d.recent.get(k); t != nil {
@@ -41,6 +38,9 @@ func (d *Door) find(ctx context.Context, c *caller, id agora.AgentID) (*target, 
 		return nil, err
 	}
 	t := &target{tenant: p.Tenant, id: id, card: card, node: card.Dialect == aip.Dialect, toolbox: card.Type == aip.TypeToolbox, address: aip.About(&card).Address}
+	if t.link = originOf(&card); t.link != nil {
+		t.address = t.link.Gateway
+	}
 	if t.node {
 		d.recent.put(k, t)
 	}

@@ -45,8 +45,6 @@ func (d *Door) routeTool(ctx context.Context, in *frame) (out any, err error) {
 	}
 	defer leave()
 	switch {
-	case t.link != nil:
-		return d.invokeLink(ctx, c, t)
 	case !t.node:
 		return d.carry(ctx, c, t)
 	case !t.toolbox:
@@ -90,7 +88,9 @@ func (d *Door) invoke(ctx context.Context, c *toolCall, t *target) (any, error) 
 	span, trace := d.span(c.as, t, c.trace)
 	out := new(frame)
 	calling, said := listening(outgoing(ctx, trace))
-	err = ch.Invoke(calling, aip.ToolService_CallTool_FullMethodName, c.in, out)
+	if calling, err = d.toward(calling, t); err == nil {
+		err = ch.Invoke(calling, toolMethod(t.link != nil), c.in, out)
+	}
 	span.End(spanError(err))
 	d.judged(ctx, t, err, said)
 	if err != nil {

@@ -73,8 +73,15 @@ end
 if state == '3' then
   return answer('ending', session, epoch)
 end
-if principal ~= ARGV[6] and yields(principal) and not (yields(ARGV[6]) and ARGV[6] > principal) then
-  return answer('ending', session, end_session(KEYS[1], KEYS[2], us))
+if principal ~= ARGV[6] and yields(principal) then
+  if not yields(ARGV[6]) then
+    return answer('ending', session, end_session(KEYS[1], KEYS[2], us))
+  end
+  if ARGV[6] < principal then -- an older link goes on with it: nobody sees it gone meanwhile
+    redis.call('HSET', KEYS[1], 'principal', ARGV[6])
+    depose(KEYS[1], KEYS[2])
+    return hold('resumed', session, token)
+  end
 end
 if principal ~= ARGV[6] then
   return answer('exists', session, epoch)

@@ -1,0 +1,254 @@
+package aip
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+	"github.com/agora-relay/agora/wire/aip"
+)
+
+// link is a link that this edge holds: it asks the gateway which nodes that has, and has them be here.
+type link struct {
+	presence.Link
+	door    *Door
+	imports imports
+	ctx     context.Context // ends when the edge lets go of the link
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+	leaves  atomic.Bool // the edge lets go of it
+
+	mu    sync.Mutex // guards the fields below
+	state string
+	err   error // what went wrong last
+}
+
+// Timing of a link.
+const (
+	headersTime = 2 * time.Second        // that a gateway has to say that a subscription stands; not all do before they have something to tell
+	askTime     = 30 * time.Second       // for the list of its nodes
+	auditEvery  = time.Minute            // between two lists beside a subscription: what a subscription has left out shows there
+	leastPause  = 250 * time.Millisecond // before a gateway that could not be reached is called again, at first and at most
+	mostPause   = 10 * time.Second
+)
+
+// replyMost is how large a list of nodes may be.
+const replyMost = 64 << 20
+
+func newLink(d *Door, at presence.Link) *link {
+	k := &link{Link: at, door: d, state: LinkConnecting}
+	k.ctx, k.stop = context.WithCancel(d.ctx)
+	k.imports.init(k)
+	return k
+}
+
+// leave has the edge let go of the link, once: for good where it is over, else others go on with the sessions of its nodes. It does not block.
+func (k *link) leave(over bool) {
+	if k.leaves.Swap(true) {
+		return
+	}
+	k.stop()
+	k.door.work.Go(func() {
+		k.work.Wait()
+		k.imports.end(over)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(k.door.ctx), leaveTime)
+		defer cancel()
+		if err := k.door.node.LeaveLink(ctx, k.Link); err != nil {
+			k.door.cfg.Log.Debug("link was not given back, and is taken over later", "address", k.Address, "err", err)
+		}
+		k.door.links.end(k)
+		k.door.links.hurry()
+		k.door.cfg.Log.Info("edge has let go of the link to a gateway", "address", k.Address, "tenant", k.Tenant, "over", over)
+	})
+}
+
+// leaveTime bounds how long giving a link back holds up a door that closes.
+const leaveTime = time.Second
+
+// now returns how the link is.
+func (k *link) now() linkState {
+	k.mu.Lock()
+	s := linkState{State: k.state}
+	if k.err != nil {
+		s.Error = status.Convert(k.err).Message()
+	}
+	k.mu.Unlock()
+	s.Offered, s.Nodes = k.imports.count()
+	return s
+}
+
+// is notes how the link is, and tells it where that is another thing than before.
+func (k *link) is(state string, err error) {
+	k.mu.Lock()
+	was := k.state
+	k.state = state
+	if k.err = err; err != nil {
+		k.err = statusOf(err).Err()
+	}
+	k.mu.Unlock()
+	if state == was {
+		return
+	}
+	k.door.stats.Links.Add(b2i(up(state)) - b2i(up(was)))
+	k.door.links.hurry()
+	if err != nil {
+		k.door.cfg.Log.Warn("gateway can't be reached, and its nodes stay as they were", "address", k.Address, "tenant", k.Tenant, "err", err)
+	} else {
+		k.door.cfg.Log.Info("gateway is linked", "address", k.Address, "tenant", k.Tenant, "state", state)
+	}
+}
+
+func up(state string) bool { return state == LinkUp || state == LinkPolling }
+
+func b2i(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// run follows the gateway until the edge lets go of the link.
+func (k *link) run() {
+	k.work.Go(k.imports.watch)
+	defer func() { k.door.stats.Links.Add(-b2i(up(k.now().State))) }()
+	ch, err := k.door.channels.get(k.Tenant, k.Address)
+	if err != nil {
+		k.is(LinkDown, err)
+		<-k.ctx.Done()
+		return
+	}
+	defer ch.release()
+	for wait := leastPause; ; wait = min(2*wait, mostPause) {
+		begun := time.Now()
+		err := k.follow(ch)
+		if k.ctx.Err() != nil {
+			return
+		}
+		k.is(LinkDown, err)
+		if time.Since(begun) > mostPause {
+			wait = leastPause
+		}
+		if !pause.For(k.ctx, wait/2+rand.N(wait)) {
+			return
+		}
+	}
+}
+
+// follow has the nodes that the gateway offers be here, until that can't be asked any more: it returns why.
+func (k *link) follow(ch *channel) error {
+	ctx, cancel := context.WithCancel(k.door.over(k.ctx, nil))
+	defer cancel()
+	dialling, stop := context.WithTimeout(ctx, k.door.cfg.DialTimeout)
+	defer stop()
+	if err := ch.await(dialling); err != nil {
+		return err
+	}
+	gateway := aip.NewGatewayServiceClient(ch)
+	s, err := k.subscribe(ctx, gateway)
+	if err != nil {
+		return err
+	}
+	defer s.work.Wait()
+	defer cancel()
+	state, every := LinkUp, auditEvery
+	for {
+		if err := k.list(ctx, gateway); err != nil {
+			return err
+		}
+		k.is(state, nil)
+		switch err := k.hear(ctx, s, every); {
+		case status.Code(err) == codes.Unimplemented && state == LinkUp:
+			state, every = LinkPolling, k.door.cfg.Poll
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// hear takes the updates that come until it is time for another list: it returns why no more come.
+func (k *link) hear(ctx context.Context, s *updates, until time.Duration) error {
+	timer := time.NewTimer(until)
+	defer timer.Stop()
+	for {
+		select {
+		case u := <-s.next:
+			k.imports.update(u)
+		case err := <-s.over:
+			return err
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// list asks for all nodes.
+func (k *link) list(ctx context.Context, gateway aip.GatewayServiceClient) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	all, err := gateway.GetNodes(ctx, &aip.GetNodesRequest{AgentId: k.door.cfg.GatewayID, Domain: aip.DefaultDomain}, grpc.MaxCallRecvMsgSize(replyMost))
+	if err == nil {
+		k.imports.all(all.GetPeers())
+	}
+	return err
+}
+
+// updates are those of a subscription.
+type updates struct {
+	next   chan *aip.NodeUpdate
+	over   chan error    // holds why no more come, once
+	stands chan struct{} // closed when the gateway has said that the subscription stands, or it is over
+	work   sync.WaitGroup
+}
+
+// subscribe subscribes to the gateway's updates, and returns when the gateway has said that this stands, or has had the time to. Its goroutine ends with ctx.
+func (k *link) subscribe(ctx context.Context, gateway aip.GatewayServiceClient) (*updates, error) {
+	in, err := gateway.SubscribeToUpdates(ctx, &aip.UpdateSubscriptionRequest{SubscriberId: k.door.cfg.GatewayID})
+	if err != nil {
+		return nil, err
+	}
+	s := &updates{next: make(chan *aip.NodeUpdate), over: make(chan error, 1), stands: make(chan struct{})}
+	s.work.Go(func() { s.read(ctx, in) })
+	timer := time.NewTimer(headersTime)
+	defer timer.Stop()
+	select {
+	case <-s.stands:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return s, nil
+}
+
+func (s *updates) read(ctx context.Context, in grpc.ServerStreamingClient[aip.NodeUpdate]) {
+	_, _ = in.Header() // its error is that of the first update
+	close(s.stands)
+	for {
+		u, err := in.Recv()
+		if errors.Is(err, io.EOF) {
+			err = errSubscriptionOver
+		}
+		if err != nil {
+			s.over <- err
+			return
+		}
+		select {
+		case s.next <- u:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+var errSubscriptionOver = agora.Errorf(agora.Unavailable, "the gateway has ended the subscription")
