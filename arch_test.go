@@ -37,7 +37,7 @@ var layers = map[string][]string{
 	"edge/tools":           {".", "presence", "internal/pause"},
 	"edge/carrier":         {".", "edge", "edge/call", "edge/tools", "wire"},
 	"edge/iat":             {".", "presence", "edge", "edge/approval", "edge/call", "edge/directory", "edge/tools", "edge/web", "wire", "wire/iat", "internal/latency"},
-	"edge/aip":             {".", "edge", "edge/call", "edge/carrier", "edge/demux", "edge/dial", "wire", "wire/aip", "internal/latency", "internal/trace"},
+	"edge/aip":             {".", "presence", "edge", "edge/call", "edge/carrier", "edge/demux", "edge/dial", "edge/directory", "wire", "wire/aip", "internal/latency", "internal/pause", "internal/trace"},
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire"},
 	"client":               {".", "wire", "internal/pause"},
 	"client/iat":           {".", "internal/pause"},

@@ -178,34 +178,25 @@ func (s *site) startedSession(k int, with string) wire.GatewayService_RouteAgent
 func TestAgentsOfOtherDialectsReachWhatIsLinked(t *testing.T) {
 	t.Parallel()
 	one, two := pair(t, 2)
-	c := one.guardedSocket(1, "talker")
+	c := one.guarded(1, "talker")
 	c.Send(`{"type":"send","to":"agent-two","payload":{"request_id":"r","text":"hello"}}`)
 	c.Await(`{"type":"reply","from":"agent-two","request_id":"r"}`)
-	c.Send(`{"type":"call_tool","id":"t","to":"box-two","name":"echo","arguments":{"a":1}}`)
+	c.Send(`{"type":"call_tool","id":"t","to":"box-two","tool_name":"echo","arguments":{"a":1}}`)
 	c.Await(`{"type":"tool.result"}`)
-	other := two.guardedSocket(1, "listener")
+	other := two.guarded(1, "listener")
 	one.lists(0, "agent-one", "agent-two", "box-one", "box-two", "listener", "talker")
 	c.Send(`{"type":"send","to":"listener","payload":{"request_id":"q","text":"over there"}}`)
 	other.Await(`{"type":"message","from":"talker"}`)
-}
-
-// guardedSocket has an agent of a WebSocket that knows tools register with edge k.
-func (s *site) guardedSocket(k int, id string) *agoratest.Client {
-	s.t.Helper()
-	a := agoratest.Connect(s.t, agoratest.Direct{}, strings.TrimSuffix(s.URL(k), "/ws")+"/guarded", "", nil)
-	a.Send(`{"type":"agent.register","agent":{"id":` + agoratest.Quote(id) + `}}`)
-	a.Expect(`{"type":"agent.registered"}`)
-	return a
 }
 
 // An id that is here goes before one of a link, whenever it comes; when it is gone the other one is there again.
 func TestAnIDThatIsHereWins(t *testing.T) {
 	t.Parallel()
 	one, two := open(t, setup{Options: agoratest.Options{Edges: 2}}), open(t, setup{Options: agoratest.Options{Edges: 1}})
-	here, there := startNode(t, &node{}), startNode(t, &node{})
-	one.registered(0, "first", here)
-	two.registered(0, "first", there)
-	two.registered(0, "later", startNode(t, &node{}))
+	first, later := startNode(t, &node{}), startNode(t, &node{})
+	one.registered(0, "first", startNode(t, &node{}))
+	two.registered(0, "first", first)
+	two.registered(0, "later", later)
 	one.links(0, two.addrs[0])
 	one.lists(1, "first", "later")
 	isHere := func(id string) bool {
@@ -219,8 +210,8 @@ func TestAnIDThatIsHereWins(t *testing.T) {
 	if !isHere("later") {
 		t.Error("one that has registered here is not listed at once")
 	}
-	two.updates(0, "later", there, "anew") // it is offered again
-	two.updates(0, "first", there, "anew")
+	two.updates(0, "later", later, "anew") // it is offered again
+	two.updates(0, "first", first, "anew")
 	two.registered(0, "sign", startNode(t, &node{}))
 	one.lists(1, "first", "later", "sign")
 	if !isHere("first") || !isHere("later") {
@@ -486,7 +477,7 @@ func TestALinkOutlastsALossOfPresence(t *testing.T) {
 	t.Parallel()
 	two := open(t, setup{Options: agoratest.Options{Edges: 1}})
 	two.registered(0, "a", startNode(t, &node{}))
-	one := open(t, setup{Options: agoratest.Options{Edges: 2, Redis: true}})
+	one := open(t, setup{Options: agoratest.Options{Edges: 2, Redis: true, Node: edge.Config{Lease: watchful}}})
 	one.links(0, two.addrs[0])
 	gone := startForeign(t, new(foreign))
 	gone.has("ghost")
@@ -503,7 +494,10 @@ func TestALinkOutlastsALossOfPresence(t *testing.T) {
 		out, err := one.gateway(1, "").GetNodes(t.Context(), &wire.GetNodesRequest{})
 		return err == nil && len(out.GetPeers()) == 2
 	})
-	one.lists(0, "a", "b")
+	await.True(t, "the other edge shows them", func() bool {
+		out, err := one.gateway(0, "").GetNodes(t.Context(), &wire.GetNodesRequest{})
+		return err == nil && len(out.GetPeers()) == 2
+	})
 	if one.link(1, two.addrs[0]).Address == "" || one.link(1, gone.addr).Address != "" {
 		t.Error("links are not as they were")
 	}

@@ -29,6 +29,7 @@ type site struct {
 
 	mu      sync.Mutex // guards the fields below
 	addrs   []string
+	doors   []*aip.Door
 	clients map[client]wire.GatewayServiceClient
 }
 
@@ -100,8 +101,15 @@ func (s *site) opens(e agoratest.Entry, o setup) (agoratest.Opened, error) {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addrs = append(s.addrs, l.Addr().String())
+	s.addrs, s.doors = append(s.addrs, l.Addr().String()), append(s.doors, d.door)
 	return d, nil
+}
+
+// door returns the door of edge k.
+func (s *site) door(k int) *aip.Door {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.doors[k]
 }
 
 // gateway returns a client of edge k, with a token where that is not empty.
