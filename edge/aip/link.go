@@ -100,7 +100,7 @@ func (k *link) is(state string, err error) {
 	if state == was {
 		return
 	}
-	k.door.stats.Links.Add(b2i(up(state)) - b2i(up(was)))
+	k.counts(up(state), up(was))
 	k.door.links.hurry()
 	if err != nil {
 		k.door.cfg.Log.Warn("gateway can't be reached, and its nodes stay as they were", "address", k.Address, "tenant", k.Tenant, "err", err)
@@ -111,17 +111,19 @@ func (k *link) is(state string, err error) {
 
 func up(state string) bool { return state == LinkUp || state == LinkPolling }
 
-func b2i(b bool) int64 {
-	if b {
-		return 1
+// counts counts the link among those that are up, and no more where it was.
+func (k *link) counts(is, was bool) {
+	if is && !was {
+		k.door.stats.Links.Add(1)
+	} else if was && !is {
+		k.door.stats.Links.Add(-1)
 	}
-	return 0
 }
 
 // run follows the gateway until the edge lets go of the link.
 func (k *link) run() {
 	k.work.Go(k.imports.watch)
-	defer func() { k.door.stats.Links.Add(-b2i(up(k.now().State))) }()
+	defer func() { k.counts(false, up(k.now().State)) }()
 	ch, err := k.door.channels.get(k.Tenant, k.Address)
 	if err != nil {
 		k.is(LinkDown, err)

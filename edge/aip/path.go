@@ -16,10 +16,8 @@ import (
 // pathKey is the metadata of every call that comes by a link: the ids of the gateways that it has come through, the first one first, with commas between them.
 const pathKey = "agora-aip-path"
 
-const (
-	maxHops    = 4   // gateways that a call may come through
-	maxGateway = 255 // bytes of the id of a gateway
-)
+// maxHops is how many gateways a call may come through.
+const maxHops = 4
 
 // pathOf returns the gateways that a call has come through; nil for one that comes by no link.
 func pathOf(ctx context.Context) []string {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	wire "github.com/agora-relay/agora/wire/aip"
@@ -222,7 +225,7 @@ func TestASubscriberEndsItsStreamsByAnyEdge(t *testing.T) {
 	over(most)
 }
 
-// guarded is a site where a token "name" is a principal of that name, which may be agents that begin so.
+// keys takes a token for the name of a principal, which may be agents whose ids begin so.
 type keys struct{}
 
 func (keys) Authenticate(_ context.Context, c edge.Credentials) (edge.Principal, error) {
@@ -268,4 +271,61 @@ func TestASubscriptionEndsWithItsEdge(t *testing.T) {
 	}
 	s.registered(1, "a", startNode(t, &node{}))
 	tells(t, s.subscribed(1, "", "w"), "ADDED a")
+}
+
+// Nodes come, change and go at all edges at once: of each one every stream tells a story that can be.
+func TestWhatIsToldOfANodeIsOneStory(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{})
+	var streams []subscriptionStream
+	for k := range 3 {
+		streams = append(streams, s.subscribed(k, "", "w"))
+	}
+	ids := []string{"a", "b", "c", "d"}
+	var churn sync.WaitGroup
+	for i, id := range ids {
+		n := startNode(t, &node{})
+		churn.Go(func() {
+			for round := range 8 {
+				s.registered((i+round)%3, id, n)
+				s.updates((i+2*round)%3, id, n, fmt.Sprint("round ", round))
+				if round < 7 {
+					s.deregisters(round%3, id)
+				}
+			}
+		})
+	}
+	churn.Wait()
+	for k, w := range streams {
+		there, last := map[string]bool{}, map[string]string{}
+		for len(last) < len(ids) {
+			got, p := told(t, w)
+			kind, id, _ := strings.Cut(got, " ")
+			if there[id] != (kind != "ADDED") || (p == nil) != (kind == "REMOVED") {
+				t.Fatalf("edge %d tells %s of one that is there: %v", k, got, there[id])
+			}
+			if there[id] = kind != "REMOVED"; p.GetAgentInfo().GetDescription() == "round 7" {
+				last[id] = got
+			}
+		}
+	}
+}
+
+// Who may not see the directory may not watch it.
+func TestWhoMayNotSeeTheDirectoryIsNotTold(t *testing.T) {
+	t.Parallel()
+	rules, err := policy.Parse([]byte("rules:\n- {name: all, who: {names: [anna]}, agents: [\"*\"]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := new(policy.Policy)
+	p.Set(rules)
+	s := open(t, setup{Options: agoratest.Options{Edges: 1, Node: edge.Config{Auth: keys{}, Policy: p}}})
+	out, err := s.gateway(0, "anna").SubscribeToUpdates(t.Context(), &wire.UpdateSubscriptionRequest{SubscriberId: "anna"})
+	if err == nil {
+		_, err = out.Recv()
+	}
+	if status.Code(err) != codes.PermissionDenied {
+		t.Errorf("subscribed: %v", err)
+	}
 }
