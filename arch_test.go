@@ -45,7 +45,7 @@ var layers = map[string][]string{
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
 	"internal/await":       {},
-	"internal/party":       {".", "edge", "edge/call", "edge/carrier", "edge/iat", "edge/policy", "edge/rest", "edge/tools", "edge/web", "wire", "wire/iat", "spaces", "internal/agoratest", "internal/await"},
+	"internal/party":       {".", "edge", "edge/call", "edge/aip", "edge/carrier", "edge/iat", "edge/policy", "edge/rest", "edge/tools", "edge/web", "wire", "wire/aip", "wire/iat", "spaces", "internal/agoratest", "internal/await"},
 	"internal/turns":       {},
 	"internal/rawjson":     {},
 	"internal/guard":       {},
@@ -88,7 +88,7 @@ var homes = map[string][]string{
 	"go.yaml.in/yaml":                     {"cmd/agora", "edge/policy"},
 	"golang.org/x/term":                   {"cmd/agora"},
 	"golang.org/x/sys/":                   {"edge/web"},
-	"google.golang.org/grpc":              {"wire/aip", "edge/aip", "client/aip"},
+	"google.golang.org/grpc":              {"wire/aip", "edge/aip", "client/aip", "internal/party"},
 	"google.golang.org/protobuf":          {"wire/aip", "edge/aip", "client/aip"},
 }
 

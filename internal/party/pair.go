@@ -3,13 +3,17 @@ package party
 import "strings"
 
 // Doors returns the adapters of all doors. A new one comes last.
-func Doors() []Door { return []Door{Core(), REST(), WebSocket(), IAT(), IATSocket()} }
+func Doors() []Door { return []Door{Core(), REST(), WebSocket(), IAT(), IATSocket(), AIP()} }
 
 // Pair is a door that speaks and one that listens.
 type Pair struct{ Sender, Receiver Door }
 
 // Name names the pair in tests.
 func (p Pair) Name() string { return p.Sender.Name + " to " + p.Receiver.Name }
+
+// live reports whether what is said between the two is part of a call that stands at both ends. Then a message is a stream without chunks, what one agent says in several may come in any order, no
+// receiver is told why a stream was given up, and a sender hears that it is refused as it hears that it is given up, and nothing where it is taken.
+func (p Pair) live() bool { return p.Sender.Can&p.Receiver.Can&Mails == 0 }
 
 // Pairs returns the pairs that the tests of a door play: itself, and each that stands before it in [Doors], both ways. Pairs that can do
 // nothing together are not among them.

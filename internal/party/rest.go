@@ -21,7 +21,7 @@ import (
 // REST is the door for plain HTTP: its parties have no session, and do nothing but ask.
 func REST() Door {
 	return Door{
-		Name: "rest", Can: Asks | Deadlines | Bounded | Looks | Heads, TooMuch: 1 << 20, // bytes: of a body
+		Name: "rest", Can: Asks | Deadlines | Bounded | Looks | Heads | Lists | Mails, TooMuch: 1 << 20, // bytes: of a body
 		Open: func(e agoratest.Entry) (agoratest.Opened, error) {
 			k := web.New(e.Node, web.Config{})
 			rest.Mount(k, e.Mux, carrier.New(nil))

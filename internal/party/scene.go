@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/agora-relay/agora"
@@ -83,7 +84,12 @@ func (a *agent) says(w Word) {
 // refused has the agent say a word that is refused.
 func (a *agent) refused(w Word, code agora.Code) {
 	a.s.Helper()
-	a.s.code(string(a.id)+" says "+w.String(), a.Say(a.s.context(), w), code)
+	err := a.Say(a.s.context(), w)
+	if err == nil && a.door.Can&Mails == 0 {
+		a.hears(Word{Part: agora.Abort, Peer: w.Peer, Code: code})
+		return
+	}
+	a.s.code(string(a.id)+" says "+w.String(), err, code)
 }
 
 // sends says a whole message.
@@ -99,20 +105,88 @@ func (a *agent) next() Word {
 	return w
 }
 
+// whole hears the next word to its end: between the live a message is a stream. Of that it has the name, and a payload that was too large for the beginning is in chunks.
+func (a *agent) whole() Word {
+	a.s.Helper()
+	w := a.next()
+	if !a.s.live() || w.Kind != agora.Request || w.Part != agora.Start {
+		return w
+	}
+	for w.Part != agora.Whole {
+		more := a.next()
+		switch {
+		case more.Kind != agora.Request || more.Peer != w.Peer || more.Stream != w.Stream:
+			a.s.Fatalf("%s hears  %s\nwant more of %s", a.id, more, w)
+		case more.Part == agora.Chunk:
+			w.Body = append(w.Body, more.Body...)
+		case more.Part == agora.End:
+			w.Part = agora.Whole
+		default:
+			a.s.Fatalf("%s hears  %s\nwant more of %s", a.id, more, w)
+		}
+	}
+	return w
+}
+
 // hears hears the next word, which says the same as another one: names and what is not said of it are not compared.
 func (a *agent) hears(want Word) Word {
 	a.s.Helper()
-	w := a.next()
-	if !w.says(want) {
+	var w Word
+	if want.Kind == agora.Request && want.Part == agora.Whole {
+		w = a.whole()
+	} else {
+		w = a.next()
+	}
+	if !w.says(want) && !(a.s.live() && w.givesUp(want)) {
 		a.s.Fatalf("%s hears  %s\nwant %s", a.id, w, want)
 	}
 	return w
 }
 
-// gets hears a whole message.
+// gets hears a whole message, and lets go of it.
 func (a *agent) gets(from agora.AgentID, text string) Word {
 	a.s.Helper()
-	return a.hears(plain(from, text))
+	w := a.hears(plain(from, text))
+	a.letsGo(w)
+	return w
+}
+
+// letsGo ends the call that a message is of which nothing is to be answered, where it is one.
+func (a *agent) letsGo(w Word) {
+	a.s.Helper()
+	if a.door.Can&Mails == 0 {
+		a.says(Word{Kind: agora.Reply, Part: agora.End, Peer: w.Peer, Request: w.Request})
+	}
+}
+
+// getsAll hears whole messages, between the live in any order.
+func (a *agent) getsAll(from agora.AgentID, texts ...string) {
+	a.s.Helper()
+	if !a.s.live() {
+		for _, text := range texts {
+			a.gets(from, text)
+		}
+		return
+	}
+	var heard []string
+	open := map[string]Word{}
+	for len(heard) < len(texts) {
+		w := a.next()
+		switch {
+		case w.Kind == agora.Request && w.Peer == from && w.Part == agora.Start:
+			open[w.Stream] = w
+		case w.Kind == agora.Request && w.Peer == from && w.Part == agora.End && open[w.Stream].Stream != "":
+			heard = append(heard, open[w.Stream].said())
+			a.letsGo(open[w.Stream])
+			delete(open, w.Stream)
+		default:
+			a.s.Fatalf("%s hears  %s\nwant messages of %s", a.id, w, from)
+		}
+	}
+	slices.Sort(heard)
+	if want := slices.Sorted(slices.Values(texts)); !slices.Equal(heard, want) {
+		a.s.Errorf("%s hears %q, want %q", a.id, heard, want)
+	}
 }
 
 // lost hears words until the connection is gone, and returns how many came before.
@@ -172,10 +246,18 @@ func (a *agent) begins(b *agent, w Word) *flow {
 		return f
 	}
 	a.says(w)
-	if w.Peer = a.id; w.Kind == agora.Reply && !b.heads() {
-		w.Part, w.Body = agora.Chunk, []byte("begins")
+	w.Peer = a.id
+	if w.Kind != agora.Reply || b.heads() {
+		f.named(b.hears(w))
+		return f
 	}
-	f.named(b.hears(w))
+	h := b.next() // a chunk, as b's dialect has it
+	if chunk := (Word{Kind: w.Kind, Part: agora.Chunk, Peer: a.id, Body: []byte("begins")}); !h.says(chunk) {
+		if chunk.Body = w.Body; !h.says(chunk) {
+			b.s.Fatalf("%s hears  %s\nwant %s", b.id, h, chunk)
+		}
+	}
+	f.named(h)
 	return f
 }
 
@@ -272,6 +354,14 @@ func (w Word) says(want Word) bool {
 		return false
 	}
 	return w.Part >= agora.Cancel || w.Kind == want.Kind && w.said() == want.said()
+}
+
+// givesUp reports whether the word says that a stream was given up as another one does, but for why. A cancel is told to the live as an abort is.
+func (w Word) givesUp(want Word) bool {
+	if want.Part < agora.Cancel || w.Part != agora.Abort || w.Peer != want.Peer {
+		return false
+	}
+	return w.Code == "" || want.Part == agora.Cancel && w.Code == agora.StreamAborted
 }
 
 var (

@@ -99,7 +99,7 @@ func answeredByAnother(s *scene) {
 	_ = carl.Say(s.context(), answer(q, "carl")) // it may be refused, or be heard as what it is
 	bob.says(answer(q, "bob"))
 	for {
-		w := anna.next()
+		w := anna.whole()
 		if w.Peer == "bob" {
 			if w.Request != "r-1" || w.said() != "bob" {
 				s.Errorf("bob's answer is heard as %s", w)

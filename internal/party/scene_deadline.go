@@ -1,6 +1,7 @@
 package party
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -19,39 +20,62 @@ const soon = time.Second
 
 func lateStream(s *scene) {
 	anna, bob := s.pair()
-	f := anna.begins(bob, Word{Stream: "s", Deadline: soon})
-	f.aborted(agora.Timeout)
-	if w := anna.hears(Word{Part: agora.Abort, Peer: "bob", Code: agora.Timeout}); w.Stream != "s" {
-		s.Errorf("anna hears %s, want it of her stream", w)
-	}
-	f.over()
+	w, heard := s.late(anna, bob, func(name string) Word { return Word{Part: agora.Start, Peer: "bob", Stream: name} })
+	(&flow{from: anna, to: bob, name: w.Stream, heard: heard.Stream}).over()
 }
 
 func lateAnswer(s *scene) {
 	anna, bob := s.pair()
-	q := question("bob", "r-1", "quick?")
-	q.Deadline = soon
-	err := anna.Say(s.context(), q)
-	for err != nil && agora.AsError(err).Code == agora.Timeout { // the machine was too slow to ask in time
-		q.Request, q.Deadline = q.Request+"+", 4*q.Deadline
-		err = anna.Say(s.context(), q)
+	s.late(anna, bob, func(name string) Word { return Word{Peer: "bob", Request: name} })
+}
+
+// late has anna begin what is not over in time, and each side hear so. Where the machine was too slow for bob to hear of it before, she begins another one, with more time.
+func (s *scene) late(anna, bob *agent, begins func(name string) Word) (w, heard Word) {
+	s.Helper()
+	for deadline := soon; ; deadline *= 4 {
+		name := fmt.Sprint("within ", deadline)
+		w = begins(name)
+		w.Deadline, w.Body = deadline, text(name)
+		err := anna.Say(s.context(), w)
+		if err != nil && agora.AsError(err).Code == agora.Timeout {
+			continue
+		}
+		if err != nil {
+			s.Fatalf("anna says %s: %v", w, err)
+		}
+		if w := anna.hears(Word{Part: agora.Abort, Peer: "bob", Code: agora.Timeout}); w.Stream != name && w.Request != name {
+			s.Fatalf("anna hears %s, want it of %q", w, name)
+		}
+		if heard, in := s.heardLate(anna, bob, w); in {
+			return w, heard
+		}
 	}
-	if err != nil {
-		s.Fatalf("anna asks: %v", err)
+}
+
+// heardLate has bob hear what had a deadline, and that it has passed; in is false where he hears a later question and nothing of both.
+func (s *scene) heardLate(anna, bob *agent, late Word) (heard Word, in bool) {
+	s.Helper()
+	later := "later than " + late.said()
+	anna.says(question("bob", later, later))
+	var q Word
+	for told := false; q.Peer == "" || in && !told; {
+		w := bob.next()
+		switch {
+		case w.Peer != "anna":
+			s.Fatalf("bob hears %s", w)
+		case w.Part <= agora.Start && w.said() == late.said():
+			heard, in = w, true
+		case w.Part <= agora.Start && w.said() == later:
+			q = w
+		case w.Part == agora.Abort && in && (w.Stream == heard.Stream && w.Stream != "" || w.Request == heard.Request && w.Request != ""):
+			if told = true; w.Code != agora.Timeout && (w.Code != "" || !s.live()) {
+				s.Errorf("bob hears %s, want that time has passed", w)
+			}
+		}
 	}
-	heard := bob.next()
-	for heard.Part == agora.Abort && q.Request != "r-1" { // of what was not asked in time
-		heard = bob.next()
-	}
-	if !heard.says(question("anna", "", "quick?")) {
-		s.Fatalf("bob hears %s, want the question", heard)
-	}
-	if w := anna.hears(Word{Part: agora.Abort, Peer: "bob", Code: agora.Timeout}); w.Request != q.Request {
-		s.Errorf("anna hears %s, want it of %q", w, q.Request)
-	}
-	if w := bob.hears(Word{Part: agora.Abort, Peer: "anna", Code: agora.Timeout}); w.Request != heard.Request {
-		s.Errorf("bob hears %s, want it of %q", w, heard.Request)
-	}
+	bob.says(answer(q, "yes"))
+	anna.answered("bob", later, "yes")
+	return heard, in
 }
 
 func timelyAnswer(s *scene) {

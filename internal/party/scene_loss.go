@@ -11,7 +11,7 @@ var lossScenes = []scenario{
 	{"who is lost in the midst of its answer aborts it", Asks, Pours | Enters, lostAnswering},
 	{"a sender whose edge dies and that stays away aborts its stream, once", Streams | Enters, Streams, lostWithItsEdge},
 	{"the edge of who asked dies: the answer waits for it", Asks | Moves, Answers, askersEdgeDies},
-	{"who is lost is listed no more, and its mail waits", Sends | Looks, Enters | Waits, lostAndFound},
+	{"who is lost is listed no more, and its mail waits", Sends | Looks | Mails, Enters | Waits, lostAndFound},
 }
 
 func lostMidway(s *scene) {

@@ -24,6 +24,8 @@ const (
 	Rooms                       // enters spaces, publishes, and hears events
 	Looks                       // sees the directory
 	Heads                       // its streams begin by a word of their own, before the first chunk: that says something, and without it a chunk is none
+	Lists                       // sees who is in the directory; with Looks, by which dialect too
+	Mails                       // what it says and hears are messages that the cluster keeps. Without it they are parts of calls that stand at both ends: see Pair.live
 	traits
 )
 
@@ -31,7 +33,7 @@ const (
 const Everything = traits - 1
 
 var traitNames = []string{
-	"Enters", "Sends", "Asks", "Answers", "Pours", "Streams", "Cancels", "Deadlines", "Waits", "Moves", "Stalls", "Exact", "Anything", "Bounded", "Rooms", "Looks", "Heads",
+	"Enters", "Sends", "Asks", "Answers", "Pours", "Streams", "Cancels", "Deadlines", "Waits", "Moves", "Stalls", "Exact", "Anything", "Bounded", "Rooms", "Looks", "Heads", "Lists", "Mails",
 }
 
 // String names the traits of a set.
