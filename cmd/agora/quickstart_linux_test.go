@@ -232,7 +232,7 @@ func (x *terminal) matches(k int, all bool) bool { return x.pattern(k, all).Matc
 
 // goesOn is what a command of the README begins with that runs until it is interrupted. Others end by themselves, just
 // after they have shown their last line, when an interrupt could still hit them.
-var goesOn = regexp.MustCompile(`^(agora (dev|listen|join)|go run \./examples/iat/\w+)`)
+var goesOn = regexp.MustCompile(`^(agora (dev|listen|join)|go run \./examples/(iat/\w+|aip/(agent|toolbox)))`)
 
 // begun waits until the step has ended, or shows the first line that it is to show, and reports whether it goes on.
 func (x *terminal) begun(t *testing.T) bool {
