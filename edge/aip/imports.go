@@ -1,6 +1,7 @@
 package aip
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type imports struct {
 	queued  map[agora.AgentID]struct{}  // to be looked at
 	busy    map[agora.AgentID]struct{}  // being looked at
 	again   map[agora.AgentID]time.Time // when those that could not be brought are looked at again
+	spoken  map[agora.AgentID]time.Time // when the subscription has spoken of them last, of late
 	workers int
 	work    sync.WaitGroup
 	ending  bool // all are taken out
@@ -41,12 +43,14 @@ const (
 	bringTime   = 15 * time.Second // for one, longer than a lease
 	againSoon   = 2 * time.Second  // until one that could not be brought is tried again
 	againLate   = 15 * time.Second // until one is whose id is somebody else's, unless it is seen to be free before
+	lagTime     = 5 * time.Second  // that one server of a gateway may be behind another
 )
 
 func (m *imports) init(k *link) {
 	m.link = k
 	m.offered, m.brought = map[agora.AgentID]*offer{}, map[agora.AgentID]*node{}
-	m.queued, m.busy, m.again = map[agora.AgentID]struct{}{}, map[agora.AgentID]struct{}{}, map[agora.AgentID]time.Time{}
+	m.queued, m.busy = map[agora.AgentID]struct{}{}, map[agora.AgentID]struct{}{}
+	m.again, m.spoken = map[agora.AgentID]time.Time{}, map[agora.AgentID]time.Time{}
 }
 
 // count returns how many nodes are offered, and how many of them are here.
@@ -56,19 +60,30 @@ func (m *imports) count() (offered, brought int) {
 	return len(m.offered), len(m.brought)
 }
 
-// all takes a list of all nodes that the gateway offers.
-func (m *imports) all(peers []*aip.Peer) {
+// anew says that another subscription begins: what an earlier one has spoken of may have changed since.
+func (m *imports) anew() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	clear(m.spoken)
+}
+
+// all takes a list of all nodes that the gateway offers, which was asked for at a time. Of what the subscription has spoken of since, and shortly before, its word counts: a gateway of
+// several servers may answer by one that does not know yet.
+func (m *imports) all(peers []*aip.Peer, asked time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.spoken, func(_ agora.AgentID, at time.Time) bool { return asked.Sub(at) > lagTime })
 	listed := make(map[agora.AgentID]struct{}, len(peers))
 	for _, p := range peers {
-		if id := idOf(p); id != "" {
-			listed[id] = struct{}{}
+		id := idOf(p)
+		listed[id] = struct{}{}
+		if _, is := m.spoken[id]; !is && id != "" {
 			m.offer(id, p)
 		}
 	}
 	for id := range m.offered {
-		if _, is := listed[id]; !is {
+		_, is := listed[id]
+		if _, late := m.spoken[id]; !is && !late {
 			m.offer(id, nil)
 		}
 	}
@@ -85,6 +100,7 @@ func (m *imports) update(u *aip.NodeUpdate) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.spoken[id] = time.Now()
 	m.offer(id, p)
 }
 

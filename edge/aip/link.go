@@ -157,6 +157,7 @@ func (k *link) follow(ch *channel) error {
 		return err
 	}
 	gateway := aip.NewGatewayServiceClient(ch)
+	k.imports.anew()
 	s, err := k.subscribe(ctx, gateway)
 	if err != nil {
 		return err
@@ -200,9 +201,10 @@ func (k *link) hear(ctx context.Context, s *updates, until time.Duration) error 
 func (k *link) list(ctx context.Context, gateway aip.GatewayServiceClient) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
+	asked := time.Now()
 	all, err := gateway.GetNodes(ctx, &aip.GetNodesRequest{AgentId: k.door.cfg.GatewayID, Domain: aip.DefaultDomain}, grpc.MaxCallRecvMsgSize(replyMost))
 	if err == nil {
-		k.imports.all(all.GetPeers())
+		k.imports.all(all.GetPeers(), asked)
 	}
 	return err
 }
