@@ -43,6 +43,7 @@ func (e *edgeServer) operatorHandler() http.Handler {
 		unread, err := n.Purge(ctx, q.tenant, q.agent())
 		return map[string]any{"agent": q.id, "unread_records": unread}, err
 	})
+	e.answerLinks(answer)
 	return mux
 }
 

@@ -42,7 +42,7 @@ type aipDoor struct {
 
 func (d aipDoor) name() string                   { return "aip" }
 func (d aipDoor) mount(*http.ServeMux)           { d.port.serve(d.Serve, d.fail) }
-func (d aipDoor) metrics(r *prometheus.Registry) { registerAIP(r, d.Stats()) }
+func (d aipDoor) metrics(r *prometheus.Registry) { registerAIP(r, d.Stats()); registerLinks(r, d.Door) }
 func (d aipDoor) drain(ctx context.Context)      { d.Drain(ctx) }
 func (d aipDoor) close()                         { d.Close() }
 func (d aipDoor) wait()                          { d.Wait() }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/edge/aip"
+	"github.com/agora-relay/agora/edge/dial"
 )
 
 // aipSettings are those of the AIP door.
@@ -20,6 +22,8 @@ type aipSettings struct {
 	dialTimeout time.Duration
 	heartbeat   time.Duration
 	stopWait    time.Duration
+	links       []string
+	gatewayID   string
 	nodeTLS     nodeTLSSettings
 	nodes       int
 }
@@ -32,6 +36,8 @@ func (s *aipSettings) flags(f *pflag.FlagSet) {
 	f.DurationVar(&s.dialTimeout, "aip.dial-timeout", 5*time.Second, "how long an AIP node may take to be connected to")
 	f.DurationVar(&s.heartbeat, "aip.heartbeat-timeout", 30*time.Second, "an AIP node without a heartbeat or a call for so long is deregistered")
 	f.DurationVar(&s.stopWait, "aip.stop-wait", 30*time.Second, "how long a session with an agent of another dialect, once stopped, waits for its first answer")
+	f.StringSliceVar(&s.links, "aip.link", nil, "addresses (HOST:PORT) of AIP gateways of others whose nodes are listed and reached here; `agora link` adds more")
+	f.StringVar(&s.gatewayID, "aip.gateway-id", "", "names this cluster to the gateways that it is linked to, and must be no other's; the same at every edge; made by the cluster if empty")
 	s.nodeTLS.flags(f)
 	f.IntVar(&s.nodes, "limits.nodes", 1024, "AIP nodes that one principal may have registered at one edge")
 }
@@ -51,15 +57,25 @@ func (s *aipSettings) place() string {
 }
 
 func (s *aipSettings) faults() []error {
-	return []error{
+	all := []error{
 		unless(s.maxMessage >= 64<<10 && s.maxMessage <= 256<<20, "aip.max-message must be 64KiB to 256MiB"),
 		unless(s.dialTimeout > 0 && s.dialTimeout <= time.Minute, "aip.dial-timeout must be more than nothing, and 1m at most"),
 		unless(s.heartbeat >= time.Second, "aip.heartbeat-timeout must be at least 1s"),
 		unless(s.stopWait > 0, "aip.stop-wait must be more than nothing"),
+		unless(gatewayID.MatchString(s.gatewayID), "aip.gateway-id can't be more than 64 letters, digits, dots, dashes and underscores"),
 		unless(s.nodes >= 1, "limits.nodes must be at least 1"),
+		unless(s.on() || len(s.links) == 0, "aip.link needs grpc-addr"),
 		s.nodeTLS.faults(), s.placeFault(),
 	}
+	for _, at := range s.links {
+		if _, err := dial.Canonical(at); err != nil {
+			all = append(all, fmt.Errorf("aip.link: want HOST:PORT, not %q", at))
+		}
+	}
+	return all
 }
+
+var gatewayID = regexp.MustCompile(`^[A-Za-z0-9._-]{0,64}$`)
 
 // placeFault returns what is wrong with where the door is, and is said to be.
 func (s *aipSettings) placeFault() (err error) {
@@ -84,6 +100,6 @@ func (s *settings) aipDoor(log *slog.Logger) aip.Config {
 	return aip.Config{
 		Advertise: s.aip.advertise, MaxMessage: int(s.aip.maxMessage), MaxHeader: int(s.server.maxHeader),
 		DialTimeout: s.aip.dialTimeout, HeartbeatTimeout: s.aip.heartbeat, StopWait: s.aip.stopWait,
-		Nodes: s.aip.nodes, Log: log,
+		Links: s.aip.links, GatewayID: s.aip.gatewayID, Nodes: s.aip.nodes, Log: log,
 	}
 }

@@ -24,6 +24,9 @@ func TestSettingsOfAIPThatMakeNoSenseAreToldInASentence(t *testing.T) {
 		"an hour to dial":         {[]string{"--aip.dial-timeout", "1h"}, "and 1m at most"},
 		"no time for heartbeats":  {[]string{"--aip.heartbeat-timeout", "1ms"}, "aip.heartbeat-timeout must be at least 1s"},
 		"no time to stop":         {[]string{"--aip.stop-wait", "0s"}, "aip.stop-wait must be more than nothing"},
+		"a link to nowhere":       {[]string{"--aip.link", "10.0.0.1:1,gateway"}, `aip.link: want HOST:PORT, not "gateway"`},
+		"links without a port":    {[]string{"--aip.link", "a:1", "--grpc-addr", "none"}, "aip.link needs grpc-addr"},
+		"a name with a space":     {[]string{"--aip.gateway-id", "a b"}, "aip.gateway-id can't be more than 64 letters"},
 		"no nodes":                {[]string{"--limits.nodes", "0"}, "limits.nodes must be at least 1"},
 		"a certificate alone":     {[]string{"--aip.node-tls.ca", "a", "--aip.node-tls.cert", "b"}, "aip.node-tls.cert and aip.node-tls.key go together"},
 		"a certificate, no CA":    {[]string{"--aip.node-tls.cert", "b", "--aip.node-tls.key", "c"}, "aip.node-tls.cert needs aip.node-tls.ca"},
@@ -58,13 +61,13 @@ func TestFilesToDialNodesWithAreChecked(t *testing.T) {
 func TestSettingsOfAIPReachItsDoor(t *testing.T) {
 	t.Parallel()
 	s, err := parse(t, nil, "--aip.advertise", "gw.example.org:443", "--aip.max-message", "1MiB", "--aip.dial-timeout", "2s",
-		"--aip.heartbeat-timeout", "3s", "--aip.stop-wait", "4s", "--limits.nodes", "7", "--server.max-header", "8KiB")
+		"--aip.heartbeat-timeout", "3s", "--aip.stop-wait", "4s", "--aip.link", "a:1,b:2", "--aip.gateway-id", "here", "--limits.nodes", "7", "--server.max-header", "8KiB")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := s.aipDoor(nil)
 	if c.Advertise != "gw.example.org:443" || c.MaxMessage != 1<<20 || c.DialTimeout != 2*time.Second || c.HeartbeatTimeout != 3*time.Second ||
-		c.StopWait != 4*time.Second || c.Nodes != 7 || c.MaxHeader != 8<<10 {
+		c.StopWait != 4*time.Second || strings.Join(c.Links, " ") != "a:1 b:2" || c.GatewayID != "here" || c.Nodes != 7 || c.MaxHeader != 8<<10 {
 		t.Errorf("the door is set up by %+v", c)
 	}
 }

@@ -32,3 +32,14 @@ func registerAIP(r *prometheus.Registry, s *aip.Stats) {
 	}})
 	counter(r, "agora_aip_redials_total", "Connections to AIP nodes that this edge made anew: the connection before was lost, or the edge that had it died or drained.", loaded(&s.Redials))
 }
+
+// registerLinks registers the links to other gateways.
+func registerLinks(r *prometheus.Registry, d *aip.Door) {
+	links := metricOf("agora_links", "Links to AIP gateways of others that this edge holds, by state: up, polling (up, and asked every 10 s, as the gateway takes no subscriptions), connecting, down. Each link is held by one edge.", "state")
+	r.MustRegister(collector{[]*prometheus.Desc{links}, func(send func(prometheus.Metric, error)) {
+		now := d.LinkStates()
+		for _, state := range []string{aip.LinkUp, aip.LinkPolling, aip.LinkConnecting, aip.LinkDown} {
+			send(prometheus.NewConstMetric(links, prometheus.GaugeValue, float64(now[state]), state))
+		}
+	}})
+}

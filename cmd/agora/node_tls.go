@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// nodeTLSSettings say how an edge speaks TLS with nodes that it dials.
+// nodeTLSSettings say how an edge speaks TLS with nodes and gateways that it dials.
 type nodeTLSSettings struct{ ca, cert, key string }
 
 func (s *nodeTLSSettings) flags(f *pflag.FlagSet) {
-	f.StringVar(&s.ca, "aip.node-tls.ca", "", "file of the CAs that sign the certificates of AIP nodes, which are all dialled by TLS then, and without it if empty; read again when it changes")
+	f.StringVar(&s.ca, "aip.node-tls.ca", "", "file of the CAs that sign the certificates of AIP nodes and of linked gateways, which are all dialled by TLS then, and without it if empty; read again when it changes")
 	f.StringVar(&s.cert, "aip.node-tls.cert", "", "file of the certificate that is presented to them; none if empty; read again when it changes")
 	f.StringVar(&s.key, "aip.node-tls.key", "", "file of the key of aip.node-tls.cert")
 }
