@@ -42,6 +42,10 @@ var well = map[string]string{
 	`agora_clock_skew_seconds`:                                "0",
 	`agora_approvals_decided_total{state="expired"}`:          "0",
 	`agora_build_info{version="v1.2.3"}`:                      "1",
+	`agora_aip_calls_total{kind="tool",code="OK"}`:            "0+60",
+	`agora_aip_calls_total{kind="tool",code="UNAVAILABLE"}`:   "0+1",
+	`agora_links{state="up"}`:                                 "1",
+	`agora_links{state="down"}`:                               "0",
 }
 
 // faults say for each alert what is different at the first edge, or at all of them, and which words the alert's text has
@@ -75,6 +79,8 @@ var faults = []struct {
 	{alert: "AgoraRefusedConnections", differ: map[string]string{`agora_ws_refused_total`: "0+1200"}, says: "EDGE1 20"},
 	{alert: "AgoraGapsTold", differ: map[string]string{`agora_log_gaps_total`: "0+2"}, says: "EDGE1 30"},
 	{alert: "AgoraApprovalsExpired", differ: map[string]string{`agora_approvals_decided_total{state="expired"}`: "0+1"}, says: "EDGE1 60"},
+	{alert: "AgoraAIPCallsFailing", differ: map[string]string{`agora_aip_calls_total{kind="tool",code="UNAVAILABLE"}`: "0+60"}, says: "EDGE1 50%"},
+	{alert: "AgoraLinkDown", differ: map[string]string{`agora_links{state="down"}`: "2"}, says: "EDGE1 2"},
 	{alert: "AgoraTailsRepaired", differ: map[string]string{`agora_log_repaired_total`: "0+2"}, says: "EDGE1 30"},
 	{alert: "AgoraRecordsVoid", differ: map[string]string{`agora_log_void_total`: "0+1"}, says: "EDGE1 15"},
 	{alert: "AgoraClockSkewed", differ: map[string]string{`agora_clock_skew_seconds`: "-6"}, says: "EDGE1 6.0"},
