@@ -286,6 +286,23 @@ func TestAnEdgeThatEndsSendsClientsOnAndItsNodesAreAdopted(t *testing.T) {
 	}
 }
 
+// Who balances load by grpc.health.v1 hears of an edge's end before it drains.
+func TestHealthOverGRPCFollowsReadiness(t *testing.T) {
+	t.Parallel()
+	e := launchApart(t, append(backends(t), "--drain.delay", "1h")...).ready()
+	health := grpc_health_v1.NewHealthClient(dialled(t, e.grpc, insecure.NewCredentials()))
+	says := func(want grpc_health_v1.HealthCheckResponse_ServingStatus) bool {
+		r, err := health.Check(await.Context(t), &grpc_health_v1.HealthCheckRequest{Service: "grpc_service.GatewayService"})
+		return err == nil && r.GetStatus() == want
+	}
+	await.True(t, "the edge serves", func() bool { return says(grpc_health_v1.HealthCheckResponse_SERVING) })
+	e.stop()
+	await.True(t, "the edge says that it is about to end", func() bool { return says(grpc_health_v1.HealthCheckResponse_NOT_SERVING) })
+	if _, err := nodeIDs(await.Context(t), gatewayAt(t, e.grpc)); err != nil {
+		t.Errorf("who comes within drain.delay is not served: %v", err)
+	}
+}
+
 // Nodes are dialled by TLS where there is a CA for them, by what its files say at the time.
 func TestNodesAreDialledByTLS(t *testing.T) {
 	t.Parallel()

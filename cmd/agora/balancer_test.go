@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -51,5 +52,29 @@ func TestTheBalancerWaitsForIATRequests(t *testing.T) {
 	}
 	if d, err := time.ParseDuration(string(m[1])); err != nil || d <= wait {
 		t.Errorf("the balancer waits for %s, %v, and the edge for %v", m[1], err, wait)
+	}
+}
+
+// gRPC is HTTP/2 with trailers: its connections are passed on as they are, to the port that the edges of docker-compose.yml have for it.
+func TestTheBalancerPassesGRPCOn(t *testing.T) {
+	page, compose := fileOf(t, "../../deploy/haproxy/haproxy.cfg"), fileOf(t, "../../docker-compose.yml")
+	port := regexp.MustCompile(`AGORA_GRPC_ADDR: 0\.0\.0\.0:(\d+)`).FindStringSubmatch(compose)
+	if port == nil {
+		t.Fatal("the edges have no port for gRPC")
+	}
+	for name, wants := range map[string][]string{
+		"frontend aip":      {"mode tcp", "bind :" + port[1]},
+		"backend aip-edges": {"mode tcp", "http-check send meth GET uri /readyz", "server edge-1 edge-1:" + port[1], "server edge-2 edge-2:" + port[1], "server edge-3 edge-3:" + port[1]},
+	} {
+		_, section, _ := strings.Cut(page, "\n"+name+"\n")
+		section, _, _ = strings.Cut(section, "\n\n")
+		for _, want := range wants {
+			if !strings.Contains(section+"\n", "    "+want+"\n") {
+				t.Errorf("%s lacks %q:\n%s", name, want, section)
+			}
+		}
+	}
+	if want := `"127.0.0.1:` + port[1] + ":" + port[1] + `"`; !strings.Contains(compose, want) || !strings.Contains(compose, "AGORA_AIP_ADVERTISE: 127.0.0.1:"+port[1]) {
+		t.Errorf("docker-compose.yml does not publish %s, or edges advertise another place", want)
 	}
 }
