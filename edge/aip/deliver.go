@@ -69,6 +69,7 @@ type request struct {
 	name string // what it is called
 	mute bool   // it is itself an answer: the node's is for nobody
 	said *said  // whether the status of the call is the node's own word
+	late bool   // its deadline has passed here
 
 	hangUp context.CancelFunc // ends the call
 }
@@ -111,10 +112,14 @@ func (r *request) callAgent(reader *aip.ResponseReader, first *demux.Part) {
 		}
 	}
 	if err != nil {
+		r.late = errors.Is(ctx.Err(), context.DeadlineExceeded)
 		r.fail(reader, err)
 	}
 	if !own {
 		r.judged(err)
+	}
+	if r.late && first.Part == agora.Start {
+		<-r.x.Context().Done() // the cluster gives the stream up for both sides
 	}
 }
 
@@ -192,9 +197,10 @@ func (r *request) say(ctx context.Context, parts []agora.Message) error {
 	return nil
 }
 
-// fail tells who has asked that the call of the node has failed, unless it was given up by who has asked.
+// fail tells who has asked that the call of the node has failed, unless it was given up by who has asked. That a deadline has passed the cluster tells, but of a reply that has begun.
 func (r *request) fail(reader *aip.ResponseReader, err error) {
-	if r.mute || errors.Is(context.Cause(r.x.Context()), demux.ErrCancelled) {
+	why := context.Cause(r.x.Context())
+	if r.mute || errors.Is(why, demux.ErrCancelled) {
 		return
 	}
 	code := agora.StreamAborted
@@ -202,7 +208,7 @@ func (r *request) fail(reader *aip.ResponseReader, err error) {
 		code = agora.Timeout
 	}
 	m, ok := reader.Fail(code)
-	if !ok {
+	if !ok || m.Stream == "" && (r.late || why != nil && agora.AsError(why).Code == agora.Timeout) {
 		return
 	}
 	parts := []agora.Message{m}
@@ -279,10 +285,10 @@ type failureText struct {
 // failTime bounds how long a failure may take to be told.
 const failTime = 5 * time.Second
 
-// judged draws from how a call has ended what that says of the node.
+// judged draws from how a call has ended what that says of the node: nothing where it is no status that has ended it.
 func (r *request) judged(err error) {
 	n := r.node
-	if r.x.Context().Err() != nil || n.via != nil {
+	if _, is := status.FromError(err); !is || r.x.Context().Err() != nil || n.via != nil {
 		return
 	}
 	if v := judge(n.toolbox, err, r.said); v == lives || v == doubted && n.answers(n.door.ctx) {
