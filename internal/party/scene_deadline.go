@@ -58,7 +58,7 @@ func (s *scene) heardLate(anna, bob *agent, late Word) (heard Word, in bool) {
 	later := "later than " + late.said()
 	anna.says(question("bob", later, later))
 	var q Word
-	for told := false; q.Peer == "" || in && !told; {
+	for told := false; q.Peer == "" || q.Part == agora.Start || in && !told; {
 		w := bob.next()
 		switch {
 		case w.Peer != "anna":
@@ -67,6 +67,8 @@ func (s *scene) heardLate(anna, bob *agent, late Word) (heard Word, in bool) {
 			heard, in = w, true
 		case w.Part <= agora.Start && w.said() == later:
 			q = w
+		case w.Part == agora.End && q.Peer != "" && w.Stream == q.Stream:
+			q.Part = agora.Whole
 		case w.Part == agora.Abort && in && (w.Stream == heard.Stream && w.Stream != "" || w.Request == heard.Request && w.Request != ""):
 			if told = true; w.Code != agora.Timeout && (w.Code != "" || !s.live()) {
 				s.Errorf("bob hears %s, want that time has passed", w)
