@@ -98,9 +98,11 @@ func (d *Door) admit(ctx context.Context) (_ context.Context, done func(), err e
 	d.cfg.Admitted(ctx)
 	a.Actor.CountTogether()
 	c := &caller{actor: a.Actor, admission: a}
-	ctx, c.stop = context.WithCancelCause(context.WithValue(ctx, callerKey{}, c))
+	ctx, end := early(context.WithValue(ctx, callerKey{}, c))
+	ctx, c.stop = context.WithCancelCause(ctx)
 	if !d.lasts.add(c) {
 		c.stop(nil)
+		end()
 		a.Release()
 		return nil, nil, errGone
 	}
@@ -108,8 +110,19 @@ func (d *Door) admit(ctx context.Context) (_ context.Context, done func(), err e
 	return ctx, func() {
 		d.lasts.remove(c)
 		c.stop(nil)
+		end()
 		a.Release()
 	}, nil
+}
+
+// early returns a context that ends a moment before the deadline of a call. At that gRPC resets the stream, and a caller of another language whose own
+// timer is a little later takes that for CANCELLED: so the status comes first.
+func early(ctx context.Context) (context.Context, context.CancelFunc) {
+	at, has := ctx.Deadline()
+	if !has {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, at.Add(-min(20*time.Millisecond, time.Until(at)/10)))
 }
 
 // authTime bounds how long a call waits for its credentials to be verified.
