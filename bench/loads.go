@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/wire"
 )
 
 // pace is the rate of the paced load, of all streams together: it nearly fills two processors. The same is offered at slower
@@ -21,6 +22,7 @@ type kind struct {
 	fresh   bool          // needs a system that has done nothing before
 	agora   bool          // makes sense for Agora alone
 	resumes bool          // needs a system whose clients can resume
+	aip     bool          // calls by AIP
 	memory  bool          // tells memory per agent
 	setup   time.Duration // about how long it takes besides warm-up and measuring
 	run     func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error)
@@ -40,6 +42,7 @@ func loads() []kind {
 		{name: "idle", about: "5,000 agents that say nothing", unit: "connects", fresh: true, memory: true, setup: 5 * time.Second, run: idle},
 		{name: "storm", about: "1,000 agents return at once, each to 100 chunks that it missed", unit: "resumes", fresh: true, resumes: true, setup: 5 * time.Second, run: storm},
 	}
+	all = append(all, aipLoads()...)
 	for _, rate := range []int{2500, 5000} {
 		all = append(all, kind{
 			name: fmt.Sprintf("pace-%d", rate), about: fmt.Sprintf("%d chunks/s over 1,000 streams", rate), unit: "chunks", setup: 2 * time.Second, run: paced(rate),
@@ -58,6 +61,19 @@ func loads() []kind {
 			})
 	}
 	return all
+}
+
+// aipLoads are those of systems that carry calls of AIP.
+func aipLoads() []kind {
+	return []kind{
+		{name: "tool-1", about: "a program that calls a tool again and again", unit: "answers", aip: true, run: tools(1, 1)},
+		{name: "tool-64", about: "8 programs that call a tool, 8 times at once each", unit: "answers", aip: true, run: tools(8, 8)},
+		{name: "tool-64-of-1", about: "a program that calls a tool, 64 times at once", unit: "answers", aip: true, run: tools(1, 64)},
+		{name: "session-1", about: "a session of 1 KiB messages that come back", unit: "messages", aip: true, run: sessions(load.Talk{Programs: 1, Each: 1, Size: 1 << 10})},
+		{name: "session-16", about: "16 such sessions, of 4 programs", unit: "messages", aip: true, run: sessions(load.Talk{Programs: 4, Each: 4, Size: 1 << 10})},
+		{name: "session-1m", about: "a session of 1 MiB messages that come back", unit: "messages", aip: true, run: sessions(load.Talk{Programs: 1, Each: 1, Size: 1 << 20})},
+		{name: "nodes", about: "1,000 nodes that nobody calls, at one edge", unit: "registrations", aip: true, fresh: true, memory: true, setup: 20 * time.Second, run: nodes()},
+	}
 }
 
 type runner = func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error)
@@ -116,5 +132,34 @@ func spread(agents int) runner {
 		cfg.Window = few
 		cfg.Warm += time.Duration(agents) * time.Millisecond // until the last of the streams has begun, which costs more than a chunk
 		return load.Saturate(ctx, t, name, load.Shape{Senders: 50, Receivers: agents - 50}, cfg)
+	}
+}
+
+func tools(programs, each int) runner {
+	return called(func(ctx context.Context, t load.Called, name string, cfg load.Config) (load.Result, error) {
+		return load.Tools(ctx, t, name, programs, each, cfg)
+	})
+}
+
+func sessions(talk load.Talk) runner {
+	return called(func(ctx context.Context, t load.Called, name string, cfg load.Config) (load.Result, error) {
+		return load.Sessions(ctx, t, name, talk, cfg)
+	})
+}
+
+func nodes() runner {
+	return called(func(ctx context.Context, t load.Called, name string, cfg load.Config) (load.Result, error) {
+		return load.Nodes(ctx, t, name, 1000, cfg)
+	})
+}
+
+// called is a load for systems that carry calls of AIP.
+func called(run func(context.Context, load.Called, string, load.Config) (load.Result, error)) runner {
+	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+		c, ok := t.(load.Called)
+		if !ok {
+			return load.Result{}, wire.ErrNone
+		}
+		return run(ctx, c, name, cfg)
 	}
 }

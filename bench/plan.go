@@ -70,7 +70,7 @@ func chosen[T any](list string, all []T, name func(T) string) (some []T) {
 
 // suits tells whether a load makes sense for a system.
 func (l kind) suits(k system.Kind) bool {
-	return (!l.agora || (strings.HasPrefix(k.Name, "agora") || strings.HasPrefix(k.Name, "iat"))) && (!l.resumes || k.Resumes)
+	return l.aip == k.AIP && (!l.agora || (strings.HasPrefix(k.Name, "agora") || strings.HasPrefix(k.Name, "iat"))) && (!l.resumes || k.Resumes)
 }
 
 // estimate tells about how long it will take.

@@ -90,15 +90,45 @@ func (p *Process) Ended() error {
 	}
 }
 
-// CPU returns the user and system time that the process has used, all threads
+// CPU returns the user and system time that the process and its children have used, all threads
 // included, in steps of 10 ms.
-func (p *Process) CPU() time.Duration {
+func (p *Process) CPU() (used time.Duration) {
 	select {
 	case <-p.gone:
 		return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 	default:
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	for _, pid := range p.family() {
+		used += cpu(pid)
+	}
+	return used
+}
+
+// RSS returns the bytes of memory that the process and its children have now; 0 when it has ended.
+func (p *Process) RSS() (bytes int64) {
+	for _, pid := range p.family() {
+		bytes += rss(pid)
+	}
+	return bytes
+}
+
+// family returns the ids of the process and of its children.
+func (p *Process) family() []int {
+	all := []int{p.cmd.Process.Pid}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", all[0]))
+	if err != nil {
+		return all
+	}
+	for _, f := range strings.Fields(string(children)) {
+		if pid, err := strconv.Atoi(f); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+func cpu(pid int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
@@ -111,9 +141,8 @@ func (p *Process) CPU() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // Linux counts for programs in hundredths of a second
 }
 
-// RSS returns the bytes of memory that the process has now; 0 when it has ended.
-func (p *Process) RSS() int64 {
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+func rss(pid int) int64 {
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0
 	}

@@ -15,6 +15,7 @@ type agora struct {
 	servers int                     // of NATS, which are the replicas as well
 	storage string                  // of the log
 	doors   func(token string) dial // by which agents connect; /ws if nil
+	grpc    bool                    // clients of AIP connect, and no other agents
 }
 
 // dial connects an agent with a role.
@@ -85,6 +86,9 @@ func (a agora) start(_ context.Context, r *Running) error {
 		a.doors = byWebSocket
 	}
 	r.dial = a.doors(token)
+	if a.grpc {
+		r.aip = byGRPC(token)
+	}
 	return a.edges(r, binary,
 		"--auth", "file:"+tokens, "--nats.url", "nats://"+strings.Join(clients, ",nats://"), "--redis.url", "redis://"+redis,
 		"--nats.replicas", fmt.Sprint(a.servers), "--nats.storage", a.storage,
@@ -98,14 +102,17 @@ func (a agora) start(_ context.Context, r *Running) error {
 
 // edges starts two edges and waits until they are ready.
 func (a agora) edges(r *Running, binary string, flags ...string) error {
-	addrs, err := proc.Addrs(4)
+	addrs, err := proc.Addrs(6)
 	if err != nil {
 		return err
 	}
 	r.addrs = addrs[:2]
 	for i, addr := range r.addrs {
-		name := fmt.Sprintf("edge-%d", i)
-		argv := append([]string{binary, "edge", "--id", name, "--addr", addr, "--admin-addr", addrs[2+i], "--grpc-addr", "none"}, flags...)
+		name, grpc := fmt.Sprintf("edge-%d", i), "none"
+		if a.grpc {
+			grpc = addrs[4+i]
+		}
+		argv := append([]string{binary, "edge", "--id", name, "--addr", addr, "--admin-addr", addrs[2+i], "--grpc-addr", grpc, "--node.dial-allow", "127.0.0.0/8"}, flags...)
 		if _, err := r.run(name, argv...); err != nil {
 			return err
 		}
@@ -114,6 +121,9 @@ func (a agora) edges(r *Running, binary string, flags ...string) error {
 		if err := p.Await(patience, func() bool { return proc.Answers("http://" + addrs[2+i] + "/readyz") }); err != nil {
 			return err
 		}
+	}
+	if a.grpc {
+		r.addrs = addrs[4:]
 	}
 	return nil
 }

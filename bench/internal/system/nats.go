@@ -81,7 +81,7 @@ func startForwarded(_ context.Context, r *Running) error {
 	if err := r.plainNATS(natsServers{n: 2, webSocket: true}, wire.NATSConfig{WebSocket: true}); err != nil {
 		return err
 	}
-	binary, err := r.tools.forward()
+	binary, err := r.tools.program("forward")
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/agora-relay/agora/bench/internal/aip"
 	"github.com/agora-relay/agora/bench/internal/load"
 	"github.com/agora-relay/agora/bench/internal/proc"
 	"github.com/agora-relay/agora/bench/internal/wire"
@@ -25,6 +26,7 @@ type Kind struct {
 	Foreign bool   // needs more than Go to be installed
 	Resumes bool   // a client that was away gets what it missed
 	Aside   bool   // no rival, but part of an argument: run only when it is named
+	AIP     bool   // carries calls of AIP, and nothing else
 
 	start func(ctx context.Context, r *Running) error
 }
@@ -46,6 +48,9 @@ var Kinds = []Kind{
 	{Name: "iat-shared", About: "the same over HTTP/2, a hundred at a connection", Keeps: "R1, file", Aside: true, start: iat(sharing)},
 	{Name: "iat-post", About: "iat-events whose senders post each envelope", Keeps: "R1, file", Aside: true, start: iat(posting2)},
 	{Name: "iat-post1", About: "the same over HTTP/1.1", Keeps: "R1, file", Aside: true, start: iat(posting1)},
+	{Name: "aip-direct", About: "programs of AIP that call each other, by gRPC", Keeps: "nothing", Aside: true, AIP: true, start: startAIPDirect},
+	{Name: "aip-proxy", About: "the same through nginx, 2 workers", Keeps: "nothing", Foreign: true, Aside: true, AIP: true, start: startAIPProxy},
+	{Name: "aip-agora", About: "the same through Agora, 2 edges, Redis, 1 NATS server", Keeps: "nothing", Aside: true, AIP: true, start: startAIPAgora},
 }
 
 // iat starts a cluster like agora-r1 whose agents come by other doors.
@@ -60,6 +65,9 @@ type Running struct {
 	procs []*proc.Process
 	addrs []string // where agents connect
 	dial  dial
+	aip   func(addr string) (*aip.Client, error) // nil where nobody calls by AIP
+
+	release func() // called before it is stopped; nil for nothing
 }
 
 // Start starts a system and returns when agents can connect. It keeps what it
@@ -79,6 +87,9 @@ func (k Kind) Start(ctx context.Context, t *Tools, dir string) (*Running, error)
 
 // Stop ends all of it and removes what it stored.
 func (r *Running) Stop() {
+	if r.release != nil {
+		r.release()
+	}
 	for i := len(r.procs) - 1; i >= 0; i-- {
 		r.procs[i].Stop()
 	}
@@ -87,6 +98,9 @@ func (r *Running) Stop() {
 
 // Dial connects an agent to a server.
 func (r *Running) Dial(as load.Role, id string, server int) (load.Agent, error) {
+	if r.dial == nil {
+		return nil, wire.ErrNone
+	}
 	return r.dial(as, r.addrs[server%len(r.addrs)], id)
 }
 

@@ -51,9 +51,9 @@ func (t *Tools) agora() (string, error) {
 	})
 }
 
-// forward builds the process that only hands on bytes.
-func (t *Tools) forward() (string, error) {
-	return t.once("forward", func() (string, error) {
+// program builds a program of this module: internal/NAME.
+func (t *Tools) program(name string) (string, error) {
+	return t.once(name, func() (string, error) {
 		cache, err := filepath.Abs(t.Cache)
 		if err != nil {
 			return "", err
@@ -61,8 +61,8 @@ func (t *Tools) forward() (string, error) {
 		if err := os.MkdirAll(cache, 0o755); err != nil {
 			return "", err
 		}
-		path := filepath.Join(cache, "forward")
-		_, err = output(filepath.Join(t.Module, "bench"), "go", "build", "-o", path, "./internal/forward")
+		path := filepath.Join(cache, name)
+		_, err = output(filepath.Join(t.Module, "bench"), "go", "build", "-o", path, "./internal/"+name)
 		return path, err
 	})
 }
@@ -77,6 +77,16 @@ func (t *Tools) redis() (string, error) {
 		path, err := exec.LookPath("redis-server")
 		if err != nil {
 			err = errors.New("install redis-server")
+		}
+		return path, err
+	})
+}
+
+func (t *Tools) nginx() (string, error) {
+	return t.once("nginx", func() (string, error) {
+		path, err := exec.LookPath("nginx")
+		if err != nil {
+			err = errors.New("install nginx")
 		}
 		return path, err
 	})
