@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -28,10 +29,10 @@ func (d *Door) converse(s grpc.ServerStream, o *opening) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Close()
+	c := &conversation{door: d, s: s, o: o, quests: quests, answer: answer, stopped: make(chan struct{}), read: make(chan struct{})}
+	defer c.leave()
 	ctx, cancel := context.WithCancelCause(s.Context())
 	defer cancel(nil)
-	c := &conversation{door: d, s: s, o: o, quests: quests, answer: answer, stopped: make(chan struct{})}
 	d.work.Go(func() { // ends with the handler, whose return ends what it reads
 		if err := c.sendAll(ctx, parts[1:]); err != nil {
 			cancel(err)
@@ -54,8 +55,27 @@ type conversation struct {
 	o       *opening
 	quests  *aip.QuestReader
 	answer  *call.Answer
-	stopped chan struct{} // closed once the caller has said its last word
+	stops   atomic.Bool   // the caller has said its last word
+	stopped chan struct{} // closed once that is stored
+	read    chan struct{} // closed once nothing more is read of the answer
 	writer  *aip.ResponseWriter
+}
+
+// leave says that the caller waits no more. Where that is because its time is over, the agent is told so: the call ends with its deadline, which is about to pass.
+func (c *conversation) leave() {
+	if c.s.Context().Err() == nil || c.o.deadline.IsZero() || time.Until(c.o.deadline) > lastMoment {
+		c.answer.Close()
+		return
+	}
+	c.door.work.Go(func() {
+		defer c.answer.Close()
+		<-c.read
+		for {
+			if _, err := c.answer.Next(c.door.ctx); err != nil {
+				return
+			}
+		}
+	})
 }
 
 func (c *conversation) responses() *aip.ResponseWriter {
@@ -65,9 +85,13 @@ func (c *conversation) responses() *aip.ResponseWriter {
 	return c.writer
 }
 
+// lastMoment is how long before its deadline a caller that goes is taken for one whose time is over: its own timer has it reset the call before ours ends that.
+const lastMoment = 100 * time.Millisecond
+
 // sendAll stores what the caller says, one part behind the other. It returns what the caller did wrong, or why that can't be stored.
 func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error {
 	for f := new(frame); ; {
+		c.stops.Store(c.quests.Stopped())
 		for _, m := range parts {
 			if err := c.answer.Say(ctx, m); err != nil {
 				return err
@@ -80,6 +104,7 @@ func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error
 		}
 		err := c.s.RecvMsg(f)
 		if errors.Is(err, io.EOF) { // who says no more has stopped
+			c.stops.Store(true)
 			if err := c.answer.Say(ctx, agora.Message{Part: agora.End}); err != nil {
 				return err
 			}
@@ -104,50 +129,71 @@ type part struct {
 }
 
 // respondAll sends the caller what the agent replies, until the session is over.
-func (c *conversation) respondAll(ctx context.Context) error {
-	parts := make(chan part)
+func (c *conversation) respondAll(ctx context.Context) (err error) {
+	parts := make(chan *part)
 	c.door.work.Go(func() { c.readAll(ctx, parts) })
 	var late <-chan time.Time // the caller has stopped, and nobody has answered
 	for stopped := c.stopped; !c.responses().Over(); {
+		var p *part
 		select {
-		case p := <-parts:
-			if errors.Is(p.err, io.EOF) { // nothing comes behind a reply
-				parts = nil
-				continue
-			}
-			err := p.err
-			if err == nil {
-				var all [][]byte
-				if all, err = c.responses().Write(&p.Message); err == nil {
-					err = c.send(all)
-				}
-			}
-			if err != nil {
-				return err
-			}
+		case p = <-parts:
 		case <-stopped:
-			stopped = nil
-			if err := c.send(c.responses().Stop()); err != nil {
-				return err
-			}
-			if c.responses().Waits() {
-				late = time.After(c.door.cfg.StopWait)
-			}
 		case <-late:
 			return c.send(c.responses().End())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		if stopped != nil && c.stops.Load() { // which may be what the agent replies to
+			stopped = nil
+			if late, err = c.stop(ctx); err != nil {
+				return err
+			}
+		}
+		switch {
+		case p == nil || c.responses().Over():
+		case errors.Is(p.err, io.EOF): // nothing comes behind a reply
+			parts = nil
+		default:
+			if err := c.respond(p); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
+// stop has the caller know that it has stopped, once that is stored. late tells when nobody answers any more, where nothing has come by which the session would end.
+func (c *conversation) stop(ctx context.Context) (late <-chan time.Time, err error) {
+	select {
+	case <-c.stopped:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := c.send(c.responses().Stop()); err != nil || !c.responses().Waits() {
+		return nil, err
+	}
+	return time.After(c.door.cfg.StopWait), nil
+}
+
+// respond sends the caller a part of the reply. It returns the error that comes in place of one.
+func (c *conversation) respond(p *part) error {
+	if p.err != nil {
+		return p.err
+	}
+	all, err := c.responses().Write(&p.Message)
+	if err != nil {
+		return err
+	}
+	return c.send(all)
+}
+
 // readAll reads the agent's reply, until it has come to an end or ctx is over.
-func (c *conversation) readAll(ctx context.Context, parts chan<- part) {
+func (c *conversation) readAll(ctx context.Context, parts chan<- *part) {
+	defer close(c.read)
 	for {
 		m, err := c.answer.Next(ctx)
 		select {
-		case parts <- part{m, err}:
+		case parts <- &part{m, err}:
 		case <-ctx.Done():
 			return
 		}

@@ -34,11 +34,12 @@ func listed(s *scene) {
 		s.Fatal(err)
 	}
 	var got agora.Agent
-	await.True(s.T, "bob is listed", func() bool {
+	var can []agora.Skill // or tools, as the dialect calls them
+	await.True(s.T, "bob is listed with what it can do, which it may say behind its name", func() bool {
 		got, err = anna.Look(s.context(), "bob")
-		return err == nil
+		can = append(got.Skills, got.Tools...)
+		return err == nil && len(can) > 0
 	})
-	can := append(got.Skills, got.Tools...) // as the dialect calls it
 	if got.ID != "bob" || len(can) != 1 || can[0].Name != "cook" {
 		s.Errorf("bob is listed as %+v, want its skill", got)
 	}
