@@ -1,12 +1,14 @@
 package aip_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -89,6 +91,7 @@ func (s *site) opens(e agoratest.Entry, o setup) (agoratest.Opened, error) {
 	guarded := ws.New(e.Node, ws.Config{Carriers: carriers})
 	e.Mux.Handle("/guarded", guarded)
 	o.door.Carriers = carriers
+	o.door.HeartbeatTimeout = cmp.Or(o.door.HeartbeatTimeout, time.Hour) // nodes of tests are silent
 	l, err := e.Listen()
 	if err != nil {
 		return nil, err
