@@ -41,7 +41,7 @@ func TestEverySystemCarriesEveryLoad(t *testing.T) {
 		},
 	}
 	for _, k := range system.Kinds {
-		if k.Foreign {
+		if k.Foreign || k.AIP {
 			continue
 		}
 		t.Run(k.Name, func(t *testing.T) {
@@ -66,6 +66,47 @@ func TestEverySystemCarriesEveryLoad(t *testing.T) {
 			}
 			if r, err := load.Idle(t.Context(), s, "idle", 20, cfg); err != nil || r.RSS == 0 || r.Faults > 0 {
 				t.Errorf("idle: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+func TestEverySystemOfAIPCarriesItsLoads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
+	tools := &system.Tools{Module: "..", Cache: t.TempDir()}
+	cfg := load.Config{Warm: 20 * time.Millisecond, Time: 200 * time.Millisecond, Size: 100, Window: 16, Patience: 2 * time.Minute}
+	for _, k := range system.Kinds {
+		if k.Foreign || !k.AIP {
+			continue
+		}
+		t.Run(k.Name, func(t *testing.T) {
+			t.Parallel()
+			cfg := cfg
+			s, err := k.Start(t.Context(), tools, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Stop()
+			called, is := load.Target(s).(load.Called)
+			if !is {
+				t.Fatal("nobody calls by AIP there")
+			}
+			for name, run := range map[string]func() (load.Result, error){
+				"tools": func() (load.Result, error) { return load.Tools(t.Context(), called, "tools", 2, 2, cfg) },
+				"sessions": func() (load.Result, error) {
+					return load.Sessions(t.Context(), called, "sessions", load.Talk{Programs: 2, Each: 2, Size: 1 << 10}, cfg)
+				},
+			} {
+				r, err := run()
+				for err == nil && r.Rate == 0 && cfg.Time < time.Minute { // in so short a time, on a busy machine
+					cfg.Time *= 4
+					r, err = run()
+				}
+				if err != nil || r.Rate == 0 || r.Faults > 0 {
+					t.Errorf("%s: %+v, %v", name, r, err)
+				}
 			}
 		})
 	}
