@@ -95,7 +95,7 @@ func (d *directory) told(id string, through []string) *Peer {
 	case meets(l.path, through), slices.Contains(through, d.gateway), len(l.path) >= maxHops:
 		return nil
 	}
-	return peerWithPath(l.peer, append(slices.Clip(l.path), d.gateway))
+	return peerWithPath(l.peer, append([]string{d.gateway}, l.path...))
 }
 
 // rival is who has the id or the address of a node that is about to become a member.

@@ -14,7 +14,7 @@ import (
 // others do not know. So nothing goes in circles, nor farther than [maxHops].
 const (
 	pathKey                    = "agora-aip-path" // ids of gateways, with commas, the first one first
-	pathField protowire.Number = 1001             // of Peer: the same, for the gateways between the node and who is told of it
+	pathField protowire.Number = 100              // of Peer: the same, for the gateways between the node and who is told of it, the nearest first
 	maxHops                    = 4                // from one gateway to another
 )
 
