@@ -64,6 +64,10 @@ func (e *edgeServer) traffic() (connections, frames int64) {
 		s := e.iat.Stats()
 		connections, frames = connections+s.Downlinks.Load(), frames+s.Moved.Load()
 	}
+	if e.aip != nil { // whose messages are not counted: each has about a KiB
+		s := e.aip.Stats()
+		connections, frames = connections+s.Nodes.Load(), frames+(s.In.Load()+s.Out.Load())>>10
+	}
 	return connections, frames
 }
 
