@@ -44,7 +44,7 @@ test:
 
 # Clients of other languages against real edges: Node, Python, curl, nghttp. Installs what of them is missing, libraries into bin/interop.
 interop:
-	scripts/interop.sh
+	GO=$(GO) scripts/interop.sh
 	$(GO) test -tags interop -count=1 -vet=off -parallel 4 -timeout $(TESTTIME) ./interop/...
 
 # What takes long, and what judges how long something took, one after the other: the failure matrix three times over, a disk

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what clients of other languages need where it is missing: programs by apt, libraries into bin/interop.
+# Installs what clients of other languages need where it is missing: programs by apt, libraries and what is built into bin/interop.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,14 +22,25 @@ fi
 
 # What is installed lies beside a copy of the file that asked for it: as long as both are the same, nothing is fetched.
 at=bin/interop
-mkdir -p "$at/node"
-if ! cmp -s interop/iat/package-lock.json "$at/node/installed"; then
-	cp interop/iat/package.json interop/iat/package-lock.json "$at/node"
-	(cd "$at/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel error)
-	cp interop/iat/package-lock.json "$at/node/installed"
-fi
-if ! cmp -s interop/iat/requirements.txt "$at/venv/installed"; then
-	python3 -m venv --clear "$at/venv"
-	"$at/venv/bin/pip" install --quiet --disable-pip-version-check -r interop/iat/requirements.txt
-	cp interop/iat/requirements.txt "$at/venv/installed"
+for door in iat aip; do
+	from=interop/$door
+	mkdir -p "$at/$door/node"
+	if ! cmp -s "$from/package-lock.json" "$at/$door/node/installed"; then
+		cp "$from/package.json" "$from/package-lock.json" "$at/$door/node"
+		(cd "$at/$door/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel error)
+		cp "$from/package-lock.json" "$at/$door/node/installed"
+	fi
+	if ! cmp -s "$from/requirements.txt" "$at/$door/venv/installed"; then
+		python3 -m venv --clear "$at/$door/venv"
+		"$at/$door/venv/bin/pip" install --quiet --disable-pip-version-check -r "$from/requirements.txt"
+		cp "$from/requirements.txt" "$at/$door/venv/installed"
+	fi
+done
+
+# Programs in Go are built as they are, outside of this module: nothing that they need gets into its go.mod.
+if ! cmp -s interop/aip/programs.txt "$at/go/installed"; then
+	while read -r program; do
+		GOFLAGS='' GOBIN="$PWD/$at/go" "${GO:-go}" install -trimpath "$program"
+	done <interop/aip/programs.txt
+	cp interop/aip/programs.txt "$at/go/installed"
 fi

@@ -23,7 +23,7 @@ import (
 var scenes = []string{"register", "notify", "ask", "tools", "approval", "resume", "errors"}
 
 // installed is where scripts/interop.sh puts libraries of other languages.
-const installed = "../../bin/interop"
+const installed = "../../bin/interop/iat"
 
 // start starts a cluster of three edges, and returns their URLs.
 func start(t *testing.T, flags ...string) (edges []string) {
