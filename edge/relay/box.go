@@ -247,9 +247,9 @@ func (b *boxes) only(m *agora.Message) (*box, bool) {
 	return only, only != nil
 }
 
-// takes tells whether a reply may be the box's answer: it has none yet, or this one, said again.
+// takes tells whether a reply may be the box's answer: it has none yet, or this one, said again. Nobody answers a request whose stream was given up: a later one may have its name.
 func (x *box) takes(m *agora.Message) bool {
-	return !x.begun || m.N > 0 && m.N == x.n || m.ID != "" && m.ID == x.id
+	return !x.begun && !x.cut || m.N > 0 && m.N == x.n || m.ID != "" && m.ID == x.id
 }
 
 // boxed notes what became of a part of an answer.
