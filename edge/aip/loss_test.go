@@ -115,16 +115,12 @@ func TestNodesAreAdoptedWhenTheirEdgeDrainsAndSessionsEndInPeace(t *testing.T) {
 // However often edges die, each node is held by one.
 func TestNodesAreAdoptedAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	nodes := 100
-	if testing.Short() {
-		nodes = 8
-	}
 	s := open(t, setup{Options: agoratest.Options{Edges: 4, Grace: time.Minute, Leases: []time.Duration{endless}, Node: edge.Config{Lease: watchful}}})
-	for i := range nodes {
+	for i := range adoptions {
 		s.registered(0, fmt.Sprint("node-", i), startNode(t, &node{}))
 	}
 	s.CutEdge(0)
-	for i := range nodes {
+	for i := range adoptions {
 		id := fmt.Sprint("node-", i)
 		s.adopted(id, 1, 2, 3)
 		c := s.session(1 + i%3)
