@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/agora-relay/agora"
@@ -210,6 +211,9 @@ func (r *request) fail(reader *aip.ResponseReader, err error) {
 	m, ok := reader.Fail(code)
 	if !ok || m.Stream == "" && (r.late || why != nil && agora.AsError(why).Code == agora.Timeout) {
 		return
+	}
+	if m.Stream == "" && r.said.Load() && statusOf(err).Code() == codes.Canceled && r.x.Close() {
+		return // the node has cancelled a stream: that is what its peer is told
 	}
 	parts := []agora.Message{m}
 	if m.Stream == "" { // it is a reply that begins, and is aborted: so it goes where a reply would

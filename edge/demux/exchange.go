@@ -74,16 +74,17 @@ func (x *Exchange) Bind(name string) {
 }
 
 // Close ends the exchange: what it was given is consumed, what still comes is dropped, and where that is not its end its peer is told, once, by a cancel of
-// the stream. It does not block. Serve's return does it. Idempotent.
-func (x *Exchange) Close() {
+// the stream: told reports whether it is, by this call. It does not block. Serve's return does it. Idempotent.
+func (x *Exchange) Close() (told bool) {
 	d := x.demux
 	d.mu.Lock()
 	if x.closed {
 		d.mu.Unlock()
-		return
+		return false
 	}
 	x.closed = true
 	if x.stream {
+		told = !x.complete && !d.closed
 		x.giveUp()
 	}
 	c := x.drop()
@@ -95,6 +96,7 @@ func (x *Exchange) Close() {
 		c.Close()
 	}
 	d.acknowledge()
+	return told
 }
 
 // forget takes the exchange out of its Demux, and lets another one in. mu is held.
