@@ -255,9 +255,9 @@ func (c *caller) may(id agora.AgentID) error {
 	return nil
 }
 
-// cause returns why a call ends whose context is over: what ended it here, where that was not its caller.
+// cause returns why a call ends whose context is over: what ended it here, its deadline included, where that was not its caller.
 func cause(ctx context.Context) error {
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
