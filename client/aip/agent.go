@@ -137,15 +137,15 @@ func (s agentService) CallAgent(stream grpc.BidiStreamingServer[Message, Message
 }
 
 // What a call between agents is refused with that does not begin as it should.
-var errEmpty = status.Error(codes.Aborted, "Empty request stream")
+var errEmpty = wire.Status(wire.Empty()).Err()
 
 // opens returns what is wrong with the first message of a call.
 func opens(s SessionStatus, session string) error {
 	if s != StartQuest {
-		return status.Error(codes.InvalidArgument, "First message must be START_QUEST")
+		return wire.Status(wire.FirstNotStart()).Err()
 	}
 	if session == "" {
-		return status.Error(codes.InvalidArgument, "Missing session_id in START_QUEST")
+		return wire.Status(wire.NoSession()).Err()
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	wire "github.com/agora-relay/agora/wire/aip"
 )
 
 // directory is the nodes that a gateway lists: those that are registered with it, its members, and those that linked gateways offer. A member goes before
@@ -92,10 +94,10 @@ func (d *directory) told(id string, through []string) *Peer {
 		return nil
 	case len(through) == 0:
 		return l.peer
-	case meets(l.path, through), slices.Contains(through, d.gateway), len(l.path) >= maxHops:
+	case meets(l.path, through), slices.Contains(through, d.gateway), len(l.path) >= wire.MaxHops:
 		return nil
 	}
-	return peerWithPath(l.peer, append([]string{d.gateway}, l.path...))
+	return wire.WithThrough(l.peer, append([]string{d.gateway}, l.path...))
 }
 
 // rival is who has the id or the address of a node that is about to become a member.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/agora-relay/agora"
+	wire "github.com/agora-relay/agora/wire/aip"
 )
 
 // ErrClosed is returned by everything once Close was called.
@@ -24,9 +25,6 @@ var (
 
 // errNoGateway is returned by what needs a gateway where none is configured.
 var errNoGateway error = agora.Errorf(agora.InvalidRequest, "no address of a gateway is given: Config.Gateways is empty")
-
-// blames are the statuses that say that an agent is broken, for which gateways deregister it.
-var blames = map[codes.Code]bool{codes.Internal: true, codes.Unknown: true, codes.Unavailable: true, codes.Unimplemented: true, codes.DataLoss: true}
 
 // callStatus returns the error of a handler as the status of its call: that of the protocol or of [agora.Error] that it has, else ABORTED.
 func callStatus(err error) *status.Status {
@@ -45,7 +43,7 @@ func callStatus(err error) *status.Status {
 // sessionStatus is callStatus for what ends a session: it speaks of the session, never of the agent, which would be deregistered for it.
 func sessionStatus(err error) *status.Status {
 	s := callStatus(err)
-	if !blames[s.Code()] {
+	if !wire.Deregisters(s.Code()) {
 		return s
 	}
 	p := s.Proto()

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/agora-relay/agora"
+	wire "github.com/agora-relay/agora/wire/aip"
 )
 
 // GatewayConfig sets up a [Gateway]. The zero value works.
@@ -125,7 +126,7 @@ func (g *Gateway) Start() error {
 		l.Close()
 		return err
 	}
-	opts := append(serverOptions(g.cfg.MaxMessage), grpc.ForceServerCodecV2(codec{}))
+	opts := append(serverOptions(g.cfg.MaxMessage), grpc.ForceServerCodecV2(wire.Codec{}))
 	if g.cfg.ServeTLS != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(g.cfg.ServeTLS)))
 	}

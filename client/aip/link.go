@@ -130,7 +130,7 @@ func (l *link) open(ctx context.Context) (*feed, error) {
 
 // asks returns ctx for a call that the gateway makes of itself.
 func (l *link) asks(ctx context.Context) context.Context {
-	return withPath(ctx, []string{l.gateway.cfg.ID})
+	return wire.WithPath(ctx, []string{l.gateway.cfg.ID})
 }
 
 // awaitBegin waits until the other gateway watches its nodes, so that none changes unseen between the list and the first change.

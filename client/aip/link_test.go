@@ -163,9 +163,9 @@ func TestNodesAreKnownFourHopsAway(t *testing.T) {
 	for i, g := range gs {
 		caller := newAgent(t, config(g, "alice"))
 		_, err := answers(caller.askCall(await.Context(t), "bob"))
-		if i <= maxHops && err != nil {
+		if i <= wire.MaxHops && err != nil {
 			t.Errorf("%d hops away bob answers with %v", i, err)
-		} else if i > maxHops {
+		} else if i > wire.MaxHops {
 			isStatus(t, "five hops away", err, codes.NotFound, "Receiver not found")
 		}
 	}
@@ -179,7 +179,7 @@ func TestACallThatHasComeThroughAGatewayDoesNotComeAgain(t *testing.T) {
 	startAgent(t, config(gs[0], "own"), echo)
 	connect(t, gs[0], gs[1])
 	for path, to := range map[string]string{"x,a": "bob", "w,x,y,z": "bob"} {
-		ctx := metadata.AppendToOutgoingContext(await.Context(t), pathKey, path)
+		ctx := metadata.AppendToOutgoingContext(await.Context(t), wire.PathKey, path)
 		s, err := rawGateway(t, gs[0]).RouteAgentCalling(ctx)
 		_, err = speak(s, err, quest(StartQuest, to))
 		isStatus(t, "a session by "+path, err, codes.NotFound, "Receiver not found")
@@ -250,7 +250,7 @@ type oldGateway struct {
 func (o *oldGateway) GetNodes(ctx context.Context, _ *wire.GetNodesRequest) (*wire.GetNodesResponse, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.paths = metadata.ValueFromIncomingContext(ctx, pathKey)
+	o.paths = metadata.ValueFromIncomingContext(ctx, wire.PathKey)
 	return &wire.GetNodesResponse{Peers: o.peers}, nil
 }
 

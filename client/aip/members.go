@@ -11,12 +11,12 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// register makes a node a member: it dials its address, and lists it when it is there. kind is what errors call it.
-func (g *Gateway) register(ctx context.Context, p *Peer, kind string) error {
+// register makes a node a member: it dials its address, and lists it when it is there.
+func (g *Gateway) register(ctx context.Context, p *Peer) error {
 	if err := checkPeer(p); err != nil {
 		return err
 	}
-	if err := g.reserve(ctx, p, kind); err != nil {
+	if err := g.reserve(ctx, p); err != nil {
 		return err
 	}
 	c, err := g.dial(ctx, p)
@@ -45,7 +45,7 @@ func checkPeer(p *Peer) error {
 }
 
 // reserve keeps id and address for a node. Who has one of them keeps it, unless it is found to be gone.
-func (g *Gateway) reserve(ctx context.Context, p *Peer, kind string) error {
+func (g *Gateway) reserve(ctx context.Context, p *Peer) error {
 	for {
 		r := g.directory.reserve(p)
 		if r == nil {
@@ -56,15 +56,20 @@ func (g *Gateway) reserve(ctx context.Context, p *Peer, kind string) error {
 			continue
 		}
 		if r.byID {
-			return status.Errorf(codes.AlreadyExists, "%s [%s] already registered.", kind, peerID(p))
+			return idTaken(p)
 		}
 		return addressTaken(p)
 	}
 }
 
-func addressTaken(p *Peer) error {
-	return status.Errorf(codes.AlreadyExists, "Address [%s] already registered.", peerAddress(p))
+func idTaken(p *Peer) error {
+	if isToolbox(p) {
+		return wire.Status(wire.ToolboxExists(peerID(p))).Err()
+	}
+	return wire.Status(wire.AgentExists(peerID(p))).Err()
 }
+
+func addressTaken(p *Peer) error { return wire.Status(wire.AddressExists(peerAddress(p))).Err() }
 
 // dial returns a channel to a node that is there, which is kept.
 func (g *Gateway) dial(ctx context.Context, p *Peer) (*channel, error) {
@@ -90,7 +95,7 @@ func (g *Gateway) answers(ctx context.Context, address string) bool {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.ProbeTimeout)
 	defer cancel()
-	switch status.Code(conn.Invoke(ctx, "/grpc.health.v1.Health/Check", new(frame), new(frame), grpc.ForceCodecV2(codec{}))) {
+	switch status.Code(conn.Invoke(ctx, "/grpc.health.v1.Health/Check", new(wire.Frame), new(wire.Frame), grpc.ForceCodecV2(wire.Codec{}))) {
 	case codes.Unavailable, codes.DeadlineExceeded:
 		return false
 	}
@@ -127,7 +132,7 @@ func (g *Gateway) updateNodeInfo(ctx context.Context, in *wire.UpdateNodeInfoReq
 	}
 	l, _ := g.directory.find(peerID(p))
 	if l.member == nil || isToolbox(l.peer) != isToolbox(p) {
-		return &wire.UpdateNodeInfoResponse{Message: notRegistered(peerID(p))}, nil
+		return &wire.UpdateNodeInfoResponse{Message: wire.UnknownNode(peerID(p))}, nil
 	}
 	var c *channel
 	if peerAddress(p) != peerAddress(l.peer) {
@@ -142,7 +147,7 @@ func (g *Gateway) updateNodeInfo(ctx context.Context, in *wire.UpdateNodeInfoReq
 		return nil, addressTaken(p)
 	}
 	if !ok {
-		return &wire.UpdateNodeInfoResponse{Message: notRegistered(peerID(p))}, nil
+		return &wire.UpdateNodeInfoResponse{Message: wire.UnknownNode(peerID(p))}, nil
 	}
 	if old != nil {
 		g.drop(old)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	wire "github.com/agora-relay/agora/wire/aip"
 )
 
 // offer is a node that a linked gateway lists.
@@ -40,7 +42,7 @@ func (d *directory) offer(l *link, whole bool, peers ...*Peer) {
 
 // offered returns a node of a link as it is listed at an address.
 func offered(l *link, p *Peer, address string) *offer {
-	plain, path := peerPath(p)
+	plain, path := wire.Through(p)
 	o := &offer{link: l, peer: peerAt(plain, address), path: path, sure: path != nil}
 	if !o.sure {
 		o.path = []string{l.address}
@@ -50,7 +52,7 @@ func offered(l *link, p *Peer, address string) *offer {
 
 // good reports whether a gateway may list an offer: it is not known through that gateway, nor from too far.
 func (o *offer) good(gateway string) bool {
-	return peerID(o.peer) != "" && !slices.Contains(o.path, gateway) && len(o.path) <= maxHops
+	return peerID(o.peer) != "" && !slices.Contains(o.path, gateway) && len(o.path) <= wire.MaxHops
 }
 
 // add adds an offer. The lock is held.

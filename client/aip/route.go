@@ -17,7 +17,7 @@ import (
 )
 
 // errNoReceiver answers a call of a node that the gateway does not know.
-var errNoReceiver = status.Error(codes.NotFound, "Receiver not found")
+var errNoReceiver = wire.Status(wire.NoReceiver()).Err()
 
 // target is where a call goes: to a member, or to the gateway behind a link.
 type target struct {
@@ -37,14 +37,14 @@ func (g *Gateway) target(ctx context.Context, id string, toolbox bool) (*target,
 	}
 	t := &target{
 		ctx: ctx, member: l.member, address: peerAddress(l.peer), session: wire.AgentService_CallAgent_FullMethodName, tool: wire.ToolService_CallTool_FullMethodName,
-		opts: []grpc.CallOption{grpc.ForceCodecV2(codec{})},
+		opts: []grpc.CallOption{grpc.ForceCodecV2(wire.Codec{})},
 	}
 	if l.link != nil {
-		path := pathOf(ctx)
-		if slices.Contains(path, g.cfg.ID) || len(path) >= maxHops {
+		path := wire.PathOf(ctx)
+		if slices.Contains(path, g.cfg.ID) || len(path) >= wire.MaxHops {
 			return nil, errNoReceiver
 		}
-		t.ctx, t.address = withPath(ctx, append(slices.Clip(path), g.cfg.ID)), l.link.address
+		t.ctx, t.address = wire.WithPath(ctx, append(slices.Clip(path), g.cfg.ID)), l.link.address
 		t.session, t.tool = wire.GatewayService_RouteAgentCalling_FullMethodName, wire.GatewayService_RouteToolCalling_FullMethodName
 		t.opts = append(t.opts, g.auth.auth...)
 	} else {
@@ -59,17 +59,17 @@ func (g *Gateway) target(ctx context.Context, id string, toolbox bool) (*target,
 }
 
 // routeTool answers RouteToolCalling: it has the toolbox called that is meant. One whose channel is gone is deregistered.
-func (g *Gateway) routeTool(ctx context.Context, in *frame) (*frame, error) {
-	h, err := in.heading()
+func (g *Gateway) routeTool(ctx context.Context, in *wire.Frame) (*wire.Frame, error) {
+	e, err := wire.ReadToolEnvelope(in.Bytes())
 	if err != nil {
-		return nil, errUnreadable
+		return nil, wire.Status(err).Err()
 	}
-	t, err := g.target(ctx, h.receiver, true)
+	t, err := g.target(ctx, string(e.Receiver), true)
 	if err != nil {
 		return nil, err
 	}
 	defer g.pool.release(t.channel)
-	out := new(frame)
+	out := new(wire.Frame)
 	if err := t.Invoke(t.ctx, t.tool, in, out, t.opts...); err != nil {
 		if status.Code(err) == codes.Unavailable && t.member != nil && g.life.Err() == nil && !g.answers(ctx, t.address) {
 			g.deregister(t.member)
@@ -79,31 +79,26 @@ func (g *Gateway) routeTool(ctx context.Context, in *frame) (*frame, error) {
 	return out, nil
 }
 
-var errUnreadable = status.Error(codes.InvalidArgument, "the message can't be read")
-
 // routeAgent answers RouteAgentCalling: it reads the first message, and has the agent called that is meant. One that is broken is deregistered.
 func (g *Gateway) routeAgent(in grpc.ServerStream) error {
-	first := new(frame)
+	first := new(wire.Frame)
 	if err := in.RecvMsg(first); errors.Is(err, io.EOF) {
 		return errEmpty
 	} else if err != nil {
 		return err
 	}
-	h, err := first.heading()
-	if err != nil {
-		return errUnreadable
-	}
-	if err := opens(h.status, h.session); err != nil {
+	c := &carried{in: in}
+	if err := c.opens(first); err != nil {
 		return err
 	}
-	t, err := g.target(in.Context(), h.receiver, false)
+	t, err := g.target(in.Context(), c.route.Receiver, false)
 	if err != nil {
 		return err
 	}
 	defer g.pool.release(t.channel)
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
-	c := &carried{heading: h, in: in, cancel: cancel}
+	c.cancel = cancel
 	if c.out, err = t.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, t.session, t.opts...); err == nil {
 		g.work.Go(func() { c.up(first) }) // it ends with this call
 		err = c.down()
@@ -111,7 +106,7 @@ func (g *Gateway) routeAgent(in grpc.ServerStream) error {
 	if why := context.Cause(ctx); why != nil {
 		return c.fails(ended(in.Context(), why))
 	}
-	if t.member != nil && blames[status.Code(err)] && g.life.Err() == nil {
+	if t.member != nil && wire.Deregisters(status.Code(err)) && g.life.Err() == nil {
 		g.deregister(t.member)
 	}
 	return c.fails(err)
@@ -133,21 +128,22 @@ var errLate = errors.New("the session has ended")
 
 // carried is a session between two agents, as it passes through a gateway.
 type carried struct {
-	heading // of its first message
-	in      grpc.ServerStream
-	out     grpc.ClientStream
-	cancel  context.CancelCauseFunc // of out
+	route  wire.Route // of its first message
+	rules  wire.Rules // which messages may follow
+	in     grpc.ServerStream
+	out    grpc.ClientStream
+	cancel context.CancelCauseFunc // of out
 
 	answered, stopped bool // there were answers, and the last one; of the goroutine that passes them on
 }
 
 // up passes on what the initiator says, until that is all, or breaks the rules.
-func (c *carried) up(f *frame) {
+func (c *carried) up(f *wire.Frame) {
 	for {
 		if c.out.SendMsg(f) != nil {
 			return // down sees why
 		}
-		f = new(frame)
+		f = new(wire.Frame)
 		err := c.in.RecvMsg(f)
 		if errors.Is(err, io.EOF) {
 			c.out.CloseSend()
@@ -163,17 +159,24 @@ func (c *carried) up(f *frame) {
 	}
 }
 
-// follows returns what is wrong with a message behind the first one.
-func (c *carried) follows(f *frame) error {
-	h, err := f.heading()
+// opens reads the first message, and returns what is wrong with it.
+func (c *carried) opens(f *wire.Frame) error {
+	if err := c.follows(f); err != nil {
+		return err
+	}
+	e, err := wire.ReadEnvelope(f.Bytes())
+	c.route = e.Route()
+	return err
+}
+
+// follows returns what is wrong with the next message.
+func (c *carried) follows(f *wire.Frame) error {
+	e, err := wire.ReadEnvelope(f.Bytes())
+	if err == nil {
+		err = c.rules.Check(&e)
+	}
 	if err != nil {
-		return errUnreadable
-	}
-	if !same(h.sender, c.sender) || !same(h.receiver, c.receiver) || !same(h.session, c.session) {
-		return status.Error(codes.InvalidArgument, "a message of a session has the sender, the receiver and the session of the first one")
-	}
-	if h.status == StartQuest {
-		return status.Error(codes.InvalidArgument, "the session has begun already")
+		return wire.Status(err).Err()
 	}
 	return nil
 }
@@ -181,7 +184,7 @@ func (c *carried) follows(f *frame) error {
 // down passes on what the other agent answers, until it ends the session.
 func (c *carried) down() error {
 	for {
-		f := new(frame)
+		f := new(wire.Frame)
 		err := c.out.RecvMsg(f)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -189,7 +192,7 @@ func (c *carried) down() error {
 		if err != nil {
 			return err
 		}
-		h, err := f.heading()
+		e, err := wire.ReadEnvelope(f.Bytes())
 		if err != nil {
 			return status.Error(codes.Aborted, "an answer can't be read")
 		}
@@ -198,7 +201,7 @@ func (c *carried) down() error {
 			return err
 		}
 		c.answered = true
-		if h.status == StopResponse && !c.stopped {
+		if e.Status == StopResponse && !c.stopped {
 			c.stopped = true
 			late := time.AfterFunc(endTime, func() { c.cancel(errLate) })
 			defer late.Stop()
@@ -212,9 +215,9 @@ func (c *carried) fails(err error) error {
 		return err
 	}
 	text := strings.ToValidUTF8(status.Convert(err).Message(), "?")
-	b, fails := proto.Marshal(&Message{SenderId: c.receiver, ReceiverId: c.sender, SessionId: c.session, SessionStatus: StopResponse, Content: []*ContentItem{Text(text)}})
+	b, fails := proto.Marshal(&Message{SenderId: c.route.Receiver, ReceiverId: c.route.Sender, SessionId: c.rules.Session(), SessionStatus: StopResponse, Content: []*ContentItem{Text(text)}})
 	if fails == nil {
-		c.in.SendMsg(&frame{b}) // where that fails too, the status says it
+		c.in.SendMsg(wire.NewFrame(b)) // where that fails too, the status says it
 	}
 	return err
 }

@@ -60,14 +60,14 @@ func streaming(name string, both bool, f func(*Gateway, grpc.ServerStream) error
 }
 
 func (g *Gateway) registerAgent(ctx context.Context, in *AgentInfo) (*wire.RegisterAgentResponse, error) {
-	if err := g.register(ctx, agentPeer(in), "Agent"); err != nil {
+	if err := g.register(ctx, agentPeer(in)); err != nil {
 		return nil, err
 	}
 	return &wire.RegisterAgentResponse{Success: true, Peers: g.directory.list(nil)}, nil
 }
 
 func (g *Gateway) registerToolbox(ctx context.Context, in *ToolBoxInfo) (*wire.RegisterToolResponse, error) {
-	if err := g.register(ctx, toolboxPeer(in), "Tool"); err != nil {
+	if err := g.register(ctx, toolboxPeer(in)); err != nil {
 		return nil, err
 	}
 	return &wire.RegisterToolResponse{Success: true}, nil
@@ -80,7 +80,7 @@ func (g *Gateway) deregisterNode(_ context.Context, in *wire.DeregisterNodeReque
 
 func (g *Gateway) getNodes(ctx context.Context, in *wire.GetNodesRequest) (*wire.GetNodesResponse, error) {
 	resp := &wire.GetNodesResponse{}
-	for _, p := range g.directory.list(pathOf(ctx)) {
+	for _, p := range g.directory.list(wire.PathOf(ctx)) {
 		if d := in.GetDomain(); d == "" || d == "default" || d == peerDomain(p) {
 			resp.Peers = append(resp.Peers, p)
 		}
@@ -90,12 +90,10 @@ func (g *Gateway) getNodes(ctx context.Context, in *wire.GetNodesRequest) (*wire
 
 func (g *Gateway) heartbeat(_ context.Context, in *wire.HeartbeatRequest) (*wire.HeartbeatResponse, error) {
 	if !g.directory.alive(in.GetSenderId()) {
-		return &wire.HeartbeatResponse{Message: notRegistered(in.GetSenderId())}, nil
+		return &wire.HeartbeatResponse{Message: wire.UnknownNode(in.GetSenderId())}, nil
 	}
 	return &wire.HeartbeatResponse{Success: true, Message: "Heartbeat received"}, nil
 }
-
-func notRegistered(id string) string { return "Node " + id + " not registered" }
 
 func (g *Gateway) unsubscribe(_ context.Context, in *wire.UnsubscribeRequest) (*wire.UnsubscribeResponse, error) {
 	if !g.directory.unsubscribe(in.GetSubscriberId(), in.GetNodeIds()) {
@@ -110,7 +108,7 @@ func (g *Gateway) subscribe(s grpc.ServerStream) error {
 	if err := s.RecvMsg(in); err != nil {
 		return err
 	}
-	w := g.directory.watch(in.GetSubscriberId(), pathOf(s.Context()), in.GetNodeIds())
+	w := g.directory.watch(in.GetSubscriberId(), wire.PathOf(s.Context()), in.GetNodeIds())
 	defer g.directory.unwatch(w)
 	if err := s.SendHeader(metadata.MD{}); err != nil { // it is watched from now on
 		return err

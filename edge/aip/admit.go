@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,7 +21,7 @@ type caller struct {
 	actor     *edge.Actor
 	admission edge.Admission
 	stop      context.CancelCauseFunc
-	watches   bool // the call only watches, and is made again elsewhere: guarded by the mu of lasts
+	watches   bool // the call only watches, and is made again elsewhere: guarded by the mu of activeCalls
 }
 
 // callerKey finds a caller in the context of its call.
@@ -78,16 +77,11 @@ type stream struct {
 // Context implements grpc.ServerStream.
 func (s *stream) Context() context.Context { return s.ctx }
 
-// admit lets a call in. The context that it returns ends with the call, its credentials and the edge; done is to be called when the call is over.
+// admit lets a call in, also while log or presence are away: sessions with nodes need neither. The context that it returns ends with the call, its credentials and the edge; done is to be called when the call is over.
 func (d *Door) admit(ctx context.Context) (_ context.Context, done func(), err error) {
 	creds, err := credentialsOf(ctx)
 	if err != nil {
 		return nil, nil, err
-	}
-	if err := d.node.Ready(); err != nil {
-		e := agora.AsError(err)
-		e.RetryAfter = time.Second
-		return nil, nil, e
 	}
 	auth, cancel := context.WithTimeout(ctx, authTime)
 	defer cancel()
@@ -100,7 +94,7 @@ func (d *Door) admit(ctx context.Context) (_ context.Context, done func(), err e
 	c := &caller{actor: a.Actor, admission: a}
 	ctx, end := early(context.WithValue(ctx, callerKey{}, c))
 	ctx, c.stop = context.WithCancelCause(ctx)
-	if !d.lasts.add(c) {
+	if !d.active.add(c) {
 		c.stop(nil)
 		end()
 		a.Release()
@@ -108,7 +102,7 @@ func (d *Door) admit(ctx context.Context) (_ context.Context, done func(), err e
 	}
 	a.Sit(c)
 	return ctx, func() {
-		d.lasts.remove(c)
+		d.active.remove(c)
 		c.stop(nil)
 		end()
 		a.Release()
@@ -162,97 +156,6 @@ func credentialsOf(ctx context.Context) (c edge.Credentials, err error) {
 		}
 	}
 	return c, nil
-}
-
-// lasts are the calls that are being served: they end when their credentials do, and when the edge goes away. The zero value is ready to use.
-type lasts struct {
-	mu       sync.Mutex // guards the fields below
-	all      map[*caller]struct{}
-	over     error // nobody comes any more
-	draining bool
-}
-
-func (l *lasts) add(c *caller) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over != nil {
-		return false
-	}
-	if l.all == nil {
-		l.all = map[*caller]struct{}{}
-	}
-	l.all[c] = struct{}{}
-	return true
-}
-
-func (l *lasts) remove(c *caller) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.all, c)
-}
-
-// watch says that a call only watches: it ends when the edge drains, and its caller makes it again elsewhere.
-func (l *lasts) watch(c *caller) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.watches = true
-	if l.draining {
-		c.stop(errGone)
-	}
-}
-
-// drain ends the calls that only watch.
-func (l *lasts) drain() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.draining = true
-	for c := range l.all {
-		if c.watches {
-			c.stop(errGone)
-		}
-	}
-}
-
-// end ends every call, and lets none begin.
-func (l *lasts) end(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.over = err
-	for c := range l.all {
-		c.stop(err)
-	}
-}
-
-// check ends the calls whose credentials are not good any more.
-func (l *lasts) check() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.all {
-		if err := c.actor.Check(); err != nil {
-			c.stop(err)
-		}
-	}
-}
-
-// speaks returns as whom a caller speaks who names an id: as the only agent that it may be, else as the one that it names, if it may be that.
-func (c *caller) speaks(named string) (agora.AgentID, error) {
-	p := c.actor.Principal()
-	if sole, is := p.Sole(); is && !p.Unverified {
-		return sole, nil
-	}
-	id, err := agora.ParseAgentID(named)
-	if err != nil {
-		return "", err
-	}
-	return id, c.may(id)
-}
-
-// may returns nil where the caller may be an agent.
-func (c *caller) may(id agora.AgentID) error {
-	if p := c.actor.Principal(); !p.Unverified && !p.May(id) {
-		return agora.Errorf(agora.Forbidden, "these credentials are not those of '%s'", id)
-	}
-	return nil
 }
 
 // cause returns why a call ends whose context is over: what ended it here, its deadline included, where that was not its caller.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/dial"
+	"github.com/agora-relay/agora/wire/aip"
 )
 
 // channels are the gRPC channels of an edge to the addresses of nodes, shared by all who call there.
@@ -73,14 +74,14 @@ func (c *channels) options(ch *channel) []grpc.DialOption {
 	}
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(c.cfg.MaxMessage), grpc.MaxCallSendMsgSize(c.cfg.MaxMessage+frameRoom)),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(aip.Codec{}), grpc.MaxCallRecvMsgSize(c.cfg.MaxMessage), grpc.MaxCallSendMsgSize(c.cfg.MaxMessage+frameRoom)),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return c.dial(ctx, address, ch) }),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: c.cfg.DialTimeout,
 		}),
 		grpc.WithIdleTimeout(0), grpc.WithNoProxy(), grpc.WithReadBufferSize(4 << 10), grpc.WithDisableServiceConfig(),
-		grpc.WithUserAgent("agora"), grpc.WithStatsHandler(ear{}),
+		grpc.WithUserAgent("agora"), grpc.WithStatsHandler(trailers{}),
 	}
 }
 

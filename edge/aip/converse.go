@@ -18,7 +18,7 @@ import (
 // box of a call.
 func (d *Door) converse(s grpc.ServerStream, o *opening) error {
 	quests := new(aip.QuestReader)
-	parts, err := quests.Read(o.first.bytes())
+	parts, err := quests.Read(o.first.Bytes())
 	if err != nil {
 		return err
 	}
@@ -90,14 +90,14 @@ const lastMoment = 100 * time.Millisecond
 
 // sendAll stores what the caller says, one part behind the other. It returns what the caller did wrong, or why that can't be stored.
 func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error {
-	for f := new(frame); ; {
+	for f := new(aip.Frame); ; {
 		c.stops.Store(c.quests.Stopped())
 		for _, m := range parts {
 			if err := c.answer.Say(ctx, m); err != nil {
 				return err
 			}
 		}
-		f.free()
+		f.Free()
 		if c.quests.Stopped() {
 			close(c.stopped)
 			return nil
@@ -114,9 +114,9 @@ func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error
 		if err != nil {
 			return onlyWrong(err)
 		}
-		c.door.stats.In.Add(int64(f.len()))
-		if parts, err = c.quests.Read(f.bytes()); err != nil {
-			f.free()
+		c.door.stats.In.Add(int64(f.Len()))
+		if parts, err = c.quests.Read(f.Bytes()); err != nil {
+			f.Free()
 			return err
 		}
 	}
@@ -207,7 +207,7 @@ func (c *conversation) readAll(ctx context.Context, parts chan<- *part) {
 func (c *conversation) send(all [][]byte) error {
 	for _, b := range all {
 		c.door.stats.Out.Add(int64(len(b)))
-		if err := c.s.SendMsg(frameOf(b)); err != nil {
+		if err := c.s.SendMsg(aip.NewFrame(b)); err != nil {
 			return err
 		}
 	}

@@ -3,12 +3,12 @@ package aip
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -67,10 +67,10 @@ func requestName(m *agora.Message) string {
 type request struct {
 	node *node
 	x    *demux.Exchange
-	name string // what it is called
-	mute bool   // it is itself an answer: the node's is for nobody
-	said *said  // whether the status of the call is the node's own word
-	late bool   // its deadline has passed here
+	name string        // what it is called
+	mute bool          // it is itself an answer: the node's is for nobody
+	sent *statusOrigin // whether the status of the call is the node's own word
+	late bool          // its deadline has passed here
 
 	hangUp context.CancelFunc // ends the call
 }
@@ -78,7 +78,7 @@ type request struct {
 // context returns the context of the call by which the request is put to the node: it ends with the request, and at its deadline.
 func (r *request) context(first *demux.Part) (context.Context, context.CancelFunc) {
 	var ctx context.Context
-	ctx, r.said = listening(outgoing(r.x.Context(), first.Meta.Trace))
+	ctx, r.sent = observed(outgoing(r.x.Context(), first.Meta.Trace))
 	if r.node.via != nil {
 		ctx = r.node.door.over(ctx, nil)
 	}
@@ -134,7 +134,7 @@ func (r *request) sendAll(ctx context.Context, out grpc.ClientStream, part *demu
 		}
 		for _, q := range quests {
 			r.node.door.stats.Out.Add(int64(len(q)))
-			if err := out.SendMsg(frameOf(q)); err != nil {
+			if err := out.SendMsg(aip.NewFrame(q)); err != nil {
 				return nil // the agent has ended the call, and says why
 			}
 		}
@@ -149,39 +149,50 @@ func (r *request) sendAll(ctx context.Context, out grpc.ClientStream, part *demu
 	}
 }
 
-// receiveAll replies by what the agent responds, until the call is over: soon after its last word.
+// receiveAll replies by what the agent responds, until the call is over. Its last word is said once the call has ended well, or goes on for longer than an agent
+// may take to end it: of a call that fails behind it the reply is aborted.
 func (r *request) receiveAll(ctx context.Context, out grpc.ClientStream, reader *aip.ResponseReader) error {
-	var linger *time.Timer
-	defer func() {
-		if linger != nil {
-			linger.Stop()
-		}
-	}()
 	for {
-		f := new(frame)
-		err := out.RecvMsg(f)
-		switch {
-		case errors.Is(err, io.EOF):
+		f := new(aip.Frame)
+		if err := out.RecvMsg(f); errors.Is(err, io.EOF) {
 			return r.say(ctx, reader.End())
-		case reader.Over():
-			f.free()
-			return nil
-		case err != nil:
+		} else if err != nil {
 			return err
 		}
-		r.node.door.stats.In.Add(int64(f.len()))
-		parts, err := reader.Read(f.bytes())
+		r.node.door.stats.In.Add(int64(f.Len()))
+		e, err := aip.ReadEnvelope(f.Bytes())
+		if err == nil && e.Status == aip.AgentMessage_STOP_RESPONSE {
+			if err = r.ends(out); err != nil {
+				f.Free()
+				return err
+			}
+			ctx = r.x.Context() // the call's own may be over
+		}
+		parts, err := reader.Read(f.Bytes())
 		if err == nil {
 			err = r.say(ctx, parts)
 		}
-		f.free()
-		if err != nil {
+		f.Free()
+		if err != nil || reader.Over() {
 			return err
 		}
-		if reader.Over() && linger == nil {
-			linger = time.AfterFunc(stopLinger, r.hangUp)
-		}
 	}
+}
+
+// ends waits until the agent has ended the call in which it has said its last word, but not for long, and returns the status where that is a bad one.
+func (r *request) ends(out grpc.ClientStream) error {
+	var late atomic.Bool
+	defer time.AfterFunc(stopLinger, func() {
+		late.Store(true)
+		r.hangUp()
+	}).Stop()
+	more := new(aip.Frame)
+	defer more.Free()
+	err := out.RecvMsg(more)
+	if err == nil || errors.Is(err, io.EOF) || late.Load() {
+		return nil // what it says behind its last word is for nobody
+	}
+	return err
 }
 
 // say says parts of the reply, whose bodies may be slices of what is reused: the session keeps its own.
@@ -212,7 +223,7 @@ func (r *request) fail(reader *aip.ResponseReader, err error) {
 	if !ok || m.Stream == "" && (r.late || why != nil && agora.AsError(why).Code == agora.Timeout) {
 		return
 	}
-	if m.Stream == "" && r.said.Load() && statusOf(err).Code() == codes.Canceled && r.x.Close() {
+	if m.Stream == "" && r.sent.Load() && statusOf(err).Code() == codes.Canceled && r.x.Close() {
 		return // the node has cancelled a stream: that is what its peer is told
 	}
 	parts := []agora.Message{m}
@@ -232,58 +243,48 @@ func (r *request) fail(reader *aip.ResponseReader, err error) {
 func (r *request) callTool(reader *aip.ResponseReader, first *demux.Part) {
 	tool, arguments, is := wire.ToolCallOf(first.Body)
 	if !is || first.Media != "" || first.Part != agora.Whole {
-		r.reply(reader, failure(agora.Errorf(agora.InvalidRequest, "a toolbox takes calls of its tools, and nothing else")))
+		r.refuse(reader, agora.Errorf(agora.InvalidRequest, "a toolbox takes calls of its tools, and nothing else"))
 		return
 	}
 	ctx, cancel := r.context(first)
 	defer cancel()
 	route := aip.Route{Sender: string(r.x.Peer()), Receiver: string(r.node.at.Agent)}
-	in := frameOf(aip.AppendToolRequest(nil, route, aip.SessionID(&first.Message, r.name), aip.ToolCall{Name: tool, Arguments: arguments}))
-	out := new(frame)
+	in := aip.NewFrame(aip.AppendToolRequest(nil, route, aip.SessionID(&first.Message, r.name), aip.ToolCall{Name: tool, Arguments: arguments}))
+	out := new(aip.Frame)
 	err := r.node.channel.Invoke(ctx, toolMethod(r.node.via != nil), in, out)
-	defer out.free()
+	defer out.Free()
 	r.judged(err)
 	if err != nil {
-		r.reply(reader, failure(aip.Failure(statusOf(err))))
+		r.refuse(reader, aip.Failure(statusOf(err)))
 		return
 	}
-	m, refused, err := aip.ToolResult(out.bytes())
+	m, refused, err := aip.ToolResult(out.Bytes())
 	switch {
 	case err != nil:
-		m.Body = failure(agora.AsError(err))
+		r.refuse(reader, agora.AsError(err))
 	case refused != nil:
-		m.Body = failure(refused)
+		r.refuse(reader, refused)
+	default:
+		r.reply(reader, m.Body, nil)
 	}
-	r.reply(reader, m.Body)
 }
 
-// reply replies by a whole message.
-func (r *request) reply(reader *aip.ResponseReader, body []byte) {
+// refuse replies that a tool has failed.
+func (r *request) refuse(reader *aip.ResponseReader, e *agora.Error) {
+	r.reply(reader, failure(e), failureHead)
+}
+
+// reply replies by a whole message. head is what it is beside its payload, for doors of this dialect.
+func (r *request) reply(reader *aip.ResponseReader, body, head []byte) {
 	m := agora.Message{Kind: agora.Reply, To: agora.Address{Agent: reader.To}, Body: body, Meta: agora.Meta{Parent: r.name, Request: r.name}}
+	if head != nil {
+		m.Meta.Dialect, m.Meta.Head = aip.Dialect, head
+	}
 	ctx, cancel := context.WithTimeout(r.node.door.ctx, failTime)
 	defer cancel()
 	if err := r.say(ctx, []agora.Message{m}); err != nil {
 		r.node.door.cfg.Log.Debug("what a tool has answered was not told", "agent", r.node.at.Agent, "peer", r.x.Peer(), "err", err)
 	}
-}
-
-// failure is the payload that says that a tool has failed.
-func failure(e *agora.Error) []byte {
-	b, err := json.Marshal(toolFailure{Error: &failureText{e.Code, e.Message}})
-	if err != nil {
-		return []byte(`{"error":{"code":"STREAM_ABORTED","message":"the tool has failed"}}`)
-	}
-	return b
-}
-
-// toolFailure is a payload that says that a tool has failed.
-type toolFailure struct {
-	Error *failureText `json:"error"`
-}
-
-type failureText struct {
-	Code    agora.Code `json:"code"`
-	Message string     `json:"message"`
 }
 
 // failTime bounds how long a failure may take to be told.
@@ -295,7 +296,7 @@ func (r *request) judged(err error) {
 	if _, is := status.FromError(err); !is || r.x.Context().Err() != nil || n.via != nil {
 		return
 	}
-	if v := judge(n.toolbox, err, r.said); v == lives || v == doubted && n.answers(n.door.ctx) {
+	if v := judge(n.toolbox, err, r.sent); v == lives || v == doubted && n.answers(n.door.ctx) {
 		n.Alive()
 		return
 	}

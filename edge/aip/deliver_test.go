@@ -170,6 +170,31 @@ func TestWhatANodeFailsIsTold(t *testing.T) {
 	s.lists(2, "al", "node")
 }
 
+// Its last word does not stand where the call fails behind it.
+func TestAFailureBehindTheLastWordIsTold(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{})
+	n := startNode(t, &node{agent: func(c wire.AgentService_CallAgentServer) error {
+		for {
+			in, err := c.Recv()
+			if err != nil {
+				return err
+			}
+			if in.GetSessionStatus() == wire.AgentMessage_STOP_QUEST {
+				if err := c.Send(reply(in, wire.AgentMessage_STOP_RESPONSE, text("it fails"))); err != nil {
+					return err
+				}
+				return status.Error(codes.ResourceExhausted, "it fails")
+			}
+		}
+	}})
+	s.registered(0, "node", n)
+	al := s.socket(1, "al")
+	al.Send(`{"type":"send","to":"node","payload":{"request_id":"r"}}`)
+	al.Expect(`{"type":"reply","from":"node","stream_id":"r"}`, `{"type":"error","code":"STREAM_ABORTED","from":"node","stream_id":"r"}`)
+	s.lists(2, "al", "node")
+}
+
 func TestToolsOfAToolboxAreToolsForEveryone(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{})
@@ -177,17 +202,21 @@ func TestToolsOfAToolboxAreToolsForEveryone(t *testing.T) {
 		switch in.GetToolName() {
 		case "echo":
 			return &wire.ToolResponse{Content: []*wire.ContentItem{text(in.GetArguments())}}, nil
+		case "odd": // it succeeds
+			return &wire.ToolResponse{Content: []*wire.ContentItem{text(`{"error":{"code":"NOT_FOUND","message":"found"}}`)}}, nil
 		case "fails":
 			return &wire.ToolResponse{IsError: true, ErrorMessage: "it can't"}, nil
 		}
 		return nil, status.Error(codes.NotFound, "no such tool")
 	}})
-	s.toolbox(0, "box", box, &wire.ToolInfo{Name: "echo", Arguments: `{"type":"object","properties":{"n":{"type":"integer"}}}`}, &wire.ToolInfo{Name: "fails"})
+	s.toolbox(0, "box", box, &wire.ToolInfo{Name: "echo", Arguments: `{"type":"object","properties":{"n":{"type":"integer"}}}`}, &wire.ToolInfo{Name: "fails"}, &wire.ToolInfo{Name: "odd"})
 	al := s.guarded(1, "al")
 	al.Send(`{"type":"call_tool","id":"1","to":"box","tool_name":"echo","arguments":{"n":1}}`)
 	al.Await(`{"type":"tool.result","id":"1","body":{"n":1}}`)
 	al.Send(`{"type":"call_tool","id":"2","to":"box","tool_name":"fails","arguments":{}}`)
 	al.Await(`{"type":"tool.result","id":"2","error":{"code":"STREAM_ABORTED","message":"it can't"}}`)
+	al.Send(`{"type":"call_tool","id":"5","to":"box","tool_name":"odd","arguments":{}}`)
+	al.Await(`{"type":"tool.result","id":"5","body":{"error":{"code":"NOT_FOUND","message":"found"}}}`)
 	al.Send(`{"type":"call_tool","id":"3","to":"box","tool_name":"echo","arguments":{"n":"x"}}`)
 	al.Await(`{"type":"error","code":"INVALID_REQUEST"}`)
 	al.Send(`{"type":"call_tool","id":"4","to":"box","tool_name":"other","arguments":{}}`)

@@ -75,15 +75,17 @@ type Door struct {
 	stats    *Stats
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
-	mute     func() // stops answering doors of other edges
+	mute     func()        // stops answering doors of other edges
+	drains   chan struct{} // closed when the edge drains, or the door is closed
+	drainAll func()        // closes it, once
 	work     sync.WaitGroup
 
-	held   held  // nodes whose sessions this edge holds
-	lasts  lasts // calls that may last
-	kept   registrations
-	recent recent // nodes that were found of late
-	heard  heard
-	calls  calls
+	held   held // nodes whose sessions this edge holds
+	active activeCalls
+	kept   registrations // what nodes have registered with
+	recent recent        // nodes that were found of late
+	told   livenessReports
+	calls  callLimits
 	links  links
 
 	subscribers subscribers
@@ -96,6 +98,8 @@ func New(n *edge.Node, cfg Config) *Door {
 	d := &Door{cfg: cfg.withDefaults(n), node: n, stats: newStats()}
 	d.refusals = edge.NewRefusalLog(d.cfg.Log)
 	d.ctx, d.stop = context.WithCancel(context.Background())
+	d.drains = make(chan struct{})
+	d.drainAll = sync.OnceFunc(func() { close(d.drains) })
 	d.channels = newChannels(n.Dialer(), &d.cfg)
 	d.server = grpc.NewServer(d.options()...)
 	for _, s := range append(nodeServices(), gatewayService()) {
@@ -127,7 +131,7 @@ const streams = 1024
 // options returns those of the server.
 func (d *Door) options() []grpc.ServerOption {
 	all := []grpc.ServerOption{
-		grpc.ForceServerCodecV2(codec{}),
+		grpc.ForceServerCodecV2(aip.Codec{}),
 		grpc.MaxRecvMsgSize(d.cfg.MaxMessage), grpc.MaxSendMsgSize(d.cfg.MaxMessage + replyRoom),
 		grpc.MaxHeaderListSize(uint32(d.cfg.MaxHeader)), grpc.MaxConcurrentStreams(streams), grpc.ConnectionTimeout(10 * time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
@@ -162,7 +166,8 @@ func (d *Door) Stats() *Stats { return d.stats }
 // Drain has callers go elsewhere with their next call, and returns when every call has ended or ctx is over. Nodes are adopted by other edges as
 // the edge's node drains.
 func (d *Door) Drain(ctx context.Context) {
-	d.lasts.drain() // watches of nodes and health are begun again elsewhere
+	d.drainAll()
+	d.active.drain() // watches of nodes are begun again elsewhere
 	d.links.drain()
 	done := make(chan struct{})
 	d.work.Go(func() {
@@ -177,7 +182,8 @@ func (d *Door) Drain(ctx context.Context) {
 
 // Close serves nobody any more, ends every call with UNAVAILABLE and every connection to nodes. Idempotent.
 func (d *Door) Close() {
-	d.lasts.end(errGone)
+	d.drainAll()
+	d.active.end(errGone)
 	d.stop()
 	d.mute()
 	d.server.Stop()
@@ -203,7 +209,7 @@ func (d *Door) tick(ctx context.Context) {
 			return
 		}
 		d.held.sweep(d.cfg.HeartbeatTimeout)
-		d.lasts.check()
+		d.active.check()
 		d.channels.sweep()
 	}
 }

@@ -38,7 +38,7 @@ func toolMethod(linked bool) string {
 // forward serves a session with a node by a call of the node's own: messages pass as the bytes that they are, both ways at once, and whoever reads
 // slowly slows who writes to it.
 func (d *Door) forward(s grpc.ServerStream, o *opening, t *target) error {
-	if err := o.actor.Spend(s.Context(), o.as, o.first.len()); err != nil {
+	if err := o.actor.Spend(s.Context(), o.as, o.first.Len()); err != nil {
 		return err
 	}
 	ch, err := d.channels.get(t.tenant, t.address)
@@ -49,7 +49,7 @@ func (d *Door) forward(s grpc.ServerStream, o *opening, t *target) error {
 	span, trace := d.span(o.as, t, o.trace)
 	ctx, cancel := context.WithCancel(outgoing(s.Context(), trace))
 	defer cancel()
-	ctx, said := listening(ctx)
+	ctx, sent := observed(ctx)
 	x := &exchange{door: d, o: o, caller: s, cancel: cancel}
 	wrong := false
 	if ctx, err = d.toward(ctx, t); err == nil {
@@ -63,7 +63,7 @@ func (d *Door) forward(s grpc.ServerStream, o *opening, t *target) error {
 		x.breakOff(err)
 	}
 	if !wrong {
-		d.judged(s.Context(), t, err, said)
+		d.judged(s.Context(), t, err, sent)
 	}
 	return err
 }
@@ -84,8 +84,9 @@ type exchange struct {
 // that is of the caller's own doing.
 func (x *exchange) run() (own bool, err error) {
 	wrong := make(chan error, 1) // what the caller did
-	x.door.work.Go(func() {      // ends with the handler, whose return ends what it reads
-		if err := x.sendAll(); err != nil {
+	first := x.o.first.Move()
+	x.door.work.Go(func() { // ends with the handler, whose return ends what it reads
+		if err := x.sendAll(first); err != nil {
 			wrong <- err
 			x.cancel()
 		}
@@ -99,14 +100,12 @@ func (x *exchange) run() (own bool, err error) {
 	}
 }
 
-// sendAll passes what the caller says. It returns what the caller did wrong.
-func (x *exchange) sendAll() error {
-	f := &frame{x.o.first.data}
-	x.o.first.data = nil
+// sendAll passes what the caller says, of which f is the first. It returns what the caller did wrong.
+func (x *exchange) sendAll(f *aip.Frame) error {
 	x.o.sign(f, true)
 	for {
 		if err := x.callee.SendMsg(f); err != nil {
-			f.free()
+			f.Free()
 			return nil // the callee has ended the session, and says why
 		}
 		if err := x.caller.RecvMsg(f); errors.Is(err, io.EOF) {
@@ -114,9 +113,9 @@ func (x *exchange) sendAll() error {
 		} else if err != nil {
 			return onlyWrong(err)
 		}
-		x.door.stats.In.Add(int64(f.len()))
+		x.door.stats.In.Add(int64(f.Len()))
 		if err := x.o.follows(f); err != nil {
-			f.free()
+			f.Free()
 			return err
 		}
 	}
@@ -137,23 +136,23 @@ const stopLinger = 500 * time.Millisecond
 // receiveAll passes what the callee says, until the session is over.
 func (x *exchange) receiveAll() error {
 	for {
-		f := new(frame)
+		f := new(aip.Frame)
 		if err := x.callee.RecvMsg(f); err != nil {
 			if errors.Is(err, io.EOF) || x.stopped && status.Code(err) == codes.Canceled && x.caller.Context().Err() == nil {
 				return nil
 			}
 			return err
 		}
-		if e, err := aip.ReadEnvelope(f.bytes()); err == nil {
+		if e, err := aip.ReadEnvelope(f.Bytes()); err == nil {
 			x.answered = true
 			if e.Status == aip.AgentMessage_STOP_RESPONSE && !x.stopped {
 				x.stopped = true
 				defer time.AfterFunc(stopLinger, x.cancel).Stop()
 			}
 		}
-		x.door.stats.Out.Add(int64(f.len()))
+		x.door.stats.Out.Add(int64(f.Len()))
 		if err := x.caller.SendMsg(f); err != nil {
-			f.free()
+			f.Free()
 			return err
 		}
 	}
@@ -168,7 +167,7 @@ func (x *exchange) breakOff(err error) {
 		Sender: x.o.named.Receiver, Receiver: x.o.named.Sender, Session: x.o.rules.Session(),
 		Status: aip.AgentMessage_STOP_RESPONSE, Content: []aip.Item{{Data: []byte(statusOf(err).Message())}},
 	}
-	_ = x.caller.SendMsg(frameOf(last.Append(nil))) // the status says the same
+	_ = x.caller.SendMsg(aip.NewFrame(last.Append(nil))) // the status says the same
 }
 
 // outgoing is the context of a call to a node: none of its caller's metadata goes with it, as credentials stand there.

@@ -38,7 +38,7 @@ func (h *health) Check(_ context.Context, in *grpc_health_v1.HealthCheckRequest)
 	return &grpc_health_v1.HealthCheckResponse{Status: s}, nil
 }
 
-// Watch implements grpc.health.v1.
+// Watch implements grpc.health.v1. It ends when the edge drains, which says that the edge does not serve.
 func (h *health) Watch(in *grpc_health_v1.HealthCheckRequest, out grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse]) error {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
@@ -53,7 +53,10 @@ func (h *health) Watch(in *grpc_health_v1.HealthCheckRequest, out grpc.ServerStr
 		case <-every.C:
 		case <-out.Context().Done():
 			return status.FromContextError(out.Context().Err()).Err()
-		case <-h.door.ctx.Done():
+		case <-h.door.drains:
+			if err := out.Send(&grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING}); err != nil {
+				return err
+			}
 			return status.Error(codes.Unavailable, errGone.Message)
 		}
 	}

@@ -100,7 +100,7 @@ func (d *Door) peerOf(card *agora.Agent, path []string) *aip.Peer {
 		}
 	}
 	if path != nil {
-		withThrough(p, append([]string{d.cfg.GatewayID}, through...))
+		p = aip.WithThrough(p, append([]string{d.cfg.GatewayID}, through...))
 	}
 	return p
 }

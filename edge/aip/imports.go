@@ -126,7 +126,7 @@ func (m *imports) offer(id agora.AgentID, p *aip.Peer) {
 
 // offers returns a node that the gateway offers; nil for one that is not to be here.
 func (k *link) offers(p *aip.Peer) *offer {
-	through := throughOf(p)
+	p, through := aip.Through(p)
 	if through == nil {
 		through = []string{k.Address} // a gateway that says nothing of the sort
 	}
@@ -134,7 +134,7 @@ func (k *link) offers(p *aip.Peer) *offer {
 	if b := p.GetToolboxInfo(); b != nil {
 		at = b.GetAddress()
 	}
-	if len(through) > maxHops || slices.Contains(through, k.door.cfg.GatewayID) || at == k.door.address() {
+	if len(through) > aip.MaxHops || slices.Contains(through, k.door.cfg.GatewayID) || at == k.door.address() {
 		return nil
 	}
 	return &offer{p, through}

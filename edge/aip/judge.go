@@ -21,14 +21,14 @@ const (
 	failed                 // it can't be called
 )
 
-// judge returns what a call has said of its node: said is whether the status is the node's own word. Codes that speak of the call say nothing against the node. A toolbox is
+// judge returns what a call has said of its node: sent is whether the status is the node's own word. Codes that speak of the call say nothing against the node. A toolbox is
 // gone only with its channel.
-func judge(toolbox bool, err error, said *said) verdict {
+func judge(toolbox bool, err error, sent *statusOrigin) verdict {
 	code := status.Code(err)
 	switch {
 	case err == nil || !aip.Deregisters(code):
 		return lives
-	case !said.Load() && code == codes.Unavailable:
+	case !sent.Load() && code == codes.Unavailable:
 		return doubted
 	case toolbox:
 		return lives
@@ -38,13 +38,13 @@ func judge(toolbox bool, err error, said *said) verdict {
 
 // judged draws from how a call of a node has ended what that says of the node: one that answers lives, and one that fails is deregistered. What this edge
 // can't reach, the edge that holds it probes. It blocks until that is done, so that who hears of the failure finds the node gone.
-func (d *Door) judged(caller context.Context, t *target, err error, said *said) {
+func (d *Door) judged(caller context.Context, t *target, err error, sent *statusOrigin) {
 	if t.link != nil || caller.Err() != nil {
 		return
 	}
-	v := judge(t.toolbox, err, said)
+	v := judge(t.toolbox, err, sent)
 	if v == lives {
-		d.hears(t)
+		d.reportAlive(t)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), judgeTime)
@@ -62,14 +62,14 @@ func (d *Door) judged(caller context.Context, t *target, err error, said *said) 
 // judgeTime bounds how long a caller waits for a node that has failed to be deregistered.
 const judgeTime = 3 * time.Second
 
-// hears notes that a node has answered a call: at the edge that holds it, which is told now and then.
-func (d *Door) hears(t *target) {
+// reportAlive notes that a node has answered a call: at the edge that holds it, which is told now and then.
+func (d *Door) reportAlive(t *target) {
 	at := agora.ToAgent(t.tenant, t.id)
 	if n := d.held.of(at); n != nil {
 		n.Alive()
 		return
 	}
-	if !d.heard.isTime(at) {
+	if !d.told.isDue(at) {
 		return
 	}
 	d.background(func() {
@@ -81,20 +81,20 @@ func (d *Door) hears(t *target) {
 	})
 }
 
-// heard is when the edges of nodes were last told that these live. The zero value is ready to use.
-type heard struct {
+// livenessReports is when the edges of nodes were last told that these live. The zero value is ready to use.
+type livenessReports struct {
 	mu sync.Mutex // guards the field below
 	at map[agora.Address]time.Time
 }
 
-// hearEvery is how often the edge of a node is told.
-const hearEvery = 5 * time.Second
+// reportEvery is how often the edge of a node is told.
+const reportEvery = 5 * time.Second
 
-func (h *heard) isTime(at agora.Address) bool {
+func (h *livenessReports) isDue(at agora.Address) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	if now.Sub(h.at[at]) < hearEvery {
+	if now.Sub(h.at[at]) < reportEvery {
 		return false
 	}
 	if h.at == nil || len(h.at) >= recentMost {

@@ -1,12 +1,15 @@
 package aip_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
@@ -131,35 +134,90 @@ func TestNodesAreAdoptedAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestSessionsWithNodesGoOnWhileNATSAndRedisAreAway(t *testing.T) {
+// away is what edges lose touch with.
+var away = map[string]func(*site, int){
+	"Redis": func(s *site, k int) { s.CutPresence(k) },
+	"NATS":  func(s *site, k int) { s.CutLog(k) },
+}
+
+func TestSessionsWithNodesGoOnWhileNATSOrRedisIsAway(t *testing.T) {
 	t.Parallel()
-	s := open(t, setup{Options: agoratest.Options{Edges: 2, Grace: time.Minute}})
-	n, other := startNode(t, &node{}), startNode(t, &node{})
-	s.registered(0, "a", n)
-	c := s.session(1)
-	says(t, c, asks("c", "a", "s", wire.AgentMessage_START_QUEST, text("before")))
-	hears(t, c)
-	for k := range 2 {
-		s.CutPresence(k)
+	for what, cut := range away {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, setup{Options: agoratest.Options{Edges: 2, Grace: time.Minute}})
+			n, box, other := startNode(t, &node{}), startNode(t, &node{}), startNode(t, &node{})
+			s.registered(0, "a", n)
+			s.toolbox(0, "box", box)
+			call := func() error {
+				_, err := s.gateway(1, "").RouteToolCalling(t.Context(), &wire.ToolRequest{SenderId: "c", ReceiverId: "box"})
+				return err
+			}
+			c := s.session(1)
+			says(t, c, asks("c", "a", "s", wire.AgentMessage_START_QUEST, text("before")))
+			hears(t, c)
+			if err := call(); err != nil {
+				t.Fatal(err)
+			}
+			for k := range 2 {
+				cut(s, k)
+			}
+			says(t, c, asks("c", "a", "s", wire.AgentMessage_HOLD_QUEST, text("meanwhile")))
+			hears(t, c)
+			next := s.session(1)
+			says(t, next, asks("c", "a", "t", wire.AgentMessage_START_QUEST, text("of one that was called of late")), asks("c", "a", "t", wire.AgentMessage_STOP_QUEST))
+			if got, err := ends(next); err != nil || len(got) != 2 {
+				t.Errorf("a session with who was called of late: %v, %v", got, err)
+			}
+			if err := call(); err != nil {
+				t.Errorf("a tool of who was called of late: %v", err)
+			}
+			register := func() error {
+				_, err := s.gateway(1, "").RegisterAgent(t.Context(), &wire.AgentInfo{AgentId: "b", Address: other.addr})
+				return err
+			}
+			await.True(t, "registrations are refused", func() bool { return status.Code(register()) == codes.Unavailable })
+			for k := range 2 {
+				s.MendEdge(k)
+			}
+			says(t, c, asks("c", "a", "s", wire.AgentMessage_STOP_QUEST))
+			if _, err := ends(c); err != nil {
+				t.Errorf("its end: %v", err)
+			}
+			await.True(t, "a node registers", func() bool { return register() == nil })
+		})
 	}
-	says(t, c, asks("c", "a", "s", wire.AgentMessage_HOLD_QUEST, text("meanwhile")))
-	hears(t, c)
-	next := s.session(1)
-	says(t, next, asks("c", "a", "t", wire.AgentMessage_START_QUEST, text("of one that was called of late")), asks("c", "a", "t", wire.AgentMessage_STOP_QUEST))
-	if got, err := ends(next); err != nil || len(got) != 2 {
-		t.Errorf("of a node that was called of late: %v, %v", got, err)
+}
+
+// Who watches the health of an edge does not hold up its drain.
+func TestAWatchOfHealthEndsWithTheDrain(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 2}})
+	c, err := grpc_health_v1.NewHealthClient(dial(t, s.addr(0), "")).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, err := s.gateway(1, "").RegisterAgent(t.Context(), &wire.AgentInfo{AgentId: "b", Address: other.addr})
-	refused(t, "a registration", err, codes.Unavailable, "")
-	for k := range 2 {
-		s.MendEdge(k)
+	if is, err := c.Recv(); err != nil || is.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Fatalf("at first: %v, %v", is, err)
 	}
-	says(t, c, asks("c", "a", "s", wire.AgentMessage_STOP_QUEST))
-	if _, err := ends(c); err != nil {
-		t.Errorf("its end: %v", err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		s.door(0).Drain(ctx)
+	}()
+	last := grpc_health_v1.HealthCheckResponse_SERVING
+	for {
+		is, err := c.Recv()
+		if err != nil {
+			refused(t, "the watch", err, codes.Unavailable, "")
+			break
+		}
+		last = is.GetStatus()
 	}
-	await.True(t, "a node registers", func() bool {
-		_, err := s.gateway(1, "").RegisterAgent(t.Context(), &wire.AgentInfo{AgentId: "b", Address: other.addr})
-		return err == nil
-	})
+	if last != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("last it was %v", last)
+	}
+	await.Recv(t, "the door has drained", drained)
 }

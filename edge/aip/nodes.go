@@ -29,7 +29,7 @@ func (d *Door) peers(ctx context.Context, c *caller, domain string) ([]*aip.Peer
 	if cards, err = d.whole(ctx, c, cards); err != nil {
 		return nil, err
 	}
-	peers, path := make([]*aip.Peer, 0, len(cards)), pathOf(ctx)
+	peers, path := make([]*aip.Peer, 0, len(cards)), aip.PathOf(ctx)
 	for i := range cards {
 		if p := d.peerOf(&cards[i], path); p != nil {
 			peers = append(peers, p)

@@ -10,9 +10,9 @@ import (
 )
 
 // registerAgent answers RegisterAgent.
-func (d *Door) registerAgent(ctx context.Context, in *frame) (any, error) {
+func (d *Door) registerAgent(ctx context.Context, in *aip.Frame) (any, error) {
 	c := callerOf(ctx)
-	if err := d.register(ctx, c, agora.Registration{Media: aip.MediaAgent, Body: slices.Clone(in.bytes())}); err != nil {
+	if err := d.register(ctx, c, agora.Registration{Media: aip.MediaAgent, Body: slices.Clone(in.Bytes())}); err != nil {
 		return nil, err
 	}
 	peers, err := d.peers(ctx, c, "")
@@ -23,8 +23,8 @@ func (d *Door) registerAgent(ctx context.Context, in *frame) (any, error) {
 }
 
 // registerToolbox answers RegisterTool.
-func (d *Door) registerToolbox(ctx context.Context, in *frame) (any, error) {
-	if err := d.register(ctx, callerOf(ctx), agora.Registration{Media: aip.MediaToolbox, Body: slices.Clone(in.bytes())}); err != nil {
+func (d *Door) registerToolbox(ctx context.Context, in *aip.Frame) (any, error) {
+	if err := d.register(ctx, callerOf(ctx), agora.Registration{Media: aip.MediaToolbox, Body: slices.Clone(in.Bytes())}); err != nil {
 		return nil, err
 	}
 	return &aip.RegisterToolResponse{Success: true}, nil
@@ -181,9 +181,9 @@ func (g gateway) Heartbeat(ctx context.Context, in *aip.HeartbeatRequest) (*aip.
 }
 
 // updateNode answers UpdateNodeInfo: a node says anew what it is, by any edge.
-func (d *Door) updateNode(ctx context.Context, in *frame) (any, error) {
+func (d *Door) updateNode(ctx context.Context, in *aip.Frame) (any, error) {
 	c := callerOf(ctx)
-	r, err := aip.ReadUpdate(slices.Clone(in.bytes()))
+	r, err := aip.ReadUpdate(slices.Clone(in.Bytes()))
 	if err != nil {
 		return nil, err
 	}

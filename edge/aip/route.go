@@ -21,7 +21,7 @@ type opening struct {
 	to       agora.AgentID // who is called
 	named    aip.Route     // sender and receiver as the first message names them
 	rules    aip.Rules     // which messages may follow
-	first    *frame        // that message
+	first    *aip.Frame    // that message
 	trace    string        // W3C traceparent; empty for none
 	deadline time.Time     // when the call ends; zero for never
 }
@@ -39,7 +39,7 @@ func (d *Door) routeAgent(s grpc.ServerStream) (err error) {
 	if err != nil {
 		return err
 	}
-	defer o.first.free()
+	defer o.first.Free()
 	t, err := d.find(s.Context(), o.caller, o.to)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func statusCode(ctx context.Context, err error) codes.Code {
 
 // opens reads the first message of a session, which may be long in coming.
 func (d *Door) opens(s grpc.ServerStream) (*opening, error) {
-	first := new(frame)
+	first := new(aip.Frame)
 	if err := s.RecvMsg(first); err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil, aip.Empty()
@@ -80,17 +80,17 @@ func (d *Door) opens(s grpc.ServerStream) (*opening, error) {
 	}
 	o := &opening{caller: callerOf(s.Context()), first: first, trace: traceOf(s.Context())}
 	if err := o.read(); err != nil {
-		first.free()
+		first.Free()
 		return nil, err
 	}
 	o.deadline, _ = s.Context().Deadline()
-	d.stats.In.Add(int64(first.len()))
+	d.stats.In.Add(int64(first.Len()))
 	return o, nil
 }
 
 // read reads what routes the first message.
 func (o *opening) read() error {
-	e, err := aip.ReadEnvelope(o.first.bytes())
+	e, err := aip.ReadEnvelope(o.first.Bytes())
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (o *opening) read() error {
 }
 
 // follows checks a later message of the session, and has it name its sender as the first one does. Nobody speaks for another, nor to another.
-func (o *opening) follows(f *frame) error {
-	e, err := aip.ReadEnvelope(f.bytes())
+func (o *opening) follows(f *aip.Frame) error {
+	e, err := aip.ReadEnvelope(f.Bytes())
 	if err != nil {
 		return err
 	}
@@ -122,9 +122,9 @@ func (o *opening) follows(f *frame) error {
 }
 
 // sign has a message that names its sender name it by the id that its caller's credentials give it.
-func (o *opening) sign(f *frame, names bool) {
+func (o *opening) sign(f *aip.Frame, names bool) {
 	if names && o.named.Sender != string(o.as) {
-		f.append(aip.AppendSender(nil, string(o.as)))
+		f.Append(aip.AppendSender(nil, string(o.as)))
 	}
 }
 

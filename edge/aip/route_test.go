@@ -143,18 +143,11 @@ func TestANodesStatusPassesAndSomeDeregisterIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := startNode(t, &node{agent: func(c wire.AgentService_CallAgentServer) error {
-				in, err := c.Recv()
-				if err == nil && answered {
-					err = c.Send(reply(in, wire.AgentMessage_HOLD_RESPONSE, text("so far")))
-				}
-				return errors.Join(err, fails.Err())
-			}})
-			n.agent = func(c wire.AgentService_CallAgentServer) error {
 				if in, err := c.Recv(); err == nil && answered {
 					_ = c.Send(reply(in, wire.AgentMessage_HOLD_RESPONSE, text("so far")))
 				}
 				return fails.Err()
-			}
+			}})
 			id := fmt.Sprint(code, answered)
 			s.registered(0, id, n)
 			c := s.session(1)

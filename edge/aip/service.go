@@ -56,21 +56,21 @@ func admitted(handle grpc.MethodHandler, full string) grpc.MethodHandler {
 
 // rawMethods are the methods with one message each way that get theirs as bytes.
 var rawMethods = map[string]rawMethod{
-	"RegisterAgent":    func(ctx context.Context, d *Door, in *frame) (any, error) { return d.registerAgent(ctx, in) },
-	"RegisterTool":     func(ctx context.Context, d *Door, in *frame) (any, error) { return d.registerToolbox(ctx, in) },
-	"UpdateNodeInfo":   func(ctx context.Context, d *Door, in *frame) (any, error) { return d.updateNode(ctx, in) },
-	"RouteToolCalling": func(ctx context.Context, d *Door, in *frame) (any, error) { return d.routeTool(ctx, in) },
+	"RegisterAgent":    func(ctx context.Context, d *Door, in *aip.Frame) (any, error) { return d.registerAgent(ctx, in) },
+	"RegisterTool":     func(ctx context.Context, d *Door, in *aip.Frame) (any, error) { return d.registerToolbox(ctx, in) },
+	"UpdateNodeInfo":   func(ctx context.Context, d *Door, in *aip.Frame) (any, error) { return d.updateNode(ctx, in) },
+	"RouteToolCalling": func(ctx context.Context, d *Door, in *aip.Frame) (any, error) { return d.routeTool(ctx, in) },
 }
 
 // rawMethod answers one method. The message is freed when it returns, unless it was sent on.
-type rawMethod func(ctx context.Context, d *Door, in *frame) (any, error)
+type rawMethod func(ctx context.Context, d *Door, in *aip.Frame) (any, error)
 
 // handle is the method as gRPC calls it.
 func (m rawMethod) handle(srv any, ctx context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-	in := new(frame)
+	in := new(aip.Frame)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
-	defer in.free()
+	defer in.Free()
 	return m(ctx, srv.(gateway).Door, in)
 }

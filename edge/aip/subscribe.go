@@ -31,11 +31,11 @@ func (g gateway) SubscribeToUpdates(in *aip.UpdateSubscriptionRequest, out grpc.
 	defer watch.Close()
 	ctx, leave := g.subscribers.enter(out.Context(), s)
 	defer leave()
-	g.lasts.watch(c)
+	g.active.watch(c)
 	if err := out.SendHeader(nil); err != nil { // from here on it stands
 		return err
 	}
-	f := &feed{door: g.Door, subscription: s, caller: c, out: out, path: pathOf(ctx), told: map[agora.AgentID]uint64{}, seed: maphash.MakeSeed()}
+	f := &feed{door: g.Door, subscription: s, caller: c, out: out, path: aip.PathOf(ctx), told: map[agora.AgentID]uint64{}, seed: maphash.MakeSeed()}
 	for {
 		changes, err := watch.Next(ctx)
 		if err == nil {

@@ -17,15 +17,15 @@ type toolCall struct {
 	aip.ToolEnvelope               // its texts are slices of in
 	as               agora.AgentID // who calls
 	to               agora.AgentID // whose tool
-	in               *frame
+	in               *aip.Frame
 	trace            string // W3C traceparent; empty for none
 }
 
 // routeTool answers RouteToolCalling: by the toolbox itself, or by the agent of another dialect whose tool is called.
-func (d *Door) routeTool(ctx context.Context, in *frame) (out any, err error) {
+func (d *Door) routeTool(ctx context.Context, in *aip.Frame) (out any, err error) {
 	begun := time.Now()
 	d.stats.Calls.Add(1)
-	d.stats.In.Add(int64(in.len()))
+	d.stats.In.Add(int64(in.Len()))
 	defer func() {
 		d.stats.Calls.Add(-1)
 		d.stats.Tools.Took.Observe(time.Since(begun))
@@ -55,7 +55,7 @@ func (d *Door) routeTool(ctx context.Context, in *frame) (out any, err error) {
 
 // read reads what routes the request.
 func (c *toolCall) read() (err error) {
-	if c.ToolEnvelope, err = aip.ReadToolEnvelope(c.in.bytes()); err != nil {
+	if c.ToolEnvelope, err = aip.ReadToolEnvelope(c.in.Bytes()); err != nil {
 		return err
 	}
 	if c.as, err = c.speaks(string(c.Sender)); err != nil {
@@ -70,13 +70,13 @@ func (c *toolCall) read() (err error) {
 // sign has the request name its sender by the id that its caller's credentials give it.
 func (c *toolCall) sign() {
 	if string(c.Sender) != string(c.as) {
-		c.in.append(aip.AppendSender(nil, string(c.as)))
+		c.in.Append(aip.AppendSender(nil, string(c.as)))
 	}
 }
 
 // invoke calls the toolbox itself, once: request and response pass as the bytes that they are.
 func (d *Door) invoke(ctx context.Context, c *toolCall, t *target) (any, error) {
-	if err := c.actor.Spend(ctx, c.as, c.in.len()); err != nil {
+	if err := c.actor.Spend(ctx, c.as, c.in.Len()); err != nil {
 		return nil, err
 	}
 	ch, err := d.channels.get(t.tenant, t.address)
@@ -86,17 +86,17 @@ func (d *Door) invoke(ctx context.Context, c *toolCall, t *target) (any, error) 
 	defer ch.release()
 	c.sign()
 	span, trace := d.span(c.as, t, c.trace)
-	out := new(frame)
-	calling, said := listening(outgoing(ctx, trace))
+	out := new(aip.Frame)
+	calling, sent := observed(outgoing(ctx, trace))
 	if calling, err = d.toward(calling, t); err == nil {
 		err = ch.Invoke(calling, toolMethod(t.link != nil), c.in, out)
 	}
 	span.End(spanError(err))
-	d.judged(ctx, t, err, said)
+	d.judged(ctx, t, err, sent)
 	if err != nil {
 		return nil, err
 	}
-	d.stats.Out.Add(int64(out.len()))
+	d.stats.Out.Add(int64(out.Len()))
 	return out, nil
 }
 
@@ -119,10 +119,10 @@ func (d *Door) carry(ctx context.Context, c *toolCall, t *target) (any, error) {
 	for result := (aip.ToolAnswer{Most: d.cfg.MaxMessage}); ; {
 		m, err := answer.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return frameOf(result.Append(nil, back, session)), nil
+			return aip.NewFrame(result.Append(nil, back, session)), nil
 		}
 		if _, failed := errors.AsType[*carrier.Failure](err); failed {
-			return frameOf(aip.AppendToolError(nil, back, session, err)), nil
+			return aip.NewFrame(aip.AppendToolError(nil, back, session, err)), nil
 		}
 		if err == nil {
 			err = result.Add(&m)
