@@ -1,9 +1,6 @@
 package edge
 
 import (
-	"context"
-	"time"
-
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -16,12 +13,5 @@ func (n *Node) Linked(l presence.Link) *Actor {
 	return a
 }
 
-// HoldLink has this edge hold a link for a while, as [presence.Store.HoldLink] does.
-func (n *Node) HoldLink(ctx context.Context, l presence.Link, lasts time.Duration, state string) (bool, error) {
-	return n.cfg.Presence.HoldLink(ctx, l, n.holder, lasts, state)
-}
-
-// LeaveLink has this edge hold a link no more.
-func (n *Node) LeaveLink(ctx context.Context, l presence.Link) error {
-	return n.cfg.Presence.LeaveLink(ctx, l, n.holder)
-}
+// Holder returns which life of which edge the node is, as presence knows it.
+func (n *Node) Holder() presence.Holder { return n.holder }

@@ -176,7 +176,7 @@ func (l *links) hold(ctx context.Context, at *presence.Link, k *link) error {
 	if err != nil {
 		return err
 	}
-	holds, err := l.door.node.HoldLink(ctx, *at, l.lasts(), string(b))
+	holds, err := l.door.node.Config().Presence.HoldLink(ctx, *at, l.door.node.Holder(), l.lasts(), string(b))
 	switch {
 	case err != nil:
 		return err

@@ -33,9 +33,7 @@ func TestAnAgentOfAWebSocketCallsToolsAndHoldsSessionsWithNodes(t *testing.T) {
 			al := socket(t, c.URLs[2], fmt.Sprintf(`{"id":%q}`, "al "+language))
 			callsTools(t, al, agoratest.Quote("toolbox-"+peer))
 			streams(t, al, agoratest.Quote("agent-"+peer))
-			if language != "go" { // a node of client/aip says itself why it ends
-				breaksOff(t, al, agoratest.Quote("agent-"+peer))
-			}
+			breaksOff(t, al, agoratest.Quote("agent-"+peer))
 		})
 	}
 }
