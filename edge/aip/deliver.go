@@ -113,7 +113,7 @@ func (r *request) callAgent(reader *aip.ResponseReader, first *demux.Part) {
 		}
 	}
 	if err != nil {
-		r.late = errors.Is(ctx.Err(), context.DeadlineExceeded)
+		r.late = isLate(ctx, err)
 		r.fail(reader, err)
 	}
 	if !own {
@@ -122,6 +122,12 @@ func (r *request) callAgent(reader *aip.ResponseReader, first *demux.Part) {
 	if r.late && first.Part == agora.Start {
 		<-r.x.Context().Done() // the cluster gives the stream up for both sides
 	}
+}
+
+// isLate reports whether a call has ended as its deadline has passed: who is called may see that first.
+func isLate(ctx context.Context, err error) bool {
+	end, has := ctx.Deadline()
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || has && status.Code(err) == codes.DeadlineExceeded && time.Until(end) < lastMoment
 }
 
 // sendAll puts the parts of the request to the agent. It returns why the request did not come to its end.
