@@ -3,6 +3,9 @@ package edge_test
 import (
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
@@ -58,4 +61,32 @@ func TestAnEventWhoseStartWasRefusedIsAnsweredOnce(t *testing.T) {
 	a.Expect(`{"type":"error","code":"FORBIDDEN"}`)
 	a.Send(`{"type":"space.list","id":"3"}`)
 	a.Expect(`{"type":"space.list","id":"3"}`)
+}
+
+// A cancel that was refused for the moment may come again: else a stream's sender would never hear that nobody reads it.
+func TestACancelThatWasRefusedForTheMomentReachesTheSenderWhenItComesAgain(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	sender, _ := registered(t, c, 0, "sender")
+	receiver, _ := registered(t, c, 1, "receiver")
+	opens(sender, receiver)
+	raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
+	defer raw.Close()
+	agent := "agora:1:{a:default.receiver}:"
+	lanes := agent + "lanes:" + agora.EncodeToken(raw.HGet(t.Context(), agent+"rec", "session").Val())
+	if err := raw.Set(t.Context(), lanes, "of another type", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		receiver.Send(`{"type":"cancel","id":"c","to":"sender","stream_id":"s"}`)
+		receiver.Expect(`{"type":"error","request_id":"c","code":"UNAVAILABLE"}`)
+	}
+	if err := raw.Del(t.Context(), lanes).Err(); err != nil {
+		t.Fatal(err)
+	}
+	receiver.Send(`{"type":"cancel","id":"c","to":"sender","stream_id":"s"}`)
+	sender.Expect(`{"type":"cancel","from":"receiver","stream_id":"s"}`)
+	receiver.Expect(`{"type":"receipt","request_id":"c"}`)
+	receiver.Send(`{"type":"cancel","id":"d","to":"sender","stream_id":"s"}`)
+	receiver.Expect(`{"type":"error","request_id":"d","code":"STREAM_NOT_FOUND"}`)
 }

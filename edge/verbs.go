@@ -221,7 +221,7 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 	peer := m.To.Peer() // where that is a box, the stream is the request of its call, or the answer
 	k := streamKey{peer, m.Stream}
 	s.mu.Lock()
-	_, incoming := s.incoming[k]
+	request, incoming := s.incoming[k]
 	upTo := s.given
 	s.mu.Unlock()
 	kind, own := s.sender().Sends(peer, m.Stream)
@@ -249,11 +249,41 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 		w.Receipts |= agora.Stored
 	}
 	m.ID = Key(m.ID, []byte("cancel"), []byte(m.Stream))
+	if incoming {
+		w = s.reopening(k, request, w)
+	}
 	err := s.put(ctx, m, w)
-	if err == nil {
+	switch {
+	case err == nil:
 		s.sender().Cut(peer, m.Stream)
+	case incoming:
+		s.reopen(k, request)
 	}
 	return err
+}
+
+// reopening has a stream be open again where its cancel turns out not to be stored.
+func (s *Session) reopening(k streamKey, request string, w Want) Want {
+	tell := w.Told
+	if tell == nil {
+		tell, w.overhears = s.conn.Notify, true
+	}
+	w.Told = func(n Notice) {
+		if n.Kind == NoticeFault {
+			s.reopen(k, request)
+		}
+		tell(n)
+	}
+	return w
+}
+
+// reopen has a stream whose cancel was not stored be cancelled once more where that is asked. What comes of it stays unshown.
+func (s *Session) reopen(k streamKey, request string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, is := s.cancelled[k]; is {
+		put(&s.incoming, k, request)
+	}
 }
 
 // silence drops what follows of a stream.
