@@ -92,6 +92,9 @@ var (
 	linkMakeScript = script("link_make")
 	linkEndScript  = script("link_end")
 	linkHoldScript = script("link_hold")
+
+	keptPutScript  = script("kept_put")
+	keptListScript = script("kept_list")
 )
 
 // batch is how many calls go into one pipeline.
