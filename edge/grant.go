@@ -64,6 +64,11 @@ func (a *Actor) maySee() error {
 	return a.forbidden(a.grant().RefusesWhole(policy.Directory), "%s may not be seen", "the directory")
 }
 
+// MayRelay returns FORBIDDEN where the actor may neither reserve a place at relays of libp2p nor be connected by them.
+func (a *Actor) MayRelay() error {
+	return a.forbidden(a.grant().RefusesWhole(policy.Relay), "%s may not be used", "the relay")
+}
+
 // mayEnter tells whether the actor may do something to a space.
 func (a *Actor) mayEnter(v policy.Verb, space string) error {
 	why := a.refusesSpace(v, space)

@@ -8,7 +8,7 @@ import (
 // The names by which the claim of a token speaks of permissions.
 var (
 	listNames  = [verbs]string{Be: "agents", Send: "send", Join: "join", Publish: "publish", Create: "create", Approve: "approve"}
-	wholeNames = [wholes]string{Reply: "reply", Directory: "directory"}
+	wholeNames = [wholes]string{Reply: "reply", Directory: "directory", Relay: "relay"}
 )
 
 // MarshalJSON returns the claim that [ParseScope] reads as this scope.

@@ -17,7 +17,7 @@ func TestAScopeIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("a whole permission has no name in a claim: %q", wholeNames)
 	}
 	for _, claim := range []string{
-		`{}`, `{"agents":["a"]}`, `{"send":[]}`, `{"reply":false}`, `{"reply":true,"directory":false}`,
+		`{}`, `{"agents":["a"]}`, `{"send":[]}`, `{"reply":false}`, `{"reply":true,"directory":false,"relay":false}`,
 		`{"agents":["a","b*"],"send":["*"],"join":["public.${name}.*"],"publish":["a\\*b","\\${name}","\\\\"],"create":["x**y"],"approve":[]}`,
 	} {
 		s, err := ParseScope([]byte(claim))

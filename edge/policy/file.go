@@ -38,6 +38,7 @@ type fileRule struct {
 	Create    []string `yaml:"create"`
 	Approve   []string `yaml:"approve"`
 	Directory *bool    `yaml:"directory"`
+	Relay     *bool    `yaml:"relay"`
 }
 
 type who struct {
@@ -133,6 +134,7 @@ func (w *fileRule) compile() (*rule, error) {
 	// Who may speak at all may answer, unless a rule says otherwise; a rule that forbids forbids what it names.
 	r.set(Reply, w.Reply, !w.Deny)
 	r.set(Directory, w.Directory, false)
+	r.set(Relay, w.Relay, false)
 	return r, r.idle(w)
 }
 
@@ -164,7 +166,7 @@ func (r *rule) idle(w *fileRule) error {
 			return nil
 		}
 	}
-	if w.Reply != nil || w.Directory != nil && *w.Directory {
+	if w.Reply != nil || w.Directory != nil && *w.Directory || w.Relay != nil && *w.Relay {
 		return nil
 	}
 	return errors.New("it neither allows nor forbids anything")
@@ -175,12 +177,12 @@ func (r *rule) idle(w *fileRule) error {
 type Scope struct{ permissions }
 
 // ParseScope reads the claim of a token: an object whose lists agents, send,
-// join, publish, create and approve, and whose booleans reply and directory, mean what they mean in a rule. An
+// join, publish, create and approve, and whose booleans reply, directory and relay, mean what they mean in a rule. An
 // empty list allows nothing. What it does not understand is an error: the token must not pass then.
 func ParseScope(claim []byte) (*Scope, error) {
 	var c struct {
 		Agents, Send, Join, Publish, Create, Approve []string
-		Reply, Directory                             *bool
+		Reply, Directory, Relay                      *bool
 	}
 	d := json.NewDecoder(bytes.NewReader(claim))
 	d.DisallowUnknownFields()
@@ -195,5 +197,6 @@ func ParseScope(claim []byte) (*Scope, error) {
 	}
 	s.set(Reply, c.Reply, true)
 	s.set(Directory, c.Directory, true)
+	s.set(Relay, c.Relay, true)
 	return s, nil
 }

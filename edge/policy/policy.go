@@ -27,6 +27,7 @@ type Whole uint8
 const (
 	Reply     Whole = iota // to answer agents that may not be addressed, once they have said something
 	Directory              // to see who is there: lists, rosters
+	Relay                  // to reserve a place at relays of libp2p, and to be connected by them
 	wholes
 )
 

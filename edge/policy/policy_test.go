@@ -55,6 +55,7 @@ rules:
     publish: ["ops", "mcp.*"]
     create: ["*"]
     directory: true
+    relay: true
   - name: everybody
     who: {names: ["*"]}
     agents: ["${name}", "${name}/*"]
@@ -117,6 +118,12 @@ func TestWhatRulesAllowAndForbid(t *testing.T) {
 	}
 	if why := r.Grant(joe, nil).RefusesWhole(Directory); why != byNoRule {
 		t.Errorf("joe's directory: %q", why)
+	}
+	if why := r.Grant(joe, nil).RefusesWhole(Relay); why != byNoRule {
+		t.Errorf("joe's relay: %q", why)
+	}
+	if why := r.Grant(op, nil).RefusesWhole(Relay); why != "" {
+		t.Errorf("an operator's relay: %s", why)
 	}
 	if why := r.Grant(joe, nil).RefusesWhole(Reply); why != "" {
 		t.Errorf("who may speak may answer: %s", why)

@@ -27,7 +27,7 @@ var (
 	aWho    = &shape{want: "who", keys: map[string]*shape{"names": aList, "roles": aList, "tenants": aList}}
 	aRule   = &shape{want: "a rule", keys: map[string]*shape{
 		"name": aText, "deny": aSwitch, "who": aWho, "agents": aList, "send": aList, "reply": aSwitch,
-		"join": aList, "publish": aList, "create": aList, "approve": aList, "directory": aSwitch,
+		"join": aList, "publish": aList, "create": aList, "approve": aList, "directory": aSwitch, "relay": aSwitch,
 	}}
 	aPolicy = &shape{want: "a policy", keys: map[string]*shape{"rules": {want: "a list of rules", item: aRule}}}
 )

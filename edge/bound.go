@@ -1,0 +1,90 @@
+package edge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+// Peers of libp2p show by their key which peer they are, and no credentials. Who has some binds a peer to an agent: the peer then speaks as that agent, by what the
+// credentials allow.
+
+// boundAs is the dialect under which it is written down for whom a peer speaks.
+const boundAs = "p2p"
+
+// BindPeer has a peer speak as an agent, for as long as lasts: 0 stands for Config.Register. A peer speaks as one agent at a time. Errors: UNAUTHORIZED,
+// FORBIDDEN where the actor may not be the agent, or another principal has bound the peer, UNAVAILABLE.
+func (a *Actor) BindPeer(ctx context.Context, peer string, id agora.AgentID, lasts time.Duration) error {
+	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
+		return agora.AsError(err)
+	}
+	n, who := a.node, a.Principal()
+	found, err := n.cfg.Presence.FindPeer(ctx, peer)
+	if err != nil {
+		return agora.AsError(err)
+	}
+	if b := found.Bound; b != nil && !who.Unverified {
+		_, by, err := readVouched(b.By)
+		if err == nil && (by.Name != who.Name || by.Tenant != who.Tenant) {
+			return agora.Errorf(agora.Forbidden, "peer %q belongs to someone else", peer)
+		}
+	}
+	by, err := vouch(boundAs, who)
+	if err != nil {
+		return agora.AsError(err)
+	}
+	b := presence.Bound{Tenant: who.Tenant, Agent: id, By: by}
+	return asError(n.cfg.Presence.Bind(ctx, peer, b, cmp.Or(lasts, n.cfg.Register)))
+}
+
+// UnbindPeer has a peer speak as nobody any more, where it is bound to the agent. FORBIDDEN where the actor may not be that, UNAUTHORIZED, UNAVAILABLE.
+func (a *Actor) UnbindPeer(ctx context.Context, peer string, id agora.AgentID) error {
+	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
+		return agora.AsError(err)
+	}
+	found, err := a.node.cfg.Presence.FindPeer(ctx, peer)
+	if err != nil {
+		return agora.AsError(err)
+	}
+	if b := found.Bound; b == nil || b.Tenant != a.Principal().Tenant || b.Agent != id {
+		return nil
+	}
+	return asError(a.node.cfg.Presence.Unbind(ctx, peer))
+}
+
+// OfPeer returns who speaks when a peer does, and as which agent: by whom it is bound; without authentication everybody is who it says, an unbound peer an agent
+// of its own id. found is what presence knows of the peer. UNAUTHORIZED where it is nobody's, or what was granted to who has bound it does not stand any more.
+func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer) (*Actor, agora.AgentID, error) {
+	as := agora.AgentID(peer)
+	if found.Bound != nil {
+		as = found.Bound.Agent
+	}
+	if open, err := n.Authenticate(ctx, Credentials{}); err == nil && open.Principal().Unverified {
+		return open, as, nil
+	}
+	if found.Bound == nil {
+		return nil, "", agora.Errorf(agora.Unauthorized, "peer %q is bound to no agent: register it", peer)
+	}
+	_, who, err := readVouched(found.Bound.By)
+	if err != nil {
+		return nil, "", agora.Errorf(agora.Unauthorized, "an edge of another version has bound peer %q", peer)
+	}
+	a := &Actor{node: n, tenant: n.tenants.of(who.Tenant)}
+	a.principal.Store(who)
+	if err := errors.Join(a.Check(), a.mayBe(as)); err != nil {
+		return nil, "", agora.AsError(err)
+	}
+	return a, as, nil
+}
+
+// asError returns an error as agents see it; nil for nil.
+func asError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return agora.AsError(err)
+}
