@@ -57,14 +57,18 @@ func (a *Actor) UnbindPeer(ctx context.Context, peer string, id agora.AgentID) e
 }
 
 // OfPeer returns who speaks when a peer does, and as which agent: by whom it is bound; without authentication everybody is who it says, an unbound peer an agent
-// of its own id. found is what presence knows of the peer. UNAUTHORIZED where it is nobody's, or what was granted to who has bound it does not stand any more.
-func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer) (*Actor, agora.AgentID, error) {
+// of its own id, and so does one that the operator allows with it. found is what presence knows of the peer. UNAUTHORIZED where it is nobody's, or what was granted to who has bound it
+// does not stand any more.
+func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer, allowed bool) (*Actor, agora.AgentID, error) {
 	as := agora.AgentID(peer)
 	if found.Bound != nil {
 		as = found.Bound.Agent
 	}
 	if open, err := n.Authenticate(ctx, Credentials{}); err == nil && open.Principal().Unverified {
-		return open, as, nil
+		return open, as, nil // see Open
+	}
+	if found.Bound == nil && allowed {
+		return n.actor(&Principal{Name: "p2p.allow/" + peer, Tenant: agora.DefaultTenant, Agents: []string{peer}}), as, nil
 	}
 	if found.Bound == nil {
 		return nil, "", agora.Errorf(agora.Unauthorized, "peer %q is bound to no agent: register it", peer)
@@ -73,12 +77,17 @@ func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer) (*A
 	if err != nil {
 		return nil, "", agora.Errorf(agora.Unauthorized, "an edge of another version has bound peer %q", peer)
 	}
-	a := &Actor{node: n, tenant: n.tenants.of(who.Tenant)}
-	a.principal.Store(who)
+	a := n.actor(who)
 	if err := errors.Join(a.Check(), a.mayBe(as)); err != nil {
 		return nil, "", agora.AsError(err)
 	}
 	return a, as, nil
+}
+
+func (n *Node) actor(p *Principal) *Actor {
+	a := &Actor{node: n, tenant: n.tenants.of(p.Tenant)}
+	a.principal.Store(p)
+	return a
 }
 
 // asError returns an error as agents see it; nil for nil.
@@ -87,4 +96,10 @@ func asError(err error) error {
 		return nil
 	}
 	return agora.AsError(err)
+}
+
+// Open reports whether nobody is asked who they are: there is no authentication.
+func (n *Node) Open(ctx context.Context) bool {
+	a, err := n.Authenticate(ctx, Credentials{})
+	return err == nil && a.Principal().Unverified
 }

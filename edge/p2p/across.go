@@ -1,0 +1,153 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	pbv2 "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/util"
+
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/agora-relay/agora"
+)
+
+// elsewhere returns the other edges at which a peer has reserved a place. Without one it asks presence once more: the reservation may be a moment old. UNAVAILABLE.
+func (d *Door) elsewhere(ctx context.Context, to peer.ID) ([]relay, error) {
+	found, err := d.peers.find(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	for again := false; ; again = true {
+		edges := d.relays.list(ctx)
+		var at []relay
+		for _, h := range found.At {
+			if e, lives := edges[h]; lives && e.ID != d.ID() {
+				at = append(at, e)
+			}
+		}
+		if len(at) > 0 || again {
+			return at, nil
+		}
+		if found, err = d.peers.look(ctx, to); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// through makes a circuit to a peer by the relay of another edge, and returns its stream.
+func (d *Door) through(ctx context.Context, to peer.ID) (network.Stream, pbv2.Status) {
+	edges, err := d.elsewhere(ctx, to)
+	if err != nil {
+		return nil, pbv2.Status_CONNECTION_FAILED
+	}
+	status := pbv2.Status_NO_RESERVATION
+	for _, e := range edges {
+		out, s, err := d.ask(ctx, e, to)
+		if err == nil && s == pbv2.Status_OK {
+			return out, s
+		}
+		d.cfg.Log.Debug("another edge makes no circuit", "peer", to.String(), "edge", e.told.Holder.Edge, "status", s.String(), "err", err)
+		if d.peers.forget(to); status != pbv2.Status_CONNECTION_FAILED {
+			status = s
+		}
+	}
+	return nil, status
+}
+
+// askTime is how long another edge may take to make a circuit.
+const askTime = 10 * time.Second
+
+// ask asks the relay of another edge for a circuit.
+func (d *Door) ask(ctx context.Context, e relay, to peer.ID) (network.Stream, pbv2.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	failed := pbv2.Status_CONNECTION_FAILED
+	if err := d.host.Connect(ctx, e.AddrInfo); err != nil {
+		return nil, failed, err
+	}
+	s, err := d.host.NewStream(ctx, e.ID, proto.ProtoIDv2Hop)
+	if err != nil {
+		return nil, failed, err
+	}
+	until, _ := ctx.Deadline()
+	_ = s.SetDeadline(until) // what is over fails to be written
+	msg := &pbv2.HopMessage{Type: pbv2.HopMessage_CONNECT.Enum(), Peer: util.PeerInfoToPeerV2(peer.AddrInfo{ID: to})}
+	err = util.NewDelimitedWriter(s).WriteMsg(msg)
+	if err == nil {
+		_, msg, err = readHop(s)
+	}
+	if err == nil && msg.GetType() != pbv2.HopMessage_STATUS {
+		err = errors.New("the edge has answered with no status")
+	}
+	if err != nil {
+		_ = s.Reset()
+		return nil, failed, err
+	}
+	if msg.GetStatus() != pbv2.Status_OK {
+		_ = s.Reset()
+		return nil, msg.GetStatus(), nil
+	}
+	_ = s.SetDeadline(time.Time{})
+	return s, pbv2.Status_OK, nil
+}
+
+// mayRelay returns the tenant of a peer that may use the relay; an empty one where nobody is asked who they are. UNAUTHORIZED, FORBIDDEN, UNAVAILABLE.
+func (d *Door) mayRelay(ctx context.Context, p peer.ID) (tenant string, err error) {
+	if d.node.Open(ctx) {
+		return "", nil
+	}
+	a, _, err := d.speaker(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	return a.Principal().Tenant, a.MayRelay()
+}
+
+// mayConnect returns nil where a peer may be connected with another one, which is of its tenant. UNAUTHORIZED, FORBIDDEN, AGENT_NOT_FOUND, UNAVAILABLE.
+func (d *Door) mayConnect(ctx context.Context, from, to peer.ID) error {
+	tenant, err := d.mayRelay(ctx, from)
+	if err != nil || tenant == "" {
+		return err
+	}
+	found, err := d.peers.find(ctx, to)
+	switch {
+	case err != nil:
+		return err
+	case found.Bound != nil && found.Bound.Tenant == tenant:
+		return nil
+	case found.Bound == nil && d.allowed(to) && tenant == agora.DefaultTenant:
+		return nil
+	}
+	return agora.Errorf(agora.AgentNotFound, "there is no peer %s", to) // whoever may not see it hears no more
+}
+
+// mayDial decides where the host dials peers: edges are the cluster's own, everybody else is where the settings allow. What goes through a relay is dialled there.
+func (d *Door) mayDial(p peer.ID, a ma.Multiaddr) bool {
+	if d.relays.has(p) {
+		return true
+	}
+	if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err == nil {
+		return true
+	}
+	address, err := tcpAddress(a)
+	if err != nil {
+		return false
+	}
+	return d.node.Dialer().Check(d.ctx, address) == nil
+}
+
+// tcpAddress returns HOST:PORT of an address.
+func tcpAddress(a ma.Multiaddr) (string, error) {
+	_, address, err := manet.DialArgs(a)
+	if err != nil {
+		return "", fmt.Errorf("address %s: %w", a, err)
+	}
+	return address, nil
+}

@@ -1,0 +1,191 @@
+// Package p2p is the door for peers of libp2p: a host that offers cards and handoffs, and relays circuits to peers that have reserved a place at this edge or at another
+// one. Agents of other dialects are peers there as well, whose circuits the edge ends itself. No rule of the relay of messages lives here.
+package p2p
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/internal/p2phost"
+)
+
+// Config sets up a Door. Key and Carriers are required.
+type Config struct {
+	Key         crypto.PrivKey    // p2p.key
+	ClusterKey  []byte            // p2p.cluster-key: of it the keys of agents of other dialects are derived; they are no peers if nil
+	Listen      []ma.Multiaddr    // p2p-addr: of TCP; WebSocket shares the port of each
+	Announce    []ma.Multiaddr    // p2p.announce: where the edge is reached; where it listens if nil
+	Allow       []peer.ID         // p2p.allow: peers that nobody need bind
+	Connections int               // p2p.connections; 4096
+	Relay       Relay             // p2p.relay
+	Handoff     Handoff           // handoff
+	Version     string            // of the cluster, as its card tells it
+	Carriers    *carrier.Carriers // reach the agents of all dialects; used, not owned
+	Ready       func() error      // nil while new peers should come to this edge; the node's if nil
+	Log         *slog.Logger      // discards if nil
+}
+
+// Relay is what the relay of an edge allows.
+type Relay struct {
+	Off          bool          // p2p.relay: it takes no reservations, and makes no circuits to peers that are not the edge's own
+	Reservations int           // p2p.relay.reservations; 4096
+	PerIP        int           // p2p.relay.reservations-per-ip; 256
+	Circuits     int           // p2p.relay.circuits: of one peer, in either direction; 64
+	Data         int64         // p2p.relay.data: bytes of a circuit each way; 64 MiB
+	Duration     time.Duration // p2p.relay.duration: of a circuit; 10m
+}
+
+// Handoff is how large and slow a handoff may be.
+type Handoff struct {
+	Request   int           // handoff.request: bytes of it; 16 MiB
+	Within    time.Duration // until a request is complete; 30s
+	FirstByte time.Duration // handoff.first-byte: until the answer begins; 10s
+	Idle      time.Duration // handoff.idle: between two pieces of the answer; 60s
+	Answer    int64         // handoff.answer: bytes of it; 64 MiB
+}
+
+func (c Config) withDefaults(n *edge.Node) Config {
+	c.Connections = cmp.Or(c.Connections, 4096)
+	c.Relay.Reservations = cmp.Or(c.Relay.Reservations, 4096)
+	c.Relay.PerIP = cmp.Or(c.Relay.PerIP, 256)
+	c.Relay.Circuits = cmp.Or(c.Relay.Circuits, 64)
+	c.Relay.Data = cmp.Or(c.Relay.Data, 64<<20)
+	c.Relay.Duration = cmp.Or(c.Relay.Duration, 10*time.Minute)
+	c.Handoff.Request = cmp.Or(c.Handoff.Request, 16<<20)
+	c.Handoff.Within = cmp.Or(c.Handoff.Within, 30*time.Second)
+	c.Handoff.FirstByte = cmp.Or(c.Handoff.FirstByte, 10*time.Second)
+	c.Handoff.Idle = cmp.Or(c.Handoff.Idle, time.Minute)
+	c.Handoff.Answer = cmp.Or(c.Handoff.Answer, 64<<20)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.Ready == nil {
+		c.Ready = n.Ready
+	}
+	return c
+}
+
+// Door is the libp2p door of one edge. Its methods may be called at the same time.
+type Door struct {
+	cfg    Config
+	node   *edge.Node
+	host   *p2phost.Host
+	stats  Stats
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	drains atomic.Bool
+
+	mu     sync.Mutex // guards the field below
+	closed bool
+
+	peers    known        // what presence knows of peers
+	relays   relays       // the edges of the cluster
+	reserved reservations // peers that have reserved a place here
+	circuits circuits     // under way
+	hop      hop
+}
+
+// New returns a door that listens and serves. The caller owes it calls of Close and Wait.
+func New(n *edge.Node, cfg Config) (*Door, error) {
+	d := &Door{cfg: cfg.withDefaults(n), node: n}
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	d.peers.door, d.relays.door, d.reserved.door = d, d, d
+	d.circuits.most = d.cfg.Relay.Circuits
+	var err error
+	d.host, err = p2phost.New(p2phost.Config{
+		Key: d.cfg.Key, Listen: d.cfg.Listen, Announce: d.cfg.Announce, Connections: d.cfg.Connections,
+		UserAgent: "agora/" + cmp.Or(d.cfg.Version, "dev"), MayDial: d.mayDial,
+	})
+	if err != nil {
+		d.stop()
+		return nil, err
+	}
+	if err := d.serve(); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// serve has the host offer its protocols, and the edge be known as a relay.
+func (d *Door) serve() error {
+	if err := d.hop.open(d); err != nil {
+		return err
+	}
+	d.host.SetStreamHandler(proto.ProtoIDv2Hop, d.handles(d.hop.handle))
+	d.host.Network().Notify(&network.NotifyBundle{
+		ConnectedF: func(network.Network, network.Conn) { d.stats.Connections.Add(1) },
+		DisconnectedF: func(n network.Network, c network.Conn) {
+			d.stats.Connections.Add(-1)
+			d.reserved.disconnected(n, c.RemotePeer())
+		},
+	})
+	d.work.Go(d.relays.announce)
+	d.work.Go(d.reserved.keep)
+	return nil
+}
+
+// handles returns what handles a stream, which is waited for.
+func (d *Door) handles(f func(network.Stream)) network.StreamHandler {
+	return func(s network.Stream) {
+		if !d.background(func() { f(s) }) {
+			_ = s.Reset() // the host is about to close
+		}
+	}
+}
+
+// background runs f, which is waited for, unless the door is closed.
+func (d *Door) background(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	d.work.Go(f)
+	return true
+}
+
+// strangers returns the connections of peers that are no edges.
+func (d *Door) strangers() (all []network.Conn) {
+	for _, c := range d.host.Network().Conns() {
+		if !d.relays.has(c.RemotePeer()) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// ID returns the peer id of the edge.
+func (d *Door) ID() peer.ID { return d.host.ID() }
+
+// Addresses returns where the edge is reached, each with its peer id.
+func (d *Door) Addresses() ([]string, error) { return p2phost.Whole(d.host) }
+
+// Stats returns the counters of the door. They go on counting.
+func (d *Door) Stats() *Stats { return &d.stats }
+
+// Close lets nobody in any more, and ends what is left. Idempotent.
+func (d *Door) Close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.stop()
+	d.hop.close()
+	if err := d.host.Close(); err != nil {
+		d.cfg.Log.Debug("host did not close well", "err", err)
+	}
+}
+
+// Wait returns when nothing of the door runs. It goes behind Close.
+func (d *Door) Wait() { d.work.Wait() }

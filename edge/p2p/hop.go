@@ -1,0 +1,245 @@
+package p2p
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	pbv2 "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
+	library "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/util"
+	ma "github.com/multiformats/go-multiaddr"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/agora-relay/agora"
+)
+
+// hop answers the HOP messages of Circuit Relay v2: who may, and what concerns other edges and agents of other dialects, is decided here; the library's relay keeps
+// reservations, and connects those that have one here.
+type hop struct {
+	door    *Door
+	library network.StreamHandler // of its relay; nil where there is none
+	relay   *library.Relay
+}
+
+// open makes the library's relay.
+func (h *hop) open(d *Door) (err error) {
+	h.door = d
+	c := d.cfg.Relay
+	if c.Off {
+		return nil
+	}
+	behind := &handlerOf{Host: d.host}
+	h.relay, err = library.New(behind,
+		library.WithResources(library.Resources{
+			Limit:          &library.RelayLimit{Duration: c.Duration, Data: c.Data},
+			ReservationTTL: time.Hour, MaxReservations: c.Reservations, MaxReservationsPerIP: c.PerIP, MaxReservationsPerASN: c.Reservations,
+			MaxCircuits: 1 << 30, // they are counted here: a stream of another edge is no circuit of its peer
+			BufferSize:  copyBuffer,
+		}),
+		library.WithReservationAddressFilter(func(ma.Multiaddr) bool { return true }), // also private ones: where agents are, there may be no others
+		library.WithMetricsTracer(relayed{d: d}),
+	)
+	h.library = behind.handler
+	return err
+}
+
+// close ends the library's relay.
+func (h *hop) close() {
+	if h.relay != nil {
+		_ = h.relay.Close() // it never fails
+	}
+}
+
+// handlerOf is a host whose stream handler is kept, and not set.
+type handlerOf struct {
+	host.Host
+	handler network.StreamHandler
+}
+
+// SetStreamHandler implements host.Host.
+func (c *handlerOf) SetStreamHandler(_ protocol.ID, f network.StreamHandler) { c.handler = f }
+
+// RemoveStreamHandler implements host.Host.
+func (c *handlerOf) RemoveStreamHandler(protocol.ID) {}
+
+const (
+	maxHop  = 4096             // bytes of a HOP message
+	hopTime = 15 * time.Second // until one is complete, and until its answer is taken
+)
+
+// handle answers one HOP message.
+func (h *hop) handle(s network.Stream) {
+	_ = s.SetReadDeadline(time.Now().Add(hopTime)) // a stream that is over fails the read
+	said, msg, err := readHop(s)
+	if err != nil {
+		h.answer(s, pbv2.Status_MALFORMED_MESSAGE)
+		return
+	}
+	_ = s.SetReadDeadline(time.Time{})
+	switch msg.GetType() {
+	case pbv2.HopMessage_RESERVE:
+		h.reserve(s, said)
+	case pbv2.HopMessage_CONNECT:
+		h.connect(s, said, msg)
+	default:
+		h.answer(s, pbv2.Status_UNEXPECTED_MESSAGE)
+	}
+}
+
+// readHop reads a message, and returns also the bytes that it is.
+func readHop(r io.Reader) (said []byte, _ *pbv2.HopMessage, err error) {
+	kept := &keeper{Reader: r}
+	in := util.NewDelimitedReader(kept, maxHop)
+	defer in.Close()
+	msg := new(pbv2.HopMessage)
+	err = in.ReadMsg(msg)
+	return kept.said, msg, err
+}
+
+// keeper keeps what is read of a message.
+type keeper struct {
+	io.Reader
+	said []byte
+}
+
+// Read implements io.Reader.
+func (k *keeper) Read(b []byte) (int, error) {
+	n, err := k.Reader.Read(b)
+	k.said = append(k.said, b[:n]...)
+	return n, err
+}
+
+// answer answers with a status and nothing else.
+func (h *hop) answer(s network.Stream, status pbv2.Status) {
+	h.door.stats.hop(status)
+	if err := writeStatus(s, status, nil); err != nil {
+		_ = s.Reset()
+		return
+	}
+	_ = s.Close()
+}
+
+func writeStatus(s network.Stream, status pbv2.Status, limit *pbv2.Limit) error {
+	_ = s.SetWriteDeadline(time.Now().Add(hopTime)) // a stream that is over fails the write
+	err := util.NewDelimitedWriter(s).WriteMsg(&pbv2.HopMessage{Type: pbv2.HopMessage_STATUS.Enum(), Status: &status, Limit: limit})
+	_ = s.SetWriteDeadline(time.Time{})
+	return err
+}
+
+// limit is what a circuit is told that it may.
+func (h *hop) limit() *pbv2.Limit {
+	c := &h.door.cfg.Relay
+	return &pbv2.Limit{Duration: proto.Uint32(uint32(c.Duration / time.Second)), Data: proto.Uint64(uint64(c.Data))}
+}
+
+// reserve has the library take a reservation, and the cluster know of it.
+func (h *hop) reserve(s network.Stream, said []byte) {
+	d, p := h.door, s.Conn().RemotePeer()
+	ctx, cancel := context.WithTimeout(d.ctx, hopTime)
+	defer cancel()
+	switch _, err := d.mayRelay(ctx, p); {
+	case h.library == nil:
+		h.answer(s, pbv2.Status_PERMISSION_DENIED)
+	case err != nil:
+		h.answer(s, statusOf(err))
+	case d.draining() || d.cfg.Ready() != nil:
+		h.answer(s, pbv2.Status_RESERVATION_REFUSED)
+	default:
+		again := &replayed{Stream: s, said: said}
+		h.library(again)
+		var msg pbv2.HopMessage
+		if b, ok := unframed(again.answer); !ok || proto.Unmarshal(b, &msg) != nil || msg.GetStatus() != pbv2.Status_OK {
+			return
+		}
+		d.reserved.add(p, time.Unix(int64(msg.GetReservation().GetExpire()), 0))
+	}
+}
+
+// statusOf returns how a HOP message is answered that was refused with an error.
+func statusOf(err error) pbv2.Status {
+	switch agora.AsError(err).Code {
+	case agora.Unauthorized, agora.Forbidden:
+		return pbv2.Status_PERMISSION_DENIED
+	case agora.RateLimited:
+		return pbv2.Status_RESOURCE_LIMIT_EXCEEDED
+	case agora.AgentNotFound:
+		return pbv2.Status_NO_RESERVATION
+	}
+	return pbv2.Status_CONNECTION_FAILED
+}
+
+// connect connects a peer with another one.
+func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
+	d, src := h.door, s.Conn().RemotePeer()
+	to, err := util.PeerToPeerInfoV2(msg.GetPeer())
+	if err != nil {
+		h.answer(s, pbv2.Status_MALFORMED_MESSAGE)
+		return
+	}
+	if _, err := s.Conn().RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT); err == nil {
+		h.answer(s, pbv2.Status_PERMISSION_DENIED)
+		return
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, connectTime)
+	defer cancel()
+	fromEdge := d.relays.isEdge(ctx, src)
+	if !fromEdge {
+		if err := d.mayConnect(ctx, src, to.ID); err != nil {
+			h.answer(s, statusOf(err))
+			return
+		}
+	}
+	if d.draining() {
+		h.answer(s, pbv2.Status_RESOURCE_LIMIT_EXCEEDED)
+		return
+	}
+	ends := []peer.ID{to.ID, src}
+	if fromEdge {
+		ends = ends[:1] // its callers count there
+	}
+	if !d.circuits.begin(ends...) {
+		h.answer(s, pbv2.Status_RESOURCE_LIMIT_EXCEEDED)
+		return
+	}
+	switch {
+	case d.reserved.has(to.ID) && h.library != nil:
+		d.stats.Here.Add(1)
+		h.library(&replayed{Stream: s, said: said, closed: func() {
+			d.stats.Here.Add(-1)
+			d.circuits.end(ends...)
+		}})
+		return // the circuit goes on behind it
+	case fromEdge, h.library == nil:
+		h.answer(s, pbv2.Status_NO_RESERVATION)
+	default:
+		h.across(ctx, s, to.ID)
+	}
+	d.circuits.end(ends...)
+}
+
+// connectTime is how long a circuit may take to be made, or refused.
+const connectTime = 20 * time.Second
+
+// across connects a peer with one that has reserved a place at another edge, and returns when the circuit is over.
+func (h *hop) across(ctx context.Context, s network.Stream, to peer.ID) {
+	d := h.door
+	out, status := d.through(ctx, to)
+	if status != pbv2.Status_OK {
+		h.answer(s, status)
+		return
+	}
+	d.stats.hop(status)
+	if err := writeStatus(s, status, h.limit()); err != nil {
+		_ = out.Reset()
+		_ = s.Reset()
+		return
+	}
+	d.stats.Across.Add(1)
+	defer d.stats.Across.Add(-1)
+	d.splice(s, out)
+}

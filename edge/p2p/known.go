@@ -1,0 +1,98 @@
+package p2p
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/presence"
+)
+
+const (
+	freshTime  = time.Second // for so long what was found is not asked for again
+	knownTime  = time.Minute // for so long it stands while presence is away
+	mostKnown  = 4096        // peers that are kept in mind
+	answerTime = 3 * time.Second
+)
+
+// known is what presence knows of peers, as it was found of late.
+type known struct {
+	door *Door
+
+	mu    sync.Mutex // guards the field below
+	peers map[peer.ID]finding
+}
+
+type finding struct {
+	presence.Peer
+	at time.Time
+}
+
+// find returns what presence knows of a peer: found up to a second ago, or up to a minute ago while presence is away. UNAVAILABLE beyond.
+func (k *known) find(ctx context.Context, p peer.ID) (presence.Peer, error) {
+	k.mu.Lock()
+	last, has := k.peers[p]
+	k.mu.Unlock()
+	if has && time.Since(last.at) < freshTime {
+		return last.Peer, nil
+	}
+	return k.look(ctx, p)
+}
+
+// look is find that asks presence in any case.
+func (k *known) look(ctx context.Context, p peer.ID) (presence.Peer, error) {
+	ask, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	found, err := k.door.node.Config().Presence.FindPeer(ask, p.String())
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		if last, has := k.peers[p]; has && time.Since(last.at) < knownTime {
+			return last.Peer, nil
+		}
+		return presence.Peer{}, agora.AsError(err)
+	}
+	if k.peers == nil {
+		k.peers = map[peer.ID]finding{}
+	}
+	k.peers[p] = finding{found, time.Now()}
+	for other, f := range k.peers {
+		if len(k.peers) <= mostKnown && time.Since(f.at) < knownTime {
+			break // those that are older are found as more come
+		}
+		if other != p {
+			delete(k.peers, other)
+		}
+	}
+	return found, nil
+}
+
+// forget drops what was found of a peer.
+func (k *known) forget(p peer.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.peers, p)
+}
+
+// speaker returns who speaks when a peer does, and as which agent. Errors are those of [edge.Node.OfPeer].
+func (d *Door) speaker(ctx context.Context, p peer.ID) (*edge.Actor, agora.AgentID, error) {
+	found, err := d.peers.find(ctx, p)
+	if err != nil {
+		return nil, "", err
+	}
+	return d.node.OfPeer(ctx, p.String(), found, d.allowed(p))
+}
+
+// allowed reports whether the operator has allowed a peer that nobody has bound.
+func (d *Door) allowed(p peer.ID) bool {
+	for _, a := range d.cfg.Allow {
+		if a == p {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,142 @@
+package p2p
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+)
+
+// relays is the edges of the cluster as libp2p reaches them.
+type relays struct {
+	door *Door
+
+	mu   sync.Mutex // guards the fields below
+	all  map[presence.Holder]relay
+	at   time.Time  // when they were asked for
+	look sync.Mutex // held while they are
+}
+
+// relay is another edge, or this one.
+type relay struct {
+	peer.AddrInfo
+	told presence.Relay
+}
+
+// announce has the cluster know where this edge is reached, for as long as its lease would last, until the door is closed.
+func (r *relays) announce() {
+	d := r.door
+	lease := d.node.Config().Lease
+	for {
+		if err := r.put(d.ctx); err != nil && d.ctx.Err() == nil {
+			d.cfg.Log.Debug("other edges were not told where this one is reached", "err", err)
+		}
+		if !pause.For(d.ctx, lease/5) {
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	if err := d.node.Config().Presence.DropRelay(ctx, d.node.Holder()); err != nil {
+		d.cfg.Log.Debug("other edges were not told that this one is gone", "err", err)
+	}
+}
+
+// put tells where this edge is reached. Where presence has lost that, it has lost the reservations too: they are told again.
+func (r *relays) put(ctx context.Context) error {
+	d := r.door
+	at, err := d.Addresses()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	p := d.node.Config().Presence
+	before, err := p.Relays(ctx)
+	if err != nil {
+		return err
+	}
+	self := presence.Relay{Holder: d.node.Holder(), Peer: d.ID().String(), Addresses: at}
+	if err := p.PutRelay(ctx, self, d.node.Config().Lease); err != nil {
+		return err
+	}
+	lost := !slices.ContainsFunc(before, func(o presence.Relay) bool { return o.Holder == self.Holder })
+	if lost {
+		before = append(before, self)
+		d.reserved.again()
+	}
+	r.take(before)
+	return nil
+}
+
+// take notes who was listed.
+func (r *relays) take(listed []presence.Relay) {
+	all := make(map[presence.Holder]relay, len(listed))
+	for _, l := range listed {
+		id, err := peer.Decode(l.Peer)
+		if err != nil {
+			continue
+		}
+		one := relay{peer.AddrInfo{ID: id}, l}
+		for _, text := range l.Addresses {
+			if a, err := ma.NewMultiaddr(text); err == nil {
+				if a, _ = peer.SplitAddr(a); a != nil {
+					one.Addrs = append(one.Addrs, a)
+				}
+			}
+		}
+		all[l.Holder] = one
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all, r.at = all, time.Now()
+}
+
+// list returns the edges as they were listed up to a second ago, or when presence could last be reached.
+func (r *relays) list(ctx context.Context) map[presence.Holder]relay {
+	r.look.Lock()
+	defer r.look.Unlock()
+	r.mu.Lock()
+	all, at := r.all, r.at
+	r.mu.Unlock()
+	if time.Since(at) < freshTime {
+		return all
+	}
+	ask, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	listed, err := r.door.node.Config().Presence.Relays(ask)
+	if err != nil {
+		return all
+	}
+	r.take(listed)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all
+}
+
+// has reports whether a peer is an edge of the cluster, as far as is known here.
+func (r *relays) has(p peer.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.all {
+		if one.ID == p {
+			return true
+		}
+	}
+	return false
+}
+
+// isEdge is has that asks presence about a peer that is not known.
+func (r *relays) isEdge(ctx context.Context, p peer.ID) bool {
+	if r.has(p) {
+		return true
+	}
+	r.list(ctx)
+	return r.has(p)
+}

@@ -1,0 +1,62 @@
+package p2p
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/network"
+)
+
+// replayed is a stream of which something was read, for the library's relay: it reads that once more.
+type replayed struct {
+	network.Stream
+	said   []byte // that is read again
+	answer []byte // the first bytes that were written
+	closed func() // called once when the stream is closed or reset; may be nil
+	once   sync.Once
+}
+
+// Read implements io.Reader.
+func (r *replayed) Read(b []byte) (int, error) {
+	if len(r.said) > 0 { // until then one goroutine reads
+		n := copy(b, r.said)
+		r.said = r.said[n:]
+		return n, nil
+	}
+	return r.Stream.Read(b)
+}
+
+// Write implements io.Writer.
+func (r *replayed) Write(b []byte) (int, error) {
+	if r.closed == nil && len(r.answer) < maxHop { // an answer that is waited for, and no circuit
+		r.answer = append(r.answer, b...)
+	}
+	return r.Stream.Write(b)
+}
+
+// Close implements io.Closer.
+func (r *replayed) Close() error {
+	defer r.over()
+	return r.Stream.Close()
+}
+
+// Reset implements network.MuxedStream.
+func (r *replayed) Reset() error {
+	defer r.over()
+	return r.Stream.Reset()
+}
+
+func (r *replayed) over() {
+	if r.closed != nil {
+		r.once.Do(r.closed)
+	}
+}
+
+// unframed returns the message that stands behind its length.
+func unframed(b []byte) ([]byte, bool) {
+	n, used := binary.Uvarint(b)
+	if used <= 0 || uint64(len(b)-used) < n {
+		return nil, false
+	}
+	return b[used : used+int(n)], true
+}

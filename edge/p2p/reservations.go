@@ -1,0 +1,141 @@
+package p2p
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+const (
+	reservedTime = 100 * time.Second // for so long presence keeps a reservation
+	reservedBeat = 30 * time.Second  // and so often it is told again
+	dropTime     = 3 * time.Second
+)
+
+// reservations is the peers that have reserved a place at this edge: the library keeps them as well, and says nothing of it.
+type reservations struct {
+	door *Door
+
+	mu    sync.Mutex            // guards the field below
+	until map[peer.ID]time.Time // when each is over, unless it is renewed
+	lost  chan struct{}         // holds a token where presence may have lost them
+}
+
+// add notes a reservation that the library has taken, and tells the cluster.
+func (r *reservations) add(p peer.ID, until time.Time) {
+	d := r.door
+	r.mu.Lock()
+	r.init()
+	_, had := r.until[p]
+	r.until[p] = until
+	d.stats.Reservations.Store(int64(len(r.until)))
+	r.mu.Unlock()
+	d.peers.forget(p)
+	ctx, cancel := context.WithTimeout(d.ctx, answerTime)
+	defer cancel()
+	if err := d.node.Config().Presence.PutReservations(ctx, d.node.Holder(), []string{p.String()}, reservedTime); err != nil {
+		d.cfg.Log.Info("other edges do not know yet that a peer has reserved a place", "peer", p.String(), "err", err)
+	} else if !had {
+		d.cfg.Log.Debug("peer has reserved a place", "peer", p.String())
+	}
+}
+
+func (r *reservations) init() {
+	if r.until == nil {
+		r.until, r.lost = map[peer.ID]time.Time{}, make(chan struct{}, 1)
+	}
+}
+
+// has reports whether a peer has a place here.
+func (r *reservations) has(p peer.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Before(r.until[p])
+}
+
+// disconnected ends the reservation of a peer that has no connection left.
+func (r *reservations) disconnected(n network.Network, p peer.ID) {
+	if n.Connectedness(p) == network.Connected {
+		return
+	}
+	r.mu.Lock()
+	_, had := r.until[p]
+	delete(r.until, p)
+	r.door.stats.Reservations.Store(int64(len(r.until)))
+	r.mu.Unlock()
+	if had { // where the door is closed, all go
+		r.door.background(func() { r.drop([]peer.ID{p}) })
+	}
+}
+
+// drop has the cluster know that peers have no place here any more.
+func (r *reservations) drop(ps []peer.ID) {
+	ctx, cancel := context.WithTimeout(context.Background(), dropTime)
+	defer cancel()
+	if err := r.door.node.Config().Presence.DropReservations(ctx, r.door.node.Holder(), texts(ps)); err != nil {
+		r.door.cfg.Log.Debug("reservations that are over stand for a while", "peers", len(ps), "err", err)
+	}
+}
+
+// again has all reservations be told at once.
+func (r *reservations) again() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.init()
+	select {
+	case r.lost <- struct{}{}:
+	default:
+	}
+}
+
+// keep tells the cluster of all reservations every now and then, until the door is closed.
+func (r *reservations) keep() {
+	d := r.door
+	r.mu.Lock()
+	r.init()
+	lost := r.lost
+	r.mu.Unlock()
+	t := time.NewTicker(reservedBeat)
+	defer t.Stop()
+	for {
+		select {
+		case <-d.ctx.Done():
+			r.mu.Lock()
+			left := slices.Collect(maps.Keys(r.until))
+			r.mu.Unlock()
+			r.drop(left)
+			return
+		case <-t.C:
+		case <-lost:
+		}
+		all := r.live()
+		ctx, cancel := context.WithTimeout(d.ctx, answerTime)
+		if err := d.node.Config().Presence.PutReservations(ctx, d.node.Holder(), texts(all), reservedTime); err != nil && d.ctx.Err() == nil {
+			d.cfg.Log.Debug("reservations were not told again", "peers", len(all), "err", err)
+		}
+		cancel()
+	}
+}
+
+// live returns the peers whose reservation is not over, and forgets the others.
+func (r *reservations) live() []peer.ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(r.until, func(_ peer.ID, until time.Time) bool { return now.After(until) })
+	r.door.stats.Reservations.Store(int64(len(r.until)))
+	return slices.Collect(maps.Keys(r.until))
+}
+
+func texts(ps []peer.ID) []string {
+	all := make([]string, len(ps))
+	for i, p := range ps {
+		all[i] = p.String()
+	}
+	return all
+}

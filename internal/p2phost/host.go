@@ -1,0 +1,232 @@
+// Package p2phost makes libp2p hosts of the library's parts: TCP and WebSocket on one port, Noise, Yamux; its root package would bring QUIC, WebRTC and more.
+package p2phost
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/control"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/sec"
+	"github.com/libp2p/go-libp2p/core/transport"
+	basichost "github.com/libp2p/go-libp2p/p2p/host/basic"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcpreuse"
+	"github.com/libp2p/go-libp2p/p2p/transport/websocket"
+	"github.com/libp2p/go-libp2p/x/rate"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// Config sets up a host. Key is required.
+type Config struct {
+	Key         crypto.PrivKey
+	Listen      []ma.Multiaddr // of TCP; WebSocket shares the port of each. None for a host that only dials
+	Announce    []ma.Multiaddr // where it says it is reached; where it listens if nil
+	Connections int            // in all; 4096
+	PerAddress  int            // connections from one IP address; as many as in all
+	UserAgent   string
+	Reserves    bool // it can be reached through relays at which it reserves a place
+
+	// MayDial reports whether a peer may be dialled at an address; any may if nil.
+	MayDial func(peer.ID, ma.Multiaddr) bool
+}
+
+// Host is a libp2p host. It does not look for ways to be reached, and trims no connections: those beyond the limit are refused.
+type Host struct {
+	host.Host
+	Muxers []upgrader.StreamMuxer // that it speaks: for who ends connections by another key
+
+	resources network.ResourceManager
+}
+
+// New returns a host that listens. The caller owes it a call of Close.
+func New(cfg Config) (*Host, error) {
+	if cfg.Connections == 0 {
+		cfg.Connections = 4096
+	}
+	if cfg.PerAddress == 0 {
+		cfg.PerAddress = cfg.Connections
+	}
+	id, err := peer.IDFromPrivateKey(cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	resources, err := newResources(cfg)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Muxers: Muxers(), resources: resources}
+	if h.Host, err = h.assemble(id, cfg); err != nil {
+		return nil, errors.Join(err, resources.Close())
+	}
+	if err := h.Network().Listen(listen(cfg.Listen)...); err != nil && len(cfg.Listen) > 0 {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// Muxers returns the multiplexers of connections, the preferred one first.
+func Muxers() []upgrader.StreamMuxer {
+	return []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: yamux.DefaultTransport}}
+}
+
+// Upgrader returns what makes a connection one of libp2p by a key.
+func Upgrader(key crypto.PrivKey, resources network.ResourceManager, gater connmgr.ConnectionGater) (transport.Upgrader, error) {
+	muxers := Muxers()
+	secure, err := noise.New(noise.ID, key, muxers)
+	if err != nil {
+		return nil, err
+	}
+	return upgrader.New([]sec.SecureTransport{secure}, muxers, nil, resources, gater)
+}
+
+// Close ends the host, and returns when its connections are closed.
+func (h *Host) Close() error { return errors.Join(h.Host.Close(), h.resources.Close()) }
+
+// assemble puts the parts together, without listening.
+func (h *Host) assemble(id peer.ID, cfg Config) (host.Host, error) {
+	store, err := pstoremem.NewPeerstore()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(store.AddPrivKey(id, cfg.Key), store.AddPubKey(id, cfg.Key.GetPublic())); err != nil {
+		return nil, err
+	}
+	gater := &gater{mayDial: cfg.MayDial}
+	bus := eventbus.NewBus()
+	net, err := swarm.NewSwarm(id, store, bus, swarm.WithResourceManager(h.resources), swarm.WithConnectionGater(gater),
+		swarm.WithDialTimeout(dialTimeout), swarm.WithDialTimeoutLocal(dialTimeout))
+	if err != nil {
+		return nil, err
+	}
+	up, err := Upgrader(cfg.Key, h.resources, gater)
+	if err != nil {
+		return nil, errors.Join(err, net.Close())
+	}
+	shared := tcpreuse.NewConnMgr(false, up)
+	plain, err := tcp.NewTCPTransport(up, h.resources, shared, tcp.DisableReuseport(), tcp.WithConnectionTimeout(dialTimeout))
+	if err != nil {
+		return nil, errors.Join(err, net.Close())
+	}
+	ws, err := websocket.New(up, h.resources, shared)
+	if err != nil {
+		return nil, errors.Join(err, net.Close())
+	}
+	if err := errors.Join(net.AddTransport(plain), net.AddTransport(ws)); err != nil {
+		return nil, errors.Join(err, net.Close())
+	}
+	opts := &basichost.HostOpts{EventBus: bus, EnablePing: true, UserAgent: cfg.UserAgent, NegotiationTimeout: negotiation}
+	if cfg.Announce != nil {
+		opts.AddrsFactory = func([]ma.Multiaddr) []ma.Multiaddr { return slices.Clone(cfg.Announce) }
+	}
+	b, err := basichost.NewHost(net, opts)
+	if err != nil {
+		return nil, errors.Join(err, net.Close())
+	}
+	b.Start()
+	if err := circuits(b, net, up, cfg.Reserves); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+const (
+	dialTimeout = 5 * time.Second
+	negotiation = 10 * time.Second // how long a stream's protocol may take to be agreed on
+)
+
+// circuits has a host dial through relays, and be reached through them where it reserves a place.
+func circuits(h host.Host, net *swarm.Swarm, up transport.Upgrader, reserves bool) error {
+	if reserves {
+		return client.AddTransport(h, up)
+	}
+	c, err := client.New(h, up)
+	if err != nil {
+		return err
+	}
+	return net.AddTransport(c)
+}
+
+// listen adds WebSocket to each address.
+func listen(tcp []ma.Multiaddr) []ma.Multiaddr {
+	var all []ma.Multiaddr
+	for _, a := range tcp {
+		all = append(all, a, a.Encapsulate(ma.StringCast("/ws")))
+	}
+	return all
+}
+
+// newResources bounds connections: what a stream may hold is bounded by who serves it.
+func newResources(cfg Config) (network.ResourceManager, error) {
+	limits := rcmgr.PartialLimitConfig{
+		System: rcmgr.ResourceLimits{
+			Conns: rcmgr.LimitVal(cfg.Connections), ConnsInbound: rcmgr.LimitVal(cfg.Connections), ConnsOutbound: rcmgr.LimitVal(cfg.Connections),
+			FD: rcmgr.Unlimited, Memory: rcmgr.Unlimited64, Streams: rcmgr.Unlimited, StreamsInbound: rcmgr.Unlimited, StreamsOutbound: rcmgr.Unlimited,
+		},
+		Transient:   rcmgr.ResourceLimits{Conns: 1024, ConnsInbound: 1024, Streams: 4096, StreamsInbound: 4096},
+		PeerDefault: rcmgr.ResourceLimits{Conns: 64, ConnsInbound: 64, Streams: peerStreams, StreamsInbound: peerStreams},
+	}
+	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits.Build(rcmgr.InfiniteLimits)), rcmgr.WithMetricsDisabled(),
+		rcmgr.WithLimitPerSubnet(
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: cfg.PerAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 64, ConnCount: cfg.PerAddress}}),
+		rcmgr.WithNetworkPrefixLimit([]rcmgr.NetworkPrefixLimit{}, []rcmgr.NetworkPrefixLimit{}),
+		rcmgr.WithConnRateLimiters(&rate.Limiter{}))
+}
+
+// peerStreams is how many streams a peer may have open at a time.
+const peerStreams = 1024
+
+// gater decides whom a host dials.
+type gater struct {
+	mayDial func(peer.ID, ma.Multiaddr) bool
+}
+
+// InterceptPeerDial implements connmgr.ConnectionGater.
+func (*gater) InterceptPeerDial(peer.ID) bool { return true }
+
+// InterceptAddrDial implements connmgr.ConnectionGater.
+func (g *gater) InterceptAddrDial(p peer.ID, a ma.Multiaddr) bool {
+	return g.mayDial == nil || g.mayDial(p, a)
+}
+
+// InterceptAccept implements connmgr.ConnectionGater.
+func (*gater) InterceptAccept(network.ConnMultiaddrs) bool { return true }
+
+// InterceptSecured implements connmgr.ConnectionGater.
+func (*gater) InterceptSecured(network.Direction, peer.ID, network.ConnMultiaddrs) bool { return true }
+
+// InterceptUpgraded implements connmgr.ConnectionGater.
+func (*gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
+
+var _ connmgr.ConnectionGater = (*gater)(nil)
+
+// Whole returns addresses that end with the host's peer id.
+func Whole(h host.Host) ([]string, error) {
+	own, err := ma.NewComponent("p2p", h.ID().String())
+	if err != nil {
+		return nil, fmt.Errorf("peer id: %w", err)
+	}
+	var all []string
+	for _, a := range h.Addrs() {
+		if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err != nil { // those through relays are their own to tell
+			all = append(all, a.Encapsulate(own).String())
+		}
+	}
+	return all, nil
+}
+
