@@ -8,7 +8,8 @@ import (
 
 // What an agent is asked for by mail beside a plain request: the payload names an action. PROTOCOL.md, "Actions".
 
-// AppendHandoff appends the payload of the action "handoff". params and input may be nil: then the one is {} and the other null. Both keep their bytes.
+// AppendHandoff appends the payload of the action "handoff". requestID may be empty, and is left out then. params and input may be nil: then the one is {} and the
+// other null. Both keep their bytes.
 func AppendHandoff(dst []byte, requestID, method, path string, params, input json.RawMessage) []byte {
 	dst = appendAction(dst, "handoff", requestID)
 	dst = rawjson.AppendString(append(dst, `,"method":`...), method)
@@ -18,7 +19,7 @@ func AppendHandoff(dst []byte, requestID, method, path string, params, input jso
 	return append(dst, '}')
 }
 
-// AppendToolCall appends the payload of the action "call_tool". arguments may be nil: then they are {}. They keep their bytes.
+// AppendToolCall appends the payload of the action "call_tool". requestID may be empty, and is left out then. arguments may be nil: then they are {}. They keep their bytes.
 func AppendToolCall(dst []byte, requestID, tool string, arguments json.RawMessage) []byte {
 	dst = appendAction(dst, "call_tool", requestID)
 	dst = rawjson.AppendString(append(dst, `,"tool_name":`...), tool)
@@ -28,6 +29,9 @@ func AppendToolCall(dst []byte, requestID, tool string, arguments json.RawMessag
 
 func appendAction(dst []byte, action, requestID string) []byte {
 	dst = rawjson.AppendString(append(dst, `{"action":`...), action)
+	if requestID == "" {
+		return dst
+	}
 	return rawjson.AppendString(append(dst, `,"request_id":`...), requestID)
 }
 

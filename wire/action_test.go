@@ -11,6 +11,7 @@ func TestActionsKeepTheBytesOfWhatTheyCarry(t *testing.T) {
 		string(AppendHandoff(nil, "r\"1", "POST", "/greet/{name}", odd, json.RawMessage("7 "))): "{\"action\":\"handoff\",\"request_id\":\"r\\\"1\",\"method\":\"POST\",\"path\":\"/greet/{name}\",\"params\":" +
 			string(odd) + ",\"input_data\":7 }",
 		string(AppendHandoff(nil, "r", "GET", "/", nil, nil)): `{"action":"handoff","request_id":"r","method":"GET","path":"/","params":{},"input_data":null}`,
+		string(AppendHandoff(nil, "", "GET", "/", nil, nil)):  `{"action":"handoff","method":"GET","path":"/","params":{},"input_data":null}`,
 		string(AppendToolCall(nil, "r", "a<b", odd)):          `{"action":"call_tool","request_id":"r","tool_name":"a<b","arguments":` + string(odd) + `}`,
 		string(AppendToolCall(nil, "r", "t", nil)):            `{"action":"call_tool","request_id":"r","tool_name":"t","arguments":{}}`,
 	} {
