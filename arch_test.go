@@ -22,6 +22,7 @@ var layers = map[string][]string{
 	"wire":                 {".", "internal/rawjson"},
 	"wire/iat":             {".", "wire", "internal/rawjson"},
 	"wire/aip":             {".", "internal/rawjson"},
+	"wire/p2p":             {".", "wire", "internal/rawjson"},
 	"spaces":               {".", "broker", "presence", "wire"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
 	"edge/call":            {".", "broker", "presence", "internal/guard", "internal/pause"},

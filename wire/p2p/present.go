@@ -1,0 +1,118 @@
+package p2p
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
+)
+
+// AppendCard appends the card of an agent of another dialect: {"id","name","description"?,"version"?,"dialect","capabilities"?,"skills","tools"?}. Its skills, and
+// behind them its tools, each are {"name","description"?,"path","method","schema"?}: a skill's path is its name, a tool's is as [Request.Tool] reads it. "tools" are
+// names.
+func AppendCard(dst []byte, a *agora.Agent) []byte {
+	dst = rawjson.AppendString(append(dst, `{"id":`...), string(a.ID))
+	name := a.Name
+	if name == "" {
+		name = string(a.ID)
+	}
+	dst = appendText(dst, "name", name)
+	dst = appendText(dst, "description", a.Description)
+	dst = appendText(dst, "version", a.Version)
+	dst = appendText(dst, "dialect", a.DialectName())
+	if len(a.Capabilities) > 0 {
+		dst = append(dst, `,"capabilities":`...)
+		dst = appendList(dst, a.Capabilities, rawjson.AppendString)
+	}
+	dst = append(dst, `,"skills":[`...)
+	for i, s := range a.Skills {
+		dst = appendSkill(appendComma(dst, i), s, "", skillPath("", s.Name))
+	}
+	for i, t := range a.Tools {
+		dst = appendSkill(appendComma(dst, len(a.Skills)+i), t, "", toolPath("", t.Name))
+	}
+	dst = append(dst, ']')
+	if len(a.Tools) > 0 {
+		dst = append(dst, `,"tools":`...)
+		dst = appendList(dst, a.Tools, func(dst []byte, t agora.Skill) []byte { return rawjson.AppendString(dst, t.Name) })
+	}
+	return append(dst, '}')
+}
+
+// MaxClusterSkills bounds the skills of the cluster's own card.
+const MaxClusterSkills = 256
+
+// ClusterCard is the card of the cluster itself: of an edge whose own peer id was asked.
+type ClusterCard struct {
+	Name    string
+	Version string
+	Agents  int           // how many there are
+	Able    []agora.Agent // some of them, whose skills and tools are told
+}
+
+// Append appends the card: {"name","version","agents","skills"}, with at most [MaxClusterSkills] skills, each as in [AppendCard] and with the "agent" that has it. A
+// path begins with /agents/{id}: see [Request.Target].
+func (c *ClusterCard) Append(dst []byte) []byte {
+	dst = rawjson.AppendString(append(dst, `{"name":`...), c.Name)
+	dst = appendText(dst, "version", c.Version)
+	dst = strconv.AppendInt(append(dst, `,"agents":`...), int64(c.Agents), 10)
+	dst = append(dst, `,"skills":[`...)
+	n := 0
+	add := func(s agora.Skill, id agora.AgentID, path string) {
+		if n < MaxClusterSkills {
+			dst = appendSkill(appendComma(dst, n), s, id, path)
+			n++
+		}
+	}
+	for _, a := range c.Able {
+		below := "/agents/" + Escape(string(a.ID))
+		for _, s := range a.Skills {
+			add(s, a.ID, skillPath(below, s.Name))
+		}
+		for _, t := range a.Tools {
+			add(t, a.ID, toolPath(below, t.Name))
+		}
+	}
+	return append(dst, "]}"...)
+}
+
+func skillPath(below, name string) string { return below + "/" + Escape(name) }
+func toolPath(below, name string) string  { return below + "/tools/" + Escape(name) }
+
+func appendSkill(dst []byte, s agora.Skill, id agora.AgentID, path string) []byte {
+	dst = rawjson.AppendString(append(dst, `{"name":`...), s.Name)
+	dst = appendText(dst, "agent", string(id))
+	dst = appendText(dst, "description", s.Description)
+	dst = appendText(dst, "path", path)
+	dst = appendText(dst, "method", http.MethodPost)
+	if s.Schema != nil {
+		dst = append(append(dst, `,"schema":`...), s.Schema...)
+	}
+	return append(dst, '}')
+}
+
+// appendText appends a member that is a string, behind another; nothing where it is empty.
+func appendText(dst []byte, name, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	dst = append(rawjson.AppendString(append(dst, ','), name), ':')
+	return rawjson.AppendString(dst, text)
+}
+
+func appendList[T any](dst []byte, all []T, one func([]byte, T) []byte) []byte {
+	dst = append(dst, '[')
+	for i, v := range all {
+		dst = one(appendComma(dst, i), v)
+	}
+	return append(dst, ']')
+}
+
+// appendComma appends the comma before an element that is not the first.
+func appendComma(dst []byte, i int) []byte {
+	if i == 0 {
+		return dst
+	}
+	return append(dst, ',')
+}
