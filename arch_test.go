@@ -36,9 +36,10 @@ var layers = map[string][]string{
 	"edge/ws":              {".", "edge", "edge/carrier", "edge/directory", "spaces", "wire", "internal/latency", "internal/turns"},
 	"edge/web":             {".", "edge"},
 	"edge/tools":           {".", "presence", "internal/pause"},
-	"edge/carrier":         {".", "edge", "edge/call", "edge/tools", "wire"},
+	"edge/carrier":         {".", "edge", "edge/call", "edge/tools", "wire", "wire/p2p"},
 	"edge/iat":             {".", "presence", "edge", "edge/approval", "edge/call", "edge/directory", "edge/tools", "edge/web", "wire", "wire/iat", "internal/latency"},
 	"edge/aip":             {".", "presence", "edge", "edge/call", "edge/carrier", "edge/demux", "edge/dial", "edge/directory", "wire", "wire/aip", "internal/latency", "internal/pause", "internal/trace"},
+	"edge/p2p":             {".", "presence", "edge", "edge/carrier", "edge/directory", "edge/web", "wire", "wire/p2p", "internal/latency", "internal/p2phost", "internal/pause"},
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire"},
 	"client":               {".", "wire", "internal/pause"},
 	"client/iat":           {".", "internal/pause"},
@@ -57,6 +58,7 @@ var layers = map[string][]string{
 	"internal/soak":        {".", "client", "internal/pause"},
 	"internal/load":        {".", "wire", "internal/pause"},
 	"internal/pause":       {},
+	"internal/p2phost":     {},
 	"internal/plot":        {},
 	"internal/reload":      {},
 	"internal/overload":    {"internal/agoratest"},
@@ -90,7 +92,9 @@ var homes = map[string][]string{
 	"golang.org/x/term":                   {"cmd/agora"},
 	"golang.org/x/sys/":                   {"edge/web"},
 	"google.golang.org/grpc":              {"wire/aip", "edge/aip", "client/aip", "internal/party"},
-	"google.golang.org/protobuf":          {"wire/aip", "edge/aip", "client/aip"},
+	"google.golang.org/protobuf":          {"wire/aip", "edge/aip", "client/aip", "edge/p2p"}, // edge/p2p: the messages of relays
+	"github.com/libp2p/":                  {"internal/p2phost", "edge/p2p", "sidecar"},
+	"github.com/multiformats/":            {"internal/p2phost", "edge/p2p", "sidecar"},
 }
 
 // testLibraries may be used by every test, and by the package that is one:

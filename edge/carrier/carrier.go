@@ -6,12 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/tools"
+	"github.com/agora-relay/agora/wire/p2p"
 )
 
 // Carrier reaches the agents of one dialect. Its methods may be called at the same time. What they return as an error is an
@@ -125,7 +127,7 @@ func (cs *Carriers) Card(ctx context.Context, c Call) (agora.Agent, agora.Regist
 	return to, card, err
 }
 
-// Handoff hands a request to an agent, of which c.To needs the id alone. FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its
+// Handoff hands a request to an agent, of which c.To needs the id alone. One whose path is /tools/{name} calls that tool of an agent that has it. FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its
 // carrier says. The caller owes the answer a call of Close.
 func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, error) {
 	if err := h.Check(); err != nil {
@@ -134,7 +136,26 @@ func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, err
 	if err := c.find(ctx); err != nil {
 		return nil, err
 	}
+	if t, is, err := toolOf(&c.To, &h); err != nil {
+		return nil, err
+	} else if is {
+		return cs.CallTool(ctx, c, t)
+	}
 	return cs.of(&c.To).Handoff(ctx, c, h)
+}
+
+// toolOf returns the call of a tool that a request is: its path is that of a tool which the agent offers to be called by name.
+func toolOf(to *agora.Agent, h *Handoff) (t Tool, is bool, err error) {
+	if len(to.Tools) == 0 || to.DialectName() == p2p.Dialect { // to whom a tool is a path
+		return t, false, nil
+	}
+	r := p2p.Request(*h)
+	t.Name, t.Arguments, is, err = r.Tool()
+	if err != nil {
+		return t, false, agora.AsError(err)
+	}
+	is = is && slices.ContainsFunc(to.Tools, func(s agora.Skill) bool { return s.Name == t.Name })
+	return t, is, nil
 }
 
 // CallTool calls a tool of an agent, of which c.To needs the id alone. Errors are those of [tools.Guard.CheckTool], and else as of Handoff.

@@ -16,29 +16,33 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
 )
 
 // elsewhere returns the other edges at which a peer has reserved a place. Without one it asks presence once more: the reservation may be a moment old. UNAVAILABLE.
 func (d *Door) elsewhere(ctx context.Context, to peer.ID) ([]relay, error) {
+	begun := time.Now()
 	found, err := d.peers.find(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	for again := false; ; again = true {
-		edges := d.relays.list(ctx)
-		var at []relay
-		for _, h := range found.At {
-			if e, lives := edges[h]; lives && e.ID != d.ID() {
-				at = append(at, e)
-			}
-		}
-		if len(at) > 0 || again {
-			return at, nil
-		}
-		if found, err = d.peers.look(ctx, to); err != nil {
-			return nil, err
+	if at := d.among(d.relays.list(ctx), found); len(at) > 0 {
+		return at, nil
+	}
+	if found, err = d.peers.look(ctx, to); err != nil || len(found.At) == 0 {
+		return nil, err
+	}
+	return d.among(d.relays.since(ctx, begun), found), nil
+}
+
+// among returns the other edges that live and have reserved a place for a peer.
+func (d *Door) among(edges map[presence.Holder]relay, found presence.Peer) (at []relay) {
+	for _, h := range found.At {
+		if e, lives := edges[h]; lives && e.ID != d.ID() {
+			at = append(at, e)
 		}
 	}
+	return at
 }
 
 // through makes a circuit to a peer by the relay of another edge, and returns its stream.

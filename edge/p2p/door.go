@@ -19,6 +19,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/internal/p2phost"
+	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
 // Config sets up a Door. Key and Carriers are required.
@@ -93,6 +94,7 @@ type Door struct {
 	relays   relays       // the edges of the cluster
 	reserved reservations // peers that have reserved a place here
 	circuits circuits     // under way
+	derived  derived      // agents of other dialects
 	hop      hop
 }
 
@@ -101,7 +103,7 @@ func New(n *edge.Node, cfg Config) (*Door, error) {
 	d := &Door{cfg: cfg.withDefaults(n), node: n}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.peers.door, d.relays.door, d.reserved.door = d, d, d
-	d.circuits.most = d.cfg.Relay.Circuits
+	d.circuits.most, d.derived.key = d.cfg.Relay.Circuits, d.cfg.ClusterKey
 	var err error
 	d.host, err = p2phost.New(p2phost.Config{
 		Key: d.cfg.Key, Listen: d.cfg.Listen, Announce: d.cfg.Announce, Connections: d.cfg.Connections,
@@ -124,6 +126,9 @@ func (d *Door) serve() error {
 		return err
 	}
 	d.host.SetStreamHandler(proto.ProtoIDv2Hop, d.handles(d.hop.handle))
+	d.host.SetStreamHandler(wire.CardProtocol, d.handles(func(s network.Stream) { d.serveCard(s, s.Conn().RemotePeer(), "") }))
+	d.host.SetStreamHandler(wire.HandoffProtocol, d.handles(func(s network.Stream) { d.serveHandoff(s, s.Conn().RemotePeer(), "") }))
+	d.cfg.Carriers.Register(wire.Dialect, peers{d})
 	d.host.Network().Notify(&network.NotifyBundle{
 		ConnectedF: func(network.Network, network.Conn) { d.stats.Connections.Add(1) },
 		DisconnectedF: func(n network.Network, c network.Conn) {
@@ -170,7 +175,7 @@ func (d *Door) strangers() (all []network.Conn) {
 func (d *Door) ID() peer.ID { return d.host.ID() }
 
 // Addresses returns where the edge is reached, each with its peer id.
-func (d *Door) Addresses() ([]string, error) { return p2phost.Whole(d.host) }
+func (d *Door) Addresses() []string { return p2phost.Whole(d.host) }
 
 // Stats returns the counters of the door. They go on counting.
 func (d *Door) Stats() *Stats { return &d.stats }

@@ -188,12 +188,6 @@ func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
 	ctx, cancel := context.WithTimeout(d.ctx, connectTime)
 	defer cancel()
 	fromEdge := d.relays.isEdge(ctx, src)
-	if !fromEdge {
-		if err := d.mayConnect(ctx, src, to.ID); err != nil {
-			h.answer(s, statusOf(err))
-			return
-		}
-	}
 	if d.draining() {
 		h.answer(s, pbv2.Status_RESOURCE_LIMIT_EXCEEDED)
 		return
@@ -206,20 +200,42 @@ func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
 		h.answer(s, pbv2.Status_RESOURCE_LIMIT_EXCEEDED)
 		return
 	}
+	done := func() { d.circuits.end(ends...) }
+	here := d.reserved.has(to.ID)
 	switch {
-	case d.reserved.has(to.ID) && h.library != nil:
-		d.stats.Here.Add(1)
-		h.library(&replayed{Stream: s, said: said, closed: func() {
-			d.stats.Here.Add(-1)
-			d.circuits.end(ends...)
-		}})
-		return // the circuit goes on behind it
-	case fromEdge, h.library == nil:
-		h.answer(s, pbv2.Status_NO_RESERVATION)
+	case !here && !fromEdge && h.own(ctx, s, to.ID):
+		done()
+	case h.library == nil:
+		h.refuse(s, pbv2.Status_NO_RESERVATION, done)
+	case fromEdge && here:
+		h.here(s, said, done)
+	case fromEdge:
+		h.refuse(s, pbv2.Status_NO_RESERVATION, done)
 	default:
-		h.across(ctx, s, to.ID)
+		if err := d.mayConnect(ctx, src, to.ID); err != nil {
+			h.refuse(s, statusOf(err), done)
+		} else if here {
+			h.here(s, said, done)
+		} else {
+			h.across(ctx, s, to.ID)
+			done()
+		}
 	}
-	d.circuits.end(ends...)
+}
+
+func (h *hop) refuse(s network.Stream, status pbv2.Status, done func()) {
+	done()
+	h.answer(s, status)
+}
+
+// here has the library connect a peer with one that has reserved a place here. The circuit goes on behind it, and done is called when it is over.
+func (h *hop) here(s network.Stream, said []byte, done func()) {
+	here := &h.door.stats.Here
+	here.Add(1)
+	h.library(&replayed{Stream: s, said: said, closed: func() {
+		here.Add(-1)
+		done()
+	}})
 }
 
 // connectTime is how long a circuit may take to be made, or refused.

@@ -51,10 +51,6 @@ func (r *relays) announce() {
 // put tells where this edge is reached. Where presence has lost that, it has lost the reservations too: they are told again.
 func (r *relays) put(ctx context.Context) error {
 	d := r.door
-	at, err := d.Addresses()
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	p := d.node.Config().Presence
@@ -62,7 +58,7 @@ func (r *relays) put(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	self := presence.Relay{Holder: d.node.Holder(), Peer: d.ID().String(), Addresses: at}
+	self := presence.Relay{Holder: d.node.Holder(), Peer: d.ID().String(), Addresses: d.Addresses()}
 	if err := p.PutRelay(ctx, self, d.node.Config().Lease); err != nil {
 		return err
 	}
@@ -100,18 +96,26 @@ func (r *relays) take(listed []presence.Relay) {
 
 // list returns the edges as they were listed up to a second ago, or when presence could last be reached.
 func (r *relays) list(ctx context.Context) map[presence.Holder]relay {
+	return r.since(ctx, time.Now().Add(-freshTime))
+}
+
+// since returns the edges as they were listed at some time or later.
+func (r *relays) since(ctx context.Context, t time.Time) map[presence.Holder]relay {
 	r.look.Lock()
 	defer r.look.Unlock()
 	r.mu.Lock()
 	all, at := r.all, r.at
 	r.mu.Unlock()
-	if time.Since(at) < freshTime {
+	if at.After(t) {
 		return all
 	}
 	ask, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	listed, err := r.door.node.Config().Presence.Relays(ask)
 	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.at = time.Now() // it is asked again, but not by everybody
 		return all
 	}
 	r.take(listed)

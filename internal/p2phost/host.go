@@ -3,7 +3,6 @@ package p2phost
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -215,18 +214,14 @@ func (*gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) {
 
 var _ connmgr.ConnectionGater = (*gater)(nil)
 
-// Whole returns addresses that end with the host's peer id.
-func Whole(h host.Host) ([]string, error) {
-	own, err := ma.NewComponent("p2p", h.ID().String())
-	if err != nil {
-		return nil, fmt.Errorf("peer id: %w", err)
-	}
+// Whole returns the addresses of a host, but for those through relays, each with its peer id at the end.
+func Whole(h host.Host) []string {
+	own := ma.StringCast("/p2p/" + h.ID().String())
 	var all []string
 	for _, a := range h.Addrs() {
 		if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err != nil { // those through relays are their own to tell
 			all = append(all, a.Encapsulate(own).String())
 		}
 	}
-	return all, nil
+	return all
 }
-

@@ -95,14 +95,14 @@ func CodeOf(number int) agora.Code {
 	return agora.StreamAborted
 }
 
-// AppendFault appends err as it is written in place of an answer: see [FaultOf]. It is at most [MaxFault] bytes, and ends without a line break.
+// AppendFault appends err as it is written in place of an answer: see [FaultOf], and [Number] for a number that others have written. It is at most [MaxFault] bytes, and ends without a line break.
 func AppendFault(dst []byte, err error) []byte {
 	f := FaultOf(err)
 	if f == nil {
 		return dst
 	}
 	dst = rawjson.AppendString(append(dst, `{"error":`...), cut(f.Err.Message, maxText))
-	dst = strconv.AppendInt(append(dst, `,"code":`...), int64(f.Code), 10)
+	dst = strconv.AppendInt(append(dst, `,"code":`...), int64(Number(f.Code)), 10)
 	return append(dst, '}')
 }
 

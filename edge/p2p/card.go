@@ -1,0 +1,91 @@
+package p2p
+
+import (
+	"context"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/carrier"
+	wire "github.com/agora-relay/agora/wire/p2p"
+)
+
+// asker is a peer that asks, as the agent that it speaks as, and of whom it asks: of an agent, or of the cluster.
+type asker struct {
+	actor *edge.Actor
+	as    agora.AgentID
+	of    agora.AgentID // empty for the cluster
+}
+
+// asked returns who a peer asks as. Errors are those of speaker.
+func (d *Door) asked(ctx context.Context, from peer.ID, of agora.AgentID) (*asker, error) {
+	a, as, err := d.speaker(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return &asker{a, as, of}, nil
+}
+
+// call is a call of an agent in the asker's name.
+func (a *asker) call(to agora.AgentID) carrier.Call {
+	return carrier.Call{Actor: a.actor, As: a.as, To: agora.Agent{ID: to}}
+}
+
+// cardTime is how long an agent may take to show its card.
+const cardTime = 5 * time.Second
+
+// serveCard answers a stream with a card: of an agent, or of the cluster. What the peer says is ignored.
+func (d *Door) serveCard(s network.MuxedStream, from peer.ID, of agora.AgentID) {
+	ctx, cancel := context.WithTimeout(d.ctx, cardTime)
+	defer cancel()
+	b, err := d.card(ctx, from, of)
+	if err != nil {
+		b = wire.AppendFault(nil, err)
+	}
+	finish(s, b)
+}
+
+func (d *Door) card(ctx context.Context, from peer.ID, of agora.AgentID) ([]byte, error) {
+	who, err := d.asked(ctx, from, of)
+	if err != nil {
+		return nil, err
+	}
+	if of == "" {
+		return d.clusterCard(ctx, who.actor)
+	}
+	a, card, err := d.cfg.Carriers.Card(ctx, who.call(of))
+	switch {
+	case err != nil:
+		return nil, err
+	case card.Media == wire.MediaCard && card.Body != nil && a.DialectName() == wire.Dialect:
+		return card.Body, nil
+	}
+	return wire.AppendCard(nil, &a), nil
+}
+
+// clusterCard is the card of the cluster: with its agents where the actor may see them.
+func (d *Door) clusterCard(ctx context.Context, a *edge.Actor) ([]byte, error) {
+	c := wire.ClusterCard{Name: d.node.Config().Broker.Cluster(), Version: d.cfg.Version}
+	all, err := a.Agents(ctx)
+	if e := agora.AsError(err); e != nil && e.Code != agora.Forbidden {
+		return nil, err
+	}
+	c.Agents, c.Able = len(all), all
+	return c.Append(nil), nil
+}
+
+// finish writes the last of an answer, and closes a stream.
+func finish(s network.MuxedStream, b []byte) {
+	_ = s.SetWriteDeadline(time.Now().Add(writeTime)) // what is over fails the write
+	if _, err := s.Write(b); err != nil || s.CloseWrite() != nil {
+		_ = s.Reset()
+		return
+	}
+	_ = s.Close()
+}
+
+// writeTime is how long a peer may take to make room for a piece of an answer.
+const writeTime = 30 * time.Second

@@ -1,0 +1,148 @@
+package p2p
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/carrier"
+	core "github.com/agora-relay/agora/wire"
+	wire "github.com/agora-relay/agora/wire/p2p"
+)
+
+// serveHandoff answers a stream on which a request is handed off: to an agent, or to the cluster, whose requests name their agent.
+func (d *Door) serveHandoff(s network.MuxedStream, from peer.ID, of agora.AgentID) {
+	begun := time.Now()
+	_ = s.SetReadDeadline(begun.Add(d.cfg.Handoff.Within)) // what is over fails to be read
+	q, err := wire.Read(s, d.cfg.Handoff.Request)
+	if err == nil {
+		_ = s.SetReadDeadline(time.Time{})
+		err = d.handOff(s, from, of, q)
+	}
+	d.stats.Handoffs.Observe(time.Since(begun))
+	var broken *brokenOff
+	switch {
+	case errors.As(err, &broken):
+		d.stats.handoff(wire.FaultOf(broken.why).Code)
+		_ = s.Reset()
+	case err != nil:
+		d.stats.handoff(wire.FaultOf(err).Code)
+		finish(s, wire.AppendFault(nil, err))
+	default:
+		d.stats.handoff(200)
+	}
+}
+
+// brokenOff is the error of an answer of which a part was written.
+type brokenOff struct{ why error }
+
+// Error returns why.
+func (b *brokenOff) Error() string { return b.why.Error() }
+
+// handOff hands a request to its agent, and writes what that answers.
+func (d *Door) handOff(s network.MuxedStream, from peer.ID, of agora.AgentID, q wire.Request) error {
+	if of == "" {
+		var err error
+		if of, q, err = q.Target(); err != nil {
+			return err
+		}
+	}
+	ctx, stop := context.WithCancelCause(d.ctx)
+	defer stop(nil)
+	who, err := d.asked(ctx, from, of)
+	if err != nil {
+		return err
+	}
+	late := time.AfterFunc(d.cfg.Handoff.FirstByte, func() { stop(errLate) })
+	defer late.Stop()
+	d.background(func() { watch(s, stop) })
+	a, err := d.cfg.Carriers.Handoff(ctx, who.call(of), carrier.Handoff(q))
+	if err != nil {
+		return cause(ctx, err)
+	}
+	defer a.Close()
+	return d.writeAnswer(ctx, s, a, late)
+}
+
+var (
+	errLate = agora.Errorf(agora.Timeout, "the agent does not answer")
+	errGone = agora.Errorf(agora.StreamAborted, "who asks has gone")
+)
+
+// cause returns why something failed: what has ended ctx, if that did it.
+func cause(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); why != nil {
+		return why
+	}
+	return err
+}
+
+// watch ends a request whose peer resets its stream. It returns when the stream is over.
+func watch(s network.MuxedStream, stop context.CancelCauseFunc) {
+	var more [256]byte
+	for {
+		_, err := s.Read(more[:]) // what comes behind a request is for nobody
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			stop(errGone)
+			return
+		}
+	}
+}
+
+// writeAnswer writes an answer as it comes. late ends it when it does not.
+func (d *Door) writeAnswer(ctx context.Context, s network.MuxedStream, a carrier.Answer, late *time.Timer) error {
+	for left, begun := d.cfg.Handoff.Answer, false; ; {
+		m, err := a.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			finish(s, nil)
+			return nil
+		}
+		var b []byte
+		if err == nil {
+			b, err = piece(&m)
+		}
+		if err != nil {
+			if err = cause(ctx, err); begun {
+				err = &brokenOff{err}
+			}
+			return err
+		}
+		if left -= int64(len(b)); left < 0 {
+			return &brokenOff{agora.Errorf(agora.MessageTooLarge, "the answer has more than %d bytes", d.cfg.Handoff.Answer)}
+		}
+		if len(b) == 0 {
+			continue
+		}
+		late.Stop()
+		_ = s.SetWriteDeadline(time.Now().Add(writeTime)) // what is over fails the write
+		if _, err := s.Write(b); err != nil {
+			return &brokenOff{errGone}
+		}
+		late.Reset(d.cfg.Handoff.Idle)
+		begun = true
+	}
+}
+
+// piece returns what a part of an answer is as bytes of a stream: text and bytes as they are, JSON as its text.
+func piece(m *agora.Message) ([]byte, error) {
+	switch {
+	case m.Part == agora.Start:
+		return nil, nil // what a streamed answer begins with is for its correlation
+	case m.Media != "" || m.Part != agora.Chunk:
+		return m.Body, nil
+	}
+	var text string
+	if err := json.Unmarshal(core.AppendChunk(nil, m), &text); err != nil {
+		return nil, agora.Errorf(agora.StreamAborted, "a part of the answer is no text")
+	}
+	return []byte(text), nil
+}

@@ -1,0 +1,304 @@
+package p2p
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/directory"
+	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/presence"
+	wire "github.com/agora-relay/agora/wire/p2p"
+)
+
+// Mount adds the door's paths to a mux:
+//
+//	POST /register  registers a peer as an agent without a connection, or renews that
+//	GET /peers      the peers of the tenant; ?agent_name=, ?skill= those that fit
+//	GET /p2p        the edges of the cluster, as libp2p reaches them
+func (d *Door) Mount(k *web.Kit, mux *http.ServeMux) {
+	k.Handle(mux, "/register", web.Methods{http.MethodPost: d.register})
+	k.Handle(mux, "/peers", web.Methods{http.MethodGet: d.listPeers})
+	k.Handle(mux, "/p2p", web.Methods{http.MethodGet: d.listEdges})
+}
+
+// registration is the body of a POST to /register.
+type registration struct {
+	AgentName    agora.AgentID   `json:"agent_name"`
+	PeerID       string          `json:"peer_id"`
+	Addrs        []string        `json:"addrs"`
+	Skills       json.RawMessage `json:"skills"`       // as of a card
+	Capabilities json.RawMessage `json:"capabilities"` // as of a card
+	Description  json.RawMessage `json:"description"`  // as of a card
+	TTL          json.RawMessage `json:"ttl"`          // seconds, or a text such as 10m
+}
+
+// registered is the answer to one.
+type registered struct {
+	AgentName agora.AgentID `json:"agent_name"`
+	PeerID    string        `json:"peer_id"`
+	Expires   string        `json:"expires_at"` // RFC 3339
+}
+
+// reachTime is how long a peer that has an id has for a sign of life before another one gets the id.
+const reachTime = time.Second
+
+func (d *Door) register(x *web.Exchange) error {
+	body, err := x.JSON()
+	if err != nil {
+		return err
+	}
+	var r registration
+	if err := web.Decode(body, &r); err != nil {
+		return err
+	}
+	id, card, lasts, err := d.read(x.Context(), &r, body)
+	if err != nil {
+		return err
+	}
+	if err := d.contest(x, card.ID, id); err != nil {
+		return err
+	}
+	until, err := x.Actor.Register(x.Context(), card, lasts)
+	if err != nil {
+		return err
+	}
+	if err := x.Actor.BindPeer(x.Context(), card.Peer, card.ID, lasts); err != nil {
+		return err
+	}
+	d.peers.forget(id)
+	return x.Answer(http.StatusOK, registered{card.ID, card.Peer, until.UTC().Format(time.RFC3339)})
+}
+
+// read returns what a registration says.
+func (d *Door) read(ctx context.Context, r *registration, body []byte) (id peer.ID, card agora.Agent, lasts time.Duration, err error) {
+	if id, err = peer.Decode(r.PeerID); err != nil {
+		return id, card, 0, agora.Errorf(agora.InvalidRequest, "peer_id is no peer id")
+	}
+	c, err := wire.ReadCard(body, 0)
+	if err != nil {
+		return id, card, 0, err
+	}
+	card = c.Agent(r.AgentName)
+	card.Name, card.Dialect, card.Peer, card.Registration = string(r.AgentName), wire.Dialect, id.String(), agora.Registration{}
+	if card.Addresses, err = d.addresses(ctx, id, r.Addrs); err != nil {
+		return id, card, 0, err
+	}
+	lasts, err = ttl(r.TTL)
+	return id, card, lasts, err
+}
+
+// ttl returns how long a registration is to last; 0 where it does not say.
+func ttl(said json.RawMessage) (time.Duration, error) {
+	var seconds float64
+	var text string
+	switch {
+	case said == nil || string(said) == "null":
+		return 0, nil
+	case json.Unmarshal(said, &seconds) == nil && 0 < seconds && seconds < 1e9:
+		return time.Duration(seconds * float64(time.Second)), nil
+	case json.Unmarshal(said, &text) == nil:
+		if lasts, err := time.ParseDuration(text); err == nil && lasts > 0 {
+			return lasts, nil
+		}
+	}
+	return 0, agora.Errorf(agora.InvalidRequest, "ttl must be seconds, or a duration such as 10m")
+}
+
+// addresses returns the addresses of a peer as whole ones, those that need no relay first. FORBIDDEN where one may not be dialled.
+func (d *Door) addresses(ctx context.Context, id peer.ID, said []string) ([]string, error) {
+	var direct, relayed []string
+	for _, text := range said {
+		a, err := ma.NewMultiaddr(text)
+		if err != nil {
+			return nil, agora.Errorf(agora.InvalidRequest, "%.100q is no multiaddress", text)
+		}
+		_, err = a.ValueForProtocol(ma.P_CIRCUIT)
+		through := err == nil
+		at, whose := peer.SplitAddr(a)
+		switch {
+		case whose == "":
+			a = a.Encapsulate(ma.StringCast("/p2p/" + id.String()))
+		case whose != id:
+			return nil, agora.Errorf(agora.InvalidRequest, "address %.100q is another peer's", text)
+		}
+		if through {
+			relayed = append(relayed, a.String())
+			continue
+		}
+		if address, err := tcpAddress(at); err == nil {
+			if err := d.node.Dialer().Check(ctx, address); err != nil && agora.AsError(err).Code == agora.Forbidden {
+				return nil, err
+			}
+		}
+		direct = append(direct, a.String())
+	}
+	return append(direct, relayed...), nil
+}
+
+// contest returns AGENT_EXISTS where another peer has an id, and gives a sign of life.
+func (d *Door) contest(x *web.Exchange, as agora.AgentID, id peer.ID) error {
+	has, err := x.Actor.Own(x.Context(), as)
+	if e := agora.AsError(err); e != nil {
+		if e.Code == agora.AgentNotFound {
+			return nil
+		}
+		return err
+	}
+	other, err := peer.Decode(has.Peer)
+	if err != nil || other == id {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(x.Context(), reachTime)
+	defer cancel()
+	if d.reserved.has(other) || d.host.Network().Connectedness(other) == network.Connected {
+		return agora.Errorf(agora.AgentExists, "agent %q is peer %s, which lives", as, other)
+	}
+	s, err := d.streamTo(ctx, other, has.Addresses, wire.CardProtocol)
+	if err != nil {
+		return nil
+	}
+	defer s.Reset()
+	_ = s.SetReadDeadline(time.Now().Add(reachTime)) // what is over fails to be read
+	if err := s.CloseWrite(); err != nil {
+		return nil
+	}
+	if _, err := s.Read(make([]byte, 1)); err != nil && timedOut(err) {
+		return nil
+	}
+	return agora.Errorf(agora.AgentExists, "agent %q is peer %s, which lives", as, other)
+}
+
+// peerEntry is an agent as GET /peers has it.
+type peerEntry struct {
+	AgentName      agora.AgentID `json:"agent_name"`
+	PeerID         string        `json:"peer_id"`
+	Addresses      []string      `json:"addresses"`
+	Multiaddresses []string      `json:"multiaddresses"` // the same
+	Capabilities   []string      `json:"capabilities"`
+	Skills         []string      `json:"skills"`
+	Dialect        string        `json:"dialect"`
+}
+
+const mostListed = 1000 // peers in one answer
+
+func (d *Door) listPeers(x *web.Exchange) error {
+	q, err := url.ParseQuery(x.Request.URL.RawQuery)
+	if err != nil {
+		return agora.Errorf(agora.InvalidRequest, "the query can't be read")
+	}
+	for name, values := range q {
+		if len(values) > 1 || name != "agent_name" && name != "skill" {
+			return agora.Errorf(agora.InvalidRequest, "parameters are agent_name, skill, each once")
+		}
+	}
+	found, err := d.agents(x, q.Get("agent_name"), q.Get("skill"))
+	if err != nil {
+		return err
+	}
+	edges := d.edges(x.Context())
+	all := []peerEntry{}
+	for i := range found {
+		if e, is := d.entry(x.Actor.Principal().Tenant, &found[i], edges); is {
+			all = append(all, e)
+		}
+	}
+	return x.Answer(http.StatusOK, all)
+}
+
+// agents returns those that fit.
+func (d *Door) agents(x *web.Exchange, name, skill string) ([]agora.Agent, error) {
+	if name != "" {
+		a, err := x.Actor.Agent(x.Context(), agora.AgentID(name))
+		if e := agora.AsError(err); e != nil && e.Code == agora.AgentNotFound {
+			return nil, nil
+		}
+		if err != nil || skill != "" && !slices.ContainsFunc(slices.Concat(a.Skills, a.Tools), func(s agora.Skill) bool { return s.Name == skill }) {
+			return nil, err
+		}
+		return []agora.Agent{a}, nil
+	}
+	found, _, err := x.Actor.SelectAgents(x.Context(), directory.Filter{Skill: skill, Limit: mostListed})
+	return found, err
+}
+
+// entry returns an agent as a peer; false where it is none.
+func (d *Door) entry(tenant string, a *agora.Agent, edges []presence.Relay) (peerEntry, bool) {
+	e := peerEntry{AgentName: a.ID, PeerID: a.Peer, Addresses: slices.Clone(a.Addresses), Capabilities: a.Capabilities, Dialect: a.DialectName()}
+	if e.PeerID == "" {
+		id, is := d.derived.idOf(agora.ToAgent(tenant, a.ID))
+		if !is {
+			return e, false
+		}
+		e.PeerID = id.String()
+	}
+	for _, edge := range edges {
+		for _, at := range edge.Addresses {
+			if circuit := at + "/p2p-circuit/p2p/" + e.PeerID; !slices.Contains(e.Addresses, circuit) && len(e.Addresses) < mostAddresses {
+				e.Addresses = append(e.Addresses, circuit)
+			}
+		}
+	}
+	e.Addresses = nonNil(e.Addresses)
+	e.Multiaddresses, e.Capabilities, e.Skills = e.Addresses, nonNil(e.Capabilities), []string{}
+	for _, s := range slices.Concat(a.Skills, a.Tools) {
+		if !slices.Contains(e.Skills, s.Name) {
+			e.Skills = append(e.Skills, s.Name)
+		}
+	}
+	return e, true
+}
+
+// mostAddresses is how many addresses of a peer are listed.
+const mostAddresses = 16
+
+func nonNil(all []string) []string {
+	if all == nil {
+		return []string{}
+	}
+	return all
+}
+
+// edgeEntry is an edge as GET /p2p has it.
+type edgeEntry struct {
+	Edge      string   `json:"edge"`
+	PeerID    string   `json:"peer_id"`
+	Addresses []string `json:"addresses"`
+}
+
+// edgeList is the answer to GET /p2p.
+type edgeList struct {
+	Edges []edgeEntry `json:"edges"`
+}
+
+func (d *Door) listEdges(x *web.Exchange) error {
+	list := edgeList{Edges: []edgeEntry{}}
+	for _, e := range d.edges(x.Context()) {
+		list.Edges = append(list.Edges, edgeEntry{e.Holder.Edge, e.Peer, nonNil(e.Addresses)})
+	}
+	return x.Answer(http.StatusOK, list)
+}
+
+// edges returns the edges as they are reached: this one first, the others by name.
+func (d *Door) edges(ctx context.Context) []presence.Relay {
+	all := []presence.Relay{{Holder: d.node.Holder(), Peer: d.ID().String(), Addresses: d.Addresses()}}
+	for h, e := range d.relays.list(ctx) {
+		if h != d.node.Holder() {
+			all = append(all, e.told)
+		}
+	}
+	slices.SortFunc(all[1:], func(a, b presence.Relay) int {
+		return cmp.Or(strings.Compare(a.Holder.Edge, b.Holder.Edge), strings.Compare(a.Peer, b.Peer))
+	})
+	return all
+}
