@@ -75,7 +75,7 @@ func TestSettingsOfAIPReachItsDoor(t *testing.T) {
 // Without authentication nobody else may reach `agora dev`, by whatever port.
 func TestDevIsNotOpenToOthersByGRPCUnlessItIsTold(t *testing.T) {
 	t.Parallel()
-	status, _, stderr := command(t, "dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "0.0.0.0:0")
+	status, _, stderr := command(t, "dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0", "--grpc-addr", "0.0.0.0:0")
 	if status == 0 || !strings.Contains(stderr, "0.0.0.0:0 can be reached by others") {
 		t.Errorf("it ended with %d: %s", status, stderr)
 	}
@@ -84,7 +84,7 @@ func TestDevIsNotOpenToOthersByGRPCUnlessItIsTold(t *testing.T) {
 func TestAPortForGRPCThatIsTakenIsNamed(t *testing.T) {
 	t.Parallel()
 	d := startDev(t)
-	status, _, stderr := command(t, "dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", d.grpc[0])
+	status, _, stderr := command(t, "dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0", "--grpc-addr", d.grpc[0])
 	if status == 0 || !strings.Contains(stderr, "grpc-addr: listen tcp "+d.grpc[0]) {
 		t.Errorf("it ended with %d: %s", status, stderr)
 	}

@@ -106,7 +106,7 @@ func startChild(ctx context.Context, edges int, stderr io.Writer) (*child, error
 		return nil, err
 	}
 	d := &child{cmd: exec.Command(self, "dev", "--edges", strconv.Itoa(edges),
-		"--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "none", "--log.level", "warn", "--log.format", textLog)} // whatever the environment says
+		"--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "none", "--p2p-addr", "none", "--log.level", "warn", "--log.format", textLog)} // whatever the environment says
 	d.cmd.Stderr = stderr
 	apart(d.cmd)
 	out, err := d.cmd.StdoutPipe()

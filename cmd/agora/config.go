@@ -42,6 +42,7 @@ type settings struct {
 	dial                      dialSettings
 	iat                       iatSettings
 	aip                       aipSettings
+	p2p                       p2pSettings
 	logLevel, logFormat       string
 	operators                 adminSettings
 	tracing                   traceSettings
@@ -89,6 +90,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	s.calls.flags(f)
 	s.iat.flags(f)
 	s.aip.flags(f)
+	s.p2p.flags(f)
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
 	s.server.flags(f)
 	s.operators.flags(f)
@@ -140,6 +142,7 @@ func (s *settings) faults() (all []error) {
 	all = append(all, s.dial.faults()...)
 	all = append(all, s.iat.faults()...)
 	all = append(all, s.aip.faults()...)
+	all = append(all, s.p2p.faults()...)
 	_, err := s.logger(io.Discard)
 	all = append(all, s.tracing.faults()...)
 	return append(append(all, s.server.faults()...), err)

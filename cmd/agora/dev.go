@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -23,6 +25,7 @@ type devOptions struct {
 	edges           int
 	addr, adminAddr string
 	data            string
+	cluster         []byte // p2p.cluster-key, or one that was made
 	auth            authSettings
 	authSaid        bool // --auth was given, not defaulted
 }
@@ -96,7 +99,7 @@ func (o *devOptions) check() error {
 	if o.edges < 1 {
 		all = append(all, errors.New("edges must be at least 1"))
 	}
-	for _, addr := range []string{o.addr, o.aip.place()} {
+	for _, addr := range []string{o.addr, o.aip.place(), o.p2p.place()} {
 		if o.auth.choice == "none" && !o.authSaid && addr != "" && !isLoopback(addr) {
 			all = append(all, fmt.Errorf("%s can be reached by others: give --auth file:PATH, or --auth none if everybody may be any agent", addr))
 		}
@@ -106,8 +109,8 @@ func (o *devOptions) check() error {
 
 // listen takes the ports of edge k.
 func (o *devOptions) listen(k int, log *slog.Logger, fail func(error)) (*edgeServer, error) {
-	at := places{public: o.addr, grpc: o.aip.place(), admin: o.adminAddr}
-	for _, addr := range []*string{&at.public, &at.grpc, &at.admin} {
+	at := places{public: o.addr, grpc: o.aip.place(), p2p: o.p2p.place(), admin: o.adminAddr}
+	for _, addr := range []*string{&at.public, &at.grpc, &at.p2p, &at.admin} {
 		if *addr == "" {
 			continue
 		}
@@ -117,6 +120,31 @@ func (o *devOptions) listen(k int, log *slog.Logger, fail func(error)) (*edgeSer
 		}
 	}
 	return listen(fmt.Sprintf("edge-%d", k), at, &o.settings, log, fail)
+}
+
+// peers returns what makes an edge of the cluster a peer of libp2p: kept with the log, or made for as long as that.
+func (o *devOptions) peers(edge string) (keys peerKeys) {
+	keys.file, keys.cluster = o.p2p.key, o.cluster
+	switch {
+	case o.p2p.key != "" && o.edges > 1:
+		keys.file = o.p2p.key + "." + edge
+	case o.p2p.key == "" && o.data != "":
+		keys.file = filepath.Join(o.data, "p2p", edge+".key")
+	}
+	return keys
+}
+
+// clusterKey is the setting, or a key that is made.
+func (o *devOptions) clusterKey() (err error) {
+	switch {
+	case o.p2p.clusterKey != "":
+		o.cluster = []byte(o.p2p.clusterKey)
+	case o.data != "":
+		o.cluster, err = clusterKeyIn(filepath.Join(o.data, "p2p", "cluster.key"))
+	default:
+		o.cluster = []byte(rand.Text() + rand.Text())
+	}
+	return err
 }
 
 // isLoopback tells whether an address can be reached from this machine only.

@@ -42,6 +42,10 @@ func startCluster(ctx context.Context, o *devOptions, log *slog.Logger) (*cluste
 		c.close()
 		return nil, fmt.Errorf("log: %w", err)
 	}
+	if err := o.clusterKey(); err != nil {
+		c.close()
+		return nil, fmt.Errorf("p2p.cluster-key: %w", err)
+	}
 	errs := make([]error, o.edges)
 	var starting sync.WaitGroup
 	for k, e := range c.edges {
@@ -57,7 +61,7 @@ func startCluster(ctx context.Context, o *devOptions, log *slog.Logger) (*cluste
 
 // startEdge starts an edge on the cluster's own log and presence.
 func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devOptions) error {
-	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), presence: o.settings.presence(e.log), loopback: true}
+	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), presence: o.settings.presence(e.log), peers: o.peers(e.name), loopback: true}
 	p.broker.Options = append(p.broker.Options, c.nats.Option(0))
 	var err error
 	if p.presence.Client, err = presence.Dial("redis://" + c.presence.Addr()); err != nil {

@@ -64,7 +64,7 @@ type dev struct {
 	stderr              *output
 }
 
-var edgeLine = regexp.MustCompile(`(?m)^  edge-\d+  (wss?://\S+)(?:  grpcs?://(\S+))?  admin (https?://\S+)$`)
+var edgeLine = regexp.MustCompile(`(?m)^  edge-\d+  (wss?://\S+)(?:  grpcs?://(\S+))?(?:  /\S+/p2p/\S+)?  admin (https?://\S+)$`)
 
 // startDev runs `agora dev` on free ports until it says ready.
 func startDev(t *testing.T, args ...string) *dev {
@@ -72,7 +72,7 @@ func startDev(t *testing.T, args ...string) *dev {
 	ctx, stop := context.WithCancel(context.Background())
 	d := &dev{stop: stop, status: make(chan int, 1), stderr: &output{}}
 	stdout := &output{}
-	own := []string{"dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}
+	own := []string{"dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0"}
 	if !slices.Contains(args, "--config") { // a flag would go before what the file says
 		own = append(own, calm...)
 	}

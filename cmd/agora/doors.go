@@ -38,10 +38,15 @@ func (e *edgeServer) openDoors(p plan) error {
 		e.iat = iat.New(e.node, kit, ic)
 		e.doors = append(e.doors, iatDoor{e.iat})
 	}
-	if e.grpc == nil {
+	if e.grpc != nil {
+		if err := e.openAIP(p, dc.Carriers); err != nil {
+			return err
+		}
+	}
+	if e.p2pAddr == "" {
 		return nil
 	}
-	return e.openAIP(p, dc.Carriers)
+	return e.openP2P(p, e.p2pAddr, kit, dc.Carriers)
 }
 
 // wsDoor is the door for WebSockets. The node asks its sessions to reconnect when the edge drains.

@@ -45,7 +45,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	failed := make(chan error, 4) // one of each port and of the node at most
-	at := places{public: o.addr, grpc: o.aip.place(), admin: o.adminAddr}
+	at := places{public: o.addr, grpc: o.aip.place(), p2p: o.p2p.place(), admin: o.adminAddr}
 	e, err := listen(cmp.Or(o.id, "edge-"+strings.ToLower(rand.Text()[:8])), at, &o.settings, log, func(err error) { failed <- err })
 	if err != nil {
 		return err
@@ -69,6 +69,12 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 // start connects to NATS and Redis and serves agents, within --start.timeout.
 func (o *edgeOptions) start(ctx context.Context, e *edgeServer) error {
 	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), alone: true}
+	if p.peers.file = o.p2p.key; o.p2p.on() && o.p2p.key == "" {
+		e.log.Info("peers of libp2p know this edge by another id after each start: p2p.key is not set")
+	}
+	if o.p2p.clusterKey != "" {
+		p.peers.cluster = []byte(o.p2p.clusterKey)
+	}
 	var err error
 	if p.presence, err = o.presence(e.log); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/edge/iat"
+	"github.com/agora-relay/agora/edge/p2p"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/edge/ws"
@@ -42,6 +43,8 @@ type edgeServer struct {
 	ws        *ws.Door            // one of the doors
 	iat       *iat.Door           // another one; nil where it is off
 	aip       *aip.Door           // and one more; nil where it is off
+	p2p       *p2p.Door           // and the last; nil where it is off
+	p2pAddr   string              // where it listens; empty for no such port
 	doors     []door
 	endAuth   func()       // nil before there is any
 	proxies   edge.Proxies // whose word is taken about where agents connect from
@@ -58,6 +61,7 @@ type plan struct {
 	auth     auth.Config
 	broker   broker.Config
 	presence presence.Config // with a Client, which is the edge's from then on
+	peers    peerKeys        // of the libp2p door
 	again    *rereading      // how to read the settings again; nil where they stand in no file
 	loopback bool            // pages of this machine may connect
 	alone    bool            // nothing else is in the process
@@ -66,13 +70,13 @@ type plan struct {
 // places are the addresses of an edge's ports.
 type places struct {
 	public, admin string
-	grpc          string // empty for no such port
+	grpc, p2p     string // empty for no such port
 }
 
 // listen takes the ports of an edge. Until it has been started, agents are
 // sent away and operators told that it is not ready.
 func listen(name string, at places, s *settings, log *slog.Logger, fail func(error)) (*edgeServer, error) {
-	e := &edgeServer{name: name, log: log.With("edge", name), fail: fail}
+	e := &edgeServer{name: name, log: log.With("edge", name), fail: fail, p2pAddr: at.p2p}
 	if err := e.open(at, s); err != nil {
 		e.closePorts()
 		return nil, err

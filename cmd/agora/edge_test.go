@@ -70,14 +70,14 @@ func launchIn(t *testing.T, env []string, args ...string) *running {
 }
 
 func edgeArgs(args []string) []string {
-	return slices.Concat([]string{"edge", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--edge.lease", "1m", "--start.timeout", "1h"}, calm, args)
+	return slices.Concat([]string{"edge", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0", "--edge.lease", "1m", "--start.timeout", "1h"}, calm, args)
 }
 
 // calm are settings by which no pause of a busy machine ends a session.
 var calm = []string{"--session.grace", "1h", "--session.timeout", "1h"}
 
 // readyLine is what an edge says when agents can connect, in either format.
-var readyLine = regexp.MustCompile(`^(?:ready\n  \S+  |\{.*"msg":"ready".*"agents":")(wss?://[^\s"]+)(?:(?:  |","grpc":")grpcs?://([^\s"]+))?(?:  admin |","admin":")(https?://[^\s"]+)(?:"\})?\n$`)
+var readyLine = regexp.MustCompile(`^(?:ready\n  \S+  |\{.*"msg":"ready".*"agents":")(wss?://[^\s"]+)(?:(?:  |","grpc":")grpcs?://([^\s"]+))?(?:(?:  |","p2p":")/[^\s"]+)?(?:  admin |","admin":")(https?://[^\s"]+)(?:"\})?\n$`)
 
 // ready waits until agents can connect.
 func (r *running) ready() *running {

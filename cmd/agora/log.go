@@ -83,13 +83,16 @@ func (s *settings) announce(cmd *cobra.Command, edges ...*edgeServer) error {
 			grpc = e.grpc.url()
 		}
 		if s.logFormat == jsonLog {
-			attrs := []slog.Attr{slog.String("edge", e.name), slog.String("agents", ws), slog.String("grpc", grpc), slog.String("admin", admin)}
+			attrs := []slog.Attr{slog.String("edge", e.name), slog.String("agents", ws), slog.String("grpc", grpc), slog.String("p2p", e.peerAddress()), slog.String("admin", admin)}
 			attrs = slices.DeleteFunc(attrs, func(a slog.Attr) bool { return a.Value.String() == "" })
 			slog.New(slog.NewJSONHandler(cmd.OutOrStdout(), nil)).LogAttrs(context.Background(), slog.LevelInfo, "ready", attrs...)
 			continue
 		}
 		if grpc != "" {
 			ws += "  " + grpc
+		}
+		if p2p := e.peerAddress(); p2p != "" {
+			ws += "  " + p2p
 		}
 		fmt.Fprintf(&b, "  %s  %s  admin %s\n", e.name, ws, admin)
 	}

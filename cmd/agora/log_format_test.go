@@ -53,7 +53,7 @@ func TestEveryLineOfAProcessIsJSONWhereThatIsTheFormat(t *testing.T) {
 
 func TestDevSaysReadyInJSONToo(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "dev", "--edges", "2", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--log.format", "json")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "dev", "--edges", "2", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0", "--log.format", "json")
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	var stdout, stderr output
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

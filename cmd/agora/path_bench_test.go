@@ -39,7 +39,7 @@ const serverEnv = "AGORA_BENCH_SERVER"
 func TestBenchServer(t *testing.T) {
 	switch os.Getenv(serverEnv) {
 	case "agora":
-		args := []string{"dev", "--edges", "3", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "none", "--data", t.TempDir()}
+		args := []string{"dev", "--edges", "3", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "none", "--p2p-addr", "none", "--data", t.TempDir()}
 		run(t.Context(), args, strings.NewReader(""), os.Stdout, os.Stderr)
 	case "nats":
 		s, err := broker.Embed(t.Context(), broker.ServerConfig{})

@@ -19,15 +19,15 @@ type EdgeProcess struct {
 	Log      []*Proxy // one to each NATS node
 	Presence *Proxy   // nil with Sentinel or a Redis Cluster, which tell clients the servers' own addresses
 
-	t                 testing.TB
-	addr, grpc, admin string
+	t                      testing.TB
+	addr, grpc, p2p, admin string
 }
 
 // newEdge describes edge k of a cluster.
 func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 	c.t.Helper()
 	e := &EdgeProcess{t: c.t}
-	for _, at := range []*string{&e.addr, &e.grpc, &e.admin} {
+	for _, at := range []*string{&e.addr, &e.grpc, &e.p2p, &e.admin} {
 		var err error
 		if *at, err = steadyAddr(); err != nil {
 			c.t.Fatal(err)
@@ -51,7 +51,7 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 	}
 	name := fmt.Sprintf("edge-%d", k)
 	e.log = filepath.Join(dir, name+".log")
-	e.argv = append([]string{c.opts.Binary, "edge", "--id", name, "--addr", e.addr, "--admin-addr", e.admin, "--grpc-addr", e.grpc, "--auth", "none",
+	e.argv = append([]string{c.opts.Binary, "edge", "--id", name, "--addr", e.addr, "--admin-addr", e.admin, "--grpc-addr", e.grpc, "--p2p-addr", e.p2p, "--auth", "none",
 		"--nats.url", strings.Join(urls, ","), "--redis.url", presence}, c.opts.Flags...)
 	if k < len(c.opts.Leases) {
 		e.argv = append(e.argv, "--edge.lease", c.opts.Leases[k].String())

@@ -3,6 +3,7 @@ package p2phost
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/sec"
 	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/gologshim"
 	basichost "github.com/libp2p/go-libp2p/p2p/host/basic"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
@@ -29,6 +31,9 @@ import (
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
 )
+
+// The library would write what it has to say to the standard error, in a form of its own. What matters comes back as an error.
+func init() { gologshim.SetDefaultHandler(slog.DiscardHandler) }
 
 // Config sets up a host. Key is required.
 type Config struct {

@@ -112,7 +112,7 @@ func (a agora) edges(r *Running, binary string, flags ...string) error {
 		if a.grpc {
 			grpc = addrs[4+i]
 		}
-		argv := append([]string{binary, "edge", "--id", name, "--addr", addr, "--admin-addr", addrs[2+i], "--grpc-addr", grpc, "--node.dial-allow", "127.0.0.0/8"}, flags...)
+		argv := append([]string{binary, "edge", "--id", name, "--addr", addr, "--admin-addr", addrs[2+i], "--grpc-addr", grpc, "--p2p-addr", "none", "--node.dial-allow", "127.0.0.0/8"}, flags...)
 		if _, err := r.run(name, argv...); err != nil {
 			return err
 		}
