@@ -152,3 +152,9 @@ func (h *host) stream(ctx context.Context, k int, to peer.ID, p protocol.ID) (ne
 	}
 	return h.NewStream(ctx, to, p)
 }
+
+// tries tries to reserve a place at edge k.
+func (h *host) tries(k int) error {
+	_, err := client.Reserve(await.Context(h.s.t), h, h.s.at(k))
+	return err
+}
