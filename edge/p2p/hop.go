@@ -150,13 +150,12 @@ func (h *hop) reserve(s network.Stream, said []byte) {
 	case d.draining() || d.cfg.Ready() != nil:
 		h.answer(s, pbv2.Status_RESERVATION_REFUSED)
 	default:
-		again := &replayed{Stream: s, said: said}
-		h.library(again)
-		var msg pbv2.HopMessage
-		if b, ok := unframed(again.answer); !ok || proto.Unmarshal(b, &msg) != nil || msg.GetStatus() != pbv2.Status_OK {
-			return
-		}
-		d.reserved.add(p, time.Unix(int64(msg.GetReservation().GetExpire()), 0))
+		h.library(&replayed{Stream: s, said: said, told: func(answer []byte) { // a peer that hears of its place is to be found at once
+			var msg pbv2.HopMessage
+			if proto.Unmarshal(answer, &msg) == nil && msg.GetStatus() == pbv2.Status_OK {
+				d.reserved.add(p, time.Unix(int64(msg.GetReservation().GetExpire()), 0))
+			}
+		}})
 	}
 }
 

@@ -10,9 +10,10 @@ import (
 // replayed is a stream of which something was read, for the library's relay: it reads that once more.
 type replayed struct {
 	network.Stream
-	said   []byte // that is read again
-	answer []byte // the first bytes that were written
-	closed func() // called once when the stream is closed or reset; may be nil
+	said   []byte       // that is read again
+	told   func([]byte) // is told of the message that is written, before its peer is; nil for a stream that becomes a circuit
+	held   []byte       // of that message, until it is whole
+	closed func()       // called once when the stream is closed or reset; may be nil
 	once   sync.Once
 }
 
@@ -28,10 +29,20 @@ func (r *replayed) Read(b []byte) (int, error) {
 
 // Write implements io.Writer.
 func (r *replayed) Write(b []byte) (int, error) {
-	if r.closed == nil && len(r.answer) < maxHop { // an answer that is waited for, and no circuit
-		r.answer = append(r.answer, b...)
+	if r.told == nil {
+		return r.Stream.Write(b)
 	}
-	return r.Stream.Write(b)
+	r.held = append(r.held, b...)
+	msg, whole := unframed(r.held)
+	if !whole && len(r.held) <= maxHop {
+		return len(b), nil
+	}
+	r.told(msg)
+	r.told = nil
+	if _, err := r.Stream.Write(r.held); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // Close implements io.Closer.
