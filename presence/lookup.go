@@ -18,6 +18,7 @@ const (
 	Unknown State = iota // never seen, or its last session ended longer than Config.Known ago
 	Away                 // known; no socket that we know of
 	Online
+	BarePeer // registered as a peer of libp2p, and nothing else: it has no session in which it would read a mailbox
 )
 
 // Found is what is known of an agent.
@@ -39,6 +40,8 @@ func (s *Store) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Fo
 	switch r.at(0).str() {
 	case "online":
 		return Found{State: Online, Holder: parseHolder(r.at(2).str() + " " + r.at(3).str()), Cursor: r.at(1).uint()}, nil
+	case "bare":
+		return Found{State: BarePeer}, nil
 	case "away":
 		return Found{State: Away, Returns: r.at(2).str() != "", Cursor: r.at(1).uint()}, nil
 	}

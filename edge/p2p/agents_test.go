@@ -206,6 +206,9 @@ func TestAPeerThatHasRegisteredIsAskedFromEveryDialect(t *testing.T) {
 			t.Errorf("from edge %d what fails is %d %s", k, status, got)
 		}
 	}
+	anna := s.agent(0, "anna", "")
+	anna.Send(`{"type":"send","id":"m","to":"plain","payload":"hello"}`)
+	anna.Expect(`{"type":"error","request_id":"m","code":"INVALID_REQUEST"}`)
 	other := s.enter()
 	body = fmt.Sprintf(`{"agent_name":"plain","peer_id":%q,"addrs":[]}`, other.ID())
 	if status, answer := s.posts(1, "/register", body); status != http.StatusConflict {

@@ -75,6 +75,8 @@ func (p *peer) lookup(ctx context.Context) error {
 		return err
 	case found.State == presence.Unknown:
 		return agora.UnknownAgent(p.to.Agent)
+	case found.State == presence.BarePeer:
+		return agora.Errorf(agora.InvalidRequest, "agent %q is a peer of libp2p, and reachable by handoff only", p.to.Agent)
 	case found.State == presence.Away && cfg.MailboxOff:
 		return agora.Errorf(agora.AgentOffline, "agent %q is offline", p.to.Agent)
 	}
