@@ -83,7 +83,7 @@ type Door struct {
 	held   held // nodes whose sessions this edge holds
 	active activeCalls
 	kept   registrations // what nodes have registered with
-	recent recent        // nodes that were found of late
+	recent recent        // nodes that were found of late: doubted where this edge begins or ends a session of one
 	told   livenessReports
 	calls  callLimits
 	links  links
