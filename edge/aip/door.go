@@ -28,22 +28,25 @@ import (
 
 // Config sets up a Door. Carriers is required.
 type Config struct {
-	Advertise        string                // aip.advertise: HOST:PORT at which agents of other dialects are listed; that of the listener if empty
-	MaxMessage       int                   // aip.max-message: bytes of one message; 16 MiB
-	MaxHeader        int                   // server.max-header: bytes of the metadata of a call; 32 KiB
-	DialTimeout      time.Duration         // aip.dial-timeout: how long a node may take to be connected to; 5s
-	HeartbeatTimeout time.Duration         // aip.heartbeat-timeout: after so long without a sign of life a node is deregistered; 30s
-	StopWait         time.Duration         // aip.stop-wait: how long a session that was stopped waits for its first answer; 30s
-	GatewayID        string                // aip.gateway-id: names the cluster to the gateways that it is linked to; of the cluster's own making
-	Links            []string              // aip.link: HOST:PORT of gateways that the cluster is linked to
-	Poll             time.Duration         // between two looks at a gateway that takes no subscriptions; 10s
-	Nodes            int                   // limits.nodes: nodes that one principal may have registered at this edge; 1024
-	TLS              *tls.Config           // of the listener; none if nil
-	NodeTLS          func() *tls.Config    // by which nodes and other gateways are dialled now; none if nil
-	Carriers         *carrier.Carriers     // reach the tools of agents of other dialects; used, not owned
-	Ready            func() error          // nil while new agents should come to this edge; the node's if nil
-	Admitted         func(context.Context) // told of the context of each call that was let in; may be nil
-	Log              *slog.Logger          // discards if nil
+	Advertise        string             // aip.advertise: HOST:PORT at which agents of other dialects are listed; that of the listener if empty
+	MaxMessage       int                // aip.max-message: bytes of one message; 16 MiB
+	MaxHeader        int                // server.max-header: bytes of the metadata of a call; 32 KiB
+	DialTimeout      time.Duration      // aip.dial-timeout: how long a node may take to be connected to; 5s
+	HeartbeatTimeout time.Duration      // aip.heartbeat-timeout: after so long without a sign of life a node is deregistered; 30s
+	StopWait         time.Duration      // aip.stop-wait: how long a session that was stopped waits for its first answer; 30s
+	GatewayID        string             // aip.gateway-id: names the cluster to the gateways that it is linked to; of the cluster's own making
+	Links            []string           // aip.link: HOST:PORT of gateways that the cluster is linked to
+	Poll             time.Duration      // between two looks at a gateway that takes no subscriptions; 10s
+	Nodes            int                // limits.nodes: nodes that one principal may have registered at this edge; 1024
+	TLS              *tls.Config        // of the listener; none if nil
+	NodeTLS          func() *tls.Config // by which nodes and other gateways are dialled now; none if nil
+	Carriers         *carrier.Carriers  // reach the tools of agents of other dialects; used, not owned
+	Ready            func() error       // nil while new agents should come to this edge; the node's if nil
+
+	// Admitted is told of the context of each call that was let in; what it returns is called when the call ends. May be nil.
+	Admitted func(context.Context) (ended func())
+
+	Log *slog.Logger // discards if nil
 }
 
 func (c Config) withDefaults(n *edge.Node) Config {
@@ -60,7 +63,7 @@ func (c Config) withDefaults(n *edge.Node) Config {
 		c.Ready = n.Ready
 	}
 	if c.Admitted == nil {
-		c.Admitted = func(context.Context) {}
+		c.Admitted = func(context.Context) func() { return func() {} }
 	}
 	return c
 }
