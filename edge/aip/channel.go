@@ -83,6 +83,7 @@ func (c *channels) options(ch *channel) []grpc.DialOption {
 			MinConnectTimeout: c.cfg.DialTimeout,
 		}),
 		grpc.WithIdleTimeout(0), grpc.WithNoProxy(), grpc.WithReadBufferSize(buffer), grpc.WithDisableServiceConfig(),
+		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithUserAgent("agora"), grpc.WithStatsHandler(observer{func() { c.lost(ch) }}),
 	}
 }

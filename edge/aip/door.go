@@ -131,6 +131,16 @@ func New(n *edge.Node, cfg Config) *Door {
 // streams is how many calls of one connection are served at a time. More of them wait.
 const streams = 1024
 
+// workers is how many goroutines wait for calls, with stacks that have grown already. More calls than that take new ones.
+const workers = 64
+
+// What may be on its way to this edge that is not read yet: of a stream, and of a connection. Windows that gRPC sizes by itself grow up to 16 MiB, and are measured by a
+// ping and its answer beside each message that comes alone.
+const (
+	streamWindow = 512 << 10
+	connWindow   = 4 << 20
+)
+
 // options returns those of the server.
 func (d *Door) options() []grpc.ServerOption {
 	all := []grpc.ServerOption{
@@ -140,7 +150,8 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
-		grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream),
+		grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream), grpc.NumStreamWorkers(workers),
+		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
 	}
 	if d.cfg.TLS != nil {
 		all = append(all, grpc.Creds(credentials.NewTLS(d.cfg.TLS)))
