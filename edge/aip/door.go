@@ -134,8 +134,8 @@ const streams = 1024
 // workers is how many goroutines wait for calls, with stacks that have grown already. More calls than that take new ones.
 const workers = 64
 
-// What may be on its way to this edge that is not read yet: of a stream, and of a connection. Windows that gRPC sizes by itself grow up to 16 MiB, and are measured by a
-// ping and its answer beside each message that comes alone.
+// What may have been sent to this edge, of a stream until it is read, and of a connection until it has come. Windows that gRPC sizes by itself grow up to 16 MiB, and are
+// measured by a ping and its answer beside each message that comes alone.
 const (
 	streamWindow = 512 << 10
 	connWindow   = 4 << 20

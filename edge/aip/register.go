@@ -63,6 +63,7 @@ func (d *Door) register(ctx context.Context, c *caller, r agora.Registration) er
 		d.giveUp(n)
 		return registered(err, &card)
 	}
+	d.kept.keep(&card)
 	return nil
 }
 
