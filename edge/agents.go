@@ -48,13 +48,18 @@ func (a *Actor) Agent(ctx context.Context, id agora.AgentID) (agora.Agent, error
 // Addressee returns the whole card of an agent that the actor may send to: it takes no permission to see the directory. AGENT_NOT_FOUND where
 // it is not there, FORBIDDEN, UNAVAILABLE.
 func (a *Actor) Addressee(ctx context.Context, id agora.AgentID) (agora.Agent, error) {
-	if err := a.Check(); err != nil {
-		return agora.Agent{}, err
-	}
-	if err := a.forbidden(a.grant().Refuses(policy.Send, string(id)), addressing, string(id)); err != nil {
+	if err := a.MayAddress(id); err != nil {
 		return agora.Agent{}, err
 	}
 	return a.node.directory.Card(ctx, a.Principal().Tenant, id)
+}
+
+// MayAddress returns nil while the actor may send to an agent: for a door that knows already who that is. FORBIDDEN, and the errors of Check. It does not block.
+func (a *Actor) MayAddress(id agora.AgentID) error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	return a.forbidden(a.grant().Refuses(policy.Send, string(id)), addressing, string(id))
 }
 
 // Own returns the whole card of an agent that the actor may be. AGENT_NOT_FOUND where it is not in the directory, FORBIDDEN, UNAVAILABLE.

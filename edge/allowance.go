@@ -25,7 +25,7 @@ const (
 )
 
 // take takes a message of n bytes, and returns after how long there is room for it where there is none now. ok is false while presence can't be asked.
-func (w *allowance) take(ctx context.Context, p *presence.Store, at agora.Address, l *live, n int) (after time.Duration, ok bool) {
+func (w *allowance) take(ctx context.Context, node *Node, at agora.Address, l *live, n int) (after time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, size := agora.Ticks(), min(float64(n), l.bytes.burst)
@@ -37,7 +37,9 @@ func (w *allowance) take(ctx context.Context, p *presence.Store, at agora.Addres
 			return 0, false
 		}
 		needs := [2]float64{max(0, 1-w.messages), max(0, size-w.bytes)}
-		m, b, wait, err := p.Spend(ctx, at.Tenant, at.Agent, spending(l.messages, needs[0]), spending(l.bytes, needs[1]))
+		asking, cancel := context.WithTimeout(ctx, node.cfg.Answer)
+		defer cancel()
+		m, b, wait, err := node.cfg.Presence.Spend(asking, at.Tenant, at.Agent, spending(l.messages, needs[0]), spending(l.bytes, needs[1]))
 		if err != nil {
 			if ctx.Err() == nil {
 				w.away = now + int64(allowedFor)

@@ -70,9 +70,7 @@ func (a *Actor) spendAs(ctx context.Context, as agora.AgentID, n int) error {
 	if l.messages.rate <= 0 && l.bytes.rate <= 0 {
 		return a.spendShared(l, n)
 	}
-	ctx, cancel := context.WithTimeout(ctx, node.cfg.Answer)
-	defer cancel()
-	after, ok := m.allowance.take(ctx, node.cfg.Presence, at, l, n)
+	after, ok := m.allowance.take(ctx, node, at, l, n)
 	if !ok {
 		return a.spendFrom(m, n)
 	}

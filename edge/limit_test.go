@@ -146,3 +146,10 @@ func TestManyTenantsAreCountedTogether(t *testing.T) {
 		t.Errorf("%d entries, of which the others have %d messages, want %d and 50", len(all), all[OtherTenants].Messages.Load(), CountedTenants+1)
 	}
 }
+
+// An edge that is told nothing about it waits for presence to count what is said by requests: without that each edge would count by itself.
+func TestPresenceHasTimeToCount(t *testing.T) {
+	if got := (Config{}).withDefaults().Answer; got != 3*time.Second {
+		t.Errorf("presence has %v to answer by default, want 3s", got)
+	}
+}

@@ -75,6 +75,7 @@ func (c Config) withDefaults() Config {
 	c.Confirm = cmp.Or(c.Confirm, 1500*time.Millisecond)
 	c.Probe = cmp.Or(c.Probe, time.Second)
 	c.Patience = cmp.Or(c.Patience, 5*time.Second)
+	c.Answer = cmp.Or(c.Answer, 3*time.Second)
 	c.MaxAge = cmp.Or(c.MaxAge, 10*time.Minute)
 	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
 	c.DrainRate = cmp.Or(c.DrainRate, 1000)

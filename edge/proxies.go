@@ -28,7 +28,12 @@ func (p *Proxies) Trust(a netip.Addr) bool {
 // end, the first address that is not a trusted proxy's is the client's; what stands
 // before it is what the client says of itself, and is not looked at. A peer that is not trusted is the client itself.
 func (p *Proxies) Client(remote string, forwarded []string) netip.Addr {
-	at := address(remote)
+	return p.ClientBehind(address(remote), forwarded)
+}
+
+// ClientBehind is Client where the peer's address is read already.
+func (p *Proxies) ClientBehind(at netip.Addr, forwarded []string) netip.Addr {
+	at = at.Unmap().WithZone("")
 	if !p.Trust(at) {
 		return at
 	}

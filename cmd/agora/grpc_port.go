@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 
 	"github.com/agora-relay/agora/edge/aip"
@@ -84,26 +85,33 @@ func (p *grpcPort) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &callConn{Conn: c, port: p}, nil
+	return newCallConn(p, c), nil
 }
 
-// admitted is told of the context of each call that was let in, which ends with the call.
-func (p *grpcPort) admitted(ctx context.Context) {
-	at, is := aip.CallerAddr(ctx).(callAddr)
+// admitted is told of the context of each call that was let in, and returns what is to be called when the call ends.
+func (p *grpcPort) admitted(ctx context.Context) (ended func()) {
+	at, is := aip.CallerAddr(ctx).(*callAddr)
 	if !is || !at.conn.begin() {
-		return
+		return func() {}
 	}
-	context.AfterFunc(ctx, at.conn.end)
+	return at.conn.end
 }
 
 // callConn is a connection of a grpcPort.
 type callConn struct {
-	net.Conn
+	*aip.QuietConn
 	port *grpcPort
+	addr callAddr
 
 	mu     sync.Mutex // guards the fields below
 	calls  int        // that were let in and are under way
 	closed bool
+}
+
+func newCallConn(p *grpcPort, c net.Conn) *callConn {
+	own := &callConn{QuietConn: aip.NewQuietConn(c), port: p}
+	own.addr = callAddr{Addr: c.RemoteAddr(), conn: own}
+	return own
 }
 
 // callAddr is where a callConn comes from: the one thing of a connection by which a call's context knows it.
@@ -112,8 +120,16 @@ type callAddr struct {
 	conn *callConn
 }
 
+// AddrPort returns the address; the zero one where it is none of TCP.
+func (a *callAddr) AddrPort() netip.AddrPort {
+	if at, is := a.Addr.(*net.TCPAddr); is {
+		return at.AddrPort()
+	}
+	return netip.AddrPort{}
+}
+
 // RemoteAddr implements net.Conn.
-func (c *callConn) RemoteAddr() net.Addr { return callAddr{c.Conn.RemoteAddr(), c} }
+func (c *callConn) RemoteAddr() net.Addr { return &c.addr }
 
 // begin notes that a call was let in; false where the connection is closed.
 func (c *callConn) begin() bool {

@@ -82,12 +82,12 @@ func serveGRPC(t *testing.T, cfg portConfig) *grpcServed {
 	s := &grpcServed{grpcPort: p, t: t, from: make(chan string, 99)}
 	opts := []grpc.ServerOption{
 		grpc.UnaryInterceptor(func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			p.admitted(ctx)
+			defer p.admitted(ctx)()
 			s.from <- aip.CallerAddr(ctx).String()
 			return handle(ctx, in)
 		}),
 		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-			p.admitted(ss.Context())
+			defer p.admitted(ss.Context())()
 			return handle(srv, ss)
 		}),
 	}

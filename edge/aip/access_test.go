@@ -14,6 +14,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/internal/agoratest"
 	wire "github.com/agora-relay/agora/wire/aip"
 )
@@ -128,4 +129,33 @@ func TestASenderIsWhoItsCredentialsSay(t *testing.T) {
 	two := metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer t/p")
 	refused(t, "two tokens", second(s.gateway(0, "t/q").GetNodes(two, &wire.GetNodesRequest{})), codes.InvalidArgument, "")
 	refused(t, "a node of another tenant", second(s.gateway(0, "u/q").RouteToolCalling(ctx, &wire.ToolRequest{SenderId: "x", ReceiverId: "box"})), codes.NotFound, "Receiver not found")
+}
+
+// That a node was just called by one says nothing of what another may do, nor of what the same one may do once the rules have changed.
+func TestWhoMayCallANodeIsAskedForEachCall(t *testing.T) {
+	t.Parallel()
+	rules := func(send string) *policy.Rules {
+		t.Helper()
+		r, err := policy.Parse([]byte("rules:\n- {name: all, who: {names: [p]}, agents: [\"*\"], send: [" + send + "], directory: true}\n- {name: some, who: {names: [q]}, agents: [\"*\"]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	p := new(policy.Policy)
+	p.Set(rules("box"))
+	s := open(t, setup{Options: agoratest.Options{Edges: 1, Node: edge.Config{Auth: folk{}, Policy: p}}})
+	box := startNode(t, &node{})
+	if _, err := s.gateway(0, "t/p").RegisterTool(t.Context(), &wire.ToolBoxInfo{ToolboxId: "box", Address: box.addr}); err != nil {
+		t.Fatal(err)
+	}
+	call := func(token string) error {
+		return second(s.gateway(0, token).RouteToolCalling(t.Context(), &wire.ToolRequest{SenderId: "c", ReceiverId: "box"}))
+	}
+	if err := call("t/p"); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "another principal", call("t/q"), codes.PermissionDenied, "")
+	p.Set(rules("other"))
+	refused(t, "the same one under other rules", call("t/p"), codes.PermissionDenied, "")
 }

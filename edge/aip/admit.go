@@ -89,24 +89,24 @@ func (d *Door) admit(ctx context.Context) (_ context.Context, done func(), err e
 	if err != nil {
 		return nil, nil, err
 	}
-	d.cfg.Admitted(ctx)
+	ended := d.cfg.Admitted(ctx)
 	a.Actor.CountTogether()
 	c := &caller{actor: a.Actor, admission: a}
 	ctx, end := early(context.WithValue(ctx, callerKey{}, c))
 	ctx, c.stop = context.WithCancelCause(ctx)
-	if !d.active.add(c) {
-		c.stop(nil)
-		end()
-		a.Release()
-		return nil, nil, errGone
-	}
-	a.Sit(c)
-	return ctx, func() {
+	done = func() {
 		d.active.remove(c)
 		c.stop(nil)
 		end()
 		a.Release()
-	}, nil
+		ended()
+	}
+	if !d.active.add(c) {
+		done()
+		return nil, nil, errGone
+	}
+	a.Sit(c)
+	return ctx, done, nil
 }
 
 // early returns a context that ends a moment before the deadline of a call. At that gRPC resets the stream, and a caller of another language whose own
@@ -136,7 +136,11 @@ func (d *Door) from(ctx context.Context) (from netip.Addr) {
 	if !ok {
 		return from
 	}
-	return d.node.Config().Proxies.Client(p.Addr.String(), metadata.ValueFromIncomingContext(ctx, "x-forwarded-for"))
+	forwarded := metadata.ValueFromIncomingContext(ctx, "x-forwarded-for")
+	if at, is := p.Addr.(interface{ AddrPort() netip.AddrPort }); is {
+		return d.node.Config().Proxies.ClientBehind(at.AddrPort().Addr(), forwarded)
+	}
+	return d.node.Config().Proxies.Client(p.Addr.String(), forwarded)
 }
 
 // credentialsOf returns what a call presents: a token in its metadata, the certificate of its connection.

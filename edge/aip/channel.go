@@ -68,48 +68,34 @@ func (c *channels) get(tenant, address string) (*channel, error) {
 
 // options returns those of a channel.
 func (c *channels) options(ch *channel) []grpc.DialOption {
-	creds := insecure.NewCredentials()
+	creds, buffer := insecure.NewCredentials(), readBuffer
 	if c.cfg.NodeTLS != nil {
-		creds = newNodeTLS(c.cfg.NodeTLS)
+		creds, buffer = newNodeTLS(c.cfg.NodeTLS), readBufferTLS
 	}
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(aip.Codec{}), grpc.MaxCallRecvMsgSize(c.cfg.MaxMessage), grpc.MaxCallSendMsgSize(c.cfg.MaxMessage+frameRoom)),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return c.dial(ctx, address, ch) }),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return c.dialer.DialContext(ctx, "tcp", address)
+		}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: c.cfg.DialTimeout,
 		}),
-		grpc.WithIdleTimeout(0), grpc.WithNoProxy(), grpc.WithReadBufferSize(4 << 10), grpc.WithDisableServiceConfig(),
-		grpc.WithUserAgent("agora"), grpc.WithStatsHandler(trailers{}),
+		grpc.WithIdleTimeout(0), grpc.WithNoProxy(), grpc.WithReadBufferSize(buffer), grpc.WithDisableServiceConfig(),
+		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
+		grpc.WithUserAgent("agora"), grpc.WithStatsHandler(observer{func() { c.lost(ch) }}),
 	}
 }
+
+// A connection of plain TCP has its read buffer only while something comes; one of TLS always, beside the record that TLS keeps, of which it is filled.
+const (
+	readBuffer    = 32 << 10
+	readBufferTLS = 4 << 10
+)
 
 // frameRoom is how much longer a message may become on its way: ids are put in their place.
 const frameRoom = 4 << 10
-
-// dial connects to an address for a channel.
-func (c *channels) dial(ctx context.Context, address string, ch *channel) (net.Conn, error) {
-	conn, err := c.dialer.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return &watched{Conn: conn, lost: func() { c.lost(ch) }}, nil
-}
-
-// watched is a connection that tells when it is closed.
-type watched struct {
-	net.Conn
-	once sync.Once
-	lost func()
-}
-
-// Close implements net.Conn.
-func (w *watched) Close() error {
-	err := w.Conn.Close()
-	w.once.Do(w.lost)
-	return err
-}
 
 // lost tells those who hold a channel that a connection of it is gone.
 func (c *channels) lost(ch *channel) {

@@ -28,22 +28,25 @@ import (
 
 // Config sets up a Door. Carriers is required.
 type Config struct {
-	Advertise        string                // aip.advertise: HOST:PORT at which agents of other dialects are listed; that of the listener if empty
-	MaxMessage       int                   // aip.max-message: bytes of one message; 16 MiB
-	MaxHeader        int                   // server.max-header: bytes of the metadata of a call; 32 KiB
-	DialTimeout      time.Duration         // aip.dial-timeout: how long a node may take to be connected to; 5s
-	HeartbeatTimeout time.Duration         // aip.heartbeat-timeout: after so long without a sign of life a node is deregistered; 30s
-	StopWait         time.Duration         // aip.stop-wait: how long a session that was stopped waits for its first answer; 30s
-	GatewayID        string                // aip.gateway-id: names the cluster to the gateways that it is linked to; of the cluster's own making
-	Links            []string              // aip.link: HOST:PORT of gateways that the cluster is linked to
-	Poll             time.Duration         // between two looks at a gateway that takes no subscriptions; 10s
-	Nodes            int                   // limits.nodes: nodes that one principal may have registered at this edge; 1024
-	TLS              *tls.Config           // of the listener; none if nil
-	NodeTLS          func() *tls.Config    // by which nodes and other gateways are dialled now; none if nil
-	Carriers         *carrier.Carriers     // reach the tools of agents of other dialects; used, not owned
-	Ready            func() error          // nil while new agents should come to this edge; the node's if nil
-	Admitted         func(context.Context) // told of the context of each call that was let in; may be nil
-	Log              *slog.Logger          // discards if nil
+	Advertise        string             // aip.advertise: HOST:PORT at which agents of other dialects are listed; that of the listener if empty
+	MaxMessage       int                // aip.max-message: bytes of one message; 16 MiB
+	MaxHeader        int                // server.max-header: bytes of the metadata of a call; 32 KiB
+	DialTimeout      time.Duration      // aip.dial-timeout: how long a node may take to be connected to; 5s
+	HeartbeatTimeout time.Duration      // aip.heartbeat-timeout: after so long without a sign of life a node is deregistered; 30s
+	StopWait         time.Duration      // aip.stop-wait: how long a session that was stopped waits for its first answer; 30s
+	GatewayID        string             // aip.gateway-id: names the cluster to the gateways that it is linked to; of the cluster's own making
+	Links            []string           // aip.link: HOST:PORT of gateways that the cluster is linked to
+	Poll             time.Duration      // between two looks at a gateway that takes no subscriptions; 10s
+	Nodes            int                // limits.nodes: nodes that one principal may have registered at this edge; 1024
+	TLS              *tls.Config        // of the listener; none if nil
+	NodeTLS          func() *tls.Config // by which nodes and other gateways are dialled now; none if nil
+	Carriers         *carrier.Carriers  // reach the tools of agents of other dialects; used, not owned
+	Ready            func() error       // nil while new agents should come to this edge; the node's if nil
+
+	// Admitted is told of the context of each call that was let in; what it returns is called when the call ends. May be nil.
+	Admitted func(context.Context) (ended func())
+
+	Log *slog.Logger // discards if nil
 }
 
 func (c Config) withDefaults(n *edge.Node) Config {
@@ -60,7 +63,7 @@ func (c Config) withDefaults(n *edge.Node) Config {
 		c.Ready = n.Ready
 	}
 	if c.Admitted == nil {
-		c.Admitted = func(context.Context) {}
+		c.Admitted = func(context.Context) func() { return func() {} }
 	}
 	return c
 }
@@ -83,7 +86,7 @@ type Door struct {
 	held   held // nodes whose sessions this edge holds
 	active activeCalls
 	kept   registrations // what nodes have registered with
-	recent recent        // nodes that were found of late
+	recent recent        // nodes that were found of late: doubted where this edge begins or ends a session of one
 	told   livenessReports
 	calls  callLimits
 	links  links
@@ -128,6 +131,16 @@ func New(n *edge.Node, cfg Config) *Door {
 // streams is how many calls of one connection are served at a time. More of them wait.
 const streams = 1024
 
+// workers is how many goroutines wait for calls, with stacks that have grown already. More calls than that take new ones.
+const workers = 64
+
+// What may have been sent to this edge, of a stream until it is read, and of a connection until it has come. Windows that gRPC sizes by itself grow up to 16 MiB, and are
+// measured by a ping and its answer beside each message that comes alone.
+const (
+	streamWindow = 512 << 10
+	connWindow   = 4 << 20
+)
+
 // options returns those of the server.
 func (d *Door) options() []grpc.ServerOption {
 	all := []grpc.ServerOption{
@@ -137,7 +150,8 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
-		grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream),
+		grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream), grpc.NumStreamWorkers(workers),
+		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
 	}
 	if d.cfg.TLS != nil {
 		all = append(all, grpc.Creds(credentials.NewTLS(d.cfg.TLS)))

@@ -105,6 +105,7 @@ func (d *Door) connect(ctx context.Context, n *node, open func(edge.Hello, edge.
 	}
 	n.session, n.at = s, agora.ToAgent(s.Actor().Principal().Tenant, s.Agent())
 	close(n.begun)
+	d.recent.doubt(n.at)
 	n.Alive()
 	if n.via != nil {
 		n.via.came(n)
@@ -185,6 +186,7 @@ func (n *node) end(cause edge.Cause, deregistered bool) {
 			n.Demux.Close()
 			n.session.Report(edge.Ending{Cause: cause})
 			n.session.Closed(deregistered)
+			n.door.recent.doubt(n.at)
 			n.channel.release()
 			n.admission.Release()
 		})

@@ -51,6 +51,7 @@ func (d *Door) judged(caller context.Context, t *target, err error, sent *status
 	defer cancel()
 	code := status.Code(err).String()
 	ended, err := d.node.EndDialled(ctx, t.tenant, t.id, v == doubted)
+	d.recent.doubt(agora.ToAgent(t.tenant, t.id))
 	switch {
 	case err != nil && agora.AsError(err).Code != agora.AgentNotFound:
 		d.cfg.Log.Info("node that failed a call was not deregistered", "agent", t.id, "tenant", t.tenant, "code", code, "err", err)

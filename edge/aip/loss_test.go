@@ -221,3 +221,39 @@ func TestAWatchOfHealthEndsWithTheDrain(t *testing.T) {
 	}
 	await.Recv(t, "the door has drained", drained)
 }
+
+// What an edge does to a node counts at once for whoever calls by it; what another edge does, soon.
+func TestANodeThatIsGoneIsCalledNoMore(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 2}})
+	first, second := startNode(t, &node{}), startNode(t, &node{tool: func(context.Context, *wire.ToolRequest) (*wire.ToolResponse, error) {
+		return &wire.ToolResponse{Content: []*wire.ContentItem{text("second")}}, nil
+	}})
+	call := func() (string, error) {
+		out, err := s.gateway(1, "").RouteToolCalling(t.Context(), &wire.ToolRequest{SenderId: "c", ReceiverId: "box", Arguments: "first"})
+		if err != nil {
+			return "", err
+		}
+		return out.GetContent()[0].GetText(), nil
+	}
+	leave := func(k int) {
+		t.Helper()
+		if out, err := s.gateway(k, "").DeregisterNode(t.Context(), &wire.DeregisterNodeRequest{NodeId: "box"}); err != nil || !out.GetSuccess() {
+			t.Fatalf("deregister at edge %d: %v, %v", k, out, err)
+		}
+	}
+	for holder := range 2 {
+		s.toolbox(holder, "box", first)
+		await.True(t, "it is called", func() bool { got, err := call(); return err == nil && got == "first" })
+		leave(1)
+		_, err := call()
+		refused(t, fmt.Sprintf("deregistered by the same edge, held by %d", holder), err, codes.NotFound, "Receiver not found")
+	}
+	s.toolbox(1, "box", first)
+	if got, err := call(); got != "first" {
+		t.Fatalf("registered anew: %q, %v", got, err)
+	}
+	leave(0)
+	s.toolbox(0, "box", second)
+	await.True(t, "the second is called", func() bool { got, err := call(); return err == nil && got == "second" })
+}

@@ -63,6 +63,7 @@ func (d *Door) register(ctx context.Context, c *caller, r agora.Registration) er
 		d.giveUp(n)
 		return registered(err, &card)
 	}
+	d.kept.keep(&card)
 	return nil
 }
 
@@ -149,11 +150,13 @@ func (g gateway) DeregisterNode(ctx context.Context, in *aip.DeregisterNodeReque
 
 // deregister ends a node's session for good, wherever it is held. AGENT_NOT_FOUND where there is none.
 func (d *Door) deregister(ctx context.Context, a *edge.Actor, id agora.AgentID) error {
-	if n := d.held.of(agora.ToAgent(a.Principal().Tenant, id)); n != nil {
+	at := agora.ToAgent(a.Principal().Tenant, id)
+	if n := d.held.of(at); n != nil {
 		n.end(edge.Goodbye, true)
 		<-n.gone
 		return nil
 	}
+	defer d.recent.doubt(at)
 	return a.End(ctx, id)
 }
 

@@ -18,14 +18,14 @@ func observed(ctx context.Context) (context.Context, *statusOrigin) {
 	return context.WithValue(ctx, statusOriginKey{}, s), s
 }
 
-// trailers observes the trailers that callees send. It is the stats.Handler of channels.
-type trailers struct{}
+// observer observes the trailers that callees send, and the ends of connections. It is the stats.Handler of a channel.
+type observer struct{ lost func() }
 
 // TagRPC implements stats.Handler.
-func (trailers) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+func (observer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // HandleRPC implements stats.Handler: trailers come from the callee alone.
-func (trailers) HandleRPC(ctx context.Context, e stats.RPCStats) {
+func (observer) HandleRPC(ctx context.Context, e stats.RPCStats) {
 	if _, is := e.(*stats.InTrailer); !is {
 		return
 	}
@@ -35,7 +35,11 @@ func (trailers) HandleRPC(ctx context.Context, e stats.RPCStats) {
 }
 
 // TagConn implements stats.Handler.
-func (trailers) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (observer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn implements stats.Handler.
-func (trailers) HandleConn(context.Context, stats.ConnStats) {}
+func (o observer) HandleConn(_ context.Context, e stats.ConnStats) {
+	if _, is := e.(*stats.ConnEnd); is {
+		o.lost()
+	}
+}
