@@ -31,7 +31,7 @@ capabilities: { drop: [ALL] }
 
 {{/* The settings that the chart decides by values of its own. */}}
 {{- define "agora.ownSettings" -}}
-id addr grpc-addr admin-addr drain.delay drain.timeout auth nats.url redis.url
+id addr grpc-addr p2p-addr admin-addr drain.delay drain.timeout auth nats.url redis.url
 {{- end }}
 
 {{- define "agora.variable" -}}
@@ -40,7 +40,7 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 
 {{/* The environment of an edge, and of the check of its settings. */}}
 {{- define "agora.env" -}}
-{{- $own := list "POD_NAME" "AGORA_CONFIG" }}
+{{- $own := list "POD_NAME" "POD_IP" "HOST_IP" "AGORA_CONFIG" }}
 {{- range include "agora.ownSettings" . | splitList " " }}{{ $own = append $own (include "agora.variable" .) }}{{ end }}
 {{- $memory := include "agora.memory" . }}
 - name: POD_NAME
@@ -50,6 +50,23 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- if (index $.Values $part).bundled }}
 - name: AGORA_{{ upper $part }}_PASSWORD
   valueFrom: { secretKeyRef: { name: {{ include "agora.fullname" $ }}-trial, key: password } }
+{{- end }}
+{{- end }}
+{{- if .Values.service.p2pPort }}
+{{- with .Values.p2p.clusterKeySecret.name }}
+- name: AGORA_P2P_CLUSTER_KEY
+  valueFrom: { secretKeyRef: { name: {{ . }}, key: {{ $.Values.p2p.clusterKeySecret.key }} } }
+{{- end }}
+{{- if not (or (hasKey .Values.config "p2p.announce") (dig "p2p" "announce" "" .Values.config)) }}
+- name: POD_IP
+  valueFrom: { fieldRef: { fieldPath: status.podIP } }
+{{- $at := printf "/%s/$(POD_IP)/tcp/9000" .Values.p2p.family }}
+{{- with .Values.p2p.hostPort }}
+- name: HOST_IP
+  valueFrom: { fieldRef: { fieldPath: status.hostIP } }
+{{- $at = printf "%s,/%s/$(HOST_IP)/tcp/%d" $at $.Values.p2p.family (int .) }}
+{{- end }}
+- { name: AGORA_P2P_ANNOUNCE, value: {{ $at | quote }} }
 {{- end }}
 {{- end }}
 {{- range .Values.secretSettings }}
@@ -117,7 +134,8 @@ podSelector: { matchLabels: { app.kubernetes.io/instance: {{ .Release.Name }}, a
 {{- end }}
 {{- if and .Values.nats.bundled .Values.nats.url }}{{ fail "nats: only one of url and bundled" }}{{ end }}
 {{- if and .Values.redis.bundled .Values.redis.url }}{{ fail "redis: only one of url and bundled" }}{{ end }}
-{{- $c := dict "addr" ":8080" "admin-addr" ":9100" "grpc-addr" "none" "log.format" "json" }}
+{{- $c := dict "addr" ":8080" "admin-addr" ":9100" "grpc-addr" "none" "p2p-addr" "none" "log.format" "json" }}
+{{- if .Values.service.p2pPort }}{{ $_ := set $c "p2p-addr" ":9000" }}{{ end }}
 {{- with .Values.service.grpcPort }}
 {{- $_ := set $c "grpc-addr" ":50051" }}
 {{- $_ := set $c "aip.advertise" (printf "%s.%s:%d" (include "agora.fullname" $) $.Release.Namespace (int .)) }}
