@@ -212,8 +212,8 @@ func TestTheAdminPortIsNotForEverybody(t *testing.T) {
 			t.Error("everybody may ask it")
 		}
 	}
-	if len(p.PolicyTypes) != 2 || len(p.Egress) != 3 {
-		t.Errorf("an edge may reach more than names, NATS and Redis: %+v", p.Egress)
+	if len(p.PolicyTypes) != 2 || len(p.Egress) != 4 {
+		t.Errorf("an edge may reach more than names, NATS, Redis and other edges: %+v", p.Egress)
 	}
 }
 
