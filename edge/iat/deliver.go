@@ -37,6 +37,7 @@ type courier struct {
 	streams map[stream]string // ids of the envelopes that opened streams to the agent; made when there is one
 	out     *buffer           // what is written next; nil while there is nothing
 	now     time.Time         // when what is delivered is said to be
+	talks   bool              // something was delivered since busy began
 }
 
 // stream names a stream to the agent.
@@ -50,37 +51,56 @@ const (
 	minRetry   = 100 * time.Millisecond
 	maxStreams = 4096 // whose names are kept in mind
 	recallTime = 5 * time.Second
+	lingers    = 250 * time.Millisecond // how long a goroutine that writes waits for more
 )
 
-// run writes until the link ends, the sink fails or ctx is over, and returns why.
+// run writes until the link ends, the sink fails or ctx is over, and returns why. It waits on a stack that never grows: what there is goes deep, into
+// the log and down to the socket, and is written by a goroutine that ends once there has been nothing for a while.
 func (c *courier) run(ctx context.Context) edge.Reason {
-	defer c.drop()
-	for first := true; ; first = false {
+	for {
 		select {
 		case <-c.link.signal:
 		case <-ctx.Done():
 			return edge.Reason{Cause: edge.Lost}
 		}
-		why, err := c.rounds(ctx, first)
-		if err != nil {
-			return edge.Reason{Cause: edge.Lost, Text: err.Error()}
-		}
+		var why *edge.Reason
+		web.Apart(func() { why = c.busy(ctx) })
 		if why != nil {
 			return *why
-		}
-		if again := c.sink.look(); again > 0 {
-			time.AfterFunc(again, c.link.tell)
 		}
 	}
 }
 
-// rounds is round, apart for the first time: it goes deep, as it reads what there is in the log.
-func (c *courier) rounds(ctx context.Context, first bool) (why *edge.Reason, err error) {
-	if !first {
-		return c.round(ctx)
+// busy writes for as long as there is something time and again: a while longer where something was delivered, as mostly more comes. It returns why the link is
+// to end where it is.
+func (c *courier) busy(ctx context.Context) *edge.Reason {
+	defer c.drop()
+	c.talks = false
+	wait := time.NewTimer(lingers)
+	defer wait.Stop()
+	for {
+		why, err := c.round(ctx)
+		if err != nil {
+			return &edge.Reason{Cause: edge.Lost, Text: err.Error()}
+		}
+		if why != nil {
+			return why
+		}
+		again := c.sink.look()
+		if again == 0 && !c.talks {
+			return nil
+		}
+		wait.Reset(cmp.Or(again, lingers))
+		select {
+		case <-c.link.signal:
+		case <-wait.C:
+			if again == 0 {
+				return nil
+			}
+		case <-ctx.Done():
+			return &edge.Reason{Cause: edge.Lost}
+		}
 	}
-	web.Apart(func() { why, err = c.round(ctx) })
-	return why, err
 }
 
 // round writes what there is. It returns why the link is to end where it is.
@@ -117,6 +137,7 @@ func (c *courier) pull(ctx context.Context) error {
 	for {
 		ds, err := c.session.Pull(ctx, pullBytes, waits)
 		if len(ds) > 0 {
+			c.talks = true
 			c.now = c.door.now()
 			c.door.stats.Moved.Add(int64(len(ds)))
 		}
