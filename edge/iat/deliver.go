@@ -38,6 +38,7 @@ type courier struct {
 	out     *buffer           // what is written next; nil while there is nothing
 	now     time.Time         // when what is delivered is said to be
 	talks   bool              // something was delivered since busy began
+	wait    *time.Timer       // of more; made when something is delivered
 }
 
 // stream names a stream to the agent.
@@ -64,43 +65,52 @@ func (c *courier) run(ctx context.Context) edge.Reason {
 			return edge.Reason{Cause: edge.Lost}
 		}
 		var why *edge.Reason
-		web.Apart(func() { why = c.busy(ctx) })
+		var again time.Duration
+		web.Apart(func() { why, again = c.busy(ctx) })
 		if why != nil {
 			return *why
+		}
+		if again > 0 {
+			time.AfterFunc(again, c.link.tell)
 		}
 	}
 }
 
-// busy writes for as long as there is something time and again: a while longer where something was delivered, as mostly more comes. It returns why the link is
-// to end where it is.
-func (c *courier) busy(ctx context.Context) *edge.Reason {
+// busy writes what there is: for as long as something comes time and again where anything was delivered, as mostly more does. It returns why the link is to end
+// where it is, and when it is to be called again all the same; 0 for not.
+func (c *courier) busy(ctx context.Context) (why *edge.Reason, again time.Duration) {
 	defer c.drop()
 	c.talks = false
-	wait := time.NewTimer(lingers)
-	defer wait.Stop()
 	for {
 		why, err := c.round(ctx)
 		if err != nil {
-			return &edge.Reason{Cause: edge.Lost, Text: err.Error()}
-		}
-		if why != nil {
-			return why
+			return &edge.Reason{Cause: edge.Lost, Text: err.Error()}, 0
 		}
 		again := c.sink.look()
-		if again == 0 && !c.talks {
-			return nil
+		if why != nil || !c.talks {
+			return why, again
 		}
-		wait.Reset(cmp.Or(again, lingers))
-		select {
-		case <-c.link.signal:
-		case <-wait.C:
-			if again == 0 {
-				return nil
-			}
-		case <-ctx.Done():
-			return &edge.Reason{Cause: edge.Lost}
+		if !c.more(ctx, cmp.Or(again, lingers)) && (again == 0 || ctx.Err() != nil) {
+			return nil, 0
 		}
 	}
+}
+
+// more waits for a time, and reports whether there is something to take by then.
+func (c *courier) more(ctx context.Context, d time.Duration) bool {
+	if c.wait == nil {
+		c.wait = time.NewTimer(d)
+	} else {
+		c.wait.Reset(d)
+	}
+	defer c.wait.Stop()
+	select {
+	case <-c.link.signal:
+		return true
+	case <-c.wait.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // round writes what there is. It returns why the link is to end where it is.

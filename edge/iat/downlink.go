@@ -146,6 +146,7 @@ type eventSink struct {
 	reach   web.Reach
 	session *edge.Session
 	probes  []probe // whose sign of life is missing
+	asked   bool    // one of them is new: what has just been written is not acknowledged yet
 }
 
 // probe is a sign of life that is waited for: that the peer's system has acknowledged more than it had.
@@ -172,7 +173,7 @@ func (s *eventSink) reconnect(dst []byte, after time.Duration) []byte {
 
 func (s *eventSink) probe(dst []byte, data uint64) ([]byte, error) {
 	acked, known := s.reach.Acked()
-	s.probes = append(s.probes, probe{data, acked, known, time.Now().Add(probeFor)})
+	s.probes, s.asked = append(s.probes, probe{data, acked, known, time.Now().Add(probeFor)}), true
 	return append(dst, ":\n\n"...), nil
 }
 
@@ -182,6 +183,10 @@ func (s *eventSink) write(b []byte) error { return s.events.SendLines(b) }
 func (s *eventSink) look() time.Duration {
 	if len(s.probes) == 0 {
 		return 0
+	}
+	if s.asked {
+		s.asked = false
+		return probeEvery
 	}
 	acked, known := s.reach.Acked()
 	now, left := time.Now(), s.probes[:0]
