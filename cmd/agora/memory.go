@@ -78,7 +78,7 @@ const (
 )
 
 // fewGarbage is how many bytes of garbage are never worth collecting sooner: that costs as many stacks as there are agents each time.
-const fewGarbage = 16 << 20
+const fewGarbage = 4 << 20
 
 // garbageWhileComing returns how much garbage there may be while many agents come and so many bytes are in use. What is kept of
 // agents that come lies between the garbage of their coming: the less of that there is at a time, the fewer holes are left of
