@@ -77,7 +77,7 @@ const (
 	leastGarbage = 25  // while many agents come, but never less than fewGarbage
 )
 
-// fewGarbage is how many bytes of garbage are never worth collecting sooner: that costs as many stacks as there are agents each time.
+// fewGarbage is how many bytes of garbage are never worth collecting sooner: each time costs what the process itself has in use, whoever is there.
 const fewGarbage = 4 << 20
 
 // garbageWhileComing returns how much garbage there may be while many agents come and so many bytes are in use. What is kept of
