@@ -51,6 +51,8 @@ func (r *report) median(system, name string) (m load.Result, ok bool) {
 		P99:       of(func(r load.Result) float64 { return r.P99 }),
 		Memory:    of(func(r load.Result) float64 { return r.Memory }),
 		RSS:       of(func(r load.Result) float64 { return r.RSS }),
+
+		EdgeMemory: of(func(r load.Result) float64 { return r.EdgeMemory }),
 	}
 	for _, res := range all {
 		m.Sent += res.Sent
@@ -68,7 +70,7 @@ func (r *report) table(l kind) (head []string, rows [][]string) {
 	base, _ := r.median(first, l.name)
 	head = []string{"system", "keeps", l.unit + "/s", "of " + first, "server µs", "of " + first, "edges µs", "client µs", "p50 ms", "of " + first, "p99 ms", "MiB", "lost"}
 	if l.memory {
-		head = append(head, "KiB an agent")
+		head = append(head, "KiB an agent", "of edges")
 	}
 	for _, k := range r.plan.systems {
 		m, ok := r.median(k.Name, l.name)
@@ -80,7 +82,7 @@ func (r *report) table(l kind) (head []string, rows [][]string) {
 			micros(m.EdgeCPU), micros(m.ClientCPU), ms(m.P50), ratio(m.P50, base.P50), ms(m.P99), fmt.Sprintf("%.0f", m.RSS/(1<<20)), lost(m),
 		}
 		if l.memory {
-			row = append(row, fmt.Sprintf("%.1f", m.Memory/1024))
+			row = append(row, fmt.Sprintf("%.1f", m.Memory/1024), fmt.Sprintf("%.1f", m.EdgeMemory/1024))
 		}
 		rows = append(rows, row)
 	}

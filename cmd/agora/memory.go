@@ -77,8 +77,8 @@ const (
 	leastGarbage = 25  // while many agents come, but never less than fewGarbage
 )
 
-// fewGarbage is how many bytes of garbage are never worth collecting sooner: that costs as many stacks as there are agents each time.
-const fewGarbage = 16 << 20
+// fewGarbage is how many bytes of garbage are never worth collecting sooner: each time costs what the process itself has in use, whoever is there.
+const fewGarbage = 4 << 20
 
 // garbageWhileComing returns how much garbage there may be while many agents come and so many bytes are in use. What is kept of
 // agents that come lies between the garbage of their coming: the less of that there is at a time, the fewer holes are left of

@@ -16,7 +16,7 @@ func TestGarbageIsCollectedSoonerWhileManyComeToMuch(t *testing.T) {
 	for _, c := range []struct {
 		live int64
 		want int
-	}{{0, usualGarbage}, {8 << 20, usualGarbage}, {32 << 20, 50}, {64 << 20, leastGarbage}, {8 << 30, leastGarbage}} {
+	}{{0, usualGarbage}, {4 << 20, usualGarbage}, {8 << 20, 50}, {16 << 20, leastGarbage}, {8 << 30, leastGarbage}} {
 		if got := garbageWhileComing(c.live); got != c.want {
 			t.Errorf("with %d bytes in use there may be %d %% of garbage, want %d", c.live, got, c.want)
 		}

@@ -37,6 +37,8 @@ type courier struct {
 	streams map[stream]string // ids of the envelopes that opened streams to the agent; made when there is one
 	out     *buffer           // what is written next; nil while there is nothing
 	now     time.Time         // when what is delivered is said to be
+	talks   bool              // something was delivered since busy began
+	wait    *time.Timer       // of more; made when something is delivered
 }
 
 // stream names a stream to the agent.
@@ -50,37 +52,65 @@ const (
 	minRetry   = 100 * time.Millisecond
 	maxStreams = 4096 // whose names are kept in mind
 	recallTime = 5 * time.Second
+	lingers    = 250 * time.Millisecond // how long a goroutine that writes waits for more
 )
 
-// run writes until the link ends, the sink fails or ctx is over, and returns why.
+// run writes until the link ends, the sink fails or ctx is over, and returns why. It waits on a stack that never grows: what there is goes deep, into
+// the log and down to the socket, and is written by a goroutine that ends once there has been nothing for a while.
 func (c *courier) run(ctx context.Context) edge.Reason {
-	defer c.drop()
-	for first := true; ; first = false {
+	for {
 		select {
 		case <-c.link.signal:
 		case <-ctx.Done():
 			return edge.Reason{Cause: edge.Lost}
 		}
-		why, err := c.rounds(ctx, first)
-		if err != nil {
-			return edge.Reason{Cause: edge.Lost, Text: err.Error()}
-		}
+		var why *edge.Reason
+		var again time.Duration
+		web.Apart(func() { why, again = c.busy(ctx) })
 		if why != nil {
 			return *why
 		}
-		if again := c.sink.look(); again > 0 {
+		if again > 0 {
 			time.AfterFunc(again, c.link.tell)
 		}
 	}
 }
 
-// rounds is round, apart for the first time: it goes deep, as it reads what there is in the log.
-func (c *courier) rounds(ctx context.Context, first bool) (why *edge.Reason, err error) {
-	if !first {
-		return c.round(ctx)
+// busy writes what there is: for as long as something comes time and again where anything was delivered, as mostly more does. It returns why the link is to end
+// where it is, and when it is to be called again all the same; 0 for not.
+func (c *courier) busy(ctx context.Context) (why *edge.Reason, again time.Duration) {
+	defer c.drop()
+	c.talks = false
+	for {
+		why, err := c.round(ctx)
+		if err != nil {
+			return &edge.Reason{Cause: edge.Lost, Text: err.Error()}, 0
+		}
+		again := c.sink.look()
+		if why != nil || !c.talks {
+			return why, again
+		}
+		if !c.more(ctx, cmp.Or(again, lingers)) && (again == 0 || ctx.Err() != nil) {
+			return nil, 0
+		}
 	}
-	web.Apart(func() { why, err = c.round(ctx) })
-	return why, err
+}
+
+// more waits for a time, and reports whether there is something to take by then.
+func (c *courier) more(ctx context.Context, d time.Duration) bool {
+	if c.wait == nil {
+		c.wait = time.NewTimer(d)
+	} else {
+		c.wait.Reset(d)
+	}
+	defer c.wait.Stop()
+	select {
+	case <-c.link.signal:
+		return true
+	case <-c.wait.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // round writes what there is. It returns why the link is to end where it is.
@@ -117,6 +147,7 @@ func (c *courier) pull(ctx context.Context) error {
 	for {
 		ds, err := c.session.Pull(ctx, pullBytes, waits)
 		if len(ds) > 0 {
+			c.talks = true
 			c.now = c.door.now()
 			c.door.stats.Moved.Add(int64(len(ds)))
 		}

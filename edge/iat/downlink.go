@@ -22,78 +22,79 @@ const (
 	seqHeader   = "Agora-Last-Seq"     // position after which delivery goes on
 )
 
-// events is the downlink of an agent: what it is sent, as events whose ids are positions.
+// events is the downlink of an agent: what it is sent, as events whose ids are positions. It waits on a small stack, as most downlinks are quiet for most
+// of their time: what goes deep is done apart.
 func (d *Door) events(x *web.Exchange) error {
 	if x.Request.Method == http.MethodHead {
-		if _, err := d.hello(x); err != nil {
-			return err
-		}
-		_, err := x.EventsEvery(d.cfg.KeepAlive)
-		return err
+		return d.headEvents(x)
 	}
-	var s *edge.Session
-	var l *link
+	var c *courier
 	var err error
-	web.Apart(func() { s, l, err = d.openEvents(x) })
+	web.Apart(func() { c, err = d.openEvents(x) })
 	if err != nil {
 		return err
 	}
 	d.stats.Downlinks.Add(1)
 	defer d.stats.Downlinks.Add(-1)
-	why, err := d.serveEvents(x, s, l)
-	s.Report(edge.Ending{Cause: why.Cause})
-	s.Closed(false) // who is gone may come back: nothing says that it did not mean to go
+	return endEvents(x, c.session, c.run(x.Context()))
+}
+
+// headEvents answers who asks for the header of a downlink alone.
+func (d *Door) headEvents(x *web.Exchange) error {
+	if _, err := d.hello(x); err != nil {
+		return err
+	}
+	_, err := x.EventsEvery(d.cfg.KeepAlive)
 	return err
 }
 
-// openEvents opens the session of a downlink.
-func (d *Door) openEvents(x *web.Exchange) (*edge.Session, *link, error) {
+// openEvents opens the session of a downlink, and begins its events.
+func (d *Door) openEvents(x *web.Exchange) (*courier, error) {
 	h, err := d.hello(x)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	h.Proof = edge.ByReturn
 	l := newLink(h.Receipts)
 	s, w, err := x.Actor.Open(x.Context(), h, l)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	x.Header().Set(tokenHeader, w.ResumeToken)
 	x.Header().Set(seqHeader, strconv.FormatUint(w.LastSeq, 10))
-	return s, l, nil
+	e, err := x.EventsEvery(d.cfg.KeepAlive)
+	if err == nil {
+		err = e.SendLines([]byte(retryLine))
+	}
+	if err != nil {
+		closeEvents(s, edge.Lost)
+		return nil, err
+	}
+	s.Begin()
+	return &courier{door: d, session: s, link: l, sink: &eventSink{events: e, reach: x.Reach(), session: s}}, nil
 }
 
 // retryLine is the first thing that a downlink says: how long a browser waits before it opens the next one, in milliseconds.
 const retryLine = "retry: 1000\n\n"
 
-// serveEvents writes what a session has until the downlink ends. Its error is told to the agent as the last event.
-func (d *Door) serveEvents(x *web.Exchange, s *edge.Session, l *link) (edge.Reason, error) {
-	var e *web.Events
-	var err error
-	web.Apart(func() {
-		if e, err = x.EventsEvery(d.cfg.KeepAlive); err == nil {
-			err = e.SendLines([]byte(retryLine))
-		}
-	})
-	if err != nil {
-		return edge.Reason{Cause: edge.Lost}, err
-	}
-	c := &courier{door: d, session: s, link: l, sink: &eventSink{events: e, reach: x.Reach(), session: s}}
-	s.Begin()
-	why := c.run(x.Context())
+// endEvents settles the session of a downlink that has ended. Its error is told to the agent as the last event.
+func endEvents(x *web.Exchange, s *edge.Session, why edge.Reason) (told error) {
 	if why.Cause != edge.Lost {
-		return why, ended(why)
-	}
-	if cause := context.Cause(x.Context()); cause != nil {
-		if e, ok := errors.AsType[*agora.Error](cause); ok { // the edge or the credentials have ended it
-			why.Cause = edge.Expired
-			if e.Code == agora.Unavailable {
-				why.Cause = edge.Drained
-			}
-			return why, cause
+		told = ended(why)
+	} else if e, ok := errors.AsType[*agora.Error](context.Cause(x.Context())); ok { // the edge or the credentials have ended it
+		why.Cause, told = edge.Expired, e
+		if e.Code == agora.Unavailable {
+			why.Cause = edge.Drained
 		}
 	}
-	return why, nil
+	closeEvents(s, why.Cause)
+	return told
+}
+
+// closeEvents closes the session of a downlink. Who is gone may come back: nothing says that it did not mean to go.
+func closeEvents(s *edge.Session, why edge.Cause) {
+	s.Report(edge.Ending{Cause: why})
+	s.Closed(false)
 }
 
 // ended returns what is told last of why an edge ends a downlink, as a socket is told by its close code; nil where it was told already: an error, or
@@ -145,6 +146,7 @@ type eventSink struct {
 	reach   web.Reach
 	session *edge.Session
 	probes  []probe // whose sign of life is missing
+	asked   bool    // one of them is new: what has just been written is not acknowledged yet
 }
 
 // probe is a sign of life that is waited for: that the peer's system has acknowledged more than it had.
@@ -171,7 +173,7 @@ func (s *eventSink) reconnect(dst []byte, after time.Duration) []byte {
 
 func (s *eventSink) probe(dst []byte, data uint64) ([]byte, error) {
 	acked, known := s.reach.Acked()
-	s.probes = append(s.probes, probe{data, acked, known, time.Now().Add(probeFor)})
+	s.probes, s.asked = append(s.probes, probe{data, acked, known, time.Now().Add(probeFor)}), true
 	return append(dst, ":\n\n"...), nil
 }
 
@@ -181,6 +183,10 @@ func (s *eventSink) write(b []byte) error { return s.events.SendLines(b) }
 func (s *eventSink) look() time.Duration {
 	if len(s.probes) == 0 {
 		return 0
+	}
+	if s.asked {
+		s.asked = false
+		return probeEvery
 	}
 	acked, known := s.reach.Acked()
 	now, left := time.Now(), s.probes[:0]
@@ -192,8 +198,10 @@ func (s *eventSink) look() time.Duration {
 			left = append(left, p)
 		}
 	}
-	if s.probes = left; len(left) == 0 {
+	if len(left) == 0 {
+		s.probes = nil // a quiet downlink keeps nothing
 		return 0
 	}
+	s.probes = left
 	return probeEvery
 }

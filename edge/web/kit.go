@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,7 +91,7 @@ func (k *Kit) Close() {
 	k.mu.Lock()
 	k.closed = true
 	k.mu.Unlock()
-	for _, x := range k.exchanges() {
+	for _, x := range k.exchanges(nil) {
 		x.End(errGone)
 	}
 	k.stop()
@@ -135,11 +136,11 @@ func (k *Kit) dismiss(x *Exchange) {
 	k.requests.Done()
 }
 
-// exchanges returns the requests that are being answered.
-func (k *Kit) exchanges() []*Exchange {
+// exchanges returns the requests that are being answered, in room that nobody else uses.
+func (k *Kit) exchanges(room []*Exchange) []*Exchange {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := make([]*Exchange, 0, len(k.open))
+	all := slices.Grow(room[:0], len(k.open))
 	for x := range k.open {
 		all = append(all, x)
 	}

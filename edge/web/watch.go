@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -12,6 +13,7 @@ const watchEvery = time.Second
 func (k *Kit) watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
+	var all []*Exchange
 	for {
 		select {
 		case <-tick.C:
@@ -19,26 +21,26 @@ func (k *Kit) watch(ctx context.Context) {
 			return
 		}
 		if k.stats.Lasting.Load() == 0 {
+			all = nil
 			continue
 		}
-		for _, x := range k.lasting() {
+		all = k.lasting(all)
+		for _, x := range all {
 			if err := k.node.check(x.Actor); err != nil {
 				x.End(err)
 			}
 		}
+		clear(all) // which may end meanwhile
 	}
 }
 
-// lasting returns the requests whose answers last.
-func (k *Kit) lasting() (all []*Exchange) {
-	for _, x := range k.exchanges() {
+// lasting returns the requests whose answers last, in room that nobody else uses.
+func (k *Kit) lasting(room []*Exchange) []*Exchange {
+	return slices.DeleteFunc(k.exchanges(room), func(x *Exchange) bool {
 		x.mu.Lock()
-		if x.lasting {
-			all = append(all, x)
-		}
-		x.mu.Unlock()
-	}
-	return all
+		defer x.mu.Unlock()
+		return !x.lasting
+	})
 }
 
 const (
@@ -52,7 +54,7 @@ func (k *Kit) Drain(ctx context.Context) {
 	if end, ok := ctx.Deadline(); ok {
 		left := time.Until(end)
 		late := time.AfterFunc(left-min(endTime, left/4), func() {
-			for _, x := range k.exchanges() {
+			for _, x := range k.exchanges(nil) {
 				x.End(errGone)
 			}
 		})
@@ -63,7 +65,7 @@ func (k *Kit) Drain(ctx context.Context) {
 	told, group := map[*Exchange]bool{}, max(1, k.cfg.DrainRate*int(drainEvery)/int(time.Second))
 	for {
 		n := 0
-		for _, x := range k.lasting() {
+		for _, x := range k.lasting(nil) {
 			if n == group {
 				break
 			}

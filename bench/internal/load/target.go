@@ -63,6 +63,7 @@ type Usage struct {
 	CPU   time.Duration // user and system
 	Edges time.Duration // that of those among them that agents connect to
 	RSS   int64         // bytes, now
+	Held  int64         // of those among them that agents connect to: bytes that are theirs alone, pages of files left out
 }
 
 // Result is what one load was like. What a load does not have is zero.
@@ -74,6 +75,7 @@ type Result struct {
 	P50        float64 `json:"p50_us,omitempty"`      // µs
 	P99        float64 `json:"p99_us,omitempty"`      // µs
 	Memory     float64 `json:"agent_bytes,omitempty"` // bytes of all servers per connection
+	EdgeMemory float64 `json:"edge_bytes,omitempty"`  // bytes of the server that it is connected to, pages of files left out
 	RSS        float64 `json:"rss_bytes,omitempty"`   // of all servers, under this load
 	Sent       int64   `json:"sent,omitempty"`
 	Lost       int64   `json:"lost,omitempty"`       // left out, or never come

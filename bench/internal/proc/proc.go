@@ -112,6 +112,14 @@ func (p *Process) RSS() (bytes int64) {
 	return bytes
 }
 
+// Held returns those bytes of RSS that are no pages of files, such as those of the program itself.
+func (p *Process) Held() (bytes int64) {
+	for _, pid := range p.family() {
+		bytes += rss(pid) - pages(pid, 2)
+	}
+	return bytes
+}
+
 // family returns the ids of the process and of its children.
 func (p *Process) family() []int {
 	all := []int{p.cmd.Process.Pid}
@@ -141,14 +149,17 @@ func cpu(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // Linux counts for programs in hundredths of a second
 }
 
-func rss(pid int) int64 {
+func rss(pid int) int64 { return pages(pid, 1) }
+
+// pages returns a field of /proc/PID/statm, in bytes: 1 is what is resident, 2 what of it is of files.
+func pages(pid, field int) int64 {
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0
 	}
-	pages, err := strconv.ParseInt(strings.Fields(string(statm))[1], 10, 64)
+	n, err := strconv.ParseInt(strings.Fields(string(statm))[field], 10, 64)
 	if err != nil {
 		return 0
 	}
-	return pages * int64(os.Getpagesize())
+	return n * int64(os.Getpagesize())
 }

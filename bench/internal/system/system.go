@@ -124,6 +124,7 @@ func (r *Running) Usage() (u load.Usage) {
 		u.RSS += p.RSS()
 		if i >= len(r.procs)-len(r.addrs) {
 			u.Edges += cpu
+			u.Held += p.Held()
 		}
 	}
 	return u
