@@ -33,7 +33,7 @@ var layers = map[string][]string{
 	"edge":                 {".", "broker", "presence", "spaces", "edge/approval", "edge/call", "edge/dial", "edge/relay", "edge/policy", "edge/directory", "internal/guard", "internal/latency", "internal/pause", "internal/trace"},
 	"edge/demux":           {".", "edge", "internal/guard", "internal/pause"},
 	"edge/auth":            {".", "edge", "edge/policy", "internal/pause", "internal/reload"},
-	"edge/ws":              {".", "edge", "edge/carrier", "edge/directory", "spaces", "wire", "internal/latency", "internal/turns"},
+	"edge/ws":              {".", "edge", "edge/carrier", "edge/directory", "spaces", "wire", "wire/p2p", "internal/latency", "internal/turns"},
 	"edge/web":             {".", "edge"},
 	"edge/tools":           {".", "presence", "internal/pause"},
 	"edge/carrier":         {".", "edge", "edge/call", "edge/tools", "wire"},
