@@ -40,7 +40,7 @@ var layers = map[string][]string{
 	"edge/iat":             {".", "presence", "edge", "edge/approval", "edge/call", "edge/directory", "edge/tools", "edge/web", "wire", "wire/iat", "internal/latency"},
 	"edge/aip":             {".", "presence", "edge", "edge/call", "edge/carrier", "edge/demux", "edge/dial", "edge/directory", "wire", "wire/aip", "internal/latency", "internal/pause", "internal/trace"},
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire"},
-	"client":               {".", "wire", "internal/pause"},
+	"client":               {".", "wire", "wire/p2p", "internal/pause"},
 	"client/iat":           {".", "internal/pause"},
 	"client/aip":           {".", "wire/aip", "internal/pause"},
 	"cmd/agora":            {"*"},
