@@ -33,9 +33,9 @@ type Client struct {
 	err      error      // why it ended
 	spaces   map[string]*Space
 	calls    map[string]chan *wire.Frame // by id
-	tools    map[string]*ToolCall        // open ones, by id
+	open     map[string]*Call            // by id
 	requests map[string]*request         // by request_id
-	gone     recent[requestKey]          // requests given up
+	gone     recent[requestKey]          // requests and calls given up
 
 	// The goroutine of run owns these.
 	at      int       // index of the address in use
@@ -73,7 +73,7 @@ func newClient(cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg.withDefaults(), wake: make(chan struct{}, 1),
 		goodbye: make(chan struct{}), done: make(chan struct{}),
-		spaces: map[string]*Space{}, calls: map[string]chan *wire.Frame{}, tools: map[string]*ToolCall{},
+		spaces: map[string]*Space{}, calls: map[string]chan *wire.Frame{}, open: map[string]*Call{},
 		requests: map[string]*request{},
 	}
 	var err error

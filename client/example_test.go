@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 )
 
@@ -97,6 +98,69 @@ func ExampleClient_CallTool() {
 	fmt.Println(sum.Sum)
 	// Output:
 	// 3
+}
+
+// An agent has another one do something, which it knows nothing of but what is to be done.
+func ExampleClient_Delegate() {
+	urls, stop := devCluster()
+	defer stop()
+
+	ctx := context.Background()
+	bob, err := client.Dial(ctx, client.Config{URLs: urls, Agent: "bob", Card: client.Card{Skills: []agora.Skill{{Name: "translate", Description: "Into French"}}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer bob.Close()
+	alice, err := client.Dial(ctx, client.Config{URLs: urls, Agent: "alice"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer alice.Close()
+
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer bob.Close() // which ends what follows
+	work.Go(func() {
+		bob.Handle(ctx, func(ctx context.Context, m *client.Message) {
+			var asked struct {
+				Method string `json:"method"`
+				Path   string `json:"path"`
+				Input  string `json:"input_data"`
+			}
+			if err := json.Unmarshal(m.Payload, &asked); err != nil {
+				log.Print(err)
+				return
+			}
+			s, err := m.ReplyStream(ctx, nil)
+			if err != nil {
+				log.Print(err)
+				return
+			}
+			fmt.Fprintf(s, "%s %s: ", asked.Method, asked.Path)
+			fmt.Fprint(s, strings.ReplaceAll(asked.Input, "Hello", "Bonjour"))
+			if err := s.Close(); err != nil {
+				log.Print(err)
+			}
+		})
+	})
+
+	call, err := alice.Delegate(ctx, client.Query{Skill: "translate"}, nil, client.Handoff{Input: "Hello, world"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for piece, err := range call.Chunks() {
+		if err != nil {
+			log.Fatal(err)
+		}
+		text, err := piece.Bytes()
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s", text)
+	}
+	fmt.Println()
+	// Output:
+	// POST /translate: Bonjour, world
 }
 
 // Print messages, and the text of streams as it comes.

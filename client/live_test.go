@@ -63,7 +63,7 @@ func TestAllArrivesOnceAndInOrderThroughCuts(t *testing.T) {
 	t.Run("all at once", func(t *testing.T) {
 		for about, carry := range map[string]func(*testing.T, *cluster){
 			"a stream": streams, "messages": messages, "requests and their replies": requests, "events": events,
-			"calls of tools": tools,
+			"calls of tools": tools, "handoffs": handoffs,
 		} {
 			t.Run(about, func(t *testing.T) {
 				t.Parallel()
@@ -199,7 +199,20 @@ func requests(t *testing.T, c *cluster) {
 }
 
 func tools(t *testing.T, c *cluster) {
-	caller, machine := c.dial("caller"), c.dial("machine")
+	calls(t, c, "machine", `"tool_name":"count","arguments":%d}`, func(caller *client.Client, i int) (*client.Call, error) {
+		return caller.CallTool(await.Context(t), "machine", "count", i)
+	})
+}
+
+func handoffs(t *testing.T, c *cluster) {
+	calls(t, c, "server-of-paths", `"method":"POST","path":"/count","params":{},"input_data":%d}`, func(caller *client.Client, i int) (*client.Call, error) {
+		return caller.Handoff(await.Context(t), "server-of-paths", client.Handoff{Path: "/count", Input: i})
+	})
+}
+
+// calls makes calls of an agent that answers in pieces, and with what it was asked at the end.
+func calls(t *testing.T, c *cluster, to, want string, make func(caller *client.Client, i int) (*client.Call, error)) {
+	caller, machine := c.dial("caller-of-"+to), c.dial(to)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -223,7 +236,7 @@ func tools(t *testing.T, c *cluster) {
 		})
 	})
 	for i := range 20 {
-		call, err := caller.CallTool(await.Context(t), "machine", "count", i)
+		call, err := make(caller, i)
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}
@@ -235,7 +248,7 @@ func tools(t *testing.T, c *cluster) {
 			fmt.Fprintf(&text, "%s", a.Body)
 		}
 		a, err := call.Result(await.Context(t))
-		if want := fmt.Sprintf(`"tool_name":"count","arguments":%d}`, i); err != nil || !strings.HasSuffix(string(a.Body), want) {
+		if want := fmt.Sprintf(want, i); err != nil || !strings.HasSuffix(string(a.Body), want) {
 			t.Fatalf("call %d has the result %s, %v", i, a.Body, err)
 		}
 		if text.String() != strings.Repeat(`"tok "`, 20) {

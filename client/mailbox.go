@@ -90,7 +90,7 @@ func (m *mailbox) refetch() bool {
 	return m.shed && m.bytes <= m.limit/2
 }
 
-// unblock cancels the stream that holds up the others, if it is one that does, or else gives up a tool's answer.
+// unblock cancels the stream that holds up the others, if it is one that does, or else gives up the answer of a call.
 func (m *mailbox) unblock() {
 	m.mu.Lock()
 	now := time.Now()
@@ -99,9 +99,9 @@ func (m *mailbox) unblock() {
 		m.endStream(key, s, stalled())
 		s.drop()
 	}
-	var t *ToolCall
+	var t *Call
 	if s == nil {
-		t = m.c.stalledTool(now)
+		t = m.c.stalledCall(now)
 	}
 	m.mu.Unlock()
 	if s != nil {

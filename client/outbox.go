@@ -289,6 +289,22 @@ func (o *outbox) withdraw(f *frame, err error) {
 	}
 }
 
+// abandon finishes the frame with an id, for which nobody waits any more, and sends another one where it was written. It returns false when it did not.
+func (o *outbox) abandon(id string, instead *frame) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f := o.byID[id]
+	if f == nil {
+		return false
+	}
+	o.finish(f, nil)
+	if f.sent {
+		o.push(instead)
+	}
+	o.compact()
+	return f.sent
+}
+
 // close fails everything.
 func (o *outbox) close(err error) {
 	o.mu.Lock()

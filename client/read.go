@@ -62,10 +62,10 @@ func (c *Client) dispatch(f *wire.Frame, b []byte) {
 		c.fault(f)
 	case "gap":
 		c.gap(f)
-	case "agents", "agents.found", "agent.refreshed", "space.list", "space.created", "space.left", "space.published":
+	case "agents", "agents.found", "card", "agent.refreshed", "space.list", "space.created", "space.left", "space.published":
 		c.answered(f.ID, b, f.Type == "space.published")
-	case "tool.chunk", "tool.result":
-		c.answeredTool(f)
+	case "tool.chunk", "tool.result", "handoff.chunk", "handoff.result":
+		c.answeredCall(f)
 	case "space.joined":
 		if s := c.space(f.Space); s != nil {
 			s.joined(f)
@@ -148,7 +148,7 @@ func (c *Client) fault(f *wire.Frame) {
 	case c.out.answered(f.RequestID, err), c.failRequest(f.RequestID, err):
 		c.failJoin(f, err)
 		return
-	case err.Code == agora.StreamNotFound && c.out.refuseCancel(key):
+	case err.Code == agora.StreamNotFound && (c.out.refuseCancel(key) || c.gaveUp(requestKey{f.To, f.StreamID})):
 		return
 	case key.id != "" && c.failOut(key, err):
 		return

@@ -19,7 +19,7 @@ type request struct {
 	failed chan error    // takes one
 }
 
-// requestKey names a request that was given up: who was asked, and its request_id.
+// requestKey names a request or a call that was given up: who was asked, and its request_id or id.
 type requestKey struct{ to, id string }
 
 // withRequestID puts a request_id, raw JSON, into a payload that is an object
@@ -150,6 +150,13 @@ func (c *Client) answer(m *Message) (taken, wanted bool) {
 		}
 	}
 	return false, false
+}
+
+// gaveUp reports whether a request or a call was given up.
+func (c *Client) gaveUp(key requestKey) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone.has(key)
 }
 
 // failRequest fails a question by its request_id; it returns false when there is none.

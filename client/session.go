@@ -57,7 +57,7 @@ func (o *outbox) restart(first []*frame) {
 // session: questions, joins, and the cancel of a stream that another sends.
 func (f *frame) repeatable() bool {
 	if f.other != nil {
-		return f.other.Type != "space.event.cancel" && f.other.Type != "call_tool"
+		return f.other.Type != "space.event.cancel" && f.other.Type != "call_tool" && f.other.Type != "handoff"
 	}
 	return f.typ == "cancel" && f.st == nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // called calls a tool, and returns its frame.
-func called(t *testing.T, c *Client, conn *peerConn) (*ToolCall, wire.Frame) {
+func called(t *testing.T, c *Client, conn *peerConn) (*Call, wire.Frame) {
 	t.Helper()
 	call, err := c.CallTool(await.Context(t), "you", "read", raw(`{"n": 1.0}`))
 	if err != nil {
@@ -37,7 +37,7 @@ func result(id, rest string) string {
 }
 
 // bodies reads the pieces of an answer to its end.
-func bodies(t *testing.T, call *ToolCall) (got string, err error) {
+func bodies(t *testing.T, call *Call) (got string, err error) {
 	t.Helper()
 	for a, e := range call.Chunks() {
 		if err = e; err == nil {
@@ -72,6 +72,14 @@ func TestAToolIsCalledAndAnswersInPieces(t *testing.T) {
 	settled(t, c)
 }
 
+// givenUp expects the edge to be told that nobody waits for a call.
+func (p *peerConn) givenUp(f wire.Frame) {
+	p.t.Helper()
+	if g := p.expect("cancel"); g.To != f.To || g.StreamID != f.ID || g.N != 0 {
+		p.t.Fatalf("client sent %s", g.Append(nil))
+	}
+}
+
 // settled expects the client to have nothing left of any call.
 func settled(t *testing.T, c *Client) {
 	t.Helper()
@@ -81,7 +89,7 @@ func settled(t *testing.T, c *Client) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		frames, _ := c.out.pending()
-		return c.mail.bytes == 0 && len(c.tools) == 0 && frames == 0
+		return c.mail.bytes == 0 && len(c.open) == 0 && frames == 0
 	})
 }
 
@@ -97,7 +105,7 @@ func TestAToolCallFailsAsItIsTold(t *testing.T) {
 		conn.raw(fmt.Sprintf(answer, f.ID))
 		_, err := call.Result(await.Context(t))
 		got := fmt.Sprint(err)
-		if e, ok := errors.AsType[*ToolError](err); ok {
+		if e, ok := errors.AsType[*AnswerError](err); ok {
 			got += " " + e.Path
 		}
 		if got != want || agora.AsError(err).Code != agora.Code(strings.SplitN(want, ":", 2)[0]) {
@@ -120,10 +128,13 @@ func TestAToolCallEndsWithItsContextAndWithClose(t *testing.T) {
 	if _, err := call.Result(await.Context(t)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("Result = %v, want the context's error", err)
 	}
+	conn.givenUp(f)
 	conn.raw(piece(f.ID, 0, `"late"`))
+	conn.raw(fmt.Sprintf(`{"type":"error","code":"STREAM_NOT_FOUND","message":"none","to":"you","stream_id":%q}`, f.ID)) // its end crossed the cancel
 	call, f = called(t, c, conn)
 	conn.raw(piece(f.ID, 0, `"unread"`))
 	call.Close()
+	conn.givenUp(f)
 	if _, err := call.Next(await.Context(t)); !errors.Is(err, ErrCancelled) {
 		t.Fatalf("Next = %v, want ErrCancelled", err)
 	}

@@ -26,7 +26,7 @@ func TierName(t agora.Receipts) string {
 	return ""
 }
 
-// text returns where a field of kind kText, kLongText, kToken or kAgentID stands.
+// text returns where a field of kind kText, kLongText, kToken, kAgentID, kPath or kCode stands.
 func (f *Frame) text(id field) *string {
 	switch id {
 	case fType:
@@ -73,6 +73,10 @@ func (f *Frame) text(id field) *string {
 		return &f.ToolName
 	case fParentID:
 		return &f.ParentID
+	case fMethod:
+		return &f.Method
+	case fPath:
+		return &f.Path
 	}
 	panic("wire: no text field")
 }
@@ -141,6 +145,12 @@ func (f *Frame) bytes(id field) *json.RawMessage {
 		return &f.Arguments
 	case fBody:
 		return &f.Body
+	case fCard:
+		return &f.Card
+	case fParams:
+		return &f.Params
+	case fInput:
+		return &f.Input
 	}
 	panic("wire: no raw field")
 }

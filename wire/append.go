@@ -37,8 +37,10 @@ func (f *Frame) Append(dst []byte) []byte {
 // has tells whether a field is set.
 func (f *Frame) has(id field) bool {
 	switch fields[id].kind {
-	case kText, kLongText, kToken, kAgentID:
+	case kText, kLongText, kToken, kAgentID, kPath:
 		return *f.text(id) != ""
+	case kCode:
+		return f.Code != "" || f.StatusCode != 0
 	case kBool:
 		return *f.flag(id)
 	case kNumber:
@@ -71,7 +73,12 @@ func (f *Frame) has(id field) bool {
 
 func (f *Frame) appendField(dst []byte, id field) []byte {
 	switch fields[id].kind {
-	case kText, kLongText, kToken, kAgentID:
+	case kCode:
+		if f.Type == "handoff.result" {
+			return strconv.AppendInt(dst, int64(f.StatusCode), 10)
+		}
+		return rawjson.AppendString(dst, f.Code)
+	case kText, kLongText, kToken, kAgentID, kPath:
 		s := *f.text(id)
 		if id == fID && s == "" {
 			s = f.AgentID
@@ -103,7 +110,7 @@ func (f *Frame) appendNested(dst []byte, id field) []byte {
 	case kCard:
 		return f.Agent.append(dst)
 	case kCards:
-		return appendList(dst, f.Agents, ListedAgent.append)
+		return appendList(dst, f.Agents, ListedAgent.Append)
 	case kTexts:
 		if f.Members == nil {
 			return append(dst, "null"...)
@@ -174,7 +181,8 @@ func (s Skill) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-func (a ListedAgent) append(dst []byte) []byte {
+// Append appends the agent as an object of JSON.
+func (a ListedAgent) Append(dst []byte) []byte {
 	dst = rawjson.AppendString(append(dst, `{"id":`...), a.ID)
 	dst = rawjson.AppendString(append(dst, `,"name":`...), a.Name)
 	if a.Endpoint != "" {

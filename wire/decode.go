@@ -163,7 +163,7 @@ func (d *decoder) fill(s *shape) *agora.Error {
 		if what := d.set(u.field, raw); what != "" {
 			return d.refuse(u.field, what)
 		}
-		if kind := fields[u.field].kind; u.required && len(raw) == 2 && (kind == kAgentID || kind == kText && d.strict) {
+		if kind := fields[u.field].kind; u.required && len(raw) == 2 && (kind == kAgentID || (kind == kText || kind == kPath) && d.strict) {
 			return d.refuse(u.field, "is empty")
 		}
 	}

@@ -57,6 +57,11 @@ const (
 	fParentID
 	fBody
 	fError
+	fCard
+	fMethod
+	fPath
+	fParams
+	fInput
 	fieldCount
 )
 
@@ -84,10 +89,15 @@ const (
 	kMaybe                // a string or null
 	kSpaces               // a list of ListedSpace, or positions by space
 	kFailure              // a Failure
+	kPath                 // a string, bounded by maxPath
+	kCode                 // a string, bounded by Limits.Name; in handoff.result a number
 )
 
 // maxLongText bounds, in runes, texts that are no names: endpoints, messages.
 const maxLongText = 2048
+
+// maxPath bounds, in runes, the path of a request that is handed off, query included.
+const maxPath = 64 << 10
 
 // maxToken bounds, in runes, credentials: some name many groups.
 const maxToken = 16 << 10
@@ -126,7 +136,7 @@ var fields = [fieldCount]spec{
 	fLeft:        {key: "left", kind: kMaybe},
 	fSpaces:      {key: "spaces", kind: kSpaces},
 	fHistory:     {key: "history", kind: kCount},
-	fCode:        {key: "code", kind: kText},
+	fCode:        {key: "code", kind: kCode},
 	fMessage:     {key: "message", kind: kLongText},
 	fRequestID:   {key: "request_id", kind: kText},
 	fStatus:      {key: "status", kind: kText},
@@ -153,6 +163,11 @@ var fields = [fieldCount]spec{
 	fParentID:    {key: "parent_id", kind: kText},
 	fBody:        {key: "body", kind: kAny},
 	fError:       {key: "error", kind: kFailure},
+	fCard:        {key: "card", kind: kAny},
+	fMethod:      {key: "method", kind: kText},
+	fPath:        {key: "path", kind: kPath},
+	fParams:      {key: "params", kind: kObject},
+	fInput:       {key: "input_data", kind: kAny},
 }
 
 // byKey finds a field by its exact key.

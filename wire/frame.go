@@ -111,10 +111,19 @@ type Frame struct {
 	ToolName  string
 	Arguments json.RawMessage
 	ParentID  string
-	// Body is what a tool answers, any JSON value; nil when absent. Error is
-	// why it does not, nil where it does. Both are of tool.chunk and tool.result (extension).
+	// Method, Path, Params and Input are the request of a handoff; Params an
+	// object, Input any JSON value, and either nil when absent (extension).
+	Method, Path  string
+	Params, Input json.RawMessage
+	// Card is any JSON value: what an agent says of itself, in card (extension).
+	Card json.RawMessage
+	// Body is what is answered to a call_tool or a handoff, any JSON value; nil
+	// when absent. Error is why nothing is, nil where something is. Both are of
+	// tool.chunk, tool.result, handoff.chunk and handoff.result (extension).
 	Body  json.RawMessage
 	Error *Failure
+	// StatusCode is the code of a handoff.result, as of HTTP (extension).
+	StatusCode int
 
 	// Code, Message and RequestID are an error (spaces, error format);
 	// RequestID is also the id that a receipt answers, and on send, reply and
@@ -190,7 +199,7 @@ type ListedAgent struct {
 	Metadata                                   json.RawMessage
 }
 
-// Failure is the error of a tool.result. Path is where in what was asked; it may be empty.
+// Failure is the error of a tool.result or handoff.result. Path is where in what was asked; it may be empty.
 type Failure struct {
 	Code, Message, Path string
 }

@@ -54,6 +54,13 @@ var rows = []row{
 	{"tool.chunk", fromServer, "id! from! index! body! media item"},
 	{"tool.result", fromServer, "id! from! body media error"},
 
+	// Cards and handoffs, whatever the dialect of the agent that is asked.
+	{"card.get", fromClient, "id! to!"},
+	{"card", fromServer, "id! from! card!"},
+	{"handoff", fromClient, "id! to! method! path! params input_data deadline_ms traceparent"},
+	{"handoff.chunk", fromServer, "id! from! index! body! media item"},
+	{"handoff.result", fromServer, "id! from! code! body media error"},
+
 	// Extensions of both seeds.
 	{"cancel", fromBoth, ">to! <from! stream_id! >id <seq n <session >receipts <redelivered"},
 	{"ack", fromClient, "id space seq!"},

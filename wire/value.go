@@ -20,6 +20,10 @@ func (d *decoder) set(f field, raw []byte) string {
 		return d.setText(f, raw, max(d.limits.Name, maxLongText))
 	case kToken:
 		return d.setText(f, raw, maxToken)
+	case kPath:
+		return d.setText(f, raw, maxPath)
+	case kCode:
+		return d.setCode(f, raw)
 	case kAgentID:
 		if what := d.setText(f, raw, d.limits.Name); what != "" || !d.strict {
 			return what
@@ -64,6 +68,15 @@ func (d *decoder) setText(f field, raw []byte, max int) string {
 	if what != "" {
 		*p = "" // an error frame does not repeat it
 	}
+	return what
+}
+
+func (d *decoder) setCode(f field, raw []byte) string {
+	if d.frame.Type != "handoff.result" {
+		return d.setText(f, raw, d.limits.Name)
+	}
+	n, what := integer(raw, 100, 1000)
+	d.frame.StatusCode = int(n)
 	return what
 }
 

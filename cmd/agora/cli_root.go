@@ -19,6 +19,7 @@ func addClientCommands(root *cobra.Command) {
 	for _, cmd := range []*cobra.Command{
 		newListen(), newSend(), newStream(), newAsk(), newReply(),
 		newJoin(), newPublish(), newAgents(), newAgent(), newSpaces(),
+		newFind(), newCard(), newHandoff(),
 		newExecute(), newTools(), newCall(), newNodes(), newApprovals(), newDecide(approves), newDecide(denies),
 	} {
 		root.AddCommand(prepareVerb(cmd))

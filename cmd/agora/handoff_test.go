@@ -27,6 +27,7 @@ func TestAnAgentIsHandedARequestAndHasAToolCalledOverHTTP(t *testing.T) {
 		{bob, "bob/handoff", `{"method":"post","path":"/greet/{name}","params":{ "name":"Ada"},"input_data":1.0}`,
 			`{"action":"handoff","request_id":"ID","method":"POST","path":"/greet/{name}","params":{ "name":"Ada"},"input_data":1.0}`},
 		{bob, "bob/handoff", `{"method":"GET","path":"/"}`, `{"action":"handoff","request_id":"ID","method":"GET","path":"/","params":{},"input_data":null}`},
+		{bob, "bob/handoff", `{"method":"GET","path":"/","params":null,"input_data":null}`, `{"action":"handoff","request_id":"ID","method":"GET","path":"/","params":{},"input_data":null}`},
 		{bob, "bob/tools/add", `{"a":1e2}`, `{"action":"call_tool","request_id":"ID","tool_name":"add","arguments":{"a":1e2}}`},
 		{plain, "plain/tools/any%2Fthing", `[]`, `{"action":"call_tool","request_id":"ID","tool_name":"any/thing","arguments":[]}`}, // it has declared none
 	} {

@@ -39,15 +39,16 @@ type Answer struct {
 	since int64              // taken since the box was trimmed
 	timer *time.Timer        // of the deadline
 
-	mu     sync.Mutex // guards the fields below
-	err    error      // what Next returns from now on
-	whole  bool       // it came to its end, or to one that every later reader would find
-	opened bool       // presence knows, or may know, that somebody waits here
-	begun  time.Time  // when it began to be asked here
-	asked  bool       // the request is stored, or may not be stored here any more
-	unsaid bool       // the request is not stored, for sure, and nobody else stores it
-	closed bool
-	ended  chan struct{} // closed when err is set from outside
+	mu      sync.Mutex // guards the fields below
+	err     error      // what Next returns from now on
+	whole   bool       // it came to its end, or to one that every later reader would find
+	opened  bool       // presence knows, or may know, that somebody waits here
+	begun   time.Time  // when it began to be asked here
+	asked   bool       // the request is stored, or may not be stored here any more
+	unsaid  bool       // the request is not stored, for sure, and nobody else stores it
+	closed  bool
+	givenUp bool          // its caller does not make the call again
+	ended   chan struct{} // closed when err is set from outside
 }
 
 func newAnswer(r *Registry, q Request) *Answer {
@@ -96,7 +97,7 @@ func (a *Answer) woken() {
 // Next returns the next part of the answer: a whole message or the start of a stream, then its chunks, then its end; after
 // the last io.EOF. It blocks while there is none. The error of a call that was not answered is an *agora.Error: STREAM_ABORTED when who was asked has gone or
 // given up, or has cancelled a request that is a stream, TIMEOUT when the deadline has passed, UNAVAILABLE when parts were lost; it stays. When ctx ends Next returns its error, and may be
-// called again. The body is shared and not to be changed.
+// called again; one that ends by [ErrGivenUp] says that the call is not made again. The body is shared and not to be changed.
 func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 	a.taken.Add(a.last)
 	a.trim(a.last)
@@ -104,6 +105,9 @@ func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 	for {
 		if err := a.over(); err != nil {
 			return agora.Message{}, err
+		}
+		if a.isGivenUp(ctx) {
+			return agora.Message{}, ctx.Err()
 		}
 		for len(a.msgs) > 0 && a.r.cfg.Delivers() == nil {
 			m := a.msgs[0]
@@ -122,6 +126,7 @@ func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 			continue
 		}
 		if err := a.fill(ctx); err != nil {
+			a.isGivenUp(ctx)
 			return agora.Message{}, err
 		}
 	}
@@ -129,6 +134,17 @@ func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 
 // Buffered reports whether Next has something at hand, which may turn out to be nothing for the caller. It is for the goroutine that calls Next.
 func (a *Answer) Buffered() bool { return len(a.msgs) > 0 }
+
+// isGivenUp reports whether a context says that the call is not made again, and takes note of it.
+func (a *Answer) isGivenUp(ctx context.Context) bool {
+	if ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrGivenUp) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.givenUp = true
+	return true
+}
 
 // over returns why nothing more comes; nil while something may.
 func (a *Answer) over() error {
@@ -305,7 +321,7 @@ func (a *Answer) set(err error, whole bool) {
 }
 
 // Close says that the caller waits no more. Where the answer has not come to its end, who was asked is told that nobody
-// waits, once: at once, or of a call with a name when its caller has not made it again in its grace. A request's stream without an end is aborted. It does not block.
+// waits, once: at once, or of a call with a name that was not given up when its caller has not made it again in its grace. A request's stream without an end is aborted. It does not block.
 func (a *Answer) Close() {
 	a.mu.Lock()
 	if a.closed {

@@ -30,7 +30,10 @@ type pending struct {
 
 // leave has presence told that one caller waits no more.
 func (r *Registry) leave(a *Answer, whole bool, code agora.Code) {
-	end := !whole && (!a.call.Named || code == agora.Timeout)
+	a.mu.Lock()
+	givenUp := a.givenUp
+	a.mu.Unlock()
+	end := !whole && (!a.call.Named || givenUp || code == agora.Timeout)
 	l := leaving{presence.Leaving{Call: a.call, Waiter: a.id, Whole: whole, End: end}, code, nil}
 	if a.stream.open() {
 		l.stream = a.stream

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -135,6 +136,9 @@ func digest(all ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:20])
 }
 
+// ErrGivenUp ends the context of a caller that gives a call up for good: who was asked is told at once, also of a call with a name, unless others wait for the answer too.
+var ErrGivenUp = errors.New("the call was given up")
+
 // Start stores the request and returns its answer, of which nothing may have come yet. The caller owes it a call of Close. It takes a few
 // round trips. Errors: AGENT_NOT_FOUND, AGENT_OFFLINE, RATE_LIMITED, UNAVAILABLE, MESSAGE_TOO_LARGE; INVALID_REQUEST where
 // the name stands for another request, or for a stream; STREAM_ABORTED or TIMEOUT where the call of that name was given up, or ran out of time.
@@ -150,6 +154,7 @@ func (r *Registry) Start(ctx context.Context, q Request) (*Answer, error) {
 		return nil, err
 	}
 	if err := a.ask(ctx, q); err != nil {
+		a.isGivenUp(ctx)
 		a.Close()
 		return nil, agora.AsError(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/wire/p2p"
 )
@@ -66,13 +67,16 @@ type Tool struct {
 }
 
 // Answer is what comes back: a whole message, or the parts of a stream; io.EOF behind its end. One goroutine at a time calls
-// Next; Close may be called from any, ends the call where it goes on, and is idempotent.
+// Next; Close may be called from any, ends the call where it goes on, and is idempotent. A context that ends by [ErrGivenUp] says that the caller does not ask again.
 //
 // An error of Next is a [Failure] where the agent itself has answered that it can't.
 type Answer interface {
 	Next(ctx context.Context) (agora.Message, error)
 	Close()
 }
+
+// ErrGivenUp is [call.ErrGivenUp], for doors.
+var ErrGivenUp = call.ErrGivenUp
 
 // Failure is the error that an agent has answered with, in the way of its dialect.
 type Failure struct {
@@ -130,6 +134,7 @@ func (cs *Carriers) Card(ctx context.Context, c Call) (agora.Agent, agora.Regist
 // Handoff hands a request to an agent, of which c.To needs the id alone. One whose path is /tools/{name} calls that tool of an agent that has it. FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its
 // carrier says. The caller owes the answer a call of Close.
 func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, error) {
+	h.Params, h.Input = present(h.Params), present(h.Input)
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
@@ -156,6 +161,14 @@ func toolOf(to *agora.Agent, h *Handoff) (t Tool, is bool, err error) {
 	}
 	is = is && slices.ContainsFunc(to.Tools, func(s agora.Skill) bool { return s.Name == t.Name })
 	return t, is, nil
+}
+
+// present returns a value, nil for null: both say that there is none.
+func present(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
 }
 
 // CallTool calls a tool of an agent, of which c.To needs the id alone. Errors are those of [tools.Guard.CheckTool], and else as of Handoff.

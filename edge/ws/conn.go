@@ -54,7 +54,7 @@ type conn struct {
 	retry   *time.Timer
 	linger  *time.Timer
 	faults  flood
-	tools   *toolCalls // nil until it calls one
+	calls   *calls // nil until it makes one
 }
 
 // begin binds the connection where its URL says to whom, and has it read from. Reading ends
@@ -73,13 +73,13 @@ func (c *conn) begin(h *hello) {
 }
 
 // finish ends the connection that can't be read any more. When it returns the session knows, and the
-// writer and the calls of tools have ended.
+// writer and the open calls have ended.
 func (c *conn) finish(err error) {
 	c.end(err)
 	c.unwatch()
 	c.socket.Close()
 	c.giveUp()
-	c.endTools()
+	c.endCalls()
 	c.door.inner.Delete(c)
 	c.door.dismiss(c)
 }
@@ -279,8 +279,8 @@ func (c *conn) shutLocked() {
 		return
 	}
 	c.closing = true
-	if c.tools != nil {
-		c.tools.stop()
+	if c.calls != nil {
+		c.calls.stop()
 	}
 	c.linger = time.AfterFunc(c.door.cfg.Linger, c.kill)
 	c.roomy()

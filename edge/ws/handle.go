@@ -18,6 +18,7 @@ var anonymous = map[string]func(*conn, *wire.Frame) error{
 	"agent.heartbeat": func(*conn, *wire.Frame) error { return nil }, // having come is all it says
 	"list":            (*conn).list,
 	"agents.find":     (*conn).find,
+	"card.get":        (*conn).card,
 	"space.list":      (*conn).listSpaces,
 }
 
@@ -30,7 +31,7 @@ var verbs = map[string]func(*conn, *edge.Session, *wire.Frame) error{
 	"reply":               (*conn).relay,
 	"reply_chunk":         (*conn).relay,
 	"reply_end":           (*conn).relay,
-	"cancel":              (*conn).relay,
+	"cancel":              (*conn).cancel,
 	"ack":                 (*conn).ack,
 	"space.join":          (*conn).join,
 	"space.leave":         (*conn).leaveSpace,
@@ -41,6 +42,7 @@ var verbs = map[string]func(*conn, *edge.Session, *wire.Frame) error{
 	"space.event.cancel":  (*conn).cancelEvent,
 	"agent.refresh":       (*conn).refresh,
 	"call_tool":           (*conn).callTool,
+	"handoff":             (*conn).handOff,
 }
 
 // handle does what a frame says. An error is its answer.
@@ -123,6 +125,14 @@ func (c *conn) relay(s *edge.Session, f *wire.Frame) error {
 	}
 	own(&m)
 	return s.Send(c.context(), m, w)
+}
+
+// cancel gives up an open call of the connection, or a stream.
+func (c *conn) cancel(s *edge.Session, f *wire.Frame) error {
+	if f.N == 0 && c.cancelCall(f) {
+		return nil
+	}
+	return c.relay(s, f)
 }
 
 // own gives m a body that is not the frame's: the text of a chunk, where that says how the chunk was spelt.

@@ -78,7 +78,7 @@ func (co company) play(t *testing.T, d Dialer, turns chan struct{}) {
 func companies() []company {
 	calm := slices.Concat(flowScenes,
 		relayScenes, registerScenes, errorScenes, identityScenes, mailboxScenes, receiptScenes, numberScenes,
-		resumeScenes, streamScenes, fidelityScenes, spaceScenes, eventScenes, systemScenes, toolScenes,
+		resumeScenes, streamScenes, fidelityScenes, spaceScenes, eventScenes, systemScenes, toolScenes, handoffScenes,
 	)
 	// No machine's clock is to be trusted.
 	astray := []time.Duration{0, -time.Hour, time.Hour}
@@ -93,7 +93,7 @@ func companies() []company {
 				c.Timeout = 8 * time.Second
 			}
 		}}, true, briefScenes},
-		{"timely", Options{Grace: time.Hour, Clocks: astray}, true, slices.Concat(deadlineScenes, lateToolScenes, deathScenes)},
+		{"timely", Options{Grace: time.Hour, Clocks: astray}, true, slices.Concat(deadlineScenes, lateToolScenes, lateHandoffScenes, deathScenes)},
 		{"strict", Options{
 			Edges: 2, MaxMembers: 2, Grace: time.Hour, Door: ws.Config{MaxMessage: 256 << 10},
 			Node: edge.Config{MailboxOff: true, NoAutoCreate: true, Limits: edge.Limits{Frame: 64 << 10}},
