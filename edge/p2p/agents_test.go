@@ -21,7 +21,7 @@ import (
 // agent is an agent at a WebSocket.
 func (s *site) agent(k int, id, more string) *agoratest.Client {
 	s.t.Helper()
-	a := agoratest.Connect(s.t, agoratest.Direct{}, s.URL(k), "", nil)
+	a := agoratest.Connect(s.t, agoratest.Direct{}, strings.TrimSuffix(s.URL(k), "/ws")+"/asks", "", nil)
 	a.Send(`{"type":"agent.register","agent":{"id":` + agoratest.Quote(id) + more + `}}`)
 	a.Expect(`{"type":"agent.registered"}`)
 	return a
@@ -184,7 +184,7 @@ func TestAPeerThatHasRegisteredIsAskedFromEveryDialect(t *testing.T) {
 	h.SetStreamHandler(wire.HandoffProtocol, func(st network.Stream) {
 		q, err := wire.Read(st, 0)
 		if err != nil || q.Path == "/fails" {
-			_, _ = st.Write(wire.AppendFault(nil, wire.NewFault(404, "no such path")))
+			_, _ = st.Write(wire.AppendFault(nil, wire.NewFault(405, "not by this method")))
 		} else {
 			_, _ = fmt.Fprintf(st, `{"method":%q,"path":%q, "n": 1.0}`, q.Method, q.Path)
 		}
@@ -209,6 +209,12 @@ func TestAPeerThatHasRegisteredIsAskedFromEveryDialect(t *testing.T) {
 	anna := s.agent(0, "anna", "")
 	anna.Send(`{"type":"send","id":"m","to":"plain","payload":"hello"}`)
 	anna.Expect(`{"type":"error","request_id":"m","code":"INVALID_REQUEST"}`)
+	anna.Send(`{"type":"card.get","id":"c","to":"plain"}`)
+	anna.Expect(`{"type":"card","id":"c","from":"plain","card":{"name":"plain","skills":[{"name":"greet"}]}}`)
+	anna.Send(`{"type":"handoff","id":"h","to":"plain","method":"POST","path":"/greet"}`)
+	anna.Expect(`{"type":"handoff.result","id":"h","from":"plain","code":200,"body":{"method":"POST","path":"/greet","n":1.0}}`)
+	anna.Send(`{"type":"handoff","id":"f","to":"plain","method":"POST","path":"/fails"}`)
+	anna.Expect(`{"type":"handoff.result","id":"f","from":"plain","code":405,"error":{"code":"INVALID_REQUEST","message":"not by this method"}}`)
 	other := s.enter()
 	body = fmt.Sprintf(`{"agent_name":"plain","peer_id":%q,"addrs":[]}`, other.ID())
 	if status, answer := s.posts(1, "/register", body); status != http.StatusConflict {

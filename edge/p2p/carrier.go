@@ -41,7 +41,7 @@ func (p peers) Card(ctx context.Context, c carrier.Call) (agora.Registration, er
 		return agora.Registration{}, lost(ctx, err)
 	}
 	if f, is := wire.ParseFault(b); is {
-		return agora.Registration{}, &carrier.Failure{Err: f.Err}
+		return agora.Registration{}, failed(f)
 	}
 	if len(b) > wire.MaxCard || !json.Valid(b) {
 		return agora.Registration{}, agora.Errorf(agora.StreamAborted, "peer %q shows no card", c.To.ID)
@@ -84,6 +84,11 @@ func (p peers) Handoff(ctx context.Context, c carrier.Call, h carrier.Handoff) (
 // CallTool implements carrier.Carrier: a tool is a path of its own.
 func (p peers) CallTool(ctx context.Context, c carrier.Call, t carrier.Tool) (carrier.Answer, error) {
 	return p.Handoff(ctx, c, carrier.Handoff{Method: "POST", Path: "/tools/" + wire.Escape(t.Name), Input: t.Arguments})
+}
+
+// failed is the failure that a peer has answered with, number and all.
+func failed(f *wire.Fault) error {
+	return &carrier.Failure{Err: &agora.Error{Code: f.Err.Code, Message: f.Err.Message, Cause: f}}
 }
 
 // lost is the error of a stream that has failed.
@@ -227,7 +232,7 @@ func (a *answer) end() error {
 		return nil
 	}
 	if f, is := wire.ParseFault(a.held); is {
-		return &carrier.Failure{Err: f.Err}
+		return failed(f)
 	}
 	a.queue = append(a.queue, agora.Message{Kind: agora.Reply, Part: agora.Whole, Body: a.held, Media: mediaOf(a.held, true)})
 	a.held = nil

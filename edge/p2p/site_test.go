@@ -15,12 +15,13 @@ import (
 	"github.com/agora-relay/agora/edge/p2p"
 	"github.com/agora-relay/agora/edge/rest"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/p2phost"
 )
 
-// site is a cluster whose edges have the door, beside that for plain HTTP.
+// site is a cluster whose edges have the door, beside those for plain HTTP, and for WebSockets at /asks, by which peers are asked.
 type site struct {
 	*agoratest.Cluster
 	t testing.TB
@@ -50,6 +51,7 @@ func open(t testing.TB, s setup) *site {
 type opened struct {
 	*web.Kit
 	door *p2p.Door
+	asks *ws.Door
 }
 
 func (s *site) opens(e agoratest.Entry, cfg p2p.Config) (agoratest.Opened, error) {
@@ -65,10 +67,12 @@ func (s *site) opens(e agoratest.Entry, cfg p2p.Config) (agoratest.Opened, error
 	kit := web.New(e.Node, web.Config{})
 	rest.Mount(kit, e.Mux, cfg.Carriers)
 	d.Mount(kit, e.Mux)
+	asks := ws.New(e.Node, ws.Config{Carriers: cfg.Carriers})
+	e.Mux.Handle("/asks", asks)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doors = append(s.doors, d)
-	return &opened{kit, d}, nil
+	return &opened{kit, d, asks}, nil
 }
 
 // Drain empties them.
@@ -83,12 +87,14 @@ func (o *opened) Drain(ctx context.Context) {
 func (o *opened) Close() {
 	o.door.Close()
 	o.Kit.Close()
+	o.asks.Close()
 }
 
 // Wait returns when nothing of them runs.
 func (o *opened) Wait() {
 	o.door.Wait()
 	o.Kit.Wait()
+	o.asks.Wait()
 }
 
 // door returns that of edge k.
