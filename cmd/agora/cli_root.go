@@ -19,7 +19,7 @@ func addClientCommands(root *cobra.Command) {
 	for _, cmd := range []*cobra.Command{
 		newListen(), newSend(), newStream(), newAsk(), newReply(),
 		newJoin(), newPublish(), newAgents(), newAgent(), newSpaces(),
-		newExecute(), newTools(), newCall(), newNodes(), newApprovals(), newDecide(approves), newDecide(denies),
+		newExecute(), newTools(), newCall(), newNodes(), newSidecar(), newApprovals(), newDecide(approves), newDecide(denies),
 	} {
 		root.AddCommand(prepareVerb(cmd))
 	}
