@@ -178,11 +178,11 @@ func TestWhatTheAgentFailsAtIsToldByANumberAndNeverLooksWhole(t *testing.T) {
 	s := newSite(t, 1)
 	p := newPlain(t)
 	s.run(p, func(c *sidecar.Config) {
-		c.Limits.FirstByte, c.Limits.Idle, c.Limits.Answer = 300*time.Millisecond, 300*time.Millisecond, 256<<10
+		c.Limits.Idle, c.Limits.Answer = 300*time.Millisecond, 256<<10
 	})
 	c := s.calls(direct)
 	for path, code := range map[string]int{
-		"/fail/301": 502, "/fail/304": 502, "/fail/401": 403, "/fail/404": 404, "/fail/422": 400, "/fail/500": 500, "/fail/503": 500, "/away": 502, "/slow": 504,
+		"/fail/301": 502, "/fail/304": 502, "/fail/401": 403, "/fail/404": 404, "/fail/422": 400, "/fail/500": 500, "/fail/503": 500, "/away": 502,
 	} {
 		got, err := c.hands(`{"method":"POST","path":"` + path + `"}`) // which no client of HTTP repeats
 		if f, is := wire.ParseFault([]byte(got)); err != nil || !is || f.Code != code {
@@ -197,8 +197,8 @@ func TestWhatTheAgentFailsAtIsToldByANumberAndNeverLooksWhole(t *testing.T) {
 			t.Errorf("%s: %d bytes look whole", path, len(got))
 		}
 	}
-	if n := p.asked.Load(); n != 12 {
-		t.Errorf("the agent was asked %d times, want 12: no redirect is followed", n)
+	if n := p.asked.Load(); n != 11 {
+		t.Errorf("the agent was asked %d times, want 11: no redirect is followed", n)
 	}
 	p.stop()
 	got, err := c.hands(`{"method":"POST","path":"/greet/x"}`)
@@ -296,26 +296,49 @@ func TestTheDeathOfAnEdgeIsSurvived(t *testing.T) {
 func TestAnAgentThatStartsLateAndEdgesThatKnowNoPeersAreFine(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 1)
+	s.blind.Store(true)
 	p := newPlain(t)
 	p.stop()
 	var starting sync.WaitGroup
-	defer starting.Wait()
-	r := make(chan *running, 1)
-	starting.Go(func() {
-		await.True(t, "edges are asked for nothing yet", func() bool { return s.registered().Agent == "" })
-		p.again()
-	})
-	r <- s.run(p, func(c *sidecar.Config) { c.Peer.Listen = "none"; c.Peer.Relays = []string{}; c.Client.Agent = "plain" })
-	side := <-r
+	starting.Go(p.again)
+	side := s.run(p, nil)
+	starting.Wait()
 	status, body := s.post("/agents/plain/handoff?as=anna", `{"method":"GET","path":"/card"}`)
 	var answered struct{ Name string }
 	if err := json.Unmarshal([]byte(body), &answered); status != 200 || err != nil || answered.Name != "plain" {
 		t.Errorf("its card by mail is %d %s", status, body)
 	}
-	if a := s.registered().Addresses; len(a) != 0 {
-		t.Errorf("without an address it is told to be at %v", a)
-	}
+	s.blind.Store(false) // as when edges are upgraded
+	await.True(t, "it has a place once edges are relays", func() bool { return slices.ContainsFunc(s.registered().Addresses, relayed) })
 	if err := side.stops(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestARelayOnlyPeerHasNoAddressOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 1)
+	p := newPlain(t)
+	at, err := s.door(0).Addresses()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.run(p, func(c *sidecar.Config) { c.Peer.Listen, c.Peer.Relays = "none", at[:1] })
+	if got, err := s.calls(relayed).hands(`{"method":"POST","path":"/greet/x"}`); err != nil || !strings.Contains(got, `"hello":"x"`) {
+		t.Errorf("handed over: %q %v", got, err)
+	}
+	if r := s.registered(); slices.ContainsFunc(r.Addresses, direct) || len(r.Addresses) != 1 {
+		t.Errorf("edges are told %v", r.Addresses)
+	}
+}
+
+func TestAnAgentThatDoesNotAnswerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 1)
+	p := newPlain(t)
+	s.run(p, func(c *sidecar.Config) { c.Limits.FirstByte = 50 * time.Millisecond })
+	got, err := s.calls(direct).hands(`{"method":"POST","path":"/slow"}`)
+	if f, is := wire.ParseFault([]byte(got)); err != nil || !is || f.Code != 504 {
+		t.Errorf("answered %q %v, want 504", got, err)
 	}
 }

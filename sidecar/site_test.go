@@ -38,7 +38,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // site is a cluster whose edges are relays of libp2p, and say so.
 type site struct {
 	*agoratest.Cluster
-	t *testing.T
+	t     *testing.T
+	blind atomic.Bool // edges know no peers
 
 	mu    sync.Mutex // guards the fields below
 	doors []*p2p.Door
@@ -95,7 +96,11 @@ func (s *site) opens(e agoratest.Entry) (agoratest.Opened, error) {
 	return &opened{kit, d}, nil
 }
 
-func (s *site) serveEdges(w http.ResponseWriter, _ *http.Request) {
+func (s *site) serveEdges(w http.ResponseWriter, r *http.Request) {
+	if s.blind.Load() {
+		http.NotFound(w, r)
+		return
+	}
 	type entry struct {
 		Edge      string   `json:"edge"`
 		Peer      string   `json:"peer_id"`
@@ -112,7 +117,11 @@ func (s *site) serveEdges(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"edges": all})
 }
 
-func (s *site) serveRegister(_ http.ResponseWriter, r *http.Request) {
+func (s *site) serveRegister(w http.ResponseWriter, r *http.Request) {
+	if s.blind.Load() {
+		http.NotFound(w, r)
+		return
+	}
 	var one told
 	if err := json.NewDecoder(r.Body).Decode(&one); err != nil {
 		s.t.Errorf("an edge is told what is no registration: %v", err)
@@ -212,7 +221,9 @@ func (p *plain) start(address string) {
 		l, err = net.Listen("tcp", address)
 		return err == nil
 	})
-	p.address = l.Addr().String()
+	if p.address == "" {
+		p.address = l.Addr().String()
+	}
 	server := &http.Server{Handler: p.mux(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	over := make(chan struct{})
 	go func() {
@@ -225,6 +236,7 @@ func (p *plain) start(address string) {
 	})
 }
 
+// again has one that was stopped listen as before.
 func (p *plain) again() { p.start(p.address) }
 
 func (p *plain) mux() *http.ServeMux {
