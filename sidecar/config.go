@@ -48,7 +48,7 @@ type Limits struct {
 	Lasts      time.Duration // how long edges know the peer without being told again; 90s
 	Grace      time.Duration // how long requests in progress have at the end; 10s
 	Retry      time.Duration // before what has failed is tried again the first time; doubled up to 10s each further time; 200ms
-	Concurrent int           // requests that the agent has to answer at a time; 64
+	Concurrent int           // requests that the agent has to answer at a time, those of peers of libp2p up to half of them; 128
 	Held       int           // messages in hand, taken or not; 256
 	Streams    int           // streams of libp2p at a time; 256
 }
@@ -67,7 +67,7 @@ func (l Limits) withDefaults() Limits {
 	l.Lasts = cmp.Or(l.Lasts, 90*time.Second)
 	l.Grace = cmp.Or(l.Grace, 10*time.Second)
 	l.Retry = cmp.Or(l.Retry, 200*time.Millisecond)
-	l.Concurrent = cmp.Or(l.Concurrent, 64)
+	l.Concurrent = cmp.Or(l.Concurrent, 128)
 	l.Held = cmp.Or(l.Held, 256)
 	l.Streams = cmp.Or(l.Streams, 256)
 	return l

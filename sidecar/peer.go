@@ -22,6 +22,7 @@ type peerSide struct {
 	host   *p2phost.Host
 	relays relays
 	places chan struct{} // one for each stream
+	asking chan struct{} // one for each request that the agent is asked for: peers leave room for members of the cluster
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
@@ -38,7 +39,7 @@ func (s *Sidecar) newPeer() (*peerSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peerSide{side: s, places: make(chan struct{}, s.cfg.Limits.Streams)}
+	p := &peerSide{side: s, places: make(chan struct{}, s.cfg.Limits.Streams), asking: make(chan struct{}, max(1, s.cfg.Limits.Concurrent/2))}
 	p.host, err = p2phost.New(p2phost.Config{Key: key, Listen: listen, UserAgent: userAgent, Reserves: true})
 	if err != nil {
 		return nil, fmt.Errorf("listen as a peer: %w", err)
@@ -178,11 +179,24 @@ func (p *peerSide) handOff(ctx context.Context, s network.Stream, q *p2p.Request
 	defer watching.Wait()
 	defer func() { _ = s.SetReadDeadline(time.Now()) }() // ends the watch
 	defer stop()
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-time.After(p.side.cfg.Limits.FirstByte):
+		return errLate
+	case <-ctx.Done():
+		return &brokenOff{ctx.Err()}
+	}
 	x, err := p.side.ask(ctx, q)
 	if err != nil {
 		return err
 	}
 	defer x.Close()
+	return p.copy(s, x)
+}
+
+// copy writes an answer as it comes, and ends the stream where it has ended.
+func (p *peerSide) copy(s network.Stream, x *answer) error {
 	b := make([]byte, pieceSize)
 	for {
 		n, err := x.Read(b)

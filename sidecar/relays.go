@@ -15,6 +15,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/p2phost"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 const (
@@ -134,9 +135,13 @@ func (r *relays) learn(named []edgePeer) {
 func (r *relays) disconnected(id peer.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one := r.all[id]; one != nil && one.reserved {
+	one := r.all[id]
+	if one == nil {
+		return
+	}
+	signal(one.lost) // also where the place was not noted yet
+	if one.reserved {
 		one.reserved = false
-		signal(one.lost)
 		signal(r.peer.side.moved)
 	}
 }
@@ -148,17 +153,14 @@ func (r *relays) keep(ctx context.Context, one *relay) {
 	for n := 1; ctx.Err() == nil; {
 		wait, err := r.reserve(ctx, one)
 		if err != nil {
-			if ctx.Err() != nil {
-				return
-			}
 			r.set(one, false)
 			log.Debug("no place at a relay", "relay", one.info.ID.String(), "err", err)
-			wait = limit.after(n)
+			pause.For(ctx, limit.after(n))
 			n++
-		} else {
-			n = 1
-			r.set(one, true)
+			continue
 		}
+		n = 1
+		r.set(one, true)
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:
