@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/wire/p2p"
 )
@@ -103,54 +101,6 @@ func (s *Sidecar) watchCard(ctx context.Context) {
 			s.cfg.Log.Info("the agent is back")
 		}
 	}
-}
-
-// tellCard tells the cluster of each change of the card until ctx ends.
-func (s *Sidecar) tellCard(ctx context.Context) {
-	for n := 0; ; {
-		if n == 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-s.changed:
-			}
-		} else if !pause.For(ctx, s.cfg.Limits.after(n)) {
-			return
-		}
-		card, _ := s.shown.now()
-		err := s.client.UpdateCard(ctx, s.registered(&card))
-		switch {
-		case err == nil:
-			n = 0
-			s.cfg.Log.Info("the agent's card has changed", "skills", len(card.Skills))
-			signal(s.moved)
-		case ctx.Err() != nil:
-			return
-		default:
-			n++
-			s.cfg.Log.Warn("the agent's card was not taken", "err", err)
-		}
-	}
-}
-
-// maxRegistered bounds what is registered of a card with the schemas of its skills: edges take 256 KiB.
-const maxRegistered = 192 << 10
-
-// registered returns what the directory is told of a card: without schemas where there would be too much of them.
-func (s *Sidecar) registered(card *p2p.Card) client.Card {
-	a := card.Agent(agora.AgentID(s.id))
-	a.Registration = agora.Registration{}
-	for k := range a.Skills {
-		if a.Size() <= maxRegistered {
-			break
-		}
-		a.Skills[k].Schema = nil
-	}
-	c := client.Card{Name: a.Name, Type: "http", Capabilities: a.Capabilities, Description: a.Description, Skills: a.Skills}
-	if a.Version != "" {
-		c.Metadata, _ = json.Marshal(map[string]string{"version": a.Version}) // of strings it never fails
-	}
-	return c
 }
 
 // ask puts a request that was handed over to the agent, if its card has it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -63,9 +64,16 @@ type registration struct {
 	Agent        string   `json:"agent_name"`
 	Peer         string   `json:"peer_id"`
 	Addresses    []string `json:"addrs"`
-	Skills       []string `json:"skills,omitempty"`
+	Description  string   `json:"description,omitempty"`
+	Skills       []skill  `json:"skills,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
-	TTL          int      `json:"ttl,omitempty"` // seconds
+	TTL          int      `json:"ttl"` // seconds
+}
+
+type skill struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
 }
 
 // register tells an edge which peer the agent is; it returns false where edges have no door for peers.
@@ -73,11 +81,20 @@ func (e *edges) register(ctx context.Context, r registration) (there bool, err e
 	return e.ask(ctx, http.MethodPost, "/register", r, nil)
 }
 
-// withdraw takes a registration back, where edges can.
-func (e *edges) withdraw(ctx context.Context, r registration) error {
-	_, err := e.ask(ctx, http.MethodDelete, "/register", registration{Agent: r.Agent, Peer: r.Peer}, nil)
+// withdraw ends the registration of an agent; its session goes on.
+func (e *edges) withdraw(ctx context.Context, id string) error {
+	_, err := e.ask(ctx, http.MethodDelete, "/agents/"+url.PathEscape(id), nil, nil)
 	return err
 }
+
+// edgeError is an answer of an edge that is no success.
+type edgeError struct {
+	status int
+	text   string
+}
+
+// Error returns what was asked, and what the edge said.
+func (e *edgeError) Error() string { return e.text }
 
 // ask asks one edge after the other until one answers. there is false where that knows no such path.
 func (e *edges) ask(ctx context.Context, method, path string, say, into any) (there bool, err error) {
@@ -88,6 +105,9 @@ func (e *edges) ask(ctx context.Context, method, path string, say, into any) (th
 		}
 		if ctx.Err() != nil {
 			return false, ctx.Err()
+		}
+		if e, ok := errors.AsType[*edgeError](err); ok && e.status < 500 { // what one refuses, all do
+			return false, err
 		}
 	}
 	return false, err
@@ -128,7 +148,7 @@ func (e *edges) askOne(ctx context.Context, method, at string, say, into any) (t
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed, resp.StatusCode == http.StatusUpgradeRequired:
 		return false, nil
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return false, fmt.Errorf("%s %s: %s: %s", method, host(at), resp.Status, bytes.TrimSpace(b[:min(len(b), 300)]))
+		return false, &edgeError{resp.StatusCode, fmt.Sprintf("%s %s: %s: %s", method, host(at), resp.Status, bytes.TrimSpace(b[:min(len(b), 300)]))}
 	case err != nil || into == nil:
 		return err == nil, err
 	}

@@ -220,10 +220,7 @@ func (r *relays) count() (n int) {
 
 // addresses returns where the peer is reached: its own addresses, and behind them those through relays at which it has a place.
 func (p *peerSide) addresses() []string {
-	all, err := p2phost.Whole(p.host)
-	if err != nil {
-		p.side.cfg.Log.Warn("the peer has no addresses", "err", err)
-	}
+	all := p2phost.Whole(p.host)
 	slices.Sort(all)
 	p.relays.mu.Lock()
 	defer p.relays.mu.Unlock()
@@ -240,68 +237,4 @@ func (p *peerSide) addresses() []string {
 	all = append(all[:min(len(all), agora.MaxAddresses/2)], circuits...)
 	all = slices.DeleteFunc(all, func(a string) bool { return len(a) > agora.MaxAddress })
 	return all[:min(len(all), agora.MaxAddresses)]
-}
-
-// watchEdges learns which edges are relays and tells one of them of the peer, every now and then, and at once when where it is reached has changed, until ctx ends.
-func (s *Sidecar) watchEdges(ctx context.Context) {
-	tick := time.NewTicker(s.cfg.Limits.Look)
-	defer tick.Stop()
-	for {
-		named, err := s.edges.peers(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			s.cfg.Log.Debug("no edge says which of them are peers", "err", err)
-		default:
-			s.peer.relays.learn(named)
-		}
-		s.tellPeer(ctx)
-		for again := true; again; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-s.moved:
-				s.tellPeer(ctx)
-			case <-tick.C:
-				again = false
-			}
-		}
-	}
-}
-
-// tellPeer tells an edge which peer the agent is, and where.
-func (s *Sidecar) tellPeer(ctx context.Context) {
-	there, err := s.edges.register(ctx, s.registration())
-	switch {
-	case ctx.Err() != nil: // it may have been taken or not: what was known before counts
-		return
-	case err != nil:
-		s.cfg.Log.Warn("no edge takes the agent's peer id", "agent", s.id, "err", err)
-	case !there && s.stats.noPeers.CompareAndSwap(false, true):
-		s.cfg.Log.Info("edges have no door for peers: the agent is a member without a peer id", "agent", s.id)
-	}
-	s.stats.bound.Store(err == nil && there)
-}
-
-func (s *Sidecar) registration() registration {
-	card, _ := s.shown.now()
-	a := card.Agent(agora.AgentID(s.id))
-	r := registration{Agent: s.id, Peer: s.peer.id(), Addresses: s.peer.addresses(), Capabilities: a.Capabilities, TTL: int(s.cfg.Limits.Lasts.Seconds())}
-	for _, skill := range a.Skills {
-		r.Skills = append(r.Skills, skill.Name)
-	}
-	return r
-}
-
-// withdraw takes the registration of the peer back, where it was taken: else it ends by itself.
-func (s *Sidecar) withdraw() {
-	if !s.stats.bound.Load() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), edgeTime)
-	defer cancel()
-	if err := s.edges.withdraw(ctx, s.registration()); err != nil {
-		s.cfg.Log.Debug("the registration of the peer ends by itself", "err", err)
-	}
 }

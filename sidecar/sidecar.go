@@ -22,7 +22,7 @@ type Sidecar struct {
 	deliver *url.URL // nil where messages are refused
 	edges   *edges
 	shown   shown
-	changed chan struct{} // holds a token when the card has changed
+	changed chan struct{} // holds a token when the session is to say something else of itself
 	moved   chan struct{} // holds a token when edges are to be told of the peer
 	stats   stats
 
@@ -31,10 +31,14 @@ type Sidecar struct {
 	client *client.Client
 	peer   *peerSide
 	mail   mail
+	untold string // why edges were not told of the peer, last; watchEdges's
 	spaces spaces
 
-	joined atomic.Bool // it is connected to the cluster
-	ending atomic.Bool // nothing new is begun
+	joined  atomic.Bool // it is connected to the cluster
+	bound   atomic.Bool // an edge has taken the peer
+	noPeers atomic.Bool // edges have no door for peers
+	asPeer  atomic.Bool // the directory is to show the agent as a peer, and its session to say nothing of itself
+	ending  atomic.Bool // nothing new is begun
 }
 
 // New returns a sidecar that does nothing yet. INVALID_REQUEST where the configuration makes no sense.
@@ -100,7 +104,7 @@ func (s *Sidecar) enter(ctx context.Context) (err error) {
 	if s.peer, err = s.newPeer(); err != nil {
 		return err
 	}
-	if s.client, err = s.dial(ctx, s.registered(&card)); err != nil {
+	if s.client, err = s.dial(ctx, s.sessionCard()); err != nil {
 		s.peer.close()
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,9 +52,16 @@ type told struct {
 	Agent     string   `json:"agent_name"`
 	Peer      string   `json:"peer_id"`
 	Addresses []string `json:"addrs"`
-	Skills    []string `json:"skills"`
-	TTL       int      `json:"ttl"`
-	withdrawn bool
+	Skills    []struct{ Name string }
+	TTL       int `json:"ttl"`
+}
+
+// can returns the names of the skills that edges were told of.
+func (r *told) can() (names []string) {
+	for _, s := range r.Skills {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 func newSite(t *testing.T, edges int) *site {
@@ -88,48 +96,46 @@ func (s *site) opens(e agoratest.Entry) (agoratest.Opened, error) {
 	}
 	kit := web.New(e.Node, web.Config{})
 	rest.Mount(kit, e.Mux, carriers)
-	e.Mux.HandleFunc("GET /p2p", s.serveEdges)
-	e.Mux.HandleFunc("/register", s.serveRegister)
+	inner := http.NewServeMux()
+	d.Mount(kit, inner)
+	e.Mux.HandleFunc("/p2p", s.passes(inner))
+	e.Mux.HandleFunc("/peers", s.passes(inner))
+	e.Mux.HandleFunc("/register", s.passes(inner))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doors = append(s.doors, d)
 	return &opened{kit, d}, nil
 }
 
-func (s *site) serveEdges(w http.ResponseWriter, r *http.Request) {
-	if s.blind.Load() {
-		http.NotFound(w, r)
-		return
-	}
-	type entry struct {
-		Edge      string   `json:"edge"`
-		Peer      string   `json:"peer_id"`
-		Addresses []string `json:"addresses"`
-	}
-	all := []entry{}
-	for _, k := range s.Edges() {
-		d := s.door(k)
-		at, err := d.Addresses()
-		if err == nil && len(at) > 0 {
-			all = append(all, entry{"e", d.ID().String(), at})
+// passes returns the door's paths, unless edges are to know no peers, and takes note of registrations.
+func (s *site) passes(inner http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.blind.Load() {
+			http.NotFound(w, r)
+			return
 		}
+		if r.Method != http.MethodPost {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		b, err := io.ReadAll(r.Body)
+		var one told
+		if err = first(err, json.Unmarshal(b, &one)); err != nil {
+			s.t.Errorf("an edge is told what is no registration: %v", err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(b))
+		answer := httptest.NewRecorder()
+		inner.ServeHTTP(answer, r)
+		w.WriteHeader(answer.Code)
+		w.Write(answer.Body.Bytes())
+		if answer.Code != http.StatusOK {
+			s.t.Logf("an edge was told %s, and said %d %s", b, answer.Code, answer.Body)
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.told = append(s.told, one)
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"edges": all})
-}
-
-func (s *site) serveRegister(w http.ResponseWriter, r *http.Request) {
-	if s.blind.Load() {
-		http.NotFound(w, r)
-		return
-	}
-	var one told
-	if err := json.NewDecoder(r.Body).Decode(&one); err != nil {
-		s.t.Errorf("an edge is told what is no registration: %v", err)
-	}
-	one.withdrawn = r.Method == http.MethodDelete
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.told = append(s.told, one)
 }
 
 // registered returns what edges were told of the peer last.
@@ -338,7 +344,7 @@ func (s *site) run(p *plain, change func(*sidecar.Config)) *running {
 		Agent: "http://" + p.address, Admin: l, Peer: sidecar.Peer{Listen: "/ip4/127.0.0.1/tcp/0"},
 		Client: client.Config{URLs: s.URLs(), Patience: time.Hour, Stall: time.Hour, Backoff: client.Backoff{Min: 10 * time.Millisecond, Max: 100 * time.Millisecond}},
 		Limits: sidecar.Limits{Look: 50 * time.Millisecond, Retry: 10 * time.Millisecond, Card: time.Minute, FirstByte: time.Minute},
-		Log:    slog.New(slog.NewTextHandler(s.t.Output(), nil)),
+		Log:    slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
 		change(&cfg)
@@ -365,6 +371,18 @@ func (s *site) run(p *plain, change func(*sidecar.Config)) *running {
 func (s *site) isMember(id string) bool {
 	status, _ := s.get("/agents/" + id)
 	return status == http.StatusOK
+}
+
+// can reports whether the directory has an agent with a skill.
+func (s *site) can(skill string) bool {
+	_, body := s.get("/agents?skill=" + skill)
+	return strings.Contains(body, `"id":"plain"`)
+}
+
+// showsPeer reports whether the directory shows the agent as a peer.
+func (s *site) showsPeer() bool {
+	_, body := s.get("/agents/plain")
+	return strings.Contains(body, `"dialect":"p2p"`)
 }
 
 func (s *site) get(path string) (int, string) {

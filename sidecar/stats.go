@@ -15,8 +15,6 @@ type stats struct {
 	delivered atomic.Int64 // messages and events that the agent has taken
 	refused   atomic.Int64 // messages that no path is set for
 	dropped   atomic.Int64 // messages and events that the agent did not take
-	bound     atomic.Bool  // an edge knows the peer
-	noPeers   atomic.Bool  // edges have no door for peers
 }
 
 func (s *stats) asked(err error) {
