@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -18,14 +19,14 @@ const (
 	storeTime  = 30 * time.Second // until the cluster has what the agent sends
 )
 
-// serveAdmin serves the API for the agent until work ends.
-func (s *Sidecar) serveAdmin(work context.Context) {
+// serveAdmin serves the API for the agent until ctx ends.
+func (s *Sidecar) serveAdmin(ctx context.Context) {
 	server := &http.Server{
 		Handler: s.admin(), ReadHeaderTimeout: headerTime, ReadTimeout: storeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: nil,
+		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})
-	stop := context.AfterFunc(work, func() {
+	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
 		server.Close()
 	})
@@ -57,9 +58,9 @@ func (s *Sidecar) serveReady(w http.ResponseWriter, _ *http.Request) {
 	switch {
 	case s.ending.Load():
 		http.Error(w, "ending", http.StatusServiceUnavailable)
-	case !s.joined.Load():
+	case !s.entered.Load() || !s.joined.Load():
 		http.Error(w, "no connection to the cluster", http.StatusServiceUnavailable)
-	case s.shown.isAway():
+	case !s.shown.isHere():
 		http.Error(w, "the agent is away", http.StatusServiceUnavailable)
 	default:
 		io.WriteString(w, "ok\n")
@@ -73,6 +74,9 @@ func (s *Sidecar) does(f func(context.Context, *http.Request, []byte) (int, any,
 		defer cancel()
 		body, err := bodyOf(w, r)
 		status, answer := 0, any(nil)
+		if err == nil && (!s.entered.Load() || s.ending.Load()) {
+			err = agora.Errorf(agora.Unavailable, "the agent is no member of the cluster now")
+		}
 		if err == nil {
 			status, answer, err = f(ctx, r, body)
 		}

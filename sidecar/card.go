@@ -47,10 +47,11 @@ func (s *shown) now() (p2p.Card, *p2p.Guard) {
 	return s.card, s.guard
 }
 
-func (s *shown) isAway() bool {
+// isHere reports whether the agent showed its card when it was asked last.
+func (s *shown) isHere() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.away
+	return s.guard != nil && !s.away
 }
 
 // look asks the agent for its card, and has it count. The caller passes on what it returns.

@@ -34,6 +34,7 @@ type Sidecar struct {
 	untold string // why edges were not told of the peer, last; watchEdges's
 	spaces spaces
 
+	entered atomic.Bool // what Run sets is set
 	joined  atomic.Bool // it is connected to the cluster
 	bound   atomic.Bool // an edge has taken the peer
 	noPeers atomic.Bool // edges have no door for peers
@@ -71,14 +72,16 @@ func (s *Sidecar) Run(ctx context.Context) error {
 	defer s.agent.close()
 	defer s.edges.close()
 	if s.cfg.Admin != nil {
-		defer s.cfg.Admin.Close()
+		life, end := context.WithCancel(context.WithoutCancel(ctx))
+		var admin sync.WaitGroup
+		admin.Go(func() { s.serveAdmin(life) })
+		defer admin.Wait()
+		defer end()
 	}
-	err := s.enter(ctx)
-	if err != nil {
+	if err := s.enter(ctx); err != nil {
 		return unless(ctx, err)
 	}
-	err = s.serve(ctx)
-	return unless(ctx, err)
+	return unless(ctx, s.serve(ctx))
 }
 
 // unless returns err, unless ctx has ended, which is no failure.
@@ -156,10 +159,7 @@ func (s *Sidecar) serve(ctx context.Context) error {
 	inside.Go(func() { s.watchEdges(ctx) })
 	s.spaces.open(ctx, work)
 	requests.Go(func() { s.takeMail(ctx, work) })
-	var admin sync.WaitGroup
-	if s.cfg.Admin != nil {
-		admin.Go(func() { s.serveAdmin(work) })
-	}
+	s.entered.Store(true)
 	s.cfg.Log.Info("the agent is a member of the cluster", "agent", s.id, "peer", s.peer.id())
 
 	select {
@@ -178,7 +178,6 @@ func (s *Sidecar) serve(ctx context.Context) error {
 	err := s.client.Close() // what was not taken comes again to whoever is next
 	requests.Wait()
 	s.spaces.wait()
-	admin.Wait()
 	s.peer.close()
 	if errors.Is(err, client.ErrClosed) {
 		err = nil

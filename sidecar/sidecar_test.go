@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -314,8 +315,26 @@ func TestAnAgentThatStartsLateAndEdgesThatKnowNoPeersAreFine(t *testing.T) {
 	p := newPlain(t)
 	p.stop()
 	var starting sync.WaitGroup
-	starting.Go(p.again)
-	side := s.run(p, nil)
+	side := s.run(p, func(c *sidecar.Config) {
+		at := "http://" + c.Admin.Addr().String()
+		starting.Go(func() {
+			defer p.again()
+			for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200} {
+				r, err := http.NewRequestWithContext(await.Context(t), http.MethodGet, at+path, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				resp, err := http.DefaultClient.Do(r)
+				if err != nil || resp.StatusCode != want {
+					t.Errorf("before the agent is there %s is %v %v, want %d", path, resp, err, want)
+					return
+				}
+				resp.Body.Close()
+			}
+			http.DefaultClient.CloseIdleConnections()
+		})
+	})
 	starting.Wait()
 	status, body := s.post("/agents/plain/handoff?as=anna", `{"method":"GET","path":"/card"}`)
 	var answered struct{ Name string }

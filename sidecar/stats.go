@@ -26,6 +26,10 @@ func (s *stats) asked(err error) {
 
 // writeMetrics writes the counters as Prometheus reads them.
 func (s *Sidecar) writeMetrics(w io.Writer) {
+	places := 0
+	if s.entered.Load() {
+		places = s.peer.relays.count()
+	}
 	for _, m := range []struct {
 		name, kind, help string
 		value            int64
@@ -35,9 +39,9 @@ func (s *Sidecar) writeMetrics(w io.Writer) {
 		{"delivered_total", "counter", "Messages and events that the agent has taken.", s.stats.delivered.Load()},
 		{"refused_total", "counter", "Messages that were refused because no path is set for them.", s.stats.refused.Load()},
 		{"dropped_total", "counter", "Messages and events that the agent did not take.", s.stats.dropped.Load()},
-		{"agent_up", "gauge", "Whether the agent showed its card when it was asked last.", number(!s.shown.isAway())},
+		{"agent_up", "gauge", "Whether the agent showed its card when it was asked last.", number(s.shown.isHere())},
 		{"connected", "gauge", "Whether the agent has its connection to the cluster.", number(s.joined.Load())},
-		{"relays", "gauge", "Relays at which the agent has a place.", int64(s.peer.relays.count())},
+		{"relays", "gauge", "Relays at which the agent has a place.", int64(places)},
 	} {
 		fmt.Fprintf(w, "# HELP agora_sidecar_%s %s\n# TYPE agora_sidecar_%s %s\nagora_sidecar_%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)
 	}
