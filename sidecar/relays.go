@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -23,6 +24,7 @@ const (
 	reserveTime = 10 * time.Second
 	renewBefore = 2 // a reservation is renewed when so large a share of its time is over: a half
 	leastRenew  = time.Second
+	tellAfter   = 6 // attempts that fail are told to operators
 )
 
 // relays keeps a place at each relay that there is.
@@ -154,7 +156,12 @@ func (r *relays) keep(ctx context.Context, one *relay) {
 		wait, err := r.reserve(ctx, one)
 		if err != nil {
 			r.set(one, false)
-			log.Debug("no place at a relay", "relay", one.info.ID.String(), "err", err)
+			if level := slog.LevelDebug; ctx.Err() == nil {
+				if n == tellAfter {
+					level = slog.LevelWarn
+				}
+				log.Log(ctx, level, "no place at a relay", "relay", one.info.ID.String(), "err", err)
+			}
 			pause.For(ctx, limit.after(n))
 			n++
 			continue

@@ -25,6 +25,7 @@ const missedLooks = 2
 func (s *Sidecar) watchEdges(ctx context.Context) {
 	tick := time.NewTicker(s.cfg.Limits.Look)
 	defer tick.Stop()
+	s.tellPeer(ctx) // where credentials count, edges keep places for peers that they know
 	for missed := 0; ; {
 		named, err := s.edges.peers(ctx)
 		switch {
