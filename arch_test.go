@@ -44,6 +44,7 @@ var layers = map[string][]string{
 	"client":               {".", "wire", "wire/p2p", "internal/pause"},
 	"client/iat":           {".", "internal/pause"},
 	"client/aip":           {".", "wire/aip", "internal/pause"},
+	"sidecar":              {".", "client", "wire", "wire/p2p", "internal/p2phost", "internal/pause"},
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
 	"internal/await":       {},
@@ -68,6 +69,7 @@ var layers = map[string][]string{
 	"examples/aip/agent":    {"client/aip"},
 	"examples/aip/caller":   {"client/aip"},
 	"examples/aip/toolbox":  {"client/aip"},
+	"examples/p2p/agent":    {},
 }
 
 // homes says which packages may import a library. What begins with the key

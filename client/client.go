@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora/wire"
@@ -16,7 +17,7 @@ import (
 type Client struct {
 	cfg       Config
 	addresses []string
-	card      *wire.Agent // nil for nobody
+	card      atomic.Pointer[wire.Agent] // what is registered; nil for nobody
 
 	out  *outbox
 	mail *mailbox
@@ -81,9 +82,11 @@ func newClient(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	if cfg.Agent != "" {
-		if c.card, err = cfg.agent(); err != nil {
+		card, err := cfg.agent()
+		if err != nil {
 			return nil, err
 		}
+		c.card.Store(card)
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.out = newOutbox(c.cfg.MaxPending, c.cfg.Patience, c.nudge)
@@ -116,6 +119,22 @@ func (c *Client) load(ctx context.Context) error {
 
 // Agent returns the id that the client is.
 func (c *Client) Agent() string { return c.cfg.Agent }
+
+// UpdateCard replaces what the directory says of the agent, and returns when it says so. It stays what is registered, also where the client connects
+// again. Where it is refused the card of before stays.
+func (c *Client) UpdateCard(ctx context.Context, card Card) error {
+	cfg := c.cfg
+	cfg.Card = card
+	a, err := cfg.agent()
+	if err != nil {
+		return err
+	}
+	if _, err := c.call(ctx, &wire.Frame{Type: "agent.register", Agent: a}); err != nil {
+		return err
+	}
+	c.card.Store(a)
+	return nil
+}
 
 // Done is closed when the client is over: closed, refused or taken over. Then Err says why.
 func (c *Client) Done() <-chan struct{} { return c.done }

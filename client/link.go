@@ -130,7 +130,7 @@ func (c *Client) ghost(err error) bool { return errors.Is(err, ErrTakenOver) && 
 
 // register binds the connection to the agent and reads the answer.
 func (c *Client) register(ctx context.Context, l *link) error {
-	if c.card == nil {
+	if c.card.Load() == nil {
 		return nil
 	}
 	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
@@ -178,7 +178,7 @@ func (l *link) answer(id string) (*wire.Frame, error) {
 func (c *Client) registration() *wire.Frame {
 	c.counter++
 	q := &wire.Frame{
-		Type: "agent.register", ID: "register-" + strconv.FormatUint(c.counter, 10), Agent: c.card,
+		Type: "agent.register", ID: "register-" + strconv.FormatUint(c.counter, 10), Agent: c.card.Load(),
 		ResumeToken: c.token, Receipts: agora.Stored, Positions: map[string]uint64{},
 	}
 	q.LastSeq, q.HasLastSeq = c.mail.settled()

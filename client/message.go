@@ -106,15 +106,25 @@ func (m *Message) Close() error {
 func (m *Message) key() streamKey { return streamKey{m.From, m.StreamID} }
 
 // Reply replies with a payload, and returns when it is stored. The
-// request_id of the message's payload is copied into it; then it must be an object, or nil. Where the
-// request is named beside the payload the reply names it there, and is of any JSON.
+// request_id of the message's payload is copied into one that is an object, or nil. Other JSON has it beside
+// itself, and so has every payload where the request was named there; a request_id that is no string can't stand there.
 func (m *Message) Reply(ctx context.Context, payload any) error {
-	id, _ := member(m.Payload, requestIDKey)
-	body, err := replyBody(payload, id)
+	body, err := encode(payload)
 	if err != nil {
 		return err
 	}
-	return m.c.send(ctx, &frame{typ: "reply", to: laneKey{agent: m.From}, body: body, request: m.named})
+	f := &frame{typ: "reply", to: laneKey{agent: m.From}, body: body, request: m.named}
+	id, asked := member(m.Payload, requestIDKey)
+	switch {
+	case !asked:
+	case body != nil && !isObject(body) && (m.named != "" || id[0] == '"'):
+		f.request = m.RequestID()
+	default:
+		if f.body, err = withRequestID(body, id); err != nil {
+			return err
+		}
+	}
+	return m.c.send(ctx, f)
 }
 
 // ReplyStream replies with a stream; see [Client.OpenStream]. A streamed

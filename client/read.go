@@ -62,7 +62,7 @@ func (c *Client) dispatch(f *wire.Frame, b []byte) {
 		c.fault(f)
 	case "gap":
 		c.gap(f)
-	case "agents", "agents.found", "card", "agent.refreshed", "space.list", "space.created", "space.left", "space.published":
+	case "agents", "agents.found", "card", "agent.refreshed", "agent.registered", "space.list", "space.created", "space.left", "space.published":
 		c.answered(f.ID, b, f.Type == "space.published")
 	case "tool.chunk", "tool.result", "handoff.chunk", "handoff.result":
 		c.answeredCall(f)

@@ -50,7 +50,7 @@ func (c *Client) hopeful(err error) bool {
 // renew has the connection go on with new credentials before the old ones
 // end, until ctx does. Where it fails, the edge closes the connection in time.
 func (c *Client) renew(ctx context.Context, l *link) {
-	if c.cfg.TokenSource == nil || c.card == nil {
+	if c.cfg.TokenSource == nil || c.card.Load() == nil {
 		return
 	}
 	for ends, least := l.expires, time.Duration(0); !ends.IsZero(); least = renewPause {

@@ -128,7 +128,7 @@ func (w *writer) beat(heartbeat bool) error {
 	if err := w.l.conn.WriteControl(websocket.PingMessage, nil, now.Add(w.l.heartbeat)); err != nil {
 		return err
 	}
-	if !heartbeat || w.c.card == nil {
+	if !heartbeat || w.c.card.Load() == nil {
 		return nil
 	}
 	f := wire.Frame{Type: "agent.heartbeat", Timestamp: strconv.AppendInt(nil, now.Unix(), 10)}

@@ -42,6 +42,25 @@ func appendOr(dst []byte, value json.RawMessage, none string) []byte {
 	return append(dst, value...)
 }
 
+// ActionOf returns the action that a payload names; "" where it is no object or names none, or several.
+func ActionOf(payload json.RawMessage) (action string) {
+	var raw []byte
+	o := rawjson.NewObject(payload, maxDataDepth)
+	for o.Next() {
+		if string(o.Name()) != "action" {
+			continue
+		}
+		if raw != nil {
+			return ""
+		}
+		raw = o.Val
+	}
+	if !o.End() || !isText(raw) {
+		return ""
+	}
+	return rawjson.Unquote(raw)
+}
+
 // ToolCallOf returns the tool that a payload of the action "call_tool" calls, and its arguments, which may be nil; false where the payload is of no such
 // action, or is ambiguous. The arguments are a slice of the payload.
 func ToolCallOf(payload json.RawMessage) (tool string, arguments json.RawMessage, ok bool) {

@@ -23,3 +23,14 @@ func TestActionsKeepTheBytesOfWhatTheyCarry(t *testing.T) {
 		}
 	}
 }
+
+func TestAnActionIsNamedOnceByAString(t *testing.T) {
+	for payload, want := range map[string]string{
+		`{"action":"handoff"}`: "handoff", ` {"x":{"action":"y"},"\u0061ction":"h"}`: "h", `{"action":"a","action":"a"}`: "", `{"Action":"a"}`: "",
+		`{"action":7}`: "", `"action"`: "", `[]`: "", ``: "", `{"action":"a"`: "", `{"action":"\ud83d"}`: "",
+	} {
+		if got := ActionOf(json.RawMessage(payload)); got != want {
+			t.Errorf("%s names the action %q, want %q", payload, got, want)
+		}
+	}
+}

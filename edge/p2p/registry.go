@@ -40,6 +40,7 @@ type registration struct {
 	Skills       json.RawMessage `json:"skills"`       // as of a card
 	Capabilities json.RawMessage `json:"capabilities"` // as of a card
 	Description  json.RawMessage `json:"description"`  // as of a card
+	Version      json.RawMessage `json:"version"`      // as of a card
 	TTL          json.RawMessage `json:"ttl"`          // seconds, or a text such as 10m
 }
 

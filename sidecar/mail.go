@@ -1,0 +1,150 @@
+package sidecar
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/wire"
+	"github.com/agora-relay/agora/wire/p2p"
+)
+
+// mail is the messages in hand.
+type mail struct {
+	lanes
+	stopped chan struct{}  // closed when no more are taken
+	inHand  sync.WaitGroup // messages that are dealt with
+}
+
+// takeMail takes messages until ctx ends, and deals with up to Limits.Held of them at a time. A message is acknowledged when it is done with: one that is not, because the sidecar ends,
+// is held until the client is closed, and comes again to whoever is the agent next. It returns when all have ended.
+func (s *Sidecar) takeMail(ctx, work context.Context) {
+	held := make(chan struct{}, s.cfg.Limits.Held)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(s.mail.stopped)
+	for {
+		select {
+		case held <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		taken := make(chan error, 1)
+		all.Go(func() {
+			defer func() { <-held }()
+			for m, err := range s.client.Messages(ctx) {
+				if err != nil {
+					taken <- err
+					return
+				}
+				s.hold(ctx, work, m, func() { taken <- nil })
+				return
+			}
+		})
+		if <-taken != nil {
+			return
+		}
+	}
+}
+
+// hold deals with one message, and returns when it may be acknowledged, or can't be any more. It calls next once the message has its place.
+func (s *Sidecar) hold(ctx, work context.Context, m *client.Message, next func()) {
+	s.mail.inHand.Add(1)
+	done := s.dealWith(ctx, work, m, next)
+	s.mail.inHand.Done()
+	if !done {
+		<-s.client.Done()
+		return
+	}
+	m.Close()
+}
+
+// dealWith reports whether the message is done with.
+func (s *Sidecar) dealWith(ctx, work context.Context, m *client.Message, next func()) bool {
+	action := ""
+	if !m.IsReply && !m.Stream {
+		action = wire.ActionOf(m.Payload)
+	}
+	if action == "handoff" || action == "call_tool" {
+		next() // those wait for nobody
+		return s.answerAction(work, m, action)
+	}
+	before, leave := s.mail.enter(m.From)
+	defer leave()
+	next()
+	select {
+	case <-before:
+		return s.post(ctx, work, m, leave)
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// answerAction puts the request of a message to the agent, and replies with what that answers. It reports whether the message is done with.
+func (s *Sidecar) answerAction(work context.Context, m *client.Message, action string) bool {
+	ctx, cancel := within(work, m)
+	defer cancel()
+	x, err := s.askAction(ctx, m, action)
+	if err != nil {
+		return s.replyFault(work, m, err)
+	}
+	defer x.Close()
+	return s.reply(ctx, m, x, action == "handoff")
+}
+
+// askAction puts what an action asks for to the agent.
+func (s *Sidecar) askAction(ctx context.Context, m *client.Message, action string) (*answer, error) {
+	if action == "handoff" {
+		q, err := p2p.FromPayload(m.Payload)
+		if err != nil {
+			return nil, err
+		}
+		return s.ask(ctx, &q)
+	}
+	name, arguments, ok := wire.ToolCallOf(m.Payload)
+	if !ok {
+		return nil, p2p.NewFault(http.StatusBadRequest, "the call names no tool")
+	}
+	card, guard := s.shown.now()
+	return s.callSkill(ctx, &card, guard, name, arguments)
+}
+
+// within returns a context that ends when the sender of a message waits no longer.
+func within(ctx context.Context, m *client.Message) (context.Context, context.CancelFunc) {
+	if m.Deadline.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, m.Deadline)
+}
+
+// lanes have what one sender has posted be dealt with one after the other.
+type lanes struct {
+	mu   sync.Mutex // guards the field below
+	last map[string]chan struct{}
+}
+
+// enter returns a channel that is closed when the turn of one more message of a sender has come, and what ends its turn, any number of times.
+func (l *lanes) enter(from string) (before <-chan struct{}, leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = map[string]chan struct{}{}
+	}
+	mine := make(chan struct{})
+	before = l.last[from]
+	if before == nil {
+		c := make(chan struct{})
+		close(c)
+		before = c
+	}
+	l.last[from] = mine
+	return before, sync.OnceFunc(func() {
+		close(mine)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.last[from] == mine {
+			delete(l.last, from)
+		}
+	})
+}

@@ -1,0 +1,243 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/agora-relay/agora/internal/p2phost"
+	"github.com/agora-relay/agora/wire/p2p"
+)
+
+// peerSide is the agent as a peer of libp2p.
+type peerSide struct {
+	side   *Sidecar
+	host   *p2phost.Host
+	relays relays
+	places chan struct{} // one for each stream
+	asking chan struct{} // one for each request that the agent is asked for: peers leave room for members of the cluster
+
+	mu     sync.Mutex // guards the fields below
+	closed bool
+	work   sync.WaitGroup // streams
+}
+
+// newPeer returns a peer that listens, and serves nothing yet.
+func (s *Sidecar) newPeer() (*peerSide, error) {
+	key, err := s.cfg.Peer.key()
+	if err != nil {
+		return nil, fmt.Errorf("key of the peer: %w", err)
+	}
+	listen, err := s.cfg.Peer.listen()
+	if err != nil {
+		return nil, err
+	}
+	p := &peerSide{side: s, places: make(chan struct{}, s.cfg.Limits.Streams), asking: make(chan struct{}, max(1, s.cfg.Limits.Concurrent/2))}
+	p.host, err = p2phost.New(p2phost.Config{Key: key, Listen: listen, UserAgent: userAgent, Reserves: true})
+	if err != nil {
+		return nil, fmt.Errorf("listen as a peer: %w", err)
+	}
+	if err := p.relays.open(p, s.cfg.Peer.Relays); err != nil {
+		return nil, errors.Join(err, p.host.Close())
+	}
+	return p, nil
+}
+
+func (p *Peer) key() (crypto.PrivKey, error) {
+	if p.KeyFile == "" {
+		return p2phost.NewKey()
+	}
+	return p2phost.KeyIn(p.KeyFile)
+}
+
+func (p *Peer) listen() ([]ma.Multiaddr, error) {
+	switch p.Listen {
+	case "none":
+		return nil, nil
+	case "":
+		return []ma.Multiaddr{ma.StringCast("/ip4/0.0.0.0/tcp/0")}, nil
+	}
+	a, err := ma.NewMultiaddr(p.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("address of the peer: %w", err)
+	}
+	return []ma.Multiaddr{a}, nil
+}
+
+func (p *peerSide) id() string { return p.host.ID().String() }
+
+// serve offers the protocols, and keeps places at relays, until ctx ends; requests that are in progress then go on until work ends.
+func (p *peerSide) serve(ctx, work context.Context) {
+	p.host.SetStreamHandler(p2p.CardProtocol, p.handles(work, p.serveCard))
+	p.host.SetStreamHandler(p2p.HandoffProtocol, p.handles(work, p.serveHandoff))
+	p.relays.run(ctx)
+}
+
+// handles returns what handles a stream, which is waited for. Those beyond Limits.Streams are reset.
+func (p *peerSide) handles(work context.Context, f func(context.Context, network.Stream)) network.StreamHandler {
+	return func(s network.Stream) {
+		select {
+		case p.places <- struct{}{}:
+		default:
+			_ = s.Reset() // nothing more can be done with it
+			return
+		}
+		defer func() { <-p.places }()
+		if !p.begin() {
+			_ = s.Reset()
+			return
+		}
+		defer p.work.Done()
+		ctx, stop := context.WithCancel(work)
+		defer stop()
+		defer context.AfterFunc(ctx, func() { _ = s.SetDeadline(time.Now()) })()
+		f(ctx, s)
+	}
+}
+
+// begin notes that a stream is served, unless nothing new is begun any more.
+func (p *peerSide) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.work.Add(1)
+	return true
+}
+
+// wait refuses what comes from now on, and returns when no stream is served any more.
+func (p *peerSide) wait() {
+	p.host.RemoveStreamHandler(p2p.CardProtocol)
+	p.host.RemoveStreamHandler(p2p.HandoffProtocol)
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.work.Wait()
+}
+
+// close ends the peer. It goes behind wait, where there was a serve.
+func (p *peerSide) close() {
+	p.relays.wait()
+	if err := p.host.Close(); err != nil {
+		p.side.cfg.Log.Debug("peer did not close well", "err", err)
+	}
+}
+
+// serveCard gives the agent's card, whatever the caller writes.
+func (p *peerSide) serveCard(ctx context.Context, s network.Stream) {
+	b, err := p.side.look(ctx)
+	if err != nil {
+		b = p2p.AppendFault(nil, err)
+	}
+	p.side.stats.asked(err)
+	_ = s.SetWriteDeadline(time.Now().Add(p.side.cfg.Limits.Idle)) // what is over fails the write
+	p.finish(s, b)
+}
+
+// serveHandoff puts the request on a stream to the agent, and writes what that answers as it comes.
+func (p *peerSide) serveHandoff(ctx context.Context, s network.Stream) {
+	limit := &p.side.cfg.Limits
+	_ = s.SetReadDeadline(time.Now().Add(limit.Within)) // what is over fails to be read
+	q, err := p2p.Read(s, limit.Request)
+	if err == nil {
+		_ = s.SetReadDeadline(time.Time{})
+		err = p.handOff(ctx, s, &q)
+	}
+	p.side.stats.asked(err)
+	if broken, ok := errors.AsType[*brokenOff](err); ok {
+		p.side.cfg.Log.Debug("an answer was not written to its end", "agent", p.side.id, "peer", s.Conn().RemotePeer().String(), "err", broken.why)
+		_ = s.Reset()
+		return
+	}
+	if err != nil {
+		_ = s.SetWriteDeadline(time.Now().Add(limit.Idle))
+		p.finish(s, p2p.AppendFault(nil, err))
+	}
+}
+
+// brokenOff is the error of an answer of which a part was written.
+type brokenOff struct{ why error }
+
+// Error returns why.
+func (b *brokenOff) Error() string { return b.why.Error() }
+
+// Unwrap returns why.
+func (b *brokenOff) Unwrap() error { return b.why }
+
+func (p *peerSide) handOff(ctx context.Context, s network.Stream, q *p2p.Request) error {
+	ctx, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { watch(s, stop) })
+	defer watching.Wait()
+	defer func() { _ = s.SetReadDeadline(time.Now()) }() // ends the watch
+	defer stop()
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-time.After(p.side.cfg.Limits.FirstByte):
+		return errLate
+	case <-ctx.Done():
+		return &brokenOff{ctx.Err()}
+	}
+	x, err := p.side.ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	return p.copy(s, x)
+}
+
+// copy writes an answer as it comes, and ends the stream where it has ended.
+func (p *peerSide) copy(s network.Stream, x *answer) error {
+	b := make([]byte, pieceSize)
+	for {
+		n, err := x.Read(b)
+		if n > 0 {
+			_ = s.SetWriteDeadline(time.Now().Add(p.side.cfg.Limits.Idle))
+			if _, failed := s.Write(b[:n]); failed != nil {
+				return &brokenOff{failed}
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			p.finish(s, nil)
+			return nil
+		}
+		if err != nil {
+			return &brokenOff{err}
+		}
+	}
+}
+
+// watch ends a request whose caller resets its stream. What comes behind a request is for nobody.
+func watch(s network.Stream, stop func()) {
+	var more [512]byte
+	for {
+		if _, err := s.Read(more[:]); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			stop()
+			return
+		}
+	}
+}
+
+// finish writes the last of an answer, and ends the stream.
+func (p *peerSide) finish(s network.Stream, b []byte) {
+	_, err := s.Write(b)
+	if err == nil {
+		err = s.CloseWrite()
+	}
+	if err != nil {
+		_ = s.Reset()
+		return
+	}
+	_ = s.Close() // what the caller still writes is for nobody
+}
