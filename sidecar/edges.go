@@ -65,6 +65,7 @@ type registration struct {
 	Peer         string   `json:"peer_id"`
 	Addresses    []string `json:"addrs"`
 	Description  string   `json:"description,omitempty"`
+	Version      string   `json:"version,omitempty"`
 	Skills       []skill  `json:"skills,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
 	TTL          int      `json:"ttl"` // seconds

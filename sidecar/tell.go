@@ -93,7 +93,7 @@ func (s *Sidecar) registration() registration {
 	card, _ := s.shown.now()
 	a := s.described(&card)
 	r := registration{
-		Agent: s.id, Peer: s.peer.id(), Addresses: s.peer.addresses(), Description: a.Description, Capabilities: a.Capabilities, TTL: int(s.cfg.Limits.Lasts.Seconds()),
+		Agent: s.id, Peer: s.peer.id(), Addresses: s.peer.addresses(), Description: a.Description, Version: a.Version, Capabilities: a.Capabilities, TTL: int(s.cfg.Limits.Lasts.Seconds()),
 	}
 	for _, one := range a.Skills {
 		r.Skills = append(r.Skills, skill{one.Name, one.Description, one.Schema})

@@ -42,7 +42,9 @@ func TestPeersOfLibp2pReachEachEdge(t *testing.T) {
 	}
 	policy := get[networking.NetworkPolicy](t, all, "NetworkPolicy/t-agora").Spec
 	if !slices.ContainsFunc(policy.Ingress[0].Ports, func(p networking.NetworkPolicyPort) bool { return p.Port.String() == "p2p" }) ||
-		!slices.ContainsFunc(policy.Egress, func(e networking.NetworkPolicyEgressRule) bool { return len(e.To) == 1 && e.Ports[0].Port.String() == "p2p" }) {
+		!slices.ContainsFunc(policy.Egress, func(e networking.NetworkPolicyEgressRule) bool {
+			return len(e.To) == 1 && e.Ports[0].Port.String() == "p2p"
+		}) {
 		t.Errorf("peers and edges get through by %+v", policy)
 	}
 	values := minimal + "p2p: {family: ip6, hostPort: 9001, clusterKeySecret: {name: keys, key: k}}"
