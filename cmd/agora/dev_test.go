@@ -59,12 +59,13 @@ func (o *output) String() string {
 // dev is a running `agora dev`.
 type dev struct {
 	public, grpc, admin []string
+	peers               []string // where peers of libp2p connect
 	stop                context.CancelFunc
 	status              chan int
 	stderr              *output
 }
 
-var edgeLine = regexp.MustCompile(`(?m)^  edge-\d+  (wss?://\S+)(?:  grpcs?://(\S+))?(?:  /\S+/p2p/\S+)?  admin (https?://\S+)$`)
+var edgeLine = regexp.MustCompile(`(?m)^  edge-\d+  (wss?://\S+)(?:  grpcs?://(\S+))?(?:  (/\S+/p2p/\S+))?  admin (https?://\S+)$`)
 
 // startDev runs `agora dev` on free ports until it says ready.
 func startDev(t *testing.T, args ...string) *dev {
@@ -88,7 +89,7 @@ func startDev(t *testing.T, args ...string) *dev {
 		t.Errorf("output does not begin with ready:\n%s", stdout)
 	}
 	for _, m := range edgeLine.FindAllStringSubmatch(stdout.String(), -1) {
-		d.public, d.grpc, d.admin = append(d.public, m[1]), append(d.grpc, m[2]), append(d.admin, m[3])
+		d.public, d.grpc, d.peers, d.admin = append(d.public, m[1]), append(d.grpc, m[2]), append(d.peers, m[3]), append(d.admin, m[4])
 	}
 	return d
 }

@@ -136,6 +136,9 @@ func (d *Door) serve() error {
 			d.reserved.disconnected(n, c.RemotePeer())
 		},
 	})
+	if err := d.relays.put(d.ctx); err != nil { // so that who finds the edge ready is told of it
+		d.cfg.Log.Debug("other edges were not told where this one is reached", "err", err)
+	}
 	d.work.Go(d.relays.announce)
 	d.work.Go(d.reserved.keep)
 	return nil

@@ -282,18 +282,21 @@ type edgeList struct {
 	Edges []edgeEntry `json:"edges"`
 }
 
-func (d *Door) listEdges(x *web.Exchange) error {
+func (d *Door) listEdges(x *web.Exchange) error { return x.Answer(http.StatusOK, d.Edges(x.Context())) }
+
+// Edges returns what GET /p2p answers, for who writes it as JSON: the edges of the cluster as libp2p reaches them, this one first.
+func (d *Door) Edges(ctx context.Context) any {
 	list := edgeList{Edges: []edgeEntry{}}
-	for _, e := range d.edges(x.Context()) {
+	for _, e := range d.edges(ctx) {
 		list.Edges = append(list.Edges, edgeEntry{e.Holder.Edge, e.Peer, nonNil(e.Addresses)})
 	}
-	return x.Answer(http.StatusOK, list)
+	return list
 }
 
 // edges returns the edges as they are reached: this one first, the others by name.
 func (d *Door) edges(ctx context.Context) []presence.Relay {
 	all := []presence.Relay{{Holder: d.node.Holder(), Peer: d.ID().String(), Addresses: d.Addresses()}}
-	for h, e := range d.relays.list(ctx) {
+	for h, e := range d.relays.since(ctx, time.Now()) {
 		if h != d.node.Holder() {
 			all = append(all, e.told)
 		}

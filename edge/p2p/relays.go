@@ -33,12 +33,9 @@ type relay struct {
 func (r *relays) announce() {
 	d := r.door
 	lease := d.node.Config().Lease
-	for {
+	for pause.For(d.ctx, lease/5) {
 		if err := r.put(d.ctx); err != nil && d.ctx.Err() == nil {
 			d.cfg.Log.Debug("other edges were not told where this one is reached", "err", err)
-		}
-		if !pause.For(d.ctx, lease/5) {
-			break
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
