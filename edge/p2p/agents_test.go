@@ -87,14 +87,15 @@ func answered(t testing.TB, r *http.Response) (int, string) {
 	return r.StatusCode, string(b)
 }
 
-// peers returns what GET /peers of edge k lists.
-func (s *site) peers(k int, query string) (all []struct {
+// listed is an agent that GET /peers lists.
+type listed struct {
 	AgentName string   `json:"agent_name"`
 	PeerID    string   `json:"peer_id"`
 	Addresses []string `json:"addresses"`
-	Skills    []string `json:"skills"`
-	Dialect   string   `json:"dialect"`
-}) {
+}
+
+// peers returns what GET /peers of edge k lists.
+func (s *site) peers(k int, query string) (all []listed) {
 	s.t.Helper()
 	status, b := s.gets(k, "/peers"+query)
 	if err := json.Unmarshal([]byte(b), &all); err != nil || status != http.StatusOK {

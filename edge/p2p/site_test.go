@@ -124,11 +124,23 @@ type host struct {
 // enter makes a peer that listens nowhere, and ends with the test.
 func (s *site) enter() *host {
 	s.t.Helper()
+	return s.makes(p2phost.Config{Reserves: true})
+}
+
+// listens is enter for a peer that listens.
+func (s *site) listens() *host {
+	s.t.Helper()
+	return s.makes(p2phost.Config{Listen: []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/0")}})
+}
+
+func (s *site) makes(cfg p2phost.Config) *host {
+	s.t.Helper()
 	key, err := p2phost.NewKey()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	h, err := p2phost.New(p2phost.Config{Key: key, Reserves: true})
+	cfg.Key = key
+	h, err := p2phost.New(cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}
