@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -137,14 +138,17 @@ func (x *answer) begin(ctx context.Context, q *question, begins time.Duration) e
 		return refusalOf(resp, b)
 	}
 	x.ctx = ctx
-	x.first = make([]byte, pieceSize)
-	n, err := x.piece(x.first)
+	x.buf = buffers.Get().(*[pieceSize]byte)
+	n, err := x.piece(x.buf[:])
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	x.first, x.over = x.first[:n], err != nil
+	x.first, x.over = x.buf[:n], err != nil
 	return nil
 }
+
+// buffers are those that answers are read into.
+var buffers = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // answer is an answer of the agent that has begun. One goroutine reads it.
 type answer struct {
@@ -152,9 +156,10 @@ type answer struct {
 	resp  *http.Response
 	ctx   context.Context
 	stop  context.CancelCauseFunc
-	timer *time.Timer // ends the request when the agent is silent for too long; runs while the agent is waited for
-	first []byte      // read, and not yet handed on
-	over  bool        // nothing follows that
+	timer *time.Timer      // ends the request when the agent is silent for too long; runs while the agent is waited for
+	buf   *[pieceSize]byte // of pieces; nil before there is an answer
+	first []byte           // a part of it: read, and not yet handed on
+	over  bool             // nothing follows that
 	left  int64
 	freed bool
 }
@@ -174,6 +179,16 @@ func (x *answer) Read(p []byte) (int, error) {
 	}
 	x.timer.Reset(x.agent.limit.Idle)
 	return x.piece(p)
+}
+
+// next returns the next piece, which is valid until next is called again; errors are those of Read.
+func (x *answer) next() ([]byte, error) {
+	if b := x.first; len(b) > 0 {
+		x.first = nil
+		return b, nil
+	}
+	n, err := x.Read(x.buf[:])
+	return x.buf[:n], err
 }
 
 // piece reads what comes next.
@@ -207,6 +222,10 @@ func (x *answer) Close() {
 	if !x.freed {
 		x.freed = true
 		<-x.agent.slots
+		if x.buf != nil {
+			buffers.Put(x.buf)
+			x.buf, x.first = nil, nil
+		}
 	}
 }
 

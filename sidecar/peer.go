@@ -197,12 +197,11 @@ func (p *peerSide) handOff(ctx context.Context, s network.Stream, q *p2p.Request
 
 // copy writes an answer as it comes, and ends the stream where it has ended.
 func (p *peerSide) copy(s network.Stream, x *answer) error {
-	b := make([]byte, pieceSize)
 	for {
-		n, err := x.Read(b)
-		if n > 0 {
+		b, err := x.next()
+		if len(b) > 0 {
 			_ = s.SetWriteDeadline(time.Now().Add(p.side.cfg.Limits.Idle))
-			if _, failed := s.Write(b[:n]); failed != nil {
+			if _, failed := s.Write(b); failed != nil {
 				return &brokenOff{failed}
 			}
 		}
