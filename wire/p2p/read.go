@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -26,11 +27,47 @@ var (
 // bound, by the stream's deadline. The request is the caller's.
 func Read(r io.Reader, max int) (Request, error) {
 	max = cmp.Or(max, MaxRequest)
+	in := &source{r: r, left: max}
+	first := make([]byte, firstRead)
+	n, err := in.Read(first)
+	if end := objectEnd(first[:n]); end > 0 { // most have come whole
+		return Decode(first[:end:end])
+	}
+	if n == 0 && err != nil {
+		return Request{}, unread(err, max)
+	}
 	var value json.RawMessage
-	if err := json.NewDecoder(&source{r: r, left: max}).Decode(&value); err != nil {
+	if err := json.NewDecoder(io.MultiReader(bytes.NewReader(first[:n]), in)).Decode(&value); err != nil {
 		return Request{}, unread(err, max)
 	}
 	return Decode(value)
+}
+
+// firstRead is how many bytes are read at first.
+const firstRead = 2 << 10
+
+// objectEnd returns how many bytes the object has that a text begins with, white space before it included; 0 where its end has not come. Whether it is well-formed is not looked at.
+func objectEnd(b []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted:
+			if c == '\\' {
+				i++
+			} else if c == '"' {
+				quoted = false
+			}
+		case c == '"':
+			quoted = true
+		case c == '{', c == '[':
+			depth++
+		case c == '}', c == ']':
+			if depth--; depth <= 0 {
+				return i + 1
+			}
+		}
+	}
+	return 0
 }
 
 // unread returns the failure of a request that could not be read.
