@@ -37,6 +37,7 @@ type derived struct {
 	mu  sync.Mutex // guards the fields below
 	ids map[agora.Address]peer.ID
 	of  map[peer.ID]agora.Address
+	at  map[string]time.Time // when the agents of a tenant were looked through
 }
 
 // mostDerived is how many of them an edge keeps in mind.
@@ -84,9 +85,16 @@ func (v *derived) find(ctx context.Context, a *edge.Actor, p peer.ID) (agora.Add
 	tenant := a.Principal().Tenant
 	v.mu.Lock()
 	at, known := v.of[p]
+	lately := time.Since(v.at[tenant]) < freshTime
+	if !known && !lately {
+		if v.at == nil {
+			v.at = map[string]time.Time{}
+		}
+		v.at[tenant] = time.Now()
+	}
 	v.mu.Unlock()
-	if known {
-		return at, at.Tenant == tenant
+	if known || lately { // who is new is known here once it was listed as a peer, and a second later at the latest
+		return at, known && at.Tenant == tenant
 	}
 	all, err := a.Agents(ctx)
 	if err != nil {

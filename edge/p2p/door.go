@@ -106,7 +106,7 @@ func New(n *edge.Node, cfg Config) (*Door, error) {
 	d.circuits.most, d.derived.key = d.cfg.Relay.Circuits, d.cfg.ClusterKey
 	var err error
 	d.host, err = p2phost.New(p2phost.Config{
-		Key: d.cfg.Key, Listen: d.cfg.Listen, Announce: d.cfg.Announce, Connections: d.cfg.Connections,
+		Key: d.cfg.Key, Announce: d.cfg.Announce, Connections: d.cfg.Connections,
 		UserAgent: "agora/" + cmp.Or(d.cfg.Version, "dev"), MayDial: d.mayDial,
 	})
 	if err != nil {
@@ -136,6 +136,9 @@ func (d *Door) serve() error {
 			d.reserved.disconnected(n, c.RemotePeer())
 		},
 	})
+	if err := d.host.Listen(d.cfg.Listen...); err != nil {
+		return err
+	}
 	if err := d.relays.put(d.ctx); err != nil { // so that who finds the edge ready is told of it
 		d.cfg.Log.Debug("other edges were not told where this one is reached", "err", err)
 	}

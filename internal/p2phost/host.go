@@ -57,7 +57,7 @@ type Host struct {
 	resources network.ResourceManager
 }
 
-// New returns a host that listens. The caller owes it a call of Close.
+// New returns a host, which listens where it is to. The caller owes it a call of Close.
 func New(cfg Config) (*Host, error) {
 	if cfg.Connections == 0 {
 		cfg.Connections = 4096
@@ -77,10 +77,18 @@ func New(cfg Config) (*Host, error) {
 	if h.Host, err = h.assemble(id, cfg); err != nil {
 		return nil, errors.Join(err, resources.Close())
 	}
-	if err := h.Network().Listen(listen(cfg.Listen)...); err != nil && len(cfg.Listen) > 0 {
+	if err := h.Listen(cfg.Listen...); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
+}
+
+// Listen has a host listen at addresses of TCP besides, and by WebSocket at the port of each.
+func (h *Host) Listen(tcp ...ma.Multiaddr) error {
+	if len(tcp) == 0 {
+		return nil
+	}
+	return h.Network().Listen(listen(tcp)...)
 }
 
 // Muxers returns the multiplexers of connections, the preferred one first.
