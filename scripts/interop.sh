@@ -22,7 +22,7 @@ fi
 
 # What is installed lies beside a copy of the file that asked for it: as long as both are the same, nothing is fetched.
 at=bin/interop
-for door in iat aip; do
+for door in iat aip p2p; do
 	from=interop/$door
 	mkdir -p "$at/$door/node"
 	if ! cmp -s "$from/package-lock.json" "$at/$door/node/installed"; then
@@ -30,6 +30,7 @@ for door in iat aip; do
 		(cd "$at/$door/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel error)
 		cp "$from/package-lock.json" "$at/$door/node/installed"
 	fi
+	[ -f "$from/requirements.txt" ] || continue
 	if ! cmp -s "$from/requirements.txt" "$at/$door/venv/installed"; then
 		python3 -m venv --clear "$at/$door/venv"
 		"$at/$door/venv/bin/pip" install --quiet --disable-pip-version-check -r "$from/requirements.txt"

@@ -45,15 +45,15 @@ func (d *Door) among(edges map[presence.Holder]relay, found presence.Peer) (at [
 	return at
 }
 
-// through makes a circuit to a peer by the relay of another edge, and returns its stream.
-func (d *Door) through(ctx context.Context, to peer.ID) (network.Stream, pbv2.Status) {
+// through makes a circuit from a peer to another one by the relay of another edge, and returns its stream.
+func (d *Door) through(ctx context.Context, src, to peer.ID) (network.Stream, pbv2.Status) {
 	edges, err := d.elsewhere(ctx, to)
 	if err != nil {
 		return nil, pbv2.Status_CONNECTION_FAILED
 	}
 	status := pbv2.Status_NO_RESERVATION
 	for _, e := range edges {
-		out, s, err := d.ask(ctx, e, to)
+		out, s, err := d.ask(ctx, e, src, to)
 		if err == nil && s == pbv2.Status_OK {
 			return out, s
 		}
@@ -68,8 +68,8 @@ func (d *Door) through(ctx context.Context, to peer.ID) (network.Stream, pbv2.St
 // askTime is how long another edge may take to make a circuit.
 const askTime = 10 * time.Second
 
-// ask asks the relay of another edge for a circuit.
-func (d *Door) ask(ctx context.Context, e relay, to peer.ID) (network.Stream, pbv2.Status, error) {
+// ask asks the relay of another edge for a circuit from a peer to another one.
+func (d *Door) ask(ctx context.Context, e relay, src, to peer.ID) (network.Stream, pbv2.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	failed := pbv2.Status_CONNECTION_FAILED
@@ -83,6 +83,7 @@ func (d *Door) ask(ctx context.Context, e relay, to peer.ID) (network.Stream, pb
 	until, _ := ctx.Deadline()
 	_ = s.SetDeadline(until) // what is over fails to be written
 	msg := &pbv2.HopMessage{Type: pbv2.HopMessage_CONNECT.Enum(), Peer: util.PeerInfoToPeerV2(peer.AddrInfo{ID: to})}
+	setSource(msg, src)
 	err = util.NewDelimitedWriter(s).WriteMsg(msg)
 	if err == nil {
 		_, msg, err = readHop(s)

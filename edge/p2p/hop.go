@@ -150,7 +150,7 @@ func (h *hop) reserve(s network.Stream, said []byte) {
 	case d.draining() || d.cfg.Ready() != nil:
 		h.answer(s, pbv2.Status_RESERVATION_REFUSED)
 	default:
-		h.library(&replayed{Stream: s, said: said, told: func(answer []byte) { // a peer that hears of its place is to be found at once
+		h.library(&replayed{Stream: s, of: p, said: said, told: func(answer []byte) { // a peer that hears of its place is to be found at once
 			var msg pbv2.HopMessage
 			if proto.Unmarshal(answer, &msg) == nil && msg.GetStatus() == pbv2.Status_OK {
 				d.reserved.add(p, time.Unix(int64(msg.GetReservation().GetExpire()), 0))
@@ -186,7 +186,8 @@ func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, connectTime)
 	defer cancel()
-	fromEdge := d.relays.isEdge(ctx, src)
+	of, asEdge := sourceOf(msg, src)
+	fromEdge := d.relays.isEdge(ctx, src, asEdge)
 	if d.draining() {
 		h.answer(s, pbv2.Status_RESOURCE_LIMIT_EXCEEDED)
 		return
@@ -207,14 +208,14 @@ func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
 	case h.library == nil:
 		h.refuse(s, pbv2.Status_NO_RESERVATION, done)
 	case fromEdge && here:
-		h.here(s, said, done)
+		h.here(s, said, of, done)
 	case fromEdge:
 		h.refuse(s, pbv2.Status_NO_RESERVATION, done)
 	default:
 		if err := d.mayConnect(ctx, src, to.ID); err != nil {
 			h.refuse(s, statusOf(err), done)
 		} else if here {
-			h.here(s, said, done)
+			h.here(s, said, src, done)
 		} else {
 			h.across(ctx, s, to.ID)
 			done()
@@ -227,11 +228,11 @@ func (h *hop) refuse(s network.Stream, status pbv2.Status, done func()) {
 	h.answer(s, status)
 }
 
-// here has the library connect a peer with one that has reserved a place here. The circuit goes on behind it, and done is called when it is over.
-func (h *hop) here(s network.Stream, said []byte, done func()) {
+// here has the library connect a peer, src, with one that has reserved a place here. The circuit goes on behind it, and done is called when it is over.
+func (h *hop) here(s network.Stream, said []byte, src peer.ID, done func()) {
 	here := &h.door.stats.Here
 	here.Add(1)
-	h.library(&replayed{Stream: s, said: said, closed: func() {
+	h.library(&replayed{Stream: s, of: src, said: said, closed: func() {
 		here.Add(-1)
 		done()
 	}})
@@ -243,7 +244,7 @@ const connectTime = 20 * time.Second
 // across connects a peer with one that has reserved a place at another edge, and returns when the circuit is over.
 func (h *hop) across(ctx context.Context, s network.Stream, to peer.ID) {
 	d := h.door
-	out, status := d.through(ctx, to)
+	out, status := d.through(ctx, s.Conn().RemotePeer(), to)
 	if status != pbv2.Status_OK {
 		h.answer(s, status)
 		return

@@ -133,11 +133,15 @@ func (r *relays) has(p peer.ID) bool {
 	return false
 }
 
-// isEdge is has that asks presence about a peer that is not known.
-func (r *relays) isEdge(ctx context.Context, p peer.ID) bool {
+// isEdge is has that asks presence about a peer that is not known: at once where it says that it is one, as it may be new.
+func (r *relays) isEdge(ctx context.Context, p peer.ID, says bool) bool {
 	if r.has(p) {
 		return true
 	}
-	r.list(ctx)
+	if says {
+		r.since(ctx, time.Now())
+	} else {
+		r.list(ctx)
+	}
 	return r.has(p)
 }

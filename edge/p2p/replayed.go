@@ -5,17 +5,22 @@ import (
 	"sync"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
 )
 
 // replayed is a stream of which something was read, for the library's relay: it reads that once more.
 type replayed struct {
 	network.Stream
+	of     peer.ID      // whose it is
 	said   []byte       // that is read again
 	told   func([]byte) // is told of the message that is written, before its peer is; nil for a stream that becomes a circuit
 	held   []byte       // of that message, until it is whole
 	closed func()       // called once when the stream is closed or reset; may be nil
 	once   sync.Once
 }
+
+// Conn implements network.Stream.
+func (r *replayed) Conn() network.Conn { return connOf{r.Stream.Conn(), r.of} }
 
 // Read implements io.Reader.
 func (r *replayed) Read(b []byte) (int, error) {
