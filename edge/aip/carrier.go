@@ -10,9 +10,18 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// byMail reaches nodes by their mailboxes, as agents of any dialect are: so a call that is made again is done once. What it adds is that the failure of a tool is
+// byMail reaches nodes by their mailboxes, as agents of any dialect are: so a call that is made again is done once. What it adds is that the failure of a toolbox is
 // told from its answer.
 type byMail struct{ carrier.Carrier }
+
+// Handoff implements carrier.Carrier.
+func (m byMail) Handoff(ctx context.Context, c carrier.Call, h carrier.Handoff) (carrier.Answer, error) {
+	a, err := m.Carrier.Handoff(ctx, c, h)
+	if err != nil {
+		return nil, err
+	}
+	return toolAnswer{a}, nil
+}
 
 // CallTool implements carrier.Carrier.
 func (m byMail) CallTool(ctx context.Context, c carrier.Call, t carrier.Tool) (carrier.Answer, error) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -131,7 +130,7 @@ func (cs *Carriers) Card(ctx context.Context, c Call) (agora.Agent, agora.Regist
 	return to, card, err
 }
 
-// Handoff hands a request to an agent, of which c.To needs the id alone. One whose path is /tools/{name} calls that tool of an agent that has it. FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its
+// Handoff hands a request to an agent, of which c.To needs the id alone. One whose path is /tools/{name} calls that tool of an agent that has tools. FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its
 // carrier says. The caller owes the answer a call of Close.
 func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, error) {
 	h.Params, h.Input = present(h.Params), present(h.Input)
@@ -149,7 +148,7 @@ func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, err
 	return cs.of(&c.To).Handoff(ctx, c, h)
 }
 
-// toolOf returns the call of a tool that a request is: its path is that of a tool which the agent offers to be called by name.
+// toolOf returns the call of a tool that a request is: its path is that of a tool, and the agent has some that it offers to be called by name.
 func toolOf(to *agora.Agent, h *Handoff) (t Tool, is bool, err error) {
 	if len(to.Tools) == 0 || to.DialectName() == p2p.Dialect { // to whom a tool is a path
 		return t, false, nil
@@ -159,7 +158,6 @@ func toolOf(to *agora.Agent, h *Handoff) (t Tool, is bool, err error) {
 	if err != nil {
 		return t, false, agora.AsError(err)
 	}
-	is = is && slices.ContainsFunc(to.Tools, func(s agora.Skill) bool { return s.Name == t.Name })
 	return t, is, nil
 }
 
