@@ -98,7 +98,7 @@ type reader struct {
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	bin, first := t.TempDir(), agoratest.Ports(t, 9)
+	bin, first := t.TempDir(), agoratest.Ports(t, 12)
 	var words []string
 	for k := range 3 {
 		words = append(words, fmt.Sprint(":", 8080+k), fmt.Sprint(":", first+k), fmt.Sprint(":", 9100+k), fmt.Sprint(":", first+3+k), fmt.Sprint(":", 50000+k), fmt.Sprint(":", first+6+k))
@@ -115,7 +115,7 @@ func newReader(t *testing.T) *reader {
 	}
 	at := func(port int) string { return fmt.Sprint("127.0.0.1:", port) }
 	r.env = append(r.env, "PATH="+bin+":"+os.Getenv("PATH"), "GOBIN="+bin, "TERM=dumb",
-		"AGORA_ADDR="+at(first), "AGORA_ADMIN_ADDR="+at(first+3), "AGORA_GRPC_ADDR="+at(first+6), "AGORA_URL=ws://"+at(first), "AGORA_ADMIN=http://"+at(first+3))
+		"AGORA_ADDR="+at(first), "AGORA_ADMIN_ADDR="+at(first+3), "AGORA_GRPC_ADDR="+at(first+6), "AGORA_P2P_ADDR="+at(first+9), "AGORA_URL=ws://"+at(first), "AGORA_ADMIN=http://"+at(first+3))
 	return r
 }
 
