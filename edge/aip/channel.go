@@ -38,6 +38,7 @@ type channel struct {
 	users int       // guarded by all.mu
 	since time.Time // nobody has used it since; guarded by all.mu
 	lost  []*func() // called when a connection of it is lost, which must not block; guarded by all.mu
+	losts uint64    // connections that were; guarded by all.mu
 }
 
 func newChannels(d *dial.Dialer, cfg *Config) *channels {
@@ -100,6 +101,7 @@ const frameRoom = 4 << 10
 // lost tells those who hold a channel that a connection of it is gone.
 func (c *channels) lost(ch *channel) {
 	c.mu.Lock()
+	ch.losts++
 	tell := slices.Clone(ch.lost)
 	c.mu.Unlock()
 	for _, f := range tell {
@@ -107,11 +109,13 @@ func (c *channels) lost(ch *channel) {
 	}
 }
 
-// onLost has a function called when a connection of the channel is lost, until offLost. It must not block.
-func (ch *channel) onLost(f *func()) {
+// onLost has a function called when a connection of the channel is lost, until offLost. It must not block. since is what await has returned: false says that the connection
+// which it has found was lost meanwhile.
+func (ch *channel) onLost(f *func(), since uint64) bool {
 	ch.all.mu.Lock()
 	defer ch.all.mu.Unlock()
 	ch.lost = append(ch.lost, f)
+	return ch.losts == since
 }
 
 // offLost has the function called no more.
@@ -121,21 +125,25 @@ func (ch *channel) offLost(f *func()) {
 	ch.lost = slices.DeleteFunc(ch.lost, func(other *func()) bool { return other == f })
 }
 
-// await waits until the channel is connected. FORBIDDEN where its address may not be dialled, UNAVAILABLE where nobody answers as long as ctx lasts.
-func (ch *channel) await(ctx context.Context) error {
+// await waits until the channel is connected, and returns what tells the connection from later ones: see onLost. FORBIDDEN where its address may not be dialled, UNAVAILABLE
+// where nobody answers as long as ctx lasts.
+func (ch *channel) await(ctx context.Context) (losts uint64, err error) {
 	if err := ch.all.dialer.Check(ctx, ch.at.address); err != nil {
-		return err
+		return 0, err
 	}
 	for ch.Connect(); ; {
+		ch.all.mu.Lock()
+		losts = ch.losts
+		ch.all.mu.Unlock()
 		s := ch.GetState()
 		if s == connectivity.Ready {
-			return nil
+			return losts, nil
 		}
 		if s == connectivity.Idle {
 			ch.Connect()
 		}
 		if !ch.WaitForStateChange(ctx, s) {
-			return agora.Errorf(agora.Unavailable, "address %q can't be reached", ch.at.address)
+			return 0, agora.Errorf(agora.Unavailable, "address %q can't be reached", ch.at.address)
 		}
 	}
 }

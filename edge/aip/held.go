@@ -29,6 +29,7 @@ type node struct {
 	at        agora.Address
 	toolbox   bool
 	channel   *channel
+	losts     uint64 // what tells the channel's connection from later ones
 	session   *edge.Session
 	admission edge.Admission
 	heard     atomic.Int64 // ticks when it last gave a sign of life
@@ -107,13 +108,18 @@ func (d *Door) connect(ctx context.Context, n *node, open func(edge.Hello, edge.
 	close(n.begun)
 	d.recent.doubt(n.at)
 	n.Alive()
+	alive := true
 	if n.via != nil {
 		n.via.came(n)
 	} else {
 		d.held.put(n)
 		d.stats.Nodes.Add(1)
 		n.lost = func() { n.end(edge.Lost, false) }
-		n.channel.onLost(&n.lost)
+		alive = n.channel.onLost(&n.lost, n.losts)
+	}
+	if !alive { // it was lost while its session was opened: nothing of its mail is for this connection
+		n.lost()
+		return nil
 	}
 	n.Begin(s)
 	if d.ctx.Err() != nil {

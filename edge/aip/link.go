@@ -153,7 +153,7 @@ func (k *link) follow(ch *channel) error {
 	defer cancel()
 	dialling, stop := context.WithTimeout(ctx, k.door.cfg.DialTimeout)
 	defer stop()
-	if err := ch.await(dialling); err != nil {
+	if _, err := ch.await(dialling); err != nil {
 		return err
 	}
 	gateway := aip.NewGatewayServiceClient(ch)

@@ -3,18 +3,24 @@ package aip_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/aip"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/presence"
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
@@ -256,4 +262,54 @@ func TestANodeThatIsGoneIsCalledNoMore(t *testing.T) {
 	leave(0)
 	s.toolbox(0, "box", second)
 	await.True(t, "the second is called", func() bool { got, err := call(); return err == nil && got == "second" })
+}
+
+// dialled counts the connections that a server has. It is its stats.Handler.
+type dialled struct{ atomic.Int64 }
+
+func (*dialled) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*dialled) HandleRPC(context.Context, stats.RPCStats)                         {}
+func (*dialled) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (d *dialled) HandleConn(_ context.Context, e stats.ConnStats) {
+	if _, is := e.(*stats.ConnBegin); is {
+		d.Add(1)
+	}
+}
+
+// A node that goes between being dialled and being registered must not be taken for one that is there: what is sent to it waits for its return.
+func TestANodeThatIsLostWhileItsSessionIsOpenedIsNotThere(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{
+		Options: agoratest.Options{Edges: 1, Grace: time.Hour, Node: edge.Config{Heartbeat: time.Hour, Timeout: time.Hour}}, door: aip.Config{HeartbeatTimeout: time.Hour},
+	})
+	for k := range 50 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, conns := fmt.Sprint("n", k), new(dialled)
+		server := grpc.NewServer(grpc.StatsHandler(conns))
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = server.Serve(l) })
+		s.HoldPresence(0, true)
+		told := make(chan error, 1)
+		serving.Go(func() {
+			_, err := s.gateway(0, "").RegisterAgent(await.Context(t), &wire.AgentInfo{AgentId: id, Address: l.Addr().String()})
+			told <- err
+		})
+		await.True(t, "the edge has dialled it", func() bool { return conns.Load() > 0 || len(told) > 0 })
+		server.Stop()
+		s.HoldPresence(0, false)
+		err = await.Recv(t, "its registration is answered", told)
+		serving.Wait()
+		if err != nil { // the edge has not known yet that it was there
+			continue
+		}
+		await.True(t, "it is away", func() bool {
+			found, err := s.Node(0).Config().Presence.Lookup(t.Context(), agora.DefaultTenant, agora.AgentID(id))
+			return err == nil && found.State != presence.Online
+		})
+		return
+	}
+	t.Error("no node was registered")
 }

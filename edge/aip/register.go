@@ -50,7 +50,7 @@ func (d *Door) register(ctx context.Context, c *caller, r agora.Registration) er
 	dialling, cancel := context.WithTimeout(ctx, d.cfg.DialTimeout)
 	defer cancel()
 	n := &node{toolbox: card.Type == aip.TypeToolbox, channel: ch}
-	if err := ch.await(dialling); err != nil {
+	if n.losts, err = ch.await(dialling); err != nil {
 		d.giveUp(n)
 		return err
 	}
@@ -113,7 +113,7 @@ func (d *Door) Adopt(ctx context.Context, o *edge.Orphan) error {
 	n := &node{toolbox: o.Card.Type == aip.TypeToolbox, channel: ch, admission: o.Admission()}
 	dialling, cancel := context.WithTimeout(ctx, d.cfg.DialTimeout)
 	defer cancel()
-	if err := ch.await(dialling); err != nil {
+	if n.losts, err = ch.await(dialling); err != nil {
 		d.giveUp(n)
 		return err
 	}
