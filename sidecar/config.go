@@ -55,9 +55,9 @@ type Limits struct {
 	Lasts      time.Duration // how long edges know the peer without being told again; 90s
 	Grace      time.Duration // how long requests in progress have at the end; 10s
 	Retry      time.Duration // before what has failed is tried again the first time; doubled up to 10s each further time; 200ms
-	Concurrent int           // requests that the agent has to answer at a time, those of peers of libp2p up to half of them; 128
+	Concurrent int           // requests that the agent has to answer at a time, those of peers of libp2p up to half of them, of which one peer has 7/8 at most; 128
 	Held       int           // messages in hand, taken or not; 256
-	Streams    int           // streams of libp2p at a time; 256
+	Streams    int           // streams of libp2p at a time, of which one peer has 7/8 at most; 256
 }
 
 func (l Limits) withDefaults() Limits {

@@ -188,6 +188,40 @@ func TestFiftyAreAnsweredAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+func TestAPeerThatAsksForAllThereIsLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 1)
+	p := newPlain(t)
+	s.run(p, func(c *sidecar.Config) { c.Limits.Concurrent = 16 })
+	greedy, other := s.calls(direct), s.calls(direct)
+	answers := make(chan string, 12)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range 12 {
+		stream := greedy.opens(wire.HandoffProtocol)
+		io.WriteString(stream, `{"method":"GET","path":"/slow"}`)
+		all.Go(func() {
+			b, _ := io.ReadAll(stream) // what is missing is seen
+			answers <- string(b)
+		})
+	}
+	for range 7 {
+		await.Recv(t, "as many as one peer may have are in progress", p.held)
+	}
+	if got, err := other.hands(`{"method":"POST","path":"/greet/x"}`); err != nil || !strings.Contains(got, `"hello":"x"`) {
+		t.Errorf("another peer is answered %q %v", got, err)
+	}
+	if n := len(p.held); n != 0 {
+		t.Errorf("one peer has %d requests in progress, want 7", 7+n)
+	}
+	close(p.hold)
+	for range 12 {
+		if got := await.Recv(t, "the rest is answered, too", answers); got != "done" {
+			t.Errorf("answered %q, want done", got)
+		}
+	}
+}
+
 func TestATextAndAValueWithSlashesAreSentAsTheAgentWantsThem(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 1)
