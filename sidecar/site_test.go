@@ -217,6 +217,7 @@ type plain struct {
 	address string
 	card    atomic.Pointer[string]
 	asked   atomic.Int32  // requests but for the card
+	left    atomic.Int32  // those of /slow whose asker has gone
 	hold    chan struct{} // closed: /slow answers
 	held    chan struct{} // has a token for each that /slow has begun
 	deliver atomic.Pointer[http.HandlerFunc]
@@ -284,6 +285,7 @@ func (p *plain) mux() *http.ServeMux {
 		select {
 		case <-p.hold:
 		case <-r.Context().Done():
+			p.left.Add(1)
 		}
 		io.WriteString(w, "done")
 	})
