@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"cmd/agora":            {"*"},
 	"internal/agoratest":   {"*"},
 	"internal/await":       {},
-	"internal/party":       {".", "edge", "edge/call", "edge/aip", "edge/carrier", "edge/iat", "edge/policy", "edge/rest", "edge/tools", "edge/web", "wire", "wire/aip", "wire/iat", "spaces", "internal/agoratest", "internal/await"},
+	"internal/party":       {".", "edge", "edge/call", "edge/aip", "edge/carrier", "edge/iat", "edge/policy", "edge/rest", "edge/tools", "edge/web", "wire", "wire/aip", "wire/iat", "spaces", "client", "sidecar", "internal/agoratest", "internal/await"},
 	"internal/turns":       {},
 	"internal/rawjson":     {},
 	"internal/guard":       {},

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -18,10 +19,15 @@ type mailbox struct {
 	waiters atomic.Int32  // calls that wait for an answer
 	room    chan struct{} // holds a token when bytes were freed or a call began to wait
 
-	queue  queue[*Message]   // the log's lock guards it and the fields below
-	shed   bool              // frames are dropped, to be fetched again
-	spaces map[string]uint64 // positions of spaces that an earlier run has left
+	queue  queue[*Message]        // the log's lock guards it and the fields below
+	shed   bool                   // frames are dropped, to be fetched again
+	spaces map[string]uint64      // positions of spaces that an earlier run has left
+	asked  map[requestOf]*Message // requests whose givers-up are told to [Message.Context]
+	unsaid recent[requestOf]      // requests and streams that were given up, of which nobody was told
 }
+
+// requestOf names a request that came in: who has sent it, and its request_id.
+type requestOf struct{ from, id string }
 
 func newMailbox(c *Client) *mailbox {
 	m := &mailbox{c: c, limit: c.cfg.MaxBuffered, room: make(chan struct{}, 1), queue: newQueue[*Message]()}
@@ -169,6 +175,9 @@ func (m *mailbox) message(key streamKey, f *wire.Frame, ticket uint64) {
 		msg.in = newInStream(&m.inlog, func() { m.c.cancelOf(key) })
 		m.streams[key] = msg.in
 	}
+	if !msg.IsReply && !m.unsaid.empty() {
+		m.unsaid.forget(requestOf{msg.From, msg.RequestID()}) // a name that is used again is another request
+	}
 	if msg.IsReply && m.replied(key, msg) {
 		m.settle(ticket)
 		return
@@ -209,6 +218,7 @@ func (m *mailbox) chunk(key streamKey, f *wire.Frame, ticket uint64) news {
 func (m *mailbox) over(key streamKey, f *wire.Frame) news {
 	s := m.streams[key]
 	if s == nil {
+		m.giveUp(requestOf{f.From, cmp.Or(f.StreamID, f.RequestID)}, f.Type)
 		return outbound
 	}
 	switch f.Type {
@@ -221,6 +231,18 @@ func (m *mailbox) over(key streamKey, f *wire.Frame) news {
 		m.endStream(key, s, io.EOF)
 	}
 	return nothing
+}
+
+// giveUp tells whoever answers a request that its sender has given it up, now or when it is asked for. It is called with the lock held.
+func (m *mailbox) giveUp(key requestOf, typ string) {
+	if typ != "cancel" && typ != "error" {
+		return
+	}
+	if msg := m.asked[key]; msg != nil {
+		msg.ends(ErrCancelled)
+		return
+	}
+	m.unsaid.add(key)
 }
 
 // take returns the next message, waiting for it.

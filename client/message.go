@@ -28,7 +28,8 @@ type Message struct {
 	named  string // the request that it is or answers, where that stands beside the payload
 	c      *Client
 	ticket uint64
-	in     *inStream // nil unless Stream
+	in     *inStream               // nil unless Stream
+	ends   context.CancelCauseFunc // of its Context; nil where that was not asked for
 }
 
 // RequestID returns the name of the request that the message is or answers: the one beside its payload, as messages that cross dialects have it, or
@@ -140,7 +141,42 @@ func (m *Message) ReplyStream(ctx context.Context, payload any) (*Stream, error)
 	if err != nil {
 		return nil, err
 	}
-	return m.c.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: m.From}, stream: stream, more: true, body: body, request: m.named})
+	var ends func()
+	if m.ends != nil {
+		ends = func() { m.ends(ErrCancelled) }
+	}
+	return m.c.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: m.From}, stream: stream, more: true, body: body, request: m.named}, ends)
+}
+
+// Context returns a context for what it takes to answer the message. It ends with ctx, when the sender waits no longer by its Deadline, and with the cause [ErrCancelled] when the
+// sender has given up the request, or a streamed reply to it. It is asked for once, before a ReplyStream; the caller owes a call of the function, which frees it.
+func (m *Message) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	free := func() {}
+	if !m.Deadline.IsZero() {
+		ctx, free = context.WithDeadline(ctx, m.Deadline)
+	}
+	ctx, ends := context.WithCancelCause(ctx)
+	key, box := requestOf{m.From, m.RequestID()}, m.c.mail
+	box.mu.Lock()
+	defer box.mu.Unlock()
+	m.ends = ends
+	if key.id != "" && box.unsaid.has(key) {
+		ends(ErrCancelled)
+	} else if key.id != "" && box.asked[key] == nil {
+		if box.asked == nil {
+			box.asked = map[requestOf]*Message{}
+		}
+		box.asked[key] = m
+	}
+	return ctx, func() {
+		ends(nil)
+		free()
+		box.mu.Lock()
+		defer box.mu.Unlock()
+		if box.asked[key] == m {
+			delete(box.asked, key)
+		}
+	}
 }
 
 // done acknowledges the message itself; the parts of its stream are acknowledged as they are read.

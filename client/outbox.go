@@ -242,6 +242,9 @@ func (o *outbox) fail(key outKey, err error) (known, begun bool) {
 func (o *outbox) failStream(st *Stream, err error) {
 	if st.failed == nil {
 		st.failed = err
+		if st.ends != nil {
+			st.ends()
+		}
 	}
 	if o.streams[st.key] == st {
 		delete(o.streams, st.key)

@@ -21,7 +21,7 @@ func (c *Client) ReplyStream(ctx context.Context, to, requestID string, payload 
 	if err != nil {
 		return nil, err
 	}
-	return c.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: to}, stream: newID("s"), more: true, body: body})
+	return c.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: to}, stream: newID("s"), more: true, body: body}, nil)
 }
 
 func rawID(id string) json.RawMessage {

@@ -192,7 +192,7 @@ func (c *Client) RequestStream(ctx context.Context, to string, payload any) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.openStream(ctx, &frame{typ: "send", to: laneKey{agent: to}, stream: id, more: true, body: body})
+	s, err := c.openStream(ctx, &frame{typ: "send", to: laneKey{agent: to}, stream: id, more: true, body: body}, nil)
 	if err != nil {
 		c.abandon(r, true)
 		return nil, err

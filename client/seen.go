@@ -43,4 +43,11 @@ func (r *recent[K]) add(key K) {
 	r.now[key] = true
 }
 
+func (r *recent[K]) forget(key K) {
+	delete(r.now, key)
+	delete(r.before, key)
+}
+
+func (r *recent[K]) empty() bool { return len(r.now)+len(r.before) == 0 }
+
 func (r *recent[K]) has(key K) bool { return r.now[key] || r.before[key] }

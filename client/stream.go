@@ -25,7 +25,8 @@ type Stream struct {
 	start *frame
 	stop  func() bool // ends the watch over ctx
 
-	failed error // why it failed; the outbox's lock guards it
+	failed error  // why it failed; the outbox's lock guards it
+	ends   func() // called, under that lock, when it fails; nil for nothing
 
 	close sync.Once
 	over  error // what Close returned
@@ -39,11 +40,12 @@ func (c *Client) OpenStream(ctx context.Context, to string, payload any) (*Strea
 	if err != nil {
 		return nil, err
 	}
-	return c.openStream(ctx, &frame{typ: "send", to: laneKey{agent: to}, stream: newID("s"), more: true, body: body})
+	return c.openStream(ctx, &frame{typ: "send", to: laneKey{agent: to}, stream: newID("s"), more: true, body: body}, nil)
 }
 
-func (c *Client) openStream(ctx context.Context, f *frame) (*Stream, error) {
-	s := &Stream{c: c, ctx: ctx, key: outKey{f.to, f.stream}, reply: f.typ == "reply", start: f}
+// openStream opens a stream by its first frame. ends is called when it fails, with the outbox's lock held; it may be nil.
+func (c *Client) openStream(ctx context.Context, f *frame, ends func()) (*Stream, error) {
+	s := &Stream{c: c, ctx: ctx, key: outKey{f.to, f.stream}, reply: f.typ == "reply", start: f, ends: ends}
 	f.st = s
 	f.deadline, _ = ctx.Deadline()
 	if err := c.send(ctx, f); err != nil {

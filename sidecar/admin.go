@@ -48,6 +48,8 @@ func (s *Sidecar) admin() http.Handler {
 		s.writeMetrics(w)
 	})
 	mux.HandleFunc("POST /send", s.does(s.send))
+	mux.HandleFunc("POST /reply", s.does(s.replyLater))
+	mux.HandleFunc("POST /ask", s.serveAsk)
 	mux.HandleFunc("POST /spaces/{name}/join", s.does(s.joinSpace))
 	mux.HandleFunc("POST /spaces/{name}/leave", s.does(s.leaveSpace))
 	mux.HandleFunc("POST /spaces/{name}/publish", s.does(s.publish))
@@ -72,27 +74,42 @@ func (s *Sidecar) does(f func(context.Context, *http.Request, []byte) (int, any,
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), storeTime)
 		defer cancel()
-		body, err := bodyOf(w, r)
 		status, answer := 0, any(nil)
-		if err == nil && (!s.entered.Load() || s.ending.Load()) {
-			err = agora.Errorf(agora.Unavailable, "the agent is no member of the cluster now")
-		}
+		body, err := s.asked(w, r)
 		if err == nil {
 			status, answer, err = f(ctx, r, body)
 		}
 		if err != nil {
-			e := asError(ctx, err)
-			status = e.Code.Status().HTTP
-			answer = map[string]any{"error": map[string]any{"code": e.Code, "message": e.Message}}
+			status, answer = faultOf(ctx, err)
 		}
-		if answer == nil {
-			w.WriteHeader(status)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(answer) // the agent is gone
+		writeAnswer(w, status, answer)
 	}
+}
+
+// asked returns the body of a request, where the agent is a member.
+func (s *Sidecar) asked(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := bodyOf(w, r)
+	if err == nil && (!s.entered.Load() || s.ending.Load()) {
+		err = agora.Errorf(agora.Unavailable, "the agent is no member of the cluster now")
+	}
+	return body, err
+}
+
+// faultOf returns the status and the answer that an error is.
+func faultOf(ctx context.Context, err error) (int, any) {
+	e := asError(ctx, err)
+	return e.Code.Status().HTTP, map[string]any{"error": map[string]any{"code": e.Code, "message": e.Message}}
+}
+
+// writeAnswer writes an answer, nil for none.
+func writeAnswer(w http.ResponseWriter, status int, answer any) {
+	if answer == nil {
+		w.WriteHeader(status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // the agent is gone
 }
 
 // asError returns an error as the agent is told it.
@@ -100,8 +117,10 @@ func asError(ctx context.Context, err error) *agora.Error {
 	switch {
 	case errors.Is(err, client.ErrUnknown):
 		return agora.Errorf(agora.Unavailable, "%v", client.ErrUnknown)
+	case errors.Is(err, client.ErrCancelled):
+		return agora.Errorf(agora.StreamAborted, "the agent that was asked gave up before its answer was whole")
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
-		return agora.Errorf(agora.Timeout, "the cluster did not take it in time")
+		return agora.Errorf(agora.Timeout, "it was not done in time")
 	}
 	return agora.AsError(err)
 }
@@ -136,6 +155,22 @@ func (s *Sidecar) send(ctx context.Context, _ *http.Request, body []byte) (int, 
 		return 0, nil, err
 	}
 	return http.StatusAccepted, nil, s.client.Send(ctx, q.To, q.Payload)
+}
+
+// replyLater replies to a request that the agent has taken without an answer.
+func (s *Sidecar) replyLater(ctx context.Context, _ *http.Request, body []byte) (int, any, error) {
+	var q struct {
+		To      string          `json:"to"`
+		Request string          `json:"request_id"`
+		Payload json.RawMessage `json:"payload"`
+	}
+	if err := json.Unmarshal(body, &q); err != nil || q.Request == "" {
+		return 0, nil, agora.Errorf(agora.InvalidRequest, `the body is no {"to","request_id","payload"}`)
+	}
+	if _, err := agora.ParseAgentID(q.To); err != nil {
+		return 0, nil, err
+	}
+	return http.StatusAccepted, nil, s.client.Reply(ctx, q.To, q.Request, q.Payload)
 }
 
 func (s *Sidecar) joinSpace(ctx context.Context, r *http.Request, body []byte) (int, any, error) {

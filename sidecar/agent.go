@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
@@ -83,6 +84,19 @@ type question struct {
 	body   []byte
 	stream *streamBody   // instead of body; owned by who asks
 	within time.Duration // until the answer begins; FirstByte if 0
+	sent   func()        // called once the agent was sent all of it, maybe again; nil for nothing
+}
+
+// traced returns a context of which the client tells when the agent was sent everything.
+func (q *question) traced(ctx context.Context) context.Context {
+	if q.sent == nil {
+		return ctx
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(info httptrace.WroteRequestInfo) {
+		if info.Err == nil {
+			q.sent()
+		}
+	}})
 }
 
 // ask puts a question to the agent, and returns once the answer has begun, which the caller owes a call of Close. It waits while the agent has as much in hand as it may. An answer
@@ -120,7 +134,7 @@ func (x *answer) begin(ctx context.Context, q *question, begins time.Duration) e
 	case q.body != nil:
 		body = bytes.NewReader(q.body)
 	}
-	r, err := http.NewRequestWithContext(ctx, q.method, q.url.String(), body)
+	r, err := http.NewRequestWithContext(q.traced(ctx), q.method, q.url.String(), body)
 	if err != nil {
 		return p2p.NewFault(http.StatusBadRequest, "the request can't be made")
 	}

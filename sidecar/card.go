@@ -36,6 +36,7 @@ func (s *Sidecar) take(b []byte) bool {
 	if err != nil {
 		s.cfg.Log.Warn("skills of the card can't be asked for", "err", err)
 	}
+	guard.Slashes = s.cfg.Handoff.Slashes
 	s.shown.card, s.shown.guard = c, guard
 	return true
 }
@@ -116,7 +117,7 @@ func (s *Sidecar) ask(ctx context.Context, q *p2p.Request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.askTarget(ctx, target, q)
+	return s.askTarget(ctx, target, q, s.cfg.Handoff.RawStringBody)
 }
 
 // callSkill puts the call of a tool to the skill of that name: by its own method, or POST. Members of the arguments fill its path.
@@ -146,13 +147,13 @@ func (s *Sidecar) callSkill(ctx context.Context, card *p2p.Card, guard *p2p.Guar
 		if err != nil {
 			return nil, err
 		}
-		return s.askTarget(ctx, target, q)
+		return s.askTarget(ctx, target, q, false)
 	}
 	return nil, p2p.NewFault(http.StatusNotFound, "the agent has no skill %q", name)
 }
 
-func (s *Sidecar) askTarget(ctx context.Context, target p2p.Target, q *p2p.Request) (*answer, error) {
-	body, media := q.Body(false)
+func (s *Sidecar) askTarget(ctx context.Context, target p2p.Target, q *p2p.Request, rawString bool) (*answer, error) {
+	body, media := q.Body(rawString)
 	header := http.Header{}
 	if media != "" {
 		header.Set("Content-Type", media)

@@ -21,6 +21,7 @@ type Config struct {
 	Deliver string        // path of the agent to which messages and events are posted; they are refused if it is empty
 	Admin   net.Listener  // of the API for the agent; none if nil. The sidecar owns it
 	Peer    Peer
+	Handoff Handoff
 	Limits  Limits
 	Log     *slog.Logger // discards if nil
 }
@@ -30,6 +31,12 @@ type Peer struct {
 	Listen  string   // multiaddress of TCP; "none" to be reached through relays alone; /ip4/0.0.0.0/tcp/0 if empty
 	KeyFile string   // of its key, made if it is not there; a new key at each start if empty
 	Relays  []string // whole multiaddresses; those that the edges name if nil
+}
+
+// Handoff says how requests that are handed off are put to the agent. The zero value is as PROTOCOL.md says.
+type Handoff struct {
+	RawStringBody bool // input_data that is a string is sent as its text, not as JSON
+	Slashes       bool // values of parameters of a path may have slashes, sent as %2F: see [p2p.Guard]
 }
 
 // Limits bounds what goes through a sidecar. The zero value is as PROTOCOL.md says.
@@ -48,9 +55,9 @@ type Limits struct {
 	Lasts      time.Duration // how long edges know the peer without being told again; 90s
 	Grace      time.Duration // how long requests in progress have at the end; 10s
 	Retry      time.Duration // before what has failed is tried again the first time; doubled up to 10s each further time; 200ms
-	Concurrent int           // requests that the agent has to answer at a time, those of peers of libp2p up to half of them; 128
+	Concurrent int           // requests that the agent has to answer at a time, those of peers of libp2p up to half of them, of which one peer has 7/8 at most; 128
 	Held       int           // messages in hand, taken or not; 256
-	Streams    int           // streams of libp2p at a time; 256
+	Streams    int           // streams of libp2p at a time, of which one peer has 7/8 at most; 256
 }
 
 func (l Limits) withDefaults() Limits {

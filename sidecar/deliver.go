@@ -27,22 +27,26 @@ const (
 	headerStream      = "Agora-Stream"
 	headerSpace       = "Agora-Space"
 	headerMedia       = "Agora-Media"
+	headerDeadline    = "Agora-Deadline-Ms" // how long the sender still waits
 )
 
-// post posts a message to the agent, again and again until that takes it, and replies with what it answers. taken is called when the agent has it. It reports whether the message is done
+// post posts a message to the agent, again and again until that takes it, and replies with what it answers. taken is called when the agent has it, once or more. It reports whether the message is done
 // with: not where ctx, in which nothing new is begun, ends before the agent has taken it, or work while it answers.
 func (s *Sidecar) post(ctx, work context.Context, m *client.Message, taken func()) bool {
 	if s.deliver == nil {
 		s.stats.refused.Add(1)
 		return s.replyFault(work, m, p2p.NewFault(http.StatusNotFound, "the agent takes no messages: it is reached by handoff and by calls of its skills"))
 	}
-	within, cancel := within(work, m)
+	within, cancel := m.Context(work)
 	defer cancel()
 	for n, begun := 1, time.Now(); ; n++ {
 		if ctx.Err() != nil {
 			return false
 		}
 		q := s.posted(m, n)
+		if m.RequestID() != "" && !m.IsReply {
+			q.sent = taken // it is not tried again, so that nothing has to wait for its answer
+		}
 		x, err := s.agent.ask(within, q)
 		if err == nil {
 			defer x.Close()
@@ -53,8 +57,8 @@ func (s *Sidecar) post(ctx, work context.Context, m *client.Message, taken func(
 		if work.Err() != nil {
 			return false
 		}
-		if m.RequestID() != "" && !m.IsReply { // who asks is waiting
-			return s.replyFault(work, m, err)
+		if m.RequestID() != "" && !m.IsReply { // who asks is waiting, or knows that it is over
+			return givenUp(within) || s.replyFault(work, m, err)
 		}
 		if !comesBack(err) || q.stream.began() || within.Err() != nil || time.Since(begun) > s.cfg.Limits.Keep {
 			s.stats.dropped.Add(1)
@@ -104,6 +108,9 @@ func (s *Sidecar) posted(m *client.Message, n int) question {
 	set(headerRequest, m.RequestID())
 	set(headerMedia, m.Media)
 	set("Traceparent", m.Traceparent)
+	if !m.Deadline.IsZero() {
+		set(headerDeadline, strconv.FormatInt(max(1, time.Until(m.Deadline).Milliseconds()), 10))
+	}
 	if m.Seq > 0 {
 		set(headerSeq, strconv.FormatUint(m.Seq, 10))
 	}

@@ -115,6 +115,9 @@ func (e *edges) ask(ctx context.Context, method, path string, say, into any) (th
 }
 
 func (e *edges) askOne(ctx context.Context, method, at string, say, into any) (there bool, err error) {
+	if say != nil {
+		ctx = context.WithoutCancel(ctx) // what an edge is told and what it is told next may not cross
+	}
 	ctx, cancel := context.WithTimeout(ctx, edgeTime)
 	defer cancel()
 	var body io.Reader

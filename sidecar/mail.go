@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -13,8 +14,9 @@ import (
 // mail is the messages in hand.
 type mail struct {
 	lanes
-	stopped chan struct{}  // closed when no more are taken
-	inHand  sync.WaitGroup // messages that are dealt with
+	life    context.Context // in which streamed replies are; ends behind the client
+	stopped chan struct{}   // closed when no more are taken
+	inHand  sync.WaitGroup  // messages that are dealt with
 }
 
 // takeMail takes messages until ctx ends, and deals with up to Limits.Held of them at a time. A message is acknowledged when it is done with: one that is not, because the sidecar ends,
@@ -33,12 +35,14 @@ func (s *Sidecar) takeMail(ctx, work context.Context) {
 		taken := make(chan error, 1)
 		all.Go(func() {
 			defer func() { <-held }()
+			acknowledged := func() {}
+			defer func() { acknowledged() }()
 			for m, err := range s.client.Messages(ctx) {
 				if err != nil {
 					taken <- err
 					return
 				}
-				s.hold(ctx, work, m, func() { taken <- nil })
+				acknowledged = s.hold(ctx, work, m, func() { taken <- nil })
 				return
 			}
 		})
@@ -48,16 +52,16 @@ func (s *Sidecar) takeMail(ctx, work context.Context) {
 	}
 }
 
-// hold deals with one message, and returns when it may be acknowledged, or can't be any more. It calls next once the message has its place.
-func (s *Sidecar) hold(ctx, work context.Context, m *client.Message, next func()) {
+// hold deals with one message, and returns when it may be acknowledged, or can't be any more, with what is to be called after that. It calls next once the message has its place.
+func (s *Sidecar) hold(ctx, work context.Context, m *client.Message, next func()) (acknowledged func()) {
 	s.mail.inHand.Add(1)
-	done := s.dealWith(ctx, work, m, next)
-	s.mail.inHand.Done()
-	if !done {
-		<-s.client.Done()
-		return
+	if s.dealWith(ctx, work, m, next) {
+		m.Close()
+		return s.mail.inHand.Done
 	}
-	m.Close()
+	s.mail.inHand.Done()
+	<-s.client.Done()
+	return func() {}
 }
 
 // dealWith reports whether the message is done with.
@@ -83,11 +87,11 @@ func (s *Sidecar) dealWith(ctx, work context.Context, m *client.Message, next fu
 
 // answerAction puts the request of a message to the agent, and replies with what that answers. It reports whether the message is done with.
 func (s *Sidecar) answerAction(work context.Context, m *client.Message, action string) bool {
-	ctx, cancel := within(work, m)
+	ctx, cancel := m.Context(work)
 	defer cancel()
 	x, err := s.askAction(ctx, m, action)
 	if err != nil {
-		return s.replyFault(work, m, err)
+		return work.Err() == nil && givenUp(ctx) || s.replyFault(work, m, err)
 	}
 	defer x.Close()
 	return s.reply(ctx, m, x, action == "handoff")
@@ -110,12 +114,18 @@ func (s *Sidecar) askAction(ctx context.Context, m *client.Message, action strin
 	return s.callSkill(ctx, &card, guard, name, arguments)
 }
 
-// within returns a context that ends when the sender of a message waits no longer.
-func within(ctx context.Context, m *client.Message) (context.Context, context.CancelFunc) {
-	if m.Deadline.IsZero() {
-		return context.WithCancel(ctx)
+// givenUp reports whether whoever has sent the message that a context is of waits for no answer any more: it was cancelled, or its time is over.
+func givenUp(ctx context.Context) bool {
+	why := context.Cause(ctx)
+	return errors.Is(why, client.ErrCancelled) || errors.Is(why, context.DeadlineExceeded)
+}
+
+// lasting returns a context that ends with the time of a message's, but not with what else that ends with: so a streamed reply is not cancelled where the session is about to end.
+func (m *mail) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if by, has := ctx.Deadline(); has {
+		return context.WithDeadline(m.life, by)
 	}
-	return context.WithDeadline(ctx, m.Deadline)
+	return context.WithCancel(m.life)
 }
 
 // lanes have what one sender has posted be dealt with one after the other.

@@ -380,7 +380,7 @@ func TestTheAgentSpeaksByTheAPI(t *testing.T) {
 		path, body string
 		want       int
 	}{
-		{"/spaces/room/publish", `{}`, 404}, {"/spaces/room/leave", ``, 404}, {"/send", `{`, 400}, {"/send", `{"to":""}`, 400}, {"/send", `{"to":"nobody","payload":1}`, 404},
+		{"/spaces/room/publish", `{}`, 403}, {"/spaces/room/leave", ``, 403}, {"/send", `{`, 400}, {"/ask", `{`, 400}, {"/ask", `{"to":"nobody","payload":{}}`, 404}, {"/ask", `{"to":"anna","payload":1}`, 400}, {"/reply", `{"to":"anna"}`, 400}, {"/reply", `{"to":"nobody","request_id":"r"}`, 404}, {"/send", `{"to":""}`, 400}, {"/send", `{"to":"nobody","payload":1}`, 404},
 		{"/spaces/No Space/join", ``, 400}, {"/send", `{"to":"anna","payload":"` + strings.Repeat("x", 1<<20) + `"}`, 413},
 	} {
 		if status, body := call(strings.ReplaceAll(one.path, " ", "%20"), one.body); status != one.want {

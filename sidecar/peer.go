@@ -10,6 +10,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/agora-relay/agora/internal/p2phost"
@@ -21,8 +22,8 @@ type peerSide struct {
 	side   *Sidecar
 	host   *p2phost.Host
 	relays relays
-	places chan struct{} // one for each stream
-	asking chan struct{} // one for each request that the agent is asked for: peers leave room for members of the cluster
+	places *shares // one for each stream
+	asking *shares // one for each request that the agent is asked for: peers leave room for members of the cluster
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
@@ -39,7 +40,7 @@ func (s *Sidecar) newPeer() (*peerSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peerSide{side: s, places: make(chan struct{}, s.cfg.Limits.Streams), asking: make(chan struct{}, max(1, s.cfg.Limits.Concurrent/2))}
+	p := &peerSide{side: s, places: newShares(s.cfg.Limits.Streams), asking: newShares(s.cfg.Limits.Concurrent / 2)}
 	p.host, err = p2phost.New(p2phost.Config{Key: key, Listen: listen, UserAgent: userAgent, Reserves: true})
 	if err != nil {
 		return nil, fmt.Errorf("listen as a peer: %w", err)
@@ -80,16 +81,15 @@ func (p *peerSide) serve(ctx, work context.Context) {
 	p.relays.run(ctx)
 }
 
-// handles returns what handles a stream, which is waited for. Those beyond Limits.Streams are reset.
+// handles returns what handles a stream, which is waited for. Those beyond Limits.Streams, or the caller's share of them, are reset.
 func (p *peerSide) handles(work context.Context, f func(context.Context, network.Stream)) network.StreamHandler {
 	return func(s network.Stream) {
-		select {
-		case p.places <- struct{}{}:
-		default:
+		caller := s.Conn().RemotePeer()
+		if !p.places.try(caller) {
 			_ = s.Reset() // nothing more can be done with it
 			return
 		}
-		defer func() { <-p.places }()
+		defer p.places.give(caller)
 		if !p.begin() {
 			_ = s.Reset()
 			return
@@ -179,20 +179,27 @@ func (p *peerSide) handOff(ctx context.Context, s network.Stream, q *p2p.Request
 	defer watching.Wait()
 	defer func() { _ = s.SetReadDeadline(time.Now()) }() // ends the watch
 	defer stop()
-	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
-	case <-time.After(p.side.cfg.Limits.FirstByte):
-		return errLate
-	case <-ctx.Done():
-		return &brokenOff{ctx.Err()}
+	if err := p.turn(ctx, s.Conn().RemotePeer()); err != nil {
+		return err
 	}
+	defer p.asking.give(s.Conn().RemotePeer())
 	x, err := p.side.ask(ctx, q)
 	if err != nil {
 		return err
 	}
 	defer x.Close()
 	return p.copy(s, x)
+}
+
+// turn waits until the agent may be asked for one more request of a caller.
+func (p *peerSide) turn(ctx context.Context, caller peer.ID) error {
+	soon, cancel := context.WithTimeoutCause(ctx, p.side.cfg.Limits.FirstByte, errLate)
+	defer cancel()
+	err := p.asking.take(soon, caller)
+	if err != nil && ctx.Err() != nil {
+		return &brokenOff{ctx.Err()}
+	}
+	return err
 }
 
 // copy writes an answer as it comes, and ends the stream where it has ended.

@@ -3,7 +3,6 @@ package sidecar
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -156,11 +155,12 @@ func (r *relays) keep(ctx context.Context, one *relay) {
 		wait, err := r.reserve(ctx, one)
 		if err != nil {
 			r.set(one, false)
-			if level := slog.LevelDebug; ctx.Err() == nil {
-				if n == tellAfter {
-					level = slog.LevelWarn
-				}
-				log.Log(ctx, level, "no place at a relay", "relay", one.info.ID.String(), "err", err)
+			switch {
+			case ctx.Err() != nil:
+			case n == tellAfter:
+				log.Warn("a relay gives the agent no place", "relay", one.info.ID.String(), "err", err)
+			default:
+				log.Debug("no place at a relay, tried again", "relay", one.info.ID.String(), "err", err)
 			}
 			pause.For(ctx, limit.after(n))
 			n++

@@ -38,7 +38,7 @@ func (s *Sidecar) reply(ctx context.Context, m *client.Message, x *answer, asIs 
 	begin, err := io.ReadAll(io.LimitReader(x, int64(s.cfg.Limits.Whole)+1))
 	switch {
 	case err != nil:
-		return s.replyFault(ctx, m, err)
+		return givenUp(ctx) || s.replyFault(ctx, m, err)
 	case len(begin) > s.cfg.Limits.Whole:
 		return s.stream(ctx, m, plainReader{io.MultiReader(bytes.NewReader(begin), x)})
 	}
@@ -90,24 +90,34 @@ type pieces interface {
 func (s *Sidecar) stream(ctx context.Context, m *client.Message, from pieces) bool {
 	first, err := from.next()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return s.replyFault(ctx, m, err)
+		return givenUp(ctx) || s.replyFault(ctx, m, err)
 	}
-	out, failed := m.ReplyStream(ctx, nil)
+	life, free := s.mail.lasting(ctx)
+	out, failed := m.ReplyStream(life, nil)
 	if failed != nil {
+		free()
 		return s.replied(m, failed)
 	}
 	for piece := first; err == nil; piece, err = from.next() {
 		if _, failed := out.Write(piece); failed != nil {
-			out.Cancel()
+			free()
 			return s.replied(m, failed)
 		}
 	}
 	if errors.Is(err, io.EOF) {
+		defer free()
 		return s.replied(m, out.Close())
 	}
+	if errors.Is(err, context.Canceled) && s.ending.Load() {
+		return true // the end of the session aborts it, as that of any agent does
+	}
+	defer free()
 	out.Cancel()
+	if givenUp(ctx) {
+		return true
+	}
 	s.cfg.Log.Info("an answer of the agent broke off", "agent", s.id, "to", m.From, "err", err)
-	return !errors.Is(err, context.Canceled)
+	return true
 }
 
 // plainReader is a body, piece by piece as it comes.

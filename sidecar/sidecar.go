@@ -151,6 +151,9 @@ func (s *Sidecar) serve(ctx context.Context) error {
 	defer stop()
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
+	life, die := context.WithCancel(context.WithoutCancel(ctx))
+	defer die()
+	s.mail.life = life
 
 	var inside, requests sync.WaitGroup
 	s.peer.serve(ctx, work)
@@ -185,16 +188,35 @@ func (s *Sidecar) serve(ctx context.Context) error {
 	return err
 }
 
-// settle waits for what is in progress, and gives it up when the grace is over.
+// settle waits for what is in progress, and gives it up when the grace is over: streamed replies are aborted with the session.
 func (s *Sidecar) settle(abandon func(), wait func()) {
-	late := time.AfterFunc(s.cfg.Limits.Grace, func() {
+	over := make(chan struct{})
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waiting.Go(func() {
+		defer close(over)
+		wait()
+	})
+	defer abandon()
+	late := time.NewTimer(s.cfg.Limits.Grace)
+	defer late.Stop()
+	select {
+	case <-over:
+		return
+	case <-late.C:
 		s.cfg.Log.Warn("requests in progress are given up")
 		abandon()
-	})
-	wait()
-	late.Stop()
-	abandon()
+	}
+	late.Reset(abandonTime)
+	select {
+	case <-over:
+	case <-late.C:
+		_ = s.client.Close() // which ends what is written to nobody that reads; serve returns what it does
+	}
 }
+
+// abandonTime is how long what was given up may take to end.
+const abandonTime = time.Second
 
 // signal leaves a token in a channel that holds one.
 func signal(c chan struct{}) {

@@ -188,6 +188,73 @@ func TestFiftyAreAnsweredAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+func TestAPeerThatAsksForAllThereIsLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 1)
+	p := newPlain(t)
+	s.run(p, func(c *sidecar.Config) { c.Limits.Concurrent = 16 })
+	greedy, other := s.calls(direct), s.calls(direct)
+	answers := make(chan string, 12)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range 12 {
+		stream := greedy.opens(wire.HandoffProtocol)
+		io.WriteString(stream, `{"method":"GET","path":"/slow"}`)
+		all.Go(func() {
+			b, _ := io.ReadAll(stream) // what is missing is seen
+			answers <- string(b)
+		})
+	}
+	for range 7 {
+		await.Recv(t, "as many as one peer may have are in progress", p.held)
+	}
+	if got, err := other.hands(`{"method":"POST","path":"/greet/x"}`); err != nil || !strings.Contains(got, `"hello":"x"`) {
+		t.Errorf("another peer is answered %q %v", got, err)
+	}
+	if n := len(p.held); n != 0 {
+		t.Errorf("one peer has %d requests in progress, want 7", 7+n)
+	}
+	close(p.hold)
+	for range 12 {
+		if got := await.Recv(t, "the rest is answered, too", answers); got != "done" {
+			t.Errorf("answered %q, want done", got)
+		}
+	}
+}
+
+func TestATextAndAValueWithSlashesAreSentAsTheAgentWantsThem(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 1)
+	p := newPlain(t)
+	const request = `{"method":"POST","path":"/greet/{name}","params":{"name":"a/b"},"input_data":"so \"it\" is"}`
+	r := s.run(p, nil)
+	if got, err := s.calls(direct).hands(request); err != nil || !strings.Contains(got, `"code":400`) {
+		t.Errorf("a value with a slash is answered %q %v, want 400", got, err)
+	}
+	if got, err := s.calls(direct).hands(strings.Replace(request, "a/b", "a", 1)); err != nil || !strings.Contains(got, `"body":"\"so \\\"it\\\" is\""`) {
+		t.Errorf("a text is sent as %q %v, want JSON", got, err)
+	}
+	if err := r.stops(); err != nil {
+		t.Fatal(err)
+	}
+	s.run(p, func(c *sidecar.Config) { c.Handoff = sidecar.Handoff{RawStringBody: true, Slashes: true} })
+	const want = `{"body":"so \"it\" is","hello":"a/b","method":"POST","type":"text/plain; charset=utf-8"}`
+	if payload, _, err := asks(t, s.dial("anna"), `{"action":"handoff",`+request[1:]); err != nil || !strings.HasSuffix(payload, want[1:]) {
+		t.Errorf("by mail it is answered %s %v, want %s", payload, err, want)
+	}
+	if got, err := s.calls(direct).hands(request); err != nil || strings.TrimSpace(got) != want {
+		t.Errorf("by libp2p it is answered %q %v, want %s", got, err, want)
+	}
+	if got, err := s.calls(direct).hands(`{"method":"POST","path":"/tools/greet","input_data":{"name":"a/b"}}`); err != nil || !strings.Contains(got, `"type":"application/json"`) {
+		t.Errorf("arguments are sent as %q %v, want JSON", got, err)
+	}
+	for _, name := range []string{"a/../b", "..", "a//b", "/a", "a\\\\b"} {
+		if got, err := s.calls(direct).hands(strings.Replace(request, "a/b", name, 1)); err != nil || !strings.Contains(got, `"code":400`) {
+			t.Errorf("%s is answered %q %v, want 400", name, got, err)
+		}
+	}
+}
+
 func TestWhatTheAgentFailsAtIsToldByANumberAndNeverLooksWhole(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 1)

@@ -27,6 +27,7 @@ import (
 	"github.com/agora-relay/agora/edge/p2p"
 	"github.com/agora-relay/agora/edge/rest"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/p2phost"
@@ -36,10 +37,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// site is a cluster whose edges are relays of libp2p, and say so.
+// site is a cluster whose edges are relays of libp2p, and say so. They have a door for WebSockets at /asks, by which peers are asked.
 type site struct {
 	*agoratest.Cluster
 	t     *testing.T
+	relay p2p.Relay   // of the edges that it begins with
+	begun atomic.Bool // those are there
 	blind atomic.Bool // edges know no peers
 
 	mu    sync.Mutex // guards the fields below
@@ -66,11 +69,18 @@ func (r *told) can() (names []string) {
 
 func newSite(t *testing.T, edges int) *site {
 	t.Helper()
-	s := &site{t: t}
+	return openSite(t, edges, p2p.Relay{})
+}
+
+// openSite is newSite with settings of the relays of these edges, and not of those that are added.
+func openSite(t *testing.T, edges int, relay p2p.Relay) *site {
+	t.Helper()
+	s := &site{t: t, relay: relay}
 	s.Cluster = agoratest.Start(t, agoratest.Options{
 		Edges: edges, Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute},
 		Doors: []func(agoratest.Entry) (agoratest.Opened, error){s.opens},
 	})
+	s.begun.Store(true)
 	return s
 }
 
@@ -78,11 +88,12 @@ func newSite(t *testing.T, edges int) *site {
 type opened struct {
 	*web.Kit
 	door *p2p.Door
+	asks *ws.Door
 }
 
 func (o *opened) Drain(ctx context.Context) { o.door.Drain(ctx); o.Kit.Drain(ctx) }
-func (o *opened) Close()                    { o.door.Close(); o.Kit.Close() }
-func (o *opened) Wait()                     { o.door.Wait(); o.Kit.Wait() }
+func (o *opened) Close()                    { o.door.Close(); o.Kit.Close(); o.asks.Close() }
+func (o *opened) Wait()                     { o.door.Wait(); o.Kit.Wait(); o.asks.Wait() }
 
 func (s *site) opens(e agoratest.Entry) (agoratest.Opened, error) {
 	key, err := p2phost.NewKey()
@@ -90,12 +101,18 @@ func (s *site) opens(e agoratest.Entry) (agoratest.Opened, error) {
 		return nil, err
 	}
 	carriers := carrier.New(nil)
-	d, err := p2p.New(e.Node, p2p.Config{Key: key, Listen: []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/0")}, Carriers: carriers})
+	cfg := p2p.Config{Key: key, Listen: []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/0")}, Carriers: carriers}
+	if !s.begun.Load() {
+		cfg.Relay = s.relay
+	}
+	d, err := p2p.New(e.Node, cfg)
 	if err != nil {
 		return nil, err
 	}
 	kit := web.New(e.Node, web.Config{})
 	rest.Mount(kit, e.Mux, carriers)
+	asks := ws.New(e.Node, ws.Config{Carriers: carriers})
+	e.Mux.Handle("/asks", asks)
 	inner := http.NewServeMux()
 	d.Mount(kit, inner)
 	e.Mux.HandleFunc("/p2p", s.passes(inner))
@@ -104,7 +121,7 @@ func (s *site) opens(e agoratest.Entry) (agoratest.Opened, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doors = append(s.doors, d)
-	return &opened{kit, d}, nil
+	return &opened{kit, d, asks}, nil
 }
 
 // passes returns the door's paths, unless edges are to know no peers, and takes note of registrations.
@@ -200,6 +217,7 @@ type plain struct {
 	address string
 	card    atomic.Pointer[string]
 	asked   atomic.Int32  // requests but for the card
+	left    atomic.Int32  // those of /slow whose asker has gone
 	hold    chan struct{} // closed: /slow answers
 	held    chan struct{} // has a token for each that /slow has begun
 	deliver atomic.Pointer[http.HandlerFunc]
@@ -267,6 +285,7 @@ func (p *plain) mux() *http.ServeMux {
 		select {
 		case <-p.hold:
 		case <-r.Context().Done():
+			p.left.Add(1)
 		}
 		io.WriteString(w, "done")
 	})

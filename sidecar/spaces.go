@@ -61,14 +61,14 @@ func (p *spaces) join(ctx context.Context, name string, history int) (*client.Sp
 	return space, nil
 }
 
-// joined returns a space that the agent is in. SPACE_NOT_FOUND where it is not.
+// joined returns a space that the agent is in. FORBIDDEN where it is not, as edges have it.
 func (p *spaces) joined(name string) (*client.Space, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if space := p.in[name]; space != nil {
 		return space, nil
 	}
-	return nil, agora.Errorf(agora.SpaceNotFound, "the agent has not joined space '%s'", name)
+	return nil, agora.Errorf(agora.Forbidden, "the agent has not joined space '%s'", name)
 }
 
 func (p *spaces) leave(ctx context.Context, name string) error {

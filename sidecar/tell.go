@@ -71,6 +71,9 @@ func (s *Sidecar) tellPeer(ctx context.Context) bool {
 		r.Addresses = slices.DeleteFunc(r.Addresses, func(a string) bool { return !strings.Contains(a, "/p2p-circuit") })
 		there, err = s.edges.register(ctx, r)
 	}
+	if there {
+		s.bound.Store(true)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return false
@@ -82,9 +85,6 @@ func (s *Sidecar) tellPeer(ctx context.Context) bool {
 	}
 	if err == nil {
 		s.untold = ""
-	}
-	if there {
-		s.bound.Store(true)
 	}
 	return err == nil && there
 }

@@ -32,6 +32,8 @@ func newSidecar() *cobra.Command {
 	f.StringVar(&s.cfg.Peer.Listen, "p2p-addr", "/ip4/0.0.0.0/tcp/0", "multiaddress at which peers of libp2p reach it, over TCP and WebSocket; none: through relays alone")
 	f.StringVar(&s.cfg.Peer.KeyFile, "p2p-key", "", "file of its key, made if it is not there (default: another peer id at each start)")
 	f.StringSliceVar(&s.relays, "p2p-relay", nil, "multiaddresses of relays, with /p2p/ID, separated by commas (default: the edges)")
+	f.BoolVar(&s.cfg.Handoff.RawStringBody, "handoff.raw-string-body", false, "send input_data of handoffs that is a string as its text, text/plain, and not as JSON")
+	f.BoolVar(&s.cfg.Handoff.Slashes, "handoff.slashes", false, "let values of parameters of a path have slashes, sent as %2F: only for a server that takes a path apart before it undoes escapes, as Go's does")
 	f.StringVar(&s.cfg.Deliver, "deliver", "", "path of the agent to which messages and events are posted (default: messages are refused)")
 	f.StringVar(&s.admin, "admin-addr", "", "address of the API by which the agent sends messages and joins spaces; on loopback where it names no host (default: none)")
 	f.StringVar(&s.level, "log.level", "info", "debug, info, warn or error")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -23,17 +24,19 @@ func TestASidecarMakesAnHTTPAgentAMemberUntilItsSignal(t *testing.T) {
 			io.WriteString(w, `{"name":"plain","skills":[{"name":"greet","path":"/greet/{name}"}]}`)
 			return
 		}
-		io.WriteString(w, `{"path":"`+r.URL.Path+`"}`)
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, `{"path":%q,"body":%q}`, r.URL.EscapedPath(), body)
 	}))
 	t.Cleanup(agent.Close)
 	key := filepath.Join(t.TempDir(), "plain.key")
 	ctx, signal := context.WithCancel(t.Context())
-	side := c.start(ctx, nil, "sidecar", "--agent-url", agent.URL, "--id", "gate", "--p2p-addr", "/ip4/127.0.0.1/tcp/0", "--p2p-key", key, "--deliver", "/in", "--admin-addr", ":0", "--log.level", "debug")
+	side := c.start(ctx, nil, "sidecar", "--agent-url", agent.URL, "--id", "gate", "--p2p-addr", "/ip4/127.0.0.1/tcp/0", "--p2p-key", key, "--deliver", "/in", "--admin-addr", ":0", "--handoff.slashes", "--handoff.raw-string-body", "--log.level", "debug")
 	c.present("gate")
 	for payload, want := range map[string]string{
-		`{"action":"handoff","method":"GET","path":"/greet/x"}`:                 `/greet/x`,
-		`{"action":"call_tool","tool_name":"greet","arguments":{"name":"Ada"}}`: `/greet/Ada`,
-		`{"action":"handoff","method":"GET","path":"/in"}`:                      `404`,
+		`{"action":"handoff","method":"GET","path":"/greet/x"}`:                                                 `/greet/x`,
+		`{"action":"call_tool","tool_name":"greet","arguments":{"name":"Ada"}}`:                                 `/greet/Ada`,
+		`{"action":"handoff","method":"POST","path":"/greet/{name}","params":{"name":"a/b"},"input_data":"hi"}`: `"path":"/greet/a%2Fb","body":"hi"`,
+		`{"action":"handoff","method":"GET","path":"/in"}`:                                                      `404`,
 		`{"q":1}`: `/in`,
 	} {
 		if r := c.ok("", "ask", "--from", "alice", "--to", "gate", "--payload", payload); !strings.Contains(r.stdout, want) {

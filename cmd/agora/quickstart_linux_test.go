@@ -98,11 +98,12 @@ type reader struct {
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	bin, first := t.TempDir(), agoratest.Ports(t, 12)
+	bin, first := t.TempDir(), agoratest.Ports(t, 13)
 	var words []string
 	for k := range 3 {
 		words = append(words, fmt.Sprint(":", 8080+k), fmt.Sprint(":", first+k), fmt.Sprint(":", 9100+k), fmt.Sprint(":", first+3+k), fmt.Sprint(":", 50000+k), fmt.Sprint(":", first+6+k))
 	}
+	words = append(words, ":8000", fmt.Sprint(":", first+12))
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func (r *reader) follow(t *testing.T, steps []step) []*terminal {
 }
 
 // varying are what each run has others of: ids of messages, requests and calls, approvals, sessions, connections, times, ages, positions; and what is left out.
-var varying = regexp.MustCompile(`…|\b[A-Z2-7]{26}\b|(?m:^\d+s +)|\b[mr]-[A-Z2-7]{20,}|\bc[A-Z2-7]{26}\b|\b[A-Z2-7]{16}\b|\bws-\d+|\b\d{4}-\d\d-\d\dT[0-9:.]+Z|\b\d{9,}\b`)
+var varying = regexp.MustCompile(`…|\b[A-Z2-7]{26}\b|(?m:^\d+s +)|\b[mr]-[A-Z2-7]{20,}|\bc[A-Z2-7]{26}\b|\b[A-Z2-7]{16}\b|\bws-\d+|\b\d{4}-\d\d-\d\dT[0-9:.]+Z|\b\d\d:\d\d:\d\d\b|\b\d{9,}\b`)
 
 // pattern returns the regular expression of what the README shows.
 func (r *reader) pattern(text string) string {
@@ -196,6 +197,9 @@ type terminal struct {
 func (r *reader) run(t *testing.T, s step) *terminal {
 	t.Helper()
 	script := r.exports + r.ours.Replace(s.command)
+	if strings.HasPrefix(s.command, "agora sidecar ") { // it is no edge, whose settings these are
+		script = "unset AGORA_ADMIN_ADDR AGORA_P2P_ADDR\n" + script
+	}
 	for ours, theirs := range r.ids {
 		script = strings.ReplaceAll(script, ours, theirs)
 	}
@@ -232,7 +236,7 @@ func (x *terminal) matches(k int, all bool) bool { return x.pattern(k, all).Matc
 
 // goesOn is what a command of the README begins with that runs until it is interrupted. Others end by themselves, just
 // after they have shown their last line, when an interrupt could still hit them.
-var goesOn = regexp.MustCompile(`^(agora (dev|listen|join)|go run \./examples/(iat/\w+|aip/(agent|toolbox)))`)
+var goesOn = regexp.MustCompile(`^(agora (dev|listen|join|sidecar)|go run \./examples/(iat/\w+|aip/(agent|toolbox)|p2p/agent))`)
 
 // begun waits until the step has ended, or shows the first line that it is to show, and reports whether it goes on.
 func (x *terminal) begun(t *testing.T) bool {

@@ -19,7 +19,7 @@ import (
 func IAT() Door {
 	return Door{
 		Name: "iat", Dialect: wire.Dialect, TooMuch: 1 << 20, Open: openIAT, Enter: enterIAT, // bytes: of a body
-		Can: Sends | Asks | Answers | Pours | Streams | Cancels | Deadlines | Waits | Moves | Stalls | Anything | Bounded | Mails,
+		Can: Sends | Asks | Answers | Pours | Pieces | Streams | Cancels | Deadlines | Waits | Moves | Stalls | Anything | Bounded | Mails,
 	}
 }
 
@@ -27,7 +27,7 @@ func IAT() Door {
 func IATSocket() Door {
 	return Door{
 		Name: "iat-ws", Opens: "iat", Dialect: wire.Dialect, TooMuch: 1 << 20, Open: openIAT, Enter: enterIATSocket, // bytes: limits.frame
-		Can: Enters | Sends | Asks | Answers | Pours | Streams | Cancels | Deadlines | Waits | Moves | Stalls | Exact | Anything | Bounded | Mails,
+		Can: Enters | Sends | Asks | Answers | Pours | Pieces | Streams | Cancels | Deadlines | Waits | Moves | Stalls | Exact | Anything | Bounded | Mails,
 	}
 }
 

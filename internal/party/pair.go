@@ -3,7 +3,7 @@ package party
 import "strings"
 
 // Doors returns the adapters of all doors. A new one comes last.
-func Doors() []Door { return []Door{Core(), REST(), WebSocket(), IAT(), IATSocket(), AIP()} }
+func Doors() []Door { return []Door{Core(), REST(), WebSocket(), IAT(), IATSocket(), AIP(), Sidecar()} }
 
 // Pair is a door that speaks and one that listens.
 type Pair struct{ Sender, Receiver Door }

@@ -10,6 +10,7 @@ import (
 var askScenes = []scenario{
 	{"a request is answered whole", Asks, Answers, answeredWhole},
 	{"a request is answered by a stream, heard as it comes", Asks, Pours, answeredInPieces},
+	{"a streamed answer is heard in the pieces in which it was said, empty ones included", Asks, Pours | Pieces, answeredPieces},
 	{"requests are answered in any order", Asks, Answers, outOfOrder},
 	{"a question to an agent that nobody knows is refused", Asks, 0, askNobody},
 	{"a large answer passes whole", Asks, Answers, largeAnswer},
@@ -54,14 +55,25 @@ func answeredWhole(s *scene) {
 
 func answeredInPieces(s *scene) {
 	anna, bob := s.pair()
-	f := bob.pours(anna, anna.asks(bob, "r-1", "how?"))
-	for _, text := range []string{"so", "", " and\r\nso", "é😀"} {
-		f.goes(text)
-	}
-	f.ends()
+	anna.pieces(bob, "so", " and\r\nso", "é😀")
 	q := anna.asks(bob, "r-2", "and?") // nothing came before its answer
 	bob.says(answer(q, "done"))
 	anna.answered("bob", "r-2", "done")
+}
+
+// pieces has bob answer in pieces, each heard before the next one is said.
+func (a *agent) pieces(bob *agent, texts ...string) {
+	a.s.Helper()
+	f := bob.pours(a, a.asks(bob, "r-1", "how?"))
+	for _, text := range texts {
+		f.goes(text)
+	}
+	f.ends()
+}
+
+func answeredPieces(s *scene) {
+	anna, bob := s.pair()
+	anna.pieces(bob, "so", "", " and\r\n", "", "é😀", "")
 }
 
 func outOfOrder(s *scene) {

@@ -26,6 +26,7 @@ const (
 	Heads                       // its streams begin by a word of their own, before the first chunk: that says something, and without it a chunk is none
 	Lists                       // sees who is in the directory; with Looks, by which dialect too
 	Mails                       // what it says and hears are messages that the cluster keeps. Without it they are parts of calls that stand at both ends: see Pair.live
+	Pieces                      // what it pours is heard in the pieces in which it was said, empty ones included
 	traits
 )
 
@@ -33,7 +34,7 @@ const (
 const Everything = traits - 1
 
 var traitNames = []string{
-	"Enters", "Sends", "Asks", "Answers", "Pours", "Streams", "Cancels", "Deadlines", "Waits", "Moves", "Stalls", "Exact", "Anything", "Bounded", "Rooms", "Looks", "Heads", "Lists", "Mails",
+	"Enters", "Sends", "Asks", "Answers", "Pours", "Streams", "Cancels", "Deadlines", "Waits", "Moves", "Stalls", "Exact", "Anything", "Bounded", "Rooms", "Looks", "Heads", "Lists", "Mails", "Pieces",
 }
 
 // String names the traits of a set.

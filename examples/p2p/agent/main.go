@@ -2,11 +2,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
+	"os"
+	"os/signal"
 )
 
 const card = `{"name":"plain","description":"Greets whoever asks","version":"1.0.0","skills":[{"name":"greet","description":"Greets somebody by name","path":"/greet/{name}","method":"POST"}]}`
@@ -22,5 +28,15 @@ func main() {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(map[string]string{"greeting": "Hello, " + r.PathValue("name") + "!"})
 	})
-	log.Fatal(http.ListenAndServe(*listen, nil))
+	l, err := net.Listen("tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("* plain serves at http://%s\n", l.Addr())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, func() { l.Close() })
+	if err := http.Serve(l, nil); !errors.Is(err, net.ErrClosed) {
+		log.Fatal(err)
+	}
 }
