@@ -21,7 +21,7 @@ func TestWhatALostSessionHadOpenEndsOnceWhenRedisLosesEverything(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	c := start(t, agoratest.Options{Node: edge.Config{Lease: retold, Search: time.Second}})
+	c := start(t, agoratest.Options{Grace: time.Minute, Node: edge.Config{Lease: retold, Search: time.Second}})
 	receiver, _ := registered(t, c, 1, "receiver")
 	back, welcome := registered(t, c, 2, "back") // in its grace, at an edge that lives
 	talks, _ := registered(t, c, 2, "talks")
