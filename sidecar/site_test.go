@@ -382,8 +382,18 @@ func (s *site) run(p *plain, change func(*sidecar.Config)) *running {
 		end()
 		await.Recv(s.t, "the sidecar has ended", r.over)
 	})
-	await.True(s.t, "the agent is a member", func() bool { return s.isMember("plain") })
+	await.True(s.t, "the agent is a member, and the sidecar knows", func() bool { return s.isMember("plain") && r.ready() })
 	return r
+}
+
+// ready reports whether the sidecar says that it is.
+func (r *running) ready() bool {
+	q, err := http.NewRequestWithContext(await.Context(r.s.t), http.MethodGet, r.admin+"/readyz", nil)
+	if err != nil {
+		r.s.t.Fatal(err)
+	}
+	status, _ := r.s.does(q)
+	return status == http.StatusOK
 }
 
 // isMember reports whether an agent is in the directory.
