@@ -16,23 +16,32 @@ import (
 // boundAs is the dialect under which it is written down for whom a peer speaks.
 const boundAs = "p2p"
 
-// BindPeer has a peer speak as an agent, for as long as lasts: 0 stands for Config.Register. A peer speaks as one agent at a time. Errors: UNAUTHORIZED,
-// FORBIDDEN where the actor may not be the agent, or another principal has bound the peer, UNAVAILABLE.
-func (a *Actor) BindPeer(ctx context.Context, peer string, id agora.AgentID, lasts time.Duration) error {
+// MayBindPeer returns nil where the actor may have a peer speak as an agent: FORBIDDEN where it may not be the agent, or another principal has bound the peer; UNAUTHORIZED, UNAVAILABLE.
+func (a *Actor) MayBindPeer(ctx context.Context, peer string, id agora.AgentID) error {
 	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
 		return agora.AsError(err)
 	}
-	n, who := a.node, a.Principal()
-	found, err := n.cfg.Presence.FindPeer(ctx, peer)
+	who := a.Principal()
+	found, err := a.node.cfg.Presence.FindPeer(ctx, peer)
 	if err != nil {
 		return agora.AsError(err)
 	}
-	if b := found.Bound; b != nil && !who.Unverified {
-		_, by, err := readVouched(b.By)
-		if err == nil && (by.Name != who.Name || by.Tenant != who.Tenant) {
-			return agora.Errorf(agora.Forbidden, "peer %q belongs to someone else", peer)
-		}
+	if found.Bound == nil || who.Unverified {
+		return nil
 	}
+	_, by, err := readVouched(found.Bound.By)
+	if err == nil && (by.Name != who.Name || by.Tenant != who.Tenant) {
+		return agora.Errorf(agora.Forbidden, "peer %q belongs to someone else", peer)
+	}
+	return nil
+}
+
+// BindPeer has a peer speak as an agent, for as long as lasts: 0 stands for Config.Register. A peer speaks as one agent at a time. Errors are those of MayBindPeer.
+func (a *Actor) BindPeer(ctx context.Context, peer string, id agora.AgentID, lasts time.Duration) error {
+	if err := a.MayBindPeer(ctx, peer, id); err != nil {
+		return err
+	}
+	n, who := a.node, a.Principal()
 	by, err := vouch(boundAs, who)
 	if err != nil {
 		return agora.AsError(err)
@@ -64,8 +73,8 @@ func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer, all
 	if found.Bound != nil {
 		as = found.Bound.Agent
 	}
-	if open, err := n.Authenticate(ctx, Credentials{}); err == nil && open.Principal().Unverified {
-		return open, as, nil // see Open
+	if a := n.anybody(ctx); a != nil {
+		return a, as, nil
 	}
 	if found.Bound == nil && allowed {
 		return n.actor(&Principal{Name: "p2p.allow/" + peer, Tenant: agora.DefaultTenant, Agents: []string{peer}}), as, nil
@@ -98,8 +107,14 @@ func asError(err error) error {
 	return agora.AsError(err)
 }
 
-// Open reports whether nobody is asked who they are: there is no authentication.
-func (n *Node) Open(ctx context.Context) bool {
+// Unverified reports whether nobody is asked who they are: there is no authentication.
+func (n *Node) Unverified(ctx context.Context) bool { return n.anybody(ctx) != nil }
+
+// anybody returns who everybody is that shows no credentials; nil where there is authentication.
+func (n *Node) anybody(ctx context.Context) *Actor {
 	a, err := n.Authenticate(ctx, Credentials{})
-	return err == nil && a.Principal().Unverified
+	if err != nil || !a.Principal().Unverified {
+		return nil
+	}
+	return a
 }

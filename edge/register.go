@@ -37,7 +37,7 @@ func (a *Actor) Register(ctx context.Context, card agora.Agent, lasts time.Durat
 	return until, n.register(ctx, r, lasts)
 }
 
-// Unregister ends a registration without a connection before its time; a session of the agent goes on. AGENT_NOT_FOUND where there is none,
+// Unregister ends a registration without a connection before its time, and what binds a peer to it; a session of the agent goes on. AGENT_NOT_FOUND where there is none,
 // AGENT_EXISTS where it is another principal's, FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
 func (a *Actor) Unregister(ctx context.Context, id agora.AgentID) error {
 	n, who := a.node, a.Principal()
@@ -45,6 +45,10 @@ func (a *Actor) Unregister(ctx context.Context, id agora.AgentID) error {
 		if err != nil {
 			return agora.AsError(err)
 		}
+	}
+	card, err := n.directory.Card(ctx, who.Tenant, id) // as it was: the peer that speaks as the agent does so no more
+	if code(err) == agora.Unavailable {
+		return err
 	}
 	c, over, err := n.cfg.Presence.Withdraw(ctx, who.Tenant, who.Name, id)
 	switch {
@@ -56,6 +60,11 @@ func (a *Actor) Unregister(ctx context.Context, id agora.AgentID) error {
 		return agora.AsError(err)
 	}
 	n.registered.drop(agora.ToAgent(who.Tenant, id))
+	if card.Peer != "" {
+		if err := a.UnbindPeer(ctx, card.Peer, id); err != nil {
+			return err
+		}
+	}
 	if !over {
 		n.announce(c, agora.Updated)
 		return nil

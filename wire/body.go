@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/rawjson"
@@ -38,6 +39,17 @@ func AppendChunk(dst []byte, m *agora.Message) []byte {
 		}
 	}
 	return rawjson.AppendText(dst, body)
+}
+
+// ChunkText returns the text of a part of a stream, as [AppendChunk] has it; UNAVAILABLE for bytes that are none.
+func ChunkText(m *agora.Message) (text string, err error) {
+	if m.Media == agora.MediaText {
+		return string(m.Body), nil
+	}
+	if Media(m) != "" || json.Unmarshal(AppendChunk(nil, m), &text) != nil {
+		return "", agora.Errorf(agora.Unavailable, "a part of the answer is no text")
+	}
+	return text, nil
 }
 
 // Media returns the media type of a body that is written as base64, without the item that it is a part of; "" where it is text or JSON.

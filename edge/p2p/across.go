@@ -105,7 +105,7 @@ func (d *Door) ask(ctx context.Context, e relay, src, to peer.ID) (network.Strea
 
 // mayRelay returns the tenant of a peer that may use the relay; an empty one where nobody is asked who they are. UNAUTHORIZED, FORBIDDEN, UNAVAILABLE.
 func (d *Door) mayRelay(ctx context.Context, p peer.ID) (tenant string, err error) {
-	if d.node.Open(ctx) {
+	if d.node.Unverified(ctx) {
 		return "", nil
 	}
 	a, _, err := d.speaker(ctx, p)
@@ -133,19 +133,24 @@ func (d *Door) mayConnect(ctx context.Context, from, to peer.ID) error {
 	return agora.Errorf(agora.AgentNotFound, "there is no peer %s", to) // whoever may not see it hears no more
 }
 
-// mayDial decides where the host dials peers: edges are the cluster's own, everybody else is where the settings allow. What goes through a relay is dialled there.
+// mayDial decides where the host dials peers: edges at what they announce, and everything else as the settings allow, whoever is said to be there. What goes through a relay is dialled there.
 func (d *Door) mayDial(p peer.ID, a ma.Multiaddr) bool {
-	if d.relays.has(p) {
-		return true
-	}
 	if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err == nil {
 		return true
 	}
+	return d.checkDial(d.ctx, p, a) == nil
+}
+
+// checkDial returns nil where a peer may be dialled at an address, which goes through no relay. Errors are those of [dial.Dialer.Check].
+func (d *Door) checkDial(ctx context.Context, p peer.ID, a ma.Multiaddr) error {
+	if d.relays.announces(p, a) {
+		return nil
+	}
 	address, err := tcpAddress(a)
 	if err != nil {
-		return false
+		return agora.Errorf(agora.InvalidRequest, "%v", err)
 	}
-	return d.node.Dialer().Check(d.ctx, address) == nil
+	return d.node.Dialer().Check(ctx, address)
 }
 
 // tcpAddress returns HOST:PORT of an address.

@@ -13,20 +13,22 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// asker is a peer that asks, as the agent that it speaks as, and of whom it asks: of an agent, or of the cluster.
+// asker is a peer that asks, as the agent that it speaks as.
 type asker struct {
 	actor *edge.Actor
 	as    agora.AgentID
-	of    agora.AgentID // empty for the cluster
 }
 
-// asked returns who a peer asks as. Errors are those of speaker.
-func (d *Door) asked(ctx context.Context, from peer.ID, of agora.AgentID) (*asker, error) {
+// asks returns who a peer asks as that asks for an agent, or for the cluster where of is zero. Errors are those of speaker, and AGENT_NOT_FOUND for an agent of another tenant than the peer's.
+func (d *Door) asks(ctx context.Context, from peer.ID, of agora.Address) (*asker, error) {
 	a, as, err := d.speaker(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	return &asker{a, as, of}, nil
+	if of.Agent != "" && of.Tenant != a.Principal().Tenant {
+		return nil, agora.UnknownAgent(of.Agent)
+	}
+	return &asker{a, as}, nil
 }
 
 // call is a call of an agent in the asker's name.
@@ -37,8 +39,8 @@ func (a *asker) call(to agora.AgentID) carrier.Call {
 // cardTime is how long an agent may take to show its card.
 const cardTime = 5 * time.Second
 
-// serveCard answers a stream with a card: of an agent, or of the cluster. What the peer says is ignored.
-func (d *Door) serveCard(s network.MuxedStream, from peer.ID, of agora.AgentID) {
+// serveCard answers a stream with a card: of an agent, or of the cluster where of is zero. What the peer says is ignored.
+func (d *Door) serveCard(s network.MuxedStream, from peer.ID, of agora.Address) {
 	ctx, cancel := context.WithTimeout(d.ctx, cardTime)
 	defer cancel()
 	b, err := d.card(ctx, from, of)
@@ -48,15 +50,15 @@ func (d *Door) serveCard(s network.MuxedStream, from peer.ID, of agora.AgentID) 
 	finish(s, b)
 }
 
-func (d *Door) card(ctx context.Context, from peer.ID, of agora.AgentID) ([]byte, error) {
-	who, err := d.asked(ctx, from, of)
+func (d *Door) card(ctx context.Context, from peer.ID, of agora.Address) ([]byte, error) {
+	who, err := d.asks(ctx, from, of)
 	if err != nil {
 		return nil, err
 	}
-	if of == "" {
+	if of.Agent == "" {
 		return d.clusterCard(ctx, who.actor)
 	}
-	a, card, err := d.cfg.Carriers.Card(ctx, who.call(of))
+	a, card, err := d.cfg.Carriers.Card(ctx, who.call(of.Agent))
 	switch {
 	case err != nil:
 		return nil, err

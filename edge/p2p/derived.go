@@ -163,8 +163,8 @@ func (d *Door) beAgent(s network.Stream, at agora.Address) error {
 		})
 	}
 	from := conn.RemotePeer()
-	serves(wire.CardProtocol, func(s network.MuxedStream) { d.serveCard(s, from, at.Agent) })
-	serves(wire.HandoffProtocol, func(s network.MuxedStream) { d.serveHandoff(s, from, at.Agent) })
+	serves(wire.CardProtocol, func(s network.MuxedStream) { d.serveCard(s, from, at) })
+	serves(wire.HandoffProtocol, func(s network.MuxedStream) { d.serveHandoff(s, from, at) })
 	serves(ping.ID, answerPings)
 	serves(identify.ID, func(s network.MuxedStream) {
 		finish(s, identity(key.GetPublic(), mux.Protocols(), conn.RemoteMultiaddr()))

@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/internal/p2phost"
@@ -102,7 +103,8 @@ type Door struct {
 func New(n *edge.Node, cfg Config) (*Door, error) {
 	d := &Door{cfg: cfg.withDefaults(n), node: n}
 	d.ctx, d.stop = context.WithCancel(context.Background())
-	d.peers.door, d.relays.door, d.reserved.door = d, d, d
+	d.peers.door, d.relays.door = d, d
+	d.reserved = reservations{door: d, until: map[peer.ID]time.Time{}, lost: make(chan struct{}, 1)}
 	d.circuits.most, d.derived.key = d.cfg.Relay.Circuits, d.cfg.ClusterKey
 	var err error
 	d.host, err = p2phost.New(p2phost.Config{
@@ -126,8 +128,8 @@ func (d *Door) serve() error {
 		return err
 	}
 	d.host.SetStreamHandler(proto.ProtoIDv2Hop, d.handles(d.hop.handle))
-	d.host.SetStreamHandler(wire.CardProtocol, d.handles(func(s network.Stream) { d.serveCard(s, s.Conn().RemotePeer(), "") }))
-	d.host.SetStreamHandler(wire.HandoffProtocol, d.handles(func(s network.Stream) { d.serveHandoff(s, s.Conn().RemotePeer(), "") }))
+	d.host.SetStreamHandler(wire.CardProtocol, d.handles(func(s network.Stream) { d.serveCard(s, s.Conn().RemotePeer(), agora.Address{}) }))
+	d.host.SetStreamHandler(wire.HandoffProtocol, d.handles(func(s network.Stream) { d.serveHandoff(s, s.Conn().RemotePeer(), agora.Address{}) }))
 	d.cfg.Carriers.Register(wire.Dialect, peers{d})
 	d.host.Network().Notify(&network.NotifyBundle{
 		ConnectedF: func(network.Network, network.Conn) { d.stats.Connections.Add(1) },

@@ -2,7 +2,6 @@ package p2p
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"time"
@@ -17,7 +16,7 @@ import (
 )
 
 // serveHandoff answers a stream on which a request is handed off: to an agent, or to the cluster, whose requests name their agent.
-func (d *Door) serveHandoff(s network.MuxedStream, from peer.ID, of agora.AgentID) {
+func (d *Door) serveHandoff(s network.MuxedStream, from peer.ID, of agora.Address) {
 	begun := time.Now()
 	_ = s.SetReadDeadline(begun.Add(d.cfg.Handoff.Within)) // what is over fails to be read
 	q, err := wire.Read(s, d.cfg.Handoff.Request)
@@ -46,23 +45,24 @@ type brokenOff struct{ why error }
 func (b *brokenOff) Error() string { return b.why.Error() }
 
 // handOff hands a request to its agent, and writes what that answers.
-func (d *Door) handOff(s network.MuxedStream, from peer.ID, of agora.AgentID, q wire.Request) error {
-	if of == "" {
+func (d *Door) handOff(s network.MuxedStream, from peer.ID, of agora.Address, q wire.Request) error {
+	to := of.Agent
+	if to == "" {
 		var err error
-		if of, q, err = q.Target(); err != nil {
+		if to, q, err = q.Target(); err != nil {
 			return err
 		}
 	}
 	ctx, stop := context.WithCancelCause(d.ctx)
 	defer stop(nil)
-	who, err := d.asked(ctx, from, of)
+	who, err := d.asks(ctx, from, of)
 	if err != nil {
 		return err
 	}
 	late := time.AfterFunc(d.cfg.Handoff.FirstByte, func() { stop(errLate) })
 	defer late.Stop()
 	d.background(func() { watch(s, stop) })
-	a, err := d.cfg.Carriers.Handoff(ctx, who.call(of), carrier.Handoff(q))
+	a, err := d.cfg.Carriers.Handoff(ctx, who.call(to), carrier.Handoff(q))
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -140,9 +140,6 @@ func piece(m *agora.Message) ([]byte, error) {
 	case m.Media != "" || m.Part != agora.Chunk:
 		return m.Body, nil
 	}
-	var text string
-	if err := json.Unmarshal(core.AppendChunk(nil, m), &text); err != nil {
-		return nil, agora.Errorf(agora.StreamAborted, "a part of the answer is no text")
-	}
-	return []byte(text), nil
+	text, err := core.ChunkText(m)
+	return []byte(text), err
 }

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,10 +90,5 @@ func (d *Door) speaker(ctx context.Context, p peer.ID) (*edge.Actor, agora.Agent
 
 // allowed reports whether the operator has allowed a peer that nobody has bound.
 func (d *Door) allowed(p peer.ID) bool {
-	for _, a := range d.cfg.Allow {
-		if a == p {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(d.cfg.Allow, p)
 }

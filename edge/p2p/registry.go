@@ -67,12 +67,22 @@ func (d *Door) register(x *web.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := d.contest(x, card.ID, id); err != nil {
+	if err := x.Actor.MayBindPeer(x.Context(), card.Peer, card.ID); err != nil {
+		return err // before anything is changed
+	}
+	before, err := d.contest(x, card.ID, id)
+	if err != nil {
 		return err
 	}
 	until, err := x.Actor.Register(x.Context(), card, lasts)
 	if err != nil {
 		return err
+	}
+	if before != "" { // which speaks as the agent no more
+		if err := x.Actor.UnbindPeer(x.Context(), before.String(), card.ID); err != nil {
+			return err
+		}
+		d.peers.forget(before)
 	}
 	if err := x.Actor.BindPeer(x.Context(), card.Peer, card.ID, lasts); err != nil {
 		return err
@@ -134,50 +144,60 @@ func (d *Door) addresses(ctx context.Context, id peer.ID, said []string) ([]stri
 			return nil, agora.Errorf(agora.InvalidRequest, "address %.100q is another peer's", text)
 		}
 		if through {
-			relayed = append(relayed, a.String())
-			continue
+			at, _ = ma.SplitFunc(at, func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
+			at, whose = peer.SplitAddr(at)
 		}
-		if address, err := tcpAddress(at); err == nil {
-			if err := d.node.Dialer().Check(ctx, address); err != nil && agora.AsError(err).Code == agora.Forbidden {
+		if at != nil { // one of a relay that says where that is, or of the peer itself
+			if err := d.checkDial(ctx, whose, at); err != nil && agora.AsError(err).Code == agora.Forbidden {
 				return nil, err
 			}
 		}
-		direct = append(direct, a.String())
+		if through {
+			relayed = append(relayed, a.String())
+		} else {
+			direct = append(direct, a.String())
+		}
 	}
 	return append(direct, relayed...), nil
 }
 
-// contest returns AGENT_EXISTS where another peer has an id, and gives a sign of life.
-func (d *Door) contest(x *web.Exchange, as agora.AgentID, id peer.ID) error {
+// contest returns the peer that has had an id so far, where that is another one; AGENT_EXISTS where it gives a sign of life.
+func (d *Door) contest(x *web.Exchange, as agora.AgentID, id peer.ID) (before peer.ID, err error) {
 	has, err := x.Actor.Own(x.Context(), as)
 	if e := agora.AsError(err); e != nil {
 		if e.Code == agora.AgentNotFound {
-			return nil
+			return "", nil
 		}
-		return err
+		return "", err
 	}
 	other, err := peer.Decode(has.Peer)
 	if err != nil || other == id {
-		return nil
+		return "", nil
 	}
-	ctx, cancel := context.WithTimeout(x.Context(), reachTime)
+	if d.lives(x.Context(), other, has.Addresses) {
+		return "", agora.Errorf(agora.AgentExists, "agent %q is peer %s, which lives", as, other)
+	}
+	return other, nil
+}
+
+// lives reports whether a peer has a place or a connection here, or answers within a second.
+func (d *Door) lives(ctx context.Context, p peer.ID, addresses []string) bool {
+	if d.reserved.has(p) || d.host.Network().Connectedness(p) == network.Connected {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
-	if d.reserved.has(other) || d.host.Network().Connectedness(other) == network.Connected {
-		return agora.Errorf(agora.AgentExists, "agent %q is peer %s, which lives", as, other)
-	}
-	s, err := d.streamTo(ctx, other, has.Addresses, wire.CardProtocol)
+	s, err := d.streamTo(ctx, p, addresses, wire.CardProtocol)
 	if err != nil {
-		return nil
+		return false
 	}
 	defer s.Reset()
 	_ = s.SetReadDeadline(time.Now().Add(reachTime)) // what is over fails to be read
 	if err := s.CloseWrite(); err != nil {
-		return nil
+		return false
 	}
-	if _, err := s.Read(make([]byte, 1)); err != nil && timedOut(err) {
-		return nil
-	}
-	return agora.Errorf(agora.AgentExists, "agent %q is peer %s, which lives", as, other)
+	_, err = s.Read(make([]byte, 1))
+	return err == nil || !timedOut(err)
 }
 
 // peerEntry is an agent as GET /peers has it.
@@ -270,25 +290,25 @@ func nonNil(all []string) []string {
 	return all
 }
 
-// edgeEntry is an edge as GET /p2p has it.
-type edgeEntry struct {
-	Edge      string   `json:"edge"`
+// Edge is an edge as GET /p2p has it.
+type Edge struct {
+	ID        string   `json:"edge"`
 	PeerID    string   `json:"peer_id"`
 	Addresses []string `json:"addresses"`
 }
 
-// edgeList is the answer to GET /p2p.
-type edgeList struct {
-	Edges []edgeEntry `json:"edges"`
+// Edges is the answer to GET /p2p.
+type Edges struct {
+	Edges []Edge `json:"edges"`
 }
 
 func (d *Door) listEdges(x *web.Exchange) error { return x.Answer(http.StatusOK, d.Edges(x.Context())) }
 
-// Edges returns what GET /p2p answers, for who writes it as JSON: the edges of the cluster as libp2p reaches them, this one first.
-func (d *Door) Edges(ctx context.Context) any {
-	list := edgeList{Edges: []edgeEntry{}}
+// Edges returns the edges of the cluster as libp2p reaches them, this one first. It asks presence; while that is away the others are as they were known.
+func (d *Door) Edges(ctx context.Context) Edges {
+	list := Edges{Edges: []Edge{}}
 	for _, e := range d.edges(ctx) {
-		list.Edges = append(list.Edges, edgeEntry{e.Holder.Edge, e.Peer, nonNil(e.Addresses)})
+		list.Edges = append(list.Edges, Edge{e.Holder.Edge, e.Peer, nonNil(e.Addresses)})
 	}
 	return list
 }

@@ -133,6 +133,18 @@ func (r *relays) has(p peer.ID) bool {
 	return false
 }
 
+// announces reports whether an edge of the cluster says that it is reached at an address.
+func (r *relays) announces(p peer.ID, a ma.Multiaddr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.all {
+		if one.ID == p && slices.ContainsFunc(one.Addrs, a.Equal) {
+			return true
+		}
+	}
+	return false
+}
+
 // isEdge is has that asks presence about a peer that is not known: at once where it says that it is one, as it may be new.
 func (r *relays) isEdge(ctx context.Context, p peer.ID, says bool) bool {
 	if r.has(p) {

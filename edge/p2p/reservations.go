@@ -21,16 +21,16 @@ const (
 type reservations struct {
 	door *Door
 
+	lost chan struct{} // holds a token where presence may have lost them
+
 	mu    sync.Mutex            // guards the field below
 	until map[peer.ID]time.Time // when each is over, unless it is renewed
-	lost  chan struct{}         // holds a token where presence may have lost them
 }
 
 // add notes a reservation that the library has taken, and tells the cluster.
 func (r *reservations) add(p peer.ID, until time.Time) {
 	d := r.door
 	r.mu.Lock()
-	r.init()
 	_, had := r.until[p]
 	r.until[p] = until
 	d.stats.Reservations.Store(int64(len(r.until)))
@@ -42,12 +42,6 @@ func (r *reservations) add(p peer.ID, until time.Time) {
 		d.cfg.Log.Info("other edges do not know yet that a peer has reserved a place", "peer", p.String(), "err", err)
 	} else if !had {
 		d.cfg.Log.Debug("peer has reserved a place", "peer", p.String())
-	}
-}
-
-func (r *reservations) init() {
-	if r.until == nil {
-		r.until, r.lost = map[peer.ID]time.Time{}, make(chan struct{}, 1)
 	}
 }
 
@@ -84,9 +78,6 @@ func (r *reservations) drop(ps []peer.ID) {
 
 // again has all reservations be told at once.
 func (r *reservations) again() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.init()
 	select {
 	case r.lost <- struct{}{}:
 	default:
@@ -96,10 +87,6 @@ func (r *reservations) again() {
 // keep tells the cluster of all reservations every now and then, until the door is closed.
 func (r *reservations) keep() {
 	d := r.door
-	r.mu.Lock()
-	r.init()
-	lost := r.lost
-	r.mu.Unlock()
 	t := time.NewTicker(reservedBeat)
 	defer t.Stop()
 	for {
@@ -111,7 +98,7 @@ func (r *reservations) keep() {
 			r.drop(left)
 			return
 		case <-t.C:
-		case <-lost:
+		case <-r.lost:
 		}
 		all := r.live()
 		ctx, cancel := context.WithTimeout(d.ctx, answerTime)

@@ -74,7 +74,7 @@ func gather(ctx context.Context, x *web.Exchange, a carrier.Answer) error {
 		case m.Part == agora.Whole:
 			return x.AnswerBytes(http.StatusOK, "application/json", append(payload(&m), '\n')) // as it was said
 		case m.Part == agora.Chunk:
-			piece, err := textOf(&m)
+			piece, err := wire.ChunkText(&m)
 			if err != nil {
 				return err
 			}
@@ -136,15 +136,4 @@ func payload(m *agora.Message) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return wire.AppendBody(nil, m)
-}
-
-// textOf returns the text of a chunk.
-func textOf(m *agora.Message) (text string, err error) {
-	if m.Media == agora.MediaText {
-		return string(m.Body), nil
-	}
-	if wire.Media(m) != "" || json.Unmarshal(wire.AppendChunk(nil, m), &text) != nil {
-		return "", agora.Errorf(agora.Unavailable, "a part of the answer is no text")
-	}
-	return text, nil
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/wire"
 )
 
 func TestPartsOfAnyDialectAreShownAsText(t *testing.T) {
@@ -25,7 +26,7 @@ func TestPartsOfAnyDialectAreShownAsText(t *testing.T) {
 		if c.m.Part != agora.Chunk {
 			continue
 		}
-		if got, err := textOf(&c.m); got != c.text || (err != nil) != (c.text == "") {
+		if got, err := wire.ChunkText(&c.m); got != c.text || (err != nil) != (c.text == "") {
 			t.Errorf("text of %+v is %q, %v, want %q", c.m, got, err, c.text)
 		}
 	}

@@ -41,7 +41,6 @@ type Config struct {
 	Listen      []ma.Multiaddr // of TCP; WebSocket shares the port of each. None for a host that only dials
 	Announce    []ma.Multiaddr // where it says it is reached; where it listens if nil
 	Connections int            // in all; 4096
-	PerAddress  int            // connections from one IP address; as many as in all
 	UserAgent   string
 	Reserves    bool // it can be reached through relays at which it reserves a place
 
@@ -52,8 +51,6 @@ type Config struct {
 // Host is a libp2p host. It does not look for ways to be reached, and trims no connections: those beyond the limit are refused.
 type Host struct {
 	host.Host
-	Muxers []upgrader.StreamMuxer // that it speaks: for who ends connections by another key
-
 	resources network.ResourceManager
 }
 
@@ -61,9 +58,6 @@ type Host struct {
 func New(cfg Config) (*Host, error) {
 	if cfg.Connections == 0 {
 		cfg.Connections = 4096
-	}
-	if cfg.PerAddress == 0 {
-		cfg.PerAddress = cfg.Connections
 	}
 	id, err := peer.IDFromPrivateKey(cfg.Key)
 	if err != nil {
@@ -73,7 +67,7 @@ func New(cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Muxers: Muxers(), resources: resources}
+	h := &Host{resources: resources}
 	if h.Host, err = h.assemble(id, cfg); err != nil {
 		return nil, errors.Join(err, resources.Close())
 	}
@@ -91,14 +85,9 @@ func (h *Host) Listen(tcp ...ma.Multiaddr) error {
 	return h.Network().Listen(listen(tcp)...)
 }
 
-// Muxers returns the multiplexers of connections, the preferred one first.
-func Muxers() []upgrader.StreamMuxer {
-	return []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: yamux.DefaultTransport}}
-}
-
 // Upgrader returns what makes a connection one of libp2p by a key.
 func Upgrader(key crypto.PrivKey, resources network.ResourceManager, gater connmgr.ConnectionGater) (transport.Upgrader, error) {
-	muxers := Muxers()
+	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: yamux.DefaultTransport}}
 	secure, err := noise.New(noise.ID, key, muxers)
 	if err != nil {
 		return nil, err
@@ -194,8 +183,8 @@ func newResources(cfg Config) (network.ResourceManager, error) {
 	}
 	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits.Build(rcmgr.InfiniteLimits)), rcmgr.WithMetricsDisabled(),
 		rcmgr.WithLimitPerSubnet(
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: cfg.PerAddress}},
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 64, ConnCount: cfg.PerAddress}}),
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: cfg.Connections}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 64, ConnCount: cfg.Connections}}),
 		rcmgr.WithNetworkPrefixLimit([]rcmgr.NetworkPrefixLimit{}, []rcmgr.NetworkPrefixLimit{}),
 		rcmgr.WithConnRateLimiters(&rate.Limiter{}))
 }
