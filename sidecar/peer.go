@@ -138,7 +138,6 @@ func (p *peerSide) serveCard(ctx context.Context, s network.Stream) {
 		b = p2p.AppendFault(nil, err)
 	}
 	p.side.stats.asked(err)
-	_ = s.SetWriteDeadline(time.Now().Add(p.side.cfg.Limits.Idle)) // what is over fails the write
 	p.finish(s, b)
 }
 
@@ -152,30 +151,20 @@ func (p *peerSide) serveHandoff(ctx context.Context, s network.Stream) {
 		err = p.handOff(ctx, s, &q)
 	}
 	p.side.stats.asked(err)
-	if broken, ok := errors.AsType[*brokenOff](err); ok {
-		p.side.cfg.Log.Debug("an answer was not written to its end", "agent", p.side.id, "peer", s.Conn().RemotePeer().String(), "err", broken.why)
+	if broken, ok := errors.AsType[*p2phost.BrokenOff](err); ok {
+		p.side.cfg.Log.Debug("an answer was not written to its end", "agent", p.side.id, "peer", s.Conn().RemotePeer().String(), "err", broken.Why)
 		_ = s.Reset()
 		return
 	}
 	if err != nil {
-		_ = s.SetWriteDeadline(time.Now().Add(limit.Idle))
 		p.finish(s, p2p.AppendFault(nil, err))
 	}
 }
 
-// brokenOff is the error of an answer of which a part was written.
-type brokenOff struct{ why error }
-
-// Error returns why.
-func (b *brokenOff) Error() string { return b.why.Error() }
-
-// Unwrap returns why.
-func (b *brokenOff) Unwrap() error { return b.why }
-
 func (p *peerSide) handOff(ctx context.Context, s network.Stream, q *p2p.Request) error {
 	ctx, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { watch(s, stop) })
+	watching.Go(func() { p2phost.Watch(s, stop) })
 	defer watching.Wait()
 	defer func() { _ = s.SetReadDeadline(time.Now()) }() // ends the watch
 	defer stop()
@@ -197,7 +186,7 @@ func (p *peerSide) turn(ctx context.Context, caller peer.ID) error {
 	defer cancel()
 	err := p.asking.take(soon, caller)
 	if err != nil && ctx.Err() != nil {
-		return &brokenOff{ctx.Err()}
+		return &p2phost.BrokenOff{Why: ctx.Err()}
 	}
 	return err
 }
@@ -209,7 +198,7 @@ func (p *peerSide) copy(s network.Stream, x *answer) error {
 		if len(b) > 0 {
 			_ = s.SetWriteDeadline(time.Now().Add(p.side.cfg.Limits.Idle))
 			if _, failed := s.Write(b); failed != nil {
-				return &brokenOff{failed}
+				return &p2phost.BrokenOff{Why: failed}
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -217,33 +206,10 @@ func (p *peerSide) copy(s network.Stream, x *answer) error {
 			return nil
 		}
 		if err != nil {
-			return &brokenOff{err}
-		}
-	}
-}
-
-// watch ends a request whose caller resets its stream. What comes behind a request is for nobody.
-func watch(s network.Stream, stop func()) {
-	var more [512]byte
-	for {
-		if _, err := s.Read(more[:]); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			stop()
-			return
+			return &p2phost.BrokenOff{Why: err}
 		}
 	}
 }
 
 // finish writes the last of an answer, and ends the stream.
-func (p *peerSide) finish(s network.Stream, b []byte) {
-	_, err := s.Write(b)
-	if err == nil {
-		err = s.CloseWrite()
-	}
-	if err != nil {
-		_ = s.Reset()
-		return
-	}
-	_ = s.Close() // what the caller still writes is for nobody
-}
+func (p *peerSide) finish(s network.Stream, b []byte) { p2phost.Finish(s, b, p.side.cfg.Limits.Idle) }

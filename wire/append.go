@@ -148,20 +148,11 @@ func (a *Agent) append(dst []byte) []byte {
 	if a.Metadata != nil {
 		dst = append(append(dst, `,"metadata":`...), a.Metadata...)
 	}
-	dst = appendSaid(dst, "domain", a.Domain)
-	dst = appendSaid(dst, "description", a.Description)
+	dst = rawjson.AppendMember(dst, "domain", a.Domain)
+	dst = rawjson.AppendMember(dst, "description", a.Description)
 	dst = appendSkills(dst, "skills", a.Skills)
 	dst = appendSkills(dst, "tools", a.Tools)
 	return append(dst, '}')
-}
-
-// appendSaid appends a member of an object, unless it is empty.
-func appendSaid(dst []byte, key, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	dst = append(rawjson.AppendString(append(dst, ','), key), ':')
-	return rawjson.AppendString(dst, value)
 }
 
 func appendSkills(dst []byte, key string, all []Skill) []byte {
@@ -174,7 +165,7 @@ func appendSkills(dst []byte, key string, all []Skill) []byte {
 
 func (s Skill) append(dst []byte) []byte {
 	dst = rawjson.AppendString(append(dst, `{"name":`...), s.Name)
-	dst = appendSaid(dst, "description", s.Description)
+	dst = rawjson.AppendMember(dst, "description", s.Description)
 	if s.Schema != nil {
 		dst = append(append(dst, `,"schema":`...), s.Schema...)
 	}
@@ -193,7 +184,7 @@ func (a ListedAgent) Append(dst []byte) []byte {
 		{"status", a.Status}, {"dialect", a.Dialect}, {"domain", a.Domain}, {"description", a.Description},
 		{"type", a.Type}, {"version", a.Version}, {"peer", a.Peer},
 	} {
-		dst = appendSaid(dst, m.key, m.value)
+		dst = rawjson.AppendMember(dst, m.key, m.value)
 	}
 	if a.Addresses != nil {
 		dst = appendTexts(append(dst, `,"addresses":`...), a.Addresses)
@@ -216,7 +207,7 @@ func (e *Failure) append(dst []byte) []byte {
 	}
 	dst = rawjson.AppendString(append(dst, `{"code":`...), e.Code)
 	dst = rawjson.AppendString(append(dst, `,"message":`...), e.Message)
-	return append(appendSaid(dst, "path", e.Path), '}')
+	return append(rawjson.AppendMember(dst, "path", e.Path), '}')
 }
 
 func (s ListedSpace) append(dst []byte) []byte {

@@ -92,7 +92,7 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 	default:
 		dst = AppendBody(append(dst, `,"payload":`...), m)
 	}
-	dst = appendSaid(dst, "media", Media(m))
+	dst = rawjson.AppendMember(dst, "media", Media(m))
 	if item := Item(m); item > 0 && m.Part == agora.Chunk {
 		dst = strconv.AppendUint(append(dst, `,"item":`...), item, 10)
 	}
@@ -227,7 +227,7 @@ func appendBegun(dst []byte, m *agora.Message, d Delivery) []byte {
 	if m.Meta.Trace != "" {
 		dst = rawjson.AppendString(append(dst, `,"traceparent":`...), m.Meta.Trace)
 	}
-	return appendSaid(dst, "request_id", requestOf(m))
+	return rawjson.AppendMember(dst, "request_id", requestOf(m))
 }
 
 // requestOf returns the name of the request that a message is or answers, where that stands beside the payload: it

@@ -10,6 +10,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/internal/p2phost"
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
@@ -79,15 +80,7 @@ func (d *Door) clusterCard(ctx context.Context, a *edge.Actor) ([]byte, error) {
 	return c.Append(nil), nil
 }
 
-// finish writes the last of an answer, and closes a stream.
-func finish(s network.MuxedStream, b []byte) {
-	_ = s.SetWriteDeadline(time.Now().Add(writeTime)) // what is over fails the write
-	if _, err := s.Write(b); err != nil || s.CloseWrite() != nil {
-		_ = s.Reset()
-		return
-	}
-	_ = s.Close()
-}
+func finish(s network.MuxedStream, b []byte) { p2phost.Finish(s, b, writeTime) }
 
 // writeTime is how long a peer may take to make room for a piece of an answer.
 const writeTime = 30 * time.Second

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/internal/p2phost"
 	core "github.com/agora-relay/agora/wire"
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
@@ -25,10 +26,10 @@ func (d *Door) serveHandoff(s network.MuxedStream, from peer.ID, of agora.Addres
 		err = d.handOff(s, from, of, q)
 	}
 	d.stats.Handoffs.Observe(time.Since(begun))
-	var broken *brokenOff
+	var broken *p2phost.BrokenOff
 	switch {
 	case errors.As(err, &broken):
-		d.stats.handoff(wire.FaultOf(broken.why).Code)
+		d.stats.handoff(wire.FaultOf(broken.Why).Code)
 		_ = s.Reset()
 	case err != nil:
 		d.stats.handoff(wire.FaultOf(err).Code)
@@ -37,12 +38,6 @@ func (d *Door) serveHandoff(s network.MuxedStream, from peer.ID, of agora.Addres
 		d.stats.handoff(200)
 	}
 }
-
-// brokenOff is the error of an answer of which a part was written.
-type brokenOff struct{ why error }
-
-// Error returns why.
-func (b *brokenOff) Error() string { return b.why.Error() }
 
 // handOff hands a request to its agent, and writes what that answers.
 func (d *Door) handOff(s network.MuxedStream, from peer.ID, of agora.Address, q wire.Request) error {
@@ -61,7 +56,7 @@ func (d *Door) handOff(s network.MuxedStream, from peer.ID, of agora.Address, q 
 	}
 	late := time.AfterFunc(d.cfg.Handoff.FirstByte, func() { stop(errLate) })
 	defer late.Stop()
-	d.background(func() { watch(s, stop) })
+	d.background(func() { p2phost.Watch(s, func() { stop(errGone) }) })
 	a, err := d.cfg.Carriers.Handoff(ctx, who.call(to), carrier.Handoff(q))
 	if err != nil {
 		return cause(ctx, err)
@@ -83,21 +78,6 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// watch ends a request whose peer resets its stream. It returns when the stream is over.
-func watch(s network.MuxedStream, stop context.CancelCauseFunc) {
-	var more [256]byte
-	for {
-		_, err := s.Read(more[:]) // what comes behind a request is for nobody
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			stop(errGone)
-			return
-		}
-	}
-}
-
 // writeAnswer writes an answer as it comes. late ends it when it does not.
 func (d *Door) writeAnswer(ctx context.Context, s network.MuxedStream, a carrier.Answer, late *time.Timer) error {
 	for left, begun := d.cfg.Handoff.Answer, false; ; {
@@ -112,12 +92,12 @@ func (d *Door) writeAnswer(ctx context.Context, s network.MuxedStream, a carrier
 		}
 		if err != nil {
 			if err = cause(ctx, err); begun {
-				err = &brokenOff{err}
+				err = &p2phost.BrokenOff{Why: err}
 			}
 			return err
 		}
 		if left -= int64(len(b)); left < 0 {
-			return &brokenOff{agora.Errorf(agora.MessageTooLarge, "the answer has more than %d bytes", d.cfg.Handoff.Answer)}
+			return &p2phost.BrokenOff{Why: agora.Errorf(agora.MessageTooLarge, "the answer has more than %d bytes", d.cfg.Handoff.Answer)}
 		}
 		if len(b) == 0 {
 			continue
@@ -125,7 +105,7 @@ func (d *Door) writeAnswer(ctx context.Context, s network.MuxedStream, a carrier
 		late.Stop()
 		_ = s.SetWriteDeadline(time.Now().Add(writeTime)) // what is over fails the write
 		if _, err := s.Write(b); err != nil {
-			return &brokenOff{errGone}
+			return &p2phost.BrokenOff{Why: errGone}
 		}
 		late.Reset(d.cfg.Handoff.Idle)
 		begun = true

@@ -1,4 +1,5 @@
-// Package p2phost makes libp2p hosts of the library's parts: TCP and WebSocket on one port, Noise, Yamux; its root package would bring QUIC, WebRTC and more.
+// Package p2phost makes libp2p hosts of the library's parts: TCP and WebSocket on one port, Noise, Yamux; its root package would bring QUIC, WebRTC and more. It keeps their keys, and ends
+// streams of one request and one answer.
 package p2phost
 
 import (

@@ -112,7 +112,7 @@ func (p *sidecarParty) run(urls []string) error {
 	}
 	life, end := context.WithCancel(context.Background())
 	p.end = end
-	go func() {
+	go func() { // stop waits for it
 		defer close(p.over)
 		p.err = side.Run(life)
 	}()

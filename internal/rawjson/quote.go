@@ -72,3 +72,11 @@ func appendEscape(dst []byte, c byte) []byte {
 	}
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
+
+// AppendMember appends a member of an object that is a string, behind another one; nothing where it is empty.
+func AppendMember(dst []byte, name, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	return AppendString(append(AppendString(append(dst, ','), name), ':'), text)
+}

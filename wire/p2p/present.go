@@ -17,10 +17,10 @@ func AppendCard(dst []byte, a *agora.Agent) []byte {
 	if name == "" {
 		name = string(a.ID)
 	}
-	dst = appendText(dst, "name", name)
-	dst = appendText(dst, "description", a.Description)
-	dst = appendText(dst, "version", a.Version)
-	dst = appendText(dst, "dialect", a.DialectName())
+	dst = rawjson.AppendMember(dst, "name", name)
+	dst = rawjson.AppendMember(dst, "description", a.Description)
+	dst = rawjson.AppendMember(dst, "version", a.Version)
+	dst = rawjson.AppendMember(dst, "dialect", a.DialectName())
 	if len(a.Capabilities) > 0 {
 		dst = append(dst, `,"capabilities":`...)
 		dst = appendList(dst, a.Capabilities, rawjson.AppendString)
@@ -55,7 +55,7 @@ type ClusterCard struct {
 // path begins with /agents/{id}: see [Request.Target].
 func (c *ClusterCard) Append(dst []byte) []byte {
 	dst = rawjson.AppendString(append(dst, `{"name":`...), c.Name)
-	dst = appendText(dst, "version", c.Version)
+	dst = rawjson.AppendMember(dst, "version", c.Version)
 	dst = strconv.AppendInt(append(dst, `,"agents":`...), int64(c.Agents), 10)
 	dst = append(dst, `,"skills":[`...)
 	n := 0
@@ -82,23 +82,14 @@ func toolPath(below, name string) string  { return below + "/tools/" + Escape(na
 
 func appendSkill(dst []byte, s agora.Skill, id agora.AgentID, path string) []byte {
 	dst = rawjson.AppendString(append(dst, `{"name":`...), s.Name)
-	dst = appendText(dst, "agent", string(id))
-	dst = appendText(dst, "description", s.Description)
-	dst = appendText(dst, "path", path)
-	dst = appendText(dst, "method", http.MethodPost)
+	dst = rawjson.AppendMember(dst, "agent", string(id))
+	dst = rawjson.AppendMember(dst, "description", s.Description)
+	dst = rawjson.AppendMember(dst, "path", path)
+	dst = rawjson.AppendMember(dst, "method", http.MethodPost)
 	if s.Schema != nil {
 		dst = append(append(dst, `,"schema":`...), s.Schema...)
 	}
 	return append(dst, '}')
-}
-
-// appendText appends a member that is a string, behind another; nothing where it is empty.
-func appendText(dst []byte, name, text string) []byte {
-	if text == "" {
-		return dst
-	}
-	dst = append(rawjson.AppendString(append(dst, ','), name), ':')
-	return rawjson.AppendString(dst, text)
 }
 
 func appendList[T any](dst []byte, all []T, one func([]byte, T) []byte) []byte {
