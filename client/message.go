@@ -179,5 +179,8 @@ func (m *Message) Context(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
+// Ack acknowledges a message of [Client.Receive]. It never blocks; a second one changes nothing.
+func (m *Message) Ack() { m.done() }
+
 // done acknowledges the message itself; the parts of its stream are acknowledged as they are read.
 func (m *Message) done() { m.c.mail.done(m.ticket) }
