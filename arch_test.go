@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"client/aip":           {".", "wire/aip", "internal/pause"},
 	"sidecar":              {".", "client", "wire", "wire/p2p", "internal/p2phost", "internal/pause"},
 	"mcp/inbox":            {".", "client", "internal/pause"},
-	"mcp/host":             {".", "client", "mcp/inbox", "internal/pause"},
+	"mcp/host":             {".", "client", "mcp/inbox", "wire", "internal/pause"},
 	"mcp/member":           {".", "client", "internal/pause"},
 	"mcp/agenttools":       {".", "client", "internal/pause"},
 	"mcp/install":          {},

@@ -51,6 +51,9 @@ type Pending struct {
 // ID returns the id of the message's frame, by which the cluster's operators find it (`agora why`).
 func (p *Pending) ID() string { return p.f.id }
 
+// Done is closed once it is known what became of the message: Wait returns at once then.
+func (p *Pending) Done() <-chan struct{} { return p.f.done }
+
 // Wait returns what Send would.
 func (p *Pending) Wait(ctx context.Context) error { return p.c.wait(ctx, p.f) }
 
