@@ -78,7 +78,9 @@ func (s *sidecarVerb) open(cmd *cobra.Command) (*sidecar.Sidecar, error) {
 	return sidecar.New(s.cfg)
 }
 
-func (s *sidecarVerb) log(cmd *cobra.Command) (*slog.Logger, error) { return logOf(cmd, s.level, s.format) }
+func (s *sidecarVerb) log(cmd *cobra.Command) (*slog.Logger, error) {
+	return logOf(cmd, s.level, s.format)
+}
 
 // logOf returns the log of a verb that runs on, to stderr; without a format that is short at a terminal, and else text.
 func logOf(cmd *cobra.Command, level, format string) (*slog.Logger, error) {
