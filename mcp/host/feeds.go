@@ -108,9 +108,9 @@ func (s *feeds) join(ctx context.Context, name string, history int) (f *feed, fr
 	}
 	switch space, err := f.member(); {
 	case err != nil:
-		return nil, false, advised(fmt.Sprintf("space %q", name), err)
+		return nil, false, advised(fmt.Sprintf("space %.100q", name), err)
 	case space == nil:
-		return nil, false, fmt.Errorf("space %q is not joined yet: the cluster does not answer. You become a member as soon as it does: try again in some seconds", name)
+		return nil, false, fmt.Errorf("space %.100q is not joined yet: the cluster does not answer. You become a member as soon as it does: try again in some seconds", name)
 	}
 	return f, fresh, nil
 }
@@ -123,9 +123,9 @@ func (s *feeds) get(name string) (*feed, error) {
 		return f, nil
 	}
 	if len(s.all) == 0 {
-		return nil, fmt.Errorf("you are not a member of space %q: call agora_join first", name)
+		return nil, fmt.Errorf("you are not a member of space %.100q: call agora_join first", name)
 	}
-	return nil, fmt.Errorf("you are not a member of space %q: call agora_join first (you are in: %s)", name, listed(s.sorted()))
+	return nil, fmt.Errorf("you are not a member of space %.100q: call agora_join first (you are in: %s)", name, listed(s.sorted()))
 }
 
 // names returns the spaces that the host is a member of, or is to be.
@@ -152,7 +152,7 @@ func (s *feeds) leave(ctx context.Context, name string) error {
 	}
 	if space, _ := f.member(); space != nil {
 		if err := space.Leave(ctx); err != nil {
-			return advised(fmt.Sprintf("space %q", name), err)
+			return advised(fmt.Sprintf("space %.100q", name), err)
 		}
 	}
 	s.forget(f)

@@ -19,7 +19,6 @@ const (
 func (h *Host) newServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "agora", Title: "Agora", Version: h.cfg.Version}, &mcp.ServerOptions{
 		Instructions: h.instructions(),
-		Logger:       h.cfg.Log,
 		Capabilities: &mcp.ServerCapabilities{
 			Tools:        &mcp.ToolCapabilities{ListChanged: true},
 			Experimental: map[string]any{channelCapability: map[string]any{}},

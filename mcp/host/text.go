@@ -95,11 +95,16 @@ func unquoted(raw json.RawMessage) string {
 
 // brief returns an error's own words, without its cause, which is for logs.
 func brief(err error) string {
+	text := err.Error()
 	if e, ok := errors.AsType[*agora.Error](err); ok {
-		return e.Message
+		text = e.Message
 	}
-	return err.Error()
+	head, _ := cut(text, 0, maxBrief)
+	return head
 }
+
+// maxBrief bounds what an error says, in bytes: it may name what was given.
+const maxBrief = 500
 
 // advised returns an error of the cluster as a sentence that says what to do. about is what was asked for, such as `agent "bob"`.
 func advised(about string, err error) error {
@@ -113,9 +118,9 @@ func advised(about string, err error) error {
 		return fmt.Errorf("this did not work for %s: %s", about, brief(err))
 	}
 	if advice := advice[e.Code]; advice != "" {
-		return fmt.Errorf("%s: %s. %s", about, e.Message, advice)
+		return fmt.Errorf("%s: %s. %s", about, brief(err), advice)
 	}
-	return fmt.Errorf("%s: %s (%s)", about, e.Message, e.Code)
+	return fmt.Errorf("%s: %s (%s)", about, brief(err), e.Code)
 }
 
 // advice is what to do about an error of the cluster.

@@ -72,7 +72,7 @@ func (h *Host) answer(ctx context.Context, m *client.Message, payload any) error
 	if err = m.Reply(ctx, payload); errors.Is(err, client.ErrClosed) { // it came by a connection of before
 		err = c.Reply(ctx, m.From, m.RequestID(), payload)
 	}
-	about := fmt.Sprintf("agent %q", m.From)
+	about := fmt.Sprintf("agent %.100q", m.From)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("the cluster has not confirmed within %v that the answer to %s is stored: it may still be. Answer again: who asks takes the first answer", sendTime, about)
 	}

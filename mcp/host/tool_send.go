@@ -60,7 +60,7 @@ func (h *Host) dispatch(ctx context.Context, to, request string, payload any) (*
 	if err != nil {
 		return nil, err
 	}
-	about := fmt.Sprintf("agent %q", to)
+	about := fmt.Sprintf("agent %.100q", to)
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	p, err := c.SendAsync(ctx, to, payload, client.SendOptions{Receipts: bothTiers})

@@ -139,14 +139,14 @@ func (h *Host) publish(ctx context.Context, _ *mcp.CallToolRequest, in publishIn
 	defer cancel()
 	space, _ := f.member()
 	if space == nil {
-		return out, fmt.Errorf("the membership of space %q is being made again: try again in some seconds", in.Space)
+		return out, fmt.Errorf("the membership of space %.100q is being made again: try again in some seconds", in.Space)
 	}
 	err = space.Publish(ctx, data)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return out, fmt.Errorf("the cluster has not confirmed within %v that this is stored in space %q: it may still be. Read the space before you publish it again", sendTime, in.Space)
+		return out, fmt.Errorf("the cluster has not confirmed within %v that this is stored in space %.100q: it may still be. Read the space before you publish it again", sendTime, in.Space)
 	case err != nil:
-		return out, h.failed(fmt.Sprintf("space %q", in.Space), err)
+		return out, h.failed(fmt.Sprintf("space %.100q", in.Space), err)
 	}
 	return publishOut{in.Space, "stored"}, nil
 }
@@ -160,7 +160,7 @@ func (h *Host) readSpace(ctx context.Context, _ *mcp.CallToolRequest, in spaceIn
 	if in.Seq > 0 {
 		e, ok := f.one(in.Seq, in.Offset)
 		if !ok {
-			return out, fmt.Errorf("no event with seq %d of space %q is held here", in.Seq, in.Space)
+			return out, fmt.Errorf("no event with seq %d of space %.100q is held here", in.Seq, in.Space)
 		}
 		out.Events = append(out.Events, e)
 		out.Member = true

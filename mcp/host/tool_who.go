@@ -86,7 +86,7 @@ func (h *Host) who(ctx context.Context, _ *mcp.CallToolRequest, in whoIn) (out w
 	case in.Agent != "":
 		a, err := c.AgentCard(ctx, in.Agent)
 		if err != nil {
-			return out, h.failed(fmt.Sprintf("agent %q", in.Agent), err)
+			return out, h.failed(fmt.Sprintf("agent %.100q", in.Agent), err)
 		}
 		out.Agents = append(out.Agents, wholeAgent(a))
 		return out, nil

@@ -29,7 +29,7 @@ func (b *Inbox) AckGiven() {
 	b.drop(func(e *entry) bool { return e.given })
 }
 
-// drop acknowledges entries and forgets them, but for requests, which may still be answered. The lock is held.
+// drop acknowledges entries and holds them no more, but among the recent ones. The lock is held.
 func (b *Inbox) drop(which func(*entry) bool) {
 	kept := make([]*entry, 0, len(b.entries))
 	for _, e := range b.entries {
@@ -40,9 +40,13 @@ func (b *Inbox) drop(which func(*entry) bool) {
 		b.bytes -= e.size()
 		e.m.Ack()
 		e.free()
-		if !e.m.IsReply {
-			b.answerable = append(b.answerable[max(0, len(b.answerable)+1-maxAnswerable):], e)
-		}
+		e.gone = true
+		b.recent = append(b.recent, e)
+		b.recentBytes += e.size()
+	}
+	for len(b.recent) > maxRecent || b.recentBytes > maxRecentBytes && len(b.recent) > 1 {
+		b.recentBytes -= b.recent[0].size()
+		b.recent = b.recent[1:]
 	}
 	if len(kept) < len(b.entries) {
 		b.entries = kept
@@ -50,12 +54,12 @@ func (b *Inbox) drop(which func(*entry) bool) {
 	}
 }
 
-// Message returns the message at a position, if it is held, or was and may still be answered.
+// Message returns the message at a position, if it is held, or was acknowledged not long ago: it may still be answered, and read on.
 func (b *Inbox) Message(seq uint64) (Item, *client.Message, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := func(e *entry) bool { return e.m.Seq == seq }
-	for _, all := range [][]*entry{b.entries, b.answerable} {
+	for _, all := range [][]*entry{b.entries, b.recent} {
 		if i := slices.IndexFunc(all, at); i >= 0 {
 			all[i].shown = true
 			return all[i].item(), all[i].m, true
@@ -75,13 +79,13 @@ func (b *Inbox) Answered(seq uint64) {
 type question struct{ from, id string }
 
 // Await waits for the reply of an agent to a request, and for all of its text. progress is told what there is of it, whenever that has grown; it may
-// be nil. When ctx ends first, the error is that of ctx, the Item what there is, and the reply is for List. A reply that was returned whole is for AckGiven, and comes
-// again from Await until then.
+// be nil. When ctx ends first, the error is that of ctx, the Item what there is, and the reply is for List. A reply that was returned whole is for AckGiven, and is
+// returned again as long as Message would.
 func (b *Inbox) Await(ctx context.Context, from, requestID string, progress func(Item)) (Item, error) {
 	q := question{from, requestID}
 	b.await(q, 1)
 	defer b.await(q, -1)
-	for had := -1; ; {
+	for had := 0; ; {
 		b.mu.Lock()
 		var it Item
 		e, changed := b.answer(q), b.changed
@@ -116,9 +120,11 @@ func (b *Inbox) await(q question, n int) {
 
 // answer returns the reply to a question, nil while there is none. The lock is held.
 func (b *Inbox) answer(q question) *entry {
-	for _, e := range b.entries {
-		if e.m.IsReply && e.m.From == q.from && (e.m.RequestID() == q.id || e.m.StreamID == q.id) {
-			return e
+	for _, all := range [][]*entry{b.entries, b.recent} {
+		for _, e := range all {
+			if e.m.IsReply && e.m.From == q.from && (e.m.RequestID() == q.id || e.m.StreamID == q.id) {
+				return e
+			}
 		}
 	}
 	return nil

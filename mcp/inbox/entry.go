@@ -109,8 +109,11 @@ func (b *Inbox) read(ctx context.Context, e *entry) {
 		}
 	}
 	e.m.Close()
-	if !e.gone { // read by the goroutine that sees it end alone
-		b.cfg.OnNews(b.item(e))
+	b.mu.Lock()
+	gone, it := e.gone, e.item()
+	b.mu.Unlock()
+	if !gone {
+		b.cfg.OnNews(it)
 	}
 }
 
@@ -119,6 +122,10 @@ func (b *Inbox) grow(e *entry, text string, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer b.change()
+	if e.gone {
+		e.done = err != nil // the rest is for nobody
+		return err == nil
+	}
 	b.bytes -= e.size()
 	defer func() { b.bytes += e.size() }()
 	switch {

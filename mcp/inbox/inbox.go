@@ -17,20 +17,24 @@ type Config struct {
 	OnNews      func(Item) // told of each message once it is whole, in a goroutine of Run; must not block; nil: nobody is
 }
 
-// maxAnswerable is how many requests may still be answered after they were acknowledged.
-const maxAnswerable = 256
+// Bounds of the acknowledged messages that can still be answered, and read on.
+const (
+	maxRecent      = 256
+	maxRecentBytes = 4 << 20
+)
 
 // Inbox holds the messages of an agent that nobody has acknowledged, in order. Its methods may be called by many goroutines at a time.
 type Inbox struct {
 	cfg Config
 
-	mu         sync.Mutex // guards the fields below, and those of the entries
-	entries    []*entry
-	bytes      int
-	answerable []*entry         // acknowledged requests, the latest last
-	awaited    map[question]int // replies that somebody waits for
-	gaps       []client.Gap     // not told yet
-	changed    chan struct{}    // closed when anything changes
+	mu          sync.Mutex // guards the fields below, and those of the entries
+	entries     []*entry
+	bytes       int
+	recent      []*entry // acknowledged, the latest last
+	recentBytes int
+	awaited     map[question]int // replies that somebody waits for
+	gaps        []client.Gap     // not told yet
+	changed     chan struct{}    // closed when anything changes
 }
 
 // New returns an empty inbox.
@@ -164,7 +168,7 @@ func (b *Inbox) hidden(e *entry) bool {
 func (b *Inbox) Lose(g client.Gap) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.gaps = append(b.gaps[max(0, len(b.gaps)-maxAnswerable):], g)
+	b.gaps = append(b.gaps[max(0, len(b.gaps)-maxRecent):], g)
 	b.change()
 }
 
