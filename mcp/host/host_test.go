@@ -61,7 +61,7 @@ func TestAMessageReachesAnotherModelAndSaysHowFarItCame(t *testing.T) {
 		t.Fatalf("not acknowledged, and gone: %+v", again)
 	}
 	seq := got.Messages[0].Seq
-	if after := use[mail](ben, "agora_inbox", object{"after": seq}); len(after.Messages) != 0 {
+	if after := use[mail](ben, "agora_inbox", object{"after": seq, "ack": nil, "wait_s": nil}); len(after.Messages) != 0 {
 		t.Fatalf("behind it: %+v", after)
 	}
 	if acked := use[mail](ben, "agora_inbox", object{"ack": seq}); acked.Acknowledged != 1 || len(acked.Messages) != 0 {
