@@ -124,7 +124,10 @@ func (m *mailbox) unblock() {
 func (m *mailbox) position() (seq uint64, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.book.done, m.known && m.ours
+	if !m.known || !m.ours {
+		return 0, false
+	}
+	return m.book.done, true
 }
 
 // restart forgets, for a new connection, that frames were dropped on the old one.

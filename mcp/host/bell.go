@@ -181,7 +181,7 @@ func (t heardTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &heardConn{Connection: c, open: map[any]bool{}, meets: t.b.meets}
+	conn := &heardConn{Connection: c, open: map[string]bool{}, meets: t.b.meets}
 	t.b.mu.Lock()
 	t.b.conn = conn
 	t.b.mu.Unlock()
@@ -194,7 +194,7 @@ type heardConn struct {
 	meets func(*mcp.InitializeParams)
 
 	mu   sync.Mutex
-	open map[any]bool // by id
+	open map[string]bool // by id, as JSON
 }
 
 // Read takes note of calls of tools, and of who the host is.
@@ -208,10 +208,17 @@ func (c *heardConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 				c.meets(&p)
 			}
 		case "tools/call":
-			c.mu.Lock()
-			c.open[q.ID.Raw()] = true
-			c.mu.Unlock()
+			c.note(q.ID, true)
 			c.meetAgain(q.Params)
+		case "notifications/cancelled":
+			var p struct {
+				RequestID json.RawMessage `json:"requestId"`
+			}
+			if json.Unmarshal(q.Params, &p) == nil { // it may have no answer
+				c.mu.Lock()
+				delete(c.open, string(p.RequestID))
+				c.mu.Unlock()
+			}
 		}
 	}
 	return m, err
@@ -237,11 +244,24 @@ func (c *heardConn) meetAgain(params json.RawMessage) {
 func (c *heardConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	err := c.Connection.Write(ctx, m)
 	if a, ok := m.(*jsonrpc.Response); ok {
-		c.mu.Lock()
-		delete(c.open, a.ID.Raw())
-		c.mu.Unlock()
+		c.note(a.ID, false)
 	}
 	return err
+}
+
+// note takes note that a call is open, or is no more.
+func (c *heardConn) note(id jsonrpc.ID, open bool) {
+	key, err := json.Marshal(id.Raw())
+	if err != nil {
+		return // a string or a number has none
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if open {
+		c.open[string(key)] = true
+	} else {
+		delete(c.open, string(key))
+	}
 }
 
 // alone reports whether one call of a tool has no answer yet, and no other.

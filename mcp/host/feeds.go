@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ const (
 
 // feeds are the spaces that the host is a member of, through all its connections.
 type feeds struct {
+	log *slog.Logger
+
 	mu   sync.Mutex // guards the fields below
 	all  map[string]*feed
 	ctx  context.Context // of the present client; nil while there is none
@@ -70,6 +73,7 @@ func (s *feeds) enter(ctx context.Context, c *client.Client, f *feed) (*client.S
 		}
 		if e, ok := errors.AsType[*agora.Error](err); ok && e.Code != agora.Unavailable && e.Code != agora.Timeout && e.Code != agora.RateLimited {
 			s.forget(f)
+			s.log.Warn("a space could not be joined", "space", f.name, "err", err)
 			return nil, err
 		}
 		if !pause.For(ctx, rejoinWait) {

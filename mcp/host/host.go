@@ -42,7 +42,7 @@ func New(cfg Config) *Host {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Host{cfg: cfg, feeds: &feeds{all: map[string]*feed{}}}
+	h := &Host{cfg: cfg, feeds: &feeds{all: map[string]*feed{}, log: cfg.Log}}
 	h.bell = newBell(h)
 	h.inbox = inbox.New(inbox.Config{OnNews: h.bell.news})
 	own := cfg.Client
@@ -94,7 +94,6 @@ func (h *Host) Serve(ctx context.Context, t mcp.Transport, beside func(context.C
 
 // use has a client receive until it is over.
 func (h *Host) use(ctx context.Context, c *client.Client) error {
-	h.cfg.Log.Info("connected", "agent", c.Agent())
 	defer h.feeds.attach(ctx, c)()
 	if h.cfg.Socket != "" {
 		defer h.answerAt(ctx, h.cfg.Socket)()

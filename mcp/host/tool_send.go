@@ -68,7 +68,10 @@ func (h *Host) dispatch(ctx context.Context, to, request string, payload any) (*
 		return nil, h.failed(about, err)
 	}
 	m := h.sent.add(to, request, p)
-	if err = p.Wait(ctx); err != nil {
+	if err = p.Wait(ctx); err != nil && c.Err() != nil {
+		return nil, advised(about, client.ErrUnknown)
+	}
+	if err != nil {
 		return nil, h.unsent(about, m, err)
 	}
 	return m, nil

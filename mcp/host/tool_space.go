@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agora-relay/agora/client"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -128,7 +129,8 @@ func (h *Host) publish(ctx context.Context, _ *mcp.CallToolRequest, in publishIn
 	if len(data) == 0 {
 		return out, errors.New("give the text to publish, or data")
 	}
-	if _, err := h.link.client(ctx); err != nil {
+	c, err := h.link.client(ctx)
+	if err != nil {
 		return out, err
 	}
 	f, err := h.feeds.get(in.Space)
@@ -143,6 +145,8 @@ func (h *Host) publish(ctx context.Context, _ *mcp.CallToolRequest, in publishIn
 	}
 	err = space.Publish(ctx, data)
 	switch {
+	case err != nil && c.Err() != nil:
+		return out, advised(fmt.Sprintf("space %.100q", in.Space), client.ErrUnknown)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return out, fmt.Errorf("the cluster has not confirmed within %v that this is stored in space %.100q: it may still be. Read the space before you publish it again", sendTime, in.Space)
 	case err != nil:
