@@ -41,7 +41,7 @@ var layers = map[string][]string{
 	"edge/aip":             {".", "presence", "edge", "edge/call", "edge/carrier", "edge/demux", "edge/dial", "edge/directory", "wire", "wire/aip", "internal/latency", "internal/pause", "internal/trace"},
 	"edge/p2p":             {".", "presence", "edge", "edge/carrier", "edge/directory", "edge/web", "wire", "wire/p2p", "internal/latency", "internal/p2phost", "internal/pause"},
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire"},
-	"client":               {".", "wire", "wire/p2p", "internal/pause"},
+	"client":               {".", "wire", "wire/p2p", "internal/pause", "internal/rawjson"},
 	"client/iat":           {".", "internal/pause"},
 	"client/aip":           {".", "wire/aip", "internal/pause"},
 	"sidecar":              {".", "client", "wire", "wire/p2p", "internal/p2phost", "internal/pause"},

@@ -6,6 +6,8 @@ import (
 	"io"
 	"iter"
 	"time"
+
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 var _ io.ReadCloser = (*Message)(nil)
@@ -43,7 +45,7 @@ func (m *Message) RequestID() string {
 		return ""
 	}
 	if raw[0] == '"' {
-		return unquote(raw)
+		return rawjson.Unquote(raw)
 	}
 	return string(raw)
 }
