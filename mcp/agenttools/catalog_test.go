@@ -3,6 +3,7 @@ package agenttools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func echo(t *testing.T, url, id string, tools ...agora.Skill) *client.Client {
 	c := dial(t, url, id, tools...)
 	answers(t, c, func(ctx context.Context, m *client.Message) {
 		r := requestOf(m)
-		if err := m.Reply(ctx, fmt.Sprintf("%s %s", r.Tool, r.Arguments)); err != nil {
+		if err := m.Reply(ctx, fmt.Sprintf("%s %s", r.Tool, r.Arguments)); err != nil && !errors.Is(err, context.Canceled) { // the test may end before the receipt
 			t.Errorf("Reply = %v", err)
 		}
 	})

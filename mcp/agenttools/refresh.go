@@ -1,6 +1,7 @@
 package agenttools
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -128,7 +129,7 @@ func (t *Catalog) due(listed []listing) []listing {
 			delete(t.known, id)
 		}
 	}
-	slices.SortStableFunc(rest, func(a, b listing) int { return int(t.known[a.id].round) - int(t.known[b.id].round) })
+	slices.SortStableFunc(rest, func(a, b listing) int { return cmp.Compare(t.known[a.id].round, t.known[b.id].round) })
 	return slices.Concat(changed[:min(len(changed), maxCards)], rest[:min(len(rest), maxRereads)])
 }
 
