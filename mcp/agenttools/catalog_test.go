@@ -92,20 +92,26 @@ func TestToolsComeChangeAndGoWithTheirAgentsAndOnlyChangesAreAnnounced(t *testin
 			h.sees("")
 			bob := echo(t, cluster.URL(0), "bob", agora.Skill{Name: "a"})
 			h.sees("bob__a")
-			await.True(t, "the announcement", func() bool { return h.changes.Load() == 1 })
+			h.announced(1)
 			if err := bob.UpdateCard(await.Context(t), client.Card{Tools: []agora.Skill{{Name: "b"}, {Name: "a"}}}); err != nil {
 				t.Fatal(err)
 			}
 			h.sees("bob__a bob__b")
-			await.True(t, "the second announcement", func() bool { return h.changes.Load() == 2 })
+			h.announced(2)
 			bob.Close()
 			h.sees("")
-			await.True(t, "the third announcement", func() bool { return h.changes.Load() == 3 })
-			h.refreshed(3)
-			if got := h.changes.Load(); got != 3 {
-				t.Errorf("%d changes were announced, want 3", got)
-			}
+			h.announced(3)
 		})
+	}
+}
+
+// announced waits until so many changes were announced, and expects some refreshes to announce no more.
+func (h *host) announced(n int64) {
+	h.t.Helper()
+	await.True(h.t, "announcements", func() bool { return h.changes.Load() >= n })
+	h.refreshed(5)
+	if h.names(); h.changes.Load() != n {
+		h.t.Errorf("%d changes were announced, want %d", h.changes.Load(), n)
 	}
 }
 
@@ -127,24 +133,16 @@ func TestAnAgentThatRegistersAnewBetweenTwoLooksIsNotAnnounced(t *testing.T) {
 	me := dial(t, cluster.URL(0), "me")
 	bob := dial(t, cluster.URL(0), "bob", agora.Skill{Name: "a"})
 	listable(t, me, "bob", 1)
-	h := prepare(t, me, Config{})
+	h := prepare(t, me, Config{Refresh: often})
 	h.connect(generation1)
 	bob.Close()
 	dial(t, cluster.URL(0), "bob", agora.Skill{Name: "a"})
 	listable(t, me, "bob", 1)
-	if err := h.catalog.refresh(await.Context(t), h.server); err != nil {
-		t.Fatal(err)
-	}
+	h.serve()
+	h.announced(0)
 	dial(t, cluster.URL(0), "carol", agora.Skill{Name: "c"})
-	listable(t, me, "carol", 1)
-	if err := h.catalog.refresh(await.Context(t), h.server); err != nil {
-		t.Fatal(err)
-	}
 	h.sees("bob__a carol__c")
-	await.True(t, "an announcement", func() bool { return h.changes.Load() > 0 })
-	if got := h.changes.Load(); got != 1 {
-		t.Errorf("%d changes were announced, want that of carol alone", got)
-	}
+	h.announced(1)
 }
 
 func TestOnlyAgentsOfThePatternAreOffered(t *testing.T) {
@@ -192,4 +190,24 @@ func TestToolsStayWhileTheDirectoryCantBeReachedAndCallsEnd(t *testing.T) {
 	proxy.Mend()
 	await.True(t, "a look that does not", func() bool { return !failed() })
 	h.sees("bob__a")
+}
+
+func TestPrepareEndsWhereTheDirectoryCantBeReachedAndServeAddsTheTools(t *testing.T) {
+	t.Parallel()
+	cluster := startCluster(t)
+	proxy := agoratest.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(cluster.URL(0), "ws://"), "/ws"))
+	me := dial(t, "ws://"+proxy.Addr()+"/ws", "me")
+	echo(t, cluster.URL(0), "bob", agora.Skill{Name: "a"})
+	listable(t, me, "bob", 1)
+	proxy.Cut()
+	h := newHost(t, me, Config{Refresh: often, RefreshTimeout: time.Second})
+	if err := h.catalog.Prepare(await.Context(t), h.server); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Prepare = %v, want that the time is over", err)
+	}
+	h.connect(generation1)
+	h.sees("")
+	proxy.Mend()
+	h.serve()
+	h.sees("bob__a")
+	await.True(t, "the announcement", func() bool { return h.changes.Load() > 0 })
 }

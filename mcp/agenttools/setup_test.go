@@ -94,13 +94,18 @@ func start(t *testing.T, c Agents, cfg Config, generation string) *host {
 // prepare makes a server that has the tools that there are.
 func prepare(t *testing.T, c Agents, cfg Config) *host {
 	t.Helper()
+	h := newHost(t, c, cfg)
+	if err := h.catalog.Prepare(await.Context(t), h.server); err != nil {
+		t.Fatalf("Prepare = %v", err)
+	}
+	return h
+}
+
+func newHost(t *testing.T, c Agents, cfg Config) *host {
 	h := &host{t: t, catalog: New(c, cfg), said: make(chan string, 1024)}
 	h.catalog.progress = 0
 	h.server = mcp.NewServer(&mcp.Implementation{Name: "agora", Version: "1"},
 		&mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}})
-	if err := h.catalog.Prepare(await.Context(t), h.server); err != nil {
-		t.Fatalf("Prepare = %v", err)
-	}
 	return h
 }
 
