@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,27 +18,33 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/mcp/agenttools"
 	"github.com/agora-relay/agora/mcp/host"
 )
 
 func newMCP() *cobra.Command {
 	m := &mcpVerb{operator: operator{tenant: agora.DefaultTenant, timeout: waitAtMost}}
 	cmd := &cobra.Command{
-		Use:   "mcp --as ID",
+		Use:   "mcp --as ID | --tools",
 		Short: "Be an MCP server that makes its host, such as a coding agent, an agent of the cluster",
 		Long: "Be an MCP server over stdin and stdout. The model of its host becomes the agent ID: it reads its mailbox, sends, asks\n" +
 			"and answers, and takes part in spaces, by tools named agora_…. Messages wait in the mailbox until the model has\n" +
 			"acknowledged them, also while no host runs. The connection is made again, to any of the edges, whenever it is lost;\n" +
-			"`agora mcp install` makes a host's configuration. It ends when stdin does.",
-		Example: "  agora mcp --as claude-1\n  agora mcp --as claude-1 --url wss://agora.example.com --token-file ~/.agora/token --space build",
-		Args:    cobra.NoArgs,
-		RunE:    m.run,
+			"`agora mcp install` makes a host's configuration. It ends when stdin does.\n\n" +
+			"With --tools it offers the tools of the cluster's agents as AGENT__TOOL, and no others unless --as is given too. Of more\n" +
+			"than 40 it offers agora_find_tool and agora_call_tool instead. --from chooses whose, by patterns such as 'files-*,db'.",
+		Example: "  agora mcp --as claude-1\n  agora mcp --as claude-1 --url wss://agora.example.com --token-file ~/.agora/token --space build\n" +
+			"  agora mcp --tools --from 'files-*'",
+		Args: cobra.NoArgs,
+		RunE: m.run,
 	}
 	f := cmd.Flags()
 	m.hostFlags(cmd)
 	f.StringArrayVar(&m.spaces, "space", nil, "space to be a member of from the start; may be given several times")
 	f.StringArrayVar(&m.can, "skill", nil, "name of a skill by which the agent is found; may be given several times")
 	f.StringVar(&m.description, "description", "", "what the agent is for, in a sentence")
+	f.BoolVar(&m.tools, "tools", false, "offer the tools of the cluster's agents")
+	f.StringVar(&m.fromAgents, "from", "", "patterns of the ids of agents whose tools are offered, separated by commas; * stands for what has no slash (default: all)")
 	f.StringVar(&m.admin, "admin", "", "address of the admin port of any edge, such as http://HOST:9100, for agora_why; the edge on this machine if empty")
 	f.StringVar(&m.operator.tokenFile, "admin.token-file", "", "file of the token that the admin port asks for, where it does")
 	f.StringVar(&m.level, "log.level", "warn", "debug, info, warn or error")
@@ -60,6 +67,8 @@ type mcpVerb struct {
 	operator
 	spaces, can   []string
 	description   string
+	tools         bool
+	fromAgents    string
 	level, format string
 }
 
@@ -69,13 +78,26 @@ func (m *mcpVerb) run(cmd *cobra.Command, _ []string) error {
 		return usageError(cmd, err)
 	}
 	h := host.New(cfg)
-	return failed(cmd, h.Serve(cmd.Context(), stdio(cmd), nil))
+	var others host.Catalog
+	if m.tools {
+		others = agenttools.New(h.Present(), agenttools.Config{From: m.fromAgents, Log: cfg.Log})
+	}
+	return failed(cmd, h.Serve(cmd.Context(), stdio(cmd), others))
 }
 
 // hostConfig returns what the flags say.
 func (m *mcpVerb) hostConfig(cmd *cobra.Command) (cfg host.Config, err error) {
 	if cfg.Log, err = logOf(cmd, m.level, m.format); err != nil {
 		return cfg, err
+	}
+	if m.fromAgents != "" && !m.tools {
+		return cfg, errors.New("--from goes with --tools")
+	}
+	if err := agenttools.CheckPattern(m.fromAgents); err != nil {
+		return cfg, fmt.Errorf("--from: %w", err)
+	}
+	if cfg.Bare = m.tools && m.agent == ""; cfg.Bare && len(m.spaces) > 0 {
+		return cfg, errors.New("--space goes with --as")
 	}
 	for _, name := range m.can {
 		m.verb.skills = append(m.verb.skills, agora.Skill{Name: name})
@@ -87,11 +109,14 @@ func (m *mcpVerb) hostConfig(cmd *cobra.Command) (cfg host.Config, err error) {
 		return cfg, err
 	}
 	cfg.Client.Card.Type, cfg.Client.Card.Description = "mcp", m.description
+	if cfg.Version = version(); cfg.Bare {
+		return cfg, nil
+	}
 	if cfg.Socket, err = host.Socket(m.url, m.agent); err != nil {
 		cfg.Log.Warn("hooks can't ask this host what waits", "err", err)
 	}
 	m.operator.trust = m.verb.credentials.trust
-	cfg.Spaces, cfg.Version, cfg.Why = m.spaces, version(), m.fate
+	cfg.Spaces, cfg.Why = m.spaces, m.fate
 	return cfg, nil
 }
 
@@ -108,7 +133,10 @@ func (m *mcpVerb) identify(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if m.agent == "" {
+	switch {
+	case m.agent == "" && m.tools:
+		m.agent = "mcp-" + strings.ToLower(rand.Text()[:8])
+	case m.agent == "":
 		return errors.New("say which agent to be: --as ID")
 	}
 	_, err := agora.ParseOwnID(m.agent)

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/mcp/host"
 )
@@ -87,6 +91,47 @@ func TestAModelsHostIsAnAgentWhoseMailboxHooksMayLookInto(t *testing.T) {
 	}
 	if text := c.tool(session, "agora_why", map[string]any{"id": "m-1"}); !strings.Contains(text, "--admin") {
 		t.Errorf("why: %q", text)
+	}
+}
+
+func TestAModelsHostHasTheToolsOfAgents(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	files, err := client.Dial(await.Context(t), client.Config{
+		URLs: strings.Split(c.url, ","), Agent: "files",
+		Card: client.Card{Tools: []agora.Skill{{Name: "size", Description: "says how large a file is", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	go func() {
+		_ = files.Handle(await.Context(t), func(ctx context.Context, m *client.Message) { // until it is closed
+			_ = m.Reply(ctx, map[string]any{"bytes": 42}) // or its caller waits in vain
+		})
+	}()
+	for _, args := range [][]string{{"--tools"}, {"--tools", "--from", "fil*,x"}, {"--tools", "--as", "ann"}} {
+		session, stop := c.startMCP(args...)
+		tools, err := session.ListTools(await.Context(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range tools.Tools {
+			names = append(names, tool.Name)
+		}
+		if own := slices.Contains(names, "agora_send"); !slices.Contains(names, "files__size") || own != (len(args) == 3 && args[1] == "--as") {
+			t.Errorf("%q has the tools %q", args, names)
+		}
+		if text := c.tool(session, "files__size", map[string]any{"path": "a"}); !strings.Contains(text, "42") {
+			t.Errorf("%q: the tool answers %q", args, text)
+		}
+		stop()
+	}
+	for _, args := range [][]string{{"mcp", "--as", "ann", "--from", "x"}, {"mcp", "--tools", "--from", "["}, {"mcp", "--tools", "--space", "x"}} {
+		if r := c.run("", args...); r.status != exitUsage {
+			t.Errorf("%q: %+v", args, r)
+		}
 	}
 }
 

@@ -67,23 +67,20 @@ func ownPlace() json.RawMessage {
 	return b
 }
 
-// Server returns the MCP server, to which more tools may be added before Serve.
-func (h *Host) Server() *mcp.Server { return h.server }
-
-// Client returns the client that is the agent now, waiting some seconds for it. Its error is a sentence that says what to do.
-func (h *Host) Client(ctx context.Context) (*client.Client, error) { return h.link.client(ctx) }
-
-// Serve speaks MCP over a transport, and is the agent, until the transport ends or ctx does; beside is run meanwhile, if it is not nil. What nobody has acknowledged stays in the
+// Serve speaks MCP over a transport, and is the agent, until the transport ends or ctx does. Tools of others come from a catalog, if it is not nil. What nobody has acknowledged stays in the
 // agent's mailbox. It is called once.
-func (h *Host) Serve(ctx context.Context, t mcp.Transport, beside func(context.Context)) error {
+func (h *Host) Serve(ctx context.Context, t mcp.Transport, others Catalog) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer cancel()
 	work.Go(func() { h.link.run(ctx, h.use) })
 	work.Go(func() { h.bell.run(ctx) })
-	if beside != nil {
-		work.Go(func() { beside(ctx) })
+	if others != nil {
+		if err := others.Prepare(ctx, h.server); err != nil {
+			h.cfg.Log.Warn("not all tools of agents are known yet", "err", err)
+		}
+		work.Go(func() { _ = others.Serve(ctx, h.server) }) // it ends with ctx
 	}
 	err := h.server.Run(ctx, h.bell.listening(t))
 	if ctx.Err() != nil {
