@@ -240,11 +240,11 @@ func printBrief(out io.Writer, w host.Waiting) error {
 			requests++
 		}
 	}
-	text := fmt.Sprintf("Agora: %d messages wait for you (agent %s), from %s", len(w.Messages)+w.More, w.Agent, strings.Join(from[:min(len(from), 10)], ", "))
+	text := fmt.Sprintf("Agora: unread in the mailbox of agent %s, which you are: %d, from %s", w.Agent, len(w.Messages)+w.More, strings.Join(from[:min(len(from), 10)], ", "))
 	if requests > 0 {
-		text += fmt.Sprintf("; %d of them wait for an answer", requests)
+		text += fmt.Sprintf("; waiting for your answer: %d", requests)
 	}
-	_, err := fmt.Fprintln(out, visible(text)+". Read them with the tool agora_inbox.")
+	_, err := fmt.Fprintln(out, visible(text)+". Read with the tool agora_inbox.")
 	return err
 }
 

@@ -75,7 +75,7 @@ func TestAModelsHostIsAnAgentWhoseMailboxHooksMayLookInto(t *testing.T) {
 	}
 	await.True(t, "the message", func() bool { return len(waiting().Messages) == 1 })
 	brief := c.ok("", "inbox", "--as", "ann", "--brief", "--timeout", "1m")
-	if want := "Agora: 1 messages wait for you (agent ann), from bob. Read them with the tool agora_inbox.\n"; brief.stdout != want {
+	if want := "Agora: unread in the mailbox of agent ann, which you are: 1, from bob. Read with the tool agora_inbox.\n"; brief.stdout != want {
 		t.Errorf("brief: %+v, want %q", brief, want)
 	}
 	stop() // nobody is the agent now

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,6 +88,14 @@ func payloadText(payload json.RawMessage) string {
 	return string(payload)
 }
 
+// counted is a number of things in words.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 func unquoted(raw json.RawMessage) string {
 	var text string
 	_ = json.Unmarshal(raw, &text) // the cluster has checked it
@@ -114,6 +123,8 @@ func advised(about string, err error) error {
 		return fmt.Errorf("the connection was lost for so long that nobody can know whether this reached %s; ask there before you send it again, or it may arrive twice", about)
 	case errors.Is(err, client.ErrClosed), errors.Is(err, client.ErrTakenOver), errors.Is(err, client.ErrKicked):
 		return fmt.Errorf("the connection to the cluster has ended (%s); it is made again by itself: try again in some seconds", brief(err))
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: the cluster did not answer in time: try again in some seconds", about)
 	case !ok:
 		return fmt.Errorf("this did not work for %s: %s", about, brief(err))
 	}

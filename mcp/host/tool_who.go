@@ -220,9 +220,9 @@ func (o whoOut) text() string {
 		fmt.Fprintf(&b, " Not connected: %s.", o.You.Trouble)
 	}
 	if o.You.Waiting > 0 {
-		fmt.Fprintf(&b, " %d messages wait for you: agora_inbox.", o.You.Waiting)
+		fmt.Fprintf(&b, " In your mailbox wait: %s. Read them with agora_inbox.", counted(o.You.Waiting, "message"))
 	}
-	fmt.Fprintf(&b, "\n%d agents:\n", len(o.Agents))
+	fmt.Fprintf(&b, "\n%s:\n", counted(len(o.Agents), "agent"))
 	for _, a := range o.Agents {
 		b.WriteString(a.line())
 		if a.ID == o.You.ID {
@@ -237,7 +237,7 @@ func (o whoOut) text() string {
 		if i == 0 {
 			b.WriteString("Spaces:\n")
 		}
-		fmt.Fprintf(&b, "- %s (%d members)\n", s.Name, s.Members)
+		fmt.Fprintf(&b, "- %s (%s)\n", s.Name, counted(s.Members, "member"))
 	}
 	return b.String()
 }
