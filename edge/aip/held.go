@@ -167,7 +167,7 @@ func (n *node) answers(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	_, err := grpc_health_v1.NewHealthClient(n.channel.ClientConn).Check(ctx, new(grpc_health_v1.HealthCheckRequest))
+	_, err := grpc_health_v1.NewHealthClient(n.channel).Check(ctx, new(grpc_health_v1.HealthCheckRequest))
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
 		return false
