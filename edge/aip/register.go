@@ -15,11 +15,7 @@ func (d *Door) registerAgent(ctx context.Context, in *aip.Frame) (any, error) {
 	if err := d.register(ctx, c, agora.Registration{Media: aip.MediaAgent, Body: slices.Clone(in.Bytes())}); err != nil {
 		return nil, err
 	}
-	peers, err := d.peers(ctx, c, "")
-	if err != nil {
-		return nil, err
-	}
-	return &aip.RegisterAgentResponse{Success: true, Peers: peers}, nil
+	return d.registerAnswer(ctx, c)
 }
 
 // registerToolbox answers RegisterTool.

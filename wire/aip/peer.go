@@ -3,6 +3,7 @@ package aip
 import (
 	"cmp"
 
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -78,6 +79,38 @@ func toolboxOf(card *agora.Agent, address string) *ToolBoxInfo {
 	}
 	return info
 }
+
+// What stands in a RegisterAgentResponse.
+const (
+	fieldSuccess = 1
+	fieldPeers   = 2
+)
+
+// ListedPeer returns a node as it stands among the peers of a RegisterAgentResponse, encoded.
+func ListedPeer(p *Peer) ([]byte, error) {
+	b, err := proto.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return appendField(nil, fieldPeers, b), nil
+}
+
+// ListedNode is [ListedPeer] for the very bytes with which a node has registered.
+func ListedNode(r *agora.Registration) []byte {
+	number := protowire.Number(1)
+	if r.Media == MediaToolbox {
+		number = 2
+	}
+	size := protowire.SizeTag(number) + protowire.SizeBytes(len(r.Body))
+	b := make([]byte, 0, protowire.SizeTag(fieldPeers)+protowire.SizeBytes(size))
+	b = protowire.AppendVarint(protowire.AppendTag(b, fieldPeers, protowire.BytesType), uint64(size))
+	return appendField(b, number, r.Body)
+}
+
+var success = mem.SliceBuffer{fieldSuccess<<3 | byte(protowire.VarintType), 1}
+
+// RegisterAnswer returns a RegisterAgentResponse that says success, of peers as [ListedPeer] and [ListedNode] encode them, which are not copied.
+func RegisterAnswer(peers mem.BufferSlice) *Frame { return &Frame{append(peers, success)} }
 
 // fieldNodeInfo is UpdateNodeInfoRequest.node_info.
 const fieldNodeInfo = 1
