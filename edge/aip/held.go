@@ -66,6 +66,18 @@ func (h *held) remove(n *node) {
 	}
 }
 
+// count returns how many nodes a principal has here.
+func (h *held) count(principal string) (many int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range h.all {
+		if n.session.Actor().Principal().Name == principal {
+			many++
+		}
+	}
+	return many
+}
+
 func (h *held) list() []*node {
 	h.mu.Lock()
 	defer h.mu.Unlock()

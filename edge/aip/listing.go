@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"google.golang.org/grpc/mem"
-
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/wire/aip"
@@ -21,7 +19,7 @@ type listings struct {
 // listing is a node in that answer.
 type listing struct {
 	of   presence.Listed // as what it was found in the directory
-	peer mem.Buffer
+	peer []byte
 }
 
 // registerAnswer returns the answer to who has registered.
@@ -40,14 +38,14 @@ func (d *Door) registerAnswer(ctx context.Context, c *caller) (any, error) {
 			return nil, err
 		}
 	}
-	return aip.RegisterAnswer(compact(known)), nil
+	return aip.RegisterAnswer(known), nil
 }
 
 // split returns the nodes of a directory as they are kept, with nil for each that is not, and which those are, by their places.
-func (l *listings) split(tenant string, all func(func(presence.Listed) bool)) (known mem.BufferSlice, unknown map[int]presence.Listed) {
+func (l *listings) split(tenant string, all func(func(presence.Listed) bool)) (known [][]byte, unknown map[int]presence.Listed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known = make(mem.BufferSlice, 0, len(l.all)+2)
+	known = make([][]byte, 0, len(l.all)+2)
 	for a := range all {
 		kept, is := l.all[agora.ToAgent(tenant, a.ID)]
 		if !is || !kept.of.Same(a) {
@@ -62,7 +60,7 @@ func (l *listings) split(tenant string, all func(func(presence.Listed) bool)) (k
 }
 
 // list puts nodes in their places, and keeps them; nil stays in those of nodes that are gone.
-func (d *Door) list(ctx context.Context, c *caller, at mem.BufferSlice, unknown map[int]presence.Listed) error {
+func (d *Door) list(ctx context.Context, c *caller, at [][]byte, unknown map[int]presence.Listed) error {
 	cards, places := make([]agora.Agent, 0, len(unknown)), make(map[agora.AgentID]int, len(unknown))
 	for place, l := range unknown {
 		cards, places[l.ID] = append(cards, l.Agent()), place
@@ -72,8 +70,8 @@ func (d *Door) list(ctx context.Context, c *caller, at mem.BufferSlice, unknown 
 		return err
 	}
 	for i := range cards {
-		place, b := places[cards[i].ID], d.encode(&cards[i])
-		at[place] = mem.SliceBuffer(b)
+		place := places[cards[i].ID]
+		at[place] = d.encode(&cards[i])
 		if cards[i].Dialect != aip.Dialect || aip.Fingerprint(cards[i].Registration.Body) == aip.About(&cards[i]).Fingerprint { // else it has registered anew meanwhile
 			d.listed.keep(c.actor.Principal().Tenant, listing{unknown[place], at[place]})
 		}
@@ -97,24 +95,13 @@ func (l *listings) keep(tenant string, a listing) {
 	at := agora.ToAgent(tenant, a.of.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	size := a.peer.Len()
+	size := len(a.peer)
 	if was, is := l.all[at]; is {
-		l.bytes -= was.peer.Len()
+		l.bytes -= len(was.peer)
 	}
 	if l.all == nil || l.bytes+size > keptBytes {
 		l.all, l.bytes = map[agora.Address]listing{}, 0
 	}
 	l.all[at] = a
 	l.bytes += size
-}
-
-// compact leaves out what is nil.
-func compact(all mem.BufferSlice) mem.BufferSlice {
-	left := all[:0]
-	for _, b := range all {
-		if b != nil && b.Len() > 0 {
-			left = append(left, b)
-		}
-	}
-	return left
 }

@@ -107,10 +107,47 @@ func ListedNode(r *agora.Registration) []byte {
 	return appendField(b, number, r.Body)
 }
 
-var success = mem.SliceBuffer{fieldSuccess<<3 | byte(protowire.VarintType), 1}
+// RegisterAnswer returns a RegisterAgentResponse that says success, of peers as [ListedPeer] and [ListedNode] encode them. It is written into buffers that are used
+// again, as each that registers is told of all.
+func RegisterAnswer(peers [][]byte) *Frame {
+	w := answerWriter{pool: mem.DefaultBufferPool()}
+	w.write([]byte{fieldSuccess<<3 | byte(protowire.VarintType), 1})
+	for _, p := range peers {
+		w.write(p)
+	}
+	w.flush()
+	return &Frame{w.data}
+}
 
-// RegisterAnswer returns a RegisterAgentResponse that says success, of peers as [ListedPeer] and [ListedNode] encode them, which are not copied.
-func RegisterAnswer(peers mem.BufferSlice) *Frame { return &Frame{append(peers, success)} }
+// answerPiece is how large the buffers of an answer are: such as the pool has.
+const answerPiece = 32 << 10
+
+// answerWriter writes a message into buffers of a pool.
+type answerWriter struct {
+	pool mem.BufferPool
+	data mem.BufferSlice
+	last *[]byte // what is not in data yet; nil for nothing
+}
+
+func (w *answerWriter) write(b []byte) {
+	for len(b) > 0 {
+		if w.last == nil {
+			w.last = w.pool.Get(answerPiece)
+			*w.last = (*w.last)[:0]
+		}
+		n := min(len(b), answerPiece-len(*w.last))
+		*w.last = append(*w.last, b[:n]...)
+		if b = b[n:]; len(*w.last) == answerPiece {
+			w.flush()
+		}
+	}
+}
+
+func (w *answerWriter) flush() {
+	if w.last != nil {
+		w.data, w.last = append(w.data, mem.NewBuffer(w.last, w.pool)), nil
+	}
+}
 
 // fieldNodeInfo is UpdateNodeInfoRequest.node_info.
 const fieldNodeInfo = 1

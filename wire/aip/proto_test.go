@@ -11,7 +11,6 @@ import (
 
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/protoutil"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -88,7 +87,7 @@ func TestTheDescriptorsAreThoseOfTheProto(t *testing.T) {
 
 func TestTheAnswerToARegistrationIsPutTogetherOfItsPeers(t *testing.T) {
 	t.Parallel()
-	agent, box := &aip.AgentInfo{AgentId: "a", Address: "h:1", Description: strings.Repeat("x", 300)}, &aip.ToolBoxInfo{ToolboxId: "b", Address: "h:2"}
+	agent, box := &aip.AgentInfo{AgentId: "a", Address: "h:1", Description: strings.Repeat("x", 70<<10)}, &aip.ToolBoxInfo{ToolboxId: "b", Address: "h:2"}
 	other := &aip.Peer{InfoType: &aip.Peer_AgentInfo{AgentInfo: &aip.AgentInfo{AgentId: "c"}}}
 	encoded := func(m proto.Message) []byte {
 		b, err := proto.Marshal(m)
@@ -101,11 +100,12 @@ func TestTheAnswerToARegistrationIsPutTogetherOfItsPeers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := aip.RegisterAnswer(mem.BufferSlice{
-		mem.SliceBuffer(aip.ListedNode(&agora.Registration{Media: aip.MediaAgent, Body: encoded(agent)})),
-		mem.SliceBuffer(aip.ListedNode(&agora.Registration{Media: aip.MediaToolbox, Body: encoded(box)})),
-		mem.SliceBuffer(listed),
+	f := aip.RegisterAnswer([][]byte{
+		aip.ListedNode(&agora.Registration{Media: aip.MediaAgent, Body: encoded(agent)}),
+		aip.ListedNode(&agora.Registration{Media: aip.MediaToolbox, Body: encoded(box)}),
+		nil, listed,
 	})
+	defer f.Free()
 	got := new(aip.RegisterAgentResponse)
 	if err := proto.Unmarshal(f.Bytes(), got); err != nil {
 		t.Fatal(err)
