@@ -118,7 +118,7 @@ func (ch *channel) open() error {
 
 // authority returns an address as calls name it.
 func authority(address string) string {
-	return strings.NewReplacer("%5B", "[", "%5D", "]").Replace(url.PathEscape(address))
+	return strings.ReplaceAll(strings.ReplaceAll(url.PathEscape(address), "%5B", "["), "%5D", "]")
 }
 
 // becomes takes another state of the connection. While it can't be made it is tried again and again, and calls fail.
