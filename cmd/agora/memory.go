@@ -87,6 +87,8 @@ func (t *tidier) garbage(live int64) (percent int) {
 		return garbageWhileComing(live)
 	case t.talks:
 		return garbageWhileTalking(live)
+	case t.last >= tidyWorth && live <= muchGarbage: // a crowd that is quiet: so little is made and in use that collecting is cheap, and nobody waits for it
+		return garbageWhileComing(live)
 	}
 	return usualGarbage
 }

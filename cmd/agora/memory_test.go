@@ -32,6 +32,7 @@ func TestGarbageIsCollectedLaterWhileAgentsTalkToAnEdgeThatHoldsLittle(t *testin
 		{tidier{talks: true}, 0, mostGarbage}, {tidier{talks: true}, 12 << 20, 400}, {tidier{talks: true}, 20 << 20, 200},
 		{tidier{talks: true}, 48 << 20, usualGarbage}, {tidier{talks: true}, 8 << 30, usualGarbage},
 		{tidier{}, 12 << 20, usualGarbage}, {tidier{talks: true, coming: true}, 64 << 20, leastGarbage},
+		{tidier{last: tidyWorth}, 24 << 20, leastGarbage}, {tidier{last: tidyWorth}, 64 << 20, usualGarbage}, {tidier{last: tidyWorth, talks: true}, 24 << 20, 200},
 	} {
 		if got := c.state.garbage(c.live); got != c.want {
 			t.Errorf("with %d bytes in use there may be %d %% of garbage, want %d", c.live, got, c.want)
