@@ -71,7 +71,9 @@ func (d *Door) list(ctx context.Context, c *caller, at [][]byte, unknown map[int
 	}
 	for i := range cards {
 		place := places[cards[i].ID]
-		at[place] = d.encode(&cards[i])
+		if at[place], err = d.encode(&cards[i]); err != nil {
+			return err
+		}
 		if cards[i].Dialect != aip.Dialect || aip.Fingerprint(cards[i].Registration.Body) == aip.About(&cards[i]).Fingerprint { // else it has registered anew meanwhile
 			d.listed.keep(c.actor.Principal().Tenant, listing{unknown[place], at[place]})
 		}
@@ -80,15 +82,11 @@ func (d *Door) list(ctx context.Context, c *caller, at [][]byte, unknown map[int
 }
 
 // encode returns a node as it stands in the answer.
-func (d *Door) encode(card *agora.Agent) []byte {
+func (d *Door) encode(card *agora.Agent) ([]byte, error) {
 	if card.Dialect == aip.Dialect && originOf(card) == nil {
-		return aip.ListedNode(&card.Registration)
+		return aip.ListedNode(&card.Registration), nil
 	}
-	b, err := aip.ListedPeer(d.peerOf(card, nil))
-	if err != nil { // a text in it is not valid UTF-8, which no card has
-		d.cfg.Log.Warn("an agent can't be listed by AIP", "agent", card.ID, "err", err)
-	}
-	return b
+	return aip.ListedPeer(d.peerOf(card, nil))
 }
 
 func (l *listings) keep(tenant string, a listing) {
