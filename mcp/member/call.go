@@ -37,6 +37,7 @@ func (m *Member) take(ctx context.Context, msg *client.Message, tool string, arg
 	said, end := m.speaking(ctx)
 	defer end()
 	a := &answer{m: m, msg: msg, said: said}
+	nameBeside(msg)
 	select {
 	case m.slots <- struct{}{}:
 		defer func() { <-m.slots }()
@@ -54,9 +55,19 @@ func (m *Member) take(ctx context.Context, msg *client.Message, tool string, arg
 		return
 	}
 	if err != nil {
-		payload = errorPayload(failed(timed, err, m.cfg.CallTimeout))
+		e := failed(timed, err, m.cfg.CallTimeout)
+		m.cfg.Log.Debug("a call has failed", "tool", cut(tool, agora.MaxSkillName), "code", e.Code, "cause", e.Cause)
+		payload = errorPayload(e)
 	}
 	a.end(payload)
+}
+
+// nameBeside has a request that is named beside its payload be answered in the same way: then an answer that is an object stays as the tool has written it.
+func nameBeside(msg *client.Message) {
+	payload := msg.Payload
+	if msg.Payload = nil; msg.RequestID() == "" {
+		msg.Payload = payload
+	}
 }
 
 // givenUp reports whether nobody waits for the answer to a message any more.

@@ -93,8 +93,12 @@ func serveOld() {
 }
 
 // newTools returns the server that tests call.
-func newTools() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "tool shed", Title: "The shed", Version: "1"}, &mcp.ServerOptions{Instructions: "Has tools.", PageSize: 2})
+func newTools() *mcp.Server { return newToolsThat(nil) }
+
+// newToolsThat is newTools that speaks some versions of the protocol alone; nil for all.
+func newToolsThat(speak []string) *mcp.Server {
+	o := &mcp.ServerOptions{Instructions: "Has tools.", PageSize: 2, SupportedProtocolVersions: speak}
+	s := mcp.NewServer(&mcp.Implementation{Name: "tool shed", Title: "The shed", Version: "1"}, o)
 	addTool(s, "echo", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return text(string(r.Params.Arguments)), nil
 	})
