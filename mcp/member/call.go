@@ -117,18 +117,19 @@ func (m *Member) ask(ctx context.Context, a *answer, tool string, arguments json
 		if err == nil {
 			return payloadOf(r)
 		}
-		if n == attempts || !neverSent(err) && !errors.Is(err, mcp.ErrSessionMissing) {
+		if n == attempts || ctx.Err() != nil || !errors.Is(err, errNotHanded) {
 			return nil, err
 		}
 		s.end(errEnded) // another one takes the call
 	}
 }
 
-// call makes a call, and returns when it is answered, ctx has ended or the session.
+// call makes a call, and returns when it is answered, ctx has ended or the session. The error is errNotHanded where the server has never seen the call.
 func (s *session) call(ctx context.Context, a *answer, p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })()
+	ctx, unseen := handing(ctx)
 	token, progress, end := s.progress.follow()
 	defer end()
 	q := *p
@@ -136,18 +137,22 @@ func (s *session) call(ctx context.Context, a *answer, p *mcp.CallToolParams) (*
 	var r *mcp.CallToolResult
 	var err error
 	var calling sync.WaitGroup
+	defer calling.Wait()
 	done := make(chan struct{})
 	calling.Go(func() {
 		defer close(done)
 		r, err = s.CallTool(ctx, &q)
 	})
-	defer calling.Wait()
 	for {
 		select {
 		case line := <-progress:
 			a.piece(line)
 		case <-done:
-			if err != nil && ctx.Err() != nil && !neverSent(err) {
+			switch {
+			case err == nil:
+			case unseen.Load() || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed):
+				err = errNotHanded
+			case ctx.Err() != nil:
 				err = context.Cause(ctx)
 			}
 			return r, err

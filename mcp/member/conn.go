@@ -138,10 +138,14 @@ func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 	case c.out <- append(b, '\n'):
 		return nil
 	case <-c.closed:
-		return io.ErrClosedPipe
+		err = io.ErrClosedPipe
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
 	}
+	if r, ok := m.(*jsonrpc.Request); ok && r.Method == "tools/call" {
+		notHanded(ctx)
+	}
+	return err
 }
 
 // writeAll writes what is handed to it until the connection is closed, or the process takes nothing more.

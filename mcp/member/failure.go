@@ -3,16 +3,14 @@ package member
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"slices"
 	"strings"
 	"time"
 
-	"encoding/json"
-
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agora-relay/agora"
 )
@@ -39,17 +37,20 @@ func failed(ctx context.Context, err error, limit time.Duration) *agora.Error {
 		return told
 	case errors.Is(err, errTooLarge) || errors.As(err, &said) && said.Code == codeTooLarge && said.Message == errTooLarge.Error():
 		return agora.Errorf(agora.MessageTooLarge, "the tool's answer has more than %d bytes", MaxResult)
-	case said != nil:
+	case said != nil && said.Code != codeRejected:
 		return refusal(said)
 	case errors.Is(err, errSlow) || errors.Is(context.Cause(ctx), errSlow):
 		return agora.Errorf(agora.Timeout, "the tool did not answer in %v", limit)
-	case errors.Is(err, errEnded) || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrSessionMissing):
+	case errors.Is(err, errEnded) || errors.Is(err, errNotHanded) || errors.Is(err, io.EOF):
 		return agora.Errorf(agora.Unavailable, "the tool server has ended before it answered")
 	case ctx.Err() != nil:
 		return agora.Errorf(agora.Unavailable, "the agent is going away")
 	}
 	return &agora.Error{Code: agora.Unavailable, Message: "the tool server has not answered in order", Cause: err}
 }
+
+// codeRejected is the code of the error by which the library says that its transport has not taken a request.
+const codeRejected = -32005
 
 // refusal returns the error that a server has answered with instead of a result.
 func refusal(e *jsonrpc.Error) *agora.Error {

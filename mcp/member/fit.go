@@ -17,15 +17,15 @@ const (
 
 // fitting calls tell with a card, and again with a smaller one where an edge says that it is too large.
 func (m *Member) fitting(card client.Card, tell func(client.Card) error) error {
-	for limit := maxCard; ; limit /= 2 {
-		fit := m.fit(card, limit)
+	for ; ; m.limit /= 2 {
+		fit := m.fit(card, m.limit)
 		err := tell(fit)
 		if err == nil {
 			m.toldMu.Lock()
 			m.told = fit
 			m.toldMu.Unlock()
 		}
-		if err == nil || limit <= minCard || !tooLarge(err) {
+		if err == nil || m.limit <= minCard || !tooLarge(err) {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (m *Member) refresh(ctx context.Context, s *session) error {
 		return s.ended()
 	}
 	card, err := m.card(ctx, s)
-	if err != nil || reflect.DeepEqual(m.fit(card, size(m.told)), m.told) {
+	if err != nil || reflect.DeepEqual(m.fit(card, m.limit), m.told) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.StartTimeout)

@@ -35,8 +35,11 @@ func (h *httpLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	release := sync.OnceFunc(func() { stop(); cancel() })
 	resp, err := h.base.RoundTrip(r.WithContext(ctx))
 	if err != nil {
-		release()
-		if neverSent(err) && r.Context().Err() == nil {
+		defer release()
+		if noOneThere(err) && r.Context().Err() == nil {
+			if methodOf(r) == "tools/call" {
+				notHanded(r.Context())
+			}
 			h.gone()
 		}
 		return nil, err
@@ -54,8 +57,8 @@ func (h *httpLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// neverSent reports whether an error says that a request has reached nobody, so that it may be made again.
-func neverSent(err error) bool {
+// noOneThere reports whether an error says that a request has reached nobody.
+func noOneThere(err error) bool {
 	var e *net.OpError
 	return errors.As(err, &e) && e.Op == "dial"
 }
@@ -102,17 +105,32 @@ const codeTooLarge = -32000
 
 // tooLargeFor is the JSON-RPC error that stands for an answer to a request that is too large.
 func tooLargeFor(r *http.Request) []byte {
-	var asked struct {
-		ID json.RawMessage `json:"id"`
+	id := asked(r).ID
+	if id == nil {
+		id = json.RawMessage("null")
 	}
-	if r.GetBody != nil {
-		if again, err := r.GetBody(); err == nil {
-			_ = json.NewDecoder(again).Decode(&asked)
-			again.Close()
-		}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id, codeTooLarge, errTooLarge.Error())
+}
+
+// methodOf returns what a request asks for.
+func methodOf(r *http.Request) string { return asked(r).Method }
+
+// request is what names a JSON-RPC request.
+type request struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+}
+
+// asked returns what the body of a request names; nothing where that can't be read again.
+func asked(r *http.Request) (q request) {
+	if r.GetBody == nil {
+		return q
 	}
-	if asked.ID == nil {
-		asked.ID = json.RawMessage("null")
+	again, err := r.GetBody()
+	if err != nil {
+		return q
 	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, asked.ID, codeTooLarge, errTooLarge.Error())
+	defer again.Close()
+	_ = json.NewDecoder(again).Decode(&q)
+	return q
 }

@@ -1,15 +1,13 @@
 package member_test
 
 import (
+	"bufio"
 	"context"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"sync/atomic"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
@@ -17,53 +15,49 @@ import (
 	"github.com/agora-relay/agora/mcp/member"
 )
 
-// protocols are those that servers over HTTP speak: the newest, and the legacy one.
-var protocols = map[string][]string{"newest": nil, "legacy": {"2025-11-25"}}
+// protocols are those that servers over HTTP speak: the newest, and the legacy one alone.
+var protocols = map[string]string{"newest": "http", "legacy": "http-legacy"}
 
-// shed is a tool server over HTTP that can be started again at its address.
+// shed is a tool server over HTTP, a process that can be started again at its address.
 type shed struct {
-	t     *testing.T
-	addr  string
-	speak []string
-	http  *httptest.Server
-	tools *mcp.Server
-	asked atomic.Int64
+	t    *testing.T
+	how  string
+	addr string
+	cmd  *exec.Cmd
 }
 
-func newShed(t *testing.T, speak []string) *shed {
+func newShed(t *testing.T, how string) *shed {
 	t.Helper()
-	h := &shed{t: t, addr: "127.0.0.1:0", speak: speak}
+	h := &shed{t: t, how: how, addr: "127.0.0.1:0"}
 	h.start()
 	t.Cleanup(h.kill)
 	return h
 }
 
+// start starts the server, and returns once it listens.
 func (h *shed) start() {
 	h.t.Helper()
-	h.tools = newToolsThat(h.speak)
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return h.tools }, nil)
-	h.http = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.asked.Add(1)
-		handler.ServeHTTP(w, r)
-	}))
-	l, err := net.Listen("tcp", h.addr)
+	h.cmd = exec.Command(os.Args[0])
+	h.cmd.Env = append(os.Environ(), serverEnv+"="+h.how+"="+h.addr)
+	h.cmd.Stderr = os.Stderr
+	out, err := h.cmd.StdoutPipe()
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.http.Listener.Close()
-	h.http.Listener = l
-	h.addr = l.Addr().String()
-	h.http.Start()
+	if err := h.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		h.t.Fatalf("the tool server says %q, %v", line, err)
+	}
+	h.addr = strings.TrimSpace(line)
 }
 
-// kill ends the server at once.
+// kill ends the server with SIGKILL.
 func (h *shed) kill() {
-	h.http.Listener.Close()
-	h.http.CloseClientConnections()
-	for s := range h.tools.Sessions() {
-		s.Close()
-	}
-	h.http.Close()
+	_ = h.cmd.Process.Kill()
+	_ = h.cmd.Wait()
 }
 
 func (h *shed) config() member.Config {
@@ -72,10 +66,10 @@ func (h *shed) config() member.Config {
 
 func TestAServerOverHTTPIsAMember(t *testing.T) {
 	t.Parallel()
-	for name, speak := range protocols {
+	for name, how := range protocols {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, s := newShed(t, speak), newSite(t)
+			h, s := newShed(t, how), newSite(t)
 			s.join(h.config())
 			for tool, want := range map[string]string{
 				"echo": `"{}"`, "sum": `{"sum":12345678901234567890,"b":"<"}`, "fail": fault(agora.StreamAborted, "no such file"), "refuse": fault(agora.StreamAborted, "out of paper"),
@@ -97,10 +91,10 @@ func TestAServerOverHTTPIsAMember(t *testing.T) {
 
 func TestACallOverHTTPTellsProgressAndIsCancelled(t *testing.T) {
 	t.Parallel()
-	for name, speak := range protocols {
+	for name, how := range protocols {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, s := newShed(t, speak), newSite(t)
+			h, s := newShed(t, how), newSite(t)
 			s.join(h.config())
 			file := s.file("orders")
 			c := s.begin(await.Context(t), "work", `{"path":`+agoraQuote(file)+`}`)
@@ -122,10 +116,10 @@ func TestACallOverHTTPTellsProgressAndIsCancelled(t *testing.T) {
 
 func TestAServerOverHTTPThatComesBackIsReachedAgain(t *testing.T) {
 	t.Parallel()
-	for name, speak := range protocols {
+	for name, how := range protocols {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, s := newShed(t, speak), newSite(t)
+			h, s := newShed(t, how), newSite(t)
 			s.join(h.config())
 			file := s.file("hang")
 			c := s.begin(await.Context(t), "hang", `{"path":`+agoraQuote(file)+`}`)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -36,6 +38,10 @@ func serve(how string) {
 		os.Exit(3)
 	case "mute":
 		select {}
+	case "http":
+		serveHTTP(file, nil)
+	case "http-legacy":
+		serveHTTP(file, []string{"2025-11-25"})
 	case "old":
 		serveOld()
 		return
@@ -55,6 +61,19 @@ func serve(how string) {
 	if how == "stays" {
 		select {}
 	}
+}
+
+// serveHTTP serves tools at an address, which it says on stdout.
+func serveHTTP(addr string, speak []string) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(8)
+	}
+	fmt.Println(l.Addr())
+	tools := newToolsThat(speak)
+	_ = http.Serve(l, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
+	os.Exit(9)
 }
 
 // stay starts a child that lives for long, and writes the ids of both to a file.

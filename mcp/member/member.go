@@ -21,6 +21,7 @@ type Member struct {
 
 	version string          // of the protocol that the server was last reached in; the watcher's own, as the next
 	said    map[string]bool // what was logged of tools
+	limit   int             // bytes of a card that edges take, as far as is known
 
 	toldMu sync.Mutex  // guards the field below
 	told   client.Card // what the directory says
@@ -32,7 +33,7 @@ func New(cfg Config) (*Member, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Member{cfg: cfg, slots: make(chan struct{}, cfg.MaxCalls), said: map[string]bool{}}, nil
+	return &Member{cfg: cfg, slots: make(chan struct{}, cfg.MaxCalls), said: map[string]bool{}, limit: maxCard}, nil
 }
 
 // Run makes the server an agent of the cluster until ctx ends, and returns nil then. It is an error where the server does not come to be, or no edge takes the agent: AGENT_EXISTS where another
