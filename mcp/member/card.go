@@ -71,17 +71,17 @@ func (m *Member) skills(tools []*mcp.Tool) (all []agora.Skill) {
 		if why := fault(skill); why != nil {
 			skill.Schema = nil
 			if why := fault(skill); why != nil {
-				m.tellOnce("a tool is left out of the directory", t.Name, why)
+				m.tellOnce("the tool", t.Name, why)
 				continue
 			}
-			m.tellOnce("the schema of a tool is left out of the directory", t.Name, why)
+			m.tellOnce("its schema", t.Name, why)
 		}
 		if slices.ContainsFunc(all, func(s agora.Skill) bool { return s.Name == skill.Name }) {
-			m.tellOnce("a tool is left out of the directory", t.Name, agora.Errorf(agora.InvalidRequest, "another one has its name"))
+			m.tellOnce("the tool", t.Name, agora.Errorf(agora.InvalidRequest, "another one has its name"))
 			continue
 		}
 		if len(all) == agora.MaxSkills {
-			m.tellOnce("a tool is left out of the directory", t.Name, agora.Errorf(agora.InvalidRequest, "there are more than %d", agora.MaxSkills))
+			m.tellOnce("the tool", t.Name, agora.Errorf(agora.InvalidRequest, "there are more than %d", agora.MaxSkills))
 			break
 		}
 		all = append(all, skill)
@@ -121,7 +121,7 @@ func (m *Member) tellOnce(what, tool string, why error) {
 	tool = cut(tool, agora.MaxSkillName)
 	if key := what + tool; !m.said[key] && len(m.said) < maxSaid {
 		m.said[key] = true
-		m.cfg.Log.Warn(what, "tool", tool, "err", why)
+		m.cfg.Log.Warn("the directory does not show all of a tool", "tool", tool, "lacks", what, "err", why)
 	}
 }
 

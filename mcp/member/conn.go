@@ -38,7 +38,7 @@ type conn struct {
 func newConn(stdout io.ReadCloser, stdin io.WriteCloser, log *slog.Logger) *conn {
 	c := &conn{
 		lines: newLines(stdout, maxLine), stdout: stdout, stdin: stdin, out: make(chan []byte), closed: make(chan struct{}),
-		noise: newThrottle(log, "the tool server has written what is no message"),
+		noise: newThrottle(log),
 	}
 	c.writer.Go(c.writeAll)
 	return c

@@ -42,12 +42,12 @@ func (m *Member) fit(card client.Card, limit int) client.Card {
 	card.Tools = append([]agora.Skill(nil), card.Tools...)
 	for size(card) > limit {
 		if k := largest(card.Tools, func(s agora.Skill) int { return len(s.Schema) }); k >= 0 {
-			m.tellOnce("the schema of a tool is left out of the directory", card.Tools[k].Name, agora.Errorf(agora.MessageTooLarge, "all of them are too large"))
+			m.tellOnce("its schema", card.Tools[k].Name, agora.Errorf(agora.MessageTooLarge, "all of them are too large"))
 			card.Tools[k].Schema = nil
 		} else if k := largest(card.Tools, func(s agora.Skill) int { return len(s.Description) }); k >= 0 {
 			card.Tools[k].Description = ""
 		} else if n := len(card.Tools); n > 0 {
-			m.tellOnce("a tool is left out of the directory", card.Tools[n-1].Name, agora.Errorf(agora.MessageTooLarge, "all of them are too large"))
+			m.tellOnce("the tool", card.Tools[n-1].Name, agora.Errorf(agora.MessageTooLarge, "all of them are too large"))
 			card.Tools = card.Tools[:n-1]
 		} else {
 			card.Description, card.Name = "", ""
