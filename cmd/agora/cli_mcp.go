@@ -49,7 +49,7 @@ func newMCP() *cobra.Command {
 	f.StringVar(&m.operator.tokenFile, "admin.token-file", "", "file of the token that the admin port asks for, where it does")
 	f.StringVar(&m.level, "log.level", "warn", "debug, info, warn or error")
 	f.StringVar(&m.format, formatFlag, "", "text, json or short (default: short at a terminal, else text)")
-	cmd.AddCommand(newMCPJoin())
+	cmd.AddCommand(newMCPJoin(), newMCPInstall(), newMCPContext())
 	return cmd
 }
 
