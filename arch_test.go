@@ -112,6 +112,7 @@ var homes = map[string][]string{
 var testLibraries = []string{
 	"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", // what a collector is told
 	"go.uber.org/goleak", "pgregory.net/rapid",
+	"github.com/santhosh-tekuri/jsonschema",                               // tests hold frames against their schemas
 	"github.com/bufbuild/protocompile",                                    // tests compile what edges speak
 	"github.com/libp2p/go-libp2p", "github.com/multiformats/go-multiaddr", // tests are peers
 	"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc/errdetails",
