@@ -56,7 +56,7 @@ func TestTheFirstListHasTheToolsOfTheAgentsThatThereAre(t *testing.T) {
 			echo(t, cluster.URL(0), id, agora.Skill{Name: "add", Description: "Adds.", Schema: json.RawMessage(`{"type":"object","required":["a"]}`)}, agora.Skill{Name: "now"})
 			me := dial(t, cluster.URL(0), "me "+generation, agora.Skill{Name: "own"})
 			listable(t, me, id, 2)
-			h := start(t, me, Config{From: id + ", me*", Refresh: time.Hour}, generation)
+			h := start(t, me, Config{From: id + ", me " + generation, Refresh: time.Hour}, generation)
 			add, now := toolName(id, "add"), toolName(id, "now")
 			if got := h.names(); got != add+" "+now && got != now+" "+add {
 				t.Fatalf("the host sees %s", got)
