@@ -25,7 +25,9 @@ func TestTheProtocolIsShownWithTheLimitsOfTheEdge(t *testing.T) {
 		AsyncAPI   string
 		Components struct {
 			Messages map[string]struct {
-				Payload struct{ Properties map[string]struct{ MaxLength int } }
+				Payload struct {
+					Properties map[string]struct{ MaxLength int }
+				}
 			}
 		}
 	}
