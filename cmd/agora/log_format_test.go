@@ -87,7 +87,7 @@ func TestFatalErrorsAreJSONWhereThatIsTheFormat(t *testing.T) {
 		"with one of the variable": {[]string{"AGORA_LOG_FORMAT=json"}, "dev --what", "unknown flag", 2},
 		"a bad value of one":       {[]string{"AGORA_LOG_FORMAT=json", "AGORA_EDGE_LEASE=x"}, "edge", "AGORA_EDGE_LEASE", 2},
 		"a file with faults":       {[]string{"AGORA_CONFIG=" + file}, "edge", "adress is no setting", 2},
-		"a port that is taken":     {nil, "dev --log.format json --addr 127.0.0.1:0 --admin-addr 256.0.0.1:1", "256.0.0.1", 1},
+		"a port that is taken":     {nil, "dev --log.format json --addr 127.0.0.1:0 --grpc-addr none --p2p-addr none --admin-addr 256.0.0.1:1", "256.0.0.1", 1},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
