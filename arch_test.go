@@ -98,6 +98,7 @@ var homes = map[string][]string{
 	"go.yaml.in/yaml":                     {"cmd/agora", "edge/policy"},
 	"golang.org/x/term":                   {"cmd/agora"},
 	"golang.org/x/sys/":                   {"edge/web"},
+	"github.com/BurntSushi/toml":          {"mcp/install"},
 	"github.com/modelcontextprotocol/":    {"mcp/host", "mcp/member", "mcp/agenttools", "cmd/agora"},
 	"google.golang.org/grpc":              {"wire/aip", "edge/aip", "client/aip", "internal/party"},
 	"google.golang.org/protobuf":          {"wire/aip", "edge/aip", "client/aip", "edge/p2p"}, // edge/p2p: the messages of relays

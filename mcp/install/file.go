@@ -1,0 +1,127 @@
+package install
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is a file of a host, and what it is to have.
+type File struct {
+	Path    string // absolute
+	What    string // what is added, for people
+	Command string // of the host, which does the same; empty where there is none
+
+	change  change
+	private bool // a new file is for its owner alone
+}
+
+// change is what becomes of a file.
+type change interface {
+	// text returns what to add, to be pasted.
+	text() string
+	// apply returns what the file has with it, which is content itself where it has it already. It fails where it has another
+	// entry of that name, or is not of the form that the host reads.
+	apply(content []byte) ([]byte, error)
+}
+
+// Text returns what to add to the file, to be pasted.
+func (f File) Text() string { return f.change.text() }
+
+// largest is the most bytes that a file may have.
+const largest = 16 << 20
+
+// Edit is a change of a file that can be made.
+type Edit struct {
+	File
+	at     string // the file, behind symbolic links
+	before []byte // nil for none
+	after  []byte
+}
+
+// Edit reads the file and returns the change to it. It changes nothing. It fails where the file can't be read, is not of the form
+// that the host reads, or has another entry of that name.
+func (f File) Edit() (Edit, error) {
+	e := Edit{File: f, at: f.Path}
+	if _, err := os.Lstat(f.Path); err == nil {
+		if e.at, err = filepath.EvalSymlinks(f.Path); err != nil {
+			return e, err
+		}
+	}
+	var err error
+	if e.before, err = read(e.at); err != nil {
+		return e, err
+	}
+	if e.after, err = f.change.apply(e.before); err != nil {
+		return e, fmt.Errorf("%s is left as it is: %w", f.Path, err)
+	}
+	return e, nil
+}
+
+// read returns what a file has, and nil where there is none.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, largest+1))
+	if err == nil && len(b) > largest {
+		err = fmt.Errorf("%s is larger than %d bytes", path, largest)
+	}
+	return append([]byte{}, b...), err
+}
+
+// Changes reports whether the file lacks anything.
+func (e Edit) Changes() bool { return e.before == nil || !bytes.Equal(e.before, e.after) }
+
+// Write makes the change where there is one. Readers see the file of before or the whole one of after. Its mode stays; a new one is
+// for its owner alone where it is a user's. Directories are made. It fails where the file was changed since it was read.
+func (e Edit) Write() error {
+	if !e.Changes() {
+		return nil
+	}
+	dirMode, mode := fs.FileMode(0o755), fs.FileMode(0o644)
+	if e.private {
+		dirMode, mode = 0o700, 0o600
+	}
+	if info, err := os.Stat(e.at); err == nil {
+		mode = info.Mode().Perm()
+	}
+	dir := filepath.Dir(e.at)
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, "."+filepath.Base(e.at)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(e.after)
+	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	if now, err := read(e.at); err != nil || !bytes.Equal(now, e.before) {
+		return errors.Join(fmt.Errorf("%s was changed meanwhile: run it again", e.Path), err)
+	}
+	return os.Rename(tmp.Name(), e.at)
+}
+
+// wholeFile is a file of Agora's own.
+type wholeFile string
+
+func (w wholeFile) text() string { return string(w) }
+
+func (w wholeFile) apply(content []byte) ([]byte, error) {
+	if len(content) > 0 && string(content) != string(w) {
+		return nil, errors.New("it has other text; remove the file, or give another --name")
+	}
+	return []byte(w), nil
+}
