@@ -41,12 +41,12 @@ var layers = map[string][]string{
 	"edge/aip":             {".", "presence", "edge", "edge/call", "edge/carrier", "edge/demux", "edge/dial", "edge/directory", "wire", "wire/aip", "internal/latency", "internal/pause", "internal/trace"},
 	"edge/p2p":             {".", "presence", "edge", "edge/carrier", "edge/directory", "edge/web", "wire", "wire/p2p", "internal/latency", "internal/p2phost", "internal/pause"},
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire"},
-	"client":               {".", "wire", "wire/p2p", "internal/pause"},
+	"client":               {".", "wire", "wire/p2p", "internal/pause", "internal/rawjson"},
 	"client/iat":           {".", "internal/pause"},
 	"client/aip":           {".", "wire/aip", "internal/pause"},
 	"sidecar":              {".", "client", "wire", "wire/p2p", "internal/p2phost", "internal/pause"},
 	"mcp/inbox":            {".", "client", "internal/pause"},
-	"mcp/host":             {".", "client", "mcp/inbox", "internal/pause"},
+	"mcp/host":             {".", "client", "mcp/inbox", "wire", "internal/pause"},
 	"mcp/member":           {".", "client", "internal/pause"},
 	"mcp/agenttools":       {".", "client", "internal/pause"},
 	"mcp/install":          {},
@@ -99,6 +99,7 @@ var homes = map[string][]string{
 	"golang.org/x/term":                   {"cmd/agora"},
 	"golang.org/x/sys/":                   {"edge/web"},
 	"github.com/BurntSushi/toml":          {"mcp/install"},
+	"github.com/google/jsonschema-go":     {"mcp/host"}, // what the library above describes tools with
 	"github.com/modelcontextprotocol/":    {"mcp/host", "mcp/member", "mcp/agenttools", "cmd/agora"},
 	"google.golang.org/grpc":              {"wire/aip", "edge/aip", "client/aip", "internal/party"},
 	"google.golang.org/protobuf":          {"wire/aip", "edge/aip", "client/aip", "edge/p2p"}, // edge/p2p: the messages of relays
@@ -111,6 +112,7 @@ var homes = map[string][]string{
 var testLibraries = []string{
 	"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", // what a collector is told
 	"go.uber.org/goleak", "pgregory.net/rapid",
+	"github.com/santhosh-tekuri/jsonschema",                               // tests hold frames against their schemas
 	"github.com/bufbuild/protocompile",                                    // tests compile what edges speak
 	"github.com/libp2p/go-libp2p", "github.com/multiformats/go-multiaddr", // tests are peers
 	"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc/errdetails",

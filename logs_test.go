@@ -32,7 +32,7 @@ func TestOperatorsFindEveryLogMessageInTheTable(t *testing.T) {
 		told[row[1]] = row[2]
 	}
 	said := map[string]string{}
-	for _, dir := range []string{"broker", "cmd/agora", "edge", "internal/reload", "internal/trace", "presence", "sidecar", "spaces"} {
+	for _, dir := range []string{"broker", "cmd/agora", "edge", "internal/reload", "internal/trace", "mcp", "presence", "sidecar", "spaces"} {
 		maps.Copy(said, logged(t, dir))
 	}
 	for _, message := range slices.Sorted(maps.Keys(said)) {

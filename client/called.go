@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -49,9 +50,9 @@ func (a Answer) Bytes() ([]byte, error) {
 	case len(a.Body) == 0 || a.Body[0] != '"':
 		return a.Body, nil
 	case a.Media != "":
-		return base64.StdEncoding.DecodeString(unquote(a.Body))
+		return base64.StdEncoding.DecodeString(rawjson.Unquote(a.Body))
 	}
-	return []byte(unquote(a.Body)), nil
+	return []byte(rawjson.Unquote(a.Body)), nil
 }
 
 // AnswerError is the error that an agent has answered with.

@@ -102,6 +102,7 @@ func (c *Client) nudge() { signal(c.wake) }
 func (c *Client) load(ctx context.Context) error {
 	if c.cfg.LastSeq > 0 {
 		c.mail.begin(c.cfg.LastSeq)
+		c.mail.ours = true
 	}
 	if c.cfg.State == nil {
 		return nil
@@ -112,6 +113,7 @@ func (c *Client) load(ctx context.Context) error {
 	}
 	if p.LastSeq > 0 {
 		c.mail.begin(p.LastSeq)
+		c.mail.ours = true
 	}
 	c.mail.spaces = maps.Clone(p.Spaces)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -151,7 +152,7 @@ func (c Config) agent() (*wire.Agent, error) {
 	}
 	for _, m := range [...]struct{ key, value string }{{"endpoint", c.Card.Endpoint}, {"name", c.Card.Name}} {
 		if _, there := member(meta, m.key); m.value != "" && !there {
-			meta = withMember(meta, m.key, appendString(nil, m.value))
+			meta = withMember(meta, m.key, rawjson.AppendString(nil, m.value))
 		}
 	}
 	return &wire.Agent{

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -23,6 +24,8 @@ type frame struct {
 	other    *wire.Frame // everything else: no number; kept until its id is answered
 	once     bool        // wants no answer: done with once it is written
 	st       *Stream     // whose part it is
+	tiers    agora.Receipts
+	watch    *watch // of the tiers that were asked for; nil for none
 
 	// The outbox's lock guards these.
 	n        uint64
@@ -68,6 +71,6 @@ func (f *frame) append(dst []byte, w *wire.Frame) []byte {
 	if !f.deadline.IsZero() {
 		w.DeadlineMS = max(1, time.Until(f.deadline).Milliseconds())
 	}
-	w.Traceparent, w.RequestID = f.trace, f.request
+	w.Traceparent, w.RequestID, w.Receipts = f.trace, f.request, f.tiers
 	return w.Append(dst)
 }

@@ -3,6 +3,8 @@ package client
 import (
 	"strconv"
 	"strings"
+
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // joiner makes text of the raw pieces that it comes in. Half a character that ends one, an escaped surrogate, is
@@ -31,7 +33,7 @@ func unescape(raw string) string {
 	if strings.IndexByte(raw, '\\') < 0 {
 		return raw
 	}
-	return unquote([]byte(`"` + raw + `"`))
+	return rawjson.Unquote([]byte(`"` + raw + `"`))
 }
 
 // endsInHalf tells whether raw text ends in an escaped high surrogate.

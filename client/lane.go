@@ -21,6 +21,8 @@ type lane struct {
 	got    uint64   // the highest number that is stored
 	frames []*frame // in order; frames[0] is unfinished
 
+	watches []*frame // those whose later receipts are waited for, in order
+
 	// While it is blocked.
 	low    uint64    // lowest number refused since the last receipt; 0: not blocked
 	again  bool      // the edge waits for low: nothing from there on is stored or under way

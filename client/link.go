@@ -181,7 +181,7 @@ func (c *Client) registration() *wire.Frame {
 		Type: "agent.register", ID: "register-" + strconv.FormatUint(c.counter, 10), Agent: c.card.Load(),
 		ResumeToken: c.token, Receipts: agora.Stored, Positions: map[string]uint64{},
 	}
-	q.LastSeq, q.HasLastSeq = c.mail.settled()
+	q.LastSeq, q.HasLastSeq = c.mail.position()
 	for _, s := range c.joined() {
 		if seq, known := s.log.settled(); known {
 			q.Positions[s.name] = seq

@@ -26,6 +26,11 @@ func (c *Client) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	}
 }
 
+// Receive returns the next message that another agent sends, waiting for it, for a program that says itself when it is done with it: such a message is
+// acknowledged by [Message.Ack] and not before. Acknowledgements are cumulative: what comes behind a message that is not acknowledged comes again
+// with it, to the next run of the program, although it may have been acknowledged. Its errors are those that end [Client.Messages].
+func (c *Client) Receive(ctx context.Context) (*Message, error) { return c.mail.take(ctx) }
+
 // Handle calls f for each message, for up to Config.Handlers at a time, each
 // begun in order. The context of a call ends with ctx, or at the message's
 // deadline. What f has not read of a stream when it returns is given up. Handle

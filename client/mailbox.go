@@ -21,6 +21,7 @@ type mailbox struct {
 
 	queue  queue[*Message]        // the log's lock guards it and the fields below
 	shed   bool                   // frames are dropped, to be fetched again
+	ours   bool                   // what comes now was given to no earlier run of the program
 	spaces map[string]uint64      // positions of spaces that an earlier run has left
 	asked  map[requestOf]*Message // requests whose givers-up are told to [Message.Context]
 	unsaid recent[requestOf]      // requests and streams that were given up, of which nobody was told
@@ -118,6 +119,17 @@ func (m *mailbox) unblock() {
 	}
 }
 
+// position returns the position that a registration states, after which delivery goes on. While all that comes may have been given to an earlier run of the
+// program it states none, as edges mark nothing behind one that is stated: they know it, and what comes again is dropped.
+func (m *mailbox) position() (seq uint64, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.known || !m.ours {
+		return 0, false
+	}
+	return m.book.done, true
+}
+
 // restart forgets, for a new connection, that frames were dropped on the old one.
 func (m *mailbox) restart() {
 	m.mu.Lock()
@@ -145,6 +157,7 @@ func (m *mailbox) deliver(f *wire.Frame) news {
 	if !fresh {
 		return nothing
 	}
+	m.ours = m.ours || !f.Redelivered
 	key := streamKey{f.From, f.StreamID}
 	switch f.Type {
 	case "message", "reply":

@@ -6,6 +6,8 @@ import (
 	"io"
 	"iter"
 	"time"
+
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 var _ io.ReadCloser = (*Message)(nil)
@@ -43,7 +45,7 @@ func (m *Message) RequestID() string {
 		return ""
 	}
 	if raw[0] == '"' {
-		return unquote(raw)
+		return rawjson.Unquote(raw)
 	}
 	return string(raw)
 }
@@ -178,6 +180,9 @@ func (m *Message) Context(ctx context.Context) (context.Context, context.CancelF
 		}
 	}
 }
+
+// Ack acknowledges a message of [Client.Receive]. It never blocks; a second one changes nothing.
+func (m *Message) Ack() { m.done() }
 
 // done acknowledges the message itself; the parts of its stream are acknowledged as they are read.
 func (m *Message) done() { m.c.mail.done(m.ticket) }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -111,6 +112,9 @@ func (o *outbox) number(f *frame) {
 		f.since = time.Now()
 	}
 	l.frames = append(l.frames, f)
+	if f.watch != nil {
+		l.watched(f)
+	}
 }
 
 // encode appends the next frame to write, or nothing when there is none. A
@@ -162,6 +166,9 @@ func (o *outbox) finish(f *frame, err error) {
 		return
 	}
 	f.finished, f.err = true, err
+	if f.watch != nil && err == nil {
+		f.watch.reach(agora.Stored)
+	}
 	o.bytes -= f.size()
 	if f.id != "" {
 		delete(o.byID, f.id)
@@ -313,6 +320,7 @@ func (o *outbox) close(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.err = err
+	o.unwatch()
 	for _, st := range o.streams {
 		o.failStream(st, err)
 	}

@@ -91,7 +91,7 @@ func (c *Client) deliver(f *wire.Frame, end error) {
 
 func (c *Client) receipt(f *wire.Frame) {
 	if f.Status != "stored" { // came through the mailbox
-		c.pass(f)
+		c.later(f)
 		return
 	}
 	if f.N > 0 {
@@ -100,6 +100,14 @@ func (c *Client) receipt(f *wire.Frame) {
 	if f.RequestID != "" && !c.asked(f.RequestID) {
 		c.out.answered(f.RequestID, nil)
 	}
+}
+
+// later takes a receipt of a tier beyond stored.
+func (c *Client) later(f *wire.Frame) {
+	if tier, known := wire.TierOf(f.Status); known && f.N > 0 {
+		c.out.reached(f.To, f.N, tier)
+	}
+	c.pass(f)
 }
 
 // pass moves the mailbox past a frame that concerns nobody.

@@ -111,6 +111,35 @@ func TestReconnectAsksForWhatIsNotDoneAndDropsWhatCame(t *testing.T) {
 	}
 }
 
+func TestNoPositionIsStatedWhileAllMayHaveBeenGivenToAnEarlierRun(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	next := receiver(t, c)
+	conn.raw(`{"type":"message","from":"a","payload":0,"seq":5,"redelivered":true}`)
+	conn.raw(`{"type":"message","from":"a","payload":1,"seq":10,"redelivered":true}`)
+	next()
+	next()
+	conn.acked("", 5)
+	conn.cut()
+	conn = p.accept()
+	if f := conn.register(true); f.HasLastSeq { // or the edge would not mark what the earlier run may have had
+		t.Fatalf("last_seq = %d", f.LastSeq)
+	}
+	conn.raw(`{"type":"message","from":"a","payload":1,"seq":10,"redelivered":true}`)
+	conn.raw(`{"type":"message","from":"a","payload":2,"seq":20,"redelivered":true}`)
+	conn.raw(`{"type":"message","from":"a","payload":3,"seq":30}`)
+	for _, want := range []string{"2", "3"} {
+		if m := next(); string(m.Payload) != want || m.Redelivered != (want == "2") {
+			t.Fatalf("got %s, redelivered %v, want %s", m.Payload, m.Redelivered, want)
+		}
+	}
+	conn.acked("", 20)
+	conn.cut()
+	if f := p.accept().register(true); !f.HasLastSeq || f.LastSeq != 20 {
+		t.Fatalf("last_seq = %d, %v, want 20", f.LastSeq, f.HasLastSeq)
+	}
+}
+
 func TestStreamsEndAsTheirSenderOrTheClusterEndsThem(t *testing.T) {
 	cases := []struct {
 		name, end string

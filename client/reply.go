@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // Reply replies to a request of which no more is at hand than who sent it and
@@ -28,7 +30,7 @@ func rawID(id string) json.RawMessage {
 	if id == "" {
 		return nil
 	}
-	return appendString(nil, id)
+	return rawjson.AppendString(nil, id)
 }
 
 // replyBody encodes the payload of a reply, with the request's id in it where there is one.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // requestIDKey is the member of payloads that ties a reply to its request.
@@ -40,7 +41,7 @@ func (c *Client) question(to, stream string, payload any) (*request, json.RawMes
 	if err != nil {
 		return nil, nil, err
 	}
-	body, err = withRequestID(body, appendString(nil, newID("r")))
+	body, err = withRequestID(body, rawjson.AppendString(nil, newID("r")))
 	if err != nil {
 		return nil, nil, err
 	}

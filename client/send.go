@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"crypto/rand"
+
+	"github.com/agora-relay/agora"
 )
 
 // Send sends a payload to an agent and returns when the cluster has stored it.
@@ -22,12 +24,17 @@ func (c *Client) Send(ctx context.Context, to string, payload any) error {
 
 // SendAsync is Send that does not wait for the receipt. It blocks only while
 // more than Config.MaxPending is under way.
-func (c *Client) SendAsync(ctx context.Context, to string, payload any) (*Pending, error) {
+func (c *Client) SendAsync(ctx context.Context, to string, payload any, opts ...SendOptions) (*Pending, error) {
 	body, err := encode(payload)
 	if err != nil {
 		return nil, err
 	}
 	f := &frame{typ: "send", to: laneKey{agent: to}, id: newID("m"), body: body}
+	for _, o := range opts {
+		if o.Receipts &^= agora.Stored; o.Receipts != 0 {
+			f.watch, f.tiers = newWatch(o.Receipts), o.Receipts
+		}
+	}
 	f.await()
 	if err := c.out.add(ctx, f); err != nil {
 		return nil, err
@@ -43,6 +50,9 @@ type Pending struct {
 
 // ID returns the id of the message's frame, by which the cluster's operators find it (`agora why`).
 func (p *Pending) ID() string { return p.f.id }
+
+// Done is closed once it is known what became of the message: Wait returns at once then.
+func (p *Pending) Done() <-chan struct{} { return p.f.done }
 
 // Wait returns what Send would.
 func (p *Pending) Wait(ctx context.Context) error { return p.c.wait(ctx, p.f) }

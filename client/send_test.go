@@ -8,6 +8,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -114,7 +115,7 @@ func TestStreamCarriesRunesThatWritesCut(t *testing.T) {
 	var got []string
 	f := conn.next()
 	for ; f.Type == "send_chunk"; f = conn.next() {
-		got = append(got, unquote(f.Chunk))
+		got = append(got, rawjson.Unquote(f.Chunk))
 	}
 	conn.stored(f)
 	if err := closed(t); err != nil {

@@ -44,6 +44,7 @@ func (o *outbox) restart(first []*frame) {
 	}
 	rest := slices.DeleteFunc(o.frames, func(f *frame) bool { return f.finished })
 	o.frames, o.next, o.bytes, o.ready = nil, 0, 0, nil
+	o.unwatch()
 	clear(o.lanes)
 	clear(o.blocked)
 	for _, f := range append(first, rest...) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -89,8 +90,8 @@ func str(s *string) string {
 func (s *Space) push(e *Event, f *wire.Frame, ticket uint64) {
 	e.Traceparent = f.Traceparent
 	e.Space, e.ID, e.Seq, e.Redelivered, e.s, e.ticket = s.name, f.EventID, f.Seq, f.Redelivered, s, ticket
-	if from, ok := member(e.Data, "from"); ok {
-		e.From = unquote(from)
+	if from, ok := member(e.Data, "from"); ok && from[0] == '"' {
+		e.From = rawjson.Unquote(from)
 	}
 	s.log.bytes += e.size()
 	s.queue.push(e)

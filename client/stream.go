@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -102,9 +103,9 @@ func (s *Stream) WriteString(text string) (int, error) {
 func (s *Stream) chunk(text []byte) error {
 	body := make([]byte, 0, len(text)+len(text)/8+16)
 	if s.key.to.space != "" {
-		body = append(appendString(append(body, `{"text":`...), text), '}')
+		body = append(rawjson.AppendText(append(body, `{"text":`...), text), '}')
 	} else {
-		body = appendString(body, text)
+		body = rawjson.AppendText(body, text)
 	}
 	return s.c.out.add(s.ctx, s.part("chunk", body))
 }

@@ -3,10 +3,10 @@ package client
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // encode returns a payload as JSON: raw JSON as it is, nil as nothing, anything else encoded.
@@ -35,44 +35,6 @@ func checked(raw []byte) (json.RawMessage, error) {
 	return raw, nil
 }
 
-const lowerHex = "0123456789abcdef"
-
-// appendString appends s, which is valid UTF-8, as a JSON string.
-func appendString[T string | []byte](dst []byte, s T) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', lowerHex[c>>4], lowerHex[c&15])
-		}
-	}
-	dst = append(dst, s[from:]...)
-	return append(dst, '"')
-}
-
-// unquote returns the text of a raw JSON string.
-func unquote(raw []byte) string {
-	if len(raw) >= 2 && bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
-	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
-}
-
 // unquoted returns a raw JSON string without its quotes; nothing for what is none.
 func unquoted(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
@@ -97,7 +59,7 @@ func withMember(object []byte, key string, value []byte) []byte {
 		inside = []byte("}")
 	}
 	out := make([]byte, 0, len(key)+len(value)+len(inside)+8)
-	out = appendString(append(out, '{'), key)
+	out = rawjson.AppendString(append(out, '{'), key)
 	out = append(append(out, ':'), value...)
 	if bytes.TrimLeft(inside, " \t\r\n")[0] != '}' {
 		out = append(out, ',')
@@ -105,67 +67,18 @@ func withMember(object []byte, key string, value []byte) []byte {
 	return append(out, inside...)
 }
 
+// maxDepth is how deeply valid JSON is looked into, which is as deeply as anything decodes it.
+const maxDepth = 10000
+
 // member returns the raw value of a key at the top level of valid JSON, or
 // false where there is no object or no such key.
 func member(object []byte, key string) (json.RawMessage, bool) {
-	i := skipSpace(object, 0)
-	if i >= len(object) || object[i] != '{' {
-		return nil, false
-	}
-	for i = skipSpace(object, i+1); i < len(object) && object[i] == '"'; i = skipSpace(object, i+1) {
-		name := object[i:skipValue(object, i)]
-		from := skipSpace(object, skipSpace(object, i+len(name))+1)
-		to := skipValue(object, from)
-		if to > len(object) || from > to {
-			return nil, false
-		}
-		if unquote(name) == key {
-			return object[from:to], true
-		}
-		if i = skipSpace(object, to); i >= len(object) || object[i] != ',' {
-			return nil, false
+	for o := rawjson.NewObject(object, maxDepth); o.Next(); {
+		if string(o.Name()) == key {
+			return o.Val, true
 		}
 	}
 	return nil, false
-}
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) && strings.IndexByte(" \t\r\n", b[i]) >= 0 {
-		i++
-	}
-	return i
-}
-
-// skipValue returns where the value that begins at i ends.
-func skipValue(b []byte, i int) int {
-	depth := 0
-	for i < len(b) {
-		switch b[i] {
-		case '"':
-			for i++; i < len(b) && b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			depth--
-		case ',', ':', ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return i
-			}
-			i++
-			continue
-		}
-		if i++; depth == 0 && i <= len(b) && strings.IndexByte("\"}]", b[i-1]) >= 0 {
-			return i
-		}
-	}
-	return min(i, len(b))
 }
 
 // textOf returns the string "text" of an event's data.
@@ -174,5 +87,5 @@ func textOf(data []byte) (string, bool) {
 	if !ok || raw[0] != '"' {
 		return "", false
 	}
-	return unquote(raw), true
+	return rawjson.Unquote(raw), true
 }

@@ -49,20 +49,6 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-func FuzzAppendString(f *testing.F) {
-	f.Add("a\"\\\n\x01é😀")
-	f.Fuzz(func(t *testing.T, s string) {
-		want, _ := json.Marshal(s)
-		var back string
-		if json.Unmarshal(want, &back) != nil || back != s {
-			return // not UTF-8
-		}
-		if json.Unmarshal(appendString(nil, s), &back) != nil || back != s || unquote(appendString(nil, s)) != s {
-			t.Fatalf("%q became %s", s, appendString(nil, s))
-		}
-	})
-}
-
 // FuzzJoiner holds that text comes out the same however it was cut into raw pieces, but between the halves of one escape.
 func FuzzJoiner(f *testing.F) {
 	f.Add(`a\ud83d\ude00\\ud83d\ude00\ud83d`, uint8(6))

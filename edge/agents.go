@@ -3,10 +3,12 @@ package edge
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/presence"
 )
 
 // Directory returns what the directories that this edge keeps take.
@@ -27,6 +29,14 @@ func (a *Actor) Agents(ctx context.Context) ([]agora.Agent, error) {
 		return nil, err
 	}
 	return a.node.directory.All(ctx, a.Principal().Tenant)
+}
+
+// ListedAgents is Agents for who knows most of the cards already, and decodes only those that are new. The same errors.
+func (a *Actor) ListedAgents(ctx context.Context) (iter.Seq[presence.Listed], error) {
+	if err := a.mayLook(); err != nil {
+		return nil, err
+	}
+	return a.node.directory.Listed(ctx, a.Principal().Tenant)
 }
 
 // SelectAgents returns those agents of the directory that a filter takes, and whether there are more. The same errors.

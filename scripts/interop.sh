@@ -22,7 +22,7 @@ fi
 
 # What is installed lies beside a copy of the file that asked for it: as long as both are the same, nothing is fetched.
 at=bin/interop
-for door in iat aip p2p; do
+for door in iat aip p2p mcp asyncapi; do
 	from=interop/$door
 	mkdir -p "$at/$door/node"
 	if ! cmp -s "$from/package-lock.json" "$at/$door/node/installed"; then

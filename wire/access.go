@@ -26,6 +26,16 @@ func TierName(t agora.Receipts) string {
 	return ""
 }
 
+// TierOf returns the tier of a name, as frames have it; false where it names none.
+func TierOf(name string) (agora.Receipts, bool) {
+	for _, known := range tierNames {
+		if known.name == name {
+			return known.tier, true
+		}
+	}
+	return 0, false
+}
+
 // text returns where a field of kind kText, kLongText, kToken, kAgentID, kPath or kCode stands.
 func (f *Frame) text(id field) *string {
 	switch id {

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/rawjson"
@@ -97,24 +98,16 @@ func (d *decoder) members(raw []byte, visit func(key string, raw []byte) string,
 
 func (d *decoder) tiers(raw []byte) (r agora.Receipts, what string) {
 	what = d.each(raw, func(raw []byte) string {
-		tier, ok := tierOf(string(raw))
-		if !ok {
+		name, quoted := strings.CutPrefix(string(raw), `"`)
+		name, ended := strings.CutSuffix(name, `"`)
+		tier, ok := TierOf(name)
+		if !ok || !quoted || !ended {
 			return `must be a list of "stored", "delivered" and "acked"`
 		}
 		r |= tier
 		return ""
 	})
 	return r, what
-}
-
-// tierOf returns the tier that raw JSON names.
-func tierOf(raw string) (agora.Receipts, bool) {
-	for _, t := range tierNames {
-		if raw == `"`+t.name+`"` {
-			return t.tier, true
-		}
-	}
-	return 0, false
 }
 
 func (d *decoder) card(raw []byte) (*Agent, string) {

@@ -44,7 +44,7 @@ func ParseReceipts(s string) (agora.Receipts, error) {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
 		}
-		tier, ok := tierOf(`"` + name + `"`)
+		tier, ok := TierOf(name)
 		if !ok {
 			return 0, agora.Errorf(agora.InvalidRequest, "receipts has the unknown tier %.64q", name)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/agora-relay/agora/mcp/install"
 )
 
-// runsVerb runs a verb alone, and returns what it prints and its status.
-func runsVerb(t *testing.T, cmd *cobra.Command, stdin string, args ...string) cliResult {
+// runVerb runs a verb alone, and returns what it prints and its status.
+func runVerb(t *testing.T, cmd *cobra.Command, stdin string, args ...string) cliResult {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.SetIn(strings.NewReader(stdin))
@@ -35,7 +35,7 @@ func runsVerb(t *testing.T, cmd *cobra.Command, stdin string, args ...string) cl
 // installs runs the verb install in a directory, as a user whose home lies beside it.
 func installs(t *testing.T, dir string, args ...string) cliResult {
 	t.Helper()
-	return runsVerb(t, (&mcpInstall{cfg: install.Config{Dir: dir, Home: filepath.Dir(dir), Program: "agora"}}).command(), "", args...)
+	return runVerb(t, (&mcpInstall{cfg: install.Config{Dir: dir, Home: filepath.Dir(dir), Program: "agora"}}).command(), "", args...)
 }
 
 func TestInstallNamesTheAgentAfterHostAndDirectory(t *testing.T) {
@@ -123,20 +123,20 @@ func TestTheProgramIsNamedByItsPathUnlessPathLeadsToIt(t *testing.T) {
 func TestTextIsPutBeforeTheModelInTheHostsJSON(t *testing.T) {
 	t.Parallel()
 	want := `{"hookSpecificOutput":{"additionalContext":"2 messages wait","hookEventName":"BeforeAgent"}}` + "\n"
-	if r := runsVerb(t, newMCPContext(), "2 messages wait\n", "BeforeAgent"); r != (cliResult{stdout: want}) {
+	if r := runVerb(t, newMCPContext(), "2 messages wait\n", "BeforeAgent"); r != (cliResult{stdout: want}) {
 		t.Errorf("it is %+v, want %q", r, want)
 	}
-	if r := runsVerb(t, newMCPContext(), "", "BeforeAgent"); r != (cliResult{}) {
+	if r := runVerb(t, newMCPContext(), "", "BeforeAgent"); r != (cliResult{}) {
 		t.Errorf("no text: %+v, want nothing", r)
 	}
-	if r := runsVerb(t, newMCPContext(), "x", "Stop"); r.status != exitUsage {
+	if r := runVerb(t, newMCPContext(), "x", "Stop"); r.status != exitUsage {
 		t.Errorf("an event that is none: %+v", r)
 	}
 }
 
 func TestTheVerbsOfMCPFillInWhatThisMachineIs(t *testing.T) {
 	t.Parallel()
-	if r := runsVerb(t, newMCPInstall(), "", "gemini"); r.status != 0 || !strings.Contains(r.stdout, "gemini-agora") {
+	if r := runVerb(t, newMCPInstall(), "", "gemini"); r.status != 0 || !strings.Contains(r.stdout, "gemini-agora") {
 		t.Errorf("in this directory: %+v", r)
 	}
 }

@@ -19,7 +19,7 @@ func addClientCommands(root *cobra.Command) {
 	for _, cmd := range []*cobra.Command{
 		newListen(), newSend(), newStream(), newAsk(), newReply(),
 		newJoin(), newPublish(), newAgents(), newAgent(), newSpaces(),
-		newFind(), newCard(), newHandoff(), newSidecar(),
+		newFind(), newCard(), newHandoff(), newSidecar(), newMCP(), newInbox(),
 		newExecute(), newTools(), newCall(), newNodes(), newApprovals(), newDecide(approves), newDecide(denies),
 	} {
 		root.AddCommand(prepareVerb(cmd))

@@ -79,7 +79,11 @@ func (s *sidecarVerb) open(cmd *cobra.Command) (*sidecar.Sidecar, error) {
 }
 
 func (s *sidecarVerb) log(cmd *cobra.Command) (*slog.Logger, error) {
-	format := s.format
+	return logOf(cmd, s.level, s.format)
+}
+
+// logOf returns the log of a verb that runs on, to stderr; without a format that is short at a terminal, and else text.
+func logOf(cmd *cobra.Command, level, format string) (*slog.Logger, error) {
 	switch {
 	case format != "":
 	case isTerminal(cmd.ErrOrStderr()):
@@ -87,7 +91,7 @@ func (s *sidecarVerb) log(cmd *cobra.Command) (*slog.Logger, error) {
 	default:
 		format = textLog
 	}
-	return (&settings{logLevel: s.level, logFormat: format}).logger(cmd.ErrOrStderr())
+	return (&settings{logLevel: level, logFormat: format}).logger(cmd.ErrOrStderr())
 }
 
 // onLoopback returns an address that is of this machine alone where it names no host.

@@ -11,6 +11,7 @@ import (
 	"github.com/agora-relay/agora/edge/rest"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/wire"
 )
 
 // door is one way into an edge. Its methods are called in this order, and close and wait also where drain was not.
@@ -31,7 +32,7 @@ func (e *edgeServer) openDoors(p plan) error {
 	dc.Carriers = carrier.New(e.tools)
 	e.ws = ws.New(e.node, dc)
 	kit := web.New(e.node, wc)
-	e.doors = []door{wsDoor{e.ws}, httpDoor{kit, dc.Carriers}}
+	e.doors = []door{wsDoor{e.ws}, httpDoor{kit, dc.Carriers, dc.Limits}}
 	if p.iat.on {
 		ic := p.iatDoor(e.log)
 		ic.Approvals, ic.Tools = e.approvals, e.tools
@@ -63,12 +64,14 @@ func (d wsDoor) wait()                          { d.Wait() }
 type httpDoor struct {
 	kit      *web.Kit
 	carriers *carrier.Carriers
+	limits   wire.Limits // that frames of /ws are decoded by
 }
 
 func (d httpDoor) name() string { return "http" }
 
 func (d httpDoor) mount(mux *http.ServeMux) {
 	rest.Mount(d.kit, mux, d.carriers)
+	rest.MountProtocol(d.kit, mux, d.limits)
 	mux.HandleFunc("/", d.kit.NotFound)
 }
 

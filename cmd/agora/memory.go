@@ -15,7 +15,7 @@ func (e *edgeServer) tidy(alone bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		t, use, tick := tidier{}, newMemoryUse(), time.NewTicker(tidyEvery)
+		t, use, tick, percent := tidier{}, newMemoryUse(), time.NewTicker(tidyEvery), usualGarbage
 		defer tick.Stop()
 		if alone {
 			defer collectAt(usualGarbage)
@@ -29,13 +29,10 @@ func (e *edgeServer) tidy(alone bool) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				was := t.coming
 				tidy := t.look(state())
-				switch {
-				case alone && t.coming:
-					collectAt(garbageWhileComing(use.live()))
-				case alone && was:
-					collectAt(usualGarbage)
+				if want := t.garbage(use.live()); alone && want != percent {
+					percent = want
+					collectAt(percent)
 				}
 				if !tidy {
 					continue
@@ -75,10 +72,32 @@ func (e *edgeServer) traffic() (connections, frames int64) {
 const (
 	usualGarbage = 100 // Go's default
 	leastGarbage = 25  // while many agents come, but never less than fewGarbage
+	mostGarbage  = 400 // while agents talk, but never more than muchGarbage
 )
 
-// fewGarbage is how many bytes of garbage are never worth collecting sooner: each time costs what the process itself has in use, whoever is there.
-const fewGarbage = 4 << 20
+const (
+	fewGarbage  = 4 << 20  // bytes of garbage that are never worth collecting sooner: each time costs what the process itself has in use, whoever is there
+	muchGarbage = 48 << 20 // bytes of garbage that are worth having, for the same reason, while much is made of it
+)
+
+// garbage returns how much garbage there may be from now on, while so many bytes are in use.
+func (t *tidier) garbage(live int64) (percent int) {
+	switch {
+	case t.coming:
+		return garbageWhileComing(live)
+	case t.talks:
+		return garbageWhileTalking(live)
+	case t.last >= tidyWorth && live <= muchGarbage: // a crowd that is quiet: so little is made and in use that collecting is cheap, and nobody waits for it
+		return garbageWhileComing(live)
+	}
+	return usualGarbage
+}
+
+// garbageWhileTalking returns how much garbage there may be while agents talk: what an edge with few agents has in use is so little that it would be collecting all the time. It
+// is a multiple of the usual, as each change stops the process for a moment.
+func garbageWhileTalking(live int64) (percent int) {
+	return int(min(max(muchGarbage/max(live, 1), 1)*usualGarbage, mostGarbage))
+}
 
 // garbageWhileComing returns how much garbage there may be while many agents come and so many bytes are in use. What is kept of
 // agents that come lies between the garbage of their coming: the less of that there is at a time, the fewer holes are left of

@@ -23,6 +23,23 @@ func TestGarbageIsCollectedSoonerWhileManyComeToMuch(t *testing.T) {
 	}
 }
 
+func TestGarbageIsCollectedLaterWhileAgentsTalkToAnEdgeThatHoldsLittle(t *testing.T) {
+	for _, c := range []struct {
+		state tidier
+		live  int64
+		want  int
+	}{
+		{tidier{talks: true}, 0, mostGarbage}, {tidier{talks: true}, 12 << 20, 400}, {tidier{talks: true}, 20 << 20, 200},
+		{tidier{talks: true}, 48 << 20, usualGarbage}, {tidier{talks: true}, 8 << 30, usualGarbage},
+		{tidier{}, 12 << 20, usualGarbage}, {tidier{talks: true, coming: true}, 64 << 20, leastGarbage},
+		{tidier{last: tidyWorth}, 24 << 20, leastGarbage}, {tidier{last: tidyWorth}, 64 << 20, usualGarbage}, {tidier{last: tidyWorth, talks: true}, 24 << 20, 200},
+	} {
+		if got := c.state.garbage(c.live); got != c.want {
+			t.Errorf("with %d bytes in use there may be %d %% of garbage, want %d", c.live, got, c.want)
+		}
+	}
+}
+
 func TestWhenGarbageIsCollectedIsTheOperatorsWordFirst(t *testing.T) {
 	was := debug.SetGCPercent(70)
 	defer debug.SetGCPercent(was)

@@ -63,40 +63,49 @@ AGORA_CONFIG, else at 127.0.0.1:9100. There no token is needed, unless the edge 
 func (o *operator) ask(cmd *cobra.Command, method, path string, q url.Values, v any) (printed bool, err error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	q.Set("tenant", o.tenant)
-	at, secure, faults, err := o.place()
+	body, err := o.fetch(ctx, method, path, q)
 	if err != nil {
 		return false, err
-	}
-	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(at, "/")+path+"?"+q.Encode(), nil)
-	if err != nil {
-		return false, fmt.Errorf("--admin: want http://HOST:PORT")
-	}
-	if o.tokenFile != "" {
-		token, err := os.ReadFile(o.tokenFile)
-		if err != nil {
-			return false, err
-		}
-		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, DisableKeepAlives: true}
-	resp, err := (&http.Client{Transport: transport}).Do(r)
-	if err != nil {
-		return false, o.advised(&agora.Error{Code: agora.Unavailable, Message: "no admin port answers at " + at, Cause: errors.Join(err, faults)})
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-	if err != nil {
-		return false, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return false, answeredError(resp.StatusCode, body)
 	}
 	if o.json {
 		_, err := cmd.OutOrStdout().Write(body)
 		return true, err
 	}
 	return false, json.Unmarshal(body, v)
+}
+
+// fetch sends a request and returns the answer.
+func (o *operator) fetch(ctx context.Context, method, path string, q url.Values) ([]byte, error) {
+	q.Set("tenant", o.tenant)
+	at, secure, faults, err := o.place()
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(at, "/")+path+"?"+q.Encode(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("--admin: want http://HOST:PORT")
+	}
+	if o.tokenFile != "" {
+		token, err := os.ReadFile(o.tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, DisableKeepAlives: true}
+	resp, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil {
+		return nil, o.advised(&agora.Error{Code: agora.Unavailable, Message: "no admin port answers at " + at, Cause: errors.Join(err, faults)})
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, answeredError(resp.StatusCode, body)
+	}
+	return body, nil
 }
 
 // advised adds what to do to the error of a port that does not answer, where the verb was not told which one to ask.

@@ -24,6 +24,7 @@ type tidier struct {
 	last   int64         // connections at the last look
 	frames int64         // that had come and gone by the last look
 	coming bool          // many came between the last two looks
+	talks  bool          // agents talked between them
 }
 
 // edgeState is what a tidier looks at.
@@ -39,7 +40,8 @@ func (t *tidier) look(now edgeState) (tidy bool) {
 	talk, moved := now.frames-t.frames, differ(now.connections, t.last)
 	t.coming = now.connections >= tidyWorth && now.connections-t.last >= now.connections/tidyComing
 	t.frames, t.last = now.frames, now.connections
-	if moved > now.connections/100 || talk > (tidyQuiet+now.connections/tidyBeats)*int64(tidyEvery/time.Second) {
+	t.talks = talk > (tidyQuiet+now.connections/tidyBeats)*int64(tidyEvery/time.Second)
+	if moved > now.connections/100 || t.talks {
 		return false
 	}
 	if differ(now.connections, t.tidied) >= max(tidyWorth, t.tidied/8) {

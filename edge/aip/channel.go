@@ -2,43 +2,54 @@ package aip
 
 import (
 	"context"
-	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/dial"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// channels are the gRPC channels of an edge to the addresses of nodes, shared by all who call there.
+// channels are the connections of an edge to the addresses of nodes, shared by all who call there. All of them belong to one gRPC channel, whose calls say to which
+// address they go (policy.go): a channel each takes three goroutines more and twice the memory.
 type channels struct {
 	dialer *dial.Dialer
 	cfg    *Config
 
-	mu   sync.Mutex // guards the field below, and the fields of each channel that say so
-	open map[place]*channel
+	mu     sync.Mutex // guards the fields below, and the fields of each channel that say so
+	open   map[place]*channel
+	conn   *grpc.ClientConn    // nil before the first channel
+	nodes  balancer.ClientConn // makes the connections of conn
+	closed bool
 }
 
 // place names a channel: tenants share none.
 type place struct{ tenant, address string }
 
-// channel is a gRPC channel to one address.
+// channel is the connection to one address: gRPC makes it anew while it is called. It is a [grpc.ClientConnInterface].
 type channel struct {
-	*grpc.ClientConn
 	all *channels
 	at  place
+	sub balancer.SubConn
 
-	users int       // guarded by all.mu
-	since time.Time // nobody has used it since; guarded by all.mu
-	lost  []*func() // called when a connection of it is lost, which must not block; guarded by all.mu
-	losts uint64    // connections that were; guarded by all.mu
+	ready atomic.Bool // state is READY
+
+	state   connectivity.State // guarded by all.mu, as are the fields below
+	why     error              // it could not be connected; of TRANSIENT_FAILURE
+	changed chan struct{}      // closed when state changes; nil where nobody waits for that
+	users   int
+	since   time.Time // nobody has used it since
+	lost    []*func() // called when a connection of it is lost, which must not block
+	losts   uint64    // connections that were
 }
 
 func newChannels(d *dial.Dialer, cfg *Config) *channels {
@@ -57,18 +68,32 @@ func (c *channels) get(tenant, address string) (*channel, error) {
 		ch.users++
 		return ch, nil
 	}
-	ch := &channel{all: c, at: at, users: 1}
-	conn, err := grpc.NewClient("passthrough:///"+address, c.options(ch)...)
-	if err != nil {
-		return nil, agora.Errorf(agora.InvalidRequest, "address %q can't be dialled", address)
+	if c.closed {
+		return nil, errGone
 	}
-	ch.ClientConn = conn
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	ch := &channel{all: c, at: at, users: 1, state: connectivity.Idle}
+	if err := ch.open(); err != nil {
+		return nil, err
+	}
 	c.open[at] = ch
 	return ch, nil
 }
 
-// options returns those of a channel.
-func (c *channels) options(ch *channel) []grpc.DialOption {
+// Invoke implements grpc.ClientConnInterface.
+func (ch *channel) Invoke(ctx context.Context, method string, in, out any, opts ...grpc.CallOption) error {
+	return ch.all.conn.Invoke(context.WithValue(ctx, channelKey{}, ch), method, in, out, opts...)
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (ch *channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return ch.all.conn.NewStream(context.WithValue(ctx, channelKey{}, ch), desc, method, opts...)
+}
+
+// options returns those of the gRPC channel.
+func (c *channels) options(nodes resolver.Builder) []grpc.DialOption {
 	creds, buffer := insecure.NewCredentials(), readBuffer
 	if c.cfg.NodeTLS != nil {
 		creds, buffer = newNodeTLS(c.cfg.NodeTLS), readBufferTLS
@@ -76,16 +101,15 @@ func (c *channels) options(ch *channel) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(aip.Codec{}), grpc.MaxCallRecvMsgSize(c.cfg.MaxMessage), grpc.MaxCallSendMsgSize(c.cfg.MaxMessage+frameRoom)),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return c.dialer.DialContext(ctx, "tcp", address)
-		}),
+		grpc.WithContextDialer(c.dial),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: c.cfg.DialTimeout,
 		}),
 		grpc.WithIdleTimeout(0), grpc.WithNoProxy(), grpc.WithReadBufferSize(buffer), grpc.WithDisableServiceConfig(),
 		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
-		grpc.WithUserAgent("agora"), grpc.WithStatsHandler(observer{func() { c.lost(ch) }}),
+		grpc.WithUserAgent("agora"), grpc.WithStatsHandler(observer{}),
+		grpc.WithResolvers(nodes), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"` + policyName + `":{}}]}`),
 	}
 }
 
@@ -131,18 +155,17 @@ func (ch *channel) await(ctx context.Context) (losts uint64, err error) {
 	if err := ch.all.dialer.Check(ctx, ch.at.address); err != nil {
 		return 0, err
 	}
-	for ch.Connect(); ; {
-		ch.all.mu.Lock()
-		losts = ch.losts
-		ch.all.mu.Unlock()
-		s := ch.GetState()
-		if s == connectivity.Ready {
+	for {
+		losts, state, changed := ch.watch()
+		switch state {
+		case connectivity.Ready:
 			return losts, nil
+		case connectivity.Idle:
+			ch.sub.Connect()
 		}
-		if s == connectivity.Idle {
-			ch.Connect()
-		}
-		if !ch.WaitForStateChange(ctx, s) {
+		select {
+		case <-changed:
+		case <-ctx.Done():
 			return 0, agora.Errorf(agora.Unavailable, "address %q can't be reached", ch.at.address)
 		}
 	}
@@ -160,7 +183,7 @@ func (ch *channel) release() {
 // sweep closes the channels that nobody has used for a while.
 func (c *channels) sweep() {
 	for _, ch := range c.unused(time.Now().Add(-unusedFor)) {
-		ch.ClientConn.Close() // nobody calls by it
+		ch.sub.Shutdown() // nobody calls by it
 	}
 }
 
@@ -187,16 +210,16 @@ func (c *channels) drop(tenant, address string) {
 	}
 	delete(c.open, ch.at)
 	c.mu.Unlock()
-	ch.ClientConn.Close() // nobody calls by it
+	ch.sub.Shutdown() // nobody calls by it
 }
 
-// close closes every channel.
+// close closes every channel, for good.
 func (c *channels) close() {
 	c.mu.Lock()
-	all := c.open
-	c.open = map[place]*channel{}
+	conn := c.conn
+	c.open, c.closed = map[place]*channel{}, true
 	c.mu.Unlock()
-	for _, ch := range all {
-		ch.ClientConn.Close() // its calls have ended
+	if conn != nil {
+		conn.Close() // its calls have ended
 	}
 }

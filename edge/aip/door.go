@@ -86,6 +86,7 @@ type Door struct {
 	held   held // nodes whose sessions this edge holds
 	active activeCalls
 	kept   registrations // what nodes have registered with
+	listed listings      // nodes as they are told to those that register
 	recent recent        // nodes that were found of late: doubted where this edge begins or ends a session of one
 	told   livenessReports
 	calls  callLimits

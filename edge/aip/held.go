@@ -66,6 +66,18 @@ func (h *held) remove(n *node) {
 	}
 }
 
+// count returns how many nodes a principal has here.
+func (h *held) count(principal string) (many int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range h.all {
+		if n.session.Actor().Principal().Name == principal {
+			many++
+		}
+	}
+	return many
+}
+
 func (h *held) list() []*node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,7 +179,7 @@ func (n *node) answers(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	_, err := grpc_health_v1.NewHealthClient(n.channel.ClientConn).Check(ctx, new(grpc_health_v1.HealthCheckRequest))
+	_, err := grpc_health_v1.NewHealthClient(n.channel).Check(ctx, new(grpc_health_v1.HealthCheckRequest))
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
 		return false

@@ -15,11 +15,7 @@ func (d *Door) registerAgent(ctx context.Context, in *aip.Frame) (any, error) {
 	if err := d.register(ctx, c, agora.Registration{Media: aip.MediaAgent, Body: slices.Clone(in.Bytes())}); err != nil {
 		return nil, err
 	}
-	peers, err := d.peers(ctx, c, "")
-	if err != nil {
-		return nil, err
-	}
-	return &aip.RegisterAgentResponse{Success: true, Peers: peers}, nil
+	return d.registerAnswer(ctx, c)
 }
 
 // registerToolbox answers RegisterTool.
@@ -89,16 +85,11 @@ func registered(err error, card *agora.Agent) error {
 
 // mayHold returns RATE_LIMITED where a principal has as many nodes at this edge as it may.
 func (d *Door) mayHold(c *caller) error {
-	name, many := c.actor.Principal().Name, 0
+	name := c.actor.Principal().Name
 	if name == "" {
 		return nil // nobody in particular
 	}
-	for _, n := range d.held.list() {
-		if n.session.Actor().Principal().Name == name {
-			many++
-		}
-	}
-	if many >= d.cfg.Nodes {
+	if many := d.held.count(name); many >= d.cfg.Nodes {
 		return agora.Errorf(agora.RateLimited, "this principal has %d nodes at this edge, as many as it may", many)
 	}
 	return nil

@@ -3,6 +3,7 @@ package aip_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,4 +172,64 @@ func TestANodeSaysAnewWhatItIsAtAnyEdge(t *testing.T) {
 	if err != nil || out.GetSuccess() || out.GetMessage() != "Node b not registered" {
 		t.Errorf("of who is not registered: %v, %v", out, err)
 	}
+}
+
+func TestWhoRegistersIsToldOfAllAsTheyAreNow(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 2}})
+	told := func(id string) (all []string) {
+		t.Helper()
+		out, err := s.gateway(0, "").RegisterAgent(t.Context(), &wire.AgentInfo{AgentId: id, Address: startNode(t, &node{}).addr, Description: "new"})
+		if err != nil || !out.GetSuccess() {
+			t.Fatalf("register %s: %v, %v", id, out, err)
+		}
+		for _, p := range out.GetPeers() {
+			if a := p.GetAgentInfo(); a != nil {
+				all = append(all, a.GetAgentId()+" "+a.GetDescription())
+			} else {
+				all = append(all, p.GetToolboxInfo().GetToolboxId()+" "+p.GetToolboxInfo().GetDescription())
+			}
+		}
+		return all
+	}
+	s.toolbox(1, "box", startNode(t, &node{}))
+	s.lists(0, "box")
+	for _, id := range []string{"a", "b", "c"} {
+		told(id)
+	}
+	if got, want := told("d"), []string{"a new", "b new", "box ", "c new", "d new"}; !slices.Equal(got, want) {
+		t.Errorf("d is told of %q, want %q", got, want)
+	}
+	for _, description := range []string{"changed", "new", "changed again"} {
+		a := &wire.AgentInfo{AgentId: "a", Address: s.addressOf("a"), Description: description}
+		if out, err := s.gateway(0, "").UpdateNodeInfo(t.Context(), &wire.UpdateNodeInfoRequest{NodeInfo: &wire.Peer{InfoType: &wire.Peer_AgentInfo{AgentInfo: a}}}); err != nil || !out.GetSuccess() {
+			t.Fatalf("update: %v, %v", out, err)
+		}
+		id := "e-" + strings.ReplaceAll(description, " ", "-")
+		if got, want := told(id), "a "+description; !slices.Contains(got, want) {
+			t.Errorf("%s is told of %q, want %q", id, got, want)
+		}
+	}
+	if _, err := s.gateway(0, "").DeregisterNode(t.Context(), &wire.DeregisterNodeRequest{NodeId: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := told("f"); slices.Contains(got, "b new") {
+		t.Errorf("f is told of %q, and b has left", got)
+	}
+}
+
+// addressOf returns the address that edge 0 lists a node with.
+func (s *site) addressOf(id string) string {
+	s.t.Helper()
+	out, err := s.gateway(0, "").GetNodes(s.t.Context(), &wire.GetNodesRequest{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, p := range out.GetPeers() {
+		if p.GetAgentInfo().GetAgentId() == id {
+			return p.GetAgentInfo().GetAddress()
+		}
+	}
+	s.t.Fatalf("%s is not listed", id)
+	return ""
 }

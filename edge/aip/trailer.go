@@ -18,8 +18,8 @@ func observed(ctx context.Context) (context.Context, *statusOrigin) {
 	return context.WithValue(ctx, statusOriginKey{}, s), s
 }
 
-// observer observes the trailers that callees send, and the ends of connections. It is the stats.Handler of a channel.
-type observer struct{ lost func() }
+// observer observes the trailers that callees send, and the ends of connections. It is the stats.Handler of the gRPC channel.
+type observer struct{}
 
 // TagRPC implements stats.Handler.
 func (observer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
@@ -35,11 +35,19 @@ func (observer) HandleRPC(ctx context.Context, e stats.RPCStats) {
 }
 
 // TagConn implements stats.Handler.
-func (observer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (observer) TagConn(ctx context.Context, i *stats.ConnTagInfo) context.Context {
+	if at, is := i.RemoteAddr.(*nodeAddr); is && at.channel != nil {
+		return context.WithValue(ctx, channelKey{}, at.channel)
+	}
+	return ctx
+}
 
 // HandleConn implements stats.Handler.
-func (o observer) HandleConn(_ context.Context, e stats.ConnStats) {
-	if _, is := e.(*stats.ConnEnd); is {
-		o.lost()
+func (observer) HandleConn(ctx context.Context, e stats.ConnStats) {
+	if _, is := e.(*stats.ConnEnd); !is {
+		return
+	}
+	if ch, ok := ctx.Value(channelKey{}).(*channel); ok {
+		ch.all.lost(ch)
 	}
 }

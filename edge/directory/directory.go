@@ -9,6 +9,7 @@ package directory
 import (
 	"cmp"
 	"context"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -136,6 +137,22 @@ func (d *Directory) Card(ctx context.Context, tenant string, id agora.AgentID) (
 func (d *Directory) All(ctx context.Context, tenant string) ([]agora.Agent, error) {
 	all, _, err := d.Select(ctx, tenant, Filter{})
 	return all, err
+}
+
+// Listed is All for who looks at few of the cards: none is decoded. What it goes through is as it was when it was asked for.
+func (d *Directory) Listed(ctx context.Context, tenant string) (iter.Seq[presence.Listed], error) {
+	r, err := d.ask(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	found := r.sorted()
+	return func(yield func(presence.Listed) bool) {
+		for _, e := range found {
+			if !yield(e.Listed) {
+				return
+			}
+		}
+	}, nil
 }
 
 // Filter says which agents are wanted; what is empty wants all.

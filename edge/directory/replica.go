@@ -1,8 +1,10 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -237,6 +239,20 @@ func (r *replica) read() error {
 			return err
 		}
 	}
+}
+
+// sorted returns all agents, sorted by id.
+func (r *replica) sorted() []*entry {
+	r.mu.RLock()
+	all := make([]*entry, 0, len(r.agents))
+	for _, e := range r.index.slots {
+		if e != nil {
+			all = append(all, e)
+		}
+	}
+	r.mu.RUnlock()
+	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.ID, b.ID) })
+	return all
 }
 
 // apply has the replica show what was read of presence.

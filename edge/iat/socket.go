@@ -115,6 +115,7 @@ type peer struct {
 	envelope iat.Envelope // what was said last
 	faults   int          // since
 	since    time.Time    // when they are counted from
+	flooded  bool         // they were too many
 	in, out  int64        // envelopes
 }
 
@@ -134,6 +135,9 @@ func (p *peer) serve(ctx context.Context) {
 	})
 	cause, code := p.read(ctx)
 	_ = flush(p.conn, nil) // the close frame that answers
+	if p.flooded {
+		writer.Wait() // it says what was wrong last, and why it is over
+	}
 	cancel()
 	writer.Wait()
 	p.conn.Close()
@@ -340,6 +344,7 @@ func (p *peer) refuse(err error) bool {
 	if p.faults++; p.faults <= p.door.cfg.MaxErrors {
 		return true
 	}
+	p.flooded = true
 	p.link.Close(edge.Reason{Cause: edge.Refused, Text: "too many errors"})
 	return false
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,6 +29,7 @@ func serve(t testing.TB, c *agoratest.Cluster) *site {
 	t.Helper()
 	kit, mux := web.New(c.Node(0), web.Config{Linger: await.Long}), http.NewServeMux()
 	Mount(kit, mux, carrier.New(nil))
+	MountProtocol(kit, mux, wire.Limits{Name: 77})
 	mux.HandleFunc("/", kit.NotFound)
 	s := &site{Cluster: c, Server: httptest.NewUnstartedServer(mux), kit: kit, one: speaking(true), two: speaking(false)}
 	s.Config.Protocols = new(http.Protocols)

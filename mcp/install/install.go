@@ -52,7 +52,7 @@ func New(c Config) (Plan, error) {
 		p.Files[k].private = c.Scope == User
 	}
 	if c.Scope == User {
-		p.Notes = append(p.Notes, fmt.Sprintf("Every session is the agent %s: of two at a time, the later one takes the id over.", c.Agent))
+		p.Notes = append(p.Notes, fmt.Sprintf("Every session is the agent %s: of two at a time the first one has the id, and the tools of the other say so.", c.Agent))
 	}
 	return p, nil
 }

@@ -3,6 +3,7 @@ package aip
 import (
 	"cmp"
 
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -77,6 +78,75 @@ func toolboxOf(card *agora.Agent, address string) *ToolBoxInfo {
 		info.Tools = append(info.Tools, &ToolInfo{Name: s.Name, Description: s.Description, Arguments: string(s.Schema)})
 	}
 	return info
+}
+
+// What stands in a RegisterAgentResponse.
+const (
+	fieldSuccess = 1
+	fieldPeers   = 2
+)
+
+// ListedPeer returns a node as it stands among the peers of a RegisterAgentResponse, encoded.
+func ListedPeer(p *Peer) ([]byte, error) {
+	b, err := proto.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return appendField(nil, fieldPeers, b), nil
+}
+
+// ListedNode is [ListedPeer] for the very bytes with which a node has registered.
+func ListedNode(r *agora.Registration) []byte {
+	number := protowire.Number(1)
+	if r.Media == MediaToolbox {
+		number = 2
+	}
+	size := protowire.SizeTag(number) + protowire.SizeBytes(len(r.Body))
+	b := make([]byte, 0, protowire.SizeTag(fieldPeers)+protowire.SizeBytes(size))
+	b = protowire.AppendVarint(protowire.AppendTag(b, fieldPeers, protowire.BytesType), uint64(size))
+	return appendField(b, number, r.Body)
+}
+
+// RegisterAnswer returns a RegisterAgentResponse that says success, of peers as [ListedPeer] and [ListedNode] encode them. It is written into buffers that are used
+// again, as each that registers is told of all.
+func RegisterAnswer(peers [][]byte) *Frame {
+	w := answerWriter{pool: mem.DefaultBufferPool()}
+	w.write([]byte{fieldSuccess<<3 | byte(protowire.VarintType), 1})
+	for _, p := range peers {
+		w.write(p)
+	}
+	w.flush()
+	return &Frame{w.data}
+}
+
+// answerPiece is how large the buffers of an answer are: such as the pool has.
+const answerPiece = 32 << 10
+
+// answerWriter writes a message into buffers of a pool.
+type answerWriter struct {
+	pool mem.BufferPool
+	data mem.BufferSlice
+	last *[]byte // what is not in data yet; nil for nothing
+}
+
+func (w *answerWriter) write(b []byte) {
+	for len(b) > 0 {
+		if w.last == nil {
+			w.last = w.pool.Get(answerPiece)
+			*w.last = (*w.last)[:0]
+		}
+		n := min(len(b), answerPiece-len(*w.last))
+		*w.last = append(*w.last, b[:n]...)
+		if b = b[n:]; len(*w.last) == answerPiece {
+			w.flush()
+		}
+	}
+}
+
+func (w *answerWriter) flush() {
+	if w.last != nil {
+		w.data, w.last = append(w.data, mem.NewBuffer(w.last, w.pool)), nil
+	}
 }
 
 // fieldNodeInfo is UpdateNodeInfoRequest.node_info.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/bufbuild/protocompile"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
@@ -80,5 +82,38 @@ func TestTheDescriptorsAreThoseOfTheProto(t *testing.T) {
 	want.SourceCodeInfo = nil
 	if got := protodesc.ToFileDescriptorProto(aip.File_aip_proto); !proto.Equal(got, want) {
 		t.Errorf("the code's descriptors are not those of aip.proto:\n%v\n%v", got, want)
+	}
+}
+
+func TestTheAnswerToARegistrationIsPutTogetherOfItsPeers(t *testing.T) {
+	t.Parallel()
+	agent, box := &aip.AgentInfo{AgentId: "a", Address: "h:1", Description: strings.Repeat("x", 70<<10)}, &aip.ToolBoxInfo{ToolboxId: "b", Address: "h:2"}
+	other := &aip.Peer{InfoType: &aip.Peer_AgentInfo{AgentInfo: &aip.AgentInfo{AgentId: "c"}}}
+	encoded := func(m proto.Message) []byte {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	listed, err := aip.ListedPeer(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := aip.RegisterAnswer([][]byte{
+		aip.ListedNode(&agora.Registration{Media: aip.MediaAgent, Body: encoded(agent)}),
+		aip.ListedNode(&agora.Registration{Media: aip.MediaToolbox, Body: encoded(box)}),
+		nil, listed,
+	})
+	defer f.Free()
+	got := new(aip.RegisterAgentResponse)
+	if err := proto.Unmarshal(f.Bytes(), got); err != nil {
+		t.Fatal(err)
+	}
+	want := &aip.RegisterAgentResponse{Success: true, Peers: []*aip.Peer{
+		{InfoType: &aip.Peer_AgentInfo{AgentInfo: agent}}, {InfoType: &aip.Peer_ToolboxInfo{ToolboxInfo: box}}, other,
+	}}
+	if !proto.Equal(got, want) {
+		t.Errorf("the answer is %v, want %v", got, want)
 	}
 }

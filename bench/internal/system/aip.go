@@ -104,6 +104,32 @@ func startAIPProxy(_ context.Context, r *Running) error {
 	return p.Await(patience, func() bool { return proc.Listens(addr) })
 }
 
+// startAIPBare has them call each other through two gateways that pass calls on and do nothing else, as many as Agora has edges.
+func startAIPBare(_ context.Context, r *Running) error {
+	agent, toolbox, err := r.startNode()
+	if err != nil {
+		return err
+	}
+	binary, err := r.tools.program("aipgateway")
+	if err != nil {
+		return err
+	}
+	if r.addrs, err = proc.Addrs(2); err != nil {
+		return err
+	}
+	r.aip = func(addr string) (*aip.Client, error) { return aip.DialNodes(addr, addr) }
+	for _, addr := range r.addrs {
+		p, err := r.run("aipgateway", binary, addr, agent, toolbox)
+		if err != nil {
+			return err
+		}
+		if err := p.Await(patience, func() bool { return proc.Listens(addr) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // startAIPAgora has them call each other through a cluster like agora-r1, whose first edge they have registered with.
 func startAIPAgora(ctx context.Context, r *Running) error {
 	agent, toolbox, err := r.startNode()

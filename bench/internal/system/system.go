@@ -50,6 +50,7 @@ var Kinds = []Kind{
 	{Name: "iat-post1", About: "the same over HTTP/1.1", Keeps: "R1, file", Aside: true, start: iat(posting1)},
 	{Name: "aip-direct", About: "programs of AIP that call each other, by gRPC", Keeps: "nothing", Aside: true, AIP: true, start: startAIPDirect},
 	{Name: "aip-proxy", About: "the same through nginx, 2 workers", Keeps: "nothing", Foreign: true, Aside: true, AIP: true, start: startAIPProxy},
+	{Name: "aip-bare", About: "the same through 2 gateways of gRPC's Go library that do nothing else", Keeps: "nothing", Aside: true, AIP: true, start: startAIPBare},
 	{Name: "aip-agora", About: "the same through Agora, 2 edges, Redis, 1 NATS server", Keeps: "nothing", Aside: true, AIP: true, start: startAIPAgora},
 }
 

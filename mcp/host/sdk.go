@@ -1,3 +1,0 @@
-package host
-
-import _ "github.com/modelcontextprotocol/go-sdk/mcp"

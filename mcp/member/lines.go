@@ -1,0 +1,59 @@
+package member
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// keptOfLong is how many bytes of the beginning, and of the end, of a line that is too long are kept.
+const keptOfLong = 512
+
+// lines reads lines of bounded length. One goroutine uses it.
+type lines struct {
+	in   *bufio.Reader
+	most int    // bytes of a line
+	line []byte // the last line
+	tail []byte // the end of the last line, where that was too long
+}
+
+func newLines(r io.Reader, most int) *lines {
+	return &lines{in: bufio.NewReaderSize(r, 64<<10), most: most}
+}
+
+// next returns the next line without its end, which stays valid until the next call. It blocks until there is one. Of a line that is too long it returns the beginning and the end alone,
+// and long is true. Behind the last line, and behind half a line at the end, it returns the error of the reader.
+func (l *lines) next() (line, tail []byte, long bool, err error) {
+	if cap(l.line) > 256<<10 {
+		l.line = nil // one long line is no reason to keep as much for good
+	}
+	l.line, l.tail = l.line[:0], l.tail[:0]
+	for {
+		part, err := l.in.ReadSlice('\n')
+		if long = long || len(l.line)+len(part) > l.most; long {
+			l.pass(part)
+		} else {
+			l.line = append(l.line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, false, err
+		}
+		return bytes.TrimRight(l.line, "\r\n"), l.tail, long, nil
+	}
+}
+
+// pass passes over a part of a line that is too long.
+func (l *lines) pass(part []byte) {
+	if len(l.line) > keptOfLong {
+		l.tail = append(l.tail, l.line[len(l.line)-keptOfLong:]...)
+		l.line = append([]byte(nil), l.line[:keptOfLong]...)
+	}
+	l.tail = append(l.tail, part...)
+	if len(l.tail) > keptOfLong {
+		l.tail = append(l.tail[:0], l.tail[len(l.tail)-keptOfLong:]...)
+	}
+}
