@@ -44,7 +44,7 @@ func (m *mcpInstall) command() *cobra.Command {
 	f.StringVar(&m.cfg.Agent, "as", "", "agent id to be (default: the host and the name of the directory, such as codex-myproject)")
 	f.StringVar(&m.cfg.URL, "url", "", "addresses of edges, separated by commas (default: that of the other verbs)")
 	f.StringVar(&m.cfg.TokenFile, "token-file", "", "file of the credentials")
-	f.StringSliceVar(&m.cfg.Spaces, "space", nil, "space to join; may be given several times")
+	f.StringArrayVar(&m.cfg.Spaces, "space", nil, "space to join; may be given several times")
 	f.StringVar(&m.cfg.Name, "name", "agora", "name of the server in the host")
 	f.StringVar(&m.scope, "scope", string(install.Project), "project: for this directory; user: wherever the host is started, which takes --as")
 	f.BoolVar(&m.write, "write", false, "add it to the host's files")

@@ -3,6 +3,7 @@ package install
 import (
 	"encoding/json"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -116,19 +117,33 @@ func TestFilesThatDoNotTakeTheChangeAreLeftAsTheyAre(t *testing.T) {
 
 func TestATableIsAppendedAndAllElseStaysByteForByte(t *testing.T) {
 	t.Parallel()
-	table := "[mcp_servers.agora]\ncommand = \"agora\"\nargs = [\"mcp\", \"--as\", \"anna\"]\n"
+	table := "[mcp_servers.agora]\ncommand = \"agora\"\nargs = [\"mcp\", \"--as\", \"anna\"]\nenv_vars = [\"XDG_RUNTIME_DIR\"]\n"
 	for _, c := range []struct{ has, want string }{
 		{"", table},
 		{"# mine\nmodel   = \"m\" # why", "# mine\nmodel   = \"m\" # why\n\n" + table},
 		{"[mcp_servers.other]\ncommand = 'x'\n", "[mcp_servers.other]\ncommand = 'x'\n\n" + table},
 		{"text = '''\n[mcp_servers.agora]\n'''\n", "text = '''\n[mcp_servers.agora]\n'''\n\n" + table},
-		{"mcp_servers.agora = {command='agora',args=['mcp','--as','anna'],enabled=true} # mine", "mcp_servers.agora = {command='agora',args=['mcp','--as','anna'],enabled=true} # mine"},
-		{"[mcp_servers.'agora']\nargs = ['mcp', '--as', 'anna']\r\ncommand = 'agora'\n", "[mcp_servers.'agora']\nargs = ['mcp', '--as', 'anna']\r\ncommand = 'agora'\n"},
+		{"mcp_servers.agora = {command='agora',args=['mcp','--as','anna'],env_vars=['XDG_RUNTIME_DIR'],enabled=true} # mine", "mcp_servers.agora = {command='agora',args=['mcp','--as','anna'],env_vars=['XDG_RUNTIME_DIR'],enabled=true} # mine"},
+		{"[mcp_servers.'agora']\nargs = ['mcp', '--as', 'anna']\r\ncommand = 'agora'\nenv_vars = ['XDG_RUNTIME_DIR']\n", "[mcp_servers.'agora']\nargs = ['mcp', '--as', 'anna']\r\ncommand = 'agora'\nenv_vars = ['XDG_RUNTIME_DIR']\n"},
 	} {
 		m := newMachine(t, "codex", Project)
 		m.has(".codex/config.toml", c.has)
 		m.writes()
 		m.wants(".codex/config.toml", c.want)
+	}
+}
+
+// Codex hands a server few variables, and a hook all of them: both look for the server's socket in the directory that one of them names.
+func TestAServerOfCodexHasItsSocketWhereHooksLook(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "codex", Project)
+	m.writes()
+	table, err := tomlTable{}.servers([]byte(planned(t, m.Config).Files[0].Text()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := table["agora"].(map[string]any)["env_vars"], []any{"XDG_RUNTIME_DIR"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("the server is handed %v, want %v", got, want)
 	}
 }
 

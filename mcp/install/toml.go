@@ -16,12 +16,17 @@ type tomlTable struct {
 	server
 }
 
+// socketsIn is the variable that names where the server has the socket at which hooks ask it. Codex hands a server only the variables
+// that are listed, and a hook all: without it the two look in different places, and a hook has nothing to tell.
+const socketsIn = "XDG_RUNTIME_DIR"
+
 func (t tomlTable) text() string {
 	args := make([]string, len(t.Args))
 	for k, a := range t.Args {
 		args[k] = tomlString(a)
 	}
-	return fmt.Sprintf("[mcp_servers.%s]\ncommand = %s\nargs = [%s]\n", t.name, tomlString(t.Command), strings.Join(args, ", "))
+	return fmt.Sprintf("[mcp_servers.%s]\ncommand = %s\nargs = [%s]\nenv_vars = [%s]\n",
+		t.name, tomlString(t.Command), strings.Join(args, ", "), tomlString(socketsIn))
 }
 
 // tomlString returns text as a basic string. It has no control characters.
