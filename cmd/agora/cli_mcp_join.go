@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/mcp/member"
 )
 
@@ -55,20 +56,30 @@ func (j *mcpJoiner) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return usageError(cmd, err)
 	}
-	return failed(cmd, j.advised(m.Run(cmd.Context()), true))
+	return failed(cmd, j.told(m.Run(cmd.Context())))
+}
+
+// told adds what to do to an error that ends the verb, where that is known: edges have another flag here than elsewhere, and no prompt.
+func (j *mcpJoiner) told(err error) error {
+	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentExists {
+		return &advisedError{err, "end that, or give this one another id (--as)"}
+	}
+	err = j.advised(err, true)
+	if a, ok := errors.AsType[*advisedError](err); ok {
+		a.advice = strings.ReplaceAll(a.advice, "--url", "--edges")
+	}
+	return err
 }
 
 // open returns the member that the flags are of.
 func (j *mcpJoiner) open(cmd *cobra.Command, command []string) (m *member.Member, err error) {
-	if from, ok := cmd.Context().Value(originsKey{}).(origins); ok && strings.HasPrefix(from.from["url"], "environment") { // which names edges
-		if !cmd.Flags().Changed("edges") {
-			j.edges = j.url
-		}
-		j.url = ""
-	}
+	j.readVariables(cmd)
 	j.cfg.URL, j.cfg.Command, j.cfg.Version = j.url, command, version()
 	if j.cfg.MaxCalls < 1 {
 		return nil, errors.New("--max-calls must be at least 1")
+	}
+	if j.cfg.CallTimeout <= 0 {
+		return nil, errors.New("--call-timeout must be more than nothing")
 	}
 	if j.cfg.Env, err = environment(j.env); err != nil {
 		return nil, err
@@ -81,6 +92,21 @@ func (j *mcpJoiner) open(cmd *cobra.Command, command []string) (m *member.Member
 		return nil, err
 	}
 	return member.New(j.cfg)
+}
+
+// readVariables undoes what variables have set that mean something else: AGORA_URL names edges, for every verb, and AGORA_EDGES says to `agora dev` how many there are.
+func (j *mcpJoiner) readVariables(cmd *cobra.Command) {
+	o, _ := cmd.Context().Value(originsKey{}).(origins)
+	if strings.HasPrefix(o.from["url"], "environment") {
+		j.url = ""
+	}
+	if o.from["edges"] == "flag" {
+		return
+	}
+	j.edges = cmd.Flags().Lookup("edges").DefValue
+	if edges, ok := os.LookupEnv(variable("url")); ok {
+		j.edges = edges
+	}
 }
 
 // environment returns the variables that are named, with the values that they have here where they have none.

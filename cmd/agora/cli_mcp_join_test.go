@@ -56,6 +56,7 @@ func TestWrongWaysToJoinAToolServerAreToldAsSuch(t *testing.T) {
 		{[]string{"--env", "NO_SUCH_VARIABLE_HERE", "--", "true"}, exitUsage},
 		{[]string{"--env", "=x", "--", "true"}, exitUsage},
 		{[]string{"--max-calls", "0", "--", "true"}, exitUsage},
+		{[]string{"--call-timeout", "0s", "--", "true"}, exitUsage},
 		{[]string{"--", "/no/such/program"}, exitError},
 		{[]string{"--", "true"}, exitError},
 	} {
@@ -72,4 +73,44 @@ func TestEdgesOfTheEnvironmentAreNotTakenForAToolServer(t *testing.T) {
 	if got := run(t.Context(), []string{"mcp", "join", "--", "true"}, strings.NewReader(""), &out, &out); got != exitError {
 		t.Errorf("it ended with %d: %s", got, out.String())
 	}
+}
+
+func TestTheNumberOfEdgesOfADevClusterIsNotTakenForTheirAddresses(t *testing.T) {
+	url := startDev(t).public[0]
+	c := &cli{t: t, url: url}
+	tools := mcp.NewServer(&mcp.Implementation{Name: "idle", Version: "1"}, nil)
+	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
+	t.Setenv("AGORA_EDGES", "3")
+	t.Setenv("AGORA_URL", url)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"mcp", "join", "--url", server.URL}, strings.NewReader(""), t.Output(), t.Output())
+	}()
+	c.present("idle")
+	stop()
+	if status := await.Recv(t, "the end", done); status != 0 {
+		t.Errorf("it ended with %d", status)
+	}
+	server.CloseClientConnections()
+	server.Close()
+}
+
+func TestMCPJoinAdvisesWithItsOwnFlags(t *testing.T) {
+	t.Parallel()
+	c := &cli{t: t, url: startDev(t).public[0]}
+	tools := mcp.NewServer(&mcp.Implementation{Name: "twice", Version: "1"}, nil)
+	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
+	listen := c.start(t.Context(), nil, "listen", "twice", "--count", "1")
+	c.present("twice")
+	for edges, want := range map[string]string{c.url: "give this one another id (--as)", "::1": "--edges says where edges are"} {
+		var out output
+		if status := run(t.Context(), []string{"mcp", "join", "--url", server.URL, "--edges", edges}, strings.NewReader(""), &out, &out); status == 0 || !strings.Contains(out.String(), want) || !strings.Contains(out.String(), "twice") && edges == c.url {
+			t.Errorf("with --edges %s it ended with %d and says %q, want %q in it", edges, status, out.String(), want)
+		}
+	}
+	c.ok("", "send", "--from", "bob", "--to", "twice", "bye")
+	listen.wait()
+	server.CloseClientConnections()
+	server.Close()
 }

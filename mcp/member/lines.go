@@ -52,7 +52,9 @@ func (l *lines) pass(part []byte) {
 		l.tail = append(l.tail, l.line[len(l.line)-keptOfLong:]...)
 		l.line = append([]byte(nil), l.line[:keptOfLong]...)
 	}
-	l.tail = append(l.tail, part...)
+	n := min(len(part), keptOfLong-len(l.line))
+	l.line = append(l.line, part[:n]...)
+	l.tail = append(l.tail, part[n:]...)
 	if len(l.tail) > keptOfLong {
 		l.tail = append(l.tail[:0], l.tail[len(l.tail)-keptOfLong:]...)
 	}
