@@ -13,7 +13,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/agoratest"
@@ -35,9 +38,10 @@ func TestMain(m *testing.M) {
 	if out, err := exec.Command("go", "build", "-o", agora, "../../cmd/agora").CombinedOutput(); err != nil {
 		panic(string(out))
 	}
-	status := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(status)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		os.RemoveAll(dir)
+		os.Exit(status)
+	}))
 }
 
 // needs returns the path of what has been installed.
@@ -76,10 +80,13 @@ func plays(t *testing.T, program string, args ...string) string {
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %.200q: %v\n%.2000s\n%.2000s", filepath.Base(program), args, err, out.String(), said.String())
+		t.Fatalf("%s %.200q: %v\n%s\n%s", filepath.Base(program), args, err, ending(out.String()), ending(said.String()))
 	}
 	return out.String()
 }
+
+// ending returns the last of what a program has said, where the reason of a failure stands.
+func ending(said string) string { return said[max(0, len(said)-4000):] }
 
 func TestTheInspectorListsAndCallsTools(t *testing.T) {
 	edges := start(t)
@@ -121,19 +128,29 @@ func TestAHostInPythonTalksToAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var serving sync.WaitGroup
+	defer serving.Wait()
 	defer streamer.Close()
-	go func() {
-		_ = streamer.Handle(await.Context(t), func(ctx context.Context, m *client.Message) { // until it is closed
+	goOn := make(chan struct{}, 1) // the host has heard the first word
+	serving.Go(func() {
+		_ = streamer.Handle(t.Context(), func(ctx context.Context, m *client.Message) { // until it is closed
+			if string(m.Payload) == `{"text":"go on"}` {
+				goOn <- struct{}{}
+				return
+			}
 			s, err := m.ReplyStream(ctx, nil)
 			if err != nil {
 				return // its asker waits in vain
 			}
-			for _, word := range []string{"word ", "by ", "word"} {
-				s.WriteString(word)
+			defer s.Close()
+			s.WriteString("word ")
+			select {
+			case <-goOn:
+				s.WriteString("by word")
+			case <-ctx.Done():
 			}
-			s.Close()
 		})
-	}()
+	})
 	plays(t, needs(t, "venv/bin/python"), append([]string{"python/host.py", agora}, edges...)...)
 }
 

@@ -48,14 +48,19 @@ async def main():
         said, _ = await asyncio.gather(use(one, "agora_ask", {"to": "py-2", "text": "what time is it?"}), answer())
         assert said["answered"] and said["text"] == "noon", said
 
-        heard = []
+        heard, begun = [], asyncio.Event()
 
         async def progress(done, total, message):
             heard.append(message)
+            begun.set()
 
-        said = await use(one, "agora_ask", {"to": "streamer", "text": "tell"}, progress_callback=progress)
+        async def go_on():
+            await begun.wait()
+            await use(two, "agora_send", {"to": "streamer", "text": "go on"})
+
+        said, _ = await asyncio.gather(use(one, "agora_ask", {"to": "streamer", "text": "tell"}, progress_callback=progress), go_on())
         assert said["text"] == "word by word", said
-        assert heard and "".join(heard) == "word by word"[: len("".join(heard))], heard
+        assert heard[0] == "word ", heard  # it comes before the rest is said
 
         wrong = await one.call_tool("agora_send", {"to": "nobody", "text": "x"})
         assert wrong.is_error and "agora_who" in wrong.content[0].text, wrong
