@@ -271,6 +271,7 @@ func TestAnEdgeThatEndsSendsClientsOnAndItsNodesAreAdopted(t *testing.T) {
 	other := gatewayAt(t, two.grpc)
 	shouts(t, other)
 	client := prefaced(t, one.grpc)
+	client.served()
 	one.stop()
 	client.goesAway()
 	if status := one.over(); status != 0 {

@@ -47,6 +47,14 @@ func prefaced(t *testing.T, at string, before ...byte) *h2 {
 	return h
 }
 
+// served waits until the server has taken the connection: one that is still in its queue when it ends is reset.
+func (h *h2) served() {
+	h.t.Helper()
+	if _, err := h.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameSettings }); err != nil {
+		h.t.Fatalf("the connection is not taken: %v", err)
+	}
+}
+
 // goesAway waits until the server has it go elsewhere, without an error, and goes.
 func (h *h2) goesAway() {
 	h.t.Helper()
