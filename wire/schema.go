@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"maps"
-	"slices"
 	"strings"
+	"sync"
+	"unicode"
 
 	"github.com/agora-relay/agora"
 )
@@ -16,9 +16,9 @@ type FrameSchema struct {
 	Schema  map[string]any // JSON Schema 2020-12, in keywords that draft-07 has as well; nobody may change it
 }
 
-// Schemas returns the schema of every frame in either direction, in the order of PROTOCOL.md's table, made of the table that frames are decoded by. Clients are held to the
-// limits. A schema says less than the decoder checks: that no key stands twice, that halves of surrogate pairs are none, how deep values are, and how a
-// traceparent is spelt stand in PROTOCOL.md alone.
+// Schemas returns the schema of every frame in either direction, in the order of PROTOCOL.md's table, made of the table that frames are decoded by: it takes what
+// [DecodeRequest] with these limits, or [DecodeAnswer], takes. It can't say that no key stands twice, that halves of surrogate pairs are none, that integers are
+// written with digits alone, and how deep values are; testdata/beyond_schemas.txt has an example of each.
 func Schemas(l Limits) []FrameSchema {
 	l = l.withDefaults()
 	var all []FrameSchema
@@ -51,27 +51,30 @@ func frameSchema(s *shape, l Limits, client bool) object {
 		properties[key] = value
 	}
 	out := object{"type": "object", "properties": properties, "required": required}
-	if rule := rules[s.name]; rule != nil && (client || s.name == "message") {
+	if rule := w.rule(s.name); rule != nil {
 		out["allOf"] = []any{rule}
 	}
 	return out
 }
 
-// rules concern more than one field.
-var rules = map[string]object{
-	"send":                {"if": streams, "then": object{"required": []string{"stream_id"}}},
-	"reply":               {"if": streams, "then": object{"required": []string{"stream_id"}}},
-	"message":             {"if": streams, "then": object{"required": []string{"stream_id"}}},
-	"agents.find":         {"oneOf": []any{saying("skill"), saying("goal"), saying("to")}},
-	"space.publish.delta": {"properties": object{"data": object{"properties": object{"text": object{"type": "string"}}, "required": []string{"text"}}}},
+// rule returns what concerns more than one field of a frame, as [decoder.settle] has it; nil for most.
+func (w schemaWriter) rule(frame string) object {
+	switch frame {
+	case "send", "reply", "message":
+		streams := object{"properties": object{"stream": object{"const": true}}, "required": []string{"stream"}}
+		return object{"if": streams, "then": saying("stream_id")}
+	case "agents.find":
+		return object{"oneOf": []any{saying("skill"), saying("goal"), saying("to")}}
+	case "space.publish.delta":
+		return object{"properties": object{"data": object{"properties": object{"text": object{"type": "string"}}, "required": []string{"text"}}}}
+	}
+	return nil
 }
 
 // saying takes an object that has a member which says something.
 func saying(member string) object {
 	return object{"properties": object{member: object{"type": "string", "minLength": 1}}, "required": []string{member}}
 }
-
-var streams = object{"properties": object{"stream": object{"const": true}}, "required": []string{"stream"}}
 
 // orNull returns a schema that also takes null, which is as good as a field that is left out.
 func orNull(schema object) object {
@@ -90,15 +93,16 @@ type schemaWriter struct {
 func (w schemaWriter) value(frame string, u use) object {
 	spec := fields[u.field]
 	switch spec.kind {
-	case kText, kCode:
-		if spec.kind == kCode && frame == "handoff.result" {
+	case kText:
+		if w.client && u.field == fID && frame == "register" {
+			return w.ownID()
+		}
+		return w.text(w.l.Name, u.required)
+	case kCode:
+		if frame == "handoff.result" {
 			return integers(100, 999)
 		}
-		text := w.text(w.l.Name, u.required)
-		if w.client && spec.key == "id" && frame == "register" {
-			text = w.ownID()
-		}
-		return text
+		return w.text(w.l.Name, false)
 	case kLongText:
 		return w.text(max(w.l.Name, maxLongText), false)
 	case kToken:
@@ -106,7 +110,7 @@ func (w schemaWriter) value(frame string, u use) object {
 	case kPath:
 		return w.text(maxPath, u.required)
 	case kAgentID:
-		return w.agentID()
+		return w.agentID(u.required)
 	case kBool:
 		return object{"type": "boolean"}
 	case kNumber, kMillis:
@@ -133,55 +137,58 @@ func (w schemaWriter) nested(frame string, k kind) object {
 	case kTiers:
 		return w.list(object{"enum": []string{"stored", "delivered", "acked"}})
 	case kCard:
-		card := w.members("type", "domain", "connection_id")
-		id := w.text(w.l.Name, false)
-		if w.client {
-			id = w.ownID()
-		}
-		maps.Copy(card, object{
-			"id": id, "description": orNull(w.text(max(w.l.Name, agora.MaxDescription), false)), "capabilities": orNull(w.list(w.text(w.l.Name, false))),
-			"metadata": object{"type": []string{"object", "null"}}, "skills": orNull(w.list(w.skill())), "tools": orNull(w.list(w.skill())),
-		})
-		return object{"type": "object", "properties": card, "required": []string{"id"}}
+		return w.card()
 	case kCards:
-		listed := w.members("id", "name", "endpoint", "registered_at", "status", "dialect", "domain", "description", "type", "version", "peer")
-		maps.Copy(listed, object{
-			"addresses": orNull(w.list(object{"type": "string"})), "capabilities": orNull(w.list(object{"type": "string"})),
-			"metadata": object{"type": []string{"object", "null"}}, "skills": orNull(w.list(w.skill())), "tools": orNull(w.list(w.skill())),
-		})
-		return w.list(object{"type": "object", "properties": listed, "required": []string{"id"}})
+		return w.list(w.listedAgent())
 	case kTexts:
-		return w.list(object{"type": "string"})
+		return w.list(w.word())
 	case kSpaces:
 		if frame == "space.list" {
-			return w.list(object{"type": "object", "properties": object{"id": object{"type": "string"}, "type": object{"type": "string"}, "member_count": integers(0, 1<<31-1)}})
+			return w.list(members(object{"id": w.word(), "type": w.word(), "member_count": integers(0, 1<<31-1)}))
 		}
-		return object{"type": "object", "additionalProperties": integers(0, agora.MaxSeq-1)}
+		return w.positions()
 	case kFailure:
-		return object{"type": "object", "properties": w.members("code", "message", "path")}
+		return members(object{"code": w.word(), "message": w.long(), "path": w.long()})
 	}
 	return object{} // any value
 }
 
-// members returns members that are strings, or null.
-func (w schemaWriter) members(names ...string) object {
-	all := object{}
-	for _, name := range names {
-		all[name] = orNull(w.text(w.l.Name, false))
-		if name == "message" || name == "path" || name == "description" {
-			all[name] = object{"type": []string{"string", "null"}}
-		}
+func (w schemaWriter) card() object {
+	card := members(object{
+		"id": w.word(), "connection_id": w.word(), "type": orNull(w.word()), "domain": orNull(w.word()), "description": w.long(),
+		"capabilities": orNull(w.list(w.word())), "metadata": orNull(object{"type": "object"}), "skills": w.skills(), "tools": w.skills(),
+	})
+	if w.client {
+		card["properties"].(object)["id"] = w.ownID()
+		card["required"] = []string{"id"}
 	}
-	return all
+	return card
 }
 
-// skill is one of a card's skills or tools.
-func (w schemaWriter) skill() object {
-	named := object{"type": "object", "properties": object{
-		"name": w.text(w.l.Name, false), "description": orNull(w.text(max(w.l.Name, agora.MaxDescription), false)), "schema": object{"type": []string{"object", "boolean", "null"}},
-	}}
-	return object{"anyOf": []any{w.text(w.l.Name, false), named}}
+func (w schemaWriter) listedAgent() object {
+	return members(object{
+		"id": w.word(), "name": w.word(), "endpoint": orNull(w.word()), "registered_at": w.word(), "status": w.long(), "dialect": w.long(),
+		"domain": w.long(), "description": w.long(), "type": w.long(), "version": w.long(), "peer": w.long(),
+		"addresses": orNull(w.list(w.word())), "capabilities": orNull(w.list(w.word())), "metadata": orNull(object{"type": "object"}),
+		"skills": w.skills(), "tools": w.skills(),
+	})
 }
+
+// skills are the skills or tools of an agent, each an object or its name alone.
+func (w schemaWriter) skills() object {
+	named := members(object{"name": w.word(), "description": w.long(), "schema": object{}})
+	return orNull(w.list(object{"anyOf": []any{w.word(), named}}))
+}
+
+// positions are positions by the names of spaces.
+func (w schemaWriter) positions() object {
+	return object{
+		"type": "object", "additionalProperties": integers(0, agora.MaxSeq-1), "propertyNames": object{"maxLength": w.l.Name}, "maxProperties": w.l.Count,
+	}
+}
+
+// members takes an object with some members that are known; any may be missing, and there may be others.
+func members(known object) object { return object{"type": "object", "properties": known} }
 
 func (w schemaWriter) list(of object) object {
 	out := object{"type": "array", "items": of}
@@ -191,6 +198,15 @@ func (w schemaWriter) list(of object) object {
 	return out
 }
 
+// word is a string as short as names are.
+func (w schemaWriter) word() object { return w.text(w.l.Name, false) }
+
+// long is a string that may be a description, or null.
+func (w schemaWriter) long() object {
+	return orNull(w.text(max(w.l.Name, agora.MaxDescription), false))
+}
+
+// text is a string; of a client's, most bounds the characters, and one that must be there is not empty.
 func (w schemaWriter) text(most int, there bool) object {
 	out := object{"type": "string"}
 	if w.client {
@@ -202,29 +218,42 @@ func (w schemaWriter) text(most int, there bool) object {
 	return out
 }
 
-func (w schemaWriter) agentID() object {
-	return object{"type": "string", "minLength": 1, "maxLength": agora.MaxIDLength}
+// agentID is an agent's id. Only those that clients write are checked.
+func (w schemaWriter) agentID(there bool) object {
+	id := w.text(min(w.l.Name, agora.MaxIDLength), false)
+	if w.client || there {
+		id["minLength"] = 1
+	}
+	if w.client {
+		id["not"] = object{"type": "string", "pattern": unprintable()}
+	}
+	return id
 }
 
 // ownID is agentID for the id that an agent gives itself.
 func (w schemaWriter) ownID() object {
-	id := w.agentID()
-	id["not"] = object{"const": string(agora.Cluster)}
+	id := w.agentID(true)
+	id["not"] = object{"anyOf": []any{id["not"], object{"const": string(agora.Cluster)}}}
 	return id
 }
 
-func integers(least, most uint64) object {
-	return object{"type": "integer", "minimum": least, "maximum": most}
-}
-
-// TypesOf returns the types of frames that a side sends, sorted.
-func TypesOf(all []FrameSchema, client bool) (types []string) {
-	for _, s := range all {
-		if s.Client == client {
-			types = append(types, s.Type)
+// unprintable returns a pattern that finds what no agent id has: controls, spaces but the plain one, what only formats, and what is private. It has
+// these characters themselves, as every language spells classes and escapes its own way; those beyond U+FFFF, and those that Unicode has not assigned, stand in PROTOCOL.md alone.
+var unprintable = sync.OnceValue(func() string {
+	class := []rune{'['}
+	for r, from := rune(0), rune(-1); r <= 1<<16; r++ {
+		switch bad := r < 1<<16 && r != ' ' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Co); {
+		case bad && from < 0:
+			from = r
+		case !bad && from >= 0:
+			class, from = append(class, from, '-', r-1), -1
 		}
 	}
-	return slices.Sorted(slices.Values(types))
+	return string(append(class, ']'))
+})
+
+func integers(least, most uint64) object {
+	return object{"type": "integer", "minimum": least, "maximum": most}
 }
 
 // summaries say what frames are for.
