@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -10,14 +12,22 @@ import (
 )
 
 // MountProtocol adds GET /asyncapi.json to a mux: the frames of /ws as a document of AsyncAPI, with the limits that frames are decoded by. It is made
-// when it is asked for first.
+// when it is asked for first, and is the same for as long as the process lives. It asks for credentials as every path of the kit does: it says what the operator has set.
 func MountProtocol(k *web.Kit, mux *http.ServeMux, limits wire.Limits) {
-	made := sync.OnceValues(func() ([]byte, error) { return json.Marshal(wire.AsyncAPI(limits)) })
+	made := sync.OnceValues(func() (document, error) {
+		b, err := json.Marshal(wire.AsyncAPI(limits))
+		return document{b, fmt.Sprintf(`"%x"`, sha256.Sum256(b))}, err
+	})
 	k.Handle(mux, "/asyncapi.json", web.Methods{http.MethodGet: func(x *web.Exchange) error {
-		b, err := made()
+		d, err := made()
 		if err != nil {
 			return err
 		}
-		return x.AnswerBytes(http.StatusOK, "application/json", b)
+		return x.AnswerTagged(d.tag, "application/json", d.bytes)
 	}})
+}
+
+type document struct {
+	bytes []byte
+	tag   string // its ETag
 }

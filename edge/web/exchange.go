@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,6 +137,19 @@ func (x *Exchange) AnswerBytes(status int, media string, b []byte) error {
 	x.w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	x.kit.writeAs(x.w, x.Request, status, media, b)
 	return nil
+}
+
+// AnswerTagged is AnswerBytes with what changes with its tag alone: who has it is told so. It may be kept by who asked, and is asked for again each time.
+func (x *Exchange) AnswerTagged(tag, media string, b []byte) error {
+	h := x.w.Header()
+	h.Set("ETag", tag)
+	h.Set("Cache-Control", "private, no-cache")
+	for had := range strings.SplitSeq(strings.Join(x.Request.Header.Values("If-None-Match"), ","), ",") {
+		if had = strings.TrimPrefix(strings.TrimSpace(had), "W/"); had == tag || had == "*" {
+			return x.Answer(http.StatusNotModified, nil)
+		}
+	}
+	return x.AnswerBytes(http.StatusOK, media, b)
 }
 
 // Answer answers with a status and v as JSON, or with nothing where v is nil.

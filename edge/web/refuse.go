@@ -104,7 +104,7 @@ func (k *Kit) writeAs(w http.ResponseWriter, r *http.Request, status int, media 
 	h := w.Header()
 	h.Set("Content-Type", cmp.Or(media, "application/octet-stream"))
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
+	h.Set("Cache-Control", cmp.Or(h.Get("Cache-Control"), "no-store"))
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
