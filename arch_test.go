@@ -17,7 +17,8 @@ const module = "github.com/agora-relay/agora"
 // everything but commands.
 var layers = map[string][]string{
 	".":                    {},
-	"broker":               {".", "internal/guard", "internal/latency", "internal/turns"},
+	"broker/record":        {"."},
+	"broker":               {".", "broker/record", "internal/guard", "internal/latency", "internal/turns"},
 	"presence":             {"."},
 	"wire":                 {".", "internal/rawjson"},
 	"wire/iat":             {".", "wire", "internal/rawjson"},

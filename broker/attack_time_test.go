@@ -8,12 +8,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/await"
 )
 
 // slowClock takes the log's time to be so far behind that what the network holds for the given time is void.
 func slowClock(slack time.Duration) func() time.Time {
-	return func() time.Time { return time.Now().Add(slack - voidAfter) }
+	return func() time.Time { return time.Now().Add(slack - record.VoidAfter) }
 }
 
 // strand has the first holder lose its connection while its record is under way.

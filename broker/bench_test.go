@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 const benchLanes = 200
@@ -139,7 +140,7 @@ func TestALiveRecordIsQueuedWithoutAllocating(t *testing.T) {
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
 	m := nats.NewMsg(placeOf(bob, 1).live)
-	m.Data = encode(origin{session: "s", validAt: time.Now().UnixMilli(), from: "alice"}, []agora.Message{text("x")})
+	m.Data = record.Of(record.Origin{Session: "s", ValidAt: time.Now().UnixMilli(), From: "alice"}, text("x"))
 	seq := in.end
 	if n := testing.AllocsPerRun(1000, func() {
 		seq++

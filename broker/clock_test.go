@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // warnings keeps what is logged.
@@ -122,7 +123,7 @@ func TestALateRecordIsVoidForEveryReader(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
-	late := testBroker(t, s, func(c *Config) { c.clock = func() time.Time { return time.Now().Add(-2 * voidAfter) } }) // as if what it sends lay on its way for so long
+	late := testBroker(t, s, func(c *Config) { c.clock = func() time.Time { return time.Now().Add(-2 * record.VoidAfter) } }) // as if what it sends lay on its way for so long
 	l := late.Lane(lane("s1", 1, false))
 	store(t, l, part(agora.Start, "void", "void"))
 	l.Close()

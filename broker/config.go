@@ -67,11 +67,9 @@ func (c *Config) keeps(kind string) Keeps {
 }
 
 const (
-	maxShards  = 1024             // beyond it subjects and streams are a mistake, not a plan
-	voidAfter  = 60 * time.Second // a record stored later than this after its valid-at is no message
-	doubtAfter = 45 * time.Second // an acknowledgement later than this after it proves nothing: clocks may be apart
-	retryAfter = time.Second      // told to agents with UNAVAILABLE
-	headroom   = 8 << 10          // of max_payload, for headers and what RePublish adds to them
+	maxShards  = 1024        // beyond it subjects and streams are a mistake, not a plan
+	retryAfter = time.Second // told to agents with UNAVAILABLE
+	headroom   = 8 << 10     // of max_payload, for headers and what RePublish adds to them
 )
 
 func (c Config) withDefaults() Config {

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // desk is what an inbox needs only while it has something to read: an inbox that is busy now and
@@ -17,7 +18,7 @@ type desk struct {
 var desks = sync.Pool{New: func() any { return new(desk) }}
 
 // keepAnswer is how many messages a desk has room for at most that is kept for later.
-const keepAnswer = 4 * maxParts
+const keepAnswer = 4 * record.MaxParts
 
 // sit returns the inbox's desk, on which nothing lies of what Next returned last.
 func (i *Inbox) sit() *desk {
@@ -34,7 +35,7 @@ func (i *Inbox) leave() {
 	d := i.desk
 	i.desk = nil
 	if i.r != nil {
-		i.r.b = nil
+		i.r.Release()
 	}
 	if cap(d.msgs) <= keepAnswer && cap(d.batch) <= keepAnswer {
 		desks.Put(d)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
 
@@ -56,9 +57,9 @@ func (e *ender) once(ctx context.Context) error {
 	var l ledger
 	now := time.Now()
 	s := scan{b: e.b, at: e.at, cfg: &e.cfg}
-	err = s.run(ctx, func(o origin, _ uint64, parts []agora.Message) error {
+	err = s.run(ctx, func(o record.Origin, _ uint64, parts []agora.Message) error {
 		for i := range parts {
-			l.fold(&parts[i], o.epoch, now)
+			l.fold(&parts[i], o.Epoch, now)
 		}
 		return nil
 	})
@@ -79,18 +80,14 @@ func (e *ender) once(ctx context.Context) error {
 
 // abort stores one record of aborts.
 func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
-	o := origin{session: e.cfg.Session, epoch: e.cfg.Epoch, validAt: e.b.Now().UnixMilli(), from: e.cfg.From}
-	body := appendOrigin(nil, o)
-	n, last := 0, ""
-	for ; n < min(len(l.holed), maxAborts); n++ {
-		name := l.holed[n]
-		m := l.abort(name, l.streams[name].hearsay)
-		body = appendPart(body, &m, last)
-		last = name
+	o := record.Origin{Session: e.cfg.Session, Epoch: e.cfg.Epoch, ValidAt: e.b.Now().UnixMilli(), From: e.cfg.From}
+	n := min(len(l.holed), maxAborts)
+	aborts := make([]agora.Message, n)
+	for k, name := range l.holed[:n] {
+		aborts[k] = l.abort(name, l.streams[name].hearsay)
 	}
-	setCount(body, n)
 	m := nats.NewMsg(e.at.log())
-	m.Data = body
+	m.Data = record.Of(o, aborts...)
 	m.Header[messageID] = []string{e.b.unique(e.b.next.Add(1))}
 	if guard.Fences {
 		m.Header[expectedLast] = []string{strconv.FormatUint(fence, 10)}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // Search says which messages of the log are looked for.
@@ -56,7 +57,7 @@ func (b *Broker) Find(ctx context.Context, s Search) (Finding, error) {
 type finder struct {
 	b   *Broker
 	s   Search
-	r   reader
+	r   record.Reader
 	out Finding
 }
 
@@ -115,20 +116,18 @@ func (f *finder) take(stream string, m *logged) {
 	if f.out.Oldest.IsZero() || m.at.Before(f.out.Oldest) {
 		f.out.Oldest = m.at
 	}
-	o, n, err := f.r.open(m.body)
+	o, n, err := f.r.Open(m.body)
 	if err != nil {
 		return
 	}
-	last := ""
 	for k := range n {
-		p := agora.Message{From: o.from, Session: o.session, To: to, Seq: m.seq<<agora.SeqShift | uint64(k)}
-		if f.r.part(&p, last) != nil {
+		p := agora.Message{From: o.From, Session: o.Session, To: to, Seq: m.seq<<agora.SeqShift | uint64(k)}
+		if f.r.Part(&p) != nil {
 			return
 		}
-		last = p.Stream
 		if f.s.Seq > 0 && p.Seq != f.s.Seq || f.s.Seq == 0 && !f.s.Match(&p) || p.Kind == agora.Gap {
 			continue
 		}
-		f.out.Stored = append(f.out.Stored, Stored{Message: p, Stream: stream, At: m.at, Epoch: o.epoch, Void: isVoid(o, m.at), Parts: n})
+		f.out.Stored = append(f.out.Stored, Stored{Message: p, Stream: stream, At: m.at, Epoch: o.Epoch, Void: o.IsVoid(m.at), Parts: n})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
 
@@ -23,7 +24,7 @@ const (
 type flight struct {
 	msg     nats.Msg
 	id      string
-	body    []byte
+	record  record.Builder
 	items   []item          // in the order of their Puts
 	parts   []agora.Message // what the record holds: those of the items that are stored, and aborts before them
 	validAt time.Time
@@ -71,11 +72,9 @@ func (f *flight) release() {
 	}
 	clear(f.items)
 	clear(f.parts)
-	if cap(f.body) > keepBytes {
-		f.body = nil
-	}
+	f.record.Reset(keepBytes)
 	h := f.msg.Header
-	*f = flight{msg: nats.Msg{Header: h}, body: f.body[:0], items: f.items[:0], parts: f.parts[:0]}
+	*f = flight{msg: nats.Msg{Header: h}, record: f.record, items: f.items[:0], parts: f.parts[:0]}
 	flights.Put(f)
 }
 
@@ -148,48 +147,44 @@ func (l *Lane) valid() (at time.Time, ok bool) {
 		return now, true
 	}
 	at, ok = l.cfg.Valid()
-	return at, ok && now.Sub(at) < doubtAfter // readers would skip it
+	return at, ok && now.Sub(at) < record.DoubtAfter // readers would skip it
 }
 
 // fill makes a record of what is gathered. Without a valid lease it stores nothing: all is refused.
 func (l *Lane) fill(f *flight, at time.Time, ok bool) {
 	now := time.Now()
-	o := origin{session: l.cfg.Session, epoch: l.cfg.Epoch, validAt: at.UnixMilli(), from: l.cfg.From}
+	o := record.Origin{Session: l.cfg.Session, Epoch: l.cfg.Epoch, ValidAt: at.UnixMilli(), From: l.cfg.From}
 	f.validAt = at
-	f.body = appendOrigin(f.body[:0], o)
+	f.record.Begin(o)
 	l.ledger.begin()
 	f.open = true
-	last := ""
 	if ok {
-		last = l.fillAborts(f)
+		l.fillAborts(f)
 	}
 	taken := 0
 	f.since = l.since
-	for queue := l.queue.items(); taken < len(queue) && len(f.parts) < maxParts; {
+	for queue := l.queue.items(); taken < len(queue) && len(f.parts) < record.MaxParts; {
 		e := &queue[taken]
-		size := sizeOf(&e.m)
-		if ok && len(f.parts) > 0 && len(f.body)+size > recordBytes {
+		size := record.SizeOf(&e.m)
+		if ok && len(f.parts) > 0 && f.record.Size()+size > recordBytes {
 			break
 		}
 		v := l.judge(e, ok, len(f.parts), size, now)
 		f.items = append(f.items, item{entry: *e, v: v, part: len(f.parts)})
 		if v.store {
-			last = f.add(e.m, last)
+			f.add(e.m)
 		} else if v.abort {
-			last = l.abort(f, e.m.Stream, last)
+			l.abort(f, e.m.Stream)
 		}
 		l.gathered -= size
 		taken++
 	}
 	l.shift(taken)
 	l.since = agora.Ticks() // of what is left, if anything: it was put there while the record before was on its way
-	if len(f.parts) > 0 {
-		setCount(f.body, len(f.parts))
-	}
 }
 
 // fillAborts puts first what is owed to streams over a hole.
-func (l *Lane) fillAborts(f *flight) (last string) {
+func (l *Lane) fillAborts(f *flight) {
 	for _, name := range l.ledger.holed {
 		if len(f.parts) == maxAborts {
 			break
@@ -197,24 +192,22 @@ func (l *Lane) fillAborts(f *flight) (last string) {
 		if l.ledger.streams[name].phase != broken {
 			continue
 		}
-		last = l.abort(f, name, last)
+		l.abort(f, name)
 	}
-	return last
 }
 
 // abort puts an abort into the record.
-func (l *Lane) abort(f *flight, name, last string) string {
+func (l *Lane) abort(f *flight, name string) {
 	m := l.ledger.abort(name, l.ledger.streams[name].hearsay)
 	l.ledger.step(&m, l.cfg.Epoch)
 	f.aborts = true
-	return f.add(m, last)
+	f.add(m)
 }
 
-// add puts a part into the record; last is the stream of the one before it.
-func (f *flight) add(m agora.Message, last string) string {
-	f.body = appendPart(f.body, &m, last)
+// add puts a part into the record.
+func (f *flight) add(m agora.Message) {
+	f.record.Add(&m)
 	f.parts = append(f.parts, m)
-	return m.Stream
 }
 
 // judge decides what becomes of a gathered part.
@@ -223,8 +216,8 @@ func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) verdict 
 		l.ledger.lose(&e.m)
 		return verdict{err: unavailable(nil)}
 	}
-	err, limit := overlong(&e.m.Meta), l.b.MaxRecord()
-	if err == nil && size+originRoom(origin{session: l.cfg.Session, from: l.cfg.From}) > limit {
+	err, limit := record.CheckMeta(&e.m.Meta), l.b.MaxRecord()
+	if err == nil && size+record.OriginSize(record.Origin{Session: l.cfg.Session, From: l.cfg.From}) > limit {
 		err = tooLarge(limit)
 	}
 	if err != nil {
@@ -258,7 +251,7 @@ func (l *Lane) send() {
 	f.id = l.b.unique(n)
 	f.msg.Subject = l.log
 	f.msg.Reply = l.b.acks + l.number + "." + strconv.FormatUint(n, 36)
-	f.msg.Data = f.body
+	f.msg.Data = f.record.Bytes()
 	f.msg.Header[messageID][0] = f.id
 	if guard.Fences {
 		f.msg.Header[expectedLast][0] = strconv.FormatUint(l.fenceSeq, 10)
@@ -328,7 +321,7 @@ func (l *Lane) acked(reply string, a ack) {
 				l.look(false)
 			}
 		}
-	case l.b.Now().Sub(f.validAt) > doubtAfter:
+	case l.b.Now().Sub(f.validAt) > record.DoubtAfter:
 		l.look(false) // readers may skip it: what the log says counts
 	default:
 		l.stored(a)

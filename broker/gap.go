@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // gapCheck is what is to be told in front of a piece of the log.
@@ -31,7 +32,7 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 		return gapCheck{}, nil
 	}
 	if len(p.msgs) > 0 {
-		if _, is := markOf(p.msgs[0].body); is { // it says itself whether anything is missing before it
+		if _, is := record.Mark(p.msgs[0].body); is { // it says itself whether anything is missing before it
 			return gapCheck{}, nil
 		}
 	}
@@ -78,7 +79,7 @@ func (i *Inbox) cursor() uint64 {
 	if i.fresh {
 		return i.after
 	}
-	return i.end<<agora.SeqShift | (maxParts - 1)
+	return i.end<<agora.SeqShift | (record.MaxParts - 1)
 }
 
 // restart has the log read from its beginning.
@@ -110,7 +111,7 @@ func (i *Inbox) mayLack(s streamState) bool {
 
 // forgets tells whether what was stored right after a time may be too old to be kept. Clocks may be apart.
 func (b *Broker) forgets(at time.Time) bool {
-	return at.IsZero() || b.Now().Sub(at) > b.cfg.MaxAge-min(voidAfter-doubtAfter, b.cfg.MaxAge/10)
+	return at.IsZero() || b.Now().Sub(at) > b.cfg.MaxAge-min(record.VoidAfter-record.DoubtAfter, b.cfg.MaxAge/10)
 }
 
 // gapSince is gap for an inbox that has got nothing yet: it begins at a time, or at the beginning of a
@@ -151,7 +152,7 @@ func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64
 	} else if !errors.Is(err, errNone) {
 		return gapCheck{}, err
 	}
-	g := agora.Message{Kind: agora.Gap, To: i.to, N: from, Seq: to<<agora.SeqShift | (maxParts - 1)}
+	g := agora.Message{Kind: agora.Gap, To: i.to, N: from, Seq: to<<agora.SeqShift | (record.MaxParts - 1)}
 	if g.Seq < g.N {
 		return gapCheck{}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // From says where an inbox begins.
@@ -52,18 +53,18 @@ type Inbox struct {
 	keptAt  time.Time // when that was; zero when unknown
 
 	// Next's own; the lock is not needed.
-	since   time.Time // while no record was read: those stored from then on
-	after   uint64    // position where the inbox began: nothing at or below it is returned
-	unknown bool      // nothing is known of the mailbox: it may well be empty
-	fresh   bool      // the record of that position was not looked at yet
-	whole   bool      // what was read last was all that the replica had, or may have been
-	quiet   bool      // nothing was sent since keptAt, until the log was read to its end
-	doubts  int32     // how often in a row the leader knew less than a live record told
-	short   int64     // ticks since when the leader has known less than was read here; 0 when it does not
-	passed  uint64    // position of the last part of the last record that was looked at: nothing up to it is missing
-	stamp   int64     // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
-	r       *reader   // nil until a record has come; it knows the names that the next one most often repeats
-	desk    *desk     // what reading takes; nil until Next has something to read, and again once there is nothing
+	since   time.Time      // while no record was read: those stored from then on
+	after   uint64         // position where the inbox began: nothing at or below it is returned
+	unknown bool           // nothing is known of the mailbox: it may well be empty
+	fresh   bool           // the record of that position was not looked at yet
+	whole   bool           // what was read last was all that the replica had, or may have been
+	quiet   bool           // nothing was sent since keptAt, until the log was read to its end
+	doubts  int32          // how often in a row the leader knew less than a live record told
+	short   int64          // ticks since when the leader has known less than was read here; 0 when it does not
+	passed  uint64         // position of the last part of the last record that was looked at: nothing up to it is missing
+	stamp   int64          // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
+	r       *record.Reader // nil until a record has come; it knows the names that the next one most often repeats
+	desk    *desk          // what reading takes; nil until Next has something to read, and again once there is nothing
 }
 
 // live is a record that came by core NATS and is not decoded yet.
@@ -203,7 +204,7 @@ func (i *Inbox) take(max int) (msgs []agora.Message, more bool) {
 		}
 		parts := 0
 		for k := range d.batch {
-			parts += countOf(d.batch[k].m.Data)
+			parts += record.Count(d.batch[k].m.Data)
 		}
 		msgs := slices.Grow(d.msgs[:0], parts)
 		for k := range d.batch {
@@ -259,32 +260,31 @@ func stampOf(m *nats.Msg) time.Time {
 // decode appends a record's messages beyond the position where the inbox began.
 func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []byte) []agora.Message {
 	if i.r == nil {
-		i.r = new(reader)
+		i.r = new(record.Reader)
 	}
-	o, n, err := i.r.open(body)
+	o, n, err := i.r.Open(body)
 	if err != nil {
 		i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
-		i.pass(seq, maxParts)
+		i.pass(seq, record.MaxParts)
 		return msgs
 	}
 	before := i.pass(seq, n)
-	if isVoid(o, at) {
+	if o.IsVoid(at) {
 		i.b.count.void.Add(1)
 		return msgs
 	}
 	if i.stamp == 0 && !at.IsZero() {
 		i.stamp = at.UnixNano()
 	}
-	start, last := len(msgs), ""
+	start := len(msgs)
 	for k := range n {
-		msgs = append(msgs, agora.Message{From: o.from, Session: o.session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)})
+		msgs = append(msgs, agora.Message{From: o.From, Session: o.Session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)})
 		m := &msgs[len(msgs)-1]
-		if err := i.r.part(m, last); err != nil {
+		if err := i.r.Part(m); err != nil {
 			i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
 			clear(msgs[start:])
 			return msgs[:start]
 		}
-		last = m.Stream
 		if m.Seq <= i.after || m.Kind == agora.Gap && m.N <= before { // a mark in front of which nothing was missed
 			msgs = msgs[:len(msgs)-1]
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -429,8 +430,8 @@ func TestARecordOfALaterVersionIsLostToAnOlderEdge(t *testing.T) {
 	}
 	store(t, old, numbered(1, agora.Start))
 	old.Close()
-	later := encode(origin{session: "s1", epoch: 1, validAt: b.Now().UnixMilli(), from: "alice"}, []agora.Message{numbered(2, agora.Chunk), numbered(3, agora.Chunk)})
-	later[0] = version3 + 1
+	later := record.Of(record.Origin{Session: "s1", Epoch: 1, ValidAt: b.Now().UnixMilli(), From: "alice"}, numbered(2, agora.Chunk), numbered(3, agora.Chunk))
+	later[0] = 255 // a version that nobody knows yet
 	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log(), later); err != nil {
 		t.Fatal(err)
 	}

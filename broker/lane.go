@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // LaneConfig names a lane: what one session of an agent sends to one addressee.
@@ -150,13 +151,13 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	defer l.mu.Unlock()
 	switch l.state {
 	case fit:
-		if l.queue != nil && l.gathered+sizeOf(&m) > l.b.cfg.LaneBytes {
+		if l.queue != nil && l.gathered+record.SizeOf(&m) > l.b.cfg.LaneBytes {
 			e.lost, e.m.Body = true, nil
 		}
 		if l.queue == nil {
 			l.since = agora.Ticks()
 		}
-		l.gathered += sizeOf(&e.m)
+		l.gathered += record.SizeOf(&e.m)
 		l.queue = gatherings.add(l.queue, &e)
 		l.advance()
 	case down:

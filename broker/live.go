@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
 
@@ -224,7 +225,7 @@ func (i *Inbox) enqueue(q live) {
 	i.queue = append(i.queue, q)
 	i.bytes += q.size
 	i.endSize = q.size + headroom
-	i.end, i.tail = q.seq, q.seq<<agora.SeqShift|uint64(countOf(q.m.Data)-1)
+	i.end, i.tail = q.seq, q.seq<<agora.SeqShift|uint64(record.Count(q.m.Data)-1)
 }
 
 // stage keeps a live record while the end of the log is being read. The lock is held.

@@ -11,6 +11,7 @@ import (
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // errNone means that the log has no such message.
@@ -37,7 +38,7 @@ type logged struct {
 
 // end returns the position of the message's last part.
 func (m *logged) end() uint64 {
-	return m.seq<<agora.SeqShift | uint64(countOf(m.body)-1)
+	return m.seq<<agora.SeqShift | uint64(record.Count(m.body)-1)
 }
 
 // lastOf returns the last message on a subject as the stream's leader knows it: every

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
 
@@ -193,16 +193,13 @@ func (b *Broker) stands(ctx context.Context, p *place, floor uint64, at time.Tim
 		if err != nil && !errors.Is(err, errNone) {
 			return false, err
 		}
-		if err == nil && (oldest.seq <= floor || oldest.at.Before(at.Add(doubtAfter-voidAfter))) { // clocks may be that far apart
+		if err == nil && (oldest.seq <= floor || oldest.at.Before(at.Add(record.DoubtAfter-record.VoidAfter))) { // clocks may be that far apart
 			return true, nil
 		}
 	}
 	s, err := b.state(ctx, p.stream, p.log())
 	return err == nil && s.count < b.cfg.MaxRecords, err
 }
-
-// fenceVersion begins every fence.
-const fenceVersion = 1
 
 // fence is the last message on a lane's fence subject: zero when there is none.
 type fence struct {
@@ -219,12 +216,9 @@ func (b *Broker) fenceAt(ctx context.Context, stream, subject string) (fence, er
 	if err != nil {
 		return fence{}, err
 	}
-	if len(m.body) < 2 || m.body[0] != fenceVersion {
-		return fence{}, fmt.Errorf("fence %s: %w", subject, errVersion)
-	}
-	epoch, n := binary.Uvarint(m.body[1:])
-	if n <= 0 {
-		return fence{}, fmt.Errorf("fence %s: %w", subject, errRecord)
+	epoch, err := record.ParseFence(m.body)
+	if err != nil {
+		return fence{}, fmt.Errorf("fence %s: %w", subject, err)
 	}
 	return fence{seq: m.seq, epoch: epoch}, nil
 }
@@ -244,7 +238,7 @@ func (b *Broker) moveFence(ctx context.Context, stream, subject string, epoch ui
 	}
 	m := nats.NewMsg(subject)
 	m.Header[expectedLast] = []string{strconv.FormatUint(now.seq, 10)}
-	m.Data = binary.AppendUvarint([]byte{fenceVersion}, epoch)
+	m.Data = record.Fence(epoch)
 	a, err := b.publishWait(ctx, m, b.cfg.Retry)
 	switch {
 	case err != nil:
@@ -296,7 +290,7 @@ func (l *Lane) fenceAndRead(ctx context.Context) error {
 }
 
 // folded reckons with one record of the lane's that was found in the log.
-func (l *Lane) folded(o origin, seq uint64, parts []agora.Message) error {
+func (l *Lane) folded(o record.Origin, seq uint64, parts []agora.Message) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if seq <= l.lastSeq {
@@ -304,7 +298,7 @@ func (l *Lane) folded(o origin, seq uint64, parts []agora.Message) error {
 	}
 	now := time.Now()
 	for i := range parts {
-		l.ledger.fold(&parts[i], o.epoch, now)
+		l.ledger.fold(&parts[i], o.Epoch, now)
 	}
 	l.lastSeq = seq
 	return nil
@@ -361,7 +355,7 @@ func (l *Lane) land(f *flight, hit uint64, doubt bool) {
 			continue
 		}
 		it.m.Again = it.m.Again || doubt && it.v.store
-		l.gathered += sizeOf(&it.m)
+		l.gathered += record.SizeOf(&it.m)
 		back = gatherings.add(back, &it.entry)
 	}
 	for i := range l.queue.items() {

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // The race detector has pools forget things now and then, so this is seen without it.
@@ -21,7 +22,7 @@ func TestALiveRecordIsReadWithoutAllocating(t *testing.T) {
 	for k := range parts {
 		parts[k] = part(agora.Chunk, "stream-1", "token")
 	}
-	m.Data = encode(origin{session: "s", validAt: time.Now().UnixMilli(), from: "alice"}, parts)
+	m.Data = record.Of(record.Origin{Session: "s", ValidAt: time.Now().UnixMilli(), From: "alice"}, parts...)
 	seq := in.end
 	if n := testing.AllocsPerRun(1000, func() {
 		seq++

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
 
@@ -147,13 +148,11 @@ const retryPause = 100 * time.Millisecond
 
 // loose returns the record of a message outside any lane.
 func (b *Broker) loose(p place, key string, m *agora.Message) (*nats.Msg, error) {
-	o := origin{session: m.Session, validAt: b.Now().UnixMilli(), from: m.From}
-	if err := overlong(&m.Meta); err != nil {
+	o := record.Origin{Session: m.Session, ValidAt: b.Now().UnixMilli(), From: m.From}
+	if err := record.CheckMeta(&m.Meta); err != nil {
 		return nil, err
 	}
-	body := appendOrigin(make([]byte, 0, originRoom(o)+sizeOf(m)), o)
-	body = appendPart(body, m, "")
-	setCount(body, 1)
+	body := record.Of(o, *m)
 	if len(body) > b.MaxRecord() {
 		return nil, tooLarge(b.MaxRecord())
 	}

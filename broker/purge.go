@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // A mark is a record of one part of Kind Gap, which a purge leaves: everything before it was dropped. Its N is the
@@ -74,7 +75,7 @@ func (b *Broker) firstUnread(ctx context.Context, p place, after uint64) (uint64
 		}
 		for i := range page.msgs {
 			m := &page.msgs[i]
-			if _, is := markOf(m.body); !is && m.end() > after {
+			if _, is := record.Mark(m.body); !is && m.end() > after {
 				return m.seq, nil
 			}
 			seq = m.seq + 1
@@ -93,7 +94,7 @@ func (b *Broker) mark(ctx context.Context, p place, to agora.Address) (seq uint6
 		if err != nil {
 			return 0, b.unavailable(err)
 		}
-		if n, is := markOf(last.body); is && n == upTo {
+		if n, is := record.Mark(last.body); is && n == upTo {
 			return last.seq, nil // an answer was lost, or a refusal was none
 		}
 		upTo = last.end()
@@ -115,23 +116,6 @@ func (b *Broker) mark(ctx context.Context, p place, to agora.Address) (seq uint6
 		}
 	}
 	return 0, b.unavailable(errors.New("too much is stored meanwhile"))
-}
-
-// markOf reads a mark: up to where what stood before it was dropped.
-func markOf(body []byte) (upTo uint64, is bool) {
-	if countOf(body) != 1 {
-		return 0, false
-	}
-	var r reader
-	o, _, err := r.open(body)
-	if err != nil || o.session != "" || o.from != "" {
-		return 0, false
-	}
-	var m agora.Message
-	if r.part(&m, "") != nil || m.Kind != agora.Gap {
-		return 0, false
-	}
-	return m.N, true
 }
 
 // passed takes note that a record is read, and returns up to where its reader was before.

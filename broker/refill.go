@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // read returns the next piece of the log. When there is no more of it, the inbox
@@ -32,7 +33,7 @@ func (i *Inbox) read(ctx context.Context, max int) (msgs []agora.Message, wait t
 	}
 	msgs = g.told
 	for k := range p.msgs {
-		msgs = i.accept(slices.Grow(msgs, countOf(p.msgs[k].body)), &p.msgs[k])
+		msgs = i.accept(slices.Grow(msgs, record.Count(p.msgs[k].body)), &p.msgs[k])
 	}
 	i.fresh = false
 	if p.last != nil && i.live(p.last, at) { // else something has come meanwhile

@@ -1,6 +1,10 @@
 package broker
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/agora-relay/agora/broker/record"
+)
 
 // room is where something gathers, as long as something does: thousands of lanes may have gathered much once, and nothing since,
 // so none of them keeps what it took. Nil is a room in which there is nothing.
@@ -31,7 +35,7 @@ func (p *rooms[T]) add(r *room[T], x *T) *room[T] {
 
 // end takes r back, which is not to be used after. Much room is left to the garbage collector.
 func (p *rooms[T]) end(r *room[T]) {
-	if r == nil || cap(r.all) > maxParts {
+	if r == nil || cap(r.all) > record.MaxParts {
 		return
 	}
 	clear(r.all)

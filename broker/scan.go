@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // scan reads a mailbox behind a fence, for what one session has stored there.
@@ -21,12 +22,12 @@ type scan struct {
 	hit   uint64 // where the record of unknown fate stands; 0 for nowhere
 	purge bool   // something was dropped by hand
 	alive bool   // a record of the lane was there
-	r     reader
+	r     record.Reader
 }
 
 // run gives fold every record of the session that is not void, in order, and returns once it has read as far as the
 // stream's leader knew after the fence.
-func (s *scan) run(ctx context.Context, fold func(o origin, seq uint64, parts []agora.Message) error) error {
+func (s *scan) run(ctx context.Context, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
 	s.pos = max(s.from, 1) - 1 // the last known record is read again: it shows that nothing after it is gone
 	for {
 		p, err := s.b.readLog(ctx, query{stream: s.at.stream, subject: s.at.log(), seq: s.pos + 1})
@@ -58,29 +59,27 @@ func (s *scan) run(ctx context.Context, fold func(o origin, seq uint64, parts []
 }
 
 // take reads one record.
-func (s *scan) take(m *logged, fold func(o origin, seq uint64, parts []agora.Message) error) error {
+func (s *scan) take(m *logged, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
 	s.pos = m.seq
 	s.count++
-	o, n, err := s.r.open(m.body)
+	o, n, err := s.r.Open(m.body)
 	if err != nil {
 		s.b.cfg.Log.Warn("record skipped", "stream", s.at.stream, "seq", m.seq, "err", err)
 		return nil
 	}
-	if _, is := markOf(m.body); is {
+	if _, is := record.Mark(m.body); is {
 		s.purge = true
 	}
-	if o.session != s.cfg.Session || o.from != s.cfg.From || isVoid(o, m.at) {
+	if o.Session != s.cfg.Session || o.From != s.cfg.From || o.IsVoid(m.at) {
 		return nil
 	}
 	parts := make([]agora.Message, n)
-	last := ""
 	for i := range parts {
 		parts[i].Seq = m.seq<<agora.SeqShift | uint64(i)
-		if err := s.r.part(&parts[i], last); err != nil {
+		if err := s.r.Part(&parts[i]); err != nil {
 			s.b.cfg.Log.Warn("record skipped", "stream", s.at.stream, "seq", m.seq, "err", err)
 			return nil
 		}
-		last = parts[i].Stream
 	}
 	s.alive = true
 	if m.id != "" && m.id == s.id {
@@ -94,11 +93,5 @@ func (s *scan) cut(most int64) bool { return s.count >= most || s.purge }
 
 // aged tells whether all of a stream may have grown too old to be in the log.
 func (s *scan) aged(o OpenStream) bool {
-	return !o.Since.IsZero() && s.b.Now().Sub(o.Since) >= s.b.cfg.MaxAge-voidAfter
-}
-
-// isVoid tells whether a record was stored so late that its sender's lease may have been
-// another's by then, and the duplicate table and the fence forgotten. Nobody reads such a record.
-func isVoid(o origin, at time.Time) bool {
-	return at.Sub(time.UnixMilli(o.validAt)) > voidAfter
+	return !o.Since.IsZero() && s.b.Now().Sub(o.Since) >= s.b.cfg.MaxAge-record.VoidAfter
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // commit says that what was taken since begin is stored, in the record at seq.
@@ -127,7 +128,7 @@ func (l *ledger) doubt(m *agora.Message) {
 	l.doubted[m.N] = hashOf(m)
 }
 
-const maxDoubted = 4 * maxParts // numbers; a lane has one record in doubt at a time
+const maxDoubted = 4 * record.MaxParts // numbers; a lane has one record in doubt at a time
 
 // hashOf tells a message from another: by its key where it has one, as an edge may put its own clock's time into the
 // body each time that it comes.
@@ -163,7 +164,7 @@ func (l *ledger) abort(name string, again bool) agora.Message {
 
 // fold reckons with a part found in the log.
 func (l *ledger) fold(m *agora.Message, epoch uint64, now time.Time) {
-	l.add(m, first{n: m.N, seq: m.Seq >> agora.SeqShift, index: int(m.Seq & (maxParts - 1)), stream: m.Stream}, epoch, now)
+	l.add(m, first{n: m.N, seq: m.Seq >> agora.SeqShift, index: int(m.Seq & (record.MaxParts - 1)), stream: m.Stream}, epoch, now)
 	if relates(m) {
 		s := l.streams[m.Stream]
 		s.read = true

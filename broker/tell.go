@@ -3,6 +3,7 @@ package broker
 import (
 	"time"
 
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
 
@@ -156,7 +157,7 @@ func (l *Lane) sweep(now time.Time, hurry bool) (wait time.Duration, more bool) 
 // again has the flight sent again when it is time, or calls its fate unknown.
 func (l *Lane) again(now time.Time, hurry bool) {
 	f := l.flight
-	if now.Sub(f.first) > l.b.cfg.GiveUp || l.b.Now().Sub(f.validAt) > doubtAfter {
+	if now.Sub(f.first) > l.b.cfg.GiveUp || l.b.Now().Sub(f.validAt) > record.DoubtAfter {
 		l.look(false)
 		return
 	}

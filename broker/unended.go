@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // Unended is a lane in which streams are open, as far as the log was read.
@@ -45,7 +46,7 @@ type unended struct {
 	most   int
 	lanes  map[laneKey]*openLane
 	open   int // streams in lanes
-	r      reader
+	r      record.Reader
 }
 
 type laneKey struct {
@@ -107,28 +108,26 @@ func (u *unended) take(m *logged) {
 	if err != nil {
 		return
 	}
-	o, n, err := u.r.open(m.body)
-	if err != nil || isVoid(o, m.at) {
+	o, n, err := u.r.Open(m.body)
+	if err != nil || o.IsVoid(m.at) {
 		return
 	}
-	at := laneKey{o.session, to}
-	last := ""
+	at := laneKey{o.Session, to}
 	for range n {
 		var p agora.Message
-		if u.r.part(&p, last) != nil {
+		if u.r.Part(&p) != nil {
 			return
 		}
-		last = p.Stream
 		switch {
 		case !relates(&p):
 		case p.Part.Ends():
 			u.end(at, p.Stream)
-		case o.validAt < u.before:
-			u.goOn(at, o.from, p.Stream)
+		case o.ValidAt < u.before:
+			u.goOn(at, o.From, p.Stream)
 		}
 	}
 	if l := u.lanes[at]; l != nil {
-		l.epoch = max(l.epoch, o.epoch)
+		l.epoch = max(l.epoch, o.Epoch)
 	}
 }
 
