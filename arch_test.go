@@ -18,7 +18,8 @@ const module = "github.com/agora-relay/agora"
 var layers = map[string][]string{
 	".":                    {},
 	"broker/record":        {"."},
-	"broker":               {".", "broker/record", "internal/guard", "internal/latency", "internal/turns"},
+	"broker/ledger":        {".", "broker/record", "internal/guard"},
+	"broker":               {".", "broker/ledger", "broker/record", "internal/guard", "internal/latency", "internal/turns"},
 	"presence":             {"."},
 	"wire":                 {".", "internal/rawjson"},
 	"wire/iat":             {".", "wire", "internal/rawjson"},

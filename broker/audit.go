@@ -60,7 +60,7 @@ func (b *Broker) auditStream(stream string, tops []*topic, from uint64) (audited
 
 // lastOfAll asks for the last record of each subject, where it was stored at from or later, a batch at a time. A replica may answer that,
 // and lag; so the subject of the stream's last message, as the leader knows it, is asked for along: if an answer
-// knows that message, it knows all before it. sure tells whether all of them did.
+// knows that message, it knows all before it. sure reports whether all of them did.
 func (b *Broker) lastOfAll(stream string, tops []*topic, from uint64) (last map[string]uint64, sure bool, err error) {
 	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
 	defer cancel()

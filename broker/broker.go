@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/internal/latency"
 )
 
@@ -245,10 +246,10 @@ func (b *Broker) Close() {
 	}
 }
 
-// Connected tells whether the log can be reached now.
+// Connected reports whether the log can be reached now.
 func (b *Broker) Connected() bool { return b.nc.IsConnected() }
 
-// Lost tells whether the connection has been away for longer than an election takes.
+// Lost reports whether the connection has been away for longer than an election takes.
 func (b *Broker) Lost() bool {
 	at := b.cut.Load()
 	return at != 0 && agora.Ticks()-at > int64(b.cfg.Election)
@@ -317,7 +318,7 @@ func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (re
 
 // unavailable returns err as an agent may see it.
 func (b *Broker) unavailable(err error) *agora.Error {
-	return &agora.Error{Code: agora.Unavailable, Message: "the message log can't be reached now", RetryAfter: retryAfter, Cause: err}
+	return &agora.Error{Code: agora.Unavailable, Message: "the message log can't be reached now", RetryAfter: ledger.RetryAfter, Cause: err}
 }
 
 func (b *Broker) openLanes() []*Lane {

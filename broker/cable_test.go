@@ -104,7 +104,7 @@ func (w *way) fill(from net.Conn) {
 	}
 }
 
-// there tells whether the connection has not been severed; the cable's mu is held.
+// there reports whether the connection has not been severed; the cable's mu is held.
 func (w *way) there() bool {
 	_, there := w.cable.conns[w.near]
 	return there

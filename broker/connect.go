@@ -74,7 +74,7 @@ func (b *Broker) turnedAway(err error) error {
 	return nil
 }
 
-// named tells whether a says who the edge is.
+// named reports whether a says who the edge is.
 func (a Access) named() bool { return a.Creds != "" || a.NKey != "" || a.Token != "" || a.User != "" }
 
 // hostsOf returns the hosts and ports of addresses, without who is to log in there.

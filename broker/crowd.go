@@ -24,7 +24,7 @@ func (c *crowd) add(top *topic) {
 	c.young = append(c.young, top)
 }
 
-// heard tells whether any subject of a stream is listened to.
+// heard reports whether any subject of a stream is listened to.
 func (t *topics) heard(stream string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

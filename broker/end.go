@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
@@ -54,23 +55,21 @@ func (e *ender) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var l ledger
+	var l ledger.Ledger
 	now := time.Now()
 	s := scan{b: e.b, at: e.at, cfg: &e.cfg}
 	err = s.run(ctx, func(o record.Origin, _ uint64, parts []agora.Message) error {
 		for i := range parts {
-			l.fold(&parts[i], o.Epoch, now)
+			l.Fold(&parts[i], o.Epoch, now)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	l.inherit(&e.cfg, s.cut(e.b.cfg.MaxRecords), s.aged)
-	for _, o := range l.running() {
-		l.hole(o.Stream)
-	}
-	for len(l.holed) > 0 {
+	l.Inherit(ledger.Heritage{Open: e.cfg.Open, Dirty: e.cfg.Dirty, Cut: s.cut(e.b.cfg.MaxRecords), Aged: s.aged})
+	l.BreakAll()
+	for l.OwesAborts() {
 		if err := e.abort(ctx, &l, seq); err != nil {
 			return err
 		}
@@ -79,12 +78,12 @@ func (e *ender) once(ctx context.Context) error {
 }
 
 // abort stores one record of aborts.
-func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
+func (e *ender) abort(ctx context.Context, l *ledger.Ledger, fence uint64) error {
 	o := record.Origin{Session: e.cfg.Session, Epoch: e.cfg.Epoch, ValidAt: e.b.Now().UnixMilli(), From: e.cfg.From}
-	n := min(len(l.holed), maxAborts)
-	aborts := make([]agora.Message, n)
-	for k, name := range l.holed[:n] {
-		aborts[k] = l.abort(name, l.streams[name].hearsay)
+	var aborts []agora.Message
+	l.Begin()
+	for _, name := range l.NextAborts(maxAborts) {
+		aborts = append(aborts, l.Abort(name, e.cfg.Epoch))
 	}
 	m := nats.NewMsg(e.at.log())
 	m.Data = record.Of(o, aborts...)
@@ -108,7 +107,7 @@ func (e *ender) abort(ctx context.Context, l *ledger, fence uint64) error {
 	}
 	e.b.echoes.note(e.at, a.seq, time.Now())
 	e.b.count.records.Add(1)
-	e.b.count.parts.Add(uint64(n))
-	l.holed = l.holed[n:]
+	e.b.count.parts.Add(uint64(len(aborts)))
+	l.Commit(aborts, a.seq, time.Now(), e.b.cfg.Duplicates)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
@@ -43,7 +44,7 @@ type flight struct {
 // item is a part and what becomes of it once the record is stored.
 type item struct {
 	entry
-	v    verdict
+	v    ledger.Verdict
 	part int // its index in the record, if it is stored
 }
 
@@ -119,12 +120,12 @@ func (l *Lane) proceed() {
 	}
 }
 
-// owes tells whether something must be stored for streams over a hole, and may be tried now.
+// owes reports whether something must be stored for streams over a hole, and may be tried now.
 func (l *Lane) owes() bool {
-	return len(l.ledger.holed) > 0 && !time.Now().Before(l.abortAt)
+	return l.ledger.OwesAborts() && !time.Now().Before(l.abortAt)
 }
 
-// waits tells whether the lane is pressed and its pause is not over.
+// waits reports whether the lane is pressed and its pause is not over.
 func (l *Lane) waits() bool {
 	if l.pause == 0 {
 		return false
@@ -156,7 +157,7 @@ func (l *Lane) fill(f *flight, at time.Time, ok bool) {
 	o := record.Origin{Session: l.cfg.Session, Epoch: l.cfg.Epoch, ValidAt: at.UnixMilli(), From: l.cfg.From}
 	f.validAt = at
 	f.record.Begin(o)
-	l.ledger.begin()
+	l.ledger.Begin()
 	f.open = true
 	if ok {
 		l.fillAborts(f)
@@ -171,9 +172,9 @@ func (l *Lane) fill(f *flight, at time.Time, ok bool) {
 		}
 		v := l.judge(e, ok, len(f.parts), size, now)
 		f.items = append(f.items, item{entry: *e, v: v, part: len(f.parts)})
-		if v.store {
+		if v.Store {
 			f.add(e.m)
-		} else if v.abort {
+		} else if v.Abort {
 			l.abort(f, e.m.Stream)
 		}
 		l.gathered -= size
@@ -185,23 +186,15 @@ func (l *Lane) fill(f *flight, at time.Time, ok bool) {
 
 // fillAborts puts first what is owed to streams over a hole.
 func (l *Lane) fillAborts(f *flight) {
-	for _, name := range l.ledger.holed {
-		if len(f.parts) == maxAborts {
-			break
-		}
-		if l.ledger.streams[name].phase != broken {
-			continue
-		}
+	for _, name := range l.ledger.NextAborts(maxAborts) {
 		l.abort(f, name)
 	}
 }
 
 // abort puts an abort into the record.
 func (l *Lane) abort(f *flight, name string) {
-	m := l.ledger.abort(name, l.ledger.streams[name].hearsay)
-	l.ledger.step(&m, l.cfg.Epoch)
 	f.aborts = true
-	f.add(m)
+	f.add(l.ledger.Abort(name, l.cfg.Epoch))
 }
 
 // add puts a part into the record.
@@ -211,22 +204,22 @@ func (f *flight) add(m agora.Message) {
 }
 
 // judge decides what becomes of a gathered part.
-func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) verdict {
+func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) ledger.Verdict {
 	if e.lost || !ok {
-		l.ledger.lose(&e.m)
-		return verdict{err: unavailable(nil)}
+		l.ledger.Lose(&e.m)
+		return ledger.Verdict{Err: ledger.Unavailable(nil)}
 	}
 	err, limit := record.CheckMeta(&e.m.Meta), l.b.MaxRecord()
 	if err == nil && size+record.OriginSize(record.Origin{Session: l.cfg.Session, From: l.cfg.From}) > limit {
 		err = tooLarge(limit)
 	}
 	if err != nil {
-		open := relates(&e.m) && l.ledger.streams[e.m.Stream].phase == running
-		return verdict{err: err, abort: open}
+		open := ledger.IsStreamPart(&e.m) && l.ledger.IsOpen(e.m.Stream)
+		return ledger.Verdict{Err: err, Abort: open}
 	}
-	v := l.ledger.take(&e.m, index, l.cfg.Epoch, now)
-	if v.err != nil && v.err.Code == agora.Unavailable {
-		l.ledger.lose(&e.m)
+	v := l.ledger.Take(&e.m, index, l.cfg.Epoch, now)
+	if v.Err != nil && v.Err.Code == agora.Unavailable {
+		l.ledger.Lose(&e.m)
 	}
 	return v
 }
@@ -340,7 +333,7 @@ func (l *Lane) stored(a ack) {
 	if f.tries == 1 {
 		l.b.gathering.landed(now.Sub(f.first))
 	}
-	l.ledger.commit(f.parts, a.seq, now, l.b.cfg.Duplicates)
+	l.ledger.Commit(f.parts, a.seq, now, l.b.cfg.Duplicates)
 	f.open = false
 	l.lastSeq = a.seq
 	l.b.count.records.Add(1)
@@ -361,15 +354,15 @@ func (l *Lane) stored(a ack) {
 // notStored answers a flight that the full log refused: nothing of it is stored, and never will be.
 func (l *Lane) notStored() {
 	f := l.flight
-	l.ledger.rollback(f.parts)
+	l.ledger.Rollback(f.parts)
 	l.flight = nil
-	l.abortAt = time.Now().Add(retryAfter)
+	l.abortAt = time.Now().Add(ledger.RetryAfter)
 	for i := range f.items {
 		it := &f.items[i]
 		// What was refused for good because of an abort is so no more.
-		if it.v.store || it.lost || it.v.at.here || it.v.err != nil && f.aborts {
-			l.ledger.lose(&it.m)
-			it.v = verdict{err: full()}
+		if it.v.Store || it.lost || it.v.At.Here || it.v.Err != nil && f.aborts {
+			l.ledger.Lose(&it.m)
+			it.v = ledger.Verdict{Err: full()}
 		}
 	}
 	l.answer(f, 0)
@@ -383,26 +376,15 @@ func (l *Lane) answer(f *flight, seq uint64) {
 		it := &f.items[i]
 		r := it.result()
 		switch {
-		case it.v.err != nil:
-			r.Err = it.v.err
+		case it.v.Err != nil:
+			r.Err = it.v.Err
 			l.b.count.refusals.Add(1)
-		case it.v.again:
-			r.Again, r.Stream, r.Seq = true, it.v.at.stream, it.v.at.position(seq)
+		case it.v.Again:
+			r.Again, r.Stream, r.Seq = true, it.v.At.Stream, it.v.At.Position(seq)
 			l.b.count.duplicates.Add(1)
 		default:
 			r.Seq = seq<<agora.SeqShift | uint64(it.part)
 		}
 		l.tell(it.done, r)
 	}
-}
-
-// position returns where the first one stands; seq is the record of this moment.
-func (f first) position(seq uint64) uint64 {
-	if f.here {
-		return seq<<agora.SeqShift | uint64(f.index)
-	}
-	if f.seq == 0 {
-		return 0
-	}
-	return f.seq<<agora.SeqShift | uint64(f.index)
 }

@@ -20,7 +20,7 @@ type gapCheck struct {
 	wait time.Duration   // before that
 }
 
-// gap tells whether retention may have taken something between the inbox's position and
+// gap reports whether retention may have taken something between the inbox's position and
 // the piece of the log that was read there. Sequences are shared by a whole stream, so a hole in them
 // says nothing. But while the record of the position itself is there, nothing after it is gone.
 func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
@@ -66,7 +66,7 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 // old one stored. Taken at its word, it would have a whole mailbox delivered again.
 const leaderLag = 2 * time.Second
 
-// believes tells whether the leader's word that the log ends before what was read here has stood for long enough.
+// believes reports whether the leader's word that the log ends before what was read here has stood for long enough.
 func (i *Inbox) believes(now int64) bool {
 	if i.short == 0 {
 		i.short = now
@@ -91,7 +91,7 @@ func (i *Inbox) restart() {
 	i.since, i.kept, i.keptAt, i.short = time.Time{}, 0, time.Time{}, 0
 }
 
-// mayLack tells whether loss can't be excluded, the record of the position being gone.
+// mayLack reports whether loss can't be excluded, the record of the position being gone.
 func (i *Inbox) mayLack(s streamState) bool {
 	i.mu.Lock()
 	kept, at := i.kept, i.keptAt
@@ -109,7 +109,7 @@ func (i *Inbox) mayLack(s streamState) bool {
 	return i.b.forgets(at) || s.created.After(at)
 }
 
-// forgets tells whether what was stored right after a time may be too old to be kept. Clocks may be apart.
+// forgets reports whether what was stored right after a time may be too old to be kept. Clocks may be apart.
 func (b *Broker) forgets(at time.Time) bool {
 	return at.IsZero() || b.Now().Sub(at) > b.cfg.MaxAge-min(record.VoidAfter-record.DoubtAfter, b.cfg.MaxAge/10)
 }
@@ -192,7 +192,7 @@ type raft struct {
 	} `json:"replicas"` // the servers that have the stream, but for the one that says so
 }
 
-// led tells whether it is the leader's own word.
+// led reports whether it is the leader's own word.
 func (r *raft) led() bool {
 	for _, other := range r.Replicas {
 		if other.Name == r.Leader {

@@ -32,7 +32,7 @@ const (
 
 func (g *gathering) init() { g.timer = time.NewTimer(time.Hour) }
 
-// hold tells whether a lane has to wait with its next record; then letGo is called for it soon.
+// hold reports whether a lane has to wait with its next record; then letGo is called for it soon.
 func (g *gathering) hold(l *Lane) bool {
 	if g.air.Load() < crowded {
 		return false
@@ -95,7 +95,7 @@ func (b *Broker) gather() {
 	}
 }
 
-// holds tells whether the lane has to wait with its next record. The lock is held.
+// holds reports whether the lane has to wait with its next record. The lock is held.
 func (l *Lane) holds() bool {
 	if !l.held && l.state == fit && l.flight == nil && !l.away && l.known && l.pause == 0 && l.queue != nil {
 		l.held = l.b.gathering.hold(l)

@@ -85,6 +85,10 @@ func indexed(p agora.Part, stream string, index uint32) agora.Message {
 	return agora.Message{Part: p, Stream: stream, Indexed: true, Index: index, Body: fmt.Appendf(nil, "%d", index)}
 }
 
+func numbered(n uint64, m agora.Message) agora.Message { m.N = n; return m }
+func ided(id string, m agora.Message) agora.Message    { m.ID = id; return m }
+func kind(k agora.Kind, m agora.Message) agora.Message { m.Kind = k; return m }
+
 // listener reads an inbox as an edge would.
 type listener struct {
 	*Inbox

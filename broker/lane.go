@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 )
 
@@ -26,12 +27,7 @@ type LaneConfig struct {
 }
 
 // OpenStream is a stream that has a start and no end yet.
-type OpenStream struct {
-	Stream  string
-	Kind    agora.Kind
-	Indexed bool      // its parts prove that none is missing, by index or by number
-	Since   time.Time // when it was started, so that retention by age can be told; zero when unknown
-}
+type OpenStream = ledger.OpenStream
 
 // Result is what became of a message put into a lane.
 type Result struct {
@@ -61,7 +57,7 @@ type Lane struct {
 	stuck atomic.Bool // what is in hand waits for longer than an election takes
 
 	mu        sync.Mutex // guards the fields below
-	ledger    ledger
+	ledger    ledger.Ledger
 	known     bool         // the ledger is complete: nothing of an earlier holder can be stored any more
 	inherited bool         // the log was read once
 	fenceSeq  uint64       // sequence of the fence that records expect; 0 for none
@@ -75,8 +71,7 @@ type Lane struct {
 	cancel    context.CancelFunc
 	state     laneState
 	gaveUp    bool           // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
-	lost      []lostPart     // refused while the log could not be reached: their streams are settled when it can
-	beyond    bool           // more was lost than can be settled: the lane can't go on
+	lost      ledger.Losses  // refused while the log could not be reached: their streams are settled when it can
 	pause     time.Duration  // before each record
 	due       time.Time      // when the next may go; zero when no pause is running
 	abortAt   time.Time      // when to try next to store what is owed to streams over a hole
@@ -113,11 +108,12 @@ func (e *entry) refused(err *agora.Error) Result {
 	return r
 }
 
-// lostPart is what must be remembered of a part that was refused.
-type lostPart struct {
-	n      uint64
-	stream string
-	start  bool // the stream's start was the first of it
+// after returns the streams that are open after e, given those before it.
+func (e *entry) after(open []OpenStream) []OpenStream {
+	if e.lost {
+		return open
+	}
+	return ledger.After(open, &e.m)
 }
 
 type outcome struct {
@@ -130,7 +126,7 @@ var errLaneOver = errors.New("the lane is over")
 // Lane returns a new lane. Nothing is sent before the first Put.
 func (b *Broker) Lane(cfg LaneConfig) *Lane {
 	l := &Lane{b: b, cfg: cfg, at: placeOf(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
-	l.ledger.whole, l.ledger.exact = !cfg.Used, !cfg.Used
+	l.ledger = ledger.New(!cfg.Used)
 	l.log, l.fence = l.at.log(), l.at.fenceOf(cfg.Session)
 	if cfg.Parked != nil {
 		l.unpark(*cfg.Parked)
@@ -164,7 +160,7 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 		l.refuseLost(&e)
 		l.dieBeyond()
 	default:
-		l.tell(done, e.refused(unavailable(errLaneOver)))
+		l.tell(done, e.refused(ledger.Unavailable(errLaneOver)))
 	}
 	l.tellLater()
 }
@@ -174,31 +170,27 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 func (l *Lane) Pass(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ledger.pass(n)
-	for i := range l.lost {
-		if l.lost[i].n == n {
-			l.lost[i].n = 0
-		}
-	}
+	l.ledger.Pass(n)
+	l.lost.Pass(n)
 }
 
 // Streams returns the streams that are open after all that was Put so far.
 func (l *Lane) Streams() []OpenStream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	open := l.ledger.running()
+	open := l.ledger.Running()
 	if f := l.flight; f != nil && !f.open {
 		for i := range f.items {
-			open = after(open, &f.items[i].entry)
+			open = f.items[i].after(open)
 		}
 	}
 	for i := range l.queue.items() {
-		open = after(open, &l.queue.all[i])
+		open = l.queue.all[i].after(open)
 	}
 	return open
 }
 
-// Stuck tells whether the log can't be reached for longer than an election takes: for what this lane has in
+// Stuck reports whether the log can't be reached for longer than an election takes: for what this lane has in
 // hand, or for anything. What was put in is tried until it is stored, or refused half a
 // minute after the first of it; but whoever has something new to begin does better to be told. It never blocks.
 func (l *Lane) Stuck() bool { return l.stuck.Load() || l.b.Lost() }
@@ -261,15 +253,15 @@ func (l *Lane) Close() {
 	l.mu.Unlock()
 }
 
-// idle tells whether nothing is in hand.
+// idle reports whether nothing is in hand.
 func (l *Lane) idle() bool {
-	return l.queue == nil && l.flight == nil && !l.away && len(l.lost) == 0 &&
-		len(l.ledger.holed) == 0 && l.results == nil && !l.telling
+	return l.queue == nil && l.flight == nil && !l.away && !l.lost.Any() &&
+		!l.ledger.OwesAborts() && l.results == nil && !l.telling
 }
 
 // finish answers all that is in hand and stops the lane's goroutine.
 func (l *Lane) finish(s laneState) {
-	if l.flight != nil || l.queue != nil || len(l.lost) > 0 || len(l.ledger.holed) > 0 {
+	if l.flight != nil || l.queue != nil || l.lost.Any() || l.ledger.OwesAborts() {
 		l.gaveUp = true
 	}
 	if l.cancel != nil {
@@ -281,7 +273,7 @@ func (l *Lane) finish(s laneState) {
 		l.flight.release()
 		l.flight = nil
 	}
-	l.lost = nil
+	l.lost.Clear()
 	l.wakeWaiters()
 }
 
@@ -290,9 +282,9 @@ func (l *Lane) refuseAll(why error) {
 	if l.flight != nil {
 		for i := range l.flight.items {
 			it := &l.flight.items[i]
-			l.tell(it.done, it.refused(unavailable(why)))
+			l.tell(it.done, it.refused(ledger.Unavailable(why)))
 			it.done = nil
-			l.ledger.doubt(&it.m)
+			l.ledger.Doubt(&it.m)
 		}
 	}
 	for i := range l.queue.items() {
@@ -305,55 +297,7 @@ func (l *Lane) refuseAll(why error) {
 // refuseLost answers a part with UNAVAILABLE while the ledger can't be asked, and remembers what
 // that means for its stream.
 func (l *Lane) refuseLost(e *entry) {
-	p := lostPart{n: e.m.N}
-	if start := e.m.Part == agora.Start; relates(&e.m) && (!start || e.m.N == 0) {
-		p.stream, p.start = e.m.Stream, start
-	}
-	l.lose(p)
+	l.lost.Add(&e.m)
 	l.b.count.refusals.Add(1)
-	l.tell(e.done, e.refused(unavailable(nil)))
-}
-
-// lose remembers a refused part: of each stream one, and the lowest number.
-func (l *Lane) lose(p lostPart) {
-	for i := range l.lost {
-		q := &l.lost[i]
-		if q.stream == p.stream {
-			if p.n != 0 && (q.n == 0 || p.n < q.n) {
-				q.n = p.n
-			}
-			return
-		}
-	}
-	switch {
-	case p == (lostPart{}):
-	case len(l.lost) >= maxOpen: // more than can be open, and more than is kept
-		l.beyond = true
-	default:
-		l.lost = append(l.lost, p)
-	}
-}
-
-// after returns the streams open after e, given those before it.
-func after(open []OpenStream, e *entry) []OpenStream {
-	if !relates(&e.m) || e.lost {
-		return open
-	}
-	at := -1
-	for i := range open {
-		if open[i].Stream == e.m.Stream {
-			at = i
-		}
-	}
-	switch {
-	case e.m.Part == agora.Start && at < 0:
-		return append(open, OpenStream{Stream: e.m.Stream, Kind: e.m.Kind, Indexed: e.m.Indexed || e.m.N != 0})
-	case e.m.Part.Ends() && at >= 0:
-		return append(open[:at], open[at+1:]...)
-	}
-	return open
-}
-
-func unavailable(cause error) *agora.Error {
-	return &agora.Error{Code: agora.Unavailable, Message: "the message could not be stored now", RetryAfter: retryAfter, Cause: cause}
+	l.tell(e.done, e.refused(ledger.Unavailable(nil)))
 }

@@ -14,7 +14,7 @@ type laneSet struct {
 	spare   []*Lane // the sweeper's: room for what all returns
 }
 
-// add tells whether the sweeper has to be woken for the lane to be looked at within sweepEvery.
+// add reports whether the sweeper has to be woken for the lane to be looked at within sweepEvery.
 func (s *laneSet) add(l *Lane) (wake bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

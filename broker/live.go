@@ -211,7 +211,7 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 	}
 }
 
-// follows tells whether nothing can be missing between what the inbox has and a live record behind the one given. A record
+// follows reports whether nothing can be missing between what the inbox has and a live record behind the one given. A record
 // that names an older one, or none, does not say so: the last one that was got has grown too old since, or it is of a log made
 // anew, of which no word has come yet. The lock is held.
 func (i *Inbox) follows(last uint64) bool {
@@ -296,7 +296,7 @@ func (i *Inbox) fallBehind() {
 	}
 }
 
-// disarm tells whether the reader waits to be woken; it is then no more.
+// disarm reports whether the reader waits to be woken; it is then no more.
 func (i *Inbox) disarm() bool {
 	was := i.armed
 	i.armed = false

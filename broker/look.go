@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
@@ -118,12 +119,12 @@ func (l *Lane) giveIn(err error) {
 // dieBeyond ends a lane that lost more streams than it can remember to abort. Its
 // successor reads the log, which knows them all. The lock is held.
 func (l *Lane) dieBeyond() {
-	if l.beyond {
+	if l.lost.Beyond() {
 		l.die()
 	}
 }
 
-// unmoved tells whether the fence is where the lane's records expect it: then the refusal was of the server's
+// unmoved reports whether the fence is where the lane's records expect it: then the refusal was of the server's
 // own making, and the flight is on its way again.
 func (l *Lane) unmoved(ctx context.Context) bool {
 	l.mu.Lock()
@@ -181,12 +182,12 @@ func (l *Lane) sendAgain(id string, floor uint64, at time.Time) {
 	}
 }
 
-// stands tells whether nothing is gone from the lane's mailbox that was stored after the record at floor, or from a time on.
+// stands reports whether nothing is gone from the lane's mailbox that was stored after the record at floor, or from a time on.
 func (l *Lane) stands(ctx context.Context, floor uint64, at time.Time) (bool, error) {
 	return l.b.stands(ctx, &l.at, floor, at)
 }
 
-// stands tells whether nothing is gone from a log that was stored after the record at floor, or from a time on.
+// stands reports whether nothing is gone from a log that was stored after the record at floor, or from a time on.
 func (b *Broker) stands(ctx context.Context, p *place, floor uint64, at time.Time) (bool, error) {
 	if floor > 0 {
 		oldest, err := b.nextOf(ctx, p.stream, p.log(), 1)
@@ -272,7 +273,7 @@ func (l *Lane) fenceAndRead(ctx context.Context) error {
 	s := scan{b: l.b, at: l.at, cfg: &l.cfg, from: l.lastSeq}
 	if f := l.flight; f != nil {
 		if s.id = f.id; f.open {
-			l.ledger.rollback(f.parts)
+			l.ledger.Rollback(f.parts)
 			f.open = false
 		}
 	}
@@ -298,7 +299,7 @@ func (l *Lane) folded(o record.Origin, seq uint64, parts []agora.Message) error 
 	}
 	now := time.Now()
 	for i := range parts {
-		l.ledger.fold(&parts[i], o.Epoch, now)
+		l.ledger.Fold(&parts[i], o.Epoch, now)
 	}
 	l.lastSeq = seq
 	return nil
@@ -309,28 +310,17 @@ func (l *Lane) found(s *scan) {
 	cut := s.cut(l.b.cfg.MaxRecords)
 	if !l.inherited {
 		l.inherited = true
-		l.ledger.exact = l.ledger.lastN != 0
-		l.ledger.inherit(&l.cfg, cut, s.aged)
-		if cut {
-			l.ledger.unsure = time.Now().Add(l.b.cfg.Duplicates)
-		}
+		l.ledger.Inherit(ledger.Heritage{Open: l.cfg.Open, Dirty: l.cfg.Dirty, Cut: cut, Unsure: time.Now().Add(l.b.cfg.Duplicates), Aged: s.aged})
 	}
 	if f := l.flight; f != nil {
 		l.flight = nil
 		l.land(f, s.hit, cut && !s.alive)
 	}
-	for _, p := range l.lost {
-		l.ledger.lose(&agora.Message{N: p.n, Kind: agora.Request, Part: agora.Chunk, Stream: p.stream})
-		if p.start {
-			l.ledger.unstart(p.stream)
-		}
-	}
-	l.lost = nil
-	l.ledger.tidy()
+	l.ledger.SettleLosses(&l.lost)
 	l.known, l.away, l.cancel, l.state = true, false, nil, fit
 	l.stuck.Store(false)
 	l.advance()
-	if len(l.ledger.holed) > 0 {
+	if l.ledger.OwesAborts() {
 		l.sweepLater()
 	}
 }
@@ -350,11 +340,10 @@ func (l *Lane) land(f *flight, hit uint64, doubt bool) {
 	for i := range f.items {
 		it := &f.items[i]
 		if it.done == nil { // refused when the log could not be reached
-			delete(l.ledger.doubted, it.m.N)
-			l.ledger.lose(&it.m)
+			l.ledger.Disprove(&it.m)
 			continue
 		}
-		it.m.Again = it.m.Again || doubt && it.v.store
+		it.m.Again = it.m.Again || doubt && it.v.Store
 		l.gathered += record.SizeOf(&it.m)
 		back = gatherings.add(back, &it.entry)
 	}

@@ -45,7 +45,7 @@ func (p *posts) run() {
 	}
 }
 
-// drain runs what is there, and tells whether the end has come.
+// drain runs what is there, and reports whether the end has come.
 func (p *posts) drain() (done bool) {
 	for {
 		p.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
@@ -26,7 +27,7 @@ type ack struct {
 	err       *jetstream.APIError
 }
 
-// refused tells whether the log would not take the record because it is full. An earlier copy of the same
+// refused reports whether the log would not take the record because it is full. An earlier copy of the same
 // record may yet be stored.
 func (a ack) refused() bool {
 	if a.err == nil {
@@ -41,7 +42,7 @@ func (a ack) refused() bool {
 	return false
 }
 
-// fenced tells whether the fence is not where the record expects it, or can't be told now.
+// fenced reports whether the fence is not where the record expects it, or can't be told now.
 func (a ack) fenced() bool {
 	return a.err != nil && (a.err.ErrorCode == codeWrongLast || a.err.ErrorCode == codeWrongLastOnWay)
 }
@@ -188,7 +189,7 @@ func (b *Broker) nudge(p place, seq uint64) {
 const nudgeHeader = "Agora-Nudge"
 
 func full() *agora.Error {
-	return &agora.Error{Code: agora.Unavailable, Message: "the message log is full", RetryAfter: retryAfter}
+	return &agora.Error{Code: agora.Unavailable, Message: "the message log is full", RetryAfter: ledger.RetryAfter}
 }
 
 func tooLarge(limit int) *agora.Error {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -321,90 +322,6 @@ func TestQuestionsAreAnsweredByName(t *testing.T) {
 	})
 }
 
-func TestANumberThatIsPassedOverIsNotWaitedFor(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	l.begin()
-	l.lose(&agora.Message{N: 3})
-	if v := l.known(&agora.Message{N: 4}); v.err == nil || v.err.Code != agora.Unavailable {
-		t.Fatalf("4 behind a refused 3: %+v, want UNAVAILABLE", v)
-	}
-	l.pass(3)
-	if v := l.take(&agora.Message{N: 4}, 0, 1, now); !v.store {
-		t.Errorf("4 once 3 is used up: %+v, want it stored", v)
-	}
-}
-
-func TestAnotherMessageUnderANumberInDoubtIsNotTakenForTheFirst(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	m := agora.Message{N: 1, Body: []byte("first")}
-	l.doubt(&m)
-	l.take(&m, 0, 1, now) // it was stored after all
-	if v := l.known(&m); !v.again {
-		t.Errorf("the same message again: %+v, want a duplicate", v)
-	}
-	if v := l.known(&agora.Message{N: 1, Body: []byte("second")}); v.err == nil || v.err.Code != agora.InvalidRequest {
-		t.Errorf("another one: %+v, want INVALID_REQUEST", v)
-	}
-}
-
-func TestAPartUnderAPassedOverNumberIsAnsweredAsItsStreamWas(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	part := func(n uint64, p agora.Part, stream string) *agora.Message {
-		return &agora.Message{N: n, Kind: agora.Request, Part: p, Stream: stream}
-	}
-	for _, m := range []*agora.Message{part(1, agora.Start, "s"), part(2, agora.Start, "other"), part(0, agora.Abort, "s"), part(5, agora.Chunk, "other")} {
-		l.add(m, first{n: m.N}, 1, now)
-	}
-	for _, c := range []struct {
-		m    *agora.Message
-		want agora.Code
-	}{
-		{part(3, agora.Chunk, "s"), agora.StreamAborted},
-		{part(4, agora.Chunk, "other"), agora.InvalidRequest},
-		{part(4, agora.Start, "s"), agora.InvalidRequest},
-	} {
-		if v := l.known(c.m); v.err == nil || v.err.Code != c.want {
-			t.Errorf("%+v: %+v, want %s", *c.m, v, c.want)
-		}
-	}
-}
-
-func TestAMessageInDoubtIsKnownByItsKeyThoughAnEdgeStampsItAnew(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	m := agora.Message{ID: "p", N: 1, Kind: agora.Event, Body: []byte(`{"timestamp":1}`)}
-	l.doubt(&m)
-	l.take(&m, 0, 1, now) // it was stored after all
-	m.Body = []byte(`{"timestamp":2}`)
-	if v := l.known(&m); !v.again {
-		t.Errorf("the same event a second later: %+v, want a duplicate", v)
-	}
-	m.ID = "q"
-	if v := l.known(&m); v.err == nil || v.err.Code != agora.InvalidRequest {
-		t.Errorf("another one: %+v, want INVALID_REQUEST", v)
-	}
-}
-
-func TestARefusedNumberThatTheLogShowsIsNotWaitedFor(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	l.begin()
-	l.lose(&agora.Message{N: 3})
-	l.begin()
-	m := agora.Message{N: 3, Body: []byte("again")}
-	if v := l.take(&m, 0, 1, now); !v.store {
-		t.Fatalf("3 again: %+v, want it stored", v)
-	}
-	l.rollback([]agora.Message{m}) // its fate is unknown
-	l.fold(&m, 1, now)             // and the log has it
-	if v := l.take(&agora.Message{N: 4}, 0, 1, now); !v.store {
-		t.Errorf("4: %+v, want it stored", v)
-	}
-}
-
 func TestStreamsOfWhatIsInHandAreKnown(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
@@ -433,7 +350,7 @@ func TestStreamsOfWhatIsInHandAreKnown(t *testing.T) {
 	}
 }
 
-// What was refused while the log could not be reached is remembered once for each stream; too much of it ends the lane.
+// What was refused while the log could not be reached is remembered; too much of it ends the lane.
 func TestALaneThatLostMoreThanItRemembersEnds(t *testing.T) {
 	t.Parallel()
 	deposed := make(chan struct{})
@@ -443,15 +360,9 @@ func TestALaneThatLostMoreThanItRemembersEnds(t *testing.T) {
 	l := b.Lane(cfg)
 	defer l.Close()
 	l.mu.Lock()
-	for _, n := range []uint64{0, 9, 7, 8} {
-		l.lose(lostPart{stream: "s", n: n})
-	}
-	l.lose(lostPart{})
-	if want := []lostPart{{stream: "s", n: 7}}; !slices.Equal(l.lost, want) {
-		t.Errorf("remembered are %+v, want %+v", l.lost, want)
-	}
-	for k := range maxOpen {
-		l.lose(lostPart{stream: fmt.Sprint(k)})
+	for k := 0; !l.lost.Beyond(); k++ {
+		m := part(agora.Chunk, fmt.Sprint(k), "")
+		l.lost.Add(&m)
 	}
 	l.dieBeyond()
 	l.mu.Unlock()
@@ -477,7 +388,7 @@ func TestOperatorsAreToldThatTheLogIsAway(t *testing.T) {
 		"Find": func() error {
 			f, err := b.Find(ctx, Search{To: bob, Seq: at[0]})
 			if err == nil && !f.Whole { // its time was over: it says that it did not see all
-				err = unavailable(nil)
+				err = ledger.Unavailable(nil)
 			}
 			return err
 		},

@@ -88,10 +88,10 @@ func (s *scan) take(m *logged, fold func(o record.Origin, seq uint64, parts []ag
 	return fold(o, m.seq, parts)
 }
 
-// cut tells whether retention, or an operator, may have taken records that the scan should have seen.
+// cut reports whether retention, or an operator, may have taken records that the scan should have seen.
 func (s *scan) cut(most int64) bool { return s.count >= most || s.purge }
 
-// aged tells whether all of a stream may have grown too old to be in the log.
+// aged reports whether all of a stream may have grown too old to be in the log.
 func (s *scan) aged(o OpenStream) bool {
 	return !o.Since.IsZero() && s.b.Now().Sub(o.Since) >= s.b.cfg.MaxAge-record.VoidAfter
 }

@@ -232,7 +232,7 @@ func (b *Broker) saw(stream string, now seen) {
 	b.seen[stream] = now
 }
 
-// confirmed tells whether a stream was found as it was known to be, or its inboxes were told, since the connection was lost last.
+// confirmed reports whether a stream was found as it was known to be, or its inboxes were told, since the connection was lost last.
 func (b *Broker) confirmed(stream string) bool {
 	b.seenMu.Lock()
 	defer b.seenMu.Unlock()

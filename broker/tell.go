@@ -142,11 +142,11 @@ func (l *Lane) sweep(now time.Time, hurry bool) (wait time.Duration, more bool) 
 			l.advance()
 			wait = sweepEvery
 		}
-	case len(l.ledger.holed) > 0:
+	case l.ledger.OwesAborts():
 		l.advance()
 	}
 	l.tellLater()
-	if l.flight == nil && l.due.IsZero() && !l.away && len(l.ledger.holed) == 0 || l.state == dead || l.state == ended {
+	if l.flight == nil && l.due.IsZero() && !l.away && !l.ledger.OwesAborts() || l.state == dead || l.state == ended {
 		l.swept = false
 		l.b.sweeper.lanes.remove(l)
 		return 0, false

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 )
 
@@ -119,7 +120,7 @@ func (u *unended) take(m *logged) {
 			return
 		}
 		switch {
-		case !relates(&p):
+		case !ledger.IsStreamPart(&p):
 		case p.Part.Ends():
 			u.end(at, p.Stream)
 		case o.ValidAt < u.before:
