@@ -19,6 +19,7 @@ var layers = map[string][]string{
 	".":                    {},
 	"broker/record":        {"."},
 	"broker/ledger":        {".", "broker/record", "internal/guard"},
+	"broker/natsd":         {"internal/pause"},
 	"broker":               {".", "broker/ledger", "broker/record", "internal/guard", "internal/latency", "internal/turns"},
 	"presence":             {"."},
 	"wire":                 {".", "internal/rawjson"},
@@ -82,7 +83,7 @@ var layers = map[string][]string{
 // homes says which packages may import a library. What begins with the key
 // belongs to it.
 var homes = map[string][]string{
-	"github.com/nats-io/":                 {"broker"},
+	"github.com/nats-io/":                 {"broker", "broker/natsd"},
 	"github.com/synadia-io/orbit.go":      {"broker"},
 	"github.com/redis/go-redis":           {"presence"},
 	"github.com/alicebob/miniredis":       {"presence"},

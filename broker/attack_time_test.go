@@ -115,7 +115,7 @@ func TestACopyOfWhatWasGivenUpIsRefused(t *testing.T) {
 		t.Fatalf("stored anew: %+v", r)
 	}
 	x.c.delay(false)
-	await.True(t, "the copy has arrived", func() bool { return x.c.underWay() == 0 && x.srv.node(0).NumClients() == 2 })
+	await.True(t, "the copy has arrived", func() bool { return x.c.underWay() == 0 && x.srv.Clients(0) == 2 })
 	store(t, x.old, text("2"))
 	x.want("1", "2")
 }

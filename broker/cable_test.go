@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/agora-relay/agora/broker/natsd"
 )
 
 // cable is a connection to a server that can be cut, and each of whose ways can be held up. What is held on its way
@@ -26,7 +28,7 @@ type cable struct {
 	cut   bool // nobody gets through
 }
 
-func testCable(t testing.TB, s *Server) *cable {
+func testCable(t testing.TB, s *natsd.Server) *cable {
 	t.Helper()
 	u, err := url.Parse(strings.Split(s.URL(), ",")[0])
 	if err != nil {

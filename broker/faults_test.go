@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -449,7 +450,7 @@ func runWorld(t *testing.T, seed uint64, nodes, steps int) {
 }
 
 // trouble cuts cables, holds up answers, and has servers go away.
-func (w *world) trouble(r *rand.Rand, srv *Server, cables []*cable, stop chan struct{}) {
+func (w *world) trouble(r *rand.Rand, srv *natsd.Server, cables []*cable, stop chan struct{}) {
 	for {
 		select {
 		case <-stop:

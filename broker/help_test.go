@@ -1,25 +1,28 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
-func testServer(t testing.TB, nodes int) *Server {
+func testServer(t testing.TB, nodes int) *natsd.Server {
 	t.Helper()
-	return testServerOf(t, ServerConfig{Nodes: nodes})
+	return testServerOf(t, natsd.Config{Nodes: nodes})
 }
 
-func testServerOf(t testing.TB, cfg ServerConfig) *Server {
+func testServerOf(t testing.TB, cfg natsd.Config) *natsd.Server {
 	t.Helper()
-	cfg.Dir = t.TempDir()
-	s, err := Embed(await.Context(t), cfg)
+	cfg.Dir = cmp.Or(cfg.Dir, t.TempDir())
+	s, err := natsd.Embed(await.Context(t), cfg)
 	if err != nil {
 		t.Fatalf("Embed: %v", err)
 	}
@@ -29,13 +32,13 @@ func testServerOf(t testing.TB, cfg ServerConfig) *Server {
 
 // testBroker connects to the servers as an edge that waits long for them, and whose inboxes live by what is handed on: none is
 // compared with the log unless something has happened.
-func testBroker(t testing.TB, s *Server, change func(*Config)) *Broker {
+func testBroker(t testing.TB, s *natsd.Server, change func(*Config)) *Broker {
 	t.Helper()
 	cfg := Config{
 		URL: s.URL(), Name: t.Name(), ShardBytes: 64 << 20, Audit: time.Hour, young: time.Hour,
 		GiveUp: time.Minute, Election: time.Minute,
 	}
-	if s.cfg.Nodes == 1 { // of a cluster one that has no leader does not answer
+	if !strings.Contains(s.URL(), ",") { // of a cluster one that has no leader does not answer
 		cfg.read, cfg.few = time.Minute, time.Minute
 	}
 	if change != nil {

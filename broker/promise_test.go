@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -150,7 +151,8 @@ func TestBothEdgesDieInTheSameInstant(t *testing.T) {
 // another resumes at an edge that never saw the old log.
 func TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith(t *testing.T) {
 	t.Parallel()
-	s := testServer(t, 1)
+	dir := t.TempDir()
+	s := testServerOf(t, natsd.Config{Dir: dir})
 	b := testBroker(t, s, func(c *Config) { c.lag = shortest })
 	at := publish(t, b, "s1", "1", "2")
 	in := settled(t, b)
@@ -158,7 +160,7 @@ func TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith(t *testing.T) {
 	defer l.Close()
 	had := b.Now() // when all listeners had everything
 	s.StopNode(0)
-	if err := os.RemoveAll(filepath.Join(s.cfg.Dir, "node-0")); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, "node-0")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.StartNode(0); err != nil {

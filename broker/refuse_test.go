@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/ledger"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -161,7 +162,7 @@ func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 
 func TestAPartTooLargeIsRefusedAndEndsItsStream(t *testing.T) {
 	t.Parallel()
-	b := testBroker(t, testServerOf(t, ServerConfig{MaxPayload: 256 << 10}), nil)
+	b := testBroker(t, testServerOf(t, natsd.Config{MaxPayload: 256 << 10}), nil)
 	l := b.Lane(lane("s1", 1, false))
 	defer l.Close()
 	wantCode(t, put(t, l, text(string(make([]byte, b.MaxRecord())))), agora.MessageTooLarge)

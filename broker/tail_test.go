@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -44,7 +45,7 @@ func deaf(t *testing.T, b *Broker, do func()) {
 }
 
 // silentTail stores a record that is never handed on to b, from an edge that is gone then.
-func silentTail(t *testing.T, s *Server, b *Broker, change func(*Config)) {
+func silentTail(t *testing.T, s *natsd.Server, b *Broker, change func(*Config)) {
 	t.Helper()
 	writer := testBroker(t, s, change)
 	deaf(t, b, func() { publish(t, writer, "s1", "silent") })

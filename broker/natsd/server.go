@@ -1,11 +1,11 @@
-package broker
+// Package natsd runs NATS servers inside the process, with JetStream: one or a cluster of three, for dev and tests.
+package natsd
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -15,12 +15,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 )
 
-// ServerConfig sets up an embedded NATS cluster.
-type ServerConfig struct {
+// Config sets up an embedded NATS cluster.
+type Config struct {
 	Nodes      int    // 1 or 3; 1
 	Dir        string // where JetStream keeps its files, one folder a node; empty: a temporary folder, removed on Shutdown
 	MaxPayload int32  // 8 MiB
@@ -29,7 +30,7 @@ type ServerConfig struct {
 
 // Server is an embedded NATS cluster for dev and tests.
 type Server struct {
-	cfg    ServerConfig
+	cfg    Config
 	remove bool // the folder is ours
 	routes []*url.URL
 
@@ -50,7 +51,7 @@ const (
 )
 
 // Embed starts the nodes on free loopback ports and returns when JetStream is ready, or ctx is over; within twenty seconds where it has no deadline.
-func Embed(ctx context.Context, cfg ServerConfig) (*Server, error) {
+func Embed(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Nodes == 0 {
 		cfg.Nodes = 1
 	}
@@ -94,7 +95,7 @@ func writable(dir string) error {
 }
 
 func (s *Server) start(ctx context.Context) error {
-	ports, err := freePorts(2 * s.cfg.Nodes)
+	ports, err := FreePorts(2 * s.cfg.Nodes)
 	if err != nil {
 		return err
 	}
@@ -108,31 +109,6 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	return s.ready(ctx)
-}
-
-// Where systems take the ports of connections from begins above the last of these: a port of those could be taken before a
-// server listens on it, or while it is stopped.
-const (
-	firstPort = 10_000
-	lastPort  = 17_999 // above them are those that tests give to servers which they stop and start
-	portTries = 1000
-)
-
-// freePorts returns ports of the loopback that nobody listens on now.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range portTries {
-		port := firstPort + rand.N(lastPort-firstPort+1)
-		l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
-		if err != nil {
-			continue
-		}
-		defer l.Close() // together, so that none is given twice
-		if ports = append(ports, port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("no %d free ports for the embedded NATS from %d to %d", n, firstPort, lastPort)
 }
 
 func (s *Server) options(k, port, clusterPort int) *server.Options {
@@ -196,8 +172,8 @@ func (s *Server) ready(ctx context.Context) error {
 		if s.isReady() {
 			return nil
 		}
-		if err := pauseFor(ctx, nodePoll); err != nil {
-			return fmt.Errorf("embedded NATS is not ready: %w", err)
+		if !pause.For(ctx, nodePoll) {
+			return fmt.Errorf("embedded NATS is not ready: %w", ctx.Err())
 		}
 	}
 }
@@ -221,6 +197,14 @@ func (s *Server) node(k int) *server.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.nodes[k].srv
+}
+
+// Clients returns how many connections node k has; 0 while it is stopped.
+func (s *Server) Clients(k int) int {
+	if srv := s.node(k); srv != nil {
+		return srv.NumClients()
+	}
+	return 0
 }
 
 // URL returns the addresses of the nodes, comma-separated.

@@ -1,4 +1,4 @@
-package broker
+package natsd
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 func TestAnEmbeddedServerOfWhichNothingIsSaidTakesItsFolderWithIt(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	s, err := Embed(context.Background(), ServerConfig{})
+	s, err := Embed(context.Background(), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestAnEmbeddedClusterThatCannotBeSaysWhy(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for want, cfg := range map[string]ServerConfig{
+	for want, cfg := range map[string]Config{
 		"choose 1 or 3":                {Nodes: 2},
 		"folder for the embedded NATS": {Dir: file},
 	} {
