@@ -292,7 +292,7 @@ func TestWheneverALateRecordLandsOrderHolds(t *testing.T) {
 		store(t, heir, text(session+" other"))
 		on := put(t, heir, part(agora.Chunk, session, session+" chunk"))
 		late.Wait()
-		await.True(t, "the first holder knows", func() bool { old.mu.Lock(); defer old.mu.Unlock(); return old.flight == nil })
+		await.True(t, "the first holder knows", func() bool { old.mu.Lock(); defer old.mu.Unlock(); return old.inflight == nil })
 		started := slices.Contains(x.log(), session+" start")
 		code := agora.AsError(on.Err)
 		if code == nil || started && code.Code != agora.StreamAborted || !started && code.Code != agora.StreamNotFound {

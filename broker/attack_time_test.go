@@ -69,7 +69,7 @@ func copyIsVoid(t *testing.T, slack time.Duration, began time.Time) bool {
 // forgetIDs has the server forget the ids of all that is stored, as it does once the duplicate window is over.
 func (x *attack) forgetIDs() {
 	x.t.Helper()
-	at := placeOf(agora.ToAgent("default", "carol"), 1)
+	at := locate(agora.ToAgent("default", "carol"), 1)
 	publish := func() (isKnown bool) {
 		ack, err := x.e2.js.Publish(await.Context(x.t), at.log(), []byte("x"), jetstream.WithMsgID("the last of all"))
 		if err != nil {
@@ -109,7 +109,7 @@ func TestACopyOfWhatWasGivenUpIsRefused(t *testing.T) {
 	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.GiveUp = 300 * time.Millisecond })
 	x.under(text("1"))
-	await.True(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.away })
+	await.True(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.recovering })
 	x.strand()
 	if r := await.Recv(t, "it is stored anew", x.results); r.Err != nil || r.Again {
 		t.Fatalf("stored anew: %+v", r)

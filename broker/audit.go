@@ -20,34 +20,34 @@ var errMadeAnew = errors.New("the log was made anew")
 
 // audited is what came of comparing inboxes with the log.
 type audited struct {
-	sure    bool     // all that was stored when it began was reckoned with
-	reading []*topic // those with inboxes that were not compared, as they read the log
+	sure    bool            // all that was stored when it began was reckoned with
+	reading []*subscription // those with inboxes that were not compared, as they read the log
 }
 
 // auditStream compares the inboxes of subjects of one stream with what is stored from a sequence on.
-func (b *Broker) auditStream(stream string, tops []*topic, from uint64) (audited, error) {
-	if len(tops) == 0 {
+func (b *Broker) auditStream(stream string, subs []*subscription, from uint64) (audited, error) {
+	if len(subs) == 0 {
 		return audited{sure: true}, nil
 	}
 	at := b.Now()
-	last, sure, err := b.lastOfAll(stream, tops, from)
+	last, sure, err := b.lastOfAll(stream, subs, from)
 	if err != nil {
 		return audited{}, err
 	}
 	if _, err := b.confirm(stream); err != nil { // an empty log made anew says nothing of the old one
 		return audited{}, err
 	}
-	if from > b.topics.compared(stream).upTo+1 {
+	if from > b.dispatch.compared(stream).upTo+1 {
 		return audited{}, errMadeAnew
 	}
 	a := audited{sure: sure}
-	for _, t := range tops {
+	for _, t := range subs {
 		has, reading := last[t.at.log()], false
 		t.each(func(i *Inbox) {
-			switch i.checked(has, at, sure) {
-			case missedSome:
+			switch i.compare(has, at, sure) {
+			case missedRecords:
 				b.count.repaired.Add(1)
-			case readsTheLog:
+			case catchingUp:
 				reading = true
 			}
 		})
@@ -61,7 +61,7 @@ func (b *Broker) auditStream(stream string, tops []*topic, from uint64) (audited
 // lastOfAll asks for the last record of each subject, where it was stored at from or later, a batch at a time. A replica may answer that,
 // and lag; so the subject of the stream's last message, as the leader knows it, is asked for along: if an answer
 // knows that message, it knows all before it. sure reports whether all of them did.
-func (b *Broker) lastOfAll(stream string, tops []*topic, from uint64) (last map[string]uint64, sure bool, err error) {
+func (b *Broker) lastOfAll(stream string, subs []*subscription, from uint64) (last map[string]uint64, sure bool, err error) {
 	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
 	defer cancel()
 	end, err := b.lastOf(ctx, stream, ">")
@@ -71,12 +71,12 @@ func (b *Broker) lastOfAll(stream string, tops []*topic, from uint64) (last map[
 	if err != nil {
 		return nil, false, err
 	}
-	b.saw(stream, seen{last: end.seq})
+	b.noteStream(stream, streamSeen{last: end.seq})
 	if end.seq < from {
 		return nil, true, nil
 	}
 	last, sure = map[string]uint64{}, true // of quiet inboxes hardly any has one
-	for batch := range slices.Chunk(tops, auditBatch) {
+	for batch := range slices.Chunk(subs, auditBatch) {
 		subjects := make([]string, 0, len(batch)+1)
 		for _, t := range batch {
 			subjects = append(subjects, t.at.log())
@@ -98,7 +98,7 @@ func (b *Broker) confirm(stream string) (streamState, error) {
 	life := b.Life()
 	s, err := b.state(ctx, stream, "")
 	if err == nil {
-		b.saw(stream, seen{last: s.last, created: s.created, life: life})
+		b.noteStream(stream, streamSeen{last: s.last, created: s.created, life: life})
 	}
 	return s, err
 }

@@ -139,22 +139,22 @@ func TestALiveRecordIsQueuedWithoutAllocating(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
-	m := nats.NewMsg(placeOf(bob, 1).live)
+	m := nats.NewMsg(locate(bob, 1).live)
 	m.Data = record.Of(record.Origin{Session: "s", ValidAt: time.Now().UnixMilli(), From: "alice"}, text("x"))
 	seq := in.end
 	if n := testing.AllocsPerRun(1000, func() {
 		seq++
 		in.push(m, seq, seq-1)
-		in.pop(in.sit(), 1<<20)
+		in.pop(in.acquireScratch(), 1<<20)
 	}); n > 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
-	if in.behind || in.bytes != 0 {
-		t.Errorf("behind %v, %d bytes queued", in.behind, in.bytes)
+	if in.lagging || in.bytes != 0 {
+		t.Errorf("behind %v, %d bytes queued", in.lagging, in.bytes)
 	}
 	seq++
 	in.push(m, seq+1, seq)
-	if !in.behind {
+	if !in.lagging {
 		t.Error("a record that was missed must show")
 	}
 }

@@ -188,8 +188,8 @@ func (k *Book) publish(ctx context.Context, e *Entry, body []byte) error {
 // hint tells all edges that a record is stored. One that it does not reach finds it soon.
 func (k *Book) hint(seq uint64) { _ = k.b.nc.Publish(bookHint, strconv.AppendUint(nil, seq, 10)) }
 
-// doubt says that the stream may have a new leader, which may not have caught up with what it is bound by.
-func (k *Book) doubt() { k.young.Store(agora.Ticks() + int64(k.b.cfg.lag)) }
+// noteNewLeader says that the stream may have a new leader, which may not have caught up with what it is bound by.
+func (k *Book) noteNewLeader() { k.young.Store(agora.Ticks() + int64(k.b.cfg.lag)) }
 
 // first is read, again and again until there is an answer, or ctx is over. It takes the word of a new leader that something is not there for none.
 func (k *Book) first(ctx context.Context, tenant, name string, of uint64) (Entry, error) {
@@ -239,7 +239,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 }
 
 // parseEntry reads a record as it stands in the log.
-func parseEntry(m *logged) (Entry, error) {
+func parseEntry(m *storedRecord) (Entry, error) {
 	e := Entry{Seq: m.seq, Time: m.at}
 	bad := fmt.Errorf("record %d of the book can't be read", m.seq)
 	if len(m.body) < 1+markSize || m.body[0] != bookVersion {

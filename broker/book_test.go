@@ -367,7 +367,7 @@ func FuzzBookRecord(f *testing.F) {
 	f.Add(appendEntry(nil, &e), uint64(0))
 	f.Add(appendEntry(nil, &e), uint64(7))
 	f.Fuzz(func(t *testing.T, body []byte, of uint64) {
-		got, err := parseEntry(&logged{subject: bookSubject("default", "x", of), body: body, seq: 9})
+		got, err := parseEntry(&storedRecord{subject: bookSubject("default", "x", of), body: body, seq: 9})
 		if err == nil && (got.Tenant != "default" || got.Name != "x" || got.Decides != of) {
 			t.Errorf("read as %+v", got)
 		}

@@ -96,7 +96,7 @@ func (w *bookWatch) read(ctx context.Context) error {
 		w.anew(&s)
 	}
 	w.created = s.created
-	b.saw(stream, seen{last: s.last, created: s.created, life: b.Life()})
+	b.noteStream(stream, streamSeen{last: s.last, created: s.created, life: b.Life()})
 	w.forget(s.first)
 	for w.pos < s.last {
 		if err := w.page(ctx, stream, &s); err != nil {
@@ -162,7 +162,7 @@ func (w *bookWatch) page(ctx context.Context, stream string, s *streamState) err
 	return nil
 }
 
-func (w *bookWatch) tell(m *logged) {
+func (w *bookWatch) tell(m *storedRecord) {
 	w.pos = m.seq
 	e, err := parseEntry(m)
 	if err != nil {

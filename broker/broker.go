@@ -21,37 +21,37 @@ import (
 
 // Broker is one edge's connection to the log. Its methods may be called at the same time.
 type Broker struct {
-	cfg   Config
-	nc    *nats.Conn
-	js    jetstream.JetStream
-	life  string        // random, of this Broker alone: begins every message id of its records
-	acks  string        // prefix of the subjects on which records are acknowledged
-	next  atomic.Uint64 // numbers lanes and records
-	back  chan struct{} // holds one token after the connection came back
-	lives atomic.Uint64 // attempts to connect again
-	cut   atomic.Int64  // ticks when the connection was lost; 0 while there is one
-	gone  chan struct{} // closed when the connection is closed for good
-	count counters
+	cfg    Config
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	life   string        // random, of this Broker alone: begins every message id of its records
+	acks   string        // prefix of the subjects on which records are acknowledged
+	next   atomic.Uint64 // numbers lanes and records
+	back   chan struct{} // holds one token after the connection came back
+	lives  atomic.Uint64 // attempts to connect again
+	lostAt atomic.Int64  // ticks when the connection was lost; 0 while there is one
+	closed chan struct{} // closed when the connection is closed for good
+	count  counters
 
 	toStored latency.Histogram
 
-	ctx  context.Context // over when the Broker closes
-	stop context.CancelFunc
-	wg   sync.WaitGroup // every goroutine of the Broker
-	work chan struct{}  // bounds how many lanes read the log at a time
-	fill chan struct{}  // the same for inboxes
+	ctx        context.Context // over when the Broker closes
+	stop       context.CancelFunc
+	wg         sync.WaitGroup // every goroutine of the Broker
+	laneReads  chan struct{}  // bounds how many lanes read the log at a time
+	inboxReads chan struct{}  // the same for inboxes
 
-	clock    clock
-	posts    posts
-	sweeper  sweeper
-	watchers watchers
-	echoes   echoes
+	clock     clock
+	callbacks callbackQueue
+	retrier   retrier
+	watchers  watchers
+	tails     tailNotifier
 
-	gathering gathering
+	coalescer coalescer
 	book      Book
 
 	advisories *nats.Subscription // of new leaders
-	topics     topics
+	dispatch   dispatcher
 
 	lanesMu sync.RWMutex // guards the fields below
 	lanes   map[uint64]*Lane
@@ -62,10 +62,10 @@ type Broker struct {
 	link   atomic.Pointer[link]  // the connection as it is now
 	denied atomic.Pointer[error] // what the servers last said that this edge's user may not do
 
-	inboxRoom atomic.Int64 // live bytes kept for one inbox
+	inboxBytes atomic.Int64 // live bytes kept for one inbox
 
-	seenMu sync.Mutex // guards the field below
-	seen   map[string]seen
+	streamsMu sync.Mutex // guards the field below
+	streams   map[string]streamSeen
 }
 
 // ErrDeposed means that a younger epoch holds the lane.
@@ -90,21 +90,21 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("%d shards: choose 1 to %d", cfg.Shards, maxShards)
 	}
 	b := &Broker{
-		cfg:     cfg,
-		life:    nuid.Next(),
-		back:    make(chan struct{}, 1),
-		gone:    make(chan struct{}),
-		work:    make(chan struct{}, lanesReading),
-		fill:    make(chan struct{}, inboxesReading),
-		lanes:   make(map[uint64]*Lane),
-		answers: make(map[*answerer]struct{}),
-		seen:    make(map[string]seen),
+		cfg:        cfg,
+		life:       nuid.Next(),
+		back:       make(chan struct{}, 1),
+		closed:     make(chan struct{}),
+		laneReads:  make(chan struct{}, lanesReading),
+		inboxReads: make(chan struct{}, inboxesReading),
+		lanes:      make(map[uint64]*Lane),
+		answers:    make(map[*answerer]struct{}),
+		streams:    make(map[string]streamSeen),
 	}
 	b.clock.fixed, b.clock.local, b.clock.log = cfg.clock, cfg.Now, cfg.Log
 	b.book.b = b
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.link.Store(newLink())
-	b.inboxRoom.Store(int64(cfg.InboxBytes))
+	b.inboxBytes.Store(int64(cfg.InboxBytes))
 	if err := b.open(ctx); err != nil {
 		b.Close()
 		return nil, err
@@ -114,16 +114,16 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 
 // open connects, makes the streams and starts the Broker's goroutines.
 func (b *Broker) open(ctx context.Context) (err error) {
-	b.posts.init()
-	b.sweeper.init()
+	b.callbacks.init()
+	b.retrier.init()
 	b.watchers = b.newWatchers()
-	b.echoes.init()
-	b.gathering.init()
-	b.topics.init(b)
+	b.tails.init()
+	b.coalescer.init()
+	b.dispatch.init(b)
 	if err := b.connect(ctx); err != nil {
 		return err
 	}
-	if err := b.fits(); err != nil {
+	if err := b.checkMaxPayload(); err != nil {
 		return err
 	}
 	if b.js, err = jetstream.New(b.nc); err != nil {
@@ -145,11 +145,11 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	if err := b.watch(); err != nil {
 		return err
 	}
-	b.wg.Go(b.posts.run)
-	b.wg.Go(b.sweep)
-	b.wg.Go(b.echo)
-	b.wg.Go(b.gather)
-	b.topics.start(b)
+	b.wg.Go(b.callbacks.run)
+	b.wg.Go(b.runRetrier)
+	b.wg.Go(b.runTailNotifier)
+	b.wg.Go(b.runCoalescer)
+	b.dispatch.start(b)
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (b *Broker) options(d *dialer, access []nats.Option) []nats.Option {
 		nats.IgnoreAuthErrorAbort(), // credentials that are refused today may be put right tomorrow
 		nats.ReconnectBufSize(-1),
 		nats.DisconnectErrHandler(func(*nats.Conn, error) {
-			b.cut.CompareAndSwap(0, agora.Ticks())
+			b.lostAt.CompareAndSwap(0, agora.Ticks())
 			b.link.Swap(newLink()).lost()
 		}),
 		// Called before each attempt, by whoever makes it; nil is the choice that is made without it.
@@ -181,7 +181,7 @@ func (b *Broker) options(d *dialer, access []nats.Option) []nats.Option {
 			return nil, 0
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { b.reconnected() }),
-		nats.ClosedHandler(func(*nats.Conn) { close(b.gone) }),
+		nats.ClosedHandler(func(*nats.Conn) { close(b.closed) }),
 		nats.ErrorHandler(b.onError),
 	)
 }
@@ -207,16 +207,16 @@ func (b *Broker) waiting(ctx context.Context, d time.Duration) (context.Context,
 
 // reconnected runs on the connection's own goroutine and must not block.
 func (b *Broker) reconnected() {
-	b.cut.Store(0)
+	b.lostAt.Store(0)
 	b.watchers.ask(checkStream | checkInboxes)
 	signal(b.back)
-	b.sweeper.hurry()
+	b.retrier.hurry()
 }
 
 // onError hears of what went wrong outside any call: mostly, that a channel of live messages was full.
 func (b *Broker) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if sub != nil && errors.Is(err, nats.ErrSlowConsumer) {
-		b.topics.missed(b, sub.Subject)
+		b.dispatch.markDropped(b, sub.Subject)
 		return
 	}
 	if errors.Is(err, nats.ErrPermissionViolation) && !strings.Contains(err.Error(), "$SYS.") { // the servers' time may be kept from us
@@ -235,14 +235,14 @@ func (b *Broker) Close() {
 		l.Close()
 	}
 	b.stopAnswers()
-	b.topics.close()
-	b.posts.end()
+	b.dispatch.close()
+	b.callbacks.end()
 	b.wg.Wait()
-	b.posts.drain()
-	b.posts.late.Wait()
+	b.callbacks.drain()
+	b.callbacks.late.Wait()
 	if b.nc != nil {
 		b.nc.Close()
-		<-b.gone
+		<-b.closed
 	}
 }
 
@@ -251,7 +251,7 @@ func (b *Broker) Connected() bool { return b.nc.IsConnected() }
 
 // Lost reports whether the connection has been away for longer than an election takes.
 func (b *Broker) Lost() bool {
-	at := b.cut.Load()
+	at := b.lostAt.Load()
 	return at != 0 && agora.Ticks()-at > int64(b.cfg.Election)
 }
 
@@ -272,7 +272,7 @@ func (b *Broker) MaxRecord() int { return int(b.nc.MaxPayload()) - headroom }
 // Last returns the position of the last frame stored for to, read from the
 // stream's leader; 0 when there is none.
 func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err error) {
-	p := placeOf(to, b.cfg.Shards)
+	p := locate(to, b.cfg.Shards)
 	m, err := b.lastOf(ctx, p.stream, p.log())
 	if errors.Is(err, errNone) {
 		return 0, nil
@@ -286,7 +286,7 @@ func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err er
 // Reached reports whether the log may have come to a position of to: not where that is beyond all that was ever stored, by the word of the
 // stream's leader, who is asked for as long as one that is new may know less than it is bound by. It costs one round trip where the position is to's last one, or before it.
 func (b *Broker) Reached(ctx context.Context, to agora.Address, seq uint64) (bool, error) {
-	p := placeOf(to, b.cfg.Shards)
+	p := locate(to, b.cfg.Shards)
 	last, err := b.lastOf(ctx, p.stream, p.log())
 	if err == nil && seq <= last.end() {
 		return true, nil
@@ -308,7 +308,7 @@ func (b *Broker) Reached(ctx context.Context, to agora.Address, seq uint64) (boo
 
 // Unread returns how many records of to are stored after a position. It costs one Direct Get.
 func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (records int, err error) {
-	p := placeOf(to, b.cfg.Shards)
+	p := locate(to, b.cfg.Shards)
 	r, err := b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: after>>agora.SeqShift + 1, batch: 1})
 	if err != nil {
 		return 0, b.unavailable(err)

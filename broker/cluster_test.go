@@ -66,7 +66,7 @@ func TestLeadersStepDownUnderLoadAndOrderHolds(t *testing.T) {
 		count(in.quiet(t))
 		for k := range lanes {
 			if len(got[k]) < sent[k] {
-				in.fallBehind()
+				in.markLagging()
 				return false
 			}
 		}

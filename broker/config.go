@@ -39,14 +39,14 @@ type Config struct {
 	Log        *slog.Logger     // discards if nil
 
 	// For tests.
-	probe time.Duration    // between two questions to each stream's leader; 1s
-	write time.Duration    // for a server to take what is written; 5s
-	read  time.Duration    // for one answer of the log; 2s
-	few   time.Duration    // for reading a few records one by one; 500ms
-	echo  time.Duration    // after a record before it is told once more; 1.2s
-	lag   time.Duration    // how long a leader may know less than it is bound by; 2s
-	young time.Duration    // how long other servers may take to learn that a subject is subscribed; 700ms
-	clock func() time.Time // taken for the log's time, whatever the servers say
+	probe  time.Duration    // between two questions to each stream's leader; 1s
+	write  time.Duration    // for a server to take what is written; 5s
+	read   time.Duration    // for one answer of the log; 2s
+	tail   time.Duration    // for reading a few records one by one; 500ms
+	notify time.Duration    // after a record before it is told once more; 1.2s
+	lag    time.Duration    // how long a leader may know less than it is bound by; 2s
+	mature time.Duration    // how long other servers may take to learn that a subject is subscribed; 700ms
+	clock  func() time.Time // taken for the log's time, whatever the servers say
 }
 
 // Keeps is how the streams of one kind keep what is stored in them.
@@ -88,10 +88,10 @@ func (c Config) withDefaults() Config {
 	c.probe = cmp.Or(c.probe, probeEvery)
 	c.write = cmp.Or(c.write, writeTime)
 	c.read = cmp.Or(c.read, readTime)
-	c.few = cmp.Or(c.few, fewTime)
-	c.echo = cmp.Or(c.echo, echoAfter)
+	c.tail = cmp.Or(c.tail, tailTime)
+	c.notify = cmp.Or(c.notify, notifyAfter)
 	c.lag = cmp.Or(c.lag, leaderLag)
-	c.young = cmp.Or(c.young, youngFor)
+	c.mature = cmp.Or(c.mature, matureAfter)
 	c.Retry = cmp.Or(c.Retry, 1500*time.Millisecond)
 	// A retry behind the duplicate window would be stored a second time.
 	c.GiveUp = min(cmp.Or(c.GiveUp, 25*time.Second), c.Duplicates/2)

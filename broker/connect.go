@@ -123,8 +123,8 @@ func (f fragile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// fits fails when a server can't take a record as large as the largest frame.
-func (b *Broker) fits() error {
+// checkMaxPayload fails when a server can't take a record as large as the largest frame.
+func (b *Broker) checkMaxPayload() error {
 	if b.cfg.Record <= b.MaxRecord() {
 		return nil
 	}

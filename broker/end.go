@@ -21,9 +21,9 @@ import (
 // It fails with ErrDeposed when a younger epoch holds the lane, and with an *agora.Error when the
 // log is full or could not be reached before ctx was over.
 func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
-	e := ender{b: b, cfg: cfg, at: placeOf(cfg.To, b.cfg.Shards)}
+	e := ender{b: b, cfg: cfg, at: locate(cfg.To, b.cfg.Shards)}
 	e.fence = e.at.fenceOf(cfg.Session)
-	for pause := lookPause; ; pause = min(2*pause, lookPauseMax) {
+	for pause := recoveryPause; ; pause = min(2*pause, recoveryPauseMax) {
 		err := e.once(ctx)
 		switch {
 		case err == nil || errors.Is(err, ErrDeposed):
@@ -45,7 +45,7 @@ func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
 type ender struct {
 	b     *Broker
 	cfg   LaneConfig
-	at    place
+	at    location
 	fence string
 }
 
@@ -105,7 +105,7 @@ func (e *ender) abort(ctx context.Context, l *ledger.Ledger, fence uint64) error
 	case a.err != nil:
 		return a.err
 	}
-	e.b.echoes.note(e.at, a.seq, time.Now())
+	e.b.tails.note(e.at, a.seq, time.Now())
 	e.b.count.records.Add(1)
 	e.b.count.parts.Add(uint64(len(aborts)))
 	l.Commit(aborts, a.seq, time.Now(), e.b.cfg.Duplicates)

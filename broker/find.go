@@ -62,19 +62,19 @@ type finder struct {
 }
 
 // places returns where to look: streams, and in each a subject that may have wildcards.
-func (f *finder) places() []place {
+func (f *finder) places() []location {
 	if f.s.To.Name() != "" {
-		return []place{placeOf(f.s.To, f.b.cfg.Shards)}
+		return []location{locate(f.s.To, f.b.cfg.Shards)}
 	}
-	var all []place
+	var all []location
 	for _, name := range f.b.mailStreams() {
 		w := f.b.watchers[name]
-		all = append(all, place{stream: name, live: livePrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
+		all = append(all, location{stream: name, live: livePrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
 	}
 	return all
 }
 
-func (f *finder) look(ctx context.Context, p place) error {
+func (f *finder) look(ctx context.Context, p location) error {
 	if f.s.Seq > 0 {
 		m, err := f.b.at(ctx, p.stream, f.s.Seq>>agora.SeqShift)
 		if errors.Is(err, errNone) {
@@ -107,7 +107,7 @@ func (f *finder) look(ctx context.Context, p place) error {
 }
 
 // take adds what of a record is looked for.
-func (f *finder) take(stream string, m *logged) {
+func (f *finder) take(stream string, m *storedRecord) {
 	to, err := addressOf(m.subject)
 	if err != nil || to.Tenant != f.s.To.Tenant || f.s.To.Name() != "" && to.Name() != f.s.To.Name() {
 		return // a fence, or somebody else's

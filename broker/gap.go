@@ -56,7 +56,7 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 		g.stop = true
 		return g, err
 	}
-	if !i.mayLack(s) {
+	if !i.mayHaveLost(s) {
 		return gapCheck{}, nil
 	}
 	return i.tellGap(ctx, p, s, i.cursor()+1)
@@ -91,8 +91,8 @@ func (i *Inbox) restart() {
 	i.since, i.kept, i.keptAt, i.short = time.Time{}, 0, time.Time{}, 0
 }
 
-// mayLack reports whether loss can't be excluded, the record of the position being gone.
-func (i *Inbox) mayLack(s streamState) bool {
+// mayHaveLost reports whether loss can't be excluded, the record of the position being gone.
+func (i *Inbox) mayHaveLost(s streamState) bool {
 	i.mu.Lock()
 	kept, at := i.kept, i.keptAt
 	i.mu.Unlock()

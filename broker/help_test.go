@@ -35,11 +35,11 @@ func testServerOf(t testing.TB, cfg natsd.Config) *natsd.Server {
 func testBroker(t testing.TB, s *natsd.Server, change func(*Config)) *Broker {
 	t.Helper()
 	cfg := Config{
-		URL: s.URL(), Name: t.Name(), ShardBytes: 64 << 20, Audit: time.Hour, young: time.Hour,
+		URL: s.URL(), Name: t.Name(), ShardBytes: 64 << 20, Audit: time.Hour, mature: time.Hour,
 		GiveUp: time.Minute, Election: time.Minute,
 	}
 	if !strings.Contains(s.URL(), ",") { // of a cluster one that has no leader does not answer
-		cfg.read, cfg.few = time.Minute, time.Minute
+		cfg.read, cfg.tail = time.Minute, time.Minute
 	}
 	if change != nil {
 		change(&cfg)

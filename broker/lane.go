@@ -49,47 +49,47 @@ type Result struct {
 type Lane struct {
 	b      *Broker
 	cfg    LaneConfig
-	at     place
+	at     location
 	log    string // the subject of its records
 	fence  string // and its own
 	number string // names the lane in the subjects of acknowledgements
 
 	stuck atomic.Bool // what is in hand waits for longer than an election takes
 
-	mu        sync.Mutex // guards the fields below
-	ledger    ledger.Ledger
-	known     bool         // the ledger is complete: nothing of an earlier holder can be stored any more
-	inherited bool         // the log was read once
-	fenceSeq  uint64       // sequence of the fence that records expect; 0 for none
-	lastSeq   uint64       // of the last record of the lane that the ledger reckons with
-	queue     *room[entry] // gathered
-	gathered  int          // bytes in queue
-	since     int64        // ticks when the oldest in queue was put there, or a little later
-	flight    *flight      // on its way, or of unknown fate; nil when there is none
-	away      bool         // a goroutine of the lane's is asking the log
-	asked     time.Time    // since when
-	cancel    context.CancelFunc
-	state     laneState
-	gaveUp    bool           // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
-	lost      ledger.Losses  // refused while the log could not be reached: their streams are settled when it can
-	pause     time.Duration  // before each record
-	due       time.Time      // when the next may go; zero when no pause is running
-	abortAt   time.Time      // when to try next to store what is owed to streams over a hole
-	swept     bool           // the sweeper has the lane
-	held      bool           // its next record waits for those of other lanes
-	results   *room[outcome] // not told yet
-	telling   bool           // a goroutine is telling
-	posted    bool           // one will
-	waiters   []chan struct{}
+	mu              sync.Mutex // guards the fields below
+	ledger          ledger.Ledger
+	known           bool                // the ledger is complete: nothing of an earlier holder can be stored any more
+	inherited       bool                // the log was read once
+	fenceSeq        uint64              // sequence of the fence that records expect; 0 for none
+	lastSeq         uint64              // of the last record of the lane that the ledger reckons with
+	queue           *pooledSlice[entry] // gathered
+	gathered        int                 // bytes in queue
+	since           int64               // ticks when the oldest in queue was put there, or a little later
+	inflight        *inflightRecord     // on its way, or of unknown fate; nil when there is none
+	recovering      bool                // a goroutine of the lane's is asking the log
+	recoveringSince time.Time           // since when
+	cancel          context.CancelFunc
+	state           laneState
+	gaveUp          bool                  // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
+	lost            ledger.Losses         // refused while the log could not be reached: their streams are settled when it can
+	pause           time.Duration         // before each record
+	due             time.Time             // when the next may go; zero when no pause is running
+	abortAt         time.Time             // when to try next to store what is owed to streams over a hole
+	watched         bool                  // the retrier has the lane
+	coalescing      bool                  // its next record waits for those of other lanes
+	results         *pooledSlice[outcome] // not told yet
+	delivering      bool                  // a goroutine is telling
+	deliveryQueued  bool                  // one will
+	waiters         []chan struct{}
 }
 
 type laneState uint8
 
 const (
-	fit   laneState = iota
-	down            // the log can't be reached: what comes is refused at once
-	dead            // a younger epoch holds the lane
-	ended           // Close was called
+	active    laneState = iota
+	suspended           // the log can't be reached: what comes is refused at once
+	dead                // a younger epoch holds the lane
+	ended               // Close was called
 )
 
 // entry is a message on its way into the log.
@@ -125,7 +125,7 @@ var errLaneOver = errors.New("the lane is over")
 
 // Lane returns a new lane. Nothing is sent before the first Put.
 func (b *Broker) Lane(cfg LaneConfig) *Lane {
-	l := &Lane{b: b, cfg: cfg, at: placeOf(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
+	l := &Lane{b: b, cfg: cfg, at: locate(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
 	l.ledger = ledger.New(!cfg.Used)
 	l.log, l.fence = l.at.log(), l.at.fenceOf(cfg.Session)
 	if cfg.Parked != nil {
@@ -146,7 +146,7 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch l.state {
-	case fit:
+	case active:
 		if l.queue != nil && l.gathered+record.SizeOf(&m) > l.b.cfg.LaneBytes {
 			e.lost, e.m.Body = true, nil
 		}
@@ -154,15 +154,15 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 			l.since = agora.Ticks()
 		}
 		l.gathered += record.SizeOf(&e.m)
-		l.queue = gatherings.add(l.queue, &e)
+		l.queue = entryPool.add(l.queue, &e)
 		l.advance()
-	case down:
+	case suspended:
 		l.refuseLost(&e)
-		l.dieBeyond()
+		l.dieIfTooMuchLost()
 	default:
-		l.tell(done, e.refused(ledger.Unavailable(errLaneOver)))
+		l.complete(done, e.refused(ledger.Unavailable(errLaneOver)))
 	}
-	l.tellLater()
+	l.deliverLater()
 }
 
 // Pass says that a number was used up before it got here: it is not waited
@@ -179,7 +179,7 @@ func (l *Lane) Streams() []OpenStream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	open := l.ledger.Running()
-	if f := l.flight; f != nil && !f.open {
+	if f := l.inflight; f != nil && !f.open {
 		for i := range f.items {
 			open = f.items[i].after(open)
 		}
@@ -198,10 +198,10 @@ func (l *Lane) Stuck() bool { return l.stuck.Load() || l.b.Lost() }
 // waiting returns how long the lane has waited for the log.
 func (l *Lane) waiting(now time.Time) time.Duration {
 	switch {
-	case l.flight != nil && !l.flight.first.IsZero():
-		return now.Sub(l.flight.first)
-	case l.away:
-		return now.Sub(l.asked)
+	case l.inflight != nil && !l.inflight.first.IsZero():
+		return now.Sub(l.inflight.first)
+	case l.recovering:
+		return now.Sub(l.recoveringSince)
 	}
 	return 0
 }
@@ -214,7 +214,7 @@ func (l *Lane) Pressed(pause time.Duration) {
 	if pause == 0 && !l.due.IsZero() {
 		l.due = time.Time{}
 		l.advance()
-		l.tellLater()
+		l.deliverLater()
 	}
 }
 
@@ -249,19 +249,19 @@ func (l *Lane) Close() {
 		l.finish(ended)
 		l.b.unregister(l)
 	}
-	l.tellLater()
+	l.deliverLater()
 	l.mu.Unlock()
 }
 
 // idle reports whether nothing is in hand.
 func (l *Lane) idle() bool {
-	return l.queue == nil && l.flight == nil && !l.away && !l.lost.Any() &&
-		!l.ledger.OwesAborts() && l.results == nil && !l.telling
+	return l.queue == nil && l.inflight == nil && !l.recovering && !l.lost.Any() &&
+		!l.ledger.OwesAborts() && l.results == nil && !l.delivering
 }
 
 // finish answers all that is in hand and stops the lane's goroutine.
 func (l *Lane) finish(s laneState) {
-	if l.flight != nil || l.queue != nil || l.lost.Any() || l.ledger.OwesAborts() {
+	if l.inflight != nil || l.queue != nil || l.lost.Any() || l.ledger.OwesAborts() {
 		l.gaveUp = true
 	}
 	if l.cancel != nil {
@@ -269,20 +269,20 @@ func (l *Lane) finish(s laneState) {
 	}
 	l.refuseAll(errLaneOver)
 	l.state = s
-	if l.flight != nil {
-		l.flight.release()
-		l.flight = nil
+	if l.inflight != nil {
+		l.inflight.release()
+		l.inflight = nil
 	}
 	l.lost.Clear()
 	l.wakeWaiters()
 }
 
-// refuseAll answers what is in flight and what is gathered with UNAVAILABLE. The flight itself stays: it may be stored.
+// refuseAll answers what is in flight and what is gathered with UNAVAILABLE. The record itself stays: it may be stored.
 func (l *Lane) refuseAll(why error) {
-	if l.flight != nil {
-		for i := range l.flight.items {
-			it := &l.flight.items[i]
-			l.tell(it.done, it.refused(ledger.Unavailable(why)))
+	if l.inflight != nil {
+		for i := range l.inflight.items {
+			it := &l.inflight.items[i]
+			l.complete(it.done, it.refused(ledger.Unavailable(why)))
 			it.done = nil
 			l.ledger.Doubt(&it.m)
 		}
@@ -290,7 +290,7 @@ func (l *Lane) refuseAll(why error) {
 	for i := range l.queue.items() {
 		l.refuseLost(&l.queue.all[i])
 	}
-	gatherings.end(l.queue)
+	entryPool.end(l.queue)
 	l.queue, l.gathered = nil, 0
 }
 
@@ -299,5 +299,5 @@ func (l *Lane) refuseAll(why error) {
 func (l *Lane) refuseLost(e *entry) {
 	l.lost.Add(&e.m)
 	l.b.count.refusals.Add(1)
-	l.tell(e.done, e.refused(ledger.Unavailable(nil)))
+	l.complete(e.done, e.refused(ledger.Unavailable(nil)))
 }

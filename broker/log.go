@@ -27,8 +27,8 @@ const (
 	auditBatch = 128             // subjects in one read of last messages, for which the server takes nothing else that the edge sends
 )
 
-// logged is a message as it stands in the log.
-type logged struct {
+// storedRecord is a message as it stands in the log.
+type storedRecord struct {
 	subject string
 	seq     uint64
 	id      string // its Nats-Msg-Id
@@ -37,29 +37,29 @@ type logged struct {
 }
 
 // end returns the position of the message's last part.
-func (m *logged) end() uint64 {
+func (m *storedRecord) end() uint64 {
 	return m.seq<<agora.SeqShift | uint64(record.Count(m.body)-1)
 }
 
 // lastOf returns the last message on a subject as the stream's leader knows it: every
 // message acknowledged before the call is reckoned with, which no Direct Get promises, since
 // a replica that lags may answer that. A subject of ">" is the stream's last message.
-func (b *Broker) lastOf(ctx context.Context, stream, subject string) (*logged, error) {
+func (b *Broker) lastOf(ctx context.Context, stream, subject string) (*storedRecord, error) {
 	return b.get(ctx, stream, map[string]any{"last_by_subj": subject})
 }
 
 // at returns the message at a sequence as the stream's leader has it.
-func (b *Broker) at(ctx context.Context, stream string, seq uint64) (*logged, error) {
+func (b *Broker) at(ctx context.Context, stream string, seq uint64) (*storedRecord, error) {
 	return b.get(ctx, stream, map[string]any{"seq": seq})
 }
 
 // nextOf returns the first message of a subject from a sequence on, as the stream's leader has it.
-func (b *Broker) nextOf(ctx context.Context, stream, subject string, seq uint64) (*logged, error) {
+func (b *Broker) nextOf(ctx context.Context, stream, subject string, seq uint64) (*storedRecord, error) {
 	return b.get(ctx, stream, map[string]any{"seq": seq, "next_by_subj": subject})
 }
 
 // get asks the stream's leader for one message: only it answers these.
-func (b *Broker) get(ctx context.Context, stream string, req map[string]any) (*logged, error) {
+func (b *Broker) get(ctx context.Context, stream string, req map[string]any) (*storedRecord, error) {
 	var v struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message *struct {
@@ -84,7 +84,7 @@ func (b *Broker) get(ctx context.Context, stream string, req map[string]any) (*l
 		return nil, fmt.Errorf("reading %s: empty answer", stream)
 	}
 	m := v.Message
-	return &logged{subject: m.Subject, seq: m.Seq, at: m.Time, body: m.Data}, nil
+	return &storedRecord{subject: m.Subject, seq: m.Seq, at: m.Time, body: m.Data}, nil
 }
 
 // query is one read of the log.
@@ -98,10 +98,10 @@ type query struct {
 
 // page is the answer to a query: messages of a subject, in order and without gaps, as one replica has them.
 type page struct {
-	msgs    []logged
-	pending int     // how many that replica has after them
-	whole   bool    // there are none after them
-	last    *logged // what the leader had last, right before, where the page reaches that far and it is known
+	msgs    []storedRecord
+	pending int           // how many that replica has after them
+	whole   bool          // there are none after them
+	last    *storedRecord // what the leader had last, right before, where the page reaches that far and it is known
 }
 
 // readLog reads a piece of the log by Direct Get. It may end anywhere: only whole
@@ -137,7 +137,7 @@ func (b *Broker) readLog(ctx context.Context, q query) (page, error) {
 		}
 		last = m.Sequence
 		p.pending = int(number(m.Header, "Nats-Num-Pending"))
-		p.msgs = append(p.msgs, logged{subject: m.Subject, seq: m.Sequence, id: m.Header.Get(messageID), at: m.Time, body: m.Data})
+		p.msgs = append(p.msgs, storedRecord{subject: m.Subject, seq: m.Sequence, id: m.Header.Get(messageID), at: m.Time, body: m.Data})
 	}
 	if len(p.msgs) == 0 {
 		return page{}, fmt.Errorf("reading %s: %w", q.stream, errSilent)

@@ -24,7 +24,7 @@ func (l *Lane) Park(costly bool) (Parked, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept, all, ok := l.ledger.Park(time.Now(), l.b.cfg.Duplicates)
-	if !ok || l.state != fit || !l.idle() || l.gaveUp {
+	if !ok || l.state != active || !l.idle() || l.gaveUp {
 		return Parked{}, false
 	}
 	p := Parked{ledger: kept, lastSeq: l.lastSeq, fenceSeq: l.fenceSeq, read: !l.known || !all}

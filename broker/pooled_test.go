@@ -17,7 +17,7 @@ func TestALiveRecordIsReadWithoutAllocating(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
-	m := nats.NewMsg(placeOf(bob, 1).live)
+	m := nats.NewMsg(locate(bob, 1).live)
 	parts := make([]agora.Message, 64)
 	for k := range parts {
 		parts[k] = part(agora.Chunk, "stream-1", "token")
@@ -35,7 +35,7 @@ func TestALiveRecordIsReadWithoutAllocating(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
-	if in.desk != nil {
+	if in.scratch != nil {
 		t.Error("an inbox that has nothing keeps room for messages")
 	}
 }

@@ -21,7 +21,7 @@ func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.echo = c.url, time.Hour }), testBroker(t, s, nil)
+	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.notify = c.url, time.Hour }), testBroker(t, s, nil)
 	in := settled(t, b)
 	l := a.Lane(lane("s1", 1, false))
 	defer l.Close()
@@ -49,7 +49,7 @@ func TestWhatANewLeaderHandsOnAgainIsDropped(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := settled(t, b)
 	tail := make(chan *nats.Msg, 16)
-	if _, err := b.nc.ChanSubscribe(placeOf(bob, 1).live, tail); err != nil {
+	if _, err := b.nc.ChanSubscribe(locate(bob, 1).live, tail); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, "s1", names(0, 5)...)
@@ -81,7 +81,7 @@ func TestNoTailIsMissedByAListenerThatResumesOnAnotherNode(t *testing.T) {
 	s := testServer(t, 3)
 	at := func(k int) *Broker {
 		return testBroker(t, s, func(c *Config) {
-			c.Replicas, c.MaxRecords, c.young = 3, 1<<20, 0
+			c.Replicas, c.MaxRecords, c.mature = 3, 1<<20, 0
 			c.Options = append(c.Options, s.Option(k))
 		})
 	}

@@ -104,18 +104,18 @@ func (b *Broker) publishWait(ctx context.Context, m *nats.Msg, wait time.Duratio
 // but not so long that a copy could be stored behind the window, and not when the log is full. What may have been stored and
 // be gone again when it is sent anew is marked Again.
 func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq uint64, err error) {
-	p := placeOf(m.To, b.cfg.Shards)
+	p := locate(m.To, b.cfg.Shards)
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duplicates*3/4)
 	defer cancel()
 	for tried := false; ; tried = true {
 		var a ack
 		if tried && !m.Again { // a server that has started since knows the keys alone that still stand in its log
 			var stands bool
-			stands, err = b.stands(ctx, &p, 0, time.Time{})
+			stands, err = b.nothingEvicted(ctx, &p, 0, time.Time{})
 			m.Again = err == nil && !stands
 		}
 		if err == nil {
-			msg, bad := b.loose(p, key, &m)
+			msg, bad := b.lanelessRecord(p, key, &m)
 			if bad != nil {
 				return 0, bad
 			}
@@ -147,8 +147,8 @@ func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq 
 // retryPause is how long to wait before another try where nobody answered.
 const retryPause = 100 * time.Millisecond
 
-// loose returns the record of a message outside any lane.
-func (b *Broker) loose(p place, key string, m *agora.Message) (*nats.Msg, error) {
+// lanelessRecord returns the record of a message outside any lane.
+func (b *Broker) lanelessRecord(p location, key string, m *agora.Message) (*nats.Msg, error) {
 	o := record.Origin{Session: m.Session, ValidAt: b.Now().UnixMilli(), From: m.From}
 	if err := record.CheckMeta(&m.Meta); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (b *Broker) loose(p place, key string, m *agora.Message) (*nats.Msg, error)
 	return msg, nil
 }
 
-func (b *Broker) storedOne(p place, a ack) {
+func (b *Broker) storedOne(p location, a ack) {
 	if a.duplicate {
 		b.count.duplicates.Add(1)
 		b.nudge(p, a.seq)
@@ -171,12 +171,12 @@ func (b *Broker) storedOne(p place, a ack) {
 	}
 	b.count.records.Add(1)
 	b.count.parts.Add(1)
-	b.echoes.note(p, a.seq, time.Now())
+	b.tails.note(p, a.seq, time.Now())
 }
 
 // nudge tells those who listen at p that a record is stored which may never be handed on to them:
 // the server does that once, and not again for a duplicate.
-func (b *Broker) nudge(p place, seq uint64) {
+func (b *Broker) nudge(p location, seq uint64) {
 	if !guard.Nudges {
 		return
 	}

@@ -24,7 +24,7 @@ const markTries = 50
 // by a gap when it reads next, unless it has read all that was dropped by then. Who dies in between has dropped
 // nothing that was not read: the mark comes first, and says nothing to who has read what is in front of it.
 func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (unread int, err error) {
-	p := placeOf(to, b.cfg.Shards)
+	p := locate(to, b.cfg.Shards)
 	first, err := b.firstUnread(ctx, p, after)
 	if err != nil || first == 0 {
 		return 0, err
@@ -42,13 +42,13 @@ func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (unr
 // Forget drops what the log keeps for an address before a position, all of it where that is 0, and tells nobody: for answer boxes, whose
 // reader has read it. What is stored meanwhile stays where a position is given.
 func (b *Broker) Forget(ctx context.Context, to agora.Address, before uint64) error {
-	p := placeOf(to, b.cfg.Shards)
+	p := locate(to, b.cfg.Shards)
 	_, err := b.drop(ctx, p, before>>agora.SeqShift)
 	return err
 }
 
 // drop drops what an address's log keeps before a sequence, and returns how many records that were.
-func (b *Broker) drop(ctx context.Context, p place, before uint64) (records int, err error) {
+func (b *Broker) drop(ctx context.Context, p location, before uint64) (records int, err error) {
 	var v struct {
 		Error  *jetstream.APIError `json:"error"`
 		Purged int                 `json:"purged"`
@@ -67,7 +67,7 @@ func (b *Broker) drop(ctx context.Context, p place, before uint64) (records int,
 }
 
 // firstUnread returns the sequence of the first record that has a message behind a position; 0 where there is none. A mark is no message.
-func (b *Broker) firstUnread(ctx context.Context, p place, after uint64) (uint64, error) {
+func (b *Broker) firstUnread(ctx context.Context, p location, after uint64) (uint64, error) {
 	for seq := max(after>>agora.SeqShift, 1); ; {
 		page, err := b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq, batch: 8})
 		if err != nil {
@@ -87,7 +87,7 @@ func (b *Broker) firstUnread(ctx context.Context, p place, after uint64) (uint64
 }
 
 // mark stores a mark right behind the last record, and returns its sequence.
-func (b *Broker) mark(ctx context.Context, p place, to agora.Address) (seq uint64, err error) {
+func (b *Broker) mark(ctx context.Context, p location, to agora.Address) (seq uint64, err error) {
 	var upTo uint64
 	for range markTries {
 		last, err := b.lastOf(ctx, p.stream, p.log())
@@ -98,7 +98,7 @@ func (b *Broker) mark(ctx context.Context, p place, to agora.Address) (seq uint6
 			return last.seq, nil // an answer was lost, or a refusal was none
 		}
 		upTo = last.end()
-		msg, err := b.loose(p, "purge/"+strconv.FormatUint(last.seq, 10), &agora.Message{Kind: agora.Gap, N: upTo, To: to})
+		msg, err := b.lanelessRecord(p, "purge/"+strconv.FormatUint(last.seq, 10), &agora.Message{Kind: agora.Gap, N: upTo, To: to})
 		if err != nil {
 			return 0, err
 		}
@@ -137,7 +137,7 @@ type Mailbox struct {
 
 // Mailbox tells how an address's log stands, by the word of its stream's leader: three questions.
 func (b *Broker) Mailbox(ctx context.Context, to agora.Address) (Mailbox, error) {
-	p := placeOf(to, b.cfg.Shards)
+	p := locate(to, b.cfg.Shards)
 	m := Mailbox{Stream: p.stream}
 	s, err := b.state(ctx, p.stream, p.log())
 	if err != nil {

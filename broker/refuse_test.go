@@ -73,11 +73,11 @@ func TestAFullShardRefusesAndEvictsNobody(t *testing.T) {
 	if got := bodies(listen(t, b, carol, From{}).quiet(t)); !slices.Equal(got, []string{"kept"}) {
 		t.Errorf("carol has %v", got)
 	}
-	stream, err := b.js.Stream(t.Context(), placeOf(bob, 1).stream)
+	stream, err := b.js.Stream(t.Context(), locate(bob, 1).stream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(placeOf(dave, 1).log())); err != nil {
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(locate(dave, 1).log())); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Flush(await.Context(t)); err != nil {
@@ -144,9 +144,9 @@ func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 	l.Put(part(agora.Chunk, "s", "2"), func(r Result) { results <- r })
 	l.Put(text("3"), func(r Result) { results <- r })
 	l.mu.Lock()
-	l.look(false)
+	l.startRecovery(false)
 	l.mu.Unlock()
-	l.goDown(errSilent)
+	l.suspend(errSilent)
 	wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
 	wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
 	wantCode(t, put(t, l, part(agora.Chunk, "s", "4")), agora.Unavailable)
@@ -365,7 +365,7 @@ func TestALaneThatLostMoreThanItRemembersEnds(t *testing.T) {
 		m := part(agora.Chunk, fmt.Sprint(k), "")
 		l.lost.Add(&m)
 	}
-	l.dieBeyond()
+	l.dieIfTooMuchLost()
 	l.mu.Unlock()
 	await.Recv(t, "word that the lane is over", deposed)
 	wantCode(t, put(t, l, text("x")), agora.Unavailable)

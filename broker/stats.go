@@ -17,8 +17,8 @@ type Stats struct {
 	Delivered  uint64        // messages returned by Next
 	Refills    uint64        // reads of the log for an inbox
 	Gaps       uint64        // gaps told
-	Dropped    uint64        // live records not queued because an inbox was behind or full
-	Repaired   uint64        // inboxes that an audit found behind
+	Dropped    uint64        // live records not queued because an inbox lagged or was full
+	Repaired   uint64        // inboxes that an audit found lagging
 	Void       uint64        // records skipped because they were stored too late
 	Lanes      int64         // open now
 	Inboxes    int64         // open now

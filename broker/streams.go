@@ -135,7 +135,7 @@ func (b *Broker) findStream(ctx context.Context, kind, shard string) (*jetstream
 	}
 	info := s.CachedInfo()
 	b.clock.hear(name, sample{sent: sent, got: time.Now(), log: info.TimeStamp})
-	b.saw(name, seen{last: info.State.LastSeq, created: info.Created, life: life})
+	b.noteStream(name, streamSeen{last: info.State.LastSeq, created: info.Created, life: life})
 	return info, nil
 }
 
@@ -198,45 +198,45 @@ func (b *Broker) firstSequence(name string) uint64 {
 	if age := b.Now().Sub(epochStart); age > 0 {
 		first = max(1, uint64(age/(time.Second/sequencesPerSecond)))
 	}
-	b.seenMu.Lock()
-	defer b.seenMu.Unlock()
-	if last := b.seen[name].last; last >= first {
+	b.streamsMu.Lock()
+	defer b.streamsMu.Unlock()
+	if last := b.streams[name].last; last >= first {
 		first = last + sequencesPerSecond
 	}
 	return first
 }
 
-// seen is what a Broker knows of a stream from looking at it.
-type seen struct {
+// streamSeen is what a Broker knows of a stream from looking at it.
+type streamSeen struct {
 	last    uint64    // highest sequence
 	created time.Time // when it was made; zero where that was not asked
 	life    uint64    // of the connection, when it was asked
 }
 
-// saw notes how a stream was found. One that was made anew has lost what the old one held: first its inboxes are told to
+// noteStream notes how a stream was found. One that was made anew has lost what the old one held: first its inboxes are told to
 // look where they stand.
-func (b *Broker) saw(stream string, now seen) {
-	b.seenMu.Lock()
-	defer b.seenMu.Unlock()
-	was := b.seen[stream]
+func (b *Broker) noteStream(stream string, now streamSeen) {
+	b.streamsMu.Lock()
+	defer b.streamsMu.Unlock()
+	was := b.streams[stream]
 	if now.last < was.last || !now.created.IsZero() && !was.created.IsZero() && !now.created.Equal(was.created) {
-		b.seenMu.Unlock()
-		b.topics.restarted(stream)
-		b.seenMu.Lock()
-		was = b.seen[stream]
+		b.streamsMu.Unlock()
+		b.dispatch.markRestarted(stream)
+		b.streamsMu.Lock()
+		was = b.streams[stream]
 	}
 	if now.created.IsZero() {
 		now.created, now.life = was.created, was.life
 	}
 	now.last = max(was.last, now.last)
-	b.seen[stream] = now
+	b.streams[stream] = now
 }
 
-// confirmed reports whether a stream was found as it was known to be, or its inboxes were told, since the connection was lost last.
-func (b *Broker) confirmed(stream string) bool {
-	b.seenMu.Lock()
-	defer b.seenMu.Unlock()
-	return b.seen[stream].life == b.Life()
+// streamConfirmed reports whether a stream was found as it was known to be, or its inboxes were told, since the connection was lost last.
+func (b *Broker) streamConfirmed(stream string) bool {
+	b.streamsMu.Lock()
+	defer b.streamsMu.Unlock()
+	return b.streams[stream].life == b.Life()
 }
 
 // amended returns the configuration that a stream has to be changed to; nil when it is right.

@@ -17,24 +17,24 @@ const (
 	bookHint    = livePrefix + "book" // told of each record of the book: no address has so short a subject
 )
 
-// place is where an address lives: its stream and its subjects. There is one for each agent that listens, so
+// location is where an address lives: its stream and its subjects. There is one for each agent that listens, so
 // only the subject that most of them need is kept; the others differ in how they begin, or end.
-type place struct {
+type location struct {
 	stream string
 	live   string // handed on to core subscribers
 }
 
 // log returns the subject of what is stored for the address.
-func (p place) log() string { return logPrefix + p.live[len(livePrefix):] }
+func (p location) log() string { return logPrefix + p.live[len(livePrefix):] }
 
 // place returns where to lives among n shards. The shard is taken from a hash that
 // never changes: an address must be found where it was left.
-func placeOf(to agora.Address, shards int) place {
+func locate(to agora.Address, shards int) location {
 	tenant, token := agora.EncodeToken(to.Tenant), agora.EncodeToken(to.Name())
 	kind := kindOf(to)
 	shard := strconv.Itoa(shardOf(to.Tenant, to.Name(), shards))
 	tail := tenant + "." + kind + "." + shard + "."
-	return place{
+	return location{
 		stream: streamName(kind, shard),
 		live:   livePrefix + tail + token,
 	}
@@ -63,7 +63,7 @@ func kindOf(to agora.Address) string {
 }
 
 // fenceOf returns the fence's subject of a session's lane.
-func (p place) fenceOf(session string) string {
+func (p location) fenceOf(session string) string {
 	tail := p.live[len(livePrefix):]
 	token := strings.LastIndexByte(tail, '.') + 1
 	return fencePrefix + tail[:token] + agora.EncodeToken(session) + "." + tail[token:]

@@ -18,7 +18,7 @@ func FuzzSubject(f *testing.F) {
 		if space {
 			to = agora.ToSpace(tenant, name)
 		}
-		p := placeOf(to, 7)
+		p := locate(to, 7)
 		for _, s := range []string{p.log(), p.live} {
 			if got, err := addressOf(s); tenant != "" && (err != nil || got != to) {
 				t.Fatalf("addressOf(%q) = %+v, %v; want %+v", s, got, err, to)
@@ -42,7 +42,7 @@ func TestAnAddressStaysWhereItIs(t *testing.T) {
 		{agora.ToAgent("default", "agent-1"), "agora.log.default.agent.1.agent-1"},
 		{agora.ToSpace("default", "task.42"), "agora.log.default.space.1.task=2E42"},
 	} {
-		if got := placeOf(c.to, 4).log(); got != c.want {
+		if got := locate(c.to, 4).log(); got != c.want {
 			t.Errorf("%v at %s, want %s", c.to, got, c.want)
 		}
 	}

@@ -24,21 +24,21 @@ func settled(t *testing.T, b *Broker) *listener {
 // deaf has something done of which no live record reaches b.
 func deaf(t *testing.T, b *Broker, do func()) {
 	t.Helper()
-	b.topics.mu.Lock()
-	defer b.topics.mu.Unlock()
-	top := b.topics.m[placeOf(bob, b.cfg.Shards).live]
-	if err := top.sub.Unsubscribe(); err != nil {
+	b.dispatch.mu.Lock()
+	defer b.dispatch.mu.Unlock()
+	top := b.dispatch.m[locate(bob, b.cfg.Shards).live]
+	if err := top.nats.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	do()
-	sub, err := b.nc.ChanSubscribe(top.at.live, b.topics.chans[0])
+	sub, err := b.nc.ChanSubscribe(top.at.live, b.dispatch.chans[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	top.sub = sub
+	top.nats = sub
 	if err := b.nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestASilentTailIsFoundOnceThereIsANewLeader(t *testing.T) {
 				}
 			}
 			b := testBroker(t, s, replicated)
-			stream := placeOf(bob, 1).stream
+			stream := locate(bob, 1).stream
 			in := settled(t, b)
 			if !told { // the word of it is lost
 				if err := b.advisories.Unsubscribe(); err != nil {
@@ -114,7 +114,7 @@ func TestASilentTailIsFoundOnceTheLeaderIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "the connection is back", b.Connected)
-	led(t, b, placeOf(bob, 1).stream)
+	led(t, b, locate(bob, 1).stream)
 	found(t, in, "silent")
 }
 
@@ -146,7 +146,7 @@ func TestARecordLostOnItsWayIsToldAgain(t *testing.T) {
 	refills := b.Stats().Refills
 	publish(t, a, "s2", names(0, 50)...)
 	in.read(t, 50)
-	await.True(t, "it was told again", func() bool { a.echoes.mu.Lock(); defer a.echoes.mu.Unlock(); return len(a.echoes.m) == 0 })
+	await.True(t, "it was told again", func() bool { a.tails.mu.Lock(); defer a.tails.mu.Unlock(); return len(a.tails.m) == 0 })
 	in.quiet(t)
 	if n := b.Stats().Refills; n != refills {
 		t.Errorf("%d reads of the log for what had come", n-refills)
@@ -156,7 +156,7 @@ func TestARecordLostOnItsWayIsToldAgain(t *testing.T) {
 func TestASubjectOthersHearOfLateIsComparedAWhileAfter(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
-	a, b := testBroker(t, s, nil), testBroker(t, s, func(c *Config) { c.young = 0 })
+	a, b := testBroker(t, s, nil), testBroker(t, s, func(c *Config) { c.mature = 0 })
 	in := settled(t, b)
 	deaf(t, b, func() { publish(t, a, "s1", "early") })
 	a.Close()
@@ -167,7 +167,7 @@ func TestQuietInboxesCostNoAudit(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	settled(t, b)
-	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
+	w := b.newWatchers()[locate(bob, 1).stream] // one that the Broker does not run
 	audited := time.Now()
 	w.audited = audited
 	for k := range 3 {
@@ -209,7 +209,7 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 	in := settled(t, b)
 	publish(t, b, "s1", "1")
 	in.read(t, 1)
-	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
+	w := b.newWatchers()[locate(bob, 1).stream] // one that the Broker does not run
 	compare := func() {
 		t.Helper()
 		if err := w.compareAll(); err != nil {
@@ -218,7 +218,7 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 	}
 	nothing := func() {
 		t.Helper()
-		last, err := b.lastSequences(w.stream, []string{placeOf(bob, 1).log()}, b.topics.compared(w.stream).upTo+1)
+		last, err := b.lastSequences(w.stream, []string{locate(bob, 1).log()}, b.dispatch.compared(w.stream).upTo+1)
 		if err != nil || len(last) != 0 {
 			t.Errorf("the log tells %v, %v; want nothing of what was compared", last, err)
 		}
@@ -235,10 +235,10 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 
 	// One that reads the log is not compared; what it goes live with may be older than what came meanwhile.
 	reads := func(is bool) {
-		b.topics.m[placeOf(bob, 1).live].each(func(i *Inbox) {
+		b.dispatch.m[locate(bob, 1).live].each(func(i *Inbox) {
 			i.mu.Lock()
 			defer i.mu.Unlock()
-			i.behind = is
+			i.lagging = is
 		})
 	}
 	silentTail(t, s, b, nil)
@@ -258,13 +258,13 @@ func TestALogMadeAnewIsComparedFromItsBegin(t *testing.T) {
 	in := settled(t, b)
 	publish(t, b, "s1", "1", "2", "3")
 	in.read(t, 3)
-	w := b.newWatchers()[placeOf(bob, 1).stream]
-	if err := w.compareAll(); err != nil || b.topics.compared(w.stream).upTo == 0 {
-		t.Fatalf("compared %+v, %v", b.topics.compared(w.stream), err)
+	w := b.newWatchers()[locate(bob, 1).stream]
+	if err := w.compareAll(); err != nil || b.dispatch.compared(w.stream).upTo == 0 {
+		t.Fatalf("compared %+v, %v", b.dispatch.compared(w.stream), err)
 	}
-	c := b.topics.compared(w.stream)
-	b.topics.restarted(w.stream)
-	if b.topics.setCompared(w.stream, c); b.topics.compared(w.stream).upTo != 0 {
+	c := b.dispatch.compared(w.stream)
+	b.dispatch.markRestarted(w.stream)
+	if b.dispatch.setCompared(w.stream, c); b.dispatch.compared(w.stream).upTo != 0 {
 		t.Error("what was compared with the old log counts for the new one")
 	}
 }
@@ -279,10 +279,10 @@ func TestARoundComparesManyInboxesAFewAtATime(t *testing.T) {
 		defer other.Close()
 	}
 	silentTail(t, s, b, nil)
-	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
+	w := b.newWatchers()[locate(bob, 1).stream] // one that the Broker does not run
 	round := func() (looks int) {
 		w.audited = time.Now().Add(-w.b.cfg.Audit)
-		for now := time.Now(); looks == 0 || len(w.round.left) > 0; looks++ {
+		for now := time.Now(); looks == 0 || len(w.pass.left) > 0; looks++ {
 			if err := w.compareOld(now); err != nil {
 				t.Fatal(err)
 			}

@@ -24,9 +24,9 @@ func TestPartsWaitForTheStartThatWasRefused(t *testing.T) {
 			c.sever(true)
 			await.True(t, "the connection is lost", func() bool { return !l.b.Connected() })
 			l.mu.Lock()
-			l.look(false)
+			l.startRecovery(false)
 			l.mu.Unlock()
-			l.goDown(errSilent)
+			l.suspend(errSilent)
 			wantCode(t, put(t, l, start), agora.Unavailable)
 			c.sever(false)
 			if err := l.Flush(await.Context(t)); err != nil {

@@ -31,15 +31,15 @@ type watcher struct {
 	bytes  atomic.Uint64 // that the stream kept then
 
 	// The loop's own.
-	asked   bool      // the leader was, once
-	leader  string    // that answered last time; empty when none did
-	probed  time.Time // when it was asked last
-	audited time.Time // when it was begun to compare all inboxes, the last time
-	reading []*topic  // those with inboxes that read the log then, and were not compared
-	round   round     // what goes on of that
-	doubt   time.Time // until then every look compares
-	owed    uint32    // what could not be done yet
-	warned  time.Time
+	asked      bool            // the leader was, once
+	leader     string          // that answered last time; empty when none did
+	probed     time.Time       // when it was asked last
+	audited    time.Time       // when it was begun to compare all inboxes, the last time
+	reading    []*subscription // those with inboxes that read the log then, and were not compared
+	pass       auditPass       // what goes on of that
+	doubtUntil time.Time       // until then every look compares
+	owed       uint32          // what could not be done yet
+	warned     time.Time
 }
 
 // What a watcher may be asked for.
@@ -134,7 +134,7 @@ func (w *watcher) run() {
 // look does what is due.
 func (w *watcher) look(now time.Time) error {
 	w.take(w.todo.take(), now)
-	heard := w.b.topics.heard(w.stream)
+	heard := w.b.dispatch.listening(w.stream)
 	if since := now.Sub(w.probed); (heard || w.owed&checkLeader != 0) && since >= w.b.cfg.probe || since >= w.b.cfg.Audit {
 		w.probe(now)
 	}
@@ -155,11 +155,11 @@ func (w *watcher) look(now time.Time) error {
 func (w *watcher) take(what uint32, now time.Time) {
 	w.owed |= what
 	if what&checkInboxes != 0 {
-		w.doubt = now.Add(doubtFor)
+		w.doubtUntil = now.Add(doubtFor)
 		if w.kind == bookKind {
-			w.b.book.doubt()
+			w.b.book.noteNewLeader()
 		}
-		w.b.sweeper.hurry() // what the old leader had in hand may be gone
+		w.b.retrier.hurry() // what the old leader had in hand may be gone
 	}
 }
 
@@ -181,7 +181,7 @@ func (w *watcher) probe(now time.Time) {
 		return
 	}
 	w.bytes.Store(s.bytes)
-	w.b.saw(w.stream, seen{last: s.last, created: s.created, life: life})
+	w.b.noteStream(w.stream, streamSeen{last: s.last, created: s.created, life: life})
 	if asked && was != w.leader {
 		w.take(checkInboxes, time.Now())
 	}
@@ -189,7 +189,7 @@ func (w *watcher) probe(now time.Time) {
 
 // compare audits the inboxes that are due.
 func (w *watcher) compare(now time.Time, heard bool) error {
-	grown := w.b.topics.grown(w.stream, w.b.cfg.young)
+	grown := w.b.dispatch.matured(w.stream, w.b.cfg.mature)
 	if !heard || !guard.Audits {
 		w.owed &^= checkInboxes
 		return nil
@@ -206,7 +206,7 @@ func (w *watcher) compare(now time.Time, heard bool) error {
 
 // compareOld audits those whose subjects are not young: all at once where something may have happened, else some of them at each look.
 func (w *watcher) compareOld(now time.Time) error {
-	if w.owed&checkInboxes != 0 || now.Before(w.doubt) {
+	if w.owed&checkInboxes != 0 || now.Before(w.doubtUntil) {
 		if err := w.compareAll(); err != nil {
 			return err
 		}
@@ -214,16 +214,16 @@ func (w *watcher) compareOld(now time.Time) error {
 		w.owed &^= checkInboxes
 		return nil
 	}
-	if len(w.round.left) == 0 && now.Sub(w.audited) >= w.b.cfg.Audit {
+	if len(w.pass.left) == 0 && now.Sub(w.audited) >= w.b.cfg.Audit {
 		w.audited = now
-		if err := w.beginRound(); err != nil {
+		if err := w.beginPass(); err != nil {
 			return err
 		}
 	}
-	if len(w.round.left) == 0 {
+	if len(w.pass.left) == 0 {
 		return nil
 	}
-	return w.goOn(w.round.step)
+	return w.auditNext(w.pass.step)
 }
 
 // warn logs what could not be done, now and then.

@@ -8,24 +8,24 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// busy has an edge believe that so many records of its are on their way, and whoever has to wait does so until letGo.
+// busy has an edge believe that so many records of its are on their way, and whoever has to wait does so until stopCoalescing.
 func busy(b *Broker, records int64) {
-	b.gathering.air.Store(records)
-	b.gathering.mu.Lock()
-	b.gathering.last = agora.Ticks() + int64(time.Hour)
-	b.gathering.mu.Unlock()
+	b.coalescer.inFlight.Store(records)
+	b.coalescer.mu.Lock()
+	b.coalescer.last = agora.Ticks() + int64(time.Hour)
+	b.coalescer.mu.Unlock()
 }
 
 func (l *Lane) waitsForOthers() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.held && l.flight == nil
+	return l.coalescing && l.inflight == nil
 }
 
 func TestLanesOfABusyEdgeGatherAndLeaveTogether(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
-	busy(b, crowded)
+	busy(b, coalesceFrom)
 	results := make(chan Result, 6)
 	var lanes []*Lane
 	for _, to := range []agora.AgentID{"bob", "carol"} {
@@ -41,7 +41,7 @@ func TestLanesOfABusyEdgeGatherAndLeaveTogether(t *testing.T) {
 			t.Fatalf("lane %d of a busy edge does not wait", k)
 		}
 	}
-	b.gathering.timer.Reset(0)
+	b.coalescer.timer.Reset(0)
 	for range cap(results) {
 		if r := await.Recv(t, "what waited is sent", results); r.Err != nil {
 			t.Fatal(r.Err)
@@ -50,15 +50,15 @@ func TestLanesOfABusyEdgeGatherAndLeaveTogether(t *testing.T) {
 	if n := b.Stats().Records; n != uint64(len(lanes)) {
 		t.Errorf("%d records of %d lanes, want one each", n, len(lanes))
 	}
-	if n := b.gathering.air.Load(); n != crowded {
-		t.Errorf("%d records are on their way that have arrived", n-crowded)
+	if n := b.coalescer.inFlight.Load(); n != coalesceFrom {
+		t.Errorf("%d records are on their way that have arrived", n-coalesceFrom)
 	}
 }
 
 func TestALaneOfAnEdgeWithLittleOnItsWayDoesNotWait(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
-	busy(b, crowded-1)
+	busy(b, coalesceFrom-1)
 	l := b.Lane(LaneConfig{From: "alice", Session: "s", Epoch: 1, To: bob})
 	defer l.Close()
 	store(t, l, text("x"))
@@ -67,7 +67,7 @@ func TestALaneOfAnEdgeWithLittleOnItsWayDoesNotWait(t *testing.T) {
 func TestALaneThatWaitsIsNotIdleAndCanBeClosed(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
-	busy(b, crowded)
+	busy(b, coalesceFrom)
 	l := b.Lane(LaneConfig{From: "alice", Session: "s", Epoch: 1, To: bob})
 	results := make(chan Result, 1)
 	l.Put(text("x"), func(r Result) { results <- r })
@@ -76,7 +76,7 @@ func TestALaneThatWaitsIsNotIdleAndCanBeClosed(t *testing.T) {
 	}
 	l.Close()
 	wantCode(t, await.Recv(t, "what waited is answered", results), agora.Unavailable)
-	b.gathering.timer.Reset(0)
+	b.coalescer.timer.Reset(0)
 	await.True(t, "nobody waits", func() bool { return !l.waitsForOthers() })
 	if n := b.Stats().Records; n != 0 {
 		t.Errorf("%d records of a closed lane", n)
@@ -84,12 +84,12 @@ func TestALaneThatWaitsIsNotIdleAndCanBeClosed(t *testing.T) {
 }
 
 func TestHowLongLanesWaitFollowsHowLongRecordsTake(t *testing.T) {
-	var g gathering
+	var g coalescer
 	for _, c := range []struct{ took, want time.Duration }{
-		{100 * time.Microsecond, waitMin}, {6 * time.Millisecond, 3 * time.Millisecond}, {time.Second, waitMax},
+		{100 * time.Microsecond, coalesceMin}, {6 * time.Millisecond, 3 * time.Millisecond}, {time.Second, coalesceMax},
 	} {
 		for range 1000 {
-			g.landed(c.took)
+			g.observe(c.took)
 		}
 		if got := g.pause().Round(100 * time.Microsecond); got != c.want {
 			t.Errorf("records take %v: lanes wait %v, want %v", c.took, got, c.want)

@@ -32,10 +32,10 @@ func reads(t *testing.T, b *Broker) (count func() int) {
 func TestWhoMissedLittleReadsItOneByOne(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
-	at := publish(t, b, "s1", names(0, few+1)...)
+	at := publish(t, b, "s1", names(0, tailRecords+1)...)
 	count := reads(t, b)
 	in := listen(t, b, bob, From{After: at[0]})
-	if got := bodies(in.read(t, few)); !slices.Equal(got, names(1, few+1)) {
+	if got := bodies(in.read(t, tailRecords)); !slices.Equal(got, names(1, tailRecords+1)) {
 		t.Errorf("got %v", got)
 	}
 	in.quiet(t)
@@ -51,10 +51,10 @@ func TestWhoMissedLittleReadsItOneByOne(t *testing.T) {
 func TestWhoMissedMuchReadsTheRestAtOnce(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
-	at := publish(t, b, "s1", names(0, 3*few)...)
+	at := publish(t, b, "s1", names(0, 3*tailRecords)...)
 	count := reads(t, b)
 	in := listen(t, b, bob, From{After: at[0]})
-	if got := bodies(in.read(t, 3*few-1)); !slices.Equal(got, names(1, 3*few)) {
+	if got := bodies(in.read(t, 3*tailRecords-1)); !slices.Equal(got, names(1, 3*tailRecords)) {
 		t.Errorf("got %v", got)
 	}
 	in.quiet(t)
@@ -67,7 +67,7 @@ func TestWhatIsGoneIsToldToWhoMissedLittle(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 4)...)
-	s, err := b.js.Stream(await.Context(t), placeOf(bob, 1).stream)
+	s, err := b.js.Stream(await.Context(t), locate(bob, 1).stream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestTheLeadersWordOfBeforeIsNotTakenForWhatHasComeSince(t *testing.T) {
 	if known {
 		t.Fatal("the leader has more, and the inbox is live")
 	}
-	publish(t, b, "s2", "2") // it is dropped, as the inbox is behind
+	publish(t, b, "s2", "2") // it is dropped, as the inbox lags
 	await.True(t, "it is heard of", func() bool { in.mu.Lock(); defer in.mu.Unlock(); return in.highest > last.seq })
 	p, err := in.page(await.Context(t), 1<<20, last)
 	if err != nil || p.last != last {
@@ -101,7 +101,7 @@ func TestTheLeadersWordOfBeforeIsNotTakenForWhatHasComeSince(t *testing.T) {
 	for k := range p.msgs {
 		in.accept(nil, &p.msgs[k])
 	}
-	if in.fresh = false; in.live(last, time.Now()) {
+	if in.fresh = false; in.goLive(last, time.Now()) {
 		t.Error("it is live, and lacks what came while it read")
 	}
 	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"2"}) {

@@ -18,9 +18,9 @@ type Unended struct {
 	Epoch   uint64 // the highest of the records read since something was open
 }
 
-// maxUnended bounds how many open streams a search has in mind: with more, those it has found are told at once, and what ended
+// maxOpenStreams bounds how many open streams a search has in mind: with more, those it has found are told at once, and what ended
 // further on is told as well.
-const maxUnended = 1 << 16
+const maxOpenStreams = 1 << 16
 
 // anySubject is all of a stream, fences too, which are passed over: to pick those of its log costs the server three times as much where there are thousands of mailboxes.
 const anySubject = ">"
@@ -31,7 +31,7 @@ const anySubject = ">"
 // when the log can't be read; it reads tens of thousands of records a second (BenchmarkUnended), one page at a time.
 func (b *Broker) Unended(ctx context.Context, before time.Time, visit func([]Unended) error) error {
 	for _, name := range b.mailStreams() {
-		u := unended{b: b, before: before.UnixMilli(), visit: visit, most: maxUnended, lanes: map[laneKey]*openLane{}}
+		u := openStreamScan{b: b, before: before.UnixMilli(), visit: visit, most: maxOpenStreams, lanes: map[laneKey]*openLane{}}
 		if err := u.run(ctx, name); err != nil {
 			return err
 		}
@@ -39,8 +39,8 @@ func (b *Broker) Unended(ctx context.Context, before time.Time, visit func([]Une
 	return nil
 }
 
-// unended looks through one stream of the log.
-type unended struct {
+// openStreamScan looks through one stream of the log.
+type openStreamScan struct {
 	b      *Broker
 	before int64 // Unix milliseconds
 	visit  func([]Unended) error
@@ -68,7 +68,7 @@ func (b *Broker) readInTurn(ctx context.Context, q query) (page, error) {
 }
 
 // run reads what the stream's leader has now: a replica that lags is asked again.
-func (u *unended) run(ctx context.Context, stream string) error {
+func (u *openStreamScan) run(ctx context.Context, stream string) error {
 	end, err := u.b.lastOf(ctx, stream, anySubject)
 	if errors.Is(err, errNone) {
 		return nil
@@ -104,7 +104,7 @@ func (u *unended) run(ctx context.Context, stream string) error {
 }
 
 // take follows one record. What can't be read, or is void, is of no stream.
-func (u *unended) take(m *logged) {
+func (u *openStreamScan) take(m *storedRecord) {
 	to, err := addressOf(m.subject)
 	if err != nil {
 		return
@@ -133,7 +133,7 @@ func (u *unended) take(m *logged) {
 }
 
 // goOn notes that a stream goes on.
-func (u *unended) goOn(at laneKey, from agora.AgentID, stream string) {
+func (u *openStreamScan) goOn(at laneKey, from agora.AgentID, stream string) {
 	l := u.lanes[at]
 	if l == nil {
 		l = &openLane{from: from, streams: map[string]struct{}{}}
@@ -146,7 +146,7 @@ func (u *unended) goOn(at laneKey, from agora.AgentID, stream string) {
 }
 
 // end notes that a stream is over.
-func (u *unended) end(at laneKey, stream string) {
+func (u *openStreamScan) end(at laneKey, stream string) {
 	l := u.lanes[at]
 	if l == nil {
 		return
@@ -161,7 +161,7 @@ func (u *unended) end(at laneKey, stream string) {
 }
 
 // tell tells what is open, and forgets it.
-func (u *unended) tell() error {
+func (u *openStreamScan) tell() error {
 	all := make([]Unended, 0, len(u.lanes))
 	for at, l := range u.lanes {
 		all = append(all, Unended{From: l.from, Session: at.session, To: at.to, Epoch: l.epoch})

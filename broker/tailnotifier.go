@@ -5,38 +5,38 @@ import (
 	"time"
 )
 
-// echoes tell those who listen at an address, a while after the last record stored from here, that it is there. Live
+// tailNotifier tells those who listen at an address, a while after the last record stored from here, that it is there. Live
 // records are handed on at most once: on a route between servers that breaks they are lost, and
 // nobody hears of it. Of a stretch of records only the last could be missed for long, for the next one
 // shows the gap. So one small message a stretch is enough, and addresses that are quiet cost nothing.
-type echoes struct {
+type tailNotifier struct {
 	some chan struct{} // holds one token when there is one to come
 
 	mu sync.Mutex // guards the field below
-	m  map[string]echo
+	m  map[string]tailNotice
 }
 
-// echo is the last record stored from here at an address.
-type echo struct {
-	at    place
+// tailNotice is the last record stored from here at an address.
+type tailNotice struct {
+	at    location
 	seq   uint64
 	since time.Time
 }
 
 const (
-	echoAfter = 1200 * time.Millisecond // servers take a second to mend a route
-	echoEvery = 300 * time.Millisecond
+	notifyAfter = 1200 * time.Millisecond // servers take a second to mend a route
+	notifyEvery = 300 * time.Millisecond
 )
 
-func (e *echoes) init() {
+func (e *tailNotifier) init() {
 	e.some = make(chan struct{}, 1)
-	e.m = make(map[string]echo)
+	e.m = make(map[string]tailNotice)
 }
 
 // note has a record told once more, unless a later one follows.
-func (e *echoes) note(at place, seq uint64, now time.Time) {
+func (e *tailNotifier) note(at location, seq uint64, now time.Time) {
 	e.mu.Lock()
-	e.m[at.live] = echo{at, max(seq, e.m[at.live].seq), now}
+	e.m[at.live] = tailNotice{at, max(seq, e.m[at.live].seq), now}
 	first := len(e.m) == 1
 	e.mu.Unlock()
 	if first {
@@ -45,7 +45,7 @@ func (e *echoes) note(at place, seq uint64, now time.Time) {
 }
 
 // due takes out those that nothing followed, and says whether there are more.
-func (e *echoes) due(now time.Time, after time.Duration) (due []echo, more bool) {
+func (e *tailNotifier) due(now time.Time, after time.Duration) (due []tailNotice, more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for live, o := range e.m {
@@ -57,22 +57,22 @@ func (e *echoes) due(now time.Time, after time.Duration) (due []echo, more bool)
 	return due, len(e.m) > 0
 }
 
-// echo runs until the Broker closes. It sleeps while nothing is to be told.
-func (b *Broker) echo() {
+// runTailNotifier runs until the Broker closes. It sleeps while nothing is to be told.
+func (b *Broker) runTailNotifier() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		select {
 		case <-b.ctx.Done():
 			return
-		case <-b.echoes.some:
+		case <-b.tails.some:
 		case <-timer.C:
 		}
-		timer.Reset(echoEvery)
+		timer.Reset(notifyEvery)
 		if !b.nc.IsConnected() {
 			continue
 		}
-		due, more := b.echoes.due(time.Now(), b.cfg.echo)
+		due, more := b.tails.due(time.Now(), b.cfg.notify)
 		for _, o := range due {
 			b.nudge(o.at, o.seq)
 		}

@@ -12,7 +12,7 @@ import (
 // scan reads a mailbox behind a fence, for what one session has stored there.
 type scan struct {
 	b    *Broker
-	at   place
+	at   location
 	cfg  *LaneConfig
 	from uint64 // sequence of the last record of the lane that is known; 0 for none
 	id   string // message id of a record whose fate is unknown
@@ -59,7 +59,7 @@ func (s *scan) run(ctx context.Context, fold func(o record.Origin, seq uint64, p
 }
 
 // take reads one record.
-func (s *scan) take(m *logged, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
+func (s *scan) take(m *storedRecord, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
 	s.pos = m.seq
 	s.count++
 	o, n, err := s.r.Open(m.body)

@@ -20,7 +20,7 @@ func TestWhoMissedNothingReadsNothing(t *testing.T) {
 	}
 	// What came live is not read again, should the inbox have to read after all.
 	in.mu.Lock()
-	in.behind = true
+	in.lagging = true
 	in.mu.Unlock()
 	if got := in.quiet(t); len(got) > 0 {
 		t.Errorf("got %v again", bodies(got))
@@ -43,7 +43,7 @@ func TestAMailboxOfWhichNothingIsKnownIsReadOnlyWhereThereIsSomething(t *testing
 	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"live"}) || b.Stats().Refills > 0 {
 		t.Errorf("then got %v in %d reads of the log", got, b.Stats().Refills)
 	}
-	in.fallBehind() // what came is not told again
+	in.markLagging() // what came is not told again
 	publish(t, b, "s2", "more")
 	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"more"}) {
 		t.Errorf("behind it got %v", got)

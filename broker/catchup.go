@@ -10,12 +10,12 @@ import (
 	"github.com/agora-relay/agora/broker/record"
 )
 
-// read returns the next piece of the log. When there is no more of it, the inbox
+// catchUp returns the next piece of the log. When there is no more of it, the inbox
 // is live again, and read returns nothing; nor does it where the log is to be read again, after wait. It waits for its turn first.
-func (i *Inbox) read(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
+func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
 	defer i.b.cfg.Turns.Take()()
 	at, whole := i.b.Now(), i.whole
-	var last *logged
+	var last *storedRecord
 	if i.whole = false; whole {
 		var known bool
 		if last, known = i.endsHere(ctx, at); known {
@@ -36,7 +36,7 @@ func (i *Inbox) read(ctx context.Context, max int) (msgs []agora.Message, wait t
 		msgs = i.accept(slices.Grow(msgs, record.Count(p.msgs[k].body)), &p.msgs[k])
 	}
 	i.fresh = false
-	if p.last != nil && i.live(p.last, at) { // else something has come meanwhile
+	if p.last != nil && i.goLive(p.last, at) { // else something has come meanwhile
 		return msgs, 0, nil
 	}
 	if p.whole {
@@ -52,21 +52,21 @@ func (i *Inbox) read(ctx context.Context, max int) (msgs []agora.Message, wait t
 
 // page reads the log from the last record that was read, which is read again: while it is there, nothing after it is gone.
 // It must not use up what the answer may hold. last is what the leader has last, nil where that is not known.
-func (i *Inbox) page(ctx context.Context, max int, last *logged) (page, error) {
+func (i *Inbox) page(ctx context.Context, max int, last *storedRecord) (page, error) {
 	q := query{stream: i.at.stream, subject: i.at.log(), seq: i.end, bytes: max + i.endSize}
 	if i.end == 0 {
 		q.since = i.since
 	}
 	select {
-	case i.b.fill <- struct{}{}: // who asks a leader holds up nobody: there may be none
-		defer func() { <-i.b.fill }()
+	case i.b.inboxReads <- struct{}{}: // who asks a leader holds up nobody: there may be none
+		defer func() { <-i.b.inboxReads }()
 	case <-ctx.Done():
 		return page{}, ctx.Err()
 	case <-i.b.ctx.Done():
 		return page{}, errClosed
 	}
-	if last != nil && i.end > 0 && last.seq > i.end && i.b.cfg.MaxRecords >= fewOf*few {
-		if p, err := i.b.readFew(ctx, q, last); err == nil {
+	if last != nil && i.end > 0 && last.seq > i.end && i.b.cfg.MaxRecords >= tailRecordsOf*tailRecords {
+		if p, err := i.b.readTail(ctx, q, last); err == nil {
 			return p, nil
 		}
 	}
@@ -77,7 +77,7 @@ func (i *Inbox) page(ctx context.Context, max int, last *logged) (page, error) {
 // live behind it, and nothing beyond, as most who return have missed nothing: then nothing was taken since either, and the log, which costs more, need not be read once more.
 // It returns false where the leader has not got that far, or further, or something of that record is still to be read; and
 // where there is no leader: replicas can be read all the same. last is what the leader has, nil where that is not known.
-func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *logged, known bool) {
+func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *storedRecord, known bool) {
 	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log())
 	if err != nil {
 		return nil, false
@@ -85,7 +85,7 @@ func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *logged, known
 	if last.seq < i.end || last.seq == i.end && i.fresh && last.end() > i.after {
 		return last, false
 	}
-	if i.live(last, at) {
+	if i.goLive(last, at) {
 		i.fresh = false
 		return last, true
 	}
@@ -95,7 +95,7 @@ func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *logged, known
 }
 
 // accept appends what a record of the log holds. What was read before is dropped.
-func (i *Inbox) accept(msgs []agora.Message, m *logged) []agora.Message {
+func (i *Inbox) accept(msgs []agora.Message, m *storedRecord) []agora.Message {
 	if m.seq < i.end || m.seq == i.end && !i.fresh {
 		return msgs
 	}
@@ -118,14 +118,14 @@ func (i *Inbox) caughtUp(ctx context.Context, at time.Time) (wait time.Duration,
 	if err != nil && !errors.Is(err, errNone) {
 		return 0, err
 	}
-	if i.live(last, at) {
+	if i.goLive(last, at) {
 		return 0, nil
 	}
 	return lagPause, nil
 }
 
-// live ends the refill if last is the end of what was read; nil means that the subject is empty.
-func (i *Inbox) live(last *logged, at time.Time) bool {
+// goLive ends the refill if last is the end of what was read; nil means that the subject is empty.
+func (i *Inbox) goLive(last *storedRecord, at time.Time) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if last != nil && i.end == 0 && last.at.Before(i.since) {
@@ -141,7 +141,7 @@ func (i *Inbox) live(last *logged, at time.Time) bool {
 		return false
 	}
 	i.unstage()
-	i.behind, i.staging, i.highest, i.doubts, i.quiet = false, false, i.end, 0, false
+	i.lagging, i.staging, i.highest, i.doubts, i.quiet = false, false, i.end, 0, false
 	if i.kept, i.keptAt = tail, at; last != nil {
 		i.kept = last.end()
 	}

@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	recordBytes = 32 << 10 // gathering stops there: a record holds up the others that share its edge's connection, by milliseconds where it is larger
-	maxAborts   = 128      // in one record
-	maxOnWay    = 3        // times the log may say that a record is being stored
+	recordBytes    = 32 << 10 // gathering stops there: a record holds up the others that share its edge's connection, by milliseconds where it is larger
+	maxAborts      = 128      // in one record
+	maxBeingStored = 3        // times the log may say that a record is being stored
 )
 
-// flight is a record on its way, and what is to be answered when its fate is known.
-type flight struct {
-	msg     nats.Msg
-	id      string
-	record  record.Builder
-	items   []item          // in the order of their Puts
-	parts   []agora.Message // what the record holds: those of the items that are stored, and aborts before them
-	validAt time.Time
-	first   time.Time     // when it was sent first
-	last    time.Time     // when it was sent last
-	since   int64         // ticks when its oldest item was put into the lane
-	tries   int           // how often it was sent
-	refused int           // how often the log said that it is full
-	onWay   int           // how often the log said that it is being stored
-	aborts  bool          // it holds aborts
-	asking  bool          // whether it can be sent again safely is being asked
-	aloft   *atomic.Int64 // counts it among the records on their way; nil before it is one
-	open    bool          // the ledger reckons with its parts, and could still take them back
+// inflightRecord is a record on its way, and what is to be answered when its fate is known.
+type inflightRecord struct {
+	msg         nats.Msg
+	id          string
+	record      record.Builder
+	items       []item          // in the order of their Puts
+	parts       []agora.Message // what the record holds: those of the items that are stored, and aborts before them
+	validAt     time.Time
+	first       time.Time     // when it was sent first
+	last        time.Time     // when it was sent last
+	since       int64         // ticks when its oldest item was put into the lane
+	tries       int           // how often it was sent
+	refused     int           // how often the log said that it is full
+	beingStored int           // how often the log said that it is being stored
+	aborts      bool          // it holds aborts
+	asking      bool          // whether it can be sent again safely is being asked
+	counter     *atomic.Int64 // counts it among the records on their way; nil before it is one
+	open        bool          // the ledger reckons with its parts, and could still take them back
 }
 
 // item is a part and what becomes of it once the record is stored.
@@ -55,8 +55,8 @@ const (
 	expectedSubject = expectedLast + "-Subject"             // which subject the fence is
 )
 
-var flights = sync.Pool{New: func() any {
-	f := &flight{msg: nats.Msg{Header: nats.Header{messageID: make([]string, 1)}}}
+var inflightPool = sync.Pool{New: func() any {
+	f := &inflightRecord{msg: nats.Msg{Header: nats.Header{messageID: make([]string, 1)}}}
 	if guard.Fences {
 		f.msg.Header[expectedLast], f.msg.Header[expectedSubject] = make([]string, 1), make([]string, 1)
 	}
@@ -66,47 +66,47 @@ var flights = sync.Pool{New: func() any {
 // keepBytes is the largest buffer kept for later flights.
 const keepBytes = 256 << 10
 
-// release gives the flight back. Nothing of it may be used after.
-func (f *flight) release() {
-	if f.aloft != nil {
-		f.aloft.Add(-1)
+// release gives the record back. Nothing of it may be used after.
+func (f *inflightRecord) release() {
+	if f.counter != nil {
+		f.counter.Add(-1)
 	}
 	clear(f.items)
 	clear(f.parts)
 	f.record.Reset(keepBytes)
 	h := f.msg.Header
-	*f = flight{msg: nats.Msg{Header: h}, record: f.record, items: f.items[:0], parts: f.parts[:0]}
-	flights.Put(f)
+	*f = inflightRecord{msg: nats.Msg{Header: h}, record: f.record, items: f.items[:0], parts: f.parts[:0]}
+	inflightPool.Put(f)
 }
 
 // advance sends the next record if there is one to send and nothing stands in the way.
 func (l *Lane) advance() {
-	if !l.holds() {
+	if !l.coalesces() {
 		l.proceed()
 	}
 }
 
 // proceed does that without waiting for other lanes.
 func (l *Lane) proceed() {
-	for l.state == fit && l.flight == nil && !l.away {
+	for l.state == active && l.inflight == nil && !l.recovering {
 		if l.queue == nil && !l.owes() {
 			l.wakeWaiters()
 			return
 		}
 		if !l.known {
-			l.look(false)
+			l.startRecovery(false)
 			return
 		}
 		if l.waits() {
 			return
 		}
 		at, ok := l.valid()
-		f := flights.Get().(*flight)
+		f := inflightPool.Get().(*inflightRecord)
 		l.fill(f, at, ok)
 		if len(f.parts) > 0 {
-			l.flight = f
-			f.aloft = &l.b.gathering.air
-			f.aloft.Add(1)
+			l.inflight = f
+			f.counter = &l.b.coalescer.inFlight
+			f.counter.Add(1)
 			l.send()
 			return
 		}
@@ -114,7 +114,7 @@ func (l *Lane) proceed() {
 		l.answer(f, 0)
 		f.release()
 		if nothing { // what is owed waits for the lease
-			l.sweepLater()
+			l.watch()
 			return
 		}
 	}
@@ -133,7 +133,7 @@ func (l *Lane) waits() bool {
 	now := time.Now()
 	if l.due.IsZero() {
 		l.due = now.Add(l.pause)
-		l.sweepLater()
+		l.watch()
 	}
 	if now.Before(l.due) {
 		return true
@@ -152,7 +152,7 @@ func (l *Lane) valid() (at time.Time, ok bool) {
 }
 
 // fill makes a record of what is gathered. Without a valid lease it stores nothing: all is refused.
-func (l *Lane) fill(f *flight, at time.Time, ok bool) {
+func (l *Lane) fill(f *inflightRecord, at time.Time, ok bool) {
 	now := time.Now()
 	o := record.Origin{Session: l.cfg.Session, Epoch: l.cfg.Epoch, ValidAt: at.UnixMilli(), From: l.cfg.From}
 	f.validAt = at
@@ -185,20 +185,20 @@ func (l *Lane) fill(f *flight, at time.Time, ok bool) {
 }
 
 // fillAborts puts first what is owed to streams over a hole.
-func (l *Lane) fillAborts(f *flight) {
+func (l *Lane) fillAborts(f *inflightRecord) {
 	for _, name := range l.ledger.NextAborts(maxAborts) {
 		l.abort(f, name)
 	}
 }
 
 // abort puts an abort into the record.
-func (l *Lane) abort(f *flight, name string) {
+func (l *Lane) abort(f *inflightRecord, name string) {
 	f.aborts = true
 	f.add(l.ledger.Abort(name, l.cfg.Epoch))
 }
 
 // add puts a part into the record.
-func (f *flight) add(m agora.Message) {
+func (f *inflightRecord) add(m agora.Message) {
 	f.record.Add(&m)
 	f.parts = append(f.parts, m)
 }
@@ -228,7 +228,7 @@ func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) ledger.V
 func (l *Lane) shift(n int) {
 	queue := l.queue.items()
 	if n == len(queue) {
-		gatherings.end(l.queue)
+		entryPool.end(l.queue)
 		l.queue, l.gathered = nil, 0
 		return
 	}
@@ -237,9 +237,9 @@ func (l *Lane) shift(n int) {
 	l.queue.all = queue[:rest]
 }
 
-// send sends the flight for the first time.
+// send sends the record for the first time.
 func (l *Lane) send() {
-	f := l.flight
+	f := l.inflight
 	n := l.b.next.Add(1)
 	f.id = l.b.unique(n)
 	f.msg.Subject = l.log
@@ -254,17 +254,17 @@ func (l *Lane) send() {
 	l.publish(f)
 }
 
-// publish sends the flight, the first time or again: the same bytes under the same id.
-func (l *Lane) publish(f *flight) {
+// publish sends the record, the first time or again: the same bytes under the same id.
+func (l *Lane) publish(f *inflightRecord) {
 	f.last = time.Now()
 	if !guard.IDs && f.tries > 0 {
 		f.id = l.b.unique(l.b.next.Add(1))
 		f.msg.Header[messageID][0] = f.id
 	}
 	if err := l.b.nc.PublishMsg(&f.msg); err == nil {
-		f.tries++ // else it did not leave: the sweeper tries again
+		f.tries++ // else it did not leave: the retrier tries again
 	}
-	l.sweepLater()
+	l.watch()
 }
 
 // onAck takes the server's answer to a record to its lane.
@@ -291,8 +291,8 @@ func (b *Broker) onAck(m *nats.Msg) {
 // acked goes on after an answer.
 func (l *Lane) acked(reply string, a ack) {
 	l.mu.Lock()
-	f := l.flight
-	if f == nil || f.msg.Reply != reply || l.away || l.state != fit {
+	f := l.inflight
+	if f == nil || f.msg.Reply != reply || l.recovering || l.state != active {
 		l.mu.Unlock()
 		return
 	}
@@ -302,7 +302,7 @@ func (l *Lane) acked(reply string, a ack) {
 		l.b.watchers.nobody(l.at.stream)
 		f.last = time.Now().Add(retryPause - l.b.cfg.Retry)
 	case a.fenced():
-		l.look(true)
+		l.startRecovery(true)
 	case a.refused():
 		if f.refused++; f.refused >= f.tries {
 			l.notStored()
@@ -310,28 +310,28 @@ func (l *Lane) acked(reply string, a ack) {
 	case a.err != nil:
 		l.b.cfg.Log.Warn("publish", "stream", l.at.stream, "err", a.err)
 		if a.err.ErrorCode == codeDuplicateOnWay {
-			if f.onWay++; f.onWay >= maxOnWay { // its leader may never finish it: the fence settles that
-				l.look(false)
+			if f.beingStored++; f.beingStored >= maxBeingStored { // its leader may never finish it: the fence settles that
+				l.startRecovery(false)
 			}
 		}
 	case l.b.Now().Sub(f.validAt) > record.DoubtAfter:
-		l.look(false) // readers may skip it: what the log says counts
+		l.startRecovery(false) // readers may skip it: what the log says counts
 	default:
 		l.stored(a)
 	}
 	l.mu.Unlock()
-	l.tellNow()
+	l.deliver()
 }
 
-// stored answers the flight and goes on.
+// stored answers the record and goes on.
 func (l *Lane) stored(a ack) {
-	f := l.flight
+	f := l.inflight
 	if l.stuck.Load() {
 		l.stuck.Store(false)
 	}
 	now := time.Now()
 	if f.tries == 1 {
-		l.b.gathering.landed(now.Sub(f.first))
+		l.b.coalescer.observe(now.Sub(f.first))
 	}
 	l.ledger.Commit(f.parts, a.seq, now, l.b.cfg.Duplicates)
 	f.open = false
@@ -344,18 +344,18 @@ func (l *Lane) stored(a ack) {
 	if a.duplicate {
 		l.b.nudge(l.at, a.seq)
 	}
-	l.b.echoes.note(l.at, a.seq, now)
-	l.flight = nil
+	l.b.tails.note(l.at, a.seq, now)
+	l.inflight = nil
 	l.answer(f, a.seq)
 	f.release()
 	l.advance()
 }
 
-// notStored answers a flight that the full log refused: nothing of it is stored, and never will be.
+// notStored answers a record that the full log refused: nothing of it is stored, and never will be.
 func (l *Lane) notStored() {
-	f := l.flight
+	f := l.inflight
 	l.ledger.Rollback(f.parts)
-	l.flight = nil
+	l.inflight = nil
 	l.abortAt = time.Now().Add(ledger.RetryAfter)
 	for i := range f.items {
 		it := &f.items[i]
@@ -371,7 +371,7 @@ func (l *Lane) notStored() {
 }
 
 // answer tells what became of the items of a record stored at seq.
-func (l *Lane) answer(f *flight, seq uint64) {
+func (l *Lane) answer(f *inflightRecord, seq uint64) {
 	for i := range f.items {
 		it := &f.items[i]
 		r := it.result()
@@ -385,6 +385,6 @@ func (l *Lane) answer(f *flight, seq uint64) {
 		default:
 			r.Seq = seq<<agora.SeqShift | uint64(it.part)
 		}
-		l.tell(it.done, r)
+		l.complete(it.done, r)
 	}
 }

@@ -2,10 +2,10 @@ package broker
 
 import "sync"
 
-// posts runs small functions that must not block, one after the other, for callers that
+// callbackQueue runs small functions that must not block, one after the other, for callers that
 // can't run them themselves: a Put must not call its own done, a Listen not its own wake.
 // What is posted is bounded by what its posters hold: a lane or an inbox has at most one function here.
-type posts struct {
+type callbackQueue struct {
 	some chan struct{} // holds one token while there is something to run, or the end has come
 
 	late sync.WaitGroup // what was posted after the end
@@ -15,10 +15,10 @@ type posts struct {
 	done bool // run returns, or has returned
 }
 
-func (p *posts) init() { p.some = make(chan struct{}, 1) }
+func (p *callbackQueue) init() { p.some = make(chan struct{}, 1) }
 
 // post has f run soon. It returns at once.
-func (p *posts) post(f func()) {
+func (p *callbackQueue) post(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.done {
@@ -30,14 +30,14 @@ func (p *posts) post(f func()) {
 }
 
 // end lets run return once it has run what is there.
-func (p *posts) end() {
+func (p *callbackQueue) end() {
 	p.mu.Lock()
 	p.done = true
 	p.mu.Unlock()
 	signal(p.some)
 }
 
-func (p *posts) run() {
+func (p *callbackQueue) run() {
 	for range p.some {
 		if p.drain() {
 			return
@@ -46,7 +46,7 @@ func (p *posts) run() {
 }
 
 // drain runs what is there, and reports whether the end has come.
-func (p *posts) drain() (done bool) {
+func (p *callbackQueue) drain() (done bool) {
 	for {
 		p.mu.Lock()
 		todo, done := p.todo, p.done

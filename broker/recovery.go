@@ -26,41 +26,41 @@ var errMoved = errors.New("the fence was moved")
 var errOver = errors.New("the lane ended")
 
 const (
-	lookPause    = 50 * time.Millisecond // before the lane asks again, growing
-	lookPauseMax = time.Second
-	lookPatience = 5 * time.Second // beyond Config.GiveUp, before what is in hand is refused: looking needs its turn, and answers
+	recoveryPause    = 50 * time.Millisecond // before the lane asks again, growing
+	recoveryPauseMax = time.Second
+	recoveryPatience = 5 * time.Second // beyond Config.GiveUp, before what is in hand is refused: looking needs its turn, and answers
 )
 
-// look has a goroutine ask the log where the lane stands; it goes on when that
+// startRecovery has a goroutine ask the log where the lane stands; it goes on when that
 // is known. With only set, the fence is compared first: where it has not moved, the
 // flight is sent again as it is. The lock is held.
-func (l *Lane) look(only bool) {
-	if l.away {
+func (l *Lane) startRecovery(only bool) {
+	if l.recovering {
 		return
 	}
-	l.away, l.asked = true, time.Now()
-	l.sweepLater()
+	l.recovering, l.recoveringSince = true, time.Now()
+	l.watch()
 	ctx, cancel := context.WithCancel(l.b.ctx)
 	l.cancel = cancel
 	l.b.wg.Go(func() {
 		defer cancel()
-		l.lookUntilKnown(ctx, only)
-		l.tellNow()
+		l.recoverUntilKnown(ctx, only)
+		l.deliver()
 	})
 }
 
-// lookUntilKnown fences and reads the log, again and again until that has worked, the lane is over, or its Broker is.
-func (l *Lane) lookUntilKnown(ctx context.Context, only bool) {
+// recoverUntilKnown fences and reads the log, again and again until that has worked, the lane is over, or its Broker is.
+func (l *Lane) recoverUntilKnown(ctx context.Context, only bool) {
 	select {
-	case l.b.work <- struct{}{}:
-		defer func() { <-l.b.work }()
+	case l.b.laneReads <- struct{}{}:
+		defer func() { <-l.b.laneReads }()
 	case <-ctx.Done():
 		return
 	}
-	if only && l.unmoved(ctx) {
+	if only && l.resentBehindFence(ctx) {
 		return
 	}
-	for pause := lookPause; ; pause = min(2*pause, lookPauseMax) {
+	for pause := recoveryPause; ; pause = min(2*pause, recoveryPauseMax) {
 		err := l.fenceAndRead(ctx)
 		switch {
 		case err == nil || errors.Is(err, errOver) || ctx.Err() != nil:
@@ -71,9 +71,9 @@ func (l *Lane) lookUntilKnown(ctx context.Context, only bool) {
 			l.mu.Unlock()
 			return
 		case errors.Is(err, errMoved):
-			pause = lookPause
+			pause = recoveryPause
 		case errors.Is(err, errFull):
-			l.goDown(err)
+			l.suspend(err)
 		}
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
@@ -91,83 +91,83 @@ func (l *Lane) die() {
 	l.b.count.deposed.Add(1)
 	l.finish(dead)
 	if f := l.cfg.Deposed; f != nil {
-		l.tell(func(Result) { f() }, Result{})
+		l.complete(func(Result) { f() }, Result{})
 	}
-	l.tellLater()
+	l.deliverLater()
 }
 
-// goDown refuses what is in hand, and what comes, until the log can be reached. What is in flight may be
+// suspend refuses what is in hand, and what comes, until the log can be reached. What is in flight may be
 // stored all the same: its fate is settled then.
-func (l *Lane) goDown(err error) {
+func (l *Lane) suspend(err error) {
 	l.mu.Lock()
-	l.giveIn(err)
+	l.failPending(err)
 	l.mu.Unlock()
-	l.tellNow()
+	l.deliver()
 }
 
-// giveIn is goDown. The lock is held.
-func (l *Lane) giveIn(err error) {
-	if l.state != fit {
+// failPending is suspend. The lock is held.
+func (l *Lane) failPending(err error) {
+	if l.state != active {
 		return
 	}
 	l.b.cfg.Log.Warn("lane can't reach the log", "agent", l.cfg.From, "err", err)
 	l.refuseAll(err)
-	l.state = down
-	l.dieBeyond()
+	l.state = suspended
+	l.dieIfTooMuchLost()
 }
 
-// dieBeyond ends a lane that lost more streams than it can remember to abort. Its
+// dieIfTooMuchLost ends a lane that lost more streams than it can remember to abort. Its
 // successor reads the log, which knows them all. The lock is held.
-func (l *Lane) dieBeyond() {
+func (l *Lane) dieIfTooMuchLost() {
 	if l.lost.Beyond() {
 		l.die()
 	}
 }
 
-// unmoved reports whether the fence is where the lane's records expect it: then the refusal was of the server's
-// own making, and the flight is on its way again.
-func (l *Lane) unmoved(ctx context.Context) bool {
+// resentBehindFence reports whether the fence is where the lane's records expect it: then the refusal was of the server's
+// own making, and the record is on its way again.
+func (l *Lane) resentBehindFence(ctx context.Context) bool {
 	l.mu.Lock()
 	floor, at := l.lastSeq, time.Time{}
-	if l.flight != nil {
-		at = l.flight.validAt
+	if l.inflight != nil {
+		at = l.inflight.validAt
 	}
 	l.mu.Unlock()
-	stands, err := l.stands(ctx, floor, at)
+	stands, err := l.nothingEvicted(ctx, floor, at)
 	if err != nil || !stands {
 		return false
 	}
 	f, err := l.b.fenceAt(ctx, l.at.stream, l.fence)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil || f.seq != l.fenceSeq || l.state != fit || l.flight == nil {
+	if err != nil || f.seq != l.fenceSeq || l.state != active || l.inflight == nil {
 		return false
 	}
-	l.away, l.cancel = false, nil
+	l.recovering, l.cancel = false, nil
 	l.b.count.retries.Add(1)
-	l.publish(l.flight)
+	l.publish(l.inflight)
 	return true
 }
 
-// sendAgain sends the flight again under its id, if the log must know that id should it be stored: a server that has started
-// since knows those ids alone that still stand in its log. Where the mailbox may have overflowed meanwhile, the flight may
+// retryIfSafe sends the record again under its id, if the log must know that id should it be stored: a server that has started
+// since knows those ids alone that still stand in its log. Where the mailbox may have overflowed meanwhile, the record may
 // have been stored and be gone: its fate is unknown. floor is the last record of the lane before it.
-func (l *Lane) sendAgain(id string, floor uint64, at time.Time) {
+func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	ctx, cancel := context.WithTimeout(l.b.ctx, probeTime)
 	defer cancel()
 	var stands bool
 	var err error
 	select {
-	case l.b.work <- struct{}{}:
-		stands, err = l.stands(ctx, floor, at)
-		<-l.b.work
+	case l.b.laneReads <- struct{}{}:
+		stands, err = l.nothingEvicted(ctx, floor, at)
+		<-l.b.laneReads
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.flight
-	if f == nil || f.id != id || l.away || l.state != fit {
+	f := l.inflight
+	if f == nil || f.id != id || l.recovering || l.state != active {
 		return
 	}
 	f.asking = false
@@ -178,17 +178,17 @@ func (l *Lane) sendAgain(id string, floor uint64, at time.Time) {
 		l.b.count.retries.Add(1)
 		l.publish(f)
 	default:
-		l.look(false)
+		l.startRecovery(false)
 	}
 }
 
-// stands reports whether nothing is gone from the lane's mailbox that was stored after the record at floor, or from a time on.
-func (l *Lane) stands(ctx context.Context, floor uint64, at time.Time) (bool, error) {
-	return l.b.stands(ctx, &l.at, floor, at)
+// nothingEvicted reports whether nothing is gone from the lane's mailbox that was stored after the record at floor, or from a time on.
+func (l *Lane) nothingEvicted(ctx context.Context, floor uint64, at time.Time) (bool, error) {
+	return l.b.nothingEvicted(ctx, &l.at, floor, at)
 }
 
-// stands reports whether nothing is gone from a log that was stored after the record at floor, or from a time on.
-func (b *Broker) stands(ctx context.Context, p *place, floor uint64, at time.Time) (bool, error) {
+// nothingEvicted reports whether nothing is gone from a log that was stored after the record at floor, or from a time on.
+func (b *Broker) nothingEvicted(ctx context.Context, p *location, floor uint64, at time.Time) (bool, error) {
 	if floor > 0 {
 		oldest, err := b.nextOf(ctx, p.stream, p.log(), 1)
 		if err != nil && !errors.Is(err, errNone) {
@@ -271,14 +271,14 @@ func (l *Lane) fenceAndRead(ctx context.Context) error {
 	}
 	l.fenceSeq = seq
 	s := scan{b: l.b, at: l.at, cfg: &l.cfg, from: l.lastSeq}
-	if f := l.flight; f != nil {
+	if f := l.inflight; f != nil {
 		if s.id = f.id; f.open {
 			l.ledger.Rollback(f.parts)
 			f.open = false
 		}
 	}
 	l.mu.Unlock()
-	if err := s.run(ctx, l.folded); err != nil {
+	if err := s.run(ctx, l.fold); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -286,12 +286,12 @@ func (l *Lane) fenceAndRead(ctx context.Context) error {
 	if l.state == dead || l.state == ended {
 		return errOver
 	}
-	l.found(&s)
+	l.recovered(&s)
 	return nil
 }
 
-// folded reckons with one record of the lane's that was found in the log.
-func (l *Lane) folded(o record.Origin, seq uint64, parts []agora.Message) error {
+// fold reckons with one record of the lane's that was found in the log.
+func (l *Lane) fold(o record.Origin, seq uint64, parts []agora.Message) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if seq <= l.lastSeq {
@@ -305,29 +305,29 @@ func (l *Lane) folded(o record.Origin, seq uint64, parts []agora.Message) error 
 	return nil
 }
 
-// found goes on with what a scan has found. The lock is held.
-func (l *Lane) found(s *scan) {
+// recovered goes on with what a scan has found. The lock is held.
+func (l *Lane) recovered(s *scan) {
 	cut := s.cut(l.b.cfg.MaxRecords)
 	if !l.inherited {
 		l.inherited = true
 		l.ledger.Inherit(ledger.Heritage{Open: l.cfg.Open, Dirty: l.cfg.Dirty, Cut: cut, Unsure: time.Now().Add(l.b.cfg.Duplicates), Aged: s.aged})
 	}
-	if f := l.flight; f != nil {
-		l.flight = nil
-		l.land(f, s.hit, cut && !s.alive)
+	if f := l.inflight; f != nil {
+		l.inflight = nil
+		l.resolveInflight(f, s.hit, cut && !s.alive)
 	}
 	l.ledger.SettleLosses(&l.lost)
-	l.known, l.away, l.cancel, l.state = true, false, nil, fit
+	l.known, l.recovering, l.cancel, l.state = true, false, nil, active
 	l.stuck.Store(false)
 	l.advance()
 	if l.ledger.OwesAborts() {
-		l.sweepLater()
+		l.watch()
 	}
 }
 
-// land settles a flight of unknown fate: hit is where it stands, 0 when it is not stored and, behind the fence, never will be. doubt
+// resolveInflight settles a record of unknown fate: hit is where it stands, 0 when it is not stored and, behind the fence, never will be. doubt
 // says that it may have been stored and lost to retention since.
-func (l *Lane) land(f *flight, hit uint64, doubt bool) {
+func (l *Lane) resolveInflight(f *inflightRecord, hit uint64, doubt bool) {
 	if hit != 0 {
 		l.b.nudge(l.at, hit)
 		l.b.count.records.Add(1)
@@ -336,7 +336,7 @@ func (l *Lane) land(f *flight, hit uint64, doubt bool) {
 		f.release()
 		return
 	}
-	var back *room[entry]
+	var back *pooledSlice[entry]
 	for i := range f.items {
 		it := &f.items[i]
 		if it.done == nil { // refused when the log could not be reached
@@ -345,12 +345,12 @@ func (l *Lane) land(f *flight, hit uint64, doubt bool) {
 		}
 		it.m.Again = it.m.Again || doubt && it.v.Store
 		l.gathered += record.SizeOf(&it.m)
-		back = gatherings.add(back, &it.entry)
+		back = entryPool.add(back, &it.entry)
 	}
 	for i := range l.queue.items() {
-		back = gatherings.add(back, &l.queue.all[i])
+		back = entryPool.add(back, &l.queue.all[i])
 	}
-	gatherings.end(l.queue)
+	entryPool.end(l.queue)
 	l.queue = back
 	f.release()
 }

@@ -10,23 +10,23 @@ import (
 // what is likely little is read one by one.
 
 const (
-	few     = 4   // records that are read one by one, before the rest is read at once
-	fewOf   = 100 // times as many a mailbox keeps at least: see readFew
-	fewTime = 500 * time.Millisecond
+	tailRecords   = 4   // records that are read one by one, before the rest is read at once
+	tailRecordsOf = 100 // times as many a mailbox keeps at least: see readFew
+	tailTime      = 500 * time.Millisecond
 )
 
-// readFew reads the record at q.seq and those after it up to last, which the leader has just had last, one by one, by the word of
+// readTail reads the record at q.seq and those after it up to last, which the leader has just had last, one by one, by the word of
 // leaders alone. It fails where it is not sure that nothing is missing: where the record at q.seq is gone, or is about to be, or it took long.
 //
 // That record is read after all others. While it is there nothing after it is gone, so nothing was when they were read.
 // Another leader may have answered by then that has not applied yet what the first one had: for one
 // of these records to be gone at that one, the mailbox must have been filled anew within the same half of a second, as last was its end.
-func (b *Broker) readFew(ctx context.Context, q query, last *logged) (page, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.few)
+func (b *Broker) readTail(ctx context.Context, q query, last *storedRecord) (page, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.tail)
 	defer cancel()
-	p := page{msgs: make([]logged, 1, few+1)}
+	p := page{msgs: make([]storedRecord, 1, tailRecords+1)}
 	at := q.seq
-	for size := 0; at < last.seq && len(p.msgs) <= few && size < q.bytes; {
+	for size := 0; at < last.seq && len(p.msgs) <= tailRecords && size < q.bytes; {
 		m, err := b.nextOf(ctx, q.stream, q.subject, at+1)
 		if err != nil {
 			return page{}, err

@@ -13,30 +13,30 @@ import (
 	"github.com/agora-relay/agora/internal/guard"
 )
 
-// topics are the live subjects that a Broker listens to. Their messages come through a few channels,
+// dispatcher hands the messages of the live subjects that a Broker listens to to its inboxes. They come through a few channels,
 // each read by one goroutine that never blocks.
-type topics struct {
+type dispatcher struct {
 	chans []chan *nats.Msg
 
-	mu     sync.RWMutex // guards the fields below
-	m      map[string]*topic
-	crowds map[string]*crowd // those of a stream, by its name
+	mu      sync.RWMutex // guards the fields below
+	m       map[string]*subscription
+	streams map[string]*streamSubs // those of a stream, by its name
 }
 
-// crowd is what is listened to in one stream.
-type crowd struct {
+// streamSubs is what is listened to in one stream.
+type streamSubs struct {
 	subjects int
-	young    []*topic // subscribed a moment ago, the oldest first
+	recent   []*subscription // subscribed a moment ago, the oldest first
 	compared comparison
 }
 
-// topic is one live subject.
-type topic struct {
-	at    place
-	sub   *nats.Subscription // nil until it could be subscribed
+// subscription is one live subject.
+type subscription struct {
+	at    location
+	nats  *nats.Subscription // nil until it could be subscribed
 	since int64              // ticks when it was
 
-	mu      sync.Mutex // guards the field below; taken under topics.mu, never before it
+	mu      sync.Mutex // guards the field below; taken under the dispatcher's mu, never before it
 	inboxes []*Inbox
 }
 
@@ -44,42 +44,42 @@ type topic struct {
 // something read the log: the bound is memory against how long a goroutine may be held up.
 const liveQueue = 4096
 
-func (t *topics) init(*Broker) {
-	t.m, t.crowds = make(map[string]*topic), make(map[string]*crowd)
+func (t *dispatcher) init(*Broker) {
+	t.m, t.streams = make(map[string]*subscription), make(map[string]*streamSubs)
 	t.chans = make([]chan *nats.Msg, max(1, runtime.GOMAXPROCS(0)))
 	for k := range t.chans {
 		t.chans[k] = make(chan *nats.Msg, liveQueue)
 	}
 }
 
-func (t *topics) start(b *Broker) {
+func (t *dispatcher) start(b *Broker) {
 	for _, c := range t.chans {
-		b.wg.Go(func() { t.dispatch(b, c) })
+		b.wg.Go(func() { t.run(b, c) })
 	}
 }
 
-// dispatch hands the records of one channel to their inboxes.
-func (t *topics) dispatch(b *Broker, c chan *nats.Msg) {
+// run hands the records of one channel to their inboxes.
+func (t *dispatcher) run(b *Broker, c chan *nats.Msg) {
 	for {
 		select {
 		case m := <-c:
-			t.hand(b, m)
+			t.deliver(b, m)
 		case <-b.ctx.Done():
 			return
 		}
 	}
 }
 
-func (t *topics) hand(b *Broker, m *nats.Msg) {
+func (t *dispatcher) deliver(b *Broker, m *nats.Msg) {
 	t.mu.RLock()
-	top := t.m[m.Subject]
+	sub := t.m[m.Subject]
 	t.mu.RUnlock()
-	if top == nil {
+	if sub == nil {
 		return
 	}
 	if v := m.Header[nudgeHeader]; len(v) > 0 {
 		if seq, err := strconv.ParseUint(v[0], 10, 64); err == nil {
-			top.each(func(i *Inbox) { i.heard(seq) })
+			sub.each(func(i *Inbox) { i.noteStored(seq) })
 		}
 		return
 	}
@@ -87,11 +87,11 @@ func (t *topics) hand(b *Broker, m *nats.Msg) {
 	if seq == 0 {
 		return // not the server's
 	}
-	top.each(func(i *Inbox) { i.push(m, seq, last) })
+	sub.each(func(i *Inbox) { i.push(m, seq, last) })
 }
 
 // each calls f for every inbox of the subject. f must not block.
-func (t *topic) each(f func(*Inbox)) {
+func (t *subscription) each(f func(*Inbox)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, i := range t.inboxes {
@@ -100,69 +100,69 @@ func (t *topic) each(f func(*Inbox)) {
 }
 
 // join adds an inbox to its subject, and subscribes when it is the first.
-func (t *topics) join(b *Broker, i *Inbox) {
+func (t *dispatcher) join(b *Broker, i *Inbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	top := t.m[i.at.live]
-	if top == nil {
-		top = &topic{at: i.at, since: agora.Ticks()}
-		t.m[i.at.live] = top
-		t.crowd(i.at.stream).add(top)
+	sub := t.m[i.at.live]
+	if sub == nil {
+		sub = &subscription{at: i.at, since: agora.Ticks()}
+		t.m[i.at.live] = sub
+		t.subsOf(i.at.stream).add(sub)
 		c := t.chans[shardOf("", i.at.live, len(t.chans))]
-		sub, err := b.nc.ChanSubscribe(i.at.live, c)
+		natsSub, err := b.nc.ChanSubscribe(i.at.live, c)
 		if err != nil { // only on a connection that is closed: the log can't be read either
 			b.cfg.Log.Warn("listening", "err", err)
 		}
-		top.sub = sub
+		sub.nats = natsSub
 	}
-	top.mu.Lock()
-	top.inboxes = append(top.inboxes, i)
-	top.mu.Unlock()
+	sub.mu.Lock()
+	sub.inboxes = append(sub.inboxes, i)
+	sub.mu.Unlock()
 }
 
 // leave takes an inbox off its subject, and unsubscribes when it was the last.
-func (t *topics) leave(i *Inbox) {
+func (t *dispatcher) leave(i *Inbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	top := t.m[i.at.live]
-	if top == nil {
+	sub := t.m[i.at.live]
+	if sub == nil {
 		return
 	}
-	top.mu.Lock()
-	defer top.mu.Unlock()
-	for k := range top.inboxes {
-		if top.inboxes[k] == i {
-			top.inboxes = append(top.inboxes[:k], top.inboxes[k+1:]...)
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	for k := range sub.inboxes {
+		if sub.inboxes[k] == i {
+			sub.inboxes = append(sub.inboxes[:k], sub.inboxes[k+1:]...)
 			break
 		}
 	}
-	if len(top.inboxes) > 0 {
+	if len(sub.inboxes) > 0 {
 		return
 	}
 	delete(t.m, i.at.live)
-	t.crowd(i.at.stream).subjects--
-	if top.sub != nil {
-		_ = top.sub.Unsubscribe() // fails on a closed connection, which has none
+	t.subsOf(i.at.stream).subjects--
+	if sub.nats != nil {
+		_ = sub.nats.Unsubscribe() // fails on a closed connection, which has none
 	}
 }
 
-// missed marks the inboxes of a subject behind: a record of theirs was dropped on its way.
-func (t *topics) missed(b *Broker, subject string) {
+// markDropped has the inboxes of a subject read the log: a record of theirs was dropped on its way.
+func (t *dispatcher) markDropped(b *Broker, subject string) {
 	t.mu.RLock()
-	top := t.m[subject]
+	sub := t.m[subject]
 	t.mu.RUnlock()
-	if top != nil {
+	if sub != nil {
 		b.count.dropped.Add(1)
-		top.each((*Inbox).fallBehind)
+		sub.each((*Inbox).markLagging)
 	}
 }
 
 // close ends every inbox.
-func (t *topics) close() {
+func (t *dispatcher) close() {
 	t.mu.RLock()
 	var open []*Inbox
-	for _, top := range t.m {
-		top.each(func(i *Inbox) { open = append(open, i) })
+	for _, sub := range t.m {
+		sub.each(func(i *Inbox) { open = append(open, i) })
 	}
 	t.mu.RUnlock()
 	for _, i := range open {
@@ -170,35 +170,35 @@ func (t *topics) close() {
 	}
 }
 
-// restarted marks the inboxes of a stream behind: it was made anew.
-func (t *topics) restarted(stream string) {
+// markRestarted has the inboxes of a stream read the log: it was made anew.
+func (t *dispatcher) markRestarted(stream string) {
 	t.mu.Lock()
-	c := t.crowd(stream)
+	c := t.subsOf(stream)
 	c.compared = comparison{anew: c.compared.anew + 1}
 	t.mu.Unlock()
-	for _, top := range t.of(stream) {
-		top.each((*Inbox).fallBehind)
+	for _, sub := range t.of(stream) {
+		sub.each((*Inbox).markLagging)
 	}
 }
 
 // push queues a live record, if it follows and fits.
 func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 	i.mu.Lock()
-	q := live{seq: seq, last: last, size: m.Size(), m: m}
+	q := liveRecord{seq: seq, last: last, size: m.Size(), m: m}
 	woken := false
 	switch {
 	case i.closed || seq <= i.end:
-	case i.behind && i.staging:
+	case i.lagging && i.staging:
 		i.stage(q)
-	case i.behind:
+	case i.lagging:
 		i.b.count.dropped.Add(1)
-	case !i.follows(last) || !i.fits(q.size):
+	case !i.follows(last) || !i.hasRoom(q.size):
 		i.b.count.dropped.Add(1)
 		if !guard.Gaps {
 			i.end = seq
 			break
 		}
-		i.behind = true
+		i.lagging = true
 		woken = i.disarm()
 	default:
 		i.enqueue(q)
@@ -215,13 +215,13 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 // that names an older one, or none, does not say so: the last one that was got has grown too old since, or it is of a log made
 // anew, of which no word has come yet. The lock is held.
 func (i *Inbox) follows(last uint64) bool {
-	return last == i.end && (last != 0 || i.b.confirmed(i.at.stream))
+	return last == i.end && (last != 0 || i.b.streamConfirmed(i.at.stream))
 }
 
-func (i *Inbox) fits(size int) bool { return i.bytes+size <= int(i.b.inboxRoom.Load()) }
+func (i *Inbox) hasRoom(size int) bool { return i.bytes+size <= int(i.b.inboxBytes.Load()) }
 
 // enqueue adds a record that follows the last one. The lock is held.
-func (i *Inbox) enqueue(q live) {
+func (i *Inbox) enqueue(q liveRecord) {
 	i.queue = append(i.queue, q)
 	i.bytes += q.size
 	i.endSize = q.size + headroom
@@ -229,13 +229,13 @@ func (i *Inbox) enqueue(q live) {
 }
 
 // stage keeps a live record while the end of the log is being read. The lock is held.
-func (i *Inbox) stage(q live) {
+func (i *Inbox) stage(q liveRecord) {
 	if n := len(i.staged); n > 0 && (q.seq <= i.staged[n-1].seq) {
 		return
-	} else if n > 0 && (q.last != i.staged[n-1].seq || !i.fits(q.size)) {
+	} else if n > 0 && (q.last != i.staged[n-1].seq || !i.hasRoom(q.size)) {
 		i.unstage()
 	}
-	if !i.fits(q.size) {
+	if !i.hasRoom(q.size) {
 		i.b.count.dropped.Add(1)
 		return
 	}
@@ -270,13 +270,13 @@ func (i *Inbox) join() {
 	i.staged = nil
 }
 
-// heard marks the inbox behind when a record is stored that it has not got.
-func (i *Inbox) heard(seq uint64) {
+// noteStored has the inbox read the log when a record is stored that it has not got.
+func (i *Inbox) noteStored(seq uint64) {
 	i.mu.Lock()
 	woken := false
 	if seq > i.end && !i.closed {
 		i.highest = max(i.highest, seq)
-		i.behind = true
+		i.lagging = true
 		woken = i.disarm()
 	}
 	i.mu.Unlock()
@@ -285,10 +285,10 @@ func (i *Inbox) heard(seq uint64) {
 	}
 }
 
-// fallBehind has the log read.
-func (i *Inbox) fallBehind() {
+// markLagging has the log read.
+func (i *Inbox) markLagging() {
 	i.mu.Lock()
-	i.behind = true
+	i.lagging = true
 	woken := !i.closed && i.disarm()
 	i.mu.Unlock()
 	if woken {
@@ -303,34 +303,34 @@ func (i *Inbox) disarm() bool {
 	return was
 }
 
-// checked hears what an audit that began at at found to be the last record of the subject: 0 for none. sure says
+// compare hears what an audit that began at at found to be the last record of the subject: 0 for none. sure says
 // that the answer is as new as the leader's was then.
-func (i *Inbox) checked(last uint64, at time.Time, sure bool) finding {
+func (i *Inbox) compare(last uint64, at time.Time, sure bool) comparisonResult {
 	i.mu.Lock()
-	if i.closed || i.behind {
+	if i.closed || i.lagging {
 		defer i.mu.Unlock()
 		if i.closed {
-			return hasAll
+			return upToDate
 		}
-		return readsTheLog
+		return catchingUp
 	}
 	if last <= i.end {
 		if sure {
 			i.kept, i.keptAt = i.tail, at
 		}
 		i.mu.Unlock()
-		return hasAll
+		return upToDate
 	}
 	i.mu.Unlock()
-	i.heard(last)
-	return missedSome
+	i.noteStored(last)
+	return missedRecords
 }
 
-// finding is what an audit finds out about an inbox.
-type finding uint8
+// comparisonResult is what an audit finds out about an inbox.
+type comparisonResult uint8
 
 const (
-	hasAll      finding = iota
-	missedSome          // it reads the log now
-	readsTheLog         // it does already, and the audit says nothing of it
+	upToDate      comparisonResult = iota
+	missedRecords                  // it reads the log now
+	catchingUp                     // it does already, and the audit says nothing of it
 )

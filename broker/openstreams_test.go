@@ -80,14 +80,14 @@ func TestASearchForWhatHasNoEndKeepsNoMoreInMindThanItMay(t *testing.T) {
 		l.Close()
 	}
 	most, told := 0, map[string]bool{}
-	u := unended{b: b, before: b.Now().Add(time.Second).UnixMilli(), most: 10, lanes: map[laneKey]*openLane{}, visit: func(batch []Unended) error {
+	u := openStreamScan{b: b, before: b.Now().Add(time.Second).UnixMilli(), most: 10, lanes: map[laneKey]*openLane{}, visit: func(batch []Unended) error {
 		most = max(most, len(batch))
 		for _, l := range batch {
 			told[l.Session] = true
 		}
 		return nil
 	}}
-	if err := u.run(await.Context(t), placeOf(bob, b.cfg.Shards).stream); err != nil {
+	if err := u.run(await.Context(t), locate(bob, b.cfg.Shards).stream); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) != lanes || most > readBatch+u.most {
