@@ -2,14 +2,10 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/synadia-io/orbit.go/natsext"
 )
 
 // auditTime is for one question: a stream without a leader must not hold up the word of a new one.
@@ -64,14 +60,14 @@ func (b *Broker) auditStream(stream string, subs []*subscription, from uint64) (
 func (b *Broker) lastOfAll(stream string, subs []*subscription, from uint64) (last map[string]uint64, sure bool, err error) {
 	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
 	defer cancel()
-	end, err := b.lastOf(ctx, stream, ">")
+	end, err := b.log.lastOf(ctx, stream, ">")
 	if errors.Is(err, errNone) {
 		return nil, true, nil
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	b.noteStream(stream, streamSeen{last: end.seq})
+	b.streams.note(stream, streamSeen{last: end.seq})
 	if end.seq < from {
 		return nil, true, nil
 	}
@@ -81,7 +77,7 @@ func (b *Broker) lastOfAll(stream string, subs []*subscription, from uint64) (la
 		for _, t := range batch {
 			subjects = append(subjects, t.at.log())
 		}
-		part, err := b.lastSequences(stream, append(subjects, end.subject), from)
+		part, err := b.log.lastSequences(b.ctx, auditTime, stream, append(subjects, end.subject), from)
 		if err != nil {
 			return nil, false, err
 		}
@@ -96,60 +92,9 @@ func (b *Broker) confirm(stream string) (streamState, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
 	defer cancel()
 	life := b.Life()
-	s, err := b.state(ctx, stream, "")
+	s, err := b.log.state(ctx, stream, "")
 	if err == nil {
-		b.noteStream(stream, streamSeen{last: s.last, created: s.created, life: life})
+		b.streams.note(stream, streamSeen{last: s.last, created: s.created, life: life})
 	}
 	return s, err
 }
-
-// lastSequences returns the sequence of the last message of each subject that has one at from or later.
-func (b *Broker) lastSequences(stream string, subjects []string, from uint64) (map[string]uint64, error) {
-	ctx, cancel := b.waiting(b.ctx, auditTime)
-	defer cancel()
-	req, err := json.Marshal(struct {
-		Subjects []string `json:"multi_last"`
-		From     uint64   `json:"seq,omitempty"`
-	}{subjects, from})
-	if err != nil {
-		return nil, err
-	}
-	var end *nats.Msg
-	answer, err := natsext.RequestMany(ctx, b.nc, "$JS.API.DIRECT.GET."+stream, req, natsext.RequestManySentinel(func(m *nats.Msg) bool {
-		if len(m.Data) == 0 && m.Header.Get("Status") != "" { // no record is empty
-			end = m
-		}
-		return end != nil
-	}))
-	if err != nil {
-		return nil, err
-	}
-	last, before := map[string]uint64{}, uint64(0)
-	for m, err := range answer {
-		if err != nil {
-			return nil, err
-		}
-		if number(m.Header, "Nats-Last-Sequence") != before { // each names the one before it in the answer
-			return nil, errSilent
-		}
-		before = number(m.Header, "Nats-Sequence")
-		if of := m.Header["Nats-Subject"]; len(of) > 0 {
-			last[of[len(of)-1]] = before
-		}
-	}
-	switch {
-	case end == nil:
-		return nil, errSilent
-	case end.Header.Get("Status") == noneStatus && len(last) == 0:
-		return last, nil
-	case end.Header.Get("Status") != endStatus || number(end.Header, "Nats-Last-Sequence") != before || number(end.Header, "Nats-Num-Pending") != 0:
-		return nil, errors.New("the last messages of " + stream + ": " + end.Header.Get("Description"))
-	}
-	return last, nil
-}
-
-// What ends an answer of many messages.
-const (
-	endStatus  = "204" // that was all
-	noneStatus = "404" // there is none
-)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
 )
@@ -56,26 +55,6 @@ func (k *Book) Keep() time.Duration { return k.b.cfg.BookKeep }
 // Bytes returns how much the book can hold: beyond it, nothing can be opened or decided.
 func (k *Book) Bytes() int64 { return k.b.cfg.BookBytes }
 
-func (b *Broker) bookConfig() jetstream.StreamConfig {
-	name := streamName(bookKind, "")
-	return jetstream.StreamConfig{
-		Name:              name,
-		Description:       "Agora's records that are decided once",
-		Subjects:          []string{bookPrefix + ">"},
-		Retention:         jetstream.LimitsPolicy,
-		Discard:           jetstream.DiscardNew,
-		MaxBytes:          b.cfg.BookBytes,
-		MaxAge:            b.cfg.BookKeep,
-		MaxMsgsPerSubject: -1, // the first stands: a leader that is new may take another one, which must not push it out
-		Storage:           b.storage(),
-		Replicas:          b.cfg.Replicas,
-		Duplicates:        min(b.cfg.Duplicates, b.cfg.BookKeep),
-		AllowDirect:       true,
-		FirstSeq:          b.firstSequence(name),
-		Metadata:          map[string]string{metaFormat: formatVersion},
-	}
-}
-
 // Open stores a record that opens something, unless one of that tenant and name stands, and returns what stands; mine says that this call has
 // stored it. It takes a few round trips, and tries again until ctx is over. Errors: UNAVAILABLE when the log could not be
 // reached by then, or has been away for longer than an election, or is full: the record may stand all the same, and opening it again tells; MESSAGE_TOO_LARGE; INVALID_REQUEST for an impossible name.
@@ -94,7 +73,7 @@ func (k *Book) Decide(ctx context.Context, opened Entry, body []byte) (stands En
 	case errors.Is(err, errNone) || err == nil && now.Seq != opened.Seq:
 		return Entry{}, false, ErrNotOpen
 	case err != nil:
-		return Entry{}, false, k.b.unavailable(err)
+		return Entry{}, false, logUnavailable(err)
 	}
 	return k.put(ctx, Entry{Tenant: opened.Tenant, Name: opened.Name, Decides: opened.Seq, Body: body})
 }
@@ -106,26 +85,26 @@ func (k *Book) Get(ctx context.Context, tenant, name string) (opened, decision *
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, k.b.unavailable(err)
+		return nil, nil, logUnavailable(err)
 	}
 	d, err := k.first(ctx, tenant, name, o.Seq)
 	if errors.Is(err, errNone) {
 		return &o, nil, nil
 	}
 	if err != nil {
-		return nil, nil, k.b.unavailable(err)
+		return nil, nil, logUnavailable(err)
 	}
 	return &o, &d, nil
 }
 
 // Last returns the Seq of the last record that the book has got, as the stream's leader knows it; 0 for none. Watches that have not got as far look at once.
 func (k *Book) Last(ctx context.Context) (uint64, error) {
-	m, err := k.b.lastOf(ctx, streamName(bookKind, ""), bookPrefix+">")
+	m, err := k.b.log.lastOf(ctx, streamName(bookKind, ""), bookPrefix+">")
 	if errors.Is(err, errNone) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, k.b.unavailable(err)
+		return 0, logUnavailable(err)
 	}
 	k.hint(m.seq)
 	return m.seq, nil
@@ -155,7 +134,7 @@ func (k *Book) put(ctx context.Context, e Entry) (stands Entry, mine bool, err e
 			err = failed
 		}
 		if !k.patient(ctx) {
-			return Entry{}, false, k.b.unavailable(err)
+			return Entry{}, false, logUnavailable(err)
 		}
 	}
 }
@@ -170,7 +149,7 @@ func (k *Book) publish(ctx context.Context, e *Entry, body []byte) error {
 	m := nats.NewMsg(bookSubject(e.Tenant, e.Name, e.Decides))
 	m.Header["Nats-Expected-Last-Subject-Sequence"] = []string{"0"}
 	m.Data = body
-	a, err := k.b.publishWait(ctx, m, k.b.cfg.Retry)
+	a, err := k.b.log.publishWait(ctx, m, k.b.cfg.Retry)
 	switch {
 	case err != nil:
 		return err
@@ -206,7 +185,7 @@ func (k *Book) first(ctx context.Context, tenant, name string, of uint64) (Entry
 
 // read returns the record that opens a name, or the one that decides what stands at a sequence, as the leader knows it.
 func (k *Book) read(ctx context.Context, tenant, name string, of uint64) (Entry, error) {
-	m, err := k.b.nextOf(ctx, streamName(bookKind, ""), bookSubject(tenant, name, of), of+1)
+	m, err := k.b.log.nextOf(ctx, streamName(bookKind, ""), bookSubject(tenant, name, of), of+1)
 	if err != nil {
 		return Entry{}, err
 	}

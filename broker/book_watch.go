@@ -43,7 +43,7 @@ func (k *Book) Watch(ctx context.Context, r BookReader) error {
 	hints := make(chan *nats.Msg, 64) // one that finds no room is as good as those that do
 	sub, err := k.b.nc.ChanSubscribe(bookHint, hints)
 	if err != nil {
-		return k.b.unavailable(err)
+		return logUnavailable(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	w := &bookWatch{k: k, r: r}
@@ -63,7 +63,7 @@ func (k *Book) Watch(ctx context.Context, r BookReader) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-k.b.ctx.Done():
-			return k.b.unavailable(errClosed)
+			return logUnavailable(errClosed)
 		}
 		w.look(ctx)
 		wait := k.b.cfg.probe
@@ -79,7 +79,7 @@ func (w *bookWatch) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bookPatient)
 	defer cancel()
 	if err := w.read(ctx); err != nil {
-		w.r.Read(w.pos, w.k.b.unavailable(err))
+		w.r.Read(w.pos, logUnavailable(err))
 		return
 	}
 	w.r.Read(w.pos, nil)
@@ -87,7 +87,7 @@ func (w *bookWatch) look(ctx context.Context) {
 
 func (w *bookWatch) read(ctx context.Context) error {
 	b, stream := w.k.b, streamName(bookKind, "")
-	s, err := b.state(ctx, stream, "")
+	s, err := b.log.state(ctx, stream, "")
 	if err != nil {
 		b.watchers.nobody(stream)
 		return err
@@ -96,7 +96,7 @@ func (w *bookWatch) read(ctx context.Context) error {
 		w.anew(&s)
 	}
 	w.created = s.created
-	b.noteStream(stream, streamSeen{last: s.last, created: s.created, life: b.Life()})
+	b.streams.note(stream, streamSeen{last: s.last, created: s.created, life: b.Life()})
 	w.forget(s.first)
 	for w.pos < s.last {
 		if err := w.page(ctx, stream, &s); err != nil {
@@ -124,7 +124,7 @@ func (w *bookWatch) forget(first uint64) {
 // page tells of the next records. What a replica has not got yet is read from the leader, one by one.
 func (w *bookWatch) page(ctx context.Context, stream string, s *streamState) error {
 	b := w.k.b
-	p, err := b.readLog(ctx, query{stream: stream, subject: bookPrefix + ">", seq: w.pos + 1})
+	p, err := b.log.readLog(ctx, query{stream: stream, subject: bookPrefix + ">", seq: w.pos + 1})
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (w *bookWatch) page(ctx context.Context, stream string, s *streamState) err
 	if !p.whole || w.pos >= s.last {
 		return nil
 	}
-	m, err := b.nextOf(ctx, stream, bookPrefix+">", w.pos+1)
+	m, err := b.log.nextOf(ctx, stream, bookPrefix+">", w.pos+1)
 	if err == nil && m.seq > s.last {
 		w.pos = s.last
 		return nil
@@ -151,7 +151,7 @@ func (w *bookWatch) page(ctx context.Context, stream string, s *streamState) err
 		return err
 	}
 	// There is nothing, if it was the same leader that said so: another one may not know yet.
-	again, err := b.state(ctx, stream, "")
+	again, err := b.log.state(ctx, stream, "")
 	switch {
 	case err != nil:
 		return err

@@ -66,11 +66,11 @@ func (i *Inbox) page(ctx context.Context, max int, last *storedRecord) (page, er
 		return page{}, errClosed
 	}
 	if last != nil && i.end > 0 && last.seq > i.end && i.b.cfg.MaxRecords >= tailRecordsOf*tailRecords {
-		if p, err := i.b.readTail(ctx, q, last); err == nil {
+		if p, err := i.b.log.readTail(ctx, q, last); err == nil {
 			return p, nil
 		}
 	}
-	return i.b.readLog(ctx, q)
+	return i.b.log.readLog(ctx, q)
 }
 
 // endsHere makes the inbox live again where the stream's leader still has the last record that was read, or that came
@@ -78,7 +78,7 @@ func (i *Inbox) page(ctx context.Context, max int, last *storedRecord) (page, er
 // It returns false where the leader has not got that far, or further, or something of that record is still to be read; and
 // where there is no leader: replicas can be read all the same. last is what the leader has, nil where that is not known.
 func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *storedRecord, known bool) {
-	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log())
+	last, err := i.b.log.lastOf(ctx, i.at.stream, i.at.log())
 	if err != nil {
 		return nil, false
 	}
@@ -114,7 +114,7 @@ const (
 // that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read. The reads
 // began at at. wait is how long to wait before the log is read again.
 func (i *Inbox) caughtUp(ctx context.Context, at time.Time) (wait time.Duration, err error) {
-	last, err := i.b.lastOf(ctx, i.at.stream, i.at.log())
+	last, err := i.b.log.lastOf(ctx, i.at.stream, i.at.log())
 	if err != nil && !errors.Is(err, errNone) {
 		return 0, err
 	}

@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"context"
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
@@ -91,38 +89,6 @@ func (c *clock) hear(stream string, s sample) {
 	if d := c.skew(); d.Abs() > skewWarn && !c.warned {
 		c.warned = true
 		c.log.Warn("this machine's clock is off: the servers' is used instead", "ahead", d)
-	}
-}
-
-// askTime has the server that the Broker is connected to tell its time, before there is a stream whose leader could be
-// asked. It needs a right that not every account has: without it the machine's clock must do.
-func (b *Broker) askTime(ctx context.Context) {
-	ctx, cancel := b.waiting(ctx, timeAnswer)
-	defer cancel()
-	s := sample{sent: time.Now()}
-	m, err := b.nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
-	var v struct {
-		Server struct {
-			Time time.Time `json:"time"`
-		} `json:"server"`
-	}
-	if err != nil || json.Unmarshal(m.Data, &v) != nil {
-		return
-	}
-	s.got = time.Now()
-	half := s.got.Sub(s.sent) / 2
-	b.clock.known.Store(&reading{at: s.got, log: v.Server.Time.Add(half), slack: half})
-}
-
-// setClock asks until the time is well known, or a few times.
-func (b *Broker) setClock(ctx context.Context) {
-	for range clockTries {
-		if r := b.clock.known.Load(); r != nil && r.slack < clockGood {
-			return
-		}
-		if _, err := b.state(ctx, b.Streams()[0], ""); err != nil {
-			return // the watchers ask again
-		}
 	}
 }
 

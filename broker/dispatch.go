@@ -1,9 +1,11 @@
 package broker
 
 import (
+	"context"
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,7 +18,9 @@ import (
 // dispatcher hands the messages of the live subjects that a Broker listens to to its inboxes. They come through a few channels,
 // each read by one goroutine that never blocks.
 type dispatcher struct {
-	chans []chan *nats.Msg
+	conn    *conn
+	dropped *atomic.Uint64 // counts live records that reached no inbox
+	chans   []chan *nats.Msg
 
 	mu      sync.RWMutex // guards the fields below
 	m       map[string]*subscription
@@ -44,7 +48,8 @@ type subscription struct {
 // something read the log: the bound is memory against how long a goroutine may be held up.
 const liveQueue = 4096
 
-func (t *dispatcher) init(*Broker) {
+func (t *dispatcher) init(c *conn, dropped *atomic.Uint64) {
+	t.conn, t.dropped = c, dropped
 	t.m, t.streams = make(map[string]*subscription), make(map[string]*streamSubs)
 	t.chans = make([]chan *nats.Msg, max(1, runtime.GOMAXPROCS(0)))
 	for k := range t.chans {
@@ -52,25 +57,26 @@ func (t *dispatcher) init(*Broker) {
 	}
 }
 
-func (t *dispatcher) start(b *Broker) {
+// start runs until ctx is over, in goroutines of wg's.
+func (t *dispatcher) start(ctx context.Context, wg *sync.WaitGroup) {
 	for _, c := range t.chans {
-		b.wg.Go(func() { t.run(b, c) })
+		wg.Go(func() { t.run(ctx, c) })
 	}
 }
 
 // run hands the records of one channel to their inboxes.
-func (t *dispatcher) run(b *Broker, c chan *nats.Msg) {
+func (t *dispatcher) run(ctx context.Context, c chan *nats.Msg) {
 	for {
 		select {
 		case m := <-c:
-			t.deliver(b, m)
-		case <-b.ctx.Done():
+			t.deliver(m)
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (t *dispatcher) deliver(b *Broker, m *nats.Msg) {
+func (t *dispatcher) deliver(m *nats.Msg) {
 	t.mu.RLock()
 	sub := t.m[m.Subject]
 	t.mu.RUnlock()
@@ -100,7 +106,7 @@ func (t *subscription) each(f func(*Inbox)) {
 }
 
 // join adds an inbox to its subject, and subscribes when it is the first.
-func (t *dispatcher) join(b *Broker, i *Inbox) {
+func (t *dispatcher) join(i *Inbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sub := t.m[i.at.live]
@@ -109,9 +115,9 @@ func (t *dispatcher) join(b *Broker, i *Inbox) {
 		t.m[i.at.live] = sub
 		t.subsOf(i.at.stream).add(sub)
 		c := t.chans[shardOf("", i.at.live, len(t.chans))]
-		natsSub, err := b.nc.ChanSubscribe(i.at.live, c)
+		natsSub, err := t.conn.nc.ChanSubscribe(i.at.live, c)
 		if err != nil { // only on a connection that is closed: the log can't be read either
-			b.cfg.Log.Warn("listening", "err", err)
+			t.conn.cfg.Log.Warn("listening", "err", err)
 		}
 		sub.nats = natsSub
 	}
@@ -147,12 +153,12 @@ func (t *dispatcher) leave(i *Inbox) {
 }
 
 // markDropped has the inboxes of a subject read the log: a record of theirs was dropped on its way.
-func (t *dispatcher) markDropped(b *Broker, subject string) {
+func (t *dispatcher) markDropped(subject string) {
 	t.mu.RLock()
 	sub := t.m[subject]
 	t.mu.RUnlock()
 	if sub != nil {
-		b.count.dropped.Add(1)
+		t.dropped.Add(1)
 		sub.each((*Inbox).markLagging)
 	}
 }
@@ -215,7 +221,7 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 // that names an older one, or none, does not say so: the last one that was got has grown too old since, or it is of a log made
 // anew, of which no word has come yet. The lock is held.
 func (i *Inbox) follows(last uint64) bool {
-	return last == i.end && (last != 0 || i.b.streamConfirmed(i.at.stream))
+	return last == i.end && (last != 0 || i.b.streams.confirmed(i.at.stream))
 }
 
 func (i *Inbox) hasRoom(size int) bool { return i.bytes+size <= int(i.b.inboxBytes.Load()) }

@@ -34,9 +34,9 @@ func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
 		case <-ctx.Done():
-			return b.unavailable(errors.Join(err, ctx.Err()))
+			return logUnavailable(errors.Join(err, ctx.Err()))
 		case <-b.ctx.Done():
-			return b.unavailable(errClosed)
+			return logUnavailable(errClosed)
 		}
 	}
 }
@@ -51,10 +51,11 @@ type ender struct {
 
 // once does it all in one go; errMoved means that another does the same.
 func (e *ender) once(ctx context.Context) error {
-	seq, err := e.b.moveFence(ctx, e.at.stream, e.fence, e.cfg.Epoch)
+	seq, err := e.b.log.moveFence(ctx, e.at.stream, e.fence, e.cfg.Epoch)
 	if err != nil {
 		return err
 	}
+	e.b.count.fences.Add(1)
 	var l ledger.Ledger
 	now := time.Now()
 	s := scan{b: e.b, at: e.at, cfg: &e.cfg}
@@ -92,7 +93,7 @@ func (e *ender) abort(ctx context.Context, l *ledger.Ledger, fence uint64) error
 		m.Header[expectedLast] = []string{strconv.FormatUint(fence, 10)}
 		m.Header[expectedSubject] = []string{e.fence}
 	}
-	a, err := e.b.publishWait(ctx, m, e.b.cfg.Retry)
+	a, err := e.b.log.publishWait(ctx, m, e.b.cfg.Retry)
 	switch {
 	case err != nil: // it may be stored: the next reading tells
 		return err

@@ -43,7 +43,7 @@ func (b *Broker) Find(ctx context.Context, s Search) (Finding, error) {
 	for _, p := range f.places() {
 		if err := f.look(ctx, p); err != nil {
 			if ctx.Err() == nil {
-				return f.out, b.unavailable(err)
+				return f.out, logUnavailable(err)
 			}
 			f.out.Whole = false
 		}
@@ -67,7 +67,7 @@ func (f *finder) places() []location {
 		return []location{locate(f.s.To, f.b.cfg.Shards)}
 	}
 	var all []location
-	for _, name := range f.b.mailStreams() {
+	for _, name := range f.b.streams.mailStreams() {
 		w := f.b.watchers[name]
 		all = append(all, location{stream: name, live: livePrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
 	}
@@ -76,7 +76,7 @@ func (f *finder) places() []location {
 
 func (f *finder) look(ctx context.Context, p location) error {
 	if f.s.Seq > 0 {
-		m, err := f.b.at(ctx, p.stream, f.s.Seq>>agora.SeqShift)
+		m, err := f.b.log.at(ctx, p.stream, f.s.Seq>>agora.SeqShift)
 		if errors.Is(err, errNone) {
 			return nil
 		}
@@ -87,7 +87,7 @@ func (f *finder) look(ctx context.Context, p location) error {
 		return nil
 	}
 	for seq, read := uint64(1), uint64(0); ; {
-		page, err := f.b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq})
+		page, err := f.b.log.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq})
 		if err != nil {
 			return err
 		}

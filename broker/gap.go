@@ -2,12 +2,8 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/record"
@@ -36,14 +32,14 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 			return gapCheck{}, nil
 		}
 	}
-	m, err := i.b.at(ctx, i.at.stream, i.end)
+	m, err := i.b.log.at(ctx, i.at.stream, i.end)
 	if err == nil && m.subject == i.at.log() { // the replica that answered lags behind the leader
 		return gapCheck{stop: true, wait: lagPause}, nil
 	}
 	if err != nil && !errors.Is(err, errNone) {
 		return gapCheck{}, err
 	}
-	s, err := i.b.state(ctx, i.at.stream, i.at.log())
+	s, err := i.b.log.state(ctx, i.at.stream, i.at.log())
 	if err != nil {
 		return gapCheck{}, err
 	}
@@ -106,12 +102,7 @@ func (i *Inbox) mayHaveLost(s streamState) bool {
 	case i.quiet:
 		return false
 	}
-	return i.b.forgets(at) || s.created.After(at)
-}
-
-// forgets reports whether what was stored right after a time may be too old to be kept. Clocks may be apart.
-func (b *Broker) forgets(at time.Time) bool {
-	return at.IsZero() || b.Now().Sub(at) > b.cfg.MaxAge-min(record.VoidAfter-record.DoubtAfter, b.cfg.MaxAge/10)
+	return i.b.log.forgets(at) || s.created.After(at)
 }
 
 // gapSince is gap for an inbox that has got nothing yet: it begins at a time, or at the beginning of a
@@ -127,12 +118,12 @@ func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
 	if since.IsZero() && read < i.b.cfg.MaxRecords {
 		return gapCheck{}, nil // it did not overflow, and nobody knows more
 	}
-	s, err := i.b.state(ctx, i.at.stream, i.at.log())
+	s, err := i.b.log.state(ctx, i.at.stream, i.at.log())
 	if err != nil {
 		return gapCheck{}, err
 	}
 	overflowed := read >= s.count && s.count >= i.b.cfg.MaxRecords // none of those kept is older than the time
-	aged := !since.IsZero() && !i.quiet && (i.b.forgets(since) || s.created.After(since))
+	aged := !since.IsZero() && !i.quiet && (i.b.log.forgets(since) || s.created.After(since))
 	if aged || overflowed {
 		return i.tellGap(ctx, p, s, 1)
 	}
@@ -144,7 +135,7 @@ func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64
 	to := s.last // all of the subject that stood up to here is gone, if the leader has none of it
 	if len(p.msgs) > 0 {
 		to = p.msgs[0].seq - 1
-	} else if m, err := i.b.nextOf(ctx, i.at.stream, i.at.log(), 1); err == nil {
+	} else if m, err := i.b.log.nextOf(ctx, i.at.stream, i.at.log(), 1); err == nil {
 		if m.seq > i.end && i.end <= s.last { // the replica that answered lags
 			return gapCheck{stop: true, wait: lagPause}, nil
 		}
@@ -165,99 +156,4 @@ func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64
 	i.mu.Unlock()
 	i.b.count.gaps.Add(1)
 	return gapCheck{told: []agora.Message{g}}, nil
-}
-
-// streamState is what the leader knows of a stream and of one subject in it.
-type streamState struct {
-	created time.Time
-	at      time.Time // when that was so, by the leader's clock
-	last    uint64    // last sequence handed out
-	count   int64     // records of the subject
-	first   uint64    // first sequence that is kept
-	records uint64    // kept in the whole stream, fences included
-	bytes   uint64    // they take
-	leader  string    // who it is and since when: another one has another
-}
-
-// errNotLed means that a server answered for a stream that it does not lead: one that has just started, or any while
-// there is no leader. It knows no more than what it has caught up with.
-var errNotLed = errors.New("the stream has no leader, or another server answered for it")
-
-// raft is how a cluster stands to a stream, by the word of one server.
-type raft struct {
-	Leader   string `json:"leader"`
-	Since    string `json:"leader_since"`
-	Replicas []struct {
-		Name string `json:"name"`
-	} `json:"replicas"` // the servers that have the stream, but for the one that says so
-}
-
-// led reports whether it is the leader's own word.
-func (r *raft) led() bool {
-	for _, other := range r.Replicas {
-		if other.Name == r.Leader {
-			return false
-		}
-	}
-	return r.Leader != ""
-}
-
-// state asks the stream's leader, and sets the clock by its answer.
-func (b *Broker) state(ctx context.Context, stream, subject string) (streamState, error) {
-	var v struct {
-		Error   *jetstream.APIError `json:"error"`
-		Created time.Time           `json:"created"`
-		Time    time.Time           `json:"ts"`
-		Cluster *raft               `json:"cluster"` // nil where there is one server alone
-		State   struct {
-			First    uint64           `json:"first_seq"`
-			Last     uint64           `json:"last_seq"`
-			Messages uint64           `json:"messages"`
-			Bytes    uint64           `json:"bytes"`
-			Subjects map[string]int64 `json:"subjects"`
-		} `json:"state"`
-	}
-	var req map[string]any
-	if subject != "" {
-		req = map[string]any{"subjects_filter": subject}
-	}
-	sent := time.Now()
-	if err := b.api(ctx, "STREAM.INFO."+stream, req, &v); err != nil {
-		return streamState{}, err
-	}
-	b.clock.hear(stream, sample{sent: sent, got: time.Now(), log: v.Time})
-	if v.Error != nil {
-		return streamState{}, fmt.Errorf("state of %s: %w", stream, v.Error)
-	}
-	s := streamState{
-		created: v.Created, at: v.Time, last: v.State.Last, count: v.State.Subjects[subject], leader: "/",
-		first: v.State.First, records: v.State.Messages, bytes: v.State.Bytes,
-	}
-	if c := v.Cluster; c != nil {
-		if !c.led() {
-			return streamState{}, fmt.Errorf("state of %s: %w", stream, errNotLed)
-		}
-		s.leader = c.Leader + "/" + c.Since
-	}
-	return s, nil
-}
-
-// api asks JetStream something.
-func (b *Broker) api(ctx context.Context, what string, req map[string]any, answer any) (err error) {
-	ctx, cancel := b.waiting(ctx, b.cfg.read)
-	defer cancel()
-	var body []byte
-	if req != nil {
-		if body, err = json.Marshal(req); err != nil {
-			return err
-		}
-	}
-	resp, err := b.nc.RequestWithContext(ctx, "$JS.API."+what, body)
-	if err != nil {
-		return fmt.Errorf("asking %s: %w", what, err)
-	}
-	if err := json.Unmarshal(resp.Data, answer); err != nil {
-		return fmt.Errorf("answer of %s: %w", what, err)
-	}
-	return nil
 }

@@ -8,9 +8,7 @@ import (
 
 // Cluster returns a name of the cluster that is kept in the log: it is the same at every edge, and no other cluster has it. It does not block.
 func (b *Broker) Cluster() string {
-	b.streamsMu.Lock()
-	made := b.streams[streamName(bookKind, "")].created
-	b.streamsMu.Unlock()
+	made := b.streams.madeAt(streamName(bookKind, ""))
 	sum := sha256.Sum256([]byte("cluster " + strconv.FormatInt(made.UnixNano(), 10)))
 	return hex.EncodeToString(sum[:8])
 }

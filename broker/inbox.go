@@ -89,7 +89,7 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 		i.since = from.Time
 	}
 	b.count.inboxes.Add(1)
-	b.dispatch.join(b, i)
+	b.dispatch.join(i)
 	b.callbacks.post(i.call)
 	return i
 }
@@ -114,7 +114,7 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 			err = pauseFor(ctx, wait)
 		}
 		if err != nil {
-			return nil, i.b.unavailable(err)
+			return nil, logUnavailable(err)
 		}
 		if len(msgs) > 0 {
 			i.b.count.delivered.Add(uint64(len(msgs)))
@@ -144,7 +144,7 @@ func (i *Inbox) beginsEmpty(ctx context.Context) bool {
 	}
 	i.unknown = false
 	at := i.b.Now()
-	if _, err := i.b.lastOf(ctx, i.at.stream, i.at.log()); !errors.Is(err, errNone) || !i.goLive(nil, at) {
+	if _, err := i.b.log.lastOf(ctx, i.at.stream, i.at.log()); !errors.Is(err, errNone) || !i.goLive(nil, at) {
 		return false
 	}
 	i.fresh = false

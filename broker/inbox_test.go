@@ -339,7 +339,7 @@ func TestAnInboxBeginsAtATime(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "before")
-	m, err := b.lastOf(t.Context(), locate(bob, 1).stream, locate(bob, 1).log())
+	m, err := b.log.lastOf(t.Context(), locate(bob, 1).stream, locate(bob, 1).log())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -274,9 +274,7 @@ func (b *Broker) onAck(m *nats.Msg) {
 	if !ok || err != nil {
 		return
 	}
-	b.lanesMu.RLock()
-	l := b.lanes[n]
-	b.lanesMu.RUnlock()
+	l := b.lanes.of(n)
 	if l == nil {
 		return
 	}

@@ -30,7 +30,7 @@ type scan struct {
 func (s *scan) run(ctx context.Context, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
 	s.pos = max(s.from, 1) - 1 // the last known record is read again: it shows that nothing after it is gone
 	for {
-		p, err := s.b.readLog(ctx, query{stream: s.at.stream, subject: s.at.log(), seq: s.pos + 1})
+		p, err := s.b.log.readLog(ctx, query{stream: s.at.stream, subject: s.at.log(), seq: s.pos + 1})
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (s *scan) run(ctx context.Context, fold func(o record.Origin, seq uint64, p
 		if !p.whole {
 			continue
 		}
-		last, err := s.b.lastOf(ctx, s.at.stream, s.at.log())
+		last, err := s.b.log.lastOf(ctx, s.at.stream, s.at.log())
 		if errors.Is(err, errNone) || err == nil && last.seq <= s.pos {
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
@@ -27,6 +28,30 @@ const (
 	auditBatch = 128             // subjects in one read of last messages, for which the server takes nothing else that the edge sends
 )
 
+// logClient asks JetStream. Its methods may be called at the same time.
+type logClient struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	within func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
+	cfg    clientConfig
+}
+
+// clientConfig sets up a client.
+type clientConfig struct {
+	Read       time.Duration       // for one answer of the log
+	Tail       time.Duration       // for reading a few records one by one
+	Retry      time.Duration       // for one answer to a fence
+	MaxAge     time.Duration       // of a record
+	MaxRecords int64               // per mailbox or space
+	Clock      *clock              // set by what the servers say
+	Absent     func(stream string) // told that nobody answers for a stream; must not block
+}
+
+// newLogClient returns a client on a connection. within returns a context for one question: it is over after a time, and when the connection is lost.
+func newLogClient(nc *nats.Conn, js jetstream.JetStream, within func(context.Context, time.Duration) (context.Context, context.CancelFunc), cfg clientConfig) *logClient {
+	return &logClient{nc: nc, js: js, within: within, cfg: cfg}
+}
+
 // storedRecord is a message as it stands in the log.
 type storedRecord struct {
 	subject string
@@ -44,22 +69,22 @@ func (m *storedRecord) end() uint64 {
 // lastOf returns the last message on a subject as the stream's leader knows it: every
 // message acknowledged before the call is reckoned with, which no Direct Get promises, since
 // a replica that lags may answer that. A subject of ">" is the stream's last message.
-func (b *Broker) lastOf(ctx context.Context, stream, subject string) (*storedRecord, error) {
-	return b.get(ctx, stream, map[string]any{"last_by_subj": subject})
+func (c *logClient) lastOf(ctx context.Context, stream, subject string) (*storedRecord, error) {
+	return c.get(ctx, stream, map[string]any{"last_by_subj": subject})
 }
 
 // at returns the message at a sequence as the stream's leader has it.
-func (b *Broker) at(ctx context.Context, stream string, seq uint64) (*storedRecord, error) {
-	return b.get(ctx, stream, map[string]any{"seq": seq})
+func (c *logClient) at(ctx context.Context, stream string, seq uint64) (*storedRecord, error) {
+	return c.get(ctx, stream, map[string]any{"seq": seq})
 }
 
 // nextOf returns the first message of a subject from a sequence on, as the stream's leader has it.
-func (b *Broker) nextOf(ctx context.Context, stream, subject string, seq uint64) (*storedRecord, error) {
-	return b.get(ctx, stream, map[string]any{"seq": seq, "next_by_subj": subject})
+func (c *logClient) nextOf(ctx context.Context, stream, subject string, seq uint64) (*storedRecord, error) {
+	return c.get(ctx, stream, map[string]any{"seq": seq, "next_by_subj": subject})
 }
 
 // get asks the stream's leader for one message: only it answers these.
-func (b *Broker) get(ctx context.Context, stream string, req map[string]any) (*storedRecord, error) {
+func (c *logClient) get(ctx context.Context, stream string, req map[string]any) (*storedRecord, error) {
 	var v struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message *struct {
@@ -69,14 +94,14 @@ func (b *Broker) get(ctx context.Context, stream string, req map[string]any) (*s
 			Time    time.Time `json:"time"`
 		} `json:"message"`
 	}
-	if err := b.api(ctx, "STREAM.MSG.GET."+stream, req, &v); err != nil {
+	if err := c.api(ctx, "STREAM.MSG.GET."+stream, req, &v); err != nil {
 		return nil, err
 	}
 	if e := v.Error; e != nil && e.ErrorCode == jetstream.JSErrCodeMessageNotFound {
 		return nil, errNone
 	} else if e != nil {
 		if e.ErrorCode == jetstream.JSErrCodeStreamNotFound {
-			b.watchers.nobody(stream)
+			c.cfg.Absent(stream)
 		}
 		return nil, fmt.Errorf("reading %s: %w", stream, e)
 	}
@@ -106,8 +131,8 @@ type page struct {
 
 // readLog reads a piece of the log by Direct Get. It may end anywhere: only whole
 // says that the answering replica has no more. It fails when nothing was heard.
-func (b *Broker) readLog(ctx context.Context, q query) (page, error) {
-	ctx, cancel := b.waiting(ctx, b.cfg.read)
+func (c *logClient) readLog(ctx context.Context, q query) (page, error) {
+	ctx, cancel := c.within(ctx, c.cfg.Read)
 	defer cancel()
 	opts := []jetstreamext.GetBatchOpt{jetstreamext.GetBatchSubject(q.subject), jetstreamext.GetBatchMaxBytes(orElse(q.bytes, readBytes))}
 	if q.seq == 0 && !q.since.IsZero() {
@@ -115,7 +140,7 @@ func (b *Broker) readLog(ctx context.Context, q query) (page, error) {
 	} else {
 		opts = append(opts, jetstreamext.GetBatchSeq(max(q.seq, 1)))
 	}
-	answer, err := jetstreamext.GetBatch(ctx, b.js, q.stream, orElse(q.batch, readBatch), opts...)
+	answer, err := jetstreamext.GetBatch(ctx, c.js, q.stream, orElse(q.batch, readBatch), opts...)
 	if err != nil {
 		return page{}, fmt.Errorf("reading %s: %w", q.stream, err)
 	}

@@ -30,7 +30,7 @@ const anySubject = ">"
 // lane may be told more than once. EndLane finds out what is open indeed. It fails as soon as visit does, and
 // when the log can't be read; it reads tens of thousands of records a second (BenchmarkUnended), one page at a time.
 func (b *Broker) Unended(ctx context.Context, before time.Time, visit func([]Unended) error) error {
-	for _, name := range b.mailStreams() {
+	for _, name := range b.streams.mailStreams() {
 		u := openStreamScan{b: b, before: before.UnixMilli(), visit: visit, most: maxOpenStreams, lanes: map[laneKey]*openLane{}}
 		if err := u.run(ctx, name); err != nil {
 			return err
@@ -64,22 +64,22 @@ type openLane struct {
 // readInTurn reads a page of the log once it is the Broker's turn: who looks through all of it is in no hurry.
 func (b *Broker) readInTurn(ctx context.Context, q query) (page, error) {
 	defer b.cfg.Turns.Take()()
-	return b.readLog(ctx, q)
+	return b.log.readLog(ctx, q)
 }
 
 // run reads what the stream's leader has now: a replica that lags is asked again.
 func (u *openStreamScan) run(ctx context.Context, stream string) error {
-	end, err := u.b.lastOf(ctx, stream, anySubject)
+	end, err := u.b.log.lastOf(ctx, stream, anySubject)
 	if errors.Is(err, errNone) {
 		return nil
 	}
 	if err != nil {
-		return u.b.unavailable(err)
+		return logUnavailable(err)
 	}
 	for seq := uint64(1); seq <= end.seq; {
 		page, err := u.b.readInTurn(ctx, query{stream: stream, subject: anySubject, seq: seq})
 		if err != nil {
-			return u.b.unavailable(err)
+			return logUnavailable(err)
 		}
 		for i := range page.msgs {
 			u.take(&page.msgs[i])
@@ -93,11 +93,11 @@ func (u *openStreamScan) run(ctx context.Context, stream string) error {
 		if !page.whole || seq > end.seq {
 			continue
 		}
-		if end, err = u.b.lastOf(ctx, stream, anySubject); errors.Is(err, errNone) {
+		if end, err = u.b.log.lastOf(ctx, stream, anySubject); errors.Is(err, errNone) {
 			break // all of it has grown too old meanwhile
 		}
 		if err != nil || pauseFor(ctx, retryPause/10) != nil {
-			return u.b.unavailable(errors.Join(err, ctx.Err()))
+			return logUnavailable(errors.Join(err, ctx.Err()))
 		}
 	}
 	return u.tell()

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/record"
 )
@@ -33,45 +31,26 @@ func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (unr
 	if err != nil {
 		return 0, err
 	}
-	if _, err := b.drop(ctx, p, first); err != nil { // what is read: apart, so that the server counts the rest
+	if _, err := b.log.drop(ctx, p, first); err != nil { // what is read: apart, so that the server counts the rest
 		return 0, err
 	}
-	return b.drop(ctx, p, mark)
+	return b.log.drop(ctx, p, mark)
 }
 
 // Forget drops what the log keeps for an address before a position, all of it where that is 0, and tells nobody: for answer boxes, whose
 // reader has read it. What is stored meanwhile stays where a position is given.
 func (b *Broker) Forget(ctx context.Context, to agora.Address, before uint64) error {
 	p := locate(to, b.cfg.Shards)
-	_, err := b.drop(ctx, p, before>>agora.SeqShift)
+	_, err := b.log.drop(ctx, p, before>>agora.SeqShift)
 	return err
-}
-
-// drop drops what an address's log keeps before a sequence, and returns how many records that were.
-func (b *Broker) drop(ctx context.Context, p location, before uint64) (records int, err error) {
-	var v struct {
-		Error  *jetstream.APIError `json:"error"`
-		Purged int                 `json:"purged"`
-	}
-	what := map[string]any{"filter": p.log()}
-	if before > 0 {
-		what["seq"] = before
-	}
-	if err := b.api(ctx, "STREAM.PURGE."+p.stream, what, &v); err != nil {
-		return 0, b.unavailable(err)
-	}
-	if v.Error != nil {
-		return 0, b.unavailable(v.Error)
-	}
-	return v.Purged, nil
 }
 
 // firstUnread returns the sequence of the first record that has a message behind a position; 0 where there is none. A mark is no message.
 func (b *Broker) firstUnread(ctx context.Context, p location, after uint64) (uint64, error) {
 	for seq := max(after>>agora.SeqShift, 1); ; {
-		page, err := b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq, batch: 8})
+		page, err := b.log.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq, batch: 8})
 		if err != nil {
-			return 0, b.unavailable(err)
+			return 0, logUnavailable(err)
 		}
 		for i := range page.msgs {
 			m := &page.msgs[i]
@@ -90,9 +69,9 @@ func (b *Broker) firstUnread(ctx context.Context, p location, after uint64) (uin
 func (b *Broker) mark(ctx context.Context, p location, to agora.Address) (seq uint64, err error) {
 	var upTo uint64
 	for range markTries {
-		last, err := b.lastOf(ctx, p.stream, p.log())
+		last, err := b.log.lastOf(ctx, p.stream, p.log())
 		if err != nil {
-			return 0, b.unavailable(err)
+			return 0, logUnavailable(err)
 		}
 		if n, is := record.Mark(last.body); is && n == upTo {
 			return last.seq, nil // an answer was lost, or a refusal was none
@@ -103,7 +82,7 @@ func (b *Broker) mark(ctx context.Context, p location, to agora.Address) (seq ui
 			return 0, err
 		}
 		msg.Header[expectedLast] = []string{strconv.FormatUint(last.seq, 10)}
-		a, err := b.publishWait(ctx, msg, b.cfg.Retry)
+		a, err := b.log.publishWait(ctx, msg, b.cfg.Retry)
 		switch {
 		case err == nil && a.refused():
 			return 0, full()
@@ -112,10 +91,10 @@ func (b *Broker) mark(ctx context.Context, p location, to agora.Address) (seq ui
 			return a.seq, nil
 		}
 		if pauseFor(ctx, lagPause) != nil {
-			return 0, b.unavailable(ctx.Err())
+			return 0, logUnavailable(ctx.Err())
 		}
 	}
-	return 0, b.unavailable(errors.New("too much is stored meanwhile"))
+	return 0, logUnavailable(errors.New("too much is stored meanwhile"))
 }
 
 // passed takes note that a record is read, and returns up to where its reader was before.
@@ -139,22 +118,22 @@ type Mailbox struct {
 func (b *Broker) Mailbox(ctx context.Context, to agora.Address) (Mailbox, error) {
 	p := locate(to, b.cfg.Shards)
 	m := Mailbox{Stream: p.stream}
-	s, err := b.state(ctx, p.stream, p.log())
+	s, err := b.log.state(ctx, p.stream, p.log())
 	if err != nil {
-		return m, b.unavailable(err)
+		return m, logUnavailable(err)
 	}
 	m.Records = s.count
-	first, err := b.nextOf(ctx, p.stream, p.log(), 1)
+	first, err := b.log.nextOf(ctx, p.stream, p.log(), 1)
 	if err == nil {
 		m.First, m.FirstAt = first.seq<<agora.SeqShift, first.at
 	} else if !errors.Is(err, errNone) {
-		return m, b.unavailable(err)
+		return m, logUnavailable(err)
 	}
-	last, err := b.lastOf(ctx, p.stream, p.log())
+	last, err := b.log.lastOf(ctx, p.stream, p.log())
 	if err == nil {
 		m.Last, m.LastAt = last.end(), last.at
 	} else if !errors.Is(err, errNone) {
-		return m, b.unavailable(err)
+		return m, logUnavailable(err)
 	}
 	return m, nil
 }

@@ -21,21 +21,21 @@ const (
 // That record is read after all others. While it is there nothing after it is gone, so nothing was when they were read.
 // Another leader may have answered by then that has not applied yet what the first one had: for one
 // of these records to be gone at that one, the mailbox must have been filled anew within the same half of a second, as last was its end.
-func (b *Broker) readTail(ctx context.Context, q query, last *storedRecord) (page, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.tail)
+func (c *logClient) readTail(ctx context.Context, q query, last *storedRecord) (page, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Tail)
 	defer cancel()
 	p := page{msgs: make([]storedRecord, 1, tailRecords+1)}
 	at := q.seq
 	for size := 0; at < last.seq && len(p.msgs) <= tailRecords && size < q.bytes; {
-		m, err := b.nextOf(ctx, q.stream, q.subject, at+1)
+		m, err := c.nextOf(ctx, q.stream, q.subject, at+1)
 		if err != nil {
 			return page{}, err
 		}
 		p.msgs = append(p.msgs, *m)
 		at, size = m.seq, size+len(m.body)
 	}
-	first, err := b.at(ctx, q.stream, q.seq)
-	if err == nil && (first.subject != q.subject || b.forgets(first.at)) {
+	first, err := c.at(ctx, q.stream, q.seq)
+	if err == nil && (first.subject != q.subject || c.forgets(first.at)) {
 		err = errNone
 	}
 	if err != nil {

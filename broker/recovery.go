@@ -3,24 +3,13 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
-	"github.com/agora-relay/agora/internal/guard"
 )
-
-// errFull means that the log takes nothing now.
-var errFull = errors.New("the log is full")
-
-// errMoved means that somebody else moved the fence meanwhile.
-var errMoved = errors.New("the fence was moved")
 
 // errOver means that the lane ended while it looked.
 var errOver = errors.New("the lane ended")
@@ -137,7 +126,7 @@ func (l *Lane) resentBehindFence(ctx context.Context) bool {
 	if err != nil || !stands {
 		return false
 	}
-	f, err := l.b.fenceAt(ctx, l.at.stream, l.fence)
+	f, err := l.b.log.fenceAt(ctx, l.at.stream, l.fence)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil || f.seq != l.fenceSeq || l.state != active || l.inflight == nil {
@@ -184,86 +173,17 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 
 // nothingEvicted reports whether nothing is gone from the lane's mailbox that was stored after the record at floor, or from a time on.
 func (l *Lane) nothingEvicted(ctx context.Context, floor uint64, at time.Time) (bool, error) {
-	return l.b.nothingEvicted(ctx, &l.at, floor, at)
-}
-
-// nothingEvicted reports whether nothing is gone from a log that was stored after the record at floor, or from a time on.
-func (b *Broker) nothingEvicted(ctx context.Context, p *location, floor uint64, at time.Time) (bool, error) {
-	if floor > 0 {
-		oldest, err := b.nextOf(ctx, p.stream, p.log(), 1)
-		if err != nil && !errors.Is(err, errNone) {
-			return false, err
-		}
-		if err == nil && (oldest.seq <= floor || oldest.at.Before(at.Add(record.DoubtAfter-record.VoidAfter))) { // clocks may be that far apart
-			return true, nil
-		}
-	}
-	s, err := b.state(ctx, p.stream, p.log())
-	return err == nil && s.count < b.cfg.MaxRecords, err
-}
-
-// fence is the last message on a lane's fence subject: zero when there is none.
-type fence struct {
-	seq   uint64
-	epoch uint64
-}
-
-// fenceAt reads a fence from the stream's leader.
-func (b *Broker) fenceAt(ctx context.Context, stream, subject string) (fence, error) {
-	m, err := b.lastOf(ctx, stream, subject)
-	if errors.Is(err, errNone) {
-		return fence{}, nil
-	}
-	if err != nil {
-		return fence{}, err
-	}
-	epoch, err := record.ParseFence(m.body)
-	if err != nil {
-		return fence{}, fmt.Errorf("fence %s: %w", subject, err)
-	}
-	return fence{seq: m.seq, epoch: epoch}, nil
-}
-
-// moveFence writes epoch to the fence and returns its sequence. From then on the server refuses the
-// records of every earlier holder, also those that are on their way. It fails with ErrDeposed when a younger epoch is there.
-func (b *Broker) moveFence(ctx context.Context, stream, subject string, epoch uint64) (uint64, error) {
-	if !guard.Fences {
-		return 0, nil
-	}
-	now, err := b.fenceAt(ctx, stream, subject)
-	if err != nil {
-		return 0, err
-	}
-	if guard.Epochs && now.epoch > epoch {
-		return 0, ErrDeposed
-	}
-	m := nats.NewMsg(subject)
-	m.Header[expectedLast] = []string{strconv.FormatUint(now.seq, 10)}
-	m.Data = record.Fence(epoch)
-	a, err := b.publishWait(ctx, m, b.cfg.Retry)
-	switch {
-	case err != nil:
-		return 0, err
-	case a.fenced():
-		return 0, errMoved
-	case a.refused():
-		return 0, errFull
-	case a.absent:
-		return 0, nats.ErrNoResponders
-	case a.err != nil:
-		return 0, a.err
-	}
-	b.count.fences.Add(1)
-	return a.seq, nil
+	return l.b.log.nothingEvicted(ctx, &l.at, floor, at)
 }
 
 // fenceAndRead makes the ledger complete: nothing of an earlier holder, and nothing of
 // what the lane itself has on its way, can be stored after the fence, so what is read then is final.
 func (l *Lane) fenceAndRead(ctx context.Context) error {
-	seq, err := l.b.moveFence(ctx, l.at.stream, l.fence, l.cfg.Epoch)
+	seq, err := l.b.log.moveFence(ctx, l.at.stream, l.fence, l.cfg.Epoch)
 	if err != nil {
 		return err
 	}
+	l.b.count.fences.Add(1)
 	l.mu.Lock()
 	if l.state == dead || l.state == ended {
 		l.mu.Unlock()

@@ -66,7 +66,7 @@ func led(t *testing.T, b *Broker, stream string) {
 	await.True(t, "the stream has a leader", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		_, err := b.state(ctx, stream, "")
+		_, err := b.log.state(ctx, stream, "")
 		return err == nil
 	})
 }
@@ -218,7 +218,7 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 	}
 	nothing := func() {
 		t.Helper()
-		last, err := b.lastSequences(w.stream, []string{locate(bob, 1).log()}, b.dispatch.compared(w.stream).upTo+1)
+		last, err := b.log.lastSequences(b.ctx, auditTime, w.stream, []string{locate(bob, 1).log()}, b.dispatch.compared(w.stream).upTo+1)
 		if err != nil || len(last) != 0 {
 			t.Errorf("the log tells %v, %v; want nothing of what was compared", last, err)
 		}

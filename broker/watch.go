@@ -144,7 +144,7 @@ func (w *watcher) look(now time.Time) error {
 	}
 	ctx, cancel := context.WithTimeout(w.b.ctx, w.b.cfg.read)
 	defer cancel()
-	if err := w.b.ensureStream(ctx, w.kind, w.shard); err != nil {
+	if err := w.b.streams.ensure(ctx, w.kind, w.shard); err != nil {
 		return err
 	}
 	w.owed &^= checkStream
@@ -170,7 +170,7 @@ func (w *watcher) probe(now time.Time) {
 	w.probed = now
 	w.owed &^= checkLeader
 	life := w.b.Life()
-	s, err := w.b.state(ctx, w.stream, "")
+	s, err := w.b.log.state(ctx, w.stream, "")
 	was, asked := w.leader, w.asked
 	w.leader, w.asked = s.leader, true
 	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.ErrorCode == jetstream.JSErrCodeStreamNotFound {
@@ -181,7 +181,7 @@ func (w *watcher) probe(now time.Time) {
 		return
 	}
 	w.bytes.Store(s.bytes)
-	w.b.noteStream(w.stream, streamSeen{last: s.last, created: s.created, life: life})
+	w.b.streams.note(w.stream, streamSeen{last: s.last, created: s.created, life: life})
 	if asked && was != w.leader {
 		w.take(checkInboxes, time.Now())
 	}
