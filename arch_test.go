@@ -19,8 +19,9 @@ var layers = map[string][]string{
 	".":                    {},
 	"broker/record":        {"."},
 	"broker/ledger":        {".", "broker/record", "internal/guard"},
+	"broker/jslog":         {".", "broker/record", "internal/guard"},
 	"broker/natsd":         {"internal/pause"},
-	"broker":               {".", "broker/ledger", "broker/record", "internal/guard", "internal/latency", "internal/turns"},
+	"broker":               {".", "broker/jslog", "broker/ledger", "broker/record", "internal/guard", "internal/latency", "internal/pause", "internal/turns"},
 	"presence":             {"."},
 	"wire":                 {".", "internal/rawjson"},
 	"wire/iat":             {".", "wire", "internal/rawjson"},
@@ -83,8 +84,8 @@ var layers = map[string][]string{
 // homes says which packages may import a library. What begins with the key
 // belongs to it.
 var homes = map[string][]string{
-	"github.com/nats-io/":                 {"broker", "broker/natsd"},
-	"github.com/synadia-io/orbit.go":      {"broker"},
+	"github.com/nats-io/":                 {"broker", "broker/jslog", "broker/natsd"},
+	"github.com/synadia-io/orbit.go":      {"broker/jslog"},
 	"github.com/redis/go-redis":           {"presence"},
 	"github.com/alicebob/miniredis":       {"presence"},
 	"github.com/yuin/gopher-lua":          {"presence"},

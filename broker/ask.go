@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 )
 
 // ErrNoEdge means that nobody answers under a name.
@@ -37,12 +38,12 @@ type answerers struct {
 // Ask sends body to the edge that answers under name and returns its answer. It fails with
 // ErrNoEdge at once when nobody answers under that name.
 func (b *Broker) Ask(ctx context.Context, name string, body []byte) ([]byte, error) {
-	m, err := b.nc.RequestWithContext(ctx, askPrefix+agora.EncodeToken(name), body)
+	m, err := b.nc.RequestWithContext(ctx, jslog.AskPrefix+agora.EncodeToken(name), body)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil, ErrNoEdge
 	}
 	if err != nil {
-		return nil, logUnavailable(err)
+		return nil, jslog.Unavailable(err)
 	}
 	return m.Data, nil
 }
@@ -52,10 +53,10 @@ func (b *Broker) Ask(ctx context.Context, name string, body []byte) ([]byte, err
 func (b *Broker) Answer(name string, f func(ctx context.Context, body []byte) []byte) (stop func(), err error) {
 	a := &answerer{room: make(chan struct{}, maxQuestions)}
 	a.ctx, a.stop = context.WithCancel(b.ctx)
-	a.sub, err = b.nc.Subscribe(askPrefix+agora.EncodeToken(name), func(m *nats.Msg) { a.take(b, m, f) })
+	a.sub, err = b.nc.Subscribe(jslog.AskPrefix+agora.EncodeToken(name), func(m *nats.Msg) { a.take(b, m, f) })
 	if err != nil {
 		a.stop()
-		return nil, logUnavailable(err)
+		return nil, jslog.Unavailable(err)
 	}
 	b.answers.add(a)
 	return func() { b.answers.end(a) }, nil

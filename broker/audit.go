@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/agora-relay/agora/broker/jslog"
 )
 
 // auditTime is for one question: a stream without a leader must not hold up the word of a new one.
@@ -38,7 +40,7 @@ func (b *Broker) auditStream(stream string, subs []*subscription, from uint64) (
 	}
 	a := audited{sure: sure}
 	for _, t := range subs {
-		has, reading := last[t.at.log()], false
+		has, reading := last[t.at.Log()], false
 		t.each(func(i *Inbox) {
 			switch i.compare(has, at, sure) {
 			case missedRecords:
@@ -60,41 +62,41 @@ func (b *Broker) auditStream(stream string, subs []*subscription, from uint64) (
 func (b *Broker) lastOfAll(stream string, subs []*subscription, from uint64) (last map[string]uint64, sure bool, err error) {
 	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
 	defer cancel()
-	end, err := b.log.lastOf(ctx, stream, ">")
-	if errors.Is(err, errNone) {
+	end, err := b.log.Last(ctx, stream, ">")
+	if errors.Is(err, jslog.ErrNone) {
 		return nil, true, nil
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	b.streams.note(stream, streamSeen{last: end.seq})
-	if end.seq < from {
+	b.streams.note(stream, streamSeen{last: end.Seq})
+	if end.Seq < from {
 		return nil, true, nil
 	}
 	last, sure = map[string]uint64{}, true // of quiet inboxes hardly any has one
-	for batch := range slices.Chunk(subs, auditBatch) {
+	for batch := range slices.Chunk(subs, jslog.LastBatch) {
 		subjects := make([]string, 0, len(batch)+1)
 		for _, t := range batch {
-			subjects = append(subjects, t.at.log())
+			subjects = append(subjects, t.at.Log())
 		}
-		part, err := b.log.lastSequences(b.ctx, auditTime, stream, append(subjects, end.subject), from)
+		part, err := b.log.LastSequences(b.ctx, auditTime, stream, append(subjects, end.Subject), from)
 		if err != nil {
 			return nil, false, err
 		}
-		sure = sure && part[end.subject] >= end.seq
+		sure = sure && part[end.Subject] >= end.Seq
 		maps.Copy(last, part)
 	}
 	return last, sure, nil
 }
 
 // confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it was made anew.
-func (b *Broker) confirm(stream string) (streamState, error) {
+func (b *Broker) confirm(stream string) (jslog.State, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, auditTime)
 	defer cancel()
 	life := b.Life()
-	s, err := b.log.state(ctx, stream, "")
+	s, err := b.log.State(ctx, stream, "")
 	if err == nil {
-		b.streams.note(stream, streamSeen{last: s.last, created: s.created, life: life})
+		b.streams.note(stream, streamSeen{last: s.Last, created: s.Created, life: life})
 	}
 	return s, err
 }

@@ -1,5 +1,7 @@
 package broker
 
+import "github.com/agora-relay/agora/broker/jslog"
+
 // compareAll audits all inboxes now.
 func (w *watcher) compareAll() error {
 	err := w.beginPass()
@@ -33,11 +35,11 @@ func (w *watcher) beginPass() error {
 		return err
 	}
 	c := w.b.dispatch.compared(w.stream)
-	r := auditPass{done: comparison{upTo: s.last, anew: c.anew}, sure: true, left: w.b.dispatch.of(w.stream)}
+	r := auditPass{done: comparison{upTo: s.Last, anew: c.anew}, sure: true, left: w.b.dispatch.of(w.stream)}
 	if c.upTo > 0 {
 		r.from = c.upTo + 1
 	}
-	if r.step = max(auditBatch, len(r.left)/int(max(1, w.b.cfg.Audit/passShare/lookEvery))+1); s.last < r.from {
+	if r.step = max(jslog.LastBatch, len(r.left)/int(max(1, w.b.cfg.Audit/passShare/lookEvery))+1); s.Last < r.from {
 		r.step = len(r.left) // none of them is asked for
 	}
 	w.pass = r

@@ -13,15 +13,17 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/latency"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // Broker is one edge's connection to the log. Its methods may be called at the same time.
 type Broker struct {
 	conn
 	cfg   Config
-	log   *logClient
-	clock clock
+	log   *jslog.Client
+	clock *jslog.Clock
 	next  atomic.Uint64 // numbers lanes and records
 	life  string        // random, of this Broker alone: begins every message id of its records
 	acks  string        // prefix of the subjects on which records are acknowledged
@@ -50,7 +52,7 @@ type Broker struct {
 }
 
 // ErrDeposed means that a younger epoch holds the lane.
-var ErrDeposed = errors.New("a younger epoch holds the lane")
+var ErrDeposed = jslog.ErrDeposed
 
 // errClosed means that the Broker is closed.
 var errClosed = errors.New("broker is closed")
@@ -76,7 +78,7 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		laneReads:  make(chan struct{}, lanesReading),
 		inboxReads: make(chan struct{}, inboxesReading),
 	}
-	b.clock.fixed, b.clock.local, b.clock.log = cfg.clock, cfg.Now, cfg.Log
+	b.clock = jslog.NewClock(cfg.Now, cfg.clock, cfg.Log)
 	b.book.b = b
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.conn.init(&b.cfg, b.ctx, b.reconnected, b.dispatch.markDropped)
@@ -102,15 +104,15 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	if err := b.checkMaxPayload(); err != nil {
 		return err
 	}
-	b.log = newLogClient(b.nc, b.js, b.within, clientConfig{
+	b.log = jslog.New(b.nc, b.js, b.within, jslog.Config{
 		Read: b.cfg.read, Tail: b.cfg.tail, Retry: b.cfg.Retry, MaxAge: b.cfg.MaxAge, MaxRecords: b.cfg.MaxRecords,
-		Clock: &b.clock, Absent: b.watchers.nobody,
+		Clock: b.clock, Absent: b.watchers.nobody,
 	})
-	b.streams.init(&b.conn, &b.clock, b.log.askTime, b.dispatch.markRestarted)
+	b.streams.init(&b.conn, b.clock, b.log.AskTime, b.dispatch.markRestarted)
 	if err := b.streams.ensureAll(ctx); err != nil {
 		return err
 	}
-	b.log.setClock(ctx, b.streams.names()[0])
+	b.log.SetClock(ctx, b.streams.names()[0])
 	b.acks = b.nc.NewRespInbox() + "."
 	acks, err := b.nc.Subscribe(b.acks+">", b.onAck)
 	if err != nil {
@@ -159,51 +161,59 @@ func (b *Broker) Close() {
 // Streams returns the names of the streams that hold the log, and last that of the book.
 func (b *Broker) Streams() []string { return b.streams.names() }
 
+// Now returns the log's time, by which records are stamped and judged, on every edge the same: use it for every
+// wall time that another edge reads. It is as near to the servers' as half a round trip to them, and goes on when
+// this machine's clock is set. Subtract such times from one another only: they say nothing to time.Since.
+func (b *Broker) Now() time.Time { return b.clock.Now() }
+
 // Last returns the position of the last frame stored for to, read from the
 // stream's leader; 0 when there is none.
 func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err error) {
-	p := locate(to, b.cfg.Shards)
-	m, err := b.log.lastOf(ctx, p.stream, p.log())
-	if errors.Is(err, errNone) {
+	p := jslog.Locate(to, b.cfg.Shards)
+	m, err := b.log.Last(ctx, p.Stream, p.Log())
+	if errors.Is(err, jslog.ErrNone) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, logUnavailable(err)
+		return 0, jslog.Unavailable(err)
 	}
-	return m.end(), nil
+	return m.End(), nil
 }
 
 // Reached reports whether the log may have come to a position of to: not where that is beyond all that was ever stored, by the word of the
 // stream's leader, who is asked for as long as one that is new may know less than it is bound by. It costs one round trip where the position is to's last one, or before it.
 func (b *Broker) Reached(ctx context.Context, to agora.Address, seq uint64) (bool, error) {
-	p := locate(to, b.cfg.Shards)
-	last, err := b.log.lastOf(ctx, p.stream, p.log())
-	if err == nil && seq <= last.end() {
+	p := jslog.Locate(to, b.cfg.Shards)
+	last, err := b.log.Last(ctx, p.Stream, p.Log())
+	if err == nil && seq <= last.End() {
 		return true, nil
 	}
-	for begun := agora.Ticks(); err == nil || errors.Is(err, errNone); err = pauseFor(ctx, retryPause) {
-		var s streamState
-		if s, err = b.log.state(ctx, p.stream, ""); err != nil {
+	for begun := agora.Ticks(); err == nil || errors.Is(err, jslog.ErrNone); {
+		var s jslog.State
+		if s, err = b.log.State(ctx, p.Stream, ""); err != nil {
 			break
 		}
-		if seq>>agora.SeqShift <= s.last {
+		if seq>>agora.SeqShift <= s.Last {
 			return true, nil
 		}
 		if time.Duration(agora.Ticks()-begun) >= b.cfg.lag {
 			return false, nil
 		}
+		if !pause.For(ctx, jslog.RetryPause) {
+			err = ctx.Err()
+		}
 	}
-	return false, logUnavailable(err)
+	return false, jslog.Unavailable(err)
 }
 
 // Unread returns how many records of to are stored after a position. It costs one Direct Get.
 func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (records int, err error) {
-	p := locate(to, b.cfg.Shards)
-	r, err := b.log.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: after>>agora.SeqShift + 1, batch: 1})
+	p := jslog.Locate(to, b.cfg.Shards)
+	r, err := b.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: after>>agora.SeqShift + 1, Batch: 1})
 	if err != nil {
-		return 0, logUnavailable(err)
+		return 0, jslog.Unavailable(err)
 	}
-	return len(r.msgs) + r.pending, nil
+	return len(r.Records) + r.Pending, nil
 }
 
 // unique returns a message id that no other record has, of whatever edge.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
 )
 
@@ -15,7 +16,7 @@ import (
 func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
 	defer i.b.cfg.Turns.Take()()
 	at, whole := i.b.Now(), i.whole
-	var last *storedRecord
+	var last *jslog.Record
 	if i.whole = false; whole {
 		var known bool
 		if last, known = i.endsHere(ctx, at); known {
@@ -32,18 +33,18 @@ func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wai
 		return g.told, g.wait, err
 	}
 	msgs = g.told
-	for k := range p.msgs {
-		msgs = i.accept(slices.Grow(msgs, record.Count(p.msgs[k].body)), &p.msgs[k])
+	for k := range p.Records {
+		msgs = i.accept(slices.Grow(msgs, record.Count(p.Records[k].Body)), &p.Records[k])
 	}
 	i.fresh = false
-	if p.last != nil && i.goLive(p.last, at) { // else something has come meanwhile
+	if p.Last != nil && i.goLive(p.Last, at) { // else something has come meanwhile
 		return msgs, 0, nil
 	}
-	if p.whole {
+	if p.Whole {
 		i.stageFromNow()
 	}
-	if len(msgs) > 0 || !p.whole {
-		i.whole = p.whole
+	if len(msgs) > 0 || !p.Whole {
+		i.whole = p.Whole
 		return msgs, 0, nil
 	}
 	wait, err = i.caughtUp(ctx, at)
@@ -52,37 +53,37 @@ func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wai
 
 // page reads the log from the last record that was read, which is read again: while it is there, nothing after it is gone.
 // It must not use up what the answer may hold. last is what the leader has last, nil where that is not known.
-func (i *Inbox) page(ctx context.Context, max int, last *storedRecord) (page, error) {
-	q := query{stream: i.at.stream, subject: i.at.log(), seq: i.end, bytes: max + i.endSize}
+func (i *Inbox) page(ctx context.Context, max int, last *jslog.Record) (jslog.Page, error) {
+	q := jslog.Query{Stream: i.at.Stream, Subject: i.at.Log(), Seq: i.end, Bytes: max + i.endSize}
 	if i.end == 0 {
-		q.since = i.since
+		q.Since = i.since
 	}
 	select {
 	case i.b.inboxReads <- struct{}{}: // who asks a leader holds up nobody: there may be none
 		defer func() { <-i.b.inboxReads }()
 	case <-ctx.Done():
-		return page{}, ctx.Err()
+		return jslog.Page{}, ctx.Err()
 	case <-i.b.ctx.Done():
-		return page{}, errClosed
+		return jslog.Page{}, errClosed
 	}
-	if last != nil && i.end > 0 && last.seq > i.end && i.b.cfg.MaxRecords >= tailRecordsOf*tailRecords {
-		if p, err := i.b.log.readTail(ctx, q, last); err == nil {
+	if last != nil && i.end > 0 && last.Seq > i.end {
+		if p, err := i.b.log.ReadTail(ctx, q, last); err == nil {
 			return p, nil
 		}
 	}
-	return i.b.log.readLog(ctx, q)
+	return i.b.log.Read(ctx, q)
 }
 
 // endsHere makes the inbox live again where the stream's leader still has the last record that was read, or that came
 // live behind it, and nothing beyond, as most who return have missed nothing: then nothing was taken since either, and the log, which costs more, need not be read once more.
 // It returns false where the leader has not got that far, or further, or something of that record is still to be read; and
 // where there is no leader: replicas can be read all the same. last is what the leader has, nil where that is not known.
-func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *storedRecord, known bool) {
-	last, err := i.b.log.lastOf(ctx, i.at.stream, i.at.log())
+func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *jslog.Record, known bool) {
+	last, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log())
 	if err != nil {
 		return nil, false
 	}
-	if last.seq < i.end || last.seq == i.end && i.fresh && last.end() > i.after {
+	if last.Seq < i.end || last.Seq == i.end && i.fresh && last.End() > i.after {
 		return last, false
 	}
 	if i.goLive(last, at) {
@@ -95,45 +96,44 @@ func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *storedRecord,
 }
 
 // accept appends what a record of the log holds. What was read before is dropped.
-func (i *Inbox) accept(msgs []agora.Message, m *storedRecord) []agora.Message {
-	if m.seq < i.end || m.seq == i.end && !i.fresh {
+func (i *Inbox) accept(msgs []agora.Message, m *jslog.Record) []agora.Message {
+	if m.Seq < i.end || m.Seq == i.end && !i.fresh {
 		return msgs
 	}
 	i.mu.Lock()
-	i.end, i.tail, i.endSize = m.seq, max(i.tail, m.end()), len(m.body)+headroom
+	i.end, i.tail, i.endSize = m.Seq, max(i.tail, m.End()), len(m.Body)+headroom
 	i.mu.Unlock()
-	return i.decode(msgs, m.seq, m.at, m.body)
+	return i.decode(msgs, m.Seq, m.At, m.Body)
 }
 
 const (
-	lagPause  = 10 * time.Millisecond // before a replica that lags is asked again
-	maxDoubts = 50                    // then the leader is right: the live record is gone again
+	maxDoubts = 50 // then the leader is right: the live record is gone again
 )
 
 // caughtUp makes the inbox live again when the stream's leader knows of nothing beyond what was read. A replica
 // that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read. The reads
 // began at at. wait is how long to wait before the log is read again.
 func (i *Inbox) caughtUp(ctx context.Context, at time.Time) (wait time.Duration, err error) {
-	last, err := i.b.log.lastOf(ctx, i.at.stream, i.at.log())
-	if err != nil && !errors.Is(err, errNone) {
+	last, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log())
+	if err != nil && !errors.Is(err, jslog.ErrNone) {
 		return 0, err
 	}
 	if i.goLive(last, at) {
 		return 0, nil
 	}
-	return lagPause, nil
+	return jslog.LagPause, nil
 }
 
 // goLive ends the refill if last is the end of what was read; nil means that the subject is empty.
-func (i *Inbox) goLive(last *storedRecord, at time.Time) bool {
+func (i *Inbox) goLive(last *jslog.Record, at time.Time) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if last != nil && i.end == 0 && last.at.Before(i.since) {
-		i.end, i.tail = last.seq, max(i.tail, last.end()) // all there is was stored before the time asked for
+	if last != nil && i.end == 0 && last.At.Before(i.since) {
+		i.end, i.tail = last.Seq, max(i.tail, last.End()) // all there is was stored before the time asked for
 	}
 	tail := i.tail
 	i.join()
-	if last != nil && last.seq > i.end {
+	if last != nil && last.Seq > i.end {
 		return false
 	}
 	if i.highest > i.end && i.doubts < maxDoubts {
@@ -143,7 +143,7 @@ func (i *Inbox) goLive(last *storedRecord, at time.Time) bool {
 	i.unstage()
 	i.lagging, i.staging, i.highest, i.doubts, i.quiet = false, false, i.end, 0, false
 	if i.kept, i.keptAt = tail, at; last != nil {
-		i.kept = last.end()
+		i.kept = last.End()
 	}
 	return true
 }
@@ -153,13 +153,4 @@ func (i *Inbox) stageFromNow() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.staging = true
-}
-
-func pauseFor(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 )
@@ -51,23 +50,5 @@ func TestAMailboxOfWhichNothingIsKnownIsReadOnlyWhereThereIsSomething(t *testing
 	late := listen(t, b, bob, From{})
 	if got := bodies(late.read(t, 2)); !slices.Equal(got, []string{"live", "more"}) {
 		t.Errorf("one that has something: got %v", got)
-	}
-}
-
-func TestOnlyALeaderIsBelieved(t *testing.T) {
-	for answer, want := range map[string]bool{
-		`{"leader":"a","replicas":[{"name":"b"},{"name":"c"}]}`: true,
-		`{"leader":"a","replicas":[{"name":"a"},{"name":"c"}]}`: false, // b says so
-		`{"leader":"a"}`: true,
-		`{"replicas":[{"name":"a"},{"name":"b"},{"name":"c"}]}`: false,
-		`{}`: false,
-	} {
-		var r raft
-		if err := json.Unmarshal([]byte(answer), &r); err != nil {
-			t.Fatal(err)
-		}
-		if r.led() != want {
-			t.Errorf("%s: led %v, want %v", answer, !want, want)
-		}
 	}
 }

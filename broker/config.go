@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/turns"
 )
@@ -58,9 +59,9 @@ type Keeps struct {
 // keeps returns how the streams of a kind keep what is stored in them.
 func (c *Config) keeps(kind string) Keeps {
 	switch kind {
-	case callKind:
+	case jslog.CallKind:
 		return c.Calls
-	case bookKind:
+	case jslog.BookKind:
 		return Keeps{Replicas: c.Replicas, ShardBytes: c.BookBytes}
 	}
 	return Keeps{Replicas: c.Replicas, ShardBytes: c.ShardBytes}
@@ -87,8 +88,8 @@ func (c Config) withDefaults() Config {
 	c.Audit = cmp.Or(c.Audit, 15*time.Second)
 	c.probe = cmp.Or(c.probe, probeEvery)
 	c.write = cmp.Or(c.write, writeTime)
-	c.read = cmp.Or(c.read, readTime)
-	c.tail = cmp.Or(c.tail, tailTime)
+	c.read = cmp.Or(c.read, jslog.ReadTime)
+	c.tail = cmp.Or(c.tail, jslog.TailTime)
 	c.notify = cmp.Or(c.notify, notifyAfter)
 	c.lag = cmp.Or(c.lag, leaderLag)
 	c.mature = cmp.Or(c.mature, matureAfter)

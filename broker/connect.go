@@ -10,9 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/agora-relay/agora"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 const (
@@ -69,7 +72,7 @@ func (c *conn) connect(ctx context.Context) error {
 		if ctx.Err() == nil || last == nil { // else it was this call that gave up
 			last = err
 		}
-		if pauseFor(ctx, dialPause) != nil {
+		if !pause.For(ctx, dialPause) {
 			return fmt.Errorf("no NATS server answers at %s: start it, or give its address as nats.url: %w", hostsOf(c.cfg.URL), last)
 		}
 	}
@@ -85,7 +88,7 @@ func (c *conn) options(d *dialer, access []nats.Option) []nats.Option {
 		nats.ReconnectJitter(150*time.Millisecond, 150*time.Millisecond),
 		nats.PingInterval(5*time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.SyncQueueLen(2*max(readBatch, auditBatch)), // made anew for each reading of the log
+		nats.SyncQueueLen(2*max(jslog.ReadBatch, jslog.LastBatch)), // made anew for each reading of the log
 	)
 	opts = append(opts, c.cfg.Options...)
 	// The defaults would give up one day, and would send stale publishes late.

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
@@ -36,7 +37,7 @@ type streamSubs struct {
 
 // subscription is one live subject.
 type subscription struct {
-	at    location
+	at    jslog.Location
 	nats  *nats.Subscription // nil until it could be subscribed
 	since int64              // ticks when it was
 
@@ -89,7 +90,7 @@ func (t *dispatcher) deliver(m *nats.Msg) {
 		}
 		return
 	}
-	seq, last := number(m.Header, "Nats-Sequence"), number(m.Header, "Nats-Last-Sequence")
+	seq, last := jslog.Number(m.Header, "Nats-Sequence"), jslog.Number(m.Header, "Nats-Last-Sequence")
 	if seq == 0 {
 		return // not the server's
 	}
@@ -109,13 +110,13 @@ func (t *subscription) each(f func(*Inbox)) {
 func (t *dispatcher) join(i *Inbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	sub := t.m[i.at.live]
+	sub := t.m[i.at.Live]
 	if sub == nil {
 		sub = &subscription{at: i.at, since: agora.Ticks()}
-		t.m[i.at.live] = sub
-		t.subsOf(i.at.stream).add(sub)
-		c := t.chans[shardOf("", i.at.live, len(t.chans))]
-		natsSub, err := t.conn.nc.ChanSubscribe(i.at.live, c)
+		t.m[i.at.Live] = sub
+		t.subsOf(i.at.Stream).add(sub)
+		c := t.chans[jslog.ShardOf("", i.at.Live, len(t.chans))]
+		natsSub, err := t.conn.nc.ChanSubscribe(i.at.Live, c)
 		if err != nil { // only on a connection that is closed: the log can't be read either
 			t.conn.cfg.Log.Warn("listening", "err", err)
 		}
@@ -130,7 +131,7 @@ func (t *dispatcher) join(i *Inbox) {
 func (t *dispatcher) leave(i *Inbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	sub := t.m[i.at.live]
+	sub := t.m[i.at.Live]
 	if sub == nil {
 		return
 	}
@@ -145,8 +146,8 @@ func (t *dispatcher) leave(i *Inbox) {
 	if len(sub.inboxes) > 0 {
 		return
 	}
-	delete(t.m, i.at.live)
-	t.subsOf(i.at.stream).subjects--
+	delete(t.m, i.at.Live)
+	t.subsOf(i.at.Stream).subjects--
 	if sub.nats != nil {
 		_ = sub.nats.Unsubscribe() // fails on a closed connection, which has none
 	}
@@ -221,7 +222,7 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 // that names an older one, or none, does not say so: the last one that was got has grown too old since, or it is of a log made
 // anew, of which no word has come yet. The lock is held.
 func (i *Inbox) follows(last uint64) bool {
-	return last == i.end && (last != 0 || i.b.streams.confirmed(i.at.stream))
+	return last == i.end && (last != 0 || i.b.streams.confirmed(i.at.Stream))
 }
 
 func (i *Inbox) hasRoom(size int) bool { return i.bytes+size <= int(i.b.inboxBytes.Load()) }

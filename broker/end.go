@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
@@ -21,22 +22,22 @@ import (
 // It fails with ErrDeposed when a younger epoch holds the lane, and with an *agora.Error when the
 // log is full or could not be reached before ctx was over.
 func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
-	e := ender{b: b, cfg: cfg, at: locate(cfg.To, b.cfg.Shards)}
-	e.fence = e.at.fenceOf(cfg.Session)
+	e := ender{b: b, cfg: cfg, at: jslog.Locate(cfg.To, b.cfg.Shards)}
+	e.fence = e.at.Fence(cfg.Session)
 	for pause := recoveryPause; ; pause = min(2*pause, recoveryPauseMax) {
 		err := e.once(ctx)
 		switch {
-		case err == nil || errors.Is(err, ErrDeposed):
+		case err == nil || errors.Is(err, jslog.ErrDeposed):
 			return err
-		case errors.Is(err, errFull):
-			return full()
+		case errors.Is(err, jslog.ErrFull):
+			return jslog.Full()
 		}
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
 		case <-ctx.Done():
-			return logUnavailable(errors.Join(err, ctx.Err()))
+			return jslog.Unavailable(errors.Join(err, ctx.Err()))
 		case <-b.ctx.Done():
-			return logUnavailable(errClosed)
+			return jslog.Unavailable(errClosed)
 		}
 	}
 }
@@ -45,13 +46,13 @@ func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
 type ender struct {
 	b     *Broker
 	cfg   LaneConfig
-	at    location
+	at    jslog.Location
 	fence string
 }
 
 // once does it all in one go; errMoved means that another does the same.
 func (e *ender) once(ctx context.Context) error {
-	seq, err := e.b.log.moveFence(ctx, e.at.stream, e.fence, e.cfg.Epoch)
+	seq, err := e.b.log.MoveFence(ctx, e.at.Stream, e.fence, e.cfg.Epoch)
 	if err != nil {
 		return err
 	}
@@ -86,29 +87,29 @@ func (e *ender) abort(ctx context.Context, l *ledger.Ledger, fence uint64) error
 	for _, name := range l.NextAborts(maxAborts) {
 		aborts = append(aborts, l.Abort(name, e.cfg.Epoch))
 	}
-	m := nats.NewMsg(e.at.log())
+	m := nats.NewMsg(e.at.Log())
 	m.Data = record.Of(o, aborts...)
-	m.Header[messageID] = []string{e.b.unique(e.b.next.Add(1))}
+	m.Header[jslog.MessageID] = []string{e.b.unique(e.b.next.Add(1))}
 	if guard.Fences {
-		m.Header[expectedLast] = []string{strconv.FormatUint(fence, 10)}
-		m.Header[expectedSubject] = []string{e.fence}
+		m.Header[jslog.ExpectedLast] = []string{strconv.FormatUint(fence, 10)}
+		m.Header[jslog.ExpectedSubject] = []string{e.fence}
 	}
-	a, err := e.b.log.publishWait(ctx, m, e.b.cfg.Retry)
+	a, err := e.b.log.Publish(ctx, m, e.b.cfg.Retry)
 	switch {
 	case err != nil: // it may be stored: the next reading tells
 		return err
-	case a.fenced():
-		return errMoved
-	case a.refused():
-		return errFull
-	case a.absent:
+	case a.Fenced():
+		return jslog.ErrMoved
+	case a.Refused():
+		return jslog.ErrFull
+	case a.Absent:
 		return nats.ErrNoResponders
-	case a.err != nil:
-		return a.err
+	case a.Err != nil:
+		return a.Err
 	}
-	e.b.tails.note(e.at, a.seq, time.Now())
+	e.b.tails.note(e.at, a.Seq, time.Now())
 	e.b.count.records.Add(1)
 	e.b.count.parts.Add(uint64(len(aborts)))
-	l.Commit(aborts, a.seq, time.Now(), e.b.cfg.Duplicates)
+	l.Commit(aborts, a.Seq, time.Now(), e.b.cfg.Duplicates)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
 )
 
@@ -43,7 +44,7 @@ func (b *Broker) Find(ctx context.Context, s Search) (Finding, error) {
 	for _, p := range f.places() {
 		if err := f.look(ctx, p); err != nil {
 			if ctx.Err() == nil {
-				return f.out, logUnavailable(err)
+				return f.out, jslog.Unavailable(err)
 			}
 			f.out.Whole = false
 		}
@@ -62,42 +63,42 @@ type finder struct {
 }
 
 // places returns where to look: streams, and in each a subject that may have wildcards.
-func (f *finder) places() []location {
+func (f *finder) places() []jslog.Location {
 	if f.s.To.Name() != "" {
-		return []location{locate(f.s.To, f.b.cfg.Shards)}
+		return []jslog.Location{jslog.Locate(f.s.To, f.b.cfg.Shards)}
 	}
-	var all []location
+	var all []jslog.Location
 	for _, name := range f.b.streams.mailStreams() {
 		w := f.b.watchers[name]
-		all = append(all, location{stream: name, live: livePrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
+		all = append(all, jslog.Location{Stream: name, Live: jslog.LivePrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
 	}
 	return all
 }
 
-func (f *finder) look(ctx context.Context, p location) error {
+func (f *finder) look(ctx context.Context, p jslog.Location) error {
 	if f.s.Seq > 0 {
-		m, err := f.b.log.at(ctx, p.stream, f.s.Seq>>agora.SeqShift)
-		if errors.Is(err, errNone) {
+		m, err := f.b.log.At(ctx, p.Stream, f.s.Seq>>agora.SeqShift)
+		if errors.Is(err, jslog.ErrNone) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		f.take(p.stream, m)
+		f.take(p.Stream, m)
 		return nil
 	}
 	for seq, read := uint64(1), uint64(0); ; {
-		page, err := f.b.log.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq})
+		page, err := f.b.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: seq})
 		if err != nil {
 			return err
 		}
-		for i := range page.msgs {
-			f.take(p.stream, &page.msgs[i])
-			seq = page.msgs[i].seq + 1
+		for i := range page.Records {
+			f.take(p.Stream, &page.Records[i])
+			seq = page.Records[i].Seq + 1
 		}
-		read += uint64(len(page.msgs))
+		read += uint64(len(page.Records))
 		switch {
-		case page.whole || f.s.Most > 0 && len(f.out.Stored) >= f.s.Most:
+		case page.Whole || f.s.Most > 0 && len(f.out.Stored) >= f.s.Most:
 			return nil
 		case f.s.Beyond > 0 && read >= f.s.Beyond:
 			f.out.Whole = false
@@ -107,27 +108,27 @@ func (f *finder) look(ctx context.Context, p location) error {
 }
 
 // take adds what of a record is looked for.
-func (f *finder) take(stream string, m *storedRecord) {
-	to, err := addressOf(m.subject)
+func (f *finder) take(stream string, m *jslog.Record) {
+	to, err := jslog.AddressOf(m.Subject)
 	if err != nil || to.Tenant != f.s.To.Tenant || f.s.To.Name() != "" && to.Name() != f.s.To.Name() {
 		return // a fence, or somebody else's
 	}
 	f.out.Records++
-	if f.out.Oldest.IsZero() || m.at.Before(f.out.Oldest) {
-		f.out.Oldest = m.at
+	if f.out.Oldest.IsZero() || m.At.Before(f.out.Oldest) {
+		f.out.Oldest = m.At
 	}
-	o, n, err := f.r.Open(m.body)
+	o, n, err := f.r.Open(m.Body)
 	if err != nil {
 		return
 	}
 	for k := range n {
-		p := agora.Message{From: o.From, Session: o.Session, To: to, Seq: m.seq<<agora.SeqShift | uint64(k)}
+		p := agora.Message{From: o.From, Session: o.Session, To: to, Seq: m.Seq<<agora.SeqShift | uint64(k)}
 		if f.r.Part(&p) != nil {
 			return
 		}
 		if f.s.Seq > 0 && p.Seq != f.s.Seq || f.s.Seq == 0 && !f.s.Match(&p) || p.Kind == agora.Gap {
 			continue
 		}
-		f.out.Stored = append(f.out.Stored, Stored{Message: p, Stream: stream, At: m.at, Epoch: o.Epoch, Void: o.IsVoid(m.at), Parts: n})
+		f.out.Stored = append(f.out.Stored, Stored{Message: p, Stream: stream, At: m.At, Epoch: o.Epoch, Void: o.IsVoid(m.At), Parts: n})
 	}
 }

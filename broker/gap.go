@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
 )
 
@@ -19,33 +20,33 @@ type gapCheck struct {
 // gap reports whether retention may have taken something between the inbox's position and
 // the piece of the log that was read there. Sequences are shared by a whole stream, so a hole in them
 // says nothing. But while the record of the position itself is there, nothing after it is gone.
-func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
+func (i *Inbox) gap(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 	if i.end == 0 {
 		return i.gapSince(ctx, p)
 	}
-	if len(p.msgs) > 0 && p.msgs[0].seq <= i.end+1 {
+	if len(p.Records) > 0 && p.Records[0].Seq <= i.end+1 {
 		i.short = 0
 		return gapCheck{}, nil
 	}
-	if len(p.msgs) > 0 {
-		if _, is := record.Mark(p.msgs[0].body); is { // it says itself whether anything is missing before it
+	if len(p.Records) > 0 {
+		if _, is := record.Mark(p.Records[0].Body); is { // it says itself whether anything is missing before it
 			return gapCheck{}, nil
 		}
 	}
-	m, err := i.b.log.at(ctx, i.at.stream, i.end)
-	if err == nil && m.subject == i.at.log() { // the replica that answered lags behind the leader
-		return gapCheck{stop: true, wait: lagPause}, nil
+	m, err := i.b.log.At(ctx, i.at.Stream, i.end)
+	if err == nil && m.Subject == i.at.Log() { // the replica that answered lags behind the leader
+		return gapCheck{stop: true, wait: jslog.LagPause}, nil
 	}
-	if err != nil && !errors.Is(err, errNone) {
+	if err != nil && !errors.Is(err, jslog.ErrNone) {
 		return gapCheck{}, err
 	}
-	s, err := i.b.log.state(ctx, i.at.stream, i.at.log())
+	s, err := i.b.log.State(ctx, i.at.Stream, i.at.Log())
 	if err != nil {
 		return gapCheck{}, err
 	}
-	if i.end > s.last { // the log was made anew and counts from below: go on from its first record
+	if i.end > s.Last { // the log was made anew and counts from below: go on from its first record
 		if !i.believes(agora.Ticks()) {
-			return gapCheck{stop: true, wait: retryPause}, nil
+			return gapCheck{stop: true, wait: jslog.RetryPause}, nil
 		}
 		g, err := i.tellGap(ctx, p, s, 1)
 		i.restart()
@@ -88,42 +89,42 @@ func (i *Inbox) restart() {
 }
 
 // mayHaveLost reports whether loss can't be excluded, the record of the position being gone.
-func (i *Inbox) mayHaveLost(s streamState) bool {
+func (i *Inbox) mayHaveLost(s jslog.State) bool {
 	i.mu.Lock()
 	kept, at := i.kept, i.keptAt
 	i.mu.Unlock()
 	switch {
-	case i.end == s.last: // nothing was stored since in the whole stream
+	case i.end == s.Last: // nothing was stored since in the whole stream
 		return false
 	case i.cursor() < kept: // something is known to have stood between them
 		return true
-	case s.count >= i.b.cfg.MaxRecords: // it overflowed, however quiet it was held to be: the record of a position at its end would be there
+	case s.Count >= i.b.cfg.MaxRecords: // it overflowed, however quiet it was held to be: the record of a position at its end would be there
 		return true
 	case i.quiet:
 		return false
 	}
-	return i.b.log.forgets(at) || s.created.After(at)
+	return i.b.log.Forgets(at) || s.Created.After(at)
 }
 
 // gapSince is gap for an inbox that has got nothing yet: it begins at a time, or at the beginning of a
 // mailbox that was empty when it was looked at last.
-func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
+func (i *Inbox) gapSince(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 	since := i.since
 	if since.IsZero() || !i.fresh {
 		i.mu.Lock()
 		since = i.keptAt
 		i.mu.Unlock()
 	}
-	read := int64(len(p.msgs) + p.pending)
+	read := int64(len(p.Records) + p.Pending)
 	if since.IsZero() && read < i.b.cfg.MaxRecords {
 		return gapCheck{}, nil // it did not overflow, and nobody knows more
 	}
-	s, err := i.b.log.state(ctx, i.at.stream, i.at.log())
+	s, err := i.b.log.State(ctx, i.at.Stream, i.at.Log())
 	if err != nil {
 		return gapCheck{}, err
 	}
-	overflowed := read >= s.count && s.count >= i.b.cfg.MaxRecords // none of those kept is older than the time
-	aged := !since.IsZero() && !i.quiet && (i.b.log.forgets(since) || s.created.After(since))
+	overflowed := read >= s.Count && s.Count >= i.b.cfg.MaxRecords // none of those kept is older than the time
+	aged := !since.IsZero() && !i.quiet && (i.b.log.Forgets(since) || s.Created.After(since))
 	if aged || overflowed {
 		return i.tellGap(ctx, p, s, 1)
 	}
@@ -131,16 +132,16 @@ func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
 }
 
 // tellGap returns a gap from a position to right before the first record there is, and moves the inbox there.
-func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64) (gapCheck, error) {
-	to := s.last // all of the subject that stood up to here is gone, if the leader has none of it
-	if len(p.msgs) > 0 {
-		to = p.msgs[0].seq - 1
-	} else if m, err := i.b.log.nextOf(ctx, i.at.stream, i.at.log(), 1); err == nil {
-		if m.seq > i.end && i.end <= s.last { // the replica that answered lags
-			return gapCheck{stop: true, wait: lagPause}, nil
+func (i *Inbox) tellGap(ctx context.Context, p *jslog.Page, s jslog.State, from uint64) (gapCheck, error) {
+	to := s.Last // all of the subject that stood up to here is gone, if the leader has none of it
+	if len(p.Records) > 0 {
+		to = p.Records[0].Seq - 1
+	} else if m, err := i.b.log.Next(ctx, i.at.Stream, i.at.Log(), 1); err == nil {
+		if m.Seq > i.end && i.end <= s.Last { // the replica that answered lags
+			return gapCheck{stop: true, wait: jslog.LagPause}, nil
 		}
-		to = m.seq - 1
-	} else if !errors.Is(err, errNone) {
+		to = m.Seq - 1
+	} else if !errors.Is(err, jslog.ErrNone) {
 		return gapCheck{}, err
 	}
 	g := agora.Message{Kind: agora.Gap, To: i.to, N: from, Seq: to<<agora.SeqShift | (record.MaxParts - 1)}
@@ -150,8 +151,8 @@ func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64
 	i.mu.Lock()
 	i.end, i.endSize, i.tail = to, 0, max(i.tail, g.Seq)
 	i.after, i.fresh, i.passed = g.Seq, false, max(i.passed, g.Seq)
-	if to == s.last && s.count == 0 { // that is all there was, until what others are sent grows too old as well
-		i.kept, i.keptAt = g.Seq, s.at
+	if to == s.Last && s.Count == 0 { // that is all there was, until what others are sent grows too old as well
+		i.kept, i.keptAt = g.Seq, s.At
 	}
 	i.mu.Unlock()
 	i.b.count.gaps.Add(1)

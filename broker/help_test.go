@@ -12,6 +12,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 func testServer(t testing.TB, nodes int) *natsd.Server {
@@ -143,7 +144,7 @@ func (l *listener) quiet(t testing.TB) []agora.Message {
 	var all []agora.Message
 	for {
 		msgs, err := l.Next(ctx, 64<<10)
-		if err != nil && pauseFor(ctx, 10*time.Millisecond) != nil {
+		if err != nil && !pause.For(ctx, 10*time.Millisecond) {
 			t.Fatalf("Next: %v", err)
 		}
 		if err == nil && len(msgs) == 0 {

@@ -10,7 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // From says where an inbox begins.
@@ -31,7 +33,7 @@ type From struct {
 type Inbox struct {
 	b    *Broker
 	to   agora.Address
-	at   location
+	at   jslog.Location
 	wake func()
 
 	wakeMu sync.Mutex // held while wake runs; guards shut
@@ -80,7 +82,7 @@ type liveRecord struct {
 // nothing runs and little is kept for an inbox that is quiet. wake must not call Close.
 func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 	i := &Inbox{
-		b: b, to: to, at: locate(to, b.cfg.Shards), wake: wake,
+		b: b, to: to, at: jslog.Locate(to, b.cfg.Shards), wake: wake,
 		end: from.After >> agora.SeqShift, lagging: true, tail: max(from.After, from.Tail),
 		kept: from.Tail, keptAt: from.TailAt, after: from.After, passed: from.After, fresh: true, quiet: from.Quiet,
 		whole: from.After > 0, unknown: from == From{},
@@ -110,11 +112,11 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 			continue
 		}
 		msgs, wait, err := i.catchUp(ctx, max)
-		if err == nil && len(msgs) == 0 && wait > 0 {
-			err = pauseFor(ctx, wait)
+		if err == nil && len(msgs) == 0 && wait > 0 && !pause.For(ctx, wait) {
+			err = ctx.Err()
 		}
 		if err != nil {
-			return nil, logUnavailable(err)
+			return nil, jslog.Unavailable(err)
 		}
 		if len(msgs) > 0 {
 			i.b.count.delivered.Add(uint64(len(msgs)))
@@ -144,7 +146,7 @@ func (i *Inbox) beginsEmpty(ctx context.Context) bool {
 	}
 	i.unknown = false
 	at := i.b.Now()
-	if _, err := i.b.log.lastOf(ctx, i.at.stream, i.at.log()); !errors.Is(err, errNone) || !i.goLive(nil, at) {
+	if _, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log()); !errors.Is(err, jslog.ErrNone) || !i.goLive(nil, at) {
 		return false
 	}
 	i.fresh = false
@@ -264,7 +266,7 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 	}
 	o, n, err := i.r.Open(body)
 	if err != nil {
-		i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
+		i.b.cfg.Log.Warn("record skipped", "stream", i.at.Stream, "seq", seq, "err", err)
 		i.pass(seq, record.MaxParts)
 		return msgs
 	}
@@ -281,7 +283,7 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 		msgs = append(msgs, agora.Message{From: o.From, Session: o.Session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)})
 		m := &msgs[len(msgs)-1]
 		if err := i.r.Part(m); err != nil {
-			i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
+			i.b.cfg.Log.Warn("record skipped", "stream", i.at.Stream, "seq", seq, "err", err)
 			clear(msgs[start:])
 			return msgs[:start]
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -144,12 +145,12 @@ func TestWhatGrewTooOldIsToldOnce(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 3)...)
-	p := locate(bob, 1)
-	grow(t, b, p.stream)
+	p := jslog.Locate(bob, 1)
+	grow(t, b, p.Stream)
 	in := listen(t, b, bob, From{After: at[0], Tail: at[0], TailAt: time.Now().Add(-2 * b.cfg.MaxAge)})
 	gaps := 0
 	for range 4 {
-		if _, err := b.js.Publish(await.Context(t), locate(agora.ToAgent("default", "carol"), 1).log(), []byte("x")); err != nil {
+		if _, err := b.js.Publish(await.Context(t), jslog.Locate(agora.ToAgent("default", "carol"), 1).Log(), []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		msgs, err := in.Next(await.Context(t), 1<<20)
@@ -221,7 +222,7 @@ func agedMail(t *testing.T) (*Broker, uint64) {
 	if _, err := b.Publish(t.Context(), "k", m); err != nil {
 		t.Fatal(err)
 	}
-	grow(t, b, locate(bob, 1).stream)
+	grow(t, b, jslog.Locate(bob, 1).Stream)
 	return b, at[0]
 }
 
@@ -275,11 +276,11 @@ func TestALogMadeAnewIsTold(t *testing.T) {
 	if got := bodies(in.quiet(t)); !slices.Equal(got, []string{"1", "2"}) {
 		t.Fatalf("got %v", got)
 	}
-	if err := b.js.DeleteStream(t.Context(), locate(bob, 1).stream); err != nil {
+	if err := b.js.DeleteStream(t.Context(), jslog.Locate(bob, 1).Stream); err != nil {
 		t.Fatal(err)
 	}
 	b.reconnected()
-	await.True(t, "the stream is there again", func() bool { _, err := b.js.Stream(t.Context(), locate(bob, 1).stream); return err == nil })
+	await.True(t, "the stream is there again", func() bool { _, err := b.js.Stream(t.Context(), jslog.Locate(bob, 1).Stream); return err == nil })
 	anew := publish(t, b, "s2", "3")
 	if anew[0] <= at[1] {
 		t.Errorf("position %d handed out again: %d", at[1], anew[0])
@@ -313,11 +314,11 @@ func TestALogMadeAnewByAnotherEdgeIsTold(t *testing.T) {
 	}
 	empty.quiet(t)
 	here.lives.Add(1) // as when the connection was lost
-	if err := there.js.DeleteStream(t.Context(), locate(bob, 1).stream); err != nil {
+	if err := there.js.DeleteStream(t.Context(), jslog.Locate(bob, 1).Stream); err != nil {
 		t.Fatal(err)
 	}
 	there.reconnected()
-	await.True(t, "the stream is there again", func() bool { _, err := there.js.Stream(t.Context(), locate(bob, 1).stream); return err == nil })
+	await.True(t, "the stream is there again", func() bool { _, err := there.js.Stream(t.Context(), jslog.Locate(bob, 1).Stream); return err == nil })
 	anew := publish(t, there, "s2", "3")
 	got := in.read(t, 2)
 	if !slices.Equal(bodies(got), []string{"gap", "3"}) || got[0].Seq >= anew[0] || got[0].N != at[1]|255+1 {
@@ -339,11 +340,11 @@ func TestAnInboxBeginsAtATime(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "before")
-	m, err := b.log.lastOf(t.Context(), locate(bob, 1).stream, locate(bob, 1).log())
+	m, err := b.log.Last(t.Context(), jslog.Locate(bob, 1).Stream, jslog.Locate(bob, 1).Log())
 	if err != nil {
 		t.Fatal(err)
 	}
-	since := m.at.Add(time.Nanosecond)
+	since := m.At.Add(time.Nanosecond)
 	empty := listen(t, b, bob, From{Time: since})
 	if got := empty.quiet(t); len(got) != 0 {
 		t.Fatalf("got %v", bodies(got))
@@ -366,7 +367,7 @@ func TestAnAuditFindsASilentTail(t *testing.T) {
 	in.quiet(t)
 	_, before := in.Tail()
 	await.True(t, "an audit confirms the tail", func() bool { _, at := in.Tail(); return at.After(before) })
-	top := b.dispatch.m[locate(bob, 1).live]
+	top := b.dispatch.m[jslog.Locate(bob, 1).Live]
 	if err := top.nats.Unsubscribe(); err != nil { // what is handed on now is lost
 		t.Fatal(err)
 	}
@@ -393,7 +394,7 @@ func TestARecordDroppedOnItsWayIsReadFromTheLog(t *testing.T) {
 	if got := bodies(in.next(t)); !slices.Equal(got, []string{"2"}) {
 		t.Errorf("got %v", got)
 	}
-	b.onError(nil, b.dispatch.m[locate(bob, 1).live].nats, nats.ErrSlowConsumer)
+	b.onError(nil, b.dispatch.m[jslog.Locate(bob, 1).Live].nats, nats.ErrSlowConsumer)
 	in.mu.Lock()
 	behind := in.lagging
 	in.mu.Unlock()
@@ -406,10 +407,10 @@ func TestAnUnknownVersionIsSkipped(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "1")
-	if _, err := b.js.Publish(t.Context(), locate(bob, 1).log(), []byte{99, 1, 2}); err != nil {
+	if _, err := b.js.Publish(t.Context(), jslog.Locate(bob, 1).Log(), []byte{99, 1, 2}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.js.Publish(t.Context(), locate(bob, 1).log(), []byte{1, 7}); err != nil {
+	if _, err := b.js.Publish(t.Context(), jslog.Locate(bob, 1).Log(), []byte{1, 7}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, "s2", "2")
@@ -432,7 +433,7 @@ func TestARecordOfALaterVersionIsLostToAnOlderEdge(t *testing.T) {
 	old.Close()
 	later := record.Of(record.Origin{Session: "s1", Epoch: 1, ValidAt: b.Now().UnixMilli(), From: "alice"}, numbered(2, agora.Chunk), numbered(3, agora.Chunk))
 	later[0] = 255 // a version that nobody knows yet
-	if _, err := b.js.Publish(t.Context(), locate(bob, 1).log(), later); err != nil {
+	if _, err := b.js.Publish(t.Context(), jslog.Locate(bob, 1).Log(), later); err != nil {
 		t.Fatal(err)
 	}
 	heir := b.Lane(lane("s1", 2, true))
@@ -511,7 +512,7 @@ func TestALeaderThatLagsIsNotTakenForALogMadeAnew(t *testing.T) {
 	in.end += 2
 	in.mu.Unlock()
 	in.markLagging()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*retryPause) // it asks again and again
+	ctx, cancel := context.WithTimeout(t.Context(), 3*jslog.RetryPause) // it asks again and again
 	defer cancel()
 	for ctx.Err() == nil {
 		if got, err := in.Next(ctx, 1<<20); err == nil && len(got) > 0 {

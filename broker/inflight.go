@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
@@ -48,17 +49,10 @@ type item struct {
 	part int // its index in the record, if it is stored
 }
 
-// Headers that the server reads.
-const (
-	messageID       = "Nats-Msg-Id"
-	expectedLast    = "Nats-Expected-Last-Subject-Sequence" // refuse the record unless its fence is where this says
-	expectedSubject = expectedLast + "-Subject"             // which subject the fence is
-)
-
 var inflightPool = sync.Pool{New: func() any {
-	f := &inflightRecord{msg: nats.Msg{Header: nats.Header{messageID: make([]string, 1)}}}
+	f := &inflightRecord{msg: nats.Msg{Header: nats.Header{jslog.MessageID: make([]string, 1)}}}
 	if guard.Fences {
-		f.msg.Header[expectedLast], f.msg.Header[expectedSubject] = make([]string, 1), make([]string, 1)
+		f.msg.Header[jslog.ExpectedLast], f.msg.Header[jslog.ExpectedSubject] = make([]string, 1), make([]string, 1)
 	}
 	return f
 }}
@@ -211,7 +205,7 @@ func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) ledger.V
 	}
 	err, limit := record.CheckMeta(&e.m.Meta), l.b.MaxRecord()
 	if err == nil && size+record.OriginSize(record.Origin{Session: l.cfg.Session, From: l.cfg.From}) > limit {
-		err = tooLarge(limit)
+		err = jslog.TooLarge(limit)
 	}
 	if err != nil {
 		open := ledger.IsStreamPart(&e.m) && l.ledger.IsOpen(e.m.Stream)
@@ -245,10 +239,10 @@ func (l *Lane) send() {
 	f.msg.Subject = l.log
 	f.msg.Reply = l.b.acks + l.number + "." + strconv.FormatUint(n, 36)
 	f.msg.Data = f.record.Bytes()
-	f.msg.Header[messageID][0] = f.id
+	f.msg.Header[jslog.MessageID][0] = f.id
 	if guard.Fences {
-		f.msg.Header[expectedLast][0] = strconv.FormatUint(l.fenceSeq, 10)
-		f.msg.Header[expectedSubject][0] = l.fence
+		f.msg.Header[jslog.ExpectedLast][0] = strconv.FormatUint(l.fenceSeq, 10)
+		f.msg.Header[jslog.ExpectedSubject][0] = l.fence
 	}
 	f.first = time.Now()
 	l.publish(f)
@@ -259,7 +253,7 @@ func (l *Lane) publish(f *inflightRecord) {
 	f.last = time.Now()
 	if !guard.IDs && f.tries > 0 {
 		f.id = l.b.unique(l.b.next.Add(1))
-		f.msg.Header[messageID][0] = f.id
+		f.msg.Header[jslog.MessageID][0] = f.id
 	}
 	if err := l.b.nc.PublishMsg(&f.msg); err == nil {
 		f.tries++ // else it did not leave: the retrier tries again
@@ -278,16 +272,16 @@ func (b *Broker) onAck(m *nats.Msg) {
 	if l == nil {
 		return
 	}
-	a, err := parseAck(m)
+	a, err := jslog.ParseAck(m)
 	if err != nil {
-		b.cfg.Log.Warn("publish", "stream", l.at.stream, "err", err)
+		b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", err)
 		return
 	}
 	l.acked(m.Subject, a)
 }
 
 // acked goes on after an answer.
-func (l *Lane) acked(reply string, a ack) {
+func (l *Lane) acked(reply string, a jslog.Ack) {
 	l.mu.Lock()
 	f := l.inflight
 	if f == nil || f.msg.Reply != reply || l.recovering || l.state != active {
@@ -295,19 +289,19 @@ func (l *Lane) acked(reply string, a ack) {
 		return
 	}
 	switch {
-	case a.absent:
+	case a.Absent:
 		f.tries-- // nobody took that copy
-		l.b.watchers.nobody(l.at.stream)
-		f.last = time.Now().Add(retryPause - l.b.cfg.Retry)
-	case a.fenced():
+		l.b.watchers.nobody(l.at.Stream)
+		f.last = time.Now().Add(jslog.RetryPause - l.b.cfg.Retry)
+	case a.Fenced():
 		l.startRecovery(true)
-	case a.refused():
+	case a.Refused():
 		if f.refused++; f.refused >= f.tries {
 			l.notStored()
 		}
-	case a.err != nil:
-		l.b.cfg.Log.Warn("publish", "stream", l.at.stream, "err", a.err)
-		if a.err.ErrorCode == codeDuplicateOnWay {
+	case a.Err != nil:
+		l.b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", a.Err)
+		if a.Err.ErrorCode == jslog.CodeDuplicateOnWay {
 			if f.beingStored++; f.beingStored >= maxBeingStored { // its leader may never finish it: the fence settles that
 				l.startRecovery(false)
 			}
@@ -322,7 +316,7 @@ func (l *Lane) acked(reply string, a ack) {
 }
 
 // stored answers the record and goes on.
-func (l *Lane) stored(a ack) {
+func (l *Lane) stored(a jslog.Ack) {
 	f := l.inflight
 	if l.stuck.Load() {
 		l.stuck.Store(false)
@@ -331,20 +325,20 @@ func (l *Lane) stored(a ack) {
 	if f.tries == 1 {
 		l.b.coalescer.observe(now.Sub(f.first))
 	}
-	l.ledger.Commit(f.parts, a.seq, now, l.b.cfg.Duplicates)
+	l.ledger.Commit(f.parts, a.Seq, now, l.b.cfg.Duplicates)
 	f.open = false
-	l.lastSeq = a.seq
+	l.lastSeq = a.Seq
 	l.b.count.records.Add(1)
 	l.b.count.parts.Add(uint64(len(f.parts)))
 	if len(f.items) > 0 {
 		l.b.toStored.Observe(time.Duration(agora.Ticks() - f.since))
 	}
-	if a.duplicate {
-		l.b.nudge(l.at, a.seq)
+	if a.Duplicate {
+		l.b.nudge(l.at, a.Seq)
 	}
-	l.b.tails.note(l.at, a.seq, now)
+	l.b.tails.note(l.at, a.Seq, now)
 	l.inflight = nil
-	l.answer(f, a.seq)
+	l.answer(f, a.Seq)
 	f.release()
 	l.advance()
 }
@@ -360,7 +354,7 @@ func (l *Lane) notStored() {
 		// What was refused for good because of an abort is so no more.
 		if it.v.Store || it.lost || it.v.At.Here || it.v.Err != nil && f.aborts {
 			l.ledger.Lose(&it.m)
-			it.v = ledger.Verdict{Err: full()}
+			it.v = ledger.Verdict{Err: jslog.Full()}
 		}
 	}
 	l.answer(f, 0)

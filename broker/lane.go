@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 )
@@ -49,7 +50,7 @@ type Result struct {
 type Lane struct {
 	b      *Broker
 	cfg    LaneConfig
-	at     location
+	at     jslog.Location
 	log    string // the subject of its records
 	fence  string // and its own
 	number string // names the lane in the subjects of acknowledgements
@@ -125,9 +126,9 @@ var errLaneOver = errors.New("the lane is over")
 
 // Lane returns a new lane. Nothing is sent before the first Put.
 func (b *Broker) Lane(cfg LaneConfig) *Lane {
-	l := &Lane{b: b, cfg: cfg, at: locate(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
+	l := &Lane{b: b, cfg: cfg, at: jslog.Locate(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
 	l.ledger = ledger.New(!cfg.Used)
-	l.log, l.fence = l.at.log(), l.at.fenceOf(cfg.Session)
+	l.log, l.fence = l.at.Log(), l.at.Fence(cfg.Session)
 	if cfg.Parked != nil {
 		l.unpark(*cfg.Parked)
 		l.cfg.Parked = nil

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -163,7 +164,7 @@ func TestARetryThatWasADuplicateNudges(t *testing.T) {
 	c := testCable(t, s)
 	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url }), testBroker(t, s, nil)
 	nudges := make(chan *nats.Msg, 16)
-	if _, err := b.nc.ChanSubscribe(locate(bob, 1).live, nudges); err != nil {
+	if _, err := b.nc.ChanSubscribe(jslog.Locate(bob, 1).Live, nudges); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.nc.Flush(); err != nil {
@@ -199,7 +200,7 @@ func TestANudgeBringsWhatWasNeverHandedOn(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
-	top := b.dispatch.m[locate(bob, 1).live]
+	top := b.dispatch.m[jslog.Locate(bob, 1).Live]
 	if err := top.nats.Unsubscribe(); err != nil { // what is handed on now is lost
 		t.Fatal(err)
 	}
@@ -230,8 +231,8 @@ func TestARefusalThatIsNotOursIsTriedAgain(t *testing.T) {
 	reply := l.inflight.msg.Reply
 	l.mu.Unlock()
 	refusal := &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 0"},"stream":"S","seq":0}`)}
-	a, err := parseAck(refusal)
-	if err != nil || !a.fenced() {
+	a, err := jslog.ParseAck(refusal)
+	if err != nil || !a.Fenced() {
 		t.Fatalf("parseAck = %+v, %v", a, err)
 	}
 	l.acked(reply, a)
@@ -298,7 +299,7 @@ func TestARecordThatIsForeverBeingStoredIsLookedUp(t *testing.T) {
 	l.mu.Lock()
 	reply := l.inflight.msg.Reply
 	l.mu.Unlock()
-	a, err := parseAck(&nats.Msg{Data: []byte(`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"},"stream":"S","seq":0}`)})
+	a, err := jslog.ParseAck(&nats.Msg{Data: []byte(`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"},"stream":"S","seq":0}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

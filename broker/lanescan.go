@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
 )
 
 // scan reads a mailbox behind a fence, for what one session has stored there.
 type scan struct {
 	b    *Broker
-	at   location
+	at   jslog.Location
 	cfg  *LaneConfig
 	from uint64 // sequence of the last record of the lane that is known; 0 for none
 	id   string // message id of a record whose fate is unknown
@@ -30,20 +31,20 @@ type scan struct {
 func (s *scan) run(ctx context.Context, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
 	s.pos = max(s.from, 1) - 1 // the last known record is read again: it shows that nothing after it is gone
 	for {
-		p, err := s.b.log.readLog(ctx, query{stream: s.at.stream, subject: s.at.log(), seq: s.pos + 1})
+		p, err := s.b.log.Read(ctx, jslog.Query{Stream: s.at.Stream, Subject: s.at.Log(), Seq: s.pos + 1})
 		if err != nil {
 			return err
 		}
-		for i := range p.msgs {
-			if err := s.take(&p.msgs[i], fold); err != nil {
+		for i := range p.Records {
+			if err := s.take(&p.Records[i], fold); err != nil {
 				return err
 			}
 		}
-		if !p.whole {
+		if !p.Whole {
 			continue
 		}
-		last, err := s.b.log.lastOf(ctx, s.at.stream, s.at.log())
-		if errors.Is(err, errNone) || err == nil && last.seq <= s.pos {
+		last, err := s.b.log.Last(ctx, s.at.Stream, s.at.Log())
+		if errors.Is(err, jslog.ErrNone) || err == nil && last.Seq <= s.pos {
 			return nil
 		}
 		if err != nil {
@@ -51,7 +52,7 @@ func (s *scan) run(ctx context.Context, fold func(o record.Origin, seq uint64, p
 		}
 		// A replica that lags has answered: there is more.
 		select {
-		case <-time.After(retryPause / 10):
+		case <-time.After(jslog.RetryPause / 10):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -59,33 +60,33 @@ func (s *scan) run(ctx context.Context, fold func(o record.Origin, seq uint64, p
 }
 
 // take reads one record.
-func (s *scan) take(m *storedRecord, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
-	s.pos = m.seq
+func (s *scan) take(m *jslog.Record, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
+	s.pos = m.Seq
 	s.count++
-	o, n, err := s.r.Open(m.body)
+	o, n, err := s.r.Open(m.Body)
 	if err != nil {
-		s.b.cfg.Log.Warn("record skipped", "stream", s.at.stream, "seq", m.seq, "err", err)
+		s.b.cfg.Log.Warn("record skipped", "stream", s.at.Stream, "seq", m.Seq, "err", err)
 		return nil
 	}
-	if _, is := record.Mark(m.body); is {
+	if _, is := record.Mark(m.Body); is {
 		s.purge = true
 	}
-	if o.Session != s.cfg.Session || o.From != s.cfg.From || o.IsVoid(m.at) {
+	if o.Session != s.cfg.Session || o.From != s.cfg.From || o.IsVoid(m.At) {
 		return nil
 	}
 	parts := make([]agora.Message, n)
 	for i := range parts {
-		parts[i].Seq = m.seq<<agora.SeqShift | uint64(i)
+		parts[i].Seq = m.Seq<<agora.SeqShift | uint64(i)
 		if err := s.r.Part(&parts[i]); err != nil {
-			s.b.cfg.Log.Warn("record skipped", "stream", s.at.stream, "seq", m.seq, "err", err)
+			s.b.cfg.Log.Warn("record skipped", "stream", s.at.Stream, "seq", m.Seq, "err", err)
 			return nil
 		}
 	}
 	s.alive = true
-	if m.id != "" && m.id == s.id {
-		s.hit = m.seq
+	if m.ID != "" && m.ID == s.id {
+		s.hit = m.Seq
 	}
-	return fold(o, m.seq, parts)
+	return fold(o, m.Seq, parts)
 }
 
 // cut reports whether retention, or an operator, may have taken records that the scan should have seen.

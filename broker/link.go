@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agora-relay/agora"
 	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora"
 )
 
 // link is one life of the connection: what was asked in it is answered in it or never.

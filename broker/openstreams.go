@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // Unended is a lane in which streams are open, as far as the log was read.
@@ -62,55 +64,55 @@ type openLane struct {
 }
 
 // readInTurn reads a page of the log once it is the Broker's turn: who looks through all of it is in no hurry.
-func (b *Broker) readInTurn(ctx context.Context, q query) (page, error) {
+func (b *Broker) readInTurn(ctx context.Context, q jslog.Query) (jslog.Page, error) {
 	defer b.cfg.Turns.Take()()
-	return b.log.readLog(ctx, q)
+	return b.log.Read(ctx, q)
 }
 
 // run reads what the stream's leader has now: a replica that lags is asked again.
 func (u *openStreamScan) run(ctx context.Context, stream string) error {
-	end, err := u.b.log.lastOf(ctx, stream, anySubject)
-	if errors.Is(err, errNone) {
+	end, err := u.b.log.Last(ctx, stream, anySubject)
+	if errors.Is(err, jslog.ErrNone) {
 		return nil
 	}
 	if err != nil {
-		return logUnavailable(err)
+		return jslog.Unavailable(err)
 	}
-	for seq := uint64(1); seq <= end.seq; {
-		page, err := u.b.readInTurn(ctx, query{stream: stream, subject: anySubject, seq: seq})
+	for seq := uint64(1); seq <= end.Seq; {
+		page, err := u.b.readInTurn(ctx, jslog.Query{Stream: stream, Subject: anySubject, Seq: seq})
 		if err != nil {
-			return logUnavailable(err)
+			return jslog.Unavailable(err)
 		}
-		for i := range page.msgs {
-			u.take(&page.msgs[i])
-			seq = page.msgs[i].seq + 1
+		for i := range page.Records {
+			u.take(&page.Records[i])
+			seq = page.Records[i].Seq + 1
 		}
 		if u.open > u.most {
 			if err := u.tell(); err != nil {
 				return err
 			}
 		}
-		if !page.whole || seq > end.seq {
+		if !page.Whole || seq > end.Seq {
 			continue
 		}
-		if end, err = u.b.log.lastOf(ctx, stream, anySubject); errors.Is(err, errNone) {
+		if end, err = u.b.log.Last(ctx, stream, anySubject); errors.Is(err, jslog.ErrNone) {
 			break // all of it has grown too old meanwhile
 		}
-		if err != nil || pauseFor(ctx, retryPause/10) != nil {
-			return logUnavailable(errors.Join(err, ctx.Err()))
+		if err != nil || !pause.For(ctx, jslog.RetryPause/10) {
+			return jslog.Unavailable(errors.Join(err, ctx.Err()))
 		}
 	}
 	return u.tell()
 }
 
 // take follows one record. What can't be read, or is void, is of no stream.
-func (u *openStreamScan) take(m *storedRecord) {
-	to, err := addressOf(m.subject)
+func (u *openStreamScan) take(m *jslog.Record) {
+	to, err := jslog.AddressOf(m.Subject)
 	if err != nil {
 		return
 	}
-	o, n, err := u.r.Open(m.body)
-	if err != nil || o.IsVoid(m.at) {
+	o, n, err := u.r.Open(m.Body)
+	if err != nil || o.IsVoid(m.At) {
 		return
 	}
 	at := laneKey{o.Session, to}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -73,7 +74,7 @@ func TestLanesWithStreamsThatHaveNoEndAreFound(t *testing.T) {
 func TestASearchForWhatHasNoEndKeepsNoMoreInMindThanItMay(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
-	const lanes = 2 * readBatch
+	const lanes = 2 * jslog.ReadBatch
 	for k := range lanes {
 		l := b.Lane(LaneConfig{From: "alice", Session: fmt.Sprint("s", k), Epoch: 1, To: bob})
 		store(t, l, part(agora.Start, "s", "a"))
@@ -87,10 +88,10 @@ func TestASearchForWhatHasNoEndKeepsNoMoreInMindThanItMay(t *testing.T) {
 		}
 		return nil
 	}}
-	if err := u.run(await.Context(t), locate(bob, b.cfg.Shards).stream); err != nil {
+	if err := u.run(await.Context(t), jslog.Locate(bob, b.cfg.Shards).Stream); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != lanes || most > readBatch+u.most {
+	if len(told) != lanes || most > jslog.ReadBatch+u.most {
 		t.Errorf("%d of %d lanes, %d at a time", len(told), lanes, most)
 	}
 }

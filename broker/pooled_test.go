@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
 )
 
@@ -17,7 +18,7 @@ func TestALiveRecordIsReadWithoutAllocating(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
-	m := nats.NewMsg(locate(bob, 1).live)
+	m := nats.NewMsg(jslog.Locate(bob, 1).Live)
 	parts := make([]agora.Message, 64)
 	for k := range parts {
 		parts[k] = part(agora.Chunk, "stream-1", "token")

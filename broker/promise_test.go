@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -49,7 +50,7 @@ func TestWhatANewLeaderHandsOnAgainIsDropped(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := settled(t, b)
 	tail := make(chan *nats.Msg, 16)
-	if _, err := b.nc.ChanSubscribe(locate(bob, 1).live, tail); err != nil {
+	if _, err := b.nc.ChanSubscribe(jslog.Locate(bob, 1).Live, tail); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, "s1", names(0, 5)...)

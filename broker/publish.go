@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
@@ -18,14 +19,14 @@ import (
 // but not so long that a copy could be stored behind the window, and not when the log is full. What may have been stored and
 // be gone again when it is sent anew is marked Again.
 func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq uint64, err error) {
-	p := locate(m.To, b.cfg.Shards)
+	p := jslog.Locate(m.To, b.cfg.Shards)
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duplicates*3/4)
 	defer cancel()
 	for tried := false; ; tried = true {
-		var a ack
+		var a jslog.Ack
 		if tried && !m.Again { // a server that has started since knows the keys alone that still stand in its log
 			var stands bool
-			stands, err = b.log.nothingEvicted(ctx, &p, 0, time.Time{})
+			stands, err = b.log.NothingEvicted(ctx, &p, 0, time.Time{})
 			m.Again = err == nil && !stands
 		}
 		if err == nil {
@@ -33,68 +34,65 @@ func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq 
 			if bad != nil {
 				return 0, bad
 			}
-			a, err = b.log.publishWait(ctx, msg, b.cfg.Retry)
+			a, err = b.log.Publish(ctx, msg, b.cfg.Retry)
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return 0, logUnavailable(err)
-		case err == nil && a.refused():
-			return 0, full()
-		case err == nil && a.err == nil && !a.absent:
+			return 0, jslog.Unavailable(err)
+		case err == nil && a.Refused():
+			return 0, jslog.Full()
+		case err == nil && a.Err == nil && !a.Absent:
 			b.storedOne(p, a)
-			return a.seq << agora.SeqShift, nil
+			return a.Seq << agora.SeqShift, nil
 		}
-		if err = nil; a.absent {
-			b.watchers.nobody(p.stream)
+		if err = nil; a.Absent {
+			b.watchers.nobody(p.Stream)
 		}
 		b.count.retries.Add(1)
 		select {
-		case <-time.After(retryPause):
+		case <-time.After(jslog.RetryPause):
 		case <-ctx.Done():
-			return 0, logUnavailable(ctx.Err())
+			return 0, jslog.Unavailable(ctx.Err())
 		case <-b.ctx.Done():
-			return 0, logUnavailable(errClosed)
+			return 0, jslog.Unavailable(errClosed)
 		}
 	}
 }
 
-// retryPause is how long to wait before another try where nobody answered.
-const retryPause = 100 * time.Millisecond
-
 // lanelessRecord returns the record of a message outside any lane.
-func (b *Broker) lanelessRecord(p location, key string, m *agora.Message) (*nats.Msg, error) {
+func (b *Broker) lanelessRecord(p jslog.Location, key string, m *agora.Message) (*nats.Msg, error) {
 	o := record.Origin{Session: m.Session, ValidAt: b.Now().UnixMilli(), From: m.From}
 	if err := record.CheckMeta(&m.Meta); err != nil {
 		return nil, err
 	}
 	body := record.Of(o, *m)
 	if len(body) > b.MaxRecord() {
-		return nil, tooLarge(b.MaxRecord())
+		return nil, jslog.TooLarge(b.MaxRecord())
 	}
-	msg := nats.NewMsg(p.log())
-	msg.Header[messageID] = []string{"key/" + p.log() + "/" + key}
+	msg := nats.NewMsg(p.Log())
+	msg.Header[jslog.MessageID] = []string{"key/" + p.Log() + "/" + key}
 	msg.Data = body
 	return msg, nil
 }
 
-func (b *Broker) storedOne(p location, a ack) {
-	if a.duplicate {
+func (b *Broker) storedOne(p jslog.Location, a jslog.Ack) {
+	if a.Duplicate {
 		b.count.duplicates.Add(1)
-		b.nudge(p, a.seq)
+		b.nudge(p, a.Seq)
 		return
 	}
 	b.count.records.Add(1)
 	b.count.parts.Add(1)
-	b.tails.note(p, a.seq, time.Now())
+	b.tails.note(p, a.Seq, time.Now())
 }
 
 // nudge tells those who listen at p that a record is stored which may never be handed on to them:
 // the server does that once, and not again for a duplicate.
-func (b *Broker) nudge(p location, seq uint64) {
+func (b *Broker) nudge(p jslog.Location, seq uint64) {
 	if !guard.Nudges {
 		return
 	}
-	m := nats.NewMsg(p.live)
+	m := nats.NewMsg(p.Live)
 	m.Header[nudgeHeader] = []string{strconv.FormatUint(seq, 10)}
 	// A nudge that is lost is made good by the next audit.
 	_ = b.nc.PublishMsg(m)

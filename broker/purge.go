@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // A mark is a record of one part of Kind Gap, which a purge leaves: everything before it was dropped. Its N is the
@@ -22,7 +24,7 @@ const markTries = 50
 // by a gap when it reads next, unless it has read all that was dropped by then. Who dies in between has dropped
 // nothing that was not read: the mark comes first, and says nothing to who has read what is in front of it.
 func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (unread int, err error) {
-	p := locate(to, b.cfg.Shards)
+	p := jslog.Locate(to, b.cfg.Shards)
 	first, err := b.firstUnread(ctx, p, after)
 	if err != nil || first == 0 {
 		return 0, err
@@ -31,70 +33,70 @@ func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (unr
 	if err != nil {
 		return 0, err
 	}
-	if _, err := b.log.drop(ctx, p, first); err != nil { // what is read: apart, so that the server counts the rest
+	if _, err := b.log.Drop(ctx, p, first); err != nil { // what is read: apart, so that the server counts the rest
 		return 0, err
 	}
-	return b.log.drop(ctx, p, mark)
+	return b.log.Drop(ctx, p, mark)
 }
 
 // Forget drops what the log keeps for an address before a position, all of it where that is 0, and tells nobody: for answer boxes, whose
 // reader has read it. What is stored meanwhile stays where a position is given.
 func (b *Broker) Forget(ctx context.Context, to agora.Address, before uint64) error {
-	p := locate(to, b.cfg.Shards)
-	_, err := b.log.drop(ctx, p, before>>agora.SeqShift)
+	p := jslog.Locate(to, b.cfg.Shards)
+	_, err := b.log.Drop(ctx, p, before>>agora.SeqShift)
 	return err
 }
 
 // firstUnread returns the sequence of the first record that has a message behind a position; 0 where there is none. A mark is no message.
-func (b *Broker) firstUnread(ctx context.Context, p location, after uint64) (uint64, error) {
+func (b *Broker) firstUnread(ctx context.Context, p jslog.Location, after uint64) (uint64, error) {
 	for seq := max(after>>agora.SeqShift, 1); ; {
-		page, err := b.log.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: seq, batch: 8})
+		page, err := b.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: seq, Batch: 8})
 		if err != nil {
-			return 0, logUnavailable(err)
+			return 0, jslog.Unavailable(err)
 		}
-		for i := range page.msgs {
-			m := &page.msgs[i]
-			if _, is := record.Mark(m.body); !is && m.end() > after {
-				return m.seq, nil
+		for i := range page.Records {
+			m := &page.Records[i]
+			if _, is := record.Mark(m.Body); !is && m.End() > after {
+				return m.Seq, nil
 			}
-			seq = m.seq + 1
+			seq = m.Seq + 1
 		}
-		if page.whole {
+		if page.Whole {
 			return 0, nil
 		}
 	}
 }
 
 // mark stores a mark right behind the last record, and returns its sequence.
-func (b *Broker) mark(ctx context.Context, p location, to agora.Address) (seq uint64, err error) {
+func (b *Broker) mark(ctx context.Context, p jslog.Location, to agora.Address) (seq uint64, err error) {
 	var upTo uint64
 	for range markTries {
-		last, err := b.log.lastOf(ctx, p.stream, p.log())
+		last, err := b.log.Last(ctx, p.Stream, p.Log())
 		if err != nil {
-			return 0, logUnavailable(err)
+			return 0, jslog.Unavailable(err)
 		}
-		if n, is := record.Mark(last.body); is && n == upTo {
-			return last.seq, nil // an answer was lost, or a refusal was none
+		if n, is := record.Mark(last.Body); is && n == upTo {
+			return last.Seq, nil // an answer was lost, or a refusal was none
 		}
-		upTo = last.end()
-		msg, err := b.lanelessRecord(p, "purge/"+strconv.FormatUint(last.seq, 10), &agora.Message{Kind: agora.Gap, N: upTo, To: to})
+		upTo = last.End()
+		msg, err := b.lanelessRecord(p, "purge/"+strconv.FormatUint(last.Seq, 10), &agora.Message{Kind: agora.Gap, N: upTo, To: to})
 		if err != nil {
 			return 0, err
 		}
-		msg.Header[expectedLast] = []string{strconv.FormatUint(last.seq, 10)}
-		a, err := b.log.publishWait(ctx, msg, b.cfg.Retry)
+		msg.Header[jslog.ExpectedLast] = []string{strconv.FormatUint(last.Seq, 10)}
+		a, err := b.log.Publish(ctx, msg, b.cfg.Retry)
 		switch {
-		case err == nil && a.refused():
-			return 0, full()
-		case err == nil && a.err == nil && !a.absent:
+		case err == nil && a.Refused():
+			return 0, jslog.Full()
+		case err == nil && a.Err == nil && !a.Absent:
 			b.storedOne(p, a)
-			return a.seq, nil
+			return a.Seq, nil
 		}
-		if pauseFor(ctx, lagPause) != nil {
-			return 0, logUnavailable(ctx.Err())
+		if !pause.For(ctx, jslog.LagPause) {
+			return 0, jslog.Unavailable(ctx.Err())
 		}
 	}
-	return 0, logUnavailable(errors.New("too much is stored meanwhile"))
+	return 0, jslog.Unavailable(errors.New("too much is stored meanwhile"))
 }
 
 // passed takes note that a record is read, and returns up to where its reader was before.
@@ -116,24 +118,24 @@ type Mailbox struct {
 
 // Mailbox tells how an address's log stands, by the word of its stream's leader: three questions.
 func (b *Broker) Mailbox(ctx context.Context, to agora.Address) (Mailbox, error) {
-	p := locate(to, b.cfg.Shards)
-	m := Mailbox{Stream: p.stream}
-	s, err := b.log.state(ctx, p.stream, p.log())
+	p := jslog.Locate(to, b.cfg.Shards)
+	m := Mailbox{Stream: p.Stream}
+	s, err := b.log.State(ctx, p.Stream, p.Log())
 	if err != nil {
-		return m, logUnavailable(err)
+		return m, jslog.Unavailable(err)
 	}
-	m.Records = s.count
-	first, err := b.log.nextOf(ctx, p.stream, p.log(), 1)
+	m.Records = s.Count
+	first, err := b.log.Next(ctx, p.Stream, p.Log(), 1)
 	if err == nil {
-		m.First, m.FirstAt = first.seq<<agora.SeqShift, first.at
-	} else if !errors.Is(err, errNone) {
-		return m, logUnavailable(err)
+		m.First, m.FirstAt = first.Seq<<agora.SeqShift, first.At
+	} else if !errors.Is(err, jslog.ErrNone) {
+		return m, jslog.Unavailable(err)
 	}
-	last, err := b.log.lastOf(ctx, p.stream, p.log())
+	last, err := b.log.Last(ctx, p.Stream, p.Log())
 	if err == nil {
-		m.Last, m.LastAt = last.end(), last.at
-	} else if !errors.Is(err, errNone) {
-		return m, logUnavailable(err)
+		m.Last, m.LastAt = last.End(), last.At
+	} else if !errors.Is(err, jslog.ErrNone) {
+		return m, jslog.Unavailable(err)
 	}
 	return m, nil
 }

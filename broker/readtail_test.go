@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -32,10 +33,10 @@ func reads(t *testing.T, b *Broker) (count func() int) {
 func TestWhoMissedLittleReadsItOneByOne(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
-	at := publish(t, b, "s1", names(0, tailRecords+1)...)
+	at := publish(t, b, "s1", names(0, jslog.TailRecords+1)...)
 	count := reads(t, b)
 	in := listen(t, b, bob, From{After: at[0]})
-	if got := bodies(in.read(t, tailRecords)); !slices.Equal(got, names(1, tailRecords+1)) {
+	if got := bodies(in.read(t, jslog.TailRecords)); !slices.Equal(got, names(1, jslog.TailRecords+1)) {
 		t.Errorf("got %v", got)
 	}
 	in.quiet(t)
@@ -51,10 +52,10 @@ func TestWhoMissedLittleReadsItOneByOne(t *testing.T) {
 func TestWhoMissedMuchReadsTheRestAtOnce(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
-	at := publish(t, b, "s1", names(0, 3*tailRecords)...)
+	at := publish(t, b, "s1", names(0, 3*jslog.TailRecords)...)
 	count := reads(t, b)
 	in := listen(t, b, bob, From{After: at[0]})
-	if got := bodies(in.read(t, 3*tailRecords-1)); !slices.Equal(got, names(1, 3*tailRecords)) {
+	if got := bodies(in.read(t, 3*jslog.TailRecords-1)); !slices.Equal(got, names(1, 3*jslog.TailRecords)) {
 		t.Errorf("got %v", got)
 	}
 	in.quiet(t)
@@ -67,7 +68,7 @@ func TestWhatIsGoneIsToldToWhoMissedLittle(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 4)...)
-	s, err := b.js.Stream(await.Context(t), locate(bob, 1).stream)
+	s, err := b.js.Stream(await.Context(t), jslog.Locate(bob, 1).Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,13 +94,13 @@ func TestTheLeadersWordOfBeforeIsNotTakenForWhatHasComeSince(t *testing.T) {
 		t.Fatal("the leader has more, and the inbox is live")
 	}
 	publish(t, b, "s2", "2") // it is dropped, as the inbox lags
-	await.True(t, "it is heard of", func() bool { in.mu.Lock(); defer in.mu.Unlock(); return in.highest > last.seq })
+	await.True(t, "it is heard of", func() bool { in.mu.Lock(); defer in.mu.Unlock(); return in.highest > last.Seq })
 	p, err := in.page(await.Context(t), 1<<20, last)
-	if err != nil || p.last != last {
+	if err != nil || p.Last != last {
 		t.Fatalf("what was missed: %+v, %v", p, err)
 	}
-	for k := range p.msgs {
-		in.accept(nil, &p.msgs[k])
+	for k := range p.Records {
+		in.accept(nil, &p.Records[k])
 	}
 	if in.fresh = false; in.goLive(last, time.Now()) {
 		t.Error("it is live, and lacks what came while it read")

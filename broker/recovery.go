@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 )
@@ -54,14 +55,14 @@ func (l *Lane) recoverUntilKnown(ctx context.Context, only bool) {
 		switch {
 		case err == nil || errors.Is(err, errOver) || ctx.Err() != nil:
 			return
-		case errors.Is(err, ErrDeposed):
+		case errors.Is(err, jslog.ErrDeposed):
 			l.mu.Lock()
 			l.die()
 			l.mu.Unlock()
 			return
-		case errors.Is(err, errMoved):
+		case errors.Is(err, jslog.ErrMoved):
 			pause = recoveryPause
-		case errors.Is(err, errFull):
+		case errors.Is(err, jslog.ErrFull):
 			l.suspend(err)
 		}
 		select {
@@ -126,10 +127,10 @@ func (l *Lane) resentBehindFence(ctx context.Context) bool {
 	if err != nil || !stands {
 		return false
 	}
-	f, err := l.b.log.fenceAt(ctx, l.at.stream, l.fence)
+	f, err := l.b.log.FenceAt(ctx, l.at.Stream, l.fence)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil || f.seq != l.fenceSeq || l.state != active || l.inflight == nil {
+	if err != nil || f.Seq != l.fenceSeq || l.state != active || l.inflight == nil {
 		return false
 	}
 	l.recovering, l.cancel = false, nil
@@ -162,7 +163,7 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	f.asking = false
 	switch {
 	case err != nil:
-		f.last = time.Now().Add(retryPause - l.b.cfg.Retry)
+		f.last = time.Now().Add(jslog.RetryPause - l.b.cfg.Retry)
 	case stands:
 		l.b.count.retries.Add(1)
 		l.publish(f)
@@ -173,13 +174,13 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 
 // nothingEvicted reports whether nothing is gone from the lane's mailbox that was stored after the record at floor, or from a time on.
 func (l *Lane) nothingEvicted(ctx context.Context, floor uint64, at time.Time) (bool, error) {
-	return l.b.log.nothingEvicted(ctx, &l.at, floor, at)
+	return l.b.log.NothingEvicted(ctx, &l.at, floor, at)
 }
 
 // fenceAndRead makes the ledger complete: nothing of an earlier holder, and nothing of
 // what the lane itself has on its way, can be stored after the fence, so what is read then is final.
 func (l *Lane) fenceAndRead(ctx context.Context) error {
-	seq, err := l.b.log.moveFence(ctx, l.at.stream, l.fence, l.cfg.Epoch)
+	seq, err := l.b.log.MoveFence(ctx, l.at.Stream, l.fence, l.cfg.Epoch)
 	if err != nil {
 		return err
 	}

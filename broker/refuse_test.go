@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
@@ -73,11 +74,11 @@ func TestAFullShardRefusesAndEvictsNobody(t *testing.T) {
 	if got := bodies(listen(t, b, carol, From{}).quiet(t)); !slices.Equal(got, []string{"kept"}) {
 		t.Errorf("carol has %v", got)
 	}
-	stream, err := b.js.Stream(t.Context(), locate(bob, 1).stream)
+	stream, err := b.js.Stream(t.Context(), jslog.Locate(bob, 1).Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(locate(dave, 1).log())); err != nil {
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(jslog.Locate(dave, 1).Log())); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Flush(await.Context(t)); err != nil {
@@ -146,7 +147,7 @@ func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 	l.mu.Lock()
 	l.startRecovery(false)
 	l.mu.Unlock()
-	l.suspend(errSilent)
+	l.suspend(jslog.ErrSilent)
 	wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
 	wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
 	wantCode(t, put(t, l, part(agora.Chunk, "s", "4")), agora.Unavailable)
@@ -196,8 +197,8 @@ func TestEndLaneAbortsOnceFromTwoEdges(t *testing.T) {
 	wg.Wait()
 	wantCode(t, put(t, l, part(agora.Chunk, "one", "late")), agora.Unavailable)
 	l.Close()
-	if err := a.EndLane(await.Context(t), lane("s1", 1, true)); err != ErrDeposed {
-		t.Errorf("EndLane under an old epoch: %v, want %v", err, ErrDeposed)
+	if err := a.EndLane(await.Context(t), lane("s1", 1, true)); err != jslog.ErrDeposed {
+		t.Errorf("EndLane under an old epoch: %v, want %v", err, jslog.ErrDeposed)
 	}
 	got := listen(t, b, bob, From{}).quiet(t)
 	want := []string{"one", "two", "done", "end", "STREAM_ABORTED", "STREAM_ABORTED"}

@@ -3,6 +3,7 @@ package broker
 import (
 	"time"
 
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
@@ -84,7 +85,7 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 	switch {
 	case l.state == dead || l.state == ended:
 	case l.recovering && waiting > l.b.cfg.GiveUp+recoveryPatience:
-		l.failPending(errSilent)
+		l.failPending(jslog.ErrSilent)
 	case l.inflight != nil && !l.recovering:
 		l.retry(now, hurry)
 	case !l.due.IsZero():

@@ -43,6 +43,6 @@ func (b *Broker) Stats() Stats {
 		Retries: c.retries.Load(), Refusals: c.refusals.Load(), Fences: c.fences.Load(),
 		Deposed: c.deposed.Load(), Delivered: c.delivered.Load(), Refills: c.refills.Load(),
 		Gaps: c.gaps.Load(), Dropped: c.dropped.Load(), Repaired: c.repaired.Load(),
-		Void: c.void.Load(), Lanes: c.lanes.Load(), Inboxes: c.inboxes.Load(), Skew: b.clock.skew(),
+		Void: c.void.Load(), Lanes: c.lanes.Load(), Inboxes: c.inboxes.Load(), Skew: b.clock.Skew(),
 	}
 }

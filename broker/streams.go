@@ -14,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agora-relay/agora/broker/jslog"
 )
 
 const (
@@ -22,21 +24,7 @@ const (
 	metaShards    = "agora.shards"
 )
 
-// Codes of the server's that mean something to us.
 const (
-	codeNoPeers        = 10005
-	codeNoAccount      = 10039 // JetStream is not enabled for the account
-	codeResources      = 10023
-	codeMemory         = 10028
-	codeStorage        = 10047
-	codeOtherConfig    = 10058
-	codeWrongLast      = 10071 // the fence is not where the record expects it
-	codeReplicas       = 10074
-	codeNoJetStream    = 10076
-	codeStoreFailed    = 10077 // a limit of the stream: it is full
-	codeStreamBytes    = 10122 // more than the account allows for one stream
-	codeDuplicateOnWay = 10158 // a record with the same id is being stored
-	codeWrongLastOnWay = 10164 // the fence is being moved, or the lane's last record is still counted as on its way
 	streamAnswer       = time.Second
 	streamPause        = 100 * time.Millisecond
 	sequencesPerSecond = 1 << 12
@@ -49,7 +37,7 @@ var epochStart = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 type streamKeeper struct {
 	conn  *conn
 	cfg   *Config
-	clock *clock
+	clock *jslog.Clock
 	ask   func(context.Context) // asks a server for the time, where none has told it yet
 	anew  func(stream string)   // told that a stream was made anew; must not block
 
@@ -57,20 +45,22 @@ type streamKeeper struct {
 	seen map[string]streamSeen
 }
 
-func (k *streamKeeper) init(c *conn, clock *clock, ask func(context.Context), anew func(stream string)) {
+func (k *streamKeeper) init(c *conn, clock *jslog.Clock, ask func(context.Context), anew func(stream string)) {
 	k.conn, k.cfg, k.clock, k.ask, k.anew = c, c.cfg, clock, ask, anew
 	k.seen = make(map[string]streamSeen)
 }
 
 // names returns the names of the streams that hold the log, and last that of the book.
-func (k *streamKeeper) names() []string { return append(k.mailStreams(), streamName(bookKind, "")) }
+func (k *streamKeeper) names() []string {
+	return append(k.mailStreams(), jslog.StreamName(jslog.BookKind, ""))
+}
 
 // mailStreams returns the names of the streams that hold messages.
 func (k *streamKeeper) mailStreams() []string {
-	names := make([]string, 0, len(kinds)*k.cfg.Shards+1)
-	for _, kind := range kinds {
+	names := make([]string, 0, len(jslog.Kinds)*k.cfg.Shards+1)
+	for _, kind := range jslog.Kinds {
 		for shard := range k.cfg.Shards {
-			names = append(names, streamName(kind, strconv.Itoa(shard)))
+			names = append(names, jslog.StreamName(kind, strconv.Itoa(shard)))
 		}
 	}
 	return names
@@ -79,14 +69,14 @@ func (k *streamKeeper) mailStreams() []string {
 // ensureAll makes the streams that are missing and checks the others, until all is well,
 // something is wrong for good, or ctx is over.
 func (k *streamKeeper) ensureAll(ctx context.Context) error {
-	for _, kind := range kinds {
+	for _, kind := range jslog.Kinds {
 		for shard := range k.cfg.Shards {
 			if err := k.ensure(ctx, kind, strconv.Itoa(shard)); err != nil {
 				return err
 			}
 		}
 	}
-	return k.ensure(ctx, bookKind, "")
+	return k.ensure(ctx, jslog.BookKind, "")
 }
 
 // ensure asks again and again with short time-outs: before a cluster has
@@ -107,7 +97,7 @@ func (k *streamKeeper) ensure(ctx context.Context, kind, shard string) error {
 		select {
 		case <-time.After(streamPause):
 		case <-ctx.Done():
-			return k.notReady(streamName(kind, shard), last)
+			return k.notReady(jslog.StreamName(kind, shard), last)
 		}
 	}
 }
@@ -136,11 +126,11 @@ func (e *setupError) Unwrap() error { return e.err }
 
 // find returns what the stream is like; one that is missing is made.
 func (k *streamKeeper) find(ctx context.Context, kind, shard string) (*jetstream.StreamInfo, error) {
-	name := streamName(kind, shard)
+	name := jslog.StreamName(kind, shard)
 	life, sent := k.conn.Life(), time.Now()
 	s, err := k.conn.js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if k.clock.known.Load() == nil {
+		if !k.clock.IsKnown() {
 			k.ask(ctx)
 		}
 		sent = time.Now()
@@ -152,7 +142,7 @@ func (k *streamKeeper) find(ctx context.Context, kind, shard string) (*jetstream
 		return nil, k.explain(err)
 	}
 	info := s.CachedInfo()
-	k.clock.hear(name, sample{sent: sent, got: time.Now(), log: info.TimeStamp})
+	k.clock.Hear(name, jslog.Sample{Sent: sent, Got: time.Now(), Log: info.TimeStamp})
 	k.note(name, streamSeen{last: info.State.LastSeq, created: info.Created, life: life})
 	return info, nil
 }
@@ -183,16 +173,16 @@ func (k *streamKeeper) storage() jetstream.StorageType {
 }
 
 func (k *streamKeeper) config(kind, shard string) jetstream.StreamConfig {
-	if kind == bookKind {
+	if kind == jslog.BookKind {
 		return k.bookConfig()
 	}
-	name := streamName(kind, shard)
+	name := jslog.StreamName(kind, shard)
 	tail := kind + "." + shard
 	keeps := k.cfg.keeps(kind)
 	return jetstream.StreamConfig{
 		Name:              name,
 		Description:       "Agora's log",
-		Subjects:          []string{logPrefix + "*." + tail + ".*", fencePrefix + "*." + tail + ".*.*"},
+		Subjects:          []string{jslog.LogPrefix + "*." + tail + ".*", jslog.FencePrefix + "*." + tail + ".*.*"},
 		Retention:         jetstream.LimitsPolicy,
 		Discard:           jetstream.DiscardNew, // a full shard refuses and evicts nobody; a full subject drops its own oldest all the same
 		MaxBytes:          keeps.ShardBytes,
@@ -203,7 +193,7 @@ func (k *streamKeeper) config(kind, shard string) jetstream.StreamConfig {
 		Duplicates:        k.cfg.Duplicates,
 		AllowDirect:       true,
 		FirstSeq:          k.firstSequence(name),
-		RePublish:         &jetstream.RePublish{Source: logPrefix + ">", Destination: livePrefix + ">"},
+		RePublish:         &jetstream.RePublish{Source: jslog.LogPrefix + ">", Destination: jslog.LivePrefix + ">"},
 		Metadata:          map[string]string{metaFormat: formatVersion, metaShards: strconv.Itoa(k.cfg.Shards)},
 	}
 }
@@ -213,7 +203,7 @@ func (k *streamKeeper) config(kind, shard string) jetstream.StreamConfig {
 // leaves room, with the bits for the part, below 2^53 until the year 2297.
 func (k *streamKeeper) firstSequence(name string) uint64 {
 	first := uint64(1)
-	if age := k.clock.now().Sub(epochStart); age > 0 {
+	if age := k.clock.Now().Sub(epochStart); age > 0 {
 		first = max(1, uint64(age/(time.Second/sequencesPerSecond)))
 	}
 	k.mu.Lock()
@@ -297,27 +287,27 @@ func (k *streamKeeper) explain(err error) error {
 	}
 	most := max(k.cfg.Replicas, k.cfg.Calls.Replicas)
 	switch e.ErrorCode {
-	case codeReplicas:
+	case jslog.CodeReplicas:
 		return &setupError{what: fmt.Sprintf("%d replicas need a cluster of at least %d NATS servers: add servers, or set nats.replicas to 1", most, most), err: err}
-	case codeStorage, codeMemory, codeResources, codeStreamBytes:
+	case jslog.CodeStorage, jslog.CodeMemory, jslog.CodeResources, jslog.CodeStreamBytes:
 		return &setupError{what: fmt.Sprintf("NATS can't hold %d streams of %d bytes, %d of %d bytes and one of %d bytes: raise the JetStream limits of servers and account, or lower mailbox.shard-bytes and calls.shard-bytes (%s)",
 			2*k.cfg.Shards, k.cfg.ShardBytes, k.cfg.Shards, k.cfg.Calls.ShardBytes, k.cfg.BookBytes, e.Description), err: err}
-	case codeNoAccount:
+	case jslog.CodeNoAccount:
 		return &setupError{what: "JetStream is not enabled for the NATS account of this edge: enable it, or give credentials of another account", err: err}
-	case codeNoJetStream:
+	case jslog.CodeNoJetStream:
 		return &setupError{what: fmt.Sprintf("JetStream is not enabled at %s: add a jetstream block to the servers' configuration", hostsOf(k.cfg.URL)), err: err}
-	case codeNoPeers: // servers that have just started find each other soon
+	case jslog.CodeNoPeers: // servers that have just started find each other soon
 		return fmt.Errorf("no %d NATS servers with room for %d bytes: add servers, or lower nats.replicas, mailbox.shard-bytes or calls.shard-bytes: %w", most, k.cfg.ShardBytes, err)
 	}
 	return err
 }
 
 func (k *streamKeeper) bookConfig() jetstream.StreamConfig {
-	name := streamName(bookKind, "")
+	name := jslog.StreamName(jslog.BookKind, "")
 	return jetstream.StreamConfig{
 		Name:              name,
 		Description:       "Agora's records that are decided once",
-		Subjects:          []string{bookPrefix + ">"},
+		Subjects:          []string{jslog.BookPrefix + ">"},
 		Retention:         jetstream.LimitsPolicy,
 		Discard:           jetstream.DiscardNew,
 		MaxBytes:          k.cfg.BookBytes,

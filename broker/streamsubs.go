@@ -62,7 +62,7 @@ func (t *dispatcher) of(stream string) []*subscription {
 	defer t.mu.RUnlock()
 	var all []*subscription
 	for _, sub := range t.m {
-		if sub.at.stream == stream {
+		if sub.at.Stream == stream {
 			all = append(all, sub)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -26,7 +27,7 @@ func deaf(t *testing.T, b *Broker, do func()) {
 	t.Helper()
 	b.dispatch.mu.Lock()
 	defer b.dispatch.mu.Unlock()
-	top := b.dispatch.m[locate(bob, b.cfg.Shards).live]
+	top := b.dispatch.m[jslog.Locate(bob, b.cfg.Shards).Live]
 	if err := top.nats.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func deaf(t *testing.T, b *Broker, do func()) {
 		t.Fatal(err)
 	}
 	do()
-	sub, err := b.nc.ChanSubscribe(top.at.live, b.dispatch.chans[0])
+	sub, err := b.nc.ChanSubscribe(top.at.Live, b.dispatch.chans[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func led(t *testing.T, b *Broker, stream string) {
 	await.True(t, "the stream has a leader", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		_, err := b.log.state(ctx, stream, "")
+		_, err := b.log.State(ctx, stream, "")
 		return err == nil
 	})
 }
@@ -82,7 +83,7 @@ func TestASilentTailIsFoundOnceThereIsANewLeader(t *testing.T) {
 				}
 			}
 			b := testBroker(t, s, replicated)
-			stream := locate(bob, 1).stream
+			stream := jslog.Locate(bob, 1).Stream
 			in := settled(t, b)
 			if !told { // the word of it is lost
 				if err := b.advisories.Unsubscribe(); err != nil {
@@ -114,7 +115,7 @@ func TestASilentTailIsFoundOnceTheLeaderIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "the connection is back", b.Connected)
-	led(t, b, locate(bob, 1).stream)
+	led(t, b, jslog.Locate(bob, 1).Stream)
 	found(t, in, "silent")
 }
 
@@ -167,7 +168,7 @@ func TestQuietInboxesCostNoAudit(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	settled(t, b)
-	w := b.newWatchers()[locate(bob, 1).stream] // one that the Broker does not run
+	w := b.newWatchers()[jslog.Locate(bob, 1).Stream] // one that the Broker does not run
 	audited := time.Now()
 	w.audited = audited
 	for k := range 3 {
@@ -209,7 +210,7 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 	in := settled(t, b)
 	publish(t, b, "s1", "1")
 	in.read(t, 1)
-	w := b.newWatchers()[locate(bob, 1).stream] // one that the Broker does not run
+	w := b.newWatchers()[jslog.Locate(bob, 1).Stream] // one that the Broker does not run
 	compare := func() {
 		t.Helper()
 		if err := w.compareAll(); err != nil {
@@ -218,7 +219,7 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 	}
 	nothing := func() {
 		t.Helper()
-		last, err := b.log.lastSequences(b.ctx, auditTime, w.stream, []string{locate(bob, 1).log()}, b.dispatch.compared(w.stream).upTo+1)
+		last, err := b.log.LastSequences(b.ctx, auditTime, w.stream, []string{jslog.Locate(bob, 1).Log()}, b.dispatch.compared(w.stream).upTo+1)
 		if err != nil || len(last) != 0 {
 			t.Errorf("the log tells %v, %v; want nothing of what was compared", last, err)
 		}
@@ -235,7 +236,7 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 
 	// One that reads the log is not compared; what it goes live with may be older than what came meanwhile.
 	reads := func(is bool) {
-		b.dispatch.m[locate(bob, 1).live].each(func(i *Inbox) {
+		b.dispatch.m[jslog.Locate(bob, 1).Live].each(func(i *Inbox) {
 			i.mu.Lock()
 			defer i.mu.Unlock()
 			i.lagging = is
@@ -258,7 +259,7 @@ func TestALogMadeAnewIsComparedFromItsBegin(t *testing.T) {
 	in := settled(t, b)
 	publish(t, b, "s1", "1", "2", "3")
 	in.read(t, 3)
-	w := b.newWatchers()[locate(bob, 1).stream]
+	w := b.newWatchers()[jslog.Locate(bob, 1).Stream]
 	if err := w.compareAll(); err != nil || b.dispatch.compared(w.stream).upTo == 0 {
 		t.Fatalf("compared %+v, %v", b.dispatch.compared(w.stream), err)
 	}
@@ -274,12 +275,12 @@ func TestARoundComparesManyInboxesAFewAtATime(t *testing.T) {
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
 	in := settled(t, b)
-	for k := range 2 * auditBatch {
+	for k := range 2 * jslog.LastBatch {
 		other := b.Listen(agora.ToAgent("default", agora.AgentID(fmt.Sprint("quiet ", k))), From{}, func() {})
 		defer other.Close()
 	}
 	silentTail(t, s, b, nil)
-	w := b.newWatchers()[locate(bob, 1).stream] // one that the Broker does not run
+	w := b.newWatchers()[jslog.Locate(bob, 1).Stream] // one that the Broker does not run
 	round := func() (looks int) {
 		w.audited = time.Now().Add(-w.b.cfg.Audit)
 		for now := time.Now(); looks == 0 || len(w.pass.left) > 0; looks++ {
@@ -289,7 +290,7 @@ func TestARoundComparesManyInboxesAFewAtATime(t *testing.T) {
 		}
 		return looks
 	}
-	if looks, want := round(), (2*auditBatch+1)/auditBatch+1; looks != want {
+	if looks, want := round(), (2*jslog.LastBatch+1)/jslog.LastBatch+1; looks != want {
 		t.Errorf("all were compared in %d looks, want %d", looks, want)
 	}
 	if got := bodies(in.read(t, 1)); got[0] != "silent" {

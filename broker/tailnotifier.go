@@ -3,6 +3,8 @@ package broker
 import (
 	"sync"
 	"time"
+
+	"github.com/agora-relay/agora/broker/jslog"
 )
 
 // tailNotifier tells those who listen at an address, a while after the last record stored from here, that it is there. Live
@@ -18,7 +20,7 @@ type tailNotifier struct {
 
 // tailNotice is the last record stored from here at an address.
 type tailNotice struct {
-	at    location
+	at    jslog.Location
 	seq   uint64
 	since time.Time
 }
@@ -34,9 +36,9 @@ func (e *tailNotifier) init() {
 }
 
 // note has a record told once more, unless a later one follows.
-func (e *tailNotifier) note(at location, seq uint64, now time.Time) {
+func (e *tailNotifier) note(at jslog.Location, seq uint64, now time.Time) {
 	e.mu.Lock()
-	e.m[at.live] = tailNotice{at, max(seq, e.m[at.live].seq), now}
+	e.m[at.Live] = tailNotice{at, max(seq, e.m[at.Live].seq), now}
 	first := len(e.m) == 1
 	e.mu.Unlock()
 	if first {

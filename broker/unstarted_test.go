@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -26,7 +27,7 @@ func TestPartsWaitForTheStartThatWasRefused(t *testing.T) {
 			l.mu.Lock()
 			l.startRecovery(false)
 			l.mu.Unlock()
-			l.suspend(errSilent)
+			l.suspend(jslog.ErrSilent)
 			wantCode(t, put(t, l, start), agora.Unavailable)
 			c.sever(false)
 			if err := l.Flush(await.Context(t)); err != nil {

@@ -11,7 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // watcher looks after one stream of the log for the inboxes here. Every second it asks the stream's leader how things
@@ -65,16 +67,16 @@ type watchers map[string]*watcher
 func (b *Broker) newWatchers() watchers {
 	all := make(watchers)
 	add := func(kind, shard string) {
-		w := &watcher{b: b, kind: kind, shard: shard, stream: streamName(kind, shard), some: make(chan struct{}, 1)}
+		w := &watcher{b: b, kind: kind, shard: shard, stream: jslog.StreamName(kind, shard), some: make(chan struct{}, 1)}
 		w.led.Store(true) // it has just answered, or there would be no watcher
 		all[w.stream] = w
 	}
-	for _, kind := range kinds {
+	for _, kind := range jslog.Kinds {
 		for k := range b.cfg.Shards {
 			add(kind, strconv.Itoa(k))
 		}
 	}
-	add(bookKind, "")
+	add(jslog.BookKind, "")
 	return all
 }
 
@@ -121,7 +123,7 @@ func (w *watcher) run() {
 		case <-w.b.ctx.Done():
 			return
 		case <-w.some:
-			if pauseFor(w.b.ctx, watchSettle) != nil {
+			if !pause.For(w.b.ctx, watchSettle) {
 				return
 			}
 		case <-timer.C:
@@ -156,7 +158,7 @@ func (w *watcher) take(what uint32, now time.Time) {
 	w.owed |= what
 	if what&checkInboxes != 0 {
 		w.doubtUntil = now.Add(doubtFor)
-		if w.kind == bookKind {
+		if w.kind == jslog.BookKind {
 			w.b.book.noteNewLeader()
 		}
 		w.b.retrier.hurry() // what the old leader had in hand may be gone
@@ -170,9 +172,9 @@ func (w *watcher) probe(now time.Time) {
 	w.probed = now
 	w.owed &^= checkLeader
 	life := w.b.Life()
-	s, err := w.b.log.state(ctx, w.stream, "")
+	s, err := w.b.log.State(ctx, w.stream, "")
 	was, asked := w.leader, w.asked
-	w.leader, w.asked = s.leader, true
+	w.leader, w.asked = s.Leader, true
 	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.ErrorCode == jetstream.JSErrCodeStreamNotFound {
 		w.take(checkStream, now)
 	}
@@ -180,8 +182,8 @@ func (w *watcher) probe(now time.Time) {
 	if err != nil {
 		return
 	}
-	w.bytes.Store(s.bytes)
-	w.b.streams.note(w.stream, streamSeen{last: s.last, created: s.created, life: life})
+	w.bytes.Store(s.Bytes)
+	w.b.streams.note(w.stream, streamSeen{last: s.Last, created: s.Created, life: life})
 	if asked && was != w.leader {
 		w.take(checkInboxes, time.Now())
 	}

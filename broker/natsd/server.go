@@ -15,9 +15,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agora-relay/agora/internal/pause"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // Config sets up an embedded NATS cluster.

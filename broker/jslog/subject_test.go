@@ -1,4 +1,4 @@
-package broker
+package jslog
 
 import (
 	"strings"
@@ -18,17 +18,17 @@ func FuzzSubject(f *testing.F) {
 		if space {
 			to = agora.ToSpace(tenant, name)
 		}
-		p := locate(to, 7)
-		for _, s := range []string{p.log(), p.live} {
-			if got, err := addressOf(s); tenant != "" && (err != nil || got != to) {
+		p := Locate(to, 7)
+		for _, s := range []string{p.Log(), p.Live} {
+			if got, err := AddressOf(s); tenant != "" && (err != nil || got != to) {
 				t.Fatalf("addressOf(%q) = %+v, %v; want %+v", s, got, err, to)
 			}
 			if strings.ContainsAny(s, " *>\r\n\t") {
 				t.Fatalf("subject %q", s)
 			}
 		}
-		if n := strings.Count(p.fenceOf(name), "."); n != 6 {
-			t.Fatalf("fence %q has %d dots", p.fenceOf(name), n)
+		if n := strings.Count(p.Fence(name), "."); n != 6 {
+			t.Fatalf("fence %q has %d dots", p.Fence(name), n)
 		}
 	})
 }
@@ -42,7 +42,7 @@ func TestAnAddressStaysWhereItIs(t *testing.T) {
 		{agora.ToAgent("default", "agent-1"), "agora.log.default.agent.1.agent-1"},
 		{agora.ToSpace("default", "task.42"), "agora.log.default.space.1.task=2E42"},
 	} {
-		if got := locate(c.to, 4).log(); got != c.want {
+		if got := Locate(c.to, 4).Log(); got != c.want {
 			t.Errorf("%v at %s, want %s", c.to, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package broker
+package jslog
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/synadia-io/orbit.go/natsext"
 )
 
-// lastSequences returns the sequence of the last message of each subject that has one at from or later. It waits so long for all of it at most.
-func (c *logClient) lastSequences(ctx context.Context, wait time.Duration, stream string, subjects []string, from uint64) (map[string]uint64, error) {
+// LastSequences returns the sequence of the last message of each subject that has one at from or later. It waits so long for all of it at most.
+func (c *Client) LastSequences(ctx context.Context, wait time.Duration, stream string, subjects []string, from uint64) (map[string]uint64, error) {
 	ctx, cancel := c.within(ctx, wait)
 	defer cancel()
 	req, err := json.Marshal(struct {
@@ -36,20 +36,20 @@ func (c *logClient) lastSequences(ctx context.Context, wait time.Duration, strea
 		if err != nil {
 			return nil, err
 		}
-		if number(m.Header, "Nats-Last-Sequence") != before { // each names the one before it in the answer
-			return nil, errSilent
+		if Number(m.Header, "Nats-Last-Sequence") != before { // each names the one before it in the answer
+			return nil, ErrSilent
 		}
-		before = number(m.Header, "Nats-Sequence")
+		before = Number(m.Header, "Nats-Sequence")
 		if of := m.Header["Nats-Subject"]; len(of) > 0 {
 			last[of[len(of)-1]] = before
 		}
 	}
 	switch {
 	case end == nil:
-		return nil, errSilent
+		return nil, ErrSilent
 	case end.Header.Get("Status") == noneStatus && len(last) == 0:
 		return last, nil
-	case end.Header.Get("Status") != endStatus || number(end.Header, "Nats-Last-Sequence") != before || number(end.Header, "Nats-Num-Pending") != 0:
+	case end.Header.Get("Status") != endStatus || Number(end.Header, "Nats-Last-Sequence") != before || Number(end.Header, "Nats-Num-Pending") != 0:
 		return nil, errors.New("the last messages of " + stream + ": " + end.Header.Get("Description"))
 	}
 	return last, nil
