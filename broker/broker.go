@@ -14,6 +14,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/scan"
 	"github.com/agora-relay/agora/internal/latency"
 	"github.com/agora-relay/agora/internal/pause"
 )
@@ -21,6 +22,7 @@ import (
 // Broker is one edge's connection to the log. Its methods may be called at the same time.
 type Broker struct {
 	conn
+	*scanner
 	cfg   Config
 	log   *jslog.Client
 	clock *jslog.Clock
@@ -106,8 +108,9 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	}
 	b.log = jslog.New(b.nc, b.js, b.within, jslog.Config{
 		Read: b.cfg.read, Tail: b.cfg.tail, Retry: b.cfg.Retry, MaxAge: b.cfg.MaxAge, MaxRecords: b.cfg.MaxRecords,
-		Clock: b.clock, Absent: b.watchers.nobody,
+		Clock: b.clock, Fenced: func() { b.count.fences.Add(1) }, Absent: b.watchers.nobody,
 	})
+	b.scanner = scan.New(b.log, b.scanConfig())
 	b.streams.init(&b.conn, b.clock, b.log.AskTime, b.dispatch.markRestarted)
 	if err := b.streams.ensureAll(ctx); err != nil {
 		return err

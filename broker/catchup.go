@@ -101,7 +101,7 @@ func (i *Inbox) accept(msgs []agora.Message, m *jslog.Record) []agora.Message {
 		return msgs
 	}
 	i.mu.Lock()
-	i.end, i.tail, i.endSize = m.Seq, max(i.tail, m.End()), len(m.Body)+headroom
+	i.end, i.tail, i.endSize = m.Seq, max(i.tail, m.End()), len(m.Body)+jslog.Headroom
 	i.mu.Unlock()
 	return i.decode(msgs, m.Seq, m.At, m.Body)
 }

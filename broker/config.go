@@ -68,8 +68,7 @@ func (c *Config) keeps(kind string) Keeps {
 }
 
 const (
-	maxShards = 1024    // beyond it subjects and streams are a mistake, not a plan
-	headroom  = 8 << 10 // of max_payload, for headers and what RePublish adds to them
+	maxShards = 1024 // beyond it subjects and streams are a mistake, not a plan
 )
 
 func (c Config) withDefaults() Config {

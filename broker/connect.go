@@ -192,5 +192,5 @@ func (c *conn) checkMaxPayload() error {
 		return nil
 	}
 	return &setupError{what: fmt.Sprintf("NATS at %s takes messages of %d bytes and limits.frame needs %d (%d and room for headers): set max_payload of the servers to that or more (8MB serves every frame), or lower limits.frame",
-		hostsOf(c.cfg.URL), c.nc.MaxPayload(), c.cfg.Record+headroom, c.cfg.Record)}
+		hostsOf(c.cfg.URL), c.nc.MaxPayload(), c.cfg.Record+jslog.Headroom, c.cfg.Record)}
 }

@@ -231,7 +231,7 @@ func (i *Inbox) hasRoom(size int) bool { return i.bytes+size <= int(i.b.inboxByt
 func (i *Inbox) enqueue(q liveRecord) {
 	i.queue = append(i.queue, q)
 	i.bytes += q.size
-	i.endSize = q.size + headroom
+	i.endSize = q.size + jslog.Headroom
 	i.end, i.tail = q.seq, q.seq<<agora.SeqShift|uint64(record.Count(q.m.Data)-1)
 }
 

@@ -298,3 +298,10 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 	}
 	return msgs
 }
+
+// pass takes note that a record is read, and returns up to where its reader was before.
+func (i *Inbox) pass(seq uint64, parts int) (before uint64) {
+	before = i.passed
+	i.passed = max(before, seq<<agora.SeqShift|uint64(parts-1))
+	return before
+}

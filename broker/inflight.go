@@ -18,7 +18,6 @@ import (
 
 const (
 	recordBytes    = 32 << 10 // gathering stops there: a record holds up the others that share its edge's connection, by milliseconds where it is larger
-	maxAborts      = 128      // in one record
 	maxBeingStored = 3        // times the log may say that a record is being stored
 )
 
@@ -180,7 +179,7 @@ func (l *Lane) fill(f *inflightRecord, at time.Time, ok bool) {
 
 // fillAborts puts first what is owed to streams over a hole.
 func (l *Lane) fillAborts(f *inflightRecord) {
-	for _, name := range l.ledger.NextAborts(maxAborts) {
+	for _, name := range l.ledger.NextAborts() {
 		l.abort(f, name)
 	}
 }

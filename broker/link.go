@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 )
 
 // link is one life of the connection: what was asked in it is answered in it or never.
@@ -72,4 +73,4 @@ func (c *conn) Life() uint64 { return c.lives.Load() }
 func (c *conn) Reconnected() <-chan struct{} { return c.back }
 
 // MaxRecord is the largest body in bytes that can be stored: the server's max_payload less room for headers.
-func (c *conn) MaxRecord() int { return int(c.nc.MaxPayload()) - headroom }
+func (c *conn) MaxRecord() int { return jslog.MaxRecord(c.nc) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/scan"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -81,17 +82,19 @@ func TestASearchForWhatHasNoEndKeepsNoMoreInMindThanItMay(t *testing.T) {
 		l.Close()
 	}
 	most, told := 0, map[string]bool{}
-	u := openStreamScan{b: b, before: b.Now().Add(time.Second).UnixMilli(), most: 10, lanes: map[laneKey]*openLane{}, visit: func(batch []Unended) error {
+	cfg := b.scanConfig()
+	cfg.MostOpen = 10
+	err := scan.New(b.log, cfg).Unended(await.Context(t), b.Now().Add(time.Second), func(batch []Unended) error {
 		most = max(most, len(batch))
 		for _, l := range batch {
 			told[l.Session] = true
 		}
 		return nil
-	}}
-	if err := u.run(await.Context(t), jslog.Locate(bob, b.cfg.Shards).Stream); err != nil {
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != lanes || most > jslog.ReadBatch+u.most {
+	if len(told) != lanes || most > jslog.ReadBatch+cfg.MostOpen {
 		t.Errorf("%d of %d lanes, %d at a time", len(told), lanes, most)
 	}
 }

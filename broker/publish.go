@@ -9,7 +9,6 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
-	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
 )
 
@@ -30,7 +29,7 @@ func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq 
 			m.Again = err == nil && !stands
 		}
 		if err == nil {
-			msg, bad := b.lanelessRecord(p, key, &m)
+			msg, bad := b.log.Laneless(p, key, &m)
 			if bad != nil {
 				return 0, bad
 			}
@@ -42,7 +41,7 @@ func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq 
 		case err == nil && a.Refused():
 			return 0, jslog.Full()
 		case err == nil && a.Err == nil && !a.Absent:
-			b.storedOne(p, a)
+			b.stored(p, a, 1)
 			return a.Seq << agora.SeqShift, nil
 		}
 		if err = nil; a.Absent {
@@ -59,30 +58,15 @@ func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq 
 	}
 }
 
-// lanelessRecord returns the record of a message outside any lane.
-func (b *Broker) lanelessRecord(p jslog.Location, key string, m *agora.Message) (*nats.Msg, error) {
-	o := record.Origin{Session: m.Session, ValidAt: b.Now().UnixMilli(), From: m.From}
-	if err := record.CheckMeta(&m.Meta); err != nil {
-		return nil, err
-	}
-	body := record.Of(o, *m)
-	if len(body) > b.MaxRecord() {
-		return nil, jslog.TooLarge(b.MaxRecord())
-	}
-	msg := nats.NewMsg(p.Log())
-	msg.Header[jslog.MessageID] = []string{"key/" + p.Log() + "/" + key}
-	msg.Data = body
-	return msg, nil
-}
-
-func (b *Broker) storedOne(p jslog.Location, a jslog.Ack) {
+// stored notes a record that stands outside any lane, or was stored to end one.
+func (b *Broker) stored(p jslog.Location, a jslog.Ack, parts int) {
 	if a.Duplicate {
 		b.count.duplicates.Add(1)
 		b.nudge(p, a.Seq)
 		return
 	}
 	b.count.records.Add(1)
-	b.count.parts.Add(1)
+	b.count.parts.Add(uint64(parts))
 	b.tails.note(p, a.Seq, time.Now())
 }
 

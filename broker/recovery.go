@@ -10,6 +10,7 @@ import (
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
+	"github.com/agora-relay/agora/broker/scan"
 )
 
 // errOver means that the lane ended while it looked.
@@ -184,22 +185,22 @@ func (l *Lane) fenceAndRead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.b.count.fences.Add(1)
 	l.mu.Lock()
 	if l.state == dead || l.state == ended {
 		l.mu.Unlock()
 		return errOver
 	}
 	l.fenceSeq = seq
-	s := scan{b: l.b, at: l.at, cfg: &l.cfg, from: l.lastSeq}
+	s := scan.NewLaneScan(l.b.scanner, l.cfg.From, l.cfg.Session, l.cfg.To)
+	s.Floor = l.lastSeq
 	if f := l.inflight; f != nil {
-		if s.id = f.id; f.open {
+		if s.ID = f.id; f.open {
 			l.ledger.Rollback(f.parts)
 			f.open = false
 		}
 	}
 	l.mu.Unlock()
-	if err := s.run(ctx, l.fold); err != nil {
+	if err := s.Run(ctx, l.fold); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -207,7 +208,7 @@ func (l *Lane) fenceAndRead(ctx context.Context) error {
 	if l.state == dead || l.state == ended {
 		return errOver
 	}
-	l.recovered(&s)
+	l.recovered(s)
 	return nil
 }
 
@@ -227,15 +228,15 @@ func (l *Lane) fold(o record.Origin, seq uint64, parts []agora.Message) error {
 }
 
 // recovered goes on with what a scan has found. The lock is held.
-func (l *Lane) recovered(s *scan) {
-	cut := s.cut(l.b.cfg.MaxRecords)
+func (l *Lane) recovered(s *scan.LaneScan) {
+	cut := s.Cut()
 	if !l.inherited {
 		l.inherited = true
-		l.ledger.Inherit(ledger.Heritage{Open: l.cfg.Open, Dirty: l.cfg.Dirty, Cut: cut, Unsure: time.Now().Add(l.b.cfg.Duplicates), Aged: s.aged})
+		l.ledger.Inherit(ledger.Heritage{Open: l.cfg.Open, Dirty: l.cfg.Dirty, Cut: cut, Unsure: time.Now().Add(l.b.cfg.Duplicates), Aged: s.Aged})
 	}
 	if f := l.inflight; f != nil {
 		l.inflight = nil
-		l.resolveInflight(f, s.hit, cut && !s.alive)
+		l.resolveInflight(f, s.Hit, cut && !s.Alive)
 	}
 	l.ledger.SettleLosses(&l.lost)
 	l.known, l.recovering, l.cancel, l.state = true, false, nil, active

@@ -52,28 +52,19 @@ func (k *streamKeeper) init(c *conn, clock *jslog.Clock, ask func(context.Contex
 
 // names returns the names of the streams that hold the log, and last that of the book.
 func (k *streamKeeper) names() []string {
-	return append(k.mailStreams(), jslog.StreamName(jslog.BookKind, ""))
-}
-
-// mailStreams returns the names of the streams that hold messages.
-func (k *streamKeeper) mailStreams() []string {
-	names := make([]string, 0, len(jslog.Kinds)*k.cfg.Shards+1)
-	for _, kind := range jslog.Kinds {
-		for shard := range k.cfg.Shards {
-			names = append(names, jslog.StreamName(kind, strconv.Itoa(shard)))
-		}
+	var names []string
+	for _, s := range jslog.Shards(k.cfg.Shards) {
+		names = append(names, s.Stream())
 	}
-	return names
+	return append(names, jslog.StreamName(jslog.BookKind, ""))
 }
 
 // ensureAll makes the streams that are missing and checks the others, until all is well,
 // something is wrong for good, or ctx is over.
 func (k *streamKeeper) ensureAll(ctx context.Context) error {
-	for _, kind := range jslog.Kinds {
-		for shard := range k.cfg.Shards {
-			if err := k.ensure(ctx, kind, strconv.Itoa(shard)); err != nil {
-				return err
-			}
+	for _, s := range jslog.Shards(k.cfg.Shards) {
+		if err := k.ensure(ctx, s.Kind, s.Shard); err != nil {
+			return err
 		}
 	}
 	return k.ensure(ctx, jslog.BookKind, "")

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -71,10 +70,8 @@ func (b *Broker) newWatchers() watchers {
 		w.led.Store(true) // it has just answered, or there would be no watcher
 		all[w.stream] = w
 	}
-	for _, kind := range jslog.Kinds {
-		for k := range b.cfg.Shards {
-			add(kind, strconv.Itoa(k))
-		}
+	for _, s := range jslog.Shards(b.cfg.Shards) {
+		add(s.Kind, s.Shard)
 	}
 	add(jslog.BookKind, "")
 	return all

@@ -46,6 +46,7 @@ type Config struct {
 	MaxAge     time.Duration       // of a record
 	MaxRecords int64               // per mailbox or space
 	Clock      *Clock              // set by what the servers say
+	Fenced     func()              // told of each fence that was moved
 	Absent     func(stream string) // told that nobody answers for a stream; must not block
 }
 

@@ -72,5 +72,6 @@ func (c *Client) MoveFence(ctx context.Context, stream, subject string, epoch ui
 	case a.Err != nil:
 		return 0, a.Err
 	}
+	c.cfg.Fenced()
 	return a.Seq, nil
 }

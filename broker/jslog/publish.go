@@ -11,6 +11,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // Headers that the server reads.
@@ -101,3 +104,28 @@ func (c *Client) Publish(ctx context.Context, m *nats.Msg, wait time.Duration) (
 	}
 	return ParseAck(resp)
 }
+
+// Laneless returns what is to be published for a message outside any lane, under its key.
+func (c *Client) Laneless(p Location, key string, m *agora.Message) (*nats.Msg, error) {
+	o := record.Origin{Session: m.Session, ValidAt: c.cfg.Clock.Now().UnixMilli(), From: m.From}
+	if err := record.CheckMeta(&m.Meta); err != nil {
+		return nil, err
+	}
+	body := record.Of(o, *m)
+	if len(body) > c.MaxRecord() {
+		return nil, TooLarge(c.MaxRecord())
+	}
+	msg := nats.NewMsg(p.Log())
+	msg.Header[MessageID] = []string{"key/" + p.Log() + "/" + key}
+	msg.Data = body
+	return msg, nil
+}
+
+// Headroom is how much of max_payload is kept for headers, and for what RePublish adds to them.
+const Headroom = 8 << 10
+
+// MaxRecord returns how large a record may be.
+func (c *Client) MaxRecord() int { return MaxRecord(c.nc) }
+
+// MaxRecord returns how large a record may be that is sent on a connection.
+func MaxRecord(nc *nats.Conn) int { return int(nc.MaxPayload()) - Headroom }

@@ -98,6 +98,29 @@ func AddressOf(subject string) (agora.Address, error) {
 	return agora.Address{}, fmt.Errorf("subject %q: neither agent nor space nor call", subject)
 }
 
+// Shard is one stream of messages.
+type Shard struct{ Kind, Shard string }
+
+// Shards returns the streams that hold messages, where there are n of each kind.
+func Shards(n int) []Shard {
+	all := make([]Shard, 0, len(Kinds)*n)
+	for _, kind := range Kinds {
+		for k := range n {
+			all = append(all, Shard{kind, strconv.Itoa(k)})
+		}
+	}
+	return all
+}
+
+// Stream returns the stream's name.
+func (s Shard) Stream() string { return StreamName(s.Kind, s.Shard) }
+
+// AllOf returns where all addresses of a tenant live in the stream: its subjects have a wildcard.
+func (s Shard) AllOf(tenant string) Location {
+	return Location{Stream: s.Stream(), Live: LivePrefix + agora.EncodeToken(tenant) + "." + s.Kind + "." + s.Shard + ".*"}
+}
+
+// StreamName returns the name of the stream of a kind and a shard, which is empty where there is one alone.
 func StreamName(kind, shard string) string {
 	if shard == "" {
 		return "AGORA_" + strings.ToUpper(kind)

@@ -170,11 +170,13 @@ func (l *Ledger) BreakAll() {
 // OwesAborts reports whether a stream is to be aborted before anything else is stored.
 func (l *Ledger) OwesAborts() bool { return len(l.toAbort) > 0 }
 
-// NextAborts returns the names of the streams that are to be aborted next, most of them at most.
-func (l *Ledger) NextAborts(most int) []string {
-	names := make([]string, 0, min(most, len(l.toAbort)))
+const maxAborts = 128 // in one record
+
+// NextAborts returns the names of the streams that are to be aborted by the next record.
+func (l *Ledger) NextAborts() []string {
+	names := make([]string, 0, min(maxAborts, len(l.toAbort)))
 	for _, name := range l.toAbort {
-		if len(names) == most {
+		if len(names) == maxAborts {
 			break
 		}
 		if l.streams[name].phase == broken {

@@ -1,4 +1,4 @@
-package broker
+package scan
 
 import (
 	"context"
@@ -20,9 +20,9 @@ type Unended struct {
 	Epoch   uint64 // the highest of the records read since something was open
 }
 
-// maxOpenStreams bounds how many open streams a search has in mind: with more, those it has found are told at once, and what ended
+// mostOpen bounds how many open streams a search has in mind: with more, those it has found are told at once, and what ended
 // further on is told as well.
-const maxOpenStreams = 1 << 16
+const mostOpen = 1 << 16
 
 // anySubject is all of a stream, fences too, which are passed over: to pick those of its log costs the server three times as much where there are thousands of mailboxes.
 const anySubject = ">"
@@ -31,10 +31,10 @@ const anySubject = ">"
 // was said under a lease that was last good before a time: a batch for each stream of the log, more where they are many. A
 // lane may be told more than once. EndLane finds out what is open indeed. It fails as soon as visit does, and
 // when the log can't be read; it reads tens of thousands of records a second (BenchmarkUnended), one page at a time.
-func (b *Broker) Unended(ctx context.Context, before time.Time, visit func([]Unended) error) error {
-	for _, name := range b.streams.mailStreams() {
-		u := openStreamScan{b: b, before: before.UnixMilli(), visit: visit, most: maxOpenStreams, lanes: map[laneKey]*openLane{}}
-		if err := u.run(ctx, name); err != nil {
+func (s *Scanner) Unended(ctx context.Context, before time.Time, visit func([]Unended) error) error {
+	for _, shard := range jslog.Shards(s.cfg.Shards) {
+		u := openStreamScan{s: s, before: before.UnixMilli(), visit: visit, most: s.cfg.MostOpen, lanes: map[laneKey]*openLane{}}
+		if err := u.run(ctx, shard.Stream()); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func (b *Broker) Unended(ctx context.Context, before time.Time, visit func([]Une
 
 // openStreamScan looks through one stream of the log.
 type openStreamScan struct {
-	b      *Broker
+	s      *Scanner
 	before int64 // Unix milliseconds
 	visit  func([]Unended) error
 	most   int
@@ -64,14 +64,14 @@ type openLane struct {
 }
 
 // readInTurn reads a page of the log once it is the Broker's turn: who looks through all of it is in no hurry.
-func (b *Broker) readInTurn(ctx context.Context, q jslog.Query) (jslog.Page, error) {
-	defer b.cfg.Turns.Take()()
-	return b.log.Read(ctx, q)
+func (s *Scanner) readInTurn(ctx context.Context, q jslog.Query) (jslog.Page, error) {
+	defer s.cfg.Turns.Take()()
+	return s.log.Read(ctx, q)
 }
 
 // run reads what the stream's leader has now: a replica that lags is asked again.
 func (u *openStreamScan) run(ctx context.Context, stream string) error {
-	end, err := u.b.log.Last(ctx, stream, anySubject)
+	end, err := u.s.log.Last(ctx, stream, anySubject)
 	if errors.Is(err, jslog.ErrNone) {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (u *openStreamScan) run(ctx context.Context, stream string) error {
 		return jslog.Unavailable(err)
 	}
 	for seq := uint64(1); seq <= end.Seq; {
-		page, err := u.b.readInTurn(ctx, jslog.Query{Stream: stream, Subject: anySubject, Seq: seq})
+		page, err := u.s.readInTurn(ctx, jslog.Query{Stream: stream, Subject: anySubject, Seq: seq})
 		if err != nil {
 			return jslog.Unavailable(err)
 		}
@@ -95,7 +95,7 @@ func (u *openStreamScan) run(ctx context.Context, stream string) error {
 		if !page.Whole || seq > end.Seq {
 			continue
 		}
-		if end, err = u.b.log.Last(ctx, stream, anySubject); errors.Is(err, jslog.ErrNone) {
+		if end, err = u.s.log.Last(ctx, stream, anySubject); errors.Is(err, jslog.ErrNone) {
 			break // all of it has grown too old meanwhile
 		}
 		if err != nil || !pause.For(ctx, jslog.RetryPause/10) {

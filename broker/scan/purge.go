@@ -1,4 +1,4 @@
-package broker
+package scan
 
 import (
 	"context"
@@ -23,34 +23,34 @@ const markTries = 50
 // which its owner has read; it returns how many records were not read yet. The owner is told
 // by a gap when it reads next, unless it has read all that was dropped by then. Who dies in between has dropped
 // nothing that was not read: the mark comes first, and says nothing to who has read what is in front of it.
-func (b *Broker) Purge(ctx context.Context, to agora.Address, after uint64) (unread int, err error) {
-	p := jslog.Locate(to, b.cfg.Shards)
-	first, err := b.firstUnread(ctx, p, after)
+func (s *Scanner) Purge(ctx context.Context, to agora.Address, after uint64) (unread int, err error) {
+	p := jslog.Locate(to, s.cfg.Shards)
+	first, err := s.firstUnread(ctx, p, after)
 	if err != nil || first == 0 {
 		return 0, err
 	}
-	mark, err := b.mark(ctx, p, to)
+	mark, err := s.mark(ctx, p, to)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := b.log.Drop(ctx, p, first); err != nil { // what is read: apart, so that the server counts the rest
+	if _, err := s.log.Drop(ctx, p, first); err != nil { // what is read: apart, so that the server counts the rest
 		return 0, err
 	}
-	return b.log.Drop(ctx, p, mark)
+	return s.log.Drop(ctx, p, mark)
 }
 
 // Forget drops what the log keeps for an address before a position, all of it where that is 0, and tells nobody: for answer boxes, whose
 // reader has read it. What is stored meanwhile stays where a position is given.
-func (b *Broker) Forget(ctx context.Context, to agora.Address, before uint64) error {
-	p := jslog.Locate(to, b.cfg.Shards)
-	_, err := b.log.Drop(ctx, p, before>>agora.SeqShift)
+func (s *Scanner) Forget(ctx context.Context, to agora.Address, before uint64) error {
+	p := jslog.Locate(to, s.cfg.Shards)
+	_, err := s.log.Drop(ctx, p, before>>agora.SeqShift)
 	return err
 }
 
 // firstUnread returns the sequence of the first record that has a message behind a position; 0 where there is none. A mark is no message.
-func (b *Broker) firstUnread(ctx context.Context, p jslog.Location, after uint64) (uint64, error) {
+func (s *Scanner) firstUnread(ctx context.Context, p jslog.Location, after uint64) (uint64, error) {
 	for seq := max(after>>agora.SeqShift, 1); ; {
-		page, err := b.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: seq, Batch: 8})
+		page, err := s.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: seq, Batch: 8})
 		if err != nil {
 			return 0, jslog.Unavailable(err)
 		}
@@ -68,10 +68,10 @@ func (b *Broker) firstUnread(ctx context.Context, p jslog.Location, after uint64
 }
 
 // mark stores a mark right behind the last record, and returns its sequence.
-func (b *Broker) mark(ctx context.Context, p jslog.Location, to agora.Address) (seq uint64, err error) {
+func (s *Scanner) mark(ctx context.Context, p jslog.Location, to agora.Address) (seq uint64, err error) {
 	var upTo uint64
 	for range markTries {
-		last, err := b.log.Last(ctx, p.Stream, p.Log())
+		last, err := s.log.Last(ctx, p.Stream, p.Log())
 		if err != nil {
 			return 0, jslog.Unavailable(err)
 		}
@@ -79,17 +79,17 @@ func (b *Broker) mark(ctx context.Context, p jslog.Location, to agora.Address) (
 			return last.Seq, nil // an answer was lost, or a refusal was none
 		}
 		upTo = last.End()
-		msg, err := b.lanelessRecord(p, "purge/"+strconv.FormatUint(last.Seq, 10), &agora.Message{Kind: agora.Gap, N: upTo, To: to})
+		msg, err := s.log.Laneless(p, "purge/"+strconv.FormatUint(last.Seq, 10), &agora.Message{Kind: agora.Gap, N: upTo, To: to})
 		if err != nil {
 			return 0, err
 		}
 		msg.Header[jslog.ExpectedLast] = []string{strconv.FormatUint(last.Seq, 10)}
-		a, err := b.log.Publish(ctx, msg, b.cfg.Retry)
+		a, err := s.log.Publish(ctx, msg, s.cfg.Retry)
 		switch {
 		case err == nil && a.Refused():
 			return 0, jslog.Full()
 		case err == nil && a.Err == nil && !a.Absent:
-			b.storedOne(p, a)
+			s.cfg.Stored(p, a, 1)
 			return a.Seq, nil
 		}
 		if !pause.For(ctx, jslog.LagPause) {
@@ -97,13 +97,6 @@ func (b *Broker) mark(ctx context.Context, p jslog.Location, to agora.Address) (
 		}
 	}
 	return 0, jslog.Unavailable(errors.New("too much is stored meanwhile"))
-}
-
-// passed takes note that a record is read, and returns up to where its reader was before.
-func (i *Inbox) pass(seq uint64, parts int) (before uint64) {
-	before = i.passed
-	i.passed = max(before, seq<<agora.SeqShift|uint64(parts-1))
-	return before
 }
 
 // Mailbox is what the log keeps for an address.
@@ -117,21 +110,21 @@ type Mailbox struct {
 }
 
 // Mailbox tells how an address's log stands, by the word of its stream's leader: three questions.
-func (b *Broker) Mailbox(ctx context.Context, to agora.Address) (Mailbox, error) {
-	p := jslog.Locate(to, b.cfg.Shards)
+func (s *Scanner) Mailbox(ctx context.Context, to agora.Address) (Mailbox, error) {
+	p := jslog.Locate(to, s.cfg.Shards)
 	m := Mailbox{Stream: p.Stream}
-	s, err := b.log.State(ctx, p.Stream, p.Log())
+	now, err := s.log.State(ctx, p.Stream, p.Log())
 	if err != nil {
 		return m, jslog.Unavailable(err)
 	}
-	m.Records = s.Count
-	first, err := b.log.Next(ctx, p.Stream, p.Log(), 1)
+	m.Records = now.Count
+	first, err := s.log.Next(ctx, p.Stream, p.Log(), 1)
 	if err == nil {
 		m.First, m.FirstAt = first.Seq<<agora.SeqShift, first.At
 	} else if !errors.Is(err, jslog.ErrNone) {
 		return m, jslog.Unavailable(err)
 	}
-	last, err := b.log.Last(ctx, p.Stream, p.Log())
+	last, err := s.log.Last(ctx, p.Stream, p.Log())
 	if err == nil {
 		m.Last, m.LastAt = last.End(), last.At
 	} else if !errors.Is(err, jslog.ErrNone) {

@@ -1,4 +1,4 @@
-package broker
+package scan
 
 import (
 	"context"
@@ -14,17 +14,28 @@ import (
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
-// EndLane ends a lane for good, for whoever ends the session: it fences, reads the log and
+// Lane is a lane that is to be ended.
+type Lane struct {
+	From    agora.AgentID
+	Session string
+	Epoch   uint64
+	To      agora.Address
+	Dirty   uint64              // the highest epoch that ended without handing over; 0 for none
+	Open    []ledger.OpenStream // streams that presence knows to be open: asked only where retention has cut the log
+}
+
+// End ends a lane for good: it fences, reads the log and
 // stores one Abort (Body is the code, STREAM_ABORTED) for each open stream. Repeating it, at several edges at
 // once, is harmless: the younger fence stops the older one's write, and then the reading shows what is stored.
 // It fails with ErrDeposed when a younger epoch holds the lane, and with an *agora.Error when the
 // log is full or could not be reached before ctx was over.
-func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
-	e := ender{b: b, cfg: cfg, at: jslog.Locate(cfg.To, b.cfg.Shards)}
-	e.fence = e.at.Fence(cfg.Session)
-	for pause := recoveryPause; ; pause = min(2*pause, recoveryPauseMax) {
+func End(ctx context.Context, s *Scanner, lane Lane) error {
+	e := ender{s: s, lane: lane, at: jslog.Locate(lane.To, s.cfg.Shards)}
+	e.fence = e.at.Fence(lane.Session)
+	for wait := endPause; ; wait = min(2*wait, endPauseMax) {
 		err := e.once(ctx)
 		switch {
 		case err == nil || errors.Is(err, jslog.ErrDeposed):
@@ -32,35 +43,35 @@ func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
 		case errors.Is(err, jslog.ErrFull):
 			return jslog.Full()
 		}
-		select {
-		case <-time.After(pause/2 + rand.N(pause)):
-		case <-ctx.Done():
+		if !pause.For(ctx, wait/2+rand.N(wait)) {
 			return jslog.Unavailable(errors.Join(err, ctx.Err()))
-		case <-b.ctx.Done():
-			return jslog.Unavailable(errClosed)
 		}
 	}
 }
 
+const (
+	endPause    = 50 * time.Millisecond // before the log is asked again, growing
+	endPauseMax = time.Second
+)
+
 // ender ends one lane.
 type ender struct {
-	b     *Broker
-	cfg   LaneConfig
+	s     *Scanner
+	lane  Lane
 	at    jslog.Location
 	fence string
 }
 
 // once does it all in one go; errMoved means that another does the same.
 func (e *ender) once(ctx context.Context) error {
-	seq, err := e.b.log.MoveFence(ctx, e.at.Stream, e.fence, e.cfg.Epoch)
+	seq, err := e.s.log.MoveFence(ctx, e.at.Stream, e.fence, e.lane.Epoch)
 	if err != nil {
 		return err
 	}
-	e.b.count.fences.Add(1)
 	var l ledger.Ledger
 	now := time.Now()
-	s := scan{b: e.b, at: e.at, cfg: &e.cfg}
-	err = s.run(ctx, func(o record.Origin, _ uint64, parts []agora.Message) error {
+	s := NewLaneScan(e.s, e.lane.From, e.lane.Session, e.lane.To)
+	err = s.Run(ctx, func(o record.Origin, _ uint64, parts []agora.Message) error {
 		for i := range parts {
 			l.Fold(&parts[i], o.Epoch, now)
 		}
@@ -69,7 +80,7 @@ func (e *ender) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.Inherit(ledger.Heritage{Open: e.cfg.Open, Dirty: e.cfg.Dirty, Cut: s.cut(e.b.cfg.MaxRecords), Aged: s.aged})
+	l.Inherit(ledger.Heritage{Open: e.lane.Open, Dirty: e.lane.Dirty, Cut: s.Cut(), Aged: s.Aged})
 	l.BreakAll()
 	for l.OwesAborts() {
 		if err := e.abort(ctx, &l, seq); err != nil {
@@ -81,20 +92,20 @@ func (e *ender) once(ctx context.Context) error {
 
 // abort stores one record of aborts.
 func (e *ender) abort(ctx context.Context, l *ledger.Ledger, fence uint64) error {
-	o := record.Origin{Session: e.cfg.Session, Epoch: e.cfg.Epoch, ValidAt: e.b.Now().UnixMilli(), From: e.cfg.From}
+	o := record.Origin{Session: e.lane.Session, Epoch: e.lane.Epoch, ValidAt: e.s.cfg.Clock.Now().UnixMilli(), From: e.lane.From}
 	var aborts []agora.Message
 	l.Begin()
-	for _, name := range l.NextAborts(maxAborts) {
-		aborts = append(aborts, l.Abort(name, e.cfg.Epoch))
+	for _, name := range l.NextAborts() {
+		aborts = append(aborts, l.Abort(name, e.lane.Epoch))
 	}
 	m := nats.NewMsg(e.at.Log())
 	m.Data = record.Of(o, aborts...)
-	m.Header[jslog.MessageID] = []string{e.b.unique(e.b.next.Add(1))}
+	m.Header[jslog.MessageID] = []string{e.s.cfg.NewID()}
 	if guard.Fences {
 		m.Header[jslog.ExpectedLast] = []string{strconv.FormatUint(fence, 10)}
 		m.Header[jslog.ExpectedSubject] = []string{e.fence}
 	}
-	a, err := e.b.log.Publish(ctx, m, e.b.cfg.Retry)
+	a, err := e.s.log.Publish(ctx, m, e.s.cfg.Retry)
 	switch {
 	case err != nil: // it may be stored: the next reading tells
 		return err
@@ -107,9 +118,7 @@ func (e *ender) abort(ctx context.Context, l *ledger.Ledger, fence uint64) error
 	case a.Err != nil:
 		return a.Err
 	}
-	e.b.tails.note(e.at, a.Seq, time.Now())
-	e.b.count.records.Add(1)
-	e.b.count.parts.Add(uint64(len(aborts)))
-	l.Commit(aborts, a.Seq, time.Now(), e.b.cfg.Duplicates)
+	e.s.cfg.Stored(e.at, a, len(aborts))
+	l.Commit(aborts, a.Seq, time.Now(), e.s.cfg.Duplicates)
 	return nil
 }

@@ -1,4 +1,4 @@
-package broker
+package scan
 
 import (
 	"context"
@@ -39,8 +39,8 @@ type Finding struct {
 
 // Find looks through the log for operators: it reads it all where no address or position is given, some hundred
 // thousand records a second at most, and changes nothing. It returns what it has when ctx is over.
-func (b *Broker) Find(ctx context.Context, s Search) (Finding, error) {
-	f := finder{b: b, s: s, out: Finding{Whole: true}}
+func (s *Scanner) Find(ctx context.Context, what Search) (Finding, error) {
+	f := finder{s: s, what: what, out: Finding{Whole: true}}
 	for _, p := range f.places() {
 		if err := f.look(ctx, p); err != nil {
 			if ctx.Err() == nil {
@@ -48,7 +48,7 @@ func (b *Broker) Find(ctx context.Context, s Search) (Finding, error) {
 			}
 			f.out.Whole = false
 		}
-		if s.Most > 0 && len(f.out.Stored) >= s.Most {
+		if what.Most > 0 && len(f.out.Stored) >= what.Most {
 			break
 		}
 	}
@@ -56,28 +56,27 @@ func (b *Broker) Find(ctx context.Context, s Search) (Finding, error) {
 }
 
 type finder struct {
-	b   *Broker
-	s   Search
-	r   record.Reader
-	out Finding
+	s    *Scanner
+	what Search
+	r    record.Reader
+	out  Finding
 }
 
 // places returns where to look: streams, and in each a subject that may have wildcards.
 func (f *finder) places() []jslog.Location {
-	if f.s.To.Name() != "" {
-		return []jslog.Location{jslog.Locate(f.s.To, f.b.cfg.Shards)}
+	if f.what.To.Name() != "" {
+		return []jslog.Location{jslog.Locate(f.what.To, f.s.cfg.Shards)}
 	}
 	var all []jslog.Location
-	for _, name := range f.b.streams.mailStreams() {
-		w := f.b.watchers[name]
-		all = append(all, jslog.Location{Stream: name, Live: jslog.LivePrefix + agora.EncodeToken(f.s.To.Tenant) + "." + w.kind + "." + w.shard + ".*"})
+	for _, shard := range jslog.Shards(f.s.cfg.Shards) {
+		all = append(all, shard.AllOf(f.what.To.Tenant))
 	}
 	return all
 }
 
 func (f *finder) look(ctx context.Context, p jslog.Location) error {
-	if f.s.Seq > 0 {
-		m, err := f.b.log.At(ctx, p.Stream, f.s.Seq>>agora.SeqShift)
+	if f.what.Seq > 0 {
+		m, err := f.s.log.At(ctx, p.Stream, f.what.Seq>>agora.SeqShift)
 		if errors.Is(err, jslog.ErrNone) {
 			return nil
 		}
@@ -88,7 +87,7 @@ func (f *finder) look(ctx context.Context, p jslog.Location) error {
 		return nil
 	}
 	for seq, read := uint64(1), uint64(0); ; {
-		page, err := f.b.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: seq})
+		page, err := f.s.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: seq})
 		if err != nil {
 			return err
 		}
@@ -98,9 +97,9 @@ func (f *finder) look(ctx context.Context, p jslog.Location) error {
 		}
 		read += uint64(len(page.Records))
 		switch {
-		case page.Whole || f.s.Most > 0 && len(f.out.Stored) >= f.s.Most:
+		case page.Whole || f.what.Most > 0 && len(f.out.Stored) >= f.what.Most:
 			return nil
-		case f.s.Beyond > 0 && read >= f.s.Beyond:
+		case f.what.Beyond > 0 && read >= f.what.Beyond:
 			f.out.Whole = false
 			return nil
 		}
@@ -110,7 +109,7 @@ func (f *finder) look(ctx context.Context, p jslog.Location) error {
 // take adds what of a record is looked for.
 func (f *finder) take(stream string, m *jslog.Record) {
 	to, err := jslog.AddressOf(m.Subject)
-	if err != nil || to.Tenant != f.s.To.Tenant || f.s.To.Name() != "" && to.Name() != f.s.To.Name() {
+	if err != nil || to.Tenant != f.what.To.Tenant || f.what.To.Name() != "" && to.Name() != f.what.To.Name() {
 		return // a fence, or somebody else's
 	}
 	f.out.Records++
@@ -126,7 +125,7 @@ func (f *finder) take(stream string, m *jslog.Record) {
 		if f.r.Part(&p) != nil {
 			return
 		}
-		if f.s.Seq > 0 && p.Seq != f.s.Seq || f.s.Seq == 0 && !f.s.Match(&p) || p.Kind == agora.Gap {
+		if f.what.Seq > 0 && p.Seq != f.what.Seq || f.what.Seq == 0 && !f.what.Match(&p) || p.Kind == agora.Gap {
 			continue
 		}
 		f.out.Stored = append(f.out.Stored, Stored{Message: p, Stream: stream, At: m.At, Epoch: o.Epoch, Void: o.IsVoid(m.At), Parts: n})
