@@ -91,7 +91,6 @@ func indexed(p agora.Part, stream string, index uint32) agora.Message {
 
 func numbered(n uint64, m agora.Message) agora.Message { m.N = n; return m }
 func ided(id string, m agora.Message) agora.Message    { m.ID = id; return m }
-func kind(k agora.Kind, m agora.Message) agora.Message { m.Kind = k; return m }
 
 // listener reads an inbox as an edge would.
 type listener struct {
