@@ -17,7 +17,12 @@ const module = "github.com/agora-relay/agora"
 // everything but commands.
 var layers = map[string][]string{
 	".":                    {},
-	"broker":               {".", "internal/guard", "internal/latency", "internal/turns"},
+	"broker/record":        {"."},
+	"broker/ledger":        {".", "broker/record", "internal/guard"},
+	"broker/jslog":         {".", "broker/record", "internal/guard"},
+	"broker/scan":          {".", "broker/jslog", "broker/ledger", "broker/record", "internal/guard", "internal/pause", "internal/turns"},
+	"broker/natsd":         {"internal/pause"},
+	"broker":               {".", "broker/jslog", "broker/ledger", "broker/record", "broker/scan", "internal/guard", "internal/latency", "internal/pause", "internal/turns"},
 	"presence":             {"."},
 	"wire":                 {".", "internal/rawjson"},
 	"wire/iat":             {".", "wire", "internal/rawjson"},
@@ -80,8 +85,8 @@ var layers = map[string][]string{
 // homes says which packages may import a library. What begins with the key
 // belongs to it.
 var homes = map[string][]string{
-	"github.com/nats-io/":                 {"broker"},
-	"github.com/synadia-io/orbit.go":      {"broker"},
+	"github.com/nats-io/":                 {"broker", "broker/jslog", "broker/scan", "broker/natsd"},
+	"github.com/synadia-io/orbit.go":      {"broker/jslog"},
 	"github.com/redis/go-redis":           {"presence"},
 	"github.com/alicebob/miniredis":       {"presence"},
 	"github.com/yuin/gopher-lua":          {"presence"},

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 )
 
 // ErrNoEdge means that nobody answers under a name.
@@ -28,15 +29,21 @@ type answerer struct {
 	wg   sync.WaitGroup
 }
 
+// answerers are those of a Broker. The zero value is ready.
+type answerers struct {
+	mu sync.Mutex // guards the field below
+	m  map[*answerer]struct{}
+}
+
 // Ask sends body to the edge that answers under name and returns its answer. It fails with
 // ErrNoEdge at once when nobody answers under that name.
 func (b *Broker) Ask(ctx context.Context, name string, body []byte) ([]byte, error) {
-	m, err := b.nc.RequestWithContext(ctx, askPrefix+agora.EncodeToken(name), body)
+	m, err := b.nc.RequestWithContext(ctx, jslog.AskPrefix+agora.EncodeToken(name), body)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil, ErrNoEdge
 	}
 	if err != nil {
-		return nil, b.unavailable(err)
+		return nil, jslog.Unavailable(err)
 	}
 	return m.Data, nil
 }
@@ -46,15 +53,13 @@ func (b *Broker) Ask(ctx context.Context, name string, body []byte) ([]byte, err
 func (b *Broker) Answer(name string, f func(ctx context.Context, body []byte) []byte) (stop func(), err error) {
 	a := &answerer{room: make(chan struct{}, maxQuestions)}
 	a.ctx, a.stop = context.WithCancel(b.ctx)
-	a.sub, err = b.nc.Subscribe(askPrefix+agora.EncodeToken(name), func(m *nats.Msg) { a.take(b, m, f) })
+	a.sub, err = b.nc.Subscribe(jslog.AskPrefix+agora.EncodeToken(name), func(m *nats.Msg) { a.take(b, m, f) })
 	if err != nil {
 		a.stop()
-		return nil, b.unavailable(err)
+		return nil, jslog.Unavailable(err)
 	}
-	b.answersMu.Lock()
-	b.answers[a] = struct{}{}
-	b.answersMu.Unlock()
-	return func() { b.endAnswer(a) }, nil
+	b.answers.add(a)
+	return func() { b.answers.end(a) }, nil
 }
 
 // take begins to work on a question. While there is no room it holds up the next ones.
@@ -78,10 +83,20 @@ func (a *answerer) take(b *Broker, m *nats.Msg, f func(context.Context, []byte) 
 	})
 }
 
-func (b *Broker) endAnswer(a *answerer) {
-	b.answersMu.Lock()
-	delete(b.answers, a)
-	b.answersMu.Unlock()
+func (as *answerers) add(a *answerer) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if as.m == nil {
+		as.m = make(map[*answerer]struct{})
+	}
+	as.m[a] = struct{}{}
+}
+
+// end ends one, and waits for what it works on.
+func (as *answerers) end(a *answerer) {
+	as.mu.Lock()
+	delete(as.m, a)
+	as.mu.Unlock()
 	_ = a.sub.Unsubscribe() // fails on a closed connection, which has none
 	a.stop()
 	a.mu.Lock()
@@ -90,14 +105,15 @@ func (b *Broker) endAnswer(a *answerer) {
 	a.wg.Wait()
 }
 
-func (b *Broker) stopAnswers() {
-	b.answersMu.Lock()
+// stop ends all.
+func (as *answerers) stop() {
+	as.mu.Lock()
 	var all []*answerer
-	for a := range b.answers {
+	for a := range as.m {
 		all = append(all, a)
 	}
-	b.answersMu.Unlock()
+	as.mu.Unlock()
 	for _, a := range all {
-		b.endAnswer(a)
+		as.end(a)
 	}
 }

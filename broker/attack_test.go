@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -19,7 +20,7 @@ import (
 // attack is a first holder of a lane whose way to the log can be held up, and an edge for its successor.
 type attack struct {
 	t       *testing.T
-	srv     *Server
+	srv     *natsd.Server
 	c       *cable
 	e1, e2  *Broker
 	old     *Lane
@@ -59,7 +60,7 @@ func (x *attack) die() { x.e1.nc.Close() }
 func (x *attack) arrive() {
 	x.t.Helper()
 	x.c.delay(false)
-	await.True(x.t, "what was under way has arrived", func() bool { return x.c.underWay() == 0 && x.srv.node(0).NumClients() == 1 })
+	await.True(x.t, "what was under way has arrived", func() bool { return x.c.underWay() == 0 && x.srv.Clients(0) == 1 })
 }
 
 // heir is the lane of the next holder, at the other edge; dirty says that the first one did not hand over.
@@ -235,7 +236,7 @@ func TestTheThirdHolderIsSafeFromBothBeforeIt(t *testing.T) {
 			}
 			for left, c := range cables {
 				c.delay(false)
-				await.True(t, "it has arrived", func() bool { return c.underWay() == 0 && x.srv.node(0).NumClients() == 2-left })
+				await.True(t, "it has arrived", func() bool { return c.underWay() == 0 && x.srv.Clients(0) == 2-left })
 			}
 			x.want("1", "2", "3")
 		})
@@ -291,7 +292,7 @@ func TestWheneverALateRecordLandsOrderHolds(t *testing.T) {
 		store(t, heir, text(session+" other"))
 		on := put(t, heir, part(agora.Chunk, session, session+" chunk"))
 		late.Wait()
-		await.True(t, "the first holder knows", func() bool { old.mu.Lock(); defer old.mu.Unlock(); return old.flight == nil })
+		await.True(t, "the first holder knows", func() bool { old.mu.Lock(); defer old.mu.Unlock(); return old.inflight == nil })
 		started := slices.Contains(x.log(), session+" start")
 		code := agora.AsError(on.Err)
 		if code == nil || started && code.Code != agora.StreamAborted || !started && code.Code != agora.StreamNotFound {

@@ -8,12 +8,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/await"
 )
 
 // slowClock takes the log's time to be so far behind that what the network holds for the given time is void.
 func slowClock(slack time.Duration) func() time.Time {
-	return func() time.Time { return time.Now().Add(slack - voidAfter) }
+	return func() time.Time { return time.Now().Add(slack - record.VoidAfter) }
 }
 
 // strand has the first holder lose its connection while its record is under way.
@@ -68,9 +70,9 @@ func copyIsVoid(t *testing.T, slack time.Duration, began time.Time) bool {
 // forgetIDs has the server forget the ids of all that is stored, as it does once the duplicate window is over.
 func (x *attack) forgetIDs() {
 	x.t.Helper()
-	at := placeOf(agora.ToAgent("default", "carol"), 1)
+	at := jslog.Locate(agora.ToAgent("default", "carol"), 1)
 	publish := func() (isKnown bool) {
-		ack, err := x.e2.js.Publish(await.Context(x.t), at.log(), []byte("x"), jetstream.WithMsgID("the last of all"))
+		ack, err := x.e2.js.Publish(await.Context(x.t), at.Log(), []byte("x"), jetstream.WithMsgID("the last of all"))
 		if err != nil {
 			x.t.Fatal(err)
 		}
@@ -78,7 +80,7 @@ func (x *attack) forgetIDs() {
 	}
 	publish()
 	for short := range time.Duration(2) { // a second change makes sure that the server looks at the first one's window
-		change(x.t, x.e2, at.stream, func(c *jetstream.StreamConfig) { c.Duplicates = shortest + short })
+		change(x.t, x.e2, at.Stream, func(c *jetstream.StreamConfig) { c.Duplicates = shortest + short })
 	}
 	await.True(x.t, "the ids are forgotten", func() bool { return !publish() })
 }
@@ -92,7 +94,7 @@ func TestACopyThatOutlivesItsFenceIsVoid(t *testing.T) {
 	x.die()
 	heir := x.heir(1)
 	store(t, heir, text("of the heir"))
-	grow(t, x.e2, heir.at.stream) // what the heir has just said, too
+	grow(t, x.e2, heir.at.Stream) // what the heir has just said, too
 	x.c.delay(false)
 	await.True(t, "the copy is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
 	if got := bodies(listen(t, x.e2, bob, From{}).quiet(t)); len(got) != 0 {
@@ -108,13 +110,13 @@ func TestACopyOfWhatWasGivenUpIsRefused(t *testing.T) {
 	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.GiveUp = 300 * time.Millisecond })
 	x.under(text("1"))
-	await.True(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.away })
+	await.True(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.recovering })
 	x.strand()
 	if r := await.Recv(t, "it is stored anew", x.results); r.Err != nil || r.Again {
 		t.Fatalf("stored anew: %+v", r)
 	}
 	x.c.delay(false)
-	await.True(t, "the copy has arrived", func() bool { return x.c.underWay() == 0 && x.srv.node(0).NumClients() == 2 })
+	await.True(t, "the copy has arrived", func() bool { return x.c.underWay() == 0 && x.srv.Clients(0) == 2 })
 	store(t, x.old, text("2"))
 	x.want("1", "2")
 }

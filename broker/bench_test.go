@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 const benchLanes = 200
@@ -118,17 +120,17 @@ func TestTheUsualAnswerIsReadWithoutAllocating(t *testing.T) {
 	m := &nats.Msg{Data: []byte(`{"stream":"AGORA_AGENT_0", "seq":240518400001}`)}
 	again := &nats.Msg{Data: []byte(`{"stream":"AGORA_AGENT_0","domain":"x","seq":7,"duplicate": true}`)}
 	if n := testing.AllocsPerRun(100, func() {
-		if a, err := parseAck(m); err != nil || a.seq != 240518400001 || a.duplicate {
+		if a, err := jslog.ParseAck(m); err != nil || a.Seq != 240518400001 || a.Duplicate {
 			t.Fatalf("got %+v, %v", a, err)
 		}
-		if a, err := parseAck(again); err != nil || a.seq != 7 || !a.duplicate {
+		if a, err := jslog.ParseAck(again); err != nil || a.Seq != 7 || !a.Duplicate {
 			t.Fatalf("got %+v, %v", a, err)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
 	for _, bad := range []string{``, `{}`, `{"stream":"x"}`, `{"stream":"x","seq":0}`, `no`} {
-		if a, err := parseAck(&nats.Msg{Data: []byte(bad)}); err == nil {
+		if a, err := jslog.ParseAck(&nats.Msg{Data: []byte(bad)}); err == nil {
 			t.Errorf("%q is read as %+v", bad, a)
 		}
 	}
@@ -138,22 +140,22 @@ func TestALiveRecordIsQueuedWithoutAllocating(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
-	m := nats.NewMsg(placeOf(bob, 1).live)
-	m.Data = encode(origin{session: "s", validAt: time.Now().UnixMilli(), from: "alice"}, []agora.Message{text("x")})
+	m := nats.NewMsg(jslog.Locate(bob, 1).Live)
+	m.Data = record.Of(record.Origin{Session: "s", ValidAt: time.Now().UnixMilli(), From: "alice"}, text("x"))
 	seq := in.end
 	if n := testing.AllocsPerRun(1000, func() {
 		seq++
 		in.push(m, seq, seq-1)
-		in.pop(in.sit(), 1<<20)
+		in.pop(in.acquireScratch(), 1<<20)
 	}); n > 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
-	if in.behind || in.bytes != 0 {
-		t.Errorf("behind %v, %d bytes queued", in.behind, in.bytes)
+	if in.lagging || in.bytes != 0 {
+		t.Errorf("behind %v, %d bytes queued", in.lagging, in.bytes)
 	}
 	seq++
 	in.push(m, seq+1, seq)
-	if !in.behind {
+	if !in.lagging {
 		t.Error("a record that was missed must show")
 	}
 }

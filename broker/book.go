@@ -14,9 +14,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // Book keeps records that are decided once: something is opened under a name, and later decided, each by the first who does.
@@ -56,26 +57,6 @@ func (k *Book) Keep() time.Duration { return k.b.cfg.BookKeep }
 // Bytes returns how much the book can hold: beyond it, nothing can be opened or decided.
 func (k *Book) Bytes() int64 { return k.b.cfg.BookBytes }
 
-func (b *Broker) bookConfig() jetstream.StreamConfig {
-	name := streamName(bookKind, "")
-	return jetstream.StreamConfig{
-		Name:              name,
-		Description:       "Agora's records that are decided once",
-		Subjects:          []string{bookPrefix + ">"},
-		Retention:         jetstream.LimitsPolicy,
-		Discard:           jetstream.DiscardNew,
-		MaxBytes:          b.cfg.BookBytes,
-		MaxAge:            b.cfg.BookKeep,
-		MaxMsgsPerSubject: -1, // the first stands: a leader that is new may take another one, which must not push it out
-		Storage:           b.storage(),
-		Replicas:          b.cfg.Replicas,
-		Duplicates:        min(b.cfg.Duplicates, b.cfg.BookKeep),
-		AllowDirect:       true,
-		FirstSeq:          b.firstSequence(name),
-		Metadata:          map[string]string{metaFormat: formatVersion},
-	}
-}
-
 // Open stores a record that opens something, unless one of that tenant and name stands, and returns what stands; mine says that this call has
 // stored it. It takes a few round trips, and tries again until ctx is over. Errors: UNAVAILABLE when the log could not be
 // reached by then, or has been away for longer than an election, or is full: the record may stand all the same, and opening it again tells; MESSAGE_TOO_LARGE; INVALID_REQUEST for an impossible name.
@@ -91,10 +72,10 @@ func (k *Book) Open(ctx context.Context, tenant, name string, body []byte) (stan
 func (k *Book) Decide(ctx context.Context, opened Entry, body []byte) (stands Entry, mine bool, err error) {
 	now, err := k.first(ctx, opened.Tenant, opened.Name, 0)
 	switch {
-	case errors.Is(err, errNone) || err == nil && now.Seq != opened.Seq:
+	case errors.Is(err, jslog.ErrNone) || err == nil && now.Seq != opened.Seq:
 		return Entry{}, false, ErrNotOpen
 	case err != nil:
-		return Entry{}, false, k.b.unavailable(err)
+		return Entry{}, false, jslog.Unavailable(err)
 	}
 	return k.put(ctx, Entry{Tenant: opened.Tenant, Name: opened.Name, Decides: opened.Seq, Body: body})
 }
@@ -102,33 +83,33 @@ func (k *Book) Decide(ctx context.Context, opened Entry, body []byte) (stands En
 // Get returns what is open under a name, and how that was decided; nil for what is not there. It is the word of the stream's leader, which is asked until ctx is over.
 func (k *Book) Get(ctx context.Context, tenant, name string) (opened, decision *Entry, err error) {
 	o, err := k.first(ctx, tenant, name, 0)
-	if errors.Is(err, errNone) {
+	if errors.Is(err, jslog.ErrNone) {
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, k.b.unavailable(err)
+		return nil, nil, jslog.Unavailable(err)
 	}
 	d, err := k.first(ctx, tenant, name, o.Seq)
-	if errors.Is(err, errNone) {
+	if errors.Is(err, jslog.ErrNone) {
 		return &o, nil, nil
 	}
 	if err != nil {
-		return nil, nil, k.b.unavailable(err)
+		return nil, nil, jslog.Unavailable(err)
 	}
 	return &o, &d, nil
 }
 
 // Last returns the Seq of the last record that the book has got, as the stream's leader knows it; 0 for none. Watches that have not got as far look at once.
 func (k *Book) Last(ctx context.Context) (uint64, error) {
-	m, err := k.b.lastOf(ctx, streamName(bookKind, ""), bookPrefix+">")
-	if errors.Is(err, errNone) {
+	m, err := k.b.log.Last(ctx, jslog.StreamName(jslog.BookKind, ""), jslog.BookPrefix+">")
+	if errors.Is(err, jslog.ErrNone) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, k.b.unavailable(err)
+		return 0, jslog.Unavailable(err)
 	}
-	k.hint(m.seq)
-	return m.seq, nil
+	k.hint(m.Seq)
+	return m.Seq, nil
 }
 
 // put stores e unless one of its subject stands, and returns the one that does. A leader may refuse a record where none stands, and an acknowledgement may be lost: what counts is what
@@ -137,7 +118,7 @@ func (k *Book) put(ctx context.Context, e Entry) (stands Entry, mine bool, err e
 	rand.Read(e.mark[:])
 	body := appendEntry(nil, &e)
 	if limit := k.b.MaxRecord(); len(body) > limit {
-		return Entry{}, false, tooLarge(limit)
+		return Entry{}, false, jslog.TooLarge(limit)
 	}
 	for {
 		failed := k.publish(ctx, &e, body)
@@ -148,21 +129,21 @@ func (k *Book) put(ctx context.Context, e Entry) (stands Entry, mine bool, err e
 			}
 			return stands, mine, nil
 		}
-		if errors.Is(err, errNone) && failed != nil {
+		if errors.Is(err, jslog.ErrNone) && failed != nil {
 			if full, ok := errors.AsType[*agora.Error](failed); ok {
 				return Entry{}, false, full
 			}
 			err = failed
 		}
 		if !k.patient(ctx) {
-			return Entry{}, false, k.b.unavailable(err)
+			return Entry{}, false, jslog.Unavailable(err)
 		}
 	}
 }
 
 // patient waits before another try, and reports whether that makes sense.
 func (k *Book) patient(ctx context.Context) bool {
-	return !k.b.Lost() && pauseFor(ctx, retryPause) == nil && k.b.ctx.Err() == nil
+	return !k.b.Lost() && pause.For(ctx, jslog.RetryPause) && k.b.ctx.Err() == nil
 }
 
 // publish sends a record once. An *agora.Error says that the log is full; after another one the record may be stored or not.
@@ -170,49 +151,49 @@ func (k *Book) publish(ctx context.Context, e *Entry, body []byte) error {
 	m := nats.NewMsg(bookSubject(e.Tenant, e.Name, e.Decides))
 	m.Header["Nats-Expected-Last-Subject-Sequence"] = []string{"0"}
 	m.Data = body
-	a, err := k.b.publishWait(ctx, m, k.b.cfg.Retry)
+	a, err := k.b.log.Publish(ctx, m, k.b.cfg.Retry)
 	switch {
 	case err != nil:
 		return err
-	case a.absent:
-		k.b.watchers.nobody(streamName(bookKind, ""))
-		return errSilent
-	case a.refused():
-		return full()
-	case a.err != nil:
-		return a.err
+	case a.Absent:
+		k.b.watchers.nobody(jslog.StreamName(jslog.BookKind, ""))
+		return jslog.ErrSilent
+	case a.Refused():
+		return jslog.Full()
+	case a.Err != nil:
+		return a.Err
 	}
 	return nil
 }
 
 // hint tells all edges that a record is stored. One that it does not reach finds it soon.
-func (k *Book) hint(seq uint64) { _ = k.b.nc.Publish(bookHint, strconv.AppendUint(nil, seq, 10)) }
+func (k *Book) hint(seq uint64) { _ = k.b.nc.Publish(jslog.BookHint, strconv.AppendUint(nil, seq, 10)) }
 
-// doubt says that the stream may have a new leader, which may not have caught up with what it is bound by.
-func (k *Book) doubt() { k.young.Store(agora.Ticks() + int64(k.b.cfg.lag)) }
+// noteNewLeader says that the stream may have a new leader, which may not have caught up with what it is bound by.
+func (k *Book) noteNewLeader() { k.young.Store(agora.Ticks() + int64(k.b.cfg.lag)) }
 
 // first is read, again and again until there is an answer, or ctx is over. It takes the word of a new leader that something is not there for none.
 func (k *Book) first(ctx context.Context, tenant, name string, of uint64) (Entry, error) {
 	for {
 		e, err := k.read(ctx, tenant, name, of)
-		if err == nil || errors.Is(err, errNone) && agora.Ticks() >= k.young.Load() {
+		if err == nil || errors.Is(err, jslog.ErrNone) && agora.Ticks() >= k.young.Load() {
 			return e, err
 		}
 		if !k.patient(ctx) {
-			return Entry{}, fmt.Errorf("%w: %v", errSilent, err) // it may be errNone, which is no answer here
+			return Entry{}, fmt.Errorf("%w: %v", jslog.ErrSilent, err) // it may be errNone, which is no answer here
 		}
 	}
 }
 
 // read returns the record that opens a name, or the one that decides what stands at a sequence, as the leader knows it.
 func (k *Book) read(ctx context.Context, tenant, name string, of uint64) (Entry, error) {
-	m, err := k.b.nextOf(ctx, streamName(bookKind, ""), bookSubject(tenant, name, of), of+1)
+	m, err := k.b.log.Next(ctx, jslog.StreamName(jslog.BookKind, ""), bookSubject(tenant, name, of), of+1)
 	if err != nil {
 		return Entry{}, err
 	}
 	e, err := parseEntry(m)
 	if err == nil && (e.Tenant != tenant || e.Name != name) {
-		err = fmt.Errorf("record %d of the book is another's", m.seq)
+		err = fmt.Errorf("record %d of the book is another's", m.Seq)
 	}
 	return e, err
 }
@@ -220,7 +201,7 @@ func (k *Book) read(ctx context.Context, tenant, name string, of uint64) (Entry,
 // bookSubject returns where a record stands: names may be anything, and of any length, so they are hashed.
 func bookSubject(tenant, name string, decides uint64) string {
 	hash := sha256.Sum256([]byte(name))
-	subject := bookPrefix + agora.EncodeToken(tenant) + "." + hex.EncodeToString(hash[:20])
+	subject := jslog.BookPrefix + agora.EncodeToken(tenant) + "." + hex.EncodeToString(hash[:20])
 	if decides == 0 {
 		return subject + ".open"
 	}
@@ -239,14 +220,14 @@ func appendEntry(b []byte, e *Entry) []byte {
 }
 
 // parseEntry reads a record as it stands in the log.
-func parseEntry(m *logged) (Entry, error) {
-	e := Entry{Seq: m.seq, Time: m.at}
-	bad := fmt.Errorf("record %d of the book can't be read", m.seq)
-	if len(m.body) < 1+markSize || m.body[0] != bookVersion {
+func parseEntry(m *jslog.Record) (Entry, error) {
+	e := Entry{Seq: m.Seq, Time: m.At}
+	bad := fmt.Errorf("record %d of the book can't be read", m.Seq)
+	if len(m.Body) < 1+markSize || m.Body[0] != bookVersion {
 		return Entry{}, bad
 	}
-	copy(e.mark[:], m.body[1:])
-	rest := m.body[1+markSize:]
+	copy(e.mark[:], m.Body[1:])
+	rest := m.Body[1+markSize:]
 	for _, s := range [...]*string{&e.Tenant, &e.Name} {
 		n, size := binary.Uvarint(rest)
 		if size <= 0 || n > uint64(len(rest)-size) {
@@ -255,13 +236,13 @@ func parseEntry(m *logged) (Entry, error) {
 		*s, rest = string(rest[size:size+int(n)]), rest[size+int(n):]
 	}
 	e.Body = rest
-	if _, of, ok := strings.Cut(m.subject, ".decision."); ok {
+	if _, of, ok := strings.Cut(m.Subject, ".decision."); ok {
 		var err error
 		if e.Decides, err = strconv.ParseUint(of, 10, 64); err != nil {
 			return Entry{}, bad
 		}
 	}
-	if bookSubject(e.Tenant, e.Name, e.Decides) != m.subject {
+	if bookSubject(e.Tenant, e.Name, e.Decides) != m.Subject {
 		return Entry{}, bad
 	}
 	return e, nil

@@ -13,7 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // readBook is what a watch of the book has told.
@@ -165,7 +167,7 @@ func TestABookIsReadWithoutHints(t *testing.T) {
 	a := testBroker(t, s, nil)
 	r := readAlong(t, a)
 	for _, hint := range []string{"", "x", "-1", fmt.Sprint(uint64(math.MaxUint64))} {
-		if err := a.nc.Publish(bookHint, []byte(hint)); err != nil {
+		if err := a.nc.Publish(jslog.BookHint, []byte(hint)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -241,7 +243,7 @@ func TestNothingIsOpenedWhileTheLogIsAway(t *testing.T) {
 	b := testBroker(t, s, nil)
 	s.StopNode(0)
 	await.True(t, "it is gone", func() bool { return !b.Connected() })
-	ctx, cancel := context.WithTimeout(t.Context(), retryPause*3)
+	ctx, cancel := context.WithTimeout(t.Context(), jslog.RetryPause*3)
 	defer cancel()
 	if _, _, err := b.Book().Open(ctx, "default", "x", nil); agora.AsError(err).Code != agora.Unavailable {
 		t.Errorf("Open = %v, want UNAVAILABLE", err)
@@ -339,7 +341,7 @@ func TestOneDecisionStandsWhileLeadersStepDown(t *testing.T) {
 			if err := s.StepDown(ctx, "AGORA_BOOK"); err != nil {
 				t.Logf("no step-down: %v", err)
 			}
-			_ = pauseFor(ctx, 3*retryPause)
+			pause.For(ctx, 3*jslog.RetryPause)
 		}
 	})
 	decideAtOnce(t, a, b, 100)
@@ -354,7 +356,7 @@ func TestARecordOfTheBookThatCantBeReadIsPassedOver(t *testing.T) {
 	good := Entry{Tenant: "default", Name: "x", Body: []byte("a")}
 	whole := appendEntry(nil, &good)
 	for k, body := range [][]byte{nil, {2}, {1}, whole[:20], append([]byte{9}, whole[1:]...), whole} {
-		if _, err := b.js.Publish(await.Context(t), fmt.Sprint(bookPrefix, "default.", k), body); err != nil {
+		if _, err := b.js.Publish(await.Context(t), fmt.Sprint(jslog.BookPrefix, "default.", k), body); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -367,7 +369,7 @@ func FuzzBookRecord(f *testing.F) {
 	f.Add(appendEntry(nil, &e), uint64(0))
 	f.Add(appendEntry(nil, &e), uint64(7))
 	f.Fuzz(func(t *testing.T, body []byte, of uint64) {
-		got, err := parseEntry(&logged{subject: bookSubject("default", "x", of), body: body, seq: 9})
+		got, err := parseEntry(&jslog.Record{Subject: bookSubject("default", "x", of), Body: body, Seq: 9})
 		if err == nil && (got.Tenant != "default" || got.Name != "x" || got.Decides != of) {
 			t.Errorf("read as %+v", got)
 		}

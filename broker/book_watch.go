@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora/broker/jslog"
 )
 
 // BookReader is told what stands in the book. Its functions are called by the goroutine of Watch, one at a time, and should not block.
@@ -41,9 +43,9 @@ const (
 // within a second or two where none comes. It goes on after the connection, a leader or the whole stream was lost. It needs no consumer at the server.
 func (k *Book) Watch(ctx context.Context, r BookReader) error {
 	hints := make(chan *nats.Msg, 64) // one that finds no room is as good as those that do
-	sub, err := k.b.nc.ChanSubscribe(bookHint, hints)
+	sub, err := k.b.nc.ChanSubscribe(jslog.BookHint, hints)
 	if err != nil {
-		return k.b.unavailable(err)
+		return jslog.Unavailable(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	w := &bookWatch{k: k, r: r}
@@ -63,7 +65,7 @@ func (k *Book) Watch(ctx context.Context, r BookReader) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-k.b.ctx.Done():
-			return k.b.unavailable(errClosed)
+			return jslog.Unavailable(errClosed)
 		}
 		w.look(ctx)
 		wait := k.b.cfg.probe
@@ -79,26 +81,26 @@ func (w *bookWatch) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bookPatient)
 	defer cancel()
 	if err := w.read(ctx); err != nil {
-		w.r.Read(w.pos, w.k.b.unavailable(err))
+		w.r.Read(w.pos, jslog.Unavailable(err))
 		return
 	}
 	w.r.Read(w.pos, nil)
 }
 
 func (w *bookWatch) read(ctx context.Context) error {
-	b, stream := w.k.b, streamName(bookKind, "")
-	s, err := b.state(ctx, stream, "")
+	b, stream := w.k.b, jslog.StreamName(jslog.BookKind, "")
+	s, err := b.log.State(ctx, stream, "")
 	if err != nil {
 		b.watchers.nobody(stream)
 		return err
 	}
-	if !w.created.IsZero() && !s.created.Equal(w.created) {
+	if !w.created.IsZero() && !s.Created.Equal(w.created) {
 		w.anew(&s)
 	}
-	w.created = s.created
-	b.saw(stream, seen{last: s.last, created: s.created, life: b.Life()})
-	w.forget(s.first)
-	for w.pos < s.last {
+	w.created = s.Created
+	b.streams.note(stream, streamSeen{last: s.Last, created: s.Created, life: b.Life()})
+	w.forget(s.First)
+	for w.pos < s.Last {
 		if err := w.page(ctx, stream, &s); err != nil {
 			return err
 		}
@@ -107,8 +109,8 @@ func (w *bookWatch) read(ctx context.Context) error {
 }
 
 // anew has all forgotten that a stream held which is no more. One made by an edge begins above it.
-func (w *bookWatch) anew(s *streamState) {
-	if s.first <= w.pos {
+func (w *bookWatch) anew(s *jslog.State) {
+	if s.First <= w.pos {
 		w.r.Gone(math.MaxUint64)
 		w.first, w.pos = 0, 0
 	}
@@ -122,51 +124,51 @@ func (w *bookWatch) forget(first uint64) {
 }
 
 // page tells of the next records. What a replica has not got yet is read from the leader, one by one.
-func (w *bookWatch) page(ctx context.Context, stream string, s *streamState) error {
+func (w *bookWatch) page(ctx context.Context, stream string, s *jslog.State) error {
 	b := w.k.b
-	p, err := b.readLog(ctx, query{stream: stream, subject: bookPrefix + ">", seq: w.pos + 1})
+	p, err := b.log.Read(ctx, jslog.Query{Stream: stream, Subject: jslog.BookPrefix + ">", Seq: w.pos + 1})
 	if err != nil {
 		return err
 	}
-	for i := range p.msgs {
-		if p.msgs[i].seq > s.last { // what was forgotten before it is not known yet
-			w.pos = s.last
+	for i := range p.Records {
+		if p.Records[i].Seq > s.Last { // what was forgotten before it is not known yet
+			w.pos = s.Last
 			return nil
 		}
-		w.tell(&p.msgs[i])
+		w.tell(&p.Records[i])
 	}
-	if !p.whole || w.pos >= s.last {
+	if !p.Whole || w.pos >= s.Last {
 		return nil
 	}
-	m, err := b.nextOf(ctx, stream, bookPrefix+">", w.pos+1)
-	if err == nil && m.seq > s.last {
-		w.pos = s.last
+	m, err := b.log.Next(ctx, stream, jslog.BookPrefix+">", w.pos+1)
+	if err == nil && m.Seq > s.Last {
+		w.pos = s.Last
 		return nil
 	}
 	if err == nil {
 		w.tell(m)
 		return nil
 	}
-	if !errors.Is(err, errNone) {
+	if !errors.Is(err, jslog.ErrNone) {
 		return err
 	}
 	// There is nothing, if it was the same leader that said so: another one may not know yet.
-	again, err := b.state(ctx, stream, "")
+	again, err := b.log.State(ctx, stream, "")
 	switch {
 	case err != nil:
 		return err
-	case again.leader != s.leader || !again.created.Equal(s.created):
-		return errSilent
+	case again.Leader != s.Leader || !again.Created.Equal(s.Created):
+		return jslog.ErrSilent
 	}
-	w.pos = s.last
+	w.pos = s.Last
 	return nil
 }
 
-func (w *bookWatch) tell(m *logged) {
-	w.pos = m.seq
+func (w *bookWatch) tell(m *jslog.Record) {
+	w.pos = m.Seq
 	e, err := parseEntry(m)
 	if err != nil {
-		w.k.b.cfg.Log.Warn("record skipped", "stream", streamName(bookKind, ""), "seq", m.seq, "err", err)
+		w.k.b.cfg.Log.Warn("record skipped", "stream", jslog.StreamName(jslog.BookKind, ""), "seq", m.Seq, "err", err)
 		return
 	}
 	w.r.Entry(e)

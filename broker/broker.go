@@ -5,70 +5,56 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/scan"
 	"github.com/agora-relay/agora/internal/latency"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // Broker is one edge's connection to the log. Its methods may be called at the same time.
 type Broker struct {
+	conn
+	*scanner
 	cfg   Config
-	nc    *nats.Conn
-	js    jetstream.JetStream
+	log   *jslog.Client
+	clock *jslog.Clock
+	next  atomic.Uint64 // numbers lanes and records
 	life  string        // random, of this Broker alone: begins every message id of its records
 	acks  string        // prefix of the subjects on which records are acknowledged
-	next  atomic.Uint64 // numbers lanes and records
-	back  chan struct{} // holds one token after the connection came back
-	lives atomic.Uint64 // attempts to connect again
-	cut   atomic.Int64  // ticks when the connection was lost; 0 while there is one
-	gone  chan struct{} // closed when the connection is closed for good
-	count counters
 
-	toStored latency.Histogram
+	ctx        context.Context // over when the Broker closes
+	stop       context.CancelFunc
+	wg         sync.WaitGroup // every goroutine of the Broker
+	laneReads  chan struct{}  // bounds how many lanes read the log at a time
+	inboxReads chan struct{}  // the same for inboxes
+	inboxBytes atomic.Int64   // live bytes kept for one inbox
 
-	ctx  context.Context // over when the Broker closes
-	stop context.CancelFunc
-	wg   sync.WaitGroup // every goroutine of the Broker
-	work chan struct{}  // bounds how many lanes read the log at a time
-	fill chan struct{}  // the same for inboxes
-
-	clock    clock
-	posts    posts
-	sweeper  sweeper
-	watchers watchers
-	echoes   echoes
-
-	gathering gathering
-	book      Book
-
+	streams    streamKeeper
+	lanes      laneRegistry
+	retrier    retrier
+	coalescer  coalescer
+	tails      tailNotifier
+	dispatch   dispatcher
+	watchers   watchers
 	advisories *nats.Subscription // of new leaders
-	topics     topics
+	answers    answerers
+	callbacks  callbackQueue
+	book       Book
 
-	lanesMu sync.RWMutex // guards the fields below
-	lanes   map[uint64]*Lane
-
-	answersMu sync.Mutex // guards the fields below
-	answers   map[*answerer]struct{}
-
-	link   atomic.Pointer[link]  // the connection as it is now
-	denied atomic.Pointer[error] // what the servers last said that this edge's user may not do
-
-	inboxRoom atomic.Int64 // live bytes kept for one inbox
-
-	seenMu sync.Mutex // guards the field below
-	seen   map[string]seen
+	count    counters
+	toStored latency.Histogram
 }
 
 // ErrDeposed means that a younger epoch holds the lane.
-var ErrDeposed = errors.New("a younger epoch holds the lane")
+var ErrDeposed = jslog.ErrDeposed
 
 // errClosed means that the Broker is closed.
 var errClosed = errors.New("broker is closed")
@@ -89,21 +75,16 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("%d shards: choose 1 to %d", cfg.Shards, maxShards)
 	}
 	b := &Broker{
-		cfg:     cfg,
-		life:    nuid.Next(),
-		back:    make(chan struct{}, 1),
-		gone:    make(chan struct{}),
-		work:    make(chan struct{}, lanesReading),
-		fill:    make(chan struct{}, inboxesReading),
-		lanes:   make(map[uint64]*Lane),
-		answers: make(map[*answerer]struct{}),
-		seen:    make(map[string]seen),
+		cfg:        cfg,
+		life:       nuid.Next(),
+		laneReads:  make(chan struct{}, lanesReading),
+		inboxReads: make(chan struct{}, inboxesReading),
 	}
-	b.clock.fixed, b.clock.local, b.clock.log = cfg.clock, cfg.Now, cfg.Log
+	b.clock = jslog.NewClock(cfg.Now, cfg.clock, cfg.Log)
 	b.book.b = b
 	b.ctx, b.stop = context.WithCancel(context.Background())
-	b.link.Store(newLink())
-	b.inboxRoom.Store(int64(cfg.InboxBytes))
+	b.conn.init(&b.cfg, b.ctx, b.reconnected, b.dispatch.markDropped)
+	b.inboxBytes.Store(int64(cfg.InboxBytes))
 	if err := b.open(ctx); err != nil {
 		b.Close()
 		return nil, err
@@ -113,25 +94,28 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 
 // open connects, makes the streams and starts the Broker's goroutines.
 func (b *Broker) open(ctx context.Context) (err error) {
-	b.posts.init()
-	b.sweeper.init()
+	b.callbacks.init()
+	b.retrier.init()
 	b.watchers = b.newWatchers()
-	b.echoes.init()
-	b.gathering.init()
-	b.topics.init(b)
+	b.tails.init()
+	b.coalescer.init()
+	b.dispatch.init(&b.conn, &b.count.dropped)
 	if err := b.connect(ctx); err != nil {
 		return err
 	}
-	if err := b.fits(); err != nil {
+	if err := b.checkMaxPayload(); err != nil {
 		return err
 	}
-	if b.js, err = jetstream.New(b.nc); err != nil {
+	b.log = jslog.New(b.nc, b.js, b.within, jslog.Config{
+		Read: b.cfg.read, Tail: b.cfg.tail, Retry: b.cfg.Retry, MaxAge: b.cfg.MaxAge, MaxRecords: b.cfg.MaxRecords,
+		Clock: b.clock, Fenced: func() { b.count.fences.Add(1) }, Absent: b.watchers.nobody,
+	})
+	b.scanner = scan.New(b.log, b.scanConfig())
+	b.streams.init(&b.conn, b.clock, b.log.AskTime, b.dispatch.markRestarted)
+	if err := b.streams.ensureAll(ctx); err != nil {
 		return err
 	}
-	if err := b.ensureStreams(ctx); err != nil {
-		return err
-	}
-	b.setClock(ctx)
+	b.log.SetClock(ctx, b.streams.names()[0])
 	b.acks = b.nc.NewRespInbox() + "."
 	acks, err := b.nc.Subscribe(b.acks+">", b.onAck)
 	if err != nil {
@@ -144,190 +128,95 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	if err := b.watch(); err != nil {
 		return err
 	}
-	b.wg.Go(b.posts.run)
-	b.wg.Go(b.sweep)
-	b.wg.Go(b.echo)
-	b.wg.Go(b.gather)
-	b.topics.start(b)
+	b.wg.Go(b.callbacks.run)
+	b.wg.Go(b.runRetrier)
+	b.wg.Go(b.runTailNotifier)
+	b.wg.Go(b.runCoalescer)
+	b.dispatch.start(b.ctx, &b.wg)
 	return nil
-}
-
-func (b *Broker) options(d *dialer, access []nats.Option) []nats.Option {
-	opts := append(access,
-		nats.Name(b.cfg.Name),
-		nats.Timeout(dialTime),
-		nats.SetCustomDialer(d),
-		nats.FlusherTimeout(b.cfg.write), // of every write, under a lock that all who publish take
-		nats.ReconnectWait(100*time.Millisecond),
-		nats.ReconnectJitter(150*time.Millisecond, 150*time.Millisecond),
-		nats.PingInterval(5*time.Second),
-		nats.MaxPingsOutstanding(2),
-		nats.SyncQueueLen(2*max(readBatch, auditBatch)), // made anew for each reading of the log
-	)
-	opts = append(opts, b.cfg.Options...)
-	// The defaults would give up one day, and would send stale publishes late.
-	return append(opts,
-		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // credentials that are refused today may be put right tomorrow
-		nats.ReconnectBufSize(-1),
-		nats.DisconnectErrHandler(func(*nats.Conn, error) {
-			b.cut.CompareAndSwap(0, agora.Ticks())
-			b.link.Swap(newLink()).lost()
-		}),
-		// Called before each attempt, by whoever makes it; nil is the choice that is made without it.
-		nats.ReconnectToServer(func([]nats.Server, nats.ServerInfo) (*nats.Server, time.Duration) {
-			b.lives.Add(1)
-			return nil, 0
-		}),
-		nats.ReconnectHandler(func(*nats.Conn) { b.reconnected() }),
-		nats.ClosedHandler(func(*nats.Conn) { close(b.gone) }),
-		nats.ErrorHandler(b.onError),
-	)
-}
-
-// link is one life of the connection: what was asked in it is answered in it or never.
-type link struct {
-	ctx  context.Context
-	lost context.CancelFunc
-}
-
-func newLink() *link {
-	l := new(link)
-	l.ctx, l.lost = context.WithCancel(context.Background())
-	return l
-}
-
-// waiting returns a context for one question: it is over after d, and when the connection is lost.
-func (b *Broker) waiting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	stop := context.AfterFunc(b.link.Load().ctx, cancel)
-	return ctx, func() { stop(); cancel() }
 }
 
 // reconnected runs on the connection's own goroutine and must not block.
 func (b *Broker) reconnected() {
-	b.cut.Store(0)
 	b.watchers.ask(checkStream | checkInboxes)
-	signal(b.back)
-	b.sweeper.hurry()
-}
-
-// onError hears of what went wrong outside any call: mostly, that a channel of live messages was full.
-func (b *Broker) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
-	if sub != nil && errors.Is(err, nats.ErrSlowConsumer) {
-		b.topics.missed(b, sub.Subject)
-		return
-	}
-	if errors.Is(err, nats.ErrPermissionViolation) && !strings.Contains(err.Error(), "$SYS.") { // the servers' time may be kept from us
-		b.denied.Store(&err)
-	}
-	if b.ctx.Err() == nil {
-		b.cfg.Log.Warn("nats", "err", err)
-	}
+	b.retrier.hurry()
 }
 
 // Close ends every lane, inbox and goroutine of the Broker and waits for them.
 func (b *Broker) Close() {
 	b.stop()
 	b.link.Load().lost()
-	for _, l := range b.openLanes() {
+	for _, l := range b.lanes.all() {
 		l.Close()
 	}
-	b.stopAnswers()
-	b.topics.close()
-	b.posts.end()
+	b.answers.stop()
+	b.dispatch.close()
+	b.callbacks.end()
 	b.wg.Wait()
-	b.posts.drain()
-	b.posts.late.Wait()
+	b.callbacks.drain()
+	b.callbacks.late.Wait()
 	if b.nc != nil {
 		b.nc.Close()
-		<-b.gone
+		<-b.closed
 	}
 }
 
-// Connected tells whether the log can be reached now.
-func (b *Broker) Connected() bool { return b.nc.IsConnected() }
+// Streams returns the names of the streams that hold the log, and last that of the book.
+func (b *Broker) Streams() []string { return b.streams.names() }
 
-// Lost tells whether the connection has been away for longer than an election takes.
-func (b *Broker) Lost() bool {
-	at := b.cut.Load()
-	return at != 0 && agora.Ticks()-at > int64(b.cfg.Election)
-}
-
-// Election returns how long the log may be away before what needs it is to be refused: longer than any election takes.
-func (b *Broker) Election() time.Duration { return b.cfg.Election }
-
-// Life numbers the connection to the log. The number grows after a connection was lost and before
-// anything can come over the next one, so what was read under one life and is
-// looked at under the same was never read behind an absence.
-func (b *Broker) Life() uint64 { return b.lives.Load() }
-
-// Reconnected returns a channel that holds one token after the connection came back. It is for one listener.
-func (b *Broker) Reconnected() <-chan struct{} { return b.back }
-
-// MaxRecord is the largest body in bytes that can be stored: the server's max_payload less room for headers.
-func (b *Broker) MaxRecord() int { return int(b.nc.MaxPayload()) - headroom }
+// Now returns the log's time, by which records are stamped and judged, on every edge the same: use it for every
+// wall time that another edge reads. It is as near to the servers' as half a round trip to them, and goes on when
+// this machine's clock is set. Subtract such times from one another only: they say nothing to time.Since.
+func (b *Broker) Now() time.Time { return b.clock.Now() }
 
 // Last returns the position of the last frame stored for to, read from the
 // stream's leader; 0 when there is none.
 func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err error) {
-	p := placeOf(to, b.cfg.Shards)
-	m, err := b.lastOf(ctx, p.stream, p.log())
-	if errors.Is(err, errNone) {
+	p := jslog.Locate(to, b.cfg.Shards)
+	m, err := b.log.Last(ctx, p.Stream, p.Log())
+	if errors.Is(err, jslog.ErrNone) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, b.unavailable(err)
+		return 0, jslog.Unavailable(err)
 	}
-	return m.end(), nil
+	return m.End(), nil
 }
 
 // Reached reports whether the log may have come to a position of to: not where that is beyond all that was ever stored, by the word of the
 // stream's leader, who is asked for as long as one that is new may know less than it is bound by. It costs one round trip where the position is to's last one, or before it.
 func (b *Broker) Reached(ctx context.Context, to agora.Address, seq uint64) (bool, error) {
-	p := placeOf(to, b.cfg.Shards)
-	last, err := b.lastOf(ctx, p.stream, p.log())
-	if err == nil && seq <= last.end() {
+	p := jslog.Locate(to, b.cfg.Shards)
+	last, err := b.log.Last(ctx, p.Stream, p.Log())
+	if err == nil && seq <= last.End() {
 		return true, nil
 	}
-	for begun := agora.Ticks(); err == nil || errors.Is(err, errNone); err = pauseFor(ctx, retryPause) {
-		var s streamState
-		if s, err = b.state(ctx, p.stream, ""); err != nil {
+	for begun := agora.Ticks(); err == nil || errors.Is(err, jslog.ErrNone); {
+		var s jslog.State
+		if s, err = b.log.State(ctx, p.Stream, ""); err != nil {
 			break
 		}
-		if seq>>agora.SeqShift <= s.last {
+		if seq>>agora.SeqShift <= s.Last {
 			return true, nil
 		}
 		if time.Duration(agora.Ticks()-begun) >= b.cfg.lag {
 			return false, nil
 		}
+		if !pause.For(ctx, jslog.RetryPause) {
+			err = ctx.Err()
+		}
 	}
-	return false, b.unavailable(err)
+	return false, jslog.Unavailable(err)
 }
 
 // Unread returns how many records of to are stored after a position. It costs one Direct Get.
 func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (records int, err error) {
-	p := placeOf(to, b.cfg.Shards)
-	r, err := b.readLog(ctx, query{stream: p.stream, subject: p.log(), seq: after>>agora.SeqShift + 1, batch: 1})
+	p := jslog.Locate(to, b.cfg.Shards)
+	r, err := b.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: after>>agora.SeqShift + 1, Batch: 1})
 	if err != nil {
-		return 0, b.unavailable(err)
+		return 0, jslog.Unavailable(err)
 	}
-	return len(r.msgs) + r.pending, nil
-}
-
-// unavailable returns err as an agent may see it.
-func (b *Broker) unavailable(err error) *agora.Error {
-	return &agora.Error{Code: agora.Unavailable, Message: "the message log can't be reached now", RetryAfter: retryAfter, Cause: err}
-}
-
-func (b *Broker) openLanes() []*Lane {
-	b.lanesMu.RLock()
-	defer b.lanesMu.RUnlock()
-	lanes := make([]*Lane, 0, len(b.lanes))
-	for _, l := range b.lanes {
-		lanes = append(lanes, l)
-	}
-	return lanes
+	return len(r.Records) + r.Pending, nil
 }
 
 // unique returns a message id that no other record has, of whatever edge.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/agora-relay/agora/broker/natsd"
 )
 
 // cable is a connection to a server that can be cut, and each of whose ways can be held up. What is held on its way
@@ -26,7 +28,7 @@ type cable struct {
 	cut   bool // nobody gets through
 }
 
-func testCable(t testing.TB, s *Server) *cable {
+func testCable(t testing.TB, s *natsd.Server) *cable {
 	t.Helper()
 	u, err := url.Parse(strings.Split(s.URL(), ",")[0])
 	if err != nil {
@@ -104,7 +106,7 @@ func (w *way) fill(from net.Conn) {
 	}
 }
 
-// there tells whether the connection has not been severed; the cable's mu is held.
+// there reports whether the connection has not been severed; the cable's mu is held.
 func (w *way) there() bool {
 	_, there := w.cable.conns[w.near]
 	return there

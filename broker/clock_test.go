@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // warnings keeps what is logged.
@@ -84,45 +85,11 @@ func TestEdgesWhoseClocksAreHoursApartLoseNothing(t *testing.T) {
 	}
 }
 
-func TestAClockThatIsSetMovesNothing(t *testing.T) {
-	c := clock{log: slog.New(slog.DiscardHandler)}
-	set := time.Now()
-	c.local = func() time.Time { return set }
-	now := time.Now()
-	c.hear("S", sample{sent: now, got: now, log: now})
-	before := c.now()
-	set = set.Add(24 * time.Hour)
-	if moved := c.now().Sub(before); moved < 0 || moved > time.Minute {
-		t.Errorf("set by a day, the log's time moved by %v", moved)
-	}
-	if d := c.skew(); d < 23*time.Hour {
-		t.Errorf("skew %v, want a day", d)
-	}
-}
-
-func TestOneServerWithAWrongClockMovesNothing(t *testing.T) {
-	now := time.Now()
-	c := clock{local: time.Now, log: slog.New(slog.DiscardHandler)}
-	for range 2 {
-		for k, d := range []time.Duration{time.Hour, 0, 0} {
-			c.hear(fmt.Sprint(k), sample{sent: now, got: now, log: now.Add(d)})
-		}
-	}
-	if d := time.Until(c.now()).Abs(); d > time.Minute {
-		t.Errorf("%v off the two that agree", d)
-	}
-	before := c.now()
-	c.hear("1", sample{sent: now.Add(-10 * time.Second), got: now, log: now.Add(time.Hour)})
-	if d := c.now().Sub(before); d > time.Minute {
-		t.Errorf("an answer that took ten seconds moved the time by %v", d)
-	}
-}
-
 func TestALateRecordIsVoidForEveryReader(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
-	late := testBroker(t, s, func(c *Config) { c.clock = func() time.Time { return time.Now().Add(-2 * voidAfter) } }) // as if what it sends lay on its way for so long
+	late := testBroker(t, s, func(c *Config) { c.clock = func() time.Time { return time.Now().Add(-2 * record.VoidAfter) } }) // as if what it sends lay on its way for so long
 	l := late.Lane(lane("s1", 1, false))
 	store(t, l, part(agora.Start, "void", "void"))
 	l.Close()

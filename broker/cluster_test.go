@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -65,7 +66,7 @@ func TestLeadersStepDownUnderLoadAndOrderHolds(t *testing.T) {
 		count(in.quiet(t))
 		for k := range lanes {
 			if len(got[k]) < sent[k] {
-				in.fallBehind()
+				in.markLagging()
 				return false
 			}
 		}
@@ -81,7 +82,7 @@ func TestLeadersStepDownUnderLoadAndOrderHolds(t *testing.T) {
 }
 
 // upset moves a stream's leader a few times, and has a node go away and come back.
-func upset(t *testing.T, s *Server, stream string) {
+func upset(t *testing.T, s *natsd.Server, stream string) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for range 6 {

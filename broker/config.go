@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/turns"
 )
@@ -39,14 +40,14 @@ type Config struct {
 	Log        *slog.Logger     // discards if nil
 
 	// For tests.
-	probe time.Duration    // between two questions to each stream's leader; 1s
-	write time.Duration    // for a server to take what is written; 5s
-	read  time.Duration    // for one answer of the log; 2s
-	few   time.Duration    // for reading a few records one by one; 500ms
-	echo  time.Duration    // after a record before it is told once more; 1.2s
-	lag   time.Duration    // how long a leader may know less than it is bound by; 2s
-	young time.Duration    // how long other servers may take to learn that a subject is subscribed; 700ms
-	clock func() time.Time // taken for the log's time, whatever the servers say
+	probe  time.Duration    // between two questions to each stream's leader; 1s
+	write  time.Duration    // for a server to take what is written; 5s
+	read   time.Duration    // for one answer of the log; 2s
+	tail   time.Duration    // for reading a few records one by one; 500ms
+	notify time.Duration    // after a record before it is told once more; 1.2s
+	lag    time.Duration    // how long a leader may know less than it is bound by; 2s
+	mature time.Duration    // how long other servers may take to learn that a subject is subscribed; 700ms
+	clock  func() time.Time // taken for the log's time, whatever the servers say
 }
 
 // Keeps is how the streams of one kind keep what is stored in them.
@@ -58,20 +59,16 @@ type Keeps struct {
 // keeps returns how the streams of a kind keep what is stored in them.
 func (c *Config) keeps(kind string) Keeps {
 	switch kind {
-	case callKind:
+	case jslog.CallKind:
 		return c.Calls
-	case bookKind:
+	case jslog.BookKind:
 		return Keeps{Replicas: c.Replicas, ShardBytes: c.BookBytes}
 	}
 	return Keeps{Replicas: c.Replicas, ShardBytes: c.ShardBytes}
 }
 
 const (
-	maxShards  = 1024             // beyond it subjects and streams are a mistake, not a plan
-	voidAfter  = 60 * time.Second // a record stored later than this after its valid-at is no message
-	doubtAfter = 45 * time.Second // an acknowledgement later than this after it proves nothing: clocks may be apart
-	retryAfter = time.Second      // told to agents with UNAVAILABLE
-	headroom   = 8 << 10          // of max_payload, for headers and what RePublish adds to them
+	maxShards = 1024 // beyond it subjects and streams are a mistake, not a plan
 )
 
 func (c Config) withDefaults() Config {
@@ -90,11 +87,11 @@ func (c Config) withDefaults() Config {
 	c.Audit = cmp.Or(c.Audit, 15*time.Second)
 	c.probe = cmp.Or(c.probe, probeEvery)
 	c.write = cmp.Or(c.write, writeTime)
-	c.read = cmp.Or(c.read, readTime)
-	c.few = cmp.Or(c.few, fewTime)
-	c.echo = cmp.Or(c.echo, echoAfter)
+	c.read = cmp.Or(c.read, jslog.ReadTime)
+	c.tail = cmp.Or(c.tail, jslog.TailTime)
+	c.notify = cmp.Or(c.notify, notifyAfter)
 	c.lag = cmp.Or(c.lag, leaderLag)
-	c.young = cmp.Or(c.young, youngFor)
+	c.mature = cmp.Or(c.mature, matureAfter)
 	c.Retry = cmp.Or(c.Retry, 1500*time.Millisecond)
 	// A retry behind the duplicate window would be stored a second time.
 	c.GiveUp = min(cmp.Or(c.GiveUp, 25*time.Second), c.Duplicates/2)

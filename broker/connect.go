@@ -11,6 +11,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 const (
@@ -19,41 +24,99 @@ const (
 	dialPause = 200 * time.Millisecond
 )
 
+// conn is the connection to NATS. It is made anew for as long as the Broker lives, and says how it fares.
+type conn struct {
+	nc *nats.Conn
+	js jetstream.JetStream
+
+	cfg     *Config
+	running context.Context      // over when the Broker closes
+	onBack  func()               // the connection is there again; must not block
+	onDrop  func(subject string) // a live message of the subject was dropped on its way; must not block
+
+	back   chan struct{}         // holds one token after the connection came back
+	lives  atomic.Uint64         // attempts to connect again
+	lostAt atomic.Int64          // ticks when the connection was lost; 0 while there is one
+	closed chan struct{}         // closed when the connection is closed for good
+	link   atomic.Pointer[link]  // the connection as it is now
+	denied atomic.Pointer[error] // what the servers last said that this edge's user may not do
+}
+
+func (c *conn) init(cfg *Config, running context.Context, onBack func(), onDrop func(subject string)) {
+	c.cfg, c.running, c.onBack, c.onDrop = cfg, running, onBack, onDrop
+	c.back, c.closed = make(chan struct{}, 1), make(chan struct{})
+	c.link.Store(newLink())
+}
+
 // connect opens the first connection: it tries until a server takes it, the servers
 // say that they never will, or ctx is over.
-func (b *Broker) connect(ctx context.Context) error {
-	access, err := b.cfg.Access.options()
+func (c *conn) connect(ctx context.Context) error {
+	access, err := c.cfg.Access.options()
 	if err != nil {
 		return err
 	}
-	d := &dialer{starting: ctx, running: b.ctx}
-	opts := b.options(d, access)
+	d := &dialer{starting: ctx, running: c.running}
+	opts := c.options(d, access)
 	var last error
 	for {
-		b.nc, err = nats.Connect(b.cfg.URL, opts...)
+		c.nc, err = nats.Connect(c.cfg.URL, opts...)
 		if err == nil {
 			d.started.Store(true)
-			return nil
+			c.js, err = jetstream.New(c.nc)
+			return err
 		}
-		b.nc = nil
-		if err := b.turnedAway(err); err != nil {
+		c.nc = nil
+		if err := c.turnedAway(err); err != nil {
 			return err
 		}
 		if ctx.Err() == nil || last == nil { // else it was this call that gave up
 			last = err
 		}
-		if pauseFor(ctx, dialPause) != nil {
-			return fmt.Errorf("no NATS server answers at %s: start it, or give its address as nats.url: %w", hostsOf(b.cfg.URL), last)
+		if !pause.For(ctx, dialPause) {
+			return fmt.Errorf("no NATS server answers at %s: start it, or give its address as nats.url: %w", hostsOf(c.cfg.URL), last)
 		}
 	}
 }
 
+func (c *conn) options(d *dialer, access []nats.Option) []nats.Option {
+	opts := append(access,
+		nats.Name(c.cfg.Name),
+		nats.Timeout(dialTime),
+		nats.SetCustomDialer(d),
+		nats.FlusherTimeout(c.cfg.write), // of every write, under a lock that all who publish take
+		nats.ReconnectWait(100*time.Millisecond),
+		nats.ReconnectJitter(150*time.Millisecond, 150*time.Millisecond),
+		nats.PingInterval(5*time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.SyncQueueLen(2*max(jslog.ReadBatch, jslog.LastBatch)), // made anew for each reading of the log
+	)
+	opts = append(opts, c.cfg.Options...)
+	// The defaults would give up one day, and would send stale publishes late.
+	return append(opts,
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // credentials that are refused today may be put right tomorrow
+		nats.ReconnectBufSize(-1),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) {
+			c.lostAt.CompareAndSwap(0, agora.Ticks())
+			c.link.Swap(newLink()).lost()
+		}),
+		// Called before each attempt, by whoever makes it; nil is the choice that is made without it.
+		nats.ReconnectToServer(func([]nats.Server, nats.ServerInfo) (*nats.Server, time.Duration) {
+			c.lives.Add(1)
+			return nil, 0
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { c.reconnected() }),
+		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+		nats.ErrorHandler(c.onError),
+	)
+}
+
 // turnedAway returns what to do about an error that no waiting mends; nil for any other.
-func (b *Broker) turnedAway(err error) error {
-	at := hostsOf(b.cfg.URL)
+func (c *conn) turnedAway(err error) error {
+	at := hostsOf(c.cfg.URL)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrNkeysNotSupported):
-		if b.cfg.Access.named() || strings.Contains(b.cfg.URL, "@") {
+		if c.cfg.Access.named() || strings.Contains(c.cfg.URL, "@") {
 			return &setupError{what: fmt.Sprintf("NATS at %s refuses the credentials: correct nats.creds, nats.nkey, nats.token, or nats.user and nats.password", at), err: err}
 		}
 		return &setupError{what: fmt.Sprintf("NATS at %s lets nobody in without credentials: give nats.creds, nats.nkey, nats.token, or nats.user and nats.password", at), err: err}
@@ -74,7 +137,7 @@ func (b *Broker) turnedAway(err error) error {
 	return nil
 }
 
-// named tells whether a says who the edge is.
+// named reports whether a says who the edge is.
 func (a Access) named() bool { return a.Creds != "" || a.NKey != "" || a.Token != "" || a.User != "" }
 
 // hostsOf returns the hosts and ports of addresses, without who is to log in there.
@@ -123,11 +186,11 @@ func (f fragile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// fits fails when a server can't take a record as large as the largest frame.
-func (b *Broker) fits() error {
-	if b.cfg.Record <= b.MaxRecord() {
+// checkMaxPayload fails when a server can't take a record as large as the largest frame.
+func (c *conn) checkMaxPayload() error {
+	if c.cfg.Record <= c.MaxRecord() {
 		return nil
 	}
 	return &setupError{what: fmt.Sprintf("NATS at %s takes messages of %d bytes and limits.frame needs %d (%d and room for headers): set max_payload of the servers to that or more (8MB serves every frame), or lower limits.frame",
-		hostsOf(b.cfg.URL), b.nc.MaxPayload(), b.cfg.Record+headroom, b.cfg.Record)}
+		hostsOf(c.cfg.URL), c.nc.MaxPayload(), c.cfg.Record+jslog.Headroom, c.cfg.Record)}
 }

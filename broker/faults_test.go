@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -403,7 +404,7 @@ func runWorld(t *testing.T, seed uint64, nodes, steps int) {
 	for k := range 3 {
 		w.edges = append(w.edges, testBroker(t, srv, func(c *Config) {
 			c.Replicas, c.InboxBytes, c.GiveUp, c.Retry, c.Shards = nodes, 8<<10, 700*time.Millisecond, 300*time.Millisecond, 2
-			c.Audit, c.young, c.read, c.few, c.Election = time.Second, 0, 0, 0, 0 // as edges have it
+			c.Audit, c.mature, c.read, c.tail, c.Election = time.Second, 0, 0, 0, 0 // as edges have it
 			if nodes == 1 && k > 0 {
 				cables = append(cables, testCable(t, srv))
 				c.URL = cables[k-1].url
@@ -449,7 +450,7 @@ func runWorld(t *testing.T, seed uint64, nodes, steps int) {
 }
 
 // trouble cuts cables, holds up answers, and has servers go away.
-func (w *world) trouble(r *rand.Rand, srv *Server, cables []*cable, stop chan struct{}) {
+func (w *world) trouble(r *rand.Rand, srv *natsd.Server, cables []*cable, stop chan struct{}) {
 	for {
 		select {
 		case <-stop:

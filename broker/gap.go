@@ -2,14 +2,12 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // gapCheck is what is to be told in front of a piece of the log.
@@ -19,43 +17,43 @@ type gapCheck struct {
 	wait time.Duration   // before that
 }
 
-// gap tells whether retention may have taken something between the inbox's position and
+// gap reports whether retention may have taken something between the inbox's position and
 // the piece of the log that was read there. Sequences are shared by a whole stream, so a hole in them
 // says nothing. But while the record of the position itself is there, nothing after it is gone.
-func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
+func (i *Inbox) gap(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 	if i.end == 0 {
 		return i.gapSince(ctx, p)
 	}
-	if len(p.msgs) > 0 && p.msgs[0].seq <= i.end+1 {
+	if len(p.Records) > 0 && p.Records[0].Seq <= i.end+1 {
 		i.short = 0
 		return gapCheck{}, nil
 	}
-	if len(p.msgs) > 0 {
-		if _, is := markOf(p.msgs[0].body); is { // it says itself whether anything is missing before it
+	if len(p.Records) > 0 {
+		if _, is := record.Mark(p.Records[0].Body); is { // it says itself whether anything is missing before it
 			return gapCheck{}, nil
 		}
 	}
-	m, err := i.b.at(ctx, i.at.stream, i.end)
-	if err == nil && m.subject == i.at.log() { // the replica that answered lags behind the leader
-		return gapCheck{stop: true, wait: lagPause}, nil
+	m, err := i.b.log.At(ctx, i.at.Stream, i.end)
+	if err == nil && m.Subject == i.at.Log() { // the replica that answered lags behind the leader
+		return gapCheck{stop: true, wait: jslog.LagPause}, nil
 	}
-	if err != nil && !errors.Is(err, errNone) {
+	if err != nil && !errors.Is(err, jslog.ErrNone) {
 		return gapCheck{}, err
 	}
-	s, err := i.b.state(ctx, i.at.stream, i.at.log())
+	s, err := i.b.log.State(ctx, i.at.Stream, i.at.Log())
 	if err != nil {
 		return gapCheck{}, err
 	}
-	if i.end > s.last { // the log was made anew and counts from below: go on from its first record
+	if i.end > s.Last { // the log was made anew and counts from below: go on from its first record
 		if !i.believes(agora.Ticks()) {
-			return gapCheck{stop: true, wait: retryPause}, nil
+			return gapCheck{stop: true, wait: jslog.RetryPause}, nil
 		}
 		g, err := i.tellGap(ctx, p, s, 1)
 		i.restart()
 		g.stop = true
 		return g, err
 	}
-	if !i.mayLack(s) {
+	if !i.mayHaveLost(s) {
 		return gapCheck{}, nil
 	}
 	return i.tellGap(ctx, p, s, i.cursor()+1)
@@ -65,7 +63,7 @@ func (i *Inbox) gap(ctx context.Context, p *page) (gapCheck, error) {
 // old one stored. Taken at its word, it would have a whole mailbox delivered again.
 const leaderLag = 2 * time.Second
 
-// believes tells whether the leader's word that the log ends before what was read here has stood for long enough.
+// believes reports whether the leader's word that the log ends before what was read here has stood for long enough.
 func (i *Inbox) believes(now int64) bool {
 	if i.short == 0 {
 		i.short = now
@@ -78,7 +76,7 @@ func (i *Inbox) cursor() uint64 {
 	if i.fresh {
 		return i.after
 	}
-	return i.end<<agora.SeqShift | (maxParts - 1)
+	return i.end<<agora.SeqShift | (record.MaxParts - 1)
 }
 
 // restart has the log read from its beginning.
@@ -90,48 +88,43 @@ func (i *Inbox) restart() {
 	i.since, i.kept, i.keptAt, i.short = time.Time{}, 0, time.Time{}, 0
 }
 
-// mayLack tells whether loss can't be excluded, the record of the position being gone.
-func (i *Inbox) mayLack(s streamState) bool {
+// mayHaveLost reports whether loss can't be excluded, the record of the position being gone.
+func (i *Inbox) mayHaveLost(s jslog.State) bool {
 	i.mu.Lock()
 	kept, at := i.kept, i.keptAt
 	i.mu.Unlock()
 	switch {
-	case i.end == s.last: // nothing was stored since in the whole stream
+	case i.end == s.Last: // nothing was stored since in the whole stream
 		return false
 	case i.cursor() < kept: // something is known to have stood between them
 		return true
-	case s.count >= i.b.cfg.MaxRecords: // it overflowed, however quiet it was held to be: the record of a position at its end would be there
+	case s.Count >= i.b.cfg.MaxRecords: // it overflowed, however quiet it was held to be: the record of a position at its end would be there
 		return true
 	case i.quiet:
 		return false
 	}
-	return i.b.forgets(at) || s.created.After(at)
-}
-
-// forgets tells whether what was stored right after a time may be too old to be kept. Clocks may be apart.
-func (b *Broker) forgets(at time.Time) bool {
-	return at.IsZero() || b.Now().Sub(at) > b.cfg.MaxAge-min(voidAfter-doubtAfter, b.cfg.MaxAge/10)
+	return i.b.log.Forgets(at) || s.Created.After(at)
 }
 
 // gapSince is gap for an inbox that has got nothing yet: it begins at a time, or at the beginning of a
 // mailbox that was empty when it was looked at last.
-func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
+func (i *Inbox) gapSince(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 	since := i.since
 	if since.IsZero() || !i.fresh {
 		i.mu.Lock()
 		since = i.keptAt
 		i.mu.Unlock()
 	}
-	read := int64(len(p.msgs) + p.pending)
+	read := int64(len(p.Records) + p.Pending)
 	if since.IsZero() && read < i.b.cfg.MaxRecords {
 		return gapCheck{}, nil // it did not overflow, and nobody knows more
 	}
-	s, err := i.b.state(ctx, i.at.stream, i.at.log())
+	s, err := i.b.log.State(ctx, i.at.Stream, i.at.Log())
 	if err != nil {
 		return gapCheck{}, err
 	}
-	overflowed := read >= s.count && s.count >= i.b.cfg.MaxRecords // none of those kept is older than the time
-	aged := !since.IsZero() && !i.quiet && (i.b.forgets(since) || s.created.After(since))
+	overflowed := read >= s.Count && s.Count >= i.b.cfg.MaxRecords // none of those kept is older than the time
+	aged := !since.IsZero() && !i.quiet && (i.b.log.Forgets(since) || s.Created.After(since))
 	if aged || overflowed {
 		return i.tellGap(ctx, p, s, 1)
 	}
@@ -139,124 +132,29 @@ func (i *Inbox) gapSince(ctx context.Context, p *page) (gapCheck, error) {
 }
 
 // tellGap returns a gap from a position to right before the first record there is, and moves the inbox there.
-func (i *Inbox) tellGap(ctx context.Context, p *page, s streamState, from uint64) (gapCheck, error) {
-	to := s.last // all of the subject that stood up to here is gone, if the leader has none of it
-	if len(p.msgs) > 0 {
-		to = p.msgs[0].seq - 1
-	} else if m, err := i.b.nextOf(ctx, i.at.stream, i.at.log(), 1); err == nil {
-		if m.seq > i.end && i.end <= s.last { // the replica that answered lags
-			return gapCheck{stop: true, wait: lagPause}, nil
+func (i *Inbox) tellGap(ctx context.Context, p *jslog.Page, s jslog.State, from uint64) (gapCheck, error) {
+	to := s.Last // all of the subject that stood up to here is gone, if the leader has none of it
+	if len(p.Records) > 0 {
+		to = p.Records[0].Seq - 1
+	} else if m, err := i.b.log.Next(ctx, i.at.Stream, i.at.Log(), 1); err == nil {
+		if m.Seq > i.end && i.end <= s.Last { // the replica that answered lags
+			return gapCheck{stop: true, wait: jslog.LagPause}, nil
 		}
-		to = m.seq - 1
-	} else if !errors.Is(err, errNone) {
+		to = m.Seq - 1
+	} else if !errors.Is(err, jslog.ErrNone) {
 		return gapCheck{}, err
 	}
-	g := agora.Message{Kind: agora.Gap, To: i.to, N: from, Seq: to<<agora.SeqShift | (maxParts - 1)}
+	g := agora.Message{Kind: agora.Gap, To: i.to, N: from, Seq: to<<agora.SeqShift | (record.MaxParts - 1)}
 	if g.Seq < g.N {
 		return gapCheck{}, nil
 	}
 	i.mu.Lock()
 	i.end, i.endSize, i.tail = to, 0, max(i.tail, g.Seq)
 	i.after, i.fresh, i.passed = g.Seq, false, max(i.passed, g.Seq)
-	if to == s.last && s.count == 0 { // that is all there was, until what others are sent grows too old as well
-		i.kept, i.keptAt = g.Seq, s.at
+	if to == s.Last && s.Count == 0 { // that is all there was, until what others are sent grows too old as well
+		i.kept, i.keptAt = g.Seq, s.At
 	}
 	i.mu.Unlock()
 	i.b.count.gaps.Add(1)
 	return gapCheck{told: []agora.Message{g}}, nil
-}
-
-// streamState is what the leader knows of a stream and of one subject in it.
-type streamState struct {
-	created time.Time
-	at      time.Time // when that was so, by the leader's clock
-	last    uint64    // last sequence handed out
-	count   int64     // records of the subject
-	first   uint64    // first sequence that is kept
-	records uint64    // kept in the whole stream, fences included
-	bytes   uint64    // they take
-	leader  string    // who it is and since when: another one has another
-}
-
-// errNotLed means that a server answered for a stream that it does not lead: one that has just started, or any while
-// there is no leader. It knows no more than what it has caught up with.
-var errNotLed = errors.New("the stream has no leader, or another server answered for it")
-
-// raft is how a cluster stands to a stream, by the word of one server.
-type raft struct {
-	Leader   string `json:"leader"`
-	Since    string `json:"leader_since"`
-	Replicas []struct {
-		Name string `json:"name"`
-	} `json:"replicas"` // the servers that have the stream, but for the one that says so
-}
-
-// led tells whether it is the leader's own word.
-func (r *raft) led() bool {
-	for _, other := range r.Replicas {
-		if other.Name == r.Leader {
-			return false
-		}
-	}
-	return r.Leader != ""
-}
-
-// state asks the stream's leader, and sets the clock by its answer.
-func (b *Broker) state(ctx context.Context, stream, subject string) (streamState, error) {
-	var v struct {
-		Error   *jetstream.APIError `json:"error"`
-		Created time.Time           `json:"created"`
-		Time    time.Time           `json:"ts"`
-		Cluster *raft               `json:"cluster"` // nil where there is one server alone
-		State   struct {
-			First    uint64           `json:"first_seq"`
-			Last     uint64           `json:"last_seq"`
-			Messages uint64           `json:"messages"`
-			Bytes    uint64           `json:"bytes"`
-			Subjects map[string]int64 `json:"subjects"`
-		} `json:"state"`
-	}
-	var req map[string]any
-	if subject != "" {
-		req = map[string]any{"subjects_filter": subject}
-	}
-	sent := time.Now()
-	if err := b.api(ctx, "STREAM.INFO."+stream, req, &v); err != nil {
-		return streamState{}, err
-	}
-	b.clock.hear(stream, sample{sent: sent, got: time.Now(), log: v.Time})
-	if v.Error != nil {
-		return streamState{}, fmt.Errorf("state of %s: %w", stream, v.Error)
-	}
-	s := streamState{
-		created: v.Created, at: v.Time, last: v.State.Last, count: v.State.Subjects[subject], leader: "/",
-		first: v.State.First, records: v.State.Messages, bytes: v.State.Bytes,
-	}
-	if c := v.Cluster; c != nil {
-		if !c.led() {
-			return streamState{}, fmt.Errorf("state of %s: %w", stream, errNotLed)
-		}
-		s.leader = c.Leader + "/" + c.Since
-	}
-	return s, nil
-}
-
-// api asks JetStream something.
-func (b *Broker) api(ctx context.Context, what string, req map[string]any, answer any) (err error) {
-	ctx, cancel := b.waiting(ctx, b.cfg.read)
-	defer cancel()
-	var body []byte
-	if req != nil {
-		if body, err = json.Marshal(req); err != nil {
-			return err
-		}
-	}
-	resp, err := b.nc.RequestWithContext(ctx, "$JS.API."+what, body)
-	if err != nil {
-		return fmt.Errorf("asking %s: %w", what, err)
-	}
-	if err := json.Unmarshal(resp.Data, answer); err != nil {
-		return fmt.Errorf("answer of %s: %w", what, err)
-	}
-	return nil
 }

@@ -1,25 +1,29 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
-func testServer(t testing.TB, nodes int) *Server {
+func testServer(t testing.TB, nodes int) *natsd.Server {
 	t.Helper()
-	return testServerOf(t, ServerConfig{Nodes: nodes})
+	return testServerOf(t, natsd.Config{Nodes: nodes})
 }
 
-func testServerOf(t testing.TB, cfg ServerConfig) *Server {
+func testServerOf(t testing.TB, cfg natsd.Config) *natsd.Server {
 	t.Helper()
-	cfg.Dir = t.TempDir()
-	s, err := Embed(await.Context(t), cfg)
+	cfg.Dir = cmp.Or(cfg.Dir, t.TempDir())
+	s, err := natsd.Embed(await.Context(t), cfg)
 	if err != nil {
 		t.Fatalf("Embed: %v", err)
 	}
@@ -29,14 +33,14 @@ func testServerOf(t testing.TB, cfg ServerConfig) *Server {
 
 // testBroker connects to the servers as an edge that waits long for them, and whose inboxes live by what is handed on: none is
 // compared with the log unless something has happened.
-func testBroker(t testing.TB, s *Server, change func(*Config)) *Broker {
+func testBroker(t testing.TB, s *natsd.Server, change func(*Config)) *Broker {
 	t.Helper()
 	cfg := Config{
-		URL: s.URL(), Name: t.Name(), ShardBytes: 64 << 20, Audit: time.Hour, young: time.Hour,
+		URL: s.URL(), Name: t.Name(), ShardBytes: 64 << 20, Audit: time.Hour, mature: time.Hour,
 		GiveUp: time.Minute, Election: time.Minute,
 	}
-	if s.cfg.Nodes == 1 { // of a cluster one that has no leader does not answer
-		cfg.read, cfg.few = time.Minute, time.Minute
+	if !strings.Contains(s.URL(), ",") { // of a cluster one that has no leader does not answer
+		cfg.read, cfg.tail = time.Minute, time.Minute
 	}
 	if change != nil {
 		change(&cfg)
@@ -84,6 +88,9 @@ func part(p agora.Part, stream, body string) agora.Message {
 func indexed(p agora.Part, stream string, index uint32) agora.Message {
 	return agora.Message{Part: p, Stream: stream, Indexed: true, Index: index, Body: fmt.Appendf(nil, "%d", index)}
 }
+
+func numbered(n uint64, m agora.Message) agora.Message { m.N = n; return m }
+func ided(id string, m agora.Message) agora.Message    { m.ID = id; return m }
 
 // listener reads an inbox as an edge would.
 type listener struct {
@@ -136,7 +143,7 @@ func (l *listener) quiet(t testing.TB) []agora.Message {
 	var all []agora.Message
 	for {
 		msgs, err := l.Next(ctx, 64<<10)
-		if err != nil && pauseFor(ctx, 10*time.Millisecond) != nil {
+		if err != nil && !pause.For(ctx, 10*time.Millisecond) {
 			t.Fatalf("Next: %v", err)
 		}
 		if err == nil && len(msgs) == 0 {

@@ -10,6 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/record"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // From says where an inbox begins.
@@ -24,13 +27,13 @@ type From struct {
 // Inbox is the messages of one address after a position, in order and without gaps.
 //
 // Live records are queued as long as each follows the one before it. Where one is missing, or the
-// queue is full, the inbox is behind: what is queued is still good, what comes later is dropped, and
+// queue is full, the inbox lags: what is queued is still good, what comes later is dropped, and
 // Next reads the log from there until it has caught up with both the stream's leader and the
 // last live record that was seen.
 type Inbox struct {
 	b    *Broker
 	to   agora.Address
-	at   place
+	at   jslog.Location
 	wake func()
 
 	wakeMu sync.Mutex // held while wake runs; guards shut
@@ -38,36 +41,36 @@ type Inbox struct {
 
 	shut    bool
 	closed  bool
-	behind  bool // the log must be read
+	lagging bool // the log must be read
 	staging bool // its end is near: what comes live is kept in staged, to be joined to what is read
 	armed   bool // Next has said that there is nothing: the next thing wakes
-	queue   []live
+	queue   []liveRecord
 	bytes   int
-	end     uint64    // sequence of the last record queued or read: nothing at or below it is missing
-	endSize int       // bytes that record takes at most, headers included
-	highest uint64    // sequence of the last live record seen, or heard of
-	staged  []live    // live records, each following the one before it
-	tail    uint64    // position of the last part of the last record queued or read
-	kept    uint64    // tail when the inbox was last known to have everything
-	keptAt  time.Time // when that was; zero when unknown
+	end     uint64       // sequence of the last record queued or read: nothing at or below it is missing
+	endSize int          // bytes that record takes at most, headers included
+	highest uint64       // sequence of the last live record seen, or heard of
+	staged  []liveRecord // live records, each following the one before it
+	tail    uint64       // position of the last part of the last record queued or read
+	kept    uint64       // tail when the inbox was last known to have everything
+	keptAt  time.Time    // when that was; zero when unknown
 
 	// Next's own; the lock is not needed.
-	since   time.Time // while no record was read: those stored from then on
-	after   uint64    // position where the inbox began: nothing at or below it is returned
-	unknown bool      // nothing is known of the mailbox: it may well be empty
-	fresh   bool      // the record of that position was not looked at yet
-	whole   bool      // what was read last was all that the replica had, or may have been
-	quiet   bool      // nothing was sent since keptAt, until the log was read to its end
-	doubts  int32     // how often in a row the leader knew less than a live record told
-	short   int64     // ticks since when the leader has known less than was read here; 0 when it does not
-	passed  uint64    // position of the last part of the last record that was looked at: nothing up to it is missing
-	stamp   int64     // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
-	r       *reader   // nil until a record has come; it knows the names that the next one most often repeats
-	desk    *desk     // what reading takes; nil until Next has something to read, and again once there is nothing
+	since   time.Time      // while no record was read: those stored from then on
+	after   uint64         // position where the inbox began: nothing at or below it is returned
+	unknown bool           // nothing is known of the mailbox: it may well be empty
+	fresh   bool           // the record of that position was not looked at yet
+	whole   bool           // what was read last was all that the replica had, or may have been
+	quiet   bool           // nothing was sent since keptAt, until the log was read to its end
+	doubts  int32          // how often in a row the leader knew less than a live record told
+	short   int64          // ticks since when the leader has known less than was read here; 0 when it does not
+	passed  uint64         // position of the last part of the last record that was looked at: nothing up to it is missing
+	stamp   int64          // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
+	r       *record.Reader // nil until a record has come; it knows the names that the next one most often repeats
+	scratch *readScratch   // what reading takes; nil until Next has something to read, and again once there is nothing
 }
 
-// live is a record that came by core NATS and is not decoded yet.
-type live struct {
+// liveRecord is a record that came by core NATS and is not decoded yet.
+type liveRecord struct {
 	seq  uint64
 	last uint64 // the one before it in its subject; 0 for none
 	size int
@@ -79,8 +82,8 @@ type live struct {
 // nothing runs and little is kept for an inbox that is quiet. wake must not call Close.
 func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 	i := &Inbox{
-		b: b, to: to, at: placeOf(to, b.cfg.Shards), wake: wake,
-		end: from.After >> agora.SeqShift, behind: true, tail: max(from.After, from.Tail),
+		b: b, to: to, at: jslog.Locate(to, b.cfg.Shards), wake: wake,
+		end: from.After >> agora.SeqShift, lagging: true, tail: max(from.After, from.Tail),
 		kept: from.Tail, keptAt: from.TailAt, after: from.After, passed: from.After, fresh: true, quiet: from.Quiet,
 		whole: from.After > 0, unknown: from == From{},
 	}
@@ -88,8 +91,8 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 		i.since = from.Time
 	}
 	b.count.inboxes.Add(1)
-	b.topics.join(b, i)
-	b.posts.post(i.call)
+	b.dispatch.join(i)
+	b.callbacks.post(i.call)
 	return i
 }
 
@@ -108,12 +111,12 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 		if i.beginsEmpty(ctx) {
 			continue
 		}
-		msgs, wait, err := i.read(ctx, max)
-		if err == nil && len(msgs) == 0 && wait > 0 {
-			err = pauseFor(ctx, wait)
+		msgs, wait, err := i.catchUp(ctx, max)
+		if err == nil && len(msgs) == 0 && wait > 0 && !pause.For(ctx, wait) {
+			err = ctx.Err()
 		}
 		if err != nil {
-			return nil, i.b.unavailable(err)
+			return nil, jslog.Unavailable(err)
 		}
 		if len(msgs) > 0 {
 			i.b.count.delivered.Add(uint64(len(msgs)))
@@ -130,7 +133,7 @@ func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
 	case len(msgs) > 0:
 		i.b.count.delivered.Add(uint64(len(msgs)))
 	case !more:
-		i.leave() // a quiet inbox keeps little
+		i.releaseScratch() // a quiet inbox keeps little
 	}
 	return msgs, more
 }
@@ -143,7 +146,7 @@ func (i *Inbox) beginsEmpty(ctx context.Context) bool {
 	}
 	i.unknown = false
 	at := i.b.Now()
-	if _, err := i.b.lastOf(ctx, i.at.stream, i.at.log()); !errors.Is(err, errNone) || !i.live(nil, at) {
+	if _, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log()); !errors.Is(err, jslog.ErrNone) || !i.goLive(nil, at) {
 		return false
 	}
 	i.fresh = false
@@ -177,7 +180,7 @@ func (i *Inbox) Close() {
 	if was {
 		return
 	}
-	i.b.topics.leave(i)
+	i.b.dispatch.leave(i)
 	i.b.count.inboxes.Add(-1)
 	i.wakeMu.Lock()
 	i.shut = true
@@ -195,7 +198,7 @@ func (i *Inbox) call() {
 
 // take returns what is queued. more says that the log has to be read.
 func (i *Inbox) take(max int) (msgs []agora.Message, more bool) {
-	d := i.sit()
+	d := i.acquireScratch()
 	for {
 		more := i.pop(d, max)
 		if len(d.batch) == 0 {
@@ -203,7 +206,7 @@ func (i *Inbox) take(max int) (msgs []agora.Message, more bool) {
 		}
 		parts := 0
 		for k := range d.batch {
-			parts += countOf(d.batch[k].m.Data)
+			parts += record.Count(d.batch[k].m.Data)
 		}
 		msgs := slices.Grow(d.msgs[:0], parts)
 		for k := range d.batch {
@@ -219,7 +222,7 @@ func (i *Inbox) take(max int) (msgs []agora.Message, more bool) {
 
 // pop moves about max bytes of the queue into the batch, so that decoding holds up no
 // live record. With nothing queued it says whether the log has to be read, and if not, arms the wake.
-func (i *Inbox) pop(d *desk, max int) (behind bool) {
+func (i *Inbox) pop(d *readScratch, max int) (behind bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	d.batch = d.batch[:0]
@@ -239,8 +242,8 @@ func (i *Inbox) pop(d *desk, max int) (behind bool) {
 	if rest == 0 && cap(i.queue) > keepQueue {
 		i.queue = nil
 	}
-	i.armed = n == 0 && !i.behind
-	return i.behind
+	i.armed = n == 0 && !i.lagging
+	return i.lagging
 }
 
 // keepQueue is how many places a drained queue keeps.
@@ -259,32 +262,31 @@ func stampOf(m *nats.Msg) time.Time {
 // decode appends a record's messages beyond the position where the inbox began.
 func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []byte) []agora.Message {
 	if i.r == nil {
-		i.r = new(reader)
+		i.r = new(record.Reader)
 	}
-	o, n, err := i.r.open(body)
+	o, n, err := i.r.Open(body)
 	if err != nil {
-		i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
-		i.pass(seq, maxParts)
+		i.b.cfg.Log.Warn("record skipped", "stream", i.at.Stream, "seq", seq, "err", err)
+		i.pass(seq, record.MaxParts)
 		return msgs
 	}
 	before := i.pass(seq, n)
-	if isVoid(o, at) {
+	if o.IsVoid(at) {
 		i.b.count.void.Add(1)
 		return msgs
 	}
 	if i.stamp == 0 && !at.IsZero() {
 		i.stamp = at.UnixNano()
 	}
-	start, last := len(msgs), ""
+	start := len(msgs)
 	for k := range n {
-		msgs = append(msgs, agora.Message{From: o.from, Session: o.session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)})
+		msgs = append(msgs, agora.Message{From: o.From, Session: o.Session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)})
 		m := &msgs[len(msgs)-1]
-		if err := i.r.part(m, last); err != nil {
-			i.b.cfg.Log.Warn("record skipped", "stream", i.at.stream, "seq", seq, "err", err)
+		if err := i.r.Part(m); err != nil {
+			i.b.cfg.Log.Warn("record skipped", "stream", i.at.Stream, "seq", seq, "err", err)
 			clear(msgs[start:])
 			return msgs[:start]
 		}
-		last = m.Stream
 		if m.Seq <= i.after || m.Kind == agora.Gap && m.N <= before { // a mark in front of which nothing was missed
 			msgs = msgs[:len(msgs)-1]
 			continue
@@ -295,4 +297,11 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 		}
 	}
 	return msgs
+}
+
+// pass takes note that a record is read, and returns up to where its reader was before.
+func (i *Inbox) pass(seq uint64, parts int) (before uint64) {
+	before = i.passed
+	i.passed = max(before, seq<<agora.SeqShift|uint64(parts-1))
+	return before
 }

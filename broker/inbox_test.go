@@ -14,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -43,8 +45,8 @@ func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
 	slow, fast := listen(t, b, bob, From{}), listen(t, b, bob, From{})
 	slow.quiet(t)
 	fast.quiet(t)
-	if len(b.topics.m) != 1 {
-		t.Errorf("%d subscriptions for one address", len(b.topics.m))
+	if len(b.dispatch.m) != 1 {
+		t.Errorf("%d subscriptions for one address", len(b.dispatch.m))
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -54,7 +56,7 @@ func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
 	})
 	publish(t, b, "s1", names(0, 300)...)
 	wg.Wait()
-	await.True(t, "the slow one is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.behind })
+	await.True(t, "the slow one is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.lagging })
 	if got := bodies(slow.read(t, 300)); !slices.Equal(got, names(0, 300)) {
 		t.Errorf("slow got %v", got)
 	}
@@ -143,12 +145,12 @@ func TestWhatGrewTooOldIsToldOnce(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	at := publish(t, b, "s1", names(0, 3)...)
-	p := placeOf(bob, 1)
-	grow(t, b, p.stream)
+	p := jslog.Locate(bob, 1)
+	grow(t, b, p.Stream)
 	in := listen(t, b, bob, From{After: at[0], Tail: at[0], TailAt: time.Now().Add(-2 * b.cfg.MaxAge)})
 	gaps := 0
 	for range 4 {
-		if _, err := b.js.Publish(await.Context(t), placeOf(agora.ToAgent("default", "carol"), 1).log(), []byte("x")); err != nil {
+		if _, err := b.js.Publish(await.Context(t), jslog.Locate(agora.ToAgent("default", "carol"), 1).Log(), []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		msgs, err := in.Next(await.Context(t), 1<<20)
@@ -220,7 +222,7 @@ func agedMail(t *testing.T) (*Broker, uint64) {
 	if _, err := b.Publish(t.Context(), "k", m); err != nil {
 		t.Fatal(err)
 	}
-	grow(t, b, placeOf(bob, 1).stream)
+	grow(t, b, jslog.Locate(bob, 1).Stream)
 	return b, at[0]
 }
 
@@ -274,11 +276,11 @@ func TestALogMadeAnewIsTold(t *testing.T) {
 	if got := bodies(in.quiet(t)); !slices.Equal(got, []string{"1", "2"}) {
 		t.Fatalf("got %v", got)
 	}
-	if err := b.js.DeleteStream(t.Context(), placeOf(bob, 1).stream); err != nil {
+	if err := b.js.DeleteStream(t.Context(), jslog.Locate(bob, 1).Stream); err != nil {
 		t.Fatal(err)
 	}
 	b.reconnected()
-	await.True(t, "the stream is there again", func() bool { _, err := b.js.Stream(t.Context(), placeOf(bob, 1).stream); return err == nil })
+	await.True(t, "the stream is there again", func() bool { _, err := b.js.Stream(t.Context(), jslog.Locate(bob, 1).Stream); return err == nil })
 	anew := publish(t, b, "s2", "3")
 	if anew[0] <= at[1] {
 		t.Errorf("position %d handed out again: %d", at[1], anew[0])
@@ -312,11 +314,11 @@ func TestALogMadeAnewByAnotherEdgeIsTold(t *testing.T) {
 	}
 	empty.quiet(t)
 	here.lives.Add(1) // as when the connection was lost
-	if err := there.js.DeleteStream(t.Context(), placeOf(bob, 1).stream); err != nil {
+	if err := there.js.DeleteStream(t.Context(), jslog.Locate(bob, 1).Stream); err != nil {
 		t.Fatal(err)
 	}
 	there.reconnected()
-	await.True(t, "the stream is there again", func() bool { _, err := there.js.Stream(t.Context(), placeOf(bob, 1).stream); return err == nil })
+	await.True(t, "the stream is there again", func() bool { _, err := there.js.Stream(t.Context(), jslog.Locate(bob, 1).Stream); return err == nil })
 	anew := publish(t, there, "s2", "3")
 	got := in.read(t, 2)
 	if !slices.Equal(bodies(got), []string{"gap", "3"}) || got[0].Seq >= anew[0] || got[0].N != at[1]|255+1 {
@@ -338,11 +340,11 @@ func TestAnInboxBeginsAtATime(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "before")
-	m, err := b.lastOf(t.Context(), placeOf(bob, 1).stream, placeOf(bob, 1).log())
+	m, err := b.log.Last(t.Context(), jslog.Locate(bob, 1).Stream, jslog.Locate(bob, 1).Log())
 	if err != nil {
 		t.Fatal(err)
 	}
-	since := m.at.Add(time.Nanosecond)
+	since := m.At.Add(time.Nanosecond)
 	empty := listen(t, b, bob, From{Time: since})
 	if got := empty.quiet(t); len(got) != 0 {
 		t.Fatalf("got %v", bodies(got))
@@ -365,8 +367,8 @@ func TestAnAuditFindsASilentTail(t *testing.T) {
 	in.quiet(t)
 	_, before := in.Tail()
 	await.True(t, "an audit confirms the tail", func() bool { _, at := in.Tail(); return at.After(before) })
-	top := b.topics.m[placeOf(bob, 1).live]
-	if err := top.sub.Unsubscribe(); err != nil { // what is handed on now is lost
+	top := b.dispatch.m[jslog.Locate(bob, 1).Live]
+	if err := top.nats.Unsubscribe(); err != nil { // what is handed on now is lost
 		t.Fatal(err)
 	}
 	at := publish(t, b, "s1", "lost", "too")
@@ -392,9 +394,9 @@ func TestARecordDroppedOnItsWayIsReadFromTheLog(t *testing.T) {
 	if got := bodies(in.next(t)); !slices.Equal(got, []string{"2"}) {
 		t.Errorf("got %v", got)
 	}
-	b.onError(nil, b.topics.m[placeOf(bob, 1).live].sub, nats.ErrSlowConsumer)
+	b.onError(nil, b.dispatch.m[jslog.Locate(bob, 1).Live].nats, nats.ErrSlowConsumer)
 	in.mu.Lock()
-	behind := in.behind
+	behind := in.lagging
 	in.mu.Unlock()
 	if !behind {
 		t.Error("a slow consumer's inboxes must read the log")
@@ -405,10 +407,10 @@ func TestAnUnknownVersionIsSkipped(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "1")
-	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log(), []byte{99, 1, 2}); err != nil {
+	if _, err := b.js.Publish(t.Context(), jslog.Locate(bob, 1).Log(), []byte{99, 1, 2}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log(), []byte{1, 7}); err != nil {
+	if _, err := b.js.Publish(t.Context(), jslog.Locate(bob, 1).Log(), []byte{1, 7}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, "s2", "2")
@@ -429,9 +431,9 @@ func TestARecordOfALaterVersionIsLostToAnOlderEdge(t *testing.T) {
 	}
 	store(t, old, numbered(1, agora.Start))
 	old.Close()
-	later := encode(origin{session: "s1", epoch: 1, validAt: b.Now().UnixMilli(), from: "alice"}, []agora.Message{numbered(2, agora.Chunk), numbered(3, agora.Chunk)})
-	later[0] = version3 + 1
-	if _, err := b.js.Publish(t.Context(), placeOf(bob, 1).log(), later); err != nil {
+	later := record.Of(record.Origin{Session: "s1", Epoch: 1, ValidAt: b.Now().UnixMilli(), From: "alice"}, numbered(2, agora.Chunk), numbered(3, agora.Chunk))
+	later[0] = 255 // a version that nobody knows yet
+	if _, err := b.js.Publish(t.Context(), jslog.Locate(bob, 1).Log(), later); err != nil {
 		t.Fatal(err)
 	}
 	heir := b.Lane(lane("s1", 2, true))
@@ -472,8 +474,8 @@ func TestNoWakeAfterClose(t *testing.T) {
 		mu.Unlock()
 		in.Close()
 	}
-	if len(b.topics.m) != 0 || b.Stats().Inboxes != 0 {
-		t.Errorf("%d subscriptions, %d inboxes left", len(b.topics.m), b.Stats().Inboxes)
+	if len(b.dispatch.m) != 0 || b.Stats().Inboxes != 0 {
+		t.Errorf("%d subscriptions, %d inboxes left", len(b.dispatch.m), b.Stats().Inboxes)
 	}
 }
 
@@ -486,7 +488,7 @@ func TestNextFailsWhileTheLogIsAwayAndLosesNothing(t *testing.T) {
 	in.quiet(t)
 	c.sever(true)
 	await.True(t, "the connection is lost", func() bool { return !a.Connected() })
-	in.fallBehind()
+	in.markLagging()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := in.Next(ctx, 1<<10); err == nil {
@@ -509,8 +511,8 @@ func TestALeaderThatLagsIsNotTakenForALogMadeAnew(t *testing.T) {
 	in.mu.Lock()
 	in.end += 2
 	in.mu.Unlock()
-	in.fallBehind()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*retryPause) // it asks again and again
+	in.markLagging()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*jslog.RetryPause) // it asks again and again
 	defer cancel()
 	for ctx.Err() == nil {
 		if got, err := in.Next(ctx, 1<<20); err == nil && len(got) > 0 {

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/ledger"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // LaneConfig names a lane: what one session of an agent sends to one addressee.
@@ -25,12 +28,7 @@ type LaneConfig struct {
 }
 
 // OpenStream is a stream that has a start and no end yet.
-type OpenStream struct {
-	Stream  string
-	Kind    agora.Kind
-	Indexed bool      // its parts prove that none is missing, by index or by number
-	Since   time.Time // when it was started, so that retention by age can be told; zero when unknown
-}
+type OpenStream = ledger.OpenStream
 
 // Result is what became of a message put into a lane.
 type Result struct {
@@ -52,48 +50,47 @@ type Result struct {
 type Lane struct {
 	b      *Broker
 	cfg    LaneConfig
-	at     place
+	at     jslog.Location
 	log    string // the subject of its records
 	fence  string // and its own
 	number string // names the lane in the subjects of acknowledgements
 
 	stuck atomic.Bool // what is in hand waits for longer than an election takes
 
-	mu        sync.Mutex // guards the fields below
-	ledger    ledger
-	known     bool         // the ledger is complete: nothing of an earlier holder can be stored any more
-	inherited bool         // the log was read once
-	fenceSeq  uint64       // sequence of the fence that records expect; 0 for none
-	lastSeq   uint64       // of the last record of the lane that the ledger reckons with
-	queue     *room[entry] // gathered
-	gathered  int          // bytes in queue
-	since     int64        // ticks when the oldest in queue was put there, or a little later
-	flight    *flight      // on its way, or of unknown fate; nil when there is none
-	away      bool         // a goroutine of the lane's is asking the log
-	asked     time.Time    // since when
-	cancel    context.CancelFunc
-	state     laneState
-	gaveUp    bool           // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
-	lost      []lostPart     // refused while the log could not be reached: their streams are settled when it can
-	beyond    bool           // more was lost than can be settled: the lane can't go on
-	pause     time.Duration  // before each record
-	due       time.Time      // when the next may go; zero when no pause is running
-	abortAt   time.Time      // when to try next to store what is owed to streams over a hole
-	swept     bool           // the sweeper has the lane
-	held      bool           // its next record waits for those of other lanes
-	results   *room[outcome] // not told yet
-	telling   bool           // a goroutine is telling
-	posted    bool           // one will
-	waiters   []chan struct{}
+	mu              sync.Mutex // guards the fields below
+	ledger          ledger.Ledger
+	known           bool                // the ledger is complete: nothing of an earlier holder can be stored any more
+	inherited       bool                // the log was read once
+	fenceSeq        uint64              // sequence of the fence that records expect; 0 for none
+	lastSeq         uint64              // of the last record of the lane that the ledger reckons with
+	queue           *pooledSlice[entry] // gathered
+	gathered        int                 // bytes in queue
+	since           int64               // ticks when the oldest in queue was put there, or a little later
+	inflight        *inflightRecord     // on its way, or of unknown fate; nil when there is none
+	recovering      bool                // a goroutine of the lane's is asking the log
+	recoveringSince time.Time           // since when
+	cancel          context.CancelFunc
+	state           laneState
+	gaveUp          bool                  // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
+	lost            ledger.Losses         // refused while the log could not be reached: their streams are settled when it can
+	pause           time.Duration         // before each record
+	due             time.Time             // when the next may go; zero when no pause is running
+	abortAt         time.Time             // when to try next to store what is owed to streams over a hole
+	watched         bool                  // the retrier has the lane
+	coalescing      bool                  // its next record waits for those of other lanes
+	results         *pooledSlice[outcome] // not told yet
+	delivering      bool                  // a goroutine is telling
+	deliveryQueued  bool                  // one will
+	waiters         []chan struct{}
 }
 
 type laneState uint8
 
 const (
-	fit   laneState = iota
-	down            // the log can't be reached: what comes is refused at once
-	dead            // a younger epoch holds the lane
-	ended           // Close was called
+	active    laneState = iota
+	suspended           // the log can't be reached: what comes is refused at once
+	dead                // a younger epoch holds the lane
+	ended               // Close was called
 )
 
 // entry is a message on its way into the log.
@@ -112,11 +109,12 @@ func (e *entry) refused(err *agora.Error) Result {
 	return r
 }
 
-// lostPart is what must be remembered of a part that was refused.
-type lostPart struct {
-	n      uint64
-	stream string
-	start  bool // the stream's start was the first of it
+// after returns the streams that are open after e, given those before it.
+func (e *entry) after(open []OpenStream) []OpenStream {
+	if e.lost {
+		return open
+	}
+	return ledger.After(open, &e.m)
 }
 
 type outcome struct {
@@ -128,9 +126,9 @@ var errLaneOver = errors.New("the lane is over")
 
 // Lane returns a new lane. Nothing is sent before the first Put.
 func (b *Broker) Lane(cfg LaneConfig) *Lane {
-	l := &Lane{b: b, cfg: cfg, at: placeOf(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
-	l.ledger.whole, l.ledger.exact = !cfg.Used, !cfg.Used
-	l.log, l.fence = l.at.log(), l.at.fenceOf(cfg.Session)
+	l := &Lane{b: b, cfg: cfg, at: jslog.Locate(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
+	l.ledger = ledger.New(!cfg.Used)
+	l.log, l.fence = l.at.Log(), l.at.Fence(cfg.Session)
 	if cfg.Parked != nil {
 		l.unpark(*cfg.Parked)
 		l.cfg.Parked = nil
@@ -149,23 +147,23 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch l.state {
-	case fit:
-		if l.queue != nil && l.gathered+sizeOf(&m) > l.b.cfg.LaneBytes {
+	case active:
+		if l.queue != nil && l.gathered+record.SizeOf(&m) > l.b.cfg.LaneBytes {
 			e.lost, e.m.Body = true, nil
 		}
 		if l.queue == nil {
 			l.since = agora.Ticks()
 		}
-		l.gathered += sizeOf(&e.m)
-		l.queue = gatherings.add(l.queue, &e)
+		l.gathered += record.SizeOf(&e.m)
+		l.queue = entryPool.add(l.queue, &e)
 		l.advance()
-	case down:
+	case suspended:
 		l.refuseLost(&e)
-		l.dieBeyond()
+		l.dieIfTooMuchLost()
 	default:
-		l.tell(done, e.refused(unavailable(errLaneOver)))
+		l.complete(done, e.refused(ledger.Unavailable(errLaneOver)))
 	}
-	l.tellLater()
+	l.deliverLater()
 }
 
 // Pass says that a number was used up before it got here: it is not waited
@@ -173,31 +171,27 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 func (l *Lane) Pass(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ledger.pass(n)
-	for i := range l.lost {
-		if l.lost[i].n == n {
-			l.lost[i].n = 0
-		}
-	}
+	l.ledger.Pass(n)
+	l.lost.Pass(n)
 }
 
 // Streams returns the streams that are open after all that was Put so far.
 func (l *Lane) Streams() []OpenStream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	open := l.ledger.running()
-	if f := l.flight; f != nil && !f.open {
+	open := l.ledger.Running()
+	if f := l.inflight; f != nil && !f.open {
 		for i := range f.items {
-			open = after(open, &f.items[i].entry)
+			open = f.items[i].after(open)
 		}
 	}
 	for i := range l.queue.items() {
-		open = after(open, &l.queue.all[i])
+		open = l.queue.all[i].after(open)
 	}
 	return open
 }
 
-// Stuck tells whether the log can't be reached for longer than an election takes: for what this lane has in
+// Stuck reports whether the log can't be reached for longer than an election takes: for what this lane has in
 // hand, or for anything. What was put in is tried until it is stored, or refused half a
 // minute after the first of it; but whoever has something new to begin does better to be told. It never blocks.
 func (l *Lane) Stuck() bool { return l.stuck.Load() || l.b.Lost() }
@@ -205,10 +199,10 @@ func (l *Lane) Stuck() bool { return l.stuck.Load() || l.b.Lost() }
 // waiting returns how long the lane has waited for the log.
 func (l *Lane) waiting(now time.Time) time.Duration {
 	switch {
-	case l.flight != nil && !l.flight.first.IsZero():
-		return now.Sub(l.flight.first)
-	case l.away:
-		return now.Sub(l.asked)
+	case l.inflight != nil && !l.inflight.first.IsZero():
+		return now.Sub(l.inflight.first)
+	case l.recovering:
+		return now.Sub(l.recoveringSince)
 	}
 	return 0
 }
@@ -221,7 +215,7 @@ func (l *Lane) Pressed(pause time.Duration) {
 	if pause == 0 && !l.due.IsZero() {
 		l.due = time.Time{}
 		l.advance()
-		l.tellLater()
+		l.deliverLater()
 	}
 }
 
@@ -256,19 +250,19 @@ func (l *Lane) Close() {
 		l.finish(ended)
 		l.b.unregister(l)
 	}
-	l.tellLater()
+	l.deliverLater()
 	l.mu.Unlock()
 }
 
-// idle tells whether nothing is in hand.
+// idle reports whether nothing is in hand.
 func (l *Lane) idle() bool {
-	return l.queue == nil && l.flight == nil && !l.away && len(l.lost) == 0 &&
-		len(l.ledger.holed) == 0 && l.results == nil && !l.telling
+	return l.queue == nil && l.inflight == nil && !l.recovering && !l.lost.Any() &&
+		!l.ledger.OwesAborts() && l.results == nil && !l.delivering
 }
 
 // finish answers all that is in hand and stops the lane's goroutine.
 func (l *Lane) finish(s laneState) {
-	if l.flight != nil || l.queue != nil || len(l.lost) > 0 || len(l.ledger.holed) > 0 {
+	if l.inflight != nil || l.queue != nil || l.lost.Any() || l.ledger.OwesAborts() {
 		l.gaveUp = true
 	}
 	if l.cancel != nil {
@@ -276,83 +270,35 @@ func (l *Lane) finish(s laneState) {
 	}
 	l.refuseAll(errLaneOver)
 	l.state = s
-	if l.flight != nil {
-		l.flight.release()
-		l.flight = nil
+	if l.inflight != nil {
+		l.inflight.release()
+		l.inflight = nil
 	}
-	l.lost = nil
+	l.lost.Clear()
 	l.wakeWaiters()
 }
 
-// refuseAll answers what is in flight and what is gathered with UNAVAILABLE. The flight itself stays: it may be stored.
+// refuseAll answers what is in flight and what is gathered with UNAVAILABLE. The record itself stays: it may be stored.
 func (l *Lane) refuseAll(why error) {
-	if l.flight != nil {
-		for i := range l.flight.items {
-			it := &l.flight.items[i]
-			l.tell(it.done, it.refused(unavailable(why)))
+	if l.inflight != nil {
+		for i := range l.inflight.items {
+			it := &l.inflight.items[i]
+			l.complete(it.done, it.refused(ledger.Unavailable(why)))
 			it.done = nil
-			l.ledger.doubt(&it.m)
+			l.ledger.Doubt(&it.m)
 		}
 	}
 	for i := range l.queue.items() {
 		l.refuseLost(&l.queue.all[i])
 	}
-	gatherings.end(l.queue)
+	entryPool.end(l.queue)
 	l.queue, l.gathered = nil, 0
 }
 
 // refuseLost answers a part with UNAVAILABLE while the ledger can't be asked, and remembers what
 // that means for its stream.
 func (l *Lane) refuseLost(e *entry) {
-	p := lostPart{n: e.m.N}
-	if start := e.m.Part == agora.Start; relates(&e.m) && (!start || e.m.N == 0) {
-		p.stream, p.start = e.m.Stream, start
-	}
-	l.lose(p)
+	l.lost.Add(&e.m)
 	l.b.count.refusals.Add(1)
-	l.tell(e.done, e.refused(unavailable(nil)))
-}
-
-// lose remembers a refused part: of each stream one, and the lowest number.
-func (l *Lane) lose(p lostPart) {
-	for i := range l.lost {
-		q := &l.lost[i]
-		if q.stream == p.stream {
-			if p.n != 0 && (q.n == 0 || p.n < q.n) {
-				q.n = p.n
-			}
-			return
-		}
-	}
-	switch {
-	case p == (lostPart{}):
-	case len(l.lost) >= maxOpen: // more than can be open, and more than is kept
-		l.beyond = true
-	default:
-		l.lost = append(l.lost, p)
-	}
-}
-
-// after returns the streams open after e, given those before it.
-func after(open []OpenStream, e *entry) []OpenStream {
-	if !relates(&e.m) || e.lost {
-		return open
-	}
-	at := -1
-	for i := range open {
-		if open[i].Stream == e.m.Stream {
-			at = i
-		}
-	}
-	switch {
-	case e.m.Part == agora.Start && at < 0:
-		return append(open, OpenStream{Stream: e.m.Stream, Kind: e.m.Kind, Indexed: e.m.Indexed || e.m.N != 0})
-	case e.m.Part.Ends() && at >= 0:
-		return append(open[:at], open[at+1:]...)
-	}
-	return open
-}
-
-func unavailable(cause error) *agora.Error {
-	return &agora.Error{Code: agora.Unavailable, Message: "the message could not be stored now", RetryAfter: retryAfter, Cause: cause}
+	l.complete(e.done, e.refused(ledger.Unavailable(nil)))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -163,7 +164,7 @@ func TestARetryThatWasADuplicateNudges(t *testing.T) {
 	c := testCable(t, s)
 	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url }), testBroker(t, s, nil)
 	nudges := make(chan *nats.Msg, 16)
-	if _, err := b.nc.ChanSubscribe(placeOf(bob, 1).live, nudges); err != nil {
+	if _, err := b.nc.ChanSubscribe(jslog.Locate(bob, 1).Live, nudges); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.nc.Flush(); err != nil {
@@ -199,8 +200,8 @@ func TestANudgeBringsWhatWasNeverHandedOn(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
-	top := b.topics.m[placeOf(bob, 1).live]
-	if err := top.sub.Unsubscribe(); err != nil { // what is handed on now is lost
+	top := b.dispatch.m[jslog.Locate(bob, 1).Live]
+	if err := top.nats.Unsubscribe(); err != nil { // what is handed on now is lost
 		t.Fatal(err)
 	}
 	m := text("lost")
@@ -209,7 +210,7 @@ func TestANudgeBringsWhatWasNeverHandedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	top.each(func(i *Inbox) { i.heard(seq >> 8) })
+	top.each(func(i *Inbox) { i.noteStored(seq >> 8) })
 	if got := bodies(in.next(t)); !slices.Equal(got, []string{"lost"}) {
 		t.Errorf("got %v", got)
 	}
@@ -227,11 +228,11 @@ func TestARefusalThatIsNotOursIsTriedAgain(t *testing.T) {
 	result := make(chan Result, 1)
 	l.Put(text("2"), func(r Result) { result <- r })
 	l.mu.Lock()
-	reply := l.flight.msg.Reply
+	reply := l.inflight.msg.Reply
 	l.mu.Unlock()
 	refusal := &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 0"},"stream":"S","seq":0}`)}
-	a, err := parseAck(refusal)
-	if err != nil || !a.fenced() {
+	a, err := jslog.ParseAck(refusal)
+	if err != nil || !a.Fenced() {
 		t.Fatalf("parseAck = %+v, %v", a, err)
 	}
 	l.acked(reply, a)
@@ -270,7 +271,7 @@ func TestARecordOfUnknownFateIsLookedUp(t *testing.T) {
 				l.Put(text("2"), func(r Result) { results <- r })
 			}
 			l.Put(text("3"), func(r Result) { results <- r })
-			await.True(t, "the lane looks", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.away })
+			await.True(t, "the lane looks", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.recovering })
 			c.sever(false)
 			for range 2 {
 				if r := await.Recv(t, "its fate is known", results); r.Err != nil || r.Seq == 0 {
@@ -296,17 +297,17 @@ func TestARecordThatIsForeverBeingStoredIsLookedUp(t *testing.T) {
 	result := make(chan Result, 1)
 	l.Put(text("2"), func(r Result) { result <- r })
 	l.mu.Lock()
-	reply := l.flight.msg.Reply
+	reply := l.inflight.msg.Reply
 	l.mu.Unlock()
-	a, err := parseAck(&nats.Msg{Data: []byte(`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"},"stream":"S","seq":0}`)})
+	a, err := jslog.ParseAck(&nats.Msg{Data: []byte(`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"},"stream":"S","seq":0}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range maxOnWay {
+	for range maxBeingStored {
 		l.acked(reply, a)
 	}
 	l.mu.Lock()
-	away := l.away
+	away := l.recovering
 	l.mu.Unlock()
 	if !away {
 		t.Error("the lane waits on")

@@ -2,7 +2,7 @@ package broker
 
 import "testing"
 
-// Where records come alone, each would have the sweeper woken.
+// Where records come alone, each would have the retrier woken.
 func TestTheSweeperIsWokenOnceForAllLanesThatComeMeanwhile(t *testing.T) {
 	s := laneSet{m: map[*Lane]struct{}{}}
 	first, second := new(Lane), new(Lane)

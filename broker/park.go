@@ -1,14 +1,17 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"github.com/agora-relay/agora/broker/ledger"
+)
 
 // Parked is what has to be kept of a lane that was put aside, so that it can go on: a few words in place of a lane.
 // The zero value is a lane that was never used.
 type Parked struct {
-	lastN, lastSeq, fenceSeq uint64
-	holes                    []span
-	whole, exact             bool
-	read                     bool // the log has to be read first, as an heir does
+	ledger            ledger.Parked
+	lastSeq, fenceSeq uint64
+	read              bool // the log has to be read first, as an heir does
 }
 
 // Park ends a lane that has nothing in hand and no open stream, and returns what LaneConfig.Parked takes to go on
@@ -20,14 +23,11 @@ type Parked struct {
 func (l *Lane) Park(costly bool) (Parked, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g, now := &l.ledger, time.Now()
-	if l.state != fit || !l.idle() || l.gaveUp || g.open > 0 || g.blocked != 0 || len(g.doubted) > 0 {
+	kept, all, ok := l.ledger.Park(time.Now(), l.b.cfg.Duplicates)
+	if !ok || l.state != active || !l.idle() || l.gaveUp {
 		return Parked{}, false
 	}
-	p := Parked{
-		lastN: g.lastN, lastSeq: l.lastSeq, fenceSeq: l.fenceSeq, holes: g.holes, whole: g.whole, exact: g.exact,
-		read: !l.known || now.Before(g.unsure) || !g.loose.IsZero() && now.Sub(g.loose) < l.b.cfg.Duplicates,
-	}
+	p := Parked{ledger: kept, lastSeq: l.lastSeq, fenceSeq: l.fenceSeq, read: !l.known || !all}
 	if p.read && !costly {
 		return Parked{}, false
 	}
@@ -43,6 +43,5 @@ func (l *Lane) unpark(p Parked) {
 	if p.read {
 		l.lastSeq = 0 // all of it is read
 	}
-	g := &l.ledger
-	g.lastN, g.holes, g.whole, g.exact = p.lastN, p.holes, p.whole, p.exact
+	l.ledger = p.ledger.Unpark()
 }

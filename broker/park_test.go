@@ -81,7 +81,7 @@ func TestALaneWithSomethingToAnswerForIsNotPutAside(t *testing.T) {
 	for name, trouble := range map[string]func(l *Lane){
 		"in hand":     func(l *Lane) { c.hold(true); l.Put(text("1"), func(Result) {}) },
 		"open stream": func(l *Lane) { store(t, l, part(agora.Start, "x", "")) },
-		"refused":     func(l *Lane) { l.lose(lostPart{n: 1}); l.ledger.blocked = 1 },
+		"refused":     func(l *Lane) { l.ledger.Lose(&agora.Message{N: 1}) },
 	} {
 		cfg.Session = agora.EncodeToken(name)
 		l := b.Lane(cfg)

@@ -9,6 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/record"
 )
 
 // The race detector has pools forget things now and then, so this is seen without it.
@@ -16,12 +18,12 @@ func TestALiveRecordIsReadWithoutAllocating(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := listen(t, b, bob, From{})
 	in.quiet(t)
-	m := nats.NewMsg(placeOf(bob, 1).live)
+	m := nats.NewMsg(jslog.Locate(bob, 1).Live)
 	parts := make([]agora.Message, 64)
 	for k := range parts {
 		parts[k] = part(agora.Chunk, "stream-1", "token")
 	}
-	m.Data = encode(origin{session: "s", validAt: time.Now().UnixMilli(), from: "alice"}, parts)
+	m.Data = record.Of(record.Origin{Session: "s", ValidAt: time.Now().UnixMilli(), From: "alice"}, parts...)
 	seq := in.end
 	if n := testing.AllocsPerRun(1000, func() {
 		seq++
@@ -34,7 +36,7 @@ func TestALiveRecordIsReadWithoutAllocating(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
-	if in.desk != nil {
+	if in.scratch != nil {
 		t.Error("an inbox that has nothing keeps room for messages")
 	}
 }

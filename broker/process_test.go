@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -46,7 +47,7 @@ type processes struct {
 // testProcesses starts n servers; sync is their sync_interval, empty for the server's own.
 func testProcesses(t testing.TB, n int, sync string) *processes {
 	t.Helper()
-	ports, err := freePorts(2 * n)
+	ports, err := natsd.FreePorts(2 * n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -20,7 +22,7 @@ func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.echo = c.url, time.Hour }), testBroker(t, s, nil)
+	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.notify = c.url, time.Hour }), testBroker(t, s, nil)
 	in := settled(t, b)
 	l := a.Lane(lane("s1", 1, false))
 	defer l.Close()
@@ -48,7 +50,7 @@ func TestWhatANewLeaderHandsOnAgainIsDropped(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	in := settled(t, b)
 	tail := make(chan *nats.Msg, 16)
-	if _, err := b.nc.ChanSubscribe(placeOf(bob, 1).live, tail); err != nil {
+	if _, err := b.nc.ChanSubscribe(jslog.Locate(bob, 1).Live, tail); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, "s1", names(0, 5)...)
@@ -80,7 +82,7 @@ func TestNoTailIsMissedByAListenerThatResumesOnAnotherNode(t *testing.T) {
 	s := testServer(t, 3)
 	at := func(k int) *Broker {
 		return testBroker(t, s, func(c *Config) {
-			c.Replicas, c.MaxRecords, c.young = 3, 1<<20, 0
+			c.Replicas, c.MaxRecords, c.mature = 3, 1<<20, 0
 			c.Options = append(c.Options, s.Option(k))
 		})
 	}
@@ -150,7 +152,8 @@ func TestBothEdgesDieInTheSameInstant(t *testing.T) {
 // another resumes at an edge that never saw the old log.
 func TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith(t *testing.T) {
 	t.Parallel()
-	s := testServer(t, 1)
+	dir := t.TempDir()
+	s := testServerOf(t, natsd.Config{Dir: dir})
 	b := testBroker(t, s, func(c *Config) { c.lag = shortest })
 	at := publish(t, b, "s1", "1", "2")
 	in := settled(t, b)
@@ -158,7 +161,7 @@ func TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith(t *testing.T) {
 	defer l.Close()
 	had := b.Now() // when all listeners had everything
 	s.StopNode(0)
-	if err := os.RemoveAll(filepath.Join(s.cfg.Dir, "node-0")); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, "node-0")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.StartNode(0); err != nil {

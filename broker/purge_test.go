@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -47,7 +48,7 @@ func TestWhatAPurgeDroppedIsToldByOneGap(t *testing.T) {
 		if len(gaps) != 1 || !slices.Equal(rest, []string{"later"}) {
 			t.Fatalf("%d nodes: gaps %+v, messages %v; want one gap, and what came later", nodes, gaps, rest)
 		}
-		if g := gaps[0]; g.N != read+1 && g.N != read|(maxParts-1)+1 || g.Seq < at[4] {
+		if g := gaps[0]; g.N != read+1 && g.N != read|(record.MaxParts-1)+1 || g.Seq < at[4] {
 			t.Errorf("gap from %d to %d, want from behind %d to %d at least", g.N, g.Seq, read, at[4])
 		}
 		again := listen(t, b, bob, From{After: gaps[0].Seq, Tail: gaps[0].Seq, TailAt: b.Now()})
@@ -99,7 +100,7 @@ func TestAReaderThatIsBehindHearsOfAPurge(t *testing.T) {
 	slow := listen(t, b, bob, From{})
 	slow.quiet(t)
 	publish(t, b, "s1", strings.Split(strings.Repeat("x,", 200), ",")[:200]...)
-	await.True(t, "it is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.behind })
+	await.True(t, "it is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.lagging })
 	purge(t, b, 0)
 	publish(t, b, "s2", "later")
 	var gaps []agora.Message

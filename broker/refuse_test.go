@@ -12,6 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/ledger"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -71,11 +74,11 @@ func TestAFullShardRefusesAndEvictsNobody(t *testing.T) {
 	if got := bodies(listen(t, b, carol, From{}).quiet(t)); !slices.Equal(got, []string{"kept"}) {
 		t.Errorf("carol has %v", got)
 	}
-	stream, err := b.js.Stream(t.Context(), placeOf(bob, 1).stream)
+	stream, err := b.js.Stream(t.Context(), jslog.Locate(bob, 1).Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(placeOf(dave, 1).log())); err != nil {
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(jslog.Locate(dave, 1).Log())); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Flush(await.Context(t)); err != nil {
@@ -142,9 +145,9 @@ func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 	l.Put(part(agora.Chunk, "s", "2"), func(r Result) { results <- r })
 	l.Put(text("3"), func(r Result) { results <- r })
 	l.mu.Lock()
-	l.look(false)
+	l.startRecovery(false)
 	l.mu.Unlock()
-	l.goDown(errSilent)
+	l.suspend(jslog.ErrSilent)
 	wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
 	wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
 	wantCode(t, put(t, l, part(agora.Chunk, "s", "4")), agora.Unavailable)
@@ -160,7 +163,7 @@ func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 
 func TestAPartTooLargeIsRefusedAndEndsItsStream(t *testing.T) {
 	t.Parallel()
-	b := testBroker(t, testServerOf(t, ServerConfig{MaxPayload: 256 << 10}), nil)
+	b := testBroker(t, testServerOf(t, natsd.Config{MaxPayload: 256 << 10}), nil)
 	l := b.Lane(lane("s1", 1, false))
 	defer l.Close()
 	wantCode(t, put(t, l, text(string(make([]byte, b.MaxRecord())))), agora.MessageTooLarge)
@@ -194,8 +197,8 @@ func TestEndLaneAbortsOnceFromTwoEdges(t *testing.T) {
 	wg.Wait()
 	wantCode(t, put(t, l, part(agora.Chunk, "one", "late")), agora.Unavailable)
 	l.Close()
-	if err := a.EndLane(await.Context(t), lane("s1", 1, true)); err != ErrDeposed {
-		t.Errorf("EndLane under an old epoch: %v, want %v", err, ErrDeposed)
+	if err := a.EndLane(await.Context(t), lane("s1", 1, true)); err != jslog.ErrDeposed {
+		t.Errorf("EndLane under an old epoch: %v, want %v", err, jslog.ErrDeposed)
 	}
 	got := listen(t, b, bob, From{}).quiet(t)
 	want := []string{"one", "two", "done", "end", "STREAM_ABORTED", "STREAM_ABORTED"}
@@ -321,90 +324,6 @@ func TestQuestionsAreAnsweredByName(t *testing.T) {
 	})
 }
 
-func TestANumberThatIsPassedOverIsNotWaitedFor(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	l.begin()
-	l.lose(&agora.Message{N: 3})
-	if v := l.known(&agora.Message{N: 4}); v.err == nil || v.err.Code != agora.Unavailable {
-		t.Fatalf("4 behind a refused 3: %+v, want UNAVAILABLE", v)
-	}
-	l.pass(3)
-	if v := l.take(&agora.Message{N: 4}, 0, 1, now); !v.store {
-		t.Errorf("4 once 3 is used up: %+v, want it stored", v)
-	}
-}
-
-func TestAnotherMessageUnderANumberInDoubtIsNotTakenForTheFirst(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	m := agora.Message{N: 1, Body: []byte("first")}
-	l.doubt(&m)
-	l.take(&m, 0, 1, now) // it was stored after all
-	if v := l.known(&m); !v.again {
-		t.Errorf("the same message again: %+v, want a duplicate", v)
-	}
-	if v := l.known(&agora.Message{N: 1, Body: []byte("second")}); v.err == nil || v.err.Code != agora.InvalidRequest {
-		t.Errorf("another one: %+v, want INVALID_REQUEST", v)
-	}
-}
-
-func TestAPartUnderAPassedOverNumberIsAnsweredAsItsStreamWas(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	part := func(n uint64, p agora.Part, stream string) *agora.Message {
-		return &agora.Message{N: n, Kind: agora.Request, Part: p, Stream: stream}
-	}
-	for _, m := range []*agora.Message{part(1, agora.Start, "s"), part(2, agora.Start, "other"), part(0, agora.Abort, "s"), part(5, agora.Chunk, "other")} {
-		l.add(m, first{n: m.N}, 1, now)
-	}
-	for _, c := range []struct {
-		m    *agora.Message
-		want agora.Code
-	}{
-		{part(3, agora.Chunk, "s"), agora.StreamAborted},
-		{part(4, agora.Chunk, "other"), agora.InvalidRequest},
-		{part(4, agora.Start, "s"), agora.InvalidRequest},
-	} {
-		if v := l.known(c.m); v.err == nil || v.err.Code != c.want {
-			t.Errorf("%+v: %+v, want %s", *c.m, v, c.want)
-		}
-	}
-}
-
-func TestAMessageInDoubtIsKnownByItsKeyThoughAnEdgeStampsItAnew(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	m := agora.Message{ID: "p", N: 1, Kind: agora.Event, Body: []byte(`{"timestamp":1}`)}
-	l.doubt(&m)
-	l.take(&m, 0, 1, now) // it was stored after all
-	m.Body = []byte(`{"timestamp":2}`)
-	if v := l.known(&m); !v.again {
-		t.Errorf("the same event a second later: %+v, want a duplicate", v)
-	}
-	m.ID = "q"
-	if v := l.known(&m); v.err == nil || v.err.Code != agora.InvalidRequest {
-		t.Errorf("another one: %+v, want INVALID_REQUEST", v)
-	}
-}
-
-func TestARefusedNumberThatTheLogShowsIsNotWaitedFor(t *testing.T) {
-	var l ledger
-	now := time.Now()
-	l.begin()
-	l.lose(&agora.Message{N: 3})
-	l.begin()
-	m := agora.Message{N: 3, Body: []byte("again")}
-	if v := l.take(&m, 0, 1, now); !v.store {
-		t.Fatalf("3 again: %+v, want it stored", v)
-	}
-	l.rollback([]agora.Message{m}) // its fate is unknown
-	l.fold(&m, 1, now)             // and the log has it
-	if v := l.take(&agora.Message{N: 4}, 0, 1, now); !v.store {
-		t.Errorf("4: %+v, want it stored", v)
-	}
-}
-
 func TestStreamsOfWhatIsInHandAreKnown(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
@@ -433,7 +352,7 @@ func TestStreamsOfWhatIsInHandAreKnown(t *testing.T) {
 	}
 }
 
-// What was refused while the log could not be reached is remembered once for each stream; too much of it ends the lane.
+// What was refused while the log could not be reached is remembered; too much of it ends the lane.
 func TestALaneThatLostMoreThanItRemembersEnds(t *testing.T) {
 	t.Parallel()
 	deposed := make(chan struct{})
@@ -443,17 +362,11 @@ func TestALaneThatLostMoreThanItRemembersEnds(t *testing.T) {
 	l := b.Lane(cfg)
 	defer l.Close()
 	l.mu.Lock()
-	for _, n := range []uint64{0, 9, 7, 8} {
-		l.lose(lostPart{stream: "s", n: n})
+	for k := 0; !l.lost.Beyond(); k++ {
+		m := part(agora.Chunk, fmt.Sprint(k), "")
+		l.lost.Add(&m)
 	}
-	l.lose(lostPart{})
-	if want := []lostPart{{stream: "s", n: 7}}; !slices.Equal(l.lost, want) {
-		t.Errorf("remembered are %+v, want %+v", l.lost, want)
-	}
-	for k := range maxOpen {
-		l.lose(lostPart{stream: fmt.Sprint(k)})
-	}
-	l.dieBeyond()
+	l.dieIfTooMuchLost()
 	l.mu.Unlock()
 	await.Recv(t, "word that the lane is over", deposed)
 	wantCode(t, put(t, l, text("x")), agora.Unavailable)
@@ -477,7 +390,7 @@ func TestOperatorsAreToldThatTheLogIsAway(t *testing.T) {
 		"Find": func() error {
 			f, err := b.Find(ctx, Search{To: bob, Seq: at[0]})
 			if err == nil && !f.Whole { // its time was over: it says that it did not see all
-				err = unavailable(nil)
+				err = ledger.Unavailable(nil)
 			}
 			return err
 		},

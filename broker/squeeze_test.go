@@ -17,7 +17,7 @@ func TestASqueezedInboxKeepsLessAndMissesNothing(t *testing.T) {
 	l.quiet(t)
 	b.Squeeze(1, 64)
 	publish(t, b, "s1", names(0, 50)...)
-	await.True(t, "it is behind", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.behind })
+	await.True(t, "it is behind", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.lagging })
 	if held := l.Held(); held > 1<<10 {
 		t.Errorf("it keeps %d bytes, want %d at most", held, 1<<10)
 	}
@@ -38,7 +38,7 @@ func TestInboxesReadTheLogInTurn(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "one")
 	for range inboxesReading { // that many others read already
-		b.fill <- struct{}{}
+		b.inboxReads <- struct{}{}
 	}
 	inbox := b.Listen(bob, From{}, func() {})
 	defer inbox.Close()
@@ -47,7 +47,7 @@ func TestInboxesReadTheLogInTurn(t *testing.T) {
 	if _, err := inbox.Next(ctx, 1<<20); err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.Errorf("Next out of turn = %v", err)
 	}
-	<-b.fill
+	<-b.inboxReads
 	if msgs, err := inbox.Next(t.Context(), 1<<20); err != nil || !slices.Equal(bodies(msgs), []string{"one"}) {
 		t.Errorf("Next in turn = %v, %v", bodies(msgs), err)
 	}

@@ -17,8 +17,8 @@ type Stats struct {
 	Delivered  uint64        // messages returned by Next
 	Refills    uint64        // reads of the log for an inbox
 	Gaps       uint64        // gaps told
-	Dropped    uint64        // live records not queued because an inbox was behind or full
-	Repaired   uint64        // inboxes that an audit found behind
+	Dropped    uint64        // live records not queued because an inbox lagged or was full
+	Repaired   uint64        // inboxes that an audit found lagging
 	Void       uint64        // records skipped because they were stored too late
 	Lanes      int64         // open now
 	Inboxes    int64         // open now
@@ -43,6 +43,6 @@ func (b *Broker) Stats() Stats {
 		Retries: c.retries.Load(), Refusals: c.refusals.Load(), Fences: c.fences.Load(),
 		Deposed: c.deposed.Load(), Delivered: c.delivered.Load(), Refills: c.refills.Load(),
 		Gaps: c.gaps.Load(), Dropped: c.dropped.Load(), Repaired: c.repaired.Load(),
-		Void: c.void.Load(), Lanes: c.lanes.Load(), Inboxes: c.inboxes.Load(), Skew: b.clock.skew(),
+		Void: c.void.Load(), Lanes: c.lanes.Load(), Inboxes: c.inboxes.Load(), Skew: b.clock.Skew(),
 	}
 }

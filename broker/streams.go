@@ -9,10 +9,13 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agora-relay/agora/broker/jslog"
 )
 
 const (
@@ -21,21 +24,7 @@ const (
 	metaShards    = "agora.shards"
 )
 
-// Codes of the server's that mean something to us.
 const (
-	codeNoPeers        = 10005
-	codeNoAccount      = 10039 // JetStream is not enabled for the account
-	codeResources      = 10023
-	codeMemory         = 10028
-	codeStorage        = 10047
-	codeOtherConfig    = 10058
-	codeWrongLast      = 10071 // the fence is not where the record expects it
-	codeReplicas       = 10074
-	codeNoJetStream    = 10076
-	codeStoreFailed    = 10077 // a limit of the stream: it is full
-	codeStreamBytes    = 10122 // more than the account allows for one stream
-	codeDuplicateOnWay = 10158 // a record with the same id is being stored
-	codeWrongLastOnWay = 10164 // the fence is being moved, or the lane's last record is still counted as on its way
 	streamAnswer       = time.Second
 	streamPause        = 100 * time.Millisecond
 	sequencesPerSecond = 1 << 12
@@ -44,39 +33,49 @@ const (
 // epochStart is the second from which the first sequence of a stream made anew counts.
 var epochStart = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Streams returns the names of the streams that hold the log, and last that of the book.
-func (b *Broker) Streams() []string { return append(b.mailStreams(), streamName(bookKind, "")) }
+// streamKeeper makes the streams of the log, and knows how they were found.
+type streamKeeper struct {
+	conn  *conn
+	cfg   *Config
+	clock *jslog.Clock
+	ask   func(context.Context) // asks a server for the time, where none has told it yet
+	anew  func(stream string)   // told that a stream was made anew; must not block
 
-// mailStreams returns the names of the streams that hold messages.
-func (b *Broker) mailStreams() []string {
-	names := make([]string, 0, len(kinds)*b.cfg.Shards+1)
-	for _, kind := range kinds {
-		for shard := range b.cfg.Shards {
-			names = append(names, streamName(kind, strconv.Itoa(shard)))
-		}
-	}
-	return names
+	mu   sync.Mutex // guards the field below
+	seen map[string]streamSeen
 }
 
-// ensureStreams makes the streams that are missing and checks the others, until all is well,
+func (k *streamKeeper) init(c *conn, clock *jslog.Clock, ask func(context.Context), anew func(stream string)) {
+	k.conn, k.cfg, k.clock, k.ask, k.anew = c, c.cfg, clock, ask, anew
+	k.seen = make(map[string]streamSeen)
+}
+
+// names returns the names of the streams that hold the log, and last that of the book.
+func (k *streamKeeper) names() []string {
+	var names []string
+	for _, s := range jslog.Shards(k.cfg.Shards) {
+		names = append(names, s.Stream())
+	}
+	return append(names, jslog.StreamName(jslog.BookKind, ""))
+}
+
+// ensureAll makes the streams that are missing and checks the others, until all is well,
 // something is wrong for good, or ctx is over.
-func (b *Broker) ensureStreams(ctx context.Context) error {
-	for _, kind := range kinds {
-		for shard := range b.cfg.Shards {
-			if err := b.ensureStream(ctx, kind, strconv.Itoa(shard)); err != nil {
-				return err
-			}
+func (k *streamKeeper) ensureAll(ctx context.Context) error {
+	for _, s := range jslog.Shards(k.cfg.Shards) {
+		if err := k.ensure(ctx, s.Kind, s.Shard); err != nil {
+			return err
 		}
 	}
-	return b.ensureStream(ctx, bookKind, "")
+	return k.ensure(ctx, jslog.BookKind, "")
 }
 
-// ensureStream asks again and again with short time-outs: before a cluster has
+// ensure asks again and again with short time-outs: before a cluster has
 // its leader, a request gets no answer at all.
-func (b *Broker) ensureStream(ctx context.Context, kind, shard string) error {
+func (k *streamKeeper) ensure(ctx context.Context, kind, shard string) error {
 	var last error
 	for {
-		err := b.tryStream(ctx, kind, shard)
+		err := k.try(ctx, kind, shard)
 		if err == nil {
 			return nil
 		}
@@ -89,15 +88,15 @@ func (b *Broker) ensureStream(ctx context.Context, kind, shard string) error {
 		select {
 		case <-time.After(streamPause):
 		case <-ctx.Done():
-			return b.notReady(streamName(kind, shard), last)
+			return k.notReady(jslog.StreamName(kind, shard), last)
 		}
 	}
 }
 
 // notReady says what to look at when a stream did not come to be in time.
-func (b *Broker) notReady(stream string, err error) error {
-	at := hostsOf(b.cfg.URL)
-	if denied := b.denied.Load(); denied != nil {
+func (k *streamKeeper) notReady(stream string, err error) error {
+	at := hostsOf(k.cfg.URL)
+	if denied := k.conn.denied.Load(); denied != nil {
 		return &setupError{what: fmt.Sprintf("the NATS user of this edge may not do what it must: allow it to publish and subscribe $JS.API.>, $JS.EVENT.ADVISORY.>, _INBOX.> and agora.> (%v)", *denied), err: err}
 	}
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
@@ -116,131 +115,138 @@ func (e *setupError) Error() string { return e.what }
 
 func (e *setupError) Unwrap() error { return e.err }
 
-// findStream returns what the stream is like; one that is missing is made.
-func (b *Broker) findStream(ctx context.Context, kind, shard string) (*jetstream.StreamInfo, error) {
-	name := streamName(kind, shard)
-	life, sent := b.Life(), time.Now()
-	s, err := b.js.Stream(ctx, name)
+// find returns what the stream is like; one that is missing is made.
+func (k *streamKeeper) find(ctx context.Context, kind, shard string) (*jetstream.StreamInfo, error) {
+	name := jslog.StreamName(kind, shard)
+	life, sent := k.conn.Life(), time.Now()
+	s, err := k.conn.js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if b.clock.known.Load() == nil {
-			b.askTime(ctx)
+		if !k.clock.IsKnown() {
+			k.ask(ctx)
 		}
 		sent = time.Now()
-		if s, err = b.js.CreateStream(ctx, b.streamConfig(kind, shard)); err == nil {
-			b.cfg.Log.Info("stream made", "stream", name)
+		if s, err = k.conn.js.CreateStream(ctx, k.config(kind, shard)); err == nil {
+			k.cfg.Log.Info("stream made", "stream", name)
 		}
 	}
 	if err != nil {
-		return nil, b.explain(err)
+		return nil, k.explain(err)
 	}
 	info := s.CachedInfo()
-	b.clock.hear(name, sample{sent: sent, got: time.Now(), log: info.TimeStamp})
-	b.saw(name, seen{last: info.State.LastSeq, created: info.Created, life: life})
+	k.clock.Hear(name, jslog.Sample{Sent: sent, Got: time.Now(), Log: info.TimeStamp})
+	k.note(name, streamSeen{last: info.State.LastSeq, created: info.Created, life: life})
 	return info, nil
 }
 
-func (b *Broker) tryStream(ctx context.Context, kind, shard string) error {
+func (k *streamKeeper) try(ctx context.Context, kind, shard string) error {
 	ctx, cancel := context.WithTimeout(ctx, streamAnswer)
 	defer cancel()
-	info, err := b.findStream(ctx, kind, shard)
+	info, err := k.find(ctx, kind, shard)
 	if err != nil {
 		return err
 	}
-	want, err := b.amended(info.Config, b.streamConfig(kind, shard))
+	want, err := k.amended(info.Config, k.config(kind, shard))
 	if err != nil || want == nil {
 		return err
 	}
-	if _, err := b.js.UpdateStream(ctx, *want); err != nil {
-		return b.explain(err)
+	if _, err := k.conn.js.UpdateStream(ctx, *want); err != nil {
+		return k.explain(err)
 	}
-	b.cfg.Log.Info("stream changed to the configured limits", "stream", info.Config.Name)
+	k.cfg.Log.Info("stream changed to the configured limits", "stream", info.Config.Name)
 	return nil
 }
 
-func (b *Broker) storage() jetstream.StorageType {
-	if b.cfg.Memory {
+func (k *streamKeeper) storage() jetstream.StorageType {
+	if k.cfg.Memory {
 		return jetstream.MemoryStorage
 	}
 	return jetstream.FileStorage
 }
 
-func (b *Broker) streamConfig(kind, shard string) jetstream.StreamConfig {
-	if kind == bookKind {
-		return b.bookConfig()
+func (k *streamKeeper) config(kind, shard string) jetstream.StreamConfig {
+	if kind == jslog.BookKind {
+		return k.bookConfig()
 	}
-	name := streamName(kind, shard)
+	name := jslog.StreamName(kind, shard)
 	tail := kind + "." + shard
-	keeps := b.cfg.keeps(kind)
+	keeps := k.cfg.keeps(kind)
 	return jetstream.StreamConfig{
 		Name:              name,
 		Description:       "Agora's log",
-		Subjects:          []string{logPrefix + "*." + tail + ".*", fencePrefix + "*." + tail + ".*.*"},
+		Subjects:          []string{jslog.LogPrefix + "*." + tail + ".*", jslog.FencePrefix + "*." + tail + ".*.*"},
 		Retention:         jetstream.LimitsPolicy,
 		Discard:           jetstream.DiscardNew, // a full shard refuses and evicts nobody; a full subject drops its own oldest all the same
 		MaxBytes:          keeps.ShardBytes,
-		MaxAge:            b.cfg.MaxAge,
-		MaxMsgsPerSubject: b.cfg.MaxRecords,
-		Storage:           b.storage(),
+		MaxAge:            k.cfg.MaxAge,
+		MaxMsgsPerSubject: k.cfg.MaxRecords,
+		Storage:           k.storage(),
 		Replicas:          keeps.Replicas,
-		Duplicates:        b.cfg.Duplicates,
+		Duplicates:        k.cfg.Duplicates,
 		AllowDirect:       true,
-		FirstSeq:          b.firstSequence(name),
-		RePublish:         &jetstream.RePublish{Source: logPrefix + ">", Destination: livePrefix + ">"},
-		Metadata:          map[string]string{metaFormat: formatVersion, metaShards: strconv.Itoa(b.cfg.Shards)},
+		FirstSeq:          k.firstSequence(name),
+		RePublish:         &jetstream.RePublish{Source: jslog.LogPrefix + ">", Destination: jslog.LivePrefix + ">"},
+		Metadata:          map[string]string{metaFormat: formatVersion, metaShards: strconv.Itoa(k.cfg.Shards)},
 	}
 }
 
 // firstSequence returns where a stream made now begins: above all that one of its name has
 // handed out before, so that a position from then is never one of now. 4,096 a second since 2025
 // leaves room, with the bits for the part, below 2^53 until the year 2297.
-func (b *Broker) firstSequence(name string) uint64 {
+func (k *streamKeeper) firstSequence(name string) uint64 {
 	first := uint64(1)
-	if age := b.Now().Sub(epochStart); age > 0 {
+	if age := k.clock.Now().Sub(epochStart); age > 0 {
 		first = max(1, uint64(age/(time.Second/sequencesPerSecond)))
 	}
-	b.seenMu.Lock()
-	defer b.seenMu.Unlock()
-	if last := b.seen[name].last; last >= first {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if last := k.seen[name].last; last >= first {
 		first = last + sequencesPerSecond
 	}
 	return first
 }
 
-// seen is what a Broker knows of a stream from looking at it.
-type seen struct {
+// streamSeen is what a Broker knows of a stream from looking at it.
+type streamSeen struct {
 	last    uint64    // highest sequence
 	created time.Time // when it was made; zero where that was not asked
 	life    uint64    // of the connection, when it was asked
 }
 
-// saw notes how a stream was found. One that was made anew has lost what the old one held: first its inboxes are told to
+// note notes how a stream was found. One that was made anew has lost what the old one held: first its inboxes are told to
 // look where they stand.
-func (b *Broker) saw(stream string, now seen) {
-	b.seenMu.Lock()
-	defer b.seenMu.Unlock()
-	was := b.seen[stream]
+func (k *streamKeeper) note(stream string, now streamSeen) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	was := k.seen[stream]
 	if now.last < was.last || !now.created.IsZero() && !was.created.IsZero() && !now.created.Equal(was.created) {
-		b.seenMu.Unlock()
-		b.topics.restarted(stream)
-		b.seenMu.Lock()
-		was = b.seen[stream]
+		k.mu.Unlock()
+		k.anew(stream)
+		k.mu.Lock()
+		was = k.seen[stream]
 	}
 	if now.created.IsZero() {
 		now.created, now.life = was.created, was.life
 	}
 	now.last = max(was.last, now.last)
-	b.seen[stream] = now
+	k.seen[stream] = now
 }
 
-// confirmed tells whether a stream was found as it was known to be, or its inboxes were told, since the connection was lost last.
-func (b *Broker) confirmed(stream string) bool {
-	b.seenMu.Lock()
-	defer b.seenMu.Unlock()
-	return b.seen[stream].life == b.Life()
+// confirmed reports whether a stream was found as it was known to be, or its inboxes were told, since the connection was lost last.
+func (k *streamKeeper) confirmed(stream string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.seen[stream].life == k.conn.Life()
+}
+
+// madeAt returns when a stream was made, as far as is known.
+func (k *streamKeeper) madeAt(stream string) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.seen[stream].created
 }
 
 // amended returns the configuration that a stream has to be changed to; nil when it is right.
-func (b *Broker) amended(have, want jetstream.StreamConfig) (*jetstream.StreamConfig, error) {
+func (k *streamKeeper) amended(have, want jetstream.StreamConfig) (*jetstream.StreamConfig, error) {
 	if v := have.Metadata[metaFormat]; v != formatVersion {
 		return nil, &setupError{what: fmt.Sprintf("stream %s has format %q and this edge speaks %q: run the release that made it, or delete the stream with all it holds", have.Name, v, formatVersion)}
 	}
@@ -265,24 +271,44 @@ func (b *Broker) amended(have, want jetstream.StreamConfig) (*jetstream.StreamCo
 func storageName(s jetstream.StorageType) string { return strings.ToLower(s.String()) }
 
 // explain says what to do about an answer that no waiting changes.
-func (b *Broker) explain(err error) error {
+func (k *streamKeeper) explain(err error) error {
 	e, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok {
 		return err
 	}
-	most := max(b.cfg.Replicas, b.cfg.Calls.Replicas)
+	most := max(k.cfg.Replicas, k.cfg.Calls.Replicas)
 	switch e.ErrorCode {
-	case codeReplicas:
+	case jslog.CodeReplicas:
 		return &setupError{what: fmt.Sprintf("%d replicas need a cluster of at least %d NATS servers: add servers, or set nats.replicas to 1", most, most), err: err}
-	case codeStorage, codeMemory, codeResources, codeStreamBytes:
+	case jslog.CodeStorage, jslog.CodeMemory, jslog.CodeResources, jslog.CodeStreamBytes:
 		return &setupError{what: fmt.Sprintf("NATS can't hold %d streams of %d bytes, %d of %d bytes and one of %d bytes: raise the JetStream limits of servers and account, or lower mailbox.shard-bytes and calls.shard-bytes (%s)",
-			2*b.cfg.Shards, b.cfg.ShardBytes, b.cfg.Shards, b.cfg.Calls.ShardBytes, b.cfg.BookBytes, e.Description), err: err}
-	case codeNoAccount:
+			2*k.cfg.Shards, k.cfg.ShardBytes, k.cfg.Shards, k.cfg.Calls.ShardBytes, k.cfg.BookBytes, e.Description), err: err}
+	case jslog.CodeNoAccount:
 		return &setupError{what: "JetStream is not enabled for the NATS account of this edge: enable it, or give credentials of another account", err: err}
-	case codeNoJetStream:
-		return &setupError{what: fmt.Sprintf("JetStream is not enabled at %s: add a jetstream block to the servers' configuration", hostsOf(b.cfg.URL)), err: err}
-	case codeNoPeers: // servers that have just started find each other soon
-		return fmt.Errorf("no %d NATS servers with room for %d bytes: add servers, or lower nats.replicas, mailbox.shard-bytes or calls.shard-bytes: %w", most, b.cfg.ShardBytes, err)
+	case jslog.CodeNoJetStream:
+		return &setupError{what: fmt.Sprintf("JetStream is not enabled at %s: add a jetstream block to the servers' configuration", hostsOf(k.cfg.URL)), err: err}
+	case jslog.CodeNoPeers: // servers that have just started find each other soon
+		return fmt.Errorf("no %d NATS servers with room for %d bytes: add servers, or lower nats.replicas, mailbox.shard-bytes or calls.shard-bytes: %w", most, k.cfg.ShardBytes, err)
 	}
 	return err
+}
+
+func (k *streamKeeper) bookConfig() jetstream.StreamConfig {
+	name := jslog.StreamName(jslog.BookKind, "")
+	return jetstream.StreamConfig{
+		Name:              name,
+		Description:       "Agora's records that are decided once",
+		Subjects:          []string{jslog.BookPrefix + ">"},
+		Retention:         jetstream.LimitsPolicy,
+		Discard:           jetstream.DiscardNew,
+		MaxBytes:          k.cfg.BookBytes,
+		MaxAge:            k.cfg.BookKeep,
+		MaxMsgsPerSubject: -1, // the first stands: a leader that is new may take another one, which must not push it out
+		Storage:           k.storage(),
+		Replicas:          k.cfg.Replicas,
+		Duplicates:        min(k.cfg.Duplicates, k.cfg.BookKeep),
+		AllowDirect:       true,
+		FirstSeq:          k.firstSequence(name),
+		Metadata:          map[string]string{metaFormat: formatVersion},
+	}
 }

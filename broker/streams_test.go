@@ -38,7 +38,7 @@ const shortest = 100 * time.Millisecond
 func grow(t *testing.T, b *Broker, name string) {
 	t.Helper()
 	before := change(t, b, name, func(c *jetstream.StreamConfig) { c.MaxAge, c.Duplicates = shortest, shortest })
-	await.True(t, "all that is stored is too old", func() bool { s, err := b.state(t.Context(), name, ""); return err == nil && s.records == 0 })
+	await.True(t, "all that is stored is too old", func() bool { s, err := b.log.State(t.Context(), name, ""); return err == nil && s.Records == 0 })
 	change(t, b, name, func(c *jetstream.StreamConfig) { c.MaxAge, c.Duplicates = before.MaxAge, before.Duplicates })
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -23,28 +25,28 @@ func settled(t *testing.T, b *Broker) *listener {
 // deaf has something done of which no live record reaches b.
 func deaf(t *testing.T, b *Broker, do func()) {
 	t.Helper()
-	b.topics.mu.Lock()
-	defer b.topics.mu.Unlock()
-	top := b.topics.m[placeOf(bob, b.cfg.Shards).live]
-	if err := top.sub.Unsubscribe(); err != nil {
+	b.dispatch.mu.Lock()
+	defer b.dispatch.mu.Unlock()
+	top := b.dispatch.m[jslog.Locate(bob, b.cfg.Shards).Live]
+	if err := top.nats.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	do()
-	sub, err := b.nc.ChanSubscribe(top.at.live, b.topics.chans[0])
+	sub, err := b.nc.ChanSubscribe(top.at.Live, b.dispatch.chans[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	top.sub = sub
+	top.nats = sub
 	if err := b.nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // silentTail stores a record that is never handed on to b, from an edge that is gone then.
-func silentTail(t *testing.T, s *Server, b *Broker, change func(*Config)) {
+func silentTail(t *testing.T, s *natsd.Server, b *Broker, change func(*Config)) {
 	t.Helper()
 	writer := testBroker(t, s, change)
 	deaf(t, b, func() { publish(t, writer, "s1", "silent") })
@@ -65,7 +67,7 @@ func led(t *testing.T, b *Broker, stream string) {
 	await.True(t, "the stream has a leader", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		_, err := b.state(ctx, stream, "")
+		_, err := b.log.State(ctx, stream, "")
 		return err == nil
 	})
 }
@@ -81,7 +83,7 @@ func TestASilentTailIsFoundOnceThereIsANewLeader(t *testing.T) {
 				}
 			}
 			b := testBroker(t, s, replicated)
-			stream := placeOf(bob, 1).stream
+			stream := jslog.Locate(bob, 1).Stream
 			in := settled(t, b)
 			if !told { // the word of it is lost
 				if err := b.advisories.Unsubscribe(); err != nil {
@@ -113,7 +115,7 @@ func TestASilentTailIsFoundOnceTheLeaderIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "the connection is back", b.Connected)
-	led(t, b, placeOf(bob, 1).stream)
+	led(t, b, jslog.Locate(bob, 1).Stream)
 	found(t, in, "silent")
 }
 
@@ -145,7 +147,7 @@ func TestARecordLostOnItsWayIsToldAgain(t *testing.T) {
 	refills := b.Stats().Refills
 	publish(t, a, "s2", names(0, 50)...)
 	in.read(t, 50)
-	await.True(t, "it was told again", func() bool { a.echoes.mu.Lock(); defer a.echoes.mu.Unlock(); return len(a.echoes.m) == 0 })
+	await.True(t, "it was told again", func() bool { a.tails.mu.Lock(); defer a.tails.mu.Unlock(); return len(a.tails.m) == 0 })
 	in.quiet(t)
 	if n := b.Stats().Refills; n != refills {
 		t.Errorf("%d reads of the log for what had come", n-refills)
@@ -155,7 +157,7 @@ func TestARecordLostOnItsWayIsToldAgain(t *testing.T) {
 func TestASubjectOthersHearOfLateIsComparedAWhileAfter(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
-	a, b := testBroker(t, s, nil), testBroker(t, s, func(c *Config) { c.young = 0 })
+	a, b := testBroker(t, s, nil), testBroker(t, s, func(c *Config) { c.mature = 0 })
 	in := settled(t, b)
 	deaf(t, b, func() { publish(t, a, "s1", "early") })
 	a.Close()
@@ -166,7 +168,7 @@ func TestQuietInboxesCostNoAudit(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)
 	settled(t, b)
-	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
+	w := b.newWatchers()[jslog.Locate(bob, 1).Stream] // one that the Broker does not run
 	audited := time.Now()
 	w.audited = audited
 	for k := range 3 {
@@ -208,7 +210,7 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 	in := settled(t, b)
 	publish(t, b, "s1", "1")
 	in.read(t, 1)
-	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
+	w := b.newWatchers()[jslog.Locate(bob, 1).Stream] // one that the Broker does not run
 	compare := func() {
 		t.Helper()
 		if err := w.compareAll(); err != nil {
@@ -217,7 +219,7 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 	}
 	nothing := func() {
 		t.Helper()
-		last, err := b.lastSequences(w.stream, []string{placeOf(bob, 1).log()}, b.topics.compared(w.stream).upTo+1)
+		last, err := b.log.LastSequences(b.ctx, auditTime, w.stream, []string{jslog.Locate(bob, 1).Log()}, b.dispatch.compared(w.stream).upTo+1)
 		if err != nil || len(last) != 0 {
 			t.Errorf("the log tells %v, %v; want nothing of what was compared", last, err)
 		}
@@ -234,10 +236,10 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 
 	// One that reads the log is not compared; what it goes live with may be older than what came meanwhile.
 	reads := func(is bool) {
-		b.topics.m[placeOf(bob, 1).live].each(func(i *Inbox) {
+		b.dispatch.m[jslog.Locate(bob, 1).Live].each(func(i *Inbox) {
 			i.mu.Lock()
 			defer i.mu.Unlock()
-			i.behind = is
+			i.lagging = is
 		})
 	}
 	silentTail(t, s, b, nil)
@@ -257,13 +259,13 @@ func TestALogMadeAnewIsComparedFromItsBegin(t *testing.T) {
 	in := settled(t, b)
 	publish(t, b, "s1", "1", "2", "3")
 	in.read(t, 3)
-	w := b.newWatchers()[placeOf(bob, 1).stream]
-	if err := w.compareAll(); err != nil || b.topics.compared(w.stream).upTo == 0 {
-		t.Fatalf("compared %+v, %v", b.topics.compared(w.stream), err)
+	w := b.newWatchers()[jslog.Locate(bob, 1).Stream]
+	if err := w.compareAll(); err != nil || b.dispatch.compared(w.stream).upTo == 0 {
+		t.Fatalf("compared %+v, %v", b.dispatch.compared(w.stream), err)
 	}
-	c := b.topics.compared(w.stream)
-	b.topics.restarted(w.stream)
-	if b.topics.setCompared(w.stream, c); b.topics.compared(w.stream).upTo != 0 {
+	c := b.dispatch.compared(w.stream)
+	b.dispatch.markRestarted(w.stream)
+	if b.dispatch.setCompared(w.stream, c); b.dispatch.compared(w.stream).upTo != 0 {
 		t.Error("what was compared with the old log counts for the new one")
 	}
 }
@@ -273,22 +275,22 @@ func TestARoundComparesManyInboxesAFewAtATime(t *testing.T) {
 	s := testServer(t, 1)
 	b := testBroker(t, s, nil)
 	in := settled(t, b)
-	for k := range 2 * auditBatch {
+	for k := range 2 * jslog.LastBatch {
 		other := b.Listen(agora.ToAgent("default", agora.AgentID(fmt.Sprint("quiet ", k))), From{}, func() {})
 		defer other.Close()
 	}
 	silentTail(t, s, b, nil)
-	w := b.newWatchers()[placeOf(bob, 1).stream] // one that the Broker does not run
+	w := b.newWatchers()[jslog.Locate(bob, 1).Stream] // one that the Broker does not run
 	round := func() (looks int) {
 		w.audited = time.Now().Add(-w.b.cfg.Audit)
-		for now := time.Now(); looks == 0 || len(w.round.left) > 0; looks++ {
+		for now := time.Now(); looks == 0 || len(w.pass.left) > 0; looks++ {
 			if err := w.compareOld(now); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return looks
 	}
-	if looks, want := round(), (2*auditBatch+1)/auditBatch+1; looks != want {
+	if looks, want := round(), (2*jslog.LastBatch+1)/jslog.LastBatch+1; looks != want {
 		t.Errorf("all were compared in %d looks, want %d", looks, want)
 	}
 	if got := bodies(in.read(t, 1)); got[0] != "silent" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -24,9 +25,9 @@ func TestPartsWaitForTheStartThatWasRefused(t *testing.T) {
 			c.sever(true)
 			await.True(t, "the connection is lost", func() bool { return !l.b.Connected() })
 			l.mu.Lock()
-			l.look(false)
+			l.startRecovery(false)
 			l.mu.Unlock()
-			l.goDown(errSilent)
+			l.suspend(jslog.ErrSilent)
 			wantCode(t, put(t, l, start), agora.Unavailable)
 			c.sever(false)
 			if err := l.Flush(await.Context(t)); err != nil {

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -11,7 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // watcher looks after one stream of the log for the inboxes here. Every second it asks the stream's leader how things
@@ -31,15 +32,15 @@ type watcher struct {
 	bytes  atomic.Uint64 // that the stream kept then
 
 	// The loop's own.
-	asked   bool      // the leader was, once
-	leader  string    // that answered last time; empty when none did
-	probed  time.Time // when it was asked last
-	audited time.Time // when it was begun to compare all inboxes, the last time
-	reading []*topic  // those with inboxes that read the log then, and were not compared
-	round   round     // what goes on of that
-	doubt   time.Time // until then every look compares
-	owed    uint32    // what could not be done yet
-	warned  time.Time
+	asked      bool            // the leader was, once
+	leader     string          // that answered last time; empty when none did
+	probed     time.Time       // when it was asked last
+	audited    time.Time       // when it was begun to compare all inboxes, the last time
+	reading    []*subscription // those with inboxes that read the log then, and were not compared
+	pass       auditPass       // what goes on of that
+	doubtUntil time.Time       // until then every look compares
+	owed       uint32          // what could not be done yet
+	warned     time.Time
 }
 
 // What a watcher may be asked for.
@@ -65,16 +66,14 @@ type watchers map[string]*watcher
 func (b *Broker) newWatchers() watchers {
 	all := make(watchers)
 	add := func(kind, shard string) {
-		w := &watcher{b: b, kind: kind, shard: shard, stream: streamName(kind, shard), some: make(chan struct{}, 1)}
+		w := &watcher{b: b, kind: kind, shard: shard, stream: jslog.StreamName(kind, shard), some: make(chan struct{}, 1)}
 		w.led.Store(true) // it has just answered, or there would be no watcher
 		all[w.stream] = w
 	}
-	for _, kind := range kinds {
-		for k := range b.cfg.Shards {
-			add(kind, strconv.Itoa(k))
-		}
+	for _, s := range jslog.Shards(b.cfg.Shards) {
+		add(s.Kind, s.Shard)
 	}
-	add(bookKind, "")
+	add(jslog.BookKind, "")
 	return all
 }
 
@@ -121,7 +120,7 @@ func (w *watcher) run() {
 		case <-w.b.ctx.Done():
 			return
 		case <-w.some:
-			if pauseFor(w.b.ctx, watchSettle) != nil {
+			if !pause.For(w.b.ctx, watchSettle) {
 				return
 			}
 		case <-timer.C:
@@ -134,7 +133,7 @@ func (w *watcher) run() {
 // look does what is due.
 func (w *watcher) look(now time.Time) error {
 	w.take(w.todo.take(), now)
-	heard := w.b.topics.heard(w.stream)
+	heard := w.b.dispatch.listening(w.stream)
 	if since := now.Sub(w.probed); (heard || w.owed&checkLeader != 0) && since >= w.b.cfg.probe || since >= w.b.cfg.Audit {
 		w.probe(now)
 	}
@@ -144,7 +143,7 @@ func (w *watcher) look(now time.Time) error {
 	}
 	ctx, cancel := context.WithTimeout(w.b.ctx, w.b.cfg.read)
 	defer cancel()
-	if err := w.b.ensureStream(ctx, w.kind, w.shard); err != nil {
+	if err := w.b.streams.ensure(ctx, w.kind, w.shard); err != nil {
 		return err
 	}
 	w.owed &^= checkStream
@@ -155,11 +154,11 @@ func (w *watcher) look(now time.Time) error {
 func (w *watcher) take(what uint32, now time.Time) {
 	w.owed |= what
 	if what&checkInboxes != 0 {
-		w.doubt = now.Add(doubtFor)
-		if w.kind == bookKind {
-			w.b.book.doubt()
+		w.doubtUntil = now.Add(doubtFor)
+		if w.kind == jslog.BookKind {
+			w.b.book.noteNewLeader()
 		}
-		w.b.sweeper.hurry() // what the old leader had in hand may be gone
+		w.b.retrier.hurry() // what the old leader had in hand may be gone
 	}
 }
 
@@ -170,9 +169,9 @@ func (w *watcher) probe(now time.Time) {
 	w.probed = now
 	w.owed &^= checkLeader
 	life := w.b.Life()
-	s, err := w.b.state(ctx, w.stream, "")
+	s, err := w.b.log.State(ctx, w.stream, "")
 	was, asked := w.leader, w.asked
-	w.leader, w.asked = s.leader, true
+	w.leader, w.asked = s.Leader, true
 	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.ErrorCode == jetstream.JSErrCodeStreamNotFound {
 		w.take(checkStream, now)
 	}
@@ -180,8 +179,8 @@ func (w *watcher) probe(now time.Time) {
 	if err != nil {
 		return
 	}
-	w.bytes.Store(s.bytes)
-	w.b.saw(w.stream, seen{last: s.last, created: s.created, life: life})
+	w.bytes.Store(s.Bytes)
+	w.b.streams.note(w.stream, streamSeen{last: s.Last, created: s.Created, life: life})
 	if asked && was != w.leader {
 		w.take(checkInboxes, time.Now())
 	}
@@ -189,7 +188,7 @@ func (w *watcher) probe(now time.Time) {
 
 // compare audits the inboxes that are due.
 func (w *watcher) compare(now time.Time, heard bool) error {
-	grown := w.b.topics.grown(w.stream, w.b.cfg.young)
+	grown := w.b.dispatch.matured(w.stream, w.b.cfg.mature)
 	if !heard || !guard.Audits {
 		w.owed &^= checkInboxes
 		return nil
@@ -206,7 +205,7 @@ func (w *watcher) compare(now time.Time, heard bool) error {
 
 // compareOld audits those whose subjects are not young: all at once where something may have happened, else some of them at each look.
 func (w *watcher) compareOld(now time.Time) error {
-	if w.owed&checkInboxes != 0 || now.Before(w.doubt) {
+	if w.owed&checkInboxes != 0 || now.Before(w.doubtUntil) {
 		if err := w.compareAll(); err != nil {
 			return err
 		}
@@ -214,16 +213,16 @@ func (w *watcher) compareOld(now time.Time) error {
 		w.owed &^= checkInboxes
 		return nil
 	}
-	if len(w.round.left) == 0 && now.Sub(w.audited) >= w.b.cfg.Audit {
+	if len(w.pass.left) == 0 && now.Sub(w.audited) >= w.b.cfg.Audit {
 		w.audited = now
-		if err := w.beginRound(); err != nil {
+		if err := w.beginPass(); err != nil {
 			return err
 		}
 	}
-	if len(w.round.left) == 0 {
+	if len(w.pass.left) == 0 {
 		return nil
 	}
-	return w.goOn(w.round.step)
+	return w.auditNext(w.pass.step)
 }
 
 // warn logs what could not be done, now and then.

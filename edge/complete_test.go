@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
@@ -45,7 +46,7 @@ func begins(t *testing.T, elder func(*presence.Store)) string {
 			t.Fatal(err)
 		}
 	}
-	log, err := broker.Embed(ctx, broker.ServerConfig{})
+	log, err := natsd.Embed(ctx, natsd.Config{})
 	must(err)
 	t.Cleanup(log.Shutdown)
 	redis, err := presence.Embed()

@@ -15,13 +15,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
 // backends are what all tests of the package share; each test has a tenant of its own.
 type backends struct {
-	log    *broker.Server
+	log    *natsd.Server
 	edges  [2]*broker.Broker
 	redis  *exec.Cmd
 	socket string
@@ -64,7 +65,7 @@ func (b *backends) start(dir string) (err error) {
 	if err := b.startRedis(ctx, dir); err != nil {
 		return err
 	}
-	if b.log, err = broker.Embed(ctx, broker.ServerConfig{Nodes: 1, Dir: filepath.Join(dir, "nats")}); err != nil {
+	if b.log, err = natsd.Embed(ctx, natsd.Config{Nodes: 1, Dir: filepath.Join(dir, "nats")}); err != nil {
 		return err
 	}
 	for i := range b.edges {

@@ -8,14 +8,14 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/presence"
 )
 
 // cluster is the log, presence and edges of `agora dev`.
 type cluster struct {
 	log      *slog.Logger
-	nats     *broker.Server
+	nats     *natsd.Server
 	presence *presence.Server
 	edges    []*edgeServer
 	failed   chan error // the first server that ended by itself
@@ -38,7 +38,7 @@ func startCluster(ctx context.Context, o *devOptions, log *slog.Logger) (*cluste
 		c.close()
 		return nil, fmt.Errorf("presence: %w", err)
 	}
-	if c.nats, err = broker.Embed(ctx, broker.ServerConfig{Nodes: 1, Dir: o.data, Log: log}); err != nil {
+	if c.nats, err = natsd.Embed(ctx, natsd.Config{Nodes: 1, Dir: o.data, Log: log}); err != nil {
 		c.close()
 		return nil, fmt.Errorf("log: %w", err)
 	}

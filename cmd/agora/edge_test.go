@@ -14,7 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -135,7 +135,7 @@ func backends(t *testing.T) (args []string) {
 // embedded starts a NATS server in this process, and returns its address.
 func embedded(t *testing.T) string {
 	t.Helper()
-	n, err := broker.Embed(t.Context(), broker.ServerConfig{Nodes: 1, Dir: t.TempDir()})
+	n, err := natsd.Embed(t.Context(), natsd.Config{Nodes: 1, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 )
 
 // The benchmarks of the whole path: WebSocket to WebSocket through a cluster of
@@ -42,7 +42,7 @@ func TestBenchServer(t *testing.T) {
 		args := []string{"dev", "--edges", "3", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "none", "--p2p-addr", "none", "--data", t.TempDir()}
 		run(t.Context(), args, strings.NewReader(""), os.Stdout, os.Stderr)
 	case "nats":
-		s, err := broker.Embed(t.Context(), broker.ServerConfig{})
+		s, err := natsd.Embed(t.Context(), natsd.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

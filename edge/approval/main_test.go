@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -41,7 +42,7 @@ func run(m *testing.M) (code int, err error) {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
 	defer cancel()
-	server, err := broker.Embed(ctx, broker.ServerConfig{Nodes: 1, Dir: dir})
+	server, err := natsd.Embed(ctx, natsd.Config{Nodes: 1, Dir: dir})
 	if err != nil {
 		return 1, err
 	}
@@ -55,14 +56,14 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-func config(s *broker.Server, replicas, k int) broker.Config {
+func config(s *natsd.Server, replicas, k int) broker.Config {
 	return broker.Config{URL: s.URL(), Name: fmt.Sprint("edge-", k), Replicas: replicas, ShardBytes: 16 << 20, GiveUp: time.Minute, Election: time.Minute}
 }
 
 // cluster starts a cluster for a test alone, with two edges.
-func cluster(t *testing.T, nodes int) (*broker.Server, [2]*broker.Broker) {
+func cluster(t *testing.T, nodes int) (*natsd.Server, [2]*broker.Broker) {
 	t.Helper()
-	s, err := broker.Embed(await.Context(t), broker.ServerConfig{Nodes: nodes, Dir: t.TempDir()})
+	s, err := natsd.Embed(await.Context(t), natsd.Config{Nodes: nodes, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

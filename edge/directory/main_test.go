@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
@@ -48,7 +49,7 @@ func run(m *testing.M) (code int, err error) {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
 	defer cancel()
-	server, err := broker.Embed(ctx, broker.ServerConfig{Nodes: 1, Dir: dir})
+	server, err := natsd.Embed(ctx, natsd.Config{Nodes: 1, Dir: dir})
 	if err != nil {
 		return 1, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
@@ -33,7 +34,7 @@ func newBench(t *testing.T) *bench {
 			t.Fatal(err)
 		}
 	}
-	nats, err := broker.Embed(ctx, broker.ServerConfig{})
+	nats, err := natsd.Embed(ctx, natsd.Config{})
 	must(err)
 	t.Cleanup(nats.Shutdown)
 	b := &bench{T: t}

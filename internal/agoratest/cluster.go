@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/edge/ws"
@@ -75,7 +76,7 @@ type Cluster struct {
 
 	t        testing.TB
 	opts     Options
-	nats     *broker.Server
+	nats     *natsd.Server
 	presence string // host and port
 	log      *slog.Logger
 	closing  sync.WaitGroup // edges that were cut and end by themselves
@@ -96,7 +97,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	defer cancel()
 	c := &Cluster{t: t, opts: o.withDefaults(), log: logger(t), over: make(chan struct{})}
 	var err error
-	if c.nats, err = broker.Embed(ctx, broker.ServerConfig{Nodes: c.opts.Nodes}); err != nil {
+	if c.nats, err = natsd.Embed(ctx, natsd.Config{Nodes: c.opts.Nodes}); err != nil {
 		t.Fatalf("start nats: %v", err)
 	}
 	t.Cleanup(c.nats.Shutdown)

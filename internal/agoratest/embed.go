@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"strconv"
 
-	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -15,7 +15,7 @@ func Embed(o Options) (urls []string, stop func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c := &Cluster{opts: o.withDefaults(), log: slog.New(slog.DiscardHandler), over: make(chan struct{})}
-	if c.nats, err = broker.Embed(ctx, broker.ServerConfig{Nodes: c.opts.Nodes}); err != nil {
+	if c.nats, err = natsd.Embed(ctx, natsd.Config{Nodes: c.opts.Nodes}); err != nil {
 		return nil, nil, err
 	}
 	p, err := presence.Embed()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -21,7 +22,7 @@ import (
 // servers are what the histories of a test share.
 type servers struct {
 	t     *testing.T
-	log   *broker.Server
+	log   *natsd.Server
 	redis *agoratest.RedisServer
 	nodes int   // of the log
 	most  int64 // records of a mailbox
@@ -35,7 +36,7 @@ func start(t *testing.T, nodes int, most int64) *servers {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
 	defer cancel()
-	log, err := broker.Embed(ctx, broker.ServerConfig{Nodes: nodes, Dir: t.TempDir()})
+	log, err := natsd.Embed(ctx, natsd.Config{Nodes: nodes, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

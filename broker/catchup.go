@@ -1,0 +1,156 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/record"
+)
+
+// catchUp returns the next piece of the log. When there is no more of it, the inbox
+// is live again, and read returns nothing; nor does it where the log is to be read again, after wait. It waits for its turn first.
+func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
+	defer i.b.cfg.Turns.Take()()
+	at, whole := i.b.Now(), i.whole
+	var last *jslog.Record
+	if i.whole = false; whole {
+		var known bool
+		if last, known = i.endsHere(ctx, at); known {
+			return nil, 0, nil // to be read from where it then stands, if it is not live
+		}
+	}
+	i.b.count.refills.Add(1)
+	p, err := i.page(ctx, max, last)
+	if err != nil {
+		return nil, 0, err
+	}
+	g, err := i.gap(ctx, &p)
+	if err != nil || g.stop {
+		return g.told, g.wait, err
+	}
+	msgs = g.told
+	for k := range p.Records {
+		msgs = i.accept(slices.Grow(msgs, record.Count(p.Records[k].Body)), &p.Records[k])
+	}
+	i.fresh = false
+	if p.Last != nil && i.goLive(p.Last, at) { // else something has come meanwhile
+		return msgs, 0, nil
+	}
+	if p.Whole {
+		i.stageFromNow()
+	}
+	if len(msgs) > 0 || !p.Whole {
+		i.whole = p.Whole
+		return msgs, 0, nil
+	}
+	wait, err = i.caughtUp(ctx, at)
+	return nil, wait, err
+}
+
+// page reads the log from the last record that was read, which is read again: while it is there, nothing after it is gone.
+// It must not use up what the answer may hold. last is what the leader has last, nil where that is not known.
+func (i *Inbox) page(ctx context.Context, max int, last *jslog.Record) (jslog.Page, error) {
+	q := jslog.Query{Stream: i.at.Stream, Subject: i.at.Log(), Seq: i.end, Bytes: max + i.endSize}
+	if i.end == 0 {
+		q.Since = i.since
+	}
+	select {
+	case i.b.inboxReads <- struct{}{}: // who asks a leader holds up nobody: there may be none
+		defer func() { <-i.b.inboxReads }()
+	case <-ctx.Done():
+		return jslog.Page{}, ctx.Err()
+	case <-i.b.ctx.Done():
+		return jslog.Page{}, errClosed
+	}
+	if last != nil && i.end > 0 && last.Seq > i.end {
+		if p, err := i.b.log.ReadTail(ctx, q, last); err == nil {
+			return p, nil
+		}
+	}
+	return i.b.log.Read(ctx, q)
+}
+
+// endsHere makes the inbox live again where the stream's leader still has the last record that was read, or that came
+// live behind it, and nothing beyond, as most who return have missed nothing: then nothing was taken since either, and the log, which costs more, need not be read once more.
+// It returns false where the leader has not got that far, or further, or something of that record is still to be read; and
+// where there is no leader: replicas can be read all the same. last is what the leader has, nil where that is not known.
+func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *jslog.Record, known bool) {
+	last, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log())
+	if err != nil {
+		return nil, false
+	}
+	if last.Seq < i.end || last.Seq == i.end && i.fresh && last.End() > i.after {
+		return last, false
+	}
+	if i.goLive(last, at) {
+		i.fresh = false
+		return last, true
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return last, len(i.queue) > 0 // what was joined comes before what is to be read
+}
+
+// accept appends what a record of the log holds. What was read before is dropped.
+func (i *Inbox) accept(msgs []agora.Message, m *jslog.Record) []agora.Message {
+	if m.Seq < i.end || m.Seq == i.end && !i.fresh {
+		return msgs
+	}
+	i.mu.Lock()
+	i.end, i.tail, i.endSize = m.Seq, max(i.tail, m.End()), len(m.Body)+jslog.Headroom
+	i.mu.Unlock()
+	return i.decode(msgs, m.Seq, m.At, m.Body)
+}
+
+const (
+	maxDoubts = 50 // then the leader is right: the live record is gone again
+)
+
+// caughtUp makes the inbox live again when the stream's leader knows of nothing beyond what was read. A replica
+// that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read. The reads
+// began at at. wait is how long to wait before the log is read again.
+func (i *Inbox) caughtUp(ctx context.Context, at time.Time) (wait time.Duration, err error) {
+	last, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log())
+	if err != nil && !errors.Is(err, jslog.ErrNone) {
+		return 0, err
+	}
+	if i.goLive(last, at) {
+		return 0, nil
+	}
+	return jslog.LagPause, nil
+}
+
+// goLive ends the refill if last is the end of what was read; nil means that the subject is empty.
+func (i *Inbox) goLive(last *jslog.Record, at time.Time) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if last != nil && i.end == 0 && last.At.Before(i.since) {
+		i.end, i.tail = last.Seq, max(i.tail, last.End()) // all there is was stored before the time asked for
+	}
+	tail := i.tail
+	i.join()
+	if last != nil && last.Seq > i.end {
+		return false
+	}
+	if i.highest > i.end && i.doubts < maxDoubts {
+		i.doubts++
+		return false
+	}
+	i.unstage()
+	i.lagging, i.staging, i.highest, i.doubts, i.quiet = false, false, i.end, 0, false
+	if i.kept, i.keptAt = tail, at; last != nil {
+		i.kept = last.End()
+	}
+	return true
+}
+
+// stageFromNow keeps live records from now on: under load the log would else grow faster than its end is read.
+func (i *Inbox) stageFromNow() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.staging = true
+}

@@ -1,0 +1,113 @@
+package broker
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// coalescer has the lanes of a busy edge wait for each other: while some records are on their way, the next ones leave together,
+// now and then, and each holds what its lane was given until then. What a record costs, at every server that stores it and for every
+// thread that it wakes, is then paid for fewer of them. An edge with little on its way has nobody wait.
+type coalescer struct {
+	inFlight  atomic.Int64 // records on their way
+	roundTrip atomic.Int64 // how long one takes of late, in nanoseconds
+	timer     *time.Timer  // when lanes are to be let go
+
+	mu    sync.Mutex // guards the fields below; taken under a lane's lock, never before it
+	lanes []*Lane    // that wait
+	spare []*Lane
+	last  int64 // ticks when some were let go last
+}
+
+const (
+	coalesceFrom  = 4                    // records on their way with which the next one waits
+	maxCoalescing = 256                  // lanes that wait: more at once would swamp the log
+	coalescePart  = 2                    // a lane waits for this part of the time that a record takes …
+	coalesceMin   = time.Millisecond     // … but so long at least, as timers are no finer, …
+	coalesceMax   = 8 * time.Millisecond // … and no longer than this
+)
+
+func (g *coalescer) init() { g.timer = time.NewTimer(time.Hour) }
+
+// hold reports whether a lane has to wait with its next record; then stopCoalescing is called for it soon.
+func (g *coalescer) hold(l *Lane) bool {
+	if g.inFlight.Load() < coalesceFrom {
+		return false
+	}
+	now := agora.Ticks()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.lanes) == 0 {
+		left := g.pause() - time.Duration(now-g.last)
+		if left <= 0 {
+			g.last = now
+			return false
+		}
+		g.timer.Reset(left)
+	}
+	if len(g.lanes) >= maxCoalescing {
+		return false // whoever put it there sends it, and is held back by the connection
+	}
+	g.lanes = append(g.lanes, l)
+	return true
+}
+
+// pause returns how long to wait between letting lanes go. Where records take long, because the machines are
+// busy or there are many copies, waiting is felt less and spares more.
+func (g *coalescer) pause() time.Duration {
+	return min(max(time.Duration(g.roundTrip.Load())/coalescePart, coalesceMin), coalesceMax)
+}
+
+// observe notes how long a record took. It is called by one goroutine at a time.
+func (g *coalescer) observe(took time.Duration) {
+	const weight = 16 // of what was known before
+	trip := g.roundTrip.Load()
+	g.roundTrip.Store(trip + (int64(took)-trip)/weight)
+}
+
+// take returns the lanes that wait, which do so no more. They are to be cleared, and not used once it is called again.
+func (g *coalescer) take() []*Lane {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lanes := g.lanes
+	g.lanes, g.spare = g.spare[:0], lanes
+	g.last = agora.Ticks()
+	return lanes
+}
+
+// runCoalescer lets the lanes go that wait, until the Broker closes.
+func (b *Broker) runCoalescer() {
+	defer b.coalescer.timer.Stop()
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-b.coalescer.timer.C:
+		}
+		lanes := b.coalescer.take()
+		for _, l := range lanes {
+			l.stopCoalescing()
+		}
+		clear(lanes)
+	}
+}
+
+// coalesces reports whether the lane has to wait with its next record. The lock is held.
+func (l *Lane) coalesces() bool {
+	if !l.coalescing && l.state == active && l.inflight == nil && !l.recovering && l.known && l.pause == 0 && l.queue != nil {
+		l.coalescing = l.b.coalescer.hold(l)
+	}
+	return l.coalescing
+}
+
+// stopCoalescing ends the lane's waiting.
+func (l *Lane) stopCoalescing() {
+	l.mu.Lock()
+	l.coalescing = false
+	l.proceed()
+	l.mu.Unlock()
+	l.deliver()
+}

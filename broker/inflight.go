@@ -1,0 +1,381 @@
+package broker
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/ledger"
+	"github.com/agora-relay/agora/broker/record"
+	"github.com/agora-relay/agora/internal/guard"
+)
+
+const (
+	recordBytes    = 32 << 10 // gathering stops there: a record holds up the others that share its edge's connection, by milliseconds where it is larger
+	maxBeingStored = 3        // times the log may say that a record is being stored
+)
+
+// inflightRecord is a record on its way, and what is to be answered when its fate is known.
+type inflightRecord struct {
+	msg         nats.Msg
+	id          string
+	record      record.Builder
+	items       []item          // in the order of their Puts
+	parts       []agora.Message // what the record holds: those of the items that are stored, and aborts before them
+	validAt     time.Time
+	first       time.Time     // when it was sent first
+	last        time.Time     // when it was sent last
+	since       int64         // ticks when its oldest item was put into the lane
+	tries       int           // how often it was sent
+	refused     int           // how often the log said that it is full
+	beingStored int           // how often the log said that it is being stored
+	aborts      bool          // it holds aborts
+	asking      bool          // whether it can be sent again safely is being asked
+	counter     *atomic.Int64 // counts it among the records on their way; nil before it is one
+	open        bool          // the ledger reckons with its parts, and could still take them back
+}
+
+// item is a part and what becomes of it once the record is stored.
+type item struct {
+	entry
+	v    ledger.Verdict
+	part int // its index in the record, if it is stored
+}
+
+var inflightPool = sync.Pool{New: func() any {
+	f := &inflightRecord{msg: nats.Msg{Header: nats.Header{jslog.MessageID: make([]string, 1)}}}
+	if guard.Fences {
+		f.msg.Header[jslog.ExpectedLast], f.msg.Header[jslog.ExpectedSubject] = make([]string, 1), make([]string, 1)
+	}
+	return f
+}}
+
+// keepBytes is the largest buffer kept for later flights.
+const keepBytes = 256 << 10
+
+// release gives the record back. Nothing of it may be used after.
+func (f *inflightRecord) release() {
+	if f.counter != nil {
+		f.counter.Add(-1)
+	}
+	clear(f.items)
+	clear(f.parts)
+	f.record.Reset(keepBytes)
+	h := f.msg.Header
+	*f = inflightRecord{msg: nats.Msg{Header: h}, record: f.record, items: f.items[:0], parts: f.parts[:0]}
+	inflightPool.Put(f)
+}
+
+// advance sends the next record if there is one to send and nothing stands in the way.
+func (l *Lane) advance() {
+	if !l.coalesces() {
+		l.proceed()
+	}
+}
+
+// proceed does that without waiting for other lanes.
+func (l *Lane) proceed() {
+	for l.state == active && l.inflight == nil && !l.recovering {
+		if l.queue == nil && !l.owes() {
+			l.wakeWaiters()
+			return
+		}
+		if !l.known {
+			l.startRecovery(false)
+			return
+		}
+		if l.waits() {
+			return
+		}
+		at, ok := l.valid()
+		f := inflightPool.Get().(*inflightRecord)
+		l.fill(f, at, ok)
+		if len(f.parts) > 0 {
+			l.inflight = f
+			f.counter = &l.b.coalescer.inFlight
+			f.counter.Add(1)
+			l.send()
+			return
+		}
+		nothing := len(f.items) == 0
+		l.answer(f, 0)
+		f.release()
+		if nothing { // what is owed waits for the lease
+			l.watch()
+			return
+		}
+	}
+}
+
+// owes reports whether something must be stored for streams over a hole, and may be tried now.
+func (l *Lane) owes() bool {
+	return l.ledger.OwesAborts() && !time.Now().Before(l.abortAt)
+}
+
+// waits reports whether the lane is pressed and its pause is not over.
+func (l *Lane) waits() bool {
+	if l.pause == 0 {
+		return false
+	}
+	now := time.Now()
+	if l.due.IsZero() {
+		l.due = now.Add(l.pause)
+		l.watch()
+	}
+	if now.Before(l.due) {
+		return true
+	}
+	l.due = time.Time{}
+	return false
+}
+
+func (l *Lane) valid() (at time.Time, ok bool) {
+	now := l.b.Now()
+	if l.cfg.Valid == nil {
+		return now, true
+	}
+	at, ok = l.cfg.Valid()
+	return at, ok && now.Sub(at) < record.DoubtAfter // readers would skip it
+}
+
+// fill makes a record of what is gathered. Without a valid lease it stores nothing: all is refused.
+func (l *Lane) fill(f *inflightRecord, at time.Time, ok bool) {
+	now := time.Now()
+	o := record.Origin{Session: l.cfg.Session, Epoch: l.cfg.Epoch, ValidAt: at.UnixMilli(), From: l.cfg.From}
+	f.validAt = at
+	f.record.Begin(o)
+	l.ledger.Begin()
+	f.open = true
+	if ok {
+		l.fillAborts(f)
+	}
+	taken := 0
+	f.since = l.since
+	for queue := l.queue.items(); taken < len(queue) && len(f.parts) < record.MaxParts; {
+		e := &queue[taken]
+		size := record.SizeOf(&e.m)
+		if ok && len(f.parts) > 0 && f.record.Size()+size > recordBytes {
+			break
+		}
+		v := l.judge(e, ok, len(f.parts), size, now)
+		f.items = append(f.items, item{entry: *e, v: v, part: len(f.parts)})
+		if v.Store {
+			f.add(e.m)
+		} else if v.Abort {
+			l.abort(f, e.m.Stream)
+		}
+		l.gathered -= size
+		taken++
+	}
+	l.shift(taken)
+	l.since = agora.Ticks() // of what is left, if anything: it was put there while the record before was on its way
+}
+
+// fillAborts puts first what is owed to streams over a hole.
+func (l *Lane) fillAborts(f *inflightRecord) {
+	for _, name := range l.ledger.NextAborts() {
+		l.abort(f, name)
+	}
+}
+
+// abort puts an abort into the record.
+func (l *Lane) abort(f *inflightRecord, name string) {
+	f.aborts = true
+	f.add(l.ledger.Abort(name, l.cfg.Epoch))
+}
+
+// add puts a part into the record.
+func (f *inflightRecord) add(m agora.Message) {
+	f.record.Add(&m)
+	f.parts = append(f.parts, m)
+}
+
+// judge decides what becomes of a gathered part.
+func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) ledger.Verdict {
+	if e.lost || !ok {
+		l.ledger.Lose(&e.m)
+		return ledger.Verdict{Err: ledger.Unavailable(nil)}
+	}
+	err, limit := record.CheckMeta(&e.m.Meta), l.b.MaxRecord()
+	if err == nil && size+record.OriginSize(record.Origin{Session: l.cfg.Session, From: l.cfg.From}) > limit {
+		err = jslog.TooLarge(limit)
+	}
+	if err != nil {
+		open := ledger.IsStreamPart(&e.m) && l.ledger.IsOpen(e.m.Stream)
+		return ledger.Verdict{Err: err, Abort: open}
+	}
+	v := l.ledger.Take(&e.m, index, l.cfg.Epoch, now)
+	if v.Err != nil && v.Err.Code == agora.Unavailable {
+		l.ledger.Lose(&e.m)
+	}
+	return v
+}
+
+// shift takes n entries from the front of the queue.
+func (l *Lane) shift(n int) {
+	queue := l.queue.items()
+	if n == len(queue) {
+		entryPool.end(l.queue)
+		l.queue, l.gathered = nil, 0
+		return
+	}
+	rest := copy(queue, queue[n:])
+	clear(queue[rest:])
+	l.queue.all = queue[:rest]
+}
+
+// send sends the record for the first time.
+func (l *Lane) send() {
+	f := l.inflight
+	n := l.b.next.Add(1)
+	f.id = l.b.unique(n)
+	f.msg.Subject = l.log
+	f.msg.Reply = l.b.acks + l.number + "." + strconv.FormatUint(n, 36)
+	f.msg.Data = f.record.Bytes()
+	f.msg.Header[jslog.MessageID][0] = f.id
+	if guard.Fences {
+		f.msg.Header[jslog.ExpectedLast][0] = strconv.FormatUint(l.fenceSeq, 10)
+		f.msg.Header[jslog.ExpectedSubject][0] = l.fence
+	}
+	f.first = time.Now()
+	l.publish(f)
+}
+
+// publish sends the record, the first time or again: the same bytes under the same id.
+func (l *Lane) publish(f *inflightRecord) {
+	f.last = time.Now()
+	if !guard.IDs && f.tries > 0 {
+		f.id = l.b.unique(l.b.next.Add(1))
+		f.msg.Header[jslog.MessageID][0] = f.id
+	}
+	if err := l.b.nc.PublishMsg(&f.msg); err == nil {
+		f.tries++ // else it did not leave: the retrier tries again
+	}
+	l.watch()
+}
+
+// onAck takes the server's answer to a record to its lane.
+func (b *Broker) onAck(m *nats.Msg) {
+	name, _, ok := strings.Cut(m.Subject[len(b.acks):], ".")
+	n, err := strconv.ParseUint(name, 36, 64)
+	if !ok || err != nil {
+		return
+	}
+	l := b.lanes.of(n)
+	if l == nil {
+		return
+	}
+	a, err := jslog.ParseAck(m)
+	if err != nil {
+		b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", err)
+		return
+	}
+	l.acked(m.Subject, a)
+}
+
+// acked goes on after an answer.
+func (l *Lane) acked(reply string, a jslog.Ack) {
+	l.mu.Lock()
+	f := l.inflight
+	if f == nil || f.msg.Reply != reply || l.recovering || l.state != active {
+		l.mu.Unlock()
+		return
+	}
+	switch {
+	case a.Absent:
+		f.tries-- // nobody took that copy
+		l.b.watchers.nobody(l.at.Stream)
+		f.last = time.Now().Add(jslog.RetryPause - l.b.cfg.Retry)
+	case a.Fenced():
+		l.startRecovery(true)
+	case a.Refused():
+		if f.refused++; f.refused >= f.tries {
+			l.notStored()
+		}
+	case a.Err != nil:
+		l.b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", a.Err)
+		if a.Err.ErrorCode == jslog.CodeDuplicateOnWay {
+			if f.beingStored++; f.beingStored >= maxBeingStored { // its leader may never finish it: the fence settles that
+				l.startRecovery(false)
+			}
+		}
+	case l.b.Now().Sub(f.validAt) > record.DoubtAfter:
+		l.startRecovery(false) // readers may skip it: what the log says counts
+	default:
+		l.stored(a)
+	}
+	l.mu.Unlock()
+	l.deliver()
+}
+
+// stored answers the record and goes on.
+func (l *Lane) stored(a jslog.Ack) {
+	f := l.inflight
+	if l.stuck.Load() {
+		l.stuck.Store(false)
+	}
+	now := time.Now()
+	if f.tries == 1 {
+		l.b.coalescer.observe(now.Sub(f.first))
+	}
+	l.ledger.Commit(f.parts, a.Seq, now, l.b.cfg.Duplicates)
+	f.open = false
+	l.lastSeq = a.Seq
+	l.b.count.records.Add(1)
+	l.b.count.parts.Add(uint64(len(f.parts)))
+	if len(f.items) > 0 {
+		l.b.toStored.Observe(time.Duration(agora.Ticks() - f.since))
+	}
+	if a.Duplicate {
+		l.b.nudge(l.at, a.Seq)
+	}
+	l.b.tails.note(l.at, a.Seq, now)
+	l.inflight = nil
+	l.answer(f, a.Seq)
+	f.release()
+	l.advance()
+}
+
+// notStored answers a record that the full log refused: nothing of it is stored, and never will be.
+func (l *Lane) notStored() {
+	f := l.inflight
+	l.ledger.Rollback(f.parts)
+	l.inflight = nil
+	l.abortAt = time.Now().Add(ledger.RetryAfter)
+	for i := range f.items {
+		it := &f.items[i]
+		// What was refused for good because of an abort is so no more.
+		if it.v.Store || it.lost || it.v.At.Here || it.v.Err != nil && f.aborts {
+			l.ledger.Lose(&it.m)
+			it.v = ledger.Verdict{Err: jslog.Full()}
+		}
+	}
+	l.answer(f, 0)
+	f.release()
+	l.advance()
+}
+
+// answer tells what became of the items of a record stored at seq.
+func (l *Lane) answer(f *inflightRecord, seq uint64) {
+	for i := range f.items {
+		it := &f.items[i]
+		r := it.result()
+		switch {
+		case it.v.Err != nil:
+			r.Err = it.v.Err
+			l.b.count.refusals.Add(1)
+		case it.v.Again:
+			r.Again, r.Stream, r.Seq = true, it.v.At.Stream, it.v.At.Position(seq)
+			l.b.count.duplicates.Add(1)
+		default:
+			r.Seq = seq<<agora.SeqShift | uint64(it.part)
+		}
+		l.complete(it.done, r)
+	}
+}

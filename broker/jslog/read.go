@@ -1,0 +1,149 @@
+package jslog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/jetstreamext"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
+)
+
+// Record is a message as it stands in the log.
+type Record struct {
+	Subject string
+	Seq     uint64
+	ID      string // its Nats-Msg-Id
+	At      time.Time
+	Body    []byte
+}
+
+// End returns the position of the message's last part.
+func (m *Record) End() uint64 {
+	return m.Seq<<agora.SeqShift | uint64(record.Count(m.Body)-1)
+}
+
+// Last returns the last message on a subject as the stream's leader knows it: every
+// message acknowledged before the call is reckoned with, which no Direct Get promises, since
+// a replica that lags may answer that. A subject of ">" is the stream's last message.
+func (c *Client) Last(ctx context.Context, stream, subject string) (*Record, error) {
+	return c.get(ctx, stream, map[string]any{"last_by_subj": subject})
+}
+
+// At returns the message at a sequence as the stream's leader has it.
+func (c *Client) At(ctx context.Context, stream string, seq uint64) (*Record, error) {
+	return c.get(ctx, stream, map[string]any{"seq": seq})
+}
+
+// Next returns the first message of a subject from a sequence on, as the stream's leader has it.
+func (c *Client) Next(ctx context.Context, stream, subject string, seq uint64) (*Record, error) {
+	return c.get(ctx, stream, map[string]any{"seq": seq, "next_by_subj": subject})
+}
+
+// get asks the stream's leader for one message: only it answers these.
+func (c *Client) get(ctx context.Context, stream string, req map[string]any) (*Record, error) {
+	var v struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message *struct {
+			Subject string    `json:"subject"`
+			Seq     uint64    `json:"seq"`
+			Data    []byte    `json:"data"`
+			Time    time.Time `json:"time"`
+		} `json:"message"`
+	}
+	if err := c.api(ctx, "STREAM.MSG.GET."+stream, req, &v); err != nil {
+		return nil, err
+	}
+	if e := v.Error; e != nil && e.ErrorCode == jetstream.JSErrCodeMessageNotFound {
+		return nil, ErrNone
+	} else if e != nil {
+		if e.ErrorCode == jetstream.JSErrCodeStreamNotFound {
+			c.cfg.Absent(stream)
+		}
+		return nil, fmt.Errorf("reading %s: %w", stream, e)
+	}
+	if v.Message == nil {
+		return nil, fmt.Errorf("reading %s: empty answer", stream)
+	}
+	m := v.Message
+	return &Record{Subject: m.Subject, Seq: m.Seq, At: m.Time, Body: m.Data}, nil
+}
+
+// Query is one read of the log.
+type Query struct {
+	Stream, Subject string
+	Seq             uint64    // from here on
+	Since           time.Time // or, when seq is 0, from here on
+	Batch           int       // most messages; readBatch
+	Bytes           int       // about most bytes; readBytes
+}
+
+// Page is the answer to a query: messages of a subject, in order and without gaps, as one replica has them.
+type Page struct {
+	Records []Record
+	Pending int     // how many that replica has after them
+	Whole   bool    // there are none after them
+	Last    *Record // what the leader had last, right before, where the page reaches that far and it is known
+}
+
+// Read reads a piece of the log by Direct Get. It may end anywhere: only whole
+// says that the answering replica has no more. It fails when nothing was heard.
+func (c *Client) Read(ctx context.Context, q Query) (Page, error) {
+	ctx, cancel := c.within(ctx, c.cfg.Read)
+	defer cancel()
+	opts := []jetstreamext.GetBatchOpt{jetstreamext.GetBatchSubject(q.Subject), jetstreamext.GetBatchMaxBytes(cmp.Or(q.Bytes, readBytes))}
+	if q.Seq == 0 && !q.Since.IsZero() {
+		opts = append(opts, jetstreamext.GetBatchStartTime(q.Since))
+	} else {
+		opts = append(opts, jetstreamext.GetBatchSeq(max(q.Seq, 1)))
+	}
+	answer, err := jetstreamext.GetBatch(ctx, c.js, q.Stream, cmp.Or(q.Batch, ReadBatch), opts...)
+	if err != nil {
+		return Page{}, fmt.Errorf("reading %s: %w", q.Stream, err)
+	}
+	var p Page
+	var last uint64
+	for m, err := range answer {
+		if errors.Is(err, jetstreamext.ErrNoMessages) && len(p.Records) == 0 {
+			return Page{Whole: true}, nil
+		}
+		if err != nil && len(p.Records) > 0 {
+			break
+		}
+		if err != nil {
+			return Page{}, fmt.Errorf("reading %s: %w", q.Stream, err)
+		}
+		// Each message names the one before it in the answer: a connection lost in the middle shows.
+		if before := Number(m.Header, "Nats-Last-Sequence"); before != last {
+			break
+		}
+		last = m.Sequence
+		p.Pending = int(Number(m.Header, "Nats-Num-Pending"))
+		p.Records = append(p.Records, Record{Subject: m.Subject, Seq: m.Sequence, ID: m.Header.Get(MessageID), At: m.Time, Body: m.Data})
+	}
+	if len(p.Records) == 0 {
+		return Page{}, fmt.Errorf("reading %s: %w", q.Stream, ErrSilent)
+	}
+	p.Whole = p.Pending == 0
+	return p, nil
+}
+
+// Number returns a header of the server's that is a number; 0 when it is none.
+func Number(h map[string][]string, name string) uint64 {
+	v := h[name]
+	if len(v) == 0 {
+		return 0
+	}
+	// A stored header of that name stands before the one that the server adds.
+	n, err := strconv.ParseUint(v[len(v)-1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
+)
+
+// OpenStream is a stream that has a start and no end yet.
+type OpenStream struct {
+	Stream  string
+	Kind    agora.Kind
+	Indexed bool      // its parts prove that none is missing, by index or by number
+	Since   time.Time // when it was started, so that retention by age can be told; zero when unknown
+}
+
+// Fold reckons with a part found in the log.
+func (l *Ledger) Fold(m *agora.Message, epoch uint64, now time.Time) {
+	l.add(m, First{n: m.N, seq: m.Seq >> agora.SeqShift, index: int(m.Seq & (record.MaxParts - 1)), Stream: m.Stream}, epoch, now)
+	if IsStreamPart(m) {
+		s := l.streams[m.Stream]
+		s.read = true
+		l.streams[m.Stream] = s
+		l.retire(m.Stream)
+	}
+	l.undo = l.undo[:0]
+}
+
+// Heritage is what is known of a lane beside what the log says.
+type Heritage struct {
+	Open   []OpenStream          // streams that presence knows to be open: asked only where retention has cut the log
+	Dirty  uint64                // the highest epoch that ended without handing over; 0 for none
+	Cut    bool                  // retention has taken records from the log's beginning
+	Unsure time.Time             // where it has: until then what the client sends may be stored already, unknown to us
+	Aged   func(OpenStream) bool // reports whether all of a stream may have grown too old to be in the log
+}
+
+// Inherit settles, once the log is read, what becomes of the streams that an earlier holder left.
+func (l *Ledger) Inherit(h Heritage) {
+	l.exact = l.lastN != 0
+	if h.Cut {
+		l.unsure = h.Unsure
+	}
+	for _, o := range h.Open {
+		if _, ok := l.streams[o.Stream]; ok || !h.Cut && !h.Aged(o) {
+			continue
+		}
+		l.set(o.Stream, stream{kind: o.Kind, phase: running, indexed: o.Indexed, numbered: o.Indexed, hearsay: true})
+		if !o.Indexed && h.Dirty > 0 {
+			l.breakStream(o.Stream)
+		}
+	}
+	for name, s := range l.streams {
+		if s.phase == running && !s.proven() && s.epoch != 0 && s.epoch <= h.Dirty {
+			l.breakStream(name)
+		}
+	}
+	slices.Sort(l.toAbort)
+	l.undo = l.undo[:0]
+}
+
+// Running returns the streams that are open, in the order of their names.
+func (l *Ledger) Running() []OpenStream {
+	var open []OpenStream
+	for name, s := range l.streams {
+		if s.phase == running {
+			open = append(open, OpenStream{Stream: name, Kind: s.kind, Indexed: s.proven()})
+		}
+	}
+	slices.SortFunc(open, func(a, b OpenStream) int { return strings.Compare(a.Stream, b.Stream) })
+	return open
+}
+
+// After returns the streams that are open after m, given those before it.
+func After(open []OpenStream, m *agora.Message) []OpenStream {
+	if !IsStreamPart(m) {
+		return open
+	}
+	at := -1
+	for i := range open {
+		if open[i].Stream == m.Stream {
+			at = i
+		}
+	}
+	switch {
+	case m.Part == agora.Start && at < 0:
+		return append(open, OpenStream{Stream: m.Stream, Kind: m.Kind, Indexed: m.Indexed || m.N != 0})
+	case m.Part.Ends() && at >= 0:
+		return append(open[:at], open[at+1:]...)
+	}
+	return open
+}

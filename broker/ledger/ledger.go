@@ -1,0 +1,220 @@
+// Package ledger is what a lane knows of what it has stored, and the rules of which part may follow. It knows no
+// log and no clock: the lane tells it what became of each record, and what time it is.
+package ledger
+
+import (
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// Ledger is what a lane knows of what it has stored, and the rules of what may
+// follow. It is one lane's own and guarded by its lock. Parts are taken while a record
+// is made; the record's outcome then commits them, or undoes them in one go.
+type Ledger struct {
+	lastN   uint64            // highest number stored
+	holes   []span            // numbers below lastN that were passed over, and so are not stored
+	blocked uint64            // lowest number refused for the moment: none beyond it may overtake it; 0 for none
+	doubted map[uint64]uint64 // what was said under numbers that were refused while they may have been stored: a hash
+	ids     map[string]First  // messages by id, for the duplicate window
+	idAges  []aged            // ids in the order they came
+	numbers []First           // the latest numbered messages, by number modulo its length
+	streams map[string]stream // those open, and those that ended lately
+	ended   []string          // the ended ones in order, oldest first
+	open    int               // how many are open
+	toAbort []string          // open streams over a part that could not be stored: aborted before anything else
+
+	whole  bool      // the lane is known from its very first part
+	exact  bool      // lastN was read from the log, or is known
+	loose  time.Time // when the last part was stored that has no number, but an id or a stream
+	unsure time.Time // until then what the client sends may be stored already, unknown to us: retention cut the log
+
+	undo []was // what take has changed in streams since the last commit
+	old  struct {
+		lastN, blocked uint64
+		holes          int
+	}
+}
+
+// New returns the ledger of a lane; fresh says that nothing was stored on it before.
+func New(fresh bool) Ledger { return Ledger{whole: fresh, exact: fresh} }
+
+const (
+	maxOpen    = 4096 // streams open at a time in one lane
+	maxEnded   = 1024 // ended streams remembered
+	maxIDs     = 8192 // ids remembered
+	maxNumbers = 256  // numbers whose position is remembered
+	maxHoles   = 256  // spans of numbers passed over
+)
+
+type span struct{ from, to uint64 }
+
+// First is the first message with an id or a number.
+type First struct {
+	n      uint64
+	seq    uint64 // sequence of its record; 0 when that is not known
+	index  int    // in that record
+	Here   bool   // in the record that is being made or on its way
+	Stream string
+}
+
+// Position returns where the first one stands; seq is the record of this moment.
+func (f First) Position(seq uint64) uint64 {
+	if f.Here {
+		return seq<<agora.SeqShift | uint64(f.index)
+	}
+	if f.seq == 0 {
+		return 0
+	}
+	return f.seq<<agora.SeqShift | uint64(f.index)
+}
+
+type aged struct {
+	id string
+	at time.Time
+}
+
+type phase uint8
+
+const (
+	gone      phase = iota // not known
+	unstarted              // its start, which has no number, was refused for the moment
+	running                // open
+	broken                 // open to its receiver, but a part could not be stored: to be aborted
+	over                   // ended by its sender
+	aborted                // ended by the cluster
+)
+
+type stream struct {
+	kind     agora.Kind
+	phase    phase
+	counted  bool // next is exact
+	indexed  bool // its start had an index
+	numbered bool // every part of it had a number
+	read     bool // its start, or a later part, was read from the log
+	hearsay  bool // presence alone knew of it: its end may have been stored, and lost since
+	next     uint32
+	epoch    uint64 // of the last record with a part of it
+}
+
+// proven reports whether the parts prove that none is missing.
+func (s stream) proven() bool { return s.indexed || s.numbered }
+
+// was is a stream before a change.
+type was struct {
+	name   string
+	stream stream // gone: it was not there
+}
+
+// Verdict is what becomes of a part.
+type Verdict struct {
+	Store bool         // it is to be stored, and reckoned with
+	Again bool         // it is there already
+	At    First        // with Again: the first one
+	Err   *agora.Error // it is refused
+	Abort bool         // with Err: it can never be stored, and its stream can't do without it: an abort is stored in its place
+}
+
+// IsStreamPart reports whether m is a part of a stream of this lane.
+func IsStreamPart(m *agora.Message) bool {
+	return m.Part != agora.Whole && m.Stream != "" && (m.Kind == agora.Request || m.Kind == agora.Reply || m.Kind == agora.Event)
+}
+
+// Begin marks the state to which Rollback returns.
+func (l *Ledger) Begin() {
+	l.undo = l.undo[:0]
+	l.old.lastN, l.old.blocked, l.old.holes = l.lastN, l.blocked, len(l.holes)
+}
+
+// add reckons with m as stored.
+func (l *Ledger) add(m *agora.Message, f First, epoch uint64, now time.Time) {
+	if m.N > l.lastN {
+		l.number(m, f)
+	}
+	if m.N == 0 && (m.ID != "" || IsStreamPart(m)) {
+		l.loose = now
+	}
+	if m.ID != "" {
+		l.remember(m.ID, f, now)
+	}
+	if IsStreamPart(m) {
+		l.step(m, epoch)
+	}
+}
+
+func (l *Ledger) number(m *agora.Message, f First) {
+	if m.N > l.lastN+1 && (l.lastN != 0 || l.whole) {
+		l.holes = append(l.holes, span{l.lastN + 1, m.N - 1})
+	}
+	l.lastN = m.N
+	if l.blocked <= m.N {
+		l.blocked = 0 // it has come: nothing beyond it is stored before
+	}
+	if l.numbers == nil {
+		l.numbers = make([]First, maxNumbers)
+	}
+	l.numbers[m.N%maxNumbers] = f
+}
+
+func (l *Ledger) remember(id string, f First, now time.Time) {
+	if l.ids == nil {
+		l.ids = make(map[string]First)
+	}
+	if _, ok := l.ids[id]; !ok {
+		l.idAges = append(l.idAges, aged{id, now})
+	}
+	l.ids[id] = f
+}
+
+// step moves a stream on by one part.
+func (l *Ledger) step(m *agora.Message, epoch uint64) {
+	s := l.streams[m.Stream]
+	if m.Part == agora.Start {
+		s = stream{kind: m.Kind, counted: true, indexed: m.Indexed, numbered: m.N != 0, phase: running}
+	} else if s.phase == gone { // its start is not in the log any more
+		s = stream{kind: m.Kind, indexed: m.Indexed, numbered: m.N != 0, phase: running}
+	}
+	s.epoch = epoch
+	s.numbered = s.numbered && (m.N != 0 || m.Part == agora.Abort)
+	switch {
+	case m.Indexed:
+		s.next, s.counted = m.Index+1, true
+	case m.Part != agora.Abort:
+		s.next++
+	}
+	switch m.Part {
+	case agora.End, agora.Cancel:
+		s.phase = over
+	case agora.Abort:
+		s.phase = aborted
+	}
+	l.set(m.Stream, s)
+}
+
+// set changes a stream, so that it can be undone.
+func (l *Ledger) set(name string, s stream) {
+	old := l.streams[name]
+	if n := len(l.undo); n == 0 || l.undo[n-1].name != name { // what it was before counts, not each step
+		l.undo = append(l.undo, was{name, old})
+	}
+	l.put(name, old, s)
+}
+
+func (l *Ledger) put(name string, old, s stream) {
+	if isOpen(old) {
+		l.open--
+	}
+	if isOpen(s) {
+		l.open++
+	}
+	if s.phase == gone {
+		delete(l.streams, name)
+		return
+	}
+	if l.streams == nil {
+		l.streams = make(map[string]stream)
+	}
+	l.streams[name] = s
+}
+
+func isOpen(s stream) bool { return s.phase == running || s.phase == broken }

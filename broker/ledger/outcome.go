@@ -1,0 +1,199 @@
+package ledger
+
+import (
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
+)
+
+// Commit says that what was taken since Begin is stored, in the record at seq.
+func (l *Ledger) Commit(ms []agora.Message, seq uint64, now time.Time, window time.Duration) {
+	for i := range ms {
+		l.settle(&ms[i], First{n: ms[i].N, seq: seq, index: i, Stream: ms[i].Stream})
+	}
+	for _, w := range l.undo {
+		if !isOpen(l.streams[w.name]) && isOpen(w.stream) || w.stream.phase == gone {
+			l.retire(w.name)
+		}
+	}
+	l.undo = l.undo[:0]
+	l.forgetAborted()
+	if n := len(l.holes); n > maxHoles {
+		l.holes = slices.Delete(l.holes, 0, n-maxHoles)
+	}
+	l.forget(now, window)
+}
+
+// forgetAborted forgets those streams over a hole that have their abort, or never had a start.
+func (l *Ledger) forgetAborted() {
+	l.toAbort = slices.DeleteFunc(l.toAbort, func(name string) bool { return l.streams[name].phase != broken })
+}
+
+// settle fills in where a message that is known by id or number stands.
+func (l *Ledger) settle(m *agora.Message, f First) {
+	if m.ID != "" {
+		if _, ok := l.ids[m.ID]; ok {
+			l.ids[m.ID] = f
+		}
+	}
+	if m.N != 0 && l.numbers != nil {
+		l.numbers[m.N%maxNumbers] = f
+	}
+}
+
+// retire puts an ended stream among those to be forgotten one day.
+func (l *Ledger) retire(name string) {
+	if s := l.streams[name]; s.phase == over || s.phase == aborted || s.phase == unstarted {
+		l.ended = append(l.ended, name)
+	}
+	for len(l.ended) > maxEnded {
+		if s := l.streams[l.ended[0]]; !isOpen(s) {
+			delete(l.streams, l.ended[0])
+		}
+		l.ended = l.ended[1:]
+	}
+}
+
+// forget drops ids that are older than the window.
+func (l *Ledger) forget(now time.Time, window time.Duration) {
+	for len(l.idAges) > 0 && (len(l.idAges) > maxIDs || now.Sub(l.idAges[0].at) > window) {
+		delete(l.ids, l.idAges[0].id)
+		l.idAges = l.idAges[1:]
+	}
+}
+
+// Rollback returns to Begin: what was taken since then is not stored.
+func (l *Ledger) Rollback(ms []agora.Message) {
+	for _, w := range slices.Backward(l.undo) {
+		l.put(w.name, l.streams[w.name], w.stream)
+	}
+	l.undo = l.undo[:0]
+	l.forgetAborted()
+	for i := range ms {
+		id := ms[i].ID
+		if f, ok := l.ids[id]; ok && f.Here {
+			delete(l.ids, id)
+			l.idAges = slices.DeleteFunc(l.idAges, func(a aged) bool { return a.id == id })
+		}
+	}
+	l.lastN, l.blocked, l.holes = l.old.lastN, l.old.blocked, l.holes[:l.old.holes]
+}
+
+// Lose says that m was refused for the moment and not stored. Its stream can't
+// go on over the hole, and numbers beyond m's must not overtake it.
+func (l *Ledger) Lose(m *agora.Message) {
+	if m.N > l.lastN && (l.blocked == 0 || m.N < l.blocked) {
+		l.blocked = m.N
+	}
+	switch {
+	case !IsStreamPart(m):
+	case m.Part != agora.Start:
+		l.breakStream(m.Stream)
+	case m.N == 0: // else the number says that what follows must wait
+		l.unstart(m.Stream)
+	}
+}
+
+// unstart notes that a stream will not begin before its start has come again.
+func (l *Ledger) unstart(name string) {
+	if old := l.streams[name]; name != "" && old.phase == gone {
+		l.put(name, old, stream{phase: unstarted})
+		l.retire(name)
+	}
+}
+
+// Pass says that a number will not come again. A lower one that was refused still will.
+func (l *Ledger) Pass(n uint64) {
+	if l.blocked == n {
+		l.blocked = 0
+	}
+	if l.old.blocked == n {
+		l.old.blocked = 0
+	}
+}
+
+// Doubt remembers what was said under a number whose sender was refused, though it may be stored:
+// the sender is free to say something else under it, and must not take that for stored.
+func (l *Ledger) Doubt(m *agora.Message) {
+	if m.N == 0 {
+		return
+	}
+	if l.doubted == nil || len(l.doubted) >= maxDoubted {
+		l.doubted = make(map[uint64]uint64)
+	}
+	l.doubted[m.N] = hashOf(m)
+}
+
+const maxDoubted = 4 * record.MaxParts // numbers; a lane has one record in doubt at a time
+
+// hashOf tells a message from another: by its key where it has one, as an edge may put its own clock's time into the
+// body each time that it comes.
+func hashOf(m *agora.Message) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte{byte(m.Kind), byte(m.Part)})
+	if m.ID != "" {
+		h.Write([]byte(m.ID))
+		return h.Sum64()
+	}
+	h.Write([]byte(m.Stream))
+	h.Write([]byte{0})
+	h.Write([]byte(m.Media))
+	h.Write(m.Body)
+	return h.Sum64()
+}
+
+// breakStream marks an open stream as one to be aborted.
+func (l *Ledger) breakStream(name string) {
+	if s := l.streams[name]; s.phase == running {
+		s.phase = broken
+		l.streams[name] = s
+		l.toAbort = append(l.toAbort, name)
+	}
+}
+
+// Disprove says that m, which was in doubt, is not stored.
+func (l *Ledger) Disprove(m *agora.Message) {
+	delete(l.doubted, m.N)
+	l.Lose(m)
+}
+
+// BreakAll marks all open streams as ones to be aborted.
+func (l *Ledger) BreakAll() {
+	for _, o := range l.Running() {
+		l.breakStream(o.Stream)
+	}
+}
+
+// OwesAborts reports whether a stream is to be aborted before anything else is stored.
+func (l *Ledger) OwesAborts() bool { return len(l.toAbort) > 0 }
+
+const maxAborts = 128 // in one record
+
+// NextAborts returns the names of the streams that are to be aborted by the next record.
+func (l *Ledger) NextAborts() []string {
+	names := make([]string, 0, min(maxAborts, len(l.toAbort)))
+	for _, name := range l.toAbort {
+		if len(names) == maxAborts {
+			break
+		}
+		if l.streams[name].phase == broken {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Abort returns the part that ends a stream for its receiver, and reckons with it from now on.
+func (l *Ledger) Abort(name string, epoch uint64) agora.Message {
+	s := l.streams[name]
+	m := agora.AbortBody{Code: agora.StreamAborted}.Message()
+	m.Kind, m.Stream, m.Again = s.kind, name, s.hearsay
+	l.step(&m, epoch)
+	return m
+}
+
+// IsOpen reports whether a stream is open, and no part of it was lost.
+func (l *Ledger) IsOpen(name string) bool { return l.streams[name].phase == running }

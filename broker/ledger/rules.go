@@ -1,0 +1,164 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
+)
+
+// Take decides what becomes of m, whose place in the record would be index, and
+// if it may be stored, reckons with it from now on.
+func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) Verdict {
+	if v := l.known(m); v.Again || v.Err != nil {
+		return v
+	}
+	if l.blocked != 0 && m.N != 0 && m.N <= l.blocked {
+		l.blocked = 0 // here it is again
+	}
+	if IsStreamPart(m) {
+		if v := l.follows(m); v.Again || v.Err != nil {
+			return v
+		}
+	}
+	if !m.Again && now.Before(l.unsure) && !l.proves(m) {
+		m.Again = true
+	}
+	l.add(m, First{n: m.N, index: index, Here: true, Stream: m.Stream}, epoch, now)
+	return Verdict{Store: true}
+}
+
+// known finds what was stored before by its number or its id.
+func (l *Ledger) known(m *agora.Message) Verdict {
+	if guard.Numbers && m.N != 0 && m.N <= l.lastN {
+		if l.passedOver(m.N) {
+			if l.streams[m.Stream].phase == aborted && IsStreamPart(m) && m.Part != agora.Start {
+				return refuseAborted(m.Stream) // as it was refused the first time: the answer was lost
+			}
+			return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
+		}
+		if said, ok := l.doubted[m.N]; ok && said != hashOf(m) {
+			return refuse(agora.InvalidRequest, "number %d is another message's, which was stored after all: number it anew", m.N)
+		}
+		v := Verdict{Again: true, At: First{n: m.N, Stream: m.Stream}}
+		if len(l.numbers) == maxNumbers {
+			if f := l.numbers[m.N%maxNumbers]; f.n == m.N {
+				v.At = f
+			}
+		}
+		return v
+	}
+	if guard.Names && m.ID != "" {
+		if f, ok := l.ids[m.ID]; ok {
+			return Verdict{Again: true, At: f}
+		}
+	}
+	if guard.Order && l.blocked != 0 && m.N > l.blocked {
+		v := refuse(agora.Unavailable, "number %d was refused and has not come again", l.blocked)
+		v.Err.RetryAfter = RetryAfter
+		return v
+	}
+	return Verdict{}
+}
+
+func (l *Ledger) passedOver(n uint64) bool {
+	for _, h := range l.holes {
+		if h.from <= n && n <= h.to {
+			return true
+		}
+	}
+	return false
+}
+
+// follows checks a part against its stream.
+func (l *Ledger) follows(m *agora.Message) Verdict {
+	s := l.streams[m.Stream]
+	if m.Part == agora.Start {
+		return l.starts(m, s)
+	}
+	switch s.phase {
+	case gone:
+		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
+	case unstarted, // the start may come again, and this part with it
+		broken: // not for good before the abort is stored: a successor might let the stream go on without this part
+		return Verdict{Err: Unavailable(nil)}
+	case aborted:
+		return refuseAborted(m.Stream)
+	case over:
+		if repeats(m, s) {
+			return Verdict{Again: true, At: First{Stream: m.Stream}}
+		}
+		return refuse(agora.StreamNotFound, "stream %q has ended", m.Stream)
+	}
+	if s.kind != m.Kind {
+		return refuse(agora.InvalidRequest, "stream %q was started by another type of message", m.Stream)
+	}
+	return l.next(m, s)
+}
+
+// starts checks a start.
+func (l *Ledger) starts(m *agora.Message, s stream) Verdict {
+	switch {
+	case s.phase != gone && repeats(m, s):
+		return Verdict{Again: true, At: First{Stream: m.Stream}}
+	case isOpen(s) && !s.hearsay: // presence hears of a start before the log does: it may never have been stored
+		return refuse(agora.InvalidRequest, "stream %q is open", m.Stream)
+	case m.Indexed && m.Index != 0:
+		return refuse(agora.InvalidRequest, "stream %q starts with index 0, not %d", m.Stream, m.Index)
+	case l.open >= maxOpen:
+		v := refuse(agora.RateLimited, "more than %d streams are open to one receiver", maxOpen)
+		v.Err.RetryAfter = RetryAfter
+		return v
+	}
+	return Verdict{}
+}
+
+// repeats reports whether the index alone says that m was stored before. A number
+// says so better, and would have.
+func repeats(m *agora.Message, s stream) bool {
+	return m.Indexed && m.N == 0 && s.counted && s.indexed && m.Index < s.next
+}
+
+// next checks the index of a part of an open stream.
+func (l *Ledger) next(m *agora.Message, s stream) Verdict {
+	if m.Indexed && m.Index == agora.NextIndex { // its id has told that it is not there
+		m.Index, m.Indexed = s.next, s.counted
+	}
+	switch {
+	case m.Part == agora.Abort || !s.counted:
+		return Verdict{}
+	case repeats(m, s):
+		return Verdict{Again: true, At: First{Stream: m.Stream}}
+	case m.Indexed && m.Index != s.next:
+		return refuse(agora.InvalidRequest, "stream %q goes on with index %d, not %d", m.Stream, s.next, m.Index)
+	case !m.Indexed && m.N == 0 && s.indexed && m.Part != agora.Cancel:
+		return refuse(agora.InvalidRequest, "stream %q goes on with index %d, and this part has none", m.Stream, s.next)
+	}
+	return Verdict{}
+}
+
+// proves reports whether the ledger would know m if it had been stored before.
+func (l *Ledger) proves(m *agora.Message) bool {
+	if m.N != 0 {
+		return l.exact
+	}
+	s := l.streams[m.Stream]
+	return m.Indexed && s.read && s.counted // an abort alone does not tell how far the stream had come
+}
+
+// refuseAborted refuses a part of a stream that was aborted.
+func refuseAborted(stream string) Verdict {
+	return refuse(agora.StreamAborted, "stream %q is over: a part of it could not be stored", stream)
+}
+
+// RetryAfter is told to agents with UNAVAILABLE.
+const RetryAfter = time.Second
+
+// Unavailable says that a message was refused for the moment.
+func Unavailable(cause error) *agora.Error {
+	return &agora.Error{Code: agora.Unavailable, Message: "the message could not be stored now", RetryAfter: RetryAfter, Cause: cause}
+}
+
+func refuse(code agora.Code, format string, args ...any) Verdict {
+	return Verdict{Err: agora.Errorf(code, format, args...)}
+}

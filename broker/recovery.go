@@ -1,0 +1,278 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/ledger"
+	"github.com/agora-relay/agora/broker/record"
+	"github.com/agora-relay/agora/broker/scan"
+)
+
+// errOver means that the lane ended while it looked.
+var errOver = errors.New("the lane ended")
+
+const (
+	recoveryPause    = 50 * time.Millisecond // before the lane asks again, growing
+	recoveryPauseMax = time.Second
+	recoveryPatience = 5 * time.Second // beyond Config.GiveUp, before what is in hand is refused: looking needs its turn, and answers
+)
+
+// startRecovery has a goroutine ask the log where the lane stands; it goes on when that
+// is known. With only set, the fence is compared first: where it has not moved, the
+// flight is sent again as it is. The lock is held.
+func (l *Lane) startRecovery(only bool) {
+	if l.recovering {
+		return
+	}
+	l.recovering, l.recoveringSince = true, time.Now()
+	l.watch()
+	ctx, cancel := context.WithCancel(l.b.ctx)
+	l.cancel = cancel
+	l.b.wg.Go(func() {
+		defer cancel()
+		l.recoverUntilKnown(ctx, only)
+		l.deliver()
+	})
+}
+
+// recoverUntilKnown fences and reads the log, again and again until that has worked, the lane is over, or its Broker is.
+func (l *Lane) recoverUntilKnown(ctx context.Context, only bool) {
+	select {
+	case l.b.laneReads <- struct{}{}:
+		defer func() { <-l.b.laneReads }()
+	case <-ctx.Done():
+		return
+	}
+	if only && l.resentBehindFence(ctx) {
+		return
+	}
+	for pause := recoveryPause; ; pause = min(2*pause, recoveryPauseMax) {
+		err := l.fenceAndRead(ctx)
+		switch {
+		case err == nil || errors.Is(err, errOver) || ctx.Err() != nil:
+			return
+		case errors.Is(err, jslog.ErrDeposed):
+			l.mu.Lock()
+			l.die()
+			l.mu.Unlock()
+			return
+		case errors.Is(err, jslog.ErrMoved):
+			pause = recoveryPause
+		case errors.Is(err, jslog.ErrFull):
+			l.suspend(err)
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// die ends a lane that a younger epoch holds. The lock is held.
+func (l *Lane) die() {
+	if l.state == dead || l.state == ended {
+		return
+	}
+	l.b.count.deposed.Add(1)
+	l.finish(dead)
+	if f := l.cfg.Deposed; f != nil {
+		l.complete(func(Result) { f() }, Result{})
+	}
+	l.deliverLater()
+}
+
+// suspend refuses what is in hand, and what comes, until the log can be reached. What is in flight may be
+// stored all the same: its fate is settled then.
+func (l *Lane) suspend(err error) {
+	l.mu.Lock()
+	l.failPending(err)
+	l.mu.Unlock()
+	l.deliver()
+}
+
+// failPending is suspend. The lock is held.
+func (l *Lane) failPending(err error) {
+	if l.state != active {
+		return
+	}
+	l.b.cfg.Log.Warn("lane can't reach the log", "agent", l.cfg.From, "err", err)
+	l.refuseAll(err)
+	l.state = suspended
+	l.dieIfTooMuchLost()
+}
+
+// dieIfTooMuchLost ends a lane that lost more streams than it can remember to abort. Its
+// successor reads the log, which knows them all. The lock is held.
+func (l *Lane) dieIfTooMuchLost() {
+	if l.lost.Beyond() {
+		l.die()
+	}
+}
+
+// resentBehindFence reports whether the fence is where the lane's records expect it: then the refusal was of the server's
+// own making, and the record is on its way again.
+func (l *Lane) resentBehindFence(ctx context.Context) bool {
+	l.mu.Lock()
+	floor, at := l.lastSeq, time.Time{}
+	if l.inflight != nil {
+		at = l.inflight.validAt
+	}
+	l.mu.Unlock()
+	stands, err := l.nothingEvicted(ctx, floor, at)
+	if err != nil || !stands {
+		return false
+	}
+	f, err := l.b.log.FenceAt(ctx, l.at.Stream, l.fence)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil || f.Seq != l.fenceSeq || l.state != active || l.inflight == nil {
+		return false
+	}
+	l.recovering, l.cancel = false, nil
+	l.b.count.retries.Add(1)
+	l.publish(l.inflight)
+	return true
+}
+
+// retryIfSafe sends the record again under its id, if the log must know that id should it be stored: a server that has started
+// since knows those ids alone that still stand in its log. Where the mailbox may have overflowed meanwhile, the record may
+// have been stored and be gone: its fate is unknown. floor is the last record of the lane before it.
+func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
+	ctx, cancel := context.WithTimeout(l.b.ctx, probeTime)
+	defer cancel()
+	var stands bool
+	var err error
+	select {
+	case l.b.laneReads <- struct{}{}:
+		stands, err = l.nothingEvicted(ctx, floor, at)
+		<-l.b.laneReads
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.inflight
+	if f == nil || f.id != id || l.recovering || l.state != active {
+		return
+	}
+	f.asking = false
+	switch {
+	case err != nil:
+		f.last = time.Now().Add(jslog.RetryPause - l.b.cfg.Retry)
+	case stands:
+		l.b.count.retries.Add(1)
+		l.publish(f)
+	default:
+		l.startRecovery(false)
+	}
+}
+
+// nothingEvicted reports whether nothing is gone from the lane's mailbox that was stored after the record at floor, or from a time on.
+func (l *Lane) nothingEvicted(ctx context.Context, floor uint64, at time.Time) (bool, error) {
+	return l.b.log.NothingEvicted(ctx, &l.at, floor, at)
+}
+
+// fenceAndRead makes the ledger complete: nothing of an earlier holder, and nothing of
+// what the lane itself has on its way, can be stored after the fence, so what is read then is final.
+func (l *Lane) fenceAndRead(ctx context.Context) error {
+	seq, err := l.b.log.MoveFence(ctx, l.at.Stream, l.fence, l.cfg.Epoch)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	if l.state == dead || l.state == ended {
+		l.mu.Unlock()
+		return errOver
+	}
+	l.fenceSeq = seq
+	s := scan.NewLaneScan(l.b.scanner, l.cfg.From, l.cfg.Session, l.cfg.To)
+	s.Floor = l.lastSeq
+	if f := l.inflight; f != nil {
+		if s.ID = f.id; f.open {
+			l.ledger.Rollback(f.parts)
+			f.open = false
+		}
+	}
+	l.mu.Unlock()
+	if err := s.Run(ctx, l.fold); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state == dead || l.state == ended {
+		return errOver
+	}
+	l.recovered(s)
+	return nil
+}
+
+// fold reckons with one record of the lane's that was found in the log.
+func (l *Lane) fold(o record.Origin, seq uint64, parts []agora.Message) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seq <= l.lastSeq {
+		return nil
+	}
+	now := time.Now()
+	for i := range parts {
+		l.ledger.Fold(&parts[i], o.Epoch, now)
+	}
+	l.lastSeq = seq
+	return nil
+}
+
+// recovered goes on with what a scan has found. The lock is held.
+func (l *Lane) recovered(s *scan.LaneScan) {
+	cut := s.Cut()
+	if !l.inherited {
+		l.inherited = true
+		l.ledger.Inherit(ledger.Heritage{Open: l.cfg.Open, Dirty: l.cfg.Dirty, Cut: cut, Unsure: time.Now().Add(l.b.cfg.Duplicates), Aged: s.Aged})
+	}
+	if f := l.inflight; f != nil {
+		l.inflight = nil
+		l.resolveInflight(f, s.Hit, cut && !s.Alive)
+	}
+	l.ledger.SettleLosses(&l.lost)
+	l.known, l.recovering, l.cancel, l.state = true, false, nil, active
+	l.stuck.Store(false)
+	l.advance()
+	if l.ledger.OwesAborts() {
+		l.watch()
+	}
+}
+
+// resolveInflight settles a record of unknown fate: hit is where it stands, 0 when it is not stored and, behind the fence, never will be. doubt
+// says that it may have been stored and lost to retention since.
+func (l *Lane) resolveInflight(f *inflightRecord, hit uint64, doubt bool) {
+	if hit != 0 {
+		l.b.nudge(l.at, hit)
+		l.b.count.records.Add(1)
+		l.b.count.parts.Add(uint64(len(f.parts)))
+		l.answer(f, hit)
+		f.release()
+		return
+	}
+	var back *pooledSlice[entry]
+	for i := range f.items {
+		it := &f.items[i]
+		if it.done == nil { // refused when the log could not be reached
+			l.ledger.Disprove(&it.m)
+			continue
+		}
+		it.m.Again = it.m.Again || doubt && it.v.Store
+		l.gathered += record.SizeOf(&it.m)
+		back = entryPool.add(back, &it.entry)
+	}
+	for i := range l.queue.items() {
+		back = entryPool.add(back, &l.queue.all[i])
+	}
+	entryPool.end(l.queue)
+	l.queue = back
+	f.release()
+}

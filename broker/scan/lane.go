@@ -1,0 +1,106 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/broker/ledger"
+	"github.com/agora-relay/agora/broker/record"
+)
+
+// LaneScan reads a mailbox behind a fence, for what one session has stored there.
+type LaneScan struct {
+	Floor uint64 // sequence of the last record of the lane that is known; 0 for none
+	ID    string // message id of a record whose fate is unknown
+	Hit   uint64 // where the record of unknown fate stands; 0 for nowhere
+	Alive bool   // a record of the lane was there
+
+	s       *Scanner
+	at      jslog.Location
+	from    agora.AgentID
+	session string
+
+	count int64  // records that were read, of whomever
+	pos   uint64 // sequence of the last one
+	purge bool   // something was dropped by hand
+	r     record.Reader
+}
+
+// NewLaneScan returns a scan of the lane of a session and an addressee, of which nothing is known yet.
+func NewLaneScan(s *Scanner, from agora.AgentID, session string, to agora.Address) *LaneScan {
+	return &LaneScan{s: s, at: jslog.Locate(to, s.cfg.Shards), from: from, session: session}
+}
+
+// Run gives fold every record of the session that is not void, in order, and returns once it has read as far as the
+// stream's leader knew after the fence.
+func (l *LaneScan) Run(ctx context.Context, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
+	l.pos = max(l.Floor, 1) - 1 // the last known record is read again: it shows that nothing after it is gone
+	for {
+		p, err := l.s.log.Read(ctx, jslog.Query{Stream: l.at.Stream, Subject: l.at.Log(), Seq: l.pos + 1})
+		if err != nil {
+			return err
+		}
+		for i := range p.Records {
+			if err := l.take(&p.Records[i], fold); err != nil {
+				return err
+			}
+		}
+		if !p.Whole {
+			continue
+		}
+		last, err := l.s.log.Last(ctx, l.at.Stream, l.at.Log())
+		if errors.Is(err, jslog.ErrNone) || err == nil && last.Seq <= l.pos {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		// A replica that lags has answered: there is more.
+		select {
+		case <-time.After(jslog.RetryPause / 10):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// take reads one record.
+func (l *LaneScan) take(m *jslog.Record, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
+	l.pos = m.Seq
+	l.count++
+	o, n, err := l.r.Open(m.Body)
+	if err != nil {
+		l.s.cfg.Log.Warn("record skipped", "stream", l.at.Stream, "seq", m.Seq, "err", err)
+		return nil
+	}
+	if _, is := record.Mark(m.Body); is {
+		l.purge = true
+	}
+	if o.Session != l.session || o.From != l.from || o.IsVoid(m.At) {
+		return nil
+	}
+	parts := make([]agora.Message, n)
+	for i := range parts {
+		parts[i].Seq = m.Seq<<agora.SeqShift | uint64(i)
+		if err := l.r.Part(&parts[i]); err != nil {
+			l.s.cfg.Log.Warn("record skipped", "stream", l.at.Stream, "seq", m.Seq, "err", err)
+			return nil
+		}
+	}
+	l.Alive = true
+	if m.ID != "" && m.ID == l.ID {
+		l.Hit = m.Seq
+	}
+	return fold(o, m.Seq, parts)
+}
+
+// Cut reports whether retention, or an operator, may have taken records that the scan should have seen.
+func (l *LaneScan) Cut() bool { return l.count >= l.s.cfg.MaxRecords || l.purge }
+
+// Aged reports whether all of a stream may have grown too old to be in the log.
+func (l *LaneScan) Aged(o ledger.OpenStream) bool {
+	return !o.Since.IsZero() && l.s.cfg.Clock.Now().Sub(o.Since) >= l.s.cfg.MaxAge-record.VoidAfter
+}

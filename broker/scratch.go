@@ -1,0 +1,43 @@
+package broker
+
+import (
+	"sync"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/record"
+)
+
+// readScratch is what an inbox needs only while it has something to read: an inbox that is busy now and
+// then, as most are, takes one for each answer. Whoever calls Next has it.
+type readScratch struct {
+	batch []liveRecord    // what take has taken from the queue
+	msgs  []agora.Message // what Next returned last
+}
+
+// scratchPool are those that no inbox needs now.
+var scratchPool = sync.Pool{New: func() any { return new(readScratch) }}
+
+// keepScratch is how many messages a scratch has room for at most that is kept for later.
+const keepScratch = 4 * record.MaxParts
+
+// acquireScratch returns the inbox's scratch, which holds nothing of what Next returned last.
+func (i *Inbox) acquireScratch() *readScratch {
+	if i.scratch == nil {
+		i.scratch = scratchPool.Get().(*readScratch)
+	}
+	clear(i.scratch.msgs)
+	i.scratch.msgs = i.scratch.msgs[:0]
+	return i.scratch
+}
+
+// releaseScratch lets go of the scratch, which holds nothing.
+func (i *Inbox) releaseScratch() {
+	d := i.scratch
+	i.scratch = nil
+	if i.r != nil {
+		i.r.Release()
+	}
+	if cap(d.msgs) <= keepScratch && cap(d.batch) <= keepScratch {
+		scratchPool.Put(d)
+	}
+}

@@ -1,0 +1,85 @@
+package broker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora/broker/jslog"
+)
+
+// tailNotifier tells those who listen at an address, a while after the last record stored from here, that it is there. Live
+// records are handed on at most once: on a route between servers that breaks they are lost, and
+// nobody hears of it. Of a stretch of records only the last could be missed for long, for the next one
+// shows the gap. So one small message a stretch is enough, and addresses that are quiet cost nothing.
+type tailNotifier struct {
+	some chan struct{} // holds one token when there is one to come
+
+	mu sync.Mutex // guards the field below
+	m  map[string]tailNotice
+}
+
+// tailNotice is the last record stored from here at an address.
+type tailNotice struct {
+	at    jslog.Location
+	seq   uint64
+	since time.Time
+}
+
+const (
+	notifyAfter = 1200 * time.Millisecond // servers take a second to mend a route
+	notifyEvery = 300 * time.Millisecond
+)
+
+func (e *tailNotifier) init() {
+	e.some = make(chan struct{}, 1)
+	e.m = make(map[string]tailNotice)
+}
+
+// note has a record told once more, unless a later one follows.
+func (e *tailNotifier) note(at jslog.Location, seq uint64, now time.Time) {
+	e.mu.Lock()
+	e.m[at.Live] = tailNotice{at, max(seq, e.m[at.Live].seq), now}
+	first := len(e.m) == 1
+	e.mu.Unlock()
+	if first {
+		signal(e.some)
+	}
+}
+
+// due takes out those that nothing followed, and says whether there are more.
+func (e *tailNotifier) due(now time.Time, after time.Duration) (due []tailNotice, more bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for live, o := range e.m {
+		if now.Sub(o.since) >= after {
+			due = append(due, o)
+			delete(e.m, live)
+		}
+	}
+	return due, len(e.m) > 0
+}
+
+// runTailNotifier runs until the Broker closes. It sleeps while nothing is to be told.
+func (b *Broker) runTailNotifier() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-b.tails.some:
+		case <-timer.C:
+		}
+		timer.Reset(notifyEvery)
+		if !b.nc.IsConnected() {
+			continue
+		}
+		due, more := b.tails.due(time.Now(), b.cfg.notify)
+		for _, o := range due {
+			b.nudge(o.at, o.seq)
+		}
+		if !more {
+			timer.Reset(time.Hour)
+		}
+	}
+}
