@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
@@ -40,7 +41,7 @@ type Orphan struct {
 	Actor   *Actor      // for whom: the principal that had the session opened, or has just asked for it
 
 	seen   presence.Orphan
-	seat   *Seat
+	slot   *admission.Slot
 	opened bool
 }
 
@@ -52,14 +53,14 @@ func (o *Orphan) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcom
 		h.Card.ID = o.seen.Agent
 	}
 	h.orphan, h.Dialled, h.Resume = o, "", ""
-	h.Admission = Admission{Actor: o.Actor, seat: o.seat}
+	h.Admission = Admission{Actor: o.Actor, slot: o.slot}
 	s, w, err := o.Actor.Open(ctx, h, conn)
 	o.opened = err == nil
 	return s, w, err
 }
 
 // Admission is the place of the session's connection in what the edge counts. Once the session is open the door owes a call of Release.
-func (o *Orphan) Admission() Admission { return Admission{Actor: o.Actor, seat: o.seat} }
+func (o *Orphan) Admission() Admission { return Admission{Actor: o.Actor, slot: o.slot} }
 
 // errAdopted is the error of who comes second.
 var errAdopted = agora.Errorf(agora.AgentExists, "another edge goes on with this session, or it is over")
@@ -210,7 +211,7 @@ func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) err
 	if door == nil {
 		return agora.Errorf(agora.Unavailable, "this edge dials no agents of dialect %q", dialect)
 	}
-	a := &Actor{node: n, tenant: n.tenants.of(o.Tenant)}
+	a := &Actor{node: n, quota: n.rates.Quota(o.Tenant)}
 	a.principal.Store(who)
 	if who.Tenant != o.Tenant || who.Name != o.Principal {
 		return belongsElsewhere(o.Agent)
@@ -218,11 +219,11 @@ func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) err
 	if err := errors.Join(a.Check(), a.mayBe(o.Agent)); err != nil {
 		return agora.AsError(err)
 	}
-	seat, err := n.crowd.Enter()
+	slot, err := n.shedder.Acquire()
 	if err != nil {
 		return err
 	}
-	orphan := &Orphan{Address: o.Dial.Address, Card: o.Card, Actor: a, seen: o, seat: seat}
+	orphan := &Orphan{Address: o.Dial.Address, Card: o.Card, Actor: a, seen: o, slot: slot}
 	ctx, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
 	err = door.Adopt(ctx, orphan)
@@ -230,7 +231,7 @@ func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) err
 		err = agora.Errorf(agora.Unavailable, "its door has not opened the session")
 	}
 	if !orphan.opened {
-		seat.Leave()
+		slot.Release()
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -77,7 +78,7 @@ func TestAnAcknowledgementOutlivesTheEdgeThatHeardIt(t *testing.T) {
 	c.CutLog(1)
 	to.Send(fmt.Sprintf(`{"type":"ack","seq":%d}`, last))
 	await.True(t, "the position is written", func() bool {
-		v, err := c.Node(0).InspectAgent(t.Context(), agora.DefaultTenant, "to")
+		v, err := operator.New(c.Node(0)).InspectAgent(t.Context(), agora.DefaultTenant, "to")
 		if err == nil && v.Confirmed >= last {
 			t.Fatal("it is written as if the sender had been told")
 		}

@@ -63,4 +63,4 @@ func (s *Session) letCardGo() {
 }
 
 // checkCard returns INVALID_REQUEST, with the place, where a card is not as it may be.
-func (n *Node) checkCard(a *agora.Agent) error { return a.Check(n.limits.load().Card) }
+func (n *Node) checkCard(a *agora.Agent) error { return a.Check(n.limits.Load().Card) }

@@ -20,7 +20,7 @@ func (n *Node) Drain(ctx context.Context) DrainResult {
 		return DrainResult{}
 	}
 	n.draining.Store(true)
-	n.crowd.Shut(errDraining)
+	n.shedder.Shut(errDraining)
 	d := newExodus(ctx, n)
 	for d.step() && pause.For(ctx, departEvery) {
 		d.offers.close()

@@ -55,6 +55,11 @@ func (n *Node) finishAll(ending []presence.Claim) {
 	}
 }
 
+// Reap ends a session for good that is ending, whichever edge had it. It returns when the session is over; nil also where somebody else has ended it.
+func (n *Node) Reap(ctx context.Context, tenant string, id agora.AgentID) error {
+	return n.finish(ctx, tenant, id, false)
+}
+
 // finish ends a session for good: every open stream of it is aborted in its
 // receiver's log, it leaves its spaces, and the id is free for a new session. Without a session, a registration that is over ends so.
 // flushed says that its last edge has done so with its lanes already.

@@ -1,21 +1,22 @@
 package edge
 
 import (
+	"github.com/agora-relay/agora/edge/admission"
 	"maps"
 	"slices"
 )
 
 // Crowd returns the connections of the edge, whatever their door.
-func (n *Node) Crowd() *Crowd { return n.crowd }
+func (n *Node) Shedder() *admission.Shedder { return n.shedder }
 
-// newCrowd returns the crowd that the node's settings ask for.
-func (n *Node) newCrowd() *Crowd {
-	return NewCrowd(CrowdConfig{
+// newShedder returns the shedder that the node's settings ask for.
+func (n *Node) newShedder() *admission.Shedder {
+	return admission.NewShedder(admission.ShedderConfig{
 		Connections: n.cfg.Limits.Connections, Queued: n.cfg.Limits.Queued,
-		Others: n.heldForNobody,
-		Squeeze: func(share int) {
-			n.cfg.Broker.Squeeze(share, Whole)
-			n.hub.Squeeze(share, Whole)
+		Unattributed: n.heldForNobody,
+		ShrinkQueues: func(share int) {
+			n.cfg.Broker.Squeeze(share, admission.FullShare)
+			n.hub.Squeeze(share, admission.FullShare)
 		},
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/dial"
@@ -54,7 +55,7 @@ type Config struct {
 	Register       time.Duration       // register.ttl: how long a registration without a connection lasts that does not say so itself; 1h
 	WholeRoster    int                 // spaces.whole-roster: members of a space up to which each change names all of them; 256
 	DrainRate      int                 // drain.rate: agents told to reconnect per second; 1000
-	Limits         Limits              // at the start: see [Node.SetLimits]
+	Limits         admission.Limits    // at the start: see [Node.SetLimits]
 	Policy         *policy.Policy      // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
 	Dialer         *dial.Dialer        // what doors dial agents with; one that denies link-local addresses if nil
 	Proxies        *Proxies            // whose word is taken about where connections come from; nobody if nil
@@ -80,7 +81,7 @@ func (c Config) withDefaults() Config {
 	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
 	c.DrainRate = cmp.Or(c.DrainRate, 1000)
 	c.Register = cmp.Or(c.Register, time.Hour)
-	c.Limits = c.Limits.withDefaults()
+	c.Limits = c.Limits.WithDefaults()
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Policy == nil {
 		c.Policy = new(policy.Policy)
@@ -116,12 +117,11 @@ type Node struct {
 	checks    livenessChecks // of past holders
 	rival     silence        // of another life of this edge that has the lease; the renewals' own
 	stats     counters
-	crowd     *Crowd
-	gate      *Gate
+	shedder   *admission.Shedder
+	conns     *admission.ConnLimiter
+	rates     *admission.RateLimiter
 	entrance  Entrance
-	limits    liveLimits
-	tenants   tenants
-	meters    meters
+	limits    *admission.LiveLimits
 	seed      maphash.Seed // of the hashes of callers
 	tickets   tickets
 	began     time.Time // by the log's clock
@@ -164,13 +164,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) {
 		c.Lease, c.Held, c.SpaceType, c.Now = cfg.Lease, n.holds, spaceType, cfg.Broker.Now
 	})
-	n.limits.set(cfg.Limits)
-	n.gate = newGate(&n.limits)
-	n.tenants.of(agora.DefaultTenant) // which is counted from the start
+	n.limits = admission.NewLiveLimits(cfg.Limits)
+	n.conns = admission.NewConnLimiter(n.limits)
+	n.rates = admission.NewRateLimiter(n.limits, n.cfg.Presence, cfg.Answer)
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
-		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.load().Streams }, InFlight: cfg.Limits.InFlight,
+		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.Load().Streams }, InFlight: cfg.Limits.InFlight,
 		Valid: n.valid, Confirmed: n.askConfirmed, Taken: n.askTaken, Log: cfg.Log,
 	})
 	n.calls = n.newCalls()
@@ -179,8 +179,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		DeltaThreshold: cfg.DeltaThreshold, Log: cfg.Log})
 	n.directory = directory.New(directory.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, Compare: cfg.Compare, Log: cfg.Log})
 	n.began = cfg.Broker.Now().UTC()
-	n.crowd = n.newCrowd()
-	n.entrance = Entrance{Gate: n.gate, Crowd: n.crowd, Authenticate: n.Authenticate}
+	n.shedder = n.newShedder()
+	n.entrance = Entrance{Connections: n.conns, Shedder: n.shedder, Authenticate: n.Authenticate}
 	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
 	if err := n.join(ctx); err != nil {
 		n.Close()
@@ -193,7 +193,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.work.Go(n.audit)
 	n.work.Go(n.writeBehind)
 	n.work.Go(n.sweep)
-	n.work.Go(func() { n.crowd.Watch(n.ctx) })
+	n.work.Go(func() { n.shedder.Run(n.ctx) })
 	if w, ok := cfg.Auth.(Warden); ok {
 		n.work.Go(func() { n.revise(w) })
 	}
@@ -247,7 +247,7 @@ func (n *Node) Ready() error {
 // off and may return within their grace, at any edge.
 func (n *Node) Close() {
 	n.draining.Store(true)
-	n.crowd.Shut(errDraining)
+	n.shedder.Shut(errDraining)
 	n.cutOff()
 	n.calls.Close()
 	n.stop()
@@ -331,7 +331,7 @@ func (n *Node) add(s *Session) {
 	defer n.mu.Unlock()
 	n.departed.drop(s.address())
 	n.sessions[s.address()] = append(n.sessions[s.address()], s)
-	s.actor.tenant.Sessions.Add(1)
+	s.actor.quota.Tenant().Sessions.Add(1)
 }
 
 func (n *Node) remove(s *Session) {
@@ -344,7 +344,7 @@ func (n *Node) remove(s *Session) {
 		if o != s {
 			left = append(left, o)
 		} else {
-			s.actor.tenant.Sessions.Add(-1)
+			s.actor.quota.Tenant().Sessions.Add(-1)
 		}
 	}
 	if len(left) == 0 {

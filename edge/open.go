@@ -211,7 +211,7 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 		return nil, err
 	}
 	s := &Session{
-		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: cardOf(req.Card), seat: h.Admission.seat, wants: h.Receipts, slow: h.Slow,
+		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: cardOf(req.Card), slot: h.Admission.slot, wants: h.Receipts, slow: h.Slow,
 	}
 	if err := s.locate(ctx, h, rec); err != nil {
 		return nil, err

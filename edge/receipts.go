@@ -126,7 +126,7 @@ func subjectOf(m *agora.Message) subject {
 	case m.N > 0:
 		return subject{n: m.N, session: m.Session}
 	case m.ID != "":
-		return subject{id: clientID(m.ID)}
+		return subject{id: ClientID(m.ID)}
 	case m.Indexed:
 		return subject{stream: m.Stream, index: m.Index}
 	}
@@ -267,7 +267,7 @@ func (s *Session) pay(to agora.AgentID, a *account) {
 		if err := s.sender().Send(s.node.ctx, m, relay.Options{}, func(res broker.Result) { answered(res.Err) }); err != nil {
 			answered(err)
 		} else {
-			s.seat.Stir()
+			s.slot.MarkActive()
 		}
 	}
 }

@@ -46,14 +46,14 @@ func (s *Session) join(ctx context.Context, space string, w spaces.Where) (space
 	if err := s.usable(); err != nil {
 		return spaces.Joined{}, err
 	}
-	if err := errors.Join(s.actor.mayEnter(policy.Join, space), s.actor.spend(0)); err != nil {
+	if err := errors.Join(s.actor.mayEnter(policy.Join, space), s.actor.quota.Spend(0)); err != nil {
 		return spaces.Joined{}, agora.AsError(err)
 	}
 	w.NoCreate = s.actor.refusesSpace(policy.Create, space) != ""
 	s.mu.Lock()
 	old, in := s.places[space], len(s.places)
 	s.mu.Unlock()
-	if most := s.node.limits.load().Spaces; old == nil && in >= most {
+	if most := s.node.limits.Load().Spaces; old == nil && in >= most {
 		return spaces.Joined{}, agora.Errorf(agora.RateLimited, "an agent may be in at most %d spaces", most)
 	}
 	ctx, done := s.patient(ctx)

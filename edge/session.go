@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/presence"
 )
@@ -39,7 +40,7 @@ type Session struct {
 	conn     Conn
 	name     string                 // of the connection
 	token    string                 // with which the session is taken over
-	seat     *Seat                  // of the connection among all of the edge; nil where it is never shed
+	slot     *admission.Slot        // of the connection among all of the edge; nil where it is never shed
 	wants    agora.Receipts         // for everything that it sends
 	slow     func() []agora.AgentID // see Hello; nil for none
 	withheld bool                   // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
@@ -138,7 +139,7 @@ func (s *Session) Begin() {
 // Update replaces the card of the running session: a second registration of
 // the same id. heartbeat tells whether the agent knows agent.heartbeat now.
 func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) error {
-	if err := errors.Join(s.actor.spend(0), s.node.checkCard(&card)); err != nil {
+	if err := errors.Join(s.actor.quota.Spend(0), s.node.checkCard(&card)); err != nil {
 		return agora.AsError(err)
 	}
 	s.mu.Lock()

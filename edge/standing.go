@@ -59,7 +59,7 @@ func (s *Session) Expires() time.Time { return s.actor.Principal().Expires }
 // returns when those end, zero for never. It may block for as long as their
 // verifier does. UNAUTHORIZED, FORBIDDEN, RATE_LIMITED and UNAVAILABLE leave everything as it was.
 func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) {
-	if err := s.actor.spend(0); err != nil { // a signature costs more than a message
+	if err := s.actor.quota.Spend(0); err != nil { // a signature costs more than a message
 		return time.Time{}, err
 	}
 	p, err := s.node.identify(ctx, Credentials{Token: token})

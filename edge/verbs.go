@@ -176,8 +176,8 @@ const reserved = "\x00"
 // keyMark stands between a client's id and the content's hash.
 const keyMark = reserved
 
-// clientID returns the client's id of a key.
-func clientID(key string) string {
+// ClientID returns the client's id of a key.
+func ClientID(key string) string {
 	id, _, _ := strings.Cut(key, keyMark)
 	return id
 }

@@ -1,4 +1,4 @@
-package edge
+package admission
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 )
 
 // Limits bound what one agent may do, and all of an edge together. But for Frame, InFlight, Connections
-// and Queued they may change while the edge runs: see [Node.SetLimits].
+// and Queued they may change while the edge runs: see [LiveLimits.Set].
 type Limits struct {
 	Frame    int     // limits.frame: bytes of one frame; 1 MiB
 	Streams  int     // limits.streams: open streams of one agent; 1024
@@ -31,7 +31,8 @@ type Limits struct {
 	Queued          int64   // limits.queued: bytes that the edge holds for all its connections together; 256 MiB
 }
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults returns the limits with the defaults filled in.
+func (l Limits) WithDefaults() Limits {
 	l.Frame = cmp.Or(l.Frame, 1<<20)
 	l.Streams = cmp.Or(l.Streams, 1024)
 	l.Spaces = cmp.Or(l.Spaces, 256)
@@ -43,54 +44,45 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// live are the limits that hold now, and what follows from them.
-type live struct {
+// Effective are the limits that are in force, and the rates that follow from them.
+type Effective struct {
 	Limits
-	messages, bytes             pace // of an agent
-	tenantMessages, tenantBytes pace
-	handshakes, handshakesPerIP pace
+	messages, bytes             rate // of an agent
+	tenantMessages, tenantBytes rate
+	handshakes, handshakesPerIP rate
 }
 
-func newLive(l Limits) *live {
+func newEffective(l Limits) *Effective {
 	frame := float64(l.Frame) // a bucket must hold a whole frame, or none could ever pass
-	return &live{
+	return &Effective{
 		Limits:          l,
-		messages:        paced(l.Rate, l.Burst, 1),
-		bytes:           paced(l.Bytes, l.Burst, frame),
-		tenantMessages:  paced(l.TenantRate, l.Burst, 1),
-		tenantBytes:     paced(l.TenantBytes, l.Burst, frame),
-		handshakes:      paced(l.Handshakes, l.Burst, 1),
-		handshakesPerIP: paced(l.HandshakesPerIP, l.Burst, 1),
+		messages:        rateOf(l.Rate, l.Burst, 1),
+		bytes:           rateOf(l.Bytes, l.Burst, frame),
+		tenantMessages:  rateOf(l.TenantRate, l.Burst, 1),
+		tenantBytes:     rateOf(l.TenantBytes, l.Burst, frame),
+		handshakes:      rateOf(l.Handshakes, l.Burst, 1),
+		handshakesPerIP: rateOf(l.HandshakesPerIP, l.Burst, 1),
 	}
 }
 
-// liveLimits holds the limits of an edge; they are read without a lock.
-type liveLimits struct{ now atomic.Pointer[live] }
+// LiveLimits holds the limits of an edge. They are read without a lock, and may change while they are.
+type LiveLimits struct{ now atomic.Pointer[Effective] }
 
-func (l *liveLimits) load() *live { return l.now.Load() }
+// NewLiveLimits returns limits that are in force from the start.
+func NewLiveLimits(limits Limits) *LiveLimits {
+	l := new(LiveLimits)
+	l.Set(limits)
+	return l
+}
 
-// set puts limits in force, but for those that can't change.
-func (l *liveLimits) set(limits Limits) {
-	limits = limits.withDefaults()
+// Load returns the limits that are in force. They are not to be changed.
+func (l *LiveLimits) Load() *Effective { return l.now.Load() }
+
+// Set puts other limits in force, but for those that can't change.
+func (l *LiveLimits) Set(limits Limits) {
+	limits = limits.WithDefaults()
 	if old := l.now.Load(); old != nil {
 		limits.Frame, limits.InFlight, limits.Connections, limits.Queued = old.Frame, old.InFlight, old.Connections, old.Queued
 	}
-	l.now.Store(newLive(limits))
+	l.now.Store(newEffective(limits))
 }
-
-// SetLimits puts other limits in force, for sessions that run too. Who is beyond one already keeps
-// what it has. Frame, InFlight, Connections and Queued stay as they were at the start.
-func (n *Node) SetLimits(l Limits) {
-	n.limits.set(l)
-	n.gate.fill()
-	n.tenants.fill()
-	n.meters.fill()
-	for _, s := range n.all() {
-		if m := s.actor.meter.Load(); m != nil {
-			m.fill()
-		}
-	}
-}
-
-// Limits returns the limits in force, defaults filled in.
-func (n *Node) Limits() Limits { return n.limits.load().Limits }

@@ -1,4 +1,4 @@
-package edge
+package admission
 
 const (
 	sparedFiles    = 256     // for the log, presence, the admin port and files

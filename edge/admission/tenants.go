@@ -1,4 +1,4 @@
-package edge
+package admission
 
 import (
 	"sync"
@@ -17,7 +17,7 @@ type TenantStats struct {
 // tenant is what the sessions of one tenant at this edge share.
 type tenant struct {
 	*TenantStats    // of its own, or shared with others
-	messages, bytes bucket
+	messages, bytes tokenBucket
 }
 
 // tenants are those that have been here. Nobody but who signs tokens can make one up.
@@ -27,13 +27,13 @@ type tenants struct {
 	others TenantStats
 }
 
-// fill makes every bucket full.
-func (t *tenants) fill() {
+// refill makes every bucket full.
+func (t *tenants) refill() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, known := range t.known {
-		known.messages.fill()
-		known.bytes.fill()
+		known.messages.refill()
+		known.bytes.refill()
 	}
 }
 
@@ -54,18 +54,21 @@ func (t *tenants) of(name string) *tenant {
 	if len(t.known) < CountedTenants && name != OtherTenants {
 		fresh.TenantStats = new(TenantStats)
 	}
-	put(&t.known, name, fresh)
+	if t.known == nil {
+		t.known = map[string]*tenant{}
+	}
+	t.known[name] = fresh
 	return fresh
 }
 
 // Tenants returns the counters of each tenant that has been at this edge, by
 // its name; those beyond the first [CountedTenants] share one entry. They go on counting.
-func (n *Node) Tenants() map[string]*TenantStats {
-	n.tenants.mu.Lock()
-	defer n.tenants.mu.Unlock()
+func (r *RateLimiter) Tenants() map[string]*TenantStats {
+	r.tenants.mu.Lock()
+	defer r.tenants.mu.Unlock()
 	stats := map[string]*TenantStats{}
-	for name, t := range n.tenants.known {
-		if t.TenantStats == &n.tenants.others {
+	for name, t := range r.tenants.known {
+		if t.TenantStats == &r.tenants.others {
 			name = OtherTenants
 		}
 		stats[name] = t.TenantStats

@@ -1,4 +1,4 @@
-package edge
+package admission
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 func TestMetersOfWhoSaysNothingMoreAreForgotten(t *testing.T) {
 	var m meters
 	busy := m.get(agora.ToAgent("t", "busy"))
-	slow := pace{rate: 1e-6, burst: 1}
-	if busy.messages.take(slow, 1, false) != 0 || busy.messages.take(slow, 1, false) == 0 {
+	slow := rate{perSecond: 1e-6, burst: 1}
+	if busy.messages.spend(slow, 1, false) != 0 || busy.messages.spend(slow, 1, false) == 0 {
 		t.Fatal("a bucket with one token gave none, or two")
 	}
 	for k := range 10 * leastMeters {

@@ -1,4 +1,4 @@
-package edge
+package admission
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // allowance is what this edge may let an agent say by requests without asking presence, which counts what the agent says so at all edges. The zero value is nothing.
 type allowance struct {
 	mu       sync.Mutex // guards the fields below, and is held while presence is asked: for one agent, one question at a time
-	of       *live      // the limits under which it was taken
+	of       *Effective // the limits under which it was taken
 	messages float64
 	bytes    float64
 	until    int64 // in ticks: what is left then is lost
@@ -25,7 +25,7 @@ const (
 )
 
 // take takes a message of n bytes, and returns after how long there is room for it where there is none now. ok is false while presence can't be asked.
-func (w *allowance) take(ctx context.Context, node *Node, at agora.Address, l *live, n int) (after time.Duration, ok bool) {
+func (w *allowance) take(ctx context.Context, rates *RateLimiter, at agora.Address, l *Effective, n int) (after time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, size := agora.Ticks(), min(float64(n), l.bytes.burst)
@@ -37,9 +37,9 @@ func (w *allowance) take(ctx context.Context, node *Node, at agora.Address, l *l
 			return 0, false
 		}
 		needs := [2]float64{max(0, 1-w.messages), max(0, size-w.bytes)}
-		asking, cancel := context.WithTimeout(ctx, node.cfg.Answer)
+		asking, cancel := context.WithTimeout(ctx, rates.answer)
 		defer cancel()
-		m, b, wait, err := node.cfg.Presence.Spend(asking, at.Tenant, at.Agent, spending(l.messages, needs[0]), spending(l.bytes, needs[1]))
+		m, b, wait, err := rates.presence.Spend(asking, at.Tenant, at.Agent, spending(l.messages, needs[0]), spending(l.bytes, needs[1]))
 		if err != nil {
 			if ctx.Err() == nil {
 				w.away = now + int64(allowedFor)
@@ -56,7 +56,7 @@ func (w *allowance) take(ctx context.Context, node *Node, at agora.Address, l *l
 }
 
 // give puts back a message that was taken in vain.
-func (w *allowance) give(l *live, n int) {
+func (w *allowance) give(l *Effective, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.of == l {
@@ -65,8 +65,8 @@ func (w *allowance) give(l *live, n int) {
 }
 
 // spending is what is taken of a bucket where there is need for some.
-func spending(p pace, need float64) presence.Spending {
-	s := presence.Spending{Rate: p.rate, Room: p.burst, Need: int64(need)}
-	s.Want = max(s.Need, int64(p.burst/allowedShare))
+func spending(r rate, need float64) presence.Spending {
+	s := presence.Spending{Rate: r.perSecond, Room: r.burst, Need: int64(need)}
+	s.Want = max(s.Need, int64(r.burst/allowedShare))
 	return s
 }

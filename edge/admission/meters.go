@@ -1,4 +1,4 @@
-package edge
+package admission
 
 import (
 	"sync"
@@ -8,7 +8,7 @@ import (
 
 // meter counts what an agent says against its rates.
 type meter struct {
-	messages, bytes bucket
+	messages, bytes tokenBucket
 	allowance       allowance // of what it says at all edges together
 }
 
@@ -18,10 +18,10 @@ func (m *meter) full() bool {
 	return m.messages.full.Load() <= now && m.bytes.full.Load() <= now
 }
 
-// fill makes both buckets full.
-func (m *meter) fill() {
-	m.messages.fill()
-	m.bytes.fill()
+// refill makes both buckets full.
+func (m *meter) refill() {
+	m.messages.refill()
+	m.bytes.refill()
 }
 
 // meters are those of what is said by requests, by the agents or principals that say it: what each of them says in many requests counts together.
@@ -34,12 +34,12 @@ type meters struct {
 // leastMeters is how many meters are kept whatever they count.
 const leastMeters = 1024
 
-// fill makes every bucket full.
-func (m *meters) fill() {
+// refill makes every bucket full.
+func (m *meters) refill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, known := range m.of {
-		known.fill()
+		known.refill()
 	}
 }
 
@@ -59,6 +59,9 @@ func (m *meters) get(at agora.Address) *meter {
 		m.most = 2 * len(m.of)
 	}
 	fresh := new(meter)
-	put(&m.of, at, fresh)
+	if m.of == nil {
+		m.of = map[agora.Address]*meter{}
+	}
+	m.of[at] = fresh
 	return fresh
 }

@@ -1,4 +1,4 @@
-package edge
+package operator
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -83,12 +84,12 @@ const (
 // Why tells what became of messages: where they are stored, to which connection they were written and when, and whether they
 // are acknowledged or wait, and why. It is derived from the log, the positions of readers and the short history of sessions.
 // Without To or Space the whole log of the tenant is read. INVALID_REQUEST, UNAVAILABLE.
-func (n *Node) Why(ctx context.Context, q WhyQuery) (Fates, error) {
-	s, err := q.search()
+func (s *Service) Why(ctx context.Context, q WhyQuery) (Fates, error) {
+	search, err := q.search()
 	if err != nil {
 		return Fates{}, err
 	}
-	found, err := n.cfg.Broker.Find(ctx, s)
+	found, err := s.broker.Find(ctx, search)
 	if err != nil {
 		return Fates{}, err
 	}
@@ -103,11 +104,11 @@ func (n *Node) Why(ctx context.Context, q WhyQuery) (Fates, error) {
 	for i := range found.Stored {
 		m := &found.Stored[i]
 		if seen[m.Message.To] == nil {
-			if seen[m.Message.To], err = n.reading(ctx, m.Message.To); err != nil {
+			if seen[m.Message.To], err = s.reading(ctx, m.Message.To); err != nil {
 				return f, err
 			}
 		}
-		f.Messages = append(f.Messages, n.fate(m, seen[m.Message.To]))
+		f.Messages = append(f.Messages, s.fate(m, seen[m.Message.To]))
 	}
 	return f, nil
 }
@@ -122,7 +123,7 @@ func (q *WhyQuery) search() (broker.Search, error) {
 	if session, number, ok := strings.Cut(q.ID, "/"); ok {
 		if n, err := strconv.ParseUint(number, 10, 64); err == nil && n > 0 {
 			s.Match = func(m *agora.Message) bool {
-				return from(m) && (m.Session == session && m.N == n || clientID(m.ID) == q.ID)
+				return from(m) && (m.Session == session && m.N == n || edge.ClientID(m.ID) == q.ID)
 			}
 			return s, nil
 		}
@@ -131,7 +132,7 @@ func (q *WhyQuery) search() (broker.Search, error) {
 		s.Seq = seq
 		return s, nil
 	}
-	s.Match = func(m *agora.Message) bool { return from(m) && clientID(m.ID) == q.ID }
+	s.Match = func(m *agora.Message) bool { return from(m) && edge.ClientID(m.ID) == q.ID }
 	return s, nil
 }
 
@@ -143,15 +144,15 @@ type reading struct {
 	space   []MemberView
 }
 
-func (n *Node) reading(ctx context.Context, to agora.Address) (*reading, error) {
+func (s *Service) reading(ctx context.Context, to agora.Address) (*reading, error) {
 	r := new(reading)
 	var err error
 	if to.IsSpace() {
 		var v SpaceView
-		v, err = n.InspectSpace(ctx, to.Tenant, to.Space)
+		v, err = s.InspectSpace(ctx, to.Tenant, to.Space)
 		r.space = v.Members
 	} else {
-		r.agent, r.sight, err = n.viewAgent(ctx, to.Tenant, to.Agent)
+		r.agent, r.sight, err = s.viewAgent(ctx, to.Tenant, to.Agent)
 	}
 	if e := agora.AsError(err); err != nil && (e.Code == agora.AgentNotFound || e.Code == agora.SpaceNotFound) {
 		r.unknown = true
@@ -161,18 +162,18 @@ func (n *Node) reading(ctx context.Context, to agora.Address) (*reading, error) 
 }
 
 // fate is what became of one message.
-func (n *Node) fate(s *broker.Stored, r *reading) Fate {
-	m := &s.Message
+func (s *Service) fate(stored *broker.Stored, r *reading) Fate {
+	m := &stored.Message
 	f := Fate{
-		ID: clientID(m.ID), From: m.From, To: m.To.Agent, Space: m.To.Space, Session: m.Session, N: m.N,
+		ID: edge.ClientID(m.ID), From: m.From, To: m.To.Agent, Space: m.To.Space, Session: m.Session, N: m.N,
 		Kind: kindNames[m.Kind], Part: partNames[m.Part], StreamID: m.Stream, Seq: m.Seq, Bytes: len(m.Body), Trace: m.Meta.Trace,
 		Stored: StoredAt{
-			Stream: s.Stream, Sequence: m.Seq >> agora.SeqShift, Index: int(m.Seq & (1<<agora.SeqShift - 1)), Parts: s.Parts,
-			At: s.At.UTC(), Kept: s.At.Add(n.cfg.MaxAge).UTC(),
+			Stream: stored.Stream, Sequence: m.Seq >> agora.SeqShift, Index: int(m.Seq & (1<<agora.SeqShift - 1)), Parts: stored.Parts,
+			At: stored.At.UTC(), Kept: stored.At.Add(s.maxAge).UTC(),
 		},
 	}
 	switch {
-	case s.Void:
+	case stored.Void:
 		f.State, f.Why = "void", "it was stored so long after its edge's lease was last known to hold that every reader skips it; its sender was given no receipt"
 	case r.unknown:
 		f.State, f.Why = "unknown", "its receiver is not known any more"

@@ -3,21 +3,23 @@ package edge
 import (
 	"context"
 	"net/netip"
+
+	"github.com/agora-relay/agora/edge/admission"
 )
 
 // Entrance lets connections in, whatever their door. Its fields don't change once it is used.
 type Entrance struct {
-	Gate         *Gate
-	Crowd        *Crowd
+	Connections  *admission.ConnLimiter
+	Shedder      *admission.Shedder
 	Authenticate func(context.Context, Credentials) (*Actor, error)
 }
 
 // Admission is a connection that was let in, or a request whose answer lasts: it counts for its address, its
 // principal and the edge until Release. Its copies are the same admission.
 type Admission struct {
-	Actor *Actor // who it is
-	seat  *Seat
-	pass  *Pass
+	Actor  *Actor // who it is
+	slot   *admission.Slot
+	permit *admission.Permit
 }
 
 // Admit lets in what comes from an address with credentials, by the word of the edge's limits and of its verifier; what
@@ -46,10 +48,10 @@ func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func(Ad
 			a.Release()
 		}
 	}()
-	if a.pass, err = e.Gate.Enter(from); err != nil {
+	if a.permit, err = e.Connections.Acquire(from); err != nil {
 		return Admission{}, err
 	}
-	if a.seat, err = e.Crowd.Enter(); err != nil {
+	if a.slot, err = e.Shedder.Acquire(); err != nil {
 		return Admission{}, err
 	}
 	c, err := present(a)
@@ -59,36 +61,55 @@ func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func(Ad
 	if a.Actor, err = e.Authenticate(ctx, c); err != nil {
 		return Admission{}, err
 	}
-	if err = a.pass.Claim(a.Actor); err != nil {
+	if err = a.Actor.countConnection(a.permit); err != nil {
 		return Admission{}, err
 	}
 	return a, nil
 }
 
-// From returns the address that it comes from, by the word of trusted proxies; an invalid one after Release, and where the edge has made the connection.
-func (a Admission) From() netip.Addr {
-	if a.pass == nil {
-		return netip.Addr{}
+// countConnection counts a connection for the actor's principal: RATE_LIMITED when that has too
+// many. Principals without a name are nobody in particular, and not counted. Actors that were
+// vouched for in the same words share one Principal from then on.
+func (a *Actor) countConnection(p *admission.Permit) error {
+	who := a.Principal()
+	if who == nil || who.Name == "" {
+		return nil
 	}
-	return a.pass.From()
+	shared, err := p.CountFor(who.Tenant, who.Name, who)
+	if err != nil {
+		return err
+	}
+	a.principal.Store(shared.(*Principal))
+	return nil
 }
 
-// Sit says who was let in: from now on what that holds is counted, and it may be closed for it.
-func (a Admission) Sit(g Guest) { a.seat.Sit(g) }
+// From returns the address that it comes from, by the word of trusted proxies; an invalid one after Release, and where the edge has made the connection.
+func (a Admission) From() netip.Addr {
+	if a.permit == nil {
+		return netip.Addr{}
+	}
+	return a.permit.From()
+}
 
-// Stir has the guest looked at until it holds nothing and is not at work. A guest calls it once it has begun to
+// Attach says which connection was let in: from now on what that holds is counted, and it may be closed for it.
+func (a Admission) Attach(c admission.Sheddable) { a.slot.Attach(c) }
+
+// MarkActive has the connection sampled until it holds nothing and is not at work. A connection calls it once it has begun to
 // work, or holds something.
-func (a Admission) Stir() { a.seat.Stir() }
+func (a Admission) MarkActive() { a.slot.MarkActive() }
 
-// Share returns how much of its usual bound a queue for it may hold, in parts of Whole.
-func (a Admission) Share() int { return a.seat.crowd.Share() }
+// Share returns how much of its usual bound a queue for it may hold, in parts of [admission.FullShare].
+func (a Admission) Share() int { return a.slot.Share() }
 
 // Release has it counted no more. Idempotent; nothing where nobody was admitted.
 func (a Admission) Release() {
-	if a.seat != nil {
-		a.seat.Leave()
+	if a.slot != nil {
+		a.slot.Release()
 	}
-	if a.pass != nil {
-		a.pass.Leave()
+	if a.permit != nil {
+		a.permit.Release()
 	}
 }
+
+// Overloaded is why a connection is closed that is shed. Its door closes it so when it is told to [admission.Sheddable.Shed].
+var Overloaded = Reason{Cause: Shed, Text: "the edge holds more than it can: try again later"}
