@@ -74,8 +74,8 @@ const (
 
 // adoptOrphans looks for sessions without an edge, until the node is closed.
 func (n *Node) adoptOrphans() {
-	n.dials.silent, n.dials.gone = map[presence.Holder]*silence{}, map[presence.Holder]struct{}{}
-	every := max(min(n.between(), time.Second), 20*time.Millisecond)
+	n.dials.silent, n.dials.gone = map[presence.Holder]*absence{}, map[presence.Holder]struct{}{}
+	every := max(min(n.renewalInterval(), time.Second), 20*time.Millisecond)
 	for wait := every; pause.For(n.ctx, wait/2+rand.N(wait)); {
 		wait = every
 		if n.Ready() != nil {
@@ -100,14 +100,14 @@ func (n *Node) seekForsaken(ctx context.Context) (soon bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	silent, gone := map[presence.Holder]*silence{}, map[presence.Holder]struct{}{}
+	silent, gone := map[presence.Holder]*absence{}, map[presence.Holder]struct{}{}
 	for _, h := range holders {
-		if h.Alive && h.Age < 2*n.between() {
+		if h.Alive && h.Age < 2*n.renewalInterval() {
 			continue
 		}
 		s := n.dials.silent[h.Holder]
 		if s == nil {
-			s = new(silence)
+			s = new(absence)
 		}
 		silent[h.Holder] = s
 		if h.Alive && !n.isGone(ctx, h.Holder, s) {
@@ -123,14 +123,14 @@ func (n *Node) seekForsaken(ctx context.Context) (soon bool, err error) {
 	return soon, nil
 }
 
-// isGone looks once whether a holder is known to be gone that has left out renewals: see [Node.settled].
-func (n *Node) isGone(ctx context.Context, h presence.Holder, s *silence) bool {
+// isGone looks once whether a holder is known to be gone that has left out renewals: see [Node.handedOver].
+func (n *Node) isGone(ctx context.Context, h presence.Holder, s *absence) bool {
 	seen, ok := n.checkLiveness(ctx, h)
 	if !ok || seen.err != nil {
 		return false
 	}
-	nobody := s.note(seen.asked)
-	return !seen.alive || guard.Gone && nobody && seen.age >= 2*n.between()
+	nobody := s.record(seen.asked)
+	return !seen.alive || guard.Gone && nobody && seen.age >= 2*n.renewalInterval()
 }
 
 // adoptDue begins to adopt what is due.
@@ -198,7 +198,7 @@ func (n *Node) isOrphan(ctx context.Context, o presence.Orphan) (is, held bool, 
 		return false, !o.Offered, nil
 	}
 	age, alive, err := n.cfg.Presence.Age(ctx, o.Holder)
-	return err == nil && !alive, err == nil && alive && age < 2*n.between(), err
+	return err == nil && !alive, err == nil && alive && age < 2*n.renewalInterval(), err
 }
 
 // adopt has the door of its dialect dial an agent for a principal. errAdopted where somebody else goes on with the session.
@@ -280,14 +280,14 @@ func (n *Node) hasLost(ctx context.Context, o presence.Orphan) bool {
 	if o.Holder == n.holder {
 		return false
 	}
-	var s silence
+	var s absence
 	for {
 		seen, ok := n.checkLiveness(ctx, o.Holder)
 		switch {
 		case !ok || seen.err != nil:
 			return false
-		case !seen.alive || s.note(seen.asked):
-			return true // should it live, it hands over: see settle
+		case !seen.alive || s.record(seen.asked):
+			return true // should it live, it hands over: see awaitHandover
 		case s.times == 0:
 			return false
 		}

@@ -19,7 +19,7 @@ func (n *Node) newCalls() *call.Registry {
 			l := n.limits.Load()
 			return l.Calls, l.EdgeCalls
 		},
-		Known: n.knows, Delivers: n.delivers, Valid: n.valid, Pressed: n.relay.Pressed, MaxAge: n.cfg.MaxAge, MaxRecords: n.cfg.MaxRecords, Doubt: n.cfg.Doubt, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
+		Known: n.knows, Delivers: n.mayDeliver, Valid: n.valid, Pressed: n.relay.Pressed, MaxAge: n.cfg.MaxAge, MaxRecords: n.cfg.MaxRecords, Doubt: n.cfg.Doubt, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
 	})
 }
 
@@ -51,7 +51,7 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 		m.Part, q.Pace = agora.Start, a.paces(as)
 	}
 	if !q.Checked {
-		if err := n.screens.look(ctx, a, m); err != nil {
+		if err := n.screens.check(ctx, a, m); err != nil {
 			return nil, err
 		}
 	}

@@ -55,7 +55,7 @@ func (s *Session) keep(c card) {
 	s.card = c
 }
 
-// letCardGo is for a session that is over and settled.
+// letCardGo is for a session that is over and detached.
 func (s *Session) letCardGo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -221,7 +221,7 @@ func (s *Session) reconsider() {
 	}
 	s.mu.Lock()
 	var in []string
-	for name := range s.places {
+	for name := range s.subscriptions {
 		in = append(in, name)
 	}
 	s.mu.Unlock()

@@ -33,7 +33,7 @@ func (n *Node) sessionStatus(at agora.Address, epoch uint64) *SessionStatus {
 			HeardMS: (agora.Ticks() - s.heard.Load()) / int64(time.Millisecond),
 		}
 		s.mu.Lock()
-		v.Confirmed, v.Written, v.Acks, v.Over = s.confirmed, s.wrote, s.proof.is(ByAck), s.over
+		v.Confirmed, v.Written, v.Acks, v.Over = s.acked, s.written, s.proof.is(ByAck), s.over
 		s.mu.Unlock()
 		return v
 	}

@@ -101,45 +101,45 @@ func (c Config) withDefaults() Config {
 // Node is one edge's core: its lease, its sessions, and what it does for the
 // cluster. Its methods may be called at the same time.
 type Node struct {
-	cfg       Config
-	holder    presence.Holder
-	relay     *relay.Relay
-	calls     *call.Registry
-	directory *directory.Directory
-	hub       *spaces.Hub
-	wheel     *Wheel
-	ctx       context.Context // ends with Close
-	stop      context.CancelFunc
-	work      sync.WaitGroup // loops and finishing
-	mute      func()         // stops answering other edges
-	retire    func()         // stops answering as an elder; nil where it is none
-	missing   time.Time      // when presence was found not to be whole; the renewals' own
-	checks    livenessChecks // of past holders
-	rival     silence        // of another life of this edge that has the lease; the renewals' own
-	stats     counters
-	shedder   *admission.Shedder
-	conns     *admission.ConnLimiter
-	rates     *admission.RateLimiter
-	entrance  Entrance
-	limits    *admission.LiveLimits
-	seed      maphash.Seed // of the hashes of callers
-	tickets   tickets
-	began     time.Time // by the log's clock
+	cfg          Config
+	holder       presence.Holder
+	relay        *relay.Relay
+	calls        *call.Registry
+	directory    *directory.Directory
+	hub          *spaces.Hub
+	wheel        *Wheel
+	ctx          context.Context // ends with Close
+	stop         context.CancelFunc
+	work         sync.WaitGroup // loops and finishing
+	stopAnswers  func()         // stops answering other edges
+	stopWitness  func()         // stops answering as a witness; nil where it is none
+	lostSince    time.Time      // when presence was found not to be whole; the renewals' own
+	checks       livenessChecks // of past holders
+	rivalAbsence absence        // of another life of this edge that has the lease; the renewals' own
+	stats        counters
+	shedder      *admission.Shedder
+	conns        *admission.ConnLimiter
+	rates        *admission.RateLimiter
+	entrance     Entrance
+	limits       *admission.LiveLimits
+	seed         maphash.Seed // of the hashes of callers
+	tickets      tickets
+	began        time.Time // by the log's clock
 
 	toWritten latency.Histogram // from stored to written to a socket
 	renewals  latency.Histogram // how long renewals of the lease took
 
-	renewed    atomic.Pointer[renewal] // the last one
-	asserted   atomic.Uint64           // life of the log's connection under which the claims were looked after
-	draining   atomic.Bool
-	acting     acting
-	departed   departed
-	registered registered
-	restores   restores
-	screens    screens
-	dials      dials
-	seeking    atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
-	drained    atomic.Bool // Drain has told log and presence what it could
+	lastRenewal atomic.Pointer[renewal] // the last one
+	revalidated atomic.Uint64           // life of the log's connection under which the claims were looked after
+	draining    atomic.Bool
+	acting      singleflight
+	departed    departed
+	registered  registered
+	restores    restores
+	screens     screens
+	dials       dials
+	searching   atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
+	drained     atomic.Bool // Drain has told log and presence what it could
 
 	mu       sync.Mutex                   // guards the fields below
 	sessions map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
@@ -189,13 +189,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Approvals != nil {
 		cfg.Approvals.MailBy(n)
 	}
-	n.work.Go(n.beat)
-	n.work.Go(n.audit)
-	n.work.Go(n.writeBehind)
-	n.work.Go(n.sweep)
+	n.work.Go(n.renewLoop)
+	n.work.Go(n.reconcileLoop)
+	n.work.Go(n.writeBehindLoop)
+	n.work.Go(n.reapLoop)
 	n.work.Go(func() { n.shedder.Run(n.ctx) })
 	if w, ok := cfg.Auth.(Warden); ok {
-		n.work.Go(func() { n.revise(w) })
+		n.work.Go(func() { n.revocationLoop(w) })
 	}
 	return n, nil
 }
@@ -206,12 +206,12 @@ func (n *Node) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.mute = mute
+	n.stopAnswers = mute
 	rest, err := n.cfg.Broker.Answer(actsName(answerName(n.holder)), n.act)
 	if err != nil {
 		return err
 	}
-	n.mute = func() {
+	n.stopAnswers = func() {
 		rest()
 		mute()
 	}
@@ -252,11 +252,11 @@ func (n *Node) Close() {
 	n.calls.Close()
 	n.stop()
 	n.work.Wait()
-	if n.mute != nil {
-		n.mute()
+	if n.stopAnswers != nil {
+		n.stopAnswers()
 	}
-	if n.retire != nil {
-		n.retire()
+	if n.stopWitness != nil {
+		n.stopWitness()
 	}
 	for _, s := range n.all() {
 		s.sender().Close()
@@ -275,7 +275,7 @@ func (n *Node) cutOff() {
 	for _, s := range n.all() {
 		s.conn.Close(Reason{Cause: Drained, Text: "the edge is shutting down"})
 		if s.stop(false) {
-			all.Go(func() { s.depart(ctx) })
+			all.Go(func() { s.detach(ctx) })
 		}
 	}
 	all.Wait()

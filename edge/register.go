@@ -85,7 +85,7 @@ func (n *Node) register(ctx context.Context, r presence.Registration, lasts time
 		case errors.Is(err, presence.ErrOwned):
 			return belongsElsewhere(id)
 		case errors.Is(err, presence.ErrEnding):
-			if err := n.finish(ctx, r.Tenant, id, false); err != nil {
+			if err := n.reap(ctx, r.Tenant, id, false); err != nil {
 				return agora.AsError(err)
 			}
 			if err := ctx.Err(); err != nil {

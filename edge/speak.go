@@ -268,7 +268,7 @@ func (a *Actor) store(ctx context.Context, as agora.AgentID, m agora.Message, w 
 		}
 		return Outcome{}, nil
 	}
-	if err := a.node.screens.look(ctx, a, &m); err != nil {
+	if err := a.node.screens.check(ctx, a, &m); err != nil {
 		return Outcome{}, agora.AsError(err)
 	}
 	if m.Kind == agora.Reply {

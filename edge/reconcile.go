@@ -12,32 +12,32 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// delivers returns nil while what was read may be handed to agents. An edge that has lost the log may have been taken
+// mayDeliver returns nil while what was read may be handed to agents. An edge that has lost the log may have been taken
 // for gone, and its agents may be served elsewhere: what it had read before, their new edge marks as
 // redelivered, but of what comes over a new connection nothing is handed on before the claims were looked after.
-func (n *Node) delivers() error {
+func (n *Node) mayDeliver() error {
 	if _, ok := n.valid(); !ok {
 		return agora.Errorf(agora.Unavailable, "the edge's lease has run out")
 	}
-	if n.asserted.Load() != n.cfg.Broker.Life() {
+	if n.revalidated.Load() != n.cfg.Broker.Life() {
 		return agora.Errorf(agora.Unavailable, "the edge had lost the log, and looks after its claims")
 	}
 	return nil
 }
 
-// lookAfter makes sure that the claims are still this edge's, once after each time that the log was lost.
-func (n *Node) lookAfter(ctx context.Context) error {
+// revalidateClaims makes sure that the claims are still this edge's, once after each time that the log was lost.
+func (n *Node) revalidateClaims(ctx context.Context) error {
 	life := n.cfg.Broker.Life()
-	if n.asserted.Load() == life || !n.cfg.Broker.Connected() || n.cfg.Broker.Life() != life {
+	if n.revalidated.Load() == life || !n.cfg.Broker.Connected() || n.cfg.Broker.Life() != life {
 		return nil // or not yet: the claims have to be seen after it has connected
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/2)
 	defer cancel()
 	all := n.all()
-	if _, err := n.check(ctx, all); err != nil {
+	if _, err := n.reconcile(ctx, all); err != nil {
 		return err
 	}
-	n.asserted.Store(life)
+	n.revalidated.Store(life)
 	for _, s := range all {
 		if s.kept.Swap(false) {
 			s.conn.Wake()
@@ -46,23 +46,23 @@ func (n *Node) lookAfter(ctx context.Context) error {
 	return nil
 }
 
-// auditShares is how many parts the sessions are looked after in, one after the other within a lease.
-const auditShares = 10
+// reconcileShares is how many parts the sessions are looked after in, one after the other within a lease.
+const reconcileShares = 10
 
-// audit looks after every claim once in a lease: a failover of presence may
+// reconcileLoop looks after every claim once in a lease: a failover of presence may
 // have lost one without a trace, and others may have claimed the agent since.
-func (n *Node) audit() {
+func (n *Node) reconcileLoop() {
 	var left []*Session
-	for guard.Looks && pause.For(n.ctx, n.cfg.Lease/(auditShares+2)) {
+	for guard.Looks && pause.For(n.ctx, n.cfg.Lease/(reconcileShares+2)) {
 		if len(left) == 0 {
 			left = n.all()
 		}
-		share := left[:min(len(left), n.agents()/auditShares+1)]
+		share := left[:min(len(left), n.agents()/reconcileShares+1)]
 		left = left[len(share):]
 		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
-		lost, err := n.check(ctx, share)
+		lost, err := n.reconcile(ctx, share)
 		if lost > 0 { // then others may be, too
-			_, err = n.check(ctx, n.all())
+			_, err = n.reconcile(ctx, n.all())
 		}
 		if err != nil && n.ctx.Err() == nil {
 			n.cfg.Log.Debug("claims were not looked after", "err", err)
@@ -71,11 +71,11 @@ func (n *Node) audit() {
 	}
 }
 
-// check asserts those of sessions whose claims presence does not have as this edge's, and returns how many they were.
-func (n *Node) check(ctx context.Context, sessions []*Session) (lost int, err error) {
+// reconcile asserts those of sessions whose claims presence does not have as this edge's, and returns how many they were.
+func (n *Node) reconcile(ctx context.Context, sessions []*Session) (lost int, err error) {
 	missing, err := n.cfg.Presence.Missing(ctx, n.holder, func(yield func(presence.Claim) bool) {
 		for _, s := range sessions {
-			if !s.hasStopped() && !yield(s.claim) { // else what has become of it is being told
+			if !s.ended() && !yield(s.claim) { // else what has become of it is being told
 				return
 			}
 		}
@@ -94,15 +94,15 @@ func (n *Node) check(ctx context.Context, sessions []*Session) (lost int, err er
 		}
 	}
 	n.cfg.Log.Info("claims are asserted again", "claims", len(again))
-	return len(again), n.assert(ctx, again, nil)
+	return len(again), n.reassertClaims(ctx, again, nil)
 }
 
-// reassert writes all that the node holds again, what it held a moment ago and is in its grace included.
-func (n *Node) reassert(ctx context.Context) error {
+// reassertAll writes all that the node holds again, what it held a moment ago and is in its grace included.
+func (n *Node) reassertAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/2)
 	defer cancel()
 	n.registerAgain(ctx)
-	errs := []error{n.assert(ctx, n.all(), n.departed.all()), n.calls.Hold(ctx)}
+	errs := []error{n.reassertClaims(ctx, n.all(), n.departed.all()), n.calls.Hold(ctx)}
 	for _, restore := range n.restores.all() {
 		errs = append(errs, restore(ctx))
 	}
@@ -129,8 +129,8 @@ func (n *Node) Restores(restore func(context.Context) error) {
 	n.restores.funcs = append(n.restores.funcs, restore)
 }
 
-// assert writes claims again and closes the sessions that another edge has claimed since.
-func (n *Node) assert(ctx context.Context, sessions []*Session, away []presence.Held) error {
+// reassertClaims writes claims again and closes the sessions that another edge has claimed since.
+func (n *Node) reassertClaims(ctx context.Context, sessions []*Session, away []presence.Held) error {
 	if !guard.Asserts {
 		return nil
 	}
@@ -148,15 +148,15 @@ func (n *Node) assert(ctx context.Context, sessions []*Session, away []presence.
 		}
 	}
 	for i, s := range sessions {
-		if held[i].Away == 0 && s.hasStopped() {
-			n.loseAgain(ctx, s)
+		if held[i].Away == 0 && s.ended() {
+			n.tellLostAgain(ctx, s)
 		}
 	}
 	return nil
 }
 
-// loseAgain tells that a socket is gone which went while its session was asserted: what was told before may be undone.
-func (n *Node) loseAgain(ctx context.Context, s *Session) {
+// tellLostAgain tells that a socket is gone which went while its session was asserted: what was told before may be undone.
+func (n *Node) tellLostAgain(ctx context.Context, s *Session) {
 	err := n.cfg.Presence.Lose(ctx, s.claim, s.position(), s.spacePositions(), s.goodbye)
 	if err != nil && !errors.Is(err, presence.ErrDeposed) {
 		n.cfg.Log.Debug("socket was not told lost", "agent", s.claim.Agent, "err", err)

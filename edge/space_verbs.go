@@ -16,17 +16,17 @@ import (
 	"github.com/agora-relay/agora/spaces"
 )
 
-// place is a session's place in a space, and how far the agent has got there.
-type place struct {
+// subscription is a session's in a space, and how far the agent has got there.
+type subscription struct {
 	*spaces.Place
 	queued bool // stands in the session's ready list
 
-	confirmed uint64 // known to have arrived
-	wrote     uint64 // written to the socket
-	given     uint64 // given to the door to write
+	acked     uint64 // known to have arrived
+	written   uint64 // written to the socket
+	handed    uint64 // given to the door to write
 	resumed   bool   // an earlier socket may have been given events up to the log's end
-	asked     uint64 // what the pong of the ping under way confirms
-	noted     uint64 // what presence was last told
+	pinged    uint64 // what the pong of the ping under way confirms
+	persisted uint64 // what presence was last told
 }
 
 // Join makes the agent a member of a space, or answers again where it is one:
@@ -51,7 +51,7 @@ func (s *Session) join(ctx context.Context, space string, w spaces.Where) (space
 	}
 	w.NoCreate = s.actor.refusesSpace(policy.Create, space) != ""
 	s.mu.Lock()
-	old, in := s.places[space], len(s.places)
+	old, in := s.subscriptions[space], len(s.subscriptions)
 	s.mu.Unlock()
 	if most := s.node.limits.Load().Spaces; old == nil && in >= most {
 		return spaces.Joined{}, agora.Errorf(agora.RateLimited, "an agent may be in at most %d spaces", most)
@@ -62,12 +62,12 @@ func (s *Session) join(ctx context.Context, space string, w spaces.Where) (space
 		return s.rejoin(ctx, old)
 	}
 	w.Marked = w.HasLast || old != nil // who names a position has been here before
-	p := &place{resumed: w.HasLast}
-	opened, joined, err := s.node.hub.Join(ctx, s.claim, space, w, func() { s.placeReady(p) })
+	p := &subscription{resumed: w.HasLast}
+	opened, joined, err := s.node.hub.Join(ctx, s.claim, space, w, func() { s.subscriptionReady(p) })
 	if err != nil {
 		return spaces.Joined{}, agora.AsError(err)
 	}
-	s.occupy(p, opened, joined.Seq)
+	s.subscribe(p, opened, joined.Seq)
 	return s.seen(joined), nil
 }
 
@@ -81,15 +81,15 @@ func (s *Session) patient(ctx context.Context) (waiting context.Context, done fu
 	}
 }
 
-// rejoin answers a member that joins again: its place and position stay.
-func (s *Session) rejoin(ctx context.Context, p *place) (spaces.Joined, error) {
+// rejoin answers a member that joins again: its subscription and position stay.
+func (s *Session) rejoin(ctx context.Context, p *subscription) (spaces.Joined, error) {
 	members, err := s.node.cfg.Presence.Members(ctx, s.claim.Tenant, p.Space())
 	if err != nil {
 		return spaces.Joined{}, agora.AsError(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seen(spaces.Joined{Members: members, Seq: p.given}), nil
+	return s.seen(spaces.Joined{Members: members, Seq: p.handed}), nil
 }
 
 // seen is the answer to a join as the agent may see it: without the right to see the directory, no other member.
@@ -100,24 +100,24 @@ func (s *Session) seen(j spaces.Joined) spaces.Joined {
 	return j
 }
 
-// occupy puts a place at a position into the session, instead of an older one
+// subscribe puts a subscription at a position into the session, instead of an older one
 // of the same space. What woke it before goes for now.
-func (s *Session) occupy(p *place, opened *spaces.Place, at uint64) {
+func (s *Session) subscribe(p *subscription, opened *spaces.Place, at uint64) {
 	s.mu.Lock()
 	p.Place = opened
-	p.confirmed, p.wrote, p.given = at, at, at
-	old := s.places[p.Space()]
-	put(&s.places, p.Space(), p)
+	p.acked, p.written, p.handed = at, at, at
+	old := s.subscriptions[p.Space()]
+	put(&s.subscriptions, p.Space(), p)
 	s.mu.Unlock()
 	if old != nil {
 		old.Close()
 	}
-	s.moved()
-	s.placeReady(p)
+	s.markMoved()
+	s.subscriptionReady(p)
 }
 
-// openPlaces opens the spaces that the session is in already.
-func (s *Session) openPlaces(h Hello, rec presence.Record) {
+// openSubscriptions opens the spaces that the session is in already.
+func (s *Session) openSubscriptions(h Hello, rec presence.Record) {
 	for name, cursor := range rec.Spaces {
 		if s.actor.mayEnter(policy.Join, name) != nil { // not any more
 			s.node.background(func() { s.leave(s.node.ctx, name) })
@@ -130,13 +130,13 @@ func (s *Session) openPlaces(h Hello, rec presence.Record) {
 		if w.After == 0 {
 			w.Since = rec.Card.RegisteredAt
 		}
-		p := &place{resumed: true}
-		s.occupy(p, s.node.hub.Open(s.claim.Tenant, name, s.claim.Agent, w, func() { s.placeReady(p) }), w.After)
+		p := &subscription{resumed: true}
+		s.subscribe(p, s.node.hub.Open(s.claim.Tenant, name, s.claim.Agent, w, func() { s.subscriptionReady(p) }), w.After)
 	}
 }
 
-// placeReady notes that a place may have events.
-func (s *Session) placeReady(p *place) {
+// subscriptionReady notes that a subscription may have events.
+func (s *Session) subscriptionReady(p *subscription) {
 	s.mu.Lock()
 	if p.queued || p.Place == nil {
 		s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Session) placeReady(p *place) {
 	s.conn.Wake()
 }
 
-// pullEvents appends what the places have to what was pulled, and returns how much it took.
+// pullEvents appends what the subscriptions have to what was pulled, and returns how much it took.
 func (s *Session) pullEvents(ctx context.Context, max int, reads func()) (taken int, err error) {
 	blind := s.actor.grant().RefusesWhole(policy.Directory) != ""
 	for max > 0 {
@@ -160,7 +160,7 @@ func (s *Session) pullEvents(ctx context.Context, max int, reads func()) (taken 
 		p := s.ready[0]
 		s.ready = s.ready[1:]
 		p.queued = false
-		current := s.places[p.Space()] == p
+		current := s.subscriptions[p.Space()] == p
 		s.mu.Unlock()
 		if !current {
 			continue
@@ -178,16 +178,16 @@ func (s *Session) pullEvents(ctx context.Context, max int, reads func()) (taken 
 			}
 			max -= len(e.Body) + deliveryOverhead
 			taken++
-			if !s.silenced(e.To, &e.Message) && !(blind && e.Kind == agora.Roster) {
-				s.pulled = append(s.pulled, Delivery{Event: e, place: p})
+			if !s.suppressed(e.To, &e.Message) && !(blind && e.Kind == agora.Roster) {
+				s.pulled = append(s.pulled, Delivery{Event: e, sub: p})
 			}
 		}
 		if nextErr != nil {
-			s.placeReady(p)
+			s.subscriptionReady(p)
 			return taken, nextErr
 		}
 		if len(events) > 0 {
-			s.placeReady(p) // until it has none
+			s.subscriptionReady(p) // until it has none
 		}
 	}
 	return taken, nil
@@ -223,8 +223,8 @@ func (s *Session) leave(ctx context.Context, space string) error {
 		return agora.AsError(err)
 	}
 	s.mu.Lock()
-	p := s.places[space]
-	delete(s.places, space)
+	p := s.subscriptions[space]
+	delete(s.subscriptions, space)
 	s.mu.Unlock()
 	if p != nil {
 		p.Close()
@@ -250,7 +250,7 @@ func (s *Session) mayPublish(ctx context.Context, space string, goesOn bool) err
 		return err
 	}
 	s.mu.Lock()
-	member := s.places[space] != nil
+	member := s.subscriptions[space] != nil
 	s.mu.Unlock()
 	if !member {
 		if err := s.node.hub.Exists(ctx, s.claim.Tenant, space); err != nil {
@@ -423,20 +423,20 @@ func (s *Session) CancelEvent(ctx context.Context, space, event string, w Want) 
 	}
 	k := streamKey{to, event}
 	s.mu.Lock()
-	upTo := s.places[to.Space].given
+	upTo := s.subscriptions[to.Space].handed
 	s.mu.Unlock()
 	st := presence.Stream{Peer: agora.AgentID(spaceMark + to.Space), Stream: event, Seq: upTo}
 	if err := s.node.cfg.Presence.Cancel(ctx, s.claim, st); err != nil {
 		return agora.AsError(err)
 	}
-	s.silence(k, upTo)
+	s.suppress(k, upTo)
 	return nil
 }
 
 // maySpeakOf tells whether the agent may be told whether there is a space.
 func (s *Session) maySpeakOf(space string) error {
 	s.mu.Lock()
-	member := s.places[space] != nil
+	member := s.subscriptions[space] != nil
 	s.mu.Unlock()
 	if member {
 		return nil
@@ -448,7 +448,7 @@ func (s *Session) maySpeakOf(space string) error {
 func (s *Session) findEvent(space, event string) (to agora.Address, own, found bool) {
 	s.mu.Lock()
 	var in []agora.Address
-	for name := range s.places {
+	for name := range s.subscriptions {
 		if space == "" || name == space {
 			in = append(in, agora.ToSpace(s.claim.Tenant, name))
 		}

@@ -18,9 +18,9 @@ const (
 	laneWorkers  = 16 // lanes of one session that are ended at the same time
 )
 
-// sweep ends the sessions whose grace is over, and those of dead edges,
+// reapLoop ends the sessions whose grace is over, and those of dead edges,
 // whichever edge had them. Several edges may do so at once: each step is harmless to repeat.
-func (n *Node) sweep() {
+func (n *Node) reapLoop() {
 	every := max(n.cfg.Lease/5, 50*time.Millisecond)
 	for pause.For(n.ctx, every) {
 		if _, ok := n.valid(); !ok {
@@ -31,14 +31,14 @@ func (n *Node) sweep() {
 			n.cfg.Log.Debug("sweep failed", "err", err)
 			continue
 		}
-		n.finishAll(ending)
+		n.reapAll(ending)
 		if err := n.calls.Sweep(n.ctx); err != nil && n.ctx.Err() == nil {
 			n.cfg.Log.Warn("calls of dead edges were not ended, which is tried again", "err", err)
 		}
 	}
 }
 
-func (n *Node) finishAll(ending []presence.Claim) {
+func (n *Node) reapAll(ending []presence.Claim) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	places := make(chan struct{}, sweepWorkers)
@@ -48,7 +48,7 @@ func (n *Node) finishAll(ending []presence.Claim) {
 			defer func() { <-places }()
 			ctx, cancel := context.WithTimeout(n.ctx, 3*n.cfg.Lease)
 			defer cancel()
-			if err := n.finish(ctx, c.Tenant, c.Agent, false); err != nil && n.ctx.Err() == nil {
+			if err := n.reap(ctx, c.Tenant, c.Agent, false); err != nil && n.ctx.Err() == nil {
 				n.cfg.Log.Warn("session was not finished", "agent", c.Agent, "err", err)
 			}
 		})
@@ -57,14 +57,14 @@ func (n *Node) finishAll(ending []presence.Claim) {
 
 // Reap ends a session for good that is ending, whichever edge had it. It returns when the session is over; nil also where somebody else has ended it.
 func (n *Node) Reap(ctx context.Context, tenant string, id agora.AgentID) error {
-	return n.finish(ctx, tenant, id, false)
+	return n.reap(ctx, tenant, id, false)
 }
 
-// finish ends a session for good: every open stream of it is aborted in its
+// reap ends a session for good: every open stream of it is aborted in its
 // receiver's log, it leaves its spaces, and the id is free for a new session. Without a session, a registration that is over ends so.
 // flushed says that its last edge has done so with its lanes already.
-func (n *Node) finish(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
-	err := n.finishOnce(ctx, tenant, id, flushed)
+func (n *Node) reap(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
+	err := n.reapOnce(ctx, tenant, id, flushed)
 	if errors.Is(err, presence.ErrDeposed) {
 		err = n.lapse(ctx, tenant, id)
 	}
@@ -74,12 +74,12 @@ func (n *Node) finish(ctx context.Context, tenant string, id agora.AgentID, flus
 	return err
 }
 
-func (n *Node) finishOnce(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
+func (n *Node) reapOnce(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
 	c, rec, err := n.cfg.Presence.Ending(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
-	if err := n.settle(ctx, c); err != nil {
+	if err := n.awaitHandover(ctx, c); err != nil {
 		return err
 	}
 	if !flushed {

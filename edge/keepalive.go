@@ -50,10 +50,10 @@ func (s *Session) schedule(d time.Duration) { s.node.wheel.Sooner(&s.timer, d) }
 func (s *Session) tick() {
 	s.soon.Store(false)
 	s.mu.Lock()
-	over, heartbeat, asked := s.over, s.heartbeat, s.asked
-	data, confirm := s.snapshot()
+	over, heartbeat, asked := s.over, s.heartbeat, s.pingPending
+	data, confirm := s.preparePing()
 	s.mu.Unlock()
-	if left, ends := s.left(); over || ends && left <= 0 && !s.examine() {
+	if left, ends := s.credentialsLeft(); over || ends && left <= 0 && !s.revalidate() {
 		return
 	}
 	cfg := &s.node.cfg
@@ -86,7 +86,7 @@ func (s *Session) rearm(confirm bool, quiet time.Duration) {
 	if confirm {
 		next = cfg.Confirm
 	}
-	if left, ends := s.left(); ends {
+	if left, ends := s.credentialsLeft(); ends {
 		next = min(next, max(left, 0))
 	}
 	s.schedule(next)

@@ -73,7 +73,7 @@ func (s *Session) began() {
 func (s *Session) hasLeft() {
 	e := s.event(presence.Left)
 	s.mu.Lock()
-	e.Why, e.Cursor, e.Written = string(cmp.Or(s.why, Lost)), s.confirmed, s.wrote
+	e.Why, e.Cursor, e.Written = string(cmp.Or(s.why, Lost)), s.acked, s.written
 	s.mu.Unlock()
 	s.node.background(func() { s.node.note(s.claim, e) })
 }

@@ -15,7 +15,7 @@ import (
 const closeTime = 5 * time.Second
 
 // Closed tells that the socket is gone. With goodbye the session ends at
-// once, else its grace begins. It returns when that is settled, or handed to
+// once, else its grace begins. It returns when that is done, or handed to
 // the node: it blocks for a few round trips, and 5 s at most. Idempotent.
 func (s *Session) Closed(goodbye bool) {
 	if !s.stop(goodbye) {
@@ -23,7 +23,7 @@ func (s *Session) Closed(goodbye bool) {
 	}
 	ctx, cancel := context.WithTimeout(s.node.ctx, closeTime)
 	defer cancel()
-	s.depart(ctx)
+	s.detach(ctx)
 }
 
 // stop ends verbs and deliveries; false when that was done before.
@@ -34,12 +34,12 @@ func (s *Session) stop(goodbye bool) bool {
 		return false
 	}
 	s.over, s.goodbye, s.stopped = true, goodbye, agora.Ticks()
-	places := make([]*place, 0, len(s.places))
-	for _, p := range s.places {
+	places := make([]*subscription, 0, len(s.subscriptions))
+	for _, p := range s.subscriptions {
 		places = append(places, p)
 	}
 	s.mu.Unlock()
-	s.node.noteStopped(s)
+	s.node.markStopped(s)
 	s.node.wheel.Remove(&s.timer)
 	s.inbox.Close()
 	for _, p := range places {
@@ -48,44 +48,44 @@ func (s *Session) stop(goodbye bool) bool {
 	return true
 }
 
-// depart settles a session that has stopped: what is under way is flushed, and
+// detach parts a session that has stopped: what is under way is flushed, and
 // presence is told. While that fails, the node tries again.
-func (s *Session) depart(ctx context.Context) {
-	s.settling.Lock()
-	defer s.settling.Unlock()
-	if s.settled || s.dirty {
+func (s *Session) detach(ctx context.Context) {
+	s.detaching.Lock()
+	defer s.detaching.Unlock()
+	if s.detached || s.incomplete {
 		return
 	}
-	err := s.tell(ctx)
+	err := s.persistDetach(ctx)
 	if errors.Is(err, presence.ErrDeposed) {
-		if held, _ := s.remind(ctx); held {
-			err = s.tell(ctx)
+		if held, _ := s.reassert(ctx); held {
+			err = s.persistDetach(ctx)
 		}
 	}
 	yielded := errors.Is(err, presence.ErrDeposed)
 	if yielded {
 		// Whoever has claimed it meanwhile waits to hear how it went here.
-		s.abandon(ctx)
-		_, err = s.yield(ctx)
+		s.abortIfLost(ctx)
+		_, err = s.flushAndRelease(ctx)
 	}
 	switch {
 	case err == nil && !s.goodbye && !yielded:
 		h := s.held()
 		s.node.departed.add(h, time.Now().Add(h.Away))
-		s.forget()
+		s.remove()
 	case err == nil || errors.Is(err, presence.ErrDeposed):
-		s.forget()
+		s.remove()
 	case errors.Is(err, errGaveUp):
 		// Whoever goes on with the session, or ends it, asks for the hand-over and hears it then.
-		s.dirty = true
+		s.incomplete = true
 	default:
 		s.node.cfg.Log.Debug("leaving session is not settled yet", "agent", s.claim.Agent, "err", err)
 	}
 }
 
-// abandon ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
-// end it (see seekOrphans, which may have come too early for what was still in hand here).
-func (s *Session) abandon(ctx context.Context) {
+// abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
+// end it (see seekLostSessions, which may have come too early for what was still in hand here).
+func (s *Session) abortIfLost(ctx context.Context) {
 	out := s.outgoing.Load()
 	if out == nil {
 		return
@@ -95,9 +95,9 @@ func (s *Session) abandon(ctx context.Context) {
 	}
 }
 
-// remind writes the session again where presence has lost it since the last
+// reassert writes the session again where presence has lost it since the last
 // renewal; held is false when it is another's, or over.
-func (s *Session) remind(ctx context.Context) (held bool, err error) {
+func (s *Session) reassert(ctx context.Context) (held bool, err error) {
 	n := s.node
 	if !guard.Asserts {
 		return false, nil
@@ -106,9 +106,9 @@ func (s *Session) remind(ctx context.Context) (held bool, err error) {
 	return err == nil && len(deposed) == 0, err
 }
 
-// forget lets go of a settled session. The caller holds settling.
-func (s *Session) forget() {
-	s.settled = true
+// remove lets go of a detached session. The caller holds detaching.
+func (s *Session) remove() {
+	s.detached = true
 	s.letCardGo()
 	s.node.dials.drop(s)
 	s.hasLeft()
@@ -122,12 +122,12 @@ func (s *Session) flush(ctx context.Context) error {
 	if s.goodbye {
 		return s.sender().AbortOpen(ctx)
 	}
-	return s.paid(ctx)
+	return s.flushAll(ctx)
 }
 
-// tell says to presence that the socket is gone, at once, and then how what
+// persistDetach says to presence that the socket is gone, at once, and then how what
 // was under way has ended.
-func (s *Session) tell(ctx context.Context) error {
+func (s *Session) persistDetach(ctx context.Context) error {
 	p := s.node.cfg.Presence
 	if err := p.Lose(ctx, s.claim, s.lastPosition(ctx), s.spacePositions(), s.goodbye); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (s *Session) tell(ctx context.Context) error {
 	s.node.background(func() {
 		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
 		defer cancel()
-		if err := s.node.finish(ctx, s.claim.Tenant, s.claim.Agent, flushed == nil); err != nil {
+		if err := s.node.reap(ctx, s.claim.Tenant, s.claim.Agent, flushed == nil); err != nil {
 			// The sweep finishes it: the session is ending, whatever becomes of this edge.
 			s.node.cfg.Log.Debug("session is not finished yet", "agent", s.claim.Agent, "err", err)
 		}
@@ -179,15 +179,15 @@ func gaveUp(flushed error) error {
 	return nil
 }
 
-// settleLate tries again to settle the sessions that have stopped.
-func (n *Node) settleLate() {
+// detachLate tries again to detach the sessions that have stopped.
+func (n *Node) detachLate() {
 	for _, s := range n.allStopped() {
-		if s.settling.TryLock() {
-			s.settling.Unlock()
+		if s.detaching.TryLock() {
+			s.detaching.Unlock()
 			n.background(func() {
 				ctx, cancel := context.WithTimeout(n.ctx, closeTime)
 				defer cancel()
-				s.depart(ctx)
+				s.detach(ctx)
 			})
 		}
 	}
@@ -199,23 +199,23 @@ func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
 	s.leaves(TakenOver)
 	s.deposed()
 	s.stop(false)
-	s.settling.Lock()
-	defer s.settling.Unlock()
-	if s.settled {
+	s.detaching.Lock()
+	defer s.detaching.Unlock()
+	if s.detached {
 		return true, nil // and presence knows how it went
 	}
-	clean, err = s.yield(ctx)
+	clean, err = s.flushAndRelease(ctx)
 	if err != nil && !errors.Is(err, presence.ErrDeposed) { // nobody waits any more, or has heard it: its answer was lost
 		return false, err
 	}
-	s.forget()
+	s.remove()
 	return clean, nil
 }
 
-// yield flushes what is under way and writes to presence, for the next holder,
-// where the session stands and whether anything was given up. The caller holds settling.
-func (s *Session) yield(ctx context.Context) (clean bool, err error) {
-	flushed := s.paid(ctx)
+// flushAndRelease flushes what is under way and writes to presence, for the next holder,
+// where the session stands and whether anything was given up. The caller holds detaching.
+func (s *Session) flushAndRelease(ctx context.Context) (clean bool, err error) {
+	flushed := s.flushAll(ctx)
 	if ctx.Err() != nil {
 		return false, ctx.Err() // still under way: the asker comes again
 	}

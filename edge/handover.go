@@ -10,20 +10,20 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// settle waits until every past holder of a claim has handed over, its lease
+// awaitHandover waits until every past holder of a claim has handed over, its lease
 // is over, or it is known to be gone. It returns presence's error or ctx's.
-func (n *Node) settle(ctx context.Context, c presence.Claim) error {
+func (n *Node) awaitHandover(ctx context.Context, c presence.Claim) error {
 	left := c.Unsettled
-	unheard := map[presence.Holder]*silence{}
+	unheard := map[presence.Holder]*absence{}
 	for len(left) > 0 {
 		var next []presence.Past
 		for _, p := range left {
 			s := unheard[p.Holder]
 			if s == nil {
-				s = new(silence)
+				s = new(absence)
 				unheard[p.Holder] = s
 			}
-			gone, clean := n.settled(ctx, c, p, s)
+			gone, clean := n.handedOver(ctx, c, p, s)
 			if !gone {
 				next = append(next, p)
 				continue
@@ -43,36 +43,36 @@ func (n *Node) settle(ctx context.Context, c presence.Claim) error {
 	return nil
 }
 
-// silence is how often, and since when, nobody was there under a name.
-type silence struct {
+// absence is how often, and since when, nobody was there under a name.
+type absence struct {
 	times int
 	since time.Time
 }
 
 const (
 	askAgain  = 100 * time.Millisecond // between two questions to a past holder
-	silentFor = 300 * time.Millisecond // for so long nobody must be there: interest spreads asynchronously between servers
+	absentFor = 300 * time.Millisecond // for so long nobody must be there: interest spreads asynchronously between servers
 )
 
-// note takes the outcome of a question, and tells whether nobody has been there for long enough.
-func (s *silence) note(err error) bool {
+// record takes the outcome of a question, and tells whether nobody has been there for long enough.
+func (s *absence) record(err error) bool {
 	if !errors.Is(err, broker.ErrNoEdge) {
-		*s = silence{}
+		*s = absence{}
 		return false
 	}
 	if s.times++; s.times == 1 {
 		s.since = time.Now()
 	}
-	return s.times >= 3 && time.Since(s.since) >= silentFor
+	return s.times >= 3 && time.Since(s.since) >= absentFor
 }
 
-// settled tells whether a past holder is done with an agent, and how; where it is not, it takes a moment. One that
+// handedOver tells whether a past holder is done with an agent, and how; where it is not, it takes a moment. One that
 // does not answer is gone when its lease is over, and before that when two
 // things come together: no server of the log knows anybody under its name, and it has left out
 // two renewals. An edge that is only cut off from the log goes on renewing, and one that is only
 // frozen keeps its name. Should one be cut off from both and live, its agents get nothing from
-// it until it has looked after its claims (see Node.delivers). All of this is seen after the claim was made.
-func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s *silence) (gone, clean bool) {
+// it until it has looked after its claims (see Node.mayDeliver). All of this is seen after the claim was made.
+func (n *Node) handedOver(ctx context.Context, c presence.Claim, p presence.Past, s *absence) (gone, clean bool) {
 	if !guard.Settling {
 		return true, true
 	}
@@ -83,19 +83,19 @@ func (n *Node) settled(ctx context.Context, c presence.Claim, p presence.Past, s
 		if err == nil && r.Done {
 			return true, r.Clean
 		}
-		s.note(err)
+		s.record(err)
 	}
 	seen, ok := n.checkLiveness(ctx, p.Holder)
 	if !ok {
 		return false, false
 	}
-	nobody := s.note(seen.asked)
-	if seen.age < n.between() { // it may have handed over unasked, and then presence knows how that went
+	nobody := s.record(seen.asked)
+	if seen.age < n.renewalInterval() { // it may have handed over unasked, and then presence knows how that went
 		if is, err := n.cfg.Presence.Unsettled(ctx, c, p); err == nil && !is {
 			return true, true
 		}
 	}
-	return seen.err == nil && (!seen.alive || guard.Gone && nobody && seen.age >= 2*n.between()), false
+	return seen.err == nil && (!seen.alive || guard.Gone && nobody && seen.age >= 2*n.renewalInterval()), false
 }
 
 // untilLapsed returns how long to wait for an answer of a holder: one that is frozen costs no more than what is
@@ -108,5 +108,5 @@ func (n *Node) untilLapsed(ctx context.Context, h presence.Holder) time.Duration
 	case !alive:
 		return answerTime
 	}
-	return max(n.cfg.Lease-age, n.between())
+	return max(n.cfg.Lease-age, n.renewalInterval())
 }

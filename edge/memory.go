@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Crowd returns the connections of the edge, whatever their door.
+// Shedder returns the load shedder of the edge, which has its connections, whatever their door.
 func (n *Node) Shedder() *admission.Shedder { return n.shedder }
 
 // newShedder returns the shedder that the node's settings ask for.
@@ -31,16 +31,16 @@ func (n *Node) heldForNobody() int64 {
 	return held
 }
 
-// noteStopped notes that a session has stopped: until it is forgotten, its node looks after what it had under way.
-func (n *Node) noteStopped(s *Session) {
+// markStopped notes that a session has stopped: until it is forgotten, its node looks after what it had under way.
+func (n *Node) markStopped(s *Session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if slices.Contains(n.sessions[s.address()], s) { // else a hand-over has settled it meanwhile
+	if slices.Contains(n.sessions[s.address()], s) { // else a hand-over has detached it meanwhile
 		n.stopped[s] = struct{}{}
 	}
 }
 
-// allStopped returns the sessions that have stopped and are not settled yet.
+// allStopped returns the sessions that have stopped and are not detached yet.
 func (n *Node) allStopped() []*Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Session) Held() int64 {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.places {
+	for _, p := range s.subscriptions {
 		held += p.Held()
 	}
 	return int64(held)

@@ -12,30 +12,30 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// progress is how far an agent has got with its mailbox; how far with a space
-// stands with its place. Session's mu guards it.
-type progress struct {
-	confirmed uint64 // known to have arrived
-	wrote     uint64 // written to the socket
-	given     uint64 // given to the door to write
-	reread    uint64 // given to a reader of the door that reads the log by itself
-	ping      uint64 // number of the last ping
-	loose     int32  // frames of the mailbox written since the last ping
-	asked     bool   // a ping that confirms is under way
-	askedSeq  uint64 // what its pong confirms
+// cursor is how far an agent has got with its mailbox; how far with a space
+// stands with its subscription. Session's mu guards it.
+type cursor struct {
+	acked         uint64 // known to have arrived
+	written       uint64 // written to the socket
+	handed        uint64 // given to the door to write
+	reread        uint64 // given to a reader of the door that reads the log by itself
+	pingNumber    uint64 // number of the last ping
+	unackedFrames int32  // frames of the mailbox written since the last ping
+	pingPending   bool   // a ping that confirms is under way
+	pingSeq       uint64 // what its pong confirms
 }
 
-// locate finds where delivery begins, and up to where frames may have been
+// openInbox finds where delivery begins, and up to where frames may have been
 // given to an earlier socket, and opens the inbox there.
-func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) error {
+func (s *Session) openInbox(ctx context.Context, h Hello, rec presence.Record) error {
 	p := rec.Position
 	s.after, s.markTo = p.Cursor, p.Written
-	beyond := s.beyond(ctx, h, p)
+	beyond := s.aheadOfLog(ctx, h, p)
 	switch {
 	case h.HasLast && !beyond: // the client knows best
 		s.after, s.markTo = h.LastSeq, 0
 	case !rec.Clean:
-		tail, err := s.tail(ctx)
+		tail, err := s.lastInLog(ctx)
 		if err != nil {
 			return err
 		}
@@ -43,12 +43,12 @@ func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) erro
 	}
 	if !guard.Cursors {
 		var err error
-		if s.after, err = s.tail(ctx); err != nil {
+		if s.after, err = s.lastInLog(ctx); err != nil {
 			return err
 		}
 	}
-	s.confirmed, s.wrote = s.after, max(s.after, p.Written)
-	s.given = max(s.wrote, s.markTo) // which it may acknowledge
+	s.acked, s.written = s.after, max(s.after, p.Written)
+	s.handed = max(s.written, s.markTo) // which it may acknowledge
 	if p.TailAt.IsZero() && s.claim.Resumed {
 		p.TailAt = rec.Card.RegisteredAt // nothing was sent to it before it was known
 	}
@@ -62,8 +62,8 @@ func (s *Session) locate(ctx context.Context, h Hello, rec presence.Record) erro
 	return nil
 }
 
-// beyond reports whether the client has named a position that the log has not come to: what comes next would pass for what it has dealt with.
-func (s *Session) beyond(ctx context.Context, h Hello, p presence.Position) bool {
+// aheadOfLog reports whether the client has named a position that the log has not come to: what comes next would pass for what it has dealt with.
+func (s *Session) aheadOfLog(ctx context.Context, h Hello, p presence.Position) bool {
 	if !h.HasLast || h.LastSeq <= max(p.Cursor, p.Written, p.Tail) {
 		return false
 	}
@@ -71,9 +71,9 @@ func (s *Session) beyond(ctx context.Context, h Hello, p presence.Position) bool
 	return err == nil && !reached // else it is believed: nobody can tell now
 }
 
-// tail returns the position of the last frame of the mailbox, read from the log: while that does not answer, again and again for
+// lastInLog returns the position of the last frame of the mailbox, read from the log: while that does not answer, again and again for
 // as long as an election takes.
-func (s *Session) tail(ctx context.Context) (seq uint64, err error) {
+func (s *Session) lastInLog(ctx context.Context) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
 	defer cancel()
 	for {
@@ -96,16 +96,16 @@ func (s *Session) Written() {
 		d := &s.pulled[i]
 		d.span.End(nil)
 		if d.Event == nil {
-			s.wrote = max(s.wrote, d.seq())
-			s.loose++
+			s.written = max(s.written, d.seq())
+			s.unackedFrames++
 		} else {
-			d.place.wrote = max(d.place.wrote, d.seq())
+			d.sub.written = max(d.sub.written, d.seq())
 		}
 	}
 	if s.proof.is(ByWrite) {
 		s.writtenProves()
 	}
-	data, ask := s.askSoon()
+	data, ask := s.pingEarly()
 	s.mu.Unlock()
 	if ask {
 		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
@@ -113,48 +113,48 @@ func (s *Session) Written() {
 	if s.stamp >= s.since { // what waited for the agent to come says nothing of the way here
 		s.node.toWritten.Observe(time.Duration(s.node.cfg.Broker.Now().UnixNano() - s.stamp))
 	}
-	s.tellReceipts(s.pulled, agora.Delivered)
+	s.receiptsWritten(s.pulled, agora.Delivered)
 	clear(s.pulled)
 	s.pulled = s.pulled[:0]
-	s.moved()
+	s.markMoved()
 }
 
-// askSoon prepares a ping where so much is unconfirmed that its senders would
+// pingEarly prepares a ping where so much is unconfirmed that its senders would
 // soon be refused for it: who reads thousands of messages a second, and acknowledges
 // none, would have its mailbox taken for full before the next ping is due. The caller holds mu.
-func (s *Session) askSoon() (data uint64, ask bool) {
-	if s.asked || !s.proof.is(ByPong) || int64(s.loose) < max(1, s.node.cfg.MaxRecords/8) {
+func (s *Session) pingEarly() (data uint64, ask bool) {
+	if s.pingPending || !s.proof.is(ByPong) || int64(s.unackedFrames) < max(1, s.node.cfg.MaxRecords/8) {
 		return 0, false
 	}
-	return s.snapshot()
+	return s.preparePing()
 }
 
-// moved has the positions written behind.
-func (s *Session) moved() {
+// markMoved has the positions written behind.
+func (s *Session) markMoved() {
 	if !s.unwritten.Swap(true) {
-		s.node.hasMoved(s)
+		s.node.markMoved(s)
 	}
 }
 
-// snapshot prepares a ping whose pong will confirm what is written now. The
+// preparePing prepares a ping whose pong will confirm what is written now. The
 // caller holds mu. It tells whether there is anything to confirm.
-func (s *Session) snapshot() (data uint64, confirm bool) {
-	if s.asked {
-		return s.ping, true // its pong will come, or the connection is dead
+func (s *Session) preparePing() (data uint64, confirm bool) {
+	if s.pingPending {
+		return s.pingNumber, true // its pong will come, or the connection is dead
 	}
-	s.ping++
-	s.loose = 0
+	s.pingNumber++
+	s.unackedFrames = 0
 	if !s.proof.is(ByPong) {
-		return s.ping, false
+		return s.pingNumber, false
 	}
-	confirm = s.wrote > s.confirmed
-	s.askedSeq = s.wrote
-	for _, p := range s.places {
-		confirm = confirm || p.wrote > p.confirmed
-		p.asked = p.wrote
+	confirm = s.written > s.acked
+	s.pingSeq = s.written
+	for _, p := range s.subscriptions {
+		confirm = confirm || p.written > p.acked
+		p.pinged = p.written
 	}
-	s.asked = confirm
-	return s.ping, confirm
+	s.pingPending = confirm
+	return s.pingNumber, confirm
 }
 
 // Pong takes the data of a pong. The pong of the last confirming ping proves
@@ -166,25 +166,25 @@ func (s *Session) Pong(data uint64) {
 		return
 	}
 	s.mu.Lock()
-	if !s.asked || data != s.ping || !s.proof.is(ByPong) {
+	if !s.pingPending || data != s.pingNumber || !s.proof.is(ByPong) {
 		s.mu.Unlock()
 		return
 	}
-	s.asked = false
-	s.confirmed = max(s.confirmed, s.askedSeq)
-	for _, p := range s.places {
-		p.confirmed = max(p.confirmed, p.asked)
+	s.pingPending = false
+	s.acked = max(s.acked, s.pingSeq)
+	for _, p := range s.subscriptions {
+		p.acked = max(p.acked, p.pinged)
 	}
 	s.mu.Unlock()
-	s.tellAcked()
-	s.moved()
+	s.receiptsAcked()
+	s.markMoved()
 }
 
 // IdlePong is Pong where that has nothing to do: it returns false, and has done nothing, where the pong confirms or answers something.
 func (s *Session) IdlePong(data uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if data&probeMark != 0 || s.asked {
+	if data&probeMark != 0 || s.pingPending {
 		return false
 	}
 	s.Alive()
@@ -200,30 +200,30 @@ func (s *Session) Ack(ctx context.Context, space string, seq uint64) error {
 		return s.ackSpace(ctx, space, seq)
 	}
 	s.mu.Lock()
-	if seq > s.given {
+	if seq > s.handed {
 		s.mu.Unlock()
 		return neverDelivered(seq)
 	}
 	s.proof.acks()
-	s.confirmed = max(s.confirmed, seq)
+	s.acked = max(s.acked, seq)
 	s.mu.Unlock()
-	s.tellAcked()
-	s.moved()
+	s.receiptsAcked()
+	s.markMoved()
 	return nil
 }
 
 func (s *Session) ackSpace(ctx context.Context, space string, seq uint64) error {
 	s.mu.Lock()
-	p := s.places[space]
+	p := s.subscriptions[space]
 	var before uint64 // up to where it may have been delivered
 	if p != nil {
-		before = p.given
+		before = p.handed
 	}
 	s.mu.Unlock()
 	if p == nil {
 		return agora.Errorf(agora.InvalidRequest, "ack: not a member of space %q", space)
 	}
-	if p.resumed { // asked without the lock: the place has one of its own
+	if p.resumed { // asked without the lock: the subscription has one of its own
 		tail, _, _ := p.Tail()
 		before = max(before, tail)
 	}
@@ -236,12 +236,12 @@ func (s *Session) ackSpace(ctx context.Context, space string, seq uint64) error 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if seq > max(p.given, before) {
+	if seq > max(p.handed, before) {
 		return neverDelivered(seq)
 	}
 	s.proof.acks()
-	p.confirmed = max(p.confirmed, seq)
-	s.moved()
+	p.acked = max(p.acked, seq)
+	s.markMoved()
 	return nil
 }
 
@@ -260,26 +260,26 @@ func neverDelivered(seq uint64) error {
 	return agora.Errorf(agora.InvalidRequest, "ack: seq %d was never delivered", seq)
 }
 
-// handed takes note of what is about to be written: the client may acknowledge it before the writer comes back. What was withheld of
-// a space that the agent has left since, or joined again, is dropped: its place gives what is wanted now. It returns
+// markHanded takes note of what is about to be written: the client may acknowledge it before the writer comes back. What was withheld of
+// a space that the agent has left since, or joined again, is dropped: its subscription gives what is wanted now. It returns
 // false where the session is over here: its next holder may have been told a position without what was pulled.
-func (s *Session) handed() bool {
+func (s *Session) markHanded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return false
 	}
-	stale := func(d *Delivery) bool { return d.Event != nil && s.places[d.Event.To.Space] != d.place }
+	stale := func(d *Delivery) bool { return d.Event != nil && s.subscriptions[d.Event.To.Space] != d.sub }
 	drop := false
 	for i := range s.pulled {
 		d := &s.pulled[i]
 		switch {
 		case d.Event == nil:
-			s.given = max(s.given, d.seq())
+			s.handed = max(s.handed, d.seq())
 		case stale(d):
 			drop = true
 		default:
-			d.place.given = max(d.place.given, d.seq())
+			d.sub.handed = max(d.sub.handed, d.seq())
 		}
 	}
 	if drop {
@@ -288,8 +288,8 @@ func (s *Session) handed() bool {
 	return true
 }
 
-// handedAside is handed for what a reader has read by itself, up to a position.
-func (s *Session) handedAside(seq uint64) bool {
+// markHandedAside is handed for what a reader has read by itself, up to a position.
+func (s *Session) markHandedAside(seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -304,7 +304,7 @@ func (s *Session) position() presence.Position {
 	tail, at := s.inbox.Tail()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return presence.Position{Cursor: s.confirmed, Written: max(s.given, s.reread), Tail: tail, TailAt: at}
+	return presence.Position{Cursor: s.acked, Written: max(s.handed, s.reread), Tail: tail, TailAt: at}
 }
 
 // positionTold is position, but that its cursor goes no further than senders were told: should this edge end before it could tell them, the
@@ -313,8 +313,8 @@ func (s *Session) positionTold() presence.Position {
 	p := s.position()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.owed != nil {
-		if low := s.owed.unpaid(); low > 0 {
+	if s.pending != nil {
+		if low := s.pending.lowestUntold(); low > 0 {
 			p.Cursor = min(p.Cursor, low-1)
 		}
 	}
@@ -325,38 +325,38 @@ func (s *Session) positionTold() presence.Position {
 func (s *Session) spacePositions() map[string]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := make(map[string]uint64, len(s.places))
-	for name, p := range s.places {
-		at[name] = p.confirmed
+	at := make(map[string]uint64, len(s.subscriptions))
+	for name, p := range s.subscriptions {
+		at[name] = p.acked
 	}
 	return at
 }
 
-// changes returns the positions to be written behind: of the spaces only
+// positionChanges returns the positions to be written behind: of the spaces only
 // those that moved since the last call.
-func (s *Session) changes() presence.Moved {
+func (s *Session) positionChanges() presence.Moved {
 	s.unwritten.Store(false) // before they are read: what moves now moves again
 	m := presence.Moved{Claim: s.claim, Position: s.positionTold()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, p := range s.places {
-		if p.confirmed == p.noted {
+	for name, p := range s.subscriptions {
+		if p.acked == p.persisted {
 			continue
 		}
 		if m.Spaces == nil {
 			m.Spaces = map[string]uint64{}
 		}
-		m.Spaces[name] = p.confirmed
-		p.noted = p.confirmed
+		m.Spaces[name] = p.acked
+		p.persisted = p.acked
 	}
 	return m
 }
 
-// unnote makes the next changes tell of every space: the last ones were lost.
-func (s *Session) unnote() {
+// forgetPersisted makes the next changes tell of every space: the last ones were lost.
+func (s *Session) forgetPersisted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.places {
-		p.noted = 0
+	for _, p := range s.subscriptions {
+		p.persisted = 0
 	}
 }

@@ -11,7 +11,7 @@ import (
 // arrivedUpTo tells the senders of what stands behind after and up to last that it has arrived, though nothing here knows what that was:
 // the agent came back and named last, say. A reader of the log finds out; arrivedUpTo does not wait for it.
 func (s *Session) arrivedUpTo(after, last uint64) {
-	o := s.debts()
+	o := s.pendingReceipts()
 	o.mu.Lock()
 	o.readers++
 	o.reading = lower(o.reading, after+1)
@@ -23,7 +23,7 @@ func (s *Session) arrivedUpTo(after, last uint64) {
 			o.reading = 0
 		}
 		o.mu.Unlock()
-		s.moved()
+		s.markMoved()
 	})
 }
 
@@ -54,9 +54,9 @@ func (s *Session) arrived(m *agora.Message) {
 		return
 	}
 	if m.Meta.Receipts&agora.Delivered != 0 {
-		s.owe(m.From, subjectOf(m), agora.Delivered, m.Seq)
+		s.enqueueReceipt(m.From, subjectOf(m), agora.Delivered, m.Seq)
 	}
 	if m.Meta.Receipts&agora.Acked != 0 {
-		s.owe(m.From, subjectOf(m), agora.Acked, m.Seq)
+		s.enqueueReceipt(m.From, subjectOf(m), agora.Acked, m.Seq)
 	}
 }

@@ -18,7 +18,7 @@ func (s *Session) endHere(ctx context.Context, why Reason) {
 	s.leaves(why.Cause)
 	s.conn.Close(why)
 	if s.stop(true) {
-		s.depart(ctx)
+		s.detach(ctx)
 	}
 }
 

@@ -5,26 +5,26 @@ import (
 	"sync"
 )
 
-// acting is the acts that this edge does for others. One that is asked for again, by who has no answer, is done once: the last to
+// singleflight is the acts that this edge does for others. One that is asked for again, by who has no answer, is done once: the last to
 // ask is answered. The zero value is ready to use.
-type acting struct {
+type singleflight struct {
 	mu  sync.Mutex // guards all
-	now map[string]*underway
+	now map[string]*flight
 }
 
-// underway is one act.
-type underway struct {
+// flight is one act.
+type flight struct {
 	asked chan struct{} // closed when it is asked for again: who waits is listened to no more
 	done  chan struct{} // closed when r is there
 	r     acted
 }
 
 // once returns what became of an act, named by all that it says, which do does unless that is being done.
-func (a *acting) once(ctx context.Context, name string, do func() acted) acted {
+func (a *singleflight) once(ctx context.Context, name string, do func() acted) acted {
 	a.mu.Lock()
 	u, again := a.now[name]
 	if !again {
-		u = &underway{asked: make(chan struct{}), done: make(chan struct{})}
+		u = &flight{asked: make(chan struct{}), done: make(chan struct{})}
 		put(&a.now, name, u)
 		a.mu.Unlock()
 		u.r = do()

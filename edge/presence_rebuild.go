@@ -11,62 +11,62 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// eldersName is the name under which every edge answers that has known presence whole.
-const eldersName = "elders" // no edge's own name: those have a dot
+// witnessesName is the name under which every edge answers that has known presence whole.
+const witnessesName = "elders" // no edge's own name: those have a dot
 
-// complete follows whether presence is whole. Where it is not, it has lost
+// rebuildPresence follows whether presence is whole. Where it is not, it has lost
 // everything: every edge finds so with its next renewal and tells it again of
 // what it holds. When a lease is over since this edge found out, all that live have done so, and
 // it is whole again. untold says that this edge has not just told all it holds. The loop of renewals alone calls it.
-func (n *Node) complete(ctx context.Context, whole, untold bool) error {
+func (n *Node) rebuildPresence(ctx context.Context, whole, untold bool) error {
 	switch {
 	case whole:
-		n.missing = time.Time{}
-		return n.becomeElder()
-	case n.missing.IsZero():
+		n.lostSince = time.Time{}
+		return n.answerAsWitness()
+	case n.lostSince.IsZero():
 		found := time.Now()
 		if untold {
-			if err := n.reassert(ctx); err != nil {
+			if err := n.reassertAll(ctx); err != nil {
 				return err
 			}
 		}
 		n.cfg.Log.Warn("presence has lost what it knew, and is told again", "edge", n.cfg.ID)
-		n.missing = found
+		n.lostSince = found
 		n.directory.Doubt()
-	case time.Since(n.missing) >= n.cfg.Lease:
+	case time.Since(n.lostSince) >= n.cfg.Lease:
 		return n.cfg.Presence.SetWhole(ctx)
 	}
 	return nil
 }
 
-// becomeElder has the edge answer those that want to know whether they are the first.
-func (n *Node) becomeElder() error {
-	if n.retire != nil {
+// answerAsWitness has the edge answer those that want to know whether they are the first.
+func (n *Node) answerAsWitness() error {
+	if n.stopWitness != nil {
 		return nil
 	}
-	retire, err := n.cfg.Broker.Answer(eldersName, func(context.Context, []byte) []byte { return []byte("1") })
+	retire, err := n.cfg.Broker.Answer(witnessesName, func(context.Context, []byte) []byte { return []byte("1") })
 	if err == nil {
-		n.retire = retire
+		n.stopWitness = retire
 	}
 	return err
 }
 
-// begin says that presence is whole where this edge is the first of its cluster, and returns whether it is:
+// beginWhole says that presence is whole where this edge is the first of its cluster, and returns whether it is:
 // an edge that began at the same moment may have said so since it was asked.
-func (n *Node) begin(ctx context.Context) (whole bool, err error) {
-	if !guard.Whole || n.alone(ctx) {
+func (n *Node) beginWhole(ctx context.Context) (whole bool, err error) {
+	if !guard.Whole || n.isFirstEdge(ctx) {
 		return true, n.cfg.Presence.SetWhole(ctx)
 	}
 	return n.cfg.Presence.Whole(ctx)
 }
 
-// alone tells whether no other edge answers that has known presence whole: then nobody holds anything that could
+// isFirstEdge tells whether no other edge answers that has known presence whole: then nobody holds anything that could
 // be told again, as in a cluster that is new. Interest spreads asynchronously between servers, so it asks more than once.
 // One that was asked and does not answer in time, as it is frozen, is there all the same.
-func (n *Node) alone(ctx context.Context) bool {
+func (n *Node) isFirstEdge(ctx context.Context) bool {
 	for range 3 {
 		soon, cancel := context.WithTimeout(ctx, n.cfg.Lease/5)
-		_, err := n.cfg.Broker.Ask(soon, eldersName, nil)
+		_, err := n.cfg.Broker.Ask(soon, witnessesName, nil)
 		cancel()
 		if !errors.Is(err, broker.ErrNoEdge) || !pause.For(ctx, askAgain) {
 			return false
@@ -75,7 +75,7 @@ func (n *Node) alone(ctx context.Context) bool {
 	return true
 }
 
-// gathering tells whether a claim failed as presence is not whole, and waits a moment then.
-func gathering(ctx context.Context, err error) bool {
+// awaitsRebuild tells whether a claim failed as presence is not whole, and waits a moment then.
+func awaitsRebuild(ctx context.Context, err error) bool {
 	return errors.Is(err, presence.ErrIncomplete) && pause.For(ctx, askAgain)
 }

@@ -81,21 +81,21 @@ func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) 
 	if s.claim.Dialled {
 		s.node.background(s.vouchAgain)
 	}
-	if left, ends := s.left(); ends {
+	if left, ends := s.credentialsLeft(); ends {
 		s.schedule(left)
 	}
-	s.examine()
+	s.revalidate()
 	return p.Expires, nil
 }
 
-// left returns how long the session's credentials are good yet, if they end.
-func (s *Session) left() (time.Duration, bool) {
+// credentialsLeft returns how long the session's credentials are good yet, if they end.
+func (s *Session) credentialsLeft() (time.Duration, bool) {
 	end := s.Expires()
 	return time.Until(end), !end.IsZero()
 }
 
-// examine closes the connection of a session whose credentials are not good any more; false then.
-func (s *Session) examine() bool {
+// revalidate closes the connection of a session whose credentials are not good any more; false then.
+func (s *Session) revalidate() bool {
 	err := s.actor.Check()
 	if err != nil {
 		s.node.cfg.Log.Info("session ends with its credentials", "agent", s.claim.Agent, "err", err)
@@ -104,19 +104,19 @@ func (s *Session) examine() bool {
 	return err == nil
 }
 
-// standingEvery is how often the node looks whether anything was taken back.
-const standingEvery = time.Second
+// revocationEvery is how often the node looks whether anything was taken back.
+const revocationEvery = time.Second
 
-// revise closes the sessions whose credentials are taken back, until the node is closed.
-func (n *Node) revise(w Warden) {
-	for seen := w.Version(); pause.For(n.ctx, standingEvery); {
+// revocationLoop closes the sessions whose credentials are taken back, until the node is closed.
+func (n *Node) revocationLoop(w Warden) {
+	for seen := w.Version(); pause.For(n.ctx, revocationEvery); {
 		now := w.Version()
 		if now == seen {
 			continue
 		}
 		seen = now
 		for _, s := range n.all() {
-			s.examine()
+			s.revalidate()
 		}
 	}
 }

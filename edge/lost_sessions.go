@@ -18,44 +18,44 @@ import (
 // is still to be done stands in presence's mark from the moment it is set, until somebody has finished: whoever dies in the midst of it, other edges, or
 // those started later, see so with their next renewal. The first edge of a cluster does it too: it can't tell a new one from one in which everything but the log has ended.
 
-// orphansName is the name under which an edge answers that looks through the log now: one does at a time, mostly. More do no harm.
-const orphansName = "orphans"
+// lostSessionsName is the name under which an edge answers that looks through the log now: one does at a time, mostly. More do no harm.
+const lostSessionsName = "orphans"
 
-// seekOrphans has a goroutine end the streams of the sessions that presence had lost when it was made whole, unless one
+// seekLostSessions has a goroutine end the streams of the sessions that presence had lost when it was made whole, unless one
 // does or is about to. It waits for two leases and a part of one first: an edge that was slow to tell what it holds has done so by then, and
 // what dead ones had on its way has landed. When it fails it is asked again with the next renewal.
-func (n *Node) seekOrphans(since time.Time) {
-	if !n.seeking.CompareAndSwap(false, true) {
+func (n *Node) seekLostSessions(since time.Time) {
+	if !n.searching.CompareAndSwap(false, true) {
 		return
 	}
 	n.background(func() {
-		defer n.seeking.Store(false)
+		defer n.searching.Store(false)
 		if !pause.For(n.ctx, cmp.Or(n.cfg.Search, 2*n.cfg.Lease+rand.N(n.cfg.Lease))) {
 			return
 		}
-		if err := n.endOrphans(n.ctx, since); err != nil && n.ctx.Err() == nil {
+		if err := n.endLostSessions(n.ctx, since); err != nil && n.ctx.Err() == nil {
 			n.cfg.Log.Warn("what lost sessions had open is not all ended, and is looked for again", "err", err)
 		}
 	})
 }
 
-// endOrphans does it once, unless another edge has, or does now.
-func (n *Node) endOrphans(ctx context.Context, since time.Time) error {
+// endLostSessions does it once, unless another edge has, or does now.
+func (n *Node) endLostSessions(ctx context.Context, since time.Time) error {
 	_, still, err := n.cfg.Presence.Standing(ctx)
 	if err != nil || !still.Equal(since) {
 		return err
 	}
 	soon, cancel := context.WithTimeout(ctx, n.cfg.Lease/5)
 	defer cancel()
-	if _, err := n.cfg.Broker.Ask(soon, orphansName, nil); err == nil {
+	if _, err := n.cfg.Broker.Ask(soon, lostSessionsName, nil); err == nil {
 		return nil // should it die, the mark still says what it does now
 	}
-	over, err := n.cfg.Broker.Answer(orphansName, func(context.Context, []byte) []byte { return []byte("1") })
+	over, err := n.cfg.Broker.Answer(lostSessionsName, func(context.Context, []byte) []byte { return []byte("1") })
 	if err != nil {
 		return err
 	}
 	defer over()
-	o := orphans{n: n, ctx: ctx, known: map[string]struct{}{}}
+	o := lostSessionSearch{n: n, ctx: ctx, known: map[string]struct{}{}}
 	if err := n.cfg.Broker.Unended(ctx, since, o.end); err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (n *Node) endOrphans(ctx context.Context, since time.Time) error {
 	return n.cfg.Presence.Searched(ctx, since)
 }
 
-// orphans is one search.
-type orphans struct {
+// lostSessionSearch is one search.
+type lostSessionSearch struct {
 	n   *Node
 	ctx context.Context
 
@@ -80,7 +80,7 @@ type orphans struct {
 }
 
 // end ends those of some lanes whose sessions are lost, a few at a time.
-func (o *orphans) end(lanes []broker.Unended) error {
+func (o *lostSessionSearch) end(lanes []broker.Unended) error {
 	var workers sync.WaitGroup
 	places := make(chan struct{}, sweepWorkers)
 	for _, l := range lanes {
@@ -106,7 +106,7 @@ func (o *orphans) end(lanes []broker.Unended) error {
 // one. The lane is fenced under an epoch younger than any holder's before, the highest in the log included, should the new server's
 // clock be behind the lost one's, and older than any to come: it is given by the same clock. So whoever was cut off for so long that its session was given up here
 // finds its lanes taken, and ends as [Session.laneLost] says.
-func (o *orphans) endOne(l broker.Unended) error {
+func (o *lostSessionSearch) endOne(l broker.Unended) error {
 	o.mu.Lock()
 	_, known := o.known[l.Session]
 	o.mu.Unlock()
