@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -15,8 +16,7 @@ type Actor struct {
 	node      *Node
 	principal atomic.Pointer[Principal] // replaced as a whole when its credentials are renewed
 	granted   atomic.Pointer[grant]     // what that may do by the rules; nil where there are none
-	tenant    *tenant
-	meter     atomic.Pointer[meter] // what its connection has said of late; nil for nothing
+	quota     admission.Quota           // what it may say
 }
 
 // Principal returns who the actor is, and what it may do now. It is not to be changed.
@@ -29,14 +29,14 @@ func (n *Node) Authenticate(ctx context.Context, c Credentials) (*Actor, error) 
 	if err != nil {
 		return nil, err
 	}
-	a := &Actor{node: n, tenant: n.tenants.of(p.Tenant)}
+	a := &Actor{node: n, quota: n.rates.Quota(p.Tenant)}
 	a.principal.Store(p)
 	return a, nil
 }
 
 // Spaces returns the tenant's spaces, sorted by name. FORBIDDEN, RATE_LIMITED.
 func (a *Actor) Spaces(ctx context.Context) ([]presence.Space, error) {
-	if err := errors.Join(a.maySee(), a.spend(0)); err != nil {
+	if err := errors.Join(a.maySee(), a.quota.Spend(0)); err != nil {
 		return nil, agora.AsError(err)
 	}
 	return a.node.hub.List(ctx, a.Principal().Tenant)

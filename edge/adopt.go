@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
@@ -40,7 +41,7 @@ type Orphan struct {
 	Actor   *Actor      // for whom: the principal that had the session opened, or has just asked for it
 
 	seen   presence.Orphan
-	seat   *Seat
+	slot   *admission.Slot
 	opened bool
 }
 
@@ -52,14 +53,14 @@ func (o *Orphan) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcom
 		h.Card.ID = o.seen.Agent
 	}
 	h.orphan, h.Dialled, h.Resume = o, "", ""
-	h.Admission = Admission{Actor: o.Actor, seat: o.seat}
+	h.Admission = Admission{Actor: o.Actor, slot: o.slot}
 	s, w, err := o.Actor.Open(ctx, h, conn)
 	o.opened = err == nil
 	return s, w, err
 }
 
 // Admission is the place of the session's connection in what the edge counts. Once the session is open the door owes a call of Release.
-func (o *Orphan) Admission() Admission { return Admission{Actor: o.Actor, seat: o.seat} }
+func (o *Orphan) Admission() Admission { return Admission{Actor: o.Actor, slot: o.slot} }
 
 // errAdopted is the error of who comes second.
 var errAdopted = agora.Errorf(agora.AgentExists, "another edge goes on with this session, or it is over")
@@ -73,8 +74,8 @@ const (
 
 // adoptOrphans looks for sessions without an edge, until the node is closed.
 func (n *Node) adoptOrphans() {
-	n.dials.silent, n.dials.gone = map[presence.Holder]*silence{}, map[presence.Holder]struct{}{}
-	every := max(min(n.between(), time.Second), 20*time.Millisecond)
+	n.dials.silent, n.dials.gone = map[presence.Holder]*absence{}, map[presence.Holder]struct{}{}
+	every := max(min(n.renewalInterval(), time.Second), 20*time.Millisecond)
 	for wait := every; pause.For(n.ctx, wait/2+rand.N(wait)); {
 		wait = every
 		if n.Ready() != nil {
@@ -99,14 +100,14 @@ func (n *Node) seekForsaken(ctx context.Context) (soon bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	silent, gone := map[presence.Holder]*silence{}, map[presence.Holder]struct{}{}
+	silent, gone := map[presence.Holder]*absence{}, map[presence.Holder]struct{}{}
 	for _, h := range holders {
-		if h.Alive && h.Age < 2*n.between() {
+		if h.Alive && h.Age < 2*n.renewalInterval() {
 			continue
 		}
 		s := n.dials.silent[h.Holder]
 		if s == nil {
-			s = new(silence)
+			s = new(absence)
 		}
 		silent[h.Holder] = s
 		if h.Alive && !n.isGone(ctx, h.Holder, s) {
@@ -122,14 +123,14 @@ func (n *Node) seekForsaken(ctx context.Context) (soon bool, err error) {
 	return soon, nil
 }
 
-// isGone looks once whether a holder is known to be gone that has left out renewals: see [Node.settled].
-func (n *Node) isGone(ctx context.Context, h presence.Holder, s *silence) bool {
+// isGone looks once whether a holder is known to be gone that has left out renewals: see [Node.handedOver].
+func (n *Node) isGone(ctx context.Context, h presence.Holder, s *absence) bool {
 	seen, ok := n.checkLiveness(ctx, h)
 	if !ok || seen.err != nil {
 		return false
 	}
-	nobody := s.note(seen.asked)
-	return !seen.alive || guard.Gone && nobody && seen.age >= 2*n.between()
+	nobody := s.record(seen.asked)
+	return !seen.alive || guard.Gone && nobody && seen.age >= 2*n.renewalInterval()
 }
 
 // adoptDue begins to adopt what is due.
@@ -197,7 +198,7 @@ func (n *Node) isOrphan(ctx context.Context, o presence.Orphan) (is, held bool, 
 		return false, !o.Offered, nil
 	}
 	age, alive, err := n.cfg.Presence.Age(ctx, o.Holder)
-	return err == nil && !alive, err == nil && alive && age < 2*n.between(), err
+	return err == nil && !alive, err == nil && alive && age < 2*n.renewalInterval(), err
 }
 
 // adopt has the door of its dialect dial an agent for a principal. errAdopted where somebody else goes on with the session.
@@ -210,7 +211,7 @@ func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) err
 	if door == nil {
 		return agora.Errorf(agora.Unavailable, "this edge dials no agents of dialect %q", dialect)
 	}
-	a := &Actor{node: n, tenant: n.tenants.of(o.Tenant)}
+	a := &Actor{node: n, quota: n.rates.Quota(o.Tenant)}
 	a.principal.Store(who)
 	if who.Tenant != o.Tenant || who.Name != o.Principal {
 		return belongsElsewhere(o.Agent)
@@ -218,11 +219,11 @@ func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) err
 	if err := errors.Join(a.Check(), a.mayBe(o.Agent)); err != nil {
 		return agora.AsError(err)
 	}
-	seat, err := n.crowd.Enter()
+	slot, err := n.shedder.Acquire()
 	if err != nil {
 		return err
 	}
-	orphan := &Orphan{Address: o.Dial.Address, Card: o.Card, Actor: a, seen: o, seat: seat}
+	orphan := &Orphan{Address: o.Dial.Address, Card: o.Card, Actor: a, seen: o, slot: slot}
 	ctx, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
 	err = door.Adopt(ctx, orphan)
@@ -230,7 +231,7 @@ func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) err
 		err = agora.Errorf(agora.Unavailable, "its door has not opened the session")
 	}
 	if !orphan.opened {
-		seat.Leave()
+		slot.Release()
 	}
 	return err
 }
@@ -279,14 +280,14 @@ func (n *Node) hasLost(ctx context.Context, o presence.Orphan) bool {
 	if o.Holder == n.holder {
 		return false
 	}
-	var s silence
+	var s absence
 	for {
 		seen, ok := n.checkLiveness(ctx, o.Holder)
 		switch {
 		case !ok || seen.err != nil:
 			return false
-		case !seen.alive || s.note(seen.asked):
-			return true // should it live, it hands over: see settle
+		case !seen.alive || s.record(seen.asked):
+			return true // should it live, it hands over: see awaitHandover
 		case s.times == 0:
 			return false
 		}

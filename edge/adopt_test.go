@@ -12,6 +12,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/dial"
+	"github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/spaces"
@@ -48,9 +49,9 @@ func mailed(t *testing.T, c *agoratest.Cluster, k int, id agora.AgentID, numbers
 }
 
 // holder returns by which edge an agent's session is held, and under which session and epoch.
-func holder(t *testing.T, c *agoratest.Cluster, k int, id agora.AgentID) edge.AgentView {
+func holder(t *testing.T, c *agoratest.Cluster, k int, id agora.AgentID) operator.AgentView {
 	t.Helper()
-	v, err := c.Node(k).InspectAgent(t.Context(), agora.DefaultTenant, id)
+	v, err := operator.New(c.Node(k)).InspectAgent(t.Context(), agora.DefaultTenant, id)
 	if err != nil && code(err) != agora.Unavailable {
 		t.Fatalf("look at %s: %v", id, err)
 	}

@@ -16,7 +16,7 @@ func (n *Node) Directory() directory.Stats { return n.directory.Stats() }
 
 // mayLook lets an actor look into the directory once: FORBIDDEN, RATE_LIMITED.
 func (a *Actor) mayLook() error {
-	if err := errors.Join(a.maySee(), a.spend(0)); err != nil {
+	if err := errors.Join(a.maySee(), a.quota.Spend(0)); err != nil {
 		return agora.AsError(err)
 	}
 	return nil

@@ -44,7 +44,7 @@ func (a *Actor) mayRequire(ctx context.Context, as agora.AgentID, m *agora.Messa
 	if err := errors.Join(a.Check(), a.node.Ready(), a.mayBe(as)); err != nil {
 		return agora.AsError(err)
 	}
-	return a.spendAs(ctx, as, len(m.Body))
+	return a.quota.SpendFor(ctx, a.as(as), len(m.Body))
 }
 
 // AwaitApproval asks as RequireApproval does, blocks until that is decided, and returns the decision, which is not mailed to the asker then. Errors are those of

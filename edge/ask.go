@@ -22,8 +22,8 @@ type question struct {
 
 // reply is what it answers.
 type reply struct {
-	Live    *LiveView       `json:"live,omitempty"`    // inspect: the session, where it is here
-	Self    *EdgeSelf       `json:"self,omitempty"`    // self
+	Live    *SessionStatus  `json:"live,omitempty"`    // inspect: the session, where it is here
+	Self    *EdgeStatus     `json:"self,omitempty"`    // self
 	Alive   bool            `json:"alive,omitempty"`   // probe: the agent gave a sign of life
 	Leaving bool            `json:"leaving,omitempty"` // probe: the agent said goodbye, and the session is about to end
 	Done    bool            `json:"done,omitempty"`    // handover: nothing of the agent is left here; kick, evict, end: it was
@@ -71,11 +71,11 @@ func (n *Node) answer(ctx context.Context, body []byte) []byte {
 		r.Alive = n.probed(ctx, at, q.Epoch)
 		r.Leaving = !r.Alive && n.leaving(at, q.Epoch)
 	case "inspect":
-		r.Live = n.liveView(at, q.Epoch)
+		r.Live = n.sessionStatus(at, q.Epoch)
 	case "kick", "evict", "end":
 		r.Done = n.endAsked(ctx, at, q.Epoch, endings[q.Verb])
 	case "self":
-		r.Self = n.self()
+		r.Self = n.edgeStatus()
 	case "taken":
 		r.Taken, r.Waits = n.calls.Taken(q.Tenant, q.Box)
 	case "handover":

@@ -16,10 +16,10 @@ func (n *Node) newCalls() *call.Registry {
 	return call.New(call.Config{
 		Broker: n.cfg.Broker, Presence: n.cfg.Presence, Holder: n.holder, Reach: n.relay.Reach, Wrote: n.relay.Wrote,
 		Limits: func() (agent, all int) {
-			l := n.limits.load()
+			l := n.limits.Load()
 			return l.Calls, l.EdgeCalls
 		},
-		Known: n.knows, Delivers: n.delivers, Valid: n.valid, Pressed: n.relay.Pressed, MaxAge: n.cfg.MaxAge, MaxRecords: n.cfg.MaxRecords, Doubt: n.cfg.Doubt, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
+		Known: n.knows, Delivers: n.mayDeliver, Valid: n.valid, Pressed: n.relay.Pressed, MaxAge: n.cfg.MaxAge, MaxRecords: n.cfg.MaxRecords, Doubt: n.cfg.Doubt, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
 	})
 }
 
@@ -51,7 +51,7 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 		m.Part, q.Pace = agora.Start, a.paces(as)
 	}
 	if !q.Checked {
-		if err := n.screens.look(ctx, a, m); err != nil {
+		if err := n.screens.check(ctx, a, m); err != nil {
 			return nil, err
 		}
 	}
@@ -62,18 +62,16 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 		return nil, err
 	}
 	span.End(nil)
-	a.tenant.Messages.Add(1)
-	a.tenant.Bytes.Add(int64(len(m.Body)))
+	a.quota.Count(len(m.Body))
 	return answer, nil
 }
 
 // paces returns what takes the parts of a stream from an agent's rate at this edge, and says how long each has to wait.
 func (a *Actor) paces(as agora.AgentID) func(bytes int) time.Duration {
-	m := a.node.meters.get(agora.ToAgent(a.Principal().Tenant, as))
+	reserve := a.quota.ReserverFor(agora.ToAgent(a.Principal().Tenant, as))
 	return func(bytes int) time.Duration {
-		a.tenant.Messages.Add(1)
-		a.tenant.Bytes.Add(int64(bytes))
-		return a.reserveFrom(m, bytes)
+		a.quota.Count(bytes)
+		return reserve(bytes)
 	}
 }
 
@@ -82,7 +80,7 @@ func (a *Actor) paces(as agora.AgentID) func(bytes int) time.Duration {
 func (a *Actor) CancelCall(ctx context.Context, as, to agora.AgentID, name string) (bool, error) {
 	err := errors.Join(a.Check(), a.mayBe(as))
 	if err == nil {
-		err = a.spendAs(ctx, as, 0)
+		err = a.quota.SpendFor(ctx, a.as(as), 0)
 	}
 	if err != nil {
 		return false, agora.AsError(err)
@@ -111,10 +109,10 @@ func (a *Actor) mayCall(ctx context.Context, as agora.AgentID, m *agora.Message)
 	if err := a.forbidden(a.grant().Refuses(policy.Send, string(m.To.Agent)), addressing, string(m.To.Agent)); err != nil {
 		return err
 	}
-	if _, queued := n.crowd.Limits(); n.crowd.Held() >= queued {
-		return errBusy
+	if err := n.shedder.Full(); err != nil {
+		return err
 	}
-	return a.spendAs(ctx, as, len(m.Body))
+	return a.quota.SpendFor(ctx, a.as(as), len(m.Body))
 }
 
 // Request is [Actor.Call] in the name of the session's own agent.
@@ -127,7 +125,7 @@ func (s *Session) Request(ctx context.Context, q call.Request) (*call.Answer, er
 func (s *Session) called(m *agora.Message) bool {
 	peer := agora.ToAgent(s.claim.Tenant, m.From)
 	if m.Kind == agora.Request {
-		s.sender().Asked(peer, clientID(m.ID), m.Meta.Call, m.Stream)
+		s.sender().Asked(peer, ClientID(m.ID), m.Meta.Call, m.Stream)
 		return true
 	}
 	if m.Kind != agora.Control || m.Part != agora.Abort {
@@ -165,5 +163,5 @@ func (n *Node) askTaken(ctx context.Context, box agora.Address) (bytes int64, wa
 // Spend counts a call of n bytes that a door passes on by itself, in the name of an agent, against what that may say, as [Actor.Call] counts its own. RATE_LIMITED
 // where that is spent.
 func (a *Actor) Spend(ctx context.Context, as agora.AgentID, n int) error {
-	return a.spendAs(ctx, as, n)
+	return a.quota.SpendFor(ctx, a.as(as), n)
 }

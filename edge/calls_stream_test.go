@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -339,7 +340,7 @@ func TestAStreamHasOneEndWheneverItsCallerGoes(t *testing.T) {
 // The parts count against the rate of who says them, and wait for it.
 func TestAStreamedRequestWaitsForItsCallersRate(t *testing.T) {
 	t.Parallel()
-	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Rate: 0.01, Burst: 300}}}) // three messages
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: admission.Limits{Rate: 0.01, Burst: 300}}}) // three messages
 	bob, _ := registered(t, c, 0, "bob")
 	a := calls(t, c, 0, streamed("bob", "r"))
 	says(t, a, 1, 2, 3)
@@ -349,7 +350,7 @@ func TestAStreamedRequestWaitsForItsCallersRate(t *testing.T) {
 	if err := a.Say(ctx, agora.Message{Part: agora.Chunk, Body: []byte("4")}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("said beyond its rate: %v", err)
 	}
-	c.Node(0).SetLimits(edge.Limits{})
+	c.Node(0).SetLimits(admission.Limits{})
 	says(t, a, 4) // it was not said before
 	bob.Expect(fmt.Sprintf(asksMore, 4))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -388,7 +389,7 @@ func TestACallSurvivesThatRedisLosesEverything(t *testing.T) {
 
 func TestCallsBeyondTheLimitAreRefused(t *testing.T) {
 	t.Parallel()
-	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Calls: 2, EdgeCalls: 3}}})
+	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: admission.Limits{Calls: 2, EdgeCalls: 3}}})
 	registered(t, c, 0, "bob")
 	registered(t, c, 0, "carol")
 	who := caller(t, c, 0)
@@ -412,7 +413,7 @@ func TestAnAnswerThatIsNotReadSlowsItsWriterAndIsGivenUpInTheEnd(t *testing.T) {
 	}
 	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{Edges: 2, Node: edge.Config{ // no pings: who writes and is held back can't answer them
-		Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour, Limits: edge.Limits{Frame: 3 << 20}, // a slowed answer is stored frame by frame
+		Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour, Limits: admission.Limits{Frame: 3 << 20}, // a slowed answer is stored frame by frame
 	}})
 	bob, _ := registered(t, c, 1, "bob")
 	a := calls(t, c, 0, question("bob", "r"))

@@ -55,7 +55,7 @@ func (s *Session) keep(c card) {
 	s.card = c
 }
 
-// letCardGo is for a session that is over and settled.
+// letCardGo is for a session that is over and detached.
 func (s *Session) letCardGo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,4 +63,4 @@ func (s *Session) letCardGo() {
 }
 
 // checkCard returns INVALID_REQUEST, with the place, where a card is not as it may be.
-func (n *Node) checkCard(a *agora.Agent) error { return a.Check(n.limits.load().Card) }
+func (n *Node) checkCard(a *agora.Agent) error { return a.Check(n.limits.Load().Card) }

@@ -44,7 +44,7 @@ func (c *Catchup) Next(ctx context.Context, max int) ([]Delivery, error) {
 		return nil, err
 	}
 	ds := c.kept
-	if n := len(ds); n > 0 && !c.s.handedAside(ds[n-1].seq()) {
+	if n := len(ds); n > 0 && !c.s.markHandedAside(ds[n-1].seq()) {
 		return nil, agora.Errorf(agora.Unavailable, "the session is over here")
 	}
 	c.kept = nil

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/policy"
 )
 
@@ -19,7 +20,7 @@ func ruledActor(t *testing.T, p Principal, rules string) *Actor {
 		}
 		n.cfg.Policy.Set(r)
 	}
-	a := &Actor{node: n, tenant: &tenant{TenantStats: new(TenantStats)}}
+	a := &Actor{node: n, quota: admission.NewRateLimiter(nil, nil, 0).Quota(p.Tenant)}
 	a.principal.Store(&p)
 	return a
 }

@@ -132,7 +132,7 @@ func (n *Node) endDialled(ctx context.Context, o presence.Orphan, verb string) e
 	if ended != nil && !errors.Is(ended, presence.ErrDeposed) {
 		return ended
 	}
-	if err := n.finish(ctx, o.Tenant, o.Agent, false); err != nil {
+	if err := n.reap(ctx, o.Tenant, o.Agent, false); err != nil {
 		return err
 	}
 	return ended

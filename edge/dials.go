@@ -24,7 +24,7 @@ type dials struct {
 	busy     map[agora.Address]struct{} // whose adoption is under way
 	failed   map[agora.Address]setback
 
-	silent map[presence.Holder]*silence // holders that have left out renewals; the loop's own, like the next
+	silent map[presence.Holder]*absence // holders that have left out renewals; the loop's own, like the next
 	gone   map[presence.Holder]struct{} // of them those that are known to be gone
 }
 

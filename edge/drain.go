@@ -20,8 +20,8 @@ func (n *Node) Drain(ctx context.Context) DrainResult {
 		return DrainResult{}
 	}
 	n.draining.Store(true)
-	n.crowd.Shut(errDraining)
-	d := newExodus(ctx, n)
+	n.shedder.Shut(errDraining)
+	d := newDrainer(ctx, n)
 	for d.step() && pause.For(ctx, departEvery) {
 		d.offers.close()
 	}
@@ -45,7 +45,7 @@ type DrainResult struct {
 }
 
 // outcome returns how it went.
-func (d *exodus) outcome() (o DrainResult) {
+func (d *drainer) outcome() (o DrainResult) {
 	left := d.node.all()
 	for _, s := range left {
 		delete(d.told, s)
@@ -65,9 +65,9 @@ const (
 // errDraining is what newcomers are told.
 var errDraining = &agora.Error{Code: agora.Unavailable, Message: "the edge is going away", RetryAfter: time.Second}
 
-// exodus is the way of an edge's agents to other edges. Each has a time at
+// drainer is the way of an edge's agents to other edges. Each has a time at
 // which it is expected there; those times are 1/DrainRate apart.
-type exodus struct {
+type drainer struct {
 	node *Node
 	last time.Time             // when whoever is left is told at once
 	next time.Time             // when the next one is expected
@@ -76,9 +76,9 @@ type exodus struct {
 	offers *offers // of those who can't be told
 }
 
-func newExodus(ctx context.Context, n *Node) *exodus {
+func newDrainer(ctx context.Context, n *Node) *drainer {
 	now := time.Now()
-	d := &exodus{node: n, last: now.AddDate(1, 0, 0), next: now, told: map[*Session]struct{}{}, offers: newOffers(ctx, n)}
+	d := &drainer{node: n, last: now.AddDate(1, 0, 0), next: now, told: map[*Session]struct{}{}, offers: newOffers(ctx, n)}
 	if end, ok := ctx.Deadline(); ok {
 		d.last = end.Add(-min(flushTime, end.Sub(now)/4))
 	}
@@ -87,7 +87,7 @@ func newExodus(ctx context.Context, n *Node) *exodus {
 
 // step tells the agents that are expected before the next step; false when
 // everybody was told and nobody is about to come.
-func (d *exodus) step() bool {
+func (d *drainer) step() bool {
 	left, now := d.left(), time.Now()
 	if len(left) == 0 {
 		return d.node.expects()
@@ -103,14 +103,14 @@ func (d *exodus) step() bool {
 		d.node.cfg.Log.Warn("time runs short: the rest of the agents is told at once", "agents", len(left))
 		n = len(left)
 	}
-	d.tell(left[:n], now)
+	d.sendAway(left[:n], now)
 	return true
 }
 
 // left returns those who were not told yet.
-func (d *exodus) left() (left []*Session) {
+func (d *drainer) left() (left []*Session) {
 	for _, s := range d.node.all() {
-		if _, told := d.told[s]; !told && !s.hasStopped() {
+		if _, told := d.told[s]; !told && !s.ended() {
 			left = append(left, s)
 		}
 	}
@@ -118,13 +118,13 @@ func (d *exodus) left() (left []*Session) {
 }
 
 // slot is when the k-th from now is expected at another edge.
-func (d *exodus) slot(k int) time.Time {
+func (d *drainer) slot(k int) time.Time {
 	return d.next.Add(time.Duration(k) * time.Second / time.Duration(d.node.cfg.DrainRate))
 }
 
-// tell tells a group to reconnect, each at its own time, and closes it. Nobody
+// sendAway tells a group to reconnect, each at its own time, and closes it. Nobody
 // is told to stay away for longer than half the grace.
-func (d *exodus) tell(group []*Session, now time.Time) {
+func (d *drainer) sendAway(group []*Session, now time.Time) {
 	longest, most := d.slot(len(group)).Sub(now), d.node.cfg.Presence.Grace()/2
 	for i, s := range group {
 		d.told[s] = struct{}{}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -84,7 +85,7 @@ func TestFloodsOfOneTenantAreRefusedInBoundedMemoryAndHarmNobodyElse(t *testing.
 		t.Skip("left to make test")
 	}
 	const n, rate = 1500, 100
-	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{Auth: byWord{}, Limits: edge.Limits{
+	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{Auth: byWord{}, Limits: admission.Limits{
 		Streams: 16, Spaces: 8, TenantRate: rate,
 	}}})
 	mallory := as(t, c, 0, "evil mallory", "mallory")
@@ -131,7 +132,7 @@ func TestFloodsOfOneTenantAreRefusedInBoundedMemoryAndHarmNobodyElse(t *testing.
 func TestAFloodOfConnectionsUsesUpItsOwnShareAlone(t *testing.T) {
 	trusted := new(edge.Proxies)
 	trusted.Set([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")})
-	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Auth: byWord{}, Proxies: trusted, Limits: edge.Limits{
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Auth: byWord{}, Proxies: trusted, Limits: admission.Limits{
 		PerIP: 10, PerPrincipal: 20, HandshakesPerIP: 50,
 	}}})
 	from := func(address, token string) int {

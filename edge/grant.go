@@ -47,7 +47,7 @@ func (a *Actor) forbidden(why, format string, what string) error {
 	if why == "" {
 		return nil
 	}
-	a.tenant.Refused.Add(1)
+	a.quota.Tenant().Refused.Add(1)
 	return agora.Errorf(agora.Forbidden, format+": "+why, what)
 }
 
@@ -221,7 +221,7 @@ func (s *Session) reconsider() {
 	}
 	s.mu.Lock()
 	var in []string
-	for name := range s.places {
+	for name := range s.subscriptions {
 		in = append(in, name)
 	}
 	s.mu.Unlock()

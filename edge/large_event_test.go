@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
@@ -18,7 +19,7 @@ func TestALargeEventIsAnsweredOnceByItsNumber(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	c := start(t, agoratest.Options{Edges: 1, Node: unasked(edge.Limits{Frame: 4 << 20, InFlight: 8 << 20})})
+	c := start(t, agoratest.Options{Edges: 1, Node: unasked(admission.Limits{Frame: 4 << 20, InFlight: 8 << 20})})
 	a, _ := registered(t, c, 0, "a")
 	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)
 	a.Await(`{"type":"space.joined"}`)
@@ -45,7 +46,7 @@ func TestALargeEventThatCannotBeginIsToldWhy(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	c := start(t, agoratest.Options{Edges: 1, Node: unasked(edge.Limits{Frame: 16 << 20})})
+	c := start(t, agoratest.Options{Edges: 1, Node: unasked(admission.Limits{Frame: 16 << 20})})
 	a, _ := registered(t, c, 0, "a")
 	a.Send(`{"type":"space.join","id":"1","space":"lab"}`)
 	a.Await(`{"type":"space.joined"}`)
@@ -56,7 +57,7 @@ func TestALargeEventThatCannotBeginIsToldWhy(t *testing.T) {
 }
 
 // unasked has no agent asked for a pong: a test's client that writes megabytes on a busy machine can't answer in the 5 s that it gives itself.
-func unasked(l edge.Limits) edge.Config {
+func unasked(l admission.Limits) edge.Config {
 	return edge.Config{Limits: l, Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour}
 }
 

@@ -19,14 +19,14 @@ const beatsPerLease = 15
 // taken for a dead edge's, and nobody reads it.
 const longestBeat = 10 * time.Second
 
-// between is the time between two renewals.
-func (n *Node) between() time.Duration { return min(n.cfg.Lease/beatsPerLease, longestBeat) }
+// renewalInterval is the time between two renewals.
+func (n *Node) renewalInterval() time.Duration { return min(n.cfg.Lease/beatsPerLease, longestBeat) }
 
 // valid returns when the lease was last renewed, and whether it still holds.
 // The monotonic clock decides: an edge that was frozen knows at once that it
 // may have been given up, and neither publishes nor delivers before it knows better.
 func (n *Node) valid() (time.Time, bool) {
-	r := n.renewed.Load()
+	r := n.lastRenewal.Load()
 	if r == nil {
 		return time.Time{}, false
 	}
@@ -45,14 +45,14 @@ func (n *Node) renew(ctx context.Context) error {
 	r := renewal{sent: time.Now(), at: n.cfg.Broker.Now()}
 	soon, cancel := context.WithTimeout(ctx, n.cfg.Lease/5)
 	defer cancel()
-	held, err := n.hold(soon)
+	held, err := n.acquireLease(soon)
 	if err != nil {
 		return err
 	}
-	first := n.renewed.Load() == nil
+	first := n.lastRenewal.Load() == nil
 	if !held && !first {
 		// Others may have claimed what this edge held, or presence has lost it.
-		if err := n.reassert(ctx); err != nil {
+		if err := n.reassertAll(ctx); err != nil {
 			return err
 		}
 	}
@@ -61,20 +61,20 @@ func (n *Node) renew(ctx context.Context) error {
 		return err
 	}
 	if !whole && (!guard.Whole || first) {
-		whole, err = n.begin(ctx)
+		whole, err = n.beginWhole(ctx)
 	}
 	if err == nil {
-		err = n.complete(ctx, whole, held || first)
+		err = n.rebuildPresence(ctx, whole, held || first)
 	}
 	if err != nil {
 		return err
 	}
 	if !unsearched.IsZero() {
-		n.seekOrphans(unsearched)
+		n.seekLostSessions(unsearched)
 	}
-	n.renewed.Store(&r)
+	n.lastRenewal.Store(&r)
 	n.renewals.Observe(time.Since(r.sent))
-	return n.lookAfter(ctx)
+	return n.revalidateClaims(ctx)
 }
 
 // errRival says that another edge that lives has the same id. It goes away for nothing that this one could do.
@@ -84,33 +84,33 @@ func (e *errRival) Error() string {
 	return fmt.Sprintf("another edge runs under the id %q: give each edge an id of its own, or none (--id)", e.id)
 }
 
-// hold writes the lease. Where another life of the edge has it, that is left alone until it is known to be gone; while it
+// acquireLease writes the lease. Where another life of the edge has it, that is left alone until it is known to be gone; while it
 // answers, the error is an errRival.
-func (n *Node) hold(ctx context.Context) (held bool, err error) {
+func (n *Node) acquireLease(ctx context.Context) (held bool, err error) {
 	held, err = n.cfg.Presence.Renew(ctx, n.holder, "")
 	taken, ok := errors.AsType[*presence.TakenError](err)
 	if !ok {
-		n.rival = silence{}
+		n.rivalAbsence = absence{}
 		return held, err
 	}
 	_, askErr := n.cfg.Broker.Ask(ctx, answerName(taken.By), []byte(`{}`))
 	if askErr == nil {
 		return false, &errRival{n.cfg.ID}
 	}
-	nobody := n.rival.note(askErr)
+	nobody := n.rivalAbsence.record(askErr)
 	age, alive, ageErr := n.cfg.Presence.Age(ctx, taken.By)
-	if ageErr != nil || alive && !(nobody && age >= 2*n.between()) {
+	if ageErr != nil || alive && !(nobody && age >= 2*n.renewalInterval()) {
 		return false, err
 	}
 	return n.cfg.Presence.Renew(ctx, n.holder, taken.By.Incarnation)
 }
 
-// beat renews the lease fifteen times in its length, more often while that fails, and at once when the
+// renewLoop renews the lease fifteen times in its length, more often while that fails, and at once when the
 // log is there again. It ends when another edge has taken the id: the lease then runs out.
-func (n *Node) beat() {
-	wait := n.between()
-	for n.rest(wait) {
-		wait = n.between()
+func (n *Node) renewLoop() {
+	wait := n.renewalInterval()
+	for n.awaitRenewal(wait) {
+		wait = n.renewalInterval()
 		err := n.renew(n.ctx)
 		if _, is := errors.AsType[*errRival](err); is {
 			n.cfg.Log.Error("lease was lost", "err", err)
@@ -125,8 +125,8 @@ func (n *Node) beat() {
 	}
 }
 
-// rest waits until the next renewal is due; false when the node is closed.
-func (n *Node) rest(d time.Duration) bool {
+// awaitRenewal waits until the next renewal is due; false when the node is closed.
+func (n *Node) awaitRenewal(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -139,9 +139,9 @@ func (n *Node) rest(d time.Duration) bool {
 	}
 }
 
-// writeBehind writes what need not be written at once: every second, positions
+// writeBehindLoop writes what need not be written at once: every second, positions
 // with the third part of a lease. Losing one means repeating what was written since, marked.
-func (n *Node) writeBehind() {
+func (n *Node) writeBehindLoop() {
 	var flushed time.Time
 	for pause.For(n.ctx, time.Second) {
 		if now := time.Now(); now.Sub(flushed) >= n.cfg.Lease/3 {
@@ -150,7 +150,7 @@ func (n *Node) writeBehind() {
 		}
 		n.relay.Tick(n.ctx)
 		n.calls.Tick(n.ctx)
-		n.settleLate()
+		n.detachLate()
 	}
 }
 
@@ -162,7 +162,7 @@ func (n *Node) flushPositions(ctx context.Context) {
 	n.mu.Unlock()
 	var batch []presence.Moved
 	for s := range moved {
-		batch = append(batch, s.changes())
+		batch = append(batch, s.positionChanges())
 	}
 	if len(batch) == 0 {
 		return
@@ -171,13 +171,13 @@ func (n *Node) flushPositions(ctx context.Context) {
 		// Losing a position means repeating, never skipping: the next move writes it.
 		n.cfg.Log.Warn("positions were not written", "err", err)
 		for s := range moved {
-			s.unnote()
-			s.moved()
+			s.forgetPersisted()
+			s.markMoved()
 		}
 	}
 }
 
-func (n *Node) hasMoved(s *Session) {
+func (n *Node) markMoved(s *Session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.moved[s] = struct{}{}

@@ -11,7 +11,7 @@ func TestALongLeaseIsRenewedOftenEnoughForWhatIsStored(t *testing.T) {
 		15 * time.Second: time.Second, 10 * time.Minute: 10 * time.Second, 24 * time.Hour: 10 * time.Second,
 	} {
 		n := &Node{cfg: Config{Lease: lease}}
-		if got := n.between(); got != want {
+		if got := n.renewalInterval(); got != want {
 			t.Errorf("a lease of %v is renewed every %v, want %v", lease, got, want)
 		}
 	}

@@ -68,11 +68,11 @@ func (o *livenessChecks) begin(h presence.Holder) {
 	delete(o.next, h)
 }
 
-// note takes down whether nobody was there.
-func (o *livenessChecks) note(h presence.Holder, seen liveness) {
+// record takes down whether nobody was there.
+func (o *livenessChecks) record(h presence.Holder, seen liveness) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.DeleteFunc(o.gone, func(_ presence.Holder, at time.Time) bool { return time.Since(at) > silentFor })
+	maps.DeleteFunc(o.gone, func(_ presence.Holder, at time.Time) bool { return time.Since(at) > absentFor })
 	if errors.Is(seen.asked, broker.ErrNoEdge) {
 		if o.gone == nil {
 			o.gone = map[presence.Holder]time.Time{}
@@ -86,7 +86,7 @@ func (o *livenessChecks) absent(h presence.Holder) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at, ok := o.gone[h]
-	return ok && time.Since(at) <= silentFor
+	return ok && time.Since(at) <= absentFor
 }
 
 // runCheck looks once, in the background, a moment from now.
@@ -99,7 +99,7 @@ func (n *Node) runCheck(h presence.Holder, l *livenessCheck) {
 			l.seen.ask(n, h)
 			l.seen.lease(n, h)
 		}
-		n.checks.note(h, l.seen)
+		n.checks.record(h, l.seen)
 	})
 }
 

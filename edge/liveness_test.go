@@ -34,19 +34,19 @@ func TestWhoIsMissedIsNotAskedForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := presence.Holder{Edge: "a", Incarnation: "1"}
 		var o livenessChecks
-		o.note(h, liveness{asked: errors.New("it takes its time")})
+		o.record(h, liveness{asked: errors.New("it takes its time")})
 		if o.absent(h) {
 			t.Error("a holder that did not answer counts as absent")
 		}
-		o.note(h, liveness{asked: broker.ErrNoEdge})
+		o.record(h, liveness{asked: broker.ErrNoEdge})
 		if !o.absent(h) {
 			t.Error("a holder that nobody knows does not count as absent")
 		}
-		time.Sleep(silentFor + time.Millisecond)
+		time.Sleep(absentFor + time.Millisecond)
 		if o.absent(h) {
 			t.Error("it counts as absent for ever")
 		}
-		o.note(presence.Holder{Edge: "b"}, liveness{})
+		o.record(presence.Holder{Edge: "b"}, liveness{})
 		if len(o.gone) > 0 {
 			t.Errorf("%d holders are kept in mind", len(o.gone))
 		}

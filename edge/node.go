@@ -15,6 +15,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/dial"
@@ -54,7 +55,7 @@ type Config struct {
 	Register       time.Duration       // register.ttl: how long a registration without a connection lasts that does not say so itself; 1h
 	WholeRoster    int                 // spaces.whole-roster: members of a space up to which each change names all of them; 256
 	DrainRate      int                 // drain.rate: agents told to reconnect per second; 1000
-	Limits         Limits              // at the start: see [Node.SetLimits]
+	Limits         admission.Limits    // at the start: see [Node.SetLimits]
 	Policy         *policy.Policy      // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
 	Dialer         *dial.Dialer        // what doors dial agents with; one that denies link-local addresses if nil
 	Proxies        *Proxies            // whose word is taken about where connections come from; nobody if nil
@@ -80,7 +81,7 @@ func (c Config) withDefaults() Config {
 	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
 	c.DrainRate = cmp.Or(c.DrainRate, 1000)
 	c.Register = cmp.Or(c.Register, time.Hour)
-	c.Limits = c.Limits.withDefaults()
+	c.Limits = c.Limits.WithDefaults()
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Policy == nil {
 		c.Policy = new(policy.Policy)
@@ -100,46 +101,45 @@ func (c Config) withDefaults() Config {
 // Node is one edge's core: its lease, its sessions, and what it does for the
 // cluster. Its methods may be called at the same time.
 type Node struct {
-	cfg       Config
-	holder    presence.Holder
-	relay     *relay.Relay
-	calls     *call.Registry
-	directory *directory.Directory
-	hub       *spaces.Hub
-	wheel     *Wheel
-	ctx       context.Context // ends with Close
-	stop      context.CancelFunc
-	work      sync.WaitGroup // loops and finishing
-	mute      func()         // stops answering other edges
-	retire    func()         // stops answering as an elder; nil where it is none
-	missing   time.Time      // when presence was found not to be whole; the renewals' own
-	checks    livenessChecks // of past holders
-	rival     silence        // of another life of this edge that has the lease; the renewals' own
-	stats     counters
-	crowd     *Crowd
-	gate      *Gate
-	entrance  Entrance
-	limits    liveLimits
-	tenants   tenants
-	meters    meters
-	seed      maphash.Seed // of the hashes of callers
-	tickets   tickets
-	began     time.Time // by the log's clock
+	cfg          Config
+	holder       presence.Holder
+	relay        *relay.Relay
+	calls        *call.Registry
+	directory    *directory.Directory
+	hub          *spaces.Hub
+	wheel        *Wheel
+	ctx          context.Context // ends with Close
+	stop         context.CancelFunc
+	work         sync.WaitGroup // loops and finishing
+	stopAnswers  func()         // stops answering other edges
+	stopWitness  func()         // stops answering as a witness; nil where it is none
+	lostSince    time.Time      // when presence was found not to be whole; the renewals' own
+	checks       livenessChecks // of past holders
+	rivalAbsence absence        // of another life of this edge that has the lease; the renewals' own
+	stats        counters
+	shedder      *admission.Shedder
+	conns        *admission.ConnLimiter
+	rates        *admission.RateLimiter
+	entrance     Entrance
+	limits       *admission.LiveLimits
+	seed         maphash.Seed // of the hashes of callers
+	tickets      tickets
+	began        time.Time // by the log's clock
 
 	toWritten latency.Histogram // from stored to written to a socket
 	renewals  latency.Histogram // how long renewals of the lease took
 
-	renewed    atomic.Pointer[renewal] // the last one
-	asserted   atomic.Uint64           // life of the log's connection under which the claims were looked after
-	draining   atomic.Bool
-	acting     acting
-	departed   departed
-	registered registered
-	restores   restores
-	screens    screens
-	dials      dials
-	seeking    atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
-	drained    atomic.Bool // Drain has told log and presence what it could
+	lastRenewal atomic.Pointer[renewal] // the last one
+	revalidated atomic.Uint64           // life of the log's connection under which the claims were looked after
+	draining    atomic.Bool
+	acting      singleflight
+	departed    departed
+	registered  registered
+	restores    restores
+	screens     screens
+	dials       dials
+	searching   atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
+	drained     atomic.Bool // Drain has told log and presence what it could
 
 	mu       sync.Mutex                   // guards the fields below
 	sessions map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
@@ -164,13 +164,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) {
 		c.Lease, c.Held, c.SpaceType, c.Now = cfg.Lease, n.holds, spaceType, cfg.Broker.Now
 	})
-	n.limits.set(cfg.Limits)
-	n.gate = newGate(&n.limits)
-	n.tenants.of(agora.DefaultTenant) // which is counted from the start
+	n.limits = admission.NewLiveLimits(cfg.Limits)
+	n.conns = admission.NewConnLimiter(n.limits)
+	n.rates = admission.NewRateLimiter(n.limits, n.cfg.Presence, cfg.Answer)
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
-		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.load().Streams }, InFlight: cfg.Limits.InFlight,
+		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.Load().Streams }, InFlight: cfg.Limits.InFlight,
 		Valid: n.valid, Confirmed: n.askConfirmed, Taken: n.askTaken, Log: cfg.Log,
 	})
 	n.calls = n.newCalls()
@@ -179,8 +179,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		DeltaThreshold: cfg.DeltaThreshold, Log: cfg.Log})
 	n.directory = directory.New(directory.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, Compare: cfg.Compare, Log: cfg.Log})
 	n.began = cfg.Broker.Now().UTC()
-	n.crowd = n.newCrowd()
-	n.entrance = Entrance{Gate: n.gate, Crowd: n.crowd, Authenticate: n.Authenticate}
+	n.shedder = n.newShedder()
+	n.entrance = Entrance{Connections: n.conns, Shedder: n.shedder, Authenticate: n.Authenticate}
 	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
 	if err := n.join(ctx); err != nil {
 		n.Close()
@@ -189,13 +189,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Approvals != nil {
 		cfg.Approvals.MailBy(n)
 	}
-	n.work.Go(n.beat)
-	n.work.Go(n.audit)
-	n.work.Go(n.writeBehind)
-	n.work.Go(n.sweep)
-	n.work.Go(func() { n.crowd.Watch(n.ctx) })
+	n.work.Go(n.renewLoop)
+	n.work.Go(n.reconcileLoop)
+	n.work.Go(n.writeBehindLoop)
+	n.work.Go(n.reapLoop)
+	n.work.Go(func() { n.shedder.Run(n.ctx) })
 	if w, ok := cfg.Auth.(Warden); ok {
-		n.work.Go(func() { n.revise(w) })
+		n.work.Go(func() { n.revocationLoop(w) })
 	}
 	return n, nil
 }
@@ -206,12 +206,12 @@ func (n *Node) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.mute = mute
+	n.stopAnswers = mute
 	rest, err := n.cfg.Broker.Answer(actsName(answerName(n.holder)), n.act)
 	if err != nil {
 		return err
 	}
-	n.mute = func() {
+	n.stopAnswers = func() {
 		rest()
 		mute()
 	}
@@ -247,16 +247,16 @@ func (n *Node) Ready() error {
 // off and may return within their grace, at any edge.
 func (n *Node) Close() {
 	n.draining.Store(true)
-	n.crowd.Shut(errDraining)
+	n.shedder.Shut(errDraining)
 	n.cutOff()
 	n.calls.Close()
 	n.stop()
 	n.work.Wait()
-	if n.mute != nil {
-		n.mute()
+	if n.stopAnswers != nil {
+		n.stopAnswers()
 	}
-	if n.retire != nil {
-		n.retire()
+	if n.stopWitness != nil {
+		n.stopWitness()
 	}
 	for _, s := range n.all() {
 		s.sender().Close()
@@ -275,7 +275,7 @@ func (n *Node) cutOff() {
 	for _, s := range n.all() {
 		s.conn.Close(Reason{Cause: Drained, Text: "the edge is shutting down"})
 		if s.stop(false) {
-			all.Go(func() { s.depart(ctx) })
+			all.Go(func() { s.detach(ctx) })
 		}
 	}
 	all.Wait()
@@ -331,7 +331,7 @@ func (n *Node) add(s *Session) {
 	defer n.mu.Unlock()
 	n.departed.drop(s.address())
 	n.sessions[s.address()] = append(n.sessions[s.address()], s)
-	s.actor.tenant.Sessions.Add(1)
+	s.actor.quota.Tenant().Sessions.Add(1)
 }
 
 func (n *Node) remove(s *Session) {
@@ -344,7 +344,7 @@ func (n *Node) remove(s *Session) {
 		if o != s {
 			left = append(left, o)
 		} else {
-			s.actor.tenant.Sessions.Add(-1)
+			s.actor.quota.Tenant().Sessions.Add(-1)
 		}
 	}
 	if len(left) == 0 {

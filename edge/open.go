@@ -77,14 +77,14 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		return nil, Welcome{}, err
 	}
 	o := n.arrive(agora.ToAgent(req.Tenant, req.Agent))
-	defer n.arrived(o)
+	defer n.arrivalDone(o)
 	claim, err := n.claim(ctx, &req, o)
 	if err != nil {
 		return nil, Welcome{}, err
 	}
-	s, err := n.take(ctx, a, h, req, claim, conn)
+	s, err := n.beginSession(ctx, a, h, req, claim, conn)
 	if err != nil {
-		n.giveBack(claim)
+		n.returnClaim(claim)
 		return nil, Welcome{}, agora.AsError(err)
 	}
 	if !claim.Resumed {
@@ -99,9 +99,9 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival) (presence.Claim, error) {
 	begun := time.Now()
 	for {
-		n.asks(o)
+		n.claimSent(o)
 		claim, err := n.cfg.Presence.Claim(ctx, *req)
-		n.answered(o, claim, err)
+		n.claimAnswered(o, claim, err)
 		taken, _ := errors.AsType[*presence.AddressError](err)
 		switch {
 		case req.Adopt != 0 && (errors.Is(err, presence.ErrDeposed) || errors.Is(err, presence.ErrExists)):
@@ -111,18 +111,18 @@ func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival
 				return claim, err
 			}
 		case errors.Is(err, presence.ErrExists):
-			if err := n.contest(ctx, req, claim); err != nil {
+			if err := n.contestIncumbent(ctx, req, claim); err != nil {
 				return claim, err
 			}
 		case errors.Is(err, presence.ErrEnding):
-			if err := n.finish(ctx, req.Tenant, req.Agent, false); err != nil {
+			if err := n.reap(ctx, req.Tenant, req.Agent, false); err != nil {
 				return claim, agora.AsError(err)
 			}
 		case errors.Is(err, presence.ErrOwned):
 			return claim, belongsElsewhere(req.Agent)
 		case errors.Is(err, presence.ErrWrongToken):
 			return claim, agora.Errorf(agora.InvalidRequest, "resume_token is not that of the session, which goes on for who registers without one")
-		case time.Since(begun) < 2*n.cfg.Lease && gathering(ctx, err): // whoever holds the id will have told so by then
+		case time.Since(begun) < 2*n.cfg.Lease && awaitsRebuild(ctx, err): // whoever holds the id will have told so by then
 		case err != nil:
 			return claim, agora.AsError(err)
 		default:
@@ -134,9 +134,9 @@ func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival
 	}
 }
 
-// contest decides what the incumbent of an id means for a newcomer: nil is
+// contestIncumbent decides what the incumbent of an id means for a newcomer: nil is
 // that it may claim again.
-func (n *Node) contest(ctx context.Context, req *presence.ClaimRequest, claim presence.Claim) error {
+func (n *Node) contestIncumbent(ctx context.Context, req *presence.ClaimRequest, claim presence.Claim) error {
 	r := n.probeIncumbent(ctx, claim, req.Tenant, req.Agent)
 	switch {
 	case r.Alive:
@@ -167,13 +167,13 @@ func (n *Node) arrive(at agora.Address) *arrival {
 	return o
 }
 
-func (n *Node) asks(o *arrival) {
+func (n *Node) claimSent(o *arrival) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	o.asked = true
 }
 
-func (n *Node) answered(o *arrival, c presence.Claim, err error) {
+func (n *Node) claimAnswered(o *arrival, c presence.Claim, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	o.asked = false
@@ -182,7 +182,7 @@ func (n *Node) answered(o *arrival, c presence.Claim, err error) {
 	}
 }
 
-func (n *Node) arrived(o *arrival) {
+func (n *Node) arrivalDone(o *arrival) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	left := slices.DeleteFunc(n.arrivals[o.at], func(other *arrival) bool { return other == o })
@@ -200,9 +200,9 @@ func (n *Node) opening(at agora.Address, epoch uint64) bool {
 	return slices.ContainsFunc(n.arrivals[at], func(o *arrival) bool { return o.asked || o.epoch == epoch })
 }
 
-// take begins the session of a claim, once nobody else holds anything of it.
-func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn) (*Session, error) {
-	if err := n.settle(ctx, c); err != nil {
+// beginSession begins the session of a claim, once nobody else holds anything of it.
+func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn) (*Session, error) {
+	if err := n.awaitHandover(ctx, c); err != nil {
 		return nil, err
 	}
 	life := n.cfg.Broker.Life()
@@ -211,12 +211,12 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 		return nil, err
 	}
 	s := &Session{
-		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: cardOf(req.Card), seat: h.Admission.seat, wants: h.Receipts, slow: h.Slow,
+		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: cardOf(req.Card), slot: h.Admission.slot, wants: h.Receipts, slow: h.Slow,
 	}
-	if err := s.locate(ctx, h, rec); err != nil {
+	if err := s.openInbox(ctx, h, rec); err != nil {
 		return nil, err
 	}
-	if err := s.recall(ctx, rec); err != nil {
+	if err := s.recallCard(ctx, rec); err != nil {
 		return nil, err
 	}
 	s.start(h, rec)
@@ -228,18 +228,18 @@ func (n *Node) take(ctx context.Context, a *Actor, h Hello, req presence.ClaimRe
 	if h.HasLast && s.after > rec.Position.Cursor {
 		s.arrivedUpTo(rec.Position.Cursor, s.after)
 	}
-	s.examine()                      // what was taken back before is not looked for again
+	s.revalidate()                   // what was taken back before is not looked for again
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
-		if _, err := n.check(ctx, []*Session{s}); err != nil {
+		if _, err := n.reconcile(ctx, []*Session{s}); err != nil {
 			s.deposed()
 		}
 	}
 	return s, nil
 }
 
-// recall goes on with the card of a resumed session: when it began, and what
+// recallCard goes on with the card of a resumed session: when it began, and what
 // it said of itself unless it says more now.
-func (s *Session) recall(ctx context.Context, rec presence.Record) error {
+func (s *Session) recallCard(ctx context.Context, rec presence.Record) error {
 	if !s.claim.Resumed {
 		return nil
 	}
@@ -253,8 +253,8 @@ func (s *Session) recall(ctx context.Context, rec presence.Record) error {
 	return s.setCard(ctx, now)
 }
 
-// giveBack lets go of a claim that nobody waits for any more: it stays in its grace.
-func (n *Node) giveBack(c presence.Claim) {
+// returnClaim lets go of a claim that nobody waits for any more: it stays in its grace.
+func (n *Node) returnClaim(c presence.Claim) {
 	n.work.Go(func() {
 		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
 		defer cancel()

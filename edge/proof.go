@@ -35,13 +35,13 @@ func (s *Session) read() uint64 {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.confirmed, s.wrote)
+	return max(s.acked, s.written)
 }
 
 // writtenProves takes what was written for what has arrived. The caller holds mu.
 func (s *Session) writtenProves() {
-	s.confirmed = max(s.confirmed, s.wrote)
-	for _, p := range s.places {
-		p.confirmed = max(p.confirmed, p.wrote)
+	s.acked = max(s.acked, s.written)
+	for _, p := range s.subscriptions {
+		p.acked = max(p.acked, p.written)
 	}
 }

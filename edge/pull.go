@@ -17,7 +17,7 @@ type Delivery struct {
 	Redelivered bool  // of Message: an earlier socket may have had it
 	DeadlineMS  int64 // of Message: time left until its deadline; 0 where it has none
 	span        *trace.Span
-	place       *place // of Event
+	sub         *subscription // of Event
 }
 
 // seq returns the position of what is delivered.
@@ -31,7 +31,7 @@ func (d *Delivery) seq() uint64 {
 // Pull returns what is to be written next, about max bytes of it; nothing
 // when there is nothing now: then Wake is called when there is. It may block
 // while it reads the log, and calls reads each time before. On an error nothing is lost: wait a moment and pull
-// again; UNAVAILABLE while the edge may not deliver (see Node.delivers). The slice is valid until Written, which
+// again; UNAVAILABLE while the edge may not deliver (see Node.mayDeliver). The slice is valid until Written, which
 // comes before the next Pull, and before it Queued where that is earlier. Bodies are shared and not to be changed.
 func (s *Session) Pull(ctx context.Context, max int, reads func()) ([]Delivery, error) {
 	s.receipts.flush(s.conn)
@@ -62,7 +62,7 @@ func (s *Session) next(ctx context.Context, max int, reads func()) ([]Delivery, 
 			return nil, err
 		}
 		if s.withheld {
-			if !s.handed() {
+			if !s.markHanded() {
 				return nil, nil
 			}
 			if s.withheld = false; len(s.pulled) == 0 {
@@ -92,7 +92,7 @@ const roomy = 16
 
 // mayDeliver returns the node's word on whether it delivers. The session is woken when a refusal is over.
 func (s *Session) mayDeliver() error {
-	err := s.node.delivers()
+	err := s.node.mayDeliver()
 	if err != nil {
 		s.kept.Store(true)
 	}
@@ -143,7 +143,7 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	if out := s.outgoing.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
 		out.Cut(peer, m.Stream)
 	}
-	if s.silenced(peer, m) {
+	if s.suppressed(peer, m) {
 		return Delivery{}, false
 	}
 	if m.Part <= agora.Start && s.actor.grant().Grant != nil {
@@ -176,10 +176,10 @@ func (s *Session) concerns(receipt *agora.Message) bool {
 
 func (s *Session) redelivered(m *agora.Message) bool { return m.Again || m.Seq <= s.markTo }
 
-// silenced tells whether a part belongs to a stream that this agent has
+// suppressed tells whether a part belongs to a stream that this agent has
 // cancelled, and follows which streams are open. A start that was stored after
 // the cancel begins a stream of its own.
-func (s *Session) silenced(peer agora.Address, m *agora.Message) bool {
+func (s *Session) suppressed(peer agora.Address, m *agora.Message) bool {
 	if m.Part == agora.Whole || m.Stream == "" {
 		return false
 	}
@@ -190,7 +190,7 @@ func (s *Session) silenced(peer agora.Address, m *agora.Message) bool {
 	switch {
 	case cancelled && m.Part == agora.Start && m.Seq > since:
 		delete(s.cancelled, k)
-		s.unsilence(k)
+		s.unsuppress(k)
 	case cancelled:
 		return true
 	}

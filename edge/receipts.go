@@ -42,22 +42,22 @@ func (b *receiptBox) flush(conn Conn) {
 	}
 }
 
-// owed is what this agent's edge still has to tell the senders of what it got.
-type owed struct {
-	mu     sync.Mutex // guards the fields below
-	acked  []debt     // written, not yet known to have arrived
-	spill  span       // where those stand that found no room in acked: the log has them
-	toTell map[agora.AgentID]*account
+// receiptQueue is what this agent's edge still has to tell the senders of what it got.
+type receiptQueue struct {
+	mu      sync.Mutex       // guards the fields below
+	unacked []pendingReceipt // written, not yet known to have arrived
+	spill   span             // where those stand that found no room in unacked: the log has them
+	toTell  map[agora.AgentID]*senderReceipts
 
-	readers int    // that look in the log for what else is owed
+	readers int    // that look in the log for what else is to be told
 	reading uint64 // the lowest position at which one of them began; 0 for none
 }
 
 // span is a part of a mailbox, by positions; the zero one is none.
 type span struct{ first, last uint64 }
 
-// unpaid returns the lowest position of what senders are just being told of; 0 for none.
-func (o *owed) unpaid() (low uint64) {
+// lowestUntold returns the lowest position of what senders are just being told of; 0 for none.
+func (o *receiptQueue) lowestUntold() (low uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	low = o.reading
@@ -75,18 +75,18 @@ func lower(a, b uint64) uint64 {
 	return a
 }
 
-// debts returns what is owed, which most agents never owe.
-func (s *Session) debts() *owed {
+// pendingReceipts returns the queue of receipts to be told, which most agents never need.
+func (s *Session) pendingReceipts() *receiptQueue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.owed == nil {
-		s.owed = new(owed)
+	if s.pending == nil {
+		s.pending = new(receiptQueue)
 	}
-	return s.owed
+	return s.pending
 }
 
-// debt is a message whose sender wants to know that it arrived.
-type debt struct {
+// pendingReceipt is a message whose sender wants to know that it arrived.
+type pendingReceipt struct {
 	from  agora.AgentID
 	seq   uint64
 	what  subject
@@ -102,9 +102,9 @@ type subject struct {
 	index   uint32
 }
 
-// account is what is to be told to one sender. At most one receipt of it is
+// senderReceipts is what is to be told to one sender. At most one receipt of it is
 // under way; what comes meanwhile gathers.
-type account struct {
+type senderReceipts struct {
 	busy bool
 	ids  []tiered
 	n    map[tiered]uint64 // highest number, by session and tier
@@ -118,24 +118,24 @@ type tiered struct {
 	tier agora.Receipts
 }
 
-// maxOwed bounds the receipts that wait for an acknowledgement in memory; older ones are looked up in the log when it comes.
-const maxOwed = 8192
+// maxPendingReceipts bounds the receipts that wait for an acknowledgement in memory; older ones are looked up in the log when it comes.
+const maxPendingReceipts = 8192
 
 func subjectOf(m *agora.Message) subject {
 	switch {
 	case m.N > 0:
 		return subject{n: m.N, session: m.Session}
 	case m.ID != "":
-		return subject{id: clientID(m.ID)}
+		return subject{id: ClientID(m.ID)}
 	case m.Indexed:
 		return subject{stream: m.Stream, index: m.Index}
 	}
 	return subject{}
 }
 
-// tellReceipts tells senders that what they sent was written to the socket,
+// receiptsWritten tells senders that what they sent was written to the socket,
 // and remembers who wants to know that it arrived.
-func (s *Session) tellReceipts(written []Delivery, tier agora.Receipts) {
+func (s *Session) receiptsWritten(written []Delivery, tier agora.Receipts) {
 	owes, later := false, agora.Acked
 	if s.proof.is(ByReader) {
 		tier, later = 0, agora.Acked|agora.Delivered
@@ -147,38 +147,38 @@ func (s *Session) tellReceipts(written []Delivery, tier agora.Receipts) {
 		}
 		what := subjectOf(m)
 		if m.Meta.Receipts&tier != 0 {
-			s.owe(m.From, what, agora.Delivered, m.Seq)
+			s.enqueueReceipt(m.From, what, agora.Delivered, m.Seq)
 		}
 		if due := m.Meta.Receipts & later; due != 0 {
-			o := s.debts()
+			o := s.pendingReceipts()
 			o.mu.Lock()
-			o.acked = append(o.acked, debt{m.From, m.Seq, what, due})
-			if over := len(o.acked) - maxOwed; over > 0 {
-				o.spill.first, o.spill.last = lower(o.spill.first, o.acked[0].seq), o.acked[over-1].seq
-				o.acked = o.acked[over:]
+			o.unacked = append(o.unacked, pendingReceipt{m.From, m.Seq, what, due})
+			if over := len(o.unacked) - maxPendingReceipts; over > 0 {
+				o.spill.first, o.spill.last = lower(o.spill.first, o.unacked[0].seq), o.unacked[over-1].seq
+				o.unacked = o.unacked[over:]
 			}
 			o.mu.Unlock()
 			owes = true
 		}
 	}
 	if owes {
-		s.tellAcked() // of what was acknowledged before it was written once more
+		s.receiptsAcked() // of what was acknowledged before it was written once more
 	}
 }
 
-// tellAcked tells senders that what they sent is known to have arrived.
-func (s *Session) tellAcked() {
+// receiptsAcked tells senders that what they sent is known to have arrived.
+func (s *Session) receiptsAcked() {
 	s.mu.Lock()
-	confirmed, o := s.confirmed, s.owed
+	confirmed, o := s.acked, s.pending
 	s.mu.Unlock()
 	if o == nil {
 		return
 	}
 	o.mu.Lock()
-	var due []debt
-	for len(o.acked) > 0 && o.acked[0].seq <= confirmed {
-		due = append(due, o.acked[0])
-		o.acked = o.acked[1:]
+	var due []pendingReceipt
+	for len(o.unacked) > 0 && o.unacked[0].seq <= confirmed {
+		due = append(due, o.unacked[0])
+		o.unacked = o.unacked[1:]
 	}
 	spill := o.spill
 	if spill.last > confirmed {
@@ -193,36 +193,36 @@ func (s *Session) tellAcked() {
 	for _, d := range due {
 		for _, tier := range []agora.Receipts{agora.Delivered, agora.Acked} {
 			if d.tiers&tier != 0 {
-				s.owe(d.from, d.what, tier, d.seq)
+				s.enqueueReceipt(d.from, d.what, tier, d.seq)
 			}
 		}
 	}
 }
 
-// owe enters a receipt into its sender's account, and sends it unless one is under way.
+// enqueueReceipt enters a receipt into its sender's account, and sends it unless one is under way.
 // seq is where in the mailbox the message stands.
-func (s *Session) owe(to agora.AgentID, what subject, tier agora.Receipts, seq uint64) {
-	o := s.debts()
+func (s *Session) enqueueReceipt(to agora.AgentID, what subject, tier agora.Receipts, seq uint64) {
+	o := s.pendingReceipts()
 	o.mu.Lock()
 	if o.toTell == nil {
-		o.toTell = map[agora.AgentID]*account{}
+		o.toTell = map[agora.AgentID]*senderReceipts{}
 	}
 	a := o.toTell[to]
 	if a == nil {
-		a = &account{n: map[tiered]uint64{}, at: map[tiered]uint32{}}
+		a = &senderReceipts{n: map[tiered]uint64{}, at: map[tiered]uint32{}}
 		o.toTell[to] = a
 	}
-	a.enter(what, tier, seq)
+	a.add(what, tier, seq)
 	busy := a.busy
 	a.busy = true
 	o.mu.Unlock()
 	if !busy {
-		s.pay(to, a)
+		s.flushReceipts(to, a)
 	}
 }
 
-// enter adds a receipt. One by number or index stands for all before it.
-func (a *account) enter(what subject, tier agora.Receipts, seq uint64) {
+// add adds a receipt. One by number or index stands for all before it.
+func (a *senderReceipts) add(what subject, tier agora.Receipts, seq uint64) {
 	a.low = lower(a.low, seq)
 	switch {
 	case what.n > 0:
@@ -236,15 +236,15 @@ func (a *account) enter(what subject, tier agora.Receipts, seq uint64) {
 	}
 }
 
-// pay sends what an account holds, and again what has gathered when that is stored, or was refused for the moment.
-func (s *Session) pay(to agora.AgentID, a *account) {
-	o := s.debts()
+// flushReceipts sends what an account holds, and again what has gathered when that is stored, or was refused for the moment.
+func (s *Session) flushReceipts(to agora.AgentID, a *senderReceipts) {
+	o := s.pendingReceipts()
 	o.mu.Lock()
-	due := a.take()
+	due := a.drain()
 	if len(due) == 0 {
 		a.busy = false
 		delete(o.toTell, to)
-		defer s.moved() // what was held back for this is not any more
+		defer s.markMoved() // what was held back for this is not any more
 	}
 	o.mu.Unlock()
 	var left atomic.Int32 // of due, not answered yet
@@ -255,11 +255,11 @@ func (s *Session) pay(to agora.AgentID, a *account) {
 			if forNow(err) {
 				refused.Store(true)
 				o.mu.Lock()
-				a.enter(r.what, r.tier, a.sent)
+				a.add(r.what, r.tier, a.sent)
 				o.mu.Unlock()
 			}
 			if left.Add(-1) == 0 {
-				s.node.background(func() { s.payOn(to, a, refused.Load()) })
+				s.node.background(func() { s.flushAgain(to, a, refused.Load()) })
 			}
 		}
 		m := r.message()
@@ -267,36 +267,36 @@ func (s *Session) pay(to agora.AgentID, a *account) {
 		if err := s.sender().Send(s.node.ctx, m, relay.Options{}, func(res broker.Result) { answered(res.Err) }); err != nil {
 			answered(err)
 		} else {
-			s.seat.Stir()
+			s.slot.MarkActive()
 		}
 	}
 }
 
-// payOn goes on with an account; after a moment where receipts were refused, unless the session is over: then who gets it next tells
+// flushAgain goes on with an account; after a moment where receipts were refused, unless the session is over: then who gets it next tells
 // what it finds in the log.
-func (s *Session) payOn(to agora.AgentID, a *account, refused bool) {
+func (s *Session) flushAgain(to agora.AgentID, a *senderReceipts, refused bool) {
 	if refused && (s.ended() || !pause.For(s.node.ctx, time.Second)) {
-		o := s.debts()
+		o := s.pendingReceipts()
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		a.busy = false
 		return
 	}
-	s.pay(to, a)
+	s.flushReceipts(to, a)
 }
 
-// paid waits until nothing is under way, receipts included: what gathers while others are under way follows them.
-func (s *Session) paid(ctx context.Context) error {
+// flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them.
+func (s *Session) flushAll(ctx context.Context) error {
 	for {
 		err := s.sender().Flush(ctx)
-		if err != nil || !s.debts().busy() || !pause.For(ctx, 5*time.Millisecond) {
+		if err != nil || !s.pendingReceipts().busy() || !pause.For(ctx, 5*time.Millisecond) {
 			return err
 		}
 	}
 }
 
 // busy tells whether a receipt is under way.
-func (o *owed) busy() bool {
+func (o *receiptQueue) busy() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, a := range o.toTell {
@@ -326,8 +326,8 @@ type receipt struct {
 	tier agora.Receipts
 }
 
-// take empties the account.
-func (a *account) take() (due []receipt) {
+// drain empties the account.
+func (a *senderReceipts) drain() (due []receipt) {
 	for _, t := range a.ids {
 		due = append(due, receipt{subject{id: t.name}, t.tier})
 	}

@@ -27,7 +27,7 @@ func (a *Actor) Register(ctx context.Context, card agora.Agent, lasts time.Durat
 	} else if lasts < MinRegister || lasts > MaxRegister {
 		return until, agora.Errorf(agora.InvalidRequest, "a registration lasts from %v to %v", MinRegister, MaxRegister)
 	}
-	for _, err := range []error{a.Check(), n.checkCard(&card), a.mayBe(card.ID), a.spend(card.Size())} {
+	for _, err := range []error{a.Check(), n.checkCard(&card), a.mayBe(card.ID), a.quota.Spend(card.Size())} {
 		if err != nil {
 			return until, agora.AsError(err)
 		}
@@ -41,7 +41,7 @@ func (a *Actor) Register(ctx context.Context, card agora.Agent, lasts time.Durat
 // AGENT_EXISTS where it is another principal's, FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
 func (a *Actor) Unregister(ctx context.Context, id agora.AgentID) error {
 	n, who := a.node, a.Principal()
-	for _, err := range []error{a.Check(), a.mayBe(id), a.spend(0)} {
+	for _, err := range []error{a.Check(), a.mayBe(id), a.quota.Spend(0)} {
 		if err != nil {
 			return agora.AsError(err)
 		}
@@ -85,7 +85,7 @@ func (n *Node) register(ctx context.Context, r presence.Registration, lasts time
 		case errors.Is(err, presence.ErrOwned):
 			return belongsElsewhere(id)
 		case errors.Is(err, presence.ErrEnding):
-			if err := n.finish(ctx, r.Tenant, id, false); err != nil {
+			if err := n.reap(ctx, r.Tenant, id, false); err != nil {
 				return agora.AsError(err)
 			}
 			if err := ctx.Err(); err != nil {

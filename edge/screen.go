@@ -26,8 +26,8 @@ func (n *Node) Screens(s Screen) {
 	n.screens.all.Store(&all)
 }
 
-// look returns why a message of an actor may not be said. It has From and To.
-func (s *screens) look(ctx context.Context, by *Actor, m *agora.Message) error {
+// check returns why a message of an actor may not be said. It has From and To.
+func (s *screens) check(ctx context.Context, by *Actor, m *agora.Message) error {
 	all := s.all.Load()
 	if all == nil || m.Kind != agora.Request || m.Part > agora.Start || m.Media != "" {
 		return nil

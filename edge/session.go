@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/presence"
 )
@@ -39,7 +40,7 @@ type Session struct {
 	conn     Conn
 	name     string                 // of the connection
 	token    string                 // with which the session is taken over
-	seat     *Seat                  // of the connection among all of the edge; nil where it is never shed
+	slot     *admission.Slot        // of the connection among all of the edge; nil where it is never shed
 	wants    agora.Receipts         // for everything that it sends
 	slow     func() []agora.AgentID // see Hello; nil for none
 	withheld bool                   // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own
@@ -68,20 +69,20 @@ type Session struct {
 
 	reviewed atomic.Pointer[reviewed]
 
-	settling sync.Mutex // held while the session is settled, which blocks
-	settled  bool       // guarded by settling: nothing of it is left here
-	dirty    bool       // guarded by settling: it has gone, and parts were given up
+	detaching  sync.Mutex // held while the session is detached, which blocks
+	detached   bool       // guarded by detaching: nothing of it is left here
+	incomplete bool       // guarded by detaching: it has gone, and parts were given up
 
-	mu        sync.Mutex // guards the fields below; its maps are made when something comes into them
-	card      card
-	places    map[string]*place
-	ready     []*place // places whose Next may have something
-	cancelled map[streamKey]uint64
-	callers   *callers             // who may be answered, where a policy rules
-	incoming  map[streamKey]string // streams to this agent that have begun here, each with the request that it is or answers; empty for none
-	aliases   map[string]string    // event ids by the id of the frame that began them
-	owed      *owed                // receipts to be told to the senders of what this agent got; nil while there never was one
-	progress
+	mu            sync.Mutex // guards the fields below; its maps are made when something comes into them
+	card          card
+	subscriptions map[string]*subscription
+	ready         []*subscription // those whose Next may have something
+	cancelled     map[streamKey]uint64
+	callers       *callers             // who may be answered, where a policy rules
+	incoming      map[streamKey]string // streams to this agent that have begun here, each with the request that it is or answers; empty for none
+	aliases       map[string]string    // event ids by the id of the frame that began them
+	pending       *receiptQueue        // receipts to be told to the senders of what this agent got; nil while there never was one
+	cursor
 	heartbeat bool
 	goodbye   bool  // the agent said so: the session ends without a grace
 	over      bool  // no verb is taken any more
@@ -124,7 +125,7 @@ func (s *Session) start(h Hello, rec presence.Record) {
 	if len(rec.Lanes) > 0 {
 		s.outgoing.Store(s.newSender(rec.Lanes))
 	}
-	s.openPlaces(h, rec)
+	s.openSubscriptions(h, rec)
 }
 
 // Begin lets deliveries flow: the door has queued its answer to the Hello.
@@ -138,7 +139,7 @@ func (s *Session) Begin() {
 // Update replaces the card of the running session: a second registration of
 // the same id. heartbeat tells whether the agent knows agent.heartbeat now.
 func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) error {
-	if err := errors.Join(s.actor.spend(0), s.node.checkCard(&card)); err != nil {
+	if err := errors.Join(s.actor.quota.Spend(0), s.node.checkCard(&card)); err != nil {
 		return agora.AsError(err)
 	}
 	s.mu.Lock()
@@ -195,7 +196,7 @@ func (s *Session) deposed() {
 }
 
 // laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's all the same, the
-// session was given up for lost while this edge could not say that it has it, and its lanes were ended (endOrphans); or the lane
+// session was given up for lost while this edge could not say that it has it, and its lanes were ended (endLostSessions); or the lane
 // owes more than it can remember. Then the agent is asked to come back: its session goes on under a younger claim. It never blocks.
 func (s *Session) laneLost() {
 	s.node.background(func() {

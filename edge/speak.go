@@ -88,7 +88,7 @@ func (a *Actor) Ack(ctx context.Context, as agora.AgentID, space string, seq uin
 
 // CreateSpace makes a public space where it is missing. FORBIDDEN, RATE_LIMITED, INVALID_REQUEST, UNAVAILABLE.
 func (a *Actor) CreateSpace(ctx context.Context, space string) error {
-	if err := errors.Join(a.Check(), a.mayEnter(policy.Create, space), a.spend(0)); err != nil {
+	if err := errors.Join(a.Check(), a.mayEnter(policy.Create, space), a.quota.Spend(0)); err != nil {
 		return agora.AsError(err)
 	}
 	return a.node.hub.Create(ctx, a.Principal().Tenant, space)
@@ -246,11 +246,10 @@ func (a *Actor) post(ctx context.Context, as agora.AgentID, m agora.Message, w W
 	if err := a.mayPost(ctx, as, &m); err != nil {
 		return Outcome{}, err
 	}
-	if err := a.spendAs(ctx, as, len(m.Body)); err != nil {
+	if err := a.quota.SpendFor(ctx, a.as(as), len(m.Body)); err != nil {
 		return Outcome{}, err
 	}
-	a.tenant.Messages.Add(1)
-	a.tenant.Bytes.Add(int64(len(m.Body)))
+	a.quota.Count(len(m.Body))
 	return a.store(ctx, as, m, w)
 }
 
@@ -269,7 +268,7 @@ func (a *Actor) store(ctx context.Context, as agora.AgentID, m agora.Message, w 
 		}
 		return Outcome{}, nil
 	}
-	if err := a.node.screens.look(ctx, a, &m); err != nil {
+	if err := a.node.screens.check(ctx, a, &m); err != nil {
 		return Outcome{}, agora.AsError(err)
 	}
 	if m.Kind == agora.Reply {

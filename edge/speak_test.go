@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
@@ -189,7 +190,7 @@ func code(err error) agora.Code {
 // What an agent says in many requests, each of which has an actor of its own, counts together against its rate.
 func TestRequestsOfAnAgentShareItsRate(t *testing.T) {
 	t.Parallel()
-	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Rate: 0.01, Burst: 300}}}) // three messages
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: admission.Limits{Rate: 0.01, Burst: 300}}}) // three messages
 	alice, _ := registered(t, c, 0, "alice")
 	for k := range 4 {
 		_, err := actor(t, c, 0).Send(t.Context(), "nobody", to("alice", agora.Whole, "", `1`), edge.Want{})
@@ -245,7 +246,7 @@ func TestWhatIsSaidAgainIsOneMessageWhateverBecameOfTheSession(t *testing.T) {
 func TestRequestsOfAnAgentShareItsRateAtAllEdges(t *testing.T) {
 	t.Parallel()
 	const room = 40
-	c := start(t, agoratest.Options{Node: edge.Config{Limits: edge.Limits{Rate: 0.01, Burst: 100 * room}}})
+	c := start(t, agoratest.Options{Node: edge.Config{Limits: admission.Limits{Rate: 0.01, Burst: 100 * room}}})
 	alice, _ := registered(t, c, 0, "alice")
 	registered(t, c, 1, "bob")
 	for _, who := range []agora.AgentID{"nobody", "bob"} {

@@ -35,7 +35,7 @@ func (n *Node) Stats() Stats {
 		Sessions: n.stats.sessions.Load(), Started: n.stats.started.Load(), Sent: n.stats.sent.Load(),
 		Unrenewed: n.stats.unrenewed.Load(), Draining: n.draining.Load(), Ended: make(map[string]int64, len(causes)),
 	}
-	if r := n.renewed.Load(); r != nil {
+	if r := n.lastRenewal.Load(); r != nil {
 		s.LeaseLeft = n.cfg.Lease - time.Since(r.sent)
 	}
 	for k, name := range causes {

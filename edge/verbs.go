@@ -61,7 +61,7 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 		err = s.spend(ctx, &m)
 	}
 	if err == nil {
-		err = s.node.screens.look(ctx, s.actor, &m)
+		err = s.node.screens.check(ctx, s.actor, &m)
 	}
 	if err != nil {
 		if m.Part == agora.Start {
@@ -102,7 +102,7 @@ func (s *Session) asHolder(ctx context.Context, do func() error) error {
 	if !errors.Is(err, presence.ErrDeposed) || !guard.Looks {
 		return err
 	}
-	held, failed := s.remind(ctx)
+	held, failed := s.reassert(ctx)
 	switch {
 	case failed != nil: // it is not known to be another's
 		return agora.AsError(failed)
@@ -125,13 +125,6 @@ func (s *Session) leavesHole(ctx context.Context, n uint64, err error) bool {
 	defer s.mu.Unlock()
 	s.lost = s.lost || ctx.Err() != nil || errors.Is(err, presence.ErrDeposed)
 	return !s.over && !(s.lost && n > 0)
-}
-
-// hasStopped tells whether the session is over here: it may go on elsewhere, with its streams.
-func (s *Session) hasStopped() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.over
 }
 
 // Key makes an idempotency key of a client's id and of what it said: sent
@@ -176,8 +169,8 @@ const reserved = "\x00"
 // keyMark stands between a client's id and the content's hash.
 const keyMark = reserved
 
-// clientID returns the client's id of a key.
-func clientID(key string) string {
+// ClientID returns the client's id of a key.
+func ClientID(key string) string {
 	id, _, _ := strings.Cut(key, keyMark)
 	return id
 }
@@ -222,7 +215,7 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 	k := streamKey{peer, m.Stream}
 	s.mu.Lock()
 	request, incoming := s.incoming[k]
-	upTo := s.given
+	upTo := s.handed
 	s.mu.Unlock()
 	kind, own := s.sender().Sends(peer, m.Stream)
 	// After a resume the beginning of a stream may lie before what this edge has seen.
@@ -239,7 +232,7 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 		if err := s.node.cfg.Presence.Cancel(ctx, s.claim, st); err != nil {
 			return agora.AsError(err)
 		}
-		s.silence(k, upTo)
+		s.suppress(k, upTo)
 	}
 	m.Kind = agora.Control
 	if own {
@@ -286,8 +279,8 @@ func (s *Session) reopen(k streamKey, request string) {
 	}
 }
 
-// silence drops what follows of a stream.
-func (s *Session) silence(k streamKey, upTo uint64) {
+// suppress drops what follows of a stream.
+func (s *Session) suppress(k streamKey, upTo uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.incoming, k)
@@ -300,8 +293,8 @@ func (s *Session) silence(k streamKey, upTo uint64) {
 	}
 }
 
-// unsilence has presence forget a cancelled stream: another one has begun under its name.
-func (s *Session) unsilence(k streamKey) {
+// unsuppress has presence forget a cancelled stream: another one has begun under its name.
+func (s *Session) unsuppress(k streamKey) {
 	peer := k.peer.Agent
 	if k.peer.IsSpace() {
 		peer = agora.AgentID(spaceMark + k.peer.Space)

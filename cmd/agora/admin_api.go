@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/edge"
+	ops "github.com/agora-relay/agora/edge/operator"
 )
 
 // operatorTime bounds one request of an operator's.
@@ -18,29 +18,31 @@ const operatorTime = 30 * time.Second
 // may hold anything. Every answer is JSON; an error is {"error":{"code","message"}} with the code's HTTP status.
 func (e *edgeServer) operatorHandler() http.Handler {
 	mux := http.NewServeMux()
-	n := e.node
+	cluster := ops.New(e.node)
 	answer := func(pattern string, f func(ctx context.Context, q operatorQuery) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { operate(w, r, f) })
 	}
 	answer("GET /v1/agent", func(ctx context.Context, q operatorQuery) (any, error) {
-		return n.InspectAgent(ctx, q.tenant, q.agent())
+		return cluster.InspectAgent(ctx, q.tenant, q.agent())
 	})
-	answer("GET /v1/space", func(ctx context.Context, q operatorQuery) (any, error) { return n.InspectSpace(ctx, q.tenant, q.id) })
+	answer("GET /v1/space", func(ctx context.Context, q operatorQuery) (any, error) {
+		return cluster.InspectSpace(ctx, q.tenant, q.id)
+	})
 	answer("GET /v1/edges", func(ctx context.Context, q operatorQuery) (any, error) {
-		edges, err := n.InspectEdges(ctx, q.id)
+		edges, err := cluster.InspectEdges(ctx, q.id)
 		if err == nil && q.id != "" && len(edges) == 0 {
 			err = agora.Errorf(agora.AgentNotFound, "no edge %q is known", q.id)
 		}
 		return map[string]any{"edges": edges, "asked": e.name}, err
 	})
 	answer("GET /v1/why", func(ctx context.Context, q operatorQuery) (any, error) {
-		return n.Why(ctx, edge.WhyQuery{ID: q.id, Tenant: q.tenant, To: agora.AgentID(q.to), Space: q.space, From: agora.AgentID(q.from)})
+		return cluster.Why(ctx, ops.WhyQuery{ID: q.id, Tenant: q.tenant, To: agora.AgentID(q.to), Space: q.space, From: agora.AgentID(q.from)})
 	})
 	answer("POST /v1/agent/kick", func(ctx context.Context, q operatorQuery) (any, error) {
-		return map[string]any{"agent": q.id, "kicked": true}, n.Kick(ctx, q.tenant, q.agent())
+		return map[string]any{"agent": q.id, "kicked": true}, cluster.Kick(ctx, q.tenant, q.agent())
 	})
 	answer("POST /v1/agent/purge", func(ctx context.Context, q operatorQuery) (any, error) {
-		unread, err := n.Purge(ctx, q.tenant, q.agent())
+		unread, err := cluster.Purge(ctx, q.tenant, q.agent())
 		return map[string]any{"agent": q.id, "unread_records": unread}, err
 	})
 	answer("GET /v1/p2p", func(ctx context.Context, _ operatorQuery) (any, error) {

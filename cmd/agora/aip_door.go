@@ -26,7 +26,7 @@ func (e *edgeServer) openAIP(p plan, c *carrier.Carriers) error {
 		cfg.NodeTLS = nodes.now.Load
 		e.grpc.follow(nodes, e.log)
 	}
-	connections, _ := e.node.Crowd().Limits()
+	connections, _ := e.node.Shedder().Limits()
 	e.grpc.keep(connections)
 	e.aip = aip.New(e.node, cfg)
 	e.doors = append(e.doors, aipDoor{e.aip, e.grpc, e.fail})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	ops "github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -51,7 +52,7 @@ func TestListenersTellHowTheyStand(t *testing.T) {
 		run.tells("* connection lost: ", "; trying again\n", "* no connection yet: ", "; trying again\n")
 		line.Mend()
 		run.tells("* connected again as " + id + " to " + c.url + "/ws: nothing is missing\n")
-		if err := c.cluster.Node(0).Kick(await.Context(t), agora.DefaultTenant, agora.AgentID(id)); err != nil {
+		if err := ops.New(c.cluster.Node(0)).Kick(await.Context(t), agora.DefaultTenant, agora.AgentID(id)); err != nil {
 			t.Fatal(err)
 		}
 		run.tells("* an operator has ended the session (kick): coming back in a new one\n", "* connected again as "+id, "in a new session\n")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 )
 
 // limitSettings bound what tenants, principals and addresses may do, and say whose word is taken about addresses.
@@ -73,9 +74,9 @@ func (s *limitSettings) proxies() ([]netip.Prefix, error) {
 }
 
 // limits returns what every edge is bounded by.
-func (s *settings) limits() edge.Limits {
+func (s *settings) limits() admission.Limits {
 	m := &s.more
-	return edge.Limits{
+	return admission.Limits{
 		Frame: int(s.frame), Card: int(m.card), Streams: s.streams, Spaces: s.spaces, Rate: s.rate, Bytes: s.bytes, Burst: s.burst,
 		TenantRate: m.tenantRate, TenantBytes: m.tenantBytes, PerPrincipal: m.perPrincipal, PerIP: m.perIP,
 		Handshakes: m.handshakes, HandshakesPerIP: m.handshakesPerIP,

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/agora-relay/agora/broker"
-	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
@@ -21,7 +21,7 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerNode(r, e)
 	registerCalls(r, e.node.Calls())
-	registerCrowd(r, e.node.Crowd())
+	registerShedder(r, e.node.Shedder())
 	for _, d := range e.doors {
 		d.metrics(r)
 	}
@@ -30,7 +30,7 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 		registerApprovals(r, e.approvals)
 	}
 	registerPort(r, e.public)
-	registerGate(r, e.node.Gate().Stats())
+	registerConnLimiter(r, e.node.ConnLimiter().Stats())
 	registerTenants(r, e.node)
 	registerLog(r, e.broker)
 	registerHealth(r, e)
@@ -88,15 +88,15 @@ func registerLegs(r *prometheus.Registry, e *edgeServer) {
 		})
 }
 
-func registerCrowd(r *prometheus.Registry, c *edge.Crowd) {
-	connections, queued := c.Limits()
+func registerShedder(r *prometheus.Registry, shedder *admission.Shedder) {
+	connections, queued := shedder.Limits()
 	gauge(r, "agora_limit_connections", "Limit of open connections (limits.connections).", func() float64 { return float64(connections) })
 	gauge(r, "agora_limit_queued_bytes", "Limit of bytes buffered for all connections together, from which on load is shed (limits.queued).", func() float64 { return float64(queued) })
-	gauge(r, "agora_queued_bytes", "Bytes buffered for all connections together.", func() float64 { return float64(c.Held()) })
+	gauge(r, "agora_queued_bytes", "Bytes buffered for all connections together.", func() float64 { return float64(shedder.Held()) })
 	gauge(r, "agora_queue_share", "Share of its usual size that the queue of one connection may have: 1, and less while much is buffered.", func() float64 {
-		return float64(c.Share()) / edge.Whole
+		return float64(shedder.Share()) / admission.FullShare
 	})
-	s := c.Stats()
+	s := shedder.Stats()
 	counter(r, "agora_shed_connections_total", "Connections refused by load shedding: too many of them, too much buffered, or the edge drains.", loaded(&s.Connections))
 	counter(r, "agora_shed_messages_total", "Messages and events refused by load shedding, because too much was buffered.", loaded(&s.Messages))
 	counter(r, "agora_shed_slowed_total", "Stream chunks delayed by load shedding, because too much was buffered.", loaded(&s.Slowed))

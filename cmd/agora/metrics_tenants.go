@@ -4,10 +4,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 )
 
-// registerGate registers whom the edge turned away before it knew what they want.
-func registerGate(r *prometheus.Registry, s *edge.GateStats) {
+// registerConnLimiter registers whom the edge turned away before it knew what they want.
+func registerConnLimiter(r *prometheus.Registry, s *admission.ConnLimiterStats) {
 	turned := metricOf("agora_gate_refused_total", "WebSocket handshakes and HTTP requests refused by a limit: of handshakes a second, of one address, or of one principal.", "reason")
 	r.MustRegister(collector{[]*prometheus.Desc{turned}, func(send func(prometheus.Metric, error)) {
 		for reason, n := range map[string]int64{
@@ -24,14 +25,14 @@ func registerTenants(r *prometheus.Registry, n *edge.Node) {
 	type series struct {
 		desc *prometheus.Desc
 		kind prometheus.ValueType
-		read func(*edge.TenantStats) int64
+		read func(*admission.TenantStats) int64
 	}
 	all := []series{
-		{metricOf("agora_tenant_sessions", "Agents with a session at this edge, by tenant.", "tenant"), prometheus.GaugeValue, func(s *edge.TenantStats) int64 { return s.Sessions.Load() }},
-		{metricOf("agora_tenant_messages_total", "Messages and stream chunks accepted from agents, by tenant.", "tenant"), prometheus.CounterValue, func(s *edge.TenantStats) int64 { return s.Messages.Load() }},
-		{metricOf("agora_tenant_bytes_total", "Bytes of payloads accepted from agents, by tenant.", "tenant"), prometheus.CounterValue, func(s *edge.TenantStats) int64 { return s.Bytes.Load() }},
-		{metricOf("agora_tenant_limited_total", "Messages refused or delayed by the tenant's rate limits (limits.tenant), by tenant.", "tenant"), prometheus.CounterValue, func(s *edge.TenantStats) int64 { return s.Limited.Load() }},
-		{metricOf("agora_tenant_forbidden_total", "Requests refused by the policy or by the scope of a token, by tenant.", "tenant"), prometheus.CounterValue, func(s *edge.TenantStats) int64 { return s.Refused.Load() }},
+		{metricOf("agora_tenant_sessions", "Agents with a session at this edge, by tenant.", "tenant"), prometheus.GaugeValue, func(s *admission.TenantStats) int64 { return s.Sessions.Load() }},
+		{metricOf("agora_tenant_messages_total", "Messages and stream chunks accepted from agents, by tenant.", "tenant"), prometheus.CounterValue, func(s *admission.TenantStats) int64 { return s.Messages.Load() }},
+		{metricOf("agora_tenant_bytes_total", "Bytes of payloads accepted from agents, by tenant.", "tenant"), prometheus.CounterValue, func(s *admission.TenantStats) int64 { return s.Bytes.Load() }},
+		{metricOf("agora_tenant_limited_total", "Messages refused or delayed by the tenant's rate limits (limits.tenant), by tenant.", "tenant"), prometheus.CounterValue, func(s *admission.TenantStats) int64 { return s.Limited.Load() }},
+		{metricOf("agora_tenant_forbidden_total", "Requests refused by the policy or by the scope of a token, by tenant.", "tenant"), prometheus.CounterValue, func(s *admission.TenantStats) int64 { return s.Refused.Load() }},
 	}
 	var descs []*prometheus.Desc
 	for _, s := range all {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agora-relay/agora/edge"
+	ops "github.com/agora-relay/agora/edge/operator"
 )
 
 func newInspect() *cobra.Command {
@@ -29,7 +29,7 @@ func newInspectAgent() *cobra.Command {
 	})
 }
 
-func printAgent(w io.Writer, v *edge.AgentView, _ []string) {
+func printAgent(w io.Writer, v *ops.AgentView, _ []string) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
@@ -74,7 +74,7 @@ func newInspectSpace() *cobra.Command {
 	})
 }
 
-func printSpace(w io.Writer, v *edge.SpaceView, _ []string) {
+func printSpace(w io.Writer, v *ops.SpaceView, _ []string) {
 	fmt.Fprintf(w, "space %s, tenant %s, %s: %d members\n", v.Space, v.Tenant, v.Type, v.Count)
 	fmt.Fprintf(w, "log %s: %d records, seq %d to %d\n", v.Log.Stream, v.Log.Records, v.Log.First, v.Log.Last)
 	for _, m := range v.Members {
@@ -95,7 +95,7 @@ func newInspectEdge() *cobra.Command {
 
 // edgeViews is what the admin port answers about edges.
 type edgeViews struct {
-	Edges []edge.EdgeView `json:"edges"`
+	Edges []ops.EdgeView `json:"edges"`
 }
 
 func printEdges(w io.Writer, v *edgeViews, _ []string) {

@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/edge"
+	ops "github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -37,9 +38,9 @@ func (r *running) ask(v any, args ...string) {
 }
 
 // fateOf is what `agora why` says of the one message that it finds.
-func (r *running) fateOf(args ...string) edge.Fate {
+func (r *running) fateOf(args ...string) ops.Fate {
 	r.t.Helper()
-	var f edge.Fates
+	var f ops.Fates
 	r.ask(&f, append([]string{"why"}, args...)...)
 	if len(f.Messages) != 1 {
 		r.t.Fatalf("why %v found %d messages, want one: %+v", args, len(f.Messages), f)
@@ -96,7 +97,7 @@ func TestWhyTellsWhatBecameOfAMessageAtWhateverEdgeItIsAsked(t *testing.T) {
 	}
 }
 
-func agentAt(r *running, id string) (v edge.AgentView) {
+func agentAt(r *running, id string) (v ops.AgentView) {
 	r.t.Helper()
 	r.ask(&v, "inspect", "agent", id)
 	return v
@@ -201,11 +202,11 @@ func TestInspectShowsSpacesAndEdges(t *testing.T) {
 	alice.hear("agent.registered")
 	alice.say(`{"type":"space.join","id":"1","space":"lab"}`)
 	alice.hear("space.joined")
-	var s edge.SpaceView
+	var s ops.SpaceView
 	if one.ask(&s, "inspect", "space", "lab"); s.Count != 1 || len(s.Members) != 1 || s.Members[0].Agent != "alice" {
 		t.Errorf("space = %+v", s)
 	}
-	var edges struct{ Edges []edge.EdgeView }
+	var edges struct{ Edges []ops.EdgeView }
 	one.ask(&edges, "inspect", "edge")
 	sessions := int64(0)
 	for _, e := range edges.Edges {

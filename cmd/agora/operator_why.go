@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/edge"
+	ops "github.com/agora-relay/agora/edge/operator"
 )
 
 func newWhy() *cobra.Command {
@@ -35,7 +35,7 @@ func newWhy() *cobra.Command {
 					q.Set(name, value)
 				}
 			}
-			var v edge.Fates
+			var v ops.Fates
 			printed, err := o.ask(cmd, http.MethodGet, "/v1/why", q, &v)
 			if err == nil && !printed {
 				printFates(cmd.OutOrStdout(), &v)
@@ -53,7 +53,7 @@ func newWhy() *cobra.Command {
 	return cmd
 }
 
-func printFates(w io.Writer, v *edge.Fates) {
+func printFates(w io.Writer, v *ops.Fates) {
 	for i := range v.Messages {
 		m := &v.Messages[i]
 		to := "to " + string(m.To)

@@ -16,7 +16,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 )
 
-// caller is who makes a call that was let in. It is the Guest of the call's admission.
+// caller is who makes a call that was let in. It is the connection of the call's admission.
 type caller struct {
 	actor     *edge.Actor
 	admission edge.Admission
@@ -105,7 +105,7 @@ func (d *Door) admit(ctx context.Context) (_ context.Context, done func(), err e
 		done()
 		return nil, nil, errGone
 	}
-	a.Sit(c)
+	a.Attach(c)
 	return ctx, done, nil
 }
 
@@ -122,12 +122,12 @@ func early(ctx context.Context) (context.Context, context.CancelFunc) {
 // authTime bounds how long a call waits for its credentials to be verified.
 const authTime = 10 * time.Second
 
-// Held implements edge.Guest: what waits for a call is counted where it is kept.
+// Held implements admission.Sheddable: what waits for a call is counted where it is kept.
 func (c *caller) Held() (int64, bool) { return 0, false }
 
-// Close implements edge.Guest.
-func (c *caller) Close(why edge.Reason) {
-	c.stop(&agora.Error{Code: agora.Unavailable, Message: why.Text, RetryAfter: time.Second})
+// Shed implements admission.Sheddable.
+func (c *caller) Shed() {
+	c.stop(&agora.Error{Code: agora.Unavailable, Message: edge.Overloaded.Text, RetryAfter: time.Second})
 }
 
 // from returns where a call comes from, by the word of trusted proxies.

@@ -108,7 +108,7 @@ func (h *held) close() {
 func (d *Door) connect(ctx context.Context, n *node, open func(edge.Hello, edge.Conn) (*edge.Session, error)) error {
 	n.door, n.gone, n.begun = d, make(chan struct{}), make(chan struct{})
 	n.Demux = demux.New(demux.Config{
-		Serve: n.serve, Share: d.node.Crowd().Share, Records: d.node.Config().MaxRecords, Log: d.cfg.Log,
+		Serve: n.serve, Share: d.node.Shedder().Share, Records: d.node.Config().MaxRecords, Log: d.cfg.Log,
 	})
 	s, err := open(edge.Hello{Conn: "aip-" + n.channel.at.address, Proof: edge.ByReader, Slow: n.Slow}, n)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	wire "github.com/agora-relay/agora/wire/aip"
@@ -16,7 +17,7 @@ import (
 
 func TestWhatIsTooMuchIsRefusedAndSaysWhenToTryAgain(t *testing.T) {
 	t.Parallel()
-	s := open(t, setup{Options: agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Calls: 2, Rate: 0.001, Burst: 3000}}}})
+	s := open(t, setup{Options: agoratest.Options{Edges: 1, Node: edge.Config{Limits: admission.Limits{Calls: 2, Rate: 0.001, Burst: 3000}}}})
 	n, box := startNode(t, &node{}), startNode(t, &node{})
 	s.registered(0, "a", n)
 	s.toolbox(0, "box", box)

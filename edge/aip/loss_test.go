@@ -18,6 +18,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/aip"
+	"github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
@@ -34,7 +35,7 @@ const watchful = 3 * time.Second
 func (s *site) heldBy(id string, among ...int) int {
 	s.t.Helper()
 	for _, k := range among {
-		v, err := s.Node(k).InspectAgent(s.t.Context(), agora.DefaultTenant, agora.AgentID(id))
+		v, err := operator.New(s.Node(k)).InspectAgent(s.t.Context(), agora.DefaultTenant, agora.AgentID(id))
 		if err != nil || v.Live == nil {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 )
 
 // Config sets up a Demux. A zero value means the default that its comment names.
@@ -21,7 +22,7 @@ type Config struct {
 	// Other gets what concerns no exchange: receipts, gaps, events of spaces, and cancels and aborts of what is not
 	// served. Its argument is valid until it returns; it must not block. Drops them if nil.
 	Other func(edge.Delivery)
-	// Share returns how much of Queue a queue may hold now, in parts of edge.Whole; all of it if nil.
+	// Share returns how much of Queue a queue may hold now, in parts of admission.FullShare; all of it if nil.
 	Share func() int
 
 	Queue    int           // bytes that wait for one reader in memory, or one part that is larger; 1 MiB
@@ -45,7 +46,7 @@ func (c Config) withDefaults() Config {
 		c.Other = func(edge.Delivery) {}
 	}
 	if c.Share == nil {
-		c.Share = func() int { return edge.Whole }
+		c.Share = func() int { return admission.FullShare }
 	}
 	return c
 }

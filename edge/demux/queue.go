@@ -7,6 +7,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 )
 
 // Part is one part of an exchange: the message alone, or a stream's start, chunk or end.
@@ -98,7 +99,7 @@ func (q *queue) put(v *edge.Delivery) {
 }
 
 // room returns how many bytes a queue may hold.
-func (d *Demux) room() int { return d.cfg.Queue * d.cfg.Share() / edge.Whole }
+func (d *Demux) room() int { return d.cfg.Queue * d.cfg.Share() / admission.FullShare }
 
 // accept appends a part that follows, or takes note of the end that it is.
 func (q *queue) accept(v *edge.Delivery, record int64) {

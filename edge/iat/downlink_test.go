@@ -14,6 +14,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/iat"
+	"github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -178,7 +179,7 @@ func TestADownlinkWhoseSessionAnOperatorEndsSaysSo(t *testing.T) {
 	s.each(t, func(t *testing.T, c *http.Client) {
 		eve := "eve-" + c.Transport.(*http.Transport).Protocols.String()
 		d := s.listen(t, call{client: c, path: downlinkOf(eve)})
-		if err := s.Node(1).Kick(await.Context(t), agora.DefaultTenant, agora.AgentID(eve)); err != nil {
+		if err := operator.New(s.Node(1)).Kick(await.Context(t), agora.DefaultTenant, agora.AgentID(eve)); err != nil {
 			t.Fatal(err)
 		}
 		d.endsWith(agora.Unavailable)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/iat"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/agoratest"
@@ -27,7 +28,7 @@ func (a answer) again(t *testing.T) {
 
 func TestWhoSaysTooMuchIsToldWhenToGoOn(t *testing.T) {
 	t.Parallel()
-	limits := edge.Limits{Rate: 0.01, Burst: 200} // two at once, and then one in so long
+	limits := admission.Limits{Rate: 0.01, Burst: 200} // two at once, and then one in so long
 	s := open(t, setup{Options: agoratest.Options{Edges: 1, Node: edge.Config{Limits: limits}}})
 	k := s.socket(t, 0, "kim")
 	s.each(t, func(t *testing.T, c *http.Client) {

@@ -26,7 +26,7 @@ func (x *Exchange) BodyUpTo(most int, types ...string) ([]byte, error) {
 	if err := typed(r, types); err != nil {
 		return nil, err
 	}
-	x.sit()
+	x.attach()
 	x.readUntil(time.Now().Add(x.kit.cfg.BodyTime))
 	if r.ContentLength > int64(most) {
 		x.discard(most)

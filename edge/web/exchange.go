@@ -12,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 )
 
 // Exchange is a request that was let in, and its answer. Its handler alone uses it, but for what says otherwise.
@@ -122,7 +123,7 @@ func (x *Exchange) Last() {
 		x.lasting = true
 		x.kit.stats.Lasting.Add(1)
 	}
-	x.sit()
+	x.attach()
 }
 
 // Drains is closed when the edge drains and the request is to be made again elsewhere. One that can't be goes on for as long as the edge does.
@@ -180,18 +181,18 @@ func (x *Exchange) TakeOver() http.ResponseWriter {
 // Held is what the edge keeps for the request. Any goroutine may call it.
 func (x *Exchange) Held() (int64, bool) { return x.held.Load(), false }
 
-// Close ends the request because the edge holds too much. Any goroutine may call it.
-func (x *Exchange) Close(why edge.Reason) {
-	x.End(&agora.Error{Code: agora.Unavailable, Message: why.Text, RetryAfter: time.Second})
+// Shed ends the request because the edge holds too much. Any goroutine may call it.
+func (x *Exchange) Shed() {
+	x.End(&agora.Error{Code: agora.Unavailable, Message: edge.Overloaded.Text, RetryAfter: time.Second})
 }
 
-// sit says whose the seat is, from when on something is kept for it.
-func (x *Exchange) sit() { x.admission.Sit(x) }
+// attach has what is kept for the request counted from now on.
+func (x *Exchange) attach() { x.admission.Attach(x) }
 
 // hold counts bytes that are kept for the request.
 func (x *Exchange) hold(n int64) {
 	if x.held.Add(n); n > 0 {
-		x.admission.Stir()
+		x.admission.MarkActive()
 	}
 }
 
@@ -207,4 +208,4 @@ func (x *Exchange) writeUntil(t time.Time) {
 	}
 }
 
-var _ edge.Guest = (*Exchange)(nil)
+var _ admission.Sheddable = (*Exchange)(nil)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -34,8 +35,8 @@ func onlyGood(_ context.Context, c edge.Credentials) (*edge.Actor, error) {
 	return new(edge.Actor), nil
 }
 
-func entrance(g *edge.Gate, c *edge.Crowd) *edge.Entrance {
-	return &edge.Entrance{Gate: g, Crowd: c, Authenticate: onlyGood}
+func entrance(c *admission.ConnLimiter, s *admission.Shedder) *edge.Entrance {
+	return &edge.Entrance{Connections: c, Shedder: s, Authenticate: onlyGood}
 }
 
 // site is a kit behind a server, and clients of it that end with the test.
@@ -57,7 +58,7 @@ func serve(t *testing.T, cfg Config, n node, read time.Duration) *site {
 		n.check = func(*edge.Actor) error { return nil }
 	}
 	if n.admit == nil {
-		n.admit = entrance(edge.NewGate(edge.Limits{}), edge.NewCrowd(edge.CrowdConfig{Connections: 1000})).AdmitBy
+		n.admit = entrance(admission.NewConnLimiter(admission.NewLiveLimits(admission.Limits{})), admission.NewShedder(admission.ShedderConfig{Connections: 1000})).AdmitBy
 	}
 	if n.heartbeat == 0 {
 		n.heartbeat = time.Hour
@@ -230,8 +231,8 @@ func TestPagesMayAskWhereTheirOriginIsAllowed(t *testing.T) {
 }
 
 func TestARequestCountsAsAConnectionForAsLongAsItsAnswerLasts(t *testing.T) {
-	gate, crowd := edge.NewGate(edge.Limits{PerIP: 2}), edge.NewCrowd(edge.CrowdConfig{Connections: 3})
-	s := serve(t, Config{}, node{admit: entrance(gate, crowd).AdmitBy}, 0)
+	conns, shedder := admission.NewConnLimiter(admission.NewLiveLimits(admission.Limits{PerIP: 2})), admission.NewShedder(admission.ShedderConfig{Connections: 3})
+	s := serve(t, Config{}, node{admit: entrance(conns, shedder).AdmitBy}, 0)
 	s.kit.Handle(s.mux, "/events", Methods{"GET": func(x *Exchange) error {
 		if _, err := x.Events(); err != nil {
 			return err
@@ -256,19 +257,19 @@ func TestARequestCountsAsAConnectionForAsLongAsItsAnswerLasts(t *testing.T) {
 		two.Body.Close()
 		await.True(t, "all have gone", func() bool { return s.kit.stats.Open.Load() == 0 && s.kit.stats.Lasting.Load() == 0 })
 	})
-	var seats []*edge.Seat
+	var slots []*admission.Slot
 	for range 3 {
-		seat, err := crowd.Enter()
+		slot, err := shedder.Acquire()
 		if err != nil {
-			t.Fatalf("a seat was not given back: %v", err)
+			t.Fatalf("a slot was not given back: %v", err)
 		}
-		seats = append(seats, seat)
+		slots = append(slots, slot)
 	}
 	if r := s.ask(t, s.one, "GET", "/events", ""); r.StatusCode != 503 {
 		t.Errorf("where the edge is full: %d, want 503", r.StatusCode)
 	}
-	for _, seat := range seats {
-		seat.Leave()
+	for _, slot := range slots {
+		slot.Release()
 	}
 }
 

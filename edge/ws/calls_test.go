@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/agoratest"
@@ -237,7 +238,7 @@ func TestACardIsItsAgentsOwnWhereThatIsJSON(t *testing.T) {
 
 func TestWhatIsNoHandoffIsRefusedAndOpensNone(t *testing.T) {
 	t.Parallel()
-	c, d, a := workshop(t, agoratest.Options{Node: edge.Config{Limits: edge.Limits{Calls: 1}}})
+	c, d, a := workshop(t, agoratest.Options{Node: edge.Config{Limits: admission.Limits{Calls: 1}}})
 	for rest, code := range map[string]string{
 		`"to":"cam","method":"GET","path":"say"`:                                                    "INVALID_REQUEST",
 		`"to":"cam","method":"G T","path":"/say"`:                                                   "INVALID_REQUEST",
@@ -296,7 +297,7 @@ func TestACallIsGivenUpByACancel(t *testing.T) {
 
 func TestOpenCallsAreBoundedAndEndWithTheConnection(t *testing.T) {
 	t.Parallel()
-	_, d, a := workshop(t, agoratest.Options{Node: edge.Config{Limits: edge.Limits{Calls: 2}}})
+	_, d, a := workshop(t, agoratest.Options{Node: edge.Config{Limits: admission.Limits{Calls: 2}}})
 	a.Send(`{"type":"call_tool","id":"1","to":"cam","tool_name":"wait"}`, handed("wait", ``))
 	a.Send(called("say", ``))
 	a.Expect(`{"type":"error","code":"RATE_LIMITED","request_id":"say"}`)

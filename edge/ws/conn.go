@@ -219,7 +219,7 @@ func (c *conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.busy = !c.closing
-	c.Stir()
+	c.MarkActive()
 	return c.busy
 }
 

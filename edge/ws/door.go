@@ -19,6 +19,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/internal/turns"
 	"github.com/agora-relay/agora/wire"
@@ -155,7 +156,7 @@ func (d *Door) enlist(c *conn) {
 	d.conns[c] = struct{}{}
 	closed := d.closed
 	d.mu.Unlock()
-	c.Sit(c)
+	c.Attach(c)
 	if closed {
 		c.Close(goingAway)
 	}
@@ -174,9 +175,9 @@ func (d *Door) dismiss(c *conn) {
 }
 
 var (
-	_ http.Handler = (*Door)(nil)
-	_ edge.Conn    = (*conn)(nil)
-	_ edge.Guest   = (*conn)(nil)
+	_ http.Handler        = (*Door)(nil)
+	_ edge.Conn           = (*conn)(nil)
+	_ admission.Sheddable = (*conn)(nil)
 )
 
 // What a closed door says to connections and to newcomers.

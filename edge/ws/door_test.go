@@ -14,6 +14,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
@@ -33,20 +34,20 @@ func onlyGood(_ context.Context, c edge.Credentials) (*edge.Actor, error) {
 
 // entrance is one that nobody has come through, with one good token.
 func entrance() *edge.Entrance {
-	return &edge.Entrance{Gate: edge.NewGate(edge.Limits{}), Crowd: edge.NewCrowd(edge.CrowdConfig{}), Authenticate: onlyGood}
+	return &edge.Entrance{Connections: admission.NewConnLimiter(admission.NewLiveLimits(admission.Limits{})), Shedder: admission.NewShedder(admission.ShedderConfig{}), Authenticate: onlyGood}
 }
 
 // crowded is an entrance that lets in so many connections at a time.
 func crowded(connections int) *edge.Entrance {
 	e := entrance()
-	e.Crowd = edge.NewCrowd(edge.CrowdConfig{Connections: connections})
+	e.Shedder = admission.NewShedder(admission.ShedderConfig{Connections: connections})
 	return e
 }
 
-// gated is an entrance whose gate has limits.
-func gated(l edge.Limits) *edge.Entrance {
+// gated is an entrance that limits connections.
+func gated(l admission.Limits) *edge.Entrance {
 	e := entrance()
-	e.Gate = edge.NewGate(l)
+	e.Connections = admission.NewConnLimiter(admission.NewLiveLimits(l))
 	return e
 }
 

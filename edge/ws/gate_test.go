@@ -9,6 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -26,7 +27,7 @@ func knock(t *testing.T, url string, h http.Header) (c *websocket.Conn, status i
 }
 
 func TestWhoComesTooOftenIsToldWhenToComeBackBeforeTheUpgrade(t *testing.T) {
-	d, s := serve(t, Config{}, node{admit: gated(edge.Limits{HandshakesPerIP: 0.01, Burst: 200}).Admit})
+	d, s := serve(t, Config{}, node{admit: gated(admission.Limits{HandshakesPerIP: 0.01, Burst: 200}).Admit})
 	for range 2 {
 		if _, status, _ := knock(t, address(s), nil); status != http.StatusSwitchingProtocols {
 			t.Fatalf("answered %d, want 101", status)
@@ -42,7 +43,7 @@ func TestWhoComesTooOftenIsToldWhenToComeBackBeforeTheUpgrade(t *testing.T) {
 }
 
 func TestConnectionsFromOneAddressAreCountedUntilTheyEnd(t *testing.T) {
-	_, s := serve(t, Config{}, node{admit: gated(edge.Limits{PerIP: 2}).Admit})
+	_, s := serve(t, Config{}, node{admit: gated(admission.Limits{PerIP: 2}).Admit})
 	first, _, _ := knock(t, address(s), nil)
 	knock(t, address(s), nil)
 	if _, status, retry := knock(t, address(s), nil); status != http.StatusTooManyRequests || retry == "" {
@@ -63,7 +64,7 @@ func TestConnectionsFromOneAddressAreCountedUntilTheyEnd(t *testing.T) {
 
 func TestAForwardedAddressCountsFromTrustedProxiesAlone(t *testing.T) {
 	trusted := new(edge.Proxies)
-	_, s := serve(t, Config{}, node{admit: gated(edge.Limits{PerIP: 1}).Admit, proxies: trusted})
+	_, s := serve(t, Config{}, node{admit: gated(admission.Limits{PerIP: 1}).Admit, proxies: trusted})
 	from := func(client string) int {
 		_, status, _ := knock(t, address(s), http.Header{"X-Forwarded-For": {client}})
 		return status

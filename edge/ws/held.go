@@ -1,5 +1,7 @@
 package ws
 
+import "github.com/agora-relay/agora/edge"
+
 // Held returns the bytes that the edge keeps for the connection: of the frame
 // that comes in, of what is queued or being written, and what its session has;
 // and whether a verb or a writer is at work, or will be soon.
@@ -16,3 +18,6 @@ func (c *conn) Held() (held int64, working bool) {
 	}
 	return held, working
 }
+
+// Shed closes the connection, as the edge holds more than it can.
+func (c *conn) Shed() { c.Close(edge.Overloaded) }

@@ -61,7 +61,7 @@ func (c *conn) release(left []byte, frame bool) {
 		c.pending = b
 	}
 	if c.pending != nil || c.woken || c.closing {
-		c.Stir()
+		c.MarkActive()
 		c.door.writers.start(c)
 		return
 	}

@@ -141,7 +141,7 @@ func (c *conn) fill(in *buffer, h head, size int64) error {
 			in.b = slices.Grow(in.b, int(min(h.size-at, max(intakeSize, uint64(len(in.b))))))
 		}
 		c.reading.Store(int64(cap(in.b)))
-		c.Stir()
+		c.MarkActive()
 		room := in.b[len(in.b):cap(in.b)]
 		n, err := c.draw(room[:min(uint64(len(room)), h.size-at)])
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -18,7 +19,7 @@ import (
 func TestAnEdgeThatHoldsTooMuchShedsWhoCameLast(t *testing.T) {
 	t.Parallel()
 	const limit = 13 << 17
-	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Queued: limit}}})
+	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: admission.Limits{Queued: limit}}})
 	hogs := []*hog{newHog(t, c.URL(0)), newHog(t, c.URL(0))}
 	var agents []*agoratest.Client
 	for k := range 8 {
@@ -31,8 +32,8 @@ func TestAnEdgeThatHoldsTooMuchShedsWhoCameLast(t *testing.T) {
 	for _, h := range hogs {
 		h.begin(900 << 10)
 	}
-	crowd := c.Node(0).Crowd()
-	last.Until("the edge is over its limit", func() bool { return crowd.Held() > limit })
+	shedder := c.Node(0).Shedder()
+	last.Until("the edge is over its limit", func() bool { return shedder.Held() > limit })
 
 	_, r, err := agoratest.TryConnect(t, agoratest.Direct{}, c.URL(0), "", nil)
 	if err == nil || r == nil || r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
@@ -54,7 +55,7 @@ func TestAnEdgeThatHoldsTooMuchShedsWhoCameLast(t *testing.T) {
 	for _, h := range hogs {
 		h.finish()
 	}
-	last.Until("the edge holds little again", func() bool { return crowd.Held() < limit/2 })
+	last.Until("the edge holds little again", func() bool { return shedder.Held() < limit/2 })
 	last.Send(`{"type":"send","id":"again","to":"agent-7","payload":2}`)
 	last.Expect(`{"type":"receipt","request_id":"again","status":"stored"}`)
 	register(t, c, "newcomer")
@@ -66,7 +67,7 @@ func TestAnEdgeThatHoldsTooMuchShedsWhoCameLast(t *testing.T) {
 // TestFarBeyondItsLimitAnEdgeClosesWhoCameLast has later and later connections hold more and more.
 func TestFarBeyondItsLimitAnEdgeClosesWhoCameLast(t *testing.T) {
 	t.Parallel()
-	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: edge.Limits{Queued: 1 << 20}}})
+	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: admission.Limits{Queued: 1 << 20}}})
 	var hogs []*hog
 	for range 4 {
 		hogs = append(hogs, newHog(t, c.URL(0)))

@@ -36,7 +36,7 @@ func TestATakeoverDoesNotWaitForASocketThatTakesNothing(t *testing.T) {
 				sender.Send(fmt.Sprintf(`{"type":"send","id":"m-%d","to":%q,"payload":{"n":%d,"body":"%s"}}`, n, id, n, strings.Repeat("x", size)))
 				sender.Expect(fmt.Sprintf(`{"type":"receipt","request_id":"m-%d"}`, n))
 			}
-			old.Until("the old socket takes nothing more", func() bool { return c.Node(0).Crowd().Held() > size/4 })
+			old.Until("the old socket takes nothing more", func() bool { return c.Node(0).Shedder().Held() > size/4 })
 			query := "agent_id=" + id
 			if takeover.token {
 				query += "&resume_token=" + token
@@ -57,7 +57,7 @@ func TestATakeoverDoesNotWaitForASocketThatTakesNothing(t *testing.T) {
 				back.Await(fmt.Sprintf(`{"type":"message","payload":{"n":%d,"body":"<any>"}}`, n))
 			}
 			old.Drop()
-			back.Until("nothing is held for it any more", func() bool { return c.Node(0).Crowd().Held() < size/4 })
+			back.Until("nothing is held for it any more", func() bool { return c.Node(0).Shedder().Held() < size/4 })
 		})
 	}
 }

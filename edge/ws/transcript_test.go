@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -137,7 +138,7 @@ func play(t *testing.T) string {
 func waits(t *testing.T, c *agoratest.Cluster, id agora.AgentID) {
 	t.Helper()
 	await.True(t, "the session waits for its agent", func() bool {
-		v, err := c.Node(0).InspectAgent(t.Context(), agora.DefaultTenant, id)
+		v, err := operator.New(c.Node(0)).InspectAgent(t.Context(), agora.DefaultTenant, id)
 		return err == nil && v.State == "grace"
 	})
 }

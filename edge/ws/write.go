@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 func (c *conn) start() {
 	if !c.writing {
 		c.writing = true
-		c.Stir()
+		c.MarkActive()
 		c.door.writers.start(c)
 	}
 }
@@ -88,7 +89,7 @@ func (c *conn) done() bool {
 // when there is nothing.
 func (c *conn) pull(s *edge.Session, w *writer) *buffer {
 	out := getBuffer()
-	ds, err := s.Pull(c.context(), max(pullBytes*c.Share()/edge.Whole, leastPull), w.waits)
+	ds, err := s.Pull(c.context(), max(pullBytes*c.Share()/admission.FullShare, leastPull), w.waits)
 	c.mu.Lock()
 	if !c.closing { // nothing follows a close frame
 		// A join may have been answered before the pull began: its events come behind the answer.

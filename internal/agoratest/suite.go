@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -96,9 +97,9 @@ func companies() []company {
 		{"timely", Options{Grace: time.Hour, Clocks: astray}, true, slices.Concat(deadlineScenes, lateToolScenes, lateHandoffScenes, deathScenes)},
 		{"strict", Options{
 			Edges: 2, MaxMembers: 2, Grace: time.Hour, Door: ws.Config{MaxMessage: 256 << 10},
-			Node: edge.Config{MailboxOff: true, NoAutoCreate: true, Limits: edge.Limits{Frame: 64 << 10}},
+			Node: edge.Config{MailboxOff: true, NoAutoCreate: true, Limits: admission.Limits{Frame: 64 << 10}},
 		}, false, strictScenes},
-		{"rated", Options{Edges: 2, Grace: time.Hour, Node: edge.Config{Limits: edge.Limits{Rate: 4, Burst: 1}}}, true, ratedScenes},
+		{"rated", Options{Edges: 2, Grace: time.Hour, Node: edge.Config{Limits: admission.Limits{Rate: 4, Burst: 1}}}, true, ratedScenes},
 		{"small", Options{Edges: 2, Grace: time.Hour, Node: edge.Config{MaxRecords: 16}}, false, smallScenes},
 		{"calm", Options{Grace: time.Hour, Clocks: astray}, false, calm},
 	}

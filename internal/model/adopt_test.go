@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -95,8 +96,8 @@ func (h *nodes) register(id agora.AgentID, who string, d *dialled) error {
 	return err
 }
 
-func (h *nodes) view(d *dialled) edge.AgentView {
-	v, _ := h.c.Node(h.c.Edges()[0]).InspectAgent(h.t.Context(), agora.DefaultTenant, d.id) // what can't be read is asked for again
+func (h *nodes) view(d *dialled) operator.AgentView {
+	v, _ := operator.New(h.c.Node(h.c.Edges()[0])).InspectAgent(h.t.Context(), agora.DefaultTenant, d.id) // what can't be read is asked for again
 	return v
 }
 
@@ -188,7 +189,7 @@ func (h *nodes) say(d *dialled) {
 func (h *nodes) judge() {
 	for _, d := range h.all {
 		h.start(d)
-		var v edge.AgentView
+		var v operator.AgentView
 		if !await.Within(await.Long, func() bool {
 			v = h.view(d)
 			return v.Live != nil && v.Live.Begun && d.node.Connections() == 1 && len(d.node.Got()) >= len(d.said)

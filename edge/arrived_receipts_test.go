@@ -1,0 +1,91 @@
+package edge_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/operator"
+	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
+)
+
+// Who comes back and names the last position it has has thereby acknowledged all up to it, wherever it was given that: its senders hear so.
+func TestAReceiverThatReturnsHasAcknowledgedWhatItNames(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]struct {
+		edge int
+		cut  func(c *agoratest.Cluster, to *agoratest.Client)
+	}{
+		"to the same edge, its socket cut":     {1, func(_ *agoratest.Cluster, to *agoratest.Client) { to.Drop() }},
+		"to another edge, its socket cut":      {2, func(_ *agoratest.Cluster, to *agoratest.Client) { to.Drop() }},
+		"to the same edge, taking over":        {1, func(*agoratest.Cluster, *agoratest.Client) {}},
+		"to another edge, taking over":         {2, func(*agoratest.Cluster, *agoratest.Client) {}},
+		"to another edge, its own having died": {2, func(c *agoratest.Cluster, _ *agoratest.Client) { c.CutEdge(1); c.LapseEdge(1) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, agoratest.Options{Node: edge.Config{Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour}})
+			from, _ := registered(t, c, 0, "from", `"receipts":["acked"]`)
+			to, welcome := registered(t, c, 1, "to")
+			from.Send(`{"type":"send","id":"m-1","to":"to","payload":1}`,
+				`{"type":"send","to":"to","stream_id":"s","stream":true,"index":0,"payload":2}`,
+				`{"type":"send_chunk","to":"to","stream_id":"s","index":1,"chunk":"3"}`,
+				`{"type":"send","id":"m-4","to":"to","payload":4}`)
+			to.Expect(`{"type":"message","payload":1}`, `{"type":"message","payload":2}`)
+			last := to.Expect(`{"type":"message_chunk"}`).Seq()
+			to.Expect(`{"type":"message","payload":4}`)
+			back.cut(c, to)
+			to, _ = registered(t, c, back.edge, "to", fmt.Sprintf(`"last_seq":%d`, last), `"resume_token":`+welcome.Raw("resume_token"))
+			to.Expect(`{"type":"message","payload":4}`)
+			from.Await(`{"type":"receipt","request_id":"m-1","status":"acked"}`)
+			from.Await(`{"type":"receipt","stream_id":"s","index":1,"status":"acked"}`)
+			for _, f := range from.Pending() {
+				if f.Text("request_id") == "m-4" && f.Text("status") == "acked" {
+					t.Errorf("got %s of what the receiver has not said to have", f)
+				}
+			}
+		})
+	}
+}
+
+// An agent may acknowledge what an earlier socket gave it before that comes once more.
+func TestWhatIsAcknowledgedBeforeItComesAgainIsTold(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour}})
+	from, _ := registered(t, c, 0, "from", `"receipts":["acked"]`)
+	to, welcome := registered(t, c, 1, "to")
+	from.Send(`{"type":"send","id":"m-1","to":"to","payload":1}`)
+	last := to.Expect(`{"type":"message","payload":1}`).Seq()
+	to.Drop()
+	to = asked(t, c, 2, "to", `"resume_token":`+welcome.Raw("resume_token"))
+	to.Send(fmt.Sprintf(`{"type":"ack","seq":%d}`, last))
+	to.Expect(`{"type":"agent.registered"}`)
+	from.Await(`{"type":"receipt","request_id":"m-1","status":"acked"}`)
+}
+
+// What was acknowledged to an edge that died before it could tell the senders is told by the next one.
+func TestAnAcknowledgementOutlivesTheEdgeThatHeardIt(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour}})
+	from, _ := registered(t, c, 0, "from")
+	to, welcome := registered(t, c, 1, "to")
+	from.Send(`{"type":"send","to":"to","payload":1}`, `{"type":"send","id":"m-2","to":"to","payload":2,"receipts":["acked"]}`)
+	first := to.Expect(`{"type":"message","payload":1}`).Seq()
+	last := to.Expect(`{"type":"message","payload":2}`).Seq()
+	c.CutLog(1)
+	to.Send(fmt.Sprintf(`{"type":"ack","seq":%d}`, last))
+	await.True(t, "the position is written", func() bool {
+		v, err := operator.New(c.Node(0)).InspectAgent(t.Context(), agora.DefaultTenant, "to")
+		if err == nil && v.Confirmed >= last {
+			t.Fatal("it is written as if the sender had been told")
+		}
+		return err == nil && v.Confirmed >= first
+	})
+	c.CutEdge(1)
+	c.LapseEdge(1)
+	registered(t, c, 2, "to", fmt.Sprintf(`"last_seq":%d`, last), `"resume_token":`+welcome.Raw("resume_token"))
+	from.Await(`{"type":"receipt","request_id":"m-2","status":"acked"}`)
+}

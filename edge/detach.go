@@ -1,0 +1,224 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/presence"
+)
+
+// closeTime bounds how long a connection that has gone keeps its goroutine
+// for tidying up; what is not done then is done behind.
+const closeTime = 5 * time.Second
+
+// Closed tells that the socket is gone. With goodbye the session ends at
+// once, else its grace begins. It returns when that is done, or handed to
+// the node: it blocks for a few round trips, and 5 s at most. Idempotent.
+func (s *Session) Closed(goodbye bool) {
+	if !s.stop(goodbye) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.node.ctx, closeTime)
+	defer cancel()
+	s.detach(ctx)
+}
+
+// stop ends verbs and deliveries; false when that was done before.
+func (s *Session) stop(goodbye bool) bool {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return false
+	}
+	s.over, s.goodbye, s.stopped = true, goodbye, agora.Ticks()
+	places := make([]*subscription, 0, len(s.subscriptions))
+	for _, p := range s.subscriptions {
+		places = append(places, p)
+	}
+	s.mu.Unlock()
+	s.node.markStopped(s)
+	s.node.wheel.Remove(&s.timer)
+	s.inbox.Close()
+	for _, p := range places {
+		p.Close()
+	}
+	return true
+}
+
+// detach parts a session that has stopped: what is under way is flushed, and
+// presence is told. While that fails, the node tries again.
+func (s *Session) detach(ctx context.Context) {
+	s.detaching.Lock()
+	defer s.detaching.Unlock()
+	if s.detached || s.incomplete {
+		return
+	}
+	err := s.persistDetach(ctx)
+	if errors.Is(err, presence.ErrDeposed) {
+		if held, _ := s.reassert(ctx); held {
+			err = s.persistDetach(ctx)
+		}
+	}
+	yielded := errors.Is(err, presence.ErrDeposed)
+	if yielded {
+		// Whoever has claimed it meanwhile waits to hear how it went here.
+		s.abortIfLost(ctx)
+		_, err = s.flushAndRelease(ctx)
+	}
+	switch {
+	case err == nil && !s.goodbye && !yielded:
+		h := s.held()
+		s.node.departed.add(h, time.Now().Add(h.Away))
+		s.remove()
+	case err == nil || errors.Is(err, presence.ErrDeposed):
+		s.remove()
+	case errors.Is(err, errGaveUp):
+		// Whoever goes on with the session, or ends it, asks for the hand-over and hears it then.
+		s.incomplete = true
+	default:
+		s.node.cfg.Log.Debug("leaving session is not settled yet", "agent", s.claim.Agent, "err", err)
+	}
+}
+
+// abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
+// end it (see seekLostSessions, which may have come too early for what was still in hand here).
+func (s *Session) abortIfLost(ctx context.Context) {
+	out := s.outgoing.Load()
+	if out == nil {
+		return
+	}
+	if _, lost, err := s.node.cfg.Presence.Lost(ctx, s.claim.Tenant, s.claim.Agent, s.claim.Session); err == nil && lost {
+		_ = out.AbortOpen(ctx) // how it went is told by what comes next
+	}
+}
+
+// reassert writes the session again where presence has lost it since the last
+// renewal; held is false when it is another's, or over.
+func (s *Session) reassert(ctx context.Context) (held bool, err error) {
+	n := s.node
+	if !guard.Asserts {
+		return false, nil
+	}
+	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, []presence.Held{s.held()})
+	return err == nil && len(deposed) == 0, err
+}
+
+// remove lets go of a detached session. The caller holds detaching.
+func (s *Session) remove() {
+	s.detached = true
+	s.letCardGo()
+	s.node.dials.drop(s)
+	s.hasLeft()
+	s.sender().Close()
+	s.node.remove(s)
+	s.node.stats.sessions.Add(-1)
+}
+
+// flush waits for what is under way, and after a goodbye ends what is open.
+func (s *Session) flush(ctx context.Context) error {
+	if s.goodbye {
+		return s.sender().AbortOpen(ctx)
+	}
+	return s.flushAll(ctx)
+}
+
+// persistDetach says to presence that the socket is gone, at once, and then how what
+// was under way has ended.
+func (s *Session) persistDetach(ctx context.Context) error {
+	p := s.node.cfg.Presence
+	if err := p.Lose(ctx, s.claim, s.lastPosition(ctx), s.spacePositions(), s.goodbye); err != nil {
+		return err
+	}
+	flushed := s.flush(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err() // still under way
+	}
+	if flushed == nil {
+		if err := p.Flushed(ctx, s.claim); err != nil {
+			return err
+		}
+	}
+	if !s.goodbye {
+		return gaveUp(flushed)
+	}
+	if err := p.End(ctx, s.claim); err != nil {
+		return err
+	}
+	s.node.background(func() {
+		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
+		defer cancel()
+		if err := s.node.reap(ctx, s.claim.Tenant, s.claim.Agent, flushed == nil); err != nil {
+			// The sweep finishes it: the session is ending, whatever becomes of this edge.
+			s.node.cfg.Log.Debug("session is not finished yet", "agent", s.claim.Agent, "err", err)
+		}
+	})
+	return gaveUp(flushed)
+}
+
+// lastPosition is the session's position as it goes. Whether the agent has
+// seen everything up to now is asked of the log, so that its return after a
+// long sleep can be told truthfully whether it missed anything.
+func (s *Session) lastPosition(ctx context.Context) presence.Position {
+	p, now := s.position(), s.node.cfg.Broker.Now()
+	if last, err := s.node.cfg.Broker.Last(ctx, s.address()); err == nil && last <= p.Tail {
+		p.TailAt = now
+	}
+	return p
+}
+
+// errGaveUp says that parts were given up: the hand-over will not be a clean one.
+var errGaveUp = errors.New("parts were given up")
+
+func gaveUp(flushed error) error {
+	if flushed != nil {
+		return errGaveUp
+	}
+	return nil
+}
+
+// detachLate tries again to detach the sessions that have stopped.
+func (n *Node) detachLate() {
+	for _, s := range n.allStopped() {
+		if s.detaching.TryLock() {
+			s.detaching.Unlock()
+			n.background(func() {
+				ctx, cancel := context.WithTimeout(n.ctx, closeTime)
+				defer cancel()
+				s.detach(ctx)
+			})
+		}
+	}
+}
+
+// handOver gives the session to another holder: the socket is closed, what is
+// under way is flushed, positions are written. It tells whether nothing was given up.
+func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
+	s.leaves(TakenOver)
+	s.deposed()
+	s.stop(false)
+	s.detaching.Lock()
+	defer s.detaching.Unlock()
+	if s.detached {
+		return true, nil // and presence knows how it went
+	}
+	clean, err = s.flushAndRelease(ctx)
+	if err != nil && !errors.Is(err, presence.ErrDeposed) { // nobody waits any more, or has heard it: its answer was lost
+		return false, err
+	}
+	s.remove()
+	return clean, nil
+}
+
+// flushAndRelease flushes what is under way and writes to presence, for the next holder,
+// where the session stands and whether anything was given up. The caller holds detaching.
+func (s *Session) flushAndRelease(ctx context.Context) (clean bool, err error) {
+	flushed := s.flushAll(ctx)
+	if ctx.Err() != nil {
+		return false, ctx.Err() // still under way: the asker comes again
+	}
+	clean = flushed == nil
+	return clean, s.node.cfg.Presence.HandedOver(ctx, s.claim, s.positionTold(), s.spacePositions(), !clean)
+}

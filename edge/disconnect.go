@@ -1,0 +1,105 @@
+package edge
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/agora-relay/agora/presence"
+)
+
+// Cause is why a connection ended. Its names are part of metrics and logs.
+type Cause string
+
+// The causes.
+const (
+	Goodbye   Cause = "goodbye"    // the agent closed the connection on purpose
+	Lost      Cause = "lost"       // the connection broke
+	Silent    Cause = "silent"     // no sign of life
+	Stalled   Cause = "stalled"    // its socket took nothing
+	TakenOver Cause = "taken_over" // it goes on elsewhere
+	Kicked    Cause = "kicked"     // an operator ended it
+	Drained   Cause = "drained"    // it is to connect again: the edge goes away, or has to let go of it
+	Shed      Cause = "shed"       // the edge held too much
+	Refused   Cause = "refused"    // the agent broke the protocol, or may not be who it is any more
+	Expired   Cause = "expired"    // its credentials ended, or were taken back
+)
+
+var causes = [...]Cause{Goodbye, Lost, Silent, Stalled, TakenOver, Kicked, Drained, Shed, Refused, Expired}
+
+// Ending is what a door tells of a session's connection that has gone.
+type Ending struct {
+	Cause               Cause
+	Code                int // of the protocol, by which the edge or the agent ended it first; 0 for none
+	FramesIn, BytesIn   int64
+	FramesOut, BytesOut int64
+}
+
+// Report takes note of how the connection went. The door calls it once, before Closed.
+func (s *Session) Report(e Ending) {
+	why := s.leaves(e.Cause)
+	for k, name := range causes {
+		if name == why {
+			s.node.stats.ended[k].Add(1)
+		}
+	}
+	attrs := append(s.attrs(), slog.String("reason", string(why)), slog.Int("close", e.Code),
+		slog.Int64("frames_in", e.FramesIn), slog.Int64("bytes_in", e.BytesIn),
+		slog.Int64("frames_out", e.FramesOut), slog.Int64("bytes_out", e.BytesOut),
+		slog.Duration("lasted", s.node.cfg.Broker.Now().Sub(time.Unix(0, s.since)).Round(time.Millisecond)))
+	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session ended", attrs...)
+}
+
+// leaves notes why the session leaves, and returns the reason: the first one counts.
+func (s *Session) leaves(why Cause) Cause {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.why = cmp.Or(s.why, why)
+	return s.why
+}
+
+// began logs that the session is here, and notes it behind in the agent's history.
+func (s *Session) began() {
+	s.node.stats.started.Add(1)
+	e := s.event(presence.Began)
+	e.At, e.After = time.Unix(0, s.since).UTC(), s.after
+	s.node.background(func() { s.node.note(s.claim, e) })
+	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session started",
+		append(s.attrs(), slog.Bool("resumed", s.claim.Resumed))...)
+}
+
+// hasLeft notes in the agent's history that the session has left.
+func (s *Session) hasLeft() {
+	e := s.event(presence.Left)
+	s.mu.Lock()
+	e.Why, e.Cursor, e.Written = string(cmp.Or(s.why, Lost)), s.acked, s.written
+	s.mu.Unlock()
+	s.node.background(func() { s.node.note(s.claim, e) })
+}
+
+func (s *Session) event(what string) presence.Event {
+	return presence.Event{
+		At: s.node.cfg.Broker.Now().UTC(), What: what, Edge: s.node.cfg.ID, Conn: s.name, Session: s.claim.Session, Epoch: s.claim.Epoch,
+	}
+}
+
+// note writes history, which nothing but operators' questions depends on: what can't be written is left out.
+func (n *Node) note(c presence.Claim, e presence.Event) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), noteTime) // the last ones are written while the node closes
+	defer cancel()
+	if err := n.cfg.Presence.Note(ctx, c.Tenant, c.Agent, e); err != nil {
+		n.cfg.Log.Debug("history was not written", "agent", c.Agent, "err", err)
+	}
+}
+
+// noteTime bounds how long history holds up a node that closes.
+const noteTime = time.Second
+
+// attrs name the session in the log.
+func (s *Session) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("agent", string(s.claim.Agent)), slog.String("tenant", s.claim.Tenant),
+		slog.String("principal", s.actor.principal.Load().Name), slog.String("session", s.claim.Session), slog.String("conn", s.name),
+	}
+}

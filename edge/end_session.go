@@ -1,0 +1,34 @@
+package edge
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+)
+
+// endings says why a session is ended that another edge asks this one to end.
+var endings = map[string]Reason{
+	"kick":  {Cause: Kicked, Text: "an operator has ended the session"},
+	"evict": {Cause: TakenOver, Text: "another agent answers at its address"},
+	"end":   {Cause: Goodbye, Text: "its agent has ended the session by another edge"},
+}
+
+// endHere closes the session's connection for good, and settles it.
+func (s *Session) endHere(ctx context.Context, why Reason) {
+	s.leaves(why.Cause)
+	s.conn.Close(why)
+	if s.stop(true) {
+		s.detach(ctx)
+	}
+}
+
+// endAsked ends the session of an epoch that this edge holds.
+func (n *Node) endAsked(ctx context.Context, at agora.Address, epoch uint64, why Reason) bool {
+	for _, s := range n.of(at, epoch+1) {
+		if s.claim.Epoch == epoch {
+			s.endHere(ctx, why)
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+package edge
+
+import (
+	"context"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+)
+
+// identify returns who presents credentials.
+func (n *Node) identify(ctx context.Context, c Credentials) (*Principal, error) {
+	p, err := n.cfg.Auth.Authenticate(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if p.Tenant == "" {
+		p.Tenant = agora.DefaultTenant
+	}
+	if presence.IsLink(p.Name) {
+		return nil, agora.Errorf(agora.Unauthorized, "no principal may have that name")
+	}
+	return &p, nil
+}
+
+// Check returns nil while the actor's credentials are good: UNAUTHORIZED when
+// they have ended or were revoked, UNAVAILABLE when it is to connect again. It does not block.
+func (a *Actor) Check() error {
+	p := a.Principal()
+	if p == nil || p.link {
+		return nil
+	}
+	if !p.Expires.IsZero() && !time.Now().Before(p.Expires) {
+		return errExpired
+	}
+	if w, ok := a.node.cfg.Auth.(Warden); ok {
+		return w.Standing(p)
+	}
+	return nil
+}
+
+var errExpired = agora.Errorf(agora.Unauthorized, "the credentials of this connection have ended")
+
+// Dismissed returns why a connection is closed whose credentials Check refuses.
+func Dismissed(err error) Reason {
+	e := agora.AsError(err)
+	if e.Code == agora.Unavailable {
+		return Reason{Cause: Drained, Text: e.Message}
+	}
+	return Reason{Cause: Expired, Code: e.Code, Text: e.Message}
+}
+
+// Expires returns when the session's credentials end; zero for never.
+func (s *Session) Expires() time.Time { return s.actor.Principal().Expires }
+
+// Refresh has the session go on with other credentials of the same party, and
+// returns when those end, zero for never. It may block for as long as their
+// verifier does. UNAUTHORIZED, FORBIDDEN, RATE_LIMITED and UNAVAILABLE leave everything as it was.
+func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) {
+	if err := s.actor.quota.Spend(0); err != nil { // a signature costs more than a message
+		return time.Time{}, err
+	}
+	p, err := s.node.identify(ctx, Credentials{Token: token})
+	if err != nil {
+		return time.Time{}, err
+	}
+	old := s.actor.Principal()
+	if p.Name != old.Name || p.Tenant != old.Tenant {
+		return time.Time{}, agora.Errorf(agora.Forbidden, "this token is of another party")
+	}
+	if !p.May(s.claim.Agent) {
+		return time.Time{}, agora.Errorf(agora.Forbidden, "this token may not be agent %q", s.claim.Agent)
+	}
+	if err := s.actor.forbidden(s.node.grantOf(p).Refuses(policy.Be, string(s.claim.Agent)), "this principal may not be agent %q", string(s.claim.Agent)); err != nil {
+		return time.Time{}, err
+	}
+	s.actor.principal.Store(p)
+	s.node.background(s.reconsider)
+	if s.claim.Dialled {
+		s.node.background(s.vouchAgain)
+	}
+	if left, ends := s.credentialsLeft(); ends {
+		s.schedule(left)
+	}
+	s.revalidate()
+	return p.Expires, nil
+}
+
+// credentialsLeft returns how long the session's credentials are good yet, if they end.
+func (s *Session) credentialsLeft() (time.Duration, bool) {
+	end := s.Expires()
+	return time.Until(end), !end.IsZero()
+}
+
+// revalidate closes the connection of a session whose credentials are not good any more; false then.
+func (s *Session) revalidate() bool {
+	err := s.actor.Check()
+	if err != nil {
+		s.node.cfg.Log.Info("session ends with its credentials", "agent", s.claim.Agent, "err", err)
+		s.conn.Close(Dismissed(err))
+	}
+	return err == nil
+}
+
+// revocationEvery is how often the node looks whether anything was taken back.
+const revocationEvery = time.Second
+
+// revocationLoop closes the sessions whose credentials are taken back, until the node is closed.
+func (n *Node) revocationLoop(w Warden) {
+	for seen := w.Version(); pause.For(n.ctx, revocationEvery); {
+		now := w.Version()
+		if now == seen {
+			continue
+		}
+		seen = now
+		for _, s := range n.all() {
+			s.revalidate()
+		}
+	}
+}
