@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -37,8 +38,8 @@ func TestAgentsAreFoundOnTheCommandLine(t *testing.T) {
 		t.Errorf("agent --json shows %q", r.stdout)
 	}
 	for args, want := range map[string]int{
-		"agent nobody": exitNotFound, "agent": exitUsage, "agents --skill a --goal b": exitUsage, "agents --limit 2": exitUsage, "agents --goal ": exitUsage,
-		"listen agora": exitError,
+		"agent nobody": exit.NotFound, "agent": exit.Usage, "agents --skill a --goal b": exit.Usage, "agents --limit 2": exit.Usage, "agents --goal ": exit.Usage,
+		"listen agora": exit.Error,
 	} {
 		if r := c.run("", strings.Split(args, " ")...); r.status != want {
 			t.Errorf("%s: %+v, want status %d", args, r, want)

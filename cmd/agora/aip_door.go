@@ -16,14 +16,14 @@ func (e *edgeServer) openAIP(p plan, c *carrier.Carriers) error {
 	cfg := p.aipDoor(e.log)
 	cfg.Carriers, cfg.Ready, cfg.Admitted = c, e.ready, e.grpc.admitted
 	if e.grpc.certs != nil {
-		cfg.TLS = e.grpc.certs.config(false)
+		cfg.TLS = e.grpc.certs.Config(false)
 	}
 	nodes, err := p.aip.nodeTLS.open()
 	if err != nil {
 		return fmt.Errorf("aip.node-tls: %w", err)
 	}
 	if nodes != nil {
-		cfg.NodeTLS = nodes.now.Load
+		cfg.NodeTLS = nodes.Now
 		e.grpc.follow(nodes, e.log)
 	}
 	connections, _ := e.node.Shedder().Limits()

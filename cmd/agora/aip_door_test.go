@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/agora-relay/agora/cmd/agora/certs"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire/aip"
@@ -337,11 +338,11 @@ func TestNodesAreDialledByTLS(t *testing.T) {
 }
 
 // demanding has a server present a certificate, and want one of its clients.
-func demanding(t *testing.T, certs agoratest.Certificates) grpc.ServerOption {
+func demanding(t *testing.T, own agoratest.Certificates) grpc.ServerOption {
 	t.Helper()
-	c, err := tlsSettings{cert: certs.ServerCert, key: certs.ServerKey, clientCA: certs.CA}.open([]string{"h2"})
+	c, err := certs.Listener(own.ServerCert, own.ServerKey, own.CA, []string{"h2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return grpc.Creds(grpccreds.NewTLS(c.config(true)))
+	return grpc.Creds(grpccreds.NewTLS(c.Config(true)))
 }

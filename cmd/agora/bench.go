@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/agora-relay/agora/cmd/agora/exit"
+)
 
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
@@ -10,9 +14,9 @@ func newBench() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchStream(), newBenchOneShot(), newBenchFanOut(), newBenchIdle(), newBenchStorm(), newSoak())
-	cmd.SetFlagErrorFunc(usageError) // the verbs inherit it
+	cmd.SetFlagErrorFunc(exit.WrongUsage) // the verbs inherit it
 	for _, c := range append(cmd.Commands(), cmd) {
-		c.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, cobra.NoArgs(cmd, args)) }
+		c.Args = func(cmd *cobra.Command, args []string) error { return exit.WrongUsage(cmd, cobra.NoArgs(cmd, args)) }
 	}
 	return cmd
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/load"
 	"github.com/agora-relay/agora/internal/pause"
 )
@@ -106,10 +107,10 @@ func (w *workers) start(o *idleOptions, first, agents int, stderr io.Writer) err
 	one := &worker{cmd: exec.Command(self, "bench", "idle", "--worker", "--name", o.Name, "--url", strings.Join(o.Edges, ","),
 		"--first", strconv.Itoa(first), "--agents", strconv.Itoa(agents), "--processes", "1",
 		"--dialing", strconv.Itoa(max(1, o.Dialing/o.processes)), "--token-file", "", // it gets the token itself
-		"--ca", o.ca, "--client-cert", o.cert, "--client-key", o.key)}
+		"--ca", o.CA, "--client-cert", o.Cert, "--client-key", o.Key)}
 	one.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "AGORA_PID=") || strings.HasPrefix(s, "AGORA_EMBEDDED=")
-	}), "AGORA_TOKEN="+o.Token)
+	}), "AGORA_TOKEN="+o.Access.Token)
 	one.cmd.Stderr = stderr
 	apart(one.cmd)
 	out, err := one.cmd.StdoutPipe()
@@ -142,8 +143,8 @@ func (w *workers) connected(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		status := max(one.cmd.ProcessState.ExitCode(), exitError)
-		return &statusError{status, errors.New("a process of agents ended before they were connected")}
+		status := max(one.cmd.ProcessState.ExitCode(), exit.Error)
+		return exit.With(status, errors.New("a process of agents ended before they were connected"))
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func (w *workers) Close() {
 func (o *idleOptions) hold(cmd *cobra.Command) error {
 	c, err := load.Gather(cmd.Context(), o.CrowdConfig)
 	if err != nil {
-		return failed(cmd, err)
+		return exit.Failed(cmd, err)
 	}
 	defer c.Close()
 	fmt.Fprintln(cmd.OutOrStdout(), "connected")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/load"
 )
 
@@ -83,27 +84,27 @@ func (o *idleOptions) enough(may uint64) error {
 
 func (o *idleOptions) run(cmd *cobra.Command) error {
 	if err := o.prepare(); err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	if err := o.enough(load.Files(uint64(o.Agents) + spareFiles)); err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	if o.worker {
 		return o.hold(cmd)
 	}
 	end, err := o.open(cmd)
 	if err != nil {
-		return failed(cmd, err)
+		return exit.Failed(cmd, err)
 	}
 	defer end()
 	o.Edges = o.urls()
 	r, err := o.measure(cmd)
 	if err != nil {
-		return failed(cmd, err)
+		return exit.Failed(cmd, err)
 	}
 	err = printResult(cmd, o.json, r, idleResult.String)
 	if err == nil && r.Lost > 0 {
-		return &statusError{exitError, errors.New("connections were lost")}
+		return exit.With(exit.Error, errors.New("connections were lost"))
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/load"
 )
 
@@ -91,12 +92,12 @@ func (o *loadOptions) run(cmd *cobra.Command) error {
 	var err error
 	o.Access, err = o.access()
 	if err := errors.Join(err, o.check()); err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	load.Files(uint64(o.Senders+o.Receivers) + spareFiles)
 	end, err := o.open(cmd)
 	if err != nil {
-		return failed(cmd, err)
+		return exit.Failed(cmd, err)
 	}
 	defer end()
 	o.Edges = o.urls()
@@ -105,7 +106,7 @@ func (o *loadOptions) run(cmd *cobra.Command) error {
 		err = draw(o.svg, o.Kind, all)
 	}
 	if err != nil {
-		return failed(cmd, err)
+		return exit.Failed(cmd, err)
 	}
 	return o.print(cmd, all)
 }

@@ -18,12 +18,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/cmd/agora/access"
 	"github.com/agora-relay/agora/internal/load"
 )
 
 // place is the cluster that a load is put on.
 type place struct {
-	credentials
+	access.Credentials
 	url      string
 	embedded bool
 	edges    int
@@ -33,7 +34,7 @@ type place struct {
 
 func (p *place) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; agents are spread over them")
-	p.credentials.flags(f, " for ids bench-*", readOnce)
+	p.Credentials.Flags(f, " for ids bench-*", access.ReadOnce)
 	f.BoolVar(&p.embedded, "embedded", false, "start a cluster for the run: `agora dev` in a process of its own, whose CPU and memory are measured")
 	f.IntVar(&p.edges, "edges", 3, "edges of the embedded cluster")
 	f.IntSliceVar(&p.pids, "pid", nil, "processes on this machine whose CPU and memory are measured: edges, and what else serves them")
@@ -56,15 +57,15 @@ func (p *place) check() error {
 }
 
 // urls returns the addresses of the edges.
-func (p *place) urls() []string { return edgeURLs(p.url) }
+func (p *place) urls() []string { return access.URLs(p.url) }
 
 // access returns what agents present, and how they connect by TLS.
 func (p *place) access() (load.Access, error) {
-	token, err := p.now()
+	token, err := p.Now()
 	if err != nil {
 		return load.Access{}, fmt.Errorf("--token-file: %w", err)
 	}
-	secure, err := p.trust.config()
+	secure, err := p.Trust.Config()
 	return load.Access{Token: token, TLS: secure}, err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/load"
 	"github.com/agora-relay/agora/internal/plot"
 )
@@ -35,7 +36,7 @@ func (o *loadOptions) print(cmd *cobra.Command, all []load.Result) (err error) {
 		err = json.NewEncoder(cmd.OutOrStdout()).Encode(runs{o.Kind, all})
 	}
 	if err == nil && slices.ContainsFunc(all, load.Result.Failed) {
-		return &statusError{exitError, errors.New("not all arrived once and in order")}
+		return exit.With(exit.Error, errors.New("not all arrived once and in order"))
 	}
 	return err
 }

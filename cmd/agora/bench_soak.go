@@ -9,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora/cmd/agora/access"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/soak"
 )
 
 // soakOptions are the flags of bench soak.
 type soakOptions struct {
 	soak.Config
-	credentials
+	access.Credentials
 	edges                   string
 	duration, every, settle time.Duration
 	json                    bool
@@ -39,7 +41,7 @@ func newSoak() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.edges, "edges", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; /ws is added to those without a path")
-	o.credentials.flags(f, " for ids soak-*", readAgain)
+	o.Credentials.Flags(f, " for ids soak-*", access.ReadAgain)
 	f.DurationVar(&o.duration, "duration", time.Minute, "how long to send")
 	f.IntVar(&o.Senders, "senders", 4, "agents that send")
 	f.IntVar(&o.Receivers, "receivers", 4, "agents that receive, and answer")
@@ -54,9 +56,9 @@ func newSoak() *cobra.Command {
 
 // check tells what was asked for wrongly.
 func (o *soakOptions) check() error {
-	o.Edges, o.Token, o.TokenSource = edgeURLs(o.edges), o.token, o.source()
+	o.Edges, o.Config.Token, o.TokenSource = access.URLs(o.edges), o.Credentials.Token, o.Source()
 	var err error
-	if o.TLS, err = o.trust.config(); err != nil {
+	if o.TLS, err = o.Trust.Config(); err != nil {
 		return err
 	}
 	if o.duration <= 0 || o.settle <= 0 || o.every < 0 {
@@ -70,11 +72,11 @@ func (o *soakOptions) check() error {
 
 func (o *soakOptions) run(cmd *cobra.Command) error {
 	if err := o.check(); err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	r, err := soak.Start(cmd.Context(), o.Config)
 	if err != nil {
-		return failed(cmd, err)
+		return exit.Failed(cmd, err)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: sending for %v\n", r.Name(), o.duration)
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.duration)
@@ -88,7 +90,7 @@ func (o *soakOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	if report.Failed() {
-		return &statusError{exitError, errors.New("a promise was broken")}
+		return exit.With(exit.Error, errors.New("a promise was broken"))
 	}
 	return nil
 }

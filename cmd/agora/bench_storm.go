@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/load"
 )
 
@@ -55,22 +56,22 @@ func (o *stormOptions) run(cmd *cobra.Command) error {
 	o.Edges = o.urls()
 	o.Access, err = o.access()
 	if err := errors.Join(err, o.place.check(), o.Check()); err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	load.Files(uint64(o.Agents+2*o.Live)*2 + spareFiles)
 	end, err := o.open(cmd)
 	if err != nil {
-		return failed(cmd, err)
+		return exit.Failed(cmd, err)
 	}
 	defer end()
 	o.Edges = o.urls()
 	r, err := load.Storm(cmd.Context(), o.StormConfig, o.servers(o.Access), func(step string) { fmt.Fprintln(cmd.ErrOrStderr(), step) })
 	if err != nil {
-		return failed(cmd, err)
+		return exit.Failed(cmd, err)
 	}
 	err = printResult(cmd, o.json, r, describeStorm)
 	if err == nil && r.Failed() {
-		return &statusError{exitError, errors.New("not all arrived once and in order")}
+		return exit.With(exit.Error, errors.New("not all arrived once and in order"))
 	}
 	return err
 }

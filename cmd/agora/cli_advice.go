@@ -10,17 +10,8 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 )
-
-// advisedError is an error with what to do about it.
-type advisedError struct {
-	err    error
-	advice string
-}
-
-func (e *advisedError) Error() string { return e.err.Error() }
-
-func (e *advisedError) Unwrap() error { return e.err }
 
 // advised adds what to do to an error of a connection, where that is known. dialing tells that it was never made.
 func (v *verb) advised(err error, dialing bool) error {
@@ -31,7 +22,7 @@ func (v *verb) advised(err error, dialing bool) error {
 	if advice == "" {
 		return err
 	}
-	return &advisedError{err, advice}
+	return exit.Advise(err, advice)
 }
 
 // advice returns what to do about an error that ends a connection, or keeps it from being made.
@@ -43,7 +34,7 @@ func (v *verb) advice(err error) string {
 	switch {
 	case ok && e.Code == agora.AgentExists:
 		return "an agent has one connection at a time: answer or publish at the prompt of the `agora listen` or `agora join` that it has, end that, or " + v.another()
-	case ok && e.Code == agora.Unauthorized && v.tokenFile != "":
+	case ok && e.Code == agora.Unauthorized && v.TokenFile != "":
 		return "--token-file must hold a token that the edges take"
 	case ok && e.Code == agora.Unauthorized:
 		return "give a token that the edges take, with --token-file or AGORA_TOKEN"

@@ -11,6 +11,8 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 func newAgents() *cobra.Command {
@@ -26,7 +28,7 @@ func newAgents() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := queryFault(cmd, q); err != nil {
-				return usageError(cmd, err)
+				return exit.WrongUsage(cmd, err)
 			}
 			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
 				if q.Skill+q.Goal != "" {
@@ -116,7 +118,7 @@ func newAgent() *cobra.Command {
 
 // showAgent prints a card: for people a line for each thing that it says.
 func (v *verb) showAgent(cmd *cobra.Command, a agora.Agent) error {
-	t := v.table(cmd, "ID\t"+visible(string(a.ID)))
+	t := v.table(cmd, "ID\t"+terminal.Visible(string(a.ID)))
 	if t.json {
 		t.row(cardLine(a))
 		return t.end()

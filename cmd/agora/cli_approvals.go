@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/client/iat"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 func newApprovals() *cobra.Command {
@@ -43,10 +45,10 @@ type approver struct {
 func (a *approver) run(cmd *cobra.Command, _ []string) error {
 	states := []iat.ApprovalState{iat.Pending, iat.Approved, iat.Denied, iat.Expired}
 	if !slices.Contains(states, iat.ApprovalState(a.state)) {
-		return usageError(cmd, errors.New("--state is pending, approved, denied or expired"))
+		return exit.WrongUsage(cmd, errors.New("--state is pending, approved, denied or expired"))
 	}
 	if a.all && cmd.Flags().Changed("state") {
-		return usageError(cmd, errors.New("--all and --state don't go together"))
+		return exit.WrongUsage(cmd, errors.New("--all and --state don't go together"))
 	}
 	q := iat.ApprovalQuery{Agent: a.asker, State: iat.ApprovalState(a.state)}
 	if a.all || a.watch && !cmd.Flags().Changed("state") {
@@ -137,9 +139,9 @@ func (p *printer) approval(a *iat.Approval) error {
 	var l line
 	state := string(a.State)
 	if a.By != "" {
-		state += " by " + nameOf(a.By)
+		state += " by " + terminal.NameOf(a.By)
 	}
-	l.text(fmt.Sprintf("%s  %s  %s: %s  %s", age(a.Asked), visible(state), nameOf(a.Agent), visible(a.What()), visible(a.ID)), p.columns())
+	l.text(fmt.Sprintf("%s  %s  %s: %s  %s", age(a.Asked), terminal.Visible(state), terminal.NameOf(a.Agent), terminal.Visible(a.What()), terminal.Visible(a.ID)), p.columns())
 	l.newline()
 	return l.writeTo(p.out)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 func newAsk() *cobra.Command {
@@ -54,7 +55,7 @@ func (p *printer) answer(ctx context.Context, m *client.Message) error {
 			return err
 		}
 		return p.messageParts(ctx, m)
-	case isTerminal(p.out) && !p.raw:
+	case terminal.Is(p.out) && !p.raw:
 		var stream sync.WaitGroup
 		var broken error
 		err := p.message(ctx, m, headOf(m, ""), &stream, func(err error) { broken = err })

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -39,12 +40,12 @@ func TestVerbsSpeakToEdgesWhoseCAIsNotTheSystems(t *testing.T) {
 	}{
 		"token of a file":      {[]string{"--token-file", token}, 0, ""},
 		"certificate":          {[]string{"--client-cert", f.certs.ClientCert, "--client-key", f.certs.ClientKey}, 0, ""},
-		"nothing to present":   {nil, exitForbidden, "UNAUTHORIZED"},
-		"system's CAs":         {[]string{"--token-file", token, "--ca", ""}, exitUnavailable, "unknown authority"},
-		"no file of the CA":    {[]string{"--token-file", token, "--ca", token + ".none"}, exitUsage, "--ca"},
-		"no CA in the file":    {[]string{"--token-file", token, "--ca", token}, exitUsage, "holds no certificate"},
-		"certificate, no key":  {[]string{"--client-cert", f.certs.ClientCert}, exitUsage, "go together"},
-		"no certificate there": {[]string{"--client-cert", token, "--client-key", token}, exitUsage, "--client-cert"},
+		"nothing to present":   {nil, exit.Forbidden, "UNAUTHORIZED"},
+		"system's CAs":         {[]string{"--token-file", token, "--ca", ""}, exit.Unavailable, "unknown authority"},
+		"no file of the CA":    {[]string{"--token-file", token, "--ca", token + ".none"}, exit.Usage, "--ca"},
+		"no CA in the file":    {[]string{"--token-file", token, "--ca", token}, exit.Usage, "holds no certificate"},
+		"certificate, no key":  {[]string{"--client-cert", f.certs.ClientCert}, exit.Usage, "go together"},
+		"no certificate there": {[]string{"--client-cert", token, "--client-key", token}, exit.Usage, "--client-cert"},
 	} {
 		if status, out := ran(t, append(trusting[:len(trusting):len(trusting)], c.args...)...); status != c.status || !strings.Contains(out, c.says) {
 			t.Errorf("%s: agora agents ended with %d, want %d with %q: %s", about, status, c.status, c.says, out)
@@ -52,8 +53,8 @@ func TestVerbsSpeakToEdgesWhoseCAIsNotTheSystems(t *testing.T) {
 	}
 	t.Setenv("AGORA_CA", f.certs.CA)
 	t.Setenv("AGORA_TOKEN_FILE", token)
-	if status, out := ran(t, "send", "--to", "jane", "--url", f.address, "--from", "jane/laptop", "hello"); status != exitNotFound {
-		t.Errorf("with settings of the environment: agora send to who has never been ended with %d, want %d: %s", status, exitNotFound, out)
+	if status, out := ran(t, "send", "--to", "jane", "--url", f.address, "--from", "jane/laptop", "hello"); status != exit.NotFound {
+		t.Errorf("with settings of the environment: agora send to who has never been ended with %d, want %d: %s", status, exit.NotFound, out)
 	}
 }
 
@@ -90,8 +91,8 @@ func TestBenchPresentsTokensOfFilesAndCertificates(t *testing.T) {
 		if status == 0 || !strings.Contains(out, "FORBIDDEN") {
 			t.Errorf("with a certificate for other ids, agora bench %s ended with %d: %s", verb, status, out)
 		}
-		if args[1] == "idle" && status != exitForbidden {
-			t.Errorf("its processes were refused, and agora bench idle ended with %d, want %d", status, exitForbidden)
+		if args[1] == "idle" && status != exit.Forbidden {
+			t.Errorf("its processes were refused, and agora bench idle ended with %d, want %d", status, exit.Forbidden)
 		}
 	}
 }
@@ -101,11 +102,11 @@ func TestOperatorsAskAdminPortsWithTLS(t *testing.T) {
 	f := startFort(t)
 	guarded := startDev(t, "--admin.tls.cert", f.certs.ServerCert, "--admin.tls.key", f.certs.ServerKey, "--admin.tls.client-ca", f.certs.CA)
 	ask := []string{"inspect", "edge", "--admin", guarded.admin[0]}
-	if status, out := ran(t, ask...); status != exitUnavailable || !strings.Contains(out, "unknown authority") {
+	if status, out := ran(t, ask...); status != exit.Unavailable || !strings.Contains(out, "unknown authority") {
 		t.Errorf("with the system's CAs: %d: %s", status, out)
 	}
 	ask = append(ask, "--ca", f.certs.CA)
-	if status, out := ran(t, ask...); status != exitUnavailable {
+	if status, out := ran(t, ask...); status != exit.Unavailable {
 		t.Errorf("without a certificate: %d: %s", status, out)
 	}
 	if status, out := ran(t, append(ask, "--client-cert", f.certs.ClientCert, "--client-key", f.certs.ClientKey)...); status != 0 {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client/iat"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 const (
@@ -49,7 +51,7 @@ type executer struct {
 func (x *executer) run(cmd *cobra.Command, args []string) error {
 	text, err := contents(cmd, args[0])
 	if err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	if cmd.Flags().Changed("allow") && x.allowed == nil {
 		x.allowed = []string{}
@@ -98,8 +100,8 @@ func (p *printer) task(to string, run *iat.Run) error {
 		return p.jsonLine(taskLine{Type: "result", ID: run.ID(), From: to, Payload: result.Payload})
 	case text == "":
 		return nil
-	case isTerminal(p.out):
-		return p.say(head{name: nameOf(to), more: "(done)"}, text)
+	case terminal.Is(p.out):
+		return p.say(head{name: terminal.NameOf(to), more: "(done)"}, text)
 	}
 	return p.print(text + "\n")
 }
@@ -127,8 +129,8 @@ func (p *printer) pieces(to string, run *iat.Run) error {
 		for ; said && yield(text, err); text, err, said = next() {
 		}
 	}
-	if isTerminal(p.out) {
-		return p.begin(head{name: nameOf(to)}, run.ID()).pour(all)
+	if terminal.Is(p.out) {
+		return p.begin(head{name: terminal.NameOf(to)}, run.ID()).pour(all)
 	}
 	return p.verbatim(all)
 }
@@ -172,7 +174,7 @@ func (f *follower) follow(ctx context.Context, c *iat.Client) {
 	for e, err := range c.Peek(ctx) {
 		if err != nil {
 			if ctx.Err() == nil {
-				f.note("thoughts and logs are not heard here: " + sentence(err))
+				f.note("thoughts and logs are not heard here: " + exit.Sentence(err))
 			}
 			return
 		}
@@ -196,10 +198,10 @@ func (f *follower) heard(ctx context.Context, c *iat.Client, e *iat.Envelope) {
 		f.told("log", e, said.Level+": "+said.Message)
 	case "require_approval":
 		a := iat.Approval{Payload: e.Payload}
-		f.told("approval", e, "asks for approval: "+a.What()+"; agora approve "+visible(e.Header.MsgID))
+		f.told("approval", e, "asks for approval: "+a.What()+"; agora approve "+terminal.Visible(e.Header.MsgID))
 	case "call_tool":
 		if err := refuseTool(ctx, c, e); err != nil && ctx.Err() == nil {
-			f.note("a call of a tool is not answered: " + sentence(err))
+			f.note("a call of a tool is not answered: " + exit.Sentence(err))
 		}
 	}
 }
@@ -207,7 +209,7 @@ func (f *follower) heard(ctx context.Context, c *iat.Client, e *iat.Envelope) {
 // told tells something that the agent says.
 func (f *follower) told(what string, e *iat.Envelope, text string) {
 	if !f.json {
-		f.note(nameOf(f.to) + " " + text)
+		f.note(terminal.NameOf(f.to) + " " + text)
 		return
 	}
 	l := taskLine{Type: what, ID: f.id, From: f.to, Payload: e.Payload}

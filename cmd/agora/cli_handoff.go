@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 func newFind() *cobra.Command {
@@ -26,9 +28,9 @@ func newFind() *cobra.Command {
 			q.Goal = strings.Join(args, " ")
 			switch {
 			case (q.Skill == "") == (q.Goal == ""):
-				return usageError(cmd, errors.New("say either --skill or what is to be done"))
+				return exit.WrongUsage(cmd, errors.New("say either --skill or what is to be done"))
 			case q.Limit < 0:
-				return usageError(cmd, errors.New("--limit is a number from 1"))
+				return exit.WrongUsage(cmd, errors.New("--limit is a number from 1"))
 			}
 			return v.do(cmd, func(ctx context.Context, c *client.Client) error { return v.listFound(ctx, cmd, c, q) })
 		},
@@ -69,7 +71,7 @@ func (p *printer) document(raw json.RawMessage) error {
 	switch {
 	case p.json:
 		return p.jsonLine(raw)
-	case !isTerminal(p.out):
+	case !terminal.Is(p.out):
 		return p.print(string(raw) + "\n")
 	}
 	var l line
@@ -117,7 +119,7 @@ type offerer struct {
 func (o *offerer) run(cmd *cobra.Command, args []string) error {
 	h, err := o.request(cmd, args)
 	if err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	return o.do(cmd, func(ctx context.Context, c *client.Client) error {
 		call, err := c.Handoff(ctx, o.to, h)
@@ -182,8 +184,8 @@ func (p *printer) answered(ctx context.Context, call *client.Call) error {
 		for ; said && yield(text, err); text, err, said = next() {
 		}
 	}
-	if isTerminal(p.out) && !p.raw {
-		return p.begin(head{name: nameOf(call.Agent())}, "").pour(all)
+	if terminal.Is(p.out) && !p.raw {
+		return p.begin(head{name: terminal.NameOf(call.Agent())}, "").pour(all)
 	}
 	return p.verbatim(all)
 }
@@ -213,7 +215,7 @@ func (p *printer) answerTexts(ctx context.Context, call *client.Call) iter.Seq2[
 			text := string(b)
 			switch {
 			case err != nil || p.raw:
-			case a.Media != "" && isTerminal(p.out):
+			case a.Media != "" && terminal.Is(p.out):
 				text = fmt.Sprintf("[%d bytes of %s]", len(b), a.Media)
 			case a.Media == "" && len(a.Body) > 0 && a.Body[0] != '"':
 				if text = readable(a.Body); within {

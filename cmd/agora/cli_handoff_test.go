@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -112,15 +113,15 @@ func TestWorkIsHandedOffOnTheCommandLine(t *testing.T) {
 	wait := c.start(ctx, nil, "handoff", "--to", "bob", "GET", "/wait")
 	await.True(t, "the answer begins", func() bool { return strings.HasPrefix(wait.out.String(), "one two") })
 	interrupt()
-	if r = wait.wait(); r.status != exitAborted {
-		t.Errorf("handoff without an end: %+v, want status %d", r, exitAborted)
+	if r = wait.wait(); r.status != exit.Aborted {
+		t.Errorf("handoff without an end: %+v, want status %d", r, exit.Aborted)
 	}
 	await.Recv(t, "the agent is told that nobody waits", cancelled)
 	for args, want := range map[string]int{
-		"card nobody": exitNotFound, "card": exitUsage, "find": exitUsage, "find --skill a b": exitUsage, "find x --limit -1": exitUsage,
-		"handoff --to nobody GET /": exitNotFound, "handoff GET /": exitUsage, "handoff --to bob GET": exitUsage, "handoff --to bob GET x": exitUsage,
-		"handoff --to bob GET / {": exitUsage, "handoff --to bob GET / --param a": exitUsage, "handoff --to bob GET / --param a=1 --param a=2": exitUsage,
-		"handoff --to bob G-T /": exitError,
+		"card nobody": exit.NotFound, "card": exit.Usage, "find": exit.Usage, "find --skill a b": exit.Usage, "find x --limit -1": exit.Usage,
+		"handoff --to nobody GET /": exit.NotFound, "handoff GET /": exit.Usage, "handoff --to bob GET": exit.Usage, "handoff --to bob GET x": exit.Usage,
+		"handoff --to bob GET / {": exit.Usage, "handoff --to bob GET / --param a": exit.Usage, "handoff --to bob GET / --param a=1 --param a=2": exit.Usage,
+		"handoff --to bob G-T /": exit.Error,
 	} {
 		if r := c.run("", strings.Split(args, " ")...); r.status != want || r.stderr == "" {
 			t.Errorf("%s: %+v, want status %d", args, r, want)

@@ -13,6 +13,9 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/client/iat"
+	"github.com/agora-relay/agora/cmd/agora/access"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 // once has every edge tried once: what is refused for the moment is tried again by the verb, which tells so.
@@ -20,13 +23,13 @@ const once = time.Nanosecond
 
 // iatConfig returns the configuration of a client that speaks envelopes.
 func (v *verb) iatConfig(patience time.Duration) (iat.Config, error) {
-	secure, err := v.trust.config()
-	urls := edgeURLs(v.url)
+	secure, err := v.Trust.Config()
+	urls := access.URLs(v.url)
 	for i, u := range urls {
 		urls[i] = strings.TrimSuffix(u, "/ws")
 	}
-	cfg := iat.Config{URLs: urls, Agent: v.agent, TLS: secure, Patience: patience, Token: v.token}
-	if source := v.source(); source != nil {
+	cfg := iat.Config{URLs: urls, Agent: v.agent, TLS: secure, Patience: patience, Token: v.Token}
+	if source := v.Source(); source != nil {
 		cfg.TokenSource = source
 	}
 	return cfg, err
@@ -38,15 +41,15 @@ func (v *verb) doIAT(cmd *cobra.Command, patience time.Duration, f func(context.
 	defer cancel()
 	cfg, err := v.iatConfig(patience)
 	if err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	if v.agent == "" && v.idFlag == fromFlag {
 		socket, err := v.config()
 		if err != nil {
-			return usageError(cmd, err)
+			return exit.WrongUsage(cmd, err)
 		}
 		if err := v.name(ctx, socket); err != nil {
-			return failed(cmd, v.advised(err, true))
+			return exit.Failed(cmd, v.advised(err, true))
 		}
 		cfg.Agent = v.agent
 	}
@@ -57,10 +60,10 @@ func (v *verb) doIAT(cmd *cobra.Command, patience time.Duration, f func(context.
 	e, ok := errors.AsType[*iat.Error](err)
 	if ok && e.From != "" && e.From != string(agora.Cluster) {
 		said := *e // by an agent, which is named
-		said.Message = nameOf(e.From) + " answered: " + e.Message
-		return failed(cmd, &said)
+		said.Message = terminal.NameOf(e.From) + " answered: " + e.Message
+		return exit.Failed(cmd, &said)
 	}
-	return failed(cmd, v.advised(err, ok && e.HTTP == 0 && e.From == ""))
+	return exit.Failed(cmd, v.advised(err, ok && e.HTTP == 0 && e.From == ""))
 }
 
 // fromFlag names the agent that speaks. Without it, that is the one that the credentials are for.
@@ -81,7 +84,7 @@ func (v *verb) withIAT(cmd *cobra.Command, f func(context.Context, *iat.Client) 
 // begin returns the context of a verb, which ends with its --timeout, and sees to it that there is something to tell people by.
 func (v *verb) begin(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	if v.tell == nil {
-		v.tell = func(what string) { fmt.Fprintf(cmd.ErrOrStderr(), program+": %s\n", visible(what)) }
+		v.tell = func(what string) { fmt.Fprintf(cmd.ErrOrStderr(), terminal.Program+": %s\n", terminal.Visible(what)) }
 	}
 	if v.timeout > 0 {
 		return context.WithTimeout(cmd.Context(), v.timeout)
@@ -142,7 +145,7 @@ func newCall() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := argumentsOf(cmd, args[1:])
 			if err != nil {
-				return usageError(cmd, err)
+				return exit.WrongUsage(cmd, err)
 			}
 			return v.withIAT(cmd, func(ctx context.Context, c *iat.Client) error { return v.callTool(ctx, cmd, c, to, args[0], arguments) })
 		},
@@ -192,7 +195,7 @@ func (p *printer) result(payload json.RawMessage) error {
 	switch {
 	case p.json:
 		return p.jsonLine(payload)
-	case !isTerminal(p.out):
+	case !terminal.Is(p.out):
 		return p.print(strings.TrimSuffix(textOf(payload), "\n") + "\n")
 	}
 	var l line

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/client/iat"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -96,11 +97,11 @@ func TestExecuteTellsOfATaskAndApproveDecides(t *testing.T) {
 	if r := run.wait(); r.status != 0 || r.stdout != "one two\napproved: true\n" {
 		t.Errorf("execute: %+v", r)
 	}
-	if r := c.run("", "deny", id); r.status != exitError || !strings.Contains(r.stderr, "approved already") {
+	if r := c.run("", "deny", id); r.status != exit.Error || !strings.Contains(r.stderr, "approved already") {
 		t.Errorf("deny: %+v, want that it is decided", r)
 	}
-	if r := c.run("", "approve", "none"); r.status != exitNotFound {
-		t.Errorf("approve: %+v, want status %d", r, exitNotFound)
+	if r := c.run("", "approve", "none"); r.status != exit.NotFound {
+		t.Errorf("approve: %+v, want status %d", r, exit.NotFound)
 	}
 	if r := c.ok("", "approvals", "--all"); !strings.Contains(r.stdout, "approved  operator  bob") {
 		t.Errorf("approvals: %+v", r)
@@ -150,8 +151,8 @@ func TestAnInterruptedTaskIsCancelled(t *testing.T) {
 	run := c.start(ctx, nil, "execute", "--from", "alice", "--to", "bob", "wait")
 	await.True(t, "the first chunk", func() bool { return run.out.String() == "begun" })
 	interrupt()
-	if r := run.wait(); r.status != exitAborted {
-		t.Errorf("execute: %+v, want status %d", r, exitAborted)
+	if r := run.wait(); r.status != exit.Aborted {
+		t.Errorf("execute: %+v, want status %d", r, exit.Aborted)
 	}
 	if err := await.Recv(t, "the end of the task", cause); !errors.Is(err, iat.ErrCancelled) {
 		t.Errorf("the task ended with %v, want %v", err, iat.ErrCancelled)
@@ -170,7 +171,7 @@ func TestExecuteLeavesTheMailOfItsAgent(t *testing.T) {
 	c.ok("", "publish", "lobby", "--as", "alice", "here I am") // who has never been has no mailbox
 	c.ok("", "send", "--from", "carol", "--to", "alice", "a letter")
 	for range 2 {
-		if r := c.run("", "execute", "--from", "alice", "--to", "bob", "x"); r.status != exitNotFound || !strings.Contains(r.stderr, "this host has no tools") {
+		if r := c.run("", "execute", "--from", "alice", "--to", "bob", "x"); r.status != exit.NotFound || !strings.Contains(r.stderr, "this host has no tools") {
 			t.Errorf("execute: %+v, want that there are no tools", r)
 		}
 	}
@@ -212,8 +213,8 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 		status int
 		args   []string
 	}{
-		{exitNotFound, []string{"--to", "bob", "none"}}, {exitNotFound, []string{"--to", "nobody", "echo"}}, {exitUsage, []string{"--to", "bob", "echo", "[]"}},
-		{exitUsage, []string{"echo"}}, {exitError, []string{"--to", "bob", "echo", `{"text":1}`}},
+		{exit.NotFound, []string{"--to", "bob", "none"}}, {exit.NotFound, []string{"--to", "nobody", "echo"}}, {exit.Usage, []string{"--to", "bob", "echo", "[]"}},
+		{exit.Usage, []string{"echo"}}, {exit.Error, []string{"--to", "bob", "echo", `{"text":1}`}},
 	} {
 		if r := c.run("", append([]string{"call"}, bad.args...)...); r.status != bad.status || r.stdout != "" {
 			t.Errorf("call %v: %+v, want status %d", bad.args, r, bad.status)
@@ -225,13 +226,13 @@ func TestVerbsOfTasksSayWhereNoEdgeIs(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, url: "http://127.0.0.1:1"}
 	for _, args := range [][]string{{"tools"}, {"approvals"}, {"approve", "x"}, {"call", "--to", "bob", "echo"}, {"approvals", "--watch"}} {
-		if r := c.run("", args...); r.status != exitUnavailable || !strings.Contains(r.stderr, "AGORA_URL says where edges are") {
-			t.Errorf("%v: %+v, want status %d", args, r, exitUnavailable)
+		if r := c.run("", args...); r.status != exit.Unavailable || !strings.Contains(r.stderr, "AGORA_URL says where edges are") {
+			t.Errorf("%v: %+v, want status %d", args, r, exit.Unavailable)
 		}
 	}
 	for _, args := range [][]string{{"approvals", "--state", "open"}, {"approvals", "--all", "--state", "denied"}, {"execute", "x"}, {"approve"}} {
-		if r := c.run("", args...); r.status != exitUsage {
-			t.Errorf("%v: %+v, want status %d", args, r, exitUsage)
+		if r := c.run("", args...); r.status != exit.Usage {
+			t.Errorf("%v: %+v, want status %d", args, r, exit.Usage)
 		}
 	}
 }

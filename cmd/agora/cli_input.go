@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 	"github.com/agora-relay/agora/internal/pause"
 )
 
@@ -26,22 +28,22 @@ func (in *input) flags(cmd *cobra.Command) {
 func (in *input) body(cmd *cobra.Command, args []string) (json.RawMessage, error) {
 	switch {
 	case in.payload != "" && len(args) > 0:
-		return nil, usageError(cmd, errors.New("text and --payload can't go together"))
+		return nil, exit.WrongUsage(cmd, errors.New("text and --payload can't go together"))
 	case in.payload != "":
 		b, err := contents(cmd, in.payload)
 		if err == nil && !json.Valid(b) {
 			err = errors.New("--payload is no valid JSON")
 		}
-		return b, usageError(cmd, err)
+		return b, exit.WrongUsage(cmd, err)
 	case len(args) == 0:
-		return nil, usageError(cmd, errors.New("text or --payload is missing"))
+		return nil, exit.WrongUsage(cmd, errors.New("text or --payload is missing"))
 	}
 	b, err := contents(cmd, args[0])
 	if err == nil && !utf8.Valid(b) {
 		err = errors.New("text is not UTF-8")
 	}
 	if err != nil {
-		return nil, usageError(cmd, err)
+		return nil, exit.WrongUsage(cmd, err)
 	}
 	return textPayload(string(b))
 }
@@ -52,7 +54,7 @@ func (in *input) streamable(cmd *cobra.Command, args []string, stream bool) (jso
 		return in.body(cmd, args)
 	}
 	if len(args) > 0 {
-		return nil, usageError(cmd, errors.New("with --stream the text comes from stdin"))
+		return nil, exit.WrongUsage(cmd, errors.New("with --stream the text comes from stdin"))
 	}
 	return in.start(cmd)
 }
@@ -63,7 +65,7 @@ func (in *input) start(cmd *cobra.Command) (json.RawMessage, error) {
 		return nil, nil
 	}
 	if in.payload == "-" {
-		return nil, usageError(cmd, errors.New("stdin is the stream; --payload can't be read from it"))
+		return nil, exit.WrongUsage(cmd, errors.New("stdin is the stream; --payload can't be read from it"))
 	}
 	return in.body(cmd, nil)
 }
@@ -112,7 +114,7 @@ func (s *source) pump(r io.Reader) {
 	for {
 		b := make([]byte, pieceSize)
 		n, err := r.Read(b)
-		if errors.Is(err, errBackground) && pause.For(s.ctx, backgroundPause) {
+		if errors.Is(err, terminal.ErrBackground) && pause.For(s.ctx, backgroundPause) {
 			continue
 		}
 		select {

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 func newJoin() *cobra.Command {
@@ -39,7 +41,7 @@ type joiner struct {
 func (j *joiner) run(cmd *cobra.Command, space string) error {
 	p := newPrinter(cmd, j.json, false)
 	j.tell = p.note
-	if isTerminal(cmd.InOrStdin()) {
+	if terminal.Is(cmd.InOrStdin()) {
 		j.hint = "; what you type is published in " + space
 	}
 	return j.do(cmd, func(ctx context.Context, c *client.Client) error {
@@ -103,7 +105,7 @@ func showMail(ctx context.Context, p *printer, c *client.Client, streams *sync.W
 	for m, err := range c.Messages(ctx) {
 		if err == nil {
 			err = p.message(ctx, m, headOf(m, "(to you)"), streams, func(err error) {
-				fail(p.ended(ctx, "stream of "+nameOf(m.From), err))
+				fail(p.ended(ctx, "stream of "+terminal.NameOf(m.From), err))
 			})
 		}
 		if err != nil {
@@ -115,7 +117,7 @@ func showMail(ctx context.Context, p *printer, c *client.Client, streams *sync.W
 
 // event prints an event. The parts of one follow beside it, in streams, as they come.
 func (p *printer) event(ctx context.Context, e *client.Event, streams *sync.WaitGroup, fail func(error)) error {
-	over := func(err error) { fail(p.ended(ctx, "event of "+nameOf(e.From), err)) }
+	over := func(err error) { fail(p.ended(ctx, "event of "+terminal.NameOf(e.From), err)) }
 	switch {
 	case p.json:
 		if err := p.eventHead(e); err != nil || !e.Stream {
@@ -123,13 +125,13 @@ func (p *printer) event(ctx context.Context, e *client.Event, streams *sync.Wait
 		}
 		streams.Go(func() { over(p.eventParts(ctx, e)) })
 	case e.Roster != nil && e.Roster.Joined != "":
-		return p.tell(nameOf(e.Roster.Joined) + " joined")
+		return p.tell(terminal.NameOf(e.Roster.Joined) + " joined")
 	case e.Roster != nil:
-		return p.tell(nameOf(e.Roster.Left) + " left")
+		return p.tell(terminal.NameOf(e.Roster.Left) + " left")
 	case !e.Stream:
-		return p.say(head{name: nameOf(e.From)}, readable(e.Data))
+		return p.say(head{name: terminal.NameOf(e.From)}, readable(e.Data))
 	default:
-		v := p.begin(head{name: nameOf(e.From)}, e.ID)
+		v := p.begin(head{name: terminal.NameOf(e.From)}, e.ID)
 		streams.Go(func() { over(v.pour(chunks(ctx, e.Next))) })
 	}
 	return nil
@@ -137,7 +139,7 @@ func (p *printer) event(ctx context.Context, e *client.Event, streams *sync.Wait
 
 // ended tells of something in parts that has no normal end, which is no failure, and returns other errors.
 func (p *printer) ended(ctx context.Context, what string, err error) error {
-	if err == nil || ctx.Err() != nil || exitStatus(err) == exitError {
+	if err == nil || ctx.Err() != nil || exit.Status(err) == exit.Error {
 		return err
 	}
 	if p.json {

@@ -3,6 +3,8 @@ package main
 import (
 	"io"
 	"strings"
+
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 // line makes lines that a terminal does not break by itself: what is too long goes on below, behind an indent.
@@ -12,7 +14,6 @@ type line struct {
 }
 
 const (
-	indent   = "    "
 	tabWidth = 8
 	dimmed   = "\x1b[2m"
 	named    = "\x1b[36m"
@@ -25,14 +26,14 @@ func (l *line) newline() {
 }
 
 func (l *line) indent() {
-	l.b.WriteString(indent)
-	l.at = len(indent)
+	l.b.WriteString(terminal.Indent)
+	l.at = len(terminal.Indent)
 }
 
 // token appends a character as it is shown; width is that of the terminal, 0 for none. A tab becomes spaces.
 func (l *line) token(r rune, shown string, plain bool, width int) {
 	if r == '\t' {
-		shown = indent
+		shown = terminal.Indent
 		if width > 0 {
 			shown = strings.Repeat(" ", tabWidth-l.at%tabWidth)
 		}
@@ -41,7 +42,7 @@ func (l *line) token(r rune, shown string, plain bool, width int) {
 	if plain {
 		n = cells(r)
 	}
-	if width > len(indent)+tabWidth && l.at+n > width {
+	if width > len(terminal.Indent)+tabWidth && l.at+n > width {
 		l.newline()
 		l.indent()
 	}
@@ -59,7 +60,7 @@ func cells(r rune) int {
 
 // text appends text that has no end of line.
 func (l *line) text(s string, width int) {
-	tokens(s, func(r rune, shown string, plain bool) bool {
+	terminal.Tokens(s, func(r rune, shown string, plain bool) bool {
 		l.token(r, shown, plain, width)
 		return true
 	})

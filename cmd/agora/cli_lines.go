@@ -6,6 +6,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 )
 
 // messageLine is a message, or a part of one, as a line of JSON.
@@ -52,7 +53,7 @@ func (p *printer) messageParts(ctx context.Context, m *client.Message) error {
 
 // told returns an error as JSON tells it.
 func told(err error) (code, message string) {
-	if exitStatus(err) == exitAborted && agora.AsError(err).Code == agora.Unavailable {
+	if exit.Status(err) == exit.Aborted && agora.AsError(err).Code == agora.Unavailable {
 		return string(agora.StreamAborted), err.Error()
 	}
 	e := agora.AsError(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 func newSpaces() *cobra.Command {
@@ -67,7 +68,7 @@ func (t *table) row(line any, cells ...string) {
 		return
 	}
 	for i, c := range cells {
-		cells[i] = visible(c)
+		cells[i] = terminal.Visible(c)
 	}
 	fmt.Fprintln(t.columns, strings.Join(cells, "\t"))
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 func newListen() *cobra.Command {
@@ -29,7 +31,7 @@ func newListen() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if l.agent = args[0]; l.agent == "" {
-				return usageError(cmd, errors.New("the agent's ID is empty"))
+				return exit.WrongUsage(cmd, errors.New("the agent's ID is empty"))
 			}
 			for _, name := range can {
 				l.skills = append(l.skills, agora.Skill{Name: name})
@@ -58,7 +60,7 @@ type listener struct {
 func (l *listener) run(cmd *cobra.Command) error {
 	p := newPrinter(cmd, l.json, l.raw)
 	l.tell = p.note
-	if !l.raw && isTerminal(cmd.InOrStdin()) {
+	if !l.raw && terminal.Is(cmd.InOrStdin()) {
 		l.hint = "; type to answer, @ID TEXT speaks to somebody else"
 	}
 	return l.do(cmd, func(ctx context.Context, c *client.Client) error {
@@ -89,7 +91,7 @@ func (l *listener) run(cmd *cobra.Command) error {
 func prompt(ctx, shown context.Context, cmd *cobra.Command, s *screen, talk *conversation) {
 	err := readLines(shown, cmd, s, func(line string) error { return talk.speak(ctx, line) })
 	if err != nil && shown.Err() == nil {
-		s.note("stdin is read no more: " + sentence(err))
+		s.note("stdin is read no more: " + exit.Sentence(err))
 	}
 }
 
@@ -113,12 +115,12 @@ func (l *listener) over(ctx context.Context, p *printer, m *client.Message, canc
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return
-	case exitStatus(err) == exitError:
+	case exit.Status(err) == exit.Error:
 		cancel(err)
 		return
 	}
 	if !l.json && !l.raw {
-		p.tell(endless("stream of "+nameOf(m.From), err))
+		p.tell(endless("stream of "+terminal.NameOf(m.From), err))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

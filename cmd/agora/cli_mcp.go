@@ -18,6 +18,9 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/access"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 	"github.com/agora-relay/agora/mcp/agenttools"
 	"github.com/agora-relay/agora/mcp/host"
 )
@@ -57,7 +60,7 @@ func newMCP() *cobra.Command {
 func (v *verb) hostFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&v.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; http:// and https:// are as good as ws:// and wss://")
-	v.credentials.flags(f, "", readAgain)
+	v.Credentials.Flags(f, "", access.ReadAgain)
 	v.from(cmd, "as")
 	f.Lookup("as").Usage = "agent id to be (default: the one that the token is for)"
 }
@@ -76,14 +79,14 @@ type mcpVerb struct {
 func (m *mcpVerb) run(cmd *cobra.Command, _ []string) error {
 	cfg, err := m.hostConfig(cmd)
 	if err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	h := host.New(cfg)
 	var others host.Catalog
 	if m.tools {
 		others = agenttools.New(h.Present(), agenttools.Config{From: m.fromAgents, Log: cfg.Log})
 	}
-	return failed(cmd, h.Serve(cmd.Context(), stdio(cmd), others))
+	return exit.Failed(cmd, h.Serve(cmd.Context(), stdio(cmd), others))
 }
 
 // hostConfig returns what the flags say.
@@ -116,14 +119,14 @@ func (m *mcpVerb) hostConfig(cmd *cobra.Command) (cfg host.Config, err error) {
 	if cfg.Socket, err = host.Socket(m.url, m.agent); err != nil {
 		cfg.Log.Warn("hooks can't ask this host what waits", "err", err)
 	}
-	m.operator.trust = m.verb.credentials.trust
+	m.operator.Trust = m.verb.Credentials.Trust
 	cfg.Spaces, cfg.Why = m.spaces, m.fate
 	return cfg, nil
 }
 
 // identify finds the agent's id where it is not given: that of the credentials.
 func (m *mcpVerb) identify(cmd *cobra.Command) error {
-	if m.agent == "" && m.given() {
+	if m.agent == "" && m.Given() {
 		cfg, err := m.verb.config()
 		if err != nil {
 			return err
@@ -148,7 +151,7 @@ func (m *mcpVerb) identify(cmd *cobra.Command) error {
 func (m *mcpVerb) fate(ctx context.Context, id string) (any, error) {
 	b, err := m.fetch(ctx, http.MethodGet, "/v1/why", url.Values{"id": {id}})
 	if err != nil {
-		return nil, fmt.Errorf("the cluster's operators' API can't be asked from here (%s); the person who runs this can name it by --admin", sentence(err))
+		return nil, fmt.Errorf("the cluster's operators' API can't be asked from here (%s); the person who runs this can name it by --admin", exit.Sentence(err))
 	}
 	return json.RawMessage(b), nil
 }
@@ -180,14 +183,14 @@ func newInbox() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if v.agent == "" {
-				return usageError(cmd, errors.New("say whose mailbox: --as ID"))
+				return exit.WrongUsage(cmd, errors.New("say whose mailbox: --as ID"))
 			}
 			w, err := v.waiting(cmd)
 			switch {
 			case brief && err != nil:
 				return nil
 			case err != nil:
-				return failed(cmd, v.advised(err, true))
+				return exit.Failed(cmd, v.advised(err, true))
 			case brief:
 				return printBrief(cmd.OutOrStdout(), w)
 			}
@@ -245,7 +248,7 @@ func printBrief(out io.Writer, w host.Waiting) error {
 	if requests > 0 {
 		text += fmt.Sprintf("; waiting for your answer: %d", requests)
 	}
-	_, err := fmt.Fprintln(out, visible(text)+". Read with the tool agora_inbox.")
+	_, err := fmt.Fprintln(out, terminal.Visible(text)+". Read with the tool agora_inbox.")
 	return err
 }
 
@@ -257,7 +260,7 @@ func (v *verb) printWaiting(cmd *cobra.Command, w host.Waiting) error {
 	}
 	t := v.table(cmd, "SEQ\tFROM\tKIND\tTEXT")
 	for _, m := range w.Messages {
-		t.row(m, fmt.Sprint(m.Seq), nameOf(m.From), m.Kind, m.Text)
+		t.row(m, fmt.Sprint(m.Seq), terminal.NameOf(m.From), m.Kind, m.Text)
 	}
 	if err := t.end(); err != nil || w.More == 0 {
 		return err

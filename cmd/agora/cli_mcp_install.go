@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 	"github.com/agora-relay/agora/mcp/install"
 )
 
@@ -54,16 +56,16 @@ func (m *mcpInstall) command() *cobra.Command {
 func (m *mcpInstall) run(cmd *cobra.Command, args []string) error {
 	m.cfg.Host, m.cfg.Scope = args[0], install.Scope(m.scope)
 	if err := m.complete(); err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	plan, err := install.New(m.cfg)
 	if err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	if m.write {
-		return failed(cmd, plan.Write(cmd.OutOrStdout()))
+		return exit.Failed(cmd, plan.Write(cmd.OutOrStdout()))
 	}
-	return failed(cmd, plan.Print(cmd.OutOrStdout()))
+	return exit.Failed(cmd, plan.Print(cmd.OutOrStdout()))
 }
 
 // complete finds out what the configuration lacks.
@@ -107,9 +109,9 @@ func ownCommand() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if found, err := exec.LookPath(program); err == nil {
+	if found, err := exec.LookPath(terminal.Program); err == nil {
 		if there, err := os.Stat(found); err == nil && os.SameFile(here, there) {
-			return program, nil
+			return terminal.Program, nil
 		}
 	}
 	return self, nil
@@ -132,13 +134,13 @@ func newMCPContext() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), longestContext))
 			if err != nil {
-				return failed(cmd, err)
+				return exit.Failed(cmd, err)
 			}
 			b, err := install.Context(args[0], string(text))
 			if err == nil {
 				_, err = cmd.OutOrStdout().Write(b)
 			}
-			return failed(cmd, err)
+			return exit.Failed(cmd, err)
 		},
 	})
 }

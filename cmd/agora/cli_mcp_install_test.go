@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/mcp/install"
 )
 
@@ -24,10 +24,7 @@ func runVerb(t *testing.T, cmd *cobra.Command, stdin string, args ...string) cli
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	status := 0
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
-		status = exitError
-		if s, ok := errors.AsType[*statusError](err); ok {
-			status = s.status
-		}
+		status = exit.Status(err)
 	}
 	return cliResult{status, out.String(), errs.String()}
 }
@@ -72,7 +69,7 @@ func TestInstallWritesAndTellsNoToken(t *testing.T) {
 	if r := installs(t, dir, args...); r.status != 0 || !strings.Contains(r.stdout, " is as it was") {
 		t.Errorf("the second time: %+v", r)
 	}
-	if r := installs(t, dir, "claude-code", "--write", "--as", "claude-2", "--name", "relay"); r.status != exitError || !strings.Contains(r.stderr, "it has another mcpServers.relay") {
+	if r := installs(t, dir, "claude-code", "--write", "--as", "claude-2", "--name", "relay"); r.status != exit.Error || !strings.Contains(r.stderr, "it has another mcpServers.relay") {
 		t.Errorf("of another agent: %+v", r)
 	}
 }
@@ -87,7 +84,7 @@ func TestInstallSaysWhatItTakes(t *testing.T) {
 		"agent id 'agora' is the cluster's own":  {"gemini", "--as", "agora"},
 		"agent id has the unprintable character": {"gemini", "--as", "a\x07"},
 	} {
-		if r := installs(t, t.TempDir(), args...); r.status != exitUsage || !strings.Contains(r.stderr, want) || r.stdout != "" {
+		if r := installs(t, t.TempDir(), args...); r.status != exit.Usage || !strings.Contains(r.stderr, want) || r.stdout != "" {
 			t.Errorf("%q: %+v, want %q", args, r, want)
 		}
 	}
@@ -129,7 +126,7 @@ func TestTextIsPutBeforeTheModelInTheHostsJSON(t *testing.T) {
 	if r := runVerb(t, newMCPContext(), "", "BeforeAgent"); r != (cliResult{}) {
 		t.Errorf("no text: %+v, want nothing", r)
 	}
-	if r := runVerb(t, newMCPContext(), "x", "Stop"); r.status != exitUsage {
+	if r := runVerb(t, newMCPContext(), "x", "Stop"); r.status != exit.Usage {
 		t.Errorf("an event that is none: %+v", r)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/mcp/member"
 )
 
@@ -54,19 +55,19 @@ type mcpJoiner struct {
 func (j *mcpJoiner) run(cmd *cobra.Command, args []string) error {
 	m, err := j.open(cmd, args)
 	if err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
-	return failed(cmd, j.told(m.Run(cmd.Context())))
+	return exit.Failed(cmd, j.told(m.Run(cmd.Context())))
 }
 
 // told adds what to do to an error that ends the verb, where that is known: edges have another flag here than elsewhere, and no prompt.
 func (j *mcpJoiner) told(err error) error {
 	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentExists {
-		return &advisedError{err, "end that, or give this one another id (--as)"}
+		return exit.Advise(err, "end that, or give this one another id (--as)")
 	}
 	err = j.advised(err, true)
-	if a, ok := errors.AsType[*advisedError](err); ok {
-		a.advice = strings.ReplaceAll(a.advice, "--url", "--edges")
+	if a, ok := errors.AsType[*exit.Advised](err); ok {
+		a.Advice = strings.ReplaceAll(a.Advice, "--url", "--edges")
 	}
 	return err
 }

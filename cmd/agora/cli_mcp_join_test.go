@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -50,15 +51,15 @@ func TestWrongWaysToJoinAToolServerAreToldAsSuch(t *testing.T) {
 		args []string
 		want int
 	}{
-		{nil, exitUsage},
-		{[]string{"--url", "http://127.0.0.1:1/", "--", "true"}, exitUsage},
-		{[]string{"--url", "ftp://x"}, exitUsage},
-		{[]string{"--env", "NO_SUCH_VARIABLE_HERE", "--", "true"}, exitUsage},
-		{[]string{"--env", "=x", "--", "true"}, exitUsage},
-		{[]string{"--max-calls", "0", "--", "true"}, exitUsage},
-		{[]string{"--call-timeout", "0s", "--", "true"}, exitUsage},
-		{[]string{"--", "/no/such/program"}, exitError},
-		{[]string{"--", "true"}, exitError},
+		{nil, exit.Usage},
+		{[]string{"--url", "http://127.0.0.1:1/", "--", "true"}, exit.Usage},
+		{[]string{"--url", "ftp://x"}, exit.Usage},
+		{[]string{"--env", "NO_SUCH_VARIABLE_HERE", "--", "true"}, exit.Usage},
+		{[]string{"--env", "=x", "--", "true"}, exit.Usage},
+		{[]string{"--max-calls", "0", "--", "true"}, exit.Usage},
+		{[]string{"--call-timeout", "0s", "--", "true"}, exit.Usage},
+		{[]string{"--", "/no/such/program"}, exit.Error},
+		{[]string{"--", "true"}, exit.Error},
 	} {
 		var out output
 		if got := run(t.Context(), append([]string{"mcp", "join"}, bad.args...), strings.NewReader(""), &out, &out); got != bad.want {
@@ -70,7 +71,7 @@ func TestWrongWaysToJoinAToolServerAreToldAsSuch(t *testing.T) {
 func TestEdgesOfTheEnvironmentAreNotTakenForAToolServer(t *testing.T) {
 	t.Setenv("AGORA_URL", "ws://127.0.0.1:1")
 	var out output
-	if got := run(t.Context(), []string{"mcp", "join", "--", "true"}, strings.NewReader(""), &out, &out); got != exitError {
+	if got := run(t.Context(), []string{"mcp", "join", "--", "true"}, strings.NewReader(""), &out, &out); got != exit.Error {
 		t.Errorf("it ended with %d: %s", got, out.String())
 	}
 }

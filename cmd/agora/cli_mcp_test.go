@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/mcp/host"
 )
@@ -129,7 +130,7 @@ func TestAModelsHostHasTheToolsOfAgents(t *testing.T) {
 		stop()
 	}
 	for _, args := range [][]string{{"mcp", "--as", "ann", "--from", "x"}, {"mcp", "--tools", "--from", "["}, {"mcp", "--tools", "--space", "x"}} {
-		if r := c.run("", args...); r.status != exitUsage {
+		if r := c.run("", args...); r.status != exit.Usage {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}
@@ -141,13 +142,13 @@ func TestABriefInboxNeverFailsAHook(t *testing.T) {
 	if r := c.run("", "inbox", "--as", "ann", "--brief"); r != (cliResult{}) {
 		t.Errorf("without an edge: %+v", r)
 	}
-	if r := c.run("", "inbox", "--as", "ann"); r.status != exitUnavailable {
+	if r := c.run("", "inbox", "--as", "ann"); r.status != exit.Unavailable {
 		t.Errorf("without an edge and --brief: %+v", r)
 	}
-	if r := c.run("", "inbox"); r.status != exitUsage {
+	if r := c.run("", "inbox"); r.status != exit.Usage {
 		t.Errorf("without an agent: %+v", r)
 	}
-	if r := c.run("", "mcp"); r.status != exitUsage || !strings.Contains(r.stderr, "--as") {
+	if r := c.run("", "mcp"); r.status != exit.Usage || !strings.Contains(r.stderr, "--as") {
 		t.Errorf("mcp without an agent: %+v", r)
 	}
 }

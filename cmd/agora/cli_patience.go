@@ -7,6 +7,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/pause"
 )
 
@@ -27,7 +28,7 @@ func insist[T any](ctx context.Context, tell func(string), f func() (T, error)) 
 		if !later || ctx.Err() != nil {
 			return value, err
 		}
-		if why := sentence(err); why != told {
+		if why := exit.Sentence(err); why != told {
 			tell(why + "; trying again")
 			told = why
 		}

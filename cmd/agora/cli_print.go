@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 // printer prints what comes in: for people on a screen, raw, or as JSON lines.
@@ -42,12 +44,12 @@ func (p *printer) jsonLine(v any) error {
 
 // harmlessJSON escapes what acts on a terminal in a line of JSON, where it can only stand in strings.
 func harmlessJSON(line string) string {
-	if !strings.ContainsFunc(line, func(r rune) bool { return r != '\n' && harmful(r) }) {
+	if !strings.ContainsFunc(line, func(r rune) bool { return r != '\n' && terminal.Harmful(r) }) {
 		return line
 	}
 	var b strings.Builder
 	for _, r := range line {
-		if r != '\n' && harmful(r) {
+		if r != '\n' && terminal.Harmful(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)
@@ -80,9 +82,9 @@ func (p *printer) message(ctx context.Context, m *client.Message, h head, stream
 
 // headOf is what the lines of a message begin with.
 func headOf(m *client.Message, more string) head {
-	h := head{name: nameOf(m.From), more: more}
+	h := head{name: terminal.NameOf(m.From), more: more}
 	if id := m.RequestID(); id != "" && !m.IsReply {
-		h.more = strings.TrimSpace(h.more + " [" + visible(id) + "]")
+		h.more = strings.TrimSpace(h.more + " [" + terminal.Visible(id) + "]")
 	}
 	return h
 }
@@ -163,7 +165,9 @@ func words(ctx context.Context, m *client.Message) iter.Seq2[string, error] {
 }
 
 // endless tells people that something in parts has no normal end.
-func endless(what string, err error) string { return "the " + what + " has no end: " + sentence(err) }
+func endless(what string, err error) string {
+	return "the " + what + " has no end: " + exit.Sentence(err)
+}
 
 // readable returns the text of a payload that has little else, and any other payload as it is.
 func readable(payload json.RawMessage) string {

@@ -11,6 +11,9 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/access"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 // addClientCommands adds the verbs of agents to root.
@@ -40,11 +43,11 @@ func prepareVerb(cmd *cobra.Command) *cobra.Command {
 
 // toldUsage is prepareVerb for a command below another.
 func toldUsage(cmd *cobra.Command) *cobra.Command {
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.WrongUsage(cmd, err) })
 	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, check(cmd, args)) }
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return exit.WrongUsage(cmd, check(cmd, args)) }
 	}
-	cmd.Long += "\n\n" + exitHelp
+	cmd.Long += "\n\n" + exit.Help
 	return cmd
 }
 
@@ -52,7 +55,7 @@ const clientGroup = "client"
 
 // verb is what the commands of agents have in common.
 type verb struct {
-	credentials
+	access.Credentials
 	url     string
 	agent   string
 	idFlag  string // how the agent is named; empty for a verb that is nobody
@@ -68,7 +71,7 @@ type verb struct {
 func (v *verb) flags(cmd *cobra.Command, timeout time.Duration) {
 	f := cmd.Flags()
 	f.StringVar(&v.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; /ws is added to those without a path, and http:// is taken for ws://")
-	v.credentials.flags(f, "", readAgain)
+	v.Credentials.Flags(f, "", access.ReadAgain)
 	f.BoolVar(&v.json, "json", false, "print one JSON object per line")
 	f.DurationVar(&v.timeout, "timeout", timeout, "end after this time; 0 for never")
 }
@@ -86,36 +89,21 @@ func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Clie
 	defer cancel()
 	cfg, err := v.config()
 	if err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
 	c, err := v.connect(ctx, cfg)
 	if err != nil {
 		if v.endless && cmd.Context().Err() != nil {
 			return nil
 		}
-		return failed(cmd, v.advised(err, true))
+		return exit.Failed(cmd, v.advised(err, true))
 	}
 	err = f(ctx, c)
 	closeErr := c.Close()
 	if err == nil {
 		err = closeErr
 	}
-	return failed(cmd, v.advised(err, false))
-}
-
-// edgeURLs returns the addresses of a list: an edge's page is as good as its WebSocket.
-func edgeURLs(list string) []string {
-	all := strings.Split(list, ",")
-	for i, a := range all {
-		a = strings.TrimSpace(a)
-		if host, ok := strings.CutPrefix(a, "http://"); ok {
-			a = "ws://" + host
-		} else if host, ok := strings.CutPrefix(a, "https://"); ok {
-			a = "wss://" + host
-		}
-		all[i] = a
-	}
-	return all
+	return exit.Failed(cmd, v.advised(err, false))
 }
 
 // connect connects as the agent that was named, or as the one that the credentials are for.
@@ -136,7 +124,7 @@ func (v *verb) connect(ctx context.Context, cfg client.Config) (*client.Client, 
 func lossOf(g client.Gap) string {
 	switch {
 	case g.StreamID != "":
-		return "the beginning of a stream from " + nameOf(g.From) + " is lost"
+		return "the beginning of a stream from " + terminal.NameOf(g.From) + " is lost"
 	case g.Space != "":
 		return fmt.Sprintf("messages may be lost: seq %d to %d of space %s", g.FromSeq, g.ToSeq, g.Space)
 	}
@@ -144,16 +132,16 @@ func lossOf(g client.Gap) string {
 }
 
 func (v *verb) config() (client.Config, error) {
-	secure, err := v.trust.config()
+	secure, err := v.Trust.Config()
 	return client.Config{
-		URLs: edgeURLs(v.url), Agent: v.agent, Token: v.token, TokenSource: v.source(), TLS: secure,
+		URLs: access.URLs(v.url), Agent: v.agent, Token: v.Token, TokenSource: v.Source(), TLS: secure,
 		Card: client.Card{Type: "cli", Skills: v.skills},
 	}, err
 }
 
 // name finds an id for those who gave none: that of their credentials, where those are for one agent, or one of chance.
 func (v *verb) name(ctx context.Context, cfg client.Config) error {
-	if v.given() {
+	if v.Given() {
 		id, err := insist(ctx, v.tell, func() (string, error) { return client.AgentOf(ctx, cfg) })
 		if err != nil || id != "" {
 			v.agent = id

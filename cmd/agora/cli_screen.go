@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 // screen shows people what several agents say. Each line begins with who speaks, or with an indent where it goes on
@@ -32,7 +34,7 @@ const (
 )
 
 func newScreen(out, notes io.Writer) *screen {
-	return &screen{out: out, notes: notes, colour: colourful(out), columns: columnsOf(out)}
+	return &screen{out: out, notes: notes, colour: terminal.Colourful(out), columns: terminal.Columns(out)}
 }
 
 // voice is a message, or a stream, that is being shown.
@@ -52,7 +54,7 @@ func (s *screen) begin(h head, stream string) *voice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.ContainsFunc(s.live, func(v *voice) bool { return v.head == h }) {
-		h.more = strings.TrimSpace(h.more + " (stream " + visible(stream) + ")")
+		h.more = strings.TrimSpace(h.more + " (stream " + terminal.Visible(stream) + ")")
 	}
 	v := &voice{s: s, head: h}
 	s.live = append(s.live, v)
@@ -78,7 +80,7 @@ func (s *screen) tell(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endLine()
-	s.line.dim(s.colour, "* "+visible(text), s.columns())
+	s.line.dim(s.colour, "* "+terminal.Visible(text), s.columns())
 	s.line.newline()
 	s.last = nil
 	s.next()
@@ -93,7 +95,7 @@ func (s *screen) note(text string) {
 	s.flush()
 	s.last = nil
 	l := line{}
-	l.dim(colourful(s.notes), "* "+visible(text), columnsOf(s.notes)())
+	l.dim(terminal.Colourful(s.notes), "* "+terminal.Visible(text), terminal.Columns(s.notes)())
 	l.newline()
 	l.writeTo(s.notes) // where it can't be shown there is nobody to tell
 }
@@ -196,7 +198,7 @@ func (s *screen) finish(v *voice) {
 // show shows text of a voice, which may have the line.
 func (s *screen) show(v *voice, text string) {
 	width := s.columns()
-	tokens(text, func(r rune, shown string, plain bool) bool {
+	terminal.Tokens(text, func(r rune, shown string, plain bool) bool {
 		switch {
 		case r == '\n' && s.open == nil && v.said: // an empty line, or the end of one that others have ended
 			if s.last == v {

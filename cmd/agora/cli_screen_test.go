@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 // screenOf returns a screen of a terminal of that width, and what it shows.
@@ -151,9 +153,9 @@ func faultOf(row string, width int) string {
 		columns += cells(r)
 	}
 	switch {
-	case strings.ContainsFunc(row, harmful):
+	case strings.ContainsFunc(row, terminal.Harmful):
 		return "acts on a terminal"
-	case !strings.HasPrefix(row, indent) && !strings.HasPrefix(row, "m") && row != "* m4 joined" && row != "":
+	case !strings.HasPrefix(row, terminal.Indent) && !strings.HasPrefix(row, "m") && row != "* m4 joined" && row != "":
 		return "is said by nobody"
 	case width > 0 && columns > width:
 		return "is broken by the terminal"

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 )
 
 // receiptLine tells as a line of JSON that something is stored, or created.
@@ -81,7 +82,7 @@ func (v *verb) addressee(cmd *cobra.Command, to *string) {
 	v.completeFlag(cmd, "to", agentNames)
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if *to == "" {
-			return usageError(cmd, errors.New("--to is missing"))
+			return exit.WrongUsage(cmd, errors.New("--to is missing"))
 		}
 		return nil
 	}

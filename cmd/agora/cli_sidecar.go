@@ -7,6 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora/cmd/agora/access"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 	"github.com/agora-relay/agora/sidecar"
 )
 
@@ -28,7 +31,7 @@ func newSidecar() *cobra.Command {
 	f.StringVar(&s.cfg.Agent, "agent-url", "", "address of the agent, which may have a path")
 	f.StringVar(&s.agent, "id", "", "agent id to be (default: the name of the agent's card)")
 	f.StringVar(&s.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; http:// and https:// are as good as ws:// and wss://")
-	s.credentials.flags(f, "", readAgain)
+	s.Credentials.Flags(f, "", access.ReadAgain)
 	f.StringVar(&s.cfg.Peer.Listen, "p2p-addr", "/ip4/0.0.0.0/tcp/0", "multiaddress at which peers of libp2p reach it, over TCP and WebSocket; none: through relays alone")
 	f.StringVar(&s.cfg.Peer.KeyFile, "p2p-key", "", "file of its key, made if it is not there (default: another peer id at each start)")
 	f.StringSliceVar(&s.relays, "p2p-relay", nil, "multiaddresses of relays, with /p2p/ID, separated by commas (default: the edges)")
@@ -53,9 +56,9 @@ type sidecarVerb struct {
 func (s *sidecarVerb) run(cmd *cobra.Command, _ []string) error {
 	side, err := s.open(cmd)
 	if err != nil {
-		return usageError(cmd, err)
+		return exit.WrongUsage(cmd, err)
 	}
-	return failed(cmd, s.advised(side.Run(cmd.Context()), true))
+	return exit.Failed(cmd, s.advised(side.Run(cmd.Context()), true))
 }
 
 // open returns the sidecar that the flags are of.
@@ -86,7 +89,7 @@ func (s *sidecarVerb) log(cmd *cobra.Command) (*slog.Logger, error) {
 func logOf(cmd *cobra.Command, level, format string) (*slog.Logger, error) {
 	switch {
 	case format != "":
-	case isTerminal(cmd.ErrOrStderr()):
+	case terminal.Is(cmd.ErrOrStderr()):
 		format = shortLog
 	default:
 		format = textLog

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/p2phost"
 )
@@ -63,7 +64,7 @@ func TestASidecarSaysWhatIsWrongWithItsFlags(t *testing.T) {
 		"unknown flag":     {"--agent-url", "http://127.0.0.1:1", "--peer", "x"},
 		"--client-cert an": {"--agent-url", "http://127.0.0.1:1", "--client-key", "x"},
 	} {
-		if r := c.run("", append([]string{"sidecar"}, args...)...); r.status != exitUsage || !strings.Contains(r.stderr, want) {
+		if r := c.run("", append([]string{"sidecar"}, args...)...); r.status != exit.Usage || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %+v, want usage and %q", args, r, want)
 		}
 	}

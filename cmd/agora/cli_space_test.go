@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -15,8 +17,8 @@ func TestSpaceCreateMakesASpace(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--spaces.auto-create=false")
 	c := &cli{t: t, url: d.public[0]}
-	if r := c.run("", "publish", "lobby", "hello"); r.status != exitNotFound {
-		t.Errorf("publish into what there is not: %+v, want status %d", r, exitNotFound)
+	if r := c.run("", "publish", "lobby", "hello"); r.status != exit.NotFound {
+		t.Errorf("publish into what there is not: %+v, want status %d", r, exit.NotFound)
 	}
 	if r := c.ok("", "space", "create", "lobby"); r.stdout != "" {
 		t.Errorf("space create: %+v", r)
@@ -27,7 +29,7 @@ func TestSpaceCreateMakesASpace(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &l); err != nil || l != (receiptLine{Status: "created", Space: "lobby"}) {
 		t.Errorf("space create --json: %+v, %v", r, err)
 	}
-	for args, status := range map[string]int{"space create agent.status": exitForbidden, "space create": exitUsage, "space create NO": exitError} {
+	for args, status := range map[string]int{"space create agent.status": exit.Forbidden, "space create": exit.Usage, "space create NO": exit.Error} {
 		if r := c.run("", strings.Fields(args)...); r.status != status {
 			t.Errorf("agora %s: %+v, want status %d", args, r, status)
 		}
@@ -61,8 +63,8 @@ func TestATokenForOneAgentNeedsNoFrom(t *testing.T) {
 	if r := bob.wait(); r.stdout != "\"Jane Doe, é\": hello\n" {
 		t.Errorf("bob is shown %+v, want it to be from Jane Doe", r)
 	}
-	if r := c.run("", "send", "--to", "bob", "hello", "--token", tokens[2]); r.status != exitForbidden || !strings.Contains(r.stderr, "(--from)") {
-		t.Errorf("with a token for many: %+v, want status %d and the flag that helps", r, exitForbidden)
+	if r := c.run("", "send", "--to", "bob", "hello", "--token", tokens[2]); r.status != exit.Forbidden || !strings.Contains(r.stderr, "(--from)") {
+		t.Errorf("with a token for many: %+v, want status %d and the flag that helps", r, exit.Forbidden)
 	}
 	c.ok("", "send", "--to", "bob", "hello", "--token", tokens[2], "--from", "svc-1")
 }
@@ -135,7 +137,7 @@ func TestListsAndJSONActOnNoTerminal(t *testing.T) {
 	if err := json.Unmarshal([]byte(listen.wait().stdout), &m); err != nil || readable(m.Payload) != "\u009b\u2066" {
 		t.Errorf("listen --json shows %q, %v", listen.out.String(), err)
 	}
-	if strings.ContainsFunc(strings.TrimSpace(listen.out.String()), harmful) {
+	if strings.ContainsFunc(strings.TrimSpace(listen.out.String()), terminal.Harmful) {
 		t.Errorf("listen --json shows %q", listen.out.String())
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 // standing tells people how a verb stands with the cluster. The client calls it for one change at a time.
@@ -25,7 +27,7 @@ func (s *standing) status(now client.Status) {
 		s.lost(now.Err)
 		return
 	case !s.made && !s.quiet:
-		s.tell(fmt.Sprintf("connected as %s to %s%s", nameOf(s.agent), now.Edge, s.hint))
+		s.tell(fmt.Sprintf("connected as %s to %s%s", terminal.NameOf(s.agent), now.Edge, s.hint))
 	case s.made && now.Resumed:
 		s.tell(fmt.Sprintf("connected again%s to %s: nothing is missing", s.as(), now.Edge))
 	case s.made:
@@ -36,7 +38,7 @@ func (s *standing) status(now client.Status) {
 
 // lost tells why there is no connection, once for as long as it stays the same.
 func (s *standing) lost(err error) {
-	why := sentence(err)
+	why := exit.Sentence(err)
 	switch {
 	case why == s.told:
 		return
@@ -54,5 +56,5 @@ func (s *standing) as() string {
 	if s.agent == "" {
 		return ""
 	}
-	return " as " + nameOf(s.agent)
+	return " as " + terminal.NameOf(s.agent)
 }

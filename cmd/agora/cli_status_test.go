@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/cmd/agora/access"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	ops "github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -72,11 +74,11 @@ func TestAListenerSaysWhatBecameOfItsCredentials(t *testing.T) {
 	}
 	jane.tells("* connection lost: the edge closed the connection: these credentials are revoked", "; trying again\n",
 		"agora: these credentials are revoked (UNAUTHORIZED): give a token that the edges take, with --token-file or AGORA_TOKEN\n")
-	if r := jane.wait(); r.status != exitForbidden {
-		t.Errorf("jane: %+v, want status %d", r, exitForbidden)
+	if r := jane.wait(); r.status != exit.Forbidden {
+		t.Errorf("jane: %+v, want status %d", r, exit.Forbidden)
 	}
-	if r := over.wait(); r.status != exitForbidden || !strings.Contains(r.stderr, "UNAUTHORIZED") {
-		t.Errorf("joe: %+v, want status %d, and that the token is over", r, exitForbidden)
+	if r := over.wait(); r.status != exit.Forbidden || !strings.Contains(r.stderr, "UNAUTHORIZED") {
+		t.Errorf("joe: %+v, want status %d, and that the token is over", r, exit.Forbidden)
 	}
 }
 
@@ -90,15 +92,15 @@ func TestARefusalSaysWhyAndWhichFlagHelps(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{"listen", "jane"}, exitForbidden, "agora: a token is required (UNAUTHORIZED): give a token that the edges take, with --token-file or AGORA_TOKEN\n"},
-		{[]string{"send", "--to", "x", "x", "--token", "wrong"}, exitForbidden, "agora: the token is not valid (UNAUTHORIZED): give a token"},
-		{[]string{"agents", "--token-file", file(t, "wrong")}, exitForbidden, "agora: the token is not valid (UNAUTHORIZED): --token-file must hold"},
-		{[]string{"listen", "joe", "--token", f.jane}, exitForbidden, "(FORBIDDEN): be an agent that the credentials are for (ID)"},
-		{[]string{"join", "lobby", "--as", "joe", "--token", f.jane}, exitForbidden, "(FORBIDDEN): be an agent that the credentials are for (--as)"},
-		{[]string{"agents", "--url", strings.Replace(f.address, "wss://", "ws://", 1)}, exitError, "--url says where edges are: wss://"},
-		{[]string{"agents", "--url", wss}, exitUnavailable, "--url must begin with ws://"},
-		{[]string{"agents", "--url", "ws://127.0.0.1:1"}, exitUnavailable, "--url or AGORA_URL says where edges are"},
-		{[]string{"agents", "--ca", ""}, exitUnavailable, "--ca names the file of the CA"},
+		{[]string{"listen", "jane"}, exit.Forbidden, "agora: a token is required (UNAUTHORIZED): give a token that the edges take, with --token-file or AGORA_TOKEN\n"},
+		{[]string{"send", "--to", "x", "x", "--token", "wrong"}, exit.Forbidden, "agora: the token is not valid (UNAUTHORIZED): give a token"},
+		{[]string{"agents", "--token-file", file(t, "wrong")}, exit.Forbidden, "agora: the token is not valid (UNAUTHORIZED): --token-file must hold"},
+		{[]string{"listen", "joe", "--token", f.jane}, exit.Forbidden, "(FORBIDDEN): be an agent that the credentials are for (ID)"},
+		{[]string{"join", "lobby", "--as", "joe", "--token", f.jane}, exit.Forbidden, "(FORBIDDEN): be an agent that the credentials are for (--as)"},
+		{[]string{"agents", "--url", strings.Replace(f.address, "wss://", "ws://", 1)}, exit.Error, "--url says where edges are: wss://"},
+		{[]string{"agents", "--url", wss}, exit.Unavailable, "--url must begin with ws://"},
+		{[]string{"agents", "--url", "ws://127.0.0.1:1"}, exit.Unavailable, "--url or AGORA_URL says where edges are"},
+		{[]string{"agents", "--ca", ""}, exit.Unavailable, "--ca names the file of the CA"},
 	} {
 		args := append([]string{tc.args[0], "--url", f.address, "--ca", f.certs.CA}, tc.args[1:]...)
 		if status, said := ran(t, args...); status != tc.status || !strings.Contains(said, tc.says) {
@@ -153,14 +155,14 @@ func TestVerbsWaitOutAClusterThatIsBusy(t *testing.T) {
 		}
 	}
 	c.url = busyEdge(t, edge, 1<<40)
-	if r := c.run("", "agents", "--timeout", "1500ms"); r.status != exitUnavailable || !strings.HasSuffix(r.stderr, "agora: the log can't be reached (UNAVAILABLE)\n") {
-		t.Errorf("while it lasts: %+v, want status %d when the time is up", r, exitUnavailable)
+	if r := c.run("", "agents", "--timeout", "1500ms"); r.status != exit.Unavailable || !strings.HasSuffix(r.stderr, "agora: the log can't be reached (UNAVAILABLE)\n") {
+		t.Errorf("while it lasts: %+v, want status %d when the time is up", r, exit.Unavailable)
 	}
 }
 
 func TestAnAddressIsThatOfAPageOrOfAWebSocket(t *testing.T) {
 	t.Parallel()
-	got := edgeURLs("http://a:1, https://b/,ws://c/ws,wss://d")
+	got := access.URLs("http://a:1, https://b/,ws://c/ws,wss://d")
 	if want := []string{"ws://a:1", "wss://b/", "ws://c/ws", "wss://d"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

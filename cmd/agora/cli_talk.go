@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 // maxHeard bounds whom a conversation keeps in mind.
@@ -76,9 +78,9 @@ func (t *conversation) speak(ctx context.Context, line string) error {
 	case t.c.Err() != nil || ctx.Err() != nil:
 		return cmpErr(t.c.Err(), ctx.Err())
 	case err != nil:
-		t.tell("not sent: " + sentence(err))
+		t.tell("not sent: " + exit.Sentence(err))
 	default:
-		t.tell(did + nameOf(to))
+		t.tell(did + terminal.NameOf(to))
 	}
 	return nil
 }
@@ -135,7 +137,7 @@ func (t *conversation) only(ids []string, why string) (string, error) {
 	if len(ids) > 1 {
 		names := make([]string, len(ids))
 		for i, id := range ids {
-			names[i] = nameOf(id)
+			names[i] = terminal.NameOf(id)
 		}
 		return "", fmt.Errorf("several %s (%s); begin the line with @ID", why, strings.Join(names, ", "))
 	}
@@ -159,9 +161,9 @@ func (t *conversation) take(from string) (q question, ok bool) {
 // readLines calls f for each line of stdin that is not empty, until that ends, ctx does, or f returns an error.
 func readLines(ctx context.Context, cmd *cobra.Command, s *screen, f func(string) error) error {
 	in := cmd.InOrStdin()
-	echoed := isTerminal(in) && isTerminal(cmd.OutOrStdout())
-	if isTerminal(in) {
-		readInForegroundOnly()
+	echoed := terminal.Is(in) && terminal.Is(cmd.OutOrStdout())
+	if terminal.Is(in) {
+		terminal.ReadInForegroundOnly()
 	}
 	lines := bufio.NewScanner(newSource(ctx, in))
 	lines.Buffer(nil, 1<<20)

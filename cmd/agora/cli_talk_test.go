@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -91,7 +92,7 @@ func TestAVerbBesideAListenerOfItsAgentSaysWhatToDo(t *testing.T) {
 	c.talk("bob")
 	for _, args := range [][]string{{"send", "--to", "x", "--from", "bob", "x"}, {"listen", "bob"}, {"publish", "lobby", "--as", "bob", "x"}} {
 		r := c.run("", args...)
-		if r.status != exitError || !strings.Contains(r.stderr, "AGENT_EXISTS") || !strings.Contains(r.stderr, "at the prompt of") {
+		if r.status != exit.Error || !strings.Contains(r.stderr, "AGENT_EXISTS") || !strings.Contains(r.stderr, "at the prompt of") {
 			t.Errorf("%q: %+v, want AGENT_EXISTS and what to do", args, r)
 		}
 	}
@@ -99,7 +100,7 @@ func TestAVerbBesideAListenerOfItsAgentSaysWhatToDo(t *testing.T) {
 
 func TestAListenerNeedsAnID(t *testing.T) {
 	t.Parallel()
-	if status, said := ran(t, "listen", ""); status != exitUsage || !strings.Contains(said, "ID is empty") {
+	if status, said := ran(t, "listen", ""); status != exit.Usage || !strings.Contains(said, "ID is empty") {
 		t.Errorf("agora listen '' ended with %d: %s", status, said)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -143,11 +145,11 @@ func TestListenTellsOfAStreamThatBreaks(t *testing.T) {
 	io.WriteString(feed, "the beginning")
 	await.True(t, "the beginning", func() bool { return listen.out.String() == "the beginning" })
 	interrupt()
-	if r := stream.wait(); r.status != exitAborted {
-		t.Fatalf("stream: %+v, want status %d", r, exitAborted)
+	if r := stream.wait(); r.status != exit.Aborted {
+		t.Fatalf("stream: %+v, want status %d", r, exit.Aborted)
 	}
-	if r := listen.wait(); r.status != exitAborted || !strings.Contains(r.stderr, "cancelled") {
-		t.Fatalf("listen: %+v, want status %d", r, exitAborted)
+	if r := listen.wait(); r.status != exit.Aborted || !strings.Contains(r.stderr, "cancelled") {
+		t.Fatalf("listen: %+v, want status %d", r, exit.Aborted)
 	}
 }
 
@@ -163,11 +165,11 @@ func TestListenEndsWellOnInterruptAndOnTime(t *testing.T) {
 	}
 	for wait := 300 * time.Millisecond; ; wait *= 4 { // a busy machine may take that long to connect
 		endless, counted := c.run("", "listen", "bob", "--timeout", wait.String()), c.run("", "listen", "carol", "--timeout", wait.String(), "--count", "1")
-		if endless.status == 0 && counted.status == exitAborted {
+		if endless.status == 0 && counted.status == exit.Aborted {
 			break
 		}
 		if wait > await.Long {
-			t.Fatalf("listen: %+v, want a good end, and %+v, want status %d", endless, counted, exitAborted)
+			t.Fatalf("listen: %+v, want a good end, and %+v, want status %d", endless, counted, exit.Aborted)
 		}
 	}
 }
@@ -265,18 +267,18 @@ func TestExitStatusesOfTheVerbs(t *testing.T) {
 		want int
 	}{
 		{[]string{"agents"}, 0},
-		{[]string{"send"}, exitUsage},
-		{[]string{"send", "--to", "a"}, exitUsage},
-		{[]string{"send", "--to", "a", "x", "y"}, exitUsage},
-		{[]string{"send", "--to", "a", "--payload", "{"}, exitUsage},
-		{[]string{"send", "--to", "a", "@" + file}, exitUsage},
-		{[]string{"send", "--bogus"}, exitUsage},
-		{[]string{"listen"}, exitUsage},
-		{[]string{"send", "--to", "nobody", "x"}, exitNotFound},
-		{[]string{"stream", "--to", "nobody"}, exitNotFound},
-		{[]string{"publish", "agent.status", "x"}, exitForbidden},
-		{[]string{"ask", "--from", "me", "--to", "me", "x", "--timeout", "300ms"}, exitAborted},
-		{[]string{"join", "No Space"}, exitError},
+		{[]string{"send"}, exit.Usage},
+		{[]string{"send", "--to", "a"}, exit.Usage},
+		{[]string{"send", "--to", "a", "x", "y"}, exit.Usage},
+		{[]string{"send", "--to", "a", "--payload", "{"}, exit.Usage},
+		{[]string{"send", "--to", "a", "@" + file}, exit.Usage},
+		{[]string{"send", "--bogus"}, exit.Usage},
+		{[]string{"listen"}, exit.Usage},
+		{[]string{"send", "--to", "nobody", "x"}, exit.NotFound},
+		{[]string{"stream", "--to", "nobody"}, exit.NotFound},
+		{[]string{"publish", "agent.status", "x"}, exit.Forbidden},
+		{[]string{"ask", "--from", "me", "--to", "me", "x", "--timeout", "300ms"}, exit.Aborted},
+		{[]string{"join", "No Space"}, exit.Error},
 	}
 	for _, tc := range cases {
 		if r := c.run("", tc.args...); r.status != tc.want {
@@ -286,8 +288,8 @@ func TestExitStatusesOfTheVerbs(t *testing.T) {
 		}
 	}
 	c.url = "ws://127.0.0.1:1"
-	if r := c.run("", "agents"); r.status != exitUnavailable {
-		t.Errorf("agents without a cluster: %+v, want status %d", r, exitUnavailable)
+	if r := c.run("", "agents"); r.status != exit.Unavailable {
+		t.Errorf("agents without a cluster: %+v, want status %d", r, exit.Unavailable)
 	}
 }
 
@@ -296,7 +298,7 @@ func TestHelpTellsTheExitStatuses(t *testing.T) {
 	if status := run(t.Context(), []string{"send", "--help"}, nil, &out, &errs); status != 0 {
 		t.Fatalf("status %d: %s", status, errs.String())
 	}
-	if !strings.Contains(out.String(), exitHelp) {
+	if !strings.Contains(out.String(), exit.Help) {
 		t.Fatalf("help is %s", out.String())
 	}
 }
@@ -307,7 +309,7 @@ func TestColourNeedsATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if colourful(f) || colourful(&bytes.Buffer{}) {
+	if terminal.Colourful(f) || terminal.Colourful(&bytes.Buffer{}) {
 		t.Fatal("a file is taken for a terminal")
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/agora-relay/agora/cmd/agora/exit"
 )
 
 // configFlag names the file of settings.
@@ -93,7 +95,7 @@ func tell(cmd *cobra.Command, faults error) error {
 	for line := range strings.SplitSeq(faults.Error(), "\n") {
 		fmt.Fprintf(cmd.ErrOrStderr(), "agora: %s\n", line)
 	}
-	return &statusError{exitError, faults}
+	return exit.With(exit.Error, faults)
 }
 
 // setting is a line of `agora config show`.

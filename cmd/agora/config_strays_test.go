@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/agora-relay/agora/cmd/agora/exit"
 )
 
 func TestMistypedVariablesAreRefusedLikeMistypedKeys(t *testing.T) {
@@ -20,11 +22,11 @@ func TestMistypedVariablesAreRefusedLikeMistypedKeys(t *testing.T) {
 		t.Run(c.variable, func(t *testing.T) {
 			t.Parallel()
 			out, status := inProcess(t, []string{c.variable}, append(strings.Fields(c.args), "--addr", "256.0.0.1:1")...)
-			if status != exitUsage || !strings.Contains(out, c.want) {
-				t.Errorf("agora %s ended with %d: %s; want %d, %q", c.args, status, out, exitUsage, c.want)
+			if status != exit.Usage || !strings.Contains(out, c.want) {
+				t.Errorf("agora %s ended with %d: %s; want %d, %q", c.args, status, out, exit.Usage, c.want)
 			}
-			if out, status := inProcess(t, []string{c.variable}, "config", "check", "--auth", "none"); status != exitError || !strings.Contains(out, c.want[:20]) {
-				t.Errorf("agora config check ended with %d: %s; want %d", status, out, exitError)
+			if out, status := inProcess(t, []string{c.variable}, "config", "check", "--auth", "none"); status != exit.Error || !strings.Contains(out, c.want[:20]) {
+				t.Errorf("agora config check ended with %d: %s; want %d", status, out, exit.Error)
 			}
 		})
 	}
@@ -60,7 +62,7 @@ func TestVerbsSayWhichVariableMayBeMeant(t *testing.T) {
 	t.Parallel()
 	env := []string{"AGORA_URL=ws://127.0.0.1:1", "AGORA_TOKNE=x", "AGORA_UNRELATED=x"}
 	out, status := inProcess(t, env, "send", "--to", "bob", "--timeout", "10ms", "hello")
-	if status == exitUsage || !strings.Contains(out, "AGORA_TOKNE is no setting: do you mean AGORA_TOKEN?") || strings.Contains(out, "UNRELATED") {
+	if status == exit.Usage || !strings.Contains(out, "AGORA_TOKNE is no setting: do you mean AGORA_TOKEN?") || strings.Contains(out, "UNRELATED") {
 		t.Errorf("agora send ended with %d: %s", status, out)
 	}
 }

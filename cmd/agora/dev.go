@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 // drainTime bounds how long an edge takes to end in order.
@@ -71,7 +73,7 @@ func (o *devOptions) run(cmd *cobra.Command) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if !cmd.Flags().Changed(formatFlag) && isTerminal(cmd.ErrOrStderr()) {
+	if !cmd.Flags().Changed(formatFlag) && terminal.Is(cmd.ErrOrStderr()) {
 		o.logFormat = shortLog
 	}
 	log, err := o.openLog(cmd)

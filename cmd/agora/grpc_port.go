@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/agora-relay/agora/cmd/agora/certs"
 	"github.com/agora-relay/agora/edge/aip"
 )
 
@@ -19,7 +20,7 @@ import (
 type grpcPort struct {
 	*hall
 	idle    *hall
-	certs   *certificates   // nil without TLS
+	certs   *certs.Files    // nil without TLS
 	ctx     context.Context // ends with close
 	stop    context.CancelFunc
 	serving sync.WaitGroup
@@ -44,8 +45,8 @@ func openGRPC(addr string, cfg portConfig, log *slog.Logger) (*grpcPort, error) 
 }
 
 // follow has certificates be read again when they change, until the port is closed.
-func (p *grpcPort) follow(c *certificates, log *slog.Logger) {
-	p.serving.Go(func() { c.watch(p.ctx, log) })
+func (p *grpcPort) follow(c *certs.Files, log *slog.Logger) {
+	p.serving.Go(func() { c.Watch(p.ctx, log) })
 }
 
 // keep bounds how many connections may be idle.

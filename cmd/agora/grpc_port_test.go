@@ -100,7 +100,7 @@ func serveGRPC(t *testing.T, cfg portConfig) *grpcServed {
 		}),
 	}
 	if p.certs != nil {
-		opts = append(opts, grpc.Creds(grpccreds.NewTLS(p.certs.config(false))))
+		opts = append(opts, grpc.Creds(grpccreds.NewTLS(p.certs.Config(false))))
 	}
 	server := grpc.NewServer(opts...)
 	grpc_health_v1.RegisterHealthServer(server, grpchealth.NewServer())

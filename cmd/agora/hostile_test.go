@@ -22,6 +22,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/access"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -401,7 +402,7 @@ func outlives(t *testing.T, life time.Duration) bool {
 	}
 	end := time.Now().Add(life)
 	write("1", end)
-	v := verb{url: f.address, credentials: credentials{tokenFile: file, trust: trust{ca: f.certs.CA}}, agent: "joe"}
+	v := verb{url: f.address, Credentials: access.Credentials{TokenFile: file, Trust: access.Trust{CA: f.certs.CA}}, agent: "joe"}
 	cfg, err := v.config()
 	if err != nil {
 		t.Fatal(err)

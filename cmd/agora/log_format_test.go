@@ -14,6 +14,8 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -98,7 +100,7 @@ func TestFatalErrorsAreJSONWhereThatIsTheFormat(t *testing.T) {
 			}
 		})
 	}
-	if out, status := inProcess(t, []string{"AGORA_LOG_FORMAT=json"}, "send", "--what"); status != exitUsage || strings.HasPrefix(out, "{") {
+	if out, status := inProcess(t, []string{"AGORA_LOG_FORMAT=json"}, "send", "--what"); status != exit.Usage || strings.HasPrefix(out, "{") {
 		t.Errorf("a verb ended with %d: %s", status, out)
 	}
 }
@@ -194,12 +196,12 @@ func TestATerminalIsToldFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if isTerminal(&output{}) || isTerminal(file) {
+	if terminal.Is(&output{}) || terminal.Is(file) {
 		t.Error("a buffer, or a file, is taken for a terminal")
 	}
 	if pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err == nil { // where there is one
 		defer pty.Close()
-		if !isTerminal(pty) {
+		if !terminal.Is(pty) {
 			t.Error("a terminal is taken for none")
 		}
 	}

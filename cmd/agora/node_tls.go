@@ -1,10 +1,11 @@
 package main
 
 import (
-	"crypto/tls"
 	"errors"
 
 	"github.com/spf13/pflag"
+
+	"github.com/agora-relay/agora/cmd/agora/certs"
 )
 
 // nodeTLSSettings say how an edge speaks TLS with nodes and gateways that it dials.
@@ -24,21 +25,9 @@ func (s *nodeTLSSettings) faults() error {
 }
 
 // open reads the files; nil where nodes are dialled without TLS.
-func (s nodeTLSSettings) open() (*certificates, error) {
+func (s nodeTLSSettings) open() (*certs.Files, error) {
 	if s.ca == "" {
 		return nil, nil
 	}
-	c := &certificates{files: []string{s.ca, s.cert, s.key}, make: s.make}
-	_, err := c.Look()
-	return c, err
-}
-
-// make returns how nodes are dialled that have a certificate of the CAs, with a certificate for them and its key.
-func (s nodeTLSSettings) make(contents [][]byte) (*tls.Config, error) {
-	pool, err := poolOf(s.ca, contents[0])
-	if err != nil || s.cert == "" {
-		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, err
-	}
-	pair, err := pairOf(s.cert, s.key, contents[1:])
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{pair}}, err
+	return certs.Dialer(s.ca, s.cert, s.key)
 }

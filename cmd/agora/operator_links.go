@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
 func newLinks() *cobra.Command {
@@ -27,7 +29,7 @@ func printLinks(w io.Writer, v *linkViews, _ []string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ADDRESS\tTENANT\tSTATE\tEDGE\tNODES\tOFFERS\tSINCE\tERROR")
 	for _, l := range v.Links {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", visible(l.Address), l.Tenant, l.State, l.Edge, l.Nodes, l.Offered, moment(l.Since), visible(l.Error))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", terminal.Visible(l.Address), l.Tenant, l.State, l.Edge, l.Nodes, l.Offered, moment(l.Since), terminal.Visible(l.Error))
 	}
 	t.Flush() // to a terminal, which is gone if it fails
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -56,11 +57,11 @@ func TestOperatorsLinkGatewaysAndEndThat(t *testing.T) {
 	if out, _ := ask(0, "links"); strings.Count(out, "\n") != 1 {
 		t.Errorf("agora links prints %s", out)
 	}
-	if _, errs := ask(exitNotFound, "unlink", there.grpc[0]); !strings.Contains(errs, "there is no link") {
+	if _, errs := ask(exit.NotFound, "unlink", there.grpc[0]); !strings.Contains(errs, "there is no link") {
 		t.Errorf("a link that is none: %s", errs)
 	}
-	ask(exitError, "link", "gateway")
-	ask(exitUsage, "link")
+	ask(exit.Error, "link", "gateway")
+	ask(exit.Usage, "link")
 }
 
 func TestLinksOfTheSettingsStand(t *testing.T) {
@@ -80,7 +81,7 @@ func TestAnEdgeWithoutGRPCKnowsNothingOfLinks(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--grpc-addr", "none")
 	status, _, stderr := command(t, "links", "--admin", d.admin[0])
-	if status != exitError || !strings.Contains(stderr, "has no grpc-addr") {
+	if status != exit.Error || !strings.Contains(stderr, "has no grpc-addr") {
 		t.Errorf("agora links ended with %d: %s", status, stderr)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+
+	"github.com/agora-relay/agora/cmd/agora/access"
 )
 
 // ownEdge is the edge on this machine, or in this container, as it is told where its admin port is: by environment, or by the file of
@@ -44,7 +46,7 @@ func (e *ownEdge) url() string {
 
 // secure returns how to speak TLS with the edge: it must present the certificate that stands in its file, which is presented to it, too,
 // unless who asks has another. nil without TLS.
-func (e *ownEdge) secure(asks *trust) (*tls.Config, error) {
+func (e *ownEdge) secure(asks *access.Trust) (*tls.Config, error) {
 	if e.tls.cert == "" {
 		return nil, nil
 	}
@@ -62,8 +64,8 @@ func (e *ownEdge) secure(asks *trust) (*tls.Config, error) {
 			return nil
 		},
 	}
-	if asks.cert != "" {
-		c.Certificates, c.GetClientCertificate = nil, asks.own
+	if asks.Cert != "" {
+		c.Certificates, c.GetClientCertificate = nil, asks.Own
 	}
 	return c, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
@@ -67,11 +68,11 @@ func TestOperatorsFindTheEdgeOnTheirMachineAsItIsSetUp(t *testing.T) {
 	}
 	t.Run("none is let in without what its edge asks for", func(t *testing.T) {
 		t.Parallel()
-		if out, status := inProcess(t, []string{"AGORA_ADMIN_ADDR=:" + shut}, "inspect", "edge"); status != exitForbidden {
+		if out, status := inProcess(t, []string{"AGORA_ADMIN_ADDR=:" + shut}, "inspect", "edge"); status != exit.Forbidden {
 			t.Errorf("without the token it ended with %d: %s", status, out)
 		}
 		other := []string{"AGORA_ADMIN_ADDR=:" + tls, "AGORA_ADMIN_TLS_CERT=" + certs.ClientCert, "AGORA_ADMIN_TLS_KEY=" + certs.ClientKey}
-		if out, status := inProcess(t, other, "inspect", "edge"); status != exitUnavailable || !strings.Contains(out, "does not present the certificate") {
+		if out, status := inProcess(t, other, "inspect", "edge"); status != exit.Unavailable || !strings.Contains(out, "does not present the certificate") {
 			t.Errorf("with another certificate in its file it ended with %d: %s", status, out)
 		}
 	})

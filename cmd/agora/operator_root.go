@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/cmd/agora/access"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 )
 
 // addOperatorCommands adds the verbs of operators to root.
@@ -33,7 +35,7 @@ const operatorGroup = "operator"
 // operator is what the commands of operators have in common: they ask the admin port of an edge, whichever it is.
 type operator struct {
 	admin, tokenFile, tenant string
-	trust
+	access.Trust
 	json    bool
 	timeout time.Duration
 }
@@ -43,15 +45,15 @@ func (o *operator) prepare(cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.admin, "admin", "", "address of the admin port of any edge of the cluster, such as http://HOST:9100; the edge on this machine if empty")
 	f.StringVar(&o.tokenFile, "admin.token-file", "", "file of the token that the admin port asks for, where it does")
-	o.trust.flags(f, "admin ports")
+	o.Trust.Flags(f, "admin ports")
 	f.StringVar(&o.tenant, "tenant", agora.DefaultTenant, "tenant of the agent or space")
 	f.BoolVar(&o.json, "json", false, "print the whole answer as JSON")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "end after this time")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(cmd, err) })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.WrongUsage(cmd, err) })
 	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error { return usageError(cmd, check(cmd, args)) }
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return exit.WrongUsage(cmd, check(cmd, args)) }
 	}
-	cmd.Long += "\n\n" + operatorHelp + "\n\n" + exitHelp
+	cmd.Long += "\n\n" + operatorHelp + "\n\n" + exit.Help
 	return cmd
 }
 
@@ -113,19 +115,19 @@ func (o *operator) advised(err error) error {
 	if o.admin != "" {
 		return err
 	}
-	return &advisedError{err, "run it where an edge runs, or say which edge to ask by --admin http://HOST:9100"}
+	return exit.Advise(err, "run it where an edge runs, or say which edge to ask by --admin http://HOST:9100")
 }
 
 // place returns whom to ask, and how: the edge of --admin, or that on this machine, whose token is found where that edge has it. faults
 // are those of what says where the latter is; they matter if nobody answers.
 func (o *operator) place() (at string, secure *tls.Config, faults, err error) {
 	if o.admin != "" {
-		secure, err = o.trust.config()
+		secure, err = o.Trust.Config()
 		return o.admin, secure, nil, err
 	}
 	own := findOwnEdge()
 	o.tokenFile = cmp.Or(o.tokenFile, own.tokenFile)
-	secure, err = own.secure(&o.trust)
+	secure, err = own.secure(&o.Trust)
 	return own.url(), secure, own.faults, err
 }
 
@@ -137,7 +139,7 @@ func shown[V any](o *operator, method, path string, show func(w io.Writer, v *V,
 		if err == nil && !printed {
 			show(cmd.OutOrStdout(), &v, args)
 		}
-		return failed(cmd, err)
+		return exit.Failed(cmd, err)
 	}
 }
 

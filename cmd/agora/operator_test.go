@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/edge"
 	ops "github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/await"
@@ -92,7 +93,7 @@ func TestWhyTellsWhatBecameOfAMessageAtWhateverEdgeItIsAsked(t *testing.T) {
 	if f.Given.Conn != name || f.State != "acknowledged" {
 		t.Errorf("behind the session: %s, delivered %+v, want %s", f.State, f.Given, name)
 	}
-	if out, status := one.operate("why", "nothing-of-the-kind"); status != exitNotFound || !strings.Contains(out, "no such message") {
+	if out, status := one.operate("why", "nothing-of-the-kind"); status != exit.NotFound || !strings.Contains(out, "no such message") {
 		t.Errorf("why of nothing = %d, %s", status, out)
 	}
 }
@@ -134,7 +135,7 @@ func TestKickEndsASessionAtAnotherEdge(t *testing.T) {
 		return false
 	})
 	connect(t, one.public+"?agent_id=bob").hear("agent.registered")
-	if out, status := one.operate("kick", "nobody"); status != exitNotFound {
+	if out, status := one.operate("kick", "nobody"); status != exit.NotFound {
 		t.Errorf("kick of nobody = %d, %s", status, out)
 	}
 }
@@ -219,7 +220,7 @@ func TestInspectShowsSpacesAndEdges(t *testing.T) {
 	if len(edges.Edges) != 2 || sessions != 1 {
 		t.Errorf("%d edges with %d sessions, want 2 with 1", len(edges.Edges), sessions)
 	}
-	if _, status := one.operate("inspect", "edge", "nobody"); status != exitNotFound {
+	if _, status := one.operate("inspect", "edge", "nobody"); status != exit.NotFound {
 		t.Errorf("inspect of no edge = %d", status)
 	}
 	if out, status := one.operate("inspect", "agent", "alice"); status != 0 || !strings.Contains(out, "online") {
@@ -332,10 +333,10 @@ func TestAVerbThatFindsNoEdgeSaysHowToNameOne(t *testing.T) {
 	t.Parallel()
 	const none = "127.0.0.1:1" // nothing is there
 	const advice = "say which edge to ask by --admin"
-	if out, status := inProcess(t, []string{"AGORA_ADMIN_ADDR=" + none}, "inspect", "edge"); status != exitUnavailable || !strings.Contains(out, advice) {
+	if out, status := inProcess(t, []string{"AGORA_ADMIN_ADDR=" + none}, "inspect", "edge"); status != exit.Unavailable || !strings.Contains(out, advice) {
 		t.Errorf("without --admin it ended with %d: %s", status, out)
 	}
-	if out, status := inProcess(t, nil, "inspect", "edge", "--admin", "http://"+none); status != exitUnavailable || strings.Contains(out, advice) {
+	if out, status := inProcess(t, nil, "inspect", "edge", "--admin", "http://"+none); status != exit.Unavailable || strings.Contains(out, advice) {
 		t.Errorf("with --admin it ended with %d: %s", status, out)
 	}
 }

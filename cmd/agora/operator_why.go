@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/cmd/agora/exit"
 	ops "github.com/agora-relay/agora/edge/operator"
 )
 
@@ -43,7 +44,7 @@ func newWhy() *cobra.Command {
 					err = agora.Errorf(agora.StreamNotFound, "%s", v.Note)
 				}
 			}
-			return failed(cmd, err)
+			return exit.Failed(cmd, err)
 		},
 	})
 	f := cmd.Flags()

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agora-relay/agora/cmd/agora/certs"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/turns"
@@ -27,7 +28,7 @@ type port struct {
 	handler  atomic.Pointer[http.Handler]
 	begin    sync.Once
 	fail     func(error)
-	certs    *certificates // nil without TLS
+	certs    *certs.Files // nil without TLS
 	stop     context.CancelFunc
 	serving  sync.WaitGroup
 	faults   atomic.Int64 // of clients in speaking HTTP/2
@@ -80,8 +81,8 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	if certs != nil {
-		p.server.TLSConfig = certs.config(cfg.needPeer)
-		p.serving.Go(func() { certs.watch(ctx, log) })
+		p.server.TLSConfig = certs.Config(cfg.needPeer)
+		p.serving.Go(func() { certs.Watch(ctx, log) })
 	}
 	return p, nil
 }

@@ -33,7 +33,7 @@ func TestEveryTerminalOfTheREADMEShowsWhatItSays(t *testing.T) {
 			continue
 		}
 		t.Run(title, func(t *testing.T) {
-			var open []*terminal
+			var open []*shell
 			for _, block := range blocks {
 				open = append(open, r.follow(t, steps(block))...)
 			}
@@ -121,7 +121,7 @@ func newReader(t *testing.T) *reader {
 }
 
 // follow runs the steps of a block, and returns the last one where that goes on.
-func (r *reader) follow(t *testing.T, steps []step) []*terminal {
+func (r *reader) follow(t *testing.T, steps []step) []*shell {
 	t.Helper()
 	r.exports = ""
 	for k, s := range steps {
@@ -131,7 +131,7 @@ func (r *reader) follow(t *testing.T, steps []step) []*terminal {
 		}
 		x := r.run(t, s)
 		if k == len(steps)-1 && x.begun(t) {
-			return []*terminal{x}
+			return []*shell{x}
 		}
 		for x.wait(t); !x.matches(len(s.typed), true) && strings.HasPrefix(s.command, "agora why "); x.wait(t) {
 			x = r.run(t, s) // what becomes of a message shows soon, not at once
@@ -174,7 +174,7 @@ func (r *reader) pattern(text string) string {
 }
 
 // learn takes note of the ids that were shown for those of the README, which later commands name.
-func (r *reader) learn(s step, x *terminal) {
+func (r *reader) learn(s step, x *shell) {
 	named := regexp.MustCompile(`\b[mr]-[A-Z2-7]{20,}|\b[A-Z2-7]{26}\b`).FindAllString(strings.Join(s.shows, ""), -1)
 	if m := x.pattern(len(s.typed), true).FindStringSubmatch(x.shown()); m != nil {
 		for k, id := range named {
@@ -183,8 +183,8 @@ func (r *reader) learn(s step, x *terminal) {
 	}
 }
 
-// terminal runs a step.
-type terminal struct {
+// shell runs a step on a terminal.
+type shell struct {
 	*pty
 	r    *reader
 	step step
@@ -194,7 +194,7 @@ type terminal struct {
 	interrupted bool
 }
 
-func (r *reader) run(t *testing.T, s step) *terminal {
+func (r *reader) run(t *testing.T, s step) *shell {
 	t.Helper()
 	script := r.exports + r.ours.Replace(s.command)
 	if strings.HasPrefix(s.command, "agora sidecar ") { // it is no edge, whose settings these are
@@ -205,7 +205,7 @@ func (r *reader) run(t *testing.T, s step) *terminal {
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir, cmd.Env = r.dir, r.env
-	x := &terminal{pty: openPTY(t), r: r, step: s, done: make(chan error, 1)}
+	x := &shell{pty: openPTY(t), r: r, step: s, done: make(chan error, 1)}
 	x.start(t, cmd)
 	x.work.Go(func() { x.done <- cmd.Wait() })
 	x.work.Go(x.typeLines)
@@ -214,7 +214,7 @@ func (r *reader) run(t *testing.T, s step) *terminal {
 }
 
 // typeLines types each line once all is shown that stands before it.
-func (x *terminal) typeLines() {
+func (x *shell) typeLines() {
 	for k, line := range x.step.typed {
 		if !await.Within(await.Long, func() bool { return x.matches(k, false) || len(x.done) > 0 }) {
 			return // the test sees what is missing
@@ -224,7 +224,7 @@ func (x *terminal) typeLines() {
 }
 
 // pattern is that of what is shown before the k-th line is typed: of the beginning, or of all.
-func (x *terminal) pattern(k int, all bool) *regexp.Regexp {
+func (x *shell) pattern(k int, all bool) *regexp.Regexp {
 	p := `^` + x.r.pattern(strings.Join(x.step.shows[:k+1], ""))
 	if all {
 		p += `$`
@@ -232,14 +232,14 @@ func (x *terminal) pattern(k int, all bool) *regexp.Regexp {
 	return regexp.MustCompile(p)
 }
 
-func (x *terminal) matches(k int, all bool) bool { return x.pattern(k, all).MatchString(x.shown()) }
+func (x *shell) matches(k int, all bool) bool { return x.pattern(k, all).MatchString(x.shown()) }
 
 // goesOn is what a command of the README begins with that runs until it is interrupted. Others end by themselves, just
 // after they have shown their last line, when an interrupt could still hit them.
 var goesOn = regexp.MustCompile(`^(agora (dev|listen|join|sidecar)|go run \./examples/(iat/\w+|aip/(agent|toolbox)|p2p/agent))`)
 
 // begun waits until the step has ended, or shows the first line that it is to show, and reports whether it goes on.
-func (x *terminal) begun(t *testing.T) bool {
+func (x *shell) begun(t *testing.T) bool {
 	t.Helper()
 	if !goesOn.MatchString(x.step.command) {
 		return false
@@ -254,7 +254,7 @@ func (x *terminal) begun(t *testing.T) bool {
 }
 
 // wait waits until the step has ended.
-func (x *terminal) wait(t *testing.T) {
+func (x *shell) wait(t *testing.T) {
 	t.Helper()
 	if !await.Within(await.Long, func() bool { return len(x.done) > 0 }) {
 		t.Fatalf("$ %s\ndoes not end, and shows\n%s", x.step.command, x.shown())
@@ -268,7 +268,7 @@ func (x *terminal) wait(t *testing.T) {
 }
 
 // end waits until a step that goes on has shown everything, and ends it as people do.
-func (x *terminal) end(t *testing.T) {
+func (x *shell) end(t *testing.T) {
 	t.Helper()
 	await.Within(await.Long, func() bool { return x.matches(len(x.step.typed), false) })
 	if len(x.done) == 0 {
@@ -279,7 +279,7 @@ func (x *terminal) end(t *testing.T) {
 	x.judge(t)
 }
 
-func (x *terminal) judge(t *testing.T) {
+func (x *shell) judge(t *testing.T) {
 	t.Helper()
 	if !x.matches(len(x.step.typed), true) {
 		t.Errorf("$ %s\nshows\n%s\nwant\n%s", x.step.command, x.shown(), strings.Join(x.step.shows, ""))

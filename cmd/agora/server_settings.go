@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/agora-relay/agora/cmd/agora/certs"
 	"github.com/agora-relay/agora/internal/turns"
 )
 
@@ -50,6 +51,14 @@ func (t *tlsSettings) faults(prefix string) error {
 		unless((t.cert == "") == (t.key == ""), prefix+".cert and "+prefix+".key go together"),
 		unless(t.clientCA == "" || t.cert != "", prefix+".client-ca needs "+prefix+".cert"),
 	)
+}
+
+// open reads the files, for a listener that speaks these protocols, the best first; nil where there is to be no TLS.
+func (t *tlsSettings) open(protos []string) (*certs.Files, error) {
+	if t.cert == "" {
+		return nil, nil
+	}
+	return certs.Listener(t.cert, t.key, t.clientCA, protos)
 }
 
 // checkFiles returns what is wrong with the files that are named.

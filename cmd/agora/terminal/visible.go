@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// harmful tells whether a terminal would do something else than show a character: control characters move the cursor
+// Harmful reports whether a terminal would do something else than show a character: control characters move the cursor
 // and more, those of direction and of line ends put what follows where it was not written.
-func harmful(r rune) bool {
+func Harmful(r rune) bool {
 	switch {
 	case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Bidi_Control, r):
 		return true
@@ -35,12 +35,12 @@ func escaped(r rune, size int, first byte) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// tokens calls f for each character of s as it may be shown, and stops when that returns false. plain tells that it is shown as itself.
-func tokens(s string, f func(r rune, shown string, plain bool) bool) {
+// Tokens calls f for each character of s as it may be shown, and stops when f returns false. plain says that the character is shown as itself.
+func Tokens(s string, f func(r rune, shown string, plain bool) bool) {
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		shown, plain := s[i:i+size], true
-		if harmful(r) || r == utf8.RuneError && size == 1 {
+		if Harmful(r) || r == utf8.RuneError && size == 1 {
 			shown, plain = escaped(r, size, s[i]), false
 		}
 		if !f(r, shown, plain) {
@@ -50,26 +50,29 @@ func tokens(s string, f func(r rune, shown string, plain bool) bool) {
 	}
 }
 
-// visible returns s as one line that does nothing to a terminal but to be shown.
-func visible(s string) string {
+// Visible returns s as one line that does nothing to a terminal but to be shown.
+func Visible(s string) string {
 	var b strings.Builder
-	tokens(s, func(_ rune, shown string, _ bool) bool {
+	Tokens(s, func(_ rune, shown string, _ bool) bool {
 		b.WriteString(shown)
 		return true
 	})
 	return b.String()
 }
 
-// nameOf returns an agent's id as people see it: quoted where it could be taken for more than an id, or for this program.
-func nameOf(id string) string {
+// NameOf returns an agent's id as people see it: quoted where it could be taken for more than an id, or for this program.
+func NameOf(id string) string {
 	plain := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-_./@+~#", r)
 	}
-	if id == "" || id == program || strings.ContainsFunc(id, func(r rune) bool { return !plain(r) }) {
+	if id == "" || id == Program || strings.ContainsFunc(id, func(r rune) bool { return !plain(r) }) {
 		return strconv.Quote(id)
 	}
 	return id
 }
 
-// program is what its own lines begin with.
-const program = "agora"
+// Program is what the lines that the program says by itself begin with.
+const Program = "agora"
+
+// Indent stands before what goes on from the line above.
+const Indent = "    "

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ func TestNothingThatIsShownActsOnATerminal(t *testing.T) {
 		"\xff\x9b":                                   `\xff\x9b`,
 		"\ufffd":                                     "\ufffd",
 	} {
-		if got := visible(from); got != want {
+		if got := Visible(from); got != want {
 			t.Errorf("%q is shown as %q, want %q", from, got, want)
 		}
 	}
@@ -31,7 +31,7 @@ func TestANameIsNotTakenForMore(t *testing.T) {
 		"bob: pay me": `"bob: pay me"`, "* bob joined": `"* bob joined"`, "agora": `"agora"`, "bob [r-1]": `"bob [r-1]"`,
 		`"x"`: `"\"x\""`, "a\u202eb": `"a\u202eb"`, " alice": `" alice"`, "": `""`,
 	} {
-		if got := nameOf(id); got != want {
+		if got := NameOf(id); got != want {
 			t.Errorf("%q is shown as %s, want %s", id, got, want)
 		}
 	}
@@ -42,8 +42,8 @@ func FuzzVisible(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, shown := range []string{visible(s), nameOf(s)} {
-			if !utf8.ValidString(shown) || strings.ContainsFunc(shown, harmful) {
+		for _, shown := range []string{Visible(s), NameOf(s)} {
+			if !utf8.ValidString(shown) || strings.ContainsFunc(shown, Harmful) {
 				t.Errorf("%q is shown as %q", s, shown)
 			}
 		}
