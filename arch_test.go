@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -188,6 +190,45 @@ func TestPackagesImportOnlyWhatLiesBelowThem(t *testing.T) {
 			t.Errorf("%s imports %s", p.name(), to)
 		}
 	}
+}
+
+// mapped is an item of the map: a package, and the beginning of its duty.
+var mapped = regexp.MustCompile("(?m)^- `([^`]+)`(?: \\(the root\\))?: \\S")
+
+// TestTheMapListsEveryPackage holds that the section Map of ARCHITECTURE.md has one item for each package of layers.
+func TestTheMapListsEveryPackage(t *testing.T) {
+	text := page(t, "ARCHITECTURE.md")
+	_, section, ok := strings.Cut(text, "\n## Map\n")
+	if !ok {
+		t.Fatal("ARCHITECTURE.md has no section Map")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	items := map[string]int{}
+	for _, m := range mapped.FindAllStringSubmatch(section, -1) {
+		if m[1] == "agora" {
+			m[1] = "."
+		}
+		items[m[1]]++
+	}
+	for name := range layers {
+		if items[name] != 1 {
+			t.Errorf("the map of ARCHITECTURE.md has %d items for %s: it is to have one line that begins with - `%[2]s`: and says the package's duty", items[name], name)
+		}
+		delete(items, name)
+	}
+	for name := range items {
+		t.Errorf("the map of ARCHITECTURE.md has an item for %s, which is no package of layers in arch_test.go", name)
+	}
+}
+
+// page returns the text of a document.
+func page(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestLibrariesStayInTheirHomes(t *testing.T) {
