@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +129,7 @@ var testLibraries = []string{
 	"github.com/bufbuild/protocompile",                                    // tests compile what edges speak
 	"github.com/libp2p/go-libp2p", "github.com/multiformats/go-multiaddr", // tests are peers
 	"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc/errdetails",
+	"golang.org/x/tools/go",      // a test follows the calls of the architecture's walks
 	"github.com/go-jose/go-jose", // tests sign tokens
 	"golang.org/x/net/http2",     // tests speak frames that no client does
 	"github.com/gorilla/websocket", "github.com/coder/websocket",
@@ -188,6 +191,50 @@ func TestPackagesImportOnlyWhatLiesBelowThem(t *testing.T) {
 			t.Errorf("%s imports %s", p.name(), to)
 		}
 	}
+}
+
+// mapped is an item of the map: one package or several, and the beginning of their duty.
+var (
+	mapped      = regexp.MustCompile("(?m)^- (`[^`]+`(?:, `[^`]+`)*)(?: \\(the root\\))?: \\S")
+	mappedNames = regexp.MustCompile("`([^`]+)`")
+)
+
+// TestTheMapListsEveryPackage holds that the section Map of ARCHITECTURE.md has each package of layers once.
+func TestTheMapListsEveryPackage(t *testing.T) {
+	text := page(t, "ARCHITECTURE.md")
+	_, section, ok := strings.Cut(text, "\n## Map\n")
+	if !ok {
+		t.Fatal("ARCHITECTURE.md has no section Map")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	items := map[string]int{}
+	for _, m := range mapped.FindAllStringSubmatch(section, -1) {
+		for _, name := range mappedNames.FindAllStringSubmatch(m[1], -1) {
+			items[name[1]]++
+		}
+	}
+	for name := range layers {
+		if name == "." {
+			name = "agora"
+		}
+		if items[name] != 1 {
+			t.Errorf("the map of ARCHITECTURE.md has %s in %d items: it is to have one line that begins with - `%[1]s`: and says the package's duty", name, items[name])
+		}
+		delete(items, name)
+	}
+	for name := range items {
+		t.Errorf("the map of ARCHITECTURE.md has an item for %s, which is no package of layers in arch_test.go", name)
+	}
+}
+
+// page returns the text of a document.
+func page(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestLibrariesStayInTheirHomes(t *testing.T) {
