@@ -10,17 +10,17 @@ import (
 )
 
 // find answers who fits best, or with the whole card of the agent that the frame names.
-func (c *conn) find(f *wire.Frame) error {
+func (v *verbs) find(f *wire.Frame) error {
 	var found []agora.Agent
 	var err error
 	if f.To != "" {
 		var one agora.Agent
-		if one, err = c.Actor.Agent(c.context(), agora.AgentID(f.To)); err == nil {
+		if one, err = v.Actor.Agent(v.context(), agora.AgentID(f.To)); err == nil {
 			found = []agora.Agent{one}
 		}
 	} else {
 		limit := int(min(f.Limit, directory.MaxFound+1)) // more than that is refused
-		found, err = c.Actor.FindAgents(c.context(), directory.Query{Skill: f.Skill, Goal: f.Goal, Limit: limit})
+		found, err = v.Actor.FindAgents(v.context(), directory.Query{Skill: f.Skill, Goal: f.Goal, Limit: limit})
 	}
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (c *conn) find(f *wire.Frame) error {
 			agents[i].Metadata = a.Metadata
 		}
 	}
-	c.queue(&wire.Frame{Type: "agents.found", ID: f.ID, Agents: agents})
+	v.out.queue(&wire.Frame{Type: "agents.found", ID: f.ID, Agents: agents})
 	return nil
 }
 

@@ -18,31 +18,31 @@ import (
 )
 
 // callTool calls a tool of an agent.
-func (c *conn) callTool(s *edge.Session, f *wire.Frame) error {
+func (v *verbs) callTool(s *edge.Session, f *wire.Frame) error {
 	t := carrier.Tool{Name: f.ToolName, Arguments: bytes.Clone(f.Arguments), Parent: f.ParentID}
-	return c.call(f.ID, callOf(s, f), func(c *conn, q *openCall) (*wire.Frame, error) {
-		a, err := c.door.cfg.Carriers.CallTool(q.ctx, q.Call, t)
-		return c.outcome(q, a, err, "tool.chunk", "tool.result")
+	return v.call(f.ID, callOf(s, f), func(v *verbs, q *openCall) (*wire.Frame, error) {
+		a, err := v.door.cfg.Carriers.CallTool(q.ctx, q.Call, t)
+		return v.outcome(q, a, err, "tool.chunk", "tool.result")
 	})
 }
 
 // handOff hands a request to an agent.
-func (c *conn) handOff(s *edge.Session, f *wire.Frame) error {
+func (v *verbs) handOff(s *edge.Session, f *wire.Frame) error {
 	h := carrier.Handoff{Method: strings.ToUpper(f.Method), Path: f.Path, Params: bytes.Clone(f.Params), Input: bytes.Clone(f.Input)}
 	if err := h.Check(); err != nil {
 		return err
 	}
-	return c.call(f.ID, callOf(s, f), func(c *conn, q *openCall) (*wire.Frame, error) {
-		a, err := c.door.cfg.Carriers.Handoff(q.ctx, q.Call, h)
-		return c.outcome(q, a, err, "handoff.chunk", "handoff.result")
+	return v.call(f.ID, callOf(s, f), func(v *verbs, q *openCall) (*wire.Frame, error) {
+		a, err := v.door.cfg.Carriers.Handoff(q.ctx, q.Call, h)
+		return v.outcome(q, a, err, "handoff.chunk", "handoff.result")
 	})
 }
 
 // card asks an agent for its card, which is all that is told. It takes no session.
-func (c *conn) card(f *wire.Frame) error {
-	as := carrier.Call{Actor: c.Actor, As: c.asker(), To: agora.Agent{ID: agora.AgentID(f.To)}}
-	return c.call(f.ID, as, func(c *conn, q *openCall) (*wire.Frame, error) {
-		a, r, err := c.door.cfg.Carriers.Card(q.ctx, q.Call)
+func (v *verbs) card(f *wire.Frame) error {
+	as := carrier.Call{Actor: v.Actor, As: v.asker(), To: agora.Agent{ID: agora.AgentID(f.To)}}
+	return v.call(f.ID, as, func(v *verbs, q *openCall) (*wire.Frame, error) {
+		a, r, err := v.door.cfg.Carriers.Card(q.ctx, q.Call)
 		if err != nil {
 			return nil, err
 		}
@@ -51,11 +51,11 @@ func (c *conn) card(f *wire.Frame) error {
 }
 
 // asker is in whose name the connection asks: of who has no session that of the one agent that the credentials may be, else one of chance.
-func (c *conn) asker() agora.AgentID {
-	if s := c.session.Load(); s != nil {
+func (v *verbs) asker() agora.AgentID {
+	if s := v.session.Load(); s != nil {
 		return s.Agent()
 	}
-	if sole, is := c.Actor.Principal().Sole(); is {
+	if sole, is := v.Actor.Principal().Sole(); is {
 		return sole
 	}
 	return agora.AgentID("ask-" + strings.ToLower(rand.Text()[:16]))
@@ -72,12 +72,12 @@ func cardOf(a *agora.Agent, r agora.Registration) []byte {
 }
 
 // outcome tells the pieces of an answer that a call has begun, or of the error that it has come to, and returns what is to be told behind them.
-func (c *conn) outcome(q *openCall, a carrier.Answer, err error, chunk, result string) (*wire.Frame, error) {
+func (v *verbs) outcome(q *openCall, a carrier.Answer, err error, chunk, result string) (*wire.Frame, error) {
 	last := &wire.Frame{Type: result, ID: q.id, From: string(q.To.ID), StatusCode: http.StatusOK}
 	begun := err == nil
 	if begun {
 		defer a.Close()
-		err = c.pieces(q, a, chunk, last)
+		err = v.pieces(q, a, chunk, last)
 	}
 	if err == nil {
 		return last, nil
@@ -94,7 +94,7 @@ func (c *conn) outcome(q *openCall, a carrier.Answer, err error, chunk, result s
 }
 
 // pieces tells the pieces of an answer, to its end, of which it takes note in the last frame.
-func (c *conn) pieces(q *openCall, a carrier.Answer, chunk string, last *wire.Frame) error {
+func (v *verbs) pieces(q *openCall, a carrier.Answer, chunk string, last *wire.Frame) error {
 	for index := uint32(0); ; {
 		m, err := a.Next(q.ctx)
 		switch {
@@ -105,7 +105,7 @@ func (c *conn) pieces(q *openCall, a carrier.Answer, chunk string, last *wire.Fr
 		case m.Part == agora.Whole || m.Part == agora.End:
 			last.Body, last.Media = answerBody(&m), wire.Media(&m)
 		case m.Part == agora.Chunk: // what a streamed answer begins with is for its correlation
-			c.queueInTurn(&wire.Frame{
+			v.out.queueInTurn(&wire.Frame{
 				Type: chunk, ID: q.id, From: last.From, Index: index, HasIndex: true, Body: answerBody(&m), Media: wire.Media(&m), Item: wire.Item(&m),
 			})
 			index++

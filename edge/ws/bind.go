@@ -12,34 +12,34 @@ import (
 
 // bindAtConnect binds the connection to the id in its URL. Failing that, the
 // agent is told why, and the connection closed.
-func (c *conn) bindAtConnect(h *hello) {
-	if !c.enter() {
+func (v *verbs) bindAtConnect(h *hello) {
+	if !v.enter() {
 		return
 	}
-	defer c.leave()
+	defer v.leave()
 	err := h.err
 	if err == nil {
-		err = c.bind(h.Hello, nil)
+		err = v.bind(h.Hello, nil)
 	}
 	if err != nil {
 		e := agora.AsError(err)
-		c.refuse(&wire.Frame{}, e)
-		c.turnOut(e)
+		v.refuse(&wire.Frame{}, e)
+		v.turnOut(e)
 	}
 }
 
 // register binds the connection, or changes the card of the agent it is bound to.
-func (c *conn) register(f *wire.Frame) error {
-	if s := c.session.Load(); s != nil {
-		return c.update(s, f)
+func (v *verbs) register(f *wire.Frame) error {
+	if s := v.session.Load(); s != nil {
+		return v.update(s, f)
 	}
-	err := c.bind(edge.Hello{
+	err := v.bind(edge.Hello{
 		Card: card(f), Resume: f.ResumeToken, LastSeq: f.LastSeq, HasLast: f.HasLastSeq,
 		Spaces: f.Positions, Receipts: f.Receipts, Heartbeat: f.Type == "agent.register",
 	}, f)
 	if e := agora.AsError(err); err != nil && e.Code == agora.AgentExists {
-		c.refuse(f, e)
-		c.turnOut(e)
+		v.refuse(f, e)
+		v.turnOut(e)
 		return nil
 	}
 	return err
@@ -47,45 +47,45 @@ func (c *conn) register(f *wire.Frame) error {
 
 // bind opens the session, answers, and lets deliveries flow, once it is the connection's turn. f is the frame
 // that asked for it, nil when the URL did.
-func (c *conn) bind(h edge.Hello, f *wire.Frame) error {
-	defer c.door.cfg.Turns.Take()()
-	c.name = c.door.ids.name()
-	h.Conn, h.Admission = c.name, c.Admission
-	s, w, err := c.Actor.Open(c.context(), h, c)
+func (v *verbs) bind(h edge.Hello, f *wire.Frame) error {
+	defer v.door.cfg.Turns.Take()()
+	v.name = v.door.ids.name()
+	h.Conn, h.Admission = v.name, v.Admission
+	s, w, err := v.Actor.Open(v.context(), h, v.conn)
 	if err != nil {
 		return err
 	}
-	c.session.Store(s)
-	c.unwatch()
-	c.heartbeat = h.Heartbeat
-	answer := c.registered(h.Card.ID, f)
+	v.session.Store(s)
+	v.unwatch()
+	v.heartbeat = h.Heartbeat
+	answer := v.registered(h.Card.ID, f)
 	answer.ResumeToken, answer.HeartbeatInterval = w.ResumeToken, w.Heartbeat.Seconds()
 	answer.LastSeq, answer.HasLastSeq, answer.Resumed = w.LastSeq, true, w.Resumed
 	answer.Expires = unix(w.Expires)
-	c.queue(&answer)
+	v.out.queue(&answer)
 	s.Begin()
 	return nil
 }
 
-func (c *conn) update(s *edge.Session, f *wire.Frame) error {
+func (v *verbs) update(s *edge.Session, f *wire.Frame) error {
 	if s.Agent() != agora.AgentID(f.AgentID) {
 		return agora.Errorf(agora.InvalidRequest, "this connection is bound to another agent id")
 	}
-	c.heartbeat = c.heartbeat || f.Type == "agent.register"
-	if err := s.Update(c.context(), card(f), c.heartbeat); err != nil {
+	v.heartbeat = v.heartbeat || f.Type == "agent.register"
+	if err := s.Update(v.context(), card(f), v.heartbeat); err != nil {
 		return err
 	}
-	answer := c.registered(s.Agent(), f)
-	c.queue(&answer)
+	answer := v.registered(s.Agent(), f)
+	v.out.queue(&answer)
 	return nil
 }
 
 // registered returns the answer in the dialect of the frame that asked.
-func (c *conn) registered(id agora.AgentID, f *wire.Frame) wire.Frame {
+func (v *verbs) registered(id agora.AgentID, f *wire.Frame) wire.Frame {
 	if f != nil && f.Type == "register" {
 		return wire.Frame{Type: "registered", ID: string(id)}
 	}
-	answer := wire.Frame{Type: "agent.registered", Agent: &wire.Agent{ID: string(id), ConnectionID: c.name}}
+	answer := wire.Frame{Type: "agent.registered", Agent: &wire.Agent{ID: string(id), ConnectionID: v.name}}
 	if f != nil {
 		answer.ID = f.ID
 	}

@@ -30,7 +30,7 @@ type openCall struct {
 }
 
 // caller makes a call, and tells all that comes of it but the last frame, which it returns. The error is one of which it is not known that it is the answer.
-type caller func(*conn, *openCall) (*wire.Frame, error)
+type caller func(*verbs, *openCall) (*wire.Frame, error)
 
 // errCancelled is what is told of a call that its caller has given up.
 var errCancelled = agora.Errorf(agora.StreamAborted, "the call was cancelled")
@@ -50,18 +50,18 @@ func callOf(s *edge.Session, f *wire.Frame) carrier.Call {
 }
 
 // call makes a call under the id of its frame, if the limits allow. What becomes of it is told later.
-func (c *conn) call(id string, as carrier.Call, do caller) error {
+func (v *verbs) call(id string, as carrier.Call, do caller) error {
 	q := &openCall{Call: as, id: id, do: do}
-	limit := c.door.node.calls()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.calls == nil {
+	limit := v.door.node.calls()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.calls == nil {
 		t := &calls{open: map[string]*openCall{}}
 		t.ctx, t.stop = context.WithCancel(context.Background())
-		c.calls = t
+		v.calls = t
 	}
-	t := c.calls
-	if c.closing {
+	t := v.calls
+	if v.closing {
 		t.stop()
 	}
 	if t.open[id] != nil {
@@ -72,40 +72,40 @@ func (c *conn) call(id string, as carrier.Call, do caller) error {
 	}
 	q.ctx, q.cancel = context.WithCancelCause(t.ctx)
 	t.open[id] = q
-	t.work.Go(func() { c.runCall(q) })
+	t.work.Go(func() { v.runCall(q) })
 	return nil
 }
 
 // runCall makes a call and tells what comes of it, until the connection is over: its caller may ask again on another one.
-func (c *conn) runCall(q *openCall) {
+func (v *verbs) runCall(q *openCall) {
 	defer q.cancel(nil)
-	last, err := q.do(c, q)
-	c.closeCall(q.id) // before its caller hears the last of it
+	last, err := q.do(v, q)
+	v.closeCall(q.id) // before its caller hears the last of it
 	switch {
 	case err == nil:
-		c.queueInTurn(last)
+		v.out.queueInTurn(last)
 	case q.cancelled():
-		c.refuse(&wire.Frame{ID: q.id, To: string(q.To.ID)}, errCancelled)
+		v.refuse(&wire.Frame{ID: q.id, To: string(q.To.ID)}, errCancelled)
 	case q.ctx.Err() == nil:
-		c.refuse(&wire.Frame{ID: q.id, To: string(q.To.ID)}, err)
+		v.refuse(&wire.Frame{ID: q.id, To: string(q.To.ID)}, err)
 	}
 }
 
 // closeCall counts a call out.
-func (c *conn) closeCall(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.calls.open, id)
+func (v *verbs) closeCall(id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.calls.open, id)
 }
 
 // cancelCall gives up the open call that a cancel names. It returns false where it names none.
-func (c *conn) cancelCall(f *wire.Frame) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.calls == nil {
+func (v *verbs) cancelCall(f *wire.Frame) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.calls == nil {
 		return false
 	}
-	q := c.calls.open[f.StreamID]
+	q := v.calls.open[f.StreamID]
 	if q == nil || string(q.To.ID) != f.To {
 		return false
 	}
@@ -114,10 +114,10 @@ func (c *conn) cancelCall(f *wire.Frame) bool {
 }
 
 // endCalls ends all calls, and returns when none is open. No verb runs.
-func (c *conn) endCalls() {
-	c.mu.Lock()
-	t := c.calls
-	c.mu.Unlock()
+func (v *verbs) endCalls() {
+	v.mu.Lock()
+	t := v.calls
+	v.mu.Unlock()
 	if t != nil {
 		t.stop()
 		t.work.Wait()

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora"
+
+	"github.com/agora-relay/agora/edge/ws/frame"
 )
 
 func TestTheProtocolHasEveryCloseCode(t *testing.T) {
@@ -25,7 +27,7 @@ func TestTheProtocolHasEveryCloseCode(t *testing.T) {
 			t.Errorf("PROTOCOL.md has no row %s", row)
 		}
 	}
-	said := []int{closeNormal, closeAway, 1003, 1007, closePolicy, closeTooBig, closeRestart, closeTryLater, closeTakenOver, closeExists, closeKicked}
+	said := []int{frame.CloseNormal, frame.CloseAway, 1003, 1007, frame.ClosePolicy, frame.CloseTooBig, frame.CloseRestart, frame.CloseTryLater, closeTakenOver, closeExists, closeKicked}
 	for _, code := range said {
 		if !strings.Contains(text, fmt.Sprintf("\n| %d |", code)) {
 			t.Errorf("PROTOCOL.md does not explain the close code %d", code)

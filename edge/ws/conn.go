@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws/frame"
 )
 
 // conn is one connection. It is its session's edge.Conn.
@@ -18,43 +19,36 @@ type conn struct {
 	door           *Door
 	edge.Admission // which its end releases
 	socket         net.Conn
-	in             intake
+	in             reader
+	verbs          verbs
+	out            outbox
 	run            atomic.Pointer[span] // in which its verbs and pulls run; nil while nothing does
 	dead           atomic.Bool          // the socket was given up: a span that begins is over
 
-	heartbeat bool // the reading goroutine's: it knows agent.heartbeat
-
-	reading atomic.Int64                 // bytes of the frame that is coming in, where it is a large one
 	session atomic.Pointer[edge.Session] // nil until bound; set once, by the reading goroutine
 	life    atomic.Int64                 // when bytes came last, before it was bound
 	watch   *edge.Timer                  // the reading goroutine's; nil once it is bound
+	name    string                       // the reading goroutine's: connection id, once bound
+	traffic traffic                      // the verb's and the writing goroutine's
 
-	name    string        // the reading goroutine's: connection id, once bound
-	to      string        // the reading goroutine's: addressee of the last frame
-	stream  string        // the reading goroutine's: its stream
-	traffic traffic       // the verb's and the writing goroutine's
-	backoff time.Duration // the writing goroutine's: pause after the next pull that fails
-
-	mu      sync.Mutex // guards the fields below
-	room    *sync.Cond // on mu: the writer took what was queued, or stopped; nil while nobody has waited
-	pending *buffer    // frames to write before any delivery; nil when there are none
-	out     int        // bytes that the writer has in hand
-	queued  int64      // frames that were queued beside deliveries
-	woken   bool       // a pull may have something
-	writing bool       // a writer runs
-	waiting bool       // a pull failed, and is tried again in a moment
+	mu      sync.Mutex // guards the fields below, and the outbox's
 	resting bool       // the span is let go of once neither a verb nor a writer runs
 	busy    bool       // a verb runs, or waits for room: the socket is not read
 	closing bool       // the close frame is queued, or the socket is gone: nothing is queued any more
 	goodbye bool       // the agent said that it leaves
 	broken  bool       // the peer broke the protocol: it is not parsed any further
-	why     edge.Cause // the connection ends; empty while it does not
-	code    int32      // of the first close frame
 	settled bool       // the session knows that the socket is gone
-	retry   *time.Timer
+	code    int32      // of the first close frame
+	why     edge.Cause // the connection ends; empty while it does not
 	linger  *time.Timer
 	faults  flood
-	calls   *calls // nil until it makes one
+}
+
+// newConn returns a connection of a door that has no socket yet.
+func newConn(d *Door, a edge.Admission) *conn {
+	c := &conn{door: d, Admission: a}
+	c.in.conn, c.verbs.conn, c.out.conn = c, c, c
+	return c
 }
 
 // begin binds the connection where its URL says to whom, and has it read from. Reading ends
@@ -66,10 +60,10 @@ func (c *conn) begin(h *hello) {
 	c.watch = t
 	c.door.wheel.Add(c.watch, c.door.node.patience())
 	if h != nil {
-		c.bindAtConnect(h)
+		c.verbs.bindAtConnect(h)
 		c.rest()
 	}
-	c.door.work.Go(c.await)
+	c.door.work.Go(c.in.await)
 }
 
 // finish ends the connection that can't be read any more. When it returns the session knows, and the
@@ -79,7 +73,7 @@ func (c *conn) finish(err error) {
 	c.unwatch()
 	c.socket.Close()
 	c.giveUp()
-	c.endCalls()
+	c.verbs.endCalls()
 	c.door.inner.Delete(c)
 	c.door.dismiss(c)
 }
@@ -132,7 +126,7 @@ func (c *conn) rest() {
 
 // restLocked does what rest said, where neither a verb nor a writer runs. mu is held.
 func (c *conn) restLocked() {
-	if c.resting && !c.writing && !c.busy {
+	if c.resting && !c.out.writing && !c.busy {
 		c.run.Store(nil)
 		c.resting = false
 	}
@@ -141,7 +135,7 @@ func (c *conn) restLocked() {
 // end settles what is left once nothing can be read any more.
 func (c *conn) end(err error) {
 	polite := errors.Is(err, errClosed)
-	if b, ok := errors.AsType[breach](err); ok {
+	if b, ok := errors.AsType[frame.Breach](err); ok {
 		c.condemn(b)
 	}
 	c.mu.Lock()
@@ -153,8 +147,8 @@ func (c *conn) end(err error) {
 		c.giveUp()
 	}
 	c.mu.Lock()
-	for c.writing {
-		c.waitLocked()
+	for c.out.writing {
+		c.out.wait()
 	}
 	c.stopTimers()
 	c.mu.Unlock()
@@ -186,7 +180,7 @@ func (c *conn) look(t *edge.Timer) {
 		c.Close(edge.Dismissed(err))
 		return
 	}
-	c.control(opPing, nil)
+	c.out.control(frame.Ping, nil)
 	c.door.wheel.Add(t, c.door.node.patience())
 }
 
@@ -197,21 +191,6 @@ func (c *conn) alive() {
 		return
 	}
 	c.life.Store(agora.Ticks())
-}
-
-// waitLocked waits until the writer took what was queued, or stopped. mu is held, and free meanwhile.
-func (c *conn) waitLocked() {
-	if c.room == nil {
-		c.room = sync.NewCond(&c.mu)
-	}
-	c.room.Wait()
-}
-
-// roomy tells those who wait that the writer took what was queued, or stopped. mu is held.
-func (c *conn) roomy() {
-	if c.room != nil {
-		c.room.Broadcast()
-	}
 }
 
 // enter begins a verb; false when the connection is closing and no verb may begin.
@@ -227,9 +206,9 @@ func (c *conn) enter() bool {
 func (c *conn) leave() {
 	c.mu.Lock()
 	waited := false
-	for c.crammed() {
+	for c.out.crammed() {
 		waited = true
-		c.waitLocked()
+		c.out.wait()
 	}
 	if waited {
 		c.alive() // it could not be heard meanwhile
@@ -247,7 +226,7 @@ func (c *conn) leave() {
 func (c *conn) settle(waits func()) {
 	c.mu.Lock()
 	s := c.session.Load()
-	if !c.closing || c.writing || c.busy || c.settled || s == nil {
+	if !c.closing || c.out.writing || c.busy || c.settled || s == nil {
 		c.mu.Unlock()
 		return
 	}
@@ -279,18 +258,17 @@ func (c *conn) shutLocked() {
 		return
 	}
 	c.closing = true
-	if c.calls != nil {
-		c.calls.stop()
+	if c.verbs.calls != nil {
+		c.verbs.calls.stop()
 	}
 	c.linger = time.AfterFunc(c.door.cfg.Linger, c.kill)
-	c.roomy()
+	c.out.roomy()
 }
 
 // stopTimers runs last: no timer is set on a closing connection. mu is held.
 func (c *conn) stopTimers() {
-	for _, t := range []*time.Timer{c.retry, c.linger} {
-		if t != nil {
-			t.Stop()
-		}
+	c.out.retry.stop()
+	if c.linger != nil {
+		c.linger.Stop()
 	}
 }

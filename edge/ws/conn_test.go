@@ -11,6 +11,8 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/await"
+
+	"github.com/agora-relay/agora/edge/ws/frame"
 )
 
 func TestBadFramesAreAnsweredAndTheConnectionKept(t *testing.T) {
@@ -81,7 +83,7 @@ func TestFloodOfErrorsClosesWith1008(t *testing.T) {
 		if c.WriteMessage(websocket.TextMessage, []byte(`{}`)) != nil {
 			break
 		}
-		if _, _, err := c.ReadMessage(); websocket.IsCloseError(err, closePolicy) {
+		if _, _, err := c.ReadMessage(); websocket.IsCloseError(err, frame.ClosePolicy) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
@@ -96,7 +98,7 @@ func TestFloodOfErrorsClosesWith1008(t *testing.T) {
 func TestPeerThatBreaksTheProtocolIsToldSo(t *testing.T) {
 	_, s := serve(t, Config{}, node{})
 	c := dial(t, s)
-	if _, err := c.NetConn().Write([]byte{0x83, 0x80, 0, 0, 0, 0}); err != nil { // a reserved opcode
+	if _, err := c.NetConn().Write([]byte{0x83, 0x80, 0, 0, 0, 0}); err != nil { // a reserved frame.Op
 		t.Fatal(err)
 	}
 	c.hearClose(websocket.CloseProtocolError)
@@ -140,7 +142,7 @@ func TestSilentStrangerIsPingedThenClosed(t *testing.T) {
 	}()
 	pings := 0
 	dead.SetPingHandler(func(string) error { pings++; return nil }) // and no pong
-	dead.hearClose(closeAway)
+	dead.hearClose(frame.CloseAway)
 	if pings < 2 {
 		t.Errorf("got %d pings, want some", pings)
 	}
@@ -181,8 +183,8 @@ func (d *Door) queued() func(yield func(int) bool) {
 		for c := range d.conns {
 			c.mu.Lock()
 			n := 0
-			if c.pending != nil {
-				n = len(c.pending.b)
+			if c.out.pending != nil {
+				n = len(c.out.pending.b)
 			}
 			c.mu.Unlock()
 			if !yield(n) {

@@ -15,6 +15,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/admission"
+	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire"
 )
@@ -222,7 +223,7 @@ func TestClosedDoorSendsEverybodyAway(t *testing.T) {
 	c.say(`{"type":"agent.heartbeat"}`)
 	await.True(t, "the connection is there", func() bool { return d.Stats().FramesIn.Load() == 1 })
 	d.Close()
-	c.hearClose(closeRestart)
+	c.hearClose(frame.CloseRestart)
 	d.Wait()
 	if n := d.Stats().Connections.Load(); n != 0 {
 		t.Errorf("%d connections are left", n)

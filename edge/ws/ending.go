@@ -24,7 +24,7 @@ func (c *conn) ending() edge.Ending {
 	c.because(edge.Lost, 0)
 	return edge.Ending{
 		Cause: c.why, Code: int(c.code), FramesIn: c.traffic.framesIn, BytesIn: c.traffic.bytesIn,
-		FramesOut: c.traffic.framesOut + c.queued, BytesOut: c.traffic.bytesOut,
+		FramesOut: c.traffic.framesOut + c.out.queued, BytesOut: c.traffic.bytesOut,
 	}
 }
 

@@ -11,68 +11,75 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// anonymous are the frames that need no session.
-var anonymous = map[string]func(*conn, *wire.Frame) error{
-	"register":        (*conn).register,
-	"agent.register":  (*conn).register,
-	"agent.heartbeat": func(*conn, *wire.Frame) error { return nil }, // having come is all it says
-	"list":            (*conn).list,
-	"agents.find":     (*conn).find,
-	"card.get":        (*conn).card,
-	"space.list":      (*conn).listSpaces,
+// verbs do what frames say, one after the other, for the goroutine that reads.
+type verbs struct {
+	*conn
+	heartbeat bool   // the agent knows agent.heartbeat
+	calls     *calls // nil until it makes one; the connection's mu guards it
 }
 
-// verbs are the frames of an agent. A frame's slices are used again once its
+// anonymous are the frames that need no session.
+var anonymous = map[string]func(*verbs, *wire.Frame) error{
+	"register":        (*verbs).register,
+	"agent.register":  (*verbs).register,
+	"agent.heartbeat": func(*verbs, *wire.Frame) error { return nil }, // having come is all it says
+	"list":            (*verbs).list,
+	"agents.find":     (*verbs).find,
+	"card.get":        (*verbs).card,
+	"space.list":      (*verbs).listSpaces,
+}
+
+// bound are the frames of an agent. A frame's slices are used again once its
 // verb has returned: what the session keeps is cloned.
-var verbs = map[string]func(*conn, *edge.Session, *wire.Frame) error{
-	"send":                (*conn).relay,
-	"send_chunk":          (*conn).relay,
-	"send_end":            (*conn).relay,
-	"reply":               (*conn).relay,
-	"reply_chunk":         (*conn).relay,
-	"reply_end":           (*conn).relay,
-	"cancel":              (*conn).cancel,
-	"ack":                 (*conn).ack,
-	"space.join":          (*conn).join,
-	"space.leave":         (*conn).leaveSpace,
-	"space.create":        (*conn).create,
-	"space.publish":       (*conn).publish,
-	"space.publish.delta": (*conn).publishDelta,
-	"space.publish.done":  (*conn).publishDone,
-	"space.event.cancel":  (*conn).cancelEvent,
-	"agent.refresh":       (*conn).refresh,
-	"call_tool":           (*conn).callTool,
-	"handoff":             (*conn).handOff,
+var bound = map[string]func(*verbs, *edge.Session, *wire.Frame) error{
+	"send":                (*verbs).relay,
+	"send_chunk":          (*verbs).relay,
+	"send_end":            (*verbs).relay,
+	"reply":               (*verbs).relay,
+	"reply_chunk":         (*verbs).relay,
+	"reply_end":           (*verbs).relay,
+	"cancel":              (*verbs).cancel,
+	"ack":                 (*verbs).ack,
+	"space.join":          (*verbs).join,
+	"space.leave":         (*verbs).leaveSpace,
+	"space.create":        (*verbs).create,
+	"space.publish":       (*verbs).publish,
+	"space.publish.delta": (*verbs).publishDelta,
+	"space.publish.done":  (*verbs).publishDone,
+	"space.event.cancel":  (*verbs).cancelEvent,
+	"agent.refresh":       (*verbs).refresh,
+	"call_tool":           (*verbs).callTool,
+	"handoff":             (*verbs).handOff,
 }
 
 // handle does what a frame says. An error is its answer.
-func (c *conn) handle(f *wire.Frame) error {
+func (v *verbs) handle(f *wire.Frame) error {
 	if do, ok := anonymous[f.Type]; ok {
-		if c.session.Load() == nil {
-			if err := c.Actor.Check(); err != nil {
-				c.Close(edge.Dismissed(err))
+		if v.session.Load() == nil {
+			if err := v.Actor.Check(); err != nil {
+				v.Close(edge.Dismissed(err))
 				return nil
 			}
 		}
-		return do(c, f)
+		return do(v, f)
 	}
-	do, ok := verbs[f.Type]
+	do, ok := bound[f.Type]
 	if !ok {
 		return agora.Errorf(agora.InvalidRequest, "%s is not for agents to send", f.Type)
 	}
-	s := c.session.Load()
+	s := v.session.Load()
 	if s == nil {
 		return agora.Errorf(agora.InvalidRequest, "register first")
 	}
-	return do(c, s, f)
+	return do(v, s, f)
 }
 
-func (c *conn) refresh(s *edge.Session, f *wire.Frame) error {
-	ends, err := s.Refresh(c.context(), f.Token)
+func (v *verbs) refresh(s *edge.Session, f *wire.Frame) error {
+	ends, err := s.Refresh(v.context(), f.Token)
 	if err != nil {
 		return err
 	}
-	c.queue(&wire.Frame{Type: "agent.refreshed", ID: f.ID, Expires: unix(ends)})
+	v.out.queue(&wire.Frame{Type: "agent.refreshed", ID: f.ID, Expires: unix(ends)})
 	return nil
 }
 
@@ -84,8 +91,8 @@ func unix(t time.Time) uint64 {
 	return uint64(max(t.Unix(), 1))
 }
 
-func (c *conn) list(f *wire.Frame) error {
-	all, err := c.Actor.Agents(c.context())
+func (v *verbs) list(f *wire.Frame) error {
+	all, err := v.Actor.Agents(v.context())
 	if err != nil {
 		return err
 	}
@@ -95,12 +102,12 @@ func (c *conn) list(f *wire.Frame) error {
 			ID: string(a.ID), Name: a.Name, Endpoint: a.Endpoint, RegisteredAt: a.RegisteredAt.UTC().Format(time.RFC3339),
 		}
 	}
-	c.queue(&wire.Frame{Type: "agents", ID: f.ID, Agents: listed})
+	v.out.queue(&wire.Frame{Type: "agents", ID: f.ID, Agents: listed})
 	return nil
 }
 
-func (c *conn) listSpaces(f *wire.Frame) error {
-	all, err := c.Actor.Spaces(c.context())
+func (v *verbs) listSpaces(f *wire.Frame) error {
+	all, err := v.Actor.Spaces(v.context())
 	if err != nil {
 		return err
 	}
@@ -108,31 +115,31 @@ func (c *conn) listSpaces(f *wire.Frame) error {
 	for i, s := range all {
 		listed[i] = wire.ListedSpace{ID: s.Name, Type: s.Type, MemberCount: s.Members}
 	}
-	c.queue(&wire.Frame{Type: "space.list", ID: f.ID, Spaces: listed})
+	v.out.queue(&wire.Frame{Type: "space.list", ID: f.ID, Spaces: listed})
 	return nil
 }
 
-func (c *conn) relay(s *edge.Session, f *wire.Frame) error {
+func (v *verbs) relay(s *edge.Session, f *wire.Frame) error {
 	m, w := f.Relay(), want(f)
 	if m.Part == agora.Whole || m.Part == agora.Start {
 		correlate(s, f, &m, &w)
 		if m.Kind == agora.Reply && f.RequestID == "" && m.Meta.Parent != "" {
-			m.Meta.Parent = c.meant(m.To.Agent, m.Meta.Parent)
+			m.Meta.Parent = v.meant(m.To.Agent, m.Meta.Parent)
 		}
 	}
 	if m.Part == agora.Cancel {
 		m.Kind = agora.Request // the session knows whose stream it is
 	}
 	own(&m)
-	return s.Send(c.context(), m, w)
+	return s.Send(v.context(), m, w)
 }
 
 // cancel gives up an open call of the connection, or a stream.
-func (c *conn) cancel(s *edge.Session, f *wire.Frame) error {
-	if f.N == 0 && c.cancelCall(f) {
+func (v *verbs) cancel(s *edge.Session, f *wire.Frame) error {
+	if f.N == 0 && v.cancelCall(f) {
 		return nil
 	}
-	return c.relay(s, f)
+	return v.relay(s, f)
 }
 
 // own gives m a body that is not the frame's: the text of a chunk, where that says how the chunk was spelt.
@@ -176,50 +183,50 @@ func want(f *wire.Frame) edge.Want {
 	return edge.Want{RequestID: f.ID, Receipts: f.Receipts, Trace: f.Traceparent}
 }
 
-func (c *conn) ack(s *edge.Session, f *wire.Frame) error { return s.Ack(c.context(), f.Space, f.Seq) }
+func (v *verbs) ack(s *edge.Session, f *wire.Frame) error { return s.Ack(v.context(), f.Space, f.Seq) }
 
-func (c *conn) join(s *edge.Session, f *wire.Frame) error {
+func (v *verbs) join(s *edge.Session, f *wire.Frame) error {
 	where := spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History}
-	return s.Join(c.context(), f.Space, where, func(j spaces.Joined) {
+	return s.Join(v.context(), f.Space, where, func(j spaces.Joined) {
 		members := make([]string, len(j.Members))
 		for i, id := range j.Members {
 			members[i] = string(id)
 		}
-		c.queue(&wire.Frame{Type: "space.joined", ID: f.ID, Space: f.Space, Members: members, Seq: j.Seq})
+		v.out.queue(&wire.Frame{Type: "space.joined", ID: f.ID, Space: f.Space, Members: members, Seq: j.Seq})
 	})
 }
 
-func (c *conn) leaveSpace(s *edge.Session, f *wire.Frame) error {
-	return s.Leave(c.context(), f.Space, func() {
+func (v *verbs) leaveSpace(s *edge.Session, f *wire.Frame) error {
+	return s.Leave(v.context(), f.Space, func() {
 		if f.ID != "" {
-			c.queue(&wire.Frame{Type: "space.left", ID: f.ID, Space: f.Space})
+			v.out.queue(&wire.Frame{Type: "space.left", ID: f.ID, Space: f.Space})
 		}
 	})
 }
 
-func (c *conn) create(s *edge.Session, f *wire.Frame) error {
-	err := s.Actor().CreateSpace(c.context(), f.Space)
+func (v *verbs) create(s *edge.Session, f *wire.Frame) error {
+	err := s.Actor().CreateSpace(v.context(), f.Space)
 	if err == nil {
-		c.queue(&wire.Frame{Type: "space.created", ID: f.ID, Space: f.Space})
+		v.out.queue(&wire.Frame{Type: "space.created", ID: f.ID, Space: f.Space})
 	}
 	return err
 }
 
-func (c *conn) publish(s *edge.Session, f *wire.Frame) error {
+func (v *verbs) publish(s *edge.Session, f *wire.Frame) error {
 	if f.Stream {
-		return s.PublishStart(c.context(), f.Space, f.N, f.Data, want(f))
+		return s.PublishStart(v.context(), f.Space, f.N, f.Data, want(f))
 	}
-	return s.Publish(c.context(), f.Space, f.N, f.Data, want(f))
+	return s.Publish(v.context(), f.Space, f.N, f.Data, want(f))
 }
 
-func (c *conn) publishDelta(s *edge.Session, f *wire.Frame) error {
-	return s.PublishPart(c.context(), f.Space, f.EventID, agora.Chunk, f.N, f.Data, edge.Want{})
+func (v *verbs) publishDelta(s *edge.Session, f *wire.Frame) error {
+	return s.PublishPart(v.context(), f.Space, f.EventID, agora.Chunk, f.N, f.Data, edge.Want{})
 }
 
-func (c *conn) publishDone(s *edge.Session, f *wire.Frame) error {
-	return s.PublishPart(c.context(), f.Space, f.EventID, agora.End, f.N, nil, edge.Want{})
+func (v *verbs) publishDone(s *edge.Session, f *wire.Frame) error {
+	return s.PublishPart(v.context(), f.Space, f.EventID, agora.End, f.N, nil, edge.Want{})
 }
 
-func (c *conn) cancelEvent(s *edge.Session, f *wire.Frame) error {
-	return s.CancelEvent(c.context(), f.Space, f.EventID, want(f))
+func (v *verbs) cancelEvent(s *edge.Session, f *wire.Frame) error {
+	return s.CancelEvent(v.context(), f.Space, f.EventID, want(f))
 }

@@ -7,12 +7,12 @@ import "github.com/agora-relay/agora/edge"
 // and whether a verb or a writer is at work, or will be soon.
 func (c *conn) Held() (held int64, working bool) {
 	c.mu.Lock()
-	held, working = int64(c.out), c.writing || c.busy || c.waiting
-	if c.pending != nil {
-		held += int64(cap(c.pending.b))
+	held, working = int64(c.out.taken), c.out.writing || c.busy || c.out.waiting
+	if c.out.pending != nil {
+		held += int64(cap(c.out.pending.b))
 	}
 	c.mu.Unlock()
-	held += c.reading.Load()
+	held += c.in.held.Load()
 	if s := c.session.Load(); s != nil {
 		held += s.Held()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/spaces"
 	"github.com/agora-relay/agora/wire"
 )
@@ -15,14 +16,14 @@ import (
 func (c *conn) Notify(n edge.Notice) {
 	switch n.Kind {
 	case edge.NoticePing:
-		c.ping(n)
+		c.out.ping(n)
 	case edge.NoticeFault:
 		f := (&wire.Frame{ID: n.RequestID, N: n.N}).Refuse(n.Err)
 		about(&f, n)
 		c.fault(&f)
 	default:
 		f := noticeFrame(n)
-		c.queue(&f)
+		c.out.queue(&f)
 	}
 }
 
@@ -89,5 +90,5 @@ func encodeEvent(e *spaces.Event) []byte {
 
 func appendMessage(dst []byte, m *agora.Message, d wire.Delivery) []byte {
 	at := len(dst)
-	return endFrame(wire.AppendMessage(beginFrame(dst), m, d), at, opText)
+	return frame.End(wire.AppendMessage(frame.Begin(dst), m, d), at, frame.Text)
 }

@@ -6,68 +6,69 @@ import (
 	"sync"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws/frame"
 )
 
 // ping asks the peer for a sign of life, and gives one where a heartbeat is due with it. Where nothing else is to be written, as
 // of most connections most of the time, it goes out from the caller's goroutine, which does not wait for room. So
 // a tick of the wheel that pings hundreds of quiet agents starts no writer for each, with a stack that grows and a buffer of its own.
-func (c *conn) ping(n edge.Notice) {
-	if _, direct := c.socket.(*net.TCPConn); !direct || !c.seize() {
-		c.control(opPing, binary.BigEndian.AppendUint64(nil, n.Data))
+func (o *outbox) ping(n edge.Notice) {
+	if _, direct := o.socket.(*net.TCPConn); !direct || !o.seize() {
+		o.control(frame.Ping, binary.BigEndian.AppendUint64(nil, n.Data))
 		if !n.At.IsZero() {
 			f := heartbeat(n.At)
-			c.queue(&f)
+			o.queue(&f)
 		}
 		return
 	}
 	s := signs.Get().(*sign)
 	defer signs.Put(s)
-	s.frames = appendControl(s.frames[:0], opPing, binary.BigEndian.AppendUint64(s.data[:0], n.Data))
+	s.frames = frame.AppendControl(s.frames[:0], frame.Ping, binary.BigEndian.AppendUint64(s.data[:0], n.Data))
 	if !n.At.IsZero() {
 		at, f := len(s.frames), heartbeat(n.At)
-		s.frames = endFrame(f.Append(beginFrame(s.frames)), at, opText)
-		c.door.stats.FramesOut.Add(1)
+		s.frames = frame.End(f.Append(frame.Begin(s.frames)), at, frame.Text)
+		o.door.stats.FramesOut.Add(1)
 	}
-	taken := s.attempt.on(c.socket, s.frames)
-	c.door.stats.Writes.Add(1)
-	c.door.stats.BytesOut.Add(int64(taken))
-	c.traffic.bytesOut += int64(taken)
-	c.release(s.frames[taken:], !n.At.IsZero())
+	taken := s.attempt.on(o.socket, s.frames)
+	o.door.stats.Writes.Add(1)
+	o.door.stats.BytesOut.Add(int64(taken))
+	o.traffic.bytesOut += int64(taken)
+	o.release(s.frames[taken:], !n.At.IsZero())
 }
 
 // seize makes the caller the writer of a connection that has none, and nothing to write.
-func (c *conn) seize() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closing || c.writing || c.pending != nil {
+func (o *outbox) seize() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closing || o.writing || o.pending != nil {
 		return false
 	}
-	c.writing = true
+	o.writing = true
 	return true
 }
 
 // release ends what seize began, of which frame tells whether a frame was part. A writer takes over where something came up
 // meanwhile, or where the socket did not take all: what is left goes first.
-func (c *conn) release(left []byte, frame bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (o *outbox) release(left []byte, frame bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if frame {
-		c.queued++
+		o.queued++
 	}
 	if len(left) > 0 {
 		b := getBuffer()
 		b.b = append(b.b, left...)
-		c.takePending(b)
-		c.pending = b
+		o.takePending(b)
+		o.pending = b
 	}
-	if c.pending != nil || c.woken || c.closing {
-		c.MarkActive()
-		c.door.writers.start(c)
+	if o.pending != nil || o.woken || o.closing {
+		o.MarkActive()
+		o.door.writers.start(o.conn)
 		return
 	}
-	c.writing, c.resting = false, true
-	c.restLocked()
-	c.roomy()
+	o.writing, o.resting = false, true
+	o.restLocked()
+	o.roomy()
 }
 
 // sign is what giving one sign of life takes.

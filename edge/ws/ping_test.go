@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -27,13 +28,13 @@ func TestAPingToAQuietConnectionIsWrittenAtOnce(t *testing.T) {
 	at := time.Unix(1700000000, 0)
 	for k := range uint64(3) {
 		c.Notify(edge.Notice{Kind: edge.NoticePing, Data: k, At: at})
-		if n, out := d.stats.Writes.Load(), d.stats.FramesOut.Load(); n != int64(k)+1 || out != int64(k)+1 || c.writing {
-			t.Fatalf("after %d pings: %d writes, %d frames, a writer runs: %v", k+1, n, out, c.writing)
+		if n, out := d.stats.Writes.Load(), d.stats.FramesOut.Load(); n != int64(k)+1 || out != int64(k)+1 || c.out.writing {
+			t.Fatalf("after %d pings: %d writes, %d frames, a writer runs: %v", k+1, n, out, c.out.writing)
 		}
-		if op, body := nextFrame(t, peer); op != opPing || binary.BigEndian.Uint64(body) != k {
+		if op, body := nextFrame(t, peer); op != frame.Ping || binary.BigEndian.Uint64(body) != k {
 			t.Fatalf("frame %d %q, want ping %d", op, body, k)
 		}
-		if op, body := nextFrame(t, peer); op != opText || string(body) != `{"type":"agent.heartbeat","timestamp":1700000000}` {
+		if op, body := nextFrame(t, peer); op != frame.Text || string(body) != `{"type":"agent.heartbeat","timestamp":1700000000}` {
 			t.Fatalf("frame %d %q, want a heartbeat", op, body)
 		}
 	}
@@ -49,7 +50,7 @@ func TestAPingThatASocketDoesNotTakeWaitsForRoom(t *testing.T) {
 	full := func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.writing
+		return c.out.writing
 	}
 	for ; !full() && sent < 1e7; sent++ {
 		c.Notify(edge.Notice{Kind: edge.NoticePing, Data: sent})
@@ -62,7 +63,7 @@ func TestAPingThatASocketDoesNotTakeWaitsForRoom(t *testing.T) {
 		t.Fatalf("after %d pings no writer waits", sent)
 	}
 	for k := range sent {
-		if op, body := nextFrame(t, peer); op != opPing || binary.BigEndian.Uint64(body) != k {
+		if op, body := nextFrame(t, peer); op != frame.Ping || binary.BigEndian.Uint64(body) != k {
 			t.Fatalf("frame %d %q, want ping %d of %d", op, body, k, sent)
 		}
 	}
@@ -72,13 +73,13 @@ func TestAPingThatASocketDoesNotTakeWaitsForRoom(t *testing.T) {
 func TestWhatAPingLeavesGoesBeforeWhatCameUpMeanwhile(t *testing.T) {
 	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
 	c, peer := quietConn(t, d, s)
-	if !c.seize() || c.seize() {
+	if !c.out.seize() || c.out.seize() {
 		t.Fatal("a quiet connection has one writer")
 	}
-	c.control(opPing, []byte("second"))
-	c.release(appendControl(nil, opPing, []byte("first")), false)
+	c.out.control(frame.Ping, []byte("second"))
+	c.out.release(frame.AppendControl(nil, frame.Ping, []byte("first")), false)
 	for _, want := range []string{"first", "second"} {
-		if op, body := nextFrame(t, peer); op != opPing || string(body) != want {
+		if op, body := nextFrame(t, peer); op != frame.Ping || string(body) != want {
 			t.Fatalf("frame %d %q, want %q", op, body, want)
 		}
 	}
@@ -88,23 +89,23 @@ func TestWhatAPingLeavesGoesBeforeWhatCameUpMeanwhile(t *testing.T) {
 func TestAConnectionAtRestKeepsNothingOfWhatItDid(t *testing.T) {
 	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
 	c, peer := quietConn(t, d, s)
-	if !c.enter() || !c.seize() { // a verb runs, and so does a writer
+	if !c.enter() || !c.out.seize() { // a verb runs, and so does a writer
 		t.Fatal("a quiet connection is at work")
 	}
 	c.context()
-	c.control(opPing, nil)
+	c.out.control(frame.Ping, nil)
 	c.door.writers.start(c)
 	nextFrame(t, peer)
 	writing := func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.writing
+		return c.out.writing
 	}
 	await.True(t, "the writer has ended", func() bool { return !writing() })
 	if c.run.Load() == nil {
 		t.Fatal("a verb that runs could not be told that the socket is gone")
 	}
-	c.seize()
+	c.out.seize()
 	c.leave()
 	c.rest()
 	if c.run.Load() == nil {
@@ -120,7 +121,7 @@ func TestAConnectionAtRestKeepsNothingOfWhatItDid(t *testing.T) {
 }
 
 // nextFrame reads a short frame as a peer gets it.
-func nextFrame(t testing.TB, peer net.Conn) (opcode, []byte) {
+func nextFrame(t testing.TB, peer net.Conn) (frame.Op, []byte) {
 	t.Helper()
 	peer.SetReadDeadline(time.Now().Add(await.Long))
 	head := make([]byte, 2)
@@ -131,13 +132,13 @@ func nextFrame(t testing.TB, peer net.Conn) (opcode, []byte) {
 	if _, err := io.ReadFull(peer, body); err != nil {
 		t.Fatal(err)
 	}
-	return opcode(head[0] & 0xf), body
+	return frame.Op(head[0] & 0xf), body
 }
 
 func TestOnlyAWholePongThatSaysNoMoreIsTakenForAnIdleOne(t *testing.T) {
 	data := binary.BigEndian.AppendUint64(nil, 7)
 	probe := binary.BigEndian.AppendUint64(nil, 7|1<<63)
-	pong := final | byte(opPong)
+	pong := frame.Final | byte(frame.Pong)
 	for _, c := range []struct {
 		about string
 		b     []byte
@@ -152,17 +153,17 @@ func TestOnlyAWholePongThatSaysNoMoreIsTakenForAnIdleOne(t *testing.T) {
 		{"a part of one", masked(pong, string(data))[:13], true, false},
 		{"without data", masked(pong, ""), true, false},
 		{"another's data", masked(pong, "7 bytes"), true, false},
-		{"a ping", masked(final|byte(opPing), string(data)), true, false},
-		{"a text", masked(final|byte(opText), string(data)), true, false},
-		{"a fragment", masked(byte(opPong), string(data)), true, false},
+		{"a ping", masked(frame.Final|byte(frame.Ping), string(data)), true, false},
+		{"a text", masked(frame.Final|byte(frame.Text), string(data)), true, false},
+		{"a fragment", masked(byte(frame.Pong), string(data)), true, false},
 		{"unmasked", slices.Concat([]byte{pong, 8}, data, data[:4]), true, false},
 		{"nothing", nil, true, false},
 	} {
-		var one conn
+		one := newConn(nil, edge.Admission{})
 		if c.bound {
 			one.session.Store(new(edge.Session))
 		}
-		if got := one.idlePong(c.b); got != c.want {
+		if got := one.in.idlePong(c.b); got != c.want {
 			t.Errorf("%s: %v, want %v", c.about, got, c.want)
 		}
 	}

@@ -1,10 +1,12 @@
 package ws
 
 import (
+	"sync"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -13,6 +15,19 @@ import (
 // further at one; notices of what is under way could, if the peer took nothing.
 const overflow = 4
 
+// outbox is the half of a connection that writes: what is to be written, and the writer that does. The connection's mu guards its fields.
+type outbox struct {
+	*conn
+	pending *buffer    // frames to write before any delivery; nil when there are none
+	taken   int        // bytes that the writer has in hand
+	queued  int64      // frames that were queued beside deliveries
+	room    *sync.Cond // on mu: the writer took what was queued, or stopped; nil while nobody has waited
+	retry   *retry
+	woken   bool // a pull may have something
+	writing bool // a writer runs
+	waiting bool // a pull failed, and is tried again in a moment
+}
+
 // Wake is called by the session when Pull has something.
 func (c *conn) Wake() {
 	c.mu.Lock()
@@ -20,67 +35,82 @@ func (c *conn) Wake() {
 	if c.closing {
 		return
 	}
-	c.woken, c.waiting = true, false
-	c.start()
+	c.out.woken, c.out.waiting = true, false
+	c.out.start()
 }
 
 // queue appends a frame behind what is queued.
-func (c *conn) queue(f *wire.Frame) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.queueLocked(f)
+func (o *outbox) queue(f *wire.Frame) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.queueLocked(f)
 }
 
-func (c *conn) queueLocked(f *wire.Frame) {
-	if !c.open() {
+func (o *outbox) queueLocked(f *wire.Frame) {
+	if !o.open() {
 		return
 	}
-	at := len(c.pending.b)
-	c.queued++
-	c.pending.b = endFrame(f.Append(beginFrame(c.pending.b)), at, opText)
-	c.door.stats.FramesOut.Add(1)
+	at := len(o.pending.b)
+	o.queued++
+	o.pending.b = frame.End(f.Append(frame.Begin(o.pending.b)), at, frame.Text)
+	o.door.stats.FramesOut.Add(1)
 }
 
 // queueInTurn queues a frame once the peer has taken enough of what is queued. It must not be called by a verb.
-func (c *conn) queueInTurn(f *wire.Frame) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.crammed() {
-		c.waitLocked()
+func (o *outbox) queueInTurn(f *wire.Frame) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.crammed() {
+		o.wait()
 	}
-	c.queueLocked(f)
+	o.queueLocked(f)
 }
 
 // crammed tells whether so much is queued that the peer is to take some of it first. mu is held.
-func (c *conn) crammed() bool {
-	return c.pending != nil && len(c.pending.b) > c.door.cfg.Answers && !c.closing
+func (o *outbox) crammed() bool {
+	return o.pending != nil && len(o.pending.b) > o.door.cfg.Answers && !o.closing
 }
 
 // control queues a control frame.
-func (c *conn) control(op opcode, payload []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open() {
-		c.pending.b = appendControl(c.pending.b, op, payload)
+func (o *outbox) control(op frame.Op, payload []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open() {
+		o.pending.b = frame.AppendControl(o.pending.b, op, payload)
+	}
+}
+
+// wait waits until the writer took what was queued, or stopped. mu is held, and free meanwhile.
+func (o *outbox) wait() {
+	if o.room == nil {
+		o.room = sync.NewCond(&o.mu)
+	}
+	o.room.Wait()
+}
+
+// roomy tells those who wait that the writer took what was queued, or stopped. mu is held.
+func (o *outbox) roomy() {
+	if o.room != nil {
+		o.room.Broadcast()
 	}
 }
 
 // open makes room for a frame and lets a writer run; false when nothing may be
 // queued any more. mu is held.
-func (c *conn) open() bool {
-	if c.closing {
+func (o *outbox) open() bool {
+	if o.closing {
 		return false
 	}
-	if c.pending == nil {
-		c.pending = getBuffer()
+	if o.pending == nil {
+		o.pending = getBuffer()
 	}
-	if len(c.pending.b) > overflow*c.door.cfg.Answers {
-		c.because(edge.Stalled, 0)
-		c.shutLocked()
-		c.kill()
+	if len(o.pending.b) > overflow*o.door.cfg.Answers {
+		o.because(edge.Stalled, 0)
+		o.shutLocked()
+		o.kill()
 		return false
 	}
-	c.start()
+	o.start()
 	return true
 }
 
@@ -92,7 +122,7 @@ func (c *conn) Close(r edge.Reason) {
 	c.because(r.Cause, closeCode(r))
 	if r.Code != "" {
 		c.door.stats.fault(r.Code)
-		c.queueLocked(&wire.Frame{Type: "error", Code: string(r.Code), Message: r.Text})
+		c.out.queueLocked(&wire.Frame{Type: "error", Code: string(r.Code), Message: r.Text})
 	}
 	c.closeLocked(closeCode(r), r.Text)
 }
@@ -107,8 +137,8 @@ func (c *conn) turnOut(e *agora.Error) {
 }
 
 func (c *conn) closeLocked(code int, text string) {
-	if c.open() {
-		c.pending.b = appendClose(c.pending.b, code, text)
+	if c.out.open() {
+		c.out.pending.b = frame.AppendClose(c.out.pending.b, code, text)
 		c.shutLocked()
 	}
 }
@@ -118,7 +148,7 @@ func (c *conn) answerClose(code int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closing {
-		c.goodbye = code == closeNormal || code == closeAway || code == closeNoStatus
+		c.goodbye = code == frame.CloseNormal || code == frame.CloseAway || code == frame.CloseNoStatus
 		if c.goodbye {
 			c.because(edge.Goodbye, code)
 		} else {
@@ -129,12 +159,12 @@ func (c *conn) answerClose(code int) {
 }
 
 // condemn says how the peer broke the protocol, and closes.
-func (c *conn) condemn(b breach) {
+func (c *conn) condemn(b frame.Breach) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.broken = true
-	c.because(edge.Refused, b.code)
-	c.closeLocked(b.code, b.text)
+	c.because(edge.Refused, b.Code)
+	c.closeLocked(b.Code, b.Text)
 }
 
 // flood counts errors within a window.
@@ -152,7 +182,7 @@ func (c *conn) fault(f *wire.Frame) {
 	c.door.refusals.Note(agora.Code(f.Code), f.Message, c.attrs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.queueLocked(f)
+	c.out.queueLocked(f)
 	switch agora.Code(f.Code) {
 	case agora.Unavailable, agora.Timeout, agora.RateLimited:
 		return
@@ -161,7 +191,7 @@ func (c *conn) fault(f *wire.Frame) {
 		c.faults = flood{since: now}
 	}
 	if c.faults.n++; c.faults.n > c.door.cfg.MaxErrors {
-		c.because(edge.Refused, closePolicy)
-		c.closeLocked(closePolicy, "too many errors")
+		c.because(edge.Refused, frame.ClosePolicy)
+		c.closeLocked(frame.ClosePolicy, "too many errors")
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -18,105 +19,134 @@ var requests = sync.Pool{New: func() any { return new(wire.Frame) }}
 // errClosed says that the peer has sent its close frame.
 var errClosed = errors.New("the peer closed the connection")
 
+// reader is the half of a connection that reads: one goroutine at a time.
+type reader struct {
+	*conn
+	frames frame.Reader
+	held   atomic.Int64 // bytes of the frame that is coming in, where it is a large one
+	to     string       // addressee of the last frame
+	stream string       // its stream
+}
+
+// heard is a connection's socket, each read of which is a sign of life.
+type heard conn
+
+// Read reads what has come.
+func (h *heard) Read(b []byte) (int, error) {
+	n, err := h.socket.Read(b)
+	if n > 0 {
+		(*conn)(h).alive()
+	}
+	return n, err
+}
+
 // await waits for the peer at little cost: this goroutine does nothing else but take the pongs of an idle one, so its
 // stack stays small. Whatever else comes is for another one, with the stack that it takes.
-func (c *conn) await() {
+func (r *reader) await() {
 	for {
-		n, err := c.socket.Read(c.in.first[:])
-		if n == 0 && err != nil {
-			c.door.work.Go(func() { c.finish(err) })
+		b, err := r.frames.First((*heard)(r.conn))
+		if len(b) == 0 && err != nil {
+			r.door.work.Go(func() { r.finish(err) })
 			return
 		}
-		if !c.idlePong(c.in.first[:n]) {
-			c.door.work.Go(func() { c.listen(n) })
+		if !r.idlePong(b) {
+			n := len(b)
+			r.door.work.Go(func() { r.listen(n) })
 			return
 		}
-		c.in.came(c, n)
 	}
 }
 
 // idlePong takes what has come where it is a whole pong which says no more than that the peer is there.
-func (c *conn) idlePong(b []byte) bool {
-	s := c.session.Load()
-	if s == nil || len(b) != 2+4+8 || b[0] != final|byte(opPong) || b[1] != 0x80|8 {
+func (r *reader) idlePong(b []byte) bool {
+	s := r.session.Load()
+	if s == nil {
 		return false
 	}
-	mask := binary.BigEndian.Uint32(b[2:])
-	return s.IdlePong(binary.BigEndian.Uint64(b[6:]) ^ (uint64(mask)<<32 | uint64(mask)))
+	data, ok := frame.LonePong(b)
+	return ok && s.IdlePong(data)
 }
 
 // listen serves what comes, of which n bytes are read. When the peer has little to say it ends, and
 // has another goroutine await more.
-func (c *conn) listen(n int) {
-	c.in.open(n)
-	c.in.came(c, n)
+func (r *reader) listen(n int) {
+	r.frames.Open(n)
 	var err error
-	for err == nil && !c.in.quiet() {
-		err = c.message()
+	for err == nil && !r.frames.Quiet() {
+		err = r.message()
 	}
-	c.in.shut()
+	r.frames.Shut()
 	if err != nil {
-		c.finish(err)
+		r.finish(err)
 		return
 	}
-	c.rest()
-	c.door.work.Go(c.await)
+	r.rest()
+	r.door.work.Go(r.await)
 }
 
 // message reads one message and acts on it, and on control frames before or inside it. One that
 // has all come is not copied.
-func (c *conn) message() error {
-	h, err := c.head(false)
+func (r *reader) message() error {
+	h, err := r.frames.Head((*heard)(r.conn), false)
 	if err != nil {
 		return err
 	}
 	switch {
-	case h.op >= opClose:
-		return c.answer(h)
-	case !h.final || h.size > intakeSize || h.size > uint64(c.door.node.frame):
-		return c.gather(h)
+	case h.Op >= frame.Close:
+		return r.answer(&h)
+	case !h.Final || h.Size > frame.Window || h.Size > uint64(r.door.node.frame):
+		return r.gather(h)
 	}
-	b, err := c.have(int(h.size))
+	b, err := r.payload(&h)
 	if err != nil {
 		return err
 	}
-	unmask(b, h.mask, 0)
-	c.in.used(len(b))
-	c.serve(h.op, b, int64(len(b)))
+	r.serve(h.Op, b, int64(len(b)))
 	return nil
 }
 
+// payload reads the payload of a frame, of at most [frame.Window] bytes. It is good until the next read.
+func (r *reader) payload(h *frame.Head) ([]byte, error) {
+	b, err := r.frames.Peek((*heard)(r.conn), int(h.Size))
+	if err != nil {
+		return nil, err
+	}
+	h.Unmask(b, 0)
+	r.frames.Skip(len(b))
+	return b, nil
+}
+
 // gather reads a message that comes in many pieces.
-func (c *conn) gather(h head) (err error) {
+func (r *reader) gather(h frame.Head) (err error) {
 	in := getBuffer()
 	defer putBuffer(in)
-	defer c.reading.Store(0)
-	op, size := h.op, int64(0)
+	defer r.held.Store(0)
+	op, size := h.Op, int64(0)
 	for {
-		if uint64(size)+h.size > uint64(c.door.cfg.MaxMessage) {
-			return breach{closeTooBig, "the message is too large"}
+		if uint64(size)+h.Size > uint64(r.door.cfg.MaxMessage) {
+			return frame.Breach{Code: frame.CloseTooBig, Text: "the message is too large"}
 		}
-		size += int64(h.size)
-		if err := c.fill(in, h, size); err != nil {
+		size += int64(h.Size)
+		if err := r.fill(in, &h, size); err != nil {
 			return err
 		}
-		if h.final {
+		if h.Final {
 			break
 		}
-		if h, err = c.following(); err != nil {
+		if h, err = r.following(); err != nil {
 			return err
 		}
 	}
-	c.serve(op, in.b, size)
+	r.serve(op, in.b, size)
 	return nil
 }
 
 // following reads the header of a message's next fragment, and acts on control frames before it.
-func (c *conn) following() (head, error) {
+func (r *reader) following() (frame.Head, error) {
 	for {
-		h, err := c.head(true)
-		if err == nil && h.op >= opClose {
-			err = c.answer(h)
+		h, err := r.frames.Head((*heard)(r.conn), true)
+		if err == nil && h.Op >= frame.Close {
+			err = r.answer(&h)
 		} else if err == nil {
 			return h, nil
 		}
@@ -128,26 +158,26 @@ func (c *conn) following() (head, error) {
 
 // fill appends a fragment to in, after which the message has a size. One that is too large
 // is skipped: then in has less than that.
-func (c *conn) fill(in *buffer, h head, size int64) error {
-	skip := size > int64(c.door.node.frame)
+func (r *reader) fill(in *buffer, h *frame.Head, size int64) error {
+	skip := size > int64(r.door.node.frame)
 	if skip {
 		in.b = in.b[:0]
 	}
-	for at := uint64(0); at < h.size; {
+	for at := uint64(0); at < h.Size; {
 		if skip {
 			in.b = in.b[:0]
 		}
 		if len(in.b) == cap(in.b) {
-			in.b = slices.Grow(in.b, int(min(h.size-at, max(intakeSize, uint64(len(in.b))))))
+			in.b = slices.Grow(in.b, int(min(h.Size-at, max(frame.Window, uint64(len(in.b))))))
 		}
-		c.reading.Store(int64(cap(in.b)))
-		c.MarkActive()
+		r.held.Store(int64(cap(in.b)))
+		r.MarkActive()
 		room := in.b[len(in.b):cap(in.b)]
-		n, err := c.draw(room[:min(uint64(len(room)), h.size-at)])
+		n, err := r.frames.Read((*heard)(r.conn), room[:min(uint64(len(room)), h.Size-at)])
 		if err != nil {
 			return err
 		}
-		unmask(room[:n], h.mask, at)
+		h.Unmask(room[:n], at)
 		in.b = in.b[:len(in.b)+n]
 		at += uint64(n)
 	}
@@ -158,79 +188,65 @@ func (c *conn) fill(in *buffer, h head, size int64) error {
 }
 
 // serve acts on a message of a size; b is shorter where it was skipped, and is used again afterwards.
-func (c *conn) serve(op opcode, b []byte, size int64) {
+func (r *reader) serve(op frame.Op, b []byte, size int64) {
 	var begun int64 // of a frame that is timed
-	if c.door.stats.FramesIn.Add(1)%sampled == 1 {
+	if r.door.stats.FramesIn.Add(1)%sampled == 1 {
 		begun = agora.Ticks()
 	}
-	c.door.stats.BytesIn.Add(size)
-	if !c.enter() {
+	r.door.stats.BytesIn.Add(size)
+	if !r.enter() {
 		return
 	}
-	defer c.leave()
-	c.traffic.framesIn++
-	c.traffic.bytesIn += size
+	defer r.leave()
+	r.traffic.framesIn++
+	r.traffic.bytesIn += size
 	switch {
-	case op != opText:
-		c.refuse(&wire.Frame{}, agora.Errorf(agora.InvalidRequest, "binary frames are not understood; send JSON as text"))
+	case op != frame.Text:
+		r.refuse(&wire.Frame{}, agora.Errorf(agora.InvalidRequest, "binary frames are not understood; send JSON as text"))
 	case size > int64(len(b)):
-		c.refuse(&wire.Frame{}, agora.Errorf(agora.MessageTooLarge, "frame of %d bytes is larger than %d", size, c.door.node.frame))
+		r.refuse(&wire.Frame{}, agora.Errorf(agora.MessageTooLarge, "frame of %d bytes is larger than %d", size, r.door.node.frame))
 	default:
-		c.act(b, begun)
+		r.act(b, begun)
 	}
 }
 
 // act decodes a frame and does what it says. b is used again afterwards. begun is when the frame was read, where that is timed.
-func (c *conn) act(b []byte, begun int64) {
+func (r *reader) act(b []byte, begun int64) {
 	f := requests.Get().(*wire.Frame)
 	defer requests.Put(f)
-	f.To, f.StreamID = c.to, c.stream // most often the next frame's as well: they are not made anew
-	err := wire.DecodeRequest(b, f, c.door.cfg.Limits)
+	f.To, f.StreamID = r.to, r.stream // most often the next frame's as well: they are not made anew
+	err := wire.DecodeRequest(b, f, r.door.cfg.Limits)
 	if err == nil {
-		c.to, c.stream = f.To, f.StreamID
-		err = c.handle(f)
+		r.to, r.stream = f.To, f.StreamID
+		err = r.verbs.handle(f)
 	}
 	if err != nil {
-		c.refuse(f, err)
+		r.refuse(f, err)
 	} else if begun != 0 && moves(f.Type) {
-		c.door.stats.ToLog.Observe(time.Duration(agora.Ticks() - begun))
+		r.door.stats.ToLog.Observe(time.Duration(agora.Ticks() - begun))
 	}
 }
 
 // answer acts on a control frame.
-func (c *conn) answer(h head) error {
-	b, err := c.have(int(h.size))
+func (r *reader) answer(h *frame.Head) error {
+	b, err := r.payload(h)
 	if err != nil {
 		return err
 	}
-	unmask(b, h.mask, 0)
-	c.in.used(len(b))
-	switch h.op {
-	case opPing:
-		c.control(opPong, b)
-	case opPong:
-		if s := c.session.Load(); s != nil && len(b) == 8 {
+	switch h.Op {
+	case frame.Ping:
+		r.out.control(frame.Pong, b)
+	case frame.Pong:
+		if s := r.session.Load(); s != nil && len(b) == 8 {
 			s.Pong(binary.BigEndian.Uint64(b))
 		}
 	default:
-		code := closeNoStatus
-		if len(b) > 0 {
-			if len(b) == 1 || !maySay(int(binary.BigEndian.Uint16(b))) || !utf8.Valid(b[2:]) {
-				return broken("the close frame is not one")
-			}
-			code = int(binary.BigEndian.Uint16(b))
+		code, err := frame.CloseCode(b)
+		if err != nil {
+			return err
 		}
-		c.answerClose(code)
+		r.answerClose(code)
 		return errClosed
 	}
 	return nil
-}
-
-// maySay tells whether a peer may close with a code (RFC 6455 section 7.4).
-func maySay(code int) bool {
-	switch {
-	case code == 1004 || code == closeNoStatus || code == 1006:
-		return false
-	}
-	return code >= closeNormal && code <= 1014 || code >= 3000 && code < 5000
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/await"
+
+	"github.com/agora-relay/agora/edge/ws/frame"
 )
 
 // What an agent that only answers its pings costs in stacks: a goroutine whose stack has never grown. It is what
@@ -30,11 +32,11 @@ func TestAQuietConnectionKeepsASmallStack(t *testing.T) {
 	var each int64
 	if !await.Within(await.Long, func() bool {
 		for _, fd := range fds {
-			if _, err := syscall.Write(fd, masked(final|byte(opPong), "an answer")); err != nil {
+			if _, err := syscall.Write(fd, masked(frame.Final|byte(frame.Pong), "an answer")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		<-time.After(2 * brief)
+		<-time.After(2 * frame.Brief)
 		each = (stacks() - before) / connections
 		return each < 2500
 	}) {

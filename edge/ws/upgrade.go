@@ -65,7 +65,7 @@ func (d *Door) letIn(r *http.Request) (*conn, error) {
 		a.Release()
 		return nil, errDraining
 	}
-	return &conn{door: d, Admission: a}, nil
+	return newConn(d, a), nil
 }
 
 // agentHeader of the answer to a handshake names the agent that its credentials are for, where that is one alone.

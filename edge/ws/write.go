@@ -19,189 +19,216 @@ const (
 )
 
 // start lets a writer run. mu is held, and the reading goroutine waits for it.
-func (c *conn) start() {
-	if !c.writing {
-		c.writing = true
-		c.MarkActive()
-		c.door.writers.start(c)
+func (o *outbox) start() {
+	if !o.writing {
+		o.writing = true
+		o.MarkActive()
+		o.door.writers.start(o.conn)
 	}
 }
 
 // write writes what there is to write, in one round for a writer that counts, which comes again where there is more. One that has had
 // to wait, and does not count any more, goes on until there is nothing.
-func (c *conn) write(w *writer) (more bool) {
-	for c.round(w) {
+func (o *outbox) write(w *writer) (more bool) {
+	for o.round(w) {
 		if w.counts {
 			return true
 		}
 	}
-	c.settle(w.waits)
+	o.settle(w.waits)
 	return false
 }
 
 // round writes what is queued, and what a pull brings. It returns false once the writing has ended.
-func (c *conn) round(w *writer) (more bool) {
-	out, s := c.take()
-	if out != nil && !c.send(out, w) {
+func (o *outbox) round(w *writer) (more bool) {
+	out, s := o.take()
+	if out != nil && !o.send(out, w) {
 		return false
 	}
 	if s != nil {
 		// What is queued has gone out already: a pull may wait for the log.
-		if out = c.pull(s, w); out != nil && !c.send(out, w) {
+		if out = o.pull(s, w); out != nil && !o.send(out, w) {
 			return false
 		}
 		s.Written()
 	}
-	return !c.done()
+	return !o.done()
 }
 
 // take returns what is queued, and the session when a pull may have something.
-func (c *conn) take() (out *buffer, s *edge.Session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out, c.pending, c.out = c.pending, nil, 0
+func (o *outbox) take() (out *buffer, s *edge.Session) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out, o.pending, o.taken = o.pending, nil, 0
 	if out != nil {
-		c.out = cap(out.b)
+		o.taken = cap(out.b)
 	}
-	if c.woken && !c.closing {
-		c.woken = false
-		s = c.session.Load()
+	if o.woken && !o.closing {
+		o.woken = false
+		s = o.session.Load()
 	}
-	c.roomy()
+	o.roomy()
 	return out, s
 }
 
 // done notes that what was taken is written. The writing has ended, and done returns true, where there is nothing else.
-func (c *conn) done() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.out = 0
-	if c.pending != nil || c.woken && !c.closing {
+func (o *outbox) done() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken = 0
+	if o.pending != nil || o.woken && !o.closing {
 		return false
 	}
-	c.writing = false
-	c.restLocked()
-	c.roomy()
+	o.writing = false
+	o.restLocked()
+	o.roomy()
 	return true
 }
 
 // pull takes deliveries from the session, and what was queued meanwhile; nil
 // when there is nothing.
-func (c *conn) pull(s *edge.Session, w *writer) *buffer {
+func (o *outbox) pull(s *edge.Session, w *writer) *buffer {
 	out := getBuffer()
-	ds, err := s.Pull(c.context(), max(pullBytes*c.Share()/admission.FullShare, leastPull), w.waits)
-	c.mu.Lock()
-	if !c.closing { // nothing follows a close frame
+	ds, err := s.Pull(o.context(), max(pullBytes*o.Share()/admission.FullShare, leastPull), w.waits)
+	o.mu.Lock()
+	if !o.closing { // nothing follows a close frame
 		// A join may have been answered before the pull began: its events come behind the answer.
-		c.takePending(out)
+		o.takePending(out)
 	}
-	c.mu.Unlock()
+	o.mu.Unlock()
 	for i := range ds {
-		c.learns(&ds[i])
+		o.verbs.learns(&ds[i])
 		out.b = appendDelivery(out.b, &ds[i])
 	}
 	s.Queued()
-	c.door.stats.FramesOut.Add(int64(len(ds)))
-	c.traffic.framesOut += int64(len(ds))
+	o.door.stats.FramesOut.Add(int64(len(ds)))
+	o.traffic.framesOut += int64(len(ds))
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	switch {
 	case err != nil:
-		c.again(err)
+		o.again(err)
 	case len(ds) > 0:
-		c.woken, c.backoff = true, 0
+		o.woken = true
+		o.retry.over()
 	default:
-		c.backoff = 0
+		o.retry.over()
 	}
-	c.takePending(out)
+	o.takePending(out)
 	if len(out.b) == 0 {
 		putBuffer(out)
 		return nil
 	}
-	c.out = cap(out.b) + len(out.b) // the session keeps what was pulled until it is written
+	o.taken = cap(out.b) + len(out.b) // the session keeps what was pulled until it is written
 	return out
 }
 
 // takePending moves what is queued to the end of out. mu is held.
-func (c *conn) takePending(out *buffer) {
-	if c.pending != nil {
-		out.b = append(out.b, c.pending.b...)
-		putBuffer(c.pending)
-		c.pending = nil
+func (o *outbox) takePending(out *buffer) {
+	if o.pending != nil {
+		out.b = append(out.b, o.pending.b...)
+		putBuffer(o.pending)
+		o.pending = nil
+	}
+}
+
+// retry tries a pull again that has failed, after a pause that doubles. nil is one that none has failed for yet.
+type retry struct {
+	timer *time.Timer
+	pause time.Duration // the last one; 0 once a pull has gone well
+}
+
+func (r *retry) again(wake func()) {
+	r.pause = min(max(2*r.pause, minRetry), maxRetry)
+	if r.timer == nil {
+		r.timer = time.AfterFunc(r.pause, wake)
+	} else {
+		r.timer.Reset(r.pause)
+	}
+}
+
+// over notes that a pull has gone well.
+func (r *retry) over() {
+	if r != nil {
+		r.pause = 0
+	}
+}
+
+func (r *retry) stop() {
+	if r != nil && r.timer != nil {
+		r.timer.Stop()
 	}
 }
 
 // again has the session pulled once more in a moment. mu is held.
-func (c *conn) again(err error) {
-	if c.closing {
+func (o *outbox) again(err error) {
+	if o.closing {
 		return
 	}
-	c.waiting = true
-	c.backoff = min(max(2*c.backoff, minRetry), maxRetry)
-	if c.retry == nil {
-		c.retry = time.AfterFunc(c.backoff, c.Wake)
-	} else {
-		c.retry.Reset(c.backoff)
+	o.waiting = true
+	if o.retry == nil {
+		o.retry = new(retry)
 	}
-	c.door.cfg.Log.Debug("pull failed", "conn", c.name, "retry", c.backoff, "err", err)
+	o.retry.again(o.Wake)
+	o.door.cfg.Log.Debug("pull failed", "conn", o.name, "retry", o.retry.pause, "err", err)
 }
 
 // send writes out and returns it to the pool: most often the socket takes it at once, else piece by piece. On failure the
 // connection is over, and so is the writing.
-func (c *conn) send(out *buffer, w *writer) bool {
+func (o *outbox) send(out *buffer, w *writer) bool {
 	defer putBuffer(out)
-	n := w.attempt.on(c.socket, out.b)
+	n := w.attempt.on(o.socket, out.b)
 	if n > 0 {
-		c.wrote(n)
+		o.wrote(n)
 	}
 	if n < len(out.b) {
 		w.waits()
-		return c.sendPieces(out.b[n:])
+		return o.sendPieces(out.b[n:])
 	}
 	return true
 }
 
 // sendPieces writes b piece by piece, as the socket takes it.
-func (c *conn) sendPieces(b []byte) bool {
+func (o *outbox) sendPieces(b []byte) bool {
 	for len(b) > 0 {
 		n := min(len(b), piece)
 		begin := time.Now()
-		c.socket.SetWriteDeadline(begin.Add(c.door.node.timeout))
-		if _, err := c.socket.Write(b[:n]); err != nil {
-			c.fail(err)
+		o.socket.SetWriteDeadline(begin.Add(o.door.node.timeout))
+		if _, err := o.socket.Write(b[:n]); err != nil {
+			o.fail(err)
 			return false
 		}
 		// What the system takes at once proves nothing, as it may only fill its
 		// buffers; having had to wait for room does.
 		if n == piece && time.Since(begin) > stalling {
-			c.alive()
+			o.alive()
 		}
 		b = b[n:]
-		c.wrote(n)
+		o.wrote(n)
 	}
 	return true
 }
 
 // wrote counts a write of n bytes.
-func (c *conn) wrote(n int) {
-	c.door.stats.Writes.Add(1)
-	c.door.stats.BytesOut.Add(int64(n))
-	c.traffic.bytesOut += int64(n)
+func (o *outbox) wrote(n int) {
+	o.door.stats.Writes.Add(1)
+	o.door.stats.BytesOut.Add(int64(n))
+	o.traffic.bytesOut += int64(n)
 }
 
 // fail ends a connection whose socket takes nothing.
-func (c *conn) fail(err error) {
+func (o *outbox) fail(err error) {
 	why := edge.Lost
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.door.stats.Stalled.Add(1)
+		o.door.stats.Stalled.Add(1)
 		why = edge.Stalled
 	}
-	c.kill()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.because(why, 0)
-	c.shutLocked()
-	c.writing = false
-	c.roomy()
+	o.kill()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.because(why, 0)
+	o.shutLocked()
+	o.writing = false
+	o.roomy()
 }

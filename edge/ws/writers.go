@@ -99,7 +99,7 @@ func (w *writers) run() {
 	me := &writer{all: w, counts: true, attempt: newAttempt()}
 	me.waits = me.leave
 	for c := me.next(); c != nil; c = me.next() {
-		if c.write(me) {
+		if c.out.write(me) {
 			w.mu.Lock()
 			w.enqueue(c)
 			w.mu.Unlock()

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/internal/await"
 )
 
 // A goroutine made for each chunk that comes alone would have its stack grow each time.
 func TestAWriterThatHasEndedWritesForTheNext(t *testing.T) {
 	d, _ := serve(t, Config{}, node{})
-	c := &conn{door: d}
+	c := newConn(d, edge.Admission{})
 	if n := testing.AllocsPerRun(1000, func() {
 		d.writers.start(c)
 		for idle(d) == 0 {
@@ -64,9 +65,9 @@ func connsOf(t testing.TB, d *Door, s *httptest.Server, n int) (cs []*conn, peer
 func flood8MiB(c *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending = getBuffer()
-	c.pending.b = append(c.pending.b, make([]byte, 8<<20)...)
-	c.start()
+	c.out.pending = getBuffer()
+	c.out.pending.b = append(c.out.pending.b, make([]byte, 8<<20)...)
+	c.out.start()
 }
 
 func TestPeersThatTakeNothingHoldUpNobody(t *testing.T) {
@@ -78,8 +79,8 @@ func TestPeersThatTakeNothingHoldUpNobody(t *testing.T) {
 		flood8MiB(c)
 	}
 	for k := range uint64(20) { // by a writer, as every delivery goes
-		cs[0].control(opPing, binary.BigEndian.AppendUint64(nil, k))
-		if op, body := nextFrame(t, peers[0]); op != opPing || binary.BigEndian.Uint64(body) != k {
+		cs[0].out.control(frame.Ping, binary.BigEndian.AppendUint64(nil, k))
+		if op, body := nextFrame(t, peers[0]); op != frame.Ping || binary.BigEndian.Uint64(body) != k {
 			t.Fatalf("frame %d %q, want ping %d", op, body, k)
 		}
 	}
@@ -117,8 +118,8 @@ func TestAConnectionWhoseDeliveriesWaitHoldsUpNobody(t *testing.T) {
 		}()
 	}
 	for k := range uint64(20) {
-		cs[0].control(opPing, binary.BigEndian.AppendUint64(nil, k))
-		if op, body := nextFrame(t, peers[0]); op != opPing || binary.BigEndian.Uint64(body) != k {
+		cs[0].out.control(frame.Ping, binary.BigEndian.AppendUint64(nil, k))
+		if op, body := nextFrame(t, peers[0]); op != frame.Ping || binary.BigEndian.Uint64(body) != k {
 			t.Fatalf("frame %d %q, want ping %d", op, body, k)
 		}
 	}
@@ -126,7 +127,7 @@ func TestAConnectionWhoseDeliveriesWaitHoldsUpNobody(t *testing.T) {
 		await.True(t, "a delivery waits", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return c.writing && !c.woken
+			return c.out.writing && !c.out.woken
 		})
 	}
 }
@@ -140,18 +141,18 @@ func TestAWriterThatCountsWritesARoundOnly(t *testing.T) {
 	w.attempt.write = func(uintptr) {
 		w.attempt.taken = len(w.attempt.bytes)
 		if rounds++; rounds < 10 {
-			c.control(opPing, nil)
+			c.out.control(frame.Ping, nil)
 		}
 	}
-	if !c.seize() {
+	if !c.out.seize() {
 		t.Fatal("a quiet connection is at work")
 	}
-	c.control(opPing, nil)
-	if more := c.write(w); !more || rounds != 1 {
+	c.out.control(frame.Ping, nil)
+	if more := c.out.write(w); !more || rounds != 1 {
 		t.Fatalf("after %d rounds more is to come: %v, want 1, true", rounds, more)
 	}
 	w.counts = false
-	if more := c.write(w); more || rounds != 10 {
+	if more := c.out.write(w); more || rounds != 10 {
 		t.Fatalf("of a writer that does not count, after %d rounds more is to come: %v, want 10, false", rounds, more)
 	}
 }
@@ -196,7 +197,7 @@ func BenchmarkFrameForEach(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, c := range cs {
-			c.control(opPing, nil)
+			c.out.control(frame.Ping, nil)
 		}
 		for idle(d) == 0 {
 			runtime.Gosched()

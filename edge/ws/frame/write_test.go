@@ -1,4 +1,4 @@
-package ws
+package frame
 
 import (
 	"bytes"
@@ -12,34 +12,32 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/wire"
 )
 
-func frame(dst []byte, op opcode, payload []byte) []byte {
+func framed(dst []byte, op Op, payload []byte) []byte {
 	at := len(dst)
-	return endFrame(append(beginFrame(dst), payload...), at, op)
+	return End(append(Begin(dst), payload...), at, op)
 }
 
 func TestHeadersAreThoseOfTheStandard(t *testing.T) {
 	for _, c := range []struct {
-		op   opcode
+		op   Op
 		size int
 		head string
 	}{
-		{opText, 0, "8100"},
-		{opText, 125, "817d"},
-		{opText, 126, "817e007e"},
-		{opText, 65535, "817effff"},
-		{opText, 65536, "817f0000000000010000"},
-		{opText, 1 << 20, "817f0000000000100000"},
-		{opPing, 8, "8908"},
-		{opPong, 125, "8a7d"},
-		{opClose, 2, "8802"},
+		{Text, 0, "8100"},
+		{Text, 125, "817d"},
+		{Text, 126, "817e007e"},
+		{Text, 65535, "817effff"},
+		{Text, 65536, "817f0000000000010000"},
+		{Text, 1 << 20, "817f0000000000100000"},
+		{Ping, 8, "8908"},
+		{Pong, 125, "8a7d"},
+		{Close, 2, "8802"},
 	} {
 		payload := bytes.Repeat([]byte("x"), c.size)
-		got := frame([]byte("before"), c.op, payload)
+		got := framed([]byte("before"), c.op, payload)
 		want := append([]byte("before"), mustHex(t, c.head)...)
 		want = append(want, payload...)
 		if !bytes.Equal(got, want) {
@@ -58,14 +56,14 @@ func mustHex(t *testing.T, s string) []byte {
 }
 
 func TestControlPayloadsAreCutToWhatTheStandardAllows(t *testing.T) {
-	if b := appendControl(nil, opPong, make([]byte, 200)); len(b) != 127 {
+	if b := AppendControl(nil, Pong, make([]byte, 200)); len(b) != 127 {
 		t.Errorf("pong has %d bytes, want 127", len(b))
 	}
-	b := appendClose(nil, closePolicy, strings.Repeat("ä", 100))
+	b := AppendClose(nil, ClosePolicy, strings.Repeat("ä", 100))
 	if len(b) > 127 || b[2] != 0x03 || b[3] != 0xf0 || strings.Trim(string(b[4:]), "ä") != "" {
 		t.Errorf("close frame = %x", b)
 	}
-	if b := appendClose(nil, closeNoStatus, "ignored"); !bytes.Equal(b, []byte{0x88, 0}) {
+	if b := AppendClose(nil, CloseNoStatus, "ignored"); !bytes.Equal(b, []byte{0x88, 0}) {
 		t.Errorf("close without a code = %x, want 8800", b)
 	}
 }
@@ -85,7 +83,7 @@ func newMirror(t testing.TB) *mirror {
 	serving.Add(1)
 	m.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer serving.Done()
-		c, err := upgrader.Upgrade(w, r, nil)
+		c, err := new(websocket.Upgrader).Upgrade(w, r, nil)
 		if err != nil {
 			return
 		}
@@ -118,10 +116,10 @@ func FuzzFramesAreReadAsWritten(f *testing.F) {
 	m := newMirror(f)
 	f.Fuzz(func(t *testing.T, text, control []byte, pad uint32) {
 		first := append(bytes.Repeat([]byte("z"), int(pad%200_000)), text...)
-		b := appendControl(nil, opPing, control)
-		b = frame(b, opText, first)
-		b = appendControl(b, opPong, control)
-		b = frame(b, opText, text)
+		b := AppendControl(nil, Ping, control)
+		b = framed(b, Text, first)
+		b = AppendControl(b, Pong, control)
+		b = framed(b, Text, text)
 		m.pings, m.pongs = nil, nil
 		m.conn.SetReadDeadline(time.Now().Add(await.Long))
 		m.out <- b
@@ -136,27 +134,4 @@ func FuzzFramesAreReadAsWritten(f *testing.F) {
 			t.Fatalf("pings %q, pongs %q, want one %q each", m.pings, m.pongs, want)
 		}
 	})
-}
-
-func TestFramingAMessageAllocatesNothing(t *testing.T) {
-	m, dst := chunk(), make([]byte, 0, 4096)
-	if n := testing.AllocsPerRun(100, func() { dst = appendMessage(dst[:0], m, wire.Delivery{}) }); n != 0 {
-		t.Errorf("appendMessage allocates %v times, want 0", n)
-	}
-}
-
-func chunk() *agora.Message {
-	return &agora.Message{
-		Kind: agora.Request, Part: agora.Chunk, Stream: "stream-1", From: "agent-1", Seq: 123456789,
-		To: agora.ToAgent(agora.DefaultTenant, "agent-2"), Body: []byte(`"` + strings.Repeat("x", 100) + `"`),
-	}
-}
-
-func BenchmarkFrameChunk(b *testing.B) {
-	m, dst := chunk(), make([]byte, 0, 4096)
-	b.ReportAllocs()
-	for b.Loop() {
-		dst = appendMessage(dst[:0], m, wire.Delivery{})
-	}
-	b.SetBytes(int64(len(dst)))
 }

@@ -1,0 +1,101 @@
+package frame
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// maskedFrame returns a frame as a client sends it.
+func maskedFrame(first byte, payload string) []byte {
+	mask := [4]byte{1, 2, 3, 254}
+	b := []byte{first}
+	switch n := len(payload); {
+	case n <= maxControl:
+		b = append(b, 0x80|byte(n))
+	case n <= 0xffff:
+		b = binary.BigEndian.AppendUint16(append(b, 0x80|126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, 0x80|127), uint64(n))
+	}
+	b = append(b, mask[:]...)
+	for i := range len(payload) {
+		b = append(b, payload[i]^mask[i&3])
+	}
+	return b
+}
+
+func TestUnmaskingBeginsAnywhere(t *testing.T) {
+	h := Head{mask: [4]byte{1, 20, 50, 255}}
+	for size := range 40 {
+		for at := range uint64(5) {
+			got, want := make([]byte, size), make([]byte, size)
+			for i := range want {
+				want[i] = h.mask[(uint64(i)+at)%4]
+			}
+			if h.Unmask(got, at); !bytes.Equal(got, want) {
+				t.Fatalf("%d bytes from %d on: %v, want %v", size, at, got, want)
+			}
+		}
+	}
+}
+
+// endless gives the same bytes again and again.
+type endless struct{ b []byte }
+
+func (e *endless) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		m := copy(p[n:], e.b)
+		e.b = append(e.b[m:], e.b[:m]...)
+		n += m
+	}
+	return n, nil
+}
+
+// BenchmarkReadMessage is one chunk's frame, from the socket's bytes to its text.
+func BenchmarkReadMessage(b *testing.B) {
+	one := maskedFrame(Final|byte(Text), `{"type":"send_chunk","to":"agent-2","stream_id":"stream-1","chunk":"`+strings.Repeat("x", 100)+`"}`)
+	src := &endless{b: slices.Clone(one)}
+	var r Reader
+	r.Open(0)
+	defer r.Shut()
+	b.SetBytes(int64(len(one)))
+	b.ReportAllocs()
+	for b.Loop() {
+		h, err := r.Head(src, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		text, err := r.Peek(src, int(h.Size))
+		if err != nil {
+			b.Fatal(err)
+		}
+		h.Unmask(text, 0)
+		r.Skip(len(text))
+	}
+}
+
+// A peer with much to say is read with a larger buffer, as long as it has.
+func TestABufferIsAsLargeAsWhatComes(t *testing.T) {
+	var in Reader
+	in.Open(0)
+	in.off, in.end = Window-3, Window
+	copy(in.buf[in.off:], "abc")
+	in.shift()
+	if len(in.buf) != wideSize || string(in.buf[in.off:in.end]) != "abc" {
+		t.Fatalf("once filled, a buffer is one of %d bytes that begins with %q", len(in.buf), in.buf[in.off:in.end])
+	}
+	in.off, in.end = Window+1, Window+1
+	if in.rewind(); len(in.buf) != wideSize || in.off != 0 || in.end != 0 {
+		t.Errorf("while more comes than %d bytes, the buffer has %d", Window, len(in.buf))
+	}
+	in.off, in.end = Window, Window
+	if in.rewind(); len(in.buf) != Window {
+		t.Errorf("when less comes, the buffer still has %d bytes", len(in.buf))
+	}
+	if in.Shut(); in.buf != nil {
+		t.Error("a buffer is kept of a peer that is quiet")
+	}
+}

@@ -1,0 +1,77 @@
+// Package frame is the codec of WebSocket frames (RFC 6455): what an edge writes, whole and without a mask, and what a client has masked. It does no handshake and
+// knows nothing of messages.
+package frame
+
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
+
+// Op is the kind of a frame, its opcode (RFC 6455 section 5.2).
+type Op byte
+
+const (
+	More   Op = 0 // a message goes on
+	Text   Op = 1
+	Binary Op = 2
+	Close  Op = 8
+	Ping   Op = 9
+	Pong   Op = 10
+)
+
+// Final marks, in its first byte, a frame that ends its message: all that this package writes do.
+const Final = 0x80
+
+// headRoom is what Begin keeps free: the header of all frames but the
+// shortest, which are moved back, and the longest, which are moved on.
+const headRoom = 4
+
+// maxControl is the largest payload of a control frame.
+const maxControl = 125
+
+// Begin makes room for a header. The payload is appended next, then
+// End is called with the length that dst had before.
+func Begin(dst []byte) []byte { return append(dst, 0, 0, 0, 0) }
+
+// End writes the header of the unmasked frame whose payload is
+// dst[at+headRoom:]. What it writes ends dst.
+func End(dst []byte, at int, op Op) []byte {
+	n := len(dst) - at - headRoom
+	switch {
+	case n <= maxControl:
+		copy(dst[at+2:], dst[at+headRoom:])
+		dst = dst[:at+2+n]
+		dst[at+1] = byte(n)
+	case n <= 0xffff:
+		dst[at+1] = 126
+		binary.BigEndian.PutUint16(dst[at+2:], uint16(n))
+	default:
+		dst = append(dst, 0, 0, 0, 0, 0, 0)
+		copy(dst[at+10:], dst[at+headRoom:at+headRoom+n])
+		dst[at+1] = 127
+		binary.BigEndian.PutUint64(dst[at+2:], uint64(n))
+	}
+	dst[at] = Final | byte(op)
+	return dst
+}
+
+// AppendControl appends a control frame; what its payload has beyond 125 bytes is cut.
+func AppendControl(dst []byte, op Op, payload []byte) []byte {
+	at := len(dst)
+	return End(append(Begin(dst), payload[:min(len(payload), maxControl)]...), at, op)
+}
+
+// AppendClose appends a close frame. Text that does not fit is cut between two
+// characters. Code CloseNoStatus stands for none: the frame is empty.
+func AppendClose(dst []byte, code int, text string) []byte {
+	at := len(dst)
+	dst = Begin(dst)
+	if code != CloseNoStatus {
+		dst = binary.BigEndian.AppendUint16(dst, uint16(code))
+		for len(text) > maxControl-2 || !utf8.ValidString(text) {
+			text = text[:len(text)-1]
+		}
+		dst = append(dst, text...)
+	}
+	return End(dst, at, Close)
+}
