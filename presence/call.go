@@ -47,7 +47,7 @@ type Calls struct {
 }
 
 // Open writes that a caller at an edge, which knows it by an id, waits for a call, which is kept for a while: it was new, or one of its name was there.
-// Nothing is written where that is CallOther or CallOver. asked tells whether its request is stored, which nobody knows where somebody has begun to store it
+// Nothing is written where that is CallOther or CallOver. asked reports whether its request is stored, which nobody knows where somebody has begun to store it
 // longer ago than ask. One round trip; two for calls with a name.
 func (s Calls) Open(ctx context.Context, h Holder, waiter string, c Call, keep, ask time.Duration) (state CallState, asked Asking, err error) {
 	calls := []call{indexAdd(callsKey(h), 0, c.member()), {callOpenScript, c.record(), append(c.args(h.waiter(waiter), keep), ask.Milliseconds())}}
@@ -192,7 +192,7 @@ func (s Calls) To(ctx context.Context, tenant string, id agora.AgentID) (calls [
 	return calls, whole && err == nil, nil
 }
 
-// IsOpen tells whether a call is open: its answer was not read.
+// IsOpen reports whether a call is open: its answer was not read.
 func (s Calls) IsOpen(ctx context.Context, tenant, box string) (bool, error) {
 	state, err := s.rdb.HGet(ctx, Call{Tenant: tenant, Box: box}.record()[0], "state").Result()
 	if errors.Is(err, redis.Nil) {
@@ -297,7 +297,7 @@ func (s Calls) end(ctx context.Context, h Holder, members []string) ([]Call, err
 	return over, err
 }
 
-// any tells whether calls of an edge are left to be ended.
+// any reports whether calls of an edge are left to be ended.
 func (s Calls) any(ctx context.Context, h Holder) (bool, error) {
 	n, err := s.rdb.ZCard(ctx, callsKey(h)).Result()
 	return n > 0, unavailable(err)

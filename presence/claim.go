@@ -220,7 +220,7 @@ func (s Sessions) Settle(ctx context.Context, c Claim, p Past, clean bool) (left
 	return r.at(1).pasts(), nil
 }
 
-// Unsettled tells whether a past holder of the claim is still to settle: one that can't
+// Unsettled reports whether a past holder of the claim is still to settle: one that can't
 // be asked may have handed over by itself (HandedOver).
 func (s Sessions) Unsettled(ctx context.Context, c Claim, p Past) (bool, error) {
 	is, err := s.rdb.HExists(ctx, c.keys().unsettled, strconv.FormatUint(p.Epoch, 10)).Result()

@@ -50,7 +50,7 @@ func Marks(s *Store) []string { return s.marks() }
 // Digest is what a server knows a script by.
 func Digest(name string) string { return script(name).Hash() }
 
-// Answered tells whether parts of an answer, one after the other, are taken for what was wanted.
+// Answered reports whether parts of an answer, one after the other, are taken for what was wanted.
 func Answered(want string, parts ...string) bool {
 	q := question{want: []byte(want)}
 	for _, p := range parts {

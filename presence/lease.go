@@ -68,7 +68,7 @@ func (s Leases) Age(ctx context.Context, h Holder) (age time.Duration, alive boo
 	return time.Duration(r.at(1).int()) * time.Millisecond, r.at(0).yes(), nil
 }
 
-// Alive tells whether a holder's lease is there.
+// Alive reports whether a holder's lease is there.
 func (s Leases) Alive(ctx context.Context, h Holder) (bool, error) {
 	inc, err := s.rdb.Get(ctx, leaseKey(h.Edge)).Result()
 	if errors.Is(err, redis.Nil) {

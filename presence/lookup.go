@@ -32,7 +32,7 @@ type Found struct {
 // Addressees is whether what is sent to an agent finds it, and what that has sent itself.
 type Addressees struct{ *backend }
 
-// Lookup tells whether an agent is known; UNAVAILABLE for ErrIncomplete rather than Unknown while the server is
+// Lookup reports whether an agent is known; UNAVAILABLE for ErrIncomplete rather than Unknown while the server is
 // not whole. When it is Away it notes that
 // something is about to be sent to it.
 func (s Addressees) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Found, error) {
@@ -69,18 +69,18 @@ func lookup(tenant string, id agora.AgentID, age time.Duration) call {
 	return call{lookupScript, []string{recordOf(member(tenant, id))}, []any{max(0, age.Milliseconds())}}
 }
 
-// WroteTo tells whether an agent has written to an address in the session that
+// WroteTo reports whether an agent has written to an address in the session that
 // it has now, its grace included. Two round trips.
 func (s Addressees) WroteTo(ctx context.Context, tenant string, id agora.AgentID, to agora.Address) (bool, error) {
 	return s.wrote(ctx, tenant, id, laneField(to))
 }
 
-// Streams tells whether a stream of an agent's to an address is open in the session that it has now, its grace included. Two round trips.
+// Streams reports whether a stream of an agent's to an address is open in the session that it has now, its grace included. Two round trips.
 func (s Addressees) Streams(ctx context.Context, tenant string, id agora.AgentID, to agora.Address, stream string) (bool, error) {
 	return s.wrote(ctx, tenant, id, streamField(laneField(to), stream))
 }
 
-// wrote tells whether the session that an agent has now has a field among its lanes.
+// wrote reports whether the session that an agent has now has a field among its lanes.
 func (s Addressees) wrote(ctx context.Context, tenant string, id agora.AgentID, field string) (bool, error) {
 	m := member(tenant, id)
 	session, err := s.rdb.HGet(ctx, recordOf(m), "session").Result()

@@ -146,7 +146,7 @@ func (r *review) put(q *question, c Claim) {
 	q.args = [5]any{"hmget", &q.key, "state", "inc", "epoch"}
 }
 
-// answered tells whether the answer has come, and was what it should be.
+// answered reports whether the answer has come, and was what it should be.
 func (q *question) answered() bool { return !q.not && len(q.want) == 0 }
 
 // Write takes a part of the answer.

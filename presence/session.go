@@ -130,7 +130,7 @@ func (s Sessions) HandedOver(ctx context.Context, c Claim, p Position, spaces ma
 	return s.asHolder(ctx, call{handoverScript, []string{k.rec, k.unsettled, k.spaces}, args})
 }
 
-// Lost tells whether a session that the log knows is none of its agent's, as the server has lost it or it is over. It then returns an epoch
+// Lost reports whether a session that the log knows is none of its agent's, as the server has lost it or it is over. It then returns an epoch
 // that is younger than all that the server has given or will have given by now, whoever comes back with one of them: what claims it later gets a
 // younger one still. UNAVAILABLE for ErrIncomplete rather than a yes while the server is not whole.
 func (s Sessions) Lost(ctx context.Context, tenant string, id agora.AgentID, session string) (epoch uint64, lost bool, err error) {

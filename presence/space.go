@@ -44,7 +44,7 @@ func (s Spaces) Create(ctx context.Context, tenant, space, typ string) error {
 	return err
 }
 
-// Exists tells whether there is such a space.
+// Exists reports whether there is such a space.
 func (s Spaces) Exists(ctx context.Context, tenant, space string) (bool, error) {
 	n, err := s.rdb.Exists(ctx, spaceKeys(tenant, space)[0]).Result()
 	if err == nil && n == 0 {
@@ -70,7 +70,7 @@ func (s Spaces) Members(ctx context.Context, tenant, space string) ([]agora.Agen
 	return agentIDs(members.Val()), nil
 }
 
-// IsMember tells whether an agent is a member; of no space nobody is.
+// IsMember reports whether an agent is a member; of no space nobody is.
 func (s Spaces) IsMember(ctx context.Context, tenant, space string, id agora.AgentID) (bool, error) {
 	ok, err := s.rdb.HExists(ctx, spaceKeys(tenant, space)[1], agora.EncodeToken(string(id))).Result()
 	if err == nil && !ok {

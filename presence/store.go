@@ -35,7 +35,7 @@ type Config struct {
 	// SpaceType tells the type of a space that Redis lost and Reassert makes anew; always Public if nil.
 	SpaceType func(space string) string
 
-	// Held tells whether this edge holds the claim of an epoch. Sweep asks it of claims that Redis has in
+	// Held reports whether this edge holds the claim of an epoch. Sweep asks it of claims that Redis has in
 	// this edge's name for a while: one that the edge knows nothing of (the answer to
 	// its Claim was lost) goes to grace like a dead edge's. Nothing is asked if nil. It must not block.
 	Held func(tenant string, id agora.AgentID, epoch uint64) bool
@@ -130,7 +130,7 @@ func (s *Store) Grace() time.Duration { return s.cfg.Grace }
 // Close closes the client.
 func (s *Store) Close() error { return s.rdb.Close() }
 
-// Ping tells whether the server answers.
+// Ping reports whether the server answers.
 func (s *Store) Ping(ctx context.Context) error {
 	return unavailable(s.rdb.Ping(ctx).Err())
 }

@@ -89,7 +89,7 @@ func (b *backend) marks() []string {
 	return []string{wholeKey}
 }
 
-// sharded tells whether what the server has is on several nodes.
+// sharded reports whether what the server has is on several nodes.
 func (b *backend) sharded() bool {
 	_, is := b.rdb.(*redis.ClusterClient)
 	return is
