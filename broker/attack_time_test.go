@@ -110,7 +110,7 @@ func TestACopyOfWhatWasGivenUpIsRefused(t *testing.T) {
 	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.GiveUp = 300 * time.Millisecond })
 	x.under(text("1"))
-	await.True(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.recovering })
+	await.True(t, "the lane gives up", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.recovery != nil })
 	x.strand()
 	if r := await.Recv(t, "it is stored anew", x.results); r.Err != nil || r.Again {
 		t.Fatalf("stored anew: %+v", r)

@@ -142,16 +142,16 @@ func TestALiveRecordIsQueuedWithoutAllocating(t *testing.T) {
 	in.quiet(t)
 	m := nats.NewMsg(jslog.Locate(bob, 1).Live)
 	m.Data = record.Of(record.Origin{Session: "s", ValidAt: time.Now().UnixMilli(), From: "alice"}, text("x"))
-	seq := in.end
+	seq := in.end.seq
 	if n := testing.AllocsPerRun(1000, func() {
 		seq++
 		in.push(m, seq, seq-1)
-		in.pop(in.acquireScratch(), 1<<20)
+		in.pop(in.reading.acquire(), 1<<20)
 	}); n > 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
-	if in.lagging || in.bytes != 0 {
-		t.Errorf("behind %v, %d bytes queued", in.lagging, in.bytes)
+	if in.lagging || in.live.bytes != 0 {
+		t.Errorf("behind %v, %d bytes queued", in.lagging, in.live.bytes)
 	}
 	seq++
 	in.push(m, seq+1, seq)

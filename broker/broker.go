@@ -15,7 +15,6 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/scan"
-	"github.com/agora-relay/agora/internal/latency"
 	"github.com/agora-relay/agora/internal/pause"
 )
 
@@ -49,8 +48,7 @@ type Broker struct {
 	callbacks  callbackQueue
 	book       Book
 
-	count    counters
-	toStored latency.Histogram
+	count counters
 }
 
 // ErrDeposed means that a younger epoch holds the lane.

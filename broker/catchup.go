@@ -15,9 +15,9 @@ import (
 // is live again, and read returns nothing; nor does it where the log is to be read again, after wait. It waits for its turn first.
 func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
 	defer i.b.cfg.Turns.Take()()
-	at, whole := i.b.Now(), i.whole
+	at, whole := i.b.Now(), i.reading.whole
 	var last *jslog.Record
-	if i.whole = false; whole {
+	if i.reading.whole = false; whole {
 		var known bool
 		if last, known = i.endsHere(ctx, at); known {
 			return nil, 0, nil // to be read from where it then stands, if it is not live
@@ -36,7 +36,7 @@ func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wai
 	for k := range p.Records {
 		msgs = i.accept(slices.Grow(msgs, record.Count(p.Records[k].Body)), &p.Records[k])
 	}
-	i.fresh = false
+	i.reading.fresh = false
 	if p.Last != nil && i.goLive(p.Last, at) { // else something has come meanwhile
 		return msgs, 0, nil
 	}
@@ -44,7 +44,7 @@ func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wai
 		i.stageFromNow()
 	}
 	if len(msgs) > 0 || !p.Whole {
-		i.whole = p.Whole
+		i.reading.whole = p.Whole
 		return msgs, 0, nil
 	}
 	wait, err = i.caughtUp(ctx, at)
@@ -54,9 +54,9 @@ func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wai
 // page reads the log from the last record that was read, which is read again: while it is there, nothing after it is gone.
 // It must not use up what the answer may hold. last is what the leader has last, nil where that is not known.
 func (i *Inbox) page(ctx context.Context, max int, last *jslog.Record) (jslog.Page, error) {
-	q := jslog.Query{Stream: i.at.Stream, Subject: i.at.Log(), Seq: i.end, Bytes: max + i.endSize}
-	if i.end == 0 {
-		q.Since = i.since
+	q := jslog.Query{Stream: i.at.Stream, Subject: i.at.Log(), Seq: i.end.seq, Bytes: max + i.end.size}
+	if i.end.seq == 0 {
+		q.Since = i.reading.since
 	}
 	select {
 	case i.b.inboxReads <- struct{}{}: // who asks a leader holds up nobody: there may be none
@@ -66,7 +66,7 @@ func (i *Inbox) page(ctx context.Context, max int, last *jslog.Record) (jslog.Pa
 	case <-i.b.ctx.Done():
 		return jslog.Page{}, errClosed
 	}
-	if last != nil && i.end > 0 && last.Seq > i.end {
+	if last != nil && i.end.seq > 0 && last.Seq > i.end.seq {
 		if p, err := i.b.log.ReadTail(ctx, q, last); err == nil {
 			return p, nil
 		}
@@ -83,25 +83,25 @@ func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *jslog.Record,
 	if err != nil {
 		return nil, false
 	}
-	if last.Seq < i.end || last.Seq == i.end && i.fresh && last.End() > i.after {
+	if last.Seq < i.end.seq || last.Seq == i.end.seq && i.reading.fresh && last.End() > i.reading.after {
 		return last, false
 	}
 	if i.goLive(last, at) {
-		i.fresh = false
+		i.reading.fresh = false
 		return last, true
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return last, len(i.queue) > 0 // what was joined comes before what is to be read
+	return last, len(i.live.queue) > 0 // what was joined comes before what is to be read
 }
 
 // accept appends what a record of the log holds. What was read before is dropped.
 func (i *Inbox) accept(msgs []agora.Message, m *jslog.Record) []agora.Message {
-	if m.Seq < i.end || m.Seq == i.end && !i.fresh {
+	if m.Seq < i.end.seq || m.Seq == i.end.seq && !i.reading.fresh {
 		return msgs
 	}
 	i.mu.Lock()
-	i.end, i.tail, i.endSize = m.Seq, max(i.tail, m.End()), len(m.Body)+jslog.Headroom
+	i.end.seq, i.end.tail, i.end.size = m.Seq, max(i.end.tail, m.End()), len(m.Body)+jslog.Headroom
 	i.mu.Unlock()
 	return i.decode(msgs, m.Seq, m.At, m.Body)
 }
@@ -128,22 +128,22 @@ func (i *Inbox) caughtUp(ctx context.Context, at time.Time) (wait time.Duration,
 func (i *Inbox) goLive(last *jslog.Record, at time.Time) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if last != nil && i.end == 0 && last.At.Before(i.since) {
-		i.end, i.tail = last.Seq, max(i.tail, last.End()) // all there is was stored before the time asked for
+	if last != nil && i.end.seq == 0 && last.At.Before(i.reading.since) {
+		i.end.seq, i.end.tail = last.Seq, max(i.end.tail, last.End()) // all there is was stored before the time asked for
 	}
-	tail := i.tail
+	tail := i.end.tail
 	i.join()
-	if last != nil && last.Seq > i.end {
+	if last != nil && last.Seq > i.end.seq {
 		return false
 	}
-	if i.highest > i.end && i.doubts < maxDoubts {
-		i.doubts++
+	if i.end.highest > i.end.seq && i.reading.doubts < maxDoubts {
+		i.reading.doubts++
 		return false
 	}
-	i.unstage()
-	i.lagging, i.staging, i.highest, i.doubts, i.quiet = false, false, i.end, 0, false
-	if i.kept, i.keptAt = tail, at; last != nil {
-		i.kept = last.End()
+	i.drop(i.live.unstage())
+	i.lagging, i.staging, i.end.highest, i.reading.doubts, i.reading.quiet = false, false, i.end.seq, 0, false
+	if i.complete.tail, i.complete.at = tail, at; last != nil {
+		i.complete.tail = last.End()
 	}
 	return true
 }

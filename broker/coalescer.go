@@ -97,7 +97,7 @@ func (b *Broker) runCoalescer() {
 
 // coalesces reports whether the lane has to wait with its next record. The lock is held.
 func (l *Lane) coalesces() bool {
-	if !l.coalescing && l.state == active && l.inflight == nil && !l.recovering && l.known && l.pause == 0 && l.queue != nil {
+	if !l.coalescing && l.state == active && l.inflight == nil && l.recovery == nil && l.history.known && l.pace.pause == 0 && !l.queue.empty() {
 		l.coalescing = l.b.coalescer.hold(l)
 	}
 	return l.coalescing

@@ -21,11 +21,11 @@ type gapCheck struct {
 // the piece of the log that was read there. Sequences are shared by a whole stream, so a hole in them
 // says nothing. But while the record of the position itself is there, nothing after it is gone.
 func (i *Inbox) gap(ctx context.Context, p *jslog.Page) (gapCheck, error) {
-	if i.end == 0 {
+	if i.end.seq == 0 {
 		return i.gapSince(ctx, p)
 	}
-	if len(p.Records) > 0 && p.Records[0].Seq <= i.end+1 {
-		i.short = 0
+	if len(p.Records) > 0 && p.Records[0].Seq <= i.end.seq+1 {
+		i.reading.short = 0
 		return gapCheck{}, nil
 	}
 	if len(p.Records) > 0 {
@@ -33,7 +33,7 @@ func (i *Inbox) gap(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 			return gapCheck{}, nil
 		}
 	}
-	m, err := i.b.log.At(ctx, i.at.Stream, i.end)
+	m, err := i.b.log.At(ctx, i.at.Stream, i.end.seq)
 	if err == nil && m.Subject == i.at.Log() { // the replica that answered lags behind the leader
 		return gapCheck{stop: true, wait: jslog.LagPause}, nil
 	}
@@ -44,8 +44,8 @@ func (i *Inbox) gap(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 	if err != nil {
 		return gapCheck{}, err
 	}
-	if i.end > s.Last { // the log was made anew and counts from below: go on from its first record
-		if !i.believes(agora.Ticks()) {
+	if i.end.seq > s.Last { // the log was made anew and counts from below: go on from its first record
+		if !i.reading.believes(agora.Ticks(), i.b.cfg.lag) {
 			return gapCheck{stop: true, wait: jslog.RetryPause}, nil
 		}
 		g, err := i.tellGap(ctx, p, s, 1)
@@ -64,43 +64,43 @@ func (i *Inbox) gap(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 const leaderLag = 2 * time.Second
 
 // believes reports whether the leader's word that the log ends before what was read here has stood for long enough.
-func (i *Inbox) believes(now int64) bool {
-	if i.short == 0 {
-		i.short = now
+func (r *inboxReading) believes(now int64, lag time.Duration) bool {
+	if r.short == 0 {
+		r.short = now
 	}
-	return time.Duration(now-i.short) >= i.b.cfg.lag
+	return time.Duration(now-r.short) >= lag
 }
 
 // cursor is the position up to which everything was returned.
 func (i *Inbox) cursor() uint64 {
-	if i.fresh {
-		return i.after
+	if i.reading.fresh {
+		return i.reading.after
 	}
-	return i.end<<agora.SeqShift | (record.MaxParts - 1)
+	return i.end.seq<<agora.SeqShift | (record.MaxParts - 1)
 }
 
 // restart has the log read from its beginning.
 func (i *Inbox) restart() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.end, i.tail, i.after, i.fresh, i.highest = 0, 0, 0, false, 0
-	i.passed = 0
-	i.since, i.kept, i.keptAt, i.short = time.Time{}, 0, time.Time{}, 0
+	i.end.seq, i.end.tail, i.reading.after, i.reading.fresh, i.end.highest = 0, 0, 0, false, 0
+	i.reading.passed = 0
+	i.reading.since, i.complete.tail, i.complete.at, i.reading.short = time.Time{}, 0, time.Time{}, 0
 }
 
 // mayHaveLost reports whether loss can't be excluded, the record of the position being gone.
 func (i *Inbox) mayHaveLost(s jslog.State) bool {
 	i.mu.Lock()
-	kept, at := i.kept, i.keptAt
+	kept, at := i.complete.tail, i.complete.at
 	i.mu.Unlock()
 	switch {
-	case i.end == s.Last: // nothing was stored since in the whole stream
+	case i.end.seq == s.Last: // nothing was stored since in the whole stream
 		return false
 	case i.cursor() < kept: // something is known to have stood between them
 		return true
 	case s.Count >= i.b.cfg.MaxRecords: // it overflowed, however quiet it was held to be: the record of a position at its end would be there
 		return true
-	case i.quiet:
+	case i.reading.quiet:
 		return false
 	}
 	return i.b.log.Forgets(at) || s.Created.After(at)
@@ -109,10 +109,10 @@ func (i *Inbox) mayHaveLost(s jslog.State) bool {
 // gapSince is gap for an inbox that has got nothing yet: it begins at a time, or at the beginning of a
 // mailbox that was empty when it was looked at last.
 func (i *Inbox) gapSince(ctx context.Context, p *jslog.Page) (gapCheck, error) {
-	since := i.since
-	if since.IsZero() || !i.fresh {
+	since := i.reading.since
+	if since.IsZero() || !i.reading.fresh {
 		i.mu.Lock()
-		since = i.keptAt
+		since = i.complete.at
 		i.mu.Unlock()
 	}
 	read := int64(len(p.Records) + p.Pending)
@@ -124,7 +124,7 @@ func (i *Inbox) gapSince(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 		return gapCheck{}, err
 	}
 	overflowed := read >= s.Count && s.Count >= i.b.cfg.MaxRecords // none of those kept is older than the time
-	aged := !since.IsZero() && !i.quiet && (i.b.log.Forgets(since) || s.Created.After(since))
+	aged := !since.IsZero() && !i.reading.quiet && (i.b.log.Forgets(since) || s.Created.After(since))
 	if aged || overflowed {
 		return i.tellGap(ctx, p, s, 1)
 	}
@@ -137,7 +137,7 @@ func (i *Inbox) tellGap(ctx context.Context, p *jslog.Page, s jslog.State, from 
 	if len(p.Records) > 0 {
 		to = p.Records[0].Seq - 1
 	} else if m, err := i.b.log.Next(ctx, i.at.Stream, i.at.Log(), 1); err == nil {
-		if m.Seq > i.end && i.end <= s.Last { // the replica that answered lags
+		if m.Seq > i.end.seq && i.end.seq <= s.Last { // the replica that answered lags
 			return gapCheck{stop: true, wait: jslog.LagPause}, nil
 		}
 		to = m.Seq - 1
@@ -149,10 +149,10 @@ func (i *Inbox) tellGap(ctx context.Context, p *jslog.Page, s jslog.State, from 
 		return gapCheck{}, nil
 	}
 	i.mu.Lock()
-	i.end, i.endSize, i.tail = to, 0, max(i.tail, g.Seq)
-	i.after, i.fresh, i.passed = g.Seq, false, max(i.passed, g.Seq)
+	i.end.seq, i.end.size, i.end.tail = to, 0, max(i.end.tail, g.Seq)
+	i.reading.after, i.reading.fresh, i.reading.passed = g.Seq, false, max(i.reading.passed, g.Seq)
 	if to == s.Last && s.Count == 0 { // that is all there was, until what others are sent grows too old as well
-		i.kept, i.keptAt = g.Seq, s.At
+		i.complete.tail, i.complete.at = g.Seq, s.At
 	}
 	i.mu.Unlock()
 	i.b.count.gaps.Add(1)

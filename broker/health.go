@@ -46,4 +46,4 @@ func (b *Broker) Shards() []Shard {
 }
 
 // ToStored returns how long records took from the first part that was put into a lane to the log's acknowledgement.
-func (b *Broker) ToStored() *latency.Histogram { return &b.toStored }
+func (b *Broker) ToStored() *latency.Histogram { return &b.count.toStored }

@@ -39,42 +39,46 @@ type Inbox struct {
 	wakeMu sync.Mutex // held while wake runs; guards shut
 	mu     sync.Mutex // guards the fields below, up to those of Next
 
-	shut    bool
-	closed  bool
-	lagging bool // the log must be read
-	staging bool // its end is near: what comes live is kept in staged, to be joined to what is read
-	armed   bool // Next has said that there is nothing: the next thing wakes
-	queue   []liveRecord
-	bytes   int
-	end     uint64       // sequence of the last record queued or read: nothing at or below it is missing
-	endSize int          // bytes that record takes at most, headers included
-	highest uint64       // sequence of the last live record seen, or heard of
-	staged  []liveRecord // live records, each following the one before it
-	tail    uint64       // position of the last part of the last record queued or read
-	kept    uint64       // tail when the inbox was last known to have everything
-	keptAt  time.Time    // when that was; zero when unknown
+	shut     bool
+	closed   bool
+	lagging  bool // the log must be read
+	staging  bool // its end is near: what comes live is staged, to be joined to what is read
+	armed    bool // Next has said that there is nothing: the next thing wakes
+	live     liveBuffer
+	end      inboxEnd
+	complete inboxComplete
 
-	// Next's own; the lock is not needed.
+	reading inboxReading // Next's own; the lock is not needed
+}
+
+// inboxEnd is how far an inbox has come.
+type inboxEnd struct {
+	seq     uint64 // sequence of the last record queued or read: nothing at or below it is missing
+	size    int    // bytes that record takes at most, headers included
+	highest uint64 // sequence of the last live record seen, or heard of
+	tail    uint64 // position of the last part of the last record queued or read
+}
+
+// inboxComplete is when an inbox was last known to have everything.
+type inboxComplete struct {
+	tail uint64    // that it then had
+	at   time.Time // zero when unknown
+}
+
+// inboxReading is where Next stands.
+type inboxReading struct {
 	since   time.Time      // while no record was read: those stored from then on
 	after   uint64         // position where the inbox began: nothing at or below it is returned
 	unknown bool           // nothing is known of the mailbox: it may well be empty
 	fresh   bool           // the record of that position was not looked at yet
 	whole   bool           // what was read last was all that the replica had, or may have been
-	quiet   bool           // nothing was sent since keptAt, until the log was read to its end
+	quiet   bool           // nothing was sent since the inbox was complete, until the log was read to its end
 	doubts  int32          // how often in a row the leader knew less than a live record told
 	short   int64          // ticks since when the leader has known less than was read here; 0 when it does not
 	passed  uint64         // position of the last part of the last record that was looked at: nothing up to it is missing
 	stamp   int64          // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
-	r       *record.Reader // nil until a record has come; it knows the names that the next one most often repeats
+	records *record.Reader // nil until a record has come; it knows the names that the next one most often repeats
 	scratch *readScratch   // what reading takes; nil until Next has something to read, and again once there is nothing
-}
-
-// liveRecord is a record that came by core NATS and is not decoded yet.
-type liveRecord struct {
-	seq  uint64
-	last uint64 // the one before it in its subject; 0 for none
-	size int
-	m    *nats.Msg
 }
 
 // Listen opens the inbox of an address. It returns at once and reads nothing yet. wake is called, never
@@ -83,12 +87,15 @@ type liveRecord struct {
 func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 	i := &Inbox{
 		b: b, to: to, at: jslog.Locate(to, b.cfg.Shards), wake: wake,
-		end: from.After >> agora.SeqShift, lagging: true, tail: max(from.After, from.Tail),
-		kept: from.Tail, keptAt: from.TailAt, after: from.After, passed: from.After, fresh: true, quiet: from.Quiet,
-		whole: from.After > 0, unknown: from == From{},
+		lagging:  true,
+		end:      inboxEnd{seq: from.After >> agora.SeqShift, tail: max(from.After, from.Tail)},
+		complete: inboxComplete{tail: from.Tail, at: from.TailAt},
+		reading: inboxReading{
+			after: from.After, passed: from.After, fresh: true, quiet: from.Quiet, whole: from.After > 0, unknown: from == From{},
+		},
 	}
 	if from.After == 0 {
-		i.since = from.Time
+		i.reading.since = from.Time
 	}
 	b.count.inboxes.Add(1)
 	b.dispatch.join(i)
@@ -127,13 +134,13 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 
 // Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only Next does.
 func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
-	i.stamp = 0
+	i.reading.stamp = 0
 	msgs, more = i.take(max)
 	switch {
 	case len(msgs) > 0:
 		i.b.count.delivered.Add(uint64(len(msgs)))
 	case !more:
-		i.releaseScratch() // a quiet inbox keeps little
+		i.reading.release() // a quiet inbox keeps little
 	}
 	return msgs, more
 }
@@ -141,41 +148,42 @@ func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
 // beginsEmpty makes the inbox live where nothing is known of its mailbox, and the stream's leader has nothing there: so it is with most
 // agents that are new, and reading the log costs ten times as much. It returns false, and has changed nothing, where there is something to read.
 func (i *Inbox) beginsEmpty(ctx context.Context) bool {
-	if !i.unknown {
+	if !i.reading.unknown {
 		return false
 	}
-	i.unknown = false
+	i.reading.unknown = false
 	at := i.b.Now()
 	if _, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log()); !errors.Is(err, jslog.ErrNone) || !i.goLive(nil, at) {
 		return false
 	}
-	i.fresh = false
+	i.reading.fresh = false
 	return true
 }
 
 // Stamp returns when the first record of what Next returned last was stored, by the log's clock in Unix
 // nanoseconds; 0 where it returned none. It is for who calls Next.
-func (i *Inbox) Stamp() int64 { return i.stamp }
+func (i *Inbox) Stamp() int64 { return i.reading.stamp }
 
 // Tail returns when the inbox was last known to have read or queued everything that was stored, and the position it had then.
 func (i *Inbox) Tail() (seq uint64, at time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.kept, i.keptAt
+	return i.complete.tail, i.complete.at
 }
 
 // Held returns the bytes of live records that wait for Next. It does not block.
 func (i *Inbox) Held() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.bytes
+	return i.live.bytes
 }
 
 // Close ends the inbox; wake is not called after it returns.
 func (i *Inbox) Close() {
 	i.mu.Lock()
 	was := i.closed
-	i.closed, i.queue, i.staged, i.bytes = true, nil, nil, 0
+	i.closed = true
+	i.live.clear()
 	i.mu.Unlock()
 	if was {
 		return
@@ -198,7 +206,7 @@ func (i *Inbox) call() {
 
 // take returns what is queued. more says that the log has to be read.
 func (i *Inbox) take(max int) (msgs []agora.Message, more bool) {
-	d := i.acquireScratch()
+	d := i.reading.acquire()
 	for {
 		more := i.pop(d, max)
 		if len(d.batch) == 0 {
@@ -229,25 +237,10 @@ func (i *Inbox) pop(d *readScratch, max int) (behind bool) {
 	if i.closed {
 		return false
 	}
-	size, n := 0, 0
-	for n < len(i.queue) && (n == 0 || size+i.queue[n].size <= max) {
-		size += i.queue[n].size
-		n++
-	}
-	d.batch = append(d.batch, i.queue[:n]...)
-	i.bytes -= size
-	rest := copy(i.queue, i.queue[n:])
-	clear(i.queue[rest:])
-	i.queue = i.queue[:rest]
-	if rest == 0 && cap(i.queue) > keepQueue {
-		i.queue = nil
-	}
-	i.armed = n == 0 && !i.lagging
+	d.batch = i.live.dequeue(d.batch, max)
+	i.armed = len(d.batch) == 0 && !i.lagging
 	return i.lagging
 }
-
-// keepQueue is how many places a drained queue keeps.
-const keepQueue = 16
 
 // stampOf returns when a live record was stored, by the server's clock.
 func stampOf(m *nats.Msg) time.Time {
@@ -261,33 +254,33 @@ func stampOf(m *nats.Msg) time.Time {
 
 // decode appends a record's messages beyond the position where the inbox began.
 func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []byte) []agora.Message {
-	if i.r == nil {
-		i.r = new(record.Reader)
+	if i.reading.records == nil {
+		i.reading.records = new(record.Reader)
 	}
-	o, n, err := i.r.Open(body)
+	o, n, err := i.reading.records.Open(body)
 	if err != nil {
 		i.b.cfg.Log.Warn("record skipped", "stream", i.at.Stream, "seq", seq, "err", err)
-		i.pass(seq, record.MaxParts)
+		i.reading.pass(seq, record.MaxParts)
 		return msgs
 	}
-	before := i.pass(seq, n)
+	before := i.reading.pass(seq, n)
 	if o.IsVoid(at) {
 		i.b.count.void.Add(1)
 		return msgs
 	}
-	if i.stamp == 0 && !at.IsZero() {
-		i.stamp = at.UnixNano()
+	if i.reading.stamp == 0 && !at.IsZero() {
+		i.reading.stamp = at.UnixNano()
 	}
 	start := len(msgs)
 	for k := range n {
 		msgs = append(msgs, agora.Message{From: o.From, Session: o.Session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)})
 		m := &msgs[len(msgs)-1]
-		if err := i.r.Part(m); err != nil {
+		if err := i.reading.records.Part(m); err != nil {
 			i.b.cfg.Log.Warn("record skipped", "stream", i.at.Stream, "seq", seq, "err", err)
 			clear(msgs[start:])
 			return msgs[:start]
 		}
-		if m.Seq <= i.after || m.Kind == agora.Gap && m.N <= before { // a mark in front of which nothing was missed
+		if m.Seq <= i.reading.after || m.Kind == agora.Gap && m.N <= before { // a mark in front of which nothing was missed
 			msgs = msgs[:len(msgs)-1]
 			continue
 		}
@@ -300,8 +293,8 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 }
 
 // pass takes note that a record is read, and returns up to where its reader was before.
-func (i *Inbox) pass(seq uint64, parts int) (before uint64) {
-	before = i.passed
-	i.passed = max(before, seq<<agora.SeqShift|uint64(parts-1))
+func (r *inboxReading) pass(seq uint64, parts int) (before uint64) {
+	before = r.passed
+	r.passed = max(before, seq<<agora.SeqShift|uint64(parts-1))
 	return before
 }

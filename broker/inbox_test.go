@@ -65,8 +65,8 @@ func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
 		t.Errorf("then got %v", got)
 	}
 	slow.quiet(t)
-	if slow.bytes != 0 || len(slow.queue) != 0 {
-		t.Errorf("%d bytes in %d records are left", slow.bytes, len(slow.queue))
+	if slow.live.bytes != 0 || len(slow.live.queue) != 0 {
+		t.Errorf("%d bytes in %d records are left", slow.live.bytes, len(slow.live.queue))
 	}
 }
 
@@ -509,7 +509,7 @@ func TestALeaderThatLagsIsNotTakenForALogMadeAnew(t *testing.T) {
 	publish(t, b, "s1", "1", "2")
 	in := settled(t, b)
 	in.mu.Lock()
-	in.end += 2
+	in.end.seq += 2
 	in.mu.Unlock()
 	in.markLagging()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*jslog.RetryPause) // it asks again and again

@@ -27,6 +27,15 @@ type LaneConfig struct {
 	Deposed func()                         // called at most once, not blocking, when a younger epoch holds the lane or it can't go on
 }
 
+// valid returns when the edge's lease was renewed last, and whether records may be stored under it now.
+func (c *LaneConfig) valid(now time.Time) (at time.Time, ok bool) {
+	if c.Valid == nil {
+		return now, true
+	}
+	at, ok = c.Valid()
+	return at, ok && now.Sub(at) < record.DoubtAfter // readers would skip it
+}
+
 // OpenStream is a stream that has a start and no end yet.
 type OpenStream = ledger.OpenStream
 
@@ -48,40 +57,47 @@ type Result struct {
 // number overtakes it: the lane refuses those until the number comes
 // again, with the same message or another. So whoever was refused n goes on from n.
 type Lane struct {
-	b      *Broker
-	cfg    LaneConfig
-	at     jslog.Location
-	log    string // the subject of its records
-	fence  string // and its own
-	number string // names the lane in the subjects of acknowledgements
+	b       *Broker
+	cfg     LaneConfig
+	at      jslog.Location
+	subject string // of its records
+	number  string // names the lane in the subjects of acknowledgements
 
 	stuck atomic.Bool // what is in hand waits for longer than an election takes
 
-	mu              sync.Mutex // guards the fields below
-	ledger          ledger.Ledger
-	known           bool                // the ledger is complete: nothing of an earlier holder can be stored any more
-	inherited       bool                // the log was read once
-	fenceSeq        uint64              // sequence of the fence that records expect; 0 for none
-	lastSeq         uint64              // of the last record of the lane that the ledger reckons with
-	queue           *pooledSlice[entry] // gathered
-	gathered        int                 // bytes in queue
-	since           int64               // ticks when the oldest in queue was put there, or a little later
-	inflight        *inflightRecord     // on its way, or of unknown fate; nil when there is none
-	recovering      bool                // a goroutine of the lane's is asking the log
-	recoveringSince time.Time           // since when
-	cancel          context.CancelFunc
-	state           laneState
-	gaveUp          bool                  // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
-	lost            ledger.Losses         // refused while the log could not be reached: their streams are settled when it can
-	pause           time.Duration         // before each record
-	due             time.Time             // when the next may go; zero when no pause is running
-	abortAt         time.Time             // when to try next to store what is owed to streams over a hole
-	watched         bool                  // the retrier has the lane
-	coalescing      bool                  // its next record waits for those of other lanes
-	results         *pooledSlice[outcome] // not told yet
-	delivering      bool                  // a goroutine is telling
-	deliveryQueued  bool                  // one will
-	waiters         []chan struct{}
+	mu         sync.Mutex // guards the fields below
+	state      laneState
+	ledger     ledger.Ledger
+	fence      laneFence
+	history    laneHistory
+	queue      sendQueue       // gathered
+	pace       lanePace        // at which records go
+	coalescing bool            // its next record waits for those of other lanes
+	inflight   *inflightRecord // on its way, or of unknown fate; nil when there is none
+	recovery   *recovery       // a goroutine of the lane's that is asking the log; nil when there is none
+	failures   laneFailures
+	watched    bool // the retrier has the lane
+	results    completions
+}
+
+// laneFence is the fence that the lane's records expect.
+type laneFence struct {
+	subject string
+	seq     uint64 // its sequence; 0 for none
+}
+
+// laneHistory is how far the lane's ledger reckons with the log.
+type laneHistory struct {
+	known     bool   // the ledger is complete: nothing of an earlier holder can be stored any more
+	inherited bool   // the log was read once
+	last      uint64 // sequence of the last record of the lane that the ledger reckons with
+}
+
+// laneFailures are what the lane has refused for the moment, and makes good.
+type laneFailures struct {
+	gaveUp  bool          // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
+	lost    ledger.Losses // refused while the log could not be reached: their streams are settled when it can
+	abortAt time.Time     // when to try next to store what is owed to streams over a hole
 }
 
 type laneState uint8
@@ -117,18 +133,13 @@ func (e *entry) after(open []OpenStream) []OpenStream {
 	return ledger.After(open, &e.m)
 }
 
-type outcome struct {
-	done func(Result)
-	r    Result
-}
-
 var errLaneOver = errors.New("the lane is over")
 
 // Lane returns a new lane. Nothing is sent before the first Put.
 func (b *Broker) Lane(cfg LaneConfig) *Lane {
-	l := &Lane{b: b, cfg: cfg, at: jslog.Locate(cfg.To, b.cfg.Shards), known: !cfg.Used, inherited: !cfg.Used}
-	l.ledger = ledger.New(!cfg.Used)
-	l.log, l.fence = l.at.Log(), l.at.Fence(cfg.Session)
+	l := &Lane{b: b, cfg: cfg, at: jslog.Locate(cfg.To, b.cfg.Shards)}
+	l.subject, l.fence.subject = l.at.Log(), l.at.Fence(cfg.Session)
+	l.ledger, l.history = ledger.New(!cfg.Used), laneHistory{known: !cfg.Used, inherited: !cfg.Used}
 	if cfg.Parked != nil {
 		l.unpark(*cfg.Parked)
 		l.cfg.Parked = nil
@@ -148,20 +159,16 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	defer l.mu.Unlock()
 	switch l.state {
 	case active:
-		if l.queue != nil && l.gathered+record.SizeOf(&m) > l.b.cfg.LaneBytes {
+		if l.queue.full(record.SizeOf(&m), l.b.cfg.LaneBytes) {
 			e.lost, e.m.Body = true, nil
 		}
-		if l.queue == nil {
-			l.since = agora.Ticks()
-		}
-		l.gathered += record.SizeOf(&e.m)
-		l.queue = entryPool.add(l.queue, &e)
+		l.queue.add(&e)
 		l.advance()
 	case suspended:
 		l.refuseLost(&e)
 		l.dieIfTooMuchLost()
 	default:
-		l.complete(done, e.refused(ledger.Unavailable(errLaneOver)))
+		l.results.add(done, e.refused(ledger.Unavailable(errLaneOver)))
 	}
 	l.deliverLater()
 }
@@ -172,7 +179,7 @@ func (l *Lane) Pass(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ledger.Pass(n)
-	l.lost.Pass(n)
+	l.failures.lost.Pass(n)
 }
 
 // Streams returns the streams that are open after all that was Put so far.
@@ -186,7 +193,7 @@ func (l *Lane) Streams() []OpenStream {
 		}
 	}
 	for i := range l.queue.items() {
-		open = l.queue.all[i].after(open)
+		open = l.queue.entries.all[i].after(open)
 	}
 	return open
 }
@@ -201,8 +208,8 @@ func (l *Lane) waiting(now time.Time) time.Duration {
 	switch {
 	case l.inflight != nil && !l.inflight.first.IsZero():
 		return now.Sub(l.inflight.first)
-	case l.recovering:
-		return now.Sub(l.recoveringSince)
+	case l.recovery != nil:
+		return now.Sub(l.recovery.since)
 	}
 	return 0
 }
@@ -211,9 +218,9 @@ func (l *Lane) waiting(now time.Time) time.Duration {
 func (l *Lane) Pressed(pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pause = pause
-	if pause == 0 && !l.due.IsZero() {
-		l.due = time.Time{}
+	l.pace.pause = pause
+	if pause == 0 && l.pace.running() {
+		l.pace = lanePace{}
 		l.advance()
 		l.deliverLater()
 	}
@@ -224,7 +231,7 @@ func (l *Lane) Pressed(pause time.Duration) {
 func (l *Lane) Flush(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		if l.state == dead || l.gaveUp {
+		if l.state == dead || l.failures.gaveUp {
 			l.mu.Unlock()
 			return errLaneOver
 		}
@@ -232,8 +239,7 @@ func (l *Lane) Flush(ctx context.Context) error {
 			l.mu.Unlock()
 			return nil
 		}
-		wait := make(chan struct{})
-		l.waiters = append(l.waiters, wait)
+		wait := l.results.wait()
 		l.mu.Unlock()
 		select {
 		case <-wait:
@@ -256,17 +262,17 @@ func (l *Lane) Close() {
 
 // idle reports whether nothing is in hand.
 func (l *Lane) idle() bool {
-	return l.queue == nil && l.inflight == nil && !l.recovering && !l.lost.Any() &&
-		!l.ledger.OwesAborts() && l.results == nil && !l.delivering
+	return l.queue.empty() && l.inflight == nil && l.recovery == nil && !l.failures.lost.Any() &&
+		!l.ledger.OwesAborts() && !l.results.any()
 }
 
 // finish answers all that is in hand and stops the lane's goroutine.
 func (l *Lane) finish(s laneState) {
-	if l.inflight != nil || l.queue != nil || l.lost.Any() || l.ledger.OwesAborts() {
-		l.gaveUp = true
+	if l.inflight != nil || !l.queue.empty() || l.failures.lost.Any() || l.ledger.OwesAborts() {
+		l.failures.gaveUp = true
 	}
-	if l.cancel != nil {
-		l.cancel()
+	if l.recovery != nil {
+		l.recovery.cancel()
 	}
 	l.refuseAll(errLaneOver)
 	l.state = s
@@ -274,7 +280,7 @@ func (l *Lane) finish(s laneState) {
 		l.inflight.release()
 		l.inflight = nil
 	}
-	l.lost.Clear()
+	l.failures.lost.Clear()
 	l.wakeWaiters()
 }
 
@@ -283,22 +289,43 @@ func (l *Lane) refuseAll(why error) {
 	if l.inflight != nil {
 		for i := range l.inflight.items {
 			it := &l.inflight.items[i]
-			l.complete(it.done, it.refused(ledger.Unavailable(why)))
+			l.results.add(it.done, it.refused(ledger.Unavailable(why)))
 			it.done = nil
 			l.ledger.Doubt(&it.m)
 		}
 	}
 	for i := range l.queue.items() {
-		l.refuseLost(&l.queue.all[i])
+		l.refuseLost(&l.queue.entries.all[i])
 	}
-	entryPool.end(l.queue)
-	l.queue, l.gathered = nil, 0
+	l.queue.clear()
 }
 
 // refuseLost answers a part with UNAVAILABLE while the ledger can't be asked, and remembers what
 // that means for its stream.
 func (l *Lane) refuseLost(e *entry) {
-	l.lost.Add(&e.m)
+	l.failures.lost.Add(&e.m)
 	l.b.count.refusals.Add(1)
-	l.complete(e.done, e.refused(ledger.Unavailable(nil)))
+	l.results.add(e.done, e.refused(ledger.Unavailable(nil)))
+}
+
+// deliverLater has the queued answers given by another goroutine. The lock is held.
+func (l *Lane) deliverLater() {
+	if l.results.post() {
+		l.b.callbacks.post(l.deliver)
+	}
+}
+
+// deliver gives the queued answers.
+func (l *Lane) deliver() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.results.deliver(&l.mu)
+	l.wakeWaiters()
+}
+
+// wakeWaiters wakes those who wait for the lane to be idle, if it is or never will be.
+func (l *Lane) wakeWaiters() {
+	if len(l.results.waiters) > 0 && (l.state != active || l.failures.gaveUp || l.idle()) {
+		l.results.wake()
+	}
 }

@@ -271,7 +271,7 @@ func TestARecordOfUnknownFateIsLookedUp(t *testing.T) {
 				l.Put(text("2"), func(r Result) { results <- r })
 			}
 			l.Put(text("3"), func(r Result) { results <- r })
-			await.True(t, "the lane looks", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.recovering })
+			await.True(t, "the lane looks", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.recovery != nil })
 			c.sever(false)
 			for range 2 {
 				if r := await.Recv(t, "its fate is known", results); r.Err != nil || r.Seq == 0 {
@@ -307,7 +307,7 @@ func TestARecordThatIsForeverBeingStoredIsLookedUp(t *testing.T) {
 		l.acked(reply, a)
 	}
 	l.mu.Lock()
-	away := l.recovering
+	away := l.recovery != nil
 	l.mu.Unlock()
 	if !away {
 		t.Error("the lane waits on")

@@ -24,10 +24,10 @@ func (l *Lane) Park(costly bool) (Parked, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept, all, ok := l.ledger.Park(time.Now(), l.b.cfg.Duplicates)
-	if !ok || l.state != active || !l.idle() || l.gaveUp {
+	if !ok || l.state != active || !l.idle() || l.failures.gaveUp {
 		return Parked{}, false
 	}
-	p := Parked{ledger: kept, lastSeq: l.lastSeq, fenceSeq: l.fenceSeq, read: !l.known || !all}
+	p := Parked{ledger: kept, lastSeq: l.history.last, fenceSeq: l.fence.seq, read: !l.history.known || !all}
 	if p.read && !costly {
 		return Parked{}, false
 	}
@@ -38,10 +38,9 @@ func (l *Lane) Park(costly bool) (Parked, bool) {
 
 // unpark has a new lane go on where an earlier one was put aside.
 func (l *Lane) unpark(p Parked) {
-	l.known, l.inherited = !p.read, !p.read
-	l.lastSeq, l.fenceSeq = p.lastSeq, p.fenceSeq
+	l.fence.seq, l.history = p.fenceSeq, laneHistory{known: !p.read, inherited: !p.read, last: p.lastSeq}
 	if p.read {
-		l.lastSeq = 0 // all of it is read
+		l.history.last = 0 // all of it is read
 	}
 	l.ledger = p.ledger.Unpark()
 }

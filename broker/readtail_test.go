@@ -94,7 +94,7 @@ func TestTheLeadersWordOfBeforeIsNotTakenForWhatHasComeSince(t *testing.T) {
 		t.Fatal("the leader has more, and the inbox is live")
 	}
 	publish(t, b, "s2", "2") // it is dropped, as the inbox lags
-	await.True(t, "it is heard of", func() bool { in.mu.Lock(); defer in.mu.Unlock(); return in.highest > last.Seq })
+	await.True(t, "it is heard of", func() bool { in.mu.Lock(); defer in.mu.Unlock(); return in.end.highest > last.Seq })
 	p, err := in.page(await.Context(t), 1<<20, last)
 	if err != nil || p.Last != last {
 		t.Fatalf("what was missed: %+v, %v", p, err)
@@ -102,7 +102,7 @@ func TestTheLeadersWordOfBeforeIsNotTakenForWhatHasComeSince(t *testing.T) {
 	for k := range p.Records {
 		in.accept(nil, &p.Records[k])
 	}
-	if in.fresh = false; in.goLive(last, time.Now()) {
+	if in.reading.fresh = false; in.goLive(last, time.Now()) {
 		t.Error("it is live, and lacks what came while it read")
 	}
 	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"2"}) {

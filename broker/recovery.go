@@ -22,37 +22,45 @@ const (
 	recoveryPatience = 5 * time.Second // beyond Config.GiveUp, before what is in hand is refused: looking needs its turn, and answers
 )
 
+// recovery is a goroutine that asks the log where its lane stands, which sends nothing meanwhile.
+type recovery struct {
+	l      *Lane
+	since  time.Time
+	cancel context.CancelFunc
+}
+
 // startRecovery has a goroutine ask the log where the lane stands; it goes on when that
 // is known. With only set, the fence is compared first: where it has not moved, the
 // flight is sent again as it is. The lock is held.
 func (l *Lane) startRecovery(only bool) {
-	if l.recovering {
+	if l.recovery != nil {
 		return
 	}
-	l.recovering, l.recoveringSince = true, time.Now()
-	l.watch()
 	ctx, cancel := context.WithCancel(l.b.ctx)
-	l.cancel = cancel
+	r := &recovery{l: l, since: time.Now(), cancel: cancel}
+	l.recovery = r
+	l.watch()
 	l.b.wg.Go(func() {
 		defer cancel()
-		l.recoverUntilKnown(ctx, only)
+		r.run(ctx, only)
 		l.deliver()
 	})
 }
 
-// recoverUntilKnown fences and reads the log, again and again until that has worked, the lane is over, or its Broker is.
-func (l *Lane) recoverUntilKnown(ctx context.Context, only bool) {
+// run fences and reads the log, again and again until that has worked, the lane is over, or its Broker is.
+func (r *recovery) run(ctx context.Context, only bool) {
+	l := r.l
 	select {
 	case l.b.laneReads <- struct{}{}:
 		defer func() { <-l.b.laneReads }()
 	case <-ctx.Done():
 		return
 	}
-	if only && l.resentBehindFence(ctx) {
+	if only && r.resentBehindFence(ctx) {
 		return
 	}
 	for pause := recoveryPause; ; pause = min(2*pause, recoveryPauseMax) {
-		err := l.fenceAndRead(ctx)
+		err := r.fenceAndRead(ctx)
 		switch {
 		case err == nil || errors.Is(err, errOver) || ctx.Err() != nil:
 			return
@@ -82,7 +90,7 @@ func (l *Lane) die() {
 	l.b.count.deposed.Add(1)
 	l.finish(dead)
 	if f := l.cfg.Deposed; f != nil {
-		l.complete(func(Result) { f() }, Result{})
+		l.results.add(func(Result) { f() }, Result{})
 	}
 	l.deliverLater()
 }
@@ -110,31 +118,32 @@ func (l *Lane) failPending(err error) {
 // dieIfTooMuchLost ends a lane that lost more streams than it can remember to abort. Its
 // successor reads the log, which knows them all. The lock is held.
 func (l *Lane) dieIfTooMuchLost() {
-	if l.lost.Beyond() {
+	if l.failures.lost.Beyond() {
 		l.die()
 	}
 }
 
 // resentBehindFence reports whether the fence is where the lane's records expect it: then the refusal was of the server's
 // own making, and the record is on its way again.
-func (l *Lane) resentBehindFence(ctx context.Context) bool {
+func (r *recovery) resentBehindFence(ctx context.Context) bool {
+	l := r.l
 	l.mu.Lock()
-	floor, at := l.lastSeq, time.Time{}
+	floor, at := l.history.last, time.Time{}
 	if l.inflight != nil {
 		at = l.inflight.validAt
 	}
 	l.mu.Unlock()
-	stands, err := l.nothingEvicted(ctx, floor, at)
+	stands, err := l.b.log.NothingEvicted(ctx, &l.at, floor, at)
 	if err != nil || !stands {
 		return false
 	}
-	f, err := l.b.log.FenceAt(ctx, l.at.Stream, l.fence)
+	f, err := l.b.log.FenceAt(ctx, l.at.Stream, l.fence.subject)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil || f.Seq != l.fenceSeq || l.state != active || l.inflight == nil {
+	if err != nil || f.Seq != l.fence.seq || l.state != active || l.inflight == nil {
 		return false
 	}
-	l.recovering, l.cancel = false, nil
+	l.recovery = nil
 	l.b.count.retries.Add(1)
 	l.publish(l.inflight)
 	return true
@@ -150,7 +159,7 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	var err error
 	select {
 	case l.b.laneReads <- struct{}{}:
-		stands, err = l.nothingEvicted(ctx, floor, at)
+		stands, err = l.b.log.NothingEvicted(ctx, &l.at, floor, at)
 		<-l.b.laneReads
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -158,7 +167,7 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.inflight
-	if f == nil || f.id != id || l.recovering || l.state != active {
+	if f == nil || f.id != id || l.recovery != nil || l.state != active {
 		return
 	}
 	f.asking = false
@@ -173,15 +182,11 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	}
 }
 
-// nothingEvicted reports whether nothing is gone from the lane's mailbox that was stored after the record at floor, or from a time on.
-func (l *Lane) nothingEvicted(ctx context.Context, floor uint64, at time.Time) (bool, error) {
-	return l.b.log.NothingEvicted(ctx, &l.at, floor, at)
-}
-
 // fenceAndRead makes the ledger complete: nothing of an earlier holder, and nothing of
 // what the lane itself has on its way, can be stored after the fence, so what is read then is final.
-func (l *Lane) fenceAndRead(ctx context.Context) error {
-	seq, err := l.b.log.MoveFence(ctx, l.at.Stream, l.fence, l.cfg.Epoch)
+func (r *recovery) fenceAndRead(ctx context.Context) error {
+	l := r.l
+	seq, err := l.b.log.MoveFence(ctx, l.at.Stream, l.fence.subject, l.cfg.Epoch)
 	if err != nil {
 		return err
 	}
@@ -190,9 +195,9 @@ func (l *Lane) fenceAndRead(ctx context.Context) error {
 		l.mu.Unlock()
 		return errOver
 	}
-	l.fenceSeq = seq
+	l.fence.seq = seq
 	s := scan.NewLaneScan(l.b.scanner, l.cfg.From, l.cfg.Session, l.cfg.To)
-	s.Floor = l.lastSeq
+	s.Floor = l.history.last
 	if f := l.inflight; f != nil {
 		if s.ID = f.id; f.open {
 			l.ledger.Rollback(f.parts)
@@ -200,7 +205,7 @@ func (l *Lane) fenceAndRead(ctx context.Context) error {
 		}
 	}
 	l.mu.Unlock()
-	if err := s.Run(ctx, l.fold); err != nil {
+	if err := s.Run(ctx, r.fold); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -208,38 +213,40 @@ func (l *Lane) fenceAndRead(ctx context.Context) error {
 	if l.state == dead || l.state == ended {
 		return errOver
 	}
-	l.recovered(s)
+	r.recovered(s)
 	return nil
 }
 
 // fold reckons with one record of the lane's that was found in the log.
-func (l *Lane) fold(o record.Origin, seq uint64, parts []agora.Message) error {
+func (r *recovery) fold(o record.Origin, seq uint64, parts []agora.Message) error {
+	l := r.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if seq <= l.lastSeq {
+	if seq <= l.history.last {
 		return nil
 	}
 	now := time.Now()
 	for i := range parts {
 		l.ledger.Fold(&parts[i], o.Epoch, now)
 	}
-	l.lastSeq = seq
+	l.history.last = seq
 	return nil
 }
 
 // recovered goes on with what a scan has found. The lock is held.
-func (l *Lane) recovered(s *scan.LaneScan) {
+func (r *recovery) recovered(s *scan.LaneScan) {
+	l := r.l
 	cut := s.Cut()
-	if !l.inherited {
-		l.inherited = true
+	if !l.history.inherited {
+		l.history.inherited = true
 		l.ledger.Inherit(ledger.Heritage{Open: l.cfg.Open, Dirty: l.cfg.Dirty, Cut: cut, Unsure: time.Now().Add(l.b.cfg.Duplicates), Aged: s.Aged})
 	}
 	if f := l.inflight; f != nil {
 		l.inflight = nil
-		l.resolveInflight(f, s.Hit, cut && !s.Alive)
+		r.resolveInflight(f, s.Hit, cut && !s.Alive)
 	}
-	l.ledger.SettleLosses(&l.lost)
-	l.known, l.recovering, l.cancel, l.state = true, false, nil, active
+	l.ledger.SettleLosses(&l.failures.lost)
+	l.history.known, l.recovery, l.state = true, nil, active
 	l.stuck.Store(false)
 	l.advance()
 	if l.ledger.OwesAborts() {
@@ -249,7 +256,8 @@ func (l *Lane) recovered(s *scan.LaneScan) {
 
 // resolveInflight settles a record of unknown fate: hit is where it stands, 0 when it is not stored and, behind the fence, never will be. doubt
 // says that it may have been stored and lost to retention since.
-func (l *Lane) resolveInflight(f *inflightRecord, hit uint64, doubt bool) {
+func (r *recovery) resolveInflight(f *inflightRecord, hit uint64, doubt bool) {
+	l := r.l
 	if hit != 0 {
 		l.b.nudge(l.at, hit)
 		l.b.count.records.Add(1)
@@ -259,6 +267,7 @@ func (l *Lane) resolveInflight(f *inflightRecord, hit uint64, doubt bool) {
 		return
 	}
 	var back *pooledSlice[entry]
+	bytes := 0
 	for i := range f.items {
 		it := &f.items[i]
 		if it.done == nil { // refused when the log could not be reached
@@ -266,13 +275,9 @@ func (l *Lane) resolveInflight(f *inflightRecord, hit uint64, doubt bool) {
 			continue
 		}
 		it.m.Again = it.m.Again || doubt && it.v.Store
-		l.gathered += record.SizeOf(&it.m)
+		bytes += record.SizeOf(&it.m)
 		back = entryPool.add(back, &it.entry)
 	}
-	for i := range l.queue.items() {
-		back = entryPool.add(back, &l.queue.all[i])
-	}
-	entryPool.end(l.queue)
-	l.queue = back
+	l.queue.putBack(back, bytes)
 	f.release()
 }

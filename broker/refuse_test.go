@@ -362,9 +362,9 @@ func TestALaneThatLostMoreThanItRemembersEnds(t *testing.T) {
 	l := b.Lane(cfg)
 	defer l.Close()
 	l.mu.Lock()
-	for k := 0; !l.lost.Beyond(); k++ {
+	for k := 0; !l.failures.lost.Beyond(); k++ {
 		m := part(agora.Chunk, fmt.Sprint(k), "")
-		l.lost.Add(&m)
+		l.failures.lost.Add(&m)
 	}
 	l.dieIfTooMuchLost()
 	l.mu.Unlock()

@@ -35,7 +35,7 @@ func (s *retrier) hurry() {
 
 // watch gives the lane to the retrier until it is idle. The lock is held.
 func (l *Lane) watch() {
-	soon := !l.due.IsZero()
+	soon := l.pace.running()
 	if !l.watched {
 		l.watched = true
 		soon = l.b.retrier.lanes.add(l) || soon
@@ -84,12 +84,12 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 	}
 	switch {
 	case l.state == dead || l.state == ended:
-	case l.recovering && waiting > l.b.cfg.GiveUp+recoveryPatience:
+	case l.recovery != nil && waiting > l.b.cfg.GiveUp+recoveryPatience:
 		l.failPending(jslog.ErrSilent)
-	case l.inflight != nil && !l.recovering:
+	case l.inflight != nil && l.recovery == nil:
 		l.retry(now, hurry)
-	case !l.due.IsZero():
-		if wait = min(wait, l.due.Sub(now)); wait <= 0 {
+	case l.pace.running():
+		if wait = min(wait, l.pace.due.Sub(now)); wait <= 0 {
 			l.advance()
 			wait = retrierEvery
 		}
@@ -97,7 +97,7 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 		l.advance()
 	}
 	l.deliverLater()
-	if l.inflight == nil && l.due.IsZero() && !l.recovering && !l.ledger.OwesAborts() || l.state == dead || l.state == ended {
+	if l.inflight == nil && !l.pace.running() && l.recovery == nil && !l.ledger.OwesAborts() || l.state == dead || l.state == ended {
 		l.watched = false
 		l.b.retrier.lanes.remove(l)
 		return 0, false
@@ -116,7 +116,7 @@ func (l *Lane) retry(now time.Time, hurry bool) {
 	if hurry {
 		wait = min(wait, hurryAfter)
 	}
-	if _, ok := l.valid(); !ok || !guard.Retries || now.Sub(f.last) < wait {
+	if _, ok := l.cfg.valid(l.b.Now()); !ok || !guard.Retries || now.Sub(f.last) < wait {
 		return
 	}
 	if f.tries == 0 { // it never left
@@ -127,7 +127,7 @@ func (l *Lane) retry(now time.Time, hurry bool) {
 	f.last = now
 	if !f.asking {
 		f.asking = true
-		id, floor, at := f.id, l.lastSeq, f.validAt
+		id, floor, at := f.id, l.history.last, f.validAt
 		l.b.wg.Go(func() { l.retryIfSafe(id, floor, at) })
 	}
 }

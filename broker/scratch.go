@@ -20,22 +20,22 @@ var scratchPool = sync.Pool{New: func() any { return new(readScratch) }}
 // keepScratch is how many messages a scratch has room for at most that is kept for later.
 const keepScratch = 4 * record.MaxParts
 
-// acquireScratch returns the inbox's scratch, which holds nothing of what Next returned last.
-func (i *Inbox) acquireScratch() *readScratch {
-	if i.scratch == nil {
-		i.scratch = scratchPool.Get().(*readScratch)
+// acquire returns the inbox's scratch, which holds nothing of what Next returned last.
+func (r *inboxReading) acquire() *readScratch {
+	if r.scratch == nil {
+		r.scratch = scratchPool.Get().(*readScratch)
 	}
-	clear(i.scratch.msgs)
-	i.scratch.msgs = i.scratch.msgs[:0]
-	return i.scratch
+	clear(r.scratch.msgs)
+	r.scratch.msgs = r.scratch.msgs[:0]
+	return r.scratch
 }
 
-// releaseScratch lets go of the scratch, which holds nothing.
-func (i *Inbox) releaseScratch() {
-	d := i.scratch
-	i.scratch = nil
-	if i.r != nil {
-		i.r.Release()
+// release lets go of the scratch, which holds nothing.
+func (r *inboxReading) release() {
+	d := r.scratch
+	r.scratch = nil
+	if r.records != nil {
+		r.records.Release()
 	}
 	if cap(d.msgs) <= keepScratch && cap(d.batch) <= keepScratch {
 		scratchPool.Put(d)

@@ -3,6 +3,8 @@ package broker
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/agora-relay/agora/internal/latency"
 )
 
 // Stats counts what a Broker did since it was made.
@@ -32,6 +34,7 @@ type counters struct {
 	records, parts, duplicates, retries, refusals, fences, deposed atomic.Uint64
 	delivered, refills, gaps, dropped, repaired, void              atomic.Uint64
 	lanes, inboxes                                                 atomic.Int64
+	toStored                                                       latency.Histogram
 	_                                                              [64]byte
 }
 

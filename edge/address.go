@@ -19,7 +19,7 @@ const pendingTime = 2 * time.Second
 // sign of life, and is the same principal's, its session is ended: somebody else answers at its address.
 func (n *Node) contestAddress(ctx context.Context, req *presence.ClaimRequest, taken *presence.AddressError, begun time.Time) error {
 	refused := &agora.Error{Code: agora.AgentExists, Message: fmt.Sprintf("address %q is another agent's", taken.Address), Cause: taken}
-	o, is, err := n.cfg.Presence.LookDialled(ctx, req.Tenant, taken.By)
+	o, is, err := n.cfg.Presence.Dials.Find(ctx, req.Tenant, taken.By)
 	switch {
 	case err != nil:
 		return agora.AsError(err)
@@ -29,7 +29,7 @@ func (n *Node) contestAddress(ctx context.Context, req *presence.ClaimRequest, t
 		}
 		return nil
 	case !guard.Addresses:
-		return n.cfg.Presence.FreeAddress(ctx, presence.Claim{Tenant: o.Tenant, Agent: o.Agent}, o.Dial)
+		return n.cfg.Presence.Dials.FreeAddress(ctx, presence.Claim{Tenant: o.Tenant, Agent: o.Agent}, o.Dial)
 	case o.Principal != req.Principal || n.answers(ctx, o):
 		return refused
 	}

@@ -96,7 +96,7 @@ func (n *Node) adoptOrphans() {
 
 // seekForsaken finds edges that are gone and lists their dialled sessions as orphans; soon says that there may be another.
 func (n *Node) seekForsaken(ctx context.Context) (soon bool, err error) {
-	holders, err := n.cfg.Presence.DialHolders(ctx, n.holder)
+	holders, err := n.cfg.Presence.Dials.Holders(ctx, n.holder)
 	if err != nil {
 		return false, err
 	}
@@ -115,7 +115,7 @@ func (n *Node) seekForsaken(ctx context.Context) (soon bool, err error) {
 			continue
 		}
 		gone[h.Holder] = struct{}{}
-		if err := n.cfg.Presence.Forsaken(ctx, h.Holder); err != nil {
+		if err := n.cfg.Presence.Dials.Forsaken(ctx, h.Holder); err != nil {
 			return false, err
 		}
 	}
@@ -135,7 +135,7 @@ func (n *Node) isGone(ctx context.Context, h presence.Holder, s *absence) bool {
 
 // adoptDue begins to adopt what is due.
 func (n *Node) adoptDue(ctx context.Context) error {
-	due, err := n.cfg.Presence.Orphans(ctx, adoptBatch)
+	due, err := n.cfg.Presence.Dials.Orphans(ctx, adoptBatch)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (n *Node) adoptDue(ctx context.Context) error {
 			return err
 		}
 		if held {
-			if err := n.cfg.Presence.Adopted(ctx, o); err != nil {
+			if err := n.cfg.Presence.Dials.Adopted(ctx, o); err != nil {
 				return err
 			}
 		}
@@ -167,7 +167,7 @@ func (n *Node) adoptKept(ctx context.Context, o presence.Orphan) error {
 	if err != nil || n.dials.adopter(dialect) == nil || !n.dials.begin(at, o.Epoch, true) {
 		return nil // for who can
 	}
-	kept, err := n.cfg.Presence.Keep(ctx, &o, keptFor)
+	kept, err := n.cfg.Presence.Dials.Keep(ctx, &o, keptFor)
 	if err != nil || !kept {
 		n.dials.end(at, o.Epoch, errAdopted)
 		return err
@@ -177,10 +177,10 @@ func (n *Node) adoptKept(ctx context.Context, o presence.Orphan) error {
 		n.dials.end(at, o.Epoch, err)
 		switch {
 		case err == nil || errors.Is(err, errAdopted):
-			err = n.cfg.Presence.Adopted(n.ctx, o)
+			err = n.cfg.Presence.Dials.Adopted(n.ctx, o)
 		default:
 			n.cfg.Log.Info("agent was not dialled, which others try too", "agent", o.Agent, "tenant", o.Tenant, "address", o.Dial.Address, "err", err)
-			err = n.cfg.Presence.Left(n.ctx, o)
+			err = n.cfg.Presence.Dials.Left(n.ctx, o)
 		}
 		if err != nil && n.ctx.Err() == nil {
 			n.cfg.Log.Debug("adoption was not noted", "agent", o.Agent, "err", err)
@@ -197,7 +197,7 @@ func (n *Node) isOrphan(ctx context.Context, o presence.Orphan) (is, held bool, 
 	if o.Holder == n.holder {
 		return false, !o.Offered, nil
 	}
-	age, alive, err := n.cfg.Presence.Age(ctx, o.Holder)
+	age, alive, err := n.cfg.Presence.Leases.Age(ctx, o.Holder)
 	return err == nil && !alive, err == nil && alive && age < 2*n.renewalInterval(), err
 }
 
@@ -247,7 +247,7 @@ func (a *Actor) Adopt(ctx context.Context, id agora.AgentID) error {
 	n, who := a.node, a.Principal()
 	at := agora.ToAgent(who.Tenant, id)
 	for {
-		o, is, err := n.cfg.Presence.LookDialled(ctx, who.Tenant, id)
+		o, is, err := n.cfg.Presence.Dials.Find(ctx, who.Tenant, id)
 		switch {
 		case err != nil:
 			return agora.AsError(err)

@@ -214,7 +214,7 @@ func TestStreamsOfASessionInItsGraceWaitForIt(t *testing.T) {
 		}
 		bob.Drop()
 		await.True(t, "bob is away", func() bool {
-			found, err := c.Node(0).Config().Presence.Lookup(t.Context(), actor(t, c, 0).Principal().Tenant, "bob")
+			found, err := c.Node(0).Config().Presence.Addressees.Lookup(t.Context(), actor(t, c, 0).Principal().Tenant, "bob")
 			return err == nil && found.State == presence.Away && found.Returns
 		})
 		end := piece("alice", agora.End, "x", "other", "")

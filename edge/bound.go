@@ -22,7 +22,7 @@ func (a *Actor) MayBindPeer(ctx context.Context, peer string, id agora.AgentID) 
 		return agora.AsError(err)
 	}
 	who := a.Principal()
-	found, err := a.node.cfg.Presence.FindPeer(ctx, peer)
+	found, err := a.node.cfg.Presence.Peers.Find(ctx, peer)
 	if err != nil {
 		return agora.AsError(err)
 	}
@@ -47,7 +47,7 @@ func (a *Actor) BindPeer(ctx context.Context, peer string, id agora.AgentID, las
 		return agora.AsError(err)
 	}
 	b := presence.Bound{Tenant: who.Tenant, Agent: id, By: by}
-	return asError(n.cfg.Presence.Bind(ctx, peer, b, cmp.Or(lasts, n.cfg.Register)))
+	return asError(n.cfg.Presence.Peers.Bind(ctx, peer, b, cmp.Or(lasts, n.cfg.Register)))
 }
 
 // UnbindPeer has a peer speak as nobody any more, where it is bound to the agent. FORBIDDEN where the actor may not be that, UNAUTHORIZED, UNAVAILABLE.
@@ -55,14 +55,14 @@ func (a *Actor) UnbindPeer(ctx context.Context, peer string, id agora.AgentID) e
 	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
 		return agora.AsError(err)
 	}
-	found, err := a.node.cfg.Presence.FindPeer(ctx, peer)
+	found, err := a.node.cfg.Presence.Peers.Find(ctx, peer)
 	if err != nil {
 		return agora.AsError(err)
 	}
 	if b := found.Bound; b == nil || b.Tenant != a.Principal().Tenant || b.Agent != id {
 		return nil
 	}
-	return asError(a.node.cfg.Presence.Unbind(ctx, peer))
+	return asError(a.node.cfg.Presence.Peers.Unbind(ctx, peer))
 }
 
 // OfPeer returns who speaks when a peer does, and as which agent: by whom it is bound; without authentication everybody is who it says, an unbound peer an agent

@@ -28,13 +28,13 @@ func (n *Node) Calls() *call.Stats { return n.calls.Stats() }
 
 // knows tells whether an agent has a mailbox.
 func (n *Node) knows(ctx context.Context, tenant string, id agora.AgentID) bool {
-	found, err := n.cfg.Presence.Lookup(ctx, tenant, id)
+	found, err := n.cfg.Presence.Addressees.Lookup(ctx, tenant, id)
 	return err == nil && found.State != presence.Unknown
 }
 
 // callIsLost reports whether nobody waits for a call any more, as far as presence knows.
 func (n *Node) callIsLost(ctx context.Context, tenant, box string) (bool, error) {
-	open, err := n.cfg.Presence.CallOpen(ctx, tenant, box)
+	open, err := n.cfg.Presence.Calls.IsOpen(ctx, tenant, box)
 	return !open, err
 }
 
@@ -142,7 +142,7 @@ func (s *Session) called(m *agora.Message) bool {
 
 // askTaken asks the edges at which callers wait for the answer in a box how much of it they have taken.
 func (n *Node) askTaken(ctx context.Context, box agora.Address) (bytes int64, waits bool, err error) {
-	holders, err := n.cfg.Presence.Waiters(ctx, box.Tenant, box.Space)
+	holders, err := n.cfg.Presence.Calls.Waiters(ctx, box.Tenant, box.Space)
 	if err != nil {
 		return 0, false, err
 	}

@@ -91,7 +91,7 @@ func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) 
 	anna, _ := registered(t, c, 0, "anna")
 	bob, welcome := registered(t, c, 1, "bob")
 	store := c.Node(2).Config().Presence
-	edges, err := store.Edges(t.Context())
+	edges, err := store.Leases.Edges(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) 
 		t.Helper()
 		bob.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"anna","request_id":` + agoratest.Quote(request) + `}`)
 		still := presence.Call{Tenant: agora.DefaultTenant, Box: a.Box(), From: "anna", To: "bob", Request: request}
-		if _, err := store.HoldCalls(t.Context(), edges[0], []presence.Waiting{{Call: still}}, time.Hour); err != nil {
+		if _, err := store.Calls.Hold(t.Context(), edges[0], []presence.Waiting{{Call: still}}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -70,7 +70,7 @@ func TestAReplyOfAnAgentWithoutASessionFindsItsCallThoughPresenceHasLostIt(t *te
 	c.HoldPresence(1, true) // the caller's edge tells later than others what it knows
 	forget(c)
 	await.True(t, "bob is known again", func() bool {
-		found, err := c.Node(2).Config().Presence.Lookup(t.Context(), agora.DefaultTenant, "bob")
+		found, err := c.Node(2).Config().Presence.Addressees.Lookup(t.Context(), agora.DefaultTenant, "bob")
 		return err == nil && found.State != presence.Unknown
 	})
 	said := make(chan error, 1)

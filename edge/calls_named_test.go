@@ -110,7 +110,7 @@ func TestACallThatWasNotAskedWhenRedisLostEverythingIsAskedWhenItIsMadeAgain(t *
 	bob, _ := registered(t, c, 1, "bob")
 	store := c.Node(2).Config().Presence
 	known := func() bool {
-		open, err := store.CallOpen(t.Context(), agora.DefaultTenant, call.NewBox(agora.DefaultTenant, "anna", "once"))
+		open, err := store.Calls.IsOpen(t.Context(), agora.DefaultTenant, call.NewBox(agora.DefaultTenant, "anna", "once"))
 		return open && err == nil
 	}
 	q := question("bob", "r")

@@ -90,7 +90,7 @@ func (s *Session) abortIfLost(ctx context.Context) {
 	if out == nil {
 		return
 	}
-	if _, lost, err := s.node.cfg.Presence.Lost(ctx, s.claim.Tenant, s.claim.Agent, s.claim.Session); err == nil && lost {
+	if _, lost, err := s.node.cfg.Presence.Sessions.Lost(ctx, s.claim.Tenant, s.claim.Agent, s.claim.Session); err == nil && lost {
 		_ = out.AbortOpen(ctx) // how it went is told by what comes next
 	}
 }
@@ -102,7 +102,7 @@ func (s *Session) reassert(ctx context.Context) (held bool, err error) {
 	if !guard.Asserts {
 		return false, nil
 	}
-	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, []presence.Held{s.held()})
+	deposed, err := n.cfg.Presence.Sessions.Reassert(ctx, n.holder, []presence.Held{s.held()})
 	return err == nil && len(deposed) == 0, err
 }
 
@@ -129,7 +129,7 @@ func (s *Session) flush(ctx context.Context) error {
 // was under way has ended.
 func (s *Session) persistDetach(ctx context.Context) error {
 	p := s.node.cfg.Presence
-	if err := p.Lose(ctx, s.claim, s.lastPosition(ctx), s.spacePositions(), s.goodbye); err != nil {
+	if err := p.Sessions.Lose(ctx, s.claim, s.lastPosition(ctx), s.spacePositions(), s.goodbye); err != nil {
 		return err
 	}
 	flushed := s.flush(ctx)
@@ -137,14 +137,14 @@ func (s *Session) persistDetach(ctx context.Context) error {
 		return ctx.Err() // still under way
 	}
 	if flushed == nil {
-		if err := p.Flushed(ctx, s.claim); err != nil {
+		if err := p.Sessions.Flushed(ctx, s.claim); err != nil {
 			return err
 		}
 	}
 	if !s.goodbye {
 		return gaveUp(flushed)
 	}
-	if err := p.End(ctx, s.claim); err != nil {
+	if err := p.Sessions.End(ctx, s.claim); err != nil {
 		return err
 	}
 	s.node.background(func() {
@@ -220,5 +220,5 @@ func (s *Session) flushAndRelease(ctx context.Context) (clean bool, err error) {
 		return false, ctx.Err() // still under way: the asker comes again
 	}
 	clean = flushed == nil
-	return clean, s.node.cfg.Presence.HandedOver(ctx, s.claim, s.positionTold(), s.spacePositions(), !clean)
+	return clean, s.node.cfg.Presence.Sessions.HandedOver(ctx, s.claim, s.positionTold(), s.spacePositions(), !clean)
 }

@@ -100,7 +100,7 @@ func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
 	}
 	n, who := a.node, a.Principal()
 	for session := ""; ; {
-		o, is, err := n.cfg.Presence.LookDialled(ctx, who.Tenant, id)
+		o, is, err := n.cfg.Presence.Dials.Find(ctx, who.Tenant, id)
 		switch {
 		case err != nil:
 			return agora.AsError(err)
@@ -128,7 +128,7 @@ func (n *Node) endDialled(ctx context.Context, o presence.Orphan, verb string) e
 		_, _ = n.ask(ctx, o.Holder, question{Verb: verb, Tenant: o.Tenant, Agent: o.Agent, Epoch: o.Epoch})
 	}
 	c := presence.Claim{Tenant: o.Tenant, Agent: o.Agent, Session: o.Session, Epoch: o.Epoch}
-	ended := n.cfg.Presence.End(ctx, c)
+	ended := n.cfg.Presence.Sessions.End(ctx, c)
 	if ended != nil && !errors.Is(ended, presence.ErrDeposed) {
 		return ended
 	}
@@ -146,7 +146,7 @@ func notYours(id agora.AgentID) error {
 // itself. With unlessAlive the edge that holds the session asks the agent for a sign of life first, and the session stays where there is one. ended says whether it was ended
 // by this. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
 func (n *Node) EndDialled(ctx context.Context, tenant string, id agora.AgentID, unlessAlive bool) (ended bool, err error) {
-	o, is, err := n.cfg.Presence.LookDialled(ctx, tenant, id)
+	o, is, err := n.cfg.Presence.Dials.Find(ctx, tenant, id)
 	switch {
 	case err != nil:
 		return false, agora.AsError(err)
@@ -165,7 +165,7 @@ func (n *Node) EndDialled(ctx context.Context, tenant string, id agora.AgentID, 
 // HearDialled brings a sign of life of an agent whose connection an edge has dialled to its session, where that is held: for a door that has heard from the agent
 // otherwise. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
 func (n *Node) HearDialled(ctx context.Context, tenant string, id agora.AgentID) error {
-	o, is, err := n.cfg.Presence.LookDialled(ctx, tenant, id)
+	o, is, err := n.cfg.Presence.Dials.Find(ctx, tenant, id)
 	switch {
 	case err != nil:
 		return agora.AsError(err)

@@ -145,7 +145,7 @@ func (s *Session) vouchAgain() {
 		s.node.dials.put(s, *how)
 		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
 		defer cancel()
-		err = s.node.cfg.Presence.SetDialBy(ctx, s.claim, how.By)
+		err = s.node.cfg.Presence.Dials.SetBy(ctx, s.claim, how.By)
 	}
 	if err != nil && !errors.Is(err, presence.ErrDeposed) {
 		s.node.cfg.Log.Warn("other edges don't know the credentials by which an agent is dialled now", "agent", s.claim.Agent, "err", err)

@@ -88,7 +88,7 @@ func (s *Session) event(what string) presence.Event {
 func (n *Node) note(c presence.Claim, e presence.Event) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), noteTime) // the last ones are written while the node closes
 	defer cancel()
-	if err := n.cfg.Presence.Note(ctx, c.Tenant, c.Agent, e); err != nil {
+	if err := n.cfg.Presence.Operators.Note(ctx, c.Tenant, c.Agent, e); err != nil {
 		n.cfg.Log.Debug("history was not written", "agent", c.Agent, "err", err)
 	}
 }

@@ -30,7 +30,7 @@ func (n *Node) Drain(ctx context.Context) DrainResult {
 	}
 	n.drained.Store(true)
 	if ctx.Err() == nil {
-		if err := n.cfg.Presence.Resign(ctx, n.holder); err != nil {
+		if err := n.cfg.Presence.Leases.Resign(ctx, n.holder); err != nil {
 			n.cfg.Log.Warn("lease was not given back", "err", err)
 		}
 	}

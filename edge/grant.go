@@ -191,7 +191,7 @@ func (s *Session) hasAsked(ctx context.Context, id agora.AgentID) (bool, error) 
 	if asked {
 		return true, nil
 	}
-	asked, err := s.node.cfg.Presence.WroteTo(ctx, s.claim.Tenant, id, s.address())
+	asked, err := s.node.cfg.Presence.Addressees.WroteTo(ctx, s.claim.Tenant, id, s.address())
 	if err != nil {
 		return false, agora.AsError(err)
 	}

@@ -28,7 +28,7 @@ func (n *Node) awaitHandover(ctx context.Context, c presence.Claim) error {
 				next = append(next, p)
 				continue
 			}
-			if _, err := n.cfg.Presence.Settle(ctx, c, p, clean); err != nil {
+			if _, err := n.cfg.Presence.Sessions.Settle(ctx, c, p, clean); err != nil {
 				return err
 			}
 		}
@@ -91,7 +91,7 @@ func (n *Node) handedOver(ctx context.Context, c presence.Claim, p presence.Past
 	}
 	nobody := s.record(seen.asked)
 	if seen.age < n.renewalInterval() { // it may have handed over unasked, and then presence knows how that went
-		if is, err := n.cfg.Presence.Unsettled(ctx, c, p); err == nil && !is {
+		if is, err := n.cfg.Presence.Sessions.Unsettled(ctx, c, p); err == nil && !is {
 			return true, true
 		}
 	}
@@ -101,7 +101,7 @@ func (n *Node) handedOver(ctx context.Context, c presence.Claim, p presence.Past
 // untilLapsed returns how long to wait for an answer of a holder: one that is frozen costs no more than what is
 // left of its lease.
 func (n *Node) untilLapsed(ctx context.Context, h presence.Holder) time.Duration {
-	age, alive, err := n.cfg.Presence.Age(ctx, h)
+	age, alive, err := n.cfg.Presence.Leases.Age(ctx, h)
 	switch {
 	case err != nil:
 		return handoverTime + time.Second

@@ -87,7 +87,7 @@ func (e *errRival) Error() string {
 // acquireLease writes the lease. Where another life of the edge has it, that is left alone until it is known to be gone; while it
 // answers, the error is an errRival.
 func (n *Node) acquireLease(ctx context.Context) (held bool, err error) {
-	held, err = n.cfg.Presence.Renew(ctx, n.holder, "")
+	held, err = n.cfg.Presence.Leases.Renew(ctx, n.holder, "")
 	taken, ok := errors.AsType[*presence.TakenError](err)
 	if !ok {
 		n.rivalAbsence = absence{}
@@ -98,11 +98,11 @@ func (n *Node) acquireLease(ctx context.Context) (held bool, err error) {
 		return false, &errRival{n.cfg.ID}
 	}
 	nobody := n.rivalAbsence.record(askErr)
-	age, alive, ageErr := n.cfg.Presence.Age(ctx, taken.By)
+	age, alive, ageErr := n.cfg.Presence.Leases.Age(ctx, taken.By)
 	if ageErr != nil || alive && !(nobody && age >= 2*n.renewalInterval()) {
 		return false, err
 	}
-	return n.cfg.Presence.Renew(ctx, n.holder, taken.By.Incarnation)
+	return n.cfg.Presence.Leases.Renew(ctx, n.holder, taken.By.Incarnation)
 }
 
 // renewLoop renews the lease fifteen times in its length, more often while that fails, and at once when the
@@ -167,7 +167,7 @@ func (n *Node) flushPositions(ctx context.Context) {
 	if len(batch) == 0 {
 		return
 	}
-	if err := n.cfg.Presence.WritePositions(ctx, batch); err != nil {
+	if err := n.cfg.Presence.Positions.Write(ctx, batch); err != nil {
 		// Losing a position means repeating, never skipping: the next move writes it.
 		n.cfg.Log.Warn("positions were not written", "err", err)
 		for s := range moved {

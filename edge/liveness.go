@@ -104,7 +104,7 @@ func (n *Node) runCheck(h presence.Holder, l *livenessCheck) {
 }
 
 func (s *liveness) lease(n *Node, h presence.Holder) {
-	s.age, s.alive, s.err = n.cfg.Presence.Age(n.ctx, h)
+	s.age, s.alive, s.err = n.cfg.Presence.Leases.Age(n.ctx, h)
 }
 
 func (s *liveness) ask(n *Node, h presence.Holder) {

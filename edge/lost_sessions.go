@@ -115,7 +115,7 @@ func (o *lostSessionSearch) endOne(l broker.Unended) error {
 	}
 	ctx, cancel := context.WithTimeout(o.ctx, o.n.cfg.Lease)
 	defer cancel()
-	epoch, lost, err := o.n.cfg.Presence.Lost(ctx, l.To.Tenant, l.From, l.Session)
+	epoch, lost, err := o.n.cfg.Presence.Sessions.Lost(ctx, l.To.Tenant, l.From, l.Session)
 	if err == nil && lost { // it may be the call that the stream is the request of
 		lost, err = o.n.callIsLost(ctx, l.To.Tenant, l.Session)
 	}

@@ -20,7 +20,7 @@ type offers struct {
 }
 
 func newOffers(ctx context.Context, n *Node) *offers {
-	edges, err := n.cfg.Presence.Edges(ctx)
+	edges, err := n.cfg.Presence.Leases.Edges(ctx)
 	return &offers{node: n, others: err == nil && len(edges) > 1, open: map[*Session]time.Time{}}
 }
 
@@ -34,7 +34,7 @@ func (o *offers) make(s *Session, last time.Time) {
 		s.node.background(func() {
 			ctx, cancel := context.WithTimeout(s.node.ctx, offerTime)
 			defer cancel()
-			if err := s.node.cfg.Presence.Offer(ctx, s.claim); err != nil && !errors.Is(err, presence.ErrDeposed) {
+			if err := s.node.cfg.Presence.Dials.Offer(ctx, s.claim); err != nil && !errors.Is(err, presence.ErrDeposed) {
 				s.node.cfg.Log.Debug("session was not offered to other edges", "agent", s.claim.Agent, "err", err)
 			}
 		})

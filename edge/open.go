@@ -100,7 +100,7 @@ func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival
 	begun := time.Now()
 	for {
 		n.claimSent(o)
-		claim, err := n.cfg.Presence.Claim(ctx, *req)
+		claim, err := n.cfg.Presence.Sessions.Claim(ctx, *req)
 		n.claimAnswered(o, claim, err)
 		taken, _ := errors.AsType[*presence.AddressError](err)
 		switch {
@@ -206,7 +206,7 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 		return nil, err
 	}
 	life := n.cfg.Broker.Life()
-	rec, err := n.cfg.Presence.Begin(ctx, c)
+	rec, err := n.cfg.Presence.Sessions.Begin(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +259,7 @@ func (n *Node) returnClaim(c presence.Claim) {
 		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
 		defer cancel()
 		// The sweep does the same should this fail.
-		if err := n.cfg.Presence.Return(ctx, c); err != nil {
+		if err := n.cfg.Presence.Sessions.Return(ctx, c); err != nil {
 			n.cfg.Log.Debug("claim was not given back", "agent", c.Agent, "err", err)
 		}
 	})

@@ -26,7 +26,7 @@ func (n *Node) HearPeers(dialect string, f func(ctx context.Context, question []
 // AskPeers asks the doors of a dialect at all other edges, at the same time, and returns what they answer, in no order. An edge that is gone, or has no such door, is
 // passed over; UNAVAILABLE where one that lives has not answered within a second, with the answers of the others, or where presence or the log can't be reached.
 func (n *Node) AskPeers(ctx context.Context, dialect string, question []byte) (answers [][]byte, err error) {
-	edges, err := n.cfg.Presence.Edges(ctx)
+	edges, err := n.cfg.Presence.Leases.Edges(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (n *Node) reap(ctx context.Context, tenant string, id agora.AgentID, flushe
 }
 
 func (n *Node) reapOnce(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
-	c, rec, err := n.cfg.Presence.Ending(ctx, tenant, id)
+	c, rec, err := n.cfg.Presence.Sessions.Ending(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ func (n *Node) reapOnce(ctx context.Context, tenant string, id agora.AgentID, fl
 			return err
 		}
 	}
-	if err := n.cfg.Presence.Finished(ctx, c, stays); err != nil {
+	if err := n.cfg.Presence.Sessions.Finished(ctx, c, stays); err != nil {
 		return err
 	}
 	if rec.Dial != nil {
-		if err := n.cfg.Presence.FreeAddress(ctx, c, *rec.Dial); err != nil {
+		if err := n.cfg.Presence.Dials.FreeAddress(ctx, c, *rec.Dial); err != nil {
 			n.cfg.Log.Debug("address was not given back, and is free in a minute", "agent", c.Agent, "err", err)
 		}
 	}

@@ -73,7 +73,7 @@ func (n *Node) reconcileLoop() {
 
 // reconcile asserts those of sessions whose claims presence does not have as this edge's, and returns how many they were.
 func (n *Node) reconcile(ctx context.Context, sessions []*Session) (lost int, err error) {
-	missing, err := n.cfg.Presence.Missing(ctx, n.holder, func(yield func(presence.Claim) bool) {
+	missing, err := n.cfg.Presence.Sessions.Missing(ctx, n.holder, func(yield func(presence.Claim) bool) {
 		for _, s := range sessions {
 			if !s.ended() && !yield(s.claim) { // else what has become of it is being told
 				return
@@ -138,7 +138,7 @@ func (n *Node) reassertClaims(ctx context.Context, sessions []*Session, away []p
 	for _, s := range sessions {
 		held = append(held, s.held())
 	}
-	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, append(away, held...))
+	deposed, err := n.cfg.Presence.Sessions.Reassert(ctx, n.holder, append(away, held...))
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (n *Node) reassertClaims(ctx context.Context, sessions []*Session, away []p
 
 // tellLostAgain tells that a socket is gone which went while its session was asserted: what was told before may be undone.
 func (n *Node) tellLostAgain(ctx context.Context, s *Session) {
-	err := n.cfg.Presence.Lose(ctx, s.claim, s.position(), s.spacePositions(), s.goodbye)
+	err := n.cfg.Presence.Sessions.Lose(ctx, s.claim, s.position(), s.spacePositions(), s.goodbye)
 	if err != nil && !errors.Is(err, presence.ErrDeposed) {
 		n.cfg.Log.Debug("socket was not told lost", "agent", s.claim.Agent, "err", err)
 	}

@@ -50,7 +50,7 @@ func (a *Actor) Unregister(ctx context.Context, id agora.AgentID) error {
 	if code(err) == agora.Unavailable {
 		return err
 	}
-	c, over, err := n.cfg.Presence.Withdraw(ctx, who.Tenant, who.Name, id)
+	c, over, err := n.cfg.Presence.Registrations.Withdraw(ctx, who.Tenant, who.Name, id)
 	switch {
 	case errors.Is(err, presence.ErrDeposed):
 		return agora.UnknownAgent(id)
@@ -80,7 +80,7 @@ func (n *Node) register(ctx context.Context, r presence.Registration, lasts time
 	id := r.Card.ID
 	for {
 		begun := time.Now()
-		epoch, told, err := n.cfg.Presence.Register(ctx, r, lasts)
+		epoch, told, err := n.cfg.Presence.Registrations.Register(ctx, r, lasts)
 		switch {
 		case errors.Is(err, presence.ErrOwned):
 			return belongsElsewhere(id)
@@ -110,7 +110,7 @@ func belongsElsewhere(id agora.AgentID) error {
 
 // lapse ends a registration that is over. ErrDeposed where there is none.
 func (n *Node) lapse(ctx context.Context, tenant string, id agora.AgentID) error {
-	c, err := n.cfg.Presence.Lapsed(ctx, tenant, id)
+	c, err := n.cfg.Presence.Registrations.Lapsed(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (n *Node) lapse(ctx context.Context, tenant string, id agora.AgentID) error
 		return err
 	}
 	n.registered.drop(agora.ToAgent(tenant, id))
-	return n.cfg.Presence.Unregister(ctx, c)
+	return n.cfg.Presence.Registrations.Unregister(ctx, c)
 }
 
 // Bounds of the registrations without a connection that an edge keeps in mind; of more it forgets any.
@@ -203,7 +203,7 @@ func (d *registered) bytes() int64 {
 func (n *Node) registerAgain(ctx context.Context) {
 	for _, r := range n.registered.all() {
 		// An agent of another principal has come meanwhile, or a session of it is just ending: then this is no more.
-		_, _, err := n.cfg.Presence.Register(ctx, r.Registration, time.Until(r.until))
+		_, _, err := n.cfg.Presence.Registrations.Register(ctx, r.Registration, time.Until(r.until))
 		if err != nil && n.ctx.Err() == nil {
 			n.cfg.Log.Debug("registration was not written again", "agent", r.Card.ID, "err", err)
 		}

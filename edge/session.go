@@ -202,7 +202,7 @@ func (s *Session) laneLost() {
 	s.node.background(func() {
 		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
 		defer cancel()
-		missing, err := s.node.cfg.Presence.Missing(ctx, s.node.holder, slices.Values([]presence.Claim{s.claim}))
+		missing, err := s.node.cfg.Presence.Sessions.Missing(ctx, s.node.holder, slices.Values([]presence.Claim{s.claim}))
 		if err != nil || len(missing) > 0 {
 			s.deposed()
 			return

@@ -83,7 +83,7 @@ func (s *Session) patient(ctx context.Context) (waiting context.Context, done fu
 
 // rejoin answers a member that joins again: its subscription and position stay.
 func (s *Session) rejoin(ctx context.Context, p *subscription) (spaces.Joined, error) {
-	members, err := s.node.cfg.Presence.Members(ctx, s.claim.Tenant, p.Space())
+	members, err := s.node.cfg.Presence.Spaces.Members(ctx, s.claim.Tenant, p.Space())
 	if err != nil {
 		return spaces.Joined{}, agora.AsError(err)
 	}
@@ -426,7 +426,7 @@ func (s *Session) CancelEvent(ctx context.Context, space, event string, w Want) 
 	upTo := s.subscriptions[to.Space].handed
 	s.mu.Unlock()
 	st := presence.Stream{Peer: agora.AgentID(spaceMark + to.Space), Stream: event, Seq: upTo}
-	if err := s.node.cfg.Presence.Cancel(ctx, s.claim, st); err != nil {
+	if err := s.node.cfg.Presence.Lanes.Cancel(ctx, s.claim, st); err != nil {
 		return agora.AsError(err)
 	}
 	s.suppress(k, upTo)

@@ -159,7 +159,7 @@ func (n *Node) perform(ctx context.Context, what *act, alone func() (Outcome, er
 	if s := n.live(what.Agent); s != nil {
 		return s.do(ctx, what)
 	}
-	found, err := n.cfg.Presence.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
+	found, err := n.cfg.Presence.Addressees.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
 	switch {
 	case err != nil:
 		return Outcome{}, err
@@ -204,7 +204,7 @@ func (n *Node) goesOn(ctx context.Context, what *act) (bool, error) {
 			m.To = box
 		}
 	}
-	return n.cfg.Presence.Streams(ctx, what.Agent.Tenant, m.From, m.To, name)
+	return n.cfg.Presence.Addressees.Streams(ctx, what.Agent.Tenant, m.From, m.To, name)
 }
 
 // lookAgain is how long an Actor waits before it looks for the holder of a session again.
@@ -231,7 +231,7 @@ func (n *Node) askFor(ctx context.Context, h presence.Holder, what *act) (r acte
 		if !late {
 			return acted{}, err
 		}
-		found, err := n.cfg.Presence.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
+		found, err := n.cfg.Presence.Addressees.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
 		if err == nil && (found.State != presence.Online || found.Holder != h) {
 			return acted{}, broker.ErrNoEdge
 		}
@@ -299,7 +299,7 @@ func (a *Actor) mayPost(ctx context.Context, as agora.AgentID, m *agora.Message)
 	if why == "" {
 		return nil
 	}
-	asked, err := a.node.cfg.Presence.WroteTo(ctx, a.Principal().Tenant, m.To.Agent, agora.ToAgent(a.Principal().Tenant, as))
+	asked, err := a.node.cfg.Presence.Addressees.WroteTo(ctx, a.Principal().Tenant, m.To.Agent, agora.ToAgent(a.Principal().Tenant, as))
 	if err != nil || asked {
 		return err
 	}

@@ -232,7 +232,7 @@ func TestWhatIsSaidAgainIsOneMessageWhateverBecameOfTheSession(t *testing.T) {
 	again(1, "at the session's edge")
 	bob.Drop()
 	await.True(t, "bob is away", func() bool {
-		found, err := c.Node(0).Config().Presence.Lookup(t.Context(), actor(t, c, 0).Principal().Tenant, "bob")
+		found, err := c.Node(0).Config().Presence.Addressees.Lookup(t.Context(), actor(t, c, 0).Principal().Tenant, "bob")
 		return err == nil && found.State == presence.Away
 	})
 	again(0, "without the session")

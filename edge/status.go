@@ -27,7 +27,7 @@ func (n *Node) tell(ctx context.Context, c presence.Claim, status agora.AgentSta
 
 // setCard has the directory show another card of the session's agent, and tells of it where it is another one.
 func (s *Session) setCard(ctx context.Context, card agora.Agent) error {
-	changed, err := s.node.cfg.Presence.SetCard(ctx, s.claim, card)
+	changed, err := s.node.cfg.Presence.Directory.SetCard(ctx, s.claim, card)
 	if changed {
 		s.node.announce(s.claim, agora.Updated)
 	}

@@ -229,7 +229,7 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 	}
 	if incoming || !own {
 		st := presence.Stream{Peer: peer.Agent, Stream: m.Stream, Seq: upTo}
-		if err := s.node.cfg.Presence.Cancel(ctx, s.claim, st); err != nil {
+		if err := s.node.cfg.Presence.Lanes.Cancel(ctx, s.claim, st); err != nil {
 			return agora.AsError(err)
 		}
 		s.suppress(k, upTo)
@@ -301,7 +301,7 @@ func (s *Session) unsuppress(k streamKey) {
 	}
 	s.node.background(func() {
 		// Should it fail, only an agent that resumes behind the new start would miss the rest.
-		if err := s.node.cfg.Presence.Uncancel(s.node.ctx, s.claim, peer, k.stream); err != nil {
+		if err := s.node.cfg.Presence.Lanes.Uncancel(s.node.ctx, s.claim, peer, k.stream); err != nil {
 			s.node.cfg.Log.Warn("a cancelled stream was not forgotten", "agent", s.claim.Agent, "err", err)
 		}
 	})

@@ -60,9 +60,15 @@ func parseDial(dial, by string) *Dialled {
 	return &Dialled{Address: address, By: []byte(by), entry: entry}
 }
 
+// Dials is the sessions whose connections their edges make: the addresses of their agents, and which edge goes on with one that has lost its own.
+type Dials struct {
+	*backend
+	leases Leases
+}
+
 // reserve gives an agent the address of d, for the claim that follows, and returns what its entry was before. An AddressError where another
 // agent has it. No entry, while the server is not whole: UNAVAILABLE for ErrIncomplete.
-func (s *Store) reserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was string, err error) {
+func (s Dials) reserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was string, err error) {
 	m, sure, void := member(tenant, id), false, ""
 	for {
 		r, err := s.runAll(ctx, []call{
@@ -90,7 +96,7 @@ func (s *Store) reserve(ctx context.Context, tenant string, id agora.AgentID, d 
 }
 
 // addressOwned returns an AddressError where an entry of such an age counts: its agent's record has the address, or may have it soon.
-func (s *Store) addressOwned(ctx context.Context, tenant, address, held string, age time.Duration) error {
+func (s Dials) addressOwned(ctx context.Context, tenant, address, held string, age time.Duration) error {
 	m, _, _ := strings.Cut(held, " ")
 	_, by, _ := splitMember(m)
 	taken := &AddressError{Address: address, By: by, Pending: true}
@@ -109,19 +115,19 @@ func (s *Store) addressOwned(ctx context.Context, tenant, address, held string, 
 }
 
 // unreserve makes an entry what it was before it was reserved for a claim that failed.
-func (s *Store) unreserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled, was string) {
+func (s Dials) unreserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled, was string) {
 	if err := s.freeAddress(ctx, tenant, id, d, was); err != nil {
 		s.log.Debug("address was not given back, and is free in a minute", "agent", id, "err", err)
 	}
 }
 
 // FreeAddress frees the address of a session that is over and was dialled: any agent may have it from now on. Should nobody do so, it is free in a minute.
-func (s *Store) FreeAddress(ctx context.Context, c Claim, d Dialled) error {
+func (s Dials) FreeAddress(ctx context.Context, c Claim, d Dialled) error {
 	return s.freeAddress(ctx, c.Tenant, c.Agent, &d, "")
 }
 
 // freeAddress drops the entry of an address, or puts another in its place, where it is that of d.
-func (s *Store) freeAddress(ctx context.Context, tenant string, id agora.AgentID, d *Dialled, was string) error {
+func (s Dials) freeAddress(ctx context.Context, tenant string, id agora.AgentID, d *Dialled, was string) error {
 	_, err := s.run(ctx, call{addressFreeScript, []string{addressesKey(tenant)}, []any{d.Address, member(tenant, id) + " " + d.entry + " ", was}})
 	return err
 }
@@ -131,7 +137,7 @@ func keepAddress(tenant string, id agora.AgentID, d *Dialled) call {
 	return call{addressKeepScript, []string{addressesKey(tenant)}, []any{d.Address, member(tenant, id) + " " + d.entry + " "}}
 }
 
-// SetDialBy replaces for whom the connection of a session is made. ErrDeposed when the claim is no longer c's, or its session has another connection.
-func (s *Store) SetDialBy(ctx context.Context, c Claim, by []byte) error {
+// SetBy replaces for whom the connection of a session is made. ErrDeposed when the claim is no longer c's, or its session has another connection.
+func (s Dials) SetBy(ctx context.Context, c Claim, by []byte) error {
 	return s.asHolder(ctx, call{dialByScript, []string{c.keys().rec}, []any{strconv.FormatUint(c.Epoch, 10), string(by)}})
 }

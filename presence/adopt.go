@@ -44,8 +44,8 @@ func parseOrphan(m string, r reply) (Orphan, bool) {
 	}, true
 }
 
-// LookDialled returns the dialled session of an agent; false where it has none.
-func (s *Store) LookDialled(ctx context.Context, tenant string, id agora.AgentID) (Orphan, bool, error) {
+// Find returns the dialled session of an agent; false where it has none.
+func (s Dials) Find(ctx context.Context, tenant string, id agora.AgentID) (Orphan, bool, error) {
 	m := member(tenant, id)
 	r, err := s.fields(ctx, []entry{{member: m}}, orphanFields...)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Store) LookDialled(ctx context.Context, tenant string, id agora.AgentID
 
 // Orphans returns at most n of those that are due to be looked at, oldest first: sessions without an edge, and some that have one again, for
 // which the caller is to call Adopted. One round trip where there is none.
-func (s *Store) Orphans(ctx context.Context, n int) ([]Orphan, error) {
+func (s Dials) Orphans(ctx context.Context, n int) ([]Orphan, error) {
 	r, err := s.run(ctx, indexDue(adoptKey, 0, n))
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (s *Store) Orphans(ctx context.Context, n int) ([]Orphan, error) {
 }
 
 // Keep has nobody else look at an orphan for a while, and reports whether nobody else did so before. It gives no right to the session: see ClaimRequest.Adopt.
-func (s *Store) Keep(ctx context.Context, o *Orphan, long time.Duration) (bool, error) {
+func (s Dials) Keep(ctx context.Context, o *Orphan, long time.Duration) (bool, error) {
 	r, err := s.run(ctx, call{indexKeepScript, []string{adoptKey}, []any{o.seen.member, o.seen.score, long.Milliseconds()}})
 	if err != nil || r.str() == "" {
 		return false, err
@@ -100,7 +100,7 @@ func (s *Store) Keep(ctx context.Context, o *Orphan, long time.Duration) (bool, 
 }
 
 // Left has others look at an orphan again that the caller has kept, now.
-func (s *Store) Left(ctx context.Context, o Orphan) error {
+func (s Dials) Left(ctx context.Context, o Orphan) error {
 	r, err := s.run(ctx, call{indexKeepScript, []string{adoptKey}, []any{o.seen.member, o.seen.score, 0}})
 	if err == nil && r.str() == "" {
 		return nil // somebody else keeps it, or has adopted it
@@ -109,7 +109,7 @@ func (s *Store) Left(ctx context.Context, o Orphan) error {
 }
 
 // Adopted has nobody look at an orphan any more that has an edge again.
-func (s *Store) Adopted(ctx context.Context, o Orphan) error {
+func (s Dials) Adopted(ctx context.Context, o Orphan) error {
 	e := o.seen
 	if e.member == "" {
 		e.member = member(o.Tenant, o.Agent)
@@ -120,7 +120,7 @@ func (s *Store) Adopted(ctx context.Context, o Orphan) error {
 
 // Offer gives a dialled session away: another edge may adopt it, while c's holder goes on with it until it is asked to hand over. ErrDeposed
 // when the claim is no longer c's.
-func (s *Store) Offer(ctx context.Context, c Claim) error {
+func (s Dials) Offer(ctx context.Context, c Claim) error {
 	if err := s.asHolder(ctx, call{offerScript, []string{c.keys().rec}, []any{c.Epoch}}); err != nil {
 		return err
 	}
@@ -135,9 +135,9 @@ type Silent struct {
 	Alive  bool // the lease is not over
 }
 
-// DialHolders returns the lives of edges, but for one, that hold dialled sessions, or did. Two round trips.
-func (s *Store) DialHolders(ctx context.Context, but Holder) ([]Silent, error) {
-	edges, err := s.Edges(ctx)
+// Holders returns the lives of edges, but for one, that hold dialled sessions, or did. Two round trips.
+func (s Dials) Holders(ctx context.Context, but Holder) ([]Silent, error) {
+	edges, err := s.leases.Edges(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (s *Store) DialHolders(ctx context.Context, but Holder) ([]Silent, error) {
 }
 
 // Forsaken lists the dialled sessions of a holder that is gone as orphans, as often as it is called.
-func (s *Store) Forsaken(ctx context.Context, h Holder) error {
+func (s Dials) Forsaken(ctx context.Context, h Holder) error {
 	members, err := s.rdb.ZRange(ctx, dialsKey(h), 0, -1).Result()
 	if err != nil {
 		return unavailable(err)
@@ -202,7 +202,7 @@ func (s *Store) Forsaken(ctx context.Context, h Holder) error {
 	return err
 }
 
-func (s *Store) listOrphans(ctx context.Context, members []string) error {
+func (s Dials) listOrphans(ctx context.Context, members []string) error {
 	var calls []call
 	for chunk := range slices.Chunk(members, batch) {
 		args := make([]any, len(chunk))

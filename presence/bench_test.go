@@ -29,7 +29,7 @@ func BenchmarkClaim(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		if _, err := s.Claim(b.Context(), claimant(agora.AgentID("agent "+strconv.Itoa(n)), "e1")); err != nil {
+		if _, err := s.Sessions.Claim(b.Context(), claimant(agora.AgentID("agent "+strconv.Itoa(n)), "e1")); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -37,11 +37,11 @@ func BenchmarkClaim(b *testing.B) {
 
 func BenchmarkLookup(b *testing.B) {
 	s := benchStore(b)
-	if _, err := s.Claim(b.Context(), claimant("a", "e1")); err != nil {
+	if _, err := s.Sessions.Claim(b.Context(), claimant("a", "e1")); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := s.Lookup(b.Context(), tenant, "a"); err != nil {
+		if _, err := s.Addressees.Lookup(b.Context(), tenant, "a"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -49,13 +49,13 @@ func BenchmarkLookup(b *testing.B) {
 
 func BenchmarkUseLane(b *testing.B) {
 	s := benchStore(b)
-	c, err := s.Claim(b.Context(), claimant("a", "e1"))
+	c, err := s.Sessions.Claim(b.Context(), claimant("a", "e1"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	to := agora.ToAgent(tenant, "b")
 	for b.Loop() {
-		if err := s.UseLane(b.Context(), c, to, &presence.OpenStream{Stream: "s", Indexed: true}); err != nil {
+		if err := s.Lanes.Use(b.Context(), c, to, &presence.OpenStream{Stream: "s", Indexed: true}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -67,7 +67,7 @@ func BenchmarkMissing(b *testing.B) {
 	claims, h := manyClaims(b, s, 1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if missing, err := s.Missing(b.Context(), h, slices.Values(claims)); err != nil || len(missing) > 0 {
+		if missing, err := s.Sessions.Missing(b.Context(), h, slices.Values(claims)); err != nil || len(missing) > 0 {
 			b.Fatal(missing, err)
 		}
 	}
@@ -77,7 +77,7 @@ func BenchmarkMissing(b *testing.B) {
 func manyClaims(b testing.TB, s *presence.Store, n int) (claims []presence.Claim, h presence.Holder) {
 	for i := range n {
 		r := claimant(agora.AgentID("agent-"+strconv.Itoa(i)), "e1")
-		c, err := s.Claim(b.Context(), r)
+		c, err := s.Sessions.Claim(b.Context(), r)
 		if err != nil {
 			b.Fatal(err)
 		}

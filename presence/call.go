@@ -40,10 +40,16 @@ const (
 	CallGone     CallState = "gone"     // nothing is known of it
 )
 
-// OpenCall writes that a caller at an edge, which knows it by an id, waits for a call, which is kept for a while: it was new, or one of its name was there.
-// Nothing is written where that is CallOther or CallOver. asked tells whether its request is stored, which nobody knows where somebody has begun to store it
+// Calls is which requests wait for an answer in a box, and who waits.
+type Calls struct {
+	*backend
+	leases Leases
+}
+
+// Open writes that a caller at an edge, which knows it by an id, waits for a call, which is kept for a while: it was new, or one of its name was there.
+// Nothing is written where that is CallOther or CallOver. asked reports whether its request is stored, which nobody knows where somebody has begun to store it
 // longer ago than ask. One round trip; two for calls with a name.
-func (s *Store) OpenCall(ctx context.Context, h Holder, waiter string, c Call, keep, ask time.Duration) (state CallState, asked Asking, err error) {
+func (s Calls) Open(ctx context.Context, h Holder, waiter string, c Call, keep, ask time.Duration) (state CallState, asked Asking, err error) {
 	calls := []call{indexAdd(callsKey(h), 0, c.member()), {callOpenScript, c.record(), append(c.args(h.waiter(waiter), keep), ask.Milliseconds())}}
 	if !c.Named {
 		calls = append(calls, c.list(keep))
@@ -70,18 +76,18 @@ const (
 )
 
 // AskAgain writes that the request of a call begins to be stored now, as it was found not to be. One round trip.
-func (s *Store) AskAgain(ctx context.Context, c Call) error {
+func (s Calls) AskAgain(ctx context.Context, c Call) error {
 	_, err := s.run(ctx, call{callAskScript, c.record(), nil})
 	return err
 }
 
 // Asked writes that the request of a call is stored: nobody who makes it again is to do so.
-func (s *Store) Asked(ctx context.Context, c Call) error {
+func (s Calls) Asked(ctx context.Context, c Call) error {
 	return unavailable(s.rdb.HSet(ctx, c.record()[0], "asked", "1").Err())
 }
 
 // Streamed writes that the stream which is the request of a call has ended. One round trip.
-func (s *Store) Streamed(ctx context.Context, c Call) error {
+func (s Calls) Streamed(ctx context.Context, c Call) error {
 	_, err := s.run(ctx, call{callStreamedScript, c.record(), nil})
 	return err
 }
@@ -93,9 +99,9 @@ type Waiting struct {
 	Asking  time.Duration // how long ago an edge began to store the request; zero where it is stored
 }
 
-// HoldCalls writes again what callers at an edge wait for, in case the server has lost it, and has it kept for a while from now on. It
+// Hold writes again what callers at an edge wait for, in case the server has lost it, and has it kept for a while from now on. It
 // returns the calls that others have ended. One pipeline.
-func (s *Store) HoldCalls(ctx context.Context, h Holder, open []Waiting, keep time.Duration) (ended []Call, err error) {
+func (s Calls) Hold(ctx context.Context, h Holder, open []Waiting, keep time.Duration) (ended []Call, err error) {
 	var calls []call
 	for _, w := range open {
 		args := append(w.args("", keep), w.Asking.Milliseconds())
@@ -124,9 +130,9 @@ type Leaving struct {
 	End    bool   // else: the call is ended where nobody is left
 }
 
-// LeaveCalls writes that callers wait no more, and returns how each call stands then: CallOver for those that are ended now or were before. One whose answer was read
+// Leave writes that callers wait no more, and returns how each call stands then: CallOver for those that are ended now or were before. One whose answer was read
 // is kept for a while from now on, those without a name only as long as that their answer may be sent once more. One pipeline.
-func (s *Store) LeaveCalls(ctx context.Context, h Holder, leave []Leaving, keep, linger time.Duration) ([]CallState, error) {
+func (s Calls) Leave(ctx context.Context, h Holder, leave []Leaving, keep, linger time.Duration) ([]CallState, error) {
 	calls := make([]call, 0, 2*len(leave))
 	for _, l := range leave {
 		how, kept := "leave", any("")
@@ -156,8 +162,8 @@ func (s *Store) LeaveCalls(ctx context.Context, h Holder, leave []Leaving, keep,
 	return states, nil
 }
 
-// DropCalls takes calls off the lists of an edge and of the agents that were asked: all that had to be done of them is done. One pipeline.
-func (s *Store) DropCalls(ctx context.Context, h Holder, over []Call) error {
+// Drop takes calls off the lists of an edge and of the agents that were asked: all that had to be done of them is done. One pipeline.
+func (s Calls) Drop(ctx context.Context, h Holder, over []Call) error {
 	calls := make([]call, 0, 2*len(over))
 	for _, c := range over {
 		calls = append(calls, indexDel(callsKey(h), anyAge, entry{member: c.member()}),
@@ -167,8 +173,8 @@ func (s *Store) DropCalls(ctx context.Context, h Holder, over []Call) error {
 	return err
 }
 
-// CallsTo returns the calls that an agent was asked and that are listed with it; whole is false while the server may have lost some.
-func (s *Store) CallsTo(ctx context.Context, tenant string, id agora.AgentID) (calls []Call, whole bool, err error) {
+// To returns the calls that an agent was asked and that are listed with it; whole is false while the server may have lost some.
+func (s Calls) To(ctx context.Context, tenant string, id agora.AgentID) (calls []Call, whole bool, err error) {
 	all, err := s.rdb.HGetAll(ctx, Call{Tenant: tenant, To: id}.listed()).Result()
 	if err != nil {
 		return nil, false, unavailable(err)
@@ -182,12 +188,12 @@ func (s *Store) CallsTo(ctx context.Context, tenant string, id agora.AgentID) (c
 			})
 		}
 	}
-	whole, err = s.Whole(ctx)
+	whole, err = s.whole(ctx)
 	return calls, whole && err == nil, nil
 }
 
-// CallOpen tells whether a call is open: its answer was not read.
-func (s *Store) CallOpen(ctx context.Context, tenant, box string) (bool, error) {
+// IsOpen reports whether a call is open: its answer was not read.
+func (s Calls) IsOpen(ctx context.Context, tenant, box string) (bool, error) {
 	state, err := s.rdb.HGet(ctx, Call{Tenant: tenant, Box: box}.record()[0], "state").Result()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
@@ -196,7 +202,7 @@ func (s *Store) CallOpen(ctx context.Context, tenant, box string) (bool, error) 
 }
 
 // Waiters returns the edges at which callers wait for an answer.
-func (s *Store) Waiters(ctx context.Context, tenant, box string) ([]Holder, error) {
+func (s Calls) Waiters(ctx context.Context, tenant, box string) ([]Holder, error) {
 	fields, err := s.rdb.HKeys(ctx, Call{Tenant: tenant, Box: box}.record()[0]).Result()
 	if err != nil {
 		return nil, unavailable(err)
@@ -227,10 +233,10 @@ type LostCalls struct {
 	Calls  []Call
 }
 
-// LostCalls ends what callers of dead edges waited for, unless others wait for it too, and returns it for the caller to tell those that
-// were asked: it is returned again until DropCalls is told. Some of it where it is much. One round trip where no edge is dead; nothing is done while
+// Lost ends what callers of dead edges waited for, unless others wait for it too, and returns it for the caller to tell those that
+// were asked: it is returned again until Drop is told. Some of it where it is much. One round trip where no edge is dead; nothing is done while
 // the server is not whole.
-func (s *Store) LostCalls(ctx context.Context) ([]LostCalls, error) {
+func (s Calls) Lost(ctx context.Context) ([]LostCalls, error) {
 	r, err := s.run(ctx, indexDue(edgesKey, 0, sweepEdges))
 	if err != nil {
 		return nil, err
@@ -246,14 +252,14 @@ func (s *Store) LostCalls(ctx context.Context) ([]LostCalls, error) {
 		if len(members) == 0 {
 			continue
 		}
-		alive, err := s.Alive(ctx, h)
+		alive, err := s.leases.Alive(ctx, h)
 		if err == nil && !alive {
 			err = s.sure(ctx)
 		}
 		if err != nil || alive {
 			return lost, err
 		}
-		calls, err := s.endCalls(ctx, h, members)
+		calls, err := s.end(ctx, h, members)
 		if err != nil {
 			return lost, err
 		}
@@ -262,8 +268,8 @@ func (s *Store) LostCalls(ctx context.Context) ([]LostCalls, error) {
 	return lost, nil
 }
 
-// endCalls ends those of a dead edge's calls that nobody waits for, and returns them. The others are its own no more.
-func (s *Store) endCalls(ctx context.Context, h Holder, members []string) ([]Call, error) {
+// end ends those of a dead edge's calls that nobody waits for, and returns them. The others are its own no more.
+func (s Calls) end(ctx context.Context, h Holder, members []string) ([]Call, error) {
 	calls := make([]call, len(members))
 	for i, m := range members {
 		calls[i] = call{callLeaveScript, []string{callRecord(m)}, []any{h.waiter("*"), "end", ""}}
@@ -291,8 +297,8 @@ func (s *Store) endCalls(ctx context.Context, h Holder, members []string) ([]Cal
 	return over, err
 }
 
-// hasCalls tells whether calls of an edge are left to be ended.
-func (s *Store) hasCalls(ctx context.Context, h Holder) (bool, error) {
+// any reports whether calls of an edge are left to be ended.
+func (s Calls) any(ctx context.Context, h Holder) (bool, error) {
 	n, err := s.rdb.ZCard(ctx, callsKey(h)).Result()
 	return n > 0, unavailable(err)
 }

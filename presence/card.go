@@ -1,7 +1,6 @@
 package presence
 
 import (
-	"context"
 	"encoding/json"
 	"hash/fnv"
 	"strconv"
@@ -180,38 +179,6 @@ func decodeCard(id agora.AgentID, s storedCard, since int64) agora.Agent {
 
 // isBare reports whether a stored card says nothing of its agent.
 func (s storedCard) isBare() bool { return len(s.card) > 0 && strings.HasPrefix(s.card[1:], bareBegin) }
-
-// SetCard replaces the card of a running session, and reports whether it was another one. ErrDeposed when the claim is
-// no longer c's.
-func (s *Store) SetCard(ctx context.Context, c Claim, card agora.Agent) (changed bool, err error) {
-	v, err := encodeCard(card)
-	if err != nil {
-		return false, err
-	}
-	r, err := s.runAll(ctx, []call{
-		list(c.Tenant, member(c.Tenant, c.Agent)),
-		{cardScript, []string{c.keys().rec}, []any{c.Epoch, v.card, v.detail}},
-	})
-	if err != nil {
-		return false, err
-	}
-	if r[1].str() == "0" {
-		return false, ErrDeposed
-	}
-	return r[1].yes(), nil
-}
-
-// asHolder runs a script that answers 0 where the claim was taken.
-func (s *Store) asHolder(ctx context.Context, c call) error {
-	r, err := s.run(ctx, c)
-	if err != nil {
-		return err
-	}
-	if !r.yes() {
-		return ErrDeposed
-	}
-	return nil
-}
 
 // millis is a stored time; 0 is the zero time.
 func millis(ms int64) time.Time {

@@ -76,28 +76,28 @@ const claimTries = 8
 // With Dial, an AddressError where another agent of the tenant has the address: it is this one's as long as its session lasts, or
 // until that is claimed with another or none. It takes one round trip more. With Adopt, ErrDeposed where the session has another epoch by
 // now, or is over.
-func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
+func (s Sessions) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	if r.Dial == nil || r.Adopt != 0 {
 		return s.claim(ctx, r)
 	}
 	d := *r.Dial
 	d.entry = r.Session
 	r.Dial = &d
-	was, err := s.reserve(ctx, r.Tenant, r.Agent, r.Dial)
+	was, err := s.dials.reserve(ctx, r.Tenant, r.Agent, r.Dial)
 	if err != nil {
 		return Claim{}, err
 	}
 	c, err := s.claim(ctx, r)
 	for _, failed := range []error{ErrExists, ErrEnding, ErrOwned, ErrWrongToken} { // after any other error it may have been made
 		if errors.Is(err, failed) {
-			s.unreserve(ctx, r.Tenant, r.Agent, r.Dial, was)
+			s.dials.unreserve(ctx, r.Tenant, r.Agent, r.Dial, was)
 		}
 	}
 	return c, err
 }
 
 // claim is Claim of an address that is the agent's.
-func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claim, error) {
+func (s Sessions) claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	var dead uint64
 	sure := false
 	for n := 1; ; n++ {
@@ -127,11 +127,11 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 			c.Resumed, c.Incumbent = outcome == "resumed", nil
 			c.Dialled = r.Dial != nil || r.Adopt != 0
 			if was != nil && r.Adopt == 0 && (r.Dial == nil || r.Dial.Address != was.Address) {
-				s.unreserve(ctx, r.Tenant, r.Agent, was, "")
+				s.dials.unreserve(ctx, r.Tenant, r.Agent, was, "")
 			}
 			return c, nil
 		}
-		alive, err := s.Alive(ctx, c.Incumbent.Holder)
+		alive, err := s.leases.Alive(ctx, c.Incumbent.Holder)
 		if err != nil {
 			return Claim{}, err
 		}
@@ -144,7 +144,7 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 
 // tryClaim runs the claim script once, behind the indexes that will list what it decides.
 // sure says that an agent without a record has no session; whole, whether that is so now.
-func (s *Store) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sure bool) (c Claim, was *Dialled, outcome string, whole bool, err error) {
+func (s Sessions) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sure bool) (c Claim, was *Dialled, outcome string, whole bool, err error) {
 	card, err := encodeCard(r.Card)
 	if err != nil {
 		return Claim{}, nil, "", false, err
@@ -208,7 +208,7 @@ func (r reply) pasts() []Past {
 // left. clean is false when it did not hand over: its lease was seen to be gone, after the
 // claim was made. Then un-indexed streams of all earlier epochs can't go on (Record.Dirty),
 // and positions are no longer clean. ErrDeposed when the claim is no longer c's.
-func (s *Store) Settle(ctx context.Context, c Claim, p Past, clean bool) (left []Past, err error) {
+func (s Sessions) Settle(ctx context.Context, c Claim, p Past, clean bool) (left []Past, err error) {
 	k := c.keys()
 	r, err := s.run(ctx, call{settleScript, []string{k.rec, k.unsettled}, []any{c.Epoch, p.Epoch, flag(clean)}})
 	if err != nil {
@@ -220,9 +220,9 @@ func (s *Store) Settle(ctx context.Context, c Claim, p Past, clean bool) (left [
 	return r.at(1).pasts(), nil
 }
 
-// Unsettled tells whether a past holder of the claim is still to settle: one that can't
+// Unsettled reports whether a past holder of the claim is still to settle: one that can't
 // be asked may have handed over by itself (HandedOver).
-func (s *Store) Unsettled(ctx context.Context, c Claim, p Past) (bool, error) {
+func (s Sessions) Unsettled(ctx context.Context, c Claim, p Past) (bool, error) {
 	is, err := s.rdb.HExists(ctx, c.keys().unsettled, strconv.FormatUint(p.Epoch, 10)).Result()
 	return is, unavailable(err)
 }

@@ -64,11 +64,11 @@ func TestClaimDecidesByStatePrincipalAndToken(t *testing.T) {
 				await.True(t, "grace is over", func() bool {
 					stranger := r // who can't resume it before
 					stranger.Principal = "mallory"
-					_, err := s.Claim(t.Context(), stranger)
+					_, err := s.Sessions.Claim(t.Context(), stranger)
 					return errors.Is(err, presence.ErrEnding)
 				})
 			}
-			got, err := s.Claim(t.Context(), r)
+			got, err := s.Sessions.Claim(t.Context(), r)
 			if !errors.Is(err, c.want) || got.Resumed != c.resumed {
 				t.Errorf("case %d, %s: claim = %v, resumed %v; want %v, %v", i, c.state, err, got.Resumed, c.want, c.resumed)
 				continue
@@ -90,9 +90,9 @@ func claimIn(t *testing.T, s *presence.Store, id agora.AgentID, state string) pr
 	c, _ := begun(t, s, r)
 	switch state {
 	case "grace", "grace over":
-		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
+		ok(t, s.Sessions.Lose(t.Context(), c, presence.Position{}, nil, false))
 	case "ending":
-		ok(t, s.End(t.Context(), c))
+		ok(t, s.Sessions.End(t.Context(), c))
 	}
 	return c
 }
@@ -134,7 +134,7 @@ func TestOneOfTwoClaimersAtTheSameInstantWins(t *testing.T) {
 			for i, s := range stores {
 				wg.Go(func() {
 					<-start
-					_, errs[i] = s.Claim(t.Context(), claimant(id, "e"+string(rune('0'+i))))
+					_, errs[i] = s.Sessions.Claim(t.Context(), claimant(id, "e"+string(rune('0'+i))))
 				})
 			}
 			close(start)
@@ -159,8 +159,8 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 		s := srv.store(presence.Config{})
 		r := claimant("a", "e1")
 		renewed(t, s, r.Holder)
-		first := must(s.Claim(t.Context(), r))(t)
-		again := must(s.Claim(t.Context(), r))(t)
+		first := must(s.Sessions.Claim(t.Context(), r))(t)
+		again := must(s.Sessions.Claim(t.Context(), r))(t)
 		if again.Epoch != first.Epoch || again.Session != first.Session || again.Resumed {
 			t.Fatalf("repeated claim %+v, want %+v", again, first)
 		}
@@ -174,11 +174,11 @@ func TestATakeoverRenewsTheToken(t *testing.T) {
 		r2, r3 := claimant("a", "e2"), claimant("a", "e3")
 		renewed(t, s, r2.Holder)
 		r2.Resume, r3.Resume = "token-e1", "token-e1"
-		_ = must(s.Claim(t.Context(), r2))(t)
-		_, err := s.Claim(t.Context(), r3)
+		_ = must(s.Sessions.Claim(t.Context(), r2))(t)
+		_, err := s.Sessions.Claim(t.Context(), r3)
 		is(t, err, presence.ErrExists)
 		r3.Resume = "token-e2"
-		_ = must(s.Claim(t.Context(), r3))(t)
+		_ = must(s.Sessions.Claim(t.Context(), r3))(t)
 	})
 }
 
@@ -190,17 +190,17 @@ func TestAnAgentThatNeverGotItsNewTokenReturnsWithTheOneBefore(t *testing.T) {
 		for _, presented := range []string{"token-e1", "token-e1", "token-e1"} { // each time it becomes a token that nobody gets
 			r := claimant("a", "e2")
 			r.Resume, r.ResumeSession, r.Token = presented, c.Session, "lost "+presented
-			again := must(s.Claim(t.Context(), r))(t)
-			ok(t, s.Return(t.Context(), again))
+			again := must(s.Sessions.Claim(t.Context(), r))(t)
+			ok(t, s.Sessions.Return(t.Context(), again))
 		}
 		r := claimant("a", "e2")
 		r.Token = "the next"
-		_, err := s.Claim(t.Context(), withToken(r, "token-e2"))
+		_, err := s.Sessions.Claim(t.Context(), withToken(r, "token-e2"))
 		is(t, err, presence.ErrWrongToken)
-		ok(t, s.Return(t.Context(), must(s.Claim(t.Context(), withToken(r, "")))(t)))
-		_, err = s.Claim(t.Context(), withToken(r, "token-e1")) // there was one since, which got its answer for all that is known
+		ok(t, s.Sessions.Return(t.Context(), must(s.Sessions.Claim(t.Context(), withToken(r, "")))(t)))
+		_, err = s.Sessions.Claim(t.Context(), withToken(r, "token-e1")) // there was one since, which got its answer for all that is known
 		is(t, err, presence.ErrWrongToken)
-		_ = must(s.Claim(t.Context(), withToken(r, "the next")))(t)
+		_ = must(s.Sessions.Claim(t.Context(), withToken(r, "the next")))(t)
 	})
 }
 
@@ -215,29 +215,29 @@ func TestTheThirdHolderWaitsForTheFirstToo(t *testing.T) {
 		c1 := claimIn(t, s, "a", "active")
 		r2, r3 := claimant("a", "e2"), claimant("a", "e3")
 		r2.Resume, r3.Resume = "token-e1", "token-e2"
-		c2 := must(s.Claim(t.Context(), r2))(t)
-		_, err := s.Begin(t.Context(), c2)
+		c2 := must(s.Sessions.Claim(t.Context(), r2))(t)
+		_, err := s.Sessions.Begin(t.Context(), c2)
 		is(t, err, presence.ErrUnsettled)
-		c3 := must(s.Claim(t.Context(), r3))(t)
+		c3 := must(s.Sessions.Claim(t.Context(), r3))(t)
 		if len(c3.Unsettled) != 2 || c3.Unsettled[0].Epoch != c1.Epoch || c3.Unsettled[1].Epoch != c2.Epoch {
 			t.Fatalf("unsettled %+v, want epochs %d and %d", c3.Unsettled, c1.Epoch, c2.Epoch)
 		}
-		_, err = s.Begin(t.Context(), c2)
+		_, err = s.Sessions.Begin(t.Context(), c2)
 		is(t, err, presence.ErrDeposed)
-		_, err = s.Settle(t.Context(), c2, c3.Unsettled[0], true)
+		_, err = s.Sessions.Settle(t.Context(), c2, c3.Unsettled[0], true)
 		is(t, err, presence.ErrDeposed)
 
-		left := must(s.Settle(t.Context(), c3, c3.Unsettled[1], true))(t)
+		left := must(s.Sessions.Settle(t.Context(), c3, c3.Unsettled[1], true))(t)
 		if len(left) != 1 {
 			t.Fatalf("left %+v", left)
 		}
-		_, err = s.Begin(t.Context(), c3)
+		_, err = s.Sessions.Begin(t.Context(), c3)
 		is(t, err, presence.ErrUnsettled)
-		left = must(s.Settle(t.Context(), c3, left[0], false))(t)
+		left = must(s.Sessions.Settle(t.Context(), c3, left[0], false))(t)
 		if len(left) != 0 {
 			t.Fatalf("left %+v", left)
 		}
-		rec := must(s.Begin(t.Context(), c3))(t)
+		rec := must(s.Sessions.Begin(t.Context(), c3))(t)
 		if rec.Clean || rec.Dirty != c3.Epoch-1 {
 			t.Fatalf("clean %v, dirty %d; want false, %d", rec.Clean, rec.Dirty, c3.Epoch-1)
 		}
@@ -248,13 +248,13 @@ func TestEpochsGrowThoughTheServerLostEverything(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		r := claimant("a", "e1")
-		before := must(s.Claim(t.Context(), r))(t)
+		before := must(s.Sessions.Claim(t.Context(), r))(t)
 		srv.empty()
 		await.True(t, "the server is back", func() bool { return s.SetWhole(t.Context()) == nil })
 		var after presence.Claim
 		await.True(t, "claim after the restart", func() bool {
 			var err error
-			after, err = s.Claim(t.Context(), r)
+			after, err = s.Sessions.Claim(t.Context(), r)
 			return err == nil
 		})
 		if after.Epoch <= before.Epoch || after.Resumed {
@@ -272,24 +272,24 @@ func TestDeposedHolderChangesNothing(t *testing.T) {
 		c, _ := begun(t, s, r)
 		to := agora.ToAgent(tenant, "b")
 		calls := map[string]error{
-			"Lose":         s.Lose(t.Context(), old, presence.Position{Cursor: 9}, nil, false),
-			"End":          s.End(t.Context(), old),
-			"HandedOver":   s.HandedOver(t.Context(), old, presence.Position{Cursor: 9}, nil, true),
-			"SetCard":      second(s.SetCard(t.Context(), old, agora.Agent{Name: "old"})),
-			"UseLane":      s.UseLane(t.Context(), old, to, nil),
-			"CloseStreams": s.CloseStreams(t.Context(), old, to, []string{"x"}),
-			"Cancel":       s.Cancel(t.Context(), old, presence.Stream{Peer: "b", Stream: "x"}),
-			"Uncancel":     s.Uncancel(t.Context(), old, "b", "x"),
-			"Finished":     s.Finished(t.Context(), old, false),
+			"Lose":         s.Sessions.Lose(t.Context(), old, presence.Position{Cursor: 9}, nil, false),
+			"End":          s.Sessions.End(t.Context(), old),
+			"HandedOver":   s.Sessions.HandedOver(t.Context(), old, presence.Position{Cursor: 9}, nil, true),
+			"SetCard":      second(s.Directory.SetCard(t.Context(), old, agora.Agent{Name: "old"})),
+			"Lanes.Use":    s.Lanes.Use(t.Context(), old, to, nil),
+			"CloseStreams": s.Lanes.CloseStreams(t.Context(), old, to, []string{"x"}),
+			"Cancel":       s.Lanes.Cancel(t.Context(), old, presence.Stream{Peer: "b", Stream: "x"}),
+			"Uncancel":     s.Lanes.Uncancel(t.Context(), old, "b", "x"),
+			"Finished":     s.Sessions.Finished(t.Context(), old, false),
 		}
-		_, calls["Join"] = s.Join(t.Context(), old, "room", presence.Public, true)
+		_, calls["Join"] = s.Spaces.Join(t.Context(), old, "room", presence.Public, true)
 		for name, err := range calls {
 			if !errors.Is(err, presence.ErrDeposed) {
 				t.Errorf("%s = %v, want ErrDeposed", name, err)
 			}
 		}
-		ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: old, Position: presence.Position{Cursor: 9}}}))
-		rec := must(s.Begin(t.Context(), c))(t)
+		ok(t, s.Positions.Write(t.Context(), []presence.Moved{{Claim: old, Position: presence.Position{Cursor: 9}}}))
+		rec := must(s.Sessions.Begin(t.Context(), c))(t)
 		if rec.Position.Cursor != 0 || rec.Card.Name != "the a" || len(rec.Lanes) != 0 || len(rec.Spaces) != 0 {
 			t.Errorf("record %+v", rec)
 		}

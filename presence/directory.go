@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/agora-relay/agora"
 )
 
@@ -51,9 +49,12 @@ func (r reply) listed(id agora.AgentID) (l Listed, ok bool) {
 	return Listed{}, false
 }
 
+// Directory is which agents of a tenant are there, and their cards.
+type Directory struct{ *backend }
+
 // Agents returns the light cards of all agents of a tenant that have a session, its
 // grace included, or are registered without one, sorted by id. A round trip or two for every few hundred.
-func (s *Store) Agents(ctx context.Context, tenant string) ([]agora.Agent, error) {
+func (s Directory) Agents(ctx context.Context, tenant string) ([]agora.Agent, error) {
 	all, err := s.list(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (s *Store) Agents(ctx context.Context, tenant string) ([]agora.Agent, error
 }
 
 // list returns the directory of a tenant, sorted by id.
-func (s *Store) list(ctx context.Context, tenant string) ([]Listed, error) {
+func (s Directory) list(ctx context.Context, tenant string) ([]Listed, error) {
 	if err := s.sure(ctx); err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (s *Store) list(ctx context.Context, tenant string) ([]Listed, error) {
 
 // Agent returns the whole card of an agent of the directory; AGENT_NOT_FOUND where it is not there, UNAVAILABLE for
 // ErrIncomplete rather than that while the server is not whole.
-func (s *Store) Agent(ctx context.Context, tenant string, id agora.AgentID) (agora.Agent, error) {
+func (s Directory) Agent(ctx context.Context, tenant string, id agora.AgentID) (agora.Agent, error) {
 	fields, err := s.rdb.HMGet(ctx, recordOf(member(tenant, id)), append(slices.Clone(listing), "detail", "reg_detail")...).Result()
 	if err != nil {
 		return agora.Agent{}, unavailable(err)
@@ -145,7 +146,7 @@ type Changes struct {
 // Changed returns what may have changed in a tenant's directory since a mark, and the next mark. Where nothing has, it is one round trip
 // whatever the size of the directory. Who is listed may still be about to change: so it is told again for a while. UNAVAILABLE for
 // ErrIncomplete while the server is not whole; who has found it so begins with the zero Mark again.
-func (s *Store) Changed(ctx context.Context, tenant string, m Mark) (Changes, Mark, error) {
+func (s Directory) Changed(ctx context.Context, tenant string, m Mark) (Changes, Mark, error) {
 	settled := s.settled.Milliseconds()
 	since := any("+inf") // all is read anyhow
 	if m.at != 0 {
@@ -185,7 +186,7 @@ func born(revision string) string {
 }
 
 // Read returns how some agents stand in the directory. One pipeline for every few hundred.
-func (s *Store) Read(ctx context.Context, tenant string, ids []agora.AgentID) (Changes, error) {
+func (s Directory) Read(ctx context.Context, tenant string, ids []agora.AgentID) (Changes, error) {
 	es := make([]entry, len(ids))
 	for i, id := range ids {
 		es[i].member = member(tenant, id)
@@ -193,7 +194,7 @@ func (s *Store) Read(ctx context.Context, tenant string, ids []agora.AgentID) (C
 	return s.read(ctx, es)
 }
 
-func (s *Store) read(ctx context.Context, es []entry) (c Changes, err error) {
+func (s Directory) read(ctx context.Context, es []entry) (c Changes, err error) {
 	for chunk := range slices.Chunk(es, batch) {
 		records, err := s.fields(ctx, chunk, listing...)
 		if err != nil {
@@ -217,63 +218,22 @@ func (s *Store) read(ctx context.Context, es []entry) (c Changes, err error) {
 	return c, err
 }
 
-// scan goes through an index; a member may be given more than once.
-func (s *Store) scan(ctx context.Context, key string, f func([]entry) error) error {
-	var cursor uint64
-	for {
-		flat, next, err := s.rdb.ZScan(ctx, key, cursor, "", batch).Result()
-		if err != nil {
-			return unavailable(err)
-		}
-		es := make([]entry, 0, len(flat)/2)
-		for i := 0; i+1 < len(flat); i += 2 {
-			es = append(es, entry{flat[i], flat[i+1]})
-		}
-		for chunk := range slices.Chunk(es, batch) {
-			if err := f(chunk); err != nil {
-				return err
-			}
-		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
+// SetCard replaces the card of a running session, and reports whether it was another one. ErrDeposed when the claim is
+// no longer c's.
+func (s Directory) SetCard(ctx context.Context, c Claim, card agora.Agent) (changed bool, err error) {
+	v, err := encodeCard(card)
+	if err != nil {
+		return false, err
 	}
-}
-
-// drop takes stale entries off an index, but for those that a claim on its way may have listed.
-func (s *Store) drop(ctx context.Context, key string, stale []entry) error {
-	if len(stale) == 0 {
-		return nil
+	r, err := s.runAll(ctx, []call{
+		list(c.Tenant, member(c.Tenant, c.Agent)),
+		{cardScript, []string{c.keys().rec}, []any{c.Epoch, v.card, v.detail}},
+	})
+	if err != nil {
+		return false, err
 	}
-	_, err := s.run(ctx, indexDel(key, s.settled, stale...))
-	return err
-}
-
-// expect lists agents as due where they are not, as they should be: a failover may have lost it.
-func (s *Store) expect(ctx context.Context, leaving []entry) error {
-	if len(leaving) == 0 {
-		return nil
+	if r[1].str() == "0" {
+		return false, ErrDeposed
 	}
-	zs := make([]redis.Z, len(leaving))
-	for i, e := range leaving {
-		zs[i] = redis.Z{Member: e.member}
-	}
-	return unavailable(s.rdb.ZAddNX(ctx, dueKey, zs...).Err())
-}
-
-// fields reads fields of the records of agents, in one pipeline.
-func (s *Store) fields(ctx context.Context, es []entry, fields ...string) ([]reply, error) {
-	p := s.rdb.Pipeline()
-	cmds := make([]*redis.SliceCmd, len(es))
-	for i, e := range es {
-		cmds[i] = p.HMGet(ctx, recordOf(e.member), fields...)
-	}
-	if _, err := p.Exec(ctx); err != nil && len(es) > 0 {
-		return nil, unavailable(err)
-	}
-	out := make([]reply, len(es))
-	for i, c := range cmds {
-		out[i] = reply{c.Val()}
-	}
-	return out, nil
+	return r[1].yes(), nil
 }

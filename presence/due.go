@@ -3,19 +3,13 @@ package presence
 import (
 	"context"
 	"time"
-
-	"github.com/agora-relay/agora"
 )
 
 // tidyBatch is how many of an edge's own claims one sweep looks at.
 const tidyBatch = 100
 
-func holderWords(h Holder) [2]string {
-	return [2]string{agora.EncodeToken(h.Edge), agora.EncodeToken(h.Incarnation)}
-}
-
 // due looks at agents whose time has come and returns the sessions that are ending, and registrations that are over: those have no session.
-func (s *Store) due(ctx context.Context, max int) ([]Claim, error) {
+func (s sweeper) due(ctx context.Context, max int) ([]Claim, error) {
 	var out []Claim
 	for len(out) < max {
 		n := min(max-len(out), batch)
@@ -34,7 +28,7 @@ func (s *Store) due(ctx context.Context, max int) ([]Claim, error) {
 }
 
 // judge runs the due script on entries and acts on what it says.
-func (s *Store) judge(ctx context.Context, now int64, es []entry) ([]Claim, error) {
+func (s sweeper) judge(ctx context.Context, now int64, es []entry) ([]Claim, error) {
 	calls := make([]call, len(es))
 	for i, e := range es {
 		k := keysOf(e.member, "")
@@ -71,7 +65,7 @@ func (s *Store) judge(ctx context.Context, now int64, es []entry) ([]Claim, erro
 
 // tidy goes through the claims that are listed under this edge, oldest first, a few each time: it drops those that are
 // no longer its own, and lets go of those that the edge knows nothing of.
-func (s *Store) tidy(ctx context.Context, h Holder) error {
+func (s sweeper) tidy(ctx context.Context, h Holder) error {
 	r, err := s.run(ctx, indexTake(claimsKey(h), s.settled, tidyBatch, 0))
 	if err != nil {
 		return err
@@ -109,7 +103,7 @@ func (s *Store) tidy(ctx context.Context, h Holder) error {
 }
 
 // tidyDials goes in the same way through those that are listed as dialled by this edge.
-func (s *Store) tidyDials(ctx context.Context, h Holder) error {
+func (s sweeper) tidyDials(ctx context.Context, h Holder) error {
 	r, err := s.run(ctx, indexTake(dialsKey(h), s.settled, tidyBatch, 0))
 	if err != nil {
 		return err
@@ -132,20 +126,4 @@ func (s *Store) tidyDials(ctx context.Context, h Holder) error {
 		_, err = s.run(ctx, indexDel(dialsKey(h), anyAge, stale...))
 	}
 	return err
-}
-
-// epochs returns the epoch of each agent that is active at the holder; 0 for the others.
-func (s *Store) epochs(ctx context.Context, h Holder, es []entry) ([]uint64, error) {
-	records, err := s.fields(ctx, es, "state", "edge", "inc", "epoch")
-	if err != nil {
-		return nil, err
-	}
-	out := make([]uint64, len(es))
-	w := holderWords(h)
-	for i, r := range records {
-		if r.at(0).str() == "1" && r.at(1).str() == w[0] && r.at(2).str() == w[1] {
-			out[i] = r.at(3).uint()
-		}
-	}
-	return out, nil
 }

@@ -33,6 +33,6 @@ func TestAnEmbeddedServerKnowsTheScriptsAndOutlivesTheirErrors(t *testing.T) {
 	if n, err := run("whole"); err != nil || n != 1 {
 		t.Errorf("a script behind errors = %d, %v; want 1", n, err)
 	}
-	_, err = s.store(presence.Config{}).Claim(t.Context(), claimant("a", "e1"))
+	_, err = s.store(presence.Config{}).Sessions.Claim(t.Context(), claimant("a", "e1"))
 	ok(t, err)
 }

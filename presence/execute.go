@@ -32,10 +32,13 @@ const (
 // executeVersion begins every value; the time at which it ends follows, then what it allows.
 const executeVersion = "1"
 
-// OpenExecute writes that a task is given, and the mark of who remembers it: see OpenAgain. Written again it is as it is now.
+// Executes is which tasks are open.
+type Executes struct{ *backend }
+
+// Open writes that a task is given, and the mark of who remembers it: see OpenAgain. Written again it is as it is now.
 // RATE_LIMITED where too many are open for the agent, INVALID_REQUEST where it has too many names of tools. One round trip.
-func (s *Store) OpenExecute(ctx context.Context, mark string, e Execute) error {
-	c, err := s.writeExecutes(mark, []Execute{e}, false)
+func (s Executes) Open(ctx context.Context, mark string, e Execute) error {
+	c, err := s.write(mark, []Execute{e}, false)
 	if err != nil {
 		return err
 	}
@@ -46,14 +49,14 @@ func (s *Store) OpenExecute(ctx context.Context, mark string, e Execute) error {
 // OpenAgain writes once more the tasks that somebody has written under a mark, for those agents of which the mark is lost: then the server has lost the tasks
 // as well. Those of agents whose mark is there are as they are: what is lacking has been closed. An agent that was given too many others
 // meanwhile is left with those. One pipeline.
-func (s *Store) OpenAgain(ctx context.Context, mark string, open []Execute) error {
+func (s Executes) OpenAgain(ctx context.Context, mark string, open []Execute) error {
 	byKey := map[string][]Execute{}
 	for _, e := range open {
 		byKey[e.key()] = append(byKey[e.key()], e)
 	}
 	calls := make([]call, 0, len(byKey))
 	for _, of := range byKey {
-		c, err := s.writeExecutes(mark, of, true)
+		c, err := s.write(mark, of, true)
 		if err != nil {
 			return err
 		}
@@ -71,8 +74,8 @@ func full(r reply) error {
 	return nil
 }
 
-// writeExecutes returns the call that writes the executes of one agent.
-func (s *Store) writeExecutes(mark string, open []Execute, again bool) (call, error) {
+// write returns the call that writes the executes of one agent.
+func (s Executes) write(mark string, open []Execute, again bool) (call, error) {
 	var latest time.Time
 	var fields []any
 	for _, e := range open {
@@ -93,8 +96,8 @@ func (s *Store) writeExecutes(mark string, open []Execute, again bool) (call, er
 	return call{executeScript, []string{open[0].key()}, append(args, fields...)}, nil
 }
 
-// CloseExecutes writes that tasks are done. One pipeline.
-func (s *Store) CloseExecutes(ctx context.Context, done ...Execute) error {
+// Close writes that tasks are done. One pipeline.
+func (s Executes) Close(ctx context.Context, done ...Execute) error {
 	p := s.rdb.Pipeline()
 	for _, e := range done {
 		p.HDel(ctx, e.key(), e.field())
@@ -103,8 +106,8 @@ func (s *Store) CloseExecutes(ctx context.Context, done ...Execute) error {
 	return unavailable(err)
 }
 
-// Executes returns the tasks that an agent was given and that are not done. One that can't be read allows nothing. UNAVAILABLE for ErrIncomplete while the server may have lost some. One pipeline.
-func (s *Store) Executes(ctx context.Context, tenant string, callee agora.AgentID) ([]Execute, error) {
+// Of returns the tasks that an agent was given and that are not done. One that can't be read allows nothing. UNAVAILABLE for ErrIncomplete while the server may have lost some. One pipeline.
+func (s Executes) Of(ctx context.Context, tenant string, callee agora.AgentID) ([]Execute, error) {
 	of := Execute{Tenant: tenant, Callee: callee}
 	p := s.rdb.Pipeline()
 	all, whole := p.HGetAll(ctx, of.key()), p.Exists(ctx, wholeKey)

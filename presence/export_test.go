@@ -40,7 +40,7 @@ const (
 
 // RenewAs is Renew whose request has a word of the test's: the same word is the same request.
 func RenewAs(ctx context.Context, s *Store, h Holder, word string) (bool, error) {
-	r, err := s.run(ctx, s.renew(h, "", word))
+	r, err := s.run(ctx, s.Leases.renew(h, "", word))
 	return r.at(0).yes(), err
 }
 
@@ -50,7 +50,7 @@ func Marks(s *Store) []string { return s.marks() }
 // Digest is what a server knows a script by.
 func Digest(name string) string { return script(name).Hash() }
 
-// Answered tells whether parts of an answer, one after the other, are taken for what was wanted.
+// Answered reports whether parts of an answer, one after the other, are taken for what was wanted.
 func Answered(want string, parts ...string) bool {
 	q := question{want: []byte(want)}
 	for _, p := range parts {

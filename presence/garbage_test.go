@@ -24,7 +24,7 @@ func TestLookingAfterClaimsLeavesLittleGarbage(t *testing.T) {
 	ok(t, s.SetWhole(t.Context()))
 	claims, h := manyClaims(t, s, 1000)
 	look := func() {
-		if missing := must(s.Missing(t.Context(), h, slices.Values(claims)))(t); len(missing) > 0 {
+		if missing := must(s.Sessions.Missing(t.Context(), h, slices.Values(claims)))(t); len(missing) > 0 {
 			t.Fatalf("%d missing", len(missing))
 		}
 	}

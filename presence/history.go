@@ -39,7 +39,7 @@ const historyFor = 7 * 24 * time.Hour
 
 // Note keeps an event in the agent's short history, the oldest of which are dropped. Behind the
 // end of a session it goes with what else is kept of the agent.
-func (s *Store) Note(ctx context.Context, tenant string, id agora.AgentID, e Event) error {
+func (s Operators) Note(ctx context.Context, tenant string, id agora.AgentID, e Event) error {
 	b, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *Store) Note(ctx context.Context, tenant string, id agora.AgentID, e Eve
 }
 
 // History returns the events that are kept of an agent, the oldest first.
-func (s *Store) History(ctx context.Context, tenant string, id agora.AgentID) ([]Event, error) {
+func (s Operators) History(ctx context.Context, tenant string, id agora.AgentID) ([]Event, error) {
 	all, err := s.rdb.LRange(ctx, keysOf(member(tenant, id), "").history(), 0, -1).Result()
 	if err != nil {
 		return nil, unavailable(err)

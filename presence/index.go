@@ -1,6 +1,12 @@
 package presence
 
-import "time"
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // indexAdd lists members in an index at a time from now on.
 func indexAdd(key string, in time.Duration, members ...string) call {
@@ -55,4 +61,48 @@ func list(tenant string, members ...string) call {
 		args[i] = m
 	}
 	return call{listScript, []string{agentsKey(tenant), revisionKey(tenant)}, args}
+}
+
+// scan goes through an index; a member may be given more than once.
+func (b *backend) scan(ctx context.Context, key string, f func([]entry) error) error {
+	var cursor uint64
+	for {
+		flat, next, err := b.rdb.ZScan(ctx, key, cursor, "", batch).Result()
+		if err != nil {
+			return unavailable(err)
+		}
+		es := make([]entry, 0, len(flat)/2)
+		for i := 0; i+1 < len(flat); i += 2 {
+			es = append(es, entry{flat[i], flat[i+1]})
+		}
+		for chunk := range slices.Chunk(es, batch) {
+			if err := f(chunk); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// drop takes stale entries off an index, but for those that a claim on its way may have listed.
+func (b *backend) drop(ctx context.Context, key string, stale []entry) error {
+	if len(stale) == 0 {
+		return nil
+	}
+	_, err := b.run(ctx, indexDel(key, b.settled, stale...))
+	return err
+}
+
+// expect lists agents as due where they are not, as they should be: a failover may have lost it.
+func (b *backend) expect(ctx context.Context, leaving []entry) error {
+	if len(leaving) == 0 {
+		return nil
+	}
+	zs := make([]redis.Z, len(leaving))
+	for i, e := range leaving {
+		zs[i] = redis.Z{Member: e.member}
+	}
+	return unavailable(b.rdb.ZAddNX(ctx, dueKey, zs...).Err())
 }

@@ -13,9 +13,12 @@ import (
 // keepCancelled is how many cancelled streams are kept with an agent.
 const keepCancelled = 256
 
-// UseLane writes the lane, and the start of a stream unless open is nil, into
+// Lanes is which lanes sessions have used, and the streams that are open on them, or were cancelled.
+type Lanes struct{ *backend }
+
+// Use writes the lane, and the start of a stream unless open is nil, into
 // the session, before anything is sent on it. ErrDeposed.
-func (s *Store) UseLane(ctx context.Context, c Claim, to agora.Address, open *OpenStream) error {
+func (s Lanes) Use(ctx context.Context, c Claim, to agora.Address, open *OpenStream) error {
 	k, lane := c.keys(), laneField(to)
 	args := []any{c.Epoch, lane, ""}
 	if open != nil {
@@ -25,7 +28,7 @@ func (s *Store) UseLane(ctx context.Context, c Claim, to agora.Address, open *Op
 }
 
 // CloseStreams takes ended streams out, and the lane too where that leads to the box of a call. Best effort: one that stays is found to have ended when the lane is read.
-func (s *Store) CloseStreams(ctx context.Context, c Claim, to agora.Address, streams []string) error {
+func (s Lanes) CloseStreams(ctx context.Context, c Claim, to agora.Address, streams []string) error {
 	k, lane := c.keys(), laneField(to)
 	args := []any{c.Epoch}
 	for _, st := range streams {
@@ -39,14 +42,14 @@ func (s *Store) CloseStreams(ctx context.Context, c Claim, to agora.Address, str
 
 // Cancel notes that the agent cancelled a peer's stream (kept with the agent,
 // not with the session; the newest 256).
-func (s *Store) Cancel(ctx context.Context, c Claim, st Stream) error {
+func (s Lanes) Cancel(ctx context.Context, c Claim, st Stream) error {
 	k := c.keys()
 	return s.asHolder(ctx, call{cancelScript, []string{k.rec, k.cancelled},
 		[]any{c.Epoch, cancelField(st.Peer, st.Stream), st.Seq, keepCancelled}})
 }
 
 // Uncancel forgets it.
-func (s *Store) Uncancel(ctx context.Context, c Claim, peer agora.AgentID, stream string) error {
+func (s Lanes) Uncancel(ctx context.Context, c Claim, peer agora.AgentID, stream string) error {
 	k := c.keys()
 	return s.asHolder(ctx, call{uncancelScript, []string{k.rec, k.cancelled}, []any{c.Epoch, cancelField(peer, stream)}})
 }

@@ -20,13 +20,16 @@ func (e *TakenError) Error() string {
 	return fmt.Sprintf("another edge has the lease of %q", e.By.Edge)
 }
 
+// Leases is which edges are alive.
+type Leases struct{ *backend }
+
 // Renew writes the edge's lease, and lists the edge among those that sweeps
 // look at. It says whether the lease had been there: false on the first time
 // and when it had lapsed (then the edge re-asserts what it holds before it delivers
 // anything). Where another life of the edge has it, it fails with a
 // TakenError and writes no lease: unless that is the incarnation gone, whose lease is replaced. An edge
 // that was killed leaves its lease behind, and two that run under one id must not share it.
-func (s *Store) Renew(ctx context.Context, h Holder, gone string) (held bool, err error) {
+func (s Leases) Renew(ctx context.Context, h Holder, gone string) (held bool, err error) {
 	r, err := s.runAll(ctx, []call{
 		indexAdd(edgesKey, s.cfg.Lease, h.word()),
 		s.renew(h, gone, rand.Text()),
@@ -41,14 +44,14 @@ func (s *Store) Renew(ctx context.Context, h Holder, gone string) (held bool, er
 }
 
 // renew is one renewal; word tells it from a repetition of itself.
-func (s *Store) renew(h Holder, gone, word string) call {
+func (s Leases) renew(h Holder, gone, word string) call {
 	return call{renewScript, []string{leaseKey(h.Edge), beatKey(h.Edge)},
 		[]any{h.Incarnation, s.cfg.Lease.Milliseconds(), word, gone}}
 }
 
 // Resign gives the lease back, at the end of a drained edge. Claims that it
 // still has go to grace at the next sweep.
-func (s *Store) Resign(ctx context.Context, h Holder) error {
+func (s Leases) Resign(ctx context.Context, h Holder) error {
 	_, err := s.runAll(ctx, []call{
 		indexAdd(edgesKey, 0, h.word()),
 		{releaseScript, []string{leaseKey(h.Edge)}, []any{h.Incarnation}},
@@ -57,7 +60,7 @@ func (s *Store) Resign(ctx context.Context, h Holder) error {
 }
 
 // Age tells how long ago a holder's lease was renewed last, by the server's clock, and whether it is there.
-func (s *Store) Age(ctx context.Context, h Holder) (age time.Duration, alive bool, err error) {
+func (s Leases) Age(ctx context.Context, h Holder) (age time.Duration, alive bool, err error) {
 	r, err := s.run(ctx, call{leaseAgeScript, []string{leaseKey(h.Edge), beatKey(h.Edge)}, []any{h.Incarnation}})
 	if err != nil {
 		return 0, false, err
@@ -65,11 +68,24 @@ func (s *Store) Age(ctx context.Context, h Holder) (age time.Duration, alive boo
 	return time.Duration(r.at(1).int()) * time.Millisecond, r.at(0).yes(), nil
 }
 
-// Alive tells whether a holder's lease is there.
-func (s *Store) Alive(ctx context.Context, h Holder) (bool, error) {
+// Alive reports whether a holder's lease is there.
+func (s Leases) Alive(ctx context.Context, h Holder) (bool, error) {
 	inc, err := s.rdb.Get(ctx, leaseKey(h.Edge)).Result()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
 	return err == nil && inc == h.Incarnation, unavailable(err)
+}
+
+// Edges returns the lives of edges that have a lease, or had one until a moment ago.
+func (s Leases) Edges(ctx context.Context) ([]Holder, error) {
+	words, err := s.rdb.ZRange(ctx, edgesKey, 0, -1).Result()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	all := make([]Holder, len(words))
+	for i, w := range words {
+		all[i] = parseHolder(w)
+	}
+	return all, nil
 }

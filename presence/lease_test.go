@@ -14,8 +14,8 @@ func TestALeaseLapses(t *testing.T) {
 		s := srv.store(presence.Config{Lease: 100 * time.Millisecond})
 		h := presence.Holder{Edge: "edge 1", Incarnation: "a/b"}
 		renewed(t, s, h)
-		await.True(t, "the lease lapses", func() bool { return !must(s.Alive(t.Context(), h))(t) })
-		if must(s.Renew(t.Context(), h, ""))(t) {
+		await.True(t, "the lease lapses", func() bool { return !must(s.Leases.Alive(t.Context(), h))(t) })
+		if must(s.Leases.Renew(t.Context(), h, ""))(t) {
 			t.Fatal("a lease that had lapsed was held")
 		}
 	})
@@ -27,11 +27,11 @@ func TestALeaseIsHeldUntilItsHolderResigns(t *testing.T) {
 		h := presence.Holder{Edge: "edge 1", Incarnation: "a/b"}
 		renew := func(want bool) {
 			t.Helper()
-			if held := must(s.Renew(t.Context(), h, ""))(t); held != want {
+			if held := must(s.Leases.Renew(t.Context(), h, ""))(t); held != want {
 				t.Fatalf("held = %v, want %v", held, want)
 			}
 		}
-		alive := func() bool { return must(s.Alive(t.Context(), h))(t) }
+		alive := func() bool { return must(s.Leases.Alive(t.Context(), h))(t) }
 		if alive() {
 			t.Fatal("alive before its first lease")
 		}
@@ -40,24 +40,24 @@ func TestALeaseIsHeldUntilItsHolderResigns(t *testing.T) {
 		if !alive() {
 			t.Fatal("not alive")
 		}
-		ok(t, s.Resign(t.Context(), presence.Holder{Edge: h.Edge, Incarnation: "another life"}))
+		ok(t, s.Leases.Resign(t.Context(), presence.Holder{Edge: h.Edge, Incarnation: "another life"}))
 		if !alive() {
 			t.Fatal("another life resigned for it")
 		}
-		ok(t, s.Resign(t.Context(), h))
+		ok(t, s.Leases.Resign(t.Context(), h))
 		if alive() {
 			t.Fatal("alive after it resigned")
 		}
 		renew(false)
 		next := presence.Holder{Edge: h.Edge, Incarnation: "next life"}
-		_, err := s.Renew(t.Context(), next, "a life before")
+		_, err := s.Leases.Renew(t.Context(), next, "a life before")
 		if e, ok := errors.AsType[*presence.TakenError](err); !ok || e.By != h || !alive() {
 			t.Fatalf("next life: %v, the last one alive %v, want its lease untouched", err, alive())
 		}
-		if held := must(s.Renew(t.Context(), next, h.Incarnation))(t); held || alive() {
+		if held := must(s.Leases.Renew(t.Context(), next, h.Incarnation))(t); held || alive() {
 			t.Fatalf("next life, the last one gone: held %v, the last one alive %v", held, alive())
 		}
-		if _, err := s.Renew(t.Context(), h, ""); err == nil {
+		if _, err := s.Leases.Renew(t.Context(), h, ""); err == nil {
 			t.Fatal("the last life has its lease again")
 		}
 	})
@@ -84,7 +84,7 @@ func TestALeaseKnowsItsAge(t *testing.T) {
 		h := presence.Holder{Edge: "edge 1", Incarnation: "a/b"}
 		age := func(h presence.Holder) (time.Duration, bool) {
 			t.Helper()
-			d, alive, err := s.Age(t.Context(), h)
+			d, alive, err := s.Leases.Age(t.Context(), h)
 			ok(t, err)
 			return d, alive
 		}

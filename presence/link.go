@@ -39,8 +39,11 @@ func IsLink(principal string) bool { return strings.HasPrefix(principal, linkPri
 // field is where the link stands.
 func (l *Link) field() string { return member(l.Tenant, agora.AgentID(l.Address)) }
 
-// Links returns all links, those that were ended within LinkKept included. known is what the caller knows of them: what the server has lost of that, it has again.
-func (s *Store) Links(ctx context.Context, known []Link) ([]Link, error) {
+// Links is the links to gateways of other clusters, and which edge holds each.
+type Links struct{ *backend }
+
+// List returns all links, those that were ended within LinkKept included. known is what the caller knows of them: what the server has lost of that, it has again.
+func (s Links) List(ctx context.Context, known []Link) ([]Link, error) {
 	args := []any{LinkKept.Milliseconds()}
 	for i := range known {
 		l := &known[i]
@@ -77,35 +80,35 @@ func parseLink(field, value, holder string) (l Link, ok bool) {
 	return l, true
 }
 
-// MakeLink makes a link, unless it stands, and returns it as it stands; made says that this call has made it.
-func (s *Store) MakeLink(ctx context.Context, tenant, address string, now time.Time) (l Link, made bool, err error) {
+// Make makes a link, unless it stands, and returns it as it stands; made says that this call has made it.
+func (s Links) Make(ctx context.Context, tenant, address string, now time.Time) (l Link, made bool, err error) {
 	l = Link{Tenant: tenant, Address: address}
 	r, err := s.run(ctx, call{linkMakeScript, []string{linksKey}, []any{l.field(), now.UnixMicro()}})
 	l.Since = time.UnixMicro(r.at(1).int())
 	return l, r.at(0).yes(), err
 }
 
-// EndLink ends a link; false where there is none.
-func (s *Store) EndLink(ctx context.Context, tenant, address string) (bool, error) {
+// End ends a link; false where there is none.
+func (s Links) End(ctx context.Context, tenant, address string) (bool, error) {
 	l := Link{Tenant: tenant, Address: address}
 	r, err := s.run(ctx, call{linkEndScript, []string{linksKey}, []any{l.field()}})
 	return r.yes(), err
 }
 
-// HoldLink has a life of an edge hold a link for a while, unless another one does, and reports whether it does now. state is told to who asks for it. It may be a link that was
+// Hold has a life of an edge hold a link for a while, unless another one does, and reports whether it does now. state is told to who asks for it. It may be a link that was
 // ended: then it is held to be cleared away.
-func (s *Store) HoldLink(ctx context.Context, l Link, h Holder, lasts time.Duration, state string) (bool, error) {
-	r, err := s.holdLink(ctx, l, h, max(lasts, time.Millisecond), state)
+func (s Links) Hold(ctx context.Context, l Link, h Holder, lasts time.Duration, state string) (bool, error) {
+	r, err := s.hold(ctx, l, h, max(lasts, time.Millisecond), state)
 	return r.yes(), err
 }
 
-// LeaveLink has it hold the link no more.
-func (s *Store) LeaveLink(ctx context.Context, l Link, h Holder) error {
-	_, err := s.holdLink(ctx, l, h, 0, "")
+// Leave has it hold the link no more.
+func (s Links) Leave(ctx context.Context, l Link, h Holder) error {
+	_, err := s.hold(ctx, l, h, 0, "")
 	return err
 }
 
-func (s *Store) holdLink(ctx context.Context, l Link, h Holder, lasts time.Duration, state string) (reply, error) {
+func (s Links) hold(ctx context.Context, l Link, h Holder, lasts time.Duration, state string) (reply, error) {
 	return s.run(ctx, call{linkHoldScript, []string{linksKey, heldKey}, []any{
 		l.field(), l.Since.UnixMicro(), agora.EncodeToken(h.Edge), agora.EncodeToken(h.Incarnation), lasts.Milliseconds(), state,
 	}})

@@ -29,10 +29,13 @@ type Found struct {
 	Cursor  uint64 // last position written, unless it is Unknown
 }
 
-// Lookup tells whether an agent is known; UNAVAILABLE for ErrIncomplete rather than Unknown while the server is
+// Addressees is whether what is sent to an agent finds it, and what that has sent itself.
+type Addressees struct{ *backend }
+
+// Lookup reports whether an agent is known; UNAVAILABLE for ErrIncomplete rather than Unknown while the server is
 // not whole. When it is Away it notes that
 // something is about to be sent to it.
-func (s *Store) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Found, error) {
+func (s Addressees) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Found, error) {
 	r, err := s.run(ctx, lookup(tenant, id, 0))
 	if err != nil {
 		return Found{}, err
@@ -50,7 +53,7 @@ func (s *Store) Lookup(ctx context.Context, tenant string, id agora.AgentID) (Fo
 
 // Touch notes that something was sent to each address, where its agent is
 // away. It is for senders that remember what Lookup said; one pipeline.
-func (s *Store) Touch(ctx context.Context, written map[agora.Address]time.Duration) error {
+func (s Addressees) Touch(ctx context.Context, written map[agora.Address]time.Duration) error {
 	calls := make([]call, 0, len(written))
 	for a, age := range written {
 		if !a.IsSpace() && !a.IsBox() {
@@ -66,19 +69,19 @@ func lookup(tenant string, id agora.AgentID, age time.Duration) call {
 	return call{lookupScript, []string{recordOf(member(tenant, id))}, []any{max(0, age.Milliseconds())}}
 }
 
-// WroteTo tells whether an agent has written to an address in the session that
+// WroteTo reports whether an agent has written to an address in the session that
 // it has now, its grace included. Two round trips.
-func (s *Store) WroteTo(ctx context.Context, tenant string, id agora.AgentID, to agora.Address) (bool, error) {
+func (s Addressees) WroteTo(ctx context.Context, tenant string, id agora.AgentID, to agora.Address) (bool, error) {
 	return s.wrote(ctx, tenant, id, laneField(to))
 }
 
-// Streams tells whether a stream of an agent's to an address is open in the session that it has now, its grace included. Two round trips.
-func (s *Store) Streams(ctx context.Context, tenant string, id agora.AgentID, to agora.Address, stream string) (bool, error) {
+// Streams reports whether a stream of an agent's to an address is open in the session that it has now, its grace included. Two round trips.
+func (s Addressees) Streams(ctx context.Context, tenant string, id agora.AgentID, to agora.Address, stream string) (bool, error) {
 	return s.wrote(ctx, tenant, id, streamField(laneField(to), stream))
 }
 
-// wrote tells whether the session that an agent has now has a field among its lanes.
-func (s *Store) wrote(ctx context.Context, tenant string, id agora.AgentID, field string) (bool, error) {
+// wrote reports whether the session that an agent has now has a field among its lanes.
+func (s Addressees) wrote(ctx context.Context, tenant string, id agora.AgentID, field string) (bool, error) {
 	m := member(tenant, id)
 	session, err := s.rdb.HGet(ctx, recordOf(m), "session").Result()
 	if errors.Is(err, redis.Nil) {

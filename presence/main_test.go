@@ -253,7 +253,7 @@ func is(t *testing.T, err, want error) {
 // renewed gives a holder a lease.
 func renewed(t *testing.T, s *presence.Store, h presence.Holder) {
 	t.Helper()
-	if _, err := s.Renew(t.Context(), h, ""); err != nil {
+	if _, err := s.Leases.Renew(t.Context(), h, ""); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -261,23 +261,23 @@ func renewed(t *testing.T, s *presence.Store, h presence.Holder) {
 // begun claims and begins, settling every past holder as one that did not hand over.
 func begun(t *testing.T, s *presence.Store, r presence.ClaimRequest) (presence.Claim, presence.Record) {
 	t.Helper()
-	c, err := s.Claim(t.Context(), r)
+	c, err := s.Sessions.Claim(t.Context(), r)
 	if err != nil {
 		t.Fatalf("claim: %v", err)
 	}
 	for _, p := range c.Unsettled {
-		if _, err := s.Settle(t.Context(), c, p, false); err != nil {
+		if _, err := s.Sessions.Settle(t.Context(), c, p, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return c, must(s.Begin(t.Context(), c))(t)
+	return c, must(s.Sessions.Begin(t.Context(), c))(t)
 }
 
 // ended ends a session and finishes it.
 func ended(t *testing.T, s *presence.Store, c presence.Claim) {
 	t.Helper()
-	ok(t, s.End(t.Context(), c))
-	e, _, err := s.Ending(t.Context(), c.Tenant, c.Agent)
+	ok(t, s.Sessions.End(t.Context(), c))
+	e, _, err := s.Sessions.Ending(t.Context(), c.Tenant, c.Agent)
 	ok(t, err)
-	ok(t, s.Finished(t.Context(), e, false))
+	ok(t, s.Sessions.Finished(t.Context(), e, false))
 }

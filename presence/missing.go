@@ -15,7 +15,7 @@ import (
 // Missing returns those of claims that presence does not have as h's any more: the server has lost them, or
 // others have claimed since. One pipeline for every few hundred. Every claim of an edge is asked for once in a lease, so
 // it leaves next to no garbage: answers are compared as they come, and only where one is not what it should be, or none came, is it asked for again and read.
-func (s *Store) Missing(ctx context.Context, h Holder, claims iter.Seq[Claim]) (missing []Claim, err error) {
+func (s Sessions) Missing(ctx context.Context, h Holder, claims iter.Seq[Claim]) (missing []Claim, err error) {
 	r := s.reviews.Get().(*review)
 	defer s.reviews.Put(r)
 	r.of(h)
@@ -32,7 +32,7 @@ func (s *Store) Missing(ctx context.Context, h Holder, claims iter.Seq[Claim]) (
 }
 
 // review asks for the claims of r, which is empty then, and adds those that are missing.
-func (s *Store) review(ctx context.Context, r *review, missing []Claim) ([]Claim, error) {
+func (s Sessions) review(ctx context.Context, r *review, missing []Claim) ([]Claim, error) {
 	doubtful := r.doubtful(ctx, s.rdb)
 	r.empty()
 	if len(doubtful) == 0 {
@@ -146,7 +146,7 @@ func (r *review) put(q *question, c Claim) {
 	q.args = [5]any{"hmget", &q.key, "state", "inc", "epoch"}
 }
 
-// answered tells whether the answer has come, and was what it should be.
+// answered reports whether the answer has come, and was what it should be.
 func (q *question) answered() bool { return !q.not && len(q.want) == 0 }
 
 // Write takes a part of the answer.

@@ -30,53 +30,53 @@ func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 	ok(t, s.Ping(t.Context()))
 	r.Stop()
 	calls := map[string]func() error{
-		"Ping":     func() error { return s.Ping(t.Context()) },
-		"Renew":    func() error { _, err := s.Renew(t.Context(), claimant("a", "e1").Holder, ""); return err },
-		"Alive":    func() error { _, err := s.Alive(t.Context(), claimant("a", "e1").Holder); return err },
-		"Claim":    func() error { _, err := s.Claim(t.Context(), claimant("b", "e1")); return err },
-		"Begin":    func() error { _, err := s.Begin(t.Context(), c); return err },
-		"Ending":   func() error { _, _, err := s.Ending(t.Context(), tenant, "a"); return err },
-		"Lookup":   func() error { _, err := s.Lookup(t.Context(), tenant, "a"); return err },
-		"Lose":     func() error { return s.Lose(t.Context(), c, presence.Position{}, nil, false) },
-		"Return":   func() error { return s.Return(t.Context(), c) },
-		"UseLane":  func() error { return s.UseLane(t.Context(), c, agora.ToAgent(tenant, "b"), nil) },
-		"Agents":   func() error { _, err := s.Agents(t.Context(), tenant); return err },
-		"Join":     func() error { _, err := s.Join(t.Context(), c, "room", presence.Public, true); return err },
-		"Leave":    func() error { _, err := s.Leave(t.Context(), c, "room"); return err },
-		"Members":  func() error { _, err := s.Members(t.Context(), tenant, "room"); return err },
-		"IsMember": func() error { _, err := s.IsMember(t.Context(), tenant, "room", "a"); return err },
-		"Spaces":   func() error { _, err := s.Spaces(t.Context(), tenant); return err },
-		"Note":     func() error { return s.Note(t.Context(), tenant, "a", presence.Event{}) },
-		"History":  func() error { _, err := s.History(t.Context(), tenant, "a"); return err },
-		"Edges":    func() error { _, err := s.Edges(t.Context()); return err },
+		"Ping":      func() error { return s.Ping(t.Context()) },
+		"Renew":     func() error { _, err := s.Leases.Renew(t.Context(), claimant("a", "e1").Holder, ""); return err },
+		"Alive":     func() error { _, err := s.Leases.Alive(t.Context(), claimant("a", "e1").Holder); return err },
+		"Claim":     func() error { _, err := s.Sessions.Claim(t.Context(), claimant("b", "e1")); return err },
+		"Begin":     func() error { _, err := s.Sessions.Begin(t.Context(), c); return err },
+		"Ending":    func() error { _, _, err := s.Sessions.Ending(t.Context(), tenant, "a"); return err },
+		"Lookup":    func() error { _, err := s.Addressees.Lookup(t.Context(), tenant, "a"); return err },
+		"Lose":      func() error { return s.Sessions.Lose(t.Context(), c, presence.Position{}, nil, false) },
+		"Return":    func() error { return s.Sessions.Return(t.Context(), c) },
+		"Lanes.Use": func() error { return s.Lanes.Use(t.Context(), c, agora.ToAgent(tenant, "b"), nil) },
+		"Agents":    func() error { _, err := s.Directory.Agents(t.Context(), tenant); return err },
+		"Join":      func() error { _, err := s.Spaces.Join(t.Context(), c, "room", presence.Public, true); return err },
+		"Leave":     func() error { _, err := s.Spaces.Leave(t.Context(), c, "room"); return err },
+		"Members":   func() error { _, err := s.Spaces.Members(t.Context(), tenant, "room"); return err },
+		"IsMember":  func() error { _, err := s.Spaces.IsMember(t.Context(), tenant, "room", "a"); return err },
+		"Spaces":    func() error { _, err := s.Spaces.List(t.Context(), tenant); return err },
+		"Note":      func() error { return s.Operators.Note(t.Context(), tenant, "a", presence.Event{}) },
+		"History":   func() error { _, err := s.Operators.History(t.Context(), tenant, "a"); return err },
+		"Edges":     func() error { _, err := s.Leases.Edges(t.Context()); return err },
 		"Cursors": func() error {
-			_, err := s.Cursors(t.Context(), tenant, "room", []agora.AgentID{"a"})
+			_, err := s.Operators.Cursors(t.Context(), tenant, "room", []agora.AgentID{"a"})
 			return err
 		},
-		"LookDialled": func() error { _, _, err := s.LookDialled(t.Context(), tenant, "a"); return err },
-		"Orphans":     func() error { _, err := s.Orphans(t.Context(), 10); return err },
-		"Keep":        func() error { _, err := s.Keep(t.Context(), new(presence.Orphan), 0); return err },
-		"Left":        func() error { return s.Left(t.Context(), presence.Orphan{}) },
-		"Adopted":     func() error { return s.Adopted(t.Context(), presence.Orphan{}) },
-		"Offer":       func() error { return s.Offer(t.Context(), c) },
-		"SetDialBy":   func() error { return s.SetDialBy(t.Context(), c, nil) },
-		"FreeAddress": func() error { return s.FreeAddress(t.Context(), c, presence.Dialled{Address: "x:1"}) },
-		"DialHolders": func() error { _, err := s.DialHolders(t.Context(), presence.Holder{}); return err },
-		"Forsaken":    func() error { return s.Forsaken(t.Context(), claimant("a", "e1").Holder) },
-		"EndSession":  func() error { return s.EndSession(t.Context(), tenant, "b") },
-		"Look":        func() error { _, err := s.Look(t.Context(), tenant, "a"); return err },
+		"Dials.Find":    func() error { _, _, err := s.Dials.Find(t.Context(), tenant, "a"); return err },
+		"Orphans":       func() error { _, err := s.Dials.Orphans(t.Context(), 10); return err },
+		"Keep":          func() error { _, err := s.Dials.Keep(t.Context(), new(presence.Orphan), 0); return err },
+		"Left":          func() error { return s.Dials.Left(t.Context(), presence.Orphan{}) },
+		"Adopted":       func() error { return s.Dials.Adopted(t.Context(), presence.Orphan{}) },
+		"Offer":         func() error { return s.Dials.Offer(t.Context(), c) },
+		"Dials.SetBy":   func() error { return s.Dials.SetBy(t.Context(), c, nil) },
+		"FreeAddress":   func() error { return s.Dials.FreeAddress(t.Context(), c, presence.Dialled{Address: "x:1"}) },
+		"Dials.Holders": func() error { _, err := s.Dials.Holders(t.Context(), presence.Holder{}); return err },
+		"Forsaken":      func() error { return s.Dials.Forsaken(t.Context(), claimant("a", "e1").Holder) },
+		"EndSession":    func() error { return s.Operators.EndSession(t.Context(), tenant, "b") },
+		"Look":          func() error { _, err := s.Operators.Inspect(t.Context(), tenant, "a"); return err },
 		"WroteTo": func() error {
-			_, err := s.WroteTo(t.Context(), tenant, "a", agora.ToAgent(tenant, "b"))
+			_, err := s.Addressees.WroteTo(t.Context(), tenant, "a", agora.ToAgent(tenant, "b"))
 			return err
 		},
-		"SetCard": func() error { _, err := s.SetCard(t.Context(), c, agora.Agent{ID: "a"}); return err },
-		"Agent":   func() error { _, err := s.Agent(t.Context(), tenant, "a"); return err },
+		"SetCard": func() error { _, err := s.Directory.SetCard(t.Context(), c, agora.Agent{ID: "a"}); return err },
+		"Agent":   func() error { _, err := s.Directory.Agent(t.Context(), tenant, "a"); return err },
 		"Register": func() error {
-			return second(s.Register(t.Context(), registration(agora.Agent{ID: "r"}, "p"), time.Hour))
+			return second(s.Registrations.Register(t.Context(), registration(agora.Agent{ID: "r"}, "p"), time.Hour))
 		},
-		"Changed": func() error { return second(s.Changed(t.Context(), tenant, presence.Mark{})) },
+		"Changed": func() error { return second(s.Directory.Changed(t.Context(), tenant, presence.Mark{})) },
 		"Missing": func() error {
-			_, err := s.Missing(t.Context(), claimant("a", "e1").Holder, slices.Values([]presence.Claim{c}))
+			_, err := s.Sessions.Missing(t.Context(), claimant("a", "e1").Holder, slices.Values([]presence.Claim{c}))
 			return err
 		},
 		"Sweep": func() error {
@@ -104,7 +104,7 @@ func TestACallEndsWithItsContext(t *testing.T) {
 		s := srv.store(presence.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := s.Lookup(ctx, tenant, "a"); !errors.Is(err, context.Canceled) {
+		if _, err := s.Addressees.Lookup(ctx, tenant, "a"); !errors.Is(err, context.Canceled) {
 			t.Fatalf("lookup = %v, want that the context is over", err)
 		}
 	})
@@ -126,7 +126,7 @@ func TestACallEndsWithItsTimeThoughTheServerSaysNothing(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), c.call)
 			answers := make(chan error, 1)
 			go func() {
-				_, err := s.Lookup(ctx, tenant, "a")
+				_, err := s.Addressees.Lookup(ctx, tenant, "a")
 				answers <- err
 			}()
 			if err := await.Recv(t, kind+": "+what, answers); !unavailable(err) {

@@ -9,9 +9,6 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Peers of libp2p: at which edges they have reserved a place, which agents they are, and at which addresses edges are reached as relays. All of it is kept for a while
-// only: who has put it puts it again meanwhile, so that a server that has lost it has it back.
-
 const relaysKey = root + "{relays}" // edges by where they are reached as relays
 
 // peerKey returns the key of what is known of a peer.
@@ -24,8 +21,12 @@ type Relay struct {
 	Addresses []string `json:"addresses"` // whole ones, that end with the peer id
 }
 
+// Peers is the peers of libp2p: at which edges they have reserved a place, which agents they are, and at which addresses edges are reached as relays. All of it is kept for a while
+// only: who has put it puts it again meanwhile, so that a server that has lost it has it back.
+type Peers struct{ *backend }
+
 // PutRelay tells where an edge is reached as a relay, for as long as lasts.
-func (s *Store) PutRelay(ctx context.Context, r Relay, lasts time.Duration) error {
+func (s Peers) PutRelay(ctx context.Context, r Relay, lasts time.Duration) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -35,12 +36,12 @@ func (s *Store) PutRelay(ctx context.Context, r Relay, lasts time.Duration) erro
 }
 
 // DropRelay takes back what PutRelay told.
-func (s *Store) DropRelay(ctx context.Context, h Holder) error {
+func (s Peers) DropRelay(ctx context.Context, h Holder) error {
 	return unavailable(s.rdb.HDel(ctx, relaysKey, h.word()).Err())
 }
 
 // Relays returns the edges that are relays, in no order: also those that are gone, for as long as they said that it lasts.
-func (s *Store) Relays(ctx context.Context) ([]Relay, error) {
+func (s Peers) Relays(ctx context.Context) ([]Relay, error) {
 	r, err := s.run(ctx, call{keptListScript, []string{relaysKey}, nil})
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ type Peer struct {
 }
 
 // PutReservations tells which peers have reserved a place at an edge, for as long as lasts. The calls go in pipelines; where one fails, some may have been done.
-func (s *Store) PutReservations(ctx context.Context, h Holder, peers []string, lasts time.Duration) error {
+func (s Peers) PutReservations(ctx context.Context, h Holder, peers []string, lasts time.Duration) error {
 	calls := make([]call, len(peers))
 	for i, p := range peers {
 		calls[i] = call{keptPutScript, []string{peerKey(p)}, []any{lasts.Milliseconds(), reservedField + h.word(), ""}}
@@ -85,7 +86,7 @@ func (s *Store) PutReservations(ctx context.Context, h Holder, peers []string, l
 }
 
 // DropReservations takes back what PutReservations told.
-func (s *Store) DropReservations(ctx context.Context, h Holder, peers []string) error {
+func (s Peers) DropReservations(ctx context.Context, h Holder, peers []string) error {
 	p := s.rdb.Pipeline()
 	for _, peer := range peers {
 		p.HDel(ctx, peerKey(peer), reservedField+h.word())
@@ -95,7 +96,7 @@ func (s *Store) DropReservations(ctx context.Context, h Holder, peers []string) 
 }
 
 // Bind has a peer speak as an agent, for as long as lasts.
-func (s *Store) Bind(ctx context.Context, peer string, b Bound, lasts time.Duration) error {
+func (s Peers) Bind(ctx context.Context, peer string, b Bound, lasts time.Duration) error {
 	v, err := json.Marshal(b)
 	if err != nil {
 		return err
@@ -105,12 +106,12 @@ func (s *Store) Bind(ctx context.Context, peer string, b Bound, lasts time.Durat
 }
 
 // Unbind takes back what Bind did.
-func (s *Store) Unbind(ctx context.Context, peer string) error {
+func (s Peers) Unbind(ctx context.Context, peer string) error {
 	return unavailable(s.rdb.HDel(ctx, peerKey(peer), boundField).Err())
 }
 
-// FindPeer returns what is known of a peer; the zero Peer for nothing.
-func (s *Store) FindPeer(ctx context.Context, peer string) (Peer, error) {
+// Find returns what is known of a peer; the zero Peer for nothing.
+func (s Peers) Find(ctx context.Context, peer string) (Peer, error) {
 	r, err := s.run(ctx, call{keptListScript, []string{peerKey(peer)}, nil})
 	if err != nil {
 		return Peer{}, err

@@ -24,7 +24,7 @@ type Held struct {
 // added; a session that went to grace because the lease lapsed is active again. One that is Away comes back as one
 // in its grace, and only where its record is gone.
 // Memberships of spaces are added again, without telling anyone. A few pipelines, whatever the number.
-func (s *Store) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Claim, err error) {
+func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Claim, err error) {
 	calls := append(append(s.listAgain(h, cs), s.listAway(cs)...), s.listDialled(h, cs)...)
 	first := len(calls)
 	for _, x := range cs {
@@ -48,7 +48,7 @@ func (s *Store) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Cl
 			joins = append(joins, keepAddress(x.Claim.Tenant, x.Claim.Agent, x.Request.Dial))
 		}
 		for space := range x.Spaces {
-			joins = append(joins, s.join(x.Claim, space, s.cfg.SpaceType(space), true, true))
+			joins = append(joins, s.spaces.join(x.Claim, space, s.cfg.SpaceType(space), true, true))
 		}
 	}
 	_, err = s.runAll(ctx, joins)
@@ -56,7 +56,7 @@ func (s *Store) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Cl
 }
 
 // listAgain writes the indexes: batches of members, and every space in its own call.
-func (s *Store) listAgain(h Holder, cs []Held) []call {
+func (s Sessions) listAgain(h Holder, cs []Held) []call {
 	agents, spaces := map[string][]string{}, map[string][]string{}
 	var all []string
 	for _, x := range cs {
@@ -80,7 +80,7 @@ func (s *Store) listAgain(h Holder, cs []Held) []call {
 }
 
 // listAway lists those that are in their grace as due when it is over.
-func (s *Store) listAway(cs []Held) (calls []call) {
+func (s Sessions) listAway(cs []Held) (calls []call) {
 	for _, x := range cs {
 		if x.Away > 0 {
 			calls = append(calls, indexAdd(dueKey, x.Away, member(x.Claim.Tenant, x.Claim.Agent)))
@@ -90,7 +90,7 @@ func (s *Store) listAway(cs []Held) (calls []call) {
 }
 
 // listDialled lists those whose connections are dialled.
-func (s *Store) listDialled(h Holder, cs []Held) (calls []call) {
+func (s Sessions) listDialled(h Holder, cs []Held) (calls []call) {
 	for _, x := range cs {
 		if x.Request.Dial == nil {
 			continue
@@ -114,7 +114,7 @@ func indexAddAll(calls []call, key string, members []string) []call {
 	return calls
 }
 
-func (s *Store) reassertCall(h Holder, x Held) (call, error) {
+func (s Sessions) reassertCall(h Holder, x Held) (call, error) {
 	card, err := encodeCard(x.Request.Card)
 	if err != nil {
 		return call{}, err
@@ -138,6 +138,6 @@ func (s *Store) reassertCall(h Holder, x Held) (call, error) {
 		max(0, x.Away.Milliseconds()), x.Request.Dial.stored(), x.Request.Dial.by(), len(lanes) / 2,
 	}
 	args = append(args, lanes...)
-	args = append(args, s.positionArgs(x.Position, millis(0), x.Spaces)...)
+	args = append(args, s.positions.args(x.Position, millis(0), x.Spaces)...)
 	return call{reassertScript, x.Claim.keys().all(), args}, nil
 }

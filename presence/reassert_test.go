@@ -42,36 +42,36 @@ func TestAnEdgeWritesWhatTheServerLostAgain(t *testing.T) {
 		h := claimant("a", "e1").Holder
 		srv.empty()
 		await.True(t, "the lease is back", func() bool {
-			held, err := s.Renew(t.Context(), h, "")
+			held, err := s.Leases.Renew(t.Context(), h, "")
 			return err == nil && !held
 		})
 		ok(t, s.SetWhole(t.Context()))
 		for range 2 { // the second time nothing was lost
-			if deposed := must(s.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t); len(deposed) != 0 {
+			if deposed := must(s.Sessions.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t); len(deposed) != 0 {
 				t.Fatalf("deposed %+v", deposed)
 			}
 		}
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online || f.Holder != h || f.Cursor != 5 {
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online || f.Holder != h || f.Cursor != 5 {
 			t.Fatalf("found %+v", f)
 		}
-		if got := must(s.Agents(t.Context(), tenant))(t); len(got) != 1 || got[0].Name != "the a" {
+		if got := must(s.Directory.Agents(t.Context(), tenant))(t); len(got) != 1 || got[0].Name != "the a" {
 			t.Fatalf("agents %+v", got)
 		}
 		want := []presence.Space{{"agent.status", "system", 1}, {"room", "public", 1}}
-		if got := must(s.Spaces(t.Context(), tenant))(t); !reflect.DeepEqual(got, want) {
+		if got := must(s.Spaces.List(t.Context(), tenant))(t); !reflect.DeepEqual(got, want) {
 			t.Fatalf("spaces %+v, want %+v", got, want)
 		}
-		if m := must(s.Join(t.Context(), c, "room", presence.Public, true))(t); m.Changed || len(m.Pending) != 0 {
+		if m := must(s.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t); m.Changed || len(m.Pending) != 0 {
 			t.Fatalf("membership %+v; want no change to tell of", m)
 		}
-		rec := must(s.Begin(t.Context(), c))(t)
+		rec := must(s.Sessions.Begin(t.Context(), c))(t)
 		x := heldBy(c)
 		if !reflect.DeepEqual(rec.Lanes, x.Lanes) || !reflect.DeepEqual(rec.Spaces, x.Spaces) || rec.Position.Written != 6 || rec.Card.RegisteredAt.IsZero() {
 			t.Fatalf("record %+v", rec)
 		}
 		r := claimant("a", "e2")
 		r.Resume = "token-e1"
-		if n := must(s.Claim(t.Context(), r))(t); !n.Resumed || n.Session != c.Session || n.Epoch <= c.Epoch {
+		if n := must(s.Sessions.Claim(t.Context(), r))(t); !n.Resumed || n.Session != c.Session || n.Epoch <= c.Epoch {
 			t.Fatalf("taken over as %+v", n)
 		}
 	})
@@ -85,15 +85,15 @@ func TestOnlyWhoStillHoldsASessionKeepsIt(t *testing.T) {
 		r := claimant("taken", "e2")
 		r.Resume = "token-e1"
 		_, _ = begun(t, s, r)
-		ok(t, s.End(t.Context(), over))
-		ok(t, s.Lose(t.Context(), lapsed, presence.Position{}, nil, false)) // as a sweeper does
-		deposed := must(s.Reassert(t.Context(), claimant("x", "e1").Holder,
+		ok(t, s.Sessions.End(t.Context(), over))
+		ok(t, s.Sessions.Lose(t.Context(), lapsed, presence.Position{}, nil, false)) // as a sweeper does
+		deposed := must(s.Sessions.Reassert(t.Context(), claimant("x", "e1").Holder,
 			[]presence.Held{heldBy(taken), heldBy(over), heldBy(lapsed), heldBy(kept)}))(t)
 		if len(deposed) != 2 || deposed[0].Agent != "taken" || deposed[1].Agent != "over" {
 			t.Fatalf("deposed %+v", deposed)
 		}
 		for id, edge := range map[agora.AgentID]string{"lapsed": "e1", "kept": "e1", "taken": "e2"} {
-			if f := must(s.Lookup(t.Context(), tenant, id))(t); f.State != presence.Online || f.Holder.Edge != edge {
+			if f := must(s.Addressees.Lookup(t.Context(), tenant, id))(t); f.State != presence.Online || f.Holder.Edge != edge {
 				t.Errorf("%s: found %+v, want it online at %s", id, f, edge)
 			}
 		}
@@ -106,12 +106,12 @@ func TestAClaimWhoseUnsettledRemainKeepsTheLastPositions(t *testing.T) {
 		old := claimIn(t, s, "a", "active")
 		r := claimant("a", "e2")
 		r.Resume = "token-e1"
-		c := must(s.Claim(t.Context(), r))(t)
+		c := must(s.Sessions.Claim(t.Context(), r))(t)
 		x := presence.Held{Claim: c, Request: r, Position: presence.Position{Cursor: 99}}
-		_ = must(s.Reassert(t.Context(), r.Holder, []presence.Held{x}))(t)
-		ok(t, s.HandedOver(t.Context(), old, presence.Position{Cursor: 4}, nil, false))
-		_ = must(s.Settle(t.Context(), c, c.Unsettled[0], true))(t)
-		if rec := must(s.Begin(t.Context(), c))(t); rec.Position.Cursor != 4 {
+		_ = must(s.Sessions.Reassert(t.Context(), r.Holder, []presence.Held{x}))(t)
+		ok(t, s.Sessions.HandedOver(t.Context(), old, presence.Position{Cursor: 4}, nil, false))
+		_ = must(s.Sessions.Settle(t.Context(), c, c.Unsettled[0], true))(t)
+		if rec := must(s.Sessions.Begin(t.Context(), c))(t); rec.Position.Cursor != 4 {
 			t.Fatalf("cursor %d, want 4", rec.Position.Cursor)
 		}
 	})
@@ -151,12 +151,12 @@ func TestAnEdgeThatComesBackWhileItIsSweptKeepsItsClaims(t *testing.T) {
 		s, back := srv.store(cfg), srv.store(presence.Config{})
 		c := claimIn(t, s, "a", "active")
 		h := claimant("a", "e1").Holder
-		await.True(t, "the lease lapses", func() bool { return !must(s.Alive(t.Context(), h))(t) })
+		await.True(t, "the lease lapses", func() bool { return !must(s.Leases.Alive(t.Context(), h))(t) })
 		came, kept := false, false
 		cfg.Client = srv.client()
 		cfg.Client.AddHook(&between{text: "}:lease", f: func() {
 			renewed(t, back, h)
-			deposed := must(back.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t)
+			deposed := must(back.Sessions.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t)
 			came, kept = true, len(deposed) == 0
 		}})
 		sweeper := presence.New(cfg)
@@ -165,7 +165,7 @@ func TestAnEdgeThatComesBackWhileItIsSweptKeepsItsClaims(t *testing.T) {
 			_ = must(sweeper.Sweep(t.Context(), presence.Holder{Edge: "s", Incarnation: "i"}, 10))(t)
 			return came
 		})
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); !kept || f.State != presence.Online {
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); !kept || f.State != presence.Online {
 			t.Fatalf("kept %v, found %+v; want it online", kept, f)
 		}
 	})
@@ -179,9 +179,9 @@ func TestAJoinThatComesTooLateLeavesNoGhost(t *testing.T) {
 		cfg.Client.AddHook(&between{text: "{s:", before: true, f: func() { ended(t, s, c) }})
 		late := presence.New(cfg)
 		defer late.Close()
-		_, err := late.Join(t.Context(), c, "room", presence.Public, true)
+		_, err := late.Spaces.Join(t.Context(), c, "room", presence.Public, true)
 		is(t, err, presence.ErrDeposed)
-		if must(s.IsMember(t.Context(), tenant, "room", "a"))(t) {
+		if must(s.Spaces.IsMember(t.Context(), tenant, "room", "a"))(t) {
 			t.Fatal("a session that is over is a member")
 		}
 	})
@@ -198,8 +198,8 @@ func TestAJoinGoesWithTheSessionToItsNextHolder(t *testing.T) {
 		cfg.Client.AddHook(&between{text: "{s:", before: true, f: func() { _, rec = begun(t, s, r) }})
 		old := presence.New(cfg)
 		defer old.Close()
-		_ = must(old.Join(t.Context(), c, "room", presence.Public, true))(t)
-		if _, there := rec.Spaces["room"]; !there || !must(s.IsMember(t.Context(), tenant, "room", "a"))(t) {
+		_ = must(old.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t)
+		if _, there := rec.Spaces["room"]; !there || !must(s.Spaces.IsMember(t.Context(), tenant, "room", "a"))(t) {
 			t.Fatalf("the new holder knows of %v, and the space of no member", rec.Spaces)
 		}
 	})
@@ -209,35 +209,35 @@ func TestASessionInItsGraceIsWrittenAgainOnlyWhereItIsLost(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(short())
 		c := claimIn(t, s, "a", "active")
-		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
+		ok(t, s.Sessions.Lose(t.Context(), c, presence.Position{}, nil, false))
 		away := heldBy(c)
 		away.Away = 300 * time.Millisecond
 		srv.empty()
 		await.True(t, "the server is back", func() bool { return s.SetWhole(t.Context()) == nil })
 		h := claimant("a", "e1").Holder
-		if deposed := must(s.Reassert(t.Context(), h, []presence.Held{away}))(t); len(deposed) != 0 {
+		if deposed := must(s.Sessions.Reassert(t.Context(), h, []presence.Held{away}))(t); len(deposed) != 0 {
 			t.Fatalf("deposed %+v", deposed)
 		}
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
 			t.Fatalf("found %+v, want it away", f)
 		}
 		// It ends like any other, and what it had open is known to whoever ends it.
 		sweepUntil(t, s, presence.Holder{Edge: "s", Incarnation: "i"}, 64, func(ending []presence.Claim) bool { return len(ending) == 1 })
-		e, rec, err := s.Ending(t.Context(), tenant, "a")
+		e, rec, err := s.Sessions.Ending(t.Context(), tenant, "a")
 		ok(t, err)
 		if !reflect.DeepEqual(rec.Lanes, away.Lanes) || rec.Dirty != 0 {
 			t.Fatalf("record %+v", rec)
 		}
-		ok(t, s.Finished(t.Context(), e, false))
+		ok(t, s.Sessions.Finished(t.Context(), e, false))
 		// One that went on elsewhere stays as it is.
 		n, _ := begun(t, s, claimant("a", "e2"))
-		_ = must(s.Reassert(t.Context(), h, []presence.Held{away}))(t)
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online || f.Holder.Edge != "e2" {
+		_ = must(s.Sessions.Reassert(t.Context(), h, []presence.Held{away}))(t)
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online || f.Holder.Edge != "e2" {
 			t.Fatalf("found %+v, want it online at e2", f)
 		}
 		again := presence.Held{Claim: n, Request: claimant("a", "e2"), Away: time.Second}
-		_ = must(s.Reassert(t.Context(), claimant("a", "e2").Holder, []presence.Held{again}))(t)
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
+		_ = must(s.Sessions.Reassert(t.Context(), claimant("a", "e2").Holder, []presence.Held{again}))(t)
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
 			t.Fatalf("found %+v: who lost its socket tells so by itself", f)
 		}
 	})
@@ -253,9 +253,9 @@ func TestMissingClaimsAreFound(t *testing.T) {
 		r := claimant("taken", "e2")
 		r.Resume = "token-e1"
 		_, _ = begun(t, s, r)
-		ok(t, s.Lose(t.Context(), lapsed, presence.Position{}, nil, false))
+		ok(t, s.Sessions.Lose(t.Context(), lapsed, presence.Position{}, nil, false))
 		ok(t, raw.Del(t.Context(), "agora:1:{a:default.lost}:rec").Err())
-		missing := must(s.Missing(t.Context(), claimant("x", "e1").Holder, slices.Values([]presence.Claim{kept, taken, lapsed, lost})))(t)
+		missing := must(s.Sessions.Missing(t.Context(), claimant("x", "e1").Holder, slices.Values([]presence.Claim{kept, taken, lapsed, lost})))(t)
 		var ids []agora.AgentID
 		for _, c := range missing {
 			ids = append(ids, c.Agent)
@@ -277,7 +277,7 @@ func TestTheClaimsOfManyAreLookedAfter(t *testing.T) {
 		claims, h := manyClaims(t, s, 300) // more than are asked for at a time
 		ask := func(about string, want ...presence.Claim) {
 			t.Helper()
-			missing := must(s.Missing(t.Context(), h, slices.Values(claims)))(t)
+			missing := must(s.Sessions.Missing(t.Context(), h, slices.Values(claims)))(t)
 			if !slices.EqualFunc(missing, want, func(a, b presence.Claim) bool { return a.Agent == b.Agent && a.Epoch == b.Epoch }) {
 				t.Fatalf("%s: %d missing, want %d: %v", about, len(missing), len(want), missing)
 			}
@@ -318,7 +318,7 @@ func TestClaimsAreLookedAfterAgainWhereAConnectionBreaks(t *testing.T) {
 		kept, lost := claimIn(t, s, "kept", "active"), claimIn(t, s, "lost", "active")
 		ok(t, client.Del(t.Context(), "agora:1:{a:default.lost}:rec").Err())
 		broken.next.Store(true)
-		missing := must(s.Missing(t.Context(), claimant("x", "e1").Holder, slices.Values([]presence.Claim{kept, lost})))(t)
+		missing := must(s.Sessions.Missing(t.Context(), claimant("x", "e1").Holder, slices.Values([]presence.Claim{kept, lost})))(t)
 		if broken.next.Load() || len(missing) != 1 || missing[0].Agent != "lost" {
 			t.Fatalf("missing %v, want the one that is lost", missing)
 		}
@@ -347,18 +347,18 @@ func TestWhoHandsOverUnaskedIsSettled(t *testing.T) {
 		old := claimIn(t, s, "a", "active")
 		r := claimant("a", "e2")
 		r.Resume = "token-e1"
-		c := must(s.Claim(t.Context(), r))(t)
-		if !must(s.Unsettled(t.Context(), c, c.Unsettled[0]))(t) {
+		c := must(s.Sessions.Claim(t.Context(), r))(t)
+		if !must(s.Sessions.Unsettled(t.Context(), c, c.Unsettled[0]))(t) {
 			t.Fatal("settled before it handed over")
 		}
-		ok(t, s.HandedOver(t.Context(), old, presence.Position{Cursor: 4}, nil, true))
-		if must(s.Unsettled(t.Context(), c, c.Unsettled[0]))(t) {
+		ok(t, s.Sessions.HandedOver(t.Context(), old, presence.Position{Cursor: 4}, nil, true))
+		if must(s.Sessions.Unsettled(t.Context(), c, c.Unsettled[0]))(t) {
 			t.Fatal("unsettled after it handed over")
 		}
-		_ = must(s.Settle(t.Context(), c, c.Unsettled[0], true))(t) // changes nothing of how it went
-		if rec := must(s.Begin(t.Context(), c))(t); rec.Dirty != c.Epoch-1 || rec.Position.Cursor != 4 {
+		_ = must(s.Sessions.Settle(t.Context(), c, c.Unsettled[0], true))(t) // changes nothing of how it went
+		if rec := must(s.Sessions.Begin(t.Context(), c))(t); rec.Dirty != c.Epoch-1 || rec.Position.Cursor != 4 {
 			t.Fatalf("record %+v; want it dirty, and at position 4", rec)
 		}
-		is(t, s.HandedOver(t.Context(), old, presence.Position{}, nil, false), presence.ErrDeposed)
+		is(t, s.Sessions.HandedOver(t.Context(), old, presence.Position{}, nil, false), presence.ErrDeposed)
 	})
 }

@@ -12,14 +12,6 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Position is what is known of where a reader stands.
-type Position struct {
-	Cursor  uint64    // last frame known to have arrived
-	Written uint64    // last frame ever written to a socket of the session or an earlier one
-	Tail    uint64    // position that the listener had at TailAt
-	TailAt  time.Time // when the listener was last known to have had everything; zero where unknown
-}
-
 // Record is what the new holder needs to begin.
 type Record struct {
 	Position  Position
@@ -60,7 +52,7 @@ type OpenStream struct {
 // Begin returns the record, once nothing is unsettled (else ErrUnsettled), and
 // makes c the one whose positions count; they are no longer clean then.
 // ErrDeposed when the claim is no longer c's. Repeated, it answers the same.
-func (s *Store) Begin(ctx context.Context, c Claim) (Record, error) {
+func (s Sessions) Begin(ctx context.Context, c Claim) (Record, error) {
 	r, err := s.run(ctx, call{beginScript, c.keys().all(), []any{c.Epoch}})
 	if err != nil {
 		return Record{}, err
@@ -77,7 +69,7 @@ func (s *Store) Begin(ctx context.Context, c Claim) (Record, error) {
 // Ending returns what must be finished of a session that is ending (for
 // ErrEnding too): the claim with the ending epoch and its unsettled, and the
 // record. ErrDeposed when the agent is not ending (any more). Two round trips.
-func (s *Store) Ending(ctx context.Context, tenant string, id agora.AgentID) (Claim, Record, error) {
+func (s Sessions) Ending(ctx context.Context, tenant string, id agora.AgentID) (Claim, Record, error) {
 	c := Claim{Agent: id, Tenant: tenant}
 	session, err := s.rdb.HGet(ctx, c.keys().rec, "session").Result()
 	if errors.Is(err, redis.Nil) {

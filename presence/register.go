@@ -15,13 +15,16 @@ type Registration struct {
 	Epoch     uint64 // 0 for a new one; else of one that the server may have lost, and that nobody has renewed since
 }
 
+// Registrations is which agents are registered without a connection.
+type Registrations struct{ *backend }
+
 // Register registers an agent without a connection, or renews that: it is in the directory, and known, for as long as lasts from now on,
 // and returns the registration's epoch and what is to be told of it: Online where it is new, Updated where the card that the directory shows
 // is another one, nothing for a mere renewal. A session of the agent, which is to be the same principal's, goes on as it is, and is shown
 // with its own card unless it says nothing of itself; when it is over, what is left of the registration counts again.
 // ErrOwned: the id is another principal's. ErrEnding: a session or a registration of the id is over and not finished (Ending, Lapsed).
 // No record, while the server is not whole: UNAVAILABLE for ErrIncomplete; one with an Epoch is written nevertheless.
-func (s *Store) Register(ctx context.Context, r Registration, lasts time.Duration) (epoch uint64, told agora.AgentStatus, err error) {
+func (s Registrations) Register(ctx context.Context, r Registration, lasts time.Duration) (epoch uint64, told agora.AgentStatus, err error) {
 	sure := r.Epoch != 0
 	for {
 		answer, whole, err := s.tryRegister(ctx, r, lasts, sure)
@@ -47,7 +50,7 @@ func (s *Store) Register(ctx context.Context, r Registration, lasts time.Duratio
 // shown is what the register script says of what has changed.
 var shown = map[string]agora.AgentStatus{"1": agora.Updated, "2": agora.Online}
 
-func (s *Store) tryRegister(ctx context.Context, r Registration, lasts time.Duration, sure bool) (answer reply, whole bool, err error) {
+func (s Registrations) tryRegister(ctx context.Context, r Registration, lasts time.Duration, sure bool) (answer reply, whole bool, err error) {
 	card, err := encodeCard(r.Card)
 	if err != nil {
 		return reply{}, false, err
@@ -70,7 +73,7 @@ func (s *Store) tryRegister(ctx context.Context, r Registration, lasts time.Dura
 
 // Withdraw ends a registration before its time, and returns its claim. over says that whoever withdrew it goes on with Lapsed; else the agent has a
 // session, whose card alone counts now. ErrOwned where it is another principal's, ErrDeposed where there is none.
-func (s *Store) Withdraw(ctx context.Context, tenant, principal string, id agora.AgentID) (c Claim, over bool, err error) {
+func (s Registrations) Withdraw(ctx context.Context, tenant, principal string, id agora.AgentID) (c Claim, over bool, err error) {
 	m := member(tenant, id)
 	replies, err := s.runAll(ctx, []call{
 		list(tenant, m),
@@ -92,7 +95,7 @@ func (s *Store) Withdraw(ctx context.Context, tenant, principal string, id agora
 
 // Lapsed takes a registration that is over out of the directory, while its agent has no session, and returns its claim: who finds it tells of it,
 // and then calls Unregister. ErrDeposed where there is none.
-func (s *Store) Lapsed(ctx context.Context, tenant string, id agora.AgentID) (Claim, error) {
+func (s Registrations) Lapsed(ctx context.Context, tenant string, id agora.AgentID) (Claim, error) {
 	c, err := s.lapsed(ctx, Claim{Tenant: tenant, Agent: id}, "")
 	if err == nil {
 		_, err = s.run(ctx, list(tenant, member(tenant, id))) // who dies before it leaves it to the next sweep
@@ -101,7 +104,7 @@ func (s *Store) Lapsed(ctx context.Context, tenant string, id agora.AgentID) (Cl
 }
 
 // Unregister forgets a registration that is over and was told of. ErrDeposed where it is not there any more.
-func (s *Store) Unregister(ctx context.Context, c Claim) error {
+func (s Registrations) Unregister(ctx context.Context, c Claim) error {
 	m := member(c.Tenant, c.Agent)
 	if _, err := s.run(ctx, list(c.Tenant, m)); err != nil {
 		return err
@@ -114,7 +117,7 @@ func (s *Store) Unregister(ctx context.Context, c Claim) error {
 	return err
 }
 
-func (s *Store) lapsed(ctx context.Context, c Claim, epoch any) (Claim, error) {
+func (s Registrations) lapsed(ctx context.Context, c Claim, epoch any) (Claim, error) {
 	m := member(c.Tenant, c.Agent)
 	r, err := s.run(ctx, call{lapsedScript, []string{recordOf(m)}, []any{epoch, (s.cfg.Known + s.cfg.Remember).Milliseconds()}})
 	if err != nil {

@@ -43,7 +43,7 @@ func registration(card agora.Agent, principal string) presence.Registration {
 // registers registers and fails the test unless that is to be told of so.
 func registers(t *testing.T, s *presence.Store, r presence.Registration, lasts time.Duration, want agora.AgentStatus) uint64 {
 	t.Helper()
-	epoch, told, err := s.Register(t.Context(), r, lasts)
+	epoch, told, err := s.Registrations.Register(t.Context(), r, lasts)
 	if err != nil || told != want {
 		t.Fatalf("Register = %q, %v, want %q", told, err, want)
 	}
@@ -64,10 +64,10 @@ func TestWhatAListDoesNotNeedIsKeptApart(t *testing.T) {
 		}
 		whole := r.Card
 		whole.Status = agora.Online
-		if got := must(s.Agent(t.Context(), tenant, "a"))(t); !reflect.DeepEqual(got, whole) {
+		if got := must(s.Directory.Agent(t.Context(), tenant, "a"))(t); !reflect.DeepEqual(got, whole) {
 			t.Errorf("Agent = %+v, want %+v", got, whole)
 		}
-		if got := must(s.Agents(t.Context(), tenant))(t); len(got) != 1 || !reflect.DeepEqual(got[0], light(r.Card)) {
+		if got := must(s.Directory.Agents(t.Context(), tenant))(t); len(got) != 1 || !reflect.DeepEqual(got[0], light(r.Card)) {
 			t.Errorf("Agents = %+v, want %+v", got, light(r.Card))
 		}
 		stored := raw.HGet(t.Context(), presence.RecordKey(tenant, "a"), "card").Val()
@@ -77,21 +77,21 @@ func TestWhatAListDoesNotNeedIsKeptApart(t *testing.T) {
 		// An edge that knows no details changes the card and leaves the detail.
 		old := `1{"id":"a","name":"Old"}`
 		ok(t, raw.HSet(t.Context(), presence.RecordKey(tenant, "a"), "card", old).Err())
-		if got := must(s.Agent(t.Context(), tenant, "a"))(t); got.Name != "Old" || got.Skills != nil || got.Registration.Body != nil {
+		if got := must(s.Directory.Agent(t.Context(), tenant, "a"))(t); got.Name != "Old" || got.Skills != nil || got.Registration.Body != nil {
 			t.Errorf("Agent = %+v, want the card of version 1 alone", got)
 		}
-		if changed := must(s.SetCard(t.Context(), c, full("a")))(t); !changed {
+		if changed := must(s.Directory.SetCard(t.Context(), c, full("a")))(t); !changed {
 			t.Error("another card is no change")
 		}
-		if changed := must(s.SetCard(t.Context(), c, full("a")))(t); changed {
+		if changed := must(s.Directory.SetCard(t.Context(), c, full("a")))(t); changed {
 			t.Error("the same card again is a change")
 		}
 		plain := agora.Agent{ID: "a", Name: "n", Type: "t", Dialect: agora.OwnDialect}
-		_ = must(s.SetCard(t.Context(), c, plain))(t)
+		_ = must(s.Directory.SetCard(t.Context(), c, plain))(t)
 		if stored := raw.HGetAll(t.Context(), presence.RecordKey(tenant, "a")).Val(); stored["card"][0] != '1' || stored["detail"] != "" {
 			t.Errorf("stored %q and %q, want what every edge can read", stored["card"], stored["detail"])
 		}
-		_, err := s.Agent(t.Context(), tenant, "nobody")
+		_, err := s.Directory.Agent(t.Context(), tenant, "nobody")
 		if err == nil || agora.AsError(err).Code != agora.AgentNotFound {
 			t.Errorf("Agent = %v, want AGENT_NOT_FOUND", err)
 		}
@@ -103,13 +103,13 @@ func TestARegistrationIsListedAndKnownUntilItLapses(t *testing.T) {
 		s := srv.store(presence.Config{})
 		h := presence.Holder{Edge: "e", Incarnation: "i"}
 		registers(t, s, registration(full("a"), "alice"), time.Hour, agora.Online)
-		if got := must(s.Agents(t.Context(), tenant))(t); len(got) != 1 || got[0].Name != "Full" {
+		if got := must(s.Directory.Agents(t.Context(), tenant))(t); len(got) != 1 || got[0].Name != "Full" {
 			t.Fatalf("agents %+v", got)
 		}
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
 			t.Fatalf("found %+v, want it known and away", f)
 		}
-		if got := must(s.Agent(t.Context(), tenant, "a"))(t); len(got.Registration.Body) == 0 || got.Tools[1].Schema == nil {
+		if got := must(s.Directory.Agent(t.Context(), tenant, "a"))(t); len(got.Registration.Body) == 0 || got.Tools[1].Schema == nil {
 			t.Fatalf("Agent = %+v, want all that it registered", got)
 		}
 		registers(t, s, registration(full("a"), "alice"), time.Hour, "")
@@ -127,23 +127,23 @@ func TestARegistrationIsListedAndKnownUntilItLapses(t *testing.T) {
 			return len(ending) == 1
 		})
 		for name, err := range map[string]error{
-			"Register": second(s.Register(t.Context(), registration(other, "alice"), time.Hour)),
-			"Claim":    second(s.Claim(t.Context(), claimant("a", "e1"))),
+			"Register": second(s.Registrations.Register(t.Context(), registration(other, "alice"), time.Hour)),
+			"Claim":    second(s.Sessions.Claim(t.Context(), claimant("a", "e1"))),
 		} {
 			if !errors.Is(err, presence.ErrEnding) {
 				t.Errorf("%s before the end was told = %v, want %v", name, err, presence.ErrEnding)
 			}
 		}
-		c := must(s.Lapsed(t.Context(), tenant, "a"))(t)
-		if got := must(s.Agents(t.Context(), tenant))(t); len(got) != 0 {
+		c := must(s.Registrations.Lapsed(t.Context(), tenant, "a"))(t)
+		if got := must(s.Directory.Agents(t.Context(), tenant))(t); len(got) != 0 {
 			t.Fatalf("agents %+v when it is about to be told that it has gone", got)
 		}
-		ok(t, s.Unregister(t.Context(), c))
-		is(t, s.Unregister(t.Context(), c), presence.ErrDeposed)
-		if got := must(s.Agents(t.Context(), tenant))(t); len(got) != 0 {
+		ok(t, s.Registrations.Unregister(t.Context(), c))
+		is(t, s.Registrations.Unregister(t.Context(), c), presence.ErrDeposed)
+		if got := must(s.Directory.Agents(t.Context(), tenant))(t); len(got) != 0 {
 			t.Fatalf("agents %+v", got)
 		}
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Unknown {
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Unknown {
 			t.Fatalf("found %+v, want it unknown", f)
 		}
 		late := registration(other, "alice")
@@ -163,15 +163,15 @@ func TestAnIDThatIsRegisteredIsItsPrincipals(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		registers(t, s, registration(full("a"), "alice"), time.Hour, agora.Online)
-		_, _, err := s.Register(t.Context(), registration(full("a"), "bob"), time.Hour)
+		_, _, err := s.Registrations.Register(t.Context(), registration(full("a"), "bob"), time.Hour)
 		is(t, err, presence.ErrOwned)
 		theirs := claimant("a", "e1")
 		theirs.Principal = "bob"
-		_, err = s.Claim(t.Context(), theirs)
+		_, err = s.Sessions.Claim(t.Context(), theirs)
 		is(t, err, presence.ErrOwned)
 		renewed(t, s, claimant("b", "e1").Holder)
 		_, _ = begun(t, s, claimant("b", "e1"))
-		_, _, err = s.Register(t.Context(), registration(full("b"), "bob"), time.Hour)
+		_, _, err = s.Registrations.Register(t.Context(), registration(full("b"), "bob"), time.Hour)
 		is(t, err, presence.ErrOwned)
 	})
 }
@@ -182,7 +182,7 @@ func TestASessionTakesOverFromARegistrationAndGivesBack(t *testing.T) {
 		h := presence.Holder{Edge: "e", Incarnation: "i"}
 		name := func() string {
 			t.Helper()
-			got := must(s.Agents(t.Context(), tenant))(t)
+			got := must(s.Directory.Agents(t.Context(), tenant))(t)
 			if len(got) != 1 {
 				t.Fatalf("agents %+v", got)
 			}
@@ -195,7 +195,7 @@ func TestASessionTakesOverFromARegistrationAndGivesBack(t *testing.T) {
 		if got := name(); got != "the a" {
 			t.Errorf("shown as %q, want as its session says", got)
 		}
-		_ = must(s.SetCard(t.Context(), c, agora.Agent{ID: "a", Name: "a", RegisteredAt: time.Now()}))(t)
+		_ = must(s.Directory.SetCard(t.Context(), c, agora.Agent{ID: "a", Name: "a", RegisteredAt: time.Now()}))(t)
 		if got := name(); got != "Full" {
 			t.Errorf("shown as %q, want as it registered: its session says nothing", got)
 		}
@@ -205,29 +205,29 @@ func TestASessionTakesOverFromARegistrationAndGivesBack(t *testing.T) {
 		registers(t, s, registration(other, "alice"), time.Millisecond, "") // which does not shorten the session
 		await.True(t, "the registration is over", func() bool {
 			_, _ = s.Sweep(t.Context(), h, 64)
-			rec := must(s.Look(t.Context(), tenant, "a"))(t)
+			rec := must(s.Operators.Inspect(t.Context(), tenant, "a"))(t)
 			return time.Now().After(rec.Until)
 		})
 		if got := must(s.Sweep(t.Context(), h, 64))(t); len(got) != 0 {
 			t.Errorf("swept %+v", got)
 		}
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
 			t.Errorf("found %+v, want it online", f)
 		}
 		registers(t, s, registration(other, "alice"), time.Hour, "")
-		ok(t, s.End(t.Context(), c))
-		_, _, err := s.Register(t.Context(), registration(other, "alice"), time.Hour)
+		ok(t, s.Sessions.End(t.Context(), c))
+		_, _, err := s.Registrations.Register(t.Context(), registration(other, "alice"), time.Hour)
 		is(t, err, presence.ErrEnding)
-		e, rec, err := s.Ending(t.Context(), tenant, "a")
+		e, rec, err := s.Sessions.Ending(t.Context(), tenant, "a")
 		ok(t, err)
 		if left := time.Until(rec.Until); left < 50*time.Minute {
 			t.Errorf("registered for %v more, want nearly an hour", left)
 		}
-		ok(t, s.Finished(t.Context(), e, true))
+		ok(t, s.Sessions.Finished(t.Context(), e, true))
 		if got := name(); got != "Other" {
 			t.Errorf("shown as %q, want as it registered", got)
 		}
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
 			t.Errorf("found %+v, want it known", f)
 		}
 	})
@@ -237,7 +237,7 @@ func TestAGraceIsNotLongerForARegistration(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{Grace: time.Millisecond, Lease: 10 * time.Millisecond})
 		c, _ := begun(t, s, claimant("a", "e1"))
-		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
+		ok(t, s.Sessions.Lose(t.Context(), c, presence.Position{}, nil, false))
 		registers(t, s, registration(full("a"), "alice"), time.Hour, "")
 		sweepUntil(t, s, presence.Holder{Edge: "e", Incarnation: "i"}, 64, func(ending []presence.Claim) bool {
 			return len(ending) == 1 && ending[0].Session != ""
@@ -256,15 +256,15 @@ func TestARegistrationThatTheServerLostIsWrittenAgain(t *testing.T) {
 		last.Epoch = registers(t, s, last, time.Hour, agora.Updated)
 		srv.empty()
 		await.True(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
-		if _, _, err := s.Register(t.Context(), registration(full("b"), "bob"), time.Hour); !errors.Is(err, presence.ErrIncomplete) {
+		if _, _, err := s.Registrations.Register(t.Context(), registration(full("b"), "bob"), time.Hour); !errors.Is(err, presence.ErrIncomplete) {
 			t.Errorf("Register = %v, want UNAVAILABLE while it may be another's", err)
 		}
 		for _, r := range []presence.Registration{first, last, first} { // whichever edge writes first, the last one stands
-			_, _, err := s.Register(t.Context(), r, time.Hour)
+			_, _, err := s.Registrations.Register(t.Context(), r, time.Hour)
 			ok(t, err)
 		}
 		ok(t, s.SetWhole(t.Context()))
-		if got := must(s.Agents(t.Context(), tenant))(t); len(got) != 1 || got[0].Name != "Last" {
+		if got := must(s.Directory.Agents(t.Context(), tenant))(t); len(got) != 1 || got[0].Name != "Last" {
 			t.Errorf("agents %+v", got)
 		}
 	})
@@ -280,7 +280,7 @@ func TestAComparisonFindsWhatHasChanged(t *testing.T) {
 		var m presence.Mark
 		look := func() presence.Changes {
 			t.Helper()
-			c, next, err := s.Changed(t.Context(), tenant, m)
+			c, next, err := s.Directory.Changed(t.Context(), tenant, m)
 			ok(t, err)
 			m = next
 			return c
@@ -288,7 +288,7 @@ func TestAComparisonFindsWhatHasChanged(t *testing.T) {
 		if c := look(); !c.All || len(c.Listed) != 2 {
 			t.Fatalf("first %+v, want all", c)
 		}
-		_ = must(s.SetCard(t.Context(), a, full("a")))(t)
+		_ = must(s.Directory.SetCard(t.Context(), a, full("a")))(t)
 		registers(t, s, registration(full("c"), "alice"), time.Hour, agora.Online)
 		c := look()
 		names := map[agora.AgentID]string{}
@@ -298,7 +298,7 @@ func TestAComparisonFindsWhatHasChanged(t *testing.T) {
 		if c.All || names["a"] != "Full" || names["c"] != "Full" {
 			t.Fatalf("then %+v, want a and c among what may have changed", c)
 		}
-		ok(t, s.End(t.Context(), a))
+		ok(t, s.Sessions.End(t.Context(), a))
 		if c = look(); c.All || len(c.Gone) != 1 || c.Gone[0] != "a" {
 			t.Fatalf("then %+v, want a gone", c)
 		}
@@ -308,7 +308,7 @@ func TestAComparisonFindsWhatHasChanged(t *testing.T) {
 		}
 		srv.empty()
 		await.True(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
-		if _, _, err := s.Changed(t.Context(), tenant, m); !errors.Is(err, presence.ErrIncomplete) {
+		if _, _, err := s.Directory.Changed(t.Context(), tenant, m); !errors.Is(err, presence.ErrIncomplete) {
 			t.Errorf("Changed = %v of a server that has lost all, want UNAVAILABLE", err)
 		}
 		ok(t, s.SetWhole(t.Context()))

@@ -30,7 +30,7 @@ type Membership struct {
 // Join makes the session a member: first in the agent's record, then in the
 // space. create: make the space where it is missing (else ErrNoSpace). ErrFull,
 // ErrDeposed. A member that joins again changes nothing, also with a newer session. Four round trips.
-func (s *Store) Join(ctx context.Context, c Claim, space, typ string, create bool) (Membership, error) {
+func (s Spaces) Join(ctx context.Context, c Claim, space, typ string, create bool) (Membership, error) {
 	if err := s.sure(ctx); err != nil { // its roster would lack those who are not told of again yet
 		return Membership{}, err
 	}
@@ -61,7 +61,7 @@ func (s *Store) Join(ctx context.Context, c Claim, space, typ string, create boo
 
 // stay makes sure that the session was not over before its join came to the space: nobody would take it out again.
 // Another edge may hold the session by now; it is a member all the same.
-func (s *Store) stay(ctx context.Context, c Claim, space string) error {
+func (s Spaces) stay(ctx context.Context, c Claim, space string) error {
 	r, err := s.run(ctx, memberOf(c, "", space))
 	if err != nil || r.yes() {
 		return err
@@ -74,7 +74,7 @@ func (s *Store) stay(ctx context.Context, c Claim, space string) error {
 
 // Leave takes the agent out, if it is this session's membership: first of the
 // space, then of its record. ErrNoSpace. Three round trips.
-func (s *Store) Leave(ctx context.Context, c Claim, space string) (Membership, error) {
+func (s Spaces) Leave(ctx context.Context, c Claim, space string) (Membership, error) {
 	if err := s.sure(ctx); err != nil {
 		return Membership{}, err
 	}
@@ -89,7 +89,7 @@ func (s *Store) Leave(ctx context.Context, c Claim, space string) (Membership, e
 }
 
 // Announced takes roster changes up to version off the space's list of those not yet published.
-func (s *Store) Announced(ctx context.Context, tenant, space string, version uint64) error {
+func (s Spaces) Announced(ctx context.Context, tenant, space string, version uint64) error {
 	_, err := s.run(ctx, call{announcedScript, spaceKeys(tenant, space)[3:], []any{version}})
 	return err
 }
@@ -101,7 +101,7 @@ func memberOf(c Claim, epoch any, space string) call {
 }
 
 // unmember takes a space out of the agent's record and returns why, unless that fails.
-func (s *Store) unmember(ctx context.Context, c Claim, space string, why error) error {
+func (s Spaces) unmember(ctx context.Context, c Claim, space string, why error) error {
 	k := c.keys()
 	_, err := s.run(ctx, call{unmemberScript, []string{k.rec, k.spaces}, []any{c.Session, agora.EncodeToken(space)}})
 	if err != nil {
@@ -110,13 +110,13 @@ func (s *Store) unmember(ctx context.Context, c Claim, space string, why error) 
 	return why
 }
 
-func (s *Store) join(c Claim, space, typ string, create, again bool) call {
+func (s Spaces) join(c Claim, space, typ string, create, again bool) call {
 	return call{joinScript, spaceKeys(c.Tenant, space), []any{
 		agora.EncodeToken(string(c.Agent)), c.Session, c.Epoch, typ, flag(create), s.cfg.MaxMembers, keepChanges, flag(again),
 	}}
 }
 
-func (s *Store) leave(c Claim, space string) call {
+func (s Spaces) leave(c Claim, space string) call {
 	return call{leaveScript, spaceKeys(c.Tenant, space), []any{
 		agora.EncodeToken(string(c.Agent)), c.Session, keepChanges, s.cfg.EmptyGrace.Milliseconds(),
 	}}

@@ -108,18 +108,18 @@ type call struct {
 }
 
 // run runs one script and returns its answer.
-func (s *Store) run(ctx context.Context, c call) (reply, error) {
-	v, err := c.script.Run(ctx, s.rdb, c.keys, c.args...).Result()
+func (b *backend) run(ctx context.Context, c call) (reply, error) {
+	v, err := c.script.Run(ctx, b.rdb, c.keys, c.args...).Result()
 	return reply{v}, unavailable(err)
 }
 
 // runAll runs the calls in pipelines and returns their answers, in order. It
 // fails with the first call that failed; those after it may have run.
-func (s *Store) runAll(ctx context.Context, calls []call) ([]reply, error) {
+func (b *backend) runAll(ctx context.Context, calls []call) ([]reply, error) {
 	out := make([]reply, 0, len(calls))
 	for len(calls) > 0 {
 		n := min(len(calls), batch)
-		replies, err := s.pipeline(ctx, calls[:n])
+		replies, err := b.pipeline(ctx, calls[:n])
 		if err != nil {
 			return nil, err
 		}
@@ -130,14 +130,14 @@ func (s *Store) runAll(ctx context.Context, calls []call) ([]reply, error) {
 
 // pipeline runs calls by their digests, and those that the server has no script for (it was restarted) once
 // more with their source.
-func (s *Store) pipeline(ctx context.Context, calls []call) ([]reply, error) {
+func (b *backend) pipeline(ctx context.Context, calls []call) ([]reply, error) {
 	if len(calls) == 1 {
-		r, err := s.run(ctx, calls[0])
+		r, err := b.run(ctx, calls[0])
 		return []reply{r}, err
 	}
 	replies := make([]reply, len(calls))
 	var missing []int
-	cmds := s.exec(ctx, len(calls), func(p redis.Pipeliner, i int) *redis.Cmd {
+	cmds := b.exec(ctx, len(calls), func(p redis.Pipeliner, i int) *redis.Cmd {
 		return p.EvalSha(ctx, calls[i].script.Hash(), calls[i].keys, calls[i].args...)
 	})
 	for i, cmd := range cmds {
@@ -153,7 +153,7 @@ func (s *Store) pipeline(ctx context.Context, calls []call) ([]reply, error) {
 	if len(missing) == 0 {
 		return replies, nil
 	}
-	cmds = s.exec(ctx, len(missing), func(p redis.Pipeliner, k int) *redis.Cmd {
+	cmds = b.exec(ctx, len(missing), func(p redis.Pipeliner, k int) *redis.Cmd {
 		c := calls[missing[k]]
 		return c.script.Eval(ctx, p, c.keys, c.args...)
 	})
@@ -168,8 +168,8 @@ func (s *Store) pipeline(ctx context.Context, calls []call) ([]reply, error) {
 }
 
 // exec sends n commands in one pipeline; each has its own error then.
-func (s *Store) exec(ctx context.Context, n int, add func(redis.Pipeliner, int) *redis.Cmd) []*redis.Cmd {
-	p := s.rdb.Pipeline()
+func (b *backend) exec(ctx context.Context, n int, add func(redis.Pipeliner, int) *redis.Cmd) []*redis.Cmd {
+	p := b.rdb.Pipeline()
 	cmds := make([]*redis.Cmd, n)
 	for i := range n {
 		cmds[i] = add(p, i)

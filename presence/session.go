@@ -2,10 +2,21 @@ package presence
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/agora-relay/agora"
 )
+
+// Sessions is who holds which agent's id, and the life of its session from the claim to its end.
+type Sessions struct {
+	*backend
+	leases    Leases
+	dials     Dials
+	spaces    Spaces
+	positions Positions
+	reviews   *sync.Pool // of *review
+}
 
 // Lose says that the socket is gone: active becomes grace, until now plus
 // Config.Grace; the positions are written, as clean. A holder that
@@ -15,19 +26,19 @@ import (
 //
 // What is sent to the agent is noted from now on, until its next session begins; p.TailAt should be as
 // of now for Record.Quiet to tell the whole truth.
-func (s *Store) Lose(ctx context.Context, c Claim, p Position, spaces map[string]uint64, goodbye bool) error {
+func (s Sessions) Lose(ctx context.Context, c Claim, p Position, spaces map[string]uint64, goodbye bool) error {
 	grace := s.cfg.Grace
 	if goodbye {
 		grace = 0
 	}
-	return s.lose(ctx, c, grace, s.positionArgs(p, time.Time{}, spaces))
+	return s.lose(ctx, c, grace, s.positions.args(p, time.Time{}, spaces))
 }
 
 // Return gives a claim back under which nothing was delivered and no lane used: like Lose, but where the agent stands, and how
 // cleanly that is known, stay as they were before the claim, and nobody has to wait for its holder.
-func (s *Store) Return(ctx context.Context, c Claim) error { return s.lose(ctx, c, s.cfg.Grace, nil) }
+func (s Sessions) Return(ctx context.Context, c Claim) error { return s.lose(ctx, c, s.cfg.Grace, nil) }
 
-func (s *Store) lose(ctx context.Context, c Claim, grace time.Duration, positions []any) error {
+func (s Sessions) lose(ctx context.Context, c Claim, grace time.Duration, positions []any) error {
 	k := c.keys()
 	args := append([]any{c.Epoch, grace.Milliseconds()}, positions...)
 	ahead := max(s.cfg.Grace, s.cfg.Lease)
@@ -61,13 +72,13 @@ func (s *Store) lose(ctx context.Context, c Claim, grace time.Duration, position
 // more, and nothing was given up: whoever goes on with it, or ends it, need not
 // wait for that holder, which may be gone by then. ErrDeposed when
 // the claim is no longer c's, or not lost.
-func (s *Store) Flushed(ctx context.Context, c Claim) error {
+func (s Sessions) Flushed(ctx context.Context, c Claim) error {
 	return s.asHolder(ctx, call{flushedScript, []string{c.keys().rec}, []any{c.Epoch}})
 }
 
 // End says that the agent said goodbye: active or grace becomes ending at once. The caller finishes it (Ending), or
 // any edge's Sweep does. Two round trips. ErrDeposed when the claim is no longer c's.
-func (s *Store) End(ctx context.Context, c Claim) error {
+func (s Sessions) End(ctx context.Context, c Claim) error {
 	k, m := c.keys(), member(c.Tenant, c.Agent)
 	r, err := s.runAll(ctx, []call{
 		indexAdd(dueKey, s.cfg.Lease, m),
@@ -89,7 +100,7 @@ func (s *Store) End(ctx context.Context, c Claim) error {
 // Config.Known, its positions are kept for Config.Remember longer. stays says that it
 // was told to be registered without a connection from now on (Record.Until): it is until that is over. The address
 // of a dialled session (Record.Dial) is free then: FreeAddress.
-func (s *Store) Finished(ctx context.Context, c Claim, stays bool) error {
+func (s Sessions) Finished(ctx context.Context, c Claim, stays bool) error {
 	known, m := s.cfg.Known, member(c.Tenant, c.Agent)
 	// Sweep drops the agent from the directory once no claim on its way can still mean it.
 	due := s.settled + time.Second
@@ -113,43 +124,19 @@ func (s *Store) Finished(ctx context.Context, c Claim, stays bool) error {
 // HandedOver is for the old holder, while the new one waits for it (Claim.Unsettled):
 // it writes its positions; dirty says that a lane gave up with parts in hand. It is unsettled no more then.
 // ErrDeposed when nobody waits for it any more, also after an answer that was lost; then nothing is written.
-func (s *Store) HandedOver(ctx context.Context, c Claim, p Position, spaces map[string]uint64, dirty bool) error {
+func (s Sessions) HandedOver(ctx context.Context, c Claim, p Position, spaces map[string]uint64, dirty bool) error {
 	k := c.keys()
-	args := append([]any{c.Epoch, flag(dirty)}, s.positionArgs(p, time.Time{}, spaces)...)
+	args := append([]any{c.Epoch, flag(dirty)}, s.positions.args(p, time.Time{}, spaces)...)
 	return s.asHolder(ctx, call{handoverScript, []string{k.rec, k.unsettled, k.spaces}, args})
 }
 
-// Moved is how far a session has come.
-type Moved struct {
-	Claim    Claim
-	Position Position
-	Mark     time.Time         // see Record; zero leaves it as it is
-	Spaces   map[string]uint64 // cursors in spaces, where they moved
-}
-
-// WritePositions writes positions behind, in one pipeline for all; those deposed
-// are ignored. They are not clean: what is written later than them was not seen.
-func (s *Store) WritePositions(ctx context.Context, ps []Moved) error {
-	calls := make([]call, len(ps))
-	for i, p := range ps {
-		k := p.Claim.keys()
-		args := append([]any{p.Claim.Epoch}, s.positionArgs(p.Position, p.Mark, p.Spaces)...)
-		calls[i] = call{positionsScript, []string{k.rec, k.spaces}, args}
+// Lost reports whether a session that the log knows is none of its agent's, as the server has lost it or it is over. It then returns an epoch
+// that is younger than all that the server has given or will have given by now, whoever comes back with one of them: what claims it later gets a
+// younger one still. UNAVAILABLE for ErrIncomplete rather than a yes while the server is not whole.
+func (s Sessions) Lost(ctx context.Context, tenant string, id agora.AgentID, session string) (epoch uint64, lost bool, err error) {
+	r, err := s.run(ctx, call{lostScript, []string{recordOf(member(tenant, id))}, []any{session}})
+	if err != nil || r.uint() == 0 {
+		return 0, false, err
 	}
-	_, err := s.runAll(ctx, calls)
-	return err
-}
-
-// positionArgs are what put_positions of the prelude reads. The tail's age lets the
-// server keep it by its own clock too, next to the times at which something was sent.
-func (s *Store) positionArgs(p Position, mark time.Time, spaces map[string]uint64) []any {
-	var age time.Duration
-	if !p.TailAt.IsZero() {
-		age = max(0, s.cfg.Now().Sub(p.TailAt))
-	}
-	args := []any{p.Cursor, p.Written, p.Tail, stored(p.TailAt), age.Milliseconds(), stored(mark)}
-	for name, seq := range spaces {
-		args = append(args, agora.EncodeToken(name), seq)
-	}
-	return args
+	return r.uint(), true, s.sure(ctx)
 }

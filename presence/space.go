@@ -32,8 +32,11 @@ type Space struct {
 	Members    int
 }
 
-// CreateSpace makes a space where it is missing.
-func (s *Store) CreateSpace(ctx context.Context, tenant, space, typ string) error {
+// Spaces is which spaces there are, and who is in each.
+type Spaces struct{ *backend }
+
+// Create makes a space where it is missing.
+func (s Spaces) Create(ctx context.Context, tenant, space, typ string) error {
 	_, err := s.runAll(ctx, []call{
 		indexAdd(spacesKey(tenant), 0, agora.EncodeToken(space)),
 		{createScript, spaceKeys(tenant, space), []any{typ, s.cfg.EmptyGrace.Milliseconds()}},
@@ -41,8 +44,8 @@ func (s *Store) CreateSpace(ctx context.Context, tenant, space, typ string) erro
 	return err
 }
 
-// SpaceExists tells whether there is such a space.
-func (s *Store) SpaceExists(ctx context.Context, tenant, space string) (bool, error) {
+// Exists reports whether there is such a space.
+func (s Spaces) Exists(ctx context.Context, tenant, space string) (bool, error) {
 	n, err := s.rdb.Exists(ctx, spaceKeys(tenant, space)[0]).Result()
 	if err == nil && n == 0 {
 		return false, s.sure(ctx)
@@ -51,7 +54,7 @@ func (s *Store) SpaceExists(ctx context.Context, tenant, space string) (bool, er
 }
 
 // Members returns the members in the order in which they joined, or ErrNoSpace.
-func (s *Store) Members(ctx context.Context, tenant, space string) ([]agora.AgentID, error) {
+func (s Spaces) Members(ctx context.Context, tenant, space string) ([]agora.AgentID, error) {
 	k := spaceKeys(tenant, space)
 	p := s.rdb.Pipeline()
 	exists, members, whole := p.Exists(ctx, k[0]), p.ZRange(ctx, k[2], 0, -1), p.Exists(ctx, wholeKey)
@@ -67,8 +70,8 @@ func (s *Store) Members(ctx context.Context, tenant, space string) ([]agora.Agen
 	return agentIDs(members.Val()), nil
 }
 
-// IsMember tells whether an agent is a member; of no space nobody is.
-func (s *Store) IsMember(ctx context.Context, tenant, space string, id agora.AgentID) (bool, error) {
+// IsMember reports whether an agent is a member; of no space nobody is.
+func (s Spaces) IsMember(ctx context.Context, tenant, space string, id agora.AgentID) (bool, error) {
 	ok, err := s.rdb.HExists(ctx, spaceKeys(tenant, space)[1], agora.EncodeToken(string(id))).Result()
 	if err == nil && !ok {
 		return false, s.sure(ctx)
@@ -76,8 +79,8 @@ func (s *Store) IsMember(ctx context.Context, tenant, space string, id agora.Age
 	return ok, unavailable(err)
 }
 
-// Spaces returns a tenant's spaces, sorted by name. A round trip or two for every few hundred.
-func (s *Store) Spaces(ctx context.Context, tenant string) ([]Space, error) {
+// List returns a tenant's spaces, sorted by name. A round trip or two for every few hundred.
+func (s Spaces) List(ctx context.Context, tenant string) ([]Space, error) {
 	if err := s.sure(ctx); err != nil {
 		return nil, err
 	}

@@ -20,13 +20,13 @@ func TestRosterChangesWaitInOrderUntilTheyAreAnnounced(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		a, b, c := claimIn(t, s, "a", "active"), claimIn(t, s, "b b", "active"), claimIn(t, s, "c", "active")
-		_, err := s.Join(t.Context(), a, "room", presence.Public, false)
+		_, err := s.Spaces.Join(t.Context(), a, "room", presence.Public, false)
 		is(t, err, presence.ErrNoSpace)
 		for _, claim := range []presence.Claim{a, b, c} {
-			_ = must(s.Join(t.Context(), claim, "room", presence.Public, true))(t)
+			_ = must(s.Spaces.Join(t.Context(), claim, "room", presence.Public, true))(t)
 		}
-		_ = must(s.Leave(t.Context(), b, "room"))(t)
-		m := must(s.Join(t.Context(), b, "room", presence.Public, false))(t)
+		_ = must(s.Spaces.Leave(t.Context(), b, "room"))(t)
+		m := must(s.Spaces.Join(t.Context(), b, "room", presence.Public, false))(t)
 		if !m.Changed || !slices.Equal(m.Members, ids("a", "c", "b b")) {
 			t.Fatalf("membership %+v", m)
 		}
@@ -41,12 +41,12 @@ func TestRosterChangesWaitInOrderUntilTheyAreAnnounced(t *testing.T) {
 		if !reflect.DeepEqual(m.Pending, want) {
 			t.Fatalf("pending\n%+v, want\n%+v", m.Pending, want)
 		}
-		ok(t, s.Announced(t.Context(), tenant, "room", first+2))
-		m = must(s.Join(t.Context(), a, "room", presence.Public, true))(t)
+		ok(t, s.Spaces.Announced(t.Context(), tenant, "room", first+2))
+		m = must(s.Spaces.Join(t.Context(), a, "room", presence.Public, true))(t)
 		if m.Changed || !reflect.DeepEqual(m.Pending, want[3:]) {
 			t.Fatalf("after announcing: %+v", m)
 		}
-		if got := must(s.Members(t.Context(), tenant, "room"))(t); !slices.Equal(got, ids("a", "c", "b b")) {
+		if got := must(s.Spaces.Members(t.Context(), tenant, "room"))(t); !slices.Equal(got, ids("a", "c", "b b")) {
 			t.Fatalf("members %v", got)
 		}
 	})
@@ -56,23 +56,23 @@ func TestANewerSessionTakesTheMembershipOver(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		old := claimIn(t, s, "a", "active")
-		_ = must(s.Join(t.Context(), old, "room", presence.Public, true))(t)
+		_ = must(s.Spaces.Join(t.Context(), old, "room", presence.Public, true))(t)
 		ended(t, s, old) // its edge died before it left the space
 		c, rec := begun(t, s, claimant("a", "e2"))
 		if len(rec.Spaces) != 0 {
 			t.Fatalf("spaces of the old session: %v", rec.Spaces)
 		}
-		m := must(s.Join(t.Context(), c, "room", presence.Public, true))(t)
+		m := must(s.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t)
 		if m.Changed || len(m.Pending) != 1 {
 			t.Fatalf("joined again: %+v", m)
 		}
-		if m = must(s.Leave(t.Context(), old, "room"))(t); m.Changed {
+		if m = must(s.Spaces.Leave(t.Context(), old, "room"))(t); m.Changed {
 			t.Fatal("the old session took the new one's membership away")
 		}
-		if m = must(s.Leave(t.Context(), c, "room"))(t); !m.Changed || len(m.Members) != 0 {
+		if m = must(s.Spaces.Leave(t.Context(), c, "room"))(t); !m.Changed || len(m.Members) != 0 {
 			t.Fatalf("left: %+v", m)
 		}
-		_, err := s.Leave(t.Context(), c, "nowhere")
+		_, err := s.Spaces.Leave(t.Context(), c, "nowhere")
 		is(t, err, presence.ErrNoSpace)
 	})
 }
@@ -87,12 +87,12 @@ func TestASpaceHoldsNoMoreThanItsLimit(t *testing.T) {
 		var wg sync.WaitGroup
 		errs := make([]error, len(claims))
 		for n, c := range claims {
-			wg.Go(func() { _, errs[n] = stores[n%2].Join(t.Context(), c, "room", presence.Public, true) })
+			wg.Go(func() { _, errs[n] = stores[n%2].Spaces.Join(t.Context(), c, "room", presence.Public, true) })
 		}
 		wg.Wait()
 		in := 0
 		for n, err := range errs {
-			member := must(stores[0].IsMember(t.Context(), tenant, "room", claims[n].Agent))(t)
+			member := must(stores[0].Spaces.IsMember(t.Context(), tenant, "room", claims[n].Agent))(t)
 			if member != (err == nil) || err != nil && !errors.Is(err, presence.ErrFull) {
 				t.Errorf("agent %d: %v, member %v", n, err, member)
 			}
@@ -100,7 +100,7 @@ func TestASpaceHoldsNoMoreThanItsLimit(t *testing.T) {
 				in++
 				continue
 			}
-			if rec := must(stores[0].Begin(t.Context(), claims[n]))(t); len(rec.Spaces) != 0 {
+			if rec := must(stores[0].Sessions.Begin(t.Context(), claims[n]))(t); len(rec.Spaces) != 0 {
 				t.Errorf("refused agent %d has %v in its record", n, rec.Spaces)
 			}
 		}
@@ -115,26 +115,26 @@ func TestEmptyPublicSpacesVanishAndOthersStay(t *testing.T) {
 		s := srv.store(presence.Config{EmptyGrace: 150 * time.Millisecond})
 		presence.SetSettled(s, 10*time.Millisecond)
 		c := claimIn(t, s, "a", "active")
-		ok(t, s.CreateSpace(t.Context(), tenant, "created", presence.Public))
-		ok(t, s.CreateSpace(t.Context(), tenant, "agent.status", presence.System))
-		v1 := must(s.Join(t.Context(), c, "room", presence.Public, true))(t).Pending[0].Version
-		_ = must(s.Join(t.Context(), c, "kept", presence.Public, true))(t)
-		_ = must(s.Leave(t.Context(), c, "kept"))(t)
-		_ = must(s.Join(t.Context(), c, "kept", presence.Public, true))(t)
-		_ = must(s.Leave(t.Context(), c, "room"))(t)
+		ok(t, s.Spaces.Create(t.Context(), tenant, "created", presence.Public))
+		ok(t, s.Spaces.Create(t.Context(), tenant, "agent.status", presence.System))
+		v1 := must(s.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t).Pending[0].Version
+		_ = must(s.Spaces.Join(t.Context(), c, "kept", presence.Public, true))(t)
+		_ = must(s.Spaces.Leave(t.Context(), c, "kept"))(t)
+		_ = must(s.Spaces.Join(t.Context(), c, "kept", presence.Public, true))(t)
+		_ = must(s.Spaces.Leave(t.Context(), c, "room"))(t)
 		await.True(t, "empty public spaces are gone", func() bool {
-			got := must(s.Spaces(t.Context(), tenant))(t)
+			got := must(s.Spaces.List(t.Context(), tenant))(t)
 			want := []presence.Space{{"agent.status", "system", 0}, {"kept", "public", 1}}
 			return slices.Equal(got, want)
 		})
 		for space, want := range map[string]bool{"room": false, "created": false, "kept": true, "agent.status": true} {
-			if got := must(s.SpaceExists(t.Context(), tenant, space))(t); got != want {
+			if got := must(s.Spaces.Exists(t.Context(), tenant, space))(t); got != want {
 				t.Errorf("%s exists: %v, want %v", space, got, want)
 			}
 		}
-		_, err := s.Members(t.Context(), tenant, "room")
+		_, err := s.Spaces.Members(t.Context(), tenant, "room")
 		is(t, err, presence.ErrNoSpace)
-		m := must(s.Join(t.Context(), c, "room", presence.Public, true))(t)
+		m := must(s.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t)
 		if len(m.Pending) != 1 || m.Pending[0].Version <= v1+1 {
 			t.Fatalf("pending %+v, want one change with a version above %d", m.Pending, v1+1)
 		}
@@ -145,19 +145,19 @@ func TestMembershipsStandWithTheSession(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		c := claimIn(t, s, "a", "active")
-		_ = must(s.Join(t.Context(), c, "task.x", presence.Public, true))(t)
-		_ = must(s.Join(t.Context(), c, "room", presence.Public, true))(t)
-		_ = must(s.Leave(t.Context(), c, "room"))(t)
-		ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: c, Spaces: map[string]uint64{"task.x": 512, "room": 8}}}))
-		ok(t, s.End(t.Context(), c))
-		e, rec, err := s.Ending(t.Context(), tenant, "a")
+		_ = must(s.Spaces.Join(t.Context(), c, "task.x", presence.Public, true))(t)
+		_ = must(s.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t)
+		_ = must(s.Spaces.Leave(t.Context(), c, "room"))(t)
+		ok(t, s.Positions.Write(t.Context(), []presence.Moved{{Claim: c, Spaces: map[string]uint64{"task.x": 512, "room": 8}}}))
+		ok(t, s.Sessions.End(t.Context(), c))
+		e, rec, err := s.Sessions.Ending(t.Context(), tenant, "a")
 		ok(t, err)
 		if want := map[string]uint64{"task.x": 512}; !reflect.DeepEqual(rec.Spaces, want) {
 			t.Fatalf("spaces %v, want %v", rec.Spaces, want)
 		}
-		_, err = s.Join(t.Context(), c, "room", presence.Public, true)
+		_, err = s.Spaces.Join(t.Context(), c, "room", presence.Public, true)
 		is(t, err, presence.ErrDeposed)
-		m := must(s.Leave(t.Context(), e, "task.x"))(t)
+		m := must(s.Spaces.Leave(t.Context(), e, "task.x"))(t)
 		if !m.Changed || m.Pending[len(m.Pending)-1].Left != "a" {
 			t.Fatalf("membership %+v", m)
 		}

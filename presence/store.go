@@ -35,7 +35,7 @@ type Config struct {
 	// SpaceType tells the type of a space that Redis lost and Reassert makes anew; always Public if nil.
 	SpaceType func(space string) string
 
-	// Held tells whether this edge holds the claim of an epoch. Sweep asks it of claims that Redis has in
+	// Held reports whether this edge holds the claim of an epoch. Sweep asks it of claims that Redis has in
 	// this edge's name for a while: one that the edge knows nothing of (the answer to
 	// its Claim was lost) goes to grace like a dead edge's. Nothing is asked if nil. It must not block.
 	Held func(tenant string, id agora.AgentID, epoch uint64) bool
@@ -65,30 +65,63 @@ func (c Config) withDefaults() Config {
 // is an UNAVAILABLE [agora.Error]; nothing need be done for the Store to
 // recover. Nothing runs in a Store between calls.
 type Store struct {
-	cfg Config
-	rdb redis.UniversalClient
-	log *slog.Logger
+	*backend
 
-	// settled is the age from which a member of an index can't be part of a claim that is
-	// still on its way, so that it may be dropped when the record does not bear it out.
-	settled time.Duration
-
-	reviews *sync.Pool // of *review
+	Leases        Leases
+	Sessions      Sessions
+	Positions     Positions
+	Lanes         Lanes
+	Dials         Dials
+	Registrations Registrations
+	Directory     Directory
+	Addressees    Addressees
+	Spaces        Spaces
+	Calls         Calls
+	Executes      Executes
+	Quotas        Quotas
+	Links         Links
+	Peers         Peers
+	Operators     Operators
 }
 
 // New returns a Store on cfg.Client. It asks nothing of the server yet.
 func New(cfg Config) *Store {
 	cfg = cfg.withDefaults()
-	return &Store{cfg: cfg, rdb: cfg.Client, log: cfg.Log, settled: time.Minute, reviews: &sync.Pool{New: func() any { return new(review) }}}
+	return newStore(&backend{cfg: cfg, rdb: cfg.Client, log: cfg.Log, settled: time.Minute})
+}
+
+func newStore(b *backend) *Store {
+	s := &Store{
+		backend:       b,
+		Leases:        Leases{b},
+		Positions:     Positions{b},
+		Lanes:         Lanes{b},
+		Registrations: Registrations{b},
+		Directory:     Directory{b},
+		Addressees:    Addressees{b},
+		Spaces:        Spaces{b},
+		Executes:      Executes{b},
+		Quotas:        Quotas{b},
+		Links:         Links{b},
+		Peers:         Peers{b},
+	}
+	s.Dials = Dials{b, s.Leases}
+	s.Calls = Calls{b, s.Leases}
+	s.Sessions = Sessions{
+		backend: b, leases: s.Leases, dials: s.Dials, spaces: s.Spaces, positions: s.Positions,
+		reviews: &sync.Pool{New: func() any { return new(review) }},
+	}
+	s.Operators = Operators{b, s.Sessions}
+	return s
 }
 
 // With returns the same Store with other settings, for what is only known once
 // there is a Store. Client and Log stay; closing either closes both.
 func (s *Store) With(change func(*Config)) *Store {
-	with := *s
+	with := *s.backend
 	change(&with.cfg)
 	with.cfg.Client = s.rdb
-	return &with
+	return newStore(&with)
 }
 
 // Grace returns Config.Grace.
@@ -97,15 +130,7 @@ func (s *Store) Grace() time.Duration { return s.cfg.Grace }
 // Close closes the client.
 func (s *Store) Close() error { return s.rdb.Close() }
 
-// Ping tells whether the server answers.
+// Ping reports whether the server answers.
 func (s *Store) Ping(ctx context.Context) error {
 	return unavailable(s.rdb.Ping(ctx).Err())
-}
-
-// unavailable returns err as agents may see it; nil stays nil.
-func unavailable(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &agora.Error{Code: agora.Unavailable, Message: "presence can't be reached now", RetryAfter: time.Second, Cause: err}
 }

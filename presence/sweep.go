@@ -13,13 +13,25 @@ const (
 )
 
 // Sweep does one round: claims of dead edges go to grace (dirty), sessions
-// whose grace is over to ending. It returns the sessions that are ending, and without a session the registrations that are over (see Lapsed), about max at
+// whose grace is over to ending. It returns the sessions that are ending, and without a session the registrations that are over (see [Registrations.Lapsed]), about max at
 // most, for the caller to finish: others see them again only after a lease's time.
 // Several edges may sweep at once; mostly one does, and the others return
 // nothing; so do all while the server is not whole. It also drops what is stale in the indexes, a little each time. A few round trips
 // when there is nothing to do, besides one for every few hundred agents of a dead edge.
 func (s *Store) Sweep(ctx context.Context, h Holder, max int) ([]Claim, error) {
-	if whole, err := s.Whole(ctx); err != nil || !whole {
+	return sweeper{s.backend, s.Leases, s.Dials, s.Calls}.sweep(ctx, h, max)
+}
+
+// sweeper finds what dead edges and sessions that are over have left.
+type sweeper struct {
+	*backend
+	leases Leases
+	dials  Dials
+	calls  Calls
+}
+
+func (s sweeper) sweep(ctx context.Context, h Holder, max int) ([]Claim, error) {
+	if whole, err := s.whole(ctx); err != nil || !whole {
 		return nil, err
 	}
 	if err := s.tidy(ctx, h); err != nil {
@@ -46,7 +58,7 @@ func (s *Store) Sweep(ctx context.Context, h Holder, max int) ([]Claim, error) {
 }
 
 // bury finds edges whose lease is gone and takes their claims.
-func (s *Store) bury(ctx context.Context) error {
+func (s sweeper) bury(ctx context.Context) error {
 	r, err := s.run(ctx, indexDue(edgesKey, 0, sweepEdges))
 	if err != nil {
 		return err
@@ -54,7 +66,7 @@ func (s *Store) bury(ctx context.Context) error {
 	now, edges := r.due()
 	for _, e := range edges {
 		h := parseHolder(e.member)
-		alive, err := s.Alive(ctx, h)
+		alive, err := s.leases.Alive(ctx, h)
 		if err != nil {
 			return err
 		}
@@ -70,7 +82,7 @@ func (s *Store) bury(ctx context.Context) error {
 
 // buryEdge takes every claim of a dead edge. The edge stays listed for a while after its lease ended: a
 // claim that it made in its last moment may still be on its way.
-func (s *Store) buryEdge(ctx context.Context, h Holder, e entry, now int64) error {
+func (s sweeper) buryEdge(ctx context.Context, h Holder, e entry, now int64) error {
 	end, _ := strconv.ParseInt(e.score, 10, 64)
 	left := 0
 	for {
@@ -87,7 +99,7 @@ func (s *Store) buryEdge(ctx context.Context, h Holder, e entry, now int64) erro
 		}
 		left += len(es) - gone
 	}
-	if calls, err := s.hasCalls(ctx, h); left > 0 || calls || err != nil {
+	if calls, err := s.calls.any(ctx, h); left > 0 || calls || err != nil {
 		return err
 	}
 	gone, err := s.run(ctx, indexDel(edgesKey, s.settled, e))
@@ -98,7 +110,7 @@ func (s *Store) buryEdge(ctx context.Context, h Holder, e entry, now int64) erro
 }
 
 // claimsOf returns a batch of a holder's claims, behind those that were left.
-func (s *Store) claimsOf(ctx context.Context, h Holder, from int) ([]entry, error) {
+func (s sweeper) claimsOf(ctx context.Context, h Holder, from int) ([]entry, error) {
 	zs, err := s.rdb.ZRangeWithScores(ctx, claimsKey(h), int64(from), int64(from+batch-1)).Result()
 	if err != nil {
 		return nil, unavailable(err)
@@ -113,7 +125,7 @@ func (s *Store) claimsOf(ctx context.Context, h Holder, from int) ([]entry, erro
 
 // orphan moves claims of a holder without a lease to grace, from the end of the lease (0: from now). now is when its lease
 // was seen to be gone. It drops them from the holder's index, and returns how many it dropped.
-func (s *Store) orphan(ctx context.Context, h Holder, es []entry, end, now int64) (int, error) {
+func (s sweeper) orphan(ctx context.Context, h Holder, es []entry, end, now int64) (int, error) {
 	w := holderWords(h)
 	// One that came back asserts its claims again: those since then, clocks of nodes allowed for, are its own.
 	before := (now - s.cfg.Lease.Milliseconds()/2) * 1000
@@ -145,7 +157,7 @@ func (s *Store) orphan(ctx context.Context, h Holder, es []entry, end, now int64
 	if err := s.expectAt(ctx, due, now); err != nil {
 		return 0, err
 	}
-	if err := s.listOrphans(ctx, dialled); err != nil {
+	if err := s.dials.listOrphans(ctx, dialled); err != nil {
 		return 0, err
 	}
 	dropped, err := s.runAll(ctx, []call{
@@ -159,7 +171,7 @@ func (s *Store) orphan(ctx context.Context, h Holder, es []entry, end, now int64
 }
 
 // expectAt lists members as due at times of the server, which was at now a moment ago.
-func (s *Store) expectAt(ctx context.Context, due map[int64][]string, now int64) error {
+func (s sweeper) expectAt(ctx context.Context, due map[int64][]string, now int64) error {
 	var calls []call
 	for at, ms := range due {
 		calls = append(calls, indexAdd(dueKey, time.Duration(at-now)*time.Millisecond, ms...))

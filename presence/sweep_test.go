@@ -31,7 +31,7 @@ func TestADeadEdgesAgentsAreEndedExactlyOnceByManySweepers(t *testing.T) {
 		for n := range agents {
 			r := claimant(agora.AgentID(fmt.Sprint("agent ", n)), "e")
 			r.Holder = dead
-			_ = must(s.Claim(t.Context(), r))(t)
+			_ = must(s.Sessions.Claim(t.Context(), r))(t)
 		}
 		manySweepers(t, func(h presence.Holder) {
 			sweepUntil(t, s, h, 0, func([]presence.Claim) bool {
@@ -44,7 +44,7 @@ func TestADeadEdgesAgentsAreEndedExactlyOnceByManySweepers(t *testing.T) {
 		manySweepers(t, func(h presence.Holder) {
 			sweepUntil(t, calm, h, 64, func(ending []presence.Claim) bool {
 				for _, c := range ending {
-					err := calm.Finished(t.Context(), c, false)
+					err := calm.Sessions.Finished(t.Context(), c, false)
 					mu.Lock()
 					if err == nil && c.Session == "s-e" && len(c.Unsettled) == 1 && c.Unsettled[0].Holder == dead {
 						finished[c.Agent]++
@@ -63,7 +63,7 @@ func TestADeadEdgesAgentsAreEndedExactlyOnceByManySweepers(t *testing.T) {
 				t.Errorf("%s was finished %d times", id, n)
 			}
 		}
-		if left := must(s.Agents(t.Context(), tenant))(t); len(left) != 0 {
+		if left := must(s.Directory.Agents(t.Context(), tenant))(t); len(left) != 0 {
 			t.Errorf("%d agents still have a session", len(left))
 		}
 	})
@@ -102,8 +102,8 @@ func TestASweptClaimIsDirtyAndItsGraceRunsFromTheLease(t *testing.T) {
 		raw := srv.client()
 		defer raw.Close()
 		c := claimIn(t, s, "a", "active")
-		ok(t, s.WritePositions(t.Context(), []presence.Moved{{Claim: c, Position: presence.Position{TailAt: time.Now()}}}))
-		ok(t, s.Lose(t.Context(), claimIn(t, s, "b", "active"), presence.Position{TailAt: time.Now()}, nil, false))
+		ok(t, s.Positions.Write(t.Context(), []presence.Moved{{Claim: c, Position: presence.Position{TailAt: time.Now()}}}))
+		ok(t, s.Sessions.Lose(t.Context(), claimIn(t, s, "b", "active"), presence.Position{TailAt: time.Now()}, nil, false))
 		sweeper := presence.Holder{Edge: "s", Incarnation: "i"}
 		sweepUntil(t, s, sweeper, 64, func(ending []presence.Claim) bool {
 			if len(ending) != 0 {
@@ -126,7 +126,7 @@ func TestSweepReturnsWhatNobodyFinished(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(short())
 		c := claimIn(t, s, "a", "active")
-		ok(t, s.End(t.Context(), c))
+		ok(t, s.Sessions.End(t.Context(), c))
 		h := presence.Holder{Edge: "s", Incarnation: "i"}
 		seen := 0
 		var last presence.Claim
@@ -139,8 +139,8 @@ func TestSweepReturnsWhatNobodyFinished(t *testing.T) {
 			}
 			return seen == 2
 		})
-		ok(t, s.Finished(t.Context(), last, false))
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
+		ok(t, s.Sessions.Finished(t.Context(), last, false))
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
 			t.Fatalf("found %+v", f)
 		}
 	})
@@ -152,7 +152,7 @@ func TestAResumedSessionIsNotEnded(t *testing.T) {
 		raw := srv.client()
 		defer raw.Close()
 		c := claimIn(t, s, "a", "active")
-		ok(t, s.Lose(t.Context(), c, presence.Position{}, nil, false))
+		ok(t, s.Sessions.Lose(t.Context(), c, presence.Position{}, nil, false))
 		_, _ = begun(t, s, claimant("a", "e2"))
 		due := func() bool { return raw.ZScore(t.Context(), presence.DueKey, "default.a").Err() == nil }
 		if !due() {
@@ -165,7 +165,7 @@ func TestAResumedSessionIsNotEnded(t *testing.T) {
 			}
 			return !due()
 		})
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
 			t.Fatalf("found %+v", f)
 		}
 	})
@@ -188,7 +188,7 @@ func TestStaleEntriesLeaveTheIndexes(t *testing.T) {
 		r.Resume = "token-e1"
 		_, _ = begun(t, s, r)
 		renewed(t, s, r.Holder)
-		ok(t, s.Resign(t.Context(), gone))
+		ok(t, s.Leases.Resign(t.Context(), gone))
 		sweepUntil(t, s, h, 64, func([]presence.Claim) bool {
 			claims := raw.ZRange(t.Context(), presence.ClaimsKey(h), 0, -1).Val()
 			agents := raw.ZRange(t.Context(), presence.AgentsKey(tenant), 0, -1).Val()
@@ -210,10 +210,10 @@ func TestAClaimThatItsEdgeKnowsNothingOfIsLetGo(t *testing.T) {
 		})
 		presence.SetSettled(s, 60*time.Millisecond) // more than that half: no claim is asked back before it may be taken
 		sweepUntil(t, s, claimant("x", "e1").Holder, 64, func(ending []presence.Claim) bool {
-			if f := must(s.Lookup(t.Context(), tenant, "known"))(t); f.State != presence.Online {
+			if f := must(s.Addressees.Lookup(t.Context(), tenant, "known"))(t); f.State != presence.Online {
 				t.Errorf("known: %+v", f)
 			}
-			return must(s.Lookup(t.Context(), tenant, "stray"))(t).State == presence.Away
+			return must(s.Addressees.Lookup(t.Context(), tenant, "stray"))(t).State == presence.Away
 		})
 	})
 }

@@ -18,21 +18,46 @@ import (
 // roster or list is given, and nothing is swept.
 var ErrIncomplete = errors.New("presence has lost what it knew, and is being told again")
 
-// Whole tells whether what the server lacks is not there: its mark says so, which is lost
+// Whole reports whether what the server lacks is not there: its mark says so, which is lost
 // with everything else. On a Redis Cluster there are many, spread over its slots, so that the loss of any node
 // that has more than a few hundred slots in a row shows.
-func (s *Store) Whole(ctx context.Context) (bool, error) {
-	whole, _, err := s.Standing(ctx)
+func (s *Store) Whole(ctx context.Context) (bool, error) { return s.whole(ctx) }
+
+// Standing is Whole, and says since when the server is whole (to the millisecond, by Config.Now) while nobody has looked through
+// the log for what sessions left there that the server has lost: zero once somebody has (Searched). One pipeline.
+func (s *Store) Standing(ctx context.Context) (whole bool, unsearched time.Time, err error) {
+	return s.standing(ctx)
+}
+
+// SetWhole says that every edge has told the server what it holds, or had a whole lease's time to do so since
+// the mark was found missing; or that no edge holds anything. The log is to be looked through from now on.
+func (s *Store) SetWhole(ctx context.Context) error {
+	p := s.rdb.Pipeline()
+	for _, m := range s.marks() {
+		p.Set(ctx, m, stored(s.cfg.Now()), 0)
+	}
+	_, err := p.Exec(ctx)
+	return unavailable(err)
+}
+
+// Searched says that the log has been looked through for what sessions left there that the server had lost when it was
+// made whole at a time, as Standing told it. Where it was made whole anew since, there is more to look for, and nothing changes.
+func (s *Store) Searched(ctx context.Context, since time.Time) error {
+	_, err := s.run(ctx, call{searchedScript, []string{wholeKey}, []any{since.UnixMilli(), searched}})
+	return err
+}
+
+// whole reports whether what the server lacks is not there.
+func (b *backend) whole(ctx context.Context) (bool, error) {
+	whole, _, err := b.standing(ctx)
 	return whole, err
 }
 
-// Standing is Whole, and tells since when the server is whole (to the millisecond, by Config.Now) while nobody has looked through
-// the log for what sessions left there that the server has lost: zero once somebody has (Searched). One pipeline.
-func (s *Store) Standing(ctx context.Context) (whole bool, unsearched time.Time, err error) {
-	p := s.rdb.Pipeline()
+func (b *backend) standing(ctx context.Context) (whole bool, unsearched time.Time, err error) {
+	p := b.rdb.Pipeline()
 	mark := p.Get(ctx, wholeKey)
 	var found []*redis.IntCmd
-	for _, m := range s.marks()[1:] {
+	for _, m := range b.marks()[1:] {
 		found = append(found, p.Exists(ctx, m))
 	}
 	if _, err := p.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
@@ -57,16 +82,16 @@ func (s *Store) Standing(ctx context.Context) (whole bool, unsearched time.Time,
 const searched = 1
 
 // marks returns the keys that say that the server is whole. The first is the same on all servers, and says more: see Standing.
-func (s *Store) marks() []string {
-	if s.sharded() {
+func (b *backend) marks() []string {
+	if b.sharded() {
 		return spread()
 	}
 	return []string{wholeKey}
 }
 
-// sharded tells whether what the server has is on several nodes.
-func (s *Store) sharded() bool {
-	_, is := s.rdb.(*redis.ClusterClient)
+// sharded reports whether what the server has is on several nodes.
+func (b *backend) sharded() bool {
+	_, is := b.rdb.(*redis.ClusterClient)
 	return is
 }
 
@@ -105,49 +130,20 @@ func slotOf(tag string) int {
 	return int(crc) % slots
 }
 
-// SetWhole says that every edge has told the server what it holds, or had a whole lease's time to do so since
-// the mark was found missing; or that no edge holds anything. The log is to be looked through from now on.
-func (s *Store) SetWhole(ctx context.Context) error {
-	p := s.rdb.Pipeline()
-	for _, m := range s.marks() {
-		p.Set(ctx, m, stored(s.cfg.Now()), 0)
-	}
-	_, err := p.Exec(ctx)
-	return unavailable(err)
-}
-
-// Searched says that the log has been looked through for what sessions left there that the server had lost when it was
-// made whole at a time, as Standing told it. Where it was made whole anew since, there is more to look for, and nothing changes.
-func (s *Store) Searched(ctx context.Context, since time.Time) error {
-	_, err := s.run(ctx, call{searchedScript, []string{wholeKey}, []any{since.UnixMilli(), searched}})
-	return err
-}
-
-// Lost tells whether a session that the log knows is none of its agent's, as the server has lost it or it is over. It then returns an epoch
-// that is younger than all that the server has given or will have given by now, whoever comes back with one of them: what claims it later gets a
-// younger one still. UNAVAILABLE for ErrIncomplete rather than a yes while the server is not whole.
-func (s *Store) Lost(ctx context.Context, tenant string, id agora.AgentID, session string) (epoch uint64, lost bool, err error) {
-	r, err := s.run(ctx, call{lostScript, []string{recordOf(member(tenant, id))}, []any{session}})
-	if err != nil || r.uint() == 0 {
-		return 0, false, err
-	}
-	return r.uint(), true, s.sure(ctx)
-}
-
 // surely is sure where the mark of a single server was found there or not: it says nothing of other nodes.
-func (s *Store) surely(ctx context.Context, found bool) error {
+func (b *backend) surely(ctx context.Context, found bool) error {
 	if !found {
 		return incomplete()
 	}
-	if s.sharded() {
-		return s.sure(ctx)
+	if b.sharded() {
+		return b.sure(ctx)
 	}
 	return nil
 }
 
 // sure returns nil when the server is whole, else UNAVAILABLE for ErrIncomplete.
-func (s *Store) sure(ctx context.Context) error {
-	whole, err := s.Whole(ctx)
+func (b *backend) sure(ctx context.Context) error {
+	whole, err := b.whole(ctx)
 	if err == nil && !whole {
 		err = incomplete()
 	}

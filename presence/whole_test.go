@@ -16,19 +16,19 @@ func TestWhatAServerThatIsNotWholeLacksIsUnavailable(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		c := claimIn(t, s, "a", "active")
-		_ = must(s.Join(t.Context(), c, "room", presence.Public, true))(t)
+		_ = must(s.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t)
 		srv.empty()
 		await.True(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
 		calls := map[string]func() error{
-			"Lookup":      func() error { _, err := s.Lookup(t.Context(), tenant, "a"); return err },
-			"Claim":       func() error { _, err := s.Claim(t.Context(), claimant("new", "e1")); return err },
-			"Agents":      func() error { _, err := s.Agents(t.Context(), tenant); return err },
-			"SpaceExists": func() error { _, err := s.SpaceExists(t.Context(), tenant, "room"); return err },
-			"Members":     func() error { _, err := s.Members(t.Context(), tenant, "room"); return err },
-			"IsMember":    func() error { _, err := s.IsMember(t.Context(), tenant, "room", "a"); return err },
-			"Spaces":      func() error { _, err := s.Spaces(t.Context(), tenant); return err },
-			"Join":        func() error { _, err := s.Join(t.Context(), c, "room", presence.Public, true); return err },
-			"Leave":       func() error { _, err := s.Leave(t.Context(), c, "room"); return err },
+			"Lookup":        func() error { _, err := s.Addressees.Lookup(t.Context(), tenant, "a"); return err },
+			"Claim":         func() error { _, err := s.Sessions.Claim(t.Context(), claimant("new", "e1")); return err },
+			"Agents":        func() error { _, err := s.Directory.Agents(t.Context(), tenant); return err },
+			"Spaces.Exists": func() error { _, err := s.Spaces.Exists(t.Context(), tenant, "room"); return err },
+			"Members":       func() error { _, err := s.Spaces.Members(t.Context(), tenant, "room"); return err },
+			"IsMember":      func() error { _, err := s.Spaces.IsMember(t.Context(), tenant, "room", "a"); return err },
+			"Spaces":        func() error { _, err := s.Spaces.List(t.Context(), tenant); return err },
+			"Join":          func() error { _, err := s.Spaces.Join(t.Context(), c, "room", presence.Public, true); return err },
+			"Leave":         func() error { _, err := s.Spaces.Leave(t.Context(), c, "room"); return err },
 		}
 		for name, f := range calls {
 			if err := f(); !unavailable(err) || !errors.Is(err, presence.ErrIncomplete) {
@@ -36,17 +36,17 @@ func TestWhatAServerThatIsNotWholeLacksIsUnavailable(t *testing.T) {
 			}
 		}
 		x := heldBy(c)
-		_ = must(s.Reassert(t.Context(), claimant("a", "e1").Holder, []presence.Held{x}))(t)
+		_ = must(s.Sessions.Reassert(t.Context(), claimant("a", "e1").Holder, []presence.Held{x}))(t)
 		// What is there is there.
-		if f := must(s.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
+		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Online {
 			t.Errorf("found %+v", f)
 		}
-		if !must(s.IsMember(t.Context(), tenant, "room", "a"))(t) || !must(s.SpaceExists(t.Context(), tenant, "room"))(t) {
+		if !must(s.Spaces.IsMember(t.Context(), tenant, "room", "a"))(t) || !must(s.Spaces.Exists(t.Context(), tenant, "room"))(t) {
 			t.Error("its membership is not there")
 		}
 		r := claimant("a", "e2")
 		r.Resume = "token-e1"
-		if n := must(s.Claim(t.Context(), r))(t); !n.Resumed {
+		if n := must(s.Sessions.Claim(t.Context(), r))(t); !n.Resumed {
 			t.Errorf("claimed as %+v", n)
 		}
 		ok(t, s.SetWhole(t.Context()))
@@ -64,7 +64,7 @@ func TestNothingIsSweptWhileTheServerIsNotWhole(t *testing.T) {
 		raw := srv.client()
 		defer raw.Close()
 		c := claimIn(t, s, "a", "active")
-		ok(t, s.End(t.Context(), c))
+		ok(t, s.Sessions.End(t.Context(), c))
 		ok(t, raw.Del(t.Context(), presence.WholeKey).Err())
 		h := presence.Holder{Edge: "s", Incarnation: "i"}
 		until := time.Now().Add(150 * time.Millisecond)
@@ -103,9 +103,9 @@ func TestTheLossOfANodeOfARedisClusterShows(t *testing.T) {
 		}
 		ok(t, raw.Del(t.Context(), presence.Marks(s)[40]).Err())
 		for name, f := range map[string]func() error{
-			"Lookup":  func() error { _, err := s.Lookup(t.Context(), tenant, "nobody"); return err },
-			"Claim":   func() error { _, err := s.Claim(t.Context(), claimant("new", "e1")); return err },
-			"Members": func() error { _, err := s.Members(t.Context(), tenant, "room"); return err },
+			"Lookup":  func() error { _, err := s.Addressees.Lookup(t.Context(), tenant, "nobody"); return err },
+			"Claim":   func() error { _, err := s.Sessions.Claim(t.Context(), claimant("new", "e1")); return err },
+			"Members": func() error { _, err := s.Spaces.Members(t.Context(), tenant, "room"); return err },
 		} {
 			if err := f(); !errors.Is(err, presence.ErrIncomplete) {
 				t.Errorf("%s = %v, want UNAVAILABLE", name, err)
@@ -118,28 +118,28 @@ func TestASessionThatTheServerLacksIsLostOnceItIsWhole(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		c := claimIn(t, s, "a", "active")
-		if _, lost, err := s.Lost(t.Context(), tenant, "a", c.Session); lost || err != nil {
+		if _, lost, err := s.Sessions.Lost(t.Context(), tenant, "a", c.Session); lost || err != nil {
 			t.Errorf("a session that runs is lost: %v, %v", lost, err)
 		}
-		epoch, lost, err := s.Lost(t.Context(), tenant, "a", "another")
+		epoch, lost, err := s.Sessions.Lost(t.Context(), tenant, "a", "another")
 		if !lost || err != nil || epoch <= c.Epoch {
 			t.Errorf("another session is lost: %v, %v, under %d after %d", lost, err, epoch, c.Epoch)
 		}
 		srv.empty()
 		await.True(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
-		if _, _, err := s.Lost(t.Context(), tenant, "a", c.Session); !errors.Is(err, presence.ErrIncomplete) {
+		if _, _, err := s.Sessions.Lost(t.Context(), tenant, "a", c.Session); !errors.Is(err, presence.ErrIncomplete) {
 			t.Errorf("while the server is not whole: %v", err)
 		}
 		ok(t, s.SetWhole(t.Context()))
-		epoch, lost, err = s.Lost(t.Context(), tenant, "a", c.Session)
+		epoch, lost, err = s.Sessions.Lost(t.Context(), tenant, "a", c.Session)
 		if !lost || err != nil || epoch <= c.Epoch {
 			t.Errorf("lost: %v, %v, under %d after %d", lost, err, epoch, c.Epoch)
 		}
 		// Its holder was away and tells of it after all: what claims it next is younger than what has ended its lanes.
-		_ = must(s.Reassert(t.Context(), claimant("a", "e1").Holder, []presence.Held{heldBy(c)}))(t)
+		_ = must(s.Sessions.Reassert(t.Context(), claimant("a", "e1").Holder, []presence.Held{heldBy(c)}))(t)
 		r := claimant("a", "e2")
 		r.Resume = "token-e1"
-		if n := must(s.Claim(t.Context(), r))(t); !n.Resumed || n.Epoch <= epoch {
+		if n := must(s.Sessions.Claim(t.Context(), r))(t); !n.Resumed || n.Epoch <= epoch {
 			t.Errorf("claimed as %+v, after %d", n, epoch)
 		}
 	})

@@ -23,12 +23,12 @@ func (h *Hub) Create(ctx context.Context, tenant, space string) error {
 	if typ == System {
 		return agora.Errorf(agora.Forbidden, "Space '%s' is a system space: it comes to be by its first join", space)
 	}
-	return fault(space, h.cfg.Presence.CreateSpace(ctx, tenant, space, typ))
+	return fault(space, h.cfg.Presence.Spaces.Create(ctx, tenant, space, typ))
 }
 
 // List returns the tenant's spaces, [StatusSpace] always among them, sorted by name.
 func (h *Hub) List(ctx context.Context, tenant string) ([]presence.Space, error) {
-	list, err := h.cfg.Presence.Spaces(ctx, tenant)
+	list, err := h.cfg.Presence.Spaces.List(ctx, tenant)
 	if err != nil {
 		return nil, fault("", err)
 	}
@@ -48,7 +48,7 @@ func (h *Hub) Exists(ctx context.Context, tenant, space string) error {
 	if space == StatusSpace {
 		return nil
 	}
-	ok, err := h.cfg.Presence.SpaceExists(ctx, tenant, space)
+	ok, err := h.cfg.Presence.Spaces.Exists(ctx, tenant, space)
 	if err == nil && !ok {
 		err = presence.ErrNoSpace
 	}

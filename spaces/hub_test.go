@@ -18,7 +18,7 @@ import (
 func (e *edge) claim(t testing.TB, id string) presence.Claim {
 	t.Helper()
 	agent := agora.AgentID(id)
-	c, err := e.store.Claim(t.Context(), presence.ClaimRequest{
+	c, err := e.store.Sessions.Claim(t.Context(), presence.ClaimRequest{
 		Tenant: e.tenant, Agent: agent, Principal: "p", Holder: e.holder, Conn: "ws-1",
 		Session: "s-" + id, Token: "t-" + id, Card: agora.Agent{ID: agent, Name: id},
 	})

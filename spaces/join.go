@@ -47,7 +47,7 @@ func (h *Hub) Join(ctx context.Context, c presence.Claim, space string, w Where,
 // join makes the membership and begins the place.
 func (h *Hub) join(ctx context.Context, c presence.Claim, typ string, p *Place, w Where) (Joined, error) {
 	to := p.fan.to
-	m, err := h.cfg.Presence.Join(ctx, c, to.Space, typ, typ == System || !h.cfg.NoCreate && !w.NoCreate)
+	m, err := h.cfg.Presence.Spaces.Join(ctx, c, to.Space, typ, typ == System || !h.cfg.NoCreate && !w.NoCreate)
 	if err != nil {
 		return Joined{}, err
 	}
@@ -63,7 +63,7 @@ func (h *Hub) join(ctx context.Context, c presence.Claim, typ string, p *Place, 
 		if end, err = h.cfg.Broker.Last(ctx, to); err != nil {
 			return Joined{}, err
 		}
-		if members, err = h.cfg.Presence.Members(ctx, c.Tenant, to.Space); err != nil {
+		if members, err = h.cfg.Presence.Spaces.Members(ctx, c.Tenant, to.Space); err != nil {
 			return Joined{}, err
 		}
 	}
@@ -138,7 +138,7 @@ func (h *Hub) Leave(ctx context.Context, c presence.Claim, space string) error {
 	if _, err := Type(space); err != nil {
 		return err
 	}
-	m, err := h.cfg.Presence.Leave(ctx, c, space)
+	m, err := h.cfg.Presence.Spaces.Leave(ctx, c, space)
 	if space == StatusSpace && isMissing(err) {
 		return nil
 	}

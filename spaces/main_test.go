@@ -138,7 +138,7 @@ func edges(t testing.TB, p presence.Config, c Config) [2]*edge {
 		e.holder = presence.Holder{Edge: fmt.Sprintf("%s-%d", tenant, i), Incarnation: fmt.Sprint(time.Now().UnixNano())}
 		c.Broker, c.Presence = e.log, e.store
 		e.Hub = New(c)
-		if _, err := e.store.Renew(t.Context(), e.holder, ""); err != nil {
+		if _, err := e.store.Leases.Renew(t.Context(), e.holder, ""); err != nil {
 			t.Fatalf("taking the lease: %v", err)
 		}
 		if err := e.store.SetWhole(t.Context()); err != nil {

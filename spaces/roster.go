@@ -66,7 +66,7 @@ func (h *Hub) announce(ctx context.Context, to agora.Address, pending []presence
 		}
 	}
 	last := pending[len(pending)-1].Version
-	return a.seq(own), h.cfg.Presence.Announced(ctx, to.Tenant, to.Space, last)
+	return a.seq(own), h.cfg.Presence.Spaces.Announced(ctx, to.Tenant, to.Space, last)
 }
 
 // publishRoster stores one change, unless it is known to be stored.

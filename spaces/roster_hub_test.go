@@ -154,7 +154,7 @@ func TestAnUntoldJoinStandsAndIsToldByItsRepetition(t *testing.T) {
 	silent := es[0].mute(t)
 	_, _, err := silent.Join(await.Context(t), c, "room", Where{}, func() {})
 	wantError(t, "join", err, agora.Unavailable, "")
-	if ok, err := es[1].store.IsMember(t.Context(), es[1].tenant, "room", "a"); err != nil || !ok {
+	if ok, err := es[1].store.Spaces.IsMember(t.Context(), es[1].tenant, "room", "a"); err != nil || !ok {
 		t.Fatalf("member %v, %v, want the membership to stand", ok, err)
 	}
 	p, j, err := es[0].Join(t.Context(), c, "room", Where{}, func() {})

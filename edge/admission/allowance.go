@@ -39,7 +39,7 @@ func (w *allowance) take(ctx context.Context, rates *RateLimiter, at agora.Addre
 		needs := [2]float64{max(0, 1-w.messages), max(0, size-w.bytes)}
 		asking, cancel := context.WithTimeout(ctx, rates.answer)
 		defer cancel()
-		m, b, wait, err := rates.presence.Spend(asking, at.Tenant, at.Agent, spending(l.messages, needs[0]), spending(l.bytes, needs[1]))
+		m, b, wait, err := rates.presence.Quotas.Spend(asking, at.Tenant, at.Agent, spending(l.messages, needs[0]), spending(l.bytes, needs[1]))
 		if err != nil {
 			if ctx.Err() == nil {
 				w.away = now + int64(allowedFor)

@@ -64,7 +64,7 @@ func (k *link) leave(over bool) {
 		k.imports.end(over)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(k.door.ctx), leaveTime)
 		defer cancel()
-		if err := k.door.node.Config().Presence.LeaveLink(ctx, k.Link, k.door.node.Holder()); err != nil {
+		if err := k.door.node.Config().Presence.Links.Leave(ctx, k.Link, k.door.node.Holder()); err != nil {
 			k.door.cfg.Log.Debug("link was not given back, and is taken over later", "address", k.Address, "err", err)
 		}
 		k.door.links.end(k)

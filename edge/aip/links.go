@@ -54,7 +54,7 @@ func (d *Door) Link(ctx context.Context, tenant, address string) error {
 		return err
 	}
 	p := d.node.Config().Presence
-	if _, _, err := p.MakeLink(ctx, cmp.Or(tenant, agora.DefaultTenant), address, d.node.Config().Broker.Now()); err != nil {
+	if _, _, err := p.Links.Make(ctx, cmp.Or(tenant, agora.DefaultTenant), address, d.node.Config().Broker.Now()); err != nil {
 		return err
 	}
 	d.links.hurry()
@@ -63,7 +63,7 @@ func (d *Door) Link(ctx context.Context, tenant, address string) error {
 
 // Links returns how all links stand, of every tenant, the oldest first.
 func (d *Door) Links(ctx context.Context) ([]LinkView, error) {
-	all, err := d.node.Config().Presence.Links(ctx, d.links.all())
+	all, err := d.node.Config().Presence.Links.List(ctx, d.links.all())
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (d *Door) Unlink(ctx context.Context, tenant, address string) error {
 		return err
 	}
 	tenant = cmp.Or(tenant, agora.DefaultTenant)
-	is, err := d.node.Config().Presence.EndLink(ctx, tenant, address)
+	is, err := d.node.Config().Presence.Links.End(ctx, tenant, address)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (d *Door) Unlink(ctx context.Context, tenant, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, clearTime)
 	defer cancel()
 	for pause.For(ctx, 20*time.Millisecond) {
-		all, err := d.node.Config().Presence.Links(ctx, nil)
+		all, err := d.node.Config().Presence.Links.List(ctx, nil)
 		if err == nil && !slices.ContainsFunc(all, func(l presence.Link) bool {
 			return l.Tenant == tenant && l.Address == address && l.Holder.Edge != ""
 		}) {

@@ -107,7 +107,7 @@ func (l *links) look(ctx context.Context) error {
 	if err := l.make(ctx); err != nil {
 		return err
 	}
-	all, err := l.door.node.Config().Presence.Links(ctx, l.all())
+	all, err := l.door.node.Config().Presence.Links.List(ctx, l.all())
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (l *links) make(ctx context.Context) error {
 			l.door.cfg.Log.Error("link of the settings is none", "address", address, "err", err)
 			continue
 		}
-		if _, _, err := c.Presence.MakeLink(ctx, agora.DefaultTenant, at, c.Broker.Now()); err != nil {
+		if _, _, err := c.Presence.Links.Make(ctx, agora.DefaultTenant, at, c.Broker.Now()); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (l *links) hold(ctx context.Context, at *presence.Link, k *link) error {
 	if err != nil {
 		return err
 	}
-	holds, err := l.door.node.Config().Presence.HoldLink(ctx, *at, l.door.node.Holder(), l.lasts(), string(b))
+	holds, err := l.door.node.Config().Presence.Links.Hold(ctx, *at, l.door.node.Holder(), l.lasts(), string(b))
 	switch {
 	case err != nil:
 		return err

@@ -307,7 +307,7 @@ func TestANodeThatIsLostWhileItsSessionIsOpenedIsNotThere(t *testing.T) {
 			continue
 		}
 		await.True(t, "it is away", func() bool {
-			found, err := s.Node(0).Config().Presence.Lookup(t.Context(), agora.DefaultTenant, agora.AgentID(id))
+			found, err := s.Node(0).Config().Presence.Addressees.Lookup(t.Context(), agora.DefaultTenant, agora.AgentID(id))
 			return err == nil && found.State != presence.Online
 		})
 		return

@@ -25,7 +25,7 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 	defer func() { <-listens }()
 	complete := q.completing(ctx)
 	defer complete()
-	state, asked, err := a.r.cfg.Presence.OpenCall(ctx, a.r.cfg.Holder, a.id, a.call, a.r.cfg.MaxAge, a.r.cfg.Doubt)
+	state, asked, err := a.r.cfg.Presence.Calls.Open(ctx, a.r.cfg.Holder, a.id, a.call, a.r.cfg.MaxAge, a.r.cfg.Doubt)
 	if err != nil {
 		return err
 	}
@@ -71,11 +71,11 @@ func (a *Answer) lookFor(ctx context.Context) (asked presence.Asking, again bool
 		return asked, false, err
 	case len(f.Stored) > 0:
 		a.isAsked()
-		return presence.Asked, false, a.r.cfg.Presence.Asked(ctx, a.call)
+		return presence.Asked, false, a.r.cfg.Presence.Calls.Asked(ctx, a.call)
 	case !f.Whole:
 		return asked, false, agora.Errorf(agora.Unavailable, "the mailbox of the addressee can't be read now")
 	}
-	return presence.Unasked, int64(f.Records) >= a.r.cfg.MaxRecords, a.r.cfg.Presence.AskAgain(ctx, a.call)
+	return presence.Unasked, int64(f.Records) >= a.r.cfg.MaxRecords, a.r.cfg.Presence.Calls.AskAgain(ctx, a.call)
 }
 
 // whyOver returns why a call was ended that is made again: its box says so, as soon as whoever has ended it has told.
@@ -186,7 +186,7 @@ func (a *Answer) store(ctx context.Context, q Request) error {
 	a.isAsked()
 	a.r.cfg.Wrote(a.callee())
 	if a.call.Named {
-		return a.r.cfg.Presence.Asked(ctx, a.call)
+		return a.r.cfg.Presence.Calls.Asked(ctx, a.call)
 	}
 	return nil
 }

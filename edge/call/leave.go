@@ -85,7 +85,7 @@ func (r *Registry) flush(ctx context.Context) error {
 	for i, l := range some {
 		told[i] = l.Leaving
 	}
-	states, failed := r.cfg.Presence.LeaveCalls(ctx, r.cfg.Holder, told, r.cfg.MaxAge, linger)
+	states, failed := r.cfg.Presence.Calls.Leave(ctx, r.cfg.Holder, told, r.cfg.MaxAge, linger)
 	if failed != nil {
 		r.again(some)
 		return failed
@@ -129,7 +129,7 @@ func (r *Registry) left(ctx context.Context, l leaving, state presence.CallState
 // is open. It takes a few round trips.
 func (r *Registry) Cancel(ctx context.Context, tenant string, caller, callee agora.AgentID, name string) (bool, error) {
 	c := presence.Call{Tenant: tenant, Box: NewBox(tenant, caller, name), From: caller, To: callee, Request: name, Named: true}
-	open, err := r.cfg.Presence.CallOpen(ctx, tenant, c.Box)
+	open, err := r.cfg.Presence.Calls.IsOpen(ctx, tenant, c.Box)
 	if err != nil || !open {
 		return false, err
 	}
@@ -144,7 +144,7 @@ func (r *Registry) finish(ctx context.Context, h presence.Holder, c presence.Cal
 	if err := r.handBack(ctx, c); err != nil {
 		return err
 	}
-	if err := r.cfg.Presence.DropCalls(ctx, h, []presence.Call{c}); err != nil {
+	if err := r.cfg.Presence.Calls.Drop(ctx, h, []presence.Call{c}); err != nil {
 		return err
 	}
 	r.after(linger, pending{call: c, back: true}) // what was on its way to the box has come by then
@@ -234,7 +234,7 @@ func (r *Registry) Tick(ctx context.Context) {
 		over = append(over, p.call)
 	}
 	if len(over) > 0 {
-		if err := r.cfg.Presence.DropCalls(ctx, r.cfg.Holder, over); err != nil {
+		if err := r.cfg.Presence.Calls.Drop(ctx, r.cfg.Holder, over); err != nil {
 			r.cfg.Log.Debug("calls that are over stay listed", "err", err)
 		}
 	}
@@ -304,7 +304,7 @@ func (r *Registry) Hold(ctx context.Context) error {
 	for _, w := range waiting {
 		all = append(all, *w)
 	}
-	ended, err := r.cfg.Presence.HoldCalls(ctx, r.cfg.Holder, all, r.cfg.MaxAge)
+	ended, err := r.cfg.Presence.Calls.Hold(ctx, r.cfg.Holder, all, r.cfg.MaxAge)
 	for _, c := range ended {
 		r.endHere(c)
 	}
@@ -337,7 +337,7 @@ func (r *Registry) Sweep(ctx context.Context) error {
 	if !guard.Calls {
 		return nil
 	}
-	lost, err := r.cfg.Presence.LostCalls(ctx)
+	lost, err := r.cfg.Presence.Calls.Lost(ctx)
 	for _, of := range lost {
 		for _, c := range of.Calls {
 			if c.Streams {

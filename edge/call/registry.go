@@ -227,7 +227,7 @@ func (r *Registry) answers() []*Answer {
 // BoxOf returns the box that a reply of an agent without a session goes into: that of the open call which it names, or the only one of its peer. ok is
 // false where there is none: then it is for the peer's mailbox. UNAVAILABLE while presence can't tell. A round trip, and one for each call that may be it.
 func (r *Registry) BoxOf(ctx context.Context, m *agora.Message) (box agora.Address, ok bool, err error) {
-	open, all, err := r.cfg.Presence.CallsTo(ctx, m.To.Tenant, m.From)
+	open, all, err := r.cfg.Presence.Calls.To(ctx, m.To.Tenant, m.From)
 	if err != nil {
 		return box, false, err
 	}
@@ -235,7 +235,7 @@ func (r *Registry) BoxOf(ctx context.Context, m *agora.Message) (box agora.Addre
 		if c.From != m.To.Agent || m.Meta.Parent != "" && c.Request != m.Meta.Parent {
 			continue
 		}
-		is, err := r.cfg.Presence.CallOpen(ctx, c.Tenant, c.Box)
+		is, err := r.cfg.Presence.Calls.IsOpen(ctx, c.Tenant, c.Box)
 		if err != nil {
 			return box, false, err
 		}

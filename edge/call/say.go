@@ -111,7 +111,7 @@ func (a *Answer) streamed() {
 	a.r.background(func() {
 		ctx, cancel := context.WithTimeout(a.r.ctx, askTime)
 		defer cancel()
-		if err := a.r.cfg.Presence.Streamed(ctx, a.call); err != nil && a.r.ctx.Err() == nil {
+		if err := a.r.cfg.Presence.Calls.Streamed(ctx, a.call); err != nil && a.r.ctx.Err() == nil {
 			a.r.cfg.Log.Debug("the end of a request's stream was not noted, which the log shows", "err", err)
 		}
 	})

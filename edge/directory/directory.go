@@ -130,7 +130,7 @@ func (d *Directory) Get(ctx context.Context, tenant string, id agora.AgentID) (a
 
 // Card returns an agent's whole card, from presence. AGENT_NOT_FOUND.
 func (d *Directory) Card(ctx context.Context, tenant string, id agora.AgentID) (agora.Agent, error) {
-	return d.cfg.Presence.Agent(ctx, tenant, id)
+	return d.cfg.Presence.Directory.Agent(ctx, tenant, id)
 }
 
 // All returns the cards of all agents of a tenant, sorted by id, without schemas and the bytes of registrations.

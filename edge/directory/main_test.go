@@ -109,7 +109,7 @@ func (w *world) open(c directory.Config) *directory.Directory {
 // register registers an agent, and tells of it unless that is to be missed.
 func (w *world) register(a agora.Agent, tell bool) {
 	w.Helper()
-	epoch, told, err := w.store.Register(w.Context(), presence.Registration{Tenant: w.tenant, Principal: "p", Card: a}, time.Hour)
+	epoch, told, err := w.store.Registrations.Register(w.Context(), presence.Registration{Tenant: w.tenant, Principal: "p", Card: a}, time.Hour)
 	w.must(err)
 	if tell && told != "" {
 		w.must(w.hub.AnnounceStatus(w.Context(), presence.Claim{Tenant: w.tenant, Agent: a.ID, Epoch: epoch}, told))
@@ -119,24 +119,24 @@ func (w *world) register(a agora.Agent, tell bool) {
 // registerAgain registers an agent at a server that is not whole.
 func (w *world) registerAgain(a agora.Agent) {
 	w.Helper()
-	_, _, err := w.store.Register(w.Context(), presence.Registration{Tenant: w.tenant, Principal: "p", Card: a, Epoch: 1}, time.Hour)
+	_, _, err := w.store.Registrations.Register(w.Context(), presence.Registration{Tenant: w.tenant, Principal: "p", Card: a, Epoch: 1}, time.Hour)
 	w.must(err)
 }
 
 // remove ends a registration, with the card that it has.
 func (w *world) remove(id agora.AgentID, tell bool) {
 	w.Helper()
-	a, err := w.store.Agent(w.Context(), w.tenant, id)
+	a, err := w.store.Directory.Agent(w.Context(), w.tenant, id)
 	w.must(err)
 	a.RegisteredAt = time.Time{}
-	_, _, err = w.store.Register(w.Context(), presence.Registration{Tenant: w.tenant, Principal: "p", Card: a}, time.Nanosecond)
+	_, _, err = w.store.Registrations.Register(w.Context(), presence.Registration{Tenant: w.tenant, Principal: "p", Card: a}, time.Nanosecond)
 	w.must(err)
 	var c presence.Claim
 	await.True(w, "the registration is over", func() bool {
-		c, err = w.store.Lapsed(w.Context(), w.tenant, id)
+		c, err = w.store.Registrations.Lapsed(w.Context(), w.tenant, id)
 		return err == nil
 	})
-	w.must(w.store.Unregister(w.Context(), c))
+	w.must(w.store.Registrations.Unregister(w.Context(), c))
 	if tell {
 		w.must(w.hub.AnnounceStatus(w.Context(), c, agora.Offline))
 	}

@@ -198,7 +198,7 @@ func (r *replica) compare() error {
 	}
 	ctx, cancel := context.WithTimeout(r.d.ctx, loading)
 	defer cancel()
-	changes, mark, err := r.d.cfg.Presence.Changed(ctx, r.tenant, r.mark)
+	changes, mark, err := r.d.cfg.Presence.Directory.Changed(ctx, r.tenant, r.mark)
 	if err != nil {
 		r.mark = presence.Mark{} // it may have lost anything
 		return err
@@ -224,7 +224,7 @@ func (r *replica) read() error {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(r.d.ctx, loading)
-		changes, err := r.d.cfg.Presence.Read(ctx, r.tenant, ids)
+		changes, err := r.d.cfg.Presence.Directory.Read(ctx, r.tenant, ids)
 		cancel()
 		if err == nil {
 			r.apply(changes)

@@ -72,7 +72,7 @@ func (s *Service) InspectAgent(ctx context.Context, tenant string, id agora.Agen
 
 // viewAgent is InspectAgent without the mailbox.
 func (s *Service) viewAgent(ctx context.Context, tenant string, id agora.AgentID) (AgentView, presence.Sight, error) {
-	sight, err := s.presence.Look(ctx, tenant, id)
+	sight, err := s.presence.Operators.Inspect(ctx, tenant, id)
 	if err != nil {
 		return AgentView{}, sight, err
 	}
@@ -107,7 +107,7 @@ func (s *Service) viewAgent(ctx context.Context, tenant string, id agora.AgentID
 	case presence.InGrace, presence.Ending:
 		v.State = string(sight.Phase)
 	}
-	v.History, err = s.presence.History(ctx, tenant, id)
+	v.History, err = s.presence.Operators.History(ctx, tenant, id)
 	return v, sight, err
 }
 

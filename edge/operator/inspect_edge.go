@@ -20,7 +20,7 @@ type EdgeView struct {
 // InspectEdges returns what is known of the edges of the cluster, sorted by id; of one alone where an id is given.
 // Each is asked. UNAVAILABLE.
 func (s *Service) InspectEdges(ctx context.Context, id string) ([]EdgeView, error) {
-	all, err := s.presence.Edges(ctx)
+	all, err := s.presence.Leases.Edges(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (s *Service) InspectEdges(ctx context.Context, id string) ([]EdgeView, erro
 			continue
 		}
 		v := EdgeView{Edge: h.Edge, Incarnation: h.Incarnation}
-		age, alive, err := s.presence.Age(ctx, h)
+		age, alive, err := s.presence.Leases.Age(ctx, h)
 		if err != nil {
 			return nil, err
 		}

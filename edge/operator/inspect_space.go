@@ -34,7 +34,7 @@ func (s *Service) InspectSpace(ctx context.Context, tenant, space string) (Space
 	if v.Type, err = spaces.Type(space); err != nil {
 		return v, err
 	}
-	members, err := s.presence.Members(ctx, tenant, space)
+	members, err := s.presence.Spaces.Members(ctx, tenant, space)
 	if err == presence.ErrNoSpace {
 		return v, agora.Errorf(agora.SpaceNotFound, "Space '%s' does not exist", space)
 	}
@@ -43,7 +43,7 @@ func (s *Service) InspectSpace(ctx context.Context, tenant, space string) (Space
 	}
 	v.Count = len(members)
 	members = members[:min(len(members), shownMembers)]
-	at, err := s.presence.Cursors(ctx, tenant, space, members)
+	at, err := s.presence.Operators.Cursors(ctx, tenant, space, members)
 	if err != nil {
 		return v, err
 	}

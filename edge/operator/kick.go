@@ -13,7 +13,7 @@ import (
 // open is aborted for its receivers, it leaves its spaces, and its id is free. Its mailbox stays. The agent may connect again:
 // who is to be kept out must lose its token. It returns when the session is over. AGENT_NOT_FOUND, AGENT_OFFLINE where there is none, UNAVAILABLE.
 func (s *Service) Kick(ctx context.Context, tenant string, id agora.AgentID) error {
-	sight, err := s.presence.Look(ctx, tenant, id)
+	sight, err := s.presence.Operators.Inspect(ctx, tenant, id)
 	switch {
 	case err != nil:
 		return err
@@ -28,7 +28,7 @@ func (s *Service) Kick(ctx context.Context, tenant string, id agora.AgentID) err
 			return err
 		}
 	}
-	if err := s.presence.EndSession(ctx, tenant, id); err != nil && !errors.Is(err, presence.ErrDeposed) {
+	if err := s.presence.Operators.EndSession(ctx, tenant, id); err != nil && !errors.Is(err, presence.ErrDeposed) {
 		return err
 	}
 	s.log.Info("session ended by an operator", "agent", id, "tenant", tenant, "session", sight.Session)

@@ -48,7 +48,7 @@ func (k *known) find(ctx context.Context, p peer.ID) (presence.Peer, error) {
 func (k *known) look(ctx context.Context, p peer.ID) (presence.Peer, error) {
 	ask, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	found, err := k.door.node.Config().Presence.FindPeer(ask, p.String())
+	found, err := k.door.node.Config().Presence.Peers.Find(ask, p.String())
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {

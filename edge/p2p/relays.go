@@ -40,7 +40,7 @@ func (r *relays) announce() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	if err := d.node.Config().Presence.DropRelay(ctx, d.node.Holder()); err != nil {
+	if err := d.node.Config().Presence.Peers.DropRelay(ctx, d.node.Holder()); err != nil {
 		d.cfg.Log.Debug("other edges were not told that this one is gone", "err", err)
 	}
 }
@@ -51,12 +51,12 @@ func (r *relays) put(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	p := d.node.Config().Presence
-	before, err := p.Relays(ctx)
+	before, err := p.Peers.Relays(ctx)
 	if err != nil {
 		return err
 	}
 	self := presence.Relay{Holder: d.node.Holder(), Peer: d.ID().String(), Addresses: d.Addresses()}
-	if err := p.PutRelay(ctx, self, d.node.Config().Lease); err != nil {
+	if err := p.Peers.PutRelay(ctx, self, d.node.Config().Lease); err != nil {
 		return err
 	}
 	lost := !slices.ContainsFunc(before, func(o presence.Relay) bool { return o.Holder == self.Holder })
@@ -108,7 +108,7 @@ func (r *relays) since(ctx context.Context, t time.Time) map[presence.Holder]rel
 	}
 	ask, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	listed, err := r.door.node.Config().Presence.Relays(ask)
+	listed, err := r.door.node.Config().Presence.Peers.Relays(ask)
 	if err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -38,7 +38,7 @@ func (r *reservations) add(p peer.ID, until time.Time) {
 	d.peers.forget(p)
 	ctx, cancel := context.WithTimeout(d.ctx, answerTime)
 	defer cancel()
-	if err := d.node.Config().Presence.PutReservations(ctx, d.node.Holder(), []string{p.String()}, reservedTime); err != nil {
+	if err := d.node.Config().Presence.Peers.PutReservations(ctx, d.node.Holder(), []string{p.String()}, reservedTime); err != nil {
 		d.cfg.Log.Info("other edges do not know yet that a peer has reserved a place", "peer", p.String(), "err", err)
 	} else if !had {
 		d.cfg.Log.Debug("peer has reserved a place", "peer", p.String())
@@ -71,7 +71,7 @@ func (r *reservations) disconnected(n network.Network, p peer.ID) {
 func (r *reservations) drop(ps []peer.ID) {
 	ctx, cancel := context.WithTimeout(context.Background(), dropTime)
 	defer cancel()
-	if err := r.door.node.Config().Presence.DropReservations(ctx, r.door.node.Holder(), texts(ps)); err != nil {
+	if err := r.door.node.Config().Presence.Peers.DropReservations(ctx, r.door.node.Holder(), texts(ps)); err != nil {
 		r.door.cfg.Log.Debug("reservations that are over stand for a while", "peers", len(ps), "err", err)
 	}
 }
@@ -102,7 +102,7 @@ func (r *reservations) keep() {
 		}
 		all := r.live()
 		ctx, cancel := context.WithTimeout(d.ctx, answerTime)
-		if err := d.node.Config().Presence.PutReservations(ctx, d.node.Holder(), texts(all), reservedTime); err != nil && d.ctx.Err() == nil {
+		if err := d.node.Config().Presence.Peers.PutReservations(ctx, d.node.Holder(), texts(all), reservedTime); err != nil && d.ctx.Err() == nil {
 			d.cfg.Log.Debug("reservations were not told again", "peers", len(all), "err", err)
 		}
 		cancel()

@@ -171,7 +171,7 @@ func (s *Sender) Route(ctx context.Context, m *agora.Message) agora.Address {
 func (s *Sender) list(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.relay.cfg.Answer)
 	defer cancel()
-	calls, whole, err := s.relay.cfg.Presence.CallsTo(ctx, s.cfg.Claim.Tenant, s.cfg.Claim.Agent)
+	calls, whole, err := s.relay.cfg.Presence.Calls.To(ctx, s.cfg.Claim.Tenant, s.cfg.Claim.Agent)
 	if err != nil {
 		s.relay.cfg.Log.Debug("open calls could not be read", "agent", s.cfg.Claim.Agent, "err", err)
 		return

@@ -50,13 +50,13 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(func() { b.store.Close() })
 	must(b.store.SetWhole(ctx)) // a new server has lost nothing
 	h := presence.Holder{Edge: "edge", Incarnation: "1"}
-	_, err = b.store.Renew(ctx, h, "")
+	_, err = b.store.Leases.Renew(ctx, h, "")
 	must(err)
-	b.claim, err = b.store.Claim(ctx, presence.ClaimRequest{
+	b.claim, err = b.store.Sessions.Claim(ctx, presence.ClaimRequest{
 		Tenant: "t", Agent: "alice", Principal: "p", Holder: h, Conn: "c", Session: "s1", Token: "token", Card: agora.Agent{ID: "alice", Name: "alice"},
 	})
 	must(err)
-	_, err = b.store.Begin(ctx, b.claim)
+	_, err = b.store.Sessions.Begin(ctx, b.claim)
 	must(err)
 	b.relay = relay.New(relay.Config{
 		Broker: b.log, Presence: b.store, MaxRecords: 4096, MaxAge: 10 * time.Minute, Streams: func() int { return 1024 }, InFlight: 1 << 20,

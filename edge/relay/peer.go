@@ -69,7 +69,7 @@ func (p *peer) lookup(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Answer)
 	defer cancel()
-	found, err := cfg.Presence.Lookup(ctx, p.to.Tenant, p.to.Agent)
+	found, err := cfg.Presence.Addressees.Lookup(ctx, p.to.Tenant, p.to.Agent)
 	switch {
 	case err != nil:
 		return err
@@ -146,7 +146,7 @@ func (p *peer) measure() {
 		p.measureBox(ctx)
 		return
 	}
-	found, err := cfg.Presence.Lookup(ctx, p.to.Tenant, p.to.Agent)
+	found, err := cfg.Presence.Addressees.Lookup(ctx, p.to.Tenant, p.to.Agent)
 	if err != nil {
 		return // what was known stays
 	}

@@ -83,7 +83,7 @@ func (r *Relay) Close() {
 // node calls it about once a second; it blocks for a few round trips.
 func (r *Relay) Tick(ctx context.Context) {
 	for _, c := range r.takeClosed() {
-		if err := r.cfg.Presence.CloseStreams(ctx, c.claim, c.to, c.streams); err != nil {
+		if err := r.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams); err != nil {
 			// The log shows that they ended; presence only matters where retention cut the log.
 			r.cfg.Log.Debug("ended streams stay in presence", "agent", c.claim.Agent, "err", err)
 		}
@@ -95,7 +95,7 @@ func (r *Relay) Tick(ctx context.Context) {
 		return
 	}
 	r.touched = time.Now()
-	if err := r.cfg.Presence.Touch(ctx, r.written()); err != nil {
+	if err := r.cfg.Presence.Addressees.Touch(ctx, r.written()); err != nil {
 		r.cfg.Log.Warn("who was written to could not be noted", "err", err)
 	}
 }

@@ -271,7 +271,7 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.relay.cfg.Answer)
 	defer cancel()
-	err := s.relay.cfg.Presence.UseLane(ctx, *s.cfg.Claim, m.To, open)
+	err := s.relay.cfg.Presence.Lanes.Use(ctx, *s.cfg.Claim, m.To, open)
 	if err != nil {
 		return agora.AsError(err)
 	}

@@ -55,7 +55,7 @@ func (g *Guard) CheckTool(ctx context.Context, c Call) error {
 		return err
 	}
 	if g.ledger != nil {
-		open, err := g.cfg.Presence.Executes(ctx, c.Tenant, c.Caller.ID)
+		open, err := g.cfg.Presence.Executes.Of(ctx, c.Tenant, c.Caller.ID)
 		if err != nil {
 			return agora.AsError(err)
 		}

@@ -53,7 +53,7 @@ func NewLedger(store *presence.Store, now func() time.Time, log *slog.Logger) *L
 }
 
 // Open writes that a task is given; from when it returns nil the task limits what its callee may call. Errors are those of
-// [presence.Store.OpenExecute], and RATE_LIMITED where this edge has too many open. One round trip.
+// [presence.Executes.Open], and RATE_LIMITED where this edge has too many open. One round trip.
 func (l *Ledger) Open(ctx context.Context, e presence.Execute) error {
 	if e.Until.IsZero() {
 		e.Until = l.now().Add(presence.ExecuteLasts)
@@ -61,7 +61,7 @@ func (l *Ledger) Open(ctx context.Context, e presence.Execute) error {
 	if !l.remember(e) {
 		return &agora.Error{Code: agora.RateLimited, Message: "the edge has as many executes open as it can take", RetryAfter: time.Second}
 	}
-	if err := l.store.OpenExecute(ctx, l.mark, e); err != nil {
+	if err := l.store.Executes.Open(ctx, l.mark, e); err != nil {
 		l.finish(&e) // it may have been written all the same
 		return err
 	}
@@ -98,7 +98,7 @@ func (l *Ledger) expire() {
 // this edge has opened the task. One round trip.
 func (l *Ledger) Close(ctx context.Context, e presence.Execute) error {
 	l.finish(&e)
-	if err := l.store.CloseExecutes(ctx, e); err != nil {
+	if err := l.store.Executes.Close(ctx, e); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -132,7 +132,7 @@ func (l *Ledger) Restore(ctx context.Context) error {
 	open := slices.Collect(maps.Values(l.open))
 	l.mu.Unlock()
 	if len(open) > 0 {
-		if err := l.store.OpenAgain(ctx, l.mark, open); err != nil {
+		if err := l.store.Executes.OpenAgain(ctx, l.mark, open); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (l *Ledger) Restore(ctx context.Context) error {
 	if len(done) == 0 {
 		return nil
 	}
-	if err := l.store.CloseExecutes(ctx, done...); err != nil {
+	if err := l.store.Executes.Close(ctx, done...); err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -66,7 +66,7 @@ func task(request string) presence.Execute {
 // holds compares the tasks that are open with those that are to be.
 func (s *site) holds(t *testing.T, want ...string) {
 	t.Helper()
-	all, err := s.Executes(t.Context(), agora.DefaultTenant, "sub")
+	all, err := s.Executes.Of(t.Context(), agora.DefaultTenant, "sub")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -261,10 +261,10 @@ func (c *Cluster) LapseEdge(k int) {
 	rdb := redis.NewClient(&redis.Options{Addr: c.presence})
 	defer rdb.Close()
 	store, id := presence.New(presence.Config{Client: rdb}), c.Node(k).Config().ID
-	all, err := store.Edges(ctx)
+	all, err := store.Leases.Edges(ctx)
 	for _, h := range all {
 		if err == nil && h.Edge == id {
-			err = store.Resign(ctx, h)
+			err = store.Leases.Resign(ctx, h)
 		}
 	}
 	if err != nil {

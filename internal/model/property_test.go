@@ -428,7 +428,7 @@ func (w *world) checkMembers() {
 			told = now
 			w.repeatMemberships()
 		}
-		got, err := w.living()[0].store.Members(context.Background(), agora.DefaultTenant, w.space.Space)
+		got, err := w.living()[0].store.Spaces.Members(context.Background(), agora.DefaultTenant, w.space.Space)
 		if err != nil && !errors.Is(err, presence.ErrNoSpace) {
 			return err.Error()
 		}

@@ -194,7 +194,7 @@ func (p *aipParty) Drop() {
 	tenant, _, _ := strings.Cut(p.seat.Token, "~")
 	store := p.seat.Cluster.Node(p.seat.Cluster.Edges()[0]).Config().Presence
 	await.Within(await.Long, func() bool {
-		found, err := store.Lookup(p.life, tenant, p.seat.ID)
+		found, err := store.Addressees.Lookup(p.life, tenant, p.seat.ID)
 		return err == nil && found.Holder.Edge == ""
 	})
 }

@@ -59,7 +59,7 @@ func TestTheHostAndTheSubAgentTidyADirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "the sub-agent", func() bool {
-		_, err := c.Node(0).Config().Presence.Agent(await.Context(t), "default", "subagent")
+		_, err := c.Node(0).Config().Presence.Directory.Agent(await.Context(t), "default", "subagent")
 		return err == nil
 	})
 	done := make(chan string, 1)

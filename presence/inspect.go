@@ -38,9 +38,15 @@ const (
 
 var phases = map[string]Phase{"1": Active, "2": InGrace, "3": Ending}
 
-// Look returns what is kept of an agent. It changes nothing, and takes two round trips. Where another
+// Operators is what operators ask of agents, and the history that is kept for them.
+type Operators struct {
+	*backend
+	sessions Sessions
+}
+
+// Inspect returns what is kept of an agent. It changes nothing, and takes two round trips. Where another
 // edge changes it meanwhile, parts may be of before and parts of after.
-func (s *Store) Look(ctx context.Context, tenant string, id agora.AgentID) (Sight, error) {
+func (s Operators) Inspect(ctx context.Context, tenant string, id agora.AgentID) (Sight, error) {
 	m := member(tenant, id)
 	k := keysOf(m, "")
 	session, err := s.rdb.HGet(ctx, k.rec, "session").Result()
@@ -98,7 +104,7 @@ func decoded(token string) string {
 
 // EndSession ends an agent's session under whatever claim it is: it is ending then, for the caller
 // to finish (Ending). ErrDeposed when there is none.
-func (s *Store) EndSession(ctx context.Context, tenant string, id agora.AgentID) error {
+func (s Operators) EndSession(ctx context.Context, tenant string, id agora.AgentID) error {
 	c := Claim{Tenant: tenant, Agent: id}
 	f, err := s.rdb.HMGet(ctx, c.keys().rec, "state", "session", "epoch").Result()
 	if err != nil {
@@ -109,25 +115,12 @@ func (s *Store) EndSession(ctx context.Context, tenant string, id agora.AgentID)
 		return ErrDeposed
 	}
 	c.Session, c.Epoch = r.at(1).str(), r.at(2).uint()
-	return s.End(ctx, c)
-}
-
-// Edges returns the lives of edges that have a lease, or had one until a moment ago.
-func (s *Store) Edges(ctx context.Context) ([]Holder, error) {
-	words, err := s.rdb.ZRange(ctx, edgesKey, 0, -1).Result()
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	all := make([]Holder, len(words))
-	for i, w := range words {
-		all[i] = parseHolder(w)
-	}
-	return all, nil
+	return s.sessions.End(ctx, c)
 }
 
 // Cursors returns how far each of some agents is with a space, as it was written last; 0 for
 // who is no member. One pipeline.
-func (s *Store) Cursors(ctx context.Context, tenant, space string, ids []agora.AgentID) ([]uint64, error) {
+func (s Operators) Cursors(ctx context.Context, tenant, space string, ids []agora.AgentID) ([]uint64, error) {
 	p := s.rdb.Pipeline()
 	cmds := make([]*redis.StringCmd, len(ids))
 	for i, id := range ids {
