@@ -36,7 +36,7 @@ func (a *Actor) Check() error {
 		return errExpired
 	}
 	if w, ok := a.node.cfg.Auth.(Warden); ok {
-		return w.Standing(p)
+		return w.Revalidate(p)
 	}
 	return nil
 }
