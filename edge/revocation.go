@@ -115,7 +115,7 @@ func (n *Node) revocationLoop(w Warden) {
 			continue
 		}
 		seen = now
-		for _, s := range n.all() {
+		for _, s := range n.sessions.all() {
 			s.revalidate()
 		}
 	}
