@@ -89,7 +89,7 @@ func (n *Node) acted(ctx context.Context, body []byte) (r acted) {
 	var a act
 	if err := json.Unmarshal(body, &a); err != nil {
 		r.Code, r.Message = agora.InvalidRequest, "an edge of another version asked for this"
-	} else if s := n.live(a.Agent); s == nil {
+	} else if s := n.sessions.live(a.Agent); s == nil {
 		r.Elsewhere = true
 	} else if out, err := s.do(ctx, &a); err != nil {
 		e := agora.AsError(err)
@@ -98,21 +98,6 @@ func (n *Node) acted(ctx context.Context, body []byte) (r acted) {
 		r.Outcome = out
 	}
 	return r
-}
-
-// live returns the session of an agent that runs here; nil for none.
-func (n *Node) live(at agora.Address) *Session {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	all := n.sessions[at]
-	if len(all) == 0 {
-		return nil
-	}
-	s := all[len(all)-1]
-	if s.ended() {
-		return nil
-	}
-	return s
 }
 
 // do does an act and waits until it is stored, where it stores something.

@@ -29,7 +29,7 @@ func (n *Node) Authenticate(ctx context.Context, c Credentials) (*Actor, error) 
 	if err != nil {
 		return nil, err
 	}
-	a := &Actor{node: n, quota: n.rates.Quota(p.Tenant)}
+	a := &Actor{node: n, quota: n.limits.rates.Quota(p.Tenant)}
 	a.principal.Store(p)
 	return a, nil
 }

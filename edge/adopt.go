@@ -211,7 +211,7 @@ func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) err
 	if door == nil {
 		return agora.Errorf(agora.Unavailable, "this edge dials no agents of dialect %q", dialect)
 	}
-	a := &Actor{node: n, quota: n.rates.Quota(o.Tenant)}
+	a := &Actor{node: n, quota: n.limits.rates.Quota(o.Tenant)}
 	a.principal.Store(who)
 	if who.Tenant != o.Tenant || who.Name != o.Principal {
 		return belongsElsewhere(o.Agent)
@@ -219,7 +219,7 @@ func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) err
 	if err := errors.Join(a.Check(), a.mayBe(o.Agent)); err != nil {
 		return agora.AsError(err)
 	}
-	slot, err := n.shedder.Acquire()
+	slot, err := n.limits.shedder.Acquire()
 	if err != nil {
 		return err
 	}

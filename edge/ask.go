@@ -81,7 +81,7 @@ func (n *Node) answer(ctx context.Context, body []byte) []byte {
 	case "handover":
 		r.Done, r.Clean = n.handOver(ctx, at, q.Epoch)
 	case "confirmed":
-		for _, s := range n.of(at, agora.MaxSeq) {
+		for _, s := range n.sessions.of(at, agora.MaxSeq) {
 			r.Cursor = max(r.Cursor, s.read())
 			if s.slow != nil && !s.ended() {
 				r.Slow = append(r.Slow, s.slow()...)
@@ -104,25 +104,19 @@ func (n *Node) probed(ctx context.Context, at agora.Address, epoch uint64) bool 
 			return true // it has come just now
 		}
 	}
-	for _, s := range n.of(at, epoch+1) {
-		if s.claim.Epoch == epoch && s.probe(ctx) {
-			return true
-		}
-	}
-	return false
+	s := n.sessions.under(at, epoch)
+	return s != nil && s.probe(ctx)
 }
 
 // leaving tells whether the agent of an epoch has said goodbye.
 func (n *Node) leaving(at agora.Address, epoch uint64) bool {
-	for _, s := range n.of(at, epoch+1) {
-		s.mu.Lock()
-		leaving := s.claim.Epoch == epoch && s.goodbye
-		s.mu.Unlock()
-		if leaving {
-			return true
-		}
+	s := n.sessions.under(at, epoch)
+	if s == nil {
+		return false
 	}
-	return false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.goodbye
 }
 
 // handOver closes what this edge still holds of an agent from before an epoch.
@@ -130,7 +124,7 @@ func (n *Node) handOver(ctx context.Context, at agora.Address, epoch uint64) (do
 	ctx, cancel := context.WithTimeout(ctx, handoverTime)
 	defer cancel()
 	clean = true
-	for _, s := range n.of(at, epoch) {
+	for _, s := range n.sessions.of(at, epoch) {
 		ok, err := s.handOver(ctx)
 		if err != nil {
 			return false, false

@@ -94,7 +94,7 @@ func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer, all
 }
 
 func (n *Node) actor(p *Principal) *Actor {
-	a := &Actor{node: n, quota: n.rates.Quota(p.Tenant)}
+	a := &Actor{node: n, quota: n.limits.rates.Quota(p.Tenant)}
 	a.principal.Store(p)
 	return a
 }

@@ -109,7 +109,7 @@ func (a *Actor) mayCall(ctx context.Context, as agora.AgentID, m *agora.Message)
 	if err := a.forbidden(a.grant().Refuses(policy.Send, string(m.To.Agent)), addressing, string(m.To.Agent)); err != nil {
 		return err
 	}
-	if err := n.shedder.Full(); err != nil {
+	if err := n.limits.shedder.Full(); err != nil {
 		return err
 	}
 	return a.quota.SpendFor(ctx, a.as(as), len(m.Body))

@@ -61,6 +61,3 @@ func (s *Session) letCardGo() {
 	defer s.mu.Unlock()
 	s.keep(card{})
 }
-
-// checkCard returns INVALID_REQUEST, with the place, where a card is not as it may be.
-func (n *Node) checkCard(a *agora.Agent) error { return a.Check(n.limits.Load().Card) }

@@ -132,7 +132,7 @@ func (s *Session) pingEarly() (data uint64, ask bool) {
 // markMoved has the positions written behind.
 func (s *Session) markMoved() {
 	if !s.unwritten.Swap(true) {
-		s.node.markMoved(s)
+		s.node.sessions.markMoved(s)
 	}
 }
 

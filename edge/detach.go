@@ -39,7 +39,7 @@ func (s *Session) stop(goodbye bool) bool {
 		places = append(places, p)
 	}
 	s.mu.Unlock()
-	s.node.markStopped(s)
+	s.node.sessions.markStopped(s)
 	s.node.wheel.Remove(&s.timer)
 	s.inbox.Close()
 	for _, p := range places {
@@ -113,7 +113,7 @@ func (s *Session) remove() {
 	s.node.dials.drop(s)
 	s.hasLeft()
 	s.sender().Close()
-	s.node.remove(s)
+	s.node.sessions.remove(s)
 	s.node.stats.sessions.Add(-1)
 }
 
@@ -181,7 +181,7 @@ func gaveUp(flushed error) error {
 
 // detachLate tries again to detach the sessions that have stopped.
 func (n *Node) detachLate() {
-	for _, s := range n.allStopped() {
+	for _, s := range n.sessions.allStopped() {
 		if s.detaching.TryLock() {
 			s.detaching.Unlock()
 			n.background(func() {

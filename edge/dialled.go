@@ -30,7 +30,7 @@ func (a *Actor) Alive(ctx context.Context, id agora.AgentID) error {
 // Update replaces the card of an agent's session, whatever edge holds that: like [Session.Update], and with the errors of [Actor.Alive] besides.
 func (a *Actor) Update(ctx context.Context, card agora.Agent) error {
 	light, detail, err := presence.PackCard(card)
-	if err = errors.Join(err, a.node.checkCard(&card)); err != nil {
+	if err = errors.Join(err, a.node.limits.checkCard(&card)); err != nil {
 		return agora.AsError(err)
 	}
 	return a.reach(ctx, card.ID, act{Verb: verbUpdate, Card: light, Detail: detail})
@@ -58,7 +58,7 @@ func (a *Actor) reach(ctx context.Context, id agora.AgentID, what act) error {
 		case code(err) != agora.Unavailable:
 			return err
 		}
-		if n.live(what.Agent) != nil { // it was adopted
+		if n.sessions.live(what.Agent) != nil { // it was adopted
 			continue
 		}
 		if !time.Now().Before(end) {

@@ -20,12 +20,12 @@ func (n *Node) Drain(ctx context.Context) DrainResult {
 		return DrainResult{}
 	}
 	n.draining.Store(true)
-	n.shedder.Shut(errDraining)
+	n.limits.shedder.Shut(errDraining)
 	d := newDrainer(ctx, n)
 	for d.step() && pause.For(ctx, departEvery) {
 		d.offers.close()
 	}
-	for len(n.all()) > 0 && pause.For(ctx, 20*time.Millisecond) {
+	for len(n.sessions.all()) > 0 && pause.For(ctx, 20*time.Millisecond) {
 		d.offers.close()
 	}
 	n.drained.Store(true)
@@ -46,7 +46,7 @@ type DrainResult struct {
 
 // outcome returns how it went.
 func (d *drainer) outcome() (o DrainResult) {
-	left := d.node.all()
+	left := d.node.sessions.all()
 	for _, s := range left {
 		delete(d.told, s)
 		if out := s.outgoing.Load(); out != nil {
@@ -109,7 +109,7 @@ func (d *drainer) step() bool {
 
 // left returns those who were not told yet.
 func (d *drainer) left() (left []*Session) {
-	for _, s := range d.node.all() {
+	for _, s := range d.node.sessions.all() {
 		if _, told := d.told[s]; !told && !s.ended() {
 			left = append(left, s)
 		}

@@ -24,11 +24,10 @@ func (s *Session) endHere(ctx context.Context, why Reason) {
 
 // endAsked ends the session of an epoch that this edge holds.
 func (n *Node) endAsked(ctx context.Context, at agora.Address, epoch uint64, why Reason) bool {
-	for _, s := range n.of(at, epoch+1) {
-		if s.claim.Epoch == epoch {
-			s.endHere(ctx, why)
-			return true
-		}
+	s := n.sessions.under(at, epoch)
+	if s == nil {
+		return false
 	}
-	return false
+	s.endHere(ctx, why)
+	return true
 }

@@ -205,7 +205,7 @@ func (s *Session) hasAsked(ctx context.Context, id agora.AgentID) (bool, error) 
 // not be its agent any more is closed, and who may not be in a space leaves it. It returns at once.
 func (n *Node) Reconsider() {
 	n.background(func() {
-		for _, s := range n.all() {
+		for _, s := range n.sessions.all() {
 			s.reconsider()
 		}
 	})

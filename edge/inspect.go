@@ -24,20 +24,18 @@ type SessionStatus struct {
 
 // sessionStatus is the session of an epoch that this edge holds; nil where it has none.
 func (n *Node) sessionStatus(at agora.Address, epoch uint64) *SessionStatus {
-	for _, s := range n.of(at, epoch+1) {
-		if s.claim.Epoch != epoch {
-			continue
-		}
-		v := &SessionStatus{
-			Since: time.Unix(0, s.since), Begun: s.begun.Load(), Queued: s.inbox.Held(), Blocked: s.blocked.any(), Withheld: s.kept.Load(),
-			HeardMS: (agora.Ticks() - s.heard.Load()) / int64(time.Millisecond),
-		}
-		s.mu.Lock()
-		v.Confirmed, v.Written, v.Acks, v.Over = s.acked, s.written, s.proof.is(ByAck), s.over
-		s.mu.Unlock()
-		return v
+	s := n.sessions.under(at, epoch)
+	if s == nil {
+		return nil
 	}
-	return nil
+	v := &SessionStatus{
+		Since: time.Unix(0, s.since), Begun: s.begun.Load(), Queued: s.inbox.Held(), Blocked: s.blocked.any(), Withheld: s.kept.Load(),
+		HeardMS: (agora.Ticks() - s.heard.Load()) / int64(time.Millisecond),
+	}
+	s.mu.Lock()
+	v.Confirmed, v.Written, v.Acks, v.Over = s.acked, s.written, s.proof.is(ByAck), s.over
+	s.mu.Unlock()
+	return v
 }
 
 // AskSession asks an edge, or this one, for the session of an epoch that it holds; nil where it has none. broker.ErrNoEdge where nobody is there.
@@ -69,7 +67,7 @@ func (n *Node) edgeStatus() *EdgeStatus {
 	v := &EdgeStatus{
 		Ready: "yes", Draining: s.Draining, Since: n.began, Sessions: s.Sessions, Started: s.Started, Ended: s.Ended, Stored: s.Sent,
 		LeaseLeft: s.LeaseLeft.Seconds(), Log: n.cfg.Broker.Connected(), Skew: l.Skew.Seconds(),
-		Lanes: l.Lanes, Inboxes: l.Inboxes, Held: n.shedder.Held(),
+		Lanes: l.Lanes, Inboxes: l.Inboxes, Held: n.limits.shedder.Held(),
 	}
 	if err := n.Ready(); err != nil {
 		v.Ready = agora.AsError(err).Message

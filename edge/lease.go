@@ -156,10 +156,7 @@ func (n *Node) writeBehindLoop() {
 
 // flushPositions writes the positions of the sessions that moved, all in one batch.
 func (n *Node) flushPositions(ctx context.Context) {
-	n.mu.Lock()
-	moved := n.moved
-	n.moved = map[*Session]struct{}{}
-	n.mu.Unlock()
+	moved := n.sessions.takeMoved()
 	var batch []presence.Moved
 	for s := range moved {
 		batch = append(batch, s.positionChanges())
@@ -175,10 +172,4 @@ func (n *Node) flushPositions(ctx context.Context) {
 			s.markMoved()
 		}
 	}
-}
-
-func (n *Node) markMoved(s *Session) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.moved[s] = struct{}{}
 }

@@ -14,13 +14,13 @@ import (
 // limited returns a node that has nothing but limits.
 func limited(l admission.Limits) *Node {
 	limits := admission.NewLiveLimits(l)
-	return &Node{limits: limits, conns: admission.NewConnLimiter(limits), rates: admission.NewRateLimiter(limits, nil, 0)}
+	return &Node{limits: limiters{LiveLimits: limits, conns: admission.NewConnLimiter(limits), rates: admission.NewRateLimiter(limits, nil, 0)}}
 }
 
 // speaker returns an actor under limits.
 func speaker(l admission.Limits) *Actor {
 	n := limited(l)
-	return &Actor{node: n, quota: n.rates.Quota("t")}
+	return &Actor{node: n, quota: n.limits.rates.Quota("t")}
 }
 
 func TestPartsOfAStreamWaitTheirTurn(t *testing.T) {
@@ -42,7 +42,7 @@ func TestPartsOfAStreamWaitTheirTurn(t *testing.T) {
 func TestLimitsChangeForThoseWhoAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := limited(admission.Limits{Frame: 100, Rate: 1, TenantRate: 0.001})
-		a := &Actor{node: n, quota: n.rates.Quota("a")}
+		a := &Actor{node: n, quota: n.limits.rates.Quota("a")}
 		if err := a.quota.Spend(0); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestPresenceHasTimeToCount(t *testing.T) {
 }
 
 func TestAPrincipalWithoutANameIsCountedNowhere(t *testing.T) {
-	conns := limited(admission.Limits{PerPrincipal: 1}).conns
+	conns := limited(admission.Limits{PerPrincipal: 1}).limits.conns
 	for range 3 {
 		permit, err := conns.Acquire(netip.MustParseAddr("192.0.2.1"))
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 // sessions makes room, at once, for whoever opens or registers its id here, and for the session of an older link: see [presence.Link.Principal]. Open returns AGENT_EXISTS where
 // somebody has the id here, or is to find its mail under it.
 func (n *Node) Linked(l presence.Link) *Actor {
-	a := &Actor{node: n, quota: n.rates.Quota(l.Tenant)}
+	a := &Actor{node: n, quota: n.limits.rates.Quota(l.Tenant)}
 	a.principal.Store(&Principal{Name: l.Principal(), Tenant: l.Tenant, Any: true, link: true})
 	return a
 }

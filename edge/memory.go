@@ -2,49 +2,25 @@ package edge
 
 import (
 	"github.com/agora-relay/agora/edge/admission"
-	"maps"
-	"slices"
 )
 
 // Shedder returns the load shedder of the edge, which has its connections, whatever their door.
-func (n *Node) Shedder() *admission.Shedder { return n.shedder }
+func (n *Node) Shedder() *admission.Shedder { return n.limits.shedder }
 
-// newShedder returns the shedder that the node's settings ask for.
-func (n *Node) newShedder() *admission.Shedder {
-	return admission.NewShedder(admission.ShedderConfig{
-		Connections: n.cfg.Limits.Connections, Queued: n.cfg.Limits.Queued,
-		Unattributed: n.heldForNobody,
-		ShrinkQueues: func(share int) {
-			n.cfg.Broker.Squeeze(share, admission.FullShare)
-			n.hub.Squeeze(share, admission.FullShare)
-		},
-	})
+// shrinkQueues bounds the queues for agents and spaces to a share of what they usually hold.
+func (n *Node) shrinkQueues(share int) {
+	n.cfg.Broker.Squeeze(share, admission.FullShare)
+	n.hub.Squeeze(share, admission.FullShare)
 }
 
 // heldForNobody returns what is held for spaces, of cards, and for agents that have gone
 // and whose messages are still under way.
 func (n *Node) heldForNobody() int64 {
 	held := n.hub.Held() + n.calls.Held() + n.stats.cards.Load() + n.registered.bytes() + n.directory.Stats().Bytes
-	for _, s := range n.allStopped() {
+	for _, s := range n.sessions.allStopped() {
 		held += s.Held()
 	}
 	return held
-}
-
-// markStopped notes that a session has stopped: until it is forgotten, its node looks after what it had under way.
-func (n *Node) markStopped(s *Session) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if slices.Contains(n.sessions[s.address()], s) { // else a hand-over has detached it meanwhile
-		n.stopped[s] = struct{}{}
-	}
-}
-
-// allStopped returns the sessions that have stopped and are not detached yet.
-func (n *Node) allStopped() []*Session {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.AppendSeq(make([]*Session, 0, len(n.stopped)), maps.Keys(n.stopped))
 }
 
 // Held returns the bytes that the edge keeps for the session: what has come

@@ -101,27 +101,23 @@ func (c Config) withDefaults() Config {
 // Node is one edge's core: its lease, its sessions, and what it does for the
 // cluster. Its methods may be called at the same time.
 type Node struct {
-	cfg          Config
-	holder       presence.Holder
-	relay        *relay.Relay
-	calls        *call.Registry
-	directory    *directory.Directory
-	hub          *spaces.Hub
-	wheel        *Wheel
-	ctx          context.Context // ends with Close
-	stop         context.CancelFunc
-	work         sync.WaitGroup // loops and finishing
+	cfg       Config
+	holder    presence.Holder
+	relay     *relay.Relay
+	calls     *call.Registry
+	directory *directory.Directory
+	hub       *spaces.Hub
+	wheel     *Wheel
+	tasks
 	stopAnswers  func()         // stops answering other edges
 	stopWitness  func()         // stops answering as a witness; nil where it is none
 	lostSince    time.Time      // when presence was found not to be whole; the renewals' own
 	checks       livenessChecks // of past holders
 	rivalAbsence absence        // of another life of this edge that has the lease; the renewals' own
 	stats        counters
-	shedder      *admission.Shedder
-	conns        *admission.ConnLimiter
-	rates        *admission.RateLimiter
 	entrance     Entrance
-	limits       *admission.LiveLimits
+	limits       limiters
+	sessions     sessionTable
 	seed         maphash.Seed // of the hashes of callers
 	tickets      tickets
 	began        time.Time // by the log's clock
@@ -141,10 +137,7 @@ type Node struct {
 	searching   atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
 	drained     atomic.Bool // Drain has told log and presence what it could
 
-	mu       sync.Mutex                   // guards the fields below
-	sessions map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
-	stopped  map[*Session]struct{}        // those that still flush, or whose settling failed
-	moved    map[*Session]struct{}        // whose positions are to be written
+	mu       sync.Mutex                   // guards the field below
 	arrivals map[agora.Address][]*arrival // connections that are about to become sessions
 }
 
@@ -155,19 +148,14 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{
 		cfg:      cfg,
 		holder:   presence.Holder{Edge: cfg.ID, Incarnation: rand.Text()[:16]},
-		sessions: map[agora.Address][]*Session{},
-		stopped:  map[*Session]struct{}{},
-		moved:    map[*Session]struct{}{},
 		arrivals: map[agora.Address][]*arrival{},
 		seed:     maphash.MakeSeed(),
 	}
 	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) {
-		c.Lease, c.Held, c.SpaceType, c.Now = cfg.Lease, n.holds, spaceType, cfg.Broker.Now
+		c.Lease, c.Held, c.SpaceType, c.Now = cfg.Lease, n.sessions.holds, spaceType, cfg.Broker.Now
 	})
-	n.limits = admission.NewLiveLimits(cfg.Limits)
-	n.conns = admission.NewConnLimiter(n.limits)
-	n.rates = admission.NewRateLimiter(n.limits, n.cfg.Presence, cfg.Answer)
-	n.ctx, n.stop = context.WithCancel(context.Background())
+	n.limits = newLimiters(n.cfg, admission.ShedderConfig{Unattributed: n.heldForNobody, ShrinkQueues: n.shrinkQueues})
+	n.start()
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
 		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.Load().Streams }, InFlight: cfg.Limits.InFlight,
@@ -179,8 +167,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		DeltaThreshold: cfg.DeltaThreshold, Log: cfg.Log})
 	n.directory = directory.New(directory.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, Compare: cfg.Compare, Log: cfg.Log})
 	n.began = cfg.Broker.Now().UTC()
-	n.shedder = n.newShedder()
-	n.entrance = Entrance{Connections: n.conns, Shedder: n.shedder, Authenticate: n.Authenticate}
+	n.entrance = Entrance{Connections: n.limits.conns, Shedder: n.limits.shedder, Authenticate: n.Authenticate}
 	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
 	if err := n.join(ctx); err != nil {
 		n.Close()
@@ -193,7 +180,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.work.Go(n.reconcileLoop)
 	n.work.Go(n.writeBehindLoop)
 	n.work.Go(n.reapLoop)
-	n.work.Go(func() { n.shedder.Run(n.ctx) })
+	n.work.Go(func() { n.limits.shedder.Run(n.ctx) })
 	if w, ok := cfg.Auth.(Warden); ok {
 		n.work.Go(func() { n.revocationLoop(w) })
 	}
@@ -247,7 +234,7 @@ func (n *Node) Ready() error {
 // off and may return within their grace, at any edge.
 func (n *Node) Close() {
 	n.draining.Store(true)
-	n.shedder.Shut(errDraining)
+	n.limits.shedder.Shut(errDraining)
 	n.cutOff()
 	n.calls.Close()
 	n.stop()
@@ -258,7 +245,7 @@ func (n *Node) Close() {
 	if n.stopWitness != nil {
 		n.stopWitness()
 	}
-	for _, s := range n.all() {
+	for _, s := range n.sessions.all() {
 		s.sender().Close()
 	}
 	n.wheel.Close()
@@ -272,7 +259,7 @@ func (n *Node) cutOff() {
 	ctx, cancel := context.WithTimeout(n.ctx, cutOffTime)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, s := range n.all() {
+	for _, s := range n.sessions.all() {
 		s.conn.Close(Reason{Cause: Drained, Text: "the edge is shutting down"})
 		if s.stop(false) {
 			all.Go(func() { s.detach(ctx) })
@@ -287,36 +274,6 @@ func (n *Node) cutOff() {
 // cutOffTime bounds what is told to log and presence when the node is closed without having drained, or in vain.
 const cutOffTime = 2 * time.Second
 
-// all returns every session that the node holds, those that only flush included.
-func (n *Node) all() []*Session {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	all := make([]*Session, 0, len(n.sessions))
-	for _, of := range n.sessions {
-		all = append(all, of...)
-	}
-	return all
-}
-
-// agents returns how many agents have sessions here.
-func (n *Node) agents() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.sessions)
-}
-
-// holds tells whether the node has a session under an epoch.
-func (n *Node) holds(tenant string, id agora.AgentID, epoch uint64) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, s := range n.sessions[agora.ToAgent(tenant, id)] {
-		if s.claim.Epoch == epoch {
-			return true
-		}
-	}
-	return false
-}
-
 // spaceType is the type of a space that is there.
 func spaceType(space string) string {
 	typ, err := spaces.Type(space)
@@ -324,45 +281,4 @@ func spaceType(space string) string {
 		return spaces.Public
 	}
 	return typ
-}
-
-func (n *Node) add(s *Session) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.departed.drop(s.address())
-	n.sessions[s.address()] = append(n.sessions[s.address()], s)
-	s.actor.quota.Tenant().Sessions.Add(1)
-}
-
-func (n *Node) remove(s *Session) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.moved, s)
-	delete(n.stopped, s)
-	left := n.sessions[s.address()][:0:0]
-	for _, o := range n.sessions[s.address()] {
-		if o != s {
-			left = append(left, o)
-		} else {
-			s.actor.quota.Tenant().Sessions.Add(-1)
-		}
-	}
-	if len(left) == 0 {
-		delete(n.sessions, s.address())
-		return
-	}
-	n.sessions[s.address()] = left
-}
-
-// of returns the sessions of an agent under an epoch before the given one.
-func (n *Node) of(a agora.Address, before uint64) []*Session {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var old []*Session
-	for _, s := range n.sessions[a] {
-		if s.claim.Epoch < before {
-			old = append(old, s)
-		}
-	}
-	return old
 }

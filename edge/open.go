@@ -56,7 +56,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		return nil, Welcome{}, err
 	}
 	who := a.Principal()
-	if err := n.checkCard(&h.Card); err != nil {
+	if err := n.limits.checkCard(&h.Card); err != nil {
 		return nil, Welcome{}, err
 	}
 	if err := a.mayBe(h.Card.ID); err != nil {
@@ -224,7 +224,8 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 		n.dials.put(s, *rec.Dial)
 	}
 	n.stats.cards.Add(s.card.held())
-	n.add(s)
+	n.sessions.add(s)
+	n.departed.drop(s.address())
 	if h.HasLast && s.after > rec.Position.Cursor {
 		s.arrivedUpTo(rec.Position.Cursor, s.after)
 	}

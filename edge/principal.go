@@ -23,9 +23,9 @@ type Authenticator interface {
 type Warden interface {
 	Authenticator
 	Version() uint64 // cheap; changes whenever something may have been taken back
-	// Standing returns nil while what was granted to p holds: UNAUTHORIZED when it was taken
+	// Revalidate returns nil while what was granted to p holds: UNAUTHORIZED when it was taken
 	// back, UNAVAILABLE when it is to be asked for again.
-	Standing(p *Principal) error
+	Revalidate(p *Principal) error
 }
 
 // Credentials are what a connection presents, whatever its door.

@@ -349,10 +349,3 @@ func (r receipt) message() agora.Message {
 	w := r.what
 	return agora.ReceiptBody{Tier: r.tier, ID: w.id, Session: w.session, N: w.n, Stream: w.stream, Index: w.index}.Message()
 }
-
-// background runs f, which may block for round trips, and is waited for.
-func (n *Node) background(f func()) {
-	if n.ctx.Err() == nil {
-		n.work.Go(f)
-	}
-}

@@ -33,7 +33,7 @@ func (n *Node) revalidateClaims(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/2)
 	defer cancel()
-	all := n.all()
+	all := n.sessions.all()
 	if _, err := n.reconcile(ctx, all); err != nil {
 		return err
 	}
@@ -55,14 +55,14 @@ func (n *Node) reconcileLoop() {
 	var left []*Session
 	for guard.Looks && pause.For(n.ctx, n.cfg.Lease/(reconcileShares+2)) {
 		if len(left) == 0 {
-			left = n.all()
+			left = n.sessions.all()
 		}
-		share := left[:min(len(left), n.agents()/reconcileShares+1)]
+		share := left[:min(len(left), n.sessions.agents()/reconcileShares+1)]
 		left = left[len(share):]
 		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
 		lost, err := n.reconcile(ctx, share)
 		if lost > 0 { // then others may be, too
-			_, err = n.reconcile(ctx, n.all())
+			_, err = n.reconcile(ctx, n.sessions.all())
 		}
 		if err != nil && n.ctx.Err() == nil {
 			n.cfg.Log.Debug("claims were not looked after", "err", err)
@@ -102,7 +102,7 @@ func (n *Node) reassertAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease/2)
 	defer cancel()
 	n.registerAgain(ctx)
-	errs := []error{n.reassertClaims(ctx, n.all(), n.departed.all()), n.calls.Hold(ctx)}
+	errs := []error{n.reassertClaims(ctx, n.sessions.all(), n.departed.all()), n.calls.Hold(ctx)}
 	for _, restore := range n.restores.all() {
 		errs = append(errs, restore(ctx))
 	}
@@ -143,7 +143,7 @@ func (n *Node) reassertClaims(ctx context.Context, sessions []*Session, away []p
 		return err
 	}
 	for _, c := range deposed {
-		for _, s := range n.of(agora.ToAgent(c.Tenant, c.Agent), c.Epoch+1) {
+		for _, s := range n.sessions.of(agora.ToAgent(c.Tenant, c.Agent), c.Epoch+1) {
 			s.deposed()
 		}
 	}

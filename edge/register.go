@@ -27,7 +27,7 @@ func (a *Actor) Register(ctx context.Context, card agora.Agent, lasts time.Durat
 	} else if lasts < MinRegister || lasts > MaxRegister {
 		return until, agora.Errorf(agora.InvalidRequest, "a registration lasts from %v to %v", MinRegister, MaxRegister)
 	}
-	for _, err := range []error{a.Check(), n.checkCard(&card), a.mayBe(card.ID), a.quota.Spend(card.Size())} {
+	for _, err := range []error{a.Check(), n.limits.checkCard(&card), a.mayBe(card.ID), a.quota.Spend(card.Size())} {
 		if err != nil {
 			return until, agora.AsError(err)
 		}

@@ -36,7 +36,7 @@ func (a *Actor) Check() error {
 		return errExpired
 	}
 	if w, ok := a.node.cfg.Auth.(Warden); ok {
-		return w.Standing(p)
+		return w.Revalidate(p)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (n *Node) revocationLoop(w Warden) {
 			continue
 		}
 		seen = now
-		for _, s := range n.all() {
+		for _, s := range n.sessions.all() {
 			s.revalidate()
 		}
 	}

@@ -69,7 +69,7 @@ func (d *desk) Version() uint64 {
 	return d.version
 }
 
-func (d *desk) Standing(p *edge.Principal) error {
+func (d *desk) Revalidate(p *edge.Principal) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.gone[p.ID]

@@ -156,7 +156,7 @@ func (n *Node) perform(ctx context.Context, what *act, alone func() (Outcome, er
 	if what.Verb == verbSend && what.Message.Part == agora.Whole {
 		return alone()
 	}
-	if s := n.live(what.Agent); s != nil {
+	if s := n.sessions.live(what.Agent); s != nil {
 		return s.do(ctx, what)
 	}
 	found, err := n.cfg.Presence.Addressees.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)

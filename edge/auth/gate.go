@@ -185,7 +185,7 @@ func (g *Gate) Authenticate(ctx context.Context, c edge.Credentials) (edge.Princ
 	if !ok {
 		return g.verify(ctx, c)
 	}
-	if p, ok := g.seen.get(of, version); ok && g.Standing(&p) == nil {
+	if p, ok := g.seen.get(of, version); ok && g.Revalidate(&p) == nil {
 		return p, nil
 	}
 	p, err := g.verify(ctx, c)
@@ -219,9 +219,9 @@ func (g *Gate) verify(ctx context.Context, c edge.Credentials) (edge.Principal, 
 // Version changes whenever something may have been taken back.
 func (g *Gate) Version() uint64 { return g.version.Load() }
 
-// Standing returns nil while what was granted to p holds: UNAUTHORIZED when it
+// Revalidate returns nil while what was granted to p holds: UNAUTHORIZED when it
 // was taken back, UNAVAILABLE when it has changed and is to be asked for again.
-func (g *Gate) Standing(p *edge.Principal) error {
+func (g *Gate) Revalidate(p *edge.Principal) error {
 	if err := g.notRevoked(p); err != nil {
 		return err
 	}

@@ -83,15 +83,15 @@ func TestATokenFileIsReadAgainAndWhatItNoLongerGrantsIsTakenBack(t *testing.T) {
 	before := a.Version()
 	rewrite(t, path, janeLine+"\n"+joeLine)
 	await.True(t, "joe's token is good", func() bool { _, err := ask(a, joe); return err == nil })
-	if err := a.Standing(&p); err != nil {
+	if err := a.Revalidate(&p); err != nil {
 		t.Errorf("jane, whose line has not changed: %v", err)
 	}
 	rewrite(t, path, janeLine+" tenant=acme\n"+joeLine)
-	await.True(t, "jane's other rights are told", func() bool { return a.Standing(&p) != nil })
-	refused(t, a.Standing(&p), agora.Unavailable, "connect again")
+	await.True(t, "jane's other rights are told", func() bool { return a.Revalidate(&p) != nil })
+	refused(t, a.Revalidate(&p), agora.Unavailable, "connect again")
 	rewrite(t, path, joeLine)
 	await.True(t, "jane's token is not good", func() bool { _, err := ask(a, jane); return err != nil })
-	refused(t, a.Standing(&p), agora.Unauthorized, "not valid any more")
+	refused(t, a.Revalidate(&p), agora.Unauthorized, "not valid any more")
 	await.True(t, "the version changes", func() bool { return a.Version() >= before+3 })
 
 	rewrite(t, path, "what is this?")
@@ -177,13 +177,13 @@ func TestWhatIsRevokedIsRefusedAndTakenBack(t *testing.T) {
 			look(t, a)
 			_, err = a.Authenticate(t.Context(), c.credentials)
 			if !c.hit {
-				if err != nil || a.Standing(&p) != nil {
-					t.Errorf("refused: %v, %v", err, a.Standing(&p))
+				if err != nil || a.Revalidate(&p) != nil {
+					t.Errorf("refused: %v, %v", err, a.Revalidate(&p))
 				}
 				return
 			}
 			refused(t, err, agora.Unauthorized, "revoked")
-			refused(t, a.Standing(&p), agora.Unauthorized, "revoked")
+			refused(t, a.Revalidate(&p), agora.Unauthorized, "revoked")
 		})
 	}
 }

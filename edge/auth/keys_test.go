@@ -28,14 +28,14 @@ func TestWhatAKeyOpenedEndsWhenTheKeyLeavesTheSetAndNotWhenTheSetIsAway(t *testi
 		}
 		_, err = ask(a, now.sign(t, claims("joe"))) // has the set fetched
 		refused(t, err, agora.Unavailable, "can't be fetched now")
-		if err := a.Standing(&jane); err != nil || a.Version() != version {
+		if err := a.Revalidate(&jane); err != nil || a.Version() != version {
 			t.Errorf("a set that reads %q ends what its key opened: %v", answer, err)
 		}
 	}
 	both := now.set(t, before)
 	p.set.Store(&both)
 	await.True(t, "the new key is there", func() bool { _, err := ask(a, now.sign(t, claims("joe"))); return err == nil })
-	if err := a.Standing(&jane); err != nil {
+	if err := a.Revalidate(&jane); err != nil {
 		t.Errorf("beside another key: %v", err)
 	}
 	version = a.Version()
@@ -43,7 +43,7 @@ func TestWhatAKeyOpenedEndsWhenTheKeyLeavesTheSetAndNotWhenTheSetIsAway(t *testi
 	p.set.Store(&rotated)
 	_, err = ask(a, signer{"key-3", before.algorithm, before.key}.sign(t, claims("joe")))
 	refused(t, err, agora.Unauthorized, "not known")
-	refused(t, a.Standing(&jane), agora.Unauthorized, "not valid any more")
+	refused(t, a.Revalidate(&jane), agora.Unauthorized, "not valid any more")
 	if a.Version() == version {
 		t.Error("nobody is told to look at the sessions")
 	}
@@ -74,11 +74,11 @@ func TestWhatAKeyOpenedEndsWhenItsFileHasAnother(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		rewrite(t, path, "no keys")
-		if _, err := a.(*Gate).ways[0].(*jwtWay).file.Look(); err == nil || a.Standing(&jane) != nil {
+		if _, err := a.(*Gate).ways[0].(*jwtWay).file.Look(); err == nil || a.Revalidate(&jane) != nil {
 			t.Errorf("%s: a file that can't be read ends what its key opened", name)
 		}
 		rewrite(t, path, c.second)
-		await.True(t, name+" ends it", func() bool { return a.Standing(&jane) != nil && a.Version() > 0 })
-		refused(t, a.Standing(&jane), agora.Unauthorized, "not valid any more")
+		await.True(t, name+" ends it", func() bool { return a.Revalidate(&jane) != nil && a.Version() > 0 })
+		refused(t, a.Revalidate(&jane), agora.Unauthorized, "not valid any more")
 	}
 }

@@ -128,7 +128,7 @@ func (f *folk) Authenticate(_ context.Context, c edge.Credentials) (edge.Princip
 	if !p.Any {
 		p.Agents = strings.Split(words[2], ",")
 	}
-	return p, f.Standing(&p)
+	return p, f.Revalidate(&p)
 }
 
 // Version changes when somebody was revoked.
@@ -138,8 +138,8 @@ func (f *folk) Version() uint64 {
 	return f.version
 }
 
-// Standing returns an error for who was revoked.
-func (f *folk) Standing(p *edge.Principal) error {
+// Revalidate returns an error for who was revoked.
+func (f *folk) Revalidate(p *edge.Principal) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.gone[p.Name] {

@@ -1,0 +1,139 @@
+package edge
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/agora-relay/agora"
+)
+
+// sessionTable is the sessions that an edge holds, those included that only flush what is under way. The zero value is ready to use.
+type sessionTable struct {
+	mu      sync.Mutex                   // guards the fields below
+	held    map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
+	stopped map[*Session]struct{}        // those that still flush, or whose hand-over failed
+	moved   map[*Session]struct{}        // whose positions are to be written
+}
+
+func (t *sessionTable) add(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	put(&t.held, s.address(), append(t.held[s.address()], s))
+	s.actor.quota.Tenant().Sessions.Add(1)
+}
+
+func (t *sessionTable) remove(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.moved, s)
+	delete(t.stopped, s)
+	left := t.held[s.address()][:0:0]
+	for _, o := range t.held[s.address()] {
+		if o != s {
+			left = append(left, o)
+		} else {
+			s.actor.quota.Tenant().Sessions.Add(-1)
+		}
+	}
+	if len(left) == 0 {
+		delete(t.held, s.address())
+		return
+	}
+	t.held[s.address()] = left
+}
+
+// all returns every session.
+func (t *sessionTable) all() []*Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]*Session, 0, len(t.held))
+	for _, of := range t.held {
+		all = append(all, of...)
+	}
+	return all
+}
+
+// agents returns how many agents have sessions here.
+func (t *sessionTable) agents() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.held)
+}
+
+// of returns the sessions of an agent under an epoch before the given one.
+func (t *sessionTable) of(a agora.Address, before uint64) []*Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var old []*Session
+	for _, s := range t.held[a] {
+		if s.claim.Epoch < before {
+			old = append(old, s)
+		}
+	}
+	return old
+}
+
+// under returns the session of an agent under an epoch; nil for none.
+func (t *sessionTable) under(at agora.Address, epoch uint64) *Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.held[at] {
+		if s.claim.Epoch == epoch {
+			return s
+		}
+	}
+	return nil
+}
+
+// holds reports whether there is a session under an epoch.
+func (t *sessionTable) holds(tenant string, id agora.AgentID, epoch uint64) bool {
+	return t.under(agora.ToAgent(tenant, id), epoch) != nil
+}
+
+// live returns the session of an agent that runs here; nil for none.
+func (t *sessionTable) live(at agora.Address) *Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.held[at]
+	if len(all) == 0 {
+		return nil
+	}
+	s := all[len(all)-1]
+	if s.ended() {
+		return nil
+	}
+	return s
+}
+
+// markStopped notes that a session has stopped: until it is removed, what it had under way is looked after.
+func (t *sessionTable) markStopped(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slices.Contains(t.held[s.address()], s) { // else a hand-over has detached it meanwhile
+		put(&t.stopped, s, struct{}{})
+	}
+}
+
+// allStopped returns the sessions that have stopped and are not detached yet.
+func (t *sessionTable) allStopped() []*Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.AppendSeq(make([]*Session, 0, len(t.stopped)), maps.Keys(t.stopped))
+}
+
+// markMoved notes that the positions of a session are to be written.
+func (t *sessionTable) markMoved(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	put(&t.moved, s, struct{}{})
+}
+
+// takeMoved returns the sessions whose positions are to be written, and takes them for written.
+func (t *sessionTable) takeMoved() map[*Session]struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	moved := t.moved
+	t.moved = nil
+	return moved
+}
