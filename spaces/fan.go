@@ -10,12 +10,6 @@ import (
 	"github.com/agora-relay/agora/broker"
 )
 
-// How long the pump waits before it tries again after an error.
-const (
-	firstDelay = 100 * time.Millisecond
-	lastDelay  = 5 * time.Second
-)
-
 // pull is about how many bytes the pump takes from the inbox at once.
 const pull = 256 << 10
 
@@ -35,7 +29,8 @@ type fan struct {
 	ctx    context.Context // over when the fan is closed
 	stop   context.CancelFunc
 	roster *announcer
-	refs   int // places; guarded by hub.mu
+	pump   pump // reads the log and hands on
+	refs   int  // places; guarded by hub.mu
 
 	mu      sync.Mutex // guards the fields below
 	over    bool
@@ -53,30 +48,19 @@ type fan struct {
 
 	pressed atomic.Int64  // members whose queue is half full
 	room    chan struct{} // holds one token when one of them took something
-
-	running sync.Mutex // guards the fields below
-	closed  bool
-	pumping bool // a pump runs
-	again   bool // the pump has something to do
-	timer   *time.Timer
-	delay   time.Duration // before the next try; 0 when the last one went well
 }
 
 // newFan returns a fan without places; closed makes one that never does anything.
 func newFan(h *Hub, to agora.Address, closed bool) *fan {
-	f := &fan{hub: h, to: to, roster: newAnnouncer(), closed: closed, over: closed, room: make(chan struct{}, 1), places: map[*Place]struct{}{}}
+	f := &fan{hub: h, to: to, roster: newAnnouncer(), over: closed, room: make(chan struct{}, 1), places: map[*Place]struct{}{}}
 	f.ctx, f.stop = context.WithCancel(h.ctx)
+	f.pump = pump{work: f.drain, first: f.failed, all: &h.pumps, closed: closed}
 	return f
 }
 
 // close ends the fan. The pump, if one runs, ends soon after; the hub waits for it.
 func (f *fan) close() {
-	f.running.Lock()
-	f.closed = true
-	if f.timer != nil {
-		f.timer.Stop()
-	}
-	f.running.Unlock()
+	f.pump.close()
 	f.stop()
 	f.mu.Lock()
 	f.over = true
@@ -87,52 +71,9 @@ func (f *fan) close() {
 	}
 }
 
-// wake makes the pump look. It runs only while there is something: a quiet space has no goroutine.
-func (f *fan) wake() {
-	f.running.Lock()
-	defer f.running.Unlock()
-	if f.closed {
-		return
-	}
-	f.again = true
-	if !f.pumping {
-		f.pumping = true
-		f.hub.pumps.Go(f.pump)
-	}
-}
-
-// pump reads until there is nothing to read, and whenever it was woken meanwhile.
-func (f *fan) pump() {
-	for f.goOn() {
-		err := f.drain()
-		f.settle(err)
-	}
-}
-
-// goOn tells whether the pump has something to do; it ends if not.
-func (f *fan) goOn() bool {
-	f.running.Lock()
-	defer f.running.Unlock()
-	f.pumping = f.again && !f.closed
-	f.again = false
-	return f.pumping
-}
-
-// settle has the pump run again after a moment when it met an error.
-func (f *fan) settle(err error) {
-	f.running.Lock()
-	defer f.running.Unlock()
-	switch {
-	case err == nil:
-		f.delay = 0
-	case f.closed:
-	default:
-		if f.delay == 0 {
-			f.hub.cfg.Log.Warn("reading a space", "space", f.to.Space, "err", err)
-		}
-		f.delay = min(max(2*f.delay, firstDelay), lastDelay)
-		f.timer = time.AfterFunc(f.delay, f.wake)
-	}
+// failed tells the log that the space can't be read for the moment.
+func (f *fan) failed(err error) {
+	f.hub.cfg.Log.Warn("reading a space", "space", f.to.Space, "err", err)
 }
 
 // drain hands on what the inbox has until it has nothing.
@@ -170,7 +111,7 @@ func (f *fan) start() (*broker.Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	inbox = f.hub.cfg.Broker.Listen(f.to, broker.From{After: seq, Tail: seq, TailAt: at}, f.wake)
+	inbox = f.hub.cfg.Broker.Listen(f.to, broker.From{After: seq, Tail: seq, TailAt: at}, f.pump.wake)
 	f.mu.Lock()
 	f.inbox = inbox
 	over := f.over

@@ -19,7 +19,7 @@ func still(t testing.TB, queue int) (*Hub, *fan) {
 	h := New(Config{QueueBytes: queue})
 	t.Cleanup(h.Close)
 	f := newFan(h, agora.ToSpace(agora.DefaultTenant, "room"), false)
-	f.closed = true
+	f.pump.closed = true
 	h.fans[f.to] = f
 	f.refs++ // the test's own
 	return h, f
@@ -238,8 +238,8 @@ func TestAQuietPlaceKeepsNoBigBuffer(t *testing.T) {
 	for n := range 5 {
 		f.hand(events(100*n+1, 100*n+100))
 		handed(t, p)
-		if cap(p.queue) > roomy || cap(p.out) > roomy {
-			t.Fatalf("a quiet place keeps room for %d and %d events", cap(p.queue), cap(p.out))
+		if cap(p.queue) > roomy || cap(p.told.out) > roomy {
+			t.Fatalf("a quiet place keeps room for %d and %d events", cap(p.queue), cap(p.told.out))
 		}
 	}
 }
@@ -331,7 +331,7 @@ func TestRostersAreGivenOnceAndNotToWhoJoined(t *testing.T) {
 	f.open(0, time.Now())
 	p := h.place(f.to, "b", func() {})
 	defer p.Close()
-	p.known, p.version = wholeRecord(event(3, "").Seq), 12
+	p.told.known, p.told.version = wholeRecord(event(3, "").Seq), 12
 	p.begin(broker.From{}, true, true)
 	roster := func(n int, version uint64, body string) *Event {
 		return newEvent(agora.Message{Kind: agora.Roster, N: version, Body: []byte(body), Seq: uint64(n) << agora.SeqShift})
@@ -352,7 +352,7 @@ func TestMarkedEventsAreCopies(t *testing.T) {
 	f.open(0, time.Now())
 	p, _ := open(h, f, "a", Where{})
 	defer p.Close()
-	p.mark = wholeRecord(event(2, "").Seq)
+	p.told.mark = wholeRecord(event(2, "").Seq)
 	es := events(1, 3)
 	f.hand(es)
 	got, err := p.Next(t.Context(), 1<<20)

@@ -68,7 +68,7 @@ func (h *Hub) join(ctx context.Context, c presence.Claim, typ string, p *Place, 
 		}
 	}
 	end = wholeRecord(end)
-	p.known, p.version = end, own
+	p.told.known, p.told.version = end, own
 	from, ok := w.from()
 	if !ok {
 		from = broker.From{After: end}
@@ -78,7 +78,7 @@ func (h *Hub) join(ctx context.Context, c presence.Claim, typ string, p *Place, 
 			}
 		}
 	}
-	p.marked = w.Marked
+	p.told.marked = w.Marked
 	p.begin(from, true, !ok)
 	return Joined{Members: members, Seq: from.After}, nil
 }

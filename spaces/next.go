@@ -31,7 +31,7 @@ func (p *Place) Next(ctx context.Context, max int) ([]*Event, error) {
 
 // Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only Next does.
 func (p *Place) Take(max int) (events []*Event, more bool) {
-	if p.marked && p.mark == 0 {
+	if p.told.marked && p.told.mark == 0 {
 		return nil, true
 	}
 	defer p.rest()
@@ -57,14 +57,14 @@ func (p *Place) rest() {
 // The end as it is now is as good as the end at the resume: it marks more,
 // never less.
 func (p *Place) learnMark(ctx context.Context) error {
-	if !p.marked || p.mark > 0 {
+	if !p.told.marked || p.told.mark > 0 {
 		return nil
 	}
 	seq, err := p.fan.hub.cfg.Broker.Last(ctx, p.fan.to)
 	if err != nil {
 		return fault(p.Space(), err)
 	}
-	p.mark, p.marked = wholeRecord(seq), seq > 0
+	p.told.mark, p.told.marked = wholeRecord(seq), seq > 0
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (p *Place) next(ctx context.Context, max int) ([]*Event, error) {
 func (p *Place) take(max int) (events []*Event, lagging bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	clear(p.out) // they are no longer p's to keep alive
+	clear(p.told.out) // they are no longer p's to keep alive
 	if len(p.queue) == 0 || p.held {
 		if !p.lagging {
 			p.unheard.Store(false)
@@ -96,11 +96,11 @@ func (p *Place) take(max int) (events []*Event, lagging bool) {
 	}
 	p.weigh(p.size - size)
 	if n == len(p.queue) { // the two slices swap: nothing is copied
-		events, p.queue = p.queue, p.out[:0]
+		events, p.queue = p.queue, p.told.out[:0]
 		p.keep(events)
 		return events, false
 	}
-	events = append(p.out[:0], p.queue[:n]...)
+	events = append(p.told.out[:0], p.queue[:n]...)
 	rest := copy(p.queue, p.queue[n:])
 	clear(p.queue[rest:])
 	p.queue = p.queue[:rest]
@@ -111,9 +111,9 @@ func (p *Place) take(max int) (events []*Event, lagging bool) {
 // keep remembers the slice that Next returns, to use it again. A large one is
 // let go: a quiet place holds no more than room for a few events.
 func (p *Place) keep(out []*Event) {
-	p.out = out
+	p.told.out = out
 	if cap(out) > roomy {
-		p.out = nil
+		p.told.out = nil
 	}
 }
 
@@ -209,7 +209,7 @@ func (p *Place) fitting(events []*Event) []*Event {
 		if e.Kind == agora.Roster && !p.news(e) {
 			continue
 		}
-		if e.Seq <= p.mark && e.Kind != agora.Gap {
+		if e.Seq <= p.told.mark && e.Kind != agora.Gap {
 			e = e.again()
 		}
 		kept = append(kept, e)
@@ -220,9 +220,9 @@ func (p *Place) fitting(events []*Event) []*Event {
 // news tells whether a roster can be read and says something new to this member: not that it
 // joined itself, nor what is older than what it was answered or told.
 func (p *Place) news(e *Event) bool {
-	if e.broken || e.joined == p.self || e.Seq <= p.known || e.N != 0 && e.N <= p.version {
+	if e.broken || e.joined == p.self || e.Seq <= p.told.known || e.N != 0 && e.N <= p.told.version {
 		return false
 	}
-	p.version = max(p.version, e.N)
+	p.told.version = max(p.told.version, e.N)
 	return true
 }

@@ -23,12 +23,7 @@ type Place struct {
 	self agora.AgentID
 	wake func()
 
-	// Owned by whoever opens the place, then by Next.
-	marked  bool     // what is stored up to mark is Redelivered
-	mark    uint64   // 0 until it was read
-	version uint64   // of the newest roster that the member was told
-	known   uint64   // rosters up to this position are older than those members that the join answered
-	out     []*Event // what Next returned last, where that is worth using again
+	told told // whoever opens the place owns it, then Next
 
 	at        int    // index in fan.members; guarded by fan.mu
 	nextWoken *Place // owned by the fan's hand
@@ -54,7 +49,7 @@ type Place struct {
 // begin lets p give what follows its start. sure: the log itself gave the
 // position. Without one, not even a time, p gives what is stored from now on.
 func (p *Place) begin(from broker.From, known, sure bool) {
-	f, marked := p.fan, p.marked
+	f, marked := p.fan, p.told.marked
 	f.mu.Lock()
 	p.mu.Lock()
 	p.held, p.sure = false, sure
@@ -229,4 +224,13 @@ func (p *Place) Close() {
 		inbox.Close()
 	}
 	p.fan.hub.release(p.fan)
+}
+
+// told is what the member of a place was told.
+type told struct {
+	marked  bool     // what is stored up to mark is Redelivered
+	mark    uint64   // 0 until it was read
+	version uint64   // of the newest roster
+	known   uint64   // rosters up to this position are older than those members that the join answered
+	out     []*Event // what Next returned last, where that is worth using again
 }

@@ -109,7 +109,7 @@ func (w Where) from() (from broker.From, ok bool) {
 // wake is called as for [Hub.Join].
 func (h *Hub) Open(tenant, space string, self agora.AgentID, w Where, wake func()) *Place {
 	p := h.place(agora.ToSpace(tenant, space), self, wake)
-	p.marked = w.Marked
+	p.told.marked = w.Marked
 	from, ok := w.from()
 	p.begin(from, ok, false)
 	return p
@@ -130,7 +130,7 @@ func (h *Hub) place(to agora.Address, self agora.AgentID, wake func()) *Place {
 	h.mu.Unlock()
 	p := &Place{fan: f, self: self, wake: wake, at: outside, held: true}
 	f.hold(p)
-	f.wake()
+	f.pump.wake()
 	return p
 }
 
