@@ -14,6 +14,7 @@ var bounds = []struct {
 	page           string
 	lines, columns int // 0: any number
 }{
+	{page: "README.md", lines: 220},
 	{page: "ARCHITECTURE.md", lines: 250, columns: 120},
 }
 
