@@ -16,6 +16,7 @@ var bounds = []struct {
 }{
 	{page: "README.md", lines: 220},
 	{page: "ARCHITECTURE.md", lines: 250, columns: 120},
+	{page: "docs/performance.md", lines: 120},
 }
 
 func TestWhatANewcomerReadsFirstIsShort(t *testing.T) {
