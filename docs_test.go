@@ -86,7 +86,7 @@ func TestLinksBetweenThePagesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// hasSection tells whether a text has a heading with an anchor, as GitHub makes them.
+// hasSection reports whether a text has a heading with an anchor, as GitHub makes them.
 func hasSection(text, name string) bool {
 	for _, m := range title.FindAllStringSubmatch(text, -1) {
 		if strings.ReplaceAll(anchor.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-") == name {
