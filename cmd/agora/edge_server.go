@@ -196,7 +196,7 @@ func (e *edgeServer) close() {
 	if e.follows != nil {
 		e.follows()
 	}
-	if e.doors != nil {
+	if e.tidies != nil {
 		e.tidies()
 	}
 	e.eachDoor(door.close)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,11 @@ func TestFatalErrorsAreJSONWhereThatIsTheFormat(t *testing.T) {
 	if err := os.WriteFile(file, []byte("log.format: json\nadress: x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { taken.Close() })
 	for about, c := range map[string]struct {
 		env    []string
 		args   string
@@ -90,6 +96,7 @@ func TestFatalErrorsAreJSONWhereThatIsTheFormat(t *testing.T) {
 		"a bad value of one":       {[]string{"AGORA_LOG_FORMAT=json", "AGORA_EDGE_LEASE=x"}, "edge", "AGORA_EDGE_LEASE", 2},
 		"a file with faults":       {[]string{"AGORA_CONFIG=" + file}, "edge", "adress is no setting", 2},
 		"a port that is taken":     {nil, "dev --log.format json --addr 127.0.0.1:0 --grpc-addr none --p2p-addr none --admin-addr 256.0.0.1:1", "256.0.0.1", 1},
+		"one of libp2p's":          {nil, "dev --log.format json --addr 127.0.0.1:0 --grpc-addr none --p2p-addr " + taken.Addr().String() + " --admin-addr 127.0.0.1:0", "address already in use", 1},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
