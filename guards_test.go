@@ -77,7 +77,7 @@ func items(text string) (all []string) {
 	return all
 }
 
-// isScenario tells whether a suite of the doors has a scenario of that name.
+// isScenario reports whether a suite of the doors has a scenario of that name.
 func isScenario(t *testing.T, name string) bool {
 	t.Helper()
 	var files []string

@@ -5,7 +5,7 @@
 //	go run . -only agora-r1,core -load saturated
 //	go run . -list
 //
-// It starts and stops every system itself. docs/performance.md says what the
+// It starts and stops every system itself. docs/bench.md says what the
 // figures mean and how each client writes and reads.
 package main
 

@@ -15,33 +15,55 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// TestEveryTerminalOfTheREADMEShowsWhatItSays runs the console blocks of README.md, each on a terminal of its own, in order: a
-// shell runs what begins with "$ ", what is marked so is typed, and the terminal must show the rest, where "…" stands
-// for anything, and ids and times for others of their kind. The program is the one that the README has people
-// install; its ports are others, and `agora dev` stands for containers.
-func TestEveryTerminalOfTheREADMEShowsWhatItSays(t *testing.T) {
+// TestEveryTerminalOfThePagesShowsWhatItSays runs the console blocks of README.md and of docs, each on a terminal of its own, in
+// order: a shell runs what begins with "$ ", what is marked so is typed, and the terminal must show the rest, where "…" stands
+// for anything, and ids and times for others of their kind. What a section starts ends with it. The program is the one that the
+// README has people install; its ports are others, and `agora dev` stands for containers.
+func TestEveryTerminalOfThePagesShowsWhatItSays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
 	r := newReader(t)
-	sections := strings.Split(fileOf(t, "../../README.md"), "\n## ")
-	for _, section := range sections {
-		title, _, _ := strings.Cut(section, "\n")
-		blocks := consoleBlocks(section)
-		if len(blocks) == 0 {
-			continue
-		}
-		t.Run(title, func(t *testing.T) {
-			var open []*shell
-			for _, block := range blocks {
-				open = append(open, r.follow(t, steps(block))...)
-			}
-			for _, x := range slices.Backward(open) {
-				x.end(t)
+	for _, page := range played(t) {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			for section := range strings.SplitSeq(fileOf(t, page), "\n## ") {
+				r.read(t, section)
 			}
 		})
 	}
+}
+
+// played returns the pages that have console blocks: README.md, by which the program is installed, and behind it those of docs.
+func played(t *testing.T) []string {
+	t.Helper()
+	docs, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs = slices.DeleteFunc(docs, func(page string) bool { return len(consoleBlocks(fileOf(t, page))) == 0 })
+	if len(docs) == 0 {
+		t.Fatal("no page of docs has a console block")
+	}
+	return append([]string{"../../README.md"}, docs...)
+}
+
+// read follows the blocks of a section.
+func (r *reader) read(t *testing.T, section string) {
+	title, _, _ := strings.Cut(section, "\n")
+	blocks := consoleBlocks(section)
+	if len(blocks) == 0 {
+		return
+	}
+	t.Run(title, func(t *testing.T) {
+		var open []*shell
+		for _, block := range blocks {
+			open = append(open, r.follow(t, steps(block))...)
+		}
+		for _, x := range slices.Backward(open) {
+			x.end(t)
+		}
+	})
 }
 
 var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
@@ -87,13 +109,13 @@ func steps(block string) (all []step) {
 	return all
 }
 
-// reader is somebody who follows the README.
+// reader is somebody who follows the README and the pages behind it.
 type reader struct {
 	dir     string
 	env     []string
-	ours    *strings.Replacer // of the README's words, to those that hold here
+	ours    *strings.Replacer // of the pages' words, to those that hold here
 	exports string            // of the block that is followed
-	ids     map[string]string // of the README, by those that were shown in their place
+	ids     map[string]string // of the pages, by those that were shown in their place
 }
 
 func newReader(t *testing.T) *reader {
@@ -145,7 +167,7 @@ func (r *reader) follow(t *testing.T, steps []step) []*shell {
 // varying are what each run has others of: ids of messages, requests and calls, approvals, sessions, connections, times, ages, positions; and what is left out.
 var varying = regexp.MustCompile(`…|\b[A-Z2-7]{26}\b|(?m:^\d+s +)|\b[mr]-[A-Z2-7]{20,}|\bc[A-Z2-7]{26}\b|\b[A-Z2-7]{16}\b|\bws-\d+|\b\d{4}-\d\d-\d\dT[0-9:.]+Z|\b\d\d:\d\d:\d\d\b|\b\d{9,}\b`)
 
-// pattern returns the regular expression of what the README shows.
+// pattern returns the regular expression of what a page shows.
 func (r *reader) pattern(text string) string {
 	text = r.ours.Replace(text)
 	var b strings.Builder
@@ -173,7 +195,7 @@ func (r *reader) pattern(text string) string {
 	return b.String() + regexp.QuoteMeta(text[last:])
 }
 
-// learn takes note of the ids that were shown for those of the README, which later commands name.
+// learn takes note of the ids that were shown for those of the page, which later commands name.
 func (r *reader) learn(s step, x *shell) {
 	named := regexp.MustCompile(`\b[mr]-[A-Z2-7]{20,}|\b[A-Z2-7]{26}\b`).FindAllString(strings.Join(s.shows, ""), -1)
 	if m := x.pattern(len(s.typed), true).FindStringSubmatch(x.shown()); m != nil {
@@ -234,14 +256,14 @@ func (x *shell) pattern(k int, all bool) *regexp.Regexp {
 
 func (x *shell) matches(k int, all bool) bool { return x.pattern(k, all).MatchString(x.shown()) }
 
-// goesOn is what a command of the README begins with that runs until it is interrupted. Others end by themselves, just
+// goesOn is what a command of a page begins with that runs until it is interrupted. Others end by themselves, just
 // after they have shown their last line, when an interrupt could still hit them.
 var goesOn = regexp.MustCompile(`^(agora (dev|listen|join|sidecar)|go run \./examples/(iat/\w+|aip/(agent|toolbox)|p2p/agent))`)
 
 // begun waits until the step has ended, or shows the first line that it is to show, and reports whether it goes on.
 func (x *shell) begun(t *testing.T) bool {
 	t.Helper()
-	if !goesOn.MatchString(x.step.command) {
+	if !goesOn.MatchString(x.step.command) || strings.Contains(x.step.command, " --count ") {
 		return false
 	}
 	first := strings.TrimLeft(x.step.shows[0], "…\n")
