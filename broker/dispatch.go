@@ -16,9 +16,10 @@ import (
 // dispatcher hands the messages of the live subjects that a Broker listens to to its inboxes. They come through a few channels,
 // each read by one goroutine that never blocks.
 type dispatcher struct {
-	conn    *conn
-	dropped *atomic.Uint64 // counts live records that reached no inbox
-	chans   []chan *nats.Msg
+	conn       *conn
+	dropped    *atomic.Uint64 // counts live records that reached no inbox
+	inboxBytes atomic.Int64   // live bytes kept for one inbox
+	chans      []chan *nats.Msg
 
 	mu      sync.RWMutex // guards the fields below
 	m       map[string]*subscription
