@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/audit"
 	"github.com/agora-relay/agora/broker/jslog"
 )
 
@@ -30,7 +31,7 @@ type dispatcher struct {
 type streamSubs struct {
 	subjects int
 	recent   []*subscription // subscribed a moment ago, the oldest first
-	compared comparison
+	compared audit.Comparison
 }
 
 // subscription is one live subject.
@@ -179,7 +180,7 @@ func (t *dispatcher) close() {
 func (t *dispatcher) markRestarted(stream string) {
 	t.mu.Lock()
 	c := t.subsOf(stream)
-	c.compared = comparison{anew: c.compared.anew + 1}
+	c.compared = audit.Comparison{Anew: c.compared.Anew + 1}
 	t.mu.Unlock()
 	for _, sub := range t.of(stream) {
 		sub.each((*Inbox).markLagging)
