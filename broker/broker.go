@@ -22,19 +22,12 @@ import (
 type Broker struct {
 	conn
 	*scanner
+	lifetime
 	cfg   Config
 	log   *jslog.Client
 	clock *jslog.Clock
-	next  atomic.Uint64 // numbers lanes and records
-	life  string        // random, of this Broker alone: begins every message id of its records
-	acks  string        // prefix of the subjects on which records are acknowledged
-
-	ctx        context.Context // over when the Broker closes
-	stop       context.CancelFunc
-	wg         sync.WaitGroup // every goroutine of the Broker
-	laneReads  chan struct{}  // bounds how many lanes read the log at a time
-	inboxReads chan struct{}  // the same for inboxes
-	inboxBytes atomic.Int64   // live bytes kept for one inbox
+	ids   recordIDs
+	reads readSlots
 
 	streams    streamKeeper
 	lanes      laneRegistry
@@ -50,6 +43,34 @@ type Broker struct {
 
 	count counters
 }
+
+// lifetime is how long a Broker's goroutines run.
+type lifetime struct {
+	ctx  context.Context // over when the Broker closes
+	stop context.CancelFunc
+	wg   sync.WaitGroup // every goroutine of the Broker
+}
+
+// whileOpen returns a context that is over when ctx is, or when the Broker closes.
+func (l *lifetime) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(l.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// recordIDs numbers lanes and records.
+type recordIDs struct {
+	last atomic.Uint64
+	life string // random, of one Broker alone: begins every message id of its records
+}
+
+func (r *recordIDs) next() uint64 { return r.last.Add(1) }
+
+// of returns the message id of a number, which no other record has, of whatever edge.
+func (r *recordIDs) of(n uint64) string { return r.life + "." + strconv.FormatUint(n, 36) }
+
+// readSlots bounds how many read the log at a time: who has put a token in does.
+type readSlots struct{ lanes, inboxes chan struct{} }
 
 // ErrDeposed means that a younger epoch holds the lane.
 var ErrDeposed = jslog.ErrDeposed
@@ -73,16 +94,15 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("%d shards: choose 1 to %d", cfg.Shards, maxShards)
 	}
 	b := &Broker{
-		cfg:        cfg,
-		life:       nuid.Next(),
-		laneReads:  make(chan struct{}, lanesReading),
-		inboxReads: make(chan struct{}, inboxesReading),
+		cfg:   cfg,
+		ids:   recordIDs{life: nuid.Next()},
+		reads: readSlots{lanes: make(chan struct{}, lanesReading), inboxes: make(chan struct{}, inboxesReading)},
 	}
 	b.clock = jslog.NewClock(cfg.Now, cfg.clock, cfg.Log)
 	b.book.b = b
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.conn.init(&b.cfg, b.ctx, b.reconnected, b.dispatch.markDropped)
-	b.inboxBytes.Store(int64(cfg.InboxBytes))
+	b.dispatch.inboxBytes.Store(int64(cfg.InboxBytes))
 	if err := b.open(ctx); err != nil {
 		b.Close()
 		return nil, err
@@ -114,8 +134,8 @@ func (b *Broker) open(ctx context.Context) (err error) {
 		return err
 	}
 	b.log.SetClock(ctx, b.streams.names()[0])
-	b.acks = b.nc.NewRespInbox() + "."
-	acks, err := b.nc.Subscribe(b.acks+">", b.onAck)
+	b.lanes.acks = b.nc.NewRespInbox() + "."
+	acks, err := b.nc.Subscribe(b.lanes.acks+">", b.onAck)
 	if err != nil {
 		return err
 	}
@@ -127,9 +147,9 @@ func (b *Broker) open(ctx context.Context) (err error) {
 		return err
 	}
 	b.wg.Go(b.callbacks.run)
-	b.wg.Go(b.runRetrier)
+	b.wg.Go(func() { b.retrier.run(b.ctx) })
+	b.wg.Go(func() { b.coalescer.run(b.ctx) })
 	b.wg.Go(b.runTailNotifier)
-	b.wg.Go(b.runCoalescer)
 	b.dispatch.start(b.ctx, &b.wg)
 	return nil
 }
@@ -215,11 +235,6 @@ func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (re
 		return 0, jslog.Unavailable(err)
 	}
 	return len(r.Records) + r.Pending, nil
-}
-
-// unique returns a message id that no other record has, of whatever edge.
-func (b *Broker) unique(n uint64) string {
-	return b.life + "." + strconv.FormatUint(n, 36)
 }
 
 // signal puts a token into a channel of size one that may hold one already.

@@ -59,8 +59,8 @@ func (i *Inbox) page(ctx context.Context, max int, last *jslog.Record) (jslog.Pa
 		q.Since = i.reading.since
 	}
 	select {
-	case i.b.inboxReads <- struct{}{}: // who asks a leader holds up nobody: there may be none
-		defer func() { <-i.b.inboxReads }()
+	case i.b.reads.inboxes <- struct{}{}: // who asks a leader holds up nobody: there may be none
+		defer func() { <-i.b.reads.inboxes }()
 	case <-ctx.Done():
 		return jslog.Page{}, ctx.Err()
 	case <-i.b.ctx.Done():

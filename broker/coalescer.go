@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,16 +79,16 @@ func (g *coalescer) take() []*Lane {
 	return lanes
 }
 
-// runCoalescer lets the lanes go that wait, until the Broker closes.
-func (b *Broker) runCoalescer() {
-	defer b.coalescer.timer.Stop()
+// run lets the lanes go that wait, until ctx is over.
+func (g *coalescer) run(ctx context.Context) {
+	defer g.timer.Stop()
 	for {
 		select {
-		case <-b.ctx.Done():
+		case <-ctx.Done():
 			return
-		case <-b.coalescer.timer.C:
+		case <-g.timer.C:
 		}
-		lanes := b.coalescer.take()
+		lanes := g.take()
 		for _, l := range lanes {
 			l.stopCoalescing()
 		}

@@ -10,15 +10,17 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/audit"
 	"github.com/agora-relay/agora/broker/jslog"
 )
 
 // dispatcher hands the messages of the live subjects that a Broker listens to to its inboxes. They come through a few channels,
 // each read by one goroutine that never blocks.
 type dispatcher struct {
-	conn    *conn
-	dropped *atomic.Uint64 // counts live records that reached no inbox
-	chans   []chan *nats.Msg
+	conn       *conn
+	dropped    *atomic.Uint64 // counts live records that reached no inbox
+	inboxBytes atomic.Int64   // live bytes kept for one inbox
+	chans      []chan *nats.Msg
 
 	mu      sync.RWMutex // guards the fields below
 	m       map[string]*subscription
@@ -29,7 +31,7 @@ type dispatcher struct {
 type streamSubs struct {
 	subjects int
 	recent   []*subscription // subscribed a moment ago, the oldest first
-	compared comparison
+	compared audit.Comparison
 }
 
 // subscription is one live subject.
@@ -178,7 +180,7 @@ func (t *dispatcher) close() {
 func (t *dispatcher) markRestarted(stream string) {
 	t.mu.Lock()
 	c := t.subsOf(stream)
-	c.compared = comparison{anew: c.compared.anew + 1}
+	c.compared = audit.Comparison{Anew: c.compared.Anew + 1}
 	t.mu.Unlock()
 	for _, sub := range t.of(stream) {
 		sub.each((*Inbox).markLagging)

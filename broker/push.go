@@ -49,7 +49,7 @@ func (i *Inbox) follows(last uint64) bool {
 }
 
 // room is how many bytes of live records the inbox may keep.
-func (i *Inbox) room() int { return int(i.b.inboxBytes.Load()) }
+func (i *Inbox) room() int { return int(i.b.dispatch.inboxBytes.Load()) }
 
 // drop counts live records that the inbox has not kept.
 func (i *Inbox) drop(n int) { i.b.count.dropped.Add(uint64(n)) }

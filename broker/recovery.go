@@ -51,8 +51,8 @@ func (l *Lane) startRecovery(only bool) {
 func (r *recovery) run(ctx context.Context, only bool) {
 	l := r.l
 	select {
-	case l.b.laneReads <- struct{}{}:
-		defer func() { <-l.b.laneReads }()
+	case l.b.reads.lanes <- struct{}{}:
+		defer func() { <-l.b.reads.lanes }()
 	case <-ctx.Done():
 		return
 	}
@@ -158,9 +158,9 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	var stands bool
 	var err error
 	select {
-	case l.b.laneReads <- struct{}{}:
+	case l.b.reads.lanes <- struct{}{}:
 		stands, err = l.b.log.NothingEvicted(ctx, &l.at, floor, at)
-		<-l.b.laneReads
+		<-l.b.reads.lanes
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

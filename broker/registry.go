@@ -7,6 +7,8 @@ import (
 
 // laneRegistry is the lanes that are open. The zero value is ready.
 type laneRegistry struct {
+	acks string // prefix of the subjects on which their records are acknowledged
+
 	mu sync.RWMutex // guards the field below
 	m  map[uint64]*Lane
 }
@@ -46,7 +48,7 @@ func (r *laneRegistry) all() []*Lane {
 
 // register gives a lane its number and lets answers find it.
 func (b *Broker) register(l *Lane) {
-	n := b.next.Add(1)
+	n := b.ids.next()
 	l.number = strconv.FormatUint(n, 36)
 	b.lanes.add(n, l)
 	b.count.lanes.Add(1)

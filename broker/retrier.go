@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"time"
 
 	"github.com/agora-relay/agora/broker/jslog"
@@ -45,19 +46,19 @@ func (l *Lane) watch() {
 	}
 }
 
-// runRetrier runs until the Broker closes. It sleeps while no lane has had anything in hand for a while. While some have,
+// run looks after the lanes until ctx is over. It sleeps while no lane has had anything in hand for a while. While some have,
 // it looks by itself and is not woken for each of them: a lone record in a lane would have it woken every time.
-func (b *Broker) runRetrier() {
+func (s *retrier) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		select {
-		case <-b.ctx.Done():
+		case <-ctx.Done():
 			return
-		case <-b.retrier.some:
+		case <-s.some:
 		case <-timer.C:
 		}
-		lanes, hurry := b.retrier.lanes.all()
+		lanes, hurry := s.lanes.all()
 		next := retrierEvery
 		now := time.Now()
 		for _, l := range lanes {
@@ -66,7 +67,7 @@ func (b *Broker) runRetrier() {
 			}
 		}
 		clear(lanes) // those that are put aside meanwhile are nobody's
-		if b.retrier.lanes.rest() {
+		if s.lanes.rest() {
 			next = time.Hour
 		}
 		timer.Reset(next)

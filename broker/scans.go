@@ -21,7 +21,7 @@ type scanner = scan.Scanner
 func (b *Broker) scanConfig() scan.Config {
 	return scan.Config{
 		Shards: b.cfg.Shards, MaxRecords: b.cfg.MaxRecords, MaxAge: b.cfg.MaxAge, Duplicates: b.cfg.Duplicates, Retry: b.cfg.Retry,
-		Turns: b.cfg.Turns, Clock: b.clock, Log: b.cfg.Log, NewID: func() string { return b.unique(b.next.Add(1)) }, Stored: b.stored,
+		Turns: b.cfg.Turns, Clock: b.clock, Log: b.cfg.Log, NewID: func() string { return b.ids.of(b.ids.next()) }, Stored: b.stored,
 	}
 }
 
@@ -34,11 +34,4 @@ func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
 	ctx, stop := b.whileOpen(ctx)
 	defer stop()
 	return scan.End(ctx, b.scanner, scan.Lane{From: cfg.From, Session: cfg.Session, Epoch: cfg.Epoch, To: cfg.To, Dirty: cfg.Dirty, Open: cfg.Open})
-}
-
-// whileOpen returns a context that is over when ctx is, or when the Broker closes.
-func (b *Broker) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(b.ctx, cancel)
-	return ctx, func() { stop(); cancel() }
 }

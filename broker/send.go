@@ -124,10 +124,10 @@ func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) ledger.V
 // send sends the record for the first time.
 func (l *Lane) send() {
 	f := l.inflight
-	n := l.b.next.Add(1)
-	f.id = l.b.unique(n)
+	n := l.b.ids.next()
+	f.id = l.b.ids.of(n)
 	f.msg.Subject = l.subject
-	f.msg.Reply = l.b.acks + l.number + "." + strconv.FormatUint(n, 36)
+	f.msg.Reply = l.b.lanes.acks + l.number + "." + strconv.FormatUint(n, 36)
 	f.msg.Data = f.record.Bytes()
 	f.msg.Header[jslog.MessageID][0] = f.id
 	if guard.Fences {
@@ -142,7 +142,7 @@ func (l *Lane) send() {
 func (l *Lane) publish(f *inflightRecord) {
 	f.last = time.Now()
 	if !guard.IDs && f.tries > 0 {
-		f.id = l.b.unique(l.b.next.Add(1))
+		f.id = l.b.ids.of(l.b.ids.next())
 		f.msg.Header[jslog.MessageID][0] = f.id
 	}
 	if err := l.b.nc.PublishMsg(&f.msg); err == nil {
@@ -153,7 +153,7 @@ func (l *Lane) publish(f *inflightRecord) {
 
 // onAck takes the server's answer to a record to its lane.
 func (b *Broker) onAck(m *nats.Msg) {
-	name, _, ok := strings.Cut(m.Subject[len(b.acks):], ".")
+	name, _, ok := strings.Cut(m.Subject[len(b.lanes.acks):], ".")
 	n, err := strconv.ParseUint(name, 36, 64)
 	if !ok || err != nil {
 		return

@@ -4,5 +4,5 @@ package broker
 // from now on. What it does not keep is read from the log when it is asked for, so
 // nothing is lost by it: it spares memory and costs reads. What an inbox has already stays.
 func (b *Broker) Squeeze(share, whole int) {
-	b.inboxBytes.Store(int64(b.cfg.InboxBytes) * int64(share) / int64(whole))
+	b.dispatch.inboxBytes.Store(int64(b.cfg.InboxBytes) * int64(share) / int64(whole))
 }

@@ -38,7 +38,7 @@ func TestInboxesReadTheLogInTurn(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	publish(t, b, "s1", "one")
 	for range inboxesReading { // that many others read already
-		b.inboxReads <- struct{}{}
+		b.reads.inboxes <- struct{}{}
 	}
 	inbox := b.Listen(bob, From{}, func() {})
 	defer inbox.Close()
@@ -47,7 +47,7 @@ func TestInboxesReadTheLogInTurn(t *testing.T) {
 	if _, err := inbox.Next(ctx, 1<<20); err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.Errorf("Next out of turn = %v", err)
 	}
-	<-b.inboxReads
+	<-b.reads.inboxes
 	if msgs, err := inbox.Next(t.Context(), 1<<20); err != nil || !slices.Equal(bodies(msgs), []string{"one"}) {
 		t.Errorf("Next in turn = %v, %v", bodies(msgs), err)
 	}

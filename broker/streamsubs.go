@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/audit"
 )
 
 // matureAfter is how long other servers may take to learn that a subject is subscribed.
@@ -32,28 +33,34 @@ func (t *dispatcher) listening(stream string) bool {
 	return c != nil && c.subjects > 0
 }
 
-// comparison is how far the inboxes of a stream were compared with it.
-type comparison struct {
-	upTo uint64 // what was stored up to this sequence they have, but those that read the log then; 0 if that is not known
-	anew int    // how often the stream was made anew, as far as was seen
-}
-
-func (t *dispatcher) compared(stream string) comparison {
+// Compared returns how far the inboxes of a stream were compared with it.
+func (t *dispatcher) Compared(stream string) audit.Comparison {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if c := t.streams[stream]; c != nil {
 		return c.compared
 	}
-	return comparison{}
+	return audit.Comparison{}
 }
 
-// setCompared notes that they were, unless the stream was made anew since.
-func (t *dispatcher) setCompared(stream string, c comparison) {
+// SetCompared notes how far they were, unless the stream was made anew since.
+func (t *dispatcher) SetCompared(stream string, c audit.Comparison) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if of := t.subsOf(stream); of.compared.anew == c.anew {
+	if of := t.subsOf(stream); of.compared.Anew == c.Anew {
 		of.compared = c
 	}
+}
+
+// Subjects returns the subjects of a stream that are listened to.
+func (t *dispatcher) Subjects(stream string) []audit.Subject { return subjectsOf(t.of(stream)) }
+
+func subjectsOf(subs []*subscription) []audit.Subject {
+	all := make([]audit.Subject, len(subs))
+	for k, sub := range subs {
+		all[k] = sub
+	}
+	return all
 }
 
 // of returns the subjects of a stream that are listened to.
@@ -69,8 +76,24 @@ func (t *dispatcher) of(stream string) []*subscription {
 	return all
 }
 
+// Log returns the subject under which what is listened to is stored.
+func (t *subscription) Log() string { return t.at.Log() }
+
+// Compare compares the inboxes of the subject with its last record: see [audit.Subject].
+func (t *subscription) Compare(last uint64, at time.Time, sure bool) (reading bool) {
+	t.each(func(i *Inbox) {
+		switch i.compare(last, at, sure) {
+		case missedRecords:
+			i.b.count.repaired.Add(1)
+		case catchingUp:
+			reading = true
+		}
+	})
+	return reading
+}
+
 // matured returns those subjects of a stream that were subscribed at least so long ago, each once.
-func (t *dispatcher) matured(stream string, young time.Duration) []*subscription {
+func (t *dispatcher) matured(stream string, young time.Duration) []audit.Subject {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.streams[stream]
@@ -81,7 +104,7 @@ func (t *dispatcher) matured(stream string, young time.Duration) []*subscription
 	for n < len(c.recent) && time.Duration(now-c.recent[n].since) >= young {
 		n++
 	}
-	grown := c.recent[:n:n]
+	grown := subjectsOf(c.recent[:n])
 	if c.recent = c.recent[n:]; len(c.recent) == 0 {
 		c.recent = nil
 	}

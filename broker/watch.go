@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agora-relay/agora/broker/audit"
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
@@ -32,14 +33,13 @@ type watcher struct {
 	bytes  atomic.Uint64 // that the stream kept then
 
 	// The loop's own.
-	asked      bool            // the leader was, once
-	leader     string          // that answered last time; empty when none did
-	probed     time.Time       // when it was asked last
-	audited    time.Time       // when it was begun to compare all inboxes, the last time
-	reading    []*subscription // those with inboxes that read the log then, and were not compared
-	pass       auditPass       // what goes on of that
-	doubtUntil time.Time       // until then every look compares
-	owed       uint32          // what could not be done yet
+	asked      bool      // the leader was, once
+	leader     string    // that answered last time; empty when none did
+	probed     time.Time // when it was asked last
+	audited    time.Time // when it was begun to compare all inboxes, the last time
+	audit      *audit.Auditor
+	doubtUntil time.Time // until then every look compares
+	owed       uint32    // what could not be done yet
 	warned     time.Time
 }
 
@@ -56,6 +56,7 @@ const (
 	probeEvery    = time.Second
 	probeTime     = 500 * time.Millisecond  // a stream without a leader does not answer, and must not hold up the word of a new one
 	doubtFor      = 1500 * time.Millisecond // a leader may be announced before it serves reads, and a connection be there before other servers know its subjects
+	passShare     = 3                       // which part of the time between two audits of all inboxes one of them takes at most
 	watchSettle   = 20 * time.Millisecond   // a new leader tells several times, and is asked once
 	warnEvery     = 15 * time.Second
 )
@@ -67,6 +68,11 @@ func (b *Broker) newWatchers() watchers {
 	all := make(watchers)
 	add := func(kind, shard string) {
 		w := &watcher{b: b, kind: kind, shard: shard, stream: jslog.StreamName(kind, shard), some: make(chan struct{}, 1)}
+		w.audit = audit.New(audit.Config{
+			Stream: w.stream, Listeners: &b.dispatch, Now: b.Now, Confirm: w.confirm,
+			Seen:  func(last uint64) { b.streams.note(w.stream, streamSeen{last: last}) },
+			Looks: int(max(1, b.cfg.Audit/passShare/lookEvery)),
+		})
 		w.led.Store(true) // it has just answered, or there would be no watcher
 		all[w.stream] = w
 	}
@@ -186,6 +192,18 @@ func (w *watcher) probe(now time.Time) {
 	}
 }
 
+// confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it was made anew.
+func (w *watcher) confirm(ctx context.Context) (jslog.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, audit.AnswerTime)
+	defer cancel()
+	life := w.b.Life()
+	s, err := w.b.log.State(ctx, w.stream, "")
+	if err == nil {
+		w.b.streams.note(w.stream, streamSeen{last: s.Last, created: s.Created, life: life})
+	}
+	return s, err
+}
+
 // compare audits the inboxes that are due.
 func (w *watcher) compare(now time.Time, heard bool) error {
 	grown := w.b.dispatch.matured(w.stream, w.b.cfg.mature)
@@ -193,7 +211,7 @@ func (w *watcher) compare(now time.Time, heard bool) error {
 		w.owed &^= checkInboxes
 		return nil
 	}
-	_, err := w.b.auditStream(w.stream, grown, 0)
+	err := w.audit.Compare(w.b.ctx, w.b.log, grown)
 	if err == nil {
 		err = w.compareOld(now)
 	}
@@ -206,23 +224,23 @@ func (w *watcher) compare(now time.Time, heard bool) error {
 // compareOld audits those whose subjects are not young: all at once where something may have happened, else some of them at each look.
 func (w *watcher) compareOld(now time.Time) error {
 	if w.owed&checkInboxes != 0 || now.Before(w.doubtUntil) {
-		if err := w.compareAll(); err != nil {
+		if err := w.audit.CompareAll(w.b.ctx, w.b.log); err != nil {
 			return err
 		}
 		w.audited = now
 		w.owed &^= checkInboxes
 		return nil
 	}
-	if len(w.pass.left) == 0 && now.Sub(w.audited) >= w.b.cfg.Audit {
+	if !w.audit.Auditing() && now.Sub(w.audited) >= w.b.cfg.Audit {
 		w.audited = now
-		if err := w.beginPass(); err != nil {
+		if err := w.audit.Begin(w.b.ctx); err != nil {
 			return err
 		}
 	}
-	if len(w.pass.left) == 0 {
+	if !w.audit.Auditing() {
 		return nil
 	}
-	return w.auditNext(w.pass.step)
+	return w.audit.Next(w.b.ctx, w.b.log)
 }
 
 // warn logs what could not be done, now and then.
