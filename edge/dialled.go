@@ -45,7 +45,7 @@ func (a *Actor) reach(ctx context.Context, id agora.AgentID, what act) error {
 	what.Agent, what.ID, what.Principal = agora.ToAgent(who.Tenant, id), rand.Text(), who.Name
 	for end := time.Now().Add(n.cfg.Patience); ; {
 		try, cancel := context.WithTimeout(ctx, actAgain)
-		_, err := n.perform(try, &what, nil)
+		_, err := n.acts.perform(try, &what, nil)
 		cancel()
 		switch {
 		case errors.Is(err, errElsewhere):
@@ -112,30 +112,13 @@ func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
 			return notYours(id)
 		}
 		session = o.Session
-		if err = n.endDialled(ctx, o, "end"); err == nil {
+		if err = n.owner.EndDialled(ctx, o); err == nil {
 			return nil
 		}
 		if !errors.Is(err, presence.ErrDeposed) || ctx.Err() != nil {
 			return agora.AsError(err)
 		}
 	}
-}
-
-// endDialled ends a dialled session for good, by a verb of [question] where an edge holds it. ErrDeposed where it goes on under another claim, or is over.
-func (n *Node) endDialled(ctx context.Context, o presence.Orphan, verb string) error {
-	if o.Phase == presence.Active {
-		// Where its edge does not answer, it finds its claim gone.
-		_, _ = n.ask(ctx, o.Holder, question{Verb: verb, Tenant: o.Tenant, Agent: o.Agent, Epoch: o.Epoch})
-	}
-	c := presence.Claim{Tenant: o.Tenant, Agent: o.Agent, Session: o.Session, Epoch: o.Epoch}
-	ended := n.cfg.Presence.End(ctx, c)
-	if ended != nil && !errors.Is(ended, presence.ErrDeposed) {
-		return ended
-	}
-	if err := n.reap(ctx, o.Tenant, o.Agent, false); err != nil {
-		return err
-	}
-	return ended
 }
 
 func notYours(id agora.AgentID) error {
@@ -146,20 +129,7 @@ func notYours(id agora.AgentID) error {
 // itself. With unlessAlive the edge that holds the session asks the agent for a sign of life first, and the session stays where there is one. ended says whether it was ended
 // by this. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
 func (n *Node) EndDialled(ctx context.Context, tenant string, id agora.AgentID, unlessAlive bool) (ended bool, err error) {
-	o, is, err := n.cfg.Presence.LookDialled(ctx, tenant, id)
-	switch {
-	case err != nil:
-		return false, agora.AsError(err)
-	case !is:
-		return false, agora.UnknownAgent(id)
-	case unlessAlive && n.answers(ctx, o):
-		return false, nil
-	}
-	err = n.endDialled(ctx, o, "end")
-	if errors.Is(err, presence.ErrDeposed) { // it goes on under another claim
-		return false, nil
-	}
-	return err == nil, err
+	return n.owner.EndFailed(ctx, tenant, id, unlessAlive)
 }
 
 // HearDialled brings a sign of life of an agent whose connection an edge has dialled to its session, where that is held: for a door that has heard from the agent
@@ -172,7 +142,7 @@ func (n *Node) HearDialled(ctx context.Context, tenant string, id agora.AgentID)
 	case !is:
 		return agora.UnknownAgent(id)
 	}
-	_, err = n.perform(ctx, &act{Verb: verbAlive, Agent: agora.ToAgent(tenant, id), ID: rand.Text(), Principal: o.Principal}, nil)
+	_, err = n.acts.perform(ctx, &act{Verb: verbAlive, Agent: agora.ToAgent(tenant, id), ID: rand.Text(), Principal: o.Principal}, nil)
 	if errors.Is(err, errElsewhere) { // its next holder begins to count anew
 		return nil
 	}

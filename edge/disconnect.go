@@ -2,7 +2,6 @@ package edge
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"time"
 
@@ -64,7 +63,7 @@ func (s *Session) began() {
 	s.node.stats.started.Add(1)
 	e := s.event(presence.Began)
 	e.At, e.After = time.Unix(0, s.since).UTC(), s.after
-	s.node.background(func() { s.node.note(s.claim, e) })
+	s.node.background(func() { s.node.owner.Note(s.claim, e) })
 	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session started",
 		append(s.attrs(), slog.Bool("resumed", s.claim.Resumed))...)
 }
@@ -75,7 +74,7 @@ func (s *Session) hasLeft() {
 	s.mu.Lock()
 	e.Why, e.Cursor, e.Written = string(cmp.Or(s.why, Lost)), s.acked, s.written
 	s.mu.Unlock()
-	s.node.background(func() { s.node.note(s.claim, e) })
+	s.node.background(func() { s.node.owner.Note(s.claim, e) })
 }
 
 func (s *Session) event(what string) presence.Event {
@@ -83,18 +82,6 @@ func (s *Session) event(what string) presence.Event {
 		At: s.node.cfg.Broker.Now().UTC(), What: what, Edge: s.node.cfg.ID, Conn: s.name, Session: s.claim.Session, Epoch: s.claim.Epoch,
 	}
 }
-
-// note writes history, which nothing but operators' questions depends on: what can't be written is left out.
-func (n *Node) note(c presence.Claim, e presence.Event) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), noteTime) // the last ones are written while the node closes
-	defer cancel()
-	if err := n.cfg.Presence.Note(ctx, c.Tenant, c.Agent, e); err != nil {
-		n.cfg.Log.Debug("history was not written", "agent", c.Agent, "err", err)
-	}
-}
-
-// noteTime bounds how long history holds up a node that closes.
-const noteTime = time.Second
 
 // attrs name the session in the log.
 func (s *Session) attrs() []slog.Attr {

@@ -22,12 +22,8 @@ type SessionStatus struct {
 	Over      bool      `json:"over,omitempty"` // it only flushes what is under way
 }
 
-// sessionStatus is the session of an epoch that this edge holds; nil where it has none.
-func (n *Node) sessionStatus(at agora.Address, epoch uint64) *SessionStatus {
-	s := n.sessions.under(at, epoch)
-	if s == nil {
-		return nil
-	}
+// status returns the session as this edge sees it.
+func (s *Session) status() *SessionStatus {
 	v := &SessionStatus{
 		Since: time.Unix(0, s.since), Begun: s.begun.Load(), Queued: s.inbox.Held(), Blocked: s.blocked.any(), Withheld: s.kept.Load(),
 		HeardMS: (agora.Ticks() - s.heard.Load()) / int64(time.Millisecond),
@@ -40,7 +36,7 @@ func (n *Node) sessionStatus(at agora.Address, epoch uint64) *SessionStatus {
 
 // AskSession asks an edge, or this one, for the session of an epoch that it holds; nil where it has none. broker.ErrNoEdge where nobody is there.
 func (n *Node) AskSession(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) (*SessionStatus, error) {
-	r, err := n.ask(ctx, h, question{Verb: "inspect", Tenant: at.Tenant, Agent: at.Agent, Epoch: epoch})
+	r, err := n.edges.askOf(ctx, "inspect", h, at, epoch)
 	return r.Live, err
 }
 
@@ -61,28 +57,14 @@ type EdgeStatus struct {
 	Held      int64            `json:"queued_bytes"`
 }
 
-// edgeStatus is what this edge says of itself.
-func (n *Node) edgeStatus() *EdgeStatus {
-	s, l := n.Stats(), n.cfg.Broker.Stats()
-	v := &EdgeStatus{
-		Ready: "yes", Draining: s.Draining, Since: n.began, Sessions: s.Sessions, Started: s.Started, Ended: s.Ended, Stored: s.Sent,
-		LeaseLeft: s.LeaseLeft.Seconds(), Log: n.cfg.Broker.Connected(), Skew: l.Skew.Seconds(),
-		Lanes: l.Lanes, Inboxes: l.Inboxes, Held: n.limits.shedder.Held(),
-	}
-	if err := n.Ready(); err != nil {
-		v.Ready = agora.AsError(err).Message
-	}
-	return v
-}
-
 // AskEdge asks an edge, or this one, for its status. broker.ErrNoEdge where nobody is there.
 func (n *Node) AskEdge(ctx context.Context, h presence.Holder) (*EdgeStatus, error) {
-	r, err := n.ask(ctx, h, question{Verb: "self"})
+	r, err := n.edges.ask(ctx, h, question{Verb: "self"})
 	return r.Self, err
 }
 
 // AskToKick has an edge, or this one, end the session of an epoch that it holds: its connection is closed as [Kicked]. broker.ErrNoEdge where nobody is there.
 func (n *Node) AskToKick(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) error {
-	_, err := n.ask(ctx, h, question{Verb: "kick", Tenant: at.Tenant, Agent: at.Agent, Epoch: epoch})
+	_, err := n.edges.askOf(ctx, "kick", h, at, epoch)
 	return err
 }

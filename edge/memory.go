@@ -16,7 +16,7 @@ func (n *Node) shrinkQueues(share int) {
 // heldForNobody returns what is held for spaces, of cards, and for agents that have gone
 // and whose messages are still under way.
 func (n *Node) heldForNobody() int64 {
-	held := n.hub.Held() + n.calls.Held() + n.stats.cards.Load() + n.registered.bytes() + n.directory.Stats().Bytes
+	held := n.hub.Held() + n.calls.Held() + n.stats.cards.Load() + n.owner.Registered() + n.directory.Stats().Bytes
 	for _, s := range n.sessions.allStopped() {
 		held += s.Held()
 	}

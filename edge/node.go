@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -20,10 +19,9 @@ import (
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/dial"
 	"github.com/agora-relay/agora/edge/directory"
+	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/relay"
-	"github.com/agora-relay/agora/internal/latency"
-	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
@@ -109,36 +107,22 @@ type Node struct {
 	hub       *spaces.Hub
 	wheel     *Wheel
 	tasks
-	stopAnswers  func()         // stops answering other edges
-	stopWitness  func()         // stops answering as a witness; nil where it is none
-	lostSince    time.Time      // when presence was found not to be whole; the renewals' own
-	checks       livenessChecks // of past holders
-	rivalAbsence absence        // of another life of this edge that has the lease; the renewals' own
-	stats        counters
-	entrance     Entrance
-	limits       limiters
-	sessions     sessionTable
-	seed         maphash.Seed // of the hashes of callers
-	tickets      tickets
-	began        time.Time // by the log's clock
+	edges    edges
+	answers  answers
+	acts     acts
+	owner    *ownership.Owner
+	stats    counters
+	entrance Entrance
+	limits   limiters
+	sessions sessionTable
+	seed     maphash.Seed // of the hashes of callers
+	tickets  tickets
+	began    time.Time // by the log's clock
 
-	toWritten latency.Histogram // from stored to written to a socket
-	renewals  latency.Histogram // how long renewals of the lease took
-
-	lastRenewal atomic.Pointer[renewal] // the last one
-	revalidated atomic.Uint64           // life of the log's connection under which the claims were looked after
-	draining    atomic.Bool
-	acting      singleflight
-	departed    departed
-	registered  registered
-	restores    restores
-	screens     screens
-	dials       dials
-	searching   atomic.Bool // a goroutine ends, or is about to end, what lost sessions had open
-	drained     atomic.Bool // Drain has told log and presence what it could
-
-	mu       sync.Mutex                   // guards the field below
-	arrivals map[agora.Address][]*arrival // connections that are about to become sessions
+	draining atomic.Bool
+	drained  atomic.Bool // Drain has told log and presence what it could
+	screens  screens
+	dials    dials
 }
 
 // Start takes the edge's lease and starts its loops. It fails when presence
@@ -146,26 +130,30 @@ type Node struct {
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
 	n := &Node{
-		cfg:      cfg,
-		holder:   presence.Holder{Edge: cfg.ID, Incarnation: rand.Text()[:16]},
-		arrivals: map[agora.Address][]*arrival{},
-		seed:     maphash.MakeSeed(),
+		cfg:    cfg,
+		holder: presence.Holder{Edge: cfg.ID, Incarnation: rand.Text()[:16]},
+		seed:   maphash.MakeSeed(),
 	}
 	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) {
 		c.Lease, c.Held, c.SpaceType, c.Now = cfg.Lease, n.sessions.holds, spaceType, cfg.Broker.Now
 	})
 	n.limits = newLimiters(n.cfg, admission.ShedderConfig{Unattributed: n.heldForNobody, ShrinkQueues: n.shrinkQueues})
 	n.start()
-	n.relay = relay.New(relay.Config{
-		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
-		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.Load().Streams }, InFlight: cfg.Limits.InFlight,
-		Valid: n.valid, Confirmed: n.askConfirmed, Taken: n.askTaken, Log: cfg.Log,
-	})
-	n.calls = n.newCalls()
 	n.hub = spaces.New(spaces.Config{
 		Broker: cfg.Broker, Presence: n.cfg.Presence, NoCreate: cfg.NoAutoCreate, WholeRoster: cfg.WholeRoster,
 		DeltaThreshold: cfg.DeltaThreshold, Log: cfg.Log})
 	n.directory = directory.New(directory.Config{Broker: cfg.Broker, Presence: n.cfg.Presence, Compare: cfg.Compare, Log: cfg.Log})
+	n.edges = edges{cfg.Broker, n.cfg.Presence, cfg.Probe}
+	n.answers.node = n
+	n.owner = n.newOwner()
+	n.relay = relay.New(relay.Config{
+		Broker: cfg.Broker, Presence: n.cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
+		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.Load().Streams }, InFlight: cfg.Limits.InFlight,
+		Valid: n.owner.Lease().Valid, Confirmed: n.edges.askConfirmed, Taken: n.edges.askTaken, Log: cfg.Log,
+	})
+	n.calls = newCalls(n.cfg, n.holder, n.owner, n.relay, &n.limits)
+	n.owner.Restores(n.calls.Hold)
+	n.acts = acts{n.holder, cfg.Broker, n.cfg.Presence, &n.sessions, n.calls}
 	n.began = cfg.Broker.Now().UTC()
 	n.entrance = Entrance{Connections: n.limits.conns, Shedder: n.limits.shedder, Authenticate: n.Authenticate}
 	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
@@ -176,10 +164,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Approvals != nil {
 		cfg.Approvals.MailBy(n)
 	}
-	n.work.Go(n.renewLoop)
-	n.work.Go(n.reconcileLoop)
 	n.work.Go(n.writeBehindLoop)
-	n.work.Go(n.reapLoop)
 	n.work.Go(func() { n.limits.shedder.Run(n.ctx) })
 	if w, ok := cfg.Auth.(Warden); ok {
 		n.work.Go(func() { n.revocationLoop(w) })
@@ -187,30 +172,31 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
+// newOwner returns what knows who holds ids, for this edge.
+func (n *Node) newOwner() *ownership.Owner {
+	return ownership.New(ownership.Config{
+		Holder: n.holder, Broker: n.cfg.Broker, Presence: n.cfg.Presence, Hub: n.hub, Directory: n.directory, Sessions: ownedSessions{&n.sessions}, Peers: &n.edges,
+		Lease: n.cfg.Lease, Search: n.cfg.Search, Probe: n.cfg.Probe, Ready: n.Ready, Superseded: n.cfg.Superseded,
+		SweepCalls: func(ctx context.Context) error { return n.calls.Sweep(ctx) }, Adopts: n.adoptable, Adopt: n.adoptVouched,
+		Context: n.ctx, Go: n.background, Log: n.cfg.Log,
+	})
+}
+
+// Restores has restore called whenever presence may have lost what it knew, before it is taken for whole again: it writes once more what its door
+// keeps there. Its error has the node call it again. It may be called at any time until the node is closed, by one goroutine at a time.
+func (n *Node) Restores(restore func(context.Context) error) { n.owner.Restores(restore) }
+
+// Reap ends a session for good that is ending, whichever edge had it. It returns when the session is over; nil also where somebody else has ended it.
+func (n *Node) Reap(ctx context.Context, tenant string, id agora.AgentID) error {
+	return n.owner.Reap(ctx, tenant, id, false)
+}
+
 // join makes the edge one that others can ask, then takes its lease.
 func (n *Node) join(ctx context.Context) error {
-	mute, err := n.cfg.Broker.Answer(answerName(n.holder), n.answer)
-	if err != nil {
+	if err := n.answers.begin(n.holder); err != nil {
 		return err
 	}
-	n.stopAnswers = mute
-	rest, err := n.cfg.Broker.Answer(actsName(answerName(n.holder)), n.act)
-	if err != nil {
-		return err
-	}
-	n.stopAnswers = func() {
-		rest()
-		mute()
-	}
-	for {
-		err := n.renew(ctx)
-		if _, is := errors.AsType[*errRival](err); err == nil || is {
-			return err
-		}
-		if !pause.For(ctx, 200*time.Millisecond) {
-			return err
-		}
-	}
+	return n.owner.Start(ctx)
 }
 
 // Config returns the settings, defaults filled in.
@@ -224,27 +210,37 @@ func (n *Node) Ready() error {
 	case !n.cfg.Broker.Connected():
 		return agora.Errorf(agora.Unavailable, "the log can't be reached")
 	}
-	if _, ok := n.valid(); !ok {
+	if _, ok := n.owner.Lease().Valid(); !ok {
 		return agora.Errorf(agora.Unavailable, "the edge's lease has run out: presence can't be reached")
 	}
 	return nil
+}
+
+// edgeStatus is what this edge says of itself.
+func (n *Node) edgeStatus() *EdgeStatus {
+	s, l := n.Stats(), n.cfg.Broker.Stats()
+	v := &EdgeStatus{
+		Ready: "yes", Draining: s.Draining, Since: n.began, Sessions: s.Sessions, Started: s.Started, Ended: s.Ended, Stored: s.Sent,
+		LeaseLeft: s.LeaseLeft.Seconds(), Log: n.cfg.Broker.Connected(), Skew: l.Skew.Seconds(),
+		Lanes: l.Lanes, Inboxes: l.Inboxes, Held: n.limits.shedder.Held(),
+	}
+	if err := n.Ready(); err != nil {
+		v.Ready = agora.AsError(err).Message
+	}
+	return v
 }
 
 // Close ends what is left, within a few seconds even if neither log nor presence can be reached. Agents that are still connected are cut
 // off and may return within their grace, at any edge.
 func (n *Node) Close() {
 	n.draining.Store(true)
-	n.limits.shedder.Shut(errDraining)
+	n.limits.shedder.Shut(ownership.ErrDraining)
 	n.cutOff()
 	n.calls.Close()
 	n.stop()
 	n.work.Wait()
-	if n.stopAnswers != nil {
-		n.stopAnswers()
-	}
-	if n.stopWitness != nil {
-		n.stopWitness()
-	}
+	n.answers.end()
+	n.owner.Close()
 	for _, s := range n.sessions.all() {
 		s.sender().Close()
 	}

@@ -92,7 +92,7 @@ const roomy = 16
 
 // mayDeliver returns the node's word on whether it delivers. The session is woken when a refusal is over.
 func (s *Session) mayDeliver() error {
-	err := s.node.mayDeliver()
+	err := s.node.owner.MayDeliver()
 	if err != nil {
 		s.kept.Store(true)
 	}

@@ -218,7 +218,7 @@ func (s *Session) timedOut(to agora.Address, stream, frame string) {
 
 // usable returns an error when the session takes no verbs any more.
 func (s *Session) usable() error {
-	if _, ok := s.node.valid(); !ok {
+	if _, ok := s.node.owner.Lease().Valid(); !ok {
 		return &agora.Error{Code: agora.Unavailable, Message: "the edge has lost touch with the cluster", RetryAfter: time.Second}
 	}
 	s.mu.Lock()

@@ -1,0 +1,58 @@
+package edge
+
+import (
+	"context"
+	"time"
+
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+)
+
+// writeBehindLoop writes what need not be written at once: every second, positions
+// with the third part of a lease. Losing one means repeating what was written since, marked.
+func (n *Node) writeBehindLoop() {
+	var flushed time.Time
+	for pause.For(n.ctx, time.Second) {
+		if now := time.Now(); now.Sub(flushed) >= n.cfg.Lease/3 {
+			flushed = now
+			n.flushPositions(n.ctx)
+		}
+		n.relay.Tick(n.ctx)
+		n.calls.Tick(n.ctx)
+		n.detachLate()
+	}
+}
+
+// flushPositions writes the positions of the sessions that moved, all in one batch.
+func (n *Node) flushPositions(ctx context.Context) {
+	moved := n.sessions.takeMoved()
+	var batch []presence.Moved
+	for s := range moved {
+		batch = append(batch, s.positionChanges())
+	}
+	if len(batch) == 0 {
+		return
+	}
+	if err := n.cfg.Presence.WritePositions(ctx, batch); err != nil {
+		// Losing a position means repeating, never skipping: the next move writes it.
+		n.cfg.Log.Warn("positions were not written", "err", err)
+		for s := range moved {
+			s.forgetPersisted()
+			s.markMoved()
+		}
+	}
+}
+
+// detachLate tries again to detach the sessions that have stopped.
+func (n *Node) detachLate() {
+	for _, s := range n.sessions.allStopped() {
+		if s.detaching.TryLock() {
+			s.detaching.Unlock()
+			n.background(func() {
+				ctx, cancel := context.WithTimeout(n.ctx, closeTime)
+				defer cancel()
+				s.detach(ctx)
+			})
+		}
+	}
+}
