@@ -3,7 +3,6 @@ package edge
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/admission"
@@ -58,59 +57,6 @@ func (o *Orphan) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcom
 // Admission is the place of the session's connection in what the edge counts. Once the session is open the door owes a call of Release.
 func (o *Orphan) Admission() Admission { return Admission{Actor: o.Actor, slot: o.slot} }
 
-// adoptTime bounds dialling, and the claim.
-const adoptTime = 10 * time.Second
-
-// adoptable reports whether this edge has a door that dials an agent.
-func (n *Node) adoptable(o presence.Orphan) bool {
-	dialect, _, err := readVouched(o.Dial.By)
-	return err == nil && n.dials.adopter(dialect) != nil
-}
-
-// adoptVouched is adopt for the principal that stands in presence.
-func (n *Node) adoptVouched(ctx context.Context, o presence.Orphan) error {
-	_, who, err := readVouched(o.Dial.By)
-	if err != nil {
-		return err
-	}
-	return n.adopt(ctx, o, who)
-}
-
-// adopt has the door of its dialect dial an agent for a principal. ErrAdopted where somebody else goes on with the session.
-func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) error {
-	dialect, _, err := readVouched(o.Dial.By)
-	if err != nil {
-		return err
-	}
-	door := n.dials.adopter(dialect)
-	if door == nil {
-		return agora.Errorf(agora.Unavailable, "this edge dials no agents of dialect %q", dialect)
-	}
-	a := &Actor{node: n, quota: n.limits.rates.Quota(o.Tenant)}
-	a.principal.Store(who)
-	if who.Tenant != o.Tenant || who.Name != o.Principal {
-		return ownership.BelongsElsewhere(o.Agent)
-	}
-	if err := errors.Join(a.Check(), a.mayBe(o.Agent)); err != nil {
-		return agora.AsError(err)
-	}
-	slot, err := n.limits.shedder.Acquire()
-	if err != nil {
-		return err
-	}
-	orphan := &Orphan{Address: o.Dial.Address, Card: o.Card, Actor: a, seen: o, slot: slot}
-	ctx, cancel := context.WithTimeout(ctx, adoptTime)
-	defer cancel()
-	err = door.Adopt(ctx, orphan)
-	if err == nil && !orphan.opened {
-		err = agora.Errorf(agora.Unavailable, "its door has not opened the session")
-	}
-	if !orphan.opened {
-		slot.Release()
-	}
-	return err
-}
-
 // Adopt has this edge adopt an agent's session at once, where no edge that lives holds it: for a door that hears from an agent whose session is not
 // here. It returns nil once an edge holds the session, or where one does that can't be asked now. Errors: AGENT_NOT_FOUND where there is no session that
 // an edge has dialled, UNAUTHORIZED, FORBIDDEN where it is another principal's, or its address may not be dialled from here, UNAVAILABLE. It may take as
@@ -135,7 +81,7 @@ func (a *Actor) Adopt(ctx context.Context, id agora.AgentID) error {
 			}
 			return nil
 		}
-		if begun, err := n.owner.AdoptBy(o, func() error { return n.adopt(ctx, o, who) }); begun {
+		if begun, err := n.owner.AdoptBy(o, func() error { return n.dials.adopt(ctx, o, n.actor(who)) }); begun {
 			if err == nil || errors.Is(err, ownership.ErrAdopted) {
 				return nil // the sweep finds it held
 			}

@@ -14,9 +14,9 @@ import (
 )
 
 // newCalls returns the calls of a node's callers.
-func newCalls(cfg Config, h presence.Holder, o *ownership.Owner, r *relay.Relay, limits *limiters) *call.Registry {
+func newCalls(cfg Config, o *ownership.Owner, r *relay.Relay, limits *limiters) *call.Registry {
 	return call.New(call.Config{
-		Broker: cfg.Broker, Presence: cfg.Presence, Holder: h, Reach: r.Reach, Wrote: r.Wrote, Pressed: r.Pressed,
+		Broker: cfg.Broker, Presence: cfg.Presence, Holder: o.Holder(), Reach: r.Reach, Wrote: r.Wrote, Pressed: r.Pressed,
 		Limits: func() (agent, all int) {
 			l := limits.Load()
 			return l.Calls, l.EdgeCalls
@@ -103,7 +103,7 @@ func (a *Actor) mayCall(ctx context.Context, as agora.AgentID, m *agora.Message)
 	if err := a.forbidden(a.grant().Refuses(policy.Send, string(m.To.Agent)), addressing, string(m.To.Agent)); err != nil {
 		return err
 	}
-	if err := n.limits.shedder.Full(); err != nil {
+	if err := n.limits.Shedder.Full(); err != nil {
 		return err
 	}
 	return a.quota.SpendFor(ctx, a.as(as), len(m.Body))

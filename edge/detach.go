@@ -102,7 +102,7 @@ func (s *Session) reassert(ctx context.Context) (held bool, err error) {
 	if !guard.Asserts {
 		return false, nil
 	}
-	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, []presence.Held{s.held()})
+	deposed, err := n.cfg.Presence.Reassert(ctx, n.owner.Holder(), []presence.Held{s.held()})
 	return err == nil && len(deposed) == 0, err
 }
 

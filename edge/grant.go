@@ -35,13 +35,6 @@ func (a *Actor) grant() *grant {
 	return g
 }
 
-func grantBy(rules *policy.Rules, who *Principal) *policy.Grant {
-	return rules.Grant(policy.Subject{Name: who.Name, Tenant: who.Tenant, Roles: who.Roles}, who.Scope)
-}
-
-// grantOf returns what a principal may do now.
-func (n *Node) grantOf(who *Principal) *policy.Grant { return grantBy(n.cfg.Policy.Rules(), who) }
-
 // forbidden is FORBIDDEN: what may not be done, and which rule says so.
 func (a *Actor) forbidden(why, format string, what string) error {
 	if why == "" {

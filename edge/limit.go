@@ -12,16 +12,18 @@ import (
 // limiters are what an edge takes: the limits in force, and what enforces them.
 type limiters struct {
 	*admission.LiveLimits
-	conns   *admission.ConnLimiter
-	rates   *admission.RateLimiter
-	shedder *admission.Shedder
+	Entrance
+	rates *admission.RateLimiter
 }
 
 // newLimiters returns the limiters that settings ask for. shed is what the edge's shedder looks at and does.
-func newLimiters(cfg Config, shed admission.ShedderConfig) limiters {
+func newLimiters(cfg Config, shed admission.ShedderConfig, authenticate func(context.Context, Credentials) (*Actor, error)) limiters {
 	live := admission.NewLiveLimits(cfg.Limits)
 	shed.Connections, shed.Queued = cfg.Limits.Connections, cfg.Limits.Queued
-	return limiters{live, admission.NewConnLimiter(live), admission.NewRateLimiter(live, cfg.Presence, cfg.Answer), admission.NewShedder(shed)}
+	return limiters{
+		LiveLimits: live, rates: admission.NewRateLimiter(live, cfg.Presence, cfg.Answer),
+		Entrance: Entrance{Connections: admission.NewConnLimiter(live), Shedder: admission.NewShedder(shed), Authenticate: authenticate},
+	}
 }
 
 // checkCard returns INVALID_REQUEST, with the place, where a card is not as it may be.
@@ -31,7 +33,7 @@ func (l *limiters) checkCard(a *agora.Agent) error { return a.Check(l.Load().Car
 // what it has. Frame, InFlight, Connections and Queued stay as they were at the start.
 func (n *Node) SetLimits(l admission.Limits) {
 	n.limits.Set(l)
-	n.limits.conns.Refill()
+	n.limits.Connections.Refill()
 	n.limits.rates.Refill()
 	for _, s := range n.sessions.all() {
 		s.actor.quota.Refill()
@@ -42,7 +44,7 @@ func (n *Node) SetLimits(l admission.Limits) {
 func (n *Node) Limits() admission.Limits { return n.limits.Load().Limits }
 
 // ConnLimiter returns the limiter of all connections to the edge.
-func (n *Node) ConnLimiter() *admission.ConnLimiter { return n.limits.conns }
+func (n *Node) ConnLimiter() *admission.ConnLimiter { return n.limits.Connections }
 
 // Tenants returns the counters of each tenant that has been at this edge, by
 // its name; those beyond the first [admission.CountedTenants] share one entry. They go on counting.

@@ -176,7 +176,7 @@ func (s *Session) currentRequest() presence.ClaimRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return presence.ClaimRequest{
-		Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.Principal().Name, Holder: s.node.holder,
+		Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.Principal().Name, Holder: s.node.Holder(),
 		Conn: s.name, Session: s.claim.Session, Token: s.token, Card: s.card.of(s.claim.Agent), Dial: s.node.dials.of(s),
 	}
 }
@@ -202,7 +202,7 @@ func (s *Session) laneLost() {
 	s.node.background(func() {
 		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
 		defer cancel()
-		missing, err := s.node.cfg.Presence.Missing(ctx, s.node.holder, slices.Values([]presence.Claim{s.claim}))
+		missing, err := s.node.cfg.Presence.Missing(ctx, s.node.Holder(), slices.Values([]presence.Claim{s.claim}))
 		if err != nil || len(missing) > 0 {
 			s.deposed()
 			return

@@ -169,7 +169,7 @@ func (a *Actor) store(ctx context.Context, as agora.AgentID, m agora.Message, w 
 	m.From, m.To.Tenant, m.N, m.Indexed = as, a.Principal().Tenant, 0, false
 	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, w.Trace), w.Receipts&^agora.Stored
 	m.ID = Key(w.RequestID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
-	if decides, err := a.node.decided(ctx, &m); decides {
+	if decides, err := a.node.approvals.decided(ctx, &m); decides {
 		if err != nil {
 			return Outcome{}, agora.AsError(err)
 		}

@@ -68,6 +68,9 @@ func (o *Owner) Start(ctx context.Context) error {
 // Close says to other edges that this one is no witness any more. It is called when Config.Context has ended and all is over that Config.Go was given.
 func (o *Owner) Close() { o.rebuild.close() }
 
+// Holder returns which life of which edge it is, as presence knows it.
+func (o *Owner) Holder() presence.Holder { return o.cfg.Holder }
+
 // Lease returns the edge's lease.
 func (o *Owner) Lease() *Lease { return o.lease }
 
