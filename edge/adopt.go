@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/admission"
@@ -56,6 +57,48 @@ func (o *Orphan) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcom
 
 // Admission is the place of the session's connection in what the edge counts. Once the session is open the door owes a call of Release.
 func (o *Orphan) Admission() Admission { return Admission{Actor: o.Actor, slot: o.slot} }
+
+// adoptTime bounds dialling, and the claim.
+const adoptTime = 10 * time.Second
+
+// can reports whether this edge has a door that dials an agent.
+func (d *dials) can(o presence.Orphan) bool {
+	dialect, _, err := readVouched(o.Dial.By)
+	return err == nil && d.adopter(dialect) != nil
+}
+
+// adopt has the door of its dialect dial an agent for an actor. ErrAdopted where somebody else goes on with the session.
+func (d *dials) adopt(ctx context.Context, o presence.Orphan, a *Actor) error {
+	dialect, _, err := readVouched(o.Dial.By)
+	if err != nil {
+		return err
+	}
+	door := d.adopter(dialect)
+	if door == nil {
+		return agora.Errorf(agora.Unavailable, "this edge dials no agents of dialect %q", dialect)
+	}
+	if who := a.Principal(); who.Tenant != o.Tenant || who.Name != o.Principal {
+		return ownership.BelongsElsewhere(o.Agent)
+	}
+	if err := errors.Join(a.Check(), a.mayBe(o.Agent)); err != nil {
+		return agora.AsError(err)
+	}
+	slot, err := a.node.limits.Shedder.Acquire()
+	if err != nil {
+		return err
+	}
+	orphan := &Orphan{Address: o.Dial.Address, Card: o.Card, Actor: a, seen: o, slot: slot}
+	ctx, cancel := context.WithTimeout(ctx, adoptTime)
+	defer cancel()
+	err = door.Adopt(ctx, orphan)
+	if err == nil && !orphan.opened {
+		err = agora.Errorf(agora.Unavailable, "its door has not opened the session")
+	}
+	if !orphan.opened {
+		slot.Release()
+	}
+	return err
+}
 
 // Adopt has this edge adopt an agent's session at once, where no edge that lives holds it: for a door that hears from an agent whose session is not
 // here. It returns nil once an edge holds the session, or where one does that can't be asked now. Errors: AGENT_NOT_FOUND where there is no session that

@@ -93,13 +93,5 @@ func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer, all
 	return a, as, nil
 }
 
-// asError returns an error as agents see it; nil for nil.
-func asError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return agora.AsError(err)
-}
-
 // Unverified reports whether nobody is asked who they are: there is no authentication.
 func (n *Node) Unverified(ctx context.Context) bool { return n.credentials.unverified(ctx) != nil }

@@ -29,9 +29,6 @@ func newCalls(cfg Config, o *ownership.Owner, r *relay.Relay, limits *limiters) 
 	})
 }
 
-// Calls returns the counters of the calls made at this edge. They go on counting.
-func (n *Node) Calls() *call.Stats { return n.calls.Stats() }
-
 // Call asks an agent on behalf of another one, which need have no session: q.Message has To.Agent, Body and what else the one who is asked is
 // to get; where q.Streams, what [call.Answer.Say] adds counts against the agent's rate at this edge. The answer is found at this edge whatever edge the agent is at, or moves to. The caller owes it a call of Close. Errors are those
 // of [call.Registry.Start], and FORBIDDEN.

@@ -84,7 +84,7 @@ func (s *Session) detach(ctx context.Context) {
 }
 
 // abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
-// end it (see seekLostSessions, which may have come too early for what was still in hand here).
+// end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here).
 func (s *Session) abortIfLost(ctx context.Context) {
 	out := s.outgoing.Load()
 	if out == nil {

@@ -227,3 +227,12 @@ func (s *Session) reconsider() {
 		s.conn.Notify(Notice{Kind: NoticeFault, To: agora.ToSpace(s.claim.Tenant, name), Err: agora.AsError(err)})
 	}
 }
+
+// spaceType is the type of a space that is there.
+func spaceType(space string) string {
+	typ, err := spaces.Type(space)
+	if err != nil {
+		return spaces.Public
+	}
+	return typ
+}

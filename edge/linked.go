@@ -10,6 +10,3 @@ import (
 func (n *Node) Linked(l presence.Link) *Actor {
 	return n.actor(&Principal{Name: l.Principal(), Tenant: l.Tenant, Any: true, link: true})
 }
-
-// Holder returns which life of which edge the node is, as presence knows it.
-func (n *Node) Holder() presence.Holder { return n.owner.Holder() }

@@ -4,9 +4,6 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 )
 
-// Shedder returns the load shedder of the edge, which has its connections, whatever their door.
-func (n *Node) Shedder() *admission.Shedder { return n.limits.Shedder }
-
 // sheds returns what the edge's shedder looks at and does: what is held for spaces, of cards, and for agents that have gone
 // and whose messages are still under way counts for nobody; queues for agents and spaces shrink.
 func (n *Node) sheds() admission.ShedderConfig {

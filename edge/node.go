@@ -7,10 +7,14 @@ import (
 	"hash/maphash"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/edge/dial"
 	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/internal/latency"
+	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
 )
 
@@ -30,13 +34,13 @@ type Node struct {
 	owner       *ownership.Owner
 	edges       edges
 	acts        acts
-	answers     answers
 	sessions    sessionTable
 	dials       dials
 	wheel       *Wheel
 	tickets     tickets
 	seed        maphash.Seed // of the hashes of callers
 	stats       counters
+	stopAnswers func() // stops answering other edges; waits for what is being answered
 }
 
 // Config returns the settings, defaults filled in.
@@ -56,6 +60,40 @@ func (n *Node) Ready() error {
 	return nil
 }
 
+// Holder returns which life of which edge the node is, as presence knows it.
+func (n *Node) Holder() presence.Holder { return n.owner.Holder() }
+
+// Dialer returns what doors dial agents with: it dials nothing that the settings deny.
+func (n *Node) Dialer() *dial.Dialer { return n.cfg.Dialer }
+
+// Shedder returns the load shedder of the edge, which has its connections, whatever their door.
+func (n *Node) Shedder() *admission.Shedder { return n.limits.Shedder }
+
+// SetLimits puts other limits in force, for sessions that run too. An agent that is beyond one already keeps
+// what it has. Frame, InFlight, Connections and Queued stay as they were at the start.
+func (n *Node) SetLimits(l admission.Limits) {
+	n.limits.Set(l)
+	n.limits.Connections.Refill()
+	n.limits.rates.Refill()
+	for _, s := range n.sessions.all() {
+		s.actor.quota.Refill()
+	}
+}
+
+// Limits returns the limits in force, defaults filled in.
+func (n *Node) Limits() admission.Limits { return n.limits.Load().Limits }
+
+// ConnLimiter returns the limiter of all connections to the edge.
+func (n *Node) ConnLimiter() *admission.ConnLimiter { return n.limits.Connections }
+
+// Tenants returns the counters of each tenant that has been at this edge, by
+// its name; those beyond the first [admission.CountedTenants] share one entry. They go on counting.
+func (n *Node) Tenants() map[string]*admission.TenantStats { return n.limits.rates.Tenants() }
+
+// Screens has a door look at what agents of every dialect say, as it is only there known what that means to the agents of its own. It may be called at any time, by one
+// goroutine at a time.
+func (n *Node) Screens(s Screen) { n.screens.add(s) }
+
 // Restores has restore called whenever presence may have lost what it knew, before it is taken for whole again: it writes once more what its door
 // keeps there. Its error has the node call it again. It may be called at any time until the node is closed, by one goroutine at a time.
 func (n *Node) Restores(restore func(context.Context) error) { n.owner.Restores(restore) }
@@ -64,3 +102,28 @@ func (n *Node) Restores(restore func(context.Context) error) { n.owner.Restores(
 func (n *Node) Reap(ctx context.Context, tenant string, id agora.AgentID) error {
 	return n.owner.Reap(ctx, tenant, id, false)
 }
+
+// Stats returns the counters.
+func (n *Node) Stats() Stats {
+	s := Stats{
+		Sessions: n.stats.sessions.Load(), Started: n.stats.started.Load(), Sent: n.stats.sent.Load(),
+		Unrenewed: n.owner.Lease().Failed(), LeaseLeft: n.owner.Lease().Left(), Draining: n.draining.Load(), Ended: make(map[string]int64, len(causes)),
+	}
+	for k, name := range causes {
+		s.Ended[string(name)] = n.stats.ended[k].Load()
+	}
+	return s
+}
+
+// ToWritten returns how long messages took from being stored to being written to the socket of an agent that was
+// there, by the log's clock: the oldest of what one write took counts.
+func (n *Node) ToWritten() *latency.Histogram { return &n.stats.toWritten }
+
+// Renewals returns how long the renewals of the lease took that succeeded: some round trips to presence.
+func (n *Node) Renewals() *latency.Histogram { return n.owner.Lease().Renewals() }
+
+// Calls returns the counters of the calls made at this edge. They go on counting.
+func (n *Node) Calls() *call.Stats { return n.calls.Stats() }
+
+// Directory returns what the directories that this edge keeps take.
+func (n *Node) Directory() directory.Stats { return n.directory.Stats() }

@@ -196,7 +196,7 @@ func (s *Session) deposed() {
 }
 
 // laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's all the same, the
-// session was given up for lost while this edge could not say that it has it, and its lanes were ended (endLostSessions); or the lane
+// session was given up for lost while this edge could not say that it has it, and its lanes were ended (by package ownership); or the lane
 // owes more than it can remember. Then the agent is asked to come back: its session goes on under a younger claim. It never blocks.
 func (s *Session) laneLost() {
 	s.node.background(func() {

@@ -137,14 +137,6 @@ func (a *Actor) say(ctx context.Context, as agora.AgentID, what act, w Want, alo
 	}
 }
 
-// code returns the code of an error; empty for none.
-func code(err error) agora.Code {
-	if err == nil {
-		return ""
-	}
-	return agora.AsError(err).Code
-}
-
 // lookAgain is how long an Actor waits before it looks for the holder of a session again.
 const lookAgain = 100 * time.Millisecond
 

@@ -18,7 +18,9 @@ import (
 // or the log can't be reached until ctx is over, and when another edge that lives has the same id.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n := newNode(cfg.withDefaults())
-	err := n.answers.begin(n.owner.Holder()) // who holds something can be asked
+	answers := &answers{node: n}
+	n.stopAnswers = answers.end
+	err := answers.begin(n.owner.Holder()) // who holds something can be asked
 	if err == nil {
 		err = n.owner.Start(ctx)
 	}
@@ -51,7 +53,6 @@ func newNode(cfg Config) *Node {
 		DeltaThreshold: cfg.DeltaThreshold, Log: cfg.Log})
 	n.directory = directory.New(directory.Config{Broker: cfg.Broker, Presence: cfg.Presence, Compare: cfg.Compare, Log: cfg.Log})
 	n.edges = edges{cfg.Broker, cfg.Presence, cfg.Probe}
-	n.answers.node = n
 	n.owner = n.newOwner()
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
@@ -94,7 +95,7 @@ func (n *Node) Close() {
 	n.calls.Close()
 	n.stop()
 	n.work.Wait()
-	n.answers.end()
+	n.stopAnswers()
 	n.owner.Close()
 	for _, s := range n.sessions.all() {
 		s.sender().Close()
@@ -124,12 +125,3 @@ func (n *Node) cutOff() {
 
 // cutOffTime bounds what is told to log and presence when the node is closed without having drained, or in vain.
 const cutOffTime = 2 * time.Second
-
-// spaceType is the type of a space that is there.
-func spaceType(space string) string {
-	typ, err := spaces.Type(space)
-	if err != nil {
-		return spaces.Public
-	}
-	return typ
-}
