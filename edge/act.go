@@ -75,31 +75,6 @@ func (r *acted) err() error {
 // actsName is the name under which one life of an edge is asked for acts: apart from short questions, as acts may wait.
 func actsName(answers string) string { return answers + ".acts" }
 
-// act does what another edge was asked for.
-func (n *Node) act(ctx context.Context, body []byte) []byte {
-	r := n.acting.once(ctx, string(body), func() acted { return n.acted(ctx, body) })
-	answer, err := json.Marshal(r)
-	if err != nil {
-		return []byte(`{"elsewhere":true}`)
-	}
-	return answer
-}
-
-func (n *Node) acted(ctx context.Context, body []byte) (r acted) {
-	var a act
-	if err := json.Unmarshal(body, &a); err != nil {
-		r.Code, r.Message = agora.InvalidRequest, "an edge of another version asked for this"
-	} else if s := n.sessions.live(a.Agent); s == nil {
-		r.Elsewhere = true
-	} else if out, err := s.do(ctx, &a); err != nil {
-		e := agora.AsError(err)
-		r.Code, r.Message, r.RetryAfter = e.Code, e.Message, e.RetryAfter
-	} else {
-		r.Outcome = out
-	}
-	return r
-}
-
 // do does an act and waits until it is stored, where it stores something.
 func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
 	told := make(chan Notice, 2) // what opens an event is told its id, and that it is stored

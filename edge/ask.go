@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/edge/relay"
-	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -37,20 +38,25 @@ type reply struct {
 // answerName is the name under which one life of an edge is asked.
 func answerName(h presence.Holder) string { return h.Edge + "." + h.Incarnation }
 
-const (
-	answerTime   = time.Second     // for what another edge has at hand
-	handoverTime = 5 * time.Second // for one try of a hand-over; the asker tries again
-)
+// answerTime bounds what another edge has at hand.
+const answerTime = time.Second
 
-// ask asks another edge, or this one.
-func (n *Node) ask(ctx context.Context, h presence.Holder, q question) (reply, error) {
+// edges asks other edges, or this one. Every error may be broker.ErrNoEdge, where nobody is there.
+type edges struct {
+	broker   *broker.Broker
+	presence *presence.Store
+	probe    time.Duration // see [Config.Probe]
+}
+
+// ask asks a question of one life of an edge.
+func (e *edges) ask(ctx context.Context, h presence.Holder, q question) (reply, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return reply{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(handoverTime, n.cfg.Probe)+time.Second)
+	ctx, cancel := context.WithTimeout(ctx, max(ownership.HandoverTime, e.probe)+time.Second)
 	defer cancel()
-	answer, err := n.cfg.Broker.Ask(ctx, answerName(h), body)
+	answer, err := e.broker.Ask(ctx, answerName(h), body)
 	if err != nil {
 		return reply{}, err
 	}
@@ -58,96 +64,56 @@ func (n *Node) ask(ctx context.Context, h presence.Holder, q question) (reply, e
 	return r, json.Unmarshal(answer, &r)
 }
 
-// answer answers another edge.
-func (n *Node) answer(ctx context.Context, body []byte) []byte {
-	var q question
-	var r reply
-	if err := json.Unmarshal(body, &q); err != nil {
-		return []byte(`{}`)
-	}
-	at := agora.ToAgent(q.Tenant, q.Agent)
-	switch q.Verb {
-	case "probe":
-		r.Alive = n.probed(ctx, at, q.Epoch)
-		r.Leaving = !r.Alive && n.leaving(at, q.Epoch)
-	case "inspect":
-		r.Live = n.sessionStatus(at, q.Epoch)
-	case "kick", "evict", "end":
-		r.Done = n.endAsked(ctx, at, q.Epoch, endings[q.Verb])
-	case "self":
-		r.Self = n.edgeStatus()
-	case "taken":
-		r.Taken, r.Waits = n.calls.Taken(q.Tenant, q.Box)
-	case "handover":
-		r.Done, r.Clean = n.handOver(ctx, at, q.Epoch)
-	case "confirmed":
-		for _, s := range n.sessions.of(at, agora.MaxSeq) {
-			r.Cursor = max(r.Cursor, s.read())
-			if s.slow != nil && !s.ended() {
-				r.Slow = append(r.Slow, s.slow()...)
-			}
-		}
-	}
-	answer, err := json.Marshal(r)
-	if err != nil {
-		return []byte(`{}`)
-	}
-	return answer
+// askOf asks about the session of an agent under an epoch.
+func (e *edges) askOf(ctx context.Context, verb string, h presence.Holder, at agora.Address, epoch uint64) (reply, error) {
+	return e.ask(ctx, h, question{Verb: verb, Tenant: at.Tenant, Agent: at.Agent, Epoch: epoch})
 }
 
-// probed tells whether the connection that holds an epoch gives a sign of life in time.
-func (n *Node) probed(ctx context.Context, at agora.Address, epoch uint64) bool {
-	ctx, cancel := context.WithTimeout(ctx, n.cfg.Probe*9/10) // the rest is for the answer
-	defer cancel()
-	for n.opening(at, epoch) {
-		if !pause.For(ctx, 10*time.Millisecond) {
-			return true // it has come just now
-		}
-	}
-	s := n.sessions.under(at, epoch)
-	return s != nil && s.probe(ctx)
+// Ping is that of [ownership.Peers], like the next three.
+func (e *edges) Ping(ctx context.Context, h presence.Holder) error {
+	_, err := e.broker.Ask(ctx, answerName(h), []byte(`{}`))
+	return err
 }
 
-// leaving tells whether the agent of an epoch has said goodbye.
-func (n *Node) leaving(at agora.Address, epoch uint64) bool {
-	s := n.sessions.under(at, epoch)
-	if s == nil {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.goodbye
+func (e *edges) Probe(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) (alive, leaving bool, err error) {
+	r, err := e.askOf(ctx, "probe", h, at, epoch)
+	return r.Alive, r.Leaving, err
 }
 
-// handOver closes what this edge still holds of an agent from before an epoch.
-func (n *Node) handOver(ctx context.Context, at agora.Address, epoch uint64) (done, clean bool) {
-	ctx, cancel := context.WithTimeout(ctx, handoverTime)
-	defer cancel()
-	clean = true
-	for _, s := range n.sessions.of(at, epoch) {
-		ok, err := s.handOver(ctx)
-		if err != nil {
-			return false, false
-		}
-		clean = clean && ok
-	}
-	return true, clean
+func (e *edges) HandOver(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) (done, clean bool, err error) {
+	r, err := e.askOf(ctx, "handover", h, at, epoch)
+	return r.Done, r.Clean, err
+}
+
+func (e *edges) End(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64, why ownership.Ending) error {
+	_, err := e.askOf(ctx, string(why), h, at, epoch)
+	return err
 }
 
 // askConfirmed asks how far an agent has got with its mailbox.
-func (n *Node) askConfirmed(ctx context.Context, to agora.Address, h presence.Holder) (relay.Confirmed, error) {
-	r, err := n.ask(ctx, h, question{Verb: "confirmed", Tenant: to.Tenant, Agent: to.Agent})
+func (e *edges) askConfirmed(ctx context.Context, to agora.Address, h presence.Holder) (relay.Confirmed, error) {
+	r, err := e.ask(ctx, h, question{Verb: "confirmed", Tenant: to.Tenant, Agent: to.Agent})
 	return relay.Confirmed{Cursor: r.Cursor, Slow: r.Slow}, err
 }
 
-// probeIncumbent asks for a sign of life of the connection that holds an id.
-// An edge that does not answer is taken for dead: its lease still has to run out.
-func (n *Node) probeIncumbent(ctx context.Context, c presence.Claim, tenant string, id agora.AgentID) reply {
-	ctx, cancel := context.WithTimeout(ctx, n.cfg.Probe)
-	defer cancel()
-	r, err := n.ask(ctx, c.Incumbent.Holder, question{Verb: "probe", Tenant: tenant, Agent: id, Epoch: c.Incumbent.Epoch})
+// askTaken asks the edges at which callers wait for the answer in a box how much of it they have taken.
+func (e *edges) askTaken(ctx context.Context, box agora.Address) (bytes int64, waits bool, err error) {
+	holders, err := e.presence.Calls.Waiters(ctx, box.Tenant, box.Space)
 	if err != nil {
-		return reply{}
+		return 0, false, err
 	}
-	return r
+	for _, h := range holders {
+		r, failed := e.ask(ctx, h, question{Verb: "taken", Tenant: box.Tenant, Box: box.Space})
+		if failed != nil {
+			err = failed
+			continue
+		}
+		bytes, waits = max(bytes, r.Taken), waits || r.Waits
+	}
+	if waits {
+		err = nil
+	}
+	return bytes, waits, err
 }
+
+var _ ownership.Peers = (*edges)(nil)

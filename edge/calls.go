@@ -7,35 +7,26 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/call"
+	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/presence"
 )
 
-// newCalls returns the calls of the node's callers.
-func (n *Node) newCalls() *call.Registry {
+// newCalls returns the calls of a node's callers.
+func newCalls(cfg Config, o *ownership.Owner, r *relay.Relay, limits *limiters) *call.Registry {
 	return call.New(call.Config{
-		Broker: n.cfg.Broker, Presence: n.cfg.Presence, Holder: n.holder, Reach: n.relay.Reach, Wrote: n.relay.Wrote,
+		Broker: cfg.Broker, Presence: cfg.Presence, Holder: o.Holder(), Reach: r.Reach, Wrote: r.Wrote, Pressed: r.Pressed,
 		Limits: func() (agent, all int) {
-			l := n.limits.Load()
+			l := limits.Load()
 			return l.Calls, l.EdgeCalls
 		},
-		Known: n.knows, Delivers: n.mayDeliver, Valid: n.valid, Pressed: n.relay.Pressed, MaxAge: n.cfg.MaxAge, MaxRecords: n.cfg.MaxRecords, Doubt: n.cfg.Doubt, Grace: n.cfg.Presence.Grace(), Log: n.cfg.Log,
+		Known: func(ctx context.Context, tenant string, id agora.AgentID) bool {
+			found, err := cfg.Presence.Addressees.Lookup(ctx, tenant, id)
+			return err == nil && found.State != presence.Unknown
+		},
+		Delivers: o.MayDeliver, Valid: o.Lease().Valid, MaxAge: cfg.MaxAge, MaxRecords: cfg.MaxRecords, Doubt: cfg.Doubt, Grace: cfg.Presence.Grace(), Log: cfg.Log,
 	})
-}
-
-// Calls returns the counters of the calls made at this edge. They go on counting.
-func (n *Node) Calls() *call.Stats { return n.calls.Stats() }
-
-// knows tells whether an agent has a mailbox.
-func (n *Node) knows(ctx context.Context, tenant string, id agora.AgentID) bool {
-	found, err := n.cfg.Presence.Addressees.Lookup(ctx, tenant, id)
-	return err == nil && found.State != presence.Unknown
-}
-
-// callIsLost reports whether nobody waits for a call any more, as far as presence knows.
-func (n *Node) callIsLost(ctx context.Context, tenant, box string) (bool, error) {
-	open, err := n.cfg.Presence.Calls.IsOpen(ctx, tenant, box)
-	return !open, err
 }
 
 // Call asks an agent on behalf of another one, which need have no session: q.Message has To.Agent, Body and what else the one who is asked is
@@ -109,7 +100,7 @@ func (a *Actor) mayCall(ctx context.Context, as agora.AgentID, m *agora.Message)
 	if err := a.forbidden(a.grant().Refuses(policy.Send, string(m.To.Agent)), addressing, string(m.To.Agent)); err != nil {
 		return err
 	}
-	if err := n.limits.shedder.Full(); err != nil {
+	if err := n.limits.Shedder.Full(); err != nil {
 		return err
 	}
 	return a.quota.SpendFor(ctx, a.as(as), len(m.Body))
@@ -138,26 +129,6 @@ func (s *Session) called(m *agora.Message) bool {
 	s.sender().Cancelled(box, stream)
 	m.Part, m.Stream = agora.Cancel, stream // and the body says why
 	return true
-}
-
-// askTaken asks the edges at which callers wait for the answer in a box how much of it they have taken.
-func (n *Node) askTaken(ctx context.Context, box agora.Address) (bytes int64, waits bool, err error) {
-	holders, err := n.cfg.Presence.Calls.Waiters(ctx, box.Tenant, box.Space)
-	if err != nil {
-		return 0, false, err
-	}
-	for _, h := range holders {
-		r, e := n.ask(ctx, h, question{Verb: "taken", Tenant: box.Tenant, Box: box.Space})
-		if e != nil {
-			err = e
-			continue
-		}
-		bytes, waits = max(bytes, r.Taken), waits || r.Waits
-	}
-	if waits {
-		err = nil
-	}
-	return bytes, waits, err
 }
 
 // Spend counts a call of n bytes that a door passes on by itself, in the name of an agent, against what that may say, as [Actor.Call] counts its own. RATE_LIMITED

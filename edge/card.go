@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -60,4 +61,13 @@ func (s *Session) letCardGo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep(card{})
+}
+
+// setCard has the directory show another card of the session's agent, and tells of it where it is another one.
+func (s *Session) setCard(ctx context.Context, card agora.Agent) error {
+	changed, err := s.node.cfg.Presence.Directory.SetCard(ctx, s.claim, card)
+	if changed {
+		s.node.owner.Announce(s.claim, agora.Updated)
+	}
+	return err
 }

@@ -111,7 +111,7 @@ func (s *Session) Written() {
 		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
 	}
 	if s.stamp >= s.since { // what waited for the agent to come says nothing of the way here
-		s.node.toWritten.Observe(time.Duration(s.node.cfg.Broker.Now().UnixNano() - s.stamp))
+		s.node.stats.toWritten.Observe(time.Duration(s.node.cfg.Broker.Now().UnixNano() - s.stamp))
 	}
 	s.receiptsWritten(s.pulled, agora.Delivered)
 	clear(s.pulled)

@@ -71,7 +71,7 @@ func (s *Session) detach(ctx context.Context) {
 	switch {
 	case err == nil && !s.goodbye && !yielded:
 		h := s.held()
-		s.node.departed.add(h, time.Now().Add(h.Away))
+		s.node.owner.Gone(h)
 		s.remove()
 	case err == nil || errors.Is(err, presence.ErrDeposed):
 		s.remove()
@@ -84,7 +84,7 @@ func (s *Session) detach(ctx context.Context) {
 }
 
 // abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
-// end it (see seekLostSessions, which may have come too early for what was still in hand here).
+// end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here).
 func (s *Session) abortIfLost(ctx context.Context) {
 	out := s.outgoing.Load()
 	if out == nil {
@@ -102,7 +102,7 @@ func (s *Session) reassert(ctx context.Context) (held bool, err error) {
 	if !guard.Asserts {
 		return false, nil
 	}
-	deposed, err := n.cfg.Presence.Sessions.Reassert(ctx, n.holder, []presence.Held{s.held()})
+	deposed, err := n.cfg.Presence.Sessions.Reassert(ctx, n.owner.Holder(), []presence.Held{s.held()})
 	return err == nil && len(deposed) == 0, err
 }
 
@@ -150,7 +150,7 @@ func (s *Session) persistDetach(ctx context.Context) error {
 	s.node.background(func() {
 		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
 		defer cancel()
-		if err := s.node.reap(ctx, s.claim.Tenant, s.claim.Agent, flushed == nil); err != nil {
+		if err := s.node.owner.Reap(ctx, s.claim.Tenant, s.claim.Agent, flushed == nil); err != nil {
 			// The sweep finishes it: the session is ending, whatever becomes of this edge.
 			s.node.cfg.Log.Debug("session is not finished yet", "agent", s.claim.Agent, "err", err)
 		}
@@ -177,20 +177,6 @@ func gaveUp(flushed error) error {
 		return errGaveUp
 	}
 	return nil
-}
-
-// detachLate tries again to detach the sessions that have stopped.
-func (n *Node) detachLate() {
-	for _, s := range n.sessions.allStopped() {
-		if s.detaching.TryLock() {
-			s.detaching.Unlock()
-			n.background(func() {
-				ctx, cancel := context.WithTimeout(n.ctx, closeTime)
-				defer cancel()
-				s.detach(ctx)
-			})
-		}
-	}
 }
 
 // handOver gives the session to another holder: the socket is closed, what is

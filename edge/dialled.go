@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/dial"
+	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
@@ -45,7 +47,7 @@ func (a *Actor) reach(ctx context.Context, id agora.AgentID, what act) error {
 	what.Agent, what.ID, what.Principal = agora.ToAgent(who.Tenant, id), rand.Text(), who.Name
 	for end := time.Now().Add(n.cfg.Patience); ; {
 		try, cancel := context.WithTimeout(ctx, actAgain)
-		_, err := n.perform(try, &what, nil)
+		_, err := n.acts.perform(try, &what, nil)
 		cancel()
 		switch {
 		case errors.Is(err, errElsewhere):
@@ -112,7 +114,7 @@ func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
 			return notYours(id)
 		}
 		session = o.Session
-		if err = n.endDialled(ctx, o, "end"); err == nil {
+		if err = n.owner.EndDialled(ctx, o); err == nil {
 			return nil
 		}
 		if !errors.Is(err, presence.ErrDeposed) || ctx.Err() != nil {
@@ -121,45 +123,11 @@ func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
 	}
 }
 
-// endDialled ends a dialled session for good, by a verb of [question] where an edge holds it. ErrDeposed where it goes on under another claim, or is over.
-func (n *Node) endDialled(ctx context.Context, o presence.Orphan, verb string) error {
-	if o.Phase == presence.Active {
-		// Where its edge does not answer, it finds its claim gone.
-		_, _ = n.ask(ctx, o.Holder, question{Verb: verb, Tenant: o.Tenant, Agent: o.Agent, Epoch: o.Epoch})
-	}
-	c := presence.Claim{Tenant: o.Tenant, Agent: o.Agent, Session: o.Session, Epoch: o.Epoch}
-	ended := n.cfg.Presence.Sessions.End(ctx, c)
-	if ended != nil && !errors.Is(ended, presence.ErrDeposed) {
-		return ended
-	}
-	if err := n.reap(ctx, o.Tenant, o.Agent, false); err != nil {
-		return err
-	}
-	return ended
-}
-
-func notYours(id agora.AgentID) error {
-	return agora.Errorf(agora.Forbidden, "agent %q belongs to someone else", id)
-}
-
 // EndDialled ends an agent's session whose connection an edge has dialled, wherever it is held, because the agent has failed: as [Actor.End] does for the agent
 // itself. With unlessAlive the edge that holds the session asks the agent for a sign of life first, and the session stays where there is one. ended says whether it was ended
 // by this. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
 func (n *Node) EndDialled(ctx context.Context, tenant string, id agora.AgentID, unlessAlive bool) (ended bool, err error) {
-	o, is, err := n.cfg.Presence.Dials.Find(ctx, tenant, id)
-	switch {
-	case err != nil:
-		return false, agora.AsError(err)
-	case !is:
-		return false, agora.UnknownAgent(id)
-	case unlessAlive && n.answers(ctx, o):
-		return false, nil
-	}
-	err = n.endDialled(ctx, o, "end")
-	if errors.Is(err, presence.ErrDeposed) { // it goes on under another claim
-		return false, nil
-	}
-	return err == nil, err
+	return n.owner.EndFailed(ctx, tenant, id, unlessAlive)
 }
 
 // HearDialled brings a sign of life of an agent whose connection an edge has dialled to its session, where that is held: for a door that has heard from the agent
@@ -172,9 +140,51 @@ func (n *Node) HearDialled(ctx context.Context, tenant string, id agora.AgentID)
 	case !is:
 		return agora.UnknownAgent(id)
 	}
-	_, err = n.perform(ctx, &act{Verb: verbAlive, Agent: agora.ToAgent(tenant, id), ID: rand.Text(), Principal: o.Principal}, nil)
+	_, err = n.acts.perform(ctx, &act{Verb: verbAlive, Agent: agora.ToAgent(tenant, id), ID: rand.Text(), Principal: o.Principal}, nil)
 	if errors.Is(err, errElsewhere) { // its next holder begins to count anew
 		return nil
 	}
 	return err
+}
+
+// dialled makes the claim that a connection asks for one of a session that its edge has dialled. INVALID_REQUEST for an address that is none.
+func (a *Actor) dialled(h *Hello, req *presence.ClaimRequest) (err error) {
+	if h.orphan != nil {
+		if !guard.Adoption {
+			how := h.orphan.seen.Dial
+			req.Dial = &how
+			return nil
+		}
+		req.Adopt = h.orphan.seen.Epoch
+	}
+	if h.Dialled == "" {
+		return nil
+	}
+	req.Dial = new(presence.Dialled)
+	if req.Dial.Address, err = dial.Canonical(h.Dialled); err != nil {
+		return err
+	}
+	req.Dial.By, err = vouch(h.Card.DialectName(), a.Principal())
+	return err
+}
+
+// vouchAgain writes into presence that the principal of a session has other credentials, where others may have to dial for it.
+func (s *Session) vouchAgain() {
+	how := s.node.dials.of(s)
+	if how == nil {
+		return
+	}
+	dialect, _, err := readVouched(how.By)
+	if err == nil {
+		how.By, err = vouch(dialect, s.actor.Principal())
+	}
+	if err == nil {
+		s.node.dials.put(s, *how)
+		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
+		defer cancel()
+		err = s.node.cfg.Presence.Dials.SetBy(ctx, s.claim, how.By)
+	}
+	if err != nil && !errors.Is(err, presence.ErrDeposed) {
+		s.node.cfg.Log.Warn("other edges don't know the credentials by which an agent is dialled now", "agent", s.claim.Agent, "err", err)
+	}
 }

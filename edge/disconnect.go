@@ -2,31 +2,11 @@ package edge
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"time"
 
 	"github.com/agora-relay/agora/presence"
 )
-
-// Cause is why a connection ended. Its names are part of metrics and logs.
-type Cause string
-
-// The causes.
-const (
-	Goodbye   Cause = "goodbye"    // the agent closed the connection on purpose
-	Lost      Cause = "lost"       // the connection broke
-	Silent    Cause = "silent"     // no sign of life
-	Stalled   Cause = "stalled"    // its socket took nothing
-	TakenOver Cause = "taken_over" // it goes on elsewhere
-	Kicked    Cause = "kicked"     // an operator ended it
-	Drained   Cause = "drained"    // it is to connect again: the edge goes away, or has to let go of it
-	Shed      Cause = "shed"       // the edge held too much
-	Refused   Cause = "refused"    // the agent broke the protocol, or may not be who it is any more
-	Expired   Cause = "expired"    // its credentials ended, or were taken back
-)
-
-var causes = [...]Cause{Goodbye, Lost, Silent, Stalled, TakenOver, Kicked, Drained, Shed, Refused, Expired}
 
 // Ending is what a door tells of a session's connection that has gone.
 type Ending struct {
@@ -64,7 +44,7 @@ func (s *Session) began() {
 	s.node.stats.started.Add(1)
 	e := s.event(presence.Began)
 	e.At, e.After = time.Unix(0, s.since).UTC(), s.after
-	s.node.background(func() { s.node.note(s.claim, e) })
+	s.node.background(func() { s.node.owner.Note(s.claim, e) })
 	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session started",
 		append(s.attrs(), slog.Bool("resumed", s.claim.Resumed))...)
 }
@@ -75,7 +55,7 @@ func (s *Session) hasLeft() {
 	s.mu.Lock()
 	e.Why, e.Cursor, e.Written = string(cmp.Or(s.why, Lost)), s.acked, s.written
 	s.mu.Unlock()
-	s.node.background(func() { s.node.note(s.claim, e) })
+	s.node.background(func() { s.node.owner.Note(s.claim, e) })
 }
 
 func (s *Session) event(what string) presence.Event {
@@ -83,18 +63,6 @@ func (s *Session) event(what string) presence.Event {
 		At: s.node.cfg.Broker.Now().UTC(), What: what, Edge: s.node.cfg.ID, Conn: s.name, Session: s.claim.Session, Epoch: s.claim.Epoch,
 	}
 }
-
-// note writes history, which nothing but operators' questions depends on: what can't be written is left out.
-func (n *Node) note(c presence.Claim, e presence.Event) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), noteTime) // the last ones are written while the node closes
-	defer cancel()
-	if err := n.cfg.Presence.Operators.Note(ctx, c.Tenant, c.Agent, e); err != nil {
-		n.cfg.Log.Debug("history was not written", "agent", c.Agent, "err", err)
-	}
-}
-
-// noteTime bounds how long history holds up a node that closes.
-const noteTime = time.Second
 
 // attrs name the session in the log.
 func (s *Session) attrs() []slog.Attr {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 )
@@ -20,7 +20,7 @@ func (n *Node) Drain(ctx context.Context) DrainResult {
 		return DrainResult{}
 	}
 	n.draining.Store(true)
-	n.limits.shedder.Shut(errDraining)
+	n.limits.Shedder.Shut(ownership.ErrDraining)
 	d := newDrainer(ctx, n)
 	for d.step() && pause.For(ctx, departEvery) {
 		d.offers.close()
@@ -30,7 +30,7 @@ func (n *Node) Drain(ctx context.Context) DrainResult {
 	}
 	n.drained.Store(true)
 	if ctx.Err() == nil {
-		if err := n.cfg.Presence.Leases.Resign(ctx, n.holder); err != nil {
+		if err := n.cfg.Presence.Leases.Resign(ctx, n.owner.Holder()); err != nil {
 			n.cfg.Log.Warn("lease was not given back", "err", err)
 		}
 	}
@@ -62,9 +62,6 @@ const (
 	flushTime   = 5 * time.Second        // kept, or a quarter of the time there is, for what the last ones told have under way
 )
 
-// errDraining is what newcomers are told.
-var errDraining = &agora.Error{Code: agora.Unavailable, Message: "the edge is going away", RetryAfter: time.Second}
-
 // drainer is the way of an edge's agents to other edges. Each has a time at
 // which it is expected there; those times are 1/DrainRate apart.
 type drainer struct {
@@ -90,7 +87,7 @@ func newDrainer(ctx context.Context, n *Node) *drainer {
 func (d *drainer) step() bool {
 	left, now := d.left(), time.Now()
 	if len(left) == 0 {
-		return d.node.expects()
+		return d.node.owner.Expects()
 	}
 	if d.next.Before(now) {
 		d.next = now // a step that comes late does not make the group larger
@@ -140,11 +137,4 @@ func (d *drainer) sendAway(group []*Session, now time.Time) {
 		s.conn.Close(Reason{Cause: Drained, Text: "the edge is restarting: reconnect"})
 	}
 	d.next = d.slot(len(group))
-}
-
-// expects tells whether a connection is about to become a session.
-func (n *Node) expects() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.arrivals) > 0
 }

@@ -2,8 +2,6 @@ package edge
 
 import (
 	"context"
-
-	"github.com/agora-relay/agora"
 )
 
 // endings says why a session is ended that another edge asks this one to end.
@@ -20,14 +18,4 @@ func (s *Session) endHere(ctx context.Context, why Reason) {
 	if s.stop(true) {
 		s.detach(ctx)
 	}
-}
-
-// endAsked ends the session of an epoch that this edge holds.
-func (n *Node) endAsked(ctx context.Context, at agora.Address, epoch uint64, why Reason) bool {
-	s := n.sessions.under(at, epoch)
-	if s == nil {
-		return false
-	}
-	s.endHere(ctx, why)
-	return true
 }

@@ -3,12 +3,9 @@ package edge
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -68,7 +65,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		return nil, Welcome{}, e
 	}
 	req := presence.ClaimRequest{
-		Tenant: who.Tenant, Agent: h.Card.ID, Principal: who.Name, Holder: n.holder,
+		Tenant: who.Tenant, Agent: h.Card.ID, Principal: who.Name, Holder: n.owner.Holder(),
 		Conn: h.Conn, Session: rand.Text()[:16], Token: rand.Text(), Card: h.Card,
 	}
 	req.ResumeSession, req.Resume = parseResumeToken(h.Resume)
@@ -76,133 +73,28 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 	if err := a.dialled(&h, &req); err != nil {
 		return nil, Welcome{}, err
 	}
-	o := n.arrive(agora.ToAgent(req.Tenant, req.Agent))
-	defer n.arrivalDone(o)
-	claim, err := n.claim(ctx, &req, o)
+	arrival := n.owner.Arrive(agora.ToAgent(req.Tenant, req.Agent))
+	defer arrival.Done()
+	claim, err := n.owner.Claim(ctx, &req, arrival)
 	if err != nil {
 		return nil, Welcome{}, err
 	}
 	s, err := n.beginSession(ctx, a, h, req, claim, conn)
 	if err != nil {
-		n.returnClaim(claim)
+		n.owner.Return(claim)
 		return nil, Welcome{}, agora.AsError(err)
 	}
 	if !claim.Resumed {
-		n.announce(claim, agora.Online)
+		n.owner.Announce(claim, agora.Online)
 	}
 	n.stats.sessions.Add(1)
 	s.began()
 	return s, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: s.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed, Expires: s.Expires()}, nil
 }
 
-// claim takes the id, past a dead incumbent and a session that is just ending.
-func (n *Node) claim(ctx context.Context, req *presence.ClaimRequest, o *arrival) (presence.Claim, error) {
-	begun := time.Now()
-	for {
-		n.claimSent(o)
-		claim, err := n.cfg.Presence.Sessions.Claim(ctx, *req)
-		n.claimAnswered(o, claim, err)
-		taken, _ := errors.AsType[*presence.AddressError](err)
-		switch {
-		case req.Adopt != 0 && (errors.Is(err, presence.ErrDeposed) || errors.Is(err, presence.ErrExists)):
-			return claim, errAdopted
-		case taken != nil:
-			if err := n.contestAddress(ctx, req, taken, begun); err != nil {
-				return claim, err
-			}
-		case errors.Is(err, presence.ErrExists):
-			if err := n.contestIncumbent(ctx, req, claim); err != nil {
-				return claim, err
-			}
-		case errors.Is(err, presence.ErrEnding):
-			if err := n.reap(ctx, req.Tenant, req.Agent, false); err != nil {
-				return claim, agora.AsError(err)
-			}
-		case errors.Is(err, presence.ErrOwned):
-			return claim, belongsElsewhere(req.Agent)
-		case errors.Is(err, presence.ErrWrongToken):
-			return claim, agora.Errorf(agora.InvalidRequest, "resume_token is not that of the session, which goes on for who registers without one")
-		case time.Since(begun) < 2*n.cfg.Lease && awaitsRebuild(ctx, err): // whoever holds the id will have told so by then
-		case err != nil:
-			return claim, agora.AsError(err)
-		default:
-			return claim, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return claim, agora.AsError(err)
-		}
-	}
-}
-
-// contestIncumbent decides what the incumbent of an id means for a newcomer: nil is
-// that it may claim again.
-func (n *Node) contestIncumbent(ctx context.Context, req *presence.ClaimRequest, claim presence.Claim) error {
-	r := n.probeIncumbent(ctx, claim, req.Tenant, req.Agent)
-	switch {
-	case r.Alive:
-		return agora.Errorf(agora.AgentExists, "agent %q is connected elsewhere", req.Agent)
-	case r.Leaving: // a session that was said goodbye to does not go on
-		pause.For(ctx, 20*time.Millisecond)
-	case req.Evict == claim.Incumbent.Epoch:
-		return belongsElsewhere(req.Agent)
-	default:
-		req.Evict = claim.Incumbent.Epoch
-	}
-	return nil
-}
-
-// arrival is a connection that is about to become a session. A probe that
-// comes meanwhile finds none yet, and must not take it for dead.
-type arrival struct {
-	at    agora.Address
-	asked bool   // its claim is under way: it may hold any epoch
-	epoch uint64 // that it holds; 0 for none
-}
-
-func (n *Node) arrive(at agora.Address) *arrival {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	o := &arrival{at: at}
-	n.arrivals[at] = append(n.arrivals[at], o)
-	return o
-}
-
-func (n *Node) claimSent(o *arrival) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	o.asked = true
-}
-
-func (n *Node) claimAnswered(o *arrival, c presence.Claim, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	o.asked = false
-	if err == nil {
-		o.epoch = c.Epoch
-	}
-}
-
-func (n *Node) arrivalDone(o *arrival) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	left := slices.DeleteFunc(n.arrivals[o.at], func(other *arrival) bool { return other == o })
-	if len(left) == 0 {
-		delete(n.arrivals, o.at)
-		return
-	}
-	n.arrivals[o.at] = left
-}
-
-// opening tells whether a connection that may hold an epoch is about to become a session.
-func (n *Node) opening(at agora.Address, epoch uint64) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.ContainsFunc(n.arrivals[at], func(o *arrival) bool { return o.asked || o.epoch == epoch })
-}
-
 // beginSession begins the session of a claim, once nobody else holds anything of it.
 func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn) (*Session, error) {
-	if err := n.awaitHandover(ctx, c); err != nil {
+	if err := n.owner.AwaitHandover(ctx, c); err != nil {
 		return nil, err
 	}
 	life := n.cfg.Broker.Life()
@@ -225,13 +117,13 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	}
 	n.stats.cards.Add(s.card.held())
 	n.sessions.add(s)
-	n.departed.drop(s.address())
+	n.owner.Here(s.address())
 	if h.HasLast && s.after > rec.Position.Cursor {
 		s.arrivedUpTo(rec.Position.Cursor, s.after)
 	}
 	s.revalidate()                   // what was taken back before is not looked for again
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
-		if _, err := n.reconcile(ctx, []*Session{s}); err != nil {
+		if err := n.owner.Reconcile(ctx, owned{s}); err != nil {
 			s.deposed()
 		}
 	}
@@ -252,16 +144,4 @@ func (s *Session) recallCard(ctx context.Context, rec presence.Record) error {
 	now.RegisteredAt = rec.Card.RegisteredAt
 	s.card = cardOf(now)
 	return s.setCard(ctx, now)
-}
-
-// returnClaim lets go of a claim that nobody waits for any more: it stays in its grace.
-func (n *Node) returnClaim(c presence.Claim) {
-	n.work.Go(func() {
-		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
-		defer cancel()
-		// The sweep does the same should this fail.
-		if err := n.cfg.Presence.Sessions.Return(ctx, c); err != nil {
-			n.cfg.Log.Debug("claim was not given back", "agent", c.Agent, "err", err)
-		}
-	})
 }

@@ -176,7 +176,7 @@ func (s *Session) currentRequest() presence.ClaimRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return presence.ClaimRequest{
-		Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.Principal().Name, Holder: s.node.holder,
+		Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.Principal().Name, Holder: s.node.Holder(),
 		Conn: s.name, Session: s.claim.Session, Token: s.token, Card: s.card.of(s.claim.Agent), Dial: s.node.dials.of(s),
 	}
 }
@@ -196,13 +196,13 @@ func (s *Session) deposed() {
 }
 
 // laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's all the same, the
-// session was given up for lost while this edge could not say that it has it, and its lanes were ended (endLostSessions); or the lane
+// session was given up for lost while this edge could not say that it has it, and its lanes were ended (by package ownership); or the lane
 // owes more than it can remember. Then the agent is asked to come back: its session goes on under a younger claim. It never blocks.
 func (s *Session) laneLost() {
 	s.node.background(func() {
 		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
 		defer cancel()
-		missing, err := s.node.cfg.Presence.Sessions.Missing(ctx, s.node.holder, slices.Values([]presence.Claim{s.claim}))
+		missing, err := s.node.cfg.Presence.Sessions.Missing(ctx, s.node.Holder(), slices.Values([]presence.Claim{s.claim}))
 		if err != nil || len(missing) > 0 {
 			s.deposed()
 			return
@@ -218,7 +218,7 @@ func (s *Session) timedOut(to agora.Address, stream, frame string) {
 
 // usable returns an error when the session takes no verbs any more.
 func (s *Session) usable() error {
-	if _, ok := s.node.valid(); !ok {
+	if _, ok := s.node.owner.Lease().Valid(); !ok {
 		return &agora.Error{Code: agora.Unavailable, Message: "the edge has lost touch with the cluster", RetryAfter: time.Second}
 	}
 	s.mu.Lock()

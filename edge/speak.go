@@ -10,11 +10,8 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/policy"
-	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
-	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
 )
 
@@ -124,7 +121,7 @@ func (a *Actor) say(ctx context.Context, as agora.AgentID, what act, w Want, alo
 	what.Agent = agora.ToAgent(a.Principal().Tenant, as)
 	what.ID, what.Want, what.Trace, what.Request = cmp.Or(w.RequestID, rand.Text()), w.Receipts, w.Trace, w.Request
 	for end := time.Now().Add(n.cfg.Patience); ; {
-		out, err := n.perform(ctx, &what, alone)
+		out, err := n.acts.perform(ctx, &what, alone)
 		if !errors.Is(err, errElsewhere) && code(err) != agora.Unavailable {
 			return out, err
 		}
@@ -140,106 +137,8 @@ func (a *Actor) say(ctx context.Context, as agora.AgentID, what act, w Want, alo
 	}
 }
 
-// errElsewhere means that who seemed to hold a session does not, or not any more.
-var errElsewhere = errors.New("the session is elsewhere")
-
-// code returns the code of an error; empty for none.
-func code(err error) agora.Code {
-	if err == nil {
-		return ""
-	}
-	return agora.AsError(err).Code
-}
-
-// perform has the holder of a session do an act, once; it is the same act when it is asked for again. errElsewhere where nobody does it now.
-func (n *Node) perform(ctx context.Context, what *act, alone func() (Outcome, error)) (Outcome, error) {
-	if what.Verb == verbSend && what.Message.Part == agora.Whole {
-		return alone()
-	}
-	if s := n.sessions.live(what.Agent); s != nil {
-		return s.do(ctx, what)
-	}
-	found, err := n.cfg.Presence.Addressees.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
-	switch {
-	case err != nil:
-		return Outcome{}, err
-	case found.State != presence.Online && alone != nil:
-		if found.Returns {
-			if goesOn, err := n.goesOn(ctx, what); goesOn || err != nil {
-				return Outcome{}, cmp.Or(err, errElsewhere)
-			}
-		}
-		return alone()
-	case found.State != presence.Online || found.Holder == n.holder:
-		return Outcome{}, errElsewhere
-	}
-	r, err := n.askFor(ctx, found.Holder, what)
-	switch {
-	case errors.Is(err, broker.ErrNoEdge) || err == nil && r.Elsewhere:
-		return Outcome{}, errElsewhere
-	case err != nil:
-		return Outcome{}, err
-	}
-	return r.Outcome, r.err()
-}
-
-// goesOn tells whether an act is of a stream of a session that is in its grace: it waits for that to come back. What ends a stream is of none where none of its name is open.
-func (n *Node) goesOn(ctx context.Context, what *act) (bool, error) {
-	m := *what.Message
-	switch m.Part {
-	case agora.Start, agora.Chunk:
-		return true, nil
-	}
-	name := cmp.Or(m.Stream, m.Meta.Parent)
-	if name == "" {
-		return false, nil
-	}
-	m.From, m.To = what.Agent.Agent, agora.ToAgent(what.Agent.Tenant, m.To.Agent)
-	if m.Kind == agora.Reply {
-		box, is, err := n.calls.BoxOf(ctx, &m)
-		if err != nil {
-			return false, err
-		}
-		if is {
-			m.To = box
-		}
-	}
-	return n.cfg.Presence.Addressees.Streams(ctx, what.Agent.Tenant, m.From, m.To, name)
-}
-
 // lookAgain is how long an Actor waits before it looks for the holder of a session again.
 const lookAgain = 100 * time.Millisecond
-
-// askFor asks the holder of a session for an act, now and then once more: question or answer may be lost. Where the session is found to be
-// elsewhere meanwhile, it waits no more.
-func (n *Node) askFor(ctx context.Context, h presence.Holder, what *act) (r acted, err error) {
-	for {
-		if !guard.Acts {
-			what.ID = rand.Text()
-		}
-		body, err := json.Marshal(what)
-		if err != nil {
-			return acted{}, err
-		}
-		try, cancel := context.WithTimeout(ctx, actAgain)
-		answer, err := n.cfg.Broker.Ask(try, actsName(answerName(h)), body)
-		late := try.Err() != nil && ctx.Err() == nil
-		cancel()
-		if err == nil {
-			return r, json.Unmarshal(answer, &r)
-		}
-		if !late {
-			return acted{}, err
-		}
-		found, err := n.cfg.Presence.Addressees.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
-		if err == nil && (found.State != presence.Online || found.Holder != h) {
-			return acted{}, broker.ErrNoEdge
-		}
-	}
-}
-
-// actAgain is how long an Actor waits for the holder of a session before it looks whether that still is, and asks once more.
-const actAgain = 2 * time.Second
 
 // post stores a whole message outside the lanes of any session.
 func (a *Actor) post(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
@@ -262,7 +161,7 @@ func (a *Actor) store(ctx context.Context, as agora.AgentID, m agora.Message, w 
 	m.From, m.To.Tenant, m.N, m.Indexed = as, a.Principal().Tenant, 0, false
 	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, w.Trace), w.Receipts&^agora.Stored
 	m.ID = Key(w.RequestID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
-	if decides, err := a.node.decided(ctx, &m); decides {
+	if decides, err := a.node.approvals.decided(ctx, &m); decides {
 		if err != nil {
 			return Outcome{}, agora.AsError(err)
 		}

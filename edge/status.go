@@ -1,35 +1,34 @@
 package edge
 
-import (
-	"context"
+import "time"
 
-	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/presence"
-)
-
-// announce tells agent.status, behind: nobody waits for it.
-func (n *Node) announce(c presence.Claim, status agora.AgentStatus) {
-	n.directory.Touch(c.Tenant, c.Agent)
-	n.work.Go(func() {
-		ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Lease)
-		defer cancel()
-		if err := n.tell(ctx, c, status); err != nil {
-			n.cfg.Log.Warn("status was not announced", "agent", c.Agent, "err", err)
-		}
-	})
+// SessionStatus is a session by the word of the edge that holds it.
+type SessionStatus struct {
+	Since     time.Time `json:"since"`
+	Begun     bool      `json:"begun"`
+	Confirmed uint64    `json:"confirmed"`
+	Written   uint64    `json:"written"`
+	Acks      bool      `json:"acks"`           // it acknowledges by itself; else pongs tell
+	Queued    int       `json:"queued_bytes"`   // live records that wait for its socket
+	Blocked   bool      `json:"blocked"`        // its socket is not read: too much under way
+	Withheld  bool      `json:"withheld"`       // the edge may not deliver at the moment
+	HeardMS   int64     `json:"heard_ms"`       // since its last sign of life
+	Over      bool      `json:"over,omitempty"` // it only flushes what is under way
 }
 
-// tell tells agent.status what has become of an agent. Who asks this edge for the directory sees it already.
-func (n *Node) tell(ctx context.Context, c presence.Claim, status agora.AgentStatus) error {
-	n.directory.Touch(c.Tenant, c.Agent)
-	return n.hub.AnnounceStatus(ctx, c, status)
-}
-
-// setCard has the directory show another card of the session's agent, and tells of it where it is another one.
-func (s *Session) setCard(ctx context.Context, card agora.Agent) error {
-	changed, err := s.node.cfg.Presence.Directory.SetCard(ctx, s.claim, card)
-	if changed {
-		s.node.announce(s.claim, agora.Updated)
-	}
-	return err
+// EdgeStatus is what an edge says of itself.
+type EdgeStatus struct {
+	Ready     string           `json:"ready"` // "yes", or why not
+	Draining  bool             `json:"draining"`
+	Since     time.Time        `json:"since"`
+	Sessions  int64            `json:"sessions"`
+	Started   int64            `json:"sessions_started"`
+	Ended     map[string]int64 `json:"sessions_ended"`
+	Stored    int64            `json:"messages_stored"`
+	LeaseLeft float64          `json:"lease_left_seconds"`
+	Log       bool             `json:"log_connected"`
+	Skew      float64          `json:"clock_skew_seconds"`
+	Lanes     int64            `json:"lanes"`
+	Inboxes   int64            `json:"inboxes"`
+	Held      int64            `json:"queued_bytes"`
 }

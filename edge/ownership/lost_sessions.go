@@ -1,4 +1,4 @@
-package edge
+package ownership
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora/broker"
@@ -21,57 +22,65 @@ import (
 // lostSessionsName is the name under which an edge answers that looks through the log now: one does at a time, mostly. More do no harm.
 const lostSessionsName = "orphans"
 
-// seekLostSessions has a goroutine end the streams of the sessions that presence had lost when it was made whole, unless one
+// lostSessions ends what sessions had open that presence has lost.
+type lostSessions struct {
+	cfg       *Config
+	lease     *Lease
+	searching atomic.Bool // a goroutine ends it, or is about to
+}
+
+// seek has a goroutine end the streams of the sessions that presence had lost when it was made whole, unless one
 // does or is about to. It waits for two leases and a part of one first: an edge that was slow to tell what it holds has done so by then, and
 // what dead ones had on its way has landed. When it fails it is asked again with the next renewal.
-func (n *Node) seekLostSessions(since time.Time) {
-	if !n.searching.CompareAndSwap(false, true) {
+func (s *lostSessions) seek(since time.Time) {
+	if !s.searching.CompareAndSwap(false, true) {
 		return
 	}
-	n.background(func() {
-		defer n.searching.Store(false)
-		if !pause.For(n.ctx, cmp.Or(n.cfg.Search, 2*n.cfg.Lease+rand.N(n.cfg.Lease))) {
+	s.cfg.Go(func() {
+		defer s.searching.Store(false)
+		if !pause.For(s.cfg.Context, cmp.Or(s.cfg.Search, 2*s.cfg.Lease+rand.N(s.cfg.Lease))) {
 			return
 		}
-		if err := n.endLostSessions(n.ctx, since); err != nil && n.ctx.Err() == nil {
-			n.cfg.Log.Warn("what lost sessions had open is not all ended, and is looked for again", "err", err)
+		if err := s.end(s.cfg.Context, since); err != nil && s.cfg.Context.Err() == nil {
+			s.cfg.Log.Warn("what lost sessions had open is not all ended, and is looked for again", "err", err)
 		}
 	})
 }
 
-// endLostSessions does it once, unless another edge has, or does now.
-func (n *Node) endLostSessions(ctx context.Context, since time.Time) error {
-	_, still, err := n.cfg.Presence.Standing(ctx)
+// end does it once, unless another edge has, or does now.
+func (s *lostSessions) end(ctx context.Context, since time.Time) error {
+	_, still, err := s.cfg.Presence.Standing(ctx)
 	if err != nil || !still.Equal(since) {
 		return err
 	}
-	soon, cancel := context.WithTimeout(ctx, n.cfg.Lease/5)
+	soon, cancel := context.WithTimeout(ctx, s.cfg.Lease/5)
 	defer cancel()
-	if _, err := n.cfg.Broker.Ask(soon, lostSessionsName, nil); err == nil {
+	if _, err := s.cfg.Broker.Ask(soon, lostSessionsName, nil); err == nil {
 		return nil // should it die, the mark still says what it does now
 	}
-	over, err := n.cfg.Broker.Answer(lostSessionsName, func(context.Context, []byte) []byte { return []byte("1") })
+	over, err := s.cfg.Broker.Answer(lostSessionsName, func(context.Context, []byte) []byte { return []byte("1") })
 	if err != nil {
 		return err
 	}
 	defer over()
-	o := lostSessionSearch{n: n, ctx: ctx, known: map[string]struct{}{}}
-	if err := n.cfg.Broker.Unended(ctx, since, o.end); err != nil {
+	o := lostSessionSearch{cfg: s.cfg, lease: s.lease, ctx: ctx, known: map[string]struct{}{}}
+	if err := s.cfg.Broker.Unended(ctx, since, o.end); err != nil {
 		return err
 	}
 	if o.ended > 0 {
-		n.cfg.Log.Info("streams of lost sessions are ended", "edge", n.cfg.ID, "lanes", o.ended)
+		s.cfg.Log.Info("streams of lost sessions are ended", "edge", s.cfg.Holder.Edge, "lanes", o.ended)
 	}
 	if o.failed != nil {
 		return o.failed
 	}
-	return n.cfg.Presence.Searched(ctx, since)
+	return s.cfg.Presence.Searched(ctx, since)
 }
 
 // lostSessionSearch is one search.
 type lostSessionSearch struct {
-	n   *Node
-	ctx context.Context
+	cfg   *Config
+	lease *Lease
+	ctx   context.Context
 
 	mu     sync.Mutex          // guards the fields below
 	known  map[string]struct{} // sessions that presence has: what becomes of them is for others
@@ -105,7 +114,7 @@ func (o *lostSessionSearch) end(lanes []broker.Unended) error {
 // endOne ends a lane, if its session is lost. Presence is asked right before, by the session: that of an agent which is there again is another
 // one. The lane is fenced under an epoch younger than any holder's before, the highest in the log included, should the new server's
 // clock be behind the lost one's, and older than any to come: it is given by the same clock. So whoever was cut off for so long that its session was given up here
-// finds its lanes taken, and ends as [Session.laneLost] says.
+// finds its lanes taken, and ends as edge.Session.laneLost says.
 func (o *lostSessionSearch) endOne(l broker.Unended) error {
 	o.mu.Lock()
 	_, known := o.known[l.Session]
@@ -113,15 +122,17 @@ func (o *lostSessionSearch) endOne(l broker.Unended) error {
 	if known {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(o.ctx, o.n.cfg.Lease)
+	ctx, cancel := context.WithTimeout(o.ctx, o.cfg.Lease)
 	defer cancel()
-	epoch, lost, err := o.n.cfg.Presence.Sessions.Lost(ctx, l.To.Tenant, l.From, l.Session)
+	epoch, lost, err := o.cfg.Presence.Sessions.Lost(ctx, l.To.Tenant, l.From, l.Session)
 	if err == nil && lost { // it may be the call that the stream is the request of
-		lost, err = o.n.callIsLost(ctx, l.To.Tenant, l.Session)
+		var open bool
+		open, err = o.cfg.Presence.Calls.IsOpen(ctx, l.To.Tenant, l.Session)
+		lost = !open
 	}
 	if err == nil && lost {
-		err = o.n.cfg.Broker.EndLane(ctx, broker.LaneConfig{
-			From: l.From, Session: l.Session, Epoch: max(epoch, l.Epoch+1), To: l.To, Used: true, Valid: o.n.valid,
+		err = o.cfg.Broker.EndLane(ctx, broker.LaneConfig{
+			From: l.From, Session: l.Session, Epoch: max(epoch, l.Epoch+1), To: l.To, Used: true, Valid: o.lease.Valid,
 		})
 	}
 	o.mu.Lock()

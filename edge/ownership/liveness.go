@@ -1,4 +1,4 @@
-package edge
+package ownership
 
 import (
 	"context"
@@ -21,8 +21,10 @@ type liveness struct {
 }
 
 // livenessChecks finds out whether past holders are there, once for all who wait for the same one: the agents of a
-// killed edge come back in thousands. The zero value is ready to use.
+// killed edge come back in thousands.
 type livenessChecks struct {
+	cfg *Config
+
 	mu   sync.Mutex // guards the fields below
 	next map[presence.Holder]*livenessCheck
 	gone map[presence.Holder]time.Time // when nobody was there, last
@@ -34,15 +36,16 @@ type livenessCheck struct {
 	seen liveness
 }
 
-// checkLiveness returns what there is of a past holder within a moment from now, not before; false when ctx or the node is over.
-func (n *Node) checkLiveness(ctx context.Context, h presence.Holder) (liveness, bool) {
-	l := n.checks.join(h, n.runCheck)
+// check returns what there is of a past holder within a moment from now, not before; false when ctx or the edge is over.
+func (o *livenessChecks) check(ctx context.Context, h presence.Holder) (liveness, bool) {
+	l := o.join(h, o.run)
 	select {
 	case <-l.done:
 		return l.seen, ctx.Err() == nil
 	case <-ctx.Done():
-		return liveness{}, false
+	case <-o.cfg.Context.Done():
 	}
+	return liveness{}, false
 }
 
 // join returns the check that begins next. The first who asks for it has it begin.
@@ -81,7 +84,7 @@ func (o *livenessChecks) record(h presence.Holder, seen liveness) {
 	}
 }
 
-// absent tells whether nobody was there a moment ago.
+// absent reports whether nobody was there a moment ago.
 func (o *livenessChecks) absent(h presence.Holder) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,26 +92,26 @@ func (o *livenessChecks) absent(h presence.Holder) bool {
 	return ok && time.Since(at) <= absentFor
 }
 
-// runCheck looks once, in the background, a moment from now.
-func (n *Node) runCheck(h presence.Holder, l *livenessCheck) {
-	n.work.Go(func() {
+// run looks once, in the background, a moment from now.
+func (o *livenessChecks) run(h presence.Holder, l *livenessCheck) {
+	o.cfg.Go(func() {
 		defer close(l.done)
-		pause.For(n.ctx, askAgain)
-		n.checks.begin(h)
-		if l.seen.lease(n, h); l.seen.alive {
-			l.seen.ask(n, h)
-			l.seen.lease(n, h)
+		pause.For(o.cfg.Context, AskAgain)
+		o.begin(h)
+		if l.seen.lease(o.cfg, h); l.seen.alive {
+			l.seen.ask(o.cfg, h)
+			l.seen.lease(o.cfg, h)
 		}
-		n.checks.record(h, l.seen)
+		o.record(h, l.seen)
 	})
 }
 
-func (s *liveness) lease(n *Node, h presence.Holder) {
-	s.age, s.alive, s.err = n.cfg.Presence.Leases.Age(n.ctx, h)
+func (s *liveness) lease(cfg *Config, h presence.Holder) {
+	s.age, s.alive, s.err = cfg.Presence.Leases.Age(cfg.Context, h)
 }
 
-func (s *liveness) ask(n *Node, h presence.Holder) {
-	ctx, cancel := context.WithTimeout(n.ctx, answerTime)
+func (s *liveness) ask(cfg *Config, h presence.Holder) {
+	ctx, cancel := context.WithTimeout(cfg.Context, answerTime)
 	defer cancel()
-	_, s.asked = n.cfg.Broker.Ask(ctx, answerName(h), []byte(`{}`))
+	s.asked = cfg.Peers.Ping(ctx, h)
 }

@@ -1,4 +1,4 @@
-package edge
+package ownership
 
 import (
 	"testing"
@@ -10,8 +10,8 @@ func TestALongLeaseIsRenewedOftenEnoughForWhatIsStored(t *testing.T) {
 	for lease, want := range map[time.Duration]time.Duration{
 		15 * time.Second: time.Second, 10 * time.Minute: 10 * time.Second, 24 * time.Hour: 10 * time.Second,
 	} {
-		n := &Node{cfg: Config{Lease: lease}}
-		if got := n.renewalInterval(); got != want {
+		l := &Lease{cfg: &Config{Lease: lease}}
+		if got := l.interval(); got != want {
 			t.Errorf("a lease of %v is renewed every %v, want %v", lease, got, want)
 		}
 	}

@@ -1,0 +1,49 @@
+package edge
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/ownership"
+	"github.com/agora-relay/agora/presence"
+)
+
+// owned is a session as one that is held under a claim.
+type owned struct{ *Session }
+
+func (s owned) Claim() presence.Claim                                { return s.claim }
+func (s owned) Snapshot() presence.Held                              { return s.held() }
+func (s owned) Over() bool                                           { return s.ended() }
+func (s owned) Probe(ctx context.Context) bool                       { return s.probe(ctx) }
+func (s owned) Depose()                                              { s.deposed() }
+func (s owned) HandOver(ctx context.Context) (clean bool, err error) { return s.handOver(ctx) }
+
+// Resume has the session deliver what was withheld from a Pull.
+func (s owned) Resume() {
+	if s.kept.Swap(false) {
+		s.conn.Wake()
+	}
+}
+
+// Lose tells presence that the socket is gone.
+func (s owned) Lose(ctx context.Context) error {
+	return s.node.cfg.Presence.Sessions.Lose(ctx, s.claim, s.position(), s.spacePositions(), s.goodbye)
+}
+
+// ownedSessions are those of a table.
+type ownedSessions struct{ *sessionTable }
+
+func (t ownedSessions) All() []ownership.Session { return owns(t.all()) }
+func (t ownedSessions) Agents() int              { return t.agents() }
+
+func (t ownedSessions) Of(at agora.Address, before uint64) []ownership.Session {
+	return owns(t.of(at, before))
+}
+
+func owns(all []*Session) []ownership.Session {
+	held := make([]ownership.Session, len(all))
+	for i, s := range all {
+		held[i] = owned{s}
+	}
+	return held
+}

@@ -1,0 +1,170 @@
+package ownership
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+)
+
+// claims keeps the claims of an edge's sessions: those that presence has lost are written again, and sessions that another edge has claimed are closed.
+type claims struct {
+	cfg         *Config
+	lease       *Lease
+	registered  *registrations
+	revalidated atomic.Uint64 // life of the log's connection under which the claims were looked after
+	departed    departed
+	restores    restores
+}
+
+// mayDeliver returns nil while what was read may be handed to agents. An edge that has lost the log may have been taken
+// for gone, and its agents may be served elsewhere: what it had read before, their new edge marks as
+// redelivered, but of what comes over a new connection nothing is handed on before the claims were looked after.
+func (k *claims) mayDeliver() error {
+	if _, ok := k.lease.Valid(); !ok {
+		return agora.Errorf(agora.Unavailable, "the edge's lease has run out")
+	}
+	if k.revalidated.Load() != k.cfg.Broker.Life() {
+		return agora.Errorf(agora.Unavailable, "the edge had lost the log, and looks after its claims")
+	}
+	return nil
+}
+
+// revalidate makes sure that the claims are still this edge's, once after each time that the log was lost.
+func (k *claims) revalidate(ctx context.Context) error {
+	life := k.cfg.Broker.Life()
+	if k.revalidated.Load() == life || !k.cfg.Broker.Connected() || k.cfg.Broker.Life() != life {
+		return nil // or not yet: the claims have to be seen after it has connected
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.Lease/2)
+	defer cancel()
+	all := k.cfg.Sessions.All()
+	if _, err := k.reconcile(ctx, all); err != nil {
+		return err
+	}
+	k.revalidated.Store(life)
+	for _, s := range all {
+		s.Resume()
+	}
+	return nil
+}
+
+// reconcileShares is how many parts the sessions are looked after in, one after the other within a lease.
+const reconcileShares = 10
+
+// reconcileLoop looks after every claim once in a lease: a failover of presence may
+// have lost one without a trace, and others may have claimed the agent since.
+func (k *claims) reconcileLoop() {
+	var left []Session
+	for guard.Looks && pause.For(k.cfg.Context, k.cfg.Lease/(reconcileShares+2)) {
+		if len(left) == 0 {
+			left = k.cfg.Sessions.All()
+		}
+		share := left[:min(len(left), k.cfg.Sessions.Agents()/reconcileShares+1)]
+		left = left[len(share):]
+		ctx, cancel := context.WithTimeout(k.cfg.Context, k.cfg.Lease)
+		lost, err := k.reconcile(ctx, share)
+		if lost > 0 { // then others may be, too
+			_, err = k.reconcile(ctx, k.cfg.Sessions.All())
+		}
+		if err != nil && k.cfg.Context.Err() == nil {
+			k.cfg.Log.Debug("claims were not looked after", "err", err)
+		}
+		cancel()
+	}
+}
+
+// reconcile asserts those of sessions whose claims presence does not have as this edge's, and returns how many they were.
+func (k *claims) reconcile(ctx context.Context, sessions []Session) (lost int, err error) {
+	missing, err := k.cfg.Presence.Sessions.Missing(ctx, k.cfg.Holder, func(yield func(presence.Claim) bool) {
+		for _, s := range sessions {
+			if !s.Over() && !yield(s.Claim()) { // else what has become of it is being told
+				return
+			}
+		}
+	})
+	if err != nil || len(missing) == 0 {
+		return 0, err
+	}
+	doubtful := map[agora.Address]uint64{}
+	for _, c := range missing {
+		doubtful[agora.ToAgent(c.Tenant, c.Agent)] = c.Epoch
+	}
+	var again []Session
+	for _, s := range sessions {
+		if c := s.Claim(); doubtful[agora.ToAgent(c.Tenant, c.Agent)] == c.Epoch {
+			again = append(again, s)
+		}
+	}
+	k.cfg.Log.Info("claims are asserted again", "claims", len(again))
+	return len(again), k.reassert(ctx, again, nil)
+}
+
+// reassertAll writes all that the edge holds again, what it held a moment ago and is in its grace included.
+func (k *claims) reassertAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.Lease/2)
+	defer cancel()
+	k.registered.again(ctx)
+	errs := []error{k.reassert(ctx, k.cfg.Sessions.All(), k.departed.all())}
+	for _, restore := range k.restores.all() {
+		errs = append(errs, restore(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// restores is what writes again what is kept in presence beside sessions. The zero value is ready to use.
+type restores struct {
+	mu    sync.Mutex // guards the field below
+	funcs []func(context.Context) error
+}
+
+func (r *restores) all() []func(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.funcs)
+}
+
+func (r *restores) add(restore func(context.Context) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.funcs = append(r.funcs, restore)
+}
+
+// reassert writes claims again and closes the sessions that another edge has claimed since.
+func (k *claims) reassert(ctx context.Context, sessions []Session, away []presence.Held) error {
+	if !guard.Asserts {
+		return nil
+	}
+	var held []presence.Held
+	for _, s := range sessions {
+		held = append(held, s.Snapshot())
+	}
+	deposed, err := k.cfg.Presence.Sessions.Reassert(ctx, k.cfg.Holder, append(away, held...))
+	if err != nil {
+		return err
+	}
+	for _, c := range deposed {
+		for _, s := range k.cfg.Sessions.Of(agora.ToAgent(c.Tenant, c.Agent), c.Epoch+1) {
+			s.Depose()
+		}
+	}
+	for i, s := range sessions {
+		if held[i].Away == 0 && s.Over() {
+			k.tellLostAgain(ctx, s)
+		}
+	}
+	return nil
+}
+
+// tellLostAgain tells that a socket is gone which went while its session was asserted: what was told before may be undone.
+func (k *claims) tellLostAgain(ctx context.Context, s Session) {
+	if err := s.Lose(ctx); err != nil && !errors.Is(err, presence.ErrDeposed) {
+		k.cfg.Log.Debug("socket was not told lost", "agent", s.Claim().Agent, "err", err)
+	}
+}
