@@ -79,7 +79,7 @@ var layers = map[string][]string{
 	"internal/p2phost":     {},
 	"internal/plot":        {},
 	"internal/reload":      {},
-	"internal/overload":    {"internal/agoratest"},
+	"internal/overload":    {"internal/agoratest", "internal/load"},
 
 	"examples/iat/host":     {"client/iat"},
 	"examples/iat/subagent": {"client/iat"},
