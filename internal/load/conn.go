@@ -29,6 +29,7 @@ const maxFrame = 64 << 20
 type Conn struct {
 	ID    string // of the agent
 	Token string // resumes its session
+	Last  uint64 // position after which the edge began
 
 	nc   net.Conn
 	r    *bufio.Reader
@@ -49,6 +50,9 @@ func (c *Conn) Write(frames []byte) error {
 	_, err := c.nc.Write(frames)
 	return err
 }
+
+// NetConn returns the connection below.
+func (c *Conn) NetConn() net.Conn { return c.nc }
 
 // At returns when the frame that Next returned last had come, in [agora.Ticks].
 // Frames that came together share their time.

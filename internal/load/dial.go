@@ -174,7 +174,7 @@ func (c *Conn) register() error {
 	}
 	switch f.Type {
 	case "agent.registered":
-		c.Token = f.ResumeToken
+		c.Token, c.Last = f.ResumeToken, f.LastSeq
 		return nil
 	case "error":
 		return agora.Errorf(agora.Code(f.Code), "%s: %s", c.ID, f.Message)

@@ -12,6 +12,9 @@ func AppendText(dst []byte, f *wire.Frame) []byte {
 	return appendFrame(dst, opText, f.Append(nil))
 }
 
+// AppendBytes appends what stands in a text frame as a client's WebSocket frame.
+func AppendBytes(dst, text []byte) []byte { return appendFrame(dst, opText, text) }
+
 // appendFrame appends a client's frame, masked with zeros.
 func appendFrame(dst []byte, op byte, payload []byte) []byte {
 	dst = append(dst, 0x80|op)

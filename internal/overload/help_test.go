@@ -12,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/load"
 )
 
 const mib = 1 << 20
@@ -62,11 +63,11 @@ func listenIn(t *testing.T, urls ...string) *everybodyElse {
 	e := &everybodyElse{t: t}
 	for k := range 10 {
 		from, to := fmt.Sprintf("from-%d", k), fmt.Sprintf("to-%d", k)
-		r, _, err := join(urls[k%len(urls)], to, "")
+		r, err := join(urls[k%len(urls)], to, load.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, _, err := join(urls[(k+1)%len(urls)], from, "")
+		s, err := join(urls[(k+1)%len(urls)], from, load.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +92,7 @@ func (e *everybodyElse) send(a *agent, to string) {
 // hear takes what comes: receipts, or the messages of one other, all of them and in order.
 func (e *everybodyElse) hear(a *agent, from string) {
 	for want := uint64(1); ; {
-		f, err := a.next()
+		f, err := a.Next()
 		switch {
 		case err != nil && !e.over.Load():
 			e.t.Errorf("%s lost its connection: %v", a.id, err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/load"
 )
 
 // flood sends one-shots of a size to an agent as fast as it can, each once,
@@ -53,7 +55,7 @@ func (f *flood) pour(done func() bool) {
 
 func (f *flood) hear() {
 	for {
-		b, err := f.from.next()
+		b, err := f.from.Next()
 		if err != nil {
 			return
 		}
@@ -82,12 +84,12 @@ func (f *flood) pressed() bool {
 func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 	c := start(t, "--mailbox.max-records", "2048")
 	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
-	sleeper, _, err := join(c.Edges[0].URL(), "sleeper", "")
+	sleeper, err := join(c.Edges[0].URL(), "sleeper", load.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	sleeper.socket.Close()
-	writer, _, err := join(c.Edges[1].URL(), "writer", "")
+	writer, err := join(c.Edges[1].URL(), "writer", load.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,13 +99,13 @@ func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stuck, _, err := join(c.Edges[0].URL(), "stuck", "")
+	stuck, err := join(c.Edges[0].URL(), "stuck", load.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stuck.narrow()
 	defer stuck.socket.Close()
-	flooder, _, err := join(c.Edges[1].URL(), "flooder", "")
+	flooder, err := join(c.Edges[1].URL(), "flooder", load.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,15 +125,15 @@ func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 	}
 	stuck.widen()
 	arrived(t, stuck, f.accepted)
-	back, _, err := join(c.Edges[2].URL(), "sleeper", "")
+	back, err := join(c.Edges[2].URL(), "sleeper", load.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer back.socket.Close()
 	for n := range 100 {
-		m, err := back.next()
+		m, err := back.Next()
 		for err == nil && field(m, "type") != "message" { // a heartbeat
-			m, err = back.next()
+			m, err = back.Next()
 		}
 		if err != nil || field(m, "payload") != fmt.Sprint(n) {
 			t.Fatalf("mail %d of the sleeper is %.200s, %v", n, m, err)
@@ -145,7 +147,7 @@ func arrived(t *testing.T, a *agent, accepted map[string]bool) {
 	a.socket.SetReadDeadline(time.Now().Add(60 * time.Second))
 	seen := map[string]bool{}
 	for len(seen) < len(accepted) {
-		f, err := a.next()
+		f, err := a.Next()
 		if err != nil {
 			t.Fatalf("%d of %d arrived: %v", len(seen), len(accepted), err)
 		}
@@ -171,7 +173,7 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 	readers := many(1000, 200)
 	slow := make([]*agent, readers)
 	crowd(t, readers, func(k int) error {
-		a, _, err := join(c.Edges[0].URL(), fmt.Sprintf("slow-%d", k), "")
+		a, err := join(c.Edges[0].URL(), fmt.Sprintf("slow-%d", k), load.Target{})
 		if err == nil {
 			a.narrow()
 		}
@@ -188,7 +190,7 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 			all.Go(func() { // one frame in 100 ms
 				defer a.socket.Close()
 				for n := 0; n < each; {
-					f, err := a.next()
+					f, err := a.Next()
 					if err != nil {
 						t.Errorf("slow-%d got %d messages: %v", k, n, err)
 						return
@@ -214,7 +216,7 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 
 // sendAll has sender s send messages to every fourth slow reader, each of them until it is accepted.
 func sendAll(t *testing.T, url string, s, readers, each, size int) {
-	a, _, err := join(url, fmt.Sprintf("sender-%d", s), "")
+	a, err := join(url, fmt.Sprintf("sender-%d", s), load.Target{})
 	if err != nil {
 		t.Error(err)
 		return
@@ -229,9 +231,9 @@ func sendAll(t *testing.T, url string, s, readers, each, size int) {
 					t.Errorf("send: %v", err)
 					return
 				}
-				f, err := a.next()
+				f, err := a.Next()
 				for err == nil && field(f, "request_id") != id { // a heartbeat
-					f, err = a.next()
+					f, err = a.Next()
 				}
 				if err != nil {
 					t.Errorf("sender: %v", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/load"
 )
 
 // room is a space with many members at all edges, one of which may be stuck.
@@ -29,7 +30,7 @@ func fill(t *testing.T, c *agoratest.Processes, n int) *room {
 	t.Helper()
 	r := &room{t: t, members: make([]*agent, n), last: map[string]uint64{}}
 	crowd(t, n, func(k int) error {
-		a, _, err := join(c.Edges[k%3].URL(), fmt.Sprintf("member-%d", k), "")
+		a, err := join(c.Edges[k%3].URL(), fmt.Sprintf("member-%d", k), load.Target{})
 		if err != nil {
 			return err
 		}
@@ -38,7 +39,7 @@ func fill(t *testing.T, c *agoratest.Processes, n int) *room {
 			return err
 		}
 		for {
-			f, err := a.next()
+			f, err := a.Next()
 			if err != nil {
 				return err
 			}
@@ -64,7 +65,7 @@ func fill(t *testing.T, c *agoratest.Processes, n int) *room {
 func (r *room) hear(a *agent) {
 	r.reading.Go(func() {
 		for want := uint64(1); ; {
-			f, err := a.next()
+			f, err := a.Next()
 			if err != nil {
 				return
 			}

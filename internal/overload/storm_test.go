@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/load"
 )
 
 // roamer is an agent that comes back wherever it can, and says what it has.
@@ -29,16 +30,11 @@ type roamer struct {
 func (r *roamer) connect(first int, over *atomic.Bool) error {
 	var err error
 	for k := first; !over.Load(); k++ {
-		query := ""
-		if r.token != "" {
-			query = fmt.Sprintf("resume_token=%s&last_seq=%d", r.token, r.last)
-		}
-		var f []byte
 		var conn *agent
-		if conn, f, err = join(r.urls[k%len(r.urls)], r.id, query); err == nil {
+		if conn, err = join(r.urls[k%len(r.urls)], r.id, load.Target{Resume: r.token, After: r.last}); err == nil {
 			r.conn.Store(conn)
-			r.token = field(f, "resume_token")
-			r.last = max(r.last, number(f, "last_seq"))
+			r.token = conn.Token
+			r.last = max(r.last, conn.Last)
 			return nil
 		}
 		<-time.After(200 * time.Millisecond)
@@ -56,7 +52,7 @@ func (r *roamer) roam(start int, over *atomic.Bool) {
 		}
 		var when time.Time
 		for {
-			f, err := conn.next()
+			f, err := conn.Next()
 			if err != nil {
 				break
 			}
@@ -122,7 +118,7 @@ func (h *horde) end() {
 // write sends each of them a message, and fails the test for what is not stored.
 func (h *horde) write(url, id string) {
 	h.t.Helper()
-	a, _, err := join(url, id, "")
+	a, err := join(url, id, load.Target{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -134,7 +130,7 @@ func (h *horde) write(url, id string) {
 			}
 			f := []byte{}
 			for field(f, "request_id") == "" {
-				if f, err = a.next(); err != nil {
+				if f, err = a.Next(); err != nil {
 					h.t.Fatal(err)
 				}
 			}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/load"
 )
 
 // work is pairs of agents at two edges each that send one-shots with receipts: what a cluster has to do at any time.
@@ -62,11 +64,11 @@ func (w *work) rate() int64 {
 // pair has an agent send another, until the test is over.
 func (w *work) pair(from, to string, k int) {
 	w.t.Helper()
-	r, _, err := join(to, fmt.Sprintf("works-for-%d", k), "")
+	r, err := join(to, fmt.Sprintf("works-for-%d", k), load.Target{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s, _, err := join(from, fmt.Sprintf("worker-%d", k), "")
+	s, err := join(from, fmt.Sprintf("worker-%d", k), load.Target{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -123,7 +125,7 @@ func (w *work) send(a *agent, to string, free chan struct{}) {
 // hear gives what comes to take, until the test is over. Nobody at work may be refused anything, or lose its connection.
 func (w *work) hear(a *agent, take func(f []byte)) {
 	for {
-		f, err := a.next()
+		f, err := a.Next()
 		select {
 		case <-w.done:
 			return
