@@ -12,11 +12,11 @@ const agentHeader = "Agora-Agent"
 // are for several, or for any. It opens a connection, and closes it again before it returns. Its errors are those of [Dial].
 func AgentOf(ctx context.Context, cfg Config) (string, error) {
 	cfg.Agent = ""
-	c, err := newClient(cfg)
+	cfg = cfg.withDefaults()
+	c, err := newConnector(cfg, cfg.Log, nil, nil)
 	if err != nil {
 		return "", err
 	}
-	defer c.end()
 	l, err := c.dialAny(ctx)
 	if err != nil {
 		return "", err

@@ -3,81 +3,15 @@ package client
 import (
 	"bytes"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/wire"
 )
 
-// call asks the edge and returns its answer, from whichever edge it comes.
-func (c *Client) call(ctx context.Context, q *wire.Frame) (*wire.Frame, error) {
-	q.ID = newID("q")
-	return c.ask(ctx, &frame{other: q, id: q.ID})
-}
-
-// ask sends a frame with an id and returns its answer.
-func (c *Client) ask(ctx context.Context, f *frame) (*wire.Frame, error) {
-	answer := make(chan *wire.Frame, 1)
-	c.mu.Lock()
-	c.calls[f.id] = answer
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.calls, f.id)
-		c.mu.Unlock()
-	}()
-	f.await()
-	if err := c.out.add(ctx, f); err != nil {
-		return nil, err
-	}
-	defer c.mail.expect()()
-	for done := f.done; ; {
-		select {
-		case a := <-answer:
-			return a, nil
-		case <-done:
-			if f.err != nil {
-				return nil, f.err
-			}
-			done = nil // stored; what it became is told besides
-		case <-ctx.Done():
-			c.out.withdraw(f, ctx.Err())
-			return nil, ctx.Err()
-		case <-c.done:
-			return nil, c.Err()
-		}
-	}
-}
-
-// answered takes the answer to a call, which is in b. A numbered frame has a
-// receipt, besides, and waits for that.
-func (c *Client) answered(id string, b []byte, numbered bool) {
-	c.mu.Lock()
-	answer := c.calls[id]
-	c.mu.Unlock()
-	f := new(wire.Frame)
-	if answer != nil && wire.DecodeAnswer(slices.Clone(b), f) == nil {
-		select {
-		case answer <- f:
-		default:
-		}
-	}
-	if !numbered {
-		c.out.answered(id, nil)
-	}
-}
-
-// asked tells whether a call with the id waits for its answer.
-func (c *Client) asked(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls[id] != nil
-}
-
 // Agents returns the directory: every agent that has a session now.
 func (c *Client) Agents(ctx context.Context) ([]agora.Agent, error) {
-	f, err := c.call(ctx, &wire.Frame{Type: "list"})
+	f, err := c.sender.call(ctx, &wire.Frame{Type: "list"})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +48,7 @@ func (c *Client) AgentCard(ctx context.Context, id string) (agora.Agent, error) 
 }
 
 func (c *Client) find(ctx context.Context, ask *wire.Frame) ([]agora.Agent, error) {
-	f, err := c.call(ctx, ask)
+	f, err := c.sender.call(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +89,7 @@ type SpaceInfo struct {
 
 // Spaces returns the spaces that there are.
 func (c *Client) Spaces(ctx context.Context) ([]SpaceInfo, error) {
-	f, err := c.call(ctx, &wire.Frame{Type: "space.list"})
+	f, err := c.sender.call(ctx, &wire.Frame{Type: "space.list"})
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +102,6 @@ func (c *Client) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 
 // CreateSpace makes a public space, where the first join does not.
 func (c *Client) CreateSpace(ctx context.Context, space string) error {
-	_, err := c.call(ctx, &wire.Frame{Type: "space.create", Space: space})
+	_, err := c.sender.call(ctx, &wire.Frame{Type: "space.create", Space: space})
 	return err
 }

@@ -19,15 +19,18 @@ import (
 // Config.MaxBuffered, and after Config.Stall a call that is not read and holds up others fails with STREAM_ABORTED.
 // Its methods are for one goroutine, but for Close.
 type Call struct {
-	c    *Client
-	id   string
-	to   string
-	stop func() bool // ends the watch over the call's context; the client's lock guards it
+	id      string
+	to      string
+	f       *frame
+	life    *lifetime
+	waiters *waiters
+	log     *inlog      // that of the mailbox
+	quit    func()      // nobody waits for the answer any more
+	stop    func() bool // ends the watch over the call's context; the correlator's lock guards it
 
-	f     *frame
 	ready chan struct{} // holds one token while there is a piece, or the end
 
-	// The mailbox's lock guards these.
+	// The log's lock guards these.
 	pieces []Answer
 	index  uint32 // of the piece that is to come
 	bytes  int
@@ -68,35 +71,13 @@ func (e *AnswerError) Error() string { return e.Err.Error() }
 // Unwrap returns the error with its code.
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// begin sends a call. It returns once that is on its way, and blocks only while too much is.
-func (c *Client) begin(ctx context.Context, q *wire.Frame, size json.RawMessage) (*Call, error) {
-	q.ID = newID("t")
-	if end, ok := ctx.Deadline(); ok {
-		q.DeadlineMS = max(1, time.Until(end).Milliseconds())
-	}
-	if c.cfg.Traceparent != nil {
-		q.Traceparent = c.cfg.Traceparent(ctx)
-	}
-	t := &Call{c: c, id: q.ID, to: q.To, ready: make(chan struct{}, 1), read: time.Now(), f: &frame{other: q, id: q.ID, body: size}}
-	t.f.await()
-	c.mu.Lock()
-	c.open[t.id] = t
-	t.stop = context.AfterFunc(ctx, func() { t.fail(context.Cause(ctx)) })
-	c.mu.Unlock()
-	if err := c.out.add(ctx, t.f); err != nil {
-		t.fail(err)
-		return nil, err
-	}
-	return t, nil
-}
-
 // Agent returns whom the call is to.
 func (t *Call) Agent() string { return t.to }
 
 // Next returns the next piece of the answer. It blocks while there is none, and returns io.EOF behind the last one: then
 // Result has what comes behind them.
 func (t *Call) Next(ctx context.Context) (Answer, error) {
-	defer t.c.mail.expect()()
+	defer t.waiters.expect()()
 	for done := t.f.done; ; {
 		if a, ok, err := t.take(); ok || err != nil {
 			return a, err
@@ -108,8 +89,8 @@ func (t *Call) Next(ctx context.Context) (Answer, error) {
 				t.fail(t.f.err)
 			}
 			done = nil // its end has come
-		case <-t.c.done:
-			t.fail(t.c.Err())
+		case <-t.life.done:
+			t.fail(t.life.why())
 		case <-ctx.Done():
 			return Answer{}, ctx.Err()
 		}
@@ -134,8 +115,8 @@ func (t *Call) Result(ctx context.Context) (Answer, error) {
 	for {
 		switch _, err := t.Next(ctx); {
 		case ended(err):
-			t.c.mail.mu.Lock()
-			defer t.c.mail.mu.Unlock()
+			t.log.mu.Lock()
+			defer t.log.mu.Unlock()
 			return t.result, nil
 		case err != nil:
 			return Answer{}, err
@@ -150,9 +131,8 @@ func (t *Call) Close() error {
 }
 
 func (t *Call) take() (a Answer, ok bool, err error) {
-	m := t.c.mail
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	t.log.mu.Lock()
+	defer t.log.mu.Unlock()
 	t.read = time.Now()
 	if len(t.pieces) == 0 {
 		return a, false, t.err
@@ -163,29 +143,24 @@ func (t *Call) take() (a Answer, ok bool, err error) {
 	return a, true, nil
 }
 
-// free counts out what waits no more. It is called with the mailbox's lock held.
+// free counts out what waits no more. It is called with the log's lock held.
 func (t *Call) free(bytes int) {
 	t.bytes -= bytes
-	t.c.mail.bytes -= bytes
-	t.c.mail.freed()
+	t.log.bytes -= bytes
+	t.log.freed()
 }
 
 // fail ends the call here. One that has ended stays as it is, but for pieces that nobody has read.
 func (t *Call) fail(err error) {
-	t.c.mail.mu.Lock()
+	t.log.mu.Lock()
 	t.end(err)
 	t.pieces = nil
 	t.free(t.bytes)
-	t.c.mail.mu.Unlock()
-	t.forget()
-	if t.c.out.abandon(t.id, &frame{other: &wire.Frame{Type: "cancel", To: t.to, StreamID: t.id}, once: true}) {
-		t.c.mu.Lock()
-		t.c.gone.add(requestKey{t.to, t.id})
-		t.c.mu.Unlock()
-	}
+	t.log.mu.Unlock()
+	t.quit()
 }
 
-// end is called with the mailbox's lock held; forget must follow.
+// end is called with the log's lock held; whoever calls it takes the call off those that are open.
 func (t *Call) end(err error) {
 	if t.err == nil {
 		t.err = err
@@ -193,32 +168,12 @@ func (t *Call) end(err error) {
 	signal(t.ready)
 }
 
-// forget takes a call that has ended off those that are open.
-func (t *Call) forget() {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	t.stop()
-	delete(t.c.open, t.id)
-}
-
-// answeredCall takes in what is answered to a call.
-func (c *Client) answeredCall(f *wire.Frame) {
-	c.mu.Lock()
-	t := c.open[f.ID]
-	c.mu.Unlock()
-	if t != nil && t.deliver(f) {
-		t.forget()
-		c.out.answered(t.id, nil)
-	}
-}
-
 // deliver takes in a piece, or the end. It reports whether that was the end. Behind what the mailbox has dropped nothing is taken in: the call is
 // sent again on the next connection, and all its pieces come again.
 func (t *Call) deliver(f *wire.Frame) bool {
-	m := t.c.mail
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.shed || t.err != nil {
+	t.log.mu.Lock()
+	defer t.log.mu.Unlock()
+	if t.log.shed || t.err != nil {
 		return false
 	}
 	a := Answer{slices.Clone(f.Body), f.Media, f.Item, f.StatusCode}
@@ -239,16 +194,4 @@ func (t *Call) deliver(f *wire.Frame) bool {
 	t.free(-len(a.Body) - frameCost)
 	signal(t.ready)
 	return false
-}
-
-// stalledCall returns the call with most bytes among those that have not been read for too long. It is called with the mailbox's lock held.
-func (c *Client) stalledCall(now time.Time) (worst *Call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, t := range c.open {
-		if len(t.pieces) > 0 && now.Sub(t.read) >= c.cfg.Stall && (worst == nil || t.bytes > worst.bytes) {
-			worst = t
-		}
-	}
-	return worst
 }

@@ -3,10 +3,8 @@ package client
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
+	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora/wire"
@@ -15,38 +13,20 @@ import (
 // Client is one agent's connection to the cluster. All its methods may be
 // called by many goroutines at a time.
 type Client struct {
-	cfg       Config
-	addresses []string
-	card      atomic.Pointer[wire.Agent] // what is registered; nil for nobody
-
-	out  *outbox
-	mail *mailbox
+	cfg  Config
+	log  *slog.Logger // names the agent
+	life *lifetime
+	wg   sync.WaitGroup
 	wake chan struct{} // holds a token while the writer has something to do
 
-	wg      sync.WaitGroup
-	ctx     context.Context // ends when the client is over
-	end     context.CancelFunc
-	goodbye chan struct{} // closed by Close
-	closing sync.Once
-	done    chan struct{} // closed when all has ended
-
-	mu       sync.Mutex // guards the fields below
-	err      error      // why it ended
-	spaces   map[string]*Space
-	calls    map[string]chan *wire.Frame // by id
-	open     map[string]*Call            // by id
-	requests map[string]*request         // by request_id
-	gone     recent[requestKey]          // requests and calls given up
-
-	// The goroutine of run owns these.
-	at      int       // index of the address in use
-	token   string    // resumes the session
-	counter uint64    // of ids of registrations
-	doubt   time.Time // when a registration went without an answer last; zero for never
-	saved   time.Time // when positions were saved last; the writer's
-
-	presented string  // the token of the last attempt to connect
-	refused   refused // the last one that no edge took
+	out         *outbox
+	asks        *correlator
+	sender      *sender
+	mail        *mailbox
+	spaces      *memberships
+	checkpoints *checkpoints
+	in          *dispatcher
+	connector   *connector
 }
 
 // Dial connects to one of the edges, registers the agent and returns a client
@@ -58,12 +38,12 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.load(ctx); err != nil {
+	if err := c.checkpoints.load(ctx, cfg.LastSeq); err != nil {
 		return nil, err
 	}
-	l, err := c.dialFirst(ctx)
+	l, err := c.connector.dialFirst(ctx)
 	if err != nil {
-		c.end()
+		c.life.end()
 		return nil, err
 	}
 	c.wg.Go(func() { c.run(l) })
@@ -71,52 +51,21 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 }
 
 func newClient(cfg Config) (*Client, error) {
-	c := &Client{
-		cfg: cfg.withDefaults(), wake: make(chan struct{}, 1),
-		goodbye: make(chan struct{}), done: make(chan struct{}),
-		spaces: map[string]*Space{}, calls: map[string]chan *wire.Frame{}, open: map[string]*Call{},
-		requests: map[string]*request{},
+	cfg = cfg.withDefaults()
+	c := &Client{cfg: cfg, log: cfg.Log.With("agent", cfg.Agent), life: newLifetime(), wake: make(chan struct{}, 1), asks: newCorrelator()}
+	wake, waiters := func() { signal(c.wake) }, newWaiters()
+	c.out = newOutbox(cfg.MaxPending, cfg.Patience, wake)
+	c.out.trace = cfg.Traceparent
+	c.sender = &sender{
+		out: c.out, asks: c.asks, life: c.life, waiters: waiters, log: newMailLog(cfg.Stall, waiters, wake), trace: cfg.Traceparent,
 	}
+	c.mail = newMailbox(c.sender, cfg.MaxBuffered)
+	c.spaces = newMemberships(c.sender, wake, max(1, cfg.MaxBuffered/4), cfg.Stall)
+	c.checkpoints = &checkpoints{store: cfg.State, log: c.log, mail: c.mail, spaces: c.spaces}
+	c.in = &dispatcher{log: c.log, onGap: cfg.OnGap, out: c.out, asks: c.asks, mail: c.mail, spaces: c.spaces}
 	var err error
-	if c.addresses, err = cfg.addresses(); err != nil {
-		return nil, err
-	}
-	if cfg.Agent != "" {
-		card, err := cfg.agent()
-		if err != nil {
-			return nil, err
-		}
-		c.card.Store(card)
-	}
-	c.ctx, c.end = context.WithCancel(context.Background())
-	c.out = newOutbox(c.cfg.MaxPending, c.cfg.Patience, c.nudge)
-	c.out.trace = c.cfg.Traceparent
-	c.mail = newMailbox(c)
-	return c, nil
-}
-
-// nudge wakes the writer.
-func (c *Client) nudge() { signal(c.wake) }
-
-// load takes the positions of an earlier run.
-func (c *Client) load(ctx context.Context) error {
-	if c.cfg.LastSeq > 0 {
-		c.mail.begin(c.cfg.LastSeq)
-		c.mail.ours = true
-	}
-	if c.cfg.State == nil {
-		return nil
-	}
-	p, err := c.cfg.State.Load(ctx)
-	if err != nil {
-		return err
-	}
-	if p.LastSeq > 0 {
-		c.mail.begin(p.LastSeq)
-		c.mail.ours = true
-	}
-	c.mail.spaces = maps.Clone(p.Spaces)
-	return nil
+	c.connector, err = newConnector(cfg, c.log, c.life, c.checkpoints)
+	return c, err
 }
 
 // Agent returns the id that the client is.
@@ -131,48 +80,29 @@ func (c *Client) UpdateCard(ctx context.Context, card Card) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.call(ctx, &wire.Frame{Type: "agent.register", Agent: a}); err != nil {
+	if _, err := c.sender.call(ctx, &wire.Frame{Type: "agent.register", Agent: a}); err != nil {
 		return err
 	}
-	c.card.Store(a)
+	c.connector.card.Store(a)
 	return nil
 }
 
 // Done is closed when the client is over: closed, refused or taken over. Then Err says why.
-func (c *Client) Done() <-chan struct{} { return c.done }
+func (c *Client) Done() <-chan struct{} { return c.life.done }
 
 // Err returns why the client is over, nil while it is not.
-func (c *Client) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
+func (c *Client) Err() error { return c.life.why() }
 
 // Close acknowledges what is done with, says goodbye and returns when every
 // goroutine of the client has ended. The session is over then: open streams are
 // aborted, spaces left; the mailbox stays. What waits for a receipt fails with [ErrClosed].
 func (c *Client) Close() error {
-	c.closing.Do(func() { close(c.goodbye) })
-	force := time.AfterFunc(2*goodbyeTime, c.end) // where the socket takes nothing
+	c.life.close()
+	force := time.AfterFunc(2*goodbyeTime, c.life.end) // where the socket takes nothing
 	defer force.Stop()
 	c.wg.Wait()
 	if err := c.Err(); !errors.Is(err, ErrClosed) {
 		return err
 	}
 	return nil
-}
-
-// finish ends everything that waits. It is called once, by run, at its end.
-func (c *Client) finish(err error) {
-	c.mu.Lock()
-	c.err = err
-	spaces := slices.Collect(maps.Values(c.spaces))
-	c.mu.Unlock()
-	c.end()
-	c.out.close(err)
-	c.mail.finish(err)
-	for _, s := range spaces {
-		s.finish(err)
-	}
-	close(c.done)
 }

@@ -116,7 +116,7 @@ func reason(r *http.Response) *agora.Error {
 
 const maxReason = 4 << 10
 
-// final tells whether trying to connect again is of no use.
+// final reports whether trying to connect again is of no use.
 func final(err error) bool {
 	if errors.Is(err, ErrTakenOver) || errors.Is(err, ErrClosed) {
 		return true

@@ -23,7 +23,7 @@ type frame struct {
 	request  string      // the request that a reply answers, where its payload does not say it
 	other    *wire.Frame // everything else: no number; kept until its id is answered
 	once     bool        // wants no answer: done with once it is written
-	st       *Stream     // whose part it is
+	st       *outStream  // whose part it is
 	tiers    agora.Receipts
 	watch    *watch // of the tiers that were asked for; nil for none
 
@@ -41,12 +41,6 @@ type frame struct {
 
 // laneKey is whom numbered frames go to: an agent or a space.
 type laneKey struct{ agent, space string }
-
-// outKey names a stream that goes out.
-type outKey struct {
-	to laneKey
-	id string
-}
 
 // size is what the frame counts against Config.MaxPending.
 func (f *frame) size() int { return len(f.body) + 256 }

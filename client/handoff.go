@@ -12,7 +12,7 @@ import (
 // Card returns what an agent of any dialect says of itself, in its own words: the JSON that it has registered with, or that it answers now; else what
 // the directory knows of it, as [Client.AgentCard] does. AGENT_NOT_FOUND where it is not in the directory, FORBIDDEN, UNAVAILABLE, and what has come of asking it.
 func (c *Client) Card(ctx context.Context, id string) (json.RawMessage, error) {
-	f, err := c.call(ctx, &wire.Frame{Type: "card.get", To: id})
+	f, err := c.sender.call(ctx, &wire.Frame{Type: "card.get", To: id})
 	if err != nil {
 		return nil, err
 	}
@@ -58,5 +58,5 @@ func (c *Client) Handoff(ctx context.Context, to string, h Handoff) (*Call, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.begin(ctx, q, size)
+	return c.sender.begin(ctx, q, size)
 }

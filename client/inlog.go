@@ -32,6 +32,7 @@ type inlog struct {
 	bytes   int     // of what waits
 	streams map[streamKey]*inStream
 	past    recent[streamKey] // streams that are over, or whose beginning was never seen
+	shed    bool              // frames are dropped, to be fetched again
 	err     error             // why nothing comes any more
 }
 

@@ -36,7 +36,7 @@ func unescape(raw string) string {
 	return rawjson.Unquote([]byte(`"` + raw + `"`))
 }
 
-// endsInHalf tells whether raw text ends in an escaped high surrogate.
+// endsInHalf reports whether raw text ends in an escaped high surrogate.
 func endsInHalf(raw string) bool {
 	at := len(raw) - len(`\ud83d`)
 	if at < 0 || raw[at] != '\\' || raw[at+1] != 'u' {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora/wire"
@@ -13,16 +12,12 @@ import (
 
 // mailbox is what other agents have sent and the application has not taken.
 type mailbox struct {
-	inlog
-	c       *Client
-	limit   int
-	waiters atomic.Int32  // calls that wait for an answer
-	room    chan struct{} // holds a token when bytes were freed or a call began to wait
+	*inlog
+	sender *sender
+	limit  int
 
 	queue  queue[*Message]        // the log's lock guards it and the fields below
-	shed   bool                   // frames are dropped, to be fetched again
 	ours   bool                   // what comes now was given to no earlier run of the program
-	spaces map[string]uint64      // positions of spaces that an earlier run has left
 	asked  map[requestOf]*Message // requests whose givers-up are told to [Message.Context]
 	unsaid recent[requestOf]      // requests and streams that were given up, of which nobody was told
 }
@@ -30,29 +25,32 @@ type mailbox struct {
 // requestOf names a request that came in: who has sent it, and its request_id.
 type requestOf struct{ from, id string }
 
-func newMailbox(c *Client) *mailbox {
-	m := &mailbox{c: c, limit: c.cfg.MaxBuffered, room: make(chan struct{}, 1), queue: newQueue[*Message]()}
-	m.inlog = inlog{
-		stall: c.cfg.Stall, wake: c.nudge, streams: map[streamKey]*inStream{},
-		freed: m.roomy,
+// newMailLog returns the log of a mailbox. When bytes are freed in it, waiters are told, and the writer where frames were dropped.
+func newMailLog(stall time.Duration, waiters *waiters, wake func()) *inlog {
+	l := &inlog{stall: stall, wake: wake, streams: map[streamKey]*inStream{}}
+	l.freed = func() {
+		signal(waiters.room)
+		if l.shed {
+			wake()
+		}
 	}
-	return m
+	return l
 }
 
-// roomy wakes those who wait for room. It is called with the lock held.
-func (m *mailbox) roomy() {
-	signal(m.room)
-	if m.shed {
-		m.c.nudge()
-	}
+// newMailbox returns a mailbox over the sender's log.
+func newMailbox(s *sender, limit int) *mailbox {
+	return &mailbox{inlog: s.log, sender: s, limit: limit, queue: newQueue[*Message]()}
 }
 
-// expect notes that a call waits for an answer, so that reading goes on; the
-// function that it returns ends that.
-func (m *mailbox) expect() func() {
-	m.waiters.Add(1)
-	signal(m.room)
-	return func() { m.waiters.Add(-1) }
+// load makes seq the position after which the mailbox goes on, where an earlier run of the program got as far.
+func (m *mailbox) load(seq uint64) {
+	if seq == 0 {
+		return
+	}
+	m.begin(seq)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ours = true
 }
 
 // admit blocks while too much waits for the application. When a call waits
@@ -61,10 +59,10 @@ func (m *mailbox) admit(ctx context.Context) error {
 	for m.full() {
 		timer := time.NewTimer(m.stall)
 		select {
-		case <-m.room:
+		case <-m.sender.waiters.room:
 		case <-timer.C:
 			m.unblock()
-		case <-m.c.goodbye:
+		case <-m.sender.life.goodbye:
 			timer.Stop()
 			return nil
 		case <-ctx.Done():
@@ -83,7 +81,7 @@ func (m *mailbox) full() bool {
 	if m.bytes <= m.limit {
 		return false
 	}
-	if m.waiters.Load() == 0 {
+	if !m.sender.waiters.any() {
 		return true
 	}
 	m.shed = m.shed || m.bytes > 4*m.limit
@@ -108,7 +106,7 @@ func (m *mailbox) unblock() {
 	}
 	var t *Call
 	if s == nil {
-		t = m.c.stalledCall(now)
+		t = m.sender.asks.stalest(now, m.stall)
 	}
 	m.mu.Unlock()
 	if s != nil {
@@ -150,7 +148,7 @@ const (
 func (m *mailbox) deliver(f *wire.Frame) news {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.shed || m.err != nil || m.c.closed() {
+	if m.shed || m.err != nil || m.sender.life.closed() {
 		return nothing
 	}
 	ticket, fresh := m.enter(f)
@@ -175,7 +173,7 @@ func (m *mailbox) deliver(f *wire.Frame) news {
 func (m *mailbox) message(key streamKey, f *wire.Frame, ticket uint64) {
 	msg := &Message{
 		From: f.From, IsReply: f.Type == "reply", Payload: slices.Clone(f.Payload),
-		Media: f.Media, named: f.RequestID, Stream: f.Stream, Seq: f.Seq, Redelivered: f.Redelivered, Traceparent: f.Traceparent, c: m.c, ticket: ticket,
+		Media: f.Media, named: f.RequestID, Stream: f.Stream, Seq: f.Seq, Redelivered: f.Redelivered, Traceparent: f.Traceparent, sender: m.sender, box: m, ticket: ticket,
 	}
 	if f.DeadlineMS > 0 {
 		msg.Deadline = time.Now().Add(time.Duration(f.DeadlineMS) * time.Millisecond)
@@ -185,7 +183,7 @@ func (m *mailbox) message(key streamKey, f *wire.Frame, ticket uint64) {
 		if old := m.streams[key]; old != nil {
 			m.endStream(key, old, abortedStart())
 		}
-		msg.in = newInStream(&m.inlog, func() { m.c.cancelOf(key) })
+		msg.in = newInStream(m.inlog, func() { m.cancel(key) })
 		m.streams[key] = msg.in
 	}
 	if !msg.IsReply && !m.unsaid.empty() {
@@ -201,7 +199,7 @@ func (m *mailbox) message(key streamKey, f *wire.Frame, ticket uint64) {
 
 // replied hands a reply to the request that it answers; it returns false when there is none.
 func (m *mailbox) replied(key streamKey, msg *Message) bool {
-	taken, wanted := m.c.answer(msg)
+	taken, wanted := m.sender.asks.reply(msg)
 	if !taken || msg.in == nil {
 		return taken
 	}
@@ -259,11 +257,26 @@ func (m *mailbox) giveUp(key requestOf, typ string) {
 }
 
 // take returns the next message, waiting for it.
-func (m *mailbox) take(ctx context.Context) (*Message, error) { return take(ctx, &m.inlog, &m.queue) }
+func (m *mailbox) take(ctx context.Context) (*Message, error) { return take(ctx, m.inlog, &m.queue) }
+
+// cancel tells the sender of a stream that its rest is not wanted.
+func (m *mailbox) cancel(key streamKey) {
+	m.sender.out.force(&frame{typ: "cancel", to: laneKey{agent: key.peer}, stream: key.id})
+}
+
+// pass moves past a frame that concerns nobody.
+func (m *mailbox) pass(f *wire.Frame) {
+	f.N = 0 // that of what it speaks of
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ticket, fresh := m.enter(f); fresh {
+		m.settle(ticket)
+	}
+}
 
 // taken notes that the application has the message.
 func (m *Message) taken() {
-	m.c.mail.bytes -= m.size()
+	m.box.bytes -= m.size()
 	if m.in != nil {
 		m.in.hand()
 	}

@@ -28,7 +28,8 @@ type Message struct {
 	Traceparent string          // the trace that it belongs to, as W3C Trace Context writes it; empty: none
 
 	named  string // the request that it is or answers, where that stands beside the payload
-	c      *Client
+	sender *sender
+	box    *mailbox
 	ticket uint64
 	in     *inStream               // nil unless Stream
 	ends   context.CancelCauseFunc // of its Context; nil where that was not asked for
@@ -127,7 +128,7 @@ func (m *Message) Reply(ctx context.Context, payload any) error {
 			return err
 		}
 	}
-	return m.c.send(ctx, f)
+	return m.sender.send(ctx, f)
 }
 
 // ReplyStream replies with a stream; see [Client.OpenStream]. A streamed
@@ -147,7 +148,7 @@ func (m *Message) ReplyStream(ctx context.Context, payload any) (*Stream, error)
 	if m.ends != nil {
 		ends = func() { m.ends(ErrCancelled) }
 	}
-	return m.c.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: m.From}, stream: stream, more: true, body: body, request: m.named}, ends)
+	return m.sender.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: m.From}, stream: stream, more: true, body: body, request: m.named}, ends)
 }
 
 // Context returns a context for what it takes to answer the message. It ends with ctx, when the sender waits no longer by its Deadline, and with the cause [ErrCancelled] when the
@@ -158,7 +159,7 @@ func (m *Message) Context(ctx context.Context) (context.Context, context.CancelF
 		ctx, free = context.WithDeadline(ctx, m.Deadline)
 	}
 	ctx, ends := context.WithCancelCause(ctx)
-	key, box := requestOf{m.From, m.RequestID()}, m.c.mail
+	key, box := requestOf{m.From, m.RequestID()}, m.box
 	box.mu.Lock()
 	defer box.mu.Unlock()
 	m.ends = ends
@@ -185,4 +186,4 @@ func (m *Message) Context(ctx context.Context) (context.Context, context.CancelF
 func (m *Message) Ack() { m.done() }
 
 // done acknowledges the message itself; the parts of its stream are acknowledged as they are read.
-func (m *Message) done() { m.c.mail.done(m.ticket) }
+func (m *Message) done() { m.box.done(m.ticket) }

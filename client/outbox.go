@@ -24,7 +24,7 @@ type outbox struct {
 	blocked map[*lane]struct{}
 	ready   []*frame // of lanes that go on, and what blocked ones try again: before the others
 	byID    map[string]*frame
-	streams map[outKey]*Stream // open ones
+	streams map[outKey]*outStream // open ones
 	bytes   int
 	room    chan struct{} // closed when there is room; nil while nobody waits for it
 	err     error         // why nothing goes out any more
@@ -33,7 +33,7 @@ type outbox struct {
 func newOutbox(limit int, patience time.Duration, wake func()) *outbox {
 	return &outbox{
 		limit: limit, patience: patience, wake: wake,
-		lanes: map[laneKey]*lane{}, blocked: map[*lane]struct{}{}, byID: map[string]*frame{}, streams: map[outKey]*Stream{},
+		lanes: map[laneKey]*lane{}, blocked: map[*lane]struct{}{}, byID: map[string]*frame{}, streams: map[outKey]*outStream{},
 	}
 }
 
@@ -154,7 +154,7 @@ func (o *outbox) pick() *frame {
 	return nil
 }
 
-// goes tells whether a frame is to be written now.
+// goes reports whether a frame is to be written now.
 func (f *frame) goes() bool {
 	l := f.lane
 	return !f.finished && !f.written && (l == nil || l.low == 0 || f.n < l.low || f == l.probe)
@@ -232,7 +232,7 @@ func (o *outbox) answered(id string, err error) bool {
 }
 
 // fail fails a stream: its parts are dropped, and further ones refused. It
-// tells whether there is such a stream, and whether its beginning was written.
+// reports whether there is such a stream, and whether its beginning was written.
 func (o *outbox) fail(key outKey, err error) (known, begun bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -246,7 +246,7 @@ func (o *outbox) fail(key outKey, err error) (known, begun bool) {
 }
 
 // failStream is called with the lock held.
-func (o *outbox) failStream(st *Stream, err error) {
+func (o *outbox) failStream(st *outStream, err error) {
 	if st.failed == nil {
 		st.failed = err
 		if st.ends != nil {
@@ -266,7 +266,7 @@ func (o *outbox) failStream(st *Stream, err error) {
 }
 
 // rename gives a stream the id that the edge has made for it, unless it has failed.
-func (o *outbox) rename(st *Stream, id string) error {
+func (o *outbox) rename(st *outStream, id string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if st.failed != nil {
@@ -279,7 +279,7 @@ func (o *outbox) rename(st *Stream, id string) error {
 }
 
 // ended forgets a stream that has its end stored.
-func (o *outbox) ended(st *Stream) {
+func (o *outbox) ended(st *outStream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.streams[st.key] == st {

@@ -16,7 +16,7 @@ func (s *Space) Publish(ctx context.Context, data any) error {
 	if err != nil {
 		return err
 	}
-	return s.c.send(ctx, &frame{typ: "space.publish", to: laneKey{space: s.name}, id: newID("p"), body: body})
+	return s.sender.send(ctx, &frame{typ: "space.publish", to: laneKey{space: s.name}, id: newID("p"), body: body})
 }
 
 // PublishText publishes {"text": text}.
@@ -31,18 +31,16 @@ func (s *Space) Stream(ctx context.Context, data any) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	to := laneKey{space: s.name}
-	f := &frame{typ: "space.publish", to: to, id: newID("p"), more: true, body: body}
-	st := &Stream{c: s.c, ctx: ctx, start: f, key: outKey{to, f.id}}
-	f.st = st
-	answer, err := s.c.ask(ctx, f)
+	f := &frame{typ: "space.publish", to: laneKey{space: s.name}, id: newID("p"), more: true, body: body}
+	st := s.sender.newStream(ctx, f, nil)
+	answer, err := s.sender.ask(ctx, f)
 	if err != nil {
 		if ctx.Err() != nil {
 			st.cancel(err)
 		}
 		return nil, err
 	}
-	if err := s.c.out.rename(st, answer.EventID); err != nil {
+	if err := s.sender.out.rename(st.out, answer.EventID); err != nil {
 		return nil, err
 	}
 	st.watch()
@@ -51,7 +49,7 @@ func (s *Space) Stream(ctx context.Context, data any) (*Stream, error) {
 
 // cancelEvent tells the edge that nothing more of another's event is wanted.
 func (s *Space) cancelEvent(id string) {
-	s.c.out.force(&frame{once: true, other: &wire.Frame{Type: "space.event.cancel", Space: s.name, EventID: id}})
+	s.sender.out.force(&frame{once: true, other: &wire.Frame{Type: "space.event.cancel", Space: s.name, EventID: id}})
 }
 
 // eventData encodes data of an event.

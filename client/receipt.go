@@ -96,8 +96,8 @@ func (o *outbox) unwatch() {
 
 // Reached returns the highest tier that the message is known to have reached: 0 while it is under way or where it could not be stored.
 func (p *Pending) Reached() agora.Receipts {
-	p.c.out.mu.Lock()
-	defer p.c.out.mu.Unlock()
+	p.sender.out.mu.Lock()
+	defer p.sender.out.mu.Unlock()
 	switch {
 	case p.f.watch != nil && p.f.watch.reached > 0:
 		return p.f.watch.reached
@@ -120,7 +120,7 @@ func (p *Pending) WaitFor(ctx context.Context, tier agora.Receipts) error {
 	if reached == nil {
 		return agora.Errorf(agora.InvalidRequest, "this receipt was not asked for")
 	}
-	defer p.c.mail.expect()()
+	defer p.sender.waiters.expect()()
 	select {
 	case <-reached:
 		return nil

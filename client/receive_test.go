@@ -305,7 +305,7 @@ func TestReceiptsComeThroughWhileNothingIsTaken(t *testing.T) {
 	pending := sendAll(t, c, 1)
 	first := conn.expect("send")
 	waited := errOf(func() error { return pending[0].Wait(await.Context(t)) })
-	until(t, func() bool { return c.mail.waiters.Load() > 0 })
+	until(t, func() bool { return c.sender.waiters.any() })
 	for i := range 100 { // far beyond what is kept
 		conn.raw(fmt.Sprintf(`{"type":"message","from":"a","payload":%s,"seq":%d}`, payload, i+1))
 	}

@@ -14,7 +14,7 @@ func (c *Client) Reply(ctx context.Context, to, requestID string, payload any) e
 	if err != nil {
 		return err
 	}
-	return c.send(ctx, &frame{typ: "reply", to: laneKey{agent: to}, body: body})
+	return c.sender.send(ctx, &frame{typ: "reply", to: laneKey{agent: to}, body: body})
 }
 
 // ReplyStream is Reply with a stream; see [Message.ReplyStream].
@@ -23,7 +23,7 @@ func (c *Client) ReplyStream(ctx context.Context, to, requestID string, payload 
 	if err != nil {
 		return nil, err
 	}
-	return c.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: to}, stream: newID("s"), more: true, body: body}, nil)
+	return c.sender.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: to}, stream: newID("s"), more: true, body: body}, nil)
 }
 
 func rawID(id string) json.RawMessage {

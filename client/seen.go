@@ -11,7 +11,7 @@ type numbers struct {
 
 type lineKey struct{ from, session string }
 
-// fresh tells whether a number was not seen before. A frame without one is always fresh.
+// fresh reports whether a number was not seen before. A frame without one is always fresh.
 func (s *numbers) fresh(from, session string, n uint64) bool {
 	if n == 0 || session == "" {
 		return true

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 
 	"github.com/agora-relay/agora"
 )
@@ -39,13 +38,13 @@ func (c *Client) SendAsync(ctx context.Context, to string, payload any, opts ...
 	if err := c.out.add(ctx, f); err != nil {
 		return nil, err
 	}
-	return &Pending{c, f}, nil
+	return &Pending{c.sender, f}, nil
 }
 
 // Pending is a message under way.
 type Pending struct {
-	c *Client
-	f *frame
+	sender *sender
+	f      *frame
 }
 
 // ID returns the id of the message's frame, by which the cluster's operators find it (`agora why`).
@@ -55,28 +54,4 @@ func (p *Pending) ID() string { return p.f.id }
 func (p *Pending) Done() <-chan struct{} { return p.f.done }
 
 // Wait returns what Send would.
-func (p *Pending) Wait(ctx context.Context) error { return p.c.wait(ctx, p.f) }
-
-// send adds a frame and waits for its receipt.
-func (c *Client) send(ctx context.Context, f *frame) error {
-	f.await()
-	if err := c.out.add(ctx, f); err != nil {
-		return err
-	}
-	return c.wait(ctx, f)
-}
-
-// wait waits for a frame's receipt.
-func (c *Client) wait(ctx context.Context, f *frame) error {
-	defer c.mail.expect()()
-	select {
-	case <-f.done:
-		return f.err
-	case <-ctx.Done():
-		c.out.withdraw(f, ctx.Err())
-		return ctx.Err()
-	}
-}
-
-// newID returns an id that nobody else makes.
-func newID(prefix string) string { return prefix + "-" + rand.Text() }
+func (p *Pending) Wait(ctx context.Context) error { return p.sender.wait(ctx, p.f) }

@@ -54,7 +54,7 @@ func (o *outbox) restart(first []*frame) {
 	o.wake()
 }
 
-// repeatable tells whether a frame means the same when it is sent in a second
+// repeatable reports whether a frame means the same when it is sent in a second
 // session: questions, joins, and the cancel of a stream that another sends.
 func (f *frame) repeatable() bool {
 	if f.other != nil {
@@ -84,7 +84,7 @@ func (o *outbox) refuse(to laneKey, n uint64, err error) bool {
 	return true
 }
 
-// overdue tells whether the frame has a deadline that is over, give or take what clocks and the way differ.
+// overdue reports whether the frame has a deadline that is over, give or take what clocks and the way differ.
 func (f *frame) overdue() bool {
 	return !f.deadline.IsZero() && time.Until(f.deadline) < time.Second
 }

@@ -14,7 +14,7 @@ func (s *Space) joined(f *wire.Frame) {
 	s.log.mu.Lock()
 	s.members = f.Members
 	if s.rejoin == f.ID && f.ID != "" {
-		s.behind, s.rejoin = false, ""
+		s.log.shed, s.rejoin = false, ""
 	}
 	history := s.history
 	s.log.mu.Unlock()
@@ -42,12 +42,12 @@ func (s *Space) deliver(f *wire.Frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f.Type == "space.event.cancel" { // by ourselves, or by the cluster
-		s.c.out.fail(outKey{laneKey{space: s.name}, f.EventID}, ErrCancelled)
+		s.sender.out.fail(outKey{laneKey{space: s.name}, f.EventID}, ErrCancelled)
 	}
 	if f.Type == "space.members" {
 		s.changed(f)
 	}
-	if s.behind || l.err != nil || s.c.closed() {
+	if s.log.shed || l.err != nil || s.sender.life.closed() {
 		return
 	}
 	ticket, fresh := l.enter(f)
@@ -128,16 +128,16 @@ func (s *Space) overflow() {
 		in.drop()
 		in.cancel()
 	}
-	s.behind = s.log.bytes > s.limit
+	s.log.shed = s.log.bytes > s.limit
 }
 
 // freed fetches what was dropped, when there is room again. It is called with the lock held.
 func (s *Space) freed() {
-	if !s.behind || s.rejoin != "" || s.log.bytes > s.limit/2 || s.log.err != nil {
+	if !s.log.shed || s.rejoin != "" || s.log.bytes > s.limit/2 || s.log.err != nil {
 		return
 	}
 	f := s.rejoining(s.log.pos)
-	s.c.out.force(f)
+	s.sender.out.force(f)
 }
 
 // rejoining makes the join that goes on after a position. It is called with the lock held.
@@ -162,33 +162,8 @@ func (s *Space) finish(why error) {
 func (s *Space) interrupted(resumed bool) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
-	s.behind = false
+	s.log.shed = false
 	if resumed {
 		s.rejoin = ""
-	}
-}
-
-// rejoins returns the joins that a new session begins with.
-func (c *Client) rejoins() []*frame {
-	var all []*frame
-	for _, s := range c.joined() {
-		s.log.mu.Lock()
-		all = append(all, s.rejoining(s.log.book.done))
-		s.log.mu.Unlock()
-	}
-	return all
-}
-
-// failJoin ends a space that a new session was not let into again.
-func (c *Client) failJoin(f *wire.Frame, why error) {
-	s := c.space(f.Space)
-	if s == nil {
-		return
-	}
-	s.log.mu.Lock()
-	failed := s.rejoin != "" && s.rejoin == f.RequestID
-	s.log.mu.Unlock()
-	if failed {
-		c.forget(s, why)
 	}
 }

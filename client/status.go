@@ -9,13 +9,13 @@ type Status struct {
 	Err     error  // nil: it is connected; else why the connection was lost, or why no edge has taken it again so far
 }
 
-// status tells the application how the client stands. The goroutine of run calls it.
-func (c *Client) status(resumed bool, err error) {
+// status tells the application how the client stands. Whoever connects calls it.
+func (c *connector) status(resumed bool, err error) {
 	c.cfg.OnStatus(Status{Edge: c.edge(), Resumed: resumed, Err: err})
 }
 
 // edge returns the address in use, without a token that may stand behind it.
-func (c *Client) edge() string {
+func (c *connector) edge() string {
 	address, _, _ := strings.Cut(c.addresses[c.at], "?")
 	return address
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/rawjson"
-	"github.com/agora-relay/agora/wire"
 )
 
 // maxChunk is the most text that one chunk carries; a larger Write becomes several.
@@ -19,15 +18,10 @@ const maxChunk = 64 << 10
 // once and survives a reconnect. The context it was opened with governs it: when that
 // ends before Close, the stream is cancelled.
 type Stream struct {
-	c     *Client
-	ctx   context.Context
-	key   outKey
-	reply bool
-	start *frame
-	stop  func() bool // ends the watch over ctx
-
-	failed error  // why it failed; the outbox's lock guards it
-	ends   func() // called, under that lock, when it fails; nil for nothing
+	sender *sender
+	ctx    context.Context
+	out    *outStream
+	stop   func() bool // ends the watch over ctx
 
 	close sync.Once
 	over  error // what Close returned
@@ -41,22 +35,7 @@ func (c *Client) OpenStream(ctx context.Context, to string, payload any) (*Strea
 	if err != nil {
 		return nil, err
 	}
-	return c.openStream(ctx, &frame{typ: "send", to: laneKey{agent: to}, stream: newID("s"), more: true, body: body}, nil)
-}
-
-// openStream opens a stream by its first frame. ends is called when it fails, with the outbox's lock held; it may be nil.
-func (c *Client) openStream(ctx context.Context, f *frame, ends func()) (*Stream, error) {
-	s := &Stream{c: c, ctx: ctx, key: outKey{f.to, f.stream}, reply: f.typ == "reply", start: f, ends: ends}
-	f.st = s
-	f.deadline, _ = ctx.Deadline()
-	if err := c.send(ctx, f); err != nil {
-		if ctx.Err() != nil {
-			s.cancel(err)
-		}
-		return nil, err
-	}
-	s.watch()
-	return s, nil
+	return c.sender.openStream(ctx, &frame{typ: "send", to: laneKey{agent: to}, stream: newID("s"), more: true, body: body}, nil)
 }
 
 // watch cancels the stream when its context ends.
@@ -65,14 +44,7 @@ func (s *Stream) watch() {
 }
 
 // ID returns the id of the stream, or of the event.
-func (s *Stream) ID() string { return s.key.id }
-
-// begun tells whether the start was written. It is called with the outbox's lock held.
-func (s *Stream) begun() bool { return s.start.sent }
-
-// renamed tells whether the edge has given the event its id, so that parts of
-// it may have been written. It is called with the outbox's lock held.
-func (s *Stream) renamed() bool { return s.key.to.space != "" && s.key.id != s.start.id }
+func (s *Stream) ID() string { return s.out.key.id }
 
 // Write sends p as one chunk. It blocks while too much is under way, and
 // returns what made the stream fail. An incomplete rune at the end waits for
@@ -102,30 +74,12 @@ func (s *Stream) WriteString(text string) (int, error) {
 
 func (s *Stream) chunk(text []byte) error {
 	body := make([]byte, 0, len(text)+len(text)/8+16)
-	if s.key.to.space != "" {
+	if s.out.key.to.space != "" {
 		body = append(rawjson.AppendText(append(body, `{"text":`...), text), '}')
 	} else {
 		body = rawjson.AppendText(body, text)
 	}
-	return s.c.out.add(s.ctx, s.part("chunk", body))
-}
-
-// partTypes are the types of the frames of a stream.
-var partTypes = map[string][3]string{ // to an agent, as a reply, into a space
-	"chunk": {"send_chunk", "reply_chunk", "space.publish.delta"},
-	"end":   {"send_end", "reply_end", "space.publish.done"},
-}
-
-// part makes a part of the stream.
-func (s *Stream) part(what string, body []byte) *frame {
-	i := 0
-	switch {
-	case s.key.to.space != "":
-		i = 2
-	case s.reply:
-		i = 1
-	}
-	return &frame{typ: partTypes[what][i], to: s.key.to, stream: s.key.id, body: body, st: s}
+	return s.sender.out.add(s.ctx, s.out.part("chunk", body))
 }
 
 // Close ends the stream and returns when the cluster has stored its end. Once it has
@@ -136,7 +90,7 @@ func (s *Stream) Close() error { return s.finish(nil) }
 // INVALID_REQUEST error, and the stream stays open.
 func (s *Stream) CloseWith(payload any) error {
 	body, err := encode(payload)
-	if err == nil && s.key.to.space != "" {
+	if err == nil && s.out.key.to.space != "" {
 		err = agora.Errorf(agora.InvalidRequest, "the end of an event has no payload")
 	}
 	if err != nil {
@@ -152,8 +106,8 @@ func (s *Stream) finish(payload []byte) error {
 			s.cancel(s.over)
 			return
 		}
-		s.over = s.c.send(s.ctx, s.part("end", payload))
-		s.c.out.ended(s)
+		s.over = s.sender.send(s.ctx, s.out.part("end", payload))
+		s.sender.out.ended(s.out)
 	})
 	return s.over
 }
@@ -170,17 +124,9 @@ func (s *Stream) Cancel() {
 
 // cancel fails the stream and tells those who get it, if there was anything to get.
 func (s *Stream) cancel(why error) {
-	if _, begun := s.c.out.fail(s.key, why); begun {
-		s.c.out.force(s.cancellation())
+	if _, begun := s.sender.out.fail(s.out.key, why); begun {
+		s.sender.out.force(s.out.cancellation())
 	}
-}
-
-func (s *Stream) cancellation() *frame {
-	if s.key.to.space == "" {
-		return &frame{typ: "cancel", to: s.key.to, stream: s.key.id, st: s}
-	}
-	id := newID("c")
-	return &frame{id: id, other: &wire.Frame{Type: "space.event.cancel", ID: id, Space: s.key.to.space, EventID: s.key.id}}
 }
 
 // text puts together what is written in pieces that may cut a rune.

@@ -43,7 +43,7 @@ func unquoted(raw []byte) string {
 	return string(raw[1 : len(raw)-1])
 }
 
-// isObject tells whether raw JSON is an object.
+// isObject reports whether raw JSON is an object.
 func isObject(raw []byte) bool {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	return len(raw) > 0 && raw[0] == '{'

@@ -13,21 +13,10 @@ import (
 // INVALID_REQUEST where the call was not made, an [AnswerError] where the tool has answered that it can't, TIMEOUT, STREAM_ABORTED where its agent
 // has gone, UNAVAILABLE and [ErrUnknown] where nobody can know.
 func (c *Client) CallTool(ctx context.Context, to, tool string, arguments any) (*Call, error) {
-	return c.callTool(ctx, &wire.Frame{Type: "call_tool", To: to, ToolName: tool}, arguments)
+	return c.sender.callTool(ctx, &wire.Frame{Type: "call_tool", To: to, ToolName: tool}, arguments)
 }
 
 // CallTool calls a tool of who has sent the message, as a part of what the message asks for; see [Client.CallTool].
 func (m *Message) CallTool(ctx context.Context, tool string, arguments any) (*Call, error) {
-	return m.c.callTool(ctx, &wire.Frame{Type: "call_tool", To: m.From, ToolName: tool, ParentID: m.RequestID()}, arguments)
-}
-
-func (c *Client) callTool(ctx context.Context, q *wire.Frame, arguments any) (*Call, error) {
-	err := ctx.Err()
-	if err != nil {
-		return nil, err
-	}
-	if q.Arguments, err = encode(arguments); err != nil {
-		return nil, err
-	}
-	return c.begin(ctx, q, q.Arguments)
+	return m.sender.callTool(ctx, &wire.Frame{Type: "call_tool", To: m.From, ToolName: tool, ParentID: m.RequestID()}, arguments)
 }

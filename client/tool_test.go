@@ -86,10 +86,10 @@ func settled(t *testing.T, c *Client) {
 	until(t, func() bool {
 		c.mail.mu.Lock()
 		defer c.mail.mu.Unlock()
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.asks.mu.Lock()
+		defer c.asks.mu.Unlock()
 		frames, _ := c.out.pending()
-		return c.mail.bytes == 0 && len(c.open) == 0 && frames == 0
+		return c.mail.bytes == 0 && len(c.asks.calls) == 0 && frames == 0
 	})
 }
 

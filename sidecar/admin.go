@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -19,50 +21,67 @@ const (
 	storeTime  = 30 * time.Second // until the cluster has what the agent sends
 )
 
-// serveAdmin serves the API for the agent until ctx ends.
-func (s *Sidecar) serveAdmin(ctx context.Context) {
+// api is what the agent is served.
+type api struct {
+	log   *slog.Logger
+	up    *upstream
+	state *state
+	stats *stats
+
+	member atomic.Pointer[member] // nil until the agent is one
+}
+
+// member is an agent that has entered the cluster.
+type member struct {
+	client *client.Client
+	spaces *spaces
+	peer   *peerSide
+}
+
+// serve serves the API for the agent until ctx ends.
+func (a *api) serve(ctx context.Context, l net.Listener) {
 	server := &http.Server{
-		Handler: s.admin(), ReadHeaderTimeout: headerTime, ReadTimeout: storeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+		Handler: a.handler(), ReadHeaderTimeout: headerTime, ReadTimeout: storeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
 		server.Close()
 	})
-	if err := server.Serve(s.cfg.Admin); !errors.Is(err, http.ErrServerClosed) {
-		s.cfg.Log.Warn("the API for the agent has ended", "err", err)
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		a.log.Warn("the API for the agent has ended", "err", err)
 	}
 	if !stop() {
 		<-stopped
 	}
 }
 
-// admin returns the API for the agent.
-func (s *Sidecar) admin() http.Handler {
+// handler returns the API for the agent.
+func (a *api) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	mux.HandleFunc("GET /readyz", s.serveReady)
+	mux.HandleFunc("GET /readyz", a.serveReady)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		s.writeMetrics(w)
+		a.writeMetrics(w)
 	})
-	mux.HandleFunc("POST /send", s.does(s.send))
-	mux.HandleFunc("POST /reply", s.does(s.replyLater))
-	mux.HandleFunc("POST /ask", s.serveAsk)
-	mux.HandleFunc("POST /spaces/{name}/join", s.does(s.joinSpace))
-	mux.HandleFunc("POST /spaces/{name}/leave", s.does(s.leaveSpace))
-	mux.HandleFunc("POST /spaces/{name}/publish", s.does(s.publish))
+	mux.HandleFunc("POST /send", a.does(a.send))
+	mux.HandleFunc("POST /reply", a.does(a.replyLater))
+	mux.HandleFunc("POST /ask", a.serveAsk)
+	mux.HandleFunc("POST /spaces/{name}/join", a.does(a.joinSpace))
+	mux.HandleFunc("POST /spaces/{name}/leave", a.does(a.leaveSpace))
+	mux.HandleFunc("POST /spaces/{name}/publish", a.does(a.publish))
 	return mux
 }
 
-func (s *Sidecar) serveReady(w http.ResponseWriter, _ *http.Request) {
+func (a *api) serveReady(w http.ResponseWriter, _ *http.Request) {
 	switch {
-	case s.ending.Load():
+	case a.state.ending.Load():
 		http.Error(w, "ending", http.StatusServiceUnavailable)
-	case !s.entered.Load() || !s.joined.Load():
+	case a.member.Load() == nil || !a.state.joined.Load():
 		http.Error(w, "no connection to the cluster", http.StatusServiceUnavailable)
-	case !s.shown.isHere():
+	case !a.up.isHere():
 		http.Error(w, "the agent is away", http.StatusServiceUnavailable)
 	default:
 		io.WriteString(w, "ok\n")
@@ -70,12 +89,12 @@ func (s *Sidecar) serveReady(w http.ResponseWriter, _ *http.Request) {
 }
 
 // does returns the handler of what returns a status and an answer, nil for none.
-func (s *Sidecar) does(f func(context.Context, *http.Request, []byte) (int, any, error)) http.HandlerFunc {
+func (a *api) does(f func(context.Context, *http.Request, []byte) (int, any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), storeTime)
 		defer cancel()
 		status, answer := 0, any(nil)
-		body, err := s.asked(w, r)
+		body, err := a.asked(w, r)
 		if err == nil {
 			status, answer, err = f(ctx, r, body)
 		}
@@ -87,9 +106,9 @@ func (s *Sidecar) does(f func(context.Context, *http.Request, []byte) (int, any,
 }
 
 // asked returns the body of a request, where the agent is a member.
-func (s *Sidecar) asked(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (a *api) asked(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := bodyOf(w, r)
-	if err == nil && (!s.entered.Load() || s.ending.Load()) {
+	if err == nil && (a.member.Load() == nil || a.state.ending.Load()) {
 		err = agora.Errorf(agora.Unavailable, "the agent is no member of the cluster now")
 	}
 	return body, err
@@ -143,7 +162,7 @@ func bodyOf(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, nil
 }
 
-func (s *Sidecar) send(ctx context.Context, _ *http.Request, body []byte) (int, any, error) {
+func (a *api) send(ctx context.Context, _ *http.Request, body []byte) (int, any, error) {
 	var q struct {
 		To      string          `json:"to"`
 		Payload json.RawMessage `json:"payload"`
@@ -154,11 +173,11 @@ func (s *Sidecar) send(ctx context.Context, _ *http.Request, body []byte) (int, 
 	if _, err := agora.ParseAgentID(q.To); err != nil {
 		return 0, nil, err
 	}
-	return http.StatusAccepted, nil, s.client.Send(ctx, q.To, q.Payload)
+	return http.StatusAccepted, nil, a.member.Load().client.Send(ctx, q.To, q.Payload)
 }
 
 // replyLater replies to a request that the agent has taken without an answer.
-func (s *Sidecar) replyLater(ctx context.Context, _ *http.Request, body []byte) (int, any, error) {
+func (a *api) replyLater(ctx context.Context, _ *http.Request, body []byte) (int, any, error) {
 	var q struct {
 		To      string          `json:"to"`
 		Request string          `json:"request_id"`
@@ -170,10 +189,10 @@ func (s *Sidecar) replyLater(ctx context.Context, _ *http.Request, body []byte) 
 	if _, err := agora.ParseAgentID(q.To); err != nil {
 		return 0, nil, err
 	}
-	return http.StatusAccepted, nil, s.client.Reply(ctx, q.To, q.Request, q.Payload)
+	return http.StatusAccepted, nil, a.member.Load().client.Reply(ctx, q.To, q.Request, q.Payload)
 }
 
-func (s *Sidecar) joinSpace(ctx context.Context, r *http.Request, body []byte) (int, any, error) {
+func (a *api) joinSpace(ctx context.Context, r *http.Request, body []byte) (int, any, error) {
 	var q struct {
 		History int `json:"history"`
 	}
@@ -182,19 +201,19 @@ func (s *Sidecar) joinSpace(ctx context.Context, r *http.Request, body []byte) (
 			return 0, nil, agora.Errorf(agora.InvalidRequest, `the body is no {"history"}`)
 		}
 	}
-	space, err := s.spaces.join(ctx, r.PathValue("name"), q.History)
+	space, err := a.member.Load().spaces.join(ctx, r.PathValue("name"), q.History)
 	if err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, map[string]any{"members": space.Members()}, nil
 }
 
-func (s *Sidecar) leaveSpace(ctx context.Context, r *http.Request, _ []byte) (int, any, error) {
-	return http.StatusNoContent, nil, s.spaces.leave(ctx, r.PathValue("name"))
+func (a *api) leaveSpace(ctx context.Context, r *http.Request, _ []byte) (int, any, error) {
+	return http.StatusNoContent, nil, a.member.Load().spaces.leave(ctx, r.PathValue("name"))
 }
 
-func (s *Sidecar) publish(ctx context.Context, r *http.Request, body []byte) (int, any, error) {
-	space, err := s.spaces.joined(r.PathValue("name"))
+func (a *api) publish(ctx context.Context, r *http.Request, body []byte) (int, any, error) {
+	space, err := a.member.Load().spaces.joined(r.PathValue("name"))
 	if err != nil {
 		return 0, nil, err
 	}

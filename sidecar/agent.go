@@ -49,8 +49,8 @@ func newAgent(base *url.URL, limit *Limits) *agent {
 
 func (a *agent) close() { a.http.CloseIdleConnections() }
 
-// card returns what the agent shows at GET /card. Errors are a [p2p.Fault].
-func (a *agent) card(ctx context.Context) ([]byte, error) {
+// readCard returns what the agent shows at GET /card. Errors are a [p2p.Fault].
+func (a *agent) readCard(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.limit.Card, errLate)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p2p.Target{Path: "/card"}.URL(a.base).String(), nil)
@@ -99,9 +99,9 @@ func (q *question) traced(ctx context.Context) context.Context {
 	}})
 }
 
-// ask puts a question to the agent, and returns once the answer has begun, which the caller owes a call of Close. It waits while the agent has as much in hand as it may. An answer
+// put puts a question to the agent, and returns once the answer has begun, which the caller owes a call of Close. It waits while the agent has as much in hand as it may. An answer
 // that is no success is an error; every error is a [p2p.Fault].
-func (a *agent) ask(ctx context.Context, q question) (*answer, error) {
+func (a *agent) put(ctx context.Context, q question) (*answer, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	x := &answer{agent: a, stop: stop, left: a.limit.Answer, timer: time.AfterFunc(time.Hour, func() { stop(errLate) })}
 	begins := a.limit.FirstByte

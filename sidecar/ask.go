@@ -13,10 +13,10 @@ import (
 )
 
 // serveAsk asks another agent, and answers with its reply: as JSON where that is whole, else line by line as it comes.
-func (s *Sidecar) serveAsk(w http.ResponseWriter, r *http.Request) {
+func (a *api) serveAsk(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	m, ctx, err := s.askAgent(ctx, w, r)
+	m, ctx, err := a.askAgent(ctx, w, r)
 	if err != nil {
 		status, answer := faultOf(ctx, err)
 		writeAnswer(w, status, answer)
@@ -39,8 +39,8 @@ func (s *Sidecar) serveAsk(w http.ResponseWriter, r *http.Request) {
 }
 
 // askAgent asks whom a request names, and returns the reply, and the context that bounds it.
-func (s *Sidecar) askAgent(ctx context.Context, w http.ResponseWriter, r *http.Request) (*client.Message, context.Context, error) {
-	body, err := s.asked(w, r)
+func (a *api) askAgent(ctx context.Context, w http.ResponseWriter, r *http.Request) (*client.Message, context.Context, error) {
+	body, err := a.asked(w, r)
 	if err != nil {
 		return nil, ctx, err
 	}
@@ -62,7 +62,7 @@ func (s *Sidecar) askAgent(ctx context.Context, w http.ResponseWriter, r *http.R
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it is read, and has its own deadline
 	bounded, cancel := context.WithTimeout(ctx, within)
 	context.AfterFunc(ctx, cancel)
-	m, err := s.client.Request(bounded, q.To, q.Payload)
+	m, err := a.member.Load().client.Request(bounded, q.To, q.Payload)
 	return m, bounded, err
 }
 

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -30,12 +32,21 @@ const (
 	headerDeadline    = "Agora-Deadline-Ms" // how long the sender still waits
 )
 
+// delivery is how messages and events are posted to the agent.
+type delivery struct {
+	agent  *agent
+	url    *url.URL // nil where messages are refused
+	limits *Limits
+	log    *slog.Logger
+	stats  *stats
+}
+
 // post posts a message to the agent, again and again until that takes it, and replies with what it answers. taken is called when the agent has it, once or more. It reports whether the message is done
 // with: not where ctx, in which nothing new is begun, ends before the agent has taken it, or work while it answers.
-func (s *Sidecar) post(ctx, work context.Context, m *client.Message, taken func()) bool {
-	if s.deliver == nil {
-		s.stats.refused.Add(1)
-		return s.replyFault(work, m, p2p.NewFault(http.StatusNotFound, "the agent takes no messages: it is reached by handoff and by calls of its skills"))
+func (b *mail) post(ctx, work context.Context, m *client.Message, taken func()) bool {
+	if b.url == nil {
+		b.stats.refused.Add(1)
+		return b.replyFault(work, m, p2p.NewFault(http.StatusNotFound, "the agent takes no messages: it is reached by handoff and by calls of its skills"))
 	}
 	within, cancel := m.Context(work)
 	defer cancel()
@@ -43,39 +54,39 @@ func (s *Sidecar) post(ctx, work context.Context, m *client.Message, taken func(
 		if ctx.Err() != nil {
 			return false
 		}
-		q := s.posted(m, n)
+		q := b.posted(m, n)
 		if m.RequestID() != "" && !m.IsReply {
 			q.sent = taken // it is not tried again, so that nothing has to wait for its answer
 		}
-		x, err := s.agent.ask(within, q)
+		x, err := b.agent.put(within, q)
 		if err == nil {
 			defer x.Close()
 			taken()
-			s.stats.delivered.Add(1)
-			return s.answered(within, m, x)
+			b.stats.delivered.Add(1)
+			return b.answered(within, m, x)
 		}
 		if work.Err() != nil {
 			return false
 		}
 		if m.RequestID() != "" && !m.IsReply { // who asks is waiting, or knows that it is over
-			return givenUp(within) || s.replyFault(work, m, err)
+			return givenUp(within) || b.replyFault(work, m, err)
 		}
-		if !comesBack(err) || q.stream.began() || within.Err() != nil || time.Since(begun) > s.cfg.Limits.Keep {
-			s.stats.dropped.Add(1)
-			s.cfg.Log.Warn("a message is dropped that the agent does not take", "agent", s.id, "from", m.From, "seq", m.Seq, "err", err)
+		if !comesBack(err) || q.stream.began() || within.Err() != nil || time.Since(begun) > b.limits.Keep {
+			b.stats.dropped.Add(1)
+			b.log.Warn("a message is dropped that the agent does not take", "from", m.From, "seq", m.Seq, "err", err)
 			return true
 		}
-		s.cfg.Log.Debug("a message is tried again", "agent", s.id, "from", m.From, "seq", m.Seq, "err", err)
-		pause.For(ctx, s.cfg.Limits.after(n))
+		b.log.Debug("a message is tried again", "from", m.From, "seq", m.Seq, "err", err)
+		pause.For(ctx, b.limits.after(n))
 	}
 }
 
 // answered makes the answer to a message its reply, where it has one.
-func (s *Sidecar) answered(ctx context.Context, m *client.Message, x *answer) bool {
+func (b *mail) answered(ctx context.Context, m *client.Message, x *answer) bool {
 	if m.IsReply || x.empty() {
 		return true
 	}
-	return s.reply(ctx, m, x, false)
+	return b.reply(ctx, m, x, false)
 }
 
 // comesBack reports whether an agent that has answered so may take the same message later: it is away, does not answer, or says so itself.
@@ -92,8 +103,8 @@ func comesBack(err error) bool {
 }
 
 // posted returns a message as it is posted the nth time.
-func (s *Sidecar) posted(m *client.Message, n int) question {
-	q := question{method: http.MethodPost, url: s.deliver, within: s.cfg.Limits.Deliver, header: http.Header{"Content-Type": {"application/json"}}}
+func (b *mail) posted(m *client.Message, n int) question {
+	q := question{method: http.MethodPost, url: b.url, within: b.limits.Deliver, header: http.Header{"Content-Type": {"application/json"}}}
 	set := func(name, value string) {
 		if value = oneLine(value); value != "" {
 			q.header.Set(name, value)

@@ -13,19 +13,23 @@ import (
 
 // mail is the messages in hand.
 type mail struct {
+	*delivery
 	lanes
+	up      *upstream
+	client  *client.Client
+	state   *state
 	life    context.Context // in which streamed replies are; ends behind the client
 	stopped chan struct{}   // closed when no more are taken
 	inHand  sync.WaitGroup  // messages that are dealt with
 }
 
-// takeMail takes messages until ctx ends, and deals with up to Limits.Held of them at a time. A message is acknowledged when it is done with: one that is not, because the sidecar ends,
+// take takes messages until ctx ends, and deals with up to Limits.Held of them at a time. A message is acknowledged when it is done with: one that is not, because the sidecar ends,
 // is held until the client is closed, and comes again to whoever is the agent next. It returns when all have ended.
-func (s *Sidecar) takeMail(ctx, work context.Context) {
-	held := make(chan struct{}, s.cfg.Limits.Held)
+func (b *mail) take(ctx, work context.Context) {
+	held := make(chan struct{}, b.limits.Held)
 	var all sync.WaitGroup
 	defer all.Wait()
-	defer close(s.mail.stopped)
+	defer close(b.stopped)
 	for {
 		select {
 		case held <- struct{}{}:
@@ -37,12 +41,12 @@ func (s *Sidecar) takeMail(ctx, work context.Context) {
 			defer func() { <-held }()
 			acknowledged := func() {}
 			defer func() { acknowledged() }()
-			for m, err := range s.client.Messages(ctx) {
+			for m, err := range b.client.Messages(ctx) {
 				if err != nil {
 					taken <- err
 					return
 				}
-				acknowledged = s.hold(ctx, work, m, func() { taken <- nil })
+				acknowledged = b.hold(ctx, work, m, func() { taken <- nil })
 				return
 			}
 		})
@@ -53,65 +57,65 @@ func (s *Sidecar) takeMail(ctx, work context.Context) {
 }
 
 // hold deals with one message, and returns when it may be acknowledged, or can't be any more, with what is to be called after that. It calls next once the message has its place.
-func (s *Sidecar) hold(ctx, work context.Context, m *client.Message, next func()) (acknowledged func()) {
-	s.mail.inHand.Add(1)
-	if s.dealWith(ctx, work, m, next) {
+func (b *mail) hold(ctx, work context.Context, m *client.Message, next func()) (acknowledged func()) {
+	b.inHand.Add(1)
+	if b.dealWith(ctx, work, m, next) {
 		m.Close()
-		return s.mail.inHand.Done
+		return b.inHand.Done
 	}
-	s.mail.inHand.Done()
-	<-s.client.Done()
+	b.inHand.Done()
+	<-b.client.Done()
 	return func() {}
 }
 
 // dealWith reports whether the message is done with.
-func (s *Sidecar) dealWith(ctx, work context.Context, m *client.Message, next func()) bool {
+func (b *mail) dealWith(ctx, work context.Context, m *client.Message, next func()) bool {
 	action := ""
 	if !m.IsReply && !m.Stream {
 		action = wire.ActionOf(m.Payload)
 	}
 	if action == "handoff" || action == "call_tool" {
 		next() // those wait for nobody
-		return s.answerAction(work, m, action)
+		return b.answerAction(work, m, action)
 	}
-	before, leave := s.mail.enter(m.From)
+	before, leave := b.enter(m.From)
 	defer leave()
 	next()
 	select {
 	case <-before:
-		return s.post(ctx, work, m, leave)
+		return b.post(ctx, work, m, leave)
 	case <-ctx.Done():
 		return false
 	}
 }
 
 // answerAction puts the request of a message to the agent, and replies with what that answers. It reports whether the message is done with.
-func (s *Sidecar) answerAction(work context.Context, m *client.Message, action string) bool {
+func (b *mail) answerAction(work context.Context, m *client.Message, action string) bool {
 	ctx, cancel := m.Context(work)
 	defer cancel()
-	x, err := s.askAction(ctx, m, action)
+	x, err := b.askAction(ctx, m, action)
 	if err != nil {
-		return work.Err() == nil && givenUp(ctx) || s.replyFault(work, m, err)
+		return work.Err() == nil && givenUp(ctx) || b.replyFault(work, m, err)
 	}
 	defer x.Close()
-	return s.reply(ctx, m, x, action == "handoff")
+	return b.reply(ctx, m, x, action == "handoff")
 }
 
 // askAction puts what an action asks for to the agent.
-func (s *Sidecar) askAction(ctx context.Context, m *client.Message, action string) (*answer, error) {
+func (b *mail) askAction(ctx context.Context, m *client.Message, action string) (*answer, error) {
 	if action == "handoff" {
 		q, err := p2p.FromPayload(m.Payload)
 		if err != nil {
 			return nil, err
 		}
-		return s.ask(ctx, &q)
+		return b.up.ask(ctx, &q)
 	}
 	name, arguments, ok := wire.ToolCallOf(m.Payload)
 	if !ok {
 		return nil, p2p.NewFault(http.StatusBadRequest, "the call names no tool")
 	}
-	card, guard := s.shown.now()
-	return s.callSkill(ctx, &card, guard, name, arguments)
+	card, guard := b.up.now()
+	return b.up.callSkill(ctx, &card, guard, name, arguments)
 }
 
 // givenUp reports whether whoever has sent the message that a context is of waits for no answer any more: it was cancelled, or its time is over.
@@ -121,11 +125,11 @@ func givenUp(ctx context.Context) bool {
 }
 
 // lasting returns a context that ends with the time of a message's, but not with what else that ends with: so a streamed reply is not cancelled where the session is about to end.
-func (m *mail) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+func (b *mail) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if by, has := ctx.Deadline(); has {
-		return context.WithDeadline(m.life, by)
+		return context.WithDeadline(b.life, by)
 	}
-	return context.WithCancel(m.life)
+	return context.WithCancel(b.life)
 }
 
 // lanes have what one sender has posted be dealt with one after the other.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -19,7 +20,11 @@ import (
 
 // peerSide is the agent as a peer of libp2p.
 type peerSide struct {
-	side   *Sidecar
+	up     *upstream
+	limits *Limits
+	log    *slog.Logger
+	stats  *stats
+	moved  chan struct{} // takes a token when edges are to be told of the peer
 	host   *p2phost.Host
 	relays relays
 	places *shares // one for each stream
@@ -30,25 +35,25 @@ type peerSide struct {
 	work   sync.WaitGroup // streams
 }
 
-// newPeer returns a peer that listens, and serves nothing yet.
-func (s *Sidecar) newPeer() (*peerSide, error) {
-	key, err := s.cfg.Peer.key()
+// open has the peer listen; it serves nothing yet.
+func (p *peerSide) open(cfg *Peer) error {
+	key, err := cfg.key()
 	if err != nil {
-		return nil, fmt.Errorf("key of the peer: %w", err)
+		return fmt.Errorf("key of the peer: %w", err)
 	}
-	listen, err := s.cfg.Peer.listen()
+	listen, err := cfg.listen()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := &peerSide{side: s, places: newShares(s.cfg.Limits.Streams), asking: newShares(s.cfg.Limits.Concurrent / 2)}
+	p.places, p.asking = newShares(p.limits.Streams), newShares(p.limits.Concurrent/2)
 	p.host, err = p2phost.New(p2phost.Config{Key: key, Listen: listen, UserAgent: userAgent, Reserves: true})
 	if err != nil {
-		return nil, fmt.Errorf("listen as a peer: %w", err)
+		return fmt.Errorf("listen as a peer: %w", err)
 	}
-	if err := p.relays.open(p, s.cfg.Peer.Relays); err != nil {
-		return nil, errors.Join(err, p.host.Close())
+	if err := p.relays.open(p, cfg.Relays); err != nil {
+		return errors.Join(err, p.host.Close())
 	}
-	return p, nil
+	return nil
 }
 
 func (p *Peer) key() (crypto.PrivKey, error) {
@@ -127,32 +132,32 @@ func (p *peerSide) wait() {
 func (p *peerSide) close() {
 	p.relays.wait()
 	if err := p.host.Close(); err != nil {
-		p.side.cfg.Log.Debug("peer did not close well", "err", err)
+		p.log.Debug("peer did not close well", "err", err)
 	}
 }
 
 // serveCard gives the agent's card, whatever the caller writes.
 func (p *peerSide) serveCard(ctx context.Context, s network.Stream) {
-	b, err := p.side.look(ctx)
+	b, err := p.up.look(ctx)
 	if err != nil {
 		b = p2p.AppendFault(nil, err)
 	}
-	p.side.stats.asked(err)
+	p.stats.asked(err)
 	p.finish(s, b)
 }
 
 // serveHandoff puts the request on a stream to the agent, and writes what that answers as it comes.
 func (p *peerSide) serveHandoff(ctx context.Context, s network.Stream) {
-	limit := &p.side.cfg.Limits
+	limit := p.limits
 	_ = s.SetReadDeadline(time.Now().Add(limit.Within)) // what is over fails to be read
 	q, err := p2p.Read(s, limit.Request)
 	if err == nil {
 		_ = s.SetReadDeadline(time.Time{})
 		err = p.handOff(ctx, s, &q)
 	}
-	p.side.stats.asked(err)
+	p.stats.asked(err)
 	if broken, ok := errors.AsType[*p2phost.BrokenOff](err); ok {
-		p.side.cfg.Log.Debug("an answer was not written to its end", "agent", p.side.id, "peer", s.Conn().RemotePeer().String(), "err", broken.Why)
+		p.log.Debug("an answer was not written to its end", "peer", s.Conn().RemotePeer().String(), "err", broken.Why)
 		_ = s.Reset()
 		return
 	}
@@ -172,7 +177,7 @@ func (p *peerSide) handOff(ctx context.Context, s network.Stream, q *p2p.Request
 		return err
 	}
 	defer p.asking.give(s.Conn().RemotePeer())
-	x, err := p.side.ask(ctx, q)
+	x, err := p.up.ask(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -182,7 +187,7 @@ func (p *peerSide) handOff(ctx context.Context, s network.Stream, q *p2p.Request
 
 // turn waits until the agent may be asked for one more request of a caller.
 func (p *peerSide) turn(ctx context.Context, caller peer.ID) error {
-	soon, cancel := context.WithTimeoutCause(ctx, p.side.cfg.Limits.FirstByte, errLate)
+	soon, cancel := context.WithTimeoutCause(ctx, p.limits.FirstByte, errLate)
 	defer cancel()
 	err := p.asking.take(soon, caller)
 	if err != nil && ctx.Err() != nil {
@@ -196,7 +201,7 @@ func (p *peerSide) copy(s network.Stream, x *answer) error {
 	for {
 		b, err := x.next()
 		if len(b) > 0 {
-			_ = s.SetWriteDeadline(time.Now().Add(p.side.cfg.Limits.Idle))
+			_ = s.SetWriteDeadline(time.Now().Add(p.limits.Idle))
 			if _, failed := s.Write(b); failed != nil {
 				return &p2phost.BrokenOff{Why: failed}
 			}
@@ -212,4 +217,4 @@ func (p *peerSide) copy(s network.Stream, x *answer) error {
 }
 
 // finish writes the last of an answer, and ends the stream.
-func (p *peerSide) finish(s network.Stream, b []byte) { p2phost.Finish(s, b, p.side.cfg.Limits.Idle) }
+func (p *peerSide) finish(s network.Stream, b []byte) { p2phost.Finish(s, b, p.limits.Idle) }

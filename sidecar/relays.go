@@ -143,14 +143,14 @@ func (r *relays) disconnected(id peer.ID) {
 	signal(one.lost) // also where the place was not noted yet
 	if one.reserved {
 		one.reserved = false
-		signal(r.peer.side.moved)
+		signal(r.peer.moved)
 	}
 }
 
 // keep reserves a place at a relay, renews it well before it is over, and reserves it again when it is lost, until ctx ends.
 func (r *relays) keep(ctx context.Context, one *relay) {
 	defer r.set(one, false)
-	log, limit := r.peer.side.cfg.Log, &r.peer.side.cfg.Limits
+	log, limit := r.peer.log, r.peer.limits
 	for n := 1; ctx.Err() == nil; {
 		wait, err := r.reserve(ctx, one)
 		if err != nil {
@@ -206,7 +206,7 @@ func (r *relays) set(one *relay, reserved bool) {
 	defer r.mu.Unlock()
 	if one.reserved != reserved {
 		one.reserved = reserved
-		signal(r.peer.side.moved)
+		signal(r.peer.moved)
 	}
 }
 

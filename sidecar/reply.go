@@ -23,26 +23,26 @@ const maxEvent = 1 << 20
 // reply makes an answer of the agent the reply to a message, and reports whether the message is done with. JSON is the payload, and other text a string, where it comes whole and is
 // of no more than Limits.Whole; else the reply is a stream of text. Of events it is their data, one chunk each, unless the answer is wanted as it is. Bytes that are no text are
 // {"media","data"}.
-func (s *Sidecar) reply(ctx context.Context, m *client.Message, x *answer, asIs bool) bool {
+func (b *mail) reply(ctx context.Context, m *client.Message, x *answer, asIs bool) bool {
 	media, _, err := mime.ParseMediaType(x.resp.Header.Get("Content-Type"))
 	if err != nil {
 		media = ""
 	}
 	isJSON := media == "application/json" || strings.HasSuffix(media, "+json")
 	if media == "text/event-stream" && !asIs {
-		return s.stream(ctx, m, &eventReader{r: bufio.NewReader(x)})
+		return b.stream(ctx, m, &eventReader{r: bufio.NewReader(x)})
 	}
-	if !isJSON && (x.resp.ContentLength < 0 && !x.empty() || x.resp.ContentLength > int64(s.cfg.Limits.Whole)) {
-		return s.stream(ctx, m, plainReader{x})
+	if !isJSON && (x.resp.ContentLength < 0 && !x.empty() || x.resp.ContentLength > int64(b.limits.Whole)) {
+		return b.stream(ctx, m, plainReader{x})
 	}
-	begin, err := io.ReadAll(io.LimitReader(x, int64(s.cfg.Limits.Whole)+1))
+	begin, err := io.ReadAll(io.LimitReader(x, int64(b.limits.Whole)+1))
 	switch {
 	case err != nil:
-		return givenUp(ctx) || s.replyFault(ctx, m, err)
-	case len(begin) > s.cfg.Limits.Whole:
-		return s.stream(ctx, m, plainReader{io.MultiReader(bytes.NewReader(begin), x)})
+		return givenUp(ctx) || b.replyFault(ctx, m, err)
+	case len(begin) > b.limits.Whole:
+		return b.stream(ctx, m, plainReader{io.MultiReader(bytes.NewReader(begin), x)})
 	}
-	return s.replied(m, m.Reply(ctx, payloadOf(media, isJSON, begin)))
+	return b.replied(m, m.Reply(ctx, payloadOf(media, isJSON, begin)))
 }
 
 // payloadOf returns the payload that a whole answer is.
@@ -62,22 +62,22 @@ func payloadOf(media string, isJSON bool, body []byte) any {
 }
 
 // replyFault replies with a failure, where a reply is expected, and reports whether the message is done with.
-func (s *Sidecar) replyFault(ctx context.Context, m *client.Message, why error) bool {
+func (b *mail) replyFault(ctx context.Context, m *client.Message, why error) bool {
 	if m.RequestID() == "" || m.IsReply {
 		return true
 	}
-	return s.replied(m, m.Reply(ctx, json.RawMessage(p2p.AppendFault(nil, why))))
+	return b.replied(m, m.Reply(ctx, json.RawMessage(p2p.AppendFault(nil, why))))
 }
 
 // replied takes note of how a reply went, and reports whether the message is done with: not where the sidecar ends before it is stored.
-func (s *Sidecar) replied(m *client.Message, err error) bool {
+func (b *mail) replied(m *client.Message, err error) bool {
 	if err == nil || errors.Is(err, client.ErrCancelled) {
 		return true
 	}
-	if errors.Is(err, client.ErrClosed) || s.ending.Load() && errors.Is(err, context.Canceled) {
+	if errors.Is(err, client.ErrClosed) || b.state.ending.Load() && errors.Is(err, context.Canceled) {
 		return false
 	}
-	s.cfg.Log.Info("a reply was not taken", "agent", s.id, "to", m.From, "err", err)
+	b.log.Info("a reply was not taken", "to", m.From, "err", err)
 	return true
 }
 
@@ -87,28 +87,28 @@ type pieces interface {
 }
 
 // stream replies with pieces as they come. What breaks off is cancelled, so that it never looks whole.
-func (s *Sidecar) stream(ctx context.Context, m *client.Message, from pieces) bool {
+func (b *mail) stream(ctx context.Context, m *client.Message, from pieces) bool {
 	first, err := from.next()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return givenUp(ctx) || s.replyFault(ctx, m, err)
+		return givenUp(ctx) || b.replyFault(ctx, m, err)
 	}
-	life, free := s.mail.lasting(ctx)
+	life, free := b.lasting(ctx)
 	out, failed := m.ReplyStream(life, nil)
 	if failed != nil {
 		free()
-		return s.replied(m, failed)
+		return b.replied(m, failed)
 	}
 	for piece := first; err == nil; piece, err = from.next() {
 		if _, failed := out.Write(piece); failed != nil {
 			free()
-			return s.replied(m, failed)
+			return b.replied(m, failed)
 		}
 	}
 	if errors.Is(err, io.EOF) {
 		defer free()
-		return s.replied(m, out.Close())
+		return b.replied(m, out.Close())
 	}
-	if errors.Is(err, context.Canceled) && s.ending.Load() {
+	if errors.Is(err, context.Canceled) && b.state.ending.Load() {
 		return true // the end of the session aborts it, as that of any agent does
 	}
 	defer free()
@@ -116,7 +116,7 @@ func (s *Sidecar) stream(ctx context.Context, m *client.Message, from pieces) bo
 	if givenUp(ctx) {
 		return true
 	}
-	s.cfg.Log.Info("an answer of the agent broke off", "agent", s.id, "to", m.From, "err", err)
+	b.log.Info("an answer of the agent broke off", "to", m.From, "err", err)
 	return true
 }
 

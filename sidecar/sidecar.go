@@ -18,28 +18,28 @@ import (
 // Sidecar stands beside one agent.
 type Sidecar struct {
 	cfg     Config
-	agent   *agent
 	deliver *url.URL // nil where messages are refused
+	up      *upstream
 	edges   *edges
-	shown   shown
-	changed chan struct{} // holds a token when the session is to say something else of itself
-	moved   chan struct{} // holds a token when edges are to be told of the peer
+	api     *api
+	state   state
 	stats   stats
+	moved   chan struct{} // holds a token when edges are to be told of the peer
 
 	// Run sets these before anything else runs.
-	id     string
-	client *client.Client
-	peer   *peerSide
-	mail   mail
-	untold string // why edges were not told of the peer, last; watchEdges's
-	spaces spaces
+	id        string
+	log       *slog.Logger // names the agent
+	client    *client.Client
+	peer      *peerSide
+	registrar *registrar
+	mail      *mail
+	spaces    *spaces
+}
 
-	entered atomic.Bool // what Run sets is set
-	joined  atomic.Bool // it is connected to the cluster
-	bound   atomic.Bool // an edge has taken the peer
-	noPeers atomic.Bool // edges have no door for peers
-	asPeer  atomic.Bool // the directory is to show the agent as a peer, and its session to say nothing of itself
-	ending  atomic.Bool // nothing new is begun
+// state is how the sidecar stands with the cluster.
+type state struct {
+	joined atomic.Bool // it is connected
+	ending atomic.Bool // nothing new is begun
 }
 
 // New returns a sidecar that does nothing yet. INVALID_REQUEST where the configuration makes no sense.
@@ -59,22 +59,22 @@ func New(cfg Config) (*Sidecar, error) {
 			return nil, err
 		}
 	}
-	s := &Sidecar{cfg: cfg, deliver: deliver, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
-	s.agent = newAgent(base, &s.cfg.Limits)
+	s := &Sidecar{cfg: cfg, deliver: deliver, moved: make(chan struct{}, 1)}
+	s.up = &upstream{agent: newAgent(base, &s.cfg.Limits), handoff: cfg.Handoff, log: cfg.Log, changed: make(chan struct{}, 1)}
 	s.edges = newEdges(&s.cfg)
-	s.spaces.side, s.mail.stopped = s, make(chan struct{})
+	s.api = &api{log: cfg.Log, up: s.up, state: &s.state, stats: &s.stats}
 	return s, nil
 }
 
 // Run makes the agent a member of the cluster until ctx ends, and returns nil then; an error where it can't be one, or not any more. It waits for the agent to show its card, and for an
 // edge that answers. At the end requests in progress have Limits.Grace; all that it has begun has ended when it returns. It is called once.
 func (s *Sidecar) Run(ctx context.Context) error {
-	defer s.agent.close()
+	defer s.up.close()
 	defer s.edges.close()
 	if s.cfg.Admin != nil {
 		life, end := context.WithCancel(context.WithoutCancel(ctx))
 		var admin sync.WaitGroup
-		admin.Go(func() { s.serveAdmin(life) })
+		admin.Go(func() { s.api.serve(life, s.cfg.Admin) })
 		defer admin.Wait()
 		defer end()
 	}
@@ -94,24 +94,31 @@ func unless(ctx context.Context, err error) error {
 
 // enter waits for the agent's card, makes it a peer, and registers it.
 func (s *Sidecar) enter(ctx context.Context) (err error) {
-	if err := s.firstCard(ctx); err != nil {
+	if err := s.up.first(ctx); err != nil {
 		return err
 	}
-	card, _ := s.shown.now()
+	card, _ := s.up.now()
 	if s.id = cmp.Or(s.cfg.Client.Agent, card.Name); s.id == "" {
 		return agora.Errorf(agora.InvalidRequest, "the agent's card has no name to be its id: set one")
 	}
 	if _, err := agora.ParseOwnID(s.id); err != nil {
 		return &agora.Error{Code: agora.InvalidRequest, Message: "the name of the agent's card can't be its id: set one", Cause: err}
 	}
-	if s.peer, err = s.newPeer(); err != nil {
+	s.log = s.cfg.Log.With("agent", s.id)
+	s.peer = &peerSide{up: s.up, limits: &s.cfg.Limits, log: s.log, stats: &s.stats, moved: s.moved}
+	if err := s.peer.open(&s.cfg.Peer); err != nil {
 		return err
 	}
-	if s.client, err = s.dial(ctx, s.sessionCard()); err != nil {
+	s.registrar = &registrar{id: s.id, limits: &s.cfg.Limits, log: s.log, up: s.up, edges: s.edges, peer: s.peer, moved: s.moved}
+	if s.client, err = s.dial(ctx, s.registrar.sessionCard()); err != nil {
 		s.peer.close()
 		return err
 	}
-	s.joined.Store(true)
+	s.registrar.client = s.client
+	posts := &delivery{agent: s.up.agent, url: s.deliver, limits: &s.cfg.Limits, log: s.log, stats: &s.stats}
+	s.mail = &mail{delivery: posts, up: s.up, client: s.client, state: &s.state, stopped: make(chan struct{})}
+	s.spaces = &spaces{delivery: posts, client: s.client}
+	s.state.joined.Store(true)
 	return nil
 }
 
@@ -122,7 +129,7 @@ func (s *Sidecar) dial(ctx context.Context, card client.Card) (*client.Client, e
 	cfg.Log = cmp.Or(cfg.Log, s.cfg.Log)
 	tell := cfg.OnStatus
 	cfg.OnStatus = func(now client.Status) {
-		if s.joined.Store(now.Err == nil); now.Err == nil {
+		if s.state.joined.Store(now.Err == nil); now.Err == nil {
 			signal(s.moved)
 		}
 		if tell != nil {
@@ -138,7 +145,7 @@ func (s *Sidecar) dial(ctx context.Context, card client.Card) (*client.Client, e
 		if e.Code != agora.Unavailable && e.Code != agora.RateLimited {
 			return nil, err
 		}
-		s.cfg.Log.Warn("no edge takes the agent yet", "agent", s.id, "err", err)
+		s.log.Warn("no edge takes the agent yet", "err", err)
 		if !pause.For(ctx, max(e.RetryAfter, s.cfg.Limits.after(n))) {
 			return nil, ctx.Err()
 		}
@@ -157,22 +164,22 @@ func (s *Sidecar) serve(ctx context.Context) error {
 
 	var inside, requests sync.WaitGroup
 	s.peer.serve(ctx, work)
-	inside.Go(func() { s.watchCard(ctx) })
-	inside.Go(func() { s.tellCard(ctx) })
-	inside.Go(func() { s.watchEdges(ctx) })
+	inside.Go(func() { s.up.watch(ctx) })
+	inside.Go(func() { s.registrar.tellCard(ctx) })
+	inside.Go(func() { s.registrar.watch(ctx) })
 	s.spaces.open(ctx, work)
-	requests.Go(func() { s.takeMail(ctx, work) })
-	s.entered.Store(true)
-	s.cfg.Log.Info("the agent is a member of the cluster", "agent", s.id, "peer", s.peer.id())
+	requests.Go(func() { s.mail.take(ctx, work) })
+	s.api.member.Store(&member{s.client, s.spaces, s.peer})
+	s.log.Info("the agent is a member of the cluster", "peer", s.peer.id())
 
 	select {
 	case <-ctx.Done():
 	case <-s.client.Done():
 	}
-	s.ending.Store(true)
+	s.state.ending.Store(true)
 	stop()
 	inside.Wait()
-	s.withdraw()
+	s.registrar.withdraw()
 	s.settle(abandon, func() {
 		s.peer.wait()
 		<-s.mail.stopped
@@ -204,7 +211,7 @@ func (s *Sidecar) settle(abandon func(), wait func()) {
 	case <-over:
 		return
 	case <-late.C:
-		s.cfg.Log.Warn("requests in progress are given up")
+		s.log.Warn("requests in progress are given up")
 		abandon()
 	}
 	late.Reset(abandonTime)

@@ -16,7 +16,8 @@ import (
 
 // spaces are those that the agent has joined: what happens in each is posted to the agent in order.
 type spaces struct {
-	side      *Sidecar
+	*delivery
+	client    *client.Client
 	ctx, work context.Context // in which nothing new is begun, and that ends what is in progress
 	readers   sync.WaitGroup
 
@@ -38,14 +39,14 @@ func (p *spaces) wait() {
 
 // join makes the agent a member of a space, and has its events posted.
 func (p *spaces) join(ctx context.Context, name string, history int) (*client.Space, error) {
-	if p.side.deliver == nil {
+	if p.url == nil {
 		return nil, agora.Errorf(agora.InvalidRequest, "there is no path to post events to: set one")
 	}
 	var options []client.JoinOptions
 	if history > 0 {
 		options = append(options, client.JoinOptions{History: history})
 	}
-	space, err := p.side.client.Join(ctx, name, options...)
+	space, err := p.client.Join(ctx, name, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +98,11 @@ func (p *spaces) read(space *client.Space) {
 	for e, err := range space.Events(p.ctx) {
 		if err != nil {
 			if p.ctx.Err() == nil && !errors.Is(err, client.ErrLeft) {
-				p.side.cfg.Log.Warn("events of a space come no more", "agent", p.side.id, "space", space.Name(), "err", err)
+				p.log.Warn("events of a space come no more", "space", space.Name(), "err", err)
 			}
 			return
 		}
-		if !p.side.postEvent(p.ctx, p.work, e) {
+		if !p.postEvent(p.ctx, p.work, e) {
 			return
 		}
 	}
@@ -115,9 +116,9 @@ type rosterBody struct {
 }
 
 // postEvent posts an event until the agent takes it, or Limits.Keep is over. It returns false where the sidecar has ended.
-func (s *Sidecar) postEvent(ctx, work context.Context, e *client.Event) bool {
+func (d *delivery) postEvent(ctx, work context.Context, e *client.Event) bool {
 	defer e.Close()
-	q := question{method: http.MethodPost, url: s.deliver, within: s.cfg.Limits.Deliver, header: http.Header{
+	q := question{method: http.MethodPost, url: d.url, within: d.limits.Deliver, header: http.Header{
 		"Content-Type": {"application/json"}, headerSpace: {oneLine(e.Space)}, headerKind: {"event"},
 	}}
 	var err error
@@ -129,7 +130,7 @@ func (s *Sidecar) postEvent(ctx, work context.Context, e *client.Event) bool {
 		q.body, err = e.Whole(ctx)
 	}
 	if err != nil {
-		s.cfg.Log.Debug("an event has no end", "agent", s.id, "space", e.Space, "err", err)
+		d.log.Debug("an event has no end", "space", e.Space, "err", err)
 		return ctx.Err() == nil
 	}
 	if e.Seq > 0 {
@@ -142,18 +143,18 @@ func (s *Sidecar) postEvent(ctx, work context.Context, e *client.Event) bool {
 		if e.Redelivered || n > 1 {
 			q.header.Set(headerRedelivered, "true")
 		}
-		x, err := s.agent.ask(work, q)
+		x, err := d.agent.put(work, q)
 		if err == nil {
 			x.Close()
-			s.stats.delivered.Add(1)
+			d.stats.delivered.Add(1)
 			return true
 		}
-		if !comesBack(err) || time.Since(begun) > s.cfg.Limits.Keep {
-			s.stats.dropped.Add(1)
-			s.cfg.Log.Warn("an event is dropped that the agent does not take", "agent", s.id, "space", e.Space, "seq", e.Seq, "err", err)
+		if !comesBack(err) || time.Since(begun) > d.limits.Keep {
+			d.stats.dropped.Add(1)
+			d.log.Warn("an event is dropped that the agent does not take", "space", e.Space, "seq", e.Seq, "err", err)
 			return work.Err() == nil
 		}
-		pause.For(ctx, s.cfg.Limits.after(n))
+		pause.For(ctx, d.limits.after(n))
 	}
 	return false
 }

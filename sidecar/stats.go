@@ -25,22 +25,22 @@ func (s *stats) asked(err error) {
 }
 
 // writeMetrics writes the counters as Prometheus reads them.
-func (s *Sidecar) writeMetrics(w io.Writer) {
+func (a *api) writeMetrics(w io.Writer) {
 	places := 0
-	if s.entered.Load() {
-		places = s.peer.relays.count()
+	if m := a.member.Load(); m != nil {
+		places = m.peer.relays.count()
 	}
 	for _, m := range []struct {
 		name, kind, help string
 		value            int64
 	}{
-		{"peer_requests_total", "counter", "Cards and handoffs asked for by libp2p.", s.stats.requests.Load()},
-		{"peer_failures_total", "counter", "Those of them that were answered by a failure, or broke off.", s.stats.failures.Load()},
-		{"delivered_total", "counter", "Messages and events that the agent has taken.", s.stats.delivered.Load()},
-		{"refused_total", "counter", "Messages that were refused because no path is set for them.", s.stats.refused.Load()},
-		{"dropped_total", "counter", "Messages and events that the agent did not take.", s.stats.dropped.Load()},
-		{"agent_up", "gauge", "Whether the agent showed its card when it was asked last.", number(s.shown.isHere())},
-		{"connected", "gauge", "Whether the agent has its connection to the cluster.", number(s.joined.Load())},
+		{"peer_requests_total", "counter", "Cards and handoffs asked for by libp2p.", a.stats.requests.Load()},
+		{"peer_failures_total", "counter", "Those of them that were answered by a failure, or broke off.", a.stats.failures.Load()},
+		{"delivered_total", "counter", "Messages and events that the agent has taken.", a.stats.delivered.Load()},
+		{"refused_total", "counter", "Messages that were refused because no path is set for them.", a.stats.refused.Load()},
+		{"dropped_total", "counter", "Messages and events that the agent did not take.", a.stats.dropped.Load()},
+		{"agent_up", "gauge", "Whether the agent showed its card when it was asked last.", number(a.up.isHere())},
+		{"connected", "gauge", "Whether the agent has its connection to the cluster.", number(a.state.joined.Load())},
 		{"relays", "gauge", "Relays at which the agent has a place.", int64(places)},
 	} {
 		fmt.Fprintf(w, "# HELP agora_sidecar_%s %s\n# TYPE agora_sidecar_%s %s\nagora_sidecar_%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -18,35 +20,52 @@ import (
 // The directory shows one card of an agent: that of its session, unless the session says nothing of itself; then that of its registration as a peer. So the session has the agent's card
 // until edges have taken the peer and one of them keeps a place for it; from then on requests reach it by libp2p. Without places the session has the card again.
 
+// registrar tells the cluster what the agent is: by its session, and by its registration as a peer.
+type registrar struct {
+	id     string
+	limits *Limits
+	log    *slog.Logger
+	up     *upstream
+	edges  *edges
+	peer   *peerSide
+	client *client.Client
+	moved  chan struct{} // holds a token when edges are to be told of the peer
+
+	untold  string      // why edges were not told of the peer, last; watch's
+	bound   atomic.Bool // an edge has taken the peer
+	noPeers atomic.Bool // edges have no door for peers
+	asPeer  atomic.Bool // the directory is to show the agent as a peer, and its session to say nothing of itself
+}
+
 // missedLooks is how many times no place is found before the session has the card again.
 const missedLooks = 2
 
-// watchEdges learns which edges are relays and tells one of them of the peer, every now and then, and at once when what is to be told has changed, until ctx ends.
-func (s *Sidecar) watchEdges(ctx context.Context) {
-	tick := time.NewTicker(s.cfg.Limits.Look)
+// watch learns which edges are relays and tells one of them of the peer, every now and then, and at once when what is to be told has changed, until ctx ends.
+func (r *registrar) watch(ctx context.Context) {
+	tick := time.NewTicker(r.limits.Look)
 	defer tick.Stop()
-	s.tellPeer(ctx) // where credentials count, edges keep places for peers that they know
+	r.tellPeer(ctx) // where credentials count, edges keep places for peers that they know
 	for missed := 0; ; {
-		named, err := s.edges.peers(ctx)
+		named, err := r.edges.peers(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			s.cfg.Log.Debug("no edge says which of them are peers", "err", err)
+			r.log.Debug("no edge says which of them are peers", "err", err)
 		default:
-			s.peer.relays.learn(named)
+			r.peer.relays.learn(named)
 		}
 		for again := true; again; {
-			if s.tellPeer(ctx) && s.peer.relays.count() > 0 {
+			if r.tellPeer(ctx) && r.peer.relays.count() > 0 {
 				missed = 0
-				s.show(true)
+				r.show(true)
 			} else if missed++; missed > missedLooks {
-				s.show(false)
+				r.show(false)
 			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-s.moved:
+			case <-r.moved:
 				missed = max(0, missed-1) // that was no look
 			case <-tick.C:
 				again = false
@@ -56,97 +75,97 @@ func (s *Sidecar) watchEdges(ctx context.Context) {
 }
 
 // show has the directory show the agent as a peer, or its session's card.
-func (s *Sidecar) show(asPeer bool) {
-	if s.asPeer.Swap(asPeer) != asPeer {
-		signal(s.changed)
+func (r *registrar) show(asPeer bool) {
+	if r.asPeer.Swap(asPeer) != asPeer {
+		signal(r.up.changed)
 	}
 }
 
 // tellPeer tells an edge which peer the agent is, and where. It returns false where none takes it.
-func (s *Sidecar) tellPeer(ctx context.Context) bool {
-	r := s.registration()
-	there, err := s.edges.register(ctx, r)
+func (r *registrar) tellPeer(ctx context.Context) bool {
+	said := r.registration()
+	there, err := r.edges.register(ctx, said)
 	if refused(err, http.StatusForbidden) { // edges may not dial every address
-		s.cfg.Log.Debug("edges are told of relays alone", "agent", s.id, "err", err)
-		r.Addresses = slices.DeleteFunc(r.Addresses, func(a string) bool { return !strings.Contains(a, "/p2p-circuit") })
-		there, err = s.edges.register(ctx, r)
+		r.log.Debug("edges are told of relays alone", "err", err)
+		said.Addresses = slices.DeleteFunc(said.Addresses, func(a string) bool { return !strings.Contains(a, "/p2p-circuit") })
+		there, err = r.edges.register(ctx, said)
 	}
 	if there {
-		s.bound.Store(true)
+		r.bound.Store(true)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case err != nil && err.Error() != s.untold:
-		s.untold = err.Error()
-		s.cfg.Log.Warn("no edge takes the agent's peer id", "agent", s.id, "err", err)
-	case !there && s.noPeers.CompareAndSwap(false, true):
-		s.cfg.Log.Info("edges have no door for peers: the agent is a member without a peer id", "agent", s.id)
+	case err != nil && err.Error() != r.untold:
+		r.untold = err.Error()
+		r.log.Warn("no edge takes the agent's peer id", "err", err)
+	case !there && r.noPeers.CompareAndSwap(false, true):
+		r.log.Info("edges have no door for peers: the agent is a member without a peer id")
 	}
 	if err == nil {
-		s.untold = ""
+		r.untold = ""
 	}
 	return err == nil && there
 }
 
-func (s *Sidecar) registration() registration {
-	card, _ := s.shown.now()
-	a := s.described(&card)
-	r := registration{
-		Agent: s.id, Peer: s.peer.id(), Addresses: s.peer.addresses(), Description: a.Description, Version: a.Version, Capabilities: a.Capabilities, TTL: int(s.cfg.Limits.Lasts.Seconds()),
+func (r *registrar) registration() registration {
+	card, _ := r.up.now()
+	a := r.described(&card)
+	said := registration{
+		Agent: r.id, Peer: r.peer.id(), Addresses: r.peer.addresses(), Description: a.Description, Version: a.Version, Capabilities: a.Capabilities, TTL: int(r.limits.Lasts.Seconds()),
 	}
 	for _, one := range a.Skills {
-		r.Skills = append(r.Skills, skill{one.Name, one.Description, one.Schema})
+		said.Skills = append(said.Skills, skill{one.Name, one.Description, one.Schema})
 	}
-	return r
+	return said
 }
 
 // withdraw takes the registration of the peer back, where it was taken.
-func (s *Sidecar) withdraw() {
-	if !s.bound.Load() {
+func (r *registrar) withdraw() {
+	if !r.bound.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), edgeTime)
 	defer cancel()
-	if err := s.edges.withdraw(ctx, s.id); err != nil {
-		s.cfg.Log.Debug("the registration of the peer ends by itself", "err", err)
+	if err := r.edges.withdraw(ctx, r.id); err != nil {
+		r.log.Debug("the registration of the peer ends by itself", "err", err)
 	}
 }
 
 // tellCard has the session say what it is to say of itself, at each change until ctx ends.
-func (s *Sidecar) tellCard(ctx context.Context) {
+func (r *registrar) tellCard(ctx context.Context) {
 	for n := 0; ; {
 		if n == 0 {
 			select {
 			case <-ctx.Done():
 				return
-			case <-s.changed:
+			case <-r.up.changed:
 			}
-		} else if !pause.For(ctx, s.cfg.Limits.after(n)) {
+		} else if !pause.For(ctx, r.limits.after(n)) {
 			return
 		}
-		signal(s.moved) // the registration has the card too
-		err := s.client.UpdateCard(ctx, s.sessionCard())
+		signal(r.moved) // the registration has the card too
+		err := r.client.UpdateCard(ctx, r.sessionCard())
 		switch {
 		case err == nil:
 			n = 0
-			s.cfg.Log.Debug("the agent's card was told", "agent", s.id, "as_peer", s.asPeer.Load())
+			r.log.Debug("the agent's card was told", "as_peer", r.asPeer.Load())
 		case ctx.Err() != nil:
 			return
 		default:
 			n++
-			s.cfg.Log.Warn("the agent's card was not taken", "agent", s.id, "err", err)
+			r.log.Warn("the agent's card was not taken", "err", err)
 		}
 	}
 }
 
 // sessionCard returns what the session says of itself.
-func (s *Sidecar) sessionCard() client.Card {
-	if s.asPeer.Load() {
+func (r *registrar) sessionCard() client.Card {
+	if r.asPeer.Load() {
 		return client.Card{}
 	}
-	card, _ := s.shown.now()
-	a := s.described(&card)
+	card, _ := r.up.now()
+	a := r.described(&card)
 	c := client.Card{Name: a.Name, Type: "http", Capabilities: a.Capabilities, Description: a.Description, Skills: a.Skills}
 	if a.Version != "" {
 		c.Metadata, _ = json.Marshal(map[string]string{"version": a.Version}) // of strings it never fails
@@ -158,8 +177,8 @@ func (s *Sidecar) sessionCard() client.Card {
 const maxRegistered = 192 << 10
 
 // described returns what the directory is told of a card: without schemas where there would be too much of them.
-func (s *Sidecar) described(card *p2p.Card) agora.Agent {
-	a := card.Agent(agora.AgentID(s.id))
+func (r *registrar) described(card *p2p.Card) agora.Agent {
+	a := card.Agent(agora.AgentID(r.id))
 	a.Registration = agora.Registration{}
 	for k := range a.Skills {
 		if a.Size() <= maxRegistered {
