@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -213,14 +212,9 @@ type peerEntry struct {
 const mostListed = 1000 // peers in one answer
 
 func (g *registry) listPeers(x *web.Exchange) error {
-	q, err := url.ParseQuery(x.Request.URL.RawQuery)
+	q, err := x.Query("agent_name", "skill")
 	if err != nil {
-		return agora.Errorf(agora.InvalidRequest, "the query can't be read")
-	}
-	for name, values := range q {
-		if len(values) > 1 || name != "agent_name" && name != "skill" {
-			return agora.Errorf(agora.InvalidRequest, "parameters are agent_name, skill, each once")
-		}
+		return err
 	}
 	found, err := g.agents(x, q.Get("agent_name"), q.Get("skill"))
 	if err != nil {
