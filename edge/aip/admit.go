@@ -35,37 +35,44 @@ func callerOf(ctx context.Context) *caller {
 // open says which services anybody may ask: what balances load and probes has no credentials.
 func open(method string) bool { return strings.HasPrefix(method, "/grpc.health.v1.") }
 
+// interceptor lets calls in, ends those that may not go on, and returns their errors as statuses.
+type interceptor struct {
+	*shared
+	refusals *edge.RefusalLog
+	active   activeCalls
+}
+
 // unary lets a call in, and returns its errors as statuses.
-func (d *Door) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (i *interceptor) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if open(info.FullMethod) {
 		return handle(ctx, in)
 	}
-	ctx, done, err := d.admit(ctx)
+	ctx, done, err := i.admit(ctx)
 	if err != nil {
-		return nil, d.refused(info.FullMethod, err)
+		return nil, i.refused(info.FullMethod, err)
 	}
 	defer done()
-	if err := d.passes(ctx); err != nil {
-		return nil, d.failed(ctx, err)
+	if err := i.passes(ctx); err != nil {
+		return nil, i.failed(ctx, err)
 	}
 	out, err := handle(ctx, in)
-	return out, d.failed(ctx, err)
+	return out, i.failed(ctx, err)
 }
 
 // stream is unary for streams.
-func (d *Door) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (i *interceptor) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	if open(info.FullMethod) {
 		return handle(srv, s)
 	}
-	ctx, done, err := d.admit(s.Context())
+	ctx, done, err := i.admit(s.Context())
 	if err != nil {
-		return d.refused(info.FullMethod, err)
+		return i.refused(info.FullMethod, err)
 	}
 	defer done()
-	if err := d.passes(ctx); err != nil {
-		return d.failed(ctx, err)
+	if err := i.passes(ctx); err != nil {
+		return i.failed(ctx, err)
 	}
-	return d.failed(ctx, handle(srv, &stream{s, ctx}))
+	return i.failed(ctx, handle(srv, &stream{s, ctx}))
 }
 
 // stream is a stream with the context of its caller.
@@ -78,30 +85,30 @@ type stream struct {
 func (s *stream) Context() context.Context { return s.ctx }
 
 // admit lets a call in, also while log or presence are away: sessions with nodes need neither. The context that it returns ends with the call, its credentials and the edge; done is to be called when the call is over.
-func (d *Door) admit(ctx context.Context) (_ context.Context, done func(), err error) {
+func (i *interceptor) admit(ctx context.Context) (_ context.Context, done func(), err error) {
 	creds, err := credentialsOf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	auth, cancel := context.WithTimeout(ctx, authTime)
 	defer cancel()
-	a, err := d.node.Admit(auth, d.from(ctx), creds)
+	a, err := i.node.Admit(auth, i.from(ctx), creds)
 	if err != nil {
 		return nil, nil, err
 	}
-	ended := d.cfg.Admitted(ctx)
+	ended := i.cfg.Admitted(ctx)
 	a.Actor.CountTogether()
 	c := &caller{actor: a.Actor, admission: a}
 	ctx, end := early(context.WithValue(ctx, callerKey{}, c))
 	ctx, c.stop = context.WithCancelCause(ctx)
 	done = func() {
-		d.active.remove(c)
+		i.active.remove(c)
 		c.stop(nil)
 		end()
 		a.Release()
 		ended()
 	}
-	if !d.active.add(c) {
+	if !i.active.add(c) {
 		done()
 		return nil, nil, errGone
 	}
@@ -131,16 +138,16 @@ func (c *caller) Shed() {
 }
 
 // from returns where a call comes from, by the word of trusted proxies.
-func (d *Door) from(ctx context.Context) (from netip.Addr) {
+func (i *interceptor) from(ctx context.Context) (from netip.Addr) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return from
 	}
 	forwarded := metadata.ValueFromIncomingContext(ctx, "x-forwarded-for")
 	if at, is := p.Addr.(interface{ AddrPort() netip.AddrPort }); is {
-		return d.node.Config().Proxies.ClientBehind(at.AddrPort().Addr(), forwarded)
+		return i.node.Config().Proxies.ClientBehind(at.AddrPort().Addr(), forwarded)
 	}
-	return d.node.Config().Proxies.Client(p.Addr.String(), forwarded)
+	return i.node.Config().Proxies.Client(p.Addr.String(), forwarded)
 }
 
 // credentialsOf returns what a call presents: a token in its metadata, the certificate of its connection.

@@ -21,19 +21,19 @@ func (m *imports) bring(id agora.AgentID, o *offer) error {
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, bringTime)
 	defer cancel()
-	actor := k.door.node.Linked(k.Link)
+	actor := k.links.node.Linked(k.Link)
 	switch has, err := actor.Agent(ctx, id); {
 	case err == nil && !k.mayTake(&has):
 		return agora.Errorf(agora.AgentExists, "somebody else has this id")
 	case err != nil && agora.AsError(err).Code != agora.AgentNotFound:
 		return err
 	}
-	ch, err := k.door.channels.get(k.Tenant, k.Address)
+	ch, err := k.links.channels.get(k.Tenant, k.Address)
 	if err != nil {
 		return err
 	}
 	n := &node{toolbox: card.Type == aip.TypeToolbox, channel: ch, via: m, offer: o}
-	err = k.door.connect(ctx, n, func(h edge.Hello, conn edge.Conn) (*edge.Session, error) {
+	err = k.links.registry.connect(ctx, n, func(h edge.Hello, conn edge.Conn) (*edge.Session, error) {
 		h.Card = card
 		s, _, err := actor.Open(ctx, h, conn)
 		return s, err
@@ -74,7 +74,7 @@ func (m *imports) renew(n *node, o *offer) error {
 
 // watch looks again at nodes that could not be brought, when their ids are free here, or may be. It ends with the link.
 func (m *imports) watch() {
-	actor := m.link.door.node.Linked(m.link.Link)
+	actor := m.link.links.node.Linked(m.link.Link)
 	changes := make(chan []directory.Change)
 	m.link.work.Go(func() { watchHere(m.link.ctx, actor, changes) })
 	every := time.NewTicker(againSoon / 2)

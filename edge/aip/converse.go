@@ -16,7 +16,7 @@ import (
 
 // converse serves a session with an agent of another dialect: what the caller says is a stream into the agent's mailbox, and the agent's reply is found in the
 // box of a call.
-func (d *Door) converse(s grpc.ServerStream, o *opening) error {
+func (r *router) converse(s grpc.ServerStream, o *opening) error {
 	quests := new(aip.QuestReader)
 	parts, err := quests.Read(o.first.Bytes())
 	if err != nil {
@@ -24,16 +24,16 @@ func (d *Door) converse(s grpc.ServerStream, o *opening) error {
 	}
 	quests.As = string(o.as)
 	start := parts[0]
-	start.ID, start.Meta.Trace, start.Meta.Deadline = quests.Session(), o.trace, d.clusterTime(o.deadline)
+	start.ID, start.Meta.Trace, start.Meta.Deadline = quests.Session(), o.trace, r.clusterTime(o.deadline)
 	answer, err := o.actor.Call(s.Context(), o.as, call.Request{Message: start, Streams: true})
 	if err != nil {
 		return err
 	}
-	c := &conversation{door: d, s: s, o: o, quests: quests, answer: answer, stopped: make(chan struct{}), read: make(chan struct{})}
+	c := &conversation{router: r, s: s, o: o, quests: quests, answer: answer, stopped: make(chan struct{}), read: make(chan struct{})}
 	defer c.leave()
 	ctx, cancel := context.WithCancelCause(s.Context())
 	defer cancel(nil)
-	d.work.Go(func() { // ends with the handler, whose return ends what it reads
+	r.work.Go(func() { // ends with the handler, whose return ends what it reads
 		if err := c.sendAll(ctx, parts[1:]); err != nil {
 			cancel(err)
 		}
@@ -50,7 +50,7 @@ func (d *Door) converse(s grpc.ServerStream, o *opening) error {
 
 // conversation is a session between a caller and an agent of another dialect.
 type conversation struct {
-	door    *Door
+	router  *router
 	s       grpc.ServerStream
 	o       *opening
 	quests  *aip.QuestReader
@@ -67,11 +67,11 @@ func (c *conversation) leave() {
 		c.answer.Close()
 		return
 	}
-	c.door.work.Go(func() {
+	c.router.work.Go(func() {
 		defer c.answer.Close()
 		<-c.read
 		for {
-			if _, err := c.answer.Next(c.door.ctx); err != nil {
+			if _, err := c.answer.Next(c.router.ctx); err != nil {
 				return
 			}
 		}
@@ -80,7 +80,7 @@ func (c *conversation) leave() {
 
 func (c *conversation) responses() *aip.ResponseWriter {
 	if c.writer == nil {
-		c.writer = aip.NewResponseWriter(c.o.named.Receiver, c.o.named.Sender, c.quests.Session(), c.door.cfg.MaxMessage)
+		c.writer = aip.NewResponseWriter(c.o.named.Receiver, c.o.named.Sender, c.quests.Session(), c.router.cfg.MaxMessage)
 	}
 	return c.writer
 }
@@ -114,7 +114,7 @@ func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error
 		if err != nil {
 			return onlyWrong(err)
 		}
-		c.door.stats.In.Add(int64(f.Len()))
+		c.router.stats.In.Add(int64(f.Len()))
 		if parts, err = c.quests.Read(f.Bytes()); err != nil {
 			f.Free()
 			return err
@@ -131,7 +131,7 @@ type part struct {
 // respondAll sends the caller what the agent replies, until the session is over.
 func (c *conversation) respondAll(ctx context.Context) (err error) {
 	parts := make(chan *part)
-	c.door.work.Go(func() { c.readAll(ctx, parts) })
+	c.router.work.Go(func() { c.readAll(ctx, parts) })
 	var late <-chan time.Time // the caller has stopped, and nobody has answered
 	for stopped := c.stopped; !c.responses().Over(); {
 		var p *part
@@ -172,7 +172,7 @@ func (c *conversation) stop(ctx context.Context) (late <-chan time.Time, err err
 	if err := c.send(c.responses().Stop()); err != nil || !c.responses().Waits() {
 		return nil, err
 	}
-	return time.After(c.door.cfg.StopWait), nil
+	return time.After(c.router.cfg.StopWait), nil
 }
 
 // respond sends the caller a part of the reply. It returns the error that comes in place of one.
@@ -206,7 +206,7 @@ func (c *conversation) readAll(ctx context.Context, parts chan<- *part) {
 // send sends the caller responses.
 func (c *conversation) send(all [][]byte) error {
 	for _, b := range all {
-		c.door.stats.Out.Add(int64(len(b)))
+		c.router.stats.Out.Add(int64(len(b)))
 		if err := c.s.SendMsg(aip.NewFrame(b)); err != nil {
 			return err
 		}
@@ -215,9 +215,9 @@ func (c *conversation) send(all [][]byte) error {
 }
 
 // clusterTime returns a time of this machine's clock by the cluster's; zero for zero.
-func (d *Door) clusterTime(t time.Time) time.Time {
+func (r *router) clusterTime(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
-	return d.node.Config().Broker.Now().Add(time.Until(t))
+	return r.node.Config().Broker.Now().Add(time.Until(t))
 }

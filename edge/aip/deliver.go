@@ -80,7 +80,7 @@ func (r *request) context(first *demux.Part) (context.Context, context.CancelFun
 	var ctx context.Context
 	ctx, r.sent = observed(outgoing(r.x.Context(), first.Meta.Trace))
 	if r.node.via != nil {
-		ctx = r.node.door.over(ctx, nil)
+		ctx = r.node.registry.over(ctx, nil)
 	}
 	if first.DeadlineMS > 0 {
 		return context.WithTimeout(ctx, time.Duration(first.DeadlineMS)*time.Millisecond)
@@ -97,7 +97,7 @@ func (r *request) callAgent(reader *aip.ResponseReader, first *demux.Part) {
 	own := false // the error is not the agent's
 	if err == nil {
 		sent := make(chan error, 1)
-		r.node.door.work.Go(func() {
+		r.node.registry.work.Go(func() {
 			err := r.sendAll(ctx, out, first)
 			if ctx.Err() != nil {
 				err = nil // it is over, and this is what follows
@@ -132,14 +132,14 @@ func isLate(ctx context.Context, err error) bool {
 
 // sendAll puts the parts of the request to the agent. It returns why the request did not come to its end.
 func (r *request) sendAll(ctx context.Context, out grpc.ClientStream, part *demux.Part) error {
-	w := aip.NewQuestWriter(&part.Message, r.node.at.Agent, r.name, r.node.door.cfg.MaxMessage)
+	w := aip.NewQuestWriter(&part.Message, r.node.at.Agent, r.name, r.node.registry.cfg.MaxMessage)
 	for {
 		quests, err := w.Write(&part.Message)
 		if err != nil {
 			return err
 		}
 		for _, q := range quests {
-			r.node.door.stats.Out.Add(int64(len(q)))
+			r.node.registry.stats.Out.Add(int64(len(q)))
 			if err := out.SendMsg(aip.NewFrame(q)); err != nil {
 				return nil // the agent has ended the call, and says why
 			}
@@ -165,7 +165,7 @@ func (r *request) receiveAll(ctx context.Context, out grpc.ClientStream, reader 
 		} else if err != nil {
 			return err
 		}
-		r.node.door.stats.In.Add(int64(f.Len()))
+		r.node.registry.stats.In.Add(int64(f.Len()))
 		e, err := aip.ReadEnvelope(f.Bytes())
 		if err == nil && e.Status == aip.AgentMessage_STOP_RESPONSE {
 			if err = r.ends(out); err != nil {
@@ -238,10 +238,10 @@ func (r *request) fail(reader *aip.ResponseReader, err error) {
 		start := agora.Message{Kind: agora.Reply, Part: agora.Start, Stream: r.name, To: m.To, Meta: agora.Meta{Parent: r.name, Request: r.name}}
 		parts = []agora.Message{start, parts[0]}
 	}
-	ctx, cancel := context.WithTimeout(r.node.door.ctx, failTime)
+	ctx, cancel := context.WithTimeout(r.node.registry.ctx, failTime)
 	defer cancel()
 	if err := r.say(ctx, parts); err != nil {
-		r.node.door.cfg.Log.Debug("a request's failure was not told", "agent", r.node.at.Agent, "peer", r.x.Peer(), "err", err)
+		r.node.registry.cfg.Log.Debug("a request's failure was not told", "agent", r.node.at.Agent, "peer", r.x.Peer(), "err", err)
 	}
 }
 
@@ -286,10 +286,10 @@ func (r *request) reply(reader *aip.ResponseReader, body, head []byte) {
 	if head != nil {
 		m.Meta.Dialect, m.Meta.Head = aip.Dialect, head
 	}
-	ctx, cancel := context.WithTimeout(r.node.door.ctx, failTime)
+	ctx, cancel := context.WithTimeout(r.node.registry.ctx, failTime)
 	defer cancel()
 	if err := r.say(ctx, []agora.Message{m}); err != nil {
-		r.node.door.cfg.Log.Debug("what a tool has answered was not told", "agent", r.node.at.Agent, "peer", r.x.Peer(), "err", err)
+		r.node.registry.cfg.Log.Debug("what a tool has answered was not told", "agent", r.node.at.Agent, "peer", r.x.Peer(), "err", err)
 	}
 }
 
@@ -302,10 +302,10 @@ func (r *request) judged(err error) {
 	if _, is := status.FromError(err); !is || r.x.Context().Err() != nil || n.via != nil {
 		return
 	}
-	if v := judge(n.toolbox, err, r.sent); v == lives || v == doubted && n.answers(n.door.ctx) {
+	if v := judge(n.toolbox, err, r.sent); v == lives || v == doubted && n.answers(n.registry.ctx) {
 		n.Alive()
 		return
 	}
-	n.door.cfg.Log.Info("node was deregistered, as it failed a call", "agent", n.at.Agent, "tenant", n.at.Tenant, "code", status.Code(err).String())
+	n.registry.cfg.Log.Info("node was deregistered, as it failed a call", "agent", n.at.Agent, "tenant", n.at.Tenant, "code", status.Code(err).String())
 	n.end(edge.Refused, true)
 }

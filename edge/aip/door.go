@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -70,54 +69,33 @@ func (c Config) withDefaults(n *edge.Node) Config {
 
 // Door is the AIP door of one edge. Its methods may be called at the same time.
 type Door struct {
-	cfg      Config
-	node     *edge.Node
+	*shared
 	server   *grpc.Server
-	channels *channels
-	refusals *edge.RefusalLog
-	stats    *Stats
-	ctx      context.Context // ends with Close
-	stop     context.CancelFunc
-	mute     func()        // stops answering doors of other edges
-	drains   chan struct{} // closed when the edge drains, or the door is closed
-	drainAll func()        // closes it, once
-	work     sync.WaitGroup
+	mute     func() // stops answering doors of other edges
+	drainAll func() // closes drains, once
 
-	held   held // nodes whose sessions this edge holds
-	active activeCalls
-	kept   registrations // what nodes have registered with
-	listed listings      // nodes as they are told to those that register
-	recent recent        // nodes that were found of late: doubted where this edge begins or ends a session of one
-	told   livenessReports
-	calls  callLimits
-	links  links
-
+	channels    *channels
+	catalog     *catalog
+	registry    *registry
+	router      *router
+	links       *links
+	interceptor interceptor
 	subscribers subscribers
-
-	advertised atomic.Pointer[string] // where this edge is reached; nil before Serve
 }
 
 // New returns a door of a node. It serves nobody until Serve, and adopts nodes of other edges from now on.
 func New(n *edge.Node, cfg Config) *Door {
-	d := &Door{cfg: cfg.withDefaults(n), node: n, stats: newStats()}
-	d.refusals = edge.NewRefusalLog(d.cfg.Log)
-	d.ctx, d.stop = context.WithCancel(context.Background())
-	d.drains = make(chan struct{})
-	d.drainAll = sync.OnceFunc(func() { close(d.drains) })
+	s := newShared(n, cfg)
+	d := &Door{shared: s, drainAll: sync.OnceFunc(func() { close(s.drains) })}
 	d.channels = newChannels(n.Dialer(), &d.cfg)
-	d.server = grpc.NewServer(d.options()...)
-	for _, s := range append(nodeServices(), gatewayService()) {
-		d.server.RegisterService(s, gateway{Door: d})
-	}
-	grpc_health_v1.RegisterHealthServer(d.server, &health{door: d})
-	reflection.Register(d.server)
-	d.calls.limits = func() (agent, all int) {
-		l := n.Limits()
-		return l.Calls, l.EdgeCalls
-	}
+	d.catalog = &catalog{shared: s}
+	d.registry = &registry{shared: s, channels: d.channels}
+	d.router = newRouter(s, d.channels, d.registry)
+	d.links = newLinks(s, d.channels, d.catalog, d.registry)
+	d.interceptor = interceptor{shared: s, refusals: edge.NewRefusalLog(d.cfg.Log)}
+	d.serve()
 	d.cfg.Carriers.Register(aip.Dialect, byMail{d.cfg.Carriers.Mail()})
-	n.Adopts(aip.Dialect, d)
-	d.links.init(d)
+	n.Adopts(aip.Dialect, d.registry)
 	mute, err := n.HearPeers(aip.Dialect, d.answerPeer)
 	if err != nil {
 		d.cfg.Log.Warn("other edges can't ask this one's door", "err", err)
@@ -127,6 +105,16 @@ func New(n *edge.Node, cfg Config) *Door {
 	d.work.Go(func() { d.tick(d.ctx) })
 	d.work.Go(d.links.run)
 	return d
+}
+
+// serve makes the server, and has it offer its services.
+func (d *Door) serve() {
+	d.server = grpc.NewServer(d.options()...)
+	for _, s := range append(nodeServices(), gatewayService()) {
+		d.server.RegisterService(s, gateway{Door: d})
+	}
+	grpc_health_v1.RegisterHealthServer(d.server, &health{shared: d.shared})
+	reflection.Register(d.server)
 }
 
 // streams is how many calls of one connection are served at a time. More of them wait.
@@ -151,7 +139,7 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
-		grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream), grpc.NumStreamWorkers(workers),
+		grpc.UnaryInterceptor(d.interceptor.unary), grpc.StreamInterceptor(d.interceptor.stream), grpc.NumStreamWorkers(workers),
 		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
 	}
 	if d.cfg.TLS != nil {
@@ -165,10 +153,7 @@ const replyRoom = 48 << 20
 
 // Serve serves whoever connects to a listener, which is the door's from now on, until Close. It returns nil then, else why it can't go on.
 func (d *Door) Serve(l net.Listener) error {
-	if d.cfg.Advertise == "" {
-		at := reachable(l.Addr())
-		d.advertised.Store(&at)
-	}
+	d.catalog.serves(l.Addr())
 	if err := d.server.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
@@ -182,7 +167,7 @@ func (d *Door) Stats() *Stats { return d.stats }
 // the edge's node drains.
 func (d *Door) Drain(ctx context.Context) {
 	d.drainAll()
-	d.active.drain() // watches of nodes are begun again elsewhere
+	d.interceptor.active.drain() // watches of nodes are begun again elsewhere
 	d.links.drain()
 	done := make(chan struct{})
 	d.work.Go(func() {
@@ -198,11 +183,11 @@ func (d *Door) Drain(ctx context.Context) {
 // Close serves nobody any more, ends every call with UNAVAILABLE and every connection to nodes. Idempotent.
 func (d *Door) Close() {
 	d.drainAll()
-	d.active.end(errGone)
+	d.interceptor.active.end(errGone)
 	d.stop()
 	d.mute()
 	d.server.Stop()
-	d.held.close()
+	d.registry.held.close()
 }
 
 // Wait returns when nothing of the door runs, after [Door.Close].
@@ -223,8 +208,8 @@ func (d *Door) tick(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		d.held.sweep(d.cfg.HeartbeatTimeout)
-		d.active.check()
+		d.registry.held.sweep(d.cfg.HeartbeatTimeout)
+		d.interceptor.active.check()
 		d.channels.sweep()
 	}
 }

@@ -26,7 +26,7 @@ func statusOf(err error) *status.Status {
 }
 
 // failed returns the error of a call as its status, and counts it. What ended the call from here, as its credentials did, goes before what followed from that.
-func (d *Door) failed(ctx context.Context, err error) error {
+func (i *interceptor) failed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -34,17 +34,17 @@ func (d *Door) failed(ctx context.Context, err error) error {
 		err = why
 	}
 	s := statusOf(err)
-	d.stats.fault(s.Code())
+	i.stats.fault(s.Code())
 	return s.Err()
 }
 
 // refused returns the error of a call that was not let in, and takes note of it.
-func (d *Door) refused(method string, err error) error {
+func (i *interceptor) refused(method string, err error) error {
 	e := agora.AsError(err)
-	d.refusals.Note(e.Code, e.Message, func() []slog.Attr {
+	i.refusals.Note(e.Code, e.Message, func() []slog.Attr {
 		return []slog.Attr{slog.String("method", method)}
 	})
 	s := statusOf(e)
-	d.stats.fault(s.Code())
+	i.stats.fault(s.Code())
 	return s.Err()
 }

@@ -37,22 +37,22 @@ func toolMethod(linked bool) string {
 
 // forward serves a session with a node by a call of the node's own: messages pass as the bytes that they are, both ways at once, and whoever reads
 // slowly slows who writes to it.
-func (d *Door) forward(s grpc.ServerStream, o *opening, t *target) error {
+func (r *router) forward(s grpc.ServerStream, o *opening, t *target) error {
 	if err := o.actor.Spend(s.Context(), o.as, o.first.Len()); err != nil {
 		return err
 	}
-	ch, err := d.channels.get(t.tenant, t.address)
+	ch, err := r.channels.get(t.tenant, t.address)
 	if err != nil {
 		return err
 	}
 	defer ch.release()
-	span, trace := d.span(o.as, t, o.trace)
+	span, trace := r.span(o.as, t, o.trace)
 	ctx, cancel := context.WithCancel(outgoing(s.Context(), trace))
 	defer cancel()
 	ctx, sent := observed(ctx)
-	x := &exchange{door: d, o: o, caller: s, cancel: cancel}
+	x := &exchange{router: r, o: o, caller: s, cancel: cancel}
 	wrong := false
-	if ctx, err = d.toward(ctx, t); err == nil {
+	if ctx, err = r.toward(ctx, t); err == nil {
 		x.callee, err = ch.NewStream(ctx, &callAgent, sessionMethod(t.link != nil))
 	}
 	if err == nil {
@@ -63,14 +63,14 @@ func (d *Door) forward(s grpc.ServerStream, o *opening, t *target) error {
 		x.breakOff(err)
 	}
 	if !wrong {
-		d.judged(s.Context(), t, err, sent)
+		r.registry.judged(s.Context(), t, err, sent)
 	}
 	return err
 }
 
 // exchange is a session between a caller and a node that is called.
 type exchange struct {
-	door   *Door
+	router *router
 	o      *opening
 	caller grpc.ServerStream
 	callee grpc.ClientStream
@@ -85,7 +85,7 @@ type exchange struct {
 func (x *exchange) run() (own bool, err error) {
 	wrong := make(chan error, 1) // what the caller did
 	first := x.o.first.Move()
-	x.door.work.Go(func() { // ends with the handler, whose return ends what it reads
+	x.router.work.Go(func() { // ends with the handler, whose return ends what it reads
 		if err := x.sendAll(first); err != nil {
 			wrong <- err
 			x.cancel()
@@ -113,7 +113,7 @@ func (x *exchange) sendAll(f *aip.Frame) error {
 		} else if err != nil {
 			return onlyWrong(err)
 		}
-		x.door.stats.In.Add(int64(f.Len()))
+		x.router.stats.In.Add(int64(f.Len()))
 		if err := x.o.follows(f); err != nil {
 			f.Free()
 			return err
@@ -150,7 +150,7 @@ func (x *exchange) receiveAll() error {
 				defer time.AfterFunc(stopLinger, x.cancel).Stop()
 			}
 		}
-		x.door.stats.Out.Add(int64(f.Len()))
+		x.router.stats.Out.Add(int64(f.Len()))
 		if err := x.caller.SendMsg(f); err != nil {
 			f.Free()
 			return err
@@ -179,9 +179,9 @@ func outgoing(ctx context.Context, trace string) context.Context {
 }
 
 // span begins the span of a call that passes, and returns the traceparent that goes with it.
-func (d *Door) span(as agora.AgentID, t *target, parent string) (*trace.Span, string) {
+func (r *router) span(as agora.AgentID, t *target, parent string) (*trace.Span, string) {
 	m := agora.Message{From: as, To: agora.ToAgent(t.tenant, t.id), Meta: agora.Meta{Trace: parent}}
-	span := d.node.Config().Tracer.Send(&m)
+	span := r.node.Config().Tracer.Send(&m)
 	return span, m.Meta.Trace
 }
 

@@ -15,7 +15,7 @@ import (
 // health says whether new nodes and calls should come to this edge: grpc.health.v1, for the server as a whole and for the gateway's service.
 type health struct {
 	grpc_health_v1.UnimplementedHealthServer
-	door *Door
+	*shared
 }
 
 // now returns the status of a service; false where there is no such service.
@@ -23,7 +23,7 @@ func (h *health) now(service string) (grpc_health_v1.HealthCheckResponse_Serving
 	if service != "" && service != aip.GatewayService_ServiceDesc.ServiceName {
 		return grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN, false
 	}
-	if h.door.cfg.Ready() != nil {
+	if h.cfg.Ready() != nil {
 		return grpc_health_v1.HealthCheckResponse_NOT_SERVING, true
 	}
 	return grpc_health_v1.HealthCheckResponse_SERVING, true
@@ -53,7 +53,7 @@ func (h *health) Watch(in *grpc_health_v1.HealthCheckRequest, out grpc.ServerStr
 		case <-every.C:
 		case <-out.Context().Done():
 			return status.FromContextError(out.Context().Err()).Err()
-		case <-h.door.drains:
+		case <-h.drains:
 			if err := out.Send(&grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING}); err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ type held struct {
 // connection than the channel that calls use. It is its session's Conn.
 type node struct {
 	*demux.Demux
-	door      *Door
+	registry  *registry
 	at        agora.Address
 	toolbox   bool
 	channel   *channel
@@ -104,42 +104,6 @@ func (h *held) close() {
 	}
 }
 
-// connect dials a node, opens its session by open, and serves it until that is over.
-func (d *Door) connect(ctx context.Context, n *node, open func(edge.Hello, edge.Conn) (*edge.Session, error)) error {
-	n.door, n.gone, n.begun = d, make(chan struct{}), make(chan struct{})
-	n.Demux = demux.New(demux.Config{
-		Serve: n.serve, Share: d.node.Shedder().Share, Records: d.node.Config().MaxRecords, Log: d.cfg.Log,
-	})
-	s, err := open(edge.Hello{Conn: "aip-" + n.channel.at.address, Proof: edge.ByReader, Slow: n.Slow}, n)
-	if err != nil {
-		n.over.Do(func() {}) // there is nothing to end
-		n.Demux.Close()
-		return err
-	}
-	n.session, n.at = s, agora.ToAgent(s.Actor().Principal().Tenant, s.Agent())
-	close(n.begun)
-	d.recent.doubt(n.at)
-	n.Alive()
-	alive := true
-	if n.via != nil {
-		n.via.came(n)
-	} else {
-		d.held.put(n)
-		d.stats.Nodes.Add(1)
-		n.lost = func() { n.end(edge.Lost, false) }
-		alive = n.channel.onLost(&n.lost, n.losts)
-	}
-	if !alive { // it was lost while its session was opened: nothing of its mail is for this connection
-		n.lost()
-		return nil
-	}
-	n.Begin(s)
-	if d.ctx.Err() != nil {
-		n.end(edge.Drained, false)
-	}
-	return nil
-}
-
 // Alive implements edge.Hearer: the node has given a sign of life.
 func (n *node) Alive() {
 	n.heard.Store(agora.Ticks())
@@ -156,9 +120,9 @@ func (n *node) silent() time.Duration { return time.Duration(agora.Ticks() - n.h
 // Notify implements edge.Conn: a ping is answered by whether the node answers at all.
 func (n *node) Notify(what edge.Notice) {
 	if what.Kind == edge.NoticePing {
-		n.door.background(func() {
+		n.registry.background(func() {
 			<-n.begun
-			if n.answers(n.door.ctx) {
+			if n.answers(n.registry.ctx) {
 				n.session.Pong(what.Data)
 			}
 		})
@@ -191,11 +155,11 @@ func (n *node) answers(ctx context.Context) bool {
 func (n *node) end(cause edge.Cause, deregistered bool) {
 	n.over.Do(func() {
 		if n.via == nil {
-			n.door.held.remove(n)
-			n.door.stats.Nodes.Add(-1)
+			n.registry.held.remove(n)
+			n.registry.stats.Nodes.Add(-1)
 			n.channel.offLost(&n.lost)
 		}
-		n.door.work.Go(func() {
+		n.registry.work.Go(func() {
 			<-n.begun
 			if n.via != nil {
 				n.via.left(n)
@@ -204,16 +168,9 @@ func (n *node) end(cause edge.Cause, deregistered bool) {
 			n.Demux.Close()
 			n.session.Report(edge.Ending{Cause: cause})
 			n.session.Closed(deregistered)
-			n.door.recent.doubt(n.at)
+			n.registry.recent.doubt(n.at)
 			n.channel.release()
 			n.admission.Release()
 		})
 	})
-}
-
-// background runs f, which ends with the door; nothing where that is over.
-func (d *Door) background(f func()) {
-	if d.ctx.Err() == nil {
-		d.work.Go(f)
-	}
 }

@@ -22,3 +22,12 @@ func (c *caller) may(id agora.AgentID) error {
 	}
 	return nil
 }
+
+// own returns the id of an agent that the caller may be, which it names.
+func (c *caller) own(named string) (agora.AgentID, error) {
+	id, err := agora.ParseOwnID(named)
+	if err == nil {
+		err = c.may(id)
+	}
+	return id, err
+}

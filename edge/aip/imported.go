@@ -83,24 +83,24 @@ var errNoNode = errors.New("it is neither an agent nor a toolbox")
 
 // peerOf returns a card as the node that it is to a caller: one that another gateway has is reached at this edge, and so are agents of other dialects. It is nil for one that the
 // caller has itself, or that is reached through it. path is through which gateways the caller asks; nil where it is none.
-func (d *Door) peerOf(card *agora.Agent, path []string) *aip.Peer {
+func (l *catalog) peerOf(card *agora.Agent, path []string) *aip.Peer {
 	o := originOf(card)
 	if o != nil && o.leadsTo(path) {
 		return nil
 	}
-	p := aip.PeerOf(card, d.address())
+	p := aip.PeerOf(card, l.address())
 	var through []string
 	if o != nil {
 		through = o.Through
 		if a := p.GetAgentInfo(); a != nil {
-			a.Address = d.address()
+			a.Address = l.address()
 		}
 		if b := p.GetToolboxInfo(); b != nil {
-			b.Address = d.address()
+			b.Address = l.address()
 		}
 	}
 	if path != nil {
-		p = aip.WithThrough(p, append([]string{d.cfg.GatewayID}, through...))
+		p = aip.WithThrough(p, append([]string{l.cfg.GatewayID}, through...))
 	}
 	return p
 }

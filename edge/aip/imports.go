@@ -134,7 +134,7 @@ func (k *link) offers(p *aip.Peer) *offer {
 	if b := p.GetToolboxInfo(); b != nil {
 		at = b.GetAddress()
 	}
-	if len(through) > aip.MaxHops || slices.Contains(through, k.door.cfg.GatewayID) || at == k.door.address() {
+	if len(through) > aip.MaxHops || slices.Contains(through, k.links.cfg.GatewayID) || at == k.links.catalog.address() {
 		return nil
 	}
 	return &offer{p, through}
@@ -214,7 +214,7 @@ func (m *imports) failed(id agora.AgentID, err error) {
 		wait = againLate
 	}
 	m.again[id] = time.Now().Add(wait)
-	m.link.door.cfg.Log.Debug("node of a gateway is not here", "agent", id, "address", m.link.Address, "err", err)
+	m.link.links.cfg.Log.Debug("node of a gateway is not here", "agent", id, "address", m.link.Address, "err", err)
 }
 
 // came notes that the session of a node is open.

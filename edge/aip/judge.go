@@ -38,25 +38,25 @@ func judge(toolbox bool, err error, sent *statusOrigin) verdict {
 
 // judged draws from how a call of a node has ended what that says of the node: one that answers lives, and one that fails is deregistered. What this edge
 // can't reach, the edge that holds it probes. It blocks until that is done, so that who hears of the failure finds the node gone.
-func (d *Door) judged(caller context.Context, t *target, err error, sent *statusOrigin) {
+func (r *registry) judged(caller context.Context, t *target, err error, sent *statusOrigin) {
 	if t.link != nil || caller.Err() != nil {
 		return
 	}
 	v := judge(t.toolbox, err, sent)
 	if v == lives {
-		d.reportAlive(t)
+		r.reportAlive(t)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), judgeTime)
 	defer cancel()
 	code := status.Code(err).String()
-	ended, err := d.node.EndDialled(ctx, t.tenant, t.id, v == doubted)
-	d.recent.doubt(agora.ToAgent(t.tenant, t.id))
+	ended, err := r.node.EndDialled(ctx, t.tenant, t.id, v == doubted)
+	r.recent.doubt(agora.ToAgent(t.tenant, t.id))
 	switch {
 	case err != nil && agora.AsError(err).Code != agora.AgentNotFound:
-		d.cfg.Log.Info("node that failed a call was not deregistered", "agent", t.id, "tenant", t.tenant, "code", code, "err", err)
+		r.cfg.Log.Info("node that failed a call was not deregistered", "agent", t.id, "tenant", t.tenant, "code", code, "err", err)
 	case ended:
-		d.cfg.Log.Info("node was deregistered, as it failed a call", "agent", t.id, "tenant", t.tenant, "code", code)
+		r.cfg.Log.Info("node was deregistered, as it failed a call", "agent", t.id, "tenant", t.tenant, "code", code)
 	}
 }
 
@@ -64,20 +64,20 @@ func (d *Door) judged(caller context.Context, t *target, err error, sent *status
 const judgeTime = 3 * time.Second
 
 // reportAlive notes that a node has answered a call: at the edge that holds it, which is told now and then.
-func (d *Door) reportAlive(t *target) {
+func (r *registry) reportAlive(t *target) {
 	at := agora.ToAgent(t.tenant, t.id)
-	if n := d.held.of(at); n != nil {
+	if n := r.held.of(at); n != nil {
 		n.Alive()
 		return
 	}
-	if !d.told.isDue(at) {
+	if !r.told.isDue(at) {
 		return
 	}
-	d.background(func() {
-		ctx, cancel := context.WithTimeout(d.ctx, judgeTime)
+	r.background(func() {
+		ctx, cancel := context.WithTimeout(r.ctx, judgeTime)
 		defer cancel()
-		if err := d.node.HearDialled(ctx, t.tenant, t.id); err != nil {
-			d.cfg.Log.Debug("the edge of a node was not told that it lives", "agent", t.id, "err", err)
+		if err := r.node.HearDialled(ctx, t.tenant, t.id); err != nil {
+			r.cfg.Log.Debug("the edge of a node was not told that it lives", "agent", t.id, "err", err)
 		}
 	})
 }

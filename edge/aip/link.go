@@ -22,7 +22,7 @@ import (
 // link is a link that this edge holds: it asks the gateway which nodes that has, and has them be here.
 type link struct {
 	presence.Link
-	door    *Door
+	links   *links
 	imports imports
 	ctx     context.Context // ends when the edge lets go of the link
 	stop    context.CancelFunc
@@ -46,9 +46,9 @@ const (
 // replyMost is how large a list of nodes may be.
 const replyMost = 64 << 20
 
-func newLink(d *Door, at presence.Link) *link {
-	k := &link{Link: at, door: d, state: LinkConnecting}
-	k.ctx, k.stop = context.WithCancel(d.ctx)
+func newLink(l *links, at presence.Link) *link {
+	k := &link{Link: at, links: l, state: LinkConnecting}
+	k.ctx, k.stop = context.WithCancel(l.ctx)
 	k.imports.init(k)
 	return k
 }
@@ -59,17 +59,17 @@ func (k *link) leave(over bool) {
 		return
 	}
 	k.stop()
-	k.door.work.Go(func() {
+	k.links.work.Go(func() {
 		k.work.Wait()
 		k.imports.end(over)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(k.door.ctx), leaveTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(k.links.ctx), leaveTime)
 		defer cancel()
-		if err := k.door.node.Config().Presence.Links.Leave(ctx, k.Link, k.door.node.Holder()); err != nil {
-			k.door.cfg.Log.Debug("link was not given back, and is taken over later", "address", k.Address, "err", err)
+		if err := k.links.node.Config().Presence.Links.Leave(ctx, k.Link, k.links.node.Holder()); err != nil {
+			k.links.cfg.Log.Debug("link was not given back, and is taken over later", "address", k.Address, "err", err)
 		}
-		k.door.links.end(k)
-		k.door.links.hurry()
-		k.door.cfg.Log.Info("edge has let go of the link to a gateway", "address", k.Address, "tenant", k.Tenant, "over", over)
+		k.links.end(k)
+		k.links.hurry()
+		k.links.cfg.Log.Info("edge has let go of the link to a gateway", "address", k.Address, "tenant", k.Tenant, "over", over)
 	})
 }
 
@@ -101,11 +101,11 @@ func (k *link) is(state string, err error) {
 		return
 	}
 	k.counts(up(state), up(was))
-	k.door.links.hurry()
+	k.links.hurry()
 	if err != nil {
-		k.door.cfg.Log.Warn("gateway can't be reached, and its nodes stay as they were", "address", k.Address, "tenant", k.Tenant, "err", err)
+		k.links.cfg.Log.Warn("gateway can't be reached, and its nodes stay as they were", "address", k.Address, "tenant", k.Tenant, "err", err)
 	} else {
-		k.door.cfg.Log.Info("gateway is linked", "address", k.Address, "tenant", k.Tenant, "state", state)
+		k.links.cfg.Log.Info("gateway is linked", "address", k.Address, "tenant", k.Tenant, "state", state)
 	}
 }
 
@@ -114,9 +114,9 @@ func up(state string) bool { return state == LinkUp || state == LinkPolling }
 // counts counts the link among those that are up, and no more where it was.
 func (k *link) counts(is, was bool) {
 	if is && !was {
-		k.door.stats.Links.Add(1)
+		k.links.stats.Links.Add(1)
 	} else if was && !is {
-		k.door.stats.Links.Add(-1)
+		k.links.stats.Links.Add(-1)
 	}
 }
 
@@ -124,7 +124,7 @@ func (k *link) counts(is, was bool) {
 func (k *link) run() {
 	k.work.Go(k.imports.watch)
 	defer func() { k.counts(false, up(k.now().State)) }()
-	ch, err := k.door.channels.get(k.Tenant, k.Address)
+	ch, err := k.links.channels.get(k.Tenant, k.Address)
 	if err != nil {
 		k.is(LinkDown, err)
 		<-k.ctx.Done()
@@ -149,9 +149,9 @@ func (k *link) run() {
 
 // follow has the nodes that the gateway offers be here, until that can't be asked any more: it returns why.
 func (k *link) follow(ch *channel) error {
-	ctx, cancel := context.WithCancel(k.door.over(k.ctx, nil))
+	ctx, cancel := context.WithCancel(k.links.over(k.ctx, nil))
 	defer cancel()
-	dialling, stop := context.WithTimeout(ctx, k.door.cfg.DialTimeout)
+	dialling, stop := context.WithTimeout(ctx, k.links.cfg.DialTimeout)
 	defer stop()
 	if _, err := ch.await(dialling); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (k *link) follow(ch *channel) error {
 		k.is(state, nil)
 		switch err := k.hear(ctx, s, every); {
 		case status.Code(err) == codes.Unimplemented && state == LinkUp:
-			state, every = LinkPolling, k.door.cfg.Poll
+			state, every = LinkPolling, k.links.cfg.Poll
 		case err != nil:
 			return err
 		}
@@ -202,7 +202,7 @@ func (k *link) list(ctx context.Context, gateway aip.GatewayServiceClient) error
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	asked := time.Now()
-	all, err := gateway.GetNodes(ctx, &aip.GetNodesRequest{AgentId: k.door.cfg.GatewayID, Domain: aip.DefaultDomain}, grpc.MaxCallRecvMsgSize(replyMost))
+	all, err := gateway.GetNodes(ctx, &aip.GetNodesRequest{AgentId: k.links.cfg.GatewayID, Domain: aip.DefaultDomain}, grpc.MaxCallRecvMsgSize(replyMost))
 	if err == nil {
 		k.imports.all(all.GetPeers(), asked)
 	}
@@ -219,7 +219,7 @@ type updates struct {
 
 // subscribe subscribes to the gateway's updates, and returns when the gateway has said that this stands, or has had the time to. Its goroutine ends with ctx.
 func (k *link) subscribe(ctx context.Context, gateway aip.GatewayServiceClient) (*updates, error) {
-	in, err := gateway.SubscribeToUpdates(ctx, &aip.UpdateSubscriptionRequest{SubscriberId: k.door.cfg.GatewayID})
+	in, err := gateway.SubscribeToUpdates(ctx, &aip.UpdateSubscriptionRequest{SubscriberId: k.links.cfg.GatewayID})
 	if err != nil {
 		return nil, err
 	}

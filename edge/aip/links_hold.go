@@ -14,8 +14,11 @@ import (
 
 // links are the cluster's links to gateways of others, as one edge sees them: of each, one edge at a time has the nodes.
 type links struct {
-	door *Door
-	wake chan struct{} // holds one token when there is something to look at
+	*shared
+	channels *channels
+	catalog  *catalog
+	registry *registry
+	wake     chan struct{} // holds one token when there is something to look at
 
 	mu       sync.Mutex // guards the fields below
 	known    []presence.Link
@@ -24,8 +27,8 @@ type links struct {
 	draining bool
 }
 
-func (l *links) init(d *Door) {
-	l.door, l.wake, l.held = d, make(chan struct{}, 1), map[place]*link{}
+func newLinks(s *shared, c *channels, l *catalog, n *registry) *links {
+	return &links{shared: s, channels: c, catalog: l, registry: n, wake: make(chan struct{}, 1), held: map[place]*link{}}
 }
 
 // hurry has the links looked at now.
@@ -69,8 +72,8 @@ func (l *links) drain() {
 	l.hurry()
 }
 
-// drains reports whether other edges are to take over the links of this one.
-func (l *links) drains() bool {
+// areDraining reports whether other edges are to take over the links of this one.
+func (l *links) areDraining() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.draining
@@ -80,14 +83,14 @@ func (l *links) drains() bool {
 func (l *links) run() {
 	every := time.NewTicker(l.every())
 	defer every.Stop()
-	for l.door.ctx.Err() == nil {
-		if err := l.look(l.door.ctx); err != nil && l.door.ctx.Err() == nil {
-			l.door.cfg.Log.Debug("links were not looked at", "err", err)
+	for l.ctx.Err() == nil {
+		if err := l.look(l.ctx); err != nil && l.ctx.Err() == nil {
+			l.cfg.Log.Debug("links were not looked at", "err", err)
 		}
 		select {
 		case <-every.C:
 		case <-l.wake:
-		case <-l.door.ctx.Done():
+		case <-l.ctx.Done():
 		}
 	}
 	for _, k := range l.list() {
@@ -97,17 +100,17 @@ func (l *links) run() {
 
 // every is the time between two looks, and lasts how long an edge holds a link after one: so another takes it over within a lease.
 func (l *links) every() time.Duration {
-	return max(min(l.door.node.Config().Lease/10, time.Second), 20*time.Millisecond)
+	return max(min(l.node.Config().Lease/10, time.Second), 20*time.Millisecond)
 }
 
-func (l *links) lasts() time.Duration { return l.door.node.Config().Lease * 2 / 3 }
+func (l *links) lasts() time.Duration { return l.node.Config().Lease * 2 / 3 }
 
 // look looks once which links there are, and takes those that nobody holds.
 func (l *links) look(ctx context.Context) error {
 	if err := l.make(ctx); err != nil {
 		return err
 	}
-	all, err := l.door.node.Config().Presence.Links.List(ctx, l.all())
+	all, err := l.node.Config().Presence.Links(ctx, l.all())
 	if err != nil {
 		return err
 	}
@@ -129,11 +132,11 @@ func (l *links) make(ctx context.Context) error {
 	if made {
 		return nil
 	}
-	c := l.door.node.Config()
-	for _, address := range l.door.cfg.Links {
+	c := l.node.Config()
+	for _, address := range l.cfg.Links {
 		at, err := dial.Canonical(address)
 		if err != nil {
-			l.door.cfg.Log.Error("link of the settings is none", "address", address, "err", err)
+			l.cfg.Log.Error("link of the settings is none", "address", address, "err", err)
 			continue
 		}
 		if _, _, err := c.Presence.Links.Make(ctx, agora.DefaultTenant, at, c.Broker.Now()); err != nil {
@@ -155,12 +158,12 @@ func (l *links) tend(ctx context.Context, at *presence.Link) error {
 	case k != nil && (!at.Over.IsZero() || !k.Since.Equal(at.Since)):
 		k.leave(true)
 		return nil
-	case k != nil && l.drains():
+	case k != nil && l.areDraining():
 		k.leave(false)
 		return nil
-	case k == nil && (!at.Over.IsZero() || l.drains() || l.door.cfg.Ready() != nil):
+	case k == nil && (!at.Over.IsZero() || l.areDraining() || l.cfg.Ready() != nil):
 		return nil
-	case k == nil && at.Holder.Edge != "" && at.Holder.Edge != l.door.node.Config().ID: // else the answer was lost by which this edge would know
+	case k == nil && at.Holder.Edge != "" && at.Holder.Edge != l.node.Config().ID: // else the answer was lost by which this edge would know
 		return nil
 	}
 	return l.hold(ctx, at, k)
@@ -176,7 +179,7 @@ func (l *links) hold(ctx context.Context, at *presence.Link, k *link) error {
 	if err != nil {
 		return err
 	}
-	holds, err := l.door.node.Config().Presence.Links.Hold(ctx, *at, l.door.node.Holder(), l.lasts(), string(b))
+	holds, err := l.node.Config().Presence.Links.Hold(ctx, *at, l.node.Holder(), l.lasts(), string(b))
 	switch {
 	case err != nil:
 		return err
@@ -190,11 +193,11 @@ func (l *links) hold(ctx context.Context, at *presence.Link, k *link) error {
 
 // begin has this edge bring the nodes of a link here.
 func (l *links) begin(at presence.Link) {
-	k := newLink(l.door, at)
+	k := newLink(l, at)
 	l.mu.Lock()
 	l.held[place{at.Tenant, at.Address}] = k
 	l.mu.Unlock()
-	l.door.cfg.Log.Info("edge holds the link to a gateway", "address", at.Address, "tenant", at.Tenant)
+	l.cfg.Log.Info("edge holds the link to a gateway", "address", at.Address, "tenant", at.Tenant)
 	k.work.Go(k.run)
 }
 

@@ -23,18 +23,18 @@ type listing struct {
 }
 
 // registerAnswer returns the answer to who has registered.
-func (d *Door) registerAnswer(ctx context.Context, c *caller) (any, error) {
+func (l *catalog) registerAnswer(ctx context.Context, c *caller) (any, error) {
 	if aip.PathOf(ctx) != nil { // a gateway, which is told through which others each node is reached
-		peers, err := d.peers(ctx, c, "")
+		peers, err := l.peers(ctx, c, "")
 		return &aip.RegisterAgentResponse{Success: true, Peers: peers}, err
 	}
 	all, err := c.actor.ListedAgents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known, unknown := d.listed.split(c.actor.Principal().Tenant, all)
+	known, unknown := l.listed.split(c.actor.Principal().Tenant, all)
 	if len(unknown) > 0 {
-		if err := d.list(ctx, c, known, unknown); err != nil {
+		if err := l.list(ctx, c, known, unknown); err != nil {
 			return nil, err
 		}
 	}
@@ -60,33 +60,33 @@ func (l *listings) split(tenant string, all func(func(presence.Listed) bool)) (k
 }
 
 // list puts nodes in their places, and keeps them; nil stays in those of nodes that are gone.
-func (d *Door) list(ctx context.Context, c *caller, at [][]byte, unknown map[int]presence.Listed) error {
+func (l *catalog) list(ctx context.Context, c *caller, at [][]byte, unknown map[int]presence.Listed) error {
 	cards, places := make([]agora.Agent, 0, len(unknown)), make(map[agora.AgentID]int, len(unknown))
 	for place, l := range unknown {
 		cards, places[l.ID] = append(cards, l.Agent()), place
 	}
-	cards, err := d.whole(ctx, c, cards)
+	cards, err := l.whole(ctx, c, cards)
 	if err != nil {
 		return err
 	}
 	for i := range cards {
 		place := places[cards[i].ID]
-		if at[place], err = d.encode(&cards[i]); err != nil {
+		if at[place], err = l.encode(&cards[i]); err != nil {
 			return err
 		}
 		if cards[i].Dialect != aip.Dialect || aip.Fingerprint(cards[i].Registration.Body) == aip.About(&cards[i]).Fingerprint { // else it has registered anew meanwhile
-			d.listed.keep(c.actor.Principal().Tenant, listing{unknown[place], at[place]})
+			l.listed.keep(c.actor.Principal().Tenant, listing{unknown[place], at[place]})
 		}
 	}
 	return nil
 }
 
 // encode returns a node as it stands in the answer.
-func (d *Door) encode(card *agora.Agent) ([]byte, error) {
+func (l *catalog) encode(card *agora.Agent) ([]byte, error) {
 	if card.Dialect == aip.Dialect && originOf(card) == nil {
 		return aip.ListedNode(&card.Registration), nil
 	}
-	return aip.ListedPeer(d.peerOf(card, nil))
+	return aip.ListedPeer(l.peerOf(card, nil))
 }
 
 func (l *listings) keep(tenant string, a listing) {

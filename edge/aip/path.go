@@ -11,10 +11,10 @@ import (
 )
 
 // passes returns FAILED_PRECONDITION for a call that has been here before, or has come too far. Nothing of it has been done then.
-func (d *Door) passes(ctx context.Context) error {
+func (s *shared) passes(ctx context.Context) error {
 	path := aip.PathOf(ctx)
-	if slices.Contains(path, d.cfg.GatewayID) {
-		return status.Errorf(codes.FailedPrecondition, "the call has come through gateway %q before", d.cfg.GatewayID)
+	if slices.Contains(path, s.cfg.GatewayID) {
+		return status.Errorf(codes.FailedPrecondition, "the call has come through gateway %q before", s.cfg.GatewayID)
 	}
 	if len(path) > aip.MaxHops {
 		return errTooFar
@@ -25,12 +25,12 @@ func (d *Door) passes(ctx context.Context) error {
 var errTooFar = status.Errorf(codes.FailedPrecondition, "the call has come through more than %d gateways", aip.MaxHops)
 
 // over returns a context for a call by a link: it carries its path, which is that of the call which it goes on with, and this gateway.
-func (d *Door) over(ctx context.Context, came []string) context.Context {
-	return aip.WithPath(ctx, append(slices.Clip(came), d.cfg.GatewayID))
+func (s *shared) over(ctx context.Context, came []string) context.Context {
+	return aip.WithPath(ctx, append(slices.Clip(came), s.cfg.GatewayID))
 }
 
 // toward returns a context for a call of a target, from one for a call of a node. It fails where a link would lead back, or too far.
-func (d *Door) toward(ctx context.Context, t *target) (context.Context, error) {
+func (s *shared) toward(ctx context.Context, t *target) (context.Context, error) {
 	if t.link == nil {
 		return ctx, nil
 	}
@@ -41,5 +41,5 @@ func (d *Door) toward(ctx context.Context, t *target) (context.Context, error) {
 	if t.link.leadsTo(came) {
 		return nil, aip.NoReceiver()
 	}
-	return d.over(ctx, came), nil
+	return s.over(ctx, came), nil
 }

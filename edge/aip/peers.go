@@ -26,12 +26,12 @@ type peerAnswer struct {
 }
 
 // askPeers asks the doors of all other edges, and reports whether one has found what it was asked about.
-func (d *Door) askPeers(ctx context.Context, q peerQuestion) (found bool, err error) {
+func (s *shared) askPeers(ctx context.Context, q peerQuestion) (found bool, err error) {
 	b, err := json.Marshal(q)
 	if err != nil {
 		return false, err
 	}
-	answers, err := d.node.AskPeers(ctx, aip.Dialect, b)
+	answers, err := s.node.AskPeers(ctx, aip.Dialect, b)
 	for _, b := range answers {
 		var a peerAnswer
 		found = json.Unmarshal(b, &a) == nil && a.Found || found

@@ -14,6 +14,23 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
+// router serves sessions and calls of tools: by the nodes that are called, or by the mailboxes of agents of other dialects.
+type router struct {
+	*shared
+	channels *channels
+	registry *registry
+	calls    callLimits
+}
+
+func newRouter(s *shared, c *channels, n *registry) *router {
+	r := &router{shared: s, channels: c, registry: n}
+	r.calls.limits = func() (agent, all int) {
+		l := s.node.Limits()
+		return l.Calls, l.EdgeCalls
+	}
+	return r
+}
+
 // opening is the beginning of a session: who calls whom, and the first message.
 type opening struct {
 	*caller
@@ -27,35 +44,35 @@ type opening struct {
 }
 
 // routeAgent answers RouteAgentCalling: it reads the first message, and has the session served by the way in which its receiver is reached.
-func (d *Door) routeAgent(s grpc.ServerStream) (err error) {
+func (r *router) routeAgent(s grpc.ServerStream) (err error) {
 	begun := time.Now()
-	d.stats.Calls.Add(1)
+	r.stats.Calls.Add(1)
 	defer func() {
-		d.stats.Calls.Add(-1)
-		d.stats.Sessions.Took.Observe(time.Since(begun))
-		d.stats.Sessions.ended(statusCode(s.Context(), err))
+		r.stats.Calls.Add(-1)
+		r.stats.Sessions.Took.Observe(time.Since(begun))
+		r.stats.Sessions.ended(statusCode(s.Context(), err))
 	}()
-	o, err := d.opens(s)
+	o, err := r.opens(s)
 	if err != nil {
 		return err
 	}
 	defer o.first.Free()
-	t, err := d.find(s.Context(), o.caller, o.to)
+	t, err := r.registry.recent.find(s.Context(), o.caller, o.to)
 	if err != nil {
 		return err
 	}
-	leave, err := d.calls.enter(o.actor.Principal().Tenant, o.as, o.to)
+	leave, err := r.calls.enter(o.actor.Principal().Tenant, o.as, o.to)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	switch {
 	case !t.node:
-		return d.converse(s, o)
+		return r.converse(s, o)
 	case t.toolbox:
 		return agora.Errorf(agora.InvalidRequest, "'%s' is a toolbox: its tools are called by RouteToolCalling", o.to)
 	}
-	return d.forward(s, o, t)
+	return r.forward(s, o, t)
 }
 
 // statusCode returns the code that a call ends with, as its caller sees it.
@@ -70,7 +87,7 @@ func statusCode(ctx context.Context, err error) codes.Code {
 }
 
 // opens reads the first message of a session, which may be long in coming.
-func (d *Door) opens(s grpc.ServerStream) (*opening, error) {
+func (r *router) opens(s grpc.ServerStream) (*opening, error) {
 	first := new(aip.Frame)
 	if err := s.RecvMsg(first); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -84,7 +101,7 @@ func (d *Door) opens(s grpc.ServerStream) (*opening, error) {
 		return nil, err
 	}
 	o.deadline, _ = s.Context().Deadline()
-	d.stats.In.Add(int64(first.Len()))
+	r.stats.In.Add(int64(first.Len()))
 	return o, nil
 }
 

@@ -9,10 +9,19 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// gateway is the door as its gRPC service.
+// gateway is the door as its gRPC service: its methods read what is asked, have it done, and write the answer.
 type gateway struct {
 	aip.UnimplementedGatewayServiceServer
 	*Door
+}
+
+// GetNodes implements the protocol's method: the agents of a domain, of every dialect, and the toolboxes.
+func (g gateway) GetNodes(ctx context.Context, in *aip.GetNodesRequest) (*aip.GetNodesResponse, error) {
+	peers, err := g.catalog.peers(ctx, callerOf(ctx), in.GetDomain())
+	if err != nil {
+		return nil, err
+	}
+	return &aip.GetNodesResponse{Peers: peers}, nil
 }
 
 // gatewayService is GatewayService with two differences: callers are let in before their message is read, and some methods get it as the bytes that it is.
@@ -28,7 +37,7 @@ func gatewayService() *grpc.ServiceDesc {
 	}
 	for i := range s.Streams {
 		if s.Streams[i].StreamName == "RouteAgentCalling" {
-			s.Streams[i].Handler = func(srv any, s grpc.ServerStream) error { return srv.(gateway).routeAgent(s) }
+			s.Streams[i].Handler = func(srv any, s grpc.ServerStream) error { return srv.(gateway).router.routeAgent(s) }
 		}
 	}
 	return &s
@@ -40,7 +49,7 @@ func nodeServices() []*grpc.ServiceDesc {
 	agent, tool := aip.AgentService_ServiceDesc, aip.ToolService_ServiceDesc
 	agent.HandlerType, tool.HandlerType = (*any)(nil), (*any)(nil)
 	agent.Streams, tool.Methods = slices.Clone(agent.Streams), slices.Clone(tool.Methods)
-	agent.Streams[0].Handler = func(srv any, s grpc.ServerStream) error { return srv.(gateway).routeAgent(s) }
+	agent.Streams[0].Handler = func(srv any, s grpc.ServerStream) error { return srv.(gateway).router.routeAgent(s) }
 	tool.Methods[0].Handler = admitted(rawMethods["RouteToolCalling"].handle, aip.ToolService_CallTool_FullMethodName)
 	return []*grpc.ServiceDesc{&agent, &tool}
 }
@@ -56,14 +65,14 @@ func admitted(handle grpc.MethodHandler, full string) grpc.MethodHandler {
 
 // rawMethods are the methods with one message each way that get theirs as bytes.
 var rawMethods = map[string]rawMethod{
-	"RegisterAgent":    func(ctx context.Context, d *Door, in *aip.Frame) (any, error) { return d.registerAgent(ctx, in) },
-	"RegisterTool":     func(ctx context.Context, d *Door, in *aip.Frame) (any, error) { return d.registerToolbox(ctx, in) },
-	"UpdateNodeInfo":   func(ctx context.Context, d *Door, in *aip.Frame) (any, error) { return d.updateNode(ctx, in) },
-	"RouteToolCalling": func(ctx context.Context, d *Door, in *aip.Frame) (any, error) { return d.routeTool(ctx, in) },
+	"RegisterAgent":    func(ctx context.Context, g gateway, in *aip.Frame) (any, error) { return g.registerAgent(ctx, in) },
+	"RegisterTool":     func(ctx context.Context, g gateway, in *aip.Frame) (any, error) { return g.registerToolbox(ctx, in) },
+	"UpdateNodeInfo":   func(ctx context.Context, g gateway, in *aip.Frame) (any, error) { return g.updateNode(ctx, in) },
+	"RouteToolCalling": func(ctx context.Context, g gateway, in *aip.Frame) (any, error) { return g.router.routeTool(ctx, in) },
 }
 
 // rawMethod answers one method. The message is freed when it returns, unless it was sent on.
-type rawMethod func(ctx context.Context, d *Door, in *aip.Frame) (any, error)
+type rawMethod func(ctx context.Context, g gateway, in *aip.Frame) (any, error)
 
 // handle is the method as gRPC calls it.
 func (m rawMethod) handle(srv any, ctx context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
@@ -72,5 +81,5 @@ func (m rawMethod) handle(srv any, ctx context.Context, dec func(any) error, _ g
 		return nil, err
 	}
 	defer in.Free()
-	return m(ctx, srv.(gateway).Door, in)
+	return m(ctx, srv.(gateway), in)
 }

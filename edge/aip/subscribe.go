@@ -31,11 +31,11 @@ func (g gateway) SubscribeToUpdates(in *aip.UpdateSubscriptionRequest, out grpc.
 	defer watch.Close()
 	ctx, leave := g.subscribers.enter(out.Context(), s)
 	defer leave()
-	g.active.watch(c)
+	g.interceptor.active.watch(c)
 	if err := out.SendHeader(nil); err != nil { // from here on it stands
 		return err
 	}
-	f := &feed{door: g.Door, subscription: s, caller: c, out: out, path: aip.PathOf(ctx), told: map[agora.AgentID]uint64{}, seed: maphash.MakeSeed()}
+	f := &feed{catalog: g.catalog, subscription: s, caller: c, out: out, path: aip.PathOf(ctx), told: map[agora.AgentID]uint64{}, seed: maphash.MakeSeed()}
 	for {
 		changes, err := watch.Next(ctx)
 		if err == nil {
@@ -54,12 +54,12 @@ func (g gateway) SubscribeToUpdates(in *aip.UpdateSubscriptionRequest, out grpc.
 // feed is what a subscriber is told by one stream.
 type feed struct {
 	*subscription
-	door   *Door
-	caller *caller
-	out    grpc.ServerStreamingServer[aip.NodeUpdate]
-	path   []string // through which gateways the subscriber asks
-	told   map[agora.AgentID]uint64
-	seed   maphash.Seed
+	catalog *catalog
+	caller  *caller
+	out     grpc.ServerStreamingServer[aip.NodeUpdate]
+	path    []string // through which gateways the subscriber asks
+	told    map[agora.AgentID]uint64
+	seed    maphash.Seed
 }
 
 // tell tells of changes that the subscriber is to hear of: of each node once how it is, and that it is gone. It blocks while the subscriber does not read.
@@ -92,7 +92,7 @@ func (f *feed) tell(ctx context.Context, changes []directory.Change) error {
 // whole returns cards completed, but for those that are gone, by their ids. It waits while presence can't be asked.
 func (f *feed) whole(ctx context.Context, cards []agora.Agent) (map[agora.AgentID]*agora.Agent, error) {
 	for {
-		all, err := f.door.whole(ctx, f.caller, slices.Clone(cards))
+		all, err := f.catalog.whole(ctx, f.caller, slices.Clone(cards))
 		if err == nil {
 			now := make(map[agora.AgentID]*agora.Agent, len(all))
 			for i := range all {
@@ -112,7 +112,7 @@ func (f *feed) update(id agora.AgentID, card *agora.Agent) *aip.NodeUpdate {
 	was, known := f.told[id]
 	var p *aip.Peer
 	if card != nil {
-		p = f.door.peerOf(card, f.path)
+		p = f.catalog.peerOf(card, f.path)
 	}
 	if p == nil {
 		delete(f.told, id)

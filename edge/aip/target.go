@@ -20,40 +20,6 @@ type target struct {
 	link    *origin // by which it is reached, where it is another gateway's, whose address that is then; nil where it is not
 }
 
-// find looks up who is called: a node that was found a moment ago is known without a look at presence. NOT_FOUND where there is nobody of that name, FORBIDDEN, and UNAVAILABLE
-// while presence can't tell and it was not called in the last minute.
-func (d *Door) find(ctx context.Context, c *caller, id agora.AgentID) (*target, error) {
-	if err := c.actor.MayAddress(id); err != nil {
-		return nil, err
-	}
-	at := agora.ToAgent(c.actor.Principal().Tenant, id)
-	t, doubts := d.recent.believed(at)
-	if t != nil {
-		return t, nil
-	}
-	card, err := c.actor.Addressee(ctx, id)
-	if err != nil {
-		switch agora.AsError(err).Code {
-		case agora.AgentNotFound:
-			d.recent.forget(at)
-			return nil, aip.NoReceiver()
-		case agora.Unavailable:
-			if t := d.recent.known(at); t != nil {
-				return t, nil
-			}
-		}
-		return nil, err
-	}
-	t = &target{tenant: at.Tenant, id: id, card: card, node: card.Dialect == aip.Dialect, toolbox: card.Type == aip.TypeToolbox, address: aip.About(&card).Address}
-	if t.link = originOf(&card); t.link != nil {
-		t.address = t.link.Gateway
-	}
-	if t.node {
-		d.recent.put(at, t, doubts)
-	}
-	return t, nil
-}
-
 // recent is the nodes that were found of late: those of a moment ago are called without another look at presence, and those of the last minute while presence
 // can't be asked. The zero value is ready to use.
 type recent struct {
@@ -75,6 +41,40 @@ const (
 	// believedFor is how long a node is called after another edge has ended its session. What this edge does to it counts at once.
 	believedFor = 250 * time.Millisecond
 )
+
+// find looks up who is called: a node that was found a moment ago is known without a look at presence. NOT_FOUND where there is nobody of that name, FORBIDDEN, and UNAVAILABLE
+// while presence can't tell and it was not called in the last minute.
+func (r *recent) find(ctx context.Context, c *caller, id agora.AgentID) (*target, error) {
+	if err := c.actor.MayAddress(id); err != nil {
+		return nil, err
+	}
+	at := agora.ToAgent(c.actor.Principal().Tenant, id)
+	t, doubts := r.believed(at)
+	if t != nil {
+		return t, nil
+	}
+	card, err := c.actor.Addressee(ctx, id)
+	if err != nil {
+		switch agora.AsError(err).Code {
+		case agora.AgentNotFound:
+			r.forget(at)
+			return nil, aip.NoReceiver()
+		case agora.Unavailable:
+			if t := r.known(at); t != nil {
+				return t, nil
+			}
+		}
+		return nil, err
+	}
+	t = &target{tenant: at.Tenant, id: id, card: card, node: card.Dialect == aip.Dialect, toolbox: card.Type == aip.TypeToolbox, address: aip.About(&card).Address}
+	if t.link = originOf(&card); t.link != nil {
+		t.address = t.link.Gateway
+	}
+	if t.node {
+		r.put(at, t, doubts)
+	}
+	return t, nil
+}
 
 // believed returns a node that was found a moment ago, and was not doubted since; nil where there is none. doubts is for put, of what is found from now on.
 func (r *recent) believed(at agora.Address) (t *target, doubts uint64) {

@@ -22,35 +22,35 @@ type toolCall struct {
 }
 
 // routeTool answers RouteToolCalling: by the toolbox itself, or by the agent of another dialect whose tool is called.
-func (d *Door) routeTool(ctx context.Context, in *aip.Frame) (out any, err error) {
+func (r *router) routeTool(ctx context.Context, in *aip.Frame) (out any, err error) {
 	begun := time.Now()
-	d.stats.Calls.Add(1)
-	d.stats.In.Add(int64(in.Len()))
+	r.stats.Calls.Add(1)
+	r.stats.In.Add(int64(in.Len()))
 	defer func() {
-		d.stats.Calls.Add(-1)
-		d.stats.Tools.Took.Observe(time.Since(begun))
-		d.stats.Tools.ended(statusCode(ctx, err))
+		r.stats.Calls.Add(-1)
+		r.stats.Tools.Took.Observe(time.Since(begun))
+		r.stats.Tools.ended(statusCode(ctx, err))
 	}()
 	c := &toolCall{caller: callerOf(ctx), in: in, trace: traceOf(ctx)}
 	if err := c.read(); err != nil {
 		return nil, err
 	}
-	t, err := d.find(ctx, c.caller, c.to)
+	t, err := r.registry.recent.find(ctx, c.caller, c.to)
 	if err != nil {
 		return nil, err
 	}
-	leave, err := d.calls.enter(c.actor.Principal().Tenant, c.as, c.to)
+	leave, err := r.calls.enter(c.actor.Principal().Tenant, c.as, c.to)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	switch {
 	case !t.node:
-		return d.carry(ctx, c, t)
+		return r.carry(ctx, c, t)
 	case !t.toolbox:
 		return nil, agora.Errorf(agora.NotFound, "'%s' is an agent, and has no tool of that name", c.to)
 	}
-	return d.invoke(ctx, c, t)
+	return r.invoke(ctx, c, t)
 }
 
 // read reads what routes the request.
@@ -75,33 +75,33 @@ func (c *toolCall) sign() {
 }
 
 // invoke calls the toolbox itself, once: request and response pass as the bytes that they are.
-func (d *Door) invoke(ctx context.Context, c *toolCall, t *target) (any, error) {
+func (r *router) invoke(ctx context.Context, c *toolCall, t *target) (any, error) {
 	if err := c.actor.Spend(ctx, c.as, c.in.Len()); err != nil {
 		return nil, err
 	}
-	ch, err := d.channels.get(t.tenant, t.address)
+	ch, err := r.channels.get(t.tenant, t.address)
 	if err != nil {
 		return nil, err
 	}
 	defer ch.release()
 	c.sign()
-	span, trace := d.span(c.as, t, c.trace)
+	span, trace := r.span(c.as, t, c.trace)
 	out := new(aip.Frame)
 	calling, sent := observed(outgoing(ctx, trace))
-	if calling, err = d.toward(calling, t); err == nil {
+	if calling, err = r.toward(calling, t); err == nil {
 		err = ch.Invoke(calling, toolMethod(t.link != nil), c.in, out)
 	}
 	span.End(spanError(err))
-	d.judged(ctx, t, err, sent)
+	r.registry.judged(ctx, t, err, sent)
 	if err != nil {
 		return nil, err
 	}
-	d.stats.Out.Add(int64(out.Len()))
+	r.stats.Out.Add(int64(out.Len()))
 	return out, nil
 }
 
 // carry calls the tool of an agent of another dialect, in the way of that.
-func (d *Door) carry(ctx context.Context, c *toolCall, t *target) (any, error) {
+func (r *router) carry(ctx context.Context, c *toolCall, t *target) (any, error) {
 	tool, err := c.Call()
 	if err != nil {
 		return nil, err
@@ -110,13 +110,13 @@ func (d *Door) carry(ctx context.Context, c *toolCall, t *target) (any, error) {
 	if deadline, has := ctx.Deadline(); has {
 		call.Within = max(time.Until(deadline), time.Millisecond)
 	}
-	answer, err := d.cfg.Carriers.CallTool(ctx, call, carrier.Tool{Name: tool.Name, Arguments: tool.Arguments})
+	answer, err := r.cfg.Carriers.CallTool(ctx, call, carrier.Tool{Name: tool.Name, Arguments: tool.Arguments})
 	if err != nil {
 		return nil, err
 	}
 	defer answer.Close()
 	back, session := aip.Route{Sender: string(c.Receiver), Receiver: string(c.Sender)}, string(c.Session)
-	for result := (aip.ToolAnswer{Most: d.cfg.MaxMessage}); ; {
+	for result := (aip.ToolAnswer{Most: r.cfg.MaxMessage}); ; {
 		m, err := answer.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return aip.NewFrame(result.Append(nil, back, session)), nil

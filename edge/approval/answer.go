@@ -18,7 +18,7 @@ func (a *Approvals) Answer(ctx context.Context, m *agora.Message) (Approval, err
 	if n == nil {
 		return Approval{}, agora.Errorf(agora.NotFound, "the approval that this answers does not exist")
 	}
-	switch asked := a.current(n); m.From {
+	switch asked := a.replica.current(n); m.From {
 	case asked.Agent:
 		return Approval{}, agora.Errorf(agora.Forbidden, "nobody can approve what it has asked for itself")
 	case asked.To:

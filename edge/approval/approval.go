@@ -93,32 +93,14 @@ const (
 // Approvals are those of all of the cluster, as one edge knows them. Its methods may be called at the same time. What is asked and decided
 // survives every edge, since the book has it; each edge has a replica of that, within the book's own bounds.
 type Approvals struct {
-	cfg  Config
-	ctx  context.Context // ends with Close
-	stop context.CancelFunc
-	work sync.WaitGroup
-
-	pending   atomic.Int64  // in the replica
-	wake      chan struct{} // holds one token when something is due sooner than was known
+	cfg       Config
+	ctx       context.Context // ends with Close
+	stop      context.CancelFunc
+	work      sync.WaitGroup
+	replica   *replica
+	outbox    *outbox
 	total     Totals
 	toDecided latency.Histogram
-
-	mu      sync.RWMutex // guards the fields below
-	tenants map[string]*tenant
-	all     []*entry // by where they stand in the book
-	due     dueHeap  // pending ones
-	bytes   int64
-	now     [4]int64             // how many are in each state
-	asks    map[string]*underway // on their way to the book, by tenant and box
-	asking  int                  // how many of them the replica does not have yet
-	first   uint64               // nothing stands below it
-	upTo    uint64               // of the book is read
-	failed  error                // why no more is
-	looked  chan struct{}        // closed at the next look into the book
-	watches map[*Watch]struct{}
-	mailer  Mailer        // nil where nothing is mailed
-	mails   []mail        // to be sent
-	mailed  chan struct{} // holds one token when there is one more
 }
 
 // Totals count since the start what was decided through this edge, so that they can be added up over edges. They may be read at any time.
@@ -133,14 +115,12 @@ func New(cfg Config) *Approvals {
 	cfg.Pending = cmp.Or(cfg.Pending, 10_000)
 	cfg.Each = cmp.Or(cfg.Each, 256)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	a := &Approvals{
-		cfg: cfg, wake: make(chan struct{}, 1), looked: make(chan struct{}), failed: errLoading,
-		tenants: map[string]*tenant{}, asks: map[string]*underway{}, watches: map[*Watch]struct{}{}, mailed: make(chan struct{}, 1),
-	}
+	a := &Approvals{cfg: cfg, outbox: newOutbox(cfg.Now, cfg.Log)}
+	a.replica = newReplica(a.outbox, cfg.Log)
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.work.Go(a.follow)
 	a.work.Go(a.expire)
-	a.work.Go(a.deliver)
+	a.work.Go(func() { a.outbox.deliver(a.ctx) })
 	return a
 }
 
@@ -158,17 +138,12 @@ func (a *Approvals) ToDecided() *latency.Histogram { return &a.toDecided }
 
 // Counts returns how many there are.
 func (a *Approvals) Counts() Counts {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return Counts{a.now[0], a.now[1], a.now[2], a.now[3]}
+	n := func(s State) int64 { return a.replica.inState(s).Load() }
+	return Counts{n(Pending), n(Approved), n(Denied), n(Expired)}
 }
 
 // Synced returns nil while the replica has all that the book had when it was looked at last, a second or two ago at most; else UNAVAILABLE.
-func (a *Approvals) Synced() error {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.failed
-}
+func (a *Approvals) Synced() error { return a.replica.synced() }
 
 var (
 	errLoading = &agora.Error{Code: agora.Unavailable, Message: "approvals are being loaded", RetryAfter: time.Second}

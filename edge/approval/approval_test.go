@@ -154,7 +154,7 @@ func TestWhatNobodyDecidesExpires(t *testing.T) {
 	if e, ok := errors.AsType[*DecidedError](err); !ok || e.Stands.State != Expired {
 		t.Errorf("decided late: %v", err)
 	}
-	await.True(t, "nothing is pending", func() bool { return a.pending.Load() == 0 && b.pending.Load() == 0 })
+	await.True(t, "nothing is pending", func() bool { return a.Counts().Pending == 0 && b.Counts().Pending == 0 })
 	if n := a.Totals().Expired.Load() + b.Totals().Expired.Load(); n != 20 {
 		t.Errorf("%d are counted, want 20", n)
 	}
@@ -251,7 +251,7 @@ func TestWhoWaitsForAnApprovalThatIsLostIsTold(t *testing.T) {
 	if d := ask(t, a, request("default", "1")); d.State != Pending {
 		t.Errorf("asked again: %+v", d)
 	}
-	if all, _ := a.List("default", Filter{}); len(all) != 1 || a.pending.Load() != 1 {
+	if all, _ := a.List("default", Filter{}); len(all) != 1 || a.Counts().Pending != 1 {
 		t.Errorf("listed: %+v", all)
 	}
 }

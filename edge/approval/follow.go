@@ -1,9 +1,7 @@
 package approval
 
 import (
-	"container/heap"
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -14,55 +12,12 @@ import (
 // follow keeps the replica as the book is, until Close.
 func (a *Approvals) follow() {
 	for a.ctx.Err() == nil {
-		err := a.cfg.Book.Watch(a.ctx, broker.BookReader{Entry: a.entry, Gone: a.forget, Read: a.read})
+		err := a.cfg.Book.Watch(a.ctx, broker.BookReader{Entry: a.replica.entry, Gone: a.replica.forget, Read: a.replica.read})
 		if a.ctx.Err() == nil {
-			a.read(0, err)
+			a.replica.read(0, err)
 			pause.For(a.ctx, time.Second)
 		}
 	}
-}
-
-// entry takes in what is read of the book.
-func (a *Approvals) entry(e broker.Entry) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var err error
-	if e.Decides == 0 {
-		_, err = a.open(&e, false)
-	} else if n := a.find(e.Tenant, e.Name); n != nil {
-		err = a.decided(n, &e)
-	}
-	if err != nil {
-		a.cfg.Log.Warn("approval skipped", "seq", e.Seq, "err", err)
-	}
-}
-
-// forget drops what the book has no more.
-func (a *Approvals) forget(first uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.first = first
-	k := 0
-	for ; k < len(a.all) && a.all[k].opened.Seq < first; k++ {
-		a.unlink(a.all[k])
-	}
-	if k == 0 {
-		return
-	}
-	rest := make([]*entry, len(a.all)-k, len(a.all)-k+16) // so that what is forgotten can be freed
-	copy(rest, a.all[k:])
-	a.all = rest
-}
-
-// read notes how far the book was read.
-func (a *Approvals) read(upTo uint64, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.failed, a.upTo = nil, max(a.upTo, upTo); err != nil {
-		a.failed = agora.AsError(err)
-	}
-	close(a.looked)
-	a.looked = make(chan struct{})
 }
 
 // catchUp returns once the replica has what the book has now, or ctx is over.
@@ -72,9 +27,7 @@ func (a *Approvals) catchUp(ctx context.Context) error {
 		return err
 	}
 	for {
-		a.mu.RLock()
-		upTo, looked := a.upTo, a.looked
-		a.mu.RUnlock()
+		upTo, looked := a.replica.progress()
 		if upTo >= last {
 			return nil
 		}
@@ -90,31 +43,26 @@ func (a *Approvals) catchUp(ctx context.Context) error {
 
 // refresh reads an approval by the word of the book's leader, and has the replica be so. nil where there is none.
 func (a *Approvals) refresh(ctx context.Context, tenant, box string) (*entry, error) {
-	a.mu.RLock()
-	before := a.find(tenant, box)
-	a.mu.RUnlock()
+	before := a.replica.find(tenant, box)
 	opened, decision, err := a.cfg.Book.Get(ctx, tenant, box)
 	if err != nil {
 		return nil, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if opened == nil {
-		if before != nil && !before.gone { // one that has come since then is another
-			a.remove(before)
-		}
-		return nil, nil
+	if opened != nil {
+		return a.replica.refreshed(opened, decision)
 	}
-	n, err := a.open(opened, true)
-	if err != nil {
-		return nil, agora.AsError(err)
+	if before != nil { // one that has come since then is another
+		a.replica.absent(before)
 	}
-	if decision != nil {
-		if err := a.decided(n, decision); err != nil {
-			return nil, agora.AsError(err)
-		}
+	return nil, nil
+}
+
+// entryOf returns an approval, from the book where the replica has none; nil where that has none either.
+func (a *Approvals) entryOf(ctx context.Context, tenant, box string) (*entry, error) {
+	if n := a.replica.find(tenant, box); n != nil {
+		return n, nil
 	}
-	return n, nil
+	return a.refresh(ctx, tenant, box)
 }
 
 const (
@@ -128,14 +76,14 @@ func (a *Approvals) expire() {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	for {
-		next, ok := a.nextDue()
+		next, ok := a.replica.nextDue()
 		if !ok {
 			timer.Stop()
 		} else {
 			timer.Reset(min(longest, next.Sub(a.cfg.Now())))
 		}
 		select {
-		case <-a.wake:
+		case <-a.replica.deadlines.sooner:
 			continue
 		case <-timer.C:
 		case <-a.ctx.Done():
@@ -145,28 +93,13 @@ func (a *Approvals) expire() {
 	}
 }
 
-func (a *Approvals) nextDue() (time.Time, bool) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if len(a.due) == 0 {
-		return time.Time{}, false
-	}
-	return a.due[0].wakes, true
-}
-
 // expireDue has expire what is due, one after the other. The first that can't be stored ends it: all are tried again later.
 func (a *Approvals) expireDue() {
 	for a.ctx.Err() == nil {
-		a.mu.Lock()
-		now := a.cfg.Now()
-		if len(a.due) == 0 || a.due[0].wakes.After(now) {
-			a.mu.Unlock()
+		n := a.replica.due(a.cfg.Now())
+		if n == nil {
 			return
 		}
-		n := a.due[0]
-		n.wakes = now.Add(retryAfter + rand.N(retryAfter)) // it is decided before, or tried again
-		heap.Fix(&a.due, 0)
-		a.mu.Unlock()
 		ctx, cancel := context.WithTimeout(a.ctx, writeTime)
 		_, err := a.store(ctx, n, saysExpired, &Verdict{By: string(agora.Cluster)})
 		cancel()

@@ -34,7 +34,7 @@ func TestARequestForApprovalThatIsWrongIsRefused(t *testing.T) {
 		_, err := a.Ask(t.Context(), q)
 		wantCode(t, about, err, c.want)
 	}
-	if n := len(a.tenants); a.find(tenant, "") != nil || a.tenants[tenant] != nil {
+	if n := len(a.replica.tenants); a.replica.tenants[tenant] != nil {
 		t.Errorf("something is kept of what was refused: %d tenants", n)
 	}
 }
@@ -97,8 +97,8 @@ func TestAsManyAsMayBePendingAreAskedAtOneTime(t *testing.T) {
 	}
 	_, err := a.Ask(await.Context(t), request(tenant, "more"))
 	wantCode(t, "one more", err, agora.RateLimited)
-	if a.asking != 0 || len(a.asks) != 0 {
-		t.Errorf("%d are asked still, of %d", a.asking, len(a.asks))
+	if a.replica.reservations.counting != 0 || len(a.replica.reservations.byBox) != 0 {
+		t.Errorf("%d are asked still, of %d", a.replica.reservations.counting, len(a.replica.reservations.byBox))
 	}
 }
 
@@ -139,10 +139,11 @@ func TestWhatIsTooOldIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range []*Approvals{a, b} {
-		await.True(t, "it is read", func() bool { e.mu.RLock(); defer e.mu.RUnlock(); return e.upTo >= last })
-		e.forget(last + 1)
-		if c := e.Counts(); c != (Counts{}) || len(e.tenants) != 0 || e.bytes != 0 || len(e.due) != 0 || e.pending.Load() != 0 || len(e.all) != 0 {
-			t.Errorf("left: %+v, %d tenants, %d bytes, %d due, %d in all", c, len(e.tenants), e.bytes, len(e.due), len(e.all))
+		await.True(t, "it is read", func() bool { upTo, _ := e.replica.progress(); return upTo >= last })
+		r := e.replica
+		r.forget(last + 1)
+		if c := e.Counts(); c != (Counts{}) || len(r.tenants) != 0 || r.bytes != 0 || len(r.deadlines.heap) != 0 || len(r.all) != 0 {
+			t.Errorf("left: %+v, %d tenants, %d bytes, %d due, %d in all", c, len(r.tenants), r.bytes, len(r.deadlines.heap), len(r.all))
 		}
 	}
 }

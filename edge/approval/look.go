@@ -11,7 +11,7 @@ import (
 // Get returns an approval by the word of the book's leader, unless it is known to be decided. NOT_FOUND, UNAVAILABLE.
 func (a *Approvals) Get(ctx context.Context, tenant string, agent agora.AgentID, id string) (Approval, error) {
 	box := Box(tenant, agent, id)
-	if d, ok := a.known(tenant, box); ok && d.State != Pending {
+	if d, ok := a.replica.known(tenant, box); ok && d.State != Pending {
 		return d, nil
 	}
 	n, err := a.refresh(ctx, tenant, box)
@@ -21,17 +21,17 @@ func (a *Approvals) Get(ctx context.Context, tenant string, agent agora.AgentID,
 	if n == nil {
 		return Approval{}, unknown(id)
 	}
-	return a.current(n), nil
+	return a.replica.current(n), nil
 }
 
 // Find is Get for an approval of whichever agent: INVALID_REQUEST where two have used the id.
 func (a *Approvals) Find(ctx context.Context, tenant, id string) (Approval, error) {
-	agent, n := a.asker(tenant, id)
+	agent, n := a.replica.asker(tenant, id)
 	if n == 0 {
 		if err := a.catchUp(ctx); err != nil {
 			return Approval{}, err
 		}
-		agent, n = a.asker(tenant, id)
+		agent, n = a.replica.asker(tenant, id)
 	}
 	switch n {
 	case 0:
@@ -40,17 +40,6 @@ func (a *Approvals) Find(ctx context.Context, tenant, id string) (Approval, erro
 		return a.Get(ctx, tenant, agent, id)
 	}
 	return Approval{}, agora.Errorf(agora.InvalidRequest, "two agents used this id: name one")
-}
-
-// asker returns who has asked under an id, and how many have.
-func (a *Approvals) asker(tenant, id string) (agent agora.AgentID, n int) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	t := a.tenants[tenant]
-	if t == nil || len(t.ids[id]) == 0 {
-		return "", 0
-	}
-	return t.ids[id][0].Agent, len(t.ids[id])
 }
 
 // Filter says which approvals are meant: those for which every field that is set holds.
@@ -74,54 +63,17 @@ func (a *Approvals) List(tenant string, f Filter) (all []Approval, more bool) {
 	if f.Most <= 0 || f.Most > mostListed {
 		f.Most = mostListed
 	}
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	for _, n := range a.all {
-		if n.Tenant != tenant || !f.Matches(n.Approval) {
-			continue
-		}
-		if len(all) == f.Most {
-			return all, true
-		}
-		all = append(all, *n.Approval)
-	}
-	return all, false
+	return a.replica.list(tenant, &f)
 }
 
 // Pending returns what an agent is asked for, at most 1,000, in no order. It costs next to nothing while nothing is pending at all.
-func (a *Approvals) Pending(tenant string, to agora.AgentID) (all []Approval) {
-	if a.pending.Load() == 0 {
-		return nil
-	}
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if t := a.tenants[tenant]; t != nil {
-		for n := range t.to[to] {
-			if all = append(all, *n.Approval); len(all) == mostListed {
-				break
-			}
-		}
-	}
-	return all
+func (a *Approvals) Pending(tenant string, to agora.AgentID) []Approval {
+	return a.replica.pendingFor(tenant, to)
 }
 
 // IsPending reports whether an approval is pending, as the replica has it. It costs next to nothing while nothing is pending at all.
 func (a *Approvals) IsPending(tenant string, asker, to agora.AgentID, id string) bool {
-	if a.pending.Load() == 0 {
-		return false
-	}
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	t := a.tenants[tenant]
-	if t == nil {
-		return false
-	}
-	for _, n := range t.ids[id] {
-		if n.State == Pending && n.Agent == asker && n.To == to {
-			return true
-		}
-	}
-	return false
+	return a.replica.isPending(tenant, asker, to, id)
 }
 
 // How often who waits asks the book's leader, besides what the replica is told.
@@ -144,7 +96,7 @@ func (a *Approvals) Await(ctx context.Context, tenant string, agent agora.AgentI
 	timer := time.NewTimer(askAgain + rand.N(askAgain))
 	defer timer.Stop()
 	for {
-		d, changed, err := a.waitFor(n)
+		d, changed, err := a.replica.outcome(n)
 		if err != nil || changed == nil {
 			return d, err
 		}
@@ -159,21 +111,6 @@ func (a *Approvals) Await(ctx context.Context, tenant string, agent agora.AgentI
 			return Approval{}, errClosing
 		}
 	}
-}
-
-// waitFor returns n where it is decided, else what is closed when it may be.
-func (a *Approvals) waitFor(n *entry) (Approval, <-chan struct{}, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case n.State != Pending:
-		return *n.Approval, nil, nil
-	case n.gone:
-		return Approval{}, nil, errLost
-	case n.changed == nil:
-		n.changed = make(chan struct{})
-	}
-	return Approval{}, n.changed, nil
 }
 
 // askFor has the replica be as the book's leader says; where that does not answer, who waits goes on waiting.

@@ -117,13 +117,13 @@ func TestASlowWatchIsToldToListAnew(t *testing.T) {
 	a, _, tenant := pair(t, nil)
 	w := a.Watch(tenant, Filter{})
 	defer w.Close()
-	a.mu.Lock()
+	a.replica.mu.Lock()
 	for k := range mostWaiting + 1 {
 		q := request(tenant, fmt.Sprint(k))
-		a.note(&entry{Approval: &q})
+		a.replica.watches.changed(&entry{Approval: &q})
 	}
 	queued := len(w.queue) + len(w.queued)
-	a.mu.Unlock()
+	a.replica.mu.Unlock()
 	if queued != 0 {
 		t.Errorf("%d wait though all is to be listed anew", queued)
 	}
@@ -147,9 +147,9 @@ func TestEveryoneWhoWaitsIsLetGoWhenTheEdgeCloses(t *testing.T) {
 		over <- err
 	})
 	await.True(t, "it waits", func() bool {
-		b.mu.RLock()
-		defer b.mu.RUnlock()
-		n := b.find(tenant, Box(tenant, "sub", "1"))
+		b.replica.mu.RLock()
+		defer b.replica.mu.RUnlock()
+		n := b.replica.tenants.find(tenant, Box(tenant, "sub", "1"))
 		return n != nil && n.changed != nil
 	})
 	b.Close()
@@ -158,7 +158,7 @@ func TestEveryoneWhoWaitsIsLetGoWhenTheEdgeCloses(t *testing.T) {
 }
 
 func TestNothingPendingCostsNothing(t *testing.T) {
-	a := &Approvals{}
+	a := &Approvals{replica: new(replica)}
 	if n := testing.AllocsPerRun(100, func() {
 		if a.IsPending("default", "sub", "host", "1") || a.Pending("default", "host") != nil {
 			t.Error("something is pending")

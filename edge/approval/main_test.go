@@ -20,7 +20,7 @@ import (
 // shared is a cluster for tests that harm none; each has a tenant of its own.
 var shared [2]*broker.Broker
 
-var tenants atomic.Int64
+var lastTenant atomic.Int64
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -93,7 +93,7 @@ func edge(t *testing.T, b *broker.Broker, change func(*Config)) *Approvals {
 // pair returns the approvals of two edges that share a cluster, and a tenant that nobody has.
 func pair(t *testing.T, change func(*Config)) (a, b *Approvals, tenant string) {
 	t.Helper()
-	return edge(t, shared[0], change), edge(t, shared[1], change), fmt.Sprint("t", tenants.Add(1))
+	return edge(t, shared[0], change), edge(t, shared[1], change), fmt.Sprint("t", lastTenant.Add(1))
 }
 
 func request(tenant, id string) Approval {

@@ -2,16 +2,43 @@ package approval
 
 import (
 	"cmp"
-	"container/heap"
-	"math/rand/v2"
+	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 )
 
-// entry is an approval in the replica.
+// replica is what one edge has of the book. Its methods may be called at the same time, but for those whose caller holds mu.
+type replica struct {
+	log     *slog.Logger
+	outbox  *outbox         // has what is decided
+	byState [4]atomic.Int64 // how many are in each state; written under mu
+
+	mu           sync.RWMutex // guards the fields below
+	tenants      tenants
+	all          []*entry // by where they stand in the book
+	bytes        int64
+	deadlines    deadlines
+	reservations reservations
+	watches      watches
+	first        uint64        // nothing stands below it
+	upTo         uint64        // of the book is read
+	failed       error         // why no more is
+	looked       chan struct{} // closed at the next look into the book
+}
+
+func newReplica(o *outbox, log *slog.Logger) *replica {
+	return &replica{
+		log: log, outbox: o, tenants: tenants{}, deadlines: deadlines{sooner: make(chan struct{}, 1)},
+		reservations: reservations{byBox: map[string]*reservation{}}, watches: watches{}, failed: errLoading, looked: make(chan struct{}),
+	}
+}
+
+// entry is an approval in the replica. Guarded by replica.mu, but for box and opened, which never change.
 type entry struct {
 	*Approval               // as it stands; replaced as a whole
 	box       string        // its name in the book
@@ -23,87 +50,112 @@ type entry struct {
 	gone      bool          // it is not in the replica any more
 }
 
-// tenant is what one tenant has.
-type tenant struct {
-	boxes   map[string]*entry
-	ids     map[string][]*entry                   // by the asker's own id
-	to      map[agora.AgentID]map[*entry]struct{} // pending, by who is asked
-	askers  map[agora.AgentID]*share
-	pending int
-	bytes   int64
-}
-
-// share is what one asker has of the book.
-type share struct {
-	pending int
-	asking  int // those on their way to the book
-	bytes   int64
-}
-
 // recordCost is about what an approval takes in the book, and in the replica, beside its texts.
 const recordCost = 1 << 10
 
-// How late at the soonest and at the latest an edge has an approval expire: mostly one of them does.
-const (
-	lateFirst = 20 * time.Millisecond
-	lateLast  = time.Second
-)
-
-// stateIndex is where Approvals.now counts a state.
-func stateIndex(s State) int {
-	return slices.Index([]State{Pending, Approved, Denied, Expired}, s)
+// inState counts the approvals in a state.
+func (r *replica) inState(s State) *atomic.Int64 {
+	return &r.byState[slices.Index([]State{Pending, Approved, Denied, Expired}, s)]
 }
 
-// tenant returns a tenant's; the caller holds mu for writing.
-func (a *Approvals) tenant(name string) *tenant {
-	t := a.tenants[name]
-	if t == nil {
-		t = &tenant{
-			boxes: map[string]*entry{}, ids: map[string][]*entry{},
-			to: map[agora.AgentID]map[*entry]struct{}{}, askers: map[agora.AgentID]*share{},
-		}
-		a.tenants[name] = t
+// entry takes in what is read of the book.
+func (r *replica) entry(e broker.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var err error
+	if e.Decides == 0 {
+		_, err = r.open(&e, false)
+	} else if n := r.tenants.find(e.Tenant, e.Name); n != nil {
+		err = r.decide(n, &e)
 	}
-	return t
-}
-
-// share returns an asker's; the caller holds mu for writing, and calls drop when it is done.
-func (t *tenant) share(agent agora.AgentID) *share {
-	s := t.askers[agent]
-	if s == nil {
-		s = new(share)
-		t.askers[agent] = s
-	}
-	return s
-}
-
-// drop forgets what has nothing.
-func (a *Approvals) drop(name string, agent agora.AgentID) {
-	t := a.tenants[name]
-	if s := t.askers[agent]; s != nil && *s == (share{}) {
-		delete(t.askers, agent)
-	}
-	if len(t.boxes) == 0 && len(t.askers) == 0 {
-		delete(a.tenants, name)
+	if err != nil {
+		r.log.Warn("approval skipped", "seq", e.Seq, "err", err)
 	}
 }
 
-// find returns an approval in the replica; nil where it has none. The caller holds mu.
-func (a *Approvals) find(tenant, box string) *entry {
-	if t := a.tenants[tenant]; t != nil {
-		return t.boxes[box]
+// forget drops what the book has no more.
+func (r *replica) forget(first uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.first = first
+	k := 0
+	for ; k < len(r.all) && r.all[k].opened.Seq < first; k++ {
+		r.unlink(r.all[k])
 	}
-	return nil
+	if k == 0 {
+		return
+	}
+	rest := make([]*entry, len(r.all)-k, len(r.all)-k+16) // so that what is forgotten can be freed
+	copy(rest, r.all[k:])
+	r.all = rest
+}
+
+// read notes how far the book was read.
+func (r *replica) read(upTo uint64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed, r.upTo = nil, max(r.upTo, upTo); err != nil {
+		r.failed = agora.AsError(err)
+	}
+	close(r.looked)
+	r.looked = make(chan struct{})
+}
+
+// opened takes in what this edge has stored.
+func (r *replica) opened(e *broker.Entry) (Approval, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, err := r.open(e, true)
+	if err != nil {
+		return Approval{}, agora.AsError(err)
+	}
+	return *n.Approval, nil
+}
+
+// decided takes in that e decides n, and returns what stands.
+func (r *replica) decided(n *entry, e *broker.Entry) (*Approval, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n.gone { // it is forgotten meanwhile
+		return nil, errLost
+	}
+	if err := r.decide(n, e); err != nil {
+		return nil, agora.AsError(err)
+	}
+	return n.Approval, nil
+}
+
+// absent takes in that the book does not have n.
+func (r *replica) absent(n *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !n.gone {
+		r.remove(n)
+	}
+}
+
+// refreshed takes in an approval and its decision, where there is one, by the word of the book's leader.
+func (r *replica) refreshed(opened, decision *broker.Entry) (*entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, err := r.open(opened, true)
+	if err == nil && decision != nil {
+		err = r.decide(n, decision)
+	}
+	if err != nil {
+		return nil, agora.AsError(err)
+	}
+	return n, nil
 }
 
 // open takes in a record that opens an approval. One by the leader's word takes the place of an older one; one that is read in the order of the book does not, since what stands first stands. The
 // caller holds mu.
-func (a *Approvals) open(e *broker.Entry, byLeader bool) (*entry, error) {
-	old := a.find(e.Tenant, e.Name)
+func (r *replica) open(e *broker.Entry, byLeader bool) (*entry, error) {
+	old := r.tenants.find(e.Tenant, e.Name)
 	if old != nil && (old.opened.Seq >= e.Seq || !byLeader) {
 		return old, nil
 	}
-	if e.Seq < a.first {
+	if e.Seq < r.first {
 		return nil, errLost
 	}
 	asked, err := parseRequest(e)
@@ -111,51 +163,41 @@ func (a *Approvals) open(e *broker.Entry, byLeader bool) (*entry, error) {
 		return nil, err
 	}
 	if old != nil {
-		a.remove(old)
+		r.remove(old)
 	}
 	n := &entry{Approval: asked, box: e.Name, opened: *e, index: -1, size: int64(len(e.Body)) + recordCost}
 	n.opened.Body = nil
-	a.insert(n)
+	r.insert(n)
 	return n, nil
 }
 
-// insert adds a pending one.
-func (a *Approvals) insert(n *entry) {
-	at, _ := slices.BinarySearchFunc(a.all, n, func(x, y *entry) int { return cmp.Compare(x.opened.Seq, y.opened.Seq) })
-	a.all = slices.Insert(a.all, at, n)
-	t := a.tenant(n.Tenant)
-	t.boxes[n.box] = n
-	t.ids[n.ID] = append(t.ids[n.ID], n)
-	if t.to[n.To] == nil {
-		t.to[n.To] = map[*entry]struct{}{}
+// insert adds a pending one. The caller holds mu.
+func (r *replica) insert(n *entry) {
+	at, _ := slices.BinarySearchFunc(r.all, n, inBook)
+	r.all = slices.Insert(r.all, at, n)
+	r.tenants.get(n.Tenant).add(n)
+	if w := r.reservations.byBox[reservationKey(n.Tenant, n.box)]; w != nil {
+		r.uncount(w)
 	}
-	t.to[n.To][n] = struct{}{}
-	t.pending++
-	t.share(n.Agent).pending++
-	if w := a.asks[askKey(n.Tenant, n.box)]; w != nil {
-		a.uncount(w)
-	}
-	a.weigh(n, n.size)
-	a.now[stateIndex(Pending)]++
-	a.pending.Add(1)
-	n.wakes = n.Expires.Add(lateFirst + rand.N(lateLast))
-	heap.Push(&a.due, n)
-	if n.index == 0 {
-		a.hurry()
-	}
-	a.note(n)
+	r.addBytes(n, n.size)
+	r.inState(Pending).Add(1)
+	r.deadlines.add(n)
+	r.watches.changed(n)
 }
 
-// weigh counts what an approval takes in the book.
-func (a *Approvals) weigh(n *entry, bytes int64) {
-	t := a.tenants[n.Tenant]
-	a.bytes += bytes
+// inBook orders approvals by where they stand in the book.
+func inBook(x, y *entry) int { return cmp.Compare(x.opened.Seq, y.opened.Seq) }
+
+// addBytes counts what an approval takes in the book. The caller holds mu.
+func (r *replica) addBytes(n *entry, bytes int64) {
+	t := r.tenants.get(n.Tenant)
+	r.bytes += bytes
 	t.bytes += bytes
 	t.share(n.Agent).bytes += bytes
 }
 
-// decided takes in a record that decides n; the first one stands. The caller holds mu.
-func (a *Approvals) decided(n *entry, e *broker.Entry) error {
+// decide takes in a record that decides n; the first one stands. The caller holds mu.
+func (r *replica) decide(n *entry, e *broker.Entry) error {
 	if n.State != Pending || n.gone || e.Decides != n.opened.Seq {
 		return nil
 	}
@@ -163,29 +205,21 @@ func (a *Approvals) decided(n *entry, e *broker.Entry) error {
 	if err != nil {
 		return err
 	}
-	a.settle(n)
+	r.endPending(n)
 	n.Approval = d
 	n.size += int64(len(e.Body))
-	a.weigh(n, int64(len(e.Body)))
-	a.now[stateIndex(d.State)]++
-	a.note(n)
-	a.mailSoon(d, later())
+	r.addBytes(n, int64(len(e.Body)))
+	r.inState(d.State).Add(1)
+	r.watches.changed(n)
+	r.outbox.add(d, later())
 	return nil
 }
 
-// settle has n be pending no more.
-func (a *Approvals) settle(n *entry) {
-	t := a.tenants[n.Tenant]
-	if delete(t.to[n.To], n); len(t.to[n.To]) == 0 {
-		delete(t.to, n.To)
-	}
-	t.pending--
-	t.share(n.Agent).pending--
-	a.now[stateIndex(Pending)]--
-	a.pending.Add(-1)
-	if n.index >= 0 {
-		heap.Remove(&a.due, n.index)
-	}
+// endPending has n be pending no more. The caller holds mu.
+func (r *replica) endPending(n *entry) {
+	r.tenants.get(n.Tenant).endPending(n)
+	r.inState(Pending).Add(-1)
+	r.deadlines.remove(n)
 	if n.changed != nil {
 		close(n.changed)
 		n.changed = nil
@@ -193,64 +227,26 @@ func (a *Approvals) settle(n *entry) {
 }
 
 // remove forgets n: the book has it no more. The caller holds mu.
-func (a *Approvals) remove(n *entry) {
-	at, ok := slices.BinarySearchFunc(a.all, n, func(x, y *entry) int { return cmp.Compare(x.opened.Seq, y.opened.Seq) })
-	if ok {
-		a.all = slices.Delete(a.all, at, at+1)
+func (r *replica) remove(n *entry) {
+	if at, ok := slices.BinarySearchFunc(r.all, n, inBook); ok {
+		r.all = slices.Delete(r.all, at, at+1)
 	}
-	a.unlink(n)
+	r.unlink(n)
 }
 
-// unlink takes n out of everything but the list.
-func (a *Approvals) unlink(n *entry) {
+// unlink takes n out of everything but the list. The caller holds mu.
+func (r *replica) unlink(n *entry) {
 	if n.gone {
 		return
 	}
 	n.gone = true
 	if n.State == Pending {
-		a.settle(n)
-		a.lose(n)
+		r.endPending(n)
+		r.watches.lost(n)
 	} else {
-		a.now[stateIndex(n.State)]--
+		r.inState(n.State).Add(-1)
 	}
-	a.weigh(n, -n.size)
-	t := a.tenants[n.Tenant]
-	delete(t.boxes, n.box)
-	if t.ids[n.ID] = slices.DeleteFunc(t.ids[n.ID], func(x *entry) bool { return x == n }); len(t.ids[n.ID]) == 0 {
-		delete(t.ids, n.ID)
-	}
-	a.drop(n.Tenant, n.Agent)
-}
-
-func (a *Approvals) hurry() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
-// dueHeap is what is pending, the next to expire first.
-type dueHeap []*entry
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].wakes.Before(h[j].wakes) }
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push is for package heap.
-func (h *dueHeap) Push(x any) {
-	n := x.(*entry)
-	n.index = len(*h)
-	*h = append(*h, n)
-}
-
-// Pop is for package heap.
-func (h *dueHeap) Pop() any {
-	last := len(*h) - 1
-	n := (*h)[last]
-	(*h)[last], *h = nil, (*h)[:last]
-	n.index = -1
-	return n
+	r.addBytes(n, -n.size)
+	r.tenants.get(n.Tenant).remove(n)
+	r.tenants.drop(n.Tenant, n.Agent)
 }

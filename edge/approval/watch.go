@@ -11,12 +11,13 @@ const mostWaiting = 1024
 
 // Watch tells of a tenant's approvals that are asked for and decided. Its methods are for one goroutine, but for Close.
 type Watch struct {
-	a      *Approvals
-	tenant string
-	filter Filter
-	ready  chan struct{} // holds one token while there may be something
+	replica *replica
+	ended   <-chan struct{} // closed when the edge closes
+	tenant  string
+	filter  Filter
+	ready   chan struct{} // holds one token while there may be something
 
-	// Guarded by Approvals.mu.
+	// Guarded by replica.mu.
 	queue  []*entry // in the order in which they changed
 	queued map[*entry]struct{}
 	anew   bool // more has changed than there was room for, or approvals were lost
@@ -25,10 +26,13 @@ type Watch struct {
 
 // Watch begins to tell of what changes from now on; what is there says List, called after it. Of f the fields Agent and To count. The caller closes it.
 func (a *Approvals) Watch(tenant string, f Filter) *Watch {
-	w := &Watch{a: a, tenant: tenant, filter: Filter{Agent: f.Agent, To: f.To}, ready: make(chan struct{}, 1), queued: map[*entry]struct{}{}}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.watches[w] = struct{}{}
+	w := &Watch{
+		replica: a.replica, ended: a.ctx.Done(), tenant: tenant, filter: Filter{Agent: f.Agent, To: f.To},
+		ready: make(chan struct{}, 1), queued: map[*entry]struct{}{},
+	}
+	a.replica.mu.Lock()
+	defer a.replica.mu.Unlock()
+	a.replica.watches[w] = struct{}{}
 	return w
 }
 
@@ -42,7 +46,7 @@ func (w *Watch) Next(ctx context.Context) (changed []Approval, anew bool, err er
 		}
 		select {
 		case <-w.ready:
-		case <-w.a.ctx.Done():
+		case <-w.ended:
 			return nil, false, errClosing
 		case <-ctx.Done():
 			return nil, false, agora.AsError(ctx.Err())
@@ -51,8 +55,8 @@ func (w *Watch) Next(ctx context.Context) (changed []Approval, anew bool, err er
 }
 
 func (w *Watch) take() (changed []Approval, anew bool, err error) {
-	w.a.mu.Lock()
-	defer w.a.mu.Unlock()
+	w.replica.mu.Lock()
+	defer w.replica.mu.Unlock()
 	if w.closed {
 		return nil, false, agora.Errorf(agora.Unavailable, "the watch is closed")
 	}
@@ -74,9 +78,9 @@ func (w *Watch) empty() {
 
 // Close ends the watch; Next fails from now on. Idempotent.
 func (w *Watch) Close() {
-	w.a.mu.Lock()
-	defer w.a.mu.Unlock()
-	delete(w.a.watches, w)
+	w.replica.mu.Lock()
+	defer w.replica.mu.Unlock()
+	delete(w.replica.watches, w)
 	w.closed = true
 	w.empty()
 	w.token()
@@ -92,9 +96,12 @@ func (w *Watch) token() {
 // concerned reports whether w tells of n.
 func (w *Watch) concerned(n *entry) bool { return w.tenant == n.Tenant && w.filter.Matches(n.Approval) }
 
-// note tells all whom it concerns that n has changed. The caller holds mu.
-func (a *Approvals) note(n *entry) {
-	for w := range a.watches {
+// watches are the watches of an edge. Guarded by replica.mu.
+type watches map[*Watch]struct{}
+
+// changed tells all whom it concerns that n has changed.
+func (all watches) changed(n *entry) {
+	for w := range all {
 		if _, is := w.queued[n]; is || w.anew || !w.concerned(n) {
 			continue
 		}
@@ -109,9 +116,9 @@ func (a *Approvals) note(n *entry) {
 	}
 }
 
-// lose tells all whom it concerns that n, which was pending, is there no more. The caller holds mu.
-func (a *Approvals) lose(n *entry) {
-	for w := range a.watches {
+// lost tells all whom it concerns that n, which was pending, is there no more.
+func (all watches) lost(n *entry) {
+	for w := range all {
 		if w.concerned(n) {
 			w.empty()
 			w.anew = true

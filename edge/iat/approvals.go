@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
@@ -19,19 +20,21 @@ import (
 // requireApproval asks for approval and answers once that is decided: with the payload of who has decided.
 func (d *Door) requireApproval(x *web.Exchange, e *iat.Envelope, s *saying) error {
 	x.Last()
-	ctx, stop := untilDrained(x)
-	defer stop()
-	wait, cancel := context.WithTimeout(ctx, d.cfg.MaxWait)
-	defer cancel()
-	q, err := x.Actor.AwaitApproval(wait, s.as, s.message(e, ""))
-	if err != nil && wait.Err() != nil && ctx.Err() == nil {
-		err = agora.Errorf(agora.Timeout, "nobody has decided yet: post it again")
-	}
+	var q approval.Approval
+	err := x.UntilDrained(errDrains, func(ctx context.Context) (err error) {
+		wait, cancel := context.WithTimeout(ctx, d.cfg.MaxWait)
+		defer cancel()
+		q, err = x.Actor.AwaitApproval(wait, s.as, s.message(e, ""))
+		if err != nil && wait.Err() != nil && ctx.Err() == nil {
+			err = agora.Errorf(agora.Timeout, "nobody has decided yet: post it again")
+		}
+		return err
+	})
 	if err != nil {
-		return because(ctx, err)
+		return err
 	}
 	answer := d.decision(&q, e)
-	if !wantsEvents(x) {
+	if !x.WantsEvents() {
 		return x.AnswerBytes(http.StatusOK, media, append(answer, '\n'))
 	}
 	events, err := x.EventsEvery(d.cfg.KeepAlive)
@@ -54,6 +57,12 @@ func (s *saying) socketApproval(ctx context.Context, e *iat.Envelope, p *peer) e
 		p.link.say(s.door.decision(&q, e))
 	}
 	return err
+}
+
+// approvals answers over HTTP for those who decide: it lists approvals, has them watched, and decides them.
+type approvals struct {
+	all       *approval.Approvals
+	keepAlive time.Duration // between two comments of those who watch
 }
 
 // approvalView is an approval as the door shows it. Times are in Unix seconds.
@@ -85,7 +94,7 @@ var states = []approval.State{approval.Pending, approval.Approved, approval.Deni
 
 // filterOf reads which approvals are asked for.
 func filterOf(x *web.Exchange) (f approval.Filter, err error) {
-	q, err := query(x, "state", "agent", "to")
+	q, err := x.Query("state", "agent", "to")
 	if err != nil {
 		return f, err
 	}
@@ -101,19 +110,19 @@ func maySee(a *edge.Actor, q *approval.Approval) bool {
 	return a.MayDecide(q.Agent, q.To) == nil || a.Principal().May(q.Agent) || a.Principal().May(q.To)
 }
 
-// approvals lists approvals, or has them watched.
-func (d *Door) approvals(x *web.Exchange) error {
+// list answers with approvals, or has them watched.
+func (a *approvals) list(x *web.Exchange) error {
 	f, err := filterOf(x)
 	if err != nil {
 		return err
 	}
-	if wantsEvents(x) && x.Request.Method != http.MethodHead {
-		return d.watchApprovals(x, f)
+	if x.WantsEvents() && x.Request.Method != http.MethodHead {
+		return a.watch(x, f)
 	}
-	if err := d.cfg.Approvals.Synced(); err != nil {
+	if err := a.all.Synced(); err != nil {
 		return err
 	}
-	all, more := d.cfg.Approvals.List(x.Actor.Principal().Tenant, f)
+	all, more := a.all.List(x.Actor.Principal().Tenant, f)
 	list := []approvalView{}
 	for i := range all {
 		if maySee(x.Actor, &all[i]) {
@@ -123,9 +132,9 @@ func (d *Door) approvals(x *web.Exchange) error {
 	return x.Answer(http.StatusOK, map[string]any{"approvals": list, "more": more})
 }
 
-// approval answers with one approval.
-func (d *Door) approval(x *web.Exchange) error {
-	q, err := d.find(x)
+// get answers with one approval.
+func (a *approvals) get(x *web.Exchange) error {
+	q, err := a.find(x)
 	if err != nil {
 		return err
 	}
@@ -133,16 +142,16 @@ func (d *Door) approval(x *web.Exchange) error {
 }
 
 // find returns the approval in the path, of the agent that the query names where it names one.
-func (d *Door) find(x *web.Exchange) (q approval.Approval, err error) {
-	named, err := query(x)
+func (a *approvals) find(x *web.Exchange) (q approval.Approval, err error) {
+	named, err := x.Query()
 	if err != nil {
 		return q, err
 	}
 	tenant, id := x.Actor.Principal().Tenant, x.Request.PathValue("id")
 	if agent := named.Get("agent"); agent != "" {
-		q, err = d.cfg.Approvals.Get(x.Context(), tenant, agora.AgentID(agent), id)
+		q, err = a.all.Get(x.Context(), tenant, agora.AgentID(agent), id)
 	} else {
-		q, err = d.cfg.Approvals.Find(x.Context(), tenant, id)
+		q, err = a.all.Find(x.Context(), tenant, id)
 	}
 	if err == nil && !maySee(x.Actor, &q) {
 		err = agora.Errorf(agora.Forbidden, "this approval is for others to see")
@@ -157,7 +166,7 @@ type verdict struct {
 }
 
 // decide decides an approval.
-func (d *Door) decide(x *web.Exchange) error {
+func (a *approvals) decide(x *web.Exchange) error {
 	var v verdict
 	if err := x.Decode(&v); err != nil {
 		return err
@@ -165,15 +174,15 @@ func (d *Door) decide(x *web.Exchange) error {
 	if v.Approved == nil {
 		return &iat.Fault{Err: agora.Errorf(agora.InvalidRequest, "approved must be true or false"), Path: "/approved"}
 	}
-	q, err := d.find(x)
+	q, err := a.find(x)
 	if err != nil {
 		return err
 	}
-	by, err := d.decider(x, &q)
+	by, err := decider(x, &q)
 	if err != nil {
 		return err
 	}
-	q, err = d.cfg.Approvals.Decide(x.Context(), q.Tenant, q.Agent, q.ID, approval.Verdict{Approved: *v.Approved, By: by, Note: strings.TrimSpace(v.Note)})
+	q, err = a.all.Decide(x.Context(), q.Tenant, q.Agent, q.ID, approval.Verdict{Approved: *v.Approved, By: by, Note: strings.TrimSpace(v.Note)})
 	if err != nil {
 		return conflict(err)
 	}
@@ -190,7 +199,7 @@ func conflict(err error) error {
 
 // decider returns the name of who decides an approval over HTTP: the agent that the request names with as, the only one that its principal may be, else the
 // principal's own. Nobody decides what it has asked for itself.
-func (d *Door) decider(x *web.Exchange, q *approval.Approval) (string, error) {
+func decider(x *web.Exchange, q *approval.Approval) (string, error) {
 	p := x.Actor.Principal()
 	by := x.Request.URL.Query().Get("as")
 	if id, only := p.Sole(); only {
@@ -215,39 +224,47 @@ func (d *Door) decider(x *web.Exchange, q *approval.Approval) (string, error) {
 }
 
 // watchApprovals answers with an event for each approval that is there, and for each change. Who is too slow for that begins anew.
-func (d *Door) watchApprovals(x *web.Exchange, f approval.Filter) error {
-	w := d.cfg.Approvals.Watch(x.Actor.Principal().Tenant, f)
+func (a *approvals) watch(x *web.Exchange, f approval.Filter) error {
+	w := a.all.Watch(x.Actor.Principal().Tenant, f)
 	defer w.Close()
-	if err := d.cfg.Approvals.Synced(); err != nil {
+	if err := a.all.Synced(); err != nil {
 		return err
 	}
-	events, err := x.EventsEvery(d.cfg.KeepAlive)
+	events, err := x.EventsEvery(a.keepAlive)
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilDrained(x)
-	defer stop()
-	all, _ := d.cfg.Approvals.List(x.Actor.Principal().Tenant, f)
-	for {
-		for i := range all {
-			q := &all[i]
-			if !f.Matches(q) || !maySee(x.Actor, q) {
-				continue
+	return x.UntilDrained(errDrains, func(ctx context.Context) error {
+		all, _ := a.all.List(x.Actor.Principal().Tenant, f)
+		for {
+			if err := show(x, events, f, all); err != nil {
+				return err
 			}
-			b, err := json.Marshal(viewOf(q))
+			changed, anew, err := w.Next(ctx)
 			if err != nil {
 				return err
 			}
-			if err := events.Send(web.Event{Data: b}); err != nil {
-				return err
+			if all = changed; anew {
+				all, _ = a.all.List(x.Actor.Principal().Tenant, f)
 			}
 		}
-		changed, anew, err := w.Next(ctx)
-		if err != nil {
-			return because(ctx, err)
+	})
+}
+
+// show says those of some approvals as events that are asked for, and that who asks may see.
+func show(x *web.Exchange, events *web.Events, f approval.Filter, all []approval.Approval) error {
+	for i := range all {
+		q := &all[i]
+		if !f.Matches(q) || !maySee(x.Actor, q) {
+			continue
 		}
-		if all = changed; anew {
-			all, _ = d.cfg.Approvals.List(x.Actor.Principal().Tenant, f)
+		b, err := json.Marshal(viewOf(q))
+		if err != nil {
+			return err
+		}
+		if err := events.Send(web.Event{Data: b}); err != nil {
+			return err
 		}
 	}
+	return nil
 }

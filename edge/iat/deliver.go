@@ -339,7 +339,7 @@ func (c *courier) tell(i *item) (err error) {
 
 // fault adds an error.
 func (c *courier) fault(f *iat.Fault) {
-	c.door.stats.fault(f.Err.Code)
+	c.door.stats.Errors.Count(f.Err.Code)
 	c.add(0, func(dst []byte) []byte { return iat.AppendFault(dst, c.door.says(), f) })
 }
 

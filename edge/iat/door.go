@@ -71,14 +71,15 @@ func (d *Door) Stats() *Stats { return d.stats }
 //	GET /a2a/approvals/{id}    one of them
 //	POST /a2a/approvals/{id}   decides it
 func (d *Door) Mount(mux *http.ServeMux) {
+	a := &approvals{d.cfg.Approvals, d.cfg.KeepAlive}
 	for path, p := range map[string]web.Path{
 		"/a2a":                {Methods: web.Methods{http.MethodPost: d.post}, Token: d.tokenInBody},
 		"/a2a/events":         {Methods: web.Methods{http.MethodGet: d.events}, Token: tokenInURL, Lasts: true},
 		"/a2a/ws":             {Methods: web.Methods{http.MethodGet: d.socket}, Token: tokenInURL, Lasts: true},
 		"/a2a/manifest":       {Methods: web.Methods{http.MethodGet: d.manifest}},
-		"/a2a/tools":          {Methods: web.Methods{http.MethodGet: d.tools}},
-		"/a2a/approvals":      {Methods: web.Methods{http.MethodGet: d.approvals}},
-		"/a2a/approvals/{id}": {Methods: web.Methods{http.MethodGet: d.approval, http.MethodPost: d.decide}},
+		"/a2a/tools":          {Methods: web.Methods{http.MethodGet: listTools}},
+		"/a2a/approvals":      {Methods: web.Methods{http.MethodGet: a.list}},
+		"/a2a/approvals/{id}": {Methods: web.Methods{http.MethodGet: a.get, http.MethodPost: a.decide}},
 	} {
 		p.Fault = d.fault
 		d.kit.HandlePath(mux, path, p)

@@ -112,7 +112,7 @@ func ended(why edge.Reason) error {
 
 // hello returns what a request for a downlink says of the agent that comes.
 func (d *Door) hello(x *web.Exchange) (h edge.Hello, err error) {
-	q, err := query(x)
+	q, err := x.Query()
 	if err != nil {
 		return h, err
 	}

@@ -15,7 +15,7 @@ const media = "application/json"
 
 // fault is an error in the form of the door: an envelope of type response.
 func (d *Door) fault(r *http.Request, err error, e *agora.Error) (string, []byte) {
-	d.stats.fault(e.Code)
+	d.stats.Errors.Count(e.Code)
 	f := &iat.Fault{Err: e, Path: pathOf(err)}
 	if posted, ok := r.Context().Value(envelopeKey{}).(*iat.Envelope); ok {
 		f.ID, f.From = posted.ID, posted.From

@@ -3,7 +3,6 @@ package iat
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -47,7 +46,7 @@ type envelopeKey struct{}
 
 // tokenInURL is for who opens a downlink, where a page can set no header: neither for a WebSocket nor for an EventSource.
 func tokenInURL(x *web.Exchange) (string, error) {
-	q, err := query(x)
+	q, err := x.Query()
 	if len(q["token"]) > 1 {
 		return "", agora.Errorf(agora.InvalidRequest, "parameter token stands twice")
 	}
@@ -70,7 +69,7 @@ func (d *Door) post(x *web.Exchange) error {
 	if err := iat.CheckAction(e); err != nil {
 		return err
 	}
-	as, err := d.speaker(x.Actor, e)
+	as, err := speaker(x.Actor, e)
 	if err != nil {
 		return about(e, "", err)
 	}
@@ -104,7 +103,7 @@ func (d *Door) posted(x *web.Exchange, e *iat.Envelope, as agora.AgentID) error 
 
 // speaker returns the agent as which an envelope is said that no connection is bound for: the only one that the principal may be, else
 // the one that the envelope names.
-func (d *Door) speaker(a *edge.Actor, e *iat.Envelope) (agora.AgentID, error) {
+func speaker(a *edge.Actor, e *iat.Envelope) (agora.AgentID, error) {
 	if id, only := a.Principal().Sole(); only {
 		return id, nil
 	}
@@ -121,9 +120,4 @@ func (d *Door) speaker(a *edge.Actor, e *iat.Envelope) (agora.AgentID, error) {
 		return "", &iat.Fault{Err: agora.AsError(err), Path: "/header/from", ID: e.ID}
 	}
 	return id, nil
-}
-
-// wantsEvents reports whether a request accepts server-sent events.
-func wantsEvents(x *web.Exchange) bool {
-	return strings.Contains(x.Request.Header.Get("Accept"), "text/event-stream")
 }

@@ -114,12 +114,12 @@ var (
 
 // manifest answers with what the cluster speaks; with ?agent= with what an agent has registered, in its own bytes.
 func (d *Door) manifest(x *web.Exchange) error {
-	q, err := query(x)
+	q, err := x.Query()
 	if err != nil {
 		return err
 	}
 	if id := q.Get("agent"); id != "" {
-		return d.manifestOf(x, id)
+		return manifestOf(x, id)
 	}
 	return x.Answer(http.StatusOK, manifest{
 		Agent: agora.Cluster, Protocol: "iat", Version: "1.0", Endpoints: endpoints, Types: types, Actions: actions,
@@ -138,7 +138,7 @@ type agentManifest struct {
 	Since       string        `json:"registered_at"` // RFC 3339
 }
 
-func (d *Door) manifestOf(x *web.Exchange, name string) error {
+func manifestOf(x *web.Exchange, name string) error {
 	id, err := agora.ParseAgentID(name)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -20,18 +19,18 @@ import (
 // request asks an agent, and answers with its response, or with events: its chunks, and then the response.
 func (d *Door) request(x *web.Exchange, e *iat.Envelope, s *saying) error {
 	x.Last()
-	ctx, stop := untilDrained(x)
-	defer stop()
-	a, err := x.Actor.Call(ctx, s.as, s.callOf(e))
-	if err != nil {
-		return because(ctx, err)
-	}
-	defer a.Close()
-	r := &responder{door: d, exchange: x, asked: e, answer: a, as: s.as}
-	if wantsEvents(x) {
-		return because(ctx, r.stream(ctx))
-	}
-	return because(ctx, r.gather(ctx))
+	return x.UntilDrained(errDrains, func(ctx context.Context) error {
+		a, err := x.Actor.Call(ctx, s.as, s.callOf(e))
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		r := &responder{door: d, exchange: x, asked: e, answer: a, as: s.as}
+		if x.WantsEvents() {
+			return r.stream(ctx)
+		}
+		return r.gather(ctx)
+	})
 }
 
 // answered notes that the answer has come to its end. Agents of other dialects say nothing of the tasks that this ends.
@@ -44,31 +43,6 @@ func (r *responder) answered(ctx context.Context, m *agora.Message) {
 }
 
 var errDrains = &agora.Error{Code: agora.Unavailable, Message: "the edge is shutting down: post it again", RetryAfter: time.Second}
-
-// untilDrained returns a context that ends with the exchange, or when its edge drains: what is asked under a name is asked again elsewhere.
-func untilDrained(x *web.Exchange) (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(x.Context())
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-x.Drains():
-			cancel(errDrains)
-		case <-ctx.Done():
-		}
-	})
-	return ctx, func() {
-		cancel(nil)
-		watch.Wait()
-	}
-}
-
-// because returns why a context ended where that led to an error, else the error.
-func because(ctx context.Context, err error) error {
-	if err != nil && errors.Is(context.Cause(ctx), errDrains) {
-		return errDrains
-	}
-	return err
-}
 
 // responder says the answer of a call as envelopes.
 type responder struct {

@@ -94,7 +94,7 @@ func (d *Door) turnOut(x *web.Exchange, e *agora.Error) error {
 		return nil // it has been answered
 	}
 	defer c.Close()
-	d.stats.fault(e.Code)
+	d.stats.Errors.Count(e.Code)
 	end := time.Now().Add(writeTime)
 	_ = c.SetWriteDeadline(end) // whoever has gone needs no word
 	_ = c.WriteMessage(websocket.TextMessage, iat.AppendFault(nil, d.says(), e))
@@ -332,7 +332,7 @@ const errorsFor = 10 * time.Second
 // refuse tells the agent what was wrong. It returns false where that was too often of late: the socket is to be closed.
 func (p *peer) refuse(err error) bool {
 	code := agora.AsError(err).Code
-	p.door.stats.fault(code)
+	p.door.stats.Errors.Count(code)
 	p.link.say(iat.AppendFault(nil, p.door.says(), err))
 	switch code {
 	case agora.Unavailable, agora.Timeout, agora.RateLimited:

@@ -34,9 +34,9 @@ func toolsOf(a *agora.Agent) []tool {
 	return list
 }
 
-// tools answers with the tools of all agents that fit, whatever their dialect.
-func (d *Door) tools(x *web.Exchange) error {
-	q, err := query(x, "name", "agent", "q")
+// listTools answers with the tools of all agents that fit, whatever their dialect.
+func listTools(x *web.Exchange) error {
+	q, err := x.Query("name", "agent", "q")
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (d *Door) tools(x *web.Exchange) error {
 		return err
 	}
 	found := tools.Find(agents, tools.Query{Name: q.Get("name"), Agent: agora.AgentID(q.Get("agent")), Q: strings.TrimSpace(q.Get("q"))})
-	list, err := d.whole(x, found[:min(len(found), maxListed)])
+	list, err := whole(x, found[:min(len(found), maxListed)])
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (d *Door) tools(x *web.Exchange) error {
 }
 
 // whole returns tools with their schemas, which the directory's lists lack.
-func (d *Door) whole(x *web.Exchange, found []tools.Found) ([]tool, error) {
+func whole(x *web.Exchange, found []tools.Found) ([]tool, error) {
 	ids := make([]agora.AgentID, len(found))
 	for i, f := range found {
 		ids[i] = f.Agent

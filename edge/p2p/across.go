@@ -19,8 +19,15 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
+// dialer reaches peers: over the connection that there is, through the edge at which they have reserved a place, or at addresses of theirs.
+type dialer struct {
+	*shared
+	peers  *known
+	relays *relays
+}
+
 // elsewhere returns the other edges at which a peer has reserved a place. Without one it asks presence once more: the reservation may be a moment old. UNAVAILABLE.
-func (d *Door) elsewhere(ctx context.Context, to peer.ID) ([]relay, error) {
+func (d *dialer) elsewhere(ctx context.Context, to peer.ID) ([]relay, error) {
 	begun := time.Now()
 	found, err := d.peers.find(ctx, to)
 	if err != nil {
@@ -36,9 +43,9 @@ func (d *Door) elsewhere(ctx context.Context, to peer.ID) ([]relay, error) {
 }
 
 // among returns the other edges that live and have reserved a place for a peer.
-func (d *Door) among(edges map[presence.Holder]relay, found presence.Peer) (at []relay) {
+func (d *dialer) among(edges map[presence.Holder]relay, found presence.Peer) (at []relay) {
 	for _, h := range found.At {
-		if e, lives := edges[h]; lives && e.ID != d.ID() {
+		if e, lives := edges[h]; lives && e.ID != d.host.ID() {
 			at = append(at, e)
 		}
 	}
@@ -46,7 +53,7 @@ func (d *Door) among(edges map[presence.Holder]relay, found presence.Peer) (at [
 }
 
 // through makes a circuit from a peer to another one by the relay of another edge, and returns its stream.
-func (d *Door) through(ctx context.Context, src, to peer.ID) (network.Stream, pbv2.Status) {
+func (d *dialer) through(ctx context.Context, src, to peer.ID) (network.Stream, pbv2.Status) {
 	edges, err := d.elsewhere(ctx, to)
 	if err != nil {
 		return nil, pbv2.Status_CONNECTION_FAILED
@@ -69,7 +76,7 @@ func (d *Door) through(ctx context.Context, src, to peer.ID) (network.Stream, pb
 const askTime = 10 * time.Second
 
 // ask asks the relay of another edge for a circuit from a peer to another one.
-func (d *Door) ask(ctx context.Context, e relay, src, to peer.ID) (network.Stream, pbv2.Status, error) {
+func (d *dialer) ask(ctx context.Context, e relay, src, to peer.ID) (network.Stream, pbv2.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	failed := pbv2.Status_CONNECTION_FAILED
@@ -103,38 +110,8 @@ func (d *Door) ask(ctx context.Context, e relay, src, to peer.ID) (network.Strea
 	return s, pbv2.Status_OK, nil
 }
 
-// mayRelay returns the tenant of a peer that may use the relay; an empty one where nobody is asked who they are. UNAUTHORIZED, FORBIDDEN, UNAVAILABLE.
-func (d *Door) mayRelay(ctx context.Context, p peer.ID) (tenant string, err error) {
-	if d.node.Unverified(ctx) {
-		return "", nil
-	}
-	a, _, err := d.speaker(ctx, p)
-	if err != nil {
-		return "", err
-	}
-	return a.Principal().Tenant, a.MayRelay()
-}
-
-// mayConnect returns nil where a peer may be connected with another one, which is of its tenant. UNAUTHORIZED, FORBIDDEN, AGENT_NOT_FOUND, UNAVAILABLE.
-func (d *Door) mayConnect(ctx context.Context, from, to peer.ID) error {
-	tenant, err := d.mayRelay(ctx, from)
-	if err != nil || tenant == "" {
-		return err
-	}
-	found, err := d.peers.find(ctx, to)
-	switch {
-	case err != nil:
-		return err
-	case found.Bound != nil && found.Bound.Tenant == tenant:
-		return nil
-	case found.Bound == nil && d.allowed(to) && tenant == agora.DefaultTenant:
-		return nil
-	}
-	return agora.Errorf(agora.AgentNotFound, "there is no peer %s", to) // whoever may not see it hears no more
-}
-
 // mayDial decides where the host dials peers: edges at what they announce, and everything else as the settings allow, whoever is said to be there. What goes through a relay is dialled there.
-func (d *Door) mayDial(p peer.ID, a ma.Multiaddr) bool {
+func (d *dialer) mayDial(p peer.ID, a ma.Multiaddr) bool {
 	if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err == nil {
 		return true
 	}
@@ -142,7 +119,7 @@ func (d *Door) mayDial(p peer.ID, a ma.Multiaddr) bool {
 }
 
 // checkDial returns nil where a peer may be dialled at an address, which goes through no relay. Errors are those of [dial.Dialer.Check].
-func (d *Door) checkDial(ctx context.Context, p peer.ID, a ma.Multiaddr) error {
+func (d *dialer) checkDial(ctx context.Context, p peer.ID, a ma.Multiaddr) error {
 	if d.relays.announces(p, a) {
 		return nil
 	}

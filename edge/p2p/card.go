@@ -14,6 +14,13 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
+// server answers the streams on which peers ask for cards and hand requests off: to the edge itself, or to an agent whose peer the edge is.
+type server struct {
+	*shared
+	peers   *known
+	derived *derived
+}
+
 // asker is a peer that asks, as the agent that it speaks as.
 type asker struct {
 	actor *edge.Actor
@@ -21,8 +28,8 @@ type asker struct {
 }
 
 // asks returns who a peer asks as that asks for an agent, or for the cluster where of is zero. Errors are those of speaker, and AGENT_NOT_FOUND for an agent of another tenant than the peer's.
-func (d *Door) asks(ctx context.Context, from peer.ID, of agora.Address) (*asker, error) {
-	a, as, err := d.speaker(ctx, from)
+func (v *server) asks(ctx context.Context, from peer.ID, of agora.Address) (*asker, error) {
+	a, as, err := v.peers.speaker(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -41,25 +48,25 @@ func (a *asker) call(to agora.AgentID) carrier.Call {
 const cardTime = 5 * time.Second
 
 // serveCard answers a stream with a card: of an agent, or of the cluster where of is zero. What the peer says is ignored.
-func (d *Door) serveCard(s network.MuxedStream, from peer.ID, of agora.Address) {
-	ctx, cancel := context.WithTimeout(d.ctx, cardTime)
+func (v *server) serveCard(s network.MuxedStream, from peer.ID, of agora.Address) {
+	ctx, cancel := context.WithTimeout(v.ctx, cardTime)
 	defer cancel()
-	b, err := d.card(ctx, from, of)
+	b, err := v.card(ctx, from, of)
 	if err != nil {
 		b = wire.AppendFault(nil, err)
 	}
 	finish(s, b)
 }
 
-func (d *Door) card(ctx context.Context, from peer.ID, of agora.Address) ([]byte, error) {
-	who, err := d.asks(ctx, from, of)
+func (v *server) card(ctx context.Context, from peer.ID, of agora.Address) ([]byte, error) {
+	who, err := v.asks(ctx, from, of)
 	if err != nil {
 		return nil, err
 	}
 	if of.Agent == "" {
-		return d.clusterCard(ctx, who.actor)
+		return v.clusterCard(ctx, who.actor)
 	}
-	a, card, err := d.cfg.Carriers.Card(ctx, who.call(of.Agent))
+	a, card, err := v.cfg.Carriers.Card(ctx, who.call(of.Agent))
 	switch {
 	case err != nil:
 		return nil, err
@@ -70,8 +77,8 @@ func (d *Door) card(ctx context.Context, from peer.ID, of agora.Address) ([]byte
 }
 
 // clusterCard is the card of the cluster: with its agents where the actor may see them.
-func (d *Door) clusterCard(ctx context.Context, a *edge.Actor) ([]byte, error) {
-	c := wire.ClusterCard{Name: d.node.Config().Broker.Cluster(), Version: d.cfg.Version}
+func (v *server) clusterCard(ctx context.Context, a *edge.Actor) ([]byte, error) {
+	c := wire.ClusterCard{Name: v.node.Config().Broker.Cluster(), Version: v.cfg.Version}
 	all, err := a.Agents(ctx)
 	if e := agora.AsError(err); e != nil && e.Code != agora.Forbidden {
 		return nil, err

@@ -19,15 +19,15 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// peers reaches the agents of the dialect by their protocols: over the connection of a peer that has reserved a place here, through the edge at which it has, or at the
+// peerCarrier reaches the agents of the dialect by their protocols: over the connection of a peer that has reserved a place here, through the edge at which it has, or at the
 // addresses that it has registered. It is their carrier. A request is put to a peer once.
-type peers struct{ d *Door }
+type peerCarrier struct{ *dialer }
 
 // Card implements carrier.Carrier: it is the card as the peer shows it now.
-func (p peers) Card(ctx context.Context, c carrier.Call) (agora.Registration, error) {
+func (p peerCarrier) Card(ctx context.Context, c carrier.Call) (agora.Registration, error) {
 	ctx, cancel := context.WithTimeout(ctx, cardTime)
 	defer cancel()
-	s, err := p.d.reach(ctx, &c.To, wire.CardProtocol)
+	s, err := p.reach(ctx, &c.To, wire.CardProtocol)
 	if err != nil {
 		return agora.Registration{}, err
 	}
@@ -50,7 +50,7 @@ func (p peers) Card(ctx context.Context, c carrier.Call) (agora.Registration, er
 }
 
 // Handoff implements carrier.Carrier.
-func (p peers) Handoff(ctx context.Context, c carrier.Call, h carrier.Handoff) (carrier.Answer, error) {
+func (p peerCarrier) Handoff(ctx context.Context, c carrier.Call, h carrier.Handoff) (carrier.Answer, error) {
 	if err := c.Actor.Spend(ctx, c.As, len(h.Input)+len(h.Params)+len(h.Path)); err != nil {
 		return nil, err
 	}
@@ -58,18 +58,18 @@ func (p peers) Handoff(ctx context.Context, c carrier.Call, h carrier.Handoff) (
 	if c.Within > 0 {
 		life, stop = context.WithTimeout(context.WithoutCancel(ctx), c.Within)
 	}
-	begin, cancel := context.WithTimeout(ctx, min(connectTime, p.d.cfg.Handoff.FirstByte))
+	begin, cancel := context.WithTimeout(ctx, min(connectTime, p.cfg.Handoff.FirstByte))
 	defer cancel()
-	s, err := p.d.reach(begin, &c.To, wire.HandoffProtocol)
+	s, err := p.reach(begin, &c.To, wire.HandoffProtocol)
 	if err != nil {
 		stop()
 		return nil, err
 	}
-	a := &answer{door: p.d, stream: s, stop: stop, left: p.d.cfg.Handoff.Answer, wait: p.d.cfg.Handoff.FirstByte}
+	a := &answer{limits: &p.cfg.Handoff, stream: s, stop: stop, left: p.cfg.Handoff.Answer, wait: p.cfg.Handoff.FirstByte}
 	a.over = context.AfterFunc(life, func() { _ = s.Reset() })
 	a.life = life
 	q := wire.Request(h)
-	_ = s.SetWriteDeadline(time.Now().Add(p.d.cfg.Handoff.Within)) // what is over fails the write
+	_ = s.SetWriteDeadline(time.Now().Add(p.cfg.Handoff.Within)) // what is over fails the write
 	_, err = s.Write(q.Append(nil))
 	if err == nil {
 		err = s.CloseWrite()
@@ -82,7 +82,7 @@ func (p peers) Handoff(ctx context.Context, c carrier.Call, h carrier.Handoff) (
 }
 
 // CallTool implements carrier.Carrier: a tool is a path of its own.
-func (p peers) CallTool(ctx context.Context, c carrier.Call, t carrier.Tool) (carrier.Answer, error) {
+func (p peerCarrier) CallTool(ctx context.Context, c carrier.Call, t carrier.Tool) (carrier.Answer, error) {
 	return p.Handoff(ctx, c, carrier.Handoff{Method: "POST", Path: "/tools/" + wire.Escape(t.Name), Input: t.Arguments})
 }
 
@@ -100,7 +100,7 @@ func lost(ctx context.Context, err error) error {
 }
 
 // reach opens a stream to an agent that is a peer.
-func (d *Door) reach(ctx context.Context, to *agora.Agent, p protocol.ID) (network.Stream, error) {
+func (d *dialer) reach(ctx context.Context, to *agora.Agent, p protocol.ID) (network.Stream, error) {
 	id, err := peer.Decode(to.Peer)
 	if err != nil {
 		return nil, agora.Errorf(agora.AgentOffline, "agent %q is no peer", to.ID)
@@ -112,7 +112,7 @@ func (d *Door) reach(ctx context.Context, to *agora.Agent, p protocol.ID) (netwo
 	return s, nil
 }
 
-func (d *Door) streamTo(ctx context.Context, id peer.ID, addresses []string, p protocol.ID) (network.Stream, error) {
+func (d *dialer) streamTo(ctx context.Context, id peer.ID, addresses []string, p protocol.ID) (network.Stream, error) {
 	ctx = network.WithAllowLimitedConn(ctx, "agora")
 	if d.host.Network().Connectedness(id) == network.NotConnected {
 		info := peer.AddrInfo{ID: id}
@@ -151,7 +151,7 @@ const (
 
 // answer is what a peer answers to a request: whole, where it is short and comes at once; else a stream. JSON stays as it is, and so does text; anything else is bytes.
 type answer struct {
-	door   *Door
+	limits *Handoff
 	stream network.Stream
 	life   context.Context // ends with the deadline of the call
 	stop   context.CancelFunc
@@ -191,9 +191,9 @@ func (a *answer) read(ctx context.Context) error {
 	buf := make([]byte, pieceBytes)
 	n, err := a.stream.Read(buf)
 	if n > 0 {
-		a.wait = a.door.cfg.Handoff.Idle
+		a.wait = a.limits.Idle
 		if a.left -= int64(n); a.left < 0 {
-			return agora.Errorf(agora.MessageTooLarge, "the answer has more than %d bytes", a.door.cfg.Handoff.Answer)
+			return agora.Errorf(agora.MessageTooLarge, "the answer has more than %d bytes", a.limits.Answer)
 		}
 		a.held = append(a.held, buf[:n]...)
 	}

@@ -11,9 +11,9 @@ import (
 	pbv2 "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
 )
 
-// circuits counts those of each peer, in whichever direction.
+// circuits counts those of each peer, in whichever direction, and passes on what comes on one.
 type circuits struct {
-	most int
+	*shared
 
 	mu sync.Mutex // guards the field below
 	of map[peer.ID]int
@@ -24,7 +24,7 @@ func (c *circuits) begin(ends ...peer.ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range ends {
-		if c.of[p] >= c.most {
+		if c.of[p] >= c.cfg.Relay.Circuits {
 			return false
 		}
 	}
@@ -55,13 +55,13 @@ var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 // splice passes on what comes on either of two streams to the other, half-closes included, and returns when both are over. Neither takes more than the other one's reader.
 // What goes wrong at one end, or is beyond the limits of a circuit, resets both.
-func (d *Door) splice(a, b network.Stream) {
-	until := time.Now().Add(d.cfg.Relay.Duration)
+func (c *circuits) splice(a, b network.Stream) {
+	until := time.Now().Add(c.cfg.Relay.Duration)
 	_ = a.SetDeadline(until) // what is over fails to be read
 	_ = b.SetDeadline(until)
 	var both sync.WaitGroup
 	pass := func(to, from network.Stream) {
-		if err := d.pass(to, from); err != nil {
+		if err := c.pass(to, from); err != nil {
 			_ = to.Reset()
 			_ = from.Reset()
 			return
@@ -80,10 +80,10 @@ func (d *Door) splice(a, b network.Stream) {
 var errCircuitLimit = errors.New("more than a circuit may carry")
 
 // pass passes on one direction of a circuit until its end.
-func (d *Door) pass(to io.Writer, from io.Reader) error {
+func (c *circuits) pass(to io.Writer, from io.Reader) error {
 	buf := buffers.Get().(*[copyBuffer]byte)
 	defer buffers.Put(buf)
-	for left := d.cfg.Relay.Data; ; {
+	for left := c.cfg.Relay.Data; ; {
 		n, err := from.Read(buf[:])
 		if left -= int64(n); left < 0 {
 			return errCircuitLimit
@@ -92,7 +92,7 @@ func (d *Door) pass(to io.Writer, from io.Reader) error {
 			if _, err := to.Write(buf[:n]); err != nil {
 				return err
 			}
-			d.stats.Relayed.Add(int64(n))
+			c.stats.Relayed.Add(int64(n))
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -104,7 +104,7 @@ func (d *Door) pass(to io.Writer, from io.Reader) error {
 }
 
 // relayed tells what the library's relay does.
-type relayed struct{ d *Door }
+type relayed struct{ stats *Stats }
 
 // RelayStatus implements relay.MetricsTracer.
 func (relayed) RelayStatus(bool) {}
@@ -116,7 +116,7 @@ func (relayed) ConnectionOpened() {}
 func (relayed) ConnectionClosed(time.Duration) {}
 
 // ConnectionRequestHandled implements relay.MetricsTracer.
-func (r relayed) ConnectionRequestHandled(status pbv2.Status) { r.d.stats.hop(status) }
+func (r relayed) ConnectionRequestHandled(status pbv2.Status) { r.stats.hop(status) }
 
 // ReservationAllowed implements relay.MetricsTracer.
 func (relayed) ReservationAllowed(bool) {}
@@ -125,7 +125,7 @@ func (relayed) ReservationAllowed(bool) {}
 func (relayed) ReservationClosed(int) {}
 
 // ReservationRequestHandled implements relay.MetricsTracer.
-func (r relayed) ReservationRequestHandled(status pbv2.Status) { r.d.stats.hop(status) }
+func (r relayed) ReservationRequestHandled(status pbv2.Status) { r.stats.hop(status) }
 
 // BytesTransferred implements relay.MetricsTracer.
-func (r relayed) BytesTransferred(n int) { r.d.stats.Relayed.Add(int64(n)) }
+func (r relayed) BytesTransferred(n int) { r.stats.Relayed.Add(int64(n)) }

@@ -114,33 +114,32 @@ func (v *derived) find(ctx context.Context, a *edge.Actor, p peer.ID) (agora.Add
 
 // own connects a peer with an agent of another dialect, and serves that circuit until it is over; false where there is no such agent.
 func (h *hop) own(ctx context.Context, s network.Stream, to peer.ID) bool {
-	d := h.door
-	a, _, err := d.speaker(ctx, s.Conn().RemotePeer())
+	a, _, err := h.peers.speaker(ctx, s.Conn().RemotePeer())
 	if err != nil {
 		return false
 	}
-	at, is := d.derived.find(ctx, a, to)
+	at, is := h.derived.find(ctx, a, to)
 	if !is {
 		return false
 	}
-	d.stats.hop(pbv2.Status_OK)
+	h.stats.hop(pbv2.Status_OK)
 	if err := writeStatus(s, pbv2.Status_OK, nil); err != nil { // it goes no further: nothing is relayed, and nothing limited
 		_ = s.Reset()
 		return true
 	}
-	d.stats.Derived.Add(1)
-	defer d.stats.Derived.Add(-1)
-	_ = s.SetDeadline(time.Now().Add(d.cfg.Relay.Duration)) // what is over fails to be read
-	if err := d.beAgent(s, at); err != nil {
-		d.cfg.Log.Debug("a circuit to an agent has failed", "agent", at.Agent, "err", err)
+	h.stats.Derived.Add(1)
+	defer h.stats.Derived.Add(-1)
+	_ = s.SetDeadline(time.Now().Add(h.cfg.Relay.Duration)) // what is over fails to be read
+	if err := h.server.beAgent(s, at); err != nil {
+		h.cfg.Log.Debug("a circuit to an agent has failed", "agent", at.Agent, "err", err)
 		_ = s.Reset()
 	}
 	return true
 }
 
 // beAgent is the peer that an agent is, for one circuit.
-func (d *Door) beAgent(s network.Stream, at agora.Address) error {
-	key, err := d.derived.keyOf(at)
+func (v *server) beAgent(s network.Stream, at agora.Address) error {
+	key, err := v.derived.keyOf(at)
 	if err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func (d *Door) beAgent(s network.Stream, at agora.Address) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(d.ctx, hopTime)
+	ctx, cancel := context.WithTimeout(v.ctx, hopTime)
 	defer cancel()
 	conn, err := up.Upgrade(ctx, nil, circuit{s}, network.DirInbound, "", &network.NullScope{})
 	if err != nil {
@@ -163,8 +162,8 @@ func (d *Door) beAgent(s network.Stream, at agora.Address) error {
 		})
 	}
 	from := conn.RemotePeer()
-	serves(wire.CardProtocol, func(s network.MuxedStream) { d.serveCard(s, from, at) })
-	serves(wire.HandoffProtocol, func(s network.MuxedStream) { d.serveHandoff(s, from, at) })
+	serves(wire.CardProtocol, func(s network.MuxedStream) { v.serveCard(s, from, at) })
+	serves(wire.HandoffProtocol, func(s network.MuxedStream) { v.serveHandoff(s, from, at) })
 	serves(ping.ID, answerPings)
 	serves(identify.ID, func(s network.MuxedStream) {
 		finish(s, identity(key.GetPublic(), mux.Protocols(), conn.RemoteMultiaddr()))

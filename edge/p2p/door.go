@@ -6,8 +6,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
-	"sync/atomic"
+	"net/http"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
@@ -19,6 +18,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/p2phost"
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
@@ -79,42 +79,35 @@ func (c Config) withDefaults(n *edge.Node) Config {
 
 // Door is the libp2p door of one edge. Its methods may be called at the same time.
 type Door struct {
-	cfg    Config
-	node   *edge.Node
-	host   *p2phost.Host
-	stats  Stats
-	ctx    context.Context // ends with Close
-	stop   context.CancelFunc
-	work   sync.WaitGroup
-	drains atomic.Bool
-
-	mu     sync.Mutex // guards the field below
-	closed bool
-
-	peers    known        // what presence knows of peers
-	relays   relays       // the edges of the cluster
-	reserved reservations // peers that have reserved a place here
-	circuits circuits     // under way
-	derived  derived      // agents of other dialects
-	hop      hop
+	*shared
+	relays   *relays
+	reserved *reservations
+	server   *server
+	registry *registry
+	hop      *hop
 }
 
 // New returns a door that listens and serves. The caller owes it calls of Close and Wait.
 func New(n *edge.Node, cfg Config) (*Door, error) {
-	d := &Door{cfg: cfg.withDefaults(n), node: n}
-	d.ctx, d.stop = context.WithCancel(context.Background())
-	d.peers.door, d.relays.door = d, d
-	d.reserved = reservations{door: d, until: map[peer.ID]time.Time{}, lost: make(chan struct{}, 1)}
-	d.circuits.most, d.derived.key = d.cfg.Relay.Circuits, d.cfg.ClusterKey
+	s := newShared(n, cfg)
+	peers := &known{shared: s}
+	reserved := newReservations(s, peers)
+	relays := &relays{shared: s, reserved: reserved}
+	dialer := &dialer{s, peers, relays}
+	derived := &derived{key: s.cfg.ClusterKey}
+	d := &Door{shared: s, relays: relays, reserved: reserved, server: &server{s, peers, derived}}
+	d.registry = &registry{s, peers, relays, reserved, dialer, derived}
+	d.hop = &hop{shared: s, peers: peers, relays: relays, reserved: reserved, circuits: &circuits{shared: s}, dialer: dialer, derived: derived, server: d.server}
 	var err error
 	d.host, err = p2phost.New(p2phost.Config{
 		Key: d.cfg.Key, Announce: d.cfg.Announce, Connections: d.cfg.Connections,
-		UserAgent: "agora/" + cmp.Or(d.cfg.Version, "dev"), MayDial: d.mayDial,
+		UserAgent: "agora/" + cmp.Or(d.cfg.Version, "dev"), MayDial: dialer.mayDial,
 	})
 	if err != nil {
 		d.stop()
 		return nil, err
 	}
+	d.cfg.Carriers.Register(wire.Dialect, peerCarrier{dialer})
 	if err := d.serve(); err != nil {
 		d.Close()
 		return nil, err
@@ -124,13 +117,12 @@ func New(n *edge.Node, cfg Config) (*Door, error) {
 
 // serve has the host offer its protocols, and the edge be known as a relay.
 func (d *Door) serve() error {
-	if err := d.hop.open(d); err != nil {
+	if err := d.hop.open(); err != nil {
 		return err
 	}
 	d.host.SetStreamHandler(proto.ProtoIDv2Hop, d.handles(d.hop.handle))
-	d.host.SetStreamHandler(wire.CardProtocol, d.handles(func(s network.Stream) { d.serveCard(s, s.Conn().RemotePeer(), agora.Address{}) }))
-	d.host.SetStreamHandler(wire.HandoffProtocol, d.handles(func(s network.Stream) { d.serveHandoff(s, s.Conn().RemotePeer(), agora.Address{}) }))
-	d.cfg.Carriers.Register(wire.Dialect, peers{d})
+	d.host.SetStreamHandler(wire.CardProtocol, d.handles(func(s network.Stream) { d.server.serveCard(s, s.Conn().RemotePeer(), agora.Address{}) }))
+	d.host.SetStreamHandler(wire.HandoffProtocol, d.handles(func(s network.Stream) { d.server.serveHandoff(s, s.Conn().RemotePeer(), agora.Address{}) }))
 	d.host.Network().Notify(&network.NotifyBundle{
 		ConnectedF: func(network.Network, network.Conn) { d.stats.Connections.Add(1) },
 		DisconnectedF: func(n network.Network, c network.Conn) {
@@ -149,26 +141,6 @@ func (d *Door) serve() error {
 	return nil
 }
 
-// handles returns what handles a stream, which is waited for.
-func (d *Door) handles(f func(network.Stream)) network.StreamHandler {
-	return func(s network.Stream) {
-		if !d.background(func() { f(s) }) {
-			_ = s.Reset() // the host is about to close
-		}
-	}
-}
-
-// background runs f, which is waited for, unless the door is closed.
-func (d *Door) background(f func()) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return false
-	}
-	d.work.Go(f)
-	return true
-}
-
 // strangers returns the connections of peers that are no edges.
 func (d *Door) strangers() (all []network.Conn) {
 	for _, c := range d.host.Network().Conns() {
@@ -185,15 +157,26 @@ func (d *Door) ID() peer.ID { return d.host.ID() }
 // Addresses returns where the edge is reached, each with its peer id.
 func (d *Door) Addresses() []string { return p2phost.Whole(d.host) }
 
+// Edges returns the edges of the cluster as libp2p reaches them, this one first. It asks presence; while that is away the others are as they were known.
+func (d *Door) Edges(ctx context.Context) Edges { return d.registry.list(ctx) }
+
+// Mount adds the door's paths to a mux:
+//
+//	POST /register  registers a peer as an agent without a connection, or renews that
+//	GET /peers      the peers of the tenant; ?agent_name=, ?skill= those that fit
+//	GET /p2p        the edges of the cluster, as libp2p reaches them
+func (d *Door) Mount(k *web.Kit, mux *http.ServeMux) {
+	k.Handle(mux, "/register", web.Methods{http.MethodPost: d.registry.register})
+	k.Handle(mux, "/peers", web.Methods{http.MethodGet: d.registry.listPeers})
+	k.Handle(mux, "/p2p", web.Methods{http.MethodGet: d.registry.listEdges})
+}
+
 // Stats returns the counters of the door. They go on counting.
 func (d *Door) Stats() *Stats { return &d.stats }
 
 // Close lets nobody in any more, and ends what is left. Idempotent.
 func (d *Door) Close() {
-	d.mu.Lock()
-	d.closed = true
-	d.mu.Unlock()
-	d.stop()
+	d.end()
 	d.hop.close()
 	if err := d.host.Close(); err != nil {
 		d.cfg.Log.Debug("host did not close well", "err", err)

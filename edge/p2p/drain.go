@@ -30,6 +30,3 @@ const (
 	drainGroups = 16
 	drainTime   = 10 * time.Second
 )
-
-// draining reports whether the door is to be empty soon.
-func (d *Door) draining() bool { return d.drains.Load() }

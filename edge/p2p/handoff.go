@@ -17,30 +17,30 @@ import (
 )
 
 // serveHandoff answers a stream on which a request is handed off: to an agent, or to the cluster, whose requests name their agent.
-func (d *Door) serveHandoff(s network.MuxedStream, from peer.ID, of agora.Address) {
+func (v *server) serveHandoff(s network.MuxedStream, from peer.ID, of agora.Address) {
 	begun := time.Now()
-	_ = s.SetReadDeadline(begun.Add(d.cfg.Handoff.Within)) // what is over fails to be read
-	q, err := wire.Read(s, d.cfg.Handoff.Request)
+	_ = s.SetReadDeadline(begun.Add(v.cfg.Handoff.Within)) // what is over fails to be read
+	q, err := wire.Read(s, v.cfg.Handoff.Request)
 	if err == nil {
 		_ = s.SetReadDeadline(time.Time{})
-		err = d.handOff(s, from, of, q)
+		err = v.handOff(s, from, of, q)
 	}
-	d.stats.Handoffs.Observe(time.Since(begun))
+	v.stats.Handoffs.Observe(time.Since(begun))
 	var broken *p2phost.BrokenOff
 	switch {
 	case errors.As(err, &broken):
-		d.stats.handoff(wire.FaultOf(broken.Why).Code)
+		v.stats.handoff(wire.FaultOf(broken.Why).Code)
 		_ = s.Reset()
 	case err != nil:
-		d.stats.handoff(wire.FaultOf(err).Code)
+		v.stats.handoff(wire.FaultOf(err).Code)
 		finish(s, wire.AppendFault(nil, err))
 	default:
-		d.stats.handoff(200)
+		v.stats.handoff(200)
 	}
 }
 
 // handOff hands a request to its agent, and writes what that answers.
-func (d *Door) handOff(s network.MuxedStream, from peer.ID, of agora.Address, q wire.Request) error {
+func (v *server) handOff(s network.MuxedStream, from peer.ID, of agora.Address, q wire.Request) error {
 	to := of.Agent
 	if to == "" {
 		var err error
@@ -48,21 +48,21 @@ func (d *Door) handOff(s network.MuxedStream, from peer.ID, of agora.Address, q 
 			return err
 		}
 	}
-	ctx, stop := context.WithCancelCause(d.ctx)
+	ctx, stop := context.WithCancelCause(v.ctx)
 	defer stop(nil)
-	who, err := d.asks(ctx, from, of)
+	who, err := v.asks(ctx, from, of)
 	if err != nil {
 		return err
 	}
-	late := time.AfterFunc(d.cfg.Handoff.FirstByte, func() { stop(errLate) })
+	late := time.AfterFunc(v.cfg.Handoff.FirstByte, func() { stop(errLate) })
 	defer late.Stop()
-	d.background(func() { p2phost.Watch(s, func() { stop(errGone) }) })
-	a, err := d.cfg.Carriers.Handoff(ctx, who.call(to), carrier.Handoff(q))
+	v.background(func() { p2phost.Watch(s, func() { stop(errGone) }) })
+	a, err := v.cfg.Carriers.Handoff(ctx, who.call(to), carrier.Handoff(q))
 	if err != nil {
 		return cause(ctx, err)
 	}
 	defer a.Close()
-	return d.writeAnswer(ctx, s, a, late)
+	return v.writeAnswer(ctx, s, a, late)
 }
 
 var (
@@ -79,8 +79,8 @@ func cause(ctx context.Context, err error) error {
 }
 
 // writeAnswer writes an answer as it comes. late ends it when it does not.
-func (d *Door) writeAnswer(ctx context.Context, s network.MuxedStream, a carrier.Answer, late *time.Timer) error {
-	for left, begun := d.cfg.Handoff.Answer, false; ; {
+func (v *server) writeAnswer(ctx context.Context, s network.MuxedStream, a carrier.Answer, late *time.Timer) error {
+	for left, begun := v.cfg.Handoff.Answer, false; ; {
 		m, err := a.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			finish(s, nil)
@@ -97,7 +97,7 @@ func (d *Door) writeAnswer(ctx context.Context, s network.MuxedStream, a carrier
 			return err
 		}
 		if left -= int64(len(b)); left < 0 {
-			return &p2phost.BrokenOff{Why: agora.Errorf(agora.MessageTooLarge, "the answer has more than %d bytes", d.cfg.Handoff.Answer)}
+			return &p2phost.BrokenOff{Why: agora.Errorf(agora.MessageTooLarge, "the answer has more than %d bytes", v.cfg.Handoff.Answer)}
 		}
 		if len(b) == 0 {
 			continue
@@ -107,7 +107,7 @@ func (d *Door) writeAnswer(ctx context.Context, s network.MuxedStream, a carrier
 		if _, err := s.Write(b); err != nil {
 			return &p2phost.BrokenOff{Why: errGone}
 		}
-		late.Reset(d.cfg.Handoff.Idle)
+		late.Reset(v.cfg.Handoff.Idle)
 		begun = true
 	}
 }

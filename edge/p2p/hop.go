@@ -21,19 +21,26 @@ import (
 // hop answers the HOP messages of Circuit Relay v2: who may, and what concerns other edges and agents of other dialects, is decided here; the library's relay keeps
 // reservations, and connects those that have one here.
 type hop struct {
-	door    *Door
+	*shared
+	peers    *known
+	relays   *relays
+	reserved *reservations
+	circuits *circuits
+	dialer   *dialer
+	derived  *derived
+	server   *server
+
 	library network.StreamHandler // of its relay; nil where there is none
 	relay   *library.Relay
 }
 
 // open makes the library's relay.
-func (h *hop) open(d *Door) (err error) {
-	h.door = d
-	c := d.cfg.Relay
+func (h *hop) open() (err error) {
+	c := h.cfg.Relay
 	if c.Off {
 		return nil
 	}
-	behind := &handlerOf{Host: d.host}
+	behind := &handlerOf{Host: h.host}
 	h.relay, err = library.New(behind,
 		library.WithResources(library.Resources{
 			Limit:          &library.RelayLimit{Duration: c.Duration, Data: c.Data},
@@ -42,7 +49,7 @@ func (h *hop) open(d *Door) (err error) {
 			BufferSize:  copyBuffer,
 		}),
 		library.WithReservationAddressFilter(func(ma.Multiaddr) bool { return true }), // also private ones: where agents are, there may be no others
-		library.WithMetricsTracer(relayed{d: d}),
+		library.WithMetricsTracer(relayed{&h.stats}),
 	)
 	h.library = behind.handler
 	return err
@@ -116,7 +123,7 @@ func (k *keeper) Read(b []byte) (int, error) {
 
 // answer answers with a status and nothing else.
 func (h *hop) answer(s network.Stream, status pbv2.Status) {
-	h.door.stats.hop(status)
+	h.stats.hop(status)
 	if err := writeStatus(s, status, nil); err != nil {
 		_ = s.Reset()
 		return
@@ -133,27 +140,27 @@ func writeStatus(s network.Stream, status pbv2.Status, limit *pbv2.Limit) error 
 
 // limit is what a circuit is told that it may.
 func (h *hop) limit() *pbv2.Limit {
-	c := &h.door.cfg.Relay
+	c := &h.cfg.Relay
 	return &pbv2.Limit{Duration: proto.Uint32(uint32(c.Duration / time.Second)), Data: proto.Uint64(uint64(c.Data))}
 }
 
 // reserve has the library take a reservation, and the cluster know of it.
 func (h *hop) reserve(s network.Stream, said []byte) {
-	d, p := h.door, s.Conn().RemotePeer()
-	ctx, cancel := context.WithTimeout(d.ctx, hopTime)
+	p := s.Conn().RemotePeer()
+	ctx, cancel := context.WithTimeout(h.ctx, hopTime)
 	defer cancel()
-	switch _, err := d.mayRelay(ctx, p); {
+	switch _, err := h.peers.mayRelay(ctx, p); {
 	case h.library == nil:
 		h.answer(s, pbv2.Status_PERMISSION_DENIED)
 	case err != nil:
 		h.answer(s, statusOf(err))
-	case d.draining() || d.cfg.Ready() != nil:
+	case h.drains.Load() || h.cfg.Ready() != nil:
 		h.answer(s, pbv2.Status_RESERVATION_REFUSED)
 	default:
 		h.library(&replayed{Stream: s, of: p, said: said, told: func(answer []byte) { // a peer that hears of its place is to be found at once
 			var msg pbv2.HopMessage
 			if proto.Unmarshal(answer, &msg) == nil && msg.GetStatus() == pbv2.Status_OK {
-				d.reserved.add(p, time.Unix(int64(msg.GetReservation().GetExpire()), 0))
+				h.reserved.add(p, time.Unix(int64(msg.GetReservation().GetExpire()), 0))
 			}
 		}})
 	}
@@ -174,7 +181,7 @@ func statusOf(err error) pbv2.Status {
 
 // connect connects a peer with another one.
 func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
-	d, src := h.door, s.Conn().RemotePeer()
+	src := s.Conn().RemotePeer()
 	to, err := util.PeerToPeerInfoV2(msg.GetPeer())
 	if err != nil {
 		h.answer(s, pbv2.Status_MALFORMED_MESSAGE)
@@ -184,11 +191,11 @@ func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
 		h.answer(s, pbv2.Status_PERMISSION_DENIED)
 		return
 	}
-	ctx, cancel := context.WithTimeout(d.ctx, connectTime)
+	ctx, cancel := context.WithTimeout(h.ctx, connectTime)
 	defer cancel()
 	of, asEdge := sourceOf(msg, src)
-	fromEdge := d.relays.isEdge(ctx, src, asEdge)
-	if d.draining() {
+	fromEdge := h.relays.isEdge(ctx, src, asEdge)
+	if h.drains.Load() {
 		h.answer(s, pbv2.Status_RESOURCE_LIMIT_EXCEEDED)
 		return
 	}
@@ -196,12 +203,12 @@ func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
 	if fromEdge {
 		ends = ends[:1] // its callers count there
 	}
-	if !d.circuits.begin(ends...) {
+	if !h.circuits.begin(ends...) {
 		h.answer(s, pbv2.Status_RESOURCE_LIMIT_EXCEEDED)
 		return
 	}
-	done := func() { d.circuits.end(ends...) }
-	here := d.reserved.has(to.ID)
+	done := func() { h.circuits.end(ends...) }
+	here := h.reserved.has(to.ID)
 	switch {
 	case !here && !fromEdge && h.own(ctx, s, to.ID):
 		done()
@@ -212,7 +219,7 @@ func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
 	case fromEdge:
 		h.refuse(s, pbv2.Status_NO_RESERVATION, done)
 	default:
-		if err := d.mayConnect(ctx, src, to.ID); err != nil {
+		if err := h.peers.mayConnect(ctx, src, to.ID); err != nil {
 			h.refuse(s, statusOf(err), done)
 		} else if here {
 			h.here(s, said, src, done)
@@ -230,7 +237,7 @@ func (h *hop) refuse(s network.Stream, status pbv2.Status, done func()) {
 
 // here has the library connect a peer, src, with one that has reserved a place here. The circuit goes on behind it, and done is called when it is over.
 func (h *hop) here(s network.Stream, said []byte, src peer.ID, done func()) {
-	here := &h.door.stats.Here
+	here := &h.stats.Here
 	here.Add(1)
 	h.library(&replayed{Stream: s, of: src, said: said, closed: func() {
 		here.Add(-1)
@@ -243,19 +250,18 @@ const connectTime = 20 * time.Second
 
 // across connects a peer with one that has reserved a place at another edge, and returns when the circuit is over.
 func (h *hop) across(ctx context.Context, s network.Stream, to peer.ID) {
-	d := h.door
-	out, status := d.through(ctx, s.Conn().RemotePeer(), to)
+	out, status := h.dialer.through(ctx, s.Conn().RemotePeer(), to)
 	if status != pbv2.Status_OK {
 		h.answer(s, status)
 		return
 	}
-	d.stats.hop(status)
+	h.stats.hop(status)
 	if err := writeStatus(s, status, h.limit()); err != nil {
 		_ = out.Reset()
 		_ = s.Reset()
 		return
 	}
-	d.stats.Across.Add(1)
-	defer d.stats.Across.Add(-1)
-	d.splice(s, out)
+	h.stats.Across.Add(1)
+	defer h.stats.Across.Add(-1)
+	h.circuits.splice(s, out)
 }

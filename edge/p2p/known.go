@@ -22,7 +22,7 @@ const (
 
 // known is what presence knows of peers, as it was found of late.
 type known struct {
-	door *Door
+	*shared
 
 	mu    sync.Mutex // guards the field below
 	peers map[peer.ID]finding
@@ -48,7 +48,7 @@ func (k *known) find(ctx context.Context, p peer.ID) (presence.Peer, error) {
 func (k *known) look(ctx context.Context, p peer.ID) (presence.Peer, error) {
 	ask, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	found, err := k.door.node.Config().Presence.Peers.Find(ask, p.String())
+	found, err := k.node.Config().Presence.Peers.Find(ask, p.String())
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
@@ -80,15 +80,45 @@ func (k *known) forget(p peer.ID) {
 }
 
 // speaker returns who speaks when a peer does, and as which agent. Errors are those of [edge.Node.OfPeer].
-func (d *Door) speaker(ctx context.Context, p peer.ID) (*edge.Actor, agora.AgentID, error) {
-	found, err := d.peers.find(ctx, p)
+func (k *known) speaker(ctx context.Context, p peer.ID) (*edge.Actor, agora.AgentID, error) {
+	found, err := k.find(ctx, p)
 	if err != nil {
 		return nil, "", err
 	}
-	return d.node.OfPeer(ctx, p.String(), found, d.allowed(p))
+	return k.node.OfPeer(ctx, p.String(), found, k.allowed(p))
 }
 
 // allowed reports whether the operator has allowed a peer that nobody has bound.
-func (d *Door) allowed(p peer.ID) bool {
-	return slices.Contains(d.cfg.Allow, p)
+func (k *known) allowed(p peer.ID) bool {
+	return slices.Contains(k.cfg.Allow, p)
+}
+
+// mayRelay returns the tenant of a peer that may use the relay; an empty one where nobody is asked who they are. UNAUTHORIZED, FORBIDDEN, UNAVAILABLE.
+func (k *known) mayRelay(ctx context.Context, p peer.ID) (tenant string, err error) {
+	if k.node.Unverified(ctx) {
+		return "", nil
+	}
+	a, _, err := k.speaker(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	return a.Principal().Tenant, a.MayRelay()
+}
+
+// mayConnect returns nil where a peer may be connected with another one, which is of its tenant. UNAUTHORIZED, FORBIDDEN, AGENT_NOT_FOUND, UNAVAILABLE.
+func (k *known) mayConnect(ctx context.Context, from, to peer.ID) error {
+	tenant, err := k.mayRelay(ctx, from)
+	if err != nil || tenant == "" {
+		return err
+	}
+	found, err := k.find(ctx, to)
+	switch {
+	case err != nil:
+		return err
+	case found.Bound != nil && found.Bound.Tenant == tenant:
+		return nil
+	case found.Bound == nil && k.allowed(to) && tenant == agora.DefaultTenant:
+		return nil
+	}
+	return agora.Errorf(agora.AgentNotFound, "there is no peer %s", to) // whoever may not see it hears no more
 }

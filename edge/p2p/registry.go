@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -21,15 +20,14 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// Mount adds the door's paths to a mux:
-//
-//	POST /register  registers a peer as an agent without a connection, or renews that
-//	GET /peers      the peers of the tenant; ?agent_name=, ?skill= those that fit
-//	GET /p2p        the edges of the cluster, as libp2p reaches them
-func (d *Door) Mount(k *web.Kit, mux *http.ServeMux) {
-	k.Handle(mux, "/register", web.Methods{http.MethodPost: d.register})
-	k.Handle(mux, "/peers", web.Methods{http.MethodGet: d.listPeers})
-	k.Handle(mux, "/p2p", web.Methods{http.MethodGet: d.listEdges})
+// registry answers over HTTP: it registers peers as agents, and lists them and the edges.
+type registry struct {
+	*shared
+	peers    *known
+	relays   *relays
+	reserved *reservations
+	dialer   *dialer
+	derived  *derived
 }
 
 // registration is the body of a POST to /register.
@@ -54,7 +52,7 @@ type registered struct {
 // reachTime is how long a peer that has an id has for a sign of life before another one gets the id.
 const reachTime = time.Second
 
-func (d *Door) register(x *web.Exchange) error {
+func (g *registry) register(x *web.Exchange) error {
 	body, err := x.JSON()
 	if err != nil {
 		return err
@@ -63,14 +61,14 @@ func (d *Door) register(x *web.Exchange) error {
 	if err := web.Decode(body, &r); err != nil {
 		return err
 	}
-	id, card, lasts, err := d.read(x.Context(), &r, body)
+	id, card, lasts, err := g.read(x.Context(), &r, body)
 	if err != nil {
 		return err
 	}
 	if err := x.Actor.MayBindPeer(x.Context(), card.Peer, card.ID); err != nil {
 		return err // before anything is changed
 	}
-	before, err := d.contest(x, card.ID, id)
+	before, err := g.contest(x, card.ID, id)
 	if err != nil {
 		return err
 	}
@@ -82,17 +80,17 @@ func (d *Door) register(x *web.Exchange) error {
 		if err := x.Actor.UnbindPeer(x.Context(), before.String(), card.ID); err != nil {
 			return err
 		}
-		d.peers.forget(before)
+		g.peers.forget(before)
 	}
 	if err := x.Actor.BindPeer(x.Context(), card.Peer, card.ID, lasts); err != nil {
 		return err
 	}
-	d.peers.forget(id)
+	g.peers.forget(id)
 	return x.Answer(http.StatusOK, registered{card.ID, card.Peer, until.UTC().Format(time.RFC3339)})
 }
 
 // read returns what a registration says.
-func (d *Door) read(ctx context.Context, r *registration, body []byte) (id peer.ID, card agora.Agent, lasts time.Duration, err error) {
+func (g *registry) read(ctx context.Context, r *registration, body []byte) (id peer.ID, card agora.Agent, lasts time.Duration, err error) {
 	if id, err = peer.Decode(r.PeerID); err != nil {
 		return id, card, 0, agora.Errorf(agora.InvalidRequest, "peer_id is no peer id")
 	}
@@ -102,7 +100,7 @@ func (d *Door) read(ctx context.Context, r *registration, body []byte) (id peer.
 	}
 	card = c.Agent(r.AgentName)
 	card.Name, card.Dialect, card.Peer, card.Registration = string(r.AgentName), wire.Dialect, id.String(), agora.Registration{}
-	if card.Addresses, err = d.addresses(ctx, id, r.Addrs); err != nil {
+	if card.Addresses, err = g.addresses(ctx, id, r.Addrs); err != nil {
 		return id, card, 0, err
 	}
 	lasts, err = ttl(r.TTL)
@@ -127,7 +125,7 @@ func ttl(said json.RawMessage) (time.Duration, error) {
 }
 
 // addresses returns the addresses of a peer as whole ones, those that need no relay first. FORBIDDEN where one may not be dialled.
-func (d *Door) addresses(ctx context.Context, id peer.ID, said []string) ([]string, error) {
+func (g *registry) addresses(ctx context.Context, id peer.ID, said []string) ([]string, error) {
 	var direct, relayed []string
 	for _, text := range said {
 		a, err := ma.NewMultiaddr(text)
@@ -148,7 +146,7 @@ func (d *Door) addresses(ctx context.Context, id peer.ID, said []string) ([]stri
 			at, whose = peer.SplitAddr(at)
 		}
 		if at != nil { // one of a relay that says where that is, or of the peer itself
-			if err := d.checkDial(ctx, whose, at); err != nil && agora.AsError(err).Code == agora.Forbidden {
+			if err := g.dialer.checkDial(ctx, whose, at); err != nil && agora.AsError(err).Code == agora.Forbidden {
 				return nil, err
 			}
 		}
@@ -162,7 +160,7 @@ func (d *Door) addresses(ctx context.Context, id peer.ID, said []string) ([]stri
 }
 
 // contest returns the peer that has had an id so far, where that is another one; AGENT_EXISTS where it gives a sign of life.
-func (d *Door) contest(x *web.Exchange, as agora.AgentID, id peer.ID) (before peer.ID, err error) {
+func (g *registry) contest(x *web.Exchange, as agora.AgentID, id peer.ID) (before peer.ID, err error) {
 	has, err := x.Actor.Own(x.Context(), as)
 	if e := agora.AsError(err); e != nil {
 		if e.Code == agora.AgentNotFound {
@@ -174,20 +172,20 @@ func (d *Door) contest(x *web.Exchange, as agora.AgentID, id peer.ID) (before pe
 	if err != nil || other == id {
 		return "", nil
 	}
-	if d.lives(x.Context(), other, has.Addresses) {
+	if g.lives(x.Context(), other, has.Addresses) {
 		return "", agora.Errorf(agora.AgentExists, "agent %q is peer %s, which lives", as, other)
 	}
 	return other, nil
 }
 
 // lives reports whether a peer has a place or a connection here, or answers within a second.
-func (d *Door) lives(ctx context.Context, p peer.ID, addresses []string) bool {
-	if d.reserved.has(p) || d.host.Network().Connectedness(p) == network.Connected {
+func (g *registry) lives(ctx context.Context, p peer.ID, addresses []string) bool {
+	if g.reserved.has(p) || g.host.Network().Connectedness(p) == network.Connected {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
-	s, err := d.streamTo(ctx, p, addresses, wire.CardProtocol)
+	s, err := g.dialer.streamTo(ctx, p, addresses, wire.CardProtocol)
 	if err != nil {
 		return false
 	}
@@ -213,24 +211,19 @@ type peerEntry struct {
 
 const mostListed = 1000 // peers in one answer
 
-func (d *Door) listPeers(x *web.Exchange) error {
-	q, err := url.ParseQuery(x.Request.URL.RawQuery)
-	if err != nil {
-		return agora.Errorf(agora.InvalidRequest, "the query can't be read")
-	}
-	for name, values := range q {
-		if len(values) > 1 || name != "agent_name" && name != "skill" {
-			return agora.Errorf(agora.InvalidRequest, "parameters are agent_name, skill, each once")
-		}
-	}
-	found, err := d.agents(x, q.Get("agent_name"), q.Get("skill"))
+func (g *registry) listPeers(x *web.Exchange) error {
+	q, err := x.Query("agent_name", "skill")
 	if err != nil {
 		return err
 	}
-	edges := d.edges(x.Context())
+	found, err := g.agents(x, q.Get("agent_name"), q.Get("skill"))
+	if err != nil {
+		return err
+	}
+	edges := g.edges(x.Context())
 	all := []peerEntry{}
 	for i := range found {
-		if e, is := d.entry(x.Actor.Principal().Tenant, &found[i], edges); is {
+		if e, is := g.entry(x.Actor.Principal().Tenant, &found[i], edges); is {
 			all = append(all, e)
 		}
 	}
@@ -238,7 +231,7 @@ func (d *Door) listPeers(x *web.Exchange) error {
 }
 
 // agents returns those that fit.
-func (d *Door) agents(x *web.Exchange, name, skill string) ([]agora.Agent, error) {
+func (g *registry) agents(x *web.Exchange, name, skill string) ([]agora.Agent, error) {
 	if name != "" {
 		a, err := x.Actor.Agent(x.Context(), agora.AgentID(name))
 		if e := agora.AsError(err); e != nil && e.Code == agora.AgentNotFound {
@@ -254,10 +247,10 @@ func (d *Door) agents(x *web.Exchange, name, skill string) ([]agora.Agent, error
 }
 
 // entry returns an agent as a peer; false where it is none.
-func (d *Door) entry(tenant string, a *agora.Agent, edges []presence.Relay) (peerEntry, bool) {
+func (g *registry) entry(tenant string, a *agora.Agent, edges []presence.Relay) (peerEntry, bool) {
 	e := peerEntry{AgentName: a.ID, PeerID: a.Peer, Addresses: slices.Clone(a.Addresses), Capabilities: a.Capabilities, Dialect: a.DialectName()}
 	if e.PeerID == "" {
-		id, is := d.derived.idOf(agora.ToAgent(tenant, a.ID))
+		id, is := g.derived.idOf(agora.ToAgent(tenant, a.ID))
 		if !is {
 			return e, false
 		}
@@ -302,22 +295,24 @@ type Edges struct {
 	Edges []Edge `json:"edges"`
 }
 
-func (d *Door) listEdges(x *web.Exchange) error { return x.Answer(http.StatusOK, d.Edges(x.Context())) }
+func (g *registry) listEdges(x *web.Exchange) error {
+	return x.Answer(http.StatusOK, g.list(x.Context()))
+}
 
-// Edges returns the edges of the cluster as libp2p reaches them, this one first. It asks presence; while that is away the others are as they were known.
-func (d *Door) Edges(ctx context.Context) Edges {
+// list returns the edges of the cluster as libp2p reaches them, this one first.
+func (g *registry) list(ctx context.Context) Edges {
 	list := Edges{Edges: []Edge{}}
-	for _, e := range d.edges(ctx) {
+	for _, e := range g.edges(ctx) {
 		list.Edges = append(list.Edges, Edge{e.Holder.Edge, e.Peer, nonNil(e.Addresses)})
 	}
 	return list
 }
 
 // edges returns the edges as they are reached: this one first, the others by name.
-func (d *Door) edges(ctx context.Context) []presence.Relay {
-	all := []presence.Relay{{Holder: d.node.Holder(), Peer: d.ID().String(), Addresses: d.Addresses()}}
-	for h, e := range d.relays.since(ctx, time.Now()) {
-		if h != d.node.Holder() {
+func (g *registry) edges(ctx context.Context) []presence.Relay {
+	all := []presence.Relay{g.self()}
+	for h, e := range g.relays.since(ctx, time.Now()) {
+		if h != g.node.Holder() {
 			all = append(all, e.told)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 
 // relays is the edges of the cluster as libp2p reaches them.
 type relays struct {
-	door *Door
+	*shared
+	reserved *reservations
 
 	mu   sync.Mutex // guards the fields below
 	all  map[presence.Holder]relay
@@ -31,38 +32,36 @@ type relay struct {
 
 // announce has the cluster know where this edge is reached, for as long as its lease would last, until the door is closed.
 func (r *relays) announce() {
-	d := r.door
-	lease := d.node.Config().Lease
-	for pause.For(d.ctx, lease/5) {
-		if err := r.put(d.ctx); err != nil && d.ctx.Err() == nil {
-			d.cfg.Log.Debug("other edges were not told where this one is reached", "err", err)
+	lease := r.node.Config().Lease
+	for pause.For(r.ctx, lease/5) {
+		if err := r.put(r.ctx); err != nil && r.ctx.Err() == nil {
+			r.cfg.Log.Debug("other edges were not told where this one is reached", "err", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	if err := d.node.Config().Presence.Peers.DropRelay(ctx, d.node.Holder()); err != nil {
-		d.cfg.Log.Debug("other edges were not told that this one is gone", "err", err)
+	if err := r.node.Config().Presence.Peers.DropRelay(ctx, r.node.Holder()); err != nil {
+		r.cfg.Log.Debug("other edges were not told that this one is gone", "err", err)
 	}
 }
 
 // put tells where this edge is reached. Where presence has lost that, it has lost the reservations too: they are told again.
 func (r *relays) put(ctx context.Context) error {
-	d := r.door
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	p := d.node.Config().Presence
+	p := r.node.Config().Presence
 	before, err := p.Peers.Relays(ctx)
 	if err != nil {
 		return err
 	}
-	self := presence.Relay{Holder: d.node.Holder(), Peer: d.ID().String(), Addresses: d.Addresses()}
-	if err := p.Peers.PutRelay(ctx, self, d.node.Config().Lease); err != nil {
+	self := r.self()
+	if err := p.Peers.PutRelay(ctx, self, r.node.Config().Lease); err != nil {
 		return err
 	}
 	lost := !slices.ContainsFunc(before, func(o presence.Relay) bool { return o.Holder == self.Holder })
 	if lost {
 		before = append(before, self)
-		d.reserved.again()
+		r.reserved.again()
 	}
 	r.take(before)
 	return nil
@@ -108,7 +107,7 @@ func (r *relays) since(ctx context.Context, t time.Time) map[presence.Holder]rel
 	}
 	ask, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	listed, err := r.door.node.Config().Presence.Peers.Relays(ask)
+	listed, err := r.node.Config().Presence.Peers.Relays(ask)
 	if err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()

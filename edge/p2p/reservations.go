@@ -19,29 +19,32 @@ const (
 
 // reservations is the peers that have reserved a place at this edge: the library keeps them as well, and says nothing of it.
 type reservations struct {
-	door *Door
-
-	lost chan struct{} // holds a token where presence may have lost them
+	*shared
+	peers *known
+	lost  chan struct{} // holds a token where presence may have lost them
 
 	mu    sync.Mutex            // guards the field below
 	until map[peer.ID]time.Time // when each is over, unless it is renewed
 }
 
+func newReservations(s *shared, peers *known) *reservations {
+	return &reservations{shared: s, peers: peers, until: map[peer.ID]time.Time{}, lost: make(chan struct{}, 1)}
+}
+
 // add notes a reservation that the library has taken, and tells the cluster.
 func (r *reservations) add(p peer.ID, until time.Time) {
-	d := r.door
 	r.mu.Lock()
 	_, had := r.until[p]
 	r.until[p] = until
-	d.stats.Reservations.Store(int64(len(r.until)))
+	r.stats.Reservations.Store(int64(len(r.until)))
 	r.mu.Unlock()
-	d.peers.forget(p)
-	ctx, cancel := context.WithTimeout(d.ctx, answerTime)
+	r.peers.forget(p)
+	ctx, cancel := context.WithTimeout(r.ctx, answerTime)
 	defer cancel()
-	if err := d.node.Config().Presence.Peers.PutReservations(ctx, d.node.Holder(), []string{p.String()}, reservedTime); err != nil {
-		d.cfg.Log.Info("other edges do not know yet that a peer has reserved a place", "peer", p.String(), "err", err)
+	if err := r.node.Config().Presence.Peers.PutReservations(ctx, r.node.Holder(), []string{p.String()}, reservedTime); err != nil {
+		r.cfg.Log.Info("other edges do not know yet that a peer has reserved a place", "peer", p.String(), "err", err)
 	} else if !had {
-		d.cfg.Log.Debug("peer has reserved a place", "peer", p.String())
+		r.cfg.Log.Debug("peer has reserved a place", "peer", p.String())
 	}
 }
 
@@ -60,10 +63,10 @@ func (r *reservations) disconnected(n network.Network, p peer.ID) {
 	r.mu.Lock()
 	_, had := r.until[p]
 	delete(r.until, p)
-	r.door.stats.Reservations.Store(int64(len(r.until)))
+	r.stats.Reservations.Store(int64(len(r.until)))
 	r.mu.Unlock()
 	if had { // where the door is closed, all go
-		r.door.background(func() { r.drop([]peer.ID{p}) })
+		r.background(func() { r.drop([]peer.ID{p}) })
 	}
 }
 
@@ -71,8 +74,8 @@ func (r *reservations) disconnected(n network.Network, p peer.ID) {
 func (r *reservations) drop(ps []peer.ID) {
 	ctx, cancel := context.WithTimeout(context.Background(), dropTime)
 	defer cancel()
-	if err := r.door.node.Config().Presence.Peers.DropReservations(ctx, r.door.node.Holder(), texts(ps)); err != nil {
-		r.door.cfg.Log.Debug("reservations that are over stand for a while", "peers", len(ps), "err", err)
+	if err := r.node.Config().Presence.Peers.DropReservations(ctx, r.node.Holder(), texts(ps)); err != nil {
+		r.cfg.Log.Debug("reservations that are over stand for a while", "peers", len(ps), "err", err)
 	}
 }
 
@@ -86,12 +89,11 @@ func (r *reservations) again() {
 
 // keep tells the cluster of all reservations every now and then, until the door is closed.
 func (r *reservations) keep() {
-	d := r.door
 	t := time.NewTicker(reservedBeat)
 	defer t.Stop()
 	for {
 		select {
-		case <-d.ctx.Done():
+		case <-r.ctx.Done():
 			r.mu.Lock()
 			left := slices.Collect(maps.Keys(r.until))
 			r.mu.Unlock()
@@ -101,9 +103,9 @@ func (r *reservations) keep() {
 		case <-r.lost:
 		}
 		all := r.live()
-		ctx, cancel := context.WithTimeout(d.ctx, answerTime)
-		if err := d.node.Config().Presence.Peers.PutReservations(ctx, d.node.Holder(), texts(all), reservedTime); err != nil && d.ctx.Err() == nil {
-			d.cfg.Log.Debug("reservations were not told again", "peers", len(all), "err", err)
+		ctx, cancel := context.WithTimeout(r.ctx, answerTime)
+		if err := r.node.Config().Presence.Peers.PutReservations(ctx, r.node.Holder(), texts(all), reservedTime); err != nil && r.ctx.Err() == nil {
+			r.cfg.Log.Debug("reservations were not told again", "peers", len(all), "err", err)
 		}
 		cancel()
 	}
@@ -115,7 +117,7 @@ func (r *reservations) live() []peer.ID {
 	defer r.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(r.until, func(_ peer.ID, until time.Time) bool { return now.After(until) })
-	r.door.stats.Reservations.Store(int64(len(r.until)))
+	r.stats.Reservations.Store(int64(len(r.until)))
 	return slices.Collect(maps.Keys(r.until))
 }
 

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -77,18 +74,11 @@ func answer(x *web.Exchange, found []agora.Agent, next string) error {
 	return x.Answer(http.StatusOK, list)
 }
 
-var parameters = []string{"skill", "domain", "dialect", "after", "limit"}
-
 // agents answers with a page of the directory.
 func agents(x *web.Exchange) error {
-	q, err := url.ParseQuery(x.Request.URL.RawQuery)
+	q, err := x.Query("skill", "domain", "dialect", "after", "limit")
 	if err != nil {
-		return agora.Errorf(agora.InvalidRequest, "the query can't be read")
-	}
-	for name, values := range q {
-		if len(values) > 1 || !slices.Contains(parameters, name) {
-			return agora.Errorf(agora.InvalidRequest, "parameters are %s, each once", strings.Join(parameters, ", "))
-		}
+		return err
 	}
 	f := directory.Filter{
 		Skill: q.Get("skill"), Domain: q.Get("domain"), Dialect: q.Get("dialect"), After: agora.AgentID(q.Get("after")), Limit: pageSize,

@@ -3,10 +3,8 @@ package rest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -69,36 +67,21 @@ func (t *terms) call(x *web.Exchange) carrier.Call {
 // respond starts a call and answers with what comes back of it. A call with a name, which is made again elsewhere, ends when the edge drains.
 func (t *terms) respond(x *web.Exchange, start func(context.Context) (carrier.Answer, error)) error {
 	x.Last()
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	ctx, cancel := context.WithCancelCause(x.Context())
-	defer cancel(nil)
-	if t.name != "" {
-		watch.Go(func() {
-			select {
-			case <-x.Drains():
-				cancel(errDrains)
-			case <-ctx.Done():
-			}
-		})
+	answer := func(ctx context.Context) error {
+		a, err := start(ctx)
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		if x.WantsEvents() {
+			return stream(ctx, x, a)
+		}
+		return gather(ctx, x, a)
 	}
-	a, err := start(ctx)
-	if err != nil {
-		return cause(ctx, err)
+	if t.name == "" {
+		return answer(x.Context())
 	}
-	defer a.Close()
-	if strings.Contains(x.Request.Header.Get("Accept"), "text/event-stream") {
-		return cause(ctx, stream(ctx, x, a))
-	}
-	return cause(ctx, gather(ctx, x, a))
+	return x.UntilDrained(errDrains, answer)
 }
 
 var errDrains = &agora.Error{Code: agora.Unavailable, Message: "the edge is shutting down: ask again", RetryAfter: time.Second}
-
-// cause returns why a context ended where that led to an error, else the error.
-func cause(ctx context.Context, err error) error {
-	if err != nil && errors.Is(context.Cause(ctx), errDrains) {
-		return errDrains
-	}
-	return err
-}

@@ -5,33 +5,33 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// GetNodes implements the protocol's method: the agents of a domain, of every dialect, and the toolboxes.
-func (g gateway) GetNodes(ctx context.Context, in *aip.GetNodesRequest) (*aip.GetNodesResponse, error) {
-	peers, err := g.peers(ctx, callerOf(ctx), in.GetDomain())
-	if err != nil {
-		return nil, err
-	}
-	return &aip.GetNodesResponse{Peers: peers}, nil
+// catalog shows the agents and toolboxes that there are, as nodes: each is reached where its caller can reach it.
+type catalog struct {
+	*shared
+	kept       registrations          // what nodes have registered with
+	listed     listings               // nodes as they are told to those that register
+	advertised atomic.Pointer[string] // where this edge is reached; nil before Serve
 }
 
 // peers returns the nodes of a domain, and the agents of other dialects.
-func (d *Door) peers(ctx context.Context, c *caller, domain string) ([]*aip.Peer, error) {
+func (l *catalog) peers(ctx context.Context, c *caller, domain string) ([]*aip.Peer, error) {
 	cards, err := c.actor.Agents(ctx)
 	if err != nil {
 		return nil, err
 	}
 	cards = slices.DeleteFunc(cards, func(a agora.Agent) bool { return !aip.InDomain(&a, domain) })
-	if cards, err = d.whole(ctx, c, cards); err != nil {
+	if cards, err = l.whole(ctx, c, cards); err != nil {
 		return nil, err
 	}
 	peers, path := make([]*aip.Peer, 0, len(cards)), aip.PathOf(ctx)
 	for i := range cards {
-		if p := d.peerOf(&cards[i], path); p != nil {
+		if p := l.peerOf(&cards[i], path); p != nil {
 			peers = append(peers, p)
 		}
 	}
@@ -39,10 +39,10 @@ func (d *Door) peers(ctx context.Context, c *caller, domain string) ([]*aip.Peer
 }
 
 // whole completes the cards of nodes by what they registered with, which lists leave out.
-func (d *Door) whole(ctx context.Context, c *caller, cards []agora.Agent) ([]agora.Agent, error) {
+func (l *catalog) whole(ctx context.Context, c *caller, cards []agora.Agent) ([]agora.Agent, error) {
 	var missing []agora.AgentID
 	for i := range cards {
-		if a := &cards[i]; a.Dialect == aip.Dialect && !d.kept.fill(a) {
+		if a := &cards[i]; a.Dialect == aip.Dialect && !l.kept.fill(a) {
 			missing = append(missing, a.ID)
 		}
 	}
@@ -55,7 +55,7 @@ func (d *Door) whole(ctx context.Context, c *caller, cards []agora.Agent) ([]ago
 	}
 	all := make(map[agora.AgentID]*agora.Agent, len(found))
 	for i := range found {
-		d.kept.keep(&found[i])
+		l.kept.keep(&found[i])
 		all[found[i].ID] = &found[i]
 	}
 	left := cards[:0]
@@ -72,14 +72,22 @@ func (d *Door) whole(ctx context.Context, c *caller, cards []agora.Agent) ([]ago
 }
 
 // address returns where agents of other dialects are reached by AIP: at this edge.
-func (d *Door) address() string {
-	if d.cfg.Advertise != "" {
-		return d.cfg.Advertise
+func (l *catalog) address() string {
+	if l.cfg.Advertise != "" {
+		return l.cfg.Advertise
 	}
-	if at := d.advertised.Load(); at != nil {
+	if at := l.advertised.Load(); at != nil {
 		return *at
 	}
 	return ""
+}
+
+// serves notes where the door listens.
+func (l *catalog) serves(at net.Addr) {
+	if l.cfg.Advertise == "" {
+		address := reachable(at)
+		l.advertised.Store(&address)
+	}
 }
 
 // reachable returns an address at which a listener is reached from this machine.
