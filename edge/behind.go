@@ -37,7 +37,7 @@ func (n *Node) flushPositions(ctx context.Context) {
 		// Losing a position means repeating, never skipping: the next move writes it.
 		n.cfg.Log.Warn("positions were not written", "err", err)
 		for s := range moved {
-			s.forgetPersisted()
+			s.cursor.forgetPersisted()
 			s.markMoved()
 		}
 	}
@@ -46,12 +46,12 @@ func (n *Node) flushPositions(ctx context.Context) {
 // detachLate tries again to detach the sessions that have stopped.
 func (n *Node) detachLate() {
 	for _, s := range n.sessions.allStopped() {
-		if s.detaching.TryLock() {
-			s.detaching.Unlock()
+		if s.departure.mu.TryLock() {
+			s.departure.mu.Unlock()
 			n.background(func() {
 				ctx, cancel := context.WithTimeout(n.ctx, closeTime)
 				defer cancel()
-				s.detach(ctx)
+				leaver{s}.detach(ctx)
 			})
 		}
 	}

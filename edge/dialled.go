@@ -71,7 +71,7 @@ func (a *Actor) reach(ctx context.Context, id agora.AgentID, what act) error {
 }
 
 // doDialled does an act for who may speak for an agent that this edge has dialled.
-func (s *Session) doDialled(ctx context.Context, a *act) error {
+func (a *act) doDialled(ctx context.Context, s *Session) error {
 	switch {
 	case !s.claim.Dialled:
 		return agora.UnknownAgent(s.claim.Agent)

@@ -116,7 +116,7 @@ type Node struct {
 	limits   limiters
 	sessions sessionTable
 	seed     maphash.Seed // of the hashes of callers
-	tickets  tickets
+	sends    pendingSends
 	began    time.Time // by the log's clock
 
 	draining atomic.Bool
@@ -242,7 +242,7 @@ func (n *Node) Close() {
 	n.answers.end()
 	n.owner.Close()
 	for _, s := range n.sessions.all() {
-		s.sender().Close()
+		s.out.sender().Close()
 	}
 	n.wheel.Close()
 	n.directory.Close()
@@ -258,7 +258,7 @@ func (n *Node) cutOff() {
 	for _, s := range n.sessions.all() {
 		s.conn.Close(Reason{Cause: Drained, Text: "the edge is shutting down"})
 		if s.stop(false) {
-			all.Go(func() { s.detach(ctx) })
+			all.Go(func() { leaver{s}.detach(ctx) })
 		}
 	}
 	all.Wait()
