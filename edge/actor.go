@@ -25,13 +25,18 @@ func (a *Actor) Principal() *Principal { return a.principal.Load() }
 // Authenticate makes an Actor of credentials, which may be empty. UNAUTHORIZED
 // when the verifier does not take them, UNAVAILABLE when it can't tell now.
 func (n *Node) Authenticate(ctx context.Context, c Credentials) (*Actor, error) {
-	p, err := n.identify(ctx, c)
+	p, err := n.credentials.identify(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	return n.actor(p), nil
+}
+
+// actor returns one for a principal.
+func (n *Node) actor(p *Principal) *Actor {
 	a := &Actor{node: n, quota: n.limits.rates.Quota(p.Tenant)}
 	a.principal.Store(p)
-	return a, nil
+	return a
 }
 
 // Spaces returns the tenant's spaces, sorted by name. FORBIDDEN, RATE_LIMITED.

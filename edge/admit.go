@@ -26,13 +26,13 @@ type Admission struct {
 // costs next to nothing to refuse is asked first. It blocks for as long as the verifier does. RATE_LIMITED, UNAVAILABLE,
 // UNAUTHORIZED. On success the caller owes a call of Release.
 func (n *Node) Admit(ctx context.Context, from netip.Addr, c Credentials) (Admission, error) {
-	return n.entrance.Admit(ctx, from, c)
+	return n.limits.Admit(ctx, from, c)
 }
 
 // AdmitBy is [Node.Admit] of what presents its credentials only after it has counted for its address and the edge: present returns them,
 // and may block. It is given the admission as it is until then, without an Actor. Its error refuses.
 func (n *Node) AdmitBy(ctx context.Context, from netip.Addr, present func(Admission) (Credentials, error)) (Admission, error) {
-	return n.entrance.AdmitBy(ctx, from, present)
+	return n.limits.AdmitBy(ctx, from, present)
 }
 
 // Admit is [Node.Admit].

@@ -61,40 +61,29 @@ func (o *Orphan) Admission() Admission { return Admission{Actor: o.Actor, slot: 
 // adoptTime bounds dialling, and the claim.
 const adoptTime = 10 * time.Second
 
-// adoptable reports whether this edge has a door that dials an agent.
-func (n *Node) adoptable(o presence.Orphan) bool {
+// can reports whether this edge has a door that dials an agent.
+func (d *dials) can(o presence.Orphan) bool {
 	dialect, _, err := readVouched(o.Dial.By)
-	return err == nil && n.dials.adopter(dialect) != nil
+	return err == nil && d.adopter(dialect) != nil
 }
 
-// adoptVouched is adopt for the principal that stands in presence.
-func (n *Node) adoptVouched(ctx context.Context, o presence.Orphan) error {
-	_, who, err := readVouched(o.Dial.By)
-	if err != nil {
-		return err
-	}
-	return n.adopt(ctx, o, who)
-}
-
-// adopt has the door of its dialect dial an agent for a principal. ErrAdopted where somebody else goes on with the session.
-func (n *Node) adopt(ctx context.Context, o presence.Orphan, who *Principal) error {
+// adopt has the door of its dialect dial an agent for an actor. ErrAdopted where somebody else goes on with the session.
+func (d *dials) adopt(ctx context.Context, o presence.Orphan, a *Actor) error {
 	dialect, _, err := readVouched(o.Dial.By)
 	if err != nil {
 		return err
 	}
-	door := n.dials.adopter(dialect)
+	door := d.adopter(dialect)
 	if door == nil {
 		return agora.Errorf(agora.Unavailable, "this edge dials no agents of dialect %q", dialect)
 	}
-	a := &Actor{node: n, quota: n.limits.rates.Quota(o.Tenant)}
-	a.principal.Store(who)
-	if who.Tenant != o.Tenant || who.Name != o.Principal {
+	if who := a.Principal(); who.Tenant != o.Tenant || who.Name != o.Principal {
 		return ownership.BelongsElsewhere(o.Agent)
 	}
 	if err := errors.Join(a.Check(), a.mayBe(o.Agent)); err != nil {
 		return agora.AsError(err)
 	}
-	slot, err := n.limits.shedder.Acquire()
+	slot, err := a.node.limits.Shedder.Acquire()
 	if err != nil {
 		return err
 	}
@@ -135,7 +124,7 @@ func (a *Actor) Adopt(ctx context.Context, id agora.AgentID) error {
 			}
 			return nil
 		}
-		if begun, err := n.owner.AdoptBy(o, func() error { return n.adopt(ctx, o, who) }); begun {
+		if begun, err := n.owner.AdoptBy(o, func() error { return n.dials.adopt(ctx, o, n.actor(who)) }); begun {
 			if err == nil || errors.Is(err, ownership.ErrAdopted) {
 				return nil // the sweep finds it held
 			}

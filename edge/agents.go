@@ -11,9 +11,6 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Directory returns what the directories that this edge keeps take.
-func (n *Node) Directory() directory.Stats { return n.directory.Stats() }
-
 // mayLook lets an actor look into the directory once: FORBIDDEN, RATE_LIMITED.
 func (a *Actor) mayLook() error {
 	if err := errors.Join(a.maySee(), a.quota.Spend(0)); err != nil {

@@ -63,7 +63,7 @@ func (a *answers) reply(ctx context.Context, q *question) (r reply) {
 			r.Done = true
 		}
 	case "self":
-		r.Self = n.edgeStatus()
+		r.Self = a.status()
 	case "taken":
 		r.Taken, r.Waits = n.calls.Taken(q.Tenant, q.Box)
 	case "handover":
@@ -77,6 +77,21 @@ func (a *answers) reply(ctx context.Context, q *question) (r reply) {
 		}
 	}
 	return r
+}
+
+// status is what this edge says of itself.
+func (a *answers) status() *EdgeStatus {
+	n := a.node
+	s, l := n.Stats(), n.cfg.Broker.Stats()
+	v := &EdgeStatus{
+		Ready: "yes", Draining: s.Draining, Since: n.began, Sessions: s.Sessions, Started: s.Started, Ended: s.Ended, Stored: s.Sent,
+		LeaseLeft: s.LeaseLeft.Seconds(), Log: n.cfg.Broker.Connected(), Skew: l.Skew.Seconds(),
+		Lanes: l.Lanes, Inboxes: l.Inboxes, Held: n.limits.Shedder.Held(),
+	}
+	if err := n.Ready(); err != nil {
+		v.Ready = agora.AsError(err).Message
+	}
+	return v
 }
 
 // leaving reports whether the agent of an epoch has said goodbye.

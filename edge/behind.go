@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/agora-relay/agora/internal/pause"
@@ -15,17 +16,17 @@ func (n *Node) writeBehindLoop() {
 	for pause.For(n.ctx, time.Second) {
 		if now := time.Now(); now.Sub(flushed) >= n.cfg.Lease/3 {
 			flushed = now
-			n.flushPositions(n.ctx)
+			n.sessions.flushPositions(n.ctx, n.cfg.Presence, n.cfg.Log)
 		}
 		n.relay.Tick(n.ctx)
 		n.calls.Tick(n.ctx)
-		n.detachLate()
+		n.sessions.detachLate(n.ctx, n.background)
 	}
 }
 
 // flushPositions writes the positions of the sessions that moved, all in one batch.
-func (n *Node) flushPositions(ctx context.Context) {
-	moved := n.sessions.takeMoved()
+func (t *sessionTable) flushPositions(ctx context.Context, p *presence.Store, log *slog.Logger) {
+	moved := t.takeMoved()
 	var batch []presence.Moved
 	for s := range moved {
 		batch = append(batch, s.positionChanges())
@@ -33,9 +34,9 @@ func (n *Node) flushPositions(ctx context.Context) {
 	if len(batch) == 0 {
 		return
 	}
-	if err := n.cfg.Presence.WritePositions(ctx, batch); err != nil {
+	if err := p.WritePositions(ctx, batch); err != nil {
 		// Losing a position means repeating, never skipping: the next move writes it.
-		n.cfg.Log.Warn("positions were not written", "err", err)
+		log.Warn("positions were not written", "err", err)
 		for s := range moved {
 			s.cursor.forgetPersisted()
 			s.markMoved()
@@ -44,12 +45,12 @@ func (n *Node) flushPositions(ctx context.Context) {
 }
 
 // detachLate tries again to detach the sessions that have stopped.
-func (n *Node) detachLate() {
-	for _, s := range n.sessions.allStopped() {
+func (t *sessionTable) detachLate(ctx context.Context, background func(func())) {
+	for _, s := range t.allStopped() {
 		if s.departure.mu.TryLock() {
 			s.departure.mu.Unlock()
-			n.background(func() {
-				ctx, cancel := context.WithTimeout(n.ctx, closeTime)
+			background(func() {
+				ctx, cancel := context.WithTimeout(ctx, closeTime)
 				defer cancel()
 				leaver{s}.detach(ctx)
 			})

@@ -73,8 +73,8 @@ func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer, all
 	if found.Bound != nil {
 		as = found.Bound.Agent
 	}
-	if a := n.anybody(ctx); a != nil {
-		return a, as, nil
+	if p := n.credentials.unverified(ctx); p != nil {
+		return n.actor(p), as, nil
 	}
 	if found.Bound == nil && allowed {
 		return n.actor(&Principal{Name: "p2p.allow/" + peer, Tenant: agora.DefaultTenant, Agents: []string{peer}}), as, nil
@@ -93,28 +93,5 @@ func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer, all
 	return a, as, nil
 }
 
-func (n *Node) actor(p *Principal) *Actor {
-	a := &Actor{node: n, quota: n.limits.rates.Quota(p.Tenant)}
-	a.principal.Store(p)
-	return a
-}
-
-// asError returns an error as agents see it; nil for nil.
-func asError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return agora.AsError(err)
-}
-
 // Unverified reports whether nobody is asked who they are: there is no authentication.
-func (n *Node) Unverified(ctx context.Context) bool { return n.anybody(ctx) != nil }
-
-// anybody returns who everybody is that shows no credentials; nil where there is authentication.
-func (n *Node) anybody(ctx context.Context) *Actor {
-	a, err := n.Authenticate(ctx, Credentials{})
-	if err != nil || !a.Principal().Unverified {
-		return nil
-	}
-	return a
-}
+func (n *Node) Unverified(ctx context.Context) bool { return n.credentials.unverified(ctx) != nil }

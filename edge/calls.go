@@ -14,9 +14,9 @@ import (
 )
 
 // newCalls returns the calls of a node's callers.
-func newCalls(cfg Config, h presence.Holder, o *ownership.Owner, r *relay.Relay, limits *limiters) *call.Registry {
+func newCalls(cfg Config, o *ownership.Owner, r *relay.Relay, limits *limiters) *call.Registry {
 	return call.New(call.Config{
-		Broker: cfg.Broker, Presence: cfg.Presence, Holder: h, Reach: r.Reach, Wrote: r.Wrote, Pressed: r.Pressed,
+		Broker: cfg.Broker, Presence: cfg.Presence, Holder: o.Holder(), Reach: r.Reach, Wrote: r.Wrote, Pressed: r.Pressed,
 		Limits: func() (agent, all int) {
 			l := limits.Load()
 			return l.Calls, l.EdgeCalls
@@ -28,9 +28,6 @@ func newCalls(cfg Config, h presence.Holder, o *ownership.Owner, r *relay.Relay,
 		Delivers: o.MayDeliver, Valid: o.Lease().Valid, MaxAge: cfg.MaxAge, MaxRecords: cfg.MaxRecords, Doubt: cfg.Doubt, Grace: cfg.Presence.Grace(), Log: cfg.Log,
 	})
 }
-
-// Calls returns the counters of the calls made at this edge. They go on counting.
-func (n *Node) Calls() *call.Stats { return n.calls.Stats() }
 
 // Call asks an agent on behalf of another one, which need have no session: q.Message has To.Agent, Body and what else the one who is asked is
 // to get; where q.Streams, what [call.Answer.Say] adds counts against the agent's rate at this edge. The answer is found at this edge whatever edge the agent is at, or moves to. The caller owes it a call of Close. Errors are those
@@ -103,7 +100,7 @@ func (a *Actor) mayCall(ctx context.Context, as agora.AgentID, m *agora.Message)
 	if err := a.forbidden(a.grant().Refuses(policy.Send, string(m.To.Agent)), addressing, string(m.To.Agent)); err != nil {
 		return err
 	}
-	if err := n.limits.shedder.Full(); err != nil {
+	if err := n.limits.Shedder.Full(); err != nil {
 		return err
 	}
 	return a.quota.SpendFor(ctx, a.as(as), len(m.Body))

@@ -88,7 +88,7 @@ func (s leaver) detach(ctx context.Context) {
 }
 
 // abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
-// end it (see seekLostSessions, which may have come too early for what was still in hand here).
+// end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here).
 func (s leaver) abortIfLost(ctx context.Context) {
 	out := s.out.lanes.Load()
 	if out == nil {
@@ -106,7 +106,7 @@ func (s leaver) reassert(ctx context.Context) (held bool, err error) {
 	if !guard.Asserts {
 		return false, nil
 	}
-	deposed, err := n.cfg.Presence.Reassert(ctx, n.holder, []presence.Held{s.held()})
+	deposed, err := n.cfg.Presence.Reassert(ctx, n.owner.Holder(), []presence.Held{s.held()})
 	return err == nil && len(deposed) == 0, err
 }
 

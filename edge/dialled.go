@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/dial"
+	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
@@ -121,10 +123,6 @@ func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
 	}
 }
 
-func notYours(id agora.AgentID) error {
-	return agora.Errorf(agora.Forbidden, "agent %q belongs to someone else", id)
-}
-
 // EndDialled ends an agent's session whose connection an edge has dialled, wherever it is held, because the agent has failed: as [Actor.End] does for the agent
 // itself. With unlessAlive the edge that holds the session asks the agent for a sign of life first, and the session stays where there is one. ended says whether it was ended
 // by this. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
@@ -147,4 +145,46 @@ func (n *Node) HearDialled(ctx context.Context, tenant string, id agora.AgentID)
 		return nil
 	}
 	return err
+}
+
+// dialled makes the claim that a connection asks for one of a session that its edge has dialled. INVALID_REQUEST for an address that is none.
+func (a *Actor) dialled(h *Hello, req *presence.ClaimRequest) (err error) {
+	if h.orphan != nil {
+		if !guard.Adoption {
+			how := h.orphan.seen.Dial
+			req.Dial = &how
+			return nil
+		}
+		req.Adopt = h.orphan.seen.Epoch
+	}
+	if h.Dialled == "" {
+		return nil
+	}
+	req.Dial = new(presence.Dialled)
+	if req.Dial.Address, err = dial.Canonical(h.Dialled); err != nil {
+		return err
+	}
+	req.Dial.By, err = vouch(h.Card.DialectName(), a.Principal())
+	return err
+}
+
+// vouchAgain writes into presence that the principal of a session has other credentials, where others may have to dial for it.
+func (s *Session) vouchAgain() {
+	how := s.node.dials.of(s)
+	if how == nil {
+		return
+	}
+	dialect, _, err := readVouched(how.By)
+	if err == nil {
+		how.By, err = vouch(dialect, s.actor.Principal())
+	}
+	if err == nil {
+		s.node.dials.put(s, *how)
+		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
+		defer cancel()
+		err = s.node.cfg.Presence.SetDialBy(ctx, s.claim, how.By)
+	}
+	if err != nil && !errors.Is(err, presence.ErrDeposed) {
+		s.node.cfg.Log.Warn("other edges don't know the credentials by which an agent is dialled now", "agent", s.claim.Agent, "err", err)
+	}
 }

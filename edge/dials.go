@@ -1,17 +1,10 @@
 package edge
 
 import (
-	"context"
-	"errors"
 	"sync"
 
-	"github.com/agora-relay/agora/edge/dial"
-	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
-
-// Dialer returns what doors dial agents with: it dials nothing that the settings deny.
-func (n *Node) Dialer() *dial.Dialer { return n.cfg.Dialer }
 
 // dials is what an edge keeps of sessions whose connections are dialled, here or to be. The zero value is ready to use.
 type dials struct {
@@ -63,46 +56,4 @@ func (d *dials) adopter(dialect string) Adopter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.adopters[dialect]
-}
-
-// dialled makes the claim that a connection asks for one of a session that its edge has dialled. INVALID_REQUEST for an address that is none.
-func (a *Actor) dialled(h *Hello, req *presence.ClaimRequest) (err error) {
-	if h.orphan != nil {
-		if !guard.Adoption {
-			how := h.orphan.seen.Dial
-			req.Dial = &how
-			return nil
-		}
-		req.Adopt = h.orphan.seen.Epoch
-	}
-	if h.Dialled == "" {
-		return nil
-	}
-	req.Dial = new(presence.Dialled)
-	if req.Dial.Address, err = dial.Canonical(h.Dialled); err != nil {
-		return err
-	}
-	req.Dial.By, err = vouch(h.Card.DialectName(), a.Principal())
-	return err
-}
-
-// vouchAgain writes into presence that the principal of a session has other credentials, where others may have to dial for it.
-func (s *Session) vouchAgain() {
-	how := s.node.dials.of(s)
-	if how == nil {
-		return
-	}
-	dialect, _, err := readVouched(how.By)
-	if err == nil {
-		how.By, err = vouch(dialect, s.actor.Principal())
-	}
-	if err == nil {
-		s.node.dials.put(s, *how)
-		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
-		defer cancel()
-		err = s.node.cfg.Presence.SetDialBy(ctx, s.claim, how.By)
-	}
-	if err != nil && !errors.Is(err, presence.ErrDeposed) {
-		s.node.cfg.Log.Warn("other edges don't know the credentials by which an agent is dialled now", "agent", s.claim.Agent, "err", err)
-	}
 }

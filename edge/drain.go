@@ -20,7 +20,7 @@ func (n *Node) Drain(ctx context.Context) DrainResult {
 		return DrainResult{}
 	}
 	n.draining.Store(true)
-	n.limits.shedder.Shut(ownership.ErrDraining)
+	n.limits.Shedder.Shut(ownership.ErrDraining)
 	d := newDrainer(ctx, n)
 	for d.step() && pause.For(ctx, departEvery) {
 		d.offers.close()
@@ -30,7 +30,7 @@ func (n *Node) Drain(ctx context.Context) DrainResult {
 	}
 	n.drained.Store(true)
 	if ctx.Err() == nil {
-		if err := n.cfg.Presence.Resign(ctx, n.holder); err != nil {
+		if err := n.cfg.Presence.Resign(ctx, n.owner.Holder()); err != nil {
 			n.cfg.Log.Warn("lease was not given back", "err", err)
 		}
 	}

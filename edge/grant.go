@@ -36,13 +36,6 @@ func (a *Actor) grant() *grant {
 	return g
 }
 
-func grantBy(rules *policy.Rules, who *Principal) *policy.Grant {
-	return rules.Grant(policy.Subject{Name: who.Name, Tenant: who.Tenant, Roles: who.Roles}, who.Scope)
-}
-
-// grantOf returns what a principal may do now.
-func (n *Node) grantOf(who *Principal) *policy.Grant { return grantBy(n.cfg.Policy.Rules(), who) }
-
 // forbidden is FORBIDDEN: what may not be done, and which rule says so.
 func (a *Actor) forbidden(why, format string, what string) error {
 	if why == "" {
@@ -243,4 +236,13 @@ func (s *Session) reconsider() {
 		member{s}.leave(s.node.ctx, name) // should it fail, the agent is a member still, and gets nothing here
 		s.conn.Notify(Notice{Kind: NoticeFault, To: agora.ToSpace(s.claim.Tenant, name), Err: agora.AsError(err)})
 	}
+}
+
+// spaceType is the type of a space that is there.
+func spaceType(space string) string {
+	typ, err := spaces.Type(space)
+	if err != nil {
+		return spaces.Public
+	}
+	return typ
 }

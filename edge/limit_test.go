@@ -14,7 +14,7 @@ import (
 // limited returns a node that has nothing but limits.
 func limited(l admission.Limits) *Node {
 	limits := admission.NewLiveLimits(l)
-	return &Node{limits: limiters{LiveLimits: limits, conns: admission.NewConnLimiter(limits), rates: admission.NewRateLimiter(limits, nil, 0)}}
+	return &Node{limits: limiters{LiveLimits: limits, Entrance: Entrance{Connections: admission.NewConnLimiter(limits)}, rates: admission.NewRateLimiter(limits, nil, 0)}}
 }
 
 // speaker returns an actor under limits.
@@ -69,7 +69,7 @@ func TestPresenceHasTimeToCount(t *testing.T) {
 }
 
 func TestAPrincipalWithoutANameIsCountedNowhere(t *testing.T) {
-	conns := limited(admission.Limits{PerPrincipal: 1}).limits.conns
+	conns := limited(admission.Limits{PerPrincipal: 1}).limits.Connections
 	for range 3 {
 		permit, err := conns.Acquire(netip.MustParseAddr("192.0.2.1"))
 		if err != nil {

@@ -8,10 +8,5 @@ import (
 // sessions makes room, at once, for whoever opens or registers its id here, and for the session of an older link: see [presence.Link.Principal]. Open returns AGENT_EXISTS where
 // somebody has the id here, or is to find its mail under it.
 func (n *Node) Linked(l presence.Link) *Actor {
-	a := &Actor{node: n, quota: n.limits.rates.Quota(l.Tenant)}
-	a.principal.Store(&Principal{Name: l.Principal(), Tenant: l.Tenant, Any: true, link: true})
-	return a
+	return n.actor(&Principal{Name: l.Principal(), Tenant: l.Tenant, Any: true, link: true})
 }
-
-// Holder returns which life of which edge the node is, as presence knows it.
-func (n *Node) Holder() presence.Holder { return n.holder }

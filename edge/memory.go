@@ -4,23 +4,22 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 )
 
-// Shedder returns the load shedder of the edge, which has its connections, whatever their door.
-func (n *Node) Shedder() *admission.Shedder { return n.limits.shedder }
-
-// shrinkQueues bounds the queues for agents and spaces to a share of what they usually hold.
-func (n *Node) shrinkQueues(share int) {
-	n.cfg.Broker.Squeeze(share, admission.FullShare)
-	n.hub.Squeeze(share, admission.FullShare)
-}
-
-// heldForNobody returns what is held for spaces, of cards, and for agents that have gone
-// and whose messages are still under way.
-func (n *Node) heldForNobody() int64 {
-	held := n.hub.Held() + n.calls.Held() + n.stats.cards.Load() + n.owner.Registered() + n.directory.Stats().Bytes
-	for _, s := range n.sessions.allStopped() {
-		held += s.Held()
+// sheds returns what the edge's shedder looks at and does: what is held for spaces, of cards, and for agents that have gone
+// and whose messages are still under way counts for nobody; queues for agents and spaces shrink.
+func (n *Node) sheds() admission.ShedderConfig {
+	return admission.ShedderConfig{
+		Unattributed: func() int64 {
+			held := n.hub.Held() + n.calls.Held() + n.stats.cards.Load() + n.owner.Registered() + n.directory.Stats().Bytes
+			for _, s := range n.sessions.allStopped() {
+				held += s.Held()
+			}
+			return held
+		},
+		ShrinkQueues: func(share int) {
+			n.cfg.Broker.Squeeze(share, admission.FullShare)
+			n.hub.Squeeze(share, admission.FullShare)
+		},
 	}
-	return held
 }
 
 // Held returns the bytes that the edge keeps for the session: what has come

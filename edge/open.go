@@ -65,7 +65,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		return nil, Welcome{}, e
 	}
 	req := presence.ClaimRequest{
-		Tenant: who.Tenant, Agent: h.Card.ID, Principal: who.Name, Holder: n.holder,
+		Tenant: who.Tenant, Agent: h.Card.ID, Principal: who.Name, Holder: n.owner.Holder(),
 		Conn: h.Conn, Session: rand.Text()[:16], Token: rand.Text(), Card: h.Card,
 	}
 	req.ResumeSession, req.Resume = parseResumeToken(h.Resume)

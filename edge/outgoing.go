@@ -142,13 +142,13 @@ func (o *outgoing) timedOut(to agora.Address, stream, frame string) {
 }
 
 // laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's all the same, the
-// session was given up for lost while this edge could not say that it has it, and its lanes were ended (endLostSessions); or the lane
+// session was given up for lost while this edge could not say that it has it, and its lanes were ended (by package ownership); or the lane
 // owes more than it can remember. Then the agent is asked to come back: its session goes on under a younger claim. It never blocks.
 func (o *outgoing) laneLost() {
 	o.node.background(func() {
 		ctx, cancel := context.WithTimeout(o.node.ctx, o.node.cfg.Lease)
 		defer cancel()
-		missing, err := o.node.cfg.Presence.Missing(ctx, o.node.holder, slices.Values([]presence.Claim{o.claim}))
+		missing, err := o.node.cfg.Presence.Missing(ctx, o.node.Holder(), slices.Values([]presence.Claim{o.claim}))
 		if err != nil || len(missing) > 0 {
 			o.deposed()
 			return

@@ -20,7 +20,7 @@ func doorName(h presence.Holder, dialect string) string {
 // HearPeers has a door answer what the doors of its dialect at other edges ask, until stop is called, which waits for all answers. f runs in a goroutine of its own
 // for each question, and may block; its ctx ends with stop. It is called once for a dialect.
 func (n *Node) HearPeers(dialect string, f func(ctx context.Context, question []byte) []byte) (stop func(), err error) {
-	return n.cfg.Broker.Answer(doorName(n.holder, dialect), f)
+	return n.cfg.Broker.Answer(doorName(n.owner.Holder(), dialect), f)
 }
 
 // AskPeers asks the doors of a dialect at all other edges, at the same time, and returns what they answer, in no order. An edge that is gone, or has no such door, is
@@ -36,7 +36,7 @@ func (n *Node) AskPeers(ctx context.Context, dialect string, question []byte) (a
 	var mu sync.Mutex // guards answers and failed
 	var failed []error
 	for _, h := range edges {
-		if h == n.holder {
+		if h == n.owner.Holder() {
 			continue
 		}
 		all.Go(func() {

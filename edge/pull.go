@@ -61,7 +61,7 @@ type puller struct{ *Session }
 // Pull returns what is to be written next, about max bytes of it; nothing
 // when there is nothing now: then Wake is called when there is. It may block
 // while it reads the log, and calls reads each time before. On an error nothing is lost: wait a moment and pull
-// again; UNAVAILABLE while the edge may not deliver (see Node.mayDeliver). The slice is valid until Written, which
+// again; UNAVAILABLE while the edge may not deliver (see [ownership.Owner.MayDeliver]). The slice is valid until Written, which
 // comes before the next Pull, and before it Queued where that is earlier. Bodies are shared and not to be changed.
 func (s *Session) Pull(ctx context.Context, max int, reads func()) ([]Delivery, error) {
 	s.out.receipts.flush(s.conn)

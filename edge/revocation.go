@@ -7,23 +7,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/internal/pause"
-	"github.com/agora-relay/agora/presence"
 )
-
-// identify returns who presents credentials.
-func (n *Node) identify(ctx context.Context, c Credentials) (*Principal, error) {
-	p, err := n.cfg.Auth.Authenticate(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	if p.Tenant == "" {
-		p.Tenant = agora.DefaultTenant
-	}
-	if presence.IsLink(p.Name) {
-		return nil, agora.Errorf(agora.Unauthorized, "no principal may have that name")
-	}
-	return &p, nil
-}
 
 // Check returns nil while the actor's credentials are good: UNAUTHORIZED when
 // they have ended or were revoked, UNAVAILABLE when it is to connect again. It does not block.
@@ -62,7 +46,7 @@ func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) 
 	if err := s.actor.quota.Spend(0); err != nil { // a signature costs more than a message
 		return time.Time{}, err
 	}
-	p, err := s.node.identify(ctx, Credentials{Token: token})
+	p, err := s.node.credentials.identify(ctx, Credentials{Token: token})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -73,7 +57,7 @@ func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) 
 	if !p.May(s.claim.Agent) {
 		return time.Time{}, agora.Errorf(agora.Forbidden, "this token may not be agent %q", s.claim.Agent)
 	}
-	if err := s.actor.forbidden(s.node.grantOf(p).Refuses(policy.Be, string(s.claim.Agent)), "this principal may not be agent %q", string(s.claim.Agent)); err != nil {
+	if err := s.actor.forbidden(s.node.credentials.grantOf(p).Refuses(policy.Be, string(s.claim.Agent)), "this principal may not be agent %q", string(s.claim.Agent)); err != nil {
 		return time.Time{}, err
 	}
 	s.actor.principal.Store(p)
@@ -91,15 +75,15 @@ func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) 
 // revocationEvery is how often the node looks whether anything was taken back.
 const revocationEvery = time.Second
 
-// revocationLoop closes the sessions whose credentials are taken back, until the node is closed.
-func (n *Node) revocationLoop(w Warden) {
-	for seen := w.Version(); pause.For(n.ctx, revocationEvery); {
+// revocationLoop closes the sessions whose credentials are taken back, until ctx ends.
+func (t *sessionTable) revocationLoop(ctx context.Context, w Warden) {
+	for seen := w.Version(); pause.For(ctx, revocationEvery); {
 		now := w.Version()
 		if now == seen {
 			continue
 		}
 		seen = now
-		for _, s := range n.sessions.all() {
+		for _, s := range t.all() {
 			s.revalidate()
 		}
 	}

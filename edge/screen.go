@@ -15,15 +15,14 @@ type Screen func(ctx context.Context, by *Actor, m *agora.Message) error
 // screens are those of the node's doors. The zero value is ready to use.
 type screens struct{ all atomic.Pointer[[]Screen] }
 
-// Screens has a door look at what agents of every dialect say, as it is only there known what that means to the agents of its own. It may be called at any time, by one
-// goroutine at a time.
-func (n *Node) Screens(s Screen) {
+// add adds one. It is called by one goroutine at a time.
+func (s *screens) add(another Screen) {
 	var all []Screen
-	if old := n.screens.all.Load(); old != nil {
+	if old := s.all.Load(); old != nil {
 		all = slices.Clone(*old)
 	}
-	all = append(all, s)
-	n.screens.all.Store(&all)
+	all = append(all, another)
+	s.all.Store(&all)
 }
 
 // check returns why a message of an actor may not be said. It has From and To.

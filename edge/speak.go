@@ -137,14 +137,6 @@ func (a *Actor) say(ctx context.Context, as agora.AgentID, what act, w Want, alo
 	}
 }
 
-// code returns the code of an error; empty for none.
-func code(err error) agora.Code {
-	if err == nil {
-		return ""
-	}
-	return agora.AsError(err).Code
-}
-
 // lookAgain is how long an Actor waits before it looks for the holder of a session again.
 const lookAgain = 100 * time.Millisecond
 
@@ -169,7 +161,7 @@ func (a *Actor) store(ctx context.Context, as agora.AgentID, m agora.Message, w 
 	m.From, m.To.Tenant, m.N, m.Indexed = as, a.Principal().Tenant, 0, false
 	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, w.Trace), w.Receipts&^agora.Stored
 	m.ID = Key(w.RequestID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
-	if decides, err := a.node.decided(ctx, &m); decides {
+	if decides, err := a.node.approvals.decided(ctx, &m); decides {
 		if err != nil {
 			return Outcome{}, agora.AsError(err)
 		}

@@ -29,22 +29,3 @@ type counters struct {
 	ended          [len(causes)]atomic.Int64
 	toWritten      latency.Histogram // from stored to written to a socket
 }
-
-// Stats returns the counters.
-func (n *Node) Stats() Stats {
-	s := Stats{
-		Sessions: n.stats.sessions.Load(), Started: n.stats.started.Load(), Sent: n.stats.sent.Load(),
-		Unrenewed: n.owner.Lease().Failed(), LeaseLeft: n.owner.Lease().Left(), Draining: n.draining.Load(), Ended: make(map[string]int64, len(causes)),
-	}
-	for k, name := range causes {
-		s.Ended[string(name)] = n.stats.ended[k].Load()
-	}
-	return s
-}
-
-// ToWritten returns how long messages took from being stored to being written to the socket of an agent that was
-// there, by the log's clock: the oldest of what one write took counts.
-func (n *Node) ToWritten() *latency.Histogram { return &n.stats.toWritten }
-
-// Renewals returns how long the renewals of the lease took that succeeded: some round trips to presence.
-func (n *Node) Renewals() *latency.Histogram { return n.owner.Lease().Renewals() }

@@ -27,25 +27,6 @@ type adoptions struct {
 	failed map[agora.Address]setback
 }
 
-// SeekOrphans has the edge look for sessions without an edge, and adopt them, until it is closed. It is called once.
-func (o *Owner) SeekOrphans() { o.cfg.Go(o.adoptions.loop) }
-
-// AdoptBy has adopt go on with a session that has no edge, now, and returns what it does; begun is false where that is under way already.
-func (o *Owner) AdoptBy(s presence.Orphan, adopt func() error) (begun bool, err error) {
-	at := agora.ToAgent(s.Tenant, s.Agent)
-	if !o.adoptions.begin(at, s.Epoch, false) {
-		return false, nil
-	}
-	err = adopt()
-	o.adoptions.end(at, s.Epoch, err)
-	return true, err
-}
-
-// HasLost reports whether nobody is there who holds an active session that an edge has dialled. It may take a lease.
-func (o *Owner) HasLost(ctx context.Context, s presence.Orphan) bool {
-	return o.handovers.hasLost(ctx, s)
-}
-
 // setback keeps an edge that can't reach an agent from dialling it again soon.
 type setback struct {
 	epoch uint64
@@ -68,7 +49,7 @@ const (
 	keptFor       = 3 * time.Second // so long others leave an orphan alone that an edge dials
 )
 
-// loop looks for sessions without an edge, until the node is closed.
+// loop looks for sessions without an edge, until the edge is closed.
 func (d *adoptions) loop() {
 	every := max(min(d.lease.interval(), time.Second), 20*time.Millisecond)
 	for wait := every; pause.For(d.cfg.Context, wait/2+rand.N(wait)); {

@@ -74,15 +74,6 @@ func (k *claimer) contestIncumbent(ctx context.Context, req *presence.ClaimReque
 	return nil
 }
 
-// probeIncumbent asks for a sign of life of the connection that holds an id.
-// An edge that does not answer is taken for dead: its lease still has to run out.
-func probeIncumbent(ctx context.Context, cfg *Config, p presence.Past, at agora.Address) (alive, leaving bool) {
-	ctx, cancel := context.WithTimeout(ctx, cfg.Probe)
-	defer cancel()
-	alive, leaving, err := cfg.Peers.Probe(ctx, p.Holder, at, p.Epoch)
-	return alive && err == nil, leaving && err == nil
-}
-
 // probed reports whether the connection that holds an epoch here gives a sign of life in time.
 func (k *claimer) probed(ctx context.Context, at agora.Address, epoch uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.Probe*9/10) // the rest is for the answer

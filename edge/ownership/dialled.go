@@ -72,26 +72,11 @@ func (d *dialled) end(ctx context.Context, o presence.Orphan, why Ending) error 
 	return ended
 }
 
-// EndDialled ends a session for good whose connection an edge has dialled, as its agent has said goodbye. presence.ErrDeposed where it goes on under another claim, or is over.
-func (o *Owner) EndDialled(ctx context.Context, s presence.Orphan) error {
-	return o.dialled.end(ctx, s, Departed)
-}
-
-// EndFailed ends the session of an agent that an edge has dialled, as the agent has failed. With unlessAlive it stays where the agent gives a sign of life. It
-// returns false where it stays, or goes on under another claim. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
-func (o *Owner) EndFailed(ctx context.Context, tenant string, id agora.AgentID, unlessAlive bool) (ended bool, err error) {
-	s, is, err := o.cfg.Presence.LookDialled(ctx, tenant, id)
-	switch {
-	case err != nil:
-		return false, agora.AsError(err)
-	case !is:
-		return false, agora.UnknownAgent(id)
-	case unlessAlive && o.dialled.answers(ctx, s):
-		return false, nil
-	}
-	err = o.dialled.end(ctx, s, Departed)
-	if errors.Is(err, presence.ErrDeposed) { // it goes on under another claim
-		return false, nil
-	}
-	return err == nil, err
+// probeIncumbent asks for a sign of life of the connection that holds an id.
+// An edge that does not answer is taken for dead: its lease still has to run out.
+func probeIncumbent(ctx context.Context, cfg *Config, p presence.Past, at agora.Address) (alive, leaving bool) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.Probe)
+	defer cancel()
+	alive, leaving, err := cfg.Peers.Probe(ctx, p.Holder, at, p.Epoch)
+	return alive && err == nil, leaving && err == nil
 }

@@ -2,11 +2,9 @@ package ownership
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
@@ -54,28 +52,7 @@ func (d *handovers) await(ctx context.Context, c presence.Claim) error {
 	return nil
 }
 
-// absence is how often, and since when, nobody was there under a name.
-type absence struct {
-	times int
-	since time.Time
-}
-
-// absentFor is for how long nobody must be there: interest spreads asynchronously between servers.
-const absentFor = 300 * time.Millisecond
-
-// record takes the outcome of a question, and tells whether nobody has been there for long enough.
-func (s *absence) record(err error) bool {
-	if !errors.Is(err, broker.ErrNoEdge) {
-		*s = absence{}
-		return false
-	}
-	if s.times++; s.times == 1 {
-		s.since = time.Now()
-	}
-	return s.times >= 3 && time.Since(s.since) >= absentFor
-}
-
-// handedOver tells whether a past holder is done with an agent, and how; where it is not, it takes a moment. One that
+// handedOver reports whether a past holder is done with an agent, and how; where it is not, it takes a moment. One that
 // does not answer is gone when its lease is over, and before that when two
 // things come together: no server of the log knows anybody under its name, and it has left out
 // two renewals. An edge that is only cut off from the log goes on renewing, and one that is only

@@ -84,7 +84,7 @@ func (o *livenessChecks) record(h presence.Holder, seen liveness) {
 	}
 }
 
-// absent tells whether nobody was there a moment ago.
+// absent reports whether nobody was there a moment ago.
 func (o *livenessChecks) absent(h presence.Holder) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,14 +16,12 @@ import (
 type Owner struct {
 	cfg        *Config
 	lease      *Lease
-	checks     *livenessChecks
 	handovers  *handovers
 	status     *status
 	registered *registrations
 	reaper     *reaper
 	claims     *claims
-	rebuild    *rebuild
-	lost       *lostSessions
+	renewals   *renewals
 	claimer    *claimer
 	dialled    *dialled
 	adoptions  *adoptions
@@ -33,14 +31,12 @@ type Owner struct {
 func New(cfg Config) *Owner {
 	o := &Owner{cfg: &cfg}
 	o.lease = &Lease{cfg: o.cfg}
-	o.checks = &livenessChecks{cfg: o.cfg}
 	o.status = &status{o.cfg}
 	o.registered = &registrations{cfg: o.cfg, status: o.status}
-	o.handovers = &handovers{o.cfg, o.lease, o.checks}
+	o.handovers = &handovers{o.cfg, o.lease, &livenessChecks{cfg: o.cfg}}
 	o.reaper = &reaper{o.cfg, o.lease, o.handovers, o.status, o.registered}
 	o.claims = &claims{cfg: o.cfg, lease: o.lease, registered: o.registered}
-	o.rebuild = &rebuild{cfg: o.cfg, claims: o.claims}
-	o.lost = &lostSessions{cfg: o.cfg, lease: o.lease}
+	o.renewals = &renewals{o.cfg, o.lease, o.claims, &rebuild{cfg: o.cfg, claims: o.claims}, &lostSessions{cfg: o.cfg, lease: o.lease}}
 	o.dialled = &dialled{o.cfg, o.reaper}
 	o.claimer = &claimer{cfg: o.cfg, reaper: o.reaper, dialled: o.dialled}
 	o.adoptions = &adoptions{cfg: o.cfg, lease: o.lease, handovers: o.handovers, busy: map[agora.Address]struct{}{}, failed: map[agora.Address]setback{}}
@@ -51,7 +47,7 @@ func New(cfg Config) *Owner {
 // reached until ctx is over, and when another edge that lives has the same id.
 func (o *Owner) Start(ctx context.Context) error {
 	for {
-		err := o.renew(ctx)
+		err := o.renewals.renew(ctx)
 		if err == nil {
 			break
 		}
@@ -59,14 +55,17 @@ func (o *Owner) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	o.cfg.Go(o.renewLoop)
+	o.cfg.Go(o.renewals.loop)
 	o.cfg.Go(o.claims.reconcileLoop)
 	o.cfg.Go(o.reaper.loop)
 	return nil
 }
 
 // Close says to other edges that this one is no witness any more. It is called when Config.Context has ended and all is over that Config.Go was given.
-func (o *Owner) Close() { o.rebuild.close() }
+func (o *Owner) Close() { o.renewals.rebuild.close() }
+
+// Holder returns which life of which edge it is, as presence knows it.
+func (o *Owner) Holder() presence.Holder { return o.cfg.Holder }
 
 // Lease returns the edge's lease.
 func (o *Owner) Lease() *Lease { return o.lease }
@@ -125,6 +124,117 @@ func (o *Owner) HandOver(ctx context.Context, at agora.Address, epoch uint64) (d
 // spaces, and the id is free. flushed says that its last edge has ended its lanes already. It returns when the session is over; nil also where somebody else has ended it.
 func (o *Owner) Reap(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
 	return o.reaper.reap(ctx, tenant, id, flushed)
+}
+
+// Register registers an agent without a connection, for as long as lasts. A session that is just ending is finished first. AGENT_EXISTS where the id is another principal's, UNAVAILABLE.
+func (o *Owner) Register(ctx context.Context, r presence.Registration, lasts time.Duration) error {
+	id := r.Card.ID
+	for {
+		begun := time.Now()
+		epoch, told, err := o.cfg.Presence.Register(ctx, r, lasts)
+		switch {
+		case errors.Is(err, presence.ErrOwned):
+			return BelongsElsewhere(id)
+		case errors.Is(err, presence.ErrEnding):
+			if err := o.reaper.reap(ctx, r.Tenant, id, false); err != nil {
+				return agora.AsError(err)
+			}
+			if err := ctx.Err(); err != nil {
+				return agora.AsError(err)
+			}
+			continue
+		case err != nil:
+			return agora.AsError(err)
+		}
+		r.Epoch = epoch
+		o.registered.add(r, begun.Add(lasts))
+		if told != "" {
+			o.status.announce(presence.Claim{Tenant: r.Tenant, Agent: id, Epoch: epoch}, told)
+		}
+		return nil
+	}
+}
+
+// Withdrawal is a registration without a connection that was withdrawn.
+type Withdrawal struct {
+	owner *Owner
+	claim presence.Claim
+	over  bool // no session goes on
+}
+
+// Withdraw ends a registration before its time; a session of the agent goes on. The caller calls Finish then. AGENT_NOT_FOUND where there is none,
+// AGENT_EXISTS where it is another principal's, UNAVAILABLE.
+func (o *Owner) Withdraw(ctx context.Context, tenant, principal string, id agora.AgentID) (*Withdrawal, error) {
+	c, over, err := o.cfg.Presence.Withdraw(ctx, tenant, principal, id)
+	switch {
+	case errors.Is(err, presence.ErrDeposed):
+		return nil, agora.UnknownAgent(id)
+	case errors.Is(err, presence.ErrOwned):
+		return nil, BelongsElsewhere(id)
+	case err != nil:
+		return nil, agora.AsError(err)
+	}
+	o.registered.drop(agora.ToAgent(tenant, id))
+	return &Withdrawal{o, c, over}, nil
+}
+
+// Finish tells of it. UNAVAILABLE: then a sweep does.
+func (w *Withdrawal) Finish(ctx context.Context) error {
+	if !w.over {
+		w.owner.status.announce(w.claim, agora.Updated)
+		return nil
+	}
+	err := w.owner.registered.lapse(ctx, w.claim.Tenant, w.claim.Agent)
+	if err != nil && !errors.Is(err, presence.ErrDeposed) { // which a sweep has done
+		return agora.AsError(err)
+	}
+	return nil
+}
+
+// Registered is about how many bytes the edge keeps of registrations without a connection.
+func (o *Owner) Registered() int64 { return o.registered.bytes() }
+
+// SeekOrphans has the edge look for sessions without an edge, and adopt them, until it is closed. It is called once.
+func (o *Owner) SeekOrphans() { o.cfg.Go(o.adoptions.loop) }
+
+// AdoptBy has adopt go on with a session that has no edge, now, and returns what it does; begun is false where that is under way already.
+func (o *Owner) AdoptBy(s presence.Orphan, adopt func() error) (begun bool, err error) {
+	at := agora.ToAgent(s.Tenant, s.Agent)
+	if !o.adoptions.begin(at, s.Epoch, false) {
+		return false, nil
+	}
+	err = adopt()
+	o.adoptions.end(at, s.Epoch, err)
+	return true, err
+}
+
+// HasLost reports whether nobody is there who holds an active session that an edge has dialled. It may take a lease.
+func (o *Owner) HasLost(ctx context.Context, s presence.Orphan) bool {
+	return o.handovers.hasLost(ctx, s)
+}
+
+// EndDialled ends a session for good whose connection an edge has dialled, as its agent has said goodbye. presence.ErrDeposed where it goes on under another claim, or is over.
+func (o *Owner) EndDialled(ctx context.Context, s presence.Orphan) error {
+	return o.dialled.end(ctx, s, Departed)
+}
+
+// EndFailed ends the session of an agent that an edge has dialled, as the agent has failed. With unlessAlive it stays where the agent gives a sign of life. It
+// returns false where it stays, or goes on under another claim. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
+func (o *Owner) EndFailed(ctx context.Context, tenant string, id agora.AgentID, unlessAlive bool) (ended bool, err error) {
+	s, is, err := o.cfg.Presence.LookDialled(ctx, tenant, id)
+	switch {
+	case err != nil:
+		return false, agora.AsError(err)
+	case !is:
+		return false, agora.UnknownAgent(id)
+	case unlessAlive && o.dialled.answers(ctx, s):
+		return false, nil
+	}
+	err = o.dialled.end(ctx, s, Departed)
+	if errors.Is(err, presence.ErrDeposed) { // it goes on under another claim
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Announce tells agent.status what has become of an agent, behind: nobody waits for it.

@@ -106,7 +106,7 @@ func (k *claims) reconcile(ctx context.Context, sessions []Session) (lost int, e
 	return len(again), k.reassert(ctx, again, nil)
 }
 
-// reassertAll writes all that the node holds again, what it held a moment ago and is in its grace included.
+// reassertAll writes all that the edge holds again, what it held a moment ago and is in its grace included.
 func (k *claims) reassertAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.Lease/2)
 	defer cancel()

@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -10,74 +9,6 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
 )
-
-// Register registers an agent without a connection, for as long as lasts. A session that is just ending is finished first. AGENT_EXISTS where the id is another principal's, UNAVAILABLE.
-func (o *Owner) Register(ctx context.Context, r presence.Registration, lasts time.Duration) error {
-	id := r.Card.ID
-	for {
-		begun := time.Now()
-		epoch, told, err := o.cfg.Presence.Register(ctx, r, lasts)
-		switch {
-		case errors.Is(err, presence.ErrOwned):
-			return BelongsElsewhere(id)
-		case errors.Is(err, presence.ErrEnding):
-			if err := o.reaper.reap(ctx, r.Tenant, id, false); err != nil {
-				return agora.AsError(err)
-			}
-			if err := ctx.Err(); err != nil {
-				return agora.AsError(err)
-			}
-			continue
-		case err != nil:
-			return agora.AsError(err)
-		}
-		r.Epoch = epoch
-		o.registered.add(r, begun.Add(lasts))
-		if told != "" {
-			o.status.announce(presence.Claim{Tenant: r.Tenant, Agent: id, Epoch: epoch}, told)
-		}
-		return nil
-	}
-}
-
-// Withdrawal is a registration without a connection that was withdrawn.
-type Withdrawal struct {
-	owner *Owner
-	claim presence.Claim
-	over  bool // no session goes on
-}
-
-// Withdraw ends a registration before its time; a session of the agent goes on. The caller calls Finish then. AGENT_NOT_FOUND where there is none,
-// AGENT_EXISTS where it is another principal's, UNAVAILABLE.
-func (o *Owner) Withdraw(ctx context.Context, tenant, principal string, id agora.AgentID) (*Withdrawal, error) {
-	c, over, err := o.cfg.Presence.Withdraw(ctx, tenant, principal, id)
-	switch {
-	case errors.Is(err, presence.ErrDeposed):
-		return nil, agora.UnknownAgent(id)
-	case errors.Is(err, presence.ErrOwned):
-		return nil, BelongsElsewhere(id)
-	case err != nil:
-		return nil, agora.AsError(err)
-	}
-	o.registered.drop(agora.ToAgent(tenant, id))
-	return &Withdrawal{o, c, over}, nil
-}
-
-// Finish tells of it. UNAVAILABLE: then a sweep does.
-func (w *Withdrawal) Finish(ctx context.Context) error {
-	if !w.over {
-		w.owner.status.announce(w.claim, agora.Updated)
-		return nil
-	}
-	err := w.owner.registered.lapse(ctx, w.claim.Tenant, w.claim.Agent)
-	if err != nil && !errors.Is(err, presence.ErrDeposed) { // which a sweep has done
-		return agora.AsError(err)
-	}
-	return nil
-}
-
-// Registered is about how many bytes the edge keeps of registrations without a connection.
-func (o *Owner) Registered() int64 { return o.registered.bytes() }
 
 // BelongsElsewhere is AGENT_EXISTS: the id is another principal's.
 func BelongsElsewhere(id agora.AgentID) error {

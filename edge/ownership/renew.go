@@ -8,73 +8,82 @@ import (
 	"github.com/agora-relay/agora/internal/guard"
 )
 
+// renewals keep the lease, and look after all that depends on it.
+type renewals struct {
+	cfg     *Config
+	lease   *Lease
+	claims  *claims
+	rebuild *rebuild
+	lost    *lostSessions
+}
+
 // renew writes the lease once, and looks after the claims where they may have
 // changed hands. What counts is when it was sent: it may have lain on the way.
-func (o *Owner) renew(ctx context.Context) error {
-	r := renewal{sent: time.Now(), at: o.cfg.Broker.Now()}
-	soon, cancel := context.WithTimeout(ctx, o.cfg.Lease/5)
+func (r *renewals) renew(ctx context.Context) error {
+	now := renewal{sent: time.Now(), at: r.cfg.Broker.Now()}
+	soon, cancel := context.WithTimeout(ctx, r.cfg.Lease/5)
 	defer cancel()
-	held, err := o.lease.acquire(soon)
+	held, err := r.lease.acquire(soon)
 	if err != nil {
 		return err
 	}
-	first := o.lease.last.Load() == nil
+	first := r.lease.last.Load() == nil
 	if !held && !first {
 		// Others may have claimed what this edge held, or presence has lost it.
-		if err := o.claims.reassertAll(ctx); err != nil {
+		if err := r.claims.reassertAll(ctx); err != nil {
 			return err
 		}
 	}
-	whole, unsearched, err := o.cfg.Presence.Standing(soon)
+	whole, unsearched, err := r.cfg.Presence.Standing(soon)
 	if err != nil {
 		return err
 	}
 	if !whole && (!guard.Whole || first) {
-		whole, err = o.rebuild.beginWhole(ctx)
+		whole, err = r.rebuild.beginWhole(ctx)
 	}
 	if err == nil {
-		err = o.rebuild.follow(ctx, whole, held || first)
+		err = r.rebuild.follow(ctx, whole, held || first)
 	}
 	if err != nil {
 		return err
 	}
 	if !unsearched.IsZero() {
-		o.lost.seek(unsearched)
+		r.lost.seek(unsearched)
 	}
-	o.lease.renewed(r)
-	return o.claims.revalidate(ctx)
+	r.lease.renewed(now)
+	return r.claims.revalidate(ctx)
 }
 
-// renewLoop renews the lease fifteen times in its length, more often while that fails, and at once when the
+// loop renews the lease fifteen times in its length, more often while that fails, and at once when the
 // log is there again. It ends when another edge has taken the id: the lease then runs out.
-func (o *Owner) renewLoop() {
-	wait := o.lease.interval()
-	for o.awaitRenewal(wait) {
-		wait = o.lease.interval()
-		err := o.renew(o.cfg.Context)
+func (r *renewals) loop() {
+	wait := r.lease.interval()
+	for r.await(wait) {
+		wait = r.lease.interval()
+		err := r.renew(r.cfg.Context)
 		if _, is := errors.AsType[*errRival](err); is {
-			o.cfg.Log.Error("lease was lost", "err", err)
-			o.cfg.Superseded(err)
+			r.cfg.Log.Error("lease was lost", "err", err)
+			r.cfg.Superseded(err)
 			return
 		}
-		if err != nil && o.cfg.Context.Err() == nil {
-			wait = o.cfg.Lease / 30
-			o.lease.failed.Add(1)
-			o.cfg.Log.Warn("lease was not renewed", "err", err)
+		if err != nil && r.cfg.Context.Err() == nil {
+			wait = r.cfg.Lease / 30
+			r.lease.failed.Add(1)
+			r.cfg.Log.Warn("lease was not renewed", "err", err)
 		}
 	}
 }
 
-// awaitRenewal waits until the next renewal is due; false when the node is closed.
-func (o *Owner) awaitRenewal(d time.Duration) bool {
+// await waits until the next renewal is due; false when the edge is closed.
+func (r *renewals) await(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-o.cfg.Broker.Reconnected():
+	case <-r.cfg.Broker.Reconnected():
 		return true
-	case <-o.cfg.Context.Done():
+	case <-r.cfg.Context.Done():
 		return false
 	}
 }

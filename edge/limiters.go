@@ -1,0 +1,28 @@
+package edge
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
+)
+
+// limiters are what an edge takes: the limits in force, and what enforces them.
+type limiters struct {
+	*admission.LiveLimits
+	Entrance
+	rates *admission.RateLimiter
+}
+
+// newLimiters returns the limiters that settings ask for. shed is what the edge's shedder looks at and does.
+func newLimiters(cfg Config, shed admission.ShedderConfig, authenticate func(context.Context, Credentials) (*Actor, error)) limiters {
+	live := admission.NewLiveLimits(cfg.Limits)
+	shed.Connections, shed.Queued = cfg.Limits.Connections, cfg.Limits.Queued
+	return limiters{
+		LiveLimits: live, rates: admission.NewRateLimiter(live, cfg.Presence, cfg.Answer),
+		Entrance: Entrance{Connections: admission.NewConnLimiter(live), Shedder: admission.NewShedder(shed), Authenticate: authenticate},
+	}
+}
+
+// checkCard returns INVALID_REQUEST, with the place, where a card is not as it may be.
+func (l *limiters) checkCard(a *agora.Agent) error { return a.Check(l.Load().Card) }
