@@ -55,7 +55,7 @@ func (a *answers) reply(ctx context.Context, q *question) (r reply) {
 		r.Leaving = !r.Alive && a.leaving(at, q.Epoch)
 	case "inspect":
 		if s := n.sessions.under(at, q.Epoch); s != nil {
-			r.Live = s.status()
+			r.Live = statusOf(s)
 		}
 	case "kick", "evict", "end":
 		if s := n.sessions.under(at, q.Epoch); s != nil {

@@ -30,12 +30,12 @@ func (s *Session) Report(e Ending) {
 	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session ended", attrs...)
 }
 
-// began logs that the session is here, and notes it behind in the agent's history.
-func (s *Session) began() {
-	s.node.stats.started.Add(1)
-	s.note(presence.Event{What: presence.Began, At: time.Unix(0, s.since).UTC(), After: s.mailbox.after})
-	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session started",
-		append(s.attrs(), slog.Bool("resumed", s.claim.Resumed))...)
+// began logs that the session is here, and notes it behind in the agent's history: delivery begins behind a position.
+func (b *binding) began(after uint64) {
+	b.node.stats.started.Add(1)
+	b.note(presence.Event{What: presence.Began, At: time.Unix(0, b.since).UTC(), After: after})
+	b.node.cfg.Log.LogAttrs(b.node.ctx, slog.LevelInfo, "session started",
+		append(b.attrs(), slog.Bool("resumed", b.claim.Resumed))...)
 }
 
 // hasLeft notes in the agent's history that the session has left.

@@ -214,13 +214,13 @@ func (r *rights) hasAsked(ctx context.Context, id agora.AgentID) (bool, error) {
 func (n *Node) Reconsider() {
 	n.background(func() {
 		for _, s := range n.sessions.all() {
-			s.reconsider()
+			member{s}.reconsider()
 		}
 	})
 }
 
 // reconsider holds a session against what its agent may do now.
-func (s *Session) reconsider() {
+func (s member) reconsider() {
 	if s.actor.grant().Grant == nil {
 		return
 	}
@@ -233,7 +233,7 @@ func (s *Session) reconsider() {
 		if err == nil {
 			continue
 		}
-		member{s}.leave(s.node.ctx, name) // should it fail, the agent is a member still, and gets nothing here
+		s.leave(s.node.ctx, name) // should it fail, the agent is a member still, and gets nothing here
 		s.conn.Notify(Notice{Kind: NoticeFault, To: agora.ToSpace(s.claim.Tenant, name), Err: agora.AsError(err)})
 	}
 }

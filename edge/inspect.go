@@ -8,8 +8,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// status returns the session as this edge sees it.
-func (s *Session) status() *SessionStatus {
+// statusOf returns a session as this edge sees it.
+func statusOf(s *Session) *SessionStatus {
 	v := &SessionStatus{
 		Since: time.Unix(0, s.since), Begun: s.mailbox.begun.Load(), Queued: s.mailbox.inbox.Held(), Blocked: s.out.blocked.any(), Withheld: s.mailbox.refused.Load(),
 		HeardMS: s.keepalive.quiet().Milliseconds(),

@@ -88,7 +88,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		n.owner.Announce(claim, agora.Online)
 	}
 	n.stats.sessions.Add(1)
-	s.began()
+	s.began(s.mailbox.after)
 	return s, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: s.mailbox.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed, Expires: s.Expires()}, nil
 }
 

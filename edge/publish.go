@@ -54,7 +54,7 @@ func (s *Session) Publish(ctx context.Context, space string, n uint64, data json
 		return err
 	}
 	key := EventKey(w.RequestID, n, data)
-	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, "", agora.Whole, func() error { return publisher{s}.publish(ctx, space, key, n, parts, w) })
+	return ordered{s}.do(ctx, agora.ToSpace(s.claim.Tenant, space), n, "", agora.Whole, func() error { return publisher{s}.publish(ctx, space, key, n, parts, w) })
 }
 
 func (s publisher) publish(ctx context.Context, space, key string, n uint64, parts []json.RawMessage, w Want) error {
@@ -81,7 +81,7 @@ func (s *Session) PublishStart(ctx context.Context, space string, n uint64, data
 		return err
 	}
 	to := agora.ToSpace(s.claim.Tenant, space)
-	return s.inOrder(ctx, to, n, "", agora.Start, func() error {
+	return ordered{s}.do(ctx, to, n, "", agora.Start, func() error {
 		err := publisher{s}.publishStart(ctx, space, key, n, data, w)
 		if err != nil && w.RequestID != "" { // by which its parts name it
 			s.out.sender().Unstarted(to, w.RequestID, n, err)
@@ -122,7 +122,7 @@ func (s *Session) PublishPart(ctx context.Context, space, event string, part ago
 		}
 	}
 	event = s.aliases.of(event)
-	return s.inOrder(ctx, agora.ToSpace(s.claim.Tenant, space), n, event, part, func() error { return publisher{s}.publishPart(ctx, space, event, part, n, data, w) })
+	return ordered{s}.do(ctx, agora.ToSpace(s.claim.Tenant, space), n, event, part, func() error { return publisher{s}.publishPart(ctx, space, event, part, n, data, w) })
 }
 
 func (s publisher) publishPart(ctx context.Context, space, event string, part agora.Part, n uint64, data json.RawMessage, w Want) error {

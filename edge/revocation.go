@@ -61,9 +61,9 @@ func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) 
 		return time.Time{}, err
 	}
 	s.actor.principal.Store(p)
-	s.node.background(s.reconsider)
+	s.node.background(member{s}.reconsider)
 	if s.claim.Dialled {
-		s.node.background(s.vouchAgain)
+		s.node.background(func() { s.node.dials.vouchAgain(s) })
 	}
 	if left, ends := s.credentialsLeft(); ends {
 		keeper{s}.schedule(left)

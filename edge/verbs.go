@@ -29,7 +29,7 @@ type Want struct {
 // refused is answered once: for its later parts Send returns nil.
 func (s *Session) Send(ctx context.Context, m agora.Message, w Want) error {
 	to := agora.ToAgent(s.claim.Tenant, m.To.Agent)
-	return s.inOrder(ctx, to, m.N, m.Stream, m.Part, func() error { return mailer{s}.send(ctx, m, w) })
+	return ordered{s}.do(ctx, to, m.N, m.Stream, m.Part, func() error { return mailer{s}.send(ctx, m, w) })
 }
 
 // mailer says what an agent has to say to others.
@@ -79,14 +79,17 @@ func (s mailer) send(ctx context.Context, m agora.Message, w Want) error {
 	return s.out.put(ctx, m, w)
 }
 
-// inOrder does a verb, unless its frame is numbered and one before it was
+// ordered does verbs of a session in the order of their frames.
+type ordered struct{ *Session }
+
+// do does a verb, unless its frame is numbered and one before it was
 // refused for the moment and has not come again: stored now, it would overtake
 // it for good. A part of a stream that is refused here leaves a hole, so the
 // stream is ended for its receiver.
-func (s *Session) inOrder(ctx context.Context, to agora.Address, n uint64, stream string, part agora.Part, do func() error) error {
+func (s ordered) do(ctx context.Context, to agora.Address, n uint64, stream string, part agora.Part, verb func() error) error {
 	err := s.out.sender().Follows(to, n)
 	if err == nil {
-		if err = s.asHolder(ctx, do); err != nil {
+		if err = s.asHolder(ctx, verb); err != nil {
 			s.out.sender().Refused(to, n, err)
 		}
 	}
@@ -98,12 +101,12 @@ func (s *Session) inOrder(ctx context.Context, to agora.Address, n uint64, strea
 
 // asHolder does what presence allows to the holder of the claim alone. Should presence have lost the claim, it is told
 // of it again first.
-func (s *Session) asHolder(ctx context.Context, do func() error) error {
+func (s ordered) asHolder(ctx context.Context, do func() error) error {
 	err := do()
 	if !errors.Is(err, presence.ErrDeposed) || !guard.Looks {
 		return err
 	}
-	held, failed := leaver{s}.reassert(ctx)
+	held, failed := leaver{s.Session}.reassert(ctx)
 	switch {
 	case failed != nil: // it is not known to be another's
 		return agora.AsError(failed)
@@ -118,7 +121,7 @@ func (s *Session) asHolder(ctx context.Context, do func() error) error {
 // socket is gone here, or the claim, the stream is the successor's, and what is
 // refused from then on is no news of it. A part without a number that is
 // dropped here is missed by nobody.
-func (s *Session) leavesHole(ctx context.Context, n uint64, err error) bool {
+func (s ordered) leavesHole(ctx context.Context, n uint64, err error) bool {
 	if err == nil {
 		return false
 	}
