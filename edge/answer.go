@@ -52,7 +52,7 @@ func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
 	return s.Send(ctx, m, w)
 }
 
-// mails tells whether an answer that came by another edge is whole, and goes to a mailbox.
+// mails reports whether an answer that came by another edge is whole, and goes to a mailbox.
 func (s mailer) mails(ctx context.Context, m *agora.Message) bool {
 	peer, name := s.peer(m.To.Agent), m.Meta.Parent
 	if m.Kind != agora.Reply || m.Part != agora.Whole || s.out.sender().Concluded(peer, name, m.ID) {

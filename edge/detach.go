@@ -39,7 +39,7 @@ func (s *Session) Closed(goodbye bool) {
 
 // stop ends verbs and deliveries; false when that was done before.
 func (s *Session) stop(goodbye bool) bool {
-	subs := s.cursor.close() // before others are told that it is over: then no position moves any more
+	subs := s.cursor.close() // first: once a session is known to be over, nothing is handed on any more
 	if !s.life.stop(goodbye) {
 		return false
 	}
@@ -184,7 +184,7 @@ func gaveUp(flushed error) error {
 }
 
 // handOver gives the session to another holder: the socket is closed, what is
-// under way is flushed, positions are written. It tells whether nothing was given up.
+// under way is flushed, positions are written. It reports whether nothing was given up.
 func (s leaver) handOver(ctx context.Context) (clean bool, err error) {
 	s.life.leaves(TakenOver)
 	s.deposed()

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -41,5 +42,5 @@ func (b *binding) began(after uint64) {
 // hasLeft notes in the agent's history that the session has left.
 func (s leaver) hasLeft() {
 	acked, written, _ := s.cursor.mailbox()
-	s.note(presence.Event{What: presence.Left, At: s.Now().UTC(), Why: string(s.life.leaves(Lost)), Cursor: acked, Written: written})
+	s.note(presence.Event{What: presence.Left, At: s.Now().UTC(), Why: string(cmp.Or(s.life.reason(), Lost)), Cursor: acked, Written: written})
 }

@@ -61,6 +61,13 @@ func (l *lifecycle) leaves(why Cause) Cause {
 	return l.why
 }
 
+// reason returns why the session left; empty where nobody has said so yet.
+func (l *lifecycle) reason() Cause {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
 // goesOn reports whether what is refused now is for this edge to make up for: it is not once the session is over here. desert says that the socket
 // or the claim was found gone: from then on a numbered frame is its successor's, where it is sent again.
 func (l *lifecycle) goesOn(desert, numbered bool) bool {

@@ -17,7 +17,7 @@ import (
 // publisher says what an agent has to say in its spaces.
 type publisher struct{ *Session }
 
-// mayPublish tells whether the agent may publish into a space: members do, and
+// mayPublish reports whether the agent may publish into a space: members do, and
 // into system spaces only who has that right. goesOn: an event that it has begun,
 // which was looked at then, and by review since.
 func (s publisher) mayPublish(ctx context.Context, space string, goesOn bool) error {

@@ -141,7 +141,7 @@ func (s member) leave(ctx context.Context, space string) error {
 	return nil
 }
 
-// maySpeakOf tells whether the agent may be told whether there is a space.
+// maySpeakOf reports whether the agent may be told whether there is a space.
 func (s member) maySpeakOf(space string) error {
 	if p, _ := s.cursor.subscription(space); p != nil {
 		return nil

@@ -116,7 +116,7 @@ func (s ordered) asHolder(ctx context.Context, do func() error) error {
 	return err
 }
 
-// leavesHole tells whether the error of a part means that its stream must end.
+// leavesHole reports whether the error of a part means that its stream must end.
 // A numbered part is sent again wherever the session goes on: once the
 // socket is gone here, or the claim, the stream is the successor's, and what is
 // refused from then on is no news of it. A part without a number that is
