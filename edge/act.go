@@ -76,7 +76,7 @@ func (r *acted) err() error {
 func actsName(answers string) string { return answers + ".acts" }
 
 // do does an act and waits until it is stored, where it stores something.
-func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
+func (a *act) do(ctx context.Context, s *Session) (out Outcome, err error) {
 	told := make(chan Notice, 2) // what opens an event is told its id, and that it is stored
 	w := Want{RequestID: a.ID, Receipts: a.Want | agora.Stored, Trace: a.Trace, Request: a.Request, Told: func(n Notice) {
 		select {
@@ -94,8 +94,8 @@ func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
 	case verbAnswer:
 		m := *a.Message
 		m.ID = a.ID
-		if s.mails(ctx, &m) {
-			return s.mail(ctx, m, w)
+		if (mailer{s}).mails(ctx, &m) {
+			return mailer{s}.mail(ctx, m, w)
 		}
 		err = s.Answer(ctx, m, w)
 	case verbPublish:
@@ -106,7 +106,7 @@ func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
 		err = s.PublishPart(ctx, a.Space, a.Event, a.Part, 0, a.Data, w)
 	default:
 		stores = false
-		out, err = s.doAside(ctx, a, w)
+		out, err = a.doAside(ctx, s, w)
 	}
 	for err == nil && stores && !stored {
 		select {
@@ -127,7 +127,7 @@ func (s *Session) do(ctx context.Context, a *act) (out Outcome, err error) {
 }
 
 // doAside does an act that stores nothing for others, or of which nothing more is told.
-func (s *Session) doAside(ctx context.Context, a *act, w Want) (out Outcome, err error) {
+func (a *act) doAside(ctx context.Context, s *Session, w Want) (out Outcome, err error) {
 	switch a.Verb {
 	case verbCancelEvent:
 		err = s.CancelEvent(ctx, a.Space, a.Event, w)
@@ -138,7 +138,7 @@ func (s *Session) doAside(ctx context.Context, a *act, w Want) (out Outcome, err
 	case verbAck:
 		err = s.Ack(ctx, a.Space, a.Seq)
 	case verbAlive, verbUpdate:
-		err = s.doDialled(ctx, a)
+		err = a.doDialled(ctx, s)
 	default:
 		err = agora.Errorf(agora.InvalidRequest, "an edge of another version asked for this")
 	}

@@ -14,27 +14,27 @@ import (
 // With a Kind of Request a Chunk or an End goes on with a stream of the agent's own, which its request has opened under its own name; STREAM_NOT_FOUND
 // where none is open. What else there is to know is said of [Session.Send].
 func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
-	peer, name := agora.ToAgent(s.claim.Tenant, m.To.Agent), m.Meta.Parent
-	kind, open := s.sender().Sends(peer, name)
+	peer, name := s.peer(m.To.Agent), m.Meta.Parent
+	kind, open := s.out.sender().Sends(peer, name)
 	switch {
 	case open && (kind == m.Kind || m.Part == agora.Chunk):
 		m.Kind, m.Stream = kind, name
 		if m.Part == agora.Whole {
 			m.Part = agora.End
-			w = s.concluding(peer, name, m.ID, w)
+			w = mailer{s}.concluding(peer, name, m.ID, w)
 		}
 	case m.Kind == agora.Reply && m.Part == agora.Whole:
-		if s.sender().Concluded(peer, name, m.ID) {
-			s.tellStored(peer, w)
+		if s.out.sender().Concluded(peer, name, m.ID) {
+			s.out.toldStored(peer, w)
 			return nil
 		}
 	case m.Kind == agora.Request:
 		return notOpen(&m)
 	default:
-		ended, silent := s.sender().Over(peer, name)
+		ended, silent := s.out.sender().Over(peer, name)
 		again, may := false, false
 		if silent {
-			again, may = s.sender().Reopens(peer, name, m.ID, w.Told == nil)
+			again, may = s.out.sender().Reopens(peer, name, m.ID, w.Told == nil)
 		}
 		if silent && w.Told == nil && !again { // it was answered for
 			return nil
@@ -42,8 +42,8 @@ func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
 		if ended || silent && !may {
 			return notOpen(&m)
 		}
-		if err := s.openAnswer(ctx, m); err != nil {
-			s.sender().Unopened(peer, name, m.ID)
+		if err := (mailer{s}).openAnswer(ctx, m); err != nil {
+			s.out.sender().Unopened(peer, name, m.ID)
 			return err
 		}
 		m.Stream = name
@@ -52,29 +52,29 @@ func (s *Session) Answer(ctx context.Context, m agora.Message, w Want) error {
 	return s.Send(ctx, m, w)
 }
 
-// mails tells whether an answer that came by another edge is whole, and goes to a mailbox.
-func (s *Session) mails(ctx context.Context, m *agora.Message) bool {
-	peer, name := agora.ToAgent(s.claim.Tenant, m.To.Agent), m.Meta.Parent
-	if m.Kind != agora.Reply || m.Part != agora.Whole || s.sender().Concluded(peer, name, m.ID) {
+// mails reports whether an answer that came by another edge is whole, and goes to a mailbox.
+func (s mailer) mails(ctx context.Context, m *agora.Message) bool {
+	peer, name := s.peer(m.To.Agent), m.Meta.Parent
+	if m.Kind != agora.Reply || m.Part != agora.Whole || s.out.sender().Concluded(peer, name, m.ID) {
 		return false
 	}
-	if kind, open := s.sender().Sends(peer, name); open && kind == m.Kind {
+	if kind, open := s.out.sender().Sends(peer, name); open && kind == m.Kind {
 		return false
 	}
 	sent := *m
 	sent.To = peer
-	return !s.sender().Route(ctx, &sent).IsBox()
+	return !s.out.sender().Route(ctx, &sent).IsBox()
 }
 
 // mail stores such an answer like that of an agent without a session: should the session end before that is told, it is the same when it is said again.
-func (s *Session) mail(ctx context.Context, m agora.Message, w Want) (Outcome, error) {
-	m.To = agora.ToAgent(s.claim.Tenant, m.To.Agent)
+func (s mailer) mail(ctx context.Context, m agora.Message, w Want) (Outcome, error) {
+	m.To = s.peer(m.To.Agent)
 	err := s.usable()
 	if err == nil {
-		err = s.mayAddress(ctx, &m)
+		err = s.rights.mayAddress(ctx, &m)
 	}
 	if err == nil {
-		err = s.spend(ctx, &m)
+		err = s.out.spend(ctx, &m)
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -84,26 +84,7 @@ func (s *Session) mail(ctx context.Context, m agora.Message, w Want) (Outcome, e
 
 // NameStream says by which request the agent knows a stream of a peer's that was delivered to it. A cancel may name the stream so.
 func (s *Session) NameStream(peer agora.AgentID, stream, request string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.incoming) < maxIncoming {
-		put(&s.incoming, streamKey{agora.ToAgent(s.claim.Tenant, peer), stream}, request)
-	}
-}
-
-// streamOf returns the stream of a peer's that the agent names, be it by the stream's own name or by that of its request.
-func (s *Session) streamOf(peer agora.Address, name string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.incoming[streamKey{peer, name}]; ok {
-		return name
-	}
-	for k, request := range s.incoming {
-		if request == name && k.peer == peer {
-			return k.stream
-		}
-	}
-	return name
+	s.incoming.name(streamKey{s.peer(peer), stream}, request)
 }
 
 func notOpen(m *agora.Message) error {
@@ -111,37 +92,16 @@ func notOpen(m *agora.Message) error {
 }
 
 // concluding notes that an answer ends the stream of its name, for as long as that does not fail.
-func (s *Session) concluding(peer agora.Address, name, id string, w Want) Want {
-	s.sender().Concludes(peer, name, id)
-	tell := w.Told
-	if tell == nil {
-		tell, w.overhears = s.conn.Notify, true
-	}
-	w.Told = func(n Notice) {
-		if n.Kind == NoticeFault {
-			s.sender().Concludes(peer, name, "")
-		}
-		tell(n)
-	}
-	return w
+func (s mailer) concluding(peer agora.Address, name, id string, w Want) Want {
+	s.out.sender().Concludes(peer, name, id)
+	return s.out.overhearing(w, func() { s.out.sender().Concludes(peer, name, "") })
 }
 
 // openAnswer opens the stream of an answer. Its name is its key as well: where two parts of one answer come at one time, both open it, once.
-func (s *Session) openAnswer(ctx context.Context, m agora.Message) error {
+func (s mailer) openAnswer(ctx context.Context, m agora.Message) error {
 	m.Part, m.Stream, m.ID, m.Body, m.Media, m.Index = agora.Start, m.Meta.Parent, "start", nil, "", 0
 	m.Meta.Request = m.Meta.Parent
 	return s.Send(ctx, m, Want{Told: func(Notice) {}}) // what becomes of the part behind it tells enough
-}
-
-// tellStored tells the agent that what it says again was stored before.
-func (s *Session) tellStored(to agora.Address, w Want) {
-	n := Notice{Kind: NoticeReceipt, RequestID: w.RequestID, Tier: agora.Stored, To: to}
-	switch {
-	case w.Told != nil:
-		w.Told(n)
-	case w.RequestID != "":
-		s.conn.Notify(n)
-	}
 }
 
 // Answer is [Session.Answer] for an agent that the actor may be, by the edge that holds its session. A whole answer needs none. Errors are those of

@@ -55,11 +55,11 @@ func (a *answers) reply(ctx context.Context, q *question) (r reply) {
 		r.Leaving = !r.Alive && a.leaving(at, q.Epoch)
 	case "inspect":
 		if s := n.sessions.under(at, q.Epoch); s != nil {
-			r.Live = s.status()
+			r.Live = statusOf(s)
 		}
 	case "kick", "evict", "end":
 		if s := n.sessions.under(at, q.Epoch); s != nil {
-			s.endHere(ctx, endings[q.Verb])
+			leaver{s}.endHere(ctx, endings[q.Verb])
 			r.Done = true
 		}
 	case "self":
@@ -70,8 +70,8 @@ func (a *answers) reply(ctx context.Context, q *question) (r reply) {
 		r.Done, r.Clean = n.owner.HandOver(ctx, at, q.Epoch)
 	case "confirmed":
 		for _, s := range n.sessions.of(at, agora.MaxSeq) {
-			r.Cursor = max(r.Cursor, s.read())
-			if s.slow != nil && !s.ended() {
+			r.Cursor = max(r.Cursor, s.cursor.read())
+			if s.slow != nil && !s.life.ended() {
 				r.Slow = append(r.Slow, s.slow()...)
 			}
 		}
@@ -97,12 +97,7 @@ func (a *answers) status() *EdgeStatus {
 // leaving reports whether the agent of an epoch has said goodbye.
 func (a *answers) leaving(at agora.Address, epoch uint64) bool {
 	s := a.node.sessions.under(at, epoch)
-	if s == nil {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.goodbye
+	return s != nil && s.life.saidGoodbye()
 }
 
 // act does what another edge was asked for.
@@ -121,7 +116,7 @@ func (a *answers) acted(ctx context.Context, body []byte) (r acted) {
 		r.Code, r.Message = agora.InvalidRequest, "an edge of another version asked for this"
 	} else if s := a.node.sessions.live(what.Agent); s == nil {
 		r.Elsewhere = true
-	} else if out, err := s.do(ctx, &what); err != nil {
+	} else if out, err := what.do(ctx, s); err != nil {
 		e := agora.AsError(err)
 		r.Code, r.Message, r.RetryAfter = e.Code, e.Message, e.RetryAfter
 	} else {

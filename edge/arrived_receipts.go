@@ -10,37 +10,36 @@ import (
 
 // arrivedUpTo tells the senders of what stands behind after and up to last that it has arrived, though nothing here knows what that was:
 // the agent came back and named last, say. A reader of the log finds out; arrivedUpTo does not wait for it.
-func (s *Session) arrivedUpTo(after, last uint64) {
-	o := s.pendingReceipts()
+func (o *receiptQueue) arrivedUpTo(after, last uint64) {
 	o.mu.Lock()
 	o.readers++
 	o.reading = lower(o.reading, after+1)
 	o.mu.Unlock()
-	s.node.background(func() {
-		s.readArrived(after, last)
+	o.node.background(func() {
+		o.readArrived(after, last)
 		o.mu.Lock()
 		if o.readers--; o.readers == 0 {
 			o.reading = 0
 		}
 		o.mu.Unlock()
-		s.markMoved()
+		o.moved()
 	})
 }
 
 // readArrived reads what arrivedUpTo is about. It blocks until that is done, or the session is over.
-func (s *Session) readArrived(after, last uint64) {
-	inbox := s.node.cfg.Broker.Listen(s.address(), broker.From{After: after}, func() {})
+func (o *receiptQueue) readArrived(after, last uint64) {
+	inbox := o.node.cfg.Broker.Listen(o.address(), broker.From{After: after}, func() {})
 	defer inbox.Close()
-	for !s.ended() {
-		ms, err := inbox.Next(s.node.ctx, pull)
-		if err != nil && !pause.For(s.node.ctx, time.Second) || err == nil && len(ms) == 0 {
+	for !o.life.ended() {
+		ms, err := inbox.Next(o.node.ctx, pull)
+		if err != nil && !pause.For(o.node.ctx, time.Second) || err == nil && len(ms) == 0 {
 			return
 		}
 		for i := range ms {
 			if ms[i].Seq > last {
 				return
 			}
-			s.arrived(&ms[i])
+			o.arrived(&ms[i])
 		}
 	}
 }
@@ -49,14 +48,14 @@ func (s *Session) readArrived(after, last uint64) {
 const pull = 64 << 10
 
 // arrived tells the sender of a message that it was written and has arrived, as far as it asked for that. It may have been told before.
-func (s *Session) arrived(m *agora.Message) {
+func (o *receiptQueue) arrived(m *agora.Message) {
 	if m.Kind == agora.Receipt {
 		return
 	}
 	if m.Meta.Receipts&agora.Delivered != 0 {
-		s.enqueueReceipt(m.From, subjectOf(m), agora.Delivered, m.Seq)
+		o.enqueue(m.From, subjectOf(m), agora.Delivered, m.Seq)
 	}
 	if m.Meta.Receipts&agora.Acked != 0 {
-		s.enqueueReceipt(m.From, subjectOf(m), agora.Acked, m.Seq)
+		o.enqueue(m.From, subjectOf(m), agora.Acked, m.Seq)
 	}
 }

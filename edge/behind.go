@@ -38,7 +38,7 @@ func (t *sessionTable) flushPositions(ctx context.Context, p *presence.Store, lo
 		// Losing a position means repeating, never skipping: the next move writes it.
 		log.Warn("positions were not written", "err", err)
 		for s := range moved {
-			s.forgetPersisted()
+			s.cursor.forgetPersisted()
 			s.markMoved()
 		}
 	}
@@ -47,12 +47,12 @@ func (t *sessionTable) flushPositions(ctx context.Context, p *presence.Store, lo
 // detachLate tries again to detach the sessions that have stopped.
 func (t *sessionTable) detachLate(ctx context.Context, background func(func())) {
 	for _, s := range t.allStopped() {
-		if s.detaching.TryLock() {
-			s.detaching.Unlock()
+		if s.departure.mu.TryLock() {
+			s.departure.mu.Unlock()
 			background(func() {
 				ctx, cancel := context.WithTimeout(ctx, closeTime)
 				defer cancel()
-				s.detach(ctx)
+				leaver{s}.detach(ctx)
 			})
 		}
 	}

@@ -113,20 +113,20 @@ func (s *Session) Request(ctx context.Context, q call.Request) (*call.Answer, er
 
 // called takes note of the request of a call that the agent is handed, or that nobody waits for its answer any more. It
 // returns false where there is nothing to tell the agent.
-func (s *Session) called(m *agora.Message) bool {
-	peer := agora.ToAgent(s.claim.Tenant, m.From)
+func (s puller) called(m *agora.Message) bool {
+	peer := s.peer(m.From)
 	if m.Kind == agora.Request {
-		s.sender().Asked(peer, ClientID(m.ID), m.Meta.Call, m.Stream)
+		s.out.sender().Asked(peer, ClientID(m.ID), m.Meta.Call, m.Stream)
 		return true
 	}
 	if m.Kind != agora.Control || m.Part != agora.Abort {
 		return true
 	}
-	box, stream, open, tell := s.sender().NotAsked(peer, m.Meta.Call)
+	box, stream, open, tell := s.out.sender().NotAsked(peer, m.Meta.Call)
 	if !open {
 		return tell
 	}
-	s.sender().Cancelled(box, stream)
+	s.out.sender().Cancelled(box, stream)
 	m.Part, m.Stream = agora.Cancel, stream // and the body says why
 	return true
 }

@@ -1,7 +1,8 @@
 package edge
 
 import (
-	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -50,24 +51,38 @@ func (c card) held() int64 {
 	return int64(c.said.Size())
 }
 
-// keep has the session keep a card. The caller holds mu, or is alone with the session.
-func (s *Session) keep(c card) {
-	s.node.stats.cards.Add(c.held() - s.card.held())
-	s.card = c
+// profile is what the agent of a session says of itself, and can do.
+type profile struct {
+	heartbeat atomic.Bool // it knows agent.heartbeat
+
+	mu   sync.Mutex // guards the fields below
+	card card
+	gone bool // the session is detached: no card is kept any more
 }
 
-// letCardGo is for a session that is over and detached.
-func (s *Session) letCardGo() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keep(card{})
+func (p *profile) now() card {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.card
 }
 
-// setCard has the directory show another card of the session's agent, and tells of it where it is another one.
-func (s *Session) setCard(ctx context.Context, card agora.Agent) error {
-	changed, err := s.node.cfg.Presence.Directory.SetCard(ctx, s.claim, card)
-	if changed {
-		s.node.owner.Announce(s.claim, agora.Updated)
+// keep keeps a card, and returns by how many bytes more that is than the last one.
+func (p *profile) keep(c card) (more int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return 0
 	}
-	return err
+	more = c.held() - p.card.held()
+	p.card = c
+	return more
+}
+
+// letGo lets go of the card for good, and returns how many bytes that was.
+func (p *profile) letGo() (held int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	held = p.card.held()
+	p.card, p.gone = card{}, true
+	return held
 }

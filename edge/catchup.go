@@ -19,7 +19,7 @@ type Catchup struct {
 // Catchup returns a reading of the mailbox behind a position, which is one that Pull has given. wake is called when Next has
 // something, from any goroutine; it must not block, and not call Close. The caller owes it a call of Close.
 func (s *Session) Catchup(after uint64, wake func()) *Catchup {
-	tail, at := s.inbox.Tail()
+	tail, at := s.mailbox.inbox.Tail()
 	return &Catchup{s: s, inbox: s.node.cfg.Broker.Listen(s.address(), broker.From{After: after, Tail: tail, TailAt: at}, wake)}
 }
 
@@ -36,15 +36,15 @@ func (c *Catchup) Next(ctx context.Context, max int) ([]Delivery, error) {
 		c.kept = make([]Delivery, len(msgs))
 		for i := range msgs {
 			m := msgs[i]
-			c.kept[i] = Delivery{Message: &m, Redelivered: c.s.redelivered(&m), DeadlineMS: c.s.untilDeadline(&m)}
+			c.kept[i] = Delivery{Message: &m, Redelivered: c.s.mailbox.redelivered(&m), DeadlineMS: c.s.untilDeadline(&m)}
 		}
 	}
 	// What is read is another holder's to deliver where the session has ended meanwhile.
-	if err := c.s.mayDeliver(); err != nil {
+	if err := (puller{c.s}).mayDeliver(); err != nil {
 		return nil, err
 	}
 	ds := c.kept
-	if n := len(ds); n > 0 && !c.s.markHandedAside(ds[n-1].seq()) {
+	if n := len(ds); n > 0 && !c.s.cursor.markHandedAside(ds[n-1].seq()) {
 		return nil, agora.Errorf(agora.Unavailable, "the session is over here")
 	}
 	c.kept = nil

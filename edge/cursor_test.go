@@ -10,14 +10,14 @@ import (
 // A pong that is waited for is for Pong alone, or nobody would learn what it confirms.
 func TestAPongThatConfirmsSomethingIsNotIdle(t *testing.T) {
 	var s Session
-	s.pingNumber = 3
-	if !s.IdlePong(3) || s.heard.Load() == 0 {
+	s.cursor.pingNumber = 3
+	if !s.IdlePong(3) || s.keepalive.heard.Load() == 0 {
 		t.Error("a pong that nobody waits for is no sign of life")
 	}
 	if s.IdlePong(3 | probeMark) {
 		t.Error("the answer to a probe was taken for an idle pong")
 	}
-	if s.pingPending = true; s.IdlePong(3) {
+	if s.cursor.pingPending = true; s.IdlePong(3) {
 		t.Error("the pong that confirms was taken for an idle one")
 	}
 }
@@ -28,16 +28,15 @@ func TestWhatWasWithheldOfAPlaceThatIsOverIsNotGiven(t *testing.T) {
 		return &spaces.Event{Message: agora.Message{Kind: agora.Event, To: agora.ToSpace("t", space), Seq: seq}}
 	}
 	same, old, now := new(subscription), new(subscription), new(subscription)
-	s := Session{subscriptions: map[string]*subscription{"same": same, "joined again": now}}
-	s.pulled = []Delivery{
+	c := cursor{subscriptions: map[string]*subscription{"same": same, "joined again": now}}
+	given, _ := c.markHanded([]Delivery{
 		{Event: event("same", 7), sub: same}, {Event: event("joined again", 8), sub: old}, {Event: event("left", 9), sub: new(subscription)},
 		{Message: &agora.Message{Seq: 5}},
+	})
+	if len(given) != 2 || given[0].sub != same || given[1].Message == nil {
+		t.Errorf("given is %+v, want what is of the place that stands, and the message", given)
 	}
-	s.markHanded()
-	if len(s.pulled) != 2 || s.pulled[0].sub != same || s.pulled[1].Message == nil {
-		t.Errorf("given is %+v, want what is of the place that stands, and the message", s.pulled)
-	}
-	if same.handed != 7 || s.handed != 5 || now.handed != 0 || old.handed != 0 {
-		t.Errorf("given are %d, %d, %d and %d, want 7, 5 and nothing", same.handed, s.handed, now.handed, old.handed)
+	if same.handed != 7 || c.handed != 5 || now.handed != 0 || old.handed != 0 {
+		t.Errorf("given are %d, %d, %d and %d, want 7, 5 and nothing", same.handed, c.handed, now.handed, old.handed)
 	}
 }

@@ -3,16 +3,27 @@ package edge
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
-	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
 // closeTime bounds how long a connection that has gone keeps its goroutine
 // for tidying up; what is not done then is done behind.
 const closeTime = 5 * time.Second
+
+// departure is how far a session that has stopped is detached. mu is held while it is, which blocks.
+type departure struct {
+	mu         sync.Mutex
+	done       bool // nothing of the session is left here
+	incomplete bool // it has gone, and parts were given up
+}
+
+// leaver detaches a session.
+type leaver struct{ *Session }
 
 // Closed tells that the socket is gone. With goodbye the session ends at
 // once, else its grace begins. It returns when that is done, or handed to
@@ -23,26 +34,19 @@ func (s *Session) Closed(goodbye bool) {
 	}
 	ctx, cancel := context.WithTimeout(s.node.ctx, closeTime)
 	defer cancel()
-	s.detach(ctx)
+	leaver{s}.detach(ctx)
 }
 
 // stop ends verbs and deliveries; false when that was done before.
 func (s *Session) stop(goodbye bool) bool {
-	s.mu.Lock()
-	if s.over {
-		s.mu.Unlock()
+	subs := s.cursor.close() // first: once a session is known to be over, nothing is handed on any more
+	if !s.life.stop(goodbye) {
 		return false
 	}
-	s.over, s.goodbye, s.stopped = true, goodbye, agora.Ticks()
-	places := make([]*subscription, 0, len(s.subscriptions))
-	for _, p := range s.subscriptions {
-		places = append(places, p)
-	}
-	s.mu.Unlock()
 	s.node.sessions.markStopped(s)
-	s.node.wheel.Remove(&s.timer)
-	s.inbox.Close()
-	for _, p := range places {
+	s.node.wheel.Remove(&s.keepalive.timer)
+	s.mailbox.inbox.Close()
+	for _, p := range subs {
 		p.Close()
 	}
 	return true
@@ -50,10 +54,10 @@ func (s *Session) stop(goodbye bool) bool {
 
 // detach parts a session that has stopped: what is under way is flushed, and
 // presence is told. While that fails, the node tries again.
-func (s *Session) detach(ctx context.Context) {
-	s.detaching.Lock()
-	defer s.detaching.Unlock()
-	if s.detached || s.incomplete {
+func (s leaver) detach(ctx context.Context) {
+	s.departure.mu.Lock()
+	defer s.departure.mu.Unlock()
+	if s.departure.done || s.departure.incomplete {
 		return
 	}
 	err := s.persistDetach(ctx)
@@ -69,7 +73,7 @@ func (s *Session) detach(ctx context.Context) {
 		_, err = s.flushAndRelease(ctx)
 	}
 	switch {
-	case err == nil && !s.goodbye && !yielded:
+	case err == nil && !s.life.saidGoodbye() && !yielded:
 		h := s.held()
 		s.node.owner.Gone(h)
 		s.remove()
@@ -77,7 +81,7 @@ func (s *Session) detach(ctx context.Context) {
 		s.remove()
 	case errors.Is(err, errGaveUp):
 		// Whoever goes on with the session, or ends it, asks for the hand-over and hears it then.
-		s.incomplete = true
+		s.departure.incomplete = true
 	default:
 		s.node.cfg.Log.Debug("leaving session is not settled yet", "agent", s.claim.Agent, "err", err)
 	}
@@ -85,8 +89,8 @@ func (s *Session) detach(ctx context.Context) {
 
 // abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
 // end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here).
-func (s *Session) abortIfLost(ctx context.Context) {
-	out := s.outgoing.Load()
+func (s leaver) abortIfLost(ctx context.Context) {
+	out := s.out.lanes.Load()
 	if out == nil {
 		return
 	}
@@ -97,7 +101,7 @@ func (s *Session) abortIfLost(ctx context.Context) {
 
 // reassert writes the session again where presence has lost it since the last
 // renewal; held is false when it is another's, or over.
-func (s *Session) reassert(ctx context.Context) (held bool, err error) {
+func (s leaver) reassert(ctx context.Context) (held bool, err error) {
 	n := s.node
 	if !guard.Asserts {
 		return false, nil
@@ -106,30 +110,30 @@ func (s *Session) reassert(ctx context.Context) (held bool, err error) {
 	return err == nil && len(deposed) == 0, err
 }
 
-// remove lets go of a detached session. The caller holds detaching.
-func (s *Session) remove() {
-	s.detached = true
-	s.letCardGo()
-	s.node.dials.drop(s)
+// remove lets go of a detached session. The caller holds the departure's mu.
+func (s leaver) remove() {
+	s.departure.done = true
+	s.node.stats.cards.Add(-s.profile.letGo())
+	s.node.dials.drop(s.Session)
 	s.hasLeft()
-	s.sender().Close()
-	s.node.sessions.remove(s)
+	s.out.sender().Close()
+	s.node.sessions.remove(s.Session)
 	s.node.stats.sessions.Add(-1)
 }
 
 // flush waits for what is under way, and after a goodbye ends what is open.
-func (s *Session) flush(ctx context.Context) error {
-	if s.goodbye {
-		return s.sender().AbortOpen(ctx)
+func (s leaver) flush(ctx context.Context) error {
+	if s.life.saidGoodbye() {
+		return s.out.sender().AbortOpen(ctx)
 	}
 	return s.flushAll(ctx)
 }
 
 // persistDetach says to presence that the socket is gone, at once, and then how what
 // was under way has ended.
-func (s *Session) persistDetach(ctx context.Context) error {
+func (s leaver) persistDetach(ctx context.Context) error {
 	p := s.node.cfg.Presence
-	if err := p.Sessions.Lose(ctx, s.claim, s.lastPosition(ctx), s.spacePositions(), s.goodbye); err != nil {
+	if err := p.Sessions.Lose(ctx, s.claim, s.lastPosition(ctx), s.cursor.spacePositions(), s.life.saidGoodbye()); err != nil {
 		return err
 	}
 	flushed := s.flush(ctx)
@@ -141,7 +145,7 @@ func (s *Session) persistDetach(ctx context.Context) error {
 			return err
 		}
 	}
-	if !s.goodbye {
+	if !s.life.saidGoodbye() {
 		return gaveUp(flushed)
 	}
 	if err := p.Sessions.End(ctx, s.claim); err != nil {
@@ -161,7 +165,7 @@ func (s *Session) persistDetach(ctx context.Context) error {
 // lastPosition is the session's position as it goes. Whether the agent has
 // seen everything up to now is asked of the log, so that its return after a
 // long sleep can be told truthfully whether it missed anything.
-func (s *Session) lastPosition(ctx context.Context) presence.Position {
+func (s leaver) lastPosition(ctx context.Context) presence.Position {
 	p, now := s.position(), s.node.cfg.Broker.Now()
 	if last, err := s.node.cfg.Broker.Last(ctx, s.address()); err == nil && last <= p.Tail {
 		p.TailAt = now
@@ -180,14 +184,14 @@ func gaveUp(flushed error) error {
 }
 
 // handOver gives the session to another holder: the socket is closed, what is
-// under way is flushed, positions are written. It tells whether nothing was given up.
-func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
-	s.leaves(TakenOver)
+// under way is flushed, positions are written. It reports whether nothing was given up.
+func (s leaver) handOver(ctx context.Context) (clean bool, err error) {
+	s.life.leaves(TakenOver)
 	s.deposed()
 	s.stop(false)
-	s.detaching.Lock()
-	defer s.detaching.Unlock()
-	if s.detached {
+	s.departure.mu.Lock()
+	defer s.departure.mu.Unlock()
+	if s.departure.done {
 		return true, nil // and presence knows how it went
 	}
 	clean, err = s.flushAndRelease(ctx)
@@ -198,13 +202,23 @@ func (s *Session) handOver(ctx context.Context) (clean bool, err error) {
 	return clean, nil
 }
 
+// flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them.
+func (s leaver) flushAll(ctx context.Context) error {
+	for {
+		err := s.out.sender().Flush(ctx)
+		if err != nil || !s.owed.Load().busy() || !pause.For(ctx, 5*time.Millisecond) {
+			return err
+		}
+	}
+}
+
 // flushAndRelease flushes what is under way and writes to presence, for the next holder,
-// where the session stands and whether anything was given up. The caller holds detaching.
-func (s *Session) flushAndRelease(ctx context.Context) (clean bool, err error) {
+// where the session stands and whether anything was given up. The caller holds the departure's mu.
+func (s leaver) flushAndRelease(ctx context.Context) (clean bool, err error) {
 	flushed := s.flushAll(ctx)
 	if ctx.Err() != nil {
 		return false, ctx.Err() // still under way: the asker comes again
 	}
 	clean = flushed == nil
-	return clean, s.node.cfg.Presence.Sessions.HandedOver(ctx, s.claim, s.positionTold(), s.spacePositions(), !clean)
+	return clean, s.node.cfg.Presence.Sessions.HandedOver(ctx, s.claim, s.positionTold(), s.cursor.spacePositions(), !clean)
 }

@@ -73,7 +73,7 @@ func (a *Actor) reach(ctx context.Context, id agora.AgentID, what act) error {
 }
 
 // doDialled does an act for who may speak for an agent that this edge has dialled.
-func (s *Session) doDialled(ctx context.Context, a *act) error {
+func (a *act) doDialled(ctx context.Context, s *Session) error {
 	switch {
 	case !s.claim.Dialled:
 		return agora.UnknownAgent(s.claim.Agent)
@@ -169,8 +169,8 @@ func (a *Actor) dialled(h *Hello, req *presence.ClaimRequest) (err error) {
 }
 
 // vouchAgain writes into presence that the principal of a session has other credentials, where others may have to dial for it.
-func (s *Session) vouchAgain() {
-	how := s.node.dials.of(s)
+func (d *dials) vouchAgain(s *Session) {
+	how := d.of(s)
 	if how == nil {
 		return
 	}
@@ -179,7 +179,7 @@ func (s *Session) vouchAgain() {
 		how.By, err = vouch(dialect, s.actor.Principal())
 	}
 	if err == nil {
-		s.node.dials.put(s, *how)
+		d.put(s, *how)
 		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
 		defer cancel()
 		err = s.node.cfg.Presence.Dials.SetBy(ctx, s.claim, how.By)

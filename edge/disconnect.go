@@ -18,7 +18,7 @@ type Ending struct {
 
 // Report takes note of how the connection went. The door calls it once, before Closed.
 func (s *Session) Report(e Ending) {
-	why := s.leaves(e.Cause)
+	why := s.life.leaves(e.Cause)
 	for k, name := range causes {
 		if name == why {
 			s.node.stats.ended[k].Add(1)
@@ -31,43 +31,16 @@ func (s *Session) Report(e Ending) {
 	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session ended", attrs...)
 }
 
-// leaves notes why the session leaves, and returns the reason: the first one counts.
-func (s *Session) leaves(why Cause) Cause {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.why = cmp.Or(s.why, why)
-	return s.why
-}
-
-// began logs that the session is here, and notes it behind in the agent's history.
-func (s *Session) began() {
-	s.node.stats.started.Add(1)
-	e := s.event(presence.Began)
-	e.At, e.After = time.Unix(0, s.since).UTC(), s.after
-	s.node.background(func() { s.node.owner.Note(s.claim, e) })
-	s.node.cfg.Log.LogAttrs(s.node.ctx, slog.LevelInfo, "session started",
-		append(s.attrs(), slog.Bool("resumed", s.claim.Resumed))...)
+// began logs that the session is here, and notes it behind in the agent's history: delivery begins behind a position.
+func (b *binding) began(after uint64) {
+	b.node.stats.started.Add(1)
+	b.note(presence.Event{What: presence.Began, At: time.Unix(0, b.since).UTC(), After: after})
+	b.node.cfg.Log.LogAttrs(b.node.ctx, slog.LevelInfo, "session started",
+		append(b.attrs(), slog.Bool("resumed", b.claim.Resumed))...)
 }
 
 // hasLeft notes in the agent's history that the session has left.
-func (s *Session) hasLeft() {
-	e := s.event(presence.Left)
-	s.mu.Lock()
-	e.Why, e.Cursor, e.Written = string(cmp.Or(s.why, Lost)), s.acked, s.written
-	s.mu.Unlock()
-	s.node.background(func() { s.node.owner.Note(s.claim, e) })
-}
-
-func (s *Session) event(what string) presence.Event {
-	return presence.Event{
-		At: s.node.cfg.Broker.Now().UTC(), What: what, Edge: s.node.cfg.ID, Conn: s.name, Session: s.claim.Session, Epoch: s.claim.Epoch,
-	}
-}
-
-// attrs name the session in the log.
-func (s *Session) attrs() []slog.Attr {
-	return []slog.Attr{
-		slog.String("agent", string(s.claim.Agent)), slog.String("tenant", s.claim.Tenant),
-		slog.String("principal", s.actor.principal.Load().Name), slog.String("session", s.claim.Session), slog.String("conn", s.name),
-	}
+func (s leaver) hasLeft() {
+	acked, written, _ := s.cursor.mailbox()
+	s.note(presence.Event{What: presence.Left, At: s.Now().UTC(), Why: string(cmp.Or(s.life.reason(), Lost)), Cursor: acked, Written: written})
 }

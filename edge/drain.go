@@ -49,7 +49,7 @@ func (d *drainer) outcome() (o DrainResult) {
 	left := d.node.sessions.all()
 	for _, s := range left {
 		delete(d.told, s)
-		if out := s.outgoing.Load(); out != nil {
+		if out := s.out.lanes.Load(); out != nil {
 			o.Pending += int64(out.Held())
 		}
 	}
@@ -107,7 +107,7 @@ func (d *drainer) step() bool {
 // left returns those who were not told yet.
 func (d *drainer) left() (left []*Session) {
 	for _, s := range d.node.sessions.all() {
-		if _, told := d.told[s]; !told && !s.ended() {
+		if _, told := d.told[s]; !told && !s.life.ended() {
 			left = append(left, s)
 		}
 	}

@@ -12,8 +12,8 @@ var endings = map[string]Reason{
 }
 
 // endHere closes the session's connection for good, and settles it.
-func (s *Session) endHere(ctx context.Context, why Reason) {
-	s.leaves(why.Cause)
+func (s leaver) endHere(ctx context.Context, why Reason) {
+	s.life.leaves(why.Cause)
 	s.conn.Close(why)
 	if s.stop(true) {
 		s.detach(ctx)

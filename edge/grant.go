@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/agora-relay/agora"
@@ -78,6 +79,14 @@ func (a *Actor) refusesSpace(v policy.Verb, space string) string {
 	return a.grant().RefusesSpace(v, space, spaceType(space) == spaces.System)
 }
 
+// rights is what the agent of a session may do, as its verbs are held against it.
+type rights struct {
+	*binding
+	out      *outgoing // whose streams are ended that may not go on
+	reviewed atomic.Pointer[reviewed]
+	callers  atomic.Pointer[callers] // who may be answered, where a policy rules; nil while there is nobody
+}
+
 // reviewed is what a session's verbs were last held against. Nothing of it changes but to.
 type reviewed struct {
 	by *grant                        // by which open streams go on
@@ -90,106 +99,112 @@ var freely = reviewed{by: &unbound}
 // review returns what the agent may do now. Where that has changed since it
 // last spoke, streams to whom it may not address any more are ended, and told; so
 // the parts of those that are open need no look.
-func (s *Session) review() *reviewed {
-	g, r := s.actor.grant(), s.reviewed.Load()
-	if r != nil && g == r.by {
-		return r
+func (r *rights) review() *reviewed {
+	g, last := r.actor.grant(), r.reviewed.Load()
+	if last != nil && g == last.by {
+		return last
 	}
 	now := &freely
 	if g != &unbound {
 		now = &reviewed{by: g}
 	}
-	if !s.reviewed.CompareAndSwap(r, now) {
-		return s.review() // another verb does it
+	if !r.reviewed.CompareAndSwap(last, now) {
+		return r.review() // another verb does it
 	}
 	if g.Grant == nil {
 		return now
 	}
-	s.sender().Review(func(to agora.Address, kind agora.Kind) error {
-		return s.mayGoOn(g, to, kind)
+	r.out.sender().Review(func(to agora.Address, kind agora.Kind) error {
+		return r.mayGoOn(g, to, kind)
 	}, func(to agora.Address, name string, err error) {
-		s.conn.Notify(Notice{Kind: NoticeFault, To: to.Peer(), Stream: name, Err: agora.AsError(err)})
+		r.conn.Notify(Notice{Kind: NoticeFault, To: to.Peer(), Stream: name, Err: agora.AsError(err)})
 	})
 	return now
 }
 
 // mayGoOn tells whether a stream that is open may go on.
-func (s *Session) mayGoOn(g *grant, to agora.Address, kind agora.Kind) error {
+func (r *rights) mayGoOn(g *grant, to agora.Address, kind agora.Kind) error {
 	switch {
 	case to.IsSpace():
-		return s.actor.mayEnter(policy.Publish, to.Space)
+		return r.actor.mayEnter(policy.Publish, to.Space)
 	case kind == agora.Reply && g.RefusesWhole(policy.Reply) == "":
 		return nil // it had been asked when it began
 	}
-	return s.actor.forbidden(g.Refuses(policy.Send, string(to.Agent)), addressing, string(to.Agent))
+	return r.actor.forbidden(g.Refuses(policy.Send, string(to.Agent)), addressing, string(to.Agent))
 }
 
 const addressing = "agent %q may not be addressed"
 
 // mayAddress tells whether the agent may say something to another: by a rule,
 // or as its answer. The parts of a stream need no look: see review.
-func (s *Session) mayAddress(ctx context.Context, m *agora.Message) error {
-	r, to := s.review(), m.To.Agent
-	g := r.by
-	if last := r.to.Load(); g.Grant == nil || m.Part == agora.Chunk || m.Part == agora.End || last != nil && *last == to {
+func (r *rights) mayAddress(ctx context.Context, m *agora.Message) error {
+	held, to := r.review(), m.To.Agent
+	g := held.by
+	if last := held.to.Load(); g.Grant == nil || m.Part == agora.Chunk || m.Part == agora.End || last != nil && *last == to {
 		return nil
 	}
 	why := g.Refuses(policy.Send, string(to))
 	if why == "" {
-		r.to.Store(&to)
+		held.to.Store(&to)
 		return nil
 	}
 	if m.Kind == agora.Reply || m.Part == agora.Cancel {
 		if no := g.RefusesWhole(policy.Reply); no != "" {
-			return s.actor.forbidden(no, addressing, string(to))
+			return r.actor.forbidden(no, addressing, string(to))
 		}
 		if m.To.IsBox() {
 			return nil // a call of its own has named that
 		}
-		asked, err := s.hasAsked(ctx, to)
+		asked, err := r.hasAsked(ctx, to)
 		if err != nil || asked {
 			return err
 		}
 	}
-	return s.actor.forbidden(why, addressing, string(to))
+	return r.actor.forbidden(why, addressing, string(to))
 }
 
 // callers are the last agents that have said something to this one, by hashes that nobody outside can foretell.
 type callers struct {
+	mu   sync.Mutex // guards the fields below
 	at   [64]uint64
 	next uint8
 }
 
-// heardFrom notes who has said something, so that it may be answered even if it has left meanwhile.
-func (s *Session) heardFrom(id agora.AgentID) {
-	h := maphash.String(s.node.seed, string(id))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.callers == nil {
-		s.callers = new(callers)
-	}
-	c := s.callers
+// add adds a caller, unless it was the last one.
+func (c *callers) add(h uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if n := len(c.at); c.at[(int(c.next)+n-1)%n] != h {
 		c.at[c.next] = h
 		c.next = (c.next + 1) % uint8(n)
 	}
 }
 
+func (c *callers) has(h uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.at[:], h)
+}
+
+// heardFrom notes who has said something, so that it may be answered even if it has left meanwhile.
+func (r *rights) heardFrom(id agora.AgentID) {
+	if r.callers.Load() == nil {
+		r.callers.CompareAndSwap(nil, new(callers))
+	}
+	r.callers.Load().add(maphash.String(r.node.seed, string(id)))
+}
+
 // hasAsked tells whether an agent has said something to this one: of late, or in the session that it has now.
-func (s *Session) hasAsked(ctx context.Context, id agora.AgentID) (bool, error) {
-	h := maphash.String(s.node.seed, string(id))
-	s.mu.Lock()
-	asked := s.callers != nil && slices.Contains(s.callers.at[:], h)
-	s.mu.Unlock()
-	if asked {
+func (r *rights) hasAsked(ctx context.Context, id agora.AgentID) (bool, error) {
+	if c := r.callers.Load(); c != nil && c.has(maphash.String(r.node.seed, string(id))) {
 		return true, nil
 	}
-	asked, err := s.node.cfg.Presence.Addressees.WroteTo(ctx, s.claim.Tenant, id, s.address())
+	asked, err := r.node.cfg.Presence.Addressees.WroteTo(ctx, r.claim.Tenant, id, r.address())
 	if err != nil {
 		return false, agora.AsError(err)
 	}
 	if asked {
-		s.heardFrom(id)
+		r.heardFrom(id)
 	}
 	return asked, nil
 }
@@ -199,12 +214,13 @@ func (s *Session) hasAsked(ctx context.Context, id agora.AgentID) (bool, error) 
 func (n *Node) Reconsider() {
 	n.background(func() {
 		for _, s := range n.sessions.all() {
-			s.reconsider()
+			member{s}.reconsider()
 		}
 	})
 }
 
-func (s *Session) reconsider() {
+// reconsider holds a session against what its agent may do now.
+func (s member) reconsider() {
 	if s.actor.grant().Grant == nil {
 		return
 	}
@@ -212,13 +228,7 @@ func (s *Session) reconsider() {
 		s.conn.Close(Reason{Cause: Refused, Code: agora.Forbidden, Text: agora.AsError(err).Message})
 		return
 	}
-	s.mu.Lock()
-	var in []string
-	for name := range s.subscriptions {
-		in = append(in, name)
-	}
-	s.mu.Unlock()
-	for _, name := range in {
+	for _, name := range s.cursor.spaces() {
 		err := s.actor.mayEnter(policy.Join, name)
 		if err == nil {
 			continue

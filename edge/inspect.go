@@ -8,15 +8,14 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// status returns the session as this edge sees it.
-func (s *Session) status() *SessionStatus {
+// statusOf returns a session as this edge sees it.
+func statusOf(s *Session) *SessionStatus {
 	v := &SessionStatus{
-		Since: time.Unix(0, s.since), Begun: s.begun.Load(), Queued: s.inbox.Held(), Blocked: s.blocked.any(), Withheld: s.kept.Load(),
-		HeardMS: (agora.Ticks() - s.heard.Load()) / int64(time.Millisecond),
+		Since: time.Unix(0, s.since), Begun: s.mailbox.begun.Load(), Queued: s.mailbox.inbox.Held(), Blocked: s.out.blocked.any(), Withheld: s.mailbox.refused.Load(),
+		HeardMS: s.keepalive.quiet().Milliseconds(),
 	}
-	s.mu.Lock()
-	v.Confirmed, v.Written, v.Acks, v.Over = s.acked, s.written, s.proof.is(ByAck), s.over
-	s.mu.Unlock()
+	v.Confirmed, v.Written, _ = s.cursor.mailbox()
+	v.Acks, v.Over = s.cursor.proof.is(ByAck), s.life.ended()
 	return v
 }
 

@@ -14,9 +14,9 @@ import (
 
 // putCut sends an event that was cut: its parts go as a stream, and are one frame to its sender. The last part has the
 // frame's number and receipt, as all of the event is stored when that is, and its outcome is the one answer to the frame.
-func (s *Session) putCut(ctx context.Context, m agora.Message, parts []json.RawMessage, w Want) error {
-	s.blocked.begin()
-	defer s.blocked.end()
+func (s publisher) putCut(ctx context.Context, m agora.Message, parts []json.RawMessage, w Want) error {
+	s.out.blocked.begin()
+	defer s.out.blocked.end()
 	key, n, want := m.ID, m.N, w.Receipts|s.wants
 	m.Meta.Receipts = want &^ agora.Stored
 	span := s.node.cfg.Tracer.Send(&m)
@@ -26,7 +26,7 @@ func (s *Session) putCut(ctx context.Context, m agora.Message, parts []json.RawM
 		if i == 0 {
 			m.Part = agora.Start
 		}
-		err := s.sender().Send(ctx, m, relay.Options{Receipts: want, Piece: true}, func(res broker.Result) {
+		err := s.out.sender().Send(ctx, m, relay.Options{Receipts: want, Piece: true}, func(res broker.Result) {
 			switch {
 			case res.Err == nil:
 				s.node.stats.sent.Add(1)
@@ -41,25 +41,25 @@ func (s *Session) putCut(ctx context.Context, m agora.Message, parts []json.RawM
 		m.Meta.Trace = ""
 	}
 	m.Part, m.Body, m.Index, m.ID, m.N = agora.End, nil, uint32(len(parts)), partKey(key, len(parts)), n
-	t := s.ticket(&m, w, want, span)
-	err := s.sender().Send(ctx, m, relay.Options{Receipts: want, Frame: w.RequestID, Piece: true}, func(res broker.Result) {
+	last := s.out.pending(&m, w, want, span)
+	err := s.out.sender().Send(ctx, m, relay.Options{Receipts: want, Frame: w.RequestID, Piece: true}, func(res broker.Result) {
 		if res.Err != nil && agora.AsError(res.Err).Code == agora.StreamNotFound && first != nil {
 			res.Err = first // it never began
 		}
-		t.outcome(res)
+		last.complete(res)
 	})
 	if err != nil {
-		span.End(agora.AsError(err)) // nobody has the ticket
+		span.End(agora.AsError(err)) // it is nobody's
 		return s.cutShort(m, n, len(parts), err)
 	}
 	return nil
 }
 
 // cutShort returns why part i of an event was refused, and ends the event for the members where it will not be said again.
-func (s *Session) cutShort(m agora.Message, n uint64, i int, err error) error {
+func (s publisher) cutShort(m agora.Message, n uint64, i int, err error) error {
 	again := n > 0 && agora.AsError(err).Code == agora.Unavailable || errors.Is(err, presence.ErrDeposed)
 	if i > 0 && !again {
-		s.sender().Broken(m.To, m.Stream, n, err)
+		s.out.sender().Broken(m.To, m.Stream, n, err)
 	}
 	return err
 }

@@ -26,10 +26,10 @@ func speaker(l admission.Limits) *Actor {
 func TestPartsOfAStreamWaitTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := speaker(admission.Limits{Rate: 10, Burst: 1})
-		s := &Session{actor: a}
+		out := outgoing{binding: &binding{actor: a}}
 		begin := time.Now()
 		for range 30 {
-			if err := s.spend(context.Background(), &agora.Message{Part: agora.Chunk}); err != nil {
+			if err := out.spend(context.Background(), &agora.Message{Part: agora.Chunk}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -26,14 +26,5 @@ func (n *Node) sheds() admission.ShedderConfig {
 // for its agent and was not pulled yet, and what the agent has sent that is not
 // stored yet. It does not block.
 func (s *Session) Held() int64 {
-	held := s.inbox.Held()
-	if out := s.outgoing.Load(); out != nil {
-		held += out.Held()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.subscriptions {
-		held += p.Held()
-	}
-	return int64(held)
+	return int64(s.mailbox.inbox.Held() + s.out.held() + s.cursor.held())
 }

@@ -46,7 +46,7 @@ func (o *offers) make(s *Session, last time.Time) {
 // close closes the connections whose time is over.
 func (o *offers) close() {
 	for s, until := range o.open {
-		if s.ended() {
+		if s.life.ended() {
 			delete(o.open, s)
 		} else if !time.Now().Before(until) {
 			s.conn.Close(Reason{Cause: Drained, Text: "the edge is restarting: another one dials"})

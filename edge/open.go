@@ -88,8 +88,8 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		n.owner.Announce(claim, agora.Online)
 	}
 	n.stats.sessions.Add(1)
-	s.began()
-	return s, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: s.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed, Expires: s.Expires()}, nil
+	s.began(s.mailbox.after)
+	return s, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: s.mailbox.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed, Expires: s.Expires()}, nil
 }
 
 // beginSession begins the session of a claim, once nobody else holds anything of it.
@@ -102,24 +102,23 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{
-		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, card: cardOf(req.Card), slot: h.Admission.slot, wants: h.Receipts, slow: h.Slow,
-	}
-	if err := s.openInbox(ctx, h, rec); err != nil {
+	o := n.newOpening(a, h, req, c, conn, rec)
+	if err := o.openInbox(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.recallCard(ctx, rec); err != nil {
+	if err := o.recallCard(ctx); err != nil {
 		return nil, err
 	}
-	s.start(h, rec)
+	o.start()
+	s := o.Session
 	if c.Dialled && rec.Dial != nil {
 		n.dials.put(s, *rec.Dial)
 	}
-	n.stats.cards.Add(s.card.held())
+	n.stats.cards.Add(s.profile.now().held())
 	n.sessions.add(s)
 	n.owner.Here(s.address())
-	if h.HasLast && s.after > rec.Position.Cursor {
-		s.arrivedUpTo(rec.Position.Cursor, s.after)
+	if h.HasLast && s.mailbox.after > rec.Position.Cursor {
+		s.receiptsOwed().arrivedUpTo(rec.Position.Cursor, s.mailbox.after)
 	}
 	s.revalidate()                   // what was taken back before is not looked for again
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
@@ -128,20 +127,4 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 		}
 	}
 	return s, nil
-}
-
-// recallCard goes on with the card of a resumed session: when it began, and what
-// it said of itself unless it says more now.
-func (s *Session) recallCard(ctx context.Context, rec presence.Record) error {
-	if !s.claim.Resumed {
-		return nil
-	}
-	now := s.card.of(s.claim.Agent)
-	if now.Bare() {
-		s.card = cardOf(rec.Card)
-		return nil
-	}
-	now.RegisteredAt = rec.Card.RegisteredAt
-	s.card = cardOf(now)
-	return s.setCard(ctx, now)
 }

@@ -1,35 +1,204 @@
 package edge
 
 import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
 )
 
-// sender returns the session's sender, which is made when something is asked of it for the
-// first time: most agents listen, and a sender is as large as an inbox.
-func (s *Session) sender() *relay.Sender {
-	if out := s.outgoing.Load(); out != nil {
-		return out
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.outgoing.Load() == nil {
-		s.outgoing.Store(s.newSender(nil))
-	}
-	return s.outgoing.Load()
+// outgoing is what a session sends, and the receipts that it is given for that.
+type outgoing struct {
+	*binding
+	making   sync.Mutex                   // held while lanes is made
+	lanes    atomic.Pointer[relay.Sender] // nil until the agent sends something: see sender
+	unclean  uint64                       // the highest epoch of its holders that ended without handing over
+	blocked  waits                        // of its verbs: meanwhile the edge itself does not read the socket
+	receipts receiptBox                   // cumulative receipts for this agent
 }
 
-// newSender returns a sender that goes on with the lanes of earlier holders.
-func (s *Session) newSender(lanes []presence.Lane) *relay.Sender {
-	return s.node.relay.Sender(relay.SenderConfig{
-		Claim: &s.claim, Lanes: lanes, Dirty: s.unclean, Deposed: s.laneLost, Told: s.told, TimedOut: s.timedOut,
+// resume goes on with the lanes of earlier holders. It comes before anything is sent.
+func (o *outgoing) resume(lanes []presence.Lane, unclean uint64) {
+	o.unclean = unclean
+	if len(lanes) > 0 {
+		o.lanes.Store(o.newSender(lanes))
+	}
+}
+
+// sender returns the session's sender, which is made when something is asked of it for the
+// first time: most agents listen, and a sender is as large as an inbox.
+func (o *outgoing) sender() *relay.Sender {
+	if s := o.lanes.Load(); s != nil {
+		return s
+	}
+	o.making.Lock()
+	defer o.making.Unlock()
+	if o.lanes.Load() == nil {
+		o.lanes.Store(o.newSender(nil))
+	}
+	return o.lanes.Load()
+}
+
+func (o *outgoing) newSender(lanes []presence.Lane) *relay.Sender {
+	return o.node.relay.Sender(relay.SenderConfig{
+		Claim: &o.claim, Lanes: lanes, Dirty: o.unclean, Deposed: o.laneLost, Told: o.told, TimedOut: o.timedOut,
 	})
 }
 
-// lanes returns the lanes that the session has used, with their open streams.
-func (s *Session) lanes() []presence.Lane {
-	if out := s.outgoing.Load(); out != nil {
-		return out.Lanes()
+// used returns the lanes that the session has used, with their open streams.
+func (o *outgoing) used() []presence.Lane {
+	if s := o.lanes.Load(); s != nil {
+		return s.Lanes()
 	}
 	return nil
+}
+
+// held returns the bytes that the agent has sent and that are not stored yet.
+func (o *outgoing) held() int {
+	if s := o.lanes.Load(); s != nil {
+		return s.Held()
+	}
+	return 0
+}
+
+// put sends m in its lane and has its receipt told.
+func (o *outgoing) put(ctx context.Context, m agora.Message, w Want) error {
+	want := w.Receipts | o.wants
+	if m.Part != agora.Whole && m.Part != agora.Start {
+		asked, known := o.sender().Receipts(m.To, m.Stream)
+		if want |= asked; !known && m.Indexed {
+			want |= agora.Stored // it has ended, and comes again from a sender that lacks a receipt; or presence has lost what was asked
+		}
+	}
+	m.Meta.Receipts = want &^ agora.Stored
+	o.blocked.begin()
+	defer o.blocked.end()
+	how := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request, Answered: w.Told != nil && !w.overhears}
+	if m.Part == agora.Chunk && w.RequestID == "" && w.Told == nil && (m.N > 0 || want&agora.Stored == 0) {
+		return o.sender().Send(ctx, m, how, nil)
+	}
+	var span *trace.Span
+	if m.Part <= agora.Start && m.Kind <= agora.Event {
+		span = o.node.cfg.Tracer.Send(&m)
+	}
+	p := o.pending(&m, w, want, span)
+	err := o.sender().Send(ctx, m, how, p.done)
+	if err != nil {
+		span.End(agora.AsError(err)) // it is nobody's
+	}
+	return err
+}
+
+// told tells the sender what became of a chunk that it gave no id, and of which no pendingSend is kept.
+func (o *outgoing) told(to agora.Address, res broker.Result) {
+	to = to.Peer()
+	if res.Err != nil {
+		o.conn.Notify(Notice{Kind: NoticeFault, To: to, N: res.N, Stream: res.Stream, Err: agora.AsError(res.Err)})
+		return
+	}
+	o.node.stats.sent.Add(1)
+	if res.N > 0 {
+		o.receipts.add(Notice{Kind: NoticeReceipt, Tier: agora.Stored, Seq: res.Seq, To: to, N: res.N}, o.conn)
+	}
+}
+
+// toldStored tells the agent that what it says again was stored before.
+func (o *outgoing) toldStored(to agora.Address, w Want) {
+	n := Notice{Kind: NoticeReceipt, RequestID: w.RequestID, Tier: agora.Stored, To: to}
+	switch {
+	case w.Told != nil:
+		w.Told(n)
+	case w.RequestID != "":
+		o.conn.Notify(n)
+	}
+}
+
+// overhearing returns a Want by which failed is called where what is sent is refused, before whoever else is told.
+func (o *outgoing) overhearing(w Want, failed func()) Want {
+	tell := w.Told
+	if tell == nil {
+		tell, w.overhears = o.conn.Notify, true
+	}
+	w.Told = func(n Notice) {
+		if n.Kind == NoticeFault {
+			failed()
+		}
+		tell(n)
+	}
+	return w
+}
+
+func (o *outgoing) timedOut(to agora.Address, stream, frame string) {
+	o.conn.Notify(Notice{Kind: NoticeFault, RequestID: frame, To: to.Peer(), Stream: stream,
+		Err: agora.Errorf(agora.Timeout, "the deadline has passed")})
+}
+
+// laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's all the same, the
+// session was given up for lost while this edge could not say that it has it, and its lanes were ended (by package ownership); or the lane
+// owes more than it can remember. Then the agent is asked to come back: its session goes on under a younger claim. It never blocks.
+func (o *outgoing) laneLost() {
+	o.node.background(func() {
+		ctx, cancel := context.WithTimeout(o.node.ctx, o.node.cfg.Lease)
+		defer cancel()
+		missing, err := o.node.cfg.Presence.Sessions.Missing(ctx, o.node.Holder(), slices.Values([]presence.Claim{o.claim}))
+		if err != nil || len(missing) > 0 {
+			o.deposed()
+			return
+		}
+		o.conn.Close(Reason{Cause: Drained, Text: "the session goes on under a new claim: reconnect"})
+	})
+}
+
+// spend takes a message from the sender's rate, and from its tenant's. Parts of
+// an open stream wait for it, so that the socket is read no faster; everything
+// else is refused over it. While the edge sheds the connection, it takes less.
+func (o *outgoing) spend(ctx context.Context, m *agora.Message) error {
+	wait, err := o.slot.Throttle(m.Part)
+	if err == nil {
+		err = o.await(ctx, wait)
+	}
+	if err != nil {
+		return err
+	}
+	q, n := &o.actor.quota, len(m.Body)
+	if m.Part == agora.Chunk || m.Part.Ends() {
+		err = o.await(ctx, q.Reserve(n))
+	} else {
+		err = q.Spend(n)
+	}
+	if err == nil {
+		q.Count(n)
+	}
+	return err
+}
+
+// await has the socket read no further for a while.
+func (o *outgoing) await(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	o.blocked.begin()
+	defer o.blocked.end()
+	if !pause.For(ctx, d) {
+		return agora.AsError(ctx.Err())
+	}
+	return nil
+}
+
+// patient returns a context in which a verb may wait for the log, longer than an election takes. The socket is not read meanwhile, which is no fault of its agent.
+func (o *outgoing) patient(ctx context.Context) (waiting context.Context, done func()) {
+	o.blocked.begin()
+	ctx, cancel := context.WithTimeout(ctx, o.node.cfg.Broker.Election())
+	return ctx, func() {
+		cancel()
+		o.blocked.end()
+	}
 }

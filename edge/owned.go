@@ -13,21 +13,21 @@ type owned struct{ *Session }
 
 func (s owned) Claim() presence.Claim                                { return s.claim }
 func (s owned) Snapshot() presence.Held                              { return s.held() }
-func (s owned) Over() bool                                           { return s.ended() }
-func (s owned) Probe(ctx context.Context) bool                       { return s.probe(ctx) }
+func (s owned) Over() bool                                           { return s.life.ended() }
+func (s owned) Probe(ctx context.Context) bool                       { return keeper(s).probe(ctx) }
 func (s owned) Depose()                                              { s.deposed() }
-func (s owned) HandOver(ctx context.Context) (clean bool, err error) { return s.handOver(ctx) }
+func (s owned) HandOver(ctx context.Context) (clean bool, err error) { return leaver(s).handOver(ctx) }
 
 // Resume has the session deliver what was withheld from a Pull.
 func (s owned) Resume() {
-	if s.kept.Swap(false) {
+	if s.mailbox.refused.Swap(false) {
 		s.conn.Wake()
 	}
 }
 
 // Lose tells presence that the socket is gone.
 func (s owned) Lose(ctx context.Context) error {
-	return s.node.cfg.Presence.Sessions.Lose(ctx, s.claim, s.position(), s.spacePositions(), s.goodbye)
+	return s.node.cfg.Presence.Sessions.Lose(ctx, s.claim, s.position(), s.cursor.spacePositions(), s.life.saidGoodbye())
 }
 
 // ownedSessions are those of a table.

@@ -33,7 +33,7 @@ func (d *acts) perform(ctx context.Context, what *act, alone func() (Outcome, er
 		return alone()
 	}
 	if s := d.sessions.live(what.Agent); s != nil {
-		return s.do(ctx, what)
+		return what.do(ctx, s)
 	}
 	found, err := d.presence.Addressees.Lookup(ctx, what.Agent.Tenant, what.Agent.Agent)
 	switch {

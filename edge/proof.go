@@ -27,21 +27,3 @@ func (p *proof) acks() {
 		p.set(ByAck)
 	}
 }
-
-// read returns up to where the agent has read its mailbox, as far as those who write to it are concerned.
-func (s *Session) read() uint64 {
-	if !s.proof.is(ByReturn) {
-		return s.position().Cursor
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(s.acked, s.written)
-}
-
-// writtenProves takes what was written for what has arrived. The caller holds mu.
-func (s *Session) writtenProves() {
-	s.acked = max(s.acked, s.written)
-	for _, p := range s.subscriptions {
-		p.acked = max(p.acked, p.written)
-	}
-}

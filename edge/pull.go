@@ -1,11 +1,14 @@
 package edge
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/spaces"
 )
@@ -28,22 +31,49 @@ func (d *Delivery) seq() uint64 {
 	return d.Message.Seq
 }
 
+// mailbox is what waits in an agent's mailbox, and what of it was pulled and not written yet.
+type mailbox struct {
+	inbox    *broker.Inbox
+	after    uint64      // position at which delivery began
+	markTo   uint64      // frames up to here may have been given to an earlier socket
+	begun    atomic.Bool // deliveries may flow
+	refused  atomic.Bool // a Pull was, as the edge may not deliver
+	withheld bool        // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own, like the next
+	pulled   []Delivery  // what the last Pull returned, until Written
+	stamp    int64       // when the oldest of pulled was stored, by the log's clock; 0 where that says nothing
+}
+
+func (b *mailbox) redelivered(m *agora.Message) bool { return m.Again || m.Seq <= b.markTo }
+
+// slim lets go of the room that a burst took: a quiet agent keeps none.
+func (b *mailbox) slim() {
+	if cap(b.pulled) > roomy {
+		b.pulled = nil
+	}
+}
+
+// roomy is the most deliveries that a quiet session keeps room for.
+const roomy = 16
+
+// puller pulls what a session is to be given. Its methods are the writer's own.
+type puller struct{ *Session }
+
 // Pull returns what is to be written next, about max bytes of it; nothing
 // when there is nothing now: then Wake is called when there is. It may block
 // while it reads the log, and calls reads each time before. On an error nothing is lost: wait a moment and pull
 // again; UNAVAILABLE while the edge may not deliver (see [ownership.Owner.MayDeliver]). The slice is valid until Written, which
 // comes before the next Pull, and before it Queued where that is earlier. Bodies are shared and not to be changed.
 func (s *Session) Pull(ctx context.Context, max int, reads func()) ([]Delivery, error) {
-	s.receipts.flush(s.conn)
+	s.out.receipts.flush(s.conn)
 	s.order.pulls(reads)
-	ds, err := s.next(ctx, max, reads)
+	ds, err := puller{s}.next(ctx, max, reads)
 	s.order.pulledSome(len(ds) > 0)
 	return ds, err
 }
 
 // next is Pull, but for the order among what is written.
-func (s *Session) next(ctx context.Context, max int, reads func()) ([]Delivery, error) {
-	if !s.begun.Load() {
+func (s puller) next(ctx context.Context, max int, reads func()) ([]Delivery, error) {
+	if !s.mailbox.begun.Load() {
 		return nil, nil
 	}
 	for {
@@ -52,67 +82,58 @@ func (s *Session) next(ctx context.Context, max int, reads func()) ([]Delivery, 
 		}
 		var taken int
 		var err error
-		if !s.withheld {
+		if !s.mailbox.withheld {
 			taken, err = s.pull(ctx, max, reads)
-			s.withheld = len(s.pulled) > 0
+			s.mailbox.withheld = len(s.mailbox.pulled) > 0
 		}
 		// It may have been read when this edge was no longer the agent's. Then it
 		// stays until that is known; if others have the agent, they read it again.
 		if err := s.mayDeliver(); err != nil {
 			return nil, err
 		}
-		if s.withheld {
-			if !s.markHanded() {
+		if s.mailbox.withheld {
+			var goesOn bool
+			if s.mailbox.pulled, goesOn = s.cursor.markHanded(s.mailbox.pulled); !goesOn {
 				return nil, nil
 			}
-			if s.withheld = false; len(s.pulled) == 0 {
+			if s.mailbox.withheld = false; len(s.mailbox.pulled) == 0 {
 				continue
 			}
-			if s.proof.is(ByPong) && !s.soon.Swap(true) {
-				s.schedule(s.node.cfg.Confirm)
+			if s.cursor.proof.is(ByPong) && !s.keepalive.soon.Swap(true) {
+				keeper{s.Session}.schedule(s.node.cfg.Confirm)
 			}
-			return s.pulled, nil // an error will come again
+			return s.mailbox.pulled, nil // an error will come again
 		}
 		if taken == 0 || err != nil {
-			s.slim()
+			s.mailbox.slim()
 			return nil, err
 		}
 	}
 }
 
-// slim lets go of the room that a burst took: a quiet agent keeps none.
-func (s *Session) slim() {
-	if cap(s.pulled) > roomy {
-		s.pulled = nil
-	}
-}
-
-// roomy is the most deliveries that a quiet session keeps room for.
-const roomy = 16
-
 // mayDeliver returns the node's word on whether it delivers. The session is woken when a refusal is over.
-func (s *Session) mayDeliver() error {
+func (s puller) mayDeliver() error {
 	err := s.node.owner.MayDeliver()
 	if err != nil {
-		s.kept.Store(true)
+		s.mailbox.refused.Store(true)
 	}
 	return err
 }
 
 // pull fills pulled, and returns how many messages it has taken for that:
 // some are dropped.
-func (s *Session) pull(ctx context.Context, max int, reads func()) (taken int, err error) {
-	msgs, more := s.inbox.Take(max)
+func (s puller) pull(ctx context.Context, max int, reads func()) (taken int, err error) {
+	msgs, more := s.mailbox.inbox.Take(max)
 	if more {
 		reads()
-		msgs, err = s.inbox.Next(ctx, max)
+		msgs, err = s.mailbox.inbox.Next(ctx, max)
 	}
-	s.stamp = s.inbox.Stamp()
-	s.pulled = slices.Grow(s.pulled, len(msgs))
+	s.mailbox.stamp = s.mailbox.inbox.Stamp()
+	s.mailbox.pulled = slices.Grow(s.mailbox.pulled, len(msgs))
 	for i := range msgs {
 		max -= len(msgs[i].Body) + deliveryOverhead
 		if d, ok := s.receive(&msgs[i]); ok {
-			s.pulled = append(s.pulled, d)
+			s.mailbox.pulled = append(s.mailbox.pulled, d)
 		}
 	}
 	if err != nil {
@@ -122,11 +143,47 @@ func (s *Session) pull(ctx context.Context, max int, reads func()) (taken int, e
 	return len(msgs) + events, err
 }
 
+// pullEvents appends what the subscriptions have to what was pulled, and returns how much it took.
+func (s puller) pullEvents(ctx context.Context, max int, reads func()) (taken int, err error) {
+	blind := s.actor.grant().RefusesWhole(policy.Directory) != ""
+	for max > 0 {
+		p := s.cursor.nextReady()
+		if p == nil {
+			return taken, err
+		}
+		events, more := p.Take(max)
+		var nextErr error
+		if more {
+			reads()
+			events, nextErr = p.Next(ctx, max)
+		}
+		s.mailbox.pulled = slices.Grow(s.mailbox.pulled, len(events))
+		for _, e := range events {
+			if s.mailbox.stamp == 0 {
+				s.mailbox.stamp = e.Stamp
+			}
+			max -= len(e.Body) + deliveryOverhead
+			taken++
+			if !s.drops(e.To, &e.Message) && !(blind && e.Kind == agora.Roster) {
+				s.mailbox.pulled = append(s.mailbox.pulled, Delivery{Event: e, sub: p})
+			}
+		}
+		if nextErr != nil {
+			member{s.Session}.subscriptionReady(p)
+			return taken, nextErr
+		}
+		if len(events) > 0 {
+			member{s.Session}.subscriptionReady(p) // until it has none
+		}
+	}
+	return taken, nil
+}
+
 // deliveryOverhead is what a delivery counts beside its body.
 const deliveryOverhead = 64
 
 // receive decides what becomes of a message of the mailbox.
-func (s *Session) receive(m *agora.Message) (Delivery, bool) {
+func (s puller) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Gap {
 		return Delivery{Message: m}, true
 	}
@@ -136,72 +193,88 @@ func (s *Session) receive(m *agora.Message) (Delivery, bool) {
 	if m.Meta.Call != "" && !s.called(m) {
 		return Delivery{}, false
 	}
-	peer := agora.ToAgent(s.claim.Tenant, m.From)
+	peer := s.peer(m.From)
 	if m.Kind == agora.Control && m.Part == agora.Cancel {
-		return Delivery{Message: m, Redelivered: s.redelivered(m)}, s.sender().Cancelled(peer, m.Stream)
+		return Delivery{Message: m, Redelivered: s.mailbox.redelivered(m)}, s.out.sender().Cancelled(peer, m.Stream)
 	}
-	if out := s.outgoing.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
+	if out := s.out.lanes.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
 		out.Cut(peer, m.Stream)
 	}
-	if s.suppressed(peer, m) {
+	if s.drops(peer, m) {
 		return Delivery{}, false
 	}
 	if m.Part <= agora.Start && s.actor.grant().Grant != nil {
-		s.heardFrom(m.From)
+		s.rights.heardFrom(m.From)
 	}
 	if m.Part == agora.Cancel {
-		s.sender().Cancelled(peer, m.Stream) // a cancel is for both directions of the name
+		s.out.sender().Cancelled(peer, m.Stream) // a cancel is for both directions of the name
 	}
 	if m.Kind == agora.Reply && (m.Part == agora.Whole || m.Part == agora.Start) {
-		s.sender().Replied(peer, m.Meta.Parent)
+		s.out.sender().Replied(peer, m.Meta.Parent)
 	}
 	return Delivery{
-		Message: m, Redelivered: s.redelivered(m), DeadlineMS: s.untilDeadline(m), span: s.node.cfg.Tracer.Deliver(m),
+		Message: m, Redelivered: s.mailbox.redelivered(m), DeadlineMS: s.untilDeadline(m), span: s.node.cfg.Tracer.Deliver(m),
 	}, true
 }
 
+// drops reports whether a part is of a stream that the agent has cancelled, and takes note of what it begins or ends.
+func (s puller) drops(peer agora.Address, m *agora.Message) bool {
+	drop, again := s.incoming.follow(peer, m)
+	if again {
+		s.uncancel(peer, m.Stream)
+	}
+	return drop
+}
+
+// uncancel has presence forget a cancelled stream: another one has begun under its name.
+func (s puller) uncancel(peer agora.Address, stream string) {
+	id := peer.Agent
+	if peer.IsSpace() {
+		id = agora.AgentID(spaceMark + peer.Space)
+	}
+	s.node.background(func() {
+		// Should it fail, only an agent that resumes behind the new start would miss the rest.
+		if err := s.node.cfg.Presence.Lanes.Uncancel(s.node.ctx, s.claim, id, stream); err != nil {
+			s.node.cfg.Log.Warn("a cancelled stream was not forgotten", "agent", s.claim.Agent, "err", err)
+		}
+	})
+}
+
 // untilDeadline returns the milliseconds left until a message's deadline, at least one; 0 where it has none.
-func (s *Session) untilDeadline(m *agora.Message) int64 {
+func (b *binding) untilDeadline(m *agora.Message) int64 {
 	if m.Meta.Deadline.IsZero() {
 		return 0
 	}
-	return max(1, m.Meta.Deadline.Sub(s.node.cfg.Broker.Now()).Milliseconds())
+	return max(1, m.Meta.Deadline.Sub(b.node.cfg.Broker.Now()).Milliseconds())
 }
 
-// concerns tells whether a receipt says something to this session: it can be read, and is of no number of a session that is over.
-func (s *Session) concerns(receipt *agora.Message) bool {
+// concerns reports whether a receipt says something to this session: it can be read, and is of no number of a session that is over.
+func (b *binding) concerns(receipt *agora.Message) bool {
 	r, err := receipt.ReceiptBody()
-	return err == nil && (r.Session == "" || r.Session == s.claim.Session)
+	return err == nil && (r.Session == "" || r.Session == b.claim.Session)
 }
 
-func (s *Session) redelivered(m *agora.Message) bool { return m.Again || m.Seq <= s.markTo }
-
-// suppressed tells whether a part belongs to a stream that this agent has
-// cancelled, and follows which streams are open. A start that was stored after
-// the cancel begins a stream of its own.
-func (s *Session) suppressed(peer agora.Address, m *agora.Message) bool {
-	if m.Part == agora.Whole || m.Stream == "" {
-		return false
+// Written takes note that what the last Pull returned has been written, if it returned anything: also of a session whose
+// socket is closing, or what its agent heard last would be taken for lost. It never blocks.
+func (s *Session) Written() {
+	s.order.queued()
+	b := &s.mailbox
+	if len(b.pulled) == 0 || b.withheld {
+		return
 	}
-	k := streamKey{peer, m.Stream}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	since, cancelled := s.cancelled[k]
-	switch {
-	case cancelled && m.Part == agora.Start && m.Seq > since:
-		delete(s.cancelled, k)
-		s.unsuppress(k)
-	case cancelled:
-		return true
+	if data, ask := s.cursor.markWritten(b.pulled, s.node.cfg.MaxRecords); ask {
+		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
 	}
-	switch {
-	case m.Part == agora.Start && len(s.incoming) < maxIncoming:
-		put(&s.incoming, k, cmp.Or(m.Meta.Request, m.Meta.Parent))
-	case m.Part.Ends():
-		delete(s.incoming, k)
+	if b.stamp >= s.since { // what waited for the agent to come says nothing of the way here
+		s.node.stats.toWritten.Observe(time.Duration(s.node.cfg.Broker.Now().UnixNano() - b.stamp))
 	}
-	return false
+	for i := range b.pulled {
+		if b.pulled[i].wantsReceipt() {
+			s.receiptsOwed().written(b.pulled[i:])
+			break
+		}
+	}
+	clear(b.pulled)
+	b.pulled = b.pulled[:0]
+	s.markMoved()
 }
-
-// maxIncoming bounds how many open streams to an agent are kept in mind.
-const maxIncoming = 4096

@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,8 +41,14 @@ func (b *receiptBox) flush(conn Conn) {
 	}
 }
 
-// receiptQueue is what this agent's edge still has to tell the senders of what it got.
+// receiptQueue is what this agent's edge still has to tell the senders of what it got. A nil one owes nothing.
 type receiptQueue struct {
+	*binding
+	out    *outgoing
+	life   *lifecycle
+	cursor *cursor
+	moved  func() // is called when less of the cursor is held back
+
 	mu      sync.Mutex       // guards the fields below
 	unacked []pendingReceipt // written, not yet known to have arrived
 	spill   span             // where those stand that found no room in unacked: the log has them
@@ -58,6 +63,9 @@ type span struct{ first, last uint64 }
 
 // lowestUntold returns the lowest position of what senders are just being told of; 0 for none.
 func (o *receiptQueue) lowestUntold() (low uint64) {
+	if o == nil {
+		return 0
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	low = o.reading
@@ -75,14 +83,12 @@ func lower(a, b uint64) uint64 {
 	return a
 }
 
-// pendingReceipts returns the queue of receipts to be told, which most agents never need.
-func (s *Session) pendingReceipts() *receiptQueue {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pending == nil {
-		s.pending = new(receiptQueue)
+// receiptsOwed returns the queue of receipts to be told, which most agents never need.
+func (s *Session) receiptsOwed() *receiptQueue {
+	if s.owed.Load() == nil {
+		s.owed.CompareAndSwap(nil, &receiptQueue{binding: &s.binding, out: &s.out, life: &s.life, cursor: &s.cursor, moved: s.markMoved})
 	}
-	return s.pending
+	return s.owed.Load()
 }
 
 // pendingReceipt is a message whose sender wants to know that it arrived.
@@ -133,47 +139,54 @@ func subjectOf(m *agora.Message) subject {
 	return subject{}
 }
 
-// receiptsWritten tells senders that what they sent was written to the socket,
+// wantsReceipt reports whether the sender of what is delivered is to be told of it.
+func (d *Delivery) wantsReceipt() bool {
+	return d.Message != nil && d.Message.Meta.Receipts != 0 && d.Message.Kind != agora.Receipt
+}
+
+// written tells senders that what they sent was written to the socket,
 // and remembers who wants to know that it arrived.
-func (s *Session) receiptsWritten(written []Delivery, tier agora.Receipts) {
-	owes, later := false, agora.Acked
-	if s.proof.is(ByReader) {
+func (o *receiptQueue) written(ds []Delivery) {
+	owes, tier, later := false, agora.Delivered, agora.Acked
+	if o.cursor.proof.is(ByReader) {
 		tier, later = 0, agora.Acked|agora.Delivered
 	}
-	for i := range written {
-		m := written[i].Message
-		if m == nil || m.Meta.Receipts == 0 || m.Kind == agora.Receipt {
+	for i := range ds {
+		if !ds[i].wantsReceipt() {
 			continue
 		}
+		m := ds[i].Message
 		what := subjectOf(m)
 		if m.Meta.Receipts&tier != 0 {
-			s.enqueueReceipt(m.From, what, agora.Delivered, m.Seq)
+			o.enqueue(m.From, what, agora.Delivered, m.Seq)
 		}
 		if due := m.Meta.Receipts & later; due != 0 {
-			o := s.pendingReceipts()
-			o.mu.Lock()
-			o.unacked = append(o.unacked, pendingReceipt{m.From, m.Seq, what, due})
-			if over := len(o.unacked) - maxPendingReceipts; over > 0 {
-				o.spill.first, o.spill.last = lower(o.spill.first, o.unacked[0].seq), o.unacked[over-1].seq
-				o.unacked = o.unacked[over:]
-			}
-			o.mu.Unlock()
+			o.await(pendingReceipt{m.From, m.Seq, what, due})
 			owes = true
 		}
 	}
 	if owes {
-		s.receiptsAcked() // of what was acknowledged before it was written once more
+		o.acked() // of what was acknowledged before it was written once more
 	}
 }
 
-// receiptsAcked tells senders that what they sent is known to have arrived.
-func (s *Session) receiptsAcked() {
-	s.mu.Lock()
-	confirmed, o := s.acked, s.pending
-	s.mu.Unlock()
+// await remembers a receipt that is due when its message is known to have arrived.
+func (o *receiptQueue) await(r pendingReceipt) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unacked = append(o.unacked, r)
+	if over := len(o.unacked) - maxPendingReceipts; over > 0 {
+		o.spill.first, o.spill.last = lower(o.spill.first, o.unacked[0].seq), o.unacked[over-1].seq
+		o.unacked = o.unacked[over:]
+	}
+}
+
+// acked tells senders that what they sent is known to have arrived.
+func (o *receiptQueue) acked() {
 	if o == nil {
 		return
 	}
+	confirmed, _, _ := o.cursor.mailbox()
 	o.mu.Lock()
 	var due []pendingReceipt
 	for len(o.unacked) > 0 && o.unacked[0].seq <= confirmed {
@@ -188,21 +201,20 @@ func (s *Session) receiptsAcked() {
 	}
 	o.mu.Unlock()
 	if spill.last > 0 {
-		s.arrivedUpTo(spill.first-1, spill.last)
+		o.arrivedUpTo(spill.first-1, spill.last)
 	}
 	for _, d := range due {
 		for _, tier := range []agora.Receipts{agora.Delivered, agora.Acked} {
 			if d.tiers&tier != 0 {
-				s.enqueueReceipt(d.from, d.what, tier, d.seq)
+				o.enqueue(d.from, d.what, tier, d.seq)
 			}
 		}
 	}
 }
 
-// enqueueReceipt enters a receipt into its sender's account, and sends it unless one is under way.
+// enqueue enters a receipt into its sender's account, and sends it unless one is under way.
 // seq is where in the mailbox the message stands.
-func (s *Session) enqueueReceipt(to agora.AgentID, what subject, tier agora.Receipts, seq uint64) {
-	o := s.pendingReceipts()
+func (o *receiptQueue) enqueue(to agora.AgentID, what subject, tier agora.Receipts, seq uint64) {
 	o.mu.Lock()
 	if o.toTell == nil {
 		o.toTell = map[agora.AgentID]*senderReceipts{}
@@ -217,7 +229,7 @@ func (s *Session) enqueueReceipt(to agora.AgentID, what subject, tier agora.Rece
 	a.busy = true
 	o.mu.Unlock()
 	if !busy {
-		s.flushReceipts(to, a)
+		o.flush(to, a)
 	}
 }
 
@@ -236,15 +248,14 @@ func (a *senderReceipts) add(what subject, tier agora.Receipts, seq uint64) {
 	}
 }
 
-// flushReceipts sends what an account holds, and again what has gathered when that is stored, or was refused for the moment.
-func (s *Session) flushReceipts(to agora.AgentID, a *senderReceipts) {
-	o := s.pendingReceipts()
+// flush sends what an account holds, and again what has gathered when that is stored, or was refused for the moment.
+func (o *receiptQueue) flush(to agora.AgentID, a *senderReceipts) {
 	o.mu.Lock()
 	due := a.drain()
 	if len(due) == 0 {
 		a.busy = false
 		delete(o.toTell, to)
-		defer s.markMoved() // what was held back for this is not any more
+		defer o.moved() // what was held back for this is not any more
 	}
 	o.mu.Unlock()
 	var left atomic.Int32 // of due, not answered yet
@@ -259,44 +270,36 @@ func (s *Session) flushReceipts(to agora.AgentID, a *senderReceipts) {
 				o.mu.Unlock()
 			}
 			if left.Add(-1) == 0 {
-				s.node.background(func() { s.flushAgain(to, a, refused.Load()) })
+				o.node.background(func() { o.flushAgain(to, a, refused.Load()) })
 			}
 		}
 		m := r.message()
-		m.From, m.To = s.claim.Agent, agora.ToAgent(s.claim.Tenant, to)
-		if err := s.sender().Send(s.node.ctx, m, relay.Options{}, func(res broker.Result) { answered(res.Err) }); err != nil {
+		m.From, m.To = o.claim.Agent, o.peer(to)
+		if err := o.out.sender().Send(o.node.ctx, m, relay.Options{}, func(res broker.Result) { answered(res.Err) }); err != nil {
 			answered(err)
 		} else {
-			s.slot.MarkActive()
+			o.slot.MarkActive()
 		}
 	}
 }
 
 // flushAgain goes on with an account; after a moment where receipts were refused, unless the session is over: then who gets it next tells
 // what it finds in the log.
-func (s *Session) flushAgain(to agora.AgentID, a *senderReceipts, refused bool) {
-	if refused && (s.ended() || !pause.For(s.node.ctx, time.Second)) {
-		o := s.pendingReceipts()
+func (o *receiptQueue) flushAgain(to agora.AgentID, a *senderReceipts, refused bool) {
+	if refused && (o.life.ended() || !pause.For(o.node.ctx, time.Second)) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		a.busy = false
 		return
 	}
-	s.flushReceipts(to, a)
+	o.flush(to, a)
 }
 
-// flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them.
-func (s *Session) flushAll(ctx context.Context) error {
-	for {
-		err := s.sender().Flush(ctx)
-		if err != nil || !s.pendingReceipts().busy() || !pause.For(ctx, 5*time.Millisecond) {
-			return err
-		}
-	}
-}
-
-// busy tells whether a receipt is under way.
+// busy reports whether a receipt is under way.
 func (o *receiptQueue) busy() bool {
+	if o == nil {
+		return false
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, a := range o.toTell {
@@ -305,13 +308,6 @@ func (o *receiptQueue) busy() bool {
 		}
 	}
 	return false
-}
-
-// ended tells whether the session takes no verb any more.
-func (s *Session) ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.over
 }
 
 // forNow tells whether what was refused may be taken in a moment.

@@ -61,31 +61,15 @@ func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) 
 		return time.Time{}, err
 	}
 	s.actor.principal.Store(p)
-	s.node.background(s.reconsider)
+	s.node.background(member{s}.reconsider)
 	if s.claim.Dialled {
-		s.node.background(s.vouchAgain)
+		s.node.background(func() { s.node.dials.vouchAgain(s) })
 	}
 	if left, ends := s.credentialsLeft(); ends {
-		s.schedule(left)
+		keeper{s}.schedule(left)
 	}
 	s.revalidate()
 	return p.Expires, nil
-}
-
-// credentialsLeft returns how long the session's credentials are good yet, if they end.
-func (s *Session) credentialsLeft() (time.Duration, bool) {
-	end := s.Expires()
-	return time.Until(end), !end.IsZero()
-}
-
-// revalidate closes the connection of a session whose credentials are not good any more; false then.
-func (s *Session) revalidate() bool {
-	err := s.actor.Check()
-	if err != nil {
-		s.node.cfg.Log.Info("session ends with its credentials", "agent", s.claim.Agent, "err", err)
-		s.conn.Close(Dismissed(err))
-	}
-	return err == nil
 }
 
 // revocationEvery is how often the node looks whether anything was taken back.

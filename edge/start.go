@@ -98,7 +98,7 @@ func (n *Node) Close() {
 	n.stopAnswers()
 	n.owner.Close()
 	for _, s := range n.sessions.all() {
-		s.sender().Close()
+		s.out.sender().Close()
 	}
 	n.wheel.Close()
 	n.directory.Close()
@@ -114,7 +114,7 @@ func (n *Node) cutOff() {
 	for _, s := range n.sessions.all() {
 		s.conn.Close(Reason{Cause: Drained, Text: "the edge is shutting down"})
 		if s.stop(false) {
-			all.Go(func() { s.detach(ctx) })
+			all.Go(func() { leaver{s}.detach(ctx) })
 		}
 	}
 	all.Wait()

@@ -100,7 +100,7 @@ func (t *sessionTable) live(at agora.Address) *Session {
 		return nil
 	}
 	s := all[len(all)-1]
-	if s.ended() {
+	if s.life.ended() {
 		return nil
 	}
 	return s

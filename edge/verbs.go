@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/guard"
-	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -31,10 +29,13 @@ type Want struct {
 // refused is answered once: for its later parts Send returns nil.
 func (s *Session) Send(ctx context.Context, m agora.Message, w Want) error {
 	to := agora.ToAgent(s.claim.Tenant, m.To.Agent)
-	return s.inOrder(ctx, to, m.N, m.Stream, m.Part, func() error { return s.send(ctx, m, w) })
+	return ordered{s}.do(ctx, to, m.N, m.Stream, m.Part, func() error { return mailer{s}.send(ctx, m, w) })
 }
 
-func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
+// mailer says what an agent has to say to others.
+type mailer struct{ *Session }
+
+func (s mailer) send(ctx context.Context, m agora.Message, w Want) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 	if decides, err := s.decide(ctx, &m, w); decides {
 		return err
 	}
-	if m.To = s.sender().Route(ctx, &m); m.To.IsBox() {
+	if m.To = s.out.sender().Route(ctx, &m); m.To.IsBox() {
 		if decides, err := s.decide(ctx, &m, w); decides {
 			return err
 		}
@@ -56,16 +57,16 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 	if m.Kind == agora.Request && m.Part == agora.Cancel {
 		return s.cancel(ctx, m, w)
 	}
-	err := s.mayAddress(ctx, &m)
+	err := s.rights.mayAddress(ctx, &m)
 	if err == nil {
-		err = s.spend(ctx, &m)
+		err = s.out.spend(ctx, &m)
 	}
 	if err == nil {
 		err = s.node.screens.check(ctx, s.actor, &m)
 	}
 	if err != nil {
 		if m.Part == agora.Start {
-			s.sender().Unstarted(m.To, m.Stream, m.N, err)
+			s.out.sender().Unstarted(m.To, m.Stream, m.N, err)
 		}
 		return err
 	}
@@ -75,34 +76,37 @@ func (s *Session) send(ctx context.Context, m agora.Message, w Want) error {
 	if m.ID != "" {
 		m.ID = Key(m.ID, append([]byte{byte(m.Kind), byte(m.Part)}, m.Media...), []byte(m.Stream), m.Body)
 	}
-	return s.put(ctx, m, w)
+	return s.out.put(ctx, m, w)
 }
 
-// inOrder does a verb, unless its frame is numbered and one before it was
+// ordered does verbs of a session in the order of their frames.
+type ordered struct{ *Session }
+
+// do does a verb, unless its frame is numbered and one before it was
 // refused for the moment and has not come again: stored now, it would overtake
 // it for good. A part of a stream that is refused here leaves a hole, so the
 // stream is ended for its receiver.
-func (s *Session) inOrder(ctx context.Context, to agora.Address, n uint64, stream string, part agora.Part, do func() error) error {
-	err := s.sender().Follows(to, n)
+func (s ordered) do(ctx context.Context, to agora.Address, n uint64, stream string, part agora.Part, verb func() error) error {
+	err := s.out.sender().Follows(to, n)
 	if err == nil {
-		if err = s.asHolder(ctx, do); err != nil {
-			s.sender().Refused(to, n, err)
+		if err = s.asHolder(ctx, verb); err != nil {
+			s.out.sender().Refused(to, n, err)
 		}
 	}
 	if hole := s.leavesHole(ctx, n, err); hole && (part == agora.Chunk || part == agora.End) {
-		s.sender().Broken(to, stream, n, err)
+		s.out.sender().Broken(to, stream, n, err)
 	}
 	return err
 }
 
 // asHolder does what presence allows to the holder of the claim alone. Should presence have lost the claim, it is told
 // of it again first.
-func (s *Session) asHolder(ctx context.Context, do func() error) error {
+func (s ordered) asHolder(ctx context.Context, do func() error) error {
 	err := do()
 	if !errors.Is(err, presence.ErrDeposed) || !guard.Looks {
 		return err
 	}
-	held, failed := s.reassert(ctx)
+	held, failed := leaver{s.Session}.reassert(ctx)
 	switch {
 	case failed != nil: // it is not known to be another's
 		return agora.AsError(failed)
@@ -112,19 +116,16 @@ func (s *Session) asHolder(ctx context.Context, do func() error) error {
 	return err
 }
 
-// leavesHole tells whether the error of a part means that its stream must end.
+// leavesHole reports whether the error of a part means that its stream must end.
 // A numbered part is sent again wherever the session goes on: once the
 // socket is gone here, or the claim, the stream is the successor's, and what is
 // refused from then on is no news of it. A part without a number that is
 // dropped here is missed by nobody.
-func (s *Session) leavesHole(ctx context.Context, n uint64, err error) bool {
+func (s ordered) leavesHole(ctx context.Context, n uint64, err error) bool {
 	if err == nil {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lost = s.lost || ctx.Err() != nil || errors.Is(err, presence.ErrDeposed)
-	return !s.over && !(s.lost && n > 0)
+	return s.life.goesOn(ctx.Err() != nil || errors.Is(err, presence.ErrDeposed), n > 0)
 }
 
 // Key makes an idempotency key of a client's id and of what it said: sent
@@ -175,55 +176,25 @@ func ClientID(key string) string {
 	return id
 }
 
-// put sends m in its lane and has its receipt told.
-func (s *Session) put(ctx context.Context, m agora.Message, w Want) error {
-	want := w.Receipts | s.wants
-	if m.Part != agora.Whole && m.Part != agora.Start {
-		asked, known := s.sender().Receipts(m.To, m.Stream)
-		if want |= asked; !known && m.Indexed {
-			want |= agora.Stored // it has ended, and comes again from a sender that lacks a receipt; or presence has lost what was asked
-		}
-	}
-	m.Meta.Receipts = want &^ agora.Stored
-	s.blocked.begin()
-	defer s.blocked.end()
-	o := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request, Answered: w.Told != nil && !w.overhears}
-	if m.Part == agora.Chunk && w.RequestID == "" && w.Told == nil && (m.N > 0 || want&agora.Stored == 0) {
-		return s.sender().Send(ctx, m, o, nil)
-	}
-	var span *trace.Span
-	if m.Part <= agora.Start && m.Kind <= agora.Event {
-		span = s.node.cfg.Tracer.Send(&m)
-	}
-	t := s.ticket(&m, w, want, span)
-	err := s.sender().Send(ctx, m, o, t.told)
-	if err != nil {
-		span.End(agora.AsError(err)) // nobody has the ticket
-	}
-	return err
-}
-
 // cancel ends a stream for both ends: an own one by a part of it, a peer's by
 // asking its edge. What the peer still sends of it is not shown any more, in
 // later sessions either.
-func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
-	if name := s.streamOf(m.To, m.Stream); name != m.Stream {
+func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
+	if name := s.incoming.find(m.To, m.Stream); name != m.Stream {
 		m.Stream = name
-		m.To = s.sender().Route(ctx, &m)
+		m.To = s.out.sender().Route(ctx, &m)
 	}
 	peer := m.To.Peer() // where that is a box, the stream is the request of its call, or the answer
 	k := streamKey{peer, m.Stream}
-	s.mu.Lock()
-	request, incoming := s.incoming[k]
-	upTo := s.handed
-	s.mu.Unlock()
-	kind, own := s.sender().Sends(peer, m.Stream)
+	request, incoming := s.incoming.isOpen(k)
+	_, _, upTo := s.cursor.mailbox()
+	kind, own := s.out.sender().Sends(peer, m.Stream)
 	// After a resume the beginning of a stream may lie before what this edge has seen.
 	if !own && !incoming && !s.claim.Resumed {
 		return agora.Errorf(agora.StreamNotFound, "no stream %q to or from %q is open", m.Stream, peer.Agent)
 	}
 	if !own && !incoming { // what this edge knows to be between the two may be ended by either
-		if err := s.mayAddress(ctx, &m); err != nil {
+		if err := s.rights.mayAddress(ctx, &m); err != nil {
 			return err
 		}
 	}
@@ -232,7 +203,7 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 		if err := s.node.cfg.Presence.Lanes.Cancel(ctx, s.claim, st); err != nil {
 			return agora.AsError(err)
 		}
-		s.suppress(k, upTo)
+		s.incoming.cancel(k, upTo)
 	}
 	m.Kind = agora.Control
 	if own {
@@ -243,72 +214,17 @@ func (s *Session) cancel(ctx context.Context, m agora.Message, w Want) error {
 	}
 	m.ID = Key(m.ID, []byte("cancel"), []byte(m.Stream))
 	if incoming {
-		w = s.reopening(k, request, w)
+		w = s.out.overhearing(w, func() { s.incoming.reopen(k, request) })
 	}
-	err := s.put(ctx, m, w)
+	err := s.out.put(ctx, m, w)
 	switch {
 	case err == nil:
-		s.sender().Cut(peer, m.Stream)
+		s.out.sender().Cut(peer, m.Stream)
 	case incoming:
-		s.reopen(k, request)
+		s.incoming.reopen(k, request)
 	}
 	return err
 }
-
-// reopening has a stream be open again where its cancel turns out not to be stored.
-func (s *Session) reopening(k streamKey, request string, w Want) Want {
-	tell := w.Told
-	if tell == nil {
-		tell, w.overhears = s.conn.Notify, true
-	}
-	w.Told = func(n Notice) {
-		if n.Kind == NoticeFault {
-			s.reopen(k, request)
-		}
-		tell(n)
-	}
-	return w
-}
-
-// reopen has a stream whose cancel was not stored be cancelled once more where that is asked. What comes of it stays unshown.
-func (s *Session) reopen(k streamKey, request string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, is := s.cancelled[k]; is {
-		put(&s.incoming, k, request)
-	}
-}
-
-// suppress drops what follows of a stream.
-func (s *Session) suppress(k streamKey, upTo uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.incoming, k)
-	put(&s.cancelled, k, max(upTo, s.cancelled[k]))
-	for old := range s.cancelled {
-		if len(s.cancelled) <= maxCancelled {
-			break
-		}
-		delete(s.cancelled, old)
-	}
-}
-
-// unsuppress has presence forget a cancelled stream: another one has begun under its name.
-func (s *Session) unsuppress(k streamKey) {
-	peer := k.peer.Agent
-	if k.peer.IsSpace() {
-		peer = agora.AgentID(spaceMark + k.peer.Space)
-	}
-	s.node.background(func() {
-		// Should it fail, only an agent that resumes behind the new start would miss the rest.
-		if err := s.node.cfg.Presence.Lanes.Uncancel(s.node.ctx, s.claim, peer, k.stream); err != nil {
-			s.node.cfg.Log.Warn("a cancelled stream was not forgotten", "agent", s.claim.Agent, "err", err)
-		}
-	})
-}
-
-// maxCancelled bounds how many cancelled streams are kept in mind.
-const maxCancelled = 256
 
 // peerAddress is the address that presence's name of a peer stands for: an
 // agent, or a space behind a mark that no id begins with.

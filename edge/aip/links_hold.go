@@ -110,7 +110,7 @@ func (l *links) look(ctx context.Context) error {
 	if err := l.make(ctx); err != nil {
 		return err
 	}
-	all, err := l.node.Config().Presence.Links(ctx, l.all())
+	all, err := l.node.Config().Presence.Links.List(ctx, l.all())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,80 @@
+package edge
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+)
+
+// Pong takes the data of a pong. The pong of the last confirming ping proves
+// that what was written before it has arrived: frames keep their order.
+func (s *Session) Pong(data uint64) {
+	s.Alive()
+	if data&probeMark != 0 {
+		s.keepalive.answered.Store(data)
+		return
+	}
+	if s.cursor.pong(data) {
+		s.owed.Load().acked()
+		s.markMoved()
+	}
+}
+
+// IdlePong is Pong where that has nothing to do: it returns false, and has done nothing, where the pong confirms or answers something.
+func (s *Session) IdlePong(data uint64) bool {
+	if data&probeMark != 0 || s.cursor.awaitsPong() {
+		return false
+	}
+	s.Alive()
+	return true
+}
+
+// Ack notes that everything up to a position has arrived: of the mailbox, or
+// of a space where one is named. INVALID_REQUEST for a position that was
+// never delivered, UNAVAILABLE where that can't be told now. It blocks, for a round trip to the log, only when the position is one
+// of a space that the agent was in before, and news to this edge.
+func (s *Session) Ack(ctx context.Context, space string, seq uint64) error {
+	if space != "" {
+		return member{s}.ack(ctx, space, seq)
+	}
+	if err := s.cursor.ack(seq); err != nil {
+		return err
+	}
+	s.owed.Load().acked()
+	s.markMoved()
+	return nil
+}
+
+func (s member) ack(ctx context.Context, space string, seq uint64) error {
+	p, before := s.cursor.subscription(space) // up to where it may have been delivered
+	if p == nil {
+		return agora.Errorf(agora.InvalidRequest, "ack: not a member of space %q", space)
+	}
+	if p.resumed { // asked without the lock: the subscription has one of its own
+		tail, _, _ := p.Tail()
+		before = max(before, tail)
+	}
+	if p.resumed && seq > before { // an edge before this one may have heard of more
+		last, err := s.lastEvent(ctx, space)
+		if err != nil {
+			return err
+		}
+		before = max(before, last)
+	}
+	if err := s.cursor.ackSpace(p, seq, before); err != nil {
+		return err
+	}
+	s.markMoved()
+	return nil
+}
+
+// lastEvent returns the position of the last event of a space, read from the log.
+func (s member) lastEvent(ctx context.Context, space string) (uint64, error) {
+	ctx, done := s.out.patient(ctx)
+	defer done()
+	last, err := s.node.cfg.Broker.Last(ctx, agora.ToSpace(s.claim.Tenant, space))
+	if err != nil {
+		return 0, agora.AsError(err)
+	}
+	return last, nil
+}

@@ -1,0 +1,75 @@
+package edge
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
+	"github.com/agora-relay/agora/presence"
+)
+
+// binding is a connection bound to an agent's id, under a claim. Nothing of it changes while the session lasts, so it needs no lock.
+type binding struct {
+	node  *Node
+	actor *Actor
+	claim presence.Claim
+	conn  Conn
+	name  string                 // of the connection
+	token string                 // with which the session is taken over
+	slot  *admission.Slot        // of the connection among all of the edge; nil where it is never shed
+	slow  func() []agora.AgentID // see Hello; nil for none
+	since int64                  // when the session began here, by the log's clock in Unix nanoseconds
+	wants agora.Receipts         // for everything that it sends
+}
+
+func (b *binding) address() agora.Address { return agora.ToAgent(b.claim.Tenant, b.claim.Agent) }
+
+// peer is the address of another agent of the same tenant.
+func (b *binding) peer(id agora.AgentID) agora.Address { return agora.ToAgent(b.claim.Tenant, id) }
+
+// deposed: another edge holds the claim. The socket is closed; whatever is
+// still under way is refused by the log.
+func (b *binding) deposed() {
+	b.conn.Close(Reason{Cause: TakenOver, Text: "the session goes on elsewhere"})
+}
+
+// credentialsLeft returns how long the session's credentials are good yet, if they end.
+func (b *binding) credentialsLeft() (time.Duration, bool) {
+	end := b.actor.Principal().Expires
+	return time.Until(end), !end.IsZero()
+}
+
+// revalidate closes the connection of a session whose credentials are not good any more; false then.
+func (b *binding) revalidate() bool {
+	err := b.actor.Check()
+	if err != nil {
+		b.node.cfg.Log.Info("session ends with its credentials", "agent", b.claim.Agent, "err", err)
+		b.conn.Close(Dismissed(err))
+	}
+	return err == nil
+}
+
+// setCard has the directory show another card of the session's agent, and tells of it where it is another one.
+func (b *binding) setCard(ctx context.Context, card agora.Agent) error {
+	changed, err := b.node.cfg.Presence.Directory.SetCard(ctx, b.claim, card)
+	if changed {
+		b.node.owner.Announce(b.claim, agora.Updated)
+	}
+	return err
+}
+
+// note writes into the agent's history, behind.
+func (b *binding) note(e presence.Event) {
+	e.Edge, e.Conn, e.Session, e.Epoch = b.node.cfg.ID, b.name, b.claim.Session, b.claim.Epoch
+	b.node.background(func() { b.node.owner.Note(b.claim, e) })
+}
+
+// attrs name the session in the log.
+func (b *binding) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("agent", string(b.claim.Agent)), slog.String("tenant", b.claim.Tenant),
+		slog.String("principal", b.actor.Principal().Name), slog.String("session", b.claim.Session), slog.String("conn", b.name),
+	}
+}
