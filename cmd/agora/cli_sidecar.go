@@ -94,7 +94,7 @@ func logOf(cmd *cobra.Command, level, format string) (*slog.Logger, error) {
 	default:
 		format = textLog
 	}
-	return (&settings{logLevel: level, logFormat: format}).logger(cmd.ErrOrStderr())
+	return openLogAt(cmd.ErrOrStderr(), format, level)
 }
 
 // onLoopback returns an address that is of this machine alone where it names no host.

@@ -112,7 +112,7 @@ func show(cmd *cobra.Command, from origins, asJSON bool) error {
 	if !asJSON {
 		fmt.Fprintln(w, "SETTING\tVALUE\tFROM")
 	}
-	for _, name := range settingNames(newEdge()) {
+	for _, name := range settingNames(edgeFlags()) {
 		s := setting{name, cmd.Flags().Lookup(name).Value.String(), from.of(name)}
 		if !asJSON {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Value, s.Origin)

@@ -77,7 +77,7 @@ func TestShowTellsEverySettingItsValueAndWhereThatComesFrom(t *testing.T) {
 			t.Errorf("%s = %q, want %q", name, lines[name], want)
 		}
 	}
-	for _, name := range settingNames(newEdge()) {
+	for _, name := range settingNames(edgeFlags()) {
 		if _, ok := lines[name]; !ok {
 			t.Errorf("%s is not shown", name)
 		}
@@ -91,13 +91,11 @@ func TestShowTellsEverySettingItsValueAndWhereThatComesFrom(t *testing.T) {
 
 func TestASecretOfDigitsIsTakenAsItStandsInTheFile(t *testing.T) {
 	var o edgeOptions
-	cmd := newEdge()
-	cmd.ResetFlags()
-	o.flags(cmd.Flags())
-	if err := cmd.Flags().Set("config", write(t, "agora.yaml", "nats.token: 0123\nredis.password: 1e3\n")); err != nil {
+	f := defined(o.flags)
+	if err := f.Set("config", write(t, "agora.yaml", "nats.token: 0123\nredis.password: 1e3\n")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fill(cmd.Flags(), func(string) (string, bool) { return "", false }); err != nil {
+	if _, err := fill(f, func(string) (string, bool) { return "", false }); err != nil {
 		t.Fatal(err)
 	}
 	if o.nats.token != "0123" || o.redis.password != "1e3" {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -36,6 +39,13 @@ func fill(f *pflag.FlagSet, lookup func(string) (string, bool)) (origins, error)
 	return o, err
 }
 
+// fillCommand is fill for a command that is about to run, with what the environment says besides. Its context knows the origins then.
+func fillCommand(cmd *cobra.Command) error {
+	from, err := fill(cmd.Flags(), os.LookupEnv)
+	cmd.SetContext(context.WithValue(cmd.Context(), originsKey{}, from))
+	return errors.Join(err, refuseStrays(cmd, os.Environ()))
+}
+
 // environment sets the flags that were not given from AGORA_… variables.
 func (o origins) environment(f *pflag.FlagSet) error {
 	var errs []error
@@ -62,7 +72,7 @@ func (o origins) environment(f *pflag.FlagSet) error {
 func (o origins) file(f *pflag.FlagSet, path string) error {
 	values, err := readSettings(path)
 	errs := []error{err}
-	dev, edge := settingNames(newDev()), settingNames(newEdge())
+	dev, edge := settingNames(devFlags()), settingNames(edgeFlags())
 	known := slices.Compact(slices.Sorted(slices.Values(slices.Concat(dev, edge))))
 	for _, v := range values {
 		at := fmt.Sprintf("%s:%d: ", path, v.line)
@@ -96,10 +106,20 @@ func (o origins) of(setting string) string {
 // notSettings are flags that a file can't set.
 var notSettings = map[string]bool{configFlag: true, "help": true}
 
-// settingNames returns the names of a command's settings.
-func settingNames(cmd interface{ Flags() *pflag.FlagSet }) []string {
+// edgeFlags and devFlags return the settings of an edge, and of `agora dev`, with their defaults.
+func edgeFlags() *pflag.FlagSet { return defined(new(edgeOptions).flags) }
+func devFlags() *pflag.FlagSet  { return defined(new(devOptions).flags) }
+
+func defined(flags func(*pflag.FlagSet)) *pflag.FlagSet {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags(f)
+	return f
+}
+
+// settingNames returns the names of the settings among flags.
+func settingNames(f *pflag.FlagSet) []string {
 	names := map[string]bool{}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names[f.Name] = !notSettings[f.Name] })
+	f.VisitAll(func(f *pflag.Flag) { names[f.Name] = !notSettings[f.Name] })
 	maps.DeleteFunc(names, func(_ string, is bool) bool { return !is })
 	return slices.Sorted(maps.Keys(names))
 }

@@ -39,12 +39,12 @@ environment or file, not onto a command line; nothing shows them.
 
 // reference writes the page of all settings to w.
 func reference(w io.Writer) error {
-	edge, dev := newEdge().Flags(), newDev().Flags()
+	edge, dev := edgeFlags(), devFlags()
 	page := referenceHead
-	for _, group := range groups(settingNames(newEdge())) {
+	for _, group := range groups(settingNames(edge)) {
 		page += settingsTable(group[0], edge, group[1:])
 	}
-	alone := slices.DeleteFunc(settingNames(newDev()), func(name string) bool { return edge.Lookup(name) != nil })
+	alone := slices.DeleteFunc(settingNames(dev), func(name string) bool { return edge.Lookup(name) != nil })
 	page += settingsTable("`agora dev` alone", dev, alone)
 	_, err := io.WriteString(w, page)
 	return err

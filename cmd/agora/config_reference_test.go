@@ -26,7 +26,7 @@ func TestTheReferenceNamesEverySettingOnceAndNoSecretsValue(t *testing.T) {
 	if err := reference(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(settingNames(newEdge()), settingNames(newDev())...) {
+	for _, name := range append(settingNames(edgeFlags()), settingNames(devFlags())...) {
 		if n := strings.Count(page.String(), "| `"+name+"` |"); n != 1 {
 			t.Errorf("%s stands there %d times, want once", name, n)
 		}

@@ -29,10 +29,10 @@ func TestFlagGoesBeforeEnvironmentBeforeDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.grace != 7*time.Second || s.timeout != 2*time.Minute || s.heartbeat != 30*time.Second {
-		t.Errorf("grace %v, timeout %v, heartbeat %v, want 7s, 2m, 30s", s.grace, s.timeout, s.heartbeat)
+	if s.session.grace != 7*time.Second || s.session.timeout != 2*time.Minute || s.session.heartbeat != 30*time.Second {
+		t.Errorf("grace %v, timeout %v, heartbeat %v, want 7s, 2m, 30s", s.session.grace, s.session.timeout, s.session.heartbeat)
 	}
-	if s.deltaThreshold != 8<<10 || bool(s.mailbox) || s.autoCreate || s.rate != 2.5 || len(s.server.origins) != 2 {
+	if s.spaces.deltaThreshold != 8<<10 || bool(s.mailbox.on) || s.spaces.autoCreate || s.limits.rate != 2.5 || len(s.server.origins) != 2 {
 		t.Errorf("settings = %+v", s)
 	}
 }
@@ -87,9 +87,10 @@ func TestDevIsNotOpenToOthersUnlessSaid(t *testing.T) {
 		{"127.0.0.1:8080", false, false}, {"[::1]:8080", false, false}, {"localhost:8080", false, false},
 		{":8080", false, true}, {"0.0.0.0:8080", false, true}, {"192.168.1.1:8080", false, true}, {"0.0.0.0:8080", true, false},
 	} {
-		o := devOptions{edges: 1, addr: c.addr, auth: authSettings{choice: "none"}, authSaid: c.said}
+		var o devOptions
 		o.flags(pflag.NewFlagSet("test", pflag.ContinueOnError))
-		if err := o.check(); (err != nil) != c.refused {
+		o.addr = c.addr
+		if err := o.check(c.said); (err != nil) != c.refused {
 			t.Errorf("%s, said %v: %v", c.addr, c.said, err)
 		}
 	}

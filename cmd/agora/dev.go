@@ -5,10 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"net"
+	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,20 +20,15 @@ import (
 // drainTime bounds how long an edge takes to end in order.
 const drainTime = 10 * time.Second
 
-// devOptions are the flags of `agora dev`.
-type devOptions struct {
-	settings
-	again           *rereading // nil without a file
-	edges           int
-	addr, adminAddr string
-	data            string
-	cluster         []byte // p2p.cluster-key, or one that was made
-	auth            authSettings
-	authSaid        bool // --auth was given, not defaulted
+// devRun is a run of `agora dev`.
+type devRun struct {
+	devOptions
+	again   *rereading // nil without a file
+	cluster []byte     // p2p.cluster-key, or one that was made
 }
 
 func newDev() *cobra.Command {
-	var o devOptions
+	var o devRun
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a whole cluster in this process: log, presence and edges",
@@ -43,40 +38,26 @@ func newDev() *cobra.Command {
 		Args:        cobra.NoArgs,
 		Annotations: withLog,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.authSaid = cmd.Flags().Changed("auth")
 			o.again = rereads(cmd, func(f *pflag.FlagSet) *settings {
 				again := new(devOptions)
-				again.define(f)
+				again.flags(f)
 				return &again.settings
 			})
 			return o.run(cmd)
 		},
 	}
-	o.define(cmd.Flags())
+	o.flags(cmd.Flags())
 	return cmd
 }
 
-// define defines every flag of o, defaults included.
-func (o *devOptions) define(f *pflag.FlagSet) {
-	fileFlag(f)
-	f.IntVar(&o.edges, "edges", 1, "how many edges")
-	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "where agents connect; port 0 is any free one")
-	f.StringVar(&o.adminAddr, "admin-addr", defaultAdmin, "where /healthz, /readyz, /metrics and what operators ask are")
-	f.StringVar(&o.data, "data", "", "folder that keeps the log; without it the log ends with the process")
-	o.auth.flags(f, "none", "")
-	o.dial.flags(f, nil)
-	o.iat.resolveFlag(f, true)
-	o.flags(f)
-}
-
-func (o *devOptions) run(cmd *cobra.Command) error {
-	if err := o.check(); err != nil {
+func (o *devRun) run(cmd *cobra.Command) error {
+	if err := o.check(cmd.Flags().Changed("auth")); err != nil {
 		return err
 	}
 	if !cmd.Flags().Changed(formatFlag) && terminal.Is(cmd.ErrOrStderr()) {
-		o.logFormat = shortLog
+		o.log.format = shortLog
 	}
-	log, err := o.openLog(cmd)
+	log, err := openLog(cmd, &o.settings)
 	if err != nil {
 		return err
 	}
@@ -95,22 +76,8 @@ func (o *devOptions) run(cmd *cobra.Command) error {
 	return err
 }
 
-func (o *devOptions) check() error {
-	all := append(o.faults(), o.auth.faults()...)
-	all = append(all, unless(!o.auth.has("mtls") || o.server.tls.clientCA != "", "auth mtls needs tls.cert, tls.key and tls.client-ca"))
-	if o.edges < 1 {
-		all = append(all, errors.New("edges must be at least 1"))
-	}
-	for _, addr := range []string{o.addr, o.aip.place(), o.p2p.place()} {
-		if o.auth.choice == "none" && !o.authSaid && addr != "" && !isLoopback(addr) {
-			all = append(all, fmt.Errorf("%s can be reached by others: give --auth file:PATH, or --auth none if everybody may be any agent", addr))
-		}
-	}
-	return errors.Join(all...)
-}
-
 // listen takes the ports of edge k.
-func (o *devOptions) listen(k int, log *slog.Logger, fail func(error)) (*edgeServer, error) {
+func (o *devRun) listen(k int, log *slog.Logger, fail func(error)) (*edgeServer, error) {
 	at := places{public: o.addr, grpc: o.aip.place(), p2p: o.p2p.place(), admin: o.adminAddr}
 	for _, addr := range []*string{&at.public, &at.grpc, &at.p2p, &at.admin} {
 		if *addr == "" {
@@ -125,7 +92,7 @@ func (o *devOptions) listen(k int, log *slog.Logger, fail func(error)) (*edgeSer
 }
 
 // peers returns what makes an edge of the cluster a peer of libp2p: kept with the log, or made for as long as that.
-func (o *devOptions) peers(edge string) (keys peerKeys) {
+func (o *devRun) peers(edge string) (keys peerKeys) {
 	keys.file, keys.cluster = o.p2p.key, o.cluster
 	switch {
 	case o.p2p.key != "" && o.edges > 1:
@@ -137,7 +104,7 @@ func (o *devOptions) peers(edge string) (keys peerKeys) {
 }
 
 // clusterKey is the setting, or a key that is made.
-func (o *devOptions) clusterKey() (err error) {
+func (o *devRun) clusterKey() (err error) {
 	switch {
 	case o.p2p.clusterKey != "":
 		o.cluster = []byte(o.p2p.clusterKey)
@@ -149,36 +116,10 @@ func (o *devOptions) clusterKey() (err error) {
 	return err
 }
 
-// isLoopback tells whether an address can be reached from this machine only.
-func isLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// plus returns the address of edge k; port 0 stays any free one.
-func plus(addr string, k int) (string, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "", err
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return "", fmt.Errorf("address %s: port is not a number", addr)
-	}
-	if n != 0 {
-		n += uint64(k)
-	}
-	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
-}
-
 // greet says that agents can connect, where, and to a person what to try.
-func (o *devOptions) greet(cmd *cobra.Command, c *cluster) error {
-	err := o.announce(cmd, c.edges...)
-	if err != nil || o.logFormat == jsonLog {
+func (o *devRun) greet(cmd *cobra.Command, c *cluster) error {
+	err := announce(cmd, &o.settings, c.edges...)
+	if err != nil || o.log.format == jsonLog {
 		return err
 	}
 	at := ""
@@ -202,4 +143,17 @@ func warn(log *slog.Logger, what string, err error) {
 	if err != nil {
 		log.Warn(what, "err", err)
 	}
+}
+
+// clusterKeyIn returns the cluster key that a file of `agora dev` holds, which is made where it is missing.
+func clusterKeyIn(path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return b, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	b = []byte(rand.Text() + rand.Text())
+	return b, os.WriteFile(path, b, 0o600)
 }

@@ -22,7 +22,7 @@ type cluster struct {
 }
 
 // startCluster returns once agents can connect to every edge.
-func startCluster(ctx context.Context, o *devOptions, log *slog.Logger) (*cluster, error) {
+func startCluster(ctx context.Context, o *devRun, log *slog.Logger) (*cluster, error) {
 	c := &cluster{log: log, failed: make(chan error, 1), edges: make([]*edgeServer, o.edges)}
 	o.server.turns.AtOnce = runtime.GOMAXPROCS(0) // what it asks of log and presence is done by this process as well
 	for k := range c.edges {                      // before anything else: a port that is taken is the commonest mistake
@@ -60,7 +60,7 @@ func startCluster(ctx context.Context, o *devOptions, log *slog.Logger) (*cluste
 }
 
 // startEdge starts an edge on the cluster's own log and presence.
-func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devOptions) error {
+func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devRun) error {
 	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), presence: o.settings.presence(e.log), peers: o.peers(e.name), loopback: true}
 	p.broker.Options = append(p.broker.Options, c.nats.Option(0))
 	var err error

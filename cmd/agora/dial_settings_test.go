@@ -32,7 +32,7 @@ func TestSettingsSayWhatIsDialled(t *testing.T) {
 			s = &o.settings
 		} else {
 			o := new(devOptions)
-			o.define(f)
+			o.flags(f)
 			s = &o.settings
 		}
 		if err := f.Parse(c.args); err != nil {

@@ -28,7 +28,7 @@ type door interface {
 func (e *edgeServer) openDoors(p plan) error {
 	dc, wc := p.door(e.log), p.web(e.log)
 	dc.Loopback, wc.Origins.Loopback = p.loopback, p.loopback
-	wc.Admitted = e.public.admitted
+	wc.Admitted, wc.BodyTime, wc.Write = e.public.admitted, readBody, writeTime
 	dc.Carriers = carrier.New(e.tools)
 	e.ws = ws.New(e.node, dc)
 	kit := web.New(e.node, wc)

@@ -11,8 +11,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// edgeRun is a run of `agora edge`.
+type edgeRun struct {
+	edgeOptions
+	again *rereading // nil without a file
+}
+
 func newEdge() *cobra.Command {
-	var o edgeOptions
+	var o edgeRun
 	cmd := &cobra.Command{
 		Use:   "edge --nats.url URL --redis.url URL --auth file:PATH|jwt|mtls|none",
 		Short: "Run one edge of a cluster, on NATS and Redis that are there",
@@ -36,11 +42,11 @@ func newEdge() *cobra.Command {
 	return cmd
 }
 
-func (o *edgeOptions) run(cmd *cobra.Command) error {
+func (o *edgeRun) run(cmd *cobra.Command) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	log, err := o.openLog(cmd)
+	log, err := openLog(cmd, &o.settings)
 	if err != nil {
 		return err
 	}
@@ -57,7 +63,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 		}
 		return err
 	}
-	warn(e.log, "nobody was told that the edge is ready", o.announce(cmd, e))
+	warn(e.log, "nobody was told that the edge is ready", announce(cmd, &o.settings, e))
 	select {
 	case err = <-failed:
 	case <-cmd.Context().Done():
@@ -67,7 +73,7 @@ func (o *edgeOptions) run(cmd *cobra.Command) error {
 }
 
 // start connects to NATS and Redis and serves agents, within --start.timeout.
-func (o *edgeOptions) start(ctx context.Context, e *edgeServer) error {
+func (o *edgeRun) start(ctx context.Context, e *edgeServer) error {
 	p := plan{settings: &o.settings, again: o.again, auth: o.auth.config(e.log), broker: o.broker(e.name, e.log), alone: true}
 	if p.peers.file = o.p2p.key; o.p2p.on() && o.p2p.key == "" {
 		e.log.Info("peers of libp2p know this edge by another id after each start: p2p.key is not set")
@@ -87,7 +93,7 @@ func (o *edgeOptions) start(ctx context.Context, e *edgeServer) error {
 
 // end ends the edge in order: whoever sends agents to it learns first that it is going. It returns when drain.timeout is over, whatever
 // does not answer: a supervisor kills what takes longer than it was told.
-func (o *edgeOptions) end(e *edgeServer) {
+func (o *edgeRun) end(e *edgeServer) {
 	e.leave()
 	e.log.Info("draining", "after", o.drainDelay, "within", o.drainTimeout)
 	time.Sleep(o.drainDelay)

@@ -87,8 +87,8 @@ func listen(name string, at places, s *settings, log *slog.Logger, fail func(err
 
 // open opens the ports.
 func (e *edgeServer) open(at places, s *settings) (err error) {
-	public := s.server.public()
-	if s.more.proxyProtocol {
+	public := publicPort(&s.server)
+	if s.server.proxyProtocol {
 		public.proxies = &e.proxies
 	}
 	if e.public, err = openPort(at.public, public, e.log, e.fail); err != nil {
@@ -99,7 +99,7 @@ func (e *edgeServer) open(at places, s *settings) (err error) {
 			return err
 		}
 	}
-	e.admin, err = openPort(at.admin, s.server.private(), e.log, e.fail)
+	e.admin, err = openPort(at.admin, adminPort(&s.server), e.log, e.fail)
 	return err
 }
 
@@ -137,7 +137,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
-	if e.tracer, err = p.tracing.open(ctx, e.name, e.log); err != nil {
+	if e.tracer, err = openTracer(ctx, p.tracing, e.name, e.log); err != nil {
 		return fmt.Errorf("trace.endpoint: %w", err)
 	}
 	nc.Tracer = e.tracer
@@ -156,7 +156,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 		d.mount(mux)
 	}
 	e.public.serve(mux)
-	e.admin.serve(e.adminHandler(p.operators))
+	e.admin.serve(e.adminHandler(p.admin))
 	return e.ready()
 }
 

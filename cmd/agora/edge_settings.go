@@ -19,7 +19,6 @@ import (
 // edgeOptions are the settings of `agora edge`.
 type edgeOptions struct {
 	settings
-	again                    *rereading // nil without a file
 	id, addr, adminAddr      string
 	auth                     authSettings
 	startTimeout, lease      time.Duration
@@ -167,7 +166,7 @@ func (r *redisSettings) faults() []error {
 
 // checkFiles returns what is wrong with the files that the settings name.
 func (o *edgeOptions) checkFiles() error {
-	return errors.Join(o.more.checkPolicy(), o.nats.access().Check(), o.redis.access().Check(), o.auth.checkFiles(), o.server.checkFiles(), o.aip.checkFiles())
+	return errors.Join(o.checkPolicy(), o.nats.access().Check(), o.redis.access().Check(), o.auth.checkFiles(), o.server.checkFiles(), o.aip.checkFiles())
 }
 
 func (n *natsSettings) access() broker.Access {

@@ -19,24 +19,13 @@ type followed struct {
 	take func() // takes up what it says now
 }
 
-// checkPolicy returns what is wrong with the file of rules.
-func (s *limitSettings) checkPolicy() error {
-	if s.policy == "" {
-		return nil
-	}
-	if _, err := policy.Read(s.policy); err != nil {
-		return fmt.Errorf("policy: %w", err)
-	}
-	return nil
-}
-
 // sources opens the files that the edge follows, and takes up what they say so far.
 func (e *edgeServer) sources(p plan) ([]followed, error) {
-	if err := e.trust(&p.settings.more); err != nil {
+	if err := e.trust(&p.settings.server); err != nil {
 		return nil, err
 	}
 	var all []followed
-	if path := p.settings.more.policy; path != "" {
+	if path := p.settings.policy; path != "" {
 		f, err := reload.Open(path, policy.Parse)
 		if err != nil {
 			return nil, fmt.Errorf("policy: %w", err)
@@ -60,8 +49,8 @@ func (e *edgeServer) sources(p plan) ([]followed, error) {
 		now := f.Get()
 		differences(e.log, before, now.flags)
 		before = now.flags
-		e.node.SetLimits(now.settings.limits())
-		warn(e.log, "trusted proxies stay as they were", e.trust(&now.settings.more))
+		e.node.SetLimits(now.settings.Limits())
+		warn(e.log, "trusted proxies stay as they were", e.trust(&now.settings.server))
 	}}), nil
 }
 
@@ -118,4 +107,14 @@ func (e *edgeServer) look(files []reload.Source, take func(reload.Source)) {
 		return
 	}
 	e.log.Info("SIGHUP: settings and policy are as their files say; tokens, keys and certificates are read each second anyway")
+}
+
+// trust has the edge take the word of the proxies that the settings name.
+func (e *edgeServer) trust(s *serverSettings) error {
+	trusted, err := s.proxies()
+	if err != nil {
+		return err
+	}
+	e.proxies.Set(trusted)
+	return nil
 }

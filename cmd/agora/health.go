@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -69,13 +68,4 @@ func askReady(ctx context.Context, addr string, admin tlsSettings) (string, erro
 		err = fmt.Errorf("not ready: %s: %s", resp.Status, said)
 	}
 	return said, err
-}
-
-// nearby returns where a port that listens at addr is reached from this machine.
-func nearby(addr string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return net.JoinHostPort("127.0.0.1", port)
-	}
-	return addr
 }

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"context"
 	"log/slog"
-	"net/http"
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/edge/iat"
-	"github.com/agora-relay/agora/edge/tools"
 	wireiat "github.com/agora-relay/agora/wire/iat"
 )
 
@@ -57,32 +52,7 @@ func (s *iatSettings) faults() []error {
 // door returns how the IAT door of an edge is set up, but for what it shares with other doors.
 func (s *settings) iatDoor(log *slog.Logger) iat.Config {
 	return iat.Config{
-		KeepAlive: s.iat.keepAlive, MaxWait: s.iat.maxWait, Frame: int(s.frame), MaxErrors: s.errors,
-		Limits: wireiat.Limits{Depth: s.depth, Name: s.name}, Log: log,
-	}
-}
-
-// iatDoor is the door for the IAT dialect. Its requests are drained with those of all doors over HTTP, its agents with all sessions.
-type iatDoor struct{ *iat.Door }
-
-func (d iatDoor) name() string                   { return "iat" }
-func (d iatDoor) mount(mux *http.ServeMux)       { d.Mount(mux) }
-func (d iatDoor) metrics(r *prometheus.Registry) { registerIAT(r, d.Stats()) }
-func (d iatDoor) drain(context.Context)          {}
-func (d iatDoor) close()                         {}
-func (d iatDoor) wait()                          { d.Wait() }
-
-// guard makes what checks calls of tools.
-func (e *edgeServer) guard(p plan) {
-	e.tools = tools.NewGuard(tools.GuardConfig{
-		Config: tools.Config{Tools: p.iat.tools, Schema: int(p.iat.schema)}, Presence: e.presence, Now: e.broker.Now,
-		Root: wireiat.RootOf, Resolve: p.iat.resolve, Log: e.log,
-	})
-	ctx, stop := context.WithCancel(context.Background())
-	var looks sync.WaitGroup
-	looks.Go(func() { e.tools.Run(ctx) })
-	e.unguard = func() {
-		stop()
-		looks.Wait()
+		KeepAlive: s.iat.keepAlive, MaxWait: s.iat.maxWait, Frame: int(s.limits.frame), MaxErrors: s.limits.errors,
+		Limits: wireiat.Limits{Depth: s.limits.depth, Name: s.limits.name}, Log: log,
 	}
 }

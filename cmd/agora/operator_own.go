@@ -33,9 +33,6 @@ func findOwnEdge() *ownEdge {
 	return &e
 }
 
-// defaultAdmin is where an edge has its admin port unless it is told otherwise.
-const defaultAdmin = "127.0.0.1:9100"
-
 // url is where the edge's admin port is.
 func (e *ownEdge) url() string {
 	if e.tls.cert != "" {

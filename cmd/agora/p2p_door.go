@@ -18,7 +18,7 @@ func (e *edgeServer) openP2P(p plan, at string, kit *web.Kit, c *carrier.Carrier
 	if err != nil {
 		return err
 	}
-	cfg.Carriers, cfg.Ready = c, e.ready
+	cfg.Carriers, cfg.Ready, cfg.Version = c, e.ready, version()
 	if e.p2p, err = p2p.New(e.node, cfg); err != nil {
 		return err
 	}

@@ -1,13 +1,8 @@
 package main
 
 import (
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -109,7 +104,7 @@ type peerKeys struct {
 // p2pDoor returns how the libp2p door of an edge is set up, but for what it shares with other doors.
 func (s *settings) p2pDoor(at string, keys peerKeys, log *slog.Logger) (p2p.Config, error) {
 	c := p2p.Config{
-		ClusterKey: keys.cluster, Connections: s.p2p.connections, Version: version(), Log: log,
+		ClusterKey: keys.cluster, Connections: s.p2p.connections, Log: log,
 		Relay: p2p.Relay{
 			Off: !bool(s.p2p.relay), Reservations: s.p2p.reservations, PerIP: s.p2p.perIP, Circuits: s.p2p.circuits,
 			Data: int64(s.p2p.data), Duration: s.p2p.duration,
@@ -146,17 +141,4 @@ func (s *settings) p2pDoor(at string, keys peerKeys, log *slog.Logger) (p2p.Conf
 		log.Info("agents of other dialects are no peers of libp2p: p2p.cluster-key is not set")
 	}
 	return c, nil
-}
-
-// clusterKeyIn returns the cluster key that a file of `agora dev` holds, which is made where it is missing.
-func clusterKeyIn(path string) ([]byte, error) {
-	b, err := os.ReadFile(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return b, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	b = []byte(rand.Text() + rand.Text())
-	return b, os.WriteFile(path, b, 0o600)
 }

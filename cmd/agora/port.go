@@ -210,3 +210,17 @@ func (p *port) close() {
 	p.listener.Close()
 	p.serving.Wait()
 }
+
+// publicPort and adminPort return how the two ports of an edge are served.
+func publicPort(s *serverSettings) portConfig {
+	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), http2: true, turns: s.turns}
+}
+
+func adminPort(s *serverSettings) portConfig {
+	c := publicPort(s)
+	c.tls, c.needPeer, c.http2, c.turns = s.admin, true, false, nil
+	return c
+}
+
+// writeTime bounds how long each piece of an answer may take to be read. The whole may take as long as it likes.
+const writeTime = 30 * time.Second

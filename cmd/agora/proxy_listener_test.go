@@ -92,10 +92,10 @@ func TestBadLimitsAreRefusedByName(t *testing.T) {
 		}
 	}
 	s, err := parse(t, map[string]string{"AGORA_LIMITS_HANDSHAKES_PER_IP": "2.5"}, "--server.trusted-proxies", "10.1.2.3,2001:db8::/32", "--limits.tenant.bytes", "7")
-	if l := s.limits(); err != nil || l.HandshakesPerIP != 2.5 || l.TenantBytes != 7 {
+	if l := s.Limits(); err != nil || l.HandshakesPerIP != 2.5 || l.TenantBytes != 7 {
 		t.Errorf("limits = %+v, %v", l, err)
 	}
-	if p, err := s.more.proxies(); err != nil || fmt.Sprint(p) != "[10.1.2.3/32 2001:db8::/32]" {
+	if p, err := s.server.proxies(); err != nil || fmt.Sprint(p) != "[10.1.2.3/32 2001:db8::/32]" {
 		t.Errorf("trusted = %v, %v", p, err)
 	}
 }

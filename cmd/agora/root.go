@@ -57,9 +57,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			from, err := fill(cmd.Flags(), os.LookupEnv)
-			cmd.SetContext(context.WithValue(cmd.Context(), originsKey{}, from))
-			return errors.Join(err, refuseStrays(cmd, os.Environ()))
+			return fillCommand(cmd)
 		},
 	}
 	root.SetVersionTemplate("agora {{.Version}}\n")

@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,7 +19,11 @@ type serverSettings struct {
 	readHeader time.Duration
 	maxHeader  size
 	tls, admin tlsSettings
-	turns      *turns.Turns // in which newcomers are let in and what they missed is read, by all edges of the process
+
+	trusted       []string // whose word is taken about where agents connect from
+	proxyProtocol bool
+
+	turns *turns.Turns // in which newcomers are let in and what they missed is read, by all edges of the process
 }
 
 // tlsSettings are the certificate of a listener, and whose clients' ones it believes.
@@ -28,6 +35,8 @@ func (s *serverSettings) flags(f *pflag.FlagSet) {
 	f.DurationVar(&s.readHeader, "server.read-header-timeout", 10*time.Second, "how long a handshake, and the header of a request, may take to come")
 	s.maxHeader = 32 << 10
 	f.Var(&s.maxHeader, "server.max-header", "size of the header of a request, tokens included")
+	f.StringSliceVar(&s.trusted, "server.trusted-proxies", nil, "networks of balancers whose X-Forwarded-For and PROXY headers are taken, such as 10.0.0.0/8")
+	f.BoolVar(&s.proxyProtocol, "server.proxy-protocol", false, "connections from trusted proxies begin with a PROXY protocol v2 header")
 	s.tls.flags(f, "tls", "agents connect")
 	s.admin.flags(f, "admin.tls", "admin-addr is")
 }
@@ -39,7 +48,9 @@ func (t *tlsSettings) flags(f *pflag.FlagSet, prefix, where string) {
 }
 
 func (s *serverSettings) faults() []error {
+	_, err := s.proxies()
 	return []error{
+		err, unless(!s.proxyProtocol || len(s.trusted) > 0, "server.proxy-protocol needs server.trusted-proxies"),
 		unless(s.readHeader > 0, "server.read-header-timeout must be more than nothing"),
 		unless(s.maxHeader >= 4<<10 && s.maxHeader <= 1<<20, "server.max-header must be 4KiB to 1MiB"),
 		s.tls.faults("tls"), s.admin.faults("admin.tls"),
@@ -61,23 +72,29 @@ func (t *tlsSettings) open(protos []string) (*certs.Files, error) {
 	return certs.Listener(t.cert, t.key, t.clientCA, protos)
 }
 
+// proxies returns the networks that are trusted.
+func (s *serverSettings) proxies() ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, text := range s.trusted {
+		text = strings.TrimSpace(text)
+		if a, err := netip.ParseAddr(text); err == nil {
+			text = netip.PrefixFrom(a, a.BitLen()).String()
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("server.trusted-proxies: %q is no network, such as 10.0.0.0/8", text)
+		}
+		if p.Addr().Is4In6() {
+			return nil, fmt.Errorf("server.trusted-proxies: write %q as a network of IPv4", text)
+		}
+		all = append(all, p.Masked())
+	}
+	return all, nil
+}
+
 // checkFiles returns what is wrong with the files that are named.
 func (s *serverSettings) checkFiles() error {
 	_, public := s.tls.open(nil)
 	_, admin := s.admin.open(nil)
 	return errors.Join(public, admin)
 }
-
-// public and private return how the two ports of an edge are served.
-func (s *serverSettings) public() portConfig {
-	return portConfig{tls: s.tls, readHeader: s.readHeader, maxHeader: int(s.maxHeader), http2: true, turns: s.turns}
-}
-
-func (s *serverSettings) private() portConfig {
-	c := s.public()
-	c.tls, c.needPeer, c.http2, c.turns = s.admin, true, false, nil
-	return c
-}
-
-// writeTime bounds how long each piece of an answer may take to be read. The whole may take as long as it likes.
-const writeTime = 30 * time.Second

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -30,22 +27,4 @@ func (s *traceSettings) faults() []error {
 		}
 	}
 	return all
-}
-
-// open returns what makes an edge's spans; nil where none are made.
-func (s *traceSettings) open(ctx context.Context, edge string, log *slog.Logger) (*trace.Tracer, error) {
-	if s.endpoint == "" {
-		return nil, nil
-	}
-	return trace.Open(ctx, trace.Config{Endpoint: s.endpoint, Sample: s.sample, Edge: edge, Version: version(), Log: log})
-}
-
-// traceTime bounds how long an edge that ends sends its last spans.
-const traceTime = 2 * time.Second
-
-// closeTracer sends the last spans.
-func closeTracer(t *trace.Tracer, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), traceTime)
-	defer cancel()
-	warn(log, "the last spans were not sent", t.Close(ctx))
 }
