@@ -27,7 +27,7 @@ func TestAgentsAreFoundOnTheCommandLine(t *testing.T) {
 		t.Errorf("agents --skill cook shows %q", r.stdout)
 	}
 	r = c.ok("", "agents", "--goal", "please summarize this", "--limit", "1", "--json")
-	var l agentLine
+	var l printedAgent
 	if err := json.Unmarshal([]byte(r.stdout), &l); err != nil || l.ID != "bob" || len(l.Skills) != 2 || l.Type != "cli" {
 		t.Errorf("agents --goal shows %q: %v", r.stdout, err)
 	}

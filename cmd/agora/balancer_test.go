@@ -14,7 +14,7 @@ func TestTheBalancerLetsAnswersLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heartbeat, err := edgeFlags().GetDuration("session.heartbeat")
+	heartbeat, err := newEdge().Flags().GetDuration("session.heartbeat")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestTheBalancerWaitsForIATRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait, err := edgeFlags().GetDuration("iat.max-wait")
+	wait, err := newEdge().Flags().GetDuration("iat.max-wait")
 	if err != nil {
 		t.Fatal(err)
 	}

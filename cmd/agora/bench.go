@@ -8,10 +8,9 @@ import (
 
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "bench",
-		Short:   "Put a cluster under load and measure it",
-		GroupID: clientGroup,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:   "bench",
+		Short: "Put a cluster under load and measure it",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchStream(), newBenchOneShot(), newBenchFanOut(), newBenchIdle(), newBenchStorm(), newSoak())
 	cmd.SetFlagErrorFunc(exit.WrongUsage) // the verbs inherit it

@@ -71,7 +71,7 @@ func TestNoVerbSwallowsTheMailOfItsAgent(t *testing.T) {
 func letters(t *testing.T, shown string) (all []string) {
 	t.Helper()
 	for line := range strings.Lines(shown) {
-		var m messageLine
+		var m printedMessage
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,14 @@ import (
 	"github.com/agora-relay/agora/mcp/install"
 )
 
+// verbResult is how a verb ended.
+type verbResult struct {
+	status         int
+	stdout, stderr string
+}
+
 // runVerb runs a verb alone, and returns what it prints and its status.
-func runVerb(t *testing.T, cmd *cobra.Command, stdin string, args ...string) cliResult {
+func runVerb(t *testing.T, cmd *cobra.Command, stdin string, args ...string) verbResult {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.SetIn(strings.NewReader(stdin))
@@ -26,11 +32,11 @@ func runVerb(t *testing.T, cmd *cobra.Command, stdin string, args ...string) cli
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		status = exit.Status(err)
 	}
-	return cliResult{status, out.String(), errs.String()}
+	return verbResult{status, out.String(), errs.String()}
 }
 
 // installs runs the verb install in a directory, as a user whose home lies beside it.
-func installs(t *testing.T, dir string, args ...string) cliResult {
+func installs(t *testing.T, dir string, args ...string) verbResult {
 	t.Helper()
 	return runVerb(t, (&mcpInstall{cfg: install.Config{Dir: dir, Home: filepath.Dir(dir), Program: "agora"}}).command(), "", args...)
 }
@@ -120,10 +126,10 @@ func TestTheProgramIsNamedByItsPathUnlessPathLeadsToIt(t *testing.T) {
 func TestTextIsPutBeforeTheModelInTheHostsJSON(t *testing.T) {
 	t.Parallel()
 	want := `{"hookSpecificOutput":{"additionalContext":"2 messages wait","hookEventName":"BeforeAgent"}}` + "\n"
-	if r := runVerb(t, newMCPContext(), "2 messages wait\n", "BeforeAgent"); r != (cliResult{stdout: want}) {
+	if r := runVerb(t, newMCPContext(), "2 messages wait\n", "BeforeAgent"); r != (verbResult{stdout: want}) {
 		t.Errorf("it is %+v, want %q", r, want)
 	}
-	if r := runVerb(t, newMCPContext(), "", "BeforeAgent"); r != (cliResult{}) {
+	if r := runVerb(t, newMCPContext(), "", "BeforeAgent"); r != (verbResult{}) {
 		t.Errorf("no text: %+v, want nothing", r)
 	}
 	if r := runVerb(t, newMCPContext(), "x", "Stop"); r.status != exit.Usage {

@@ -97,11 +97,11 @@ func (j *mcpJoiner) open(cmd *cobra.Command, command []string) (m *member.Member
 
 // readVariables undoes what variables have set that mean something else: AGORA_URL names edges, for every verb, and AGORA_EDGES says to `agora dev` how many there are.
 func (j *mcpJoiner) readVariables(cmd *cobra.Command) {
-	o, _ := cmd.Context().Value(originsKey{}).(origins)
-	if strings.HasPrefix(o.from["url"], "environment") {
+	o := originsOf(cmd)
+	if strings.HasPrefix(o.of("url"), "environment") {
 		j.url = ""
 	}
-	if o.from["edges"] == "flag" {
+	if o.of("edges") == "flag" {
 		return
 	}
 	j.edges = cmd.Flags().Lookup("edges").DefValue

@@ -30,7 +30,6 @@ func addClientCommands(root *cobra.Command) {
 	space := &cobra.Command{Use: "space", Short: "Look after spaces", Args: cobra.NoArgs, GroupID: clientGroup}
 	space.AddCommand(toldUsage(newCreate()))
 	root.AddCommand(space)
-	root.AddCommand(newBench())
 	addOperatorCommands(root)
 	completeOperators(root)
 }

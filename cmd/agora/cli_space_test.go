@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,9 +25,9 @@ func TestSpaceCreateMakesASpace(t *testing.T) {
 		t.Errorf("space create: %+v", r)
 	}
 	c.ok("", "publish", "lobby", "hello")
-	var l receiptLine
+	var l printedReceipt
 	r := c.ok("", "space", "create", "lobby", "--json")
-	if err := json.Unmarshal([]byte(r.stdout), &l); err != nil || l != (receiptLine{Status: "created", Space: "lobby"}) {
+	if err := json.Unmarshal([]byte(r.stdout), &l); err != nil || l != (printedReceipt{Status: "created", Space: "lobby"}) {
 		t.Errorf("space create --json: %+v, %v", r, err)
 	}
 	for args, status := range map[string]int{"space create agent.status": exit.Forbidden, "space create": exit.Usage, "space create NO": exit.Error} {
@@ -126,15 +127,16 @@ func TestListsAndJSONActOnNoTerminal(t *testing.T) {
 		t.Errorf("agents shows %q, want %q in it, and two lines", r.stdout, want)
 	}
 	r = c.ok("", "agents", "--json")
-	var l agentLine
+	var l printedAgent
 	if err := json.Unmarshal([]byte(r.stdout), &l); err != nil || l.Endpoint != "\u202e\u009b" || strings.ContainsAny(r.stdout, "\u202e\u009b") {
 		t.Errorf("agents --json shows %q: %+v, %v", r.stdout, l, err)
 	}
 	listen := c.start(t.Context(), strings.NewReader(""), "listen", "bob", "--json", "--count", "1")
 	listen.tells("connected")
 	c.ok("", "send", "--to", "bob", "--payload", `{"text":"\u009b\u2066"}`)
-	var m messageLine
-	if err := json.Unmarshal([]byte(listen.wait().stdout), &m); err != nil || readable(m.Payload) != "\u009b\u2066" {
+	var m printedMessage
+	var body struct{ Text string }
+	if err := errors.Join(json.Unmarshal([]byte(listen.wait().stdout), &m), json.Unmarshal(m.Payload, &body)); err != nil || body.Text != "\u009b\u2066" {
 		t.Errorf("listen --json shows %q, %v", listen.out.String(), err)
 	}
 	if strings.ContainsFunc(strings.TrimSpace(listen.out.String()), terminal.Harmful) {

@@ -182,7 +182,7 @@ func TestAskPrintsTheReply(t *testing.T) {
 		c.present("bob")
 		ask := c.start(t.Context(), nil, "ask", "--from", "alice", "--to", "bob", "What time?")
 		r := listen.wait()
-		var line messageLine
+		var line printedMessage
 		if err := json.Unmarshal([]byte(r.stdout), &line); err != nil || line.From != "alice" || line.RequestID == "" {
 			t.Fatalf("listen: %+v, %v", r, err)
 		}
@@ -208,13 +208,13 @@ func TestJSONLinesOfAStream(t *testing.T) {
 	listen := c.start(t.Context(), nil, "listen", "alice", "--json", "--count", "1")
 	c.present("alice")
 	r := c.run("text", "stream", "--from", "bob", "--to", "alice", "--json", "--payload", `{"title":"t"}`)
-	var receipt receiptLine
+	var receipt printedReceipt
 	if err := json.Unmarshal([]byte(r.stdout), &receipt); err != nil || receipt.Status != "stored" || receipt.StreamID == "" {
 		t.Fatalf("stream: %+v, %v", r, err)
 	}
 	var types []string
 	for line := range strings.Lines(listen.wait().stdout) {
-		var l messageLine
+		var l printedMessage
 		if err := json.Unmarshal([]byte(line), &l); err != nil || l.From != "bob" || l.StreamID != receipt.StreamID {
 			t.Fatalf("line %s: %v", line, err)
 		}

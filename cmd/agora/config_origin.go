@@ -46,6 +46,15 @@ func fillCommand(cmd *cobra.Command) error {
 	return errors.Join(err, refuseStrays(cmd, os.Environ()))
 }
 
+// originsKey is where a command's context says where its settings come from.
+type originsKey struct{}
+
+// originsOf returns where the settings of a command that runs come from.
+func originsOf(cmd *cobra.Command) origins {
+	o, _ := cmd.Context().Value(originsKey{}).(origins)
+	return o
+}
+
 // environment sets the flags that were not given from AGORA_… variables.
 func (o origins) environment(f *pflag.FlagSet) error {
 	var errs []error

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pires/go-proxyproto"
-	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	grpccreds "google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -26,53 +24,6 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
-
-// prefaced opens a connection to a gRPC port, says something first, and then HTTP/2's preface.
-func prefaced(t *testing.T, at string, before ...byte) *h2 {
-	t.Helper()
-	c, err := net.Dial("tcp", at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(await.Long))
-	h := &h2{t: t, Conn: c, Framer: http2.NewFramer(c, c)}
-	_, err = io.WriteString(c, string(before)+http2.ClientPreface)
-	if err == nil {
-		err = h.WriteSettings()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
-// served waits until the server has taken the connection: one that is still in its queue when it ends is reset.
-func (h *h2) served() {
-	h.t.Helper()
-	if _, err := h.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameSettings }); err != nil {
-		h.t.Fatalf("the connection is not taken: %v", err)
-	}
-}
-
-// goesAway waits until the server has it go elsewhere, without an error, and goes.
-func (h *h2) goesAway() {
-	h.t.Helper()
-	f, err := h.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameGoAway })
-	if err != nil || f.(*http2.GoAwayFrame).ErrCode != http2.ErrCodeNo {
-		h.t.Errorf("it is told %v, %v, want to go elsewhere", f, err)
-	}
-	h.Close()
-}
-
-// cut wants the server to close a connection.
-func (h *h2) cut() {
-	h.t.Helper()
-	_, err := io.Copy(io.Discard, h.Conn)
-	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
-		h.t.Error("it is not cut off")
-	}
-}
 
 // grpcServed is a gRPC port whose server answers health checks: who asks is let in.
 type grpcServed struct {

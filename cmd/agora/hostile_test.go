@@ -402,12 +402,12 @@ func outlives(t *testing.T, life time.Duration) bool {
 	}
 	end := time.Now().Add(life)
 	write("1", end)
-	v := verb{url: f.address, Credentials: access.Credentials{TokenFile: file, Trust: access.Trust{CA: f.certs.CA}}, agent: "joe"}
-	cfg, err := v.config()
+	creds := access.Credentials{TokenFile: file, Trust: access.Trust{CA: f.certs.CA}}
+	secure, err := creds.Trust.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.Dial(t.Context(), cfg)
+	c, err := client.Dial(t.Context(), client.Config{URLs: access.URLs(f.address), Agent: "joe", TokenSource: creds.Source(), TLS: secure})
 	if time.Now().After(end.Add(-time.Second)) { // tokens end at whole seconds
 		return false
 	}

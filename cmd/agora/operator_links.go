@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/cmd/agora/terminal"
+	"github.com/agora-relay/agora/edge/aip"
 )
 
 func newLinks() *cobra.Command {
@@ -25,7 +26,12 @@ func newLinks() *cobra.Command {
 	})
 }
 
-func printLinks(w io.Writer, v *linkViews, _ []string) {
+// links is what the admin port answers about links: those of all tenants.
+type links struct {
+	Links []aip.LinkView `json:"links"`
+}
+
+func printLinks(w io.Writer, v *links, _ []string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ADDRESS\tTENANT\tSTATE\tEDGE\tNODES\tOFFERS\tSINCE\tERROR")
 	for _, l := range v.Links {

@@ -24,17 +24,6 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// h2 is a connection that speaks frames of HTTP/2 as a test likes.
-type h2 struct {
-	t testing.TB
-	net.Conn
-	*http2.Framer
-	block bytes.Buffer
-	head  *hpack.Encoder
-	back  *hpack.Decoder // of the server's headers
-	said  string         // the last :status
-}
-
 // frames opens a connection with HTTP/2's preface, and first says something else.
 func frames(t *testing.T, p *port, before string, settings ...http2.Setting) *h2 {
 	t.Helper()
@@ -50,74 +39,6 @@ func frames(t *testing.T, p *port, before string, settings ...http2.Setting) *h2
 		t.Fatal(err)
 	}
 	return h
-}
-
-// fields returns the header of a GET of a path, and more fields by name and value.
-func (h *h2) fields(path string, more ...string) []byte {
-	h.block.Reset()
-	all := append([]string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", path}, more...)
-	for k := 0; k < len(all); k += 2 {
-		if err := h.head.WriteField(hpack.HeaderField{Name: all[k], Value: all[k+1]}); err != nil {
-			h.t.Fatal(err)
-		}
-	}
-	return bytes.Clone(h.block.Bytes())
-}
-
-// ask sends a request on a stream.
-func (h *h2) ask(stream uint32, more ...string) error { return h.askFor(stream, "/ws", more...) }
-
-func (h *h2) askFor(stream uint32, path string, more ...string) error {
-	return h.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: h.fields(path, more...), EndHeaders: true, EndStream: true})
-}
-
-// until reads frames until one is wanted, and returns it.
-func (h *h2) until(want func(http2.Frame) bool) (http2.Frame, error) {
-	for {
-		f, err := h.ReadFrame()
-		if err != nil {
-			return nil, err
-		}
-		if want(f) {
-			return f, nil
-		}
-	}
-}
-
-// status returns the status of the next answer.
-func (h *h2) status() string {
-	h.t.Helper()
-	f, err := h.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders })
-	if err == nil {
-		_, err = h.back.Write(f.(*http2.HeadersFrame).HeaderBlockFragment())
-	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return h.said
-}
-
-// ends wants the server to end the connection, and returns what it says of why.
-func (h *h2) ends() (why http2.ErrCode) {
-	h.t.Helper()
-	_, err := h.until(func(f http2.Frame) bool {
-		if g, ok := f.(*http2.GoAwayFrame); ok {
-			why = g.ErrCode
-		}
-		return false
-	})
-	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
-		h.t.Error("the connection is not ended")
-	}
-	return why
-}
-
-func protocols(set ...func(*http.Protocols, bool)) *http.Protocols {
-	p := new(http.Protocols)
-	for _, s := range set {
-		s(p, true)
-	}
-	return p
 }
 
 func TestOnePortSpeaksEveryHTTP(t *testing.T) {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -53,16 +51,6 @@ func raw(t *testing.T, p *port, text string) net.Conn {
 	return c
 }
 
-// answer returns the status of an answer; 0 when the connection ends without one.
-func answer(c net.Conn) int {
-	r, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		return 0
-	}
-	r.Body.Close()
-	return r.StatusCode
-}
-
 const hello = "GET /ws HTTP/1.1\r\nHost: a\r\n"
 
 func TestWhoeverIsSlowWithItsHandshakeOrHeaderIsCutOff(t *testing.T) {
@@ -88,15 +76,6 @@ func TestWhoeverIsSlowWithItsHandshakeOrHeaderIsCutOff(t *testing.T) {
 			t.Errorf("%s: answered %q, %v", about, said, err)
 		}
 	}
-}
-
-// gone waits until the server has let go of a connection: of one whose header was too large, half a second after it has said so.
-func gone(t *testing.T, c net.Conn) {
-	t.Helper()
-	await.True(t, "the server lets go of the connection", func() bool {
-		_, err := c.Write([]byte("x"))
-		return err != nil
-	})
 }
 
 func TestAHeaderIsBounded(t *testing.T) {
@@ -168,37 +147,6 @@ func TestAFullHallShowsOutWhoHasWaitedLongestAndServesTheOthers(t *testing.T) {
 	if h.waiting.Len() > 8 || len(h.at) != h.waiting.Len() {
 		t.Errorf("%d wait, of whom %d are known, want 8 at most", h.waiting.Len(), len(h.at))
 	}
-}
-
-// copied replaces a file by another one's content.
-func copied(t *testing.T, from, to string) {
-	t.Helper()
-	b, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, b, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// trusting returns a client's settings that believe one CA, with a certificate where its files are given.
-func trusting(t *testing.T, ca string, own ...string) *tls.Config {
-	t.Helper()
-	b, err := os.ReadFile(ca)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "localhost"}
-	c.RootCAs.AppendCertsFromPEM(b)
-	if len(own) == 2 {
-		pair, err := tls.LoadX509KeyPair(own[0], own[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c
 }
 
 // status asks a port over TLS, and returns what it answers; 0 when it does not get that far.

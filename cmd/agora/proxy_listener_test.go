@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pires/go-proxyproto"
-
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -46,18 +44,6 @@ func askThrough(t *testing.T, trusted *edge.Proxies, header string) (status int,
 	return r.StatusCode, string(b)
 }
 
-// proxyHeader is a PROXY protocol header for a client at 192.0.2.7:555.
-func proxyHeader(t *testing.T, version byte) string {
-	t.Helper()
-	h := proxyproto.HeaderProxyFromAddrs(version,
-		&net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 555}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443})
-	b, err := h.Format()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 func TestAPROXYHeaderIsTakenFromTrustedProxiesAlone(t *testing.T) {
 	t.Parallel()
 	var nobody, all edge.Proxies
@@ -76,26 +62,5 @@ func TestAPROXYHeaderIsTakenFromTrustedProxiesAlone(t *testing.T) {
 	}
 	if status, body := askThrough(t, &all, proxyHeader(t, 1)); status == 200 {
 		t.Errorf("version 1: taken, as %q", body)
-	}
-}
-
-func TestBadLimitsAreRefusedByName(t *testing.T) {
-	for want, args := range map[string][]string{
-		"limits.tenant.rate":                   {"--limits.tenant.rate", "-1"},
-		"limits.connections-per-ip":            {"--limits.connections-per-ip", "-1"},
-		"server.trusted-proxies":               {"--server.trusted-proxies", "10.0.0.0/8,balancer"},
-		"write \"::ffff:10.0.0.0/104\"":        {"--server.trusted-proxies", "::ffff:10.0.0.0/104"},
-		"server.proxy-protocol needs server.t": {"--server.proxy-protocol"},
-	} {
-		if _, err := parse(t, nil, args...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, want one about %s", args, err, want)
-		}
-	}
-	s, err := parse(t, map[string]string{"AGORA_LIMITS_HANDSHAKES_PER_IP": "2.5"}, "--server.trusted-proxies", "10.1.2.3,2001:db8::/32", "--limits.tenant.bytes", "7")
-	if l := s.Limits(); err != nil || l.HandshakesPerIP != 2.5 || l.TenantBytes != 7 {
-		t.Errorf("limits = %+v, %v", l, err)
-	}
-	if p, err := s.server.proxies(); err != nil || fmt.Sprint(p) != "[10.1.2.3/32 2001:db8::/32]" {
-		t.Errorf("trusted = %v, %v", p, err)
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// originsKey is where a command's context says where its settings come from.
-type originsKey struct{}
-
 // reloadable are the settings that a running edge takes up when its file
 // changes, beside the contents of the files that settings name.
 var reloadable = []string{
@@ -34,12 +31,11 @@ type rereading struct {
 // rereads returns how to read a command's settings again; nil where no file was named.
 func rereads(cmd *cobra.Command, define func(*pflag.FlagSet) *settings) *rereading {
 	file := cmd.Flags().Lookup(configFlag)
-	from, ok := cmd.Context().Value(originsKey{}).(origins)
-	if file == nil || file.Value.String() == "" || !ok {
+	if file == nil || file.Value.String() == "" {
 		return nil
 	}
 	r := &rereading{path: file.Value.String(), flags: cmd.Flags(), define: define}
-	for name, origin := range from.from {
+	for name, origin := range originsOf(cmd).from {
 		if origin == "flag" {
 			r.given = append(r.given, name)
 		}

@@ -63,5 +63,8 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("agora {{.Version}}\n")
 	root.AddCommand(newDev(), newEdge(), newConfig(), newToken(), newHealth(), newVersion())
 	addClientCommands(root)
+	bench := newBench()
+	bench.GroupID = clientGroup
+	root.AddCommand(bench)
 	return root
 }

@@ -4,25 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 )
-
-func TestABuildThatWasToldNothingSaysWhatItIsOnItsWayTo(t *testing.T) {
-	// The program of tests has neither a module's version nor a revision, as that of an image without VERSION.
-	if v := version(); v != coming+"-dev" {
-		t.Errorf("version = %s, want %s-dev", v, coming)
-	}
-	var chart struct {
-		AppVersion string `yaml:"appVersion"`
-	}
-	if err := yaml.Unmarshal([]byte(fileOf(t, "../../helm/agora/Chart.yaml")), &chart); err != nil {
-		t.Fatal(err)
-	}
-	if chart.AppVersion != coming {
-		t.Errorf("the chart is of %s, the program on its way to %s", chart.AppVersion, coming)
-	}
-}
 
 func TestTheImageIsBuiltWithAVersion(t *testing.T) {
 	dockerfile, compose, makefile := fileOf(t, "../../deploy/Dockerfile"), fileOf(t, "../../docker-compose.yml"), fileOf(t, "../../Makefile")
