@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -131,7 +132,7 @@ func TestAgentsAreFoundOverHTTP(t *testing.T) {
 func TestAnAgentRegistersOverHTTP(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--edges", "2")
-	c := speaking(protocols((*http.Protocols).SetHTTP1))
+	c := speaking(porttest.Protocols((*http.Protocols).SetHTTP1))
 	ask := func(k int, method, path, body string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(await.Context(t), method, httpOf(d.public[k])+path, strings.NewReader(body))
@@ -186,7 +187,7 @@ type entryLine struct{ ID, Domain string }
 // done sends a request and returns the answer with its body.
 func done(t *testing.T, r *http.Request) (*http.Response, string) {
 	t.Helper()
-	c := speaking(protocols((*http.Protocols).SetHTTP1))
+	c := speaking(porttest.Protocols((*http.Protocols).SetHTTP1))
 	resp, err := c.Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/cmd/agora/access"
+	"github.com/agora-relay/agora/cmd/agora/logging"
 	"github.com/agora-relay/agora/internal/load"
 )
 
@@ -107,7 +108,7 @@ func startChild(ctx context.Context, edges int, stderr io.Writer) (*child, error
 		return nil, err
 	}
 	d := &child{cmd: exec.Command(self, "dev", "--edges", strconv.Itoa(edges),
-		"--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "none", "--p2p-addr", "none", "--log.level", "warn", "--log.format", textLog)} // whatever the environment says
+		"--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "none", "--p2p-addr", "none", "--log.level", "warn", "--log.format", logging.Text)} // whatever the environment says
 	d.cmd.Stderr = stderr
 	apart(d.cmd)
 	out, err := d.cmd.StdoutPipe()

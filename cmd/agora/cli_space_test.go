@@ -17,7 +17,7 @@ import (
 func TestSpaceCreateMakesASpace(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--spaces.auto-create=false")
-	c := &cli{t: t, url: d.public[0]}
+	c := &verbs{t: t, url: d.public[0]}
 	if r := c.run("", "publish", "lobby", "hello"); r.status != exit.NotFound {
 		t.Errorf("publish into what there is not: %+v, want status %d", r, exit.NotFound)
 	}
@@ -38,7 +38,7 @@ func TestSpaceCreateMakesASpace(t *testing.T) {
 }
 
 // tokensOf runs a cluster whose tokens are for those agents, and returns what speaks to it, and the tokens.
-func tokensOf(t *testing.T, agents ...[]string) (*cli, []string) {
+func tokensOf(t *testing.T, agents ...[]string) (*verbs, []string) {
 	t.Helper()
 	var tokens, lines []string
 	for k, ids := range agents {
@@ -52,7 +52,7 @@ func tokensOf(t *testing.T, agents ...[]string) (*cli, []string) {
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &cli{t: t, url: startDev(t, "--auth", "file:"+path).public[0]}, tokens
+	return &verbs{t: t, url: startDev(t, "--auth", "file:"+path).public[0]}, tokens
 }
 
 func TestATokenForOneAgentNeedsNoFrom(t *testing.T) {
@@ -71,7 +71,7 @@ func TestATokenForOneAgentNeedsNoFrom(t *testing.T) {
 }
 
 // complete returns what a shell is offered for the last of the words.
-func (c *cli) complete(args ...string) string {
+func (c *verbs) complete(args ...string) string {
 	c.t.Helper()
 	line := append([]string{"__complete", args[0], "--url", c.url}, args[1:]...)
 	status, out := ran(c.t, line...)

@@ -12,11 +12,11 @@ import (
 // talking is `agora listen` with somebody who types.
 type talking struct {
 	*cliRun
-	c    *cli
+	c    *verbs
 	feed *io.PipeWriter
 }
 
-func (c *cli) talk(id string) *talking {
+func (c *verbs) talk(id string) *talking {
 	c.t.Helper()
 	in, feed := io.Pipe()
 	c.t.Cleanup(func() { feed.Close() })

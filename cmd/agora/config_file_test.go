@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/agora-relay/agora/cmd/agora/config"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +78,7 @@ func TestShowTellsEverySettingItsValueAndWhereThatComesFrom(t *testing.T) {
 			t.Errorf("%s = %q, want %q", name, lines[name], want)
 		}
 	}
-	for _, name := range settingNames(edgeFlags()) {
+	for _, name := range config.SettingNames(config.EdgeFlags()) {
 		if _, ok := lines[name]; !ok {
 			t.Errorf("%s is not shown", name)
 		}

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agora-relay/agora/cmd/agora/config"
+	"github.com/agora-relay/agora/cmd/agora/logging"
+	"github.com/agora-relay/agora/cmd/agora/serve"
 	"github.com/spf13/cobra"
 )
 
@@ -28,16 +31,16 @@ func tellFatal(stderr io.Writer, cmd *cobra.Command, args []string, err error) {
 
 // logsJSON tells whether a command has a log that was to be JSON, however little of what it was told makes sense.
 func logsJSON(cmd *cobra.Command, args []string) bool {
-	if cmd == nil || cmd.Annotations[hasLog] == "" {
+	if cmd == nil || cmd.Annotations[serve.HasLog] == "" {
 		return false
 	}
-	format := cmd.Flags().Lookup(formatFlag)
-	if i := slices.Index(args, "--"+formatFlag); i >= 0 && i+1 < len(args) && !format.Changed {
-		return args[i+1] == jsonLog // it stands behind a flag that was not understood
+	format := cmd.Flags().Lookup(config.FormatFlag)
+	if i := slices.Index(args, "--"+config.FormatFlag); i >= 0 && i+1 < len(args) && !format.Changed {
+		return args[i+1] == logging.JSON // it stands behind a flag that was not understood
 	}
-	if slices.Contains(args, "--"+formatFlag+"="+jsonLog) {
+	if slices.Contains(args, "--"+config.FormatFlag+"="+logging.JSON) {
 		return true
 	}
-	_, _ = fill(cmd.Flags(), os.LookupEnv) // its faults were told
-	return format.Value.String() == jsonLog
+	_, _ = config.Fill(cmd.Flags(), os.LookupEnv) // its faults were told
+	return format.Value.String() == logging.JSON
 }

@@ -10,7 +10,7 @@ func TestTheImageIsBuiltWithAVersion(t *testing.T) {
 	dockerfile, compose, makefile := fileOf(t, "../../deploy/Dockerfile"), fileOf(t, "../../docker-compose.yml"), fileOf(t, "../../Makefile")
 	for what, re := range map[string]string{
 		"takes it":              `(?m)^ARG VERSION=$`,
-		"gives it to the build": `-X main\.release=\$\{VERSION\}`,
+		"gives it to the build": `-X github\.com/agora-relay/agora/cmd/agora/version\.release=\$\{VERSION\}`,
 		"labels the image":      `org\.opencontainers\.image\.version="\$\{VERSION\}"`,
 		"finds the program":     `(?m)^ENV PATH=/usr/bin$`,
 	} {
