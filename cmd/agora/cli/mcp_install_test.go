@@ -139,7 +139,7 @@ func TestTextIsPutBeforeTheModelInTheHostsJSON(t *testing.T) {
 
 func TestTheVerbsOfMCPFillInWhatThisMachineIs(t *testing.T) {
 	t.Parallel()
-	if r := runVerb(t, newMCPInstall(), "", "gemini"); r.status != 0 || !strings.Contains(r.stdout, "gemini-agora") {
+	if r := runVerb(t, newMCPInstall(), "", "gemini"); r.status != 0 || !strings.Contains(r.stdout, "gemini-cli") { // whose name is cli
 		t.Errorf("in this directory: %+v", r)
 	}
 }
