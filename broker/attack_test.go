@@ -12,6 +12,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // The schedules here broke other designs of the lane: ids alone, places in the lane, filters in the memory of a
@@ -21,7 +22,7 @@ import (
 type attack struct {
 	t       *testing.T
 	srv     *natsd.Server
-	c       *cable
+	c       *faultnet.Proxy
 	e1, e2  *Broker
 	old     *Lane
 	results chan Result // of what the first holder was given
@@ -33,7 +34,7 @@ func testAttack(t *testing.T, clock func() time.Time, change func(*Config)) *att
 	x.c = testCable(t, x.srv)
 	x.e2 = testBroker(t, x.srv, change)
 	x.e1 = testBroker(t, x.srv, func(c *Config) {
-		c.URL, c.Retry, c.clock = x.c.url, 200*time.Millisecond, clock
+		c.URL, c.Retry, c.clock = x.c.Addr(), 200*time.Millisecond, clock
 		if change != nil {
 			change(c)
 		}
@@ -46,11 +47,11 @@ func testAttack(t *testing.T, clock func() time.Time, change func(*Config)) *att
 // under has the first holder publish ms while they can't get to the log: they are under way.
 func (x *attack) under(ms ...agora.Message) {
 	x.t.Helper()
-	x.c.delay(true)
+	x.c.Delay()
 	for _, m := range ms {
 		x.old.Put(m, func(r Result) { x.results <- r })
 	}
-	await.True(x.t, "the record is under way", func() bool { return x.c.underWay() > 0 })
+	await.True(x.t, "the record is under way", func() bool { return x.c.UnderWay() > 0 })
 }
 
 // die ends the first holder as a process ends: what it wrote to the network stays there.
@@ -59,8 +60,8 @@ func (x *attack) die() { x.e1.nc.Close() }
 // arrive lets everything that is under way arrive, and returns when the server has taken it.
 func (x *attack) arrive() {
 	x.t.Helper()
-	x.c.delay(false)
-	await.True(x.t, "what was under way has arrived", func() bool { return x.c.underWay() == 0 && x.srv.Clients(0) == 1 })
+	x.c.Mend()
+	await.True(x.t, "what was under way has arrived", func() bool { return x.c.UnderWay() == 0 && x.srv.Clients(0) == 1 })
 }
 
 // heir is the lane of the next holder, at the other edge; dirty says that the first one did not hand over.
@@ -216,27 +217,27 @@ func TestTheThirdHolderIsSafeFromBothBeforeIt(t *testing.T) {
 		t.Run(fmt.Sprint("first first ", firstFirst), func(t *testing.T) {
 			x := testAttack(t, nil, nil)
 			c2 := testCable(t, x.srv)
-			middle := testBroker(t, x.srv, func(c *Config) { c.URL = c2.url })
+			middle := testBroker(t, x.srv, func(c *Config) { c.URL = c2.Addr() })
 			l2 := middle.Lane(lane("s1", 2, true))
 			defer l2.Close()
 			store(t, x.old, numbered(1, text("1")))
 			x.under(numbered(2, text("2 of the first")))
 			x.die()
 			store(t, l2, numbered(2, text("2")))
-			c2.delay(true)
+			c2.Delay()
 			l2.Put(numbered(3, text("3 of the second")), func(Result) {})
-			await.True(t, "it is under way", func() bool { return c2.underWay() > 0 })
+			await.True(t, "it is under way", func() bool { return c2.UnderWay() > 0 })
 			middle.nc.Close()
 			l3 := x.e2.Lane(lane("s1", 3, true))
 			defer l3.Close()
 			store(t, l3, numbered(3, text("3")))
-			cables := []*cable{x.c, c2}
+			cables := []*faultnet.Proxy{x.c, c2}
 			if !firstFirst {
 				slices.Reverse(cables)
 			}
 			for left, c := range cables {
-				c.delay(false)
-				await.True(t, "it has arrived", func() bool { return c.underWay() == 0 && x.srv.Clients(0) == 2-left })
+				c.Mend()
+				await.True(t, "it has arrived", func() bool { return c.UnderWay() == 0 && x.srv.Clients(0) == 2-left })
 			}
 			x.want("1", "2", "3")
 		})
@@ -250,7 +251,7 @@ func TestAReceiverThatResumesBetweenTwoCopiesSeesOne(t *testing.T) {
 	x := testAttack(t, nil, nil)
 	before := listen(t, x.e1, bob, From{})
 	before.quiet(t)
-	x.c.hold(true)
+	x.c.Deafen()
 	x.old.Put(ided("m", text("once")), func(Result) {})
 	await.True(t, "it is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
 	x.die()
@@ -276,18 +277,18 @@ func TestWheneverALateRecordLandsOrderHolds(t *testing.T) {
 	for k := range rounds {
 		session := fmt.Sprint("r", k)
 		c := testCable(t, x.srv)
-		e1 := testBroker(t, x.srv, func(cfg *Config) { cfg.URL = c.url })
+		e1 := testBroker(t, x.srv, func(cfg *Config) { cfg.URL = c.Addr() })
 		old := e1.Lane(lane(session, 1, false))
-		c.delay(true)
+		c.Delay()
 		old.Put(part(agora.Start, session, session+" start"), func(Result) {})
-		await.True(t, "it is under way", func() bool { return c.underWay() > 0 })
+		await.True(t, "it is under way", func() bool { return c.UnderWay() > 0 })
 		cfg := lane(session, 2, true)
 		cfg.Dirty = 1
 		heir := x.e2.Lane(cfg)
 		var late sync.WaitGroup
 		late.Go(func() {
 			<-time.After(time.Duration(rand.IntN(2500)) * time.Microsecond)
-			c.delay(false)
+			c.Mend()
 		})
 		store(t, heir, text(session+" other"))
 		on := put(t, heir, part(agora.Chunk, session, session+" chunk"))

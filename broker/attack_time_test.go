@@ -21,7 +21,7 @@ func slowClock(slack time.Duration) func() time.Time {
 // strand has the first holder lose its connection while its record is under way.
 func (x *attack) strand() {
 	x.t.Helper()
-	x.c.strand()
+	x.c.Strand()
 	await.True(x.t, "it connects anew", func() bool { return x.e1.nc.Stats().Reconnects == 1 && x.e1.Connected() })
 }
 
@@ -55,7 +55,7 @@ func copyIsVoid(t *testing.T, slack time.Duration, began time.Time) bool {
 	x.die() // the copy is under way
 	x.forgetIDs()
 	<-time.After(time.Until(under.Add(slack + 50*time.Millisecond)))
-	x.c.delay(false)
+	x.c.Mend()
 	await.True(t, "the copy is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
 	if got := in.quiet(t); len(got) != 0 {
 		t.Errorf("the copy was told: %v", bodies(got))
@@ -95,7 +95,7 @@ func TestACopyThatOutlivesItsFenceIsVoid(t *testing.T) {
 	heir := x.heir(1)
 	store(t, heir, text("of the heir"))
 	grow(t, x.e2, heir.at.Stream) // what the heir has just said, too
-	x.c.delay(false)
+	x.c.Mend()
 	await.True(t, "the copy is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
 	if got := bodies(listen(t, x.e2, bob, From{}).quiet(t)); len(got) != 0 {
 		t.Errorf("the copy was told: %v", got)
@@ -115,8 +115,8 @@ func TestACopyOfWhatWasGivenUpIsRefused(t *testing.T) {
 	if r := await.Recv(t, "it is stored anew", x.results); r.Err != nil || r.Again {
 		t.Fatalf("stored anew: %+v", r)
 	}
-	x.c.delay(false)
-	await.True(t, "the copy has arrived", func() bool { return x.c.underWay() == 0 && x.srv.Clients(0) == 2 })
+	x.c.Mend()
+	await.True(t, "the copy has arrived", func() bool { return x.c.UnderWay() == 0 && x.srv.Clients(0) == 2 })
 	store(t, x.old, text("2"))
 	x.want("1", "2")
 }

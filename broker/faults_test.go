@@ -14,6 +14,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // world is edges, senders and receivers under faults. Every message says in its body who sent it, to
@@ -400,14 +401,14 @@ func runWorld(t *testing.T, seed uint64, nodes, steps int) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	srv := testServer(t, nodes)
 	w := &world{t: t, stored: make(map[string]int)}
-	var cables []*cable
+	var cables []*faultnet.Proxy
 	for k := range 3 {
 		w.edges = append(w.edges, testBroker(t, srv, func(c *Config) {
 			c.Replicas, c.InboxBytes, c.GiveUp, c.Retry, c.Shards = nodes, 8<<10, 700*time.Millisecond, 300*time.Millisecond, 2
 			c.Audit, c.mature, c.read, c.tail, c.Election = time.Second, 0, 0, 0, 0 // as edges have it
 			if nodes == 1 && k > 0 {
 				cables = append(cables, testCable(t, srv))
-				c.URL = cables[k-1].url
+				c.URL = cables[k-1].Addr()
 			}
 		}))
 	}
@@ -450,7 +451,7 @@ func runWorld(t *testing.T, seed uint64, nodes, steps int) {
 }
 
 // trouble cuts cables, holds up answers, and has servers go away.
-func (w *world) trouble(r *rand.Rand, srv *natsd.Server, cables []*cable, stop chan struct{}) {
+func (w *world) trouble(r *rand.Rand, srv *natsd.Server, cables []*faultnet.Proxy, stop chan struct{}) {
 	for {
 		select {
 		case <-stop:
@@ -471,14 +472,14 @@ func (w *world) trouble(r *rand.Rand, srv *natsd.Server, cables []*cable, stop c
 				w.t.Error(err)
 			}
 		case 1, 2:
-			c.sever(false)
+			c.Reset()
 		default:
-			c.hold(true)
+			c.Deafen()
 			<-time.After(time.Duration(r.IntN(400)) * time.Millisecond)
 			if r.IntN(2) == 0 {
-				c.sever(false)
+				c.Reset()
 			}
-			c.hold(false)
+			c.Mend()
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 			for range before {
 				store(t, x.old, text("0"))
 			}
-			x.c.hold(true)
+			x.c.Deafen()
 			x.old.Put(text("1"), func(r Result) { x.results <- r })
 			await.True(t, "it is stored", func() bool {
 				n, err := x.e2.Unread(await.Context(t), bob, 0)
@@ -28,7 +28,7 @@ func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 			})
 			flood(t, x.e2, 4)
 			x.srv.StopNode(0)
-			x.c.sever(false)
+			x.c.Reset()
 			if err := x.srv.StartNode(0); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 func TestWhatTheClusterSaysTwiceForARestartIsMarked(t *testing.T) {
 	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
-	x.c.hold(true)
+	x.c.Deafen()
 	done := make(chan error, 1)
 	ctx := await.Context(t)
 	go func() {
@@ -58,7 +58,7 @@ func TestWhatTheClusterSaysTwiceForARestartIsMarked(t *testing.T) {
 	})
 	flood(t, x.e2, 4)
 	x.srv.StopNode(0)
-	x.c.sever(false)
+	x.c.Reset()
 	if err := x.srv.StartNode(0); err != nil {
 		t.Fatal(err)
 	}

@@ -483,10 +483,10 @@ func TestNextFailsWhileTheLogIsAwayAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url }), testBroker(t, s, nil)
+	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() }), testBroker(t, s, nil)
 	in := listen(t, a, bob, From{})
 	in.quiet(t)
-	c.sever(true)
+	c.Cut()
 	await.True(t, "the connection is lost", func() bool { return !a.Connected() })
 	in.markLagging()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -495,7 +495,7 @@ func TestNextFailsWhileTheLogIsAwayAndLosesNothing(t *testing.T) {
 		t.Error("Next read a log that is away")
 	}
 	publish(t, b, "s1", "1", "2")
-	c.sever(false)
+	c.Reset()
 	if got := bodies(in.read(t, 2)); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("got %v", got)
 	}

@@ -162,7 +162,7 @@ func TestARetryThatWasADuplicateNudges(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url }), testBroker(t, s, nil)
+	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() }), testBroker(t, s, nil)
 	nudges := make(chan *nats.Msg, 16)
 	if _, err := b.nc.ChanSubscribe(jslog.Locate(bob, 1).Live, nudges); err != nil {
 		t.Fatal(err)
@@ -173,11 +173,11 @@ func TestARetryThatWasADuplicateNudges(t *testing.T) {
 	l := a.Lane(lane("s1", 1, false))
 	defer l.Close()
 	store(t, l, text("1"))
-	c.hold(true)
+	c.Deafen()
 	result := make(chan Result, 1)
 	l.Put(text("2"), func(r Result) { result <- r })
 	await.True(t, "the record is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
-	c.sever(false) // the acknowledgement is lost; the record is sent again after the reconnect
+	c.Reset() // the acknowledgement is lost; the record is sent again after the reconnect
 	r := await.Recv(t, "the record without an answer is sent again", result)
 	if r.Err != nil || r.Again {
 		t.Fatalf("result = %+v, want stored", r)
@@ -220,11 +220,11 @@ func TestARefusalThatIsNotOursIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
 	l := b.Lane(lane("s1", 1, false))
 	defer l.Close()
 	store(t, l, text("1"))
-	c.hold(true)
+	c.Deafen()
 	result := make(chan Result, 1)
 	l.Put(text("2"), func(r Result) { result <- r })
 	l.mu.Lock()
@@ -236,7 +236,7 @@ func TestARefusalThatIsNotOursIsTriedAgain(t *testing.T) {
 		t.Fatalf("parseAck = %+v, %v", a, err)
 	}
 	l.acked(reply, a)
-	c.hold(false)
+	c.Mend()
 	if r := await.Recv(t, "the record is sent again", result); r.Err != nil || r.Again {
 		t.Fatalf("result = %+v, want stored", r)
 	}
@@ -254,25 +254,25 @@ func TestARecordOfUnknownFateIsLookedUp(t *testing.T) {
 		t.Run(fmt.Sprint("stored ", stored), func(t *testing.T) {
 			s := testServer(t, 1)
 			c := testCable(t, s)
-			a := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.GiveUp = c.url, 300*time.Millisecond })
+			a := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.GiveUp = c.Addr(), 300*time.Millisecond })
 			b := testBroker(t, s, nil)
 			l := a.Lane(lane("s1", 1, false))
 			defer l.Close()
 			store(t, l, text("1"))
 			results := make(chan Result, 2)
 			if stored {
-				c.hold(true)
+				c.Deafen()
 				l.Put(text("2"), func(r Result) { results <- r })
 				await.True(t, "it is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
-				c.sever(true)
+				c.Cut()
 			} else {
-				c.sever(true)
+				c.Cut()
 				await.True(t, "the connection is lost", func() bool { return !a.Connected() })
 				l.Put(text("2"), func(r Result) { results <- r })
 			}
 			l.Put(text("3"), func(r Result) { results <- r })
 			await.True(t, "the lane looks", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.recovering })
-			c.sever(false)
+			c.Reset()
 			for range 2 {
 				if r := await.Recv(t, "its fate is known", results); r.Err != nil || r.Seq == 0 {
 					t.Errorf("result = %+v", r)
@@ -289,11 +289,11 @@ func TestARecordThatIsForeverBeingStoredIsLookedUp(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
 	l := b.Lane(lane("s1", 1, false))
 	defer l.Close()
 	store(t, l, text("1"))
-	c.hold(true)
+	c.Deafen()
 	result := make(chan Result, 1)
 	l.Put(text("2"), func(r Result) { result <- r })
 	l.mu.Lock()
@@ -312,7 +312,7 @@ func TestARecordThatIsForeverBeingStoredIsLookedUp(t *testing.T) {
 	if !away {
 		t.Error("the lane waits on")
 	}
-	c.hold(false)
+	c.Mend()
 	if r := await.Recv(t, "its fate is known", result); r.Err != nil || r.Seq == 0 {
 		t.Fatalf("result = %+v, want stored", r)
 	}

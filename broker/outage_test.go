@@ -18,7 +18,7 @@ func TestWhatManyLanesHaveInHandIsAnsweredThoughTheLogStaysAway(t *testing.T) {
 	c := testCable(t, s)
 	const election = 300 * time.Millisecond
 	b := testBroker(t, s, func(cfg *Config) {
-		cfg.URL, cfg.GiveUp, cfg.Election = c.url, 500*time.Millisecond, election
+		cfg.URL, cfg.GiveUp, cfg.Election = c.Addr(), 500*time.Millisecond, election
 	})
 	var lanes []*Lane
 	for i := range 2 * lanesReading { // more than may ask the log at a time
@@ -30,7 +30,7 @@ func TestWhatManyLanesHaveInHandIsAnsweredThoughTheLogStaysAway(t *testing.T) {
 	defer fresh.Close()
 	store(t, fresh, part(agora.Start, "s", "1"))
 	cut := time.Now()
-	c.sever(true)
+	c.Cut()
 	await.True(t, "the connection is lost", func() bool { return !b.Connected() })
 	if fresh.Stuck() && time.Since(cut) < election {
 		t.Error("a lane is stuck at once")
@@ -46,7 +46,7 @@ func TestWhatManyLanesHaveInHandIsAnsweredThoughTheLogStaysAway(t *testing.T) {
 		wantCode(t, await.Recv(t, fmt.Sprintf("answer %d of %d", n+1, cap(results)), results), agora.Unavailable)
 	}
 	wantCode(t, put(t, lanes[1], text("at once")), agora.Unavailable)
-	c.sever(false)
+	c.Reset()
 	for _, l := range append(lanes, fresh) {
 		if err := l.Flush(await.Context(t)); err != nil {
 			t.Fatalf("Flush: %v", err)

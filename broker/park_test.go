@@ -76,10 +76,10 @@ func TestALaneWithSomethingToAnswerForIsNotPutAside(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
 	cfg := lane("s1", 1, false)
 	for name, trouble := range map[string]func(l *Lane){
-		"in hand":     func(l *Lane) { c.hold(true); l.Put(text("1"), func(Result) {}) },
+		"in hand":     func(l *Lane) { c.Deafen(); l.Put(text("1"), func(Result) {}) },
 		"open stream": func(l *Lane) { store(t, l, part(agora.Start, "x", "")) },
 		"refused":     func(l *Lane) { l.ledger.Lose(&agora.Message{N: 1}) },
 	} {
@@ -89,7 +89,7 @@ func TestALaneWithSomethingToAnswerForIsNotPutAside(t *testing.T) {
 		if _, ok := l.Park(true); ok {
 			t.Errorf("%s: put aside", name)
 		}
-		c.hold(false)
+		c.Mend()
 		l.Close()
 	}
 }

@@ -22,17 +22,17 @@ func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.notify = c.url, time.Hour }), testBroker(t, s, nil)
+	a, b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.notify = c.Addr(), time.Hour }), testBroker(t, s, nil)
 	in := settled(t, b)
 	l := a.Lane(lane("s1", 1, false))
 	defer l.Close()
 	result := make(chan Result, 1)
 	deaf(t, b, func() {
-		c.hold(true)
+		c.Deafen()
 		l.Put(text("1"), func(r Result) { result <- r })
 		await.True(t, "the record is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
 	})
-	c.sever(false) // the acknowledgement is lost
+	c.Reset() // the acknowledgement is lost
 	if r := await.Recv(t, "the record without an answer is sent again", result); r.Err != nil || r.Again {
 		t.Fatalf("result = %+v, want stored", r)
 	}

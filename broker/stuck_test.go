@@ -17,7 +17,7 @@ func TestAServerThatTakesNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
 	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.write = c.url, time.Second })
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL, cfg.write = c.Addr(), time.Second })
 	const lanes = 16 // of 700 KB each: more than sockets hold
 	results := make(chan Result, lanes)
 	var all [lanes]*Lane
@@ -26,7 +26,7 @@ func TestAServerThatTakesNothingIsLeft(t *testing.T) {
 		defer all[k].Close()
 		store(t, all[k], text("before"))
 	}
-	c.stick()
+	c.Stick()
 	var puts sync.WaitGroup
 	defer puts.Wait()
 	for _, l := range all {

@@ -9,27 +9,28 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // Of a frame that goes out in parts the last one alone has a number. Where the first was refused for the moment the others must be,
 // too, or the number would be used up, and the sender be told that it can't come again.
 func TestPartsWaitForTheStartThatWasRefused(t *testing.T) {
 	t.Parallel()
-	for name, refuse := range map[string]func(t *testing.T, l *Lane, c *cable, leased *atomic.Bool, start agora.Message){
-		"without a lease": func(t *testing.T, l *Lane, _ *cable, leased *atomic.Bool, start agora.Message) {
+	for name, refuse := range map[string]func(t *testing.T, l *Lane, c *faultnet.Proxy, leased *atomic.Bool, start agora.Message){
+		"without a lease": func(t *testing.T, l *Lane, _ *faultnet.Proxy, leased *atomic.Bool, start agora.Message) {
 			leased.Store(false)
 			wantCode(t, put(t, l, start), agora.Unavailable)
 			leased.Store(true)
 		},
-		"while the log is away": func(t *testing.T, l *Lane, c *cable, _ *atomic.Bool, start agora.Message) {
-			c.sever(true)
+		"while the log is away": func(t *testing.T, l *Lane, c *faultnet.Proxy, _ *atomic.Bool, start agora.Message) {
+			c.Cut()
 			await.True(t, "the connection is lost", func() bool { return !l.b.Connected() })
 			l.mu.Lock()
 			l.startRecovery(false)
 			l.mu.Unlock()
 			l.suspend(jslog.ErrSilent)
 			wantCode(t, put(t, l, start), agora.Unavailable)
-			c.sever(false)
+			c.Reset()
 			if err := l.Flush(await.Context(t)); err != nil {
 				t.Fatalf("Flush: %v", err)
 			}
@@ -38,7 +39,7 @@ func TestPartsWaitForTheStartThatWasRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := testServer(t, 1)
 			c := testCable(t, s)
-			b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.url })
+			b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
 			var leased atomic.Bool
 			leased.Store(true)
 			cfg := lane("s1", 1, false)

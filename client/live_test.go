@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -18,22 +19,33 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // cluster is a real cluster behind proxies.
 type cluster struct {
 	*agoratest.Cluster
 	t       *testing.T
-	proxies []*proxy
+	proxies []*faultnet.Proxy
 }
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{Cluster: agoratest.Start(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute}}), t: t}
 	for k := range c.Size() {
-		c.proxies = append(c.proxies, newProxy(t, c.URL(k)))
+		c.proxies = append(c.proxies, faultnet.NewProxy(t, host(t, c.URL(k))))
 	}
 	return c
+}
+
+// host returns what an edge's URL names.
+func host(t *testing.T, edge string) string {
+	t.Helper()
+	u, err := url.Parse(edge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
 }
 
 // dial connects an agent through the proxies.
@@ -43,7 +55,7 @@ func (c *cluster) dial(id string) *client.Client {
 	cfg.Log = slog.New(slog.NewTextHandler(c.t.Output(), nil))
 	cfg.OnGap = func(g client.Gap) { c.t.Errorf("%s is told of a gap: %+v", id, g) }
 	for _, p := range c.proxies {
-		cfg.URLs = append(cfg.URLs, p.url())
+		cfg.URLs = append(cfg.URLs, "ws://"+p.Addr())
 	}
 	a, err := client.Dial(await.Context(c.t), cfg)
 	if err != nil {
@@ -54,7 +66,7 @@ func (c *cluster) dial(id string) *client.Client {
 }
 
 // cut breaks all connections to one of the edges.
-func (c *cluster) cut() { c.proxies[rand.IntN(len(c.proxies))].cut() }
+func (c *cluster) cut() { c.proxies[rand.IntN(len(c.proxies))].Reset() }
 
 // TestAllArrivesOnceAndInOrderThroughCuts has agents cut connections, everybody's, in the midst of what they send.
 func TestAllArrivesOnceAndInOrderThroughCuts(t *testing.T) {

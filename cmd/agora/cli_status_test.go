@@ -20,6 +20,7 @@ import (
 	ops "github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // tells waits until stderr has every text, one behind the other.
@@ -41,7 +42,7 @@ func (r *cliRun) tells(texts ...string) {
 func TestListenersTellHowTheyStand(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
-	line := agoratest.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(c.cluster.URL(0), "ws://"), "/ws"))
+	line := faultnet.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(c.cluster.URL(0), "ws://"), "/ws"))
 	c.url = "ws://" + line.Addr()
 	for _, args := range [][]string{{"listen", "alice"}, {"join", "lobby", "--as", "bob"}, {"listen", "carol", "--json"}} {
 		id := args[len(args)-1]

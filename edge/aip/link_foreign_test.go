@@ -19,6 +19,7 @@ import (
 	"github.com/agora-relay/agora/edge/aip"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
@@ -114,7 +115,7 @@ func TestNodesOfAGatewayThatIsAwayStay(t *testing.T) {
 	one, two := open(t, setup{Options: agoratest.Options{Edges: 1}}), open(t, setup{Options: agoratest.Options{Edges: 2}})
 	n := startNode(t, &node{})
 	two.registered(0, "a", n)
-	p := agoratest.NewProxy(t, two.addrs[1])
+	p := faultnet.NewProxy(t, two.addrs[1])
 	one.links(0, p.Addr())
 	one.lists(0, "a")
 	p.Cut()

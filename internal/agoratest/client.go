@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // Dialer opens the connections of a test: straight to an edge, or through
@@ -34,7 +36,8 @@ func (Direct) Dial(ctx context.Context, url string, o *websocket.DialOptions) (*
 type Client struct {
 	t      testing.TB
 	ws     *websocket.Conn
-	socket *gate
+	socket net.Conn
+	line   *faultnet.Link
 	reader sync.WaitGroup
 	deaf   atomic.Bool
 	pings  atomic.Int64
@@ -69,7 +72,7 @@ func TryConnect(t testing.TB, d Dialer, url, query string, header http.Header) (
 }
 
 func tryConnect(ctx context.Context, t testing.TB, d Dialer, url, query string, header http.Header) (*Client, *http.Response, error) {
-	c := &Client{t: t, news: make(chan struct{}, 1)}
+	c := &Client{t: t, line: faultnet.New(), news: make(chan struct{}, 1)}
 	c.heard.Store(time.Now().UnixNano())
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: c.dial}
 	if query != "" {
@@ -90,13 +93,12 @@ func tryConnect(ctx context.Context, t testing.TB, d Dialer, url, query string, 
 }
 
 func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, addr)
+	conn, err := c.line.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	c.socket = newGate(conn)
-	return c.socket, nil
+	c.socket = conn
+	return conn, nil
 }
 
 // pinged tells whether a ping is to be answered.
@@ -174,16 +176,16 @@ func (c *Client) Drop() {
 // Narrow has the system keep little of what comes until it is read.
 func (c *Client) Narrow() {
 	c.t.Helper()
-	if err := c.socket.Conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+	if err := c.socket.(*faultnet.Conn).NetConn().(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
 // Pause stops reading from the socket, and with it the answers to pings, until Resume.
-func (c *Client) Pause() { c.socket.set(true) }
+func (c *Client) Pause() { c.line.HoldReads(true) }
 
 // Resume reads on.
-func (c *Client) Resume() { c.socket.set(false) }
+func (c *Client) Resume() { c.line.HoldReads(false) }
 
 // Deafen lets pings go unanswered from now on; frames are still read.
 func (c *Client) Deafen() { c.deaf.Store(true) }

@@ -21,6 +21,7 @@ import (
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -242,7 +243,7 @@ func (c *Cluster) StopEdge(k int) {
 func (c *Cluster) CutEdge(k int) {
 	e := c.edge(k)
 	e.gone.Store(true)
-	e.line.cut(every...)
+	e.cutOff()
 	c.closing.Go(func() {
 		select {
 		case <-time.After(2 * e.node.Config().Lease): // let the zombie do what zombies do
@@ -273,27 +274,33 @@ func (c *Cluster) LapseEdge(k int) {
 }
 
 // ParalyseEdge cuts edge k off like [Cluster.CutEdge], but for a while: [Cluster.MendEdge] ends it.
-func (c *Cluster) ParalyseEdge(k int) { c.edge(k).line.cut(every...) }
+func (c *Cluster) ParalyseEdge(k int) { c.edge(k).cutOff() }
 
 // MendEdge lets an edge that was paralysed, or cut off from the log, connect again.
-func (c *Cluster) MendEdge(k int) { c.edge(k).line.mend(every...) }
+func (c *Cluster) MendEdge(k int) {
+	c.edge(k).net.each(func(l *faultnet.Link) { l.Refuse(false) })
+}
 
 // CutLog cuts edge k off from the log alone, until [Cluster.MendEdge].
-func (c *Cluster) CutLog(k int) { c.edge(k).line.cut(toLog) }
+func (c *Cluster) CutLog(k int) { c.edge(k).net.log.Cut() }
 
 // CutPresence cuts edge k off from presence alone, until [Cluster.MendEdge].
-func (c *Cluster) CutPresence(k int) { c.edge(k).line.cut(toPresence) }
+func (c *Cluster) CutPresence(k int) {
+	e := c.edge(k)
+	e.cut.Store(true)
+	e.net.presence.Cut()
+}
 
 // HoldLog stops everything that edge k writes to the log, as a log does that
 // is too slow, or lets it go on.
-func (c *Cluster) HoldLog(k int, held bool) { c.edge(k).line.hold(toLog, held) }
+func (c *Cluster) HoldLog(k int, held bool) { c.edge(k).net.log.HoldWrites(held) }
 
 // HoldPresence stops everything that edge k asks of presence, or lets it go on.
-func (c *Cluster) HoldPresence(k int, held bool) { c.edge(k).line.hold(toPresence, held) }
+func (c *Cluster) HoldPresence(k int, held bool) { c.edge(k).net.presence.HoldWrites(held) }
 
 // Freeze stops all that edge k reads and writes, to every end, or wakes it: it is alive to whoever looks
 // at its connections, and does nothing.
-func (c *Cluster) Freeze(k int, frozen bool) { c.edge(k).line.freeze(frozen) }
+func (c *Cluster) Freeze(k int, frozen bool) { c.edge(k).net.freeze(frozen) }
 
 // Streams returns the names of the log's streams.
 func (c *Cluster) Streams() []string {

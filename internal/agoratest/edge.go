@@ -18,13 +18,14 @@ import (
 	"github.com/agora-relay/agora/edge/dial"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/internal/faultnet"
 	"github.com/agora-relay/agora/presence"
 )
 
 // member is one edge of a cluster, as the command would wire it.
 type member struct {
 	url    string
-	line   *line
+	net    links
 	broker *broker.Broker
 	store  *presence.Store
 	node   *edge.Node
@@ -36,15 +37,41 @@ type member struct {
 	serve  sync.WaitGroup
 	once   sync.Once
 	gone   atomic.Bool // stopped or cut: no agent should come
+	cut    atomic.Bool // from presence, at some time
+}
+
+// links are every connection of one edge, by what they lead to. Cutting all of them is what the rest of the cluster sees of an edge that dies.
+type links struct{ agents, log, presence *faultnet.Link }
+
+func newLinks() links { return links{faultnet.New(), faultnet.New(), faultnet.New()} }
+
+func (l links) each(do func(*faultnet.Link)) {
+	do(l.agents)
+	do(l.log)
+	do(l.presence)
+}
+
+// freeze stops all that is read and written, or lets it go on.
+func (l links) freeze(still bool) {
+	l.each(func(l *faultnet.Link) {
+		l.HoldReads(still)
+		l.HoldWrites(still)
+	})
+}
+
+// cutOff cuts every connection of the edge, until it is mended.
+func (e *member) cutOff() {
+	e.cut.Store(true)
+	e.net.each((*faultnet.Link).Cut)
 }
 
 // startEdge starts edge k under an id, with a lease.
 func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	e := &member{line: newLine()}
+	e := &member{net: newLinks()}
 	var err error
-	if e.broker, err = broker.Connect(ctx, c.brokerConfig(k, id, e.line)); err != nil {
+	if e.broker, err = broker.Connect(ctx, c.brokerConfig(k, id, e.net.log)); err != nil {
 		return nil, err
 	}
 	e.store = presence.New(c.presenceConfig(lease, e))
@@ -55,7 +82,7 @@ func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, err
 		c.opts.Tune(k, &cfg)
 	}
 	if cfg.Dialer == nil {
-		cfg.Dialer = dial.New(dial.Config{Connect: e.line.dialAgent})
+		cfg.Dialer = dial.New(dial.Config{Connect: e.net.agents.DialContext})
 	}
 	if c.opts.Approvals {
 		e.asked = approval.New(approval.Config{Book: e.broker.Book(), Now: e.broker.Now, Log: cfg.Log})
@@ -77,7 +104,7 @@ func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, err
 	return e, nil
 }
 
-func (c *Cluster) brokerConfig(k int, id string, l *line) broker.Config {
+func (c *Cluster) brokerConfig(k int, id string, l *faultnet.Link) broker.Config {
 	return broker.Config{
 		URL: c.nats.URL(), Name: id,
 		Options:  []nats.Option{nats.SetCustomDialer(l), nats.ReconnectWait(50 * time.Millisecond)},
@@ -107,7 +134,7 @@ func (c *Cluster) lease(k int) time.Duration {
 func (c *Cluster) presenceConfig(lease time.Duration, e *member) presence.Config {
 	return presence.Config{
 		Client: redis.NewClient(&redis.Options{
-			Addr: c.presence, Dialer: e.line.dial, MaxRetries: 1, DialerRetries: 1,
+			Addr: c.presence, Dialer: e.net.presence.DialContext, MaxRetries: 1, DialerRetries: 1,
 			DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, ContextTimeoutEnabled: true,
 		}),
 		Lease: lease, Grace: c.opts.Grace, Known: c.opts.Node.MaxAge,
@@ -145,7 +172,7 @@ func (e *member) Listen() (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return door{l, e.line}, nil
+	return e.net.agents.Listen(l), nil
 }
 
 // drain empties the edge until ctx is over.
@@ -161,9 +188,7 @@ func (e *member) drain(ctx context.Context) {
 // close ends everything of the edge and waits for it. Idempotent.
 func (e *member) close() {
 	e.once.Do(func() {
-		e.line.hold(toLog, false)
-		e.line.hold(toPresence, false)
-		e.line.freeze(false)
+		e.net.freeze(false)
 		_ = e.http.Close() // the listener's error says nothing here
 		e.door.Close()
 		if e.lines != nil {
@@ -186,7 +211,7 @@ func (e *member) close() {
 		e.broker.Close()
 		_ = e.store.Close() // nothing is under way any more
 		e.serve.Wait()
-		if e.line.wasCut() {
+		if e.cut.Load() {
 			<-time.After(1100 * time.Millisecond) // the presence client has a goroutine that looks for its end once a second
 		}
 	})

@@ -10,14 +10,15 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // EdgeProcess is an `agora edge` process. It reaches each NATS node and presence through
 // lines of its own. Its methods are for the test's goroutine.
 type EdgeProcess struct {
 	process
-	Log      []*Proxy // one to each NATS node
-	Presence *Proxy   // nil with Sentinel or a Redis Cluster, which tell clients the servers' own addresses
+	Log      []*faultnet.Proxy // one to each NATS node
+	Presence *faultnet.Proxy   // nil with Sentinel or a Redis Cluster, which tell clients the servers' own addresses
 
 	t                      testing.TB
 	addr, grpc, p2p, admin string
@@ -35,7 +36,7 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 	}
 	var urls []string
 	for _, n := range c.NATS.Nodes {
-		line := NewProxy(c.t, n.addr)
+		line := faultnet.NewProxy(c.t, n.addr)
 		e.Log = append(e.Log, line)
 		urls = append(urls, "nats://"+line.Addr())
 	}
@@ -46,7 +47,7 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 	case c.Sharded != nil:
 		presence = c.Sharded.URL()
 	default:
-		e.Presence = NewProxy(c.t, c.Redis.Addr())
+		e.Presence = faultnet.NewProxy(c.t, c.Redis.Addr())
 		presence = "redis://" + e.Presence.Addr()
 	}
 	name := fmt.Sprintf("edge-%d", k)

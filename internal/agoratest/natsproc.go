@@ -15,14 +15,15 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // NATSNode is a nats-server process of a cluster of three, with JetStream on files.
 type NATSNode struct {
 	process
 	name, addr, route, monitor string
-	dir                        string         // where JetStream keeps its files, as the node sees it
-	lines                      map[int]*Proxy // to the other nodes
+	dir                        string                  // where JetStream keeps its files, as the node sees it
+	lines                      map[int]*faultnet.Proxy // to the other nodes
 }
 
 // NATS is three nats-server processes. Its methods are for the test's goroutine.
@@ -55,7 +56,7 @@ func startNATS(t testing.TB, disk int) *NATS {
 // node describes node k.
 func (n *NATS) node(dir string, k, disk int) *NATSNode {
 	n.t.Helper()
-	node := &NATSNode{name: fmt.Sprintf("nats-%d", k), lines: map[int]*Proxy{}}
+	node := &NATSNode{name: fmt.Sprintf("nats-%d", k), lines: map[int]*faultnet.Proxy{}}
 	for _, at := range []*string{&node.addr, &node.route, &node.monitor} {
 		var err error
 		if *at, err = steadyAddr(); err != nil {
@@ -95,7 +96,7 @@ func (n *NATS) configure(k int, node *NATSNode) error {
 	var routes []string
 	for other, o := range n.Nodes {
 		if other != k {
-			node.lines[other] = NewProxy(n.t, o.route)
+			node.lines[other] = faultnet.NewProxy(n.t, o.route)
 			routes = append(routes, fmt.Sprintf("%q", "nats://"+node.lines[other].Addr()))
 		}
 	}
@@ -164,19 +165,19 @@ func (n *NATS) Start(k int) {
 }
 
 // Isolate cuts node k off from the other nodes, and from nobody else, until Rejoin.
-func (n *NATS) Isolate(k int) { n.lines(k, (*Proxy).Cut) }
+func (n *NATS) Isolate(k int) { n.lines(k, (*faultnet.Proxy).Cut) }
 
 // Rejoin ends Isolate and waits until the nodes have found each other.
 func (n *NATS) Rejoin(k int) {
 	n.t.Helper()
-	n.lines(k, (*Proxy).Mend)
+	n.lines(k, (*faultnet.Proxy).Mend)
 	if !await.Within(patience, func() bool { return n.Nodes[k].peers() == len(n.Nodes)-1 }) {
 		n.t.Fatalf("NATS node %d does not find the others again:\n%s", k, n.Nodes[k].tail(15))
 	}
 }
 
 // lines does something to every line between node k and the others.
-func (n *NATS) lines(k int, do func(*Proxy)) {
+func (n *NATS) lines(k int, do func(*faultnet.Proxy)) {
 	for other, o := range n.Nodes {
 		if other != k {
 			do(n.Nodes[k].lines[other])

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // ProcessOptions say what cluster of processes a test needs. The zero value is
@@ -88,7 +90,7 @@ func (c *Processes) URLs() []string {
 func (c *Processes) Heal() {
 	c.t.Helper()
 	for k := range c.NATS.Nodes {
-		c.NATS.lines(k, (*Proxy).Mend)
+		c.NATS.lines(k, (*faultnet.Proxy).Mend)
 		c.NATS.Start(k)
 	}
 	c.NATS.Ready()

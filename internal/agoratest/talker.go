@@ -132,7 +132,7 @@ func (k *talker) obey(conn *Client) {
 	}
 	if stall := k.stall.Load(); stall != k.blind {
 		k.blind = stall
-		conn.socket.set(stall)
+		conn.line.HoldReads(stall)
 	}
 }
 

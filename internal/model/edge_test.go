@@ -15,6 +15,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -27,8 +28,8 @@ const (
 // node is an edge: a real one, but for sockets and a door.
 type node struct {
 	id     string
-	log    *link // to the log
-	pres   *link // to presence
+	log    *faultnet.Link // to the log
+	pres   *faultnet.Link // to presence
 	skew   time.Duration
 	broker *broker.Broker
 	store  *presence.Store
@@ -45,7 +46,7 @@ type node struct {
 // startEdge starts one more edge, whose wall clock is off by skew.
 func (w *world) startEdge(skew time.Duration) *node {
 	w.started++
-	e := &node{id: fmt.Sprintf("%s-e%d", w.name, w.started), log: newLink(), pres: newLink(), skew: skew}
+	e := &node{id: fmt.Sprintf("%s-e%d", w.name, w.started), log: faultnet.New(), pres: faultnet.New(), skew: skew}
 	e.moved.L = &e.mu
 	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
 	defer cancel()
@@ -55,7 +56,7 @@ func (w *world) startEdge(skew time.Duration) *node {
 	}
 	e.store = presence.New(presence.Config{
 		Client: redis.NewClient(&redis.Options{
-			Addr: w.redis.Addr(), Dialer: e.pres.dial, MaxRetries: 1, DialerRetries: 1, DialTimeout: lease, ReadTimeout: lease,
+			Addr: w.redis.Addr(), Dialer: e.pres.DialContext, MaxRetries: 1, DialerRetries: 1, DialTimeout: lease, ReadTimeout: lease,
 		}),
 		Lease: lease, Grace: grace, Known: time.Hour, EmptyGrace: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
@@ -103,22 +104,38 @@ func (e *node) freeze(frozen bool) {
 	e.frozen = frozen
 	e.moved.Broadcast()
 	e.mu.Unlock()
-	e.log.hold(frozen, frozen)
-	e.pres.hold(frozen, frozen)
+	hold(e.log, frozen, frozen)
+	hold(e.pres, frozen, frozen)
+}
+
+// hold keeps what is written on a link on its way, and what comes from being read, or lets it go on.
+func hold(l *faultnet.Link, out, in bool) {
+	l.Delay(out)
+	l.HoldReads(in)
+}
+
+// cutOff ends a link's connections, and none comes to be. late: what was on its way arrives when it is no longer held; else it is lost.
+func cutOff(l *faultnet.Link, late bool) {
+	if !late {
+		l.Cut()
+		return
+	}
+	l.Refuse(true)
+	l.Strand()
 }
 
 // kill cuts the edge off for good: it runs on for a while in the belief that it lives. What it has written is lost, or arrives late.
 func (w *world) kill(e *node, late time.Duration) {
 	e.dead.Store(true)
-	e.log.sever(true, late > 0)
-	e.pres.sever(true, late > 0)
+	cutOff(e.log, late > 0)
+	cutOff(e.pres, late > 0)
 	for _, d := range w.doorsOf(e) {
 		d.lose(0)
 	}
 	w.zombies.Go(func() {
 		<-time.After(late)
-		e.log.hold(false, false)
-		e.pres.hold(false, false)
+		hold(e.log, false, false)
+		hold(e.pres, false, false)
 		<-time.After(max(2*lease-late, 100*time.Millisecond)) // let the zombie do what zombies do
 		w.say("%s is gone", e.id)
 		e.gone.Store(true)
@@ -131,8 +148,8 @@ func (e *node) close() {
 	e.node.Close()
 	e.broker.Close()
 	_ = e.store.Close() // nothing is under way any more
-	e.log.end()
-	e.pres.end()
+	e.log.Close()
+	e.pres.Close()
 }
 
 func (w *world) all() []*node {

@@ -44,7 +44,7 @@ func (w *world) faults() map[string]func(*rapid.T) {
 			e, late := w.anEdge(rt), time.Duration(0)
 			if rapid.IntRange(0, 3).Draw(rt, "writes arrive late") > 0 {
 				late = millis(rt, 1, 2500, "by")
-				e.log.hold(true, false)
+				hold(e.log, true, false)
 				w.chatter(rt, e)
 				<-time.After(15 * time.Millisecond)
 			}
@@ -62,21 +62,21 @@ func (w *world) faults() map[string]func(*rapid.T) {
 			e, d := w.anEdge(rt), millis(rt, 0, 2*int(lease.Milliseconds()), "for")
 			late := rapid.Bool().Draw(rt, "writes arrive late")
 			w.say("FAULT %s can't reach the log for %v, writes arrive late: %v", e.id, d, late)
-			e.log.sever(true, late)
-			w.after(d, e.log.mend)
-			w.after(d+millis(rt, 0, 500, "late by"), func() { e.log.hold(false, false) })
+			cutOff(e.log, late)
+			w.after(d, func() { e.log.Refuse(false) })
+			w.after(d+millis(rt, 0, 500, "late by"), func() { hold(e.log, false, false) })
 		},
 		"writes held up": func(rt *rapid.T) {
 			e, d := w.anEdge(rt), millis(rt, 10, 1500, "for")
 			w.say("FAULT what %s writes to the log is held up for %v", e.id, d)
-			e.log.hold(true, false)
-			w.after(d, func() { e.log.hold(false, false) })
+			hold(e.log, true, false)
+			w.after(d, func() { hold(e.log, false, false) })
 		},
 		"answers lost": func(rt *rapid.T) {
 			e := w.anEdge(rt)
 			w.say("FAULT answers of the log to %s are lost", e.id)
-			e.log.hold(false, true)
-			w.after(millis(rt, 10, 300, "after"), func() { e.log.sever(false, false) })
+			hold(e.log, false, true)
+			w.after(millis(rt, 10, 300, "after"), e.log.Reset)
 		},
 		"presence away": func(rt *rapid.T) {
 			d, all := millis(rt, 10, 2*int(lease.Milliseconds()), "for"), rapid.Bool().Draw(rt, "for all")
@@ -86,8 +86,8 @@ func (w *world) faults() map[string]func(*rapid.T) {
 			}
 			w.say("FAULT presence is away for %v, for %d edges", d, len(hit))
 			for _, e := range hit {
-				e.pres.sever(true, false)
-				w.after(d, e.pres.mend)
+				e.pres.Cut()
+				w.after(d, e.pres.Mend)
 			}
 		},
 		"log server gone": func(rt *rapid.T) {

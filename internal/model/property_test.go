@@ -314,8 +314,8 @@ func (w *world) settle() {
 func (w *world) mend() {
 	for _, e := range w.living() {
 		e.freeze(false)
-		e.log.mend()
-		e.pres.mend()
+		e.log.Refuse(false)
+		e.pres.Refuse(false)
 	}
 	for _, a := range w.agents {
 		a.pause(false)

@@ -17,6 +17,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // servers are what the histories of a test share.
@@ -50,7 +51,7 @@ type world struct {
 	name    string
 	started int
 	watcher *broker.Broker // sees the log, and no fault
-	line    *link          // of watcher
+	line    *faultnet.Link // of watcher
 	memory  *redis.Client  // what presence holds
 	space   agora.Address
 	agents  []*agent
@@ -95,7 +96,7 @@ func (s *servers) newWorld(edges, agents int) *world {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), await.Long)
 	defer cancel()
-	w.line = newLink()
+	w.line = faultnet.New()
 	cfg := w.brokerConfig(&node{id: "watcher", log: w.line})
 	cfg.InboxBytes = 1 << 20
 	var err error
@@ -162,8 +163,8 @@ func (w *world) observe(ctx context.Context, to agora.Address) {
 func (w *world) end() {
 	for _, e := range w.living() {
 		e.freeze(false)
-		e.log.mend()
-		e.pres.mend()
+		e.log.Refuse(false)
+		e.pres.Refuse(false)
 	}
 	for _, a := range w.agents {
 		w.mu.Lock()
@@ -184,7 +185,7 @@ func (w *world) end() {
 	w.stop()
 	w.watch.Wait()
 	w.watcher.Close()
-	w.line.end()         // a connection may have come to be while it closed
+	w.line.Close()       // a connection may have come to be while it closed
 	_ = w.memory.Close() // its last call is over
 }
 

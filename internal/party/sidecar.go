@@ -15,6 +15,7 @@ import (
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 	"github.com/agora-relay/agora/sidecar"
 )
 
@@ -34,7 +35,7 @@ type sidecarParty struct {
 	server *httptest.Server
 	api    string // address of the sidecar's API
 	http   *http.Client
-	lines  map[int]*agoratest.Proxy // to edges, by their numbers
+	lines  map[int]*faultnet.Proxy // to edges, by their numbers
 	end    context.CancelFunc
 	over   chan struct{} // closed when the sidecar has ended
 	err    error         // why; read behind over
@@ -64,7 +65,7 @@ type sidecarPiece struct {
 
 func enterSidecar(ctx context.Context, seat Seat) (Party, error) {
 	p := &sidecarParty{
-		Ear: NewEar(), seat: seat, http: &http.Client{Transport: &http.Transport{}}, lines: map[int]*agoratest.Proxy{}, over: make(chan struct{}), open: map[sidecarAsk]*sidecarAnswer{},
+		Ear: NewEar(), seat: seat, http: &http.Client{Transport: &http.Transport{}}, lines: map[int]*faultnet.Proxy{}, over: make(chan struct{}), open: map[sidecarAsk]*sidecarAnswer{},
 	}
 	var urls []string
 	for _, k := range []int{seat.Edge, 0, 1, 2} { // from one of which it enters, and to which it may return
@@ -75,7 +76,7 @@ func enterSidecar(ctx context.Context, seat Seat) (Party, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.lines[k] = agoratest.NewProxy(seat.T, u.Host)
+		p.lines[k] = faultnet.NewProxy(seat.T, u.Host)
 		u.Host = p.lines[k].Addr()
 		urls = append(urls, u.String())
 	}

@@ -93,7 +93,7 @@ func (r *Run) connect(ctx context.Context) error {
 func (r *Run) config(a *agent) client.Config {
 	return client.Config{
 		URLs: r.cfg.Edges, Agent: a.id, Token: r.cfg.Token, TokenSource: r.cfg.TokenSource, TLS: r.cfg.TLS, Card: client.Card{Type: "soak"},
-		Dial: r.net.dial, Patience: r.cfg.Patience, Backoff: r.cfg.Backoff, Log: r.cfg.Log,
+		Dial: r.net.DialContext, Patience: r.cfg.Patience, Backoff: r.cfg.Backoff, Log: r.cfg.Log,
 		OnGap: func(g client.Gap) {
 			r.tally.gaps.Add(1)
 			if seat := a.seats[g.Space]; seat != nil {

@@ -44,9 +44,9 @@ func (r *Run) Progress() Report {
 	t := r.tally
 	out := Report{
 		Run: r.name, Seconds: t.clock().Seconds(), Kinds: map[string]Counts{},
-		Cuts: r.net.cuts.Load(), Gaps: t.gaps.Load(),
+		Cuts: r.net.Cuts(), Gaps: t.gaps.Load(),
 	}
-	out.Reconnects = uint64(max(0, int(r.net.opened.Load())-len(r.senders)-len(r.receivers)))
+	out.Reconnects = uint64(max(0, int(r.net.Opened())-len(r.senders)-len(r.receivers)))
 	sum := newCounter()
 	for k := range kinds {
 		out.Kinds[k.String()] = t.counts[k].counts()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // Config says what a run does. Edges are required.
@@ -66,7 +67,7 @@ type Run struct {
 	cfg   Config
 	name  string // begins every agent's id and every space's name
 	tally *tally
-	net   *network
+	net   *faultnet.Link
 
 	senders   []*sender
 	receivers []*receiver
@@ -90,7 +91,7 @@ func Start(ctx context.Context, cfg Config) (*Run, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	r := &Run{cfg: cfg.withDefaults(), tally: newTally(), net: newNetwork()}
+	r := &Run{cfg: cfg.withDefaults(), tally: newTally(), net: faultnet.New()}
 	r.name = "soak-" + strings.ToLower(rand.Text()[:8])
 	r.ctx, r.end = context.WithCancel(context.Background())
 	r.calls, r.give = context.WithCancel(r.ctx)
@@ -105,7 +106,7 @@ func Start(ctx context.Context, cfg Config) (*Run, error) {
 }
 
 // Cut breaks any one connection of the run's without a word, besides those that Config.Cuts has cut.
-func (r *Run) Cut() { r.net.cut() }
+func (r *Run) Cut() { r.net.CutOne() }
 
 // Name returns what the ids of the run's agents and the names of its spaces begin with.
 func (r *Run) Name() string { return r.name }
@@ -130,7 +131,7 @@ func (r *Run) begin() {
 		s.begin()
 	}
 	if r.cfg.Cuts > 0 {
-		r.all.Go(func() { r.net.storm(r.sending, r.cfg.Cuts) })
+		r.all.Go(func() { cutAll(r.sending, r.net, r.cfg.Cuts) })
 	}
 }
 

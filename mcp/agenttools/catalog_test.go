@@ -11,8 +11,8 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 )
 
 // echo is an agent whose tools answer with their name and arguments.
@@ -168,7 +168,7 @@ func TestOnlyAgentsOfThePatternAreOffered(t *testing.T) {
 func TestToolsStayWhileTheDirectoryCantBeReachedAndCallsEnd(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t)
-	proxy := agoratest.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(cluster.URL(0), "ws://"), "/ws"))
+	proxy := faultnet.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(cluster.URL(0), "ws://"), "/ws"))
 	me := dial(t, "ws://"+proxy.Addr()+"/ws", "me")
 	echo(t, cluster.URL(0), "bob", agora.Skill{Name: "a"})
 	listable(t, me, "bob", 1)
@@ -195,7 +195,7 @@ func TestToolsStayWhileTheDirectoryCantBeReachedAndCallsEnd(t *testing.T) {
 func TestPrepareEndsWhereTheDirectoryCantBeReachedAndServeAddsTheTools(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t)
-	proxy := agoratest.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(cluster.URL(0), "ws://"), "/ws"))
+	proxy := faultnet.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(cluster.URL(0), "ws://"), "/ws"))
 	me := dial(t, "ws://"+proxy.Addr()+"/ws", "me")
 	echo(t, cluster.URL(0), "bob", agora.Skill{Name: "a"})
 	listable(t, me, "bob", 1)

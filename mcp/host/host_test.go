@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora/client"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 	"github.com/agora-relay/agora/mcp/host"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -275,7 +275,7 @@ func TestASecondHostOfAnIDSaysWhoHasItAndTakesOverWhenThatEnds(t *testing.T) {
 func TestToolsSayThatNoEdgeCanBeReachedAndWorkOnceOneCan(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
-	p := agoratest.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(c.URL(0), "ws://"), "/ws"))
+	p := faultnet.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(c.URL(0), "ws://"), "/ws"))
 	p.Cut()
 	m := startModel(t, []string{"ws://" + p.Addr()}, "ann", nil)
 	unreachable := func(tool string, in object) bool {

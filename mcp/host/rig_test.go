@@ -3,9 +3,7 @@ package host_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/faultnet"
 	"github.com/agora-relay/agora/mcp/host"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -38,47 +37,16 @@ func dial(t *testing.T, c *agoratest.Cluster, id string) *client.Client {
 type model struct {
 	t       *testing.T
 	session *mcp.ClientSession
-	line    *line
+	line    *faultnet.Link
 	stop    func()
-}
-
-// line dials for a host until it is cut.
-type line struct {
-	mu    sync.Mutex
-	cut   bool
-	conns []net.Conn
-}
-
-func (l *line) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, network, addr)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err == nil && l.cut {
-		c.Close()
-		err = errors.New("the line is cut")
-	}
-	if err == nil {
-		l.conns = append(l.conns, c)
-	}
-	return c, err
-}
-
-func (l *line) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = true
-	for _, c := range l.conns {
-		c.Close()
-	}
 }
 
 // startModel starts a host of an agent, and a client of it as a model's host has one. change may be nil.
 func startModel(t *testing.T, urls []string, id string, change func(*host.Config, *mcp.ClientOptions)) *model {
 	t.Helper()
-	m := &model{t: t, line: &line{}}
+	m := &model{t: t, line: faultnet.New()}
 	cfg := host.Config{Version: "1", Client: client.Config{
-		URLs: urls, Agent: id, Dial: m.line.dial, Backoff: client.Backoff{Min: 10 * time.Millisecond, Max: 200 * time.Millisecond},
+		URLs: urls, Agent: id, Dial: m.line.DialContext, Backoff: client.Backoff{Min: 10 * time.Millisecond, Max: 200 * time.Millisecond},
 	}}
 	cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	opts := &mcp.ClientOptions{}
@@ -105,7 +73,7 @@ func startModel(t *testing.T, urls []string, id string, change func(*host.Config
 
 // kill ends the host as its death does: the cluster hears nothing more of it.
 func (m *model) kill() {
-	m.line.end()
+	m.line.Cut()
 	m.stop()
 }
 

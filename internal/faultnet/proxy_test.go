@@ -1,4 +1,4 @@
-package agoratest
+package faultnet
 
 import (
 	"io"
@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // echo is a server that sends back what it gets.
@@ -55,7 +57,7 @@ func dialProxy(t *testing.T, addr string) net.Conn {
 func TestALineIsCutGoesSilentAndIsMended(t *testing.T) {
 	p := NewProxy(t, echo(t))
 	c := dialProxy(t, p.Addr())
-	if err := says(c, patience); err != nil {
+	if err := says(c, await.Long); err != nil {
 		t.Fatalf("line that is up: %v", err)
 	}
 
@@ -64,23 +66,23 @@ func TestALineIsCutGoesSilentAndIsMended(t *testing.T) {
 		t.Fatalf("silent line: %v, want a time-out", err)
 	}
 	p.Mend()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(await.Long))
 	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
 		t.Fatalf("what was held back: %v", err)
 	}
 
 	p.Cut()
-	if err := says(c, patience); !isReset(err) {
+	if err := says(c, await.Long); !isReset(err) {
 		t.Fatalf("cut line: %v, want a connection that is gone", err)
 	}
 	if c, err := net.Dial("tcp", p.Addr()); err == nil { // else it was reset before it was ours
 		defer c.Close()
-		if err := says(c, patience); !isReset(err) {
+		if err := says(c, await.Long); !isReset(err) {
 			t.Fatalf("new connection on a cut line: %v, want one that is gone", err)
 		}
 	}
 	p.Mend()
-	if err := says(dialProxy(t, p.Addr()), patience); err != nil {
+	if err := says(dialProxy(t, p.Addr()), await.Long); err != nil {
 		t.Fatalf("mended line: %v", err)
 	}
 }
