@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/agora-relay/agora/cmd/agora/bench"
 	"github.com/agora-relay/agora/cmd/agora/cli"
 	"github.com/agora-relay/agora/cmd/agora/config"
 	"github.com/agora-relay/agora/cmd/agora/serve"
@@ -65,8 +66,8 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("agora {{.Version}}\n")
 	root.AddCommand(serve.NewDev(), serve.NewEdge(), config.NewCommand(), newToken(), serve.NewHealth(), version.NewCommand())
 	cli.AddCommands(root)
-	bench := newBench()
-	bench.GroupID = cli.AgentGroup
-	root.AddCommand(bench)
+	load := bench.NewCommand()
+	load.GroupID = cli.AgentGroup
+	root.AddCommand(load)
 	return root
 }

@@ -1,4 +1,5 @@
-package main
+// Package bench has the verbs that put a cluster under load and measure it: `agora bench`.
+package bench
 
 import (
 	"github.com/spf13/cobra"
@@ -6,7 +7,7 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/exit"
 )
 
-func newBench() *cobra.Command {
+func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Put a cluster under load and measure it",
