@@ -62,7 +62,14 @@ var layers = map[string][]string{
 	"mcp/member":           {".", "client", "internal/pause"},
 	"mcp/agenttools":       {".", "client", "internal/pause"},
 	"mcp/install":          {},
-	"cmd/agora":            {"*", "cmd/agora/access", "cmd/agora/certs", "cmd/agora/exit", "cmd/agora/terminal"},
+	"cmd/agora":            {"edge/auth", "cmd/agora/bench", "cmd/agora/cli", "cmd/agora/config", "cmd/agora/logging", "cmd/agora/serve", "cmd/agora/version"},
+	"cmd/agora/bench":      {".", "internal/load", "internal/pause", "internal/plot", "internal/soak", "cmd/agora/access", "cmd/agora/exit", "cmd/agora/logging"},
+	"cmd/agora/cli":        {".", "client", "client/iat", "edge/aip", "edge/operator", "internal/pause", "mcp/agenttools", "mcp/host", "mcp/install", "mcp/member", "sidecar", "cmd/agora/access", "cmd/agora/config", "cmd/agora/exit", "cmd/agora/logging", "cmd/agora/terminal", "cmd/agora/version"},
+	"cmd/agora/serve":      {"*", "cmd/agora/certs", "cmd/agora/config", "cmd/agora/logging", "cmd/agora/terminal", "cmd/agora/version"},
+	"cmd/agora/config":     {"broker", "edge", "edge/admission", "edge/aip", "edge/auth", "edge/dial", "edge/iat", "edge/p2p", "edge/policy", "edge/web", "edge/ws", "internal/trace", "internal/turns", "presence", "wire", "wire/iat", "cmd/agora/certs", "cmd/agora/exit", "cmd/agora/logging"},
+	"cmd/agora/logging":    {},
+	"cmd/agora/version":    {},
+	"cmd/agora/porttest":   {"internal/await"},
 	"cmd/agora/access":     {"client"},
 	"cmd/agora/certs":      {"internal/reload"},
 	"cmd/agora/exit":       {".", "client", "cmd/agora/terminal"},
@@ -105,19 +112,20 @@ var homes = map[string][]string{
 	"github.com/go-jose/":                 {"edge/auth"},
 	"github.com/gorilla/websocket":        {"edge/ws", "edge/iat", "client"},
 	"github.com/santhosh-tekuri/":         {"edge/tools"},
-	"github.com/prometheus/client_golang": {"cmd/agora"},
+	"github.com/prometheus/client_golang": {"cmd/agora/serve"},
 	"go.opentelemetry.io/":                {"internal/trace"},
 	"github.com/go-logr/logr":             {"internal/trace"}, // what OpenTelemetry is given as its log
 	"github.com/HdrHistogram/":            {"internal/soak", "internal/load"},
-	"github.com/pires/go-proxyproto":      {"cmd/agora"},
-	"github.com/spf13/cobra":              {"cmd/agora", "cmd/agora/exit"},
-	"github.com/spf13/pflag":              {"cmd/agora", "cmd/agora/access"},
-	"go.yaml.in/yaml":                     {"cmd/agora", "edge/policy"},
+	"github.com/pires/go-proxyproto":      {"cmd/agora/serve", "cmd/agora/porttest"},
+	"github.com/spf13/cobra":              {"cmd/agora", "cmd/agora/bench", "cmd/agora/cli", "cmd/agora/config", "cmd/agora/exit", "cmd/agora/serve", "cmd/agora/version"},
+	"github.com/spf13/pflag":              {"cmd/agora/access", "cmd/agora/bench", "cmd/agora/cli", "cmd/agora/config", "cmd/agora/serve"},
+	"go.yaml.in/yaml":                     {"cmd/agora/config", "edge/policy"},
+	"golang.org/x/net/http2":              {"cmd/agora/porttest"},
 	"golang.org/x/term":                   {"cmd/agora/terminal"},
 	"golang.org/x/sys/":                   {"edge/web"},
 	"github.com/BurntSushi/toml":          {"mcp/install"},
 	"github.com/google/jsonschema-go":     {"mcp/host"}, // what the library above describes tools with
-	"github.com/modelcontextprotocol/":    {"mcp/host", "mcp/member", "mcp/agenttools", "cmd/agora"},
+	"github.com/modelcontextprotocol/":    {"mcp/host", "mcp/member", "mcp/agenttools", "cmd/agora/cli"},
 	"google.golang.org/grpc":              {"wire/aip", "edge/aip", "client/aip", "internal/party"},
 	"google.golang.org/protobuf":          {"wire/aip", "edge/aip", "client/aip", "edge/p2p"}, // edge/p2p: the messages of relays
 	"github.com/libp2p/":                  {"internal/p2phost", "edge/p2p", "sidecar"},
@@ -128,6 +136,8 @@ var homes = map[string][]string{
 // tests look into the log and into presence with clients of their own.
 var testLibraries = []string{
 	"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", // what a collector is told
+	"go.yaml.in/yaml",                        // what is deployed is held against the program
+	"github.com/modelcontextprotocol/go-sdk", // tests are hosts
 	"go.uber.org/goleak", "pgregory.net/rapid",
 	"github.com/santhosh-tekuri/jsonschema",                               // tests hold frames against their schemas
 	"github.com/bufbuild/protocompile",                                    // tests compile what edges speak

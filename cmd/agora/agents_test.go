@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -27,7 +28,7 @@ func TestAgentsAreFoundOnTheCommandLine(t *testing.T) {
 		t.Errorf("agents --skill cook shows %q", r.stdout)
 	}
 	r = c.ok("", "agents", "--goal", "please summarize this", "--limit", "1", "--json")
-	var l agentLine
+	var l printedAgent
 	if err := json.Unmarshal([]byte(r.stdout), &l); err != nil || l.ID != "bob" || len(l.Skills) != 2 || l.Type != "cli" {
 		t.Errorf("agents --goal shows %q: %v", r.stdout, err)
 	}
@@ -131,7 +132,7 @@ func TestAgentsAreFoundOverHTTP(t *testing.T) {
 func TestAnAgentRegistersOverHTTP(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--edges", "2")
-	c := speaking(protocols((*http.Protocols).SetHTTP1))
+	c := speaking(porttest.Protocols((*http.Protocols).SetHTTP1))
 	ask := func(k int, method, path, body string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(await.Context(t), method, httpOf(d.public[k])+path, strings.NewReader(body))
@@ -186,7 +187,7 @@ type entryLine struct{ ID, Domain string }
 // done sends a request and returns the answer with its body.
 func done(t *testing.T, r *http.Request) (*http.Response, string) {
 	t.Helper()
-	c := speaking(protocols((*http.Protocols).SetHTTP1))
+	c := speaking(porttest.Protocols((*http.Protocols).SetHTTP1))
 	resp, err := c.Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/agora-relay/agora/cmd/agora/certs"
+	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/wire/aip"
@@ -160,8 +161,8 @@ func TestAnEdgeNeedNotSpeakGRPC(t *testing.T) {
 func TestCredentialsCountOverGRPC(t *testing.T) {
 	t.Parallel()
 	f := startFort(t)
-	none := dialled(t, f.grpc[0], grpccreds.NewTLS(trusting(t, f.certs.CA)))
-	own := dialled(t, f.grpc[0], grpccreds.NewTLS(trusting(t, f.certs.CA, f.certs.ClientCert, f.certs.ClientKey))) // whose name is localhost
+	none := dialled(t, f.grpc[0], grpccreds.NewTLS(porttest.Trusting(t, f.certs.CA)))
+	own := dialled(t, f.grpc[0], grpccreds.NewTLS(porttest.Trusting(t, f.certs.CA, f.certs.ClientCert, f.certs.ClientKey))) // whose name is localhost
 	for about, c := range map[string]struct {
 		conn      *grpc.ClientConn
 		md        []string
@@ -198,7 +199,7 @@ func TestCredentialsCountOverGRPC(t *testing.T) {
 func TestReflectionNeedsCredentials(t *testing.T) {
 	t.Parallel()
 	f := startFort(t)
-	c := dialled(t, f.grpc[0], grpccreds.NewTLS(trusting(t, f.certs.CA)))
+	c := dialled(t, f.grpc[0], grpccreds.NewTLS(porttest.Trusting(t, f.certs.CA)))
 	s, err := grpc_reflection_v1.NewServerReflectionClient(c).ServerReflectionInfo(await.Context(t))
 	if err == nil {
 		_, err = s.Recv()
@@ -271,10 +272,10 @@ func TestAnEdgeThatEndsSendsClientsOnAndItsNodesAreAdopted(t *testing.T) {
 	}
 	other := gatewayAt(t, two.grpc)
 	shouts(t, other)
-	client := prefaced(t, one.grpc)
-	client.served()
+	client := porttest.Prefaced(t, one.grpc)
+	client.Served()
 	one.stop()
-	client.goesAway()
+	client.GoesAway()
 	if status := one.over(); status != 0 {
 		t.Errorf("the drained edge ended with %d: %s", status, one.stderr)
 	}
@@ -311,9 +312,9 @@ func TestNodesAreDialledByTLS(t *testing.T) {
 	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
 	dir := t.TempDir()
 	replace := func(with agoratest.Certificates) {
-		copied(t, with.CA, dir+"/ca")
-		copied(t, with.ClientCert, dir+"/cert")
-		copied(t, with.ClientKey, dir+"/key")
+		porttest.CopyFile(t, with.CA, dir+"/ca")
+		porttest.CopyFile(t, with.ClientCert, dir+"/cert")
+		porttest.CopyFile(t, with.ClientKey, dir+"/key")
 	}
 	replace(before)
 	d := startDev(t, "--aip.node-tls.ca", dir+"/ca", "--aip.node-tls.cert", dir+"/cert", "--aip.node-tls.key", dir+"/key", "--aip.dial-timeout", "1s")

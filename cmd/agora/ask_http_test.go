@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -33,7 +34,7 @@ func TestAnAgentIsAskedOverHTTPAndItsAnswerStreams(t *testing.T) {
 	d := startDev(t, "--edges", "3")
 	bob := connect(t, d.public[1]+"?agent_id=bob")
 	bob.hear("agent.registered")
-	for _, speaks := range []*http.Protocols{protocols((*http.Protocols).SetHTTP1), protocols((*http.Protocols).SetUnencryptedHTTP2)} {
+	for _, speaks := range []*http.Protocols{porttest.Protocols((*http.Protocols).SetHTTP1), porttest.Protocols((*http.Protocols).SetUnencryptedHTTP2)} {
 		c := speaking(speaks)
 		resp := asks(t, c, httpOf(d.public[0])+"/agents/bob/ask?as=anna", `{"text":"hello","request_id":"r"}`, "Accept: text/event-stream")
 		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
@@ -67,7 +68,7 @@ func TestAQuestionOverHTTPThatIsAskedAgainIsDoneOnce(t *testing.T) {
 	d := startDev(t, "--edges", "2")
 	bob := connect(t, d.public[1]+"?agent_id=bob")
 	bob.hear("agent.registered")
-	c := speaking(protocols((*http.Protocols).SetHTTP1))
+	c := speaking(porttest.Protocols((*http.Protocols).SetHTTP1))
 	answered := make(chan string, 1)
 	go func() {
 		r, body := fetchedBy(t, c, httpOf(d.public[0])+"/agents/bob/ask?as=anna", `{"n":1,"request_id":"r"}`, "Idempotency-Key: k")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -20,7 +21,7 @@ func TestAnAnswerOverHTTPEndsWhenItsCallersCredentialsAreTakenBack(t *testing.T)
 		t.Fatalf("the agent is refused with %d", status)
 	}
 	bob.awaits("agent.registered")
-	c := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, f.certs.CA), DisableKeepAlives: true}}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: porttest.Trusting(t, f.certs.CA), DisableKeepAlives: true}}
 	resp := asks(t, c, "https://"+f.host+"/agents/jane/ask", `{"request_id":"r"}`, "Accept: text/event-stream",
 		"Authorization: Bearer "+f.signed(t, "joe", "id-7", time.Now().Add(time.Hour)))
 	if resp.StatusCode != http.StatusOK {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/agora-relay/agora/cmd/agora/serve"
 	"os"
 	"regexp"
 	"strings"
@@ -14,7 +15,7 @@ func TestTheBalancerLetsAnswersLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heartbeat, err := newEdge().Flags().GetDuration("session.heartbeat")
+	heartbeat, err := serve.NewEdge().Flags().GetDuration("session.heartbeat")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func TestTheBalancerWaitsForIATRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait, err := newEdge().Flags().GetDuration("iat.max-wait")
+	wait, err := serve.NewEdge().Flags().GetDuration("iat.max-wait")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func runsAsProgram() {
 func benchResult(t *testing.T, d time.Duration, args string) (out load.Result) {
 	t.Helper()
 	for ; (out.Sent == 0 || out.PerSecond == 0) && d < await.Long; d *= 4 {
-		r := bench(t.Context(), strings.Fields(args+" --json --warmup "+(d/2).String()+" --duration "+d.String()+" --settle "+await.Long.String())...)
+		r := runBench(t.Context(), strings.Fields(args+" --json --warmup "+(d/2).String()+" --duration "+d.String()+" --settle "+await.Long.String())...)
 		if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
 			t.Fatalf("%s ended with %d, %v, and says %q, %q", args, r.status, err, r.stdout, r.stderr)
 		}
@@ -105,7 +105,7 @@ func TestBenchStormTellsWhenEachHasCaughtUp(t *testing.T) {
 	}
 	t.Parallel()
 	c := newCLI(t)
-	r := bench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --live 4 --live-rate 100 --live-calm 100ms --settle "+await.Long.String()+" --url "+c.url)...)
+	r := runBench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --live 4 --live-rate 100 --live-calm 100ms --settle "+await.Long.String()+" --url "+c.url)...)
 	var out load.StormResult
 	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
 		t.Fatalf("it ended with %d, %v, and says %q, %q", r.status, err, r.stdout, r.stderr)
@@ -124,8 +124,8 @@ func TestBenchIdleTellsWhatConnectionsCost(t *testing.T) {
 	}
 	t.Parallel()
 	for _, args := range []string{"--processes 1 --url " + newCLI(t).url, "--processes 2 --embedded --edges 2"} {
-		r := bench(t.Context(), strings.Fields("idle --json --agents 50 --warmup 1ms --duration 100ms "+args)...)
-		var out idleResult
+		r := runBench(t.Context(), strings.Fields("idle --json --agents 50 --warmup 1ms --duration 100ms "+args)...)
+		var out printedIdle
 		if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
 			t.Fatalf("%s ended with %d, %v, and says %q, %q", args, r.status, err, r.stdout, r.stderr)
 		}
@@ -139,19 +139,6 @@ func TestBenchIdleTellsWhatConnectionsCost(t *testing.T) {
 	}
 }
 
-func TestBenchIdleSaysWhenTooFewFilesMayBeOpened(t *testing.T) {
-	for _, c := range []struct {
-		agents, processes int
-		embedded, enough  bool
-	}{{1000, 1, false, false}, {1000, 2, false, true}, {900, 1, false, true}, {1000, 2, true, false}, {400, 1, true, true}} {
-		var o idleOptions
-		o.Agents, o.processes, o.embedded = c.agents, c.processes, c.embedded
-		if err := o.enough(1000); (err == nil) != c.enough {
-			t.Errorf("%+v with 1000 files: %v", c, err)
-		}
-	}
-}
-
 func TestBenchDrawsLatencyByRate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -160,8 +147,8 @@ func TestBenchDrawsLatencyByRate(t *testing.T) {
 	c := newCLI(t)
 	file := filepath.Join(t.TempDir(), "latency.svg")
 	args := "stream --duration 100ms --warmup 50ms --senders 2 --receivers 2 --rates 100,200 --settle " + await.Long.String() + " --url " + c.url + " --svg " + file
-	r := bench(t.Context(), strings.Fields(args+" --json")...)
-	var out runs
+	r := runBench(t.Context(), strings.Fields(args+" --json")...)
+	var out struct{ Runs []load.Result }
 	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil || len(out.Runs) != 2 {
 		t.Fatalf("it ended with %d, %v, and says %q, %q", r.status, err, r.stdout, r.stderr)
 	}
@@ -172,7 +159,7 @@ func TestBenchDrawsLatencyByRate(t *testing.T) {
 	if err != nil || xml.Unmarshal(b, new(struct{})) != nil || strings.Count(string(b), "<circle") != 4 {
 		t.Errorf("the picture is %s, %v", b, err)
 	}
-	if r := bench(t.Context(), strings.Fields(args+"/x/y")...); r.status != 1 {
+	if r := runBench(t.Context(), strings.Fields(args+"/x/y")...); r.status != 1 {
 		t.Errorf("without a place for the picture it ended with %d and says %q", r.status, r.stderr)
 	}
 }
@@ -211,7 +198,7 @@ func TestBenchThatIsInterruptedTellsWhatItMeasured(t *testing.T) {
 	})
 	await.True(t, "progress", func() bool { return strings.Count(told.String(), "p99") > 3 })
 	cancel()
-	var got runs
+	var got struct{ Runs []load.Result }
 	if s := <-status; s != 0 || json.Unmarshal([]byte(out.String()), &got) != nil || len(got.Runs) != 1 || got.Runs[0].Received == 0 {
 		t.Errorf("it ended with %d and says %q, %q", s, out.String(), told.String())
 	}
@@ -231,7 +218,7 @@ func TestBenchThatMissesMessagesEndsWithOne(t *testing.T) {
 		}
 		return [][]byte{frame}
 	})
-	r := bench(t.Context(), strings.Fields("stream --senders 1 --receivers 1 --warmup 0s --duration 500ms --rate 100 --settle 1s --url "+url)...)
+	r := runBench(t.Context(), strings.Fields("stream --senders 1 --receivers 1 --warmup 0s --duration 500ms --rate 100 --settle 1s --url "+url)...)
 	if r.status != 1 || !strings.Contains(r.stdout, "1 were passed over") {
 		t.Errorf("it ended with %d and says %q, %q", r.status, r.stdout, r.stderr)
 	}
@@ -246,13 +233,13 @@ func TestBenchTellsHowToBeUsed(t *testing.T) {
 		"stream --window 0", "stream --nonsense", "stream --url ftp://x", "stream --embedded --edges 0", "stream --embedded --pid 1", "stream --progress -1s",
 		"stream --rates 0", "stream --rates x", "stream --svg x", "oneshot --admin x", "idle --embedded --admin http://x",
 	} {
-		r := bench(t.Context(), strings.Fields(args)...)
+		r := runBench(t.Context(), strings.Fields(args)...)
 		if r.status != 2 || !strings.Contains(r.stderr, "usage: agora bench "+strings.Fields(args)[0]) {
 			t.Errorf("%s ended with %d and says %q", args, r.status, r.stderr)
 		}
 	}
 	for _, verb := range []string{"stream", "oneshot", "fanout", "storm", "idle --warmup 0s"} {
-		if r := bench(t.Context(), strings.Fields(verb+" --url ws://127.0.0.1:1")...); r.status != 6 {
+		if r := runBench(t.Context(), strings.Fields(verb+" --url ws://127.0.0.1:1")...); r.status != 6 {
 			t.Errorf("without an edge %s ended with %d and says %q", verb, r.status, r.stderr)
 		}
 	}

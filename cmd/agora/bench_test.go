@@ -15,8 +15,8 @@ import (
 	"github.com/agora-relay/agora/internal/soak"
 )
 
-// bench runs a bench command to its end.
-func bench(ctx context.Context, args ...string) cliResult {
+// runBench runs a bench command to its end.
+func runBench(ctx context.Context, args ...string) cliResult {
 	var out, err output
 	status := run(ctx, append([]string{"bench"}, args...), nil, &out, &err)
 	return cliResult{status, out.String(), err.String()}
@@ -25,7 +25,7 @@ func bench(ctx context.Context, args ...string) cliResult {
 func TestASoakSaysThatEveryPromiseWasKept(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
-	r := bench(t.Context(), strings.Fields("soak --duration 300ms --senders 2 --receivers 2 --spaces 1 --settle "+await.Long.String()+" --edges "+c.url)...)
+	r := runBench(t.Context(), strings.Fields("soak --duration 300ms --senders 2 --receivers 2 --spaces 1 --settle "+await.Long.String()+" --edges "+c.url)...)
 	if r.status != 0 || !strings.Contains(r.stdout, "violations: 0") {
 		t.Errorf("it ended with %d and says %q, %q", r.status, r.stdout, r.stderr)
 	}
@@ -85,15 +85,15 @@ func TestASoakIsToldHowToBeUsed(t *testing.T) {
 	for _, args := range []string{
 		"soak x", "soak --duration 0s", "soak --duration x", "soak --senders -1", "soak --rate 0", "soak --cuts -1", "soak --nonsense", "tempest", "--x", "soak --edges ftp://x",
 	} {
-		r := bench(t.Context(), strings.Fields(args)...)
+		r := runBench(t.Context(), strings.Fields(args)...)
 		if r.status != 2 || !strings.Contains(r.stderr, "agora") {
 			t.Errorf("%s ended with %d and says %q", args, r.status, r.stderr)
 		}
 	}
-	if r := bench(t.Context(), "soak", "--edges", "ws://127.0.0.1:1"); r.status != 6 {
+	if r := runBench(t.Context(), "soak", "--edges", "ws://127.0.0.1:1"); r.status != 6 {
 		t.Errorf("without an edge it ended with %d and says %q", r.status, r.stderr)
 	}
-	if r := bench(t.Context()); r.status != 0 || !strings.Contains(r.stdout, "soak") {
+	if r := runBench(t.Context()); r.status != 0 || !strings.Contains(r.stdout, "soak") {
 		t.Errorf("bench alone ended with %d and says %q", r.status, r.stdout)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // greeter answers handoffs by their path: /whole by what was asked, /parts by a stream, /wait never.
-func greeter(t *testing.T, c *cli) (cancelled <-chan struct{}) {
+func greeter(t *testing.T, c *verbs) (cancelled <-chan struct{}) {
 	t.Helper()
 	bob, err := client.Dial(await.Context(t), client.Config{
 		URLs: []string{c.cluster.URL(0)}, Agent: "bob", Card: client.Card{Skills: []agora.Skill{{Name: "greet", Description: "Says hello"}}},

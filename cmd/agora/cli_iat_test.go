@@ -20,9 +20,9 @@ import (
 )
 
 // newIATCLI is a CLI whose edges take envelopes.
-func newIATCLI(t *testing.T) *cli {
+func newIATCLI(t *testing.T) *verbs {
 	t.Helper()
-	c := &cli{t: t, cluster: agoratest.Start(t, agoratest.Options{
+	c := &verbs{t: t, cluster: agoratest.Start(t, agoratest.Options{
 		Edges: 2, Grace: time.Hour, Approvals: true, Node: edge.Config{Heartbeat: time.Minute},
 		Doors: []func(agoratest.Entry) (agoratest.Opened, error){party.IAT().Open},
 	})}
@@ -31,7 +31,7 @@ func newIATCLI(t *testing.T) *cli {
 }
 
 // bob serves a sub-agent until the test ends.
-func (c *cli) bob(prepare func(*iat.Agent)) {
+func (c *verbs) bob(prepare func(*iat.Agent)) {
 	c.t.Helper()
 	there := make(chan iat.Status, 9)
 	a, err := iat.NewAgent(iat.Config{URLs: []string{c.cluster.HTTP(1)}, Agent: "bob", OnStatus: func(s iat.Status) { there <- s }})
@@ -66,7 +66,7 @@ func cautious(ctx context.Context, t *iat.Task) (any, error) {
 }
 
 // approval returns the id of the only approval that waits for a decision.
-func (c *cli) approval() string {
+func (c *verbs) approval() string {
 	c.t.Helper()
 	out := ""
 	await.True(c.t, "an approval", func() bool {
@@ -224,7 +224,7 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 
 func TestVerbsOfTasksSayWhereNoEdgeIs(t *testing.T) {
 	t.Parallel()
-	c := &cli{t: t, url: "http://127.0.0.1:1"}
+	c := &verbs{t: t, url: "http://127.0.0.1:1"}
 	for _, args := range [][]string{{"tools"}, {"approvals"}, {"approve", "x"}, {"call", "--to", "bob", "echo"}, {"approvals", "--watch"}} {
 		if r := c.run("", args...); r.status != exit.Unavailable || !strings.Contains(r.stderr, "AGORA_URL says where edges are") {
 			t.Errorf("%v: %+v, want status %d", args, r, exit.Unavailable)

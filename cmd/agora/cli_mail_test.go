@@ -14,15 +14,15 @@ import (
 )
 
 // hastyCLI is a CLI whose edges ask at once whether what they wrote has arrived.
-func hastyCLI(t *testing.T) *cli {
+func hastyCLI(t *testing.T) *verbs {
 	t.Helper()
-	c := &cli{t: t, cluster: agoratest.Start(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute, Confirm: 2 * time.Millisecond}})}
+	c := &verbs{t: t, cluster: agoratest.Start(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute, Confirm: 2 * time.Millisecond}})}
 	c.url = c.cluster.URL(0)
 	return c
 }
 
 // ok runs a verb that must succeed.
-func (c *cli) ok(stdin string, args ...string) cliResult {
+func (c *verbs) ok(stdin string, args ...string) cliResult {
 	c.t.Helper()
 	r := c.run(stdin, args...)
 	if r.status != 0 {
@@ -71,7 +71,7 @@ func TestNoVerbSwallowsTheMailOfItsAgent(t *testing.T) {
 func letters(t *testing.T, shown string) (all []string) {
 	t.Helper()
 	for line := range strings.Lines(shown) {
-		var m messageLine
+		var m printedMessage
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 
 func TestAToolServerIsAnAgentWhoseToolsAreCalled(t *testing.T) {
 	t.Parallel()
-	c := &cli{t: t, url: startDev(t).public[0]}
+	c := &verbs{t: t, url: startDev(t).public[0]}
 	tools := mcp.NewServer(&mcp.Implementation{Name: "adder", Version: "1"}, nil)
 	type in struct{ A, B int }
 	mcp.AddTool(tools, &mcp.Tool{Name: "add", Description: "adds"}, func(_ context.Context, _ *mcp.CallToolRequest, i in) (*mcp.CallToolResult, struct{ Sum int }, error) {
@@ -78,7 +78,7 @@ func TestEdgesOfTheEnvironmentAreNotTakenForAToolServer(t *testing.T) {
 
 func TestTheNumberOfEdgesOfADevClusterIsNotTakenForTheirAddresses(t *testing.T) {
 	url := startDev(t).public[0]
-	c := &cli{t: t, url: url}
+	c := &verbs{t: t, url: url}
 	tools := mcp.NewServer(&mcp.Implementation{Name: "idle", Version: "1"}, nil)
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
 	t.Setenv("AGORA_EDGES", "3")
@@ -99,7 +99,7 @@ func TestTheNumberOfEdgesOfADevClusterIsNotTakenForTheirAddresses(t *testing.T) 
 
 func TestMCPJoinAdvisesWithItsOwnFlags(t *testing.T) {
 	t.Parallel()
-	c := &cli{t: t, url: startDev(t).public[0]}
+	c := &verbs{t: t, url: startDev(t).public[0]}
 	tools := mcp.NewServer(&mcp.Implementation{Name: "twice", Version: "1"}, nil)
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
 	listen := c.start(t.Context(), nil, "listen", "twice", "--count", "1")

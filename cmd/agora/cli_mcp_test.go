@@ -19,7 +19,7 @@ import (
 )
 
 // startMCP runs `agora mcp` and connects to it as a model's host does; stop ends its stdin.
-func (c *cli) startMCP(args ...string) (session *mcp.ClientSession, stop func()) {
+func (c *verbs) startMCP(args ...string) (session *mcp.ClientSession, stop func()) {
 	c.t.Helper()
 	fromHost, toServer := io.Pipe()
 	fromServer, toHost := io.Pipe()
@@ -45,7 +45,7 @@ func (c *cli) startMCP(args ...string) (session *mcp.ClientSession, stop func())
 }
 
 // tool calls a tool and returns the text of its result.
-func (c *cli) tool(s *mcp.ClientSession, name string, arguments map[string]any) string {
+func (c *verbs) tool(s *mcp.ClientSession, name string, arguments map[string]any) string {
 	c.t.Helper()
 	r, err := s.CallTool(await.Context(c.t), &mcp.CallToolParams{Name: name, Arguments: arguments})
 	if err != nil {
@@ -138,7 +138,7 @@ func TestAModelsHostHasTheToolsOfAgents(t *testing.T) {
 
 func TestABriefInboxNeverFailsAHook(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	c := &cli{t: t, url: "ws://127.0.0.1:1"}
+	c := &verbs{t: t, url: "ws://127.0.0.1:1"}
 	if r := c.run("", "inbox", "--as", "ann", "--brief"); r != (cliResult{}) {
 		t.Errorf("without an edge: %+v", r)
 	}

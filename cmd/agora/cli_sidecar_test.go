@@ -56,7 +56,7 @@ func TestASidecarMakesAnHTTPAgentAMemberUntilItsSignal(t *testing.T) {
 
 func TestASidecarSaysWhatIsWrongWithItsFlags(t *testing.T) {
 	t.Parallel()
-	c := &cli{t: t, url: "ws://127.0.0.1:1"}
+	c := &verbs{t: t, url: "ws://127.0.0.1:1"}
 	for want, args := range map[string][]string{
 		"none of http":     {},
 		"no path":          {"--agent-url", "http://127.0.0.1:1", "--deliver", "in"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ import (
 func TestSpaceCreateMakesASpace(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--spaces.auto-create=false")
-	c := &cli{t: t, url: d.public[0]}
+	c := &verbs{t: t, url: d.public[0]}
 	if r := c.run("", "publish", "lobby", "hello"); r.status != exit.NotFound {
 		t.Errorf("publish into what there is not: %+v, want status %d", r, exit.NotFound)
 	}
@@ -24,9 +25,9 @@ func TestSpaceCreateMakesASpace(t *testing.T) {
 		t.Errorf("space create: %+v", r)
 	}
 	c.ok("", "publish", "lobby", "hello")
-	var l receiptLine
+	var l printedReceipt
 	r := c.ok("", "space", "create", "lobby", "--json")
-	if err := json.Unmarshal([]byte(r.stdout), &l); err != nil || l != (receiptLine{Status: "created", Space: "lobby"}) {
+	if err := json.Unmarshal([]byte(r.stdout), &l); err != nil || l != (printedReceipt{Status: "created", Space: "lobby"}) {
 		t.Errorf("space create --json: %+v, %v", r, err)
 	}
 	for args, status := range map[string]int{"space create agent.status": exit.Forbidden, "space create": exit.Usage, "space create NO": exit.Error} {
@@ -37,7 +38,7 @@ func TestSpaceCreateMakesASpace(t *testing.T) {
 }
 
 // tokensOf runs a cluster whose tokens are for those agents, and returns what speaks to it, and the tokens.
-func tokensOf(t *testing.T, agents ...[]string) (*cli, []string) {
+func tokensOf(t *testing.T, agents ...[]string) (*verbs, []string) {
 	t.Helper()
 	var tokens, lines []string
 	for k, ids := range agents {
@@ -51,7 +52,7 @@ func tokensOf(t *testing.T, agents ...[]string) (*cli, []string) {
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &cli{t: t, url: startDev(t, "--auth", "file:"+path).public[0]}, tokens
+	return &verbs{t: t, url: startDev(t, "--auth", "file:"+path).public[0]}, tokens
 }
 
 func TestATokenForOneAgentNeedsNoFrom(t *testing.T) {
@@ -70,7 +71,7 @@ func TestATokenForOneAgentNeedsNoFrom(t *testing.T) {
 }
 
 // complete returns what a shell is offered for the last of the words.
-func (c *cli) complete(args ...string) string {
+func (c *verbs) complete(args ...string) string {
 	c.t.Helper()
 	line := append([]string{"__complete", args[0], "--url", c.url}, args[1:]...)
 	status, out := ran(c.t, line...)
@@ -126,15 +127,16 @@ func TestListsAndJSONActOnNoTerminal(t *testing.T) {
 		t.Errorf("agents shows %q, want %q in it, and two lines", r.stdout, want)
 	}
 	r = c.ok("", "agents", "--json")
-	var l agentLine
+	var l printedAgent
 	if err := json.Unmarshal([]byte(r.stdout), &l); err != nil || l.Endpoint != "\u202e\u009b" || strings.ContainsAny(r.stdout, "\u202e\u009b") {
 		t.Errorf("agents --json shows %q: %+v, %v", r.stdout, l, err)
 	}
 	listen := c.start(t.Context(), strings.NewReader(""), "listen", "bob", "--json", "--count", "1")
 	listen.tells("connected")
 	c.ok("", "send", "--to", "bob", "--payload", `{"text":"\u009b\u2066"}`)
-	var m messageLine
-	if err := json.Unmarshal([]byte(listen.wait().stdout), &m); err != nil || readable(m.Payload) != "\u009b\u2066" {
+	var m printedMessage
+	var body struct{ Text string }
+	if err := errors.Join(json.Unmarshal([]byte(listen.wait().stdout), &m), json.Unmarshal(m.Payload, &body)); err != nil || body.Text != "\u009b\u2066" {
 		t.Errorf("listen --json shows %q, %v", listen.out.String(), err)
 	}
 	if strings.ContainsFunc(strings.TrimSpace(listen.out.String()), terminal.Harmful) {

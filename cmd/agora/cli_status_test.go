@@ -65,7 +65,7 @@ func TestListenersTellHowTheyStand(t *testing.T) {
 func TestAListenerSaysWhatBecameOfItsCredentials(t *testing.T) {
 	t.Parallel()
 	f := startFort(t)
-	c := &cli{t: t, url: f.address}
+	c := &verbs{t: t, url: f.address}
 	end := time.Now().Add(4 * time.Second)
 	over := c.start(t.Context(), strings.NewReader(""), "listen", "joe", "--token", f.signed(t, "joe", "1", end), "--ca", f.certs.CA)
 	jane := c.start(t.Context(), strings.NewReader(""), "listen", "jane", "--token", f.jane, "--ca", f.certs.CA)

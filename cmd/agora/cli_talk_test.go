@@ -4,7 +4,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/await"
@@ -13,11 +12,11 @@ import (
 // talking is `agora listen` with somebody who types.
 type talking struct {
 	*cliRun
-	c    *cli
+	c    *verbs
 	feed *io.PipeWriter
 }
 
-func (c *cli) talk(id string) *talking {
+func (c *verbs) talk(id string) *talking {
 	c.t.Helper()
 	in, feed := io.Pipe()
 	c.t.Cleanup(func() { feed.Close() })
@@ -74,15 +73,6 @@ func TestSeveralWhoWaitAreToldApart(t *testing.T) {
 	bob.types("1", "answered alice")
 	if a, b := one.wait().stdout, two.wait().stdout; a != "1\n" || b != "2\n" {
 		t.Errorf("alice got %q, carol %q", a, b)
-	}
-}
-
-func TestWhoHasGivenUpWaitsForNoAnswer(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	talk := &conversation{asked: []question{{from: "alice", deadline: now.Add(-time.Second)}, {from: "carol", deadline: now.Add(time.Hour)}}}
-	if to, _, err := talk.addressee("noon"); to != "carol" || err != nil {
-		t.Errorf("it answers %q, %v, want carol", to, err)
 	}
 }
 

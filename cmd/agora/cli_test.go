@@ -19,16 +19,16 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// cli runs the program against a cluster of its own.
-type cli struct {
+// verbs runs the program against a cluster of its own.
+type verbs struct {
 	t       *testing.T
 	url     string
 	cluster *agoratest.Cluster
 }
 
-func newCLI(t *testing.T) *cli {
+func newCLI(t *testing.T) *verbs {
 	t.Helper()
-	c := &cli{t: t, cluster: agoratest.Start(t, agoratest.Options{Edges: 2, Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute}})}
+	c := &verbs{t: t, cluster: agoratest.Start(t, agoratest.Options{Edges: 2, Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute}})}
 	c.url = c.cluster.URL(0) + "," + c.cluster.URL(1)
 	return c
 }
@@ -40,7 +40,7 @@ type cliResult struct {
 }
 
 // run runs the program to its end.
-func (c *cli) run(stdin string, args ...string) cliResult {
+func (c *verbs) run(stdin string, args ...string) cliResult {
 	c.t.Helper()
 	return c.start(c.t.Context(), strings.NewReader(stdin), args...).wait()
 }
@@ -53,7 +53,7 @@ type cliRun struct {
 }
 
 // start runs the program beside the test.
-func (c *cli) start(ctx context.Context, stdin io.Reader, args ...string) *cliRun {
+func (c *verbs) start(ctx context.Context, stdin io.Reader, args ...string) *cliRun {
 	c.t.Helper()
 	r := &cliRun{t: c.t, done: make(chan int, 1)}
 	args = append(args, "--url", c.url)
@@ -72,7 +72,7 @@ func (r *cliRun) wait() cliResult {
 }
 
 // present waits until agents are there.
-func (c *cli) present(ids ...string) {
+func (c *verbs) present(ids ...string) {
 	c.t.Helper()
 	for _, id := range ids {
 		await.True(c.t, id+"'s presence", func() bool {
@@ -182,7 +182,7 @@ func TestAskPrintsTheReply(t *testing.T) {
 		c.present("bob")
 		ask := c.start(t.Context(), nil, "ask", "--from", "alice", "--to", "bob", "What time?")
 		r := listen.wait()
-		var line messageLine
+		var line printedMessage
 		if err := json.Unmarshal([]byte(r.stdout), &line); err != nil || line.From != "alice" || line.RequestID == "" {
 			t.Fatalf("listen: %+v, %v", r, err)
 		}
@@ -208,13 +208,13 @@ func TestJSONLinesOfAStream(t *testing.T) {
 	listen := c.start(t.Context(), nil, "listen", "alice", "--json", "--count", "1")
 	c.present("alice")
 	r := c.run("text", "stream", "--from", "bob", "--to", "alice", "--json", "--payload", `{"title":"t"}`)
-	var receipt receiptLine
+	var receipt printedReceipt
 	if err := json.Unmarshal([]byte(r.stdout), &receipt); err != nil || receipt.Status != "stored" || receipt.StreamID == "" {
 		t.Fatalf("stream: %+v, %v", r, err)
 	}
 	var types []string
 	for line := range strings.Lines(listen.wait().stdout) {
-		var l messageLine
+		var l printedMessage
 		if err := json.Unmarshal([]byte(line), &l); err != nil || l.From != "bob" || l.StreamID != receipt.StreamID {
 			t.Fatalf("line %s: %v", line, err)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/agora-relay/agora/cmd/agora/config"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +78,7 @@ func TestShowTellsEverySettingItsValueAndWhereThatComesFrom(t *testing.T) {
 			t.Errorf("%s = %q, want %q", name, lines[name], want)
 		}
 	}
-	for _, name := range settingNames(newEdge()) {
+	for _, name := range config.SettingNames(config.EdgeFlags()) {
 		if _, ok := lines[name]; !ok {
 			t.Errorf("%s is not shown", name)
 		}
@@ -86,22 +87,6 @@ func TestShowTellsEverySettingItsValueAndWhereThatComesFrom(t *testing.T) {
 		if strings.Contains(out+stderr, secret) {
 			t.Errorf("%s is shown:\n%s", secret, out)
 		}
-	}
-}
-
-func TestASecretOfDigitsIsTakenAsItStandsInTheFile(t *testing.T) {
-	var o edgeOptions
-	cmd := newEdge()
-	cmd.ResetFlags()
-	o.flags(cmd.Flags())
-	if err := cmd.Flags().Set("config", write(t, "agora.yaml", "nats.token: 0123\nredis.password: 1e3\n")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fill(cmd.Flags(), func(string) (string, bool) { return "", false }); err != nil {
-		t.Fatal(err)
-	}
-	if o.nats.token != "0123" || o.redis.password != "1e3" {
-		t.Errorf("token %q, password %q, want 0123 and 1e3", string(o.nats.token), string(o.redis.password))
 	}
 }
 
@@ -196,23 +181,5 @@ func TestDevTakesTheFileOfAnEdge(t *testing.T) {
 	}
 	if status, _, stderr := command(t, "dev", "--config", write(t, "agora.yaml", "edgs: 2\n")); status != 2 || !strings.Contains(stderr, "do you mean edges?") {
 		t.Errorf("ended with %d: %s", status, stderr)
-	}
-}
-
-func TestNoAddressIsShownWithItsSecrets(t *testing.T) {
-	for u, want := range map[string]string{
-		"nats://h:4222":                          "nats://h:4222",
-		"h:4222":                                 "h:4222",
-		"joe:pass@h:4222":                        "***@h:4222",
-		"nats://token@h:4222":                    "nats://***@h:4222",
-		"redis://:p@ss@h:6379/1":                 "redis://***@h:6379/1",
-		"redis://:pa?ss@h:6379/1?db=2":           "redis://***@h:6379/1?db=2",
-		"redis://h:1?sentinel_password=a&addr=b": "redis://h:1?sentinel_password=***&addr=b",
-		"nats://joe:pa":                          "nats://***",
-		"nats://[::1]:4222":                      "nats://[::1]:4222",
-	} {
-		if got := masked(u); got != want {
-			t.Errorf("%s is shown as %s, want %s", u, got, want)
-		}
 	}
 }

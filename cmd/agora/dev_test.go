@@ -32,11 +32,14 @@ func TestMain(m *testing.M) {
 // forgetSettings has tests run without the settings of whoever runs them, such as the AGORA_URL and AGORA_TOKEN of the README.
 func forgetSettings() {
 	for _, line := range os.Environ() {
-		if name, _, _ := strings.Cut(line, "="); strings.HasPrefix(name, variablePrefix) && !testOwn.MatchString(name) {
+		if name, _, _ := strings.Cut(line, "="); strings.HasPrefix(name, "AGORA_") && !ofTests.MatchString(name) {
 			os.Unsetenv(name)
 		}
 	}
 }
+
+// ofTests are variables for tests themselves.
+var ofTests = regexp.MustCompile(`^AGORA_(TEST_.*|BENCH_.*|UPDATE_DOCS|SABOTAGE|SABOTAGE_CLOCK)$`)
 
 // output collects what a program prints while it runs.
 type output struct {

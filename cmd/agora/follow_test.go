@@ -96,12 +96,3 @@ func (a *agent) answer(frame, id string) string {
 		}
 	}
 }
-
-func TestReloadableSettingsAreSettings(t *testing.T) {
-	known := strings.Join(settingNames(newEdge()), "\n") + "\n"
-	for _, name := range reloadable {
-		if !strings.Contains(known, name+"\n") {
-			t.Errorf("%s is no setting", name)
-		}
-	}
-}

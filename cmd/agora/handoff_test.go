@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -18,7 +19,7 @@ func TestAnAgentIsHandedARequestAndHasAToolCalledOverHTTP(t *testing.T) {
 	bob.hear("agent.registered")
 	plain := connect(t, d.public[1]+"?agent_id=plain")
 	plain.hear("agent.registered")
-	c := speaking(protocols((*http.Protocols).SetHTTP1))
+	c := speaking(porttest.Protocols((*http.Protocols).SetHTTP1))
 	at := httpOf(d.public[0]) + "/agents/"
 	for _, one := range []struct {
 		who              *agent

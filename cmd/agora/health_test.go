@@ -53,15 +53,6 @@ func TestHealthAsksAnAdminPortWithACertificate(t *testing.T) {
 	}
 }
 
-func TestHealthTellsWhyAnEdgeIsNotReady(t *testing.T) {
-	s := httptest.NewServer(startingHandler())
-	defer s.Close()
-	status, said := health(t, "--admin-addr", s.Listener.Addr().String())
-	if status != 1 || !strings.Contains(said, "503") || !strings.Contains(said, "the edge is starting") {
-		t.Errorf("it ended with %d, %q, want 1 and why", status, said)
-	}
-}
-
 func TestHealthDoesNotWaitForAnEdgeThatSaysNothing(t *testing.T) {
 	over := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))

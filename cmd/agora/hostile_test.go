@@ -23,6 +23,7 @@ import (
 
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/cmd/agora/access"
+	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -107,7 +108,7 @@ func (f *fort) signed(t *testing.T, sub, id string, ends time.Time) string {
 // open tries to connect with a query and a token in the header; either may be empty.
 func (f *fort) open(t *testing.T, query, token string, own ...string) (*agent, int) {
 	t.Helper()
-	d := websocket.Dialer{TLSClientConfig: trusting(t, f.certs.CA, own...)}
+	d := websocket.Dialer{TLSClientConfig: porttest.Trusting(t, f.certs.CA, own...)}
 	h := http.Header{}
 	if token != "" {
 		h.Set("Authorization", "Bearer "+token)
@@ -158,7 +159,7 @@ func (a *agent) dismissed() {
 // asks sends a handshake as it stands, and returns the status of the answer and its text.
 func (f *fort) asks(t *testing.T, line string, headers ...string) (int, string) {
 	t.Helper()
-	c, err := tls.Dial("tcp", f.host, trusting(t, f.certs.CA))
+	c, err := tls.Dial("tcp", f.host, porttest.Trusting(t, f.certs.CA))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func (f *fort) asks(t *testing.T, line string, headers ...string) (int, string) 
 		t.Fatal(err)
 	}
 	if r.StatusCode == http.StatusRequestHeaderFieldsTooLarge {
-		gone(t, c)
+		porttest.Gone(t, c)
 	}
 	return r.StatusCode, string(b)
 }
@@ -305,7 +306,7 @@ func TestACertificateOpensWhatItNamesAndNothingElse(t *testing.T) {
 	if e := b.awaits("error"); e.Code != "FORBIDDEN" {
 		t.Errorf("as another: %s, want FORBIDDEN", e.Code)
 	}
-	d := websocket.Dialer{TLSClientConfig: trusting(t, f.certs.CA, other.ClientCert, other.ClientKey)}
+	d := websocket.Dialer{TLSClientConfig: porttest.Trusting(t, f.certs.CA, other.ClientCert, other.ClientKey)}
 	if _, r, err := d.Dial(f.address, nil); err == nil || r != nil && r.StatusCode == http.StatusSwitchingProtocols {
 		t.Error("a certificate of another CA is let in")
 	}
@@ -319,7 +320,7 @@ func TestACertificateOpensWhatItNamesAndNothingElse(t *testing.T) {
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(await.Long))
 	fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n\r\n", f.jane)
-	if status := answer(conn); status != http.StatusBadRequest {
+	if status := porttest.Answer(conn); status != http.StatusBadRequest {
 		t.Errorf("without TLS: %d, want 400", status)
 	}
 }
@@ -402,12 +403,12 @@ func outlives(t *testing.T, life time.Duration) bool {
 	}
 	end := time.Now().Add(life)
 	write("1", end)
-	v := verb{url: f.address, Credentials: access.Credentials{TokenFile: file, Trust: access.Trust{CA: f.certs.CA}}, agent: "joe"}
-	cfg, err := v.config()
+	creds := access.Credentials{TokenFile: file, Trust: access.Trust{CA: f.certs.CA}}
+	secure, err := creds.Trust.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.Dial(t.Context(), cfg)
+	c, err := client.Dial(t.Context(), client.Config{URLs: access.URLs(f.address), Agent: "joe", TokenSource: creds.Source(), TLS: secure})
 	if time.Now().After(end.Add(-time.Second)) { // tokens end at whole seconds
 		return false
 	}

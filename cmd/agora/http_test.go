@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -51,7 +52,7 @@ func TestAgentsAreListedOverHTTP(t *testing.T) {
 	alice, bob := connect(t, d.public[0]+"?agent_id=alice"), connect(t, d.public[1]+"?agent_id=a%2Fb+c")
 	alice.hear("agent.registered")
 	bob.hear("agent.registered")
-	for _, speaks := range []*http.Protocols{protocols((*http.Protocols).SetHTTP1), protocols((*http.Protocols).SetUnencryptedHTTP2)} {
+	for _, speaks := range []*http.Protocols{porttest.Protocols((*http.Protocols).SetHTTP1), porttest.Protocols((*http.Protocols).SetUnencryptedHTTP2)} {
 		c := speaking(speaks)
 		var list struct{ Agents []struct{ ID, Name string } }
 		r, body := fetched(t, c, "GET", httpOf(d.public[2])+"/agents", "")
@@ -82,9 +83,9 @@ func TestARequestOverHTTPIsHeldAgainstCredentialsAndRules(t *testing.T) {
 	}
 	f := startFort(t, "--policy", rules)
 	joe, blind := f.signed(t, "joe", "id-7", time.Now().Add(time.Hour)), f.jane
-	one := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, f.certs.CA), DisableKeepAlives: true, Protocols: protocols((*http.Protocols).SetHTTP1)}}
-	two := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, f.certs.CA), Protocols: protocols((*http.Protocols).SetHTTP2)}}
-	own := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, f.certs.CA, f.certs.ClientCert, f.certs.ClientKey), DisableKeepAlives: true}}
+	one := &http.Client{Transport: &http.Transport{TLSClientConfig: porttest.Trusting(t, f.certs.CA), DisableKeepAlives: true, Protocols: porttest.Protocols((*http.Protocols).SetHTTP1)}}
+	two := &http.Client{Transport: &http.Transport{TLSClientConfig: porttest.Trusting(t, f.certs.CA), Protocols: porttest.Protocols((*http.Protocols).SetHTTP2)}}
+	own := &http.Client{Transport: &http.Transport{TLSClientConfig: porttest.Trusting(t, f.certs.CA, f.certs.ClientCert, f.certs.ClientKey), DisableKeepAlives: true}}
 	t.Cleanup(two.CloseIdleConnections)
 	url := "https://" + f.host + "/agents"
 	for _, c := range []struct {
@@ -128,7 +129,7 @@ func TestCurlIsToldThatABodyIsTooLarge(t *testing.T) {
 func TestAPathThatMayMeanTwoThingsIsRefusedAsEverythingIs(t *testing.T) {
 	t.Parallel()
 	d := startDev(t)
-	resp := asks(t, speaking(protocols((*http.Protocols).SetHTTP1)), httpOf(d.public[0])+"/agents//ask", `{}`)
+	resp := asks(t, speaking(porttest.Protocols((*http.Protocols).SetHTTP1)), httpOf(d.public[0])+"/agents//ask", `{}`)
 	body, err := io.ReadAll(resp.Body)
 	if want := `{"error":{"code":"INVALID_REQUEST",`; err != nil || resp.StatusCode != 400 || !strings.HasPrefix(string(body), want) {
 		t.Errorf("%d %s %v", resp.StatusCode, body, err)

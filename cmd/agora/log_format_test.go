@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -112,26 +108,6 @@ func TestFatalErrorsAreJSONWhereThatIsTheFormat(t *testing.T) {
 	}
 }
 
-func TestDurationsAreInTheUnitThatTheirKeyNames(t *testing.T) {
-	for _, format := range []string{textLog, jsonLog} {
-		var out bytes.Buffer
-		log, err := newLog(&out, format, slog.LevelInfo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		log.With("every", time.Minute).Info("x", "took", 1975*time.Millisecond, slog.Group("of", "a", 1500*time.Microsecond), "n", 3)
-		want := []string{"every_ms=60000", "took_ms=1975", "of.a_ms=1.5", "n=3"}
-		if format == jsonLog {
-			want = []string{`"every_ms":60000`, `"took_ms":1975`, `"of":{"a_ms":1.5}`, `"n":3`}
-		}
-		for _, w := range want {
-			if !strings.Contains(out.String(), w) {
-				t.Errorf("%s: %s has no %s", format, &out, w)
-			}
-		}
-	}
-}
-
 func TestTheEndOfADrainIsToldWithCounts(t *testing.T) {
 	t.Parallel()
 	redis := agoratest.Redis(t)
@@ -175,25 +151,6 @@ func wantDrained(t *testing.T, e *running, msg string, want map[string]any) {
 	}
 	if took, _ := lines[0]["took_ms"].(float64); took <= 0 {
 		t.Errorf("%s: took_ms = %v", msg, lines[0]["took_ms"])
-	}
-}
-
-func TestAShortLogHasALineForAPerson(t *testing.T) {
-	var out bytes.Buffer
-	log, err := newLog(&out, shortLog, slog.LevelInfo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log = log.With("edge", "edge-1")
-	log.Debug("not this")
-	log.Info("session ended", "agent", "bob", "tenant", "default", "principal", "", "session", "EVDZ3QMB727FO4JW", "conn", "ws-1",
-		"reason", "goodbye", "close", 1000, "frames_in", 1, "bytes_in", 99, "lasted", 1975*time.Millisecond)
-	log.Warn("nats", "err", "two\nlines\x1b[31m")
-	want := regexp.MustCompile(`^\d\d:\d\d:\d\d session ended  edge=edge-1 agent=bob reason=goodbye lasted=1.975s
-\d\d:\d\d:\d\d WARN nats  edge=edge-1 err="two\\nlines\\x1b\[31m"
-$`)
-	if !want.MatchString(out.String()) {
-		t.Errorf("it says\n%s", &out)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -134,7 +135,7 @@ func TestARefusalNamesTheClientAndNotTheProxyBeforeIt(t *testing.T) {
 			d.NetDial = func(network, addr string) (net.Conn, error) {
 				c, err := net.Dial(network, addr)
 				if err == nil {
-					_, err = io.WriteString(c, proxyHeader(t, 2))
+					_, err = io.WriteString(c, porttest.ProxyHeader(t, 2))
 				}
 				return c, err
 			}

@@ -8,6 +8,11 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/agora-relay/agora/cmd/agora/bench"
+	"github.com/agora-relay/agora/cmd/agora/cli"
+	"github.com/agora-relay/agora/cmd/agora/config"
+	"github.com/agora-relay/agora/cmd/agora/serve"
+	"github.com/agora-relay/agora/cmd/agora/version"
 	"github.com/spf13/cobra"
 )
 
@@ -53,17 +58,16 @@ func newRoot() *cobra.Command {
 		Long: "Agora carries messages, streams and space events between agents, whatever edge they are on.\n" +
 			"Every flag can be set by the environment too: --session.grace is AGORA_SESSION_GRACE. Those of edges can also\n" +
 			"stand in a file: see `agora config --help`.",
-		Version:       version(), // for --version, which says what the verb does
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			from, err := fill(cmd.Flags(), os.LookupEnv)
-			cmd.SetContext(context.WithValue(cmd.Context(), originsKey{}, from))
-			return errors.Join(err, refuseStrays(cmd, os.Environ()))
-		},
+		Version:           version.String(), // for --version, which says what the verb does
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return config.FillCommand(cmd) },
 	}
 	root.SetVersionTemplate("agora {{.Version}}\n")
-	root.AddCommand(newDev(), newEdge(), newConfig(), newToken(), newHealth(), newVersion())
-	addClientCommands(root)
+	root.AddCommand(serve.NewDev(), serve.NewEdge(), config.NewCommand(), newToken(), serve.NewHealth(), version.NewCommand())
+	cli.AddCommands(root)
+	load := bench.NewCommand()
+	load.GroupID = cli.AgentGroup
+	root.AddCommand(load)
 	return root
 }

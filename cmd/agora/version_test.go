@@ -4,31 +4,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 )
-
-func TestABuildThatWasToldNothingSaysWhatItIsOnItsWayTo(t *testing.T) {
-	// The program of tests has neither a module's version nor a revision, as that of an image without VERSION.
-	if v := version(); v != coming+"-dev" {
-		t.Errorf("version = %s, want %s-dev", v, coming)
-	}
-	var chart struct {
-		AppVersion string `yaml:"appVersion"`
-	}
-	if err := yaml.Unmarshal([]byte(fileOf(t, "../../helm/agora/Chart.yaml")), &chart); err != nil {
-		t.Fatal(err)
-	}
-	if chart.AppVersion != coming {
-		t.Errorf("the chart is of %s, the program on its way to %s", chart.AppVersion, coming)
-	}
-}
 
 func TestTheImageIsBuiltWithAVersion(t *testing.T) {
 	dockerfile, compose, makefile := fileOf(t, "../../deploy/Dockerfile"), fileOf(t, "../../docker-compose.yml"), fileOf(t, "../../Makefile")
 	for what, re := range map[string]string{
 		"takes it":              `(?m)^ARG VERSION=$`,
-		"gives it to the build": `-X main\.release=\$\{VERSION\}`,
+		"gives it to the build": `-X github\.com/agora-relay/agora/cmd/agora/version\.release=\$\{VERSION\}`,
 		"labels the image":      `org\.opencontainers\.image\.version="\$\{VERSION\}"`,
 		"finds the program":     `(?m)^ENV PATH=/usr/bin$`,
 	} {

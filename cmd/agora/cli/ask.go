@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/cmd/agora/terminal"
+)
+
+func newAsk() *cobra.Command {
+	var v verb
+	var in input
+	var to string
+	var raw bool
+	cmd := &cobra.Command{
+		Use:   "ask --to ID TEXT|@FILE|-",
+		Short: "Send a request to an agent and print its reply",
+		Long: "Send a request and print the reply, the text of a streamed one as it comes. The payload gets a\n" +
+			"request_id, by which the reply is known. What else waits for the agent stays in its mailbox. On a terminal the\n" +
+			"reply is shown as `agora listen` shows it; elsewhere its text is printed as it is.",
+		Example: "  agora ask --to bob 'What is the time?'\n  agora ask --to bob --payload '{\"action\":\"query\"}' --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := in.body(cmd, args)
+			if err != nil {
+				return err
+			}
+			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
+				m, err := insist(ctx, v.tell, func() (*client.Message, error) { return c.Request(ctx, to, body) })
+				if err != nil {
+					return err
+				}
+				return newPrinter(cmd, v.json, raw).answer(ctx, m)
+			})
+		},
+	}
+	v.flags(cmd, 4*waitAtMost)
+	v.from(cmd, "from")
+	in.flags(cmd)
+	v.addressee(cmd, &to)
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the text of a streamed reply byte for byte, without a newline after it")
+	return cmd
+}
+
+// answer prints a reply: on a terminal as a message, elsewhere its text as it is, with an end of line where it has none.
+func (p *printer) answer(ctx context.Context, m *client.Message) error {
+	switch {
+	case p.json:
+		if err := p.messageHead(m); err != nil || !m.Stream {
+			return err
+		}
+		return p.messageParts(ctx, m)
+	case terminal.Is(p.out) && !p.raw:
+		var stream sync.WaitGroup
+		var broken error
+		err := p.message(ctx, m, headOf(m, ""), &stream, func(err error) { broken = err })
+		stream.Wait()
+		return cmpErr(err, broken)
+	case !m.Stream:
+		return p.print(readable(m.Payload) + "\n")
+	}
+	return p.verbatim(words(ctx, m))
+}
+
+// verbatim prints text as it comes, byte for byte. Unless it is to be raw it ends the last line.
+func (p *printer) verbatim(parts iter.Seq2[string, error]) error {
+	ended := false
+	for text, err := range parts {
+		if err == nil {
+			err = p.print(text)
+		}
+		if err != nil {
+			return err
+		}
+		ended = text == "" && ended || strings.HasSuffix(text, "\n")
+	}
+	if p.raw || ended {
+		return nil
+	}
+	return p.print("\n")
+}
+
+func newReply() *cobra.Command {
+	r := &replier{}
+	cmd := &cobra.Command{
+		Use:   "reply --to ID --request-id ID TEXT|@FILE|-",
+		Short: "Reply to a request",
+		Long: "Reply to a request that `agora listen` has shown, and end when the cluster has stored the reply. The\n" +
+			"request_id becomes part of the payload. With --stream stdin is the reply, sent as it comes.",
+		Example: "  agora reply --from bob --to alice --request-id r-1 'Noon'\n  llm 'the time' | agora reply --from bob --to alice --request-id r-1 --stream",
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    r.run,
+	}
+	r.flags(cmd, 0)
+	r.from(cmd, "from")
+	r.in.flags(cmd)
+	r.addressee(cmd, &r.to)
+	cmd.Flags().StringVar(&r.id, "request-id", "", "request_id of the request")
+	cmd.Flags().BoolVar(&r.stream, "stream", false, "stream stdin as the reply")
+	return cmd
+}
+
+// replier is the verb reply.
+type replier struct {
+	verb
+	in     input
+	to, id string
+	stream bool
+}
+
+func (r *replier) run(cmd *cobra.Command, args []string) error {
+	body, err := r.in.streamable(cmd, args, r.stream)
+	if err != nil {
+		return err
+	}
+	return r.do(cmd, func(ctx context.Context, c *client.Client) error {
+		if r.stream {
+			err = r.replyStdin(ctx, cmd, c, orNil(body))
+		} else {
+			err = persist(ctx, r.tell, func() error { return c.Reply(ctx, r.to, r.id, body) })
+		}
+		if err != nil {
+			return err
+		}
+		return r.stored(cmd, receiptLine{To: r.to})
+	})
+}
+
+func (r *replier) replyStdin(ctx context.Context, cmd *cobra.Command, c *client.Client, start any) error {
+	s, err := insist(ctx, r.tell, func() (*client.Stream, error) { return c.ReplyStream(ctx, r.to, r.id, start) })
+	if err != nil {
+		return err
+	}
+	return pour(ctx, cmd, s)
+}

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"log/slog"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
+	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/edge/ws"
+	"github.com/agora-relay/agora/presence"
+	"github.com/agora-relay/agora/wire"
+)
+
+func (s *Settings) Broker(name string, log *slog.Logger) broker.Config {
+	return broker.Config{
+		Name: name, Record: int(s.limits.frame), MaxAge: s.mailbox.maxAge, MaxRecords: s.mailbox.maxRecords, ShardBytes: int64(s.mailbox.shardBytes),
+		Calls: s.calls.keeps(), BookKeep: s.IAT.keep, Turns: s.Server.Turns, Log: log,
+	}
+}
+
+func (s *Settings) Presence(log *slog.Logger) presence.Config {
+	return presence.Config{
+		Grace: s.session.grace, Known: s.mailbox.maxAge, EmptyGrace: s.spaces.emptyGrace, MaxMembers: s.spaces.maxMembers, Log: log,
+	}
+}
+
+func (s *Settings) Node(id string, log *slog.Logger) edge.Config {
+	dialer, err := s.dial.dialer()
+	if err != nil {
+		panic(err) // faults has found it
+	}
+	return edge.Config{
+		Dialer: dialer,
+		ID:     id, Heartbeat: s.session.heartbeat, Timeout: s.session.timeout, MailboxOff: !bool(s.mailbox.on),
+		Register: s.session.register, MaxAge: s.mailbox.maxAge, MaxRecords: s.mailbox.maxRecords, NoAutoCreate: !s.spaces.autoCreate, WholeRoster: s.spaces.wholeRoster, DeltaThreshold: int(s.spaces.deltaThreshold), DrainRate: s.drainRate,
+		Limits: s.Limits(), Log: log,
+	}
+}
+
+func (s *Settings) Web(log *slog.Logger) web.Config {
+	return web.Config{
+		Origins: edge.Origins{Listed: s.Server.origins}, Body: int(s.limits.body), Depth: s.limits.depth, DrainRate: s.drainRate, Log: log,
+	}
+}
+
+func (s *Settings) WS(log *slog.Logger) ws.Config {
+	return ws.Config{
+		Origins: s.Server.origins, MaxErrors: s.limits.errors,
+		Limits: wire.Limits{Depth: s.limits.depth, Name: s.limits.name}, Turns: s.Server.Turns, Log: log,
+	}
+}
+
+// Limits returns what every edge is bounded by.
+func (s *Settings) Limits() admission.Limits {
+	m := &s.admission
+	return admission.Limits{
+		Frame: int(s.limits.frame), Card: int(s.limits.card), Streams: s.limits.streams, Spaces: s.limits.spaces, Rate: s.limits.rate, Bytes: s.limits.bytes, Burst: s.limits.burst,
+		TenantRate: m.tenantRate, TenantBytes: m.tenantBytes, PerPrincipal: m.perPrincipal, PerIP: m.perIP,
+		Handshakes: m.handshakes, HandshakesPerIP: m.handshakesPerIP,
+		Calls: s.calls.ofAgent, EdgeCalls: s.calls.ofEdge, Connections: s.admission.connections, Queued: int64(s.admission.queued),
+	}
+}

@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/cmd/agora/config"
+)
+
+// gate lets operators' requests in: those that bear the token of a file, which is read each time, so that it may be
+// changed; without a file those that come over loopback, from the same machine, container or pod, wherever the port is bound to.
+type gate struct{ tokenFile string }
+
+// guard returns h behind the gate. A browser that is made to send a request by some page gets nothing done: it says whose page
+// that is, or asks for a name that is not this machine's.
+func (g gate) guard(h http.Handler) http.Handler {
+	pages := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		if err := g.admits(r); err != nil {
+			if agora.AsError(err).Code == agora.Unauthorized {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+			}
+			refuseOperator(w, err)
+			return
+		}
+		if r.Header.Get("Origin") != "" || pages.Check(r) != nil {
+			refuseOperator(w, agora.Errorf(agora.Forbidden, "requests of web pages are not answered"))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (g gate) admits(r *http.Request) error {
+	if g.tokenFile == "" {
+		return admitsLoopback(r)
+	}
+	want, err := os.ReadFile(g.tokenFile)
+	token := strings.TrimSpace(string(want))
+	if err != nil || token == "" {
+		return agora.Errorf(agora.Unavailable, "the file of --admin.token-file is empty, or can't be read by user %d, as whom the edge runs", os.Geteuid())
+	}
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	a, b := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
+	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(a[:], b[:]) != 1 {
+		return agora.Errorf(agora.Unauthorized, "a token is required: that of the edge's --admin.token-file")
+	}
+	return nil
+}
+
+// admitsLoopback refuses whoever does not ask from the same network namespace. The addresses are those of the connection: no header
+// counts for the caller, but what a proxy writes counts against it, as that speaks for others; so does a name in Host that a page's
+// owner could let point at this machine.
+func admitsLoopback(r *http.Request) error {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil || !config.IsLoopback(local.String()) || !config.IsLoopback(r.RemoteAddr) {
+		return agora.Errorf(agora.Forbidden,
+			"operators are answered on loopback alone, so ask on the edge's own machine, or in its container or pod; from elsewhere the edge must be given --admin.token-file, and its token presented")
+	}
+	for _, name := range proxyHeaders {
+		if len(r.Header.Values(name)) > 0 {
+			return agora.Errorf(agora.Forbidden, "requests that come by a proxy need the token of the edge's --admin.token-file")
+		}
+	}
+	if host := r.Host; !config.IsLoopback(host) && !config.IsLoopback(net.JoinHostPort(strings.Trim(host, "[]"), "0")) {
+		return agora.Errorf(agora.Forbidden, "ask for 127.0.0.1, [::1] or localhost, not for another name")
+	}
+	return nil
+}
+
+// proxyHeaders are written by proxies about those for whom they ask.
+var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}

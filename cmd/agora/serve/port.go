@@ -1,0 +1,227 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agora-relay/agora/cmd/agora/certs"
+	"github.com/agora-relay/agora/cmd/agora/config"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/internal/turns"
+)
+
+// port is a listener and the HTTP server behind it.
+type port struct {
+	listener net.Listener
+	server   *http.Server
+	handler  atomic.Pointer[http.Handler]
+	begin    sync.Once
+	fail     func(error)
+	certs    *certs.Files // nil without TLS
+	stop     context.CancelFunc
+	serving  sync.WaitGroup
+	faults   atomic.Int64 // of clients in speaking HTTP/2
+}
+
+// portConfig is how a port is served.
+type portConfig struct {
+	tls        config.TLS
+	needPeer   bool // with CAs of clients, nobody without a certificate is answered
+	readHeader time.Duration
+	maxHeader  int
+	http2      bool          // over TLS to who asks for it, without TLS to who begins with it
+	write      time.Duration // for a piece of an answer; writeTime if 0
+	proxies    *edge.Proxies // whose PROXY headers are taken; nil for none at all
+	turns      *turns.Turns  // in which newcomers are let in, as thousands may come at once; nil where they never do
+}
+
+func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (*port, error) {
+	protos := []string{"http/1.1"}
+	if cfg.http2 {
+		protos = []string{"h2", "http/1.1"}
+	}
+	certs, err := cfg.tls.Open(protos)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listenAt(addr, cfg.proxies)
+	if err != nil {
+		return nil, err
+	}
+	h := newHall(l)
+	h.turns = cfg.turns
+	cfg.write = cmp.Or(cfg.write, writeTime)
+	p := &port{listener: h, fail: fail, certs: certs}
+	p.server = &http.Server{
+		Handler:           web.Deadlines(http.HandlerFunc(p.answer), cfg.write),
+		ReadHeaderTimeout: cfg.readHeader,
+		ReadTimeout:       cfg.readHeader + readBody,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    cfg.maxHeader,
+		ConnState:         h.see,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Protocols:         new(http.Protocols),
+		ConnContext:       web.WithConn,
+	}
+	p.server.Protocols.SetHTTP1(true)
+	if cfg.http2 {
+		p.speakHTTP2(cfg.write)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	if certs != nil {
+		p.server.TLSConfig = certs.Config(cfg.needPeer)
+		p.serving.Go(func() { certs.Watch(ctx, log) })
+	}
+	return p, nil
+}
+
+// listenAt takes an address, where connections of proxies may come if there are such.
+func listenAt(addr string, proxies *edge.Proxies) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err == nil && proxies != nil {
+		l = proxyListener(l, proxies)
+	}
+	return l, err
+}
+
+// streams is how many requests of one connection are answered at a time. More of them wait, up to four times as many; who
+// opens and gives up streams faster than that is cut off.
+const streams = 128
+
+// speakHTTP2 has the server speak HTTP/2 as well: by ALPN over TLS, without it to clients that begin with its preface.
+func (p *port) speakHTTP2(write time.Duration) {
+	p.server.Protocols.SetHTTP2(true)
+	p.server.Protocols.SetUnencryptedHTTP2(true)
+	p.server.HTTP2 = &http.HTTP2Config{
+		MaxConcurrentStreams:          streams,
+		MaxReadFrameSize:              16 << 10,
+		MaxReceiveBufferPerConnection: 512 << 10, // kept for a connection whose requests nobody reads
+		MaxReceiveBufferPerStream:     128 << 10,
+		SendPingTimeout:               30 * time.Second, // an answer that is quiet does not tell whether the peer is there
+		PingTimeout:                   15 * time.Second,
+		WriteByteTimeout:              write,
+		CountError:                    func(string) { p.faults.Add(1) },
+	}
+}
+
+// admitted is told of the context of each request that was let in: its connection counts elsewhere from then on.
+func (p *port) admitted(ctx context.Context) {
+	c := web.ConnOf(ctx)
+	if h, is := p.listener.(*hall); c != nil && is {
+		h.leave(c)
+	}
+}
+
+// drain has clients go elsewhere with their next request: no connection is kept for it.
+func (p *port) drain() { p.server.SetKeepAlivesEnabled(false) }
+
+// readBody is how long the body of a request may take: none is long.
+const readBody = 20 * time.Second
+
+// addr is where the port can be reached from this machine.
+func (p *port) addr() string { return reachedAt(p.listener.Addr()) }
+
+// reachedAt returns where a listener is reached from this machine.
+func reachedAt(addr net.Addr) string {
+	at, ok := addr.(*net.TCPAddr)
+	if ok && at.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
+	}
+	return addr.String()
+}
+
+// url is where the port can be reached, by a scheme or its secure sister.
+func (p *port) url(scheme string) string {
+	if p.certs != nil {
+		scheme += "s"
+	}
+	return scheme + "://" + p.addr()
+}
+
+// answer has the present handler answer, but for what could mean one thing
+// here and another to whatever stands before this server.
+func (p *port) answer(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "*" && r.URL.Path != clean(r.URL.Path) || len(r.Header["Authorization"]) > 1 || twoHosts(r) {
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // else what is left of the request would be waited for
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.WriteHeader(http.StatusBadRequest)
+		io.WriteString(w, ambiguous) // a peer that has gone reads nothing
+		return
+	}
+	(*p.handler.Load()).ServeHTTP(w, r)
+}
+
+// ambiguous is the answer to what could mean two things, in the form of all errors.
+const ambiguous = `{"error":{"code":"INVALID_REQUEST","message":"the request is ambiguous: two hosts or credentials, or a path with dots or doubled slashes"}}` + "\n"
+
+// twoHosts reports whether a request of HTTP/2 names one host as its authority, and another in a header.
+func twoHosts(r *http.Request) bool {
+	hosts := r.Header["Host"]
+	return len(hosts) > 1 || len(hosts) == 1 && hosts[0] != r.Host
+}
+
+// clean returns the plain spelling of a path.
+func clean(p string) string {
+	c := path.Clean("/" + p)
+	if c != "/" && strings.HasSuffix(p, "/") {
+		c += "/"
+	}
+	return c
+}
+
+// serve has h answer requests from now on.
+func (p *port) serve(h http.Handler) {
+	p.handler.Store(&h)
+	p.begin.Do(func() {
+		p.serving.Go(func() {
+			if err := p.listen(); !errors.Is(err, http.ErrServerClosed) {
+				p.fail(err)
+			}
+		})
+	})
+}
+
+func (p *port) listen() error {
+	if p.certs != nil {
+		return p.server.ServeTLS(p.listener, "", "")
+	}
+	return p.server.Serve(p.listener)
+}
+
+// close ends the server. What doors have not ended is cut off.
+func (p *port) close() {
+	p.stop()
+	p.server.Close()
+	p.listener.Close()
+	p.serving.Wait()
+}
+
+// publicPort and adminPort return how the two ports of an edge are served.
+func publicPort(s *config.Server) portConfig {
+	return portConfig{tls: s.TLS, readHeader: s.ReadHeader, maxHeader: int(s.MaxHeader), http2: true, turns: s.Turns}
+}
+
+func adminPort(s *config.Server) portConfig {
+	c := publicPort(s)
+	c.tls, c.needPeer, c.http2, c.turns = s.Admin, true, false, nil
+	return c
+}
+
+// writeTime bounds how long each piece of an answer may take to be read. The whole may take as long as it likes.
+const writeTime = 30 * time.Second
