@@ -79,7 +79,7 @@ func (s mailer) mail(ctx context.Context, m agora.Message, w Want) (Outcome, err
 	if err != nil {
 		return Outcome{}, err
 	}
-	return s.actor.store(ctx, s.claim.Agent, m, w)
+	return s.actor.actingAs(s.claim.Agent).store(ctx, m, w)
 }
 
 // NameStream says by which request the agent knows a stream of a peer's that was delivered to it. A cancel may name the stream so.
@@ -108,8 +108,8 @@ func (s mailer) openAnswer(ctx context.Context, m agora.Message) error {
 // [Actor.Send], and STREAM_NOT_FOUND for a part of an answer that has ended or was cancelled.
 func (a *Actor) Answer(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
 	w.RequestID, m.Indexed = m.ID, true
-	if err := a.mayTell(as, &m); err != nil {
+	if err := a.actingAs(as).mayTell(&m); err != nil {
 		return Outcome{}, err
 	}
-	return a.say(ctx, as, act{Verb: verbAnswer, Message: &m}, w, a.alone(ctx, as, m, w))
+	return a.actingAs(as).say(ctx, act{Verb: verbAnswer, Message: &m}, w, a.actingAs(as).alone(ctx, m, w))
 }

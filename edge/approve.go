@@ -16,7 +16,7 @@ func (a *Actor) RequireApproval(ctx context.Context, as agora.AgentID, m agora.M
 	if n.cfg.Approvals == nil {
 		return approval.Approval{}, agora.Errorf(agora.InvalidRequest, "this edge keeps no approvals")
 	}
-	if err := a.mayRequire(ctx, as, &m); err != nil {
+	if err := a.actingAs(as).mayRequire(ctx, &m); err != nil {
 		return approval.Approval{}, err
 	}
 	q, err := n.cfg.Approvals.Ask(ctx, approval.Approval{
@@ -32,17 +32,17 @@ func (a *Actor) RequireApproval(ctx context.Context, as agora.AgentID, m agora.M
 }
 
 // mayRequire tells whether the actor may ask for approval, and the addressee be told.
-func (a *Actor) mayRequire(ctx context.Context, as agora.AgentID, m *agora.Message) error {
+func (s actingAs) mayRequire(ctx context.Context, m *agora.Message) error {
 	if m.To.Agent != agora.Cluster {
-		if err := a.mayCall(ctx, as, m); err != nil {
+		if err := s.mayCall(ctx, m); err != nil {
 			return err
 		}
-		return a.node.relay.Reach(ctx, agora.ToAgent(a.Principal().Tenant, m.To.Agent))
+		return s.actor.node.relay.Reach(ctx, agora.ToAgent(s.actor.Principal().Tenant, m.To.Agent))
 	}
-	if err := errors.Join(a.Check(), a.node.Ready(), a.mayBe(as)); err != nil {
+	if err := errors.Join(s.actor.Check(), s.actor.node.Ready(), s.actor.mayBe(s.as)); err != nil {
 		return agora.AsError(err)
 	}
-	return a.quota.SpendFor(ctx, a.as(as), len(m.Body))
+	return s.actor.quota.SpendFor(ctx, s.actor.as(s.as), len(m.Body))
 }
 
 // AwaitApproval asks as RequireApproval does, blocks until that is decided, and returns the decision, which is not mailed to the asker then. Errors are those of

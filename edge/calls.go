@@ -34,12 +34,12 @@ func newCalls(cfg Config, o *ownership.Owner, r *relay.Relay, limits *limiters) 
 // of [call.Registry.Start], and FORBIDDEN.
 func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*call.Answer, error) {
 	n, m := a.node, &q.Message
-	if err := a.mayCall(ctx, as, m); err != nil {
+	if err := a.actingAs(as).mayCall(ctx, m); err != nil {
 		return nil, err
 	}
 	m.From, m.To = as, agora.ToAgent(a.Principal().Tenant, m.To.Agent)
 	if q.Streams {
-		m.Part, q.Pace = agora.Start, a.paces(as)
+		m.Part, q.Pace = agora.Start, a.actingAs(as).paces()
 	}
 	if !q.Checked {
 		if err := n.screens.check(ctx, a, m); err != nil {
@@ -58,10 +58,10 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 }
 
 // paces returns what takes the parts of a stream from an agent's rate at this edge, and says how long each has to wait.
-func (a *Actor) paces(as agora.AgentID) func(bytes int) time.Duration {
-	reserve := a.quota.ReserverFor(agora.ToAgent(a.Principal().Tenant, as))
+func (s actingAs) paces() func(bytes int) time.Duration {
+	reserve := s.actor.quota.ReserverFor(agora.ToAgent(s.actor.Principal().Tenant, s.as))
 	return func(bytes int) time.Duration {
-		a.quota.Count(bytes)
+		s.actor.quota.Count(bytes)
 		return reserve(bytes)
 	}
 }
@@ -84,9 +84,9 @@ func (a *Actor) CancelCall(ctx context.Context, as, to agora.AgentID, name strin
 }
 
 // mayCall tells whether the actor may ask an agent in the name of another, now.
-func (a *Actor) mayCall(ctx context.Context, as agora.AgentID, m *agora.Message) error {
-	n := a.node
-	if err := a.Check(); err != nil {
+func (s actingAs) mayCall(ctx context.Context, m *agora.Message) error {
+	n := s.actor.node
+	if err := s.actor.Check(); err != nil {
 		return err
 	}
 	if err := n.Ready(); err != nil {
@@ -94,16 +94,16 @@ func (a *Actor) mayCall(ctx context.Context, as agora.AgentID, m *agora.Message)
 		e.RetryAfter = time.Second
 		return e
 	}
-	if err := a.mayBe(as); err != nil {
+	if err := s.actor.mayBe(s.as); err != nil {
 		return err
 	}
-	if err := a.forbidden(a.grant().Refuses(policy.Send, string(m.To.Agent)), addressing, string(m.To.Agent)); err != nil {
+	if err := s.actor.forbidden(s.actor.grant().Refuses(policy.Send, string(m.To.Agent)), addressing, string(m.To.Agent)); err != nil {
 		return err
 	}
 	if err := n.limits.Shedder.Full(); err != nil {
 		return err
 	}
-	return a.quota.SpendFor(ctx, a.as(as), len(m.Body))
+	return s.actor.quota.SpendFor(ctx, s.actor.as(s.as), len(m.Body))
 }
 
 // Request is [Actor.Call] in the name of the session's own agent.

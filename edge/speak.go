@@ -20,66 +20,74 @@ import (
 // for its next holder, for as long as Config.Patience. Every verb blocks until what it stores is stored, and may be called
 // from any number of goroutines; each of them has its own order.
 
+// actingAs is an Actor as one of the agents that it may be.
+type actingAs struct {
+	actor *Actor
+	as    agora.AgentID
+}
+
+func (a *Actor) actingAs(as agora.AgentID) actingAs { return actingAs{a, as} }
+
 // Send says a message of the relay's verbs, with the fields that [Session.Send] takes. A whole one needs no session. With an ID on m it is the same
 // message when it is sent again, whatever has become of the agent's session meanwhile. Errors: FORBIDDEN, those of a frame that is sent, UNAVAILABLE where the session can't be reached, and
 // INVALID_REQUEST or STREAM_NOT_FOUND for a stream of who has none.
 func (a *Actor) Send(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
 	w.RequestID = cmp.Or(m.ID, w.RequestID, rand.Text())
-	if err := a.mayTell(as, &m); err != nil {
+	if err := a.actingAs(as).mayTell(&m); err != nil {
 		return Outcome{}, err
 	}
-	return a.say(ctx, as, act{Verb: verbSend, Message: &m}, w, a.alone(ctx, as, m, w))
+	return a.actingAs(as).say(ctx, act{Verb: verbSend, Message: &m}, w, a.actingAs(as).alone(ctx, m, w))
 }
 
 // alone returns what says a message of an agent that has no session: a whole one is stored all the same, and it has no streams.
-func (a *Actor) alone(ctx context.Context, as agora.AgentID, m agora.Message, w Want) func() (Outcome, error) {
+func (s actingAs) alone(ctx context.Context, m agora.Message, w Want) func() (Outcome, error) {
 	return func() (Outcome, error) {
 		switch m.Part {
 		case agora.Whole:
-			return a.post(ctx, as, m, w)
+			return s.post(ctx, m, w)
 		case agora.Start:
-			return Outcome{}, agora.Errorf(agora.InvalidRequest, "a stream takes a connection of its sender, and '%s' has none", as)
+			return Outcome{}, agora.Errorf(agora.InvalidRequest, "a stream takes a connection of its sender, and '%s' has none", s.as)
 		}
-		return Outcome{}, agora.Errorf(agora.StreamNotFound, "'%s' has no connection, and so no stream that is open", as)
+		return Outcome{}, agora.Errorf(agora.StreamNotFound, "'%s' has no connection, and so no stream that is open", s.as)
 	}
 }
 
 // Publish puts an event into a space that the agent is in, like [Session.Publish].
 func (a *Actor) Publish(ctx context.Context, as agora.AgentID, space string, data json.RawMessage, w Want) (Outcome, error) {
-	return a.inSpace(ctx, as, policy.Publish, act{Verb: verbPublish, Space: space, Data: data}, w)
+	return a.actingAs(as).inSpace(ctx, policy.Publish, act{Verb: verbPublish, Space: space, Data: data}, w)
 }
 
 // PublishStart opens an event that is streamed, like [Session.PublishStart]; its id is the outcome's.
 func (a *Actor) PublishStart(ctx context.Context, as agora.AgentID, space string, data json.RawMessage, w Want) (Outcome, error) {
-	return a.inSpace(ctx, as, policy.Publish, act{Verb: verbOpen, Space: space, Data: data}, w)
+	return a.actingAs(as).inSpace(ctx, policy.Publish, act{Verb: verbOpen, Space: space, Data: data}, w)
 }
 
 // PublishPart goes on with a streamed event, like [Session.PublishPart].
 func (a *Actor) PublishPart(ctx context.Context, as agora.AgentID, space, event string, part agora.Part, data json.RawMessage, w Want) (Outcome, error) {
-	return a.inSpace(ctx, as, policy.Publish, act{Verb: verbPart, Space: space, Event: event, Part: part, Data: data}, w)
+	return a.actingAs(as).inSpace(ctx, policy.Publish, act{Verb: verbPart, Space: space, Event: event, Part: part, Data: data}, w)
 }
 
 // CancelEvent stops an event, like [Session.CancelEvent].
 func (a *Actor) CancelEvent(ctx context.Context, as agora.AgentID, space, event string, w Want) error {
-	_, err := a.say(ctx, as, act{Verb: verbCancelEvent, Space: space, Event: event}, w, nil)
+	_, err := a.actingAs(as).say(ctx, act{Verb: verbCancelEvent, Space: space, Event: event}, w, nil)
 	return err
 }
 
 // Join has the session of an agent join a space, like [Session.Join]. Its connection gets the events.
 func (a *Actor) Join(ctx context.Context, as agora.AgentID, space string, w spaces.Where) (spaces.Joined, error) {
-	out, err := a.inSpace(ctx, as, policy.Join, act{Verb: verbJoin, Space: space, Where: w}, Want{})
+	out, err := a.actingAs(as).inSpace(ctx, policy.Join, act{Verb: verbJoin, Space: space, Where: w}, Want{})
 	return out.Joined, err
 }
 
 // Leave has the session of an agent leave a space, like [Session.Leave].
 func (a *Actor) Leave(ctx context.Context, as agora.AgentID, space string) error {
-	_, err := a.say(ctx, as, act{Verb: verbLeave, Space: space}, Want{}, nil)
+	_, err := a.actingAs(as).say(ctx, act{Verb: verbLeave, Space: space}, Want{}, nil)
 	return err
 }
 
 // Ack acknowledges for the session of an agent, like [Session.Ack].
 func (a *Actor) Ack(ctx context.Context, as agora.AgentID, space string, seq uint64) error {
-	_, err := a.say(ctx, as, act{Verb: verbAck, Space: space, Seq: seq}, Want{}, nil)
+	_, err := a.actingAs(as).say(ctx, act{Verb: verbAck, Space: space, Seq: seq}, Want{}, nil)
 	return err
 }
 
@@ -92,16 +100,16 @@ func (a *Actor) CreateSpace(ctx context.Context, space string) error {
 }
 
 // inSpace says something in a space.
-func (a *Actor) inSpace(ctx context.Context, as agora.AgentID, v policy.Verb, what act, w Want) (Outcome, error) {
-	if err := a.mayEnter(v, what.Space); err != nil {
+func (s actingAs) inSpace(ctx context.Context, v policy.Verb, what act, w Want) (Outcome, error) {
+	if err := s.actor.mayEnter(v, what.Space); err != nil {
 		return Outcome{}, err
 	}
-	return a.say(ctx, as, what, w, nil)
+	return s.say(ctx, what, w, nil)
 }
 
 // mayTell tells whether the actor itself may say a message. What the agent's session may say is its holder's to decide.
-func (a *Actor) mayTell(as agora.AgentID, m *agora.Message) error {
-	g, to := a.grant(), string(m.To.Agent)
+func (s actingAs) mayTell(m *agora.Message) error {
+	g, to := s.actor.grant(), string(m.To.Agent)
 	if g.Grant == nil {
 		return nil
 	}
@@ -109,16 +117,16 @@ func (a *Actor) mayTell(as agora.AgentID, m *agora.Message) error {
 	if why != "" && m.Kind == agora.Reply {
 		why = g.RefusesWhole(policy.Reply)
 	}
-	return a.forbidden(why, addressing, to)
+	return s.actor.forbidden(why, addressing, to)
 }
 
 // say has an act done by the holder of the agent's session. Where there is no session, alone does it; nil for nobody.
-func (a *Actor) say(ctx context.Context, as agora.AgentID, what act, w Want, alone func() (Outcome, error)) (Outcome, error) {
-	if err := errors.Join(a.Check(), a.mayBe(as)); err != nil {
+func (s actingAs) say(ctx context.Context, what act, w Want, alone func() (Outcome, error)) (Outcome, error) {
+	if err := errors.Join(s.actor.Check(), s.actor.mayBe(s.as)); err != nil {
 		return Outcome{}, agora.AsError(err)
 	}
-	n := a.node
-	what.Agent = agora.ToAgent(a.Principal().Tenant, as)
+	n := s.actor.node
+	what.Agent = agora.ToAgent(s.actor.Principal().Tenant, s.as)
 	what.ID, what.Want, what.Trace, what.Request = cmp.Or(w.RequestID, rand.Text()), w.Receipts, w.Trace, w.Request
 	for end := time.Now().Add(n.cfg.Patience); ; {
 		out, err := n.acts.perform(ctx, &what, alone)
@@ -141,37 +149,37 @@ func (a *Actor) say(ctx context.Context, as agora.AgentID, what act, w Want, alo
 const lookAgain = 100 * time.Millisecond
 
 // post stores a whole message outside the lanes of any session.
-func (a *Actor) post(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
-	if err := a.mayPost(ctx, as, &m); err != nil {
+func (s actingAs) post(ctx context.Context, m agora.Message, w Want) (Outcome, error) {
+	if err := s.mayPost(ctx, &m); err != nil {
 		return Outcome{}, err
 	}
-	if err := a.quota.SpendFor(ctx, a.as(as), len(m.Body)); err != nil {
+	if err := s.actor.quota.SpendFor(ctx, s.actor.as(s.as), len(m.Body)); err != nil {
 		return Outcome{}, err
 	}
-	a.quota.Count(len(m.Body))
-	return a.store(ctx, as, m, w)
+	s.actor.quota.Count(len(m.Body))
+	return s.store(ctx, m, w)
 }
 
 // store is post for what may be said, and was counted. The message's key is the agent's and the id's alone: it is stored once, whatever edge stores it, and whether or not the agent
 // has a session there, or at all.
-func (a *Actor) store(ctx context.Context, as agora.AgentID, m agora.Message, w Want) (Outcome, error) {
+func (s actingAs) store(ctx context.Context, m agora.Message, w Want) (Outcome, error) {
 	if strings.Contains(m.ID, reserved) || strings.Contains(m.Stream, reserved) {
 		return Outcome{}, errReserved
 	}
-	m.From, m.To.Tenant, m.N, m.Indexed = as, a.Principal().Tenant, 0, false
+	m.From, m.To.Tenant, m.N, m.Indexed = s.as, s.actor.Principal().Tenant, 0, false
 	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, w.Trace), w.Receipts&^agora.Stored
 	m.ID = Key(w.RequestID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
-	if decides, err := a.node.approvals.decided(ctx, &m); decides {
+	if decides, err := s.actor.node.approvals.decided(ctx, &m); decides {
 		if err != nil {
 			return Outcome{}, agora.AsError(err)
 		}
 		return Outcome{}, nil
 	}
-	if err := a.node.screens.check(ctx, a, &m); err != nil {
+	if err := s.actor.node.screens.check(ctx, s.actor, &m); err != nil {
 		return Outcome{}, agora.AsError(err)
 	}
 	if m.Kind == agora.Reply {
-		box, ok, err := a.node.calls.BoxOf(ctx, &m)
+		box, ok, err := s.actor.node.calls.BoxOf(ctx, &m)
 		if err != nil {
 			return Outcome{}, agora.AsError(err)
 		}
@@ -179,18 +187,18 @@ func (a *Actor) store(ctx context.Context, as agora.AgentID, m agora.Message, w 
 			m.To = box
 		}
 	}
-	span := a.node.cfg.Tracer.Send(&m)
-	seq, err := a.node.relay.Post(ctx, string(as)+keyMark+m.ID, m)
+	span := s.actor.node.cfg.Tracer.Send(&m)
+	seq, err := s.actor.node.relay.Post(ctx, string(s.as)+keyMark+m.ID, m)
 	span.End(agora.AsError(err))
 	if err == nil {
-		a.node.stats.sent.Add(1)
+		s.actor.node.stats.sent.Add(1)
 	}
 	return Outcome{Seq: seq}, err
 }
 
 // mayPost tells whether a reply of an agent without a session answers somebody, where it may say nothing else.
-func (a *Actor) mayPost(ctx context.Context, as agora.AgentID, m *agora.Message) error {
-	g := a.grant()
+func (s actingAs) mayPost(ctx context.Context, m *agora.Message) error {
+	g := s.actor.grant()
 	if g.Grant == nil || m.Kind != agora.Reply {
 		return nil
 	}
@@ -198,9 +206,9 @@ func (a *Actor) mayPost(ctx context.Context, as agora.AgentID, m *agora.Message)
 	if why == "" {
 		return nil
 	}
-	asked, err := a.node.cfg.Presence.Addressees.WroteTo(ctx, a.Principal().Tenant, m.To.Agent, agora.ToAgent(a.Principal().Tenant, as))
+	asked, err := s.actor.node.cfg.Presence.Addressees.WroteTo(ctx, s.actor.Principal().Tenant, m.To.Agent, agora.ToAgent(s.actor.Principal().Tenant, s.as))
 	if err != nil || asked {
 		return err
 	}
-	return a.forbidden(why, addressing, string(m.To.Agent))
+	return s.actor.forbidden(why, addressing, string(m.To.Agent))
 }
