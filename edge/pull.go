@@ -100,7 +100,7 @@ func (s puller) next(ctx context.Context, max int, reads func()) ([]Delivery, er
 				continue
 			}
 			if s.cursor.proof.is(ByPong) && !s.keepalive.soon.Swap(true) {
-				keeper{s.Session}.schedule(s.node.cfg.Confirm)
+				keeper(s).schedule(s.node.cfg.Confirm)
 			}
 			return s.mailbox.pulled, nil // an error will come again
 		}
@@ -169,11 +169,11 @@ func (s puller) pullEvents(ctx context.Context, max int, reads func()) (taken in
 			}
 		}
 		if nextErr != nil {
-			member{s.Session}.subscriptionReady(p)
+			member(s).subscriptionReady(p)
 			return taken, nextErr
 		}
 		if len(events) > 0 {
-			member{s.Session}.subscriptionReady(p) // until it has none
+			member(s).subscriptionReady(p) // until it has none
 		}
 	}
 	return taken, nil

@@ -106,7 +106,7 @@ func (s ordered) asHolder(ctx context.Context, do func() error) error {
 	if !errors.Is(err, presence.ErrDeposed) || !guard.Looks {
 		return err
 	}
-	held, failed := leaver{s.Session}.reassert(ctx)
+	held, failed := leaver(s).reassert(ctx)
 	switch {
 	case failed != nil: // it is not known to be another's
 		return agora.AsError(failed)
