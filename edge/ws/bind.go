@@ -49,16 +49,14 @@ func (v *verbs) register(f *wire.Frame) error {
 // that asked for it, nil when the URL did.
 func (v *verbs) bind(h edge.Hello, f *wire.Frame) error {
 	defer v.door.cfg.Turns.Take()()
-	v.name = v.door.ids.name()
-	h.Conn, h.Admission = v.name, v.Admission
+	h.Conn, h.Admission = v.door.ids.name(), v.Admission
 	s, w, err := v.Actor.Open(v.context(), h, v.conn)
 	if err != nil {
 		return err
 	}
 	v.session.Store(s)
 	v.unwatch()
-	v.heartbeat = h.Heartbeat
-	answer := v.registered(h.Card.ID, f)
+	answer := registered(s, f)
 	answer.ResumeToken, answer.HeartbeatInterval = w.ResumeToken, w.Heartbeat.Seconds()
 	answer.LastSeq, answer.HasLastSeq, answer.Resumed = w.LastSeq, true, w.Resumed
 	answer.Expires = unix(w.Expires)
@@ -71,21 +69,20 @@ func (v *verbs) update(s *edge.Session, f *wire.Frame) error {
 	if s.Agent() != agora.AgentID(f.AgentID) {
 		return agora.Errorf(agora.InvalidRequest, "this connection is bound to another agent id")
 	}
-	v.heartbeat = v.heartbeat || f.Type == "agent.register"
-	if err := s.Update(v.context(), card(f), v.heartbeat); err != nil {
+	if err := s.Update(v.context(), card(f), f.Type == "agent.register"); err != nil {
 		return err
 	}
-	answer := v.registered(s.Agent(), f)
+	answer := registered(s, f)
 	v.out.queue(&answer)
 	return nil
 }
 
 // registered returns the answer in the dialect of the frame that asked.
-func (v *verbs) registered(id agora.AgentID, f *wire.Frame) wire.Frame {
+func registered(s *edge.Session, f *wire.Frame) wire.Frame {
 	if f != nil && f.Type == "register" {
-		return wire.Frame{Type: "registered", ID: string(id)}
+		return wire.Frame{Type: "registered", ID: string(s.Agent())}
 	}
-	answer := wire.Frame{Type: "agent.registered", Agent: &wire.Agent{ID: string(id), ConnectionID: v.name}}
+	answer := wire.Frame{Type: "agent.registered", Agent: &wire.Agent{ID: string(s.Agent()), ConnectionID: s.Conn()}}
 	if f != nil {
 		answer.ID = f.ID
 	}

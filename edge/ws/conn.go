@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws/frame"
 )
@@ -25,11 +24,9 @@ type conn struct {
 	run            atomic.Pointer[span] // in which its verbs and pulls run; nil while nothing does
 	dead           atomic.Bool          // the socket was given up: a span that begins is over
 
-	session atomic.Pointer[edge.Session] // nil until bound; set once, by the reading goroutine
-	life    atomic.Int64                 // when bytes came last, before it was bound
-	watch   *edge.Timer                  // the reading goroutine's; nil once it is bound
-	name    string                       // the reading goroutine's: connection id, once bound
-	traffic traffic                      // the verb's and the writing goroutine's
+	session  atomic.Pointer[edge.Session] // nil until bound; set once, by the reading goroutine
+	stranger atomic.Pointer[stranger]     // nil once it is bound
+	traffic  traffic                      // the verb's and the writing goroutine's
 
 	mu      sync.Mutex // guards the fields below, and the outbox's
 	resting bool       // the span is let go of once neither a verb nor a writer runs
@@ -54,11 +51,7 @@ func newConn(d *Door, a edge.Admission) *conn {
 // begin binds the connection where its URL says to whom, and has it read from. Reading ends
 // with finish, by whichever goroutine reads last: until then each begins the next one.
 func (c *conn) begin(h *hello) {
-	c.life.Store(agora.Ticks())
-	t := new(edge.Timer)
-	t.Fire = func() { c.look(t) }
-	c.watch = t
-	c.door.wheel.Add(c.watch, c.door.node.patience())
+	c.watch()
 	if h != nil {
 		c.verbs.bindAtConnect(h)
 		c.rest()
@@ -76,14 +69,6 @@ func (c *conn) finish(err error) {
 	c.verbs.endCalls()
 	c.door.inner.Delete(c)
 	c.door.dismiss(c)
-}
-
-// unwatch ends the watch over a connection without an agent.
-func (c *conn) unwatch() {
-	if c.watch != nil {
-		c.door.wheel.Remove(c.watch)
-		c.watch = nil
-	}
 }
 
 // span is a time in which a connection is at work.
@@ -157,40 +142,6 @@ func (c *conn) end(err error) {
 		c.socket.SetReadDeadline(time.Now().Add(c.door.cfg.Linger))
 		io.Copy(io.Discard, c.socket)
 	}
-}
-
-// patience is how often a connection that has not said who it is gets a ping.
-func (n node) patience() time.Duration { return min(n.heartbeat, n.timeout/2) }
-
-// look pings a connection that has not said who it is, each time that t fires, and ends it when it
-// has been silent for too long.
-func (c *conn) look(t *edge.Timer) {
-	c.mu.Lock()
-	busy, closing := c.busy, c.closing
-	c.mu.Unlock()
-	if closing || c.session.Load() != nil {
-		return
-	}
-	if silent := time.Duration(agora.Ticks() - c.life.Load()); silent > c.door.node.timeout && !busy {
-		c.door.stats.Silent.Add(1)
-		c.Close(edge.Reason{Cause: edge.Silent, Text: "silent for too long"})
-		return
-	}
-	if err := c.Actor.Check(); err != nil {
-		c.Close(edge.Dismissed(err))
-		return
-	}
-	c.out.control(frame.Ping, nil)
-	c.door.wheel.Add(t, c.door.node.patience())
-}
-
-// alive notes that the peer is there.
-func (c *conn) alive() {
-	if s := c.session.Load(); s != nil {
-		s.Alive()
-		return
-	}
-	c.life.Store(agora.Ticks())
 }
 
 // enter begins a verb; false when the connection is closing and no verb may begin.

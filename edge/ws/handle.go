@@ -14,8 +14,7 @@ import (
 // verbs do what frames say, one after the other, for the goroutine that reads.
 type verbs struct {
 	*conn
-	heartbeat bool   // the agent knows agent.heartbeat
-	calls     *calls // nil until it makes one; the connection's mu guards it
+	calls *calls // nil until it makes one; the connection's mu guards it
 }
 
 // anonymous are the frames that need no session.

@@ -63,7 +63,7 @@ func about(f *wire.Frame, n edge.Notice) {
 func (c *conn) refuse(request *wire.Frame, err error) {
 	f := request.Refuse(err)
 	if e := agora.AsError(err); e.Cause != nil {
-		c.door.cfg.Log.Debug("request failed", "conn", c.name, "code", e.Code, "err", e.Cause)
+		c.door.cfg.Log.Debug("request failed", "conn", c.name(), "code", e.Code, "err", e.Cause)
 	}
 	c.fault(&f)
 }

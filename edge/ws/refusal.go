@@ -10,3 +10,11 @@ func (c *conn) attrs() []slog.Attr {
 	}
 	return []slog.Attr{slog.String("agent", string(s.Agent())), slog.String("conn", s.Conn())}
 }
+
+// name is the connection's id; empty until it is bound.
+func (c *conn) name() string {
+	if s := c.session.Load(); s != nil {
+		return s.Conn()
+	}
+	return ""
+}

@@ -171,7 +171,7 @@ func (o *outbox) again(err error) {
 		o.retry = new(retry)
 	}
 	o.retry.again(o.Wake)
-	o.door.cfg.Log.Debug("pull failed", "conn", o.name, "retry", o.retry.pause, "err", err)
+	o.door.cfg.Log.Debug("pull failed", "conn", o.name(), "retry", o.retry.pause, "err", err)
 }
 
 // send writes out and returns it to the pool: most often the socket takes it at once, else piece by piece. On failure the
