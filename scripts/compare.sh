@@ -25,7 +25,8 @@ for run in $(seq "$runs"); do
 done | tee "$dir/lines" | sed 's/^/  /'
 
 echo
-awk -v commit="$commit" '
+printf '%-16s %-12s %12s %12s %8s\n' load median "$commit" "this tree" ratio
+awk '
 function number(s) { gsub(/,/, "", s); return s + 0 }
 {
 	load = $4; seen[load] = 1
@@ -45,7 +46,6 @@ function median(k,    i, j, t, a, m) {
 	return m % 2 ? a[(m + 1) / 2] : (a[m / 2] + a[m / 2 + 1]) / 2
 }
 END {
-	printf "%-16s %-12s %12s %12s %8s\n", "load", "median", commit, "this tree", "ratio"
 	for (load in seen) for (what in kinds) {
 		o = "old" SUBSEP load SUBSEP what; w = "new" SUBSEP load SUBSEP what
 		if (n[o] && n[w] && median(o)) printf "%-16s %-12s %12.2f %12.2f %8.3f\n", load, what, median(o), median(w), median(w) / median(o)

@@ -2,30 +2,10 @@ package frame
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
 )
-
-// maskedFrame returns a frame as a client sends it.
-func maskedFrame(first byte, payload string) []byte {
-	mask := [4]byte{1, 2, 3, 254}
-	b := []byte{first}
-	switch n := len(payload); {
-	case n <= maxControl:
-		b = append(b, 0x80|byte(n))
-	case n <= 0xffff:
-		b = binary.BigEndian.AppendUint16(append(b, 0x80|126), uint16(n))
-	default:
-		b = binary.BigEndian.AppendUint64(append(b, 0x80|127), uint64(n))
-	}
-	b = append(b, mask[:]...)
-	for i := range len(payload) {
-		b = append(b, payload[i]^mask[i&3])
-	}
-	return b
-}
 
 func TestUnmaskingBeginsAnywhere(t *testing.T) {
 	h := Head{mask: [4]byte{1, 20, 50, 255}}
@@ -56,7 +36,8 @@ func (e *endless) Read(p []byte) (n int, err error) {
 
 // BenchmarkReadMessage is one chunk's frame, from the socket's bytes to its text.
 func BenchmarkReadMessage(b *testing.B) {
-	one := maskedFrame(Final|byte(Text), `{"type":"send_chunk","to":"agent-2","stream_id":"stream-1","chunk":"`+strings.Repeat("x", 100)+`"}`)
+	text := `{"type":"send_chunk","to":"agent-2","stream_id":"stream-1","chunk":"` + strings.Repeat("x", 100) + `"}`
+	one := append([]byte{Final | byte(Text), masked | 126, 0, byte(len(text)), 1, 2, 3, 254}, text...)
 	src := &endless{b: slices.Clone(one)}
 	var r Reader
 	r.Open(0)
