@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/system"
 	"github.com/agora-relay/agora/bench/internal/wire"
 )

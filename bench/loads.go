@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/wire"
 )
 

@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/system"
 )
 

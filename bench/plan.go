@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/system"
 	"github.com/agora-relay/agora/bench/internal/wire"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // runEnv says that a process of this binary is to be the program.
@@ -31,7 +31,7 @@ func runsAsProgram() {
 
 // benchResult runs a bench command for so long, which is to end well, and returns its result. On a busy machine nothing may be sent, or arrive, in so
 // short a time: then it gets more.
-func benchResult(t *testing.T, d time.Duration, args string) (out load.Result) {
+func benchResult(t *testing.T, d time.Duration, args string) (out loadgen.Result) {
 	t.Helper()
 	for ; (out.Sent == 0 || out.PerSecond == 0) && d < await.Long; d *= 4 {
 		r := runBench(t.Context(), strings.Fields(args+" --json --warmup "+(d/2).String()+" --duration "+d.String()+" --settle "+await.Long.String())...)
@@ -106,7 +106,7 @@ func TestBenchStormTellsWhenEachHasCaughtUp(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	r := runBench(t.Context(), strings.Fields("storm --json --agents 20 --missed 30 --live 4 --live-rate 100 --live-calm 100ms --settle "+await.Long.String()+" --url "+c.url)...)
-	var out load.StormResult
+	var out loadgen.StormResult
 	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil {
 		t.Fatalf("it ended with %d, %v, and says %q, %q", r.status, err, r.stdout, r.stderr)
 	}
@@ -148,7 +148,7 @@ func TestBenchDrawsLatencyByRate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "latency.svg")
 	args := "stream --duration 100ms --warmup 50ms --senders 2 --receivers 2 --rates 100,200 --settle " + await.Long.String() + " --url " + c.url + " --svg " + file
 	r := runBench(t.Context(), strings.Fields(args+" --json")...)
-	var out struct{ Runs []load.Result }
+	var out struct{ Runs []loadgen.Result }
 	if err := json.Unmarshal([]byte(r.stdout), &out); r.status != 0 || err != nil || len(out.Runs) != 2 {
 		t.Fatalf("it ended with %d, %v, and says %q, %q", r.status, err, r.stdout, r.stderr)
 	}
@@ -198,7 +198,7 @@ func TestBenchThatIsInterruptedTellsWhatItMeasured(t *testing.T) {
 	})
 	await.True(t, "progress", func() bool { return strings.Count(told.String(), "p99") > 3 })
 	cancel()
-	var got struct{ Runs []load.Result }
+	var got struct{ Runs []loadgen.Result }
 	if s := <-status; s != 0 || json.Unmarshal([]byte(out.String()), &got) != nil || len(got.Runs) != 1 || got.Runs[0].Received == 0 {
 		t.Errorf("it ended with %d and says %q, %q", s, out.String(), told.String())
 	}

@@ -9,20 +9,20 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // agent is one of thousands beside what they test. It answers pings while it reads.
 type agent struct {
-	*load.Conn
+	*loadgen.Conn
 	id     string
 	socket net.Conn
 }
 
 // join connects an agent and waits until it is registered. t names the session that it goes on with, if any.
-func join(at, id string, t load.Target) (*agent, error) {
+func join(at, id string, t loadgen.Target) (*agent, error) {
 	t.Edge, t.Agent, t.Buffer = at, id, 1024
-	c, err := load.Dial(context.Background(), t)
+	c, err := loadgen.Dial(context.Background(), t)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (a *agent) widen()  { a.socket.(*net.TCPConn).SetReadBuffer(1 << 20) }
 
 // say sends a text frame.
 func (a *agent) say(format string, args ...any) error {
-	return a.Write(load.AppendBytes(nil, fmt.Appendf(nil, format, args...)))
+	return a.Write(loadgen.AppendBytes(nil, fmt.Appendf(nil, format, args...)))
 }
 
 // field returns the value of a number or string in a frame, as it stands; empty when it is not there.

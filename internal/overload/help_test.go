@@ -12,7 +12,7 @@ import (
 
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 const mib = 1 << 20
@@ -63,11 +63,11 @@ func listenIn(t *testing.T, urls ...string) *everybodyElse {
 	e := &everybodyElse{t: t}
 	for k := range 10 {
 		from, to := fmt.Sprintf("from-%d", k), fmt.Sprintf("to-%d", k)
-		r, err := join(urls[k%len(urls)], to, load.Target{})
+		r, err := join(urls[k%len(urls)], to, loadgen.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := join(urls[(k+1)%len(urls)], from, load.Target{})
+		s, err := join(urls[(k+1)%len(urls)], from, loadgen.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}

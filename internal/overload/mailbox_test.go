@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // flood sends one-shots of a size to an agent as fast as it can, each once,
@@ -84,12 +84,12 @@ func (f *flood) pressed() bool {
 func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 	c := start(t, "--mailbox.max-records", "2048")
 	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
-	sleeper, err := join(c.Edges[0].URL(), "sleeper", load.Target{})
+	sleeper, err := join(c.Edges[0].URL(), "sleeper", loadgen.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	sleeper.socket.Close()
-	writer, err := join(c.Edges[1].URL(), "writer", load.Target{})
+	writer, err := join(c.Edges[1].URL(), "writer", loadgen.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,13 +99,13 @@ func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stuck, err := join(c.Edges[0].URL(), "stuck", load.Target{})
+	stuck, err := join(c.Edges[0].URL(), "stuck", loadgen.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stuck.narrow()
 	defer stuck.socket.Close()
-	flooder, err := join(c.Edges[1].URL(), "flooder", load.Target{})
+	flooder, err := join(c.Edges[1].URL(), "flooder", loadgen.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 	}
 	stuck.widen()
 	arrived(t, stuck, f.accepted)
-	back, err := join(c.Edges[2].URL(), "sleeper", load.Target{})
+	back, err := join(c.Edges[2].URL(), "sleeper", loadgen.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 	readers := many(1000, 200)
 	slow := make([]*agent, readers)
 	crowd(t, readers, func(k int) error {
-		a, err := join(c.Edges[0].URL(), fmt.Sprintf("slow-%d", k), load.Target{})
+		a, err := join(c.Edges[0].URL(), fmt.Sprintf("slow-%d", k), loadgen.Target{})
 		if err == nil {
 			a.narrow()
 		}
@@ -216,7 +216,7 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 
 // sendAll has sender s send messages to every fourth slow reader, each of them until it is accepted.
 func sendAll(t *testing.T, url string, s, readers, each, size int) {
-	a, err := join(url, fmt.Sprintf("sender-%d", s), load.Target{})
+	a, err := join(url, fmt.Sprintf("sender-%d", s), loadgen.Target{})
 	if err != nil {
 		t.Error(err)
 		return

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/agoratest"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // room is a space with many members at all edges, one of which may be stuck.
@@ -30,7 +30,7 @@ func fill(t *testing.T, c *agoratest.Processes, n int) *room {
 	t.Helper()
 	r := &room{t: t, members: make([]*agent, n), last: map[string]uint64{}}
 	crowd(t, n, func(k int) error {
-		a, err := join(c.Edges[k%3].URL(), fmt.Sprintf("member-%d", k), load.Target{})
+		a, err := join(c.Edges[k%3].URL(), fmt.Sprintf("member-%d", k), loadgen.Target{})
 		if err != nil {
 			return err
 		}

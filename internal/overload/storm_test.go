@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/agoratest"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // roamer is an agent that comes back wherever it can, and says what it has.
@@ -31,7 +31,7 @@ func (r *roamer) connect(first int, over *atomic.Bool) error {
 	var err error
 	for k := first; !over.Load(); k++ {
 		var conn *agent
-		if conn, err = join(r.urls[k%len(r.urls)], r.id, load.Target{Resume: r.token, After: r.last}); err == nil {
+		if conn, err = join(r.urls[k%len(r.urls)], r.id, loadgen.Target{Resume: r.token, After: r.last}); err == nil {
 			r.conn.Store(conn)
 			r.token = conn.Token
 			r.last = max(r.last, conn.Last)
@@ -118,7 +118,7 @@ func (h *horde) end() {
 // write sends each of them a message, and fails the test for what is not stored.
 func (h *horde) write(url, id string) {
 	h.t.Helper()
-	a, err := join(url, id, load.Target{})
+	a, err := join(url, id, loadgen.Target{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // work is pairs of agents at two edges each that send one-shots with receipts: what a cluster has to do at any time.
@@ -64,11 +64,11 @@ func (w *work) rate() int64 {
 // pair has an agent send another, until the test is over.
 func (w *work) pair(from, to string, k int) {
 	w.t.Helper()
-	r, err := join(to, fmt.Sprintf("works-for-%d", k), load.Target{})
+	r, err := join(to, fmt.Sprintf("works-for-%d", k), loadgen.Target{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s, err := join(from, fmt.Sprintf("worker-%d", k), load.Target{})
+	s, err := join(from, fmt.Sprintf("worker-%d", k), loadgen.Target{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/proc"
 	"github.com/agora-relay/agora/bench/internal/wire"
 )

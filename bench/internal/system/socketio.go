@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/proc"
 	"github.com/agora-relay/agora/bench/internal/wire"
 )

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/bench/internal/aip"
-	"github.com/agora-relay/agora/bench/internal/load"
+	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/proc"
 	"github.com/agora-relay/agora/bench/internal/wire"
 )

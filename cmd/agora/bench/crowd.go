@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 	"github.com/agora-relay/agora/internal/pause"
 )
 
@@ -68,7 +68,7 @@ func (o *idleOptions) measure(cmd *cobra.Command) (idleResult, error) {
 // gather connects all agents, from here or from other processes.
 func (o *idleOptions) gather(ctx context.Context, stderr io.Writer) (crowd, error) {
 	if o.processes == 1 {
-		return load.Gather(ctx, o.CrowdConfig)
+		return loadgen.Gather(ctx, o.CrowdConfig)
 	}
 	all := &workers{}
 	for i := range o.processes {
@@ -178,7 +178,7 @@ func (w *workers) Close() {
 
 // hold is what a worker does: it says when all are connected, and at the end how many connections were lost.
 func (o *idleOptions) hold(cmd *cobra.Command) error {
-	c, err := load.Gather(cmd.Context(), o.CrowdConfig)
+	c, err := loadgen.Gather(cmd.Context(), o.CrowdConfig)
 	if err != nil {
 		return exit.Failed(cmd, err)
 	}

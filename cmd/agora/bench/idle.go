@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // spareFiles are open in a process beside its agents' connections.
@@ -17,7 +17,7 @@ const spareFiles = 1024
 
 // idleOptions are the flags of bench idle.
 type idleOptions struct {
-	load.CrowdConfig
+	loadgen.CrowdConfig
 	place
 	processes        int
 	warmup, duration time.Duration
@@ -86,7 +86,7 @@ func (o *idleOptions) run(cmd *cobra.Command) error {
 	if err := o.prepare(); err != nil {
 		return exit.WrongUsage(cmd, err)
 	}
-	if err := o.enough(load.Files(uint64(o.Agents) + spareFiles)); err != nil {
+	if err := o.enough(loadgen.Files(uint64(o.Agents) + spareFiles)); err != nil {
 		return exit.WrongUsage(cmd, err)
 	}
 	if o.worker {

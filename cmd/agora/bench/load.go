@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // loadOptions are the flags of the verbs that send: stream, oneshot and fanout.
 type loadOptions struct {
-	load.Config
+	loadgen.Config
 	place
 	every time.Duration
 	json  bool
@@ -94,7 +94,7 @@ func (o *loadOptions) run(cmd *cobra.Command) error {
 	if err := errors.Join(err, o.check()); err != nil {
 		return exit.WrongUsage(cmd, err)
 	}
-	load.Files(uint64(o.Senders+o.Receivers) + spareFiles)
+	loadgen.Files(uint64(o.Senders+o.Receivers) + spareFiles)
 	end, err := o.open(cmd)
 	if err != nil {
 		return exit.Failed(cmd, err)
@@ -112,7 +112,7 @@ func (o *loadOptions) run(cmd *cobra.Command) error {
 }
 
 // measureAll does one run after the other, until all are done or the user ends it.
-func (o *loadOptions) measureAll(cmd *cobra.Command) (all []load.Result, err error) {
+func (o *loadOptions) measureAll(cmd *cobra.Command) (all []loadgen.Result, err error) {
 	rates := o.rates
 	if len(rates) == 0 {
 		rates = []float64{o.Rate}
@@ -131,10 +131,10 @@ func (o *loadOptions) measureAll(cmd *cobra.Command) (all []load.Result, err err
 }
 
 // measure does one run.
-func (o *loadOptions) measure(cmd *cobra.Command) (load.Result, error) {
-	r, err := load.Start(cmd.Context(), o.Config)
+func (o *loadOptions) measure(cmd *cobra.Command) (loadgen.Result, error) {
+	r, err := loadgen.Start(cmd.Context(), o.Config)
 	if err != nil {
-		return load.Result{}, err
+		return loadgen.Result{}, err
 	}
 	defer r.Close()
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: sending for %v, measuring for %v\n", r.Name(), o.Warmup+o.Duration, o.Duration)
@@ -147,13 +147,13 @@ func (o *loadOptions) measure(cmd *cobra.Command) (load.Result, error) {
 }
 
 // watch tells the progress until ctx ends.
-func (o *loadOptions) watch(ctx context.Context, cmd *cobra.Command, r *load.Run) {
+func (o *loadOptions) watch(ctx context.Context, cmd *cobra.Command, r *loadgen.Run) {
 	if o.every == 0 {
 		return
 	}
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
-	var last load.Progress
+	var last loadgen.Progress
 	for {
 		select {
 		case <-tick.C:
@@ -166,7 +166,7 @@ func (o *loadOptions) watch(ctx context.Context, cmd *cobra.Command, r *load.Run
 	}
 }
 
-func progressLine(last, p load.Progress) string {
+func progressLine(last, p loadgen.Progress) string {
 	var b strings.Builder
 	rate := float64(p.Received-last.Received) / max((p.Since-last.Since).Seconds(), 1e-3)
 	fmt.Fprintf(&b, "%8v  sent %d  received %d  %.0f/s", p.Since.Round(100*time.Millisecond), p.Sent, p.Received, rate)

@@ -20,7 +20,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/cmd/agora/access"
 	"github.com/agora-relay/agora/cmd/agora/logging"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // place is the cluster that a load is put on.
@@ -61,18 +61,18 @@ func (p *place) check() error {
 func (p *place) urls() []string { return access.URLs(p.url) }
 
 // access returns what agents present, and how they connect by TLS.
-func (p *place) access() (load.Access, error) {
+func (p *place) access() (loadgen.Access, error) {
 	token, err := p.Now()
 	if err != nil {
-		return load.Access{}, fmt.Errorf("--token-file: %w", err)
+		return loadgen.Access{}, fmt.Errorf("--token-file: %w", err)
 	}
 	secure, err := p.Trust.Config()
-	return load.Access{Token: token, TLS: secure}, err
+	return loadgen.Access{Token: token, TLS: secure}, err
 }
 
 // servers returns what is measured.
-func (p *place) servers(a load.Access) load.Servers {
-	return load.Servers{PIDs: p.pids, Admins: p.admins, TLS: a.TLS}
+func (p *place) servers(a loadgen.Access) loadgen.Servers {
+	return loadgen.Servers{PIDs: p.pids, Admins: p.admins, TLS: a.TLS}
 }
 
 // open starts the embedded cluster, if there is to be one. The caller calls end, unless there is an error.

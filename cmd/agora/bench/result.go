@@ -13,18 +13,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 	"github.com/agora-relay/agora/internal/plot"
 )
 
 // runs is the result of several runs as JSON.
 type runs struct {
-	Verb string        `json:"verb"`
-	Runs []load.Result `json:"runs"`
+	Verb string           `json:"verb"`
+	Runs []loadgen.Result `json:"runs"`
 }
 
 // print prints results, for people or as JSON, and returns the status to end with.
-func (o *loadOptions) print(cmd *cobra.Command, all []load.Result) (err error) {
+func (o *loadOptions) print(cmd *cobra.Command, all []loadgen.Result) (err error) {
 	switch {
 	case !o.json:
 		for _, r := range all {
@@ -35,14 +35,14 @@ func (o *loadOptions) print(cmd *cobra.Command, all []load.Result) (err error) {
 	default:
 		err = json.NewEncoder(cmd.OutOrStdout()).Encode(runs{o.Kind, all})
 	}
-	if err == nil && slices.ContainsFunc(all, load.Result.Failed) {
+	if err == nil && slices.ContainsFunc(all, loadgen.Result.Failed) {
 		return exit.With(exit.Error, errors.New("not all arrived once and in order"))
 	}
 	return err
 }
 
 // draw draws the latency of several runs by their rates.
-func draw(file, kind string, all []load.Result) (err error) {
+func draw(file, kind string, all []loadgen.Result) (err error) {
 	c := plot.Chart{Title: "Latency of " + kind + " by rate", X: "messages offered a second", Y: "milliseconds"}
 	p50, p99 := plot.Line{Name: "p50"}, plot.Line{Name: "p99"}
 	for _, r := range all {
@@ -61,7 +61,7 @@ func draw(file, kind string, all []load.Result) (err error) {
 }
 
 // describe says a result in lines.
-func describe(r load.Result) string {
+func describe(r loadgen.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d senders, %d receivers, %d bytes, ", r.Verb, r.Senders, r.Receivers, r.Size)
 	if r.Rate > 0 {
@@ -79,7 +79,7 @@ func describe(r load.Result) string {
 	return b.String()
 }
 
-func describeUsage(w io.Writer, server *load.Usage, client load.Usage) {
+func describeUsage(w io.Writer, server *loadgen.Usage, client loadgen.Usage) {
 	if server != nil {
 		fmt.Fprintf(w, "  servers   %.1f µs CPU a message, %.1f s in all, %s resident", server.PerMessage, server.CPU, bytesText(server.RSS))
 		if server.Heap > 0 {
@@ -92,7 +92,7 @@ func describeUsage(w io.Writer, server *load.Usage, client load.Usage) {
 	fmt.Fprintf(w, "  load      %.1f µs CPU a message\n", client.PerMessage)
 }
 
-func describeLatency(w io.Writer, name string, l *load.Latency) {
+func describeLatency(w io.Writer, name string, l *loadgen.Latency) {
 	if l == nil {
 		return
 	}
@@ -101,7 +101,7 @@ func describeLatency(w io.Writer, name string, l *load.Latency) {
 }
 
 // describeTrouble says what went otherwise than it should.
-func describeTrouble(w io.Writer, r load.Result) {
+func describeTrouble(w io.Writer, r loadgen.Result) {
 	for _, t := range []struct {
 		n    int64
 		what string

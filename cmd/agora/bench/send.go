@@ -3,12 +3,12 @@ package bench
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 func newBenchStream() *cobra.Command {
 	var o loadOptions
-	cmd := o.command(load.Stream, "Streams of tokens from agent to agent, across edges",
+	cmd := o.command(loadgen.Stream, "Streams of tokens from agent to agent, across edges",
 		"Senders have a stream open to receivers at other edges, and send parts of it, one write each. With as many senders as\n"+
 			"receivers each has one stream; of the smaller side, each has several.")
 	cmd.Example = "  agora bench stream --embedded --senders 1000 --receivers 1000 --rate 10000"
@@ -21,7 +21,7 @@ func newBenchStream() *cobra.Command {
 
 func newBenchOneShot() *cobra.Command {
 	var o loadOptions
-	cmd := o.command(load.OneShot, "Messages with receipts, from agent to agent, across edges",
+	cmd := o.command(loadgen.OneShot, "Messages with receipts, from agent to agent, across edges",
 		"Senders send messages to receivers at other edges, and each message is answered by a receipt once it is stored. Measured is\n"+
 			"how long the message takes to its receiver, and how long the receipt takes to its sender.")
 	cmd.Example = "  agora bench oneshot --embedded --senders 1 --receivers 1 --in-flight 1"
@@ -34,7 +34,7 @@ func newBenchOneShot() *cobra.Command {
 
 func newBenchFanOut() *cobra.Command {
 	var o loadOptions
-	cmd := o.command(load.FanOut, "Events in one space, to all its members",
+	cmd := o.command(loadgen.FanOut, "Events in one space, to all its members",
 		"Members at all edges are in one space; some of them publish, and every event comes to each, its publisher included.\n"+
 			"Arrivals are counted, not events.")
 	cmd.Example = "  agora bench fanout --embedded --members 1000 --rate 100"

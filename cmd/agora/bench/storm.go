@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
-	"github.com/agora-relay/agora/internal/load"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // stormOptions are the flags of bench storm.
 type stormOptions struct {
-	load.StormConfig
+	loadgen.StormConfig
 	place
 	json bool
 }
@@ -58,14 +58,14 @@ func (o *stormOptions) run(cmd *cobra.Command) error {
 	if err := errors.Join(err, o.place.check(), o.Check()); err != nil {
 		return exit.WrongUsage(cmd, err)
 	}
-	load.Files(uint64(o.Agents+2*o.Live)*2 + spareFiles)
+	loadgen.Files(uint64(o.Agents+2*o.Live)*2 + spareFiles)
 	end, err := o.open(cmd)
 	if err != nil {
 		return exit.Failed(cmd, err)
 	}
 	defer end()
 	o.Edges = o.urls()
-	r, err := load.Storm(cmd.Context(), o.StormConfig, o.servers(o.Access), func(step string) { fmt.Fprintln(cmd.ErrOrStderr(), step) })
+	r, err := loadgen.Storm(cmd.Context(), o.StormConfig, o.servers(o.Access), func(step string) { fmt.Fprintln(cmd.ErrOrStderr(), step) })
 	if err != nil {
 		return exit.Failed(cmd, err)
 	}
@@ -76,7 +76,7 @@ func (o *stormOptions) run(cmd *cobra.Command) error {
 	return err
 }
 
-func describeStorm(r load.StormResult) string {
+func describeStorm(r loadgen.StormResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "storm: %d agents, each missed %d parts of %d bytes\n", r.Agents, r.Missed, r.Size)
 	fmt.Fprintf(&b, "  returned  %d, caught up %d, in %.2f s; received %d of %d, %.0f/s\n",
@@ -89,7 +89,7 @@ func describeStorm(r load.StormResult) string {
 		describeLatency(&b, "meanwhile", l.Storm)
 	}
 	describeUsage(&b, r.Server, r.Client)
-	describeTrouble(&b, load.Result{
+	describeTrouble(&b, loadgen.Result{
 		Expected: r.Expected, Received: r.Received, Twice: r.Twice, Missed: r.Skipped, Gaps: r.Gaps,
 		Cut: r.Cut, Errors: r.Errors, First: r.First,
 	})

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package load
+package loadgen
 
 import "syscall"
 

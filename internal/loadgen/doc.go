@@ -1,4 +1,4 @@
-// Package load drives thousands of agents from one process and measures what
+// Package loadgen drives thousands of agents from one process and measures what
 // they see: how much arrives, how late, and what it costs the servers.
 //
 // Its clients are lean, since they share the machine with what they measure:
@@ -10,4 +10,4 @@
 //
 // What is paced carries the time at which it was meant to be sent, and counts
 // as late from then on: a sender that is held up hides nothing.
-package load
+package loadgen
