@@ -3,10 +3,10 @@ package edge
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/agora-relay/agora/internal/guard"
+	"github.com/agora-relay/agora/internal/lock"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
@@ -17,9 +17,9 @@ const closeTime = 5 * time.Second
 
 // departure is how far a session that has stopped is detached. mu is held while it is, which blocks.
 type departure struct {
-	mu         sync.Mutex
-	done       bool // nothing of the session is left here
-	incomplete bool // it has gone, and parts were given up
+	mu         lock.Mutex // held while the session goes, and guards the fields below
+	done       bool       // nothing of the session is left here
+	incomplete bool       // it has gone, and parts were given up
 }
 
 // leaver detaches a session.

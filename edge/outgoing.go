@@ -3,13 +3,13 @@ package edge
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/internal/lock"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
@@ -18,7 +18,7 @@ import (
 // outgoing is what a session sends, and the receipts that it is given for that.
 type outgoing struct {
 	*binding
-	making   sync.Mutex                   // held while lanes is made
+	making   lock.Mutex                   // held while lanes is made
 	lanes    atomic.Pointer[relay.Sender] // nil until the agent sends something: see sender
 	unclean  uint64                       // the highest epoch of its holders that ended without handing over
 	blocked  waits                        // of its verbs: meanwhile the edge itself does not read the socket

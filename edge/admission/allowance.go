@@ -2,16 +2,16 @@ package admission
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/lock"
 	"github.com/agora-relay/agora/presence"
 )
 
 // allowance is what this edge may let an agent say by requests without asking presence, which counts what the agent says so at all edges. The zero value is nothing.
 type allowance struct {
-	mu       sync.Mutex // guards the fields below, and is held while presence is asked: for one agent, one question at a time
+	mu       lock.Mutex // guards the fields below, and is held while presence is asked: for one agent, one question at a time
 	of       *Effective // the limits under which it was taken
 	messages float64
 	bytes    float64

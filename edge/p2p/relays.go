@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/agora-relay/agora/internal/lock"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
@@ -21,7 +22,7 @@ type relays struct {
 	mu   sync.Mutex // guards the fields below
 	all  map[presence.Holder]relay
 	at   time.Time  // when they were asked for
-	look sync.Mutex // held while they are
+	look lock.Mutex // held while they are
 }
 
 // relay is another edge, or this one.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/lock"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -39,8 +40,10 @@ type peer struct {
 	seen atomic.Int64 // how many when it was last looked at
 	over atomic.Bool  // so much is unread that its answer is given up
 
-	mu     sync.Mutex // guards the fields below
+	asking lock.Mutex // held while presence is asked for it; guards the field below
 	known  time.Time  // when it was last found to be there
+
+	mu     sync.Mutex // guards the field below
 	before int64      // of a box: bytes that others had put into it
 }
 
@@ -62,8 +65,10 @@ func (r *Relay) peer(to agora.Address) *peer {
 // remembered, and not even that when being away matters.
 func (p *peer) lookup(ctx context.Context) error {
 	cfg := &p.relay.cfg
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	if err := p.asking.LockContext(ctx); err != nil {
+		return err
+	}
+	defer p.asking.Unlock()
 	if !cfg.MailboxOff && time.Since(p.known) < knownFor {
 		return nil
 	}

@@ -19,6 +19,7 @@ type Conn struct {
 	closed   bool      // by whoever has it, or cut
 	half     bool      // nothing more is written
 	lost     bool      // what is on its way does not arrive
+	greeting bool      // nothing holds it up until its first deadline is taken back
 	deadline time.Time // of reading
 }
 
@@ -41,7 +42,7 @@ func (c *Conn) mayRead() error {
 	l := c.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.holdReads && !c.unread && !c.closed {
+	if !l.holdReads && !c.unread && !c.closed || c.greeting && !c.closed {
 		return nil
 	}
 	if !c.deadline.IsZero() {
@@ -76,7 +77,7 @@ func (c *Conn) keep(p []byte) (bool, error) {
 	l := c.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !c.closed && (l.holdWrites || c.carrying && !c.late()) {
+	for !c.closed && (l.holdWrites && !c.greeting || c.carrying && !c.late()) {
 		l.changed.Wait()
 	}
 	if c.closed || c.half {
@@ -91,7 +92,7 @@ func (c *Conn) keep(p []byte) (bool, error) {
 }
 
 // late reports whether what is written may not arrive yet; the link's lock is held, as it is for startCarrier.
-func (c *Conn) late() bool { return c.link.late || c.stuck }
+func (c *Conn) late() bool { return (c.link.late || c.stuck) && !c.greeting }
 
 func (c *Conn) startCarrier() {
 	if !c.carrying {
@@ -199,12 +200,12 @@ func (c *Conn) end(abrupt bool) {
 
 // SetDeadline sets the deadlines of reading and writing.
 func (c *Conn) SetDeadline(t time.Time) error {
-	c.link.change(func() { c.deadline = t })
+	c.link.change(func() { c.deadline, c.greeting = t, c.greeting && !t.IsZero() })
 	return c.Conn.SetDeadline(t)
 }
 
 // SetReadDeadline sets the deadline of reading, also for readers who are held.
 func (c *Conn) SetReadDeadline(t time.Time) error {
-	c.link.change(func() { c.deadline = t })
+	c.link.change(func() { c.deadline, c.greeting = t, false })
 	return c.Conn.SetReadDeadline(t)
 }

@@ -21,6 +21,7 @@ type Link struct {
 	holdReads  bool       // readers wait
 	holdWrites bool       // writers wait
 	late       bool       // what is written does not arrive yet; writers do not wait
+	dial       func(ctx context.Context) (net.Conn, error) // nil: the system does
 	conns      map[*Conn]struct{}
 	opened     uint64
 	cuts       uint64 // connections that were cut
@@ -43,8 +44,7 @@ func (l *Link) DialContext(ctx context.Context, network, addr string) (net.Conn,
 	if l.refuses() {
 		return nil, ErrCut
 	}
-	var d net.Dialer
-	c, err := d.DialContext(ctx, network, addr)
+	c, err := l.connect(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +55,18 @@ func (l *Link) DialContext(ctx context.Context, network, addr string) (net.Conn,
 	return on, nil
 }
 
+func (l *Link) connect(ctx context.Context, network, addr string) (net.Conn, error) {
+	if l.dial != nil {
+		return l.dial(ctx)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, addr)
+}
+
 func (l *Link) refuses() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.refuse
+	return l.refuse || l.dial != nil && (l.late || l.holdReads || l.holdWrites)
 }
 
 // add puts a connection on the link, or closes it when none may be there.
@@ -69,7 +77,7 @@ func (l *Link) add(c net.Conn) (*Conn, error) {
 		c.Close()
 		return nil, ErrCut
 	}
-	on := &Conn{Conn: c, link: l}
+	on := &Conn{Conn: c, link: l, greeting: l.dial != nil}
 	l.conns[on] = struct{}{}
 	l.opened++
 	return on, nil

@@ -1,0 +1,175 @@
+package simcluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/auth"
+	"github.com/agora-relay/agora/internal/faultnet"
+	"github.com/agora-relay/agora/presence"
+)
+
+// Short times, so that what takes a lease or a grace takes seconds.
+const (
+	lease = 3 * time.Second
+	grace = 5 * time.Second
+)
+
+// Where nobody looks: connections come from the backends.
+const (
+	logAddr      = "nats://127.0.0.1:4222"
+	presenceAddr = "127.0.0.1:6379"
+)
+
+// node is an edge: a real one, but for sockets and a door.
+type node struct {
+	id     string
+	log    *faultnet.Link // to the log
+	pres   *faultnet.Link // to presence
+	skew   time.Duration
+	broker *broker.Broker
+	store  *presence.Store
+	node   *edge.Node
+	actor  *edge.Actor
+	dead   atomic.Bool
+	gone   atomic.Bool // and all that it had written has arrived or is lost
+
+	mu     sync.Mutex // guards frozen
+	moved  sync.Cond  // on mu
+	frozen bool
+}
+
+// startEdge starts one more edge, whose wall clock is off by skew.
+func (w *world) startEdge(skew time.Duration) *node {
+	w.started++
+	e := &node{id: fmt.Sprint("e", w.started), log: faultnet.From(w.dialLog), pres: faultnet.From(w.dialPresence), skew: skew}
+	e.moved.L = &e.mu
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var err error
+	if e.broker, err = broker.Connect(ctx, w.brokerConfig(e)); err != nil {
+		panic(fmt.Sprintf("edge %s: %v", e.id, err))
+	}
+	e.store = presence.New(presence.Config{
+		Client: redis.NewClient(&redis.Options{
+			Addr: presenceAddr, Dialer: e.pres.DialContext, MaxRetries: 1, DialerRetries: 1, DialTimeout: lease, ReadTimeout: lease,
+		}),
+		Lease: lease, Grace: grace, Known: time.Hour, EmptyGrace: time.Hour, Log: slog.New(slog.DiscardHandler),
+	})
+	cfg := edge.Config{
+		ID: e.id, Broker: e.broker, Presence: e.store, Auth: auth.None(), Lease: lease, Confirm: 40 * time.Millisecond,
+		Heartbeat: time.Second, Timeout: patience, MaxRecords: w.plan.Records, MaxAge: time.Hour,
+	}
+	for e.node, err = edge.Start(ctx, cfg); err != nil && ctx.Err() == nil; e.node, err = edge.Start(ctx, cfg) {
+		<-time.After(100 * time.Millisecond) // presence did not answer in time: a lease is short
+	}
+	if err == nil {
+		e.actor, err = e.node.Authenticate(ctx, edge.Credentials{})
+	}
+	if err != nil {
+		panic(fmt.Sprintf("edge %s: %v", e.id, err))
+	}
+	w.mu.Lock()
+	w.edges = append(w.edges, e)
+	w.mu.Unlock()
+	return e
+}
+
+func (w *world) brokerConfig(e *node) broker.Config {
+	return broker.Config{
+		URL: logAddr, Name: e.id,
+		Options: []nats.Option{nats.SetCustomDialer(e.log), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0)},
+		Memory:  true, MaxRecords: w.plan.Records, MaxAge: time.Hour, Duplicates: 2 * time.Minute, ShardBytes: 64 << 20, Shards: 2,
+		Audit: 500 * time.Millisecond, Retry: 250 * time.Millisecond, GiveUp: time.Second, InboxBytes: 2 << 10,
+		Now: func() time.Time { return time.Now().Add(e.skew) },
+	}
+}
+
+// pass waits while the edge is frozen.
+func (e *node) pass() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.frozen {
+		e.moved.Wait()
+	}
+}
+
+// freeze stops the edge as far as anybody can see: nothing leaves it, nothing gets in; thawed, it goes on.
+func (e *node) freeze(frozen bool) {
+	e.mu.Lock()
+	e.frozen = frozen
+	e.moved.Broadcast()
+	e.mu.Unlock()
+	hold(e.log, frozen, frozen)
+	hold(e.pres, frozen, frozen)
+}
+
+// hold keeps what is written on a link on its way, and what comes from being read, or lets it go on.
+func hold(l *faultnet.Link, out, in bool) {
+	l.Delay(out)
+	l.HoldReads(in)
+}
+
+// cutOff ends a link's connections, and none comes to be. late: what was on its way arrives when it is no longer held; else it is lost.
+func cutOff(l *faultnet.Link, late bool) {
+	if !late {
+		l.Cut()
+		return
+	}
+	l.Refuse(true)
+	l.Strand()
+}
+
+// kill cuts the edge off for good: it runs on for a while in the belief that it lives. What it has written is lost, or arrives late.
+func (w *world) kill(e *node, late time.Duration) {
+	e.dead.Store(true)
+	cutOff(e.log, late > 0)
+	cutOff(e.pres, late > 0)
+	for _, d := range w.doorsOf(e) {
+		d.lose(0)
+	}
+	w.zombies.Go(func() {
+		<-time.After(late)
+		hold(e.log, false, false)
+		hold(e.pres, false, false)
+		<-time.After(max(2*lease-late, 100*time.Millisecond)) // let the zombie do what zombies do
+		w.say("%s is gone", e.id)
+		e.gone.Store(true)
+		e.close()
+	})
+}
+
+func (e *node) close() {
+	e.freeze(false)
+	e.node.Close()
+	e.broker.Close()
+	_ = e.store.Close() // nothing is under way any more
+	e.log.Close()
+	e.pres.Close()
+}
+
+func (w *world) all() []*node {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]*node(nil), w.edges...)
+}
+
+// living returns the edges that were not killed.
+func (w *world) living() []*node {
+	var out []*node
+	for _, e := range w.all() {
+		if !e.dead.Load() {
+			out = append(out, e)
+		}
+	}
+	return out
+}

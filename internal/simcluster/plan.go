@@ -1,0 +1,73 @@
+package simcluster
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Plan is what is to happen in a history.
+type Plan struct {
+	Seed    uint64
+	Edges   int
+	Agents  int
+	Records int64 // that a mailbox holds
+	Losses  bool  // presence may lose what it knows
+	Steps   []Step
+}
+
+// Step is one thing that happens, and how long nothing does after it.
+type Step struct {
+	Does string
+	Dice uint64 // decides what the step leaves open, by what is so when it happens
+	Then time.Duration
+}
+
+// MakePlan returns the plan of a seed, always the same one. It takes about a minute.
+func MakePlan(seed uint64) Plan {
+	d := newDice(seed)
+	p := Plan{Seed: seed, Edges: d.between(2, 3), Agents: d.between(3, 5), Records: 4096}
+	switch seed % 3 {
+	case 1:
+		p.Losses = true
+	case 2:
+		p.Records = 5 // retention passes whoever does not read at once
+	}
+	names := slices.Sorted(maps.Keys((&world{plan: &p}).doings()))
+	for range d.between(25, 70) {
+		s := Step{Does: names[d.between(0, len(names)-1)], Dice: d.Uint64(), Then: d.millis(0, 30)}
+		if d.between(0, 2) > 0 {
+			s.Does = "speaks"
+		}
+		if d.between(0, 3) == 0 {
+			s.Then = d.millis(0, int(2*lease.Milliseconds()))
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	return p
+}
+
+// dice decides what a plan leaves open.
+type dice struct{ *rand.Rand }
+
+func newDice(seed uint64) *dice { return &dice{rand.New(rand.NewPCG(seed, 0))} }
+
+// between returns a number from least to most.
+func (d *dice) between(least, most int) int { return least + d.IntN(most-least+1) }
+
+func (d *dice) coin() bool { return d.IntN(2) == 0 }
+
+// millis returns a time of so many milliseconds.
+func (d *dice) millis(least, most int) time.Duration {
+	return time.Duration(d.between(least, most)) * time.Millisecond
+}
+
+// some returns n numbers below 1025.
+func (d *dice) some(n int) []int {
+	all := make([]int, n)
+	for k := range all {
+		all[k] = d.between(0, 1<<10)
+	}
+	return all
+}
