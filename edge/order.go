@@ -1,11 +1,11 @@
 package edge
 
-import "sync"
+import "github.com/agora-relay/agora/internal/lock"
 
 // order keeps what Pull has returned and what stands between deliveries apart: until its door has put the deliveries into
 // the order in which it writes, nothing comes between them.
 type order struct {
-	sync.Mutex
+	lock.Mutex
 	pulled bool // deliveries are on their way from Pull to their place; the writer's own
 }
 

@@ -3,32 +3,23 @@ package simcluster
 import (
 	"context"
 	"net"
-	"testing"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats-server/v2/server/ats"
-
+	"github.com/agora-relay/agora/internal/simlog"
 	"github.com/agora-relay/agora/internal/simnet"
 	"github.com/agora-relay/agora/presence"
 )
 
-// The server's clock is the process's: in a bubble, its goroutine would be one of those that wait.
-func init() { ats.Register() }
-
 // backends are the log and presence of one history.
 type backends struct {
-	log      *server.Server
+	log      *simlog.Log
 	presence *presence.Server
 }
 
-func startBackends(t *testing.T) (*backends, error) {
-	log, err := server.NewServer(&server.Options{
-		ServerName: "log", DontListen: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20,
-	})
+func startBackends(seed uint64) (*backends, error) {
+	log, err := simlog.Start(seed)
 	if err != nil {
 		return nil, err
 	}
-	log.Start()
 	p, err := presence.EmbedUnlistened()
 	if err != nil {
 		return nil, err
@@ -36,19 +27,13 @@ func startBackends(t *testing.T) (*backends, error) {
 	return &backends{log, p}, nil
 }
 
-func (b *backends) stop() {
+func (b *backends) stop() error {
 	b.presence.Close()
-	b.log.Shutdown()
-	b.log.WaitForShutdown()
+	return b.log.Stop()
 }
-
-func (b *backends) dialLog(context.Context) (net.Conn, error) { return buffered(b.log.InProcessConn()) }
 
 func (b *backends) dialPresence(context.Context) (net.Conn, error) {
-	return buffered(b.presence.Dial())
-}
-
-func buffered(c net.Conn, err error) (net.Conn, error) {
+	c, err := b.presence.Dial()
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ type node struct {
 // startEdge starts one more edge, whose wall clock is off by skew.
 func (w *world) startEdge(skew time.Duration) *node {
 	w.started++
-	e := &node{id: fmt.Sprint("e", w.started), log: faultnet.From(w.dialLog), pres: faultnet.From(w.dialPresence), skew: skew}
+	e := &node{id: fmt.Sprint("e", w.started), log: faultnet.From(w.backends.log.Dial), pres: faultnet.From(w.dialPresence), skew: skew}
 	e.moved.L = &e.mu
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/agora-relay/agora/internal/simlog"
 )
 
 // after does something a little later, whatever happens meanwhile.
@@ -83,6 +85,53 @@ func (w *world) faults() map[string]func(*dice) {
 				e.pres.Cut()
 				w.after(d, e.pres.Mend)
 			}
+		},
+	}
+}
+
+// kinds are the kinds of streams that the log has.
+var kinds = []string{"agent", "space", "call", "book"}
+
+// logFaults are what may happen to the log itself.
+func (w *world) logFaults() map[string]func(*dice) {
+	return map[string]func(*dice){
+		"leader dies": func(rt *dice) {
+			kind, dying, away := kinds[rt.between(0, 1)], rt.millis(1, 60), rt.millis(10, 8000)
+			after, again := simlog.Silent, rt.coin()
+			if rt.coin() {
+				after = simlog.Absent
+			}
+			w.say("FAULT the leader of the %s streams dies for %v, there is none for %v", kind, dying, away)
+			w.log.SetLeader(kind, simlog.Dying)
+			w.after(dying, func() { w.log.SetLeader(kind, after) })
+			w.after(dying+away, func() {
+				w.log.SetLeader(kind, simlog.Well)
+				if again {
+					w.log.Repeat()
+				}
+			})
+		},
+		"republished lost": func(rt *dice) {
+			percent, d := rt.between(10, 100), rt.millis(5, 2000)
+			w.say("FAULT %d of a hundred republished records are lost for %v", percent, d)
+			w.log.Lose(percent)
+			w.after(d, func() { w.log.Lose(0) })
+		},
+		"republished late": func(rt *dice) {
+			d := rt.millis(1, 1500)
+			w.say("FAULT what is republished comes late by %v", d)
+			w.log.Delay(true)
+			w.after(d, func() { w.log.Delay(false) })
+		},
+		"republished again": func(*dice) {
+			w.say("FAULT what was republished comes again")
+			w.log.Repeat()
+		},
+		"replicas lag": func(rt *dice) {
+			kind, d := kinds[rt.between(0, 1)], rt.millis(1, 2500)
+			w.say("FAULT replicas of the %s streams lag for %v", kind, d)
+			w.log.Lag(kind, true)
+			w.after(d, func() { w.log.Lag(kind, false) })
 		},
 	}
 }

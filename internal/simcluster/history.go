@@ -20,6 +20,7 @@ func (w *world) play() {
 	do := w.doings()
 	for _, step := range w.plan.Steps {
 		do[step.Does](newDice(step.Dice))
+		w.seen.Faults[step.Does]++
 		<-time.After(step.Then)
 		if w.failed() {
 			break
@@ -38,6 +39,7 @@ func (w *world) play() {
 func (w *world) doings() map[string]func(*dice) {
 	all := w.acts()
 	maps.Copy(all, w.faults())
+	maps.Copy(all, w.logFaults())
 	if w.plan.Losses {
 		maps.Copy(all, w.losses())
 	}
@@ -224,6 +226,7 @@ func (w *world) settle() {
 
 // mend ends every fault and lets what is late arrive.
 func (w *world) mend() {
+	w.log.Mend()
 	for _, e := range w.living() {
 		e.freeze(false)
 		e.log.Refuse(false)

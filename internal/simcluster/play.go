@@ -3,6 +3,7 @@ package simcluster
 import (
 	"runtime"
 	"testing"
+	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 )
@@ -27,7 +28,10 @@ func Play(t *testing.T, p Plan) (r Result) {
 	// What libraries keep for another use belongs to the bubble in which it was made: two collections throw it away.
 	runtime.GC()
 	runtime.GC()
+	cryptotest.SetGlobalRandom(t, p.Seed)
+	setOneSeed(p.Seed)
 	synctest.Test(t, func(t *testing.T) {
+		<-time.After(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 		began := time.Now()
 		w := newWorld(t, &p)
 		w.play()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	runtime.MemProfileRate = 0
 	presence.LogClient(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
 }

@@ -61,7 +61,7 @@ func newWorld(t *testing.T, p *Plan) *world {
 		tails: map[agora.Address]*broker.Inbox{}, silent: map[string]*silence{},
 	}
 	var err error
-	if w.backends, err = startBackends(t); err != nil {
+	if w.backends, err = startBackends(p.Seed); err != nil {
 		t.Fatal(err)
 	}
 	w.memory = redis.NewClient(&redis.Options{Addr: presenceAddr, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dialPresence(ctx) }})
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, p *Plan) *world {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	w.line = faultnet.From(w.dialLog)
+	w.line = faultnet.From(w.log.Dial)
 	cfg := w.brokerConfig(&node{id: "watcher", log: w.line})
 	cfg.InboxBytes = 1 << 20
 	if w.watcher, err = broker.Connect(ctx, cfg); err != nil {
@@ -161,7 +161,9 @@ func (w *world) end() {
 	w.watcher.Close()
 	w.line.Close()       // a connection may have come to be while it closed
 	_ = w.memory.Close() // its last call is over
-	w.stop()
+	if err := w.stop(); err != nil {
+		w.fail("the log did not end: %v", err)
+	}
 }
 
 func (w *world) every() []*door {

@@ -1,0 +1,130 @@
+// Command oneseed writes an overlay for go build: a Go runtime in which one seed decides everything that is left to chance, so that
+// a program that runs on one processor, under fake time, does the same again.
+//
+//	go test -tags oneseed -overlay "$(go run ./internal/oneseed bin/oneseed)" ./internal/simcluster
+//
+// It prints the path of the overlay. The runtime is that of the Go which runs it; where that has changed so that a patch
+// does not fit, it fails.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// patch puts one text in place of another, which must stand in a file of the runtime once.
+type patch struct{ file, old, new string }
+
+const seeded = `
+// oneSeed decides everything that is left to chance, once there is one.
+var oneSeed struct {
+	given bool
+	state uint64
+}
+
+//go:linkname setOneSeed
+func setOneSeed(seed uint64) { oneSeed.given, oneSeed.state = true, seed }
+
+// oneSeedCounts reports whether a goroutine of a bubble asks: what others take must not change what those get.
+//
+//go:nosplit
+func oneSeedCounts() bool {
+	if !oneSeed.given {
+		return false
+	}
+	gp := getg().m.curg
+	return gp != nil && gp.bubble != nil
+}
+
+//go:nosplit
+func oneSeedNext() uint64 {
+	oneSeed.state += 0xa0761d6478bd642f
+	hi, lo := math.Mul64(oneSeed.state, oneSeed.state^0xe7037ed1a0b428db)
+	return hi ^ lo
+}
+
+// rand32 is`
+
+var patches = []patch{
+	{"rand.go", "\n// rand32 is", seeded},
+	{"rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif oneSeedCounts() {\n\t\treturn oneSeedNext()\n\t}\n"},
+	{"rand.go", "func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif oneSeedCounts() {\n\t\treturn uint32(oneSeedNext())\n\t}\n"},
+	// The keys of hashes are made at the start.
+	{"rand.go", "\tglobalRand.state.Init(*seed)\n", "\t*seed = [32]byte{1}\n\tglobalRand.state.Init(*seed)\n"},
+	{"proc.go", "\tif pp.schedtick%61 == 0 && !sched.runq.empty() {\n", "\tif !oneSeed.given && pp.schedtick%61 == 0 && !sched.runq.empty() {\n"},
+	{"sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif oneSeed.given {\n\t\treturn 0\n\t}\n"},
+	// Which of two timers that are due at once goes first, the scheduler draws.
+	{"time.go", "\t\t\tt.rand = cheaprand()\n", "\t\t\tif oneSeed.given {\n\t\t\t\tt.rand = uint32(oneSeedNext())\n\t\t\t} else {\n\t\t\t\tt.rand = cheaprand()\n\t\t\t}\n"},
+	// Nobody is interrupted because of how long the machine takes.
+	{"proc.go", "\t\tif retake(now) != 0 {\n", "\t\tif !oneSeed.given && retake(now) != 0 {\n"},
+}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: oneseed FOLDER")
+		os.Exit(2)
+	}
+	path, err := write(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "oneseed:", err)
+		os.Exit(1)
+	}
+	fmt.Println(path)
+}
+
+// write writes the overlay into a folder and returns its path.
+func write(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOROOT: %w", err)
+	}
+	from := filepath.Join(strings.TrimSpace(string(out)), "src", "runtime")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for _, name := range []string{"rand.go", "proc.go", "sema.go", "time.go"} {
+		text, err := patched(filepath.Join(from, name))
+		if err != nil {
+			return "", err
+		}
+		to := filepath.Join(dir, name)
+		if err := os.WriteFile(to, text, 0o644); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(from, name)] = to
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, b, 0o644)
+}
+
+// patched returns a file of the runtime with its patches.
+func patched(path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	text := string(b)
+	for _, p := range patches {
+		if p.file != filepath.Base(path) {
+			continue
+		}
+		if n := strings.Count(text, p.old); n != 1 {
+			return nil, fmt.Errorf("%s has %d times what is to be replaced: %q", path, n, p.old)
+		}
+		text = strings.Replace(text, p.old, p.new, 1)
+	}
+	return []byte(text), nil
+}

@@ -1,0 +1,197 @@
+package simlog
+
+import (
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// line is a client's connection to the log, on which faults happen to single frames.
+type line struct {
+	net.Conn // to the server
+	log      *Log
+	up       []byte // written, and not a whole frame yet; whoever writes has it alone
+
+	mu       sync.Mutex        // guards the fields below
+	changed  sync.Cond         // on mu
+	down     []byte            // to be read
+	held     [][]byte          // live frames that come late
+	tail     [][]byte          // the last live frames
+	inboxes  map[string]string // where the client hears answers: subscriptions, by subject
+	failed   error             // why nothing comes any more
+	deadline time.Time         // of reading
+}
+
+// tailLength is how many live frames are remembered, to come once more.
+const tailLength = 8
+
+func newLine(l *Log, c net.Conn) *line {
+	d := &line{Conn: c, log: l, inboxes: map[string]string{}}
+	d.changed.L = &d.mu
+	go d.receive()
+	return d
+}
+
+// receive takes what the server sends, until it has ended.
+func (d *line) receive() {
+	var b []byte
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := d.Conn.Read(buf)
+		b = append(b, buf[:n]...)
+		for {
+			f, n := split(b)
+			if n == 0 {
+				break
+			}
+			d.log.arrives(d, &f)
+			b = b[n:]
+		}
+		if err != nil {
+			d.end(err)
+			d.log.forget(d)
+			return
+		}
+	}
+}
+
+// sidOf returns the subscription under which answers to a request come: that of all the client's answers.
+func (d *line) sidOf(reply string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	best := ""
+	for prefix, sid := range d.inboxes {
+		if matches(prefix, reply) {
+			best = sid
+		}
+	}
+	return best
+}
+
+// subscribed notes where the client hears answers.
+func (d *line) subscribed(f *frame) {
+	words := strings.Fields(string(f.raw))
+	if len(words) < 3 || !strings.HasPrefix(words[1], "_INBOX.") {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inboxes[words[1]] = words[len(words)-1]
+}
+
+// pass gives a frame to the client.
+func (d *line) pass(raw []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.down = append(d.down, raw...)
+	d.changed.Broadcast()
+}
+
+// live gives the client what was republished: held, later.
+func (d *line) live(raw []byte, late bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	raw = append([]byte(nil), raw...)
+	if d.tail = append(d.tail, raw); len(d.tail) > tailLength {
+		d.tail = d.tail[1:]
+	}
+	if late || len(d.held) > 0 {
+		d.held = append(d.held, raw)
+		return
+	}
+	d.down = append(d.down, raw...)
+	d.changed.Broadcast()
+}
+
+// release gives the client what was held.
+func (d *line) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, raw := range d.held {
+		d.down = append(d.down, raw...)
+	}
+	d.held = nil
+	d.changed.Broadcast()
+}
+
+// repeat gives the client the last live frames once more, as a new leader does that does not know what the old one had passed on.
+func (d *line) repeat() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, raw := range d.tail {
+		d.down = append(d.down, raw...)
+	}
+	d.changed.Broadcast()
+}
+
+func (d *line) end(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = err
+	d.changed.Broadcast()
+}
+
+// Read reads what has come.
+func (d *line) Read(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.down) == 0 && !d.deadline.IsZero() {
+		defer time.AfterFunc(time.Until(d.deadline), d.changed.Broadcast).Stop()
+	}
+	for len(d.down) == 0 && d.failed == nil {
+		if !d.deadline.IsZero() && !time.Now().Before(d.deadline) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		d.changed.Wait()
+	}
+	if len(d.down) == 0 {
+		return 0, d.failed
+	}
+	n := copy(p, d.down)
+	d.down = d.down[n:]
+	return n, nil
+}
+
+// Write sends what makes a whole frame.
+func (d *line) Write(p []byte) (int, error) {
+	d.up = append(d.up, p...)
+	var out []byte
+	for {
+		f, n := split(d.up)
+		if n == 0 {
+			break
+		}
+		out = append(out, d.log.leaves(d, &f)...)
+		d.up = d.up[n:]
+	}
+	if len(out) > 0 {
+		if _, err := d.Conn.Write(out); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// Close ends the connection.
+func (d *line) Close() error {
+	d.end(io.ErrClosedPipe)
+	return d.Conn.Close()
+}
+
+// SetReadDeadline sets the deadline of reading.
+func (d *line) SetReadDeadline(t time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.deadline = t
+	d.changed.Broadcast()
+	return nil
+}
+
+// SetDeadline sets the deadlines of reading and writing.
+func (d *line) SetDeadline(t time.Time) error {
+	_ = d.SetReadDeadline(t)
+	return d.Conn.SetWriteDeadline(t)
+}

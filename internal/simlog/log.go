@@ -1,0 +1,122 @@
+// Package simlog is a log as Agora relies on it, within the process and under fake time: a real NATS server in memory, and before it the
+// faults that a cluster of three would have. A leader dies with what it had not passed on, or after it was stored and before anybody was
+// told; what is republished is lost, comes late or twice; replicas lag; everything is lost. It runs in a bubble of [testing/synctest].
+package simlog
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+	_ "unsafe" // for go:linkname
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/agora-relay/agora/internal/simnet"
+)
+
+// The server's clock of accesses is a goroutine of the process. Where somebody uses the clock already, none is started: in a bubble it
+// would be one that never waits.
+func init() { clockUsers.Add(1) }
+
+//go:linkname clockUsers github.com/nats-io/nats-server/v2/server/ats.refs
+var clockUsers atomic.Int64
+
+// maxPayload is the largest message that the log takes.
+const maxPayload = 8 << 20
+
+// Log is the log. Its methods may be called at the same time.
+type Log struct {
+	Faults
+	dir string
+
+	mu    sync.Mutex // guards the fields below
+	srv   *server.Server
+	lines map[*line]struct{}
+}
+
+// Start starts an empty log, whose faults are decided by a seed. The caller owes a call of Stop.
+func Start(seed uint64) (*Log, error) {
+	dir, err := os.MkdirTemp("", "simlog-") // memory storage keeps what streams there are in files
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{dir: dir, lines: map[*line]struct{}{}}
+	l.Faults.init(seed)
+	if l.srv, err = l.serve(); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Log) serve() (*server.Server, error) {
+	srv, err := server.NewServer(&server.Options{
+		ServerName: "log", DontListen: true, NoSigs: true, NoLog: true, JetStream: true, StoreDir: l.dir, MaxPayload: maxPayload,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("simulated log: %w", err)
+	}
+	srv.Start()
+	return srv, nil
+}
+
+// Dial connects to the log.
+func (l *Log) Dial(context.Context) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, err := l.srv.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	d := newLine(l, simnet.Buffer(c))
+	l.lines[d] = struct{}{}
+	return d, nil
+}
+
+func (l *Log) forget(d *line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.lines, d)
+}
+
+func (l *Log) all() []*line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []*line
+	for d := range l.lines {
+		all = append(all, d)
+	}
+	return all
+}
+
+// Empty has the server lose everything, streams included, as servers do that are made anew. Connections end.
+func (l *Log) Empty() error {
+	l.shutdown()
+	if err := os.RemoveAll(l.dir); err != nil {
+		return err
+	}
+	srv, err := l.serve()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.srv = srv
+	return err
+}
+
+func (l *Log) shutdown() {
+	l.mu.Lock()
+	srv := l.srv
+	l.mu.Unlock()
+	srv.Shutdown()
+	srv.WaitForShutdown()
+}
+
+// Stop ends the server, and all that the log had.
+func (l *Log) Stop() error {
+	l.shutdown()
+	<-time.After(time.Millisecond) // connections see their end
+	return os.RemoveAll(l.dir)
+}
