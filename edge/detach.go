@@ -189,7 +189,9 @@ func (s leaver) handOver(ctx context.Context) (clean bool, err error) {
 	s.life.leaves(TakenOver)
 	s.deposed()
 	s.stop(false)
-	s.departure.mu.Lock()
+	if err := s.departure.mu.LockContext(ctx); err != nil {
+		return false, err // the asker comes again
+	}
 	defer s.departure.mu.Unlock()
 	if s.departure.done {
 		return true, nil // and presence knows how it went

@@ -63,11 +63,11 @@ func (w *world) startEdge(skew time.Duration) *node {
 		Client: redis.NewClient(&redis.Options{
 			Addr: presenceAddr, Dialer: e.pres.DialContext, MaxRetries: 1, DialerRetries: 1, DialTimeout: lease, ReadTimeout: lease,
 		}),
-		Lease: lease, Grace: grace, Known: time.Hour, EmptyGrace: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Lease: lease, Grace: grace, Known: time.Hour, EmptyGrace: time.Hour, Log: slog.New(storyLog{w: w, edge: e.id}),
 	})
 	cfg := edge.Config{
 		ID: e.id, Broker: e.broker, Presence: e.store, Auth: auth.None(), Lease: lease, Confirm: 40 * time.Millisecond,
-		Heartbeat: time.Second, Timeout: patience, MaxRecords: w.plan.Records, MaxAge: time.Hour,
+		Heartbeat: time.Second, Timeout: patience, MaxRecords: w.plan.Records, MaxAge: time.Hour, Log: slog.New(storyLog{w: w, edge: e.id}),
 	}
 	for e.node, err = edge.Start(ctx, cfg); err != nil && ctx.Err() == nil; e.node, err = edge.Start(ctx, cfg) {
 		<-time.After(100 * time.Millisecond) // presence did not answer in time: a lease is short
@@ -89,7 +89,7 @@ func (w *world) brokerConfig(e *node) broker.Config {
 		URL: logAddr, Name: e.id,
 		Options: []nats.Option{nats.SetCustomDialer(e.log), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0)},
 		Memory:  true, MaxRecords: w.plan.Records, MaxAge: time.Hour, Duplicates: 2 * time.Minute, ShardBytes: 64 << 20, Shards: 2,
-		Audit: 500 * time.Millisecond, Retry: 250 * time.Millisecond, GiveUp: time.Second, InboxBytes: 2 << 10,
+		Audit: 500 * time.Millisecond, Retry: 250 * time.Millisecond, GiveUp: time.Second, InboxBytes: 2 << 10, Log: slog.New(storyLog{w: w, edge: e.id}),
 		Now: func() time.Time { return time.Now().Add(e.skew) },
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"time"
 
@@ -386,6 +387,10 @@ func (w *world) await(what string, missing func() string) {
 			return
 		}
 		if time.Now().After(end) {
+			if w.plan.Logs {
+				b := make([]byte, 4<<20)
+				w.say("%s", b[:runtime.Stack(b, true)])
+			}
 			w.fail("waited in vain until %s: %s", what, miss)
 		}
 	}

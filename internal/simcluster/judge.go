@@ -118,12 +118,12 @@ func (w *world) judgeLog(to agora.Address, log []agora.Message) {
 	}
 }
 
-// unended names a stream that has not ended, where presence lost everything; empty when all have. Some leases go by before all do.
+// unended names a stream that has not ended; empty when all have. Where presence lost everything, some leases go by before that.
 func (w *world) unended() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for to, log := range w.logs {
-		if w.endless || !w.lax {
+		if w.endless {
 			break
 		}
 		ended := map[string]bool{}

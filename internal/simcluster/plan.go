@@ -14,6 +14,7 @@ type Plan struct {
 	Agents  int
 	Records int64 // that a mailbox holds
 	Losses  bool  // presence may lose what it knows
+	Logs    bool  // the story has what edges log
 	Steps   []Step
 }
 

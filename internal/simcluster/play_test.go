@@ -24,7 +24,9 @@ func TestPlay(t *testing.T) {
 	n, _ := strconv.ParseUint(os.Getenv("N"), 10, 64)
 	for seed := first; seed < first+n; seed++ {
 		t0 := time.Now()
-		r := Play(t, MakePlan(seed))
+		p := MakePlan(seed)
+		p.Logs = os.Getenv("LOGS") != ""
+		r := Play(t, p)
 		fmt.Println(seed, "fake", r.Took, "real", time.Since(t0), r.Seen, len(r.Plan.Steps), r.Plan.Losses, r.Plan.Records)
 		if len(r.Failures) > 0 {
 			fmt.Println("FAILURES", strings.Join(r.Failures, "\n"))
