@@ -15,12 +15,12 @@ var ErrCut = fmt.Errorf("faultnet: the connection is cut: %w", net.ErrClosed)
 type Link struct {
 	carriers sync.WaitGroup
 
-	mu         sync.Mutex // guards the fields below, and those of conns that say so
-	changed    sync.Cond  // on mu
-	refuse     bool       // no connection comes to be
-	holdReads  bool       // readers wait
-	holdWrites bool       // writers wait
-	late       bool       // what is written does not arrive yet; writers do not wait
+	mu         sync.Mutex                                  // guards the fields below, and those of conns that say so
+	changed    sync.Cond                                   // on mu
+	refuse     bool                                        // no connection comes to be
+	holdReads  bool                                        // readers wait
+	holdWrites bool                                        // writers wait
+	late       bool                                        // what is written does not arrive yet; writers do not wait
 	dial       func(ctx context.Context) (net.Conn, error) // nil: the system does
 	conns      map[*Conn]struct{}
 	opened     uint64

@@ -43,8 +43,15 @@ const (
 
 // question is a read of a replica that is under way.
 type question struct {
-	most uint64 // what the replica knows
-	last uint64 // sequence of the last message that was passed on
+	most    uint64             // what the replica knows
+	answers map[string]*answer // under way, by the subscription that gets them: a client may have two for one subject
+}
+
+// answer is what a replica that lags has to say.
+type answer struct {
+	known  [][]byte // messages
+	last   uint64   // sequence of the last one
+	beyond bool     // there is more that it does not know
 }
 
 func (f *Faults) init(seed uint64) {
@@ -159,7 +166,7 @@ func (l *Log) leaves(d *line, f *frame) []byte {
 		return mute(f)
 	}
 	if most, lags := l.lag[kind]; lags && strings.HasPrefix(f.subject, directPrefix) {
-		l.asked[f.reply] = &question{most: most}
+		l.asked[f.reply] = &question{most: most, answers: map[string]*answer{}}
 	}
 	return f.raw
 }
@@ -198,25 +205,57 @@ func (l *Log) arrivesLive(d *line, f *frame) {
 	}
 }
 
-// arrivesLate passes on what a replica that lags would answer: messages up to the one that it knows, and then that these were all.
+// arrivesLate keeps what the server answers until that was all, and passes on what a replica that lags would answer.
 func (l *Log) arrivesLate(d *line, f *frame, q *question) {
-	seq, _ := strconv.ParseUint(f.value("Nats-Sequence"), 10, 64)
-	switch {
-	case seq > q.most:
+	a := q.answers[f.sid]
+	if a == nil {
+		a = new(answer)
+		q.answers[f.sid] = a
+	}
+	if seq, _ := strconv.ParseUint(f.value("Nats-Sequence"), 10, 64); seq > 0 {
+		if a.beyond = a.beyond || seq > q.most; seq <= q.most {
+			a.last = seq
+			a.known = append(a.known, append([]byte(nil), f.raw...))
+		}
 		return
-	case seq > 0:
-		q.last = seq
+	}
+	if delete(q.answers, f.sid); len(q.answers) == 0 {
+		l.Faults.mu.Lock()
+		delete(l.asked, f.subject)
+		l.Faults.mu.Unlock()
+	}
+	a.pass(d, f)
+}
+
+// pass gives the client the answer; f is how the server has ended its own.
+func (a *answer) pass(d *line, f *frame) {
+	for k, raw := range a.known {
+		if a.beyond {
+			raw = pending(raw, len(a.known)-1-k)
+		}
+		d.pass(raw)
+	}
+	if !a.beyond {
 		d.pass(f.raw)
 		return
 	}
-	l.Faults.mu.Lock()
-	delete(l.asked, f.subject)
-	l.Faults.mu.Unlock()
 	head := "NATS/1.0 404 No Messages\r\n\r\n"
-	if q.last > 0 {
-		head = fmt.Sprintf("NATS/1.0 204 EOB\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: %d\r\n\r\n", q.last)
+	if a.last > 0 {
+		head = fmt.Sprintf("NATS/1.0 204 EOB\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: %d\r\n\r\n", a.last)
 	}
 	d.pass(fmt.Appendf(nil, "HMSG %s %s %d %d\r\n%s\r\n", f.subject, f.sid, len(head), len(head), head))
+}
+
+// pending returns a message of an answer that says how many come after it. The number keeps its width, as the sizes of the frame count it.
+func pending(raw []byte, n int) []byte {
+	const name = "\r\nNats-Num-Pending:"
+	i := bytes.Index(raw, []byte(name))
+	if i < 0 {
+		return raw
+	}
+	from := i + len(name)
+	end := from + bytes.Index(raw[from:], newline)
+	return append(raw[:from], append(fmt.Appendf(nil, "%*d", end-from, n), raw[end:]...)...)
 }
 
 // mute returns a publish without the place where its answer is wanted: it is stored, and nobody is told.
