@@ -6,12 +6,13 @@ import (
 	"math/rand/v2"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
 // room is a space, with members that publish and members that read.
 type room struct {
 	name    string
-	order   *order
+	order   *verify.Order
 	members []*member
 }
 
@@ -20,20 +21,19 @@ type member struct {
 	*agent
 	room  *room
 	space *client.Space // once joined
-	gaps  *gaps
+	gaps  *verify.Gaps
 	from  map[int]heard // by the sender's index
 }
 
 // heard is what a member has heard of a publisher.
 type heard struct {
-	line  *line
-	track *track
+	track *verify.Track
 	id    string // of the publisher
 }
 
 // desk is where a sender publishes.
 type desk struct {
-	line *line
+	line *verify.Line
 	seat *member
 }
 
@@ -41,7 +41,7 @@ type desk struct {
 // are more rooms than senders; receivers sit in two.
 func (r *Run) newRoom(k int) *room {
 	room := &room{name: fmt.Sprintf("%s-%d", r.name, k)}
-	room.order = newOrder(r.tally, room.name)
+	room.order = verify.NewOrder(r.tally.Tally, room.name)
 	n := r.cfg.Spaces
 	for i, p := range r.receivers {
 		if i%n == k || (i+1)%n == k || k%len(r.receivers) == i {
@@ -62,20 +62,19 @@ func (r *Run) newRoom(k int) *room {
 }
 
 func (r *room) seat(a *agent) {
-	m := &member{agent: a, room: r, gaps: &gaps{}, from: map[int]heard{}}
+	m := &member{agent: a, room: r, gaps: &verify.Gaps{}, from: map[int]heard{}}
 	r.members = append(r.members, m)
 	a.seats[r.name] = m
 }
 
 // desk gives a sender a line to all members.
 func (r *room) desk(s *sender, window int) {
-	l := newLine(s.run.tally, s.id+" in "+r.name, window)
+	var to []*verify.Track
 	for _, m := range r.members {
-		t := &track{name: m.id, gaps: m.gaps}
-		l.tracks = append(l.tracks, t)
-		m.from[s.index] = heard{l, t, s.id}
+		m.from[s.index] = heard{verify.NewTrack(m.id, m.gaps), s.id}
+		to = append(to, m.from[s.index].track)
 	}
-	s.desks = append(s.desks, desk{l, s.seats[r.name]})
+	s.desks = append(s.desks, desk{verify.NewLine(s.run.tally.Tally, s.id+" in "+r.name, window, to...), s.seats[r.name]})
 }
 
 // publish publishes events, one at a time; one of ten is streamed.
@@ -83,24 +82,24 @@ func (s *sender) publish(p *pacer) {
 	for p.wait(s.run.sending) && !s.over() {
 		d := s.desks[rand.IntN(len(s.desks))]
 		switch {
-		case d.line.full():
+		case d.line.Full():
 		case rand.IntN(10) == 0:
 			s.streamEvent(d)
 		default:
-			n := d.line.take(event, nil)
-			d.line.set(n, s.run.tally.outcome(d.seat.space.Publish(s.run.calls, body(event, s.index, n))))
+			n := d.line.Take(verify.Sent{Kind: event})
+			d.line.Set(n, s.run.tally.outcome(d.seat.space.Publish(s.run.calls, body(event, s.index, n))))
 		}
 	}
 }
 
 func (s *sender) streamEvent(d desk) {
-	f := &flow{tally: s.run.tally, name: d.line.name}
-	n := d.line.take(event, f)
-	data := fmt.Appendf(nil, `{"soak":"event","by":%d,"n":%d,"text":%q}`, s.index, n, f.write())
+	f := s.run.newFlow(d.line.Name())
+	n := d.line.Take(verify.Sent{Kind: event, Load: f})
+	data := fmt.Appendf(nil, `{"soak":"event","by":%d,"n":%d,"text":%q}`, s.index, n, f.Write())
 	st, err := d.seat.space.Stream(s.run.calls, data)
-	d.line.set(n, s.run.tally.outcome(err))
+	d.line.Set(n, s.run.tally.outcome(err))
 	if err != nil {
-		f.set(unknown)
+		f.Set(verify.Unknown)
 		return
 	}
 	s.pour(st, f, nil, 1+rand.IntN(20))
@@ -123,24 +122,24 @@ func (m *member) take(ctx context.Context, e *client.Event) {
 	t := m.run.tally
 	b, ok := parse(e.Data)
 	from, known := m.from[b.By]
-	if !ok || !known || from.id != e.From || b.Kind != event.String() {
-		t.violated(Altered, "%s got in %s from %s what nobody published: %.100s", m.id, m.room.name, e.From, e.Data)
+	if !ok || !known || from.id != e.From || b.Kind != event {
+		t.Violated(verify.Altered, "%s got in %s from %s what nobody published: %.100s", m.id, m.room.name, e.From, e.Data)
 		return
 	}
-	load, fresh := from.line.arrived(from.track, event, b.N, e.Seq)
+	load, fresh := from.track.Arrived(event, b.N, e.Seq)
 	if fresh {
-		m.room.order.saw(m.id, place{from.line, b.N})
+		m.room.order.Saw(from.track, event, b.N)
 	}
-	f, streamed := load.(*flow)
+	f, streamed := load.(*verify.Flow)
 	if fresh && streamed != e.Stream {
-		t.violated(Altered, "%s: event %d came to %s with stream %t", from.line.name, b.N, m.id, e.Stream)
+		t.Violated(verify.Altered, "%s: event %d came to %s with stream %t", from.track.Line().Name(), b.N, m.id, e.Stream)
 	}
 	if !e.Stream {
 		return
 	}
-	var rd *reading
+	var rd *verify.Reading
 	if streamed {
-		rd = f.begin(m.id, m.gaps)
+		rd = f.Begin(m.id, m.gaps)
 	}
 	m.run.aside(func() { m.read(ctx, rd, e) })
 }

@@ -1,24 +1,12 @@
-package soak
+package verify
 
 import (
-	"maps"
-	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
-)
 
-// Report is how far a run is, or what it came to.
-type Report struct {
-	Run        string            `json:"run"` // begins the ids of its agents
-	Seconds    float64           `json:"seconds"`
-	Kinds      map[string]Counts `json:"kinds"` // message, stream, chunk, request, reply, event
-	Total      Counts            `json:"total"`
-	Cuts       uint64            `json:"cuts"`       // connections that the run has cut
-	Reconnects uint64            `json:"reconnects"` // connections made beyond the first of each agent
-	Gaps       uint64            `json:"gaps"`       // told by the cluster
-	Errors     map[string]uint64 `json:"errors"`     // of calls, by code
-	Violations uint64            `json:"violations"`
-	Listed     []Violation       `json:"listed"` // the first hundred
-}
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
 
 // Counts are numbers of things sent. An event is sent once and delivered to each member.
 type Counts struct {
@@ -36,27 +24,38 @@ type Counts struct {
 	P99        float64 `json:"p99_ms"`
 }
 
-// Failed tells whether a promise was broken.
-func (r Report) Failed() bool { return r.Violations > 0 }
+// counter counts one kind.
+type counter struct {
+	sent, stored, refused, unknown atomic.Uint64
+	delivered, told, aborted       atomic.Uint64
+	lost, duplicated, reordered    atomic.Int64
 
-// Progress returns how far the run is.
-func (r *Run) Progress() Report {
-	t := r.tally
-	out := Report{
-		Run: r.name, Seconds: t.clock().Seconds(), Kinds: map[string]Counts{},
-		Cuts: r.net.Cuts(), Gaps: t.gaps.Load(),
+	mu      sync.Mutex // guards latency
+	latency *hdrhistogram.Histogram
+}
+
+// maxLatency is the longest latency that is told from longer ones.
+const maxLatency = 10 * time.Minute
+
+func newCounter() *counter {
+	return &counter{latency: hdrhistogram.New(1, maxLatency.Microseconds(), 3)}
+}
+
+// late records how long a delivery took.
+func (c *counter) late(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.latency.RecordValue(min(max(d, 0), maxLatency).Microseconds()) // in range by the line itself
+}
+
+// Counts returns what was counted of each kind, and of all together.
+func (t *Tally) Counts() (kinds map[string]Counts, total Counts) {
+	kinds, sum := map[string]Counts{}, newCounter()
+	for k, c := range t.counts {
+		kinds[string(k)] = c.counts()
+		sum.add(c)
 	}
-	out.Reconnects = uint64(max(0, int(r.net.Opened())-len(r.senders)-len(r.receivers)))
-	sum := newCounter()
-	for k := range kinds {
-		out.Kinds[k.String()] = t.counts[k].counts()
-		sum.add(t.counts[k])
-	}
-	out.Total = sum.counts()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	out.Violations, out.Listed, out.Errors = t.total, slices.Clone(t.listed), maps.Clone(t.errors)
-	return out
+	return kinds, sum.counts()
 }
 
 // add adds another counter's counts.
@@ -73,7 +72,7 @@ func (c *counter) add(o *counter) {
 	c.reordered.Add(o.reordered.Load())
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c.late.Merge(o.late)
+	c.latency.Merge(o.latency)
 }
 
 func (c *counter) counts() Counts {
@@ -83,7 +82,7 @@ func (c *counter) counts() Counts {
 		Sent: c.sent.Load(), Stored: c.stored.Load(), Refused: c.refused.Load(), Unknown: c.unknown.Load(),
 		Aborted: c.aborted.Load(), Delivered: c.delivered.Load(), Told: c.told.Load(), Lost: c.lost.Load(),
 		Duplicated: c.duplicated.Load(), Reordered: c.reordered.Load(),
-		P50: milliseconds(c.late.ValueAtQuantile(50)), P99: milliseconds(c.late.ValueAtQuantile(99)),
+		P50: milliseconds(c.latency.ValueAtQuantile(50)), P99: milliseconds(c.latency.ValueAtQuantile(99)),
 	}
 }
 

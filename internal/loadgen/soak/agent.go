@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
 // agent is one client of a run.
@@ -14,12 +15,12 @@ type agent struct {
 	run   *Run
 	id    string
 	c     *client.Client // once connected
-	gaps  *gaps          // of its mailbox
+	gaps  *verify.Gaps   // of its mailbox
 	seats map[string]*member
 }
 
 func (r *Run) newAgent(what string, i int) agent {
-	return agent{run: r, id: fmt.Sprintf("%s-%s%d", r.name, what, i), gaps: &gaps{}, seats: map[string]*member{}}
+	return agent{run: r, id: fmt.Sprintf("%s-%s%d", r.name, what, i), gaps: &verify.Gaps{}, seats: map[string]*member{}}
 }
 
 // atOnce is how many agents connect, or leave, at a time.
@@ -36,10 +37,10 @@ func (r *Run) people() {
 	for _, p := range r.receivers {
 		for _, s := range r.senders {
 			window := max(4, mailboxParts/2/len(r.senders))
-			talk, ask := &track{name: p.id, gaps: p.gaps}, &track{name: p.id, gaps: p.gaps}
-			s.talks = append(s.talks, newLine(r.tally, s.id+" to "+p.id, window, talk))
-			s.asks = append(s.asks, newLine(r.tally, s.id+" asks "+p.id, window, ask))
-			p.from = append(p.from, source{s.talks[len(s.talks)-1], talk, s.asks[len(s.asks)-1], ask, s.id})
+			from := source{verify.NewTrack(p.id, p.gaps), verify.NewTrack(p.id, p.gaps), s.id}
+			s.talks = append(s.talks, verify.NewLine(r.tally.Tally, s.id+" to "+p.id, window, from.talk))
+			s.asks = append(s.asks, verify.NewLine(r.tally.Tally, s.id+" asks "+p.id, window, from.asks))
+			p.from = append(p.from, from)
 		}
 	}
 	for k := range r.cfg.Spaces {
@@ -63,7 +64,7 @@ func (r *Run) agents() (all []*agent) {
 }
 
 // lines returns all lines.
-func (r *Run) lines() (all []*line) {
+func (r *Run) lines() (all []*verify.Line) {
 	for _, s := range r.senders {
 		all = append(append(all, s.talks...), s.asks...)
 		for _, desk := range s.desks {
@@ -95,11 +96,11 @@ func (r *Run) config(a *agent) client.Config {
 		URLs: r.cfg.Edges, Agent: a.id, Token: r.cfg.Token, TokenSource: r.cfg.TokenSource, TLS: r.cfg.TLS, Card: client.Card{Type: "soak"},
 		Dial: r.net.DialContext, Patience: r.cfg.Patience, Backoff: r.cfg.Backoff, Log: r.cfg.Log,
 		OnGap: func(g client.Gap) {
-			r.tally.gaps.Add(1)
+			r.gaps.Add(1)
 			if seat := a.seats[g.Space]; seat != nil {
-				seat.gaps.add(g.FromSeq, g.ToSeq)
+				seat.gaps.Add(g.FromSeq, g.ToSeq)
 			} else {
-				a.gaps.add(g.FromSeq, g.ToSeq)
+				a.gaps.Add(g.FromSeq, g.ToSeq)
 			}
 		},
 	}
@@ -119,16 +120,16 @@ func (r *Run) goodbye() {
 func (a *agent) watch(ctx context.Context) {
 	select {
 	case <-a.c.Done():
-		a.gaps.over.Store(true)
+		a.gaps.End()
 		for _, seat := range a.seats {
-			seat.gaps.over.Store(true)
+			seat.gaps.End()
 		}
-		a.run.tally.violated(Ended, "the client of %s ended: %v", a.id, a.c.Err())
+		a.run.tally.Violated(Ended, "the client of %s ended: %v", a.id, a.c.Err())
 	case <-ctx.Done():
 	}
 }
 
-// over tells whether nothing can be sent any more.
+// over reports whether nothing can be sent any more.
 func (a *agent) over() bool {
 	select {
 	case <-a.c.Done():

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
 // receiver is an agent that takes what senders send, and answers.
@@ -18,23 +19,21 @@ type receiver struct {
 
 // source is what one sender sends to a receiver.
 type source struct {
-	talk  *line
-	heard *track // on talk
-	asks  *line
-	asked *track // on asks
-	id    string // of the sender
+	talk *verify.Track // messages and streams
+	asks *verify.Track
+	id   string // of the sender
 }
 
 // sent is what every payload says.
 type sent struct {
-	Kind string `json:"soak"`
-	By   int    `json:"by"` // index of the sender
-	N    uint64 `json:"n"`
-	At   int64  `json:"at"` // of a reply
+	Kind verify.Kind `json:"soak"`
+	By   int         `json:"by"` // index of the sender
+	N    uint64      `json:"n"`
+	At   int64       `json:"at"` // of a reply
 }
 
 // body returns the payload of a number.
-func body(k kind, by int, n uint64) []byte {
+func body(k verify.Kind, by int, n uint64) []byte {
 	return fmt.Appendf(nil, `{"soak":%q, "by":%d, "n":%d, "text":"é😀 %x"}`, k, by, n, n*0x9e3779b97f4a7c15)
 }
 
@@ -55,27 +54,27 @@ func (p *receiver) take(ctx context.Context, m *client.Message) {
 	t := p.run.tally
 	b, ok := parse(m.Payload)
 	if !ok || b.By < 0 || b.By >= len(p.from) || p.from[b.By].id != m.From {
-		t.violated(Altered, "%s got from %s what no sender sends: %.100s", p.id, m.From, m.Payload)
+		t.Violated(verify.Altered, "%s got from %s what no sender sends: %.100s", p.id, m.From, m.Payload)
 		p.drain(ctx, nil, m)
 		return
 	}
 	from := p.from[b.By]
-	if b.Kind == request.String() {
-		load, fresh := from.asks.arrived(from.asked, request, b.N, m.Seq)
+	if b.Kind == request {
+		load, fresh := from.asks.Arrived(request, b.N, m.Seq)
 		if a, ok := load.(*answer); ok && fresh {
 			p.run.aside(func() { p.reply(m, a) })
 		}
 		return
 	}
 	k := message
-	if b.Kind == stream.String() {
+	if b.Kind == stream {
 		k = stream
 	}
 	if !slices.Equal(m.Payload, body(k, b.By, b.N)) || m.Stream != (k == stream) {
-		t.violated(Altered, "%s: %s %d came as %.100s", from.talk.name, k, b.N, m.Payload)
+		t.Violated(verify.Altered, "%s: %s %d came as %.100s", from.talk.Line().Name(), k, b.N, m.Payload)
 	}
-	load, _ := from.talk.arrived(from.heard, k, b.N, m.Seq)
-	f, _ := load.(*flow)
+	load, _ := from.talk.Arrived(k, b.N, m.Seq)
+	f, _ := load.(*verify.Flow)
 	p.drain(ctx, f, m)
 }
 
@@ -85,19 +84,19 @@ type parts interface {
 }
 
 // drain reads a stream beside the caller; f is nil where nothing is known of it.
-func (p *receiver) drain(ctx context.Context, f *flow, m *client.Message) {
+func (p *receiver) drain(ctx context.Context, f *verify.Flow, m *client.Message) {
 	if !m.Stream {
 		return
 	}
-	var rd *reading
+	var rd *verify.Reading
 	if f != nil {
-		rd = f.begin(p.id, p.gaps)
+		rd = f.Begin(p.id, p.gaps)
 	}
 	p.run.aside(func() { p.read(ctx, rd, m) })
 }
 
 // read reads a stream to its end and checks it.
-func (a *agent) read(ctx context.Context, rd *reading, m parts) {
+func (a *agent) read(ctx context.Context, rd *verify.Reading, m parts) {
 	for {
 		text, err := m.Next(ctx)
 		switch {
@@ -105,12 +104,12 @@ func (a *agent) read(ctx context.Context, rd *reading, m parts) {
 			return
 		case rd == nil:
 		case err == nil:
-			rd.chunk(text)
+			rd.Chunk(text)
 		case errors.Is(err, context.Canceled):
-			rd.never()
+			rd.Never()
 			return
 		default:
-			rd.over(err)
+			rd.Over(err)
 			return
 		}
 	}

@@ -42,7 +42,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Check tells what makes no sense, nil where all does.
+// Check says what makes no sense, nil where all does.
 func (c Config) Check() error {
 	c = c.withDefaults()
 	for _, edge := range c.Edges {
@@ -68,6 +68,7 @@ type Run struct {
 	name  string // begins every agent's id and every space's name
 	tally *tally
 	net   *faultnet.Link
+	gaps  atomic.Uint64 // told
 
 	senders   []*sender
 	receivers []*receiver
@@ -171,7 +172,7 @@ func (r *Run) Settle(ctx context.Context) error {
 // owed returns how much has not arrived, or not ended.
 func (r *Run) owed() (n int) {
 	for _, l := range r.lines() {
-		n += l.owed()
+		n += l.Owed()
 	}
 	return n + int(r.beside.Load())
 }
@@ -184,7 +185,7 @@ func (r *Run) Close() Report {
 		r.busy.Wait()
 		r.all.Wait()
 		for _, l := range r.lines() {
-			l.close()
+			l.Close()
 		}
 		r.goodbye()
 	})

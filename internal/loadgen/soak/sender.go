@@ -5,15 +5,16 @@ import (
 	"math/rand/v2"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
 // sender is an agent that sends, asks and publishes.
 type sender struct {
 	agent
 	index int
-	talks []*line // to each receiver: one-shots and streams
-	asks  []*line // to each receiver: questions
-	desks []desk  // in the spaces that it publishes into
+	talks []*verify.Line // to each receiver: one-shots and streams
+	asks  []*verify.Line // to each receiver: questions
+	desks []desk         // in the spaces that it publishes into
 }
 
 // How the rate is shared out; what spaces have goes to one-shots where there are none.
@@ -44,7 +45,7 @@ func (s *sender) talk(p *pacer, chunkRate float64) {
 	for p.wait(s.run.sending) && !s.over() {
 		k := rand.IntN(len(s.talks))
 		l, to := s.talks[k], s.run.receivers[k].id
-		if l.full() {
+		if l.Full() {
 			continue
 		}
 		select {
@@ -57,24 +58,24 @@ func (s *sender) talk(p *pacer, chunkRate float64) {
 }
 
 // message sends a one-shot.
-func (s *sender) message(l *line, to string) {
-	n := l.take(message, nil)
+func (s *sender) message(l *verify.Line, to string) {
+	n := l.Take(verify.Sent{Kind: message})
 	p, err := s.c.SendAsync(s.run.calls, to, body(message, s.index, n))
 	if err != nil {
-		l.set(n, s.run.tally.outcome(err))
+		l.Set(n, s.run.tally.outcome(err))
 		return
 	}
-	s.run.busy.Go(func() { l.set(n, s.run.tally.outcome(p.Wait(s.run.calls))) })
+	s.run.busy.Go(func() { l.Set(n, s.run.tally.outcome(p.Wait(s.run.calls))) })
 }
 
 // stream opens a stream and writes it beside the caller; done is called at its end.
-func (s *sender) stream(l *line, to string, p *pacer, done func()) {
-	f := &flow{tally: s.run.tally, name: l.name}
-	n := l.take(stream, f)
+func (s *sender) stream(l *verify.Line, to string, p *pacer, done func()) {
+	f := s.run.newFlow(l.Name())
+	n := l.Take(verify.Sent{Kind: stream, Load: f})
 	st, err := s.c.OpenStream(s.run.calls, to, body(stream, s.index, n))
-	l.set(n, s.run.tally.outcome(err))
+	l.Set(n, s.run.tally.outcome(err))
 	if err != nil {
-		f.set(unknown)
+		f.Set(verify.Unknown)
 		done()
 		return
 	}
@@ -85,34 +86,34 @@ func (s *sender) stream(l *line, to string, p *pacer, done func()) {
 }
 
 // pour writes chunks into a stream, and ends it; p may be nil for as fast as it goes.
-func (a *agent) pour(st *client.Stream, f *flow, p *pacer, chunks int) {
+func (a *agent) pour(st *client.Stream, f *verify.Flow, p *pacer, chunks int) {
 	for range chunks {
-		if p != nil && (!p.wait(a.run.sending) || !f.room(a.run.sending, p)) {
+		if p != nil && (!p.wait(a.run.sending) || !keepUp(a.run.sending, f, p)) {
 			break
 		}
-		if _, err := st.WriteString(f.write()); err != nil {
+		if _, err := st.WriteString(f.Write()); err != nil {
 			a.run.tally.outcome(err)
 			st.Cancel()
-			f.set(unknown)
+			f.Set(verify.Unknown)
 			return
 		}
 	}
 	if p != nil && rand.IntN(giveUp) == 0 {
 		st.Cancel()
-		f.set(refused)
+		f.Set(verify.Refused)
 		return
 	}
-	f.end()
-	if a.run.tally.outcome(st.Close()) == stored {
-		f.set(stored)
+	f.End()
+	if a.run.tally.outcome(st.Close()) == verify.Stored {
+		f.Set(verify.Stored)
 	} else {
-		f.set(unknown)
+		f.Set(verify.Unknown)
 	}
 }
 
-// room waits while the receiver is far behind; it returns false when ctx ends.
-func (f *flow) room(ctx context.Context, p *pacer) bool {
-	for f.behind() > mailboxParts/4 {
+// keepUp waits while a stream's receiver is far behind; it returns false when ctx ends.
+func keepUp(ctx context.Context, f *verify.Flow, p *pacer) bool {
+	for f.Behind() > mailboxParts/4 {
 		if !p.wait(ctx) {
 			return false
 		}
@@ -126,8 +127,7 @@ func (s *sender) listen(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		s.run.tally.counts[reply].duplicated.Add(1)
-		s.run.tally.violated(Duplicated, "%s got from %s what it does not wait for: %.100s", s.id, m.From, m.Payload)
+		s.run.tally.Repeated(reply, "%s got from %s what it does not wait for: %.100s", s.id, m.From, m.Payload)
 		_ = m.Close() // never fails
 	}
 }

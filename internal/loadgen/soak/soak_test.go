@@ -15,7 +15,8 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/internal/soak"
+	"github.com/agora-relay/agora/internal/loadgen/soak"
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -53,7 +54,7 @@ func until(t *testing.T, r *soak.Run, what string, ok func(soak.Report) bool) {
 	await.True(t, what, func() bool { return ok(r.Progress()) })
 }
 
-// delivered tells whether so much of every kind was delivered.
+// delivered reports whether so much of every kind was delivered.
 func delivered(n uint64) func(soak.Report) bool {
 	return func(r soak.Report) bool {
 		return !slices.ContainsFunc(kinds, func(k string) bool { return r.Kinds[k].Delivered < n })
@@ -122,15 +123,15 @@ func TestWhatTheWireLosesDoublesOrSwapsIsFound(t *testing.T) {
 		hand func() func(f *wire.Frame) []*wire.Frame
 		want string
 	}{
-		"a message is lost": {`"soak":"message"`, lose, soak.Lost},
-		"a chunk is lost":   {`"type":"message_chunk"`, lose, soak.Lost},
-		"an end is lost":    {`"type":"message_end"`, lose, soak.Broken},
-		"an event is lost":  {`"type":"space.event"`, lose, soak.Lost},
-		"a message doubled": {`"soak":"message"`, double, soak.Duplicated},
-		"a message altered": {`"soak":"message"`, alter, soak.Altered},
-		"messages swapped":  {`"soak":"message"`, swap, soak.Reordered},
-		"chunks swapped":    {`"type":"message_chunk"`, swap, soak.Reordered},
-		"an event doubled":  {`"type":"space.event"`, double, soak.Duplicated},
+		"a message is lost": {`"soak":"message"`, lose, verify.Lost},
+		"a chunk is lost":   {`"type":"message_chunk"`, lose, verify.Lost},
+		"an end is lost":    {`"type":"message_end"`, lose, verify.Broken},
+		"an event is lost":  {`"type":"space.event"`, lose, verify.Lost},
+		"a message doubled": {`"soak":"message"`, double, verify.Duplicated},
+		"a message altered": {`"soak":"message"`, alter, verify.Altered},
+		"messages swapped":  {`"soak":"message"`, swap, verify.Reordered},
+		"chunks swapped":    {`"type":"message_chunk"`, swap, verify.Reordered},
+		"an event doubled":  {`"type":"space.event"`, double, verify.Duplicated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +142,7 @@ func TestWhatTheWireLosesDoublesOrSwapsIsFound(t *testing.T) {
 				return hand(f)
 			}))
 			r := start(t, soak.Config{Edges: []string{url}, Senders: 1, Receivers: 1, Spaces: 1, Rate: 400})
-			if c.want != soak.Broken {
+			if c.want != verify.Broken {
 				until(t, r, "violation", soak.Report.Failed)
 			} else {
 				until(t, r, "end that is lost", func(soak.Report) bool { return tampered.Load() })
@@ -150,7 +151,7 @@ func TestWhatTheWireLosesDoublesOrSwapsIsFound(t *testing.T) {
 			defer cancel()
 			_, _ = r.Stop(ctx), r.Settle(ctx)
 			got := r.Close()
-			if !slices.ContainsFunc(got.Listed, func(v soak.Violation) bool { return v.Kind == c.want }) {
+			if !slices.ContainsFunc(got.Listed, func(v verify.Violation) bool { return v.Kind == c.want }) {
 				t.Errorf("violations = %v, want one of %s", got.Listed, c.want)
 			}
 		})
