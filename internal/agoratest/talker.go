@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
-// talker is an agent that keeps sending numbered frames to others, and
-// accounts for every one that it gets. It comes back whenever its connection goes.
+// talker is an agent that keeps sending numbered frames to others, and hands
+// verify every one that it gets. It comes back whenever its connection goes.
 type talker struct {
 	talk *Talk
 	id   string
@@ -22,22 +24,25 @@ type talker struct {
 
 	// of its own goroutine
 	door    int           // where it goes next
-	plain   uint64        // messages sent without a number
-	plainly time.Time     // when it sent the last of those
+	plainly time.Time     // when it sent the last message without a number
 	paced   time.Time     // before which it does not try to connect
 	blind   bool          // its socket is not read
 	silence time.Duration // after which it takes its connection for dead
 	upgrade time.Duration // how long it tries to connect at one place
 
-	mu     sync.Mutex   // guards the fields below
+	// set before it runs
+	out    []*outgoing
+	in     map[string]*incoming     // by sender and where it was sent
+	plain  *verify.Line             // messages without a number of their own
+	plains map[string]*verify.Track // such messages of others, by sender
+
+	mu     sync.Mutex   // guards the fields below, and those that change of out and in
 	conn   *Client      // nil while it is away
 	left   []*oldSocket // sockets that it has forgotten
 	token  string
-	last   uint64 // position in its mailbox
-	space  uint64 // position in the space, once it is in
-	out    []*outgoing
-	in     map[string]*incoming // by sender and where it was sent
-	texts  map[string]int       // bytes of events that come in deltas
+	last   uint64         // position in its mailbox
+	space  uint64         // position in the space, once it is in
+	texts  map[string]int // bytes of events that come in deltas
 	faults []string
 	seen   Recovery
 	tried  time.Time         // when it first tried to come back; zero while it is there
@@ -47,38 +52,52 @@ type talker struct {
 
 // incoming is what a talker gets from one sender, directly or in the space.
 type incoming struct {
-	last    uint64          // number
-	at      time.Time       // when that came
-	pause   time.Duration   // the longest between two since Mark
-	holes   []uint64        // numbers that were passed over
-	plain   uint64          // the same of messages without a number of their own
-	aborted map[string]bool // streams that were given up
+	from  int // the sender, among the talk's agents
+	track *verify.Track
+	at    time.Time     // when the last one came
+	pause time.Duration // the longest between two since Mark
 }
 
 // upgradeTime is how long an agent first tries to connect at one edge, before it goes to the next.
 const upgradeTime = 2 * time.Second
 
-func newTalker(t *Talk, i int, to []string) *talker {
+func newTalker(t *Talk, i int) *talker {
 	k := &talker{
-		talk: t, id: t.ids[i], door: i / 2, in: map[string]*incoming{}, texts: map[string]int{},
-		silence: t.opts.Silence, upgrade: upgradeTime,
+		talk: t, id: t.ids[i], door: i / 2, in: map[string]*incoming{}, plains: map[string]*verify.Track{},
+		texts: map[string]int{}, silence: t.opts.Silence, upgrade: upgradeTime,
 	}
 	k.seen.Codes = map[string]int{}
 	k.goal.Store(-1)
-	for _, to := range to {
-		k.out = append(k.out, &outgoing{talk: t, to: to, next: 1, failed: map[uint64]bool{}, broken: map[string]bool{}})
-	}
 	return k
 }
 
-// from returns what it got from a sender. The caller holds mu.
-func (k *talker) from(sender string) *incoming {
-	in, ok := k.in[sender]
-	if !ok {
-		in = &incoming{at: time.Now(), aborted: map[string]bool{}}
-		k.in[sender] = in
+// everybody stands for the space, among those whom an agent sends to.
+const everybody = -1
+
+// line makes a line from an agent to another, or to everybody.
+func (t *Talk) line(from, to int) {
+	k, o := t.talkers[from], &outgoing{talk: t, next: 1}
+	key, receivers := k.id, t.talkers
+	if to == everybody {
+		key = "#" + k.id
+	} else {
+		o.to, receivers = t.ids[to], t.talkers[to:to+1]
 	}
-	return in
+	var tracks []*verify.Track
+	for _, r := range receivers {
+		in := &incoming{from: from, track: verify.NewTrack(r.id, &verify.Gaps{}), at: time.Now()}
+		r.in[key] = in
+		tracks = append(tracks, in.track)
+	}
+	o.line = verify.NewLine(t.tally, fmt.Sprintf("%s to %q", k.id, o.to), remembered, tracks...)
+	k.out = append(k.out, o)
+}
+
+// plainLine makes a line of messages without numbers of their own.
+func (t *Talk) plainLine(from, to int) {
+	k, track := t.talkers[from], verify.NewTrack(t.ids[to], &verify.Gaps{})
+	k.plain = verify.NewLine(t.tally, k.id+" plainly to "+t.ids[to], remembered, track)
+	t.talkers[to].plains[k.id] = track
 }
 
 func (k *talker) joined() bool {
@@ -87,7 +106,7 @@ func (k *talker) joined() bool {
 	return k.space != 0
 }
 
-// impatient tells whether the agent gives up connections that are silent.
+// impatient reports whether the agent gives up connections that are silent.
 func (k *talker) impatient() bool {
 	return !k.talk.opts.Patient || k.id != k.talk.ids[1]
 }
@@ -136,7 +155,7 @@ func (k *talker) obey(conn *Client) {
 	}
 }
 
-// isGone tells whether the agent must connect anew, and notes why.
+// isGone reports whether the agent must connect anew, and notes why.
 func (k *talker) isGone(conn *Client) bool {
 	why := ""
 	switch err := conn.Gone(); {
@@ -227,11 +246,10 @@ func (k *talker) register(url, hello string, first bool) (conn *Client, why stri
 }
 
 func (k *talker) welcome(conn *Client, w Frame, first bool) {
-	owed, said := k.talk.owed(k.id), k.talk.saidTo(k.id)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.conn, k.token = conn, w.Text("resume_token")
-	k.bound(said)
+	k.bound()
 	if first {
 		k.last = w.Uint("last_seq")
 		// A connection that is gone shows soon.
@@ -241,12 +259,12 @@ func (k *talker) welcome(conn *Client, w Frame, first bool) {
 			k.fault("lost its session: %s", w)
 		}
 		k.seen.Back = max(k.seen.Back, time.Since(k.tried))
-		k.owed, k.since = owed, k.tried
+		k.owed, k.since = k.stored(), k.tried
 		k.caughtUp()
 	}
 	k.tried = time.Time{}
 	for _, o := range k.out {
-		o.next = o.stored + 1
+		o.next = o.line.Settled() + 1
 	}
 }
 

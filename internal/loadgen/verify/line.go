@@ -114,10 +114,25 @@ func (l *Line) Set(n uint64, o Outcome) {
 	l.settle()
 }
 
+// Pending returns the first number from n on that has no outcome; the one that is given next where all have.
+func (l *Line) Pending(n uint64) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n = max(n, l.settled+1)
+	for it := l.item(n); it != nil && it.outcome != Pending; it = l.item(n) {
+		n++
+	}
+	return n
+}
+
 // SetStored takes that every number up to n is stored that has no other outcome.
 func (l *Line) SetStored(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if n >= l.base+uint64(len(l.items)) {
+		l.tally.Violated(Untrue, "%s: %d are said to be stored, and less were sent", l.name, n)
+		return
+	}
 	for i := l.settled + 1; i <= n; i++ {
 		l.set(i, Stored)
 	}

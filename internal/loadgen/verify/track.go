@@ -32,6 +32,9 @@ type skip struct {
 // NewTrack makes a track for a line that is to be made. Several lines to one mailbox share its gaps.
 func NewTrack(receiver string, g *Gaps) *Track { return &Track{name: receiver, gaps: g} }
 
+// Name returns what comes to whom.
+func (t *Track) Name() string { return t.line.name + ", at " + t.name }
+
 // Line returns the line.
 func (t *Track) Line() *Line { return t.line }
 
