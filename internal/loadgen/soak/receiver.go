@@ -55,7 +55,9 @@ func (p *receiver) take(ctx context.Context, m *client.Message) {
 	b, ok := parse(m.Payload)
 	if !ok || b.By < 0 || b.By >= len(p.from) || p.from[b.By].id != m.From {
 		t.Violated(verify.Altered, "%s got from %s what no sender sends: %.100s", p.id, m.From, m.Payload)
-		p.drain(ctx, nil, m)
+		if m.Stream {
+			p.aside(ctx, nil, m)
+		}
 		return
 	}
 	from := p.from[b.By]
@@ -74,8 +76,9 @@ func (p *receiver) take(ctx context.Context, m *client.Message) {
 		t.Violated(verify.Altered, "%s: %s %d came as %.100s", from.talk.Line().Name(), k, b.N, m.Payload)
 	}
 	load, _ := from.talk.Arrived(k, b.N, m.Seq)
-	f, _ := load.(*verify.Flow)
-	p.drain(ctx, f, m)
+	if f, _ := load.(*verify.Flow); m.Stream {
+		p.aside(ctx, f.Begin(p.id, p.gaps), m)
+	}
 }
 
 // parts is what has chunks: a message, or an event.
@@ -83,16 +86,9 @@ type parts interface {
 	Next(ctx context.Context) (string, error)
 }
 
-// drain reads a stream beside the caller; f is nil where nothing is known of it.
-func (p *receiver) drain(ctx context.Context, f *verify.Flow, m *client.Message) {
-	if !m.Stream {
-		return
-	}
-	var rd *verify.Reading
-	if f != nil {
-		rd = f.Begin(p.id, p.gaps)
-	}
-	p.run.aside(func() { p.read(ctx, rd, m) })
+// aside reads a stream to its end and checks it, beside the caller; rd is nil where nothing is known of it.
+func (a *agent) aside(ctx context.Context, rd *verify.Reading, m parts) {
+	a.run.aside(func() { a.read(ctx, rd, m) })
 }
 
 // read reads a stream to its end and checks it.

@@ -134,12 +134,7 @@ func (m *member) take(ctx context.Context, e *client.Event) {
 	if fresh && streamed != e.Stream {
 		t.Violated(verify.Altered, "%s: event %d came to %s with stream %t", from.track.Line().Name(), b.N, m.id, e.Stream)
 	}
-	if !e.Stream {
-		return
+	if e.Stream {
+		m.aside(ctx, f.Begin(m.id, m.gaps), e)
 	}
-	var rd *verify.Reading
-	if streamed {
-		rd = f.Begin(m.id, m.gaps)
-	}
-	m.run.aside(func() { m.read(ctx, rd, e) })
 }

@@ -1,8 +1,6 @@
 package verify
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -24,18 +22,14 @@ type Counts struct {
 	P99        float64 `json:"p99_ms"`
 }
 
-// counter counts one kind.
-type counter struct {
-	sent, stored, refused, unknown atomic.Uint64
-	delivered, told, aborted       atomic.Uint64
-	lost, duplicated, reordered    atomic.Int64
-
-	mu      sync.Mutex // guards latency
-	latency *hdrhistogram.Histogram
-}
-
 // maxLatency is the longest latency that is told from longer ones.
 const maxLatency = 10 * time.Minute
+
+// counter counts one kind. The tally's lock guards it.
+type counter struct {
+	Counts
+	latency *hdrhistogram.Histogram
+}
 
 func newCounter() *counter {
 	return &counter{latency: hdrhistogram.New(1, maxLatency.Microseconds(), 3)}
@@ -43,49 +37,39 @@ func newCounter() *counter {
 
 // late records how long a delivery took.
 func (c *counter) late(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	_ = c.latency.RecordValue(min(max(d, 0), maxLatency).Microseconds()) // in range by the line itself
 }
 
 // Counts returns what was counted of each kind, and of all together.
 func (t *Tally) Counts() (kinds map[string]Counts, total Counts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	kinds, sum := map[string]Counts{}, newCounter()
 	for k, c := range t.counts {
-		kinds[string(k)] = c.counts()
+		kinds[string(k)] = c.summary()
 		sum.add(c)
 	}
-	return kinds, sum.counts()
+	return kinds, sum.summary()
 }
 
 // add adds another counter's counts.
 func (c *counter) add(o *counter) {
-	c.sent.Add(o.sent.Load())
-	c.stored.Add(o.stored.Load())
-	c.refused.Add(o.refused.Load())
-	c.unknown.Add(o.unknown.Load())
-	c.aborted.Add(o.aborted.Load())
-	c.delivered.Add(o.delivered.Load())
-	c.told.Add(o.told.Load())
-	c.lost.Add(o.lost.Load())
-	c.duplicated.Add(o.duplicated.Load())
-	c.reordered.Add(o.reordered.Load())
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	c.Sent += o.Sent
+	c.Stored += o.Stored
+	c.Refused += o.Refused
+	c.Unknown += o.Unknown
+	c.Aborted += o.Aborted
+	c.Delivered += o.Delivered
+	c.Told += o.Told
+	c.Lost += o.Lost
+	c.Duplicated += o.Duplicated
+	c.Reordered += o.Reordered
 	c.latency.Merge(o.latency)
 }
 
-func (c *counter) counts() Counts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return Counts{
-		Sent: c.sent.Load(), Stored: c.stored.Load(), Refused: c.refused.Load(), Unknown: c.unknown.Load(),
-		Aborted: c.aborted.Load(), Delivered: c.delivered.Load(), Told: c.told.Load(), Lost: c.lost.Load(),
-		Duplicated: c.duplicated.Load(), Reordered: c.reordered.Load(),
-		P50: milliseconds(c.latency.ValueAtQuantile(50)), P99: milliseconds(c.latency.ValueAtQuantile(99)),
-	}
-}
-
-func milliseconds(us int64) float64 {
-	return float64(time.Duration(us)*time.Microsecond) / float64(time.Millisecond)
+// summary returns the counts, with the quantiles.
+func (c *counter) summary() Counts {
+	all := c.Counts
+	all.P50, all.P99 = float64(c.latency.ValueAtQuantile(50))/1000, float64(c.latency.ValueAtQuantile(99))/1000
+	return all
 }

@@ -70,18 +70,17 @@ func (f *Flow) Set(o Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.outcome = o
-	c := f.tally.counts[f.kinds.Chunk]
-	switch o {
+	switch n := uint64(f.wrote); o {
 	case Stored:
-		c.stored.Add(uint64(f.wrote))
+		f.tally.resolved(f.kinds.Chunk, Stored, n)
 		for _, why := range f.broken {
 			f.tally.Violated(Broken, "%s", why)
 		}
 	case Unknown:
-		c.unknown.Add(uint64(f.wrote)) // the first of them may have been stored
-		f.tally.counts[f.kinds.Stream].aborted.Add(1)
+		f.tally.resolved(f.kinds.Chunk, Unknown, n) // the first of them may have been stored
+		f.tally.count(f.kinds.Stream, func(c *counter) { c.Aborted++ })
 	case Refused: // on purpose
-		c.unknown.Add(uint64(f.wrote))
+		f.tally.resolved(f.kinds.Chunk, Unknown, n)
 	}
 	f.broken = nil
 }
@@ -93,8 +92,11 @@ func (f *Flow) Behind() int {
 	return f.wrote - int(f.got.Load())
 }
 
-// Begin begins to check what a receiver reads, which is told of gaps by g.
+// Begin begins to check what a receiver reads, which is told of gaps by g; nil where the flow is.
 func (f *Flow) Begin(receiver string, g *Gaps) *Reading {
+	if f == nil {
+		return nil
+	}
 	return &Reading{flow: f, to: receiver, gaps: g, told: g.Told()}
 }
 
@@ -158,7 +160,7 @@ func (r *Reading) late(i int) {
 		f.tally.Repeated(f.kinds.Chunk, "%s: chunk %d came to %s again, after %d", f.name, i, r.to, r.next-1)
 		return
 	}
-	f.tally.counts[f.kinds.Chunk].lost.Add(-1)
+	f.tally.count(f.kinds.Chunk, func(c *counter) { c.Lost-- })
 	f.tally.overtaken(f.kinds.Chunk, "%s: chunk %d came to %s after %d", f.name, i, r.to, r.next-1)
 }
 

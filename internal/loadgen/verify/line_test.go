@@ -26,7 +26,7 @@ type counted struct {
 }
 
 func (l *Line) counted() counted {
-	c := l.tally.counts["message"].counts()
+	c := l.tally.counts["message"].Counts
 	got := counted{c.Delivered, c.Told, c.Lost, c.Duplicated, c.Reordered, nil}
 	for _, v := range l.tally.listed {
 		got.violations = append(got.violations, v.Kind)

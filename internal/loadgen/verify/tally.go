@@ -44,11 +44,11 @@ const maxListed = 100
 
 // Tally counts what was sent, what arrived, and violations. Its methods may be called by many goroutines at a time.
 type Tally struct {
-	clock  func() time.Time
-	began  time.Time
-	counts map[Kind]*counter // never changed
+	clock func() time.Time
+	began time.Time
 
 	mu     sync.Mutex // guards the fields below
+	counts map[Kind]*counter
 	listed []Violation
 	total  uint64
 }
@@ -66,57 +66,65 @@ func New(clock func() time.Time, kinds ...Kind) *Tally {
 func (t *Tally) Elapsed() time.Duration { return t.clock().Sub(t.began) }
 
 // Sent counts something sent.
-func (t *Tally) Sent(k Kind) { t.counts[k].sent.Add(1) }
+func (t *Tally) Sent(k Kind) { t.count(k, func(c *counter) { c.Sent++ }) }
 
 // Resolved counts what became of something sent.
-func (t *Tally) Resolved(k Kind, o Outcome) {
-	switch c := t.counts[k]; o {
-	case Stored:
-		c.stored.Add(1)
-	case Refused:
-		c.refused.Add(1)
-	case Unknown:
-		c.unknown.Add(1)
-	}
+func (t *Tally) Resolved(k Kind, o Outcome) { t.resolved(k, o, 1) }
+
+func (t *Tally) resolved(k Kind, o Outcome, n uint64) {
+	t.count(k, func(c *counter) {
+		switch o {
+		case Stored:
+			c.Stored += n
+		case Refused:
+			c.Refused += n
+		case Unknown:
+			c.Unknown += n
+		}
+	})
 }
 
 // Arrived counts a delivery of what was sent after so much of the tally's time.
 func (t *Tally) Arrived(k Kind, sent time.Duration) {
-	c := t.counts[k]
-	c.delivered.Add(1)
-	c.late(t.Elapsed() - sent)
+	t.count(k, func(c *counter) {
+		c.Delivered++
+		c.late(t.Elapsed() - sent)
+	})
 }
 
 // Missed counts what is stored and did not come: as told where its receiver was told so, else as a violation.
 func (t *Tally) Missed(k Kind, told bool, format string, args ...any) {
-	if told {
-		t.counts[k].told.Add(1)
-		return
-	}
-	t.counts[k].lost.Add(1)
-	t.Violated(Lost, format, args...)
+	t.count(k, func(c *counter) {
+		if told {
+			c.Told++
+			return
+		}
+		c.Lost++
+		t.violated(Lost, format, args...)
+	})
 }
 
 // Repeated counts what came again.
 func (t *Tally) Repeated(k Kind, format string, args ...any) {
-	t.counts[k].duplicated.Add(1)
-	t.Violated(Duplicated, format, args...)
+	t.count(k, func(c *counter) {
+		c.Duplicated++
+		t.violated(Duplicated, format, args...)
+	})
 }
 
 // overtaken counts what came behind what was sent later.
 func (t *Tally) overtaken(k Kind, format string, args ...any) {
-	t.counts[k].reordered.Add(1)
-	t.Violated(Reordered, format, args...)
+	t.count(k, func(c *counter) {
+		c.Reordered++
+		t.violated(Reordered, format, args...)
+	})
 }
 
 // Violated writes a violation down.
 func (t *Tally) Violated(what, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.total++
-	if len(t.listed) < maxListed {
-		t.listed = append(t.listed, Violation{At: t.clock(), Kind: what, Text: fmt.Sprintf(format, args...)})
-	}
+	t.violated(what, format, args...)
 }
 
 // Violations returns how many violations there are, and the first hundred in words.
@@ -124,4 +132,17 @@ func (t *Tally) Violations() (total uint64, listed []Violation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total, slices.Clone(t.listed)
+}
+
+func (t *Tally) count(k Kind, f func(*counter)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f(t.counts[k])
+}
+
+func (t *Tally) violated(what, format string, args ...any) {
+	t.total++
+	if len(t.listed) < maxListed {
+		t.listed = append(t.listed, Violation{At: t.clock(), Kind: what, Text: fmt.Sprintf(format, args...)})
+	}
 }

@@ -93,7 +93,7 @@ func (t *Track) Aborted(stream uint64, again bool) {
 func (t *Track) deliver(k Kind, n uint64) any {
 	l, it := t.line, t.line.item(n)
 	if it == nil || it.outcome == Refused {
-		l.tally.counts[k].delivered.Add(1)
+		l.tally.count(k, func(c *counter) { c.Delivered++ })
 		if n > l.forgotten {
 			l.tally.Violated(Untrue, "%s: %s %d came to %s although it was refused", l.name, k, n, t.name)
 		}
@@ -144,17 +144,19 @@ func (t *Track) late(k Kind, n uint64) bool {
 		l.tally.Repeated(k, "%s: %s %d came to %s again, after %d", l.name, k, n, t.name, t.last)
 		return false
 	}
-	s, c := t.skips[i], l.tally.counts[k]
+	s := t.skips[i]
 	t.skips.remove(s)
 	t.passed--
 	s.came = true
-	switch {
-	case s.missed && s.told:
-		c.told.Add(^uint64(0))
-	case s.missed:
-		c.lost.Add(-1)
-	}
-	c.delivered.Add(1)
+	l.tally.count(k, func(c *counter) {
+		switch {
+		case s.missed && s.told:
+			c.Told--
+		case s.missed:
+			c.Lost--
+		}
+		c.Delivered++
+	})
 	l.tally.overtaken(k, "%s: %s %d came to %s after %d", l.name, k, n, t.name, t.last)
 	return true
 }
