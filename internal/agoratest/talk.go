@@ -43,8 +43,6 @@ type Talk struct {
 	ids     []string
 	talkers []*talker
 	tally   *verify.Tally
-	shown   int // violations that the test was told of
-
 	stopped atomic.Bool // no new numbers
 	over    atomic.Bool
 	running sync.WaitGroup
@@ -228,11 +226,9 @@ func (t *Talk) failed() (failed bool) {
 		k.faults = nil
 		k.mu.Unlock()
 	}
-	_, violations := t.tally.Violations()
-	for _, v := range violations[t.shown:] {
+	for _, v := range t.tally.News() {
 		t.t.Errorf("%s: %s", v.Kind, v.Text)
 		failed = true
 	}
-	t.shown = len(violations)
 	return failed
 }

@@ -110,7 +110,7 @@ func TestEachCellNeedsItsProtection(t *testing.T) {
 // iatNeeds has the cells of IAT, but for those in which somebody is gone: what they want is told, and they wait in vain where nothing is.
 var iatNeeds = []need{
 	{"the edge of callers and listeners is killed", "once", `the witness was asked 15 times, want 10`},
-	{"the edge of callers and listeners is killed", "cursor", `number \d+ of .*, behind number`},
+	{"the edge of callers and listeners is killed", "cursor", `notification \d+ (never )?came to`},
 	{"the edge of who answers is killed", "cursor", `in vain: the witness is asked 10 times`},
 	{"the edge of who answers is killed, with a chunk that it does not know to be stored", "name", `the chunks are "01233"`},
 	{"both are killed", "once", `the witness was asked 15 times, want 10`},

@@ -50,6 +50,7 @@ type Tally struct {
 	mu     sync.Mutex // guards the fields below
 	counts map[Kind]*counter
 	listed []Violation
+	told   int // of those listed, those that News has returned
 	total  uint64
 }
 
@@ -132,6 +133,15 @@ func (t *Tally) Violations() (total uint64, listed []Violation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total, slices.Clone(t.listed)
+}
+
+// News returns the violations that it has not returned before, as far as they are listed.
+func (t *Tally) News() []Violation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	news := slices.Clone(t.listed[t.told:])
+	t.told = len(t.listed)
+	return news
 }
 
 func (t *Tally) count(k Kind, f func(*counter)) {
