@@ -1,7 +1,6 @@
 package agoratest
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,7 @@ func (k *talker) handle(frame Frame) {
 	defer k.mu.Unlock()
 	switch f.Type() {
 	case "space.joined":
-		k.space = max(k.space, f.Seq())
+		k.pos.space = max(k.pos.space, f.Seq())
 	case "receipt":
 		if o := k.lane(f.Text("to")); o != nil {
 			o.line.SetStored(f.Uint("n"))
@@ -24,7 +23,7 @@ func (k *talker) handle(frame Frame) {
 	case "error":
 		k.refused(frame)
 	case "agent.reconnect":
-		k.seen.Codes["agent.reconnect"]++
+		k.back.seen.Codes["agent.reconnect"]++
 	case "gap":
 		k.fault("was told of a gap: %s", frame)
 	case "message", "message_chunk", "message_end", "reply":
@@ -37,9 +36,9 @@ func (k *talker) handle(frame Frame) {
 		k.event(f)
 	}
 	if strings.HasPrefix(f.Type(), "space.") {
-		k.space = max(k.space, f.Seq())
+		k.pos.space = max(k.pos.space, f.Seq())
 	} else {
-		k.last = max(k.last, f.Seq())
+		k.pos.last = max(k.pos.last, f.Seq())
 	}
 }
 
@@ -98,18 +97,18 @@ func (k *talker) event(f fields) {
 		k.got(f, "#"+data.Text("from"), event)
 	case "space.event.delta":
 		if from := data.Text("from"); from != "" {
-			k.texts[id] = 0
-			k.texts[id+"/from"] = slices.Index(k.talk.ids, from)
+			k.deltas[id] = &delta{from: from}
 		}
-		k.texts[id] += len(data.Text("text"))
+		if d := k.deltas[id]; d != nil {
+			d.size += len(data.Text("text"))
+		}
 	case "space.event.done":
-		if k.texts[id] != large {
-			k.fault("got %d bytes of event %s, want %d", k.texts[id], id, large)
+		d := k.deltas[id]
+		delete(k.deltas, id)
+		if d == nil || d.size != large {
+			k.fault("got event %s in deltas %+v, want %d bytes", id, d, large)
+			return
 		}
-		if from := k.texts[id+"/from"]; from >= 0 {
-			k.got(f, "#"+k.talk.ids[from], event)
-		}
-		delete(k.texts, id)
-		delete(k.texts, id+"/from")
+		k.got(f, "#"+d.from, event)
 	}
 }

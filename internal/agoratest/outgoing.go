@@ -143,7 +143,7 @@ func (o *outgoing) parted(n uint64) uint64 {
 // part was refused may be aborted, or not: then it goes on.
 func (k *talker) refused(f Frame) {
 	code, n := f.Text("code"), f.Uint("n")
-	k.seen.Codes[code]++
+	k.back.seen.Codes[code]++
 	if f.Has("from") {
 		k.aborted(f)
 		return

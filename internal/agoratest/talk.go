@@ -148,7 +148,7 @@ func (t *Talk) Loses(i int, within time.Duration) {
 	t.until(within, "no connection was lost", func() []string {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.seen.Lost > 0 {
+		if k.back.seen.Lost > 0 {
 			return nil
 		}
 		return []string{k.id}
