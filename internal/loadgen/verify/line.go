@@ -41,8 +41,8 @@ type item struct {
 	skipped []*skip // by receivers that saw a later one before the outcome was known
 }
 
-// NewLine makes a line to some receivers, on which nothing was sent. At most window numbers are to be under way; of
-// eight times as many the line remembers that nobody knows what became of them.
+// NewLine makes a line to some receivers, on which nothing was sent. At most window numbers are to be under way. The line
+// remembers eight times as many that did not arrive and of which nobody knows the outcome, and forgets the older ones.
 func NewLine(t *Tally, name string, window int, to ...*Track) *Line {
 	l := &Line{tally: t, name: name, window: window, base: 1, tracks: to}
 	for _, track := range to {
@@ -106,7 +106,7 @@ func (l *Line) Take(s Sent) uint64 {
 	return l.base + uint64(len(l.items)) - 1
 }
 
-// Set takes what became of a number. What has an outcome already keeps it.
+// Set takes what became of a number. A number keeps the first outcome that it has.
 func (l *Line) Set(n uint64, o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
