@@ -102,7 +102,7 @@ func (f *flood) pressed() bool {
 // nearly full. What was accepted arrives when it reads again, and a mailbox beside it keeps all of its mail.
 func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 	c := start(t, "--mailbox.max-records", "2048")
-	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
+	rest := everybodyElse{t, []string{c.Edges[1].URL(), c.Edges[2].URL()}}
 	sleeper, err := join(c.Edges[0].URL(), "sleeper", loadgen.Target{})
 	if err != nil {
 		t.Fatal(err)
@@ -130,13 +130,13 @@ func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 	}
 	f := newFlood(t, flooder, "stuck", 4<<10)
 	halfLoad(t, c.Edges[1].URL(), c.Edges[2].URL())
-	before := others.median(func() { <-time.After(3 * time.Second) })
+	before := rest.median(func() { <-time.After(3 * time.Second) })
 	memory := watchMemory(c.Edges[0])
-	now := others.median(func() {
+	now := rest.median(func() {
 		deadline := time.Now().Add(30 * time.Second)
 		f.pour("stuck", func() bool { return f.pressed() || time.Now().After(deadline) })
 	})
-	others.unmoved(before, now)
+	rest.unmoved(before, now)
 	memory.bounded(t, 10)
 	_, counts := f.tally.Counts()
 	t.Logf("sent %d, accepted %d, refused %v", counts.Sent, counts.Stored, f.refused)
@@ -164,7 +164,7 @@ func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 // TestManySlowReadersCostOnlyThemselves has senders at full speed write to many agents that read slowly.
 func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 	c := start(t, "--mailbox.shard-bytes", "256MiB")
-	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
+	rest := everybodyElse{t, []string{c.Edges[1].URL(), c.Edges[2].URL()}}
 	readers := many(1000, 200)
 	slow := make([]*agent, readers)
 	crowd(t, readers, func(k int) error {
@@ -176,10 +176,10 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 		return err
 	})
 	halfLoad(t, c.Edges[1].URL(), c.Edges[2].URL())
-	before := others.median(func() { <-time.After(3 * time.Second) })
+	before := rest.median(func() { <-time.After(3 * time.Second) })
 	memory := watchMemory(c.Edges[0])
 	size, each := many(8<<10, 32<<10), 16
-	now := others.median(func() {
+	now := rest.median(func() {
 		var all sync.WaitGroup
 		for k, a := range slow {
 			all.Go(func() { // one frame in 100 ms
@@ -205,7 +205,7 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 		}
 		all.Wait()
 	})
-	others.unmoved(before, now)
+	rest.unmoved(before, now)
 	memory.bounded(t, readers)
 }
 
