@@ -115,7 +115,7 @@ func TestALineKnowsHowFarItIs(t *testing.T) {
 // In a long run of streams that are aborted now and then nothing is a violation, but a part that is lost where only one
 // end knows of an abort; and the line remembers no more than what is under way.
 func TestAPartLostIsFoundAmongStreamsThatAreAborted(t *testing.T) {
-	for try := range 400 {
+	for try := range 100 {
 		l, to := newTestLine(1)
 		lost, fault := uint64(50+rand.IntN(50)), try%2 == 0
 		for stream := uint64(1); stream <= 200; stream++ {
