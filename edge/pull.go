@@ -34,7 +34,6 @@ func (d *Delivery) seq() uint64 {
 // mailbox is what waits in an agent's mailbox, and what of it was pulled and not written yet.
 type mailbox struct {
 	inbox    *broker.Inbox
-	after    uint64      // position at which delivery began
 	markTo   uint64      // frames up to here may have been given to an earlier socket
 	begun    atomic.Bool // deliveries may flow
 	refused  atomic.Bool // a Pull was, as the edge may not deliver
@@ -204,7 +203,7 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 		return Delivery{}, false
 	}
 	if m.Part <= agora.Start && s.actor.grant().Grant != nil {
-		s.rights.heardFrom(m.From)
+		authorizer(s).heardFrom(m.From)
 	}
 	if m.Part == agora.Cancel {
 		s.out.sender().Cancelled(peer, m.Stream) // a cancel is for both directions of the name
