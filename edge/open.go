@@ -128,3 +128,11 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	}
 	return o, nil
 }
+
+// Begin lets deliveries flow: the door has queued its answer to the Hello.
+func (s *Session) Begin() {
+	s.keepalive.beaten = agora.Ticks()
+	s.mailbox.begun.Store(true)
+	keeper{s}.rearm(false, 0)
+	s.conn.Wake()
+}

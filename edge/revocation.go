@@ -9,15 +9,6 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// Dismissed returns why a connection is closed whose credentials Check refuses.
-func Dismissed(err error) Reason {
-	e := agora.AsError(err)
-	if e.Code == agora.Unavailable {
-		return Reason{Cause: Drained, Text: e.Message}
-	}
-	return Reason{Cause: Expired, Code: e.Code, Text: e.Message}
-}
-
 // Expires returns when the session's credentials end; zero for never.
 func (s *Session) Expires() time.Time { return s.actor.Principal().Expires }
 
