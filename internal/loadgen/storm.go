@@ -10,11 +10,11 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/pause"
-	"github.com/agora-relay/agora/wire"
 )
 
-// StormConfig says what a storm is. Edges, Agents and Missed are required.
+// StormConfig says what a storm is. Agents and Missed are required, and System or Edges.
 type StormConfig struct {
+	System  System        // what carries it; Agora, with the two fields below, if nil
 	Edges   []string      // WebSocket addresses; agents are spread over them
 	Access                // of every agent
 	Agents  int           // those that are cut off and return
@@ -24,6 +24,10 @@ type StormConfig struct {
 	Dialing int           // agents that connect at a time; all at once if zero
 	Spread  time.Duration // over which they begin to return, evenly; all in the same instant if zero
 	Settle  time.Duration // how long each step may take
+	Move    bool          // agents return to the next server
+
+	// Stored returns once the servers have what was missed; nil: the last part of each stream asks for a receipt.
+	Stored func(context.Context) error
 
 	Live     int           // streams of other agents, which go on meanwhile and are measured
 	LiveRate float64       // chunks a second of all these
@@ -39,7 +43,7 @@ func (c StormConfig) config() Config {
 		senders = (c.Agents + 199) / 200
 	}
 	return Config{
-		Kind: stormKind, Edges: c.Edges, Access: c.Access, Senders: senders, Receivers: c.Agents, Size: c.Size,
+		Kind: stormKind, System: c.System, Edges: c.Edges, Access: c.Access, Senders: senders, Receivers: c.Agents, Size: c.Size,
 		Duration: 1, Settle: c.Settle,
 	}
 }
@@ -87,6 +91,7 @@ type StormResult struct {
 	Cut       int64            `json:"lost_connections"`
 	Errors    map[string]int64 `json:"errors,omitempty"`
 	First     string           `json:"first_error,omitempty"`
+	Lost      int64            `json:"-"` // arrivals that have not come
 }
 
 // Failed tells whether an agent has not got all that it missed, once and in order.
@@ -105,12 +110,12 @@ type storm struct {
 // Storm connects agents, cuts all their connections, has each of them miss parts of a stream until the cluster has
 // stored them, and has them return all at once. It returns when each has caught up, or a step took too long, which
 // the result shows, or ctx ended. It fails where not all agents could be connected, or what they miss not be stored.
-func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step string)) (StormResult, error) {
+func Storm(ctx context.Context, cfg StormConfig, servers Watched, tell func(step string)) (StormResult, error) {
 	if err := cfg.Check(); err != nil {
 		return StormResult{}, err
 	}
 	r := newRun(cfg.config())
-	r.storm = &storm{last: uint64(cfg.Missed)}
+	r.storm = &storm{last: uint64(cfg.Missed - 1)}
 	r.storm.shard.late = newHistogram()
 	defer r.Close()
 	if err := r.gather(ctx); err != nil {
@@ -123,7 +128,7 @@ func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step
 	}
 	tell("cutting them off")
 	r.cutAll()
-	if err := r.miss(ctx); err != nil {
+	if err := r.miss(ctx, cfg.Stored); err != nil {
 		return StormResult{}, err
 	}
 	tell(fmt.Sprintf("each missed %d parts; all return", cfg.Missed))
@@ -139,20 +144,18 @@ func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step
 	return out, nil
 }
 
-// gather connects all and starts the streams, until each agent has a first part.
+// gather connects all and starts the streams, until each agent has heard of its own.
 func (r *Run) gather(ctx context.Context) error {
 	r.people()
 	r.window(0, math.MaxInt64)
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
-	if err := r.begin(ctx); err != nil {
+	if err := r.open(ctx); err != nil {
 		return err
 	}
-	for _, l := range r.lines {
-		l.send(r.meter, now())
-	}
-	return r.until(ctx, "agents have got a first part", func() int64 { return r.meter.counts().total })
+	r.prime(ctx)
+	return r.until(ctx, "agents have heard of their stream", r.heard)
 }
 
 // until waits until as many as there are lines are done.
@@ -171,25 +174,32 @@ func (r *Run) until(ctx context.Context, what string, done func() int64) error {
 // cutAll breaks the connection of every receiver.
 func (r *Run) cutAll() {
 	for _, a := range r.agents[r.cfg.Senders:] {
-		a.conn.Cut()
+		_ = a.conn.Cut() // its reader ends in any case
 		a.reader.Wait()
 	}
 }
 
-// miss sends what the agents miss. The last part of each asks for a receipt: when that is stored, all is.
-func (r *Run) miss(ctx context.Context) error {
-	err := each(r.lines, func(l *line) error {
-		for l.sent.Load() < int64(r.storm.last) {
+// miss sends what the agents miss, and returns when that is stored.
+func (r *Run) miss(ctx context.Context, stored func(context.Context) error) error {
+	err := each(r.lines, func(l *line) (err error) {
+		for l.sent.Load() < int64(r.storm.last) && !l.dead.Load() {
 			l.send(r.meter, now())
 		}
-		f := r.pair(l.number, l.to)
-		f.ID = string(text(StampSize)[1 : 1+StampSize])
-		l.frame = newTemplate(f)
+		if stored == nil {
+			w := r.way(l)
+			w.Receipt = true
+			if l.frames, err = l.from.conn.Open(ctx, w); err != nil {
+				return err
+			}
+		}
 		l.send(r.meter, now())
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if stored != nil {
+		return stored(ctx)
 	}
 	return r.until(ctx, "streams are stored", func() int64 { return r.receipts.counts().total })
 }
@@ -208,8 +218,10 @@ func (r *Run) comeBack(ctx context.Context, cfg StormConfig) *meter {
 	var begun atomic.Int64
 	_ = some(r.agents[r.cfg.Senders:], dialing, func(a *agent) error { // who could not return is counted
 		pause.For(ctx, cfg.Spread*time.Duration(begun.Add(1)-1)/time.Duration(cfg.Agents))
-		t := Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Access: r.cfg.Access, Resume: a.conn.Token, After: a.position}
-		c, err := dialUntil(ctx, t)
+		if cfg.Move {
+			a.server = (a.server + 1) % r.cfg.System.Servers()
+		}
+		c, err := r.resume(ctx, a)
 		if err != nil {
 			r.notes.lost(a.id, err)
 			return nil
@@ -224,11 +236,11 @@ func (r *Run) comeBack(ctx context.Context, cfg StormConfig) *meter {
 	return connected
 }
 
-// dialUntil connects an agent, again and again while the cluster can't take it, until ctx ends.
-func dialUntil(ctx context.Context, t Target) (*Conn, error) {
+// resume connects an agent again, and again while the system can't take it, until ctx ends.
+func (r *Run) resume(ctx context.Context, a *agent) (Agent, error) {
 	for {
-		c, err := Dial(ctx, t)
-		if e, ok := errors.AsType[*agora.Error](err); !ok || e.Code != agora.Unavailable || ctx.Err() != nil {
+		c, err := r.cfg.System.Resume(ctx, a.conn, a.server)
+		if err == nil || !passing(err) || ctx.Err() != nil {
 			return c, err
 		}
 		pause.For(ctx, between/5)
@@ -236,15 +248,9 @@ func dialUntil(ctx context.Context, t Target) (*Conn, error) {
 }
 
 // passed takes a part that an agent has got.
-func (s *storm) passed(r *Run, a *agent, number uint64, frame []byte) {
-	if number == 0 {
-		var f wire.Frame
-		if err := wire.DecodeAnswer(frame, &f); err == nil {
-			a.position = f.Seq
-		}
-	}
+func (s *storm) passed(r *Run, number uint64, at int64) {
 	if number == s.last {
-		r.meter.note(&s.shard, s.began.Load(), a.conn.At())
+		r.meter.note(&s.shard, s.began.Load(), at)
 		s.whole.Add(1)
 	}
 }
@@ -254,7 +260,7 @@ func (r *Run) stormResult(took time.Duration, before, after *Look, self time.Dur
 	out := StormResult{
 		Verb: stormKind, Run: r.name, Agents: base.Receivers, Senders: base.Senders, Size: base.Size,
 		Whole: r.storm.whole.Load(), Seconds: took.Seconds(),
-		Expected: base.Expected - int64(len(r.lines)), Received: base.Received - int64(len(r.lines)),
+		Expected: base.Expected, Received: base.Received, Lost: base.Lost,
 		Twice: base.Twice, Skipped: base.Missed, Gaps: base.Gaps, Cut: base.Cut, Errors: base.Errors, First: base.First,
 	}
 	out.PerSecond = float64(out.Received) / took.Seconds()
@@ -263,10 +269,6 @@ func (r *Run) stormResult(took time.Duration, before, after *Look, self time.Dur
 	out.CaughtUp = summary(s.late)
 	s.mu.Unlock()
 	out.Client = usage(self, out.Received)
-	if base.Server != nil {
-		u := usage(after.CPU-before.CPU, out.Received)
-		u.RSS, u.Heap = after.RSS, after.Heap
-		out.Server = &u
-	}
+	out.Server = spent(before, after, out.Received)
 	return out
 }

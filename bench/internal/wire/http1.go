@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,12 +11,14 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/agora-relay/agora/internal/loadgen/socket"
 )
 
 // http1 is an agent's connections over HTTP/1.1.
 type http1 struct {
 	addr, token string
-	down        net.Conn
+	down        *socket.Timed
 	r           *bufio.Reader
 
 	mu    sync.Mutex // guards the fields below; held while something is posted
@@ -26,28 +29,33 @@ type http1 struct {
 }
 
 // dialHTTP1 connects, and asks for events at a path.
-func dialHTTP1(addr, token, path string) (*http1, error) {
-	h := &http1{addr: addr, token: token}
-	nc, err := net.DialTimeout("tcp", addr, Patience)
+func dialHTTP1(ctx context.Context, addr, token, path string) (*http1, error) {
+	down, err := connect(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	h.down, h.r = nc, bufio.NewReaderSize(nc, readBuffer)
-	nc.SetDeadline(time.Now().Add(Patience))
-	_, err = fmt.Fprintf(nc, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", path, addr, token)
-	if err == nil {
-		var status int
-		if status, _, err = answerHead(h.r); err == nil && status != 200 {
-			err = fmt.Errorf("%s answered %d", path, status)
-		}
-	}
-	nc.SetDeadline(time.Time{})
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	return h, nil
+	h := &http1{addr: addr, token: token, down: down, r: bufio.NewReaderSize(down, readBuffer)}
+	return h, greeted(down, func() error { return h.ask(path) })
 }
+
+// ask asks for events.
+func (h *http1) ask(path string) error {
+	_, err := fmt.Fprintf(h.down, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", path, h.addr, h.token)
+	if err != nil {
+		return err
+	}
+	status, _, err := answerHead(h.r)
+	if err == nil && status != 200 {
+		err = fmt.Errorf("%s answered %d", path, status)
+	}
+	return err
+}
+
+// At implements uplink.
+func (h *http1) At() int64 { return h.down.At() }
+
+// SetWriteDeadline implements uplink: a post that is under way is answered.
+func (h *http1) SetWriteDeadline(t time.Time) error { return h.down.SetWriteDeadline(t) }
 
 // answerHead reads the status and the header of an answer, and returns the length of its body; -1 where it comes in chunks.
 func answerHead(r *bufio.Reader) (status, length int, err error) {
