@@ -60,9 +60,7 @@ func (a *agent) Arrived(s Stamp, at int64) {
 	}
 	a.next[s.Line] = s.Number + 1
 	a.run.meter.record(a.run.meter.shard(a.shard), s.At, at, l.measures(s.Number))
-	if a.watch {
-		l.gate.through(1)
-	}
+	l.got(a, next, s.Number+1)
 	if a.run.storm != nil {
 		a.run.storm.passed(a.run, s.Number, at)
 	}

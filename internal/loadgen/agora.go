@@ -8,14 +8,24 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Agora is the edges of a cluster, as a [System].
 type Agora struct {
 	Edges  []string // WebSocket addresses
 	Access          // of every agent
-	Ack    bool     // agents acknowledge what they get; else their pongs tell how far they are
+	Acks
 }
+
+// Acks says when agents acknowledge what they get. The zero value is never: their pongs tell how far they are.
+type Acks struct {
+	Batch int           // after so many messages
+	After time.Duration // and after the first that comes so long after the last acknowledgement; 0: not for that
+}
+
+// AcksOfClients are those of the Go client.
+var AcksOfClients = Acks{Batch: 64, After: time.Second}
 
 // Servers implements System.
 func (s Agora) Servers() int { return len(s.Edges) }
@@ -51,7 +61,7 @@ func (s Agora) Peer(ctx context.Context, r Role, id string, server int) (*Peer, 
 	if err != nil {
 		return nil, err
 	}
-	return &Peer{Conn: c, access: s.Access, acks: s.Ack, returns: r == Returns}, nil
+	return &Peer{Conn: c, access: s.Access, acks: s.Acks, returns: r == Returns}, nil
 }
 
 const (

@@ -20,7 +20,7 @@ type Config struct {
 	System    System   // what carries it; Agora, with the three fields below, if nil
 	Edges     []string // WebSocket addresses; agents are spread over them
 	Access             // of every agent
-	Ack       bool     // receivers acknowledge what they get; else their pongs tell how far they are
+	Ack       bool     // receivers acknowledge what they get, as the Go client does
 	Senders   int      // 50 if zero; of a space: 1, members that publish
 	Receivers int      // as many as there are senders if zero; of a space: members, publishers included, 100 if zero
 	Rate      float64  // messages a second, of all senders together; 0: as fast as they come through
@@ -45,7 +45,11 @@ func (c Config) withDefaults() Config {
 	c.Burst = min(cmp.Or(c.Burst, (c.Window+1)/2), c.Window)
 	c.Size = cmp.Or(c.Size, 100)
 	if c.System == nil {
-		c.System = Agora{Edges: c.Edges, Access: c.Access, Ack: c.Ack}
+		a := Agora{Edges: c.Edges, Access: c.Access}
+		if c.Ack {
+			a.Acks = AcksOfClients
+		}
+		c.System = a
 	}
 	return c
 }

@@ -28,6 +28,29 @@ func (g *gate) pass(sent, window, burst int64, stop <-chan struct{}) bool {
 	return true
 }
 
+// everyone tells which messages of a line to many agents the last of them has, by the burst.
+type everyone struct {
+	agents int64
+	burst  uint64
+	have   []atomic.Int64 // agents that have a burst, those under way going round
+}
+
+func newEveryone(agents, window, burst int) *everyone {
+	return &everyone{int64(agents), uint64(burst), make([]atomic.Int64, window/burst+2)}
+}
+
+// got takes that an agent which had all messages before a number has all before another, and returns how many are
+// through by that.
+func (e *everyone) got(had, has uint64) (through int64) {
+	for b := had / e.burst; b < has/e.burst; b++ {
+		if have := &e.have[b%uint64(len(e.have))]; have.Add(1) == e.agents {
+			have.Store(0)
+			through += int64(e.burst)
+		}
+	}
+	return through
+}
+
 // through counts signs that messages have come through.
 func (g *gate) through(signs int64) {
 	after := g.got.Add(signs)

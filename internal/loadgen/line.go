@@ -24,6 +24,18 @@ type line struct {
 
 	dead atomic.Bool // nothing can be sent any more
 	gate gate
+	all  *everyone // nil: messages are through when those that watch say so
+}
+
+// got takes that an agent which had all messages before a number has all before another.
+func (l *line) got(a *agent, had, has uint64) {
+	if l.all != nil {
+		if n := l.all.got(had, has); n > 0 {
+			l.gate.through(n)
+		}
+	} else if a.watch {
+		l.gate.through(1)
+	}
 }
 
 // greet sends what only tries whether the line is open.

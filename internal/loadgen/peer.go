@@ -12,8 +12,9 @@ import (
 // Peer is an agent of a cluster, as an [Agent] of a load: its frames are made once.
 type Peer struct {
 	*Conn
-	access        Access
-	acks, returns bool
+	access  Access
+	acks    Acks
+	returns bool
 
 	ends map[int][]byte // by line, the frame that ends its stream; who opens it has it until Close
 
@@ -110,18 +111,12 @@ func refused(frame []byte) Refusal {
 	return r
 }
 
-// A peer acknowledges when it has got so many frames, or this long after it did before.
-const (
-	ackBatch = 64
-	ackEvery = int64(1e9)
-)
-
 // acknowledge tells the edge now and then how far the peer is, if it is one that does.
 func (p *Peer) acknowledge(frame []byte, r Receiver) {
-	if !p.acks {
+	if p.acks.Batch == 0 {
 		return
 	}
-	if p.unacked++; p.unacked < ackBatch && p.At()-p.acked < ackEvery {
+	if p.unacked++; p.unacked < p.acks.Batch && (p.acks.After == 0 || p.At()-p.acked < int64(p.acks.After)) {
 		return
 	}
 	var f wire.Frame

@@ -55,15 +55,14 @@ func (r *Run) members() {
 	watched := map[int]bool{}
 	for i := range r.cfg.Receivers {
 		a := r.add(Member, i, i)
-		a.watch = r.cfg.Everyone || !watched[a.server]
+		a.watch = !watched[a.server]
 		watched[a.server] = true
 	}
-	signs := len(watched)
-	if r.cfg.Everyone {
-		signs = len(r.agents)
-	}
 	for i := range r.cfg.Senders {
-		r.addLine(r.agents[i], r.name, int64(len(r.agents)), int64(signs))
+		l := r.addLine(r.agents[i], r.name, int64(len(r.agents)), int64(len(watched)))
+		if r.cfg.Everyone {
+			l.gate.signs, l.all = 1, newEveryone(len(r.agents), r.cfg.Window, r.cfg.Burst)
+		}
 	}
 }
 

@@ -29,8 +29,8 @@ const (
 	Idles    Role = "i" // says and hears nothing
 )
 
-// Agent is the connection of an agent to a system. Any goroutine may call Send, whose frames don't mix. Close, Cut and a
-// deadline have what blocks return.
+// Agent is the connection of an agent to a system. Any goroutine may call Send, whose frames don't mix. Close and Cut
+// have what blocks return.
 type Agent interface {
 	// Open makes ready to send. A space, whose member the agent becomes, is opened before Receive is called.
 	// ErrNone says that the system has no such thing.
@@ -39,6 +39,7 @@ type Agent interface {
 	Receive(r Receiver) error
 	// Send writes a frame at once, and alone.
 	Send(frame []byte) error
+	// SetWriteDeadline bounds Send.
 	SetWriteDeadline(t time.Time) error
 	// Cut ends the connection without a word: the session stays where there is such a thing.
 	Cut() error

@@ -16,9 +16,15 @@ type Agora struct {
 	asked uint64 // how often it has asked
 }
 
-// DialAgora connects an agent to the edge at addr. It acknowledges what it gets.
+// ackEvery is how many messages an agent takes before it says that it has them.
+const ackEvery = 64
+
+// DialAgora connects an agent to the edge at addr. It acknowledges what is sent to itself.
 func DialAgora(ctx context.Context, r loadgen.Role, addr, id, token string) (*Agora, error) {
-	s := loadgen.Agora{Edges: []string{"ws://" + addr}, Access: loadgen.Access{Token: token}, Ack: true}
+	s := loadgen.Agora{Edges: []string{"ws://" + addr}, Access: loadgen.Access{Token: token}}
+	if r != loadgen.Member {
+		s.Acks.Batch = ackEvery
+	}
 	p, err := s.Peer(ctx, r, id, 0)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora/internal/loadgen/socket"
@@ -20,9 +21,9 @@ type http1 struct {
 	addr, token string
 	down        *socket.Timed
 	r           *bufio.Reader
+	up          atomic.Pointer[socket.Timed] // nil until something is posted
 
 	mu    sync.Mutex // guards the fields below; held while something is posted
-	up    net.Conn   // nil until then
 	in    *bufio.Reader
 	out   []byte
 	ended bool
@@ -54,8 +55,13 @@ func (h *http1) ask(path string) error {
 // At implements uplink.
 func (h *http1) At() int64 { return h.down.At() }
 
-// SetWriteDeadline implements uplink: a post that is under way is answered.
-func (h *http1) SetWriteDeadline(t time.Time) error { return h.down.SetWriteDeadline(t) }
+// SetWriteDeadline implements uplink.
+func (h *http1) SetWriteDeadline(t time.Time) error {
+	if up := h.up.Load(); up != nil {
+		return up.SetDeadline(t)
+	}
+	return nil
+}
 
 // answerHead reads the status and the header of an answer, and returns the length of its body; -1 where it comes in chunks.
 func answerHead(r *bufio.Reader) (status, length int, err error) {
@@ -109,17 +115,19 @@ func (h *http1) post(body []byte) (status int, answer []byte, err error) {
 	if h.ended {
 		return 0, nil, net.ErrClosed
 	}
-	if h.up == nil {
-		if h.up, err = net.DialTimeout("tcp", h.addr, Patience); err != nil {
+	up := h.up.Load()
+	if up == nil {
+		if up, err = connect(context.Background(), h.addr); err != nil {
 			return 0, nil, err
 		}
-		h.in = bufio.NewReaderSize(h.up, 2<<10)
+		h.up.Store(up)
+		h.in = bufio.NewReaderSize(up, 2<<10)
 	}
 	h.out = append(append(h.out[:0], "POST /a2a HTTP/1.1\r\nHost: "...), h.addr...)
 	h.out = append(append(h.out, "\r\nContent-Type: application/json\r\nAuthorization: Bearer "...), h.token...)
 	h.out = strconv.AppendInt(append(h.out, "\r\nContent-Length: "...), int64(len(body)), 10)
 	h.out = append(append(h.out, "\r\n\r\n"...), body...)
-	if _, err := h.up.Write(h.out); err != nil {
+	if err := up.Send(h.out); err != nil {
 		return 0, nil, err
 	}
 	status, n, err := answerHead(h.in)
@@ -135,8 +143,9 @@ func (h *http1) Close() error {
 	err := h.down.Close()
 	if h.mu.TryLock() { // else a post is under way, which is answered
 		defer h.mu.Unlock()
-		if h.ended = true; h.up != nil {
-			return h.up.Close()
+		h.ended = true
+		if up := h.up.Load(); up != nil {
+			return up.Close()
 		}
 	}
 	return err

@@ -253,6 +253,9 @@ func (c *http2) post(body []byte) (int, []byte, error) {
 	}
 }
 
+// SetWriteDeadline implements uplink: a post waits for what is read.
+func (c *http2) SetWriteDeadline(t time.Time) error { return c.SetDeadline(t) }
+
 // Close ends the connection, and returns when nothing reads it any more.
 func (c *http2) Close() error {
 	err := c.Conn.Close()

@@ -16,6 +16,7 @@ type uplink interface {
 	events(data func([]byte)) error
 	// At returns when what came down last had come, in Ticks; for whoever takes the events.
 	At() int64
+	// SetWriteDeadline bounds posts.
 	SetWriteDeadline(t time.Time) error
 	Close() error
 }
