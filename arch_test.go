@@ -85,7 +85,7 @@ var layers = map[string][]string{
 	"internal/trace":       {"."},
 	"internal/model":       {},
 	"internal/reliability": {"internal/agoratest"},
-	"internal/loadgen":     {".", "wire", "internal/pause"},
+	"internal/loadgen":     {".", "wire", "internal/loadgen/socket", "internal/pause"},
 	"internal/pause":       {},
 	"internal/p2phost":     {},
 	"internal/plot":        {},
@@ -102,6 +102,8 @@ var layers = map[string][]string{
 	"examples/aip/caller":   {"client/aip"},
 	"examples/aip/toolbox":  {"client/aip"},
 	"examples/p2p/agent":    {},
+
+	"internal/loadgen/socket": {"."},
 }
 
 // homes says which packages may import a library. What begins with the key

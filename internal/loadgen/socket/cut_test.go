@@ -1,7 +1,6 @@
-package loadgen
+package socket
 
 import (
-	"bufio"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -32,8 +31,8 @@ func TestACutSaysNothingOverTLSEither(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Conn{nc: nc, r: bufio.NewReader(nc)}
-	if err := c.Write([]byte("GET / HTTP/1.1\r\nHost: edge\r\n\r\n")); err != nil {
+	c := New(nc, 0)
+	if err := c.Send([]byte("GET / HTTP/1.1\r\nHost: edge\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(c.r, make([]byte, len("hello"))); err != nil {
