@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"wire/iat":             {".", "wire", "internal/rawjson"},
 	"wire/aip":             {".", "internal/rawjson"},
 	"wire/p2p":             {".", "wire", "internal/rawjson"},
-	"spaces":               {".", "broker", "presence", "wire"},
+	"spaces":               {".", "broker", "presence", "wire", "internal/pump"},
 	"edge/relay":           {".", "broker", "presence", "internal/guard"},
 	"edge/call":            {".", "broker", "presence", "internal/guard", "internal/pause"},
 	"edge/approval":        {".", "broker", "internal/latency", "internal/pause"},
@@ -42,7 +42,7 @@ var layers = map[string][]string{
 	"edge/ownership":       {".", "broker", "edge/directory", "presence", "spaces", "internal/guard", "internal/latency", "internal/pause"},
 	"edge":                 {".", "broker", "presence", "spaces", "edge/admission", "edge/approval", "edge/call", "edge/dial", "edge/relay", "edge/policy", "edge/directory", "edge/ownership", "internal/guard", "internal/latency", "internal/pause", "internal/trace"},
 	"edge/operator":        {".", "broker", "presence", "spaces", "edge"},
-	"edge/demux":           {".", "edge", "edge/admission", "internal/guard", "internal/pause"},
+	"edge/demux":           {".", "edge", "edge/admission", "internal/guard", "internal/pause", "internal/pump"},
 	"edge/auth":            {".", "edge", "edge/policy", "internal/pause", "internal/reload"},
 	"edge/ws/frame":        {"."},
 	"edge/ws":              {".", "edge", "edge/admission", "edge/carrier", "edge/directory", "edge/ws/frame", "spaces", "wire", "wire/p2p", "internal/latency", "internal/turns"},
@@ -63,7 +63,7 @@ var layers = map[string][]string{
 	"mcp/agenttools":       {".", "client", "internal/pause"},
 	"mcp/install":          {},
 	"cmd/agora":            {"edge/auth", "cmd/agora/bench", "cmd/agora/cli", "cmd/agora/config", "cmd/agora/logging", "cmd/agora/serve", "cmd/agora/version"},
-	"cmd/agora/bench":      {".", "internal/loadgen", "internal/pause", "internal/plot", "internal/soak", "cmd/agora/access", "cmd/agora/exit", "cmd/agora/logging"},
+	"cmd/agora/bench":      {".", "internal/loadgen", "internal/loadgen/soak", "internal/loadgen/verify", "internal/pause", "internal/plot", "cmd/agora/access", "cmd/agora/exit", "cmd/agora/logging"},
 	"cmd/agora/cli":        {".", "client", "client/iat", "edge/aip", "edge/operator", "internal/pause", "mcp/agenttools", "mcp/host", "mcp/install", "mcp/member", "sidecar", "cmd/agora/access", "cmd/agora/config", "cmd/agora/exit", "cmd/agora/logging", "cmd/agora/terminal", "cmd/agora/version"},
 	"cmd/agora/serve":      {"*", "cmd/agora/certs", "cmd/agora/config", "cmd/agora/logging", "cmd/agora/terminal", "cmd/agora/version"},
 	"cmd/agora/config":     {"broker", "edge", "edge/admission", "edge/aip", "edge/auth", "edge/dial", "edge/iat", "edge/p2p", "edge/policy", "edge/web", "edge/ws", "internal/trace", "internal/turns", "presence", "wire", "wire/iat", "cmd/agora/certs", "cmd/agora/exit", "cmd/agora/logging"},
@@ -85,13 +85,16 @@ var layers = map[string][]string{
 	"internal/trace":       {"."},
 	"internal/model":       {},
 	"internal/reliability": {"internal/agoratest"},
-	"internal/soak":        {".", "client", "internal/faultnet", "internal/pause"},
-	"internal/loadgen":     {".", "wire", "internal/pause"},
+	"internal/loadgen":     {".", "wire", "internal/loadgen/socket", "internal/pause"},
 	"internal/pause":       {},
 	"internal/p2phost":     {},
 	"internal/plot":        {},
+	"internal/pump":        {},
 	"internal/reload":      {},
 	"internal/overload":    {"internal/agoratest", "internal/loadgen"},
+
+	"internal/loadgen/verify": {},
+	"internal/loadgen/soak":   {".", "client", "internal/faultnet", "internal/loadgen/verify", "internal/pause"},
 
 	"examples/iat/host":     {"client/iat"},
 	"examples/iat/subagent": {"client/iat"},
@@ -99,6 +102,8 @@ var layers = map[string][]string{
 	"examples/aip/caller":   {"client/aip"},
 	"examples/aip/toolbox":  {"client/aip"},
 	"examples/p2p/agent":    {},
+
+	"internal/loadgen/socket": {"."},
 }
 
 // homes says which packages may import a library. What begins with the key
@@ -115,7 +120,7 @@ var homes = map[string][]string{
 	"github.com/prometheus/client_golang": {"cmd/agora/serve"},
 	"go.opentelemetry.io/":                {"internal/trace"},
 	"github.com/go-logr/logr":             {"internal/trace"}, // what OpenTelemetry is given as its log
-	"github.com/HdrHistogram/":            {"internal/soak", "internal/loadgen"},
+	"github.com/HdrHistogram/":            {"internal/loadgen", "internal/loadgen/verify"},
 	"github.com/pires/go-proxyproto":      {"cmd/agora/serve", "cmd/agora/porttest"},
 	"github.com/spf13/cobra":              {"cmd/agora", "cmd/agora/bench", "cmd/agora/cli", "cmd/agora/config", "cmd/agora/exit", "cmd/agora/serve", "cmd/agora/version"},
 	"github.com/spf13/pflag":              {"cmd/agora/access", "cmd/agora/bench", "cmd/agora/cli", "cmd/agora/config", "cmd/agora/serve"},

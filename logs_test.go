@@ -23,7 +23,7 @@ var levels = map[string]int{"Debug": 0, "Info": 0, "Warn": 0, "Error": 0, "Debug
 
 func TestOperatorsFindEveryLogMessageInTheTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/operations.md")
+	page, err := os.ReadFile("docs/logs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,12 +37,12 @@ func TestOperatorsFindEveryLogMessageInTheTable(t *testing.T) {
 	}
 	for _, message := range slices.Sorted(maps.Keys(said)) {
 		if told[message] != said[message] {
-			t.Errorf("docs/operations.md lacks the row | `%s` | %s | …", message, said[message])
+			t.Errorf("docs/logs.md lacks the row | `%s` | %s | …", message, said[message])
 		}
 		delete(told, message)
 	}
 	for message := range told {
-		t.Errorf("docs/operations.md has a row for %q, which nothing logs", message)
+		t.Errorf("docs/logs.md has a row for %q, which nothing logs", message)
 	}
 }
 

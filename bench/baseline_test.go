@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/agora-relay/agora/bench/internal/loadgen"
+	"github.com/agora-relay/agora/bench/internal/measure"
 	"github.com/agora-relay/agora/bench/internal/system"
 )
 
@@ -13,8 +13,8 @@ import (
 func measured(rate, cpu float64) *report {
 	p := plan{systems: []system.Kind{{Name: "core"}, {Name: "agora-r1"}}, loads: []kind{{name: "saturated-200"}}}
 	r := newReport(p)
-	r.add("core", "saturated-200", load.Result{Rate: 1000, ServerCPU: 2})
-	r.add("agora-r1", "saturated-200", load.Result{Rate: rate, ServerCPU: cpu})
+	r.add("core", "saturated-200", measure.Result{Rate: 1000, ServerCPU: 2})
+	r.add("agora-r1", "saturated-200", measure.Result{Rate: rate, ServerCPU: cpu})
 	return r
 }
 

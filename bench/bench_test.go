@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/loadgen"
+	"github.com/agora-relay/agora/bench/internal/measure"
 	"github.com/agora-relay/agora/bench/internal/system"
-	"github.com/agora-relay/agora/bench/internal/wire"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // TestEverySystemCarriesEveryLoad runs all that needs no more than Go and redis-server, small and short.
@@ -22,22 +22,22 @@ func TestEverySystemCarriesEveryLoad(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	tools := &system.Tools{Module: "..", Cache: t.TempDir()}
-	cfg := load.Config{Warm: 20 * time.Millisecond, Time: 200 * time.Millisecond, Size: 100, Window: 16, Patience: 2 * time.Minute}
+	cfg := measure.Config{Warm: 20 * time.Millisecond, Time: 200 * time.Millisecond, Size: 100, Window: 16, Patience: 2 * time.Minute}
 	small := map[string]runner{
-		"saturated": func(ctx context.Context, s load.Target, name string, cfg load.Config) (load.Result, error) {
-			return load.Saturate(ctx, s, name, load.Shape{Senders: 4, Receivers: 8}, cfg)
+		"saturated": func(ctx context.Context, s measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+			return measure.Saturate(ctx, s, measure.Shape{Senders: 4, Receivers: 8}, cfg)
 		},
-		"paced": func(ctx context.Context, s load.Target, name string, cfg load.Config) (load.Result, error) {
-			return load.Pace(ctx, s, name, load.Shape{Senders: 8, Receivers: 8}, 500, cfg)
+		"paced": func(ctx context.Context, s measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+			return measure.Pace(ctx, s, measure.Shape{Senders: 8, Receivers: 8}, 500, cfg)
 		},
-		"fanout": func(ctx context.Context, s load.Target, name string, cfg load.Config) (load.Result, error) {
-			return load.FanOut(ctx, s, name, 20, cfg)
+		"fanout": func(ctx context.Context, s measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+			return measure.FanOut(ctx, s, 20, cfg)
 		},
-		"asks": func(ctx context.Context, s load.Target, name string, cfg load.Config) (load.Result, error) {
-			return load.Asks(ctx, s, name, 2, cfg)
+		"asks": func(ctx context.Context, s measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+			return measure.Asks(ctx, s, name, 2, cfg)
 		},
-		"oneshots": func(ctx context.Context, s load.Target, name string, cfg load.Config) (load.Result, error) {
-			return load.OneShots(ctx, s, name, 8, cfg)
+		"oneshots": func(ctx context.Context, s measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+			return measure.OneShots(ctx, s, 8, cfg)
 		},
 	}
 	for _, k := range system.Kinds {
@@ -57,14 +57,14 @@ func TestEverySystemCarriesEveryLoad(t *testing.T) {
 					cfg.Time *= 4
 					r, err = run(t.Context(), s, name, cfg)
 				}
-				if errors.Is(err, wire.ErrNone) && (k.Keeps == "nothing" || strings.HasPrefix(k.Name, "iat") || name == "asks" && !strings.HasPrefix(k.Name, "agora")) {
+				if errors.Is(err, loadgen.ErrNone) && (k.Keeps == "nothing" || strings.HasPrefix(k.Name, "iat") || name == "asks" && !strings.HasPrefix(k.Name, "agora")) {
 					continue
 				}
 				if err != nil || r.Sent == 0 || r.Rate == 0 || r.Lost+r.Disordered+r.Faults > 0 {
 					t.Errorf("%s: %+v, %v", name, r, err)
 				}
 			}
-			if r, err := load.Idle(t.Context(), s, "idle", 20, cfg); err != nil || r.RSS == 0 || r.Faults > 0 {
+			if r, err := measure.Idle(t.Context(), s, 20, cfg); err != nil || r.RSS == 0 || r.Faults > 0 {
 				t.Errorf("idle: %+v, %v", r, err)
 			}
 		})
@@ -76,7 +76,7 @@ func TestEverySystemOfAIPCarriesItsLoads(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	tools := &system.Tools{Module: "..", Cache: t.TempDir()}
-	cfg := load.Config{Warm: 20 * time.Millisecond, Time: 200 * time.Millisecond, Size: 100, Window: 16, Patience: 2 * time.Minute}
+	cfg := measure.Config{Warm: 20 * time.Millisecond, Time: 200 * time.Millisecond, Size: 100, Window: 16, Patience: 2 * time.Minute}
 	for _, k := range system.Kinds {
 		if k.Foreign || !k.AIP {
 			continue
@@ -89,14 +89,14 @@ func TestEverySystemOfAIPCarriesItsLoads(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Stop()
-			called, is := load.Target(s).(load.Called)
+			called, is := measure.Target(s).(measure.Called)
 			if !is {
 				t.Fatal("nobody calls by AIP there")
 			}
-			for name, run := range map[string]func() (load.Result, error){
-				"tools": func() (load.Result, error) { return load.Tools(t.Context(), called, "tools", 2, 2, cfg) },
-				"sessions": func() (load.Result, error) {
-					return load.Sessions(t.Context(), called, "sessions", load.Talk{Programs: 2, Each: 2, Size: 1 << 10}, cfg)
+			for name, run := range map[string]func() (measure.Result, error){
+				"tools": func() (measure.Result, error) { return measure.Tools(t.Context(), called, "tools", 2, 2, cfg) },
+				"sessions": func() (measure.Result, error) {
+					return measure.Sessions(t.Context(), called, "sessions", measure.Talk{Programs: 2, Each: 2, Size: 1 << 10}, cfg)
 				},
 			} {
 				r, err := run()
@@ -151,7 +151,7 @@ func TestTheCommandIsToldHowToBeUsed(t *testing.T) {
 
 func TestLoadsAreChosenByNameOrByHowTheyBegin(t *testing.T) {
 	for asked, want := range map[string]int{"crowd-100": 1, "crowd": 4, "paced,crowd-15000,oneshot": 4, "": 4, "all": len(loads())} {
-		p, err := (&options{runs: 1, loads: asked, cfg: load.Config{Time: 1, Size: 100, Window: 1}}).plan()
+		p, err := (&options{runs: 1, loads: asked, cfg: measure.Config{Time: 1, Size: 100, Window: 1}}).plan()
 		if err != nil || len(p.loads) != want {
 			t.Errorf("%q: %d loads, %v; want %d", asked, len(p.loads), err, want)
 		}
@@ -159,14 +159,14 @@ func TestLoadsAreChosenByNameOrByHowTheyBegin(t *testing.T) {
 }
 
 func TestMediansAndRatios(t *testing.T) {
-	p, err := (&options{runs: 3, only: "core,agora-r1", loads: "paced", cfg: load.Config{Time: 1, Size: 100, Window: 1}}).plan()
+	p, err := (&options{runs: 3, only: "core,agora-r1", loads: "paced", cfg: measure.Config{Time: 1, Size: 100, Window: 1}}).plan()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := newReport(p)
 	for _, rate := range []float64{3000, 1000, 2000} {
-		r.add("core", "paced", load.Result{Rate: rate, Lost: 1})
-		r.add("agora-r1", "paced", load.Result{Rate: rate / 2})
+		r.add("core", "paced", measure.Result{Rate: rate, Lost: 1})
+		r.add("agora-r1", "paced", measure.Result{Rate: rate / 2})
 	}
 	_, rows := r.table(p.loads[0])
 	got := strings.Join(rows[0], "|") + "\n" + strings.Join(rows[1], "|")

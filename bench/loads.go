@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/loadgen"
-	"github.com/agora-relay/agora/bench/internal/wire"
+	"github.com/agora-relay/agora/bench/internal/measure"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // pace is the rate of the paced load, of all streams together: it nearly fills two processors. The same is offered at slower
@@ -25,7 +25,7 @@ type kind struct {
 	aip     bool          // calls by AIP
 	memory  bool          // tells memory per agent
 	setup   time.Duration // about how long it takes besides warm-up and measuring
-	run     func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error)
+	run     func(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error)
 }
 
 // loads lists every load, in the order in which they are run.
@@ -69,55 +69,55 @@ func aipLoads() []kind {
 		{name: "tool-1", about: "a program that calls a tool again and again", unit: "answers", aip: true, run: tools(1, 1)},
 		{name: "tool-64", about: "8 programs that call a tool, 8 times at once each", unit: "answers", aip: true, run: tools(8, 8)},
 		{name: "tool-64-of-1", about: "a program that calls a tool, 64 times at once", unit: "answers", aip: true, run: tools(1, 64)},
-		{name: "session-1", about: "a session of 1 KiB messages that come back", unit: "messages", aip: true, run: sessions(load.Talk{Programs: 1, Each: 1, Size: 1 << 10})},
-		{name: "session-16", about: "16 such sessions, of 4 programs", unit: "messages", aip: true, run: sessions(load.Talk{Programs: 4, Each: 4, Size: 1 << 10})},
-		{name: "session-1m", about: "a session of 1 MiB messages that come back", unit: "messages", aip: true, run: sessions(load.Talk{Programs: 1, Each: 1, Size: 1 << 20})},
+		{name: "session-1", about: "a session of 1 KiB messages that come back", unit: "messages", aip: true, run: sessions(measure.Talk{Programs: 1, Each: 1, Size: 1 << 10})},
+		{name: "session-16", about: "16 such sessions, of 4 programs", unit: "messages", aip: true, run: sessions(measure.Talk{Programs: 4, Each: 4, Size: 1 << 10})},
+		{name: "session-1m", about: "a session of 1 MiB messages that come back", unit: "messages", aip: true, run: sessions(measure.Talk{Programs: 1, Each: 1, Size: 1 << 20})},
 		{name: "nodes", about: "1,000 nodes that nobody calls, at one edge", unit: "registrations", aip: true, fresh: true, memory: true, setup: 20 * time.Second, run: nodes()},
 	}
 }
 
-type runner = func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error)
+type runner = func(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error)
 
 func saturate(senders, receivers int) runner {
-	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
-		return load.Saturate(ctx, t, name, load.Shape{Senders: senders, Receivers: receivers}, cfg)
+	return func(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+		return measure.Saturate(ctx, t, measure.Shape{Senders: senders, Receivers: receivers}, cfg)
 	}
 }
 
 func paced(rate int) runner {
-	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
-		return load.Pace(ctx, t, name, load.Shape{Senders: 1000, Receivers: 1000}, rate, cfg)
+	return func(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+		return measure.Pace(ctx, t, measure.Shape{Senders: 1000, Receivers: 1000}, rate, cfg)
 	}
 }
 
-func fanOut(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
-	return load.FanOut(ctx, t, name, 1000, cfg)
+func fanOut(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+	return measure.FanOut(ctx, t, 1000, cfg)
 }
 
 func oneShots(underWay int) runner {
-	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
-		return load.OneShots(ctx, t, name, underWay, cfg)
+	return func(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+		return measure.OneShots(ctx, t, underWay, cfg)
 	}
 }
 
 func asks(pairs int) runner {
-	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
-		return load.Asks(ctx, t, name, pairs, cfg)
+	return func(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+		return measure.Asks(ctx, t, name, pairs, cfg)
 	}
 }
 
-func idle(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
-	return load.Idle(ctx, t, name, 5000, cfg)
+func idle(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+	return measure.Idle(ctx, t, 5000, cfg)
 }
 
-func storm(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
-	return load.Storm(ctx, t, name, load.Shape{Senders: 50, Receivers: 1000}, 100, cfg)
+func storm(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+	return measure.Storm(ctx, t, measure.Shape{Senders: 50, Receivers: 1000}, 100, cfg)
 }
 
 // crowd has 50 of so many agents stream to 50 others; the rest is connected and idle.
 func crowd(agents int) runner {
-	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
-		return load.Saturate(ctx, t, name, load.Shape{Senders: 50, Receivers: 50, Idle: agents - 100}, cfg)
+	return func(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+		return measure.Saturate(ctx, t, measure.Shape{Senders: 50, Receivers: 50, Idle: agents - 100}, cfg)
 	}
 }
 
@@ -128,37 +128,37 @@ const few = 16
 // spread has 50 of so many agents stream to all the others. In each stream as much is under way whatever their
 // number, as a chunk costs by how many others share its record.
 func spread(agents int) runner {
-	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
+	return func(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
 		cfg.Window = few
 		cfg.Warm += time.Duration(agents) * time.Millisecond // until the last of the streams has begun, which costs more than a chunk
-		return load.Saturate(ctx, t, name, load.Shape{Senders: 50, Receivers: agents - 50}, cfg)
+		return measure.Saturate(ctx, t, measure.Shape{Senders: 50, Receivers: agents - 50}, cfg)
 	}
 }
 
 func tools(programs, each int) runner {
-	return called(func(ctx context.Context, t load.Called, name string, cfg load.Config) (load.Result, error) {
-		return load.Tools(ctx, t, name, programs, each, cfg)
+	return called(func(ctx context.Context, t measure.Called, name string, cfg measure.Config) (measure.Result, error) {
+		return measure.Tools(ctx, t, name, programs, each, cfg)
 	})
 }
 
-func sessions(talk load.Talk) runner {
-	return called(func(ctx context.Context, t load.Called, name string, cfg load.Config) (load.Result, error) {
-		return load.Sessions(ctx, t, name, talk, cfg)
+func sessions(talk measure.Talk) runner {
+	return called(func(ctx context.Context, t measure.Called, name string, cfg measure.Config) (measure.Result, error) {
+		return measure.Sessions(ctx, t, name, talk, cfg)
 	})
 }
 
 func nodes() runner {
-	return called(func(ctx context.Context, t load.Called, name string, cfg load.Config) (load.Result, error) {
-		return load.Nodes(ctx, t, name, 1000, cfg)
+	return called(func(ctx context.Context, t measure.Called, name string, cfg measure.Config) (measure.Result, error) {
+		return measure.Nodes(ctx, t, name, 1000, cfg)
 	})
 }
 
 // called is a load for systems that carry calls of AIP.
-func called(run func(context.Context, load.Called, string, load.Config) (load.Result, error)) runner {
-	return func(ctx context.Context, t load.Target, name string, cfg load.Config) (load.Result, error) {
-		c, ok := t.(load.Called)
+func called(run func(context.Context, measure.Called, string, measure.Config) (measure.Result, error)) runner {
+	return func(ctx context.Context, t measure.Target, name string, cfg measure.Config) (measure.Result, error) {
+		c, ok := t.(measure.Called)
 		if !ok {
-			return load.Result{}, wire.ErrNone
+			return measure.Result{}, loadgen.ErrNone
 		}
 		return run(ctx, c, name, cfg)
 	}

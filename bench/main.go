@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/loadgen"
+	"github.com/agora-relay/agora/bench/internal/measure"
 	"github.com/agora-relay/agora/bench/internal/system"
 )
 
@@ -34,7 +34,7 @@ func main() {
 
 // options are what the command line says.
 type options struct {
-	cfg                 load.Config
+	cfg                 measure.Config
 	runs, procs         int
 	only, loads         string
 	jsonFile, markdown  string

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/loadgen"
+	"github.com/agora-relay/agora/bench/internal/measure"
 	"github.com/agora-relay/agora/bench/internal/system"
-	"github.com/agora-relay/agora/bench/internal/wire"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // plan is what is to be measured.
@@ -19,7 +19,7 @@ type plan struct {
 	systems []system.Kind
 	loads   []kind
 	runs    int
-	cfg     load.Config
+	cfg     measure.Config
 	data    string
 }
 
@@ -31,8 +31,8 @@ func (o *options) plan() (p plan, err error) {
 		return p, errors.New("-runs, -time and -window must be above 0, and -warm not below")
 	case o.procs < 0:
 		return p, errors.New("-procs must not be below 0")
-	case o.cfg.Size < load.MinSize || o.cfg.Size > 4096:
-		return p, fmt.Errorf("-size must be %d to 4096", load.MinSize)
+	case o.cfg.Size < measure.MinSize || o.cfg.Size > 4096:
+		return p, fmt.Errorf("-size must be %d to 4096", measure.MinSize)
 	}
 	p.systems = chosen(o.only, system.Kinds, func(k system.Kind) string { return k.Name })
 	if o.only == "" {
@@ -96,7 +96,7 @@ func (p plan) run(ctx context.Context, t *system.Tools, w io.Writer) (*report, e
 	r := newReport(p)
 	for n := range p.runs {
 		for _, k := range p.systems {
-			if err := p.measure(ctx, k, t, func(l kind, res load.Result, took time.Duration) {
+			if err := p.measure(ctx, k, t, func(l kind, res measure.Result, took time.Duration) {
 				r.add(k.Name, l.name, res)
 				fmt.Fprintf(w, "run %d  %-10s %-15s %5.1fs  %s\n", n+1, k.Name, l.name, took.Seconds(), line(l, res))
 			}); err != nil {
@@ -108,7 +108,7 @@ func (p plan) run(ctx context.Context, t *system.Tools, w io.Writer) (*report, e
 }
 
 // measure puts all loads on one system. It is started again for those that need it fresh, and after those that failed.
-func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done func(kind, load.Result, time.Duration)) (err error) {
+func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done func(kind, measure.Result, time.Duration)) (err error) {
 	var s *system.Running
 	stop := func() {
 		if s != nil {
@@ -129,7 +129,7 @@ func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done 
 				return err
 			}
 		}
-		if err := load.Quiet(ctx, s); err != nil { // what the load before left to do is not this one's
+		if err := measure.Quiet(ctx, s); err != nil { // what the load before left to do is not this one's
 			return err
 		}
 		began := time.Now()
@@ -137,7 +137,7 @@ func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(err, wire.ErrNone) {
+		if errors.Is(err, loadgen.ErrNone) {
 			continue
 		}
 		done(l, res, time.Since(began))
@@ -149,7 +149,7 @@ func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done 
 }
 
 // try puts a load on a running system. That a load or a server fails is a result, too; the error says that the system is not to be used again.
-func (p plan) try(ctx context.Context, s *system.Running, l kind, name string) (load.Result, error) {
+func (p plan) try(ctx context.Context, s *system.Running, l kind, name string) (measure.Result, error) {
 	r, err := l.run(ctx, s, name, p.cfg)
 	if ended := s.Ended(); ended != nil {
 		err = ended
@@ -161,7 +161,7 @@ func (p plan) try(ctx context.Context, s *system.Running, l kind, name string) (
 }
 
 // line says in a line what a load was like.
-func line(l kind, r load.Result) string {
+func line(l kind, r measure.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%9.0f %s/s  server %.1f µs  client %.1f µs", r.Rate, l.unit, r.ServerCPU, r.ClientCPU)
 	if r.P99 > 0 {

@@ -12,29 +12,29 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/loadgen"
+	"github.com/agora-relay/agora/bench/internal/measure"
 )
 
 // report is everything that was measured.
 type report struct {
 	plan  plan
-	cells map[[2]string][]load.Result // by system and load, one for each run
+	cells map[[2]string][]measure.Result // by system and load, one for each run
 }
 
-func newReport(p plan) *report { return &report{plan: p, cells: map[[2]string][]load.Result{}} }
+func newReport(p plan) *report { return &report{plan: p, cells: map[[2]string][]measure.Result{}} }
 
-func (r *report) add(system, load string, res load.Result) {
+func (r *report) add(system, load string, res measure.Result) {
 	at := [2]string{system, load}
 	r.cells[at] = append(r.cells[at], res)
 }
 
 // median returns, figure by figure, the middle of what the runs measured; the sums of what was lost. ok is false where nothing was measured.
-func (r *report) median(system, name string) (m load.Result, ok bool) {
+func (r *report) median(system, name string) (m measure.Result, ok bool) {
 	all := r.cells[[2]string{system, name}]
 	if len(all) == 0 {
 		return m, false
 	}
-	of := func(get func(load.Result) float64) float64 {
+	of := func(get func(measure.Result) float64) float64 {
 		v := make([]float64, len(all))
 		for i, res := range all {
 			v[i] = get(res)
@@ -42,17 +42,17 @@ func (r *report) median(system, name string) (m load.Result, ok bool) {
 		slices.Sort(v)
 		return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
 	}
-	m = load.Result{
-		Rate:      of(func(r load.Result) float64 { return r.Rate }),
-		ServerCPU: of(func(r load.Result) float64 { return r.ServerCPU }),
-		EdgeCPU:   of(func(r load.Result) float64 { return r.EdgeCPU }),
-		ClientCPU: of(func(r load.Result) float64 { return r.ClientCPU }),
-		P50:       of(func(r load.Result) float64 { return r.P50 }),
-		P99:       of(func(r load.Result) float64 { return r.P99 }),
-		Memory:    of(func(r load.Result) float64 { return r.Memory }),
-		RSS:       of(func(r load.Result) float64 { return r.RSS }),
+	m = measure.Result{
+		Rate:      of(func(r measure.Result) float64 { return r.Rate }),
+		ServerCPU: of(func(r measure.Result) float64 { return r.ServerCPU }),
+		EdgeCPU:   of(func(r measure.Result) float64 { return r.EdgeCPU }),
+		ClientCPU: of(func(r measure.Result) float64 { return r.ClientCPU }),
+		P50:       of(func(r measure.Result) float64 { return r.P50 }),
+		P99:       of(func(r measure.Result) float64 { return r.P99 }),
+		Memory:    of(func(r measure.Result) float64 { return r.Memory }),
+		RSS:       of(func(r measure.Result) float64 { return r.RSS }),
 
-		EdgeMemory: of(func(r load.Result) float64 { return r.EdgeMemory }),
+		EdgeMemory: of(func(r measure.Result) float64 { return r.EdgeMemory }),
 	}
 	for _, res := range all {
 		m.Sent += res.Sent
@@ -120,7 +120,7 @@ func ms(us float64) string {
 	return fmt.Sprintf("%.2f", us/1000)
 }
 
-func lost(m load.Result) string {
+func lost(m measure.Result) string {
 	s := fmt.Sprint(m.Lost)
 	if m.Disordered > 0 {
 		s += fmt.Sprintf(", %d out of order", m.Disordered)
@@ -153,21 +153,21 @@ func (r *report) save(o options, stdout io.Writer) error {
 
 // saved is what the JSON has.
 type saved struct {
-	Machine    string      `json:"machine"`
-	Processors int         `json:"processors"`
-	Go         string      `json:"go"`
-	At         time.Time   `json:"at"`
-	Config     load.Config `json:"config"`
-	Cells      []cell      `json:"cells"`
+	Machine    string         `json:"machine"`
+	Processors int            `json:"processors"`
+	Go         string         `json:"go"`
+	At         time.Time      `json:"at"`
+	Config     measure.Config `json:"config"`
+	Cells      []cell         `json:"cells"`
 }
 
 // cell is what the JSON has of one load on one system.
 type cell struct {
-	System string        `json:"system"`
-	Load   string        `json:"load"`
-	Unit   string        `json:"unit"`
-	Median load.Result   `json:"median"`
-	Runs   []load.Result `json:"runs"`
+	System string           `json:"system"`
+	Load   string           `json:"load"`
+	Unit   string           `json:"unit"`
+	Median measure.Result   `json:"median"`
+	Runs   []measure.Result `json:"runs"`
 }
 
 func (r *report) all() (cells []cell) {

@@ -11,7 +11,7 @@ import (
 func (s *Session) Pong(data uint64) {
 	s.Alive()
 	if data&probeMark != 0 {
-		s.keepalive.answered.Store(data)
+		s.keepalive.answered.Store(uint32(data))
 		return
 	}
 	if s.cursor.pong(data) {

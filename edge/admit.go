@@ -67,22 +67,6 @@ func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func(Ad
 	return a, nil
 }
 
-// countConnection counts a connection for the actor's principal: RATE_LIMITED when that has too
-// many. Principals without a name are nobody in particular, and not counted. Actors that were
-// vouched for in the same words share one Principal from then on.
-func (a *Actor) countConnection(p *admission.Permit) error {
-	who := a.Principal()
-	if who == nil || who.Name == "" {
-		return nil
-	}
-	shared, err := p.CountFor(who.Tenant, who.Name, who)
-	if err != nil {
-		return err
-	}
-	a.principal.Store(shared.(*Principal))
-	return nil
-}
-
 // From returns the address that it comes from, by the word of trusted proxies; an invalid one after Release, and where the edge has made the connection.
 func (a Admission) From() netip.Addr {
 	if a.permit == nil {

@@ -71,7 +71,7 @@ func (s mailer) mail(ctx context.Context, m agora.Message, w Want) (Outcome, err
 	m.To = s.peer(m.To.Agent)
 	err := s.usable()
 	if err == nil {
-		err = s.rights.mayAddress(ctx, &m)
+		err = authorizer(s).mayAddress(ctx, &m)
 	}
 	if err == nil {
 		err = s.out.spend(ctx, &m)

@@ -60,26 +60,3 @@ func (a *Actor) AwaitApproval(ctx context.Context, as agora.AgentID, m agora.Mes
 	}
 	return n.cfg.Approvals.Await(ctx, tenant, as, q.ID)
 }
-
-// decide is approvals.decided for a reply of the session's agent: numbers before its own are settled first, as its receipt speaks of them as well.
-func (s mailer) decide(ctx context.Context, m *agora.Message, w Want) (is bool, err error) {
-	if s.node.approvals.of(m) == "" {
-		return false, nil
-	}
-	peer := m.To.Peer()
-	if m.N > 0 {
-		if err := s.out.sender().Flush(ctx); err != nil {
-			return true, agora.AsError(err)
-		}
-	}
-	if _, err := s.node.approvals.decided(ctx, m); err != nil {
-		return true, agora.AsError(err)
-	}
-	s.out.sender().Used(peer, m.N)
-	if m.N > 0 {
-		s.out.receipts.add(Notice{Kind: NoticeReceipt, Tier: agora.Stored, To: peer, N: m.N}, s.conn)
-		return true, nil
-	}
-	s.out.toldStored(peer, w)
-	return true, nil
-}

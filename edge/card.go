@@ -56,8 +56,8 @@ type profile struct {
 	heartbeat atomic.Bool // it knows agent.heartbeat
 
 	mu   sync.Mutex // guards the fields below
+	gone bool       // the session is detached: no card is kept any more
 	card card
-	gone bool // the session is detached: no card is kept any more
 }
 
 func (p *profile) now() card {

@@ -1,20 +1,26 @@
 package edge
 
-// Cause is why a connection ended. Its names are part of metrics and logs.
-type Cause string
+// Cause is why a connection ended; the zero value says that this is not known yet. The names of causes are part of metrics and logs.
+type Cause uint8
 
 // The causes.
 const (
-	Goodbye   Cause = "goodbye"    // the agent closed the connection on purpose
-	Lost      Cause = "lost"       // the connection broke
-	Silent    Cause = "silent"     // no sign of life
-	Stalled   Cause = "stalled"    // its socket took nothing
-	TakenOver Cause = "taken_over" // it goes on elsewhere
-	Kicked    Cause = "kicked"     // an operator ended it
-	Drained   Cause = "drained"    // it is to connect again: the edge goes away, or has to let go of it
-	Shed      Cause = "shed"       // the edge held too much
-	Refused   Cause = "refused"    // the agent broke the protocol, or may not be who it is any more
-	Expired   Cause = "expired"    // its credentials ended, or were taken back
+	Goodbye   Cause = iota + 1 // the agent closed the connection on purpose
+	Lost                       // the connection broke
+	Silent                     // no sign of life
+	Stalled                    // its socket took nothing
+	TakenOver                  // it goes on elsewhere
+	Kicked                     // an operator ended it
+	Drained                    // it is to connect again: the edge goes away, or has to let go of it
+	Shed                       // the edge held too much
+	Refused                    // the agent broke the protocol, or may not be who it is any more
+	Expired                    // its credentials ended, or were taken back
 )
 
-var causes = [...]Cause{Goodbye, Lost, Silent, Stalled, TakenOver, Kicked, Drained, Shed, Refused, Expired}
+var causes = [...]string{
+	Goodbye: "goodbye", Lost: "lost", Silent: "silent", Stalled: "stalled", TakenOver: "taken_over",
+	Kicked: "kicked", Drained: "drained", Shed: "shed", Refused: "refused", Expired: "expired",
+}
+
+// String returns the name of the cause; empty where it is not known.
+func (c Cause) String() string { return causes[c] }

@@ -1,24 +1,30 @@
 package edge
 
 import (
+	"context"
+
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/edge/policy"
 )
 
-// MayDecide returns nil if the actor may decide what an agent asks approval for of another one, which is [agora.Cluster] where any operator will do; else
-// FORBIDDEN. Who may be the addressee may, and who has the right to approve over the asker, which rules alone give; who may be nobody but the asker never may.
-// Without authentication everybody may: then it is the door that knows, by the id that is claimed, who has asked.
-func (a *Actor) MayDecide(asker, to agora.AgentID) error {
-	p := a.Principal()
-	if p.Unverified {
-		return nil
+// decide is approvals.decided for a reply of the session's agent: numbers before its own are settled first, as its receipt speaks of them as well.
+func (s mailer) decide(ctx context.Context, m *agora.Message, w Want) (is bool, err error) {
+	if s.node.approvals.of(m) == "" {
+		return false, nil
 	}
-	const deciding = "requests for approval of agent %q may not be decided"
-	if sole, ok := p.Sole(); ok && sole == asker {
-		return a.forbidden("they are its own", deciding, string(asker))
+	peer := m.To.Peer()
+	if m.N > 0 {
+		if err := s.out.sender().Flush(ctx); err != nil {
+			return true, agora.AsError(err)
+		}
 	}
-	if to != agora.Cluster && to != asker && p.May(to) && a.grant().Refuses(policy.Be, string(to)) == "" {
-		return nil
+	if _, err := s.node.approvals.decided(ctx, m); err != nil {
+		return true, agora.AsError(err)
 	}
-	return a.forbidden(a.grant().Refuses(policy.Approve, string(asker)), deciding, string(asker))
+	s.out.sender().Used(peer, m.N)
+	if m.N > 0 {
+		s.out.receipts.add(Notice{Kind: NoticeReceipt, Tier: agora.Stored, To: peer, N: m.N}, s.conn)
+		return true, nil
+	}
+	s.out.toldStored(peer, w)
+	return true, nil
 }

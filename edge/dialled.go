@@ -16,12 +16,6 @@ import (
 // An agent that an edge has dialled may speak to any edge besides: its heartbeats, its new card and its goodbye come by whichever edge its requests reach. A door
 // there has them done where the session is.
 
-// Hearer is a [Conn] that is told of signs of life which its agent gives in other ways than over the connection: see [Actor.Alive].
-type Hearer interface {
-	Conn
-	Alive() // must not block
-}
-
 // Alive brings a sign of life of an agent to the connection of its session, whatever edge holds that: the connection is told where it is a [Hearer]. Where no
 // edge that lives holds the session, this one adopts it: see [Actor.Adopt]. It returns nil once the connection is told. Errors: AGENT_NOT_FOUND where the agent has no session
 // that an edge has dialled, UNAUTHORIZED, FORBIDDEN where it is another principal's, UNAVAILABLE.
@@ -70,27 +64,6 @@ func (a *Actor) reach(ctx context.Context, id agora.AgentID, what act) error {
 			return agora.AsError(ctx.Err())
 		}
 	}
-}
-
-// doDialled does an act for who may speak for an agent that this edge has dialled.
-func (a *act) doDialled(ctx context.Context, s *Session) error {
-	switch {
-	case !s.claim.Dialled:
-		return agora.UnknownAgent(s.claim.Agent)
-	case a.Principal != s.actor.Principal().Name:
-		return notYours(s.claim.Agent)
-	case a.Verb == verbUpdate:
-		card, known := presence.UnpackCard(s.claim.Agent, a.Card, a.Detail)
-		if !known {
-			return agora.Errorf(agora.InvalidRequest, "an edge of another version asked for this")
-		}
-		return s.Update(ctx, card, false)
-	}
-	s.Alive()
-	if h, is := s.conn.(Hearer); is {
-		h.Alive()
-	}
-	return nil
 }
 
 // End ends an agent's session whose connection an edge has dialled, wherever in the cluster it is, as its agent says goodbye: the connection is closed, what the session has open

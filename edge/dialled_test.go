@@ -170,7 +170,7 @@ func TestAnAgentsCardIsReplacedByAnyEdge(t *testing.T) {
 			t.Fatalf("at edge %d: %v", k, err)
 		}
 		for at := range 2 {
-			got, err := actor(t, c, at).Agent(t.Context(), "node")
+			got, err := actor(t, c, at).Directory().Card(t.Context(), "node")
 			if err != nil || got.Name != "another" || got.Domain != card.Domain || string(got.Metadata) != string(card.Metadata) ||
 				string(got.Skills[0].Schema) != string(card.Skills[0].Schema) || string(got.Registration.Body) != string(card.Registration.Body) {
 				t.Errorf("edge %d shows %+v, %v", at, got, err)

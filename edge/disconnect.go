@@ -19,12 +19,8 @@ type Ending struct {
 // Report takes note of how the connection went. The door calls it once, before Closed.
 func (s *Session) Report(e Ending) {
 	why := s.life.leaves(e.Cause)
-	for k, name := range causes {
-		if name == why {
-			s.node.stats.ended[k].Add(1)
-		}
-	}
-	attrs := append(s.attrs(), slog.String("reason", string(why)), slog.Int("close", e.Code),
+	s.node.stats.ended[why].Add(1)
+	attrs := append(s.attrs(), slog.String("reason", why.String()), slog.Int("close", e.Code),
 		slog.Int64("frames_in", e.FramesIn), slog.Int64("bytes_in", e.BytesIn),
 		slog.Int64("frames_out", e.FramesOut), slog.Int64("bytes_out", e.BytesOut),
 		slog.Duration("lasted", s.node.cfg.Broker.Now().Sub(time.Unix(0, s.since)).Round(time.Millisecond)))
@@ -42,5 +38,5 @@ func (b *binding) began(after uint64) {
 // hasLeft notes in the agent's history that the session has left.
 func (s leaver) hasLeft() {
 	acked, written, _ := s.cursor.mailbox()
-	s.note(presence.Event{What: presence.Left, At: s.Now().UTC(), Why: string(cmp.Or(s.life.reason(), Lost)), Cursor: acked, Written: written})
+	s.note(presence.Event{What: presence.Left, At: s.Now().UTC(), Why: cmp.Or(s.life.reason(), Lost).String(), Cursor: acked, Written: written})
 }

@@ -14,8 +14,8 @@ type keepalive struct {
 	timer    Timer
 	beaten   int64         // ticks when the last agent.heartbeat went; the wheel's own
 	heard    atomic.Int64  // ticks at the last sign of life
-	probes   atomic.Uint64 // pings that probed
-	answered atomic.Uint64 // data of the last pong of such a ping
+	probes   atomic.Uint32 // pings that probed
+	answered atomic.Uint32 // number of the last one whose pong has come
 	soon     atomic.Bool   // the timer is armed to confirm
 }
 
@@ -42,13 +42,13 @@ type keeper struct{ *Session }
 // a socket that was cut, what its agent had sent before may still be read, and
 // then its end, which ends the session.
 func (s keeper) probe(ctx context.Context) bool {
-	asked, mark := agora.Ticks(), s.keepalive.probes.Add(1)|probeMark
-	s.conn.Notify(Notice{Kind: NoticePing, Data: mark})
+	asked, number := agora.Ticks(), s.keepalive.probes.Add(1)
+	s.conn.Notify(Notice{Kind: NoticePing, Data: uint64(number) | probeMark})
 	for {
 		if s.life.ended() {
 			return false
 		}
-		if s.keepalive.answered.Load() >= mark {
+		if s.keepalive.answered.Load() >= number {
 			return true
 		}
 		if !pause.For(ctx, 10*time.Millisecond) {

@@ -14,8 +14,8 @@ type lifecycle struct {
 	over     bool       // no verb is taken any more
 	goodbye  bool       // the agent said so: the session ends without a grace
 	deserted bool       // a verb found the socket or the claim gone: the session goes on elsewhere, or not at all
-	stopped  int64      // ticks when it was over
 	why      Cause      // it left: the first one that was known
+	stopped  int64      // ticks when it was over
 }
 
 // stop has no verb be taken any more; false where that was so before.
@@ -61,7 +61,7 @@ func (l *lifecycle) leaves(why Cause) Cause {
 	return l.why
 }
 
-// reason returns why the session left; empty where nobody has said so yet.
+// reason returns why the session left; zero where nobody has said so yet.
 func (l *lifecycle) reason() Cause {
 	l.mu.Lock()
 	defer l.mu.Unlock()

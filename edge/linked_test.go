@@ -93,7 +93,7 @@ func TestALinkedAgentMakesRoomForOneThatIsHere(t *testing.T) {
 			if _, err := brings(t, c, 1-k, link("young:1", time.Second), agora.AgentID(id)); code(err) != agora.AgentExists {
 				t.Errorf("%s: brought again it is %v", id, err)
 			}
-			if got, err := actor(t, c, 1-k).Agent(t.Context(), agora.AgentID(id)); err != nil || got.Name == "from young:1" {
+			if got, err := actor(t, c, 1-k).Directory().Card(t.Context(), agora.AgentID(id)); err != nil || got.Name == "from young:1" {
 				t.Errorf("%s: the directory shows %+v, %v", id, got, err)
 			}
 		}
@@ -137,7 +137,7 @@ func TestNobodyIsALink(t *testing.T) {
 	if _, err := brings(t, c, 0, l, "x"); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Node(0).Linked(l).Agents(t.Context()); err != nil {
+	if _, err := c.Node(0).Linked(l).Directory().All(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -109,8 +109,8 @@ func (n *Node) Stats() Stats {
 		Sessions: n.stats.sessions.Load(), Started: n.stats.started.Load(), Sent: n.stats.sent.Load(),
 		Unrenewed: n.owner.Lease().Failed(), LeaseLeft: n.owner.Lease().Left(), Draining: n.draining.Load(), Ended: make(map[string]int64, len(causes)),
 	}
-	for k, name := range causes {
-		s.Ended[string(name)] = n.stats.ended[k].Load()
+	for c := Goodbye; int(c) < len(causes); c++ {
+		s.Ended[c.String()] = n.stats.ended[c].Load()
 	}
 	return s
 }

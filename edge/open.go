@@ -79,7 +79,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 	if err != nil {
 		return nil, Welcome{}, err
 	}
-	s, err := n.beginSession(ctx, a, h, req, claim, conn)
+	o, err := n.beginSession(ctx, a, h, req, claim, conn)
 	if err != nil {
 		n.owner.Return(claim)
 		return nil, Welcome{}, agora.AsError(err)
@@ -88,12 +88,12 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 		n.owner.Announce(claim, agora.Online)
 	}
 	n.stats.sessions.Add(1)
-	s.began(s.mailbox.after)
-	return s, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: s.mailbox.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed, Expires: s.Expires()}, nil
+	o.began(o.after)
+	return o.Session, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: o.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed, Expires: o.Expires()}, nil
 }
 
 // beginSession begins the session of a claim, once nobody else holds anything of it.
-func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn) (*Session, error) {
+func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn) (*opening, error) {
 	if err := n.owner.AwaitHandover(ctx, c); err != nil {
 		return nil, err
 	}
@@ -117,8 +117,8 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	n.stats.cards.Add(s.profile.now().held())
 	n.sessions.add(s)
 	n.owner.Here(s.address())
-	if h.HasLast && s.mailbox.after > rec.Position.Cursor {
-		s.receiptsOwed().arrivedUpTo(rec.Position.Cursor, s.mailbox.after)
+	if h.HasLast && o.after > rec.Position.Cursor {
+		s.receiptsOwed().arrivedUpTo(rec.Position.Cursor, o.after)
 	}
 	s.revalidate()                   // what was taken back before is not looked for again
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
@@ -126,5 +126,13 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 			s.deposed()
 		}
 	}
-	return s, nil
+	return o, nil
+}
+
+// Begin lets deliveries flow: the door has queued its answer to the Hello.
+func (s *Session) Begin() {
+	s.keepalive.beaten = agora.Ticks()
+	s.mailbox.begun.Store(true)
+	keeper{s}.rearm(false, 0)
+	s.conn.Wake()
 }

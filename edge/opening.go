@@ -16,22 +16,22 @@ type opening struct {
 	*Session
 	hello Hello
 	rec   presence.Record
+	after uint64 // position at which delivery begins
 }
 
 // newOpening returns a session that stands under a claim, for a connection.
-func (n *Node) newOpening(a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn, rec presence.Record) opening {
+func (n *Node) newOpening(a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn, rec presence.Record) *opening {
 	s := &Session{binding: binding{
 		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, slot: h.Admission.slot, slow: h.Slow, wants: h.Receipts,
 		since: n.cfg.Broker.Now().UnixNano(),
 	}}
 	s.out.binding = &s.binding
-	s.rights.binding, s.rights.out = &s.binding, &s.out
 	s.profile.card = cardOf(req.Card)
-	return opening{s, h, rec}
+	return &opening{Session: s, hello: h, rec: rec}
 }
 
 // start wires the session up; it stays silent until Begin.
-func (s opening) start() {
+func (s *opening) start() {
 	s.keepalive.timer.Fire = keeper{s.Session}.tick
 	s.keepalive.alive()
 	s.profile.heartbeat.Store(s.hello.Heartbeat)
@@ -42,14 +42,14 @@ func (s opening) start() {
 
 // openInbox finds where delivery begins, and up to where frames may have been
 // given to an earlier socket, and opens the inbox there.
-func (s opening) openInbox(ctx context.Context) error {
+func (s *opening) openInbox(ctx context.Context) error {
 	h, rec, p := &s.hello, &s.rec, s.rec.Position
 	s.cursor.proof.set(h.Proof)
-	s.mailbox.after, s.mailbox.markTo = p.Cursor, p.Written
+	s.after, s.mailbox.markTo = p.Cursor, p.Written
 	beyond := s.aheadOfLog(ctx, p)
 	switch {
 	case h.HasLast && !beyond: // the client knows best
-		s.mailbox.after, s.mailbox.markTo = h.LastSeq, 0
+		s.after, s.mailbox.markTo = h.LastSeq, 0
 	case !rec.Clean:
 		tail, err := s.lastInLog(ctx)
 		if err != nil {
@@ -59,16 +59,16 @@ func (s opening) openInbox(ctx context.Context) error {
 	}
 	if !guard.Cursors {
 		var err error
-		if s.mailbox.after, err = s.lastInLog(ctx); err != nil {
+		if s.after, err = s.lastInLog(ctx); err != nil {
 			return err
 		}
 	}
-	written := max(s.mailbox.after, p.Written)
-	s.cursor.begin(s.mailbox.after, written, max(written, s.mailbox.markTo)) // which it may acknowledge
+	written := max(s.after, p.Written)
+	s.cursor.begin(s.after, written, max(written, s.mailbox.markTo)) // which it may acknowledge
 	if p.TailAt.IsZero() && s.claim.Resumed {
 		p.TailAt = rec.Card.RegisteredAt // nothing was sent to it before it was known
 	}
-	from := s.mailbox.after
+	from := s.after
 	if beyond { // and stays so, whatever comes now: the inbox tells a gap, and begins anew
 		from = agora.MaxSeq - 1
 	}
@@ -79,7 +79,7 @@ func (s opening) openInbox(ctx context.Context) error {
 }
 
 // aheadOfLog reports whether the client has named a position that the log has not come to: what comes next would pass for what it has dealt with.
-func (s opening) aheadOfLog(ctx context.Context, p presence.Position) bool {
+func (s *opening) aheadOfLog(ctx context.Context, p presence.Position) bool {
 	h := &s.hello
 	if !h.HasLast || h.LastSeq <= max(p.Cursor, p.Written, p.Tail) {
 		return false
@@ -90,7 +90,7 @@ func (s opening) aheadOfLog(ctx context.Context, p presence.Position) bool {
 
 // lastInLog returns the position of the last frame of the mailbox, read from the log: while that does not answer, again and again for
 // as long as an election takes.
-func (s opening) lastInLog(ctx context.Context) (seq uint64, err error) {
+func (s *opening) lastInLog(ctx context.Context) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
 	defer cancel()
 	for {
@@ -103,7 +103,7 @@ func (s opening) lastInLog(ctx context.Context) (seq uint64, err error) {
 
 // recallCard goes on with the card of a resumed session: when it began, and what
 // it said of itself unless it says more now.
-func (s opening) recallCard(ctx context.Context) error {
+func (s *opening) recallCard(ctx context.Context) error {
 	if !s.claim.Resumed {
 		return nil
 	}

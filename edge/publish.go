@@ -24,7 +24,7 @@ func (s publisher) mayPublish(ctx context.Context, space string, goesOn bool) er
 	if err := s.usable(); err != nil {
 		return err
 	}
-	g := s.rights.review().by
+	g := authorizer(s).review().by
 	if !goesOn {
 		if err := s.actor.mayEnter(policy.Publish, space); err != nil {
 			return err

@@ -9,32 +9,11 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/policy"
-	"github.com/agora-relay/agora/internal/trace"
-	"github.com/agora-relay/agora/spaces"
 )
-
-// Delivery is one thing to write: a message of the mailbox, or an event of a space.
-type Delivery struct {
-	Message     *agora.Message // nil where Event is set
-	Event       *spaces.Event
-	Redelivered bool  // of Message: an earlier socket may have had it
-	DeadlineMS  int64 // of Message: time left until its deadline; 0 where it has none
-	span        *trace.Span
-	sub         *subscription // of Event
-}
-
-// seq returns the position of what is delivered.
-func (d *Delivery) seq() uint64 {
-	if d.Event != nil {
-		return d.Event.Seq
-	}
-	return d.Message.Seq
-}
 
 // mailbox is what waits in an agent's mailbox, and what of it was pulled and not written yet.
 type mailbox struct {
 	inbox    *broker.Inbox
-	after    uint64      // position at which delivery began
 	markTo   uint64      // frames up to here may have been given to an earlier socket
 	begun    atomic.Bool // deliveries may flow
 	refused  atomic.Bool // a Pull was, as the edge may not deliver
@@ -204,7 +183,7 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 		return Delivery{}, false
 	}
 	if m.Part <= agora.Start && s.actor.grant().Grant != nil {
-		s.rights.heardFrom(m.From)
+		authorizer(s).heardFrom(m.From)
 	}
 	if m.Part == agora.Cancel {
 		s.out.sender().Cancelled(peer, m.Stream) // a cancel is for both directions of the name

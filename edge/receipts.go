@@ -11,36 +11,6 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// receiptBox gathers cumulative receipts until the writer comes for them: of
-// each lane, and of each stream, the last one says it all.
-type receiptBox struct {
-	mu  sync.Mutex // guards box
-	box map[streamKey]Notice
-}
-
-func (b *receiptBox) add(r Notice, conn Conn) {
-	b.mu.Lock()
-	first := len(b.box) == 0
-	if b.box == nil {
-		b.box = map[streamKey]Notice{}
-	}
-	b.box[streamKey{r.To, r.Stream}] = r
-	b.mu.Unlock()
-	if first {
-		conn.Wake()
-	}
-}
-
-func (b *receiptBox) flush(conn Conn) {
-	b.mu.Lock()
-	box := b.box
-	b.box = nil
-	b.mu.Unlock()
-	for _, r := range box {
-		conn.Notify(r)
-	}
-}
-
 // receiptQueue is what this agent's edge still has to tell the senders of what it got. A nil one owes nothing.
 type receiptQueue struct {
 	*binding
@@ -137,11 +107,6 @@ func subjectOf(m *agora.Message) subject {
 		return subject{stream: m.Stream, index: m.Index}
 	}
 	return subject{}
-}
-
-// wantsReceipt reports whether the sender of what is delivered is to be told of it.
-func (d *Delivery) wantsReceipt() bool {
-	return d.Message != nil && d.Message.Meta.Receipts != 0 && d.Message.Kind != agora.Receipt
 }
 
 // written tells senders that what they sent was written to the socket,

@@ -26,7 +26,7 @@ func refusal(_ time.Time, err error) error { return err }
 // names returns the names of all that an actor sees.
 func names(t *testing.T, a *edge.Actor) string {
 	t.Helper()
-	all, err := a.Agents(t.Context())
+	all, err := a.Directory().All(t.Context())
 	if err != nil {
 		return agora.AsError(err).Error()
 	}
@@ -58,10 +58,10 @@ func TestAnAgentWithoutAConnectionIsThereUntilItsTimeIsOver(t *testing.T) {
 	told(agora.Online)
 	watcher.Send(numbered("a", 1))
 	watcher.Await(`{"type":"receipt","n":1}`) // kept for it
-	if a, err := other.Agent(t.Context(), "a"); err != nil || string(a.Registration.Body) != "as it came" {
+	if a, err := other.Directory().Card(t.Context(), "a"); err != nil || string(a.Registration.Body) != "as it came" {
 		t.Errorf("Agent = %+v, %v", a, err)
 	}
-	if found, err := other.FindAgents(t.Context(), directory.Query{Skill: "translate"}); err != nil || len(found) != 1 {
+	if found, err := other.Directory().Find(t.Context(), directory.Query{Skill: "translate"}); err != nil || len(found) != 1 {
 		t.Errorf("FindAgents = %+v, %v", found, err)
 	}
 	changed := cardOf("a")
@@ -87,7 +87,7 @@ func TestASessionGoesOnPastARegistration(t *testing.T) {
 	}
 	a, _ := registered(t, c, 1, "a") // which says nothing of itself
 	there := func() string {
-		one, err := speaker.Agent(t.Context(), "a")
+		one, err := speaker.Directory().Card(t.Context(), "a")
 		if err != nil {
 			return err.Error()
 		}

@@ -9,33 +9,6 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// Check returns nil while the actor's credentials are good: UNAUTHORIZED when
-// they have ended or were revoked, UNAVAILABLE when it is to connect again. It does not block.
-func (a *Actor) Check() error {
-	p := a.Principal()
-	if p == nil || p.link {
-		return nil
-	}
-	if !p.Expires.IsZero() && !time.Now().Before(p.Expires) {
-		return errExpired
-	}
-	if w, ok := a.node.cfg.Auth.(Warden); ok {
-		return w.Revalidate(p)
-	}
-	return nil
-}
-
-var errExpired = agora.Errorf(agora.Unauthorized, "the credentials of this connection have ended")
-
-// Dismissed returns why a connection is closed whose credentials Check refuses.
-func Dismissed(err error) Reason {
-	e := agora.AsError(err)
-	if e.Code == agora.Unavailable {
-		return Reason{Cause: Drained, Text: e.Message}
-	}
-	return Reason{Cause: Expired, Code: e.Code, Text: e.Message}
-}
-
 // Expires returns when the session's credentials end; zero for never.
 func (s *Session) Expires() time.Time { return s.actor.Principal().Expires }
 

@@ -11,7 +11,7 @@ import (
 type Stats struct {
 	Sessions  int64            // held now, those that only flush included
 	Started   int64            // sessions begun here
-	Ended     map[string]int64 // sessions that left, by the reason: one of Reasons
+	Ended     map[string]int64 // sessions that left, by the name of their cause
 	Sent      int64            // messages and parts stored for its agents
 	Unrenewed int64            // renewals of the lease that failed
 	LeaseLeft time.Duration    // how long the lease still holds; below zero where it does not
@@ -25,7 +25,7 @@ type counters struct {
 	sessions, sent atomic.Int64
 	_              [64]byte
 	started        atomic.Int64
-	cards          atomic.Int64 // bytes of what agents said of themselves
-	ended          [len(causes)]atomic.Int64
-	toWritten      latency.Histogram // from stored to written to a socket
+	cards          atomic.Int64              // bytes of what agents said of themselves
+	ended          [len(causes)]atomic.Int64 // by cause
+	toWritten      latency.Histogram         // from stored to written to a socket
 }

@@ -3,6 +3,7 @@ package edge
 import (
 	"cmp"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
@@ -117,8 +118,10 @@ func (i *incoming) reopen(k streamKey, request string) {
 	}
 }
 
-// aliases are event ids by the ids of the frames that began them. The zero value is ready to use.
-type aliases struct {
+// aliases are event ids by the ids of the frames that began them: a table that is made with the first one. The zero value is ready to use.
+type aliases struct{ table atomic.Pointer[aliasTable] }
+
+type aliasTable struct {
 	mu     sync.Mutex // guards the field below
 	events map[string]string
 }
@@ -131,19 +134,27 @@ func (a *aliases) add(frame, event string) {
 	if frame == "" {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.events) >= maxAliases {
-		clear(a.events) // by now the answers have long come
+	if a.table.Load() == nil {
+		a.table.CompareAndSwap(nil, &aliasTable{events: map[string]string{}})
 	}
-	put(&a.events, frame, event)
+	t := a.table.Load()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.events) >= maxAliases {
+		clear(t.events) // by now the answers have long come
+	}
+	t.events[frame] = event
 }
 
 // of returns the event that a client names.
 func (a *aliases) of(event string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if id, ok := a.events[event]; ok {
+	t := a.table.Load()
+	if t == nil {
+		return event
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if id, ok := t.events[event]; ok {
 		return id
 	}
 	return event

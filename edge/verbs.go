@@ -57,7 +57,7 @@ func (s mailer) send(ctx context.Context, m agora.Message, w Want) error {
 	if m.Kind == agora.Request && m.Part == agora.Cancel {
 		return s.cancel(ctx, m, w)
 	}
-	err := s.rights.mayAddress(ctx, &m)
+	err := authorizer(s).mayAddress(ctx, &m)
 	if err == nil {
 		err = s.out.spend(ctx, &m)
 	}
@@ -194,7 +194,7 @@ func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
 		return agora.Errorf(agora.StreamNotFound, "no stream %q to or from %q is open", m.Stream, peer.Agent)
 	}
 	if !own && !incoming { // what this edge knows to be between the two may be ended by either
-		if err := s.rights.mayAddress(ctx, &m); err != nil {
+		if err := authorizer(s).mayAddress(ctx, &m); err != nil {
 			return err
 		}
 	}

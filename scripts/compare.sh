@@ -35,7 +35,7 @@ function number(s) { gsub(/,/, "", s); return s + 0 }
 		if ($i == "server") add("server us", number($(i + 1)))
 		if ($(i + 1) == "KiB") add("KiB an agent", number($i))
 		if ($(i + 1) == "MiB") add("MiB", number($i))
-		if ($i == "p50") add("p50 ms", number($(i + 1)))
+		if ($i == "p50") add("p50 us", number($(i + 1)))
 	}
 }
 function add(what, v) { k = $1 SUBSEP load SUBSEP what; all[k, ++n[k]] = v; kinds[what] = 1 }

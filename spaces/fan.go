@@ -8,6 +8,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/pump"
 )
 
 // pull is about how many bytes the pump takes from the inbox at once.
@@ -29,8 +30,8 @@ type fan struct {
 	ctx    context.Context // over when the fan is closed
 	stop   context.CancelFunc
 	roster *announcer
-	pump   pump // reads the log and hands on
-	refs   int  // places; guarded by hub.mu
+	pump   pump.Pump // reads the log and hands on
+	refs   int       // places; guarded by hub.mu
 
 	mu      sync.Mutex // guards the fields below
 	over    bool
@@ -54,13 +55,16 @@ type fan struct {
 func newFan(h *Hub, to agora.Address, closed bool) *fan {
 	f := &fan{hub: h, to: to, roster: newAnnouncer(), over: closed, room: make(chan struct{}, 1), places: map[*Place]struct{}{}}
 	f.ctx, f.stop = context.WithCancel(h.ctx)
-	f.pump = pump{work: f.drain, first: f.failed, all: &h.pumps, closed: closed}
+	f.pump.Work, f.pump.Failed, f.pump.LastDelay, f.pump.All = f.drain, f.failed, lastDelay, &h.pumps
+	if closed {
+		f.pump.Close()
+	}
 	return f
 }
 
 // close ends the fan. The pump, if one runs, ends soon after; the hub waits for it.
 func (f *fan) close() {
-	f.pump.close()
+	f.pump.Close()
 	f.stop()
 	f.mu.Lock()
 	f.over = true
@@ -71,9 +75,14 @@ func (f *fan) close() {
 	}
 }
 
-// failed tells the log that the space can't be read for the moment.
-func (f *fan) failed(err error) {
-	f.hub.cfg.Log.Warn("reading a space", "space", f.to.Space, "err", err)
+// lastDelay is the longest that the pump waits before it reads again after an error.
+const lastDelay = 5 * time.Second
+
+// failed tells the log that the space can't be read for the moment, once.
+func (f *fan) failed(err error, again time.Duration) {
+	if again == pump.FirstDelay {
+		f.hub.cfg.Log.Warn("reading a space", "space", f.to.Space, "err", err)
+	}
 }
 
 // drain hands on what the inbox has until it has nothing.
@@ -111,7 +120,7 @@ func (f *fan) start() (*broker.Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	inbox = f.hub.cfg.Broker.Listen(f.to, broker.From{After: seq, Tail: seq, TailAt: at}, f.pump.wake)
+	inbox = f.hub.cfg.Broker.Listen(f.to, broker.From{After: seq, Tail: seq, TailAt: at}, f.pump.Wake)
 	f.mu.Lock()
 	f.inbox = inbox
 	over := f.over

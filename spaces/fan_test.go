@@ -19,7 +19,7 @@ func still(t testing.TB, queue int) (*Hub, *fan) {
 	h := New(Config{QueueBytes: queue})
 	t.Cleanup(h.Close)
 	f := newFan(h, agora.ToSpace(agora.DefaultTenant, "room"), false)
-	f.pump.closed = true
+	f.pump.Close()
 	h.fans[f.to] = f
 	f.refs++ // the test's own
 	return h, f

@@ -130,7 +130,7 @@ func (h *Hub) place(to agora.Address, self agora.AgentID, wake func()) *Place {
 	h.mu.Unlock()
 	p := &Place{fan: f, self: self, wake: wake, at: outside, held: true}
 	f.hold(p)
-	f.pump.wake()
+	f.pump.Wake()
 	return p
 }
 

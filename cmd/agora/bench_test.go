@@ -12,7 +12,7 @@ import (
 
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/internal/soak"
+	"github.com/agora-relay/agora/internal/loadgen/soak"
 )
 
 // runBench runs a bench command to its end.

@@ -22,6 +22,7 @@ type RateLimiter struct {
 // together, and has so long to answer.
 func NewRateLimiter(limits *LiveLimits, store *presence.Store, answer time.Duration) *RateLimiter {
 	r := &RateLimiter{limits: limits, presence: store, answer: answer}
+	r.tenants.rates = r
 	r.tenants.of(agora.DefaultTenant) // which is counted from the start
 	return r
 }
@@ -34,14 +35,13 @@ func (r *RateLimiter) Refill() {
 
 // Quota is what one connection may say. It is the connection's alone, unless it counts together with others.
 type Quota struct {
-	rates  *RateLimiter
 	tenant *tenant
 	own    atomic.Pointer[meter] // what the connection has said of late; nil for nothing
 }
 
 // Quota returns the quota of a connection of a tenant's.
 func (r *RateLimiter) Quota(tenant string) Quota {
-	return Quota{rates: r, tenant: r.tenants.of(tenant)}
+	return Quota{tenant: r.tenants.of(tenant)}
 }
 
 // Tenant returns the counters of the tenant, which go on counting.
@@ -55,7 +55,7 @@ func (q *Quota) Count(n int) {
 
 // CountTogether has what the connection says count with all that is said so under an address at this edge. It is
 // called before the connection says anything.
-func (q *Quota) CountTogether(at agora.Address) { q.own.Store(q.rates.meters.get(at)) }
+func (q *Quota) CountTogether(at agora.Address) { q.own.Store(q.tenant.rates.meters.get(at)) }
 
 // Refill makes the connection's buckets full, as other limits are in force.
 func (q *Quota) Refill() {
@@ -73,11 +73,11 @@ func (q *Quota) Reserve(n int) time.Duration { return q.reserve(q.meter(), n) }
 // SpendFor is Spend for what is said as an agent, but not by its connection: it counts with all that the agent says so at all edges, and with what it says at this one
 // while presence can't count that.
 func (q *Quota) SpendFor(ctx context.Context, at agora.Address, n int) error {
-	l, m := q.rates.limits.Load(), q.rates.meters.get(at)
+	l, m := q.tenant.rates.limits.Load(), q.tenant.rates.meters.get(at)
 	if l.messages.perSecond <= 0 && l.bytes.perSecond <= 0 {
 		return q.spendShared(l, n)
 	}
-	after, ok := m.allowance.take(ctx, q.rates, at, l, n)
+	after, ok := m.allowance.take(ctx, q.tenant.rates, at, l, n)
 	if !ok {
 		return q.spend(m, n)
 	}
@@ -93,7 +93,7 @@ func (q *Quota) SpendFor(ctx context.Context, at agora.Address, n int) error {
 
 // ReserverFor returns a Reserve for what is said as an agent, but not by its connection: it counts with what the agent says so at this edge.
 func (q *Quota) ReserverFor(at agora.Address) func(n int) time.Duration {
-	m := q.rates.meters.get(at)
+	m := q.tenant.rates.meters.get(at)
 	return func(n int) time.Duration { return q.reserve(m, n) }
 }
 
@@ -107,7 +107,7 @@ func (q *Quota) meter() *meter {
 }
 
 func (q *Quota) reserve(m *meter, n int) time.Duration {
-	l, size := q.rates.limits.Load(), float64(n)
+	l, size := q.tenant.rates.limits.Load(), float64(n)
 	own := max(m.messages.spend(l.messages, 1, true), m.bytes.spend(l.bytes, size, true))
 	shared := max(q.tenant.messages.spend(l.tenantMessages, 1, true), q.tenant.bytes.spend(l.tenantBytes, size, true))
 	if shared > 0 {
@@ -117,7 +117,7 @@ func (q *Quota) reserve(m *meter, n int) time.Duration {
 }
 
 func (q *Quota) spend(m *meter, n int) error {
-	l, size := q.rates.limits.Load(), float64(n)
+	l, size := q.tenant.rates.limits.Load(), float64(n)
 	after := m.messages.spend(l.messages, 1, false)
 	if after > 0 {
 		return rateLimited("too much in too short a time", after)

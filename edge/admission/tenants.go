@@ -17,12 +17,14 @@ type TenantStats struct {
 // tenant is what the sessions of one tenant at this edge share.
 type tenant struct {
 	*TenantStats    // of its own, or shared with others
+	rates           *RateLimiter
 	messages, bytes tokenBucket
 }
 
 // tenants are those that have been here. Nobody but who signs tokens can make one up.
 type tenants struct {
-	mu     sync.Mutex // guards the fields below
+	rates  *RateLimiter // that they are limited by
+	mu     sync.Mutex   // guards the fields below
 	known  map[string]*tenant
 	others TenantStats
 }
@@ -50,7 +52,7 @@ func (t *tenants) of(name string) *tenant {
 	if known := t.known[name]; known != nil {
 		return known
 	}
-	fresh := &tenant{TenantStats: &t.others}
+	fresh := &tenant{TenantStats: &t.others, rates: t.rates}
 	if len(t.known) < CountedTenants && name != OtherTenants {
 		fresh.TenantStats = new(TenantStats)
 	}

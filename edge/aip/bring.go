@@ -22,7 +22,7 @@ func (m *imports) bring(id agora.AgentID, o *offer) error {
 	ctx, cancel := context.WithTimeout(k.ctx, bringTime)
 	defer cancel()
 	actor := k.links.node.Linked(k.Link)
-	switch has, err := actor.Agent(ctx, id); {
+	switch has, err := actor.Directory().Card(ctx, id); {
 	case err == nil && !k.mayTake(&has):
 		return agora.Errorf(agora.AgentExists, "somebody else has this id")
 	case err != nil && agora.AsError(err).Code != agora.AgentNotFound:
@@ -124,7 +124,7 @@ func (m *imports) retry() {
 // watchHere tells what changes in the directory here, until ctx is over.
 func watchHere(ctx context.Context, actor *edge.Actor, changes chan<- []directory.Change) {
 	for {
-		w, err := actor.WatchAgents(ctx)
+		w, err := actor.Directory().Watch(ctx)
 		for err == nil {
 			var all []directory.Change
 			if all, err = w.Next(ctx); err == nil {

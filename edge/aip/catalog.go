@@ -21,7 +21,7 @@ type catalog struct {
 
 // peers returns the nodes of a domain, and the agents of other dialects.
 func (l *catalog) peers(ctx context.Context, c *caller, domain string) ([]*aip.Peer, error) {
-	cards, err := c.actor.Agents(ctx)
+	cards, err := c.actor.Directory().All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (l *catalog) whole(ctx context.Context, c *caller, cards []agora.Agent) ([]
 	if len(missing) == 0 {
 		return cards, nil
 	}
-	found, err := c.actor.Cards(ctx, missing)
+	found, err := c.actor.Directory().Cards(ctx, missing)
 	if err != nil {
 		return nil, err
 	}

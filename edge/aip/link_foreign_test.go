@@ -146,7 +146,7 @@ func TestOfTwoLinksTheOlderHasAnID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		card, err := a.Agent(t.Context(), "both")
+		card, err := a.Directory().Card(t.Context(), "both")
 		if err != nil {
 			return ""
 		}

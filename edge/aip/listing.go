@@ -28,7 +28,7 @@ func (l *catalog) registerAnswer(ctx context.Context, c *caller) (any, error) {
 		peers, err := l.peers(ctx, c, "")
 		return &aip.RegisterAgentResponse{Success: true, Peers: peers}, err
 	}
-	all, err := c.actor.ListedAgents(ctx)
+	all, err := c.actor.Directory().Listed(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -174,7 +174,7 @@ func (r *registry) update(ctx context.Context, a *edge.Actor, card agora.Agent) 
 
 // keeps returns INVALID_REQUEST where a node would have another address, or be of another kind, than it has registered with: then it is to register anew.
 func keeps(ctx context.Context, a *edge.Actor, card *agora.Agent) error {
-	was, err := a.Own(ctx, card.ID)
+	was, err := a.Directory().Own(ctx, card.ID)
 	switch {
 	case err != nil:
 		return err

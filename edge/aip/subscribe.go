@@ -24,7 +24,7 @@ func (g gateway) SubscribeToUpdates(in *aip.UpdateSubscriptionRequest, out grpc.
 	if err != nil {
 		return err
 	}
-	watch, err := c.actor.WatchAgents(out.Context())
+	watch, err := c.actor.Directory().Watch(out.Context())
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (r *recent) find(ctx context.Context, c *caller, id agora.AgentID) (*target
 	if t != nil {
 		return t, nil
 	}
-	card, err := c.actor.Addressee(ctx, id)
+	card, err := c.actor.Directory().Addressee(ctx, id)
 	if err != nil {
 		switch agora.AsError(err).Code {
 		case agora.AgentNotFound:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,33 +21,14 @@ type Answer struct {
 	r        *Registry
 	id       string // among those of the Registry
 	call     presence.Call
-	inbox    *broker.Inbox
+	inbox    atomic.Pointer[broker.Inbox] // nil before it is listened to
 	wake     chan struct{}
 	stream   *stream       // that the request is; nil where it is whole
 	patience time.Duration // see Request, as the next
 	pace     func(int) time.Duration
-	taken    atomic.Int64 // bytes that the caller has taken
-	kept     atomic.Int64 // bytes that were read and not taken
-
-	state presence.CallState // as it was found
-	msgs  []agora.Message    // read and not looked at yet; Next's own, as the next three
-	began bool               // its first part was returned: what follows is of its stream
-	first agora.Message      // that part, without its body
-	at    uint64             // position of the part that Next returned last
-	last  int64              // what that counts
-	since int64              // taken since the box was trimmed
-	timer *time.Timer        // of the deadline
-
-	mu      sync.Mutex // guards the fields below
-	err     error      // what Next returns from now on
-	whole   bool       // it came to its end, or to one that every later reader would find
-	opened  bool       // presence knows, or may know, that somebody waits here
-	begun   time.Time  // when it began to be asked here
-	asked   bool       // the request is stored, or may not be stored here any more
-	unsaid  bool       // the request is not stored, for sure, and nobody else stores it
-	closed  bool
-	givenUp bool          // its caller does not make the call again
-	ended   chan struct{} // closed when err is set from outside
+	timer    *time.Timer // of the deadline; Next's own
+	progress
+	reading
 }
 
 func newAnswer(r *Registry, q Request) *Answer {
@@ -66,7 +46,7 @@ func newAnswer(r *Registry, q Request) *Answer {
 		c.Digest = digest(string(c.To), m.ID, m.Media, m.Meta.Dialect, string(m.Body))
 	}
 	return &Answer{
-		r: r, id: strconv.FormatUint(r.next.Add(1), 36), call: c, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		r: r, id: strconv.FormatUint(r.next.Add(1), 36), call: c, wake: make(chan struct{}, 1), progress: progress{ended: make(chan struct{})},
 		patience: cmp.Or(q.Patience, patience), pace: q.Pace,
 	}
 }
@@ -99,9 +79,9 @@ func (a *Answer) woken() {
 // given up, or has cancelled a request that is a stream, TIMEOUT when the deadline has passed, UNAVAILABLE when parts were lost; it stays. When ctx ends Next returns its error, and may be
 // called again; one that ends by [ErrGivenUp] says that the call is not made again. The body is shared and not to be changed.
 func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
-	a.taken.Add(a.last)
-	a.trim(a.last)
-	a.last = 0
+	if a.done() && !a.call.Named { // where it may not be asked for again
+		a.r.forget(a.address(), a.at)
+	}
 	for {
 		if err := a.over(); err != nil {
 			return agora.Message{}, err
@@ -110,12 +90,9 @@ func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 			return agora.Message{}, ctx.Err()
 		}
 		for len(a.msgs) > 0 && a.r.cfg.Delivers() == nil {
-			m := a.msgs[0]
-			a.msgs = a.msgs[1:]
-			size := int64(len(m.Body) + overhead)
-			a.kept.Add(-size)
+			m := a.next()
 			if a.take(&m) {
-				a.last, a.at = size, m.Seq
+				a.hand(&m)
 				return m, nil
 			}
 			if a.over() != nil {
@@ -135,38 +112,20 @@ func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 // Buffered reports whether Next has something at hand, which may turn out to be nothing for the caller. It is for the goroutine that calls Next.
 func (a *Answer) Buffered() bool { return len(a.msgs) > 0 }
 
-// isGivenUp reports whether a context says that the call is not made again, and takes note of it.
-func (a *Answer) isGivenUp(ctx context.Context) bool {
-	if ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrGivenUp) {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.givenUp = true
-	return true
-}
-
-// over returns why nothing more comes; nil while something may.
-func (a *Answer) over() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.err
-}
-
 // fill waits until something was read.
 func (a *Answer) fill(ctx context.Context) error {
 	if len(a.msgs) > 0 { // the edge may not hand it on now
 		return a.rest(ctx)
 	}
-	msgs, more := a.inbox.Take(pullBytes)
+	inbox := a.inbox.Load()
+	msgs, more := inbox.Take(pullBytes)
 	if more {
 		var err error
-		if msgs, err = a.inbox.Next(ctx, pullBytes); err != nil {
+		if msgs, err = inbox.Next(ctx, pullBytes); err != nil {
 			return a.rest(ctx)
 		}
 	}
-	if a.msgs = msgs; len(msgs) > 0 {
-		a.keep()
+	if a.keep(msgs); len(msgs) > 0 {
 		return nil
 	}
 	if a.state == presence.CallAnswered {
@@ -210,18 +169,9 @@ func (a *Answer) deadline() <-chan time.Time {
 	return a.timer.C
 }
 
-// keep counts what was read.
-func (a *Answer) keep() {
-	for i := range a.msgs {
-		a.kept.Add(int64(len(a.msgs[i].Body) + overhead))
-	}
-}
-
 // held returns the bytes kept for the caller.
 func (a *Answer) held() int64 {
-	a.mu.Lock()
-	inbox := a.inbox
-	a.mu.Unlock()
+	inbox := a.inbox.Load()
 	if inbox == nil {
 		return 0
 	}
@@ -296,41 +246,14 @@ func aborted(m *agora.Message) *agora.Error {
 	return agora.Errorf(agora.StreamAborted, "the agent that was asked gave up before its answer was whole")
 }
 
-// trim drops what was read of a long answer, unless it may be asked for again.
-func (a *Answer) trim(read int64) {
-	if a.since += read; a.since < trimBytes || a.call.Named || !a.began {
-		return
-	}
-	a.since = 0
-	a.r.forget(a.address(), a.at)
-}
-
-// end says how the answer has come to its end, for every reader of the box.
-func (a *Answer) end(err error) { a.set(err, true) }
-
-// fail says that the answer won't come to its end here.
-func (a *Answer) fail(err error) { a.set(err, false) }
-
-func (a *Answer) set(err error, whole bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.err == nil {
-		a.err, a.whole = err, whole
-		close(a.ended)
-	}
-}
-
 // Close says that the caller waits no more. Where the answer has not come to its end, who was asked is told that nobody
 // waits, once: at once, or of a call with a name that was not given up when its caller has not made it again in its grace. A request's stream without an end is aborted. It does not block.
 func (a *Answer) Close() {
-	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
+	was, first := a.close()
+	if !first {
 		return
 	}
-	a.closed = true
-	err, whole, opened, unsaid, inbox := a.err, a.whole, a.opened, a.unsaid, a.inbox
-	a.mu.Unlock()
+	inbox := a.inbox.Load()
 	if inbox != nil {
 		inbox.Close()
 	}
@@ -339,18 +262,18 @@ func (a *Answer) Close() {
 	}
 	a.r.exit(a)
 	switch {
-	case whole && errors.Is(err, io.EOF):
+	case was.whole && errors.Is(was.err, io.EOF):
 		a.r.count.Answered.Add(1)
-	case err != nil:
+	case was.err != nil:
 		a.r.count.Failed.Add(1)
-	case opened:
+	case was.opened:
 		a.r.count.GivenUp.Add(1)
 	}
 	switch {
-	case unsaid:
-		a.r.leave(a, whole, "")
-	case opened:
-		a.r.leave(a, whole, codeOf(err))
+	case was.unsaid:
+		a.r.leave(a, was, "")
+	case was.opened:
+		a.r.leave(a, was, codeOf(was.err))
 	case a.stream != nil:
 		a.stream.lane.Close()
 	}

@@ -29,8 +29,9 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 	if err != nil {
 		return err
 	}
-	a.found(state, asked == presence.Asked)
+	a.setAsked(asked == presence.Asked)
 	<-listens
+	a.state = state
 	switch state {
 	case presence.CallOther:
 		a.forgotten()
@@ -51,7 +52,7 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 			q.Message.Again = again
 			err = a.store(ctx, q)
 		}
-		a.notStored(err)
+		a.notStored(err, a.call.Named)
 	}
 	if err == nil {
 		a.r.count.Made.Add(1)
@@ -70,7 +71,7 @@ func (a *Answer) lookFor(ctx context.Context) (asked presence.Asking, again bool
 	case err != nil:
 		return asked, false, err
 	case len(f.Stored) > 0:
-		a.isAsked()
+		a.setAsked(true)
 		return presence.Asked, false, a.r.cfg.Presence.Calls.Asked(ctx, a.call)
 	case !f.Whole:
 		return asked, false, agora.Errorf(agora.Unavailable, "the mailbox of the addressee can't be read now")
@@ -89,7 +90,7 @@ func (a *Answer) whyOver(ctx context.Context) error {
 			}
 		}
 		var err error
-		if msgs, err = a.inbox.Next(soon, pullBytes); err == nil && len(msgs) > 0 {
+		if msgs, err = a.inbox.Load().Next(soon, pullBytes); err == nil && len(msgs) > 0 {
 			continue
 		}
 		select {
@@ -107,14 +108,14 @@ var errGivenUp = agora.Errorf(agora.StreamAborted, "the call of this name was gi
 
 // listen begins to listen to the box, and reads what it has, behind: the channel is closed once that is done. It returns false where the Registry is over.
 func (a *Answer) listen(ctx context.Context) (<-chan struct{}, bool) {
-	a.mu.Lock()
-	a.inbox, a.opened, a.begun = a.r.cfg.Broker.Listen(a.address(), broker.From{}, a.woken), true, time.Now()
-	a.mu.Unlock()
+	inbox := a.r.cfg.Broker.Listen(a.address(), broker.From{}, a.woken)
+	a.inbox.Store(inbox)
+	a.open()
 	listens := make(chan struct{})
 	return listens, a.r.background(func() { // an empty box is live once its stream's leader was asked, which takes as long as presence does
 		defer close(listens)
-		a.msgs, _ = a.inbox.Next(ctx, pullBytes) // what fails here is tried again by Next
-		a.keep()
+		msgs, _ := inbox.Next(ctx, pullBytes) // what fails here is tried again by Next
+		a.keep(msgs)
 	})
 }
 
@@ -133,44 +134,6 @@ func (q *Request) completing(ctx context.Context) func() (agora.Message, error) 
 	}
 }
 
-// found notes how the call was found, and whether nobody needs to store its request any more.
-func (a *Answer) found(state presence.CallState, asked bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.state, a.asked = state, asked
-}
-
-// isAsked notes that the request is stored.
-func (a *Answer) isAsked() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.asked = true
-}
-
-// asking returns how long ago the request began to be stored, zero where it is; and false where presence knows of nobody who waits here.
-func (a *Answer) asking() (since time.Duration, opened bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.opened && !a.asked {
-		since = max(time.Since(a.begun), time.Millisecond)
-	}
-	return since, a.opened
-}
-
-// forgotten says that nobody waits here, as far as presence knows.
-func (a *Answer) forgotten() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.opened = false
-}
-
-// notStored notes that the request was refused for good before it could be stored. Of a call with a name another edge may have stored it.
-func (a *Answer) notStored(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.unsaid = err != nil && !a.call.Named && agora.AsError(err).Code != agora.Unavailable
-}
-
 // store stores the request: once, however many edges do so at a time.
 func (a *Answer) store(ctx context.Context, q Request) error {
 	m := q.Message
@@ -183,7 +146,7 @@ func (a *Answer) store(ctx context.Context, q Request) error {
 	if err := a.say(ctx, m); err != nil {
 		return err
 	}
-	a.isAsked()
+	a.setAsked(true)
 	a.r.cfg.Wrote(a.callee())
 	if a.call.Named {
 		return a.r.cfg.Presence.Calls.Asked(ctx, a.call)

@@ -28,13 +28,10 @@ type pending struct {
 	back bool       // with no code: nobody has taken that
 }
 
-// leave has presence told that one caller waits no more.
-func (r *Registry) leave(a *Answer, whole bool, code agora.Code) {
-	a.mu.Lock()
-	givenUp := a.givenUp
-	a.mu.Unlock()
-	end := !whole && (!a.call.Named || givenUp || code == agora.Timeout)
-	l := leaving{presence.Leaving{Call: a.call, Waiter: a.id, Whole: whole, End: end}, code, nil}
+// leave has presence told that one caller waits no more, and how its call was then.
+func (r *Registry) leave(a *Answer, was stage, code agora.Code) {
+	end := !was.whole && (!a.call.Named || was.givenUp || code == agora.Timeout)
+	l := leaving{presence.Leaving{Call: a.call, Waiter: a.id, Whole: was.whole, End: end}, code, nil}
 	if a.stream.open() {
 		l.stream = a.stream
 	}

@@ -90,13 +90,11 @@ func (a *Answer) ready(ctx context.Context, m *agora.Message) error {
 
 // broken returns why the call goes on no more; nil while it does, though its answer be whole.
 func (a *Answer) broken() error {
-	a.mu.Lock()
-	err, closed := a.err, a.closed
-	a.mu.Unlock()
+	now := a.now()
 	switch {
-	case err != nil && !errors.Is(err, io.EOF):
-		return err
-	case closed:
+	case now.err != nil && !errors.Is(now.err, io.EOF):
+		return now.err
+	case now.closed:
 		return errClosed
 	case !a.call.Deadline.IsZero() && !a.r.cfg.Broker.Now().Before(a.call.Deadline):
 		a.fail(errLate)

@@ -121,7 +121,7 @@ func (cs *Carriers) of(to *agora.Agent) Carrier {
 
 // Card asks an agent for its card. c.To needs its id alone. FORBIDDEN, RATE_LIMITED, AGENT_NOT_FOUND, UNAVAILABLE, and what its carrier says.
 func (cs *Carriers) Card(ctx context.Context, c Call) (agora.Agent, agora.Registration, error) {
-	to, err := c.Actor.Agent(ctx, c.To.ID)
+	to, err := c.Actor.Directory().Card(ctx, c.To.ID)
 	if err != nil {
 		return to, agora.Registration{}, err
 	}
@@ -174,7 +174,7 @@ func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error
 	if err := c.find(ctx); err != nil {
 		return nil, err
 	}
-	caller, err := known(c.Actor.Own(ctx, c.As))
+	caller, err := known(c.Actor.Directory().Own(ctx, c.As))
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error
 
 // find looks up who is meant. One that is away is known by its id alone.
 func (c *Call) find(ctx context.Context) error {
-	to, err := known(c.Actor.Addressee(ctx, c.To.ID))
+	to, err := known(c.Actor.Directory().Addressee(ctx, c.To.ID))
 	if to.ID != "" {
 		c.To = to
 	}

@@ -63,5 +63,5 @@ func cancelStream(s *edge.Session, k key, first uint64) error {
 func (d *Demux) isGiven(k key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.given.has(k)
+	return d.names.given.has(k)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/admission"
+	"github.com/agora-relay/agora/internal/pump"
 )
 
 // Config sets up a Demux. A zero value means the default that its comment names.
@@ -66,38 +67,20 @@ type Demux struct {
 	work    sync.WaitGroup
 	session atomic.Pointer[edge.Session] // nil until Begin
 	stats   Stats
-	space   chan struct{} // holds one token when a queue has room again
+	pump    pump.Pump // pulls from the session while there is something
 
-	mu      sync.Mutex // guards the fields below, and every queue
-	closed  bool
-	pumping bool // the pump runs
-	again   bool // it has something to do
-	retry   *time.Timer
-	delay   time.Duration // before the next try; 0 when the last one went well
-
-	pressed bool   // a queue is half full whose reader reads
-	pos     uint64 // position of the last message that was dispatched
-	records int64  // records that were dispatched: their distance is how far a queue is behind
-	acked   uint64
-	unread  byPosition  // queues that hold the position back
-	overdue *time.Timer // looks after one that is far behind; nil while none is
-	held    int64       // bytes in all queues
-	lagging int         // exchanges that lag
-
-	streams map[key]*Exchange // the last one under each name, until it is closed
-	named   map[key]*Exchange // by the names that Bind gave them
-	calls   map[string]*Exchange
-	given   recent // streams that were given up here: what still comes of them is dropped
-	served  int    // streams that are served
-	whole   int    // other messages that are served
-	backlog queue  // of those that wait for their turn
-	usher   bool   // a goroutine serves them
-}
-
-// key names an exchange by its peer and the stream.
-type key struct {
-	peer   agora.AgentID
-	stream string
+	mu       sync.Mutex // guards the fields below, and every queue
+	closed   bool
+	position position
+	overdue  *time.Timer // looks after a queue that is far behind; nil while none is
+	held     int64       // bytes in all queues
+	lagging  int         // exchanges that lag
+	pace     pace
+	names    names
+	served   int   // streams that are served
+	whole    int   // other messages that are served
+	backlog  queue // of those that wait for their turn
+	usher    bool  // a goroutine serves them
 }
 
 // Stats counts what a Demux did. All fields may be read at any time.
@@ -109,10 +92,10 @@ type Stats struct {
 
 // New returns a Demux that does nothing until Begin. The caller owes it a call of Close.
 func New(cfg Config) *Demux {
-	d := &Demux{
-		cfg: cfg.withDefaults(), space: make(chan struct{}, 1), streams: map[key]*Exchange{}, named: map[key]*Exchange{}, calls: map[string]*Exchange{},
-	}
+	d := &Demux{cfg: cfg.withDefaults(), pace: pace{room: make(chan struct{}, 1)}, names: newNames()}
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
+	d.position.most = d.cfg.Records
+	d.pump.Work, d.pump.Failed, d.pump.LastDelay, d.pump.All = d.drain, d.failed, lastDelay, &d.work
 	d.backlog.init(d, nil)
 	return d
 }
@@ -131,7 +114,7 @@ func (d *Demux) Held() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	held := d.held
-	for _, x := range d.streams {
+	for _, x := range d.names.streams {
 		held += x.queue.rereads()
 	}
 	return held + d.backlog.rereads()
@@ -145,10 +128,9 @@ var errClosed = agora.Errorf(agora.Unavailable, "the session is over here")
 func (d *Demux) Close() {
 	d.mu.Lock()
 	d.closed = true
-	for _, t := range []*time.Timer{d.retry, d.overdue} {
-		if t != nil {
-			t.Stop()
-		}
+	d.pump.Close()
+	if d.overdue != nil {
+		d.overdue.Stop()
 	}
 	d.stop(errClosed)
 	d.mu.Unlock()

@@ -15,11 +15,9 @@ func (d *Demux) dispatch(v *edge.Delivery) bool {
 		d.gap()
 		return false
 	}
-	if m.Seq>>agora.SeqShift != d.pos>>agora.SeqShift {
-		d.records++
-	}
+	d.position.begin(m.Seq)
 	taken := d.route(v)
-	d.pos = m.Seq
+	d.position.at = m.Seq
 	return taken
 }
 
@@ -47,8 +45,8 @@ func carries(m *agora.Message) bool { return m.Kind == agora.Request || m.Kind =
 func (d *Demux) start(v *edge.Delivery) {
 	m := v.Message
 	k := key{m.From, m.Stream}
-	d.given.remove(k)
-	if old := d.streams[k]; old != nil && !old.complete {
+	d.names.given.remove(k)
+	if old := d.names.streams[k]; old != nil && !old.complete {
 		old.complete = true
 		old.fail(agora.Errorf(agora.StreamAborted, "another stream began under its name"))
 	}
@@ -58,7 +56,7 @@ func (d *Demux) start(v *edge.Delivery) {
 	}
 	x := d.exchange(k, m)
 	x.continued = m.Part != agora.Start
-	d.streams[k] = x
+	d.names.streams[k] = x
 	d.served++
 	x.put(v)
 	d.background(func() { d.serve(x) })
@@ -67,7 +65,7 @@ func (d *Demux) start(v *edge.Delivery) {
 // refuse cancels a stream that begins for its peer.
 func (d *Demux) refuse(k key, m *agora.Message) {
 	d.stats.GivenUp.Add(1)
-	delete(d.streams, k)
+	delete(d.names.streams, k)
 	x := &Exchange{name: k, first: m.Seq, stream: true}
 	x.init(d, x)
 	x.giveUp()
@@ -78,9 +76,9 @@ func (d *Demux) refuse(k key, m *agora.Message) {
 func (d *Demux) part(v *edge.Delivery) bool {
 	m := v.Message
 	k := key{m.From, m.Stream}
-	x := d.streams[k]
+	x := d.names.streams[k]
 	switch {
-	case d.given.has(k):
+	case d.names.given.has(k):
 		return true
 	case x == nil && m.Part <= agora.End:
 		d.start(v)
@@ -98,16 +96,7 @@ func (d *Demux) part(v *edge.Delivery) bool {
 
 // control tells an exchange that its peer, or the cluster, has given it up.
 func (d *Demux) control(m *agora.Message) bool {
-	x := d.calls[m.Meta.Call]
-	if x == nil {
-		k := key{m.From, m.Stream}
-		if m.Part == agora.Abort && k.stream == "" {
-			k.stream = m.AbortBody().Request
-		}
-		if x = d.named[k]; x == nil {
-			x = d.streams[k]
-		}
-	}
+	x := d.names.concerned(m)
 	if x == nil {
 		return false
 	}
@@ -119,7 +108,7 @@ func (d *Demux) control(m *agora.Message) bool {
 
 // gap ends what may have lost parts to retention.
 func (d *Demux) gap() {
-	for _, x := range d.streams {
+	for _, x := range d.names.streams {
 		if !x.complete || x.lagging {
 			x.fail(errGap)
 		}

@@ -28,7 +28,7 @@ func (d *Demux) exchange(k key, m *agora.Message) *Exchange {
 	x.init(d, x)
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
 	if x.call != "" {
-		d.calls[x.call] = x
+		d.names.calls[x.call] = x
 	}
 	return x
 }
@@ -70,7 +70,7 @@ func (x *Exchange) Bind(name string) {
 	}
 	k := key{x.name.peer, name}
 	x.bound = append(x.bound, k)
-	d.named[k] = x
+	d.names.bound[k] = x
 }
 
 // Close ends the exchange: what it was given is consumed, what still comes is dropped, and where that is not its end its peer is told, once, by a cancel of
@@ -108,17 +108,7 @@ func (x *Exchange) forget() {
 		d.whole--
 		d.serveBacklog()
 	}
-	if d.streams[x.name] == x {
-		delete(d.streams, x.name)
-	}
-	if d.calls[x.call] == x {
-		delete(d.calls, x.call)
-	}
-	for _, k := range x.bound {
-		if d.named[k] == x {
-			delete(d.named, k)
-		}
-	}
+	d.names.forget(x)
 }
 
 // stop ends the exchange's Context. mu is held.
@@ -145,12 +135,12 @@ func (x *Exchange) giveUp() {
 		return
 	}
 	x.complete = true
-	d.given.add(x.name)
+	d.names.given.add(x.name)
 	var some bool
 	if x.pinned, x.record, some = x.unconsumed(); !some {
-		x.pinned, x.record = d.pos+1, d.records
+		x.pinned, x.record = d.position.at+1, d.position.records
 	}
-	d.weigh(&x.queue)
+	d.position.weigh(&x.queue)
 	d.background(func() {
 		if d.tellPeer(x.name, x.first) {
 			d.unpin(x)
@@ -162,7 +152,7 @@ func (x *Exchange) giveUp() {
 func (d *Demux) unpin(x *Exchange) {
 	d.mu.Lock()
 	x.pinned = 0
-	d.weigh(&x.queue)
+	d.position.weigh(&x.queue)
 	d.mu.Unlock()
 	d.acknowledge()
 }

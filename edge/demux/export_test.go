@@ -4,5 +4,5 @@ package demux
 func (d *Demux) Unconsumed() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.unread)
+	return len(d.position.unread)
 }

@@ -27,7 +27,7 @@ func BenchmarkHand(b *testing.B) {
 				}
 			}})
 			defer d.Close()
-			d.acked = math.MaxUint64 // there is no session to tell
+			d.position.acked = math.MaxUint64 // there is no session to tell
 			var seq uint64 = 1 << agora.SeqShift
 			batch := func(part agora.Part, k, n int) []edge.Delivery {
 				ds := make([]edge.Delivery, n)

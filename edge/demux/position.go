@@ -8,6 +8,30 @@ import (
 	"github.com/agora-relay/agora"
 )
 
+// position is how far the mailbox was dispatched, and up to where it is consumed. Its Demux's mu guards it.
+type position struct {
+	most    int64  // records of the mailbox: see Config
+	at      uint64 // of the last message that was dispatched
+	records int64  // that were dispatched: their distance is how far a queue is behind
+	acked   uint64
+	unread  byPosition // queues that hold the position back
+}
+
+// begin takes note of a message that is about to be dispatched.
+func (p *position) begin(seq uint64) {
+	if seq>>agora.SeqShift != p.at>>agora.SeqShift {
+		p.records++
+	}
+}
+
+// mark is where a queue holds the position back.
+type mark struct {
+	index  int    // in byPosition; -1 for none
+	low    uint64 // position of the first part that is not consumed, where index is set
+	lowest int64  // its record
+	since  int64  // ticks since when it is too far behind; 0 while it is not
+}
+
 // byPosition is a heap of the queues that have something unconsumed, the lowest position first.
 type byPosition []*queue
 
@@ -42,8 +66,8 @@ func (q *queue) unconsumed() (seq uint64, record int64, some bool) {
 		return q.pinned, q.record, true
 	case q.hand.Seq > 0:
 		return q.hand.Seq, q.hand.record, true
-	case q.queued() > 0:
-		return q.parts[q.head].Seq, q.parts[q.head].record, true
+	case q.parts.len() > 0:
+		return q.parts.first().Seq, q.parts.first().record, true
 	case q.lagging:
 		return q.through + 1, q.record, true
 	}
@@ -51,27 +75,48 @@ func (q *queue) unconsumed() (seq uint64, record int64, some bool) {
 }
 
 // weigh takes note of what the first unconsumed part of a queue is now. mu is held.
-func (d *Demux) weigh(q *queue) {
+func (p *position) weigh(q *queue) {
 	low, record, some := q.unconsumed()
 	switch {
 	case !some && q.index >= 0:
-		heap.Remove(&d.unread, q.index)
+		heap.Remove(&p.unread, q.index)
 	case some && q.index < 0:
 		q.low, q.lowest = low, record
-		heap.Push(&d.unread, q)
+		heap.Push(&p.unread, q)
 	case some && q.low != low:
 		q.low, q.lowest = low, record
-		heap.Fix(&d.unread, q.index)
+		heap.Fix(&p.unread, q.index)
 	default:
 		return
 	}
-	if q.since != 0 && (q.index < 0 || !d.far(q)) {
+	if q.since != 0 && (q.index < 0 || !p.far(q)) {
 		q.since = 0
 	}
 }
 
 // far reports whether more than half of the mailbox has come since the first unconsumed part of a queue.
-func (d *Demux) far(q *queue) bool { return d.records-q.lowest > d.cfg.Records/2 }
+func (p *position) far(q *queue) bool { return p.records-q.lowest > p.most/2 }
+
+// first returns the queue that holds the position back; nil for none.
+func (p *position) first() *queue {
+	if len(p.unread) == 0 {
+		return nil
+	}
+	return p.unread[0]
+}
+
+// consumed returns the position up to which everything is consumed, where that is news; else 0.
+func (p *position) consumed() uint64 {
+	upTo := p.at
+	if q := p.first(); q != nil {
+		upTo = min(upTo, q.low-1)
+	}
+	if upTo <= p.acked {
+		return 0
+	}
+	p.acked = upTo
+	return upTo
+}
 
 // toAcknowledge returns the position up to which everything is consumed, where that is news; else 0. It looks after who holds it back. mu is held.
 func (d *Demux) toAcknowledge() uint64 {
@@ -79,22 +124,14 @@ func (d *Demux) toAcknowledge() uint64 {
 		return 0
 	}
 	d.lookAfter()
-	upTo := d.pos
-	if len(d.unread) > 0 {
-		upTo = min(upTo, d.unread[0].low-1)
-	}
-	if upTo <= d.acked {
-		return 0
-	}
-	d.acked = upTo
-	return upTo
+	return d.position.consumed()
 }
 
 // lookAfter gives up exchanges that are far behind for too long: what they hold back fills the mailbox for all who write to it. The
 // backlog is no one's alone: where it is what is behind, the mailbox is full, and its writers are slowed.
 func (d *Demux) lookAfter() {
-	for len(d.unread) > 0 && d.far(d.unread[0]) && d.unread[0].of != nil {
-		q, now := d.unread[0], agora.Ticks()
+	for q := d.position.first(); q != nil && q.of != nil && d.position.far(q); q = d.position.first() {
+		now := agora.Ticks()
 		if q.pinned > 0 { // it is given up
 			return
 		}
@@ -145,8 +182,8 @@ func (d *Demux) Slow() (peers []agora.AgentID) {
 	if d.lagging == 0 {
 		return nil
 	}
-	for k, x := range d.streams {
-		if x.lagging && d.records-x.lowest > d.cfg.Records/8 {
+	for k, x := range d.names.streams {
+		if x.lagging && d.position.records-x.lowest > d.cfg.Records/8 {
 			peers = append(peers, k.peer)
 		}
 	}

@@ -4,55 +4,25 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/pump"
 )
 
 const (
 	pullBytes  = 64 << 10 // about what one pull brings
-	firstDelay = 100 * time.Millisecond
+	firstDelay = pump.FirstDelay
 	lastDelay  = 2 * time.Second
 )
 
 // Wake has the session pulled from. It does not block, and may be called at any time.
 func (d *Demux) Wake() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.session.Load() == nil { // Begin wakes
-		return
-	}
-	d.again = true
-	if !d.pumping && !d.closed {
-		d.pumping = true
-		d.background(d.pump)
+	if d.session.Load() != nil { // else Begin wakes
+		d.pump.Wake()
 	}
 }
 
-// pump pulls while there is something: of a quiet mailbox no goroutine is left.
-func (d *Demux) pump() {
-	for d.goOn() {
-		d.settle(d.drain())
-	}
-}
-
-// goOn reports whether the pump has something to do; it ends if not.
-func (d *Demux) goOn() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.pumping = d.again && !d.closed
-	d.again = false
-	return d.pumping
-}
-
-// settle has the pump run again in a moment where it met an error.
-func (d *Demux) settle(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err == nil || d.closed {
-		d.delay = 0
-		return
-	}
-	d.delay = min(max(2*d.delay, firstDelay), lastDelay)
-	d.retry = time.AfterFunc(d.delay, d.Wake)
-	d.cfg.Log.Debug("pull failed", "retry", d.delay, "err", err)
+// failed notes that a pull met an error.
+func (d *Demux) failed(err error, again time.Duration) {
+	d.cfg.Log.Debug("pull failed", "retry", again, "err", err)
 }
 
 // drain hands on what the session has until it has nothing.
@@ -66,43 +36,12 @@ func (d *Demux) drain() error {
 		d.hand(ds)
 		s.Written()
 		d.acknowledge()
-		d.breathe()
-	}
-}
-
-// breath is the longest that the pump waits for readers that read: they are as fast as it is, but take turns with it. What they would lag
-// behind costs more to read from the log.
-const breath = 2 * time.Millisecond
-
-// breathe waits for a moment where a queue is half full, until it is not. A reader that has taken nothing since the last time is not waited for.
-func (d *Demux) breathe() {
-	d.mu.Lock()
-	pressed := d.pressed
-	d.pressed = false
-	if pressed {
-		select {
-		case <-d.space: // of an earlier time
-		default:
+		d.mu.Lock()
+		slow := d.pace.pressing()
+		d.mu.Unlock()
+		if slow {
+			d.pace.wait(d.ctx)
 		}
-	}
-	d.mu.Unlock()
-	if !pressed {
-		return
-	}
-	t := time.NewTimer(breath)
-	defer t.Stop()
-	select {
-	case <-d.space:
-	case <-t.C:
-	case <-d.ctx.Done():
-	}
-}
-
-// hasRoom tells the pump that a queue has room again. mu is held.
-func (d *Demux) hasRoom() {
-	select {
-	case d.space <- struct{}{}:
-	default:
 	}
 }
 

@@ -1,38 +1,12 @@
 package demux
 
 import (
-	"bytes"
 	"io"
-	"unsafe"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/admission"
 )
-
-// Part is one part of an exchange: the message alone, or a stream's start, chunk or end.
-type Part struct {
-	agora.Message
-	Redelivered bool  // it may have been given before, at this edge or another
-	DeadlineMS  int64 // time left until its deadline when it was read; 0 where it has none
-	record      int64 // how many records had come with it
-}
-
-const (
-	partSize  = int(unsafe.Sizeof(Part{}))
-	copyBelow = 4 << 10 // bodies up to it are copied: one of them would keep a whole record
-)
-
-// newPart returns what a reader gets of a delivery.
-func newPart(v *edge.Delivery, record int64) Part {
-	p := Part{Message: *v.Message, Redelivered: v.Redelivered, DeadlineMS: v.DeadlineMS, record: record}
-	if len(p.Body) <= copyBelow {
-		p.Body = bytes.Clone(p.Body)
-	}
-	return p
-}
-
-func (p *Part) size() int { return partSize + len(p.Body) + len(p.Meta.Head) }
 
 // queue is what waits for one reader. Its Demux's mu guards it, but for what is the reader's own.
 type queue struct {
@@ -40,9 +14,7 @@ type queue struct {
 	of    *Exchange     // nil for the backlog
 	ready chan struct{} // holds one token when something has changed
 
-	parts    []Part // from head on
-	head     int
-	size     int
+	parts    parts
 	hand     Part   // that the reader got last; it has no position where there is none
 	taken    uint64 // parts that the reader took
 	awaited  uint64 // taken when the pump last waited for it
@@ -57,10 +29,7 @@ type queue struct {
 	pinned  uint64        // position that is not consumed until the peer was told that the stream is given up; 0 for none
 	catchup *edge.Catchup // nil until it reads
 
-	index  int    // in Demux.unread; -1 for none
-	low    uint64 // position of the first part that is not consumed, where index is set
-	lowest int64  // its record
-	since  int64  // ticks since when it is too far behind; 0 while it is not
+	mark
 }
 
 func (q *queue) init(d *Demux, x *Exchange) {
@@ -75,8 +44,6 @@ func (q *queue) signal() {
 	}
 }
 
-func (q *queue) queued() int { return len(q.parts) - q.head }
-
 // put queues what has come live, or has the queue lag.
 func (q *queue) put(v *edge.Delivery) {
 	m := v.Message
@@ -86,15 +53,15 @@ func (q *queue) put(v *edge.Delivery) {
 	if q.ended || q.lagging || m.Seq <= q.through {
 		return
 	}
-	if q.queued() > 0 && q.size+partSize+len(m.Body)+len(m.Meta.Head) > q.demux.room() {
+	if q.parts.len() > 0 && q.parts.size+partSize+len(m.Body)+len(m.Meta.Head) > q.demux.room() {
 		q.lag(m.Seq)
 		return
 	}
-	q.accept(v, q.demux.records)
+	q.accept(v, q.demux.position.records)
 	q.through = m.Seq
-	q.demux.weigh(q)
-	if q.taken != q.awaited && q.size > q.demux.room()/2 {
-		q.awaited, q.demux.pressed = q.taken, true
+	q.demux.position.weigh(q)
+	if q.parts.size > q.demux.room()/2 {
+		q.demux.pace.press(q)
 	}
 }
 
@@ -110,41 +77,23 @@ func (q *queue) accept(v *edge.Delivery, record int64) {
 		return
 	}
 	q.ended = q.of != nil && (m.Part == agora.End || m.Part == agora.Whole)
-	switch {
-	case q.queued() == 0:
-		q.parts, q.head = q.parts[:0], 0
+	if q.parts.len() == 0 {
 		q.signal()
-	case len(q.parts) == cap(q.parts) && q.head > len(q.parts)/2:
-		n := copy(q.parts, q.parts[q.head:])
-		clear(q.parts[n:])
-		q.parts, q.head = q.parts[:n], 0
 	}
-	q.parts = append(q.parts, newPart(v, record))
-	n := q.parts[len(q.parts)-1].size()
-	q.size += n
-	q.demux.held += int64(n)
+	q.demux.held += int64(q.parts.push(newPart(v, record)))
 }
-
-// roomy is how many parts a queue that is empty keeps room for.
-const roomy = 64
 
 // next consumes the part that the reader has, and gives it the next one into its hands. done is false where there is none now.
 func (q *queue) next() (p Part, done bool, err error) {
 	q.consume()
 	switch {
-	case q.queued() > 0:
-		q.hand = q.parts[q.head]
-		q.parts[q.head] = Part{}
-		q.head++
+	case q.parts.len() > 0:
+		q.hand = q.parts.pop()
 		q.taken++
-		n := q.hand.size()
-		q.size -= n
+		n, quarter := q.hand.size(), q.demux.room()/4
 		q.demux.held -= int64(n)
-		if q.size+n > q.demux.room()/4 && q.size <= q.demux.room()/4 {
-			q.demux.hasRoom()
-		}
-		if q.queued() == 0 && cap(q.parts) > roomy {
-			q.parts, q.head = nil, 0
+		if q.parts.size+n > quarter && q.parts.size <= quarter {
+			q.demux.pace.hasRoom()
 		}
 		return q.hand, true, nil
 	case q.lagging:
@@ -160,13 +109,13 @@ func (q *queue) next() (p Part, done bool, err error) {
 // consume takes the part that the reader has for done with.
 func (q *queue) consume() {
 	q.hand = Part{}
-	q.demux.weigh(q)
+	q.demux.position.weigh(q)
 }
 
 // drop lets go of everything, and returns the reading of the log that is to be closed, if there is one.
 func (q *queue) drop() *edge.Catchup {
-	q.demux.held -= int64(q.size)
-	q.parts, q.head, q.size, q.hand = nil, 0, 0, Part{}
+	q.demux.held -= int64(q.parts.size)
+	q.parts, q.hand = parts{}, Part{}
 	c := q.catchup
 	q.catchup = nil
 	if q.lagging {
@@ -175,6 +124,6 @@ func (q *queue) drop() *edge.Catchup {
 			q.demux.lagging--
 		}
 	}
-	q.demux.weigh(q)
+	q.demux.position.weigh(q)
 	return c
 }

@@ -62,7 +62,7 @@ func (q *queue) lag(missing uint64) {
 	}
 	d.stats.Lagged.Add(1)
 	q.lagging, q.missing = true, missing
-	q.through, q.record = d.pos, d.records // up to there nothing of it is missing
+	q.through, q.record = d.position.at, d.position.records // up to there nothing of it is missing
 }
 
 // catchUp reads a piece of the log for a queue that lags and is empty, or waits until there is more.
@@ -104,7 +104,7 @@ func (q *queue) retry(ctx context.Context, err error) error {
 func (q *queue) rereading() (c *edge.Catchup, pos uint64) {
 	d := q.demux
 	d.mu.Lock()
-	lagging, c, pos, from := q.lagging, q.catchup, d.pos, q.through
+	lagging, c, pos, from := q.lagging, q.catchup, d.position.at, q.through
 	d.mu.Unlock()
 	if !lagging || c != nil {
 		return c, pos
@@ -141,17 +141,17 @@ func (q *queue) caught(ds []edge.Delivery, pos uint64) (over *edge.Catchup) {
 	case !q.lagging:
 		return nil
 	case q.ended:
-	case q.through >= d.pos || !guard.Rejoins:
+	case q.through >= d.position.at || !guard.Rejoins:
 		d.stats.Rejoined.Add(1)
 	default:
-		d.weigh(q)
+		d.position.weigh(q)
 		return nil
 	}
 	if q.of != nil {
 		d.lagging--
 	}
 	q.lagging, over, q.catchup = false, q.catchup, nil
-	d.weigh(q)
+	d.position.weigh(q)
 	return over
 }
 

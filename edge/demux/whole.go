@@ -5,7 +5,7 @@ import "github.com/agora-relay/agora/edge"
 // message has a message that is no stream served, once there is room. Those that wait are in a queue like any other, which lags when
 // it is full.
 func (d *Demux) message(v *edge.Delivery) {
-	if b := &d.backlog; d.whole < d.cfg.Whole && !d.usher && b.queued() == 0 && !b.lagging {
+	if b := &d.backlog; d.whole < d.cfg.Whole && !d.usher && b.parts.len() == 0 && !b.lagging {
 		x := d.exchange(key{v.Message.From, v.Message.Stream}, v.Message)
 		x.put(v)
 		d.begin(x)
@@ -30,7 +30,7 @@ func (d *Demux) serveBacklog() {
 	}
 }
 
-func (d *Demux) waits() bool { return d.backlog.queued() > 0 || d.backlog.lagging }
+func (d *Demux) waits() bool { return d.backlog.parts.len() > 0 || d.backlog.lagging }
 
 // ushers begins exchanges of the backlog while there is room for them.
 func (d *Demux) ushers() {
@@ -43,7 +43,7 @@ func (d *Demux) ushers() {
 		d.mu.Lock()
 		x := d.exchange(key{p.From, p.Stream}, &p.Message)
 		x.accept(&v, p.record)
-		d.weigh(&x.queue)
+		d.position.weigh(&x.queue)
 		d.backlog.consume() // it is the exchange's now
 		d.begin(x)
 		d.mu.Unlock()

@@ -38,11 +38,11 @@ func (s *saying) mayCall(ctx context.Context, e *iat.Envelope) error {
 	if err != nil {
 		return err
 	}
-	caller, err := known(s.actor.Own(ctx, s.as))
+	caller, err := known(s.actor.Directory().Own(ctx, s.as))
 	if err != nil {
 		return err
 	}
-	callee, err := known(s.actor.Addressee(ctx, agora.AgentID(e.To)))
+	callee, err := known(s.actor.Directory().Addressee(ctx, agora.AgentID(e.To)))
 	if err != nil {
 		return err
 	}

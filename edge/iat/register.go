@@ -143,7 +143,7 @@ func manifestOf(x *web.Exchange, name string) error {
 	if err != nil {
 		return err
 	}
-	a, err := x.Actor.Agent(x.Context(), id)
+	a, err := x.Actor.Directory().Card(x.Context(), id)
 	if err != nil {
 		return err
 	}

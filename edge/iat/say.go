@@ -140,7 +140,7 @@ func (s *saying) root(ctx context.Context, e *iat.Envelope) (string, error) {
 	if e.Type != iat.Request {
 		return "", nil
 	}
-	card, err := s.actor.Own(ctx, s.as)
+	card, err := s.actor.Directory().Own(ctx, s.as)
 	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentNotFound {
 		return "", nil // it has declared nothing
 	}

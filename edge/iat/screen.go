@@ -24,7 +24,7 @@ func (d *Door) screen(ctx context.Context, by *edge.Actor, m *agora.Message) err
 	if action == "" && err == nil {
 		return nil
 	}
-	callee, failed := known(by.Addressee(ctx, m.To.Agent))
+	callee, failed := known(by.Directory().Addressee(ctx, m.To.Agent))
 	if failed != nil || callee.DialectName() != iat.Dialect {
 		return failed
 	}

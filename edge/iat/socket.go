@@ -141,7 +141,7 @@ func (p *peer) serve(ctx context.Context) {
 	cancel()
 	writer.Wait()
 	p.conn.Close()
-	if why.Cause != "" && why.Cause != edge.Lost {
+	if why.Cause != 0 && why.Cause != edge.Lost {
 		cause = why.Cause
 	}
 	p.session.Report(edge.Ending{Cause: cause, Code: code, FramesIn: p.in, FramesOut: p.out})

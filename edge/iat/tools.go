@@ -40,7 +40,7 @@ func listTools(x *web.Exchange) error {
 	if err != nil {
 		return err
 	}
-	agents, _, err := x.Actor.SelectAgents(x.Context(), directory.Filter{Skill: q.Get("name")})
+	agents, _, err := x.Actor.Directory().Select(x.Context(), directory.Filter{Skill: q.Get("name")})
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func whole(x *web.Exchange, found []tools.Found) ([]tool, error) {
 	for i, f := range found {
 		ids[i] = f.Agent
 	}
-	cards, err := x.Actor.Cards(x.Context(), slices.Compact(ids)) // they are sorted
+	cards, err := x.Actor.Directory().Cards(x.Context(), slices.Compact(ids)) // they are sorted
 	if err != nil {
 		return nil, err
 	}

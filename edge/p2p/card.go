@@ -79,7 +79,7 @@ func (v *server) card(ctx context.Context, from peer.ID, of agora.Address) ([]by
 // clusterCard is the card of the cluster: with its agents where the actor may see them.
 func (v *server) clusterCard(ctx context.Context, a *edge.Actor) ([]byte, error) {
 	c := wire.ClusterCard{Name: v.node.Config().Broker.Cluster(), Version: v.cfg.Version}
-	all, err := a.Agents(ctx)
+	all, err := a.Directory().All(ctx)
 	if e := agora.AsError(err); e != nil && e.Code != agora.Forbidden {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (v *derived) find(ctx context.Context, a *edge.Actor, p peer.ID) (agora.Add
 	if known || lately { // who is new is known here once it was listed as a peer, and a second later at the latest
 		return at, known && at.Tenant == tenant
 	}
-	all, err := a.Agents(ctx)
+	all, err := a.Directory().All(ctx)
 	if err != nil {
 		return at, false
 	}

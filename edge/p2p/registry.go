@@ -161,7 +161,7 @@ func (g *registry) addresses(ctx context.Context, id peer.ID, said []string) ([]
 
 // contest returns the peer that has had an id so far, where that is another one; AGENT_EXISTS where it gives a sign of life.
 func (g *registry) contest(x *web.Exchange, as agora.AgentID, id peer.ID) (before peer.ID, err error) {
-	has, err := x.Actor.Own(x.Context(), as)
+	has, err := x.Actor.Directory().Own(x.Context(), as)
 	if e := agora.AsError(err); e != nil {
 		if e.Code == agora.AgentNotFound {
 			return "", nil
@@ -233,7 +233,7 @@ func (g *registry) listPeers(x *web.Exchange) error {
 // agents returns those that fit.
 func (g *registry) agents(x *web.Exchange, name, skill string) ([]agora.Agent, error) {
 	if name != "" {
-		a, err := x.Actor.Agent(x.Context(), agora.AgentID(name))
+		a, err := x.Actor.Directory().Card(x.Context(), agora.AgentID(name))
 		if e := agora.AsError(err); e != nil && e.Code == agora.AgentNotFound {
 			return nil, nil
 		}
@@ -242,7 +242,7 @@ func (g *registry) agents(x *web.Exchange, name, skill string) ([]agora.Agent, e
 		}
 		return []agora.Agent{a}, nil
 	}
-	found, _, err := x.Actor.SelectAgents(x.Context(), directory.Filter{Skill: skill, Limit: mostListed})
+	found, _, err := x.Actor.Directory().Select(x.Context(), directory.Filter{Skill: skill, Limit: mostListed})
 	return found, err
 }
 

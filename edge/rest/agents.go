@@ -90,7 +90,7 @@ func agents(x *web.Exchange) error {
 		}
 		f.Limit = n
 	}
-	found, more, err := x.Actor.SelectAgents(x.Context(), f)
+	found, more, err := x.Actor.Directory().Select(x.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func find(x *web.Exchange) error {
 	if err := x.Decode(&q); err != nil {
 		return err
 	}
-	found, err := x.Actor.FindAgents(x.Context(), directory.Query(q))
+	found, err := x.Actor.Directory().Find(x.Context(), directory.Query(q))
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func agent(x *web.Exchange) error {
 	if err != nil {
 		return err
 	}
-	a, err := x.Actor.Agent(x.Context(), id)
+	a, err := x.Actor.Directory().Card(x.Context(), id)
 	if err != nil {
 		return err
 	}

@@ -15,12 +15,12 @@ func (v *verbs) find(f *wire.Frame) error {
 	var err error
 	if f.To != "" {
 		var one agora.Agent
-		if one, err = v.Actor.Agent(v.context(), agora.AgentID(f.To)); err == nil {
+		if one, err = v.Actor.Directory().Card(v.context(), agora.AgentID(f.To)); err == nil {
 			found = []agora.Agent{one}
 		}
 	} else {
 		limit := int(min(f.Limit, directory.MaxFound+1)) // more than that is refused
-		found, err = v.Actor.FindAgents(v.context(), directory.Query{Skill: f.Skill, Goal: f.Goal, Limit: limit})
+		found, err = v.Actor.Directory().Find(v.context(), directory.Query{Skill: f.Skill, Goal: f.Goal, Limit: limit})
 	}
 	if err != nil {
 		return err

@@ -35,8 +35,8 @@ type conn struct {
 	goodbye bool       // the agent said that it leaves
 	broken  bool       // the peer broke the protocol: it is not parsed any further
 	settled bool       // the session knows that the socket is gone
+	why     edge.Cause // the connection ends; zero while it does not
 	code    int32      // of the first close frame
-	why     edge.Cause // the connection ends; empty while it does not
 	linger  *time.Timer
 	faults  flood
 }

@@ -14,7 +14,7 @@ type traffic struct {
 // because notes why the connection ends, and the code of the close frame that was said first. The first
 // word counts. mu is held.
 func (c *conn) because(why edge.Cause, code int) {
-	if c.why == "" {
+	if c.why == 0 {
 		c.why, c.code = why, int32(code)
 	}
 }

@@ -91,7 +91,7 @@ func unix(t time.Time) uint64 {
 }
 
 func (v *verbs) list(f *wire.Frame) error {
-	all, err := v.Actor.Agents(v.context())
+	all, err := v.Actor.Directory().All(v.context())
 	if err != nil {
 		return err
 	}

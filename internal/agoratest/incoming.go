@@ -1,9 +1,10 @@
 package agoratest
 
 import (
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
 // handle takes a frame.
@@ -13,21 +14,21 @@ func (k *talker) handle(frame Frame) {
 	defer k.mu.Unlock()
 	switch f.Type() {
 	case "space.joined":
-		k.space = max(k.space, f.Seq())
+		k.pos.space = max(k.pos.space, f.Seq())
 	case "receipt":
-		o := k.lane(f.Text("to"))
-		o.stored = max(o.stored, f.Uint("n"))
-		o.skip()
+		if o := k.lane(f.Text("to")); o != nil {
+			o.line.SetStored(f.Uint("n"))
+		}
 		return
 	case "error":
 		k.refused(frame)
 	case "agent.reconnect":
-		k.seen.Codes["agent.reconnect"]++
+		k.back.seen.Codes["agent.reconnect"]++
 	case "gap":
 		k.fault("was told of a gap: %s", frame)
 	case "message", "message_chunk", "message_end", "reply":
 		if f.Has("n") {
-			k.got(f, f.Text("from"))
+			k.got(f, f.Text("from"), verify.Kind(f.Type()))
 		} else {
 			k.gotPlain(f)
 		}
@@ -35,37 +36,33 @@ func (k *talker) handle(frame Frame) {
 		k.event(f)
 	}
 	if strings.HasPrefix(f.Type(), "space.") {
-		k.space = max(k.space, f.Seq())
+		k.pos.space = max(k.pos.space, f.Seq())
 	} else {
-		k.last = max(k.last, f.Seq())
+		k.pos.last = max(k.pos.last, f.Seq())
 	}
 }
 
-// got accounts for a numbered frame.
-func (k *talker) got(f fields, from string) {
-	n, in := f.Uint("n"), k.from(from)
-	switch {
-	case n <= in.last && f.Raw("redelivered") == "true":
-		return
-	case n <= in.last:
-		k.fault("got number %d of %s again, after %d: %.300s", n, from, in.last, f)
+// got takes a numbered frame.
+func (k *talker) got(f fields, from string, kind verify.Kind) {
+	n, in := f.Uint("n"), k.in[from]
+	if in == nil {
+		k.fault("got number %d of %s, who sends it nothing: %.300s", n, from, f)
 		return
 	}
-	for gone := in.last + 1; gone < n; gone++ {
-		in.holes = append(in.holes, gone)
+	last := in.track.Last()
+	if n <= last && f.Raw("redelivered") == "true" {
+		return
 	}
-	if want := kinds[(n-1)%streak]; !strings.HasPrefix(from, "#") && f.Type() != want {
-		k.fault("got number %d of %s as %s, want %s", n, from, f.Type(), want)
-	}
-	if !strings.HasPrefix(from, "#") && inStream(n) && in.aborted[streamOf(n)] {
-		k.fault("got number %d of %s though its stream was given up", n, from)
+	if _, fresh := in.track.Arrived(kind, n, f.Seq()); !fresh {
+		k.fault("got number %d of %s after %d: %.300s", n, from, last, f)
+		return
 	}
 	k.inTime(f)
 	now := time.Now()
-	if in.last > 0 {
+	if last > 0 {
 		in.pause = max(in.pause, now.Sub(in.at))
 	}
-	in.last, in.at = n, now
+	in.at = now
 	k.caughtUp()
 }
 
@@ -80,36 +77,38 @@ func (k *talker) inTime(f fields) {
 	}
 }
 
-// gotPlain accounts for a message without a number of its own: such are sent once, whatever comes of it.
+// gotPlain takes a message without a number of its own: such are sent once, whatever comes of it.
 // They may be lost with the connection that they were written to, but come in order and never twice.
 func (k *talker) gotPlain(f fields) {
-	in, n := k.from(f.Text("from")), Frame(f.Raw("payload")).Uint("plain")
-	if n <= in.plain && f.Raw("redelivered") != "true" {
-		k.fault("got plain message %d of %s after %d: %.300s", n, f.Text("from"), in.plain, f)
+	n, track := Frame(f.Raw("payload")).Uint("plain"), k.plains[f.Text("from")]
+	switch {
+	case track == nil:
+		k.fault("got a message of %s, who sends it none without a number: %.300s", f.Text("from"), f)
+	case f.Raw("redelivered") != "true" || n > track.Last():
+		track.Arrived(plain, n, f.Seq())
 	}
-	in.plain = max(in.plain, n)
 }
 
-// event accounts for an event, or a part of one: its last part has the number.
+// event takes an event, or a part of one: its last part has the number.
 func (k *talker) event(f fields) {
-	event, data := f.Text("event_id"), Frame(f.Raw("data")).fields()
+	id, data := f.Text("event_id"), Frame(f.Raw("data")).fields()
 	switch f.Type() {
 	case "space.event":
-		k.got(f, "#"+data.Text("from"))
+		k.got(f, "#"+data.Text("from"), event)
 	case "space.event.delta":
 		if from := data.Text("from"); from != "" {
-			k.texts[event] = 0
-			k.texts[event+"/from"] = slices.Index(k.talk.ids, from)
+			k.deltas[id] = &delta{from: from}
 		}
-		k.texts[event] += len(data.Text("text"))
+		if d := k.deltas[id]; d != nil {
+			d.size += len(data.Text("text"))
+		}
 	case "space.event.done":
-		if k.texts[event] != large {
-			k.fault("got %d bytes of event %s, want %d", k.texts[event], event, large)
+		d := k.deltas[id]
+		delete(k.deltas, id)
+		if d == nil || d.size != large {
+			k.fault("got event %s in deltas %+v, want %d bytes", id, d, large)
+			return
 		}
-		if from := k.texts[event+"/from"]; from >= 0 {
-			k.got(f, "#"+k.talk.ids[from])
-		}
-		delete(k.texts, event)
-		delete(k.texts, event+"/from")
+		k.got(f, "#"+d.from, event)
 	}
 }

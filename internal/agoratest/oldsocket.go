@@ -18,25 +18,19 @@ func (k *talker) forget(conn *Client) {
 }
 
 // bound notes that the agent has another socket, and what had been said to it then. The caller holds mu.
-func (k *talker) bound(said map[string]uint64) {
+func (k *talker) bound() {
 	for _, l := range k.left {
 		if l.said == nil {
-			l.said = said
+			l.said = k.said()
 		}
 	}
 }
 
-// saidTo returns the last number that each sender has handed out for an agent.
-func (t *Talk) saidTo(id string) map[string]uint64 {
+// said returns the last number that each sender has handed out for the agent.
+func (k *talker) said() map[string]uint64 {
 	said := map[string]uint64{}
-	for _, k := range t.talkers {
-		k.mu.Lock()
-		for _, o := range k.out {
-			if o.to == id {
-				said[k.id] = o.made
-			}
-		}
-		k.mu.Unlock()
+	for from, in := range k.in {
+		said[from] = in.track.Line().Made()
 	}
 	return said
 }

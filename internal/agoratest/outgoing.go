@@ -6,20 +6,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
 // outgoing is what a talker sends to one addressee.
 type outgoing struct {
 	talk    *Talk
 	to      string // an agent; empty for the space
-	made    uint64 // numbers handed out so far
-	stored  uint64 // numbers known to be stored
+	line    *verify.Line
 	next    uint64 // number to send next
 	pause   time.Time
-	created time.Time       // when the last number was handed out
-	refusal Frame           // the last error about it
-	failed  map[uint64]bool // numbers that were refused for good
-	broken  map[string]bool // streams of which a part was refused for the moment
+	created time.Time // when the last number was handed out
+	refusal Frame     // the last error about it
 
 	bulky, slim uint64 // chunks from the first number on, and before the other, are large
 }
@@ -36,8 +35,32 @@ const (
 	bulk  = 128 << 10
 )
 
-// kinds are the types in which frames arrive, by their place in a round.
-var kinds = [streak]string{"message", "message", "message_chunk", "message_chunk", "message_chunk", "message_end", "reply"}
+// remembered is how many numbers may be under way, far more than an agent misses while it is away.
+const remembered = 1 << 12
+
+// What verify counts apart.
+const (
+	event verify.Kind = "space.event"
+	plain verify.Kind = "plain"
+)
+
+// round has the types in which frames arrive, by their place in a round.
+var round = [streak]verify.Kind{"message", "message", "message_chunk", "message_chunk", "message_chunk", "message_end", "reply"}
+
+var kinds = []verify.Kind{"message", "message_chunk", "message_end", "reply", event, plain}
+
+// take hands out the next number. The caller holds the talker's mu.
+func (o *outgoing) take() {
+	n := o.line.Made() + 1
+	s := verify.Sent{Kind: event}
+	if o.to != "" {
+		s.Kind = round[(n-1)%streak]
+	}
+	if o.to != "" && inStream(n) {
+		s.Stream, s.Ends = streamOf(n), s.Kind == "message_end"
+	}
+	o.line.Take(s)
+}
 
 // frame returns the frame of a number; sent again it is the same.
 func (o *outgoing) frame(n uint64) string {
@@ -49,7 +72,7 @@ func (o *outgoing) frame(n uint64) string {
 		return fmt.Sprintf(`{"type":"space.publish","space":%s,"n":%d,"data":{"text":"%s","timestamp":%d}}`, Quote(o.talk.opts.Name), n, text, n)
 	}
 	head := fmt.Sprintf(`"to":%s,"n":%d`, Quote(o.to), n)
-	stream := n - (n-1)%streak
+	stream := streamOf(n)
 	switch (n - 1) % streak {
 	case 0:
 		if d := o.talk.opts.Deadline; d > 0 {
@@ -70,27 +93,19 @@ func (o *outgoing) frame(n uint64) string {
 	return fmt.Sprintf(`{"type":"reply",%s,"payload":%d}`, head, n)
 }
 
-// skip passes over what will never be stored.
-func (o *outgoing) skip() {
-	for o.failed[o.stored+1] && o.stored < o.made {
-		o.stored++
-	}
-}
-
 // push sends what is new, and again what is not known to be stored after a loss.
 func (k *talker) push(conn *Client) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	for _, o := range k.out {
-		if !k.talk.stopped.Load() && now.Sub(o.created) >= k.talk.opts.Beat && o.made < o.stored+window {
-			o.made++
+		if !k.talk.stopped.Load() && now.Sub(o.created) >= k.talk.opts.Beat && o.line.Made() < o.line.Settled()+window {
+			o.take()
 			o.created = now
 		}
-		for now.After(o.pause) && o.next <= o.made {
-			if o.failed[o.next] {
-				o.next++
-				continue
+		for now.After(o.pause) {
+			if o.next = o.line.Pending(o.next); o.next > o.line.Made() {
+				break
 			}
 			if conn.Try(o.frame(o.next)) != nil {
 				return
@@ -100,41 +115,56 @@ func (k *talker) push(conn *Client) {
 	}
 	if !k.talk.stopped.Load() && now.Sub(k.plainly) >= k.talk.opts.Beat {
 		k.plainly = now
-		k.plain++
-		_ = conn.Try(fmt.Sprintf(`{"type":"send","to":%s,"payload":{"plain":%d}}`, Quote(k.out[0].to), k.plain)) // never again
+		n := k.plain.Take(verify.Sent{Kind: plain})
+		k.plain.Set(n, verify.Unknown)
+		_ = conn.Try(fmt.Sprintf(`{"type":"send","to":%s,"payload":{"plain":%d}}`, Quote(k.out[0].to), n)) // never again
 	}
 }
 
-// inStream tells whether a number is a part of a stream.
+// inStream reports whether a number is a part of a stream.
 func inStream(n uint64) bool { return (n-1)%streak > 0 && (n-1)%streak < streak-1 }
 
-// streamOf returns the name of the stream that a number is a part of; else that of its round.
-func streamOf(n uint64) string { return fmt.Sprintf("s-%d", n-(n-1)%streak) }
+// streamOf returns what tells the stream of a number's round from others.
+func streamOf(n uint64) uint64 { return n - (n-1)%streak }
+
+// parted returns the stream whose parts a number is, or is one of: an event in deltas is one by itself; 0 for none.
+func (o *outgoing) parted(n uint64) uint64 {
+	switch {
+	case o.to == "":
+		return n
+	case n > 0 && inStream(n):
+		return streamOf(n)
+	}
+	return 0
+}
 
 // refused goes back to the first frame that is not stored, a little later. What
 // was refused for good is not sent again, nor the rest of its stream. A stream whose
 // part was refused may be aborted, or not: then it goes on.
 func (k *talker) refused(f Frame) {
 	code, n := f.Text("code"), f.Uint("n")
-	k.seen.Codes[code]++
+	k.back.seen.Codes[code]++
 	if f.Has("from") {
 		k.aborted(f)
 		return
 	}
 	o := k.lane(f.Text("to"))
+	if o == nil {
+		return
+	}
 	o.refusal = f
+	stream := o.parted(n)
 	switch {
 	case code == "UNAVAILABLE":
-		if n > 0 && inStream(n) {
-			o.broken[streamOf(n)] = true
+		if stream > 0 {
+			o.line.Abort(stream)
 		}
 		// From at once to when it was told to: agents differ in how patient they are.
 		wait := 50 + rand.Int64N(1+int64(f.Uint("retry_after_ms")))
-		o.next, o.pause = o.stored+1, time.Now().Add(time.Duration(wait)*time.Millisecond)
-	case code == "STREAM_ABORTED" && n > 0 && (inStream(n) || o.to == ""), code == "STREAM_NOT_FOUND" && o.broken[streamOf(n)]:
-		o.broken[streamOf(n)] = true
-		o.failed[n] = true
-		o.skip()
+		o.next, o.pause = o.line.Settled()+1, time.Now().Add(time.Duration(wait)*time.Millisecond)
+	case code == "STREAM_ABORTED" && stream > 0, code == "STREAM_NOT_FOUND" && o.line.Aborted(stream):
+		o.line.Abort(stream)
+		o.line.Set(n, verify.Unknown)
 	default:
 		k.fault("got %s", f)
 	}
@@ -142,15 +172,16 @@ func (k *talker) refused(f Frame) {
 
 // aborted takes the end of a stream that its sender could not go on with.
 func (k *talker) aborted(f Frame) {
-	in, stream := k.from(f.Text("from")), f.Text("stream_id")
-	over := in.aborted[stream] || in.last > 0 && streamOf(in.last) == stream && !inStream(in.last+1)
-	if f.Text("code") != "STREAM_ABORTED" || over && f.Raw("redelivered") != "true" {
-		k.fault("got %s after number %d", f, in.last)
+	in := k.in[f.Text("from")]
+	stream, err := strconv.ParseUint(strings.TrimPrefix(f.Text("stream_id"), "s-"), 10, 64)
+	if in == nil || err != nil || f.Text("code") != "STREAM_ABORTED" {
+		k.fault("got %s", f)
+		return
 	}
-	in.aborted[stream] = true
+	in.track.Aborted(stream, f.Raw("redelivered") == "true")
 }
 
-// lane returns what goes to an addressee. The caller holds mu.
+// lane returns what goes to an addressee, nil where nothing does.
 func (k *talker) lane(to string) *outgoing {
 	for _, o := range k.out {
 		if o.to == to {
@@ -158,5 +189,5 @@ func (k *talker) lane(to string) *outgoing {
 		}
 	}
 	k.fault("has no lane to %q", to)
-	return &outgoing{}
+	return nil
 }

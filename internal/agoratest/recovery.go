@@ -3,7 +3,6 @@ package agoratest
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -16,12 +15,20 @@ type Recovery struct {
 	Codes    map[string]int // what they were told: errors by their code, and how their connections ended
 }
 
+// comeback is how a talker comes back when it has lost its connection.
+type comeback struct {
+	seen  Recovery
+	tried time.Time         // when it first tried to; zero while it is there
+	since time.Time         // when it first tried to the last time
+	owed  map[string]uint64 // what it has not caught up with since, by sender
+}
+
 // Mark begins the time of which Recovery tells.
 func (t *Talk) Mark() {
 	now := time.Now()
 	for _, k := range t.talkers {
 		k.mu.Lock()
-		k.seen = Recovery{Codes: map[string]int{}}
+		k.back.seen = Recovery{Codes: map[string]int{}}
 		for _, in := range k.in {
 			in.at, in.pause = now, 0
 		}
@@ -32,24 +39,20 @@ func (t *Talk) Mark() {
 // Recovery returns what the agents noticed since Mark, of each other and of the cluster, but for those named.
 func (t *Talk) Recovery(but ...int) Recovery {
 	all := Recovery{Codes: map[string]int{}}
-	skip := map[int]bool{}
-	for _, i := range but {
-		skip[i] = true
-	}
 	for i, k := range t.talkers {
-		if skip[i] {
+		if slices.Contains(but, i) {
 			continue
 		}
 		k.mu.Lock()
-		all.Lost += k.seen.Lost
-		all.Back = max(all.Back, k.seen.Back)
-		all.CaughtUp = max(all.CaughtUp, k.seen.CaughtUp)
-		for from, in := range k.in {
-			if !skip[slices.Index(t.ids, strings.TrimPrefix(from, "#"))] {
+		all.Lost += k.back.seen.Lost
+		all.Back = max(all.Back, k.back.seen.Back)
+		all.CaughtUp = max(all.CaughtUp, k.back.seen.CaughtUp)
+		for _, in := range k.in {
+			if !slices.Contains(but, in.from) {
 				all.Pause = max(all.Pause, in.pause)
 			}
 		}
-		for code, n := range k.seen.Codes {
+		for code, n := range k.back.seen.Codes {
 			all.Codes[code] += n
 		}
 		k.mu.Unlock()
@@ -57,32 +60,23 @@ func (t *Talk) Recovery(but ...int) Recovery {
 	return all
 }
 
-// owed returns what is stored for an agent now, by sender as it counts them.
-func (t *Talk) owed(id string) map[string]uint64 {
-	owed := map[string]uint64{}
-	for _, k := range t.talkers {
-		k.mu.Lock()
-		for _, o := range k.out {
-			switch o.to {
-			case id:
-				owed[k.id] = o.stored
-			case "":
-				owed["#"+k.id] = o.stored
-			}
-		}
-		k.mu.Unlock()
+// stored returns how much is stored for an agent now, by sender.
+func (k *talker) stored() map[string]uint64 {
+	stored := map[string]uint64{}
+	for from, in := range k.in {
+		stored[from] = in.track.Line().Settled()
 	}
-	return owed
+	return stored
 }
 
 // caughtUp notes when the last of what was owed to an agent at its return has come. The caller holds mu.
 func (k *talker) caughtUp() {
-	if k.owed == nil {
+	if k.back.owed == nil {
 		return
 	}
-	maps.DeleteFunc(k.owed, func(from string, n uint64) bool { return k.from(from).last >= n })
-	if len(k.owed) == 0 {
-		k.owed = nil
-		k.seen.CaughtUp = max(k.seen.CaughtUp, time.Since(k.since))
+	maps.DeleteFunc(k.back.owed, func(from string, n uint64) bool { return k.in[from].track.Last() >= n })
+	if len(k.back.owed) == 0 {
+		k.back.owed = nil
+		k.back.seen.CaughtUp = max(k.back.seen.CaughtUp, time.Since(k.back.since))
 	}
 }

@@ -3,7 +3,6 @@ package agoratest
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
 // TalkOptions say who talks. The zero value is six agents.
@@ -34,7 +34,7 @@ func (o TalkOptions) withDefaults() TalkOptions {
 
 // Talk is agents that send each other numbered messages, streams, replies and space
 // events through bare sockets, without a pause, whatever happens to the
-// cluster; they account for every (sender, receiver, number): each once, in order,
+// cluster, while verify holds what arrives against what was sent: each (sender, receiver, number) once, in order,
 // nothing that was receipted lost. Its methods are for the test's goroutine.
 type Talk struct {
 	t       testing.TB
@@ -42,6 +42,7 @@ type Talk struct {
 	opts    TalkOptions
 	ids     []string
 	talkers []*talker
+	tally   *verify.Tally
 	stopped atomic.Bool // no new numbers
 	over    atomic.Bool
 	running sync.WaitGroup
@@ -52,14 +53,20 @@ type Talk struct {
 // at any time, and may name edges that are away.
 func StartTalk(t testing.TB, urls func() []string, o TalkOptions) *Talk {
 	t.Helper()
-	k := &Talk{t: t, urls: urls, opts: o.withDefaults()}
+	k := &Talk{t: t, urls: urls, opts: o.withDefaults(), tally: verify.New(time.Now, kinds...)}
 	n := k.opts.Agents
 	k.stopped.Store(true)
 	for i := range n {
 		k.ids = append(k.ids, fmt.Sprintf("%s-%d", k.opts.Name, i))
 	}
 	for i := range n {
-		k.talkers = append(k.talkers, newTalker(k, i, []string{k.ids[(i+1)%n], k.ids[(i+2)%n], ""}))
+		k.talkers = append(k.talkers, newTalker(k, i))
+	}
+	for i := range n {
+		k.line(i, (i+1)%n)
+		k.line(i, (i+2)%n)
+		k.line(i, everybody)
+		k.plainLine(i, (i+1)%n)
 	}
 	for _, a := range k.talkers {
 		k.running.Go(a.run)
@@ -104,14 +111,11 @@ func (t *Talk) Stall(i int, on bool) { t.talkers[i].stall.Store(on) }
 
 // Bulk has the next streams of each sender to an agent be large: about 4 MiB of them altogether.
 func (t *Talk) Bulk(i int) {
-	for _, k := range t.talkers {
-		k.mu.Lock()
-		for _, o := range k.out {
-			if o.to == t.ids[i] {
-				o.bulky, o.slim = o.made+1, o.made+1+12*streak
-			}
+	for _, o := range t.sent() {
+		if o.to == t.ids[i] {
+			o.bulky = o.line.Made() + 1
+			o.slim = o.bulky + 12*streak
 		}
-		k.mu.Unlock()
 	}
 }
 
@@ -123,11 +127,8 @@ func (t *Talk) Abandon(i int) { t.talkers[i].abandon.Store(true) }
 // its addressees, and got n more from each of its senders.
 func (t *Talk) Progress(n uint64) {
 	t.t.Helper()
-	stored, got := t.counts()
-	t.until(4*patience, "no progress", func() []string {
-		s, g := t.counts()
-		return slices.Concat(lacking(s, stored, n), lacking(g, got, n))
-	})
+	goals := t.further(n)
+	t.until(4*patience, "no progress", func() []string { return lacking(goals) })
 }
 
 // Normal waits until everything that was handed out until now has arrived, and a little of
@@ -135,8 +136,8 @@ func (t *Talk) Progress(n uint64) {
 func (t *Talk) Normal(within time.Duration, but ...int) time.Duration {
 	t.t.Helper()
 	began := time.Now()
-	goal := t.without(t.made(), but)
-	t.until(within, "not normal again", func() []string { return lacking(t.arrived(), goal, 3) })
+	goals := t.beyond(3, but...)
+	t.until(within, "not normal again", func() []string { return lacking(goals) })
 	return time.Since(began)
 }
 
@@ -147,7 +148,7 @@ func (t *Talk) Loses(i int, within time.Duration) {
 	t.until(within, "no connection was lost", func() []string {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.seen.Lost > 0 {
+		if k.back.seen.Lost > 0 {
 			return nil
 		}
 		return []string{k.id}
@@ -171,12 +172,8 @@ func (t *Talk) Pause(on bool) { t.stopped.Store(on) }
 
 // Say hands out one number more of everybody to everybody while the talk pauses.
 func (t *Talk) Say() {
-	for _, k := range t.talkers {
-		k.mu.Lock()
-		for _, o := range k.out {
-			o.made++
-		}
-		k.mu.Unlock()
+	for _, o := range t.sent() {
+		o.take()
 	}
 }
 
@@ -194,8 +191,15 @@ func (t *Talk) Settle() (total, refused int) {
 	t.stopped.Store(true)
 	t.Arrived(4 * patience)
 	t.leftovers()
+	for _, o := range t.sent() {
+		o.line.Close()
+		total += int(o.line.Made())
+	}
+	for in := range t.heard() {
+		refused += in.track.Passed()
+	}
 	t.failed()
-	return t.account()
+	return total, refused
 }
 
 // until waits until nothing is behind; the test fails at once for what has gone wrong.
@@ -221,6 +225,10 @@ func (t *Talk) failed() (failed bool) {
 		}
 		k.faults = nil
 		k.mu.Unlock()
+	}
+	for _, v := range t.tally.News() {
+		t.t.Errorf("%s: %s", v.Kind, v.Text)
+		failed = true
 	}
 	return failed
 }

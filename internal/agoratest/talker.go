@@ -1,7 +1,6 @@
 package agoratest
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,84 +9,64 @@ import (
 	"github.com/coder/websocket"
 )
 
-// talker is an agent that keeps sending numbered frames to others, and
-// accounts for every one that it gets. It comes back whenever its connection goes.
+// talker is an agent that keeps sending numbered frames to others, and hands
+// verify every one that it gets. It comes back whenever its connection goes.
 type talker struct {
 	talk *Talk
 	id   string
-
-	kick, abandon atomic.Bool  // its socket is to be cut, or left as it is
-	goal          atomic.Int32 // with kick: the edge that it is to come back at; -1 for the same
-	spin, stall   atomic.Bool  // its sockets are to be cut again and again; is not to be read
+	orders
+	lines
 
 	// of its own goroutine
 	door    int           // where it goes next
-	plain   uint64        // messages sent without a number
-	plainly time.Time     // when it sent the last of those
+	plainly time.Time     // when it sent the last message without a number
 	paced   time.Time     // before which it does not try to connect
 	blind   bool          // its socket is not read
 	silence time.Duration // after which it takes its connection for dead
 	upgrade time.Duration // how long it tries to connect at one place
 
-	mu     sync.Mutex   // guards the fields below
-	conn   *Client      // nil while it is away
-	left   []*oldSocket // sockets that it has forgotten
-	token  string
-	last   uint64 // position in its mailbox
-	space  uint64 // position in the space, once it is in
-	out    []*outgoing
-	in     map[string]*incoming // by sender and where it was sent
-	texts  map[string]int       // bytes of events that come in deltas
+	mu     sync.Mutex // guards the fields below, and what changes of its lines
+	pos    position
+	left   []*oldSocket      // sockets that it has forgotten
+	deltas map[string]*delta // by event
+	back   comeback
 	faults []string
-	seen   Recovery
-	tried  time.Time         // when it first tried to come back; zero while it is there
-	since  time.Time         // when it first tried to come back the last time
-	owed   map[string]uint64 // what it has not caught up with since
 }
 
-// incoming is what a talker gets from one sender, directly or in the space.
-type incoming struct {
-	last    uint64          // number
-	at      time.Time       // when that came
-	pause   time.Duration   // the longest between two since Mark
-	holes   []uint64        // numbers that were passed over
-	plain   uint64          // the same of messages without a number of their own
-	aborted map[string]bool // streams that were given up
+// orders are what the test wants of a talker.
+type orders struct {
+	kick, abandon atomic.Bool  // its socket is to be cut, or left as it is
+	goal          atomic.Int32 // with kick: the edge that it is to come back at; -1 for the same
+	spin, stall   atomic.Bool  // its sockets are to be cut again and again; is not to be read
 }
 
-// upgradeTime is how long an agent first tries to connect at one edge, before it goes to the next.
-const upgradeTime = 2 * time.Second
+// position is where a talker goes on from.
+type position struct {
+	token string // none before it was registered
+	last  uint64 // in its mailbox
+	space uint64 // in the space, once it is in
+}
 
-func newTalker(t *Talk, i int, to []string) *talker {
-	k := &talker{
-		talk: t, id: t.ids[i], door: i / 2, in: map[string]*incoming{}, texts: map[string]int{},
-		silence: t.opts.Silence, upgrade: upgradeTime,
-	}
-	k.seen.Codes = map[string]int{}
+// delta is an event that comes in deltas.
+type delta struct {
+	from string
+	size int
+}
+
+func newTalker(t *Talk, i int) *talker {
+	k := &talker{talk: t, id: t.ids[i], lines: newLines(), door: i / 2, deltas: map[string]*delta{}, silence: t.opts.Silence, upgrade: upgradeTime}
+	k.back.seen.Codes = map[string]int{}
 	k.goal.Store(-1)
-	for _, to := range to {
-		k.out = append(k.out, &outgoing{talk: t, to: to, next: 1, failed: map[uint64]bool{}, broken: map[string]bool{}})
-	}
 	return k
-}
-
-// from returns what it got from a sender. The caller holds mu.
-func (k *talker) from(sender string) *incoming {
-	in, ok := k.in[sender]
-	if !ok {
-		in = &incoming{at: time.Now(), aborted: map[string]bool{}}
-		k.in[sender] = in
-	}
-	return in
 }
 
 func (k *talker) joined() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.space != 0
+	return k.pos.space != 0
 }
 
-// impatient tells whether the agent gives up connections that are silent.
+// impatient reports whether the agent gives up connections that are silent.
 func (k *talker) impatient() bool {
 	return !k.talk.opts.Patient || k.id != k.talk.ids[1]
 }
@@ -136,7 +115,7 @@ func (k *talker) obey(conn *Client) {
 	}
 }
 
-// isGone tells whether the agent must connect anew, and notes why.
+// isGone reports whether the agent must connect anew, and notes why.
 func (k *talker) isGone(conn *Client) bool {
 	why := ""
 	switch err := conn.Gone(); {
@@ -160,94 +139,9 @@ func (k *talker) isGone(conn *Client) bool {
 	k.blind = false
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.seen.Lost++
-	k.seen.Codes[why]++
+	k.back.seen.Lost++
+	k.back.seen.Codes[why]++
 	return true
-}
-
-// connect comes back to some edge and says where it stands; nil when it could not.
-func (k *talker) connect() *Client {
-	if wait := time.Until(k.paced); wait > 0 {
-		<-time.After(min(wait, 20*time.Millisecond)) // the talk may be over
-		return nil
-	}
-	k.mu.Lock()
-	if k.tried.IsZero() {
-		k.tried = time.Now()
-	}
-	first, hello := k.token == "", k.hello()
-	k.mu.Unlock()
-	urls := k.talk.urls()
-	conn, why := k.register(urls[k.door%len(urls)], hello, first)
-	if conn == nil {
-		k.door++ // somewhere else, a little later
-		k.paced = time.Now().Add(20 * time.Millisecond)
-		k.mu.Lock()
-		k.seen.Codes[why]++
-		k.mu.Unlock()
-	}
-	return conn
-}
-
-// hello is how it registers. The caller holds mu.
-func (k *talker) hello() string {
-	if k.token == "" {
-		return fmt.Sprintf(`{"type":"agent.register","agent":{"id":%s}}`, Quote(k.id))
-	}
-	return fmt.Sprintf(`{"type":"agent.register","agent":{"id":%s},"resume_token":%s,"last_seq":%d,"spaces":{%s:%d}}`,
-		Quote(k.id), Quote(k.token), k.last, Quote(k.talk.opts.Name), k.space)
-}
-
-// register opens a connection and binds it; otherwise it says why not.
-func (k *talker) register(url, hello string, first bool) (conn *Client, why string) {
-	ctx, cancel := context.WithTimeout(context.Background(), k.upgrade)
-	defer cancel()
-	conn, _, err := tryConnect(ctx, k.talk.t, Direct{}, url, "", nil)
-	if err != nil {
-		if ctx.Err() != nil {
-			k.upgrade = min(2*k.upgrade, patience) // where all is slow nobody is dead
-		}
-		return nil, "no connection"
-	}
-	k.upgrade = upgradeTime
-	if conn.Try(hello) != nil {
-		conn.Drop()
-		return nil, "no connection"
-	}
-	w, ok := conn.Next(patience)
-	if !ok || w.Type() != "agent.registered" {
-		conn.Drop()
-		if w.Has("code") {
-			return nil, "registering: " + w.Text("code")
-		}
-		return nil, "registering: no answer"
-	}
-	k.welcome(conn, w, first)
-	return conn, ""
-}
-
-func (k *talker) welcome(conn *Client, w Frame, first bool) {
-	owed, said := k.talk.owed(k.id), k.talk.saidTo(k.id)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.conn, k.token = conn, w.Text("resume_token")
-	k.bound(said)
-	if first {
-		k.last = w.Uint("last_seq")
-		// A connection that is gone shows soon.
-		_ = conn.Try(fmt.Sprintf(`{"type":"space.join","id":"join","space":%s}`, Quote(k.talk.opts.Name)))
-	} else {
-		if w.Raw("resumed") != "true" {
-			k.fault("lost its session: %s", w)
-		}
-		k.seen.Back = max(k.seen.Back, time.Since(k.tried))
-		k.owed, k.since = owed, k.tried
-		k.caughtUp()
-	}
-	k.tried = time.Time{}
-	for _, o := range k.out {
-		o.next = o.stored + 1
-	}
 }
 
 func (k *talker) fault(format string, args ...any) {

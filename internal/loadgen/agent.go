@@ -1,57 +1,32 @@
 package loadgen
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
-
-	"github.com/agora-relay/agora/wire"
+	"time"
 )
 
-// agent is one agent of a load, and reads what its edge sends.
+// agent is one agent of a load, and takes what its connection receives.
 type agent struct {
-	run   *Run
-	id    string
-	edge  int // which of those that there are
-	conn  *Conn
-	shard int
+	run    *Run
+	id     string
+	role   Role
+	server int
+	conn   Agent
+	shard  int
 
 	reader sync.WaitGroup // of its connection
-	joined chan bool      // whether it is in the space that it asked to join
 
 	next  map[int]uint64 // by line, the number of its message that comes next; the reader's own
 	watch bool           // what it gets says that messages are through
-
-	acked    int64  // when it acknowledged last; the reader's own
-	unacked  int    // frames since; the reader's own
-	position uint64 // of the first part of a storm; the reader's own, while it has one
 }
-
-// Beginnings of frames: edges write the type first.
-var (
-	receiptFrame = []byte(`{"type":"receipt"`)
-	errorFrame   = []byte(`{"type":"error"`)
-	gapFrame     = []byte(`{"type":"gap"`)
-	readyFrame   = []byte(`{"type":"space.joined"`)
-)
 
 // begin reads from a new connection.
-func (a *agent) begin(c *Conn) {
+func (a *agent) begin(c Agent) {
 	a.conn = c
-	a.reader.Go(a.read)
-}
-
-// read takes what comes until the connection ends.
-func (a *agent) read() {
-	for {
-		frame, err := a.conn.Next()
-		if err != nil {
-			a.ended(err)
-			return
-		}
-		a.take(frame)
-	}
+	a.reader.Go(func() { a.ended(c.Receive(a)) })
 }
 
 // ended notes a connection that ended although the run goes on.
@@ -62,81 +37,59 @@ func (a *agent) ended(err error) {
 	a.run.notes.lost(a.id, err)
 }
 
-func (a *agent) take(frame []byte) {
-	switch {
-	case bytes.HasPrefix(frame, receiptFrame):
-		a.receipt(frame)
-	case bytes.HasPrefix(frame, errorFrame):
-		a.failed(frame)
-	case bytes.HasPrefix(frame, gapFrame):
-		a.run.notes.gaps.Add(1)
-	case bytes.HasPrefix(frame, readyFrame):
-		a.told(true)
-	default:
-		if s, ok := find(frame); ok {
-			a.arrived(s, frame)
-			a.acknowledge(frame)
-		}
-	}
-}
-
-// arrived takes a message that is to come once, and in order.
-func (a *agent) arrived(s stamp, frame []byte) {
+// Arrived implements Receiver: a message is to come once, and in order.
+func (a *agent) Arrived(s Stamp, at int64) {
 	l := a.run.line(s)
 	if l == nil {
-		a.run.notes.alien.Add(1)
+		a.run.notes.failed("foreign", fmt.Sprintf("%s got what nobody sent", a.id))
 		return
 	}
-	switch next := a.next[s.line]; {
-	case s.number < next:
+	next, heard := a.next[s.Line]
+	switch {
+	case s.Number == hello:
+		if !heard {
+			a.next[s.Line] = 0
+			l.heard.Add(1)
+		}
+		return
+	case s.Number < next:
 		a.run.notes.twice.Add(1) // or too late
 		return
-	case s.number > next:
-		a.run.notes.missed.Add(int64(s.number - next))
+	case s.Number > next:
+		a.run.notes.missed.Add(int64(s.Number - next))
 	}
-	a.next[s.line] = s.number + 1
-	a.run.meter.record(a.run.meter.shard(a.shard), s.at, a.conn.At(), l.measures(s.number))
-	if a.watch {
-		l.gate.through(1)
-	}
+	a.next[s.Line] = s.Number + 1
+	a.run.meter.record(a.run.meter.shard(a.shard), s.At, at, l.measures(s.Number))
+	l.got(a, next, s.Number+1)
 	if a.run.storm != nil {
-		a.run.storm.passed(a.run, a, s.number, frame)
+		a.run.storm.passed(a.run, s.Number, at)
 	}
 }
 
-// receipt takes a receipt, which repeats the stamp as the id of what was sent.
-func (a *agent) receipt(frame []byte) {
-	s, ok := find(frame)
-	if !ok {
+// Receipted implements Receiver. Some systems receipt all that is sent: what needs no receipt is not waiting for it.
+func (a *agent) Receipted(s Stamp, at int64) {
+	if kind := a.run.cfg.Kind; kind != OneShot && kind != stormKind {
 		return
 	}
-	if l := a.run.line(s); l != nil {
+	if l := a.run.line(s); l != nil && s.Number != hello {
 		r := a.run.receipts
-		r.record(r.shard(a.shard), s.at, a.conn.At(), l.measures(s.number))
+		r.record(r.shard(a.shard), s.At, at, l.measures(s.Number))
 		l.gate.through(1)
 	}
 }
 
-// failed counts an error by its code.
-func (a *agent) failed(frame []byte) {
-	var f wire.Frame
-	if err := wire.DecodeAnswer(frame, &f); err != nil {
-		a.run.notes.failed("unreadable", err.Error())
-		return
-	}
-	if f.RequestID == joinID {
-		a.run.notes.remember(f.Code, f.Message)
-		a.told(false)
-		return
-	}
-	a.run.notes.failed(f.Code, f.Message)
-	a.run.refused(f)
-}
+// Gap implements Receiver.
+func (a *agent) Gap() { a.run.notes.gaps.Add(1) }
 
-// told hands on whether the agent has joined.
-func (a *agent) told(in bool) {
-	select {
-	case a.joined <- in:
-	default: // it was told, and has not asked again
+// Refused implements Receiver: it counts an error by its code.
+func (a *agent) Refused(f Refusal) {
+	a.run.notes.failed(f.Code, f.Message)
+	switch {
+	case f.Of != nil && f.Of.Number != hello:
+		if l := a.run.line(*f.Of); l != nil {
+			l.refuse(f.Of.Number, now()+int64(f.After/time.Nanosecond))
+		}
+	case f.Broken && f.Line >= 0 && f.Line < len(a.run.lines):
+		a.run.lines[f.Line].kill()
 	}
 }

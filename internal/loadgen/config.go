@@ -14,17 +14,20 @@ const (
 	FanOut  = "fanout"  // events in one space, to all its members
 )
 
-// Config says what a run does. Edges and Kind are required.
+// Config says what a run does. Kind is required, and System or Edges.
 type Config struct {
 	Kind      string
+	System    System   // what carries it; Agora, with the three fields below, if nil
 	Edges     []string // WebSocket addresses; agents are spread over them
 	Access             // of every agent
+	Ack       bool     // receivers acknowledge what they get, as the Go client does
 	Senders   int      // 50 if zero; of a space: 1, members that publish
 	Receivers int      // as many as there are senders if zero; of a space: members, publishers included, 100 if zero
 	Rate      float64  // messages a second, of all senders together; 0: as fast as they come through
 	Window    int      // messages under way on a line, where the rate is 0; 128 if zero
+	Burst     int      // of these, how many can be sent before a sender that has waited goes on; half of them if zero
+	Everyone  bool     // an event is under way until every member has it; else until one at each server has
 	Size      int      // bytes of a message's text, at least StampSize; 100 if zero
-	Ack       bool     // receivers acknowledge what they get; else their pongs tell how far they are
 
 	Warmup   time.Duration // of sending, before it is measured
 	Duration time.Duration // what is measured
@@ -39,7 +42,15 @@ func (c Config) withDefaults() Config {
 	c.Senders = cmp.Or(c.Senders, senders)
 	c.Receivers = cmp.Or(c.Receivers, receivers, c.Senders)
 	c.Window = cmp.Or(c.Window, 128)
+	c.Burst = min(cmp.Or(c.Burst, (c.Window+1)/2), c.Window)
 	c.Size = cmp.Or(c.Size, 100)
+	if c.System == nil {
+		a := Agora{Edges: c.Edges, Access: c.Access}
+		if c.Ack {
+			a.Acks = AcksOfClients
+		}
+		c.System = a
+	}
 	return c
 }
 
@@ -49,7 +60,7 @@ const maxLines = 1 << (6 * lineDigits)
 // Check tells what makes no sense, nil where all does.
 func (c Config) Check() error {
 	c = c.withDefaults()
-	if err := checkEdges(c.Edges); err != nil {
+	if err := checkSystem(c.System); err != nil {
 		return err
 	}
 	switch {
@@ -59,7 +70,7 @@ func (c Config) Check() error {
 		return errors.New("publishers are members: there can't be more of them")
 	case !(c.Rate >= 0) || c.Rate > 1e8:
 		return errors.New("the rate must not be below 0, nor above 100 million")
-	case c.Window < 1:
+	case c.Window < 1 || c.Burst < 1:
 		return errors.New("at least one message must be under way")
 	case c.Size < StampSize:
 		return fmt.Errorf("messages need at least %d bytes, for their number and time", StampSize)
@@ -69,13 +80,15 @@ func (c Config) Check() error {
 	return nil
 }
 
-func checkEdges(edges []string) error {
-	if len(edges) == 0 {
+func checkSystem(s System) error {
+	if s.Servers() == 0 {
 		return errors.New("no address of an edge is given")
 	}
-	for _, e := range edges {
-		if _, err := (Target{Edge: e}).parse(); err != nil {
-			return err
+	if a, ok := s.(Agora); ok {
+		for _, e := range a.Edges {
+			if _, err := (Target{Edge: e}).parse(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,14 +1,10 @@
 package loadgen
 
 import (
-	"bufio"
 	"context"
-	"crypto/rand"
-	"crypto/sha1"
 	"crypto/tls"
-	"encoding/base64"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/loadgen/socket"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -37,20 +34,21 @@ type Access struct {
 	TLS   *tls.Config // for wss and https; nil: the system's
 }
 
-// secure returns the settings of a connection to a host.
-func (a Access) secure(host string) *tls.Config {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if a.TLS != nil {
-		c = a.TLS.Clone()
-	}
-	c.ServerName = host
-	return c
+// Conn is the connection of one agent to an edge. One goroutine reads; any may write.
+type Conn struct {
+	*socket.Conn
+	ID    string // of the agent
+	Token string // resumes its session
+	Last  uint64 // position after which the edge began
 }
+
+// Write writes whole frames, as [AppendText] makes them. It blocks while the edge reads no further.
+func (c *Conn) Write(frames []byte) error { return c.Send(frames) }
 
 // dialTime bounds how long one attempt to connect takes.
 const dialTime = 20 * time.Second
 
-// parse returns the address to connect to, and the one to ask for.
+// parse returns the address to ask for.
 func (t Target) parse() (*url.URL, error) {
 	u, err := url.Parse(t.Edge)
 	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
@@ -80,86 +78,32 @@ func Dial(ctx context.Context, t Target) (*Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	nc, err := t.open(ctx, u)
+	s, err := socket.Dial(ctx, socket.Target{URL: u, Token: t.Token, TLS: t.TLS, Source: t.Source, Buffer: t.Buffer})
+	if refused, ok := errors.AsType[*socket.RefusedError](err); ok {
+		return nil, refusal(refused)
+	}
 	if err != nil {
 		return nil, unavailable("no connection to "+u.Host, err)
 	}
-	size := t.Buffer
-	if size == 0 {
-		size = 8192
-	}
-	c := &Conn{ID: t.Agent, nc: nc, r: bufio.NewReaderSize(nc, size)}
-	defer c.unblock(ctx)()
-	if err = c.shake(u, t.Token); err == nil {
-		err = c.register()
-	}
-	if err != nil {
-		nc.Close()
+	c := &Conn{Conn: s, ID: t.Agent}
+	defer c.Until(ctx)()
+	if err := c.register(); err != nil {
+		_ = c.NetConn().Close() // the error says more
 		return nil, err
 	}
 	return c, nil
 }
 
-func (t Target) open(ctx context.Context, u *url.URL) (net.Conn, error) {
-	host, port := u.Hostname(), u.Port()
-	if port == "" {
-		port = map[string]string{"ws": "80", "wss": "443"}[u.Scheme]
-	}
-	var d net.Dialer
-	if t.Source != nil {
-		d.LocalAddr = &net.TCPAddr{IP: t.Source}
-	}
-	nc, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
-	if err != nil || u.Scheme == "ws" {
-		return nc, err
-	}
-	secure := tls.Client(nc, t.secure(host))
-	if err := secure.HandshakeContext(ctx); err != nil {
-		nc.Close()
-		return nil, err
-	}
-	return secure, nil
-}
-
-// shake asks for a WebSocket.
-func (c *Conn) shake(u *url.URL, token string) error {
-	nonce := make([]byte, 16)
-	rand.Read(nonce)
-	key := base64.StdEncoding.EncodeToString(nonce)
-	var ask strings.Builder
-	fmt.Fprintf(&ask, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n", u.RequestURI(), u.Host, key)
-	if token != "" {
-		fmt.Fprintf(&ask, "Authorization: Bearer %s\r\n", token)
-	}
-	if err := c.Write([]byte(ask.String() + "\r\n")); err != nil {
-		return unavailable("no answer from "+u.Host, err)
-	}
-	r, err := http.ReadResponse(c.r, nil)
-	if err != nil {
-		return unavailable("no answer from "+u.Host, err)
-	}
-	if r.StatusCode != http.StatusSwitchingProtocols {
-		return refusal(r)
-	}
-	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	if r.Header.Get("Sec-Websocket-Accept") != base64.StdEncoding.EncodeToString(sum[:]) {
-		return agora.Errorf(agora.Unavailable, "%s speaks no WebSocket", u.Host)
-	}
-	return nil
-}
-
 // refusal returns what an edge says instead of becoming a WebSocket: a code and a sentence.
-func refusal(r *http.Response) error {
-	b, _ := io.ReadAll(io.LimitReader(r.Body, 1024)) // what can be had of it
-	code, message, ok := strings.Cut(strings.TrimSpace(string(b)), ": ")
+func refusal(e *socket.RefusedError) error {
+	code, message, ok := strings.Cut(e.Said, ": ")
 	switch {
 	case ok:
 		return agora.Errorf(agora.Code(code), "%s", message)
-	case r.StatusCode == http.StatusUnauthorized:
-		return agora.Errorf(agora.Unauthorized, "%s", r.Status)
+	case e.Status == http.StatusUnauthorized:
+		return agora.Errorf(agora.Unauthorized, "%s", e.Line)
 	}
-	return agora.Errorf(agora.Unavailable, "%s", r.Status)
+	return agora.Errorf(agora.Unavailable, "%s", e.Line)
 }
 
 // register reads the edge's first words.

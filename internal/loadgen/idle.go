@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
 
-// CrowdConfig says which agents only hold connections. Edges and Agents are required.
+// CrowdConfig says which agents only hold connections. Agents is required, and System or Edges.
 type CrowdConfig struct {
+	System System   // where they are; Agora, with the two fields below, if nil
 	Edges  []string // WebSocket addresses; agents are spread over them
 	Access          // of every agent
 	Name   string   // begins every agent's id
@@ -28,21 +26,23 @@ func (c CrowdConfig) Check() error {
 	if c.Agents < 1 || c.First < 0 || c.Dialing < 0 {
 		return errors.New("there must be at least one agent, and one that connects at a time")
 	}
-	return checkEdges(c.Edges)
+	return checkSystem(c.system())
+}
+
+func (c CrowdConfig) system() System {
+	if c.System != nil {
+		return c.System
+	}
+	return Agora{Edges: c.Edges, Access: c.Access}
 }
 
 // Crowd is agents that are connected and say nothing.
 type Crowd struct {
-	conns   []*Conn
+	conns   []Agent
 	readers sync.WaitGroup
 	over    atomic.Bool
 	lost    atomic.Int64
 }
-
-const perSource = 10000
-
-// smallBuffer is what an agent that hears next to nothing reads into.
-const smallBuffer = 512
 
 // Gather connects agents and returns when all are. ctx bounds that alone. The caller owes a call of Close, unless
 // there is an error.
@@ -50,7 +50,8 @@ func Gather(ctx context.Context, cfg CrowdConfig) (*Crowd, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	c := &Crowd{conns: make([]*Conn, cfg.Agents)}
+	system := cfg.system()
+	c := &Crowd{conns: make([]Agent, cfg.Agents)}
 	all := make([]int, cfg.Agents)
 	for i := range all {
 		all[i] = i
@@ -58,9 +59,9 @@ func Gather(ctx context.Context, cfg CrowdConfig) (*Crowd, error) {
 	var taken atomic.Bool
 	err := some(all, cmp.Or(cfg.Dialing, dialing), func(i int) error {
 		k := cfg.First + i
-		t := Target{Edge: cfg.Edges[k%len(cfg.Edges)], Agent: fmt.Sprintf("%s-%d", cfg.Name, k), Access: cfg.Access, Buffer: smallBuffer}
-		t.Source = source(t.Edge, k)
-		conn, err := dialAgain(ctx, t, &taken)
+		conn, err := dialAgain(ctx, &taken, func() (Agent, error) {
+			return system.Dial(ctx, Idles, fmt.Sprintf("%s-%d", cfg.Name, k), k%system.Servers())
+		})
 		if err != nil {
 			return err
 		}
@@ -75,28 +76,10 @@ func Gather(ctx context.Context, cfg CrowdConfig) (*Crowd, error) {
 	return c, nil
 }
 
-// source returns the local address of the k-th agent: one more for each ten thousand, where the edge is on this
-// machine and it has them.
-func source(edge string, k int) net.IP {
-	u, err := url.Parse(edge)
-	if err != nil || runtime.GOOS != "linux" || k < perSource {
-		return nil
-	}
-	if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsLoopback() || ip.To4() == nil {
-		return nil
-	}
-	return net.IPv4(127, 0, 1, byte(k/perSource))
-}
-
 // hold answers pings until the connection ends.
-func (c *Crowd) hold(conn *Conn) {
-	for {
-		if _, err := conn.Next(); err != nil {
-			if !c.over.Load() {
-				c.lost.Add(1)
-			}
-			return
-		}
+func (c *Crowd) hold(conn Agent) {
+	if _ = conn.Receive(Silent{}); !c.over.Load() { // why it ended is not told
+		c.lost.Add(1)
 	}
 }
 
@@ -106,9 +89,9 @@ func (c *Crowd) Lost() int64 { return c.lost.Load() }
 // Close says goodbye for all, and returns when nothing is left.
 func (c *Crowd) Close() {
 	c.over.Store(true)
-	_ = each(c.conns, func(conn *Conn) error {
+	_ = each(c.conns, func(conn Agent) error {
 		if conn != nil {
-			conn.Close()
+			_ = conn.Close() // what has ended before is closed
 		}
 		return nil
 	})

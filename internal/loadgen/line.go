@@ -8,9 +8,10 @@ import (
 type line struct {
 	number   int
 	from     *agent
-	to       string // who receives; nobody alone in a space
-	frame    template
+	to       string       // who receives: an agent, or a space
+	frames   Line         // nil until it is open
 	copies   int64        // arrivals that each message is to have
+	heard    atomic.Int64 // agents that something has reached
 	sent     atomic.Int64 // messages since the beginning
 	measured atomic.Int64 // of these, those that are measured
 	refused  atomic.Int64 // of those that are measured, those that an error answered
@@ -23,42 +24,24 @@ type line struct {
 
 	dead atomic.Bool // nothing can be sent any more
 	gate gate
+	all  *everyone // nil: messages are through when those that watch say so
 }
 
-// gate bounds what a line has under way.
-type gate struct {
-	signs int64         // of life that each message has when it is through
-	got   atomic.Int64  // signs so far
-	floor atomic.Int64  // signs that the sender waits for
-	open  chan struct{} // wakes it
-}
-
-// pass waits until fewer than window of the messages sent are under way; then until
-// half of them are, so that sender and receivers don't wake each other for every one.
-// It returns false when stop is closed.
-func (g *gate) pass(sent, window int64, stop <-chan struct{}) bool {
-	if sent*g.signs-g.got.Load() < window*g.signs {
-		return true
-	}
-	g.floor.Store((sent - window/2) * g.signs)
-	for g.got.Load() < g.floor.Load() {
-		select {
-		case <-g.open:
-		case <-stop:
-			return false
+// got takes that an agent which had all messages before a number has all before another.
+func (l *line) got(a *agent, had, has uint64) {
+	if l.all != nil {
+		if n := l.all.got(had, has); n > 0 {
+			l.gate.through(n)
 		}
+	} else if a.watch {
+		l.gate.through(1)
 	}
-	return true
 }
 
-// through counts signs that messages have come through.
-func (g *gate) through(signs int64) {
-	after := g.got.Add(signs)
-	if f := g.floor.Load(); after >= f && after-signs < f {
-		select {
-		case g.open <- struct{}{}:
-		default: // it is awake
-		}
+// greet sends what only tries whether the line is open.
+func (l *line) greet() {
+	if !l.dead.Load() && l.from.conn.Send(l.frames.Frame(Stamp{l.number, hello, now()})) != nil {
+		l.dead.Store(true)
 	}
 }
 
@@ -68,12 +51,11 @@ func (l *line) send(m *meter, meant int64) {
 		return
 	}
 	n := l.sent.Load()
-	l.frame.fill(stamp{l.number, uint64(n), meant})
 	measured := m.during(meant)
 	if measured {
 		l.measure(uint64(n))
 	}
-	if err := l.from.conn.Write(l.frame.bytes); err != nil {
+	if err := l.from.conn.Send(l.frames.Frame(Stamp{l.number, uint64(n), meant})); err != nil {
 		l.dead.Store(true)
 		return
 	}
@@ -93,3 +75,18 @@ func (l *line) measure(n uint64) {
 
 // measures tells whether a message is measured.
 func (l *line) measures(n uint64) bool { return n < l.behind.Load() && n >= l.first.Load() }
+
+// refuse takes a message that an error answered, and has the line rest until a moment of the clock.
+func (l *line) refuse(n uint64, until int64) {
+	if l.never.Add(1); l.measures(n) {
+		l.refused.Add(1)
+	}
+	l.pause.Store(until)
+	l.gate.through(l.gate.signs)
+}
+
+// kill ends a line for good.
+func (l *line) kill() {
+	l.dead.Store(true)
+	l.gate.through(1 << 40) // its sender waits for nothing more
+}

@@ -69,7 +69,7 @@ func (r *Run) paced(wg *sync.WaitGroup) {
 func (r *Run) flatOut(wg *sync.WaitGroup) {
 	for _, l := range r.lines {
 		wg.Go(func() {
-			for !l.dead.Load() && l.gate.pass(l.sent.Load(), int64(r.cfg.Window), r.stop) && !r.stopped() {
+			for !l.dead.Load() && l.gate.pass(l.sent.Load(), int64(r.cfg.Window), int64(r.cfg.Burst), r.stop) && !r.stopped() {
 				if d := l.pause.Load() - now(); d > 0 { // as it was asked to
 					r.rest(time.Duration(d))
 					continue

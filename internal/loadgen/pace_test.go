@@ -9,33 +9,38 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/loadgen/socket"
 	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/wire"
 )
 
-// alone returns a run of one sender at a pipe, and the other end of it.
+// alone returns a run of one agent at a pipe, which sends to itself, and the other end of it.
 func alone(t *testing.T, cfg Config) (*Run, net.Conn) {
 	t.Helper()
 	cfg.Kind, cfg.Edges = Stream, []string{"ws://nowhere"}
 	r := newRun(cfg)
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
-	a := r.add("a", 0)
-	a.conn = &Conn{nc: near}
-	r.addLine(a, "b", r.pair(0, "b"), 1)
+	a := r.add(Sends, 0, 0)
+	a.watch = true
+	a.conn = piped(near)
+	r.addLine(a, "b", 1, 1).frames = framed(&wire.Frame{Type: "send_chunk", To: "b", Chunk: quoted(Text(r.cfg.Size))})
 	return r, far
 }
 
-// receive takes what is sent, and calls each with the number of each message before it takes it.
+// piped returns a peer at a pipe.
+func piped(near net.Conn) *Peer { return &Peer{Conn: &Conn{Conn: socket.New(near, 0)}} }
+
+// receive takes what is sent, and calls each with the number of each message before it takes it; the first one is a greeting.
 func receive(r *Run, far net.Conn, each func(k int)) {
-	frame := make([]byte, len(r.lines[0].frame.bytes))
+	frame := make([]byte, len(r.lines[0].frames.(*Template).frame))
 	for k := 0; ; k++ {
 		each(k)
 		if _, err := io.ReadFull(far, frame); err != nil {
 			return
 		}
-		if s, ok := find(frame); ok {
-			r.meter.record(r.meter.shard(0), s.at, now(), r.lines[0].measures(s.number))
-			r.lines[0].gate.through(1)
+		if s, ok := Find(frame); ok {
+			r.agents[0].Arrived(s, now())
 		}
 	}
 }
@@ -132,7 +137,7 @@ func TestNothingIsMeasuredBeforeEveryLineHasCarriedSomething(t *testing.T) {
 	})
 	out := r.Measure(t.Context(), Servers{})
 	far.Close()
-	if out.Sent < 95 || out.Received != out.Sent || r.lines[0].sent.Load() < out.Sent+1 {
+	if out.Sent < 95 || out.Received != out.Sent || r.lines[0].heard.Load() != 1 {
 		t.Errorf("%d were sent: %+v", r.lines[0].sent.Load(), out)
 	}
 }
@@ -163,15 +168,17 @@ func TestARefusalRestsItsSenderAsLongAsItIsAskedTo(t *testing.T) {
 	defer wg.Wait()
 	a := r.agents[0]
 	wg.Go(func() {
-		frame := make([]byte, len(r.lines[0].frame.bytes))
+		frame, answer := make([]byte, len(r.lines[0].frames.(*Template).frame)), piped(nil)
 		for {
 			if _, err := io.ReadFull(far, frame); err != nil {
 				return
 			}
-			s, _ := find(frame)
-			id := make([]byte, StampSize)
-			s.put(id)
-			a.take([]byte(`{"type":"error","code":"RATE_LIMITED","message":"later","request_id":"` + string(id) + `","retry_after_ms":3600000}`))
+			s, _ := Find(frame)
+			if s.Number == hello {
+				a.Arrived(s, now())
+				continue
+			}
+			answer.take([]byte(`{"type":"error","code":"RATE_LIMITED","message":"later","request_id":"`+stamped(s)+`","retry_after_ms":3600000}`), a)
 		}
 	})
 	out := r.Measure(t.Context(), Servers{})

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/pause"
-	"github.com/agora-relay/agora/wire"
 )
 
 // dialing is how many connections are opened at a time.
@@ -26,167 +23,136 @@ const (
 // people makes the agents and lines of the run.
 func (r *Run) people() {
 	if r.cfg.Kind == FanOut {
-		r.room()
+		r.members()
 		return
 	}
 	s, n := r.cfg.Senders, r.cfg.Receivers
 	for i := range s {
 		at := i
-		if s > n { // several send to one: they are at an edge, and it is at the next
+		if s > n { // several send to one: they are at a server, and it is at the next
 			at = i % n
 		}
-		r.add(fmt.Sprintf("%s-s%d", r.name, i), at)
+		r.add(Sends, i, at)
+	}
+	receives := Receives
+	if r.cfg.Kind == stormKind {
+		receives = Returns
 	}
 	for i := range n {
-		r.add(fmt.Sprintf("%s-r%d", r.name, i), i%s+1).watch = true
+		r.add(receives, i, i%s+1).watch = true
+	}
+	signs := int64(1)
+	if r.cfg.Kind == OneShot {
+		signs = 2 // its receipt, too
 	}
 	for i := range max(s, n) {
-		to := r.agents[s+i%n].id
-		r.addLine(r.agents[i%s], to, r.pair(i, to), 1)
+		r.addLine(r.agents[i%s], r.agents[s+i%n].id, 1, signs)
 	}
 }
 
-// add adds an agent at an edge; they are counted around.
-func (r *Run) add(id string, at int) *agent {
-	a := &agent{run: r, id: id, edge: at % len(r.cfg.Edges), shard: len(r.agents), next: map[int]uint64{}, joined: make(chan bool, 1)}
+// members makes the members of the space, the first of which publish.
+func (r *Run) members() {
+	watched := map[int]bool{}
+	for i := range r.cfg.Receivers {
+		a := r.add(Member, i, i)
+		a.watch = !watched[a.server]
+		watched[a.server] = true
+	}
+	for i := range r.cfg.Senders {
+		l := r.addLine(r.agents[i], r.name, int64(len(r.agents)), int64(len(watched)))
+		if r.cfg.Everyone {
+			l.gate.signs, l.all = 1, newEveryone(len(r.agents), r.cfg.Window, r.cfg.Burst)
+		}
+	}
+}
+
+// add adds the i-th agent with a role, at a server; they are counted around.
+func (r *Run) add(role Role, i, at int) *agent {
+	a := &agent{
+		run: r, id: fmt.Sprintf("%s-%s%d", r.name, role, i), role: role,
+		server: at % r.cfg.System.Servers(), shard: len(r.agents), next: map[int]uint64{},
+	}
 	r.agents = append(r.agents, a)
 	return a
 }
 
-func (r *Run) addLine(from *agent, to string, f *wire.Frame, copies int) {
-	l := &line{number: len(r.lines), from: from, to: to, frame: newTemplate(f), copies: int64(copies)}
-	l.gate = gate{signs: 1, open: make(chan struct{}, 1)}
-	if r.cfg.Kind == OneShot {
-		l.gate.signs = 2 // its receipt, too
-	}
+func (r *Run) addLine(from *agent, to string, copies, signs int64) *line {
+	l := &line{number: len(r.lines), from: from, to: to, copies: copies}
+	l.gate = gate{signs: signs, open: make(chan struct{}, 1)}
 	r.lines = append(r.lines, l)
+	return l
 }
 
-// pair returns what is sent on the i-th line.
-func (r *Run) pair(i int, to string) *wire.Frame {
-	t := text(r.cfg.Size)
-	if r.cfg.Kind != OneShot {
-		return &wire.Frame{Type: "send_chunk", To: to, StreamID: streamID(i), Chunk: t}
-	}
-	return &wire.Frame{Type: "send", To: to, Payload: t, ID: string(t[1 : 1+StampSize])}
-}
-
-func streamID(i int) string { return "s" + strconv.Itoa(i) }
-
-// connect connects all agents and begins to read.
+// connect connects all agents, has members join their space, and begins to read.
 func (r *Run) connect(ctx context.Context) error {
 	var taken atomic.Bool
 	return each(r.agents, func(a *agent) error {
-		c, err := dialAgain(ctx, Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Access: r.cfg.Access}, &taken)
+		c, err := dialAgain(ctx, &taken, func() (Agent, error) { return r.cfg.System.Dial(ctx, a.role, a.id, a.server) })
 		if err != nil {
 			return err
+		}
+		a.conn = c
+		if r.cfg.Kind == FanOut {
+			if err := r.join(ctx, a); err != nil {
+				return err
+			}
 		}
 		a.begin(c)
 		return nil
 	})
 }
 
-// dialAgain connects an agent; while the cluster says that it can't take it now, it tries again if
-// the cluster has taken some.
-func dialAgain(ctx context.Context, t Target, taken *atomic.Bool) (*Conn, error) {
+// join has an agent join the space. Those with a line publish there.
+func (r *Run) join(ctx context.Context, a *agent) error {
+	frames, err := a.conn.Open(ctx, Way{Kind: FanOut, To: r.name, Line: a.shard, Text: Text(r.cfg.Size)})
+	if err == nil && a.shard < len(r.lines) {
+		r.lines[a.shard].frames = frames
+	}
+	return err
+}
+
+// open opens the lines between agents.
+func (r *Run) open(ctx context.Context) (err error) {
+	if r.cfg.Kind == FanOut {
+		return nil // whoever joined has
+	}
+	for _, l := range r.lines {
+		if l.frames, err = l.from.conn.Open(ctx, r.way(l)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// way says what a line between agents is.
+func (r *Run) way(l *line) Way {
+	kind := r.cfg.Kind
+	if kind == stormKind {
+		kind = Stream
+	}
+	return Way{Kind: kind, To: l.to, Line: l.number, Text: Text(r.cfg.Size)}
+}
+
+// dialAgain connects an agent; while the system can't take it now, it tries again if
+// the system has taken some.
+func dialAgain(ctx context.Context, taken *atomic.Bool, dial func() (Agent, error)) (Agent, error) {
 	for i := 0; ; i++ {
-		c, err := Dial(ctx, t)
+		c, err := dial()
 		if err == nil {
 			taken.Store(true)
 			return c, nil
 		}
-		e, ok := errors.AsType[*agora.Error](err)
-		if !ok || e.Code != agora.Unavailable || !taken.Load() || i == attempts || ctx.Err() != nil {
+		if !passing(err) || !taken.Load() || i == attempts || ctx.Err() != nil {
 			return nil, err
 		}
 		pause.For(ctx, between)
 	}
 }
 
-// begin starts the streams, or has the members join.
-func (r *Run) begin(ctx context.Context) error {
-	switch r.cfg.Kind {
-	case Stream, stormKind:
-		for i, l := range r.lines {
-			start := &wire.Frame{Type: "send", To: l.to, StreamID: streamID(i), Stream: true}
-			if err := l.from.conn.Write(AppendText(nil, start)); err != nil {
-				return unavailable(l.from.id+" lost its connection", err)
-			}
-		}
-	case FanOut:
-		return r.join(ctx)
+// passing tells whether an agent that could not connect may be able to later.
+func passing(err error) bool {
+	if e, ok := errors.AsType[*agora.Error](err); ok {
+		return e.Code == agora.Unavailable
 	}
-	return nil
-}
-
-// finish ends the streams in order.
-func (r *Run) finish() {
-	if r.cfg.Kind != Stream && r.cfg.Kind != stormKind {
-		return
-	}
-	for i, l := range r.lines {
-		if l.from.conn != nil && !l.dead.Load() {
-			end := &wire.Frame{Type: "send_end", To: l.to, StreamID: streamID(i)}
-			_ = l.from.conn.Write(AppendText(nil, end)) // whoever lost its connection has ended it otherwise
-		}
-	}
-}
-
-// refused takes an error about something that was sent.
-func (r *Run) refused(f wire.Frame) {
-	if s, ok := find([]byte(f.RequestID)); ok {
-		if l := r.line(s); l != nil {
-			if l.never.Add(1); l.measures(s.number) {
-				l.refused.Add(1)
-			}
-			l.pause.Store(now() + f.RetryAfterMS*int64(time.Millisecond))
-			l.gate.through(l.gate.signs)
-		}
-		return
-	}
-	if len(f.StreamID) < 2 || f.From != "" {
-		return
-	}
-	if i, err := strconv.Atoi(f.StreamID[1:]); err == nil && i < len(r.lines) {
-		r.lines[i].kill()
-	}
-}
-
-// kill ends a line for good.
-func (l *line) kill() {
-	l.dead.Store(true)
-	l.gate.through(1 << 40) // its sender waits for nothing more
-}
-
-// each does something for all, as many at a time as connections are opened, and returns the first error.
-func each[T any](all []T, f func(T) error) error { return some(all, dialing, f) }
-
-// some does something for all, so many at a time, and returns the first error.
-func some[T any](all []T, atOnce int, f func(T) error) (err error) {
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
-	failed := func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return err != nil
-	}
-	for _, v := range all {
-		slots <- struct{}{}
-		if failed() {
-			break
-		}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			if e := f(v); e != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				if err == nil {
-					err = e
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return err
+	return !errors.Is(err, ErrNone)
 }

@@ -30,6 +30,8 @@ type Result struct {
 	Cut       int64            `json:"lost_connections"`
 	Errors    map[string]int64 `json:"errors,omitempty"`
 	First     string           `json:"first_error,omitempty"`
+	Total     int64            `json:"-"` // arrivals of all that was sent and not refused, before and after what is measured too
+	Lost      int64            `json:"-"` // of these, those that have not come
 }
 
 // Failed tells whether something that was sent has not arrived once and in order.
@@ -43,11 +45,27 @@ type Usage struct {
 	CPU        float64 `json:"cpu_s"`               // of all processors together
 	RSS        int64   `json:"rss_bytes,omitempty"` // at the end
 	Heap       int64   `json:"heap_bytes,omitempty"`
+	Edges      float64 `json:"-"` // of CPU for each message, that of servers that agents connect to
 }
 
 // usage returns what was used between two looks, for so many messages.
 func usage(cpu time.Duration, messages int64) Usage {
-	return Usage{PerMessage: float64(cpu.Nanoseconds()) / 1e3 / float64(max(messages, 1)), CPU: cpu.Seconds()}
+	return Usage{PerMessage: per(cpu, messages), CPU: cpu.Seconds()}
+}
+
+// per returns the microseconds of CPU for each of so many.
+func per(cpu time.Duration, n int64) float64 {
+	return float64(cpu.Nanoseconds()) / 1e3 / float64(max(n, 1))
+}
+
+// spent returns what servers used between two looks; nil where they were not looked at.
+func spent(before, after *Look, messages int64) *Usage {
+	if before == nil || after == nil {
+		return nil
+	}
+	u := usage(after.CPU-before.CPU, messages)
+	u.RSS, u.Heap, u.Edges = after.RSS, after.Heap, per(after.Edges-before.Edges, messages)
+	return &u
 }
 
 func (r *Run) result(d time.Duration, before, after *Look, self time.Duration) Result {
@@ -69,11 +87,9 @@ func (r *Run) result(d time.Duration, before, after *Look, self time.Duration) R
 	out.Received, out.PerSecond = c.received, float64(c.arrived)/d.Seconds()
 	out.Latency, out.Receipt, out.Late = r.meter.latency(), r.receipts.latency(), r.behind.latency()
 	out.Client = usage(self, c.arrived)
-	if before != nil && after != nil {
-		u := usage(after.CPU-before.CPU, c.arrived)
-		u.RSS, u.Heap = after.RSS, after.Heap
-		out.Server = &u
-	}
+	out.Server = spent(before, after, c.arrived)
+	out.Lost = max(r.owed(), 0)
+	out.Total = c.total + out.Lost
 	r.notes.tell(&out)
 	for _, l := range r.lines {
 		out.Refused += l.refused.Load()

@@ -46,7 +46,7 @@ func Start(ctx context.Context, cfg Config) (*Run, error) {
 		r.Close()
 		return nil, err
 	}
-	if err := r.begin(ctx); err != nil {
+	if err := r.open(ctx); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -74,16 +74,16 @@ func (r *Run) stopped() bool {
 }
 
 // line returns the line that a stamp names, nil if the run has none.
-func (r *Run) line(s stamp) *line {
-	if s.line >= len(r.lines) {
+func (r *Run) line(s Stamp) *line {
+	if s.Line >= len(r.lines) {
 		return nil
 	}
-	return r.lines[s.line]
+	return r.lines[s.Line]
 }
 
 // Measure sends, and measures from when every line has carried something and is warm on. It returns when the duration is over, or ctx has ended, and
 // what was sent has arrived or the time to settle has passed. The result tells only of what was measured.
-func (r *Run) Measure(ctx context.Context, servers Servers) Result {
+func (r *Run) Measure(ctx context.Context, servers Watched) Result {
 	r.prime(ctx)
 	var senders sync.WaitGroup
 	start := r.flatOut
@@ -92,6 +92,7 @@ func (r *Run) Measure(ctx context.Context, servers Servers) Result {
 	}
 	if r.cfg.Warmup > 0 {
 		start(&senders)
+		r.fill(ctx)
 		pause.For(ctx, r.cfg.Warmup)
 	}
 	before, self, from := servers.Usage(), selfUsage(), now()
@@ -105,31 +106,7 @@ func (r *Run) Measure(ctx context.Context, servers Servers) Result {
 	after, spent := servers.Usage(), selfUsage()-self
 	close(r.stop)
 	r.settle(&senders)
-	r.finish()
 	return r.result(time.Duration(max(end-from, 1)), before, after, spent)
-}
-
-// prime sends one message on every line and waits until all have arrived, as long as it may: the first one of a line costs
-// a cluster much more than those that follow, and a thousand at once would fill the time that is measured.
-func (r *Run) prime(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Settle)
-	defer cancel()
-	var want int64
-	for _, l := range r.lines {
-		l.send(r.meter, now())
-		want += l.copies
-	}
-	for ctx.Err() == nil && r.meter.counts().total < want-r.never() {
-		pause.For(ctx, 5*time.Millisecond)
-	}
-}
-
-// never returns how many arrivals there won't be, as an error answered what was sent.
-func (r *Run) never() (n int64) {
-	for _, l := range r.lines {
-		n += l.never.Load() * l.copies
-	}
-	return n
 }
 
 // window sets what is measured.
@@ -156,14 +133,16 @@ func (r *Run) settle(senders *sync.WaitGroup) {
 func (r *Run) giveUp() {
 	r.gaveUp.Store(true)
 	for _, l := range r.lines {
-		_ = l.from.conn.nc.SetWriteDeadline(time.Unix(1, 0)) // a socket that is closed blocks nobody
+		_ = l.from.conn.SetWriteDeadline(time.Unix(1, 0)) // a socket that is closed blocks nobody
 	}
 }
 
-// owed returns how many arrivals are missing.
-func (r *Run) owed() int64 {
-	_, expected := r.sent()
-	return expected - r.meter.counts().received
+// owed returns how many arrivals are missing of all that was sent.
+func (r *Run) owed() (n int64) {
+	for _, l := range r.lines {
+		n += (l.sent.Load() - l.never.Load()) * l.copies
+	}
+	return n - r.meter.counts().total
 }
 
 // sent returns how many of the measured messages were sent and not refused, and how many arrivals they are to have.
@@ -176,12 +155,12 @@ func (r *Run) sent() (sent, expected int64) {
 	return sent, expected
 }
 
-// Close ends every stream, says goodbye for every agent and waits for all that the run has started.
+// Close says goodbye for every agent and waits for all that the run has started.
 func (r *Run) Close() {
 	r.over.Store(true)
-	each(r.agents, func(a *agent) error {
+	_ = each(r.agents, func(a *agent) error {
 		if a.conn != nil {
-			a.conn.Close()
+			_ = a.conn.Close() // what has ended before is closed
 		}
 		a.reader.Wait()
 		return nil

@@ -5,6 +5,12 @@ import (
 	"time"
 )
 
+// Watched is servers whose use of the machine is measured.
+type Watched interface {
+	// Usage looks at them; nil if they can't be measured, or there are none.
+	Usage() *Look
+}
+
 // Servers are the processes of a cluster that are measured.
 type Servers struct {
 	PIDs   []int       // on this machine; of these all is measured, by the kernel, but the heap
@@ -17,9 +23,12 @@ type Look struct {
 	CPU  time.Duration // user and system
 	RSS  int64         // bytes
 	Heap int64         // bytes of heap and stacks in use; 0 if nobody told
+
+	Edges time.Duration // CPU of those among them that agents connect to; 0 if nobody told them apart, like the next
+	Held  int64         // bytes that these have for themselves: pages of files left out
 }
 
-// Usage looks at the servers; nil if they can't be measured, or there are none. It blocks for some
+// Usage implements Watched; nil if they can't be measured, or there are none. It blocks for some
 // seconds at most.
 func (s Servers) Usage() *Look {
 	if len(s.PIDs) == 0 && len(s.Admins) == 0 {

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -10,89 +9,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/pause"
-	"github.com/agora-relay/agora/wire"
 )
-
-// StormConfig says what a storm is. Edges, Agents and Missed are required.
-type StormConfig struct {
-	Edges   []string      // WebSocket addresses; agents are spread over them
-	Access                // of every agent
-	Agents  int           // those that are cut off and return
-	Senders int           // agents that stay and send; one for 200 agents if zero
-	Missed  int           // parts of a stream that each agent misses meanwhile
-	Size    int           // bytes of each; 100 if zero
-	Dialing int           // agents that connect at a time; all at once if zero
-	Spread  time.Duration // over which they begin to return, evenly; all in the same instant if zero
-	Settle  time.Duration // how long each step may take
-
-	Live     int           // streams of other agents, which go on meanwhile and are measured
-	LiveRate float64       // chunks a second of all these
-	Calm     time.Duration // for which they are measured before the others are cut off, once these have been connected for as long; 5s if zero
-}
-
-// stormKind is the verb of a storm's result.
-const stormKind = "storm"
-
-func (c StormConfig) config() Config {
-	senders := c.Senders
-	if senders == 0 {
-		senders = (c.Agents + 199) / 200
-	}
-	return Config{
-		Kind: stormKind, Edges: c.Edges, Access: c.Access, Senders: senders, Receivers: c.Agents, Size: c.Size,
-		Duration: 1, Settle: c.Settle,
-	}
-}
-
-// Check tells what makes no sense, nil where all does.
-func (c StormConfig) Check() error {
-	switch {
-	case c.Agents < 1 || c.Missed < 1:
-		return errors.New("at least one agent must miss at least one part")
-	case c.Senders < 0 || c.Dialing < 0:
-		return errors.New("neither senders nor those that connect at a time can be below 0")
-	case c.Live < 0 || c.Live > 0 && !(c.LiveRate > 0):
-		return errors.New("streams that go on need a rate above 0")
-	case c.Calm < 0:
-		return errors.New("streams can't be measured for less than no time")
-	case c.Settle <= 0:
-		return errors.New("the time for each step must be above 0")
-	}
-	return c.config().Check()
-}
-
-// StormResult is what a storm came to. Times are in microseconds, from when the
-// first agent tried to return.
-type StormResult struct {
-	Verb      string           `json:"verb"`
-	Run       string           `json:"run"` // begins the ids of its agents
-	Agents    int              `json:"agents"`
-	Senders   int              `json:"senders"`
-	Missed    int              `json:"missed_each"`
-	Size      int              `json:"size"`
-	Returned  int64            `json:"returned"`   // agents that are connected again
-	Whole     int64            `json:"caught_up"`  // agents that have got all they missed
-	Seconds   float64          `json:"duration_s"` // until the last had, or the time was up
-	Expected  int64            `json:"expected"`   // arrivals
-	Received  int64            `json:"received"`
-	PerSecond float64          `json:"per_s"`
-	Connected *Latency         `json:"connected_us"`
-	CaughtUp  *Latency         `json:"caught_up_us"`
-	Server    *Usage           `json:"server"` // null: not measured
-	Client    Usage            `json:"client"`
-	Live      *LiveResult      `json:"live,omitempty"` // null: no streams went on
-	Twice     int64            `json:"duplicated"`
-	Skipped   int64            `json:"missed"` // passed over by a later one
-	Gaps      int64            `json:"gaps"`
-	Cut       int64            `json:"lost_connections"`
-	Errors    map[string]int64 `json:"errors,omitempty"`
-	First     string           `json:"first_error,omitempty"`
-}
-
-// Failed tells whether an agent has not got all that it missed, once and in order.
-func (r StormResult) Failed() bool {
-	return r.Whole != int64(r.Agents) || r.Twice > 0 || r.Skipped > 0 || r.Cut > 0 || r.Live != nil && r.Live.Lost > 0
-}
 
 // storm is a run's storm.
 type storm struct {
@@ -105,12 +22,12 @@ type storm struct {
 // Storm connects agents, cuts all their connections, has each of them miss parts of a stream until the cluster has
 // stored them, and has them return all at once. It returns when each has caught up, or a step took too long, which
 // the result shows, or ctx ended. It fails where not all agents could be connected, or what they miss not be stored.
-func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step string)) (StormResult, error) {
+func Storm(ctx context.Context, cfg StormConfig, servers Watched, tell func(step string)) (StormResult, error) {
 	if err := cfg.Check(); err != nil {
 		return StormResult{}, err
 	}
 	r := newRun(cfg.config())
-	r.storm = &storm{last: uint64(cfg.Missed)}
+	r.storm = &storm{last: uint64(cfg.Missed - 1)}
 	r.storm.shard.late = newHistogram()
 	defer r.Close()
 	if err := r.gather(ctx); err != nil {
@@ -123,7 +40,7 @@ func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step
 	}
 	tell("cutting them off")
 	r.cutAll()
-	if err := r.miss(ctx); err != nil {
+	if err := r.miss(ctx, cfg.Stored); err != nil {
 		return StormResult{}, err
 	}
 	tell(fmt.Sprintf("each missed %d parts; all return", cfg.Missed))
@@ -139,20 +56,18 @@ func Storm(ctx context.Context, cfg StormConfig, servers Servers, tell func(step
 	return out, nil
 }
 
-// gather connects all and starts the streams, until each agent has a first part.
+// gather connects all and starts the streams, until each agent has heard of its own.
 func (r *Run) gather(ctx context.Context) error {
 	r.people()
 	r.window(0, math.MaxInt64)
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
-	if err := r.begin(ctx); err != nil {
+	if err := r.open(ctx); err != nil {
 		return err
 	}
-	for _, l := range r.lines {
-		l.send(r.meter, now())
-	}
-	return r.until(ctx, "agents have got a first part", func() int64 { return r.meter.counts().total })
+	r.prime(ctx)
+	return r.until(ctx, "agents have heard of their stream", r.heard)
 }
 
 // until waits until as many as there are lines are done.
@@ -171,25 +86,32 @@ func (r *Run) until(ctx context.Context, what string, done func() int64) error {
 // cutAll breaks the connection of every receiver.
 func (r *Run) cutAll() {
 	for _, a := range r.agents[r.cfg.Senders:] {
-		a.conn.Cut()
+		_ = a.conn.Cut() // its reader ends in any case
 		a.reader.Wait()
 	}
 }
 
-// miss sends what the agents miss. The last part of each asks for a receipt: when that is stored, all is.
-func (r *Run) miss(ctx context.Context) error {
-	err := each(r.lines, func(l *line) error {
-		for l.sent.Load() < int64(r.storm.last) {
+// miss sends what the agents miss, and returns when that is stored.
+func (r *Run) miss(ctx context.Context, stored func(context.Context) error) error {
+	err := each(r.lines, func(l *line) (err error) {
+		for l.sent.Load() < int64(r.storm.last) && !l.dead.Load() {
 			l.send(r.meter, now())
 		}
-		f := r.pair(l.number, l.to)
-		f.ID = string(text(StampSize)[1 : 1+StampSize])
-		l.frame = newTemplate(f)
+		if stored == nil {
+			w := r.way(l)
+			w.Receipt = true
+			if l.frames, err = l.from.conn.Open(ctx, w); err != nil {
+				return err
+			}
+		}
 		l.send(r.meter, now())
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if stored != nil {
+		return stored(ctx)
 	}
 	return r.until(ctx, "streams are stored", func() int64 { return r.receipts.counts().total })
 }
@@ -208,8 +130,10 @@ func (r *Run) comeBack(ctx context.Context, cfg StormConfig) *meter {
 	var begun atomic.Int64
 	_ = some(r.agents[r.cfg.Senders:], dialing, func(a *agent) error { // who could not return is counted
 		pause.For(ctx, cfg.Spread*time.Duration(begun.Add(1)-1)/time.Duration(cfg.Agents))
-		t := Target{Edge: r.cfg.Edges[a.edge], Agent: a.id, Access: r.cfg.Access, Resume: a.conn.Token, After: a.position}
-		c, err := dialUntil(ctx, t)
+		if cfg.Move {
+			a.server = (a.server + 1) % r.cfg.System.Servers()
+		}
+		c, err := r.resume(ctx, a)
 		if err != nil {
 			r.notes.lost(a.id, err)
 			return nil
@@ -224,11 +148,11 @@ func (r *Run) comeBack(ctx context.Context, cfg StormConfig) *meter {
 	return connected
 }
 
-// dialUntil connects an agent, again and again while the cluster can't take it, until ctx ends.
-func dialUntil(ctx context.Context, t Target) (*Conn, error) {
+// resume connects an agent again, and again while the system can't take it, until ctx ends.
+func (r *Run) resume(ctx context.Context, a *agent) (Agent, error) {
 	for {
-		c, err := Dial(ctx, t)
-		if e, ok := errors.AsType[*agora.Error](err); !ok || e.Code != agora.Unavailable || ctx.Err() != nil {
+		c, err := r.cfg.System.Resume(ctx, a.conn, a.server)
+		if err == nil || !passing(err) || ctx.Err() != nil {
 			return c, err
 		}
 		pause.For(ctx, between/5)
@@ -236,15 +160,9 @@ func dialUntil(ctx context.Context, t Target) (*Conn, error) {
 }
 
 // passed takes a part that an agent has got.
-func (s *storm) passed(r *Run, a *agent, number uint64, frame []byte) {
-	if number == 0 {
-		var f wire.Frame
-		if err := wire.DecodeAnswer(frame, &f); err == nil {
-			a.position = f.Seq
-		}
-	}
+func (s *storm) passed(r *Run, number uint64, at int64) {
 	if number == s.last {
-		r.meter.note(&s.shard, s.began.Load(), a.conn.At())
+		r.meter.note(&s.shard, s.began.Load(), at)
 		s.whole.Add(1)
 	}
 }
@@ -254,7 +172,7 @@ func (r *Run) stormResult(took time.Duration, before, after *Look, self time.Dur
 	out := StormResult{
 		Verb: stormKind, Run: r.name, Agents: base.Receivers, Senders: base.Senders, Size: base.Size,
 		Whole: r.storm.whole.Load(), Seconds: took.Seconds(),
-		Expected: base.Expected - int64(len(r.lines)), Received: base.Received - int64(len(r.lines)),
+		Expected: base.Expected, Received: base.Received, Lost: base.Lost,
 		Twice: base.Twice, Skipped: base.Missed, Gaps: base.Gaps, Cut: base.Cut, Errors: base.Errors, First: base.First,
 	}
 	out.PerSecond = float64(out.Received) / took.Seconds()
@@ -263,10 +181,6 @@ func (r *Run) stormResult(took time.Duration, before, after *Look, self time.Dur
 	out.CaughtUp = summary(s.late)
 	s.mu.Unlock()
 	out.Client = usage(self, out.Received)
-	if base.Server != nil {
-		u := usage(after.CPU-before.CPU, out.Received)
-		u.RSS, u.Heap = after.RSS, after.Heap
-		out.Server = &u
-	}
+	out.Server = spent(before, after, out.Received)
 	return out
 }

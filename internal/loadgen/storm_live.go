@@ -39,7 +39,7 @@ func (c StormConfig) calmly(ctx context.Context) (*live, error) {
 		return nil, nil
 	}
 	l := &live{cfg: Config{
-		Kind: Stream, Edges: c.Edges, Access: c.Access, Senders: c.Live, Receivers: c.Live, Rate: c.LiveRate, Size: c.Size,
+		Kind: Stream, System: c.System, Edges: c.Edges, Access: c.Access, Senders: c.Live, Receivers: c.Live, Rate: c.LiveRate, Size: c.Size,
 		Warmup: cmp.Or(c.Calm, calm), Duration: cmp.Or(c.Calm, calm), Settle: c.Settle,
 	}}
 	r, err := Start(ctx, l.cfg)

@@ -3,10 +3,8 @@
 package overload
 
 import (
-	"fmt"
-	"slices"
+	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,92 +45,48 @@ func until(t *testing.T, within time.Duration, what string, done func() bool) {
 // everybodyElse is pairs of agents, each at two edges, that send each other a
 // message now and then while something happens to others; they measure how long one takes.
 type everybodyElse struct {
-	t       *testing.T
-	over    atomic.Bool
-	running sync.WaitGroup
-
-	mu   sync.Mutex // guards the field below
-	took []time.Duration
+	t    *testing.T
+	urls []string
 }
 
-// pulse is how often each of them sends.
-const pulse = 50 * time.Millisecond
+const (
+	others = 10                    // pairs
+	pulse  = 50 * time.Millisecond // how often each of them sends
+)
 
-func listenIn(t *testing.T, urls ...string) *everybodyElse {
-	t.Helper()
-	e := &everybodyElse{t: t}
-	for k := range 10 {
-		from, to := fmt.Sprintf("from-%d", k), fmt.Sprintf("to-%d", k)
-		r, err := join(urls[k%len(urls)], to, loadgen.Target{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := join(urls[(k+1)%len(urls)], from, loadgen.Target{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.running.Go(func() { e.send(s, to) })
-		e.running.Go(func() { e.hear(s, "") })
-		e.running.Go(func() { e.hear(r, from) })
-		t.Cleanup(func() { r.socket.Close(); s.socket.Close() })
-	}
-	t.Cleanup(func() { e.over.Store(true) })
-	return e
-}
-
-func (e *everybodyElse) send(a *agent, to string) {
-	for n := 1; !e.over.Load(); n++ {
-		if err := a.say(`{"type":"send","to":%q,"n":%d,"payload":{"at":%d}}`, to, n, time.Now().UnixNano()); err != nil {
-			return
-		}
-		<-time.After(pulse)
-	}
-}
-
-// hear takes what comes: receipts, or the messages of one other, all of them and in order.
-func (e *everybodyElse) hear(a *agent, from string) {
-	for want := uint64(1); ; {
-		f, err := a.Next()
-		switch {
-		case err != nil && !e.over.Load():
-			e.t.Errorf("%s lost its connection: %v", a.id, err)
-			return
-		case err != nil:
-			return
-		case field(f, "type") == "error":
-			e.t.Errorf("%s got %s", a.id, f)
-		case field(f, "type") != "message":
-			continue
-		case number(f, "n") != want:
-			e.t.Errorf("%s got %d of %s, want %d", a.id, number(f, "n"), from, want)
-			return
-		}
-		want++
-		e.mu.Lock()
-		e.took = append(e.took, time.Since(time.Unix(0, int64(number(f, "at")))))
-		e.mu.Unlock()
-	}
-}
-
-// median returns the median over a time from now.
-func (e *everybodyElse) median(while func()) time.Duration {
+// median returns the median while something happens. All that they send must arrive, once and in order, and nobody may
+// be refused anything or lose its connection.
+func (e everybodyElse) median(while func()) time.Duration {
 	e.t.Helper()
-	e.mu.Lock()
-	e.took = nil
-	e.mu.Unlock()
-	while()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.took) < 20 {
-		e.t.Fatalf("only %d messages arrived", len(e.took))
+	run, err := loadgen.Start(await.Context(e.t), loadgen.Config{
+		Kind: loadgen.OneShot, Edges: e.urls, Senders: others, Rate: others / pulse.Seconds(), Duration: time.Hour, Settle: await.Long,
+	})
+	if err != nil {
+		e.t.Fatal(err)
 	}
-	slices.Sort(e.took)
-	return e.took[len(e.took)/2]
+	defer run.Close()
+	ctx, over := context.WithCancel(e.t.Context())
+	var got loadgen.Result
+	var measuring sync.WaitGroup
+	defer measuring.Wait()
+	defer over()
+	measuring.Go(func() { got = run.Measure(ctx, loadgen.Servers{}) })
+	while()
+	over()
+	measuring.Wait()
+	if got.Failed() || len(got.Errors) > 0 || got.Gaps > 0 {
+		e.t.Errorf("everybody else: %d sent, %d of %d arrived, %d twice, %d passed over, %d gaps, %d connections lost, errors %v: %s",
+			got.Sent, got.Received, got.Expected, got.Twice, got.Missed, got.Gaps, got.Cut, got.Errors, got.First)
+	}
+	if got.Received < 20 {
+		e.t.Fatalf("only %d messages arrived", got.Received)
+	}
+	return time.Duration(got.Latency.P50) * time.Microsecond
 }
 
 // unmoved fails the test unless everybody else's median stayed within three
 // times what it was; a busy machine may always take some milliseconds.
-func (e *everybodyElse) unmoved(before, now time.Duration) {
+func (e everybodyElse) unmoved(before, now time.Duration) {
 	e.t.Helper()
 	e.t.Logf("everybody else's median: %v before, %v now", before, now)
 	if now > 3*max(before, 3*time.Millisecond) {

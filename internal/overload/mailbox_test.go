@@ -10,43 +10,43 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/loadgen"
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
-// flood sends one-shots of a size to an agent as fast as it can, each once,
-// and keeps what became of each.
+// flood sends one-shots of a size to an agent as fast as it can, each once.
 type flood struct {
-	t    *testing.T
-	from *agent
-	to   string
-	size int
+	t     *testing.T
+	from  *agent
+	size  int
+	tally *verify.Tally
+	got   *verify.Track // what the other one gets
 
-	mu       sync.Mutex // guards the fields below
-	sent     int
-	accepted map[string]bool
-	refused  map[string]int // by code
-	answered int
+	mu      sync.Mutex     // guards the field below
+	refused map[string]int // by code
+}
+
+const message verify.Kind = "message"
+
+func newFlood(t *testing.T, from *agent, to string, size int) *flood {
+	f := &flood{t: t, from: from, size: size, tally: verify.New(time.Now, message), got: verify.NewTrack(to, &verify.Gaps{}), refused: map[string]int{}}
+	verify.NewLine(f.tally, from.id+" to "+to, 1<<12, f.got)
+	return f
 }
 
 // pour sends until done says so, and returns when all was answered.
-func (f *flood) pour(done func() bool) {
+func (f *flood) pour(to string, done func() bool) {
 	var hearing sync.WaitGroup
 	defer hearing.Wait()
+	line := f.got.Line()
 	defer func() {
-		until(f.t, 30*time.Second, "everything is answered", func() bool {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			return f.answered == f.sent
-		})
+		until(f.t, 30*time.Second, "everything is answered", func() bool { return line.Settled() == line.Made() })
 		f.from.socket.Close()
 	}()
-	f.accepted, f.refused = map[string]bool{}, map[string]int{}
 	hearing.Go(f.hear)
 	body := strings.Repeat("x", f.size)
-	for n := 0; !done(); n++ {
-		f.mu.Lock()
-		f.sent++
-		f.mu.Unlock()
-		if err := f.from.say(`{"type":"send","id":"%s-%d","to":%q,"payload":{"key":"%s-%d","body":%q}}`, f.from.id, n, f.to, f.from.id, n, body); err != nil {
+	for !done() {
+		n := line.Take(verify.Sent{Kind: message})
+		if err := f.from.say(`{"type":"send","id":"%d","to":%q,"payload":{"key":%d,"body":%q}}`, n, to, n, body); err != nil {
 			f.t.Errorf("send: %v", err)
 			return
 		}
@@ -59,20 +59,39 @@ func (f *flood) hear() {
 		if err != nil {
 			return
 		}
-		f.mu.Lock()
-		switch field(b, "type") {
+		switch n := number(b, "request_id"); field(b, "type") {
 		case "receipt":
-			f.answered++
-			f.accepted[field(b, "request_id")] = true
+			f.got.Line().Set(n, verify.Stored)
 		case "error":
-			f.answered++
+			f.mu.Lock()
 			f.refused[field(b, "code")]++
+			f.mu.Unlock()
+			f.got.Line().Set(n, verify.Refused)
 		}
-		f.mu.Unlock()
 	}
 }
 
-// pressed tells whether the flood was held back.
+// arrived reads until everything that was accepted has come, each once and in order.
+func (f *flood) arrived(a *agent) {
+	f.t.Helper()
+	a.socket.SetReadDeadline(time.Now().Add(60 * time.Second))
+	for owed := f.got.Line().Owed(); owed > 0; owed = f.got.Line().Owed() {
+		b, err := a.Next()
+		switch {
+		case err != nil:
+			f.t.Fatalf("%d have not arrived: %v", owed, err)
+		case field(b, "type") == "gap":
+			f.t.Fatalf("was told of a gap: %s", b)
+		case field(b, "type") == "message":
+			f.got.Arrived(message, number(b, "key"), number(b, "seq"))
+		}
+	}
+	for _, v := range f.tally.News() {
+		f.t.Errorf("%s: %s", v.Kind, v.Text)
+	}
+}
+
+// pressed reports whether the flood was held back.
 func (f *flood) pressed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,7 +102,7 @@ func (f *flood) pressed() bool {
 // nearly full. What was accepted arrives when it reads again, and a mailbox beside it keeps all of its mail.
 func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 	c := start(t, "--mailbox.max-records", "2048")
-	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
+	rest := everybodyElse{t, []string{c.Edges[1].URL(), c.Edges[2].URL()}}
 	sleeper, err := join(c.Edges[0].URL(), "sleeper", loadgen.Target{})
 	if err != nil {
 		t.Fatal(err)
@@ -109,22 +128,23 @@ func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &flood{t: t, from: flooder, to: "stuck", size: 4 << 10}
+	f := newFlood(t, flooder, "stuck", 4<<10)
 	halfLoad(t, c.Edges[1].URL(), c.Edges[2].URL())
-	before := others.median(func() { <-time.After(3 * time.Second) })
+	before := rest.median(func() { <-time.After(3 * time.Second) })
 	memory := watchMemory(c.Edges[0])
-	now := others.median(func() {
+	now := rest.median(func() {
 		deadline := time.Now().Add(30 * time.Second)
-		f.pour(func() bool { return f.pressed() || time.Now().After(deadline) })
+		f.pour("stuck", func() bool { return f.pressed() || time.Now().After(deadline) })
 	})
-	others.unmoved(before, now)
+	rest.unmoved(before, now)
 	memory.bounded(t, 10)
-	t.Logf("sent %d, accepted %d, refused %v", f.sent, len(f.accepted), f.refused)
+	_, counts := f.tally.Counts()
+	t.Logf("sent %d, accepted %d, refused %v", counts.Sent, counts.Stored, f.refused)
 	if f.refused["RATE_LIMITED"] == 0 {
 		t.Error("nothing was refused with RATE_LIMITED although the receiver reads nothing")
 	}
 	stuck.widen()
-	arrived(t, stuck, f.accepted)
+	f.arrived(stuck)
 	back, err := join(c.Edges[2].URL(), "sleeper", loadgen.Target{})
 	if err != nil {
 		t.Fatal(err)
@@ -141,35 +161,10 @@ func TestAReceiverThatReadsNothingCostsOnlyItsSender(t *testing.T) {
 	}
 }
 
-// arrived reads until everything that was accepted has come, each once.
-func arrived(t *testing.T, a *agent, accepted map[string]bool) {
-	t.Helper()
-	a.socket.SetReadDeadline(time.Now().Add(60 * time.Second))
-	seen := map[string]bool{}
-	for len(seen) < len(accepted) {
-		f, err := a.Next()
-		if err != nil {
-			t.Fatalf("%d of %d arrived: %v", len(seen), len(accepted), err)
-		}
-		key := field(f, "key")
-		switch {
-		case field(f, "type") == "gap":
-			t.Fatalf("was told of a gap: %s", f)
-		case field(f, "type") != "message":
-			continue
-		case !accepted[key]:
-			t.Errorf("%s arrived and was not accepted", key)
-		case seen[key]:
-			t.Errorf("%s arrived twice", key)
-		}
-		seen[key] = true
-	}
-}
-
 // TestManySlowReadersCostOnlyThemselves has senders at full speed write to many agents that read slowly.
 func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 	c := start(t, "--mailbox.shard-bytes", "256MiB")
-	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
+	rest := everybodyElse{t, []string{c.Edges[1].URL(), c.Edges[2].URL()}}
 	readers := many(1000, 200)
 	slow := make([]*agent, readers)
 	crowd(t, readers, func(k int) error {
@@ -181,10 +176,10 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 		return err
 	})
 	halfLoad(t, c.Edges[1].URL(), c.Edges[2].URL())
-	before := others.median(func() { <-time.After(3 * time.Second) })
+	before := rest.median(func() { <-time.After(3 * time.Second) })
 	memory := watchMemory(c.Edges[0])
 	size, each := many(8<<10, 32<<10), 16
-	now := others.median(func() {
+	now := rest.median(func() {
 		var all sync.WaitGroup
 		for k, a := range slow {
 			all.Go(func() { // one frame in 100 ms
@@ -210,7 +205,7 @@ func TestManySlowReadersCostOnlyThemselves(t *testing.T) {
 		}
 		all.Wait()
 	})
-	others.unmoved(before, now)
+	rest.unmoved(before, now)
 	memory.bounded(t, readers)
 }
 

@@ -162,16 +162,16 @@ func (h *horde) have(n int64) {
 // TestAStormOfAgentsAfterAnEdgeDiesIsSurvived kills an edge all of whose agents come back at once, at the others.
 func TestAStormOfAgentsAfterAnEdgeDiesIsSurvived(t *testing.T) {
 	c := start(t)
-	others := listenIn(t, c.Edges[1].URL(), c.Edges[2].URL())
+	rest := everybodyElse{t, []string{c.Edges[1].URL(), c.Edges[2].URL()}}
 	n := many(5000, 500)
 	h := gather(t, c, n, 0, false)
 	h.write(c.Edges[1].URL(), "before")
 	h.have(1)
 	halfLoad(t, c.Edges[1].URL(), c.Edges[2].URL())
-	before := others.median(func() { <-time.After(3 * time.Second) })
+	before := rest.median(func() { <-time.After(3 * time.Second) })
 	one, two := watchMemory(c.Edges[1]), watchMemory(c.Edges[2])
 	var took time.Duration
-	now := others.median(func() {
+	now := rest.median(func() {
 		begun := time.Now()
 		c.Edges[0].Kill()
 		h.write(c.Edges[1].URL(), "after") // most of them are away
@@ -179,7 +179,7 @@ func TestAStormOfAgentsAfterAnEdgeDiesIsSurvived(t *testing.T) {
 		took = time.Since(begun)
 	})
 	t.Logf("%d agents have what was sent to them %v after their edge died", n, took)
-	others.unmoved(before, now)
+	rest.unmoved(before, now)
 	one.bounded(t, n)
 	two.bounded(t, n)
 }

@@ -242,5 +242,5 @@ func (p *coreParty) Look(ctx context.Context, id agora.AgentID) (agora.Agent, er
 	p.mu.Lock()
 	l := p.link
 	p.mu.Unlock()
-	return l.session.Actor().Agent(ctx, id)
+	return l.session.Actor().Directory().Card(ctx, id)
 }

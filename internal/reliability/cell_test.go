@@ -11,7 +11,7 @@ import (
 
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/internal/soak"
+	"github.com/agora-relay/agora/internal/loadgen/soak"
 )
 
 // cell is one failure, and what may come of it.

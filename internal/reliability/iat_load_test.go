@@ -11,6 +11,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
 // iatLoad is IAT agents under way beside the others, in bare HTTP: one that POSTs notifications and one that says them by WebSocket, to two that have a downlink, of which
@@ -24,10 +25,10 @@ type iatLoad struct {
 	talking sync.WaitGroup // those who begin something
 	answers sync.WaitGroup
 	links   []*iatDownlink
+	tally   *verify.Tally
+	tracks  map[string]*verify.Track // what listeners get, by sender and listener; never changed
 
-	mu      sync.Mutex        // guards the fields below
-	stored  map[string]uint64 // last number, by lane
-	arrived map[string]uint64
+	mu      sync.Mutex  // guards the fields below
 	repeats int         // of what had come before
 	next    int         // number of the next request
 	handled map[int]int // by request
@@ -39,6 +40,8 @@ type iatLoad struct {
 const (
 	iatPace  = 30 * time.Millisecond // between two things that one agent says
 	iatKinds = 2                     // senders, listeners, callers, and agents that answer: two of each
+
+	notification verify.Kind = "notification"
 )
 
 // startIATLoad returns when its agents are there: listeners at edge 0, the WebSocket and the agents that answer at edge 1. The name is of this load alone.
@@ -46,12 +49,17 @@ func startIATLoad(t testing.TB, c *agoratest.Processes, name string) *iatLoad {
 	t.Helper()
 	l := &iatLoad{
 		iatEdges: newIATEdges(t, c), name: name, enough: make(chan struct{}),
-		stored: map[string]uint64{}, arrived: map[string]uint64{}, handled: map[int]int{}, ended: map[agora.Code]int{},
+		tally: verify.New(time.Now, notification), tracks: map[string]*verify.Track{}, handled: map[int]int{}, ended: map[agora.Code]int{},
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	t.Cleanup(l.end)
 	for k := range iatKinds {
 		to, bob := l.listener(k), l.bob(k)
+		for _, from := range []string{l.name + "-posts", l.name + "-socket"} {
+			track := verify.NewTrack(to, &verify.Gaps{})
+			l.tracks[from+" to "+to] = track
+			verify.NewLine(l.tally, from+" to "+to, 1<<10, track)
+		}
 		l.links = append(l.links, l.downlink(to, 0, k == 0, func(e iatEnvelope) { l.hears(to, k == 0, e) }),
 			l.downlink(bob, 1, true, func(e iatEnvelope) { l.isAsked(bob, e) }))
 	}
@@ -81,6 +89,9 @@ func (l *iatLoad) end() {
 	for _, d := range l.links {
 		d.close()
 	}
+	for _, v := range l.tally.News() {
+		l.t.Errorf("IAT: %s: %s", v.Kind, v.Text)
+	}
 }
 
 // kick cuts every downlink.
@@ -105,17 +116,18 @@ func (l *iatLoad) pace() bool {
 // speaks says one number after the other to the listeners in turn.
 func (l *iatLoad) speaks(from string, say func(ctx context.Context, text string) agora.Code) {
 	for i := 0; l.pace(); i++ {
-		to, n := l.listener(i%iatKinds), uint64(i/iatKinds+1)
+		to := l.listener(i % iatKinds)
+		line := l.tracks[from+" to "+to].Line()
+		n := line.Take(verify.Sent{Kind: notification})
 		code := say(l.ctx, envelope(fmt.Sprint("n-", i), "notification", "", from, to, fmt.Sprintf(`{"n":%d}`, n)))
 		if l.ctx.Err() != nil {
 			return
 		}
 		if code != "" {
 			l.t.Errorf("number %d of %s to %s is refused with %s", n, from, to, code)
+			line.Set(n, verify.Refused)
 		}
-		l.mu.Lock()
-		l.stored[from+" to "+to] = n
-		l.mu.Unlock()
+		line.Set(n, verify.Stored)
 	}
 }
 
@@ -123,20 +135,18 @@ func (l *iatLoad) posts(ctx context.Context, text string) agora.Code {
 	return l.insist(ctx, rand.IntN(len(l.at)), text)
 }
 
-// hears holds what a listener is sent against what comes next. One that states its position gets each number once; what the other one has had before is marked.
+// hears takes what a listener is sent. One that states its position gets each number once; what the other one has had before is marked.
 func (l *iatLoad) hears(to string, exact bool, e iatEnvelope) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lane, n := e.Header.From+" to "+to, e.Payload.N
-	switch last := l.arrived[lane]; {
-	case n == last+1:
-		l.arrived[lane] = n
-	case n != 0 && n <= last && !exact && e.Metadata.Redelivered:
+	n, track := e.Payload.N, l.tracks[e.Header.From+" to "+to]
+	switch {
+	case track == nil:
+		l.t.Errorf("IAT: %s got %s of %s, who sends it nothing", to, e.Header.ID, e.Header.From)
+	case n != 0 && n <= track.Last() && !exact && e.Metadata.Redelivered:
+		l.mu.Lock()
 		l.repeats++
+		l.mu.Unlock()
 	default:
-		l.t.Errorf("IAT: %s got %s, number %d of %s, behind number %d; redelivered: %v, position stated: %v",
-			to, e.Header.ID, n, e.Header.From, last, e.Metadata.Redelivered, exact)
-		l.arrived[lane] = max(last, n) // and goes on from there
+		track.Arrived(notification, n, 0)
 	}
 }
 
@@ -215,15 +225,12 @@ func (l *iatLoad) progress(n int) {
 
 // state returns how far each lane has arrived, and how many answers have.
 func (l *iatLoad) state() (lanes map[string]uint64, whole int) {
+	lanes = map[string]uint64{}
+	for lane, track := range l.tracks {
+		lanes[lane] = track.Last()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lanes = map[string]uint64{}
-	for _, from := range []string{"-posts to ", "-socket to "} {
-		for k := range iatKinds {
-			lane := l.name + from + l.listener(k)
-			lanes[lane] = l.arrived[lane]
-		}
-	}
 	return lanes, l.whole
 }
 
@@ -245,9 +252,10 @@ func (l *iatLoad) finish(aborts bool) {
 		l.t.Errorf("IAT: what was stored never came: %q", missing)
 	}
 	l.end()
+	numbers, _ := l.state()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.t.Logf("IAT: numbers %v, %d came again and were marked; %d requests, %d answered, %d POSTed again, ended %v", l.arrived, l.repeats, l.next, l.whole, l.again, l.ended)
+	l.t.Logf("IAT: numbers %v, %d came again and were marked; %d requests, %d answered, %d POSTed again, ended %v", numbers, l.repeats, l.next, l.whole, l.again, l.ended)
 	for k, n := range l.handled {
 		if n > 1 {
 			l.t.Errorf("IAT: request %d was done %d times", k, n)
@@ -262,11 +270,9 @@ func (l *iatLoad) finish(aborts bool) {
 
 // missing says what was stored and has not come.
 func (l *iatLoad) missing() (all []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for lane, n := range l.stored {
-		if got := l.arrived[lane]; got < n {
-			all = append(all, fmt.Sprintf("%s: %d, want %d", lane, got, n))
+	for lane, track := range l.tracks {
+		if got, want := track.Last(), track.Line().Wanted(); got < want {
+			all = append(all, fmt.Sprintf("%s: %d, want %d", lane, got, want))
 		}
 	}
 	return all

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/internal/soak"
+	"github.com/agora-relay/agora/internal/loadgen/soak"
 )
 
 // load is Go clients under way beside the bare sockets: what they get is theirs once, in order, without a mark.

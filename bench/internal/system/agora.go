@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/proc"
 	"github.com/agora-relay/agora/bench/internal/wire"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // agora is a cluster as in production: two edges with tokens, presence and limits.
@@ -19,16 +19,20 @@ type agora struct {
 }
 
 // dial connects an agent with a role.
-type dial func(as load.Role, addr, id string) (load.Agent, error)
+type dial func(ctx context.Context, as loadgen.Role, addr, id string) (loadgen.Agent, error)
 
 // byWebSocket has agents speak Agora's own protocol.
 func byWebSocket(token string) dial {
-	return func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialAgora(addr, id, token) }
+	return func(ctx context.Context, as loadgen.Role, addr, id string) (loadgen.Agent, error) {
+		return wire.DialAgora(ctx, as, addr, id, token)
+	}
 }
 
 // bySocket has agents say envelopes by WebSocket.
 func bySocket(token string) dial {
-	return func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialIATSocket(addr, id, token) }
+	return func(ctx context.Context, _ loadgen.Role, addr, id string) (loadgen.Agent, error) {
+		return wire.DialIATSocket(ctx, addr, id, token)
+	}
 }
 
 // events1 and events2 have agents take events over HTTP/1.1, over HTTP/2; who sends is at /ws.
@@ -37,27 +41,33 @@ func events2(token string) dial { return but(byWebSocket(token), posting2(token)
 
 // but has one dial those who send, and another one the others.
 func but(sends, others dial) dial {
-	return func(as load.Role, addr, id string) (load.Agent, error) {
-		if as == load.Sends {
-			return sends(as, addr, id)
+	return func(ctx context.Context, as loadgen.Role, addr, id string) (loadgen.Agent, error) {
+		if as == loadgen.Sends {
+			return sends(ctx, as, addr, id)
 		}
-		return others(as, addr, id)
+		return others(ctx, as, addr, id)
 	}
 }
 
 // posting1 and posting2 have agents post envelopes, and take events, over HTTP/1.1, over HTTP/2.
 func posting1(token string) dial {
-	return func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialIATEvents1(addr, id, token) }
+	return func(ctx context.Context, _ loadgen.Role, addr, id string) (loadgen.Agent, error) {
+		return wire.DialIATEvents1(ctx, addr, id, token)
+	}
 }
 
 func posting2(token string) dial {
-	return func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialIATEvents2(addr, id, token) }
+	return func(ctx context.Context, _ loadgen.Role, addr, id string) (loadgen.Agent, error) {
+		return wire.DialIATEvents2(ctx, addr, id, token)
+	}
 }
 
 // sharing has agents take events over connections that they share; who sends is at /ws.
 func sharing(token string) dial {
 	s := new(wire.Shared)
-	return but(byWebSocket(token), func(_ load.Role, addr, id string) (load.Agent, error) { return s.Dial(addr, id, token) })
+	return but(byWebSocket(token), func(ctx context.Context, _ loadgen.Role, addr, id string) (loadgen.Agent, error) {
+		return s.Dial(ctx, addr, id, token)
+	})
 }
 
 func (a agora) start(_ context.Context, r *Running) error {

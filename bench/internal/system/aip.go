@@ -10,13 +10,13 @@ import (
 
 	"github.com/agora-relay/agora/bench/internal/aip"
 	"github.com/agora-relay/agora/bench/internal/proc"
-	"github.com/agora-relay/agora/bench/internal/wire"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // AIP connects a client of AIP to a server, counted like those of [Running.Dial].
 func (r *Running) AIP(server int) (*aip.Client, error) {
 	if r.aip == nil {
-		return nil, wire.ErrNone
+		return nil, loadgen.ErrNone
 	}
 	return r.aip(r.addrs[server%len(r.addrs)])
 }

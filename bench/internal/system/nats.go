@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/proc"
 	"github.com/agora-relay/agora/bench/internal/wire"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // natsServers says how a cluster of NATS servers is set up.
@@ -104,7 +104,9 @@ func startForwarded(_ context.Context, r *Running) error {
 
 func (r *Running) plainNATS(c natsServers, cfg wire.NATSConfig) (err error) {
 	r.addrs, err = c.startServers(r)
-	r.dial = func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialNATS(addr, id, cfg) }
+	r.dial = func(ctx context.Context, _ loadgen.Role, addr, id string) (loadgen.Agent, error) {
+		return wire.DialNATS(ctx, addr, id, cfg)
+	}
 	return err
 }
 
@@ -128,7 +130,7 @@ func (r *Running) makeStream(ctx context.Context, cfg wire.NATSConfig, replicas 
 	var answer []byte
 	config := strings.ReplaceAll(fmt.Sprintf(streamConfig, replicas), "\n", "")
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && ctx.Err() == nil; {
-		nc, err := wire.DialNATS(r.addrs[0], "setup", cfg)
+		nc, err := wire.DialNATS(ctx, r.addrs[0], "setup", cfg)
 		if err != nil {
 			return err
 		}

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/proc"
 	"github.com/agora-relay/agora/bench/internal/wire"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 //go:embed node/server.js node/package.json node/package-lock.json
@@ -39,7 +39,9 @@ func startSocketIO(_ context.Context, r *Running) error {
 			return err
 		}
 	}
-	r.dial = func(_ load.Role, addr, id string) (load.Agent, error) { return wire.DialSocketIO(addr, id) }
+	r.dial = func(ctx context.Context, _ loadgen.Role, addr, id string) (loadgen.Agent, error) {
+		return wire.DialSocketIO(ctx, addr, id)
+	}
 	return nil
 }
 

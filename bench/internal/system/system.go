@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/bench/internal/aip"
-	"github.com/agora-relay/agora/bench/internal/loadgen"
 	"github.com/agora-relay/agora/bench/internal/proc"
 	"github.com/agora-relay/agora/bench/internal/wire"
+	"github.com/agora-relay/agora/internal/loadgen"
 )
 
 // patience is how long a server may take to be ready.
@@ -59,7 +59,7 @@ func iat(doors func(token string) dial) func(context.Context, *Running) error {
 	return agora{servers: 1, storage: "file", doors: doors}.start
 }
 
-// Running is a system that runs. It is a [load.Target].
+// Running is a system that runs. It is a [measure.Target].
 type Running struct {
 	tools *Tools
 	dir   string
@@ -97,28 +97,32 @@ func (r *Running) Stop() {
 	_ = os.RemoveAll(r.dir) // in a folder for temporary files
 }
 
+// Servers implements measure.Target.
+func (r *Running) Servers() int { return len(r.addrs) }
+
 // Dial connects an agent to a server.
-func (r *Running) Dial(as load.Role, id string, server int) (load.Agent, error) {
+func (r *Running) Dial(ctx context.Context, as loadgen.Role, id string, server int) (loadgen.Agent, error) {
 	if r.dial == nil {
-		return nil, wire.ErrNone
+		return nil, loadgen.ErrNone
 	}
-	return r.dial(as, r.addrs[server%len(r.addrs)], id)
+	return r.dial(ctx, as, r.addrs[server%len(r.addrs)], id)
 }
 
 // Resume connects an agent again, if its protocol knows how to.
-func (r *Running) Resume(a load.Agent, server int) (load.Agent, error) {
+func (r *Running) Resume(ctx context.Context, a loadgen.Agent, server int) (loadgen.Agent, error) {
 	addr := r.addrs[server%len(r.addrs)]
 	switch a := a.(type) {
 	case *wire.Agora:
-		return a.Resume(addr)
+		return a.Resume(ctx, addr)
 	case *wire.SocketIO:
-		return a.Resume(addr)
+		return a.Resume(ctx, addr)
 	}
-	return nil, wire.ErrNone
+	return nil, loadgen.ErrNone
 }
 
 // Usage tells what all servers have used together. Those that agents connect to are the last ones that were started, one at each address.
-func (r *Running) Usage() (u load.Usage) {
+func (r *Running) Usage() *loadgen.Look {
+	u := new(loadgen.Look)
 	for i, p := range r.procs {
 		cpu := p.CPU()
 		u.CPU += cpu

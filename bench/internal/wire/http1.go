@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -9,44 +10,57 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/agora-relay/agora/internal/loadgen/socket"
 )
 
 // http1 is an agent's connections over HTTP/1.1.
 type http1 struct {
 	addr, token string
-	down        net.Conn
+	down        *socket.Timed
 	r           *bufio.Reader
+	up          atomic.Pointer[socket.Timed] // nil until something is posted
 
 	mu    sync.Mutex // guards the fields below; held while something is posted
-	up    net.Conn   // nil until then
 	in    *bufio.Reader
 	out   []byte
 	ended bool
 }
 
 // dialHTTP1 connects, and asks for events at a path.
-func dialHTTP1(addr, token, path string) (*http1, error) {
-	h := &http1{addr: addr, token: token}
-	nc, err := net.DialTimeout("tcp", addr, Patience)
+func dialHTTP1(ctx context.Context, addr, token, path string) (*http1, error) {
+	down, err := connect(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	h.down, h.r = nc, bufio.NewReaderSize(nc, readBuffer)
-	nc.SetDeadline(time.Now().Add(Patience))
-	_, err = fmt.Fprintf(nc, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", path, addr, token)
-	if err == nil {
-		var status int
-		if status, _, err = answerHead(h.r); err == nil && status != 200 {
-			err = fmt.Errorf("%s answered %d", path, status)
-		}
-	}
-	nc.SetDeadline(time.Time{})
+	h := &http1{addr: addr, token: token, down: down, r: bufio.NewReaderSize(down, readBuffer)}
+	return h, greeted(down, func() error { return h.ask(path) })
+}
+
+// ask asks for events.
+func (h *http1) ask(path string) error {
+	_, err := fmt.Fprintf(h.down, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", path, h.addr, h.token)
 	if err != nil {
-		nc.Close()
-		return nil, err
+		return err
 	}
-	return h, nil
+	status, _, err := answerHead(h.r)
+	if err == nil && status != 200 {
+		err = fmt.Errorf("%s answered %d", path, status)
+	}
+	return err
+}
+
+// At implements uplink.
+func (h *http1) At() int64 { return h.down.At() }
+
+// SetWriteDeadline implements uplink.
+func (h *http1) SetWriteDeadline(t time.Time) error {
+	if up := h.up.Load(); up != nil {
+		return up.SetDeadline(t)
+	}
+	return nil
 }
 
 // answerHead reads the status and the header of an answer, and returns the length of its body; -1 where it comes in chunks.
@@ -101,17 +115,19 @@ func (h *http1) post(body []byte) (status int, answer []byte, err error) {
 	if h.ended {
 		return 0, nil, net.ErrClosed
 	}
-	if h.up == nil {
-		if h.up, err = net.DialTimeout("tcp", h.addr, Patience); err != nil {
+	up := h.up.Load()
+	if up == nil {
+		if up, err = connect(context.Background(), h.addr); err != nil {
 			return 0, nil, err
 		}
-		h.in = bufio.NewReaderSize(h.up, 2<<10)
+		h.up.Store(up)
+		h.in = bufio.NewReaderSize(up, 2<<10)
 	}
 	h.out = append(append(h.out[:0], "POST /a2a HTTP/1.1\r\nHost: "...), h.addr...)
 	h.out = append(append(h.out, "\r\nContent-Type: application/json\r\nAuthorization: Bearer "...), h.token...)
 	h.out = strconv.AppendInt(append(h.out, "\r\nContent-Length: "...), int64(len(body)), 10)
 	h.out = append(append(h.out, "\r\n\r\n"...), body...)
-	if _, err := h.up.Write(h.out); err != nil {
+	if err := up.Send(h.out); err != nil {
 		return 0, nil, err
 	}
 	status, n, err := answerHead(h.in)
@@ -127,8 +143,9 @@ func (h *http1) Close() error {
 	err := h.down.Close()
 	if h.mu.TryLock() { // else a post is under way, which is answered
 		defer h.mu.Unlock()
-		if h.ended = true; h.up != nil {
-			return h.up.Close()
+		h.ended = true
+		if up := h.up.Load(); up != nil {
+			return up.Close()
 		}
 	}
 	return err

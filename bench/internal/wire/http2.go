@@ -2,17 +2,19 @@ package wire
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"sync"
 	"time"
+
+	"github.com/agora-relay/agora/internal/loadgen/socket"
 )
 
 // http2 is a connection that speaks HTTP/2 without TLS, as barely as that goes: headers go without compression, and windows are as large as
 // they may be. One goroutine reads.
 type http2 struct {
-	net.Conn
+	*socket.Timed
 	addr, token string
 	r           *bufio.Reader
 	gone        chan struct{} // closed when nothing can be read any more
@@ -47,13 +49,13 @@ const (
 const largeWindow = 1<<31 - 1
 
 // dialHTTP2 connects, and has what comes read.
-func dialHTTP2(addr, token string) (*http2, error) {
-	nc, err := net.DialTimeout("tcp", addr, Patience)
+func dialHTTP2(ctx context.Context, addr, token string) (*http2, error) {
+	nc, err := connect(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	c := &http2{
-		Conn: nc, addr: addr, token: token, r: bufio.NewReaderSize(nc, readBuffer), gone: make(chan struct{}), streams: map[uint32]*exchange2{}, next: 1, window: largeWindow,
+		Timed: nc, addr: addr, token: token, r: bufio.NewReaderSize(nc, readBuffer), gone: make(chan struct{}), streams: map[uint32]*exchange2{}, next: 1, window: largeWindow,
 	}
 	hi := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	hi = appendFrame2(hi, h2Settings, 0, 0, appendSettings(nil, h2TableSize, 0, h2Push, 0, h2InitialWindow, largeWindow, h2MaxFrame, 1<<20))
@@ -250,6 +252,9 @@ func (c *http2) post(body []byte) (int, []byte, error) {
 		return 0, nil, c.err
 	}
 }
+
+// SetWriteDeadline implements uplink: a post waits for what is read.
+func (c *http2) SetWriteDeadline(t time.Time) error { return c.SetDeadline(t) }
 
 // Close ends the connection, and returns when nothing reads it any more.
 func (c *http2) Close() error {

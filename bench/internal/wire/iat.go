@@ -2,11 +2,15 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/agora-relay/agora/internal/loadgen"
+	"github.com/agora-relay/agora/internal/loadgen/socket"
 )
 
 // envelopes makes and reads the envelopes of one agent.
@@ -23,23 +27,15 @@ func (e *envelopes) tail(kind, to, header, metadata string) string {
 	return `","type":"` + kind + `","from":"` + e.id + `","to":"` + to + `"` + header + `},"metadata":{"ttl":3` + metadata + `},"payload":`
 }
 
-// stream returns the envelope that opens a stream to another agent, and what carries its chunks.
-func (e *envelopes) stream(to string) (open []byte, chunk Line) {
-	open = []byte(e.head() + "s-" + to + e.tail("request", to, "", `,"stream":true`) + `{}}`)
-	head, tail := e.head()+"c-", e.tail("chunk", to, `,"parent_id":"s-`+to+`"`, "")+`{"text":"`
-	return open, func(dst []byte, id uint64, text []byte) []byte {
-		dst = append(strconv.AppendUint(append(dst, head...), id, 10), tail...)
-		return append(append(dst, text...), `"}}`...)
-	}
+// stream returns the envelope that opens a stream to another agent, and one that carries a chunk.
+func (e *envelopes) stream(w loadgen.Way) (open, chunk []byte) {
+	open = []byte(e.head() + "s-" + w.To + e.tail("request", w.To, "", `,"stream":true`) + `{}}`)
+	return open, []byte(e.head() + "c-" + loadgen.Blank + e.tail("chunk", w.To, `,"parent_id":"s-`+w.To+`"`, "") + `{"text":"` + string(w.Text) + `"}}`)
 }
 
-// message returns what carries receipted notifications to another agent.
-func (e *envelopes) message(to string) Line {
-	head, tail := e.head()+"n-", e.tail("notification", to, "", `,"receipts":["stored"]`)+`{"text":"`
-	return func(dst []byte, id uint64, text []byte) []byte {
-		dst = append(strconv.AppendUint(append(dst, head...), id, 10), tail...)
-		return append(append(dst, text...), `"}}`...)
-	}
+// message returns an envelope that carries a receipted notification to another agent.
+func (e *envelopes) message(w loadgen.Way) []byte {
+	return []byte(e.head() + "n-" + loadgen.Blank + e.tail("notification", w.To, "", `,"receipts":["stored"]`) + `{"text":"` + string(w.Text) + `"}}`)
 }
 
 // request returns an envelope that asks another agent, and its msg_id.
@@ -60,77 +56,66 @@ func (e *envelopes) response(asks []byte) []byte {
 }
 
 // receiveEnvelope hands on what an envelope says.
-func receiveEnvelope(b []byte, h Handler) {
+func receiveEnvelope(b []byte, r loadgen.Receiver, at int64) {
 	switch action, _ := cut(b, `"action":"`); string(action) {
 	case "receipt":
-		receive(b, `"parent_id":"n-`, func(id []byte) { h.Receipt(number(id)) })
+		if s, ok := loadgen.Find(b); ok {
+			r.Receipted(s, at)
+		}
 		return
 	case "gap", "reconnect":
-		h.Fault(string(b))
+		fault(r, b)
 		return
 	}
-	if text, ok := cut(b, `"text":"`); ok {
-		h.Text(text)
-	} else if text, ok := cut(b, `"payload":"`); ok {
-		h.Text(text)
+	if s, ok := loadgen.Find(b); ok {
+		r.Arrived(s, at)
 	} else if bytes.Contains(b, []byte(`"error":{"code"`)) {
-		h.Fault(string(b))
+		fault(r, b)
 	}
 }
 
 // IATSocket is an agent's connection to an edge that speaks envelopes by WebSocket.
 type IATSocket struct {
-	*Socket
+	*socket.Conn
 	envelopes
 }
 
 // DialIATSocket connects an agent to the edge at addr.
-func DialIATSocket(addr, id, token string) (*IATSocket, error) {
-	s, err := Upgrade(addr, "/a2a/ws?"+url.Values{"agent": {id}}.Encode(), "Authorization: Bearer "+token)
+func DialIATSocket(ctx context.Context, addr, id, token string) (*IATSocket, error) {
+	s, err := upgrade(ctx, addr, "/a2a/ws?"+url.Values{"agent": {id}}.Encode(), token)
 	if err != nil {
 		return nil, err
 	}
-	s.Ready()
-	return &IATSocket{Socket: s, envelopes: envelopes{id: id}}, nil
+	return &IATSocket{Conn: s, envelopes: envelopes{id: id}}, nil
 }
 
-// framed has a line be a frame. The room for what it carries is the line's own.
-func framed(l Line) Line {
-	var room []byte
-	return func(dst []byte, id uint64, text []byte) []byte {
-		room = l(room[:0], id, text)
-		return AppendText(dst, "", room, "")
+// Open implements loadgen.Agent. There are no spaces at this door. Notifications are receipted when they are stored.
+func (s *IATSocket) Open(_ context.Context, w loadgen.Way) (loadgen.Line, error) {
+	switch w.Kind {
+	case loadgen.FanOut:
+		return nil, loadgen.ErrNone
+	case loadgen.OneShot:
+		return loadgen.NewTemplate(socket.AppendText(nil, s.message(w))), nil
 	}
+	open, chunk := s.stream(w)
+	return loadgen.NewTemplate(socket.AppendText(nil, chunk)), s.Send(socket.AppendText(nil, open))
 }
 
-// Stream starts a stream to another agent and returns what carries its chunks.
-func (s *IATSocket) Stream(to string) (Line, error) {
-	open, chunk := s.stream(to)
-	_, err := s.Write(AppendText(nil, "", open, ""))
-	return framed(chunk), err
-}
-
-// Message returns what carries notifications to another agent. They are receipted when they are stored.
-func (s *IATSocket) Message(to string) (Line, error) { return framed(s.message(to)), nil }
-
-// Space returns ErrNone: there are no spaces at this door.
-func (s *IATSocket) Space(string) (Line, error) { return nil, ErrNone }
-
-// Receive hands on what arrives until the connection ends.
-func (s *IATSocket) Receive(h Handler) error {
+// Receive implements loadgen.Agent.
+func (s *IATSocket) Receive(r loadgen.Receiver) error {
 	for {
 		b, err := s.Next()
 		if err != nil {
 			return err
 		}
-		receiveEnvelope(b, h)
+		receiveEnvelope(b, r, s.At())
 	}
 }
 
 // Ask asks another agent, and returns when its response has come. Receive is not called meanwhile.
 func (s *IATSocket) Ask(to string, text []byte) error {
 	asks, id := s.request(to, text)
-	if _, err := s.Write(AppendText(nil, "", asks, "")); err != nil {
+	if err := s.Send(socket.AppendText(nil, asks)); err != nil {
 		return err
 	}
 	for {
@@ -160,7 +145,7 @@ func (s *IATSocket) Echo() error {
 			return err
 		}
 		if r := s.response(b); r != nil {
-			if _, err := s.Write(AppendText(nil, "", r, "")); err != nil {
+			if err := s.Send(socket.AppendText(nil, r)); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,12 @@
 package wire
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora/internal/loadgen"
+)
 
 // uplink takes requests of an agent, and its downlink.
 type uplink interface {
@@ -8,6 +14,10 @@ type uplink interface {
 	post(body []byte) (status int, answer []byte, err error)
 	// events hands on what comes down until the connection ends.
 	events(data func([]byte)) error
+	// At returns when what came down last had come, in Ticks; for whoever takes the events.
+	At() int64
+	// SetWriteDeadline bounds posts.
+	SetWriteDeadline(t time.Time) error
 	Close() error
 }
 
@@ -18,8 +28,8 @@ type IATEvents struct {
 }
 
 // DialIATEvents1 connects an agent to the edge at addr over HTTP/1.1: one connection down, and one up once it says something.
-func DialIATEvents1(addr, id, token string) (*IATEvents, error) {
-	h, err := dialHTTP1(addr, token, eventsPath(id))
+func DialIATEvents1(ctx context.Context, addr, id, token string) (*IATEvents, error) {
+	h, err := dialHTTP1(ctx, addr, token, eventsPath(id))
 	if err != nil {
 		return nil, err
 	}
@@ -27,8 +37,8 @@ func DialIATEvents1(addr, id, token string) (*IATEvents, error) {
 }
 
 // DialIATEvents2 connects an agent to the edge at addr over HTTP/2: a connection of its own.
-func DialIATEvents2(addr, id, token string) (*IATEvents, error) {
-	c, err := dialHTTP2(addr, token)
+func DialIATEvents2(ctx context.Context, addr, id, token string) (*IATEvents, error) {
+	c, err := dialHTTP2(ctx, addr, token)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +68,8 @@ type Shared struct {
 const sharing = 100
 
 // Dial connects an agent to the edge at addr.
-func (s *Shared) Dial(addr, id, token string) (*IATEvents, error) {
-	c, err := s.conn(addr, token)
+func (s *Shared) Dial(ctx context.Context, addr, id, token string) (*IATEvents, error) {
+	c, err := s.conn(ctx, addr, token)
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +81,13 @@ func (s *Shared) Dial(addr, id, token string) (*IATEvents, error) {
 }
 
 // conn returns a connection with room for one more.
-func (s *Shared) conn(addr, token string) (*http2, error) {
+func (s *Shared) conn(ctx context.Context, addr, token string) (*http2, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.conns[addr]; c != nil && c.takes(sharing) {
 		return c, nil
 	}
-	c, err := dialHTTP2(addr, token)
+	c, err := dialHTTP2(ctx, addr, token)
 	if err != nil {
 		return nil, err
 	}
@@ -89,32 +99,31 @@ func (s *Shared) conn(addr, token string) (*http2, error) {
 	return c, nil
 }
 
-// Write posts an envelope, and returns when it is answered.
-func (a *IATEvents) Write(b []byte) (int, error) {
+// Send posts an envelope, and returns when it is answered.
+func (a *IATEvents) Send(b []byte) error {
 	status, answer, err := a.post(b)
 	if err == nil {
 		err = postedWell(status, answer)
 	}
-	return len(b), err
+	return err
 }
 
-// Stream starts a stream to another agent and returns what carries its chunks.
-func (a *IATEvents) Stream(to string) (Line, error) {
-	open, chunk := a.stream(to)
-	_, err := a.Write(open)
-	return chunk, err
+// Open implements loadgen.Agent. There are no spaces at this door, and that a POST is answered is its receipt.
+func (a *IATEvents) Open(_ context.Context, w loadgen.Way) (loadgen.Line, error) {
+	if w.Kind != loadgen.Stream {
+		return nil, loadgen.ErrNone
+	}
+	open, chunk := a.stream(w)
+	return loadgen.NewTemplate(chunk), a.Send(open)
 }
 
-// Message returns ErrNone: that a POST is answered is its receipt.
-func (a *IATEvents) Message(string) (Line, error) { return nil, ErrNone }
-
-// Space returns ErrNone: there are no spaces at this door.
-func (a *IATEvents) Space(string) (Line, error) { return nil, ErrNone }
-
-// Receive hands on what arrives until the connection ends.
-func (a *IATEvents) Receive(h Handler) error {
-	return a.events(func(b []byte) { receiveEnvelope(b, h) })
+// Receive implements loadgen.Agent.
+func (a *IATEvents) Receive(r loadgen.Receiver) error {
+	return a.events(func(b []byte) { receiveEnvelope(b, r, a.At()) })
 }
+
+// Cut implements loadgen.Agent.
+func (a *IATEvents) Cut() error { return a.Close() }
 
 // Ask posts a request to another agent, and returns when that is answered by the response.
 func (a *IATEvents) Ask(to string, text []byte) error {
@@ -136,7 +145,7 @@ func (a *IATEvents) Echo() error {
 	var echoes sync.WaitGroup
 	echoes.Go(func() {
 		for r := range asked {
-			if _, err := a.Write(r); err != nil {
+			if err := a.Send(r); err != nil {
 				failed = err
 				a.Close()
 			}

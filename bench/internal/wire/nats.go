@@ -3,20 +3,30 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"time"
+
+	"github.com/agora-relay/agora/internal/loadgen"
+	"github.com/agora-relay/agora/internal/loadgen/socket"
 )
 
 // NATS is a client's connection to a NATS server, over TCP or its WebSocket.
 type NATS struct {
-	net.Conn
+	timed
 	id      string
 	r       *bufio.Reader
 	socket  bool   // over WebSocket
 	streams string // what comes before the subjects that a JetStream stream takes; empty for plain NATS
+}
+
+// timed is a connection that knows when what it read last had come.
+type timed interface {
+	net.Conn
+	Send(b []byte) error
+	At() int64
 }
 
 // NATSConfig says how a client speaks to NATS.
@@ -26,28 +36,23 @@ type NATSConfig struct {
 }
 
 // DialNATS connects a client that listens for what is sent to id.
-func DialNATS(addr, id string, cfg NATSConfig) (*NATS, error) {
+func DialNATS(ctx context.Context, addr, id string, cfg NATSConfig) (*NATS, error) {
 	n := &NATS{id: id, socket: cfg.WebSocket, streams: cfg.Prefix}
 	if cfg.WebSocket {
-		s, err := Upgrade(addr, "/")
+		s, err := upgrade(ctx, addr, "/", "")
 		if err != nil {
 			return nil, err
 		}
-		n.Conn, n.r = s, bufio.NewReaderSize(s, readBuffer)
+		n.timed = s
 	} else {
-		c, err := net.DialTimeout("tcp", addr, Patience)
+		c, err := connect(ctx, addr)
 		if err != nil {
 			return nil, err
 		}
-		n.Conn, n.r = c, bufio.NewReaderSize(c, readBuffer)
+		n.timed = c
 	}
-	n.SetDeadline(time.Now().Add(Patience))
-	if err := n.greet(); err != nil {
-		n.Close()
-		return nil, err
-	}
-	n.SetDeadline(time.Time{})
-	return n, nil
+	n.r = bufio.NewReaderSize(n, readBuffer)
+	return n, greeted(n, n.greet)
 }
 
 func (n *NATS) greet() error {
@@ -70,10 +75,9 @@ func (n *NATS) greet() error {
 func (n *NATS) say(text string) error {
 	b := []byte(text)
 	if n.socket {
-		b = AppendBinary(nil, text, nil, "")
+		b = socket.AppendBinary(nil, text)
 	}
-	_, err := n.Write(b)
-	return err
+	return n.Send(b)
 }
 
 // listen subscribes, under a number that no other subscription of the connection has, and returns when the server has the subscription.
@@ -97,43 +101,36 @@ func (n *NATS) listen(subject string, sid int) error {
 	}
 }
 
-// Stream returns what carries chunks to another client: NATS has no streams, so these are messages like any other.
-func (n *NATS) Stream(to string) (Line, error) { return n.line("agent." + to), nil }
-
-// Message returns what carries messages to another client; only JetStream receipts them.
-func (n *NATS) Message(to string) (Line, error) {
-	if n.streams == "" {
-		return nil, ErrNone
-	}
-	return n.Stream(to)
-}
-
-// Space subscribes to a subject and returns what publishes to it.
-func (n *NATS) Space(name string) (Line, error) {
-	return n.line("space." + name), n.listen("space."+name, 4)
-}
-
-func (n *NATS) line(subject string) Line {
-	frame := func(dst, head, text, tail []byte) []byte {
-		return append(append(append(dst, head...), text...), tail...)
-	}
-	if n.socket {
-		frame = AppendBinary
-	}
-	head, reply := "PUB "+n.streams+subject+" ", "_INBOX."+n.id+"."
-	return func(dst []byte, id uint64, text []byte) []byte {
-		var b [160]byte
-		h := append(b[:0], head...)
-		if n.streams != "" { // as every publish to JetStream that is to be acknowledged
-			h = append(strconv.AppendUint(append(h, reply...), id, 10), ' ')
+// Open implements loadgen.Agent. NATS has no streams: chunks are messages like any other. Only JetStream receipts them.
+func (n *NATS) Open(_ context.Context, w loadgen.Way) (loadgen.Line, error) {
+	subject := "agent." + w.To
+	switch w.Kind {
+	case loadgen.OneShot:
+		if n.streams == "" {
+			return nil, loadgen.ErrNone
 		}
-		h = append(strconv.AppendInt(h, int64(len(text)), 10), "\r\n"...)
-		return frame(dst, h, text, []byte("\r\n"))
+	case loadgen.FanOut:
+		subject = "space." + w.To
+		if err := n.listen(subject, 4); err != nil {
+			return nil, err
+		}
 	}
+	head := "PUB " + n.streams + subject + " "
+	if n.streams != "" { // as every publish to JetStream that is to be acknowledged
+		head += "_INBOX." + n.id + "." + loadgen.Blank + " "
+	}
+	publish := fmt.Sprintf("%s%d\r\n%s\r\n", head, len(w.Text), w.Text)
+	if n.socket {
+		return loadgen.NewTemplate(socket.AppendBinary(nil, publish)), nil
+	}
+	return loadgen.NewTemplate([]byte(publish)), nil
 }
 
-// Receive hands on what arrives until the connection ends.
-func (n *NATS) Receive(h Handler) error {
+// Cut implements loadgen.Agent.
+func (n *NATS) Cut() error { return n.Close() }
+
+// Receive implements loadgen.Agent.
+func (n *NATS) Receive(r loadgen.Receiver) error {
 	for {
 		line, err := n.r.ReadSlice('\n')
 		if err != nil {
@@ -141,11 +138,11 @@ func (n *NATS) Receive(h Handler) error {
 		}
 		switch {
 		case bytes.HasPrefix(line, []byte("MSG ")), bytes.HasPrefix(line, []byte("HMSG ")):
-			err = n.message(line, h)
+			err = n.message(line, r)
 		case bytes.HasPrefix(line, []byte("PING")):
 			err = n.say("PONG\r\n")
 		case bytes.HasPrefix(line, []byte("-ERR")):
-			h.Fault(string(line))
+			fault(r, line)
 		}
 		if err != nil {
 			return err
@@ -154,7 +151,7 @@ func (n *NATS) Receive(h Handler) error {
 }
 
 // message reads what follows a head: "MSG subject sid [reply] size", or "HMSG … header-size size".
-func (n *NATS) message(head []byte, h Handler) error {
+func (n *NATS) message(head []byte, r loadgen.Receiver) error {
 	withHeader := head[0] == 'H'
 	words := bytes.TrimRight(head, "\r\n")
 	at := bytes.LastIndexByte(words, ' ')
@@ -162,12 +159,12 @@ func (n *NATS) message(head []byte, h Handler) error {
 	if withHeader {
 		skip = int(number(words[bytes.LastIndexByte(words[:at], ' ')+1:]))
 	}
-	var id uint64
+	var receipt loadgen.Stamp
 	_, subject, _ := bytes.Cut(words, []byte{' '})
 	acked := bytes.HasPrefix(subject, []byte("_INBOX."))
 	if acked {
 		subject, _, _ = bytes.Cut(subject, []byte{' '})
-		id = number(subject[bytes.LastIndexByte(subject, '.')+1:])
+		receipt, _ = loadgen.Find(subject)
 	}
 	body, err := n.r.Peek(size + 2)
 	if err != nil {
@@ -175,11 +172,11 @@ func (n *NATS) message(head []byte, h Handler) error {
 	}
 	switch {
 	case acked && bytes.Contains(body, []byte(`"error"`)):
-		h.Fault(string(body))
+		fault(r, body)
 	case acked:
-		h.Receipt(id)
+		r.Receipted(receipt, n.At())
 	default:
-		h.Text(body[skip:size])
+		arrived(r, body[skip:size], n.At())
 	}
 	_, err = n.r.Discard(size + 2)
 	return err

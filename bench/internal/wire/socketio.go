@@ -2,49 +2,53 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strconv"
+	"sync"
+
+	"github.com/agora-relay/agora/internal/loadgen"
+	"github.com/agora-relay/agora/internal/loadgen/socket"
 )
 
 // SocketIO is a client's connection to a Socket.IO server, over WebSocket from the start.
 type SocketIO struct {
-	*Socket
+	*socket.Conn
 	id      string
 	session string // its private id, by which the server finds its session again
 	last    []byte // the last event that Receive handed on
+
+	mu    sync.Mutex // guards the fields below
+	asked uint64     // how often it has asked for an acknowledgement
+	owed  map[uint64]loadgen.Stamp
 }
 
 // DialSocketIO connects a client whom the server puts into the room of its id.
-func DialSocketIO(addr, id string) (*SocketIO, error) {
-	c := &SocketIO{id: id}
-	return c, c.dial(addr, `40{"id":"`+id+`"}`)
+func DialSocketIO(ctx context.Context, addr, id string) (*SocketIO, error) {
+	return dialSocketIO(ctx, addr, id, `40{"id":"`+id+`"}`)
 }
 
 // Resume connects the client again after its connection was lost, and goes on with its session after the last event that it received.
-func (c *SocketIO) Resume(addr string) (*SocketIO, error) {
+func (c *SocketIO) Resume(ctx context.Context, addr string) (*SocketIO, error) {
 	event := bytes.TrimSuffix(c.last, []byte(`"]`)) // its offset stands last
 	offset := event[bytes.LastIndexByte(event, '"')+1:]
-	next := &SocketIO{id: c.id}
-	return next, next.dial(addr, fmt.Sprintf(`40{"id":%q,"pid":%q,"offset":%q}`, c.id, c.session, offset))
+	return dialSocketIO(ctx, addr, c.id, fmt.Sprintf(`40{"id":%q,"pid":%q,"offset":%q}`, c.id, c.session, offset))
 }
 
-func (c *SocketIO) dial(addr, connect string) (err error) {
-	if c.Socket, err = Upgrade(addr, "/socket.io/?EIO=4&transport=websocket"); err != nil {
-		return err
+func dialSocketIO(ctx context.Context, addr, id, hi string) (*SocketIO, error) {
+	s, err := upgrade(ctx, addr, "/socket.io/?EIO=4&transport=websocket", "")
+	if err != nil {
+		return nil, err
 	}
-	if err := c.greet(connect); err != nil {
-		c.Close()
-		return err
-	}
-	c.Ready()
-	return nil
+	c := &SocketIO{Conn: s, id: id, owed: map[uint64]loadgen.Stamp{}}
+	return c, greeted(s, func() error { return c.greet(hi) })
 }
 
-func (c *SocketIO) greet(connect string) error {
+func (c *SocketIO) greet(hi string) error {
 	if _, err := c.await("0{"); err != nil {
 		return err
 	}
-	if _, err := c.Write(AppendText(nil, connect, nil, "")); err != nil {
+	if err := c.Send(socket.AppendText(nil, hi)); err != nil {
 		return err
 	}
 	packet, err := c.await("40{")
@@ -69,37 +73,56 @@ func (c *SocketIO) await(head string) ([]byte, error) {
 	}
 }
 
-// Stream returns what carries chunks to the room of another client: Socket.IO has no streams, so these are events like any other.
-func (c *SocketIO) Stream(to string) (Line, error) { return event(`42["chunk","` + to + `","`), nil }
-
-// Message returns what carries messages to the room of another client. The server
-// acknowledges each once its adapter has been given it.
-func (c *SocketIO) Message(to string) (Line, error) {
-	return func(dst []byte, id uint64, text []byte) []byte {
-		var b [96]byte
-		head := append(strconv.AppendUint(append(b[:0], "42"...), id, 10), `["message","`...)
-		head = append(append(head, to...), `","`...)
-		return AppendText(dst, head, text, []byte(`"]`))
-	}, nil
-}
-
-// Space joins a room and returns what carries events to its members, this one included.
-func (c *SocketIO) Space(name string) (Line, error) {
-	if _, err := c.Write(AppendText(nil, `420["join","`+name+`"]`, nil, "")); err != nil {
-		return nil, err
+// Open implements loadgen.Agent. Socket.IO has no streams: chunks are events to the room of another client like any other. The server
+// acknowledges a message once its adapter has been given it.
+func (c *SocketIO) Open(_ context.Context, w loadgen.Way) (loadgen.Line, error) {
+	switch w.Kind {
+	case loadgen.OneShot:
+		return &acknowledged{client: c, text: loadgen.NewTemplate([]byte(`["message","` + w.To + `","` + string(w.Text) + `"]`))}, nil
+	case loadgen.FanOut:
+		if err := c.Send(socket.AppendText(nil, `420["join","`+w.To+`"]`)); err != nil {
+			return nil, err
+		}
+		if _, err := c.await("430["); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := c.await("430["); err != nil {
-		return nil, err
+	return loadgen.NewTemplate(socket.AppendText(nil, `42["chunk","`+w.To+`","`, string(w.Text), `"]`)), nil
+}
+
+// acknowledged is a line whose messages have numbers, as the server tells what it acknowledges by those.
+type acknowledged struct {
+	client *SocketIO
+	text   *loadgen.Template
+	frame  []byte
+}
+
+// Frame implements loadgen.Line.
+func (l *acknowledged) Frame(s loadgen.Stamp) []byte {
+	c := l.client
+	c.mu.Lock()
+	c.asked++
+	id := c.asked
+	c.owed[id] = s
+	c.mu.Unlock()
+	var b [24]byte
+	l.frame = socket.AppendText(l.frame[:0], strconv.AppendUint(append(b[:0], "42"...), id, 10), l.text.Frame(s))
+	return l.frame
+}
+
+// receipted hands on what a server has acknowledged.
+func (c *SocketIO) receipted(id uint64, r loadgen.Receiver) {
+	c.mu.Lock()
+	s, ok := c.owed[id]
+	delete(c.owed, id)
+	c.mu.Unlock()
+	if ok {
+		r.Receipted(s, c.At())
 	}
-	return event(`42["chunk","` + name + `","`), nil
 }
 
-func event(head string) Line {
-	return func(dst []byte, _ uint64, text []byte) []byte { return AppendText(dst, head, text, `"]`) }
-}
-
-// Receive hands on what arrives until the connection ends.
-func (c *SocketIO) Receive(h Handler) error {
+// Receive implements loadgen.Agent.
+func (c *SocketIO) Receive(r loadgen.Receiver) error {
 	for {
 		packet, err := c.Next()
 		if err != nil {
@@ -108,15 +131,15 @@ func (c *SocketIO) Receive(h Handler) error {
 		switch {
 		case bytes.HasPrefix(packet, []byte(`42["t","`)):
 			c.last = append(c.last[:0], packet...)
-			receive(packet, `42["t","`, h.Text)
+			arrived(r, packet, c.At())
 		case bytes.HasPrefix(packet, []byte("43")):
-			h.Receipt(number(packet[2:]))
+			c.receipted(number(packet[2:]), r)
 		case bytes.Equal(packet, []byte("2")): // its ping
-			if _, err := c.Write(AppendText(nil, "3", nil, "")); err != nil {
+			if err := c.Send(socket.AppendText(nil, "3")); err != nil {
 				return err
 			}
 		case bytes.HasPrefix(packet, []byte("4")):
-			h.Fault(string(packet))
+			fault(r, packet)
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agora-relay/agora/internal/soak"
+	"github.com/agora-relay/agora/internal/loadgen/soak"
+	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
 // maxShown is how many violations people are shown; JSON has a hundred.
@@ -55,7 +56,7 @@ func describeSoak(r soak.Report) string {
 	return b.String()
 }
 
-func row(w io.Writer, name string, c soak.Counts) {
+func row(w io.Writer, name string, c verify.Counts) {
 	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t\n", name, c.Sent, c.Stored, c.Refused, c.Unknown,
 		c.Aborted, c.Delivered, c.Told, c.Lost, c.Duplicated, c.Reordered, c.P50, c.P99)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/agora-relay/agora/cmd/agora/access"
 	"github.com/agora-relay/agora/cmd/agora/exit"
-	"github.com/agora-relay/agora/internal/soak"
+	"github.com/agora-relay/agora/internal/loadgen/soak"
 )
 
 // soakOptions are the flags of bench soak.

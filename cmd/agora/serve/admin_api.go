@@ -46,10 +46,10 @@ func (e *edgeServer) operatorHandler() http.Handler {
 		return map[string]any{"agent": q.id, "unread_records": unread}, err
 	})
 	answer("GET /v1/p2p", func(ctx context.Context, _ operatorQuery) (any, error) {
-		if e.p2p == nil {
+		if e.doors.p2p == nil {
 			return nil, agora.Errorf(agora.NotFound, "this edge has no p2p-addr")
 		}
-		return e.p2p.Edges(ctx), nil
+		return e.doors.p2p.Edges(ctx), nil
 	})
 	e.answerLinks(answer)
 	return mux

@@ -10,7 +10,7 @@ import (
 // answerLinks has answer, which adds a pattern, answer what operators ask about links to gateways of others.
 func (e *edgeServer) answerLinks(answer func(pattern string, f func(context.Context, operatorQuery) (any, error))) {
 	answer("GET /v1/links", func(ctx context.Context, _ operatorQuery) (any, error) {
-		d, err := e.gateway()
+		d, err := e.doors.gateway()
 		if err != nil {
 			return nil, err
 		}
@@ -18,14 +18,14 @@ func (e *edgeServer) answerLinks(answer func(pattern string, f func(context.Cont
 		return linkViews{all}, err
 	})
 	answer("POST /v1/link", func(ctx context.Context, q operatorQuery) (any, error) {
-		d, err := e.gateway()
+		d, err := e.doors.gateway()
 		if err != nil {
 			return nil, err
 		}
 		return map[string]any{"address": q.id, "linked": true}, d.Link(ctx, q.tenant, q.id)
 	})
 	answer("POST /v1/unlink", func(ctx context.Context, q operatorQuery) (any, error) {
-		d, err := e.gateway()
+		d, err := e.doors.gateway()
 		if err != nil {
 			return nil, err
 		}
@@ -39,9 +39,9 @@ type linkViews struct {
 }
 
 // gateway returns the AIP door, without which an edge knows nothing of links.
-func (e *edgeServer) gateway() (*aip.Door, error) {
-	if e.aip == nil {
+func (d *doors) gateway() (*aip.Door, error) {
+	if d.aip == nil {
 		return nil, agora.Errorf(agora.InvalidRequest, "this edge has no grpc-addr, and knows nothing of links: ask one that has")
 	}
-	return e.aip, nil
+	return d.aip, nil
 }

@@ -14,9 +14,9 @@ import (
 // openAIP makes the AIP door.
 func (e *edgeServer) openAIP(p plan, c *carrier.Carriers) error {
 	cfg := p.AIPDoor(e.log)
-	cfg.Carriers, cfg.Ready, cfg.Admitted = c, e.ready, e.grpc.admitted
-	if e.grpc.certs != nil {
-		cfg.TLS = e.grpc.certs.Config(false)
+	cfg.Carriers, cfg.Ready, cfg.Admitted = c, e.ready, e.ports.grpc.admitted
+	if e.ports.grpc.certs != nil {
+		cfg.TLS = e.ports.grpc.certs.Config(false)
 	}
 	nodes, err := p.AIP.NodeTLS.Open()
 	if err != nil {
@@ -24,12 +24,12 @@ func (e *edgeServer) openAIP(p plan, c *carrier.Carriers) error {
 	}
 	if nodes != nil {
 		cfg.NodeTLS = nodes.Now
-		e.grpc.follow(nodes, e.log)
+		e.ports.grpc.follow(nodes, e.log)
 	}
 	connections, _ := e.node.Shedder().Limits()
-	e.grpc.keep(connections)
-	e.aip = aip.New(e.node, cfg)
-	e.doors = append(e.doors, aipDoor{e.aip, e.grpc, e.fail})
+	e.ports.grpc.keep(connections)
+	e.doors.aip = aip.New(e.node, cfg)
+	e.doors.all = append(e.doors.all, aipDoor{e.doors.aip, e.ports.grpc, e.fail})
 	return nil
 }
 

@@ -125,8 +125,8 @@ func (o *devRun) greet(cmd *cobra.Command, c *cluster) error {
 		return err
 	}
 	at := ""
-	if first := c.edges[0].public.addr(); first != "127.0.0.1:8080" { // the default of the verbs
-		at = " --url " + c.edges[0].public.url("ws")
+	if first := c.edges[0].ports.public.addr(); first != "127.0.0.1:8080" { // the default of the verbs
+		at = " --url " + c.edges[0].ports.public.url("ws")
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(),
 		"try, each in a terminal of its own:\n  agora listen%s alice\n  agora send%s --to alice hello\n  agora --help\n", at, at)

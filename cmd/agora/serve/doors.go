@@ -3,11 +3,14 @@ package serve
 import (
 	"context"
 	"net/http"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agora-relay/agora/edge/aip"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/iat"
+	"github.com/agora-relay/agora/edge/p2p"
 	"github.com/agora-relay/agora/edge/rest"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
@@ -24,30 +27,63 @@ type door interface {
 	wait()                        // returns when nothing of it runs
 }
 
+// doors are those of an edge.
+type doors struct {
+	all []door
+	ws  *ws.Door  // one of them
+	iat *iat.Door // another one; nil where it is off
+	aip *aip.Door // and one more; nil where it is off
+	p2p *p2p.Door // and the last; nil where it is off
+}
+
+// each does something with every door that there is, all at once.
+func (d *doors) each(do func(door)) {
+	var all sync.WaitGroup
+	for _, one := range d.all {
+		all.Go(func() { do(one) })
+	}
+	all.Wait()
+}
+
+// traffic returns how many connections of agents there are, and how many frames have come and gone so far.
+func (d *doors) traffic() (connections, frames int64) {
+	s := d.ws.Stats()
+	connections, frames = s.Connections.Load(), s.FramesIn.Load()+s.FramesOut.Load()
+	if d.iat != nil {
+		s := d.iat.Stats()
+		connections, frames = connections+s.Downlinks.Load(), frames+s.Moved.Load()
+	}
+	if d.aip != nil { // whose messages are not counted: each has about a KiB
+		s := d.aip.Stats()
+		connections, frames = connections+s.Nodes.Load(), frames+(s.In.Load()+s.Out.Load())>>10
+	}
+	return connections, frames
+}
+
 // openDoors makes the doors of a started edge.
 func (e *edgeServer) openDoors(p plan) error {
 	dc, wc := p.WS(e.log), p.Web(e.log)
 	dc.Loopback, wc.Origins.Loopback = p.loopback, p.loopback
-	wc.Admitted, wc.BodyTime, wc.Write = e.public.admitted, readBody, writeTime
+	wc.Admitted, wc.BodyTime, wc.Write = e.ports.public.admitted, readBody, writeTime
 	dc.Carriers = carrier.New(e.tools)
-	e.ws = ws.New(e.node, dc)
+	e.doors.ws = ws.New(e.node, dc)
 	kit := web.New(e.node, wc)
-	e.doors = []door{wsDoor{e.ws}, httpDoor{kit, dc.Carriers, dc.Limits}}
+	e.doors.all = []door{wsDoor{e.doors.ws}, httpDoor{kit, dc.Carriers, dc.Limits}}
 	if p.IAT.On {
 		ic := p.IATDoor(e.log)
 		ic.Approvals, ic.Tools = e.approvals, e.tools
-		e.iat = iat.New(e.node, kit, ic)
-		e.doors = append(e.doors, iatDoor{e.iat})
+		e.doors.iat = iat.New(e.node, kit, ic)
+		e.doors.all = append(e.doors.all, iatDoor{e.doors.iat})
 	}
-	if e.grpc != nil {
+	if e.ports.grpc != nil {
 		if err := e.openAIP(p, dc.Carriers); err != nil {
 			return err
 		}
 	}
-	if e.p2pAddr == "" {
+	if e.ports.p2p == "" {
 		return nil
 	}
-	return e.openP2P(p, e.p2pAddr, kit, dc.Carriers)
+	return e.openP2P(p, kit, dc.Carriers)
 }
 
 // wsDoor is the door for WebSockets. The node asks its sessions to reconnect when the edge drains.

@@ -33,12 +33,12 @@ func announce(cmd *cobra.Command, s *config.Settings, edges ...*edgeServer) erro
 	var b strings.Builder
 	b.WriteString("ready\n")
 	for _, e := range edges {
-		ws, grpc, admin := e.public.url("ws")+"/ws", "", e.admin.url("http")
-		if e.grpc != nil {
-			grpc = e.grpc.url()
+		ws, grpc, admin := e.ports.public.url("ws")+"/ws", "", e.ports.admin.url("http")
+		if e.ports.grpc != nil {
+			grpc = e.ports.grpc.url()
 		}
 		if s.Log.Format == logging.JSON {
-			attrs := []slog.Attr{slog.String("edge", e.name), slog.String("agents", ws), slog.String("grpc", grpc), slog.String("p2p", e.peerAddress()), slog.String("admin", admin)}
+			attrs := []slog.Attr{slog.String("edge", e.name), slog.String("agents", ws), slog.String("grpc", grpc), slog.String("p2p", e.doors.peerAddress()), slog.String("admin", admin)}
 			attrs = slices.DeleteFunc(attrs, func(a slog.Attr) bool { return a.Value.String() == "" })
 			slog.New(slog.NewJSONHandler(cmd.OutOrStdout(), nil)).LogAttrs(context.Background(), slog.LevelInfo, "ready", attrs...)
 			continue
@@ -46,7 +46,7 @@ func announce(cmd *cobra.Command, s *config.Settings, edges ...*edgeServer) erro
 		if grpc != "" {
 			ws += "  " + grpc
 		}
-		if p2p := e.peerAddress(); p2p != "" {
+		if p2p := e.doors.peerAddress(); p2p != "" {
 			ws += "  " + p2p
 		}
 		fmt.Fprintf(&b, "  %s  %s  admin %s\n", e.name, ws, admin)

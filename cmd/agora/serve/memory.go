@@ -23,7 +23,7 @@ func (e *edgeServer) trimMemory(alone bool) (stop func()) {
 		begun := time.Now()
 		state := func() edgeState {
 			held, _ := use.read()
-			connections, frames := e.traffic()
+			connections, frames := e.doors.traffic()
 			return edgeState{time.Since(begun), connections, frames, held}
 		}
 		for {
@@ -51,21 +51,6 @@ func (e *edgeServer) trimMemory(alone bool) (stop func()) {
 		cancel()
 		running.Wait()
 	}
-}
-
-// traffic returns how many connections of agents there are, and how many frames have come and gone so far.
-func (e *edgeServer) traffic() (connections, frames int64) {
-	s := e.ws.Stats()
-	connections, frames = s.Connections.Load(), s.FramesIn.Load()+s.FramesOut.Load()
-	if e.iat != nil {
-		s := e.iat.Stats()
-		connections, frames = connections+s.Downlinks.Load(), frames+s.Moved.Load()
-	}
-	if e.aip != nil { // whose messages are not counted: each has about a KiB
-		s := e.aip.Stats()
-		connections, frames = connections+s.Nodes.Load(), frames+(s.In.Load()+s.Out.Load())>>10
-	}
-	return connections, frames
 }
 
 // How much garbage there may be, in percent of what is in use (GOGC).

@@ -23,17 +23,17 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	registerNode(r, e)
 	registerCalls(r, e.node.Calls())
 	registerShedder(r, e.node.Shedder())
-	for _, d := range e.doors {
+	for _, d := range e.doors.all {
 		d.metrics(r)
 	}
 	registerTools(r, e.tools.Stats())
 	if e.approvals != nil {
 		registerApprovals(r, e.approvals)
 	}
-	registerPort(r, e.public)
+	registerPort(r, e.ports.public)
 	registerConnLimiter(r, e.node.ConnLimiter().Stats())
 	registerTenants(r, e.node)
-	registerLog(r, e.broker)
+	registerLog(r, e.backends.broker)
 	registerHealth(r, e)
 	registerLegs(r, e)
 	return r
@@ -85,7 +85,7 @@ func registerLegs(r *prometheus.Registry, e *edgeServer) {
 	histograms(r, "agora_latency_seconds", "Time that messages take, by leg: in, from a frame read to its publish to JetStream (every 16th frame); "+
 		"stored, from there to JetStream's acknowledgement (every batch); delivered, from there to the receiver's socket (every write, to receivers that were connected).",
 		"leg", map[string]*latency.Histogram{
-			"in": &e.ws.Stats().ToLog, "stored": e.broker.ToStored(), "delivered": e.node.ToWritten(),
+			"in": &e.doors.ws.Stats().ToLog, "stored": e.backends.broker.ToStored(), "delivered": e.node.ToWritten(),
 		})
 }
 

@@ -56,12 +56,12 @@ func histograms(r *prometheus.Registry, name, help, label string, by map[string]
 }
 
 func registerHealth(r *prometheus.Registry, e *edgeServer) {
-	gauge(r, "agora_nats_connected", "1 while the edge is connected to NATS, else 0.", func() float64 { return truth(e.broker.Connected()) })
+	gauge(r, "agora_nats_connected", "1 while the edge is connected to NATS, else 0.", func() float64 { return truth(e.backends.broker.Connected()) })
 	counter(r, "agora_nats_reconnects_total", "Reconnects to NATS.",
-		func() float64 { return float64(e.broker.Health().Reconnects) })
-	registerTraffic(r, e.broker)
-	registerShards(r, e.broker)
-	registerRedis(r, e.presence)
+		func() float64 { return float64(e.backends.broker.Health().Reconnects) })
+	registerTraffic(r, e.backends.broker)
+	registerShards(r, e.backends.broker)
+	registerRedis(r, e.backends.presence)
 	histograms(r, "agora_lease_renewal_seconds", "Duration of renewals of the edge's lease in Redis.", "",
 		map[string]*latency.Histogram{"": e.node.Renewals()})
 	gauge(r, "agora_lease_left_seconds", "Seconds until the edge's lease in Redis ends; from 0 down the edge serves nobody.",

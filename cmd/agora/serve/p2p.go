@@ -14,25 +14,25 @@ import (
 )
 
 // openP2P makes the libp2p door, which opens its port.
-func (e *edgeServer) openP2P(p plan, at string, kit *web.Kit, c *carrier.Carriers) error {
-	cfg, err := p.P2PDoor(at, p.peers, e.log)
+func (e *edgeServer) openP2P(p plan, kit *web.Kit, c *carrier.Carriers) error {
+	cfg, err := p.P2PDoor(e.ports.p2p, p.peers, e.log)
 	if err != nil {
 		return err
 	}
 	cfg.Carriers, cfg.Ready, cfg.Version = c, e.ready, version.String()
-	if e.p2p, err = p2p.New(e.node, cfg); err != nil {
+	if e.doors.p2p, err = p2p.New(e.node, cfg); err != nil {
 		return err
 	}
-	e.doors = append(e.doors, p2pDoor{e.p2p, kit})
+	e.doors.all = append(e.doors.all, p2pDoor{e.doors.p2p, kit})
 	return nil
 }
 
 // peerAddress is where peers of libp2p reach the edge; empty where they don't.
-func (e *edgeServer) peerAddress() string {
-	if e.p2p == nil {
+func (d *doors) peerAddress() string {
+	if d.p2p == nil {
 		return ""
 	}
-	for _, at := range e.p2p.Addresses() {
+	for _, at := range d.p2p.Addresses() {
 		if !strings.Contains(at, "/ws/") {
 			return at
 		}

@@ -16,46 +16,30 @@ import (
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/cmd/agora/config"
 	"github.com/agora-relay/agora/edge"
-	"github.com/agora-relay/agora/edge/aip"
 	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/auth"
-	"github.com/agora-relay/agora/edge/iat"
-	"github.com/agora-relay/agora/edge/p2p"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/tools"
-	"github.com/agora-relay/agora/edge/ws"
-	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/presence"
 )
 
-// edgeServer is one edge: its connections to log and presence, its node, its
-// doors and their ports.
+// edgeServer is one edge: its ports, what it is connected to, its node and its doors.
 type edgeServer struct {
-	name          string
-	log           *slog.Logger
-	fail          func(error) // what ends the edge while it runs
-	public, admin *port
-	grpc          *grpcPort // nil where there is none
-
-	broker    *broker.Broker
-	presence  *presence.Store
-	node      *edge.Node
-	tools     *tools.Guard
-	unguard   func()              // ends looking after open tasks; nil before it does
-	approvals *approval.Approvals // nil before there are any
-	ws        *ws.Door            // one of the doors
-	iat       *iat.Door           // another one; nil where it is off
-	aip       *aip.Door           // and one more; nil where it is off
-	p2p       *p2p.Door           // and the last; nil where it is off
-	p2pAddr   string              // where it listens; empty for no such port
-	doors     []door
-	endAuth   func()       // nil before there is any
+	name      string
+	log       *slog.Logger
+	fail      func(error) // what ends the edge while it runs
+	ports     ports
+	backends  backends
 	proxies   edge.Proxies // whose word is taken about where agents connect from
 	policy    policy.Policy
-	endReload func()        // ends following files; nil before it does
-	endTrim   func()        // ends giving memory back; nil before it does
-	leaving   atomic.Bool   // no new agents should come
-	tracer    *trace.Tracer // nil where no spans are made
+	node      *edge.Node
+	approvals *approval.Approvals // nil before there are any
+	tools     *tools.Guard
+	doors     doors
+	unguard   func()      // ends looking after open tasks; nil before it does
+	endReload func()      // ends following files; nil before it does
+	endTrim   func()      // ends giving memory back; nil before it does
+	leaving   atomic.Bool // no new agents should come
 }
 
 // plan is what an edge is made of.
@@ -70,80 +54,34 @@ type plan struct {
 	alone    bool             // nothing else is in the process
 }
 
-// places are the addresses of an edge's ports.
-type places struct {
-	public, admin string
-	grpc, p2p     string // empty for no such port
-}
-
 // listen takes the ports of an edge. Until it has been started, agents are
 // sent away and operators told that it is not ready.
 func listen(name string, at places, s *config.Settings, log *slog.Logger, fail func(error)) (*edgeServer, error) {
-	e := &edgeServer{name: name, log: log.With("edge", name), fail: fail, p2pAddr: at.p2p}
-	if err := e.open(at, s); err != nil {
-		e.closePorts()
+	e := &edgeServer{name: name, log: log.With("edge", name), fail: fail}
+	if err := e.ports.open(at, s, &e.proxies, e.log, fail); err != nil {
+		e.ports.close()
 		return nil, err
 	}
-	e.admin.serve(startingHandler())
+	e.ports.admin.serve(startingHandler())
 	return e, nil
-}
-
-// open opens the ports.
-func (e *edgeServer) open(at places, s *config.Settings) (err error) {
-	public := publicPort(&s.Server)
-	if s.Server.ProxyProtocol {
-		public.proxies = &e.proxies
-	}
-	if e.public, err = openPort(at.public, public, e.log, e.fail); err != nil {
-		return err
-	}
-	if at.grpc != "" {
-		if e.grpc, err = openGRPC(at.grpc, public, e.log); err != nil {
-			return err
-		}
-	}
-	e.admin, err = openPort(at.admin, adminPort(&s.Server), e.log, e.fail)
-	return err
-}
-
-// closePorts ends those ports that there are, but for what operators ask.
-func (e *edgeServer) closePorts() {
-	if e.public != nil {
-		e.public.close()
-	}
-	if e.grpc != nil {
-		e.grpc.close()
-	}
 }
 
 // start connects the edge and serves agents, or fails when ctx is over.
 func (e *edgeServer) start(ctx context.Context, p plan) error {
-	who, end, err := auth.Open(p.auth)
-	if err != nil {
+	if err := e.backends.connect(ctx, p, e.name, e.log); err != nil {
 		return err
 	}
-	e.endAuth = end
-	e.presence = presence.New(p.presence)
-	if err := e.presence.Await(ctx); err != nil {
-		return err
-	}
-	if e.broker, err = broker.Connect(ctx, p.broker); err != nil {
-		return err
-	}
+	at := &e.backends
 	nc := p.Node(e.name, e.log)
-	nc.Lease, nc.Broker, nc.Presence, nc.Auth = p.presence.Lease, e.broker, e.presence, who
+	nc.Lease, nc.Broker, nc.Presence, nc.Auth, nc.Tracer = p.presence.Lease, at.broker, at.presence, at.auth, at.tracer
 	nc.Superseded, nc.Proxies, nc.Policy = e.fail, &e.proxies, &e.policy
 	e.guard(p)
-	e.approvals = approval.New(approval.Config{Book: e.broker.Book(), Now: e.broker.Now, Expiry: p.IAT.Expiry, Log: e.log})
+	e.approvals = approval.New(approval.Config{Book: at.broker.Book(), Now: at.broker.Now, Expiry: p.IAT.Expiry, Log: e.log})
 	nc.Approvals = e.approvals
 	sources, err := e.sources(p)
 	if err != nil {
 		return err
 	}
-	if e.tracer, err = openTracer(ctx, p.Trace, e.name, e.log); err != nil {
-		return fmt.Errorf("trace.endpoint: %w", err)
-	}
-	nc.Tracer = e.tracer
 	if e.node, err = edge.Start(ctx, nc); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
@@ -155,11 +93,11 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	e.endTrim = e.trimMemory(p.alone)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", introduce)
-	for _, d := range e.doors {
+	for _, d := range e.doors.all {
 		d.mount(mux)
 	}
-	e.public.serve(mux)
-	e.admin.serve(e.adminHandler(p.Admin))
+	e.ports.public.serve(mux)
+	e.ports.admin.serve(e.adminHandler(p.Admin))
 	return e.ready()
 }
 
@@ -179,11 +117,9 @@ func (e *edgeServer) leave() { e.leaving.Store(true) }
 func (e *edgeServer) drain(ctx context.Context) {
 	e.leave()
 	begun := time.Now()
-	e.public.drain()
+	e.ports.public.drain()
 	var doors sync.WaitGroup
-	for _, d := range e.doors {
-		doors.Go(func() { d.drain(ctx) })
-	}
+	doors.Go(func() { e.doors.each(func(d door) { d.drain(ctx) }) })
 	d := e.node.Drain(ctx)
 	doors.Wait()
 	how := []any{"took", time.Since(begun).Round(time.Millisecond), "agents_handed_over", d.HandedOver, "agents_left", d.Left, "pending_bytes", d.Pending}
@@ -202,38 +138,20 @@ func (e *edgeServer) close() {
 	if e.endTrim != nil {
 		e.endTrim()
 	}
-	e.eachDoor(door.close)
-	e.closePorts()
+	e.doors.each(door.close)
+	e.ports.close()
 	if e.node != nil {
 		e.node.Close()
 	}
-	e.eachDoor(door.wait)
+	e.doors.each(door.wait)
 	if e.approvals != nil {
 		e.approvals.Close()
 	}
 	if e.unguard != nil {
 		e.unguard()
 	}
-	if e.endAuth != nil {
-		e.endAuth()
-	}
-	e.admin.close()
-	closeTracer(e.tracer, e.log)
-	if e.broker != nil {
-		e.broker.Close()
-	}
-	if e.presence != nil {
-		warn(e.log, "presence was not closed", e.presence.Close())
-	}
-}
-
-// eachDoor does something with every door that there is, all at once.
-func (e *edgeServer) eachDoor(do func(door)) {
-	var all sync.WaitGroup
-	for _, d := range e.doors {
-		all.Go(func() { do(d) })
-	}
-	all.Wait()
+	e.ports.admin.close()
+	e.backends.close(e.log)
 }
 
 // introduce says what this is to whoever opens the port in a browser.

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package load
-
-import "time"
-
-func sharply(f func())      { f() }
-func sleep(d time.Duration) { time.Sleep(d) }

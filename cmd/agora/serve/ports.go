@@ -1,0 +1,50 @@
+package serve
+
+import (
+	"log/slog"
+
+	"github.com/agora-relay/agora/cmd/agora/config"
+	"github.com/agora-relay/agora/edge"
+)
+
+// places are the addresses of an edge's ports.
+type places struct {
+	public, admin string
+	grpc, p2p     string // empty for no such port
+}
+
+// ports are those of an edge.
+type ports struct {
+	public, admin *port
+	grpc          *grpcPort // nil where there is none
+	p2p           string    // where its door is to listen; empty for no such port
+}
+
+// open opens the ports. The caller owes a call of close whether or not it fails.
+func (p *ports) open(at places, s *config.Settings, proxies *edge.Proxies, log *slog.Logger, fail func(error)) (err error) {
+	p.p2p = at.p2p
+	public := publicPort(&s.Server)
+	if s.Server.ProxyProtocol {
+		public.proxies = proxies
+	}
+	if p.public, err = openPort(at.public, public, log, fail); err != nil {
+		return err
+	}
+	if at.grpc != "" {
+		if p.grpc, err = openGRPC(at.grpc, public, log); err != nil {
+			return err
+		}
+	}
+	p.admin, err = openPort(at.admin, adminPort(&s.Server), log, fail)
+	return err
+}
+
+// close ends those ports that there are, but for what operators ask.
+func (p *ports) close() {
+	if p.public != nil {
+		p.public.close()
+	}
+	if p.grpc != nil {
+		p.grpc.close()
+	}
+}

@@ -1,0 +1,79 @@
+// Package pump does work in a goroutine while there is some, and again after a pause where it failed: what is quiet has no goroutine.
+package pump
+
+import (
+	"sync"
+	"time"
+)
+
+// FirstDelay is the pause after work that failed, where that before it went well; each one after it is twice as long.
+const FirstDelay = 100 * time.Millisecond
+
+// Pump does its work whenever it was woken, one time at a time. It is set up before it is woken first, and works no more once it is closed.
+type Pump struct {
+	Work      func() error                         // returns when nothing is left to do
+	Failed    func(err error, again time.Duration) // told of each error, and how long the pause is; it must not block
+	LastDelay time.Duration                        // the longest pause
+	All       *sync.WaitGroup                      // in which the goroutine is waited for, after Close
+
+	mu      sync.Mutex // guards the fields below
+	closed  bool
+	running bool
+	again   bool // there is something to do
+	timer   *time.Timer
+	delay   time.Duration // before the next try; 0 when the last one went well
+}
+
+// Wake has the pump work. It does not block.
+func (p *Pump) Wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.again = true
+	if !p.running {
+		p.running = true
+		p.All.Go(p.run)
+	}
+}
+
+func (p *Pump) run() {
+	for p.goOn() {
+		p.settle(p.Work())
+	}
+}
+
+// goOn reports whether there is something to do; the goroutine ends if not.
+func (p *Pump) goOn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = p.again && !p.closed
+	p.again = false
+	return p.running
+}
+
+// settle has the work done again after a pause when it met an error.
+func (p *Pump) settle(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err == nil:
+		p.delay = 0
+	case p.closed:
+	default:
+		p.delay = min(max(2*p.delay, FirstDelay), p.LastDelay)
+		p.Failed(err, p.delay)
+		p.timer = time.AfterFunc(p.delay, p.Wake)
+	}
+}
+
+// Close has no work begin any more. What runs ends soon; who owns All waits for it. Idempotent.
+func (p *Pump) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
