@@ -186,7 +186,7 @@ func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
 	}
 	peer := m.To.Peer() // where that is a box, the stream is the request of its call, or the answer
 	k := streamKey{peer, m.Stream}
-	request, incoming := s.incoming.isOpen(k)
+	of, incoming := s.incoming.isOpen(k)
 	_, _, upTo := s.cursor.mailbox()
 	kind, own := s.out.sender().Sends(peer, m.Stream)
 	// After a resume the beginning of a stream may lie before what this edge has seen.
@@ -214,14 +214,14 @@ func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
 	}
 	m.ID = Key(m.ID, []byte("cancel"), []byte(m.Stream))
 	if incoming {
-		w = s.out.overhearing(w, func() { s.incoming.reopen(k, request) })
+		w = s.out.overhearing(w, func() { s.incoming.reopen(k, of) })
 	}
 	err := s.out.put(ctx, m, w)
 	switch {
 	case err == nil:
-		s.out.sender().Cut(peer, m.Stream)
+		s.out.sender().Cut(m.To.Space, m.Stream)
 	case incoming:
-		s.incoming.reopen(k, request)
+		s.incoming.reopen(k, of)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package relay
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -123,22 +124,22 @@ func (s *Sender) resume(to agora.Address, stream string) {
 	b.streams[streamKey{to.Peer(), stream}] = x
 }
 
-// Cut notes that a stream to the agent has been given up by its sender, or is cancelled by the agent: where it is the request of a call, the agent need not be told that nobody waits
-// for its answer.
-func (s *Sender) Cut(peer agora.Address, stream string) {
+// Cut notes that a stream to the agent has been given up by its sender, or is cancelled by the agent: where it is the request of the call whose answer goes into a box, the
+// agent need not be told that nobody waits for that answer. Another call may have a stream of the same name open.
+func (s *Sender) Cut(name, stream string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.boxes == nil {
 		return
 	}
-	if x := s.boxes.streamed(peer, stream); x != nil {
+	if x := s.boxes.all[name]; x != nil && x.streams == stream {
 		x.cut = true
 	}
 }
 
-// streamed returns the box of the call whose request is an open stream of a peer's; nil for none.
+// streamed returns the box of the call whose request is an open stream of a peer's, the youngest one of that name; nil for none.
 func (b *boxes) streamed(peer agora.Address, stream string) *box {
-	for _, x := range b.asked[streamKey{peer, stream}] {
+	for _, x := range slices.Backward(b.asked[streamKey{peer, stream}]) {
 		if x.streams == stream && !x.cut {
 			return x
 		}
