@@ -19,7 +19,7 @@ type Want struct {
 	Request   string         // the request's own id, which its reply will carry: for a deadline
 	Told      func(Notice)   // is told what else the connection would be, on a goroutine that must not be blocked; the connection if nil
 
-	overhears bool // Told passes on to the connection, which is told nothing of what is dropped
+	failed func() // is called before whoever is told where what is sent is refused; may be nil
 }
 
 // Send takes a message of the relay's verbs: m has Kind, Part, Stream, Index,
@@ -214,7 +214,7 @@ func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
 	}
 	m.ID = Key(m.ID, []byte("cancel"), []byte(m.Stream))
 	if incoming {
-		w = s.out.overhearing(w, func() { s.incoming.reopen(k, of) })
+		w.failed = func() { s.incoming.reopen(k, of) }
 	}
 	err := s.out.put(ctx, m, w)
 	switch {

@@ -84,7 +84,7 @@ func (s *Sender) expired(k streamKey, st *stream, request bool) {
 	}
 	s.abort(k, st, agora.Timeout, func(res broker.Result) {
 		if res.Err == nil || agora.AsError(res.Err).Code == agora.Unavailable {
-			s.cfg.TimedOut(k.to, k.stream, st.frame)
+			s.cfg.Asker.Told(timedOut(k.to, k.stream, st.frame))
 		}
 	})
 }
@@ -94,6 +94,10 @@ func (s *Sender) tellLate(k streamKey, st *stream) {
 	s.relay.streamClosed(*s.cfg.Claim, k.to, requestStream(k.stream))
 	m := agora.AbortBody{Code: agora.Timeout, Request: k.stream}.Message()
 	m.Kind, m.From, m.To = agora.Control, s.cfg.Claim.Agent, k.to
-	s.cfg.TimedOut(k.to, "", st.frame)
+	s.cfg.Asker.Told(timedOut(k.to, "", st.frame))
 	s.put(k.to, m, func(broker.Result) {})
+}
+
+func timedOut(to agora.Address, stream, frame string) Sent {
+	return Sent{To: to.Peer(), Stream: stream, Frame: frame, Err: agora.Errorf(agora.Timeout, "the deadline has passed")}
 }

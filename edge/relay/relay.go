@@ -43,11 +43,11 @@ type Confirmed struct {
 // Relay is what an edge knows of the addressees its agents send to. Its
 // methods may be called at the same time.
 type Relay struct {
-	cfg      Config
-	ctx      context.Context // ends with Close
-	stop     context.CancelFunc
-	checks   sync.WaitGroup // running pressure checks
-	transits transits
+	cfg     Config
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	checks  sync.WaitGroup // running pressure checks
+	pending pendingSends
 
 	mu      sync.Mutex // guards the fields below
 	peers   map[agora.Address]*peer

@@ -13,15 +13,11 @@ import (
 // SenderConfig names the session that sends.
 type SenderConfig struct {
 	Claim   *presence.Claim // which does not change
-	Lanes   []presence.Lane // that earlier holders of the session have used
 	Dirty   uint64          // the highest epoch that ended without handing over
 	Deposed func()          // the claim was taken; called at most once a lane, never blocking
-	// Told is told what became of a chunk to an address that was sent with no done of its own, on a
-	// goroutine that must not be blocked.
-	Told func(to agora.Address, res broker.Result)
-	// TimedOut is told that a deadline has passed and the other end was told: of a stream, or of a
-	// request whose frame had the id. It must not block.
-	TimedOut func(to agora.Address, stream, id string)
+	// Asker is told of what is sent without an asker of its own, and of a deadline that has passed where the other end was told: of a stream, or of a
+	// request by the id of its frame.
+	Asker Asker
 }
 
 // Sender is what one session sends, to whomever: a lane each, one window for
@@ -82,16 +78,15 @@ type lane struct {
 	last   uint64    // stream sequence of the last stored record; used on the broker's goroutine alone
 }
 
-// Sender returns the sender of a session. Close it when the session is over here.
-func (r *Relay) Sender(cfg SenderConfig) *Sender {
+// Sender returns the sender of a session, and the lanes that earlier holders of that have used. Close it when the session is over here.
+func (r *Relay) Sender(cfg SenderConfig, lanes []presence.Lane) *Sender {
 	s := &Sender{
 		relay: r, cfg: cfg, window: window{size: r.cfg.InFlight},
 	}
 	s.mu.Lock()
-	for _, l := range cfg.Lanes {
+	for _, l := range lanes {
 		s.inherit(l)
 	}
-	s.cfg.Lanes = nil
 	s.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,12 +125,11 @@ func (s *Sender) inherit(l presence.Lane) {
 
 // Send takes a message to an agent or a space. It blocks while the window is
 // full and, when a lane or a stream begins, for a round trip to presence. An
-// error is the answer to the frame and done is not called; else done is
-// called once, on a goroutine that must not be blocked, unless the message
+// error is the answer to the frame and nobody is told more; else the asker is
+// told once, unless the message
 // belongs to a stream that was refused or cancelled before: that is dropped
-// without a word. Without a done, which only chunks may be, SenderConfig.Told is
-// called in its place: then nothing is kept of the chunk.
-func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func(broker.Result)) error {
+// without a word. Of a chunk that has neither an asker of its own nor an id, and of which no receipt tells by its index, nothing is kept.
+func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) error {
 	k := streamKey{m.To, m.Stream}
 	l, st, told := s.goesOn(&k, &m)
 	if l == nil {
@@ -163,21 +157,26 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options, done func
 	if err := s.window.take(ctx, size); err != nil {
 		return agora.AsError(err)
 	}
-	if told != nil && done == nil {
-		l.Put(m, told)
-		return nil
+	if told == nil || o.keeps(&m) {
+		told = s.keep(k, &m, o, l, st, size).done
 	}
-	if done == nil {
-		done = func(res broker.Result) { s.cfg.Told(k.to, res) }
-	}
-	t := s.relay.transits.get()
-	t.sender, t.lane, t.key, t.part, t.n, t.size, t.done = s, l, k, m.Part, m.N, size, done
-	if t.stream = st; st == nil {
-		t.stream, t.first = s.track(k, &m, o, l)
-	}
-	t.awaits, t.request, t.piece = m.Part == agora.Whole && !m.Meta.Deadline.IsZero(), o.Request, o.Piece
-	l.Put(m, t.arrived)
+	l.Put(m, told)
 	return nil
+}
+
+// keep returns what is kept of a message that goes into a lane until its asker is told.
+func (s *Sender) keep(k streamKey, m *agora.Message, o Options, l *lane, st *stream, size int) *pendingSend {
+	p := s.relay.pending.get()
+	p.sender, p.asker, p.lane, p.key, p.part, p.n, p.size = s, o.Asker, l, k, m.Part, m.N, size
+	p.index, p.indexed, p.frame, p.receipts = m.Index, m.Indexed, o.Frame, o.Receipts
+	if p.asker == nil {
+		p.asker = s.cfg.Asker
+	}
+	if p.stream = st; st == nil {
+		p.stream, p.first = s.track(k, m, o, l)
+	}
+	p.awaits, p.request, p.piece = m.Part == agora.Whole && !m.Meta.Deadline.IsZero(), o.Request, o.Piece
+	return p
 }
 
 // overhead is what a message costs beside its body.
@@ -188,8 +187,14 @@ type Options struct {
 	Receipts agora.Receipts // tiers it asked for
 	Frame    string         // id of the frame
 	Request  string         // the request's own id, where a deadline is to be watched for its reply
-	Answered bool           // done is waited for: what is dropped is told as STREAM_NOT_FOUND
+	Asker    Asker          // who is told what became of it; that of the Sender if nil
+	Answered bool           // the asker waits: what is dropped is told as STREAM_NOT_FOUND
 	Piece    bool           // the frame was cut into the parts of a stream: the last of them alone answers for it, whatever becomes of the others
+}
+
+// keeps reports whether the asker of a chunk is told more than its number.
+func (o *Options) keeps(m *agora.Message) bool {
+	return o.Asker != nil || o.Frame != "" || m.N == 0 && o.Receipts&agora.Stored != 0
 }
 
 // prepare returns the message's lane, once the addressee is known to be there

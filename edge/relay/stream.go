@@ -81,21 +81,11 @@ func (s *Sender) goesOn(k *streamKey, m *agora.Message) (l *lane, st *stream, to
 // uses has the parts of a stream go into a lane; mu is held.
 func (s *Sender) uses(st *stream, l *lane) {
 	if st.lane != l {
-		st.lane, st.told = l, func(res broker.Result) { s.arrived(st, l, res) }
+		st.lane, st.told = l, func(res broker.Result) {
+			p := pendingSend{sender: s, asker: s.cfg.Asker, lane: l, key: st.key, stream: st, part: agora.Chunk, n: res.N, size: res.Size + overhead}
+			p.complete(res)
+		}
 	}
-}
-
-// arrived settles a chunk of which nothing is kept but its stream.
-func (s *Sender) arrived(st *stream, l *lane, res broker.Result) {
-	s.window.give(res.Size + overhead)
-	if st.key.to.IsBox() && res.Err == nil {
-		l.peer.sent.Add(int64(res.Size + overhead))
-	}
-	if s.answered(st.key, agora.Chunk, res.Err) {
-		return
-	}
-	s.settle(&transit{lane: l, key: st.key, stream: st, part: agora.Chunk, n: res.N}, res)
-	s.cfg.Told(st.key.to, res)
 }
 
 // find returns an open stream; mu is held. Most often it is the one that was found last.
@@ -145,42 +135,42 @@ func (s *Sender) answered(k streamKey, part agora.Part, err error) bool {
 }
 
 // settle takes note of what became of a message.
-func (s *Sender) settle(t *transit, res broker.Result) {
-	l, k, st := t.lane, t.key, t.stream
+func (s *Sender) settle(p *pendingSend, res broker.Result) {
+	l, k, st := p.lane, p.key, p.stream
 	if res.Err == nil && !res.Again && res.Seq>>agora.SeqShift != l.last {
 		l.last = res.Seq >> agora.SeqShift
 		l.peer.stored()
 	}
-	if res.Err == nil && t.n > 0 {
-		s.numbered(k.to.Peer(), t.n)
+	if res.Err == nil && p.n > 0 {
+		s.numbered(k.to.Peer(), p.n)
 	}
 	failed := res.Err != nil
 	if failed && agora.AsError(res.Err).Code == agora.Unavailable {
 		s.heldBack(k.to, res)
 	}
-	if k.to.IsBox() && (t.part != agora.Cancel || st != nil) { // else it is the request's stream that is cancelled
-		s.boxed(k.to, t.part, res.Err)
+	if k.to.IsBox() && (p.part != agora.Cancel || st != nil) { // else it is the request's stream that is cancelled
+		s.boxed(k.to, p.part, res.Err)
 	}
-	if t.awaits && failed {
-		s.Replied(k.to, t.request) // it is answered: nothing is waited for
+	if p.awaits && failed {
+		s.Replied(k.to, p.request) // it is answered: nothing is waited for
 	}
-	if t.part == agora.Whole {
+	if p.part == agora.Whole {
 		return
 	}
-	if failed && !t.part.Ends() && !t.piece {
-		s.refuse(k, t.part, t.n, res.Err)
+	if failed && !p.part.Ends() && !p.piece {
+		s.refuse(k, p.part, p.n, res.Err)
 	}
-	if t.part == agora.End && !failed {
+	if p.part == agora.End && !failed {
 		s.mu.Lock()
 		s.ended.add(k)
 		s.mu.Unlock()
 	}
 	switch {
-	case failed && !t.first && st != nil && agora.AsError(res.Err).Code == agora.InvalidRequest:
+	case failed && !p.first && st != nil && agora.AsError(res.Err).Code == agora.InvalidRequest:
 		// The part was refused, the stream is open in the log still, and nothing
 		// of it is taken any more: its receiver must not wait for the rest.
 		s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
-	case failed || t.part.Ends():
+	case failed || p.part.Ends():
 		s.end(k, st)
 	}
 }

@@ -63,10 +63,10 @@ func TestAStreamThatIsRefusedForGoodIsAnsweredOnce(t *testing.T) {
 			s.dropped(k, step.part)
 		}
 		told := false
-		tr := s.relay.transits.get()
-		tr.sender, tr.key, tr.part, tr.done = s, k, step.part, func(broker.Result) { told = true }
-		tr.lane = &lane{peer: &peer{}}
-		tr.outcome(broker.Result{Err: step.err})
+		p := s.relay.pending.get()
+		p.sender, p.key, p.part, p.asker = s, k, step.part, AskerFunc(func(Sent) { told = true })
+		p.lane = &lane{peer: &peer{}}
+		p.done(broker.Result{Err: step.err})
 		if told != step.told {
 			t.Errorf("%v with %v: told %t, want %t", step.part, step.err, told, step.told)
 		}
@@ -76,7 +76,7 @@ func TestAStreamThatIsRefusedForGoodIsAnsweredOnce(t *testing.T) {
 func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 	k := streamKey{agora.ToAgent("t", "a"), "s"}
 	told := 0
-	s := &Sender{relay: &Relay{}, window: window{size: 1 << 20}, cfg: SenderConfig{Claim: new(presence.Claim), Told: func(agora.Address, broker.Result) { told++ }}}
+	s := &Sender{relay: &Relay{}, window: window{size: 1 << 20}, cfg: SenderConfig{Claim: new(presence.Claim), Asker: AskerFunc(func(Sent) { told++ })}}
 	st := &stream{key: k, receipts: agora.Stored | agora.Delivered}
 	s.uses(st, &lane{peer: &peer{}})
 	put(&s.open, k, st)
@@ -113,7 +113,7 @@ func TestASenderIsSmall(t *testing.T) {
 // A deadline that passes after the reply has come, or after another request took its name, tells nobody anything.
 func TestOnlyTheDeadlineOfWhatIsStillAskedCounts(t *testing.T) {
 	told := 0
-	s := &Sender{relay: &Relay{}, cfg: SenderConfig{TimedOut: func(agora.Address, string, string) { told++ }}}
+	s := &Sender{relay: &Relay{}, cfg: SenderConfig{Asker: AskerFunc(func(Sent) { told++ })}}
 	to, first, second := agora.ToAgent("t", "a"), &stream{}, &stream{}
 	k := streamKey{to, "r"}
 	if !s.late(to, "r") {
