@@ -12,7 +12,8 @@ func TestACancelGoesToTheCallWhoseStreamIsOpen(t *testing.T) {
 	peer := agora.ToAgent("t", "caller")
 	cancel := &agora.Message{Kind: agora.Request, Part: agora.Cancel, To: peer, Stream: "r"}
 	for about, cut := range map[string][]string{"the end of the first has come late": {"first"}, "it has not come yet": nil, "another agent's has come": {"session"}} {
-		s := &Sender{relay: &Relay{}, cfg: SenderConfig{Claim: new(presence.Claim)}}
+		s := new(Sender)
+		s.relay, s.cfg.Claim = &Relay{}, new(presence.Claim)
 		s.Asked(peer, "r", "first", "r")
 		s.Asked(peer, "r", "second", "r")
 		for _, name := range cut {

@@ -51,7 +51,7 @@ type Relay struct {
 
 	mu      sync.Mutex // guards the fields below
 	peers   map[agora.Address]*peer
-	senders map[*Sender]struct{}
+	senders map[*laneSet]struct{}
 	trimmed time.Time      // when Tick last had senders put lanes aside
 	closed  []closedStream // to be taken out of presence with the next Tick
 	touched time.Time      // when Tick last told presence who was written to
@@ -67,7 +67,7 @@ type closedStream struct {
 func New(cfg Config) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
 	cfg.Answer = cmp.Or(cfg.Answer, 3*time.Second)
-	return &Relay{cfg: cfg, ctx: ctx, stop: stop, peers: map[agora.Address]*peer{}, senders: map[*Sender]struct{}{}, touched: time.Now()}
+	return &Relay{cfg: cfg, ctx: ctx, stop: stop, peers: map[agora.Address]*peer{}, senders: map[*laneSet]struct{}{}, touched: time.Now()}
 }
 
 // Close waits for what runs in the background.

@@ -43,7 +43,8 @@ func TestRequestsAndStreamsHaveNamesApart(t *testing.T) {
 // Hundreds of parts may be under way when the first is refused: as many errors would close the connection.
 func TestAStreamThatIsRefusedForGoodIsAnsweredOnce(t *testing.T) {
 	k := streamKey{agora.ToAgent("t", "a"), "s"}
-	s := &Sender{relay: &Relay{}, open: map[streamKey]*stream{}, numbers: map[agora.Address]*numbers{}}
+	s := new(Sender)
+	s.relay = &Relay{}
 	no := agora.Errorf(agora.StreamAborted, "over")
 	for _, step := range []struct {
 		part agora.Part
@@ -76,7 +77,8 @@ func TestAStreamThatIsRefusedForGoodIsAnsweredOnce(t *testing.T) {
 func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 	k := streamKey{agora.ToAgent("t", "a"), "s"}
 	told := 0
-	s := &Sender{relay: &Relay{}, window: window{size: 1 << 20}, cfg: SenderConfig{Claim: new(presence.Claim), Asker: AskerFunc(func(Sent) { told++ })}}
+	s := new(Sender)
+	s.relay, s.window.size, s.cfg = &Relay{}, 1<<20, SenderConfig{Claim: new(presence.Claim), Asker: AskerFunc(func(Sent) { told++ })}
 	st := &stream{key: k, receipts: agora.Stored | agora.Delivered}
 	s.uses(st, &lane{peer: &peer{}})
 	put(&s.open, k, st)
@@ -113,7 +115,8 @@ func TestASenderIsSmall(t *testing.T) {
 // A deadline that passes after the reply has come, or after another request took its name, tells nobody anything.
 func TestOnlyTheDeadlineOfWhatIsStillAskedCounts(t *testing.T) {
 	told := 0
-	s := &Sender{relay: &Relay{}, cfg: SenderConfig{Asker: AskerFunc(func(Sent) { told++ })}}
+	s := new(Sender)
+	s.relay, s.cfg.Asker = &Relay{}, AskerFunc(func(Sent) { told++ })
 	to, first, second := agora.ToAgent("t", "a"), &stream{}, &stream{}
 	k := streamKey{to, "r"}
 	if !s.late(to, "r") {
