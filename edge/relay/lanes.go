@@ -171,6 +171,23 @@ func (s *laneSet) all() []*lane {
 	return lanes
 }
 
+// addresses returns to whom the session has sent something, with room for what is open there; mu is held. Of the boxes of calls only answers that are open count.
+func (s *laneSet) addresses() map[agora.Address][]presence.OpenStream {
+	open := map[agora.Address][]presence.OpenStream{}
+	for to := range s.used {
+		open[to] = nil
+	}
+	for to := range s.lanes {
+		if !to.IsBox() {
+			open[to] = nil
+		}
+	}
+	for to := range s.parked {
+		open[to] = nil
+	}
+	return open
+}
+
 // Held returns the bytes that are under way: gathered, or sent and not stored yet. It does not block.
 func (s *laneSet) Held() int { return s.window.held() }
 

@@ -28,6 +28,22 @@ func (n *numbering) of(to agora.Address) *numbers {
 	return k
 }
 
+// follows returns an error where a number is beyond one that is waited for. Else that is waited for no more.
+func (n numbering) follows(to agora.Address, number uint64) error {
+	k := n[to]
+	if k == nil || k.refused == 0 {
+		return nil
+	}
+	if number > k.refused && k.refused > k.stored {
+		return &agora.Error{
+			Code: agora.Unavailable, RetryAfter: time.Second,
+			Message: fmt.Sprintf("number %d was refused and has not come again", k.refused),
+		}
+	}
+	k.refused = 0
+	return nil
+}
+
 // refused notes that a number was refused for the moment.
 func (n *numbering) refused(to agora.Address, number uint64) {
 	if k := n.of(to); k.refused == 0 || number < k.refused {
@@ -72,18 +88,7 @@ func (s *laneSet) Follows(to agora.Address, n uint64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.numbers[to]
-	if k == nil || k.refused == 0 {
-		return nil
-	}
-	if n > k.refused && k.refused > k.stored {
-		return &agora.Error{
-			Code: agora.Unavailable, RetryAfter: time.Second,
-			Message: fmt.Sprintf("number %d was refused and has not come again", k.refused),
-		}
-	}
-	k.refused = 0
-	return nil
+	return s.numbers.follows(to, n)
 }
 
 // Refused notes that a numbered frame was refused before it came into its

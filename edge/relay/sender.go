@@ -59,38 +59,6 @@ func (s *Sender) inherit(l presence.Lane) {
 	}
 }
 
-// Lanes returns the lanes that the session has used, with their open streams,
-// as presence is to have them.
-func (s *Sender) Lanes() []presence.Lane {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	open := map[agora.Address][]presence.OpenStream{}
-	for to := range s.used {
-		open[to] = nil
-	}
-	for to := range s.lanes {
-		if !to.IsBox() { // of those only answers that are open count
-			open[to] = nil
-		}
-	}
-	for to := range s.parked {
-		open[to] = nil
-	}
-	for k, st := range s.open {
-		open[k.to] = append(open[k.to], presence.OpenStream{
-			Stream: k.stream, Kind: st.kind, Indexed: st.indexed, Deadline: st.deadline, Receipts: st.receipts,
-		})
-	}
-	for k, st := range s.asked {
-		open[k.to] = append(open[k.to], presence.OpenStream{Stream: requestStream(k.stream), Kind: st.kind, Deadline: st.deadline})
-	}
-	lanes := make([]presence.Lane, 0, len(open))
-	for to, streams := range open {
-		lanes = append(lanes, presence.Lane{To: to, Open: streams})
-	}
-	return lanes
-}
-
 // Close ends every lane and deadline here; what is not stored is answered
 // with UNAVAILABLE. The session may go on elsewhere.
 func (s *Sender) Close() {
@@ -111,25 +79,13 @@ func (s *Sender) Close() {
 
 // Sends tells whether a stream to an address is open, and its kind.
 func (s *Sender) Sends(to agora.Address, name string) (agora.Kind, bool) {
-	to = s.Box(to, name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st := s.open[streamKey{to, name}]; st != nil {
-		return st.kind, true
-	}
-	return 0, false
+	return s.sends(streamKey{s.Box(to, name), name})
 }
 
 // Over reports whether a stream to an address has come to its normal end of late, and whether what comes of it is dropped in silence, as the stream
 // was refused or cancelled.
 func (s *Sender) Over(to agora.Address, name string) (ended, silent bool) {
-	keys := [...]streamKey{{to, name}, {s.Box(to, name), name}}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, k := range keys {
-		ended, silent = ended || s.past.ended.has(k), silent || s.past.over.has(k)
-	}
-	return ended, silent
+	return s.isOver(streamKey{to, name}, streamKey{s.Box(to, name), name})
 }
 
 // Cancelled closes a stream that its receiver has cancelled: what the agent

@@ -63,6 +63,47 @@ func (s *streamSet) Receipts(to agora.Address, name string) (tiers agora.Receipt
 	return st.receipts, true
 }
 
+// sends is [Sender.Sends].
+func (s *streamSet) sends(k streamKey) (agora.Kind, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.open[k]; st != nil {
+		return st.kind, true
+	}
+	return 0, false
+}
+
+// isOver is [Sender.Over] of a stream that has one of some names.
+func (s *streamSet) isOver(keys ...streamKey) (ended, silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range keys {
+		ended, silent = ended || s.past.ended.has(k), silent || s.past.over.has(k)
+	}
+	return ended, silent
+}
+
+// Lanes returns the lanes that the session has used, with their open streams,
+// as presence is to have them.
+func (s *streamSet) Lanes() []presence.Lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := s.addresses()
+	for k, st := range s.open {
+		open[k.to] = append(open[k.to], presence.OpenStream{
+			Stream: k.stream, Kind: st.kind, Indexed: st.indexed, Deadline: st.deadline, Receipts: st.receipts,
+		})
+	}
+	for k, st := range s.asked {
+		open[k.to] = append(open[k.to], presence.OpenStream{Stream: requestStream(k.stream), Kind: st.kind, Deadline: st.deadline})
+	}
+	lanes := make([]presence.Lane, 0, len(open))
+	for to, streams := range open {
+		lanes = append(lanes, presence.Lane{To: to, Open: streams})
+	}
+	return lanes
+}
+
 // dropped reports whether a part belongs to a stream that was answered for already; see [pastStreams.drops].
 func (s *streamSet) dropped(k streamKey, part agora.Part) bool {
 	s.mu.Lock()

@@ -105,6 +105,26 @@ func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 	}
 }
 
+func TestWhatIsKeptOfAMessageIsUsedAgain(t *testing.T) {
+	told := 0
+	s := new(Sender)
+	s.relay, s.window.size, s.cfg = &Relay{}, 1<<20, SenderConfig{Claim: new(presence.Claim), Asker: AskerFunc(func(Sent) { told++ })}
+	k, l := streamKey{agora.ToAgent("t", "a"), ""}, &lane{peer: &peer{}}
+	m := agora.Message{To: k.to, Body: []byte("token")}
+	size := len(m.Body) + overhead
+	if n := testing.AllocsPerRun(100, func() {
+		if err := s.window.take(t.Context(), size); err != nil {
+			t.Fatal(err)
+		}
+		s.keep(k, &m, Options{Frame: "id"}, l, nil, size).done(broker.Result{Size: len(m.Body)})
+	}); n >= 1 { // a collection empties the pool
+		t.Errorf("%v allocations, want 0", n)
+	}
+	if told == 0 || s.window.held() != 0 {
+		t.Errorf("told %d times, %d bytes under way; want some, 0", told, s.window.held())
+	}
+}
+
 // Each of an edge's tens of thousands of sessions has one, and most of them send nothing.
 func TestASenderIsSmall(t *testing.T) {
 	if size := unsafe.Sizeof(Sender{}); size > 320 {
