@@ -189,6 +189,7 @@ func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
 	of, incoming := s.incoming.isOpen(k)
 	_, _, upTo := s.cursor.mailbox()
 	kind, own := s.out.sender().Sends(peer, m.Stream)
+	own = own && (m.To == peer || m.To == s.out.sender().Box(peer, m.Stream)) // else a request of that name is meant
 	// After a resume the beginning of a stream may lie before what this edge has seen.
 	if !own && !incoming && !s.claim.Resumed {
 		return agora.Errorf(agora.StreamNotFound, "no stream %q to or from %q is open", m.Stream, peer.Agent)

@@ -19,16 +19,17 @@ type boxes struct {
 
 // box is one answer box.
 type box struct {
-	at      agora.Address
-	request string
-	streams string // the request's own stream, or what it is called if it is one: nothing tells that of one that presence has listed; empty where it is whole
-	cut     bool   // that stream was aborted, or the agent has cancelled it
-	stream  string // of the answer, once it has begun
-	begun   bool   // an answer was put into it
-	ended   bool   // its end was said, though that may not be stored yet
-	n       uint64 // number and id of the first part of that
-	id      string
-	since   time.Time // when it was answered; zero while it was not
+	at        agora.Address
+	request   string
+	streams   string // the request's own stream, or what it is called if it is one: nothing tells that of one that presence has listed; empty where it is whole
+	cut       bool   // that stream was aborted, or the agent has cancelled it
+	stream    string // of the answer, once it has begun
+	begun     bool   // an answer was put into it
+	inherited bool   // by an earlier holder of the session: it may have ended
+	ended     bool   // its end was said, though that may not be stored yet
+	n         uint64 // number and id of the first part of that
+	id        string
+	since     time.Time // when it was answered; zero while it was not
 }
 
 const (
@@ -100,7 +101,7 @@ func (b *boxes) resume(to agora.Address, stream string) {
 		x = &box{at: to}
 		b.all[to.Space] = x
 	}
-	x.begun, x.stream = true, stream
+	x.begun, x.inherited, x.stream = true, true, stream
 	b.streams[streamKey{to.Peer(), stream}] = x
 }
 
@@ -114,20 +115,37 @@ func (b *boxes) streamed(peer agora.Address, stream string) *box {
 	return nil
 }
 
+// toCancel returns the box to which a cancel goes that names a stream of a peer's, and whether that is known for sure: that of the answer under this name, unless that has
+// ended, or may have as an earlier holder of the session has begun it, and a request of that name is open. nil for none.
+func (b *boxes) toCancel(peer agora.Address, stream string) (x *box, found bool) {
+	x = b.streams[streamKey{peer, stream}]
+	sure := x != nil && x.since.IsZero() && !x.inherited
+	if request := b.streamed(peer, stream); request != nil && !sure {
+		return request, true
+	}
+	if x == nil {
+		return nil, false
+	}
+	x.ended = true
+	return x, !x.inherited
+}
+
 // route is [Sender.Route] by what is known here.
 func (b *boxes) route(m *agora.Message) (to agora.Address, found bool) {
 	if b == nil {
 		return m.To, false
 	}
+	if m.Part == agora.Cancel {
+		x, found := b.toCancel(m.To, m.Stream)
+		if x == nil {
+			return m.To, false
+		}
+		return x.at, found
+	}
 	if m.Part != agora.Whole {
 		x := b.streams[streamKey{m.To, m.Stream}]
 		if x != nil && (m.Part != agora.Start || !x.ended && x.since.IsZero() || x.takes(m)) { // else another answer begins under a name that was used before
 			x.ended = x.ended || m.Part.Ends()
-			return x.at, true
-		}
-	}
-	if m.Part == agora.Cancel {
-		if x := b.streamed(m.To, m.Stream); x != nil {
 			return x.at, true
 		}
 	}
