@@ -29,7 +29,6 @@ var large = map[string]struct {
 	"edge.Config":                  {methods: 1, fields: 30, why: "settings are plain fields"},
 	"internal/loadgen.Result":      {methods: 1, fields: 26, why: "what was measured is plain fields"},
 	"internal/loadgen.StormResult": {methods: 1, fields: 24, why: "what was measured is plain fields"},
-	"edge/relay.Sender":            {methods: 71, fields: 22, why: "it is one session's lanes, streams and deadlines under one lock"},
 }
 
 // TestTypesKeepFewThings holds that no type of a program has more methods or fields than a reader can keep in mind.

@@ -84,7 +84,7 @@ func (a *act) do(ctx context.Context, s *Session) (out Outcome, err error) {
 		default: // nobody waits for more
 		}
 	}}
-	stores, stored := true, false
+	stores := true
 	switch a.Verb {
 	case verbSend:
 		m := *a.Message
@@ -108,22 +108,30 @@ func (a *act) do(ctx context.Context, s *Session) (out Outcome, err error) {
 		stores = false
 		out, err = a.doAside(ctx, s, w)
 	}
-	for err == nil && stores && !stored {
+	if err == nil && stores {
+		err = out.await(ctx, told)
+	}
+	return out, err
+}
+
+// await waits until what a verb stores is stored, and takes note of what is told meanwhile.
+func (out *Outcome) await(ctx context.Context, told <-chan Notice) error {
+	for {
 		select {
 		case n := <-told:
 			switch n.Kind {
 			case NoticePublished:
 				out.Event = n.Stream
 			case NoticeFault:
-				err = n.Err
+				return n.Err
 			case NoticeReceipt:
-				out.Seq, stored = n.Seq, true
+				out.Seq = n.Seq
+				return nil
 			}
 		case <-ctx.Done():
-			err = agora.AsError(ctx.Err())
+			return agora.AsError(ctx.Err())
 		}
 	}
-	return out, err
 }
 
 // doAside does an act that stores nothing for others, or of which nothing more is told.

@@ -398,6 +398,27 @@ func TestADialledSessionSurvivesThatRedisLosesEverything(t *testing.T) {
 	n.Await("sender 1")
 }
 
+// Redis comes back empty, an edge tells it of a session that speaks, and dies before its lease is there again. The lease of that edge is renewed so seldom that
+// this is nearly always so.
+func TestADialledSessionSurvivesItsEdgeThatDiesBehindALoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
+	t.Parallel()
+	c := dialling(t, agoratest.Options{Leases: []time.Duration{endless}})
+	n := agoratest.StartLineNode(t)
+	reader, _ := registered(t, c, 1, "reader")
+	dialled(t, c, 0, "node", n)
+	forget(c)
+	await.True(t, "the reader is there again", func() bool { return holder(t, c, 1, "reader").State == "online" })
+	n.Say(`send reader "hello"`)
+	reader.Expect(`{"type":"message","from":"node","payload":"hello"}`)
+	c.CutEdge(0)
+	adopted(t, c, "node", n, 1, 2)
+	mailed(t, c, 1, "node", 1)
+	n.Await("sender 1")
+}
+
 // The principal of an adopted session is the one that had it opened: what was taken from that, or has ended, is not adopted, nor what is another's.
 func TestASessionIsAdoptedByTheRightsThatOpenedIt(t *testing.T) {
 	t.Parallel()

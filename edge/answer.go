@@ -94,7 +94,8 @@ func notOpen(m *agora.Message) error {
 // concluding notes that an answer ends the stream of its name, for as long as that does not fail.
 func (s mailer) concluding(peer agora.Address, name, id string, w Want) Want {
 	s.out.sender().Concludes(peer, name, id)
-	return s.out.overhearing(w, func() { s.out.sender().Concludes(peer, name, "") })
+	w.failed = func() { s.out.sender().Concludes(peer, name, "") }
+	return w
 }
 
 // openAnswer opens the stream of an answer. Its name is its key as well: where two parts of one answer come at one time, both open it, once.

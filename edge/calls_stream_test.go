@@ -15,6 +15,7 @@ import (
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/presence"
 )
 
 // streamed is a question that goes on.
@@ -226,13 +227,12 @@ func TestAReceiverThatCancelsIsHeardByTheCaller(t *testing.T) {
 			bob.Drop()
 			bob, welcome = registered(t, c, 2, "bob", token(welcome), after(last))
 		}
-		bob.Send(`{"type":"cancel","id":"c","to":"anna","stream_id":"r"}`)
-		bob.Expect(`{"type":"receipt","request_id":"c","status":"stored"}`)
-		fails(t, a, agora.StreamAborted)
+		cancels(t, bob, a)
 		if err := a.Say(t.Context(), agora.Message{Part: agora.Chunk, Body: []byte("2")}); code(err) != agora.StreamAborted {
 			t.Errorf("cancelled %s, it is said: %v", how, err)
 		}
 		a.Close()
+		isOver(t, c, a)
 		bob.ExpectNone(during(500 * time.Millisecond))
 	}
 	if left := anna.Pending(); len(left) > 0 {
@@ -245,6 +245,53 @@ func TestAReceiverThatCancelsIsHeardByTheCaller(t *testing.T) {
 	bob.Expect(fmt.Sprintf(asksEnd, 2))
 	bob.Send(whole)
 	answers(t, a, `{"request_id":"r","text":"hi"}`)
+}
+
+// cancels has an agent cancel a request, and waits until its caller is told.
+func cancels(t *testing.T, bob *agoratest.Client, a *call.Answer) {
+	t.Helper()
+	bob.Send(`{"type":"cancel","id":"c","to":"anna","stream_id":"r"}`)
+	bob.Expect(`{"type":"receipt","request_id":"c","status":"stored"}`)
+	fails(t, a, agora.StreamAborted)
+}
+
+// isOver waits until a call is not open any more: then the end of its request is in the log.
+func isOver(t *testing.T, c *agoratest.Cluster, a *call.Answer) {
+	t.Helper()
+	client, err := presence.Dial("redis://" + c.Redis.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := presence.New(presence.Config{Client: client})
+	defer store.Close()
+	await.True(t, "the call is over", func() bool {
+		open, err := store.Calls.IsOpen(t.Context(), agora.DefaultTenant, a.Box())
+		return err == nil && !open
+	})
+}
+
+// An agent has cancelled a request, and the end of that comes behind the start of the next one of its name: it is not that one's.
+func TestTheLateEndOfARequestIsNotThatOfTheNextOne(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	bob, _ := registered(t, c, 1, "bob")
+	first := calls(t, c, 0, streamed("bob", "r"))
+	says(t, first, 1)
+	hears(bob, 1)
+	cancels(t, bob, first)
+	c.HoldLog(0, true)
+	first.Close()
+	second := calls(t, c, 2, streamed("bob", "r"))
+	says(t, second, 1)
+	hears(bob, 1)
+	c.HoldLog(0, false)
+	isOver(t, c, first)
+	says(t, second, 2)
+	bob.Expect(fmt.Sprintf(asksMore, 2))
+	cancels(t, bob, second)
+	second.Close()
+	isOver(t, c, second)
+	bob.ExpectNone(during(500 * time.Millisecond))
 }
 
 func TestAFullMailboxHoldsTheWriterBack(t *testing.T) {

@@ -102,12 +102,10 @@ func (s leaver) abortIfLost(ctx context.Context) {
 // reassert writes the session again where presence has lost it since the last
 // renewal; held is false when it is another's, or over.
 func (s leaver) reassert(ctx context.Context) (held bool, err error) {
-	n := s.node
 	if !guard.Asserts {
 		return false, nil
 	}
-	deposed, err := n.cfg.Presence.Sessions.Reassert(ctx, n.owner.Holder(), []presence.Held{s.held()})
-	return err == nil && len(deposed) == 0, err
+	return s.node.owner.Reassert(ctx, s.held())
 }
 
 // remove lets go of a detached session. The caller holds the departure's mu.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/presence"
 )
@@ -21,19 +20,20 @@ func (s publisher) putCut(ctx context.Context, m agora.Message, parts []json.Raw
 	m.Meta.Receipts = want &^ agora.Stored
 	span := s.node.cfg.Tracer.Send(&m)
 	var first *agora.Error // that a part met; outcomes come in the order of the parts, one at a time
+	note := relay.AskerFunc(func(t relay.Sent) {
+		switch {
+		case t.Err == nil:
+			s.node.stats.sent.Add(1)
+		case first == nil:
+			first = agora.AsError(t.Err)
+		}
+	})
 	for i, part := range parts {
 		m.Part, m.Body, m.Indexed, m.Index, m.ID, m.N = agora.Chunk, part, true, uint32(i), partKey(key, i), 0
 		if i == 0 {
 			m.Part = agora.Start
 		}
-		err := s.out.sender().Send(ctx, m, relay.Options{Receipts: want, Piece: true}, func(res broker.Result) {
-			switch {
-			case res.Err == nil:
-				s.node.stats.sent.Add(1)
-			case first == nil:
-				first = agora.AsError(res.Err)
-			}
-		})
+		err := s.out.sender().Send(ctx, m, relay.Options{Receipts: want, Piece: true, Asker: note})
 		if err != nil {
 			span.End(agora.AsError(err))
 			return s.cutShort(m, n, i, err)
@@ -41,13 +41,13 @@ func (s publisher) putCut(ctx context.Context, m agora.Message, parts []json.Raw
 		m.Meta.Trace = ""
 	}
 	m.Part, m.Body, m.Index, m.ID, m.N = agora.End, nil, uint32(len(parts)), partKey(key, len(parts)), n
-	last := s.out.pending(&m, w, want, span)
-	err := s.out.sender().Send(ctx, m, relay.Options{Receipts: want, Frame: w.RequestID, Piece: true}, func(res broker.Result) {
-		if res.Err != nil && agora.AsError(res.Err).Code == agora.StreamNotFound && first != nil {
-			res.Err = first // it never began
+	last := asker{&s.out, w.Told, w.failed, span}
+	err := s.out.sender().Send(ctx, m, relay.Options{Receipts: want, Frame: w.RequestID, Piece: true, Asker: relay.AskerFunc(func(t relay.Sent) {
+		if t.Err != nil && agora.AsError(t.Err).Code == agora.StreamNotFound && first != nil {
+			t.Err = first // it never began
 		}
-		last.complete(res)
-	})
+		last.Told(t)
+	})})
 	if err != nil {
 		span.End(agora.AsError(err)) // it is nobody's
 		return s.cutShort(m, n, len(parts), err)

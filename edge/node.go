@@ -37,7 +37,6 @@ type Node struct {
 	sessions    sessionTable
 	dials       dials
 	wheel       *Wheel
-	sends       pendingSends
 	seed        maphash.Seed // of the hashes of callers
 	stats       counters
 	stopAnswers func() // stops answering other edges; waits for what is being answered

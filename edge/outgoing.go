@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/lock"
 	"github.com/agora-relay/agora/internal/pause"
@@ -49,8 +48,8 @@ func (o *outgoing) sender() *relay.Sender {
 
 func (o *outgoing) newSender(lanes []presence.Lane) *relay.Sender {
 	return o.node.relay.Sender(relay.SenderConfig{
-		Claim: &o.claim, Lanes: lanes, Dirty: o.unclean, Deposed: o.laneLost, Told: o.told, TimedOut: o.timedOut,
-	})
+		Claim: &o.claim, Dirty: o.unclean, Deposed: o.laneLost, Asker: o,
+	}, lanes)
 }
 
 // used returns the lanes that the session has used, with their open streams.
@@ -81,33 +80,19 @@ func (o *outgoing) put(ctx context.Context, m agora.Message, w Want) error {
 	m.Meta.Receipts = want &^ agora.Stored
 	o.blocked.begin()
 	defer o.blocked.end()
-	how := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request, Answered: w.Told != nil && !w.overhears}
-	if m.Part == agora.Chunk && w.RequestID == "" && w.Told == nil && (m.N > 0 || want&agora.Stored == 0) {
-		return o.sender().Send(ctx, m, how, nil)
-	}
+	how := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request, Answered: w.Told != nil}
 	var span *trace.Span
 	if m.Part <= agora.Start && m.Kind <= agora.Event {
 		span = o.node.cfg.Tracer.Send(&m)
 	}
-	p := o.pending(&m, w, want, span)
-	err := o.sender().Send(ctx, m, how, p.done)
+	if w.Told != nil || w.failed != nil || span != nil {
+		how.Asker = &asker{o, w.Told, w.failed, span}
+	}
+	err := o.sender().Send(ctx, m, how)
 	if err != nil {
 		span.End(agora.AsError(err)) // it is nobody's
 	}
 	return err
-}
-
-// told tells the sender what became of a chunk that it gave no id, and of which no pendingSend is kept.
-func (o *outgoing) told(to agora.Address, res broker.Result) {
-	to = to.Peer()
-	if res.Err != nil {
-		o.conn.Notify(Notice{Kind: NoticeFault, To: to, N: res.N, Stream: res.Stream, Err: agora.AsError(res.Err)})
-		return
-	}
-	o.node.stats.sent.Add(1)
-	if res.N > 0 {
-		o.receipts.add(Notice{Kind: NoticeReceipt, Tier: agora.Stored, Seq: res.Seq, To: to, N: res.N}, o.conn)
-	}
 }
 
 // toldStored tells the agent that what it says again was stored before.
@@ -119,26 +104,6 @@ func (o *outgoing) toldStored(to agora.Address, w Want) {
 	case w.RequestID != "":
 		o.conn.Notify(n)
 	}
-}
-
-// overhearing returns a Want by which failed is called where what is sent is refused, before whoever else is told.
-func (o *outgoing) overhearing(w Want, failed func()) Want {
-	tell := w.Told
-	if tell == nil {
-		tell, w.overhears = o.conn.Notify, true
-	}
-	w.Told = func(n Notice) {
-		if n.Kind == NoticeFault {
-			failed()
-		}
-		tell(n)
-	}
-	return w
-}
-
-func (o *outgoing) timedOut(to agora.Address, stream, frame string) {
-	o.conn.Notify(Notice{Kind: NoticeFault, RequestID: frame, To: to.Peer(), Stream: stream,
-		Err: agora.Errorf(agora.Timeout, "the deadline has passed")})
 }
 
 // laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's all the same, the

@@ -177,7 +177,7 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 		return Delivery{Message: m, Redelivered: s.mailbox.redelivered(m)}, s.out.sender().Cancelled(peer, m.Stream)
 	}
 	if out := s.out.lanes.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
-		out.Cut(peer, m.Stream)
+		out.Cut(m.Session, m.Stream) // which is the name of its box
 	}
 	if s.drops(peer, m) {
 		return Delivery{}, false

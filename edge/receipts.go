@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/pause"
 )
@@ -240,7 +239,7 @@ func (o *receiptQueue) flush(to agora.AgentID, a *senderReceipts) {
 		}
 		m := r.message()
 		m.From, m.To = o.claim.Agent, o.peer(to)
-		if err := o.out.sender().Send(o.node.ctx, m, relay.Options{}, func(res broker.Result) { answered(res.Err) }); err != nil {
+		if err := o.out.sender().Send(o.node.ctx, m, relay.Options{Asker: relay.AskerFunc(func(t relay.Sent) { answered(t.Err) })}); err != nil {
 			answered(err)
 		} else {
 			o.slot.MarkActive()

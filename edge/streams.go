@@ -18,8 +18,19 @@ type streamKey struct {
 // incoming is the streams to an agent. The zero value is ready to use; its maps are made when something comes into them.
 type incoming struct {
 	mu        sync.Mutex           // guards the fields below
-	open      map[streamKey]string // that have begun here, each with the request that it is or answers; empty for none
+	open      map[streamKey]heard  // that have begun here
 	cancelled map[streamKey]uint64 // by the agent, each with the position up to which it had been given
+}
+
+// heard is what is known of an open stream to an agent.
+type heard struct {
+	request string // that it is or answers; empty for none
+	session string // of who says it; empty where its start was not seen
+}
+
+// says reports whether a part is of the stream, and not of an earlier one of its name, which another session has said.
+func (h heard) says(m *agora.Message) bool {
+	return m.Part == agora.Start || h.session == "" || m.Session == "" || h.session == m.Session
 }
 
 // maxIncoming bounds how many open streams to an agent are kept in mind, maxCancelled how many cancelled ones.
@@ -38,7 +49,7 @@ func (i *incoming) restore(tenant string, cancelled []presence.Stream) {
 }
 
 // follow follows which streams are open, by a part that has come. drop says that it is of a stream that this agent has
-// cancelled. A start that was stored after the cancel begins a stream of its own; again says so.
+// cancelled, or of an earlier one than that which is open under its name. A start that was stored after the cancel begins a stream of its own; again says so.
 func (i *incoming) follow(peer agora.Address, m *agora.Message) (drop, again bool) {
 	if m.Part == agora.Whole || m.Stream == "" {
 		return false, false
@@ -51,12 +62,12 @@ func (i *incoming) follow(peer agora.Address, m *agora.Message) (drop, again boo
 	case cancelled && m.Part == agora.Start && m.Seq > since:
 		delete(i.cancelled, k)
 		again = true
-	case cancelled:
+	case cancelled || !i.open[k].says(m):
 		return true, false
 	}
 	switch {
 	case m.Part == agora.Start && len(i.open) < maxIncoming:
-		put(&i.open, k, cmp.Or(m.Meta.Request, m.Meta.Parent))
+		put(&i.open, k, heard{cmp.Or(m.Meta.Request, m.Meta.Parent), m.Session})
 	case m.Part.Ends():
 		delete(i.open, k)
 	}
@@ -68,7 +79,7 @@ func (i *incoming) name(k streamKey, request string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.open) < maxIncoming {
-		put(&i.open, k, request)
+		put(&i.open, k, heard{request, i.open[k].session})
 	}
 }
 
@@ -79,20 +90,20 @@ func (i *incoming) find(peer agora.Address, name string) string {
 	if _, ok := i.open[streamKey{peer, name}]; ok {
 		return name
 	}
-	for k, request := range i.open {
-		if request == name && k.peer == peer {
+	for k, of := range i.open {
+		if of.request == name && k.peer == peer {
 			return k.stream
 		}
 	}
 	return name
 }
 
-// isOpen reports whether a stream is open, and returns its request.
-func (i *incoming) isOpen(k streamKey) (request string, open bool) {
+// isOpen reports whether a stream is open, and returns what is known of it.
+func (i *incoming) isOpen(k streamKey) (of heard, open bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	request, open = i.open[k]
-	return request, open
+	of, open = i.open[k]
+	return of, open
 }
 
 // cancel drops what follows of a stream.
@@ -110,11 +121,11 @@ func (i *incoming) cancel(k streamKey, upTo uint64) {
 }
 
 // reopen has a stream whose cancel was not stored be cancelled once more where that is asked. What comes of it stays unshown.
-func (i *incoming) reopen(k streamKey, request string) {
+func (i *incoming) reopen(k streamKey, of heard) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, is := i.cancelled[k]; is {
-		put(&i.open, k, request)
+		put(&i.open, k, of)
 	}
 }
 

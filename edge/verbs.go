@@ -19,7 +19,7 @@ type Want struct {
 	Request   string         // the request's own id, which its reply will carry: for a deadline
 	Told      func(Notice)   // is told what else the connection would be, on a goroutine that must not be blocked; the connection if nil
 
-	overhears bool // Told passes on to the connection, which is told nothing of what is dropped
+	failed func() // is called before whoever is told where what is sent is refused; may be nil
 }
 
 // Send takes a message of the relay's verbs: m has Kind, Part, Stream, Index,
@@ -186,9 +186,10 @@ func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
 	}
 	peer := m.To.Peer() // where that is a box, the stream is the request of its call, or the answer
 	k := streamKey{peer, m.Stream}
-	request, incoming := s.incoming.isOpen(k)
+	of, incoming := s.incoming.isOpen(k)
 	_, _, upTo := s.cursor.mailbox()
 	kind, own := s.out.sender().Sends(peer, m.Stream)
+	own = own && (m.To == peer || m.To == s.out.sender().Box(peer, m.Stream)) // else a request of that name is meant
 	// After a resume the beginning of a stream may lie before what this edge has seen.
 	if !own && !incoming && !s.claim.Resumed {
 		return agora.Errorf(agora.StreamNotFound, "no stream %q to or from %q is open", m.Stream, peer.Agent)
@@ -214,14 +215,14 @@ func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
 	}
 	m.ID = Key(m.ID, []byte("cancel"), []byte(m.Stream))
 	if incoming {
-		w = s.out.overhearing(w, func() { s.incoming.reopen(k, request) })
+		w.failed = func() { s.incoming.reopen(k, of) }
 	}
 	err := s.out.put(ctx, m, w)
 	switch {
 	case err == nil:
-		s.out.sender().Cut(peer, m.Stream)
+		s.out.sender().Cut(m.To.Space, m.Stream)
 	case incoming:
-		s.incoming.reopen(k, request)
+		s.incoming.reopen(k, of)
 	}
 	return err
 }

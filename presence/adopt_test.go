@@ -254,6 +254,31 @@ func TestTheSweepListsWhatADeadEdgeHadDialled(t *testing.T) {
 	})
 }
 
+// An edge finds that the server has lost everything, tells it what it holds, and dies before it renews its lease once more.
+func TestAnEdgeThatDiesAsItHasToldALossIsFoundDead(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{Lease: 200 * time.Millisecond})
+		sweeper := presence.Holder{Edge: "sweeper", Incarnation: "i"}
+		r := dialledTo("a", "e1", "x:1")
+		renewed(t, s, r.Holder)
+		c, rec := begun(t, s, r)
+		srv.empty()
+		await.True(t, "the server is back", func() bool { return s.SetWhole(t.Context()) == nil })
+		r.Dial = rec.Dial
+		for n := range 2 {
+			found := must(s.Sessions.Reassert(t.Context(), r.Holder, []presence.Held{{Claim: c, Request: r}}))(t)
+			if n == 0 && !found.Unleased {
+				t.Error("the lease was not found gone")
+			}
+		}
+		await.True(t, "it is to be adopted", func() bool {
+			_ = must(s.Sweep(t.Context(), sweeper, 10))(t)
+			ids, all := orphans(t, s)
+			return len(ids) == 1 && all[0].Phase == presence.InGrace
+		})
+	})
+}
+
 func TestAddressesAndOrphansSurviveALoss(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
@@ -268,7 +293,7 @@ func TestAddressesAndOrphansSurviveALoss(t *testing.T) {
 		r.Dial, away.Dial = rec.Dial, lostRec.Dial
 		held := []presence.Held{{Claim: c, Request: r}, {Claim: lost, Request: away, Away: time.Hour}}
 		for range 2 {
-			if deposed := must(s.Sessions.Reassert(t.Context(), r.Holder, held))(t); len(deposed) != 0 {
+			if deposed := must(s.Sessions.Reassert(t.Context(), r.Holder, held))(t).Deposed; len(deposed) != 0 {
 				t.Fatalf("deposed %+v", deposed)
 			}
 		}
@@ -282,7 +307,7 @@ func TestAddressesAndOrphansSurviveALoss(t *testing.T) {
 		again.Resume = r.Token
 		moved, _ := begun(t, s, again)
 		late := []presence.Held{{Claim: c, Request: r}}
-		if deposed := must(s.Sessions.Reassert(t.Context(), r.Holder, late))(t); len(deposed) != 1 || moved.Epoch <= c.Epoch {
+		if deposed := must(s.Sessions.Reassert(t.Context(), r.Holder, late))(t).Deposed; len(deposed) != 1 || moved.Epoch <= c.Epoch {
 			t.Fatalf("deposed %+v by %+v", deposed, moved)
 		}
 		_ = must(s.Sessions.Claim(t.Context(), dialledTo("b", "e2", "x:1")))(t) // which the one who comes late has not

@@ -30,10 +30,7 @@ type Leases struct{ *backend }
 // TakenError and writes no lease: unless that is the incarnation gone, whose lease is replaced. An edge
 // that was killed leaves its lease behind, and two that run under one id must not share it.
 func (s Leases) Renew(ctx context.Context, h Holder, gone string) (held bool, err error) {
-	r, err := s.runAll(ctx, []call{
-		indexAdd(edgesKey, s.cfg.Lease, h.word()),
-		s.renew(h, gone, rand.Text()),
-	})
+	r, err := s.runAll(ctx, s.renewal(h, gone))
 	if err != nil {
 		return false, err
 	}
@@ -41,6 +38,11 @@ func (s Leases) Renew(ctx context.Context, h Holder, gone string) (held bool, er
 		return false, &TakenError{By: Holder{Edge: h.Edge, Incarnation: r[1].at(1).str()}}
 	}
 	return r[1].at(0).yes(), nil
+}
+
+// renewal is what Renew runs: the second call is renew.
+func (s Leases) renewal(h Holder, gone string) []call {
+	return []call{indexAdd(edgesKey, s.cfg.Lease, h.word()), s.renew(h, gone, rand.Text())}
 }
 
 // renew is one renewal; word tells it from a repetition of itself.

@@ -18,30 +18,38 @@ type Held struct {
 	Away     time.Duration // grace that is left where the socket is gone; 0 while it is there
 }
 
-// Reassert writes claims again after Redis lost or missed them: it returns
-// those that another holder has claimed since, or whose session is over. Where a record is
+// Reasserted is what Reassert has found.
+type Reasserted struct {
+	Deposed  []Claim // those that another holder has claimed since, or whose session is over
+	Unleased bool    // the holder's lease was gone, as after a loss: there may be more to write again
+}
+
+// Reassert writes claims again after Redis lost or missed them, and the lease that they stand under, as Leases.Renew does: so that
+// whoever dies right behind is found dead, and what it holds is taken from it. Where a record is
 // gone it is written whole, under the same epoch; where it is there under that epoch, only what may be missing is
 // added; a session that went to grace because the lease lapsed is active again. One that is Away comes back as one
 // in its grace, and only where its record is gone.
 // Memberships of spaces are added again, without telling anyone. A few pipelines, whatever the number.
-func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []Claim, err error) {
-	calls := append(append(s.listAgain(h, cs), s.listAway(cs)...), s.listDialled(h, cs)...)
+func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reasserted, err error) {
+	calls := append(s.leases.renewal(h, ""), s.listAgain(h, cs)...) // the lease first: without it what follows is nobody's
+	calls = append(append(calls, s.listAway(cs)...), s.listDialled(h, cs)...)
 	first := len(calls)
 	for _, x := range cs {
 		c, err := s.reassertCall(h, x)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 		calls = append(calls, c)
 	}
 	replies, err := s.runAll(ctx, calls)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
+	found.Unleased = replies[1].at(0).int() == 0
 	var joins []call
 	for i, x := range cs {
 		if !replies[first+i].yes() {
-			deposed = append(deposed, x.Claim)
+			found.Deposed = append(found.Deposed, x.Claim)
 			continue
 		}
 		if x.Request.Dial != nil { // only then: another session of the agent may have another address, and this one be another agent's
@@ -52,7 +60,7 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (deposed []
 		}
 	}
 	_, err = s.runAll(ctx, joins)
-	return deposed, err
+	return found, err
 }
 
 // listAgain writes the indexes: batches of members, and every space in its own call.

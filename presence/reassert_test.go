@@ -47,7 +47,7 @@ func TestAnEdgeWritesWhatTheServerLostAgain(t *testing.T) {
 		})
 		ok(t, s.SetWhole(t.Context()))
 		for range 2 { // the second time nothing was lost
-			if deposed := must(s.Sessions.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t); len(deposed) != 0 {
+			if deposed := must(s.Sessions.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t).Deposed; len(deposed) != 0 {
 				t.Fatalf("deposed %+v", deposed)
 			}
 		}
@@ -88,7 +88,7 @@ func TestOnlyWhoStillHoldsASessionKeepsIt(t *testing.T) {
 		ok(t, s.Sessions.End(t.Context(), over))
 		ok(t, s.Sessions.Lose(t.Context(), lapsed, presence.Position{}, nil, false)) // as a sweeper does
 		deposed := must(s.Sessions.Reassert(t.Context(), claimant("x", "e1").Holder,
-			[]presence.Held{heldBy(taken), heldBy(over), heldBy(lapsed), heldBy(kept)}))(t)
+			[]presence.Held{heldBy(taken), heldBy(over), heldBy(lapsed), heldBy(kept)}))(t).Deposed
 		if len(deposed) != 2 || deposed[0].Agent != "taken" || deposed[1].Agent != "over" {
 			t.Fatalf("deposed %+v", deposed)
 		}
@@ -156,7 +156,7 @@ func TestAnEdgeThatComesBackWhileItIsSweptKeepsItsClaims(t *testing.T) {
 		cfg.Client = srv.client()
 		cfg.Client.AddHook(&between{text: "}:lease", f: func() {
 			renewed(t, back, h)
-			deposed := must(back.Sessions.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t)
+			deposed := must(back.Sessions.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t).Deposed
 			came, kept = true, len(deposed) == 0
 		}})
 		sweeper := presence.New(cfg)
@@ -215,7 +215,7 @@ func TestASessionInItsGraceIsWrittenAgainOnlyWhereItIsLost(t *testing.T) {
 		srv.empty()
 		await.True(t, "the server is back", func() bool { return s.SetWhole(t.Context()) == nil })
 		h := claimant("a", "e1").Holder
-		if deposed := must(s.Sessions.Reassert(t.Context(), h, []presence.Held{away}))(t); len(deposed) != 0 {
+		if deposed := must(s.Sessions.Reassert(t.Context(), h, []presence.Held{away}))(t).Deposed; len(deposed) != 0 {
 			t.Fatalf("deposed %+v", deposed)
 		}
 		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {

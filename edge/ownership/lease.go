@@ -25,6 +25,7 @@ type Lease struct {
 	cfg    *Config
 	rival  absence                 // of another life of this edge that has the lease; the renewals' own
 	last   atomic.Pointer[renewal] // that succeeded
+	lapsed atomic.Bool             // it was found gone: not all that stands under it has been looked after since
 	took   latency.Histogram
 	failed atomic.Int64
 }

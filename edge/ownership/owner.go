@@ -107,6 +107,12 @@ func (o *Owner) Reconcile(ctx context.Context, s Session) error {
 	return err
 }
 
+// Reassert writes the claim of a session again where presence has lost it; false where it is another's by now, or over.
+func (o *Owner) Reassert(ctx context.Context, h presence.Held) (held bool, err error) {
+	deposed, err := o.claims.write(ctx, []presence.Held{h})
+	return err == nil && len(deposed) == 0, err
+}
+
 // Return lets go of a claim that nobody waits for any more: it stays in its grace.
 func (o *Owner) Return(c presence.Claim) { o.claimer.giveBack(c) }
 

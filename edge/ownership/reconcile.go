@@ -118,6 +118,16 @@ func (k *claims) reassertAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// reassertAfterLapse is reassertAll once the lease was gone. Where it fails, or the lease is gone once more meanwhile, the next renewal does it again.
+func (k *claims) reassertAfterLapse(ctx context.Context) error {
+	k.lease.lapsed.Store(false)
+	err := k.reassertAll(ctx)
+	if err != nil {
+		k.lease.lapsed.Store(true)
+	}
+	return err
+}
+
 // restores is what writes again what is kept in presence beside sessions. The zero value is ready to use.
 type restores struct {
 	mu    sync.Mutex // guards the field below
@@ -145,7 +155,7 @@ func (k *claims) reassert(ctx context.Context, sessions []Session, away []presen
 	for _, s := range sessions {
 		held = append(held, s.Snapshot())
 	}
-	deposed, err := k.cfg.Presence.Sessions.Reassert(ctx, k.cfg.Holder, append(away, held...))
+	deposed, err := k.write(ctx, append(away, held...))
 	if err != nil {
 		return err
 	}
@@ -160,6 +170,16 @@ func (k *claims) reassert(ctx context.Context, sessions []Session, away []presen
 		}
 	}
 	return nil
+}
+
+// write writes claims again, and the lease with them, and returns those that another holder has claimed since. Where the lease was gone the next
+// renewal looks after all the others.
+func (k *claims) write(ctx context.Context, held []presence.Held) (deposed []presence.Claim, err error) {
+	found, err := k.cfg.Presence.Sessions.Reassert(ctx, k.cfg.Holder, held)
+	if found.Unleased {
+		k.lease.lapsed.Store(true)
+	}
+	return found.Deposed, err
 }
 
 // tellLostAgain tells that a socket is gone which went while its session was asserted: what was told before may be undone.

@@ -28,9 +28,13 @@ func (r *renewals) renew(ctx context.Context) error {
 		return err
 	}
 	first := r.lease.last.Load() == nil
-	if !held && !first {
+	if !held {
+		r.lease.lapsed.Store(true)
+	}
+	told := !first && r.lease.lapsed.Load()
+	if told {
 		// Others may have claimed what this edge held, or presence has lost it.
-		if err := r.claims.reassertAll(ctx); err != nil {
+		if err := r.claims.reassertAfterLapse(ctx); err != nil {
 			return err
 		}
 	}
@@ -42,7 +46,7 @@ func (r *renewals) renew(ctx context.Context) error {
 		whole, err = r.rebuild.beginWhole(ctx)
 	}
 	if err == nil {
-		err = r.rebuild.follow(ctx, whole, held || first)
+		err = r.rebuild.follow(ctx, whole, !told)
 	}
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 )
 
 // expire arms a stream's or request's deadline, if it has one. The caller holds mu.
-func (s *Sender) expire(k streamKey, st *stream, deadline time.Time, request bool) {
+func (s *streamSet) expire(k streamKey, st *stream, deadline time.Time, request bool) {
 	if deadline.IsZero() {
 		return
 	}
@@ -18,7 +18,7 @@ func (s *Sender) expire(k streamKey, st *stream, deadline time.Time, request boo
 }
 
 // await watches for the reply to a request.
-func (s *Sender) await(m *agora.Message, o Options) {
+func (s *streamSet) await(m *agora.Message, o Options) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := streamKey{m.To, o.Request}
@@ -28,14 +28,14 @@ func (s *Sender) await(m *agora.Message, o Options) {
 }
 
 // unasked forgets a request that was refused before it came into its lane.
-func (s *Sender) unasked(to agora.Address, request string, m *agora.Message) {
+func (s *streamSet) unasked(to agora.Address, request string, m *agora.Message) {
 	if m.Part == agora.Whole && !m.Meta.Deadline.IsZero() {
 		s.Replied(to, request)
 	}
 }
 
 // late tells whether nobody waits for a reply any more: of a request that failed, as its time was over before.
-func (s *Sender) late(to agora.Address, request string) bool {
+func (s *streamSet) late(to agora.Address, request string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[streamKey{to, request}] == nil
@@ -43,7 +43,7 @@ func (s *Sender) late(to agora.Address, request string) bool {
 
 // Replied notes that a reply has come: the deadline of the request that it
 // answers no longer counts.
-func (s *Sender) Replied(from agora.Address, request string) {
+func (s *streamSet) Replied(from agora.Address, request string) {
 	s.mu.Lock()
 	k := streamKey{from, request}
 	st := s.asked[k]
@@ -60,7 +60,7 @@ func (s *Sender) Replied(from agora.Address, request string) {
 // expired tells both ends that a deadline has passed. The record in the lane
 // decides of a stream: one that has ended meanwhile has not timed out. While the log can't be reached the sender is
 // told all the same, of a stream once that is sure.
-func (s *Sender) expired(k streamKey, st *stream, request bool) {
+func (s *streamSet) expired(k streamKey, st *stream, request bool) {
 	s.mu.Lock()
 	current := s.open[k]
 	if request {
@@ -73,7 +73,7 @@ func (s *Sender) expired(k streamKey, st *stream, request bool) {
 	if request {
 		delete(s.asked, k)
 	} else {
-		s.over.add(k) // what the agent still sends of it is dropped
+		s.past.over.add(k) // what the agent still sends of it is dropped
 	}
 	s.timers.Add(1)
 	s.mu.Unlock()
@@ -84,16 +84,43 @@ func (s *Sender) expired(k streamKey, st *stream, request bool) {
 	}
 	s.abort(k, st, agora.Timeout, func(res broker.Result) {
 		if res.Err == nil || agora.AsError(res.Err).Code == agora.Unavailable {
-			s.cfg.TimedOut(k.to, k.stream, st.frame)
+			s.cfg.Asker.Told(timedOut(k.to, k.stream, st.frame))
 		}
 	})
 }
 
 // tellLate tells the sender that the time is over, and the other end that nobody waits for the reply any more.
-func (s *Sender) tellLate(k streamKey, st *stream) {
+func (s *streamSet) tellLate(k streamKey, st *stream) {
 	s.relay.streamClosed(*s.cfg.Claim, k.to, requestStream(k.stream))
 	m := agora.AbortBody{Code: agora.Timeout, Request: k.stream}.Message()
 	m.Kind, m.From, m.To = agora.Control, s.cfg.Claim.Agent, k.to
-	s.cfg.TimedOut(k.to, "", st.frame)
+	s.cfg.Asker.Told(timedOut(k.to, "", st.frame))
 	s.put(k.to, m, func(broker.Result) {})
+}
+
+// stopDeadlines has none pass any more; mu is held.
+func (s *streamSet) stopDeadlines() {
+	for _, st := range s.open {
+		stopTimer(st)
+	}
+	for _, st := range s.asked {
+		stopTimer(st)
+	}
+}
+
+func timedOut(to agora.Address, stream, frame string) Sent {
+	return Sent{To: to.Peer(), Stream: stream, Frame: frame, Err: agora.Errorf(agora.Timeout, "the deadline has passed")}
+}
+
+// requestMark begins the name under which presence keeps a request with a
+// deadline; no stream of an agent's begins so.
+const requestMark = "\x00"
+
+func requestStream(id string) string { return requestMark + id }
+
+func requestID(stream string) (string, bool) {
+	if len(stream) == 0 || stream[:1] != requestMark {
+		return "", false
+	}
+	return stream[1:], true
 }

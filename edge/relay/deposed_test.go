@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
@@ -18,15 +17,12 @@ func TestAPartThatIsTriedAgainOnceTheClaimIsKnownIsAnswered(t *testing.T) {
 	room := agora.ToSpace("t", "room")
 	claim := b.claim
 	claim.Epoch++ // not known yet
-	s := b.relay.Sender(relay.SenderConfig{
-		Claim: &claim, TimedOut: func(agora.Address, string, string) {},
-		Lanes: []presence.Lane{{To: room, Open: []presence.OpenStream{{Stream: "s", Kind: agora.Event, Indexed: true}}}},
-	})
+	s := b.relay.Sender(relay.SenderConfig{Claim: &claim}, []presence.Lane{{To: room, Open: []presence.OpenStream{{Stream: "s", Kind: agora.Event, Indexed: true}}}})
 	defer s.Close()
-	answered := make(chan broker.Result, 1)
+	answered := make(chan relay.Sent, 1)
 	part := agora.Message{Kind: agora.Event, Part: agora.Chunk, To: room, Stream: "s", Index: 1, Indexed: true, Body: []byte("more")}
 	send := func() error {
-		return s.Send(t.Context(), part, relay.Options{}, func(r broker.Result) { answered <- r })
+		return s.Send(t.Context(), part, relay.Options{Asker: relay.AskerFunc(func(t relay.Sent) { answered <- t })})
 	}
 	if err := send(); !errors.Is(err, presence.ErrDeposed) {
 		t.Fatalf("without the claim: %v", err)

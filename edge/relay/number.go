@@ -15,20 +15,26 @@ type numbers struct {
 	lane    agora.Address // into which the last one went, once some go into boxes
 }
 
-// Follows returns an error when a number is beyond one that was refused for
-// the moment and has not come again, with the same message or another. The log
-// does so for what reaches it; this is for what does not get so far.
-func (s *Sender) Follows(to agora.Address, n uint64) error {
-	if n == 0 || !guard.Order {
-		return nil
+// numbering is what a sender knows of the numbers of its frames, by addressee. The lock of its laneSet guards it.
+type numbering map[agora.Address]*numbers
+
+// of returns the numbers of an addressee.
+func (n *numbering) of(to agora.Address) *numbers {
+	k := (*n)[to]
+	if k == nil {
+		k = &numbers{}
+		put((*map[agora.Address]*numbers)(n), to, k)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.numbers[to]
+	return k
+}
+
+// follows returns an error where a number is beyond one that is waited for. Else that is waited for no more.
+func (n numbering) follows(to agora.Address, number uint64) error {
+	k := n[to]
 	if k == nil || k.refused == 0 {
 		return nil
 	}
-	if n > k.refused && k.refused > k.stored {
+	if number > k.refused && k.refused > k.stored {
 		return &agora.Error{
 			Code: agora.Unavailable, RetryAfter: time.Second,
 			Message: fmt.Sprintf("number %d was refused and has not come again", k.refused),
@@ -38,9 +44,56 @@ func (s *Sender) Follows(to agora.Address, n uint64) error {
 	return nil
 }
 
+// refused notes that a number was refused for the moment.
+func (n *numbering) refused(to agora.Address, number uint64) {
+	if k := n.of(to); k.refused == 0 || number < k.refused {
+		k.refused = number
+	}
+}
+
+// stored notes that a number is stored: who was refused an earlier one sent it again for nothing.
+func (n *numbering) stored(to agora.Address, number uint64) {
+	k := n.of(to)
+	k.stored = max(k.stored, number)
+}
+
+// awaited reports whether a number is waited for that was refused for the moment.
+func (n numbering) awaited(to agora.Address) bool {
+	k := n[to]
+	return k != nil && k.refused != 0
+}
+
+// moves reports whether a number for a peer goes into another lane than the one before it.
+func (n numbering) moves(to agora.Address) bool {
+	k := n[to.Peer()]
+	return k == nil || k.lane != to
+}
+
+// into notes into which lane the next number for a peer goes, and returns that of the one before it.
+func (n *numbering) into(to agora.Address) (before agora.Address) {
+	k := n.of(to.Peer())
+	if before = k.lane; before == (agora.Address{}) {
+		before = to.Peer()
+	}
+	k.lane = to
+	return before
+}
+
+// Follows returns an error when a number is beyond one that was refused for
+// the moment and has not come again, with the same message or another. The log
+// does so for what reaches it; this is for what does not get so far.
+func (s *laneSet) Follows(to agora.Address, n uint64) error {
+	if n == 0 || !guard.Order {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.numbers.follows(to, n)
+}
+
 // Refused notes that a numbered frame was refused before it came into its
 // lane: for the moment, so that it must come again, or for good.
-func (s *Sender) Refused(to agora.Address, n uint64, err error) {
+func (s *laneSet) Refused(to agora.Address, n uint64, err error) {
 	switch {
 	case n == 0:
 	case agora.AsError(err).Code != agora.Unavailable:
@@ -48,42 +101,9 @@ func (s *Sender) Refused(to agora.Address, n uint64, err error) {
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if k := s.counted(to); k.refused == 0 || n < k.refused {
-			k.refused = n
-		}
+		s.numbers.refused(to, n)
 	}
 }
 
 // Used notes that a number went with what needs no place in a lane.
-func (s *Sender) Used(to agora.Address, n uint64) { s.pass(to, n) }
-
-// pass tells the lane, if there is one, that a number is used up.
-func (s *Sender) pass(to agora.Address, n uint64) {
-	if n == 0 {
-		return
-	}
-	s.mu.Lock()
-	l := s.lanes[to]
-	s.mu.Unlock()
-	if l != nil {
-		l.Pass(n)
-	}
-}
-
-// numbered notes that a number is stored: who was refused an earlier one sent it again for nothing.
-func (s *Sender) numbered(to agora.Address, n uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.counted(to)
-	k.stored = max(k.stored, n)
-}
-
-// counted returns the numbers of an addressee; mu is held.
-func (s *Sender) counted(to agora.Address) *numbers {
-	k := s.numbers[to]
-	if k == nil {
-		k = &numbers{}
-		put(&s.numbers, to, k)
-	}
-	return k
-}
+func (s *laneSet) Used(to agora.Address, n uint64) { s.pass(to, n) }

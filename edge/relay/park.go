@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
 )
 
 // Bounds of the lanes that a sender keeps open. A lane is a few kilobytes; one that was put
@@ -18,31 +17,15 @@ const (
 	maxParked = 16384 // put aside; beyond it some are forgotten, and lanes not known then begin as an heir's do: by reading the log
 )
 
-// put puts a message into the lane to an address.
-func (s *Sender) put(to agora.Address, m agora.Message, done func(broker.Result)) {
-	l := s.lane(to)
-	l.Put(m, done)
-	s.release(l)
-}
-
-// release says that a message is in its lane, or will not be.
-func (s *Sender) release(l *lane) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l.using--; l.using == 0 {
-		l.idle = time.Now()
-	}
-}
-
 // mayHaveUsed tells whether the session may have sent something to an address before; mu is held.
-func (s *Sender) mayHaveUsed(to agora.Address) bool {
+func (s *laneSet) mayHaveUsed(to agora.Address) bool {
 	_, used := s.used[to]
 	_, parked := s.parked[to]
 	return used || parked || s.forgot
 }
 
 // trim puts lanes aside when there are too many, those idle for longest first; mu is held.
-func (s *Sender) trim() {
+func (s *laneSet) trim() {
 	if len(s.lanes) <= fewLanes || len(s.lanes) < s.patience {
 		return
 	}
@@ -63,8 +46,8 @@ func (s *Sender) trim() {
 }
 
 // park puts a lane aside, unless something holds it; mu is held.
-func (s *Sender) park(to agora.Address, costly bool) {
-	if n := s.numbers[to]; n != nil && n.refused != 0 {
+func (s *laneSet) park(to agora.Address, costly bool) {
+	if s.numbers.awaited(to) {
 		return
 	}
 	l := s.lanes[to]
@@ -96,7 +79,7 @@ func (r *Relay) trim(now time.Time) {
 	}
 	r.trimmed = now
 	r.mu.Lock()
-	senders := make([]*Sender, 0, len(r.senders))
+	senders := make([]*laneSet, 0, len(r.senders))
 	for s := range r.senders {
 		senders = append(senders, s)
 	}
@@ -107,7 +90,7 @@ func (r *Relay) trim(now time.Time) {
 }
 
 // parkIdle puts aside the lanes that were idle since a time.
-func (s *Sender) parkIdle(since time.Time) {
+func (s *laneSet) parkIdle(since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.patience = 0

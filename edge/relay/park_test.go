@@ -72,7 +72,7 @@ func (b *bench) round(s *relay.Sender, n int, number uint64) (stored, again int)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	places := make(chan struct{}, 512) // under way at a time: on a busy machine thousands would wait for longer than they may
-	told := func(r broker.Result) {
+	told := relay.AskerFunc(func(r relay.Sent) {
 		defer func() { <-places; all.Done() }()
 		mu.Lock()
 		defer mu.Unlock()
@@ -84,7 +84,7 @@ func (b *bench) round(s *relay.Sender, n int, number uint64) (stored, again int)
 		default:
 			stored++
 		}
-	}
+	})
 	const side = 16
 	all.Add(n)
 	for from := range side {
@@ -92,8 +92,8 @@ func (b *bench) round(s *relay.Sender, n int, number uint64) (stored, again int)
 			for k := from; k < n; k += side {
 				places <- struct{}{}
 				m := agora.Message{Kind: agora.Event, To: agora.ToSpace("t", fmt.Sprint("space-", k)), N: number, Body: []byte("body")}
-				if err := s.Send(b.Context(), m, relay.Options{}, told); err != nil {
-					told(broker.Result{Err: err})
+				if err := s.Send(b.Context(), m, relay.Options{Asker: told}); err != nil {
+					told(relay.Sent{Err: err})
 				}
 			}
 		})
@@ -125,7 +125,7 @@ func heap() int {
 func TestAnAgentThatWritesToManyKeepsFewLanes(t *testing.T) {
 	const n = addressees
 	b := newBench(t)
-	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim, TimedOut: func(agora.Address, string, string) {}})
+	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim}, nil)
 	for _, want := range []struct {
 		number        uint64
 		stored, again int

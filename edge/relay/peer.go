@@ -172,3 +172,24 @@ func (p *peer) measure() {
 	p.full.Store(free <= 0)
 	p.records.Store(int32(min(max(free/checkShare, checkLeast), math.MaxInt32)))
 }
+
+// measureBox compares what was put into a box with what its callers have taken.
+func (p *peer) measureBox(ctx context.Context) {
+	sent := p.sent.Load()
+	taken, waits, err := p.relay.cfg.Taken(ctx, p.to)
+	if err != nil {
+		return // what was known stays
+	}
+	p.mu.Lock()
+	if p.before == 0 && taken > sent { // what was put there before the session came here
+		p.before = taken - sent
+	}
+	unread := sent + p.before - taken
+	p.mu.Unlock()
+	if !waits {
+		unread = 0 // nobody will read: the agent is told
+	}
+	p.full.Store(unread >= boxRoom)
+	p.over.Store(unread >= boxMost)
+	p.seen.Store(sent)
+}

@@ -43,15 +43,15 @@ type Confirmed struct {
 // Relay is what an edge knows of the addressees its agents send to. Its
 // methods may be called at the same time.
 type Relay struct {
-	cfg      Config
-	ctx      context.Context // ends with Close
-	stop     context.CancelFunc
-	checks   sync.WaitGroup // running pressure checks
-	transits transits
+	cfg     Config
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	checks  sync.WaitGroup // running pressure checks
+	pending pendingSends
 
 	mu      sync.Mutex // guards the fields below
 	peers   map[agora.Address]*peer
-	senders map[*Sender]struct{}
+	senders map[*laneSet]struct{}
 	trimmed time.Time      // when Tick last had senders put lanes aside
 	closed  []closedStream // to be taken out of presence with the next Tick
 	touched time.Time      // when Tick last told presence who was written to
@@ -67,7 +67,7 @@ type closedStream struct {
 func New(cfg Config) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
 	cfg.Answer = cmp.Or(cfg.Answer, 3*time.Second)
-	return &Relay{cfg: cfg, ctx: ctx, stop: stop, peers: map[agora.Address]*peer{}, senders: map[*Sender]struct{}{}, touched: time.Now()}
+	return &Relay{cfg: cfg, ctx: ctx, stop: stop, peers: map[agora.Address]*peer{}, senders: map[*laneSet]struct{}{}, touched: time.Now()}
 }
 
 // Close waits for what runs in the background.

@@ -1,0 +1,135 @@
+package relay
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/guard"
+)
+
+// A request of a call names the box for its answer. boxes is what a session's sender knows of those that its agent was
+// handed: an agent replies to whoever asked, by the request's id, and the parts of a streamed reply name their stream. Where the agent was asked before
+// its session came here, presence lists the calls that are open.
+
+// Asked notes that the agent was handed the request of a call, whose answer goes into a box. streams is the name of the stream that the request is; empty where it is whole.
+func (s *Sender) Asked(peer agora.Address, request, name, streams string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known().add(peer, request, name, streams)
+}
+
+// known returns the boxes, which it makes where there are none; mu is held.
+func (s *Sender) known() *boxes {
+	if s.boxes == nil {
+		s.boxes = newBoxes()
+	}
+	return s.boxes
+}
+
+// Cut notes that a stream to the agent has been given up by its sender, or is cancelled by the agent: where it is the request of the call whose answer goes into a box, the
+// agent need not be told that nobody waits for that answer. Another call may have a stream of the same name open.
+func (s *Sender) Cut(name, stream string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.boxes == nil {
+		return
+	}
+	if x := s.boxes.all[name]; x != nil && x.streams == stream {
+		x.cut = true
+	}
+}
+
+// Route returns where a message of the agent's goes: the answer of a call into its box, as does that the agent cancels a stream which is its request; everything else where it is addressed. It takes a round trip to
+// presence when the agent replies for the first time to something that it was not handed here, or cancels that.
+func (s *Sender) Route(ctx context.Context, m *agora.Message) agora.Address {
+	if m.Kind != agora.Reply && m.Part != agora.Cancel || m.To.IsSpace() {
+		return m.To
+	}
+	s.mu.Lock()
+	to, found := s.boxes.route(m)
+	asks := m.Part <= agora.Start || m.Part == agora.Cancel && s.cfg.Claim.Resumed
+	ask := !found && asks && !(s.boxes != nil && s.boxes.listed)
+	s.mu.Unlock()
+	if !ask {
+		return to
+	}
+	s.list(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to, _ = s.boxes.route(m)
+	return to
+}
+
+// list asks presence for the calls that are open.
+func (s *Sender) list(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.relay.cfg.Answer)
+	defer cancel()
+	calls, whole, err := s.relay.cfg.Presence.Calls.To(ctx, s.cfg.Claim.Tenant, s.cfg.Claim.Agent)
+	if err != nil {
+		s.relay.cfg.Log.Debug("open calls could not be read", "agent", s.cfg.Claim.Agent, "err", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known().listed = whole
+	for _, c := range calls {
+		s.boxes.add(agora.ToAgent(c.Tenant, c.From), c.Request, c.Box, c.Request)
+	}
+}
+
+// boxed notes what became of a part of an answer.
+func (s *Sender) boxed(to agora.Address, m agora.Part, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.boxes != nil {
+		s.boxes.settle(to, m, err)
+	}
+}
+
+// NotAsked says that nobody waits for the answer that goes into a box any more: what still comes of it goes to the mailbox of who asked. It
+// returns the stream of the answer where that has begun and not ended, and whether the agent is to be told: not when it has answered.
+func (s *Sender) NotAsked(peer agora.Address, name string) (to agora.Address, stream string, open, tell bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known().giveUp(peer, name, func(k streamKey) bool { return s.open[k] != nil })
+}
+
+// Box returns the address under which a stream to a peer is open: that of a box where it is the answer of a call.
+func (s *Sender) Box(peer agora.Address, stream string) agora.Address {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.boxes != nil {
+		if x := s.boxes.streams[streamKey{peer, stream}]; x != nil {
+			return x.at
+		}
+	}
+	return peer
+}
+
+// inTurn waits until what was numbered before a message, to the same peer, is settled where it went into another lane: a receipt
+// speaks of all numbers up to its own, whatever lane they took.
+func (s *Sender) inTurn(ctx context.Context, m *agora.Message) error {
+	if m.N == 0 || m.To.IsSpace() || !guard.Turns {
+		return nil
+	}
+	s.mu.Lock()
+	if s.boxes == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	before := s.numbers.into(m.To)
+	l := s.lanes[before]
+	s.mu.Unlock()
+	if before == m.To || l == nil {
+		return nil
+	}
+	if err := l.Flush(ctx); err != nil && ctx.Err() != nil {
+		return agora.AsError(ctx.Err())
+	}
+	return s.Follows(m.To.Peer(), m.N)
+}
+
+// turns reports whether a numbered part goes into another lane than the number before it; mu is held.
+func (s *Sender) turns(to agora.Address, n uint64) bool {
+	return s.boxes != nil && n > 0 && !to.IsSpace() && s.numbers.moves(to)
+}

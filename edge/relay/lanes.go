@@ -1,0 +1,200 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/presence"
+)
+
+// lane is a broker lane and its addressee.
+type lane struct {
+	*broker.Lane
+	peer   *peer
+	paused bool      // Pressed was told; guarded by its laneSet's mu, as the next three
+	using  int       // messages on their way into it
+	idle   time.Time // since when none is
+	aside  bool      // it was put aside: another one goes on in its place
+	last   uint64    // stream sequence of the last stored record; used on the broker's goroutine alone
+}
+
+// laneSet is the lanes of one session, one to each addressee: those that are open, those that were put aside, and those that earlier holders have used. What is on its way
+// in all of them shares one window. Its methods may be called at the same time.
+type laneSet struct {
+	relay  *Relay
+	cfg    SenderConfig
+	window window
+
+	mu       sync.Mutex // guards the fields below, and those of who embeds a laneSet; maps are made when something comes into them
+	lanes    map[agora.Address]*lane
+	used     map[agora.Address][]presence.OpenStream // lanes of earlier holders, not yet used here
+	parked   map[agora.Address]broker.Parked         // lanes put aside
+	patience int                                     // lanes open before trim looks again
+	forgot   bool                                    // some of those are not even known any more: any lane may have been used
+	numbers  numbering
+	closed   bool
+}
+
+// put puts a value into a map, which it makes where there is none: most agents never send.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}
+
+// lane returns the lane to an address, making it where it is missing. The caller releases it.
+func (s *laneSet) lane(to agora.Address) *lane {
+	s.mu.Lock()
+	l := s.lanes[to]
+	if l == nil {
+		s.mu.Unlock()
+		p := s.relay.peer(to) // which all senders share
+		s.mu.Lock()
+		if l = s.lanes[to]; l == nil {
+			l = s.newLane(to, p)
+		}
+	}
+	l.using++
+	s.mu.Unlock()
+	return l
+}
+
+// newLane makes a lane, or has one that was put aside go on; mu is held.
+func (s *laneSet) newLane(to agora.Address, p *peer) *lane {
+	cfg := broker.LaneConfig{
+		From: s.cfg.Claim.Agent, Session: s.cfg.Claim.Session, Epoch: s.cfg.Claim.Epoch,
+		// A resumed session may have used lanes that presence has lost the word of.
+		To: to, Used: s.mayHaveUsed(to) || s.cfg.Claim.Resumed, Dirty: s.cfg.Dirty, Open: openStreams(s.used[to]),
+		Valid: s.relay.cfg.Valid, Deposed: s.cfg.Deposed,
+	}
+	if parked, ok := s.parked[to]; ok {
+		cfg.Parked = &parked
+	}
+	delete(s.used, to)
+	delete(s.parked, to)
+	l := &lane{peer: p, Lane: s.relay.cfg.Broker.Lane(cfg)}
+	p.lanes.Add(1)
+	if s.closed {
+		l.Close()
+	}
+	put(&s.lanes, to, l)
+	s.trim()
+	return l
+}
+
+func openStreams(open []presence.OpenStream) []broker.OpenStream {
+	var out []broker.OpenStream
+	for _, o := range open {
+		out = append(out, broker.OpenStream{Stream: o.Stream, Kind: o.Kind, Indexed: o.Indexed})
+	}
+	return out
+}
+
+// put puts a message into the lane to an address.
+func (s *laneSet) put(to agora.Address, m agora.Message, done func(broker.Result)) {
+	l := s.lane(to)
+	l.Put(m, done)
+	s.release(l)
+}
+
+// release says that a message is in its lane, or will not be.
+func (s *laneSet) release(l *lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.using--; l.using == 0 {
+		l.idle = time.Now()
+	}
+}
+
+// pace slows streams to an addressee whose unread part is too large, and refuses one-shots. Streams that the addressee alone of
+// all it is sent does not keep up with are slowed, too.
+func (s *laneSet) pace(l *lane, m *agora.Message) error {
+	full, wait := l.peer.pressed(), pause
+	slow := full || l.peer.slows(s.cfg.Claim.Agent)
+	switch {
+	case l.peer.over.Load() && m.Part <= agora.Chunk:
+		return agora.Errorf(agora.RateLimited, "the answer is not read by who has asked")
+	case full && m.Part == agora.Whole && (m.Kind == agora.Request || m.Kind == agora.Reply):
+		return errFull
+	case l.peer.to.IsBox():
+		wait = boxPause
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slow != l.paused {
+		l.paused = slow
+		if slow {
+			l.Pressed(wait)
+		} else {
+			l.Pressed(0)
+		}
+	}
+	return nil
+}
+
+// pass tells the lane, if there is one, that a number is used up.
+func (s *laneSet) pass(to agora.Address, n uint64) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	l := s.lanes[to]
+	s.mu.Unlock()
+	if l != nil {
+		l.Pass(n)
+	}
+}
+
+// Flush returns nil once nothing is under way on any lane and nothing was
+// given up: a clean hand-over. Nothing may be sent meanwhile.
+func (s *laneSet) Flush(ctx context.Context) error {
+	var first error
+	for _, l := range s.all() {
+		if err := l.Flush(ctx); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (s *laneSet) all() []*lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lanes := make([]*lane, 0, len(s.lanes))
+	for _, l := range s.lanes {
+		lanes = append(lanes, l)
+	}
+	return lanes
+}
+
+// addresses returns to whom the session has sent something, with room for what is open there; mu is held. Of the boxes of calls only answers that are open count.
+func (s *laneSet) addresses() map[agora.Address][]presence.OpenStream {
+	open := map[agora.Address][]presence.OpenStream{}
+	for to := range s.used {
+		open[to] = nil
+	}
+	for to := range s.lanes {
+		if !to.IsBox() {
+			open[to] = nil
+		}
+	}
+	for to := range s.parked {
+		open[to] = nil
+	}
+	return open
+}
+
+// Held returns the bytes that are under way: gathered, or sent and not stored yet. It does not block.
+func (s *laneSet) Held() int { return s.window.held() }
+
+// closeAll ends every lane here; what is not stored is answered with UNAVAILABLE.
+func (s *laneSet) closeAll() {
+	for _, l := range s.all() {
+		l.Close()
+		l.peer.lanes.Add(-1)
+	}
+}
