@@ -199,7 +199,7 @@ func (w *world) settle() {
 		a.tell(upward{verb: goodbye})
 	}
 	w.await("every session is over", func() string {
-		left, err := w.living()[0].actor.Agents(context.Background())
+		left, err := w.living()[0].actor.Directory().All(context.Background())
 		if err != nil {
 			return err.Error()
 		}
