@@ -96,7 +96,7 @@ func write(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		to := filepath.Join(dir, name)
+		to := filepath.Join(dir, name+".txt") // which no pattern of packages finds
 		if err := os.WriteFile(to, text, 0o644); err != nil {
 			return "", err
 		}
