@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test interop chaos bench side fuzz up down reproducible build image
+.PHONY: check lint test simulate interop chaos bench side fuzz up down reproducible build image
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
@@ -27,6 +27,14 @@ lint:
 # Tests wait more than they compute, and none of them judges how long something took: more of them than there are processors
 # run side by side, of three packages and of one: with more, two processors are busy all the time. What takes longest comes first.
 tests = $(GO) test -race -vet=off -p 3 -parallel 4 -timeout $(TESTTIME)
+
+# Histories of a whole cluster under fake time, in a Go runtime where one seed decides all that is left to chance.
+histories = GOEXPERIMENT=norandomizedheapbase64 $(GO) test -tags oneseed -overlay "$$($(GO) run ./internal/oneseed bin/oneseed)" -vet=off -timeout 0 ./internal/simcluster -run TestHistories
+
+# Plays new histories for so long; make simulate SEED=… plays one again, and tells it.
+FOR ?= 60s
+simulate:
+	AGORA_SIMULATE_FOR=$(FOR) AGORA_SIMULATE_SEED=$(SEED) $(histories) -count=1 -v
 
 # The short tests, but for those whose edges are processes.
 check: lint

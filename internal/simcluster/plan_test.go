@@ -15,6 +15,7 @@ type Plan struct {
 	Records int64 // that a mailbox holds
 	Losses  bool  // presence may lose what it knows
 	Logs    bool  // the story has what edges log
+	Tell    bool  // the story is wanted whether or not it fails
 	Steps   []Step
 }
 
