@@ -6,11 +6,13 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
 )
 
 // interpreter runs the scripts of this package for an embedded server, in its place: that makes an interpreter with all its
@@ -60,6 +62,26 @@ func interpret(m *miniredis.Miniredis) error {
 	return nil
 }
 
+// protos are the scripts that were compiled, by digest: interpreters of a process share them.
+var protos sync.Map
+
+// compiled returns a script compiled.
+func compiled(digest, text string) (*lua.FunctionProto, error) {
+	if p, ok := protos.Load(digest); ok {
+		return p.(*lua.FunctionProto), nil
+	}
+	chunk, err := parse.Parse(strings.NewReader(text), "<string>")
+	if err != nil {
+		return nil, err
+	}
+	p, err := lua.Compile(chunk, "<string>")
+	if err != nil {
+		return nil, err
+	}
+	protos.Store(digest, p)
+	return p, nil
+}
+
 // hook takes the place of EVALSHA, where it knows the script.
 func (i *interpreter) hook(c *server.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" || len(args) < 2 {
@@ -90,9 +112,11 @@ func (i *interpreter) run(digest, text string, args []string) (lua.LValue, error
 	l := i.state
 	f := i.functions[digest]
 	if f == nil {
-		if f, err = l.LoadString(text); err != nil {
+		proto, err := compiled(digest, text)
+		if err != nil {
 			return nil, err
 		}
+		f = l.NewFunctionFromProto(proto)
 		i.functions[digest] = f
 	}
 	l.SetGlobal("KEYS", texts(l, args[:n]))
