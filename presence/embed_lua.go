@@ -31,17 +31,23 @@ type interpreter struct {
 	reader    *bufio.Reader             // of it
 }
 
-// interpret has the scripts of this package run in an interpreter that is kept.
-func interpret(m *miniredis.Miniredis) error {
-	i := &interpreter{mini: m, sources: map[string]string{}, state: lua.NewState(), functions: map[string]*lua.LFunction{}}
+// digested returns the text of every script by its digest.
+var digested = sync.OnceValue(func() map[string]string {
 	files, err := sources.ReadDir("lua")
 	if err != nil {
-		return err
+		panic(err)
 	}
+	all := map[string]string{}
 	for _, f := range files {
 		text := source("prelude") + source(strings.TrimSuffix(f.Name(), ".lua"))
-		i.sources[redis.NewScript(text).Hash()] = text
+		all[redis.NewScript(text).Hash()] = text
 	}
+	return all
+})
+
+// interpret has the scripts of this package run in an interpreter that is kept.
+func interpret(m *miniredis.Miniredis) error {
+	i := &interpreter{mini: m, sources: digested(), state: lua.NewState(), functions: map[string]*lua.LFunction{}}
 	out := bufio.NewWriter(&i.answer)
 	i.peer, i.reader = server.NewPeer(out), bufio.NewReader(&i.answer)
 	m.Server().SetPreHook(func(c *server.Peer, _ string, _ ...string) bool {
@@ -78,6 +84,7 @@ func compiled(digest, text string) (*lua.FunctionProto, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.IsVarArg &^= lua.VarArgNeedsArg // no script uses arg, a table that is made for each run
 	protos.Store(digest, p)
 	return p, nil
 }
