@@ -33,7 +33,7 @@ type Step struct {
 	Then time.Duration
 }
 
-// MakePlan returns the plan of a seed, always the same one. It takes about a minute.
+// MakePlan returns the plan of a seed, always the same one. It takes about half a minute.
 func MakePlan(seed uint64) Plan {
 	d := newDice(seed)
 	p := Plan{Seed: seed, Edges: d.between(2, 3), Agents: d.between(3, 5), Records: 4096}
@@ -49,8 +49,11 @@ func MakePlan(seed uint64) Plan {
 		if d.between(0, 2) > 0 {
 			s.Does = "speaks"
 		}
-		if d.between(0, 3) == 0 {
+		switch d.between(0, 11) {
+		case 0: // leases and graces end
 			s.Then = d.millis(0, int(2*lease.Milliseconds()))
+		case 1, 2: // what is under way arrives, or is tried again
+			s.Then = d.millis(0, int(lease.Milliseconds()/4))
 		}
 		p.Steps = append(p.Steps, s)
 	}
