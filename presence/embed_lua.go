@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,7 +77,7 @@ func compiled(digest, text string) (*lua.FunctionProto, error) {
 	if p, ok := protos.Load(digest); ok {
 		return p.(*lua.FunctionProto), nil
 	}
-	chunk, err := parse.Parse(strings.NewReader(text), "<string>")
+	chunk, err := parse.Parse(strings.NewReader(trimmed(text)), "<string>")
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +88,20 @@ func compiled(digest, text string) (*lua.FunctionProto, error) {
 	p.IsVarArg &^= lua.VarArgNeedsArg // no script uses arg, a table that is made for each run
 	protos.Store(digest, p)
 	return p, nil
+}
+
+// trimmed returns a script with those functions of the prelude that it calls, also by others of them: each is made anew for each run.
+func trimmed(text string) string {
+	const begins = "\nlocal function "
+	prelude := source("prelude")
+	text = strings.TrimPrefix(text, prelude)
+	all := strings.Split(prelude, begins)
+	for _, f := range slices.Backward(all[1:]) {
+		if name, _, _ := strings.Cut(f, "("); strings.Contains(text, name+"(") {
+			text = begins + f + "\n" + text
+		}
+	}
+	return text
 }
 
 // hook takes the place of EVALSHA, where it knows the script.

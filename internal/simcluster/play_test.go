@@ -34,8 +34,8 @@ func Play(t *testing.T, p Plan) (r Result) {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a history leaves little, and takes the same course where none comes between
 	cryptotest.SetGlobalRandom(t, p.Seed)
-	setOneSeed(p.Seed)
 	synctest.Test(t, func(t *testing.T) {
+		setOneSeed(p.Seed)
 		<-time.After(time.Until(epoch))
 		began := time.Now()
 		w := newWorld(t, &p)
