@@ -4,6 +4,7 @@ package simcluster
 
 import (
 	"sync"
+	"sync/atomic"
 	_ "unsafe" // for go:linkname
 
 	"github.com/nats-io/nuid"
@@ -15,6 +16,7 @@ func setOneSeed(seed uint64) {
 	names.Lock()
 	defer names.Unlock()
 	names.NUID = nuid.New()
+	connections.Store(0)
 }
 
 // setSeed is the runtime's: see internal/oneseed.
@@ -29,6 +31,11 @@ var names *struct {
 	sync.Mutex
 	*nuid.NUID
 }
+
+// connections numbers the connections of clients of presence, which keep them in maps.
+//
+//go:linkname connections github.com/redis/go-redis/v9/internal/pool.connIDCounter
+var connections atomic.Uint64
 
 // exact tells that a history is the same whenever it is played.
 const exact = true
