@@ -68,7 +68,7 @@ func (k *Book) Watch(ctx context.Context, r BookReader) error {
 			return jslog.Unavailable(errClosed)
 		}
 		w.look(ctx)
-		wait := k.b.cfg.probe
+		wait := k.b.cfg.Probe
 		if w.pos < w.hinted && time.Now().Before(until) {
 			wait = hintPause
 		}

@@ -32,6 +32,7 @@ type Config struct {
 	InboxBytes int              // live bytes kept for one inbox before it reads the log instead; 256 KiB
 	LaneBytes  int              // bytes that one lane gathers before it refuses more; 1 MiB
 	Audit      time.Duration    // between two checks of every inbox's position, a third more where they are many; 15s
+	Probe      time.Duration    // between two questions to the leader of each stream that somebody listens to; 1s. For tests
 	Retry      time.Duration    // before a publish without an answer is sent again, same id; 1.5s
 	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 25s, and never more than half of Duplicates. When that has failed for 5s, all that the lane has in hand is refused
 	Election   time.Duration    // without an answer of the log after which Lane.Stuck says so: longer than any election takes; 12s
@@ -40,7 +41,6 @@ type Config struct {
 	Log        *slog.Logger     // discards if nil
 
 	// For tests.
-	probe  time.Duration    // between two questions to each stream's leader; 1s
 	write  time.Duration    // for a server to take what is written; 5s
 	read   time.Duration    // for one answer of the log; 2s
 	tail   time.Duration    // for reading a few records one by one; 500ms
@@ -85,7 +85,7 @@ func (c Config) withDefaults() Config {
 	c.InboxBytes = cmp.Or(c.InboxBytes, 256<<10)
 	c.LaneBytes = cmp.Or(c.LaneBytes, 1<<20)
 	c.Audit = cmp.Or(c.Audit, 15*time.Second)
-	c.probe = cmp.Or(c.probe, probeEvery)
+	c.Probe = cmp.Or(c.Probe, probeEvery)
 	c.write = cmp.Or(c.write, writeTime)
 	c.read = cmp.Or(c.read, jslog.ReadTime)
 	c.tail = cmp.Or(c.tail, jslog.TailTime)

@@ -80,7 +80,7 @@ func TestASilentTailIsFoundOnceThereIsANewLeader(t *testing.T) {
 			s := testServer(t, 3)
 			replicated := func(c *Config) {
 				if c.Replicas = 3; told {
-					c.probe = time.Hour // nobody asks
+					c.Probe = time.Hour // nobody asks
 				}
 			}
 			b := testBroker(t, s, replicated)

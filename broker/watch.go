@@ -16,7 +16,7 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// watcher looks after one stream of the log for the inboxes here. Every second it asks the stream's leader how things
+// watcher looks after one stream of the log for the inboxes here. Every [Config].Probe it asks the stream's leader how things
 // stand: that tells the time, and shows a new leader, or a stream made anew, also where no word of it came.
 // It finds what no live record tells, a record whose handing on was lost with none after it: it compares the inboxes
 // with the log at once, and for a while, when there is a new leader or a new connection (the old leader
@@ -140,7 +140,7 @@ func (w *watcher) run() {
 func (w *watcher) look(now time.Time) error {
 	w.take(w.todo.take(), now)
 	heard := w.b.dispatch.listening(w.stream)
-	if since := now.Sub(w.probed); (heard || w.owed&checkLeader != 0) && since >= w.b.cfg.probe || since >= w.b.cfg.Audit {
+	if since := now.Sub(w.probed); (heard || w.owed&checkLeader != 0) && since >= w.b.cfg.Probe || since >= w.b.cfg.Audit {
 		w.probe(now)
 	}
 	err := w.compare(now, heard)

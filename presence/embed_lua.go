@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
 )
 
 // interpreter runs the scripts of this package for an embedded server, in its place: that makes an interpreter with all its
@@ -29,17 +32,23 @@ type interpreter struct {
 	reader    *bufio.Reader             // of it
 }
 
-// interpret has the scripts of this package run in an interpreter that is kept.
-func interpret(m *miniredis.Miniredis) error {
-	i := &interpreter{mini: m, sources: map[string]string{}, state: lua.NewState(), functions: map[string]*lua.LFunction{}}
+// digested returns the text of every script by its digest.
+var digested = sync.OnceValue(func() map[string]string {
 	files, err := sources.ReadDir("lua")
 	if err != nil {
-		return err
+		panic(err)
 	}
+	all := map[string]string{}
 	for _, f := range files {
 		text := source("prelude") + source(strings.TrimSuffix(f.Name(), ".lua"))
-		i.sources[redis.NewScript(text).Hash()] = text
+		all[redis.NewScript(text).Hash()] = text
 	}
+	return all
+})
+
+// interpret has the scripts of this package run in an interpreter that is kept.
+func interpret(m *miniredis.Miniredis) error {
+	i := &interpreter{mini: m, sources: digested(), state: lua.NewState(), functions: map[string]*lua.LFunction{}}
 	out := bufio.NewWriter(&i.answer)
 	i.peer, i.reader = server.NewPeer(out), bufio.NewReader(&i.answer)
 	m.Server().SetPreHook(func(c *server.Peer, _ string, _ ...string) bool {
@@ -58,6 +67,41 @@ func interpret(m *miniredis.Miniredis) error {
 	i.state.SetGlobal("redis", lib)
 	m.Server().SetPreHook(i.hook)
 	return nil
+}
+
+// protos are the scripts that were compiled, by digest: interpreters of a process share them.
+var protos sync.Map
+
+// compiled returns a script compiled.
+func compiled(digest, text string) (*lua.FunctionProto, error) {
+	if p, ok := protos.Load(digest); ok {
+		return p.(*lua.FunctionProto), nil
+	}
+	chunk, err := parse.Parse(strings.NewReader(trimmed(text)), "<string>")
+	if err != nil {
+		return nil, err
+	}
+	p, err := lua.Compile(chunk, "<string>")
+	if err != nil {
+		return nil, err
+	}
+	p.IsVarArg &^= lua.VarArgNeedsArg // no script uses arg, a table that is made for each run
+	protos.Store(digest, p)
+	return p, nil
+}
+
+// trimmed returns a script with those functions of the prelude that it calls, also by others of them: each is made anew for each run.
+func trimmed(text string) string {
+	const begins = "\nlocal function "
+	prelude := source("prelude")
+	text = strings.TrimPrefix(text, prelude)
+	all := strings.Split(prelude, begins)
+	for _, f := range slices.Backward(all[1:]) {
+		if name, _, _ := strings.Cut(f, "("); strings.Contains(text, name+"(") {
+			text = begins + f + "\n" + text
+		}
+	}
+	return text
 }
 
 // hook takes the place of EVALSHA, where it knows the script.
@@ -90,9 +134,11 @@ func (i *interpreter) run(digest, text string, args []string) (lua.LValue, error
 	l := i.state
 	f := i.functions[digest]
 	if f == nil {
-		if f, err = l.LoadString(text); err != nil {
+		proto, err := compiled(digest, text)
+		if err != nil {
 			return nil, err
 		}
+		f = l.NewFunctionFromProto(proto)
 		i.functions[digest] = f
 	}
 	l.SetGlobal("KEYS", texts(l, args[:n]))

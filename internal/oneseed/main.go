@@ -16,8 +16,11 @@ import (
 	"strings"
 )
 
-// patch puts one text in place of another, which must stand in a file of the runtime once.
-type patch struct{ file, old, new string }
+// patch puts one text in place of another, which must stand in a file of the runtime so many times.
+type patch struct {
+	file, old, new string
+	times          int
+}
 
 const seeded = `
 // oneSeed decides everything that is left to chance, once there is one.
@@ -29,15 +32,13 @@ var oneSeed struct {
 //go:linkname setOneSeed
 func setOneSeed(seed uint64) { oneSeed.given, oneSeed.state = true, seed }
 
-// oneSeedCounts reports whether a goroutine of a bubble asks: what others take must not change what those get.
+// oneSeedCounts reports whether a goroutine of a bubble asks: what others take must not change what those get. What the runtime
+// draws for itself, on its own stack or with a lock, depends on other threads.
 //
 //go:nosplit
 func oneSeedCounts() bool {
-	if !oneSeed.given {
-		return false
-	}
-	gp := getg().m.curg
-	return gp != nil && gp.bubble != nil
+	gp := getg()
+	return oneSeed.given && gp.bubble != nil && gp == gp.m.curg && gp.m.locks == 0
 }
 
 //go:nosplit
@@ -50,18 +51,23 @@ func oneSeedNext() uint64 {
 // rand32 is`
 
 var patches = []patch{
-	{"rand.go", "\n// rand32 is", seeded},
-	{"rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif oneSeedCounts() {\n\t\treturn oneSeedNext()\n\t}\n"},
-	{"rand.go", "func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif oneSeedCounts() {\n\t\treturn uint32(oneSeedNext())\n\t}\n"},
+	{"runtime/rand.go", "\n// rand32 is", seeded, 1},
+	{"runtime/rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif oneSeedCounts() {\n\t\treturn oneSeedNext()\n\t}\n", 1},
+	{"runtime/rand.go", "func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif oneSeedCounts() {\n\t\treturn uint32(oneSeedNext())\n\t}\n", 1},
 	// The keys of hashes are made at the start.
-	{"rand.go", "\tglobalRand.state.Init(*seed)\n", "\t*seed = [32]byte{1}\n\tglobalRand.state.Init(*seed)\n"},
-	{"proc.go", "\tif pp.schedtick%61 == 0 && !sched.runq.empty() {\n", "\tif !oneSeed.given && pp.schedtick%61 == 0 && !sched.runq.empty() {\n"},
-	{"sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif oneSeed.given {\n\t\treturn 0\n\t}\n"},
+	{"runtime/rand.go", "\tglobalRand.state.Init(*seed)\n", "\t*seed = [32]byte{1}\n\tglobalRand.state.Init(*seed)\n", 1},
+	{"runtime/proc.go", "\tif pp.schedtick%61 == 0 && !sched.runq.empty() {\n", "\tif !oneSeed.given && pp.schedtick%61 == 0 && !sched.runq.empty() {\n", 1},
+	{"runtime/sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif oneSeed.given {\n\t\treturn 0\n\t}\n", 1},
 	// Which of two timers that are due at once goes first, the scheduler draws.
-	{"time.go", "\t\t\tt.rand = cheaprand()\n", "\t\t\tif oneSeed.given {\n\t\t\t\tt.rand = uint32(oneSeedNext())\n\t\t\t} else {\n\t\t\t\tt.rand = cheaprand()\n\t\t\t}\n"},
+	{"runtime/time.go", "\t\t\tt.rand = cheaprand()\n", "\t\t\tif oneSeed.given {\n\t\t\t\tt.rand = uint32(oneSeedNext())\n\t\t\t} else {\n\t\t\t\tt.rand = cheaprand()\n\t\t\t}\n", 1},
 	// Nobody is interrupted because of how long the machine takes.
-	{"proc.go", "\t\tif retake(now) != 0 {\n", "\t\tif !oneSeed.given && retake(now) != 0 {\n"},
+	{"runtime/proc.go", "\t\tif retake(now) != 0 {\n", "\t\tif !oneSeed.given && retake(now) != 0 {\n", 1},
+	// What a library makes once for a process must not change what a history draws. The order of a map is still drawn for each walk.
+	{"internal/runtime/maps/map.go", "uintptr(rand())", "1", 4},
 }
+
+// files are those that are patched.
+var files = []string{"runtime/rand.go", "runtime/proc.go", "runtime/sema.go", "runtime/time.go", "internal/runtime/maps/map.go"}
 
 func main() {
 	if len(os.Args) != 2 {
@@ -86,17 +92,17 @@ func write(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("go env GOROOT: %w", err)
 	}
-	from := filepath.Join(strings.TrimSpace(string(out)), "src", "runtime")
+	from := filepath.Join(strings.TrimSpace(string(out)), "src")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
 	replace := map[string]string{}
-	for _, name := range []string{"rand.go", "proc.go", "sema.go", "time.go"} {
-		text, err := patched(filepath.Join(from, name))
+	for _, name := range files {
+		text, err := patched(from, name)
 		if err != nil {
 			return "", err
 		}
-		to := filepath.Join(dir, name+".txt") // which no pattern of packages finds
+		to := filepath.Join(dir, filepath.Base(name)+".txt") // which no pattern of packages finds
 		if err := os.WriteFile(to, text, 0o644); err != nil {
 			return "", err
 		}
@@ -111,20 +117,21 @@ func write(dir string) (string, error) {
 }
 
 // patched returns a file of the runtime with its patches.
-func patched(path string) ([]byte, error) {
+func patched(from, name string) ([]byte, error) {
+	path := filepath.Join(from, name)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	text := string(b)
 	for _, p := range patches {
-		if p.file != filepath.Base(path) {
+		if p.file != name {
 			continue
 		}
-		if n := strings.Count(text, p.old); n != 1 {
-			return nil, fmt.Errorf("%s has %d times what is to be replaced: %q", path, n, p.old)
+		if n := strings.Count(text, p.old); n != p.times {
+			return nil, fmt.Errorf("%s has %d times, not %d, what is to be replaced: %q", path, n, p.times, p.old)
 		}
-		text = strings.Replace(text, p.old, p.new, 1)
+		text = strings.ReplaceAll(text, p.old, p.new)
 	}
 	return []byte(text), nil
 }

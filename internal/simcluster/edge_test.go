@@ -18,10 +18,17 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Short times, so that what takes a lease or a grace takes seconds.
+// Short times, so that what takes a lease or a grace takes seconds. What goes by the clock goes some dozens of times in a
+// history, and no more often: most of a history's cost is in it.
 const (
-	lease = 3 * time.Second
-	grace = 5 * time.Second
+	lease      = 3 * time.Second
+	grace      = 5 * time.Second
+	auditEvery = 2 * time.Second        // shorter than a lease: who is stopped has all that was stored before another takes over
+	probeEvery = 2 * time.Second        // a new leader is told of; this finds the one whose word was lost
+	confirm    = 200 * time.Millisecond // some times in a lease
+	heartbeat  = time.Second
+
+	watcherAudit = 5 * time.Second // it waits for what nobody else waits for
 )
 
 // Where nobody looks: connections come from the backends.
@@ -66,8 +73,8 @@ func (w *world) startEdge(skew time.Duration) *node {
 		Lease: lease, Grace: grace, Known: time.Hour, EmptyGrace: time.Hour, Log: slog.New(storyLog{w: w, edge: e.id}),
 	})
 	cfg := edge.Config{
-		ID: e.id, Broker: e.broker, Presence: e.store, Auth: auth.None(), Lease: lease, Confirm: 40 * time.Millisecond,
-		Heartbeat: time.Second, Timeout: patience, MaxRecords: w.plan.Records, MaxAge: time.Hour, Log: slog.New(storyLog{w: w, edge: e.id}),
+		ID: e.id, Broker: e.broker, Presence: e.store, Auth: auth.None(), Lease: lease, Confirm: confirm,
+		Heartbeat: heartbeat, Timeout: patience, MaxRecords: w.plan.Records, MaxAge: time.Hour, Log: slog.New(storyLog{w: w, edge: e.id}),
 	}
 	for e.node, err = edge.Start(ctx, cfg); err != nil && ctx.Err() == nil; e.node, err = edge.Start(ctx, cfg) {
 		<-time.After(100 * time.Millisecond) // presence did not answer in time: a lease is short
@@ -88,8 +95,8 @@ func (w *world) brokerConfig(e *node) broker.Config {
 	return broker.Config{
 		URL: logAddr, Name: e.id,
 		Options: []nats.Option{nats.SetCustomDialer(e.log), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0)},
-		Memory:  true, MaxRecords: w.plan.Records, MaxAge: time.Hour, Duplicates: 2 * time.Minute, ShardBytes: 64 << 20, Shards: 2,
-		Audit: 500 * time.Millisecond, Retry: 250 * time.Millisecond, GiveUp: time.Second, InboxBytes: 2 << 10, Log: slog.New(storyLog{w: w, edge: e.id}),
+		Memory:  true, MaxRecords: w.plan.Records, MaxAge: time.Hour, Duplicates: 2 * time.Minute, ShardBytes: 64 << 20, Shards: w.plan.shards(),
+		Audit: auditEvery, Probe: probeEvery, Retry: 250 * time.Millisecond, GiveUp: time.Second, InboxBytes: 2 << 10, Log: slog.New(storyLog{w: w, edge: e.id}),
 		Now: func() time.Time { return time.Now().Add(e.skew) },
 	}
 }

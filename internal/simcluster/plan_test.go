@@ -19,6 +19,14 @@ type Plan struct {
 	Steps   []Step
 }
 
+// shards is how many streams there are of each kind: more than one in some histories, as each costs what looks after it.
+func (p *Plan) shards() int {
+	if p.Seed%4 == 0 {
+		return 2
+	}
+	return 1
+}
+
 // Step is one thing that happens, and how long nothing does after it.
 type Step struct {
 	Does string
@@ -26,7 +34,7 @@ type Step struct {
 	Then time.Duration
 }
 
-// MakePlan returns the plan of a seed, always the same one. It takes about a minute.
+// MakePlan returns the plan of a seed, always the same one. It takes about half a minute.
 func MakePlan(seed uint64) Plan {
 	d := newDice(seed)
 	p := Plan{Seed: seed, Edges: d.between(2, 3), Agents: d.between(3, 5), Records: 4096}
@@ -42,8 +50,11 @@ func MakePlan(seed uint64) Plan {
 		if d.between(0, 2) > 0 {
 			s.Does = "speaks"
 		}
-		if d.between(0, 3) == 0 {
+		switch d.between(0, 11) {
+		case 0: // leases and graces end
 			s.Then = d.millis(0, int(2*lease.Milliseconds()))
+		case 1, 2: // what is under way arrives, or is tried again
+			s.Then = d.millis(0, int(lease.Milliseconds()/4))
 		}
 		p.Steps = append(p.Steps, s)
 	}

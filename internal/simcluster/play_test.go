@@ -2,6 +2,7 @@ package simcluster
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -31,9 +32,10 @@ func Play(t *testing.T, p Plan) (r Result) {
 	// What libraries keep for another use belongs to the bubble in which it was made: two collections throw it away.
 	runtime.GC()
 	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a history leaves little, and takes the same course where none comes between
 	cryptotest.SetGlobalRandom(t, p.Seed)
-	setOneSeed(p.Seed)
 	synctest.Test(t, func(t *testing.T) {
+		setOneSeed(p.Seed)
 		<-time.After(time.Until(epoch))
 		began := time.Now()
 		w := newWorld(t, &p)

@@ -74,6 +74,7 @@ func newWorld(t *testing.T, p *Plan) *world {
 	w.line = faultnet.From(w.log.Dial)
 	cfg := w.brokerConfig(&node{id: "watcher", log: w.line})
 	cfg.InboxBytes = 1 << 20
+	cfg.Audit, cfg.Probe = watcherAudit, watcherAudit
 	if w.watcher, err = broker.Connect(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}

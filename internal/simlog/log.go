@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +41,7 @@ type Log struct {
 
 // Start starts an empty log, whose faults are decided by a seed. The caller owes a call of Stop.
 func Start(seed uint64) (*Log, error) {
-	dir, err := os.MkdirTemp("", "simlog-") // memory storage keeps what streams there are in files
+	dir, err := folder()
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +54,25 @@ func Start(seed uint64) (*Log, error) {
 	return l, nil
 }
 
+var folders atomic.Int64
+
+// folder makes a folder: memory storage keeps what streams there are in files. Nothing is drawn for its name: what another process
+// has left must not change what chance is asked for.
+func folder() (string, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("simlog-%d-%d", os.Getpid(), folders.Add(1)))
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	return dir, os.Mkdir(dir, 0o700)
+}
+
+// storage is how much the log may keep: what the machine has must not change what it says.
+const storage = 4 << 30
+
 func (l *Log) serve() (*server.Server, error) {
 	srv, err := server.NewServer(&server.Options{
 		ServerName: "log", DontListen: true, NoSigs: true, NoLog: true, JetStream: true, StoreDir: l.dir, MaxPayload: maxPayload,
+		JetStreamMaxMemory: storage, JetStreamMaxStore: storage,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("simulated log: %w", err)
