@@ -128,14 +128,13 @@ func (p *process) take(c *dialledConn, line string) {
 		_, what, _ := strings.Cut(rest, " ")
 		_, _ = fmt.Sscan(rest, &seq)
 		switch {
+		case !strings.HasPrefix(what, "speaker "): // a gap, which may be told again
 		case !p.seen[seq] && seq < p.last:
 			p.wrong = append(p.wrong, fmt.Sprintf("%q came after position %d", line, p.last))
 			fallthrough
 		case !p.seen[seq]:
 			p.seen[seq], p.last = true, seq
-			if strings.HasPrefix(what, "speaker ") {
-				p.words = append(p.words, what)
-			}
+			p.words = append(p.words, what)
 		case word != "again":
 			p.wrong = append(p.wrong, fmt.Sprintf("%q came again, and is not marked", line))
 		}
