@@ -95,7 +95,7 @@ func (c *Cluster) startEdge(k int, id string, lease time.Duration) (*member, err
 	doorCfg.Log = c.log.With("edge", id)
 	e.door = ws.New(e.node, doorCfg)
 	if c.opts.Lines {
-		e.lines = newLineDoor(e.node)
+		e.lines = NewLineDoor(e.node)
 	}
 	if err := e.listen(c.opts.Doors); err != nil {
 		e.close()
@@ -192,7 +192,7 @@ func (e *member) close() {
 		_ = e.http.Close() // the listener's error says nothing here
 		e.door.Close()
 		if e.lines != nil {
-			e.lines.close()
+			e.lines.Stop()
 		}
 		for _, d := range e.more {
 			d.Close()
@@ -203,7 +203,7 @@ func (e *member) close() {
 		}
 		e.door.Wait()
 		if e.lines != nil {
-			e.lines.wait()
+			e.lines.Wait()
 		}
 		for _, d := range e.more {
 			d.Wait()

@@ -31,7 +31,8 @@ type LineDoor struct {
 	between func() // is called after dialling and before the session is claimed; may be nil
 }
 
-func newLineDoor(n *edge.Node) *LineDoor {
+// NewLineDoor gives an edge a door of this kind, which dials by the edge's own dialer. The caller owes it a call of Stop, and of Wait once the edge is closed.
+func NewLineDoor(n *edge.Node) *LineDoor {
 	d := &LineDoor{node: n, heard: map[agora.AgentID]int{}}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	n.Adopts(lineDialect, d)
@@ -115,8 +116,11 @@ func (d *LineDoor) connect(ctx context.Context, address string, open func(edge.H
 	return nil
 }
 
-func (d *LineDoor) close() { d.stop() }
-func (d *LineDoor) wait()  { d.work.Wait() }
+// Stop ends its connections. It does not block.
+func (d *LineDoor) Stop() { d.stop() }
+
+// Wait waits until its connections have ended.
+func (d *LineDoor) Wait() { d.work.Wait() }
 
 // lineConn is a connection to a LineNode. It is its session's Conn.
 type lineConn struct {

@@ -32,6 +32,7 @@ const (
 type agent struct {
 	w     *world
 	id    agora.AgentID
+	card  string // how it is called, by its card
 	names naming
 	reads reading
 	wants agora.Receipts // of its connections
@@ -108,11 +109,13 @@ type part struct {
 	pos     int // in the stream
 	id      string
 	n       uint64
+	asked   string // the request that it answers; empty for none
 
-	taken    bool // a session took it
-	refused  bool // an edge refused it, or an earlier part of its stream; its agent may not have heard
-	receipt  bool // it was said to be stored
-	failed   bool // it was refused, and is not sent again
+	taken    bool      // a session took it
+	refused  bool      // an edge refused it, or an earlier part of its stream; its agent may not have heard
+	receipt  bool      // it was said to be stored
+	told     time.Time // when
+	failed   bool      // it was refused, and is not sent again
 	answered bool
 }
 
@@ -123,6 +126,9 @@ func (p *part) data() []byte { return fmt.Appendf(nil, `{"uid":%d}`, p.uid) }
 
 func (p *part) message() agora.Message {
 	m := agora.Message{Kind: p.kind, Part: p.part, Stream: p.stream, N: p.n, ID: p.id, To: p.lane.to, Body: p.body()}
+	if p.asked != "" && p.part == agora.Start {
+		m.Meta.Parent, m.Meta.Request = p.asked, p.asked
+	}
 	if p.from.names == byIndex && p.stream != "" {
 		m.Indexed, m.Index = true, uint32(p.pos)
 	}
@@ -150,7 +156,7 @@ func (a *agent) connect(e *node, token bool, noticed time.Duration) {
 	if a.d != nil {
 		a.d.drop(noticed)
 	}
-	h := edge.Hello{Card: agora.Agent{ID: a.id, Name: string(a.id)}, Conn: fmt.Sprint("c", a.w.count()), Receipts: a.wants}
+	h := edge.Hello{Card: agora.Agent{ID: a.id, Name: a.card}, Conn: fmt.Sprint("c", a.w.count()), Receipts: a.wants}
 	if token {
 		h.Resume = a.token
 	}
@@ -180,11 +186,7 @@ func (a *agent) lost(d *door) {
 
 // make has the agent say one more thing to an addressee.
 func (a *agent) make(to agora.Address, what int) {
-	l := a.lanes[to]
-	if l == nil {
-		l = &lane{from: a, to: to, session: a.session, doubt: a.doubt, open: map[string]*stream{}}
-		a.lanes[to] = l
-	}
+	l := a.lane(to)
 	p := &part{from: a, lane: l, session: a.session, ord: a.w.ordinal(a, to), kind: agora.Kind(what & 1)}
 	what >>= 1
 	if to.IsSpace() {
@@ -204,6 +206,43 @@ func (a *agent) make(to agora.Address, what int) {
 	if a.d != nil {
 		a.d.stir()
 	}
+}
+
+// lane returns that of the agent's session to an addressee.
+func (a *agent) lane(to agora.Address) *lane {
+	l := a.lanes[to]
+	if l == nil {
+		l = &lane{from: a, to: to, session: a.session, doubt: a.doubt, open: map[string]*stream{}}
+		a.lanes[to] = l
+	}
+	return l
+}
+
+// reply has the agent answer a request in a stream, and returns its parts.
+func (a *agent) reply(q *agora.Message, chunks int) []*part {
+	to := agora.ToAgent(agora.DefaultTenant, q.From)
+	l, name := a.lane(to), fmt.Sprintf("%s-answer-%d", a.id, len(a.w.parts))
+	var all []*part
+	for pos := range chunks + 2 {
+		p := &part{
+			uid: len(a.w.parts), from: a, lane: l, session: a.session, ord: a.w.ordinal(a, to), kind: agora.Reply, part: agora.Chunk,
+			stream: name, pos: pos, asked: q.ID,
+		}
+		switch pos {
+		case 0:
+			p.part = agora.Start
+		case chunks + 1:
+			p.part = agora.End
+		}
+		if a.names == byNumber {
+			p.n = uint64(len(l.made) + 1)
+		}
+		a.w.parts, l.made, all = append(a.w.parts, p), append(l.made, p), append(all, p)
+	}
+	if a.d != nil {
+		a.d.stir()
+	}
+	return all
 }
 
 // shape makes p a part of a stream, or a whole message.
@@ -345,6 +384,9 @@ func (a *agent) stored(n *edge.Notice) {
 			n.N == 0 && n.RequestID != "" && p.id == n.RequestID ||
 			n.N == 0 && n.RequestID == "" && n.Stream != "" && p.stream == n.Stream && p.pos <= int(n.Index)
 		if is && !p.failed {
+			if !p.receipt {
+				p.told = time.Now()
+			}
 			p.receipt, p.answered = true, true
 		}
 	}

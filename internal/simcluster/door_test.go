@@ -45,6 +45,7 @@ type upward struct {
 	space string // of ack; or to join or leave
 	pong  uint64
 	verb  verb
+	do    func(context.Context, *edge.Session) // of does
 }
 
 type verb int
@@ -57,6 +58,7 @@ const (
 	leave
 	cancel // a stream of a peer's
 	goodbye
+	does // what a scene wants
 )
 
 // downward is a frame of the edge's.
@@ -209,6 +211,8 @@ func (d *door) handle(f upward) {
 		if s.Send(d.ctx, m, edge.Want{}) == nil {
 			d.w.silenced(d.a, f.part)
 		}
+	case does:
+		f.do(d.ctx, s)
 	case goodbye:
 		d.mu.Lock()
 		d.silent, d.ended = true, true

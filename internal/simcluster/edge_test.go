@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +14,10 @@ import (
 
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/auth"
+	"github.com/agora-relay/agora/edge/dial"
+	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/faultnet"
 	"github.com/agora-relay/agora/presence"
 )
@@ -48,7 +52,11 @@ type node struct {
 	node   *edge.Node
 	actor  *edge.Actor
 	dead   atomic.Bool
-	gone   atomic.Bool // and all that it had written has arrived or is lost
+	gone   atomic.Bool     // and all that it had written has arrived or is lost
+	life   context.Context // ends when the edge is killed, or ends
+	die    context.CancelFunc
+	asked  *approval.Approvals // nil where the history has none
+	dials  *agoratest.LineDoor // nil where the history has no agents that edges dial
 
 	mu     sync.Mutex // guards frozen
 	moved  sync.Cond  // on mu
@@ -60,6 +68,7 @@ func (w *world) startEdge(skew time.Duration) *node {
 	w.started++
 	e := &node{id: fmt.Sprint("e", w.started), log: faultnet.From(w.backends.log.Dial), pres: faultnet.From(w.dialPresence), skew: skew}
 	e.moved.L = &e.mu
+	e.life, e.die = context.WithCancel(w.scenes.ctx)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var err error
@@ -73,8 +82,16 @@ func (w *world) startEdge(skew time.Duration) *node {
 		Lease: lease, Grace: grace, Known: time.Hour, EmptyGrace: time.Hour, Log: slog.New(storyLog{w: w, edge: e.id}),
 	})
 	cfg := edge.Config{
-		ID: e.id, Broker: e.broker, Presence: e.store, Auth: auth.None(), Lease: lease, Confirm: confirm,
+		ID: e.id, Broker: e.broker, Presence: e.store, Auth: byName{}, Lease: lease, Confirm: confirm,
 		Heartbeat: heartbeat, Timeout: patience, MaxRecords: w.plan.Records, MaxAge: time.Hour, Log: slog.New(storyLog{w: w, edge: e.id}),
+	}
+	nodes := w.scenes.dialled()
+	if nodes != nil {
+		cfg.Dialer = dial.New(dial.Config{Connect: nodes.connector(e)})
+	}
+	if slices.Contains(w.plan.Scenes, "approvals") {
+		e.asked = approval.New(approval.Config{Book: e.broker.Book(), Now: e.broker.Now, Expiry: expiry, Log: cfg.Log})
+		cfg.Approvals = e.asked
 	}
 	for e.node, err = edge.Start(ctx, cfg); err != nil && ctx.Err() == nil; e.node, err = edge.Start(ctx, cfg) {
 		<-time.After(100 * time.Millisecond) // presence did not answer in time: a lease is short
@@ -84,6 +101,9 @@ func (w *world) startEdge(skew time.Duration) *node {
 	}
 	if err != nil {
 		panic(fmt.Sprintf("edge %s: %v", e.id, err))
+	}
+	if nodes != nil {
+		e.dials = agoratest.NewLineDoor(e.node)
 	}
 	w.mu.Lock()
 	w.edges = append(w.edges, e)
@@ -99,6 +119,21 @@ func (w *world) brokerConfig(e *node) broker.Config {
 		Audit: auditEvery, Probe: probeEvery, Retry: 250 * time.Millisecond, GiveUp: time.Second, InboxBytes: 2 << 10, Log: slog.New(storyLog{w: w, edge: e.id}),
 		Now: func() time.Time { return time.Now().Add(e.skew) },
 	}
+}
+
+// byName takes every token for the name of a principal that may be anybody. Who has none is anybody.
+type byName struct{}
+
+func (byName) Authenticate(ctx context.Context, c edge.Credentials) (edge.Principal, error) {
+	if c.Token == "" {
+		return auth.None().Authenticate(ctx, c)
+	}
+	return edge.Principal{Name: c.Token, Any: true}, nil
+}
+
+// as returns a party to which the edge takes one of a name.
+func (e *node) as(ctx context.Context, name string) (*edge.Actor, error) {
+	return e.node.Authenticate(ctx, edge.Credentials{Token: name})
 }
 
 // pass waits while the edge is frozen.
@@ -139,6 +174,10 @@ func cutOff(l *faultnet.Link, late bool) {
 // kill cuts the edge off for good: it runs on for a while in the belief that it lives. What it has written is lost, or arrives late.
 func (w *world) kill(e *node, late time.Duration) {
 	e.dead.Store(true)
+	e.die()
+	if e.dials != nil {
+		e.dials.Stop()
+	}
 	cutOff(e.log, late > 0)
 	cutOff(e.pres, late > 0)
 	for _, d := range w.doorsOf(e) {
@@ -157,7 +196,17 @@ func (w *world) kill(e *node, late time.Duration) {
 
 func (e *node) close() {
 	e.freeze(false)
+	e.die()
+	if e.dials != nil {
+		e.dials.Stop()
+	}
 	e.node.Close()
+	if e.dials != nil {
+		e.dials.Wait()
+	}
+	if e.asked != nil {
+		e.asked.Close()
+	}
 	e.broker.Close()
 	_ = e.store.Close() // nothing is under way any more
 	e.log.Close()

@@ -41,6 +41,8 @@ func (w *world) doings() map[string]func(*dice) {
 	all := w.acts()
 	maps.Copy(all, w.faults())
 	maps.Copy(all, w.logFaults())
+	steps, _ := w.scenes.steps()
+	maps.Copy(all, steps)
 	if w.plan.Losses {
 		maps.Copy(all, w.losses())
 	}
@@ -190,6 +192,7 @@ func (w *world) settle() {
 		}
 		return w.unwatched()
 	})
+	w.await("all that scenes have going on has ended", w.scenes.missing)
 	if w.failed() {
 		return
 	}
@@ -223,6 +226,7 @@ func (w *world) settle() {
 	})
 	w.collect()
 	w.judge()
+	w.scenes.judge()
 }
 
 // mend ends every fault and lets what is late arrive.

@@ -12,10 +12,11 @@ type Plan struct {
 	Seed    uint64
 	Edges   int
 	Agents  int
-	Records int64 // that a mailbox holds
-	Losses  bool  // presence may lose what it knows
-	Logs    bool  // the story has what edges log
-	Tell    bool  // the story is wanted whether or not it fails
+	Records int64    // that a mailbox holds
+	Losses  bool     // presence may lose what it knows
+	Logs    bool     // the story has what edges log
+	Tell    bool     // the story is wanted whether or not it fails
+	Scenes  []string // that take part
 	Steps   []Step
 }
 
@@ -37,18 +38,25 @@ type Step struct {
 // MakePlan returns the plan of a seed, always the same one. It takes about half a minute.
 func MakePlan(seed uint64) Plan {
 	d := newDice(seed)
-	p := Plan{Seed: seed, Edges: d.between(2, 3), Agents: d.between(3, 5), Records: 4096}
+	p := Plan{Seed: seed, Edges: d.between(2, 3), Agents: d.between(3, 5), Records: 4096, Scenes: programme(seed)}
 	switch seed % 3 {
 	case 1:
 		p.Losses = true
 	case 2:
 		p.Records = 5 // retention passes whoever does not read at once
 	}
-	names := slices.Sorted(maps.Keys((&world{plan: &p}).doings()))
+	empty := &world{plan: &p}
+	empty.scenes = newScenes(empty)
+	defer empty.scenes.stop()
+	names := slices.Sorted(maps.Keys(empty.doings()))
+	_, usual := empty.scenes.steps()
 	for range d.between(25, 70) {
 		s := Step{Does: names[d.between(0, len(names)-1)], Dice: d.Uint64(), Then: d.millis(0, 30)}
 		if d.between(0, 2) > 0 {
 			s.Does = "speaks"
+			if k := d.between(0, 2*len(usual)); k > 0 {
+				s.Does = usual[k%len(usual)]
+			}
 		}
 		switch d.between(0, 11) {
 		case 0: // leases and graces end

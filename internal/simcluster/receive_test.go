@@ -88,6 +88,9 @@ func (a *agent) got(d *door, b *box, m *agora.Message, again bool) {
 	if again {
 		a.w.seen.Again++
 	}
+	if !b.seen[m.Seq] && !again && m.Kind != agora.Gap {
+		a.w.scenes.heard(a, m)
+	}
 	b.came = append(b.came, fmt.Sprintf("%.3f %s %d", time.Since(a.w.began).Seconds(), d.hello.Conn, m.Seq))
 	switch {
 	case m.Kind == agora.Gap:
@@ -162,7 +165,7 @@ func uidOf(m *agora.Message) (int, bool) {
 			UID int `json:"uid"`
 		}
 		err := json.Unmarshal(m.Body, &data)
-		return data.UID, err == nil
+		return data.UID, err == nil && data.UID > 0
 	}
 	uid, err := strconv.Atoi(string(m.Body))
 	return uid, err == nil && m.Part != agora.Abort && (m.Kind == agora.Request || m.Kind == agora.Reply || m.Kind == agora.Event)

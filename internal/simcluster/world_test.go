@@ -27,6 +27,7 @@ type world struct {
 	line    *faultnet.Link // of watcher
 	memory  *redis.Client  // what presence holds
 	space   agora.Address
+	scenes  *scenes
 	agents  []*agent
 	running sync.WaitGroup // doors and their agents
 	zombies sync.WaitGroup // edges that were killed
@@ -60,6 +61,7 @@ func newWorld(t *testing.T, p *Plan) *world {
 		ords: map[[2]string]int{}, arrived: map[int]bool{}, logs: map[agora.Address][]agora.Message{},
 		tails: map[agora.Address]*broker.Inbox{}, silent: map[string]*silence{},
 	}
+	w.scenes = newScenes(w)
 	var err error
 	if w.backends, err = startBackends(p.Seed); err != nil {
 		t.Fatal(err)
@@ -82,7 +84,7 @@ func newWorld(t *testing.T, p *Plan) *world {
 	for k := range p.Agents {
 		a := &agent{
 			w: w, id: agora.AgentID(fmt.Sprint("a", k)), names: naming(k % 3), reads: reading(k % 4),
-			lanes: map[agora.Address]*lane{}, boxes: map[string]*box{},
+			card: fmt.Sprint("a", k), lanes: map[agora.Address]*lane{}, boxes: map[string]*box{},
 		}
 		if k == 0 {
 			a.wants = agora.Acked
@@ -136,6 +138,7 @@ func (w *world) observe(ctx context.Context, to agora.Address) {
 
 // end stops everything of the history.
 func (w *world) end() {
+	w.scenes.stop()
 	for _, e := range w.living() {
 		e.freeze(false)
 		e.log.Refuse(false)

@@ -1,0 +1,167 @@
+package simcluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/agora-relay/agora"
+)
+
+// scene is a part of a history that keeps what it knows in values of its own: what agents and others do besides writing to each other.
+type scene interface {
+	// steps are what may happen. They are asked for before the history begins, too.
+	steps() map[string]func(*dice)
+	// usual names the step that happens more often than others.
+	usual() string
+	// missing says, once all faults have ended, what is still under way or is not as it has to be soon; empty for nothing.
+	missing() string
+	// judge looks, when all is over, at what has to be so.
+	judge()
+}
+
+// listener is a scene that hears what agents get. The world's mu is held.
+type listener interface {
+	heard(a *agent, m *agora.Message)
+}
+
+// scenes are the scenes of one history, and what they have going on.
+type scenes struct {
+	all  []scene
+	ctx  context.Context
+	stop context.CancelFunc
+
+	mu      sync.Mutex // guards the fields below
+	under   map[string]int
+	settled time.Time // when all faults had ended
+}
+
+// repertoire is which scenes there are, by which a plan names them.
+var repertoire = map[string]func(*world) scene{
+	"calls":     newCalls,
+	"acts":      newActs,
+	"dialled":   newDialled,
+	"approvals": newApprovals,
+	"directory": newDirectory,
+}
+
+// programmes are what takes part in the history of a seed, in turn: few at a time, so that histories stay short.
+var programmes = [...][]string{
+	nil, {"calls"}, {"acts"}, {"calls"}, {"dialled"}, {"approvals"}, {"calls", "directory"}, {"acts", "dialled"}, {"directory"}, {"calls", "approvals"},
+}
+
+// programme returns what takes part in the history of a seed. Seeds differ by three in what else is drawn of them.
+func programme(seed uint64) []string { return programmes[seed/3%uint64(len(programmes))] }
+
+// newScenes returns the scenes of a plan.
+func newScenes(w *world) *scenes {
+	s := &scenes{under: map[string]int{}}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	for _, name := range w.plan.Scenes {
+		s.all = append(s.all, repertoire[name](w))
+	}
+	return s
+}
+
+// steps returns the steps of all scenes, and the usual ones.
+func (s *scenes) steps() (all map[string]func(*dice), usual []string) {
+	all = map[string]func(*dice){}
+	for _, x := range s.all {
+		maps.Copy(all, x.steps())
+		usual = append(usual, x.usual())
+	}
+	return all, usual
+}
+
+// goes does something of a scene beside the history. It has to end soon once the scenes' ctx is over.
+func (w *world) goes(what string, do func(ctx context.Context)) {
+	s := w.scenes
+	s.mu.Lock()
+	s.under[what]++
+	s.mu.Unlock()
+	w.running.Go(func() {
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.under[what]--; s.under[what] == 0 {
+				delete(s.under, what)
+			}
+		}()
+		do(s.ctx)
+	})
+}
+
+// goingOn names what goes on beside the history; empty for nothing.
+func (s *scenes) goingOn() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.under)) {
+		return name
+	}
+	return ""
+}
+
+// missing says what of all scenes is missing; empty for nothing.
+func (s *scenes) missing() string {
+	if s.since() == 0 {
+		s.mu.Lock()
+		s.settled = time.Now()
+		s.mu.Unlock()
+	}
+	for _, x := range s.all {
+		if miss := x.missing(); miss != "" {
+			return miss
+		}
+	}
+	if on := s.goingOn(); on != "" {
+		return on + " goes on"
+	}
+	return ""
+}
+
+// since returns how long ago all faults have ended; 0 while they go on.
+func (s *scenes) since() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.settled.IsZero() {
+		return 0
+	}
+	return time.Since(s.settled)
+}
+
+func (s *scenes) judge() {
+	for _, x := range s.all {
+		x.judge()
+	}
+}
+
+// heard tells scenes what an agent gets for the first time. The world's mu is held.
+func (s *scenes) heard(a *agent, m *agora.Message) {
+	for _, x := range s.all {
+		if l, is := x.(listener); is {
+			l.heard(a, m)
+		}
+	}
+}
+
+// at returns a context that ends with an edge's connections to whoever uses it, and with the scenes.
+func (e *node) at(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.life, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// rest waits a while; false where the scenes are over before.
+func rest(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
