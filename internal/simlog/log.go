@@ -100,16 +100,27 @@ func (l *Log) Empty() error {
 		return err
 	}
 	srv, err := l.serve()
+	if err != nil {
+		return err
+	}
+	l.Faults.set(func() {
+		clear(l.ids)
+		clear(l.lag)
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.srv = srv
-	return err
+	return nil
+}
+
+func (l *Log) server() *server.Server {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.srv
 }
 
 func (l *Log) shutdown() {
-	l.mu.Lock()
-	srv := l.srv
-	l.mu.Unlock()
+	srv := l.server()
 	srv.Shutdown()
 	srv.WaitForShutdown()
 }
