@@ -1,7 +1,4 @@
 package simlog_test
 
-func cutsOffWhoDoesNotRead(*log) {}
-func disconnects(*log)           {}
-func isEmptyWhenMadeAnew(*log)   {}
-func changesLeaders(*log)        {}
-func answersLate(*log)           {}
+func changesLeaders(*log) {}
+func answersLate(*log)    {}
