@@ -1,34 +1,25 @@
 package simlog
 
 import (
-	"bytes"
-	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
+	"time"
 )
 
-// What the subjects that matter begin with.
-const (
-	logPrefix    = "agora.log."
-	fencePrefix  = "agora.fence."
-	bookPrefix   = "agora.book."
-	livePrefix   = "agora.live."
-	apiPrefix    = "$JS.API."
-	directPrefix = "$JS.API.DIRECT.GET."
-)
-
-// Faults are what a cluster of log servers may do to its clients.
+// Faults are what a cluster of log servers may do to its clients. All are off until they are asked for.
 type Faults struct {
-	mu      sync.Mutex // guards the fields below
-	dice    *rand.Rand
-	leaders map[string]Leader    // of streams, by kind; one that is well is missing
-	losing  int                  // of a hundred live frames, how many are lost
-	late    bool                 // live frames come late
-	stored  map[string]uint64    // by kind: the last sequence that was republished
-	lag     map[string]uint64    // by kind: what its replicas know, up to here
-	asked   map[string]*question // reads of replicas that are under way, by where the answer goes
+	mu       sync.Mutex // guards the fields below
+	dice     *rand.Rand
+	leaders  map[string]Leader    // of streams, by kind; one that is well is missing
+	full     map[string]bool      // by kind: nothing more is stored
+	refusing int                  // of a hundred records, how many are refused for no reason
+	losing   int                  // of a hundred live frames, how many are lost
+	late     bool                 // live frames come late
+	lagging  map[string]bool      // by kind: its replicas lag
+	lag      map[string]uint64    // by stream: what lagging replicas know, up to here
+	asked    map[string]*question // reads of replicas that are under way, by where the answer goes
+	window   time.Duration        // of ids that are looked at before fences; 0 for none
+	ids      map[string]time.Time // when records were sent that were stored since, by stream and id
 }
 
 // Leader is how a stream's leader is doing.
@@ -41,53 +32,59 @@ const (
 	Absent        // nobody answers for the stream, and whoever asks is told at once
 )
 
-// question is a read of a replica that is under way.
-type question struct {
-	most    uint64             // what the replica knows
-	answers map[string]*answer // under way, by the subscription that gets them: a client may have two for one subject
-}
-
-// answer is what a replica that lags has to say.
-type answer struct {
-	known  [][]byte // messages
-	last   uint64   // sequence of the last one
-	beyond bool     // there is more that it does not know
-}
-
 func (f *Faults) init(seed uint64) {
 	f.dice = rand.New(rand.NewPCG(seed, 1))
-	f.leaders, f.asked = map[string]Leader{}, map[string]*question{}
-	f.stored, f.lag = map[string]uint64{}, map[string]uint64{}
+	f.leaders, f.full, f.asked = map[string]Leader{}, map[string]bool{}, map[string]*question{}
+	f.lagging, f.lag, f.ids = map[string]bool{}, map[string]uint64{}, map[string]time.Time{}
+}
+
+// set changes a fault.
+func (f *Faults) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
 }
 
 // SetLeader has the leader of the streams of a kind (agent, space, call, book) be well, or not.
-func (f *Faults) SetLeader(kind string, is Leader) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.leaders[kind] = is
-}
+func (f *Faults) SetLeader(kind string, is Leader) { f.set(func() { f.leaders[kind] = is }) }
 
 // Lose has so many of a hundred republished records be lost from now on.
-func (f *Faults) Lose(percent int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.losing = percent
+func (f *Faults) Lose(percent int) { f.set(func() { f.losing = percent }) }
+
+// Refuse has so many of a hundred records be refused from now on, as if their fence were elsewhere or on its way, though it is not.
+func (f *Faults) Refuse(percent int) { f.set(func() { f.refusing = percent }) }
+
+// Fill has the servers take no more records for a kind's streams, as those do whose storage is used up, or take them again.
+func (f *Faults) Fill(kind string, full bool) { f.set(func() { f.full[kind] = full }) }
+
+// LookAtIDsFirst has records that were stored be known by their ids before their fence is looked at, as streams with replicas
+// do; one server alone looks at the fence first. window is for how long the streams know ids; 0 ends it.
+func (f *Faults) LookAtIDsFirst(window time.Duration) {
+	f.set(func() {
+		f.window = window
+		clear(f.ids)
+	})
 }
 
 // Lag has the replicas of a kind's streams know nothing from now on of what is stored, or know all.
-func (f *Faults) Lag(kind string, lags bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.lag[kind] = f.stored[kind]; !lags {
-		delete(f.lag, kind)
+func (l *Log) Lag(kind string, lags bool) {
+	last := map[string]uint64{}
+	if lags {
+		last = l.ends(kind)
 	}
+	l.Faults.set(func() {
+		if l.lagging[kind] = lags; !lags {
+			forgetKind(l.lag, kind)
+		}
+		for stream, seq := range last {
+			l.lag[stream] = seq
+		}
+	})
 }
 
 // Delay has what is republished come late, or lets it come.
 func (l *Log) Delay(late bool) {
-	l.Faults.mu.Lock()
-	l.late = late
-	l.Faults.mu.Unlock()
+	l.Faults.set(func() { l.late = late })
 	if !late {
 		for _, d := range l.all() {
 			d.release()
@@ -102,185 +99,22 @@ func (l *Log) Repeat() {
 	}
 }
 
+// Disconnect ends every connection, as a server does that goes down. What has come can be read.
+func (l *Log) Disconnect() {
+	for _, d := range l.all() {
+		d.hangUp()
+	}
+}
+
 // Mend ends every fault.
 func (l *Log) Mend() {
-	l.Faults.mu.Lock()
-	clear(l.leaders)
-	clear(l.lag)
-	l.losing = 0
-	l.Faults.mu.Unlock()
+	l.Faults.set(func() {
+		clear(l.leaders)
+		clear(l.full)
+		clear(l.lagging)
+		clear(l.lag)
+		l.losing, l.refusing = 0, 0
+	})
+	l.LookAtIDsFirst(0)
 	l.Delay(false)
-}
-
-// kindOf returns which kind of stream a client's frame is for; "" for none.
-func kindOf(subject string) string {
-	for _, p := range []string{logPrefix, fencePrefix} {
-		if rest, ok := strings.CutPrefix(subject, p); ok {
-			if words := strings.SplitN(rest, ".", 3); len(words) == 3 {
-				return words[1]
-			}
-		}
-	}
-	if strings.HasPrefix(subject, bookPrefix) {
-		return "book"
-	}
-	if !strings.HasPrefix(subject, apiPrefix) {
-		return ""
-	}
-	for word := range strings.SplitSeq(subject, ".") {
-		if name, ok := strings.CutPrefix(word, "AGORA_"); ok {
-			kind, _, _ := strings.Cut(name, "_")
-			return strings.ToLower(kind)
-		}
-	}
-	return ""
-}
-
-// leaves decides what becomes of a client's frame: what is returned goes to the server.
-func (l *Log) leaves(d *line, f *frame) []byte {
-	if f.op == "SUB" {
-		d.subscribed(f)
-	}
-	if f.op != "PUB" && f.op != "HPUB" {
-		return f.raw
-	}
-	kind := kindOf(f.subject)
-	if kind == "" {
-		return f.raw
-	}
-	l.Faults.mu.Lock()
-	defer l.Faults.mu.Unlock()
-	api := strings.HasPrefix(f.subject, apiPrefix)
-	switch l.leaders[kind] {
-	case Silent:
-		return nil
-	case Absent:
-		if f.reply != "" {
-			d.pass(noResponders(f.reply, d.sidOf(f.reply)))
-		}
-		return nil
-	case Dying:
-		if api || l.dice.IntN(2) == 0 {
-			return nil
-		}
-		return mute(f)
-	}
-	if most, lags := l.lag[kind]; lags && strings.HasPrefix(f.subject, directPrefix) {
-		l.asked[f.reply] = &question{most: most, answers: map[string]*answer{}}
-	}
-	return f.raw
-}
-
-// arrives decides what becomes of a server's frame.
-func (l *Log) arrives(d *line, f *frame) {
-	if f.op != "MSG" && f.op != "HMSG" {
-		d.pass(f.raw)
-		return
-	}
-	if strings.HasPrefix(f.subject, livePrefix) {
-		l.arrivesLive(d, f)
-		return
-	}
-	l.Faults.mu.Lock()
-	q := l.asked[f.subject]
-	l.Faults.mu.Unlock()
-	if q == nil {
-		d.pass(f.raw)
-		return
-	}
-	l.arrivesLate(d, f, q)
-}
-
-func (l *Log) arrivesLive(d *line, f *frame) {
-	l.Faults.mu.Lock()
-	lost, late := f.header != nil && l.losing > 0 && l.dice.IntN(100) < l.losing, l.late
-	if words := strings.Split(f.subject, "."); len(words) > 3 {
-		lost = lost || l.leaders[words[3]] == Dying
-		seq, _ := strconv.ParseUint(f.value("Nats-Sequence"), 10, 64)
-		l.stored[words[3]] = max(l.stored[words[3]], seq)
-	}
-	l.Faults.mu.Unlock()
-	if !lost {
-		d.live(f.raw, late)
-	}
-}
-
-// arrivesLate keeps what the server answers until that was all, and passes on what a replica that lags would answer.
-func (l *Log) arrivesLate(d *line, f *frame, q *question) {
-	a := q.answers[f.sid]
-	if a == nil {
-		a = new(answer)
-		q.answers[f.sid] = a
-	}
-	if seq, _ := strconv.ParseUint(f.value("Nats-Sequence"), 10, 64); seq > 0 {
-		if a.beyond = a.beyond || seq > q.most; seq <= q.most {
-			a.last = seq
-			a.known = append(a.known, append([]byte(nil), f.raw...))
-		}
-		return
-	}
-	if delete(q.answers, f.sid); len(q.answers) == 0 {
-		l.Faults.mu.Lock()
-		delete(l.asked, f.subject)
-		l.Faults.mu.Unlock()
-	}
-	a.pass(d, f)
-}
-
-// pass gives the client the answer; f is how the server has ended its own.
-func (a *answer) pass(d *line, f *frame) {
-	for k, raw := range a.known {
-		if a.beyond {
-			raw = pending(raw, len(a.known)-1-k)
-		}
-		d.pass(raw)
-	}
-	if !a.beyond {
-		d.pass(f.raw)
-		return
-	}
-	head := "NATS/1.0 404 No Messages\r\n\r\n"
-	if a.last > 0 {
-		head = fmt.Sprintf("NATS/1.0 204 EOB\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: %d\r\n\r\n", a.last)
-	}
-	d.pass(fmt.Appendf(nil, "HMSG %s %s %d %d\r\n%s\r\n", f.subject, f.sid, len(head), len(head), head))
-}
-
-// pending returns a message of an answer that says how many come after it. The number keeps its width, as the sizes of the frame count it.
-func pending(raw []byte, n int) []byte {
-	const name = "\r\nNats-Num-Pending:"
-	i := bytes.Index(raw, []byte(name))
-	if i < 0 {
-		return raw
-	}
-	from := i + len(name)
-	end := from + bytes.Index(raw[from:], newline)
-	return append(raw[:from], append(fmt.Appendf(nil, "%*d", end-from, n), raw[end:]...)...)
-}
-
-// mute returns a publish without the place where its answer is wanted: it is stored, and nobody is told.
-func mute(f *frame) []byte {
-	end := bytes.Index(f.raw, newline)
-	first := bytes.Replace(f.raw[:end], []byte(" "+f.reply+" "), []byte(" "), 1)
-	return append(append([]byte(nil), first...), f.raw[end:]...)
-}
-
-// noResponders is what a client is told whose request nobody takes.
-func noResponders(reply, sid string) []byte {
-	head := "NATS/1.0 503\r\n\r\n"
-	return fmt.Appendf(nil, "HMSG %s %s %d %d\r\n%s\r\n", reply, sid, len(head), len(head), head)
-}
-
-// matches reports whether a subject is one of those that a subscription is for.
-func matches(subscription, subject string) bool {
-	pattern, words := strings.Split(subscription, "."), strings.Split(subject, ".")
-	for k, p := range pattern {
-		if p == ">" {
-			return len(words) > k
-		}
-		if k >= len(words) || p != "*" && p != words[k] {
-			return false
-		}
-	}
-	return len(words) == len(pattern)
 }

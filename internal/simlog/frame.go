@@ -18,52 +18,79 @@ type frame struct {
 
 var newline = []byte("\r\n")
 
-// split takes the first frame off b; n is how many bytes it has, 0 while it is not there as a whole.
+// split takes the first frame off b; n is how many bytes it has, 0 while it is not there as a whole. A line that should announce a payload
+// and does not is a frame of its own, without an operation: whoever gets it knows what to say.
 func split(b []byte) (f frame, n int) {
 	end := bytes.Index(b, newline)
 	if end < 0 {
 		return f, 0
 	}
-	words := bytes.Fields(b[:end])
-	if len(words) == 0 {
-		return frame{raw: b[:end+2]}, end + 2
-	}
-	f.op = string(bytes.ToUpper(words[0]))
 	n = end + 2
-	head, size := 0, 0
-	switch f.op {
-	case "PUB", "MSG":
-		size = number(words[len(words)-1])
-	case "HPUB", "HMSG":
-		head, size = number(words[len(words)-2]), number(words[len(words)-1])
-		words = words[:len(words)-1]
-	default:
+	words := bytes.Fields(b[:end])
+	if len(words) > 0 {
+		f.op = string(bytes.ToUpper(words[0]))
+	}
+	shape, has := shapes[f.op]
+	if !has {
 		f.raw = b[:n]
 		return f, n
 	}
-	if len(b) < n+size+2 {
+	head, size, ok := shape.sizes(words)
+	if !ok {
+		return frame{raw: b[:n]}, n
+	}
+	if len(b)-n < size+2 {
 		return frame{}, 0
 	}
-	f.header, f.body = b[n:n+head], b[n+head:n+size]
+	f.header, f.body = b[n:n+head:n+head], b[n+head:n+size:n+size]
 	n += size + 2
 	f.raw = b[:n]
-	f.subject = string(words[1])
-	names := words[2 : len(words)-1] // behind the subject, and before the sizes
-	if f.op == "MSG" || f.op == "HMSG" {
-		f.sid, names = string(names[0]), names[1:]
-	}
-	if len(names) > 0 {
-		f.reply = string(names[0])
-	}
+	shape.name(&f, words)
 	return f, n
 }
 
-func number(b []byte) int {
-	n, err := strconv.Atoi(string(b))
-	if err != nil {
-		return 0
+// shape is what stands in the first line of an operation that has a payload.
+type shape struct {
+	sid   bool // the subscription, behind the subject
+	count int  // of sizes, at its end: of the header, where there is one, and of all
+}
+
+var shapes = map[string]shape{
+	"PUB": {false, 1}, "HPUB": {false, 2}, "MSG": {true, 1}, "HMSG": {true, 2},
+}
+
+// sizes reads the sizes of header and of all.
+func (s shape) sizes(words [][]byte) (head, all int, ok bool) {
+	least := 2 + s.count // operation, subject, sizes
+	if s.sid {
+		least++
 	}
-	return n
+	if len(words) < least || len(words) > least+1 {
+		return 0, 0, false
+	}
+	all, ok = number(words[len(words)-1])
+	if s.count == 2 && ok {
+		head, ok = number(words[len(words)-2])
+	}
+	return head, all, ok && head <= all
+}
+
+// name fills in what the words between operation and sizes are.
+func (s shape) name(f *frame, words [][]byte) {
+	f.subject = string(words[1])
+	rest := words[2 : len(words)-s.count]
+	if s.sid {
+		f.sid, rest = string(rest[0]), rest[1:]
+	}
+	if len(rest) > 0 {
+		f.reply = string(rest[0])
+	}
+}
+
+// number reads a size. Any that is larger than a server takes is none.
+func number(b []byte) (n int, ok bool) {
+	n, err := strconv.Atoi(string(b))
+	return n, err == nil && 0 <= n && n <= 2*maxPayload
 }
 
 // value returns what a header says of a name; "" where it says nothing. A stored header of that name stands before the one that the
@@ -74,8 +101,8 @@ func (f *frame) value(name string) string {
 		return ""
 	}
 	rest := f.header[i+len(name)+3:]
-	end := bytes.Index(rest, newline)
-	return string(bytes.TrimSpace(rest[:end]))
+	line, _, _ := bytes.Cut(rest, newline)
+	return string(bytes.TrimSpace(line))
 }
 
 // status returns the status that the header begins with, as 404; "" for none.

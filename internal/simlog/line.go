@@ -21,15 +21,28 @@ type line struct {
 	held     [][]byte          // live frames that come late
 	tail     [][]byte          // the last live frames
 	inboxes  map[string]string // where the client hears answers: subscriptions, by subject
+	asked    map[string]record // published, and not answered yet, by where the answer goes
 	failed   error             // why nothing comes any more
+	read     time.Time         // when the client has read last, or was not behind
 	deadline time.Time         // of reading
 }
 
-// tailLength is how many live frames are remembered, to come once more.
-const tailLength = 8
+// record is one that a client has published.
+type record struct {
+	key string // its stream and id
+	at  time.Time
+}
+
+const (
+	tailLength = 8                // how many live frames are remembered, to come once more
+	mostAsked  = 1 << 12          // records whose answers are waited for; when there are more, nothing is known of all of them
+	mostDown   = 64 << 20         // what a server keeps for a client that does not read, before it hangs up
+	buffered   = 1 << 20          // what the systems between them keep
+	patience   = 10 * time.Second // with a client that does not read more than that
+)
 
 func newLine(l *Log, c net.Conn) *line {
-	d := &line{Conn: c, log: l, inboxes: map[string]string{}}
+	d := &line{Conn: c, log: l, inboxes: map[string]string{}, asked: map[string]record{}, read: time.Now()}
 	d.changed.L = &d.mu
 	go d.receive()
 	return d
@@ -82,12 +95,61 @@ func (d *line) subscribed(f *frame) {
 	d.inboxes[words[1]] = words[len(words)-1]
 }
 
+// answer gives the client an answer of its own to a request; nobody waits where to is empty.
+func (d *line) answer(to string, r reply) {
+	if to != "" {
+		d.pass(r.frame(to, d.sidOf(to)))
+	}
+}
+
+// sent notes a record that is answered at a subject.
+func (d *line) sent(reply string, r record) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.asked) >= mostAsked {
+		clear(d.asked)
+	}
+	d.asked[reply] = r
+}
+
+// answered returns the record that is answered at a subject.
+func (d *line) answered(reply string) (record, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, ok := d.asked[reply]
+	delete(d.asked, reply)
+	return r, ok
+}
+
 // pass gives a frame to the client.
 func (d *line) pass(raw []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.down = append(d.down, raw...)
+	d.give(raw)
+}
+
+// give gives the client frames, or hangs up where it does not read. mu is held.
+func (d *line) give(frames ...[]byte) {
+	if len(d.down) <= buffered {
+		d.read = time.Now()
+	}
+	for _, raw := range frames {
+		if d.failed == nil {
+			d.down = append(d.down, raw...)
+		}
+	}
+	if d.failed == nil && (len(d.down) > mostDown || time.Since(d.read) > patience) {
+		d.down = d.down[:min(len(d.down), buffered)]
+		d.failed = io.EOF
+		d.Conn.Close() // receive sees it
+	}
 	d.changed.Broadcast()
+}
+
+// hangUp ends the connection, as its server does.
+func (d *line) hangUp() {
+	d.end(io.EOF)
+	d.Conn.Close()
 }
 
 // live gives the client what was republished: held, later.
@@ -102,35 +164,30 @@ func (d *line) live(raw []byte, late bool) {
 		d.held = append(d.held, raw)
 		return
 	}
-	d.down = append(d.down, raw...)
-	d.changed.Broadcast()
+	d.give(raw)
 }
 
 // release gives the client what was held.
 func (d *line) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, raw := range d.held {
-		d.down = append(d.down, raw...)
-	}
+	d.give(d.held...)
 	d.held = nil
-	d.changed.Broadcast()
 }
 
 // repeat gives the client the last live frames once more, as a new leader does that does not know what the old one had passed on.
 func (d *line) repeat() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, raw := range d.tail {
-		d.down = append(d.down, raw...)
-	}
-	d.changed.Broadcast()
+	d.give(d.tail...)
 }
 
 func (d *line) end(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.failed = err
+	if d.failed == nil {
+		d.failed = err
+	}
 	d.changed.Broadcast()
 }
 
@@ -150,6 +207,7 @@ func (d *line) Read(p []byte) (int, error) {
 	if len(d.down) == 0 {
 		return 0, d.failed
 	}
+	d.read = time.Now()
 	n := copy(p, d.down)
 	d.down = d.down[n:]
 	return n, nil

@@ -19,10 +19,10 @@ import (
 	"github.com/agora-relay/agora/internal/simnet"
 )
 
-// The server's clock of accesses is a goroutine of the process. Where somebody uses the clock already, none is started: in a bubble it
-// would be one that never waits.
-func init() { clockUsers.Add(1) }
-
+// clockUsers counts who uses the server's clock of accesses, a goroutine of the process. Where somebody uses the clock already, none is
+// started: in a bubble it would be one that never waits. So a simulated log counts as a user while it is there, and no longer: real servers
+// drop what is old by that clock.
+//
 //go:linkname clockUsers github.com/nats-io/nats-server/v2/server/ats.refs
 var clockUsers atomic.Int64
 
@@ -47,7 +47,9 @@ func Start(seed uint64) (*Log, error) {
 	}
 	l := &Log{dir: dir, lines: map[*line]struct{}{}}
 	l.Faults.init(seed)
+	clockUsers.Add(1)
 	if l.srv, err = l.serve(); err != nil {
+		clockUsers.Add(-1)
 		os.RemoveAll(dir)
 		return nil, err
 	}
@@ -117,16 +119,27 @@ func (l *Log) Empty() error {
 		return err
 	}
 	srv, err := l.serve()
+	if err != nil {
+		return err
+	}
+	l.Faults.set(func() {
+		clear(l.ids)
+		clear(l.lag)
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.srv = srv
-	return err
+	return nil
+}
+
+func (l *Log) server() *server.Server {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.srv
 }
 
 func (l *Log) shutdown() {
-	l.mu.Lock()
-	srv := l.srv
-	l.mu.Unlock()
+	srv := l.server()
 	srv.Shutdown()
 	srv.WaitForShutdown()
 }
@@ -134,6 +147,7 @@ func (l *Log) shutdown() {
 // Stop ends the server, and all that the log had.
 func (l *Log) Stop() error {
 	l.shutdown()
+	clockUsers.Add(-1)
 	<-time.After(time.Millisecond) // connections see their end
 	return os.RemoveAll(l.dir)
 }
