@@ -1,6 +1,7 @@
 package presence
 
 import (
+	"net"
 	"sync"
 	"time"
 
@@ -25,19 +26,42 @@ type Server struct {
 // Embed starts a presence server in this process, on a free loopback port; it
 // expires keys by the true elapsed time.
 func Embed() (*Server, error) {
+	s, err := serve((*miniredis.Miniredis).Start)
+	if err == nil {
+		s.done.Go(s.expire)
+	}
+	return s, err
+}
+
+// EmbedInProcess starts a presence server that has no address: only Dial reaches it. It expires keys by the wall clock, whenever it
+// is asked something, and nothing in it runs meanwhile: so it works under the time of [testing/synctest].
+func EmbedInProcess() (*Server, error) {
+	return serve(func(m *miniredis.Miniredis) error {
+		m.ClockTTL(true)
+		c, err := m.Dial() // which starts it
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
+}
+
+func serve(start func(*miniredis.Miniredis) error) (*Server, error) {
 	s := &Server{mini: miniredis.NewMiniRedis(), stop: make(chan struct{})}
-	if err := s.mini.Start(); err != nil {
+	if err := start(s.mini); err != nil {
 		return nil, err
 	}
 	if err := interpret(s.mini); err != nil {
 		s.mini.Close()
 		return nil, err
 	}
-	s.done.Go(s.expire)
 	return s, nil
 }
 
-// Addr returns the server's address, host and port.
+// Dial connects to the server within the process.
+func (s *Server) Dial() (net.Conn, error) { return s.mini.Dial() }
+
+// Addr returns the server's address, host and port. A server of EmbedInProcess has none.
 func (s *Server) Addr() string { return s.mini.Addr() }
 
 // Close stops the server and waits for it. Everything in it is lost.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/simnet"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -92,7 +94,8 @@ func TestMain(m *testing.M) {
 type server struct {
 	t     *testing.T
 	url   string
-	empty func() // has it lose its data and its scripts
+	dial  func(context.Context) (net.Conn, error) // where it has no address; else nil
+	empty func()                                  // has it lose its data and its scripts
 }
 
 // eachServer runs a test against every kind of server that Agora works with, side by side, and beside other tests: it is all that a test does.
@@ -124,6 +127,27 @@ func eachServer(t *testing.T, f func(t *testing.T, s *server)) {
 		s.empty = func() { flush(s) }
 		f(t, s)
 	})
+	t.Run("in process", func(t *testing.T) {
+		t.Parallel()
+		f(t, inProcess(t))
+	})
+}
+
+// inProcess starts a server without an address. Within a bubble of synctest it goes by the bubble's time.
+func inProcess(t *testing.T) *server {
+	t.Helper()
+	e, err := presence.EmbedInProcess()
+	ok(t, err)
+	t.Cleanup(e.Close)
+	s := &server{t: t, dial: func(context.Context) (net.Conn, error) {
+		c, err := e.Dial()
+		if err != nil {
+			return nil, err
+		}
+		return simnet.Buffer(c), nil // who writes does not wait for who reads
+	}}
+	s.empty = func() { flush(s) }
+	return s
 }
 
 // flush makes a server forget its data and its scripts.
@@ -137,6 +161,15 @@ func flush(s *server) {
 
 func (s *server) client() redis.UniversalClient {
 	s.t.Helper()
+	if s.dial != nil {
+		c := redis.NewClient(&redis.Options{
+			Addr:       "127.0.0.1:6379", // nobody looks there, and it is no name to be resolved
+			Dialer:     func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx) },
+			MaxRetries: 1, DialerRetries: 1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Minute, ReadTimeout: 2 * time.Minute,
+		})
+		c.AddHook(oneSlot{s.t})
+		return c
+	}
 	c, err := presence.Dial(s.url + "?dial_timeout=2m&read_timeout=2m&max_retries=1") // a pause of the machine is no failure
 	if err != nil {
 		s.t.Fatal(err)

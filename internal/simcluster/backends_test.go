@@ -20,7 +20,7 @@ func startBackends(seed uint64) (*backends, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := presence.EmbedUnlistened()
+	p, err := presence.EmbedInProcess()
 	if err != nil {
 		return nil, err
 	}

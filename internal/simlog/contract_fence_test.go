@@ -18,7 +18,7 @@ func (c *client) fence(p jslog.Location, epoch uint64) uint64 {
 	c.Helper()
 	for {
 		seq, err := c.MoveFence(context.Background(), p.Stream, p.Fence("s"), epoch)
-		if !errors.Is(err, jslog.ErrMoved) || c.nodes == 1 { // streams with replicas refuse now and then for no reason
+		if c.nodes == 1 || !errors.Is(err, jslog.ErrMoved) && !errors.Is(err, nats.ErrNoResponders) { // streams with replicas refuse now and then for no reason
 			c.must(err)
 			return seq
 		}

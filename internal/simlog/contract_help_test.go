@@ -146,12 +146,16 @@ func (c *client) publish(m *nats.Msg) jslog.Ack {
 	return a
 }
 
-// store publishes a message that must be stored. Streams with replicas refuse now and then for no reason: then it is published again.
+// store publishes a message that must be stored. Streams with replicas refuse now and then for no reason, and one that was just made may be
+// absent to servers that have not heard of it: then it is published again.
 func (c *client) store(m *nats.Msg) uint64 {
 	c.Helper()
 	a := c.publish(m)
-	for tries := 0; c.nodes > 1 && a.Fenced() && tries < 10; tries++ {
-		a = c.publish(m)
+	if c.nodes > 1 && (a.Fenced() || a.Absent) {
+		await.Within(await.Long, func() bool {
+			a = c.publish(m)
+			return !a.Fenced() && !a.Absent
+		})
 	}
 	if a.Err != nil || a.Absent || a.Duplicate || a.Seq == 0 {
 		c.Fatalf("%s is answered by %+v, want that it is stored", m.Subject, a)

@@ -16,7 +16,7 @@ type Faults struct {
 	losing   int                  // of a hundred live frames, how many are lost
 	late     bool                 // live frames come late
 	lagging  map[string]bool      // by kind: its replicas lag
-	lag      map[string]uint64    // by stream: what lagging replicas know, up to here
+	lag      map[string]span      // by stream: what lagging replicas know, up to here
 	asked    map[string]*question // reads of replicas that are under way, by where the answer goes
 	window   time.Duration        // of ids that are looked at before fences; 0 for none
 	ids      map[string]time.Time // when records were sent that were stored since, by stream and id
@@ -35,7 +35,7 @@ const (
 func (f *Faults) init(seed uint64) {
 	f.dice = rand.New(rand.NewPCG(seed, 1))
 	f.leaders, f.full, f.asked = map[string]Leader{}, map[string]bool{}, map[string]*question{}
-	f.lagging, f.lag, f.ids = map[string]bool{}, map[string]uint64{}, map[string]time.Time{}
+	f.lagging, f.lag, f.ids = map[string]bool{}, map[string]span{}, map[string]time.Time{}
 }
 
 // set changes a fault.
@@ -68,7 +68,7 @@ func (f *Faults) LookAtIDsFirst(window time.Duration) {
 
 // Lag has the replicas of a kind's streams know nothing from now on of what is stored, or know all.
 func (l *Log) Lag(kind string, lags bool) {
-	last := map[string]uint64{}
+	last := map[string]span{}
 	if lags {
 		last = l.ends(kind)
 	}

@@ -22,9 +22,12 @@ type answer struct {
 	beyond bool     // there is more that it does not know
 }
 
-// ends returns the last sequences of a kind's streams.
-func (l *Log) ends(kind string) map[string]uint64 {
-	all := map[string]uint64{}
+// span is what a replica knows of a stream.
+type span struct{ first, last uint64 }
+
+// ends returns the first and last sequences of a kind's streams.
+func (l *Log) ends(kind string) map[string]span {
+	all := map[string]span{}
 	info, err := l.server().Jsz(&server.JSzOptions{Streams: true})
 	if err != nil {
 		return all // it is going down
@@ -32,7 +35,7 @@ func (l *Log) ends(kind string) map[string]uint64 {
 	for _, account := range info.AccountDetails {
 		for _, s := range account.Streams {
 			if kindOfStream(s.Name) == kind {
-				all[s.Name] = s.State.LastSeq
+				all[s.Name] = span{s.State.FirstSeq, s.State.LastSeq}
 			}
 		}
 	}
@@ -45,18 +48,21 @@ func (l *Log) askReplica(f *frame, kind string) []byte {
 		return f.raw
 	}
 	most := l.lag[streamOf(f.subject)] // 0: the stream was made since, and it knows nothing
-	l.asked[f.reply] = &question{most: most, answers: map[string]*answer{}}
+	l.asked[f.reply] = &question{most: most.last, answers: map[string]*answer{}}
 	return upTo(f, most)
 }
 
 // upTo returns a request for last messages as one for those up to a sequence: a replica knows the one before what it does not know. Any
 // other is returned as it is.
-func upTo(f *frame, most uint64) []byte {
+func upTo(f *frame, most span) []byte {
 	var req map[string]json.RawMessage
-	if json.Unmarshal(f.body, &req) != nil || req["multi_last"] == nil || most == 0 || f.op != "PUB" {
+	if json.Unmarshal(f.body, &req) != nil || req["multi_last"] == nil || most.last < most.first || most.last == 0 || f.op != "PUB" {
 		return f.raw
 	}
-	req["up_to_seq"] = strconv.AppendUint(nil, most, 10)
+	var from uint64
+	_ = json.Unmarshal(req["seq"], &from)                           // absent is 0
+	req["seq"] = strconv.AppendUint(nil, max(from, most.first), 10) // else the server would look at each sequence from 1 on
+	req["up_to_seq"] = strconv.AppendUint(nil, most.last, 10)
 	body, err := json.Marshal(req)
 	if err != nil {
 		return f.raw
