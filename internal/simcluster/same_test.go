@@ -28,22 +28,3 @@ func tale(t *testing.T, seed uint64) string {
 	r := Play(t, MakePlan(seed))
 	return fmt.Sprintln(strings.Join(r.Story, "\n"), r.Seen, r.Took, r.Failures)
 }
-
-func TestASeedIsTheSameHistoryWhateverWasPlayedBefore(t *testing.T) {
-	first := tale(t, 1)
-	tale(t, 2)
-	if again := tale(t, 1); again != first {
-		t.Errorf("the same seed is another history:\n%s", difference(first, again))
-	}
-}
-
-// difference is where two tales part.
-func difference(a, b string) string {
-	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for k := range min(len(as), len(bs)) {
-		if as[k] != bs[k] {
-			return fmt.Sprintf("line %d\n%s\n%s", k, as[k], bs[k])
-		}
-	}
-	return "one ends sooner"
-}
