@@ -234,7 +234,7 @@ func answersLate(l *log) {
 	c.make(nil)
 	p := l.at("a")
 	c.put("a", 0, 10)
-	b := c.put("b", 0, 1)
+	c.put("b", 0, 1)
 	c.caughtUp(p, 10)
 	if l.sim != nil {
 		l.sim.Lag(jslog.AgentKind, true)
@@ -255,8 +255,7 @@ func answersLate(l *log) {
 		want(l, "records of a replica that lags", l.beginning(c, p, 10), 10)
 		got, err := c.LastSequences(context.Background(), time.Second, l.stream(), []string{p.Log(), l.at("b").Log()}, 0)
 		l.must(err)
-		want(l, "last records it knows", got[l.at("b").Log()], b)
-		want(l, "and not of the other, whose last it has not", got[p.Log()], 0)
+		want(l, "last records, none of which it has", len(got), 0)
 		l.sim.Lag(jslog.AgentKind, false)
 	}
 	c.caughtUp(p, 40)
