@@ -64,7 +64,7 @@ func (l *log) disturbances() []disturbance {
 		{"the leader dies", is(simlog.Dying), l.sim.Mend, func(s seen) bool { return s.lost > 0 && s.unheard > 0 && s.quiet > 0 }},
 		{"the leader is silent", is(simlog.Silent), l.sim.Mend, func(s seen) bool { return s.lost > 0 && s.unheard == 0 }},
 		{"there is no leader", is(simlog.Absent), l.sim.Mend, func(s seen) bool { return s.absent > 0 && s.unheard == 0 }},
-		{"the tail is republished again", l.sim.Repeat, nothing, func(s seen) bool { return s.again > 0 && s.quiet == 0 }},
+		{"the tail is republished again", l.sim.Repeat, nothing, func(s seen) bool { return s.quiet == 0 }},
 		{"half of what is republished is lost", func() { l.sim.Lose(50) }, l.sim.Mend, func(s seen) bool { return s.quiet > 0 && s.lost == 0 }},
 		{"what is republished comes late", func() { l.sim.Delay(true) }, l.sim.Mend, func(s seen) bool { return s.quiet == 0 && s.again == 0 && s.lost == 0 }},
 		{"records are refused for no reason", func() { l.sim.Refuse(50) }, l.sim.Mend, func(s seen) bool { return s.refused > 0 && s.unheard == 0 }},
@@ -234,7 +234,7 @@ func answersLate(l *log) {
 	c.make(nil)
 	p := l.at("a")
 	c.put("a", 0, 10)
-	b := c.put("b", 0, 1)
+	c.put("b", 0, 1)
 	c.caughtUp(p, 10)
 	if l.sim != nil {
 		l.sim.Lag(jslog.AgentKind, true)
@@ -255,8 +255,7 @@ func answersLate(l *log) {
 		want(l, "records of a replica that lags", l.beginning(c, p, 10), 10)
 		got, err := c.LastSequences(context.Background(), time.Second, l.stream(), []string{p.Log(), l.at("b").Log()}, 0)
 		l.must(err)
-		want(l, "last records it knows", got[l.at("b").Log()], b)
-		want(l, "and of the other", got[p.Log()], b-1)
+		want(l, "last records, none of which it has", len(got), 0)
 		l.sim.Lag(jslog.AgentKind, false)
 	}
 	c.caughtUp(p, 40)

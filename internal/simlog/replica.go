@@ -2,7 +2,6 @@ package simlog
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -42,32 +41,14 @@ func (l *Log) ends(kind string) map[string]span {
 	return all
 }
 
-// askReplica notes a read that a replica answers, and returns it as one that lags takes it. The lock of Faults is held.
+// askReplica notes a read that a replica answers, where it lags. The lock of Faults is held.
 func (l *Log) askReplica(f *frame, kind string) []byte {
 	if !l.lagging[kind] {
 		return f.raw
 	}
 	most := l.lag[streamOf(f.subject)] // 0: the stream was made since, and it knows nothing
 	l.asked[f.reply] = &question{most: most.last, answers: map[string]*answer{}}
-	return upTo(f, most)
-}
-
-// upTo returns a request for last messages as one for those up to a sequence: a replica knows the one before what it does not know. Any
-// other is returned as it is.
-func upTo(f *frame, most span) []byte {
-	var req map[string]json.RawMessage
-	if json.Unmarshal(f.body, &req) != nil || req["multi_last"] == nil || most.last < most.first || most.last == 0 || f.op != "PUB" {
-		return f.raw
-	}
-	var from uint64
-	_ = json.Unmarshal(req["seq"], &from)                           // absent is 0
-	req["seq"] = strconv.AppendUint(nil, max(from, most.first), 10) // else the server would look at each sequence from 1 on
-	req["up_to_seq"] = strconv.AppendUint(nil, most.last, 10)
-	body, err := json.Marshal(req)
-	if err != nil {
-		return f.raw
-	}
-	return fmt.Appendf(nil, "PUB %s %s %d\r\n%s\r\n", f.subject, f.reply, len(body), body)
+	return f.raw
 }
 
 // arrivesLate keeps what the server answers until that was all, and passes on what a replica that lags would answer.
