@@ -55,7 +55,7 @@ func (s *dialled) steps() map[string]func(*dice) {
 		"a heartbeat":               s.heartbeat,
 		"another wants its address": s.wantAddress,
 		"another wants its session": s.wantSession,
-		"another edge killed":       func(d *dice) { s.w.faults()["edge killed"](d) },
+		"its edge killed":           s.killHolder,
 	}
 }
 
@@ -71,7 +71,9 @@ func (s *dialled) find(ctx context.Context, e *node, p *process) (presence.Orpha
 func (s *dialled) register(d *dice, p *process) {
 	e := s.w.anEdge(d)
 	s.w.goes("a registration", func(ctx context.Context) {
+		p.registering(1)
 		err := s.registerBy(ctx, e, owner, p.id, p)
+		p.registering(-1)
 		s.w.say("%s is registered at %s: %v", p.id, e.id, err)
 		if err == nil {
 			s.w.mu.Lock()
@@ -132,6 +134,19 @@ func (s *dialled) store(ctx context.Context, e *node, p *process, k int) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	p.doubted = true
+}
+
+// killHolder kills the edge that holds a process.
+func (s *dialled) killHolder(d *dice) {
+	o, is := s.find(context.Background(), s.w.anEdge(d), s.one(d))
+	for _, e := range s.w.living() {
+		if is && e.id == o.Holder.Edge {
+			s.w.say("FAULT %s is killed, which holds %s", e.id, o.Agent)
+			s.w.startEdge(d.millis(-9000, 9000))
+			s.w.kill(e, d.millis(0, 1000))
+			return
+		}
+	}
 }
 
 // restart stops a process for a moment.
