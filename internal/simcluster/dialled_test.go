@@ -136,16 +136,22 @@ func (s *dialled) store(ctx context.Context, e *node, p *process, k int) {
 	p.doubted = true
 }
 
-// killHolder kills the edge that holds a process.
+// killHolder kills the edge that holds a process, which asks all others to go on, and is busy meanwhile.
 func (s *dialled) killHolder(d *dice) {
-	o, is := s.find(context.Background(), s.w.anEdge(d), s.one(d))
+	p := s.one(d)
+	o, is := s.find(context.Background(), s.w.anEdge(d), p)
 	for _, e := range s.w.living() {
-		if is && e.id == o.Holder.Edge {
-			s.w.say("FAULT %s is killed, which holds %s", e.id, o.Agent)
-			s.w.startEdge(d.millis(-9000, 9000))
-			s.w.kill(e, d.millis(0, 1000))
-			return
+		if !is || e.id != o.Holder.Edge {
+			continue
 		}
+		s.w.say("FAULT %s is killed, which holds %s", e.id, o.Agent)
+		s.w.startEdge(d.millis(-9000, 9000))
+		p.silence(d.millis(0, 5000))
+		s.w.kill(e, d.millis(0, 1000))
+		for _, other := range s.w.living() {
+			s.w.after(d.millis(0, 300), func() { s.beat(other, p) })
+		}
+		return
 	}
 }
 
@@ -158,7 +164,11 @@ func (s *dialled) restart(d *dice) {
 }
 
 func (s *dialled) heartbeat(d *dice) {
-	e, p := s.w.anEdge(d), s.one(d)
+	s.beat(s.w.anEdge(d), s.one(d))
+}
+
+// beat has the owner tell an edge that a process lives: that edge adopts its session where no other one holds that.
+func (s *dialled) beat(e *node, p *process) {
 	s.w.goes("a heartbeat", func(ctx context.Context) {
 		ctx, cancel := e.at(ctx)
 		defer cancel()

@@ -24,6 +24,7 @@ type process struct {
 
 	mu      sync.Mutex // guards the fields below
 	stopped bool
+	mute    time.Time // until when it answers no pings
 	dials   int
 	asking  int       // registrations that are under way
 	asked   time.Time // when one was last
@@ -73,9 +74,9 @@ func (n named) LocalAddr() net.Addr { return &net.UnixAddr{Name: n.name, Net: "u
 func (p *process) accept(ctx context.Context, e *node) (net.Conn, error) {
 	p.mu.Lock()
 	p.dials++
-	takes := 20 * time.Millisecond
-	if p.dials%3 == 0 { // and longer now and then, so that others adopt meanwhile
-		takes = 8 * time.Second
+	takes := time.Duration(5+p.dials*7%40) * time.Millisecond
+	if p.dials%4 == 0 { // and longer now and then, so that others adopt meanwhile
+		takes = 3600 * time.Millisecond
 	}
 	name := fmt.Sprint(p.id, "-", p.dials)
 	p.mu.Unlock()
@@ -129,7 +130,9 @@ func (p *process) take(c *dialledConn, line string) {
 		c.began = time.Now()
 		p.w.say("%s holds %s", c.e.id, rest)
 	case "ping":
-		fmt.Fprintln(c, "pong "+rest) // a connection that is gone is gone
+		if !time.Now().Before(p.mute) {
+			fmt.Fprintln(c, "pong "+rest) // a connection that is gone is gone
+		}
 	case "message", "again":
 		var seq uint64
 		_, what, _ := strings.Cut(rest, " ")
@@ -146,6 +149,13 @@ func (p *process) take(c *dialledConn, line string) {
 			p.wrong = append(p.wrong, fmt.Sprintf("%q came again, and is not marked", line))
 		}
 	}
+}
+
+// silence has it answer no pings for a while.
+func (p *process) silence(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute = time.Now().Add(d)
 }
 
 // registering notes that its owner has it registered, or has had.
