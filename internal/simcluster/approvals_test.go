@@ -50,14 +50,17 @@ func (s *approvals) steps() map[string]func(*dice) {
 	return map[string]func(*dice){"asks approval": s.ask, "decides": s.decide}
 }
 
+// stranger is who asks for approval without a session. It alone asks agents: a stream that such an agent replies to an agent goes into the approval's box.
+const stranger agora.AgentID = "asker"
+
 // ask has an agent, or somebody without a session, ask for approval of one thing.
 func (s *approvals) ask(d *dice) {
 	s.w.mu.Lock()
-	r := &risk{id: fmt.Sprint("risk-", len(s.all)), by: "asker", to: agora.Cluster, waits: d.coin()}
+	r := &risk{id: fmt.Sprint("risk-", len(s.all)), by: stranger, to: agora.Cluster, waits: d.coin()}
 	if a := s.w.anAgent(d); d.coin() && a.began {
 		r.by = a.id
 	}
-	if b := s.w.anAgent(d); d.coin() && b.began && b.id != r.by {
+	if b := s.w.anAgent(d); d.coin() && b.began && r.by == stranger {
 		r.to = b.id
 	}
 	s.all = append(s.all, r)
@@ -215,7 +218,7 @@ func (s *approvals) mails(r *risk) (n int, sure bool) {
 			n++
 		}
 	}
-	if r.to != agora.Cluster && r.by != "asker" {
+	if r.to != agora.Cluster && r.by != stranger {
 		return n, false // replies may be mail as well
 	}
 	return n, is && !s.w.lax

@@ -55,7 +55,7 @@ func (s *dialled) steps() map[string]func(*dice) {
 		"a heartbeat":               s.heartbeat,
 		"another wants its address": s.wantAddress,
 		"another wants its session": s.wantSession,
-		"another edge killed":       func(d *dice) { s.w.faults()["edge killed"](d) },
+		"its edge killed":           s.killHolder,
 	}
 }
 
@@ -71,7 +71,9 @@ func (s *dialled) find(ctx context.Context, e *node, p *process) (presence.Orpha
 func (s *dialled) register(d *dice, p *process) {
 	e := s.w.anEdge(d)
 	s.w.goes("a registration", func(ctx context.Context) {
+		p.registering(1)
 		err := s.registerBy(ctx, e, owner, p.id, p)
+		p.registering(-1)
 		s.w.say("%s is registered at %s: %v", p.id, e.id, err)
 		if err == nil {
 			s.w.mu.Lock()
@@ -134,6 +136,25 @@ func (s *dialled) store(ctx context.Context, e *node, p *process, k int) {
 	p.doubted = true
 }
 
+// killHolder kills the edge that holds a process, which asks all others to go on, and is busy meanwhile.
+func (s *dialled) killHolder(d *dice) {
+	p := s.one(d)
+	o, is := s.find(context.Background(), s.w.anEdge(d), p)
+	for _, e := range s.w.living() {
+		if !is || e.id != o.Holder.Edge {
+			continue
+		}
+		s.w.say("FAULT %s is killed, which holds %s", e.id, o.Agent)
+		s.w.startEdge(d.millis(-9000, 9000))
+		p.silence(d.millis(0, 5000))
+		s.w.kill(e, d.millis(0, 1000))
+		for _, other := range s.w.living() {
+			s.w.after(d.millis(0, 300), func() { s.beat(other, p) })
+		}
+		return
+	}
+}
+
 // restart stops a process for a moment.
 func (s *dialled) restart(d *dice) {
 	p, away := s.one(d), d.millis(0, 1500)
@@ -143,7 +164,11 @@ func (s *dialled) restart(d *dice) {
 }
 
 func (s *dialled) heartbeat(d *dice) {
-	e, p := s.w.anEdge(d), s.one(d)
+	s.beat(s.w.anEdge(d), s.one(d))
+}
+
+// beat has the owner tell an edge that a process lives: that edge adopts its session where no other one holds that.
+func (s *dialled) beat(e *node, p *process) {
 	s.w.goes("a heartbeat", func(ctx context.Context) {
 		ctx, cancel := e.at(ctx)
 		defer cancel()

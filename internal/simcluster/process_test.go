@@ -24,7 +24,10 @@ type process struct {
 
 	mu      sync.Mutex // guards the fields below
 	stopped bool
+	mute    time.Time // until when it answers no pings
 	dials   int
+	asking  int       // registrations that are under way
+	asked   time.Time // when one was last
 	conns   map[*dialledConn]bool
 	words   []string // "<from> <payload>" in the order in which they came
 	seen    map[uint64]bool
@@ -71,9 +74,13 @@ func (n named) LocalAddr() net.Addr { return &net.UnixAddr{Name: n.name, Net: "u
 func (p *process) accept(ctx context.Context, e *node) (net.Conn, error) {
 	p.mu.Lock()
 	p.dials++
+	takes := time.Duration(5+p.dials*7%40) * time.Millisecond
+	if p.dials%4 == 0 { // and longer now and then, so that others adopt meanwhile
+		takes = 3600 * time.Millisecond
+	}
 	name := fmt.Sprint(p.id, "-", p.dials)
 	p.mu.Unlock()
-	if !rest(ctx, 20*time.Millisecond) {
+	if !rest(ctx, takes) {
 		return nil, ctx.Err()
 	}
 	p.mu.Lock()
@@ -101,7 +108,8 @@ func (p *process) serve(c *dialledConn) {
 	delete(p.conns, c)
 	c.Close()
 	// Nothing but its own end has an edge leave what it has just begun to hold: whoever adopts it has it.
-	if short := !c.began.IsZero() && time.Since(c.began) < time.Second; short && !c.ended && !c.e.dead.Load() && c.e.life.Err() == nil && !p.w.laxNow() {
+	again := p.asking > 0 || !p.asked.Before(c.began) // its owner's new connection takes its place
+	if short := !again && !c.began.IsZero() && time.Since(c.began) < time.Second; short && !c.ended && !c.e.dead.Load() && c.e.life.Err() == nil && !p.w.laxNow() {
 		p.wrong = append(p.wrong, fmt.Sprintf("%s has let go of what it has just begun to hold", c.e.id))
 	}
 }
@@ -122,7 +130,9 @@ func (p *process) take(c *dialledConn, line string) {
 		c.began = time.Now()
 		p.w.say("%s holds %s", c.e.id, rest)
 	case "ping":
-		fmt.Fprintln(c, "pong "+rest) // a connection that is gone is gone
+		if !time.Now().Before(p.mute) {
+			fmt.Fprintln(c, "pong "+rest) // a connection that is gone is gone
+		}
 	case "message", "again":
 		var seq uint64
 		_, what, _ := strings.Cut(rest, " ")
@@ -139,6 +149,20 @@ func (p *process) take(c *dialledConn, line string) {
 			p.wrong = append(p.wrong, fmt.Sprintf("%q came again, and is not marked", line))
 		}
 	}
+}
+
+// silence has it answer no pings for a while.
+func (p *process) silence(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute = time.Now().Add(d)
+}
+
+// registering notes that its owner has it registered, or has had.
+func (p *process) registering(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asking, p.asked = p.asking+n, time.Now()
 }
 
 // stop has the process end, or begin again at its address.
