@@ -29,7 +29,7 @@ func howMany() uint64 {
 	case testing.Short():
 		return 4
 	}
-	return 40
+	return 12
 }
 
 // TestHistories plays histories from the first seed on, or as the environment says. What is wrong with one is told as short as it can be.
