@@ -58,14 +58,16 @@ func TestTimePassesForWhoWaits(t *testing.T) {
 		m.Lock()
 		time.AfterFunc(time.Hour, m.Unlock)
 		m.Lock()
-		m.Unlock()
+		defer m.Unlock()
 	})
 }
 
 func BenchmarkLock(b *testing.B) {
 	var m Mutex
+	n := 0
 	for b.Loop() {
 		m.Lock()
+		n++
 		m.Unlock()
 	}
 }
