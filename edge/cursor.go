@@ -3,6 +3,7 @@ package edge
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
@@ -11,7 +12,8 @@ import (
 
 // cursor is how far an agent has got with its mailbox and its spaces, and what proves that. No method blocks.
 type cursor struct {
-	proof proof // of what has arrived
+	proof     proof       // of what has arrived
+	unwritten atomic.Bool // the session stands among those whose positions are to be written
 
 	mu            sync.Mutex // guards the fields below, and what subscriptions say of themselves
 	closed        bool       // the session is over here: nothing is handed on any more

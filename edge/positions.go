@@ -36,13 +36,13 @@ func (s *Session) positionTold() presence.Position {
 // positionChanges returns the positions to be written behind: of the spaces only
 // those that moved since the last call.
 func (s *Session) positionChanges() presence.Moved {
-	s.unwritten.Store(false) // before they are read: what moves now moves again
+	s.cursor.unwritten.Store(false) // before they are read: what moves now moves again
 	return presence.Moved{Claim: s.claim, Position: s.positionTold(), Spaces: s.cursor.spacesMoved()}
 }
 
 // markMoved has the positions written behind.
 func (s *Session) markMoved() {
-	if !s.unwritten.Swap(true) {
+	if !s.cursor.unwritten.Swap(true) {
 		s.node.sessions.markMoved(s)
 	}
 }

@@ -26,7 +26,6 @@ type Session struct {
 	order     order
 	keepalive keepalive
 	departure departure
-	unwritten atomic.Bool // stands among those whose positions are to be written
 }
 
 // Agent returns the id that the session is bound to.
