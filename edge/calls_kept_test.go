@@ -51,6 +51,28 @@ func TestACallThatWasGivenUpEndsForWhoStillWaitsForIt(t *testing.T) {
 	fails(t, a, agora.StreamAborted)
 }
 
+// Who gave its calls up may have come no further than presence, and leaves the rest to the edge once that is back: it tells who was asked itself.
+func TestACallThatWasGivenUpIsToldByItsOwnEdgeWhereNobodyElseHas(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{MaxAge: 4 * time.Second}}) // a quarter of it is how often presence is told what is open
+	bob, _ := registered(t, c, 1, "bob")
+	for _, name := range []string{"", "key"} {
+		q := question("bob", "r"+name)
+		q.Name = name
+		a := calls(t, c, 0, q)
+		bob.Expect(`{"type":"message","from":"anna"}`)
+		given := presence.Leaving{Call: presence.Call{Tenant: agora.DefaultTenant, Box: a.Box()}, Waiter: "*", End: true}
+		states, err := c.Node(1).Config().Presence.Calls.Leave(t.Context(), c.Node(0).Holder(), []presence.Leaving{given}, time.Minute, time.Minute)
+		if err != nil || states[0] != presence.CallOver {
+			t.Fatalf("Leave = %v, %v; want %s", states, err, presence.CallOver)
+		}
+		fails(t, a, agora.StreamAborted)
+		a.Close()
+		bob.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"anna","request_id":` + agoratest.Quote("r"+name) + `}`)
+	}
+	bob.ExpectNone(during(500 * time.Millisecond))
+}
+
 // A receipt speaks of all numbers up to its own: what is told stored of a box must be so of what went to a mailbox before, though that is slow.
 func TestANumberThatGoesIntoABoxWaitsForThoseBeforeIt(t *testing.T) {
 	t.Parallel()

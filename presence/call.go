@@ -99,9 +99,15 @@ type Waiting struct {
 	Asking  time.Duration // how long ago an edge began to store the request; zero where it is stored
 }
 
+// Ended is a call that others have ended though callers at an edge wait for it: these have taken the edge for dead.
+type Ended struct {
+	Call
+	Untold bool // nobody has told Drop of it: who has ended it may not have done what follows, and does so no more now that the edge is back
+}
+
 // Hold writes again what callers at an edge wait for, in case the server has lost it, and has it kept for a while from now on. It
 // returns the calls that others have ended. One pipeline.
-func (s Calls) Hold(ctx context.Context, h Holder, open []Waiting, keep time.Duration) (ended []Call, err error) {
+func (s Calls) Hold(ctx context.Context, h Holder, open []Waiting, keep time.Duration) (ended []Ended, err error) {
 	var calls []call
 	for _, w := range open {
 		args := append(w.args("", keep), w.Asking.Milliseconds())
@@ -116,7 +122,7 @@ func (s Calls) Hold(ctx context.Context, h Holder, open []Waiting, keep time.Dur
 	}
 	for i, w := range open {
 		if CallState(r[3*i+1].str()) == CallOver {
-			ended = append(ended, w.Call)
+			ended = append(ended, Ended{Call: w.Call, Untold: !r[3*i].yes()})
 		}
 	}
 	return ended, nil

@@ -308,14 +308,21 @@ func (r *Registry) Hold(ctx context.Context) error {
 	return err
 }
 
-// endHere ends what callers here wait for, as others have ended the call.
-func (r *Registry) endHere(c presence.Call) {
+// endHere ends what callers here wait for, as others have ended the call. Where these may not have told so who was asked, its callers finish it as they leave.
+func (r *Registry) endHere(c presence.Ended) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for a := range r.open[key(c.Tenant, c.Box)] {
-		a.end(agora.Errorf(agora.StreamAborted, "the call was given up, as this edge could not be reached"))
+		if c.Untold {
+			a.change(func(s *stage) { s.givenUp = true })
+			a.fail(errUnreached)
+		} else {
+			a.end(errUnreached)
+		}
 	}
 }
+
+var errUnreached = agora.Errorf(agora.StreamAborted, "the call was given up, as this edge could not be reached")
 
 // forget drops what a box holds before a position, all where that is 0, behind: what is not dropped grows too old.
 func (r *Registry) forget(box agora.Address, before uint64) {

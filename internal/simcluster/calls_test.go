@@ -259,20 +259,23 @@ func (s *calls) release() {
 	}
 }
 
-// log tells of a call what its log does: how often it was asked, and who was asked told that nobody waits.
-func (s *calls) log(c *asked) (asked, told int, gap bool) {
+// log tells of a call what its log does: how often it was asked, and who was asked told that nobody waits. What is marked may stand there beside the same
+// unmarked, or alone: it tells too, and counts for nothing else.
+func (s *calls) log(c *asked) (asked, told int, tells, gap bool) {
 	for _, m := range s.w.logs[agora.ToAgent(agora.DefaultTenant, c.to.id)] {
 		switch {
 		case m.Kind == agora.Gap:
 			gap = true
-		case m.Meta.Call != c.box || m.Again:
-		case m.Kind == agora.Request:
-			asked++
+		case m.Meta.Call != c.box:
 		case m.Kind == agora.Control:
-			told++
+			if tells = true; !m.Again {
+				told++
+			}
+		case m.Kind == agora.Request && !m.Again:
+			asked++
 		}
 	}
-	return asked, told, gap
+	return asked, told, tells, gap
 }
 
 // untold names a call that nobody waits for, of which who was asked has not been told so; empty for none.
@@ -280,8 +283,8 @@ func (s *calls) untold() string {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	for _, c := range s.all {
-		n, told, gap := s.log(c)
-		if c.over && n > 0 && len(c.answers) == 0 && told == 0 && !gap && !s.w.lax {
+		n, _, tells, gap := s.log(c)
+		if c.over && n > 0 && len(c.answers) == 0 && !tells && !gap && !s.w.lax {
 			return fmt.Sprintf("%s is not told that nobody waits for call %d (%v)", c.to.id, c.k, c.err)
 		}
 	}
@@ -293,7 +296,7 @@ func (s *calls) judge() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	for _, c := range s.all {
-		n, told, gap := s.log(c)
+		n, told, _, gap := s.log(c)
 		switch {
 		case !gap && n > 1 && !(s.w.lax && c.named):
 			s.w.failLocked("call %d of %s was asked %d times", c.k, c.to.id, n)
