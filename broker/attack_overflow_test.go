@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora"
 )
@@ -88,6 +90,29 @@ func TestAStartThatPresenceAloneKnowsIsTaken(t *testing.T) {
 	defer heir.Close()
 	store(t, heir, numbered(2, part(agora.Start, "s", "start")))
 	store(t, heir, numbered(3, part(agora.End, "s", "end")))
+	x.want("gap", "flood", "1", "start", "end")
+}
+
+// TestAStartThatPresenceAloneKnowsIsOwedNoAbort: the same, but the heir could store nothing at first and refused it all. An abort for
+// the part that was refused behind the start stood before the stream, which had two ends then.
+func TestAStartThatPresenceAloneKnowsIsOwedNoAbort(t *testing.T) {
+	t.Parallel()
+	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+	flood(t, x.e2, 3)
+	store(t, x.old, numbered(1, text("1")))
+	x.die()
+	var leased atomic.Bool
+	cfg := lane("s1", 2, true)
+	cfg.Dirty, cfg.Open = 1, []OpenStream{{Stream: "s", Kind: agora.Request, Indexed: true}}
+	cfg.Valid = func() (time.Time, bool) { return x.e2.Now(), leased.Load() }
+	heir := x.e2.Lane(cfg)
+	defer heir.Close()
+	start, end := numbered(2, part(agora.Start, "s", "start")), numbered(3, part(agora.End, "s", "end"))
+	wantCode(t, put(t, heir, start), agora.Unavailable)
+	wantCode(t, put(t, heir, end), agora.Unavailable)
+	leased.Store(true)
+	store(t, heir, start)
+	store(t, heir, end)
 	x.want("gap", "flood", "1", "start", "end")
 }
 

@@ -360,3 +360,62 @@ func TestLossesAreRememberedOnceForEachStreamAndBounded(t *testing.T) {
 		t.Error("any number of streams is remembered")
 	}
 }
+
+// A stream that presence alone knows of, and whose start is refused under a number that the log has not come to, never
+// began: it is owed no abort, and its start is no second one. Where the log does not tell, it is owed a marked one.
+func TestAStreamWhoseStartTheNumbersDisproveIsOwedNoAbort(t *testing.T) {
+	now := time.Now()
+	start, chunk := numbered(2, part(agora.Start, "s", "start")), numbered(3, part(agora.Chunk, "s", "chunk"))
+	refused := map[string]func(*Ledger, ...agora.Message){
+		"at once": func(l *Ledger, ms ...agora.Message) {
+			for i := range ms {
+				l.Lose(&ms[i])
+			}
+		},
+		"while the log is away": func(l *Ledger, ms ...agora.Message) {
+			var lost Losses
+			for i := range ms {
+				lost.Add(&ms[i])
+			}
+			l.SettleLosses(&lost)
+		},
+	}
+	for how, refuse := range refused {
+		for _, c := range []struct {
+			name  string
+			last  uint64 // the highest number in the log; 0 where nothing of the lane is left
+			lost  []agora.Message
+			owed  bool
+			again bool // the start is stored with the mark; asked where it can be stored
+		}{
+			{"its start and more", 1, []agora.Message{start, chunk}, false, false},
+			{"its start", 1, []agora.Message{start}, false, false},
+			{"all but its start", 2, []agora.Message{chunk}, true, false},
+			{"its start, which is stored", 2, []agora.Message{start, chunk}, true, false},
+			{"all, and the log tells nothing", 0, []agora.Message{start, chunk}, true, true},
+		} {
+			var l Ledger
+			if c.last > 0 {
+				m := numbered(c.last, text("last"))
+				l.Fold(&m, 1, now)
+			}
+			l.Inherit(Heritage{Cut: true, Unsure: now.Add(time.Hour), Open: []OpenStream{{Stream: "s", Indexed: true}}})
+			l.Begin()
+			refuse(&l, slices.Clone(c.lost)...)
+			if got := l.OwesAborts(); got != c.owed {
+				t.Errorf("%s is refused %s: an abort is owed: %v, want %v", c.name, how, got, c.owed)
+			}
+			for _, name := range l.NextAborts() {
+				if a := l.Abort(name, 2); !a.Again {
+					t.Errorf("%s is refused %s: its abort has no mark", c.name, how)
+				}
+			}
+			if c.last >= 2 {
+				continue
+			}
+			if m := start; !l.Take(&m, 0, 2, now).Store || m.Again != c.again {
+				t.Errorf("%s is refused %s: its start comes again, marked: %v, want %v", c.name, how, m.Again, c.again)
+			}
+		}
+	}
+}

@@ -12,14 +12,19 @@ type Losses struct {
 type lostPart struct {
 	n      uint64
 	stream string
-	start  bool // the stream's start was the first of it
+	start  bool   // the stream's start was the first of it, and has no number
+	begins uint64 // the number of the stream's start, if that was the first of it; 0 for none
+	alone  bool   // nothing of the stream but that start
 }
 
 // Add remembers a refused part: of each stream one, and the lowest number.
 func (l *Losses) Add(m *agora.Message) {
 	p := lostPart{n: m.N}
-	if start := m.Part == agora.Start; IsStreamPart(m) && (!start || m.N == 0) {
-		p.stream, p.start = m.Stream, start
+	if IsStreamPart(m) {
+		p.stream, p.start = m.Stream, m.Part == agora.Start && m.N == 0
+		if p.alone = m.Part == agora.Start && m.N != 0; p.alone {
+			p.begins = m.N
+		}
 	}
 	for i := range l.parts {
 		q := &l.parts[i]
@@ -27,6 +32,7 @@ func (l *Losses) Add(m *agora.Message) {
 			if p.n != 0 && (q.n == 0 || p.n < q.n) {
 				q.n = p.n
 			}
+			q.alone = q.alone && p.alone
 			return
 		}
 	}
@@ -60,7 +66,12 @@ func (l *Losses) Clear() { l.parts = nil }
 // SettleLosses loses what was refused while the ledger could not be asked.
 func (l *Ledger) SettleLosses(lost *Losses) {
 	for _, p := range lost.parts {
-		l.Lose(&agora.Message{N: p.n, Kind: agora.Request, Part: agora.Chunk, Stream: p.stream})
+		l.unbegin(p.stream, p.begins)
+		m := agora.Message{N: p.n}
+		if !p.alone {
+			m.Kind, m.Part, m.Stream = agora.Request, agora.Chunk, p.stream
+		}
+		l.Lose(&m)
 		if p.start {
 			l.unstart(p.stream)
 		}

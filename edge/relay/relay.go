@@ -52,15 +52,9 @@ type Relay struct {
 	mu      sync.Mutex // guards the fields below
 	peers   map[agora.Address]*peer
 	senders map[*laneSet]struct{}
-	trimmed time.Time      // when Tick last had senders put lanes aside
-	closed  []closedStream // to be taken out of presence with the next Tick
-	touched time.Time      // when Tick last told presence who was written to
-}
-
-type closedStream struct {
-	claim  presence.Claim
-	to     agora.Address
-	stream string
+	trimmed time.Time     // when Tick last had senders put lanes aside
+	closed  closedStreams // to be taken out of presence with the next Tick
+	touched time.Time     // when Tick last told presence who was written to
 }
 
 // New returns a Relay. Close it when no sender is left.
@@ -82,12 +76,7 @@ func (r *Relay) Close() {
 // notes who was written to, and forgets addressees nobody writes to. The
 // node calls it about once a second; it blocks for a few round trips.
 func (r *Relay) Tick(ctx context.Context) {
-	for _, c := range r.takeClosed() {
-		if err := r.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams); err != nil {
-			// The log shows that they ended; presence only matters where retention cut the log.
-			r.cfg.Log.Debug("ended streams stay in presence", "agent", c.claim.Agent, "err", err)
-		}
-	}
+	r.closeStreams(ctx)
 	r.trim(time.Now())
 	// A record lives for MaxAge, so a mark within a quarter of it is there
 	// before anything that it stands for has expired.
@@ -98,37 +87,6 @@ func (r *Relay) Tick(ctx context.Context) {
 	if err := r.cfg.Presence.Addressees.Touch(ctx, r.written()); err != nil {
 		r.cfg.Log.Warn("who was written to could not be noted", "err", err)
 	}
-}
-
-// closedBatch is the ended streams of one lane.
-type closedBatch struct {
-	claim   presence.Claim
-	to      agora.Address
-	streams []string
-}
-
-func (r *Relay) takeClosed() []closedBatch {
-	r.mu.Lock()
-	closed := r.closed
-	r.closed = nil
-	r.mu.Unlock()
-	type lane struct {
-		session string
-		to      agora.Address
-	}
-	at := map[lane]int{}
-	var batches []closedBatch
-	for _, c := range closed {
-		k := lane{c.claim.Session, c.to}
-		i, ok := at[k]
-		if !ok {
-			i = len(batches)
-			at[k] = i
-			batches = append(batches, closedBatch{claim: c.claim, to: c.to})
-		}
-		batches[i].streams = append(batches[i].streams, c.stream)
-	}
-	return batches
 }
 
 // written returns the agents that got something since the last call, and how
@@ -148,10 +106,4 @@ func (r *Relay) written() map[agora.Address]time.Duration {
 		}
 	}
 	return to
-}
-
-func (r *Relay) streamClosed(c presence.Claim, to agora.Address, stream string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.closed = append(r.closed, closedStream{c, to, stream})
 }

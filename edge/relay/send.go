@@ -178,6 +178,14 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.relay.cfg.Answer)
 	defer cancel()
+	if open != nil {
+		if out := s.relay.streamOpens(s.cfg.Claim, m.To, open.Stream); out != nil {
+			select {
+			case <-out:
+			case <-ctx.Done():
+			}
+		}
+	}
 	err := s.relay.cfg.Presence.Lanes.Use(ctx, *s.cfg.Claim, m.To, open)
 	if err != nil {
 		return agora.AsError(err)
@@ -204,6 +212,7 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 		st = &stream{key: k, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame, pieces: o.Piece}
 		s.uses(st, l)
 		put(&s.open, k, st)
+		s.relay.streamOpens(s.cfg.Claim, k.to, k.stream) // what was refused may have ended since presence was told
 		s.last = nil
 		s.expire(k, st, m.Meta.Deadline, false)
 		return st, true

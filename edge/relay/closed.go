@@ -1,0 +1,89 @@
+package relay
+
+import (
+	"context"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
+)
+
+// closedStreams is what is to be taken out of presence. The lock of its Relay guards it.
+type closedStreams struct {
+	waiting map[closedStream]presence.Claim // for the next Tick; made when something comes into it
+	leaving map[closedStream]presence.Claim // being taken out by a Tick
+	left    chan struct{}                   // closed once those are out
+}
+
+// closedStream names a stream, or a request, of which presence is to know no more.
+type closedStream struct {
+	session string
+	to      agora.Address
+	stream  string
+}
+
+// closedBatch is the ended streams of one lane.
+type closedBatch struct {
+	claim   presence.Claim
+	to      agora.Address
+	streams []string
+}
+
+func (r *Relay) streamClosed(c presence.Claim, to agora.Address, stream string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	put(&r.closed.waiting, closedStream{c.Session, to, stream}, c)
+}
+
+// streamOpens keeps in presence a stream that begins, though one of its name has ended, or was refused, since the last Tick. Where
+// a Tick is taking that out, it returns a channel that is closed when it is out; else nil.
+func (r *Relay) streamOpens(c *presence.Claim, to agora.Address, stream string) <-chan struct{} {
+	k := closedStream{c.Session, to, stream}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.closed.waiting, k)
+	if _, ok := r.closed.leaving[k]; ok {
+		return r.closed.left
+	}
+	return nil
+}
+
+// closeStreams takes out of presence what has ended since the last call.
+func (r *Relay) closeStreams(ctx context.Context) {
+	batches, left := r.takeClosed()
+	for _, c := range batches {
+		if err := r.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams); err != nil {
+			// The log shows that they ended; presence only matters where retention cut the log.
+			r.cfg.Log.Debug("ended streams stay in presence", "agent", c.claim.Agent, "err", err)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(left)
+	if r.closed.left == left {
+		r.closed.leaving, r.closed.left = nil, nil
+	}
+}
+
+// takeClosed returns what a Tick is to take out of presence, and the channel that it closes then.
+func (r *Relay) takeClosed() (batches []closedBatch, left chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	closed := r.closed.waiting
+	r.closed = closedStreams{leaving: closed, left: make(chan struct{})}
+	type lane struct {
+		session string
+		to      agora.Address
+	}
+	at := map[lane]int{}
+	for c, claim := range closed {
+		k := lane{c.session, c.to}
+		i, ok := at[k]
+		if !ok {
+			i = len(batches)
+			at[k] = i
+			batches = append(batches, closedBatch{claim: claim, to: c.to})
+		}
+		batches[i].streams = append(batches[i].streams, c.stream)
+	}
+	return batches, r.closed.left
+}
