@@ -52,20 +52,28 @@ func (s member) ack(ctx context.Context, space string, seq uint64) error {
 	}
 	if p.resumed { // asked without the lock: the subscription has one of its own
 		tail, _, _ := p.Tail()
-		before = max(before, tail)
+		before = max(before, wholeRecord(tail))
 	}
 	if p.resumed && seq > before { // an edge before this one may have heard of more
 		last, err := s.lastEvent(ctx, space)
 		if err != nil {
 			return err
 		}
-		before = max(before, last)
+		before = max(before, wholeRecord(last))
 	}
 	if err := s.cursor.ackSpace(p, seq, before); err != nil {
 		return err
 	}
 	s.markMoved()
 	return nil
+}
+
+// wholeRecord returns the last position of the record that seq is in, 0 for 0: a join is answered by that, and an edge before this one may have answered it.
+func wholeRecord(seq uint64) uint64 {
+	if seq == 0 {
+		return 0
+	}
+	return seq | (1<<agora.SeqShift - 1)
 }
 
 // lastEvent returns the position of the last event of a space, read from the log.

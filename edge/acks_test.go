@@ -41,3 +41,19 @@ func TestAnAgentThatAcknowledgesIsNotPingedForWhatItGets(t *testing.T) {
 		}
 	}
 }
+
+// The position that a join is answered by is that of no event, but delivery goes on behind it: it may be acknowledged wherever the session goes on.
+func TestThePositionThatAJoinIsAnsweredByMayBeAcknowledgedAtAnotherEdge(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 2})
+	a, welcome := registered(t, c, 0, "a")
+	a.Send(`{"type":"space.join","space":"room"}`)
+	seq := a.Expect(`{"type":"space.joined"}`).Raw("seq")
+	a.Send(`{"type":"ack","space":"room","seq":` + seq + `}`)
+	a.Barrier()
+	b, _ := registered(t, c, 1, "a", token(welcome), `"spaces":{"room":1}`) // an edge that knows less of it
+	b.Send(`{"type":"ack","id":"known","space":"room","seq":`+seq+`}`, `{"type":"ack","id":"unknown","space":"room","seq":1`+seq+`}`)
+	if f := b.Expect(`{"type":"error"}`); f.Text("request_id") != "unknown" {
+		t.Errorf("refused is %s, want only what nobody was told", f)
+	}
+}

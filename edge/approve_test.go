@@ -56,6 +56,40 @@ func TestTheReplyOfWhoWasAskedDecidesAnApproval(t *testing.T) {
 	sub.ExpectNone(during(5 * time.Second)) // not by the edges that mail it later either
 }
 
+// A stream decides nothing, whatever request it names or may be taken to answer: it is mail like any, once, and the approval stands open.
+func TestAStreamedReplyOfWhoWasAskedForApprovalIsMail(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Approvals: true})
+	sub, _ := registered(t, c, 0, "sub")
+	host, _ := registered(t, c, 1, "host")
+	if _, err := actor(t, c, 2).RequireApproval(await.Context(t), "sub", risky("a", "host")); err != nil {
+		t.Fatal(err)
+	}
+	host.Expect(`{"type":"message","from":"sub","request_id":"a"}`)
+	for i, request := range []string{"", `,"request_id":"a"`, ""} {
+		id := fmt.Sprint("s", i)
+		if i == 2 { // it is called like the request
+			id = "a"
+		}
+		host.Send(
+			fmt.Sprintf(`{"type":"reply","n":%d,"to":"sub","stream":true,"stream_id":"%s","payload":{"approved":true}%s}`, 3*i+1, id, request),
+			fmt.Sprintf(`{"type":"reply_chunk","n":%d,"to":"sub","stream_id":"%s","chunk":"%d"}`, 3*i+2, id, i),
+			fmt.Sprintf(`{"type":"reply_end","n":%d,"to":"sub","stream_id":"%s"}`, 3*i+3, id),
+		)
+		sub.ExpectAll(
+			`{"type":"reply","from":"host","stream_id":"`+id+`"}`, fmt.Sprintf(`{"type":"reply_chunk","chunk":"%d"}`, i), `{"type":"reply_end"}`,
+		)
+		host.Await(fmt.Sprintf(`{"type":"receipt","n":%d,"status":"stored"}`, 3*i+3))
+	}
+	host.Send(`{"type":"reply","n":10,"to":"sub","payload":{"approved":true}}`)
+	host.Await(`{"type":"receipt","n":10,"status":"stored"}`)
+	sub.Expect(`{"type":"reply","from":"host","request_id":"a","payload":{"approved":true}}`)
+	if q, err := actor(t, c, 0).RequireApproval(await.Context(t), "sub", risky("a", "host")); err != nil || q.State != approval.Approved {
+		t.Errorf("asked again: %+v, %v, want it approved", q, err)
+	}
+	sub.ExpectNone(during(200 * time.Millisecond))
+}
+
 func TestWhoWaitsForADecisionIsNotMailed(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Approvals: true})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/edge/policy"
@@ -115,7 +116,11 @@ func (s *Session) Request(ctx context.Context, q call.Request) (*call.Answer, er
 // returns false where there is nothing to tell the agent.
 func (s puller) called(m *agora.Message) bool {
 	peer := s.peer(m.From)
-	if m.Kind == agora.Request {
+	switch {
+	case m.Kind == agora.Request && approval.IsBox(m.Meta.Call):
+		s.out.sender().AskedWhole(peer, ClientID(m.ID), m.Meta.Call)
+		return true
+	case m.Kind == agora.Request:
 		s.out.sender().Asked(peer, ClientID(m.ID), m.Meta.Call, m.Stream)
 		return true
 	}

@@ -18,6 +18,14 @@ func (s *Sender) Asked(peer agora.Address, request, name, streams string) {
 	s.known().add(peer, request, name, streams)
 }
 
+// AskedWhole is Asked for a request whose answer has to be whole, as an approval's has: a stream that would answer it goes where it is addressed.
+func (s *Sender) AskedWhole(peer agora.Address, request, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known().add(peer, request, name, "")
+	s.boxes.all[name].whole = true
+}
+
 // known returns the boxes, which it makes where there are none; mu is held.
 func (s *Sender) known() *boxes {
 	if s.boxes == nil {

@@ -22,6 +22,7 @@ type box struct {
 	at        agora.Address
 	request   string
 	streams   string // the request's own stream, or what it is called if it is one: nothing tells that of one that presence has listed; empty where it is whole
+	whole     bool   // its answer is no stream
 	cut       bool   // that stream was aborted, or the agent has cancelled it
 	stream    string // of the answer, once it has begun
 	begun     bool   // an answer was put into it
@@ -195,8 +196,11 @@ func (b *boxes) only(m *agora.Message) (*box, bool) {
 	return only, only != nil
 }
 
-// takes tells whether a reply may be the box's answer: it has none yet, or this one, said again. Nobody answers a request whose stream was given up: a later one may have its name.
+// takes tells whether a reply may be the box's answer: it has none yet, or this one, said again, and is no stream where the answer has to be whole. Nobody answers a request whose stream was given up: a later one may have its name.
 func (x *box) takes(m *agora.Message) bool {
+	if x.whole && m.Part != agora.Whole {
+		return false
+	}
 	return !x.begun && !x.cut || m.N > 0 && m.N == x.n || m.ID != "" && m.ID == x.id
 }
 
