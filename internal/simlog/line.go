@@ -2,18 +2,19 @@ package simlog
 
 import (
 	"io"
-	"net"
 	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/agora-relay/agora/internal/simnet"
 )
 
 // line is a client's connection to the log, on which faults happen to single frames.
 type line struct {
-	net.Conn // to the server
-	log      *Log
-	up       []byte // written, and not a whole frame yet; whoever writes has it alone
+	*simnet.Buffered // to the server
+	log              *Log
+	up               []byte // written, and not a whole frame yet; whoever writes has it alone
 
 	mu       sync.Mutex        // guards the fields below
 	changed  sync.Cond         // on mu
@@ -41,10 +42,10 @@ const (
 	patience   = 10 * time.Second // with a client that does not read more than that
 )
 
-func newLine(l *Log, c net.Conn) *line {
-	d := &line{Conn: c, log: l, inboxes: map[string]string{}, asked: map[string]record{}, read: time.Now()}
+func newLine(l *Log, c *simnet.Buffered) *line {
+	d := &line{Buffered: c, log: l, inboxes: map[string]string{}, asked: map[string]record{}, read: time.Now()}
 	d.changed.L = &d.mu
-	go d.receive()
+	l.receivers.Go(d.receive)
 	return d
 }
 
@@ -53,7 +54,7 @@ func (d *line) receive() {
 	var b []byte
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := d.Conn.Read(buf)
+		n, err := d.Buffered.Read(buf)
 		b = append(b, buf[:n]...)
 		for {
 			f, n := split(b)
@@ -66,6 +67,8 @@ func (d *line) receive() {
 		if err != nil {
 			d.end(err)
 			d.log.forget(d)
+			_ = d.Buffered.Close() // the server has gone
+			d.Wait()
 			return
 		}
 	}
@@ -141,7 +144,7 @@ func (d *line) give(frames ...[]byte) {
 	if d.failed == nil && (len(d.down) > mostDown || time.Since(d.read) > patience) {
 		d.down = d.down[:min(len(d.down), buffered)]
 		d.failed = io.EOF
-		d.Conn.Close() // receive sees it
+		d.Buffered.Close() // receive sees it
 	}
 	d.changed.Broadcast()
 }
@@ -149,7 +152,7 @@ func (d *line) give(frames ...[]byte) {
 // hangUp ends the connection, as its server does.
 func (d *line) hangUp() {
 	d.end(io.EOF)
-	d.Conn.Close()
+	d.Buffered.Close()
 }
 
 // live gives the client what was republished: held, later.
@@ -226,7 +229,7 @@ func (d *line) Write(p []byte) (int, error) {
 		d.up = d.up[n:]
 	}
 	if len(out) > 0 {
-		if _, err := d.Conn.Write(out); err != nil {
+		if _, err := d.Buffered.Write(out); err != nil {
 			return 0, err
 		}
 	}
@@ -236,7 +239,7 @@ func (d *line) Write(p []byte) (int, error) {
 // Close ends the connection.
 func (d *line) Close() error {
 	d.end(io.ErrClosedPipe)
-	return d.Conn.Close()
+	return d.Buffered.Close()
 }
 
 // SetReadDeadline sets the deadline of reading.
@@ -251,5 +254,5 @@ func (d *line) SetReadDeadline(t time.Time) error {
 // SetDeadline sets the deadlines of reading and writing.
 func (d *line) SetDeadline(t time.Time) error {
 	_ = d.SetReadDeadline(t)
-	return d.Conn.SetWriteDeadline(t)
+	return d.Buffered.SetWriteDeadline(t)
 }

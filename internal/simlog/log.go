@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 	_ "unsafe" // for go:linkname
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -32,7 +31,8 @@ const maxPayload = 8 << 20
 // Log is the log. Its methods may be called at the same time.
 type Log struct {
 	Faults
-	dir string
+	dir       string
+	receivers sync.WaitGroup // of connections
 
 	mu    sync.Mutex // guards the fields below
 	srv   *server.Server
@@ -148,6 +148,6 @@ func (l *Log) shutdown() {
 func (l *Log) Stop() error {
 	l.shutdown()
 	clockUsers.Add(-1)
-	<-time.After(time.Millisecond) // connections see their end
+	l.receivers.Wait()
 	return os.RemoveAll(l.dir)
 }

@@ -14,6 +14,7 @@ const room = 1 << 20
 // Buffered is a connection whose writers do not wait for the peer, as long as there is room.
 type Buffered struct {
 	net.Conn
+	carrying sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
 	changed  sync.Cond  // on mu
@@ -23,11 +24,11 @@ type Buffered struct {
 	deadline time.Time
 }
 
-// Buffer returns c with a buffer. Close ends it, after what is under way.
+// Buffer returns c with a buffer. The caller owes a call of Close, after which what is under way still arrives, unless the peer has gone.
 func Buffer(c net.Conn) *Buffered {
 	b := &Buffered{Conn: c}
 	b.changed.L = &b.mu
-	go b.carry()
+	b.carrying.Go(b.carry)
 	return b
 }
 
@@ -87,6 +88,9 @@ func (b *Buffered) Close() error {
 	b.mu.Unlock()
 	return b.Conn.SetReadDeadline(time.Unix(1, 0))
 }
+
+// Wait returns once nothing is under way any more and the connection itself is closed: after Close, or when the peer has gone.
+func (b *Buffered) Wait() { b.carrying.Wait() }
 
 // SetDeadline sets the deadlines of reading and writing.
 func (b *Buffered) SetDeadline(t time.Time) error {
