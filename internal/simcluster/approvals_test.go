@@ -60,7 +60,7 @@ func (s *approvals) ask(d *dice) {
 	if a := s.w.anAgent(d); d.coin() && a.began {
 		r.by = a.id
 	}
-	if b := s.w.anAgent(d); d.coin() && b.began && r.by == stranger {
+	if b := s.w.anAgent(d); d.coin() && b.began && r.by != b.id {
 		r.to = b.id
 	}
 	s.all = append(s.all, r)
