@@ -50,7 +50,7 @@ func (s *approvals) steps() map[string]func(*dice) {
 	return map[string]func(*dice){"asks approval": s.ask, "decides": s.decide}
 }
 
-// stranger is who asks for approval without a session. It alone asks agents: a stream that such an agent replies to an agent goes into the approval's box.
+// stranger is who asks for approval without a session.
 const stranger agora.AgentID = "asker"
 
 // ask has an agent, or somebody without a session, ask for approval of one thing.
@@ -198,30 +198,34 @@ func (s *approvals) missing() string {
 			return fmt.Sprintf("%s can't be read: %v", r.id, err)
 		}
 		s.w.mu.Lock()
-		n, sure := s.mails(r)
+		told, _, sure := s.mails(r)
 		s.w.mu.Unlock()
-		if q.Mail && sure && n == 0 {
+		if q.Mail && sure && !told {
 			return fmt.Sprintf("the decision of %s is not mailed", r.id)
 		}
 	}
 	return ""
 }
 
-// mails counts the mails that tell an asker of a decision; sure is false where there may be others.
-func (s *approvals) mails(r *risk) (n int, sure bool) {
+// mails reports whether a mail tells an asker of a decision, and counts those that are not marked: what is marked may stand there alone. sure is
+// false where there may be others.
+func (s *approvals) mails(r *risk) (told bool, n int, sure bool) {
 	log, is := s.w.logs[agora.ToAgent(agora.DefaultTenant, r.by)]
 	for _, m := range log {
 		if m.Kind == agora.Gap {
-			return n, false
+			return told, n, false
 		}
-		if m.Kind == agora.Reply && m.Meta.Request == r.id && m.Meta.Parent == r.id && !m.Again && m.From == agora.Cluster {
+		if m.Kind != agora.Reply || m.Meta.Request != r.id || m.Meta.Parent != r.id || m.From != agora.Cluster {
+			continue
+		}
+		if told = true; !m.Again {
 			n++
 		}
 	}
 	if r.to != agora.Cluster && r.by != stranger {
-		return n, false // replies may be mail as well
+		return told, n, false // replies may be mail as well
 	}
-	return n, is && !s.w.lax
+	return told, n, is && !s.w.lax
 }
 
 // judge implements scene: every edge says the same of each, and all that was told, done and said agrees with it.
@@ -253,7 +257,7 @@ func (s *approvals) judge() {
 // compare compares what was told, done and said of one thing with what stands.
 func (s *approvals) compare(r *risk, q *approval.Approval) {
 	same := func(o *approval.Approval) bool { return o == nil || o.State == q.State && o.By == q.By }
-	switch n, _ := s.mails(r); {
+	switch _, n, _ := s.mails(r); {
 	case q.State == approval.Pending:
 		s.w.failLocked("%s is not decided, though its time is over", r.id)
 	case !same(r.stands):
