@@ -128,7 +128,7 @@ func TestKickEndsASessionAtAnotherEdge(t *testing.T) {
 	}
 	await.True(t, "the end and its reason are in the history", func() bool {
 		for _, e := range agentAt(one, "bob").History {
-			if e.What == "left" && e.Why == string(edge.Kicked) {
+			if e.What == "left" && e.Why == edge.Kicked.String() {
 				return true
 			}
 		}

@@ -96,8 +96,12 @@ func Upgrader(key crypto.PrivKey, resources network.ResourceManager, gater connm
 	return upgrader.New([]sec.SecureTransport{secure}, muxers, nil, resources, gater)
 }
 
-// Close ends the host, and returns when its connections are closed.
-func (h *Host) Close() error { return errors.Join(h.Host.Close(), h.resources.Close()) }
+// Close ends the host, and returns when its connections are closed. What was written before has reached the peers by then; for those
+// that do not answer it waits a second.
+func (h *Host) Close() error {
+	flush(h.Network().Conns())
+	return errors.Join(h.Host.Close(), h.resources.Close())
+}
 
 // assemble puts the parts together, without listening.
 func (h *Host) assemble(id peer.ID, cfg Config) (host.Host, error) {
