@@ -17,7 +17,9 @@ scripts/install.sh
 git worktree add --quiet --detach "$dir/old" "$commit"
 (cd bench && go build -o "$dir/bench" .)
 for run in $(seq "$runs"); do
-	for tree in old new; do
+	trees=(old new) # and the other way round next time: what a machine does slower by and by is done to both
+	if ((run % 2 == 0)); then trees=(new old); fi
+	for tree in "${trees[@]}"; do
 		module=$PWD
 		if [ "$tree" = old ]; then module=$dir/old; fi
 		(cd bench && "$dir/bench" -module "$module" -cache "$dir/cache-$tree" -only agora-r1 -load "$loads" -time 5s) 2>&1 | sed -n "s/^run 1 /$tree $run /p"
