@@ -12,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/buffer"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
@@ -116,9 +117,9 @@ func BenchmarkSocketRead(b *testing.B) {
 			if err != nil {
 				break
 			}
-			in := getBuffer()
-			in.b, err = readUpTo(m, in.b, 1<<20)
-			putBuffer(in)
+			in := buffer.Get()
+			in.B, err = readUpTo(m, in.B, 1<<20)
+			buffer.Put(in)
 			if err != nil {
 				break
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/internal/buffer"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/iat"
@@ -35,7 +36,7 @@ type courier struct {
 	link    *link
 	sink    sink
 	streams map[stream]string // ids of the envelopes that opened streams to the agent; made when there is one
-	out     *buffer           // what is written next; nil while there is nothing
+	out     *buffer.Buffer    // what is written next; nil while there is nothing
 	now     time.Time         // when what is delivered is said to be
 	talks   bool              // something was delivered since busy began
 	wait    *time.Timer       // of more; made when something is delivered
@@ -174,15 +175,15 @@ func waits() {}
 // add adds an envelope, as say appends it.
 func (c *courier) add(seq uint64, say func(dst []byte) []byte) {
 	b := c.room()
-	b.b = c.sink.begin(b.b, seq)
-	at := len(b.b)
-	b.b = c.sink.end(say(b.b), at, seq)
+	b.B = c.sink.begin(b.B, seq)
+	at := len(b.B)
+	b.B = c.sink.end(say(b.B), at, seq)
 }
 
 // room returns what is written next.
-func (c *courier) room() *buffer {
+func (c *courier) room() *buffer.Buffer {
 	if c.out == nil {
-		c.out = getBuffer()
+		c.out = buffer.Get()
 	}
 	return c.out
 }
@@ -192,7 +193,7 @@ func (c *courier) flush() error {
 	if c.out == nil {
 		return nil
 	}
-	err := c.sink.write(c.out.b)
+	err := c.sink.write(c.out.B)
 	c.drop()
 	return err
 }
@@ -200,7 +201,7 @@ func (c *courier) flush() error {
 // drop gives back what nobody writes any more.
 func (c *courier) drop() {
 	if c.out != nil {
-		putBuffer(c.out)
+		buffer.Put(c.out)
 		c.out = nil
 	}
 }
@@ -321,10 +322,10 @@ func (c *courier) tell(i *item) (err error) {
 	switch n := &i.notice; n.Kind {
 	case edge.NoticePing:
 		b := c.room()
-		b.b, err = c.sink.probe(b.b, n.Data)
+		b.B, err = c.sink.probe(b.B, n.Data)
 	case edge.NoticeReconnect:
 		b := c.room()
-		b.b = c.sink.reconnect(b.b, n.After)
+		b.B = c.sink.reconnect(b.B, n.After)
 	case edge.NoticeFault:
 		id := n.RequestID
 		if id == "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/agora-relay/agora/internal/buffer"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
@@ -97,9 +98,9 @@ func (b batching) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // comes. Its methods may be called at the same time, but one goroutine reads.
 type batch struct {
 	net.Conn
-	in   *buffer // what was read and not taken; nil while there is nothing
-	used int     // of in
-	full bool    // the last read was as large as it could be: more may have come
+	in   *buffer.Buffer // what was read and not taken; nil while there is nothing
+	used int            // of in
+	full bool           // the last read was as large as it could be: more may have come
 
 	mu  sync.Mutex // guards buf, and the writing
 	buf []byte
@@ -120,18 +121,18 @@ func (b *batch) Read(p []byte) (n int, err error) {
 	}
 	if b.in == nil {
 		b.full = false
-		in := getBuffer()
-		in.b = slices.Grow(in.b, readBytes)[:readBytes]
-		if n, err = b.Conn.Read(in.b); n == 0 {
-			putBuffer(in)
+		in := buffer.Get()
+		in.B = slices.Grow(in.B, readBytes)[:readBytes]
+		if n, err = b.Conn.Read(in.B); n == 0 {
+			buffer.Put(in)
 			return 0, err
 		}
-		in.b, b.in, b.used = in.b[:n], in, 0
+		in.B, b.in, b.used = in.B[:n], in, 0
 	}
-	n = copy(p, b.in.b[b.used:])
-	if b.used += n; b.used == len(b.in.b) {
+	n = copy(p, b.in.B[b.used:])
+	if b.used += n; b.used == len(b.in.B) {
 		b.full = b.used == readBytes
-		putBuffer(b.in)
+		buffer.Put(b.in)
 		b.in = nil
 	}
 	return n, err

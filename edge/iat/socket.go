@@ -17,6 +17,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/internal/buffer"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
@@ -193,14 +194,14 @@ var errFlooded = errors.New("too many errors")
 
 // message reads a message and does what it says. Its error ends the socket.
 func (p *peer) message(ctx context.Context, kind int, r io.Reader) (err error) {
-	b := getBuffer()
-	defer putBuffer(b)
-	if b.b, err = readUpTo(r, b.b, p.door.cfg.Frame+1); err != nil {
+	b := buffer.Get()
+	defer buffer.Put(b)
+	if b.B, err = readUpTo(r, b.B, p.door.cfg.Frame+1); err != nil {
 		return err
 	}
 	p.in++
 	p.door.stats.Moved.Add(1)
-	if err := p.say(ctx, kind, b.b); err != nil && !p.refuse(err) {
+	if err := p.say(ctx, kind, b.B); err != nil && !p.refuse(err) {
 		return errFlooded
 	}
 	return nil

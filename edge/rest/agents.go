@@ -2,14 +2,13 @@ package rest
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/wire/listing"
 )
 
 // Agents on a page of /agents.
@@ -18,58 +17,10 @@ const (
 	maxPage  = 10000
 )
 
-// listing is the answer to /agents and /agents/find.
-type listing struct {
-	Agents []entry `json:"agents"`
-	Next   string  `json:"next,omitempty"` // what to ask for as after, where there are more
-}
-
-// entry is an agent as the directory has it.
-type entry struct {
-	ID           agora.AgentID     `json:"id"`
-	Name         string            `json:"name"`
-	Endpoint     string            `json:"endpoint,omitempty"`
-	RegisteredAt string            `json:"registered_at"`
-	Status       agora.AgentStatus `json:"status,omitempty"`
-	Dialect      string            `json:"dialect"`
-	Domain       string            `json:"domain,omitempty"`
-	Description  string            `json:"description,omitempty"`
-	Type         string            `json:"type,omitempty"`
-	Version      string            `json:"version,omitempty"`
-	Peer         string            `json:"peer,omitempty"`
-	Addresses    []string          `json:"addresses,omitempty"`
-	Capabilities []string          `json:"capabilities,omitempty"`
-	Skills       []skill           `json:"skills,omitempty"`
-	Tools        []skill           `json:"tools,omitempty"`
-	Metadata     json.RawMessage   `json:"metadata,omitempty"`
-}
-
-// skill is a skill or a tool.
-type skill struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"`
-}
-
-func entryOf(a agora.Agent) entry {
-	return entry{
-		ID: a.ID, Name: a.Name, Endpoint: a.Endpoint, RegisteredAt: a.RegisteredAt.UTC().Format(time.RFC3339), Status: a.Status,
-		Dialect: a.DialectName(), Domain: a.Domain, Description: a.Description, Type: a.Type, Version: a.Version,
-		Peer: a.Peer, Addresses: a.Addresses, Capabilities: a.Capabilities, Skills: skills(a.Skills), Tools: skills(a.Tools), Metadata: a.Metadata,
-	}
-}
-
-func skills(all []agora.Skill) (out []skill) {
-	for _, s := range all {
-		out = append(out, skill(s))
-	}
-	return out
-}
-
 func answer(x *web.Exchange, found []agora.Agent, next string) error {
-	list := listing{Agents: make([]entry, len(found)), Next: next}
+	list := listing.Agents{Agents: make([]listing.Agent, len(found)), Next: next}
 	for i, a := range found {
-		list.Agents[i] = entryOf(a)
+		list.Agents[i] = listing.AgentOf(a)
 	}
 	return x.Answer(http.StatusOK, list)
 }
@@ -134,7 +85,7 @@ func agent(x *web.Exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.Answer(http.StatusOK, entryOf(a))
+	return x.Answer(http.StatusOK, listing.AgentOf(a))
 }
 
 // card answers with the card of an agent as its dialect has it, which are the very bytes with which it registered, or those that it answers now; else
@@ -149,7 +100,7 @@ func (d *door) card(x *web.Exchange) error {
 		return err
 	}
 	if card.Body == nil {
-		return x.Answer(http.StatusOK, entryOf(a))
+		return x.Answer(http.StatusOK, listing.AgentOf(a))
 	}
 	return x.AnswerBytes(http.StatusOK, card.Media, card.Body)
 }

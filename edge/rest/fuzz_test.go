@@ -11,6 +11,7 @@ import (
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/wire/listing"
 )
 
 // FuzzBodies posts bodies to the paths that take one: each is answered, in the form of an answer or of an error.
@@ -43,7 +44,7 @@ func FuzzBodies(f *testing.F) {
 			r := httptest.NewRequestWithContext(t.Context(), to.method, "http://127.0.0.1"+path, strings.NewReader(string(body)))
 			w := httptest.NewRecorder()
 			mux.ServeHTTP(w, r)
-			var found listing
+			var found listing.Agents
 			switch w.Code {
 			case http.StatusOK:
 				if none != "" || json.Unmarshal(w.Body.Bytes(), &found) != nil || found.Agents == nil && to.method == http.MethodPost {

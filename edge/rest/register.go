@@ -9,6 +9,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/wire/listing"
 )
 
 // cardBody is the body of a PUT to /agents/{id}: what an agent says of itself, as in agent.register.
@@ -25,15 +26,17 @@ type cardBody struct {
 	Metadata     json.RawMessage `json:"metadata"`
 }
 
+// skill is a skill or a tool of a cardBody.
+type skill listing.Skill
+
 // UnmarshalJSON reads a skill, which may be its name alone.
 func (s *skill) UnmarshalJSON(b []byte) error {
 	if b[0] == '"' {
 		return json.Unmarshal(b, &s.Name)
 	}
-	type plain skill
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	return d.Decode((*plain)(s))
+	return d.Decode((*listing.Skill)(s))
 }
 
 // registered is the answer to a registration.

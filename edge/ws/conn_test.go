@@ -184,7 +184,7 @@ func (d *Door) queued() func(yield func(int) bool) {
 			c.mu.Lock()
 			n := 0
 			if c.out.pending != nil {
-				n = len(c.out.pending.b)
+				n = len(c.out.pending.B)
 			}
 			c.mu.Unlock()
 			if !yield(n) {

@@ -9,7 +9,7 @@ func (c *conn) Held() (held int64, working bool) {
 	c.mu.Lock()
 	held, working = int64(c.out.taken), c.out.writing || c.busy || c.out.waiting
 	if c.out.pending != nil {
-		held += int64(cap(c.out.pending.b))
+		held += int64(cap(c.out.pending.B))
 	}
 	c.mu.Unlock()
 	held += c.in.held.Load()

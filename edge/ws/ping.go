@@ -7,6 +7,7 @@ import (
 
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws/frame"
+	"github.com/agora-relay/agora/internal/buffer"
 )
 
 // ping asks the peer for a sign of life, and gives one where a heartbeat is due with it. Where nothing else is to be written, as
@@ -56,8 +57,8 @@ func (o *outbox) release(left []byte, frame bool) {
 		o.queued++
 	}
 	if len(left) > 0 {
-		b := getBuffer()
-		b.b = append(b.b, left...)
+		b := buffer.Get()
+		b.B = append(b.B, left...)
 		o.takePending(b)
 		o.pending = b
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws/frame"
+	"github.com/agora-relay/agora/internal/buffer"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -18,10 +19,10 @@ const overflow = 4
 // outbox is the half of a connection that writes: what is to be written, and the writer that does. The connection's mu guards its fields.
 type outbox struct {
 	*conn
-	pending *buffer    // frames to write before any delivery; nil when there are none
-	taken   int        // bytes that the writer has in hand
-	queued  int64      // frames that were queued beside deliveries
-	room    *sync.Cond // on mu: the writer took what was queued, or stopped; nil while nobody has waited
+	pending *buffer.Buffer // frames to write before any delivery; nil when there are none
+	taken   int            // bytes that the writer has in hand
+	queued  int64          // frames that were queued beside deliveries
+	room    *sync.Cond     // on mu: the writer took what was queued, or stopped; nil while nobody has waited
 	retry   *retry
 	woken   bool // a pull may have something
 	writing bool // a writer runs
@@ -50,9 +51,9 @@ func (o *outbox) queueLocked(f *wire.Frame) {
 	if !o.open() {
 		return
 	}
-	at := len(o.pending.b)
+	at := len(o.pending.B)
 	o.queued++
-	o.pending.b = frame.End(f.Append(frame.Begin(o.pending.b)), at, frame.Text)
+	o.pending.B = frame.End(f.Append(frame.Begin(o.pending.B)), at, frame.Text)
 	o.door.stats.FramesOut.Add(1)
 }
 
@@ -68,7 +69,7 @@ func (o *outbox) queueInTurn(f *wire.Frame) {
 
 // crammed tells whether so much is queued that the peer is to take some of it first. mu is held.
 func (o *outbox) crammed() bool {
-	return o.pending != nil && len(o.pending.b) > o.door.cfg.Answers && !o.closing
+	return o.pending != nil && len(o.pending.B) > o.door.cfg.Answers && !o.closing
 }
 
 // control queues a control frame.
@@ -76,7 +77,7 @@ func (o *outbox) control(op frame.Op, payload []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.open() {
-		o.pending.b = frame.AppendControl(o.pending.b, op, payload)
+		o.pending.B = frame.AppendControl(o.pending.B, op, payload)
 	}
 }
 
@@ -102,9 +103,9 @@ func (o *outbox) open() bool {
 		return false
 	}
 	if o.pending == nil {
-		o.pending = getBuffer()
+		o.pending = buffer.Get()
 	}
-	if len(o.pending.b) > overflow*o.door.cfg.Answers {
+	if len(o.pending.B) > overflow*o.door.cfg.Answers {
 		o.because(edge.Stalled, 0)
 		o.shutLocked()
 		o.kill()
@@ -138,7 +139,7 @@ func (c *conn) turnOut(e *agora.Error) {
 
 func (c *conn) closeLocked(code int, text string) {
 	if c.out.open() {
-		c.out.pending.b = frame.AppendClose(c.out.pending.b, code, text)
+		c.out.pending.B = frame.AppendClose(c.out.pending.B, code, text)
 		c.shutLocked()
 	}
 }

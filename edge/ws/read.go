@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/ws/frame"
+	"github.com/agora-relay/agora/internal/buffer"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -118,8 +119,8 @@ func (r *reader) payload(h *frame.Head) ([]byte, error) {
 
 // gather reads a message that comes in many pieces.
 func (r *reader) gather(h frame.Head) (err error) {
-	in := getBuffer()
-	defer putBuffer(in)
+	in := buffer.Get()
+	defer buffer.Put(in)
 	defer r.held.Store(0)
 	op, size := h.Op, int64(0)
 	for {
@@ -137,7 +138,7 @@ func (r *reader) gather(h frame.Head) (err error) {
 			return err
 		}
 	}
-	r.serve(op, in.b, size)
+	r.serve(op, in.B, size)
 	return nil
 }
 
@@ -158,31 +159,31 @@ func (r *reader) following() (frame.Head, error) {
 
 // fill appends a fragment to in, after which the message has a size. One that is too large
 // is skipped: then in has less than that.
-func (r *reader) fill(in *buffer, h *frame.Head, size int64) error {
+func (r *reader) fill(in *buffer.Buffer, h *frame.Head, size int64) error {
 	skip := size > int64(r.door.node.frame)
 	if skip {
-		in.b = in.b[:0]
+		in.B = in.B[:0]
 	}
 	for at := uint64(0); at < h.Size; {
 		if skip {
-			in.b = in.b[:0]
+			in.B = in.B[:0]
 		}
-		if len(in.b) == cap(in.b) {
-			in.b = slices.Grow(in.b, int(min(h.Size-at, max(frame.Window, uint64(len(in.b))))))
+		if len(in.B) == cap(in.B) {
+			in.B = slices.Grow(in.B, int(min(h.Size-at, max(frame.Window, uint64(len(in.B))))))
 		}
-		r.held.Store(int64(cap(in.b)))
+		r.held.Store(int64(cap(in.B)))
 		r.MarkActive()
-		room := in.b[len(in.b):cap(in.b)]
+		room := in.B[len(in.B):cap(in.B)]
 		n, err := r.frames.Read((*heard)(r.conn), room[:min(uint64(len(room)), h.Size-at)])
 		if err != nil {
 			return err
 		}
 		h.Unmask(room[:n], at)
-		in.b = in.b[:len(in.b)+n]
+		in.B = in.B[:len(in.B)+n]
 		at += uint64(n)
 	}
 	if skip {
-		in.b = in.b[:0]
+		in.B = in.B[:0]
 	}
 	return nil
 }

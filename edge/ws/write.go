@@ -7,6 +7,7 @@ import (
 
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/admission"
+	"github.com/agora-relay/agora/internal/buffer"
 )
 
 const (
@@ -56,12 +57,12 @@ func (o *outbox) round(w *writer) (more bool) {
 }
 
 // take returns what is queued, and the session when a pull may have something.
-func (o *outbox) take() (out *buffer, s *edge.Session) {
+func (o *outbox) take() (out *buffer.Buffer, s *edge.Session) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out, o.pending, o.taken = o.pending, nil, 0
 	if out != nil {
-		o.taken = cap(out.b)
+		o.taken = cap(out.B)
 	}
 	if o.woken && !o.closing {
 		o.woken = false
@@ -87,8 +88,8 @@ func (o *outbox) done() bool {
 
 // pull takes deliveries from the session, and what was queued meanwhile; nil
 // when there is nothing.
-func (o *outbox) pull(s *edge.Session, w *writer) *buffer {
-	out := getBuffer()
+func (o *outbox) pull(s *edge.Session, w *writer) *buffer.Buffer {
+	out := buffer.Get()
 	ds, err := s.Pull(o.context(), max(pullBytes*o.Share()/admission.FullShare, leastPull), w.waits)
 	o.mu.Lock()
 	if !o.closing { // nothing follows a close frame
@@ -98,7 +99,7 @@ func (o *outbox) pull(s *edge.Session, w *writer) *buffer {
 	o.mu.Unlock()
 	for i := range ds {
 		o.verbs.learns(&ds[i])
-		out.b = appendDelivery(out.b, &ds[i])
+		out.B = appendDelivery(out.B, &ds[i])
 	}
 	s.Queued()
 	o.door.stats.FramesOut.Add(int64(len(ds)))
@@ -116,19 +117,19 @@ func (o *outbox) pull(s *edge.Session, w *writer) *buffer {
 		o.retry.over()
 	}
 	o.takePending(out)
-	if len(out.b) == 0 {
-		putBuffer(out)
+	if len(out.B) == 0 {
+		buffer.Put(out)
 		return nil
 	}
-	o.taken = cap(out.b) + len(out.b) // the session keeps what was pulled until it is written
+	o.taken = cap(out.B) + len(out.B) // the session keeps what was pulled until it is written
 	return out
 }
 
 // takePending moves what is queued to the end of out. mu is held.
-func (o *outbox) takePending(out *buffer) {
+func (o *outbox) takePending(out *buffer.Buffer) {
 	if o.pending != nil {
-		out.b = append(out.b, o.pending.b...)
-		putBuffer(o.pending)
+		out.B = append(out.B, o.pending.B...)
+		buffer.Put(o.pending)
 		o.pending = nil
 	}
 }
@@ -176,15 +177,15 @@ func (o *outbox) again(err error) {
 
 // send writes out and returns it to the pool: most often the socket takes it at once, else piece by piece. On failure the
 // connection is over, and so is the writing.
-func (o *outbox) send(out *buffer, w *writer) bool {
-	defer putBuffer(out)
-	n := w.attempt.on(o.socket, out.b)
+func (o *outbox) send(out *buffer.Buffer, w *writer) bool {
+	defer buffer.Put(out)
+	n := w.attempt.on(o.socket, out.B)
 	if n > 0 {
 		o.wrote(n)
 	}
-	if n < len(out.b) {
+	if n < len(out.B) {
 		w.waits()
-		return o.sendPieces(out.b[n:])
+		return o.sendPieces(out.B[n:])
 	}
 	return true
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/buffer"
 )
 
 // A goroutine made for each chunk that comes alone would have its stack grow each time.
@@ -65,8 +66,8 @@ func connsOf(t testing.TB, d *Door, s *httptest.Server, n int) (cs []*conn, peer
 func flood8MiB(c *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.out.pending = getBuffer()
-	c.out.pending.b = append(c.out.pending.b, make([]byte, 8<<20)...)
+	c.out.pending = buffer.Get()
+	c.out.pending.B = append(c.out.pending.B, make([]byte, 8<<20)...)
 	c.out.start()
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/cmd/agora/terminal"
+	"github.com/agora-relay/agora/wire/listing"
 )
 
 func newAgents() *cobra.Command {
@@ -67,7 +67,7 @@ func (v *verb) listAgents(ctx context.Context, cmd *cobra.Command, c *client.Cli
 	t := v.table(cmd, "ID\tNAME\tSINCE\tENDPOINT")
 	for _, a := range all {
 		since := a.RegisteredAt.Format(time.RFC3339)
-		t.row(agentLine{ID: string(a.ID), Name: a.Name, Endpoint: a.Endpoint, RegisteredAt: since}, string(a.ID), a.Name, since, a.Endpoint)
+		t.row(listing.Agent{ID: a.ID, Name: a.Name, Endpoint: a.Endpoint, RegisteredAt: a.RegisteredAt}, string(a.ID), a.Name, since, a.Endpoint)
 	}
 	return t.end()
 }
@@ -79,7 +79,7 @@ func (v *verb) listFound(ctx context.Context, cmd *cobra.Command, c *client.Clie
 	}
 	t := v.table(cmd, "ID\tNAME\tSKILLS\tDESCRIPTION")
 	for _, a := range all {
-		t.row(cardLine(a), string(a.ID), a.Name, skillNames(a), a.Description)
+		t.row(listing.AgentOf(a), string(a.ID), a.Name, skillNames(a), a.Description)
 	}
 	return t.end()
 }
@@ -120,7 +120,7 @@ func newAgent() *cobra.Command {
 func (v *verb) showAgent(cmd *cobra.Command, a agora.Agent) error {
 	t := v.table(cmd, "ID\t"+terminal.Visible(string(a.ID)))
 	if t.json {
-		t.row(cardLine(a))
+		t.row(listing.AgentOf(a))
 		return t.end()
 	}
 	for _, m := range [...]struct{ what, text string }{
@@ -142,46 +142,4 @@ func (v *verb) showAgent(cmd *cobra.Command, a agora.Agent) error {
 		}
 	}
 	return t.end()
-}
-
-// agentLine is an agent as --json has it.
-type agentLine struct {
-	ID           string            `json:"id"`
-	Name         string            `json:"name"`
-	Endpoint     string            `json:"endpoint,omitempty"`
-	RegisteredAt string            `json:"registered_at"`
-	Status       agora.AgentStatus `json:"status,omitempty"`
-	Dialect      string            `json:"dialect,omitempty"`
-	Domain       string            `json:"domain,omitempty"`
-	Description  string            `json:"description,omitempty"`
-	Type         string            `json:"type,omitempty"`
-	Version      string            `json:"version,omitempty"`
-	Peer         string            `json:"peer,omitempty"`
-	Addresses    []string          `json:"addresses,omitempty"`
-	Capabilities []string          `json:"capabilities,omitempty"`
-	Skills       []skillLine       `json:"skills,omitempty"`
-	Tools        []skillLine       `json:"tools,omitempty"`
-	Metadata     json.RawMessage   `json:"metadata,omitempty"`
-}
-
-// skillLine is a skill or a tool of an agentLine.
-type skillLine struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"`
-}
-
-// cardLine returns all that is known of an agent.
-func cardLine(a agora.Agent) agentLine {
-	lines := func(all []agora.Skill) (out []skillLine) {
-		for _, s := range all {
-			out = append(out, skillLine(s))
-		}
-		return out
-	}
-	return agentLine{
-		ID: string(a.ID), Name: a.Name, Endpoint: a.Endpoint, RegisteredAt: a.RegisteredAt.Format(time.RFC3339),
-		Status: a.Status, Dialect: a.DialectName(), Domain: a.Domain, Description: a.Description, Type: a.Type, Version: a.Version, Peer: a.Peer,
-		Addresses: a.Addresses, Capabilities: a.Capabilities, Skills: lines(a.Skills), Tools: lines(a.Tools), Metadata: a.Metadata,
-	}
 }

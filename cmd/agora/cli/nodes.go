@@ -8,6 +8,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client/iat"
+	"github.com/agora-relay/agora/wire/listing"
 )
 
 // aipDialect is what the directory calls agents and toolboxes of AIP.
@@ -40,7 +41,7 @@ func (v *verb) listNodes(ctx context.Context, cmd *cobra.Command, c *iat.Client,
 	t := v.table(cmd, "ID\tKIND\tDOMAIN\tADDRESS\tNAME")
 	for _, a := range all {
 		address := addressOf(&a)
-		t.row(nodeLine{cardLine(a), a.Type, address}, string(a.ID), a.Type, a.Domain, address, a.Name)
+		t.row(nodeLine{listing.AgentOf(a), a.Type, address}, string(a.ID), a.Type, a.Domain, address, a.Name)
 	}
 	return t.end()
 }
@@ -58,7 +59,7 @@ func addressOf(a *agora.Agent) string {
 
 // nodeLine is a node as --json has it.
 type nodeLine struct {
-	agentLine
+	listing.Agent
 	Kind    string `json:"kind"`
 	Address string `json:"address"`
 }
