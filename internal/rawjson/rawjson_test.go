@@ -104,3 +104,21 @@ func FuzzValue(f *testing.F) {
 		}
 	})
 }
+
+// FuzzString holds that any text comes back from what is written of it, whether it is a string or bytes.
+func FuzzString(f *testing.F) {
+	f.Add("a\"\\\n\x01é😀")
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) {
+			return
+		}
+		b := AppendString(nil, s)
+		var back string
+		if err := json.Unmarshal(b, &back); err != nil || back != s {
+			t.Fatalf("%q became %s: %v", s, b, err)
+		}
+		if text := AppendText(nil, []byte(s)); string(text) != string(b) {
+			t.Fatalf("%q became %s as bytes, and %s as a string", s, text, b)
+		}
+	})
+}
