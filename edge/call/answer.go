@@ -26,7 +26,7 @@ type Answer struct {
 	stream   *stream       // that the request is; nil where it is whole
 	patience time.Duration // see Request, as the next
 	pace     func(int) time.Duration
-	timer    *time.Timer // of the deadline; Next's own
+	timer    atomic.Pointer[time.Timer] // of the deadline; Next makes it
 	progress
 	reading
 }
@@ -163,10 +163,10 @@ func (a *Answer) deadline() <-chan time.Time {
 	if a.call.Deadline.IsZero() {
 		return nil
 	}
-	if a.timer == nil {
-		a.timer = time.NewTimer(max(0, a.call.Deadline.Sub(a.r.cfg.Broker.Now())))
+	if a.timer.Load() == nil {
+		a.timer.Store(time.NewTimer(max(0, a.call.Deadline.Sub(a.r.cfg.Broker.Now()))))
 	}
-	return a.timer.C
+	return a.timer.Load().C
 }
 
 // held returns the bytes kept for the caller.
@@ -257,8 +257,8 @@ func (a *Answer) Close() {
 	if inbox != nil {
 		inbox.Close()
 	}
-	if a.timer != nil {
-		a.timer.Stop()
+	if t := a.timer.Load(); t != nil {
+		t.Stop()
 	}
 	a.r.exit(a)
 	switch {
