@@ -62,7 +62,7 @@ chaos:
 	scripts/install.sh
 	$(GO) test -tags chaos -count=1 -timeout 60m -v ./internal/reliability
 	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/overload
-	AGORA_TEST_PATIENCE=30s $(GO) test -tags chaos -count=1 -timeout 60m -v ./internal/model
+	$(MAKE) simulate FOR=20m
 	$(GO) test -tags chaos -count=1 -timeout 60m -p 1 ./broker ./client ./cmd/... ./edge/... ./spaces
 
 # Each part by itself, and then the whole next to core NATS in the same run: its ratios may not be worse than the stored

@@ -85,7 +85,6 @@ var layers = map[string][]string{
 	"internal/buffer":      {},
 	"internal/latency":     {},
 	"internal/trace":       {"."},
-	"internal/model":       {},
 	"internal/reliability": {"internal/agoratest"},
 	"internal/loadgen":     {".", "wire", "internal/loadgen/socket", "internal/pause"},
 	"internal/pause":       {},
