@@ -270,7 +270,7 @@ func (r *recovery) resolveInflight(f *inflightRecord, hit uint64, doubt bool) {
 	bytes := 0
 	for i := range f.items {
 		it := &f.items[i]
-		if it.done == nil { // refused when the log could not be reached
+		if it.toldOff() {
 			l.ledger.Disprove(&it.m)
 			continue
 		}

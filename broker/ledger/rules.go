@@ -10,11 +10,12 @@ import (
 // Take decides what becomes of m, whose place in the record would be index, and
 // if it may be stored, reckons with it from now on.
 func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) Verdict {
-	if v := l.known(m); v.Again || v.Err != nil {
-		return v
-	}
-	if l.blocked != 0 && m.N != 0 && m.N <= l.blocked {
+	v := l.known(m)
+	if v.Err == nil && m.N > l.lastN && m.N <= l.blocked {
 		l.blocked = 0 // here it is again
+	}
+	if v.Again || v.Err != nil {
+		return v
 	}
 	if IsStreamPart(m) {
 		if v := l.follows(m); v.Again || v.Err != nil {
