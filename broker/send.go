@@ -278,7 +278,7 @@ func (l *Lane) answer(f *inflightRecord, seq uint64) {
 // not otherwise. The ledger may have been taken back meanwhile to what it was before the item came.
 func (l *Lane) settleNumber(it *item) {
 	if it.toldOff() || it.v.Err != nil && it.v.Err.Code == agora.Unavailable {
-		l.ledger.Lose(&agora.Message{N: it.m.N})
+		l.ledger.Disprove(&agora.Message{N: it.m.N})
 		return
 	}
 	l.ledger.Pass(it.m.N)
