@@ -74,6 +74,19 @@ func (f *inflightRecord) add(m agora.Message) {
 	f.parts = append(f.parts, m)
 }
 
+// pass says that a number was used up that was refused for the moment while the record is of unknown fate: where
+// that is not stored, the number is not waited for.
+func (f *inflightRecord) pass(n uint64) {
+	for i := range f.items {
+		if it := &f.items[i]; it.toldOff() && it.m.N == n {
+			it.m.N = 0
+		}
+	}
+}
+
+// toldOff reports whether the item was answered with UNAVAILABLE before the fate of its record is known.
+func (it *item) toldOff() bool { return it.done == nil }
+
 // abort puts an abort of a stream into the record.
 func (f *inflightRecord) abort(l *ledger.Ledger, stream string, epoch uint64) {
 	f.aborts = true

@@ -180,6 +180,9 @@ func (l *Lane) Pass(n uint64) {
 	defer l.mu.Unlock()
 	l.ledger.Pass(n)
 	l.failures.lost.Pass(n)
+	if l.inflight != nil {
+		l.inflight.pass(n)
+	}
 }
 
 // Streams returns the streams that are open after all that was Put so far.

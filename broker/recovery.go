@@ -243,7 +243,7 @@ func (r *recovery) recovered(s *scan.LaneScan) {
 	}
 	if f := l.inflight; f != nil {
 		l.inflight = nil
-		r.resolveInflight(f, s.Hit, cut && !s.Alive)
+		r.resolveInflight(f, s.Hit, !s.Alive && (cut || l.b.log.Forgets(f.validAt)))
 	}
 	l.ledger.SettleLosses(&l.failures.lost)
 	l.history.known, l.recovery, l.state = true, nil, active
@@ -266,12 +266,21 @@ func (r *recovery) resolveInflight(f *inflightRecord, hit uint64, doubt bool) {
 		f.release()
 		return
 	}
+	if doubt {
+		for i := range f.parts {
+			l.ledger.SuspectEnd(&f.parts[i])
+		}
+	}
 	var back *pooledSlice[entry]
 	bytes := 0
 	for i := range f.items {
 		it := &f.items[i]
-		if it.done == nil { // refused when the log could not be reached
-			l.ledger.Disprove(&it.m)
+		if it.toldOff() {
+			if doubt && it.v.Store {
+				l.ledger.Suspect(&it.m, time.Now().Add(l.b.cfg.Duplicates))
+			} else {
+				l.ledger.Disprove(&it.m)
+			}
 			continue
 		}
 		it.m.Again = it.m.Again || doubt && it.v.Store

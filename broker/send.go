@@ -111,6 +111,7 @@ func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) ledger.V
 		err = jslog.TooLarge(limit)
 	}
 	if err != nil {
+		l.ledger.Pass(e.m.N)
 		open := ledger.IsStreamPart(&e.m) && l.ledger.IsOpen(e.m.Stream)
 		return ledger.Verdict{Err: err, Abort: open}
 	}
@@ -261,12 +262,24 @@ func (l *Lane) answer(f *inflightRecord, seq uint64) {
 		case it.v.Err != nil:
 			r.Err = it.v.Err
 			l.b.count.refusals.Add(1)
+			l.settleNumber(it)
 		case it.v.Again:
 			r.Again, r.Stream, r.Seq = true, it.v.At.Stream, it.v.At.Position(seq)
 			l.b.count.duplicates.Add(1)
+			l.settleNumber(it)
 		default:
 			r.Seq = seq<<agora.SeqShift | uint64(it.part)
 		}
 		l.results.add(it.done, r)
 	}
+}
+
+// settleNumber has the lane wait for the number of an item that is answered and was not stored, if its sender was told to send it again, and
+// not otherwise. The ledger may have been taken back meanwhile to what it was before the item came.
+func (l *Lane) settleNumber(it *item) {
+	if it.toldOff() || it.v.Err != nil && it.v.Err.Code == agora.Unavailable {
+		l.ledger.Disprove(&agora.Message{N: it.m.N})
+		return
+	}
+	l.ledger.Pass(it.m.N)
 }

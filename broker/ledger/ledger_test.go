@@ -267,6 +267,22 @@ func TestANumberThatIsPassedOverIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+func TestANumberThatComesAgainWithAnIDThatIsStoredIsNotWaitedFor(t *testing.T) {
+	var l Ledger
+	now := time.Now()
+	l.Begin()
+	if v := l.Take(&agora.Message{N: 1, ID: "a"}, 0, 1, now); !v.Store {
+		t.Fatalf("1: %+v, want it stored", v)
+	}
+	l.Lose(&agora.Message{N: 2})
+	if v := l.Take(&agora.Message{N: 2, ID: "a"}, 1, 1, now); !v.Again {
+		t.Fatalf("2 with the id of 1: %+v, want a duplicate", v)
+	}
+	if v := l.Take(&agora.Message{N: 3}, 1, 1, now); !v.Store {
+		t.Errorf("3: %+v, want it stored", v)
+	}
+}
+
 func TestAnotherMessageUnderANumberInDoubtIsNotTakenForTheFirst(t *testing.T) {
 	var l Ledger
 	now := time.Now()

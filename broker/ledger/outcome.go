@@ -170,6 +170,23 @@ func (l *Ledger) Disprove(m *agora.Message) {
 	l.Lose(m)
 }
 
+// Suspect says that m, whose sender was refused, may have been stored and be gone from the log: it is marked if it comes again, by its number
+// or, where it has none, with all that the ledger can't tell until then.
+func (l *Ledger) Suspect(m *agora.Message, until time.Time) {
+	if m.N == 0 && until.After(l.unsure) {
+		l.unsure = until
+	}
+	l.Lose(m)
+}
+
+// SuspectEnd says that a part may have been stored and be gone from the log: if that ends a stream which is still to be aborted, the abort is marked.
+func (l *Ledger) SuspectEnd(m *agora.Message) {
+	if s := l.streams[m.Stream]; IsStreamPart(m) && m.Part.Ends() && isOpen(s) {
+		s.hearsay = true
+		l.streams[m.Stream] = s
+	}
+}
+
 // BreakAll marks all open streams as ones to be aborted.
 func (l *Ledger) BreakAll() {
 	for _, o := range l.Running() {

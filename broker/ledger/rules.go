@@ -10,18 +10,19 @@ import (
 // Take decides what becomes of m, whose place in the record would be index, and
 // if it may be stored, reckons with it from now on.
 func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) Verdict {
-	if v := l.known(m); v.Again || v.Err != nil {
-		return v
-	}
-	if l.blocked != 0 && m.N != 0 && m.N <= l.blocked {
+	v := l.known(m)
+	if v.Err == nil && m.N > l.lastN && m.N <= l.blocked {
 		l.blocked = 0 // here it is again
+	}
+	if v.Again || v.Err != nil {
+		return v
 	}
 	if IsStreamPart(m) {
 		if v := l.follows(m); v.Again || v.Err != nil {
 			return v
 		}
 	}
-	if !m.Again && now.Before(l.unsure) && !l.proves(m) {
+	if now.Before(l.unsure) && !l.proves(m) || l.suspects(m) {
 		m.Again = true
 	}
 	l.add(m, First{n: m.N, index: index, Here: true, Stream: m.Stream}, epoch, now)
@@ -52,6 +53,9 @@ func (l *Ledger) known(m *agora.Message) Verdict {
 		if f, ok := l.ids[m.ID]; ok {
 			return Verdict{Again: true, At: f}
 		}
+	}
+	if guard.Numbers && l.suspects(m) && l.doubted[m.N] != hashOf(m) {
+		return refuse(agora.InvalidRequest, "number %d is another message's, which may be stored: number it anew", m.N)
 	}
 	if guard.Order && l.blocked != 0 && m.N > l.blocked {
 		v := refuse(agora.Unavailable, "number %d was refused and has not come again", l.blocked)
@@ -135,6 +139,12 @@ func (l *Ledger) next(m *agora.Message, s stream) Verdict {
 		return refuse(agora.InvalidRequest, "stream %q goes on with index %d, and this part has none", m.Stream, s.next)
 	}
 	return Verdict{}
+}
+
+// suspects reports whether a message may have been stored under m's number and be gone from the log.
+func (l *Ledger) suspects(m *agora.Message) bool {
+	_, may := l.doubted[m.N]
+	return may && m.N > l.lastN
 }
 
 // proves reports whether the ledger would know m if it had been stored before.

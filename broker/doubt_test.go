@@ -1,0 +1,102 @@
+package broker
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/internal/await"
+)
+
+// leaveInDoubt has the first holder store ms without learning so, and refuse them; then the mailbox overflows, and the log can be reached again.
+func (x *attack) leaveInDoubt(ms ...agora.Message) {
+	x.t.Helper()
+	before, err := x.e2.Unread(x.t.Context(), bob, 0)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.c.Deafen()
+	x.old.Pressed(time.Hour) // until all of them go into one record
+	for _, m := range ms {
+		x.old.Put(m, func(r Result) { x.results <- r })
+	}
+	x.old.Pressed(0)
+	await.True(x.t, "it is stored", func() bool {
+		n, err := x.e2.Unread(x.t.Context(), bob, 0)
+		return err == nil && n == before+1
+	})
+	x.c.Cut()
+	await.True(x.t, "the connection is lost", func() bool { return !x.e1.Connected() })
+	x.old.mu.Lock()
+	x.old.startRecovery(false)
+	x.old.mu.Unlock()
+	x.old.suspend(jslog.ErrSilent)
+	for range ms {
+		wantCode(x.t, await.Recv(x.t, "an answer", x.results), agora.Unavailable)
+	}
+	flood(x.t, x.e2, 4)
+	x.c.Reset()
+	await.True(x.t, "the lane has asked the log", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.state == active })
+}
+
+// TestWhatWasRefusedInDoubtIsMarkedWhenItComesAgain: the sender was told to send it again, and the mailbox has taken the first copy,
+// which somebody may have read.
+func TestWhatWasRefusedInDoubtIsMarkedWhenItComesAgain(t *testing.T) {
+	t.Parallel()
+	start := numbered(1, part(agora.Start, "s", "start"))
+	for name, c := range map[string]struct {
+		before, doubted []agora.Message
+		want            []string
+	}{
+		"numbered":      {nil, []agora.Message{numbered(1, text("1")), numbered(2, text("2"))}, []string{"gap", "flood", "flood", "1 again", "2 again"}},
+		"behind others": {[]agora.Message{numbered(1, text("1"))}, []agora.Message{numbered(2, text("2"))}, []string{"gap", "flood", "flood", "flood", "2 again"}},
+		"with an id":    {nil, []agora.Message{ided("a", text("1"))}, []string{"gap", "flood", "flood", "flood", "1 again"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+			for _, m := range c.before {
+				store(t, x.old, m)
+			}
+			x.leaveInDoubt(c.doubted...)
+			for _, m := range c.doubted {
+				store(t, x.old, m)
+			}
+			x.want(c.want...)
+		})
+	}
+	t.Run("another one", func(t *testing.T) {
+		x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+		x.leaveInDoubt(numbered(1, text("1")))
+		wantCode(t, put(t, x.old, numbered(1, text("another"))), agora.InvalidRequest)
+		store(t, x.old, numbered(2, text("2")))
+		x.want("gap", "flood", "flood", "flood", "2")
+	})
+	t.Run("an end", func(t *testing.T) { // its stream is aborted, and may have ended before
+		x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+		store(t, x.old, start)
+		x.leaveInDoubt(numbered(2, part(agora.End, "s", "end")))
+		wantCode(t, put(t, x.old, numbered(2, part(agora.End, "s", "end"))), agora.StreamAborted)
+		x.want("gap", "flood", "flood", "flood", "abort(s) again")
+	})
+}
+
+// TestWhatGrewTooOldInDoubtIsMarked: the log could not be reached for so long that it has dropped what was stored before.
+func TestWhatGrewTooOldInDoubtIsMarked(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	x := testAttack(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, nil)
+	x.c.Deafen()
+	x.old.Put(numbered(1, text("1")), func(r Result) { x.results <- r })
+	await.True(t, "it is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 1 })
+	x.c.Cut()
+	await.True(t, "the connection is lost", func() bool { return !x.e1.Connected() })
+	grow(t, x.e2, x.old.at.Stream)
+	ahead.Store(int64(x.e1.cfg.MaxAge))
+	x.c.Reset()
+	if r := await.Recv(t, "it is stored anew", x.results); r.Err != nil || r.Again {
+		t.Fatalf("stored anew: %+v", r)
+	}
+	x.want("1 again")
+}
