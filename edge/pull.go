@@ -148,7 +148,7 @@ func (s puller) pullEvents(ctx context.Context, max int, reads func()) (taken in
 			}
 		}
 		if nextErr != nil {
-			member(s).subscriptionReady(p)
+			s.cursor.markReady(p) // for the next Pull: who is told of the error waits before it, and a wake would have it at once
 			return taken, nextErr
 		}
 		if len(events) > 0 {

@@ -1,6 +1,8 @@
 package edge_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/spaces"
 )
 
 // woken is a connection that takes note when its session has something.
@@ -16,6 +19,14 @@ type woken chan struct{}
 func (c woken) Wake() {
 	select {
 	case c <- struct{}{}:
+	default:
+	}
+}
+
+// drop forgets a wake.
+func (c woken) drop() {
+	select {
+	case <-c:
 	default:
 	}
 }
@@ -78,6 +89,49 @@ func TestPullSaysSoBeforeItReadsTheLog(t *testing.T) {
 	if len(told) > 0 {
 		t.Error("a pull of what came live said that it reads the log")
 	}
+}
+
+// A wake for what could not be read would have the log asked again and again while it is away.
+func TestAPullThatFailsWakesNobody(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 2})
+	a, _ := registered(t, c, 1, "a")
+	a.Send(`{"type":"space.join","space":"room"}`, `{"type":"space.publish","space":"room","data":{"text":"x"}}`)
+	a.Await(`{"type":"space.event"}`)
+	wakes := make(woken, 1)
+	b, _, err := actor(t, c, 0).Open(t.Context(), edge.Hello{Card: agora.Agent{ID: "b"}, Conn: "of b"}, wakes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Closed(true)
+	b.Begin()
+	pull := func(ctx context.Context) (event bool, err error) {
+		defer b.Written()
+		got, err := b.Pull(ctx, 1<<10, wakes.drop)
+		return slices.ContainsFunc(got, func(d edge.Delivery) bool { return d.Event != nil && d.Event.Kind == agora.Event }), err
+	}
+	await.True(t, "the mailbox has been read", func() bool {
+		_, err := pull(t.Context())
+		return err == nil
+	})
+	if err := b.Join(t.Context(), "room", spaces.Where{HasLast: true}, func(spaces.Joined) {}); err != nil {
+		t.Fatal(err)
+	}
+	away, cancel := context.WithCancel(t.Context()) // to the log, by which the space is to be read
+	cancel()
+	for try := 1; ; try++ {
+		_, err := pull(away)
+		if code(err) == agora.Unavailable && len(wakes) == 0 {
+			break
+		}
+		if try == 5 { // something else may have waked once
+			t.Fatalf("pull %d: %v, and was woken: %t", try, err, len(wakes) > 0)
+		}
+	}
+	await.True(t, "what could not be read comes", func() bool {
+		event, _ := pull(t.Context())
+		return event
+	})
 }
 
 // As long as an election may take, a newcomer waits for the log like anyone who speaks.
