@@ -56,6 +56,7 @@ func (a *agent) welcome(d *door, w *edge.Welcome) {
 		a.w.failLocked("%s: delivery goes on after %d, and it has only %d", a.id, w.LastSeq, mail.last)
 	}
 	a.w.note("%s is welcomed at %s, session goes on: %v", a.id, d.e.id, w.Resumed)
+	a.w.scenes.welcomed(a, d, w)
 	a.doubt = a.doubt || a.w.lax && d.hello.Resume == ""
 	a.resume(w.Resumed && a.began)
 	a.began = true
@@ -68,6 +69,8 @@ func (a *agent) notice(d *door, n *edge.Notice) {
 	case edge.NoticeFault:
 		a.w.note("%s to %s: n %d stream %q: %v", a.id, n.To.Name(), n.N, n.Stream, n.Err)
 		a.fault(d, n)
+	case edge.NoticeReconnect:
+		a.w.scenes.sentOn(a, d, n)
 	case edge.NoticePing:
 		if !a.deaf {
 			d.tell(upward{verb: answer, pong: n.Data})
@@ -153,7 +156,7 @@ func (a *agent) far(m *agora.Message) {
 			arrived = arrived || a.w.arrived[p.uid]
 		}
 	}
-	if !arrived {
+	if !arrived && !a.w.scenes.received(a, m.From, &r) {
 		a.w.failLocked("%s: %+v is said to have been acknowledged by %s, which never got it", a.id, r, m.From)
 	}
 }
