@@ -48,8 +48,8 @@ func (s *clocks) ask(d *dice) {
 		return
 	}
 	s.all = append(s.all, t)
-	s.w.mu.Unlock()
 	door := a.d
+	s.w.mu.Unlock()
 	a.tell(upward{verb: does, do: func(ctx context.Context, x *edge.Session) {
 		s.w.mu.Lock()
 		t.ends = time.Now().Add(within)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -71,12 +72,17 @@ func (s *readers) say(d *dice) {
 	what := d.some(n)
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
+	if !a.began || !s.begun {
+		return
+	}
+	a.lane(s.to).pad = longer
 	for _, k := range what {
-		if a.began && s.begun {
-			a.make(s.to, k)
-		}
+		a.make(s.to, k)
 	}
 }
+
+// longer makes what is said to readers so long that one who lags does not read all that was said meanwhile at once.
+const longer = 6 << 10
 
 // live has the agent be connected to some edge, until the scenes are over.
 func (s *readers) live() {
@@ -166,7 +172,7 @@ func (s *readers) of(turn int, x *demux.Exchange) *readStream {
 func (s *readers) takes(turn int, x *demux.Exchange, p *demux.Part) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	uid, err := strconv.Atoi(string(p.Body))
+	uid, err := strconv.Atoi(strings.TrimSpace(string(p.Body)))
 	if err != nil || uid <= 0 || uid >= len(s.w.parts) {
 		return // no agent's own
 	}

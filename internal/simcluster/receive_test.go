@@ -105,6 +105,8 @@ func (a *agent) got(d *door, b *box, m *agora.Message, again bool) {
 		b.last, b.seen[m.Seq] = m.Seq, true
 	case b.to.IsSpace() && m.Seq <= b.from: // it was a member before it heard of it: an earlier edge's answer was lost
 		b.seen[m.Seq] = true
+	case m.Kind == agora.Control && again: // an earlier edge knew that it concerned nothing any more
+		b.seen[m.Seq] = true
 	case !b.seen[m.Seq] && !b.told(m.Seq) && !a.lax:
 		a.w.failLocked("%s: position %d of %s comes first after %d", a.id, m.Seq, b.to.Name(), b.last)
 	case !again && !a.lax:
@@ -170,6 +172,6 @@ func uidOf(m *agora.Message) (int, bool) {
 		err := json.Unmarshal(m.Body, &data)
 		return data.UID, err == nil && data.UID > 0
 	}
-	uid, err := strconv.Atoi(string(m.Body))
+	uid, err := strconv.Atoi(strings.TrimSpace(string(m.Body)))
 	return uid, err == nil && m.Part != agora.Abort && (m.Kind == agora.Request || m.Kind == agora.Reply || m.Kind == agora.Event)
 }

@@ -30,7 +30,7 @@ func (s *readers) enter(ctx context.Context, e *node) *splitter {
 	x := &splitter{readers: s, begun: make(chan struct{}), lost: make(chan struct{})}
 	x.Demux = demux.New(demux.Config{
 		Serve: func(y *demux.Exchange) { s.serve(turn, y) }, Other: s.other,
-		Queue: 2 << 10, Lagging: 4, Whole: 4, Records: s.w.plan.Records, Patience: standsStill,
+		Queue: 4 * longer, Lagging: 4, Whole: 4, Records: s.w.plan.Records, Patience: standsStill,
 	})
 	try, cancel := e.at(ctx)
 	defer cancel()

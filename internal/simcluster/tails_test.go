@@ -30,10 +30,18 @@ func (s *tails) missing() string {
 	switch {
 	case s.w.scenes.since() < lease:
 		return "it is not quiet yet"
-	case s.round == lastWords:
-		return ""
-	case s.word == nil && !s.say():
-		return "nobody can say anything"
+	case s.word == nil:
+		for _, a := range s.w.agents {
+			if miss := s.w.wanting(a); miss != "" {
+				return miss
+			}
+		}
+		if s.round == lastWords {
+			return ""
+		}
+		if !s.say() {
+			return "nobody can say anything"
+		}
 	}
 	s.w.mu.Lock()
 	stored, arrived := s.word.receipt, s.w.arrived[s.word.uid]
@@ -70,8 +78,16 @@ func (s *tails) say() bool {
 			return true
 		}
 	}
-	live := w.living()
-	w.agents[to].connect(live[len(w.notes)%len(live)], true, 0)
+	for _, e := range w.living() { // all who may are at one edge
+		w.mu.Lock()
+		b := w.agents[to]
+		elsewhere := b.d == nil || b.d.e != e
+		w.mu.Unlock()
+		if elsewhere {
+			b.connect(e, true, 0)
+			break
+		}
+	}
 	return false
 }
 
@@ -80,19 +96,18 @@ const dying = 100 * time.Millisecond
 
 func (s *tails) sayTo(a, b *agent) {
 	w := s.w
-	s.dies = nil
-	switch w.plan.Seed / 2 % 3 {
-	case 0:
-		w.log.Lose(100)
-	case 1:
-		w.log.Lose(100)
-		s.dies = a.d.e
-	case 2:
+	how := w.plan.Seed / 2 % 3
+	if how == 2 {
 		w.log.SetLeader("agent", simlog.Dying)
 		w.after(dying, func() { w.log.SetLeader("agent", simlog.Well) })
+	} else {
+		w.log.Lose(100)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if s.dies = nil; how == 1 && a.d != nil {
+		s.dies = a.d.e
+	}
 	a.make(b.to(), 0)
 	s.word = w.parts[len(w.parts)-1]
 	w.note("%s says its last word to %s: %d", a.id, b.id, s.word.uid)
