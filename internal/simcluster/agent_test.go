@@ -1,6 +1,7 @@
 package simcluster
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"time"
@@ -88,6 +89,7 @@ type lane struct {
 	pause   time.Time
 	open    map[string]*stream
 	streams int
+	pad     int // bytes by which all that is said is longer than it need be
 }
 
 type stream struct {
@@ -119,7 +121,9 @@ type part struct {
 	answered bool
 }
 
-func (p *part) body() []byte { return strconv.AppendInt(nil, int64(p.uid), 10) }
+func (p *part) body() []byte {
+	return append(strconv.AppendInt(nil, int64(p.uid), 10), bytes.Repeat([]byte(" "), p.lane.pad)...)
+}
 
 // data is the part as an event's.
 func (p *part) data() []byte { return fmt.Appendf(nil, `{"uid":%d}`, p.uid) }

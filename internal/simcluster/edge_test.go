@@ -66,6 +66,7 @@ type node struct {
 // startEdge starts one more edge, whose wall clock is off by skew.
 func (w *world) startEdge(skew time.Duration) *node {
 	w.started++
+	skew += w.plan.off(w.started)
 	e := &node{id: fmt.Sprint("e", w.started), log: faultnet.From(w.backends.log.Dial), pres: faultnet.From(w.dialPresence), skew: skew}
 	e.moved.L = &e.mu
 	e.life, e.die = context.WithCancel(w.scenes.ctx)

@@ -143,10 +143,7 @@ func (w *world) losses() map[string]func(*dice) {
 	forget := func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.lax = true
-		for _, a := range w.agents {
-			a.lax = true
-		}
+		w.forget()
 	}
 	return map[string]func(*dice){
 		"presence emptied": func(*dice) {
@@ -161,16 +158,29 @@ func (w *world) losses() map[string]func(*dice) {
 			if old == nil {
 				return
 			}
-			forget()
-			w.mu.Lock()
-			w.endless = true
-			w.mu.Unlock()
+			w.forgive()
 			one := rt.coin()
 			w.say("FAULT presence fails over to an older copy; one key only: %v", one)
 			w.restore(rt, old, one)
 			old = nil
 		},
 	}
+}
+
+// forget notes that presence has lost what it knew. mu is held.
+func (w *world) forget() {
+	w.lax = true
+	for _, a := range w.agents {
+		a.lax = true
+	}
+}
+
+// forgive notes that presence has fallen back to what it knew once.
+func (w *world) forgive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forget()
+	w.endless = true
 }
 
 // copied is a key of presence's as it was.
@@ -203,19 +213,23 @@ func (w *world) dump() map[string]copied {
 
 // restore puts a copy in place of what presence holds, all of it or one key.
 func (w *world) restore(rt *dice, old map[string]copied, one bool) {
-	ctx := context.Background()
 	keys := slices.Sorted(maps.Keys(old))
 	if one && len(keys) > 0 {
 		k := rt.between(0, len(keys)-1)
 		keys = keys[k : k+1]
 	}
 	for _, k := range keys {
-		var ttl time.Duration
-		if end := old[k].ends; !end.IsZero() {
-			ttl = max(time.Millisecond, time.Until(end))
-		}
-		if err := w.memory.RestoreReplace(ctx, k, ttl, old[k].value).Err(); err != nil {
-			w.fail("presence: %v", err)
-		}
+		w.put(k, old[k])
+	}
+}
+
+// put has presence know of a key what it knew once.
+func (w *world) put(k string, was copied) {
+	var ttl time.Duration
+	if !was.ends.IsZero() {
+		ttl = max(time.Millisecond, time.Until(was.ends))
+	}
+	if err := w.memory.RestoreReplace(context.Background(), k, ttl, was.value).Err(); err != nil {
+		w.fail("presence: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func (w *world) show(to agora.Address, log []agora.Message) {
 		if uid, ok := uidOf(m); ok {
 			ord = w.parts[uid].ord
 		}
-		w.note("%s %d: %s says %s (its %d), n %d, kind %d, part %d of %q, again %v", to.Name(), m.Seq, m.From, m.Body, ord, m.N, m.Kind, m.Part, m.Stream, m.Again)
+		w.note("%s %d: %s says %.20s (its %d), n %d, kind %d, part %d of %q, again %v", to.Name(), m.Seq, m.From, m.Body, ord, m.N, m.Kind, m.Part, m.Stream, m.Again)
 	}
 }
 

@@ -56,6 +56,7 @@ func (a *agent) welcome(d *door, w *edge.Welcome) {
 		a.w.failLocked("%s: delivery goes on after %d, and it has only %d", a.id, w.LastSeq, mail.last)
 	}
 	a.w.note("%s is welcomed at %s, session goes on: %v", a.id, d.e.id, w.Resumed)
+	a.w.scenes.welcomed(a, d, w)
 	a.doubt = a.doubt || a.w.lax && d.hello.Resume == ""
 	a.resume(w.Resumed && a.began)
 	a.began = true
@@ -68,6 +69,8 @@ func (a *agent) notice(d *door, n *edge.Notice) {
 	case edge.NoticeFault:
 		a.w.note("%s to %s: n %d stream %q: %v", a.id, n.To.Name(), n.N, n.Stream, n.Err)
 		a.fault(d, n)
+	case edge.NoticeReconnect:
+		a.w.scenes.sentOn(a, d, n)
 	case edge.NoticePing:
 		if !a.deaf {
 			d.tell(upward{verb: answer, pong: n.Data})
@@ -101,6 +104,8 @@ func (a *agent) got(d *door, b *box, m *agora.Message, again bool) {
 	case m.Seq > b.last:
 		b.last, b.seen[m.Seq] = m.Seq, true
 	case b.to.IsSpace() && m.Seq <= b.from: // it was a member before it heard of it: an earlier edge's answer was lost
+		b.seen[m.Seq] = true
+	case m.Kind == agora.Control && again: // an earlier edge knew that it concerned nothing any more
 		b.seen[m.Seq] = true
 	case !b.seen[m.Seq] && !b.told(m.Seq) && !a.lax:
 		a.w.failLocked("%s: position %d of %s comes first after %d", a.id, m.Seq, b.to.Name(), b.last)
@@ -153,7 +158,7 @@ func (a *agent) far(m *agora.Message) {
 			arrived = arrived || a.w.arrived[p.uid]
 		}
 	}
-	if !arrived {
+	if !arrived && !a.w.scenes.received(a, m.From, &r) {
 		a.w.failLocked("%s: %+v is said to have been acknowledged by %s, which never got it", a.id, r, m.From)
 	}
 }
@@ -167,6 +172,6 @@ func uidOf(m *agora.Message) (int, bool) {
 		err := json.Unmarshal(m.Body, &data)
 		return data.UID, err == nil && data.UID > 0
 	}
-	uid, err := strconv.Atoi(string(m.Body))
+	uid, err := strconv.Atoi(strings.TrimSpace(string(m.Body)))
 	return uid, err == nil && m.Part != agora.Abort && (m.Kind == agora.Request || m.Kind == agora.Reply || m.Kind == agora.Event)
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 )
 
 // scene is a part of a history that keeps what it knows in values of its own: what agents and others do besides writing to each other.
 type scene interface {
 	// steps are what may happen. They are asked for before the history begins, too.
 	steps() map[string]func(*dice)
-	// usual names the step that happens more often than others.
+	// usual names the step that happens more often than others; empty for none.
 	usual() string
 	// missing says, once all faults have ended, what is still under way or is not as it has to be soon; empty for nothing.
 	missing() string
@@ -25,6 +26,17 @@ type scene interface {
 // listener is a scene that hears what agents get. The world's mu is held.
 type listener interface {
 	heard(a *agent, m *agora.Message)
+}
+
+// traveller is a scene that hears of the connections of agents. The world's mu is held.
+type traveller interface {
+	sentOn(a *agent, d *door, n *edge.Notice) // told to leave an edge
+	welcomed(a *agent, d *door, w *edge.Welcome)
+}
+
+// receiver is a scene that knows of what was received otherwise than by agents. The world's mu is held.
+type receiver interface {
+	received(from *agent, by agora.AgentID, r *agora.ReceiptBody) bool
 }
 
 // scenes are the scenes of one history, and what they have going on.
@@ -45,11 +57,17 @@ var repertoire = map[string]func(*world) scene{
 	"dialled":   newDialled,
 	"approvals": newApprovals,
 	"directory": newDirectory,
+	"drains":    newDrains,
+	"clocks":    newClocks,
+	"tails":     newTails,
+	"failovers": newFailovers,
+	"readers":   newReaders,
 }
 
 // programmes are what takes part in the history of a seed, in turn: few at a time, so that histories stay short.
 var programmes = [...][]string{
-	nil, {"calls"}, {"acts"}, {"calls"}, {"dialled"}, {"approvals"}, {"calls", "directory"}, {"acts", "dialled"}, {"directory"}, {"calls", "approvals"},
+	nil, {"calls"}, {"acts"}, {"tails"}, {"dialled"}, {"approvals"}, {"drains"}, {"calls", "directory"}, {"acts", "dialled"}, {"failovers"},
+	{"directory"}, {"calls", "approvals"}, {"clocks"}, {"readers"}, {"drains", "tails"}, {"readers", "drains"},
 }
 
 // programme returns what takes part in the history of a seed. Seeds differ by three in what else is drawn of them.
@@ -70,7 +88,9 @@ func (s *scenes) steps() (all map[string]func(*dice), usual []string) {
 	all = map[string]func(*dice){}
 	for _, x := range s.all {
 		maps.Copy(all, x.steps())
-		usual = append(usual, x.usual())
+		if u := x.usual(); u != "" {
+			usual = append(usual, u)
+		}
 	}
 	return all, usual
 }
@@ -144,6 +164,34 @@ func (s *scenes) heard(a *agent, m *agora.Message) {
 			l.heard(a, m)
 		}
 	}
+}
+
+// sentOn tells scenes that an agent is told to leave an edge. The world's mu is held.
+func (s *scenes) sentOn(a *agent, d *door, n *edge.Notice) {
+	for _, x := range s.all {
+		if t, is := x.(traveller); is {
+			t.sentOn(a, d, n)
+		}
+	}
+}
+
+// welcomed tells scenes that an agent is welcomed. The world's mu is held.
+func (s *scenes) welcomed(a *agent, d *door, w *edge.Welcome) {
+	for _, x := range s.all {
+		if t, is := x.(traveller); is {
+			t.welcomed(a, d, w)
+		}
+	}
+}
+
+// received reports whether a scene knows that what a receipt names was received. The world's mu is held.
+func (s *scenes) received(from *agent, by agora.AgentID, r *agora.ReceiptBody) bool {
+	for _, x := range s.all {
+		if y, is := x.(receiver); is && y.received(from, by, r) {
+			return true
+		}
+	}
+	return false
 }
 
 // at returns a context that ends with an edge's connections to whoever uses it, and with the scenes.
