@@ -58,7 +58,7 @@ var protections = []protection{
 	{name: "box", seeds: []uint64{51, 319}},
 	{name: "turn", seeds: []uint64{129}},
 	{name: "act", seeds: []uint64{168}},
-	{name: "rejoin", seeds: []uint64{231, 39}},
+	{name: "rejoin", seeds: []uint64{231}},
 	{name: "address", seeds: []uint64{21, 25}},
 	{name: "adopt", seeds: []uint64{74, 25}},
 	{name: "clock", seeds: []uint64{36, 37}},
