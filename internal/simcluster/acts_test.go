@@ -80,7 +80,11 @@ func (s *acts) say(ctx context.Context, x *actor, d *dice) bool {
 	for end := time.Now().Add(time.Minute); ; {
 		e := s.w.anEdge(d)
 		try, cancel := e.at(ctx)
+		began := time.Now()
 		err = s.sayOnce(try, e, x, k)
+		if took := time.Since(began); took > answeredWithin {
+			s.w.fail("actor %d for %s: act %d was answered after %v: %v", x.n, x.as.id, k, took, err)
+		}
 		lost := try.Err() != nil
 		cancel()
 		if err == nil || !lost && agora.AsError(err).Code != agora.Unavailable || time.Now().After(end) || !rest(ctx, d.millis(5, 100)) {
@@ -95,6 +99,9 @@ func (s *acts) say(ctx context.Context, x *actor, d *dice) bool {
 	}
 	return err == nil
 }
+
+// answeredWithin is how long an act may go without an answer: half a minute, and as long as its edge may be frozen meanwhile.
+const answeredWithin = 30*time.Second + 2*lease
 
 func (s *acts) sayOnce(ctx context.Context, e *node, x *actor, k int) error {
 	body, name := fmt.Appendf(nil, `{"actor":%d,"nth":%d}`, x.n, k), fmt.Sprintf("act-%d-%d", x.n, k)

@@ -29,7 +29,8 @@ type readers struct {
 	gaps     bool // it was told of one
 	released bool // nobody stands still any more
 	streams  map[string]*readStream
-	over     bool // it has left
+	dropped  map[string]bool // streams whose exchange was over once, whether or not its reader has noticed
+	over     bool            // it has left
 }
 
 // readStream is what readers got of one stream.
@@ -44,6 +45,7 @@ const reader agora.AgentID = "reader"
 func newReaders(w *world) scene {
 	return &readers{
 		w: w, to: agora.ToAgent(agora.DefaultTenant, reader), moves: make(chan bool, 64), streams: map[string]*readStream{},
+		dropped: map[string]bool{},
 	}
 }
 
@@ -125,6 +127,7 @@ func (s *readers) serve(turn int, x *demux.Exchange) {
 	h := fnv.New64()
 	_, _ = io.WriteString(h, string(x.Peer())+x.Stream()) // a hash takes everything
 	own := newDice(h.Sum64() + s.w.plan.Seed)
+	defer context.AfterFunc(x.Context(), func() { s.drop(x) })()
 	slow, closes := own.between(0, 2) == 0, own.between(0, 7) == 0
 	for {
 		p, err := x.Next(context.Background())
@@ -141,6 +144,13 @@ func (s *readers) serve(turn int, x *demux.Exchange) {
 			rest(x.Context(), own.millis(1, 3000))
 		}
 	}
+}
+
+// drop notes that an exchange is over: what still comes of it counts as received.
+func (s *readers) drop(x *demux.Exchange) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.dropped[string(x.Peer())+"/"+x.Stream()] = true
 }
 
 var errClosedEarly = errors.New("its reader has closed it")
@@ -204,8 +214,9 @@ func (s *readers) received(from *agent, by agora.AgentID, r *agora.ReceiptBody) 
 		if by != reader || p.from != from || p.lane.to != s.to || p.n != r.N || r.N == 0 {
 			continue
 		}
-		t := s.streams[string(from.id)+"/"+p.stream]
-		if p.part == agora.Cancel || t != nil && t.ended && !t.whole {
+		name := string(from.id) + "/" + p.stream
+		t := s.streams[name]
+		if p.part == agora.Cancel || p.stream != "" && s.dropped[name] || t != nil && t.ended && !t.whole {
 			return true
 		}
 	}

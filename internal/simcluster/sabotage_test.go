@@ -3,7 +3,12 @@
 package simcluster
 
 import (
+	"fmt"
+	"maps"
 	"os"
+	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -11,32 +16,155 @@ import (
 // within is how many histories may pass before one fails for want of a protection.
 const within = 2000
 
-// needless are protections without which no history fails, each with the reason. Tests of their own guard these: see internal/guard.
-var needless = map[string]string{}
-
-// protections are those that histories need; several stand in for each other where one alone is not missed.
-var protections = []string{
-	"nudge", "audit", "gap", "cursor", "retry", "msgid", "number", "name", "order", "fence", "epoch", "settle", "gone", "lease",
-	"drain", "assert", "look", "whole", "call", "hold", "once", "first", "box", "turn", "act", "rejoin", "address", "adopt", "clock",
+// protection is one of internal/guard's, and how to find what goes wrong without it.
+type protection struct {
+	name   string
+	beside string   // what is left out anyway: it stands in for the protection, so that nothing goes wrong without that alone
+	seeds  []uint64 // histories that are known to fail without it, and are played first; docs/reliability.md has them, too
 }
 
-// TestHistoriesNeedEachProtection leaves out each protection: some history must fail without it.
+// without returns the environment of players that leave a protection out.
+func (p protection) without() []string { return sabotaged(strings.Trim(p.name+","+p.beside, ",")) }
+
+// with returns the environment of players that do not, and leave out the same otherwise.
+func (p protection) with() []string { return sabotaged(p.beside) }
+
+func sabotaged(off string) []string { return []string{"AGORA_SABOTAGE=" + off} }
+
+// protections are all.
+var protections = []protection{
+	{name: "nudge", beside: "audit", seeds: []uint64{10, 11}},
+	{name: "audit", seeds: []uint64{44, 9, 57}},
+	{name: "gap", seeds: []uint64{10, 7}},
+	{name: "cursor", seeds: []uint64{0, 1, 2}},
+	{name: "retry"},
+	{name: "msgid", seeds: []uint64{10, 11, 6}},
+	{name: "number", seeds: []uint64{29}},
+	{name: "name", seeds: []uint64{55}},
+	{name: "order", seeds: []uint64{39}},
+	{name: "fence", seeds: []uint64{2}},
+	{name: "epoch", seeds: []uint64{38}},
+	{name: "settle", seeds: []uint64{15, 20}},
+	{name: "gone"},
+	{name: "lease"},
+	{name: "drain", seeds: []uint64{18, 20}},
+	{name: "assert", seeds: []uint64{27}},
+	{name: "look", seeds: []uint64{27}},
+	{name: "whole"},
+	{name: "call", seeds: []uint64{35, 51}},
+	{name: "hold", seeds: []uint64{148, 130}},
+	{name: "once", seeds: []uint64{3, 4}},
+	{name: "first", seeds: []uint64{34, 51}},
+	{name: "box", seeds: []uint64{51, 319}},
+	{name: "turn", seeds: []uint64{129}},
+	{name: "act", seeds: []uint64{168}},
+	{name: "rejoin", seeds: []uint64{231}},
+	{name: "address", seeds: []uint64{21, 25}},
+	{name: "adopt", seeds: []uint64{74, 25}},
+	{name: "clock", seeds: []uint64{36, 37}},
+}
+
+// TestHistoriesNeedEachProtection leaves out each protection: some history must fail without it that is as it must be with it.
 func TestHistoriesNeedEachProtection(t *testing.T) {
 	only := os.Getenv("AGORA_SIMULATE_WITHOUT")
-	for _, name := range protections {
-		if only != "" && only != name {
-			continue
+	for _, p := range protections {
+		if only == "" || only == p.name {
+			t.Run(p.name, p.find)
 		}
-		t.Run(name, func(t *testing.T) {
-			s := simulate([]string{"AGORA_SABOTAGE=" + name}, 0, within, 0, 1)
-			if len(s.failed) > 0 {
-				first, _, _ := strings.Cut(s.failed[0].Failures[0], "\n")
-				t.Logf("without %s the history of seed %d fails, after %d: %s", name, s.failed[0].Plan.Seed, s.played, first)
+	}
+}
+
+// find plays the histories that are known to fail, then others from the first on.
+func (p protection) find(t *testing.T) {
+	played := 0
+	for _, seed := range p.seeds {
+		played++
+		if p.isNeededBy(t, seed, played) {
+			return
+		}
+	}
+	for first := uint64(0); first < within; first += batch {
+		for _, seed := range p.failing(first) {
+			if p.isNeededBy(t, seed, played+int(seed)+1) {
 				return
 			}
-			if needless[name] == "" {
-				t.Errorf("%d histories are as they must be without %s", s.played, name)
-			}
-		})
+		}
+	}
+	t.Errorf("%d histories are as they must be without %s", played+within, p.name)
+}
+
+// isNeededBy reports whether the history of a seed is as it must be with the protection, and not without it. Each is the first that its process plays: a
+// later one may differ from the same one played first.
+func (p protection) isNeededBy(t *testing.T, seed uint64, played int) bool {
+	if r := playOnce(p.with(), seed); len(r.Failures) > 0 {
+		t.Logf("the history of seed %d fails anyway: %s", seed, firstLine(r))
+		return false
+	}
+	r := playOnce(p.without(), seed)
+	if len(r.Failures) == 0 {
+		return false
+	}
+	t.Logf("without %s the history of seed %d fails, after %d: %s", p.name, seed, played, firstLine(r))
+	return true
+}
+
+func playOnce(env []string, seed uint64) Result {
+	p := player{env: env}
+	defer p.end()
+	return p.play(Plan{Seed: seed})
+}
+
+func firstLine(r Result) string {
+	line, _, _ := strings.Cut(r.Failures[0], "\n")
+	return line
+}
+
+// batch is how many histories are played before it is looked at which of them have failed.
+const batch = 20
+
+// failing plays a batch of histories without the protection, and returns the seeds of those that fail.
+func (p protection) failing(first uint64) (seeds []uint64) {
+	next := first
+	playAll(runtime.GOMAXPROCS(0), p.without(), func() (Plan, bool) {
+		next++
+		return Plan{Seed: next - 1}, next <= first+batch
+	}, func(r Result) {
+		if len(r.Failures) > 0 {
+			seeds = append(seeds, r.Plan.Seed)
+		}
+	})
+	slices.Sort(seeds)
+	return seeds
+}
+
+// TestEachProtectionIsTold: the table of docs/reliability.md has a row for each protection there is, with the seeds that are known here.
+func TestEachProtectionIsTold(t *testing.T) {
+	source, err := os.ReadFile("../guard/sabotage.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("../../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]bool{}
+	for _, m := range regexp.MustCompile(`= with\("(\w+)"\)`).FindAllSubmatch(source, -1) {
+		left[string(m[1])] = true
+	}
+	for _, p := range protections {
+		if !left[p.name] {
+			t.Errorf("internal/guard has no %s, or it stands here twice", p.name)
+		}
+		delete(left, p.name)
+		name := fmt.Sprintf("`%s`", p.name)
+		if p.beside != "" {
+			name = fmt.Sprintf("`%s`, beside `%s`", p.name, p.beside)
+		}
+		if row := fmt.Sprintf("\n| %s | %s |", name, strings.Trim(fmt.Sprint(p.seeds), "[]")); !strings.Contains(string(doc), row) {
+			t.Errorf("docs/reliability.md has no row that begins with %q", row)
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("these are left out by no history: %v", slices.Sorted(maps.Keys(left)))
 	}
 }
