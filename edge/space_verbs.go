@@ -80,8 +80,11 @@ func (s member) subscribe(p *subscription, opened *spaces.Place, at uint64) {
 	s.subscriptionReady(p)
 }
 
-// openSubscriptions opens the spaces that the session is in already.
+// openSubscriptions opens the spaces that the session is in already, and tells of those that it has left.
 func (s member) openSubscriptions(h Hello, rec presence.Record) {
+	for _, name := range rec.Leaving {
+		s.node.background(func() { s.tellLeft(name) })
+	}
 	for name, cursor := range rec.Spaces {
 		if s.actor.mayEnter(policy.Join, name) != nil { // not any more
 			s.node.background(func() { s.leave(s.node.ctx, name) })
@@ -96,6 +99,20 @@ func (s member) openSubscriptions(h Hello, rec presence.Record) {
 		}
 		p := &subscription{resumed: true}
 		s.subscribe(p, s.node.hub.Open(s.claim.Tenant, name, s.claim.Agent, w, func() { s.subscriptionReady(p) }), w.After)
+	}
+}
+
+// tellLeft leaves a space once more that the session has left, as nobody may have been told; not one that it has joined again. Where it
+// fails, whoever ends the session, or goes on with it elsewhere, does so.
+func (s member) tellLeft(space string) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	p, _ := s.cursor.subscription(space)
+	if p != nil || s.usable() != nil {
+		return
+	}
+	if err := s.node.hub.Leave(s.node.ctx, s.claim, space); err != nil && agora.AsError(err).Code != agora.SpaceNotFound {
+		s.node.cfg.Log.Debug("that a space was left is not told yet", "space", space, "agent", s.claim.Agent, "err", err)
 	}
 }
 

@@ -40,7 +40,7 @@ const (
 
 // RenewAs is Renew whose request has a word of the test's: the same word is the same request.
 func RenewAs(ctx context.Context, s *Store, h Holder, word string) (bool, error) {
-	r, err := s.run(ctx, s.Leases.renew(h, "", word))
+	r, err := s.run(ctx, s.Leases.renew(h, "", word, false))
 	return r.at(0).yes(), err
 }
 

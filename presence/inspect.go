@@ -76,7 +76,7 @@ func (s Operators) Inspect(ctx context.Context, tenant string, id agora.AgentID)
 			},
 			Dirty: num("dirty").uint(), Card: decodeCard(id, storedCard{f["card"], f["detail"]}, num("since").int()), Until: millis(num("reg_until").int()),
 			Dial:   parseDial(f["dial"], f["dial_by"]),
-			Spaces: flat(spaces.Val()).spaces(), Cancelled: flat(cancelled.Val()).cancelled(), Lanes: flat(lanes.Val()).lanes(tenant),
+			Spaces: flat(spaces.Val()).spaces(), Leaving: flat(spaces.Val()).leaving(), Cancelled: flat(cancelled.Val()).cancelled(), Lanes: flat(lanes.Val()).lanes(tenant),
 		},
 	}
 	if phase, ok := phases[f["state"]]; ok {

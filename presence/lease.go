@@ -30,7 +30,20 @@ type Leases struct{ *backend }
 // TakenError and writes no lease: unless that is the incarnation gone, whose lease is replaced. An edge
 // that was killed leaves its lease behind, and two that run under one id must not share it.
 func (s Leases) Renew(ctx context.Context, h Holder, gone string) (held bool, err error) {
-	r, err := s.runAll(ctx, s.renewal(h, gone))
+	return s.renewed(ctx, h, s.renewal(h, gone))
+}
+
+// Extend is Renew of a lease that is there, and writes nothing where it has lapsed: who sends it may be dead, and taken for dead, by the time that it
+// arrives.
+func (s Leases) Extend(ctx context.Context, h Holder) (held bool, err error) {
+	calls := s.renewal(h, "")
+	calls[1] = s.renew(h, "", rand.Text(), true)
+	return s.renewed(ctx, h, calls)
+}
+
+// renewed runs a renewal and reads its answer.
+func (s Leases) renewed(ctx context.Context, h Holder, calls []call) (held bool, err error) {
+	r, err := s.runAll(ctx, calls)
 	if err != nil {
 		return false, err
 	}
@@ -42,13 +55,13 @@ func (s Leases) Renew(ctx context.Context, h Holder, gone string) (held bool, er
 
 // renewal is what Renew runs: the second call is renew.
 func (s Leases) renewal(h Holder, gone string) []call {
-	return []call{indexAdd(edgesKey, s.cfg.Lease, h.word()), s.renew(h, gone, rand.Text())}
+	return []call{indexAdd(edgesKey, s.cfg.Lease, h.word()), s.renew(h, gone, rand.Text(), false)}
 }
 
-// renew is one renewal; word tells it from a repetition of itself.
-func (s Leases) renew(h Holder, gone, word string) call {
+// renew is one renewal; word tells it from a repetition of itself, and only says that the lease must be there.
+func (s Leases) renew(h Holder, gone, word string, only bool) call {
 	return call{renewScript, []string{leaseKey(h.Edge), beatKey(h.Edge)},
-		[]any{h.Incarnation, s.cfg.Lease.Milliseconds(), word, gone}}
+		[]any{h.Incarnation, s.cfg.Lease.Milliseconds(), word, gone, flag(only)}}
 }
 
 // Resign gives the lease back, at the end of a drained edge. Claims that it

@@ -21,6 +21,28 @@ func TestALeaseLapses(t *testing.T) {
 	})
 }
 
+// A renewal that arrives once the lease has lapsed finds it gone, and leaves it so.
+func TestALateRenewalWritesNoLease(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		h := presence.Holder{Edge: "edge 1", Incarnation: "a/b"}
+		renewed(t, s, h)
+		if !must(s.Leases.Extend(t.Context(), h))(t) {
+			t.Fatal("a lease that is there was not renewed")
+		}
+		ok(t, s.Leases.Resign(t.Context(), h))
+		if must(s.Leases.Extend(t.Context(), h))(t) || must(s.Leases.Alive(t.Context(), h))(t) {
+			t.Fatal("a late renewal wrote the lease again")
+		}
+		next := presence.Holder{Edge: h.Edge, Incarnation: "next life"}
+		renewed(t, s, next)
+		_, err := s.Leases.Extend(t.Context(), h)
+		if e, is := errors.AsType[*presence.TakenError](err); !is || e.By != next {
+			t.Fatalf("renewed while another life has it: %v", err)
+		}
+	})
+}
+
 func TestALeaseIsHeldUntilItsHolderResigns(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

@@ -48,14 +48,19 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	found.Unleased = replies[1].at(0).int() == 0
 	var joins []call
 	for i, x := range cs {
-		if !replies[first+i].yes() {
+		r := replies[first+i]
+		if !r.at(0).yes() {
 			found.Deposed = append(found.Deposed, x.Claim)
 			continue
 		}
 		if x.Request.Dial != nil { // only then: another session of the agent may have another address, and this one be another agent's
 			joins = append(joins, keepAddress(x.Claim.Tenant, x.Claim.Agent, x.Request.Dial))
 		}
+		leaving := r.at(1).names()
 		for space := range x.Spaces {
+			if slices.Contains(leaving, space) { // who tells of that must not find it a member again
+				continue
+			}
 			joins = append(joins, s.spaces.join(x.Claim, space, s.cfg.SpaceType(space), true, true))
 		}
 	}

@@ -22,6 +22,7 @@ type Record struct {
 	Cancelled []Stream          // streams that this agent cancelled: Seq is the position at which it did
 	Lanes     []Lane            // lanes the session has used, with their open streams
 	Spaces    map[string]uint64 // spaces of the session and the cursor in each, 0 where none was written
+	Leaving   []string          // spaces that the session was leaving, or has left and nobody may have been told: to be left again
 	Card      agora.Agent
 	Dial      *Dialled  // how the session's connection is dialled; nil where its agent has made it
 	Until     time.Time // when the agent's registration without a connection is over, by the server's clock; zero where it has none
@@ -110,6 +111,7 @@ func (r reply) record(c Claim, clean bool) Record {
 		Dial:      parseDial(f.at(12).str(), f.at(13).str()),
 		Until:     millis(f.at(11).int()),
 		Spaces:    r.at(1).spaces(),
+		Leaving:   r.at(1).leaving(),
 		Cancelled: r.at(2).cancelled(),
 		Lanes:     r.at(3).lanes(c.Tenant),
 	}
@@ -118,11 +120,33 @@ func (r reply) record(c Claim, clean bool) Record {
 func (r reply) spaces() map[string]uint64 {
 	out := map[string]uint64{}
 	for token, seq := range r.pairs {
-		if name, err := agora.DecodeToken(token); err == nil {
+		if name, err := agora.DecodeToken(token); err == nil && seq != isLeaving {
 			out[name], _ = strconv.ParseUint(seq, 10, 64)
 		}
 	}
 	return out
+}
+
+// isLeaving stands in place of a cursor in a space that the session is leaving.
+const isLeaving = "-"
+
+func (r reply) leaving() (names []string) {
+	for token, seq := range r.pairs {
+		if name, err := agora.DecodeToken(token); err == nil && seq == isLeaving {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// names reads a list of spaces.
+func (r reply) names() (names []string) {
+	for _, token := range r.list() {
+		if name, err := agora.DecodeToken(token.str()); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (r reply) cancelled() []Stream {

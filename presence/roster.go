@@ -50,9 +50,9 @@ func (s Spaces) Join(ctx context.Context, c Claim, space, typ string, create boo
 	}
 	switch r.at(0).str() {
 	case "none":
-		return Membership{}, s.unmember(ctx, c, space, ErrNoSpace)
+		return Membership{}, s.unmember(ctx, c, space, false, ErrNoSpace)
 	case "full":
-		return Membership{}, s.unmember(ctx, c, space, ErrFull)
+		return Membership{}, s.unmember(ctx, c, space, false, ErrFull)
 	case "deposed":
 		return Membership{}, ErrDeposed
 	}
@@ -72,10 +72,14 @@ func (s Spaces) stay(ctx context.Context, c Claim, space string) error {
 	return ErrDeposed
 }
 
-// Leave takes the agent out, if it is this session's membership: first of the
-// space, then of its record. ErrNoSpace. Three round trips.
+// Leave takes the agent out, if it is this session's membership. That the change is to be told stays noted in the agent's record
+// (Record.Leaving) until Left: who ends the session, or goes on with it, leaves once more. ErrNoSpace. Three round trips.
 func (s Spaces) Leave(ctx context.Context, c Claim, space string) (Membership, error) {
 	if err := s.sure(ctx); err != nil {
+		return Membership{}, err
+	}
+	k := c.keys()
+	if _, err := s.run(ctx, call{leavingScript, []string{k.rec, k.spaces}, []any{c.Session, agora.EncodeToken(space)}}); err != nil {
 		return Membership{}, err
 	}
 	r, err := s.run(ctx, s.leave(c, space))
@@ -83,9 +87,14 @@ func (s Spaces) Leave(ctx context.Context, c Claim, space string) (Membership, e
 		return Membership{}, err
 	}
 	if r.at(0).str() != "ok" {
-		return Membership{}, s.unmember(ctx, c, space, ErrNoSpace)
+		return Membership{}, s.unmember(ctx, c, space, true, ErrNoSpace)
 	}
-	return r.membership(), s.unmember(ctx, c, space, nil)
+	return r.membership(), nil
+}
+
+// Left says that a change which Leave made is told. A session that has joined again since stays a member. One round trip.
+func (s Spaces) Left(ctx context.Context, c Claim, space string) error {
+	return s.unmember(ctx, c, space, true, nil)
 }
 
 // Announced takes roster changes up to version off the space's list of those not yet published.
@@ -100,10 +109,10 @@ func memberOf(c Claim, epoch any, space string) call {
 	return call{memberScript, []string{k.rec, k.spaces}, []any{c.Session, epoch, agora.EncodeToken(space)}}
 }
 
-// unmember takes a space out of the agent's record and returns why, unless that fails.
-func (s Spaces) unmember(ctx context.Context, c Claim, space string, why error) error {
+// unmember takes a space out of the agent's record, with leaving only if the session is leaving it, and returns why, unless that fails.
+func (s Spaces) unmember(ctx context.Context, c Claim, space string, leaving bool, why error) error {
 	k := c.keys()
-	_, err := s.run(ctx, call{unmemberScript, []string{k.rec, k.spaces}, []any{c.Session, agora.EncodeToken(space)}})
+	_, err := s.run(ctx, call{unmemberScript, []string{k.rec, k.spaces}, []any{c.Session, agora.EncodeToken(space), flag(leaving)}})
 	if err != nil {
 		return err
 	}

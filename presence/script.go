@@ -57,6 +57,7 @@ var (
 	indexDelScript  = script("index_del")
 	indexDueScript  = script("index_due")
 	memberScript    = script("member")
+	leavingScript   = script("leaving")
 	unmemberScript  = script("unmember")
 	createScript    = script("space_create")
 	joinScript      = script("space_join")

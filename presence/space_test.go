@@ -163,3 +163,39 @@ func TestMembershipsStandWithTheSession(t *testing.T) {
 		}
 	})
 }
+
+// A leave that is not told yet stays owed, with the agent's session; what an edge writes again meanwhile does not undo it, and what the session joins meanwhile stays.
+func TestALeaveStaysOwedUntilItIsTold(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		c := claimIn(t, s, "a", "active")
+		_ = must(s.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t)
+		held := heldBy(c)
+		held.Spaces = map[string]uint64{"room": 8}
+		owed := func() []string {
+			t.Helper()
+			return must(s.Operators.Inspect(t.Context(), tenant, "a"))(t).Record.Leaving
+		}
+		_ = must(s.Spaces.Leave(t.Context(), c, "room"))(t)
+		_ = must(s.Sessions.Reassert(t.Context(), claimant("a", "e1").Holder, []presence.Held{held}))(t)
+		ok(t, s.Positions.Write(t.Context(), []presence.Moved{{Claim: c, Spaces: map[string]uint64{"room": 8}}}))
+		if got := owed(); !reflect.DeepEqual(got, []string{"room"}) || must(s.Spaces.IsMember(t.Context(), tenant, "room", "a"))(t) {
+			t.Fatalf("written again while it is told: owed %v, or a member again", got)
+		}
+		m := must(s.Spaces.Leave(t.Context(), c, "room"))(t)
+		if len(m.Pending) == 0 || m.Pending[len(m.Pending)-1].Left != "a" {
+			t.Fatalf("left once more: %+v, want the change that is not told", m)
+		}
+		_ = must(s.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t)
+		ok(t, s.Spaces.Left(t.Context(), c, "room"))
+		rec := must(s.Operators.Inspect(t.Context(), tenant, "a"))(t).Record
+		if _, in := rec.Spaces["room"]; !in || len(rec.Leaving) > 0 {
+			t.Fatalf("joined while it was told: in %v, owed %v", rec.Spaces, rec.Leaving)
+		}
+		_ = must(s.Spaces.Leave(t.Context(), c, "room"))(t)
+		ok(t, s.Spaces.Left(t.Context(), c, "room"))
+		if got := owed(); len(got) > 0 {
+			t.Fatalf("told, and owed are %v", got)
+		}
+	})
+}

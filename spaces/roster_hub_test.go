@@ -167,3 +167,31 @@ func TestAnUntoldJoinStandsAndIsToldByItsRepetition(t *testing.T) {
 		t.Errorf("watch was told %v, want [+a]", got)
 	}
 }
+
+// TestAnUntoldLeaveIsToldByWhoEndsTheSession: the edge could tell nobody, and nobody else comes or goes.
+func TestAnUntoldLeaveIsToldByWhoEndsTheSession(t *testing.T) {
+	t.Parallel()
+	es := edges(t, presence.Config{}, Config{})
+	watch, _ := es[1].join(t, "watch", "room", Where{})
+	c := es[0].claim(t, "a")
+	p, _, err := es[0].Join(t.Context(), c, "room", Where{}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	wantError(t, "leave", es[0].mute(t).Leave(await.Context(t), c, "room"), agora.Unavailable, "")
+	if err := es[0].store.Sessions.End(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	ending, rec, err := es[1].store.Sessions.Ending(t.Context(), c.Tenant, "a")
+	if err != nil || !slices.Equal(rec.Leaving, []string{"room"}) || len(rec.Spaces) > 0 {
+		t.Fatalf("the session that ends is leaving %v, and in %v: %v", rec.Leaving, rec.Spaces, err)
+	}
+	if err := es[1].Leave(t.Context(), ending, "room"); err != nil {
+		t.Fatal(err)
+	}
+	es[0].say(t, "room", "end", "end")
+	if got := fmt.Sprint(texts(rosters(t, watch.until("watch", seen("end"))))); got != "[+a -a]" {
+		t.Errorf("watch was told %v, want [+a -a]", got)
+	}
+}

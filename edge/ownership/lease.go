@@ -60,7 +60,15 @@ func (e *errRival) Error() string {
 // acquire writes the lease. Where another life of the edge has it, that is left alone until it is known to be gone; while it
 // answers, the error is an errRival.
 func (l *Lease) acquire(ctx context.Context) (held bool, err error) {
-	held, err = l.cfg.Presence.Leases.Renew(ctx, l.cfg.Holder, "")
+	if _, valid := l.Valid(); valid { // a renewal that is late on its way must not write the lease of an edge that was taken for gone
+		if held, err = l.cfg.Presence.Leases.Extend(ctx, l.cfg.Holder); held {
+			l.rival = absence{}
+			return true, nil
+		}
+	}
+	if err == nil {
+		held, err = l.cfg.Presence.Leases.Renew(ctx, l.cfg.Holder, "")
+	}
 	taken, ok := errors.AsType[*presence.TakenError](err)
 	if !ok {
 		l.rival = absence{}

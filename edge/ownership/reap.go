@@ -3,6 +3,8 @@ package ownership
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,7 +93,7 @@ func (r *reaper) once(ctx context.Context, tenant string, id agora.AgentID, flus
 			return err
 		}
 	}
-	for name := range rec.Spaces {
+	for _, name := range slices.AppendSeq(rec.Leaving, maps.Keys(rec.Spaces)) {
 		if err := r.cfg.Hub.Leave(ctx, c, name); err != nil && agora.AsError(err).Code != agora.SpaceNotFound {
 			return err
 		}

@@ -41,7 +41,7 @@ local function end_session(rec, unsettled, us)
 end
 
 -- put_positions writes what stands in ARGV from i on: cursor, written, tail, tail_at, age of the tail,
--- mark, then pairs of space and cursor. A space that the session has left stays left.
+-- mark, then pairs of space and cursor. A space that the session has left, or is leaving, stays so.
 local function put_positions(rec, spaces, i, us)
   redis.call('HSET', rec, 'cursor', ARGV[i])
   raise(rec, 'written', ARGV[i + 1])
@@ -53,7 +53,8 @@ local function put_positions(rec, spaces, i, us)
     redis.call('HSET', rec, 'mark', ARGV[i + 5])
   end
   for k = i + 6, #ARGV, 2 do
-    if ARGV[k + 1] ~= '0' and redis.call('HEXISTS', spaces, ARGV[k]) == 1 then
+    local at = redis.call('HGET', spaces, ARGV[k])
+    if ARGV[k + 1] ~= '0' and at and at ~= '-' then
       redis.call('HSET', spaces, ARGV[k], ARGV[k + 1])
     end
   end

@@ -1,11 +1,14 @@
 -- Renews an edge's lease. KEYS: lease, beat. ARGV: incarnation, lease (ms), a random word for this renewal, another
--- incarnation whose lease may be replaced (empty: none's).
+-- incarnation whose lease may be replaced (empty: none's), whether the lease is only to be renewed where it is there.
 -- The beat tells when it was, too. Returns {1} when the lease had been there, {0} when it had not; the same when asked again
 -- because the answer was lost. {2, incarnation} when it is another's: nothing was written.
 local now = redis.call('GET', KEYS[1])
 local word, before = string.match(redis.call('GET', KEYS[2]) or '', '^(%S+) (%d) ')
 if now and now ~= ARGV[1] and now ~= ARGV[4] then
   return {2, now}
+end
+if not now and ARGV[5] == '1' then
+  return {0}
 end
 local held = now == ARGV[1] and '1' or '0'
 if word == ARGV[3] then
