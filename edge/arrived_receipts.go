@@ -12,11 +12,23 @@ import (
 // the agent came back and named last, say. A reader of the log finds out; arrivedUpTo does not wait for it.
 func (o *receiptQueue) arrivedUpTo(after, last uint64) {
 	o.mu.Lock()
+	o.willRead(after)
+	o.mu.Unlock()
+	o.readBehind(after, last)
+}
+
+// willRead notes that what stands behind a position is to be read. The caller calls readBehind next. mu is held.
+func (o *receiptQueue) willRead(after uint64) {
 	o.readers++
 	o.reading = lower(o.reading, after+1)
-	o.mu.Unlock()
+}
+
+// readBehind has a reader do what arrivedUpTo is about. Where the session ends before, its next edge does it.
+func (o *receiptQueue) readBehind(after, last uint64) {
 	o.node.background(func() {
-		o.readArrived(after, last)
+		if !o.readArrived(after, last) {
+			return // and the position stays where the reader began
+		}
 		o.mu.Lock()
 		if o.readers--; o.readers == 0 {
 			o.reading = 0
@@ -26,22 +38,26 @@ func (o *receiptQueue) arrivedUpTo(after, last uint64) {
 	})
 }
 
-// readArrived reads what arrivedUpTo is about. It blocks until that is done, or the session is over.
-func (o *receiptQueue) readArrived(after, last uint64) {
+// readArrived reads what arrivedUpTo is about. It blocks until that is done, or the session is over: false then.
+func (o *receiptQueue) readArrived(after, last uint64) (all bool) {
 	inbox := o.node.cfg.Broker.Listen(o.address(), broker.From{After: after}, func() {})
 	defer inbox.Close()
 	for !o.life.ended() {
 		ms, err := inbox.Next(o.node.ctx, pull)
-		if err != nil && !pause.For(o.node.ctx, time.Second) || err == nil && len(ms) == 0 {
-			return
+		switch {
+		case err == nil && len(ms) == 0:
+			return true
+		case err != nil && !pause.For(o.node.ctx, time.Second):
+			return false
 		}
 		for i := range ms {
 			if ms[i].Seq > last {
-				return
+				return true
 			}
 			o.arrived(&ms[i])
 		}
 	}
+	return false
 }
 
 // pull is about how many bytes of the log are read at once.

@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,4 +89,80 @@ func TestAnAcknowledgementOutlivesTheEdgeThatHeardIt(t *testing.T) {
 	c.LapseEdge(1)
 	registered(t, c, 2, "to", fmt.Sprintf(`"last_seq":%d`, last), `"resume_token":`+welcome.Raw("resume_token"))
 	from.Await(`{"type":"receipt","request_id":"m-2","status":"acked"}`)
+}
+
+// acknowledges has an agent at edge 1 get two messages, of which the sender wants to know of the second, and acknowledge both while that edge can't tell it so.
+// It returns their positions.
+func acknowledges(c *agoratest.Cluster, from, to *agoratest.Client, away func()) (first, last uint64) {
+	from.Send(`{"type":"send","to":"to","payload":1}`, `{"type":"send","id":"m-2","to":"to","payload":2,"receipts":["acked"]}`)
+	first, last = got(to, 1).Seq(), got(to, 2).Seq()
+	away()
+	to.Send(fmt.Sprintf(`{"type":"ack","seq":%d}`, last))
+	return first, last
+}
+
+// standing waits until presence has an agent in a state, and returns the position that it has of it.
+func standing(t *testing.T, c *agoratest.Cluster, id agora.AgentID, states ...string) (confirmed uint64) {
+	t.Helper()
+	await.True(t, "the agent stands as it should", func() bool {
+		v, err := operator.New(c.Node(0)).InspectAgent(t.Context(), agora.DefaultTenant, id)
+		confirmed = v.Confirmed
+		return err == nil && slices.Contains(states, v.State)
+	})
+	return confirmed
+}
+
+// A socket that is lost says where its agent stands before its senders are told: should the edge die in between, its next one tells them.
+func TestWhatWasAcknowledgedToALostSocketOutlivesItsEdge(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour}})
+	from, _ := registered(t, c, 0, "from")
+	to, welcome := registered(t, c, 1, "to")
+	first, last := acknowledges(c, from, to, func() { c.CutLog(1) })
+	to.Close(1011)
+	if at := standing(t, c, "to", "grace"); at < first || at >= last {
+		t.Errorf("presence has the agent at %d, want from %d on and before %d: nobody was told of that", at, first, last)
+	}
+	c.LapseEdge(1)
+	registered(t, c, 2, "to", after(last), token(welcome))
+	from.Await(`{"type":"receipt","request_id":"m-2","status":"acked"}`)
+}
+
+// Once the senders are told, the position is all that was acknowledged: whoever comes next gets nothing of it again.
+func TestWhatWasAcknowledgedBeforeAnAgentLeftIsNotGivenAgain(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(t *testing.T, c *agoratest.Cluster, to *agoratest.Client, welcome agoratest.Frame) *agoratest.Client{
+		"by a goodbye": func(t *testing.T, c *agoratest.Cluster, to *agoratest.Client, _ agoratest.Frame) *agoratest.Client {
+			to.Close(1000)
+			standing(t, c, "to", "grace", "ending")
+			c.MendEdge(1)
+			to, _ = registered(t, c, 2, "to")
+			return to
+		},
+		"as its socket was lost": func(t *testing.T, c *agoratest.Cluster, to *agoratest.Client, welcome agoratest.Frame) *agoratest.Client {
+			to.Close(1011)
+			standing(t, c, "to", "grace")
+			c.MendEdge(1)
+			to, _ = registered(t, c, 2, "to", token(welcome))
+			return to
+		},
+		"as another edge took over": func(t *testing.T, c *agoratest.Cluster, to *agoratest.Client, welcome agoratest.Frame) *agoratest.Client {
+			next := asked(t, c, 2, "to", token(welcome))
+			c.MendEdge(1)
+			next.Expect(`{"type":"agent.registered"}`)
+			return next
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, agoratest.Options{Node: edge.Config{Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour}})
+			from, _ := registered(t, c, 0, "from")
+			to, welcome := registered(t, c, 1, "to")
+			acknowledges(c, from, to, func() { c.CutLog(1) })
+			to = leave(t, c, to, welcome)
+			from.Await(`{"type":"receipt","request_id":"m-2","status":"acked"}`)
+			from.Send(`{"type":"send","to":"to","payload":3}`)
+			got(to, 3)
+		})
+	}
 }

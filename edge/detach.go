@@ -122,7 +122,9 @@ func (s leaver) remove() {
 // flush waits for what is under way, and after a goodbye ends what is open.
 func (s leaver) flush(ctx context.Context) error {
 	if s.life.saidGoodbye() {
-		return s.out.sender().AbortOpen(ctx)
+		if err := s.out.sender().AbortOpen(ctx); err != nil {
+			return err
+		}
 	}
 	return s.flushAll(ctx)
 }
@@ -130,13 +132,19 @@ func (s leaver) flush(ctx context.Context) error {
 // persistDetach says to presence that the socket is gone, at once, and then how what
 // was under way has ended.
 func (s leaver) persistDetach(ctx context.Context) error {
-	p := s.node.cfg.Presence
-	if err := p.Sessions.Lose(ctx, s.claim, s.lastPosition(ctx), s.cursor.spacePositions(), s.life.saidGoodbye()); err != nil {
+	p, at := s.node.cfg.Presence, s.lastPosition(ctx)
+	if err := s.lose(ctx, at); err != nil {
 		return err
 	}
 	flushed := s.flush(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err() // still under way
+	}
+	if now := s.position(); now.Cursor != at.Cursor { // more senders have been told
+		at.Cursor = now.Cursor
+		if err := s.lose(ctx, at); err != nil {
+			return err
+		}
 	}
 	if flushed == nil {
 		if err := p.Sessions.Flushed(ctx, s.claim); err != nil {
@@ -158,6 +166,11 @@ func (s leaver) persistDetach(ctx context.Context) error {
 		}
 	})
 	return gaveUp(flushed)
+}
+
+// lose says to presence that the socket is gone, and where the agent stands.
+func (s leaver) lose(ctx context.Context, at presence.Position) error {
+	return s.node.cfg.Presence.Sessions.Lose(ctx, s.claim, at, s.cursor.spacePositions(), s.life.saidGoodbye())
 }
 
 // lastPosition is the session's position as it goes. Whether the agent has
@@ -220,5 +233,5 @@ func (s leaver) flushAndRelease(ctx context.Context) (clean bool, err error) {
 		return false, ctx.Err() // still under way: the asker comes again
 	}
 	clean = flushed == nil
-	return clean, s.node.cfg.Presence.Sessions.HandedOver(ctx, s.claim, s.positionTold(), s.cursor.spacePositions(), !clean)
+	return clean, s.node.cfg.Presence.Sessions.HandedOver(ctx, s.claim, s.position(), s.cursor.spacePositions(), !clean)
 }

@@ -27,7 +27,7 @@ func (s owned) Resume() {
 
 // Lose tells presence that the socket is gone.
 func (s owned) Lose(ctx context.Context) error {
-	return s.node.cfg.Presence.Sessions.Lose(ctx, s.claim, s.position(), s.cursor.spacePositions(), s.life.saidGoodbye())
+	return leaver(s).lose(ctx, s.position())
 }
 
 // ownedSessions are those of a table.

@@ -15,18 +15,12 @@ func (s *Session) held() presence.Held {
 	}
 }
 
-// position returns how far the agent is with its mailbox.
+// position returns how far the agent is with its mailbox, for its next edge. The cursor goes no further than senders were told: should this edge
+// end before it could tell them, the next one does.
 func (s *Session) position() presence.Position {
 	tail, at := s.mailbox.inbox.Tail() // before what was given of it
-	p := s.cursor.position()
+	p := s.cursor.position()           // before what of it was told
 	p.Tail, p.TailAt = tail, at
-	return p
-}
-
-// positionTold is position, but that its cursor goes no further than senders were told: should this edge end before it could tell them, the
-// agent's next one does.
-func (s *Session) positionTold() presence.Position {
-	p := s.position()
 	if low := s.owed.Load().lowestUntold(); low > 0 {
 		p.Cursor = min(p.Cursor, low-1)
 	}
@@ -37,7 +31,7 @@ func (s *Session) positionTold() presence.Position {
 // those that moved since the last call.
 func (s *Session) positionChanges() presence.Moved {
 	s.cursor.unwritten.Store(false) // before they are read: what moves now moves again
-	return presence.Moved{Claim: s.claim, Position: s.positionTold(), Spaces: s.cursor.spacesMoved()}
+	return presence.Moved{Claim: s.claim, Position: s.position(), Spaces: s.cursor.spacesMoved()}
 }
 
 // markMoved has the positions written behind.

@@ -78,6 +78,9 @@ func (s puller) next(ctx context.Context, max int, reads func()) ([]Delivery, er
 			if s.mailbox.withheld = false; len(s.mailbox.pulled) == 0 {
 				continue
 			}
+			if i := slices.IndexFunc(s.mailbox.pulled, func(d Delivery) bool { return d.wantsReceipt() }); i >= 0 {
+				s.receiptsOwed().handed(s.mailbox.pulled[i].seq())
+			}
 			if s.cursor.proof.is(ByPong) && !s.keepalive.soon.Swap(true) {
 				keeper(s).schedule(s.node.cfg.Confirm)
 			}

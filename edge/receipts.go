@@ -19,6 +19,7 @@ type receiptQueue struct {
 	moved  func() // is called when less of the cursor is held back
 
 	mu      sync.Mutex       // guards the fields below
+	writing uint64           // the lowest position of what is handed to be written and not among unacked yet; 0 for none
 	unacked []pendingReceipt // written, not yet known to have arrived
 	spill   span             // where those stand that found no room in unacked: the log has them
 	toTell  map[agora.AgentID]*senderReceipts
@@ -30,14 +31,17 @@ type receiptQueue struct {
 // span is a part of a mailbox, by positions; the zero one is none.
 type span struct{ first, last uint64 }
 
-// lowestUntold returns the lowest position of what senders are just being told of; 0 for none.
+// lowestUntold returns the lowest position of what a sender is to be told of; 0 for none.
 func (o *receiptQueue) lowestUntold() (low uint64) {
 	if o == nil {
 		return 0
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	low = o.reading
+	low = lower(lower(o.reading, o.writing), o.spill.first)
+	if len(o.unacked) > 0 {
+		low = lower(low, o.unacked[0].seq)
+	}
 	for _, a := range o.toTell {
 		low = lower(low, lower(a.low, a.sent))
 	}
@@ -108,6 +112,13 @@ func subjectOf(m *agora.Message) subject {
 	return subject{}
 }
 
+// handed takes note of what is about to be written, from a position on, and written is to be told of: it may be acknowledged before that.
+func (o *receiptQueue) handed(seq uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.writing = seq
+}
+
 // written tells senders that what they sent was written to the socket,
 // and remembers who wants to know that it arrived.
 func (o *receiptQueue) written(ds []Delivery) {
@@ -129,6 +140,7 @@ func (o *receiptQueue) written(ds []Delivery) {
 			owes = true
 		}
 	}
+	o.handed(0)
 	if owes {
 		o.acked() // of what was acknowledged before it was written once more
 	}
@@ -152,49 +164,68 @@ func (o *receiptQueue) acked() {
 	}
 	confirmed, _, _ := o.cursor.mailbox()
 	o.mu.Lock()
-	var due []pendingReceipt
-	for len(o.unacked) > 0 && o.unacked[0].seq <= confirmed {
-		due = append(due, o.unacked[0])
-		o.unacked = o.unacked[1:]
-	}
+	idle := o.enterConfirmed(confirmed)
 	spill := o.spill
 	if spill.last > confirmed {
 		spill = span{}
 	} else {
 		o.spill = span{}
 	}
+	if spill.last > 0 {
+		o.willRead(spill.first - 1)
+	}
 	o.mu.Unlock()
 	if spill.last > 0 {
-		o.arrivedUpTo(spill.first-1, spill.last)
+		o.readBehind(spill.first-1, spill.last)
 	}
-	for _, d := range due {
+	for to, a := range idle {
+		o.flush(to, a)
+	}
+}
+
+// enterConfirmed enters the receipts of what is known to have arrived up to a position into their senders' accounts, and returns those to be
+// flushed. mu is held all the while: what is in no account is in unacked.
+func (o *receiptQueue) enterConfirmed(confirmed uint64) (idle map[agora.AgentID]*senderReceipts) {
+	for len(o.unacked) > 0 && o.unacked[0].seq <= confirmed {
+		d := o.unacked[0]
+		o.unacked = o.unacked[1:]
 		for _, tier := range []agora.Receipts{agora.Delivered, agora.Acked} {
-			if d.tiers&tier != 0 {
-				o.enqueue(d.from, d.what, tier, d.seq)
+			if d.tiers&tier == 0 {
+				continue
+			}
+			if a, first := o.enter(d.from, d.what, tier, d.seq); first {
+				put(&idle, d.from, a)
 			}
 		}
 	}
+	return idle
 }
 
 // enqueue enters a receipt into its sender's account, and sends it unless one is under way.
 // seq is where in the mailbox the message stands.
 func (o *receiptQueue) enqueue(to agora.AgentID, what subject, tier agora.Receipts, seq uint64) {
 	o.mu.Lock()
+	a, first := o.enter(to, what, tier, seq)
+	o.mu.Unlock()
+	if first {
+		o.flush(to, a)
+	}
+}
+
+// enter enters a receipt into its sender's account. first reports that nothing of it is under way: the caller flushes it. mu is held.
+func (o *receiptQueue) enter(to agora.AgentID, what subject, tier agora.Receipts, seq uint64) (a *senderReceipts, first bool) {
 	if o.toTell == nil {
 		o.toTell = map[agora.AgentID]*senderReceipts{}
 	}
-	a := o.toTell[to]
+	a = o.toTell[to]
 	if a == nil {
 		a = &senderReceipts{n: map[tiered]uint64{}, at: map[tiered]uint32{}}
 		o.toTell[to] = a
 	}
 	a.add(what, tier, seq)
-	busy := a.busy
+	first = !a.busy
 	a.busy = true
-	o.mu.Unlock()
-	if !busy {
-		o.flush(to, a)
-	}
+	return a, first
 }
 
 // add adds a receipt. One by number or index stands for all before it.

@@ -19,6 +19,7 @@ type Relay struct {
 	Holder    Holder   `json:"-"`
 	Peer      string   `json:"peer"`      // its peer id
 	Addresses []string `json:"addresses"` // whole ones, that end with the peer id
+	Draining  bool     `json:"draining,omitempty"`
 }
 
 // Peers is the peers of libp2p: at which edges they have reserved a place, which agents they are, and at which addresses edges are reached as relays. All of it is kept for a while

@@ -71,6 +71,11 @@ func TestWhoDrainsTakesNobodyAndLetsGoOfAll(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	s.door(0).Drain(ctx)
+	for k := range 2 {
+		if all := s.door(k).Edges(t.Context()).Edges; len(all) != 1 || all[0].PeerID != s.at(1).ID.String() {
+			t.Errorf("edge %d names as edges %v, want that alone which does not drain", k, all)
+		}
+	}
 	await.True(t, "the peer was let go", func() bool { return len(to.Network().ConnsToPeer(s.at(0).ID)) == 0 })
 	if err := s.enter().tries(0); err == nil || !strings.Contains(err.Error(), "RESERVATION_REFUSED") {
 		t.Errorf("a reservation: %v", err)

@@ -299,7 +299,7 @@ func (g *registry) listEdges(x *web.Exchange) error {
 	return x.Answer(http.StatusOK, g.list(x.Context()))
 }
 
-// list returns the edges of the cluster as libp2p reaches them, this one first.
+// list returns the edges of the cluster as libp2p reaches them, this one first, but for those that drain.
 func (g *registry) list(ctx context.Context) Edges {
 	list := Edges{Edges: []Edge{}}
 	for _, e := range g.edges(ctx) {
@@ -308,16 +308,19 @@ func (g *registry) list(ctx context.Context) Edges {
 	return list
 }
 
-// edges returns the edges as they are reached: this one first, the others by name.
+// edges returns the edges that take peers as they are reached: this one first, the others by name.
 func (g *registry) edges(ctx context.Context) []presence.Relay {
 	all := []presence.Relay{g.self()}
 	for h, e := range g.relays.since(ctx, time.Now()) {
-		if h != g.node.Holder() {
+		if h != g.node.Holder() && !e.told.Draining {
 			all = append(all, e.told)
 		}
 	}
 	slices.SortFunc(all[1:], func(a, b presence.Relay) int {
 		return cmp.Or(strings.Compare(a.Holder.Edge, b.Holder.Edge), strings.Compare(a.Peer, b.Peer))
 	})
+	if all[0].Draining {
+		return all[1:]
+	}
 	return all
 }

@@ -36,7 +36,7 @@ func newShared(n *edge.Node, cfg Config) *shared {
 
 // self is this edge as libp2p reaches it.
 func (s *shared) self() presence.Relay {
-	return presence.Relay{Holder: s.node.Holder(), Peer: s.host.ID().String(), Addresses: p2phost.Whole(s.host)}
+	return presence.Relay{Holder: s.node.Holder(), Peer: s.host.ID().String(), Addresses: p2phost.Whole(s.host), Draining: s.drains.Load()}
 }
 
 // handles returns what handles a stream, which is waited for.
