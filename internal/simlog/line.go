@@ -38,7 +38,7 @@ type record struct {
 const (
 	tailLength = 8                // how many live frames are remembered, to come once more
 	mostAsked  = 1 << 12          // records whose answers are waited for; when there are more, nothing is known of all of them
-	mostDown   = 64 << 20         // what a server keeps for a client that does not read, before it hangs up
+	mostDown   = 32 << 20         // what is kept for a client that does not read, beside what the server has not passed on yet, before that hangs up
 	buffered   = 1 << 20          // what the systems between them keep
 	patience   = 10 * time.Second // with a client that does not read more than that
 )
