@@ -28,8 +28,9 @@ lint:
 # run side by side, of three packages and of one: with more, two processors are busy all the time. What takes longest comes first.
 tests = $(GO) test -race -vet=off -p 3 -parallel 4 -timeout $(TESTTIME)
 
-# Histories of a whole cluster under fake time, in a Go runtime where one seed decides all that is left to chance.
-histories = GOEXPERIMENT=norandomizedheapbase64 $(GO) test -tags oneseed -overlay "$$($(GO) run ./internal/oneseed bin/oneseed)" -vet=off -timeout 0 ./internal/simcluster -run TestHistories
+# Histories of a whole cluster under fake time, in a Go runtime where one seed decides all that is left to chance. How many, howMany
+# in internal/simcluster says.
+histories = GOEXPERIMENT=norandomizedheapbase64 $(GO) test -tags oneseed -overlay "$$($(GO) run ./internal/oneseed bin/oneseed)" -vet=off -timeout 0 ./internal/simcluster -run '^TestHistories$$'
 
 # Plays new histories for so long; make simulate SEED=… plays one again, and tells it.
 FOR ?= 60s
@@ -40,12 +41,14 @@ simulate:
 check: lint
 	scripts/install.sh
 	$(tests) -short $$($(GO) list ./... | grep -v /internal/reliability)
+	$(histories) -short
 	cd helm/check && $(GO) test -vet=off -timeout 5m ./...
 
 # Everything but what make chaos has. What measures stacks runs apart: the race detector's are larger.
 test:
 	scripts/install.sh
 	$(tests) ./internal/reliability ./edge/... ./cmd/... ./...
+	$(histories)
 	$(GO) test -vet=off -run Stack ./edge/ws
 	$(GO) test -vet=off -run IdleDownlink ./edge/iat
 	cd bench && $(GO) test -race -vet=off -timeout 5m ./...

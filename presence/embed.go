@@ -21,6 +21,9 @@ type Server struct {
 	stop chan struct{}
 	done sync.WaitGroup
 	once sync.Once
+
+	mu    sync.Mutex // guards the field below
+	conns map[*conn]struct{}
 }
 
 // Embed starts a presence server in this process, on a free loopback port; it
@@ -47,7 +50,7 @@ func EmbedInProcess() (*Server, error) {
 }
 
 func serve(start func(*miniredis.Miniredis) error) (*Server, error) {
-	s := &Server{mini: miniredis.NewMiniRedis(), stop: make(chan struct{})}
+	s := &Server{mini: miniredis.NewMiniRedis(), stop: make(chan struct{}), conns: map[*conn]struct{}{}}
 	if err := start(s.mini); err != nil {
 		return nil, err
 	}
@@ -58,8 +61,24 @@ func serve(start func(*miniredis.Miniredis) error) (*Server, error) {
 	return s, nil
 }
 
-// Dial connects to the server within the process.
-func (s *Server) Dial() (net.Conn, error) { return s.mini.Dial() }
+// Dial connects to the server within the process. Whoever writes to the connection does the server's work: commands have to be answered at once.
+func (s *Server) Dial() (net.Conn, error) {
+	srv := s.mini.Server()
+	if srv == nil {
+		return nil, net.ErrClosed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := newConn(s, srv)
+	s.conns[c] = struct{}{}
+	return c, nil
+}
+
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
 
 // Addr returns the server's address, host and port. A server of EmbedInProcess has none.
 func (s *Server) Addr() string { return s.mini.Addr() }
@@ -70,6 +89,11 @@ func (s *Server) Close() {
 		close(s.stop)
 		s.done.Wait()
 		s.mini.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for c := range s.conns {
+			c.hangUp()
+		}
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
@@ -154,6 +155,10 @@ func (i *interpreter) run(digest, text string, args []string) (lua.LValue, error
 
 // call is redis.call.
 func (i *interpreter) call(l *lua.LState) int {
+	if l.GetTop() == 1 && l.CheckString(1) == "TIME" { // which many ask for
+		l.Push(clock(l, time.Now()))
+		return 1
+	}
 	args := make([]string, l.GetTop())
 	for k := range args {
 		args[k] = l.CheckString(k + 1)
@@ -168,6 +173,12 @@ func (i *interpreter) call(l *lua.LState) int {
 	}
 	l.Push(read(l, v))
 	return 1
+}
+
+// clock is what TIME answers: seconds, and what of another has gone by in microseconds.
+func clock(l *lua.LState, now time.Time) *lua.LTable {
+	us := now.UnixMicro()
+	return texts(l, []string{strconv.FormatInt(us/1e6, 10), strconv.FormatInt(us%1e6, 10)})
 }
 
 func texts(l *lua.LState, all []string) *lua.LTable {

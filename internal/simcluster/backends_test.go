@@ -5,7 +5,6 @@ import (
 	"net"
 
 	"github.com/agora-relay/agora/internal/simlog"
-	"github.com/agora-relay/agora/internal/simnet"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -33,9 +32,5 @@ func (b *backends) stop() error {
 }
 
 func (b *backends) dialPresence(context.Context) (net.Conn, error) {
-	c, err := b.presence.Dial()
-	if err != nil {
-		return nil, err
-	}
-	return simnet.Buffer(c), nil
+	return b.presence.Dial()
 }

@@ -25,12 +25,12 @@ import (
 // Short times, so that what takes a lease or a grace takes seconds. What goes by the clock goes some dozens of times in a
 // history, and no more often: most of a history's cost is in it.
 const (
-	lease      = 3 * time.Second
-	grace      = 5 * time.Second
-	auditEvery = 2 * time.Second        // shorter than a lease: who is stopped has all that was stored before another takes over
-	probeEvery = 2 * time.Second        // a new leader is told of; this finds the one whose word was lost
-	confirm    = 200 * time.Millisecond // some times in a lease
-	heartbeat  = time.Second
+	lease      = 5 * time.Second
+	grace      = 8 * time.Second
+	auditEvery = 4 * time.Second        // shorter than a lease: who is stopped has all that was stored before another takes over
+	probeEvery = 4 * time.Second        // a new leader is told of; this finds the one whose word was lost
+	confirm    = 400 * time.Millisecond // some times in a lease
+	heartbeat  = 2 * time.Second
 
 	watcherAudit = 5 * time.Second // it waits for what nobody else waits for
 )

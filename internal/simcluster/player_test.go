@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ func TestPlayer(t *testing.T) {
 	if os.Getenv(playerVariable) == "" {
 		return
 	}
+	limitMemory()
+	debug.SetGCPercent(-1) // nor between histories: each begins with a collection
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	out := json.NewEncoder(os.Stdout)

@@ -76,7 +76,7 @@ func (p *process) accept(ctx context.Context, e *node) (net.Conn, error) {
 	p.dials++
 	takes := time.Duration(5+p.dials*7%40) * time.Millisecond
 	if p.dials%4 == 0 { // and longer now and then, so that others adopt meanwhile
-		takes = 3600 * time.Millisecond
+		takes = lease * 6 / 5
 	}
 	name := fmt.Sprint(p.id, "-", p.dials)
 	p.mu.Unlock()

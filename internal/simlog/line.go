@@ -2,6 +2,7 @@ package simlog
 
 import (
 	"io"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -12,9 +13,9 @@ import (
 
 // line is a client's connection to the log, on which faults happen to single frames.
 type line struct {
-	*simnet.Buffered // to the server
-	log              *Log
-	up               []byte // written, and not a whole frame yet; whoever writes has it alone
+	log  *Log
+	up   *simnet.Inlet // to the server
+	part []byte        // written, and not a whole frame yet; whoever writes has it alone
 
 	mu       sync.Mutex        // guards the fields below
 	changed  sync.Cond         // on mu
@@ -37,41 +38,31 @@ type record struct {
 const (
 	tailLength = 8                // how many live frames are remembered, to come once more
 	mostAsked  = 1 << 12          // records whose answers are waited for; when there are more, nothing is known of all of them
-	mostDown   = 64 << 20         // what a server keeps for a client that does not read, before it hangs up
+	mostDown   = 32 << 20         // what is kept for a client that does not read, beside what the server has not passed on yet, before that hangs up
 	buffered   = 1 << 20          // what the systems between them keep
 	patience   = 10 * time.Second // with a client that does not read more than that
 )
 
-func newLine(l *Log, c *simnet.Buffered) *line {
-	d := &line{Buffered: c, log: l, inboxes: map[string]string{}, asked: map[string]record{}, read: time.Now()}
+func newLine(l *Log) *line {
+	d := &line{log: l, up: simnet.NewInlet(), inboxes: map[string]string{}, asked: map[string]record{}, read: time.Now()}
 	d.changed.L = &d.mu
-	l.receivers.Go(d.receive)
 	return d
 }
 
-// receive takes what the server sends, until it has ended.
-func (d *line) receive() {
-	var b []byte
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := d.Buffered.Read(buf)
-		b = append(b, buf[:n]...)
-		for {
-			f, n := split(b)
-			if n == 0 {
-				break
-			}
-			d.log.arrives(d, &f)
-			b = b[n:]
-		}
-		if err != nil {
-			d.end(err)
-			d.log.forget(d)
-			_ = d.Buffered.Close() // the server has gone
-			d.Wait()
-			return
-		}
+// gone is what the server's end says when it is closed.
+func (d *line) gone() {
+	d.end(io.EOF)
+	d.log.forget(d)
+}
+
+// over returns why the server can't write any more.
+func (d *line) over() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failed != nil {
+		return io.ErrClosedPipe
 	}
+	return nil
 }
 
 // sidOf returns the subscription under which answers to a request come: that of all the client's answers.
@@ -144,7 +135,7 @@ func (d *line) give(frames ...[]byte) {
 	if d.failed == nil && (len(d.down) > mostDown || time.Since(d.read) > patience) {
 		d.down = d.down[:min(len(d.down), buffered)]
 		d.failed = io.EOF
-		d.Buffered.Close() // receive sees it
+		d.up.Close()
 	}
 	d.changed.Broadcast()
 }
@@ -152,7 +143,7 @@ func (d *line) give(frames ...[]byte) {
 // hangUp ends the connection, as its server does.
 func (d *line) hangUp() {
 	d.end(io.EOF)
-	d.Buffered.Close()
+	d.up.Close()
 }
 
 // live gives the client what was republished: held, later.
@@ -212,34 +203,41 @@ func (d *line) Read(p []byte) (int, error) {
 	}
 	d.read = time.Now()
 	n := copy(p, d.down)
-	d.down = d.down[n:]
+	if n == len(d.down) {
+		d.down = d.down[:0]
+	} else {
+		d.down = d.down[n:]
+	}
 	return n, nil
 }
 
 // Write sends what makes a whole frame.
 func (d *line) Write(p []byte) (int, error) {
-	d.up = append(d.up, p...)
+	d.part = append(d.part, p...)
 	var out []byte
+	rest := d.part
 	for {
-		f, n := split(d.up)
+		f, n := split(rest)
 		if n == 0 {
 			break
 		}
 		out = append(out, d.log.leaves(d, &f)...)
-		d.up = d.up[n:]
+		rest = rest[n:]
 	}
+	d.part = append(d.part[:0], rest...)
 	if len(out) > 0 {
-		if _, err := d.Buffered.Write(out); err != nil {
+		if _, err := d.up.Write(out); err != nil {
 			return 0, err
 		}
 	}
 	return len(p), nil
 }
 
-// Close ends the connection.
+// Close ends the connection. What is under way still arrives, unless the server has gone.
 func (d *line) Close() error {
 	d.end(io.ErrClosedPipe)
-	return d.Buffered.Close()
+	d.up.Close()
+	return nil
 }
 
 // SetReadDeadline sets the deadline of reading.
@@ -251,8 +249,25 @@ func (d *line) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
+// SetWriteDeadline sets the deadline of writing.
+func (d *line) SetWriteDeadline(t time.Time) error {
+	d.up.SetWriteDeadline(t)
+	return nil
+}
+
 // SetDeadline sets the deadlines of reading and writing.
 func (d *line) SetDeadline(t time.Time) error {
-	_ = d.SetReadDeadline(t)
-	return d.Buffered.SetWriteDeadline(t)
+	_ = d.SetWriteDeadline(t)
+	return d.SetReadDeadline(t)
 }
+
+// LocalAddr returns an address that is nowhere.
+func (d *line) LocalAddr() net.Addr { return nowhere{} }
+
+// RemoteAddr returns an address that is nowhere.
+func (d *line) RemoteAddr() net.Addr { return nowhere{} }
+
+type nowhere struct{}
+
+func (nowhere) Network() string { return "pipe" }
+func (nowhere) String() string  { return "pipe" }

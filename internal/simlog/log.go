@@ -5,6 +5,7 @@ package simlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,8 +15,6 @@ import (
 	_ "unsafe" // for go:linkname
 
 	"github.com/nats-io/nats-server/v2/server"
-
-	"github.com/agora-relay/agora/internal/simnet"
 )
 
 // clockUsers counts who uses the server's clock of accesses, a goroutine of the process. Where somebody uses the clock already, none is
@@ -31,8 +30,7 @@ const maxPayload = 8 << 20
 // Log is the log. Its methods may be called at the same time.
 type Log struct {
 	Faults
-	dir       string
-	receivers sync.WaitGroup // of connections
+	dir string
 
 	mu    sync.Mutex // guards the fields below
 	srv   *server.Server
@@ -83,17 +81,28 @@ func (l *Log) serve() (*server.Server, error) {
 	return srv, nil
 }
 
+var errDown = errors.New("simulated log: the server is down")
+
 // Dial connects to the log.
 func (l *Log) Dial(context.Context) (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c, err := l.srv.InProcessConn()
+	d := newLine(l)
+	srv, err := l.add(d)
 	if err != nil {
 		return nil, err
 	}
-	d := newLine(l, simnet.Buffer(c))
-	l.lines[d] = struct{}{}
+	createClient(srv, &inside{line: d})
 	return d, nil
+}
+
+// add adds a line to the server that there is.
+func (l *Log) add(d *line) (*server.Server, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.srv.Running() {
+		return nil, errDown
+	}
+	l.lines[d] = struct{}{}
+	return l.srv, nil
 }
 
 func (l *Log) forget(d *line) {
@@ -148,6 +157,5 @@ func (l *Log) shutdown() {
 func (l *Log) Stop() error {
 	l.shutdown()
 	clockUsers.Add(-1)
-	l.receivers.Wait()
 	return os.RemoveAll(l.dir)
 }

@@ -1,0 +1,1 @@
+// A function of the package has its body in the server's.
