@@ -24,7 +24,7 @@ func (i *Inbox) gap(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 	if i.end.seq == 0 {
 		return i.gapSince(ctx, p)
 	}
-	if len(p.Records) > 0 && p.Records[0].Seq <= i.end.seq+1 {
+	if len(p.Records) > 0 && (p.Records[0].Seq <= i.end.seq || p.Records[0].Seq == i.end.seq+1 && !i.mayLackRest()) {
 		i.reading.short = 0
 		return gapCheck{}, nil
 	}
@@ -88,16 +88,23 @@ func (i *Inbox) restart() {
 	i.reading.since, i.complete.tail, i.complete.at, i.reading.short = time.Time{}, 0, time.Time{}, 0
 }
 
+// mayLackRest reports whether the record of the position may have more parts than its reader has had.
+func (i *Inbox) mayLackRest() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.reading.fresh && i.reading.after&(record.MaxParts-1) != record.MaxParts-1 && i.reading.after != i.complete.tail
+}
+
 // mayHaveLost reports whether loss can't be excluded, the record of the position being gone.
 func (i *Inbox) mayHaveLost(s jslog.State) bool {
 	i.mu.Lock()
 	kept, at := i.complete.tail, i.complete.at
 	i.mu.Unlock()
 	switch {
+	case i.cursor() < kept: // something is known to have stood between them, if only the rest of the position's own record
+		return true
 	case i.end.seq == s.Last: // nothing was stored since in the whole stream
 		return false
-	case i.cursor() < kept: // something is known to have stood between them
-		return true
 	case s.Count >= i.b.cfg.MaxRecords: // it overflowed, however quiet it was held to be: the record of a position at its end would be there
 		return true
 	case i.reading.quiet:
