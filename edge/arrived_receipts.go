@@ -23,13 +23,14 @@ func (o *receiptQueue) willRead(after uint64) {
 	o.reading = lower(o.reading, after+1)
 }
 
-// readBehind has a reader do what arrivedUpTo is about. Where the session ends before, its next edge does it.
+// readBehind has a reader do what arrivedUpTo is about.
 func (o *receiptQueue) readBehind(after, last uint64) {
 	o.node.background(func() {
-		if !o.readArrived(after, last) {
-			return // and the position stays where the reader began
-		}
+		all := o.readArrived(after, last)
 		o.mu.Lock()
+		if !all { // the position stays before it, and the agent's next edge reads it
+			o.spill = span{lower(o.spill.first, after+1), max(o.spill.last, last)}
+		}
 		if o.readers--; o.readers == 0 {
 			o.reading = 0
 		}
@@ -38,16 +39,16 @@ func (o *receiptQueue) readBehind(after, last uint64) {
 	})
 }
 
-// readArrived reads what arrivedUpTo is about. It blocks until that is done, or the session is over: false then.
+// readArrived reads what arrivedUpTo is about. It blocks until that is done, and returns false where the session is over and the log can't be read.
 func (o *receiptQueue) readArrived(after, last uint64) (all bool) {
 	inbox := o.node.cfg.Broker.Listen(o.address(), broker.From{After: after}, func() {})
 	defer inbox.Close()
-	for !o.life.ended() {
+	for {
 		ms, err := inbox.Next(o.node.ctx, pull)
 		switch {
 		case err == nil && len(ms) == 0:
 			return true
-		case err != nil && !pause.For(o.node.ctx, time.Second):
+		case err != nil && (o.life.ended() || !pause.For(o.node.ctx, time.Second)):
 			return false
 		}
 		for i := range ms {
@@ -57,7 +58,6 @@ func (o *receiptQueue) readArrived(after, last uint64) (all bool) {
 			o.arrived(&ms[i])
 		}
 	}
-	return false
 }
 
 // pull is about how many bytes of the log are read at once.

@@ -290,7 +290,7 @@ func (o *receiptQueue) flushAgain(to agora.AgentID, a *senderReceipts, refused b
 	o.flush(to, a)
 }
 
-// busy reports whether a receipt is under way.
+// busy reports whether a receipt is under way, or looked for in the log.
 func (o *receiptQueue) busy() bool {
 	if o == nil {
 		return false
@@ -302,7 +302,7 @@ func (o *receiptQueue) busy() bool {
 			return true
 		}
 	}
-	return false
+	return o.readers > 0
 }
 
 // forNow tells whether what was refused may be taken in a moment.

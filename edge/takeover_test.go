@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/presence"
 )
 
 const (
@@ -162,5 +164,30 @@ func TestACancelOfAStreamThatDiedWithItsEdgeIsAnswered(t *testing.T) {
 	sender, _ = registered(t, c, 1, "sender", token(welcome))
 	sender.Send(`{"type":"cancel","to":"receiver","stream_id":"s","id":"cancel"}`)
 	sender.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s","request_id":"cancel"}`)
+	receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s"}`)
+}
+
+// An edge that died may have owed the receiver of a stream its end, with presence told already that it had ended. The agent's next edge has
+// nothing of that lane in hand, but ends it with the session.
+func TestAGoodbyeEndsWhatADeadEdgeOwedAnEnd(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	receiver, _ := registered(t, c, 2, "receiver")
+	sender, welcome := registered(t, c, 0, "sender")
+	sender.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true,"id":"start"}`)
+	sender.Expect(`{"type":"receipt","request_id":"start"}`)
+	receiver.Expect(`{"type":"message","stream_id":"s"}`)
+	p := c.Node(2).Config().Presence
+	at, err := p.Operators.Inspect(t.Context(), agora.DefaultTenant, "sender")
+	if err == nil {
+		claim := presence.Claim{Tenant: agora.DefaultTenant, Agent: "sender", Session: at.Session, Epoch: at.Epoch}
+		err = p.Lanes.CloseStreams(t.Context(), claim, agora.ToAgent(agora.DefaultTenant, "receiver"), []string{"s"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.LapseEdge(0)
+	sender, _ = registered(t, c, 1, "sender", token(welcome))
+	sender.Close(1000)
 	receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s"}`)
 }
