@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,9 @@ const longest = 2 * time.Minute
 func TestPlayer(t *testing.T) {
 	if os.Getenv(playerVariable) == "" {
 		return
+	}
+	if err := limitMemory(); err != nil {
+		t.Fatal(err)
 	}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
@@ -143,27 +147,30 @@ func playAll(players int, env []string, next func() (Plan, bool), take func(Resu
 	all.Wait()
 }
 
-// tail keeps the end of what is written. Its methods may be called at the same time.
+// tail keeps the beginning and the end of what is written: a process that dies says first why. Its methods may be called at the same time.
 type tail struct {
-	mu sync.Mutex
-	b  []byte
+	mu    sync.Mutex // guards the fields below
+	first []byte
+	b     []byte // what follows first, the end of it
 }
 
-// Write keeps the end of what there is.
+// Write keeps the beginning and the end of what there is.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	const most = 64 << 10
-	t.b = append(t.b, b...)
+	const mostFirst, most = 1 << 10, 64 << 10
+	n := min(len(b), mostFirst-len(t.first))
+	t.first = append(t.first, b[:n]...)
+	t.b = append(t.b, b[n:]...)
 	if len(t.b) > most {
-		t.b = append([]byte(nil), t.b[len(t.b)-most:]...)
+		t.b = append([]byte("\n…\n"), t.b[len(t.b)-most:]...)
 	}
 	return len(b), nil
 }
 
-// String returns what there is.
+// String returns what was kept.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.b))
+	return string(bytes.TrimSpace(slices.Concat(t.first, t.b)))
 }
