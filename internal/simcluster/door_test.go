@@ -366,4 +366,5 @@ func (d *door) pause(paused bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.paused = paused
+	d.moved.Broadcast()
 }

@@ -46,7 +46,7 @@ func TestHistories(t *testing.T) {
 		if long, err = time.ParseDuration(s); err != nil {
 			t.Fatalf("%s: %v", forVariable, err)
 		}
-		n, seed = 1<<62, uint64(time.Now().Unix())*1_000_000
+		n, seed = 1<<62, uint64(time.Now().Unix())*1_000_000 // where a block begins
 	}
 	s := simulate(nil, seed, n, long, mostFailed)
 	t.Log(s.report())
@@ -58,7 +58,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// tell plays one history and tells it.
+// tell plays one history and tells it, after those of its block that come before.
 func tell(t *testing.T, seed string) {
 	n, err := strconv.ParseUint(seed, 10, 64)
 	if err != nil {
@@ -66,6 +66,9 @@ func tell(t *testing.T, seed string) {
 	}
 	p := player{}
 	defer p.end()
+	for before := n / block * block; before < n; before++ {
+		p.play(Plan{Seed: before})
+	}
 	r := p.play(Plan{Seed: n, Tell: true})
 	t.Log(strings.Join(r.Story, "\n"))
 	for _, f := range r.Failures {
@@ -87,17 +90,19 @@ type run struct {
 // mostFailed is how many histories of a test may fail before it stops.
 const mostFailed = 3
 
-// simulate plays n histories from a seed on, no more after a time where that is not 0, and none once so many have failed.
+// simulate plays n histories from a seed on, in blocks; it begins no other block after a time where that is not 0, nor once so many have failed.
 func simulate(env []string, seed, n uint64, long time.Duration, most int) *run {
 	s := &run{env: env, steps: map[string]int{}, began: time.Now()}
-	left := n
-	next := func() (Plan, bool) {
-		if left == 0 || len(s.failed) >= most || long > 0 && time.Since(s.began) > long {
-			return Plan{}, false
+	end := seed + n
+	next := func() (plans []Plan) {
+		if len(s.failed) >= most || long > 0 && time.Since(s.began) > long {
+			return nil
 		}
-		left--
-		seed++
-		return Plan{Seed: seed - 1}, true
+		for len(plans) < block && seed < end {
+			plans = append(plans, Plan{Seed: seed})
+			seed++
+		}
+		return plans
 	}
 	playAll(runtime.GOMAXPROCS(0), env, next, s.take)
 	return s

@@ -184,7 +184,7 @@ func (a *agent) turn(deaf bool) {
 func (w *world) settle() {
 	w.say("all faults end")
 	w.mend()
-	w.await("everybody is back and has everything", func() string {
+	w.within(soon, "everybody is back and has everything", func() string {
 		for _, a := range w.agents {
 			if miss := w.wanting(a); miss != "" {
 				return miss
@@ -383,9 +383,15 @@ func (w *world) repeatMemberships() {
 // patience is how long a history waits for what must come.
 const patience = 2 * time.Minute
 
+// soon is how long at most anything waits once everything is mended: longer than any election.
+const soon = 30 * time.Second
+
 // await polls until nothing is missing.
-func (w *world) await(what string, missing func() string) {
-	for end := time.Now().Add(patience); !w.failed(); <-time.After(250 * time.Millisecond) {
+func (w *world) await(what string, missing func() string) { w.within(patience, what, missing) }
+
+// within polls until nothing is missing, for so long at most.
+func (w *world) within(d time.Duration, what string, missing func() string) {
+	for end := time.Now().Add(d); !w.failed(); <-time.After(250 * time.Millisecond) {
 		miss := missing()
 		if miss == "" {
 			return

@@ -5,7 +5,6 @@ package simcluster
 import (
 	"sync"
 	"sync/atomic"
-	"syscall"
 	_ "unsafe" // for go:linkname
 
 	"github.com/nats-io/nuid"
@@ -40,10 +39,3 @@ var connections atomic.Uint64
 
 // exact tells that a history is the same whenever it is played.
 const exact = true
-
-// limitMemory has this process end that takes more than any history should: one that never ends fills the machine otherwise, as nothing is
-// collected meanwhile.
-func limitMemory() {
-	const most = 6 << 30
-	_ = syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: most, Max: most}) // where there are no limits, it goes without
-}

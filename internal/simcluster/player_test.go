@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +25,9 @@ func TestPlayer(t *testing.T) {
 	if os.Getenv(playerVariable) == "" {
 		return
 	}
-	limitMemory()
+	if err := limitMemory(); err != nil {
+		t.Fatal(err)
+	}
 	debug.SetGCPercent(-1) // nor between histories: each begins with a collection
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
@@ -118,55 +121,60 @@ func (p *player) end() {
 	}
 }
 
-// playAll plays the plans that next gives, until it gives no more, by so many players at once; each result is passed to take, one at a time.
-func playAll(players int, env []string, next func() (Plan, bool), take func(Result)) {
+// block is how many histories a process plays: those of a block, in their order, from a beginning that is always the same. What a process has played
+// may leave its mark on what it plays next, and so a history takes the same course whoever plays its block.
+const block = 25
+
+// playAll plays the plans of the blocks that next gives, until it gives none, by so many players at once; each result is passed to take, one at a time.
+func playAll(players int, env []string, next func() []Plan, take func(Result)) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	give := func() (Plan, bool) {
+	give := func() []Plan {
 		mu.Lock()
 		defer mu.Unlock()
 		return next()
 	}
 	for range players {
 		all.Go(func() {
-			p := player{env: env}
-			defer p.end()
-			for {
-				plan, more := give()
-				if !more {
-					return
+			for plans := give(); len(plans) > 0; plans = give() {
+				p := player{env: env}
+				for _, plan := range plans {
+					r := p.play(plan)
+					mu.Lock()
+					take(r)
+					mu.Unlock()
 				}
-				r := p.play(plan)
-				mu.Lock()
-				take(r)
-				mu.Unlock()
+				p.end()
 			}
 		})
 	}
 	all.Wait()
 }
 
-// tail keeps the end of what is written. Its methods may be called at the same time.
+// tail keeps the beginning and the end of what is written: a process that dies says first why. Its methods may be called at the same time.
 type tail struct {
-	mu sync.Mutex
-	b  []byte
+	mu    sync.Mutex // guards the fields below
+	first []byte
+	b     []byte // what follows first, the end of it
 }
 
-// Write keeps the end of what there is.
+// Write keeps the beginning and the end of what there is.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	const most = 64 << 10
-	t.b = append(t.b, b...)
+	const mostFirst, most = 1 << 10, 64 << 10
+	n := min(len(b), mostFirst-len(t.first))
+	t.first = append(t.first, b[:n]...)
+	t.b = append(t.b, b[n:]...)
 	if len(t.b) > most {
-		t.b = append([]byte(nil), t.b[len(t.b)-most:]...)
+		t.b = append([]byte("\n…\n"), t.b[len(t.b)-most:]...)
 	}
 	return len(b), nil
 }
 
-// String returns what there is.
+// String returns what was kept.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.b))
+	return string(bytes.TrimSpace(slices.Concat(t.first, t.b)))
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -124,15 +123,9 @@ const batch = 20
 
 // failing plays a batch of histories without the protection, and returns the seeds of those that fail.
 func (p protection) failing(first uint64) (seeds []uint64) {
-	next := first
-	playAll(runtime.GOMAXPROCS(0), p.without(), func() (Plan, bool) {
-		next++
-		return Plan{Seed: next - 1}, next <= first+batch
-	}, func(r Result) {
-		if len(r.Failures) > 0 {
-			seeds = append(seeds, r.Plan.Seed)
-		}
-	})
+	for _, r := range simulate(p.without(), first, batch, 0, batch).failed {
+		seeds = append(seeds, r.Plan.Seed)
+	}
 	slices.Sort(seeds)
 	return seeds
 }

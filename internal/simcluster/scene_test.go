@@ -62,6 +62,7 @@ var repertoire = map[string]func(*world) scene{
 	"tails":     newTails,
 	"failovers": newFailovers,
 	"readers":   newReaders,
+	"gluttons":  newGluttons,
 }
 
 // programmes are what takes part in the history of a seed, in turn: few at a time, so that histories stay short.

@@ -321,8 +321,17 @@ func (w *world) failLocked(format string, args ...any) {
 	}
 }
 
-// note keeps what happened, for whom a failure puzzles. mu is held.
+// mostNotes is how many lines a story may have: a usual one has some hundreds, and some thousands with what edges log.
+const mostNotes = 100_000
+
+// note keeps what happened, for whom a failure puzzles. A story without an end is a failure, and is kept no further. mu is held.
 func (w *world) note(format string, args ...any) {
+	switch len(w.notes) {
+	case mostNotes:
+		w.failures = append(w.failures, fmt.Sprintf("the story has more than %d lines", mostNotes))
+	case mostNotes + 1:
+		return
+	}
 	w.notes = append(w.notes, fmt.Sprintf("%6.3f ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
