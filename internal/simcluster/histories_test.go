@@ -46,7 +46,7 @@ func TestHistories(t *testing.T) {
 		if long, err = time.ParseDuration(s); err != nil {
 			t.Fatalf("%s: %v", forVariable, err)
 		}
-		n, seed = 1<<62, uint64(time.Now().Unix())*1_000_000 // where a block begins
+		n, seed = 1<<62, uint64(time.Now().Unix())*1_000_000
 	}
 	s := simulate(nil, seed, n, long, mostFailed)
 	t.Log(s.report())
@@ -58,18 +58,13 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// tell plays one history and tells it, after those of its block that come before.
+// tell plays one history and tells it.
 func tell(t *testing.T, seed string) {
 	n, err := strconv.ParseUint(seed, 10, 64)
 	if err != nil {
 		t.Fatalf("%s: %v", seedVariable, err)
 	}
-	p := player{}
-	defer p.end()
-	for before := n / block * block; before < n; before++ {
-		p.play(Plan{Seed: before})
-	}
-	r := p.play(Plan{Seed: n, Tell: true})
+	r := playOnce(nil, Plan{Seed: n, Tell: true})
 	t.Log(strings.Join(r.Story, "\n"))
 	for _, f := range r.Failures {
 		t.Error(f)
@@ -90,19 +85,17 @@ type run struct {
 // mostFailed is how many histories of a test may fail before it stops.
 const mostFailed = 3
 
-// simulate plays n histories from a seed on, in blocks; it begins no other block after a time where that is not 0, nor once so many have failed.
+// simulate plays n histories from a seed on, no more after a time where that is not 0, and none once so many have failed.
 func simulate(env []string, seed, n uint64, long time.Duration, most int) *run {
 	s := &run{env: env, steps: map[string]int{}, began: time.Now()}
-	end := seed + n
-	next := func() (plans []Plan) {
-		if len(s.failed) >= most || long > 0 && time.Since(s.began) > long {
-			return nil
+	left := n
+	next := func() (Plan, bool) {
+		if left == 0 || len(s.failed) >= most || long > 0 && time.Since(s.began) > long {
+			return Plan{}, false
 		}
-		for len(plans) < block && seed < end {
-			plans = append(plans, Plan{Seed: seed})
-			seed++
-		}
-		return plans
+		left--
+		seed++
+		return Plan{Seed: seed - 1}, true
 	}
 	playAll(runtime.GOMAXPROCS(0), env, next, s.take)
 	return s
@@ -153,10 +146,8 @@ const mostLines = 400
 
 // story tells a history that failed, as short as it can be.
 func (s *run) story(r Result) string {
-	p := player{env: s.env}
-	defer p.end()
 	steps := len(r.Plan.Steps)
-	r = shrink(&p, r, shrinking)
+	r = shrink(s.env, r, shrinking)
 	lines := r.Story
 	if len(lines) > mostLines {
 		lines = slices.Concat(lines[:mostLines/2], []string{fmt.Sprintf("… %d lines …", len(lines)-mostLines)}, lines[len(lines)-mostLines/2:])

@@ -121,30 +121,29 @@ func (p *player) end() {
 	}
 }
 
-// block is how many histories a process plays: those of a block, in their order, from a beginning that is always the same. What a process has played
-// may leave its mark on what it plays next, and so a history takes the same course whoever plays its block.
-const block = 25
+// playOnce plays a history in a process of its own: what a process has played leaves its mark on what it plays next.
+func playOnce(env []string, plan Plan) Result {
+	p := player{env: env}
+	defer p.end()
+	return p.play(plan)
+}
 
-// playAll plays the plans of the blocks that next gives, until it gives none, by so many players at once; each result is passed to take, one at a time.
-func playAll(players int, env []string, next func() []Plan, take func(Result)) {
+// playAll plays the plans that next gives, until it gives no more, so many at once; each result is passed to take, one at a time.
+func playAll(players int, env []string, next func() (Plan, bool), take func(Result)) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	give := func() []Plan {
+	give := func() (Plan, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		return next()
 	}
 	for range players {
 		all.Go(func() {
-			for plans := give(); len(plans) > 0; plans = give() {
-				p := player{env: env}
-				for _, plan := range plans {
-					r := p.play(plan)
-					mu.Lock()
-					take(r)
-					mu.Unlock()
-				}
-				p.end()
+			for plan, more := give(); more; plan, more = give() {
+				r := playOnce(env, plan)
+				mu.Lock()
+				take(r)
+				mu.Unlock()
 			}
 		})
 	}

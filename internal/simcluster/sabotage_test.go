@@ -92,25 +92,18 @@ func (p protection) find(t *testing.T) {
 	t.Errorf("%d histories are as they must be without %s", played+within, p.name)
 }
 
-// isNeededBy reports whether the history of a seed is as it must be with the protection, and not without it. Each is the first that its process plays: a
-// later one may differ from the same one played first.
+// isNeededBy reports whether the history of a seed is as it must be with the protection, and not without it.
 func (p protection) isNeededBy(t *testing.T, seed uint64, played int) bool {
-	if r := playOnce(p.with(), seed); len(r.Failures) > 0 {
+	if r := playOnce(p.with(), Plan{Seed: seed}); len(r.Failures) > 0 {
 		t.Logf("the history of seed %d fails anyway: %s", seed, firstLine(r))
 		return false
 	}
-	r := playOnce(p.without(), seed)
+	r := playOnce(p.without(), Plan{Seed: seed})
 	if len(r.Failures) == 0 {
 		return false
 	}
 	t.Logf("without %s the history of seed %d fails, after %d: %s", p.name, seed, played, firstLine(r))
 	return true
-}
-
-func playOnce(env []string, seed uint64) Result {
-	p := player{env: env}
-	defer p.end()
-	return p.play(Plan{Seed: seed})
 }
 
 func firstLine(r Result) string {

@@ -7,7 +7,7 @@ import (
 )
 
 // shrink makes a plan that fails as short as it still fails in the same way, as far as it gets within a time, and returns what comes of it then.
-func shrink(p *player, failed Result, within time.Duration) Result {
+func shrink(env []string, failed Result, within time.Duration) Result {
 	end := time.Now().Add(within)
 	why := kindOf(failed)
 	for size := len(failed.Plan.Steps) / 2; size > 0; {
@@ -18,7 +18,7 @@ func shrink(p *player, failed Result, within time.Duration) Result {
 			if len(plan.Steps) == 0 {
 				break
 			}
-			if r := p.play(plan); kindOf(r) == why {
+			if r := playOnce(env, plan); kindOf(r) == why {
 				failed, shorter = r, true
 				continue
 			}
