@@ -114,6 +114,7 @@ type part struct {
 	asked   string // the request that it answers; empty for none
 
 	taken    bool      // a session took it
+	written  bool      // it was given to a socket of its receiver
 	refused  bool      // an edge refused it, or an earlier part of its stream; its agent may not have heard
 	receipt  bool      // it was said to be stored
 	told     time.Time // when

@@ -5,6 +5,7 @@ package simlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -37,6 +38,8 @@ type Log struct {
 	mu    sync.Mutex // guards the fields below
 	srv   *server.Server
 	lines map[*line]struct{}
+
+	stopped bool // for now, and connections are refused
 }
 
 // Start starts an empty log, whose faults are decided by a seed. The caller owes a call of Stop.
@@ -83,10 +86,15 @@ func (l *Log) serve() (*server.Server, error) {
 	return srv, nil
 }
 
+var errStopped = errors.New("simulated log: the server has stopped")
+
 // Dial connects to the log.
 func (l *Log) Dial(context.Context) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.stopped {
+		return nil, errStopped
+	}
 	c, err := l.srv.InProcessConn()
 	if err != nil {
 		return nil, err
