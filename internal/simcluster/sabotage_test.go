@@ -42,7 +42,7 @@ var protections = []protection{
 	{name: "number", seeds: []uint64{29}},
 	{name: "name", seeds: []uint64{55}},
 	{name: "order", seeds: []uint64{39}},
-	{name: "fence", seeds: []uint64{2}},
+	{name: "fence", seeds: []uint64{38}},
 	{name: "epoch", seeds: []uint64{38}},
 	{name: "settle", seeds: []uint64{15, 20}},
 	{name: "gone", seeds: []uint64{0, 1}},
