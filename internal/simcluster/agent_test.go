@@ -336,7 +336,7 @@ func (a *agent) fault(d *door, n *edge.Notice) {
 	if l == nil {
 		return // of a session that is over
 	}
-	temporary := n.Err.Code == agora.Unavailable || n.Err.Code == agora.RateLimited
+	temporary := n.Err.Code == agora.Unavailable // any other error uses the number up
 	switch {
 	case n.N > 0 && temporary:
 		l.pause = time.Now().Add(30 * time.Millisecond)
