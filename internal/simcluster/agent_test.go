@@ -114,6 +114,7 @@ type part struct {
 	asked   string // the request that it answers; empty for none
 
 	taken    bool      // a session took it
+	written  bool      // it was given to a socket of its receiver
 	refused  bool      // an edge refused it, or an earlier part of its stream; its agent may not have heard
 	receipt  bool      // it was said to be stored
 	told     time.Time // when
@@ -335,7 +336,7 @@ func (a *agent) fault(d *door, n *edge.Notice) {
 	if l == nil {
 		return // of a session that is over
 	}
-	temporary := n.Err.Code == agora.Unavailable || n.Err.Code == agora.RateLimited
+	temporary := n.Err.Code == agora.Unavailable // any other error uses the number up
 	switch {
 	case n.N > 0 && temporary:
 		l.pause = time.Now().Add(30 * time.Millisecond)

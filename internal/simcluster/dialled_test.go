@@ -16,11 +16,13 @@ import (
 type dialled struct {
 	w     *world
 	nodes []*process
+	died  *node // an edge that is killed once all is well; nil before
 }
 
 // addressee is what is known of what was said to a process.
 type addressee struct {
 	begun   bool     // its owner has registered it once
+	session string   // that it had when all was well, before an edge died; empty before
 	said    []string // what was stored for it
 	doubted bool     // more may be stored, or a session of its be over
 }
@@ -224,7 +226,11 @@ func (s *dialled) missing() string {
 			continue
 		}
 		e := s.w.living()[0]
-		if _, is := s.find(context.Background(), e, p); !is {
+		o, is := s.find(context.Background(), e, p)
+		if p.session != "" && (is && o.Session != p.session || !is && s.isOver(e, p)) {
+			s.w.fail("the session of %s is over, as %s was killed", p.id, s.died.id)
+		}
+		if !is {
 			s.register(newDice(uint64(len(s.w.notes))), p) // its grace was over
 			return fmt.Sprintf("%s has no session", p.id)
 		}
@@ -234,8 +240,11 @@ func (s *dialled) missing() string {
 		if got := p.got(); len(got) < len(p.said) && s.w.plan.Records > int64(len(p.said)) {
 			return fmt.Sprintf("%s has %q of %q", p.id, got, p.said)
 		}
+		if s.died != nil && o.Holder.Edge == s.died.id {
+			return fmt.Sprintf("%s has not gone on elsewhere", p.id)
+		}
 	}
-	return ""
+	return s.die()
 }
 
 // judge implements scene: what came was stored, came in order and once, and the sessions of all are their owner's. Then they say goodbye.

@@ -32,6 +32,8 @@ const (
 	confirm    = 400 * time.Millisecond // some times in a lease
 	heartbeat  = 2 * time.Second
 
+	givesUp = time.Second // after which an edge looks for what is not answered
+
 	watcherAudit = 5 * time.Second // it waits for what nobody else waits for
 )
 
@@ -117,7 +119,7 @@ func (w *world) brokerConfig(e *node) broker.Config {
 		URL: logAddr, Name: e.id,
 		Options: []nats.Option{nats.SetCustomDialer(e.log), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0)},
 		Memory:  true, MaxRecords: w.plan.Records, MaxAge: time.Hour, Duplicates: 2 * time.Minute, ShardBytes: 64 << 20, Shards: w.plan.shards(),
-		Audit: auditEvery, Probe: probeEvery, Retry: 250 * time.Millisecond, GiveUp: time.Second, InboxBytes: 2 << 10, Log: slog.New(storyLog{w: w, edge: e.id}),
+		Audit: auditEvery, Probe: probeEvery, Retry: 250 * time.Millisecond, GiveUp: givesUp, InboxBytes: 2 << 10, Log: slog.New(storyLog{w: w, edge: e.id}),
 		Now: func() time.Time { return time.Now().Add(e.skew) },
 	}
 }

@@ -1,4 +1,4 @@
-//go:build oneseed
+//go:build !race
 
 package simcluster
 

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/agora-relay/agora"
 )
 
 // Plan is what is to happen in a history.
@@ -26,6 +28,14 @@ func (p *Plan) shards() int {
 		return 2
 	}
 	return 1
+}
+
+// receipts are which ones the first agent asks for.
+func (p *Plan) receipts() agora.Receipts {
+	if slices.Contains(p.Scenes, "receipts") {
+		return agora.Delivered | agora.Acked
+	}
+	return agora.Acked
 }
 
 // Step is one thing that happens, and how long nothing does after it.

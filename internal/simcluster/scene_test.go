@@ -62,13 +62,15 @@ var repertoire = map[string]func(*world) scene{
 	"tails":     newTails,
 	"failovers": newFailovers,
 	"readers":   newReaders,
+	"trials":    newTrials,
+	"receipts":  newDeliveries,
 	"gluttons":  newGluttons,
 }
 
 // programmes are what takes part in the history of a seed, in turn: few at a time, so that histories stay short.
 var programmes = [...][]string{
-	nil, {"calls"}, {"acts"}, {"tails"}, {"dialled"}, {"approvals"}, {"drains"}, {"dialled", "drains"}, {"acts", "dialled"}, {"failovers"},
-	{"calls", "directory"}, {"calls", "approvals"}, {"clocks"}, {"readers"}, {"drains", "tails"}, {"readers", "drains"},
+	{"trials", "receipts"}, {"calls"}, {"acts"}, {"tails"}, {"dialled"}, {"approvals"}, {"drains"}, {"dialled", "drains"}, {"acts", "dialled"}, {"failovers"},
+	{"calls", "directory"}, {"calls", "approvals"}, {"clocks"}, {"readers"}, {"drains", "tails"}, {"readers", "drains", "receipts"},
 }
 
 // programme returns what takes part in the history of a seed. Seeds differ by three in what else is drawn of them.

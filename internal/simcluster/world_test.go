@@ -3,6 +3,7 @@ package simcluster
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func newWorld(t *testing.T, p *Plan) *world {
 			card: fmt.Sprint("a", k), lanes: map[agora.Address]*lane{}, boxes: map[string]*box{},
 		}
 		if k == 0 {
-			a.wants = agora.Acked
+			a.wants = p.receipts()
 		}
 		to := agora.ToAgent(agora.DefaultTenant, a.id)
 		a.boxes[""] = &box{to: to, seen: map[uint64]bool{}}
@@ -228,6 +229,7 @@ func (w *world) pulled(d *door, ds []edge.Delivery, before moment) {
 	a.newest = max(a.newest, d.turn)
 	for i := range ds {
 		m := ds[i].Message
+		w.writes(m)
 		if m == nil || m.Stream == "" || m.Kind == agora.Control {
 			continue
 		}
@@ -238,6 +240,18 @@ func (w *world) pulled(d *door, ds []edge.Delivery, before moment) {
 		if s.covers(m.Seq) && s.at < before.clock && !a.lax {
 			w.failLocked("%s: a part of %s comes after it was cancelled", a.id, m.Stream)
 		}
+	}
+}
+
+// writes notes what is written to a socket. mu is held.
+func (w *world) writes(m *agora.Message) {
+	if m == nil {
+		return
+	}
+	if uid, ok := uidOf(m); ok && uid > 0 && uid < len(w.parts) {
+		w.parts[uid].written = true
+	} else if uid, err := strconv.Atoi(string(m.Body)); err == nil && m.Kind == agora.Control { // a cancel of what was refused
+		w.parts[uid].written = true
 	}
 }
 

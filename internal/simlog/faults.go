@@ -106,6 +106,16 @@ func (l *Log) Disconnect() {
 	}
 }
 
+// Stops has the server stop: it ends every connection, and takes none until it is back. What it has stored is there.
+func (l *Log) Stops(stopped bool) {
+	l.mu.Lock()
+	l.stopped = stopped
+	l.mu.Unlock()
+	if stopped {
+		l.Disconnect()
+	}
+}
+
 // Mend ends every fault.
 func (l *Log) Mend() {
 	l.Faults.set(func() {
@@ -116,5 +126,6 @@ func (l *Log) Mend() {
 		l.losing, l.refusing = 0, 0
 	})
 	l.LookAtIDsFirst(0)
+	l.Stops(false)
 	l.Delay(false)
 }

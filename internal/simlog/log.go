@@ -36,6 +36,8 @@ type Log struct {
 	mu    sync.Mutex // guards the fields below
 	srv   *server.Server
 	lines []*line // in the order in which they came to be: whatever happens to all happens in that
+
+	stopped bool // for now, and connections are refused
 }
 
 // Start starts an empty log, whose faults are decided by a seed. The caller owes a call of Stop.
@@ -99,7 +101,7 @@ func (l *Log) Dial(context.Context) (net.Conn, error) {
 func (l *Log) add(d *line) (*server.Server, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.srv.Running() {
+	if l.stopped || !l.srv.Running() {
 		return nil, errDown
 	}
 	l.lines = append(l.lines, d)
