@@ -9,7 +9,8 @@ import (
 // Conn is a connection of a [Link].
 type Conn struct {
 	net.Conn
-	link *Link
+	link   *Link
+	number uint64 // among the link's
 
 	// The link's lock guards the fields below.
 	b        []byte    // written, and kept from arriving

@@ -1,10 +1,13 @@
 package faultnet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -77,9 +80,9 @@ func (l *Link) add(c net.Conn) (*Conn, error) {
 		c.Close()
 		return nil, ErrCut
 	}
-	on := &Conn{Conn: c, link: l, greeting: l.dial != nil}
-	l.conns[on] = struct{}{}
 	l.opened++
+	on := &Conn{Conn: c, link: l, number: l.opened, greeting: l.dial != nil}
+	l.conns[on] = struct{}{}
 	return on, nil
 }
 
@@ -189,17 +192,23 @@ func (l *Link) cut(refuse, abrupt bool) {
 	l.mu.Lock()
 	l.mend()
 	l.refuse = refuse
-	conns := l.conns
+	conns := l.inTurn()
 	l.conns = map[*Conn]struct{}{}
-	for c := range conns {
+	for _, c := range conns {
 		c.closed, c.lost = true, true
 	}
 	l.cuts += uint64(len(conns))
 	l.changed.Broadcast()
 	l.mu.Unlock()
-	for c := range conns {
+	for _, c := range conns {
 		c.end(abrupt)
 	}
+}
+
+// inTurn returns the connections in the order in which they came to be: the order of a map of pointers is the machine's, and what happens in
+// a simulation must not depend on it. mu is held.
+func (l *Link) inTurn() []*Conn {
+	return slices.SortedFunc(maps.Keys(l.conns), func(a, b *Conn) int { return cmp.Compare(a.number, b.number) })
 }
 
 // CutOne cuts any one connection without a word: half of the time by a reset, so that what is on its way is lost.
@@ -229,7 +238,7 @@ func (l *Link) CutOne() {
 func (l *Link) Strand() {
 	l.change(func() {
 		l.holdReads, l.holdWrites, l.late = false, false, false
-		for c := range l.conns {
+		for _, c := range l.inTurn() {
 			c.stuck = true
 			c.closeLate()
 		}

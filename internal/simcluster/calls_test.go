@@ -221,7 +221,7 @@ func (s *calls) missing() string {
 	switch {
 	case released:
 		return s.untold()
-	case s.w.scenes.since() < 4*lease:
+	case s.w.scenes.since() < 2*lease:
 		return "calls are held"
 	}
 	s.release()

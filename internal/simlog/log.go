@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	_ "unsafe" // for go:linkname
@@ -34,7 +35,7 @@ type Log struct {
 
 	mu    sync.Mutex // guards the fields below
 	srv   *server.Server
-	lines map[*line]struct{}
+	lines []*line // in the order in which they came to be: whatever happens to all happens in that
 }
 
 // Start starts an empty log, whose faults are decided by a seed. The caller owes a call of Stop.
@@ -43,7 +44,7 @@ func Start(seed uint64) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, lines: map[*line]struct{}{}}
+	l := &Log{dir: dir}
 	l.Faults.init(seed)
 	clockUsers.Add(1)
 	if l.srv, err = l.serve(); err != nil {
@@ -101,24 +102,20 @@ func (l *Log) add(d *line) (*server.Server, error) {
 	if !l.srv.Running() {
 		return nil, errDown
 	}
-	l.lines[d] = struct{}{}
+	l.lines = append(l.lines, d)
 	return l.srv, nil
 }
 
 func (l *Log) forget(d *line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.lines, d)
+	l.lines = slices.DeleteFunc(l.lines, func(x *line) bool { return x == d })
 }
 
 func (l *Log) all() []*line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []*line
-	for d := range l.lines {
-		all = append(all, d)
-	}
-	return all
+	return slices.Clone(l.lines)
 }
 
 // Empty has the server lose everything, streams included, as servers do that are made anew. Connections end.
