@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ type bench struct {
 	store *presence.Store
 	relay *relay.Relay
 	claim presence.Claim
+	stuck atomic.Bool // nothing can be stored: all is refused for the moment
 }
 
 func newBench(t *testing.T) *bench {
@@ -60,7 +62,7 @@ func newBench(t *testing.T) *bench {
 	must(err)
 	b.relay = relay.New(relay.Config{
 		Broker: b.log, Presence: b.store, MaxRecords: 4096, MaxAge: 10 * time.Minute, Streams: func() int { return 1024 }, InFlight: 1 << 20,
-		Valid: func() (time.Time, bool) { return b.log.Now(), true },
+		Valid: func() (time.Time, bool) { return b.log.Now(), !b.stuck.Load() },
 	})
 	t.Cleanup(b.relay.Close)
 	return b

@@ -43,6 +43,7 @@ type pendingSend struct {
 	index    uint32
 	indexed  bool
 	first    bool   // it begins the stream
+	silences bool   // it is a cancel by which what comes of the stream is dropped, as it was not before
 	piece    bool   // see Options, as the next three
 	frame    string //
 	receipts agora.Receipts

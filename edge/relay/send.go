@@ -57,7 +57,7 @@ func (s *Sender) keep(k streamKey, m *agora.Message, o Options, l *lane, st *str
 		p.asker = s.cfg.Asker
 	}
 	if p.stream = st; st == nil {
-		p.stream, p.first = s.track(k, m, o, l)
+		p.stream, p.first, p.silences = s.track(k, m, o, l)
 	}
 	p.awaits, p.request, p.piece = m.Part == agora.Whole && !m.Meta.Deadline.IsZero(), o.Request, o.Piece
 	return p
@@ -197,8 +197,9 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 }
 
 // track returns the stream that a part belongs to, nil where none is open.
-// first tells that the part begins it: a start may be one that is sent again.
-func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *stream, first bool) {
+// first tells that the part begins it: a start may be one that is sent again. silences tells that it is a cancel by which what still comes is dropped,
+// as it was not before.
+func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *stream, first, silences bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st = s.open[k]
@@ -207,7 +208,7 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 	}
 	switch {
 	case m.Kind == agora.Control:
-		return nil, false
+		return nil, false, false
 	case m.Part == agora.Start && (st == nil || st.ended):
 		st = &stream{key: k, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame, pieces: o.Piece}
 		s.uses(st, l)
@@ -215,14 +216,15 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 		s.relay.streamOpens(s.cfg.Claim, k.to, k.stream) // what was refused may have ended since presence was told
 		s.last = nil
 		s.expire(k, st, m.Meta.Deadline, false)
-		return st, true
+		return st, true, false
 	case m.Part.Ends() && st != nil:
 		st.ended = true
 	}
 	if m.Part == agora.Cancel {
+		silences = !s.past.over.has(k)
 		s.past.over.add(k)
 	}
-	return st, false
+	return st, false, silences
 }
 
 // uses has the parts of a stream go into a lane; mu is held.

@@ -30,6 +30,9 @@ func (s *Sender) settle(p *pendingSend, res broker.Result) {
 	failed := res.Err != nil
 	if failed && agora.AsError(res.Err).Code == agora.Unavailable {
 		s.heldBack(k.to, res)
+		if p.silences {
+			s.speaks(k)
+		}
 	}
 	if k.to.IsBox() && (p.part != agora.Cancel || st != nil) { // else it is the request's stream that is cancelled
 		s.boxed(k.to, p.part, res.Err)

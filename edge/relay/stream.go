@@ -192,7 +192,8 @@ func (s *streamSet) cancelled(to agora.Address, name string) bool {
 	k := streamKey{to, name}
 	s.mu.Lock()
 	st, ended := s.open[k], s.past.ended.has(k)
-	if st != nil {
+	silences := st != nil && !s.past.over.has(k)
+	if silences {
 		s.past.over.add(k)
 	}
 	s.mu.Unlock()
@@ -201,8 +202,21 @@ func (s *streamSet) cancelled(to agora.Address, name string) bool {
 	}
 	// The receiver drops it; the log needs it, so that the stream is closed there too.
 	m := agora.Message{Kind: st.kind, Part: agora.Cancel, Stream: name, From: s.cfg.Claim.Agent, To: to}
-	s.put(to, m, func(broker.Result) { s.end(k, st) })
+	s.put(to, m, func(res broker.Result) {
+		if silences && res.Err != nil && agora.AsError(res.Err).Code == agora.Unavailable {
+			s.speaks(k)
+		}
+		s.end(k, st)
+	})
 	return true
+}
+
+// speaks says that a cancel was refused for the moment by which a stream was to be silent: it has ended nothing. What was refused with it, and comes
+// again, is answered as the lane has it.
+func (s *streamSet) speaks(k streamKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.past.over.remove(k)
 }
 
 // AbortOpen ends every open stream for good: the agent has left. It returns
