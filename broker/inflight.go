@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,6 +83,11 @@ func (f *inflightRecord) pass(n uint64) {
 			it.m.N = 0
 		}
 	}
+}
+
+// holds reports whether a message with a number waits for the fate of the record.
+func (f *inflightRecord) holds(n uint64) bool {
+	return slices.ContainsFunc(f.items, func(it item) bool { return it.m.N == n && !it.toldOff() })
 }
 
 // toldOff reports whether the item was answered with UNAVAILABLE before the fate of its record is known.

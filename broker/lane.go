@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -183,6 +184,13 @@ func (l *Lane) Pass(n uint64) {
 	if l.inflight != nil {
 		l.inflight.pass(n)
 	}
+}
+
+// Holds reports whether a message with a number was Put whose fate is not told yet.
+func (l *Lane) Holds(n uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inflight != nil && l.inflight.holds(n) || slices.ContainsFunc(l.queue.items(), func(e entry) bool { return e.m.N == n && !e.lost })
 }
 
 // Streams returns the streams that are open after all that was Put so far.

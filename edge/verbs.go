@@ -65,6 +65,7 @@ func (s mailer) send(ctx context.Context, m agora.Message, w Want) error {
 		err = s.node.screens.check(ctx, s.actor, &m)
 	}
 	if err != nil {
+		err = s.out.sender().Undecided(m.To, m.N, err)
 		if m.Part == agora.Start {
 			s.out.sender().Unstarted(m.To, m.Stream, m.N, err)
 		}

@@ -105,5 +105,24 @@ func (s *laneSet) Refused(to agora.Address, n uint64, err error) {
 	}
 }
 
+// Undecided returns the answer to a numbered frame that is to be refused before it comes into its lane. It is refused for the
+// moment only while the lane holds one with its number, which may be stored, or have to come again: refused for
+// good the number would be used up, and the lane would wait for it in vain.
+func (s *laneSet) Undecided(to agora.Address, n uint64, err error) error {
+	if n == 0 || agora.AsError(err).Code == agora.Unavailable {
+		return err
+	}
+	s.mu.Lock()
+	l := s.lanes[to]
+	s.mu.Unlock()
+	if l == nil || !l.Holds(n) {
+		return err
+	}
+	return &agora.Error{
+		Code: agora.Unavailable, RetryAfter: time.Second, Cause: err,
+		Message: fmt.Sprintf("number %d is being stored, and can't be answered yet", n),
+	}
+}
+
 // Used notes that a number went with what needs no place in a lane.
 func (s *laneSet) Used(to agora.Address, n uint64) { s.pass(to, n) }

@@ -26,6 +26,7 @@ type bench struct {
 	relay *relay.Relay
 	claim presence.Claim
 	stuck atomic.Bool // nothing can be stored: all is refused for the moment
+	stop  func()      // stops the log's server
 }
 
 func newBench(t *testing.T) *bench {
@@ -39,7 +40,7 @@ func newBench(t *testing.T) *bench {
 	nats, err := natsd.Embed(ctx, natsd.Config{})
 	must(err)
 	t.Cleanup(nats.Shutdown)
-	b := &bench{T: t}
+	b := &bench{T: t, stop: nats.Shutdown}
 	b.log, err = broker.Connect(ctx, broker.Config{URL: nats.URL(), Memory: true, GiveUp: await.Long, Election: await.Long})
 	must(err)
 	t.Cleanup(b.log.Close)

@@ -26,6 +26,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) error {
 		}
 		var err error
 		if l, err = s.prepare(ctx, &m, o); err != nil {
+			err = s.Undecided(m.To, m.N, err)
 			if !o.Piece {
 				s.refuse(k, m.Part, m.N, err)
 			}
