@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/agora-relay/agora"
@@ -16,14 +17,24 @@ type pastStreams struct {
 
 // drops reports whether a part belongs to a stream that was answered for
 // already. A new start makes it a stream again; an end ends the silence.
-func (p *pastStreams) drops(k streamKey, part agora.Part) bool {
-	if part == agora.Whole || !p.over.has(k) {
+func (p *pastStreams) drops(k streamKey, part agora.Part, n uint64) bool {
+	if part == agora.Whole || !p.over.has(k) || n > 0 && n < p.cancelled(k) {
 		return false
 	}
 	if part == agora.Start || part.Ends() {
 		p.over.remove(k)
 	}
 	return part != agora.Start
+}
+
+// cancel notes that a stream was cancelled by the part of a number. What stands before that may have been refused for the moment:
+// it comes again, and is answered.
+func (p *pastStreams) cancel(k streamKey, n uint64) { p.over.put(k, strconv.FormatUint(n, 10)) }
+
+// cancelled returns the number of the part that cancelled a stream, 0 where there is none.
+func (p *pastStreams) cancelled(k streamKey) uint64 {
+	n, _ := strconv.ParseUint(p.over.in[k], 10, 64)
+	return n
 }
 
 // unopen notes the id of a message with which a stream was to open, and which was refused.

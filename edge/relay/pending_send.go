@@ -79,7 +79,7 @@ func (p *pendingSend) complete(res broker.Result) {
 	if p.key.to.IsBox() && res.Err == nil {
 		p.lane.peer.sent.Add(int64(p.size))
 	}
-	if s.answered(p.key, p.part, res.Err) || p.awaits && p.n == 0 && res.Err != nil && s.late(p.key.to, p.request) {
+	if s.answered(p.key, p.part, p.n, res.Err) || p.awaits && p.n == 0 && res.Err != nil && s.late(p.key.to, p.request) {
 		return
 	}
 	s.settle(p, res)

@@ -17,7 +17,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) error {
 	k := streamKey{m.To, m.Stream}
 	l, st, told := s.goesOn(&k, &m)
 	if l == nil {
-		if m.Part != agora.Cancel && s.dropped(k, m.Part) {
+		if m.Part != agora.Cancel && s.dropped(k, m.Part, m.N) {
 			s.pass(m.To, m.N)
 			if o.Answered {
 				return agora.Errorf(agora.StreamNotFound, "stream %q to %q is over", m.Stream, m.To.Peer().Name())
@@ -223,7 +223,7 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 	}
 	if m.Part == agora.Cancel {
 		silences = !s.past.over.has(k)
-		s.past.over.add(k)
+		s.past.cancel(k, m.N)
 	}
 	return st, false, silences
 }

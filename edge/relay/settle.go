@@ -8,11 +8,11 @@ import (
 // answered tells whether the outcome of a part is no news: it is refused for
 // good, and so was one before it. Many may be under way when the first is. A cancel is always answered: nothing else tells
 // its sender that the stream is over.
-func (s *Sender) answered(k streamKey, part agora.Part, err error) bool {
+func (s *Sender) answered(k streamKey, part agora.Part, n uint64, err error) bool {
 	if err == nil || part == agora.Start || part == agora.Cancel || agora.AsError(err).Code == agora.Unavailable {
 		return false
 	}
-	return s.dropped(k, part)
+	return s.dropped(k, part, n)
 }
 
 // settle takes note of what became of a message.

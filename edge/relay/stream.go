@@ -105,10 +105,10 @@ func (s *streamSet) Lanes() []presence.Lane {
 }
 
 // dropped reports whether a part belongs to a stream that was answered for already; see [pastStreams.drops].
-func (s *streamSet) dropped(k streamKey, part agora.Part) bool {
+func (s *streamSet) dropped(k streamKey, part agora.Part, n uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.past.drops(k, part)
+	return s.past.drops(k, part, n)
 }
 
 // refuse remembers that a stream was answered for. A numbered part that was refused for the moment comes again under its
@@ -131,7 +131,7 @@ func (s *streamSet) Unstarted(to agora.Address, name string, n uint64, err error
 
 // AnsweredFor tells whether a part is of a stream that was refused and needs no other answer; a number that it has is used up then.
 func (s *streamSet) AnsweredFor(to agora.Address, name string, part agora.Part, n uint64) bool {
-	if !s.dropped(streamKey{to, name}, part) {
+	if !s.dropped(streamKey{to, name}, part, n) {
 		return false
 	}
 	s.pass(to, n)

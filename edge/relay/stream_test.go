@@ -61,7 +61,7 @@ func TestAStreamThatIsRefusedForGoodIsAnsweredOnce(t *testing.T) {
 		{agora.Chunk, no, true}, // the end has ended the silence
 	} {
 		if step.part == agora.Start {
-			s.dropped(k, step.part)
+			s.dropped(k, step.part, 0)
 		}
 		told := false
 		p := s.relay.pending.get()
