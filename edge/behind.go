@@ -20,7 +20,7 @@ func (n *Node) writeBehindLoop() {
 		}
 		n.relay.Tick(n.ctx)
 		n.calls.Tick(n.ctx)
-		n.sessions.detachLate(n.ctx, n.background)
+		n.sessions.detachLate(n.background)
 	}
 }
 
@@ -45,15 +45,11 @@ func (t *sessionTable) flushPositions(ctx context.Context, p *presence.Store, lo
 }
 
 // detachLate tries again to detach the sessions that have stopped.
-func (t *sessionTable) detachLate(ctx context.Context, background func(func())) {
+func (t *sessionTable) detachLate(background func(func())) {
 	for _, s := range t.allStopped() {
 		if s.departure.mu.TryLock() {
 			s.departure.mu.Unlock()
-			background(func() {
-				ctx, cancel := context.WithTimeout(ctx, closeTime)
-				defer cancel()
-				leaver{s}.detach(ctx)
-			})
+			background(leaver{s}.detachSoon)
 		}
 	}
 }

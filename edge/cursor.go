@@ -17,6 +17,7 @@ type cursor struct {
 
 	mu            sync.Mutex // guards the fields below, and what subscriptions say of themselves
 	closed        bool       // the session is over here: nothing is handed on any more
+	writing       bool       // the door has been handed what it has not written yet
 	pingPending   bool       // a ping that confirms is under way
 	unackedFrames int32      // frames of the mailbox written since the last ping
 	acked         uint64     // known to have arrived
@@ -86,7 +87,22 @@ func (c *cursor) markHanded(pulled []Delivery) ([]Delivery, bool) {
 	if drop {
 		pulled = slices.DeleteFunc(pulled, func(d Delivery) bool { return stale(&d) })
 	}
+	c.writing = len(pulled) > 0
 	return pulled, true
+}
+
+// lost notes that the door writes nothing any more.
+func (c *cursor) lost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writing = false
+}
+
+// isWriting reports whether the door has been handed what it has not written yet.
+func (c *cursor) isWriting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writing
 }
 
 // markHandedAside is handed for what a reader has read by itself, up to a position.
@@ -106,6 +122,7 @@ func (c *cursor) markHandedAside(seq uint64) bool {
 func (c *cursor) markWritten(pulled []Delivery, most int64) (data uint64, ask bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.writing = false
 	for i := range pulled {
 		d := &pulled[i]
 		d.span.End(nil)

@@ -29,12 +29,17 @@ type leaver struct{ *Session }
 // once, else its grace begins. It returns when that is done, or handed to
 // the node: it blocks for a few round trips, and 5 s at most. Idempotent.
 func (s *Session) Closed(goodbye bool) {
-	if !s.stop(goodbye) {
-		return
+	s.cursor.lost()
+	if s.stop(goodbye) {
+		leaver{s}.detachSoon()
 	}
+}
+
+// detachSoon is detach within the time that a connection's goroutine has for it.
+func (s leaver) detachSoon() {
 	ctx, cancel := context.WithTimeout(s.node.ctx, closeTime)
 	defer cancel()
-	leaver{s}.detach(ctx)
+	s.detach(ctx)
 }
 
 // stop ends verbs and deliveries; false when that was done before.
@@ -215,11 +220,13 @@ func (s leaver) handOver(ctx context.Context) (clean bool, err error) {
 	return clean, nil
 }
 
-// flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them.
+// flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them. What the door has in hand comes to its
+// socket before the next holder delivers, or never.
 func (s leaver) flushAll(ctx context.Context) error {
 	for {
 		err := s.out.sender().Flush(ctx)
-		if err != nil || !s.owed.Load().busy() || !pause.For(ctx, 5*time.Millisecond) {
+		waits := s.cursor.isWriting() || err == nil && s.owed.Load().busy()
+		if !waits || !pause.For(ctx, 5*time.Millisecond) {
 			return err
 		}
 	}

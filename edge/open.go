@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -79,7 +80,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 	if err != nil {
 		return nil, Welcome{}, err
 	}
-	o, err := n.beginSession(ctx, a, h, req, claim, conn)
+	o, err := n.beginSession(ctx, a, h, req, claim, conn, arrival)
 	if err != nil {
 		n.owner.Return(claim)
 		return nil, Welcome{}, agora.AsError(err)
@@ -93,7 +94,7 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 }
 
 // beginSession begins the session of a claim, once nobody else holds anything of it.
-func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn) (*opening, error) {
+func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn, arrival *ownership.Arrival) (*opening, error) {
 	if err := n.owner.AwaitHandover(ctx, c); err != nil {
 		return nil, err
 	}
@@ -123,8 +124,11 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	s.revalidate()                   // what was taken back before is not looked for again
 	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
 		if err := n.owner.Reconcile(ctx, owned{s}); err != nil {
-			s.deposed()
+			owned{s}.Depose()
 		}
+	}
+	if arrival.Superseded() {
+		owned{s}.Depose()
 	}
 	return o, nil
 }

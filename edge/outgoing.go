@@ -115,7 +115,11 @@ func (o *outgoing) laneLost() {
 		defer cancel()
 		missing, err := o.node.cfg.Presence.Sessions.Missing(ctx, o.node.Holder(), slices.Values([]presence.Claim{o.claim}))
 		if err != nil || len(missing) > 0 {
-			o.deposed()
+			if s := o.node.sessions.under(o.address(), o.claim.Epoch); s != nil {
+				owned{s}.Depose()
+			} else {
+				o.deposed()
+			}
 			return
 		}
 		o.conn.Close(Reason{Cause: Drained, Text: "the session goes on under a new claim: reconnect"})

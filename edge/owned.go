@@ -15,8 +15,13 @@ func (s owned) Claim() presence.Claim                                { return s.
 func (s owned) Snapshot() presence.Held                              { return s.held() }
 func (s owned) Over() bool                                           { return s.life.ended() }
 func (s owned) Probe(ctx context.Context) bool                       { return keeper(s).probe(ctx) }
-func (s owned) Depose()                                              { s.deposed() }
 func (s owned) HandOver(ctx context.Context) (clean bool, err error) { return leaver(s).handOver(ctx) }
+
+// Depose gives nothing more to the session's connection, which is closed, as another edge holds the claim.
+func (s owned) Depose() {
+	s.cursor.close()
+	s.deposed()
+}
 
 // Resume has the session deliver what was withheld from a Pull.
 func (s owned) Resume() {

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -190,4 +192,80 @@ func TestAGoodbyeEndsWhatADeadEdgeOwedAnEnd(t *testing.T) {
 	sender, _ = registered(t, c, 1, "sender", token(welcome))
 	sender.Close(1000)
 	receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s"}`)
+}
+
+// shut is a connection that takes note when it is closed, and goes on all the same, as one does whose socket takes nothing.
+type shut struct {
+	woken
+	closed chan edge.Reason
+}
+
+func (c shut) Close(r edge.Reason) {
+	select {
+	case c.closed <- r:
+	default:
+	}
+}
+
+// An edge that finds another one in its place gives the agent nothing more, as long as its connection may take to close.
+func TestADeposedSessionIsGivenNothingMore(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Leases: []time.Duration{6 * time.Second}})
+	sender, _ := registered(t, c, 2, "sender")
+	old := shut{make(woken, 1), make(chan edge.Reason, 1)}
+	b, w, err := actor(t, c, 0).Open(t.Context(), edge.Hello{Card: agora.Agent{ID: "b"}, Conn: "of b"}, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Begin()
+	c.CutLog(0)
+	noticed(t, c, 0)
+	next := asked(t, c, 1, "b", `"resume_token":`+agoratest.Quote(w.ResumeToken))
+	if r := await.Recv(t, "the old connection is closed", old.closed); r.Cause != edge.TakenOver {
+		t.Errorf("closed for %v", r)
+	}
+	stored(sender, "b", 1)
+	c.MendEdge(0)
+	await.True(t, "the old session may be given something, but for that", func() bool {
+		ds, err := b.Pull(t.Context(), 1<<10, func() {})
+		if len(ds) > 0 {
+			t.Fatalf("the old session is given %v", ds)
+		}
+		return err == nil
+	})
+	b.Closed(false)
+	next.Expect(`{"type":"agent.registered","resumed":true}`)
+	got(next, 1)
+}
+
+// What a connection has in hand is written before its session is handed over.
+func TestAHandOverWaitsForWhatIsBeingWritten(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]func(b *edge.Session){
+		"written":           func(b *edge.Session) { b.Written() },
+		"the socket closed": func(b *edge.Session) { b.Closed(false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, agoratest.Options{})
+			sender, _ := registered(t, c, 2, "sender")
+			old := shut{make(woken, 1), make(chan edge.Reason, 1)}
+			b, w, err := actor(t, c, 0).Open(t.Context(), edge.Hello{Card: agora.Agent{ID: "b"}, Conn: "of b"}, old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Begin()
+			stored(sender, "b", 1)
+			await.True(t, "it is given the message", func() bool {
+				ds, _ := b.Pull(t.Context(), 1<<10, func() {})
+				return len(ds) > 0
+			})
+			next := asked(t, c, 1, "b", `"resume_token":`+agoratest.Quote(w.ResumeToken))
+			await.Recv(t, "the old connection is closed", old.closed)
+			next.ExpectNone(during(300 * time.Millisecond))
+			ends(b)
+			next.Expect(`{"type":"agent.registered","resumed":true}`)
+			b.Closed(false)
+		})
+	}
 }

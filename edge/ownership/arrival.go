@@ -15,6 +15,7 @@ type Arrival struct {
 	at    agora.Address
 	asked bool   // its claim is under way: it may hold any epoch; guarded by among.mu, like the next
 	epoch uint64 // that it holds; 0 for none
+	past  uint64 // another holder was told that nothing from before this epoch is left here; 0 for none
 }
 
 // arrivals are those of an edge. The zero value is ready to use.
@@ -46,6 +47,23 @@ func (r *arrivals) mayHold(at agora.Address, epoch uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.all[at], func(a *Arrival) bool { return a.asked || a.epoch == epoch })
+}
+
+// supersede notes that another holder is told that nothing of an agent from before an epoch is left here.
+func (r *arrivals) supersede(at agora.Address, before uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.all[at] {
+		a.past = max(a.past, before)
+	}
+}
+
+// Superseded reports whether another holder was told that nothing of the agent's from before a younger claim is left here, as there was no session yet.
+// It is asked once that can be found: then it must give its agent nothing.
+func (a *Arrival) Superseded() bool {
+	a.among.mu.Lock()
+	defer a.among.mu.Unlock()
+	return a.epoch < a.past
 }
 
 func (a *Arrival) claimSent() {

@@ -50,7 +50,7 @@ type Session interface {
 	Snapshot() presence.Held // as presence is to have it again, should it have lost it
 	Over() bool              // its connection is gone
 	Probe(ctx context.Context) bool
-	Depose()                        // closes its connection, as another edge holds the claim; must not block
+	Depose()                        // closes its connection, to which nothing more is given, as another edge holds the claim; must not block
 	Resume()                        // has it deliver what was withheld; must not block
 	Lose(ctx context.Context) error // tells presence that its connection is gone
 	// HandOver closes its connection, flushes what is under way, and reports whether nothing was given up.

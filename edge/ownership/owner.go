@@ -121,8 +121,9 @@ func (o *Owner) Probed(ctx context.Context, at agora.Address, epoch uint64) bool
 	return o.claimer.probed(ctx, at, epoch)
 }
 
-// HandOver closes what this edge still holds of an agent from before an epoch.
+// HandOver closes what this edge still holds of an agent from before an epoch, and has no session of it begin under an older one.
 func (o *Owner) HandOver(ctx context.Context, at agora.Address, epoch uint64) (done, clean bool) {
+	o.claimer.arrivals.supersede(at, epoch) // before the sessions are looked for: one that is not there yet finds that
 	return handOver(ctx, o.cfg.Sessions.Of(at, epoch))
 }
 
