@@ -253,6 +253,10 @@ func (s *calls) release() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	for _, c := range open {
+		if c.session != c.to.session { // it moved, and its session did not: presence had lost it
+			c.stop()
+			continue
+		}
 		c.must = c.to.names != plainly
 		s.answer(c)
 		s.w.note("call %d of %s is answered", c.k, c.to.id)
