@@ -221,11 +221,11 @@ func (s leaver) handOver(ctx context.Context) (clean bool, err error) {
 }
 
 // flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them. What the door has in hand comes to its
-// socket before the next holder delivers, or never.
+// socket before the next holder delivers, unless that takes nothing for as long as a connection has for a sign of life.
 func (s leaver) flushAll(ctx context.Context) error {
 	for {
 		err := s.out.sender().Flush(ctx)
-		waits := s.cursor.isWriting() || err == nil && s.owed.Load().busy()
+		waits := s.cursor.isWriting() && s.life.overFor() < s.node.cfg.Probe || err == nil && s.owed.Load().busy()
 		if !waits || !pause.For(ctx, 5*time.Millisecond) {
 			return err
 		}

@@ -43,6 +43,16 @@ func (l *lifecycle) saidGoodbye() bool {
 	return l.goodbye
 }
 
+// overFor returns for how long the session has taken no verb; 0 where it does.
+func (l *lifecycle) overFor() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		return 0
+	}
+	return time.Duration(agora.Ticks() - l.stopped)
+}
+
 // away returns how much of a grace is left; 0 where it has not begun.
 func (l *lifecycle) away(grace time.Duration) time.Duration {
 	l.mu.Lock()
