@@ -31,6 +31,7 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 		talk.Progress(5)
 		load.progress(t, 1)
 	}
+	talk.Mark()
 	for i := range rounds {
 		for k := range 4 {
 			talk.Kick(k)
@@ -52,7 +53,7 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 	total, refused := talk.Settle()
 	t.Logf("%d frames, each once and in order; %d refused", total, refused)
 	if refused > 0 {
-		t.Errorf("%d of %d frames were refused for good, want none", refused, total)
+		t.Errorf("%d of %d frames were refused for good, want none; agents saw %v", refused, total, talk.Recovery().Codes)
 	}
 	got := load.finish(t)
 	judgeLoad(t, got)
