@@ -220,6 +220,7 @@ func (s *calls) missing() string {
 	s.w.mu.Unlock()
 	switch {
 	case released:
+		s.forgo()
 		return s.untold()
 	case s.w.scenes.since() < 2*lease:
 		return "calls are held"
@@ -253,13 +254,21 @@ func (s *calls) release() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	for _, c := range open {
-		if c.session != c.to.session { // it moved, and its session did not: presence had lost it
-			c.stop()
-			continue
-		}
 		c.must = c.to.names != plainly
 		s.answer(c)
 		s.w.note("call %d of %s is answered", c.k, c.to.id)
+	}
+}
+
+// forgo gives up the calls that were answered in a session which is not that in which their agent was asked: it has moved, and presence had lost
+// the one before. An answer of another session is none.
+func (s *calls) forgo() {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	for _, c := range s.all {
+		if c.held && !c.over && c.request != nil && c.session != c.to.session {
+			c.stop()
+		}
 	}
 }
 
