@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/agora-relay/agora"
@@ -9,16 +8,17 @@ import (
 
 // pastStreams is the streams of a sender that are not open any more, as far as it keeps them in mind. The lock of its laneSet guards it.
 type pastStreams struct {
-	over      fifo  // refused or cancelled: their later parts are dropped in silence
-	ended     fifo  // came to their normal end
-	concluded fifo  // ended by an answer, with its id
-	unopened  *fifo // a part was to open them that was refused, with its id; nil while there was none
+	over      fifo[uint64]   // refused or cancelled: their later parts are dropped in silence; with the number of the cancel, 0 for none
+	ended     fifo[struct{}] // came to their normal end
+	concluded fifo[string]   // ended by an answer, with its id
+	unopened  *fifo[string]  // a part was to open them that was refused, with its id; nil while there was none
 }
 
 // drops reports whether a part belongs to a stream that was answered for
-// already. A new start makes it a stream again; an end ends the silence.
+// already. A new start makes it a stream again; an end ends the silence. What stands before a cancel by its number n may have been
+// refused for the moment: it comes again, and is answered.
 func (p *pastStreams) drops(k streamKey, part agora.Part, n uint64) bool {
-	if part == agora.Whole || !p.over.has(k) || n > 0 && n < p.cancelled(k) {
+	if part == agora.Whole || !p.over.has(k) || n > 0 && n < p.over.in[k] {
 		return false
 	}
 	if part == agora.Start || part.Ends() {
@@ -27,20 +27,19 @@ func (p *pastStreams) drops(k streamKey, part agora.Part, n uint64) bool {
 	return part != agora.Start
 }
 
-// cancel notes that a stream was cancelled by the part of a number. What stands before that may have been refused for the moment:
-// it comes again, and is answered.
-func (p *pastStreams) cancel(k streamKey, n uint64) { p.over.put(k, strconv.FormatUint(n, 10)) }
-
-// cancelled returns the number of the part that cancelled a stream, 0 where there is none.
-func (p *pastStreams) cancelled(k streamKey) uint64 {
-	n, _ := strconv.ParseUint(p.over.in[k], 10, 64)
-	return n
+// silence has the later parts of a stream be dropped, as it is cancelled by the part with a number; false where they are already.
+func (p *pastStreams) silence(k streamKey, n uint64) bool {
+	if p.over.has(k) {
+		return false
+	}
+	p.over.put(k, n)
+	return true
 }
 
 // unopen notes the id of a message with which a stream was to open, and which was refused.
 func (p *pastStreams) unopen(k streamKey, id string) {
 	if p.unopened == nil {
-		p.unopened = new(fifo)
+		p.unopened = new(fifo[string])
 	}
 	p.unopened.put(k, id)
 }
@@ -63,29 +62,32 @@ func (p *pastStreams) reopens(k streamKey, id string, silent bool) (again, may b
 // missing stands behind the id of a message behind which others were dropped in silence.
 const missing = "\x00"
 
-// fifo is a set of the streams added last, each with a word about it.
-type fifo struct {
-	in    map[streamKey]string
+// fifo is a set of the streams added last, each with something about it.
+type fifo[T any] struct {
+	in    map[streamKey]T
 	order []streamKey
 }
 
 // remembered is how many refused, cancelled or ended streams a sender keeps in mind.
 const remembered = 1024
 
-func (f *fifo) has(k streamKey) bool {
+func (f *fifo[T]) has(k streamKey) bool {
 	_, ok := f.in[k]
 	return ok
 }
 
-func (f *fifo) add(k streamKey) { f.put(k, "") }
+func (f *fifo[T]) add(k streamKey) {
+	var nothing T
+	f.put(k, nothing)
+}
 
 // put adds a stream, or replaces what is said of it.
-func (f *fifo) put(k streamKey, word string) {
+func (f *fifo[T]) put(k streamKey, about T) {
 	if f.in == nil {
-		f.in = map[streamKey]string{}
+		f.in = map[streamKey]T{}
 	}
 	known := f.has(k)
-	if f.in[k] = word; known {
+	if f.in[k] = about; known {
 		return
 	}
 	f.order = append(f.order, k)
@@ -95,4 +97,4 @@ func (f *fifo) put(k streamKey, word string) {
 	}
 }
 
-func (f *fifo) remove(k streamKey) { delete(f.in, k) }
+func (f *fifo[T]) remove(k streamKey) { delete(f.in, k) }

@@ -222,8 +222,7 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 		st.ended = true
 	}
 	if m.Part == agora.Cancel {
-		silences = !s.past.over.has(k)
-		s.past.cancel(k, m.N)
+		silences = s.past.silence(k, m.N)
 	}
 	return st, false, silences
 }

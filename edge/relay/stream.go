@@ -192,10 +192,7 @@ func (s *streamSet) cancelled(to agora.Address, name string) bool {
 	k := streamKey{to, name}
 	s.mu.Lock()
 	st, ended := s.open[k], s.past.ended.has(k)
-	silences := st != nil && !s.past.over.has(k)
-	if silences {
-		s.past.over.add(k)
-	}
+	silences := st != nil && s.past.silence(k, 0)
 	s.mu.Unlock()
 	if st == nil {
 		return !ended

@@ -11,7 +11,7 @@ import (
 )
 
 func TestRefusedStreamsAreRememberedUpToABound(t *testing.T) {
-	var f fifo
+	var f fifo[struct{}]
 	key := func(i int) streamKey { return streamKey{agora.ToAgent("t", "a"), strconv.Itoa(i)} }
 	for i := range remembered + 10 {
 		f.add(key(i))
@@ -26,6 +26,24 @@ func TestRefusedStreamsAreRememberedUpToABound(t *testing.T) {
 	f.remove(key(10))
 	if f.has(key(10)) {
 		t.Error("still has what was removed")
+	}
+}
+
+func TestACancelByItsNumberSilencesWhatStandsBehindIt(t *testing.T) {
+	cancelled, refused := streamKey{agora.ToAgent("t", "a"), "cancelled"}, streamKey{agora.ToAgent("t", "a"), "refused"}
+	var p pastStreams
+	p.over.add(refused)
+	if !p.silence(cancelled, 5) || p.silence(cancelled, 7) || p.silence(refused, 5) {
+		t.Error("a stream was silenced twice, or not at all")
+	}
+	for _, x := range []struct {
+		k    streamKey
+		n    uint64
+		want bool
+	}{{cancelled, 4, false}, {cancelled, 6, true}, {cancelled, 0, true}, {refused, 4, true}} {
+		if got := p.drops(x.k, agora.Chunk, x.n); got != x.want {
+			t.Errorf("chunk %d of the %s stream is dropped: %v, want %v", x.n, x.k.stream, got, x.want)
+		}
 	}
 }
 
