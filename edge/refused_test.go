@@ -6,6 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
@@ -89,4 +91,23 @@ func TestACancelThatWasRefusedForTheMomentReachesTheSenderWhenItComesAgain(t *te
 	receiver.Expect(`{"type":"receipt","request_id":"c"}`)
 	receiver.Send(`{"type":"cancel","id":"d","to":"sender","stream_id":"s"}`)
 	receiver.Expect(`{"type":"error","request_id":"d","code":"STREAM_NOT_FOUND"}`)
+}
+
+// A frame comes again while its first copy is under way: refused for good it would use the number up that the first one still has.
+func TestACopyOfWhatIsUnderWayIsNotRefusedForGood(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Limits: admission.Limits{Rate: 0.01, Burst: 200}}}) // two messages
+	sender, _ := registered(t, c, 0, "sender")
+	receiver, _ := registered(t, c, 1, "receiver")
+	sender.Send(numbered("receiver", 1))
+	sender.Expect(`{"type":"receipt","n":1}`)
+	c.HoldLog(0, true)
+	sender.Send(numbered("receiver", 2))
+	sender.Send(numbered("receiver", 2))
+	sender.Expect(`{"type":"error","code":"UNAVAILABLE","n":2}`)
+	c.HoldLog(0, false)
+	sender.Expect(`{"type":"receipt","n":2}`)
+	sender.Send(numbered("receiver", 3))
+	sender.Expect(`{"type":"error","code":"RATE_LIMITED","n":3}`)
+	got(receiver, 1, 2)
 }
