@@ -18,3 +18,14 @@ func testCable(t testing.TB, s *natsd.Server) *faultnet.Proxy {
 	}
 	return faultnet.NewProxy(t, u.Host)
 }
+
+// testCabled returns a lane of a broker that reaches its server by a cable.
+func testCabled(t testing.TB) (*faultnet.Proxy, *Broker, *Lane) {
+	t.Helper()
+	s := testServer(t, 1)
+	c := testCable(t, s)
+	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
+	l := b.Lane(lane("s1", 1, false))
+	t.Cleanup(l.Close)
+	return c, b, l
+}

@@ -218,11 +218,7 @@ func TestANudgeBringsWhatWasNeverHandedOn(t *testing.T) {
 
 func TestARefusalThatIsNotOursIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	s := testServer(t, 1)
-	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
-	l := b.Lane(lane("s1", 1, false))
-	defer l.Close()
+	c, b, l := testCabled(t)
 	store(t, l, text("1"))
 	c.Deafen()
 	result := make(chan Result, 1)
@@ -287,11 +283,7 @@ func TestARecordOfUnknownFateIsLookedUp(t *testing.T) {
 
 func TestARecordThatIsForeverBeingStoredIsLookedUp(t *testing.T) {
 	t.Parallel()
-	s := testServer(t, 1)
-	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
-	l := b.Lane(lane("s1", 1, false))
-	defer l.Close()
+	c, b, l := testCabled(t)
 	store(t, l, text("1"))
 	c.Deafen()
 	result := make(chan Result, 1)

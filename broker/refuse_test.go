@@ -133,11 +133,7 @@ func TestALaneGathersOnlySoMuch(t *testing.T) {
 
 func TestALaneThatCantReachTheLogRefusesAndRecovers(t *testing.T) {
 	t.Parallel()
-	s := testServer(t, 1)
-	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
-	l := b.Lane(lane("s1", 1, false))
-	defer l.Close()
+	c, b, l := testCabled(t)
 	store(t, l, part(agora.Start, "s", "1"))
 	c.Cut()
 	await.True(t, "the connection is lost", func() bool { return !b.Connected() })
@@ -326,11 +322,7 @@ func TestQuestionsAreAnsweredByName(t *testing.T) {
 
 func TestStreamsOfWhatIsInHandAreKnown(t *testing.T) {
 	t.Parallel()
-	s := testServer(t, 1)
-	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
-	l := b.Lane(lane("s1", 1, false))
-	defer l.Close()
+	c, b, l := testCabled(t)
 	store(t, l, part(agora.Start, "stored", "1"))
 	store(t, l, part(agora.Start, "ending", "2"))
 	c.Cut()

@@ -85,11 +85,7 @@ func TestANumberRefusedBesideARecordInDoubtIsWaitedForAsItsSenderWasTold(t *test
 // not to be stored.
 func TestANumberInDoubtThatIsUsedUpIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := testServer(t, 1)
-	c := testCable(t, s)
-	b := testBroker(t, s, func(cfg *Config) { cfg.URL = c.Addr() })
-	l := b.Lane(lane("s1", 1, false))
-	defer l.Close()
+	c, b, l := testCabled(t)
 	store(t, l, numbered(1, text("1")))
 	c.Cut()
 	await.True(t, "the connection is lost", func() bool { return !b.Connected() })

@@ -207,20 +207,27 @@ func (c shut) Close(r edge.Reason) {
 	}
 }
 
-// An edge that finds another one in its place gives the agent nothing more, as long as its connection may take to close.
-func TestADeposedSessionIsGivenNothingMore(t *testing.T) {
-	t.Parallel()
-	c := start(t, agoratest.Options{Leases: []time.Duration{6 * time.Second}})
-	sender, _ := registered(t, c, 2, "sender")
-	old := shut{make(woken, 1), make(chan edge.Reason, 1)}
+// heldOpen begins a session of b at the first edge by such a connection, and returns what b says to resume it.
+func heldOpen(t *testing.T, c *agoratest.Cluster) (b *edge.Session, old shut, resume string) {
+	t.Helper()
+	old = shut{make(woken, 1), make(chan edge.Reason, 1)}
 	b, w, err := actor(t, c, 0).Open(t.Context(), edge.Hello{Card: agora.Agent{ID: "b"}, Conn: "of b"}, old)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Begin()
+	return b, old, `"resume_token":` + agoratest.Quote(w.ResumeToken)
+}
+
+// An edge that finds another one in its place gives the agent nothing more, as long as its connection may take to close.
+func TestADeposedSessionIsGivenNothingMore(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Leases: []time.Duration{6 * time.Second}})
+	sender, _ := registered(t, c, 2, "sender")
+	b, old, resume := heldOpen(t, c)
 	c.CutLog(0)
 	noticed(t, c, 0)
-	next := asked(t, c, 1, "b", `"resume_token":`+agoratest.Quote(w.ResumeToken))
+	next := asked(t, c, 1, "b", resume)
 	if r := await.Recv(t, "the old connection is closed", old.closed); r.Cause != edge.TakenOver {
 		t.Errorf("closed for %v", r)
 	}
@@ -249,18 +256,13 @@ func TestAHandOverWaitsForWhatIsBeingWritten(t *testing.T) {
 			t.Parallel()
 			c := start(t, agoratest.Options{})
 			sender, _ := registered(t, c, 2, "sender")
-			old := shut{make(woken, 1), make(chan edge.Reason, 1)}
-			b, w, err := actor(t, c, 0).Open(t.Context(), edge.Hello{Card: agora.Agent{ID: "b"}, Conn: "of b"}, old)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.Begin()
+			b, old, resume := heldOpen(t, c)
 			stored(sender, "b", 1)
 			await.True(t, "it is given the message", func() bool {
 				ds, _ := b.Pull(t.Context(), 1<<10, func() {})
 				return len(ds) > 0
 			})
-			next := asked(t, c, 1, "b", `"resume_token":`+agoratest.Quote(w.ResumeToken))
+			next := asked(t, c, 1, "b", resume)
 			await.Recv(t, "the old connection is closed", old.closed)
 			next.ExpectNone(during(300 * time.Millisecond))
 			ends(b)
