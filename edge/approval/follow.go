@@ -20,8 +20,9 @@ func (a *Approvals) follow() {
 	}
 }
 
-// catchUp returns once the replica has what the book has now, or ctx is over.
-func (a *Approvals) catchUp(ctx context.Context) error {
+// CatchUp blocks until the replica has what the book has now: what was asked and decided before, at whatever edge. UNAVAILABLE where the book can't be read, the edge closes,
+// or ctx is over.
+func (a *Approvals) CatchUp(ctx context.Context) error {
 	last, err := a.cfg.Book.Last(ctx)
 	if err != nil {
 		return err
@@ -33,6 +34,9 @@ func (a *Approvals) catchUp(ctx context.Context) error {
 		}
 		select {
 		case <-looked:
+			if err := a.Synced(); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return agora.AsError(ctx.Err())
 		case <-a.ctx.Done():

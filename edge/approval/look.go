@@ -28,7 +28,7 @@ func (a *Approvals) Get(ctx context.Context, tenant string, agent agora.AgentID,
 func (a *Approvals) Find(ctx context.Context, tenant, id string) (Approval, error) {
 	agent, n := a.replica.asker(tenant, id)
 	if n == 0 {
-		if err := a.catchUp(ctx); err != nil {
+		if err := a.CatchUp(ctx); err != nil {
 			return Approval{}, err
 		}
 		agent, n = a.replica.asker(tenant, id)
@@ -57,8 +57,8 @@ func (f *Filter) Matches(d *Approval) bool {
 
 const mostListed = 1000
 
-// List returns a tenant's approvals as the replica has them, those asked first first; more says that there are others. It does not block; Synced says whether
-// the replica can be relied on.
+// List returns a tenant's approvals as the replica has them, those asked first first; more says that there are others. It does not block; CatchUp has
+// the replica be as the book is.
 func (a *Approvals) List(tenant string, f Filter) (all []Approval, more bool) {
 	if f.Most <= 0 || f.Most > mostListed {
 		f.Most = mostListed

@@ -81,6 +81,20 @@ func TestWhatWasJustAskedElsewhereIsFound(t *testing.T) {
 	}
 }
 
+func TestAListHasWhatWasJustAskedElsewhere(t *testing.T) {
+	t.Parallel()
+	a, b, tenant := pair(t, nil)
+	for k := range 50 {
+		ask(t, a, request(tenant, fmt.Sprint(k)))
+		if err := b.CatchUp(await.Context(t)); err != nil {
+			t.Fatal(err)
+		}
+		if all, _ := b.List(tenant, Filter{}); len(all) != k+1 {
+			t.Fatalf("%d listed, want %d", len(all), k+1)
+		}
+	}
+}
+
 func TestAWatchTellsOfEachChange(t *testing.T) {
 	t.Parallel()
 	a, b, tenant := pair(t, nil)

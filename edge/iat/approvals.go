@@ -119,7 +119,7 @@ func (a *approvals) list(x *web.Exchange) error {
 	if x.WantsEvents() && x.Request.Method != http.MethodHead {
 		return a.watch(x, f)
 	}
-	if err := a.all.Synced(); err != nil {
+	if err := a.all.CatchUp(x.Context()); err != nil {
 		return err
 	}
 	all, more := a.all.List(x.Actor.Principal().Tenant, f)
