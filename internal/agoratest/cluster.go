@@ -291,9 +291,9 @@ func (c *Cluster) CutPresence(k int) {
 	e.net.presence.Cut()
 }
 
-// HoldLog stops everything that edge k writes to the log, as a log does that
-// is too slow, or lets it go on.
-func (c *Cluster) HoldLog(k int, held bool) { c.edge(k).net.log.HoldWrites(held) }
+// HoldLog keeps what edge k writes to the log from arriving, as a log does that is too slow, or lets it arrive. No
+// writer waits: a client of the log that waits to write has everybody else wait who uses it.
+func (c *Cluster) HoldLog(k int, held bool) { c.edge(k).net.log.Delay(held) }
 
 // HoldPresence stops everything that edge k asks of presence, or lets it go on.
 func (c *Cluster) HoldPresence(k int, held bool) { c.edge(k).net.presence.HoldWrites(held) }
