@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test simulate interop chaos bench side fuzz up down reproducible build image
+.PHONY: check lint test race simulate interop chaos bench side fuzz up down reproducible build image
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
@@ -25,8 +25,8 @@ lint:
 	staticcheck=$$($(GO) tool -n staticcheck) && cd bench && $(GO) vet ./... && $$staticcheck ./...
 
 # Tests wait more than they compute, and none of them judges how long something took: more of them than there are processors
-# run side by side, of three packages and of one: with more, two processors are busy all the time. What takes longest comes first.
-tests = $(GO) test -race -vet=off -p 3 -parallel 4 -timeout $(TESTTIME)
+# run side by side, of three packages and of one: with more, two processors are busy all the time.
+tests = $(GO) test -vet=off -p 3 -parallel 4 -timeout $(TESTTIME)
 
 # Histories of a whole cluster under fake time, in a Go runtime where one seed decides all that is left to chance. How many, howMany
 # in internal/simcluster says.
@@ -40,29 +40,34 @@ simulate:
 # The short tests, but for those whose edges are processes.
 check: lint
 	scripts/install.sh
-	$(tests) -short $$($(GO) list ./... | grep -v /internal/reliability)
+	$(tests) -race -short $$($(GO) list ./... | grep -v /internal/reliability)
 	$(histories) -short
 	cd helm/check && $(GO) test -vet=off -timeout 5m ./...
 
-# Everything but what make chaos has. What measures stacks runs apart: the race detector's are larger.
+# Everything but what make chaos has. What takes longest comes first.
 test:
 	scripts/install.sh
 	$(tests) ./internal/reliability ./edge/... ./cmd/... ./...
 	$(histories)
-	$(GO) test -vet=off -run Stack ./edge/ws
-	$(GO) test -vet=off -run IdleDownlink ./edge/iat
-	cd bench && $(GO) test -race -vet=off -timeout 5m ./...
+	cd bench && $(GO) test -vet=off -timeout 5m ./...
 	cd helm/check && $(GO) test -vet=off -timeout 5m ./...
+
+# The same tests under the race detector, which takes the processors for three times as long: make check has the short ones of them.
+race:
+	scripts/install.sh
+	$(tests) -race ./internal/reliability ./edge/... ./cmd/... ./...
+	cd bench && $(GO) test -race -vet=off -timeout 5m ./...
 
 # Clients of other languages against real edges: Node, Python, js-libp2p, hosts and servers of MCP, curl, nghttp, grpcurl, ghz. Installs what of them is missing, libraries into bin/interop.
 interop:
 	GO=$(GO) scripts/interop.sh
 	$(GO) test -tags interop -count=1 -vet=off -parallel 4 -timeout $(TESTTIME) ./interop/...
 
-# What takes long, and what judges how long something took, one after the other: the failure matrix three times over, a disk
-# that is full, every protection shown to be needed in each cell, more than edges can take, many random histories.
-chaos:
-	scripts/install.sh
+# What takes long, and what judges how long something took, one after the other: all under the race detector, the failure matrix
+# three times over, a disk that is full, every protection shown to be needed by a test and in each cell, more than edges can take,
+# many random histories.
+chaos: race
+	$(GO) test -tags chaos -count=1 -timeout 20m ./internal/guard
 	$(GO) test -tags chaos -count=1 -timeout 60m -v ./internal/reliability
 	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/overload
 	$(MAKE) simulate FOR=20m

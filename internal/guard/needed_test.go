@@ -1,3 +1,5 @@
+//go:build chaos
+
 package guard
 
 import (
@@ -55,9 +57,6 @@ var needs = []need{
 // TestEachProtectionIsNeeded leaves out each protection: a test must fail without it, or nothing would show that it is needed. Whole
 // clusters without them are internal/reliability's, in make chaos.
 func TestEachProtectionIsNeeded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test")
-	}
 	for _, name := range protections(t) {
 		if !slices.ContainsFunc(needs, func(n need) bool { return slices.Contains(strings.Split(n.off, ","), name) }) {
 			t.Errorf("no test is known to fail without %q", name)

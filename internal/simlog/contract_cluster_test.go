@@ -85,22 +85,26 @@ const (
 	records = 40 // of each
 )
 
-// disturb has lanes written, one record of each at a time, while something happens, and holds what came of it against what may.
+// disturb has lanes written, one record of each at a time, while something happens, and holds what came of it against what may. The last half is
+// written once it has happened, however fast the first was.
 func (l *log) disturb(d disturbance) (s seen) {
 	c := l.client()
 	c.make(nil)
 	defer func() { l.must(c.js.DeleteStream(context.Background(), l.stream())) }()
 	live := l.client().hear()
 	acks := make([][]jslog.Ack, lanes)
-	began := make(chan struct{}, lanes)
+	began, happened := make(chan struct{}, lanes), make(chan struct{})
 	var writers sync.WaitGroup
 	for lane := range lanes {
 		w := l.client()
 		acks[lane] = make([]jslog.Ack, records)
 		writers.Go(func() {
 			for k := range records {
-				if k == records/4 {
+				switch k {
+				case records / 4:
 					began <- struct{}{}
+				case records / 2:
+					<-happened
 				}
 				acks[lane][k], _ = w.Publish(context.Background(), l.nth(lane, k), 100*time.Millisecond) // 0: nothing is known
 			}
@@ -110,6 +114,7 @@ func (l *log) disturb(d disturbance) (s seen) {
 		<-began
 	}
 	d.begin()
+	close(happened)
 	writers.Wait()
 	d.end()
 	c.led(l.stream())
