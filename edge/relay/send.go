@@ -106,7 +106,7 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 	begins := m.Part == agora.Start || m.Part == agora.Whole
 	s.mu.Lock()
 	l := s.lanes[m.To]
-	used := s.mayHaveUsed(m.To)
+	used := s.mayHaveUsed(m.To) || s.cfg.Claim.Resumed // an earlier holder may have, and presence have lost the word of it
 	_, parked := s.parked[m.To]
 	st := s.open[streamKey{m.To, m.Stream}]
 	streams := len(s.open)
