@@ -52,6 +52,10 @@ func Marks(s *Store) []string { return s.marks() }
 // Digest is what a server knows a script by.
 func Digest(name string) string { return redis.NewScript(withPrelude(source(name))).Hash() }
 
+// Text is what a server is sent of a script, and Source its file.
+func Text(name string) string   { return withPrelude(source(name)) }
+func Source(name string) string { return source(name) }
+
 // Answered reports whether parts of an answer, one after the other, are taken for what was wanted.
 func Answered(want string, parts ...string) bool {
 	q := question{want: []byte(want)}
