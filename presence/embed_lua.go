@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
-	"github.com/redis/go-redis/v9"
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/parse"
 )
@@ -21,9 +19,8 @@ import (
 // libraries anew for each run, which takes ten times as long as the script. What a script does is asked of the server, whose lock is held
 // meanwhile, so that nothing comes between. Any other script is the server's own affair.
 type interpreter struct {
-	mini    *miniredis.Miniredis
-	nested  any               // tells the server that a command comes from a script, and its lock is held
-	sources map[string]string // by digest
+	mini   *miniredis.Miniredis
+	nested any // tells the server that a command comes from a script, and its lock is held
 
 	// The rest is guarded by the server's lock.
 	state     *lua.LState
@@ -33,23 +30,9 @@ type interpreter struct {
 	reader    *bufio.Reader             // of it
 }
 
-// digested returns the text of every script by its digest.
-var digested = sync.OnceValue(func() map[string]string {
-	files, err := sources.ReadDir("lua")
-	if err != nil {
-		panic(err)
-	}
-	all := map[string]string{}
-	for _, f := range files {
-		text := source("prelude") + source(strings.TrimSuffix(f.Name(), ".lua"))
-		all[redis.NewScript(text).Hash()] = text
-	}
-	return all
-})
-
 // interpret has the scripts of this package run in an interpreter that is kept.
 func interpret(m *miniredis.Miniredis) error {
-	i := &interpreter{mini: m, sources: digested(), state: lua.NewState(), functions: map[string]*lua.LFunction{}}
+	i := &interpreter{mini: m, state: lua.NewState(), functions: map[string]*lua.LFunction{}}
 	out := bufio.NewWriter(&i.answer)
 	i.peer, i.reader = server.NewPeer(out), bufio.NewReader(&i.answer)
 	m.Server().SetPreHook(func(c *server.Peer, _ string, _ ...string) bool {
@@ -78,7 +61,7 @@ func compiled(digest, text string) (*lua.FunctionProto, error) {
 	if p, ok := protos.Load(digest); ok {
 		return p.(*lua.FunctionProto), nil
 	}
-	chunk, err := parse.Parse(strings.NewReader(trimmed(text)), "<string>")
+	chunk, err := parse.Parse(strings.NewReader(text), "<string>")
 	if err != nil {
 		return nil, err
 	}
@@ -91,26 +74,12 @@ func compiled(digest, text string) (*lua.FunctionProto, error) {
 	return p, nil
 }
 
-// trimmed returns a script with those functions of the prelude that it calls, also by others of them: each is made anew for each run.
-func trimmed(text string) string {
-	const begins = "\nlocal function "
-	prelude := source("prelude")
-	text = strings.TrimPrefix(text, prelude)
-	all := strings.Split(prelude, begins)
-	for _, f := range slices.Backward(all[1:]) {
-		if name, _, _ := strings.Cut(f, "("); strings.Contains(text, name+"(") {
-			text = begins + f + "\n" + text
-		}
-	}
-	return text
-}
-
 // hook takes the place of EVALSHA, where it knows the script.
 func (i *interpreter) hook(c *server.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" || len(args) < 2 {
 		return false
 	}
-	text, ok := i.sources[args[0]]
+	text, ok := known[args[0]]
 	if !ok {
 		return false
 	}

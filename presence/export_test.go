@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/agora-relay/agora"
 )
 
@@ -48,7 +50,11 @@ func RenewAs(ctx context.Context, s *Store, h Holder, word string) (bool, error)
 func Marks(s *Store) []string { return s.marks() }
 
 // Digest is what a server knows a script by.
-func Digest(name string) string { return script(name).Hash() }
+func Digest(name string) string { return redis.NewScript(withPrelude(source(name))).Hash() }
+
+// Text is what a server is sent of a script, and Source its file.
+func Text(name string) string   { return withPrelude(source(name)) }
+func Source(name string) string { return source(name) }
 
 // Answered reports whether parts of an answer, one after the other, are taken for what was wanted.
 func Answered(want string, parts ...string) bool {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -12,9 +14,42 @@ import (
 //go:embed lua/*.lua
 var sources embed.FS
 
-// script is one atomic step: its file behind the prelude.
+// known is the text of every script, by the digest that a server knows it by.
+var known = map[string]string{}
+
+// script is one atomic step: its file behind what it needs of the prelude. It is to be called where the package begins.
 func script(name string) *redis.Script {
-	return redis.NewScript(source("prelude") + source(name))
+	text := withPrelude(source(name))
+	s := redis.NewScript(text)
+	known[s.Hash()] = text
+	return s
+}
+
+// prelude is its functions, a piece of text each, in their order.
+var prelude = strings.Split("\n"+withoutComments(source("prelude")), functionBegins)[1:]
+
+const functionBegins = "\nlocal function "
+
+// withPrelude returns a script behind those functions of the prelude that it calls, also by others of them: a server makes each anew for each run.
+func withPrelude(text string) string {
+	text = withoutComments(text)
+	for _, f := range slices.Backward(prelude) {
+		if name, _, _ := strings.Cut(f, "("); strings.Contains(text, name+"(") {
+			text = functionBegins[1:] + f + "\n" + text
+		}
+	}
+	return text
+}
+
+// withoutComments leaves out empty lines, and those that only say something: a server has no use for them.
+func withoutComments(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if bare := strings.TrimSpace(line); bare != "" && !strings.HasPrefix(bare, "--") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // source returns a file that is part of the binary: a missing one can't happen past the first start.
