@@ -80,3 +80,28 @@ func TestAnAnswerThatCameButWasNotTakenGoesToItsCallersMailboxOnce(t *testing.T)
 	anna.Expect(`{"type":"reply","from":"bob","redelivered":true,"payload":{"request_id":"r","text":"ho"}}`)
 	anna.ExpectNone(during(500 * time.Millisecond))
 }
+
+// An answer is on its way when its call is given up, and the edge that has given it up is gone before the answer comes.
+func TestAnAnswerThatComesWhenTheEdgeThatGaveItsCallUpIsDeadGoesToItsCallersMailboxOnce(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	dead := c.AddDoomed(3 * time.Second)
+	store := knows(t, c)
+	anna, _ := registered(t, c, 2, "anna")
+	bob, _ := registered(t, c, 1, "bob")
+	a := calls(t, c, dead, question("bob", "r"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	c.HoldLog(1, true)
+	bob.Send(`{"type":"reply","to":"anna","id":"i","payload":{"request_id":"r","text":"hi"}}`, `{"type":"agents.find","id":"l","skill":"none"}`)
+	bob.Expect(`{"type":"agents.found","id":"l"}`) // the reply was read
+	a.Close()
+	await.True(t, "the call is over for all", func() bool {
+		left, _, err := store.Calls.To(t.Context(), agora.DefaultTenant, "bob")
+		return err == nil && len(left) == 0
+	})
+	c.CutEdge(dead)
+	c.HoldLog(1, false)
+	bob.Await(`{"type":"receipt","request_id":"i","status":"stored"}`)
+	anna.Expect(`{"type":"reply","from":"bob","redelivered":true,"payload":{"request_id":"r","text":"hi"}}`)
+	anna.ExpectNone(during(500 * time.Millisecond))
+}
