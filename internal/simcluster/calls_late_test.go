@@ -90,7 +90,7 @@ func (nobody) Close(edge.Reason)  {}
 // call makes some calls at a time.
 func (s *lates) call(d *dice) {
 	s.register(d)
-	for range d.between(1, 3) {
+	for range d.between(1, 2) {
 		c := &late{times: 1, after: d.millis(0, 3000), stays: d.between(0, 3) == 0}
 		c.to, c.named, c.within = s.w.anAgent(d), d.coin(), time.Hour
 		switch d.between(0, 5) {
