@@ -22,9 +22,9 @@ func newCalls(cfg Config, o *ownership.Owner, r *relay.Relay, limits *limiters) 
 			l := limits.Load()
 			return l.Calls, l.EdgeCalls
 		},
-		Known: func(ctx context.Context, tenant string, id agora.AgentID) bool {
+		Known: func(ctx context.Context, tenant string, id agora.AgentID) (bool, error) {
 			found, err := cfg.Presence.Addressees.Lookup(ctx, tenant, id)
-			return err == nil && found.State != presence.Unknown
+			return err == nil && found.State != presence.Unknown, err
 		},
 		Delivers: o.MayDeliver, Valid: o.Lease().Valid, MaxAge: cfg.MaxAge, MaxRecords: cfg.MaxRecords, Doubt: cfg.Doubt, Grace: cfg.Presence.Grace(), Log: cfg.Log,
 	})

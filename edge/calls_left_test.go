@@ -1,11 +1,13 @@
 package edge_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 )
@@ -78,5 +80,64 @@ func TestAnAnswerThatCameButWasNotTakenGoesToItsCallersMailboxOnce(t *testing.T)
 	bob.Send(`{"type":"reply","to":"anna","id":"j","payload":{"request_id":"r","text":"ho"}}`)
 	bob.Await(`{"type":"receipt","request_id":"j","status":"stored"}`)
 	anna.Expect(`{"type":"reply","from":"bob","redelivered":true,"payload":{"request_id":"r","text":"ho"}}`)
+	anna.ExpectNone(during(500 * time.Millisecond))
+}
+
+// An answer is on its way when its call is given up, and the edge that has given it up is gone before the answer comes.
+func TestAnAnswerThatComesWhenTheEdgeThatGaveItsCallUpIsDeadGoesToItsCallersMailboxOnce(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	dead := c.AddDoomed(3 * time.Second)
+	store := knows(t, c)
+	anna, _ := registered(t, c, 2, "anna")
+	bob, _ := registered(t, c, 1, "bob")
+	a := calls(t, c, dead, question("bob", "r"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	c.HoldLog(1, true)
+	bob.Send(`{"type":"reply","to":"anna","id":"i","payload":{"request_id":"r","text":"hi"}}`, `{"type":"agents.find","id":"l","skill":"none"}`)
+	bob.Expect(`{"type":"agents.found","id":"l"}`) // the reply was read
+	a.Close()
+	await.True(t, "the call is over for all", func() bool {
+		left, _, err := store.Calls.To(t.Context(), agora.DefaultTenant, "bob")
+		return err == nil && len(left) == 0
+	})
+	c.CutEdge(dead)
+	c.HoldLog(1, false)
+	bob.Await(`{"type":"receipt","request_id":"i","status":"stored"}`)
+	anna.Expect(`{"type":"reply","from":"bob","redelivered":true,"payload":{"request_id":"r","text":"hi"}}`)
+	anna.ExpectNone(during(500 * time.Millisecond))
+}
+
+// An answer was not taken, and presence can't tell at first whether its caller has a mailbox.
+func TestAnAnswerIsNotDroppedWhilePresenceCantTellWhoseItIs(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 2})
+	anna, _ := registered(t, c, 1, "anna")
+	bob, _ := registered(t, c, 1, "bob")
+	cfg, away := c.Node(0).Config(), agora.Errorf(agora.Unavailable, "presence can't be reached")
+	r := call.New(call.Config{
+		Broker: cfg.Broker, Presence: cfg.Presence, Holder: c.Node(0).Holder(), Wrote: func(agora.Address) {},
+		Reach: func(context.Context, agora.Address) error { return nil }, Limits: func() (agent, all int) { return 1, 1 }, Delivers: func() error { return nil },
+		Known: func(context.Context, string, agora.AgentID) (bool, error) {
+			if away == nil {
+				return true, nil
+			}
+			err := away
+			away = nil
+			return false, err
+		},
+	})
+	t.Cleanup(r.Close)
+	q := question("bob", "r")
+	q.Message.From, q.Message.To = "anna", agora.ToAgent(agora.DefaultTenant, "bob")
+	a, err := r.Start(await.Context(t), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	bob.Send(`{"type":"reply","to":"anna","id":"i","payload":{"request_id":"r","text":"hi"}}`)
+	bob.Await(`{"type":"receipt","request_id":"i","status":"stored"}`)
+	a.Close()
+	anna.Expect(`{"type":"reply","from":"bob","redelivered":true,"payload":{"request_id":"r","text":"hi"}}`)
 	anna.ExpectNone(during(500 * time.Millisecond))
 }

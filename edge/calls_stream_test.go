@@ -258,16 +258,23 @@ func cancels(t *testing.T, bob *agoratest.Client, a *call.Answer) {
 // isOver waits until a call is not open any more: then the end of its request is in the log.
 func isOver(t *testing.T, c *agoratest.Cluster, a *call.Answer) {
 	t.Helper()
+	store := knows(t, c)
+	await.True(t, "the call is over", func() bool {
+		open, err := store.Calls.IsOpen(t.Context(), agora.DefaultTenant, a.Box())
+		return err == nil && !open
+	})
+}
+
+// knows returns what a cluster's presence has.
+func knows(t *testing.T, c *agoratest.Cluster) *presence.Store {
+	t.Helper()
 	client, err := presence.Dial("redis://" + c.Redis.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := presence.New(presence.Config{Client: client})
-	defer store.Close()
-	await.True(t, "the call is over", func() bool {
-		open, err := store.Calls.IsOpen(t.Context(), agora.DefaultTenant, a.Box())
-		return err == nil && !open
-	})
+	t.Cleanup(func() { store.Close() })
+	return store
 }
 
 // An agent has cancelled a request, and the end of that comes behind the start of the next one of its name: it is not that one's.

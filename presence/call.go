@@ -179,6 +179,26 @@ func (s Calls) Drop(ctx context.Context, h Holder, over []Call) error {
 	return err
 }
 
+// LookAgain writes that an edge is to look once more for answers that may be on their way, of calls that are over: should it die before, [Calls.Lost] says so. One round trip.
+func (s Calls) LookAgain(ctx context.Context, h Holder, over []Call) error {
+	members := make([]string, len(over))
+	for i, c := range over {
+		members[i] = c.member()
+	}
+	_, err := s.run(ctx, indexAdd(looksKey(h), 0, members...))
+	return err
+}
+
+// Looked writes that nobody need look for those answers for an edge any more. One round trip.
+func (s Calls) Looked(ctx context.Context, h Holder, over []Call) error {
+	es := make([]entry, len(over))
+	for i, c := range over {
+		es[i].member = c.member()
+	}
+	_, err := s.run(ctx, indexDel(looksKey(h), anyAge, es...))
+	return err
+}
+
 // To returns the calls that an agent was asked and that are listed with it; whole is false while the server may have lost some.
 func (s Calls) To(ctx context.Context, tenant string, id agora.AgentID) (calls []Call, whole bool, err error) {
 	all, err := s.rdb.HGetAll(ctx, Call{Tenant: tenant, To: id}.listed()).Result()
@@ -237,10 +257,11 @@ func (h Holder) waiter(id string) string {
 type LostCalls struct {
 	Holder Holder
 	Calls  []Call
+	Looks  []Call // that were over, whose answers it was to look for: see [Calls.LookAgain]
 }
 
 // Lost ends what callers of dead edges waited for, unless others wait for it too, and returns it for the caller to tell those that
-// were asked: it is returned again until Drop is told. Some of it where it is much. One round trip where no edge is dead; nothing is done while
+// were asked: it is returned again until Drop is told, and Looked. Some of it where it is much. One round trip where no edge is dead; nothing is done while
 // the server is not whole.
 func (s Calls) Lost(ctx context.Context) ([]LostCalls, error) {
 	r, err := s.run(ctx, indexDue(edgesKey, 0, sweepEdges))
@@ -255,7 +276,11 @@ func (s Calls) Lost(ctx context.Context) ([]LostCalls, error) {
 		if err != nil {
 			return lost, unavailable(err)
 		}
-		if len(members) == 0 {
+		looks, err := s.rdb.ZRange(ctx, looksKey(h), 0, batch-1).Result()
+		if err != nil {
+			return lost, unavailable(err)
+		}
+		if len(members)+len(looks) == 0 {
 			continue
 		}
 		alive, err := s.leases.Alive(ctx, h)
@@ -265,17 +290,20 @@ func (s Calls) Lost(ctx context.Context) ([]LostCalls, error) {
 		if err != nil || alive {
 			return lost, err
 		}
-		calls, err := s.end(ctx, h, members)
-		if err != nil {
+		of := LostCalls{Holder: h}
+		if of.Calls, err = s.end(ctx, h, callsKey(h), members); err != nil {
 			return lost, err
 		}
-		lost = append(lost, LostCalls{h, calls})
+		if of.Looks, err = s.end(ctx, h, looksKey(h), looks); err != nil {
+			return lost, err
+		}
+		lost = append(lost, of)
 	}
 	return lost, nil
 }
 
-// end ends those of a dead edge's calls that nobody waits for, and returns them. The others are its own no more.
-func (s Calls) end(ctx context.Context, h Holder, members []string) ([]Call, error) {
+// end ends those of a dead edge's calls that nobody waits for, and returns them. The others are on its list no more.
+func (s Calls) end(ctx context.Context, h Holder, list string, members []string) ([]Call, error) {
 	calls := make([]call, len(members))
 	for i, m := range members {
 		calls[i] = call{callLeaveScript, []string{callRecord(m)}, []any{h.waiter("*"), "end", ""}}
@@ -298,20 +326,28 @@ func (s Calls) end(ctx context.Context, h Holder, members []string) ([]Call, err
 		})
 	}
 	if len(others) > 0 {
-		_, err = s.run(ctx, indexDel(callsKey(h), anyAge, others...))
+		_, err = s.run(ctx, indexDel(list, anyAge, others...))
 	}
 	return over, err
 }
 
-// any reports whether calls of an edge are left to be ended.
+// any reports whether calls of an edge are left to be ended, or their answers to be looked for.
 func (s Calls) any(ctx context.Context, h Holder) (bool, error) {
 	n, err := s.rdb.ZCard(ctx, callsKey(h)).Result()
+	if err == nil && n == 0 {
+		n, err = s.rdb.ZCard(ctx, looksKey(h)).Result()
+	}
 	return n > 0, unavailable(err)
 }
 
 // callsKey is the index of the calls that callers at a life of an edge wait for, by time.
 func callsKey(h Holder) string {
 	return root + "{e:" + agora.EncodeToken(h.Edge) + "}:calls:" + agora.EncodeToken(h.Incarnation)
+}
+
+// looksKey is the index of the calls whose answers a life of an edge is to look for once more, by time.
+func looksKey(h Holder) string {
+	return root + "{e:" + agora.EncodeToken(h.Edge) + "}:looks:" + agora.EncodeToken(h.Incarnation)
 }
 
 // callRecord is the key of a call's record, by its member in an index.

@@ -31,3 +31,37 @@ func TestAnEdgeThatIsBackLearnsWhichCallsWereEndedAndWhetherThatIsDone(t *testin
 		hold(presence.Ended{Call: c})
 	})
 }
+
+func TestAnswersThatADeadEdgeWasToLookForAreLeftToOthersUntilSomebodyHasLooked(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		edge := presence.Holder{Edge: "edge 1", Incarnation: "a"}
+		c := presence.Call{Tenant: tenant, Box: "box", From: "anna", To: "bob", Request: "r"}
+		must(s.Leases.Renew(t.Context(), edge, ""))(t)
+		if state, _, err := s.Calls.Open(t.Context(), edge, "1", c, time.Minute, time.Minute); err != nil || state != presence.CallNew {
+			t.Fatalf("Open = %v, %v", state, err)
+		}
+		must(s.Calls.Leave(t.Context(), edge, []presence.Leaving{{Call: c, Waiter: "1", End: true}}, time.Minute, time.Minute))(t)
+		ok(t, s.Calls.LookAgain(t.Context(), edge, []presence.Call{c}))
+		ok(t, s.Calls.Drop(t.Context(), edge, []presence.Call{c}))
+		lost := func(want int) {
+			t.Helper()
+			var looks []presence.Call
+			for _, of := range must(s.Calls.Lost(t.Context()))(t) {
+				if of.Holder != edge || len(of.Calls) > 0 {
+					t.Fatalf("Lost = %+v", of)
+				}
+				looks = append(looks, of.Looks...)
+			}
+			if len(looks) != want || want > 0 && looks[0] != c {
+				t.Fatalf("answers of %+v are to be looked for, want those of %d calls", looks, want)
+			}
+		}
+		lost(0) // it lives
+		ok(t, s.Leases.Resign(t.Context(), edge))
+		lost(1)
+		lost(1)
+		ok(t, s.Calls.Looked(t.Context(), edge, []presence.Call{c}))
+		lost(0)
+	})
+}

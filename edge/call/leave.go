@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
@@ -138,14 +137,10 @@ func (r *Registry) finish(ctx context.Context, h presence.Holder, c presence.Cal
 	if err := r.tell(ctx, c, code); err != nil {
 		return err
 	}
-	if err := r.handBack(ctx, c); err != nil {
+	if err := r.handBackSoon(ctx, c); err != nil {
 		return err
 	}
-	if err := r.cfg.Presence.Calls.Drop(ctx, h, []presence.Call{c}); err != nil {
-		return err
-	}
-	r.after(linger, pending{call: c, back: true}) // what was on its way to the box has come by then
-	return nil
+	return r.cfg.Presence.Calls.Drop(ctx, h, []presence.Call{c})
 }
 
 // tell says in the callee's mailbox that nobody waits for its answer: once, however many edges do. And it says so in the box,
@@ -175,30 +170,6 @@ func (r *Registry) stored(_ uint64, err error) error {
 	return nil
 }
 
-// handBack puts an answer that has come, but was not taken, into the mailbox of who called, if that is an agent: marked, as nobody
-// knows whether it was taken. Of a stream nothing is put there: who streams it was told to stop.
-func (r *Registry) handBack(ctx context.Context, c presence.Call) error {
-	box := r.cfg.Broker.Listen(agora.ToBox(c.Tenant, c.Box, c.From), broker.From{}, func() {})
-	defer box.Close()
-	for {
-		msgs, err := box.Next(ctx, pullBytes)
-		if err != nil || len(msgs) == 0 {
-			return err
-		}
-		for i := range msgs {
-			m := msgs[i]
-			if m.Kind != agora.Reply || m.From != c.To || m.Part > agora.Start {
-				continue
-			}
-			if m.Part == agora.Start || !r.cfg.Known(ctx, c.Tenant, c.From) {
-				return nil
-			}
-			m.To, m.Again, m.N, m.ID, m.Session, m.Seq = agora.ToAgent(c.Tenant, c.From), true, 0, "", "", 0
-			return r.stored(r.cfg.Broker.Publish(ctx, "call-back/"+c.Box, m))
-		}
-	}
-}
-
 // after has something done later.
 func (r *Registry) after(d time.Duration, p pending) {
 	p.at = time.Now().Add(d)
@@ -224,8 +195,10 @@ func (r *Registry) Tick(ctx context.Context) {
 			continue
 		}
 		if p.back {
-			if err := r.handBack(ctx, p.call); err != nil {
-				r.cfg.Log.Debug("an answer was not looked for that nobody waits for", "err", err)
+			if err := r.handBackLast(ctx, p.call); err != nil {
+				r.cfg.Log.Debug("an answer is looked for later that nobody waits for", "err", err)
+				r.after(retryTime, p)
+				continue
 			}
 		}
 		over = append(over, p.call)
@@ -353,6 +326,9 @@ func (r *Registry) Sweep(ctx context.Context) error {
 				return err
 			}
 			r.count.Lost.Add(1)
+		}
+		if err := r.handBackFor(ctx, of.Holder, of.Looks); err != nil {
+			return err
 		}
 	}
 	return err

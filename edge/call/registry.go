@@ -27,9 +27,10 @@ type Config struct {
 	Reach    func(ctx context.Context, to agora.Address) error // whether a request for an agent may be stored
 	Wrote    func(to agora.Address)                            // told of each that was
 	Limits   func() (agent, all int)                           // calls open at this edge: by or for one agent, and together
-	Known    func(context.Context, string, agora.AgentID) bool // whether a caller is an agent, with a mailbox
-	Delivers func() error                                      // whether the edge may hand on what it has read
-	Valid    func() (at time.Time, ok bool)                    // the edge's last good lease renewal, and whether the lease still holds
+	// Known reports whether a caller is an agent, with a mailbox.
+	Known    func(ctx context.Context, tenant string, id agora.AgentID) (bool, error)
+	Delivers func() error                   // whether the edge may hand on what it has read
+	Valid    func() (at time.Time, ok bool) // the edge's last good lease renewal, and whether the lease still holds
 	// Pressed tells whether the mailbox of an agent is nearly full, or else whether it does not keep up with the streams of one who writes to it.
 	Pressed    func(from agora.AgentID, to agora.Address) (full, slow bool)
 	MaxAge     time.Duration // of what the log keeps, and of what is known of a call with a name; 10m

@@ -131,7 +131,7 @@ func (p *part) data() []byte { return fmt.Appendf(nil, `{"uid":%d}`, p.uid) }
 
 func (p *part) message() agora.Message {
 	m := agora.Message{Kind: p.kind, Part: p.part, Stream: p.stream, N: p.n, ID: p.id, To: p.lane.to, Body: p.body()}
-	if p.asked != "" && p.part == agora.Start {
+	if p.asked != "" && p.part <= agora.Start {
 		m.Meta.Parent, m.Meta.Request = p.asked, p.asked
 	}
 	if p.from.names == byIndex && p.stream != "" {
@@ -248,6 +248,24 @@ func (a *agent) reply(q *agora.Message, chunks int) []*part {
 		a.d.stir()
 	}
 	return all
+}
+
+// replyWhole has the agent answer a request in one message, and returns that.
+func (a *agent) replyWhole(q *agora.Message) *part {
+	to := agora.ToAgent(agora.DefaultTenant, q.From)
+	l := a.lane(to)
+	p := &part{uid: len(a.w.parts), from: a, lane: l, session: a.session, ord: a.w.ordinal(a, to), kind: agora.Reply, asked: q.ID}
+	switch a.names {
+	case byNumber:
+		p.n = uint64(len(l.made) + 1)
+	case byIndex:
+		p.id = fmt.Sprint("m", p.uid)
+	}
+	a.w.parts, l.made = append(a.w.parts, p), append(l.made, p)
+	if a.d != nil {
+		a.d.stir()
+	}
+	return p
 }
 
 // shape makes p a part of a stream, or a whole message.

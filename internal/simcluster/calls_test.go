@@ -109,9 +109,7 @@ func (s *calls) ask(ctx context.Context, c *asked, d *dice) {
 		err := s.askOnce(try, e, c)
 		lost := try.Err() != nil
 		cancel()
-		if e, is := errors.AsType[*agora.Error](err); err != nil && !is && !errors.Is(err, context.Canceled) || is && !slices.Contains(ends, e.Code) {
-			s.w.fail("call %d of %s: %v", c.k, c.to.id, err)
-		}
+		s.w.endsWell(c, err)
 		again := c.named && err != nil && (lost || agora.AsError(err).Code == agora.Unavailable) && ctx.Err() == nil && (c.held || time.Now().Before(end))
 		if !again || !rest(ctx, d.millis(5, 100)) {
 			s.w.mu.Lock()
@@ -126,6 +124,13 @@ func (s *calls) ask(ctx context.Context, c *asked, d *dice) {
 // ends are the errors that a call may end with.
 var ends = []agora.Code{agora.StreamAborted, agora.Timeout, agora.Unavailable, agora.AgentNotFound}
 
+// endsWell checks that a call may end with an error.
+func (w *world) endsWell(c *asked, err error) {
+	if e, is := errors.AsType[*agora.Error](err); err != nil && !is && !errors.Is(err, context.Canceled) || is && !slices.Contains(ends, e.Code) {
+		w.fail("call %d of %s: %v", c.k, c.to.id, err)
+	}
+}
+
 // askOnce makes a call at an edge, and checks its answer as far as that comes.
 func (s *calls) askOnce(ctx context.Context, e *node, c *asked) error {
 	q := call.Request{Name: c.name(), Within: c.within, Box: c.box, Message: agora.Message{
@@ -136,11 +141,16 @@ func (s *calls) askOnce(ctx context.Context, e *node, c *asked) error {
 		return err
 	}
 	defer a.Close()
+	return s.w.reads(ctx, a, c)
+}
+
+// reads reads the answer of a call to its end, and checks it as far as it comes.
+func (w *world) reads(ctx context.Context, a *call.Answer, c *asked) error {
 	var got []int
 	for {
 		m, err := a.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return s.check(c, got, true)
+			return w.isAnswer(c, got, true)
 		}
 		if err != nil {
 			return err
@@ -150,16 +160,16 @@ func (s *calls) askOnce(ctx context.Context, e *node, c *asked) error {
 			return fmt.Errorf("its answer has %q of %s", m.Body, m.From)
 		}
 		got = append(got, uid)
-		if err := s.check(c, got, false); err != nil {
+		if err := w.isAnswer(c, got, false); err != nil {
 			return err
 		}
 	}
 }
 
-// check compares what has come of an answer with the answers that were given: it is one of them, from its beginning and in order.
-func (s *calls) check(c *asked, got []int, whole bool) error {
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
+// isAnswer compares what has come of an answer with the answers that were given: it is one of them, from its beginning and in order.
+func (w *world) isAnswer(c *asked, got []int, whole bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var want []int
 	for _, parts := range c.answers {
 		want = want[:0]

@@ -53,6 +53,8 @@ type scenes struct {
 // repertoire is which scenes there are, by which a plan names them.
 var repertoire = map[string]func(*world) scene{
 	"calls":     newCalls,
+	"uploads":   newUploads,
+	"lates":     newLates,
 	"acts":      newActs,
 	"dialled":   newDialled,
 	"approvals": newApprovals,
@@ -71,6 +73,7 @@ var repertoire = map[string]func(*world) scene{
 var programmes = [...][]string{
 	{"trials", "receipts"}, {"calls"}, {"acts"}, {"tails"}, {"dialled"}, {"approvals"}, {"drains"}, {"dialled", "drains"}, {"acts", "dialled"}, {"failovers"},
 	{"calls", "directory"}, {"calls", "approvals"}, {"clocks"}, {"readers"}, {"drains", "tails"}, {"readers", "drains", "receipts"},
+	{"uploads"}, {"lates"}, {"uploads", "lates", "drains"},
 }
 
 // programme returns what takes part in the history of a seed. Seeds differ by three in what else is drawn of them.

@@ -34,7 +34,7 @@ func (s *trials) steps() map[string]func(*dice) {
 
 // missing implements scene: each trial is played, and comes to its end.
 func (s *trials) missing() string {
-	if s.w.scenes.since() < lease {
+	if s.w.scenes.since() < 2*lease {
 		return "it is not quiet yet"
 	}
 	s.w.mu.Lock()
