@@ -13,6 +13,14 @@ import (
 // leaveInDoubt has the first holder store ms without learning so, and refuse them; then the mailbox overflows, and the log can be reached again.
 func (x *attack) leaveInDoubt(ms ...agora.Message) {
 	x.t.Helper()
+	x.refuseInDoubt(ms...)
+	flood(x.t, x.e2, 4)
+	x.reachAgain()
+}
+
+// refuseInDoubt has the first holder store ms without learning so, and refuse them.
+func (x *attack) refuseInDoubt(ms ...agora.Message) {
+	x.t.Helper()
 	before, err := x.e2.Unread(x.t.Context(), bob, 0)
 	if err != nil {
 		x.t.Fatal(err)
@@ -36,7 +44,11 @@ func (x *attack) leaveInDoubt(ms ...agora.Message) {
 	for range ms {
 		wantCode(x.t, await.Recv(x.t, "an answer", x.results), agora.Unavailable)
 	}
-	flood(x.t, x.e2, 4)
+}
+
+// reachAgain lets the log be reached again, and returns when the lane has asked it.
+func (x *attack) reachAgain() {
+	x.t.Helper()
 	x.c.Reset()
 	await.True(x.t, "the lane has asked the log", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.state == active })
 }
@@ -80,6 +92,37 @@ func TestWhatWasRefusedInDoubtIsMarkedWhenItComesAgain(t *testing.T) {
 		wantCode(t, put(t, x.old, numbered(2, part(agora.End, "s", "end"))), agora.StreamAborted)
 		x.want("gap", "flood", "flood", "flood", "abort(s) again")
 	})
+}
+
+// TestAStreamThatWasRefusedInDoubtIsAborted: its parts were stored, and its sender, who does not number, was told that they were not, and
+// sends no more of it.
+func TestAStreamThatWasRefusedInDoubtIsAborted(t *testing.T) {
+	t.Parallel()
+	start, chunk := part(agora.Start, "s", "start"), part(agora.Chunk, "s", "chunk")
+	for name, c := range map[string]struct {
+		before, doubted []agora.Message
+		want            []string
+	}{
+		"from its start on": {nil, []agora.Message{start, chunk}, []string{"start", "chunk", "abort(s)"}},
+		"a part":            {[]agora.Message{start}, []agora.Message{chunk}, []string{"start", "chunk", "abort(s)"}},
+		"its end":           {[]agora.Message{start}, []agora.Message{part(agora.End, "s", "end")}, []string{"start", "end"}},
+		"with numbers": {
+			[]agora.Message{numbered(1, start)}, []agora.Message{numbered(2, chunk)}, []string{"start", "chunk"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := testAttack(t, nil, nil)
+			for _, m := range c.before {
+				store(t, x.old, m)
+			}
+			x.refuseInDoubt(c.doubted...)
+			x.reachAgain()
+			if err := x.old.Flush(await.Context(t)); err != nil {
+				t.Fatal(err)
+			}
+			x.want(c.want...)
+		})
+	}
 }
 
 // TestWhatGrewTooOldInDoubtIsMarked: the log could not be reached for so long that it has dropped what was stored before.

@@ -257,6 +257,9 @@ func (l *Lane) notStored() {
 func (l *Lane) answer(f *inflightRecord, seq uint64) {
 	for i := range f.items {
 		it := &f.items[i]
+		if it.toldOff() {
+			l.ledger.Forsake(&it.m)
+		}
 		r := it.result()
 		switch {
 		case it.v.Err != nil:

@@ -170,6 +170,14 @@ func (l *Ledger) Disprove(m *agora.Message) {
 	l.Lose(m)
 }
 
+// Forsake says that the sender of m was told that it is not stored, whatever has become of it. Who does not number sends no more of its stream then: it is aborted,
+// unless it has ended.
+func (l *Ledger) Forsake(m *agora.Message) {
+	if m.N == 0 && IsStreamPart(m) {
+		l.breakStream(m.Stream)
+	}
+}
+
 // Suspect says that m, whose sender was refused, may have been stored and be gone from the log: it is marked if it comes again, by its number
 // or, where it has none, with all that the ledger can't tell until then.
 func (l *Ledger) Suspect(m *agora.Message, until time.Time) {
