@@ -38,10 +38,11 @@ type seen struct {
 
 // disturbance is what happens to the servers.
 type disturbance struct {
-	name  string
-	begin func()
-	end   func()
-	must  func(seen) bool // be seen; nil for nothing: it may happen
+	name   string
+	begin  func()
+	end    func()
+	must   func(seen) bool // be seen; nil for nothing: it may happen
+	passes bool            // what was republished has passed before it ends
 }
 
 func (l *log) disturbances() []disturbance {
@@ -54,21 +55,21 @@ func (l *log) disturbances() []disturbance {
 		}
 		leader := 0
 		return []disturbance{
-			{"the leader steps down", stepDown, nothing, nil},
-			{"the leader steps down again", stepDown, nothing, nil},
-			{"the leader dies", func() { leader = l.leader(); l.cluster.StopNode(leader) }, func() { l.must(l.cluster.StartNode(leader)) }, nil},
+			{"the leader steps down", stepDown, nothing, nil, false},
+			{"the leader steps down again", stepDown, nothing, nil, false},
+			{"the leader dies", func() { leader = l.leader(); l.cluster.StopNode(leader) }, func() { l.must(l.cluster.StartNode(leader)) }, nil, false},
 		}
 	}
 	is := func(leader simlog.Leader) func() { return func() { l.sim.SetLeader(jslog.AgentKind, leader) } }
 	return []disturbance{
-		{"the leader dies", is(simlog.Dying), l.sim.Mend, func(s seen) bool { return s.lost > 0 && s.unheard > 0 && s.quiet > 0 }},
-		{"the leader is silent", is(simlog.Silent), l.sim.Mend, func(s seen) bool { return s.lost > 0 && s.unheard == 0 }},
-		{"there is no leader", is(simlog.Absent), l.sim.Mend, func(s seen) bool { return s.absent > 0 && s.unheard == 0 }},
-		{"the tail is republished again", l.sim.Repeat, nothing, func(s seen) bool { return s.quiet == 0 }},
-		{"half of what is republished is lost", func() { l.sim.Lose(50) }, l.sim.Mend, func(s seen) bool { return s.quiet > 0 && s.lost == 0 }},
-		{"what is republished comes late", func() { l.sim.Delay(true) }, l.sim.Mend, func(s seen) bool { return s.quiet == 0 && s.again == 0 && s.lost == 0 }},
-		{"records are refused for no reason", func() { l.sim.Refuse(50) }, l.sim.Mend, func(s seen) bool { return s.refused > 0 && s.unheard == 0 }},
-		{"connections end", l.sim.Disconnect, nothing, func(s seen) bool { return s.acked > 0 }},
+		{"the leader dies", is(simlog.Dying), l.sim.Mend, func(s seen) bool { return s.lost > 0 && s.unheard > 0 && s.quiet > 0 }, true},
+		{"the leader is silent", is(simlog.Silent), l.sim.Mend, func(s seen) bool { return s.lost > 0 && s.unheard == 0 }, false},
+		{"there is no leader", is(simlog.Absent), l.sim.Mend, func(s seen) bool { return s.absent > 0 && s.unheard == 0 }, false},
+		{"the tail is republished again", l.sim.Repeat, nothing, func(s seen) bool { return s.quiet == 0 }, false},
+		{"half of what is republished is lost", func() { l.sim.Lose(50) }, l.sim.Mend, func(s seen) bool { return s.quiet > 0 && s.lost == 0 }, true},
+		{"what is republished comes late", func() { l.sim.Delay(true) }, l.sim.Mend, func(s seen) bool { return s.quiet == 0 && s.again == 0 && s.lost == 0 }, false},
+		{"records are refused for no reason", func() { l.sim.Refuse(50) }, l.sim.Mend, func(s seen) bool { return s.refused > 0 && s.unheard == 0 }, false},
+		{"connections end", l.sim.Disconnect, nothing, func(s seen) bool { return s.acked > 0 }, false},
 	}
 }
 
@@ -116,6 +117,9 @@ func (l *log) disturb(d disturbance) (s seen) {
 	d.begin()
 	close(happened)
 	writers.Wait()
+	if d.passes {
+		l.must(live.nc.Flush())
+	}
 	d.end()
 	c.led(l.stream())
 	heard := map[uint64]int{}
