@@ -45,10 +45,11 @@ type links struct{ agents, log, presence *faultnet.Link }
 
 func newLinks() links { return links{faultnet.New(), faultnet.New(), faultnet.New()} }
 
+// each does something with all of them: with the agents' last, as an edge that has lost those says so to presence where it can.
 func (l links) each(do func(*faultnet.Link)) {
-	do(l.agents)
-	do(l.log)
 	do(l.presence)
+	do(l.log)
+	do(l.agents)
 }
 
 // freeze stops all that is read and written, or lets it go on.
