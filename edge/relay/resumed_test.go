@@ -37,3 +37,19 @@ func TestAStreamOfAnEarlierHolderGoesOnThoughPresenceDoesNotNameItsLane(t *testi
 		t.Errorf("the end: %v", r.Err)
 	}
 }
+
+// Whoever says a part of what never began is told so, and nothing is made for it: its addressee may be anybody's invention.
+func TestAPartToNobodyMakesNoLane(t *testing.T) {
+	b := newBench(t)
+	claim := b.claim
+	claim.Resumed = true
+	s := b.relay.Sender(relay.SenderConfig{Claim: &claim}, nil)
+	defer s.Close()
+	m := agora.Message{Kind: agora.Request, Part: agora.Chunk, To: agora.ToAgent("t", "nobody"), Stream: "s", N: 1, Body: []byte("part")}
+	if err := s.Send(t.Context(), m, relay.Options{}); err == nil || agora.AsError(err).Code != agora.StreamNotFound {
+		t.Errorf("a part: %v, want STREAM_NOT_FOUND", err)
+	}
+	if lanes := s.Lanes(); len(lanes) > 0 {
+		t.Errorf("the session has lanes: %v", lanes)
+	}
+}

@@ -106,13 +106,15 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 	begins := m.Part == agora.Start || m.Part == agora.Whole
 	s.mu.Lock()
 	l := s.lanes[m.To]
-	used := s.mayHaveUsed(m.To) || s.cfg.Claim.Resumed // an earlier holder may have, and presence have lost the word of it
+	used := s.mayHaveUsed(m.To)
 	_, parked := s.parked[m.To]
 	st := s.open[streamKey{m.To, m.Stream}]
 	streams := len(s.open)
 	s.mu.Unlock()
 	if !begins && m.Kind != agora.Control && l == nil && !used { // a cancel may be the first word to a stream's sender
-		return nil, agora.Errorf(agora.StreamNotFound, "stream %q to %q was never started", m.Stream, m.To.Peer().Name())
+		if err := s.mayHaveBegun(ctx, m); err != nil {
+			return nil, err
+		}
 	}
 	if begins && s.relay.away(m, l) {
 		return nil, logAway()
@@ -139,6 +141,19 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 		return nil, err
 	}
 	return l, nil
+}
+
+// mayHaveBegun returns STREAM_NOT_FOUND for a part of a stream in a lane that the session is not known to have used. An earlier holder of a resumed one may have, and
+// presence have lost the word of it: the log tells, unless there is nobody to whom a stream could have begun.
+func (s *Sender) mayHaveBegun(ctx context.Context, m *agora.Message) error {
+	var err error
+	if s.cfg.Claim.Resumed {
+		err = s.reach(ctx, m, nil)
+	}
+	if !s.cfg.Claim.Resumed || err != nil && agora.AsError(err).Code == agora.AgentNotFound {
+		return agora.Errorf(agora.StreamNotFound, "stream %q to %q was never started", m.Stream, m.To.Peer().Name())
+	}
+	return err
 }
 
 // away tells whether a message is to be refused at once, as the log has been away for longer than an election takes. What is

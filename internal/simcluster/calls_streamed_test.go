@@ -69,14 +69,7 @@ func (s *uploads) call(d *dice) {
 	c.k, c.box = len(s.all), call.NewBox(agora.DefaultTenant, uploader, "")
 	s.all = append(s.all, c)
 	own := newDice(d.Uint64())
-	s.w.goes("a call in parts", func(ctx context.Context) {
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		s.w.mu.Lock()
-		c.stop = stop
-		s.w.mu.Unlock()
-		s.ask(ctx, c, own)
-	})
+	s.w.goesUntil("a call in parts", &c.stop, func(ctx context.Context) { s.ask(ctx, c, own) })
 }
 
 func (c *upload) name() string { return fmt.Sprint("u-", c.k) }

@@ -75,15 +75,20 @@ func (s *calls) call(d *dice) {
 		c.box = call.NewBox(agora.DefaultTenant, caller, c.name())
 		s.w.mu.Unlock()
 		own := newDice(d.Uint64())
-		s.w.goes("a call", func(ctx context.Context) {
-			ctx, stop := context.WithCancel(ctx)
-			defer stop()
-			s.w.mu.Lock()
-			c.stop = stop
-			s.w.mu.Unlock()
-			s.ask(ctx, c, own)
-		})
+		s.w.goesUntil("a call", &c.stop, func(ctx context.Context) { s.ask(ctx, c, own) })
 	}
+}
+
+// goesUntil is goes for what ends, too, when stop is called, which mu guards.
+func (w *world) goesUntil(what string, stop *context.CancelFunc, do func(ctx context.Context)) {
+	w.goes(what, func(ctx context.Context) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		w.mu.Lock()
+		*stop = cancel
+		w.mu.Unlock()
+		do(ctx)
+	})
 }
 
 // name is under which a call is made; empty for none.
