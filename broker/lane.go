@@ -209,6 +209,19 @@ func (l *Lane) Streams() []OpenStream {
 	return open
 }
 
+// MayBeOpen reports whether a stream may be open in the log, or become so by what is in hand: then its end is still to be stored, by this lane or by who has it next.
+func (l *Lane) MayBeOpen(stream string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != active || !l.history.known || l.ledger.AwaitsEnd(stream) {
+		return true
+	}
+	if l.inflight != nil && slices.ContainsFunc(l.inflight.parts, func(m agora.Message) bool { return m.Stream == stream }) {
+		return true
+	}
+	return slices.ContainsFunc(l.queue.items(), func(e entry) bool { return e.m.Stream == stream })
+}
+
 // Stuck reports whether the log can't be reached for longer than an election takes: for what this lane has in
 // hand, or for anything. What was put in is tried until it is stored, or refused half a
 // minute after the first of it; but whoever has something new to begin does better to be told. It never blocks.

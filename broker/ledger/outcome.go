@@ -230,5 +230,8 @@ func (l *Ledger) Abort(name string, epoch uint64) agora.Message {
 	return m
 }
 
+// AwaitsEnd reports whether a stream has a start and no end: its receiver must still hear of that.
+func (l *Ledger) AwaitsEnd(name string) bool { return isOpen(l.streams[name]) }
+
 // IsOpen reports whether a stream is open, and no part of it was lost.
 func (l *Ledger) IsOpen(name string) bool { return l.streams[name].phase == running }

@@ -12,6 +12,7 @@ type closedStreams struct {
 	waiting map[closedStream]presence.Claim // for the next Tick; made when something comes into it
 	leaving map[closedStream]presence.Claim // being taken out by a Tick
 	left    chan struct{}                   // closed once those are out
+	owing   map[*streamSet]struct{}         // with owed streams
 }
 
 // closedStream names a stream, or a request, of which presence is to know no more.
@@ -32,6 +33,50 @@ func (r *Relay) streamClosed(c presence.Claim, to agora.Address, stream string) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	put(&r.closed.waiting, closedStream{c.Session, to, stream}, c)
+}
+
+// streamOwed has every Tick ask whether presence is to forget streams that a session's agent has not open.
+func (r *Relay) streamOwed(s *streamSet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	put(&r.closed.owing, s, struct{}{})
+}
+
+// settleOwed closes the streams whose ends the log has by now, and those that did not begin.
+func (r *Relay) settleOwed() {
+	r.mu.Lock()
+	owing := r.closed.owing
+	r.closed.owing = nil
+	r.mu.Unlock()
+	for s := range owing {
+		if s.settleOwed() {
+			r.streamOwed(s)
+		}
+	}
+}
+
+// settleOwed does so for one session, and reports whether streams are left. Who has the session next settles
+// what is left when it ends here.
+func (s *streamSet) settleOwed() (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	for k, st := range s.owed {
+		if st.begins || s.mayBeOpen(k) {
+			continue
+		}
+		delete(s.owed, k)
+		s.relay.streamClosed(*s.cfg.Claim, k.to, k.stream)
+	}
+	return len(s.owed) > 0
+}
+
+// mayBeOpen reports whether the log may have to get the end of a stream; mu is held. A lane that was put aside owes nothing.
+func (s *streamSet) mayBeOpen(k streamKey) bool {
+	l := s.lanes[k.to]
+	return l != nil && l.MayBeOpen(k.stream)
 }
 
 // streamOpens keeps in presence a stream that begins, though one of its name has ended, or was refused, since the last Tick. Where
@@ -69,7 +114,7 @@ func (r *Relay) takeClosed() (batches []closedBatch, left chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	closed := r.closed.waiting
-	r.closed = closedStreams{leaving: closed, left: make(chan struct{})}
+	r.closed = closedStreams{leaving: closed, left: make(chan struct{}), owing: r.closed.owing}
 	type lane struct {
 		session string
 		to      agora.Address

@@ -27,6 +27,8 @@ type bench struct {
 	claim presence.Claim
 	stuck atomic.Bool // nothing can be stored: all is refused for the moment
 	stop  func()      // stops the log's server
+
+	streams int // that one sender may have open
 }
 
 func newBench(t *testing.T) *bench {
@@ -40,7 +42,7 @@ func newBench(t *testing.T) *bench {
 	nats, err := natsd.Embed(ctx, natsd.Config{})
 	must(err)
 	t.Cleanup(nats.Shutdown)
-	b := &bench{T: t, stop: nats.Shutdown}
+	b := &bench{T: t, stop: nats.Shutdown, streams: 1024}
 	b.log, err = broker.Connect(ctx, broker.Config{URL: nats.URL(), Memory: true, GiveUp: await.Long, Election: await.Long})
 	must(err)
 	t.Cleanup(b.log.Close)
@@ -62,11 +64,22 @@ func newBench(t *testing.T) *bench {
 	_, err = b.store.Sessions.Begin(ctx, b.claim)
 	must(err)
 	b.relay = relay.New(relay.Config{
-		Broker: b.log, Presence: b.store, MaxRecords: 4096, MaxAge: 10 * time.Minute, Streams: func() int { return 1024 }, InFlight: 1 << 20,
+		Broker: b.log, Presence: b.store, MaxRecords: 4096, MaxAge: 10 * time.Minute, Streams: func() int { return b.streams }, InFlight: 1 << 20,
 		Valid: func() (time.Time, bool) { return b.log.Now(), !b.stuck.Load() },
 	})
 	t.Cleanup(b.relay.Close)
 	return b
+}
+
+// say sends a part of a stream without a number, and returns what became of it.
+func (b *bench) say(s *relay.Sender, to agora.Address, stream string, part agora.Part) error {
+	b.Helper()
+	told := make(chan error, 1)
+	m := agora.Message{Kind: agora.Event, Part: part, To: to, Stream: stream, Body: []byte("part")}
+	if err := s.Send(b.Context(), m, relay.Options{Asker: relay.AskerFunc(func(r relay.Sent) { told <- r.Err })}); err != nil {
+		return err
+	}
+	return await.Recv(b.T, "an answer", told)
 }
 
 // round sends one numbered message to each of n addressees, and returns how many were stored and how many were there already.

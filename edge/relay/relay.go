@@ -76,6 +76,7 @@ func (r *Relay) Close() {
 // notes who was written to, and forgets addressees nobody writes to. The
 // node calls it about once a second; it blocks for a few round trips.
 func (r *Relay) Tick(ctx context.Context) {
+	r.settleOwed()
 	r.closeStreams(ctx)
 	r.trim(time.Now())
 	// A record lives for MaxAge, so a mark within a quarter of it is there

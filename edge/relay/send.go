@@ -13,8 +13,11 @@ import (
 // error is the answer to the frame and nobody is told more; else the asker is
 // told once, unless the message belongs to a stream that was refused or cancelled before: that is dropped
 // without a word. Of a chunk that has neither an asker of its own nor an id, and of which no receipt tells by its index, nothing is kept.
-func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) error {
+func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err error) {
 	k := streamKey{m.To, m.Stream}
+	if m.Part == agora.Start {
+		defer func() { s.began(k, err) }()
+	}
 	l, st, told := s.goesOn(&k, &m)
 	if l == nil {
 		if m.Part != agora.Cancel && s.dropped(k, m.Part, m.N) {
@@ -24,7 +27,6 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) error {
 			}
 			return nil
 		}
-		var err error
 		if l, err = s.prepare(ctx, &m, o); err != nil {
 			err = s.Undecided(m.To, m.N, err)
 			if !o.Piece {
@@ -109,7 +111,6 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 	used := s.mayHaveUsed(m.To)
 	_, parked := s.parked[m.To]
 	st := s.open[streamKey{m.To, m.Stream}]
-	streams := len(s.open)
 	s.mu.Unlock()
 	if !begins && m.Kind != agora.Control && l == nil && !used { // a cancel may be the first word to a stream's sender
 		if err := s.mayHaveBegun(ctx, m); err != nil {
@@ -119,8 +120,10 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lan
 	if begins && s.relay.away(m, l) {
 		return nil, logAway()
 	}
-	if m.Part == agora.Start && st == nil && streams >= s.relay.cfg.Streams() {
-		return nil, agora.Errorf(agora.RateLimited, "%d streams are open: more are not allowed", streams)
+	if m.Part == agora.Start && st == nil {
+		if err := s.mayOpen(); err != nil {
+			return nil, err
+		}
 	}
 	if st != nil && !begins {
 		m.Meta.Receipts |= st.receipts &^ agora.Stored
@@ -202,6 +205,9 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 			}
 		}
 	}
+	if m.Part == agora.Start {
+		s.begins(streamKey{m.To, m.Stream}, open)
+	}
 	err := s.relay.cfg.Presence.Lanes.Use(ctx, *s.cfg.Claim, m.To, open)
 	if err != nil {
 		return agora.AsError(err)
@@ -229,6 +235,7 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 		st = &stream{key: k, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame, pieces: o.Piece}
 		s.uses(st, l)
 		put(&s.open, k, st)
+		delete(s.owed, k)
 		s.relay.streamOpens(s.cfg.Claim, k.to, k.stream) // what was refused may have ended since presence was told
 		s.last = nil
 		s.expire(k, st, m.Meta.Deadline, false)

@@ -57,7 +57,7 @@ func (s *Sender) settle(p *pendingSend, res broker.Result) {
 		// of it is taken any more: its receiver must not wait for the rest.
 		s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
 	case failed || p.part.Ends():
-		s.end(k, st)
+		s.end(k, st, res.Err)
 	}
 }
 

@@ -28,6 +28,7 @@ type stream struct {
 	frame    string // id of the frame that asked
 	deadline time.Time
 	timer    *time.Timer
+	begins   bool // its start is on its way into a lane
 	ended    bool // its last part is on its way: a start begins another stream
 	pieces   bool // of one frame: see Options
 }
@@ -39,7 +40,8 @@ type streamSet struct {
 
 	// The lock of the laneSet guards the fields below.
 	open  map[streamKey]*stream
-	last  *stream // of open, looked up last; nil for none
+	last  *stream               // of open, looked up last; nil for none
+	owed  map[streamKey]*stream // not open to the agent, and in presence: their ends are not in the log yet, or they are about to begin
 	past  pastStreams
 	asked map[streamKey]*stream // requests that have no reply yet; the key's stream is the request's id
 }
@@ -89,10 +91,12 @@ func (s *streamSet) Lanes() []presence.Lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	open := s.addresses()
-	for k, st := range s.open {
-		open[k.to] = append(open[k.to], presence.OpenStream{
-			Stream: k.stream, Kind: st.kind, Indexed: st.indexed, Deadline: st.deadline, Receipts: st.receipts,
-		})
+	for _, streams := range []map[streamKey]*stream{s.open, s.owed} {
+		for k, st := range streams {
+			open[k.to] = append(open[k.to], presence.OpenStream{
+				Stream: k.stream, Kind: st.kind, Indexed: st.indexed, Deadline: st.deadline, Receipts: st.receipts,
+			})
+		}
 	}
 	for k, st := range s.asked {
 		open[k.to] = append(open[k.to], presence.OpenStream{Stream: requestStream(k.stream), Kind: st.kind, Deadline: st.deadline})
@@ -138,9 +142,34 @@ func (s *streamSet) AnsweredFor(to agora.Address, name string, part agora.Part, 
 	return true
 }
 
-// end forgets a stream, here and, with the next Tick, in presence: unless
-// another of that name has begun meanwhile.
-func (s *streamSet) end(k streamKey, st *stream) {
+// begins notes that presence is told of a stream before its start goes into a lane: until then it is owed, so that presence hears of it again should it lose
+// everything just now, and forgets it where nothing comes of it.
+func (s *streamSet) begins(k streamKey, o *presence.OpenStream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.open[k]; st != nil && !st.ended {
+		return
+	}
+	put(&s.owed, k, &stream{key: k, kind: o.Kind, indexed: o.Indexed, receipts: o.Receipts, deadline: o.Deadline, begins: true})
+	s.relay.streamOwed(s)
+}
+
+// began says what became of a start on its way into a lane.
+func (s *streamSet) began(k streamKey, err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.owed[k]; st != nil {
+		st.begins = false
+	}
+}
+
+// end forgets a stream, as what became of its last part says: here and, with the next Tick, in presence, unless
+// another of that name has begun meanwhile. One of which a part was refused for the moment stays in presence until the log has its end.
+func (s *streamSet) end(k streamKey, st *stream, err error) {
+	owed := err != nil && agora.AsError(err).Code == agora.Unavailable
 	s.mu.Lock()
 	current := st != nil && s.open[k] == st
 	if current {
@@ -150,10 +179,42 @@ func (s *streamSet) end(k streamKey, st *stream) {
 	if st != nil {
 		stopTimer(st)
 	}
+	another := s.owed[k] != nil // that begins
+	if current && owed && !another {
+		put(&s.owed, k, st)
+	}
 	s.mu.Unlock()
-	if current {
+	switch {
+	case !current || another:
+	case owed:
+		s.relay.streamOwed(s)
+	default:
 		s.relay.streamClosed(*s.cfg.Claim, k.to, k.stream)
 	}
+}
+
+// mayOpen returns RATE_LIMITED where as many streams are open as may be. Those that an earlier holder left and the log says are over do not
+// count: their agent need not say more of them.
+func (s *streamSet) mayOpen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most := s.relay.cfg.Streams()
+	if len(s.open) < most {
+		return nil
+	}
+	for k, st := range s.open {
+		if st.lane != nil || s.lanes[k.to] == nil || s.mayBeOpen(k) {
+			continue
+		}
+		delete(s.open, k)
+		stopTimer(st)
+		s.last = nil
+		s.relay.streamClosed(*s.cfg.Claim, k.to, k.stream)
+	}
+	if n := len(s.open); n >= most {
+		return agora.Errorf(agora.RateLimited, "%d streams are open: more are not allowed", n)
+	}
+	return nil
 }
 
 // Concludes notes the id of the message with which a stream to an address ends.
@@ -203,7 +264,7 @@ func (s *streamSet) cancelled(to agora.Address, name string) bool {
 		if silences && res.Err != nil && agora.AsError(res.Err).Code == agora.Unavailable {
 			s.speaks(k)
 		}
-		s.end(k, st)
+		s.end(k, st, res.Err)
 	})
 	return true
 }
@@ -221,6 +282,9 @@ func (s *streamSet) speaks(k streamKey) {
 func (s *streamSet) AbortOpen(ctx context.Context) error {
 	s.mu.Lock()
 	open := maps.Clone(s.open)
+	for k, st := range s.owed {
+		put(&open, k, st)
+	}
 	s.mu.Unlock()
 	for k, st := range open {
 		s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
@@ -267,7 +331,7 @@ func (s *streamSet) abort(k streamKey, st *stream, code agora.Code, done func(br
 	m.Kind, m.Stream, m.From, m.To = st.kind, k.stream, s.cfg.Claim.Agent, k.to
 	s.put(k.to, m, func(res broker.Result) {
 		if res.Err == nil || agora.AsError(res.Err).Code == agora.Unavailable { // then the lane, or who has it next, owes the receiver an end
-			s.end(k, st)
+			s.end(k, st, res.Err)
 		}
 		done(res)
 	})

@@ -117,7 +117,7 @@ func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 	if told == 0 || s.window.held() != 0 || m.Meta.Receipts != agora.Delivered {
 		t.Errorf("told %d times, %d bytes under way, receipts %b; want some, 0, %b", told, s.window.held(), m.Meta.Receipts, agora.Delivered)
 	}
-	s.end(k, st)
+	s.end(k, st, nil)
 	if l, _, _ := s.goesOn(&k, &m); l != nil {
 		t.Error("a stream that has ended goes on")
 	}
