@@ -13,7 +13,7 @@ import (
 // backend is the server, and how it is asked: by scripts, of indexes and of agents' records.
 type backend struct {
 	cfg Config
-	rdb redis.UniversalClient
+	rdb Client
 	log *slog.Logger
 
 	// settled is the age from which a member of an index can't be part of a claim that is

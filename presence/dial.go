@@ -21,10 +21,10 @@ import (
 // Options of go-redis follow as query parameters, for example dial_timeout=2s. A server that
 // refuses connections is found out at once: whoever calls the Store tries again, the client only a little.
 // A call of the Store ends with its context, and each question in it after 12 seconds, also while a server says nothing.
-func Dial(rawURL string) (redis.UniversalClient, error) { return Access{}.Dial(rawURL) }
+func Dial(rawURL string) (Client, error) { return Access{}.Dial(rawURL) }
 
 // Dial is like the function of that name, for a server that asks who is there.
-func (a Access) Dial(rawURL string) (redis.UniversalClient, error) {
+func (a Access) Dial(rawURL string) (Client, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, errors.New("redis.url can't be read as an address") // the cause would quote the password
@@ -33,7 +33,7 @@ func (a Access) Dial(rawURL string) (redis.UniversalClient, error) {
 	if !known {
 		kind, known = strings.CutPrefix(u.Scheme, "redis")
 	}
-	dial := map[string]func(string) (redis.UniversalClient, error){"": a.single, "-cluster": a.cluster, "-sentinel": a.sentinel}[kind]
+	dial := map[string]func(string) (hookable, error){"": a.single, "-cluster": a.cluster, "-sentinel": a.sentinel}[kind]
 	if dial == nil || !known {
 		return nil, fmt.Errorf("redis.url must begin with redis://, redis-cluster:// or redis-sentinel:// (or rediss…), not %q", u.Scheme)
 	}
@@ -79,7 +79,13 @@ func (bounded) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 // them that are open for long after thousands of agents have come.
 const bufferSize = 8 << 10
 
-func (a Access) single(u string) (redis.UniversalClient, error) {
+// hookable is a client that takes hooks.
+type hookable interface {
+	Client
+	AddHook(hook redis.Hook)
+}
+
+func (a Access) single(u string) (hookable, error) {
 	o, err := redis.ParseURL(u)
 	if err != nil {
 		return nil, err
@@ -95,7 +101,7 @@ func (a Access) single(u string) (redis.UniversalClient, error) {
 	return redis.NewClient(o), nil
 }
 
-func (a Access) cluster(u string) (redis.UniversalClient, error) {
+func (a Access) cluster(u string) (hookable, error) {
 	o, err := redis.ParseClusterURL(u)
 	if err != nil {
 		return nil, err
@@ -111,7 +117,7 @@ func (a Access) cluster(u string) (redis.UniversalClient, error) {
 	return redis.NewClusterClient(o), nil
 }
 
-func (a Access) sentinel(u string) (redis.UniversalClient, error) {
+func (a Access) sentinel(u string) (hookable, error) {
 	o, err := redis.ParseFailoverURL(u)
 	switch {
 	case err != nil:

@@ -159,7 +159,7 @@ func flush(s *server) {
 	}
 }
 
-func (s *server) client() redis.UniversalClient {
+func (s *server) client() presence.Client {
 	s.t.Helper()
 	if s.dial != nil {
 		c := redis.NewClient(&redis.Options{
@@ -174,7 +174,7 @@ func (s *server) client() redis.UniversalClient {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c.AddHook(oneSlot{s.t})
+	c.(redis.UniversalClient).AddHook(oneSlot{s.t})
 	return c
 }
 

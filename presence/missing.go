@@ -105,7 +105,7 @@ func appendBulk[T string | []byte](dst []byte, word T) []byte {
 func (r *review) add(c Claim) { r.claims = append(r.claims, c) }
 
 // doubtful asks for all claims, and returns those of which it was not answered that they are there.
-func (r *review) doubtful(ctx context.Context, rdb redis.UniversalClient) (doubtful []Claim) {
+func (r *review) doubtful(ctx context.Context, rdb Client) (doubtful []Claim) {
 	if len(r.claims) == 0 {
 		return nil
 	}

@@ -154,7 +154,7 @@ func TestAnEdgeThatComesBackWhileItIsSweptKeepsItsClaims(t *testing.T) {
 		await.True(t, "the lease lapses", func() bool { return !must(s.Leases.Alive(t.Context(), h))(t) })
 		came, kept := false, false
 		cfg.Client = srv.client()
-		cfg.Client.AddHook(&between{text: "}:lease", f: func() {
+		cfg.Client.(redis.UniversalClient).AddHook(&between{text: "}:lease", f: func() {
 			renewed(t, back, h)
 			deposed := must(back.Sessions.Reassert(t.Context(), h, []presence.Held{heldBy(c)}))(t).Deposed
 			came, kept = true, len(deposed) == 0
@@ -176,7 +176,7 @@ func TestAJoinThatComesTooLateLeavesNoGhost(t *testing.T) {
 		s := srv.store(presence.Config{})
 		c := claimIn(t, s, "a", "active")
 		cfg := presence.Config{Client: srv.client()}
-		cfg.Client.AddHook(&between{text: "{s:", before: true, f: func() { ended(t, s, c) }})
+		cfg.Client.(redis.UniversalClient).AddHook(&between{text: "{s:", before: true, f: func() { ended(t, s, c) }})
 		late := presence.New(cfg)
 		defer late.Close()
 		_, err := late.Spaces.Join(t.Context(), c, "room", presence.Public, true)
@@ -195,7 +195,7 @@ func TestAJoinGoesWithTheSessionToItsNextHolder(t *testing.T) {
 		r.Resume = "token-e1"
 		var rec presence.Record
 		cfg := presence.Config{Client: srv.client()}
-		cfg.Client.AddHook(&between{text: "{s:", before: true, f: func() { _, rec = begun(t, s, r) }})
+		cfg.Client.(redis.UniversalClient).AddHook(&between{text: "{s:", before: true, f: func() { _, rec = begun(t, s, r) }})
 		old := presence.New(cfg)
 		defer old.Close()
 		_ = must(old.Spaces.Join(t.Context(), c, "room", presence.Public, true))(t)

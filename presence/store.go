@@ -20,15 +20,23 @@ import (
 	"github.com/agora-relay/agora"
 )
 
+// Client is what a Store needs of a client of Redis: each [redis.UniversalClient] is one. It names no more of those, as every package that mentions a
+// Store would compile some 1,500 functions of theirs.
+type Client interface {
+	redis.Cmdable
+	PoolStats() *redis.PoolStats
+	Close() error
+}
+
 // Config sets up a Store. Each zero value but Client's means its default.
 type Config struct {
-	Client     redis.UniversalClient // owned by the Store; see Dial
-	Lease      time.Duration         // how long an edge is believed alive after a renewal; 10s
-	Grace      time.Duration         // how long a session waits for its agent; 30s
-	Known      time.Duration         // how long an agent is known after its session ended; 10m
-	Remember   time.Duration         // how long positions of an unknown agent are kept beside; 24h
-	EmptyGrace time.Duration         // how long an empty public space stays; 1m
-	MaxMembers int                   // of a space; 4096
+	Client     Client        // owned by the Store; see Dial
+	Lease      time.Duration // how long an edge is believed alive after a renewal; 10s
+	Grace      time.Duration // how long a session waits for its agent; 30s
+	Known      time.Duration // how long an agent is known after its session ended; 10m
+	Remember   time.Duration // how long positions of an unknown agent are kept beside; 24h
+	EmptyGrace time.Duration // how long an empty public space stays; 1m
+	MaxMembers int           // of a space; 4096
 
 	Now func() time.Time // the clock that the times it is given were read from; time.Now
 
