@@ -92,6 +92,7 @@ var layers = map[string][]string{
 	"internal/oneseed":     {},
 	"internal/simcluster":  {},
 	"internal/simlog":      {"internal/simnet"},
+	"internal/servers":     {"internal/await", "internal/faultnet"},
 	"internal/simnet":      {},
 	"internal/p2phost":     {},
 	"internal/plot":        {},
@@ -143,7 +144,7 @@ var homes = map[string][]string{
 	"github.com/multiformats/":            {"internal/p2phost", "edge/p2p", "sidecar"},
 }
 
-// testLibraries may be used by every test, and by the package that is one:
+// testLibraries may be used by every test, and by the packages that are for tests alone:
 // tests look into the log and into presence with clients of their own.
 var testLibraries = []string{
 	"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf", // what a collector is told
@@ -161,7 +162,7 @@ var testLibraries = []string{
 	"github.com/nats-io/nats.go", "github.com/nats-io/nkeys", "github.com/nats-io/jwt", "github.com/redis/go-redis",
 }
 
-const testPackage = "internal/agoratest"
+var testPackages = []string{"internal/agoratest", "internal/servers"}
 
 // pkg is what go list says of a package.
 type pkg struct {
@@ -265,7 +266,7 @@ func page(t *testing.T, path string) string {
 func TestLibrariesStayInTheirHomes(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, path := range p.Imports {
-			if foreign(path) && !lives(path, p.name()) && !(p.name() == testPackage && forTests(path)) {
+			if foreign(path) && !lives(path, p.name()) && !(slices.Contains(testPackages, p.name()) && forTests(path)) {
 				t.Errorf("%s imports %s, whose home is %v", p.name(), path, homeOf(path))
 			}
 		}

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/presence"
 )
 
 // benchStore is a Store on a real server.
 func benchStore(b *testing.B) *presence.Store {
-	c, err := presence.Dial("redis://" + agoratest.Redis(b).Addr())
+	c, err := presence.Dial("redis://" + servers.Redis(b).Addr())
 	if err != nil {
 		b.Fatal(err)
 	}

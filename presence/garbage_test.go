@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -17,7 +17,7 @@ import (
 // edge whose agents are silent is seldom: of fifteen thousand claims, a kilobyte each were as much as what is kept of them.
 func TestLookingAfterClaimsLeavesLittleGarbage(t *testing.T) {
 	const most, rounds = 150, 20
-	c, err := presence.Dial("redis://" + agoratest.Redis(t).Addr())
+	c, err := presence.Dial("redis://" + servers.Redis(t).Addr())
 	ok(t, err)
 	s := presence.New(presence.Config{Client: c})
 	defer s.Close()

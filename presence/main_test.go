@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/internal/simnet"
 	"github.com/agora-relay/agora/presence"
 )
@@ -26,21 +26,21 @@ const tenant = agora.DefaultTenant
 
 // shelf is servers of one kind, each of which one test at a time has for its own. There are as many as tests have needed at once.
 type shelf struct {
-	start func(dir string) (*agoratest.RedisServer, error)
+	start func(dir string) (*servers.RedisServer, error)
 
 	mu   sync.Mutex // guards the fields below
-	free []*agoratest.RedisServer
-	all  []*agoratest.RedisServer
+	free []*servers.RedisServer
+	all  []*servers.RedisServer
 	dirs []string
 }
 
 var (
-	redises  = shelf{start: agoratest.RedisIn}
-	clusters = shelf{start: agoratest.RedisCluster}
+	redises  = shelf{start: servers.RedisIn}
+	clusters = shelf{start: servers.RedisCluster}
 )
 
 // lend gives a server to a test until it ends. It holds what the last one left there.
-func (s *shelf) lend(t *testing.T) *agoratest.RedisServer {
+func (s *shelf) lend(t *testing.T) *servers.RedisServer {
 	t.Helper()
 	r, err := s.take()
 	ok(t, err)
@@ -53,7 +53,7 @@ func (s *shelf) lend(t *testing.T) *agoratest.RedisServer {
 	return r
 }
 
-func (s *shelf) take() (*agoratest.RedisServer, error) {
+func (s *shelf) take() (*servers.RedisServer, error) {
 	s.mu.Lock()
 	if n := len(s.free); n > 0 {
 		defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -23,7 +23,7 @@ func unavailable(err error) bool {
 
 func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 	t.Parallel()
-	r := agoratest.Redis(t)
+	r := servers.Redis(t)
 	srv := &server{t: t, url: "redis://" + r.Addr()}
 	s := srv.store(presence.Config{})
 	c := claimIn(t, s, "a", "active")

@@ -8,8 +8,8 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -71,13 +71,13 @@ func TestAnEdgeTakesEveryWayIntoNATS(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	certs, others := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
-	public, seed := agoratest.NATSKey(t)
-	_, otherSeed := agoratest.NATSKey(t)
-	operator, creds := agoratest.NATSOperator(t)
-	_, otherCreds := agoratest.NATSOperator(t)
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
+	public, seed := servers.NATSKey(t)
+	_, otherSeed := servers.NATSKey(t)
+	operator, creds := servers.NATSOperator(t)
+	_, otherCreds := servers.NATSOperator(t)
 	secured := fmt.Sprintf("tls { cert_file: %q, key_file: %q", certs.ServerCert, certs.ServerKey)
-	redis := agoratest.Redis(t).Addr()
+	redis := servers.Redis(t).Addr()
 	for about, c := range map[string]struct {
 		more  string
 		flags []string
@@ -96,7 +96,7 @@ func TestAnEdgeTakesEveryWayIntoNATS(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
-			s := agoratest.StartNATS(t, agoratest.NATSConfig{More: c.more})
+			s := servers.StartNATS(t, servers.NATSConfig{More: c.more})
 			at := []string{"--redis.url", "redis://" + redis, "--nats.url", s.URL()}
 			serves(t, append(c.flags, at...)...)
 			refuses(t, []string{s.Addr(), c.want}, append(c.wrong, at...)...)
@@ -104,12 +104,12 @@ func TestAnEdgeTakesEveryWayIntoNATS(t *testing.T) {
 	}
 	t.Run("credentials in the address, behind a server that is down", func(t *testing.T) {
 		t.Parallel()
-		s := agoratest.StartNATS(t, agoratest.NATSConfig{More: "authorization { user: joe, password: s3cret }"})
+		s := servers.StartNATS(t, servers.NATSConfig{More: "authorization { user: joe, password: s3cret }"})
 		serves(t, "--redis.url", "redis://"+redis, "--nats.url", "nats://127.0.0.1:1,nats://joe:s3cret@"+s.Addr())
 	})
 	t.Run("TLS where there is none", func(t *testing.T) {
 		t.Parallel()
-		s := agoratest.StartNATS(t, agoratest.NATSConfig{})
+		s := servers.StartNATS(t, servers.NATSConfig{})
 		refuses(t, []string{s.Addr(), "does not speak TLS"}, "--redis.url", "redis://"+redis, "--nats.url", s.URL(), "--nats.tls.ca", certs.CA)
 	})
 }
@@ -120,7 +120,7 @@ func TestAnEdgeTakesEveryWayIntoRedis(t *testing.T) {
 	}
 	t.Parallel()
 	logs := natsOfEach(t, 9)
-	certs, others := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
 	try := func(about string, good, bad []string, want string) {
 		nats := logs[0]
 		logs = logs[1:]
@@ -132,37 +132,37 @@ func TestAnEdgeTakesEveryWayIntoRedis(t *testing.T) {
 			}
 		})
 	}
-	tls := "rediss://" + agoratest.RedisGuarded(t, &certs)
+	tls := "rediss://" + servers.RedisGuarded(t, &certs)
 	try("mutual TLS", []string{"--redis.url", tls, "--redis.tls.ca", certs.CA, "--redis.tls.cert", certs.ClientCert, "--redis.tls.key", certs.ClientKey},
 		[]string{"--redis.url", tls, "--redis.tls.ca", others.CA}, "redis.tls.ca")
 	try("a certificate of somebody else", []string{"--redis.url", tls, "--redis.tls.ca", certs.CA, "--redis.tls.cert", certs.ClientCert, "--redis.tls.key", certs.ClientKey},
 		[]string{"--redis.url", tls, "--redis.tls.ca", certs.CA, "--redis.tls.cert", others.ClientCert, "--redis.tls.key", others.ClientKey}, "redis.tls.cert")
 
-	closed := "redis://" + agoratest.RedisGuarded(t, nil, "--requirepass", "s3cret")
+	closed := "redis://" + servers.RedisGuarded(t, nil, "--requirepass", "s3cret")
 	try("password", []string{"--redis.url", closed, "--redis.password", "s3cret"}, []string{"--redis.url", closed}, "give redis.password")
 	try("a wrong password", []string{"--redis.url", strings.Replace(closed, "://", "://:s3cret@", 1)},
 		[]string{"--redis.url", closed, "--redis.password", "0ther"}, "correct redis.user and redis.password")
 
-	acl := "redis://" + agoratest.RedisGuarded(t, nil, "--user", "default", "off", "--user", "joe", "on", ">s3cret", "~agora:*", "+@all",
+	acl := "redis://" + servers.RedisGuarded(t, nil, "--user", "default", "off", "--user", "joe", "on", ">s3cret", "~agora:*", "+@all",
 		"--user", "reader", "on", ">s3cret", "~*", "+@read")
 	try("ACL user", []string{"--redis.url", acl, "--redis.user", "joe", "--redis.password", "s3cret"},
 		[]string{"--redis.url", acl, "--redis.user", "reader", "--redis.password", "s3cret"}, "+@all")
 
-	master := agoratest.RedisGuarded(t, nil, "--requirepass", "m4ster")
-	sentinel := "redis-sentinel://" + agoratest.GuardedSentinel(t, "s3ntinel", master, "m4ster") + "?master_name="
+	master := servers.RedisGuarded(t, nil, "--requirepass", "m4ster")
+	sentinel := "redis-sentinel://" + servers.GuardedSentinel(t, "s3ntinel", master, "m4ster") + "?master_name="
 	try("Sentinel", []string{"--redis.url", sentinel + "main", "--redis.password", "m4ster", "--redis.sentinel.password", "s3ntinel"},
 		[]string{"--redis.url", sentinel + "main", "--redis.password", "m4ster"}, "redis.sentinel.password")
 	try("a master that no sentinel knows", []string{"--redis.url", sentinel + "main", "--redis.password", "m4ster", "--redis.sentinel.password", "s3ntinel"},
 		[]string{"--redis.url", sentinel + "other", "--redis.password", "m4ster", "--redis.sentinel.password", "s3ntinel"}, "master_name")
 
-	r, err := agoratest.RedisCluster(t.TempDir())
+	r, err := servers.RedisCluster(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Stop)
 	try("Cluster", []string{"--redis.url", "redis-cluster://" + r.Addr()}, nil, "")
 	try("one server as Cluster", []string{"--redis.url", "redis-cluster://" + r.Addr()},
-		[]string{"--redis.url", "redis-cluster://" + agoratest.Redis(t).Addr()}, "begin its address with redis://")
+		[]string{"--redis.url", "redis-cluster://" + servers.Redis(t).Addr()}, "begin its address with redis://")
 }
 
 func TestAnEdgeFollowsSentinelToAnotherMaster(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAnEdgeFollowsSentinelToAnotherMaster(t *testing.T) {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	s := agoratest.StartSentinel(t)
+	s := servers.StartSentinel(t)
 	e := launch(t, append(alone, "--nats.url", embedded(t), "--redis.url", s.URL())...).ready()
 	s.KillMaster()
 	await.True(t, "an agent gets in, so that the edge has found the new master", func() bool {
@@ -187,8 +187,8 @@ func TestAnEdgeFollowsSentinelToAnotherMaster(t *testing.T) {
 
 func TestNoSecretIsLogged(t *testing.T) {
 	t.Parallel()
-	s := agoratest.StartNATS(t, agoratest.NATSConfig{More: "authorization { user: joe, password: s3cret }"})
-	redis := agoratest.RedisGuarded(t, nil, "--requirepass", "hus3")
+	s := servers.StartNATS(t, servers.NATSConfig{More: "authorization { user: joe, password: s3cret }"})
+	redis := servers.RedisGuarded(t, nil, "--requirepass", "hus3")
 	e := launch(t, append(alone, "--log.level", "debug", "--nats.url", "nats://joe:s3cret@"+s.Addr(), "--redis.url", "redis://:hus3@"+redis)...).ready()
 	e.ended()
 	wrong := launch(t, append(alone, "--log.level", "debug", "--nats.url", "nats://joe:0thers@"+s.Addr(), "--redis.url", "redis://:hus3@"+redis)...)
@@ -202,10 +202,10 @@ func TestNoSecretIsLogged(t *testing.T) {
 
 func TestAnEdgeOutlivesCredentialsThatAreRefusedForAWhile(t *testing.T) {
 	t.Parallel()
-	right := agoratest.NATSConfig{More: "authorization { token: t0ken }"}
-	s := agoratest.StartNATS(t, right)
-	e := launch(t, append(alone, "--nats.url", s.URL(), "--nats.token", "t0ken", "--redis.url", "redis://"+agoratest.Redis(t).Addr())...).ready()
-	s.Restart(t, agoratest.NATSConfig{More: "authorization { token: 0ther }"})
+	right := servers.NATSConfig{More: "authorization { token: t0ken }"}
+	s := servers.StartNATS(t, right)
+	e := launch(t, append(alone, "--nats.url", s.URL(), "--nats.token", "t0ken", "--redis.url", "redis://"+servers.Redis(t).Addr())...).ready()
+	s.Restart(t, servers.NATSConfig{More: "authorization { token: 0ther }"})
 	await.True(t, "NATS has turned the edge away again and again", func() bool {
 		return strings.Count(strings.ToLower(e.stderr.String()), "authorization violation") > 2
 	})

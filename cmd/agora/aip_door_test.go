@@ -19,8 +19,8 @@ import (
 
 	"github.com/agora-relay/agora/cmd/agora/certs"
 	"github.com/agora-relay/agora/cmd/agora/porttest"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
@@ -309,9 +309,9 @@ func TestHealthOverGRPCFollowsReadiness(t *testing.T) {
 // Nodes are dialled by TLS where there is a CA for them, by what its files say at the time.
 func TestNodesAreDialledByTLS(t *testing.T) {
 	t.Parallel()
-	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
+	before, now := servers.NewCertificates(t), servers.NewCertificates(t)
 	dir := t.TempDir()
-	replace := func(with agoratest.Certificates) {
+	replace := func(with servers.Certificates) {
 		porttest.CopyFile(t, with.CA, dir+"/ca")
 		porttest.CopyFile(t, with.ClientCert, dir+"/cert")
 		porttest.CopyFile(t, with.ClientKey, dir+"/key")
@@ -339,7 +339,7 @@ func TestNodesAreDialledByTLS(t *testing.T) {
 }
 
 // demanding has a server present a certificate, and want one of its clients.
-func demanding(t *testing.T, own agoratest.Certificates) grpc.ServerOption {
+func demanding(t *testing.T, own servers.Certificates) grpc.ServerOption {
 	t.Helper()
 	c, err := certs.Listener(own.ServerCert, own.ServerKey, own.CA, []string{"h2"})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 func TestSettingsOfAIPThatMakeNoSenseAreToldInASentence(t *testing.T) {
@@ -39,7 +39,7 @@ func TestSettingsOfAIPThatMakeNoSenseAreToldInASentence(t *testing.T) {
 
 func TestFilesToDialNodesWithAreChecked(t *testing.T) {
 	t.Parallel()
-	certs, other := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
+	certs, other := servers.NewCertificates(t), servers.NewCertificates(t)
 	for about, c := range map[string]struct {
 		args []string
 		want string // empty for no fault

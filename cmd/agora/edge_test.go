@@ -15,8 +15,8 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/broker/natsd"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // running is an `agora edge` that a test has started.
@@ -128,7 +128,7 @@ func backends(t *testing.T) (args []string) {
 	t.Helper()
 	return []string{
 		"--nats.url", embedded(t), "--nats.replicas", "1", "--nats.shards", "1", "--nats.storage", "memory", "--auth", "none",
-		"--redis.url", "redis://" + agoratest.Redis(t).Addr(),
+		"--redis.url", "redis://" + servers.Redis(t).Addr(),
 	}
 }
 

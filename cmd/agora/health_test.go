@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // health runs `agora health` and returns its status and all that it said.
@@ -41,7 +41,7 @@ func TestHealthSaysWhatTheEdgeOnThisMachineSays(t *testing.T) {
 
 func TestHealthAsksAnAdminPortWithACertificate(t *testing.T) {
 	t.Parallel()
-	certs := agoratest.NewCertificates(t)
+	certs := servers.NewCertificates(t)
 	secured := []string{"--admin.tls.cert", certs.ServerCert, "--admin.tls.key", certs.ServerKey}
 	e := launch(t, append(backends(t), secured...)...).ready()
 	_, admin, _ := strings.Cut(e.admin, "://")

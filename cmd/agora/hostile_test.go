@@ -27,13 +27,14 @@ import (
 	"github.com/agora-relay/agora/edge/auth"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/wire"
 )
 
 // fort is a cluster that takes tokens of a file, signed ones and certificates, with TLS.
 type fort struct {
 	*dev
-	certs         agoratest.Certificates
+	certs         servers.Certificates
 	jane          string // token of the file, for jane and jane/*
 	key           ed25519.PrivateKey
 	tokens, list  string // the file of tokens, and that of what is revoked
@@ -43,7 +44,7 @@ type fort struct {
 
 func startFort(t *testing.T, args ...string) *fort {
 	t.Helper()
-	f := &fort{certs: agoratest.NewCertificates(t)}
+	f := &fort{certs: servers.NewCertificates(t)}
 	token, line, err := auth.NewToken(auth.Line{Name: "jane", Agents: []string{"jane", "jane/*"}})
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +299,7 @@ func TestNobodyIsAnotherByWhatItSays(t *testing.T) {
 func TestACertificateOpensWhatItNamesAndNothingElse(t *testing.T) {
 	t.Parallel()
 	f := startFort(t)
-	other := agoratest.NewCertificates(t)
+	other := servers.NewCertificates(t)
 	own := []string{f.certs.ClientCert, f.certs.ClientKey} // whose name is localhost
 	a, _ := f.open(t, "?agent_id=localhost", "", own...)
 	a.awaits("agent.registered")

@@ -13,8 +13,8 @@ import (
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/cmd/agora/terminal"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // allJSON wants every line to be a JSON object with time, level and msg, and returns them.
@@ -110,7 +110,7 @@ func TestFatalErrorsAreJSONWhereThatIsTheFormat(t *testing.T) {
 
 func TestTheEndOfADrainIsToldWithCounts(t *testing.T) {
 	t.Parallel()
-	redis := agoratest.Redis(t)
+	redis := servers.Redis(t)
 	args := append(backends(t), "--redis.url", "redis://"+redis.Addr(), "--log.format", "json")
 	e := launch(t, args...).ready()
 	alice, bob := connect(t, e.public+"?agent_id=alice"), connect(t, e.public+"?agent_id=bob")

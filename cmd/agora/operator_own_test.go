@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
-	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // inProcess runs the program in a process of its own, with more environment, and returns what it said and its exit status.
@@ -46,7 +46,7 @@ func TestOperatorsFindTheEdgeOnTheirMachineAsItIsSetUp(t *testing.T) {
 		return path
 	}
 	token := write("token", "let-me-in\n")
-	certs, args := agoratest.NewCertificates(t), append(backends(t), "--admin-addr", "0.0.0.0:0")
+	certs, args := servers.NewCertificates(t), append(backends(t), "--admin-addr", "0.0.0.0:0")
 	plain := launch(t, args...).ready().adminPort()
 	shut := launch(t, append(args, "--admin.token-file", token)...).ready().adminPort()
 	tls := launch(t, append(args, "--admin.tls.cert", certs.ServerCert, "--admin.tls.key", certs.ServerKey)...).ready().adminPort()

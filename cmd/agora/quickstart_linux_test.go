@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // TestEveryTerminalOfThePagesShowsWhatItSays runs the console blocks of README.md and of docs, each on a terminal of its own, in
@@ -120,7 +120,7 @@ type reader struct {
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	bin, first := t.TempDir(), agoratest.Ports(t, 13)
+	bin, first := t.TempDir(), servers.Ports(t, 13)
 	var words []string
 	for k := range 3 {
 		words = append(words, fmt.Sprint(":", 8080+k), fmt.Sprint(":", first+k), fmt.Sprint(":", 9100+k), fmt.Sprint(":", first+3+k), fmt.Sprint(":", 50000+k), fmt.Sprint(":", first+6+k))

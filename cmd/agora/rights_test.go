@@ -21,9 +21,9 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/client"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 const natsRights, redisRights = "../../deploy/nats/edge-permissions.conf", "../../deploy/redis/edge.acl"
@@ -45,7 +45,7 @@ func guardedNATS(t *testing.T, rights ...string) (flags [][]string) {
 	for k, r := range rights {
 		fmt.Fprintf(&accounts, "A%d { jetstream: enabled, users: [ { user: edge%d, password: s3cret, permissions: {\n%s\n} } ] }\n", k, k, r)
 	}
-	url := agoratest.StartNATS(t, agoratest.NATSConfig{More: "accounts {\n" + accounts.String() + "}"}).URL()
+	url := servers.StartNATS(t, servers.NATSConfig{More: "accounts {\n" + accounts.String() + "}"}).URL()
 	for k := range rights {
 		flags = append(flags, []string{"--nats.url", url, "--nats.user", fmt.Sprint("edge", k), "--nats.password", "s3cret"})
 	}
@@ -63,7 +63,7 @@ func natsOfEach(t *testing.T, n int) (flags [][]string) {
 func guardedRedis(t *testing.T, rules []string) ([]string, *redis.Client) {
 	t.Helper()
 	flags := append([]string{"--user", "default", "off", "--user", "admin", "on", ">4dmin", "~*", "+@all", "--user", "edge", "on", ">s3cret"}, rules...)
-	addr := agoratest.RedisGuarded(t, nil, flags...)
+	addr := servers.RedisGuarded(t, nil, flags...)
 	admin := redis.NewClient(&redis.Options{Addr: addr, Username: "admin", Password: "4dmin"})
 	t.Cleanup(func() { admin.Close() })
 	return []string{"--redis.url", "redis://" + addr, "--redis.user", "edge", "--redis.password", "s3cret"}, admin
@@ -348,7 +348,7 @@ func TestAnEdgeNeedsEachOfItsRightsAtNATS(t *testing.T) {
 		names, without = append(names, "subscribe "+right), append(without, publish+"subscribe:"+strings.Replace(subscribe, right, `"none"`, 1))
 	}
 	names, without = append(names, "nothing at all"), append(without, rights)
-	nats, redis, other := guardedNATS(t, without...), agoratest.Redis(t).Addr(), agoratest.Redis(t).Addr()
+	nats, redis, other := guardedNATS(t, without...), servers.Redis(t).Addr(), servers.Redis(t).Addr()
 	for k, name := range names {
 		if testing.Short() && !strings.HasSuffix(name, `.GET.*"`) && !strings.Contains(name, "INFO.*") {
 			continue

@@ -7,19 +7,19 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora/broker"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/presence"
 )
 
 // TestCAsOfRedisAreReadAtEveryConnection has one client outlive the CA that it began with, as where certificates are rotated.
 func TestCAsOfRedisAreReadAtEveryConnection(t *testing.T) {
 	t.Parallel()
-	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
+	before, now := servers.NewCertificates(t), servers.NewCertificates(t)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	replace(t, ca, before.CA)
 	access := presence.Access{CA: ca, Cert: now.ClientCert, Key: now.ClientKey}
-	c, err := access.Dial("rediss://" + agoratest.RedisGuarded(t, &now))
+	c, err := access.Dial("rediss://" + servers.RedisGuarded(t, &now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +54,11 @@ func replace(t *testing.T, file, with string) {
 // TestCAsOfNATSAreReadAtEveryConnection has a connection to the log outlive the CA that it began with.
 func TestCAsOfNATSAreReadAtEveryConnection(t *testing.T) {
 	t.Parallel()
-	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
-	secured := func(c agoratest.Certificates) agoratest.NATSConfig {
-		return agoratest.NATSConfig{More: fmt.Sprintf("tls { cert_file: %q, key_file: %q }", c.ServerCert, c.ServerKey)}
+	before, now := servers.NewCertificates(t), servers.NewCertificates(t)
+	secured := func(c servers.Certificates) servers.NATSConfig {
+		return servers.NATSConfig{More: fmt.Sprintf("tls { cert_file: %q, key_file: %q }", c.ServerCert, c.ServerKey)}
 	}
-	s := agoratest.StartNATS(t, secured(before))
+	s := servers.StartNATS(t, secured(before))
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	replace(t, ca, before.CA)
 	b, err := broker.Connect(await.Context(t), broker.Config{URL: s.URL(), Access: broker.Access{CA: ca}, Replicas: 1, Shards: 1})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/directory"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 func TestADirectoryFollowsWhatIsToldOfAgents(t *testing.T) {
@@ -164,7 +164,7 @@ func TestADirectoryIsDroppedWhenNobodyAsks(t *testing.T) {
 
 func TestADirectoryIsUnavailableWhilePresenceCantTell(t *testing.T) {
 	t.Parallel()
-	r := agoratest.Redis(t)
+	r := servers.Redis(t)
 	w := worldAt(t, "redis://"+r.Addr())
 	d := w.open(directory.Config{Compare: time.Millisecond})
 	w.register(agora.Agent{ID: "a", Name: "one"}, true)

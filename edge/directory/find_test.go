@@ -8,7 +8,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/directory"
-	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 func TestWhoFitsBestIsFoundFirst(t *testing.T) {
@@ -60,7 +60,7 @@ func TestWhoFitsBestIsFoundFirst(t *testing.T) {
 
 // crowd is ten thousand agents, each of which says a few sentences of itself.
 func crowd(t testing.TB) (*world, *directory.Directory) {
-	w := worldAt(t, "redis://"+agoratest.Redis(t).Addr())
+	w := worldAt(t, "redis://"+servers.Redis(t).Addr())
 	d := w.open(directory.Config{Compare: time.Hour})
 	subjects := strings.Fields("law music weather travel maths history chess biology traffic finance poetry cooking")
 	for i := range 10_000 {

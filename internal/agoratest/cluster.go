@@ -22,6 +22,7 @@ import (
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/faultnet"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -73,7 +74,7 @@ func (o Options) withDefaults() Options {
 // Cluster is a cluster of a test's own. Its methods are for
 // the test's goroutine, but for URL, HTTP, Edges, Node and Door.
 type Cluster struct {
-	Redis *RedisServer // nil where presence is embedded
+	Redis *servers.RedisServer // nil where presence is embedded
 
 	t        testing.TB
 	opts     Options
@@ -87,6 +88,9 @@ type Cluster struct {
 	mu    sync.Mutex // guards edges
 	edges []*member
 }
+
+// silentAfter is how long JetStream's answer is waited for before it is asked for again.
+const silentAfter = 5 * time.Second
 
 // patience is how long anything may take before a test fails.
 var patience = await.Long
@@ -113,7 +117,7 @@ func Start(t testing.TB, o Options) *Cluster {
 func (c *Cluster) startPresence() {
 	c.t.Helper()
 	if c.opts.Redis {
-		c.Redis = Redis(c.t)
+		c.Redis = servers.Redis(c.t)
 		c.presence = c.Redis.Addr()
 		return
 	}

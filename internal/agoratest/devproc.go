@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // DevProcess is an `agora dev` process, at free ports of its own.
 type DevProcess struct {
-	process
 	URLs []string // of its edges, over HTTP
 	GRPC []string // HOST:PORT of each, for AIP
+
+	proc servers.Process
 }
 
 var devEdge = regexp.MustCompile(`(?m)^  edge-\d+  ws(s?://\S+)/ws  grpcs?://(\S+)(?:  /\S+/p2p/\S+)?  admin `)
@@ -24,19 +26,19 @@ var devEdge = regexp.MustCompile(`(?m)^  edge-\d+  ws(s?://\S+)/ws  grpcs?://(\S
 func StartDev(t testing.TB, flags ...string) *DevProcess {
 	t.Helper()
 	own := []string{BuildAgora(t, ""), "dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0"}
-	d := &DevProcess{process: process{argv: slices.Concat(own, flags), log: filepath.Join(t.TempDir(), "dev.log")}}
-	if err := d.start(); err != nil {
+	d := &DevProcess{proc: servers.Process{Argv: slices.Concat(own, flags), Log: filepath.Join(t.TempDir(), "dev.log")}}
+	if err := d.proc.Start(); err != nil {
 		t.Fatalf("start agora dev: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := d.end(await.Long); err != nil {
-			t.Errorf("end agora dev: %v\n%s", err, d.tail(15))
+		if err := d.proc.End(await.Long); err != nil {
+			t.Errorf("end agora dev: %v\n%s", err, d.proc.Tail(15))
 		}
-		d.kill()
+		d.proc.Kill()
 	})
-	ready := func() bool { urls, _ := d.edges(); return len(urls) > 0 || !d.running() }
-	if await.Within(await.Long, ready); !d.running() || !ready() {
-		t.Fatalf("agora dev is not ready:\n%s", d.tail(15))
+	ready := func() bool { urls, _ := d.edges(); return len(urls) > 0 || !d.proc.Running() }
+	if await.Within(await.Long, ready); !d.proc.Running() || !ready() {
+		t.Fatalf("agora dev is not ready:\n%s", d.proc.Tail(15))
 	}
 	d.URLs, d.GRPC = d.edges()
 	return d
@@ -44,7 +46,7 @@ func StartDev(t testing.TB, flags ...string) *DevProcess {
 
 // edges returns the addresses that it has said; they are written at once.
 func (d *DevProcess) edges() (urls, grpc []string) {
-	b, err := os.ReadFile(d.log)
+	b, err := os.ReadFile(d.proc.Log)
 	if err != nil {
 		return nil, nil
 	}

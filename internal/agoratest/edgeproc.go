@@ -11,16 +11,17 @@ import (
 
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/faultnet"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // EdgeProcess is an `agora edge` process. It reaches each NATS node and presence through
 // lines of its own. Its methods are for the test's goroutine.
 type EdgeProcess struct {
-	process
 	Log      []*faultnet.Proxy // one to each NATS node
 	Presence *faultnet.Proxy   // nil with Sentinel or a Redis Cluster, which tell clients the servers' own addresses
 
 	t                      testing.TB
+	proc                   servers.Process
 	addr, grpc, p2p, admin string
 }
 
@@ -30,13 +31,13 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 	e := &EdgeProcess{t: c.t}
 	for _, at := range []*string{&e.addr, &e.grpc, &e.p2p, &e.admin} {
 		var err error
-		if *at, err = steadyAddr(); err != nil {
+		if *at, err = servers.Addr(); err != nil {
 			c.t.Fatal(err)
 		}
 	}
 	var urls []string
 	for _, n := range c.NATS.Nodes {
-		line := faultnet.NewProxy(c.t, n.addr)
+		line := faultnet.NewProxy(c.t, n.Addr())
 		e.Log = append(e.Log, line)
 		urls = append(urls, "nats://"+line.Addr())
 	}
@@ -51,11 +52,11 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 		presence = "redis://" + e.Presence.Addr()
 	}
 	name := fmt.Sprintf("edge-%d", k)
-	e.log = filepath.Join(dir, name+".log")
-	e.argv = append([]string{c.opts.Binary, "edge", "--id", name, "--addr", e.addr, "--admin-addr", e.admin, "--grpc-addr", e.grpc, "--p2p-addr", e.p2p, "--auth", "none",
+	e.proc.Log = filepath.Join(dir, name+".log")
+	e.proc.Argv = append([]string{c.opts.Binary, "edge", "--id", name, "--addr", e.addr, "--admin-addr", e.admin, "--grpc-addr", e.grpc, "--p2p-addr", e.p2p, "--auth", "none",
 		"--nats.url", strings.Join(urls, ","), "--redis.url", presence}, c.opts.Flags...)
 	if k < len(c.opts.Leases) {
-		e.argv = append(e.argv, "--edge.lease", c.opts.Leases[k].String())
+		e.proc.Argv = append(e.proc.Argv, "--edge.lease", c.opts.Leases[k].String())
 	}
 	return e
 }
@@ -69,42 +70,42 @@ func (e *EdgeProcess) GRPC() string { return e.grpc }
 // Start starts it, under the same addresses, and does not wait for it.
 func (e *EdgeProcess) Start() {
 	e.t.Helper()
-	if err := e.process.start(); err != nil {
+	if err := e.proc.Start(); err != nil {
 		e.t.Fatalf("start an edge: %v", err)
 	}
 }
 
 // Binary returns the path of what it runs.
-func (e *EdgeProcess) Binary() string { return e.argv[0] }
+func (e *EdgeProcess) Binary() string { return e.proc.Argv[0] }
 
 // Become has it run another binary from its next start on, with more in its environment.
-func (e *EdgeProcess) Become(binary string, env ...string) { e.argv[0], e.env = binary, env }
+func (e *EdgeProcess) Become(binary string, env ...string) { e.proc.Argv[0], e.proc.Env = binary, env }
 
 // Kill ends it with SIGKILL.
-func (e *EdgeProcess) Kill() { e.kill() }
+func (e *EdgeProcess) Kill() { e.proc.Kill() }
 
 // Freeze stops it with SIGSTOP: its sockets stay, and nothing of it moves.
-func (e *EdgeProcess) Freeze() { e.signal(syscall.SIGSTOP) }
+func (e *EdgeProcess) Freeze() { e.proc.Signal(syscall.SIGSTOP) }
 
 // Thaw lets it go on.
-func (e *EdgeProcess) Thaw() { e.signal(syscall.SIGCONT) }
+func (e *EdgeProcess) Thaw() { e.proc.Signal(syscall.SIGCONT) }
 
 // Drain ends it with SIGTERM and waits; the test fails unless it ends in order within its time.
 func (e *EdgeProcess) Drain() {
 	e.t.Helper()
-	if err := e.end(2 * patience); err != nil {
-		e.t.Errorf("drain %s: %v\n%s", e.argv[3], err, e.tail(15))
+	if err := e.proc.End(2 * patience); err != nil {
+		e.t.Errorf("drain %s: %v\n%s", e.proc.Argv[3], err, e.proc.Tail(15))
 	}
 }
 
 // IsReady tells whether it says that it can serve agents.
-func (e *EdgeProcess) IsReady() bool { return answersOK("http://" + e.admin + "/readyz") }
+func (e *EdgeProcess) IsReady() bool { return servers.AnswersOK("http://" + e.admin + "/readyz") }
 
 // NotReady waits until it says that it can't serve agents, as a balancer must hear.
 func (e *EdgeProcess) NotReady() {
 	e.t.Helper()
 	if !await.Within(patience, func() bool { return !e.IsReady() }) {
-		e.t.Errorf("%s still says that it is ready", e.argv[3])
+		e.t.Errorf("%s still says that it is ready", e.proc.Argv[3])
 	}
 }
 
@@ -112,7 +113,7 @@ func (e *EdgeProcess) NotReady() {
 func (e *EdgeProcess) Ready() {
 	e.t.Helper()
 	if !await.Within(2*patience, e.IsReady) {
-		e.t.Fatalf("%s is not ready:\n%s", e.argv[3], e.tail(15))
+		e.t.Fatalf("%s is not ready:\n%s", e.proc.Argv[3], e.proc.Tail(15))
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agora-relay/agora/internal/faultnet"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // ProcessOptions say what cluster of processes a test needs. The zero value is
@@ -23,10 +23,10 @@ type ProcessOptions struct {
 // Processes is a cluster whose parts are processes of their own, on loopback ports: what is
 // killed there dies as in production. Its methods are for the test's goroutine, but for URLs.
 type Processes struct {
-	NATS     *NATS
-	Redis    *RedisServer // nil with Sentinel or Sharded
-	Sentinel *Sentinel    // nil without
-	Sharded  *RedisNodes  // nil without
+	NATS     *servers.NATSNodes
+	Redis    *servers.RedisServer // nil with Sentinel or Sharded
+	Sentinel *servers.Sentinel    // nil without
+	Sharded  *servers.RedisNodes  // nil without
 	Edges    []*EdgeProcess
 
 	t    testing.TB
@@ -42,14 +42,14 @@ func StartProcesses(t testing.TB, o ProcessOptions) *Processes {
 	o.Flags = append([]string{"--edge.lease", o.Lease.String(), "--session.grace", "30s", "--session.heartbeat", "1s",
 		"--session.timeout", "6s", "--nats.shards", "2", "--mailbox.shard-bytes", "64MiB", "--spaces.delta-threshold", "1KiB"}, o.Flags...)
 	c := &Processes{t: t}
-	c.NATS = startNATS(t, o.Disk)
+	c.NATS = servers.StartNATSNodes(t, o.Disk)
 	switch {
 	case o.Sentinel:
-		c.Sentinel = StartSentinel(t)
+		c.Sentinel = servers.StartSentinel(t)
 	case o.Sharded:
-		c.Sharded = StartRedisNodes(t)
+		c.Sharded = servers.StartRedisNodes(t)
 	default:
-		c.Redis = Redis(t)
+		c.Redis = servers.Redis(t)
 	}
 	if o.Binary == "" {
 		o.Binary = BuildAgora(t, "") // while the servers find each other
@@ -71,7 +71,8 @@ func StartProcesses(t testing.TB, o ProcessOptions) *Processes {
 
 // Under has the cluster's calls fail another test from now on, such as a subtest of the one that started it.
 func (c *Processes) Under(t testing.TB) {
-	c.t, c.NATS.t = t, t
+	c.t = t
+	c.NATS.Under(t)
 	for _, e := range c.Edges {
 		e.t = t
 	}
@@ -89,11 +90,7 @@ func (c *Processes) URLs() []string {
 // Heal takes away whatever was done to the cluster, starts what has ended, and waits until all of it is ready.
 func (c *Processes) Heal() {
 	c.t.Helper()
-	for k := range c.NATS.Nodes {
-		c.NATS.lines(k, (*faultnet.Proxy).Mend)
-		c.NATS.Start(k)
-	}
-	c.NATS.Ready()
+	c.NATS.Heal()
 	if c.Redis != nil {
 		c.Redis.Start()
 	}
@@ -108,8 +105,8 @@ func (c *Processes) Heal() {
 func (c *Processes) stop(t testing.TB) {
 	for _, e := range c.Edges {
 		if t.Failed() {
-			t.Logf("%s said last:\n%s", e.argv[3], e.gist(8))
+			t.Logf("%s said last:\n%s", e.proc.Argv[3], e.proc.Gist(8))
 		}
-		e.kill()
+		e.Kill()
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora/broker/jslog"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/internal/simlog"
 )
 
@@ -110,7 +110,7 @@ func runsOutOfStorage(l *log) {
 	}
 	c := l.client()
 	if l.sim == nil {
-		s := agoratest.StartNATS(l.T, agoratest.NATSConfig{MaxStore: "128KB"})
+		s := servers.StartNATS(l.T, servers.NATSConfig{MaxStore: "128KB"})
 		own := *l
 		own.url = "nats://" + s.Addr()
 		c = own.client()

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora/edge/auth"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 func TestProgramsPresentTokensOverTLS(t *testing.T) {
-	certs := agoratest.NewCertificates(t)
+	certs := servers.NewCertificates(t)
 	token, line, err := auth.NewToken(auth.Line{Name: "programs", Agents: []string{"caller", "agent-*", "toolbox-*", "all-*", "some-*", "others-*", "al-*", "bob-*", "box-*"}})
 	if err != nil {
 		t.Fatal(err)

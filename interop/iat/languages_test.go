@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // eventSource is the flag with which Node has an EventSource of its own.
@@ -49,7 +49,7 @@ func TestProgramsInPythonAreAgents(t *testing.T) {
 }
 
 func TestProgramsAreAgentsOverTLS(t *testing.T) {
-	certs := agoratest.NewCertificates(t)
+	certs := servers.NewCertificates(t)
 	edges := start(t, "--tls.cert", certs.ServerCert, "--tls.key", certs.ServerKey)
 	node, python := nodeProgram(t), pythonProgram(t)
 	node.env = append(node.env, "NODE_EXTRA_CA_CERTS="+certs.CA)

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/agora-relay/agora/edge/auth"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 func TestCurlIsAnAgent(t *testing.T) {
@@ -24,7 +24,7 @@ func TestCurlIsAnAgent(t *testing.T) {
 }
 
 func TestCurlAndNghttpAreAgentsOverTLS(t *testing.T) {
-	certs := agoratest.NewCertificates(t)
+	certs := servers.NewCertificates(t)
 	edges := start(t, "--tls.cert", certs.ServerCert, "--tls.key", certs.ServerKey)
 	t.Run("curl http2", func(t *testing.T) { curl("--http2", "--cacert", certs.CA).playsAll(t, edges) })
 	t.Run("nghttp", func(t *testing.T) { asksForEvents(t, nghttp(), edges) }) // it believes any certificate

@@ -23,8 +23,8 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/aip"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // grpcServed is a gRPC port whose server answers health checks: who asks is let in.
@@ -215,7 +215,7 @@ func TestWhoComesByAProxyMaySpeakGRPC(t *testing.T) {
 
 func TestAPortOfGRPCSpeaksHTTP2AloneOverTLS(t *testing.T) {
 	t.Parallel()
-	certs := agoratest.NewCertificates(t)
+	certs := servers.NewCertificates(t)
 	s := serveGRPC(t, portConfig{tls: config.TLS{Cert: certs.ServerCert, Key: certs.ServerKey}})
 	cfg := porttest.Trusting(t, certs.CA)
 	cfg.NextProtos = []string{"http/1.1"}

@@ -22,8 +22,8 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/config"
 	"github.com/agora-relay/agora/cmd/agora/porttest"
 	"github.com/agora-relay/agora/edge"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // frames opens a connection with HTTP/2's preface, and first says something else.
@@ -45,7 +45,7 @@ func frames(t *testing.T, p *port, before string, settings ...http2.Setting) *po
 
 func TestOnePortSpeaksEveryHTTP(t *testing.T) {
 	t.Parallel()
-	certs := agoratest.NewCertificates(t)
+	certs := servers.NewCertificates(t)
 	plain := opened(t, portConfig{http2: true})
 	secure := opened(t, portConfig{http2: true, tls: config.TLS{Cert: certs.ServerCert, Key: certs.ServerKey}})
 	private := opened(t, portConfig{tls: config.TLS{Cert: certs.ServerCert, Key: certs.ServerKey}})
@@ -310,7 +310,7 @@ func TestClientsGoElsewhereWithTheirNextRequestOnceThePortDrains(t *testing.T) {
 
 func TestACertificateCountsOverHTTP2(t *testing.T) {
 	t.Parallel()
-	certs := agoratest.NewCertificates(t)
+	certs := servers.NewCertificates(t)
 	p := opened(t, portConfig{http2: true, tls: config.TLS{Cert: certs.ServerCert, Key: certs.ServerKey, ClientCA: certs.CA}})
 	p.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Proto, " ", r.TLS != nil && len(r.TLS.VerifiedChains) == 1)

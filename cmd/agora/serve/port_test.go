@@ -16,8 +16,8 @@ import (
 
 	"github.com/agora-relay/agora/cmd/agora/config"
 	"github.com/agora-relay/agora/cmd/agora/porttest"
-	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // opened returns a port of a configuration, whose handler says hello, until the test ends.
@@ -57,7 +57,7 @@ const hello = "GET /ws HTTP/1.1\r\nHost: a\r\n"
 
 func TestWhoeverIsSlowWithItsHandshakeOrHeaderIsCutOff(t *testing.T) {
 	t.Parallel()
-	certs := agoratest.NewCertificates(t)
+	certs := servers.NewCertificates(t)
 	const limit = 100 * time.Millisecond
 	plain := opened(t, portConfig{readHeader: limit})
 	secure := opened(t, portConfig{readHeader: limit, tls: config.TLS{Cert: certs.ServerCert, Key: certs.ServerKey}})
@@ -168,10 +168,10 @@ func status(t *testing.T, p *port, c *tls.Config) int {
 
 func TestCertificatesAndCAsAreReadAgainWhenTheyChange(t *testing.T) {
 	t.Parallel()
-	before, now := agoratest.NewCertificates(t), agoratest.NewCertificates(t)
+	before, now := servers.NewCertificates(t), servers.NewCertificates(t)
 	dir := t.TempDir()
 	files := config.TLS{Cert: dir + "/cert", Key: dir + "/key", ClientCA: dir + "/ca"}
-	replace := func(with agoratest.Certificates) {
+	replace := func(with servers.Certificates) {
 		porttest.CopyFile(t, with.ServerCert, files.Cert)
 		porttest.CopyFile(t, with.ServerKey, files.Key)
 		porttest.CopyFile(t, with.CA, files.ClientCA)

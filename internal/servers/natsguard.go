@@ -1,4 +1,4 @@
-package agoratest
+package servers
 
 import (
 	"cmp"
@@ -29,9 +29,9 @@ type NATSServer struct{ node *NATSNode }
 // StartNATS starts a nats-server of its own configuration; the test's end kills it.
 func StartNATS(t testing.TB, c NATSConfig) *NATSServer {
 	t.Helper()
-	n := &NATS{t: t}
+	n := &NATSNodes{t: t}
 	s := &NATSServer{node: n.node(t.TempDir(), 0, 0)}
-	t.Cleanup(s.node.kill)
+	t.Cleanup(s.node.proc.Kill)
 	s.Restart(t, c)
 	return s
 }
@@ -39,7 +39,7 @@ func StartNATS(t testing.TB, c NATSConfig) *NATSServer {
 // Restart kills it, where it runs, and starts it under another configuration, with the files that it has.
 func (s *NATSServer) Restart(t testing.TB, c NATSConfig) {
 	t.Helper()
-	s.node.kill()
+	s.node.proc.Kill()
 	conf := fmt.Sprintf("server_name: alone\nlisten: %q\nhttp: %q\nmax_payload: %d\n%s\n", s.node.addr, s.node.monitor, cmp.Or(c.MaxPayload, 8<<20), c.More)
 	if !c.NoJetStream {
 		conf += fmt.Sprintf("jetstream { store_dir: %q, max_file_store: %s, max_memory_store: 256MB }\n", s.node.dir, cmp.Or(c.MaxStore, "16GB"))
@@ -47,11 +47,11 @@ func (s *NATSServer) Restart(t testing.TB, c NATSConfig) {
 	if err := os.WriteFile(s.node.dir+".conf", []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.node.start(); err != nil {
+	if err := s.node.proc.Start(); err != nil {
 		t.Fatalf("start nats-server: %v", err)
 	}
-	if !await.Within(patience, s.node.healthy) {
-		t.Fatalf("nats-server is not ready:\n%s", s.node.tail(15))
+	if !await.Within(await.Long, s.node.healthy) {
+		t.Fatalf("nats-server is not ready:\n%s", s.node.proc.Tail(15))
 	}
 }
 
@@ -64,12 +64,12 @@ func (s *NATSServer) URL() string { return "nats://" + s.node.addr }
 // DeleteStreams deletes every stream that it has, as an operator would, and returns how many there were.
 func (s *NATSServer) DeleteStreams(t testing.TB) int {
 	t.Helper()
-	nc, err := nats.Connect(s.URL(), nats.Timeout(patience))
+	nc, err := nats.Connect(s.URL(), nats.Timeout(await.Long))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	js, err := nc.JetStream(nats.MaxWait(patience))
+	js, err := nc.JetStream(nats.MaxWait(await.Long))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package agoratest
+package servers
 
 import (
 	"crypto/ecdsa"

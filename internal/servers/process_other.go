@@ -1,6 +1,6 @@
 //go:build !linux
 
-package agoratest
+package servers
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package agoratest
+package servers
 
 import (
 	"fmt"
@@ -37,13 +37,13 @@ func StartRedisNodes(t testing.TB) *RedisNodes {
 		}
 		c.nodes[0].ask(fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %d", port, buses[k+1]))
 	}
-	if !await.Within(patience, c.serves) {
+	if !await.Within(await.Long, c.serves) {
 		t.Fatalf("the Redis Cluster does not serve: %s", c.nodes[0].ask("CLUSTER INFO"))
 	}
 	return c
 }
 
-// serves tells whether every node takes every slot for served.
+// serves reports whether every node takes every slot for served.
 func (c *RedisNodes) serves() bool {
 	for _, s := range c.nodes {
 		info := s.ask("CLUSTER INFO")
@@ -67,7 +67,7 @@ func (c *RedisNodes) Stop(k int) { c.nodes[k].Stop() }
 func (c *RedisNodes) Start(t testing.TB, k int) {
 	t.Helper()
 	c.nodes[k].Start()
-	if !await.Within(patience, c.serves) {
+	if !await.Within(await.Long, c.serves) {
 		t.Fatalf("the Redis Cluster does not serve again: %s", c.nodes[k].ask("CLUSTER INFO"))
 	}
 }

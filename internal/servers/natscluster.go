@@ -1,4 +1,4 @@
-package agoratest
+package servers
 
 import (
 	"encoding/json"
@@ -20,23 +20,23 @@ import (
 
 // NATSNode is a nats-server process of a cluster of three, with JetStream on files.
 type NATSNode struct {
-	process
+	proc                       Process
 	name, addr, route, monitor string
 	dir                        string                  // where JetStream keeps its files, as the node sees it
 	lines                      map[int]*faultnet.Proxy // to the other nodes
 }
 
-// NATS is three nats-server processes. Its methods are for the test's goroutine.
-type NATS struct {
+// NATSNodes is a cluster of three nats-server processes. Its methods are for the test's goroutine.
+type NATSNodes struct {
 	Nodes []*NATSNode
 
 	t testing.TB
 }
 
-// startNATS starts three nodes, which are to be waited for with Ready; the test's end kills them. With disk, each keeps its files on a disk of its own, of so many bytes.
-func startNATS(t testing.TB, disk int) *NATS {
+// StartNATSNodes starts three nodes, which are to be waited for with Ready; the test's end kills them. With disk, each keeps its files on a disk of its own, of so many bytes.
+func StartNATSNodes(t testing.TB, disk int) *NATSNodes {
 	t.Helper()
-	n := &NATS{t: t}
+	n := &NATSNodes{t: t}
 	dir := t.TempDir()
 	for k := range 3 {
 		n.Nodes = append(n.Nodes, n.node(dir, k, disk))
@@ -46,32 +46,35 @@ func startNATS(t testing.TB, disk int) *NATS {
 		if err := n.configure(k, node); err != nil {
 			t.Fatal(err)
 		}
-		if err := node.start(); err != nil {
+		if err := node.proc.Start(); err != nil {
 			t.Fatalf("start NATS node %d: %v", k, err)
 		}
 	}
 	return n
 }
 
+// Under has its methods fail another test from now on, such as a subtest of the one that started it.
+func (n *NATSNodes) Under(t testing.TB) { n.t = t }
+
 // node describes node k.
-func (n *NATS) node(dir string, k, disk int) *NATSNode {
+func (n *NATSNodes) node(dir string, k, disk int) *NATSNode {
 	n.t.Helper()
 	node := &NATSNode{name: fmt.Sprintf("nats-%d", k), lines: map[int]*faultnet.Proxy{}}
 	for _, at := range []*string{&node.addr, &node.route, &node.monitor} {
 		var err error
-		if *at, err = steadyAddr(); err != nil {
+		if *at, err = Addr(); err != nil {
 			n.t.Fatal(err)
 		}
 	}
 	node.dir = filepath.Join(dir, node.name)
-	node.log = node.dir + ".log"
+	node.proc.Log = node.dir + ".log"
 	server, err := natsServer()
 	if err != nil {
 		n.t.Fatalf("build nats-server: %v", err)
 	}
-	node.argv = []string{server, "-c", node.dir + ".conf"}
+	node.proc.Argv = []string{server, "-c", node.dir + ".conf"}
 	if disk > 0 {
-		node.argv = append(onDisk(node.dir, disk), node.argv...)
+		node.proc.Argv = append(onDisk(node.dir, disk), node.proc.Argv...)
 	}
 	if err := os.Mkdir(node.dir, 0o700); err != nil {
 		n.t.Fatal(err)
@@ -92,7 +95,7 @@ func onDisk(dir string, bytes int) []string {
 	return []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, dir}
 }
 
-func (n *NATS) configure(k int, node *NATSNode) error {
+func (n *NATSNodes) configure(k int, node *NATSNode) error {
 	var routes []string
 	for other, o := range n.Nodes {
 		if other != k {
@@ -112,20 +115,23 @@ cluster { name: agora, listen: %q, no_advertise: true, routes: [%s] }
 }
 
 // Ready waits until every node runs, knows its peers and has caught up with them.
-func (n *NATS) Ready() {
+func (n *NATSNodes) Ready() {
 	n.t.Helper()
 	for _, node := range n.Nodes {
-		if !await.Within(2*patience, node.healthy) {
-			n.t.Fatalf("NATS %s is not ready:\n%s", node.name, node.tail(15))
+		if !await.Within(2*await.Long, node.healthy) {
+			n.t.Fatalf("NATS %s is not ready:\n%s", node.name, node.proc.Tail(15))
 		}
 	}
 }
 
-// healthy tells whether the node serves, and is up to date in all that it keeps.
-func (n *NATSNode) healthy() bool { return answersOK("http://" + n.monitor + "/healthz") }
+// Addr returns the host and port where clients connect, the same after a restart.
+func (n *NATSNode) Addr() string { return n.addr }
 
-// answersOK reports whether a GET is answered with 200.
-func answersOK(url string) bool { return getJSON(url, nil) == nil }
+// healthy reports whether the node serves, and is up to date in all that it keeps.
+func (n *NATSNode) healthy() bool { return AnswersOK("http://" + n.monitor + "/healthz") }
+
+// AnswersOK reports whether a GET is answered with 200.
+func AnswersOK(url string) bool { return getJSON(url, nil) == nil }
 
 // silentAfter is how long an answer is waited for before it is asked for again.
 const silentAfter = 5 * time.Second
@@ -147,37 +153,47 @@ func getJSON(url string, v any) error {
 	return json.NewDecoder(resp.Body).Decode(v)
 }
 
-func (n *NATS) kill() {
+func (n *NATSNodes) kill() {
 	for _, node := range n.Nodes {
-		node.kill()
+		node.proc.Kill()
 	}
 }
 
 // Kill ends node k with SIGKILL.
-func (n *NATS) Kill(k int) { n.Nodes[k].kill() }
+func (n *NATSNodes) Kill(k int) { n.Nodes[k].proc.Kill() }
 
 // Start starts node k again, with the files that it has, and does not wait for it.
-func (n *NATS) Start(k int) {
+func (n *NATSNodes) Start(k int) {
 	n.t.Helper()
-	if err := n.Nodes[k].start(); err != nil {
+	if err := n.Nodes[k].proc.Start(); err != nil {
 		n.t.Fatalf("start NATS node %d: %v", k, err)
 	}
 }
 
 // Isolate cuts node k off from the other nodes, and from nobody else, until Rejoin.
-func (n *NATS) Isolate(k int) { n.lines(k, (*faultnet.Proxy).Cut) }
+func (n *NATSNodes) Isolate(k int) { n.lines(k, (*faultnet.Proxy).Cut) }
 
 // Rejoin ends Isolate and waits until the nodes have found each other.
-func (n *NATS) Rejoin(k int) {
+func (n *NATSNodes) Rejoin(k int) {
 	n.t.Helper()
 	n.lines(k, (*faultnet.Proxy).Mend)
-	if !await.Within(patience, func() bool { return n.Nodes[k].peers() == len(n.Nodes)-1 }) {
-		n.t.Fatalf("NATS node %d does not find the others again:\n%s", k, n.Nodes[k].tail(15))
+	if !await.Within(await.Long, func() bool { return n.Nodes[k].peers() == len(n.Nodes)-1 }) {
+		n.t.Fatalf("NATS node %d does not find the others again:\n%s", k, n.Nodes[k].proc.Tail(15))
 	}
 }
 
+// Heal mends the lines between the nodes, starts every node that has ended, and waits until all are ready.
+func (n *NATSNodes) Heal() {
+	n.t.Helper()
+	for k := range n.Nodes {
+		n.lines(k, (*faultnet.Proxy).Mend)
+		n.Start(k)
+	}
+	n.Ready()
+}
+
 // lines does something to every line between node k and the others.
-func (n *NATS) lines(k int, do func(*faultnet.Proxy)) {
+func (n *NATSNodes) lines(k int, do func(*faultnet.Proxy)) {
 	for other, o := range n.Nodes {
 		if other != k {
 			do(n.Nodes[k].lines[other])
@@ -205,7 +221,7 @@ func (n *NATSNode) peers() int {
 
 // FillDisk leaves no room on the disk of node k, which must have one of its own. A node that is
 // started again has another disk, empty.
-func (n *NATS) FillDisk(k int) {
+func (n *NATSNodes) FillDisk(k int) {
 	n.t.Helper()
 	f, err := os.Create(n.Nodes[k].filler())
 	if err != nil {
@@ -222,11 +238,11 @@ func (n *NATS) FillDisk(k int) {
 
 // filler is the file that fills the node's disk, as seen from outside of its own file system.
 func (n *NATSNode) filler() string {
-	return fmt.Sprintf("/proc/%d/root%s/filler", n.cmd.Process.Pid, n.dir)
+	return fmt.Sprintf("/proc/%d/root%s/filler", n.proc.cmd.Process.Pid, n.dir)
 }
 
 // Leader returns which node leads a stream now; -1 when none does.
-func (n *NATS) Leader(stream string) int {
+func (n *NATSNodes) Leader(stream string) int {
 	n.t.Helper()
 	var info struct{ Cluster struct{ Leader string } }
 	if err := n.api("STREAM.INFO."+stream, &info); err != nil {
@@ -241,7 +257,7 @@ func (n *NATS) Leader(stream string) int {
 }
 
 // Streams returns the names of the log's streams.
-func (n *NATS) Streams() []string {
+func (n *NATSNodes) Streams() []string {
 	n.t.Helper()
 	var names struct{ Streams []string }
 	if err := n.ask("STREAM.NAMES", &names, func() bool { return true }); err != nil {
@@ -251,7 +267,7 @@ func (n *NATS) Streams() []string {
 }
 
 // StepDown has a stream elect another leader.
-func (n *NATS) StepDown(stream string) {
+func (n *NATSNodes) StepDown(stream string) {
 	n.t.Helper()
 	var done struct {
 		Success bool
@@ -263,8 +279,8 @@ func (n *NATS) StepDown(stream string) {
 }
 
 // ask asks JetStream until the answer is good: a stream may have no leader at the moment.
-func (n *NATS) ask(subject string, answer any, good func() bool) (err error) {
-	await.Within(patience, func() bool {
+func (n *NATSNodes) ask(subject string, answer any, good func() bool) (err error) {
+	await.Within(await.Long, func() bool {
 		err = n.api(subject, answer)
 		return err == nil && good()
 	})
@@ -272,7 +288,7 @@ func (n *NATS) ask(subject string, answer any, good func() bool) (err error) {
 }
 
 // api asks JetStream through the first node that answers.
-func (n *NATS) api(subject string, answer any) error {
+func (n *NATSNodes) api(subject string, answer any) error {
 	var urls []string
 	for _, node := range n.Nodes {
 		urls = append(urls, "nats://"+node.addr)

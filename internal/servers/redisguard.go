@@ -1,4 +1,4 @@
-package agoratest
+package servers
 
 import (
 	"fmt"
@@ -51,19 +51,19 @@ func startRedis(t testing.TB, args []string, ready string) {
 	if err != nil {
 		t.Fatal("install redis-server: these tests run against a real one")
 	}
-	p := &process{argv: append([]string{path}, args...), log: filepath.Join(t.TempDir(), "redis.log")}
-	t.Cleanup(p.kill)
-	if err := p.start(); err != nil {
+	p := &Process{Argv: append([]string{path}, args...), Log: filepath.Join(t.TempDir(), "redis.log")}
+	t.Cleanup(p.Kill)
+	if err := p.Start(); err != nil {
 		t.Fatalf("start redis-server: %v", err)
 	}
-	if !await.Within(patience, func() bool { return strings.Contains(p.tail(100), ready) }) {
-		t.Fatalf("redis-server is not ready:\n%s", p.tail(15))
+	if !await.Within(await.Long, func() bool { return strings.Contains(p.Tail(100), ready) }) {
+		t.Fatalf("redis-server is not ready:\n%s", p.Tail(15))
 	}
 }
 
 func steadyHostPort(t testing.TB) (addr, port string) {
 	t.Helper()
-	addr, err := steadyAddr()
+	addr, err := Addr()
 	if err == nil {
 		_, port, err = net.SplitHostPort(addr)
 	}

@@ -1,4 +1,4 @@
-package agoratest
+package servers
 
 import (
 	"bytes"
@@ -142,7 +142,7 @@ func (s *RedisServer) log() string { return filepath.Join(s.dir, fmt.Sprintf("re
 func (s *RedisServer) answers(command, text string) error {
 	answered := false
 	var said []byte
-	await.Within(patience, func() bool {
+	await.Within(await.Long, func() bool {
 		answered = strings.Contains(s.ask(command), text)
 		said, _ = os.ReadFile(s.log())
 		return answered || bytes.Contains(said, []byte("aborting")) || bytes.Contains(said, []byte("FATAL"))
@@ -157,12 +157,12 @@ func (s *RedisServer) ask(command string) string { return ask(s.Addr(), command)
 
 // ask sends one inline command to a server and returns its short answer; empty when there is none.
 func ask(addr, command string) string {
-	c, err := net.DialTimeout("tcp", addr, patience)
+	c, err := net.DialTimeout("tcp", addr, await.Long)
 	if err != nil {
 		return ""
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(await.Long))
 	if _, err := c.Write([]byte(command + "\r\n")); err != nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package agoratest
+package servers
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ type Sentinel struct {
 
 // sentinel is one redis-sentinel process.
 type sentinel struct {
-	process
+	proc Process
 	addr string
 }
 
@@ -49,15 +49,15 @@ func StartSentinel(t testing.TB) *Sentinel {
 	for k := range 3 {
 		s.sentinels = append(s.sentinels, s.start(dir, k))
 	}
-	if !await.Within(patience, s.ready) {
-		t.Fatalf("the sentinels don't agree:\n%s", s.sentinels[0].tail(10))
+	if !await.Within(await.Long, s.ready) {
+		t.Fatalf("the sentinels don't agree:\n%s", s.sentinels[0].proc.Tail(10))
 	}
 	return s
 }
 
 func (s *Sentinel) start(dir string, k int) *sentinel {
 	s.t.Helper()
-	addr, err := steadyAddr()
+	addr, err := Addr()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -73,14 +73,14 @@ func (s *Sentinel) start(dir string, k int) *sentinel {
 		s.t.Fatal(err)
 	}
 	x := &sentinel{addr: addr}
-	x.argv, x.log = []string{s.servers[0].path, file, "--sentinel"}, file+".log"
-	if err := x.process.start(); err != nil {
+	x.proc.Argv, x.proc.Log = []string{s.servers[0].path, file, "--sentinel"}, file+".log"
+	if err := x.proc.Start(); err != nil {
 		s.t.Fatalf("start a sentinel: %v", err)
 	}
 	return x
 }
 
-// ready tells whether every sentinel knows the others and both replicas, and those have what the master has.
+// ready reports whether every sentinel knows the others and both replicas, and those have what the master has.
 func (s *Sentinel) ready() bool {
 	for _, r := range s.servers[1:] {
 		if !strings.Contains(r.ask("ROLE"), "connected") {
@@ -146,8 +146,8 @@ func (s *Sentinel) KillMaster() {
 	s.t.Helper()
 	old := s.Master()
 	old.Stop()
-	if !await.Within(2*patience, func() bool { return s.Master() != old }) {
-		s.t.Fatalf("no other server became the master:\n%s", s.sentinels[0].tail(10))
+	if !await.Within(2*await.Long, func() bool { return s.Master() != old }) {
+		s.t.Fatalf("no other server became the master:\n%s", s.sentinels[0].proc.Tail(10))
 	}
 }
 
@@ -160,6 +160,6 @@ func (s *Sentinel) LoseAll() {
 
 func (s *Sentinel) kill() {
 	for _, x := range s.sentinels {
-		x.process.kill()
+		x.proc.Kill()
 	}
 }
