@@ -311,7 +311,7 @@ func TestClaimsAreLookedAfterAgainWhereAConnectionBreaks(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		client := srv.client()
 		broken := &breaking{}
-		client.AddHook(broken)
+		client.(redis.UniversalClient).AddHook(broken)
 		s := presence.New(presence.Config{Client: client})
 		defer s.Close()
 		ok(t, s.SetWhole(t.Context()))
