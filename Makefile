@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test race simulate interop chaos bench side fuzz up down reproducible build image
+.PHONY: check lint test test-histories test-bench test-chart race simulate interop chaos bench side fuzz up down reproducible build image
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
@@ -25,12 +25,12 @@ lint:
 	staticcheck=$$($(GO) tool -n staticcheck) && cd bench && $(GO) vet ./... && $$staticcheck ./...
 
 # Tests wait more than they compute, and none of them judges how long something took: more of them than there are processors
-# run side by side, of three packages and of one: with more, two processors are busy all the time.
-tests = $(GO) test -vet=off -p 3 -parallel 4 -timeout $(TESTTIME)
+# run side by side, of three packages and of one: with more, two processors are busy all the time. They are linked without what a debugger needs.
+tests = $(GO) test -vet=off -ldflags=-w -p 3 -parallel 4 -timeout $(TESTTIME)
 
 # Histories of a whole cluster under fake time, in a Go runtime where one seed decides all that is left to chance. How many, howMany
 # in internal/simcluster says.
-histories = GOEXPERIMENT=norandomizedheapbase64 $(GO) test -tags oneseed -overlay "$$($(GO) run ./internal/oneseed bin/oneseed)" -vet=off -timeout 0 ./internal/simcluster -run '^TestHistories$$'
+histories = GOEXPERIMENT=norandomizedheapbase64 $(GO) test -tags oneseed -overlay "$$($(GO) run ./internal/oneseed bin/oneseed)" -vet=off -ldflags=-w -timeout 0 ./internal/simcluster -run '^TestHistories$$'
 
 # Plays new histories for so long; make simulate SEED=… plays one again, and tells it.
 FOR ?= 60s
@@ -48,9 +48,16 @@ check: lint
 test:
 	scripts/install.sh
 	$(tests) ./internal/reliability ./edge/... ./cmd/... ./...
+	$(MAKE) --no-print-directory -j3 -Otarget test-histories test-bench test-chart
+
+test-histories:
 	$(histories)
-	cd bench && $(GO) test -vet=off -timeout 5m ./...
-	cd helm/check && $(GO) test -vet=off -timeout 5m ./...
+
+test-bench:
+	cd bench && $(GO) test -vet=off -ldflags=-w -timeout 5m ./...
+
+test-chart:
+	cd helm/check && $(GO) test -vet=off -ldflags=-w -timeout 5m ./...
 
 # The same tests under the race detector, which takes the processors for three times as long: make check has the short ones of them.
 race:
