@@ -14,6 +14,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/buffer"
+	"github.com/agora-relay/agora/internal/pump"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/iat"
@@ -40,6 +41,7 @@ type courier struct {
 	now     time.Time         // when what is delivered is said to be
 	talks   bool              // something was delivered since busy began
 	wait    *time.Timer       // of more; made when something is delivered
+	retry   *pump.Retry       // of a pull; nil while none has failed
 }
 
 // stream names a stream to the agent.
@@ -50,7 +52,7 @@ type stream struct {
 
 const (
 	pullBytes  = 64 << 10
-	minRetry   = 100 * time.Millisecond
+	maxRetry   = 2 * time.Second
 	maxStreams = 4096 // whose names are kept in mind
 	recallTime = 5 * time.Second
 	lingers    = 250 * time.Millisecond // how long a goroutine that writes waits for more
@@ -59,6 +61,7 @@ const (
 // run writes until the link ends, the sink fails or ctx is over, and returns why. It waits on a stack that never grows: what there is goes deep, into
 // the log and down to the socket, and is written by a goroutine that ends once there has been nothing for a while.
 func (c *courier) run(ctx context.Context) edge.Reason {
+	defer func() { c.retry.Stop() }()
 	for {
 		select {
 		case <-c.link.signal:
@@ -156,10 +159,13 @@ func (c *courier) pull(ctx context.Context) error {
 			c.deliver(ctx, &ds[i])
 		}
 		c.session.Queued()
+		switch {
+		case err == nil:
+			c.retry.Over()
+		case len(ds) == 0 && ctx.Err() == nil:
+			c.again()
+		}
 		if len(ds) == 0 {
-			if err != nil && ctx.Err() == nil {
-				c.again()
-			}
 			return nil
 		}
 		if err := c.flush(); err != nil {
@@ -207,7 +213,12 @@ func (c *courier) drop() {
 }
 
 // again has the session pulled once more in a moment.
-func (c *courier) again() { time.AfterFunc(minRetry, c.link.Wake) }
+func (c *courier) again() {
+	if c.retry == nil {
+		c.retry = &pump.Retry{Longest: maxRetry}
+	}
+	c.retry.Again(c.link.Wake)
+}
 
 // deliver adds a delivery.
 func (c *courier) deliver(ctx context.Context, d *edge.Delivery) {

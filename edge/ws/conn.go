@@ -218,7 +218,7 @@ func (c *conn) shutLocked() {
 
 // stopTimers runs last: no timer is set on a closing connection. mu is held.
 func (c *conn) stopTimers() {
-	c.out.retry.stop()
+	c.out.retry.Stop()
 	if c.linger != nil {
 		c.linger.Stop()
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/internal/buffer"
+	"github.com/agora-relay/agora/internal/pump"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -23,7 +24,7 @@ type outbox struct {
 	taken   int            // bytes that the writer has in hand
 	queued  int64          // frames that were queued beside deliveries
 	room    *sync.Cond     // on mu: the writer took what was queued, or stopped; nil while nobody has waited
-	retry   *retry
+	retry   *pump.Retry
 	woken   bool // a pull may have something
 	writing bool // a writer runs
 	waiting bool // a pull failed, and is tried again in a moment

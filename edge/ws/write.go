@@ -8,6 +8,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/buffer"
+	"github.com/agora-relay/agora/internal/pump"
 )
 
 const (
@@ -15,7 +16,6 @@ const (
 	leastPull = 8 << 10  // the same, however much it holds
 	piece     = 64 << 10 // what one write may take: each has a deadline of its own
 	stalling  = 10 * time.Millisecond
-	minRetry  = 100 * time.Millisecond
 	maxRetry  = 2 * time.Second
 )
 
@@ -112,9 +112,9 @@ func (o *outbox) pull(s *edge.Session, w *writer) *buffer.Buffer {
 		o.again(err)
 	case len(ds) > 0:
 		o.woken = true
-		o.retry.over()
+		o.retry.Over()
 	default:
-		o.retry.over()
+		o.retry.Over()
 	}
 	o.takePending(out)
 	if len(out.B) == 0 {
@@ -134,34 +134,6 @@ func (o *outbox) takePending(out *buffer.Buffer) {
 	}
 }
 
-// retry tries a pull again that has failed, after a pause that doubles. nil is one that none has failed for yet.
-type retry struct {
-	timer *time.Timer
-	pause time.Duration // the last one; 0 once a pull has gone well
-}
-
-func (r *retry) again(wake func()) {
-	r.pause = min(max(2*r.pause, minRetry), maxRetry)
-	if r.timer == nil {
-		r.timer = time.AfterFunc(r.pause, wake)
-	} else {
-		r.timer.Reset(r.pause)
-	}
-}
-
-// over notes that a pull has gone well.
-func (r *retry) over() {
-	if r != nil {
-		r.pause = 0
-	}
-}
-
-func (r *retry) stop() {
-	if r != nil && r.timer != nil {
-		r.timer.Stop()
-	}
-}
-
 // again has the session pulled once more in a moment. mu is held.
 func (o *outbox) again(err error) {
 	if o.closing {
@@ -169,10 +141,10 @@ func (o *outbox) again(err error) {
 	}
 	o.waiting = true
 	if o.retry == nil {
-		o.retry = new(retry)
+		o.retry = &pump.Retry{Longest: maxRetry}
 	}
-	o.retry.again(o.Wake)
-	o.door.cfg.Log.Debug("pull failed", "conn", o.name(), "retry", o.retry.pause, "err", err)
+	pause := o.retry.Again(o.Wake)
+	o.door.cfg.Log.Debug("pull failed", "conn", o.name(), "retry", pause, "err", err)
 }
 
 // send writes out and returns it to the pool: most often the socket takes it at once, else piece by piece. On failure the

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// FirstDelay is the pause after work that failed, where that before it went well; each one after it is twice as long.
-const FirstDelay = 100 * time.Millisecond
-
 // Pump does its work whenever it was woken, one time at a time. It is set up before it is woken first, and works no more once it is closed.
 type Pump struct {
 	Work      func() error                         // returns when nothing is left to do
@@ -20,8 +17,7 @@ type Pump struct {
 	closed  bool
 	running bool
 	again   bool // there is something to do
-	timer   *time.Timer
-	delay   time.Duration // before the next try; 0 when the last one went well
+	retry   Retry
 }
 
 // Wake has the pump work. It does not block.
@@ -59,12 +55,11 @@ func (p *Pump) settle(err error) {
 	defer p.mu.Unlock()
 	switch {
 	case err == nil:
-		p.delay = 0
+		p.retry.Over()
 	case p.closed:
 	default:
-		p.delay = min(max(2*p.delay, FirstDelay), p.LastDelay)
-		p.Failed(err, p.delay)
-		p.timer = time.AfterFunc(p.delay, p.Wake)
+		p.retry.Longest = p.LastDelay
+		p.Failed(err, p.retry.Again(p.Wake))
 	}
 }
 
@@ -73,7 +68,5 @@ func (p *Pump) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	if p.timer != nil {
-		p.timer.Stop()
-	}
+	p.retry.Stop()
 }
