@@ -108,6 +108,7 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 		return nil, err
 	}
 	if err := o.recallCard(ctx); err != nil {
+		o.mailbox.inbox.Close()
 		return nil, err
 	}
 	o.start()
@@ -116,7 +117,7 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 		n.dials.put(s, *rec.Dial)
 	}
 	n.stats.cards.Add(s.profile.now().held())
-	n.sessions.add(s)
+	inTime := n.sessions.add(s)
 	n.owner.Here(s.address())
 	if h.HasLast && o.after > rec.Position.Cursor {
 		s.receiptsOwed().arrivedUpTo(rec.Position.Cursor, o.after)
@@ -129,6 +130,9 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	}
 	if arrival.Superseded() {
 		owned{s}.Depose()
+	}
+	if !inTime {
+		conn.Close(shuttingDown)
 	}
 	return o, nil
 }

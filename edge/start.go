@@ -106,13 +106,16 @@ func (n *Node) Close() {
 	n.relay.Close()
 }
 
+// shuttingDown is why an edge that is closed closes its connections.
+var shuttingDown = Reason{Cause: Drained, Text: "the edge is shutting down"}
+
 // cutOff closes every connection and tells presence what it can in a short time.
 func (n *Node) cutOff() {
 	ctx, cancel := context.WithTimeout(n.ctx, cutOffTime)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, s := range n.sessions.all() {
-		s.conn.Close(Reason{Cause: Drained, Text: "the edge is shutting down"})
+	for _, s := range n.sessions.close() {
+		s.conn.Close(shuttingDown)
 		if s.stop(false) {
 			all.Go(func() { leaver{s}.detach(ctx) })
 		}

@@ -14,13 +14,24 @@ type sessionTable struct {
 	held    map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
 	stopped map[*Session]struct{}        // those that still flush, or whose hand-over failed
 	moved   map[*Session]struct{}        // whose positions are to be written
+	closed  bool
 }
 
-func (t *sessionTable) add(s *Session) {
+// add adds a session. It returns false where the table was closed before: who ends those that it has does not know of this one.
+func (t *sessionTable) add(s *Session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	put(&t.held, s.address(), append(t.held[s.address()], s))
 	s.actor.quota.Tenant().Sessions.Add(1)
+	return !t.closed
+}
+
+// close returns every session, and has each that comes later be told that it came too late.
+func (t *sessionTable) close() []*Session {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	return t.all()
 }
 
 func (t *sessionTable) remove(s *Session) {
