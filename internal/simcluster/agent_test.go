@@ -113,12 +113,14 @@ type part struct {
 	n       uint64
 	asked   string // the request that it answers; empty for none
 
+	sent     bool      // its agent has said it to an edge
 	taken    bool      // a session took it
 	written  bool      // it was given to a socket of its receiver
 	refused  bool      // an edge refused it, or an earlier part of its stream; its agent may not have heard
 	receipt  bool      // it was said to be stored
 	told     time.Time // when
 	failed   bool      // it was refused, and is not sent again
+	owed     bool      // but for this once: its number was refused for the moment, and another would do as well
 	answered bool
 }
 
@@ -309,17 +311,22 @@ func (a *agent) push(d *door) {
 		for now.After(l.pause) && l.next < len(l.made) && (a.names == plainly || l.next < l.stored+32) {
 			p := l.made[l.next]
 			l.next++
-			if p.failed || a.names == byIndex && p.answered || l.to.IsSpace() && a.boxes[l.to.Space] == nil {
+			if p.failed && !p.owed || a.names == byIndex && p.answered || l.to.IsSpace() && a.boxes[l.to.Space] == nil {
 				continue
 			}
+			p.sent, p.owed = true, false
 			d.tell(upward{part: p})
 		}
+		l.back0()
 	}
 }
 
+// over tells whether nothing of a part is to be sent any more.
+func (p *part) over() bool { return p.failed && !p.owed || p.answered }
+
 // back has a lane begin again with the first part that is not known to be stored.
 func (l *lane) back() {
-	for l.stored < len(l.made) && (l.made[l.stored].failed || l.made[l.stored].answered) {
+	for l.stored < len(l.made) && l.made[l.stored].over() {
 		l.stored++
 	}
 	if l.from.names != plainly {
@@ -357,6 +364,9 @@ func (a *agent) fault(d *door, n *edge.Notice) {
 	temporary := n.Err.Code == agora.Unavailable // any other error uses the number up
 	switch {
 	case n.N > 0 && temporary:
+		if int(n.N) <= len(l.made) && l.made[n.N-1].failed {
+			l.made[n.N-1].owed, l.stored = true, min(l.stored, int(n.N)-1)
+		}
 		l.pause = time.Now().Add(30 * time.Millisecond)
 		time.AfterFunc(31*time.Millisecond, d.stir)
 		l.back()
@@ -378,7 +388,7 @@ func (a *agent) fault(d *door, n *edge.Notice) {
 
 // back0 moves what is known to be stored on, without beginning again.
 func (l *lane) back0() {
-	for l.stored < len(l.made) && (l.made[l.stored].failed || l.made[l.stored].answered) {
+	for l.stored < len(l.made) && l.made[l.stored].over() {
 		l.stored++
 	}
 }
@@ -394,6 +404,16 @@ func (l *lane) fail(name string, from int) {
 			p.failed = true
 		}
 	}
+}
+
+// cancelled gives a stream up that its receiver has cancelled. Numbers of it that were said come again all the same: they may have been refused for the moment, and
+// nothing behind them is taken before.
+func (l *lane) cancelled(name string) {
+	l.fail(name, 0)
+	for _, p := range l.made[min(l.stored, len(l.made)):] {
+		p.owed = p.owed || p.failed && p.stream == name && p.n > 0 && p.sent && !p.receipt
+	}
+	l.back()
 }
 
 // stored takes a receipt.

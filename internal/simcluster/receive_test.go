@@ -123,8 +123,7 @@ func (a *agent) got(d *door, b *box, m *agora.Message, again bool) {
 		a.far(m)
 	case m.Kind == agora.Control && m.Part == agora.Cancel:
 		if l := a.lanes[agora.ToAgent(m.To.Tenant, m.From)]; l != nil {
-			l.fail(m.Stream, 0)
-			l.back0()
+			l.cancelled(m.Stream)
 		}
 	}
 	a.confirm(d, b)
