@@ -25,6 +25,7 @@ type addressee struct {
 	session string   // that it had when all was well, before an edge died; empty before
 	said    []string // what was stored for it
 	doubted bool     // more may be stored, or a session of its be over
+	ceded   bool     // another was given its address while that was free
 }
 
 const owner, rival = "owner", "rival"
@@ -180,10 +181,15 @@ func (s *dialled) beat(e *node, p *process) {
 	})
 }
 
-// wantAddress has another one ask to be dialled where a process is.
+// wantAddress has another one ask to be dialled where a process is. The address is free where the owner's session is over, or presence has lost it.
 func (s *dialled) wantAddress(d *dice) {
 	s.wants(d, "address", func(ctx context.Context, e *node, p *process) error {
-		return s.registerBy(ctx, e, rival, "rival-of-"+p.id, p)
+		free := s.isOver(e, p)
+		err := s.registerBy(ctx, e, rival, p.rival(), p)
+		s.w.mu.Lock()
+		defer s.w.mu.Unlock()
+		p.ceded = p.ceded || err == nil && (free || s.w.lax)
+		return err
 	})
 }
 
@@ -216,7 +222,7 @@ func (s *dialled) wants(d *dice, what string, get func(context.Context, *node, *
 	})
 }
 
-// missing implements scene: every process has one connection, and all that was stored for it.
+// missing implements scene: every process has one connection, and all that was stored for it, unless its address is rightly another's.
 func (s *dialled) missing() string {
 	if on := s.w.scenes.goingOn(); on != "" {
 		return on + " goes on"
@@ -229,6 +235,12 @@ func (s *dialled) missing() string {
 		o, is := s.find(context.Background(), e, p)
 		if p.session != "" && (is && o.Session != p.session || !is && s.isOver(e, p)) {
 			s.w.fail("the session of %s is over, as %s was killed", p.id, s.died.id)
+		}
+		if !is && s.isAnothers(e, p) {
+			if n := p.connections(); n != 1 {
+				return fmt.Sprintf("%s has %d connections", p.rival(), n)
+			}
+			continue
 		}
 		if !is {
 			s.register(newDice(uint64(len(s.w.notes))), p) // its grace was over

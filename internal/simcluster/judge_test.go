@@ -2,7 +2,6 @@ package simcluster
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/agora-relay/agora"
@@ -209,50 +208,6 @@ func (w *world) missing(a *agent, b *box) string {
 			continue
 		}
 		return fmt.Sprintf("%s never got position %d of %s (%s, kind %d), its last is %d", a.id, m.Seq, b.to.Name(), m.Body, m.Kind, b.last)
-	}
-	return ""
-}
-
-// judgeRosters checks that each coming and going was told once, in turn.
-func (w *world) judgeRosters() {
-	if w.lax {
-		return
-	}
-	in := map[agora.AgentID]bool{}
-	for _, m := range w.logs[w.space] {
-		if m.Kind != agora.Roster {
-			continue
-		}
-		r, err := m.RosterBody()
-		if err != nil {
-			w.failLocked("roster %q: %v", m.Body, err)
-		}
-		id := r.Joined + r.Left
-		if joined := r.Joined != ""; in[id] == joined {
-			w.failLocked("the roster tells twice that %s joined: %v", id, joined)
-		}
-		in[id] = r.Joined != ""
-		for id, is := range in {
-			if slices.Contains(r.Members, id) != is {
-				w.failLocked("the roster %+v does not follow from those before: %s", r, id)
-			}
-		}
-	}
-}
-
-// stillIn says who, by the rosters, has not left; empty when all have.
-func (w *world) stillIn() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	log := w.logs[w.space]
-	for i := len(log) - 1; i >= 0 && !w.lax; i-- {
-		if log[i].Kind != agora.Roster {
-			continue
-		}
-		if r, err := log[i].RosterBody(); err != nil || r.Members == nil || len(r.Members) > 0 {
-			return fmt.Sprintf("the last roster is %+v, %v", r, err)
-		}
-		break
 	}
 	return ""
 }

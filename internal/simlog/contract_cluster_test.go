@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/await"
@@ -242,8 +243,8 @@ func answersLate(l *log) {
 	c := l.client()
 	c.make(nil)
 	p := l.at("a")
-	c.put("a", 0, 10)
-	c.put("b", 0, 1)
+	a := c.put("a", 0, 10)
+	b := c.put("b", 0, 1)
 	c.caughtUp(p, 10)
 	if l.sim != nil {
 		l.sim.Lag(jslog.AgentKind, true)
@@ -264,7 +265,8 @@ func answersLate(l *log) {
 		want(l, "records of a replica that lags", l.beginning(c, p, 10), 10)
 		got, err := c.LastSequences(context.Background(), time.Second, l.stream(), []string{p.Log(), l.at("b").Log()}, 0)
 		l.must(err)
-		want(l, "last records, none of which it has", len(got), 0)
+		want(l, "the last record that it has", got[p.Log()], a)
+		want(l, "that of another", got[l.at("b").Log()], b)
 		l.sim.Lag(jslog.AgentKind, false)
 	}
 	c.caughtUp(p, 40)
@@ -282,4 +284,51 @@ func (l *log) beginning(c *client, p jslog.Location, least int) int {
 		l.Errorf("%d records, %d were known", len(page.Records), least)
 	}
 	return len(page.Records)
+}
+
+// answersWhole reads replicas while records take the places of others: each answers with all that a subject kept at one moment.
+func answersWhole(l *log) {
+	const kept = 3
+	c := l.client()
+	c.make(func(s *jetstream.StreamConfig) { s.MaxMsgsPerSubject = kept })
+	p := l.at("a")
+	c.put("a", 0, kept)
+	c.caughtUp(p, kept)
+	if l.sim != nil {
+		l.sim.Lag(jslog.AgentKind, true)
+		defer l.sim.Lag(jslog.AgentKind, false)
+	}
+	var writer sync.WaitGroup
+	writer.Go(func() { c.put("a", kept, 30) })
+	for range 50 {
+		c.keptAtOnce(p, kept)
+	}
+	writer.Wait()
+	if first := c.keptAtOnce(p, kept); l.sim != nil {
+		want(l, "the first record of a replica that lags", first, 0)
+		page, err := c.Read(context.Background(), jslog.Query{Stream: p.Stream, Subject: p.Log(), Batch: 2})
+		l.must(err)
+		want(l, "records in a batch of two", len(page.Records), 2)
+		want(l, "left", page.Pending, 1)
+		got, err := c.LastSequences(context.Background(), time.Second, l.stream(), []string{p.Log(), l.at("b").Log()}, 0)
+		l.must(err)
+		want(l, "last record of a replica that lags", got[p.Log()], 1000+kept-1)
+	}
+}
+
+// keptAtOnce reads all that a replica has of a subject, which is as many records as are kept, one behind the other. It returns the first one's number.
+func (c *client) keptAtOnce(p jslog.Location, kept int) (first int) {
+	c.Helper()
+	page, err := c.Read(context.Background(), jslog.Query{Stream: p.Stream, Subject: p.Log()})
+	c.must(err)
+	want(c.log, "records of a subject that is full", len(page.Records), kept)
+	for k, m := range page.Records {
+		n, err := strconv.Atoi(string(m.Body))
+		c.must(err)
+		if k == 0 {
+			first = n
+		}
+		want(c.log, "a record behind another", n, first+k)
+	}
+	return first
 }

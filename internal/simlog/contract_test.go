@@ -51,6 +51,7 @@ var contract = []struct {
 	{"made anew it is empty", isEmptyWhenMadeAnew},
 	{"a new leader has all that was acknowledged", changesLeaders},
 	{"a replica that lags answers with a beginning", answersLate},
+	{"a replica that lags still has what the leader has dropped", answersWhole},
 	{"out of storage it refuses", runsOutOfStorage},
 }
 

@@ -1,6 +1,7 @@
 package simlog
 
 import (
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -16,8 +17,7 @@ type Faults struct {
 	losing   int                  // of a hundred live frames, how many are lost
 	late     bool                 // live frames come late
 	lagging  map[string]bool      // by kind: its replicas lag
-	lag      map[string]span      // by stream: what lagging replicas know, up to here
-	asked    map[string]*question // reads of replicas that are under way, by where the answer goes
+	lag      map[string][]stored  // by stream: what lagging replicas have
 	window   time.Duration        // of ids that are looked at before fences; 0 for none
 	ids      map[string]time.Time // when records were sent that were stored since, by stream and id
 }
@@ -34,8 +34,8 @@ const (
 
 func (f *Faults) init(seed uint64) {
 	f.dice = rand.New(rand.NewPCG(seed, 1))
-	f.leaders, f.full, f.asked = map[string]Leader{}, map[string]bool{}, map[string]*question{}
-	f.lagging, f.lag, f.ids = map[string]bool{}, map[string]span{}, map[string]time.Time{}
+	f.leaders, f.full = map[string]Leader{}, map[string]bool{}
+	f.lagging, f.lag, f.ids = map[string]bool{}, map[string][]stored{}, map[string]time.Time{}
 }
 
 // set changes a fault.
@@ -66,19 +66,17 @@ func (f *Faults) LookAtIDsFirst(window time.Duration) {
 	})
 }
 
-// Lag has the replicas of a kind's streams know nothing from now on of what is stored, or know all.
+// Lag has the replicas of a kind's streams know nothing from now on of what is stored or dropped, or know all.
 func (l *Log) Lag(kind string, lags bool) {
-	last := map[string]span{}
+	var has map[string][]stored
 	if lags {
-		last = l.ends(kind)
+		has = l.copies(kind)
 	}
 	l.Faults.set(func() {
 		if l.lagging[kind] = lags; !lags {
 			forgetKind(l.lag, kind)
 		}
-		for stream, seq := range last {
-			l.lag[stream] = seq
-		}
+		maps.Copy(l.lag, has)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -65,17 +66,17 @@ func (d *line) over() error {
 	return nil
 }
 
-// sidOf returns the subscription under which answers to a request come: that of all the client's answers.
-func (d *line) sidOf(reply string) string {
+// sidsOf returns the subscriptions under which answers to a request come. A client may have two for one subject: that of all its answers, and one of its own.
+func (d *line) sidsOf(reply string) (sids []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	best := ""
 	for prefix, sid := range d.inboxes {
 		if matches(prefix, reply) {
-			best = sid
+			sids = append(sids, sid)
 		}
 	}
-	return best
+	slices.Sort(sids)
+	return sids
 }
 
 // subscribed notes where the client hears answers.
@@ -89,10 +90,15 @@ func (d *line) subscribed(f *frame) {
 	d.inboxes[words[1]] = words[len(words)-1]
 }
 
-// answer gives the client an answer of its own to a request; nobody waits where to is empty.
-func (d *line) answer(to string, r reply) {
-	if to != "" {
-		d.pass(r.frame(to, d.sidOf(to)))
+// answer gives the client answers of its own to a request; nobody waits where to is empty.
+func (d *line) answer(to string, all ...reply) {
+	if to == "" {
+		return
+	}
+	for _, sid := range d.sidsOf(to) {
+		for _, r := range all {
+			d.pass(r.frame(to, sid))
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (l *Log) leaves(d *line, f *frame) []byte {
 	}
 	switch {
 	case strings.HasPrefix(f.subject, directPrefix):
-		return l.askReplica(f, kind)
+		return l.askReplica(d, f, kind)
 	case api:
 		return f.raw
 	}
@@ -87,14 +87,7 @@ func (l *Log) arrives(d *line, f *frame) {
 	if r, ok := d.answered(f.subject); ok && isStored(f.body) {
 		l.Faults.set(func() { l.ids[r.key] = r.at })
 	}
-	l.Faults.mu.Lock()
-	q := l.asked[f.subject]
-	l.Faults.mu.Unlock()
-	if q == nil {
-		d.pass(f.raw)
-		return
-	}
-	l.arrivesLate(d, f, q)
+	d.pass(f.raw)
 }
 
 // isStored reports whether an answer says that a record was stored now.

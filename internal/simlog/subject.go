@@ -51,7 +51,7 @@ func streamOf(subject string) string {
 }
 
 // forgetKind takes what is known of a kind's streams out of a map by stream.
-func forgetKind(of map[string]span, kind string) {
+func forgetKind(of map[string][]stored, kind string) {
 	for stream := range of {
 		if kindOfStream(stream) == kind {
 			delete(of, stream)
