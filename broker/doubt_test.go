@@ -125,6 +125,56 @@ func TestAStreamThatWasRefusedInDoubtIsAborted(t *testing.T) {
 	}
 }
 
+// TestAStartThatOverflowTookInDoubtHasAnEnd: somebody may have read it before the mailbox took it. Its sender, who was told that it is not stored, may
+// say no more of the stream; who numbers does, unless its session ends before.
+func TestAStartThatOverflowTookInDoubtHasAnEnd(t *testing.T) {
+	t.Parallel()
+	start, chunk, abort := part(agora.Start, "s", "start"), part(agora.Chunk, "s", "chunk"), part(agora.Abort, "s", "STREAM_ABORTED")
+	for name, c := range map[string]struct {
+		doubted, then []agora.Message
+		want          []string
+	}{
+		"and no more comes":           {[]agora.Message{start}, nil, []string{"gap", "flood", "flood", "flood", "abort(s) again"}},
+		"with a part behind it":       {[]agora.Message{start, chunk}, nil, []string{"gap", "flood", "flood", "flood", "abort(s) again"}},
+		"and comes again":             {[]agora.Message{start}, []agora.Message{start, chunk}, []string{"gap", "flood", "abort(s) again", "start again", "chunk again"}},
+		"and comes again by number":   {[]agora.Message{numbered(1, start)}, []agora.Message{numbered(1, start), numbered(2, chunk)}, []string{"gap", "flood", "flood", "start again", "chunk"}},
+		"by number, with a part more": {[]agora.Message{numbered(1, start), numbered(2, chunk)}, []agora.Message{numbered(1, start), numbered(2, chunk)}, []string{"gap", "flood", "flood", "start again", "chunk again"}},
+		"and its session ends":        {[]agora.Message{numbered(1, start)}, []agora.Message{abort}, []string{"gap", "flood", "flood", "flood", "abort(s) again"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+			x.leaveInDoubt(c.doubted...)
+			if !x.old.MayBeOpen("s") && c.doubted[0].N != 0 {
+				t.Error("presence is told that nobody waits for the stream's end")
+			}
+			for _, m := range c.then {
+				store(t, x.old, m)
+			}
+			if err := x.old.Flush(await.Context(t)); err != nil {
+				t.Fatal(err)
+			}
+			x.want(c.want...)
+		})
+	}
+	t.Run("and the number is used up", func(t *testing.T) {
+		x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+		x.leaveInDoubt(numbered(1, start))
+		x.old.Pass(1)
+		wantCode(t, put(t, x.old, numbered(2, chunk)), agora.StreamNotFound)
+	})
+	t.Run("in pieces", func(t *testing.T) { // a frame's last piece alone has a number, which must be able to come again
+		x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
+		x.leaveInDoubt(start)
+		if err := x.old.Flush(await.Context(t)); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, put(t, x.old, numbered(1, part(agora.End, "s", "end"))), agora.Unavailable)
+		store(t, x.old, start)
+		store(t, x.old, numbered(1, part(agora.End, "s", "end")))
+		x.want("gap", "flood", "abort(s) again", "start again", "end")
+	})
+}
+
 // TestWhatGrewTooOldInDoubtIsMarked: the log could not be reached for so long that it has dropped what was stored before.
 func TestWhatGrewTooOldInDoubtIsMarked(t *testing.T) {
 	t.Parallel()

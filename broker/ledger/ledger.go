@@ -78,7 +78,7 @@ type phase uint8
 
 const (
 	gone      phase = iota // not known
-	unstarted              // its start, which has no number, was refused for the moment
+	unstarted              // its start was refused for the moment: without a number, or, as hearsay, while it may be stored
 	running                // open
 	broken                 // open to its receiver, but a part could not be stored: to be aborted
 	over                   // ended by its sender
@@ -92,7 +92,7 @@ type stream struct {
 	indexed  bool // its start had an index
 	numbered bool // every part of it had a number
 	read     bool // its start, or a later part, was read from the log
-	hearsay  bool // presence alone knew of it: its end may have been stored, and lost since
+	hearsay  bool // not from the log: its end may have been stored, and lost since, or it never began
 	next     uint32
 	epoch    uint64 // of the last record with a part of it
 }
@@ -186,7 +186,11 @@ func (l *Ledger) step(m *agora.Message, epoch uint64) {
 	case agora.End, agora.Cancel:
 		s.phase = over
 	case agora.Abort:
-		s.phase = aborted
+		if s.phase == unstarted {
+			s.hearsay = false // whoever saw the start has its end, and it may still come again
+		} else {
+			s.phase = aborted
+		}
 	}
 	l.set(m.Stream, s)
 }
@@ -217,4 +221,8 @@ func (l *Ledger) put(name string, old, s stream) {
 	l.streams[name] = s
 }
 
-func isOpen(s stream) bool { return s.phase == running || s.phase == broken }
+// isOpen reports whether the receiver has a start and no end, as far as is known.
+func isOpen(s stream) bool { return s.phase == running || owesAbort(s) }
+
+// owesAbort reports whether the receiver may wait in vain for more of a stream.
+func owesAbort(s stream) bool { return s.phase == broken || s.phase == unstarted && s.hearsay }

@@ -29,7 +29,7 @@ func (l *Ledger) Commit(ms []agora.Message, seq uint64, now time.Time, window ti
 
 // forgetAborted forgets those streams over a hole that have their abort, or never had a start.
 func (l *Ledger) forgetAborted() {
-	l.toAbort = slices.DeleteFunc(l.toAbort, func(name string) bool { return l.streams[name].phase != broken })
+	l.toAbort = slices.DeleteFunc(l.toAbort, func(name string) bool { return !owesAbort(l.streams[name]) })
 }
 
 // settle fills in where a message that is known by id or number stands.
@@ -179,10 +179,17 @@ func (l *Ledger) Forsake(m *agora.Message) {
 }
 
 // Suspect says that m, whose sender was refused, may have been stored and be gone from the log: it is marked if it comes again, by its number
-// or, where it has none, with all that the ledger can't tell until then.
+// or, where it has none, with all that the ledger can't tell until then. Who has read a start that is gone is owed an end: at once where its sender does not
+// number, and may say no more of the stream. A number comes again, and tells its receivers what they had: the stream is aborted if the session ends before.
 func (l *Ledger) Suspect(m *agora.Message, until time.Time) {
 	if m.N == 0 && until.After(l.unsure) {
 		l.unsure = until
+	}
+	if old := l.streams[m.Stream]; IsStreamPart(m) && m.Part == agora.Start && !isOpen(old) {
+		l.put(m.Stream, old, stream{kind: m.Kind, phase: unstarted, numbered: m.N != 0, hearsay: true})
+		if m.N == 0 {
+			l.toAbort = append(l.toAbort, m.Stream)
+		}
 	}
 	l.Lose(m)
 }
@@ -214,7 +221,7 @@ func (l *Ledger) NextAborts() []string {
 		if len(names) == maxAborts {
 			break
 		}
-		if l.streams[name].phase == broken {
+		if owesAbort(l.streams[name]) {
 			names = append(names, name)
 		}
 	}

@@ -22,7 +22,7 @@ func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) 
 			return v
 		}
 	}
-	if now.Before(l.unsure) && !l.proves(m) || l.suspects(m) {
+	if now.Before(l.unsure) && !l.proves(m) || l.suspects(m) || m.Part == agora.Abort && l.streams[m.Stream].hearsay {
 		m.Again = true
 	}
 	l.add(m, First{n: m.N, index: index, Here: true, Stream: m.Stream}, epoch, now)
@@ -83,8 +83,9 @@ func (l *Ledger) follows(m *agora.Message) Verdict {
 	switch s.phase {
 	case gone:
 		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
-	case unstarted, // the start may come again, and this part with it
-		broken: // not for good before the abort is stored: a successor might let the stream go on without this part
+	case unstarted:
+		return s.awaitsStart(m)
+	case broken: // not for good before the abort is stored: a successor might let the stream go on without this part
 		return Verdict{Err: Unavailable(nil)}
 	case aborted:
 		return refuseAborted(m.Stream)
@@ -115,6 +116,17 @@ func (l *Ledger) starts(m *agora.Message, s stream) Verdict {
 		return v
 	}
 	return Verdict{}
+}
+
+// awaitsStart checks a part of a stream whose start was refused for the moment.
+func (s stream) awaitsStart(m *agora.Message) Verdict {
+	switch {
+	case m.Part == agora.Abort && s.hearsay:
+		return Verdict{}
+	case s.numbered: // while the start's number is waited for, nothing behind it gets here: that was used up
+		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
+	}
+	return Verdict{Err: Unavailable(nil)} // the start may come again, and this part with it
 }
 
 // repeats reports whether the index alone says that m was stored before. A number

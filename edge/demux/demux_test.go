@@ -163,6 +163,32 @@ func TestAReaderThatStandsStillForEverIsGivenUp(t *testing.T) {
 	fails(t, x, agora.RateLimited)
 }
 
+// What it had not read is dropped: the session's next holder does not go on with it.
+func TestAReaderThatIsGivenUpIsToldSoThoughTheSessionMovesBeforeItAsks(t *testing.T) {
+	t.Parallel()
+	const records = 64
+	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: records}})
+	n := enter(t, c, 0, "n", demux.Config{Records: records, Patience: time.Nanosecond}, nil)
+	a, b := registered(t, c, 1, "a"), registered(t, c, 1, "b")
+	a.open("s")
+	x := n.exchange()
+	next(t, x)
+	a.end("s")
+	for k := 0; x.Context().Err() == nil; k++ {
+		b.say(fmt.Sprint(k))
+		m := n.exchange()
+		next(t, m)
+		close(done(m))
+	}
+	b.open("last")
+	last := n.exchange()
+	next(t, last)
+	go n.Demux.Close()
+	await.Recv(t, "the session is over here", last.Context().Done())
+	fails(t, last, agora.Unavailable)
+	fails(t, x, agora.RateLimited)
+}
+
 func TestAStreamThatLostPartsToRetentionEndsSayingSo(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: 16}})

@@ -14,7 +14,7 @@ func (q *queue) read(ctx context.Context) (Part, error) {
 	d := q.demux
 	for {
 		if d.ctx.Err() != nil {
-			return Part{}, context.Cause(d.ctx)
+			return Part{}, q.over()
 		}
 		d.mu.Lock()
 		p, done, err := q.next()
@@ -26,15 +26,25 @@ func (q *queue) read(ctx context.Context) (Part, error) {
 		case done:
 			return p, err
 		case lagging:
-			if err := q.catchUp(ctx); err != nil {
-				return Part{}, err
-			}
+			err = q.catchUp(ctx)
 		default:
-			if err := q.wait(ctx); err != nil {
-				return Part{}, err
-			}
+			err = q.wait(ctx)
+		}
+		if err != nil && d.ctx.Err() == nil {
+			return Part{}, err
 		}
 	}
+}
+
+// over returns the error for a reader whose Demux is closed. The next holder of the session goes on, but not where the reader had all, or what was left was
+// dropped: then it is told what its exchange had ended by.
+func (q *queue) over() error {
+	q.demux.mu.Lock()
+	defer q.demux.mu.Unlock()
+	if q.err != nil && q.hand.Seq == 0 && q.parts.len() == 0 && !q.lagging {
+		return q.err
+	}
+	return context.Cause(q.demux.ctx)
 }
 
 // wait waits until something has changed.
