@@ -30,6 +30,29 @@ func (s owned) Resume() {
 	}
 }
 
+// LeaveAgain leaves those of some spaces once more that the session is not in any more, behind a verb that runs: it may be one that leaves.
+func (s owned) LeaveAgain(spaces map[string]uint64) {
+	if len(spaces) == 0 {
+		return
+	}
+	if s.order.TryLock() {
+		all := true
+		for name := range spaces {
+			p, _ := s.cursor.subscription(name)
+			all = all && p != nil
+		}
+		s.order.Unlock()
+		if all {
+			return
+		}
+	}
+	s.node.background(func() {
+		for name := range spaces {
+			member(s).tellLeft(name)
+		}
+	})
+}
+
 // Lose tells presence that the socket is gone.
 func (s owned) Lose(ctx context.Context) error {
 	return leaver(s).lose(ctx, s.position())

@@ -53,6 +53,8 @@ type Session interface {
 	Depose()                        // closes its connection, to which nothing more is given, as another edge holds the claim; must not block
 	Resume()                        // has it deliver what was withheld; must not block
 	Lose(ctx context.Context) error // tells presence that its connection is gone
+	// LeaveAgain leaves those of some spaces once more that the session is not in any more, as it was just written again that it is; must not block.
+	LeaveAgain(spaces map[string]uint64)
 	// HandOver closes its connection, flushes what is under way, and reports whether nothing was given up.
 	HandOver(ctx context.Context) (clean bool, err error)
 }

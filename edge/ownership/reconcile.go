@@ -164,7 +164,8 @@ func (k *claims) reassert(ctx context.Context, sessions []Session, away []presen
 			s.Depose()
 		}
 	}
-	for i, s := range sessions {
+	for i, s := range sessions { // what has changed since its snapshot may be undone
+		s.LeaveAgain(held[i].Spaces)
 		if held[i].Away == 0 && s.Over() {
 			k.tellLostAgain(ctx, s)
 		}

@@ -47,6 +47,8 @@ type Options struct {
 	Clocks []time.Duration // how far the clock of edge k is ahead; right where there is none
 	Leases []time.Duration // of edge k; Node.Lease where there is none, or zero
 
+	Hook redis.Hook // of every edge's client of presence; may be nil
+
 	Tune func(k int, c *edge.Config) // changes more of edge k's settings before it starts; may be nil
 
 	Doors []func(Entry) (Opened, error) // opened at each edge, beside that for WebSockets

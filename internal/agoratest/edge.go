@@ -133,12 +133,15 @@ func (c *Cluster) lease(k int) time.Duration {
 }
 
 func (c *Cluster) presenceConfig(lease time.Duration, e *member) presence.Config {
+	client := redis.NewClient(&redis.Options{
+		Addr: c.presence, Dialer: e.net.presence.DialContext, MaxRetries: 1, DialerRetries: 1,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, ContextTimeoutEnabled: true,
+	})
+	if c.opts.Hook != nil {
+		client.AddHook(c.opts.Hook)
+	}
 	return presence.Config{
-		Client: redis.NewClient(&redis.Options{
-			Addr: c.presence, Dialer: e.net.presence.DialContext, MaxRetries: 1, DialerRetries: 1,
-			DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, ContextTimeoutEnabled: true,
-		}),
-		Lease: lease, Grace: c.opts.Grace, Known: c.opts.Node.MaxAge,
+		Client: client, Lease: lease, Grace: c.opts.Grace, Known: c.opts.Node.MaxAge,
 		MaxMembers: c.opts.MaxMembers, EmptyGrace: c.opts.EmptyGrace, Log: c.log,
 	}
 }
