@@ -198,6 +198,9 @@ func (r *recovery) fenceAndRead(ctx context.Context) error {
 	l.fence.seq = seq
 	s := scan.NewLaneScan(l.b.scanner, l.cfg.From, l.cfg.Session, l.cfg.To)
 	s.Floor = l.history.last
+	if !l.history.inherited {
+		s.Torn = r.tear
+	}
 	if f := l.inflight; f != nil {
 		if s.ID = f.id; f.open {
 			l.ledger.Rollback(f.parts)
@@ -231,6 +234,13 @@ func (r *recovery) fold(o record.Origin, seq uint64, parts []agora.Message) erro
 	}
 	l.history.last = seq
 	return nil
+}
+
+// tear reckons with records that may be gone behind those that were folded.
+func (r *recovery) tear() {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	r.l.ledger.Tear()
 }
 
 // recovered goes on with what a scan has found. The lock is held.

@@ -23,10 +23,26 @@ func (l *Ledger) Fold(m *agora.Message, epoch uint64, now time.Time) {
 	if IsStreamPart(m) {
 		s := l.streams[m.Stream]
 		s.read = true
+		if s.torn { // it had not ended before this part
+			s.torn, s.hearsay = false, false
+		}
 		l.streams[m.Stream] = s
 		l.retire(m.Stream)
 	}
 	l.undo = l.undo[:0]
+}
+
+// Tear says that records may be gone from the log that followed those folded so far: what is folded next does not follow them. Numbers and streams
+// may have gone on there, and streams may have ended.
+func (l *Ledger) Tear() {
+	l.lastN = l.kept
+	l.holes = slices.DeleteFunc(l.holes, func(h span) bool { return h.from > l.kept })
+	for name, s := range l.streams {
+		if isOpen(s) {
+			s.torn, s.hearsay, s.counted = true, true, false
+			l.streams[name] = s
+		}
+	}
 }
 
 // Heritage is what is known of a lane beside what the log says.

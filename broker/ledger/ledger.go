@@ -13,7 +13,8 @@ import (
 // is made; the record's outcome then commits them, or undoes them in one go.
 type Ledger struct {
 	lastN   uint64            // highest number stored
-	holes   []span            // numbers below lastN that were passed over, and so are not stored
+	kept    uint64            // the one that was known before anything was read
+	holes   spans             // numbers below lastN that were passed over, and so are not stored
 	blocked uint64            // lowest number refused for the moment: none beyond it may overtake it; 0 for none
 	doubted map[uint64]uint64 // what was said under numbers that were refused while they may have been stored: a hash
 	ids     map[string]First  // messages by id, for the duplicate window
@@ -48,6 +49,8 @@ const (
 )
 
 type span struct{ from, to uint64 }
+
+type spans []span
 
 // First is the first message with an id or a number.
 type First struct {
@@ -93,6 +96,7 @@ type stream struct {
 	numbered bool // every part of it had a number
 	read     bool // its start, or a later part, was read from the log
 	hearsay  bool // not from the log: its end may have been stored, and lost since, or it never began
+	torn     bool // parts behind those that were read may be gone
 	next     uint32
 	epoch    uint64 // of the last record with a part of it
 }

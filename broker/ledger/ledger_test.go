@@ -435,3 +435,48 @@ func TestAStreamWhoseStartTheNumbersDisproveIsOwedNoAbort(t *testing.T) {
 		}
 	}
 }
+
+// What overflow took while the log was read is not taken for numbers that were passed over, nor for new, nor its streams for what they were.
+func TestATornReadingProvesNothingOfWhatStoodBehindIt(t *testing.T) {
+	now := time.Now()
+	l := New(false)
+	fold := func(seq uint64, m agora.Message) {
+		m.Seq = seq << agora.SeqShift
+		l.Fold(&m, 1, now)
+	}
+	fold(1, agora.Message{N: 1, Kind: agora.Request, Part: agora.Start, Stream: "s"})
+	fold(2, agora.Message{N: 2, Kind: agora.Request, Part: agora.Chunk, Stream: "s"})
+	fold(3, agora.Message{Kind: agora.Request, Part: agora.Start, Stream: "i", Indexed: true})
+	l.Tear()
+	l.Inherit(Heritage{Cut: true, Unsure: now.Add(time.Minute), Aged: func(OpenStream) bool { return false }})
+	for n := uint64(3); n <= 4; n++ { // may have been stored before
+		m := agora.Message{N: n, Kind: agora.Request, Part: agora.Chunk, Stream: "s"}
+		l.Begin()
+		if v := l.Take(&m, 0, 2, now); !v.Store || !m.Again {
+			t.Errorf("number %d: %+v, marked %t; want it stored and marked", n, v, m.Again)
+		}
+	}
+	for index := uint32(2); index <= 3; index++ {
+		m := agora.Message{Kind: agora.Request, Part: agora.Chunk, Stream: "i", Index: index, Indexed: true}
+		l.Begin()
+		if v := l.Take(&m, 0, 2, now); !v.Store || !m.Again {
+			t.Errorf("index %d: %+v, marked %t; want it stored and marked", index, v, m.Again)
+		}
+	}
+	l.breakStream("s")
+	if m := l.Abort("s", 2); !m.Again {
+		t.Error("the abort of a stream that may have ended is not marked")
+	}
+
+	l = New(false)
+	fold(1, agora.Message{N: 1})
+	l.Tear()
+	fold(9, agora.Message{N: 5})
+	l.Inherit(Heritage{Cut: true, Unsure: now.Add(time.Minute), Aged: func(OpenStream) bool { return false }})
+	if m := (agora.Message{N: 3}); !l.Take(&m, 0, 2, now).Again {
+		t.Error("a number below one that is stored is taken for one that was passed over")
+	}
+	if m := (agora.Message{N: 6}); !l.Take(&m, 0, 2, now).Store || m.Again {
+		t.Error("a number beyond the last one that was read is marked, though all behind that was read")
+	}
+}

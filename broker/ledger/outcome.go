@@ -102,7 +102,7 @@ func (l *Ledger) Lose(m *agora.Message) {
 // unbegin forgets a stream that presence alone knew of, if the number of its start says that it is not stored: its receiver has
 // nothing that an abort would end, and gets it all once the start has come again.
 func (l *Ledger) unbegin(name string, start uint64) {
-	if s := l.streams[name]; s.phase == running && s.hearsay && l.exact && start > l.lastN {
+	if s := l.streams[name]; s.phase == running && s.hearsay && !s.torn && l.exact && start > l.lastN {
 		l.put(name, s, stream{})
 	}
 }

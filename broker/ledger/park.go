@@ -5,7 +5,7 @@ import "time"
 // Parked is what has to be kept of a ledger whose lane is put aside. The zero value is that of a lane that was never used.
 type Parked struct {
 	lastN        uint64
-	holes        []span
+	holes        spans
 	whole, exact bool
 }
 
@@ -21,5 +21,5 @@ func (l *Ledger) Park(now time.Time, window time.Duration) (p Parked, all, ok bo
 
 // Unpark returns the ledger of a lane that goes on.
 func (p Parked) Unpark() Ledger {
-	return Ledger{lastN: p.lastN, holes: p.holes, whole: p.whole, exact: p.exact}
+	return Ledger{lastN: p.lastN, kept: p.lastN, holes: p.holes, whole: p.whole, exact: p.exact}
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -32,7 +33,7 @@ func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) 
 // known finds what was stored before by its number or its id.
 func (l *Ledger) known(m *agora.Message) Verdict {
 	if guard.Numbers && m.N != 0 && m.N <= l.lastN {
-		if l.passedOver(m.N) {
+		if l.holes.have(m.N) {
 			if l.streams[m.Stream].phase == aborted && IsStreamPart(m) && m.Part != agora.Start {
 				return refuseAborted(m.Stream) // as it was refused the first time: the answer was lost
 			}
@@ -65,13 +66,9 @@ func (l *Ledger) known(m *agora.Message) Verdict {
 	return Verdict{}
 }
 
-func (l *Ledger) passedOver(n uint64) bool {
-	for _, h := range l.holes {
-		if h.from <= n && n <= h.to {
-			return true
-		}
-	}
-	return false
+// have reports whether a number lies in one of the spans.
+func (h spans) have(n uint64) bool {
+	return slices.ContainsFunc(h, func(s span) bool { return s.from <= n && n <= s.to })
 }
 
 // follows checks a part against its stream.
@@ -165,7 +162,7 @@ func (l *Ledger) proves(m *agora.Message) bool {
 		return l.exact
 	}
 	s := l.streams[m.Stream]
-	return m.Indexed && s.read && s.counted // an abort alone does not tell how far the stream had come
+	return m.Indexed && s.read && s.counted && !s.torn // an abort alone does not tell how far the stream had come
 }
 
 // refuseAborted refuses a part of a stream that was aborted.

@@ -71,6 +71,7 @@ func (e *ender) once(ctx context.Context) error {
 	var l ledger.Ledger
 	now := time.Now()
 	s := NewLaneScan(e.s, e.lane.From, e.lane.Session, e.lane.To)
+	s.Torn = l.Tear
 	err = s.Run(ctx, func(o record.Origin, _ uint64, parts []agora.Message) error {
 		for i := range parts {
 			l.Fold(&parts[i], o.Epoch, now)

@@ -17,6 +17,7 @@ type LaneScan struct {
 	ID    string // message id of a record whose fate is unknown
 	Hit   uint64 // where the record of unknown fate stands; 0 for nowhere
 	Alive bool   // a record of the lane was there
+	Torn  func() // called where records may be gone that followed what was folded; nil where what was folded is known to be all up to the Floor
 
 	s       *Scanner
 	at      jslog.Location
@@ -26,6 +27,7 @@ type LaneScan struct {
 	count int64  // records that were read, of whomever
 	pos   uint64 // sequence of the last one
 	purge bool   // something was dropped by hand
+	torn  bool   // something was dropped while it was read
 	r     record.Reader
 }
 
@@ -38,10 +40,15 @@ func NewLaneScan(s *Scanner, from agora.AgentID, session string, to agora.Addres
 // stream's leader knew after the fence.
 func (l *LaneScan) Run(ctx context.Context, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
 	l.pos = max(l.Floor, 1) - 1 // the last known record is read again: it shows that nothing after it is gone
-	for {
+	for first := true; ; first = false {
 		p, err := l.s.log.Read(ctx, jslog.Query{Stream: l.at.Stream, Subject: l.at.Log(), Seq: l.pos + 1})
 		if err != nil {
 			return err
+		}
+		if torn, err := l.misses(ctx, &p, first); err != nil {
+			return err
+		} else if torn {
+			l.tear()
 		}
 		for i := range p.Records {
 			if err := l.take(&p.Records[i], fold); err != nil {
@@ -64,6 +71,30 @@ func (l *LaneScan) Run(ctx context.Context, fold func(o record.Origin, seq uint6
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// misses reports whether records may be missing between what was read before and a page: the oldest went while the scan was at it, of a mailbox that
+// overflows, or where the page before was that of a replica that lags.
+func (l *LaneScan) misses(ctx context.Context, p *jslog.Page, first bool) (bool, error) {
+	switch {
+	case len(p.Records) == 0:
+		return false, nil
+	case first:
+		return l.Torn != nil && l.Floor > 0 && p.Records[0].Seq != l.Floor, nil
+	}
+	oldest, err := l.s.log.Next(ctx, l.at.Stream, l.at.Log(), 1)
+	if errors.Is(err, jslog.ErrNone) {
+		return true, nil
+	}
+	return err == nil && oldest.Seq > l.pos, err
+}
+
+// tear notes that records may be missing before those that are read next.
+func (l *LaneScan) tear() {
+	l.torn, l.Alive = true, false
+	if l.Torn != nil {
+		l.Torn()
 	}
 }
 
@@ -98,7 +129,7 @@ func (l *LaneScan) take(m *jslog.Record, fold func(o record.Origin, seq uint64, 
 }
 
 // Cut reports whether retention, or an operator, may have taken records that the scan should have seen.
-func (l *LaneScan) Cut() bool { return l.count >= l.s.cfg.MaxRecords || l.purge }
+func (l *LaneScan) Cut() bool { return l.count >= l.s.cfg.MaxRecords || l.purge || l.torn }
 
 // Aged reports whether all of a stream may have grown too old to be in the log.
 func (l *LaneScan) Aged(o ledger.OpenStream) bool {
