@@ -237,8 +237,8 @@ func (s *dialled) missing() string {
 			s.w.fail("the session of %s is over, as %s was killed", p.id, s.died.id)
 		}
 		if !is && s.isAnothers(e, p) {
-			if n := p.connections(); n != 1 {
-				return fmt.Sprintf("%s has %d connections", p.rival(), n)
+			if by := p.connections(); len(by) != 1 {
+				return fmt.Sprintf("%s has connections of %v", p.rival(), by)
 			}
 			continue
 		}
@@ -246,8 +246,12 @@ func (s *dialled) missing() string {
 			s.register(newDice(uint64(len(s.w.notes))), p) // its grace was over
 			return fmt.Sprintf("%s has no session", p.id)
 		}
-		if n := p.connections(); n != 1 {
-			return fmt.Sprintf("%s has %d connections", p.id, n)
+		each := 1
+		if s.isAnothers(e, p) { // and its owner's still, whose edge could not say so while presence knew nothing of it
+			each = 2
+		}
+		if by := p.connections(); len(by) != each {
+			return fmt.Sprintf("%s has connections of %v, want %d", p.id, by, each)
 		}
 		if got := p.got(); len(got) < len(p.said) && s.w.plan.Records > int64(len(p.said)) {
 			return fmt.Sprintf("%s has %q of %q", p.id, got, p.said)

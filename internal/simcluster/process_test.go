@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -178,10 +179,15 @@ func (p *process) stop(stopped bool) {
 	}
 }
 
-func (p *process) connections() int {
+// connections names the edges that have connections to it.
+func (p *process) connections() (edges []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.conns)
+	for c := range p.conns {
+		edges = append(edges, c.e.id)
+	}
+	slices.Sort(edges)
+	return edges
 }
 
 func (p *process) got() []string {
