@@ -31,6 +31,7 @@ func TestWhatFailsIsTriedAgainAfterAPauseThatDoubles(t *testing.T) {
 		r.Again(func() { t.Error("it was called, though it was stopped") })
 		r.Stop()
 		time.Sleep(time.Hour)
+		synctest.Wait()
 	})
 }
 
@@ -43,6 +44,7 @@ func TestWhatHasFailedOftenIsTriedOnce(t *testing.T) {
 			r.Again(func() { tries++ })
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if tries != 1 {
 			t.Errorf("tried %d times, want once", tries)
 		}
