@@ -20,13 +20,13 @@ const (
 )
 
 // howMany is how many histories a run of the tests plays, beside what the environment asks for: as many as two processors play in half a
-// minute (make check) and in two (make test), and hardly any where they are not exact, which is for those who look for data races.
+// minute (make check) and in a minute (make test), and hardly any where they are not exact, which is for those who look for data races.
 func howMany() uint64 {
 	switch {
 	case exact && testing.Short():
 		return 300
 	case exact:
-		return 1000
+		return 500
 	case testing.Short():
 		return 4
 	}
