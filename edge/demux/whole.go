@@ -5,6 +5,9 @@ import "github.com/agora-relay/agora/edge"
 // message has a message that is no stream served, once there is room. Those that wait are in a queue like any other, which lags when
 // it is full.
 func (d *Demux) message(v *edge.Delivery) {
+	if v.Message.Seq <= d.backlog.through { // which has read ahead
+		return
+	}
 	if b := &d.backlog; d.whole < d.cfg.Whole && !d.usher && b.parts.len() == 0 && !b.lagging {
 		x := d.exchange(key{v.Message.From, v.Message.Stream}, v.Message)
 		x.put(v)
