@@ -141,17 +141,25 @@ func TestAReaderThatIsClosedCancelsItsStreamOnce(t *testing.T) {
 	a.Barrier()
 }
 
+const small = 64 // records of a mailbox
+
+// standsStill returns an agent with a small mailbox, and two that say something to it: the reader of a stream of the first has read its start.
+func standsStill(t *testing.T) (n *door, a, b peer, x *demux.Exchange) {
+	t.Helper()
+	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: small}})
+	n = enter(t, c, 0, "n", demux.Config{Records: small, Patience: time.Nanosecond}, nil)
+	a, b = registered(t, c, 1, "a"), registered(t, c, 1, "b")
+	a.open("s")
+	x = n.exchange()
+	next(t, x)
+	return n, a, b, x
+}
+
 // What one reader leaves unread must not fill the mailbox for all who write to it.
 func TestAReaderThatStandsStillForEverIsGivenUp(t *testing.T) {
 	t.Parallel()
-	const records = 64
-	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: records}})
-	n := enter(t, c, 0, "n", demux.Config{Records: records, Patience: time.Nanosecond}, nil)
-	a, b := registered(t, c, 1, "a"), registered(t, c, 1, "b")
-	a.open("s")
-	x := n.exchange()
-	next(t, x)
-	for k := range 2 * records {
+	n, a, b, x := standsStill(t)
+	for k := range 2 * small {
 		b.say(fmt.Sprint(k))
 		m := n.exchange()
 		if p := next(t, m); body(&p) != fmt.Sprint(k) {
@@ -166,13 +174,7 @@ func TestAReaderThatStandsStillForEverIsGivenUp(t *testing.T) {
 // What it had not read is dropped: the session's next holder does not go on with it.
 func TestAReaderThatIsGivenUpIsToldSoThoughTheSessionMovesBeforeItAsks(t *testing.T) {
 	t.Parallel()
-	const records = 64
-	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: records}})
-	n := enter(t, c, 0, "n", demux.Config{Records: records, Patience: time.Nanosecond}, nil)
-	a, b := registered(t, c, 1, "a"), registered(t, c, 1, "b")
-	a.open("s")
-	x := n.exchange()
-	next(t, x)
+	n, a, b, x := standsStill(t)
 	a.end("s")
 	for k := 0; x.Context().Err() == nil; k++ {
 		b.say(fmt.Sprint(k))

@@ -30,7 +30,7 @@ func TestWhatFailsIsTriedAgainAfterAPauseThatDoubles(t *testing.T) {
 		}
 		r.Again(func() { t.Error("it was called, though it was stopped") })
 		r.Stop()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour) // of the bubble
 		synctest.Wait()
 	})
 }
@@ -43,7 +43,7 @@ func TestWhatHasFailedOftenIsTriedOnce(t *testing.T) {
 		for range 10 {
 			r.Again(func() { tries++ })
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour) // of the bubble
 		synctest.Wait()
 		if tries != 1 {
 			t.Errorf("tried %d times, want once", tries)
