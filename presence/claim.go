@@ -126,6 +126,9 @@ func (s Sessions) claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 		default:
 			c.Resumed, c.Incumbent = outcome == "resumed", nil
 			c.Dialled = r.Dial != nil || r.Adopt != 0
+			if was != nil && r.Adopt != 0 {
+				s.dials.adopted(ctx, r, was)
+			}
 			if was != nil && r.Adopt == 0 && (r.Dial == nil || r.Dial.Address != was.Address) {
 				s.dials.unreserve(ctx, r.Tenant, r.Agent, was, "")
 			}

@@ -101,29 +101,3 @@ func (s sweeper) tidy(ctx context.Context, h Holder) error {
 	_, err = s.orphan(ctx, h, strays, 0, now)
 	return err
 }
-
-// tidyDials goes in the same way through those that are listed as dialled by this edge.
-func (s sweeper) tidyDials(ctx context.Context, h Holder) error {
-	r, err := s.run(ctx, indexTake(dialsKey(h), s.settled, tidyBatch, 0))
-	if err != nil {
-		return err
-	}
-	_, es := r.due()
-	if len(es) == 0 {
-		return nil
-	}
-	epochs, err := s.epochs(ctx, h, es)
-	if err != nil {
-		return err
-	}
-	var stale []entry
-	for i, e := range es {
-		if epochs[i] == 0 {
-			stale = append(stale, e)
-		}
-	}
-	if len(stale) > 0 {
-		_, err = s.run(ctx, indexDel(dialsKey(h), anyAge, stale...))
-	}
-	return err
-}

@@ -28,6 +28,9 @@ func Sources() ([]string, error) { return fs.Glob(sources, "lua/*.lua") }
 func ClaimsKey(h Holder) string      { return claimsKey(h) }
 func AgentsKey(tenant string) string { return agentsKey(tenant) }
 
+// AddressesKey is the hash of the addresses that agents of a tenant have.
+func AddressesKey(tenant string) string { return addressesKey(tenant) }
+
 // RecordKey is the key of an agent's record.
 func RecordKey(tenant string, id agora.AgentID) string { return recordOf(member(tenant, id)) }
 

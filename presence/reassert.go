@@ -46,25 +46,36 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 		return found, err
 	}
 	found.Unleased = replies[1].at(0).int() == 0
-	var joins []call
+	var again []call
+	var dialled []string // whose addresses are what again begins with
 	for i, x := range cs {
-		r := replies[first+i]
-		if !r.at(0).yes() {
+		if r := replies[first+i]; !r.at(0).yes() {
 			found.Deposed = append(found.Deposed, x.Claim)
-			continue
-		}
-		if x.Request.Dial != nil { // only then: another session of the agent may have another address, and this one be another agent's
-			joins = append(joins, keepAddress(x.Claim.Tenant, x.Claim.Agent, x.Request.Dial))
-		}
-		leaving := r.at(1).names()
-		for space := range x.Spaces {
-			if slices.Contains(leaving, space) { // who tells of that must not find it a member again
-				continue
-			}
-			joins = append(joins, s.spaces.join(x.Claim, space, s.cfg.SpaceType(space), true, true))
+		} else if x.Request.Dial != nil { // only then: another session of the agent may have another address, and this one be another agent's
+			dialled = append(dialled, member(x.Claim.Tenant, x.Claim.Agent))
+			again = append(again, keepAddress(x.Claim.Tenant, x.Claim.Agent, x.Request.Dial, ""))
 		}
 	}
-	_, err = s.runAll(ctx, joins)
+	for i, x := range cs {
+		r := replies[first+i]
+		leaving := r.at(1).names()
+		for space := range x.Spaces {
+			if !r.at(0).yes() || slices.Contains(leaving, space) { // who tells of that must not find it a member again
+				continue
+			}
+			again = append(again, s.spaces.join(x.Claim, space, s.cfg.SpaceType(space), true, true))
+		}
+	}
+	if replies, err = s.runAll(ctx, again); err != nil {
+		return found, err
+	}
+	var contested []call
+	for i, m := range dialled {
+		if replies[i].at(0).str() != "" {
+			contested = append(contested, s.dials.contestedSoon(h, m))
+		}
+	}
+	_, err = s.runAll(ctx, contested)
 	return found, err
 }
 

@@ -37,9 +37,6 @@ func (s sweeper) sweep(ctx context.Context, h Holder, max int) ([]Claim, error) 
 	if err := s.tidy(ctx, h); err != nil {
 		return nil, err
 	}
-	if err := s.tidyDials(ctx, h); err != nil {
-		return nil, err
-	}
 	value := h.word() + " " + rand.Text()
 	mine, err := s.rdb.SetNX(ctx, sweepKey, value, sweepLock).Result()
 	if err != nil || !mine {

@@ -46,6 +46,22 @@ func (d *dialled) contestAddress(ctx context.Context, req *presence.ClaimRequest
 	return nil
 }
 
+// loop ends the sessions of this edge whose address is another agent's, as it can be where presence has lost them, until the edge is closed.
+func (d *dialled) loop() {
+	for pause.For(d.cfg.Context, max(d.cfg.Lease/5, 50*time.Millisecond)) {
+		contested, err := d.cfg.Presence.Dials.Contested(d.cfg.Context, d.cfg.Holder)
+		for _, o := range contested {
+			d.cfg.Log.Warn("session ended whose address is another agent's", "agent", o.Agent, "tenant", o.Tenant, "address", o.Dial.Address)
+			if err := d.end(d.cfg.Context, o, Evicted); err != nil && !errors.Is(err, presence.ErrDeposed) {
+				d.cfg.Log.Debug("session was not ended, which is tried again", "agent", o.Agent, "err", err)
+			}
+		}
+		if err != nil && d.cfg.Context.Err() == nil {
+			d.cfg.Log.Debug("addresses were not looked after", "err", err)
+		}
+	}
+}
+
 // answers reports whether an active session's connection gives a sign of life.
 func (d *dialled) answers(ctx context.Context, o presence.Orphan) bool {
 	if o.Phase != presence.Active {

@@ -201,8 +201,11 @@ func (w *Withdrawal) Finish(ctx context.Context) error {
 // Registered is about how many bytes the edge keeps of registrations without a connection.
 func (o *Owner) Registered() int64 { return o.registered.bytes() }
 
-// SeekOrphans has the edge look for sessions without an edge, and adopt them, until it is closed. It is called once.
-func (o *Owner) SeekOrphans() { o.cfg.Go(o.adoptions.loop) }
+// SeekOrphans has the edge look for sessions without an edge, and adopt them, and after the addresses of those that it has, until it is closed. It is called once.
+func (o *Owner) SeekOrphans() {
+	o.cfg.Go(o.adoptions.loop)
+	o.cfg.Go(o.dialled.loop)
+}
 
 // AdoptBy has adopt go on with a session that has no edge, now, and returns what it does; begun is false where that is under way already.
 func (o *Owner) AdoptBy(s presence.Orphan, adopt func() error) (begun bool, err error) {

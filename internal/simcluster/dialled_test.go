@@ -246,12 +246,8 @@ func (s *dialled) missing() string {
 			s.register(newDice(uint64(len(s.w.notes))), p) // its grace was over
 			return fmt.Sprintf("%s has no session", p.id)
 		}
-		each := 1
-		if s.isAnothers(e, p) { // and its owner's still, whose edge could not say so while presence knew nothing of it
-			each = 2
-		}
-		if by := p.connections(); len(by) != each {
-			return fmt.Sprintf("%s has connections of %v, want %d", p.id, by, each)
+		if by := p.connections(); len(by) != 1 {
+			return fmt.Sprintf("%s has connections of %v, want one", p.id, by)
 		}
 		if got := p.got(); len(got) < len(p.said) && s.w.plan.Records > int64(len(p.said)) {
 			return fmt.Sprintf("%s has %q of %q", p.id, got, p.said)
