@@ -29,7 +29,7 @@ type Reasserted struct {
 // gone it is written whole, under the same epoch; where it is there under that epoch, only what may be missing is
 // added; a session that went to grace because the lease lapsed is active again. One that is Away comes back as one
 // in its grace, and only where its record is gone.
-// Memberships of spaces are added again, without telling anyone. A few pipelines, whatever the number.
+// Memberships of spaces are added again, without telling anyone: but where the record was there without one, the next change of that space tells of it. A few pipelines, whatever the number.
 func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reasserted, err error) {
 	calls := append(s.leases.renewal(h, ""), s.listAgain(h, cs)...) // the lease first: without it what follows is nobody's
 	calls = append(append(calls, s.listAway(cs)...), s.listDialled(h, cs)...)
@@ -58,12 +58,16 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	}
 	for i, x := range cs {
 		r := replies[first+i]
-		leaving := r.at(1).names()
+		leaving, back := r.at(1).names(), r.at(2).names()
 		for space := range x.Spaces {
 			if !r.at(0).yes() || slices.Contains(leaving, space) { // who tells of that must not find it a member again
 				continue
 			}
-			again = append(again, s.spaces.join(x.Claim, space, s.cfg.SpaceType(space), true, true))
+			how := joinsLost
+			if slices.Contains(back, space) { // it may have left meanwhile, which others were told
+				how = joinsAgain
+			}
+			again = append(again, s.spaces.join(x.Claim, space, s.cfg.SpaceType(space), true, how))
 		}
 	}
 	if replies, err = s.runAll(ctx, again); err != nil {

@@ -362,3 +362,51 @@ func TestWhoHandsOverUnaskedIsSettled(t *testing.T) {
 		is(t, s.Sessions.HandedOver(t.Context(), old, presence.Position{}, nil, false), presence.ErrDeposed)
 	})
 }
+
+// Sessions are written again that leave a space meanwhile: who is leaving it, or has left while it is away, does not come back.
+func TestWhoLeavesWhileItIsWrittenAgainIsNoMember(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		for _, c := range []struct {
+			id   agora.AgentID
+			away time.Duration
+			told bool
+		}{{"here, leaving", 0, false}, {"away, leaving", time.Hour, false}, {"away, left", time.Hour, true}} {
+			t.Run(string(c.id), func(t *testing.T) {
+				claim := claimIn(t, s, c.id, "active")
+				_ = must(s.Spaces.Join(t.Context(), claim, "room", presence.Public, true))(t)
+				held := heldBy(claim)
+				held.Spaces, held.Away = map[string]uint64{"room": 0}, c.away
+				_ = must(s.Spaces.Leave(t.Context(), claim, "room"))(t)
+				if c.told {
+					ok(t, s.Spaces.Left(t.Context(), claim, "room"))
+				}
+				_ = must(s.Sessions.Reassert(t.Context(), claimant(c.id, "e1").Holder, []presence.Held{held}))(t)
+				if must(s.Spaces.IsMember(t.Context(), tenant, "room", c.id))(t) {
+					t.Error("it is a member again")
+				}
+			})
+		}
+	})
+}
+
+// A session is written again that has left a space meanwhile, and others were told: that it is in there again they are told, too.
+func TestAMembershipThatIsWrittenAgainOverALeaveIsTold(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		claim := claimIn(t, s, "a", "active")
+		_ = must(s.Spaces.Join(t.Context(), claim, "room", presence.Public, true))(t)
+		held := heldBy(claim)
+		m := must(s.Spaces.Leave(t.Context(), claim, "room"))(t)
+		ok(t, s.Spaces.Announced(t.Context(), tenant, "room", m.Pending[len(m.Pending)-1].Version))
+		ok(t, s.Spaces.Left(t.Context(), claim, "room"))
+		_ = must(s.Sessions.Reassert(t.Context(), claimant("a", "e1").Holder, []presence.Held{held}))(t)
+		var told []string
+		for _, c := range must(s.Spaces.Leave(t.Context(), claim, "room"))(t).Pending {
+			told = append(told, "joined "+string(c.Joined)+", left "+string(c.Left))
+		}
+		if want := []string{"joined a, left ", "joined , left a"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}

@@ -44,7 +44,7 @@ func (s Spaces) Join(ctx context.Context, c Claim, space, typ string, create boo
 	if !replies[1].yes() {
 		return Membership{}, ErrDeposed
 	}
-	r, err := s.run(ctx, s.join(c, space, typ, create, false))
+	r, err := s.run(ctx, s.join(c, space, typ, create, joinsNew))
 	if err != nil {
 		return Membership{}, err
 	}
@@ -119,9 +119,18 @@ func (s Spaces) unmember(ctx context.Context, c Claim, space string, leaving boo
 	return why
 }
 
-func (s Spaces) join(c Claim, space, typ string, create, again bool) call {
+// joining is how a membership comes about, in words of the script.
+type joining string
+
+const (
+	joinsNew   joining = "new"
+	joinsAgain joining = "again" // as its edge says; the server had its session, and not its membership, which may just have ended
+	joinsLost  joining = "lost"  // as its edge says; the server had lost it, and others know it as a member
+)
+
+func (s Spaces) join(c Claim, space, typ string, create bool, how joining) call {
 	return call{joinScript, spaceKeys(c.Tenant, space), []any{
-		agora.EncodeToken(string(c.Agent)), c.Session, c.Epoch, typ, flag(create), s.cfg.MaxMembers, keepChanges, flag(again),
+		agora.EncodeToken(string(c.Agent)), c.Session, c.Epoch, typ, flag(create), s.cfg.MaxMembers, keepChanges, string(how),
 	}}
 }
 

@@ -1,24 +1,30 @@
 -- Writes a claim again that the server may have lost. KEYS: record, unsettled, spaces, cancelled, lanes.
 -- ARGV: epoch, edge, incarnation, connection, session, token, principal, card, detail, since, dirty, ms of grace left
 -- (0: the agent is connected), how its connection is dialled (empty: it is not), for whom, how many pairs of lane fields follow, those pairs, positions (with the session's spaces).
--- Returns {1, the spaces of the session that it is leaving}, or {0} when deposed.
+-- Returns {1, the spaces that the session is leaving, or has left, those that it is in again though the server had the claim}, or {0} when deposed.
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
 local us = micros()
 local away = ARGV[12] ~= '0'
 local lanes = 16 + 2 * tonumber(ARGV[15])
+local leaving, again = {}, {}
 if r[2] and tonumber(r[2]) > tonumber(ARGV[1]) then
   return {0}
 end
 local now = int(math.floor(us / 1000))
 local since = ARGV[10] ~= '0' and ARGV[10] or now
-local begun = true
+local begun, lost = true, true
 if r[2] == ARGV[1] then
-  begun = redis.call('HGET', KEYS[1], 'begun') == ARGV[1]
+  begun, lost = redis.call('HGET', KEYS[1], 'begun') == ARGV[1], false
   if r[1] ~= '1' and r[1] ~= '2' then
     return {0}
   end
-  if away then
-    return {1, {}} -- who has lost its socket tells so, or has
+  if away then -- who has lost its socket tells so, or has
+    for i = lanes + 6, #ARGV, 2 do
+      if (redis.call('HGET', KEYS[3], ARGV[i]) or '-') == '-' then
+        leaving[#leaving + 1] = ARGV[i]
+      end
+    end
+    return {1, leaving, {}}
   end
   if r[1] == '2' then
     redis.call('HDEL', KEYS[1], 'grace_until')
@@ -43,9 +49,10 @@ redis.call('HSET', KEYS[1], 'state', away and '2' or '1', 'epoch', ARGV[1], 'edg
 for i = 16, lanes - 1, 2 do
   redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1])
 end
-local leaving = {}
 for i = lanes + 6, #ARGV, 2 do
-  redis.call('HSETNX', KEYS[3], ARGV[i], '0')
+  if redis.call('HSETNX', KEYS[3], ARGV[i], '0') == 1 and not lost then
+    again[#again + 1] = ARGV[i]
+  end
   if redis.call('HGET', KEYS[3], ARGV[i]) == '-' then
     leaving[#leaving + 1] = ARGV[i]
   end
@@ -53,4 +60,4 @@ end
 if begun then -- else the last holder's positions still count
   put_positions(KEYS[1], KEYS[3], lanes, us)
 end
-return {1, leaving}
+return {1, leaving, again}

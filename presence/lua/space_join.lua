@@ -1,5 +1,6 @@
 -- Joins a space. KEYS: meta, members, order, pending. ARGV: agent, session, epoch, type, whether to make the space,
--- most members, how many changes to keep, whether it is told to nobody (it was a member before the server lost it).
+-- most members, how many changes to keep, how it comes about: 'new', 'again' (it was a member before, and is one though the space is full), 'lost' (so
+-- too, and others know it as one: they are told nothing).
 -- Returns {'ok', changed, members and their order, changes not yet announced}, {'none'}, {'full'} or {'deposed'}.
 if redis.call('EXISTS', KEYS[1]) == 0 then
   if ARGV[5] == '0' then
@@ -17,14 +18,14 @@ if old then
     return {'deposed'}
   end
 else
-  if ARGV[8] == '0' and redis.call('HLEN', KEYS[2]) >= tonumber(ARGV[6]) then
+  if ARGV[8] == 'new' and redis.call('HLEN', KEYS[2]) >= tonumber(ARGV[6]) then
     return {'full'}
   end
   local seq = int(redis.call('HINCRBY', KEYS[1], 'seq', 1))
   redis.call('ZADD', KEYS[3], seq, ARGV[1])
   redis.call('PERSIST', KEYS[1])
   redis.call('PERSIST', KEYS[4])
-  if ARGV[8] == '0' then
+  if ARGV[8] ~= 'lost' then
     local version = int(redis.call('HINCRBY', KEYS[1], 'version', 1))
     redis.call('RPUSH', KEYS[4], version .. ' J ' .. seq .. ' ' .. ARGV[1])
     redis.call('LTRIM', KEYS[4], '-' .. ARGV[7], -1)
