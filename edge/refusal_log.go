@@ -35,13 +35,16 @@ func NewRefusalLog(log *slog.Logger) *RefusalLog {
 	return &RefusalLog{log: log, counts: map[agora.Code]*refusedCode{}}
 }
 
-// Note logs a refusal, or counts it for the next line of its code. attrs are made only for a line.
-func (r *RefusalLog) Note(code agora.Code, why string, attrs func() []slog.Attr) {
-	left, ok := r.admit(code, time.Now())
+// Note logs a refusal and its cause, or counts it for the next line of its code. attrs are made only for a line.
+func (r *RefusalLog) Note(e *agora.Error, attrs func() []slog.Attr) {
+	left, ok := r.admit(e.Code, time.Now())
 	if !ok {
 		return
 	}
-	all := append(attrs(), slog.String("code", string(code)), slog.String("why", why[:min(len(why), refusalText)]))
+	all := append(attrs(), slog.String("code", string(e.Code)), slog.String("why", e.Message[:min(len(e.Message), refusalText)]))
+	if e.Cause != nil {
+		all = append(all, slog.Any("err", e.Cause))
+	}
 	if left > 0 {
 		all = append(all, slog.Int("left_out", left))
 	}

@@ -41,7 +41,7 @@ func (i *interceptor) failed(ctx context.Context, err error) error {
 // refused returns the error of a call that was not let in, and takes note of it.
 func (i *interceptor) refused(method string, err error) error {
 	e := agora.AsError(err)
-	i.refusals.Note(e.Code, e.Message, func() []slog.Attr {
+	i.refusals.Note(e, func() []slog.Attr {
 		return []slog.Attr{slog.String("method", method)}
 	})
 	s := statusOf(e)

@@ -62,7 +62,7 @@ func (p *Path) form(r *http.Request, err error, e *agora.Error) (media string, b
 func (k *Kit) refuse(w http.ResponseWriter, r *http.Request, p *Path, err error) {
 	status, e := statusOf(err)
 	k.stats.fault(e.Code)
-	k.refusals.Note(e.Code, e.Message, func() []slog.Attr {
+	k.refusals.Note(e, func() []slog.Attr {
 		return []slog.Attr{slog.String("from", k.client(r).String()), slog.Int("status", status)}
 	})
 	h := w.Header()

@@ -20,7 +20,7 @@ func (c *conn) Notify(n edge.Notice) {
 	case edge.NoticeFault:
 		f := (&wire.Frame{ID: n.RequestID, N: n.N}).Refuse(n.Err)
 		about(&f, n)
-		c.fault(&f)
+		c.fault(&f, agora.AsError(n.Err))
 	default:
 		f := noticeFrame(n)
 		c.out.queue(&f)
@@ -62,10 +62,7 @@ func about(f *wire.Frame, n edge.Notice) {
 // refuse answers a request with an error; an empty frame stands for one that could not be read.
 func (c *conn) refuse(request *wire.Frame, err error) {
 	f := request.Refuse(err)
-	if e := agora.AsError(err); e.Cause != nil {
-		c.door.cfg.Log.Debug("request failed", "conn", c.name(), "code", e.Code, "err", e.Cause)
-	}
-	c.fault(&f)
+	c.fault(&f, agora.AsError(err))
 }
 
 func seconds(t time.Time) json.RawMessage { return strconv.AppendInt(nil, t.Unix(), 10) }

@@ -17,7 +17,7 @@ func plain(r *http.Request) bool {
 // explain says what this is. Who asks needs no credentials for it, and learns nothing else.
 func (d *Door) explain(w http.ResponseWriter, r *http.Request) {
 	d.stats.Refused.Add(1)
-	d.refusals.Note(agora.InvalidRequest, "no upgrade", func() []slog.Attr {
+	d.refusals.Note(agora.Errorf(agora.InvalidRequest, "no upgrade"), func() []slog.Attr {
 		return []slog.Attr{slog.String("from", d.client(r).String()), slog.Int("status", http.StatusUpgradeRequired)}
 	})
 	if r.ProtoMajor > 1 {

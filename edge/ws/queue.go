@@ -177,15 +177,15 @@ type flood struct {
 
 const floodWindow = 10 * time.Second
 
-// fault queues an error frame; too many of them in a short time end the
+// fault queues an error's frame; too many of them in a short time end the
 // connection. Those that only say "later" are not held against it.
-func (c *conn) fault(f *wire.Frame) {
-	c.door.stats.fault(agora.Code(f.Code))
-	c.door.refusals.Note(agora.Code(f.Code), f.Message, c.attrs)
+func (c *conn) fault(f *wire.Frame, e *agora.Error) {
+	c.door.stats.fault(e.Code)
+	c.door.refusals.Note(e, c.attrs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out.queueLocked(f)
-	switch agora.Code(f.Code) {
+	switch e.Code {
 	case agora.Unavailable, agora.Timeout, agora.RateLimited:
 		return
 	}

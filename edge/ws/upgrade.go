@@ -92,7 +92,7 @@ func (d *Door) client(r *http.Request) netip.Addr {
 // turnAway refuses before the upgrade.
 func (d *Door) turnAway(w http.ResponseWriter, r *http.Request, status int, e *agora.Error) {
 	d.stats.Refused.Add(1)
-	d.refusals.Note(e.Code, e.Message, func() []slog.Attr {
+	d.refusals.Note(e, func() []slog.Attr {
 		return []slog.Attr{slog.String("from", d.client(r).String()), slog.Int("status", status)}
 	})
 	if r.ProtoMajor == 1 {
