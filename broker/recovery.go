@@ -27,6 +27,7 @@ type recovery struct {
 	l      *Lane
 	since  time.Time
 	cancel context.CancelFunc
+	why    error // that it has not worked yet; guarded by the lane's lock
 }
 
 // startRecovery has a goroutine ask the log where the lane stands; it goes on when that
@@ -61,6 +62,9 @@ func (r *recovery) run(ctx context.Context, only bool) {
 	}
 	for pause := recoveryPause; ; pause = min(2*pause, recoveryPauseMax) {
 		err := r.fenceAndRead(ctx)
+		l.mu.Lock()
+		r.why = err
+		l.mu.Unlock()
 		switch {
 		case err == nil || errors.Is(err, errOver) || ctx.Err() != nil:
 			return

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -86,7 +87,7 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 	switch {
 	case l.state == dead || l.state == ended:
 	case l.recovery != nil && waiting > l.b.cfg.GiveUp+recoveryPatience:
-		l.failPending(jslog.ErrSilent)
+		l.failPending(cmp.Or(l.recovery.why, jslog.ErrSilent))
 	case l.inflight != nil && l.recovery == nil:
 		l.retry(now, hurry)
 	case l.pace.running():

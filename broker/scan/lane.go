@@ -3,12 +3,13 @@ package scan
 import (
 	"context"
 	"errors"
-	"time"
+	"math"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/ledger"
 	"github.com/agora-relay/agora/broker/record"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // LaneScan reads a mailbox behind a fence, for what one session has stored there.
@@ -37,10 +38,11 @@ func NewLaneScan(s *Scanner, from agora.AgentID, session string, to agora.Addres
 }
 
 // Run gives fold every record of the session that is not void, in order, and returns once it has read as far as the
-// stream's leader knew after the fence.
+// stream's leader knew after the fence: of the lane nothing is stored behind that, and what others store meanwhile is not waited for.
 func (l *LaneScan) Run(ctx context.Context, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
 	l.pos = max(l.Floor, 1) - 1 // the last known record is read again: it shows that nothing after it is gone
-	for first := true; ; first = false {
+	end := uint64(math.MaxUint64)
+	for first := true; l.pos < end; first = false {
 		p, err := l.s.log.Read(ctx, jslog.Query{Stream: l.at.Stream, Subject: l.at.Log(), Seq: l.pos + 1})
 		if err != nil {
 			return err
@@ -55,23 +57,32 @@ func (l *LaneScan) Run(ctx context.Context, fold func(o record.Origin, seq uint6
 				return err
 			}
 		}
-		if !p.Whole {
+		lags := !first && p.Whole && l.pos < end // a replica has answered that does; or what it lacks is gone
+		if !first && !lags {
 			continue
 		}
-		last, err := l.s.log.Last(ctx, l.at.Stream, l.at.Log())
-		if errors.Is(err, jslog.ErrNone) || err == nil && last.Seq <= l.pos {
-			return nil
-		}
+		now, err := l.end(ctx)
 		if err != nil {
 			return err
 		}
-		// A replica that lags has answered: there is more.
-		select {
-		case <-time.After(jslog.RetryPause / 10):
-		case <-ctx.Done():
+		end = min(end, now)
+		if lags && !pause.For(ctx, jslog.RetryPause/10) {
 			return ctx.Err()
 		}
 	}
+	return nil
+}
+
+// end returns the sequence of the last record there is, as the stream's leader knows it; 0 for none.
+func (l *LaneScan) end(ctx context.Context) (uint64, error) {
+	last, err := l.s.log.Last(ctx, l.at.Stream, l.at.Log())
+	if errors.Is(err, jslog.ErrNone) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return last.Seq, nil
 }
 
 // misses reports whether records may be missing between what was read before and a page: the oldest went while the scan was at it, of a mailbox that
