@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,13 +118,18 @@ func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := func(a *call.Answer, request string) { // again, as what takes it off the list may be slow
+	list := func(a *call.Answer, request string) (seq uint64) { // again, as an edge does that was away when it ended
 		t.Helper()
-		bob.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"anna","request_id":` + agoratest.Quote(request) + `}`)
+		seq = bob.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"anna","request_id":` + agoratest.Quote(request) + `}`).Seq()
+		await.True(t, "the call is over for all", func() bool {
+			left, _, err := store.Calls.To(t.Context(), agora.DefaultTenant, "bob")
+			return err == nil && !slices.ContainsFunc(left, func(c presence.Call) bool { return c.Box == a.Box() })
+		})
 		still := presence.Call{Tenant: agora.DefaultTenant, Box: a.Box(), From: "anna", To: "bob", Request: request}
 		if _, err := store.Calls.Hold(t.Context(), edges[0], []presence.Waiting{{Call: still}}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
+		return seq
 	}
 	a := calls(t, c, 0, question("bob", "r1"))
 	bob.Expect(`{"type":"message","from":"anna"}`)
@@ -135,11 +141,20 @@ func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) 
 	a = calls(t, c, 0, question("bob", "r2"))
 	last := bob.Expect(`{"type":"message","from":"anna"}`).Seq()
 	bob.Drop()
-	bob, _ = registered(t, c, 2, "bob", token(welcome), after(last)) // which was asked elsewhere
+	bob, welcome = registered(t, c, 2, "bob", token(welcome), after(last)) // which was asked elsewhere
 	a.Close()
 	list(a, "r2")
 	bob.Send(`{"type":"reply","to":"anna","payload":{"request_id":"r2"}}`)
 	anna.Expect(`{"type":"reply","from":"bob","payload":{"request_id":"r2"}}`)
+
+	a = calls(t, c, 0, question("bob", "r3"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	a.Close()
+	last = list(a, "r3")
+	bob.Drop()
+	bob, _ = registered(t, c, 1, "bob", token(welcome), after(last)) // which was asked, and told, elsewhere
+	bob.Send(`{"type":"reply","to":"anna","payload":{"request_id":"r3"}}`)
+	anna.Expect(`{"type":"reply","from":"bob","payload":{"request_id":"r3"}}`)
 }
 
 // A stream's name may be used again as soon as its end is said: what begins then answers the next call, though the end is not stored yet.

@@ -1,7 +1,6 @@
 package edge_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -119,25 +118,15 @@ func TestAnAnswerIsNotDroppedWhilePresenceCantTellWhoseItIs(t *testing.T) {
 	c := start(t, agoratest.Options{Edges: 2})
 	anna, _ := registered(t, c, 1, "anna")
 	bob, _ := registered(t, c, 1, "bob")
-	cfg, away := c.Node(0).Config(), agora.Errorf(agora.Unavailable, "presence can't be reached")
-	r := call.New(call.Config{
-		Broker: cfg.Broker, Presence: cfg.Presence, Holder: c.Node(0).Holder(), Wrote: func(agora.Address) {},
-		Reach: func(context.Context, agora.Address) error { return nil }, Limits: func() (agent, all int) { return 1, 1 }, Delivers: func() error { return nil },
-		Known: func(context.Context, string, agora.AgentID) (bool, error) {
-			if away == nil {
-				return true, nil
-			}
-			err := away
-			away = nil
-			return false, err
-		},
+	away := agora.Errorf(agora.Unavailable, "presence can't be reached")
+	r := registry(t, c, func() (bool, error) {
+		if away == nil {
+			return true, nil
+		}
+		err := away
+		away = nil
+		return false, err
 	})
-	t.Cleanup(r.Close)
-	q := question("bob", "r")
-	q.Message.From, q.Message.To = "anna", agora.ToAgent(agora.DefaultTenant, "bob")
-	a, err := r.Start(await.Context(t), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := asks(t, r, "r", "")
 	isAnsweredInVain(anna, bob, a)
 }

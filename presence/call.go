@@ -218,6 +218,29 @@ func (s Calls) To(ctx context.Context, tenant string, id agora.AgentID) (calls [
 	return calls, whole && err == nil, nil
 }
 
+// ToAnswer is To without the calls that are over: an edge that was away when others ended one lists it again. Two round trips.
+func (s Calls) ToAnswer(ctx context.Context, tenant string, id agora.AgentID) (calls []Call, whole bool, err error) {
+	calls, whole, err = s.To(ctx, tenant, id)
+	if err != nil || len(calls) == 0 {
+		return nil, whole, err
+	}
+	p := s.rdb.Pipeline()
+	states := make([]*redis.SliceCmd, len(calls))
+	for i, c := range calls {
+		states[i] = p.HMGet(ctx, c.record()[0], "state")
+	}
+	if _, err := p.Exec(ctx); err != nil {
+		return nil, false, unavailable(err)
+	}
+	left := calls[:0]
+	for i, c := range calls {
+		if CallState(reply{states[i].Val()}.at(0).str()) != CallOver {
+			left = append(left, c)
+		}
+	}
+	return left, whole, nil
+}
+
 // IsOpen reports whether a call is open: its answer was not read.
 func (s Calls) IsOpen(ctx context.Context, tenant, box string) (bool, error) {
 	state, err := s.rdb.HGet(ctx, Call{Tenant: tenant, Box: box}.record()[0], "state").Result()

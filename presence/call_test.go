@@ -32,6 +32,33 @@ func TestAnEdgeThatIsBackLearnsWhichCallsWereEndedAndWhetherThatIsDone(t *testin
 	})
 }
 
+func TestACallThatIsOverIsNotToBeAnsweredThoughAnEdgeThatIsBackListsIt(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		edge := presence.Holder{Edge: "edge 1", Incarnation: "a"}
+		c := presence.Call{Tenant: tenant, Box: "box", From: "anna", To: "bob", Request: "r"}
+		lists := func(listed, toAnswer int) {
+			t.Helper()
+			all, _, err := s.Calls.To(t.Context(), tenant, "bob")
+			ok(t, err)
+			some, _, err := s.Calls.ToAnswer(t.Context(), tenant, "bob")
+			if ok(t, err); len(all) != listed || len(some) != toAnswer {
+				t.Fatalf("listed are %+v, to be answered %+v; want %d and %d", all, some, listed, toAnswer)
+			}
+		}
+		if state, _, err := s.Calls.Open(t.Context(), edge, "1", c, time.Minute, time.Minute); err != nil || state != presence.CallNew {
+			t.Fatalf("Open = %v, %v", state, err)
+		}
+		lists(1, 1)
+		must(s.Calls.Leave(t.Context(), edge, []presence.Leaving{{Call: c, Waiter: "*", End: true}}, time.Minute, time.Minute))(t)
+		lists(1, 0)
+		ok(t, s.Calls.Drop(t.Context(), edge, []presence.Call{c}))
+		lists(0, 0)
+		must(s.Calls.Hold(t.Context(), edge, []presence.Waiting{{Call: c, Waiters: []string{"1"}}}, time.Minute))(t)
+		lists(1, 0)
+	})
+}
+
 func TestAnswersThatADeadEdgeWasToLookForAreLeftToOthersUntilSomebodyHasLooked(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

@@ -189,7 +189,7 @@ func (a *Answer) take(m *agora.Message) bool {
 		a.fail(agora.Errorf(agora.Unavailable, "parts of the answer were lost before they were read"))
 		return false
 	case m.Kind == agora.Control && m.Part == agora.Abort && m.From == "":
-		a.end(aborted(m))
+		a.lose(aborted(m), true)
 		return false
 	case a.cancelled(m):
 		a.fail(errCancelled)
@@ -273,15 +273,18 @@ func (a *Answer) Close() {
 	case was.unsaid:
 		a.r.leave(a, was, "")
 	case was.opened:
-		a.r.leave(a, was, codeOf(was.err))
+		a.r.leave(a, was, codeOf(was))
 	case a.stream != nil:
 		a.stream.lane.Close()
 	}
 }
 
-// codeOf is what who was asked is told of a call that nobody waits for any more.
-func codeOf(err error) agora.Code {
-	if errors.Is(err, errLate) {
+// codeOf is what who was asked is told of a call that nobody waits for any more; nothing where others have told.
+func codeOf(was stage) agora.Code {
+	switch {
+	case was.told:
+		return ""
+	case errors.Is(was.err, errLate):
 		return agora.Timeout
 	}
 	return agora.StreamAborted

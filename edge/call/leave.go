@@ -281,17 +281,12 @@ func (r *Registry) Hold(ctx context.Context) error {
 	return err
 }
 
-// endHere ends what callers here wait for, as others have ended the call. Where these may not have told so who was asked, its callers finish it as they leave.
+// endHere ends what callers here wait for, as others have ended the call. Its callers finish it as they leave.
 func (r *Registry) endHere(c presence.Ended) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for a := range r.open[key(c.Tenant, c.Box)] {
-		if c.Untold {
-			a.change(func(s *stage) { s.givenUp = true })
-			a.fail(errUnreached)
-		} else {
-			a.end(errUnreached)
-		}
+		a.lose(errUnreached, !c.Untold)
 	}
 }
 

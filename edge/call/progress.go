@@ -27,6 +27,7 @@ type stage struct {
 	unsaid  bool  // the request is not stored, for sure, and nobody else stores it
 	closed  bool
 	givenUp bool // its caller does not make the call again
+	told    bool // others have ended the call, and have told who was asked
 }
 
 // now returns what is so now.
@@ -51,6 +52,12 @@ func (p *progress) end(err error) { p.set(err, true) }
 
 // fail says that the answer won't come to its end here.
 func (p *progress) fail(err error) { p.set(err, false) }
+
+// lose says that others have ended the call, and whether they have told who was asked. The rest is done here as well: they may have died before it.
+func (p *progress) lose(err error, told bool) {
+	p.change(func(s *stage) { s.givenUp, s.told = true, s.told || told })
+	p.fail(err)
+}
 
 func (p *progress) set(err error, whole bool) {
 	p.mu.Lock()

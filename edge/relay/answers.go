@@ -47,7 +47,7 @@ func (s *Sender) Cut(name, stream string) {
 	}
 }
 
-// Route returns where a message of the agent's goes: the answer of a call into its box, as does that the agent cancels a stream which is its request; everything else where it is addressed. It takes a round trip to
+// Route returns where a message of the agent's goes: the answer of a call into its box, as does that the agent cancels a stream which is its request; everything else where it is addressed. It takes two round trips to
 // presence when the agent replies for the first time to something that it was not handed here, or cancels that.
 func (s *Sender) Route(ctx context.Context, m *agora.Message) agora.Address {
 	if m.Kind != agora.Reply && m.Part != agora.Cancel || m.To.IsSpace() {
@@ -68,11 +68,11 @@ func (s *Sender) Route(ctx context.Context, m *agora.Message) agora.Address {
 	return to
 }
 
-// list asks presence for the calls that are open.
+// list asks presence for the calls that are not over.
 func (s *Sender) list(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.relay.cfg.Answer)
 	defer cancel()
-	calls, whole, err := s.relay.cfg.Presence.Calls.To(ctx, s.cfg.Claim.Tenant, s.cfg.Claim.Agent)
+	calls, whole, err := s.relay.cfg.Presence.Calls.ToAnswer(ctx, s.cfg.Claim.Tenant, s.cfg.Claim.Agent)
 	if err != nil {
 		s.relay.cfg.Log.Debug("open calls could not be read", "agent", s.cfg.Claim.Agent, "err", err)
 		return
