@@ -155,6 +155,9 @@ func (b *boxes) route(m *agora.Message) (to agora.Address, found bool) {
 	}
 	x, found := b.answerFor(m)
 	if x == nil {
+		if m.Part == agora.Start { // its parts follow it: the box's answer of this name is over, or never began
+			delete(b.streams, streamKey{m.To, m.Stream})
+		}
 		return m.To, found
 	}
 	x.begun, x.ended, x.n, x.id, x.stream = true, false, m.N, m.ID, ""

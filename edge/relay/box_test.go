@@ -53,6 +53,46 @@ func TestACancelGoesPastAnAnswerThatIsOver(t *testing.T) {
 	}
 }
 
+// A call is over before its answer has begun, or behind that: a stream of the answer's name goes to the mailbox of who asked then, all of it. In the box its parts would
+// lack their start: they would be refused for ever where the box's lane waits for the start's number.
+func TestPartsGoWhereTheirStartWent(t *testing.T) {
+	peer, at := agora.ToAgent("t", "caller"), agora.ToBox("t", "first", "caller")
+	for about, c := range map[string]struct {
+		over func(*Sender)
+		then uint64 // number of the start behind that
+	}{
+		"its start is refused for the moment, and nobody waits any more": {func(s *Sender) {
+			s.boxed(at, agora.Start, agora.Errorf(agora.Unavailable, "the log is away"))
+			s.NotAsked(peer, "first")
+		}, 1},
+		"it has come to its end, and another begins": {func(s *Sender) { s.boxed(at, agora.End, nil) }, 4},
+	} {
+		s := new(Sender)
+		s.relay, s.cfg.Claim = &Relay{}, new(presence.Claim)
+		s.Asked(peer, "r", "first", "")
+		say := func(part agora.Part, n uint64, want agora.Address) {
+			t.Helper()
+			m := agora.Message{Kind: agora.Reply, Part: part, To: peer, Stream: "s", N: n}
+			if part == agora.Start {
+				m.Meta.Parent = "r"
+			}
+			if to := s.Route(t.Context(), &m); to != want {
+				t.Errorf("%s: part %d goes to %+v, want %+v", about, part, to, want)
+			}
+		}
+		for k, part := range []agora.Part{agora.Start, agora.Chunk, agora.End} {
+			say(part, uint64(k+1), at)
+		}
+		c.over(s)
+		for k, part := range []agora.Part{agora.Start, agora.Chunk, agora.End} {
+			say(part, c.then+uint64(k), peer)
+		}
+		if to := s.Box(peer, "s"); to != peer {
+			t.Errorf("%s: the stream is open to %+v, want %+v", about, to, peer)
+		}
+	}
+}
+
 // answer begins the answer to a request that is called like its stream.
 func (b *boxes) answer(to agora.Address, stream string) {
 	b.add(to.Peer(), stream, to.Space, "")
