@@ -59,10 +59,12 @@ test-bench:
 test-chart:
 	cd helm/check && $(GO) test -vet=off -ldflags=-w -timeout 5m ./...
 
-# The same tests under the race detector, which takes the processors for three times as long: make check has the short ones of them.
+# The same tests under the race detector, which takes the processors for three times as long: make check has the short ones of them. A whole
+# cluster of processes and all its agents are enough for two processors: they go first, by themselves.
 race:
 	scripts/install.sh
-	$(tests) -race ./internal/reliability ./edge/... ./cmd/... ./...
+	$(tests) -race ./internal/reliability
+	$(tests) -race ./edge/... ./cmd/... ./...
 	cd bench && $(GO) test -race -vet=off -timeout 5m ./...
 
 # Clients of other languages against real edges: Node, Python, js-libp2p, hosts and servers of MCP, curl, nghttp, grpcurl, ghz. Installs what of them is missing, libraries into bin/interop.
