@@ -8,8 +8,8 @@ import (
 )
 
 // Catchup reads a session's mailbox from a position on, apart from its Pull: for a reader that could not keep up with
-// what Pull brought. What it reads was pulled before, or will be: nothing follows from it, neither for receipts nor for
-// streams. Next and Close are for one goroutine at a time.
+// what Pull brought. What it reads was pulled before, or will be: nothing follows from it for streams, nor for receipts but by
+// Lost. Next and Close are for one goroutine at a time.
 type Catchup struct {
 	s     *Session
 	inbox *broker.Inbox
@@ -50,6 +50,10 @@ func (c *Catchup) Next(ctx context.Context, max int) ([]Delivery, error) {
 	c.kept = nil
 	return ds, nil
 }
+
+// Lost notes that no reader gets the messages from one position to another that are no streams: Pull gave them, and the log lost them before they were
+// read again. Their senders are not told that they have arrived, if Lost comes before the Ack of their positions. It may be called from any goroutine, and does not block.
+func (c *Catchup) Lost(first, last uint64) { c.s.owed.Load().lose(span{first, last}) }
 
 // Held returns the bytes that wait for Next.
 func (c *Catchup) Held() int { return c.inbox.Held() }

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ type receiptQueue struct {
 	writing uint64           // the lowest position of what is handed to be written and not among unacked yet; 0 for none
 	unacked []pendingReceipt // written, not yet known to have arrived
 	spill   span             // where those stand that found no room in unacked: the log has them
+	lost    []span           // of what is handed to be written: see lose
 	toTell  map[agora.AgentID]*senderReceipts
 
 	readers int    // that look in the log for what else is to be told
@@ -70,6 +72,7 @@ type pendingReceipt struct {
 	seq   uint64
 	what  subject
 	tiers agora.Receipts // to be told
+	whole bool           // it is no part of a stream
 }
 
 // subject names a message in a receipt, as its sender named it.
@@ -117,6 +120,9 @@ func (o *receiptQueue) handed(seq uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.writing = seq
+	if seq == 0 {
+		o.lost = nil
+	}
 }
 
 // written tells senders that what they sent was written to the socket,
@@ -136,7 +142,7 @@ func (o *receiptQueue) written(ds []Delivery) {
 			o.enqueue(m.From, what, agora.Delivered, m.Seq)
 		}
 		if due := m.Meta.Receipts & later; due != 0 {
-			o.await(pendingReceipt{m.From, m.Seq, what, due})
+			o.await(pendingReceipt{m.From, m.Seq, what, due, m.Part == agora.Whole})
 			owes = true
 		}
 	}
@@ -150,6 +156,9 @@ func (o *receiptQueue) written(ds []Delivery) {
 func (o *receiptQueue) await(r pendingReceipt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if slices.ContainsFunc(o.lost, r.isLost) {
+		return
+	}
 	o.unacked = append(o.unacked, r)
 	if over := len(o.unacked) - maxPendingReceipts; over > 0 {
 		o.spill.first, o.spill.last = lower(o.spill.first, o.unacked[0].seq), o.unacked[over-1].seq

@@ -55,3 +55,36 @@ func TestAMessageThatTheBacklogHasReadAheadOfTheOthersIsServedOnce(t *testing.T)
 	is(5)
 	free <- struct{}{}
 }
+
+// A gap in the log may reach beyond what was dispatched: what the session still has of that is served as it comes live.
+func TestAGapThatTheBacklogReadsHidesNothingThatComesLive(t *testing.T) {
+	served, free := make(chan uint64, 9), make(chan struct{})
+	d := New(Config{Whole: 1, Queue: 1 << 20, Records: math.MaxInt64, Serve: func(x *Exchange) {
+		p, err := x.Next(context.Background())
+		if err != nil {
+			return
+		}
+		served <- p.Seq >> agora.SeqShift
+		<-free
+	}})
+	defer d.Close()
+	d.position.acked = math.MaxUint64 // there is no session to tell
+	say := func(kind agora.Kind, n uint64) edge.Delivery {
+		return edge.Delivery{Message: &agora.Message{Kind: kind, From: "a", N: 3 << agora.SeqShift, Seq: n << agora.SeqShift}}
+	}
+	d.hand([]edge.Delivery{say(agora.Request, 1), say(agora.Request, 2)})
+	d.mu.Lock()
+	d.backlog.lag(3 << agora.SeqShift)
+	_, lost := d.backlog.caught([]edge.Delivery{say(agora.Gap, 4), say(agora.Request, 5)}, d.position.at)
+	d.mu.Unlock()
+	if len(lost) > 0 {
+		t.Errorf("the door is told of %v, which may come", lost[0].Message)
+	}
+	d.hand([]edge.Delivery{say(agora.Request, 3), say(agora.Request, 4), say(agora.Request, 5)})
+	for want := range uint64(5) {
+		if n := await.Recv(t, "a message is served", served); n != want+1 {
+			t.Errorf("message %d is served, want %d", n, want+1)
+		}
+		free <- struct{}{}
+	}
+}

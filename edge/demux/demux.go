@@ -21,7 +21,7 @@ type Config struct {
 	// exchange's Context is over. Required.
 	Serve func(*Exchange)
 	// Other gets what concerns no exchange: receipts, gaps, events of spaces, and cancels and aborts of what is not
-	// served. Its argument is valid until it returns; it must not block. Drops them if nil.
+	// served. Its argument is valid until it returns; it must not block, and may be called from two goroutines at a time. Drops them if nil.
 	Other func(edge.Delivery)
 	// Share returns how much of Queue a queue may hold now, in parts of admission.FullShare; all of it if nil.
 	Share func() int

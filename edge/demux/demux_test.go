@@ -213,6 +213,46 @@ func TestAStreamThatLostPartsToRetentionEndsSayingSo(t *testing.T) {
 	a.Expect(`{"type":"cancel","from":"n","stream_id":"s"}`)
 }
 
+// What waited for its turn and is lost nobody gets: the door is told of that, and the sender that it has arrived is not.
+func TestAMessageThatIsLostWhileItWaitsIsToldAndNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: 16}})
+	n := enter(t, c, 0, "n", demux.Config{Whole: 1, Queue: 1}, nil) // it believes the mailbox to be larger than it is
+	a := registered(t, c, 1, "a")
+	say := func(id string, wants agora.Receipts) uint64 {
+		m := agora.Message{Kind: agora.Request, ID: id, From: "a", To: agora.ToAgent("default", "n"), Body: []byte(id), Meta: agora.Meta{Receipts: wants}}
+		seq, err := c.Broker(1).Publish(t.Context(), id, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seq
+	}
+	say("1", agora.Acked)
+	x := n.exchange()
+	say("2", agora.Acked)
+	lost := say("3", agora.Acked)
+	await.True(t, "there is no room for what waits", func() bool { return n.Stats().Lagged.Load() == 1 })
+	for k := range 64 {
+		say(fmt.Sprint("k", k), 0)
+	}
+	say("last", agora.Acked)
+	for got := "1"; got != "last"; {
+		close(done(x))
+		x = n.exchange()
+		p := next(t, x)
+		if got = body(&p); got == "3" {
+			t.Fatal("what was to be lost is served")
+		}
+	}
+	close(done(x))
+	for _, id := range []string{"1", "2", "last"} {
+		a.Expect(fmt.Sprintf(`{"type":"receipt","request_id":%q,"status":"acked"}`, id))
+	}
+	for m := await.Recv(t, "the door is told", n.other); m.Kind != agora.Gap || lost < m.N || lost > m.Seq; {
+		m = await.Recv(t, "the door is told of what is lost", n.other)
+	}
+}
+
 func TestMessagesWaitForTheirTurnAndNoneIsLost(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2})

@@ -90,8 +90,11 @@ func (q *queue) catchUp(ctx context.Context) error {
 		return q.retry(ctx, err)
 	}
 	d.mu.Lock()
-	rejoined := q.caught(ds, pos)
+	rejoined, lost := q.caught(ds, pos)
 	d.mu.Unlock()
+	for i := range lost {
+		d.cfg.Other(lost[i])
+	}
 	switch {
 	case rejoined != nil:
 		rejoined.Close()
@@ -133,13 +136,19 @@ func (q *queue) rereading() (c *edge.Catchup, pos uint64) {
 
 // caught queues what was read of the log. Nothing read means that all up to pos was. Where the queue stands where the dispatched does, or beyond, it
 // gets again what comes live, and nothing lies between: both move under mu. Then, or where it has come to its end, it
-// returns the reading, which is to be closed.
-func (q *queue) caught(ds []edge.Delivery, pos uint64) (over *edge.Catchup) {
+// returns the reading, which is to be closed. lost are the gaps that the door is to be told of.
+func (q *queue) caught(ds []edge.Delivery, pos uint64) (over *edge.Catchup, lost []edge.Delivery) {
 	d := q.demux
 	if !q.lagging {
-		return nil
+		return nil, nil
 	}
 	for i := range ds {
+		if m := ds[i].Message; m.Kind == agora.Gap && q.of == nil {
+			if lost = append(lost, d.lose(m)...); m.Seq > d.position.at {
+				break
+			}
+			continue
+		}
 		if q.passes(&ds[i]); q.ended || !q.lagging {
 			break
 		}
@@ -149,20 +158,20 @@ func (q *queue) caught(ds []edge.Delivery, pos uint64) (over *edge.Catchup) {
 	}
 	switch {
 	case !q.lagging:
-		return nil
+		return nil, lost
 	case q.ended:
 	case q.through >= d.position.at || !guard.Rejoins:
 		d.stats.Rejoined.Add(1)
 	default:
 		d.position.weigh(q)
-		return nil
+		return nil, lost
 	}
 	if q.of != nil {
 		d.lagging--
 	}
 	q.lagging, over, q.catchup = false, q.catchup, nil
 	d.position.weigh(q)
-	return over
+	return over, lost
 }
 
 // passes takes note of one message of the log.
@@ -170,7 +179,7 @@ func (q *queue) passes(v *edge.Delivery) {
 	m := v.Message
 	switch {
 	case m.Kind == agora.Gap:
-		if q.of != nil && m.Seq >= q.missing {
+		if m.Seq >= q.missing {
 			q.of.fail(errGap)
 			return
 		}

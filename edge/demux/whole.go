@@ -1,6 +1,9 @@
 package demux
 
-import "github.com/agora-relay/agora/edge"
+import (
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+)
 
 // message has a message that is no stream served, once there is room. Those that wait are in a queue like any other, which lags when
 // it is full.
@@ -51,6 +54,21 @@ func (d *Demux) ushers() {
 		d.begin(x)
 		d.mu.Unlock()
 	}
+}
+
+// lose takes note of a gap where the backlog reads the log: the messages that waited there are lost, so nobody is told that they have arrived. What
+// is not dispatched yet comes live, or is in a gap that does: the backlog reads no further. lost is what the door is to be told. mu is held.
+func (d *Demux) lose(gap *agora.Message) (lost []edge.Delivery) {
+	b := &d.backlog
+	first, last := max(b.missing, b.through+1), min(gap.Seq, d.position.at)
+	b.through = max(b.through, last)
+	if first > last {
+		return nil
+	}
+	b.catchup.Lost(first, last)
+	m := *gap
+	m.N, m.Seq = first, last
+	return []edge.Delivery{{Message: &m}}
 }
 
 // admits reports whether the usher has something to do; it ends if not.
