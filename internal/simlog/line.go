@@ -2,6 +2,7 @@ package simlog
 
 import (
 	"io"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -88,6 +89,17 @@ func (d *line) subscribed(f *frame) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.inboxes[words[1]] = words[len(words)-1]
+}
+
+// unsubscribed notes where the client hears answers no more: one that reads the log has an inbox for each page. What ends by itself, after so many, stays.
+func (d *line) unsubscribed(f *frame) {
+	words := strings.Fields(string(f.raw))
+	if len(words) != 2 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.inboxes, func(_, sid string) bool { return sid == words[1] })
 }
 
 // answer gives the client answers of its own to a request; nobody waits where to is empty.

@@ -8,8 +8,11 @@ import (
 
 // leaves decides what becomes of a client's frame: what is returned goes to the server.
 func (l *Log) leaves(d *line, f *frame) []byte {
-	if f.op == "SUB" {
+	switch f.op {
+	case "SUB":
 		d.subscribed(f)
+	case "UNSUB":
+		d.unsubscribed(f)
 	}
 	if f.op != "PUB" && f.op != "HPUB" {
 		return f.raw
