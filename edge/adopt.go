@@ -26,7 +26,7 @@ type Adopter interface {
 // Adopts has the node adopt sessions of a dialect through a door, until the node is closed. It is called once for a dialect.
 func (n *Node) Adopts(dialect string, door Adopter) {
 	if n.dials.adoptBy(dialect, door) {
-		n.owner.SeekOrphans()
+		n.owner.LookAfterDialled()
 	}
 }
 

@@ -35,14 +35,14 @@ func NewRefusalLog(log *slog.Logger) *RefusalLog {
 	return &RefusalLog{log: log, counts: map[agora.Code]*refusedCode{}}
 }
 
-// Note logs a refusal and its cause, or counts it for the next line of its code. attrs are made only for a line.
+// Note logs a refusal, and the cause of one that says "later", or counts it for the next line of its code. attrs are made only for a line.
 func (r *RefusalLog) Note(e *agora.Error, attrs func() []slog.Attr) {
 	left, ok := r.admit(e.Code, time.Now())
 	if !ok {
 		return
 	}
 	all := append(attrs(), slog.String("code", string(e.Code)), slog.String("why", e.Message[:min(len(e.Message), refusalText)]))
-	if e.Cause != nil {
+	if e.Cause != nil && e.Code == agora.Unavailable { // the cause of another may quote what was said
 		all = append(all, slog.Any("err", e.Cause))
 	}
 	if left > 0 {

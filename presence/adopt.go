@@ -61,7 +61,12 @@ func (s Dials) Find(ctx context.Context, tenant string, id agora.AgentID) (Orpha
 // Orphans returns at most n of those that are due to be looked at, oldest first: sessions without an edge, and some that have one again, for
 // which the caller is to call Adopted. One round trip where there is none.
 func (s Dials) Orphans(ctx context.Context, n int) ([]Orphan, error) {
-	r, err := s.run(ctx, indexDue(adoptKey, 0, n))
+	return s.listed(ctx, adoptKey, indexDue(adoptKey, 0, n), func(Orphan) bool { return true })
+}
+
+// listed returns the sessions that an index has for a question, and drops those that are not wanted there any more.
+func (s Dials) listed(ctx context.Context, key string, due call, wanted func(Orphan) bool) ([]Orphan, error) {
+	r, err := s.run(ctx, due)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +81,7 @@ func (s Dials) Orphans(ctx context.Context, n int) ([]Orphan, error) {
 	var all []Orphan
 	var stale []entry
 	for i, e := range es {
-		if o, is := parseOrphan(e.member, records[i]); is {
+		if o, is := parseOrphan(e.member, records[i]); is && wanted(o) {
 			o.seen = e
 			all = append(all, o)
 		} else {
@@ -84,7 +89,7 @@ func (s Dials) Orphans(ctx context.Context, n int) ([]Orphan, error) {
 		}
 	}
 	if len(stale) > 0 {
-		_, err = s.run(ctx, indexDel(adoptKey, anyAge, stale...))
+		_, err = s.run(ctx, indexDel(key, anyAge, stale...))
 	}
 	return all, err
 }

@@ -17,16 +17,23 @@ func contested(t *testing.T, s *presence.Store, edge string) (ids []agora.AgentI
 	return ids
 }
 
+// displaced returns the session of agent a at e1, which presence has lost, and whose address it has given to b at e2.
+func displaced(t *testing.T, srv *server, s *presence.Store) (presence.Claim, presence.ClaimRequest) {
+	t.Helper()
+	r := dialledTo("a", "e1", "x:1")
+	c, rec := begun(t, s, r)
+	r.Dial = rec.Dial
+	srv.empty()
+	ok(t, s.SetWhole(t.Context()))
+	_, _ = begun(t, s, dialledTo("b", "e2", "x:1"))
+	return c, r
+}
+
 // Presence loses a session, another agent is given its address, and only then its edge can say that it is there.
 func TestASessionThatWasLostFindsItsAddressAnothers(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
-		r := dialledTo("a", "e1", "x:1")
-		c, rec := begun(t, s, r)
-		r.Dial = rec.Dial
-		srv.empty()
-		ok(t, s.SetWhole(t.Context()))
-		_, _ = begun(t, s, dialledTo("b", "e2", "x:1"))
+		c, r := displaced(t, srv, s)
 		again := func() {
 			t.Helper()
 			found := must(s.Sessions.Reassert(t.Context(), r.Holder, []presence.Held{{Claim: c, Request: r}}))(t)
@@ -83,12 +90,7 @@ func TestAnAddressIsTakenBackFromWhoNeverCame(t *testing.T) {
 func TestAnAdoptedSessionMayHaveLostItsAddress(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
-		r := dialledTo("a", "e1", "x:1")
-		c, rec := begun(t, s, r)
-		r.Dial = rec.Dial
-		srv.empty()
-		ok(t, s.SetWhole(t.Context()))
-		_, _ = begun(t, s, dialledTo("b", "e2", "x:1"))
+		c, r := displaced(t, srv, s)
 		away := []presence.Held{{Claim: c, Request: r, Away: 1e12}}
 		_ = must(s.Sessions.Reassert(t.Context(), r.Holder, away))(t)
 		by := claimant("a", "e2")

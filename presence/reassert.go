@@ -47,12 +47,12 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	}
 	found.Unleased = replies[1].at(0).int() == 0
 	var again []call
-	var dialled []string // whose addresses are what again begins with
+	var dialled []Held // whose addresses are what again begins with
 	for i, x := range cs {
 		if r := replies[first+i]; !r.at(0).yes() {
 			found.Deposed = append(found.Deposed, x.Claim)
 		} else if x.Request.Dial != nil { // only then: another session of the agent may have another address, and this one be another agent's
-			dialled = append(dialled, member(x.Claim.Tenant, x.Claim.Agent))
+			dialled = append(dialled, x)
 			again = append(again, keepAddress(x.Claim.Tenant, x.Claim.Agent, x.Request.Dial, ""))
 		}
 	}
@@ -74,9 +74,9 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 		return found, err
 	}
 	var contested []call
-	for i, m := range dialled {
-		if replies[i].at(0).str() != "" {
-			contested = append(contested, s.dials.contestedSoon(h, m))
+	for i, x := range dialled {
+		if replies[i].at(0).str() != "" && x.Away == 0 { // whoever adopts one that is away looks at it
+			contested = append(contested, s.dials.contestedSoon(h, member(x.Claim.Tenant, x.Claim.Agent)))
 		}
 	}
 	_, err = s.runAll(ctx, contested)

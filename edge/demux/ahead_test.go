@@ -10,11 +10,10 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// The backlog lags and reads the log, which may bring more than was dispatched by then. Once it is served there is room, and what comes live is served at
-// once: but for what the backlog had already.
-func TestAMessageThatTheBacklogHasReadAheadOfTheOthersIsServedOnce(t *testing.T) {
-	served, free := make(chan uint64, 9), make(chan struct{})
-	d := New(Config{Whole: 1, Queue: 1 << 20, Records: math.MaxInt64, Serve: func(x *Exchange) {
+// oneAtATime returns a Demux that serves one message at a time, each until it is told to go on.
+func oneAtATime(t *testing.T) (d *Demux, served chan uint64, free chan struct{}) {
+	served, free = make(chan uint64, 9), make(chan struct{})
+	d = New(Config{Whole: 1, Queue: 1 << 20, Records: math.MaxInt64, Serve: func(x *Exchange) {
 		p, err := x.Next(context.Background())
 		if err != nil {
 			return
@@ -22,8 +21,15 @@ func TestAMessageThatTheBacklogHasReadAheadOfTheOthersIsServedOnce(t *testing.T)
 		served <- p.Seq >> agora.SeqShift
 		<-free
 	}})
-	defer d.Close()
+	t.Cleanup(d.Close)
 	d.position.acked = math.MaxUint64 // there is no session to tell
+	return d, served, free
+}
+
+// The backlog lags and reads the log, which may bring more than was dispatched by then. Once it is served there is room, and what comes live is served at
+// once: but for what the backlog had already.
+func TestAMessageThatTheBacklogHasReadAheadOfTheOthersIsServedOnce(t *testing.T) {
+	d, served, free := oneAtATime(t)
 	say := func(n uint64) edge.Delivery {
 		return edge.Delivery{Message: &agora.Message{Kind: agora.Request, From: "a", Seq: n << agora.SeqShift}}
 	}
@@ -58,17 +64,7 @@ func TestAMessageThatTheBacklogHasReadAheadOfTheOthersIsServedOnce(t *testing.T)
 
 // A gap in the log may reach beyond what was dispatched: what the session still has of that is served as it comes live.
 func TestAGapThatTheBacklogReadsHidesNothingThatComesLive(t *testing.T) {
-	served, free := make(chan uint64, 9), make(chan struct{})
-	d := New(Config{Whole: 1, Queue: 1 << 20, Records: math.MaxInt64, Serve: func(x *Exchange) {
-		p, err := x.Next(context.Background())
-		if err != nil {
-			return
-		}
-		served <- p.Seq >> agora.SeqShift
-		<-free
-	}})
-	defer d.Close()
-	d.position.acked = math.MaxUint64 // there is no session to tell
+	d, served, free := oneAtATime(t)
 	say := func(kind agora.Kind, n uint64) edge.Delivery {
 		return edge.Delivery{Message: &agora.Message{Kind: kind, From: "a", N: 3 << agora.SeqShift, Seq: n << agora.SeqShift}}
 	}

@@ -201,8 +201,8 @@ func (w *Withdrawal) Finish(ctx context.Context) error {
 // Registered is about how many bytes the edge keeps of registrations without a connection.
 func (o *Owner) Registered() int64 { return o.registered.bytes() }
 
-// SeekOrphans has the edge look for sessions without an edge, and adopt them, and after the addresses of those that it has, until it is closed. It is called once.
-func (o *Owner) SeekOrphans() {
+// LookAfterDialled has the edge look for sessions without an edge, and adopt them, and after the addresses of those that it has, until it is closed. It is called once.
+func (o *Owner) LookAfterDialled() {
 	o.cfg.Go(o.adoptions.loop)
 	o.cfg.Go(o.dialled.loop)
 }
