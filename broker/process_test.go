@@ -12,8 +12,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 // serverConf names the configuration file with which this program is a NATS server and nothing else: building nats-server
@@ -47,27 +47,24 @@ type processes struct {
 // testProcesses starts n servers; sync is their sync_interval, empty for the server's own.
 func testProcesses(t testing.TB, n int, sync string) *processes {
 	t.Helper()
-	ports, err := natsd.FreePorts(2 * n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := servers.Ports(t, 2*n)
 	p := &processes{t: t, cmds: make([]*exec.Cmd, n), ends: make([]io.Closer, n)}
 	dir := t.TempDir()
 	var routes []string
 	for k := range n {
-		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[n+k]))
+		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports+n+k))
 	}
 	for k := range n {
-		conf := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\nmax_payload: 8388608\njetstream { store_dir: %q", k, ports[k], filepath.Join(dir, fmt.Sprint(k)))
+		conf := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\nmax_payload: 8388608\njetstream { store_dir: %q", k, ports+k, filepath.Join(dir, fmt.Sprint(k)))
 		if sync != "" {
 			conf += ", sync_interval: " + sync
 		}
 		conf += " }\n"
 		if n > 1 {
-			conf += fmt.Sprintf("cluster { name: agora, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[n+k], strings.Join(routes, ", "))
+			conf += fmt.Sprintf("cluster { name: agora, listen: 127.0.0.1:%d, routes: [%s] }\n", ports+n+k, strings.Join(routes, ", "))
 		}
 		p.conf = append(p.conf, filepath.Join(dir, fmt.Sprintf("%d.conf", k)))
-		p.urls = append(p.urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[k]))
+		p.urls = append(p.urls, fmt.Sprintf("nats://127.0.0.1:%d", ports+k))
 		if err := os.WriteFile(p.conf[k], []byte(conf), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,8 @@ const (
 	portTries = 1000
 )
 
-// FreePorts returns ports of the loopback that nobody listens on now.
-func FreePorts(n int) ([]int, error) {
+// freePorts returns ports of the loopback that nobody listens on now.
+func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range portTries {
 		port := firstPort + rand.N(lastPort-firstPort+1)

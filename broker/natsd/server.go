@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -43,16 +44,21 @@ type Server struct {
 type node struct {
 	opts *server.Options
 	srv  *server.Server // nil while it is stopped
+	log  *nodeLog       // of srv
 }
 
 const (
 	nodePatience = 20 * time.Second      // for a node to be ready, where the caller sets no limit
 	nodePoll     = 20 * time.Millisecond // between two looks whether it is
+	startTries   = 5                     // with other ports each time, where others took one before its node listened on it
 	loopback     = "127.0.0.1"
 )
 
 // Embed starts the nodes on free loopback ports and returns when JetStream is ready, or ctx is over; within twenty seconds where it has no deadline.
-func Embed(ctx context.Context, cfg Config) (*Server, error) {
+func Embed(ctx context.Context, cfg Config) (*Server, error) { return embed(ctx, cfg, freePorts) }
+
+// embed is Embed, on ports that pick finds.
+func embed(ctx context.Context, cfg Config, pick func(n int) ([]int, error)) (*Server, error) {
 	if cfg.Nodes == 0 {
 		cfg.Nodes = 1
 	}
@@ -76,11 +82,20 @@ func Embed(ctx context.Context, cfg Config) (*Server, error) {
 	if err := writable(s.cfg.Dir); err != nil { // the server itself would be long about it
 		return nil, fmt.Errorf("folder for the embedded NATS: %w", err)
 	}
-	if err := s.start(ctx); err != nil {
-		s.Shutdown()
-		return nil, err
+	for try := 1; ; try++ {
+		ports, err := pick(2 * cfg.Nodes)
+		if err == nil {
+			err = s.start(ctx, ports)
+		}
+		if err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || try == startTries {
+			s.Shutdown()
+			return nil, err
+		}
+		s.stop()
 	}
-	return s, nil
 }
 
 // writable makes a folder where it is missing, and fails when nothing can be written there.
@@ -95,11 +110,9 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-func (s *Server) start(ctx context.Context) error {
-	ports, err := FreePorts(2 * s.cfg.Nodes)
-	if err != nil {
-		return err
-	}
+// start starts the nodes on ports, two for each, and waits until they are ready.
+func (s *Server) start(ctx context.Context, ports []int) error {
+	s.routes, s.nodes = nil, nil
 	for k := range s.cfg.Nodes {
 		s.routes = append(s.routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort(loopback, strconv.Itoa(ports[2*k+1]))})
 	}
@@ -145,9 +158,9 @@ func (s *Server) StartNode(k int) error {
 	if err != nil {
 		return fmt.Errorf("embedded NATS node %d: %w", k, err)
 	}
-	srv.SetLoggerV2(nodeLog{s.cfg.Log.With("node", k)}, false, false, false)
+	n.srv, n.log = srv, &nodeLog{log: s.cfg.Log.With("node", k)}
+	srv.SetLoggerV2(n.log, false, false, false)
 	srv.Start()
-	n.srv = srv
 	return nil
 }
 
@@ -162,7 +175,7 @@ func (s *Server) StopNode(k int) {
 	}
 }
 
-// ready waits until every node takes connections and JetStream has a leader.
+// ready waits until every node takes connections and JetStream has a leader. It fails at once when a node can't start.
 func (s *Server) ready(ctx context.Context) error {
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
@@ -170,6 +183,9 @@ func (s *Server) ready(ctx context.Context) error {
 		defer cancel()
 	}
 	for {
+		if err := s.fatal(); err != nil {
+			return err
+		}
 		if s.isReady() {
 			return nil
 		}
@@ -177,6 +193,18 @@ func (s *Server) ready(ctx context.Context) error {
 			return fmt.Errorf("embedded NATS is not ready: %w", ctx.Err())
 		}
 	}
+}
+
+// fatal returns why a node can't start.
+func (s *Server) fatal() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, n := range s.nodes {
+		if err := n.log.fatal.Load(); err != nil {
+			return fmt.Errorf("embedded NATS node %d: %w", k, *err)
+		}
+	}
+	return nil
 }
 
 func (s *Server) isReady() bool {
@@ -255,11 +283,16 @@ func (s *Server) StepDown(ctx context.Context, stream string) error {
 	return nil
 }
 
-// Shutdown stops every node and waits for it.
-func (s *Server) Shutdown() {
+// stop stops every node and waits for it.
+func (s *Server) stop() {
 	for k := range s.nodes {
 		s.StopNode(k)
 	}
+}
+
+// Shutdown stops every node and waits for it.
+func (s *Server) Shutdown() {
+	s.stop()
 	if s.remove {
 		if err := os.RemoveAll(s.cfg.Dir); err != nil {
 			s.cfg.Log.Warn("folder of the embedded NATS", "err", err)
