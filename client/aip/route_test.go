@@ -91,9 +91,14 @@ func TestWhatBreaksTheRulesEndsTheSession(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Send(quest(StartQuest, "bob"))
+			in := func(m *Message) *Message { // a session of its own: the agent may not know yet that the gateway has ended the one before
+				m = proto.Clone(m).(*Message)
+				m.SessionId += " " + about + " at " + where
+				return m
+			}
+			s.Send(in(quest(StartQuest, "bob")))
 			s.Recv() // the session has been answered
-			all, err := speak(s, nil, bad)
+			all, err := speak(s, nil, in(bad))
 			isStatus(t, about+" at "+where, err, codes.InvalidArgument, "")
 			if n := len(all); n != 1 || all[0].GetSessionStatus() != StopResponse || TextOf(all[0].GetContent()) != status.Convert(err).Message() {
 				t.Errorf("%s at %s: the last answers are %v, want one STOP_RESPONSE that says why", about, where, all)
