@@ -2,9 +2,11 @@ package ownership
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
@@ -63,9 +65,7 @@ func (d *handovers) handedOver(ctx context.Context, c presence.Claim, p presence
 		return true, true
 	}
 	if s.times == 0 && !d.checks.absent(p.Holder) { // else there is nobody to hand over
-		asking, cancel := context.WithTimeout(ctx, d.untilLapsed(ctx, p.Holder))
-		done, clean, err := d.cfg.Peers.HandOver(asking, p.Holder, agora.ToAgent(c.Tenant, c.Agent), c.Epoch)
-		cancel()
+		done, clean, err := d.ask(ctx, c, p.Holder)
 		if err == nil && done {
 			return true, clean
 		}
@@ -82,6 +82,31 @@ func (d *handovers) handedOver(ctx context.Context, c presence.Claim, p presence
 		}
 	}
 	return seen.err == nil && (!seen.alive || guard.Gone && nobody && seen.age >= 2*d.lease.interval()), false
+}
+
+// ask asks a past holder to hand over, for as long as it may answer.
+func (d *handovers) ask(ctx context.Context, c presence.Claim, h presence.Holder) (done, clean bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d.untilLapsed(ctx, h))
+	defer cancel()
+	late := time.AfterFunc(AskAgain, func() {
+		d.cfg.Go(func() { d.untilAbsent(ctx, h, cancel) })
+	})
+	defer late.Stop()
+	return d.cfg.Peers.HandOver(ctx, h, agora.ToAgent(c.Tenant, c.Agent), c.Epoch)
+}
+
+// untilAbsent gives up a question to a holder once nobody is there: it ended as it was asked, and costs no more than one that had ended before.
+func (d *handovers) untilAbsent(asking context.Context, h presence.Holder, giveUp func()) {
+	for {
+		seen, ok := d.checks.check(asking, h)
+		switch {
+		case !ok:
+			return
+		case errors.Is(seen.asked, broker.ErrNoEdge):
+			giveUp()
+			return
+		}
+	}
 }
 
 // untilLapsed returns how long to wait for an answer of a holder: one that is frozen costs no more than what is
