@@ -106,7 +106,8 @@ type Ended struct {
 }
 
 // Hold writes again what callers at an edge wait for, in case the server has lost it, and has it kept for a while from now on. It
-// returns the calls that others have ended. One pipeline.
+// returns the calls that others have ended. Where the name of one stands for another request by now, that is left as it is: who has made it is
+// about to be told by Open, or was. One pipeline.
 func (s Calls) Hold(ctx context.Context, h Holder, open []Waiting, keep time.Duration) (ended []Ended, err error) {
 	var calls []call
 	for _, w := range open {

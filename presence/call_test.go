@@ -59,6 +59,32 @@ func TestACallThatIsOverIsNotToBeAnsweredThoughAnEdgeThatIsBackListsIt(t *testin
 	})
 }
 
+// An edge tells presence again what its callers wait for while it learns that one of them has used a name that stands for another request.
+func TestANameStandsForItsFirstRequestThoughAnEdgeTellsOfAnother(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		edge := presence.Holder{Edge: "edge 1", Incarnation: "a"}
+		first := presence.Call{Tenant: tenant, Box: "box", From: "anna", To: "bob", Request: "r", Digest: "1", Named: true}
+		other := first
+		other.Request, other.Digest = "r2", "2"
+		opens := func(c presence.Call, want presence.CallState) {
+			t.Helper()
+			if state, _, err := s.Calls.Open(t.Context(), edge, "1", c, time.Minute, time.Minute); err != nil || state != want {
+				t.Fatalf("Open of %s = %v, %v; want %v", c.Request, state, err, want)
+			}
+		}
+		opens(first, presence.CallNew)
+		ok(t, s.Calls.Asked(t.Context(), first))
+		must(s.Calls.Hold(t.Context(), edge, []presence.Waiting{{Call: other, Waiters: []string{"2"}}}, time.Minute))(t)
+		opens(other, presence.CallOther)
+		opens(first, presence.CallOpen)
+		left := must(s.Calls.Leave(t.Context(), edge, []presence.Leaving{{Call: first, Waiter: "1", Whole: true}}, time.Minute, time.Minute))(t)
+		if len(left) != 1 || left[0] != presence.CallAnswered {
+			t.Errorf("Leave = %v, want %v: nobody waits for the other request", left, presence.CallAnswered)
+		}
+	})
+}
+
 func TestAnswersThatADeadEdgeWasToLookForAreLeftToOthersUntilSomebodyHasLooked(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

@@ -255,7 +255,7 @@ func (r *Registry) Hold(ctx context.Context) error {
 		if !opened {
 			continue
 		}
-		k := key(a.call.Tenant, a.call.Box)
+		k := key(a.call.Tenant, a.call.Box) + a.call.Digest // not known to be another request yet, it may be one
 		w := waiting[k]
 		if w == nil {
 			w = &presence.Waiting{Call: a.call, Asking: asking}

@@ -1,9 +1,13 @@
 -- Writes a call again that callers wait for. KEYS: record.
 -- ARGV: as of call_open, but in place of the last: how long ago its request began to be stored (ms; 0: it is stored), then all who wait.
--- Returns 'over' when others have ended it, else its state.
-local state = redis.call('HGET', KEYS[1], 'state')
+-- Returns 'over' when others have ended it, 'other' when its name stands for another request, which is left as it is, else its state.
+local r = redis.call('HMGET', KEYS[1], 'state', 'digest')
+local state = r[1]
 if state == 'over' then
   return state
+end
+if state and r[2] ~= ARGV[3] then
+  return 'other'
 end
 for i = 11, #ARGV do
   redis.call('HSET', KEYS[1], 'w:' .. ARGV[i], '1')
