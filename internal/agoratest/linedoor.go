@@ -41,7 +41,7 @@ func NewLineDoor(n *edge.Node) *LineDoor {
 
 // Register dials an agent and opens a session for it, as a door does that hears of one. Where it can't be dialled or opened, nothing of it is left.
 func (d *LineDoor) Register(ctx context.Context, a *edge.Actor, id agora.AgentID, address string) error {
-	return d.connect(ctx, address, func(h edge.Hello, c edge.Conn) (*edge.Session, error) {
+	return d.connect(ctx, address, id, func(h edge.Hello, c edge.Conn) (*edge.Session, error) {
 		h.Card, h.Dialled = agora.Agent{ID: id, Name: "Node " + string(id), Dialect: lineDialect}, address
 		s, _, err := a.Open(ctx, h, c)
 		return s, err
@@ -50,7 +50,7 @@ func (d *LineDoor) Register(ctx context.Context, a *edge.Actor, id agora.AgentID
 
 // Adopt implements [edge.Adopter].
 func (d *LineDoor) Adopt(ctx context.Context, o *edge.Orphan) error {
-	return d.connect(ctx, o.Address, func(h edge.Hello, c edge.Conn) (*edge.Session, error) {
+	return d.connect(ctx, o.Address, o.Card.ID, func(h edge.Hello, c edge.Conn) (*edge.Session, error) {
 		d.mu.Lock()
 		between := d.between
 		d.mu.Unlock()
@@ -88,12 +88,12 @@ func (d *LineDoor) Heard(id agora.AgentID) int {
 	return d.heard[id]
 }
 
-func (d *LineDoor) connect(ctx context.Context, address string, open func(edge.Hello, edge.Conn) (*edge.Session, error), over func()) error {
+func (d *LineDoor) connect(ctx context.Context, address string, id agora.AgentID, open func(edge.Hello, edge.Conn) (*edge.Session, error), over func()) error {
 	conn, err := d.node.Dialer().DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
-	c := &lineConn{Conn: conn, door: d, moved: make(chan struct{}, 1)}
+	c := &lineConn{Conn: conn, door: d, agent: id, moved: make(chan struct{}, 1)}
 	s, err := open(edge.Hello{Conn: "line-" + conn.LocalAddr().String()}, c)
 	if err != nil {
 		conn.Close()
@@ -126,7 +126,8 @@ func (d *LineDoor) Wait() { d.work.Wait() }
 type lineConn struct {
 	net.Conn
 	door    *LineDoor
-	session *edge.Session
+	agent   agora.AgentID
+	session *edge.Session // once it is open
 	moved   chan struct{} // something is to be written
 
 	mu    sync.Mutex // guards the field below
@@ -152,7 +153,7 @@ func (c *lineConn) Close(edge.Reason) { c.Conn.Close() }
 func (c *lineConn) Alive() {
 	c.door.mu.Lock()
 	defer c.door.mu.Unlock()
-	c.door.heard[c.session.Agent()]++
+	c.door.heard[c.agent]++
 }
 
 func (c *lineConn) say(line string) {
