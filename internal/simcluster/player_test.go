@@ -68,7 +68,8 @@ func (p *player) start() error {
 		return nil
 	}
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestPlayer$", "-test.timeout", "0")
-	cmd.Env = append(append(os.Environ(), p.env...), playerVariable+"=1", "GOMAXPROCS=1")
+	// Nothing of this one's environment: how much of it there is decides where the process has what it allocates, and that the order of large maps of pointers.
+	cmd.Env = append(slices.Clone(p.env), playerVariable+"=1", "GOMAXPROCS=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
