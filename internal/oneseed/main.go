@@ -60,6 +60,8 @@ var patches = []patch{
 	{"runtime/sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif oneSeed.given {\n\t\treturn 0\n\t}\n", 1},
 	// Which of two timers that are due at once goes first, the scheduler draws.
 	{"runtime/time.go", "\t\t\tt.rand = cheaprand()\n", "\t\t\tif oneSeed.given {\n\t\t\t\tt.rand = uint32(oneSeedNext())\n\t\t\t} else {\n\t\t\t\tt.rand = cheaprand()\n\t\t\t}\n", 1},
+	// Whether a type switch is cached must not change what a history draws: what the process did before it has its caches, too.
+	{"runtime/iface.go", "\tif cheaprand()&1023 != 0 {\n", "\tif oneSeed.given || cheaprand()&1023 != 0 {\n", 2},
 	// Nobody is interrupted because of how long the machine takes.
 	{"runtime/proc.go", "\t\tif retake(now) != 0 {\n", "\t\tif !oneSeed.given && retake(now) != 0 {\n", 1},
 	// What a library makes once for a process must not change what a history draws. The order of a map is still drawn for each walk.
@@ -67,7 +69,7 @@ var patches = []patch{
 }
 
 // files are those that are patched.
-var files = []string{"runtime/rand.go", "runtime/proc.go", "runtime/sema.go", "runtime/time.go", "internal/runtime/maps/map.go"}
+var files = []string{"runtime/rand.go", "runtime/proc.go", "runtime/sema.go", "runtime/time.go", "runtime/iface.go", "internal/runtime/maps/map.go"}
 
 func main() {
 	if len(os.Args) != 2 {
