@@ -255,7 +255,7 @@ func (r *Registry) Hold(ctx context.Context) error {
 		if !opened {
 			continue
 		}
-		k := key(a.call.Tenant, a.call.Box) + a.call.Digest // not known to be another request yet, it may be one
+		k := key(a.call.Tenant, a.call.Box) + a.call.Digest // a name that presence has not answered for yet may stand for another request
 		w := waiting[k]
 		if w == nil {
 			w = &presence.Waiting{Call: a.call, Asking: asking}
