@@ -80,9 +80,9 @@ func (s *Session) PublishStart(ctx context.Context, space string, n uint64, data
 	if err != nil {
 		return err
 	}
-	to := agora.ToSpace(s.claim.Tenant, space)
-	return ordered{s}.do(ctx, to, n, "", agora.Start, func() error {
-		err := publisher{s}.publishStart(ctx, space, key, n, data, w)
+	to, id := agora.ToSpace(s.claim.Tenant, space), publisher{s}.eventID(space, key, n)
+	return ordered{s}.do(ctx, to, n, id, agora.Start, func() error {
+		err := publisher{s}.publishStart(ctx, to, id, key, n, data, w)
 		if err != nil && w.RequestID != "" { // by which its parts name it
 			s.out.sender().Unstarted(to, w.RequestID, n, err)
 		}
@@ -90,12 +90,11 @@ func (s *Session) PublishStart(ctx context.Context, space string, n uint64, data
 	})
 }
 
-func (s publisher) publishStart(ctx context.Context, space, key string, n uint64, data json.RawMessage, w Want) error {
-	if err := s.mayPublish(ctx, space, false); err != nil {
+func (s publisher) publishStart(ctx context.Context, to agora.Address, id, key string, n uint64, data json.RawMessage, w Want) error {
+	if err := s.mayPublish(ctx, to.Space, false); err != nil {
 		return err
 	}
-	id := s.eventID(space, key, n)
-	m := agora.Message{Kind: agora.Event, Part: agora.Start, Stream: id, From: s.claim.Agent, To: agora.ToSpace(s.claim.Tenant, space), ID: key, N: n, Body: data, Meta: agora.Meta{Trace: w.Trace}}
+	m := agora.Message{Kind: agora.Event, Part: agora.Start, Stream: id, From: s.claim.Agent, To: to, ID: key, N: n, Body: data, Meta: agora.Meta{Trace: w.Trace}}
 	if err := s.out.spend(ctx, &m); err != nil {
 		return err
 	}

@@ -2,10 +2,12 @@ package relay_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/presence"
 )
 
 // What presence has lost of a session that goes on elsewhere stands in the log: a stream whose lane it does not name goes on. Were its part refused, its sender would give it up, and
@@ -52,4 +54,49 @@ func TestAPartToNobodyMakesNoLane(t *testing.T) {
 	if lanes := s.Lanes(); len(lanes) > 0 {
 		t.Errorf("the session has lanes: %v", lanes)
 	}
+}
+
+// An earlier holder of a session told presence of a stream, and its edge ended before the start was stored. Where the next one refuses that start for the moment, and
+// the parts behind it, they come again: an end of what has not begun would have the receiver see the stream begin behind it.
+func TestAStreamWhoseStartComesAgainIsNotEndedMeanwhile(t *testing.T) {
+	b := newBench(t)
+	claim, room := b.claim, agora.ToSpace("t", "room")
+	claim.Resumed = true
+	known := presence.Lane{To: room}
+	for _, name := range []string{"awaited", "refused for good", "not awaited"} {
+		known.Open = append(known.Open, presence.OpenStream{Stream: name, Kind: agora.Event, Indexed: true})
+	}
+	s := b.relay.Sender(relay.SenderConfig{Claim: &claim}, []presence.Lane{known})
+	defer s.Close()
+	sends := func(name string) bool { _, sends := s.Sends(room, name); return sends }
+	busy := &agora.Error{Code: agora.Unavailable, Message: "not now", RetryAfter: time.Second}
+
+	b.stuck.Store(true)
+	s.StartRefused(room, "awaited", 1, busy)
+	s.Broken(room, "awaited", 2, busy)
+	s.StartRefused(room, "refused for good", 3, busy)
+	s.StartRefused(room, "refused for good", 3, agora.Errorf(agora.Unauthorized, "no"))
+	s.Broken(room, "refused for good", 4, busy)
+	s.StartRefused(room, "not awaited", 0, busy) // nothing says that it comes again
+	s.Broken(room, "not awaited", 0, busy)
+	await.True(t, "what nothing more comes of is over", func() bool { return !sends("not awaited") })
+	if sends("refused for good") {
+		t.Error("a stream whose start was refused for good goes on")
+	}
+	if !sends("awaited") {
+		t.Error("a stream whose start comes again was ended")
+	}
+
+	b.stuck.Store(false)
+	start := agora.Message{Kind: agora.Event, Part: agora.Start, To: room, Stream: "awaited", N: 1, Body: []byte("start")}
+	told := make(chan relay.Sent, 1)
+	if err := s.Send(t.Context(), start, relay.Options{Asker: relay.AskerFunc(func(r relay.Sent) { told <- r })}); err != nil {
+		t.Fatal(err)
+	}
+	if r := await.Recv(t, "an answer", told); r.Err != nil || r.Again {
+		t.Errorf("the start: %+v, want it stored", r)
+	}
+	b.stuck.Store(true)
+	s.Broken(room, "awaited", 2, busy)
+	await.True(t, "a stream that has begun is ended by a hole", func() bool { return !sends("awaited") })
 }

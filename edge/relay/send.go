@@ -227,6 +227,7 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 	st = s.open[k]
 	if st != nil {
 		s.uses(st, l)
+		st.awaited = st.awaited && m.Part != agora.Start
 	}
 	switch {
 	case m.Kind == agora.Control:

@@ -95,6 +95,13 @@ func (s *Sender) Cancelled(to agora.Address, name string) bool {
 	return s.cancelled(s.Box(to, name), name)
 }
 
+// StartRefused notes that the start of a stream was refused before it came into its lane, as err says. One with a number that was refused for the moment
+// comes again, and the parts behind it with it: where an earlier holder of the session had told presence of the stream, it need not have begun, and
+// Broken does not end it meanwhile.
+func (s *Sender) StartRefused(to agora.Address, name string, n uint64, err error) {
+	s.startRefused(streamKey{s.Box(to, name), name}, n, err)
+}
+
 // Broken ends a stream for its receiver of which a part was refused before it
 // came into its lane, as err says: what follows would go on over a hole.
 func (s *Sender) Broken(to agora.Address, name string, n uint64, err error) {

@@ -29,6 +29,7 @@ type stream struct {
 	deadline time.Time
 	timer    *time.Timer
 	begins   bool // its start is on its way into a lane
+	awaited  bool // its start was refused for the moment and comes again under its number, and all of its parts with it
 	ended    bool // its last part is on its way: a start begins another stream
 	pieces   bool // of one frame: see Options
 }
@@ -292,13 +293,22 @@ func (s *streamSet) AbortOpen(ctx context.Context) error {
 	return s.Flush(ctx)
 }
 
+// startRefused is [Sender.StartRefused].
+func (s *streamSet) startRefused(k streamKey, n uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.open[k]; st != nil {
+		st.awaited = n > 0 && agora.AsError(err).Code == agora.Unavailable
+	}
+}
+
 // broken ends a stream for its receiver of which a part was refused before it
 // came into its lane, as err says: what follows would go on over a hole.
 func (s *streamSet) broken(to agora.Address, name string, n uint64, err error) {
 	k := streamKey{to, name}
 	s.mu.Lock()
 	st := s.open[k]
-	if st == nil || st.ended || s.closed {
+	if st == nil || st.ended || st.awaited || s.closed {
 		s.mu.Unlock()
 		return
 	}
