@@ -3,7 +3,6 @@ package aip
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -13,18 +12,18 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
 // closedPort returns an address at which nothing listens.
 func closedPort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := servers.Addr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addr
 }
 
 func TestRegistrationsAreRefusedInTheWordsOfTheProtocol(t *testing.T) {

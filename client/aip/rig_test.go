@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
@@ -39,9 +40,13 @@ func startGateway(t testing.TB, cfg GatewayConfig) *Gateway {
 	return g
 }
 
-// config is that of a node of a gateway, whose times are long as well.
+// config is that of a node of a gateway, whose times are long as well. Nobody else is at its address once it is killed.
 func config(g *Gateway, id string) Config {
-	cfg := Config{ID: id, RegisterTimeout: time.Minute, Heartbeat: time.Hour, Grace: -1}
+	addr, err := servers.Addr()
+	if err != nil {
+		panic(err)
+	}
+	cfg := Config{ID: id, Listen: addr, RegisterTimeout: time.Minute, Heartbeat: time.Hour, Grace: -1}
 	if g != nil {
 		cfg.Gateways = []string{g.Address()}
 	}

@@ -49,7 +49,7 @@ func TestAllOfItWorksWithTLS(t *testing.T) {
 	cfg := config(g, "bob")
 	cfg.TLS, cfg.ServeTLS = client, server
 	startAgent(t, cfg, echo)
-	cfg.ID = "box"
+	cfg.ID, cfg.Listen = "box", ""
 	startToolbox(t, cfg, map[string]func(context.Context, string) (any, error){"t": func(context.Context, string) (any, error) { return "done", nil }})
 	cfg.ID = "alice"
 	alice, ctx := newAgent(t, cfg), await.Context(t)

@@ -21,6 +21,7 @@ import (
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/servers"
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
@@ -186,13 +187,16 @@ type node struct {
 func startNode(t testing.TB, n *node) *node {
 	t.Helper()
 	if n.addr == "" {
-		n.addr = "127.0.0.1:0"
+		addr, err := servers.Addr() // where nobody else is once it has stopped
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.addr = addr
 	}
 	l, err := net.Listen("tcp", n.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.addr = l.Addr().String()
 	n.server = grpc.NewServer(grpc.MaxRecvMsgSize(64<<20), grpc.MaxSendMsgSize(64<<20), grpc.WaitForHandlers(true))
 	wire.RegisterAgentServiceServer(n.server, n)
 	wire.RegisterToolServiceServer(n.server, n)

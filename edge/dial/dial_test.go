@@ -7,11 +7,13 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/servers"
 )
 
 func list(t *testing.T, entries ...string) *List {
@@ -153,11 +155,11 @@ func TestANameIsResolvedOnceAndTheAddressCheckedIsDialled(t *testing.T) {
 
 func TestAnAddressThatDoesNotAnswerIsPassedOver(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port := strconv.Itoa(servers.Ports(t, 1)) // where nobody else is once its listener has gone
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
 	hosts := &names{known: map[string][]string{"node": {"127.0.0.2", "127.0.0.1"}}} // nothing listens at the first
 	d := New(Config{Resolve: hosts.resolve, Timeout: time.Minute})
 	conn, err := d.DialContext(t.Context(), "tcp", "node:"+port)
