@@ -30,7 +30,51 @@ var oneSeed struct {
 }
 
 //go:linkname setOneSeed
-func setOneSeed(seed uint64) { oneSeed.given, oneSeed.state = true, seed }
+func setOneSeed(seed uint64) {
+	systemstack(oneSeedMemory)
+	oneSeed.given, oneSeed.state = true, seed
+}
+
+// oneSeedMemory has all that is allocated from now on lie in memory that was never used, from an address on that is always the same: pointers are
+// keys of maps, and how much the process has used before depends on how many threads it happens to have. What is free is given away for good.
+func oneSeedMemory() {
+	pp := getg().m.p.ptr()
+	for gfget(pp) != nil {
+	}
+	pp.sudogcache, sched.sudogcache = pp.sudogbuf[:0], nil
+	pp.deferpool, sched.deferpool = pp.deferpoolbuf[:0], nil
+	stackcache_clear(pp.mcache)
+	for order := range stackpool {
+		pool := &stackpool[order].item
+		lock(&pool.mu)
+		for !pool.span.isEmpty() {
+			stackpoolalloc(uint8(order))
+		}
+		unlock(&pool.mu)
+	}
+	lock(&stackLarge.lock)
+	for i := range stackLarge.free {
+		for free := &stackLarge.free[i]; !free.isEmpty(); {
+			free.remove(free.first)
+		}
+	}
+	unlock(&stackLarge.lock)
+	pp.mcache.releaseAll()
+	for i := range mheap_.central {
+		c, sg := &mheap_.central[i].mcentral, mheap_.sweepgen
+		for s := c.partialSwept(sg).pop(); s != nil; s = c.partialSwept(sg).pop() {
+			c.fullSwept(sg).push(s)
+		}
+	}
+	lock(&mheap_.lock)
+	pp.pcache.flush(&mheap_.pages)
+	for from := alignUp(mheap_.curArena.base, 32<<20); mheap_.curArena.base < from; {
+		mheap_.grow(1)
+	}
+	for base, _ := mheap_.pages.alloc(1); base != 0; base, _ = mheap_.pages.alloc(1) {
+	}
+	unlock(&mheap_.lock)
+}
 
 // oneSeedCounts reports whether a goroutine of a bubble asks: what others take must not change what those get. What the runtime
 // draws for itself, on its own stack or with a lock, depends on other threads.
@@ -66,10 +110,12 @@ var patches = []patch{
 	{"runtime/proc.go", "\t\tif retake(now) != 0 {\n", "\t\tif !oneSeed.given && retake(now) != 0 {\n", 1},
 	// What a library makes once for a process must not change what a history draws. The order of a map is still drawn for each walk.
 	{"internal/runtime/maps/map.go", "uintptr(rand())", "1", 4},
+	{"internal/sync/hashtriemap.go", "uintptr(runtime_rand())", "1", 1},
+	{"unique/canonmap.go", "uintptr(runtime_rand())", "1", 1},
 }
 
 // files are those that are patched.
-var files = []string{"runtime/rand.go", "runtime/proc.go", "runtime/sema.go", "runtime/time.go", "runtime/iface.go", "internal/runtime/maps/map.go"}
+var files = []string{"runtime/rand.go", "runtime/proc.go", "runtime/sema.go", "runtime/time.go", "runtime/iface.go", "internal/runtime/maps/map.go", "internal/sync/hashtriemap.go", "unique/canonmap.go"}
 
 func main() {
 	if len(os.Args) != 2 {

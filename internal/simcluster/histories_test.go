@@ -56,6 +56,23 @@ func TestHistories(t *testing.T) {
 	if long == 0 && (s.seen.Receipted == 0 || s.seen.Arrived == 0) {
 		t.Error("nothing was receipted, or nothing arrived: the histories show nothing")
 	}
+	if exact && long == 0 {
+		for seed := range uint64(5) {
+			playsAgain(t, seed)
+		}
+	}
+}
+
+// playsAgain plays a history in two processes, and expects the same story of both.
+func playsAgain(t *testing.T, seed uint64) {
+	p := Plan{Seed: seed, Tell: true}
+	first, second := playOnce(nil, p).Story, playOnce([]string{"OTHER=" + strings.Repeat("x", 1000)}, p).Story
+	for k := range max(len(first), len(second)) {
+		if k >= len(first) || k >= len(second) || first[k] != second[k] {
+			t.Errorf("the history of seed %d is another when it is played again: from line %d on\n%q\n%q", seed, k, first[min(k, len(first)):], second[min(k, len(second)):])
+			return
+		}
+	}
 }
 
 // tell plays one history and tells it.

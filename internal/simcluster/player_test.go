@@ -68,7 +68,7 @@ func (p *player) start() error {
 		return nil
 	}
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestPlayer$", "-test.timeout", "0")
-	// Nothing of this one's environment: how much of it there is decides where the process has what it allocates, and that the order of large maps of pointers.
+	// Nothing of this one's environment, which may have what a Go program goes by.
 	cmd.Env = append(slices.Clone(p.env), playerVariable+"=1", "GOMAXPROCS=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {
