@@ -157,6 +157,35 @@ func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) 
 	anna.Expect(`{"type":"reply","from":"bob","payload":{"request_id":"r3"}}`)
 }
 
+// The word that a call is over is in a gap, as its agent's edge could not reach the log while the mailbox overflowed: the answer is mail all the same, at once.
+func TestAnAnswerToACallThatWasGivenUpUnheardIsMail(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{MaxRecords: 4}})
+	anna, _ := registered(t, c, 2, "anna")
+	bob, _ := registered(t, c, 1, "bob")
+	carol, _ := registered(t, c, 0, "carol")
+	a := calls(t, c, 0, question("bob", "r"))
+	bob.Expect(`{"type":"message","from":"anna"}`)
+	c.CutLog(1)
+	a.Close()
+	store := c.Node(0).Config().Presence
+	await.True(t, "the call is over for all, and bob's mailbox has the word", func() bool {
+		left, _, err := store.Calls.To(t.Context(), agora.DefaultTenant, "bob")
+		return err == nil && len(left) == 0
+	})
+	for k := range 8 {
+		carol.Send(fmt.Sprintf(`{"type":"send","to":"bob","id":"m%d","payload":%d}`, k, k))
+		carol.Expect(fmt.Sprintf(`{"type":"receipt","request_id":"m%d","status":"stored"}`, k))
+	}
+	c.MendEdge(1)
+	bob.Expect(`{"type":"gap"}`)
+	bob.Await(`{"type":"message","payload":7}`)
+	bob.Send(`{"type":"reply","to":"anna","payload":{"request_id":"r"}}`)
+	if f := anna.Expect(`{"type":"reply","from":"bob","payload":{"request_id":"r"}}`); f.Has("redelivered") {
+		t.Errorf("the answer came by its box: %s", f)
+	}
+}
+
 // A stream's name may be used again as soon as its end is said: what begins then answers the next call, though the end is not stored yet.
 func TestAStreamsNameAnswersOneCallAfterTheOther(t *testing.T) {
 	t.Parallel()

@@ -167,6 +167,9 @@ const deliveryOverhead = 64
 // receive decides what becomes of a message of the mailbox.
 func (s puller) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Gap {
+		if out := s.out.lanes.Load(); out != nil {
+			out.Missed()
+		}
 		return Delivery{Message: m}, true
 	}
 	if m.Kind == agora.Receipt && !s.concerns(m) {

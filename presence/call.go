@@ -251,6 +251,17 @@ func (s Calls) IsOpen(ctx context.Context, tenant, box string) (bool, error) {
 	return CallState(state) == CallOpen, unavailable(err)
 }
 
+// IsOver reports whether nobody waits for the answer of a call any more: it was ended, or is not known any more and the server has lost nothing. Two round
+// trips at most.
+func (s Calls) IsOver(ctx context.Context, tenant, box string) (bool, error) {
+	state, err := s.rdb.HGet(ctx, Call{Tenant: tenant, Box: box}.record()[0], "state").Result()
+	if errors.Is(err, redis.Nil) {
+		whole, err := s.whole(ctx)
+		return whole && err == nil, unavailable(err)
+	}
+	return CallState(state) == CallOver, unavailable(err)
+}
+
 // Waiters returns the edges at which callers wait for an answer.
 func (s Calls) Waiters(ctx context.Context, tenant, box string) ([]Holder, error) {
 	fields, err := s.rdb.HKeys(ctx, Call{Tenant: tenant, Box: box}.record()[0]).Result()

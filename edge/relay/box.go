@@ -28,6 +28,7 @@ type box struct {
 	begun     bool   // an answer was put into it
 	inherited bool   // by an earlier holder of the session: it may have ended
 	ended     bool   // its end was said, though that may not be stored yet
+	unsure    bool   // the word that nobody waits for its answer may have been lost
 	n         uint64 // number and id of the first part of that
 	id        string
 	since     time.Time // when it was answered; zero while it was not
@@ -197,6 +198,24 @@ func (b *boxes) only(m *agora.Message) (*box, bool) {
 		only = x
 	}
 	return only, only != nil
+}
+
+// missed notes that the words may be lost by which calls were ended.
+func (b *boxes) missed() {
+	for _, x := range b.all {
+		x.unsure = x.since.IsZero() && !x.begun && !x.whole
+	}
+}
+
+// unsure returns the box that a message would answer, if that may be nobody's any more; nil for none.
+func (b *boxes) unsure(m *agora.Message) *box {
+	if b == nil || m.Kind != agora.Reply || m.Part > agora.Start {
+		return nil
+	}
+	if x, _ := b.answerFor(m); x != nil && x.unsure {
+		return x
+	}
+	return nil
 }
 
 // takes tells whether a reply may be the box's answer: it has none yet, or this one, said again, and is no stream where the answer has to be whole. Nobody answers a request whose stream was given up: a later one may have its name.
