@@ -93,6 +93,9 @@ func TestAnAdoptedSessionMayHaveLostItsAddress(t *testing.T) {
 		c, r := displaced(t, srv, s)
 		away := []presence.Held{{Claim: c, Request: r, Away: 1e12}}
 		_ = must(s.Sessions.Reassert(t.Context(), r.Holder, away))(t)
+		if ids := contested(t, s, "e1"); len(ids) != 0 {
+			t.Errorf("contested where it is away, and nobody dials it: %q", ids)
+		}
 		by := claimant("a", "e2")
 		by.Principal, by.Adopt = r.Principal, c.Epoch
 		_ = must(s.Sessions.Claim(t.Context(), by))(t)
