@@ -75,7 +75,7 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	}
 	var contested []call
 	for i, x := range dialled {
-		if replies[i].at(0).str() != "" && x.Away == 0 { // whoever adopts one that is away looks at it
+		if replies[i].at(0).str() != "" { // of one that is away Contested says nothing: whoever adopts it looks
 			contested = append(contested, s.dials.contestedSoon(h, member(x.Claim.Tenant, x.Claim.Agent)))
 		}
 	}
