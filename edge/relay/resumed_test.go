@@ -60,13 +60,13 @@ func TestAPartToNobodyMakesNoLane(t *testing.T) {
 // the parts behind it, they come again: an end of what has not begun would have the receiver see the stream begin behind it.
 func TestAStreamWhoseStartComesAgainIsNotEndedMeanwhile(t *testing.T) {
 	b := newBench(t)
-	claim, room := b.claim, agora.ToSpace("t", "room")
+	claim, room, hall := b.claim, agora.ToSpace("t", "room"), agora.ToSpace("t", "hall")
 	claim.Resumed = true
 	known := presence.Lane{To: room}
 	for _, name := range []string{"awaited", "refused for good", "not awaited"} {
 		known.Open = append(known.Open, presence.OpenStream{Stream: name, Kind: agora.Event, Indexed: true})
 	}
-	s := b.relay.Sender(relay.SenderConfig{Claim: &claim}, []presence.Lane{known})
+	s := b.relay.Sender(relay.SenderConfig{Claim: &claim}, []presence.Lane{known, {To: hall, Open: []presence.OpenStream{{Stream: "forbidden", Kind: agora.Event, Indexed: true}}}})
 	defer s.Close()
 	sends := func(name string) bool { _, sends := s.Sends(room, name); return sends }
 	busy := &agora.Error{Code: agora.Unavailable, Message: "not now", RetryAfter: time.Second}
@@ -77,16 +77,22 @@ func TestAStreamWhoseStartComesAgainIsNotEndedMeanwhile(t *testing.T) {
 	s.StartRefused(room, "refused for good", 3, busy)
 	s.StartRefused(room, "refused for good", 3, agora.Errorf(agora.Unauthorized, "no"))
 	s.Broken(room, "refused for good", 4, busy)
+	s.StartRefused(hall, "forbidden", 1, busy)
+	s.Review(func(to agora.Address, _ agora.Kind) error {
+		if to == hall {
+			return agora.Errorf(agora.Unauthorized, "no")
+		}
+		return nil
+	}, func(agora.Address, string, error) {})
 	s.StartRefused(room, "not awaited", 0, busy) // nothing says that it comes again
 	s.Broken(room, "not awaited", 0, busy)
-	await.True(t, "what nothing more comes of is over", func() bool { return !sends("not awaited") })
+	await.True(t, "what nothing more comes of is over", func() bool { _, other := s.Sends(hall, "forbidden"); return !sends("not awaited") && !other })
 	if sends("refused for good") {
 		t.Error("a stream whose start was refused for good goes on")
 	}
 	if !sends("awaited") {
 		t.Error("a stream whose start comes again was ended")
 	}
-
 	b.stuck.Store(false)
 	start := agora.Message{Kind: agora.Event, Part: agora.Start, To: room, Stream: "awaited", N: 1, Body: []byte("start")}
 	told := make(chan relay.Sent, 1)

@@ -120,12 +120,17 @@ func (s *streamSet) dropped(k streamKey, part agora.Part, n uint64) bool {
 // number, and is told then that the stream is over: without receipt or error its sender would wait for ever. What presence
 // refused because it does not know the claim is no answer yet: it is told of the claim, and the part is tried once more.
 func (s *streamSet) refuse(k streamKey, part agora.Part, n uint64, err error) {
-	if part == agora.Whole || part.Ends() || errors.Is(err, presence.ErrDeposed) || n > 0 && agora.AsError(err).Code == agora.Unavailable {
+	if part == agora.Whole || part.Ends() || errors.Is(err, presence.ErrDeposed) || comesAgain(n, err) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.past.over.add(k)
+}
+
+// comesAgain reports whether what was refused comes again under its number.
+func comesAgain(n uint64, err error) bool {
+	return n > 0 && agora.AsError(err).Code == agora.Unavailable
 }
 
 // Unstarted notes that a stream's start, or a part of one that never started, was refused before it came here: that is its one
@@ -298,7 +303,7 @@ func (s *streamSet) startRefused(k streamKey, n uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.open[k]; st != nil {
-		st.awaited = n > 0 && agora.AsError(err).Code == agora.Unavailable
+		st.awaited = comesAgain(n, err)
 	}
 }
 
@@ -308,7 +313,7 @@ func (s *streamSet) broken(to agora.Address, name string, n uint64, err error) {
 	k := streamKey{to, name}
 	s.mu.Lock()
 	st := s.open[k]
-	if st == nil || st.ended || st.awaited || s.closed {
+	if st == nil || st.ended || st.awaited && comesAgain(n, err) || s.closed {
 		s.mu.Unlock()
 		return
 	}
