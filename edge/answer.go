@@ -63,7 +63,8 @@ func (s mailer) mails(ctx context.Context, m *agora.Message) bool {
 	}
 	sent := *m
 	sent.To = peer
-	return !s.out.sender().Route(ctx, &sent).IsBox()
+	to, err := s.out.sender().Route(ctx, &sent)
+	return err == nil && !to.IsBox()
 }
 
 // mail stores such an answer like that of an agent without a session: should the session end before that is told, it is the same when it is said again.

@@ -46,7 +46,8 @@ func (s mailer) send(ctx context.Context, m agora.Message, w Want) error {
 	if decides, err := s.decide(ctx, &m, w); decides {
 		return err
 	}
-	if m.To = s.out.sender().Route(ctx, &m); m.To.IsBox() {
+	to, err := s.out.sender().Route(ctx, &m)
+	if m.To = to; m.To.IsBox() {
 		if decides, err := s.decide(ctx, &m, w); decides {
 			return err
 		}
@@ -57,7 +58,9 @@ func (s mailer) send(ctx context.Context, m agora.Message, w Want) error {
 	if m.Kind == agora.Request && m.Part == agora.Cancel {
 		return s.cancel(ctx, m, w)
 	}
-	err := authorizer(s).mayAddress(ctx, &m)
+	if err == nil {
+		err = authorizer(s).mayAddress(ctx, &m)
+	}
 	if err == nil {
 		err = s.out.spend(ctx, &m)
 	}
@@ -186,7 +189,7 @@ func ClientID(key string) string {
 func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
 	if name := s.incoming.find(m.To, m.Stream); name != m.Stream {
 		m.Stream = name
-		m.To = s.out.sender().Route(ctx, &m)
+		m.To, _ = s.out.sender().Route(ctx, &m) // a cancel is no answer
 	}
 	peer := m.To.Peer() // where that is a box, the stream is the request of its call, or the answer
 	k := streamKey{peer, m.Stream}

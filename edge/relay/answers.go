@@ -57,44 +57,48 @@ func (s *Sender) Missed() {
 }
 
 // Route returns where a message of the agent's goes: the answer of a call into its box, as does that the agent cancels a stream which is its request; everything else where it is addressed. It takes two round trips to
-// presence when the agent replies for the first time to something that it was not handed here, or cancels that, and when it answers what may have been ended unheard.
-func (s *Sender) Route(ctx context.Context, m *agora.Message) agora.Address {
+// presence when the agent replies for the first time to something that it was not handed here, or cancels that, and when it answers what may have been ended
+// unheard. An error is UNAVAILABLE: presence can't tell whether somebody waits for the answer.
+func (s *Sender) Route(ctx context.Context, m *agora.Message) (to agora.Address, err error) {
 	if m.Kind != agora.Reply && m.Part != agora.Cancel || m.To.IsSpace() {
-		return m.To
+		return m.To, nil
 	}
 	s.mu.Lock()
-	for x := s.boxes.unsure(m); x != nil && s.lookUp(ctx, x); x = s.boxes.unsure(m) {
+	for x := s.boxes.unsure(m); x != nil; x = s.boxes.unsure(m) {
+		if err = s.lookUp(ctx, x); err != nil {
+			s.mu.Unlock()
+			return m.To, err
+		}
 	}
 	to, found := s.boxes.route(m)
 	asks := m.Part <= agora.Start || m.Part == agora.Cancel && s.cfg.Claim.Resumed
 	ask := !found && asks && !(s.boxes != nil && s.boxes.listed)
 	s.mu.Unlock()
 	if !ask {
-		return to
+		return to, nil
 	}
 	s.list(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to, _ = s.boxes.route(m)
-	return to
+	return to, nil
 }
 
-// lookUp asks presence whether somebody waits for the answer that goes into a box, and reports whether that is known now: else it goes there. mu is held, but not meanwhile.
-func (s *Sender) lookUp(ctx context.Context, x *box) bool {
+// lookUp asks presence whether somebody waits for the answer that goes into a box. mu is held, but not meanwhile.
+func (s *Sender) lookUp(ctx context.Context, x *box) error {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, s.relay.cfg.Answer)
 	defer cancel()
 	over, err := s.relay.cfg.Presence.Calls.IsOver(ctx, x.at.Tenant, x.at.Space)
 	s.mu.Lock()
 	if err != nil {
-		s.relay.cfg.Log.Debug("a call could not be looked up", "agent", s.cfg.Claim.Agent, "err", err)
-		return false
+		return err
 	}
 	x.unsure = false
 	if over {
 		s.boxes.giveUp(x.at.Peer(), x.at.Space, func(streamKey) bool { return false })
 	}
-	return true
+	return nil
 }
 
 // list asks presence for the calls that are not over.

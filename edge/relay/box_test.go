@@ -19,7 +19,7 @@ func TestACancelGoesToTheCallWhoseStreamIsOpen(t *testing.T) {
 		for _, name := range cut {
 			s.Cut(name, "r")
 		}
-		if to := s.Route(t.Context(), cancel); to != agora.ToBox("t", "second", "caller") {
+		if to, err := s.Route(t.Context(), cancel); err != nil || to != agora.ToBox("t", "second", "caller") {
 			t.Errorf("%s: the cancel goes to %+v, want the second call", about, to)
 		}
 	}
@@ -47,7 +47,7 @@ func TestACancelGoesPastAnAnswerThatIsOver(t *testing.T) {
 		if c.later {
 			s.Asked(peer, "r", "second", "r")
 		}
-		if to := s.Route(t.Context(), cancel); to != c.want {
+		if to, err := s.Route(t.Context(), cancel); err != nil || to != c.want {
 			t.Errorf("%s: the cancel goes to %+v, want %+v", about, to, c.want)
 		}
 	}
@@ -76,7 +76,7 @@ func TestPartsGoWhereTheirStartWent(t *testing.T) {
 			if part == agora.Start {
 				m.Meta.Parent = "r"
 			}
-			if to := s.Route(t.Context(), &m); to != want {
+			if to, err := s.Route(t.Context(), &m); err != nil || to != want {
 				t.Errorf("%s: part %d goes to %+v, want %+v", about, part, to, want)
 			}
 		}

@@ -34,7 +34,7 @@ func TestAnAnswerGoesToTheMailboxThoughTheWordThatItsCallIsOverWasLost(t *testin
 	answersInto := func(about, name string, want agora.Address) {
 		t.Helper()
 		m := agora.Message{Kind: agora.Reply, To: bob, Meta: agora.Meta{Parent: name}}
-		if got := s.Route(t.Context(), &m); got != want {
+		if got, err := s.Route(t.Context(), &m); err != nil || got != want {
 			t.Errorf("%s: the answer goes to %v, want %v", about, got, want)
 		}
 	}
@@ -53,7 +53,15 @@ func TestAnAnswerGoesToTheMailboxThoughTheWordThatItsCallIsOverWasLost(t *testin
 	over(asked("streamed"))
 	s.Missed()
 	m := agora.Message{Kind: agora.Reply, Part: agora.Start, To: bob, Stream: "answer", Meta: agora.Meta{Parent: "streamed"}}
-	if got := s.Route(t.Context(), &m); got != bob {
+	if got, err := s.Route(t.Context(), &m); err != nil || got != bob {
 		t.Errorf("a streamed answer goes to %v, want the mailbox", got)
+	}
+
+	asked("unknown")
+	s.Missed()
+	b.store.Close()
+	m = agora.Message{Kind: agora.Reply, To: bob, Meta: agora.Meta{Parent: "unknown"}}
+	if got, err := s.Route(t.Context(), &m); err == nil || agora.AsError(err).Code != agora.Unavailable {
+		t.Errorf("presence is away: the answer goes to %v, %v; want UNAVAILABLE", got, err)
 	}
 }
