@@ -221,14 +221,21 @@ func (s leaver) handOver(ctx context.Context) (clean bool, err error) {
 }
 
 // flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them. What the door has in hand comes to its
-// socket before the next holder delivers, unless that takes nothing for as long as a connection has for a sign of life.
+// socket before the next holder delivers, unless that takes nothing for as long as a connection has for a sign of life. Presence knows of no stream then that is over.
 func (s leaver) flushAll(ctx context.Context) error {
 	for {
 		err := s.out.sender().Flush(ctx)
 		waits := s.cursor.isWriting() && s.life.overFor() < s.node.cfg.Probe || err == nil && s.owed.Load().busy()
-		if !waits || !pause.For(ctx, 5*time.Millisecond) {
+		if waits && pause.For(ctx, 5*time.Millisecond) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		if err = s.out.sender().CloseEnded(ctx); errors.Is(err, presence.ErrDeposed) {
+			return nil // what comes next says so
+		}
+		return err
 	}
 }
 

@@ -109,12 +109,63 @@ func (r *Relay) closeStreams(ctx context.Context) {
 	}
 }
 
+// CloseEnded takes the session's streams out of presence that have ended or did not begin, as a Tick does, and returns when they are out: where retention has
+// cut the log, whoever has the session next takes for open what presence knows. Call it once all is flushed. It takes a round trip for each lane with such a stream.
+func (s *Sender) CloseEnded(ctx context.Context) error {
+	s.settleOwed()
+	s.mu.Lock()
+	s.forgetEnded()
+	s.mu.Unlock()
+	closed, left := s.relay.takeClosedOf(s.cfg.Claim.Session)
+	if left != nil {
+		select {
+		case <-left:
+		case <-ctx.Done():
+		}
+	}
+	err := ctx.Err()
+	for _, c := range batchesOf(closed) {
+		if err == nil {
+			err = s.relay.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams)
+		}
+	}
+	if err != nil {
+		for k, c := range closed {
+			s.relay.streamClosed(c, k.to, k.stream) // for the next try
+		}
+	}
+	return err
+}
+
+// takeClosedOf returns what is to be taken out of presence for one session, and a channel that is closed when a Tick is done that takes out more of it; nil for none.
+func (r *Relay) takeClosedOf(session string) (closed map[closedStream]presence.Claim, left <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k, c := range r.closed.waiting {
+		if k.session == session {
+			put(&closed, k, c)
+			delete(r.closed.waiting, k)
+		}
+	}
+	for k := range r.closed.leaving {
+		if k.session == session {
+			return closed, r.closed.left
+		}
+	}
+	return closed, nil
+}
+
 // takeClosed returns what a Tick is to take out of presence, and the channel that it closes then.
 func (r *Relay) takeClosed() (batches []closedBatch, left chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	closed := r.closed.waiting
 	r.closed = closedStreams{leaving: closed, left: make(chan struct{}), owing: r.closed.owing}
+	return batchesOf(closed), r.closed.left
+}
+
+// batchesOf returns streams by lane.
+func batchesOf(closed map[closedStream]presence.Claim) (batches []closedBatch) {
 	type lane struct {
 		session string
 		to      agora.Address
@@ -130,5 +181,5 @@ func (r *Relay) takeClosed() (batches []closedBatch, left chan struct{}) {
 		}
 		batches[i].streams = append(batches[i].streams, c.stream)
 	}
-	return batches, r.closed.left
+	return batches
 }

@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -123,5 +124,61 @@ func TestStreamsThatEndedWithAnEarlierHolderMakeRoom(t *testing.T) {
 	}
 	if err := b.say(second, room, "e", agora.Start); err == nil || agora.AsError(err).Code != agora.RateLimited {
 		t.Errorf("one more than may be open: %v, want RATE_LIMITED", err)
+	}
+}
+
+// A session moves on right after the start of a stream was refused, before a Tick: presence knows the stream no more then. Else the next holder would take it for open where
+// retention has cut the log, and let it begin in its midst.
+func TestWhoHasASessionNextKnowsNoStreamThatIsOver(t *testing.T) {
+	b := newBench(t)
+	room := agora.ToSpace("t", "room")
+	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim}, nil)
+	defer s.Close()
+	known := func() (names []string) {
+		t.Helper()
+		in, err := b.store.Operators.Inspect(t.Context(), "t", "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range in.Lanes {
+			for _, o := range l.Open {
+				names = append(names, o.Stream)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	for _, name := range []string{"goes on", "ends"} {
+		if err := b.say(s, room, name, agora.Start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.say(s, room, "ends", agora.End); err != nil {
+		t.Fatal(err)
+	}
+	b.stuck.Store(true)
+	if err := b.say(s, room, "refused", agora.Start); err == nil || agora.AsError(err).Code != agora.Unavailable {
+		t.Fatalf("a start that can't be stored: %v, want UNAVAILABLE", err)
+	}
+	b.stuck.Store(false)
+	if got := known(); !slices.Equal(got, []string{"ends", "goes on", "refused"}) {
+		t.Fatalf("before a Tick presence knows %q", got)
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.CloseEnded(over); err == nil {
+		t.Error("it is done though there was no time")
+	}
+	if err := s.CloseEnded(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := known(); !slices.Equal(got, []string{"goes on"}) {
+		t.Errorf("presence knows %q, want the one that goes on", got)
+	}
+	if err := b.say(s, room, "goes on", agora.End); err != nil {
+		t.Error(err)
 	}
 }

@@ -113,7 +113,7 @@ type part struct {
 	n       uint64
 	asked   string // the request that it answers; empty for none
 
-	sent     bool      // its agent has said it to an edge
+	said     int       // how often its agent has said it to an edge
 	taken    bool      // a session took it
 	written  bool      // it was given to a socket of its receiver
 	refused  bool      // an edge refused it, or an earlier part of its stream; its agent may not have heard
@@ -314,7 +314,8 @@ func (a *agent) push(d *door) {
 			if p.failed && !p.owed || a.names == byIndex && p.answered || l.to.IsSpace() && a.boxes[l.to.Space] == nil {
 				continue
 			}
-			p.sent, p.owed = true, false
+			p.owed = false
+			p.said++
 			d.tell(upward{part: p})
 		}
 		l.back0()
@@ -411,7 +412,7 @@ func (l *lane) fail(name string, from int) {
 func (l *lane) cancelled(name string) {
 	l.fail(name, 0)
 	for _, p := range l.made[min(l.stored, len(l.made)):] {
-		p.owed = p.owed || p.failed && p.stream == name && p.n > 0 && p.sent && !p.receipt
+		p.owed = p.owed || p.failed && p.stream == name && p.n > 0 && p.said > 0 && !p.receipt
 	}
 	l.back()
 }

@@ -236,7 +236,7 @@ func (s *lates) missing() string {
 	return ""
 }
 
-// judge implements scene: what a caller has taken is not in its mailbox, unless marked, and nothing is there twice.
+// judge implements scene: what a caller has taken is not in its mailbox, unless marked, and nothing is there twice but marked, as often as its agent has said it.
 func (s *lates) judge() {
 	if s.mail == nil {
 		return
@@ -249,7 +249,7 @@ func (s *lates) judge() {
 			continue
 		}
 		switch plain, marked := s.mailed(c); {
-		case plain > 1 || marked > 1:
+		case plain > 1 || marked > max(c.reply.said, 1):
 			s.w.failLocked("the answer to call %d of %s, %d, is %d times in the mailbox of its caller, and marked %d times", c.k, c.to.id, c.reply.uid, plain, marked)
 		case plain > 0 && c.whole:
 			s.w.failLocked("the answer to call %d of %s, %d, is its caller's, and in its mailbox", c.k, c.to.id, c.reply.uid)

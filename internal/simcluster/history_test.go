@@ -184,19 +184,21 @@ func (a *agent) turn(deaf bool) {
 func (w *world) settle() {
 	w.say("all faults end")
 	w.mend()
-	w.within(soon, "everybody is back and has everything", func() string {
+	everybody := func() string {
 		for _, a := range w.agents {
 			if miss := w.wanting(a); miss != "" {
 				return miss
 			}
 		}
 		return w.unwatched()
-	})
+	}
+	w.within(soon, "everybody is back and has everything", everybody)
 	w.await("all that scenes have going on has ended", w.scenes.missing)
 	if w.failed() {
 		return
 	}
 	w.checkMembers()
+	w.within(soon, "everybody is there to leave", everybody) // who says nothing for a minute is closed
 	w.say("everybody leaves")
 	for _, a := range w.agents {
 		a.tell(upward{verb: goodbye})
