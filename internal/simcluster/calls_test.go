@@ -115,7 +115,7 @@ func (s *calls) ask(ctx context.Context, c *asked, d *dice) {
 		lost := try.Err() != nil
 		cancel()
 		s.w.endsWell(c, err)
-		again := c.named && err != nil && (lost || agora.AsError(err).Code == agora.Unavailable) && ctx.Err() == nil && (c.held || time.Now().Before(end))
+		again := c.named && err != nil && (lost || slices.Contains(passing, agora.AsError(err).Code)) && ctx.Err() == nil && (c.held || time.Now().Before(end))
 		if !again || !rest(ctx, d.millis(5, 100)) {
 			s.w.mu.Lock()
 			c.over, c.whole, c.err, c.at = true, err == nil, err, time.Now()
@@ -129,9 +129,13 @@ func (s *calls) ask(ctx context.Context, c *asked, d *dice) {
 // ends are the errors that a call may end with.
 var ends = []agora.Code{agora.StreamAborted, agora.Timeout, agora.Unavailable, agora.AgentNotFound}
 
-// endsWell checks that a call may end with an error.
+// passing are the errors after which one that has a name is made again.
+var passing = []agora.Code{agora.Unavailable, agora.RateLimited}
+
+// endsWell checks that a call may end with an error: also as the mailbox of who is asked has no room, where one is small.
 func (w *world) endsWell(c *asked, err error) {
-	if e, is := errors.AsType[*agora.Error](err); err != nil && !is && !errors.Is(err, context.Canceled) || is && !slices.Contains(ends, e.Code) {
+	e, is := errors.AsType[*agora.Error](err)
+	if err != nil && !is && !errors.Is(err, context.Canceled) || is && !slices.Contains(ends, e.Code) && !(e.Code == agora.RateLimited && w.plan.Records < 100) {
 		w.fail("call %d of %s: %v", c.k, c.to.id, err)
 	}
 }
