@@ -27,7 +27,8 @@ func (s Lanes) Use(ctx context.Context, c Claim, to agora.Address, open *OpenStr
 	return s.asHolder(ctx, call{laneScript, []string{k.rec, k.lanes}, args})
 }
 
-// CloseStreams takes ended streams out, and the lane too where that leads to the box of a call. Best effort: one that stays is found to have ended when the lane is read.
+// CloseStreams takes ended streams out, and the lane too where that leads to the box of a call. Best effort: one that stays is found to have ended when the lane is read, unless
+// retention has cut the log. Who is deposed may do so while the next holder waits for it to hand over.
 func (s Lanes) CloseStreams(ctx context.Context, c Claim, to agora.Address, streams []string) error {
 	k, lane := c.keys(), laneField(to)
 	args := []any{c.Epoch}
@@ -37,7 +38,7 @@ func (s Lanes) CloseStreams(ctx context.Context, c Claim, to agora.Address, stre
 	if to.IsBox() { // for one answer alone
 		args = append(args, lane)
 	}
-	return s.asHolder(ctx, call{closeScript, []string{k.rec, k.lanes}, args})
+	return s.asHolder(ctx, call{closeScript, []string{k.rec, k.lanes, k.unsettled}, args})
 }
 
 // Cancel notes that the agent cancelled a peer's stream (kept with the agent,

@@ -274,6 +274,28 @@ func TestLanesAndStreamsStandWithTheSession(t *testing.T) {
 	})
 }
 
+// The next holder waits for the one before to hand over, and learns from presence which streams are open then. After that the name may be another stream's.
+func TestWhoHandsOverTakesEndedStreamsOut(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		old, to := claimIn(t, s, "a", "active"), agora.ToAgent(tenant, "b")
+		for _, name := range []string{"ended", "open"} {
+			ok(t, s.Lanes.Use(t.Context(), old, to, &presence.OpenStream{Stream: name}))
+		}
+		r := claimant("a", "e2")
+		r.Resume = "token-e1"
+		c := must(s.Sessions.Claim(t.Context(), r))(t)
+		ok(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"ended"}))
+		ok(t, s.Sessions.HandedOver(t.Context(), old, presence.Position{}, nil, false))
+		is(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"open"}), presence.ErrDeposed)
+		rec := must(s.Sessions.Begin(t.Context(), c))(t)
+		if len(rec.Lanes) != 1 || len(rec.Lanes[0].Open) != 1 || rec.Lanes[0].Open[0].Stream != "open" {
+			t.Errorf("lanes %+v, want the stream that is open", rec.Lanes)
+		}
+		is(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"open"}), presence.ErrDeposed)
+	})
+}
+
 func TestTheNewestCancelledStreamsStayWithTheAgent(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
