@@ -221,7 +221,7 @@ func (s leaver) handOver(ctx context.Context) (clean bool, err error) {
 }
 
 // flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them. What the door has in hand comes to its
-// socket before the next holder delivers, unless that takes nothing for as long as a connection has for a sign of life. Presence knows of no stream then that is over.
+// socket before the next holder delivers, unless that takes nothing for as long as a connection has for a sign of life. Presence knows of no stream then that was refused.
 func (s leaver) flushAll(ctx context.Context) error {
 	for {
 		err := s.out.sender().Flush(ctx)
@@ -232,7 +232,7 @@ func (s leaver) flushAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err = s.out.sender().CloseEnded(ctx); errors.Is(err, presence.ErrDeposed) {
+		if err = s.out.sender().CloseRefused(ctx); errors.Is(err, presence.ErrDeposed) {
 			return nil // what comes next says so
 		}
 		return err

@@ -63,14 +63,21 @@ func (s *streamSet) settleOwed() (more bool) {
 	if s.closed {
 		return false
 	}
-	for k, st := range s.owed {
-		if st.begins || s.mayBeOpen(k) {
-			continue
-		}
-		delete(s.owed, k)
+	for k := range s.takeSettled() {
 		s.relay.streamClosed(*s.cfg.Claim, k.to, k.stream)
 	}
 	return len(s.owed) > 0
+}
+
+// takeSettled returns the owed streams that are not open in the log, and will not be: they are owed no more. mu is held.
+func (s *streamSet) takeSettled() (settled map[streamKey]*stream) {
+	for k, st := range s.owed {
+		if !st.begins && !s.mayBeOpen(k) {
+			delete(s.owed, k)
+			put(&settled, k, st)
+		}
+	}
+	return settled
 }
 
 // mayBeOpen reports whether the log may have to get the end of a stream; mu is held. A lane that was put aside owes nothing.
@@ -96,7 +103,7 @@ func (r *Relay) streamOpens(c *presence.Claim, to agora.Address, stream string) 
 func (r *Relay) closeStreams(ctx context.Context) {
 	batches, left := r.takeClosed()
 	for _, c := range batches {
-		if err := r.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams); err != nil {
+		if err := r.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams, false); err != nil {
 			// The log shows that they ended; presence only matters where retention cut the log.
 			r.cfg.Log.Debug("ended streams stay in presence", "agent", c.claim.Agent, "err", err)
 		}
@@ -109,50 +116,59 @@ func (r *Relay) closeStreams(ctx context.Context) {
 	}
 }
 
-// CloseEnded takes the session's streams out of presence that have ended or did not begin, as a Tick does, and returns when they are out: where retention has
-// cut the log, whoever has the session next takes for open what presence knows. Call it once all is flushed. It takes a round trip for each lane with such a stream.
-func (s *Sender) CloseEnded(ctx context.Context) error {
-	s.settleOwed()
+// CloseRefused takes the session's streams out of presence that were refused and are not open in the log, as a Tick does, and returns when they are out: where retention
+// has cut the log, whoever has the session next takes for open what presence knows. Call it once all is flushed. It takes a round trip for each lane with such a stream.
+// What has come to its end is left to the Tick, and so are answers of calls: they may be said again, and be known by what presence has of them.
+func (s *Sender) CloseRefused(ctx context.Context) error {
 	s.mu.Lock()
-	s.forgetEnded()
-	s.mu.Unlock()
-	closed, left := s.relay.takeClosedOf(s.cfg.Claim.Session)
-	if left != nil {
-		select {
-		case <-left:
-		case <-ctx.Done():
+	refused := s.takeSettled()
+	for k := range refused {
+		if k.to.IsBox() {
+			delete(refused, k)
+			s.relay.streamClosed(*s.cfg.Claim, k.to, k.stream)
 		}
 	}
-	err := ctx.Err()
+	s.mu.Unlock()
+	closed := make(map[closedStream]presence.Claim, len(refused))
+	for k := range refused {
+		closed[closedStream{s.cfg.Claim.Session, k.to, k.stream}] = *s.cfg.Claim
+	}
+	err := s.relay.closesNone(ctx, s.cfg.Claim.Session)
 	for _, c := range batchesOf(closed) {
 		if err == nil {
-			err = s.relay.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams)
+			err = s.relay.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams, true)
 		}
 	}
 	if err != nil {
-		for k, c := range closed {
-			s.relay.streamClosed(c, k.to, k.stream) // for the next try
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for k, st := range refused {
+			put(&s.owed, k, st)
 		}
+		s.relay.streamOwed(&s.streamSet)
 	}
 	return err
 }
 
-// takeClosedOf returns what is to be taken out of presence for one session, and a channel that is closed when a Tick is done that takes out more of it; nil for none.
-func (r *Relay) takeClosedOf(session string) (closed map[closedStream]presence.Claim, left <-chan struct{}) {
+// closesNone waits until no Tick takes streams of a session out of presence.
+func (r *Relay) closesNone(ctx context.Context, session string) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for k, c := range r.closed.waiting {
-		if k.session == session {
-			put(&closed, k, c)
-			delete(r.closed.waiting, k)
-		}
-	}
+	var left <-chan struct{}
 	for k := range r.closed.leaving {
 		if k.session == session {
-			return closed, r.closed.left
+			left = r.closed.left
 		}
 	}
-	return closed, nil
+	r.mu.Unlock()
+	if left == nil {
+		return nil
+	}
+	select {
+	case <-left:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // takeClosed returns what a Tick is to take out of presence, and the channel that it closes then.

@@ -129,7 +129,7 @@ func TestStreamsThatEndedWithAnEarlierHolderMakeRoom(t *testing.T) {
 
 // A session moves on right after the start of a stream was refused, before a Tick: presence knows the stream no more then. Else the next holder would take it for open where
 // retention has cut the log, and let it begin in its midst.
-func TestWhoHasASessionNextKnowsNoStreamThatIsOver(t *testing.T) {
+func TestWhoHasASessionNextKnowsNoStreamThatWasRefused(t *testing.T) {
 	b := newBench(t)
 	room := agora.ToSpace("t", "room")
 	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim}, nil)
@@ -169,14 +169,14 @@ func TestWhoHasASessionNextKnowsNoStreamThatIsOver(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.CloseEnded(over); err == nil {
+	if err := s.CloseRefused(over); err == nil {
 		t.Error("it is done though there was no time")
 	}
-	if err := s.CloseEnded(t.Context()); err != nil {
+	if err := s.CloseRefused(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := known(); !slices.Equal(got, []string{"goes on"}) {
-		t.Errorf("presence knows %q, want the one that goes on", got)
+	if got := known(); !slices.Equal(got, []string{"ends", "goes on"}) {
+		t.Errorf("presence knows %q, want the one that goes on, and until a Tick the one whose end may be said again", got)
 	}
 	if err := b.say(s, room, "goes on", agora.End); err != nil {
 		t.Error(err)

@@ -208,15 +208,6 @@ func (s *streamSet) mayOpen() error {
 	if len(s.open) < most {
 		return nil
 	}
-	s.forgetEnded()
-	if n := len(s.open); n >= most {
-		return agora.Errorf(agora.RateLimited, "%d streams are open: more are not allowed", n)
-	}
-	return nil
-}
-
-// forgetEnded forgets streams that an earlier holder left and the log says are over; mu is held.
-func (s *streamSet) forgetEnded() {
 	for k, st := range s.open {
 		if st.lane != nil || s.lanes[k.to] == nil || s.mayBeOpen(k) {
 			continue
@@ -226,6 +217,10 @@ func (s *streamSet) forgetEnded() {
 		s.last = nil
 		s.relay.streamClosed(*s.cfg.Claim, k.to, k.stream)
 	}
+	if n := len(s.open); n >= most {
+		return agora.Errorf(agora.RateLimited, "%d streams are open: more are not allowed", n)
+	}
+	return nil
 }
 
 // Concludes notes the id of the message with which a stream to an address ends.
