@@ -244,22 +244,28 @@ func (s Calls) ToAnswer(ctx context.Context, tenant string, id agora.AgentID) (c
 
 // IsOpen reports whether a call is open: its answer was not read.
 func (s Calls) IsOpen(ctx context.Context, tenant, box string) (bool, error) {
-	state, err := s.rdb.HGet(ctx, Call{Tenant: tenant, Box: box}.record()[0], "state").Result()
-	if errors.Is(err, redis.Nil) {
-		return false, nil
-	}
-	return CallState(state) == CallOpen, unavailable(err)
+	state, err := s.state(ctx, tenant, box)
+	return state == CallOpen, err
 }
 
 // IsOver reports whether nobody waits for the answer of a call any more: it was ended, or is not known any more and the server has lost nothing. Two round
 // trips at most.
 func (s Calls) IsOver(ctx context.Context, tenant, box string) (bool, error) {
-	state, err := s.rdb.HGet(ctx, Call{Tenant: tenant, Box: box}.record()[0], "state").Result()
-	if errors.Is(err, redis.Nil) {
+	state, err := s.state(ctx, tenant, box)
+	if state == CallGone {
 		whole, err := s.whole(ctx)
 		return whole && err == nil, unavailable(err)
 	}
-	return CallState(state) == CallOver, unavailable(err)
+	return state == CallOver, err
+}
+
+// state returns how a call stands; CallGone where nothing is known of it.
+func (s Calls) state(ctx context.Context, tenant, box string) (CallState, error) {
+	state, err := s.rdb.HGet(ctx, Call{Tenant: tenant, Box: box}.record()[0], "state").Result()
+	if errors.Is(err, redis.Nil) {
+		return CallGone, nil
+	}
+	return CallState(state), unavailable(err)
 }
 
 // Waiters returns the edges at which callers wait for an answer.
