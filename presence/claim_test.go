@@ -204,6 +204,29 @@ func TestAnAgentThatNeverGotItsNewTokenReturnsWithTheOneBefore(t *testing.T) {
 	})
 }
 
+// Who names no session can't tell that one which goes on is not that which it has had: it is told of a new one instead.
+func TestASessionThatNobodyWasToldOfGoesOnForNobody(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		for _, held := range []string{"given back", "dead"} {
+			r, next := claimant(agora.AgentID(held), "e1"), claimant(agora.AgentID(held), "e2")
+			unheard := must(s.Sessions.Claim(t.Context(), r))(t)
+			if held == "given back" {
+				ok(t, s.Sessions.Return(t.Context(), unheard))
+			}
+			_, err := s.Sessions.Claim(t.Context(), next)
+			is(t, err, presence.ErrEnding)
+			ending, _, err := s.Sessions.Ending(t.Context(), r.Tenant, r.Agent)
+			ok(t, err)
+			ok(t, s.Sessions.Finished(t.Context(), ending, false))
+			c := must(s.Sessions.Claim(t.Context(), next))(t)
+			if c.Resumed || c.Session == unheard.Session {
+				t.Errorf("%s: claimed as %+v after %+v", held, c, unheard)
+			}
+		}
+	})
+}
+
 func withToken(r presence.ClaimRequest, resume string) presence.ClaimRequest {
 	r.Resume = resume
 	return r

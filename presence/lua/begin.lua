@@ -12,5 +12,5 @@ if r[3] == ARGV[1] then
   clean = r[5] or '0' -- begun before: its answer was lost on the way
 end
 redis.call('HSET', KEYS[1], 'begun', ARGV[1], 'was_clean', clean, 'clean', '0')
-redis.call('HDEL', KEYS[1], 'grace_until')
+redis.call('HDEL', KEYS[1], 'grace_until', 'fresh')
 return {'ok', clean, record(KEYS[1], KEYS[3], KEYS[4], KEYS[5])}

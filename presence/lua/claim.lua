@@ -4,7 +4,7 @@
 -- the session that the newcomer takes for its own, detail of the card, how its connection is dialled (empty: it is not), for whom,
 -- the epoch of a dialled session that has no edge any more and is adopted (0: none).
 -- Returns {outcome, session, epoch, incumbent's edge, incarnation and epoch, unsettled, how the connection was dialled before}.
-local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until', 'token_before', 'dial')
+local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until', 'token_before', 'dial', 'fresh')
 local state, edge, inc, epoch, conn, session, token, principal = r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]
 local us = micros()
 
@@ -58,7 +58,7 @@ if not state or state == '0' then
   end
   redis.call('DEL', KEYS[3])
   redis.call('HDEL', KEYS[1], 'mark', 'grace_until', 'known_until', 'returns')
-  redis.call('HSET', KEYS[1], 'principal', ARGV[6], 'since', int(math.floor(us / 1000)), 'dirty', '0')
+  redis.call('HSET', KEYS[1], 'principal', ARGV[6], 'since', int(math.floor(us / 1000)), 'dirty', '0', 'fresh', '1')
   put_card(KEYS[1], '', ARGV[10], ARGV[13])
   for i = 1, 4 do
     redis.call('PERSIST', KEYS[i])
@@ -89,7 +89,8 @@ end
 if state == '1' and not adopts and epoch ~= ARGV[8] and epoch ~= ARGV[9] and (ARGV[7] == '' or ARGV[7] ~= token) then
   return answer('busy', session, epoch)
 end
-if ARGV[12] ~= '' and ARGV[12] ~= session then
+-- Whoever names no session takes what goes on for the one it has had: one that never began is not, for nobody was told of it.
+if ARGV[12] ~= '' and ARGV[12] ~= session or ARGV[12] == '' and ARGV[7] == '' and r[12] and not adopts then
   return answer('ending', session, end_session(KEYS[1], KEYS[2], us))
 end
 if ARGV[7] ~= '' and ARGV[7] ~= token and ARGV[7] ~= r[10] then

@@ -32,7 +32,7 @@ if r[2] == ARGV[1] then
 else
   -- Lost, or an older copy: what is written now is all there is. Nobody knows what was sent meanwhile.
   redis.call('DEL', KEYS[2], KEYS[3])
-  redis.call('HDEL', KEYS[1], 'grace_until', 'known_until', 'mark', 'offered')
+  redis.call('HDEL', KEYS[1], 'grace_until', 'known_until', 'mark', 'offered', 'fresh')
   redis.call('HSET', KEYS[1], 'session', ARGV[5], 'token', ARGV[6], 'principal', ARGV[7], 'since', since,
     'begun', ARGV[1], 'dirty', ARGV[11], 'clean', '0', 'was_clean', '0', 'mailed', now)
   put_card(KEYS[1], '', ARGV[8], ARGV[9])
