@@ -36,6 +36,7 @@ type door struct {
 	closed  bool // the session has closed it
 	paused  bool // the agent reads nothing
 	stirred bool // there may be something to say
+	leaves  int  // how often the agent has asked to leave the space
 }
 
 // upward is a frame of the agent's.
@@ -43,6 +44,7 @@ type upward struct {
 	part  *part // a message
 	ack   uint64
 	space string // of ack; or to join or leave
+	nth   int    // with join: how often the agent had asked to leave before
 	pong  uint64
 	verb  verb
 	do    func(context.Context, *edge.Session) // of does
@@ -67,6 +69,7 @@ type downward struct {
 	refused  error // instead of a welcome
 	notice   *edge.Notice
 	joined   *spaces.Joined
+	nth      int // of the join that this answers
 	left     bool
 	delivery *edge.Delivery
 }
@@ -203,7 +206,7 @@ func (d *door) handle(f upward) {
 	case answer:
 		s.Pong(f.pong)
 	case join:
-		_ = s.Join(d.ctx, f.space, spaces.Where{}, func(j spaces.Joined) { d.queue(downward{joined: &j}) })
+		_ = s.Join(d.ctx, f.space, spaces.Where{}, func(j spaces.Joined) { d.queue(downward{joined: &j, nth: f.nth}) })
 	case leave:
 		_ = s.Leave(d.ctx, f.space, func() { d.queue(downward{left: true}) })
 	case cancel:
@@ -357,9 +360,22 @@ func (d *door) tell(fs ...upward) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.gone {
+		for i := range fs {
+			fs[i].nth = d.leaves
+			if fs[i].verb == leave {
+				d.leaves++
+			}
+		}
 		d.up = append(d.up, fs...)
 		d.moved.Broadcast()
 	}
+}
+
+// leftSince reports whether the agent has asked to leave the space after a join of its.
+func (d *door) leftSince(nth int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.leaves > nth
 }
 
 func (d *door) pause(paused bool) {

@@ -156,12 +156,14 @@ func (a *agent) tell(f upward) {
 // leave has the agent leave the space.
 func (a *agent) leave() {
 	a.w.mu.Lock()
-	b := a.boxes[a.w.space.Space]
-	if b != nil && a.ready {
+	defer a.w.mu.Unlock()
+	if a.d == nil || !a.ready {
+		return
+	}
+	if b := a.boxes[a.w.space.Space]; b != nil {
 		b.doubt = true
 	}
-	a.w.mu.Unlock()
-	a.tell(upward{verb: leave, space: a.w.space.Space})
+	a.d.tell(upward{verb: leave, space: a.w.space.Space})
 }
 
 func (a *agent) pause(paused bool) {

@@ -31,7 +31,7 @@ func (a *agent) receive(d *door, f downward) {
 	case f.joined != nil:
 		name := a.w.space.Space
 		if b := a.boxes[name]; b == nil || b.doubt {
-			a.boxes[name] = &box{to: a.w.space, from: f.joined.Seq, last: f.joined.Seq, seen: map[uint64]bool{}}
+			a.boxes[name] = &box{to: a.w.space, from: f.joined.Seq, last: f.joined.Seq, seen: map[uint64]bool{}, doubt: d.leftSince(f.nth)}
 		}
 	case f.left:
 		if b := a.boxes[a.w.space.Space]; b != nil {
