@@ -183,7 +183,7 @@ func TestAGoodbyeEndsWhatADeadEdgeOwedAnEnd(t *testing.T) {
 	at, err := p.Operators.Inspect(t.Context(), agora.DefaultTenant, "sender")
 	if err == nil {
 		claim := presence.Claim{Tenant: agora.DefaultTenant, Agent: "sender", Session: at.Session, Epoch: at.Epoch}
-		err = p.Lanes.CloseStreams(t.Context(), claim, agora.ToAgent(agora.DefaultTenant, "receiver"), []string{"s"}, false)
+		err = p.Lanes.CloseStreams(t.Context(), claim, agora.ToAgent(agora.DefaultTenant, "receiver"), []string{"s"})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -300,7 +300,7 @@ func TestDeposedHolderChangesNothing(t *testing.T) {
 			"HandedOver":   s.Sessions.HandedOver(t.Context(), old, presence.Position{Cursor: 9}, nil, true),
 			"SetCard":      second(s.Directory.SetCard(t.Context(), old, agora.Agent{Name: "old"})),
 			"Lanes.Use":    s.Lanes.Use(t.Context(), old, to, nil),
-			"CloseStreams": s.Lanes.CloseStreams(t.Context(), old, to, []string{"x"}, true),
+			"CloseStreams": s.Lanes.CloseStreams(t.Context(), old, to, []string{"x"}),
 			"Cancel":       s.Lanes.Cancel(t.Context(), old, presence.Stream{Peer: "b", Stream: "x"}),
 			"Uncancel":     s.Lanes.Uncancel(t.Context(), old, "b", "x"),
 			"Finished":     s.Sessions.Finished(t.Context(), old, false),

@@ -28,10 +28,10 @@ func (s Lanes) Use(ctx context.Context, c Claim, to agora.Address, open *OpenStr
 }
 
 // CloseStreams takes ended streams out, and the lane too where that leads to the box of a call. Best effort: one that stays is found to have ended when the lane is read, unless
-// retention has cut the log. Who handsOver may do so though it is deposed, while the next holder waits for it.
-func (s Lanes) CloseStreams(ctx context.Context, c Claim, to agora.Address, streams []string, handsOver bool) error {
+// retention has cut the log. Who is deposed may do so while the next holder waits for it to hand over.
+func (s Lanes) CloseStreams(ctx context.Context, c Claim, to agora.Address, streams []string) error {
 	k, lane := c.keys(), laneField(to)
-	args := []any{c.Epoch, flag(handsOver)}
+	args := []any{c.Epoch}
 	for _, st := range streams {
 		args = append(args, streamField(lane, st))
 	}

@@ -258,7 +258,7 @@ func TestLanesAndStreamsStandWithTheSession(t *testing.T) {
 		ok(t, s.Lanes.Use(t.Context(), c, peer, &presence.OpenStream{Stream: "s 2", Kind: agora.Request}))
 		ok(t, s.Lanes.Use(t.Context(), c, peer, &presence.OpenStream{Stream: "gone"}))
 		ok(t, s.Lanes.Use(t.Context(), c, room, nil))
-		ok(t, s.Lanes.CloseStreams(t.Context(), c, peer, []string{"gone", "never there"}, false))
+		ok(t, s.Lanes.CloseStreams(t.Context(), c, peer, []string{"gone", "never there"}))
 		ok(t, s.Sessions.Lose(t.Context(), c, presence.Position{}, nil, false))
 		_, rec := begun(t, s, claimant("a b", "e2"))
 		want := []presence.Lane{
@@ -275,7 +275,7 @@ func TestLanesAndStreamsStandWithTheSession(t *testing.T) {
 }
 
 // The next holder waits for the one before to hand over, and learns from presence which streams are open then. After that the name may be another stream's.
-func TestWhoHandsOverTakesEndedStreamsOut(t *testing.T) {
+func TestWhoStillHasToHandOverTakesEndedStreamsOut(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
 		old, to := claimIn(t, s, "a", "active"), agora.ToAgent(tenant, "b")
@@ -285,15 +285,14 @@ func TestWhoHandsOverTakesEndedStreamsOut(t *testing.T) {
 		r := claimant("a", "e2")
 		r.Resume = "token-e1"
 		c := must(s.Sessions.Claim(t.Context(), r))(t)
-		is(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"ended"}, false), presence.ErrDeposed)
-		ok(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"ended"}, true))
+		ok(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"ended"}))
 		ok(t, s.Sessions.HandedOver(t.Context(), old, presence.Position{}, nil, false))
-		is(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"open"}, true), presence.ErrDeposed)
+		is(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"open"}), presence.ErrDeposed)
 		rec := must(s.Sessions.Begin(t.Context(), c))(t)
 		if len(rec.Lanes) != 1 || len(rec.Lanes[0].Open) != 1 || rec.Lanes[0].Open[0].Stream != "open" {
 			t.Errorf("lanes %+v, want the stream that is open", rec.Lanes)
 		}
-		is(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"open"}, true), presence.ErrDeposed)
+		is(t, s.Lanes.CloseStreams(t.Context(), old, to, []string{"open"}), presence.ErrDeposed)
 	})
 }
 

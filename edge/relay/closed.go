@@ -103,7 +103,7 @@ func (r *Relay) streamOpens(c *presence.Claim, to agora.Address, stream string) 
 func (r *Relay) closeStreams(ctx context.Context) {
 	batches, left := r.takeClosed()
 	for _, c := range batches {
-		if err := r.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams, false); err != nil {
+		if err := r.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams); err != nil {
 			// The log shows that they ended; presence only matters where retention cut the log.
 			r.cfg.Log.Debug("ended streams stay in presence", "agent", c.claim.Agent, "err", err)
 		}
@@ -136,7 +136,7 @@ func (s *Sender) CloseRefused(ctx context.Context) error {
 	err := s.relay.closesNone(ctx, s.cfg.Claim.Session)
 	for _, c := range batchesOf(closed) {
 		if err == nil {
-			err = s.relay.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams, true)
+			err = s.relay.cfg.Presence.Lanes.CloseStreams(ctx, c.claim, c.to, c.streams)
 		}
 	}
 	if err != nil {
