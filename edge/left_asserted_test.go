@@ -8,8 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/presence"
 )
 
 // meanwhile does something once, before a pipeline is sent of which a command names all of some texts.
@@ -41,6 +43,34 @@ func (m *meanwhile) names(said string) bool {
 		}
 	}
 	return true
+}
+
+// An agent that was told that its leave may have failed, as it had and as nobody could be told, is a member again when it joins.
+func TestAnAgentThatLeftUnheardIsAMemberWhenItJoinsAgain(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	stays, _ := registered(t, c, 1, "stays")
+	a, _ := registered(t, c, 0, "a")
+	for _, x := range []*agoratest.Client{stays, a} {
+		x.Send(`{"type":"space.join","id":"j","space":"room"}`)
+		x.Await(`{"type":"space.joined"}`)
+	}
+	p := c.Node(0).Config().Presence
+	at, err := p.Operators.Inspect(t.Context(), agora.DefaultTenant, "a")
+	if err == nil { // as its edge does, which hears no answer
+		_, err = p.Spaces.Leave(t.Context(), presence.Claim{Tenant: agora.DefaultTenant, Agent: "a", Session: at.Session, Epoch: at.Epoch}, "room")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Send(`{"type":"space.join","id":"again","space":"room"}`)
+	if f := a.Await(`{"type":"space.joined","id":"again"}`); !strings.Contains(f.Raw("members"), `"a"`) {
+		t.Errorf("it joins again: %s", f)
+	}
+	stays.Await(`{"type":"space.members","left":"a"}`)
+	stays.Await(`{"type":"space.members","joined":"a"}`)
+	stays.Send(`{"type":"space.publish","space":"room","data":{"k":1}}`)
+	a.Await(`{"type":"space.event","data":{"from":"stays","k":1,"timestamp":"<any>"}}`)
 }
 
 // An edge looks at what its agents are in, and writes it to presence again. An agent that leaves a space in between must not be a member of it ever after.

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/policy"
@@ -41,7 +42,11 @@ func (s member) join(ctx context.Context, space string, w spaces.Where) (spaces.
 	ctx, done := s.out.patient(ctx)
 	defer done()
 	if old != nil && !w.HasLast && w.History == 0 {
-		return s.rejoin(ctx, old)
+		if j, is, err := s.rejoin(ctx, old); is || err != nil {
+			return j, err
+		}
+		s.cursor.unsubscribe(space).Close()
+		old = nil
 	}
 	w.Marked = w.HasLast || old != nil // who names a position has been here before
 	p := &subscription{resumed: w.HasLast}
@@ -53,13 +58,14 @@ func (s member) join(ctx context.Context, space string, w spaces.Where) (spaces.
 	return s.seen(joined), nil
 }
 
-// rejoin answers a member that joins again: its subscription and position stay.
-func (s member) rejoin(ctx context.Context, p *subscription) (spaces.Joined, error) {
+// rejoin answers a member that joins again: its subscription and position stay. is is false for one that has left, and was told that this may not have been done.
+func (s member) rejoin(ctx context.Context, p *subscription) (j spaces.Joined, is bool, err error) {
 	members, err := s.node.cfg.Presence.Spaces.Members(ctx, s.claim.Tenant, p.Space())
-	if err != nil {
-		return spaces.Joined{}, agora.AsError(err)
+	if err != nil && !errors.Is(err, presence.ErrNoSpace) {
+		return spaces.Joined{}, false, agora.AsError(err)
 	}
-	return s.seen(spaces.Joined{Members: members, Seq: s.cursor.handedOf(p)}), nil
+	is = slices.Contains(members, s.claim.Agent)
+	return s.seen(spaces.Joined{Members: members, Seq: s.cursor.handedOf(p)}), is, nil
 }
 
 // seen is the answer to a join as the agent may see it: without the right to see the directory, no other member.
