@@ -68,16 +68,12 @@ type decision struct {
 	Expired  bool   `json:"expired,omitempty"`
 }
 
-// decided decides an approval by a reply that answers it, and reports whether it is one.
-func (d *approvals) decided(ctx context.Context, m *agora.Message) (bool, error) {
-	box := d.of(m)
-	if box == "" {
-		return false, nil
-	}
+// decide decides the approval of a box by a reply that answers it.
+func (d *approvals) decide(ctx context.Context, box string, m *agora.Message) error {
 	reply := *m
 	reply.To = agora.ToBox(m.To.Tenant, box, m.To.Agent)
 	_, err := d.book.Answer(ctx, &reply)
-	return true, err
+	return err
 }
 
 // of returns the box of the approval that a reply answers: that which its request has named, or the one that is pending; empty for none.

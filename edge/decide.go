@@ -6,9 +6,11 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// decide is approvals.decided for a reply of the session's agent: numbers before its own are settled first, as its receipt speaks of them as well.
+// decide decides an approval by a reply of the session's agent, and reports whether it is one: numbers before its own are settled first, as its receipt speaks
+// of them as well. What it answered when it came it answers then, though another has decided meanwhile.
 func (s mailer) decide(ctx context.Context, m *agora.Message, w Want) (is bool, err error) {
-	if s.node.approvals.of(m) == "" {
+	box := s.node.approvals.of(m)
+	if box == "" {
 		return false, nil
 	}
 	peer := m.To.Peer()
@@ -17,7 +19,7 @@ func (s mailer) decide(ctx context.Context, m *agora.Message, w Want) (is bool, 
 			return true, agora.AsError(err)
 		}
 	}
-	if _, err := s.node.approvals.decided(ctx, m); err != nil {
+	if err := s.node.approvals.decide(ctx, box, m); err != nil {
 		return true, agora.AsError(err)
 	}
 	s.out.sender().Used(peer, m.N)

@@ -169,8 +169,8 @@ func (s actingAs) store(ctx context.Context, m agora.Message, w Want) (Outcome, 
 	m.From, m.To.Tenant, m.N, m.Indexed = s.as, s.actor.Principal().Tenant, 0, false
 	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, w.Trace), w.Receipts&^agora.Stored
 	m.ID = Key(w.RequestID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
-	if decides, err := s.actor.node.approvals.decided(ctx, &m); decides {
-		if err != nil {
+	if box := s.actor.node.approvals.of(&m); box != "" {
+		if err := s.actor.node.approvals.decide(ctx, box, &m); err != nil {
 			return Outcome{}, agora.AsError(err)
 		}
 		return Outcome{}, nil
