@@ -45,6 +45,28 @@ func (m *meanwhile) names(said string) bool {
 	return true
 }
 
+// A join takes until its roster is told. Where presence loses everything meanwhile, and is told again of the sessions, the membership is not one that they have yet.
+func TestAnAgentIsInASpaceThoughPresenceLostItWhileItJoined(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	a, _ := registered(t, c, 0, "a")
+	raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
+	defer raw.Close()
+	const member, record = "agora:1:{s:default.room}:members", "agora:1:{a:default.a}:rec"
+	c.HoldLog(0, true)
+	a.Send(`{"type":"space.join","id":"j","space":"room"}`)
+	a.Until("it is a member", func() bool { return raw.HExists(t.Context(), member, "a").Val() })
+	if err := raw.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	a.Until("its session is written again", func() bool { return raw.Exists(t.Context(), record).Val() > 0 })
+	c.HoldLog(0, false)
+	a.Await(`{"type":"space.joined"}`)
+	if !raw.HExists(t.Context(), member, "a").Val() {
+		t.Error("it is told that it has joined, and is no member")
+	}
+}
+
 // An agent that was told that its leave may have failed, as it had and as nobody could be told, is a member again when it joins.
 func TestAnAgentThatLeftUnheardIsAMemberWhenItJoinsAgain(t *testing.T) {
 	t.Parallel()

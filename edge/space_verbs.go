@@ -50,12 +50,27 @@ func (s member) join(ctx context.Context, space string, w spaces.Where) (spaces.
 	}
 	w.Marked = w.HasLast || old != nil // who names a position has been here before
 	p := &subscription{resumed: w.HasLast}
+	asserted := s.node.owner.Asserted()
 	opened, joined, err := s.node.hub.Join(ctx, s.claim, space, w, func() { s.subscriptionReady(p) })
 	if err != nil {
 		return spaces.Joined{}, agora.AsError(err)
 	}
 	s.subscribe(p, opened, joined.Seq)
+	if s.node.owner.Asserted() != asserted { // presence may have lost the membership, and was told of a session without it
+		if err := s.writeAgain(ctx); err != nil {
+			return spaces.Joined{}, agora.AsError(err)
+		}
+	}
 	return s.seen(joined), nil
+}
+
+// writeAgain has presence know what the session is in.
+func (s member) writeAgain(ctx context.Context) error {
+	held, err := leaver(s).reassert(ctx)
+	if err == nil && !held {
+		return presence.ErrDeposed
+	}
+	return err
 }
 
 // rejoin answers a member that joins again: its subscription and position stay. is is false for one that has left, and was told that this may not have been done.

@@ -113,6 +113,10 @@ func (o *Owner) Reassert(ctx context.Context, h presence.Held) (held bool, err e
 	return err == nil && len(deposed) == 0, err
 }
 
+// Asserted counts how often sessions were written again. What changes in one that stays the same is in presence, should that have lost it meanwhile: a change that
+// takes longer is to be written again by who makes it, once it stands in the session.
+func (o *Owner) Asserted() uint64 { return o.claims.asserted.Load() }
+
 // Return lets go of a claim that nobody waits for any more: it stays in its grace.
 func (o *Owner) Return(c presence.Claim) { o.claimer.giveBack(c) }
 

@@ -19,6 +19,7 @@ type claims struct {
 	lease       *Lease
 	registered  *registrations
 	revalidated atomic.Uint64 // life of the log's connection under which the claims were looked after
+	asserted    atomic.Uint64 // counts the snapshots of sessions that were taken to be written again
 	departed    departed
 	restores    restores
 }
@@ -151,6 +152,7 @@ func (k *claims) reassert(ctx context.Context, sessions []Session, away []presen
 	if !guard.Asserts {
 		return nil
 	}
+	k.asserted.Add(1)
 	var held []presence.Held
 	for _, s := range sessions {
 		held = append(held, s.Snapshot())
