@@ -75,8 +75,13 @@ const claimTries = 8
 //
 // With Dial, an AddressError where another agent of the tenant has the address: it is this one's as long as its session lasts, or
 // until that is claimed with another or none. It takes one round trip more. With Adopt, ErrDeposed where the session has another epoch by
-// now, or is over.
+// now, or is over; UNAVAILABLE for ErrIncomplete while the server is not whole. It takes one round trip more, too.
 func (s Sessions) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
+	if r.Adopt != 0 { // its holder may not have told of it yet, where an earlier one has
+		if err := s.sure(ctx); err != nil {
+			return Claim{}, err
+		}
+	}
 	if r.Dial == nil || r.Adopt != 0 {
 		return s.claim(ctx, r)
 	}

@@ -29,6 +29,12 @@ func TestWhatAServerThatIsNotWholeLacksIsUnavailable(t *testing.T) {
 			"Spaces":        func() error { _, err := s.Spaces.List(t.Context(), tenant); return err },
 			"Join":          func() error { _, err := s.Spaces.Join(t.Context(), c, "room", presence.Public, true); return err },
 			"Leave":         func() error { _, err := s.Spaces.Leave(t.Context(), c, "room"); return err },
+			"adopting": func() error {
+				r := claimant("a", "e2")
+				r.Adopt = c.Epoch
+				_, err := s.Sessions.Claim(t.Context(), r)
+				return err
+			},
 		}
 		for name, f := range calls {
 			if err := f(); !unavailable(err) || !errors.Is(err, presence.ErrIncomplete) {

@@ -102,7 +102,10 @@ func (d *adoptions) seekForsaken(ctx context.Context) (soon bool, err error) {
 // due begins to adopt what is due.
 func (d *adoptions) due(ctx context.Context) error {
 	due, err := d.cfg.Presence.Dials.Orphans(ctx, adoptBatch)
-	if err != nil {
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	if whole, err := d.cfg.Presence.Whole(ctx); !whole { // an edge may hold one that has not told so yet
 		return err
 	}
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
