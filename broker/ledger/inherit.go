@@ -35,7 +35,7 @@ func (l *Ledger) Fold(m *agora.Message, epoch uint64, now time.Time) {
 // Tear says that records may be gone from the log that followed those folded so far: what is folded next does not follow them. Numbers and streams
 // may have gone on there, and streams may have ended.
 func (l *Ledger) Tear() {
-	l.lastN = l.kept
+	l.lastN, l.cut = l.kept, true
 	l.holes = slices.DeleteFunc(l.holes, func(h span) bool { return h.from > l.kept })
 	for name, s := range l.streams {
 		if isOpen(s) {
@@ -59,6 +59,11 @@ func (l *Ledger) Inherit(h Heritage) {
 	l.exact = l.lastN != 0
 	if h.Cut {
 		l.unsure = h.Unsure
+	} else if !l.cut && l.kept == 0 { // all of the lane was read: what is lower was refused, and that may not have been heard
+		if l.first > 1 {
+			l.holes = slices.Insert(l.holes, 0, span{1, l.first - 1})
+		}
+		l.whole = true
 	}
 	for _, o := range h.Open {
 		if _, ok := l.streams[o.Stream]; ok || !h.Cut && !h.Aged(o) {

@@ -14,6 +14,8 @@ import (
 type Ledger struct {
 	lastN   uint64            // highest number stored
 	kept    uint64            // the one that was known before anything was read
+	first   uint64            // the lowest one that was read, where none was known before; 0 for none
+	cut     bool              // numbers below that, or between those that were read, may have been stored
 	holes   spans             // numbers below lastN that were passed over, and so are not stored
 	blocked uint64            // lowest number refused for the moment: none beyond it may overtake it; 0 for none
 	doubted map[uint64]uint64 // what was said under numbers that were refused while they may have been stored: a hash
@@ -147,7 +149,9 @@ func (l *Ledger) add(m *agora.Message, f First, epoch uint64, now time.Time) {
 }
 
 func (l *Ledger) number(m *agora.Message, f First) {
-	if m.N > l.lastN+1 && (l.lastN != 0 || l.whole) {
+	if l.lastN == 0 && !l.whole {
+		l.first = m.N
+	} else if m.N > l.lastN+1 {
 		l.holes = append(l.holes, span{l.lastN + 1, m.N - 1})
 	}
 	l.lastN = m.N

@@ -480,3 +480,37 @@ func TestATornReadingProvesNothingOfWhatStoodBehindIt(t *testing.T) {
 		t.Error("a number beyond the last one that was read is marked, though all behind that was read")
 	}
 }
+
+// Whoever was refused a number for good may not have heard it, and says it again at another edge: that is not to be told that it is stored.
+func TestAnHeirKnowsThatNumbersBelowTheFirstWereNotStored(t *testing.T) {
+	aged := func(OpenStream) bool { return false }
+	for name, c := range map[string]struct {
+		read []uint64
+		torn bool // something may be gone behind what was read first
+		cut  bool
+		says []step
+	}{
+		"from the beginning": {[]uint64{3, 4}, false, false, []step{
+			{numbered(1, text("")), "INVALID_REQUEST"}, {numbered(2, text("")), "INVALID_REQUEST"}, {numbered(3, text("")), "again"}, {numbered(5, text("")), "stored"},
+		}},
+		"nothing":                 {nil, false, false, []step{{numbered(3, text("")), "stored"}, {numbered(2, text("")), "INVALID_REQUEST"}}},
+		"all of it":               {[]uint64{1, 2}, false, false, []step{{numbered(1, text("")), "again"}}},
+		"what retention has left": {[]uint64{3, 4}, false, true, []step{{numbered(2, text("")), "again"}}},
+		"what retention has left while it was read": {[]uint64{3, 7}, true, false, []step{{numbered(2, text("")), "again"}, {numbered(5, text("")), "again"}}},
+	} {
+		l := New(false)
+		for i, n := range c.read {
+			m := numbered(n, text(""))
+			if l.Fold(&m, 1, time.Now()); i == 0 && c.torn {
+				l.Tear()
+			}
+		}
+		l.Inherit(Heritage{Cut: c.cut, Aged: aged})
+		l.Begin()
+		for i, s := range c.says {
+			if got := outcomeOf(l.Take(&s.m, i, 2, time.Now())); got != s.want {
+				t.Errorf("%s: number %d: %s, want %s", name, s.m.N, got, s.want)
+			}
+		}
+	}
+}
