@@ -63,7 +63,7 @@ type Past struct {
 const claimTries = 8
 
 // Claim takes the id. No session: a new one. Grace: the session is resumed by
-// the same principal, unless that names another session (ErrEnding), or presents a token that is neither the session's last nor, as
+// the same principal, unless that names another session, or none and this one never began, so that nobody was told of it (ErrEnding), or presents a token that is neither the session's last nor, as
 // an answer may be lost, the one by which its last claim came (ErrWrongToken); else ErrExists. Registered without a connection by another principal: ErrOwned. Held under a lease
 // that is gone: as in grace. Held under a live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
 // the Incumbent. Grace over or ending: ErrEnding. No record, while the server is not whole: UNAVAILABLE for ErrIncomplete.
