@@ -56,6 +56,35 @@ func TestTheReplyOfWhoWasAskedDecidesAnApproval(t *testing.T) {
 	sub.ExpectNone(during(5 * time.Second)) // not by the edges that mail it later either
 }
 
+// A reply that names no request answers what is pending. When nothing is any more it is mail; but said again it is the decision that it was.
+func TestAReplyThatNamesNoRequestIsMailWhenNothingIsPending(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Approvals: true})
+	sub, _ := registered(t, c, 0, "sub")
+	host, _ := registered(t, c, 1, "host")
+	asks := func(id string) {
+		if _, err := actor(t, c, 2).RequireApproval(await.Context(t), "sub", risky(id, "host")); err != nil {
+			t.Fatal(err)
+		}
+		host.Await(`{"type":"message","from":"sub","request_id":"` + id + `"}`)
+	}
+	asks("a")
+	book := c.Node(1).Config().Approvals
+	if _, err := c.Node(2).Config().Approvals.Decide(await.Context(t), agora.DefaultTenant, "sub", "a", approval.Verdict{By: "joe"}); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the edge of who replies knows of the decision", func() bool { return book.IsDecided(agora.DefaultTenant, approval.Box(agora.DefaultTenant, "sub", "a")) })
+	host.Send(`{"type":"reply","n":1,"to":"sub","payload":"hello"}`)
+	sub.ExpectAll(`{"type":"reply","from":"host","payload":"hello"}`, `{"type":"reply","from":"agora","request_id":"a"}`)
+	asks("b")
+	for range 2 {
+		host.Send(`{"type":"reply","n":2,"to":"sub","payload":{"approved":true}}`)
+		host.Await(`{"type":"receipt","n":2,"status":"stored"}`)
+	}
+	sub.Expect(`{"type":"reply","from":"host","request_id":"b","payload":{"approved":true}}`)
+	sub.ExpectNone(during(200 * time.Millisecond))
+}
+
 // A stream decides nothing, whatever request it names or may be taken to answer: it is mail like any, once, and the approval stands open.
 func TestAStreamedReplyOfWhoWasAskedForApprovalIsMail(t *testing.T) {
 	t.Parallel()

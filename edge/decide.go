@@ -13,6 +13,10 @@ func (s mailer) decide(ctx context.Context, m *agora.Message, w Want) (is bool, 
 	if box == "" {
 		return false, nil
 	}
+	if m.To.IsBox() && m.Meta.Parent == "" && s.node.approvals.book.IsDecided(m.To.Tenant, box) && !s.out.sender().HasDecided(box) {
+		m.To = m.To.Peer() // what it could answer is pending no more
+		return false, nil
+	}
 	peer := m.To.Peer()
 	if m.N > 0 {
 		if err := s.out.sender().Flush(ctx); err != nil {
@@ -22,6 +26,7 @@ func (s mailer) decide(ctx context.Context, m *agora.Message, w Want) (is bool, 
 	if err := s.node.approvals.decide(ctx, box, m); err != nil {
 		return true, agora.AsError(err)
 	}
+	s.out.sender().Decided(box, m)
 	s.out.sender().Used(peer, m.N)
 	if m.N > 0 {
 		s.out.receipts.add(Notice{Kind: NoticeReceipt, Tier: agora.Stored, To: peer, N: m.N}, s.conn)

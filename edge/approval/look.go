@@ -76,6 +76,12 @@ func (a *Approvals) IsPending(tenant string, asker, to agora.AgentID, id string)
 	return a.replica.isPending(tenant, asker, to, id)
 }
 
+// IsDecided reports whether the approval of a box is known to be decided, as the replica has it.
+func (a *Approvals) IsDecided(tenant, box string) bool {
+	d, ok := a.replica.known(tenant, box)
+	return ok && d.State != Pending
+}
+
 // How often who waits asks the book's leader, besides what the replica is told.
 const (
 	askAgain = 15 * time.Second

@@ -26,6 +26,23 @@ func (s *Sender) AskedWhole(peer agora.Address, request, name string) {
 	s.boxes.all[name].whole = true
 }
 
+// Decided notes that a reply has decided the approval of a box: it alone goes there when it is said again.
+func (s *Sender) Decided(name string, m *agora.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.known().all[name]; x != nil {
+		x.begun, x.decided, x.n, x.id = true, true, m.N, m.ID
+	}
+}
+
+// HasDecided reports whether a reply of the agent's, the one that goes into a box, has decided the approval of that.
+func (s *Sender) HasDecided(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.known().all[name]
+	return x != nil && x.decided
+}
+
 // known returns the boxes, which it makes where there are none; mu is held.
 func (s *Sender) known() *boxes {
 	if s.boxes == nil {

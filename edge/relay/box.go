@@ -23,6 +23,7 @@ type box struct {
 	request   string
 	streams   string // the request's own stream, or what it is called if it is one: nothing tells that of one that presence has listed; empty where it is whole
 	whole     bool   // its answer is no stream
+	decided   bool   // that was a decision
 	cut       bool   // that stream was aborted, or the agent has cancelled it
 	stream    string // of the answer, once it has begun
 	begun     bool   // an answer was put into it
