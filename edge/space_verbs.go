@@ -45,8 +45,6 @@ func (s member) join(ctx context.Context, space string, w spaces.Where) (spaces.
 		if j, is, err := s.rejoin(ctx, old); is || err != nil {
 			return j, err
 		}
-		s.cursor.unsubscribe(space).Close()
-		old = nil
 	}
 	w.Marked = w.HasLast || old != nil // who names a position has been here before
 	p := &subscription{resumed: w.HasLast}
