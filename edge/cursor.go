@@ -43,11 +43,12 @@ type subscription struct {
 	persisted uint64 // what presence was last told
 }
 
-// begin sets where the mailbox stands: up to acked it has arrived, up to written and handed an earlier socket may have had it.
-func (c *cursor) begin(acked, written, handed uint64) {
+// begin sets where the mailbox stands: up to acked it has arrived, up to handed an earlier socket may have been given it, of which nothing is proved by what this
+// one is written.
+func (c *cursor) begin(acked, handed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.acked, c.written, c.handed = acked, written, handed
+	c.acked, c.written, c.handed = acked, acked, handed
 }
 
 // close ends the handing on, and returns the subscriptions. Idempotent.

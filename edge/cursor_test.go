@@ -40,3 +40,23 @@ func TestWhatWasWithheldOfAPlaceThatIsOverIsNotGiven(t *testing.T) {
 		t.Errorf("given are %d, %d, %d and %d, want 7, 5 and nothing", same.handed, c.handed, now.handed, old.handed)
 	}
 }
+
+// A pong proves what was written before its ping to the same socket: an earlier one may have been given more that never arrived.
+func TestNothingThatAnEarlierSocketWasGivenIsProvedByTheNext(t *testing.T) {
+	for name, by := range map[string]Proof{"a pong": ByPong, "what is written": ByWrite} {
+		var at cursor
+		at.proof.set(by)
+		at.begin(5, 9)
+		if data, confirms, _ := at.preparePing(); confirms || at.pong(data) || at.acked != 5 {
+			t.Errorf("%s: before anything was written %d has arrived, want 5", name, at.acked)
+		}
+		if _, _, handed := at.mailbox(); handed != 9 {
+			t.Errorf("%s: up to %d may be acknowledged, want 9", name, handed)
+		}
+		at.markWritten([]Delivery{{Message: &agora.Message{Seq: 7}}}, 1000)
+		data, _, _ := at.preparePing()
+		if at.pong(data); at.acked != 7 {
+			t.Errorf("%s: up to %d has arrived, want 7", name, at.acked)
+		}
+	}
+}

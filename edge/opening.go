@@ -63,8 +63,7 @@ func (s *opening) openInbox(ctx context.Context) error {
 			return err
 		}
 	}
-	written := max(s.after, p.Written)
-	s.cursor.begin(s.after, written, max(written, s.mailbox.markTo)) // which it may acknowledge
+	s.cursor.begin(s.after, max(s.after, p.Written, s.mailbox.markTo)) // which it may acknowledge
 	if p.TailAt.IsZero() && s.claim.Resumed {
 		p.TailAt = rec.Card.RegisteredAt // nothing was sent to it before it was known
 	}
