@@ -2,6 +2,7 @@ package simcluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agora-relay/agora"
@@ -173,8 +174,12 @@ func (w *world) judgeStream(to agora.Address, m *agora.Message, streams map[stri
 	}
 }
 
-// judgeHoles checks that all that was said of a stream before p stands before it.
+// judgeHoles checks that all that was said of a stream before p stands before it. A cancel stands behind a start that is said to be refused though it is stored, as that came again
+// when presence, which had lost everything, knew its addressee no more: the edge has dropped what is between.
 func (w *world) judgeHoles(to agora.Address, p *part, s *told) {
+	if p.part == agora.Cancel && slices.ContainsFunc(p.lane.made, func(q *part) bool { return q.stream == p.stream && q.part == agora.Start && q.failed }) {
+		return
+	}
 	if s.cut {
 		s.from, s.cut = p.pos, false
 	}
