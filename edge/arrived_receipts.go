@@ -55,7 +55,9 @@ func (o *receiptQueue) readArrived(after, last uint64) (all bool) {
 			if ms[i].Seq > last {
 				return true
 			}
-			o.arrived(&ms[i])
+			if !o.incoming.withholds(agora.ToAgent(o.claim.Tenant, ms[i].From), &ms[i]) {
+				o.arrived(&ms[i])
+			}
 		}
 	}
 }

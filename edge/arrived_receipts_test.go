@@ -11,6 +11,7 @@ import (
 	"github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/presence"
 )
 
 // Who comes back and names the last position it has has thereby acknowledged all up to it, wherever it was given that: its senders hear so.
@@ -50,6 +51,33 @@ func TestAReceiverThatReturnsHasAcknowledgedWhatItNames(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What an agent was not given, as it had cancelled the stream, it has not acknowledged with what stands behind it.
+func TestNothingOfACancelledStreamIsAcknowledgedByWhoReturns(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: edge.Config{Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour}})
+	from, _ := registered(t, c, 0, "from", `"receipts":["acked"]`)
+	to, welcome := registered(t, c, 1, "to")
+	from.Send(`{"type":"send","to":"to","stream_id":"s","stream":true,"index":0,"payload":1}`)
+	begins := to.Expect(`{"type":"message","payload":1}`).Seq()
+	p := c.Node(1).Config().Presence
+	at, err := p.Operators.Inspect(t.Context(), agora.DefaultTenant, "to")
+	if err == nil { // as its edge does; that nothing more of it is given to this socket is not what matters
+		claim := presence.Claim{Tenant: agora.DefaultTenant, Agent: "to", Session: at.Session, Epoch: at.Epoch}
+		err = p.Lanes.Cancel(t.Context(), claim, presence.Stream{Peer: "from", Stream: "s", Seq: begins})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.Send(`{"type":"send_chunk","to":"to","stream_id":"s","index":1,"chunk":"2"}`, `{"type":"send","id":"m","to":"to","payload":3}`)
+	to.Expect(`{"type":"message_chunk"}`)
+	last := to.Expect(`{"type":"message","payload":3}`).Seq()
+	to.Drop()
+	registered(t, c, 2, "to", fmt.Sprintf(`"last_seq":%d`, last), `"resume_token":`+welcome.Raw("resume_token"))
+	from.Await(`{"type":"receipt","stream_id":"s","index":0,"status":"acked"}`)
+	from.Await(`{"type":"receipt","request_id":"m","status":"acked"}`)
+	from.ExpectNone(during(500 * time.Millisecond))
 }
 
 // An agent may acknowledge what an earlier socket gave it before that comes once more.

@@ -14,10 +14,11 @@ import (
 // receiptQueue is what this agent's edge still has to tell the senders of what it got. A nil one owes nothing.
 type receiptQueue struct {
 	*binding
-	out    *outgoing
-	life   *lifecycle
-	cursor *cursor
-	moved  func() // is called when less of the cursor is held back
+	out      *outgoing
+	life     *lifecycle
+	cursor   *cursor
+	incoming *incoming
+	moved    func() // is called when less of the cursor is held back
 
 	mu      sync.Mutex       // guards the fields below
 	writing uint64           // the lowest position of what is handed to be written and not among unacked yet; 0 for none
@@ -61,7 +62,7 @@ func lower(a, b uint64) uint64 {
 // receiptsOwed returns the queue of receipts to be told, which most agents never need.
 func (s *Session) receiptsOwed() *receiptQueue {
 	if s.owed.Load() == nil {
-		s.owed.CompareAndSwap(nil, &receiptQueue{binding: &s.binding, out: &s.out, life: &s.life, cursor: &s.cursor, moved: s.markMoved})
+		s.owed.CompareAndSwap(nil, &receiptQueue{binding: &s.binding, out: &s.out, life: &s.life, cursor: &s.cursor, incoming: &s.incoming, moved: s.markMoved})
 	}
 	return s.owed.Load()
 }

@@ -74,6 +74,17 @@ func (i *incoming) follow(peer agora.Address, m *agora.Message) (drop, again boo
 	return false, again
 }
 
+// withholds reports whether a part is not given to the agent, which has cancelled its stream before.
+func (i *incoming) withholds(peer agora.Address, m *agora.Message) bool {
+	if m.Part == agora.Whole || m.Stream == "" {
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	since, cancelled := i.cancelled[streamKey{peer, m.Stream}]
+	return cancelled && m.Seq > since
+}
+
 // name says by which request the agent knows a stream.
 func (i *incoming) name(k streamKey, request string) {
 	i.mu.Lock()
