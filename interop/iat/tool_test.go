@@ -179,16 +179,15 @@ type event struct {
 // downlink is a tool that hears what an agent is sent.
 type downlink struct {
 	events chan event
-	end    func() // kills it; idempotent
+	begun  chan struct{} // closed once its edge has answered: the session is there
+	end    func()        // kills it; idempotent
 }
 
-// hears has the tool open the downlink of an agent. It has once the edge lists the agent as being there.
+// hears has the tool open the downlink of an agent, and returns once its edge has answered. An agent that has registered is listed before.
 func (c tool) hears(t *testing.T, edge, agent, last string) *downlink {
 	t.Helper()
 	d := c.opens(t, request{url: edge + "/a2a/events?agent=" + agent, last: last})
-	await.True(t, agent+" has a downlink", func() bool {
-		return c.asks(t, request{url: edge + "/a2a/manifest?agent=" + agent}).status == 200
-	})
+	await.Recv(t, agent+" has a downlink", d.begun)
 	return d
 }
 
@@ -204,13 +203,16 @@ func (c tool) opens(t *testing.T, r request) *downlink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &downlink{events: make(chan event, 1000)} // more than any test has
+	d := &downlink{events: make(chan event, 1000), begun: make(chan struct{})} // more than any test has
+	begins := sync.OnceFunc(func() { close(d.begun) })
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		defer close(d.events)
 		var e event
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			switch field, value, _ := strings.Cut(lines.Text(), ": "); field {
+			case "retry": // is what an answer begins with
+				begins()
 			case "id":
 				e.id = value
 			case "data":
