@@ -15,10 +15,7 @@ func TestALeaveThatAnEdgeDiedOverIsToldWhereTheAgentGoesOn(t *testing.T) {
 	c := start(t, agoratest.Options{})
 	stays, _ := registered(t, c, 1, "stays")
 	leaves, welcome := registered(t, c, 0, "leaves")
-	for _, a := range []*agoratest.Client{stays, leaves} {
-		a.Send(`{"type":"space.join","id":"j","space":"room"}`)
-		a.Await(`{"type":"space.joined"}`)
-	}
+	joinsRoom(stays, leaves)
 	stays.Await(`{"type":"space.members","joined":"leaves"}`)
 	raw := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
 	defer raw.Close()

@@ -113,8 +113,8 @@ func (o *Owner) Reassert(ctx context.Context, h presence.Held) (held bool, err e
 	return err == nil && len(deposed) == 0, err
 }
 
-// Asserted counts how often sessions were written again. What changes in one that stays the same is in presence, should that have lost it meanwhile: a change that
-// takes longer is to be written again by who makes it, once it stands in the session.
+// Asserted counts how often sessions were written to presence again, each as it stood then. Who changes presence before the session, as a join does, compares
+// the counts from before and after: where they differ presence may lack the change, and the session is to be written once more.
 func (o *Owner) Asserted() uint64 { return o.claims.asserted.Load() }
 
 // Return lets go of a claim that nobody waits for any more: it stays in its grace.
