@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/origin"
 )
 
 const (
@@ -41,7 +42,7 @@ type member struct {
 // serve serves the API for the agent until ctx ends.
 func (a *api) serve(ctx context.Context, l net.Listener) {
 	server := &http.Server{
-		Handler: a.handler(), ReadHeaderTimeout: headerTime, ReadTimeout: storeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: withoutPages(l, a.handler()), ReadHeaderTimeout: headerTime, ReadTimeout: storeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})
@@ -55,6 +56,21 @@ func (a *api) serve(ctx context.Context, l net.Listener) {
 	if !stop() {
 		<-stopped
 	}
+}
+
+// withoutPages returns h but for web pages, which may not speak for the agent. Where the listener is of this machine alone, it is asked for by a name of this
+// machine: a page's owner could let another one point here.
+func withoutPages(l net.Listener, h http.Handler) http.Handler {
+	at, is := l.Addr().(*net.TCPAddr)
+	pages := origin.Policy{Closed: true, Loopback: is && at.IP.IsLoopback()}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := pages.Check(r); err != nil {
+			status, answer := faultOf(r.Context(), err)
+			writeAnswer(w, status, answer)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // handler returns the API for the agent.
@@ -144,11 +160,8 @@ func asError(ctx context.Context, err error) *agora.Error {
 	return agora.AsError(err)
 }
 
-// bodyOf returns the body of a request, which no web page has made.
+// bodyOf returns the body of a request.
 func bodyOf(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.Header.Get("Origin") != "" {
-		return nil, agora.Errorf(agora.Forbidden, "web pages may not speak for the agent")
-	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, agora.Errorf(agora.MessageTooLarge, "the body is larger than %d bytes", maxBody)

@@ -245,7 +245,8 @@ func TestOperatorsNeedTheTokenWhereOthersCanAsk(t *testing.T) {
 		}{
 			{open, nil, 200},
 			{open, []string{"Origin", "http://evil.example"}, 403},
-			{open, []string{"Sec-Fetch-Site", "cross-site"}, 200}, // it reads nothing: a page can't see the answer
+			{open, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+			{open, []string{"Sec-Fetch-Site", "none"}, 200}, // a person, by the address bar
 			{open, []string{"Host", "evil.example"}, 403},
 			{open, []string{"Host", "192.0.2.7"}, 403},
 			{shut, nil, 401},

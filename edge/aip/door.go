@@ -22,6 +22,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/carrier"
+	pages "github.com/agora-relay/agora/internal/origin" // origin is a type of this package
 	"github.com/agora-relay/agora/wire/aip"
 )
 
@@ -39,6 +40,7 @@ type Config struct {
 	Nodes            int                // limits.nodes: nodes that one principal may have registered at this edge; 1024
 	TLS              *tls.Config        // of the listener; none if nil
 	NodeTLS          func() *tls.Config // by which nodes and other gateways are dialled now; none if nil
+	Pages            pages.Policy       // which web pages may call, by what translates for browsers
 	Carriers         *carrier.Carriers  // reach the tools of agents of other dialects; used, not owned
 	Ready            func() error       // nil while new agents should come to this edge; the node's if nil
 
@@ -139,6 +141,7 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
+		grpc.InTapHandle(d.interceptor.keepPagesOut),
 		grpc.UnaryInterceptor(d.interceptor.unary), grpc.StreamInterceptor(d.interceptor.stream), grpc.NumStreamWorkers(workers),
 		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
 	}

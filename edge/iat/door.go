@@ -76,10 +76,10 @@ func (d *Door) Mount(mux *http.ServeMux) {
 		"/a2a":                {Methods: web.Methods{http.MethodPost: d.post}, Token: d.tokenInBody},
 		"/a2a/events":         {Methods: web.Methods{http.MethodGet: d.events}, Token: tokenInURL, Lasts: true},
 		"/a2a/ws":             {Methods: web.Methods{http.MethodGet: d.socket}, Token: tokenInURL, Lasts: true},
-		"/a2a/manifest":       {Methods: web.Methods{http.MethodGet: d.manifest}},
-		"/a2a/tools":          {Methods: web.Methods{http.MethodGet: listTools}},
-		"/a2a/approvals":      {Methods: web.Methods{http.MethodGet: a.list}},
-		"/a2a/approvals/{id}": {Methods: web.Methods{http.MethodGet: a.get, http.MethodPost: a.decide}},
+		"/a2a/manifest":       {Methods: web.Methods{http.MethodGet: d.manifest}, Reads: true},
+		"/a2a/tools":          {Methods: web.Methods{http.MethodGet: listTools}, Reads: true},
+		"/a2a/approvals":      {Methods: web.Methods{http.MethodGet: a.list}, Reads: true},
+		"/a2a/approvals/{id}": {Methods: web.Methods{http.MethodGet: a.get, http.MethodPost: a.decide}, Reads: true},
 	} {
 		p.Fault = d.fault
 		d.kit.HandlePath(mux, path, p)

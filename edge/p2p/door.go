@@ -167,8 +167,8 @@ func (d *Door) Edges(ctx context.Context) Edges { return d.registry.list(ctx) }
 //	GET /p2p        the edges of the cluster, as libp2p reaches them
 func (d *Door) Mount(k *web.Kit, mux *http.ServeMux) {
 	k.Handle(mux, "/register", web.Methods{http.MethodPost: d.registry.register})
-	k.Handle(mux, "/peers", web.Methods{http.MethodGet: d.registry.listPeers})
-	k.Handle(mux, "/p2p", web.Methods{http.MethodGet: d.registry.listEdges})
+	k.HandlePath(mux, "/peers", web.Path{Methods: web.Methods{http.MethodGet: d.registry.listPeers}, Reads: true})
+	k.HandlePath(mux, "/p2p", web.Path{Methods: web.Methods{http.MethodGet: d.registry.listEdges}, Reads: true})
 }
 
 // Stats returns the counters of the door. They go on counting.

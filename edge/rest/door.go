@@ -22,16 +22,19 @@ import (
 //	POST /agents/{id}/tools/{tool}  the same with the arguments of one of its tools
 func Mount(k *web.Kit, mux *http.ServeMux, c *carrier.Carriers) {
 	d := &door{c}
-	k.Handle(mux, "/agents", web.Methods{http.MethodGet: agents})
-	one := web.Methods{http.MethodGet: agent, http.MethodPut: register, http.MethodDelete: unregister}
-	k.Handle(mux, "/agents/{id}", one)
-	k.Handle(mux, "/agents/find", web.Methods{ // an agent may be called find
-		http.MethodPost: find, http.MethodGet: agent, http.MethodPut: register, http.MethodDelete: unregister,
-	})
-	k.Handle(mux, "/agents/{id}/card", web.Methods{http.MethodGet: d.card})
-	k.Handle(mux, "/agents/{id}/ask", web.Methods{http.MethodPost: ask})
-	k.Handle(mux, "/agents/{id}/handoff", web.Methods{http.MethodPost: d.handoff})
-	k.Handle(mux, "/agents/{id}/tools/{tool}", web.Methods{http.MethodPost: d.callTool})
+	for path, methods := range map[string]web.Methods{
+		"/agents":      {http.MethodGet: agents},
+		"/agents/{id}": {http.MethodGet: agent, http.MethodPut: register, http.MethodDelete: unregister},
+		"/agents/find": { // an agent may be called find
+			http.MethodPost: find, http.MethodGet: agent, http.MethodPut: register, http.MethodDelete: unregister,
+		},
+		"/agents/{id}/card":         {http.MethodGet: d.card},
+		"/agents/{id}/ask":          {http.MethodPost: ask},
+		"/agents/{id}/handoff":      {http.MethodPost: d.handoff},
+		"/agents/{id}/tools/{tool}": {http.MethodPost: d.callTool},
+	} {
+		k.HandlePath(mux, path, web.Path{Methods: methods, Reads: true})
+	}
 }
 
 // door is what its paths share.

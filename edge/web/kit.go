@@ -14,11 +14,12 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/internal/origin"
 )
 
 // Config sets up a Kit. The zero value is ready to use.
 type Config struct {
-	Origins   edge.Origins          // pages that may ask
+	Pages     origin.Policy         // which web pages may ask
 	Body      int                   // bytes of a request's body; 1 MiB
 	Depth     int                   // objects and arrays that may stand in each other in a body; 64
 	BodyTime  time.Duration         // how long a body may take to come; 20 s
@@ -155,5 +156,10 @@ func (k *Kit) NotFound(w http.ResponseWriter, r *http.Request) { k.Nothing(w, r,
 
 // Nothing is [Kit.NotFound] in the form of errors that a Path has; that of a [Fault] if nil.
 func (k *Kit) Nothing(w http.ResponseWriter, r *http.Request, fault func(*http.Request, error, *agora.Error) (string, []byte)) {
-	k.refuse(w, r, &Path{Fault: fault}, &Refusal{http.StatusNotFound, agora.Errorf(agora.InvalidRequest, "there is nothing at this path")})
+	p := &Path{Fault: fault}
+	if err := k.pages(w, r, k.cfg.Pages.Check(r)); err != nil {
+		k.refuse(w, r, p, err)
+		return
+	}
+	k.refuse(w, r, p, &Refusal{http.StatusNotFound, agora.Errorf(agora.InvalidRequest, "there is nothing at this path")})
 }

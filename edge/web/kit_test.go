@@ -21,6 +21,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/origin"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -192,8 +193,8 @@ func TestEveryErrorHasOneForm(t *testing.T) {
 }
 
 func TestPagesMayAskWhereTheirOriginIsAllowed(t *testing.T) {
-	s := serve(t, Config{Origins: edge.Origins{Listed: []string{"https://app.example.com"}}}, node{}, 0)
-	dev := serve(t, Config{Origins: edge.Origins{Loopback: true}}, node{}, 0)
+	s := serve(t, Config{Pages: origin.Policy{Listed: []string{"https://app.example.com"}}}, node{}, 0)
+	dev := serve(t, Config{Pages: origin.Policy{Loopback: true}}, node{}, 0)
 	for _, s := range []*site{s, dev} {
 		s.kit.Handle(s.mux, "/it", Methods{"GET": func(x *Exchange) error { return x.Answer(200, 1) }})
 	}

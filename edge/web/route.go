@@ -25,6 +25,9 @@ type Path struct {
 	// Token returns the token that stands in the body of a request whose header has none, read by [Exchange.Body]; the exchange has no Actor yet. None
 	// does if nil. Where the edge can do nothing it is called as well, for what Fault says of the request. It may give the exchange's Request another context, in which Fault finds what was read.
 	Token func(*Exchange) (string, error)
+	// Reads says that a GET, and so a HEAD, changes nothing: a person may send one by a browser that does not say whose page it is of. Where a GET binds an agent, or the like,
+	// it is false, see [origin.Policy.CheckChange].
+	Reads bool
 	// Lasts says that most answers are quiet for most of their time: what lets their requests in leaves no traces in their memory, see [Apart].
 	Lasts bool
 }
@@ -73,7 +76,7 @@ func (t *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		k.refuse(w, r, t.path, err)
 		return
 	}
-	if err := k.pages(w, r); err != nil {
+	if err := k.pages(w, r, t.check(r)); err != nil {
 		k.refuse(w, r, t.path, err)
 		return
 	}
@@ -90,22 +93,27 @@ func (t *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.serve(w, r, t.path, do)
 }
 
-// pages refuses requests of web pages that may not ask, and lets those that may read the answer.
-func (k *Kit) pages(w http.ResponseWriter, r *http.Request) error {
+// pages lets a web page that may ask read the answer, and returns why one may not.
+func (k *Kit) pages(w http.ResponseWriter, r *http.Request, err error) error {
 	w.Header().Add("Vary", "Origin")
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		if !k.cfg.Origins.AllowsHost(r.Host) {
-			return agora.Errorf(agora.Forbidden, "ask for an address, localhost or a name without dots, or list the origin of this name")
-		}
-		return nil
+	if origin := r.Header.Get("Origin"); err == nil && origin != "" {
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+		w.Header().Set("Access-Control-Expose-Headers", exposed)
 	}
-	if !k.cfg.Origins.Allows(origin, r.Host) {
-		return agora.Errorf(agora.Forbidden, "this origin is not allowed")
+	return err
+}
+
+// check asks whether a web page may send a request.
+func (t *route) check(r *http.Request) error {
+	if t.path.Reads {
+		return t.kit.cfg.Pages.Check(r)
 	}
-	w.Header().Set("Access-Control-Allow-Origin", origin)
-	w.Header().Set("Access-Control-Expose-Headers", exposed)
-	return nil
+	return t.kit.cfg.Pages.CheckChange(r)
+}
+
+// RefusePage answers a request that a web page was not allowed to send.
+func (t *route) RefusePage(w http.ResponseWriter, r *http.Request, err error) {
+	t.kit.refuse(w, r, t.path, t.kit.pages(w, r, err))
 }
 
 // options says what can be done at the path; to a browser also what a page may send. It asks for no credentials, as browsers send none.

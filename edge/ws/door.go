@@ -21,14 +21,14 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/internal/origin"
 	"github.com/agora-relay/agora/internal/turns"
 	"github.com/agora-relay/agora/wire"
 )
 
 // Config sets up a door. The zero value is ready to use.
 type Config struct {
-	Origins    []string          // pages that may connect besides those of the door's own host: "https://app.example.com", or "*" for all
-	Loopback   bool              // for development: pages of this machine may connect, and pages of a host's name that is not this machine's need to be listed
+	Pages      origin.Policy     // which web pages may connect
 	MaxMessage int64             // bytes of a message beyond which the connection is closed; 32 MiB
 	Answers    int               // bytes of queued answers beyond which the socket is read no further; 1 MiB
 	MaxErrors  int               // errors in 10 s beyond which the connection is closed; 100

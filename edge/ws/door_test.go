@@ -17,6 +17,7 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/origin"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -183,7 +184,7 @@ func TestBadCredentialsAreRefusedBeforeTheUpgrade(t *testing.T) {
 
 func TestOnlyPagesThatMayConnect(t *testing.T) {
 	t.Parallel()
-	listed := Config{Origins: []string{"https://app.example.com"}}
+	listed := Config{Pages: origin.Policy{Listed: []string{"https://app.example.com"}}}
 	for _, c := range []struct {
 		about, origin, host string
 		cfg                 Config
@@ -197,12 +198,12 @@ func TestOnlyPagesThatMayConnect(t *testing.T) {
 		{"no host", "null", "agora.example.com", Config{}, 403},
 		{"listed", "https://app.example.com", "agora.example.com", listed, 101},
 		{"listed with another scheme", "http://app.example.com", "agora.example.com", listed, 403},
-		{"any", "http://evil.example.com", "agora.example.com", Config{Origins: []string{"*"}}, 101},
+		{"any", "http://evil.example.com", "agora.example.com", Config{Pages: origin.Policy{Listed: []string{"*"}}}, 101},
 		{"this machine, not in development", "http://localhost:3000", "agora.example.com", Config{}, 403},
-		{"this machine", "http://localhost:3000", "127.0.0.1:8080", Config{Loopback: true}, 101},
-		{"this machine by address", "http://[::1]:3000", "127.0.0.1:8080", Config{Loopback: true}, 101},
-		{"an address of the net", "http://192.168.1.7:8080", "192.168.1.7:8080", Config{Loopback: true}, 101},
-		{"a name made to point here", "http://evil.example.com:8080", "evil.example.com:8080", Config{Loopback: true}, 403},
+		{"this machine", "http://localhost:3000", "127.0.0.1:8080", Config{Pages: origin.Policy{Loopback: true}}, 101},
+		{"this machine by address", "http://[::1]:3000", "127.0.0.1:8080", Config{Pages: origin.Policy{Loopback: true}}, 101},
+		{"an address of the net", "http://192.168.1.7:8080", "192.168.1.7:8080", Config{Pages: origin.Policy{Loopback: true}}, 101},
+		{"a name made to point here", "http://evil.example.com:8080", "evil.example.com:8080", Config{Pages: origin.Policy{Loopback: true}}, 403},
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			_, s := serve(t, c.cfg, node{})

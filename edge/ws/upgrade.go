@@ -29,12 +29,12 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.turnAway(w, r, http.StatusBadRequest, e)
 		return
 	}
-	if plain(r) {
-		d.explain(w, r)
+	if err := d.pages(r); err != nil {
+		d.RefusePage(w, r, err)
 		return
 	}
-	if !d.welcome(r) {
-		d.turnAway(w, r, http.StatusForbidden, agora.Errorf(agora.Forbidden, "this origin is not allowed"))
+	if plain(r) {
+		d.explain(w, r)
 		return
 	}
 	c, err := d.letIn(r)
@@ -124,10 +124,18 @@ func token(r *http.Request) string {
 	return r.URL.Query().Get("token")
 }
 
-// welcome tells whether the page that opens the connection may. Programs send
-// no Origin, and may.
-func (d *Door) welcome(r *http.Request) bool {
-	return edge.Origins{Listed: d.cfg.Origins, Loopback: d.cfg.Loopback}.Allows(r.Header.Get("Origin"), r.Host)
+// pages refuses requests of web pages that may not connect. What asks for no WebSocket changes nothing, so a person may look by a browser.
+func (d *Door) pages(r *http.Request) error {
+	if plain(r) {
+		return d.cfg.Pages.Check(r)
+	}
+	return d.cfg.Pages.CheckChange(r)
+}
+
+// RefusePage answers a request that a web page was not allowed to send.
+func (d *Door) RefusePage(w http.ResponseWriter, r *http.Request, err error) {
+	e := agora.AsError(err)
+	d.turnAway(w, r, e.Code.Status().HTTP, e)
 }
 
 // hello is what a URL says about who connects; nil when it does not.

@@ -27,6 +27,7 @@ func (o *Dev) Flags(f *pflag.FlagSet) {
 	o.dial.flags(f, nil)
 	o.IAT.resolveFlag(f, true)
 	o.Settings.flags(f)
+	o.Server.loopback = true
 }
 
 // Check returns what makes no sense; authSaid says that --auth was given, and is not the default.

@@ -40,13 +40,13 @@ func (s *Settings) Node(id string, log *slog.Logger) edge.Config {
 
 func (s *Settings) Web(log *slog.Logger) web.Config {
 	return web.Config{
-		Origins: edge.Origins{Listed: s.Server.origins}, Body: int(s.limits.body), Depth: s.limits.depth, DrainRate: s.drainRate, Log: log,
+		Pages: s.Server.Pages(), Body: int(s.limits.body), Depth: s.limits.depth, DrainRate: s.drainRate, Log: log,
 	}
 }
 
 func (s *Settings) WS(log *slog.Logger) ws.Config {
 	return ws.Config{
-		Origins: s.Server.origins, MaxErrors: s.limits.errors,
+		Pages: s.Server.Pages(), MaxErrors: s.limits.errors,
 		Limits: wire.Limits{Depth: s.limits.depth, Name: s.limits.name}, Turns: s.Server.Turns, Log: log,
 	}
 }

@@ -10,12 +10,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/cmd/agora/certs"
+	"github.com/agora-relay/agora/internal/origin"
 	"github.com/agora-relay/agora/internal/turns"
 )
 
 // Server say how the listeners speak HTTP.
 type Server struct {
 	origins    []string
+	loopback   bool // for development, pages of this machine may connect
 	ReadHeader time.Duration
 	MaxHeader  size
 	TLS, Admin TLS
@@ -24,6 +26,16 @@ type Server struct {
 	ProxyProtocol bool
 
 	Turns *turns.Turns // in which newcomers are let in and what they missed is read, by all edges of the process
+}
+
+// Pages returns which web pages may speak to the listeners for agents.
+func (s *Server) Pages() origin.Policy {
+	return origin.Policy{Listed: s.origins, Loopback: s.loopback}
+}
+
+// AdminPages returns which web pages may speak to the listener for operators: none.
+func (s *Server) AdminPages() origin.Policy {
+	return origin.Policy{Loopback: s.loopback, Closed: true}
 }
 
 // TLS are the certificate of a listener, and whose clients' ones it believes.

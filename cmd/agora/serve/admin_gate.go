@@ -16,10 +16,9 @@ import (
 // changed; without a file those that come over loopback, from the same machine, container or pod, wherever the port is bound to.
 type gate struct{ tokenFile string }
 
-// guard returns h behind the gate. A browser that is made to send a request by some page gets nothing done: it says whose page
-// that is, or asks for a name that is not this machine's.
+// guard returns h behind the gate. The port has refused requests of web pages by then; without a token a request for a name that is not
+// this machine's is refused here.
 func (g gate) guard(h http.Handler) http.Handler {
-	pages := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		if err := g.admits(r); err != nil {
@@ -27,10 +26,6 @@ func (g gate) guard(h http.Handler) http.Handler {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
 			refuseOperator(w, err)
-			return
-		}
-		if r.Header.Get("Origin") != "" || pages.Check(r) != nil {
-			refuseOperator(w, agora.Errorf(agora.Forbidden, "requests of web pages are not answered"))
 			return
 		}
 		h.ServeHTTP(w, r)

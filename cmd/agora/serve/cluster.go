@@ -61,7 +61,7 @@ func startCluster(ctx context.Context, o *devRun, log *slog.Logger) (*cluster, e
 
 // startEdge starts an edge on the cluster's own log and presence.
 func (c *cluster) startEdge(ctx context.Context, e *edgeServer, o *devRun) error {
-	p := plan{Settings: &o.Settings, again: o.again, auth: o.Auth.Config(e.log), broker: o.Broker(e.name, e.log), presence: o.Settings.Presence(e.log), peers: o.peers(e.name), loopback: true}
+	p := plan{Settings: &o.Settings, again: o.again, auth: o.Auth.Config(e.log), broker: o.Broker(e.name, e.log), presence: o.Settings.Presence(e.log), peers: o.peers(e.name)}
 	p.broker.Options = append(p.broker.Options, c.nats.Option(0))
 	var err error
 	if p.presence.Client, err = presence.Dial("redis://" + c.presence.Addr()); err != nil {

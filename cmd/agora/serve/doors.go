@@ -63,7 +63,6 @@ func (d *doors) traffic() (connections, frames int64) {
 // openDoors makes the doors of a started edge.
 func (e *edgeServer) openDoors(p plan) error {
 	dc, wc := p.WS(e.log), p.Web(e.log)
-	dc.Loopback, wc.Origins.Loopback = p.loopback, p.loopback
 	wc.Admitted, wc.BodyTime, wc.Write = e.ports.public.admitted, readBody, writeTime
 	dc.Carriers = carrier.New(e.tools)
 	e.doors.ws = ws.New(e.node, dc)

@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -15,10 +16,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/cmd/agora/certs"
 	"github.com/agora-relay/agora/cmd/agora/config"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/internal/origin"
 	"github.com/agora-relay/agora/internal/turns"
 )
 
@@ -33,6 +36,7 @@ type port struct {
 	stop     context.CancelFunc
 	serving  sync.WaitGroup
 	faults   atomic.Int64 // of clients in speaking HTTP/2
+	pages    origin.Policy
 }
 
 // portConfig is how a port is served.
@@ -44,6 +48,7 @@ type portConfig struct {
 	http2      bool          // over TLS to who asks for it, without TLS to who begins with it
 	write      time.Duration // for a piece of an answer; writeTime if 0
 	proxies    *edge.Proxies // whose PROXY headers are taken; nil for none at all
+	pages      origin.Policy // which web pages are answered
 	turns      *turns.Turns  // in which newcomers are let in, as thousands may come at once; nil where they never do
 }
 
@@ -63,7 +68,7 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 	h := newHall(l)
 	h.turns = cfg.turns
 	cfg.write = cmp.Or(cfg.write, writeTime)
-	p := &port{listener: h, fail: fail, certs: certs}
+	p := &port{listener: h, fail: fail, certs: certs, pages: cfg.pages}
 	p.server = &http.Server{
 		Handler:           web.Deadlines(http.HandlerFunc(p.answer), cfg.write),
 		ReadHeaderTimeout: cfg.readHeader,
@@ -158,13 +163,44 @@ func (p *port) answer(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close") // else what is left of the request would be waited for
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.WriteHeader(http.StatusBadRequest)
-		io.WriteString(w, ambiguous) // a peer that has gone reads nothing
+		writeRefusal(w, http.StatusBadRequest, ambiguous)
 		return
 	}
-	(*p.handler.Load()).ServeHTTP(w, r)
+	h := *p.handler.Load()
+	if err := p.pages.Check(r); err != nil {
+		refusePage(w, r, h, err)
+		return
+	}
+	h.ServeHTTP(w, r)
+}
+
+// pageRefuser is a handler with errors, counters and a log of its own.
+type pageRefuser interface {
+	RefusePage(w http.ResponseWriter, r *http.Request, err error)
+}
+
+// refusePage answers a request that a web page was not allowed to send, in the form of whatever would have answered it.
+func refusePage(w http.ResponseWriter, r *http.Request, h http.Handler, err error) {
+	if mux, is := h.(*http.ServeMux); is {
+		h, _ = mux.Handler(r)
+	}
+	if own, is := h.(pageRefuser); is {
+		own.RefusePage(w, r, err)
+		return
+	}
+	if r.ProtoMajor == 1 && r.Body != http.NoBody {
+		w.Header().Set("Connection", "close")
+	}
+	e := agora.AsError(err)
+	text, _ := json.Marshal(web.Fault{Error: web.FaultText{Code: e.Code, Message: e.Message}}) // two strings
+	writeRefusal(w, e.Code.Status().HTTP, string(text)+"\n")
+}
+
+func writeRefusal(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	io.WriteString(w, body) // a peer that has gone reads nothing
 }
 
 // ambiguous is the answer to what could mean two things, in the form of all errors.
@@ -214,12 +250,12 @@ func (p *port) close() {
 
 // publicPort and adminPort return how the two ports of an edge are served.
 func publicPort(s *config.Server) portConfig {
-	return portConfig{tls: s.TLS, readHeader: s.ReadHeader, maxHeader: int(s.MaxHeader), http2: true, turns: s.Turns}
+	return portConfig{tls: s.TLS, readHeader: s.ReadHeader, maxHeader: int(s.MaxHeader), http2: true, pages: s.Pages(), turns: s.Turns}
 }
 
 func adminPort(s *config.Server) portConfig {
 	c := publicPort(s)
-	c.tls, c.needPeer, c.http2, c.turns = s.Admin, true, false, nil
+	c.tls, c.needPeer, c.http2, c.pages, c.turns = s.Admin, true, false, s.AdminPages(), nil
 	return c
 }
 

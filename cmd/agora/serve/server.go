@@ -50,7 +50,6 @@ type plan struct {
 	presence presence.Config  // with a Client, which is the edge's from then on
 	peers    config.PeerKeys  // of the libp2p door
 	again    *config.Reloader // how to read the settings again; nil where they stand in no file
-	loopback bool             // pages of this machine may connect
 	alone    bool             // nothing else is in the process
 }
 
