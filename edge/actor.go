@@ -25,7 +25,7 @@ func (n *Node) Authenticate(ctx context.Context, c Credentials) (*Actor, error) 
 
 // actor returns one for a principal.
 func (n *Node) actor(p *Principal) *Actor {
-	a := &Actor{node: n, authority: authority{credentials: &n.credentials, quota: n.limits.rates.Quota(p.Tenant)}}
+	a := &Actor{node: n, authority: authority{credentials: &n.credentials, quota: n.limits.rates.Quota(p.Tenant, p.Name)}}
 	a.principal.Store(p)
 	return a
 }

@@ -95,6 +95,12 @@ func (a *authority) CountTogether() {
 	}
 }
 
+// Owner returns the owner of what the actor holds as an agent, which may be none in particular.
+func (a *authority) Owner(id agora.AgentID) admission.Owner {
+	p := a.Principal()
+	return admission.Owner{Tenant: p.Tenant, Principal: p.Name, Agent: id}
+}
+
 // as is the address of an agent in whose name the actor speaks.
 func (a *authority) as(id agora.AgentID) agora.Address {
 	return agora.ToAgent(a.Principal().Tenant, id)

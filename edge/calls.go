@@ -18,10 +18,7 @@ import (
 func newCalls(cfg Config, o *ownership.Owner, r *relay.Relay, limits *limiters) *call.Registry {
 	return call.New(call.Config{
 		Broker: cfg.Broker, Presence: cfg.Presence, Holder: o.Holder(), Reach: r.Reach, Wrote: r.Wrote, Pressed: r.Pressed,
-		Limits: func() (agent, all int) {
-			l := limits.Load()
-			return l.Calls, l.EdgeCalls
-		},
+		Usage: limits.usage,
 		Known: func(ctx context.Context, tenant string, id agora.AgentID) (bool, error) {
 			found, err := cfg.Presence.Addressees.Lookup(ctx, tenant, id)
 			return err == nil && found.State != presence.Unknown, err
@@ -38,7 +35,7 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 	if err := a.actingAs(as).mayCall(ctx, m); err != nil {
 		return nil, err
 	}
-	m.From, m.To = as, agora.ToAgent(a.Principal().Tenant, m.To.Agent)
+	m.From, m.To, q.Principal = as, agora.ToAgent(a.Principal().Tenant, m.To.Agent), a.Principal().Name
 	if q.Streams {
 		m.Part, q.Pace = agora.Start, a.actingAs(as).paces()
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
@@ -18,7 +19,7 @@ func registry(t *testing.T, c *agoratest.Cluster, known func() (bool, error)) *c
 	cfg := c.Node(0).Config()
 	r := call.New(call.Config{
 		Broker: cfg.Broker, Presence: cfg.Presence, Holder: c.Node(0).Holder(), Wrote: func(agora.Address) {},
-		Reach: func(context.Context, agora.Address) error { return nil }, Limits: func() (agent, all int) { return 1, 1 }, Delivers: func() error { return nil },
+		Reach: func(context.Context, agora.Address) error { return nil }, Usage: admission.NewUsage(admission.NewLiveLimits(admission.Limits{Calls: 1, EdgeCalls: 1})), Delivers: func() error { return nil },
 		Known: func(context.Context, string, agora.AgentID) (bool, error) { return known() },
 	})
 	t.Cleanup(r.Close)

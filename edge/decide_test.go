@@ -20,7 +20,7 @@ func ruledActor(t *testing.T, p Principal, rules string) *Actor {
 		}
 		n.cfg.Policy.Set(r)
 	}
-	a := &Actor{node: n, authority: authority{credentials: &credentials{policy: n.cfg.Policy}, quota: admission.NewRateLimiter(nil, nil, 0).Quota(p.Tenant)}}
+	a := &Actor{node: n, authority: authority{credentials: &credentials{policy: n.cfg.Policy}, quota: admission.NewRateLimiter(nil, nil, 0).Quota(p.Tenant, p.Name)}}
 	a.principal.Store(&p)
 	return a
 }

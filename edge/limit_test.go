@@ -20,7 +20,7 @@ func limited(l admission.Limits) *Node {
 // speaker returns an actor under limits.
 func speaker(l admission.Limits) *Actor {
 	n := limited(l)
-	return &Actor{node: n, authority: authority{quota: n.limits.rates.Quota("t")}}
+	return &Actor{node: n, authority: authority{quota: n.limits.rates.Quota("t", "")}}
 }
 
 func TestPartsOfAStreamWaitTheirTurn(t *testing.T) {
@@ -42,7 +42,7 @@ func TestPartsOfAStreamWaitTheirTurn(t *testing.T) {
 func TestLimitsChangeForThoseWhoAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := limited(admission.Limits{Frame: 100, Rate: 1, TenantRate: 0.001})
-		a := &Actor{node: n, authority: authority{quota: n.limits.rates.Quota("a")}}
+		a := &Actor{node: n, authority: authority{quota: n.limits.rates.Quota("a", "")}}
 		if err := a.quota.Spend(0); err != nil {
 			t.Fatal(err)
 		}

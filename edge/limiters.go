@@ -12,6 +12,7 @@ type limiters struct {
 	*admission.LiveLimits
 	Entrance
 	rates *admission.RateLimiter
+	usage *admission.Usage
 }
 
 // newLimiters returns the limiters that settings ask for. shed is what the edge's shedder looks at and does.
@@ -19,7 +20,7 @@ func newLimiters(cfg Config, shed admission.ShedderConfig, authenticate func(con
 	live := admission.NewLiveLimits(cfg.Limits)
 	shed.Connections, shed.Queued = cfg.Limits.Connections, cfg.Limits.Queued
 	return limiters{
-		LiveLimits: live, rates: admission.NewRateLimiter(live, cfg.Presence, cfg.Answer),
+		LiveLimits: live, rates: admission.NewRateLimiter(live, cfg.Presence, cfg.Answer), usage: admission.NewUsage(live),
 		Entrance: Entrance{Connections: admission.NewConnLimiter(live), Shedder: admission.NewShedder(shed), Authenticate: authenticate},
 	}
 }

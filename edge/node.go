@@ -85,6 +85,9 @@ func (n *Node) Limits() admission.Limits { return n.limits.Load().Limits }
 // ConnLimiter returns the limiter of all connections to the edge.
 func (n *Node) ConnLimiter() *admission.ConnLimiter { return n.limits.Connections }
 
+// Usage returns what counts what agents hold at this edge, whatever their door.
+func (n *Node) Usage() *admission.Usage { return n.limits.usage }
+
 // Tenants returns the counters of each tenant that has been at this edge, by
 // its name; those beyond the first [admission.CountedTenants] share one entry. They go on counting.
 func (n *Node) Tenants() map[string]*admission.TenantStats { return n.limits.rates.Tenants() }

@@ -18,10 +18,17 @@ type Limits struct {
 	Bytes    float64 // limits.bytes: bytes per second; no limit
 	Burst    float64 // limits.burst: seconds' worth of rates that may come at once, of agents, tenants and handshakes; 1
 
+	PrincipalRate  float64 // limits.principal.rate: messages per second of all agents of a principal at this edge; principalTimes Rate
+	PrincipalBytes float64 // limits.principal.bytes: bytes per second of them; principalTimes Bytes
+
 	TenantRate  float64 // limits.tenant.rate: messages per second of all agents of a tenant at this edge; no limit
 	TenantBytes float64 // limits.tenant.bytes: bytes per second of them; no limit
 
-	EdgeCalls int // limits.edge.calls: calls open at this edge; 16384
+	Nodes       int // limits.nodes: AIP nodes of one principal at this edge; 1024
+	EdgeCalls   int // limits.edge.calls: calls open at this edge; 16384
+	EdgeStreams int // limits.edge.streams: streams open at this edge; 262144
+	EdgeSpaces  int // limits.edge.spaces: memberships of this edge's agents in spaces; 4194304
+	EdgeNodes   int // limits.edge.nodes: AIP nodes at this edge; 32768
 
 	Connections     int     // limits.connections: of the edge; as many as the process may open files for, with room to spare
 	PerPrincipal    int     // limits.connections-per-principal: of one principal at this edge; no limit
@@ -37,31 +44,41 @@ func (l Limits) WithDefaults() Limits {
 	l.Streams = cmp.Or(l.Streams, 1024)
 	l.Spaces = cmp.Or(l.Spaces, 256)
 	l.Calls = cmp.Or(l.Calls, 1024)
+	l.Nodes = cmp.Or(l.Nodes, 1024)
 	l.EdgeCalls = cmp.Or(l.EdgeCalls, 16384)
+	l.EdgeStreams = cmp.Or(l.EdgeStreams, 1<<18)
+	l.EdgeSpaces = cmp.Or(l.EdgeSpaces, 1<<22)
+	l.EdgeNodes = cmp.Or(l.EdgeNodes, 1<<15)
 	l.Card = cmp.Or(l.Card, 256<<10)
 	l.InFlight = max(cmp.Or(l.InFlight, 1<<20), l.Frame)
 	l.Burst = cmp.Or(l.Burst, 1)
 	return l
 }
 
+// principalTimes is how many agents of a principal may speak as fast as one may, where nothing else is set.
+const principalTimes = 16
+
 // Effective are the limits that are in force, and the rates that follow from them.
 type Effective struct {
 	Limits
-	messages, bytes             rate // of an agent
-	tenantMessages, tenantBytes rate
-	handshakes, handshakesPerIP rate
+	messages, bytes                   rate // of an agent
+	principalMessages, principalBytes rate
+	tenantMessages, tenantBytes       rate
+	handshakes, handshakesPerIP       rate
 }
 
 func newEffective(l Limits) *Effective {
 	frame := float64(l.Frame) // a bucket must hold a whole frame, or none could ever pass
 	return &Effective{
-		Limits:          l,
-		messages:        rateOf(l.Rate, l.Burst, 1),
-		bytes:           rateOf(l.Bytes, l.Burst, frame),
-		tenantMessages:  rateOf(l.TenantRate, l.Burst, 1),
-		tenantBytes:     rateOf(l.TenantBytes, l.Burst, frame),
-		handshakes:      rateOf(l.Handshakes, l.Burst, 1),
-		handshakesPerIP: rateOf(l.HandshakesPerIP, l.Burst, 1),
+		Limits:            l,
+		messages:          rateOf(l.Rate, l.Burst, 1),
+		bytes:             rateOf(l.Bytes, l.Burst, frame),
+		principalMessages: rateOf(cmp.Or(l.PrincipalRate, principalTimes*l.Rate), l.Burst, 1),
+		principalBytes:    rateOf(cmp.Or(l.PrincipalBytes, principalTimes*l.Bytes), l.Burst, frame),
+		tenantMessages:    rateOf(l.TenantRate, l.Burst, 1),
+		tenantBytes:       rateOf(l.TenantBytes, l.Burst, frame),
+		handshakes:        rateOf(l.Handshakes, l.Burst, 1),
+		handshakesPerIP:   rateOf(l.HandshakesPerIP, l.Burst, 1),
 	}
 }
 

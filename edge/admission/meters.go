@@ -2,26 +2,22 @@ package admission
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/agora-relay/agora"
 )
 
 // meter counts what an agent says against its rates.
 type meter struct {
-	messages, bytes tokenBucket
-	allowance       allowance // of what it says at all edges together
+	buckets
+	allowance allowance   // of what it says at all edges together
+	forgotten atomic.Bool // another one counts from now on
 }
 
 // full tells whether a meter is as a new one would be.
 func (m *meter) full() bool {
 	now := agora.Ticks()
 	return m.messages.full.Load() <= now && m.bytes.full.Load() <= now
-}
-
-// refill makes both buckets full.
-func (m *meter) refill() {
-	m.messages.refill()
-	m.bytes.refill()
 }
 
 // meters are those of what is said by requests, by the agents or principals that say it: what each of them says in many requests counts together.
@@ -53,6 +49,7 @@ func (m *meters) get(at agora.Address) *meter {
 	if len(m.of) >= max(m.most, leastMeters) {
 		for a, old := range m.of {
 			if old.full() {
+				old.forgotten.Store(true)
 				delete(m.of, a)
 			}
 		}

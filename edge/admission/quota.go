@@ -9,13 +9,14 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// RateLimiter limits by rate what agents say at one edge: each agent by itself, and all of a tenant together.
+// RateLimiter limits by rate what agents say at one edge: each agent by itself, all of a principal together, and all of a tenant.
 type RateLimiter struct {
-	limits   *LiveLimits
-	presence *presence.Store
-	answer   time.Duration // how long presence has to count
-	tenants  tenants
-	meters   meters
+	limits     *LiveLimits
+	presence   *presence.Store
+	answer     time.Duration // how long presence has to count
+	tenants    tenants
+	meters     meters // of agents, and of who speaks by requests
+	principals meters
 }
 
 // NewRateLimiter returns a limiter of which nobody has taken anything. The store counts what an agent says at all edges
@@ -31,17 +32,20 @@ func NewRateLimiter(limits *LiveLimits, store *presence.Store, answer time.Durat
 func (r *RateLimiter) Refill() {
 	r.tenants.refill()
 	r.meters.refill()
+	r.principals.refill()
 }
 
 // Quota is what one connection may say. It is the connection's alone, unless it counts together with others.
 type Quota struct {
-	tenant *tenant
-	own    atomic.Pointer[meter] // what the connection has said of late; nil for nothing
+	tenant    *tenant
+	principal agora.Address         // as an address; nobody's where it has no name
+	own       atomic.Pointer[meter] // what the connection has said of late; nil for nothing
+	together  atomic.Pointer[meter] // of the principal, where that is limited
 }
 
-// Quota returns the quota of a connection of a tenant's.
-func (r *RateLimiter) Quota(tenant string) Quota {
-	return Quota{tenant: r.tenants.of(tenant)}
+// Quota returns the quota of a connection of a principal's, which has no name where nobody has asked who it is.
+func (r *RateLimiter) Quota(tenant, principal string) Quota {
+	return Quota{tenant: r.tenants.of(tenant), principal: agora.ToAgent(tenant, agora.AgentID(principal))}
 }
 
 // Tenant returns the counters of the tenant, which go on counting.
@@ -106,42 +110,58 @@ func (q *Quota) meter() *meter {
 	return q.own.Load()
 }
 
+// shared returns the meter of the principal; nil where that is not limited.
+func (q *Quota) shared(l *Effective) *meter {
+	if q.principal.Agent == "" || l.principalMessages.perSecond <= 0 && l.principalBytes.perSecond <= 0 {
+		return nil
+	}
+	m := q.together.Load()
+	if m == nil || m.forgotten.Load() {
+		m = q.tenant.rates.principals.get(q.principal)
+		q.together.Store(m)
+	}
+	return m
+}
+
 func (q *Quota) reserve(m *meter, n int) time.Duration {
 	l, size := q.tenant.rates.limits.Load(), float64(n)
-	own := max(m.messages.spend(l.messages, 1, true), m.bytes.spend(l.bytes, size, true))
-	shared := max(q.tenant.messages.spend(l.tenantMessages, 1, true), q.tenant.bytes.spend(l.tenantBytes, size, true))
-	if shared > 0 {
+	own := m.reserve(l.messages, l.bytes, size)
+	if p := q.shared(l); p != nil {
+		own = max(own, p.reserve(l.principalMessages, l.principalBytes, size))
+	}
+	tenant := q.tenant.reserve(l.tenantMessages, l.tenantBytes, size)
+	if tenant > 0 {
 		q.tenant.Limited.Add(1)
 	}
-	return max(own, shared)
+	return max(own, tenant)
 }
 
 func (q *Quota) spend(m *meter, n int) error {
 	l, size := q.tenant.rates.limits.Load(), float64(n)
-	after := m.messages.spend(l.messages, 1, false)
-	if after > 0 {
-		return rateLimited("too much in too short a time", after)
-	}
-	if after = m.bytes.spend(l.bytes, size, false); after > 0 {
-		m.messages.refund(l.messages, 1)
+	if after := m.spend(l.messages, l.bytes, size); after > 0 {
 		return rateLimited("too much in too short a time", after)
 	}
 	err := q.spendShared(l, n)
 	if err != nil {
-		m.messages.refund(l.messages, 1)
-		m.bytes.refund(l.bytes, size)
+		m.refund(l.messages, l.bytes, size)
 	}
 	return err
 }
 
-// spendShared takes a message of n bytes from what the agents of the tenant may say at this edge.
+// spendShared takes a message of n bytes from what the agents of the principal, and those of the tenant, may say at this edge.
 func (q *Quota) spendShared(l *Effective, n int) error {
-	after := q.tenant.messages.spend(l.tenantMessages, 1, false)
-	if after == 0 {
-		if after = q.tenant.bytes.spend(l.tenantBytes, float64(n), false); after == 0 {
-			return nil
+	p, size := q.shared(l), float64(n)
+	if p != nil {
+		if after := p.spend(l.principalMessages, l.principalBytes, size); after > 0 {
+			return rateLimited("the agents of this principal say too much in too short a time", after)
 		}
-		q.tenant.messages.refund(l.tenantMessages, 1)
+	}
+	after := q.tenant.spend(l.tenantMessages, l.tenantBytes, size)
+	if after == 0 {
+		return nil
+	}
+	if p != nil {
+		p.refund(l.principalMessages, l.principalBytes, size)
 	}
 	q.tenant.Limited.Add(1)
 	return rateLimited("the agents of this tenant say too much in too short a time", after)

@@ -10,7 +10,7 @@ import (
 
 // speaker returns the quota of a connection under limits.
 func speaker(l Limits) *Quota {
-	q := limiter(l).Quota("t")
+	q := limiter(l).Quota("t", "")
 	return &q
 }
 
@@ -75,8 +75,8 @@ func TestAFrameAsLargeAsMayBePassesAnyRateOfBytes(t *testing.T) {
 func TestATenantsAgentsShareItsRateAndNobodyElsesDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := limiter(Limits{TenantRate: 10, TenantBytes: 1000, Frame: 10})
-		one, two := n.Quota("a"), n.Quota("a")
-		other := n.Quota("b")
+		one, two := n.Quota("a", ""), n.Quota("a", "")
+		other := n.Quota("b", "")
 		for range 5 {
 			if err := one.Spend(1); err != nil {
 				t.Fatal(err)
@@ -93,6 +93,46 @@ func TestATenantsAgentsShareItsRateAndNobodyElsesDo(t *testing.T) {
 		}
 		if got := n.Tenants()["a"].Limited.Load(); got != 1 {
 			t.Errorf("%d are counted as limited, want 1", got)
+		}
+	})
+}
+
+// TestAllAgentsOfAPrincipalShareItsRate holds that a principal of many agents says no more than it may, another one of its tenant as much as ever, and that sixteen
+// times the rate of an agent is its rate where nothing else is set.
+func TestAllAgentsOfAPrincipalShareItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, limits := range []Limits{{PrincipalRate: 32}, {Rate: 2}, {Rate: 2, PrincipalRate: 10, PrincipalBytes: 1 << 30}, {Bytes: 8, Frame: 1}, {PrincipalBytes: 64, Frame: 1}} {
+			n := limiter(limits)
+			want := 32
+			switch {
+			case limits.PrincipalRate == 10:
+				want = 10
+			case limits.PrincipalBytes == 64:
+				want = 64
+			case limits.Bytes == 8:
+				want = 16 * 8
+			}
+			said := func(tenant, name string) (all int) {
+				for range 100 {
+					q := n.Quota(tenant, name) // of another agent of its
+					for q.Spend(min(1, int(limits.PrincipalBytes+limits.Bytes))) == nil && all < 1000 {
+						all++
+					}
+				}
+				return all
+			}
+			if all := said("t", "mall"); all != want {
+				t.Errorf("%+v: a hundred agents of a principal say %d at once, want %d", limits, all, want)
+			}
+			for _, other := range [][2]string{{"t", "alice"}, {"acme", "mall"}} {
+				if all := said(other[0], other[1]); all != want {
+					t.Errorf("%+v: %v says %d, want %d", limits, other, all, want)
+				}
+			}
+			q := n.Quota("t", "mall")
+			if limits.Rate+limits.Bytes == 0 && q.Reserve(1) == 0 {
+				t.Errorf("%+v: a part of a stream does not wait", limits)
+			}
 		}
 	})
 }

@@ -16,9 +16,9 @@ type TenantStats struct {
 
 // tenant is what the sessions of one tenant at this edge share.
 type tenant struct {
-	*TenantStats    // of its own, or shared with others
-	rates           *RateLimiter
-	messages, bytes tokenBucket
+	*TenantStats // of its own, or shared with others
+	buckets
+	rates *RateLimiter
 }
 
 // tenants are those that have been here. Nobody but who signs tokens can make one up.
@@ -34,8 +34,7 @@ func (t *tenants) refill() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, known := range t.known {
-		known.messages.refill()
-		known.bytes.refill()
+		known.refill()
 	}
 }
 

@@ -50,3 +50,35 @@ func (b *tokenBucket) refund(r rate, n float64) {
 
 // refill makes the bucket full: what was spent at another rate says nothing at this one.
 func (b *tokenBucket) refill() { b.full.Store(0) }
+
+// buckets are those of one who speaks: of messages, and of their bytes. The zero value is full.
+type buckets struct{ messages, bytes tokenBucket }
+
+// spend takes a message of so many bytes, or nothing: then it returns after how long both buckets may have it.
+func (b *buckets) spend(messages, bytes rate, size float64) time.Duration {
+	after := b.messages.spend(messages, 1, false)
+	if after > 0 {
+		return after
+	}
+	if after = b.bytes.spend(bytes, size, false); after > 0 {
+		b.messages.refund(messages, 1)
+	}
+	return after
+}
+
+// reserve takes it whatever is left, and returns how long it must wait.
+func (b *buckets) reserve(messages, bytes rate, size float64) time.Duration {
+	return max(b.messages.spend(messages, 1, true), b.bytes.spend(bytes, size, true))
+}
+
+// refund puts back what was spent in vain.
+func (b *buckets) refund(messages, bytes rate, size float64) {
+	b.messages.refund(messages, 1)
+	b.bytes.refund(bytes, size)
+}
+
+// refill makes both buckets full.
+func (b *buckets) refill() {
+	b.messages.refill()
+	b.bytes.refill()
+}

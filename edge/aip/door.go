@@ -37,7 +37,6 @@ type Config struct {
 	GatewayID        string             // aip.gateway-id: names the cluster to the gateways that it is linked to; of the cluster's own making
 	Links            []string           // aip.link: HOST:PORT of gateways that the cluster is linked to
 	Poll             time.Duration      // between two looks at a gateway that takes no subscriptions; 10s
-	Nodes            int                // limits.nodes: nodes that one principal may have registered at this edge; 1024
 	TLS              *tls.Config        // of the listener; none if nil
 	NodeTLS          func() *tls.Config // by which nodes and other gateways are dialled now; none if nil
 	Pages            pages.Policy       // which web pages may call, by what translates for browsers
@@ -58,7 +57,6 @@ func (c Config) withDefaults(n *edge.Node) Config {
 	c.StopWait = cmp.Or(c.StopWait, 30*time.Second)
 	c.GatewayID = cmp.Or(c.GatewayID, "agora-"+n.Config().Broker.Cluster())
 	c.Poll = cmp.Or(c.Poll, 10*time.Second)
-	c.Nodes = cmp.Or(c.Nodes, 1024)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Ready == nil {
 		c.Ready = n.Ready
@@ -92,7 +90,7 @@ func New(n *edge.Node, cfg Config) *Door {
 	d.channels = newChannels(n.Dialer(), &d.cfg)
 	d.catalog = &catalog{shared: s}
 	d.registry = &registry{shared: s, channels: d.channels}
-	d.router = newRouter(s, d.channels, d.registry)
+	d.router = &router{shared: s, channels: d.channels, registry: d.registry}
 	d.links = newLinks(s, d.channels, d.catalog, d.registry)
 	d.interceptor = interceptor{shared: s, refusals: edge.NewRefusalLog(d.cfg.Log)}
 	d.serve()

@@ -41,6 +41,11 @@ func (r *router) forward(s grpc.ServerStream, o *opening, t *target) error {
 	if err := o.actor.Spend(s.Context(), o.as, o.first.Len()); err != nil {
 		return err
 	}
+	by, to := o.actor.Owner(o.as), agora.ToAgent(t.tenant, o.to)
+	if err := r.node.Usage().OpenCall(by, to); err != nil {
+		return err
+	}
+	defer r.node.Usage().CloseCall(by, to)
 	ch, err := r.channels.get(t.tenant, t.address)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/demux"
 )
 
@@ -37,6 +38,8 @@ type node struct {
 	gone      chan struct{} // closed once its session is settled
 	lost      func()        // ends it, as its connection is gone
 	begun     chan struct{} // closed once session and at are set
+	owner     admission.Owner
+	counted   atomic.Bool // among the nodes of its owner
 
 	via   *imports // the link that has brought it: then the channel is its gateway's; nil for one that has registered here
 	offer *offer   // as which it was brought; of via's
@@ -66,18 +69,6 @@ func (h *held) remove(n *node) {
 	}
 }
 
-// count returns how many nodes a principal has here.
-func (h *held) count(principal string) (many int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, n := range h.all {
-		if n.session.Actor().Principal().Name == principal {
-			many++
-		}
-	}
-	return many
-}
-
 func (h *held) list() []*node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,6 +92,26 @@ func (h *held) sweep(timeout time.Duration) {
 func (h *held) close() {
 	for _, n := range h.list() {
 		n.end(edge.Drained, false)
+	}
+}
+
+// count counts the node among those of its owner. RATE_LIMITED where there are as many as may be.
+func (n *node) count() error {
+	err := n.registry.node.Usage().Take(admission.Nodes, n.owner, 1)
+	n.counted.Store(err == nil)
+	return err
+}
+
+// countAnyway counts a node that was another edge's, however many there are.
+func (n *node) countAnyway() {
+	n.registry.node.Usage().Add(admission.Nodes, n.owner, 1)
+	n.counted.Store(true)
+}
+
+// uncount counts it no more. Idempotent.
+func (n *node) uncount() {
+	if n.counted.Swap(false) {
+		n.registry.node.Usage().Give(admission.Nodes, n.owner, 1)
 	}
 }
 
@@ -154,6 +165,7 @@ func (n *node) answers(ctx context.Context) bool {
 // end ends the node's session here, once: for good where it is deregistered, else others go on with it. It does not block.
 func (n *node) end(cause edge.Cause, deregistered bool) {
 	n.over.Do(func() {
+		n.uncount()
 		if n.via == nil {
 			n.registry.held.remove(n)
 			n.registry.stats.Nodes.Add(-1)

@@ -20,17 +20,19 @@ type registry struct {
 
 // register dials a node and opens its session: where that fails, nothing of it is left.
 func (r *registry) register(ctx context.Context, c *caller, card agora.Agent) error {
-	if err := r.mayHold(c); err != nil {
+	n := &node{registry: r, toolbox: card.Type == aip.TypeToolbox, owner: c.actor.Owner(card.ID)}
+	if err := n.count(); err != nil {
 		return err
 	}
 	address := aip.About(&card).Address
 	ch, err := r.channels.get(c.actor.Principal().Tenant, address)
 	if err != nil {
+		n.uncount()
 		return err
 	}
+	n.channel = ch
 	dialling, cancel := context.WithTimeout(ctx, r.cfg.DialTimeout)
 	defer cancel()
-	n := &node{toolbox: card.Type == aip.TypeToolbox, channel: ch}
 	if n.losts, err = ch.await(dialling); err != nil {
 		r.giveUp(n)
 		return err
@@ -49,6 +51,7 @@ func (r *registry) register(ctx context.Context, c *caller, card agora.Agent) er
 
 // giveUp lets go of a node whose session was not opened.
 func (r *registry) giveUp(n *node) {
+	n.uncount()
 	n.channel.release()
 	r.channels.drop(n.channel.at.tenant, n.channel.at.address)
 }
@@ -67,25 +70,14 @@ func registered(err error, card *agora.Agent) error {
 	return aip.AgentExists(string(card.ID))
 }
 
-// mayHold returns RATE_LIMITED where a principal has as many nodes at this edge as it may.
-func (r *registry) mayHold(c *caller) error {
-	name := c.actor.Principal().Name
-	if name == "" {
-		return nil // nobody in particular
-	}
-	if many := r.held.count(name); many >= r.cfg.Nodes {
-		return agora.Errorf(agora.RateLimited, "this principal has %d nodes at this edge, as many as it may", many)
-	}
-	return nil
-}
-
 // Adopt implements edge.Adopter: it goes on with the session of a node that another edge had dialled.
 func (r *registry) Adopt(ctx context.Context, o *edge.Orphan) error {
 	ch, err := r.channels.get(o.Actor.Principal().Tenant, o.Address)
 	if err != nil {
 		return err
 	}
-	n := &node{toolbox: o.Card.Type == aip.TypeToolbox, channel: ch, admission: o.Admission()}
+	n := &node{registry: r, toolbox: o.Card.Type == aip.TypeToolbox, channel: ch, admission: o.Admission(), owner: o.Actor.Owner(o.Card.ID)}
+	n.countAnyway()
 	dialling, cancel := context.WithTimeout(ctx, r.cfg.DialTimeout)
 	defer cancel()
 	if n.losts, err = ch.await(dialling); err != nil {

@@ -19,16 +19,6 @@ type router struct {
 	*shared
 	channels *channels
 	registry *registry
-	calls    callLimits
-}
-
-func newRouter(s *shared, c *channels, n *registry) *router {
-	r := &router{shared: s, channels: c, registry: n}
-	r.calls.limits = func() (agent, all int) {
-		l := s.node.Limits()
-		return l.Calls, l.EdgeCalls
-	}
-	return r
 }
 
 // opening is the beginning of a session: who calls whom, and the first message.
@@ -61,11 +51,6 @@ func (r *router) routeAgent(s grpc.ServerStream) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, err := r.calls.enter(o.actor.Principal().Tenant, o.as, o.to)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	switch {
 	case !t.node:
 		return r.converse(s, o)

@@ -39,11 +39,6 @@ func (r *router) routeTool(ctx context.Context, in *aip.Frame) (out any, err err
 	if err != nil {
 		return nil, err
 	}
-	leave, err := r.calls.enter(c.actor.Principal().Tenant, c.as, c.to)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	switch {
 	case !t.node:
 		return r.carry(ctx, c, t)
@@ -79,6 +74,11 @@ func (r *router) invoke(ctx context.Context, c *toolCall, t *target) (any, error
 	if err := c.actor.Spend(ctx, c.as, c.in.Len()); err != nil {
 		return nil, err
 	}
+	by, to := c.actor.Owner(c.as), agora.ToAgent(t.tenant, c.to)
+	if err := r.node.Usage().OpenCall(by, to); err != nil {
+		return nil, err
+	}
+	defer r.node.Usage().CloseCall(by, to)
 	ch, err := r.channels.get(t.tenant, t.address)
 	if err != nil {
 		return nil, err

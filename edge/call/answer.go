@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
@@ -19,7 +20,8 @@ import (
 // called from any.
 type Answer struct {
 	r        *Registry
-	id       string // among those of the Registry
+	id       string          // among those of the Registry
+	owner    admission.Owner // as whose it counts
 	call     presence.Call
 	inbox    atomic.Pointer[broker.Inbox] // nil before it is listened to
 	wake     chan struct{}
@@ -47,6 +49,7 @@ func newAnswer(r *Registry, q Request) *Answer {
 	}
 	return &Answer{
 		r: r, id: strconv.FormatUint(r.next.Add(1), 36), call: c, wake: make(chan struct{}, 1), progress: progress{ended: make(chan struct{})},
+		owner:    admission.Owner{Tenant: m.To.Tenant, Principal: q.Principal, Agent: m.From},
 		patience: cmp.Or(q.Patience, patience), pace: q.Pace,
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -26,7 +27,7 @@ type Config struct {
 	Holder   presence.Holder                                   // the edge
 	Reach    func(ctx context.Context, to agora.Address) error // whether a request for an agent may be stored
 	Wrote    func(to agora.Address)                            // told of each that was
-	Limits   func() (agent, all int)                           // calls open at this edge: by or for one agent, and together
+	Usage    *admission.Usage                                  // counts the calls that are open at this edge; one without limits of its own if nil
 	// Known reports whether a caller is an agent, with a mailbox.
 	Known    func(ctx context.Context, tenant string, id agora.AgentID) (bool, error)
 	Delivers func() error                   // whether the edge may hand on what it has read
@@ -51,12 +52,10 @@ type Registry struct {
 
 	mu      sync.Mutex                      // guards the fields below
 	open    map[string]map[*Answer]struct{} // by tenant and box
-	agents  map[agora.Address]int           // calls open by or for each
-	all     int
-	leaving []leaving // what presence is still to be told
-	running bool      // a goroutine tells it
-	due     []pending // what is to be done later, the soonest first
-	held    time.Time // when presence was last told of what is open
+	leaving []leaving                       // what presence is still to be told
+	running bool                            // a goroutine tells it
+	due     []pending                       // what is to be done later, the soonest first
+	held    time.Time                       // when presence was last told of what is open
 	closed  bool
 }
 
@@ -85,7 +84,10 @@ func New(cfg Config) *Registry {
 	cfg.Grace = cmp.Or(cfg.Grace, 30*time.Second)
 	cfg.Doubt = cmp.Or(cfg.Doubt, askTime)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	r := &Registry{cfg: cfg, open: map[string]map[*Answer]struct{}{}, agents: map[agora.Address]int{}, held: time.Now()}
+	if cfg.Usage == nil {
+		cfg.Usage = admission.NewUsage(admission.NewLiveLimits(admission.Limits{}))
+	}
+	r := &Registry{cfg: cfg, open: map[string]map[*Answer]struct{}{}, held: time.Now()}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
 }
@@ -98,6 +100,8 @@ type Request struct {
 	// Message goes to the agent To, with a tenant, and is said to come From the caller. It is whole, unless the request Streams. ID is the name by
 	// which the one who is asked knows the request; the call's own if empty. Meta.Deadline is when the answer must be whole.
 	Message agora.Message
+	// Principal is who calls, by whose name the call counts beside that of its agent; empty where nobody has asked.
+	Principal string
 	// Streams says that Message is the beginning of a stream, to which [Answer.Say] adds the rest. The stream is called as the request is, by a name that no other stream of the caller's to the
 	// addressee has meanwhile. Where the caller goes before its end, or the deadline passes, it is aborted for who is asked, once. Such a call has no Name.
 	Streams bool
@@ -165,25 +169,19 @@ func (r *Registry) Start(ctx context.Context, q Request) (*Answer, error) {
 // enter counts a call in, if the limits allow.
 func (r *Registry) enter(q Request) (*Answer, error) {
 	a := newAnswer(r, q)
-	agent, all := r.cfg.Limits()
+	if err := r.cfg.Usage.OpenCall(a.owner, a.callee()); err != nil {
+		r.count.Refused.Add(1)
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch by, to := r.agents[a.caller()], r.agents[a.callee()]; {
-	case r.closed:
+	if r.closed {
+		r.cfg.Usage.CloseCall(a.owner, a.callee())
 		return nil, errShut
-	case r.all >= all:
-		r.count.Refused.Add(1)
-		return nil, &agora.Error{Code: agora.RateLimited, Message: "the edge has as many calls open as it can take", RetryAfter: time.Second}
-	case by >= agent || to >= agent:
-		r.count.Refused.Add(1)
-		return nil, &agora.Error{Code: agora.RateLimited, Message: "too many calls are open by or for this agent", RetryAfter: time.Second}
 	}
 	if q.Streams {
 		a.stream = r.newStream(a)
 	}
-	r.all++
-	r.agents[a.caller()]++
-	r.agents[a.callee()]++
 	k := key(a.call.Tenant, a.call.Box)
 	if r.open[k] == nil {
 		r.open[k] = map[*Answer]struct{}{}
@@ -197,12 +195,7 @@ func (r *Registry) enter(q Request) (*Answer, error) {
 func (r *Registry) exit(a *Answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all--
-	for _, of := range []agora.Address{a.caller(), a.callee()} {
-		if r.agents[of]--; r.agents[of] == 0 {
-			delete(r.agents, of)
-		}
-	}
+	r.cfg.Usage.CloseCall(a.owner, a.callee())
 	k := key(a.call.Tenant, a.call.Box)
 	if delete(r.open[k], a); len(r.open[k]) == 0 {
 		delete(r.open, k)
@@ -216,7 +209,7 @@ func key(tenant, box string) string { return tenant + "\x00" + box }
 func (r *Registry) answers() []*Answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]*Answer, 0, r.all)
+	all := make([]*Answer, 0, len(r.open))
 	for _, of := range r.open {
 		for a := range of {
 			all = append(all, a)

@@ -100,6 +100,6 @@ func (s *Settings) AIPDoor(log *slog.Logger) aip.Config {
 	return aip.Config{
 		Advertise: s.AIP.advertise, MaxMessage: int(s.AIP.maxMessage), MaxHeader: int(s.Server.MaxHeader),
 		DialTimeout: s.AIP.dialTimeout, HeartbeatTimeout: s.AIP.heartbeat, StopWait: s.AIP.stopWait,
-		Links: s.AIP.links, GatewayID: s.AIP.gatewayID, Nodes: s.AIP.nodes, Pages: s.Server.Pages(), Log: log,
+		Links: s.AIP.links, GatewayID: s.AIP.gatewayID, Pages: s.Server.Pages(), Log: log,
 	}
 }

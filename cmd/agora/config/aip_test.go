@@ -15,7 +15,7 @@ func TestSettingsOfAIPReachItsDoor(t *testing.T) {
 	}
 	c := s.AIPDoor(nil)
 	if c.Advertise != "gw.example.org:443" || c.MaxMessage != 1<<20 || c.DialTimeout != 2*time.Second || c.HeartbeatTimeout != 3*time.Second ||
-		c.StopWait != 4*time.Second || strings.Join(c.Links, " ") != "a:1 b:2" || c.GatewayID != "here" || c.Nodes != 7 || c.MaxHeader != 8<<10 {
+		c.StopWait != 4*time.Second || strings.Join(c.Links, " ") != "a:1 b:2" || c.GatewayID != "here" || s.Limits().Nodes != 7 || c.MaxHeader != 8<<10 {
 		t.Errorf("the door is set up by %+v", c)
 	}
 }

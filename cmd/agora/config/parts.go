@@ -56,8 +56,9 @@ func (s *Settings) Limits() admission.Limits {
 	m := &s.admission
 	return admission.Limits{
 		Frame: int(s.limits.frame), Card: int(s.limits.card), Streams: s.limits.streams, Spaces: s.limits.spaces, Rate: s.limits.rate, Bytes: s.limits.bytes, Burst: s.limits.burst,
-		TenantRate: m.tenantRate, TenantBytes: m.tenantBytes, PerPrincipal: m.perPrincipal, PerIP: m.perIP,
+		PrincipalRate: s.usage.rate, PrincipalBytes: s.usage.bytes, TenantRate: m.tenantRate, TenantBytes: m.tenantBytes, PerPrincipal: m.perPrincipal, PerIP: m.perIP,
 		Handshakes: m.handshakes, HandshakesPerIP: m.handshakesPerIP,
-		Calls: s.calls.ofAgent, EdgeCalls: s.calls.ofEdge, Connections: s.admission.connections, Queued: int64(s.admission.queued),
+		Calls: s.calls.ofAgent, EdgeCalls: s.calls.ofEdge, Nodes: s.AIP.nodes, EdgeStreams: s.usage.streams, EdgeSpaces: s.usage.spaces, EdgeNodes: s.usage.nodes,
+		Connections: s.admission.connections, Queued: int64(s.admission.queued),
 	}
 }

@@ -14,7 +14,8 @@ import (
 // changes, beside the contents of the files that settings name.
 var reloadable = []string{
 	"limits.rate", "limits.bytes", "limits.burst", "limits.streams", "limits.spaces", "limits.card", "limits.calls", "limits.edge.calls",
-	"limits.tenant.rate", "limits.tenant.bytes",
+	"limits.edge.streams", "limits.edge.spaces", "limits.edge.nodes", "limits.nodes",
+	"limits.principal.rate", "limits.principal.bytes", "limits.tenant.rate", "limits.tenant.bytes",
 	"limits.connections-per-principal", "limits.connections-per-ip", "limits.handshakes", "limits.handshakes-per-ip",
 	"server.trusted-proxies",
 }

@@ -23,6 +23,7 @@ type Settings struct {
 	limits    limitSettings
 	admission admissionSettings
 	calls     callSettings
+	usage     usageSettings
 	dial      dialSettings
 	IAT       iatSettings
 	AIP       aipSettings
@@ -43,6 +44,7 @@ func (s *Settings) flags(f *pflag.FlagSet) {
 	s.limits.flags(f)
 	s.admission.flags(f)
 	s.calls.flags(f)
+	s.usage.flags(f)
 	s.IAT.flags(f)
 	s.AIP.flags(f)
 	s.P2P.flags(f)
@@ -62,7 +64,7 @@ func (s *Settings) faults() []error {
 			unless(s.admission.queued >= 4*max(s.limits.frame, s.limits.body), "limits.queued must be at least four times limits.frame and limits.body"),
 			unless(s.drainRate >= 1, "drain.rate must be at least 1"),
 		},
-		s.calls.faults(), s.dial.faults(), s.IAT.faults(), s.AIP.faults(), s.P2P.faults(), s.Trace.faults(), s.Server.faults(), s.Log.faults(),
+		s.calls.faults(), s.usage.faults(), s.dial.faults(), s.IAT.faults(), s.AIP.faults(), s.P2P.faults(), s.Trace.faults(), s.Server.faults(), s.Log.faults(),
 	)
 }
 

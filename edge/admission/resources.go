@@ -1,0 +1,62 @@
+package admission
+
+// Resource is something of which there is only so much, and which agents hold for a while. What may be held of each stands here,
+// in [Limits.Bound] and in the table below it, and nowhere else.
+type Resource uint8
+
+const (
+	Calls    Resource = iota // calls open at an edge, by whoever makes them
+	CallsFor                 // calls open at an edge for one agent, by whoever makes them
+	Streams                  // streams that sessions of an edge have open
+	Spaces                   // memberships of sessions of an edge in spaces
+	Nodes                    // AIP nodes that an edge holds, those that links have brought included
+
+	resources // how many there are
+)
+
+// Bound returns how much of a resource may be held.
+func (l *Limits) Bound(r Resource) Bound {
+	switch r {
+	case Calls:
+		return Bound{Agent: int64(l.Calls), Whole: int64(l.EdgeCalls)}
+	case CallsFor:
+		return Bound{Whole: int64(l.Calls)}
+	case Streams:
+		return Bound{Agent: int64(l.Streams), Whole: int64(l.EdgeStreams)}
+	case Spaces:
+		return Bound{Agent: int64(l.Spaces), Whole: int64(l.EdgeSpaces)}
+	case Nodes:
+		return Bound{Principal: int64(l.Nodes), Whole: int64(l.EdgeNodes)}
+	}
+	return Bound{}
+}
+
+// resource is what is told of one.
+type resource struct {
+	name     string // in metrics
+	held     string // what is held, in the plural: "this tenant has as many … as it may"
+	full     string // what is told where the whole is held
+	settings string // of which [Limits.Bound] is made
+	counted  string // where the whole is, as docs/security.md has it
+}
+
+// table has a row for each resource.
+var table = [resources]resource{
+	Calls:    {"calls", "open calls", "the edge has as many open calls as it can take", "`limits.calls` (agent), `limits.edge.calls` (whole)", "an edge"},
+	CallsFor: {"calls_for", "open calls for one agent", "as many calls are open for this agent as may be", "`limits.calls` (whole)", "an edge, of each agent that is called"},
+	Streams:  {"streams", "open streams", "the edge has as many open streams as it can take", "`limits.streams` (agent), `limits.edge.streams` (whole)", "an edge"},
+	Spaces:   {"spaces", "memberships in spaces", "the edge has as many memberships in spaces as it can take", "`limits.spaces` (agent), `limits.edge.spaces` (whole)", "an edge"},
+	Nodes:    {"nodes", "AIP nodes at this edge", "the edge has as many AIP nodes as it can take", "`limits.nodes` (principal), `limits.edge.nodes` (whole)", "an edge"},
+}
+
+// String returns the name of a resource, as metrics have it.
+func (r Resource) String() string { return table[r].name }
+
+// Resources returns all that there are.
+func Resources() []Resource {
+	all := make([]Resource, resources)
+	for r := range all {
+		all[r] = Resource(r)
+	}
+	return all
+}
