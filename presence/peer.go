@@ -63,17 +63,27 @@ const (
 	reservedField = "at "
 )
 
-// Bound is the agent that a peer speaks as.
+// Bound is the agent that a peer speaks as. One that is neither proven nor claimed was bound by an edge of an earlier version, which asked for no proof.
 type Bound struct {
-	Tenant string        `json:"tenant"`
-	Agent  agora.AgentID `json:"agent"`
-	By     []byte        `json:"by"` // who has bound it, as who binds writes it down
+	Tenant  string        `json:"tenant"`
+	Agent   agora.AgentID `json:"agent"`
+	By      []byte        `json:"by"`                // who has bound it, as who binds writes it down
+	Proven  int64         `json:"proven,omitempty"`  // when the peer has said so by its key, in milliseconds since 1970
+	Claimed bool          `json:"claimed,omitempty"` // the peer has not said so: it counts where nobody is asked who they are
 }
 
 // Peer is what is known of a peer.
 type Peer struct {
 	Bound *Bound   // nil where nobody has bound it
 	At    []Holder // the edges at which it has reserved a place, in no order
+}
+
+// Agent returns the agent that a peer speaks as where everybody is asked who they are; nil for none, and where that was only claimed.
+func (p *Peer) Agent() *Bound {
+	if p.Bound == nil || p.Bound.Claimed {
+		return nil
+	}
+	return p.Bound
 }
 
 // PutReservations tells which peers have reserved a place at an edge, for as long as lasts. The calls go in pipelines; where one fails, some may have been done.

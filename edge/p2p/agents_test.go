@@ -28,7 +28,7 @@ func (s *site) agent(k int, id, more string) *agoratest.Client {
 }
 
 // asks asks for what a protocol answers to a request, and returns it.
-func asks(t *testing.T, s network.Stream, request string) string {
+func asks(t testing.TB, s network.Stream, request string) string {
 	t.Helper()
 	if _, err := io.WriteString(s, request); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ type peerCarrier struct{ *dialer }
 func (p peerCarrier) Card(ctx context.Context, c carrier.Call) (agora.Registration, error) {
 	ctx, cancel := context.WithTimeout(ctx, cardTime)
 	defer cancel()
-	s, err := p.reach(ctx, &c.To, wire.CardProtocol)
+	s, err := p.reach(ctx, &c, wire.CardProtocol)
 	if err != nil {
 		return agora.Registration{}, err
 	}
@@ -60,7 +60,7 @@ func (p peerCarrier) Handoff(ctx context.Context, c carrier.Call, h carrier.Hand
 	}
 	begin, cancel := context.WithTimeout(ctx, min(connectTime, p.cfg.Handoff.FirstByte))
 	defer cancel()
-	s, err := p.reach(begin, &c.To, wire.HandoffProtocol)
+	s, err := p.reach(begin, &c, wire.HandoffProtocol)
 	if err != nil {
 		stop()
 		return nil, err
@@ -100,16 +100,39 @@ func lost(ctx context.Context, err error) error {
 }
 
 // reach opens a stream to an agent that is a peer.
-func (d *dialer) reach(ctx context.Context, to *agora.Agent, p protocol.ID) (network.Stream, error) {
-	id, err := peer.Decode(to.Peer)
+func (d *dialer) reach(ctx context.Context, c *carrier.Call, p protocol.ID) (network.Stream, error) {
+	id, err := peer.Decode(c.To.Peer)
 	if err != nil {
-		return nil, agora.Errorf(agora.AgentOffline, "agent %q is no peer", to.ID)
+		return nil, agora.Errorf(agora.AgentOffline, "agent %q is no peer", c.To.ID)
 	}
-	s, err := d.streamTo(ctx, id, to.Addresses, p)
+	if err := d.mayReach(ctx, c, id); err != nil {
+		return nil, err
+	}
+	s, err := d.streamTo(ctx, id, c.To.Addresses, p)
 	if err != nil {
-		return nil, &agora.Error{Code: agora.AgentOffline, Message: "peer of agent \"" + string(to.ID) + "\" can't be reached", Cause: err}
+		return nil, &agora.Error{Code: agora.AgentOffline, Message: "peer of agent \"" + string(c.To.ID) + "\" can't be reached", Cause: err}
 	}
 	return s, nil
+}
+
+// mayReach returns nil where a caller may have a peer asked that the callee says it is. A peer takes what an edge hands to it as meant for its agent, so one that is bound to another agent
+// than the callee is asked only for who may address that one. AGENT_OFFLINE, UNAVAILABLE.
+func (d *dialer) mayReach(ctx context.Context, c *carrier.Call, id peer.ID) error {
+	if c.Actor.Principal().Unverified {
+		return nil
+	}
+	found, err := d.peers.find(ctx, id)
+	if err == nil && found.Agent() == nil { // it may have been bound a moment ago
+		found, err = d.peers.look(ctx, id)
+	}
+	if err != nil {
+		return err
+	}
+	is := d.peers.agentOf(id, &found)
+	if is == nil || is.Tenant == c.Actor.Principal().Tenant && (is.Agent == c.To.ID || c.Actor.MayAddress(is.Agent) == nil) {
+		return nil
+	}
+	return agora.Errorf(agora.AgentOffline, "agent %q has registered a peer that has not proven to be it", c.To.ID)
 }
 
 func (d *dialer) streamTo(ctx context.Context, id peer.ID, addresses []string, p protocol.ID) (network.Stream, error) {

@@ -77,6 +77,14 @@ func (v *derived) idOf(at agora.Address) (peer.ID, bool) {
 	return id, true
 }
 
+// has reports whether a peer id is known here to be derived of an agent's.
+func (v *derived) has(p peer.ID) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, known := v.of[p]
+	return known
+}
+
 // find returns the agent whose id a peer id is derived of, among those that an actor may see.
 func (v *derived) find(ctx context.Context, a *edge.Actor, p peer.ID) (agora.Address, bool) {
 	if v.key == nil {

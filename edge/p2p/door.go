@@ -165,10 +165,12 @@ func (d *Door) Edges(ctx context.Context) Edges { return d.registry.list(ctx) }
 //	POST /register  registers a peer as an agent without a connection, or renews that
 //	GET /peers      the peers of the tenant; ?agent_name=, ?skill= those that fit
 //	GET /p2p        the edges of the cluster, as libp2p reaches them
+//	GET /p2p/access whether a peer may speak to an agent of the caller's
 func (d *Door) Mount(k *web.Kit, mux *http.ServeMux) {
 	k.Handle(mux, "/register", web.Methods{http.MethodPost: d.registry.register})
 	k.HandlePath(mux, "/peers", web.Path{Methods: web.Methods{http.MethodGet: d.registry.listPeers}, Reads: true})
 	k.HandlePath(mux, "/p2p", web.Path{Methods: web.Methods{http.MethodGet: d.registry.listEdges}, Reads: true})
+	k.HandlePath(mux, "/p2p/access", web.Path{Methods: web.Methods{http.MethodGet: d.registry.askAccess}, Reads: true})
 }
 
 // Stats returns the counters of the door. They go on counting.

@@ -115,10 +115,22 @@ func (k *known) mayConnect(ctx context.Context, from, to peer.ID) error {
 	switch {
 	case err != nil:
 		return err
-	case found.Bound != nil && found.Bound.Tenant == tenant:
-		return nil
-	case found.Bound == nil && k.allowed(to) && tenant == agora.DefaultTenant:
+	case k.ofTenant(to, &found, tenant):
 		return nil
 	}
 	return agora.Errorf(agora.AgentNotFound, "there is no peer %s", to) // whoever may not see it hears no more
+}
+
+// ofTenant reports whether a peer is of a tenant, where everybody is asked who they are.
+func (k *known) ofTenant(p peer.ID, found *presence.Peer, tenant string) bool {
+	is := k.agentOf(p, found)
+	return is != nil && is.Tenant == tenant
+}
+
+// agentOf returns which agent a peer is, where everybody is asked who they are; nil for none. One that the operator allows is an agent of its own id where nobody has bound it.
+func (k *known) agentOf(p peer.ID, found *presence.Peer) *presence.Bound {
+	if b := found.Agent(); b != nil || !k.allowed(p) {
+		return b
+	}
+	return &presence.Bound{Tenant: agora.DefaultTenant, Agent: agora.AgentID(p.String())}
 }

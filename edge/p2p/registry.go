@@ -1,12 +1,10 @@
 package p2p
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -14,6 +12,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/presence"
@@ -40,14 +39,20 @@ type registration struct {
 	Description  json.RawMessage `json:"description"`  // as of a card
 	Version      json.RawMessage `json:"version"`      // as of a card
 	TTL          json.RawMessage `json:"ttl"`          // seconds, or a text such as 10m
+	Proof        json.RawMessage `json:"proof"`        // that the peer is to speak as the agent: see [wire.Proof]
 }
 
 // registered is the answer to one.
 type registered struct {
 	AgentName agora.AgentID `json:"agent_name"`
 	PeerID    string        `json:"peer_id"`
-	Expires   string        `json:"expires_at"` // RFC 3339
+	Expires   string        `json:"expires_at"`    // RFC 3339
+	Bound     bool          `json:"bound"`         // the peer speaks as the agent
+	Why       string        `json:"why,omitempty"` // it does not
 }
+
+// unproven is what is said to who registers a peer without a proof.
+const unproven = "the registration has no proof by the peer's key: the agent is listed, and the peer does not speak as it"
 
 // reachTime is how long a peer that has an id has for a sign of life before another one gets the id.
 const reachTime = time.Second
@@ -65,10 +70,17 @@ func (g *registry) register(x *web.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := x.Actor.MayBindPeer(x.Context(), card.Peer, card.ID); err != nil {
+	if err := g.mayBelong(x.Context(), id); err != nil {
+		return err
+	}
+	binding := edge.Binding{Peer: card.Peer, Agent: card.ID, Lasts: lasts}
+	if binding.Proven, err = g.prove(x, &r, id); err != nil {
+		return err
+	}
+	if err := x.Actor.MayBindPeer(x.Context(), binding); err != nil {
 		return err // before anything is changed
 	}
-	before, err := g.contest(x, card.ID, id)
+	before, err := g.contest(x, card.ID, id, binding.Proven != 0)
 	if err != nil {
 		return err
 	}
@@ -82,11 +94,15 @@ func (g *registry) register(x *web.Exchange) error {
 		}
 		g.peers.forget(before)
 	}
-	if err := x.Actor.BindPeer(x.Context(), card.Peer, card.ID, lasts); err != nil {
+	said := registered{AgentName: card.ID, PeerID: card.Peer, Expires: until.UTC().Format(time.RFC3339)}
+	if said.Bound, err = x.Actor.BindPeer(x.Context(), binding); err != nil {
 		return err
 	}
+	if !said.Bound {
+		said.Why = unproven
+	}
 	g.peers.forget(id)
-	return x.Answer(http.StatusOK, registered{card.ID, card.Peer, until.UTC().Format(time.RFC3339)})
+	return x.Answer(http.StatusOK, said)
 }
 
 // read returns what a registration says.
@@ -159,8 +175,8 @@ func (g *registry) addresses(ctx context.Context, id peer.ID, said []string) ([]
 	return append(direct, relayed...), nil
 }
 
-// contest returns the peer that has had an id so far, where that is another one; AGENT_EXISTS where it gives a sign of life.
-func (g *registry) contest(x *web.Exchange, as agora.AgentID, id peer.ID) (before peer.ID, err error) {
+// contest returns the peer that has had an id so far, where that is another one; AGENT_EXISTS where it gives a sign of life. To one that is proven, one that was only claimed gives way.
+func (g *registry) contest(x *web.Exchange, as agora.AgentID, id peer.ID, proven bool) (before peer.ID, err error) {
 	has, err := x.Actor.Directory().Own(x.Context(), as)
 	if e := agora.AsError(err); e != nil {
 		if e.Code == agora.AgentNotFound {
@@ -171,6 +187,15 @@ func (g *registry) contest(x *web.Exchange, as agora.AgentID, id peer.ID) (befor
 	other, err := peer.Decode(has.Peer)
 	if err != nil || other == id {
 		return "", nil
+	}
+	if proven {
+		known, err := g.peers.find(x.Context(), other)
+		if err != nil {
+			return "", err
+		}
+		if b := known.Agent(); b == nil || b.Agent != as || b.Tenant != x.Actor.Principal().Tenant {
+			return other, nil
+		}
 	}
 	if g.lives(x.Context(), other, has.Addresses) {
 		return "", agora.Errorf(agora.AgentExists, "agent %q is peer %s, which lives", as, other)
@@ -220,7 +245,7 @@ func (g *registry) listPeers(x *web.Exchange) error {
 	if err != nil {
 		return err
 	}
-	edges := g.edges(x.Context())
+	edges := g.open(x.Context())
 	all := []peerEntry{}
 	for i := range found {
 		if e, is := g.entry(x.Actor.Principal().Tenant, &found[i], edges); is {
@@ -279,48 +304,6 @@ const mostAddresses = 16
 func nonNil(all []string) []string {
 	if all == nil {
 		return []string{}
-	}
-	return all
-}
-
-// Edge is an edge as GET /p2p has it.
-type Edge struct {
-	ID        string   `json:"edge"`
-	PeerID    string   `json:"peer_id"`
-	Addresses []string `json:"addresses"`
-}
-
-// Edges is the answer to GET /p2p.
-type Edges struct {
-	Edges []Edge `json:"edges"`
-}
-
-func (g *registry) listEdges(x *web.Exchange) error {
-	return x.Answer(http.StatusOK, g.list(x.Context()))
-}
-
-// list returns the edges of the cluster as libp2p reaches them, this one first, but for those that drain.
-func (g *registry) list(ctx context.Context) Edges {
-	list := Edges{Edges: []Edge{}}
-	for _, e := range g.edges(ctx) {
-		list.Edges = append(list.Edges, Edge{e.Holder.Edge, e.Peer, nonNil(e.Addresses)})
-	}
-	return list
-}
-
-// edges returns the edges that take peers as they are reached: this one first, the others by name.
-func (g *registry) edges(ctx context.Context) []presence.Relay {
-	all := []presence.Relay{g.self()}
-	for h, e := range g.relays.since(ctx, time.Now()) {
-		if h != g.node.Holder() && !e.told.Draining {
-			all = append(all, e.told)
-		}
-	}
-	slices.SortFunc(all[1:], func(a, b presence.Relay) int {
-		return cmp.Or(strings.Compare(a.Holder.Edge, b.Holder.Edge), strings.Compare(a.Peer, b.Peer))
-	})
-	if all[0].Draining {
-		return all[1:]
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -118,7 +119,8 @@ func (s *site) at(k int) peer.AddrInfo {
 // host is a peer of the tests' own.
 type host struct {
 	*p2phost.Host
-	s *site
+	s   *site
+	key crypto.PrivKey
 }
 
 // enter makes a peer that listens nowhere, and ends with the test.
@@ -139,13 +141,19 @@ func (s *site) makes(cfg p2phost.Config) *host {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return s.keyed(key, cfg)
+}
+
+// keyed makes a peer that has a key.
+func (s *site) keyed(key crypto.PrivKey, cfg p2phost.Config) *host {
+	s.t.Helper()
 	cfg.Key = key
 	h, err := p2phost.New(cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = h.Close() })
-	return &host{h, s}
+	return &host{h, s, key}
 }
 
 // reserve reserves a place at edge k.
