@@ -28,10 +28,14 @@ type Config struct {
 
 // Peer says how the agent is a peer of libp2p.
 type Peer struct {
-	Listen  string   // multiaddress of TCP; "none" to be reached through relays alone; /ip4/0.0.0.0/tcp/0 if empty
+	Listen  string   // multiaddress of TCP; "none" to be reached through relays alone; DefaultListen if empty
 	KeyFile string   // of its key, made if it is not there; a new key at each start if empty
 	Relays  []string // whole multiaddresses; those that the edges name if nil
+	Allow   []string // ids of peers that may ask the agent, whatever the cluster says of them
 }
+
+// DefaultListen is where a sidecar listens for peers where it is not told: other machines reach it through relays.
+const DefaultListen = "/ip4/127.0.0.1/tcp/0"
 
 // Handoff says how requests that are handed off are put to the agent. The zero value is as PROTOCOL.md says.
 type Handoff struct {

@@ -10,9 +10,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/wire/p2p"
 )
 
 const (
@@ -20,11 +23,13 @@ const (
 	maxListing = 1 << 20         // bytes of what it says
 )
 
-// edges asks the edges by HTTP for what is said of peers, and tells them of the agent's own. Its methods are for one goroutine.
+// edges asks the edges by HTTP for what is said of peers, and tells them of the agent's own.
 type edges struct {
-	urls  []string // the one that has answered last is the first
 	token func(context.Context) (string, error)
 	http  http.Client
+
+	mu   sync.Mutex // guards the field below
+	urls []string   // the one that has answered last is the first; replaced as a whole
 }
 
 func newEdges(cfg *Config) *edges {
@@ -47,16 +52,51 @@ type edgePeer struct {
 	Addresses []string `json:"addresses"`
 }
 
-// peers returns the edges that are peers; none where edges have no door for those.
-func (e *edges) peers(ctx context.Context) (all []edgePeer, err error) {
-	var said struct {
-		Edges []edgePeer `json:"edges"`
+// edgeList is the answer to GET /p2p. Edges of an earlier version say no more than the edges.
+type edgeList struct {
+	Edges    []edgePeer `json:"edges"`
+	Draining []string   `json:"draining"`
+	Tenant   string     `json:"tenant"`
+	Now      int64      `json:"now"` // of the cluster, in milliseconds since 1970
+	Open     bool       `json:"open"`
+}
+
+// peerIDs returns those of all edges, also of those that drain.
+func (l *edgeList) peerIDs() []string {
+	all := slices.Clone(l.Draining)
+	for _, e := range l.Edges {
+		all = append(all, e.Peer)
 	}
-	there, err := e.ask(ctx, http.MethodGet, "/p2p", nil, &said)
+	return all
+}
+
+// list returns the edges that are peers; nil where edges have no door for those.
+func (e *edges) list(ctx context.Context) (*edgeList, error) {
+	said := new(edgeList)
+	there, err := e.ask(ctx, http.MethodGet, "/p2p", nil, said)
 	if err != nil || !there {
 		return nil, err
 	}
-	return said.Edges, nil
+	return said, nil
+}
+
+// access asks whether a peer may speak to an agent. An edge that does not know that question is passed over: edges of several versions may be there.
+func (e *edges) access(ctx context.Context, peer, agent string) (said accessAnswer, err error) {
+	path := "/p2p/access?" + url.Values{"peer_id": {peer}, "agent_name": {agent}}.Encode()
+	err = agora.Errorf(agora.Unavailable, "no edge knows who may speak to an agent by libp2p")
+	for _, at := range e.addresses() {
+		there, failed := e.askOne(ctx, http.MethodGet, at+path, nil, &said)
+		if there && failed == nil {
+			return said, nil
+		}
+		if failed != nil {
+			err = failed
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return said, err
 }
 
 // registration is what POST /register takes.
@@ -69,6 +109,14 @@ type registration struct {
 	Skills       []skill  `json:"skills,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
 	TTL          int      `json:"ttl"` // seconds
+
+	Proof *p2p.Proof `json:"proof,omitempty"`
+}
+
+// registered is the answer to it.
+type registered struct {
+	Bound *bool  `json:"bound"` // nil where an edge of an earlier version has bound the peer
+	Why   string `json:"why"`
 }
 
 type skill struct {
@@ -78,8 +126,9 @@ type skill struct {
 }
 
 // register tells an edge which peer the agent is; it returns false where edges have no door for peers.
-func (e *edges) register(ctx context.Context, r registration) (there bool, err error) {
-	return e.ask(ctx, http.MethodPost, "/register", r, nil)
+func (e *edges) register(ctx context.Context, r registration) (said registered, there bool, err error) {
+	there, err = e.ask(ctx, http.MethodPost, "/register", r, &said)
+	return said, there, err
 }
 
 // withdraw ends the registration of an agent; its session goes on.
@@ -99,9 +148,10 @@ func (e *edgeError) Error() string { return e.text }
 
 // ask asks one edge after the other until one answers. there is false where that knows no such path.
 func (e *edges) ask(ctx context.Context, method, path string, say, into any) (there bool, err error) {
-	for k, at := range e.urls {
+	urls := e.addresses()
+	for k, at := range urls {
 		if there, err = e.askOne(ctx, method, at+path, say, into); err == nil {
-			e.urls = slices.Concat(e.urls[k:], e.urls[:k])
+			e.prefer(urls[k])
 			return there, nil
 		}
 		if ctx.Err() != nil {
@@ -112,6 +162,22 @@ func (e *edges) ask(ctx context.Context, method, path string, say, into any) (th
 		}
 	}
 	return false, err
+}
+
+// addresses returns those of the edges, the one that has answered last first. They are not to be changed.
+func (e *edges) addresses() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.urls
+}
+
+// prefer has an edge be asked first.
+func (e *edges) prefer(at string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if k := slices.Index(e.urls, at); k > 0 {
+		e.urls = slices.Concat(e.urls[k:], e.urls[:k])
+	}
 }
 
 func (e *edges) askOne(ctx context.Context, method, at string, say, into any) (there bool, err error) {

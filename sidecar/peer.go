@@ -13,9 +13,15 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/agora-relay/agora/internal/p2phost"
 	"github.com/agora-relay/agora/wire/p2p"
+)
+
+const (
+	maxConns    = 512              // of peers
+	refusalTime = 10 * time.Second // until a peer that may not ask has taken that answer
 )
 
 // peerSide is the agent as a peer of libp2p.
@@ -25,9 +31,12 @@ type peerSide struct {
 	log    *slog.Logger
 	stats  *stats
 	moved  chan struct{} // takes a token when edges are to be told of the peer
+	gate   *gate
+	key    crypto.PrivKey
 	host   *p2phost.Host
 	relays relays
-	places *shares // one for each stream
+	waits  *shares // one for each stream of a peer of which an edge is asked first
+	places *shares // one for each stream that is served
 	asking *shares // one for each request that the agent is asked for: peers leave room for members of the cluster
 
 	mu     sync.Mutex // guards the fields below
@@ -37,18 +46,23 @@ type peerSide struct {
 
 // open has the peer listen; it serves nothing yet.
 func (p *peerSide) open(cfg *Peer) error {
-	key, err := cfg.key()
-	if err != nil {
+	var err error
+	if p.key, err = cfg.key(); err != nil {
 		return fmt.Errorf("key of the peer: %w", err)
 	}
 	listen, err := cfg.listen()
 	if err != nil {
 		return err
 	}
-	p.places, p.asking = newShares(p.limits.Streams), newShares(p.limits.Concurrent/2)
-	p.host, err = p2phost.New(p2phost.Config{Key: key, Listen: listen, UserAgent: userAgent, Reserves: true})
+	p.waits, p.places, p.asking = newShares(p.limits.Streams/4), newShares(p.limits.Streams), newShares(p.limits.Concurrent/2)
+	p.host, err = p2phost.New(p2phost.Config{Key: p.key, Listen: listen, Connections: maxConns, UserAgent: userAgent, Reserves: true})
 	if err != nil {
 		return fmt.Errorf("listen as a peer: %w", err)
+	}
+	for _, a := range listen {
+		if !manet.IsIPLoopback(a) {
+			p.log.Warn("other machines reach the agent's port of libp2p: who may ask there is asked of the cluster", "address", a.String())
+		}
 	}
 	if err := p.relays.open(p, cfg.Relays); err != nil {
 		return errors.Join(err, p.host.Close())
@@ -68,7 +82,7 @@ func (p *Peer) listen() ([]ma.Multiaddr, error) {
 	case "none":
 		return nil, nil
 	case "":
-		return []ma.Multiaddr{ma.StringCast("/ip4/0.0.0.0/tcp/0")}, nil
+		return []ma.Multiaddr{ma.StringCast(DefaultListen)}, nil
 	}
 	a, err := ma.NewMultiaddr(p.Listen)
 	if err != nil {
@@ -79,6 +93,20 @@ func (p *Peer) listen() ([]ma.Multiaddr, error) {
 
 func (p *peerSide) id() string { return p.host.ID().String() }
 
+// prove returns a binding as what the peer has signed; nil where its key can't sign.
+func (p *peerSide) prove(b p2p.Binding) *p2p.Proof {
+	signature, err := p.key.Sign(b.Statement())
+	if err != nil {
+		p.log.Debug("the peer's key does not sign", "err", err)
+		return nil
+	}
+	proof := &p2p.Proof{Edge: b.Edge, Time: b.Time, Signature: signature}
+	if _, err := p.host.ID().ExtractPublicKey(); err != nil { // the id is but a hash of it
+		proof.PublicKey, _ = crypto.MarshalPublicKey(p.key.GetPublic()) // of a key that has signed it never fails
+	}
+	return proof
+}
+
 // serve offers the protocols, and keeps places at relays, until ctx ends; requests that are in progress then go on until work ends.
 func (p *peerSide) serve(ctx, work context.Context) {
 	p.host.SetStreamHandler(p2p.CardProtocol, p.handles(work, p.serveCard))
@@ -86,15 +114,10 @@ func (p *peerSide) serve(ctx, work context.Context) {
 	p.relays.run(ctx)
 }
 
-// handles returns what handles a stream, which is waited for. Those beyond Limits.Streams, or the caller's share of them, are reset.
+// handles returns what handles a stream, which is waited for. A peer that may not ask is told so, and nothing that it says is read; streams beyond Limits.Streams, or the caller's share of
+// them, are reset.
 func (p *peerSide) handles(work context.Context, f func(context.Context, network.Stream)) network.StreamHandler {
 	return func(s network.Stream) {
-		caller := s.Conn().RemotePeer()
-		if !p.places.try(caller) {
-			_ = s.Reset() // nothing more can be done with it
-			return
-		}
-		defer p.places.give(caller)
 		if !p.begin() {
 			_ = s.Reset()
 			return
@@ -103,8 +126,31 @@ func (p *peerSide) handles(work context.Context, f func(context.Context, network
 		ctx, stop := context.WithCancel(work)
 		defer stop()
 		defer context.AfterFunc(ctx, func() { _ = s.SetDeadline(time.Now()) })()
-		f(ctx, s)
+		caller := s.Conn().RemotePeer()
+		err := p.admit(ctx, caller)
+		switch {
+		case err != nil:
+			p.stats.asked(err)
+			p2phost.Finish(s, p2p.AppendFault(nil, err), refusalTime)
+		case p.places.try(caller):
+			defer p.places.give(caller)
+			f(ctx, s)
+		default:
+			_ = s.Reset() // nothing more can be done with it
+		}
 	}
+}
+
+// admit returns nil where a peer may ask the agent. Streams that wait for an edge's word are few, whoever opens them.
+func (p *peerSide) admit(ctx context.Context, caller peer.ID) error {
+	if known, err := p.gate.standing(caller); known {
+		return err
+	}
+	if !p.waits.try(caller) {
+		return errUnasked
+	}
+	defer p.waits.give(caller)
+	return p.gate.admit(ctx, caller)
 }
 
 // begin notes that a stream is served, unless nothing new is begun any more.

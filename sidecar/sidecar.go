@@ -21,6 +21,7 @@ type Sidecar struct {
 	deliver *url.URL // nil where messages are refused
 	up      *upstream
 	edges   *edges
+	gate    *gate
 	api     *api
 	state   state
 	stats   stats
@@ -62,6 +63,9 @@ func New(cfg Config) (*Sidecar, error) {
 	s := &Sidecar{cfg: cfg, deliver: deliver, moved: make(chan struct{}, 1)}
 	s.up = &upstream{agent: newAgent(base, &s.cfg.Limits), handoff: cfg.Handoff, log: cfg.Log, changed: make(chan struct{}, 1)}
 	s.edges = newEdges(&s.cfg)
+	if s.gate, err = newGate(s.edges, cfg.Peer.Allow); err != nil {
+		return nil, err
+	}
 	s.api = &api{log: cfg.Log, up: s.up, state: &s.state, stats: &s.stats}
 	return s, nil
 }
@@ -105,11 +109,12 @@ func (s *Sidecar) enter(ctx context.Context) (err error) {
 		return &agora.Error{Code: agora.InvalidRequest, Message: "the name of the agent's card can't be its id: set one", Cause: err}
 	}
 	s.log = s.cfg.Log.With("agent", s.id)
-	s.peer = &peerSide{up: s.up, limits: &s.cfg.Limits, log: s.log, stats: &s.stats, moved: s.moved}
+	s.gate.id = s.id
+	s.peer = &peerSide{up: s.up, limits: &s.cfg.Limits, log: s.log, stats: &s.stats, moved: s.moved, gate: s.gate}
 	if err := s.peer.open(&s.cfg.Peer); err != nil {
 		return err
 	}
-	s.registrar = &registrar{id: s.id, limits: &s.cfg.Limits, log: s.log, up: s.up, edges: s.edges, peer: s.peer, moved: s.moved}
+	s.registrar = &registrar{id: s.id, limits: &s.cfg.Limits, log: s.log, up: s.up, edges: s.edges, peer: s.peer, gate: s.gate, moved: s.moved}
 	if s.client, err = s.dial(ctx, s.registrar.sessionCard()); err != nil {
 		s.peer.close()
 		return err

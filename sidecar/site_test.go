@@ -42,6 +42,8 @@ type site struct {
 	*agoratest.Cluster
 	t     *testing.T
 	relay p2p.Relay   // of the edges that it begins with
+	allow []peer.ID   // peers that edges allow
+	token string      // that all who ask by the site present; empty for none
 	begun atomic.Bool // those are there
 	blind atomic.Bool // edges know no peers
 
@@ -76,12 +78,18 @@ func newSite(t *testing.T, edges int) *site {
 func openSite(t *testing.T, edges int, relay p2p.Relay) *site {
 	t.Helper()
 	s := &site{t: t, relay: relay}
-	s.Cluster = agoratest.Start(t, agoratest.Options{
-		Edges: edges, Grace: time.Hour, Node: edge.Config{Heartbeat: time.Minute},
-		Doors: []func(agoratest.Entry) (agoratest.Opened, error){s.opens},
+	s.start(edges, edge.Config{})
+	return s
+}
+
+// start starts the cluster.
+func (s *site) start(edges int, cfg edge.Config) {
+	s.t.Helper()
+	cfg.Heartbeat = time.Minute
+	s.Cluster = agoratest.Start(s.t, agoratest.Options{
+		Edges: edges, Grace: time.Hour, Node: cfg, Doors: []func(agoratest.Entry) (agoratest.Opened, error){s.opens},
 	})
 	s.begun.Store(true)
-	return s
 }
 
 // opened is the doors of one edge.
@@ -101,7 +109,7 @@ func (s *site) opens(e agoratest.Entry) (agoratest.Opened, error) {
 		return nil, err
 	}
 	carriers := carrier.New(nil)
-	cfg := p2p.Config{Key: key, Listen: []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/0")}, Carriers: carriers}
+	cfg := p2p.Config{Key: key, Listen: []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/0")}, Carriers: carriers, Allow: s.allow}
 	if !s.begun.Load() {
 		cfg.Relay = s.relay
 	}
@@ -116,6 +124,7 @@ func (s *site) opens(e agoratest.Entry) (agoratest.Opened, error) {
 	inner := http.NewServeMux()
 	d.Mount(kit, inner)
 	e.Mux.HandleFunc("/p2p", s.passes(inner))
+	e.Mux.HandleFunc("/p2p/access", s.passes(inner))
 	e.Mux.HandleFunc("/peers", s.passes(inner))
 	e.Mux.HandleFunc("/register", s.passes(inner))
 	s.mu.Lock()
@@ -194,6 +203,9 @@ func (s *site) post(path, body string) (int, string) {
 
 func (s *site) does(r *http.Request) (int, string) {
 	s.t.Helper()
+	if s.token != "" && r.Header.Get("Authorization") == "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
@@ -361,7 +373,7 @@ func (s *site) run(p *plain, change func(*sidecar.Config)) *running {
 	}
 	cfg := sidecar.Config{
 		Agent: "http://" + p.address, Admin: l, Peer: sidecar.Peer{Listen: "/ip4/127.0.0.1/tcp/0"},
-		Client: client.Config{URLs: s.URLs(), Patience: time.Hour, Stall: time.Hour, Backoff: client.Backoff{Min: 10 * time.Millisecond, Max: 100 * time.Millisecond}},
+		Client: client.Config{URLs: s.URLs(), Token: s.token, Patience: time.Hour, Stall: time.Hour, Backoff: client.Backoff{Min: 10 * time.Millisecond, Max: 100 * time.Millisecond}},
 		Limits: sidecar.Limits{Look: 50 * time.Millisecond, Retry: 10 * time.Millisecond, Card: time.Minute, FirstByte: time.Minute},
 		Log:    slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

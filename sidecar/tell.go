@@ -28,9 +28,12 @@ type registrar struct {
 	up     *upstream
 	edges  *edges
 	peer   *peerSide
+	gate   *gate
 	client *client.Client
 	moved  chan struct{} // holds a token when edges are to be told of the peer
 
+	list    *edgeList   // the edges that there are; nil before one has said so; watch's
+	looked  time.Time   // when it did; watch's
 	untold  string      // why edges were not told of the peer, last; watch's
 	bound   atomic.Bool // an edge has taken the peer
 	noPeers atomic.Bool // edges have no door for peers
@@ -44,16 +47,11 @@ const missedLooks = 2
 func (r *registrar) watch(ctx context.Context) {
 	tick := time.NewTicker(r.limits.Look)
 	defer tick.Stop()
+	r.look(ctx)
 	r.tellPeer(ctx) // where credentials count, edges keep places for peers that they know
-	for missed := 0; ; {
-		named, err := r.edges.peers(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			r.log.Debug("no edge says which of them are peers", "err", err)
-		default:
-			r.peer.relays.learn(named)
+	for missed := 0; ctx.Err() == nil; {
+		if r.list != nil {
+			r.peer.relays.learn(r.list.Edges)
 		}
 		for again := true; again; {
 			if r.tellPeer(ctx) && r.peer.relays.count() > 0 {
@@ -71,7 +69,24 @@ func (r *registrar) watch(ctx context.Context) {
 				again = false
 			}
 		}
+		r.look(ctx)
 	}
+}
+
+// look asks which edges there are. Where none answers, those that are known stay.
+func (r *registrar) look(ctx context.Context) {
+	list, err := r.edges.list(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		r.log.Debug("no edge says which of them are peers", "err", err)
+		return
+	case list == nil:
+		list = new(edgeList) // edges have no door for peers
+	}
+	r.list, r.looked = list, time.Now()
+	r.gate.learn(list)
 }
 
 // show has the directory show the agent as a peer, or its session's card.
@@ -83,15 +98,22 @@ func (r *registrar) show(asPeer bool) {
 
 // tellPeer tells an edge which peer the agent is, and where. It returns false where none takes it.
 func (r *registrar) tellPeer(ctx context.Context) bool {
+	begun := time.Now()
 	said := r.registration()
-	there, err := r.edges.register(ctx, said)
-	if refused(err, http.StatusForbidden) { // edges may not dial every address
+	said.Proof = r.prove()
+	answer, there, err := r.edges.register(ctx, said)
+	if refused(err, http.StatusForbidden) { // edges may not dial every address; or the edge that the proof names is gone
 		r.log.Debug("edges are told of relays alone", "err", err)
+		r.look(ctx)
+		said.Proof = r.prove()
 		said.Addresses = slices.DeleteFunc(said.Addresses, func(a string) bool { return !strings.Contains(a, "/p2p-circuit") })
-		there, err = r.edges.register(ctx, said)
+		answer, there, err = r.edges.register(ctx, said)
 	}
 	if there {
 		r.bound.Store(true)
+	}
+	if there && answer.Bound != nil && !*answer.Bound {
+		err = agora.Errorf(agora.Forbidden, "%s", answer.Why)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -105,7 +127,19 @@ func (r *registrar) tellPeer(ctx context.Context) bool {
 	if err == nil {
 		r.untold = ""
 	}
+	if err == nil && there {
+		r.gate.boundUntil(begun.Add(r.limits.Lasts))
+	}
 	return err == nil && there
+}
+
+// prove returns the proof that the peer is to speak as the agent, by the time of the cluster; nil where edges ask for none.
+func (r *registrar) prove() *p2p.Proof {
+	if r.list == nil || len(r.list.Edges) == 0 || r.list.Now == 0 {
+		return nil // no edge has answered, or those are of an earlier version
+	}
+	now := r.list.Now + time.Since(r.looked).Milliseconds()
+	return r.peer.prove(p2p.Binding{Tenant: r.list.Tenant, Agent: agora.AgentID(r.id), Edge: r.list.Edges[0].Peer, Peer: r.peer.id(), Time: now})
 }
 
 func (r *registrar) registration() registration {

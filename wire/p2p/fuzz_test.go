@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"unicode/utf8"
+
+	"github.com/agora-relay/agora"
 )
 
 // FuzzRequest holds that reading never panics, that it does not matter in which pieces a stream comes, that what it takes is the JSON object that a slow reader sees,
@@ -194,6 +196,36 @@ func FuzzCard(f *testing.F) {
 		}
 		if g, _ := NewGuard(c.Skills); len(g.routes) == 0 {
 			t.Fatal("the guard has no card")
+		}
+	})
+}
+
+// FuzzProof holds that reading a proof never panics nor takes more than it may, and that what it takes is there and back the same.
+func FuzzProof(f *testing.F) {
+	for _, v := range load(f) {
+		if v.Proof != "" {
+			f.Add([]byte(v.Proof))
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := ReadProof(b)
+		if err != nil {
+			if agora.AsError(err).Code != agora.InvalidRequest {
+				t.Fatalf("%q is refused with %v", b, err)
+			}
+			return
+		}
+		if p.Edge == "" || p.Time <= 0 || len(p.Signature) == 0 || len(p.Signature) > maxSignature || len(p.PublicKey) > maxKey {
+			t.Fatalf("%q is taken as %+v", b, p)
+		}
+		again, err := ReadProof([]byte(asJSON(t, p)))
+		if err != nil || asJSON(t, again) != asJSON(t, p) {
+			t.Fatalf("%+v comes back as %+v, %v", p, again, err)
+		}
+		one := Binding{Tenant: "a", Agent: "b", Edge: p.Edge, Peer: "c", Time: p.Time}
+		other := Binding{Tenant: "a\nb", Agent: "b", Edge: p.Edge, Peer: "c", Time: p.Time}
+		if bytes.Equal(one.Statement(), other.Statement()) {
+			t.Fatalf("two bindings at %q have one statement", p.Edge)
 		}
 	})
 }

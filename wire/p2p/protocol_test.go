@@ -25,7 +25,7 @@ func protocol(t *testing.T) string {
 func TestExamplesOfTheProtocolAreVectors(t *testing.T) {
 	known := map[string]bool{}
 	for _, v := range load(t) {
-		for _, text := range []*string{v.Stream, &v.Written, &v.Payload, v.Answer, v.Card, &v.Shown} {
+		for _, text := range []*string{v.Stream, &v.Written, &v.Payload, v.Answer, v.Card, &v.Shown, &v.Proof} {
 			if v.Error == 0 && text != nil {
 				known[*text] = true
 			}

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/agora-relay/agora"
 )
 
@@ -20,6 +23,7 @@ import (
 //	fault-    an answer, and the failure that it is, if it is one
 //	card-     a card, and what is read of it
 //	shown-    an agent, or the cluster, and the card that is made of it
+//	proof-    a binding, the statement that it is, the key that signs it where that is told, and the proof that is sent
 type vector struct {
 	About string `json:"about"`
 	Error int    `json:"error"`
@@ -57,6 +61,17 @@ type vector struct {
 	Agent   *agora.Agent `json:"agent"`
 	Cluster *ClusterCard `json:"cluster"`
 	Shown   string       `json:"shown"`
+
+	Binding *struct {
+		Tenant string        `json:"tenant"`
+		Agent  agora.AgentID `json:"agent"`
+		Edge   string        `json:"edge"`
+		Peer   string        `json:"peer"`
+		Time   int64         `json:"time"`
+	} `json:"binding"`
+	Statement string `json:"statement"`
+	Key       []byte `json:"key"` // private, as libp2p writes keys down
+	Proof     string `json:"proof"`
 }
 
 // vectorRequest is a request whose raw members are texts, so that their bytes count.
@@ -170,6 +185,7 @@ func TestVectors(t *testing.T) {
 	kinds := map[string]func(*vector, *testing.T){
 		"request": (*vector).testRequest, "path": (*vector).testPath, "tool": (*vector).testTool, "target": (*vector).testTarget,
 		"fault": (*vector).testFault, "card": (*vector).testCard, "shown": (*vector).testShown,
+		"proof": (*vector).testProof,
 	}
 	count := map[string]int{}
 	for name, v := range load(t) {
@@ -313,5 +329,39 @@ func (v *vector) testShown(t *testing.T) {
 	_, err = NewGuard(c.Skills)
 	if v.Shown != "" && err != nil && !strings.Contains(err.Error(), "a slash in a segment") { // a name with a slash, which is read by its agent's edge alone
 		t.Error(err)
+	}
+}
+
+func (v *vector) testProof(t *testing.T) {
+	got, err := ReadProof([]byte(v.Proof))
+	if v.Error != 0 {
+		if e := agora.AsError(err); e == nil || e.Code != agora.InvalidRequest {
+			t.Fatalf("got %+v, %v, want INVALID_REQUEST", got, err)
+		}
+		return
+	}
+	must(t, err)
+	b := Binding(*v.Binding)
+	same(t, "the statement", string(b.Statement()), v.Statement)
+	id, err := peer.Decode(b.Peer)
+	must(t, err)
+	public, err := id.ExtractPublicKey()
+	if err != nil {
+		public, err = crypto.UnmarshalPublicKey(got.PublicKey)
+	}
+	must(t, err)
+	if good, err := public.Verify(b.Statement(), got.Signature); !good || err != nil || !id.MatchesPublicKey(public) || got.Edge != b.Edge || got.Time != b.Time {
+		t.Errorf("the proof %+v does not hold: %v", got, err)
+	}
+	same(t, "the proof as written", asJSON(t, got), v.Proof)
+	if v.Key == nil {
+		return
+	}
+	key, err := crypto.UnmarshalPrivateKey(v.Key)
+	must(t, err)
+	signature, err := key.Sign(b.Statement())
+	must(t, err)
+	if good, err := public.Verify(b.Statement(), signature); !good || err != nil {
+		t.Errorf("what the key signs does not hold: %v", err)
 	}
 }
