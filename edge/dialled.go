@@ -133,7 +133,7 @@ func (a *Actor) dialled(h *Hello, req *presence.ClaimRequest) (err error) {
 	if h.Dialled == "" {
 		return nil
 	}
-	req.Dial = new(presence.Dialled)
+	req.Dial = &presence.Dialled{Names: h.Names}
 	if req.Dial.Address, err = dial.Canonical(h.Dialled); err != nil {
 		return err
 	}

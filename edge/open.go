@@ -29,6 +29,8 @@ type Hello struct {
 	// Dialled is the address HOST:PORT at which the edge has dialled the agent, for a connection that it has made; empty for one that the
 	// agent has. No other agent of the tenant has that address while the session lasts, and other edges dial it when this one is gone: see [Adopter].
 	Dialled string
+	// Names are those of what Dialled reaches ([dial.Dialer.Names]): no other agent has any of them, whatever its tenant.
+	Names []string
 
 	orphan *Orphan // to go on with; nil for a session like any
 }

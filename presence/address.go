@@ -2,6 +2,7 @@ package presence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,15 +13,18 @@ import (
 
 // Dialled is how the connection of a session comes about that its edge makes, and not its agent.
 type Dialled struct {
-	Address string // which no other agent of the tenant has while the session lasts
-	By      []byte // for whom it is made, in words of the edges
+	Address string   // which no other agent of the tenant has while the session lasts
+	Names   []string // of what the address reaches, which no other agent of any tenant has; not kept in the session's record
+	By      []byte   // for whom it is made, in words of the edges
 
 	entry string // tells the address's entry from earlier ones of the same agent
 }
 
-// AddressError is the error of a claim whose address is another agent's.
+// AddressError is the error of a claim whose address is another agent's, be it in other words, or in another tenant.
 type AddressError struct {
-	Address string
+	Address string // as the claim has it
+	Name    string // of what it reaches, where that is what the other one has; empty where it is the address as it is written
+	Tenant  string // of the other one
 	By      agora.AgentID
 	Pending bool // that one's own claim is under way, or failed within the last minute
 }
@@ -68,7 +72,17 @@ type Dials struct {
 
 // reserve gives an agent the address of d, for the claim that follows, and returns what its entry was before. An AddressError where another
 // agent has it. No entry, while the server is not whole: UNAVAILABLE for ErrIncomplete.
-func (s Dials) reserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was string, err error) {
+func (s Dials) reserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was reserved, err error) {
+	if was.address, err = s.reserveAddress(ctx, tenant, id, d); err != nil {
+		return was, err
+	}
+	if was.names, err = s.reserveNames(ctx, tenant, id, d); err != nil {
+		s.unreserveAddress(ctx, tenant, id, d, was.address)
+	}
+	return was, err
+}
+
+func (s Dials) reserveAddress(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was string, err error) {
 	m, sure, void := member(tenant, id), false, ""
 	for {
 		r, err := s.runAll(ctx, []call{
@@ -99,7 +113,7 @@ func (s Dials) reserve(ctx context.Context, tenant string, id agora.AgentID, d *
 func (s Dials) addressOwned(ctx context.Context, tenant, address, held string, age time.Duration) error {
 	m, _, _ := strings.Cut(held, " ")
 	_, by, _ := splitMember(m)
-	taken := &AddressError{Address: address, By: by, Pending: true}
+	taken := &AddressError{Address: address, Tenant: tenant, By: by, Pending: true}
 	r, err := s.fields(ctx, []entry{{member: m}}, "state", "dial")
 	if err != nil {
 		return err
@@ -114,8 +128,15 @@ func (s Dials) addressOwned(ctx context.Context, tenant, address, held string, a
 	return s.sure(ctx)
 }
 
-// unreserve makes an entry what it was before it was reserved for a claim that failed.
-func (s Dials) unreserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled, was string) {
+// unreserve makes the entries what they were before they were reserved for a claim that failed.
+func (s Dials) unreserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled, was reserved) {
+	s.unreserveAddress(ctx, tenant, id, d, was.address)
+	if err := s.setNames(ctx, tenant, id, d.entry+" ", was.names); err != nil {
+		s.log.Debug("what an address reaches was not given back, and is free in a minute", "agent", id, "err", err)
+	}
+}
+
+func (s Dials) unreserveAddress(ctx context.Context, tenant string, id agora.AgentID, d *Dialled, was string) {
 	if err := s.freeAddress(ctx, tenant, id, d, was); err != nil {
 		s.log.Debug("address was not given back, and is free in a minute", "agent", id, "err", err)
 	}
@@ -123,7 +144,7 @@ func (s Dials) unreserve(ctx context.Context, tenant string, id agora.AgentID, d
 
 // FreeAddress frees the address of a session that is over and was dialled: any agent may have it from now on. Should nobody do so, it is free in a minute.
 func (s Dials) FreeAddress(ctx context.Context, c Claim, d Dialled) error {
-	return s.freeAddress(ctx, c.Tenant, c.Agent, &d, "")
+	return errors.Join(s.freeAddress(ctx, c.Tenant, c.Agent, &d, ""), s.setNames(ctx, c.Tenant, c.Agent, d.entry+" ", ""))
 }
 
 // freeAddress drops the entry of an address, or puts another in its place, where it is that of d.

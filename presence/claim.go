@@ -73,8 +73,8 @@ const claimTries = 8
 // The holder it takes the id from stays in Unsettled, dead or not, until Settle: nothing may be
 // delivered before. A request whose answer was lost may be repeated as it is.
 //
-// With Dial, an AddressError where another agent of the tenant has the address: it is this one's as long as its session lasts, or
-// until that is claimed with another or none. It takes one round trip more. With Adopt, ErrDeposed where the session has another epoch by
+// With Dial, an AddressError where another agent of the tenant has the address, or one of any tenant has one of its Names: they are this one's as long as its session lasts, or
+// until that is claimed with others or none. It takes one round trip more, and two for names. With Adopt, ErrDeposed where the session has another epoch by
 // now, or is over; UNAVAILABLE for ErrIncomplete while the server is not whole. It takes one round trip more, too.
 func (s Sessions) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	if r.Adopt != 0 { // its holder may not have told of it yet, where an earlier one has
@@ -93,6 +93,9 @@ func (s Sessions) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 		return Claim{}, err
 	}
 	c, err := s.claim(ctx, r)
+	if err == nil && len(r.Dial.Names) > 0 {
+		s.dials.namesOnly(ctx, r)
+	}
 	for _, failed := range []error{ErrExists, ErrEnding, ErrOwned, ErrWrongToken} { // after any other error it may have been made
 		if errors.Is(err, failed) {
 			s.dials.unreserve(ctx, r.Tenant, r.Agent, r.Dial, was)
@@ -135,7 +138,7 @@ func (s Sessions) claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 				s.dials.adopted(ctx, r, was)
 			}
 			if was != nil && r.Adopt == 0 && (r.Dial == nil || r.Dial.Address != was.Address) {
-				s.dials.unreserve(ctx, r.Tenant, r.Agent, was, "")
+				s.dials.unreserve(ctx, r.Tenant, r.Agent, was, reserved{})
 			}
 			return c, nil
 		}

@@ -120,9 +120,12 @@ var (
 	addressFreeScript = script("address_free")
 	addressKeepScript = script("address_keep")
 	dialByScript      = script("dial_by")
-	offerScript       = script("offer")
-	indexNewScript    = script("index_new")
-	indexKeepScript   = script("index_keep")
+
+	endpointTakeScript = script("endpoint_take")
+	endpointSetScript  = script("endpoint_set")
+	offerScript        = script("offer")
+	indexNewScript     = script("index_new")
+	indexKeepScript    = script("index_keep")
 
 	linksScript    = script("links")
 	linkMakeScript = script("link_make")

@@ -125,6 +125,9 @@ func (s agentService) CallAgent(stream grpc.BidiStreamingServer[Message, Message
 	if err != nil {
 		return err
 	}
+	if !s.agent.is(first.GetReceiverId()) {
+		return errNoReceiver
+	}
 	if err := opens(first.GetSessionStatus(), first.GetSessionId()); err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ type directory struct {
 
 	mu        sync.Mutex // guards the fields below, and those of members and watchers
 	members   map[string]*member
-	reserved  map[string]struct{} // ids of those who are about to become members
-	addresses map[string]string   // of members and of those, with their ids
+	reserved  map[string][]string // ids of those who are about to become members, and the names of what they reach
+	addresses map[string]string   // names of what members and those reach, with their ids
 	offers    map[string][]*offer // by id, the best one first
 	watchers  map[*watcher]struct{}
 }
@@ -29,6 +29,7 @@ type member struct {
 	// guarded by the directory's lock
 	peer    *Peer
 	channel *channel
+	names   []string    // of what its address reaches
 	seen    time.Time   // when it gave its last sign of life
 	silence *time.Timer // looks whether it has given one since
 }
@@ -43,7 +44,7 @@ type listing struct {
 
 func newDirectory(gateway string) *directory {
 	return &directory{
-		gateway: gateway, members: map[string]*member{}, reserved: map[string]struct{}{}, addresses: map[string]string{},
+		gateway: gateway, members: map[string]*member{}, reserved: map[string][]string{}, addresses: map[string]string{},
 		offers: map[string][]*offer{}, watchers: map[*watcher]struct{}{},
 	}
 }
@@ -108,8 +109,8 @@ type rival struct {
 }
 
 // reserve keeps an id and an address for a node that is about to become a member, unless a rival has one of them.
-func (d *directory) reserve(p *Peer) *rival {
-	id, address := peerID(p), peerAddress(p)
+func (d *directory) reserve(p *Peer, names []string) *rival {
+	id := peerID(p)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if m := d.members[id]; m != nil {
@@ -118,26 +119,51 @@ func (d *directory) reserve(p *Peer) *rival {
 	if _, there := d.reserved[id]; there {
 		return &rival{byID: true}
 	}
-	if owner, there := d.addresses[address]; there {
-		return &rival{d.members[owner], address, false}
+	for _, name := range names {
+		if owner, there := d.addresses[name]; there {
+			return &rival{d.members[owner], d.addressOf(owner), false}
+		}
 	}
-	d.reserved[id], d.addresses[address] = struct{}{}, id
+	d.reserved[id] = names
+	d.own(id, names)
 	return nil
+}
+
+// addressOf returns where a member serves; empty for what is none yet. The lock is held.
+func (d *directory) addressOf(id string) string {
+	if m := d.members[id]; m != nil {
+		return peerAddress(m.peer)
+	}
+	return ""
+}
+
+// own has a node have the names of what it reaches. The lock is held.
+func (d *directory) own(id string, names []string) {
+	for _, name := range names {
+		d.addresses[name] = id
+	}
+}
+
+// free has nobody have some names. The lock is held.
+func (d *directory) free(names []string) {
+	for _, name := range names {
+		delete(d.addresses, name)
+	}
 }
 
 // cancel takes back what was reserved.
 func (d *directory) cancel(p *Peer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.free(d.reserved[peerID(p)])
 	delete(d.reserved, peerID(p))
-	delete(d.addresses, peerAddress(p))
 }
 
 // join makes a node a member for which reserve was called. expire is called when it has given no sign of life for so long.
 func (d *directory) join(p *Peer, c *channel, timeout time.Duration, expire func(*member)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m := &member{id: peerID(p), peer: p, channel: c, seen: time.Now()}
+	m := &member{id: peerID(p), peer: p, channel: c, names: d.reserved[peerID(p)], seen: time.Now()}
 	m.silence = time.AfterFunc(timeout, func() { expire(m) })
 	delete(d.reserved, m.id)
 	d.members[m.id] = m
@@ -145,19 +171,19 @@ func (d *directory) join(p *Peer, c *channel, timeout time.Duration, expire func
 }
 
 // change replaces what is known of a member, which from now on is dialled by another channel unless that is nil. It returns the channel that is not used any
-// more. False where that is no member any more, or another one has the new address: then nothing changes.
-func (d *directory) change(m *member, p *Peer, c *channel) (old *channel, ok bool) {
+// more. names are those of what it reaches by that one. False where that is no member any more, or another one has one of the names: then nothing changes.
+func (d *directory) change(m *member, p *Peer, c *channel, names []string) (old *channel, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	address := peerAddress(p)
-	if owner, there := d.addresses[address]; d.members[m.id] != m || there && owner != m.id {
+	taken := func(name string) bool { owner, there := d.addresses[name]; return there && owner != m.id }
+	if d.members[m.id] != m || slices.ContainsFunc(names, taken) {
 		return nil, false
 	}
-	delete(d.addresses, peerAddress(m.peer))
-	d.addresses[address] = m.id
 	m.peer = p
 	if c != nil {
-		old, m.channel = m.channel, c
+		d.free(m.names)
+		d.own(m.id, names)
+		old, m.channel, m.names = m.channel, c, names
 	}
 	d.changed(m.id)
 	return old, true
@@ -171,7 +197,7 @@ func (d *directory) remove(m *member) (*channel, bool) {
 		return nil, false
 	}
 	delete(d.members, m.id)
-	delete(d.addresses, peerAddress(m.peer))
+	d.free(m.names)
 	m.silence.Stop()
 	d.keep(m.id, func(o *offer) bool { return o.sure }) // the others may be this very member, told by who has not heard yet
 	d.changed(m.id)

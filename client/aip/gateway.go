@@ -134,6 +134,7 @@ func (g *Gateway) Start() error {
 	for _, d := range services {
 		server.RegisterService(&d, g)
 	}
+	server.RegisterService(wire.IdentityService(func() wire.Identity { return wire.Identity{} }), g) // it is no node
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	reflection.Register(server)
 	g.server = server

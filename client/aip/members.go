@@ -16,7 +16,8 @@ func (g *Gateway) register(ctx context.Context, p *Peer) error {
 	if err := checkPeer(p); err != nil {
 		return err
 	}
-	if err := g.reserve(ctx, p); err != nil {
+	names := g.names(ctx, p)
+	if err := g.reserve(ctx, p, names); err != nil {
 		return err
 	}
 	c, err := g.dial(ctx, p)
@@ -45,9 +46,9 @@ func checkPeer(p *Peer) error {
 }
 
 // reserve keeps id and address for a node. Who has one of them keeps it, unless it is found to be gone.
-func (g *Gateway) reserve(ctx context.Context, p *Peer) error {
+func (g *Gateway) reserve(ctx context.Context, p *Peer, names []string) error {
 	for {
-		r := g.directory.reserve(p)
+		r := g.directory.reserve(p, names)
 		if r == nil {
 			return nil
 		}
@@ -84,6 +85,13 @@ func (g *Gateway) dial(ctx context.Context, p *Peer) (*channel, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// names returns the names of what the address of a node reaches.
+func (g *Gateway) names(ctx context.Context, p *Peer) []string {
+	ctx, cancel := context.WithTimeout(ctx, g.cfg.DialTimeout)
+	defer cancel()
+	return namesOf(ctx, peerAddress(p))
 }
 
 // answers reports whether something answers at an address, by a connection made for that.
@@ -135,13 +143,15 @@ func (g *Gateway) updateNodeInfo(ctx context.Context, in *wire.UpdateNodeInfoReq
 		return &wire.UpdateNodeInfoResponse{Message: wire.UnknownNode(peerID(p))}, nil
 	}
 	var c *channel
+	var names []string
 	if peerAddress(p) != peerAddress(l.peer) {
 		var err error
 		if c, err = g.dial(ctx, p); err != nil {
 			return nil, err
 		}
+		names = g.names(ctx, p)
 	}
-	old, ok := g.directory.change(l.member, p, c)
+	old, ok := g.directory.change(l.member, p, c, names)
 	if !ok && c != nil {
 		g.pool.release(c)
 		return nil, addressTaken(p)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/pause"
+	wire "github.com/agora-relay/agora/wire/aip"
 )
 
 // node is what agents and toolboxes have in common: a server at an address, a registration with a gateway, and what they know of others.
@@ -40,6 +41,9 @@ type node struct {
 	server  *grpc.Server
 	address string
 	peers   map[string]*Peer // that the node has been told of, by id
+
+	registers bool   // it has registered, or tried to
+	secret    string // that its registrations carry; not guarded, as it stays
 }
 
 func newNode(cfg Config) (*node, error) {
@@ -48,7 +52,7 @@ func newNode(cfg Config) (*node, error) {
 	}
 	cfg = cfg.withDefaults()
 	p := newPool(dialer(cfg.TLS, cfg.MaxMessage))
-	n := &node{cfg: cfg, pool: p, gateways: newGateways(p, cfg.RegisterTimeout, cfg.TokenSource), peers: map[string]*Peer{}}
+	n := &node{cfg: cfg, pool: p, gateways: newGateways(p, cfg.RegisterTimeout, cfg.TokenSource), peers: map[string]*Peer{}, secret: wire.NewSecret()}
 	all, err := addresses(cfg.Gateways)
 	n.gateways.use(all)
 	n.life, n.finish = context.WithCancelCause(context.Background())
@@ -85,6 +89,7 @@ func (n *node) Start() error {
 	}
 	n.server = grpc.NewServer(n.serverOptions()...)
 	n.attach(n.server)
+	n.server.RegisterService(wire.IdentityService(n.identity), n)
 	server := n.server
 	n.work.Go(func() {
 		if err := server.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
@@ -95,7 +100,7 @@ func (n *node) Start() error {
 }
 
 func (n *node) serverOptions() []grpc.ServerOption {
-	opts := serverOptions(n.cfg.MaxMessage)
+	opts := append(serverOptions(n.cfg.MaxMessage), grpc.UnaryInterceptor(n.unary), grpc.StreamInterceptor(n.stream))
 	if n.cfg.ServeTLS != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(n.cfg.ServeTLS)))
 	}

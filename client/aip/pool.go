@@ -3,6 +3,7 @@ package aip
 import (
 	"context"
 	"crypto/tls"
+	"strings"
 	"sync"
 	"time"
 
@@ -142,12 +143,12 @@ func reach(ctx context.Context, c *grpc.ClientConn) error {
 		case connectivity.Ready:
 			return nil
 		case connectivity.TransientFailure, connectivity.Shutdown:
-			return status.Errorf(codes.Unavailable, "nothing answers at %s", c.Target())
+			return status.Errorf(codes.Unavailable, "nothing answers at %s", strings.TrimPrefix(c.Target(), "dns:///"))
 		case connectivity.Idle:
 			c.Connect()
 		}
 		if !c.WaitForStateChange(ctx, s) {
-			return status.Errorf(codes.Unavailable, "nothing answers in time at %s", c.Target())
+			return status.Errorf(codes.Unavailable, "nothing answers in time at %s", strings.TrimPrefix(c.Target(), "dns:///"))
 		}
 	}
 }
@@ -159,7 +160,7 @@ func dialer(secure *tls.Config, maxMessage int) func(string) (*grpc.ClientConn, 
 		creds = credentials.NewTLS(secure)
 	}
 	return func(address string) (*grpc.ClientConn, error) {
-		return grpc.NewClient(address,
+		return grpc.NewClient("dns:///"+strings.ReplaceAll(address, "%", "%25"), // which else may be read as the path of a socket, or the like
 			grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 			grpc.WithConnectParams(grpc.ConnectParams{

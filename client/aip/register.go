@@ -91,7 +91,7 @@ func (n *node) UpdateInfo(ctx context.Context) error {
 func (n *node) tell(ctx context.Context, at func(context.Context, wire.GatewayServiceClient) error) error {
 	n.registering.Lock()
 	defer n.registering.Unlock()
-	address, err := n.gateways.do(ctx, at)
+	address, err := n.gateways.do(n.registration(ctx), at)
 	switch status.Code(err) {
 	case codes.OK:
 		n.registered = true

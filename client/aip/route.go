@@ -48,6 +48,7 @@ func (g *Gateway) target(ctx context.Context, id string, toolbox bool) (*target,
 		t.session, t.tool = wire.GatewayService_RouteAgentCalling_FullMethodName, wire.GatewayService_RouteToolCalling_FullMethodName
 		t.opts = append(t.opts, g.auth.auth...)
 	} else {
+		t.ctx = wire.Meaning(ctx, id)
 		g.directory.alive(id)
 	}
 	c, err := g.pool.fresh(t.address)

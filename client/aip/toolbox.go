@@ -94,6 +94,9 @@ type toolService struct {
 // CallTool implements the protocol's method.
 func (s toolService) CallTool(ctx context.Context, req *ToolRequest) (*ToolResponse, error) {
 	t := s.toolbox
+	if !t.is(req.GetReceiverId()) {
+		return nil, errNoReceiver
+	}
 	resp := &ToolResponse{SenderId: t.cfg.ID, ReceiverId: req.GetSenderId(), SessionId: req.GetSessionId()}
 	f, err := t.callOf(req.GetToolName())
 	if err != nil {

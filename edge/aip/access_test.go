@@ -49,8 +49,9 @@ func TestNobodyIsAnotherByWhatItSays(t *testing.T) {
 	if err := register(0, "t/p/a", "a", n); err != nil {
 		t.Fatal(err)
 	}
-	if err := register(1, "u/p/a", "a", n); err != nil {
-		t.Errorf("the same id and address in another tenant: %v", err)
+	refused(t, "its address in another tenant", register(1, "u/p/a", "a", n), codes.AlreadyExists, "Address ["+n.addr+"] already registered.")
+	if err := register(1, "u/p/a", "a", startNode(t, &node{})); err != nil {
+		t.Errorf("its id in another tenant: %v", err)
 	}
 	refused(t, "the id of a node that lives", register(1, "t/q/a", "a", other), codes.AlreadyExists, "Agent [a] already registered.")
 	for what, err := range map[string]error{

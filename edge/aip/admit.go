@@ -14,6 +14,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/wire/aip"
 )
 
 // caller is who makes a call that was let in. It is the connection of the call's admission.
@@ -32,8 +33,10 @@ func callerOf(ctx context.Context) *caller {
 	return c
 }
 
-// open says which services anybody may ask: what balances load and probes has no credentials.
-func open(method string) bool { return strings.HasPrefix(method, "/grpc.health.v1.") }
+// open says what anybody may ask: what balances load and probes has no credentials, and an edge says of itself that it is no node.
+func open(method string) bool {
+	return strings.HasPrefix(method, "/grpc.health.v1.") || method == aip.IdentifyMethod
+}
 
 // interceptor lets calls in, ends those that may not go on, and returns their errors as statuses.
 type interceptor struct {

@@ -28,7 +28,7 @@ func (m *imports) bring(id agora.AgentID, o *offer) error {
 	case err != nil && agora.AsError(err).Code != agora.AgentNotFound:
 		return err
 	}
-	ch, err := k.links.channels.get(k.Tenant, k.Address)
+	ch, err := k.links.channels.get(place{tenant: k.Tenant, address: k.Address})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package aip
 
 import (
 	"context"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,14 +17,16 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/dial"
+	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
 // channels are the connections of an edge to the addresses of nodes, shared by all who call there. All of them belong to one gRPC channel, whose calls say to which
 // address they go (policy.go): a channel each takes three goroutines more and twice the memory.
 type channels struct {
-	dialer *dial.Dialer
-	cfg    *Config
+	dialer    *dial.Dialer
+	addresses presence.Dials // which node has what an address reaches
+	cfg       *Config
 
 	mu     sync.Mutex // guards the fields below, and the fields of each channel that say so
 	open   map[place]*channel
@@ -32,8 +35,8 @@ type channels struct {
 	closed bool
 }
 
-// place names a channel: tenants share none.
-type place struct{ tenant, address string }
+// place names a channel: tenants share none, nor do nodes. node is empty for that of a gateway.
+type place struct{ tenant, address, node string }
 
 // channel is the connection to one address: gRPC makes it anew while it is called. It is a [grpc.ClientConnInterface].
 type channel struct {
@@ -50,20 +53,22 @@ type channel struct {
 	since   time.Time // nobody has used it since
 	lost    []*func() // called when a connection of it is lost, which must not block
 	losts   uint64    // connections that were
+
+	reached  net.Addr // by the connection that was made last; nil before the first one
+	claiming int      // registrations that are about to claim its address
 }
 
-func newChannels(d *dial.Dialer, cfg *Config) *channels {
-	return &channels{dialer: d, cfg: cfg, open: map[place]*channel{}}
+func newChannels(d *dial.Dialer, addresses presence.Dials, cfg *Config) *channels {
+	return &channels{dialer: d, addresses: addresses, cfg: cfg, open: map[place]*channel{}}
 }
 
 // unusedFor is how long a channel that nobody uses is kept.
 const unusedFor = time.Minute
 
-// get returns a channel to an address, which need not be connected yet. The caller owes it a call of release.
-func (c *channels) get(tenant, address string) (*channel, error) {
+// get returns the channel of a place, which need not be connected yet. The caller owes it a call of release.
+func (c *channels) get(at place) (*channel, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := place{tenant, address}
 	if ch := c.open[at]; ch != nil {
 		ch.users++
 		return ch, nil
@@ -84,12 +89,20 @@ func (c *channels) get(tenant, address string) (*channel, error) {
 
 // Invoke implements grpc.ClientConnInterface.
 func (ch *channel) Invoke(ctx context.Context, method string, in, out any, opts ...grpc.CallOption) error {
-	return ch.all.conn.Invoke(context.WithValue(ctx, channelKey{}, ch), method, in, out, opts...)
+	return ch.all.conn.Invoke(ch.calls(ctx), method, in, out, opts...)
 }
 
 // NewStream implements grpc.ClientConnInterface.
 func (ch *channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	return ch.all.conn.NewStream(context.WithValue(ctx, channelKey{}, ch), desc, method, opts...)
+	return ch.all.conn.NewStream(ch.calls(ctx), desc, method, opts...)
+}
+
+// calls returns the context of a call by this channel: it says which node is meant.
+func (ch *channel) calls(ctx context.Context) context.Context {
+	if ch.at.node != "" {
+		ctx = aip.Meaning(ctx, ch.at.node)
+	}
+	return context.WithValue(ctx, channelKey{}, ch)
 }
 
 // options returns those of the gRPC channel.
@@ -201,9 +214,9 @@ func (c *channels) unused(since time.Time) (all []*channel) {
 }
 
 // drop closes a channel that nobody uses now at once, so that who comes next dials anew.
-func (c *channels) drop(tenant, address string) {
+func (c *channels) drop(at place) {
 	c.mu.Lock()
-	ch := c.open[place{tenant, address}]
+	ch := c.open[at]
 	if ch == nil || ch.users > 0 {
 		c.mu.Unlock()
 		return

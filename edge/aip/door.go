@@ -87,7 +87,7 @@ type Door struct {
 func New(n *edge.Node, cfg Config) *Door {
 	s := newShared(n, cfg)
 	d := &Door{shared: s, drainAll: sync.OnceFunc(func() { close(s.drains) })}
-	d.channels = newChannels(n.Dialer(), &d.cfg)
+	d.channels = newChannels(n.Dialer(), n.Config().Presence.Dials, &d.cfg)
 	d.catalog = &catalog{shared: s}
 	d.registry = &registry{shared: s, channels: d.channels}
 	d.router = &router{shared: s, channels: d.channels, registry: d.registry}
@@ -104,6 +104,7 @@ func New(n *edge.Node, cfg Config) *Door {
 	d.mute = mute
 	d.work.Go(func() { d.tick(d.ctx) })
 	d.work.Go(d.links.run)
+	d.work.Go(d.registry.keepAddresses)
 	return d
 }
 
@@ -113,6 +114,7 @@ func (d *Door) serve() {
 	for _, s := range append(nodeServices(), gatewayService()) {
 		d.server.RegisterService(s, gateway{Door: d})
 	}
+	d.server.RegisterService(aip.IdentityService(func() aip.Identity { return aip.Identity{} }), d) // a gateway is no node
 	grpc_health_v1.RegisterHealthServer(d.server, &health{shared: d.shared})
 	reflection.Register(d.server)
 }

@@ -46,7 +46,7 @@ func (r *router) forward(s grpc.ServerStream, o *opening, t *target) error {
 		return err
 	}
 	defer r.node.Usage().CloseCall(by, to)
-	ch, err := r.channels.get(t.tenant, t.address)
+	ch, err := r.channels.get(t.place())
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ type node struct {
 	session   *edge.Session
 	admission edge.Admission
 	heard     atomic.Int64 // ticks when it last gave a sign of life
+	renewed   time.Time    // when it was looked at what its address reaches; guarded by the mu of held
 	over      sync.Once
 	gone      chan struct{} // closed once its session is settled
 	lost      func()        // ends it, as its connection is gone

@@ -124,7 +124,7 @@ func (k *link) counts(is, was bool) {
 func (k *link) run() {
 	k.work.Go(k.imports.watch)
 	defer func() { k.counts(false, up(k.now().State)) }()
-	ch, err := k.links.channels.get(k.Tenant, k.Address)
+	ch, err := k.links.channels.get(place{tenant: k.Tenant, address: k.Address})
 	if err != nil {
 		k.is(LinkDown, err)
 		<-k.ctx.Done()

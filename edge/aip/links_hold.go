@@ -61,7 +61,7 @@ func (l *links) list() []*link {
 func (l *links) of(at presence.Link) *link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.held[place{at.Tenant, at.Address}]
+	return l.held[place{tenant: at.Tenant, address: at.Address}]
 }
 
 // drain has other edges take over the links of this one.
@@ -195,7 +195,7 @@ func (l *links) hold(ctx context.Context, at *presence.Link, k *link) error {
 func (l *links) begin(at presence.Link) {
 	k := newLink(l, at)
 	l.mu.Lock()
-	l.held[place{at.Tenant, at.Address}] = k
+	l.held[place{tenant: at.Tenant, address: at.Address}] = k
 	l.mu.Unlock()
 	l.cfg.Log.Info("edge holds the link to a gateway", "address", at.Address, "tenant", at.Tenant)
 	k.work.Go(k.run)
@@ -205,5 +205,5 @@ func (l *links) begin(at presence.Link) {
 func (l *links) end(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.held, place{k.Tenant, k.Address})
+	delete(l.held, place{tenant: k.Tenant, address: k.Address})
 }

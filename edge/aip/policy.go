@@ -178,7 +178,14 @@ func (c *channels) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	ch, _ := credentials.ClientHandshakeInfoFromContext(ctx).Attributes.Value(channelKey{}).(*channel)
+	ch, is := credentials.ClientHandshakeInfoFromContext(ctx).Attributes.Value(channelKey{}).(*channel)
+	if is {
+		err = ch.mayReach(ctx, conn.RemoteAddr())
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
 	return &nodeConn{NewQuietConn(conn), nodeAddr{conn.RemoteAddr(), ch}}, nil
 }
 

@@ -2,6 +2,7 @@ package aip
 
 import (
 	"context"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
@@ -25,20 +26,30 @@ func (r *registry) register(ctx context.Context, c *caller, card agora.Agent) er
 		return err
 	}
 	address := aip.About(&card).Address
-	ch, err := r.channels.get(c.actor.Principal().Tenant, address)
+	ch, err := r.channels.get(place{c.actor.Principal().Tenant, address, string(card.ID)})
 	if err != nil {
 		n.uncount()
 		return err
 	}
-	n.channel = ch
+	defer ch.claims()()
+	n.channel, n.renewed = ch, time.Now()
 	dialling, cancel := context.WithTimeout(ctx, r.cfg.DialTimeout)
 	defer cancel()
 	if n.losts, err = ch.await(dialling); err != nil {
 		r.giveUp(n)
 		return err
 	}
+	names, err := ch.names(dialling)
+	if err == nil {
+		secret := aip.SecretOf(ctx)
+		err = r.prove(dialling, ch, &secret)
+	}
+	if err != nil {
+		r.giveUp(n)
+		return err
+	}
 	err = r.connect(ctx, n, func(h edge.Hello, conn edge.Conn) (*edge.Session, error) {
-		h.Card, h.Dialled = card, address
+		h.Card, h.Dialled, h.Names = card, address, names
 		s, _, err := c.actor.Open(ctx, h, conn)
 		return s, err
 	})
@@ -53,7 +64,7 @@ func (r *registry) register(ctx context.Context, c *caller, card agora.Agent) er
 func (r *registry) giveUp(n *node) {
 	n.uncount()
 	n.channel.release()
-	r.channels.drop(n.channel.at.tenant, n.channel.at.address)
+	r.channels.drop(n.channel.at)
 }
 
 // registered returns the error of a registration in the words of the protocol.
@@ -72,7 +83,7 @@ func registered(err error, card *agora.Agent) error {
 
 // Adopt implements edge.Adopter: it goes on with the session of a node that another edge had dialled.
 func (r *registry) Adopt(ctx context.Context, o *edge.Orphan) error {
-	ch, err := r.channels.get(o.Actor.Principal().Tenant, o.Address)
+	ch, err := r.channels.get(place{o.Actor.Principal().Tenant, o.Address, string(o.Card.ID)})
 	if err != nil {
 		return err
 	}
@@ -80,7 +91,10 @@ func (r *registry) Adopt(ctx context.Context, o *edge.Orphan) error {
 	n.countAnyway()
 	dialling, cancel := context.WithTimeout(ctx, r.cfg.DialTimeout)
 	defer cancel()
-	if n.losts, err = ch.await(dialling); err != nil {
+	if n.losts, err = ch.await(dialling); err == nil {
+		err = r.prove(dialling, ch, nil)
+	}
+	if err != nil {
 		r.giveUp(n)
 		return err
 	}

@@ -20,6 +20,14 @@ type target struct {
 	link    *origin // by which it is reached, where it is another gateway's, whose address that is then; nil where it is not
 }
 
+// place names the channel by which the target is called.
+func (t *target) place() place {
+	if t.link != nil {
+		return place{tenant: t.tenant, address: t.address}
+	}
+	return place{t.tenant, t.address, string(t.id)}
+}
+
 // recent is the nodes that were found of late: those of a moment ago are called without another look at presence, and those of the last minute while presence
 // can't be asked. The zero value is ready to use.
 type recent struct {

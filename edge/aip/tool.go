@@ -79,7 +79,7 @@ func (r *router) invoke(ctx context.Context, c *toolCall, t *target) (any, error
 		return nil, err
 	}
 	defer r.node.Usage().CloseCall(by, to)
-	ch, err := r.channels.get(t.tenant, t.address)
+	ch, err := r.channels.get(t.place())
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,12 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/endpoint"
 )
 
 // Config sets up a Dialer. The zero value denies [LinkLocal].
@@ -24,7 +27,10 @@ type Config struct {
 
 // Dialer connects to addresses that others name, unless they are denied. What is no address of one host (0.0.0.0, multicast and the like) is
 // denied whatever the lists say. Its methods may be called at the same time.
-type Dialer struct{ cfg Config }
+type Dialer struct {
+	cfg  Config
+	here endpoint.Machine
+}
 
 // New returns a Dialer.
 func New(cfg Config) *Dialer {
@@ -44,7 +50,7 @@ func New(cfg Config) *Dialer {
 	if cfg.Connect == nil {
 		cfg.Connect = new(net.Dialer).DialContext
 	}
-	return &Dialer{cfg: cfg}
+	return &Dialer{cfg: cfg, here: endpoint.This()}
 }
 
 // Check returns nil while an address HOST:PORT may be dialled now. It resolves the host, and connects to nothing. FORBIDDEN where any address of the
@@ -54,6 +60,39 @@ func (d *Dialer) Check(ctx context.Context, address string) error {
 	defer cancel()
 	_, err := d.resolve(ctx, address)
 	return err
+}
+
+// Names returns the names of what an address HOST:PORT reaches: two addresses with a name in common reach the same port, at least sometimes. It resolves the host; how the host
+// is written is a name as well, and so is what a connection to the address has reached, where that is given. Errors are those of Check.
+func (d *Dialer) Names(ctx context.Context, address string, reached net.Addr) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	all, err := d.resolve(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	names := d.NamesOf(reached)
+	for _, at := range all {
+		names = append(names, d.here.Names([]netip.Addr{at.Addr()}, at.Port())...)
+	}
+	host, port, err := split(address)
+	if _, literal := netip.ParseAddr(host); err == nil && literal != nil {
+		names = append(names, net.JoinHostPort(host, strconv.Itoa(int(port))))
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// NamesOf returns the names of what a connection has reached; none where that is not known.
+func (d *Dialer) NamesOf(reached net.Addr) []string {
+	if reached == nil {
+		return nil
+	}
+	at, err := netip.ParseAddrPort(reached.String())
+	if err != nil {
+		return nil
+	}
+	return d.here.Names([]netip.Addr{at.Addr()}, at.Port())
 }
 
 // DialContext connects to HOST:PORT by "tcp", "tcp4" or "tcp6". The host is resolved once; each of its addresses is checked, as by Check, and none that was
@@ -125,7 +164,7 @@ func (d *Dialer) resolve(ctx context.Context, address string) ([]netip.AddrPort,
 // denies reports whether an address may not be dialled; allowed says that its host may.
 func (d *Dialer) denies(ip netip.Addr, allowed bool) bool {
 	bare := ip.WithZone("") // no network has an address with a zone
-	within := embedded(bare)
+	within := endpoint.Embedded(bare)
 	for _, a := range append(within, bare) {
 		for _, p := range nobody {
 			if p.Contains(a) {

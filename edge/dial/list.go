@@ -80,3 +80,9 @@ func (l *List) has(a netip.Addr) bool {
 	}
 	return false
 }
+
+// nobody is what is no address of one host: on some systems it stands for the machine itself.
+var nobody = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("255.255.255.255/32"),
+	netip.MustParsePrefix("::/128"), netip.MustParsePrefix("ff00::/8"),
+}

@@ -25,18 +25,18 @@ const pendingTime = 2 * time.Second
 // sign of life, and is the same principal's, its session is ended: somebody else answers at its address.
 func (d *dialled) contestAddress(ctx context.Context, req *presence.ClaimRequest, taken *presence.AddressError, begun time.Time) error {
 	refused := &agora.Error{Code: agora.AgentExists, Message: fmt.Sprintf("address %q is another agent's", taken.Address), Cause: taken}
-	o, is, err := d.cfg.Presence.Dials.Find(ctx, req.Tenant, taken.By)
+	o, is, err := d.cfg.Presence.Dials.Find(ctx, taken.Tenant, taken.By)
 	switch {
 	case err != nil:
 		return agora.AsError(err)
-	case !is || o.Dial.Address != taken.Address: // its claim is under way, or its session is just over
+	case !is || taken.Name == "" && o.Dial.Address != taken.Address: // its claim is under way, or its session is just over
 		if time.Since(begun) > pendingTime || !pause.For(ctx, 20*time.Millisecond) {
 			return refused
 		}
 		return nil
 	case !guard.Addresses:
 		return d.cfg.Presence.Dials.FreeAddress(ctx, presence.Claim{Tenant: o.Tenant, Agent: o.Agent}, o.Dial)
-	case o.Principal != req.Principal || d.answers(ctx, o):
+	case o.Tenant != req.Tenant || o.Principal != req.Principal || d.answers(ctx, o):
 		return refused
 	}
 	d.cfg.Log.Info("session ended whose address another agent has now", "agent", o.Agent, "tenant", o.Tenant, "address", taken.Address, "by", req.Agent)

@@ -1,10 +1,10 @@
-package dial
+package endpoint
 
 import "net/netip"
 
-// embedded returns the addresses of IPv4 that an address of IPv6 may be carried to by a gateway or a tunnel: those of NAT64, 6to4,
+// Embedded returns the addresses of IPv4 that an address of IPv6 may be carried to by a gateway or a tunnel: those of NAT64, 6to4,
 // Teredo and ISATAP, and of the old form ::1.2.3.4.
-func embedded(a netip.Addr) (all []netip.Addr) {
+func Embedded(a netip.Addr) (all []netip.Addr) {
 	if !a.Is6() {
 		return nil
 	}
@@ -39,9 +39,3 @@ var (
 	sixToFour  = netip.MustParsePrefix("2002::/16")
 	teredo     = netip.MustParsePrefix("2001::/32")
 )
-
-// nobody is what is no address of one host: on some systems it stands for the machine itself.
-var nobody = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("255.255.255.255/32"),
-	netip.MustParsePrefix("::/128"), netip.MustParsePrefix("ff00::/8"),
-}
