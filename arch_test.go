@@ -79,7 +79,7 @@ var layers = map[string][]string{
 	"internal/await":       {},
 	"internal/endpoint":    {},
 	"internal/faultnet":    {},
-	"internal/party":       {".", "edge", "edge/call", "edge/aip", "edge/carrier", "edge/iat", "edge/policy", "edge/rest", "edge/tools", "edge/web", "wire", "wire/aip", "wire/iat", "spaces", "client", "sidecar", "internal/agoratest", "internal/await", "internal/faultnet"},
+	"internal/party":       {".", "edge", "edge/call", "edge/aip", "edge/carrier", "edge/iat", "edge/policy", "edge/rest", "edge/tools", "edge/web", "wire", "wire/aip", "wire/iat", "spaces", "client", "sidecar", "internal/agoratest", "internal/await", "internal/faultnet", "internal/servers"},
 	"internal/turns":       {},
 	"internal/rawjson":     {},
 	"internal/guard":       {},

@@ -17,6 +17,7 @@ import (
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
@@ -154,7 +155,10 @@ func (p *aipParty) edge(ctx context.Context) (string, error) {
 
 // serve begins to serve at a port of its own, until stop.
 func (p *aipParty) serve() (address string, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if address, err = servers.Addr(); err != nil { // which no node of another scenario has had, whose session may not be over yet
+		return "", err
+	}
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return "", err
 	}
@@ -166,7 +170,7 @@ func (p *aipParty) serve() (address string, err error) {
 		s.Stop()
 		serving.Wait()
 	}
-	return l.Addr().String(), nil
+	return address, nil
 }
 
 // shut ends the party's connections, and with them all that it has opened and serves.
