@@ -91,6 +91,7 @@ var layers = map[string][]string{
 	"internal/pause":       {},
 	"internal/lock":        {},
 	"internal/origin":      {"."},
+	"internal/origintest":  {},
 	"internal/oneseed":     {},
 	"internal/simcluster":  {},
 	"internal/simlog":      {"internal/simnet"},

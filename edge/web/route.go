@@ -105,7 +105,7 @@ func (k *Kit) pages(w http.ResponseWriter, r *http.Request, err error) error {
 
 // check asks whether a web page may send a request.
 func (t *route) check(r *http.Request) error {
-	if t.path.Reads {
+	if t.path.Reads || t.path.Methods[http.MethodGet] == nil {
 		return t.kit.cfg.Pages.Check(r)
 	}
 	return t.kit.cfg.Pages.CheckChange(r)

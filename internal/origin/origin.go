@@ -84,10 +84,11 @@ const (
 	byUser     = "none"
 )
 
-// ofBrowser reports whether a browser may have sent a request. Programs in Node send Sec-Fetch-Mode: cors, and nothing else of the kind.
+// ofBrowser reports whether a browser may have sent a request. No page can have it leave out what it calls itself. Programs in Node send
+// Sec-Fetch-Mode: cors, and nothing else of the kind.
 func ofBrowser(h http.Header) bool {
 	mode := h["Sec-Fetch-Mode"]
-	return len(h["Sec-Fetch-Site"]) > 0 || len(h["Sec-Fetch-Dest"]) > 0 || len(h["Sec-Fetch-User"]) > 0 ||
+	return len(h["Referer"]) > 0 || len(h["Sec-Fetch-Site"]) > 0 || len(h["Sec-Fetch-Dest"]) > 0 || len(h["Sec-Fetch-User"]) > 0 ||
 		len(mode) > 0 && (len(mode) > 1 || mode[0] != "cors") ||
 		slices.ContainsFunc(h["User-Agent"], func(agent string) bool { return strings.HasPrefix(agent, "Mozilla/") })
 }

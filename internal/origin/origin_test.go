@@ -141,7 +141,7 @@ func TestNoGetChangesAnythingForAPageThatIsNotSaid(t *testing.T) {
 	}{
 		{"a program", nil, true},
 		{"a program in Node", []string{"User-Agent", "node", "Sec-Fetch-Mode", "cors"}, true},
-		{"curl, with a reference", []string{"User-Agent", "curl/8", "Referer", "http://evil.example/"}, true},
+		{"what calls itself something else, with a reference", []string{"User-Agent", "curl/8", "Referer", "http://evil.example/"}, false},
 		{"a browser over plain HTTP", []string{"User-Agent", mozilla}, false},
 		{"a page of another host over plain HTTP", []string{"User-Agent", mozilla, "Referer", "http://evil.example/h.example"}, false},
 		{"a page without an origin", []string{"User-Agent", mozilla, "Referer", "about:blank"}, false},
