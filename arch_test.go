@@ -39,7 +39,7 @@ var layers = map[string][]string{
 	"edge/policy":          {},
 	"edge/dial":            {".", "internal/endpoint"},
 	"edge/directory":       {".", "broker", "presence", "spaces"},
-	"edge/admission":       {".", "presence", "internal/lock", "internal/pause"},
+	"edge/admission":       {".", "presence", "internal/lock", "internal/pause", "internal/turns"},
 	"edge/ownership":       {".", "broker", "edge/directory", "presence", "spaces", "internal/guard", "internal/latency", "internal/pause"},
 	"edge":                 {".", "broker", "presence", "spaces", "edge/admission", "edge/approval", "edge/call", "edge/dial", "edge/relay", "edge/policy", "edge/directory", "edge/ownership", "internal/guard", "internal/latency", "internal/lock", "internal/pause", "internal/trace"},
 	"edge/operator":        {".", "broker", "presence", "spaces", "edge"},

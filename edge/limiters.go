@@ -18,7 +18,7 @@ type limiters struct {
 // newLimiters returns the limiters that settings ask for. shed is what the edge's shedder looks at and does.
 func newLimiters(cfg Config, shed admission.ShedderConfig, authenticate func(context.Context, Credentials) (*Actor, error)) limiters {
 	live := admission.NewLiveLimits(cfg.Limits)
-	shed.Connections, shed.Queued = cfg.Limits.Connections, cfg.Limits.Queued
+	shed.Connections, shed.Queued, shed.Shared = cfg.Limits.Connections, cfg.Limits.Queued, cfg.Proxies.Trust
 	return limiters{
 		LiveLimits: live, rates: admission.NewRateLimiter(live, cfg.Presence, cfg.Answer), usage: admission.NewUsage(live),
 		Entrance: Entrance{Connections: admission.NewConnLimiter(live), Shedder: admission.NewShedder(shed), Authenticate: authenticate},

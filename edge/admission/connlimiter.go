@@ -17,6 +17,7 @@ type ConnLimiter struct {
 	limits     *LiveLimits
 	handshakes tokenBucket // of all
 	perAddress addressBuckets
+	arrivals   addressBuckets // connections, whether anything is asked over them or not
 	count      ConnLimiterStats
 
 	mu         sync.Mutex // guards the fields below
@@ -43,7 +44,7 @@ type principalConns struct {
 
 // NewConnLimiter returns a limiter without connections.
 func NewConnLimiter(limits *LiveLimits) *ConnLimiter {
-	return &ConnLimiter{limits: limits, perAddress: newAddressBuckets(), addresses: map[netip.Addr]int{}, principals: map[principalKey]*principalConns{}}
+	return &ConnLimiter{limits: limits, perAddress: newAddressBuckets(), arrivals: newAddressBuckets(), addresses: map[netip.Addr]int{}, principals: map[principalKey]*principalConns{}}
 }
 
 // Stats returns the counters. They go on counting.
@@ -53,6 +54,26 @@ func (c *ConnLimiter) Stats() *ConnLimiterStats { return &c.count }
 func (c *ConnLimiter) Refill() {
 	c.handshakes.refill()
 	c.perAddress.refill()
+	c.arrivals.refill()
+}
+
+// arrivalsPart is how many times more connections than handshakes may come from one address: a client that is beyond limits.handshakes-per-ip is to hear so.
+const arrivalsPart = 4
+
+// arrive takes a connection from a counted address that has asked for nothing yet. RATE_LIMITED when there are too many a second.
+func (c *ConnLimiter) arrive(counted netip.Addr) error {
+	r := c.limits.Load().handshakesPerIP
+	if after := c.arrivals.spend(counted, rate{arrivalsPart * r.perSecond, arrivalsPart * r.burst}); after > 0 {
+		c.count.PerIP.Add(1)
+		return rateLimited("too many connections a second from this address", after)
+	}
+	return nil
+}
+
+// tooMany reports whether an address has as many connections as it may.
+func (c *ConnLimiter) tooMany(n int) bool {
+	most := c.limits.Load().PerIP
+	return most > 0 && n >= most
 }
 
 // Permit is a connection that a ConnLimiter counts.

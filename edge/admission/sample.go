@@ -31,6 +31,7 @@ func (s *Shedder) sample() {
 	total, closing := s.total()
 	s.held.Store(total)
 	s.shrinkQueues(total)
+	s.strangers.shrink()
 	s.shedNewest(total)
 	s.closeNewest(total - closing)
 }

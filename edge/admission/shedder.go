@@ -24,6 +24,7 @@ type ShedderConfig struct {
 	Queued       int64           // bytes kept for all of them together; 256 MiB
 	Unattributed func() int64    // bytes kept for nobody in particular, or for agents that have gone; may be nil
 	ShrinkQueues func(share int) // told how much of its usual bound each queue may hold, in parts of FullShare; may be nil
+	Shared       SharedAddress   // addresses that many clients share; none if nil
 }
 
 // FullShare is the share of a queue's usual bound while the edge holds little.
@@ -38,11 +39,12 @@ const FullShare = 64
 // It samples what there is now and then, of the connections that are active:
 // a quiet one costs nothing. What a connection does costs one load of an atomic.
 type Shedder struct {
-	cfg   ShedderConfig
-	shed  atomic.Uint64 // slots from this number on are shed
-	share atomic.Int64
-	held  atomic.Int64
-	count ShedderStats
+	cfg       ShedderConfig
+	strangers *Strangers    // those that are not let in yet
+	shed      atomic.Uint64 // slots from this number on are shed
+	share     atomic.Int64
+	held      atomic.Int64
+	count     ShedderStats
 
 	mu     sync.Mutex // guards the fields below
 	newest *Slot      // of those that are used, which are linked in the order of their numbers; nil where none is
@@ -71,8 +73,17 @@ func NewShedder(cfg ShedderConfig) *Shedder {
 	s := &Shedder{cfg: cfg}
 	s.shed.Store(math.MaxUint64)
 	s.share.Store(FullShare)
+	s.strangers = NewStrangers(StrangersConfig{Bytes: max(cfg.Queued/strangersPart, leastForStrangers), Share: s.Share, Shared: cfg.Shared})
 	return s
 }
+
+const (
+	strangersPart     = 16        // part of Queued that strangers may hold besides
+	leastForStrangers = 256 << 10 // that they may hold however little that is
+)
+
+// Strangers returns the budget of those who have shown no credentials yet. It is a sixteenth of what the edge may hold, and counts besides that.
+func (s *Shedder) Strangers() *Strangers { return s.strangers }
 
 // Slot is one connection's place in a Shedder.
 type Slot struct {

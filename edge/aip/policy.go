@@ -186,7 +186,7 @@ func (c *channels) dial(ctx context.Context, address string) (net.Conn, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &nodeConn{NewQuietConn(conn), nodeAddr{conn.RemoteAddr(), ch}}, nil
+	return &nodeConn{NewQuietConn(conn, nil), nodeAddr{conn.RemoteAddr(), ch}}, nil
 }
 
 // nodeConn is a connection to a node.

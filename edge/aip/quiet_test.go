@@ -41,7 +41,7 @@ func TestAQuietConnectionHoldsNoBuffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := aip.NewQuietConn(in)
+	q := aip.NewQuietConn(in, nil)
 	defer q.Close()
 	var pool counting
 	heard, end := make(chan string), make(chan error, 1)

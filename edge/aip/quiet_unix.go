@@ -14,8 +14,9 @@ import (
 // no other: this is for who has a type of its own, which embeds it. A connection that is not plain TCP is read as any. One goroutine reads.
 type QuietConn struct {
 	net.Conn
-	raw syscall.RawConn // nil where the connection can't be asked whether there is something to read
-	try func(fd uintptr) bool
+	counter Counter
+	raw     syscall.RawConn // nil where the connection can't be asked whether there is something to read
+	try     func(fd uintptr) bool
 
 	// Of the read that is under way.
 	size int
@@ -25,9 +26,9 @@ type QuietConn struct {
 	err  error
 }
 
-// NewQuietConn returns a QuietConn that is another connection, which is its own from now on.
-func NewQuietConn(c net.Conn) *QuietConn {
-	q := &QuietConn{Conn: c}
+// NewQuietConn returns a QuietConn that is another connection, which is its own from now on. counter is told what comes over it; nobody is if nil.
+func NewQuietConn(c net.Conn, counter Counter) *QuietConn {
+	q := &QuietConn{Conn: c, counter: counter}
 	if tcp, is := c.(*net.TCPConn); is {
 		q.raw, _ = tcp.SyscallConn() // of one that is closed there is none
 	}
@@ -44,6 +45,7 @@ func (q *QuietConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, er
 		q.err = err
 	}
 	buf, n, err := q.buf, q.n, q.err
+	q.count(n)
 	q.pool, q.buf, q.n, q.err = nil, nil, 0, nil
 	return buf, n, err
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+
+	"github.com/agora-relay/agora/edge/admission"
 )
 
 // hijacker notes which socket gorilla takes over from the HTTP server for its handshake. After that
@@ -21,6 +23,9 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, errors.New("connection can't be taken over")
 	}
 	socket, rw, err := w.Hijack()
+	if pending, ok := socket.(*admission.PendingConn); ok {
+		socket = pending.NetConn() // it was admitted: what it sends counts elsewhere
+	}
 	h.socket = socket
 	return socket, rw, err
 }

@@ -65,25 +65,8 @@ func serveGRPC(t *testing.T, cfg portConfig) *grpcServed {
 	return s
 }
 
-// narrow has few connections wait, and none for long.
-func (s *grpcServed) narrow(size int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.size, s.patience = size, 100*time.Millisecond
-}
-
-// waits returns how many connections wait to be let in, and how many are idle.
-func (s *grpcServed) waits() (strangers, idle int) {
-	for _, h := range []*hall{s.hall, s.idle} {
-		h.mu.Lock()
-		if len(h.at) != h.waiting.Len() {
-			s.t.Errorf("%d wait, of whom %d are known", h.waiting.Len(), len(h.at))
-		}
-		strangers, idle = idle, h.waiting.Len()
-		h.mu.Unlock()
-	}
-	return strangers, idle
-}
+// waits returns how many connections are pending, and how many are idle.
+func (s *grpcServed) waits() (pending, idle int) { return s.Pending(), s.idle.size() }
 
 // asker asks a port over one connection at a time, and counts them.
 type asker struct {
@@ -118,10 +101,10 @@ func (a *asker) asks(n int64) {
 	}
 }
 
-func TestAFullHallOfGRPCShowsOutStrangersAlone(t *testing.T) {
+func TestAFullGRPCPortClosesStrangersAlone(t *testing.T) {
 	t.Parallel()
 	s := serveGRPC(t, portConfig{})
-	s.narrow(4)
+	s.Resize(4, 100*time.Millisecond)
 	s.keep(99)
 	watches, idle, late := s.asker(), s.asker(), s.asker()
 	w, err := watches.Watch(await.Context(t), new(grpc_health_v1.HealthCheckRequest))

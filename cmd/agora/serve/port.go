@@ -20,6 +20,7 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/certs"
 	"github.com/agora-relay/agora/cmd/agora/config"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/origin"
 	"github.com/agora-relay/agora/internal/turns"
@@ -27,7 +28,7 @@ import (
 
 // port is a listener and the HTTP server behind it.
 type port struct {
-	listener net.Listener
+	listener *admission.PendingConns
 	server   *http.Server
 	handler  atomic.Pointer[http.Handler]
 	begin    sync.Once
@@ -45,11 +46,12 @@ type portConfig struct {
 	needPeer   bool // with CAs of clients, nobody without a certificate is answered
 	readHeader time.Duration
 	maxHeader  int
-	http2      bool          // over TLS to who asks for it, without TLS to who begins with it
-	write      time.Duration // for a piece of an answer; writeTime if 0
-	proxies    *edge.Proxies // whose PROXY headers are taken; nil for none at all
-	pages      origin.Policy // which web pages are answered
-	turns      *turns.Turns  // in which newcomers are let in, as thousands may come at once; nil where they never do
+	http2      bool                    // over TLS to who asks for it, without TLS to who begins with it
+	write      time.Duration           // for a piece of an answer; writeTime if 0
+	proxies    *edge.Proxies           // whose PROXY headers are taken; nil for none at all
+	pages      origin.Policy           // which web pages are answered
+	shared     admission.SharedAddress // addresses that many clients share, as those of proxies; none if nil
+	turns      *turns.Turns            // in which newcomers are let in, as thousands may come at once; nil where they never do
 }
 
 func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (*port, error) {
@@ -65,17 +67,16 @@ func openPort(addr string, cfg portConfig, log *slog.Logger, fail func(error)) (
 	if err != nil {
 		return nil, err
 	}
-	h := newHall(l)
-	h.turns = cfg.turns
+	pending := admission.NewPendingConns(l, admission.PendingConnsConfig{Turns: cfg.turns, Shared: cfg.shared})
 	cfg.write = cmp.Or(cfg.write, writeTime)
-	p := &port{listener: h, fail: fail, certs: certs, pages: cfg.pages}
+	p := &port{listener: pending, fail: fail, certs: certs, pages: cfg.pages}
 	p.server = &http.Server{
 		Handler:           web.Deadlines(http.HandlerFunc(p.answer), cfg.write),
 		ReadHeaderTimeout: cfg.readHeader,
 		ReadTimeout:       cfg.readHeader + readBody,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    cfg.maxHeader,
-		ConnState:         h.see,
+		ConnState:         pending.ConnState,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Protocols:         new(http.Protocols),
 		ConnContext:       web.WithConn,
@@ -124,9 +125,8 @@ func (p *port) speakHTTP2(write time.Duration) {
 
 // admitted is told of the context of each request that was let in: its connection counts elsewhere from then on.
 func (p *port) admitted(ctx context.Context) {
-	c := web.ConnOf(ctx)
-	if h, is := p.listener.(*hall); c != nil && is {
-		h.leave(c)
+	if c := admission.PendingConnOf(web.ConnOf(ctx)); c != nil {
+		c.Admitted()
 	}
 }
 

@@ -202,14 +202,11 @@ func TestWhoeverIsSlowToBeginWithHTTP2IsCutOff(t *testing.T) {
 }
 
 // Connections that speak HTTP/2 and ask for nothing, stop within a header, or ask for what nobody is let in for and don't read the
-// answer, wait in the hall like all others: they keep nobody out.
-func TestIdleConnectionsOfHTTP2AreShownOutOfAFullHall(t *testing.T) {
+// answer, are pending like all others: they keep nobody out.
+func TestIdleConnectionsOfHTTP2AreClosedWhereAPortIsFull(t *testing.T) {
 	t.Parallel()
 	p := opened(t, portConfig{http2: true})
-	h := p.listener.(*hall)
-	h.mu.Lock()
-	h.size, h.patience = 9, 100*time.Millisecond
-	h.mu.Unlock()
+	p.listener.Resize(9, 100*time.Millisecond)
 	admitted := frames(t, p, "")
 	waits := make(chan struct{})
 	t.Cleanup(func() { close(waits) })
@@ -254,10 +251,8 @@ func TestIdleConnectionsOfHTTP2AreShownOutOfAFullHall(t *testing.T) {
 	}); err != nil {
 		t.Errorf("one that was let in is shown out: %v", err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.waiting.Len() > 9 || len(h.at) != h.waiting.Len() {
-		t.Errorf("%d wait, of whom %d are known, want 9 at most", h.waiting.Len(), len(h.at))
+	if n := p.listener.Pending(); n > 9 {
+		t.Errorf("%d are pending, want 9 at most", n)
 	}
 }
 

@@ -126,13 +126,10 @@ func TestARequestThatIsAmbiguousIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFullHallShowsOutWhoHasWaitedLongestAndServesTheOthers(t *testing.T) {
+func TestAFullPortClosesWhoHasWaitedLongestAndServesTheOthers(t *testing.T) {
 	t.Parallel()
 	p := opened(t, portConfig{})
-	h := p.listener.(*hall)
-	h.mu.Lock()
-	h.size, h.patience = 8, 100*time.Millisecond
-	h.mu.Unlock()
+	p.listener.Resize(8, 100*time.Millisecond)
 	var slow []net.Conn
 	for range 50 {
 		slow = append(slow, raw(t, p, "GET /"))
@@ -144,10 +141,8 @@ func TestAFullHallShowsOutWhoHasWaitedLongestAndServesTheOthers(t *testing.T) {
 	if status := porttest.Answer(slow[0]); status != 0 {
 		t.Errorf("who had waited longest is answered %d, want an end", status)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.waiting.Len() > 8 || len(h.at) != h.waiting.Len() {
-		t.Errorf("%d wait, of whom %d are known, want 8 at most", h.waiting.Len(), len(h.at))
+	if n := p.listener.Pending(); n > 8 {
+		t.Errorf("%d are pending, want 8 at most", n)
 	}
 }
 

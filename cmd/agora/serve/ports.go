@@ -24,6 +24,7 @@ type ports struct {
 func (p *ports) open(at places, s *config.Settings, proxies *edge.Proxies, log *slog.Logger, fail func(error)) (err error) {
 	p.p2p = at.p2p
 	public := publicPort(&s.Server)
+	public.shared = proxies.Trust
 	if s.Server.ProxyProtocol {
 		public.proxies = proxies
 	}
@@ -37,6 +38,16 @@ func (p *ports) open(at places, s *config.Settings, proxies *edge.Proxies, log *
 	}
 	p.admin, err = openPort(at.admin, adminPort(&s.Server), log, fail)
 	return err
+}
+
+// limit has the limits of the edge count for connections that nobody was let in over yet.
+func (p *ports) limit(n *edge.Node) {
+	strangers := n.Shedder().Strangers()
+	p.public.listener.Limit(n.ConnLimiter(), strangers)
+	p.admin.listener.Limit(nil, strangers)
+	if p.grpc != nil {
+		p.grpc.Limit(n.ConnLimiter(), strangers)
+	}
 }
 
 // close ends those ports that there are, but for what operators ask.

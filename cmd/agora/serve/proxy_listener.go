@@ -47,6 +47,9 @@ func (u unproxied) Accept() (net.Conn, error) {
 // proxied is a connection that came by a trusted proxy.
 type proxied struct{ *proxyproto.Conn }
 
+// PeerAddr returns the address of the proxy, without waiting for its header as RemoteAddr does.
+func (p proxied) PeerAddr() net.Addr { return p.Raw().RemoteAddr() }
+
 // SetLinger says what becomes of what is not sent when the socket is closed.
 func (p proxied) SetLinger(sec int) error {
 	if tcp, ok := p.TCPConn(); ok {

@@ -84,6 +84,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	if e.node, err = edge.Start(ctx, nc); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
+	e.ports.limit(e.node)
 	e.node.Restores(e.tools.Restore)
 	e.reload(sources)
 	if err := e.openDoors(p); err != nil {
