@@ -3,6 +3,7 @@ package auth
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -125,7 +126,7 @@ func parseTokenLine(line string) (hash [sha256.Size]byte, p edge.Principal, err 
 	if n, err := hex.Decode(hash[:], []byte(digits[:min(len(digits), 2*len(hash))])); !ok || err != nil || n != len(hash) || len(digits) != 2*n {
 		return hash, p, fmt.Errorf("the second word must be sha256: and 64 hex digits")
 	}
-	p = edge.Principal{Name: fields[0], ID: fields[0], Tenant: agora.DefaultTenant}
+	p = edge.Principal{Name: fields[0], ID: fields[0]}
 	for _, f := range fields[2:] {
 		if err := grant(&p, f); err != nil {
 			return hash, p, err
@@ -134,6 +135,7 @@ func parseTokenLine(line string) (hash [sha256.Size]byte, p edge.Principal, err 
 	if len(p.Agents) == 0 {
 		return hash, p, fmt.Errorf("agents= is missing")
 	}
+	p.Tenant = cmp.Or(p.Tenant, agora.DefaultTenant)
 	return hash, p, nil
 }
 
@@ -150,8 +152,11 @@ func grant(p *edge.Principal, word string) error {
 			p.Agents = append(p.Agents, id)
 		}
 	case "tenant":
-		if value == "" {
-			return fmt.Errorf("tenant= is empty")
+		if !tenantName(value) {
+			return fmt.Errorf("tenant= names no tenant")
+		}
+		if p.Tenant != "" {
+			return fmt.Errorf("tenant= stands twice")
 		}
 		p.Tenant = value
 	case "roles":

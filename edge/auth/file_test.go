@@ -77,6 +77,8 @@ func TestBadTokenFileIsRefusedByLineWithoutQuotingIt(t *testing.T) {
 		"unknown word":    "jane " + hash + " agents=* admin",
 		"empty role":      "jane " + hash + " agents=* roles=a,",
 		"empty tenant":    "jane " + hash + " agents=* tenant=",
+		"two tenants":     "jane " + hash + " agents=* tenant=acme tenant=other",
+		"a tenant twice":  "jane " + hash + " agents=* tenant=acme tenant=acme",
 		"name stands two": "joe sha256:" + strings.Repeat("cd", 32) + " agents=*",
 		"hash stands two": "jane sha256:" + strings.Repeat("ef", 32) + " agents=*",
 	} {

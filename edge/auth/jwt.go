@@ -185,7 +185,7 @@ func (w *jwtWay) principal(c jwt.Claims, others map[string]json.RawMessage) (edg
 	if p.Name == "" {
 		return edge.Principal{}, refuse("the token has no sub", nil)
 	}
-	if claim, ok := others[w.cfg.TenantClaim]; ok && (json.Unmarshal(claim, &p.Tenant) != nil || !tenantName(p.Tenant)) {
+	if claim, ok := others[w.cfg.TenantClaim]; ok && (string(claim) == "null" || json.Unmarshal(claim, &p.Tenant) != nil || !tenantName(p.Tenant)) {
 		return edge.Principal{}, refuse("the token's claim %q names no tenant", nil, w.cfg.TenantClaim)
 	}
 	if claim, ok := others["roles"]; ok && json.Unmarshal(claim, &p.Roles) != nil {

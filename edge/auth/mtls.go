@@ -16,11 +16,11 @@ const sourceTLS = "mtls"
 // mutualTLS is the way in by a client's certificate, which the listener has
 // verified. Each of its alternative names is an agent id that its owner may be:
 //
-//   - a DNS name, as it stands;
+//   - a DNS name, as it stands, of the default tenant;
 //   - the URI agora://TENANT/ID, which also names the tenant, escaped like a URL's path;
-//   - any other URI, as it stands.
+//   - any other URI, as it stands, of the default tenant.
 //
-// Names in the subject say nothing, and no name is a pattern.
+// All of them are of one tenant. Names in the subject, addresses and e-mail addresses say nothing, and no name is a pattern.
 type mutualTLS struct{}
 
 func (mutualTLS) knows(c edge.Credentials) bool { return len(c.Peer) > 0 }
@@ -44,16 +44,15 @@ func grantNames(p *edge.Principal, cert *x509.Certificate) error {
 		if err != nil {
 			return err
 		}
-		if p.Tenant != "" && tenant != p.Tenant {
-			return agora.Errorf(agora.Unauthorized, "the certificate has names of several tenants")
+		if err := grantName(p, id, tenant); err != nil {
+			return err
 		}
-		p.Tenant = tenant
-		p.Agents = append(p.Agents, id)
 	}
-	if p.Tenant == "" {
-		p.Tenant = agora.DefaultTenant
+	for _, id := range cert.DNSNames {
+		if err := grantName(p, id, agora.DefaultTenant); err != nil {
+			return err
+		}
 	}
-	p.Agents = append(p.Agents, cert.DNSNames...)
 	if len(p.Agents) == 0 {
 		return agora.Errorf(agora.Unauthorized, "the certificate has no alternative name that could be an agent's id")
 	}
@@ -65,11 +64,21 @@ func grantNames(p *edge.Principal, cert *x509.Certificate) error {
 	return nil
 }
 
+// grantName adds a name of a tenant. All names of a certificate are of one.
+func grantName(p *edge.Principal, id, tenant string) error {
+	if p.Tenant != "" && tenant != p.Tenant {
+		return agora.Errorf(agora.Unauthorized, "the certificate has names of several tenants")
+	}
+	p.Tenant = tenant
+	p.Agents = append(p.Agents, id)
+	return nil
+}
+
 func idOf(u *url.URL) (id, tenant string, err error) {
 	if u.Scheme != "agora" {
 		return u.String(), agora.DefaultTenant, nil
 	}
-	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if !tenantName(u.Host) || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", "", agora.Errorf(agora.Unauthorized, "the certificate has a name that is not agora://TENANT/ID")
 	}
 	return strings.TrimPrefix(u.Path, "/"), u.Host, nil

@@ -3,8 +3,10 @@ package auth
 import (
 	"crypto/x509"
 	"math/big"
+	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +54,39 @@ func TestACertificatesNamesAreTheAgentsThatItsOwnerMayBe(t *testing.T) {
 	}
 }
 
+// Each name of a certificate is of a tenant, whatever its kind and wherever it stands: those of two are refused.
+func TestACertificateIsOfOneTenantByAllOfItsNames(t *testing.T) {
+	a := opened(t, Config{Ways: []string{"mtls"}})
+	tenants := map[string]string{
+		"DNS:y": "default", "DNS:z.example.com": "default", "URI:spiffe://example.com/x": "default", "URI:https://example.com/y": "default", "URI:agora://default/x": "default",
+		"URI:agora://acme/x": "acme", "URI:agora://acme/y": "acme", "URI:agora://other/x": "other", "URI:agora://ACME/x": "ACME", "URI:agora://Default/x": "Default",
+	}
+	cert := func(names ...string) []*x509.Certificate {
+		c := certificate(t)
+		c[0].IPAddresses, c[0].EmailAddresses = []net.IP{net.IPv4(192, 0, 2, 1)}, []string{"x@acme"} // which name nobody here
+		for _, name := range names {
+			if dns, is := strings.CutPrefix(name, "DNS:"); is {
+				c[0].DNSNames = append(c[0].DNSNames, dns)
+			} else {
+				c[0].URIs = append(c[0].URIs, withURIs(t, strings.TrimPrefix(name, "URI:"))[0].URIs...)
+			}
+		}
+		return c
+	}
+	for one, first := range tenants {
+		for two, second := range tenants {
+			for _, names := range [][]string{{one, two}, {one, two, one}, {one, one, two}} {
+				p, err := a.Authenticate(t.Context(), edge.Credentials{Peer: cert(names...)})
+				if first != second {
+					refused(t, err, agora.Unauthorized, "several tenants")
+				} else if err != nil || p.Tenant != first || len(p.Agents) != len(names) {
+					t.Errorf("%q: %+v, %v, want tenant %s", names, p, err, first)
+				}
+			}
+		}
+	}
+}
+
 func TestACertificateWhoseNamesAreNoAgentsIsRefused(t *testing.T) {
 	a := opened(t, Config{Ways: []string{"mtls"}})
 	subject := certificate(t)
@@ -63,6 +98,7 @@ func TestACertificateWhoseNamesAreNoAgentsIsRefused(t *testing.T) {
 		"an escaped pattern":          withURIs(t, "agora://acme/bot-%2A"),
 		"two tenants":                 withURIs(t, "agora://acme/jane", "agora://other/jane"),
 		"a tenant and none":           withURIs(t, "agora://acme/jane", "spiffe://example.com/x"),
+		"a user of a tenant":          withURIs(t, "agora://acme@other/jane"),
 		"no tenant":                   withURIs(t, "agora:jane"),
 		"no agent":                    withURIs(t, "agora://acme/"),
 		"an unprintable agent":        withURIs(t, "agora://acme/a%00b"),
