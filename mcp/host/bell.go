@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/internal/quote"
 	"github.com/agora-relay/agora/mcp/inbox"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -111,12 +112,12 @@ func announcement(rung []inbox.Item, more int) channelParams {
 	if len(rung)+more > 1 {
 		var from []string
 		for _, it := range rung {
-			if !slices.Contains(from, it.From) {
-				from = append(from, it.From)
+			if sender := quote.ID(it.From); !slices.Contains(from, sender) {
+				from = append(from, sender)
 			}
 		}
 		return channelParams{
-			Content: fmt.Sprintf("%d messages have come, from %s. Read them with agora_inbox.", len(rung)+more, listed(from)),
+			Content: fmt.Sprintf("%d messages have come, from %s. Read them with agora_inbox.", len(rung)+more, strings.Join(from, ", ")),
 			Meta:    map[string]string{"messages": strconv.Itoa(len(rung) + more)},
 		}
 	}
@@ -126,7 +127,7 @@ func announcement(rung []inbox.Item, more int) channelParams {
 		text += "…"
 	}
 	return channelParams{
-		Content: fmt.Sprintf("A %s from agent %s: %s\nTake it with agora_inbox (ack %d).", kindOf(it), it.From, strings.TrimSpace(text), it.Seq),
+		Content: fmt.Sprintf("A %s from agent %s: %s\nTake it with agora_inbox (ack %d).", kindOf(it), quote.ID(it.From), strings.TrimSpace(text), it.Seq),
 		Meta:    map[string]string{"from": it.From, "seq": strconv.FormatUint(it.Seq, 10), "kind": kindOf(it)},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agora-relay/agora/internal/quote"
 	"github.com/agora-relay/agora/mcp/inbox"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -44,11 +45,11 @@ type askOut struct {
 func (o askOut) text() string {
 	switch {
 	case !o.Answered && o.Text != "":
-		return fmt.Sprintf("%s is still answering. So far:\n%s\nGo on waiting: agora_ask with id %s.", o.To, o.Text, o.ID)
+		return fmt.Sprintf("%s is still answering. So far:\n%s\nGo on waiting: agora_ask with id %s.", quote.Name(o.To), o.Text, o.ID)
 	case !o.Answered:
-		return strings.TrimSpace(fmt.Sprintf("%s has not answered yet; the question is %s. Go on waiting: agora_ask with id %s. %s", o.To, o.Tier, o.ID, o.Note))
+		return strings.TrimSpace(fmt.Sprintf("%s has not answered yet; the question is %s. Go on waiting: agora_ask with id %s. %s", quote.Name(o.To), o.Tier, o.ID, o.Note))
 	}
-	text := o.To + " answers:\n" + o.Text
+	text := quote.Name(o.To) + " answers:\n" + o.Text
 	if o.Broken != "" {
 		text += "\n(It broke off: " + o.Broken + ")"
 	}

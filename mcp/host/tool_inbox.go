@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/quote"
 	"github.com/agora-relay/agora/mcp/inbox"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -172,9 +174,9 @@ func textMember(payload json.RawMessage) string {
 func lossOf(g client.Gap) string {
 	switch {
 	case g.StreamID != "":
-		return fmt.Sprintf("the beginning of a stream from %s is lost", g.From)
+		return fmt.Sprintf("the beginning of a stream from %s is lost", quote.Name(g.From))
 	case g.Space != "":
-		return fmt.Sprintf("events of space %s may be lost: seq %d to %d", g.Space, g.FromSeq, g.ToSeq)
+		return fmt.Sprintf("events of space %s may be lost: seq %d to %d", quote.Name(g.Space), g.FromSeq, g.ToSeq)
 	}
 	return fmt.Sprintf("messages may be lost: seq %d to %d. Ask those who write to you", g.FromSeq, g.ToSeq)
 }
@@ -205,9 +207,24 @@ func (o inboxOut) text() string {
 	return b.String()
 }
 
+// heads are the beginnings of the lines that results have of their own.
+var heads = []string{"[seq", "lost:", "taken?", "not connected", "no messages", "space", "older events"}
+
+// within returns a text as it stands behind a line that tells whose it is: what could be taken for another line of the result's own is indented.
+func within(text string) string {
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n").Replace(text), "\n")
+	for i, line := range lines {
+		begins := strings.ToLower(strings.TrimLeftFunc(line, func(r rune) bool { return r == ' ' || quote.Unseen(r) }))
+		if i > 0 && slices.ContainsFunc(heads, func(word string) bool { return strings.HasPrefix(begins, word) }) {
+			lines[i] = "    " + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // String is the message as text.
 func (m messageOut) String() string {
-	head := fmt.Sprintf("[seq %d] %s from %s", m.Seq, m.Kind, m.From)
+	head := fmt.Sprintf("[seq %d] %s from %s", m.Seq, m.Kind, quote.Name(m.From))
 	for _, s := range []struct {
 		what string
 		is   bool
@@ -226,5 +243,5 @@ func (m messageOut) String() string {
 	if m.Offset > 0 {
 		text += fmt.Sprintf("… (%d of %d bytes; on with seq=%d offset=%d)", m.Offset, m.Length, m.Seq, m.Offset)
 	}
-	return head + ": " + text + "\n"
+	return head + ": " + within(text) + "\n"
 }

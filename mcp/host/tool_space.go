@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/quote"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -276,7 +277,7 @@ func (o spaceEvents) text() string {
 		return "You have left space " + o.Space + "."
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Space %s", o.Space)
+	fmt.Fprintf(&b, "Space %s", quote.Name(o.Space))
 	if len(o.Members) > 0 {
 		fmt.Fprintf(&b, ", members: %s", listed(o.Members))
 	}
@@ -299,7 +300,7 @@ func (o spaceEvents) text() string {
 // line is the event as text.
 func (e eventOut) line() string {
 	if e.Kind != "event" {
-		return fmt.Sprintf("[seq %d] %s %s\n", e.Seq, e.From, e.Kind)
+		return fmt.Sprintf("[seq %d] %s %s\n", e.Seq, quote.Name(e.From), e.Kind)
 	}
 	text := e.Text
 	if raw, ok := e.Data.(json.RawMessage); ok {
@@ -313,5 +314,5 @@ func (e eventOut) line() string {
 	case e.Offset > 0:
 		text += fmt.Sprintf("… (longer: seq=%d offset=%d)", e.Seq, e.Offset)
 	}
-	return fmt.Sprintf("[seq %d] %s: %s\n", e.Seq, e.From, text)
+	return fmt.Sprintf("[seq %d] %s: %s\n", e.Seq, quote.Name(e.From), within(text))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/quote"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -191,10 +192,10 @@ func wholeAgent(a agora.Agent) agentOut {
 
 // line is an agent in a line.
 func (a agentOut) line() string {
-	text := "- " + a.ID
+	text := "- " + quote.Name(a.ID)
 	for _, more := range []string{a.Name, a.Domain, a.Description} {
 		if more != "" {
-			text += ", " + more
+			text += ", " + quote.Line(more)
 		}
 	}
 	for _, s := range []struct {
@@ -215,7 +216,7 @@ func (a agentOut) line() string {
 
 func (o whoOut) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "You are %s.", o.You.ID)
+	fmt.Fprintf(&b, "You are %s.", quote.Name(o.You.ID))
 	if o.You.Trouble != "" {
 		fmt.Fprintf(&b, " Not connected: %s.", o.You.Trouble)
 	}
@@ -237,7 +238,7 @@ func (o whoOut) text() string {
 		if i == 0 {
 			b.WriteString("Spaces:\n")
 		}
-		fmt.Fprintf(&b, "- %s (%s)\n", s.Name, counted(s.Members, "member"))
+		fmt.Fprintf(&b, "- %s (%s)\n", quote.Name(s.Name), counted(s.Members, "member"))
 	}
 	return b.String()
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/cmd/agora/terminal"
 	"github.com/agora-relay/agora/cmd/agora/version"
+	"github.com/agora-relay/agora/internal/quote"
 	"github.com/agora-relay/agora/mcp/agenttools"
 	"github.com/agora-relay/agora/mcp/host"
 )
@@ -239,18 +240,18 @@ func printBrief(out io.Writer, w host.Waiting) error {
 	var from []string
 	requests := 0
 	for _, m := range w.Messages {
-		if !slices.Contains(from, m.From) {
-			from = append(from, m.From)
+		if sender := quote.ID(m.From); !slices.Contains(from, sender) { // this line is put before a model as it is
+			from = append(from, sender)
 		}
 		if m.Kind == "request" {
 			requests++
 		}
 	}
-	text := fmt.Sprintf("Agora: unread in the mailbox of agent %s, which you are: %d, from %s", w.Agent, len(w.Messages)+w.More, strings.Join(from[:min(len(from), 10)], ", "))
+	text := fmt.Sprintf("Agora: unread in the mailbox of agent %s, which you are: %d, from %s", quote.Name(w.Agent), len(w.Messages)+w.More, strings.Join(from[:min(len(from), 10)], ", "))
 	if requests > 0 {
 		text += fmt.Sprintf("; waiting for your answer: %d", requests)
 	}
-	_, err := fmt.Fprintln(out, terminal.Visible(text)+". Read with the tool agora_inbox.")
+	_, err := fmt.Fprintln(out, text+". Read with the tool agora_inbox.")
 	return err
 }
 

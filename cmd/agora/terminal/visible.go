@@ -2,10 +2,11 @@ package terminal
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/agora-relay/agora/internal/quote"
 )
 
 // Harmful reports whether a terminal would do something else than show a character: control characters move the cursor
@@ -62,13 +63,10 @@ func Visible(s string) string {
 
 // NameOf returns an agent's id as people see it: quoted where it could be taken for more than an id, or for this program.
 func NameOf(id string) string {
-	plain := func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-_./@+~#", r)
+	if id == Program {
+		return quote.Full(id)
 	}
-	if id == "" || id == Program || strings.ContainsFunc(id, func(r rune) bool { return !plain(r) }) {
-		return strconv.Quote(id)
-	}
-	return id
+	return quote.Name(id)
 }
 
 // Program is what the lines that the program says by itself begin with.
