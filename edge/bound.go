@@ -106,7 +106,7 @@ func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer, all
 		return n.actor(&Principal{Name: "p2p.allow/" + peer, Tenant: agora.DefaultTenant, Agents: []string{peer}}), as, nil
 	}
 	if bound == nil {
-		return nil, "", agora.Errorf(agora.Unauthorized, "peer %q is bound to no agent: register it, with a proof that it is the peer's own will", peer)
+		return nil, "", unboundPeer(peer)
 	}
 	_, who, err := readVouched(bound.By)
 	if err != nil {
@@ -122,6 +122,10 @@ func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer, all
 	return a, bound.Agent, nil
 }
 
+func unboundPeer(peer string) error {
+	return agora.Errorf(agora.Unauthorized, "peer %q is bound to no agent: register it with a proof by its key", peer)
+}
+
 // LetsPeer asks whether a peer may speak to an agent that the actor may be, as by a message of the agent that the peer speaks as. why is nil where it may, and says else why not; found and
 // allowed are those of OfPeer. FORBIDDEN where the actor may not be the agent, UNAUTHORIZED, RATE_LIMITED.
 func (a *Actor) LetsPeer(ctx context.Context, peer string, found presence.Peer, allowed bool, to agora.AgentID) (why, err error) {
@@ -133,7 +137,7 @@ func (a *Actor) LetsPeer(ctx context.Context, peer string, found presence.Peer, 
 	case why != nil:
 		return why, nil
 	case who.Principal().Tenant != a.Principal().Tenant:
-		return agora.Errorf(agora.Forbidden, "peer %q may not speak to agent %q", peer, to), nil
+		return unboundPeer(peer), nil // whose it is elsewhere is nobody's to know here
 	}
 	return who.MayAddress(to), nil
 }

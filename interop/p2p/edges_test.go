@@ -3,7 +3,13 @@
 package p2p
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -107,4 +113,49 @@ func TestJSIsToldWhyItIsRefused(t *testing.T) {
 			t.Errorf("a reservation where there are none: %s", got)
 		}
 	})
+}
+
+// A peer speaks as an agent once its own key has said so, whatever the key's type.
+func TestAPeerOfJSProvesWhichAgentItIs(t *testing.T) {
+	js := scripts(t)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	line := fmt.Sprintf("ada sha256:%x agents=ada,ada/* tenant=acme\n", sha256.Sum256([]byte("a token of ada's")))
+	if err := os.WriteFile(tokens, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := agoratest.StartDev(t, "--auth", "file:"+tokens)
+	var list struct {
+		Edges []struct{ Addresses []string }
+	}
+	r, err := http.NewRequest(http.MethodGet, c.URLs[0]+"/p2p", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer a token of ada's")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || len(list.Edges) != 1 {
+		t.Fatalf("%s: %+v, %v", resp.Status, list, err)
+	}
+	for _, key := range []string{"Ed25519", "RSA", "secp256k1"} {
+		var said []struct {
+			Code  int
+			Name  string
+			Bound *bool
+			Why   string
+		}
+		got := js.runs(t, "bind.mjs", c.URLs[0], "a token of ada's", "ada/"+key, key, list.Edges[0].Addresses[0])
+		if err := json.Unmarshal([]byte(got), &said); err != nil || len(said) != 5 {
+			t.Fatalf("%s: %s, %v", key, got, err)
+		}
+		if said[0].Code != 403 || said[1].Bound == nil || *said[1].Bound || said[1].Why == "" || said[2].Code != 403 {
+			t.Errorf("%s: without a proof: %s", key, got)
+		}
+		if said[3].Bound == nil || !*said[3].Bound || said[4].Code != 0 || said[4].Name == "" {
+			t.Errorf("%s: with a proof: %s", key, got)
+		}
+	}
 }

@@ -15,10 +15,11 @@ export const echo = '/echo/1.0.0'
 // Circuits are limited connections, on which no protocol runs unless it is told to.
 export const anywhere = { runOnLimitedConnection: true }
 
-// peer starts one that listens at addresses; none for one that only dials. It reserves all its places at once: the library forgets those that wait while it has one, and never starts. It hangs up on nobody whose pong is late,
+// peer starts one that listens at addresses; none for one that only dials. It makes a key of its own where it is given none. It reserves all its places at once: the library forgets those that wait while it has one, and never starts. It hangs up on nobody whose pong is late,
 // as it would on a connection that has much under way; its streams would end as if that were all.
-export function peer(listen = []) {
+export function peer(listen = [], privateKey) {
   return createLibp2p({
+    privateKey,
     addresses: { listen },
     transports: [tcp(), webSockets(), circuitRelayTransport({ reservationConcurrency: listen.length + 1 })],
     connectionEncrypters: [noise()],
