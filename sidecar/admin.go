@@ -28,6 +28,7 @@ type api struct {
 	up    *upstream
 	state *state
 	stats *stats
+	gate  adminGate
 
 	member atomic.Pointer[member] // nil until the agent is one
 }
@@ -44,6 +45,9 @@ func (a *api) serve(ctx context.Context, l net.Listener) {
 	server := &http.Server{
 		Handler: withoutPages(l, a.handler()), ReadHeaderTimeout: headerTime, ReadTimeout: storeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	if isWide(l) && a.gate.tokenFile == "" {
+		a.log.Warn("whoever reaches the API for the agent speaks as the agent", "address", l.Addr().String())
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -73,7 +77,7 @@ func withoutPages(l net.Listener, h http.Handler) http.Handler {
 	})
 }
 
-// handler returns the API for the agent.
+// handler returns the API for the agent: whoever speaks for the agent passes the gate, and every other path tells nothing but how the sidecar is.
 func (a *api) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
@@ -82,12 +86,12 @@ func (a *api) handler() http.Handler {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		a.writeMetrics(w)
 	})
-	mux.HandleFunc("POST /send", a.does(a.send))
-	mux.HandleFunc("POST /reply", a.does(a.replyLater))
-	mux.HandleFunc("POST /ask", a.serveAsk)
-	mux.HandleFunc("POST /spaces/{name}/join", a.does(a.joinSpace))
-	mux.HandleFunc("POST /spaces/{name}/leave", a.does(a.leaveSpace))
-	mux.HandleFunc("POST /spaces/{name}/publish", a.does(a.publish))
+	mux.HandleFunc("POST /send", a.gate.guards(a.does(a.send)))
+	mux.HandleFunc("POST /reply", a.gate.guards(a.does(a.replyLater)))
+	mux.HandleFunc("POST /ask", a.gate.guards(a.serveAsk))
+	mux.HandleFunc("POST /spaces/{name}/join", a.gate.guards(a.does(a.joinSpace)))
+	mux.HandleFunc("POST /spaces/{name}/leave", a.gate.guards(a.does(a.leaveSpace)))
+	mux.HandleFunc("POST /spaces/{name}/publish", a.gate.guards(a.does(a.publish)))
 	return mux
 }
 

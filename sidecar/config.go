@@ -20,6 +20,7 @@ type Config struct {
 	Client  client.Config // edges and credentials; the id is the name of the agent's card if it is empty
 	Deliver string        // path of the agent to which messages and events are posted; they are refused if it is empty
 	Admin   net.Listener  // of the API for the agent; none if nil. The sidecar owns it
+	Token   string        // file of the token that the API asks for, read at each request; it asks for none if empty
 	Peer    Peer
 	Handoff Handoff
 	Limits  Limits

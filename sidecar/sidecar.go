@@ -66,7 +66,7 @@ func New(cfg Config) (*Sidecar, error) {
 	if s.gate, err = newGate(s.edges, cfg.Peer.Allow); err != nil {
 		return nil, err
 	}
-	s.api = &api{log: cfg.Log, up: s.up, state: &s.state, stats: &s.stats}
+	s.api = &api{log: cfg.Log, up: s.up, state: &s.state, stats: &s.stats, gate: adminGate{cfg.Token}}
 	return s, nil
 }
 

@@ -385,7 +385,7 @@ func (s *site) run(p *plain, change func(*sidecar.Config)) *running {
 		s.t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	r := &running{Sidecar: side, s: s, admin: "http://" + l.Addr().String(), end: end, over: make(chan struct{})}
+	r := &running{Sidecar: side, s: s, admin: "http://" + cfg.Admin.Addr().String(), end: end, over: make(chan struct{})}
 	go func() {
 		defer close(r.over)
 		r.err = side.Run(ctx)

@@ -42,6 +42,7 @@ func newSidecar() *cobra.Command {
 	f.BoolVar(&s.cfg.Handoff.Slashes, "handoff.slashes", false, "let values of parameters of a path have slashes, sent as %2F: only for a server that takes a path apart before it undoes escapes, as Go's does")
 	f.StringVar(&s.cfg.Deliver, "deliver", "", "path of the agent to which messages and events are posted (default: messages are refused)")
 	f.StringVar(&s.admin, "admin-addr", "", "address of the API by which the agent sends messages and joins spaces; on loopback where it names no host (default: none)")
+	f.StringVar(&s.cfg.Token, "admin.token-file", "", "file of the token that this API asks for, read at each request (default: whoever reaches it speaks as the agent)")
 	f.StringVar(&s.level, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&s.format, config.FormatFlag, "", "text, json or short (default: short at a terminal, else text)")
 	return cmd
