@@ -480,3 +480,26 @@ func TestAnEdgeSaysWhichPeersMaySpeakToAnAgent(t *testing.T) {
 		}
 	}
 }
+
+// There is one door by which an agent gets a peer id: no other one takes it from who registers.
+func TestNoOtherRegistrationGivesAnAgentAPeer(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 1}})
+	h := s.enter()
+	said := fmt.Sprintf(`"peer":%q,"peer_id":%[1]q,"dialect":"p2p","addrs":[%q],"metadata":{"peer":%[1]q,"peer_id":%[1]q}`, h.ID(), h.s.at(0).Addrs[0])
+	s.agent(0, "socket", ","+said)
+	if status, answer := s.asked(0, "", http.MethodPut, "/agents/plain", json.RawMessage(`{`+said+`}`)); status >= 500 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	for _, id := range []string{"socket", "plain"} {
+		status, answer := s.gets(0, "/agents/"+id)
+		var card struct{ Peer, Dialect string }
+		if status == http.StatusOK && json.Unmarshal([]byte(answer), &card) != nil || card.Peer != "" || card.Dialect == wire.Dialect {
+			t.Errorf("%s is %d %s", id, status, answer)
+		}
+	}
+	found, err := s.Node(0).Config().Presence.Peers.Find(t.Context(), h.ID().String())
+	if err != nil || found.Bound != nil {
+		t.Errorf("the peer is bound: %+v, %v", found.Bound, err)
+	}
+}
