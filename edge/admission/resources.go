@@ -1,15 +1,18 @@
 package admission
 
+import "cmp"
+
 // Resource is something of which there is only so much, and which agents hold for a while. What may be held of each stands here,
 // in [Limits.Bound] and in the table below it, and nowhere else.
 type Resource uint8
 
 const (
-	Calls    Resource = iota // calls open at an edge, by whoever makes them
-	CallsFor                 // calls open at an edge for one agent, by whoever makes them
-	Streams                  // streams that sessions of an edge have open
-	Spaces                   // memberships of sessions of an edge in spaces
-	Nodes                    // AIP nodes that an edge holds, those that links have brought included
+	Calls        Resource = iota // calls open at an edge, by whoever makes them
+	CallsFor                     // calls open at an edge for one agent, by whoever makes them
+	Streams                      // streams that sessions of an edge have open
+	Spaces                       // memberships of sessions of an edge in spaces
+	Nodes                        // AIP nodes that an edge holds, those that links have brought included
+	RequestBytes                 // bytes of bodies and messages of requests that an edge reads or answers
 
 	resources // how many there are
 )
@@ -27,9 +30,14 @@ func (l *Limits) Bound(r Resource) Bound {
 		return Bound{Agent: int64(l.Spaces), Whole: int64(l.EdgeSpaces)}
 	case Nodes:
 		return Bound{Principal: int64(l.Nodes), Whole: int64(l.EdgeNodes)}
+	case RequestBytes:
+		return Bound{Whole: max(cmp.Or(l.Queued, defaultQueued)/2, leastForRequests)}
 	}
 	return Bound{}
 }
+
+// leastForRequests is how many bytes of requests an edge may hold however little limits.queued is.
+const leastForRequests = 4 << 20
 
 // resource is what is told of one.
 type resource struct {
@@ -42,11 +50,12 @@ type resource struct {
 
 // table has a row for each resource.
 var table = [resources]resource{
-	Calls:    {"calls", "open calls", "the edge has as many open calls as it can take", "`limits.calls` (agent), `limits.edge.calls` (whole)", "an edge"},
-	CallsFor: {"calls_for", "open calls for one agent", "as many calls are open for this agent as may be", "`limits.calls` (whole)", "an edge, of each agent that is called"},
-	Streams:  {"streams", "open streams", "the edge has as many open streams as it can take", "`limits.streams` (agent), `limits.edge.streams` (whole)", "an edge"},
-	Spaces:   {"spaces", "memberships in spaces", "the edge has as many memberships in spaces as it can take", "`limits.spaces` (agent), `limits.edge.spaces` (whole)", "an edge"},
-	Nodes:    {"nodes", "AIP nodes at this edge", "the edge has as many AIP nodes as it can take", "`limits.nodes` (principal), `limits.edge.nodes` (whole)", "an edge"},
+	Calls:        {"calls", "open calls", "the edge has as many open calls as it can take", "`limits.calls` (agent), `limits.edge.calls` (whole)", "an edge"},
+	CallsFor:     {"calls_for", "open calls for one agent", "as many calls are open for this agent as may be", "`limits.calls` (whole)", "an edge, of each agent that is called"},
+	Streams:      {"streams", "open streams", "the edge has as many open streams as it can take", "`limits.streams` (agent), `limits.edge.streams` (whole)", "an edge"},
+	Spaces:       {"spaces", "memberships in spaces", "the edge has as many memberships in spaces as it can take", "`limits.spaces` (agent), `limits.edge.spaces` (whole)", "an edge"},
+	Nodes:        {"nodes", "AIP nodes at this edge", "the edge has as many AIP nodes as it can take", "`limits.nodes` (principal), `limits.edge.nodes` (whole)", "an edge"},
+	RequestBytes: {"request_bytes", "bytes of unfinished requests", "the edge holds as many bytes of unfinished requests as it can", "half of `limits.queued` (whole)", "an edge"},
 }
 
 // String returns the name of a resource, as metrics have it.

@@ -62,13 +62,16 @@ type ShedderStats struct {
 	Closed      atomic.Int64 // connections closed
 }
 
+// defaultQueued is limits.queued where nothing else is said.
+const defaultQueued = 256 << 20
+
 // NewShedder returns a Shedder without connections.
 func NewShedder(cfg ShedderConfig) *Shedder {
 	if cfg.Connections == 0 {
 		cfg.Connections = roomForConnections()
 	}
 	if cfg.Queued == 0 {
-		cfg.Queued = 256 << 20
+		cfg.Queued = defaultQueued
 	}
 	s := &Shedder{cfg: cfg}
 	s.shed.Store(math.MaxUint64)

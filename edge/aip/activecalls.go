@@ -1,6 +1,10 @@
 package aip
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/agora-relay/agora"
+)
 
 // activeCalls are the calls that are being served: they end when their credentials do, and when the edge goes away. The zero value is ready to use.
 type activeCalls struct {
@@ -35,7 +39,7 @@ func (l *activeCalls) watch(c *caller) {
 	defer l.mu.Unlock()
 	c.watches = true
 	if l.draining {
-		c.stop(errGone)
+		c.end(errGone)
 	}
 }
 
@@ -46,7 +50,7 @@ func (l *activeCalls) drain() {
 	l.draining = true
 	for c := range l.all {
 		if c.watches {
-			c.stop(errGone)
+			c.end(errGone)
 		}
 	}
 }
@@ -57,17 +61,16 @@ func (l *activeCalls) end(err error) {
 	defer l.mu.Unlock()
 	l.over = err
 	for c := range l.all {
-		c.stop(err)
+		c.end(err)
 	}
 }
 
-// check ends the calls whose credentials are not good any more.
+// check ends the calls whose credentials are not good any more, and those whose message does not come in time.
 func (l *activeCalls) check() {
+	now := agora.Ticks()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.all {
-		if err := c.actor.Check(); err != nil {
-			c.stop(err)
-		}
+		c.check(now)
 	}
 }

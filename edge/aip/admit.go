@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,14 +17,6 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/wire/aip"
 )
-
-// caller is who makes a call that was let in. It is the connection of the call's admission.
-type caller struct {
-	actor     *edge.Actor
-	admission edge.Admission
-	stop      context.CancelCauseFunc
-	watches   bool // the call only watches, and is made again elsewhere: guarded by the mu of activeCalls
-}
 
 // callerKey finds a caller in the context of its call.
 type callerKey struct{}
@@ -45,67 +38,102 @@ type interceptor struct {
 	active   activeCalls
 }
 
-// unary lets a call in, and returns its errors as statuses.
-func (i *interceptor) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	if open(info.FullMethod) {
-		return handle(ctx, in)
-	}
-	ctx, done, err := i.admit(ctx)
+// unary lets a call of one message each way in before that is read, and returns its errors as statuses.
+func (i *interceptor) unary(ctx context.Context, method string, srv any, handle grpc.MethodHandler) (any, error) {
+	ctx, in, done, err := i.enter(ctx, method)
 	if err != nil {
-		return nil, i.refused(info.FullMethod, err)
+		return nil, i.refused(method, err)
 	}
 	defer done()
-	if err := i.passes(ctx); err != nil {
+	if err := i.passes(ctx); err != nil && !open(method) {
 		return nil, i.failed(ctx, err)
 	}
-	out, err := handle(ctx, in)
+	in.by.come()
+	out, err := handle(srv, ctx, in.RecvMsg, nil)
 	return out, i.failed(ctx, err)
 }
 
 // stream is unary for streams.
 func (i *interceptor) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	if open(info.FullMethod) {
-		return handle(srv, s)
-	}
-	ctx, done, err := i.admit(s.Context())
+	ctx, in, done, err := i.enter(s.Context(), info.FullMethod)
 	if err != nil {
 		return i.refused(info.FullMethod, err)
 	}
 	defer done()
-	if err := i.passes(ctx); err != nil {
+	if err := i.passes(ctx); err != nil && !open(info.FullMethod) {
 		return i.failed(ctx, err)
 	}
-	return i.failed(ctx, handle(srv, &stream{s, ctx}))
+	in.ServerStream, in.many = s, info.IsClientStream
+	if c := callerOf(ctx); c != nil {
+		c.many = in.many
+	}
+	if !in.many {
+		in.by.come()
+	}
+	return i.failed(ctx, handle(srv, in))
 }
 
-// stream is a stream with the context of its caller.
-type stream struct {
-	grpc.ServerStream
-	ctx context.Context
+// bounded is a service whose methods of one message each way are served by [interceptor.unary].
+func (i *interceptor) bounded(s *grpc.ServiceDesc) *grpc.ServiceDesc {
+	own := *s
+	own.Methods = slices.Clone(s.Methods)
+	for k, m := range s.Methods {
+		method := "/" + s.ServiceName + "/" + m.MethodName
+		own.Methods[k].Handler = func(srv any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			return i.unary(ctx, method, srv, m.Handler)
+		}
+	}
+	return &own
 }
 
-// Context implements grpc.ServerStream.
-func (s *stream) Context() context.Context { return s.ctx }
+// strangerMessage is how many bytes a message may have whose sender shows no credentials.
+const strangerMessage = 4 << 10
 
-// admit lets a call in, also while log or presence are away: sessions with nodes need neither. The context that it returns ends with the call, its credentials and the edge; done is to be called when the call is over.
-func (i *interceptor) admit(ctx context.Context) (_ context.Context, done func(), err error) {
+// enter lets a call in, by its credentials or as a stranger's, and returns what reads its messages. The context that it returns ends with the call, its credentials
+// and the edge; done is to be called when the call is over.
+func (i *interceptor) enter(ctx context.Context, method string) (_ context.Context, in *messages, done func(), err error) {
+	arrived(ctx)
+	if open(method) {
+		ctx, c := i.stranger(ctx)
+		if in, err = messagesOf(ctx, c, min(strangerMessage, i.cfg.MaxMessage)); err != nil {
+			c.leave()
+			return nil, nil, nil, err
+		}
+		return ctx, in, c.leave, nil
+	}
+	defer settled(ctx)
+	ctx, c, done, err := i.admit(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if in, err = messagesOf(ctx, c, i.cfg.MaxMessage); err != nil {
+		done()
+		return nil, nil, nil, err
+	}
+	return ctx, in, done, nil
+}
+
+// admit lets a call in by its credentials, also while log or presence are away: sessions with nodes need neither.
+func (i *interceptor) admit(ctx context.Context) (_ context.Context, c *caller, done func(), err error) {
 	creds, err := credentialsOf(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	auth, cancel := context.WithTimeout(ctx, authTime)
 	defer cancel()
 	a, err := i.node.Admit(auth, i.from(ctx), creds)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	ended := i.cfg.Admitted(ctx)
 	a.Actor.CountTogether()
-	c := &caller{actor: a.Actor, admission: a}
+	c = &caller{actor: a.Actor, admission: a, usage: i.node.Usage(), owner: a.Actor.Owner(""), interrupt: interruptOf(ctx)}
 	ctx, end := early(context.WithValue(ctx, callerKey{}, c))
 	ctx, c.stop = context.WithCancelCause(ctx)
+	c.ctx = ctx
 	done = func() {
 		i.active.remove(c)
+		c.over()
 		c.stop(nil)
 		end()
 		a.Release()
@@ -113,10 +141,10 @@ func (i *interceptor) admit(ctx context.Context) (_ context.Context, done func()
 	}
 	if !i.active.add(c) {
 		done()
-		return nil, nil, errGone
+		return nil, nil, nil, errGone
 	}
 	a.Attach(c)
-	return ctx, done, nil
+	return ctx, c, done, nil
 }
 
 // early returns a context that ends a moment before the deadline of a call. At that gRPC resets the stream, and a caller of another language whose own
@@ -131,14 +159,6 @@ func early(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // authTime bounds how long a call waits for its credentials to be verified.
 const authTime = 10 * time.Second
-
-// Held implements admission.Sheddable: what waits for a call is counted where it is kept.
-func (c *caller) Held() (int64, bool) { return 0, false }
-
-// Shed implements admission.Sheddable.
-func (c *caller) Shed() {
-	c.stop(&agora.Error{Code: agora.Unavailable, Message: edge.Overloaded.Text, RetryAfter: time.Second})
-}
 
 // from returns where a call comes from, by the word of trusted proxies.
 func (i *interceptor) from(ctx context.Context) (from netip.Addr) {

@@ -120,7 +120,7 @@ func (c *channels) options(nodes resolver.Builder) []grpc.DialOption {
 			MinConnectTimeout: c.cfg.DialTimeout,
 		}),
 		grpc.WithIdleTimeout(0), grpc.WithNoProxy(), grpc.WithReadBufferSize(buffer), grpc.WithDisableServiceConfig(),
-		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
+		grpc.WithStaticStreamWindowSize(nodeWindow), grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithUserAgent("agora"), grpc.WithStatsHandler(observer{}),
 		grpc.WithResolvers(nodes), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"` + policyName + `":{}}]}`),
 	}

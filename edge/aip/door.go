@@ -111,11 +111,12 @@ func New(n *edge.Node, cfg Config) *Door {
 // serve makes the server, and has it offer its services.
 func (d *Door) serve() {
 	d.server = grpc.NewServer(d.options()...)
+	bounded := d.interceptor.bounded
 	for _, s := range append(nodeServices(), gatewayService()) {
-		d.server.RegisterService(s, gateway{Door: d})
+		d.server.RegisterService(bounded(s), gateway{Door: d})
 	}
-	d.server.RegisterService(aip.IdentityService(func() aip.Identity { return aip.Identity{} }), d) // a gateway is no node
-	grpc_health_v1.RegisterHealthServer(d.server, &health{shared: d.shared})
+	d.server.RegisterService(bounded(aip.IdentityService(func() aip.Identity { return aip.Identity{} })), d) // a gateway is no node
+	d.server.RegisterService(bounded(&grpc_health_v1.Health_ServiceDesc), &health{shared: d.shared})
 	reflection.Register(d.server)
 }
 
@@ -126,9 +127,10 @@ const streams = 1024
 const workers = 64
 
 // What may have been sent to this edge, of a stream until it is read, and of a connection until it has come. Windows that gRPC sizes by itself grow up to 16 MiB, and are
-// measured by a ping and its answer beside each message that comes alone.
+// measured by a ping and its answer beside each message that comes alone. That of a call is the smallest that gRPC has, as nobody has counted yet what comes into it.
 const (
-	streamWindow = 512 << 10
+	streamWindow = 64 << 10
+	nodeWindow   = 512 << 10 // of a stream from a node
 	connWindow   = 4 << 20
 )
 
@@ -141,8 +143,7 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
-		grpc.InTapHandle(d.interceptor.keepPagesOut),
-		grpc.UnaryInterceptor(d.interceptor.unary), grpc.StreamInterceptor(d.interceptor.stream), grpc.NumStreamWorkers(workers),
+		grpc.InTapHandle(d.interceptor.arrive), grpc.StreamInterceptor(d.interceptor.stream), grpc.NumStreamWorkers(workers),
 		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
 	}
 	if d.cfg.TLS != nil {

@@ -24,16 +24,14 @@ func (g gateway) GetNodes(ctx context.Context, in *aip.GetNodesRequest) (*aip.Ge
 	return &aip.GetNodesResponse{Peers: peers}, nil
 }
 
-// gatewayService is GatewayService with two differences: callers are let in before their message is read, and some methods get it as the bytes that it is.
+// gatewayService is GatewayService, some methods of which get their message as the bytes that it is.
 func gatewayService() *grpc.ServiceDesc {
 	s := aip.GatewayService_ServiceDesc
 	s.Methods, s.Streams = slices.Clone(s.Methods), slices.Clone(s.Streams)
 	for i, m := range s.Methods {
-		handle := m.Handler
 		if raw := rawMethods[m.MethodName]; raw != nil {
-			handle = raw.handle
+			s.Methods[i].Handler = raw.handle
 		}
-		s.Methods[i].Handler = admitted(handle, "/"+s.ServiceName+"/"+m.MethodName)
 	}
 	for i := range s.Streams {
 		if s.Streams[i].StreamName == "RouteAgentCalling" {
@@ -50,17 +48,8 @@ func nodeServices() []*grpc.ServiceDesc {
 	agent.HandlerType, tool.HandlerType = (*any)(nil), (*any)(nil)
 	agent.Streams, tool.Methods = slices.Clone(agent.Streams), slices.Clone(tool.Methods)
 	agent.Streams[0].Handler = func(srv any, s grpc.ServerStream) error { return srv.(gateway).router.routeAgent(s) }
-	tool.Methods[0].Handler = admitted(rawMethods["RouteToolCalling"].handle, aip.ToolService_CallTool_FullMethodName)
+	tool.Methods[0].Handler = rawMethods["RouteToolCalling"].handle
 	return []*grpc.ServiceDesc{&agent, &tool}
-}
-
-// admitted has an interceptor let the caller in before the method decodes its message.
-func admitted(handle grpc.MethodHandler, full string) grpc.MethodHandler {
-	return func(srv any, ctx context.Context, dec func(any) error, by grpc.UnaryServerInterceptor) (any, error) {
-		return by(ctx, nil, &grpc.UnaryServerInfo{Server: srv, FullMethod: full}, func(ctx context.Context, _ any) (any, error) {
-			return handle(srv, ctx, dec, nil)
-		})
-	}
 }
 
 // rawMethods are the methods with one message each way that get theirs as bytes.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/aip"
@@ -16,6 +17,8 @@ type callConn struct {
 	pending *admission.PendingConn
 	port    *grpcPort
 	addr    callAddr
+
+	strangers atomic.Int64 // calls whose callers are not known, and whose messages are not whole
 
 	mu     sync.Mutex // guards the fields below
 	calls  int        // that were let in and are under way
@@ -44,6 +47,16 @@ func (a *callAddr) AddrPort() netip.AddrPort {
 		return at.AddrPort()
 	}
 	return netip.AddrPort{}
+}
+
+// Arrived says that a call has arrived over the connection whose caller is not known yet.
+func (a *callAddr) Arrived() { a.conn.strangers.Add(1) }
+
+// Settled says that its caller is known, or its message whole. Where there is no such call any more nothing is kept of what strangers sent over the connection.
+func (a *callAddr) Settled() {
+	if a.conn.strangers.Add(-1) == 0 {
+		a.conn.pending.Settle()
+	}
 }
 
 // RemoteAddr implements net.Conn.

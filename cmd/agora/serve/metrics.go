@@ -23,6 +23,7 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	registerNode(r, e)
 	registerCalls(r, e.node.Calls())
 	registerShedder(r, e.node.Shedder())
+	registerStrangers(r, e)
 	for _, d := range e.doors.all {
 		d.metrics(r)
 	}
@@ -93,7 +94,9 @@ func registerShedder(r *prometheus.Registry, shedder *admission.Shedder) {
 	connections, queued := shedder.Limits()
 	gauge(r, "agora_limit_connections", "Limit of open connections (limits.connections).", func() float64 { return float64(connections) })
 	gauge(r, "agora_limit_queued_bytes", "Limit of bytes buffered for all connections together, from which on load is shed (limits.queued).", func() float64 { return float64(queued) })
-	gauge(r, "agora_queued_bytes", "Bytes buffered for all connections together.", func() float64 { return float64(shedder.Held()) })
+	gauge(r, "agora_queued_bytes", "Bytes buffered for all connections together, those of strangers included.", func() float64 {
+		return float64(shedder.Held() + shedder.Strangers().Held())
+	})
 	gauge(r, "agora_queue_share", "Share of its usual size that the queue of one connection may have: 1, and less while much is buffered.", func() float64 {
 		return float64(shedder.Share()) / admission.FullShare
 	})
