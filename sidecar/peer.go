@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,14 +16,14 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/origin"
 	"github.com/agora-relay/agora/internal/p2phost"
 	"github.com/agora-relay/agora/wire/p2p"
 )
 
-const (
-	maxConns    = 512              // of peers
-	refusalTime = 10 * time.Second // until a peer that may not ask has taken that answer
-)
+// refusalTime is how long a peer that may not ask has to take that answer.
+const refusalTime = 10 * time.Second
 
 // peerSide is the agent as a peer of libp2p.
 type peerSide struct {
@@ -55,7 +56,10 @@ func (p *peerSide) open(cfg *Peer) error {
 		return err
 	}
 	p.waits, p.places, p.asking = newShares(p.limits.Streams/4), newShares(p.limits.Streams), newShares(p.limits.Concurrent/2)
-	p.host, err = p2phost.New(p2phost.Config{Key: p.key, Listen: listen, Connections: maxConns, UserAgent: userAgent, Reserves: true})
+	p.host, err = p2phost.New(p2phost.Config{
+		Key: p.key, Listen: listen, UserAgent: userAgent, Reserves: true,
+		Pages: origin.Policy{Closed: true}, Admitter: new(conns), // web pages have the doors of edges
+	})
 	if err != nil {
 		return fmt.Errorf("listen as a peer: %w", err)
 	}
@@ -131,7 +135,7 @@ func (p *peerSide) handles(work context.Context, f func(context.Context, network
 		switch {
 		case err != nil:
 			p.stats.asked(err)
-			p2phost.Finish(s, p2p.AppendFault(nil, err), refusalTime)
+			p2phost.Refuse(s, p2p.AppendFault(nil, err), refusalTime)
 		case p.places.try(caller):
 			defer p.places.give(caller)
 			f(ctx, s)
@@ -196,11 +200,14 @@ func (p *peerSide) serveCard(ctx context.Context, s network.Stream) {
 func (p *peerSide) serveHandoff(ctx context.Context, s network.Stream) {
 	limit := p.limits
 	_ = s.SetReadDeadline(time.Now().Add(limit.Within)) // what is over fails to be read
-	q, err := p2p.Read(s, limit.Request)
+	in := &kept{Reader: s, over: p2phost.AdmissionOf(s.Conn())}
+	defer in.release()
+	q, err := p2p.Read(in, limit.Request)
 	if err == nil {
 		_ = s.SetReadDeadline(time.Time{})
 		err = p.handOff(ctx, s, &q)
 	}
+	err = cmp.Or(in.full, err)
 	p.stats.asked(err)
 	if broken, ok := errors.AsType[*p2phost.BrokenOff](err); ok {
 		p.log.Debug("an answer was not written to its end", "peer", s.Conn().RemotePeer().String(), "err", broken.Why)
@@ -211,6 +218,31 @@ func (p *peerSide) serveHandoff(ctx context.Context, s network.Stream) {
 		p.finish(s, p2p.AppendFault(nil, err))
 	}
 }
+
+// kept reads a request, and counts what it has read.
+type kept struct {
+	io.Reader
+	over p2phost.Admission
+	n    int
+	full error // why it reads no further
+}
+
+// keptTwice is how much is kept of each byte: what decodes a request makes room for as much again.
+const keptTwice = 2
+
+// Read implements io.Reader.
+func (k *kept) Read(b []byte) (int, error) {
+	n, err := k.Reader.Read(b)
+	k.n += keptTwice * n
+	if !k.over.Hold(keptTwice * n) {
+		k.full = agora.Errorf(agora.Unavailable, "the sidecar holds as much as it can: try again later")
+		return 0, k.full
+	}
+	return n, err
+}
+
+// release has what was read count no more.
+func (k *kept) release() { k.over.Hold(-k.n) }
 
 func (p *peerSide) handOff(ctx context.Context, s network.Stream, q *p2p.Request) error {
 	ctx, stop := context.WithCancel(ctx)

@@ -18,6 +18,7 @@ import (
 type server struct {
 	*shared
 	peers   *known
+	conns   *conns
 	derived *derived
 }
 
@@ -27,9 +28,24 @@ type asker struct {
 	as    agora.AgentID
 }
 
-// asks returns who a peer asks as that asks for an agent, or for the cluster where of is zero. Errors are those of speaker, and AGENT_NOT_FOUND for an agent of another tenant than the peer's.
-func (v *server) asks(ctx context.Context, from peer.ID, of agora.Address) (*asker, error) {
+// question is a stream on which a peer asks.
+type question struct {
+	network.MuxedStream
+	over *conn         // the peer's connection, or the one over which its circuit comes
+	from peer.ID       // who asks
+	of   agora.Address // the agent that is asked, zero for the cluster
+}
+
+// asked is a question to the edge itself.
+func asked(s network.Stream) *question {
+	return &question{MuxedStream: s, over: counted(s.Conn()), from: s.Conn().RemotePeer()}
+}
+
+// asks returns who a peer asks as. Errors are those of speaker, and AGENT_NOT_FOUND for an agent of another tenant than the peer's. Nothing of the stream is read.
+func (v *server) asks(ctx context.Context, q *question) (*asker, error) {
+	from, of := q.from, q.of
 	a, as, err := v.peers.speaker(ctx, from)
+	v.conns.heard(ctx, q.over, from, a, err)
 	if err != nil {
 		return nil, err
 	}
@@ -47,26 +63,27 @@ func (a *asker) call(to agora.AgentID) carrier.Call {
 // cardTime is how long an agent may take to show its card.
 const cardTime = 5 * time.Second
 
-// serveCard answers a stream with a card: of an agent, or of the cluster where of is zero. What the peer says is ignored.
-func (v *server) serveCard(s network.MuxedStream, from peer.ID, of agora.Address) {
+// serveCard answers a stream with a card: of an agent, or of the cluster. What the peer says is not read.
+func (v *server) serveCard(q *question) {
 	ctx, cancel := context.WithTimeout(v.ctx, cardTime)
 	defer cancel()
-	b, err := v.card(ctx, from, of)
+	b, err := v.card(ctx, q)
 	if err != nil {
-		b = wire.AppendFault(nil, err)
+		p2phost.Refuse(q, wire.AppendFault(nil, err), writeTime)
+		return
 	}
-	finish(s, b)
+	finish(q, b)
 }
 
-func (v *server) card(ctx context.Context, from peer.ID, of agora.Address) ([]byte, error) {
-	who, err := v.asks(ctx, from, of)
+func (v *server) card(ctx context.Context, q *question) ([]byte, error) {
+	who, err := v.asks(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	if of.Agent == "" {
+	if q.of.Agent == "" {
 		return v.clusterCard(ctx, who.actor)
 	}
-	a, card, err := v.cfg.Carriers.Card(ctx, who.call(of.Agent))
+	a, card, err := v.cfg.Carriers.Card(ctx, who.call(q.of.Agent))
 	switch {
 	case err != nil:
 		return nil, err

@@ -123,6 +123,7 @@ func (v *derived) find(ctx context.Context, a *edge.Actor, p peer.ID) (agora.Add
 // own connects a peer with an agent of another dialect, and serves that circuit until it is over; false where there is no such agent.
 func (h *hop) own(ctx context.Context, s network.Stream, to peer.ID) bool {
 	a, _, err := h.peers.speaker(ctx, s.Conn().RemotePeer())
+	h.conns.heard(ctx, counted(s.Conn()), s.Conn().RemotePeer(), a, err)
 	if err != nil {
 		return false
 	}
@@ -151,7 +152,8 @@ func (v *server) beAgent(s network.Stream, at agora.Address) error {
 	if err != nil {
 		return err
 	}
-	up, err := p2phost.Upgrader(key, &network.NullResourceManager{}, nil)
+	over := counted(s.Conn())
+	up, err := p2phost.Upgrader(key, &network.NullResourceManager{}, nil, within{over})
 	if err != nil {
 		return err
 	}
@@ -170,8 +172,8 @@ func (v *server) beAgent(s network.Stream, at agora.Address) error {
 		})
 	}
 	from := conn.RemotePeer()
-	serves(wire.CardProtocol, func(s network.MuxedStream) { v.serveCard(s, from, at) })
-	serves(wire.HandoffProtocol, func(s network.MuxedStream) { v.serveHandoff(s, from, at) })
+	serves(wire.CardProtocol, func(s network.MuxedStream) { v.serveCard(&question{s, over, from, at}) })
+	serves(wire.HandoffProtocol, func(s network.MuxedStream) { v.serveHandoff(&question{s, over, from, at}) })
 	serves(ping.ID, answerPings)
 	serves(identify.ID, func(s network.MuxedStream) {
 		finish(s, identity(key.GetPublic(), mux.Protocols(), conn.RemoteMultiaddr()))
@@ -202,6 +204,44 @@ func (v *server) beAgent(s network.Stream, at agora.Address) error {
 			_ = handle(p, s) // it never fails
 		})
 	}
+}
+
+// within admits a connection that goes over a circuit: what is kept of it counts with the connection over which the circuit comes.
+type within struct{ over *conn }
+
+// Admit implements p2phost.Admitter.
+func (w within) Admit(p2phost.Secured) (p2phost.Admission, error) { return &inner{over: w.over}, nil }
+
+// inner is a connection that goes over a circuit.
+type inner struct {
+	over *conn
+
+	mu   sync.Mutex // guards the fields below
+	held int
+	gone bool
+}
+
+// Hold implements p2phost.Admission.
+func (i *inner) Hold(n int) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.gone {
+		return false
+	}
+	i.held += n
+	return i.over.Hold(n)
+}
+
+// Stream implements p2phost.Admission: streams that are served are counted where they are.
+func (*inner) Stream(int) bool { return true }
+
+// Release implements p2phost.Admission.
+func (i *inner) Release() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.gone = true
+	i.over.Hold(-i.held)
+	i.held = 0
 }
 
 // mostStreams is how many streams of one circuit are served at a time.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -15,28 +16,30 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	ma "github.com/multiformats/go-multiaddr"
 
-	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/web"
+	"github.com/agora-relay/agora/internal/origin"
 	"github.com/agora-relay/agora/internal/p2phost"
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
 // Config sets up a Door. Key and Carriers are required.
 type Config struct {
-	Key         crypto.PrivKey    // p2p.key
-	ClusterKey  []byte            // p2p.cluster-key: of it the keys of agents of other dialects are derived; they are no peers if nil
-	Listen      []ma.Multiaddr    // p2p-addr: of TCP; WebSocket shares the port of each
-	Announce    []ma.Multiaddr    // p2p.announce: where the edge is reached; where it listens if nil
-	Allow       []peer.ID         // p2p.allow: peers that nobody need bind
-	Connections int               // p2p.connections; 4096
-	Relay       Relay             // p2p.relay
-	Handoff     Handoff           // handoff
-	Version     string            // of the cluster, as its card tells it
-	Carriers    *carrier.Carriers // reach the agents of all dialects; used, not owned
-	Ready       func() error      // nil while new peers should come to this edge; the node's if nil
-	Log         *slog.Logger      // discards if nil
+	Key         crypto.PrivKey                             // p2p.key
+	ClusterKey  []byte                                     // p2p.cluster-key: of it the keys of agents of other dialects are derived; they are no peers if nil
+	Listen      []ma.Multiaddr                             // p2p-addr: of TCP; WebSocket shares the port of each
+	Announce    []ma.Multiaddr                             // p2p.announce: where the edge is reached; where it listens if nil
+	Allow       []peer.ID                                  // p2p.allow: peers that nobody need bind
+	Connections int                                        // p2p.connections; 4096
+	Relay       Relay                                      // p2p.relay
+	Handoff     Handoff                                    // handoff
+	Version     string                                     // of the cluster, as its card tells it
+	Open        func(address string) (net.Listener, error) // opens a port of TCP; [net.Listen] if nil
+	Pages       origin.Policy                              // server.origins: which web pages may have a WebSocket
+	Carriers    *carrier.Carriers                          // reach the agents of all dialects; used, not owned
+	Ready       func() error                               // nil while new peers should come to this edge; the node's if nil
+	Log         *slog.Logger                               // discards if nil
 }
 
 // Relay is what the relay of an edge allows.
@@ -74,6 +77,9 @@ func (c Config) withDefaults(n *edge.Node) Config {
 	if c.Ready == nil {
 		c.Ready = n.Ready
 	}
+	if c.Open == nil {
+		c.Open = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+	}
 	return c
 }
 
@@ -81,6 +87,7 @@ func (c Config) withDefaults(n *edge.Node) Config {
 type Door struct {
 	*shared
 	relays   *relays
+	conns    *conns
 	reserved *reservations
 	server   *server
 	registry *registry
@@ -95,12 +102,13 @@ func New(n *edge.Node, cfg Config) (*Door, error) {
 	relays := &relays{shared: s, reserved: reserved}
 	dialer := &dialer{s, peers, relays}
 	derived := &derived{key: s.cfg.ClusterKey}
-	d := &Door{shared: s, relays: relays, reserved: reserved, server: &server{s, peers, derived}}
+	conns := newConns(s, peers, relays)
+	d := &Door{shared: s, relays: relays, conns: conns, reserved: reserved, server: &server{s, peers, conns, derived}}
 	d.registry = &registry{s, peers, relays, reserved, dialer, derived}
-	d.hop = &hop{shared: s, peers: peers, relays: relays, reserved: reserved, circuits: &circuits{shared: s}, dialer: dialer, derived: derived, server: d.server}
+	d.hop = &hop{shared: s, peers: peers, conns: conns, relays: relays, reserved: reserved, circuits: &circuits{shared: s}, dialer: dialer, derived: derived, server: d.server}
 	var err error
 	d.host, err = p2phost.New(p2phost.Config{
-		Key: d.cfg.Key, Announce: d.cfg.Announce, Connections: d.cfg.Connections,
+		Key: d.cfg.Key, Announce: d.cfg.Announce, Open: d.conns.open, Pages: d.cfg.Pages, Admitter: d.conns,
 		UserAgent: "agora/" + cmp.Or(d.cfg.Version, "dev"), MayDial: dialer.mayDial,
 	})
 	if err != nil {
@@ -121,8 +129,8 @@ func (d *Door) serve() error {
 		return err
 	}
 	d.host.SetStreamHandler(proto.ProtoIDv2Hop, d.handles(d.hop.handle))
-	d.host.SetStreamHandler(wire.CardProtocol, d.handles(func(s network.Stream) { d.server.serveCard(s, s.Conn().RemotePeer(), agora.Address{}) }))
-	d.host.SetStreamHandler(wire.HandoffProtocol, d.handles(func(s network.Stream) { d.server.serveHandoff(s, s.Conn().RemotePeer(), agora.Address{}) }))
+	d.host.SetStreamHandler(wire.CardProtocol, d.handles(func(s network.Stream) { d.server.serveCard(asked(s)) }))
+	d.host.SetStreamHandler(wire.HandoffProtocol, d.handles(func(s network.Stream) { d.server.serveHandoff(asked(s)) }))
 	d.host.Network().Notify(&network.NotifyBundle{
 		ConnectedF: func(network.Network, network.Conn) { d.stats.Connections.Add(1) },
 		DisconnectedF: func(n network.Network, c network.Conn) {
@@ -138,6 +146,7 @@ func (d *Door) serve() error {
 	}
 	d.work.Go(d.relays.announce)
 	d.work.Go(d.reserved.keep)
+	d.work.Go(d.conns.recheck)
 	return nil
 }
 

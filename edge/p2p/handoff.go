@@ -7,24 +7,29 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/internal/p2phost"
 	core "github.com/agora-relay/agora/wire"
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// serveHandoff answers a stream on which a request is handed off: to an agent, or to the cluster, whose requests name their agent.
-func (v *server) serveHandoff(s network.MuxedStream, from peer.ID, of agora.Address) {
+// serveHandoff answers a stream on which a request is handed off: to an agent, or to the cluster, whose requests name their agent. Whose it is comes first: of a stranger nothing is read. What is
+// kept of a request counts until its answer is over.
+func (v *server) serveHandoff(s *question) {
 	begun := time.Now()
-	_ = s.SetReadDeadline(begun.Add(v.cfg.Handoff.Within)) // what is over fails to be read
-	q, err := wire.Read(s, v.cfg.Handoff.Request)
-	if err == nil {
-		_ = s.SetReadDeadline(time.Time{})
-		err = v.handOff(s, from, of, q)
+	in := &kept{Reader: s, over: s.over}
+	defer in.release()
+	who, q, err := v.readHandoff(s, in, begun)
+	if err != nil {
+		v.stats.Handoffs.Observe(time.Since(begun))
+		v.stats.handoff(wire.FaultOf(err).Code)
+		p2phost.Refuse(s, wire.AppendFault(nil, err), writeTime)
+		return
 	}
+	err = v.handOff(s, who, q)
 	v.stats.Handoffs.Observe(time.Since(begun))
 	var broken *p2phost.BrokenOff
 	switch {
@@ -39,21 +44,42 @@ func (v *server) serveHandoff(s network.MuxedStream, from peer.ID, of agora.Addr
 	}
 }
 
+// readHandoff returns who hands a request off, and the request.
+func (v *server) readHandoff(s *question, in *kept, begun time.Time) (*asker, wire.Request, error) {
+	who, err := v.asker(s)
+	if err != nil {
+		return nil, wire.Request{}, err
+	}
+	_ = s.SetReadDeadline(begun.Add(v.cfg.Handoff.Within)) // what is over fails to be read
+	q, err := wire.Read(in, v.cfg.Handoff.Request)
+	_ = s.SetReadDeadline(time.Time{})
+	if in.full != nil {
+		err = in.full
+	}
+	return who, q, err
+}
+
+// asker returns who hands off; UNAVAILABLE while the edge holds as much as it can.
+func (v *server) asker(q *question) (*asker, error) {
+	ctx, cancel := context.WithTimeout(v.ctx, cardTime)
+	defer cancel()
+	who, err := v.asks(ctx, q)
+	if err == nil && v.conns.full() {
+		return nil, errFull
+	}
+	return who, err
+}
+
 // handOff hands a request to its agent, and writes what that answers.
-func (v *server) handOff(s network.MuxedStream, from peer.ID, of agora.Address, q wire.Request) error {
-	to := of.Agent
+func (v *server) handOff(s *question, who *asker, q wire.Request) (err error) {
+	to := s.of.Agent
 	if to == "" {
-		var err error
 		if to, q, err = q.Target(); err != nil {
 			return err
 		}
 	}
 	ctx, stop := context.WithCancelCause(v.ctx)
 	defer stop(nil)
-	who, err := v.asks(ctx, from, of)
-	if err != nil {
-		return err
-	}
 	late := time.AfterFunc(v.cfg.Handoff.FirstByte, func() { stop(errLate) })
 	defer late.Stop()
 	v.background(func() { p2phost.Watch(s, func() { stop(errGone) }) })
@@ -64,6 +90,32 @@ func (v *server) handOff(s network.MuxedStream, from peer.ID, of agora.Address, 
 	defer a.Close()
 	return v.writeAnswer(ctx, s, a, late)
 }
+
+// kept reads a request, and counts what it has read.
+type kept struct {
+	io.Reader
+	over *conn
+	n    int
+	full error // why it reads no further
+}
+
+// keptTwice is how much is kept of each byte: what decodes a request makes room for as much again.
+const keptTwice = 2
+
+// Read implements io.Reader.
+func (k *kept) Read(b []byte) (int, error) {
+	n, err := k.Reader.Read(b)
+	k.n += keptTwice * n
+	if k.full = k.over.keep(keptTwice * n); k.full != nil {
+		return 0, k.full
+	}
+	return n, err
+}
+
+// release has what was read count no more.
+func (k *kept) release() { _ = k.over.keep(-k.n) } // giving back never fails
+
+var errFull = &agora.Error{Code: agora.Unavailable, Message: edge.Overloaded.Text, RetryAfter: time.Second}
 
 var (
 	errLate = agora.Errorf(agora.Timeout, "the agent does not answer")

@@ -23,6 +23,7 @@ import (
 type hop struct {
 	*shared
 	peers    *known
+	conns    *conns
 	relays   *relays
 	reserved *reservations
 	circuits *circuits
@@ -149,7 +150,9 @@ func (h *hop) reserve(s network.Stream, said []byte) {
 	p := s.Conn().RemotePeer()
 	ctx, cancel := context.WithTimeout(h.ctx, hopTime)
 	defer cancel()
-	switch _, err := h.peers.mayRelay(ctx, p); {
+	a, err := h.peers.mayRelay(ctx, p)
+	h.conns.heard(ctx, counted(s.Conn()), p, a, err)
+	switch {
 	case h.library == nil:
 		h.answer(s, pbv2.Status_PERMISSION_DENIED)
 	case err != nil:
@@ -195,7 +198,10 @@ func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
 	defer cancel()
 	of, asEdge := sourceOf(msg, src)
 	fromEdge := h.relays.isEdge(ctx, src, asEdge)
-	if h.drains.Load() {
+	if fromEdge {
+		counted(s.Conn()).beEdge()
+	}
+	if h.drains.Load() || h.conns.full() {
 		h.answer(s, pbv2.Status_RESOURCE_LIMIT_EXCEEDED)
 		return
 	}
@@ -219,7 +225,9 @@ func (h *hop) connect(s network.Stream, said []byte, msg *pbv2.HopMessage) {
 	case fromEdge:
 		h.refuse(s, pbv2.Status_NO_RESERVATION, done)
 	default:
-		if err := h.peers.mayConnect(ctx, src, to.ID); err != nil {
+		a, err := h.peers.mayConnect(ctx, src, to.ID)
+		h.conns.heard(ctx, counted(s.Conn()), src, a, err)
+		if err != nil {
 			h.refuse(s, statusOf(err), done)
 		} else if here {
 			h.here(s, said, src, done)

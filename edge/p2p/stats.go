@@ -11,6 +11,9 @@ import (
 // Stats counts what a door does. All fields may be read at any time.
 type Stats struct {
 	Connections  atomic.Int64 // of peers
+	Strangers    atomic.Int64 // those of them whose peers are nobody here
+	Refused      atomic.Int64 // connections that were closed because of a limit when their peer had proven who it is
+	Held         atomic.Int64 // bytes that are kept of what peers have sent: not read yet, or of requests that are not over
 	Reservations atomic.Int64 // of places at this edge
 	Here         atomic.Int64 // circuits to peers that have reserved a place here
 	Across       atomic.Int64 // circuits to peers that have reserved a place at another edge

@@ -45,3 +45,26 @@ func Finish(s network.MuxedStream, b []byte, within time.Duration) {
 	}
 	_ = s.Close() // what the caller still writes is for nobody
 }
+
+const (
+	refusedBytes = 1 << 20         // of a request that is refused are taken while its caller reads why
+	refusedTime  = 5 * time.Second // and for so long
+)
+
+// Refuse is Finish for a request of which not all was read. A caller that writes first and reads then has its rest taken, up to a bound: beyond, its stream is reset, and it may miss the answer.
+func Refuse(s network.MuxedStream, b []byte, within time.Duration) {
+	_ = s.SetWriteDeadline(time.Now().Add(within)) // what is over fails the write
+	_, err := s.Write(b)
+	if err == nil {
+		err = s.CloseWrite()
+	}
+	if err == nil {
+		_ = s.SetReadDeadline(time.Now().Add(refusedTime))
+		_, err = io.CopyN(io.Discard, s, refusedBytes)
+	}
+	if !errors.Is(err, io.EOF) {
+		_ = s.Reset()
+		return
+	}
+	_ = s.Close()
+}

@@ -5,6 +5,8 @@ package p2phost
 import (
 	"errors"
 	"log/slog"
+	"math"
+	"net"
 	"slices"
 	"time"
 
@@ -26,11 +28,10 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
-	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
-	"github.com/libp2p/go-libp2p/p2p/transport/tcpreuse"
-	"github.com/libp2p/go-libp2p/p2p/transport/websocket"
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/agora-relay/agora/internal/origin"
 )
 
 // The library would write what it has to say to the standard error, in a form of its own. What matters comes back as an error.
@@ -38,33 +39,42 @@ func init() { gologshim.SetDefaultHandler(slog.DiscardHandler) }
 
 // Config sets up a host. Key is required.
 type Config struct {
-	Key         crypto.PrivKey
-	Listen      []ma.Multiaddr // of TCP; WebSocket shares the port of each. None for a host that only dials
-	Announce    []ma.Multiaddr // where it says it is reached; where it listens if nil
-	Connections int            // in all; 4096
-	UserAgent   string
-	Reserves    bool // it can be reached through relays at which it reserves a place
+	Key       crypto.PrivKey
+	Listen    []ma.Multiaddr // of TCP; WebSocket shares the port of each. None for a host that only dials
+	Announce  []ma.Multiaddr // where it says it is reached; where it listens if nil
+	UserAgent string
+	Reserves  bool // it can be reached through relays at which it reserves a place
+
+	Open     func(address string) (net.Listener, error) // opens a port of TCP, and bounds the connections of it that say nothing; as here if nil
+	Pages    origin.Policy                              // which web pages may have a WebSocket
+	Admitter Admitter                                   // decides about connections once their peers are known; all may stay if nil
 
 	// MayDial reports whether a peer may be dialled at an address; any may if nil.
 	MayDial func(peer.ID, ma.Multiaddr) bool
 }
 
-// Host is a libp2p host. It does not look for ways to be reached, and trims no connections: those beyond the limit are refused.
+func (c Config) withDefaults() Config {
+	if c.Open == nil {
+		c.Open = listenTCP
+	}
+	return c
+}
+
+// Host is a libp2p host. It does not look for ways to be reached, and bounds no connections: its Admitter does.
 type Host struct {
 	host.Host
 	resources network.ResourceManager
+	ports     *ports
 }
 
 // New returns a host, which listens where it is to. The caller owes it a call of Close.
 func New(cfg Config) (*Host, error) {
-	if cfg.Connections == 0 {
-		cfg.Connections = 4096
-	}
+	cfg = cfg.withDefaults()
 	id, err := peer.IDFromPrivateKey(cfg.Key)
 	if err != nil {
 		return nil, err
 	}
-	resources, err := newResources(cfg)
+	resources, err := newResources()
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +90,26 @@ func New(cfg Config) (*Host, error) {
 
 // Listen has a host listen at addresses of TCP besides, and by WebSocket at the port of each.
 func (h *Host) Listen(tcp ...ma.Multiaddr) error {
-	if len(tcp) == 0 {
+	var all []ma.Multiaddr
+	for _, at := range tcp {
+		open, err := h.ports.add(at)
+		if err != nil {
+			return errors.Join(err, h.ports.close())
+		}
+		all = append(all, open...)
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	return h.Network().Listen(listen(tcp)...)
+	return h.Network().Listen(all...)
 }
 
-// Upgrader returns what makes a connection one of libp2p by a key.
-func Upgrader(key crypto.PrivKey, resources network.ResourceManager, gater connmgr.ConnectionGater) (transport.Upgrader, error) {
-	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: yamux.DefaultTransport}}
+// Upgrader returns what makes a connection one of libp2p by a key. The admitter may be nil, and is asked about each.
+func Upgrader(key crypto.PrivKey, resources network.ResourceManager, gater connmgr.ConnectionGater, a Admitter) (transport.Upgrader, error) {
+	if a == nil {
+		a = everybody{}
+	}
+	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: newMuxer(a)}}
 	secure, err := noise.New(noise.ID, key, muxers)
 	if err != nil {
 		return nil, err
@@ -119,16 +140,12 @@ func (h *Host) assemble(id peer.ID, cfg Config) (host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	up, err := Upgrader(cfg.Key, h.resources, gater)
+	up, err := Upgrader(cfg.Key, h.resources, gater, cfg.Admitter)
 	if err != nil {
 		return nil, errors.Join(err, net.Close())
 	}
-	shared := tcpreuse.NewConnMgr(false, up)
-	plain, err := tcp.NewTCPTransport(up, h.resources, shared, tcp.DisableReuseport(), tcp.WithConnectionTimeout(dialTimeout))
-	if err != nil {
-		return nil, errors.Join(err, net.Close())
-	}
-	ws, err := websocket.New(up, h.resources, shared)
+	h.ports = &ports{open: cfg.Open, pages: cfg.Pages, resources: h.resources, upgrader: up}
+	plain, ws, err := newTransports(h.ports)
 	if err != nil {
 		return nil, errors.Join(err, net.Close())
 	}
@@ -167,29 +184,15 @@ func circuits(h host.Host, net *swarm.Swarm, up transport.Upgrader, reserves boo
 	return net.AddTransport(c)
 }
 
-// listen adds WebSocket to each address.
-func listen(tcp []ma.Multiaddr) []ma.Multiaddr {
-	var all []ma.Multiaddr
-	for _, a := range tcp {
-		all = append(all, a, a.Encapsulate(ma.StringCast("/ws")))
-	}
-	return all
-}
-
-// newResources bounds connections: what a stream may hold is bounded by who serves it.
-func newResources(cfg Config) (network.ResourceManager, error) {
+// newResources bounds what one peer may have: what there may be in all is for the Admitter to say, which knows who is who, and what a stream may hold for who serves it.
+func newResources() (network.ResourceManager, error) {
 	limits := rcmgr.PartialLimitConfig{
-		System: rcmgr.ResourceLimits{
-			Conns: rcmgr.LimitVal(cfg.Connections), ConnsInbound: rcmgr.LimitVal(cfg.Connections), ConnsOutbound: rcmgr.LimitVal(cfg.Connections),
-			FD: rcmgr.Unlimited, Memory: rcmgr.Unlimited64, Streams: rcmgr.Unlimited, StreamsInbound: rcmgr.Unlimited, StreamsOutbound: rcmgr.Unlimited,
-		},
-		Transient:   rcmgr.ResourceLimits{Conns: 1024, ConnsInbound: 1024, Streams: 4096, StreamsInbound: 4096},
 		PeerDefault: rcmgr.ResourceLimits{Conns: 64, ConnsInbound: 64, Streams: peerStreams, StreamsInbound: peerStreams},
 	}
 	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits.Build(rcmgr.InfiniteLimits)), rcmgr.WithMetricsDisabled(),
 		rcmgr.WithLimitPerSubnet(
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: cfg.Connections}},
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 64, ConnCount: cfg.Connections}}),
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: math.MaxInt}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 64, ConnCount: math.MaxInt}}),
 		rcmgr.WithNetworkPrefixLimit([]rcmgr.NetworkPrefixLimit{}, []rcmgr.NetworkPrefixLimit{}),
 		rcmgr.WithConnRateLimiters(&rate.Limiter{}))
 }

@@ -39,7 +39,7 @@ func (s *p2pSettings) flags(f *pflag.FlagSet) {
 	f.Var(&s.ClusterKey, "p2p.cluster-key", "at least 32 characters, the same at every edge and nobody else's, of which the keys are derived by which agents of other dialects are peers of libp2p; they are none if empty; better given by environment or file")
 	f.StringSliceVar(&s.announce, "p2p.announce", nil, "multiaddresses (/dns4/HOST/tcp/PORT) at which peers are told that this edge is reached; where it listens if empty")
 	f.StringSliceVar(&s.allow, "p2p.allow", nil, "ids of peers that may ask and use the relay though no registration has bound them to an agent")
-	f.IntVar(&s.connections, "p2p.connections", 4096, "connections of libp2p of one edge")
+	f.IntVar(&s.connections, "p2p.connections", 4096, "connections of peers of libp2p that one edge lets in; an eighth as many more, 1,024 at most, are for peers that are bound to nobody, of which the one that has been there longest makes room")
 	s.relay = true
 	f.Var(&s.relay, "p2p.relay", "relay circuits to peers that reserve a place at an edge")
 	f.IntVar(&s.reservations, "p2p.relay.reservations", 4096, "peers that may have reserved a place at one edge")
@@ -104,7 +104,7 @@ type PeerKeys struct {
 // P2PDoor returns how the libp2p door of an edge is set up, but for what it shares with other doors.
 func (s *Settings) P2PDoor(at string, keys PeerKeys, log *slog.Logger) (p2p.Config, error) {
 	c := p2p.Config{
-		ClusterKey: keys.Cluster, Connections: s.P2P.connections, Log: log,
+		ClusterKey: keys.Cluster, Connections: s.P2P.connections, Pages: s.Server.Pages(), Log: log,
 		Relay: p2p.Relay{
 			Off: !bool(s.P2P.relay), Reservations: s.P2P.reservations, PerIP: s.P2P.perIP, Circuits: s.P2P.circuits,
 			Data: int64(s.P2P.data), Duration: s.P2P.duration,

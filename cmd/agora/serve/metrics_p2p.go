@@ -12,6 +12,9 @@ import (
 // registerP2P registers what the libp2p door counts.
 func registerP2P(r *prometheus.Registry, s *p2p.Stats) {
 	gauge(r, "agora_p2p_connections", "Connections of libp2p at this edge, those with other edges included.", loaded(&s.Connections))
+	gauge(r, "agora_p2p_strangers", "Those of them whose peers are bound to no agent, and no edges; without authentication, those over which nothing was asked yet.", loaded(&s.Strangers))
+	counter(r, "agora_p2p_refused_total", "Connections of libp2p that this edge has closed when their peer had proven who it is, because of a limit by address or for want of a place.", loaded(&s.Refused))
+	gauge(r, "agora_p2p_held_bytes", "Bytes that peers have sent and this edge keeps: what it has not read yet of their streams, and requests that are not over.", loaded(&s.Held))
 	gauge(r, "agora_p2p_reservations", "Peers that have reserved a place at the relay of this edge.", loaded(&s.Reservations))
 	circuits := metricOf("agora_p2p_circuits", "Circuits through this edge that are open, by where they lead: here, to a peer that has reserved a place here, also from other edges; across, to one that has at another edge; agent, to an agent of another dialect.", "where")
 	r.MustRegister(collector{[]*prometheus.Desc{circuits}, func(send func(prometheus.Metric, error)) {

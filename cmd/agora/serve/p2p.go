@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"strings"
 
@@ -20,11 +21,23 @@ func (e *edgeServer) openP2P(p plan, kit *web.Kit, c *carrier.Carriers) error {
 		return err
 	}
 	cfg.Carriers, cfg.Ready, cfg.Version = c, e.ready, version.String()
+	if p.Server.ProxyProtocol {
+		cfg.Open = e.listenBehindProxies
+	}
 	if e.doors.p2p, err = p2p.New(e.node, cfg); err != nil {
 		return err
 	}
 	e.doors.all = append(e.doors.all, p2pDoor{e.doors.p2p, kit})
 	return nil
+}
+
+// listenBehindProxies opens a port for peers, who may come by way of proxies.
+func (e *edgeServer) listenBehindProxies(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return peerListener(l, &e.proxies), nil
 }
 
 // peerAddress is where peers of libp2p reach the edge; empty where they don't.

@@ -14,12 +14,21 @@ import (
 // with a PROXY protocol v2 header, which says where they come from. To others a
 // header is no help: it is a bad request.
 func proxyListener(l net.Listener, trusted *edge.Proxies) net.Listener {
+	return proxyListenerOf(l, trusted, proxyproto.REQUIRE)
+}
+
+// peerListener is proxyListener for peers of libp2p, among whom the cluster's edges are: their network may be a trusted one, and they write no header.
+func peerListener(l net.Listener, trusted *edge.Proxies) net.Listener {
+	return proxyListenerOf(l, trusted, proxyproto.USE)
+}
+
+func proxyListenerOf(l net.Listener, trusted *edge.Proxies, fromProxies proxyproto.Policy) net.Listener {
 	return unproxied{&proxyproto.Listener{
 		Listener: l,
 		ConnPolicy: func(o proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
 			at, err := netip.ParseAddrPort(o.Upstream.String())
 			if err == nil && trusted.Trust(at.Addr()) {
-				return proxyproto.REQUIRE, nil
+				return fromProxies, nil
 			}
 			return proxyproto.SKIP, nil
 		},
