@@ -26,6 +26,9 @@ type binding struct {
 
 func (b *binding) address() agora.Address { return agora.ToAgent(b.claim.Tenant, b.claim.Agent) }
 
+// owner is as whose counts what the session holds.
+func (b *binding) owner() admission.Owner { return b.actor.Owner(b.claim.Agent) }
+
 // peer is the address of another agent of the same tenant.
 func (b *binding) peer(id agora.AgentID) agora.Address { return agora.ToAgent(b.claim.Tenant, id) }
 

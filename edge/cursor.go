@@ -17,6 +17,7 @@ type cursor struct {
 
 	mu            sync.Mutex // guards the fields below, and what subscriptions say of themselves
 	closed        bool       // the session is over here: nothing is handed on any more
+	left          bool       // nothing of the session is here any more
 	writing       bool       // the door has been handed what it has not written yet
 	pingPending   bool       // a ping that confirms is under way
 	unackedFrames int32      // frames of the mailbox written since the last ping
@@ -33,7 +34,8 @@ type cursor struct {
 // subscription is a session's in a space, and how far the agent has got there.
 type subscription struct {
 	*spaces.Place
-	queued bool // stands in the cursor's ready list
+	queued  bool // stands in the cursor's ready list
+	counted bool // among the memberships of its owner
 
 	acked     uint64 // known to have arrived
 	written   uint64 // written to the socket
@@ -315,7 +317,8 @@ func (c *cursor) spaces() []string {
 	return names
 }
 
-// subscribe puts a subscription in, which has been opened at a position, and returns the older one of the same space; nil for none.
+// subscribe puts a subscription in, which has been opened at a position, and returns the older one of the same space; nil for none. It
+// counts among those of its owner where that one did, or nothing was there.
 func (c *cursor) subscribe(p *subscription, opened *spaces.Place, at uint64) (old *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,7 +326,21 @@ func (c *cursor) subscribe(p *subscription, opened *spaces.Place, at uint64) (ol
 	p.acked, p.written, p.handed = at, at, at
 	old = c.subscriptions[p.Space()]
 	put(&c.subscriptions, p.Space(), p)
+	p.counted = !c.left
 	return old
+}
+
+// leave takes all subscriptions out, as nothing of the session is here any more, and returns how many counted.
+func (c *cursor) leave() (counted int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.subscriptions {
+		if p.counted {
+			counted++
+		}
+	}
+	c.subscriptions, c.left = nil, true
+	return counted
 }
 
 // unsubscribe takes the subscription of a space out; nil where there was none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/lock"
 	"github.com/agora-relay/agora/internal/pause"
@@ -119,6 +120,7 @@ func (s leaver) remove() {
 	s.node.stats.cards.Add(-s.profile.letGo())
 	s.node.dials.drop(s.Session)
 	s.hasLeft()
+	s.node.limits.usage.Give(admission.Spaces, s.owner(), int64(s.cursor.leave()))
 	s.out.sender().Close()
 	s.node.sessions.remove(s.Session)
 	s.node.stats.sessions.Add(-1)

@@ -48,7 +48,7 @@ func (o *outgoing) sender() *relay.Sender {
 
 func (o *outgoing) newSender(lanes []presence.Lane) *relay.Sender {
 	return o.node.relay.Sender(relay.SenderConfig{
-		Claim: &o.claim, Dirty: o.unclean, Deposed: o.laneLost, Asker: o,
+		Claim: &o.claim, Principal: o.actor.Principal().Name, Dirty: o.unclean, Deposed: o.laneLost, Asker: o,
 	}, lanes)
 }
 

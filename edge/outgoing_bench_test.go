@@ -87,7 +87,7 @@ func benchedOutgoing(b *testing.B) *outgoing {
 	_, err = store.Sessions.Begin(ctx, claim)
 	must(err)
 	r := relay.New(relay.Config{
-		Broker: log, Presence: store, MaxRecords: 1 << 20, MaxAge: 10 * time.Minute, Streams: func() int { return 1024 }, InFlight: 1 << 20,
+		Broker: log, Presence: store, MaxRecords: 1 << 20, MaxAge: 10 * time.Minute, InFlight: 1 << 20,
 		Valid: func() (time.Time, bool) { return log.Now(), true },
 	})
 	b.Cleanup(r.Close)

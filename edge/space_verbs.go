@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/presence"
 	"github.com/agora-relay/agora/spaces"
@@ -36,8 +37,11 @@ func (s member) join(ctx context.Context, space string, w spaces.Where) (spaces.
 	}
 	w.NoCreate = s.actor.refusesSpace(policy.Create, space) != ""
 	old, _ := s.cursor.subscription(space)
-	if most := s.node.limits.Load().Spaces; old == nil && len(s.cursor.spaces()) >= most {
-		return spaces.Joined{}, agora.Errorf(agora.RateLimited, "an agent may be in at most %d spaces", most)
+	if old == nil { // until it counts by itself
+		if err := s.node.limits.usage.Take(admission.Spaces, s.owner(), 1); err != nil {
+			return spaces.Joined{}, err
+		}
+		defer s.node.limits.usage.Give(admission.Spaces, s.owner(), 1)
 	}
 	ctx, done := s.out.patient(ctx)
 	defer done()
@@ -92,8 +96,12 @@ func (s member) seen(j spaces.Joined) spaces.Joined {
 // subscribe puts a subscription at a position into the session, instead of an older one
 // of the same space. What woke it before goes for now.
 func (s member) subscribe(p *subscription, opened *spaces.Place, at uint64) {
-	if old := s.cursor.subscribe(p, opened, at); old != nil {
+	old := s.cursor.subscribe(p, opened, at)
+	if old != nil {
 		old.Close()
+	}
+	if p.counted && old == nil {
+		s.node.limits.usage.Add(admission.Spaces, s.owner(), 1)
 	}
 	s.markMoved()
 	s.subscriptionReady(p)
@@ -173,6 +181,9 @@ func (s member) leave(ctx context.Context, space string) error {
 	}
 	if p := s.cursor.unsubscribe(space); p != nil {
 		p.Close()
+		if p.counted {
+			s.node.limits.usage.Give(admission.Spaces, s.owner(), 1)
+		}
 	}
 	return nil
 }

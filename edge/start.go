@@ -56,7 +56,7 @@ func newNode(cfg Config) *Node {
 	n.owner = n.newOwner()
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
-		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Streams: func() int { return n.limits.Load().Streams }, InFlight: cfg.Limits.InFlight,
+		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Usage: n.limits.usage, InFlight: cfg.Limits.InFlight,
 		Valid: n.owner.Lease().Valid, Confirmed: n.edges.askConfirmed, Taken: n.edges.askTaken, Log: cfg.Log,
 	})
 	n.calls = newCalls(cfg, n.owner, n.relay, &n.limits)

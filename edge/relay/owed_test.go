@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
@@ -111,7 +112,7 @@ func TestStreamsThatEndedWithAnEarlierHolderMakeRoom(t *testing.T) {
 		left = append(left, presence.OpenStream{Stream: name, Kind: agora.Event})
 	}
 	first.Close()
-	b.streams = 2
+	b.limits.Set(admission.Limits{Streams: 2})
 	second := b.relay.Sender(relay.SenderConfig{Claim: &b.claim}, []presence.Lane{{To: room, Open: left}})
 	defer second.Close()
 	if err := b.say(second, room, "", agora.Whole); err != nil { // from here on it knows what the log says

@@ -13,6 +13,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/broker/natsd"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
@@ -28,7 +29,7 @@ type bench struct {
 	stuck atomic.Bool // nothing can be stored: all is refused for the moment
 	stop  func()      // stops the log's server
 
-	streams int // that one sender may have open
+	limits *admission.LiveLimits // of streams
 }
 
 func newBench(t *testing.T) *bench {
@@ -42,7 +43,7 @@ func newBench(t *testing.T) *bench {
 	nats, err := natsd.Embed(ctx, natsd.Config{})
 	must(err)
 	t.Cleanup(nats.Shutdown)
-	b := &bench{T: t, stop: nats.Shutdown, streams: 1024}
+	b := &bench{T: t, stop: nats.Shutdown, limits: admission.NewLiveLimits(admission.Limits{})}
 	b.log, err = broker.Connect(ctx, broker.Config{URL: nats.URL(), Memory: true, GiveUp: await.Long, Election: await.Long})
 	must(err)
 	t.Cleanup(b.log.Close)
@@ -64,7 +65,7 @@ func newBench(t *testing.T) *bench {
 	_, err = b.store.Sessions.Begin(ctx, b.claim)
 	must(err)
 	b.relay = relay.New(relay.Config{
-		Broker: b.log, Presence: b.store, MaxRecords: 4096, MaxAge: 10 * time.Minute, Streams: func() int { return b.streams }, InFlight: 1 << 20,
+		Broker: b.log, Presence: b.store, MaxRecords: 4096, MaxAge: 10 * time.Minute, Usage: admission.NewUsage(b.limits), InFlight: 1 << 20,
 		Valid: func() (time.Time, bool) { return b.log.Now(), !b.stuck.Load() },
 	})
 	t.Cleanup(b.relay.Close)

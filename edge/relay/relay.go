@@ -12,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -19,12 +20,12 @@ import (
 type Config struct {
 	Broker     *broker.Broker
 	Presence   *presence.Store
-	MailboxOff bool          // an agent without a session is AGENT_OFFLINE
-	MaxRecords int64         // of a mailbox
-	MaxAge     time.Duration // of a record
-	Answer     time.Duration // that presence has for what a message waits for: its agent is to hear then, not when the library gives up; 3s
-	Streams    func() int    // open streams that one sender may have now
-	InFlight   int           // bytes under way of one sender
+	MailboxOff bool             // an agent without a session is AGENT_OFFLINE
+	MaxRecords int64            // of a mailbox
+	MaxAge     time.Duration    // of a record
+	Answer     time.Duration    // that presence has for what a message waits for: its agent is to hear then, not when the library gives up; 3s
+	Usage      *admission.Usage // counts the streams that senders have open; one with the default limits if nil
+	InFlight   int              // bytes under way of one sender
 	Valid      func() (at time.Time, ok bool)
 	// Confirmed asks the edge that holds an agent how far the agent has got with its mailbox. It may block.
 	Confirmed func(ctx context.Context, to agora.Address, holder presence.Holder) (Confirmed, error)
@@ -61,6 +62,9 @@ type Relay struct {
 func New(cfg Config) *Relay {
 	ctx, stop := context.WithCancel(context.Background())
 	cfg.Answer = cmp.Or(cfg.Answer, 3*time.Second)
+	if cfg.Usage == nil {
+		cfg.Usage = admission.NewUsage(admission.NewLiveLimits(admission.Limits{}))
+	}
 	return &Relay{cfg: cfg, ctx: ctx, stop: stop, peers: map[agora.Address]*peer{}, senders: map[*laneSet]struct{}{}, touched: time.Now()}
 }
 

@@ -27,7 +27,12 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err erro
 			}
 			return nil
 		}
-		if l, err = s.prepare(ctx, &m, o); err != nil {
+		var reserved bool
+		l, reserved, err = s.prepare(ctx, &m, o)
+		if reserved {
+			defer s.unreserve()
+		}
+		if err != nil {
 			err = s.Undecided(m.To, m.N, err)
 			if !o.Piece {
 				s.refuse(k, m.Part, m.N, err)
@@ -103,47 +108,48 @@ func (s *Sender) goesOn(k *streamKey, m *agora.Message) (l *lane, st *stream, to
 }
 
 // prepare returns the message's lane, once the addressee is known to be there
-// and presence knows of the lane and the stream. The caller releases it.
-func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (*lane, error) {
+// and presence knows of the lane and the stream. The caller releases it, and what was reserved for a stream that is to open.
+func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (l *lane, reserved bool, err error) {
 	begins := m.Part == agora.Start || m.Part == agora.Whole
 	s.mu.Lock()
-	l := s.lanes[m.To]
+	l = s.lanes[m.To]
 	used := s.mayHaveUsed(m.To)
 	_, parked := s.parked[m.To]
 	st := s.open[streamKey{m.To, m.Stream}]
 	s.mu.Unlock()
 	if !begins && m.Kind != agora.Control && l == nil && !used { // a cancel may be the first word to a stream's sender
 		if err := s.mayHaveBegun(ctx, m); err != nil {
-			return nil, err
+			return nil, reserved, err
 		}
 	}
 	if begins && s.relay.away(m, l) {
-		return nil, logAway()
+		return nil, false, logAway()
 	}
 	if m.Part == agora.Start && st == nil {
-		if err := s.mayOpen(); err != nil {
-			return nil, err
+		if err := s.reserve(); err != nil {
+			return nil, false, err
 		}
+		reserved = true
 	}
 	if st != nil && !begins {
 		m.Meta.Receipts |= st.receipts &^ agora.Stored
 	}
 	if begins {
 		if err := s.reach(ctx, m, l); err != nil {
-			return nil, err
+			return nil, reserved, err
 		}
 	}
 	if l == nil && !parked && !(m.To.IsBox() && (m.Part == agora.Whole || m.Kind == agora.Control)) || begins && (m.Part == agora.Start || !m.Meta.Deadline.IsZero()) {
 		if err := s.note(ctx, m, o); err != nil {
-			return nil, err
+			return nil, reserved, err
 		}
 	}
 	l = s.lane(m.To)
 	if err := s.pace(l, m); err != nil {
 		s.release(l)
-		return nil, err
+		return nil, reserved, err
 	}
-	return l, nil
+	return l, reserved, nil
 }
 
 // mayHaveBegun returns STREAM_NOT_FOUND for a part of a stream in a lane that the session is not known to have used. An earlier holder of a resumed one may have, and
@@ -235,10 +241,9 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 	case m.Part == agora.Start && (st == nil || st.ended):
 		st = &stream{key: k, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame, pieces: o.Piece}
 		s.uses(st, l)
-		put(&s.open, k, st)
+		s.opens(k, st)
 		delete(s.owed, k)
 		s.relay.streamOpens(s.cfg.Claim, k.to, k.stream) // what was refused may have ended since presence was told
-		s.last = nil
 		s.expire(k, st, m.Meta.Deadline, false)
 		return st, true, false
 	case m.Part.Ends() && st != nil:

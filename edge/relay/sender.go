@@ -7,9 +7,10 @@ import (
 
 // SenderConfig names the session that sends.
 type SenderConfig struct {
-	Claim   *presence.Claim // which does not change
-	Dirty   uint64          // the highest epoch that ended without handing over
-	Deposed func()          // the claim was taken; called at most once a lane, never blocking
+	Claim     *presence.Claim // which does not change
+	Principal string          // whose it is, beside its agent; empty where nobody has asked
+	Dirty     uint64          // the highest epoch that ended without handing over
+	Deposed   func()          // the claim was taken; called at most once a lane, never blocking
 	// Asker is told of what is sent without an asker of its own, and of a deadline that has passed where the other end was told: of a stream, or of a
 	// request by the id of its frame.
 	Asker Asker
@@ -51,7 +52,7 @@ func (s *Sender) inherit(l presence.Lane) {
 			continue
 		}
 		s.used[l.To] = append(s.used[l.To], o)
-		put(&s.open, k, st)
+		s.opens(k, st)
 		s.expire(k, st, o.Deadline, false)
 		if l.To.IsBox() {
 			s.known().resume(l.To, o.Stream)
@@ -66,6 +67,9 @@ func (s *Sender) Close() {
 	closed := s.closed
 	s.closed = true
 	s.stopDeadlines()
+	for _, st := range s.open {
+		s.uncount(st)
+	}
 	s.mu.Unlock()
 	if closed {
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -30,6 +31,7 @@ type stream struct {
 	timer    *time.Timer
 	begins   bool // its start is on its way into a lane
 	awaited  bool // its start was refused for the moment and comes again under its number, and all of its parts with it
+	counted  bool // among the open streams of its owner
 	ended    bool // its last part is on its way: a start begins another stream
 	pieces   bool // of one frame: see Options
 }
@@ -179,8 +181,7 @@ func (s *streamSet) end(k streamKey, st *stream, err error) {
 	s.mu.Lock()
 	current := st != nil && s.open[k] == st
 	if current {
-		delete(s.open, k)
-		s.last = nil
+		s.shuts(k, st)
 	}
 	if st != nil {
 		stopTimer(st)
@@ -199,28 +200,65 @@ func (s *streamSet) end(k streamKey, st *stream, err error) {
 	}
 }
 
-// mayOpen returns RATE_LIMITED where as many streams are open as may be. Those that an earlier holder left and the log says are over do not
-// count: their agent need not say more of them.
-func (s *streamSet) mayOpen() error {
+// owner is as whose the open streams count.
+func (s *streamSet) owner() admission.Owner {
+	return admission.Owner{Tenant: s.cfg.Claim.Tenant, Principal: s.cfg.Principal, Agent: s.cfg.Claim.Agent}
+}
+
+// opens adds a stream to those that are open, and counts it; mu is held.
+func (s *streamSet) opens(k streamKey, st *stream) {
+	if old := s.open[k]; old != nil {
+		s.uncount(old)
+	}
+	if !s.closed {
+		s.relay.cfg.Usage.Add(admission.Streams, s.owner(), 1)
+		st.counted = true
+	}
+	put(&s.open, k, st)
+	s.last = nil
+}
+
+// shuts takes a stream out of those that are open; mu is held.
+func (s *streamSet) shuts(k streamKey, st *stream) {
+	delete(s.open, k)
+	s.uncount(st)
+	s.last = nil
+}
+
+// uncount counts a stream no more; mu is held.
+func (s *streamSet) uncount(st *stream) {
+	if st.counted {
+		s.relay.cfg.Usage.Give(admission.Streams, s.owner(), 1)
+		st.counted = false
+	}
+}
+
+// reserve counts a stream that is to open, until unreserve: it counts by itself once it has. RATE_LIMITED where as many are open as may be. Those that an earlier
+// holder left and the log says are over do not count: their agent need not say more of them.
+func (s *streamSet) reserve() error {
+	err := s.relay.cfg.Usage.Take(admission.Streams, s.owner(), 1)
+	if err == nil || !s.shutOver() {
+		return err
+	}
+	return s.relay.cfg.Usage.Take(admission.Streams, s.owner(), 1)
+}
+
+func (s *streamSet) unreserve() { s.relay.cfg.Usage.Give(admission.Streams, s.owner(), 1) }
+
+// shutOver takes out the streams of earlier holders that are over by the word of the log, and reports whether there are any.
+func (s *streamSet) shutOver() (some bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := s.relay.cfg.Streams()
-	if len(s.open) < most {
-		return nil
-	}
 	for k, st := range s.open {
 		if st.lane != nil || s.lanes[k.to] == nil || s.mayBeOpen(k) {
 			continue
 		}
-		delete(s.open, k)
+		s.shuts(k, st)
 		stopTimer(st)
-		s.last = nil
 		s.relay.streamClosed(*s.cfg.Claim, k.to, k.stream)
+		some = true
 	}
-	if n := len(s.open); n >= most {
-		return agora.Errorf(agora.RateLimited, "%d streams are open: more are not allowed", n)
-	}
-	return nil
+	return some
 }
 
 // Concludes notes the id of the message with which a stream to an address ends.
