@@ -61,7 +61,7 @@ func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func(Ad
 	if a.Actor, err = e.Authenticate(ctx, c); err != nil {
 		return Admission{}, err
 	}
-	if err = a.Actor.countConnection(a.permit); err != nil {
+	if err = a.Actor.countConnection(a.permit, a.slot); err != nil {
 		return Admission{}, err
 	}
 	return a, nil

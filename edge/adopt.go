@@ -87,6 +87,10 @@ func (d *dials) adopt(ctx context.Context, o presence.Orphan, a *Actor) error {
 	if err != nil {
 		return err
 	}
+	if err := slot.Own(a.Owner(o.Agent)); err != nil {
+		slot.Release()
+		return err
+	}
 	orphan := &Orphan{Address: o.Dial.Address, Card: o.Card, Actor: a, seen: o, slot: slot}
 	ctx, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()

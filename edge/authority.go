@@ -72,9 +72,9 @@ func (a *authority) forbidden(why, format string, what string) error {
 }
 
 // countConnection counts a connection for the actor's principal: RATE_LIMITED when that has too
-// many. Principals without a name are nobody in particular, and not counted. Actors that were
+// many, UNAVAILABLE when it holds too much. Principals without a name are nobody in particular, and not counted. Actors that were
 // vouched for in the same words share one Principal from then on.
-func (a *authority) countConnection(p *admission.Permit) error {
+func (a *authority) countConnection(p *admission.Permit, slot *admission.Slot) error {
 	who := a.Principal()
 	if who == nil || who.Name == "" {
 		return nil
@@ -84,7 +84,7 @@ func (a *authority) countConnection(p *admission.Permit) error {
 		return err
 	}
 	a.principal.Store(shared.(*Principal))
-	return nil
+	return slot.Own(a.Owner(""))
 }
 
 // CountTogether has what the actor says count with all that is said so for its principal at this edge: that of requests, each of which has an

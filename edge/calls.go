@@ -98,7 +98,7 @@ func (s actingAs) mayCall(ctx context.Context, m *agora.Message) error {
 	if err := s.actor.forbidden(s.actor.grant().Refuses(policy.Send, string(m.To.Agent)), addressing, string(m.To.Agent)); err != nil {
 		return err
 	}
-	if err := n.limits.Shedder.Full(); err != nil {
+	if err := n.limits.Shedder.FullFor(s.actor.Owner(s.as)); err != nil {
 		return err
 	}
 	return s.actor.quota.SpendFor(ctx, s.actor.as(s.as), len(m.Body))

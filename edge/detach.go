@@ -117,7 +117,7 @@ func (s leaver) reassert(ctx context.Context) (held bool, err error) {
 // remove lets go of a detached session. The caller holds the departure's mu.
 func (s leaver) remove() {
 	s.departure.done = true
-	s.node.stats.cards.Add(-s.profile.letGo())
+	s.node.limits.usage.Give(admission.Bytes, s.owner(), s.profile.letGo())
 	s.node.dials.drop(s.Session)
 	s.hasLeft()
 	s.node.limits.usage.Give(admission.Spaces, s.owner(), int64(s.cursor.leave()))

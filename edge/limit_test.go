@@ -77,7 +77,7 @@ func TestAPrincipalWithoutANameIsCountedNowhere(t *testing.T) {
 		}
 		a := new(Actor)
 		a.principal.Store(&Principal{Tenant: "a"})
-		if err := a.countConnection(permit); err != nil {
+		if err := a.countConnection(permit, nil); err != nil {
 			t.Errorf("nobody in particular: %v", err)
 		}
 	}

@@ -17,11 +17,13 @@ type limiters struct {
 
 // newLimiters returns the limiters that settings ask for. shed is what the edge's shedder looks at and does.
 func newLimiters(cfg Config, shed admission.ShedderConfig, authenticate func(context.Context, Credentials) (*Actor, error)) limiters {
-	live := admission.NewLiveLimits(cfg.Limits)
 	shed.Connections, shed.Queued, shed.Shared = cfg.Limits.Connections, cfg.Limits.Queued, cfg.Proxies.Trust
+	shedder := admission.NewShedder(shed)
+	cfg.Limits.Connections, _ = shedder.Limits()
+	live := admission.NewLiveLimits(cfg.Limits)
 	return limiters{
 		LiveLimits: live, rates: admission.NewRateLimiter(live, cfg.Presence, cfg.Answer), usage: admission.NewUsage(live),
-		Entrance: Entrance{Connections: admission.NewConnLimiter(live), Shedder: admission.NewShedder(shed), Authenticate: authenticate},
+		Entrance: Entrance{Connections: admission.NewConnLimiter(live), Shedder: shedder, Authenticate: authenticate},
 	}
 }
 

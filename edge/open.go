@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/presence"
 )
@@ -118,7 +119,7 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	if c.Dialled && rec.Dial != nil {
 		n.dials.put(s, *rec.Dial)
 	}
-	n.stats.cards.Add(s.profile.now().held())
+	n.limits.usage.Add(admission.Bytes, s.owner(), s.profile.now().held())
 	inTime := n.sessions.add(s)
 	n.owner.Here(s.address())
 	if h.HasLast && o.after > rec.Position.Cursor {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 )
 
 // Session is an agent's live connection. The door calls Pull, Queued and Written from its one
@@ -51,7 +52,7 @@ func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) 
 		return agora.AsError(err)
 	}
 	if !s.life.ended() {
-		s.node.stats.cards.Add(s.profile.keep(cardOf(card)))
+		s.node.limits.usage.Add(admission.Bytes, s.owner(), s.profile.keep(cardOf(card)))
 	}
 	if heartbeat {
 		s.profile.heartbeat.Store(true)

@@ -25,7 +25,6 @@ type counters struct {
 	sessions, sent atomic.Int64
 	_              [64]byte
 	started        atomic.Int64
-	cards          atomic.Int64              // bytes of what agents said of themselves
 	ended          [len(causes)]atomic.Int64 // by cause
 	toWritten      latency.Histogram         // from stored to written to a socket
 }

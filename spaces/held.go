@@ -15,18 +15,19 @@ func (h *Hub) Squeeze(share, whole int) {
 // room is how many bytes the queue of one member may keep.
 func (h *Hub) room() int { return int(h.queue.Load()) }
 
-// Held returns the bytes of events that are kept for members, each counted
+// Held returns, by tenant, the bytes of events that are kept for members, each counted
 // once however many members wait for it, and of those not handed on yet. It
 // does not block; its cost is that of a look at every member.
-func (h *Hub) Held() (held int64) {
+func (h *Hub) Held() map[string]int64 {
 	h.mu.Lock()
 	fans := make([]*fan, 0, len(h.fans))
 	for _, f := range h.fans {
 		fans = append(fans, f)
 	}
 	h.mu.Unlock()
+	held := map[string]int64{}
 	for _, f := range fans {
-		held += f.held()
+		held[f.to.Tenant] += f.held()
 	}
 	return held
 }

@@ -23,6 +23,8 @@ type ConnLimiter struct {
 	mu         sync.Mutex // guards the fields below
 	addresses  map[netip.Addr]int
 	principals map[principalKey]*principalConns
+	tenants    map[string]int64 // connections of the principals of each
+	named      int64            // of all principals
 }
 
 // ConnLimiterStats counts the connections that a ConnLimiter refused. All fields may be read at any time.
@@ -44,7 +46,7 @@ type principalConns struct {
 
 // NewConnLimiter returns a limiter without connections.
 func NewConnLimiter(limits *LiveLimits) *ConnLimiter {
-	return &ConnLimiter{limits: limits, perAddress: newAddressBuckets(), arrivals: newAddressBuckets(), addresses: map[netip.Addr]int{}, principals: map[principalKey]*principalConns{}}
+	return &ConnLimiter{limits: limits, perAddress: newAddressBuckets(), arrivals: newAddressBuckets(), addresses: map[netip.Addr]int{}, principals: map[principalKey]*principalConns{}, tenants: map[string]int64{}}
 }
 
 // Stats returns the counters. They go on counting.
@@ -118,7 +120,7 @@ func (p *Permit) From() netip.Addr {
 // connectionsRetry is when it makes sense to try again after too many connections.
 const connectionsRetry = 5 * time.Second
 
-// CountFor counts the connection for a principal: RATE_LIMITED when that has too many.
+// CountFor counts the connection for a principal: RATE_LIMITED when that, or its tenant, has as many as it may.
 // details is a pointer to what is known of the principal, which nobody changes. It returns the pointer that an earlier
 // connection of the principal has brought, where that points to the same: so all of them keep it once.
 func (p *Permit) CountFor(tenant, name string, details any) (shared any, err error) {
@@ -130,12 +132,16 @@ func (p *Permit) CountFor(tenant, name string, details any) (shared any, err err
 	if of == nil {
 		of = &principalConns{key: key, details: details}
 	}
-	if l.PerPrincipal > 0 && of.n >= l.PerPrincipal {
+	if level, refused := l.Bound(Connections).Refuses(Held{0, int64(of.n), c.tenants[tenant], c.named}, 1); refused {
 		c.count.Principals.Add(1)
-		return nil, rateLimited("too many connections of this principal", connectionsRetry)
+		e := Connections.Refusal(level)
+		e.RetryAfter = connectionsRetry
+		return nil, e
 	}
 	c.principals[key] = of
 	of.n++
+	c.named++
+	count(c.tenants, tenant, 1)
 	p.of = of
 	if !reflect.DeepEqual(of.details, details) {
 		of.details = details // its credentials were renewed: those that come now have them as well
@@ -156,6 +162,8 @@ func (p *Permit) Release() {
 		p.from = netip.Addr{}
 	}
 	if p.of != nil {
+		c.named--
+		count(c.tenants, p.of.key.tenant, -1)
 		if p.of.n--; p.of.n == 0 {
 			delete(c.principals, p.of.key)
 		}

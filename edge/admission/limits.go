@@ -50,6 +50,7 @@ func (l Limits) WithDefaults() Limits {
 	l.EdgeSpaces = cmp.Or(l.EdgeSpaces, 1<<22)
 	l.EdgeNodes = cmp.Or(l.EdgeNodes, 1<<15)
 	l.Card = cmp.Or(l.Card, 256<<10)
+	l.Queued = cmp.Or(l.Queued, 256<<20)
 	l.InFlight = max(cmp.Or(l.InFlight, 1<<20), l.Frame)
 	l.Burst = cmp.Or(l.Burst, 1)
 	return l

@@ -14,6 +14,9 @@ const (
 	Nodes                        // AIP nodes that an edge holds, those that links have brought included
 	RequestBytes                 // bytes of bodies and messages of requests that an edge reads or answers
 
+	Connections // connections of principals to an edge, counted by [ConnLimiter]
+	Bytes       // bytes that an edge holds, of which the shedder decides: see [Tally]
+
 	resources // how many there are
 )
 
@@ -32,6 +35,10 @@ func (l *Limits) Bound(r Resource) Bound {
 		return Bound{Principal: int64(l.Nodes), Whole: int64(l.EdgeNodes)}
 	case RequestBytes:
 		return Bound{Whole: max(cmp.Or(l.Queued, defaultQueued)/2, leastForRequests)}
+	case Connections:
+		return Bound{Principal: int64(l.PerPrincipal), Whole: int64(l.Connections)}
+	case Bytes:
+		return Bound{Whole: l.Queued}
 	}
 	return Bound{}
 }
@@ -56,6 +63,9 @@ var table = [resources]resource{
 	Spaces:       {"spaces", "memberships in spaces", "the edge has as many memberships in spaces as it can take", "`limits.spaces` (agent), `limits.edge.spaces` (whole)", "an edge"},
 	Nodes:        {"nodes", "AIP nodes at this edge", "the edge has as many AIP nodes as it can take", "`limits.nodes` (principal), `limits.edge.nodes` (whole)", "an edge"},
 	RequestBytes: {"request_bytes", "bytes of unfinished requests", "the edge holds as many bytes of unfinished requests as it can", "half of `limits.queued` (whole)", "an edge"},
+
+	Connections: {"connections", "connections", "the edge has as many connections as it can take", "`limits.connections-per-principal` (principal), `limits.connections` (whole)", "an edge, not with `--auth none`"},
+	Bytes:       {"bytes", "bytes held", "the edge holds as much as it can", "`limits.queued` (whole)", "an edge"},
 }
 
 // String returns the name of a resource, as metrics have it.

@@ -28,19 +28,24 @@ type sampled struct {
 
 // sample adds up what is held, and decides what is shed until the next sample.
 func (s *Shedder) sample() {
-	total, closing := s.total()
+	tally, closing := s.total()
+	counted, over := tally.judge(s.cfg.Queued)
+	total := tally.total()
 	s.held.Store(total)
+	s.full.Store(counted >= s.cfg.Queued)
 	s.shrinkQueues(total)
 	s.strangers.shrink()
-	s.shedNewest(total)
-	s.closeNewest(total - closing)
+	s.setReady(counted)
+	s.shedParties(over)
+	s.shedNewest(counted)
+	s.closeNewest(counted - closing)
 }
 
-// total adds up what is held: for nobody in particular, and for the active connections. Those
+// total adds up what is held: beside connections, and for those that are active. Those
 // that have come to rest are not sampled again. closing is held by connections that close already.
-func (s *Shedder) total() (total, closing int64) {
-	if s.cfg.Unattributed != nil {
-		total = s.cfg.Unattributed()
+func (s *Shedder) total() (tally Tally, closing int64) {
+	if s.cfg.Kept != nil {
+		s.cfg.Kept(&tally)
 	}
 	active := s.takeActive()
 	stay := active[:0]
@@ -50,7 +55,7 @@ func (s *Shedder) total() (total, closing int64) {
 			continue
 		}
 		stay = append(stay, at)
-		total += held
+		tally.Add(at.slot.owner(), held)
 		if at.slot.closed {
 			closing += held
 		}
@@ -60,7 +65,15 @@ func (s *Shedder) total() (total, closing int64) {
 	for _, at := range stay {
 		s.active = append(s.active, at.slot)
 	}
-	return total, closing
+	return tally, closing
+}
+
+// owner is as whose counts what the connection holds.
+func (s *Slot) owner() Owner {
+	if s.party == nil {
+		return Owner{}
+	}
+	return s.party.who
 }
 
 // rests takes a slot whose connection was seen to hold nothing off the active ones; false when

@@ -22,7 +22,7 @@ type Sheddable interface {
 type ShedderConfig struct {
 	Connections  int             // that may be there at once; as many as the process may open files for, with room to spare
 	Queued       int64           // bytes kept for all of them together; 256 MiB
-	Unattributed func() int64    // bytes kept for nobody in particular, or for agents that have gone; may be nil
+	Kept         func(*Tally)    // adds up the bytes that are kept beside those of connections; may be nil
 	ShrinkQueues func(share int) // told how much of its usual bound each queue may hold, in parts of FullShare; may be nil
 	Shared       SharedAddress   // addresses that many clients share; none if nil
 }
@@ -30,7 +30,8 @@ type ShedderConfig struct {
 // FullShare is the share of a queue's usual bound while the edge holds little.
 const FullShare = 64
 
-// Shedder sheds load. It has the connections of one edge, whatever their door, in the order in
+// Shedder sheds load. A principal that holds more than its share is shed before anybody else, and what is kept for one tenant alone counts no more for others than
+// its share: see [Tally]. It has the connections of one edge, whatever their door, in the order in
 // which they came, and what the edge holds for all of them together. Half way
 // to the limit queues shrink: what they don't take stays in the log, and
 // nobody is refused anything. At the limit no new connection is let in, and those that came last are
@@ -44,14 +45,17 @@ type Shedder struct {
 	shed      atomic.Uint64 // slots from this number on are shed
 	share     atomic.Int64
 	held      atomic.Int64
+	full      atomic.Bool                 // as much is held as may be
+	shuts     atomic.Pointer[agora.Error] // why no newcomer would be let in; nil while one would
 	count     ShedderStats
 
-	mu     sync.Mutex // guards the fields below
-	newest *Slot      // of those that are used, which are linked in the order of their numbers; nil where none is
-	used   int        // how many are
-	next   uint64     // number of the next slot
-	shut   error      // why nobody is let in any more
-	active []*Slot    // the only ones that may hold anything
+	mu      sync.Mutex       // guards the fields below
+	newest  *Slot            // of those that are used, which are linked in the order of their numbers; nil where none is
+	used    int              // how many are
+	next    uint64           // number of the next slot
+	shut    error            // why nobody is let in any more
+	active  []*Slot          // the only ones that may hold anything
+	parties map[Owner]*party // of the slots that are used
 }
 
 // ShedderStats counts what a Shedder refused. All fields may be read at any time.
@@ -73,7 +77,7 @@ func NewShedder(cfg ShedderConfig) *Shedder {
 	if cfg.Queued == 0 {
 		cfg.Queued = defaultQueued
 	}
-	s := &Shedder{cfg: cfg}
+	s := &Shedder{cfg: cfg, parties: map[Owner]*party{}}
 	s.shed.Store(math.MaxUint64)
 	s.share.Store(FullShare)
 	s.strangers = NewStrangers(StrangersConfig{Bytes: max(cfg.Queued/strangersPart, leastForStrangers), Share: s.Share, Shared: cfg.Shared})
@@ -92,7 +96,8 @@ func (s *Shedder) Strangers() *Strangers { return s.strangers }
 type Slot struct {
 	shedder *Shedder
 	number  uint64
-	before  *Slot // guarded by shedder.mu, like the next two: the one that was acquired before it
+	party   *party // of its principal; nil where nobody has asked who that is
+	before  *Slot  // guarded by shedder.mu, like the next two: the one that was acquired before it
 	after   *Slot
 	conn    Sheddable   // nil until Attach, and after Release
 	left    bool        // guarded by shedder.mu
@@ -130,11 +135,39 @@ func (s *Shedder) Acquire() (*Slot, error) {
 
 // Full returns UNAVAILABLE while the edge holds as much as it can, else nil.
 func (s *Shedder) Full() error {
-	if s.held.Load() >= s.cfg.Queued {
+	if s.full.Load() {
 		return errFull
 	}
 	return nil
 }
+
+// Ready returns nil while a newcomer would be let in, else why not. Once it does not, it does again when an eighth of what was lacking is free: so it does not
+// change to and fro. It is right within a quarter of a second.
+func (s *Shedder) Ready() error {
+	if err := s.shuts.Load(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// setReady decides whether a newcomer would be let in, where so much counts as held.
+func (s *Shedder) setReady(held int64) {
+	used, was := s.size(), s.shuts.Load()
+	room := func(have, most int64) bool {
+		return have < most && (was == nil || have <= shareOf(most, roomAgain-1, roomAgain))
+	}
+	switch {
+	case !room(held, s.cfg.Queued):
+		s.shuts.Store(errFull)
+	case !room(int64(used), int64(s.cfg.Connections)):
+		s.shuts.Store(errTooManyConnections)
+	default:
+		s.shuts.Store(nil)
+	}
+}
+
+// roomAgain is the part of a limit that must be free before an edge that had no room is ready again.
+const roomAgain = 8
 
 // Shut lets no connection in from now on; err says why.
 func (s *Shedder) Shut(err error) {
@@ -178,13 +211,19 @@ func (s *Slot) Release() {
 	} else {
 		of.newest = s.before
 	}
+	s.disown()
 	s.before, s.after, s.conn, s.left = nil, nil, nil, true
 	of.used--
 }
 
 // Shedding reports whether the connection is to be given less than it asks for. A
 // connection without a slot never is.
-func (s *Slot) Shedding() bool { return s != nil && s.number >= s.shedder.shed.Load() }
+func (s *Slot) Shedding() bool {
+	return s != nil && (s.number >= s.shedder.shed.Load() || s.ofParty())
+}
+
+// ofParty reports whether the connection is shed as one of its principal's.
+func (s *Slot) ofParty() bool { return s.party != nil && s.number >= s.party.shed.Load() }
 
 // slowed is how long a part of a stream waits while its sender is shed.
 const slowed = 200 * time.Millisecond
@@ -198,6 +237,9 @@ func (s *Slot) Throttle(part agora.Part) (wait time.Duration, err error) {
 	switch part {
 	case agora.Whole:
 		s.shedder.count.Messages.Add(1)
+		if s.ofParty() {
+			return 0, errPartyFull
+		}
 		return 0, errFull
 	case agora.Start, agora.Chunk:
 		s.shedder.count.Slowed.Add(1)

@@ -213,3 +213,127 @@ func TestAskingWhetherToShedAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// parties returns a shedder with conns of principals that each hold so much.
+func partied(t *testing.T, kept func(*Tally), of ...any) (*Shedder, []*Slot, []*conn) {
+	t.Helper()
+	var held []int64
+	for i := 1; i < len(of); i += 2 {
+		held = append(held, int64(of[i].(int)))
+	}
+	c := NewShedder(ShedderConfig{Connections: 100, Queued: 1 << 20, Kept: kept})
+	var slots []*Slot
+	var conns []*conn
+	for i, h := range held {
+		s, err := c.Acquire()
+		if err == nil {
+			err = s.Own(of[2*i].(Owner))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &conn{held: h}
+		s.Attach(g)
+		slots, conns = append(slots, s), append(conns, g)
+	}
+	c.sample()
+	return c, slots, conns
+}
+
+// enters tells how a newcomer of a principal is answered.
+func enters(c *Shedder, o Owner) error {
+	s, err := c.Acquire()
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	return s.Own(o)
+}
+
+func TestWhoHoldsMoreThanItsShareIsShedAndNobodyElse(t *testing.T) {
+	const mib, kib = 1 << 20, 1 << 10
+	mall, alice, zed := Owner{Tenant: "t", Principal: "mall", Agent: "mall/1"}, Owner{Tenant: "t", Principal: "alice"}, Owner{Tenant: "acme", Principal: "zed"}
+	for _, at := range []struct {
+		about string
+		kept  func(*Tally)
+		of    []any
+		shed  string
+		shut  []Owner // principals whose newcomers are refused
+	}{
+		{"three quarters are one principal's", nil, []any{zed, 10 * kib, mall, 700 * kib, alice, 10 * kib}, "...", nil},
+		{"more than them are", nil, []any{zed, 10 * kib, mall, 500 * kib, alice, 10 * kib, mall, 500 * kib}, "...x", []Owner{mall}},
+		{"twice as much as there may be is", nil, []any{mall, 1 * mib, alice, 20 * kib, mall, 1 * mib, zed, 20 * kib}, "x.x.", []Owner{mall}},
+		{"it is held by registrations", func(tally *Tally) { tally.Add(mall, 3*mib) }, []any{mall, 0, alice, 20 * kib, zed, 20 * kib}, "x..", []Owner{mall}},
+		{"it is held for the tenant", func(tally *Tally) { tally.Add(Owner{Tenant: "t"}, 3*mib) }, []any{mall, 100 * kib, alice, 1 * kib, zed, 100 * kib}, "x..", []Owner{mall}},
+		{"two tenants hold it", nil, []any{mall, 600 * kib, zed, 600 * kib, alice, 60 * kib}, "xx.", []Owner{mall, zed}},
+	} {
+		c, slots, conns := partied(t, at.kept, at.of...)
+		if got := shed(slots); got != at.shed {
+			t.Errorf("%s: %s are shed, want %s", at.about, got, at.shed)
+		}
+		for _, o := range []Owner{mall, alice, zed, {Tenant: "new", Principal: "new"}, {}} {
+			shut := false
+			for _, s := range at.shut {
+				shut = shut || s == o
+			}
+			if err := enters(c, o); (err != nil) != shut || (c.FullFor(o) != nil) != shut {
+				t.Errorf("%s: %+v is answered %v and %v, want it refused: %t", at.about, o, err, c.FullFor(o), shut)
+			}
+		}
+		for i, g := range conns {
+			if g.closed && at.shed[i] != 'x' {
+				t.Errorf("%s: connection %d is closed, which is not shed", at.about, i)
+			}
+		}
+		if err := c.Ready(); err != nil {
+			t.Errorf("%s: it is not ready: %v", at.about, err)
+		}
+		for _, g := range conns {
+			g.held = 0
+		}
+		c.cfg.Kept = nil
+		c.sample()
+		if err := enters(c, mall); err != nil || shed(slots) != ".....  "[:len(slots)] {
+			t.Errorf("%s: once nothing is held any more: %v, %s are shed", at.about, err, shed(slots))
+		}
+		for _, s := range slots {
+			s.Release()
+		}
+		if len(c.parties) > 0 {
+			t.Errorf("%s: who has left is still known: %v", at.about, c.parties)
+		}
+	}
+}
+
+func TestAnEdgeThatLetsNobodyInIsNotReady(t *testing.T) {
+	c, _, conns := shedder(t, ShedderConfig{Connections: 8, Queued: 1 << 20}, 1<<20)
+	ready := func(want error) {
+		t.Helper()
+		c.sample()
+		if err := c.Ready(); err != want {
+			t.Errorf("ready: %v, want %v", err, want)
+		}
+	}
+	ready(errFull)
+	if err := enters(c, one); err != errFull {
+		t.Errorf("a newcomer: %v, want %v", err, errFull)
+	}
+	conns[0].held = 1<<20 - 1
+	ready(errFull) // or it would change to and fro
+	conns[0].held = 1 << 19
+	ready(nil)
+	var slots []*Slot
+	for range 7 {
+		s, err := c.Acquire()
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots = append(slots, s)
+	}
+	ready(errTooManyConnections)
+	if err := enters(c, one); err != errTooManyConnections {
+		t.Errorf("a newcomer: %v, want %v", err, errTooManyConnections)
+	}
+	slots[0].Release()
+	ready(nil)
+}

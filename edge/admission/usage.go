@@ -40,6 +40,9 @@ func (u *Usage) Take(r Resource, o Owner, n int64) error {
 
 // Add counts n more for an owner whatever is held: of what has begun elsewhere, and goes on here.
 func (u *Usage) Add(r Resource, o Owner, n int64) {
+	if n == 0 {
+		return
+	}
 	p := &u.pools[r]
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,6 +69,18 @@ func (u *Usage) All(r Resource) (n int64) {
 		n += of.whole
 	}
 	return n
+}
+
+// Tally adds up how much is held of a resource, by whom.
+func (u *Usage) Tally(r Resource, t *Tally) {
+	p := &u.pools[r]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range p.of {
+		for party, n := range of.principals {
+			t.Add(party, n)
+		}
+	}
 }
 
 // Refused returns how often a level was refused more of a resource.

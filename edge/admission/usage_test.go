@@ -17,6 +17,7 @@ func TestWhoeverTakesAllItMayLeavesSomethingForTheNext(t *testing.T) {
 	for _, r := range Resources() {
 		var l Limits
 		l = l.WithDefaults()
+		l.Connections = 1000 // which the system says
 		if b := l.Bound(r); b.Whole == 0 {
 			t.Errorf("%v has no whole: one principal with many agents may hold all that there is", r)
 		}
@@ -74,7 +75,7 @@ func takePieces(u *Usage, r Resource, give func(n int) Owner) (got []int64, err 
 
 // TestEachLevelIsHeldToItsShareAndNoOtherPays takes every resource by one agent, one principal with as many agents as it likes, and one tenant with as many principals.
 func TestEachLevelIsHeldToItsShareAndNoOtherPays(t *testing.T) {
-	limits := Limits{Calls: 60, Streams: 60, Spaces: 60, Nodes: 600, EdgeCalls: 800, EdgeStreams: 800, EdgeSpaces: 800, EdgeNodes: 800, Queued: 1600 << 10 << 10}
+	limits := Limits{Calls: 60, Streams: 60, Spaces: 60, Nodes: 600, EdgeCalls: 800, EdgeStreams: 800, EdgeSpaces: 800, EdgeNodes: 800, Connections: 800, Queued: 1600 << 10 << 10}
 	takers := []struct {
 		level Level
 		owner func(n int) Owner
@@ -189,6 +190,10 @@ func documented() string {
 				return "as its principal"
 			}
 			return fmt.Sprint(most[l])
+		}
+		if r == Connections {
+			fmt.Fprintf(&s, "| %s | %s | %s | as its principal | three quarters | seven eighths | as many as the process may open files for |\n", row.held, row.counted, row.settings)
+			continue
 		}
 		fmt.Fprintf(&s, "| %s | %s | %s | %s | %s | %s | %d |\n", row.held, row.counted, row.settings, cell(OfAgent, b.Agent), cell(OfPrincipal, b.Principal), cell(OfTenant, 0), b.Whole)
 	}

@@ -246,12 +246,11 @@ func (r *Registry) BoxOf(ctx context.Context, m *agora.Message) (box agora.Addre
 	return box, ok, nil
 }
 
-// Held returns the bytes that are kept for all callers: parts of answers that they have not taken.
-func (r *Registry) Held() (bytes int64) {
+// Held adds up the bytes that are kept for callers: parts of answers that they have not taken.
+func (r *Registry) Held(t *admission.Tally) {
 	for _, a := range r.answers() {
-		bytes += a.held()
+		t.Add(a.owner, a.held())
 	}
-	return bytes
 }
 
 // Taken returns how much of an answer the callers here have taken, as the fastest of them; false where nobody waits for it here.

@@ -86,6 +86,17 @@ func (d *Directory) Stats() (s Stats) {
 	return s
 }
 
+// Held returns the bytes of the replicas, by tenant.
+func (d *Directory) Held() map[string]int64 {
+	held := map[string]int64{}
+	for _, r := range d.all() {
+		r.mu.RLock()
+		held[r.tenant] = r.bytes
+		r.mu.RUnlock()
+	}
+	return held
+}
+
 // Touch says that this edge has changed an agent: who asks here from now on sees it. It does not block.
 func (d *Directory) Touch(tenant string, id agora.AgentID) {
 	d.mu.Lock()

@@ -202,8 +202,8 @@ func (w *Withdrawal) Finish(ctx context.Context) error {
 	return nil
 }
 
-// Registered is about how many bytes the edge keeps of registrations without a connection.
-func (o *Owner) Registered() int64 { return o.registered.bytes() }
+// Registered is about how many bytes the edge keeps of registrations without a connection, by whose they are.
+func (o *Owner) Registered() map[Registrant]int64 { return o.registered.bytes() }
 
 // LookAfterDialled has the edge look for sessions without an edge, and adopt them, and after the addresses of those that it has, until it is closed. It is called once.
 func (o *Owner) LookAfterDialled() {

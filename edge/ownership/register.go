@@ -43,7 +43,13 @@ type registrations struct {
 	mu   sync.Mutex // guards the fields below
 	held map[agora.Address]registeredUntil
 	size int
+	by   map[Registrant]int64 // size of those of each
 }
+
+// Registrant is who registers agents.
+type Registrant struct{ Tenant, Principal string }
+
+func registrantOf(r *presence.Registration) Registrant { return Registrant{r.Tenant, r.Principal} }
 
 type registeredUntil struct {
 	presence.Registration
@@ -55,12 +61,13 @@ func (d *registrations) add(r presence.Registration, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.held == nil {
-		d.held = map[agora.Address]registeredUntil{}
+		d.held, d.by = map[agora.Address]registeredUntil{}, map[Registrant]int64{}
 	}
 	at := agora.ToAgent(r.Tenant, r.Card.ID)
 	d.remove(at)
 	d.held[at] = registeredUntil{r, until}
 	d.size += r.Card.Size()
+	d.by[registrantOf(&r)] += int64(r.Card.Size())
 	for other := range d.held {
 		if len(d.held) <= maxRegistered && d.size <= maxRegisteredBytes {
 			return
@@ -82,6 +89,10 @@ func (d *registrations) drop(at agora.Address) {
 func (d *registrations) remove(at agora.Address) {
 	if r, ok := d.held[at]; ok {
 		d.size -= r.Card.Size()
+		by := registrantOf(&r.Registration)
+		if d.by[by] -= int64(r.Card.Size()); d.by[by] <= 0 {
+			delete(d.by, by)
+		}
 		delete(d.held, at)
 	}
 }
@@ -102,11 +113,11 @@ func (d *registrations) all() []registeredUntil {
 	return all
 }
 
-// bytes is about what is held.
-func (d *registrations) bytes() int64 {
+// bytes is about what is held, by whose it is.
+func (d *registrations) bytes() map[Registrant]int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return int64(d.size)
+	return maps.Clone(d.by)
 }
 
 // again writes what this edge has registered once more: presence may have lost it.

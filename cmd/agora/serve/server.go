@@ -106,7 +106,10 @@ func (e *edgeServer) ready() error {
 	if e.leaving.Load() {
 		return errors.New("the edge is about to end")
 	}
-	return e.node.Ready()
+	if err := e.node.Ready(); err != nil {
+		return err
+	}
+	return e.node.Shedder().Ready()
 }
 
 // leave has the edge say that it is not ready, so that no new agents are sent
