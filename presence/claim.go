@@ -45,6 +45,7 @@ type ClaimRequest struct {
 type Claim struct {
 	Agent     agora.AgentID
 	Tenant    string
+	Principal string // who has made it; empty of a claim that is read
 	Session   string // the running session's id when Resumed
 	Epoch     uint64
 	Resumed   bool
@@ -76,6 +77,8 @@ const claimTries = 8
 // With Dial, an AddressError where another agent of the tenant has the address, or one of any tenant has one of its Names: they are this one's as long as its session lasts, or
 // until that is claimed with others or none. It takes one round trip more, and two for names. With Adopt, ErrDeposed where the session has another epoch by
 // now, or is over; UNAVAILABLE for ErrIncomplete while the server is not whole. It takes one round trip more, too.
+//
+// With a card that says something, a FullError where Config.Cards has no room for it. It takes two round trips more.
 func (s Sessions) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	if r.Adopt != 0 { // its holder may not have told of it yet, where an earlier one has
 		if err := s.sure(ctx); err != nil {
@@ -83,7 +86,7 @@ func (s Sessions) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 		}
 	}
 	if r.Dial == nil || r.Adopt != 0 {
-		return s.claim(ctx, r)
+		return s.claimCounted(ctx, r)
 	}
 	d := *r.Dial
 	d.entry = r.Session
@@ -92,24 +95,41 @@ func (s Sessions) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	c, err := s.claim(ctx, r)
+	c, err := s.claimCounted(ctx, r)
 	if err == nil && len(r.Dial.Names) > 0 {
 		s.dials.namesOnly(ctx, r)
 	}
-	for _, failed := range []error{ErrExists, ErrEnding, ErrOwned, ErrWrongToken} { // after any other error it may have been made
-		if errors.Is(err, failed) {
-			s.dials.unreserve(ctx, r.Tenant, r.Agent, r.Dial, was)
-		}
+	failed := []error{ErrExists, ErrEnding, ErrOwned, ErrWrongToken} // after any other error it may have been made
+	if _, full := errors.AsType[*FullError](err); full || slices.ContainsFunc(failed, func(f error) bool { return errors.Is(err, f) }) {
+		s.dials.unreserve(ctx, r.Tenant, r.Agent, r.Dial, was)
 	}
 	return c, err
 }
 
+// claimCounted is claim of a session whose card is counted.
+func (s Sessions) claimCounted(ctx context.Context, r ClaimRequest) (Claim, error) {
+	card, err := encodeCard(r.Card)
+	if err != nil {
+		return Claim{}, err
+	}
+	e, says := ofCard(ofSession, r.Tenant, r.Agent, r.Principal, card)
+	if !says {
+		return s.claim(ctx, r, card)
+	}
+	if err := s.cards.take(ctx, e, r.Adopt != 0); err != nil {
+		return Claim{}, err
+	}
+	c, err := s.claim(ctx, r, card)
+	s.cards.settle(ctx, e, err == nil && !c.Resumed) // one that goes on has the card that it had
+	return c, err
+}
+
 // claim is Claim of an address that is the agent's.
-func (s Sessions) claim(ctx context.Context, r ClaimRequest) (Claim, error) {
+func (s Sessions) claim(ctx context.Context, r ClaimRequest, card storedCard) (Claim, error) {
 	var dead uint64
 	sure := false
 	for n := 1; ; n++ {
-		c, was, outcome, whole, err := s.tryClaim(ctx, r, dead, sure)
+		c, was, outcome, whole, err := s.tryClaim(ctx, r, card, dead, sure)
 		if err != nil {
 			return Claim{}, err
 		}
@@ -155,11 +175,7 @@ func (s Sessions) claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 
 // tryClaim runs the claim script once, behind the indexes that will list what it decides.
 // sure says that an agent without a record has no session; whole, whether that is so now.
-func (s Sessions) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sure bool) (c Claim, was *Dialled, outcome string, whole bool, err error) {
-	card, err := encodeCard(r.Card)
-	if err != nil {
-		return Claim{}, nil, "", false, err
-	}
+func (s Sessions) tryClaim(ctx context.Context, r ClaimRequest, card storedCard, dead uint64, sure bool) (c Claim, was *Dialled, outcome string, whole bool, err error) {
 	m := member(r.Tenant, r.Agent)
 	k := keysOf(m, "")
 	calls := []call{
@@ -182,7 +198,7 @@ func (s Sessions) tryClaim(ctx context.Context, r ClaimRequest, dead uint64, sur
 	}
 	a := replies[len(calls)]
 	return Claim{
-		Agent: r.Agent, Tenant: r.Tenant,
+		Agent: r.Agent, Tenant: r.Tenant, Principal: r.Principal,
 		Session:   a.at(1).str(),
 		Epoch:     a.at(2).uint(),
 		Incumbent: &Past{Holder: parseHolder(a.at(3).str() + " " + a.at(4).str()), Epoch: a.at(5).uint()},

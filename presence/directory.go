@@ -50,7 +50,10 @@ func (r reply) listed(id agora.AgentID) (l Listed, ok bool) {
 }
 
 // Directory is which agents of a tenant are there, and their cards.
-type Directory struct{ *backend }
+type Directory struct {
+	*backend
+	cards cards
+}
 
 // Agents returns the light cards of all agents of a tenant that have a session, its
 // grace included, or are registered without one, sorted by id. A round trip or two for every few hundred.
@@ -219,12 +222,24 @@ func (s Directory) read(ctx context.Context, es []entry) (c Changes, err error) 
 }
 
 // SetCard replaces the card of a running session, and reports whether it was another one. ErrDeposed when the claim is
-// no longer c's.
+// no longer c's; a FullError where Config.Cards has no room for it, and then the card stays as it was. Some round trips.
 func (s Directory) SetCard(ctx context.Context, c Claim, card agora.Agent) (changed bool, err error) {
 	v, err := encodeCard(card)
 	if err != nil {
 		return false, err
 	}
+	e, says := ofCard(ofSession, c.Tenant, c.Agent, c.Principal, v)
+	if says {
+		if err := s.cards.take(ctx, e, false); err != nil {
+			return false, err
+		}
+	}
+	changed, err = s.setCard(ctx, c, v)
+	s.cards.settle(ctx, e, says && err == nil)
+	return changed, err
+}
+
+func (s Directory) setCard(ctx context.Context, c Claim, v storedCard) (changed bool, err error) {
 	r, err := s.runAll(ctx, []call{
 		list(c.Tenant, member(c.Tenant, c.Agent)),
 		{cardScript, []string{c.keys().rec}, []any{c.Epoch, v.card, v.detail}},

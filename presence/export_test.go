@@ -67,3 +67,32 @@ func Answered(want string, parts ...string) bool {
 	}
 	return q.answered()
 }
+
+// CardSums returns the sums of the account of cards.
+func CardSums(ctx context.Context, s *Store) (map[string]string, error) {
+	return s.rdb.HGetAll(ctx, cardKeys[1]).Result()
+}
+
+// CardEntries returns the entries of the account of cards, by their names.
+func CardEntries(ctx context.Context, s *Store) (map[string]string, error) {
+	return s.rdb.HGetAll(ctx, cardKeys[0]).Result()
+}
+
+// CompareCards has every entry of the account of cards be as its record bears it out, as sweeps do in the course of time.
+func CompareCards(ctx context.Context, s *Store) error {
+	fields, err := s.rdb.HKeys(ctx, cardKeys[0]).Result()
+	cards{s.backend}.compare(ctx, fields...)
+	return err
+}
+
+// CardDue is the index of the entries that are to be compared.
+var CardDue = cardKeys[2]
+
+// CardField names the entry of a registration, or of a session.
+func CardField(registration bool, tenant string, id agora.AgentID, principal string) string {
+	kind := ofSession
+	if registration {
+		kind = ofRegistration
+	}
+	return cardField(kind, member(tenant, id), principal)
+}

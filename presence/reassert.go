@@ -73,6 +73,7 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	if replies, err = s.runAll(ctx, again); err != nil {
 		return found, err
 	}
+	s.countAgain(ctx, cs)
 	var contested []call
 	for i, x := range dialled {
 		if replies[i].at(0).str() != "" { // of one that is away Contested says nothing: whoever adopts it looks
@@ -81,6 +82,21 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	}
 	_, err = s.runAll(ctx, contested)
 	return found, err
+}
+
+// countAgain has the account of cards know what the sessions say, whatever may be held: they were let in before. What is not theirs any more a comparison finds.
+func (s Sessions) countAgain(ctx context.Context, cs []Held) {
+	var all []cardEntry
+	for _, x := range cs {
+		card, err := encodeCard(x.Request.Card)
+		if err != nil {
+			continue
+		}
+		if e, says := ofCard(ofSession, x.Claim.Tenant, x.Claim.Agent, x.Request.Principal, card); says {
+			all = append(all, e)
+		}
+	}
+	s.cards.keep(ctx, all...)
 }
 
 // listAgain writes the indexes: batches of members, and every space in its own call.

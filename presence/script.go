@@ -132,6 +132,11 @@ var (
 	linkEndScript  = script("link_end")
 	linkHoldScript = script("link_hold")
 
+	cardCountScript   = script("card_count")
+	cardEntriesScript = script("card_entries")
+	cardSaidScript    = script("card_said")
+	cardSetScript     = script("card_set")
+
 	keptPutScript  = script("kept_put")
 	keptListScript = script("kept_list")
 )

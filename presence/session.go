@@ -15,6 +15,7 @@ type Sessions struct {
 	dials     Dials
 	spaces    Spaces
 	positions Positions
+	cards     cards
 	reviews   *sync.Pool // of *review
 }
 
@@ -115,9 +116,16 @@ func (s Sessions) Finished(ctx context.Context, c Claim, stays bool) error {
 	if err != nil {
 		return err
 	}
-	if !r[1].yes() {
+	if !r[1].at(0).yes() {
 		return ErrDeposed
 	}
+	var left []string // of what counted, and does not any more
+	for i, kind := range []string{ofSession, ofRegistration} {
+		if who := r[1].at(1 + i).list(); len(who) > 0 {
+			left = append(left, cardField(kind, m, who[0].str()))
+		}
+	}
+	s.cards.compare(ctx, left...)
 	return nil
 }
 

@@ -38,6 +38,9 @@ type Config struct {
 	EmptyGrace time.Duration // how long an empty public space stays; 1m
 	MaxMembers int           // of a space; 4096
 
+	// Cards returns how much agents may say of themselves, in all of the cluster. It must not block. No bounds if nil.
+	Cards func() CardBounds
+
 	Now func() time.Time // the clock that the times it is given were read from; time.Now
 
 	// SpaceType tells the type of a space that Redis lost and Reassert makes anew; always Public if nil.
@@ -104,8 +107,8 @@ func newStore(b *backend) *Store {
 		Leases:        Leases{b},
 		Positions:     Positions{b},
 		Lanes:         Lanes{b},
-		Registrations: Registrations{b},
-		Directory:     Directory{b},
+		Registrations: Registrations{b, cards{b}},
+		Directory:     Directory{b, cards{b}},
 		Addressees:    Addressees{b},
 		Spaces:        Spaces{b},
 		Executes:      Executes{b},
@@ -116,7 +119,7 @@ func newStore(b *backend) *Store {
 	s.Dials = Dials{b, s.Leases}
 	s.Calls = Calls{b, s.Leases}
 	s.Sessions = Sessions{
-		backend: b, leases: s.Leases, dials: s.Dials, spaces: s.Spaces, positions: s.Positions,
+		backend: b, leases: s.Leases, dials: s.Dials, spaces: s.Spaces, positions: s.Positions, cards: cards{b},
 		reviews: &sync.Pool{New: func() any { return new(review) }},
 	}
 	s.Operators = Operators{b, s.Sessions}

@@ -19,7 +19,7 @@ const (
 // nothing; so do all while the server is not whole. It also drops what is stale in the indexes, a little each time. A few round trips
 // when there is nothing to do, besides one for every few hundred agents of a dead edge.
 func (s *Store) Sweep(ctx context.Context, h Holder, max int) ([]Claim, error) {
-	return sweeper{s.backend, s.Leases, s.Dials, s.Calls}.sweep(ctx, h, max)
+	return sweeper{s.backend, s.Leases, s.Dials, s.Calls, cards{s.backend}}.sweep(ctx, h, max)
 }
 
 // sweeper finds what dead edges and sessions that are over have left.
@@ -28,6 +28,7 @@ type sweeper struct {
 	leases Leases
 	dials  Dials
 	calls  Calls
+	cards  cards
 }
 
 func (s sweeper) sweep(ctx context.Context, h Holder, max int) ([]Claim, error) {
@@ -46,6 +47,9 @@ func (s sweeper) sweep(ctx context.Context, h Holder, max int) ([]Claim, error) 
 	var out []Claim
 	if err == nil {
 		out, err = s.due(ctx, max)
+	}
+	if err == nil {
+		err = s.cards.sweep(ctx)
 	}
 	// The lock ends by itself when giving it back fails.
 	if _, e := s.run(ctx, call{releaseScript, []string{sweepKey}, []any{value}}); e != nil {

@@ -106,6 +106,69 @@ local function unregister(rec)
   redis.call('HDEL', rec, 'reg_principal', 'reg_until', 'reg_since', 'reg_card', 'reg_detail')
 end
 
+-- parse_entry returns the stamp, the number and the bytes of an entry of the account of cards; zeros for none.
+local function parse_entry(entry)
+  local stamp, n, bytes = string.match(entry or '', '^(%d+) (%d+) (%d+)$')
+  return stamp or '0', tonumber(n or '0'), tonumber(bytes or '0')
+end
+
+-- levels_of returns in which sums an entry of the account of cards counts: its principal's, its tenant's and that of all.
+local function levels_of(field)
+  local tenant, principal = string.match(field, '^%S+ ([^.]+)%.%S+ (%S+)$')
+  return {'p ' .. tenant .. ' ' .. principal, 't ' .. tenant, 'all'}
+end
+
+-- sums_of returns the sums in which an entry counts, of number (1) or bytes (2).
+local function sums_of(key, field, k)
+  local of = levels_of(field)
+  local kind = k == 1 and ' n' or ' b'
+  local sums = redis.call('HMGET', key, of[1] .. kind, of[2] .. kind, of[3] .. kind)
+  return {tonumber(sums[1] or '0'), tonumber(sums[2] or '0'), tonumber(sums[3] or '0')}
+end
+
+-- share returns a part of what is there, rounded up; ARGV has how large it is from i on.
+local function share(n, i)
+  local of, whole = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
+  return math.floor((math.max(n, 0) * of + whole - 1) / whole)
+end
+
+-- full_level returns the widest level that has no room for more (1 principal, 2 tenant, 3 all), 0 where there is none: of what other tenants don't
+-- hold a tenant may hold a share, and of what other principals of its tenant don't hold of that a principal. ARGV has the shares, and what a principal and all may hold.
+local function full_level(held, more, shares, bounds)
+  local own, all = tonumber(ARGV[bounds]), tonumber(ARGV[bounds + 1])
+  if all > 0 then
+    local tenants = share(all - (held[3] - held[2]), shares)
+    local principals = share(tenants - (held[2] - held[1]), shares + 2)
+    if held[3] + more > all then
+      return 3
+    elseif held[2] + more > tenants then
+      return 2
+    elseif held[1] + more > principals then
+      return 1
+    end
+  end
+  return own > 0 and held[1] + more > own and 1 or 0
+end
+
+-- put_entry writes an entry of the account of cards, and the sums with it; of nothing there is none.
+local function put_entry(keys, field, n, bytes)
+  local stamp, n0, bytes0 = parse_entry(redis.call('HGET', keys[1], field))
+  for _, level in ipairs(levels_of(field)) do
+    if redis.call('HINCRBY', keys[2], level .. ' n', int(tonumber(n) - n0)) == 0 then
+      redis.call('HDEL', keys[2], level .. ' n')
+    end
+    if redis.call('HINCRBY', keys[2], level .. ' b', int(tonumber(bytes) - bytes0)) == 0 then
+      redis.call('HDEL', keys[2], level .. ' b')
+    end
+  end
+  if tonumber(n) + tonumber(bytes) == 0 then
+    redis.call('HDEL', keys[1], field)
+    redis.call('ZREM', keys[3], field)
+  else
+    redis.call('HSET', keys[1], field, following(stamp, micros()) .. ' ' .. n .. ' ' .. bytes)
+  end
+end
+
 -- record is what a new holder, or whoever ends the session, needs to know.
 local function record(rec, spaces, cancelled, lanes)
   local fields = redis.call('HMGET', rec, 'cursor', 'written', 'tail', 'tail_at', 'tail_seen', 'mailed',
