@@ -36,6 +36,7 @@ type Entry struct {
 	Seq     uint64    // where it stands in the book; above that of every older record
 	Time    time.Time // when it was stored, by the servers' clock: the same for every reader
 	Body    []byte    // as it was given; shared, and not to be changed
+	Label   string    // what was said of it beside the body: readers that know of no labels do without; empty for none
 	mark    [markSize]byte
 }
 
@@ -46,6 +47,7 @@ const (
 	bookVersion = 1
 	markSize    = 16
 	maxBookName = 2 << 10 // bytes of a tenant and of a name
+	maxLabel    = 512     // bytes of a label
 )
 
 // Book returns the cluster's book.
@@ -60,11 +62,12 @@ func (k *Book) Bytes() int64 { return k.b.cfg.BookBytes }
 // Open stores a record that opens something, unless one of that tenant and name stands, and returns what stands; mine says that this call has
 // stored it. It takes a few round trips, and tries again until ctx is over. Errors: UNAVAILABLE when the log could not be
 // reached by then, or has been away for longer than an election, or is full: the record may stand all the same, and opening it again tells; MESSAGE_TOO_LARGE; INVALID_REQUEST for an impossible name.
-func (k *Book) Open(ctx context.Context, tenant, name string, body []byte) (stands Entry, mine bool, err error) {
-	if tenant == "" || name == "" || len(tenant) > maxBookName || len(name) > maxBookName {
+// Of e it takes Tenant, Name, Body and Label, which has at most 512 bytes.
+func (k *Book) Open(ctx context.Context, e Entry) (stands Entry, mine bool, err error) {
+	if e.Tenant == "" || e.Name == "" || len(e.Tenant) > maxBookName || len(e.Name) > maxBookName || len(e.Label) > maxLabel {
 		return Entry{}, false, agora.Errorf(agora.InvalidRequest, "the name of a record is empty, or too long")
 	}
-	return k.put(ctx, Entry{Tenant: tenant, Name: name, Body: body})
+	return k.put(ctx, Entry{Tenant: e.Tenant, Name: e.Name, Body: e.Body, Label: e.Label})
 }
 
 // Decide stores a record that decides what opened stands for, unless one that does stands, and returns what stands as Open does. It fails with
@@ -150,6 +153,9 @@ func (k *Book) patient(ctx context.Context) bool {
 func (k *Book) publish(ctx context.Context, e *Entry, body []byte) error {
 	m := nats.NewMsg(bookSubject(e.Tenant, e.Name, e.Decides))
 	m.Header["Nats-Expected-Last-Subject-Sequence"] = []string{"0"}
+	if e.Label != "" {
+		m.Header[jslog.LabelHeader] = []string{agora.EncodeToken(e.Label)}
+	}
 	m.Data = body
 	a, err := k.b.log.Publish(ctx, m, k.b.cfg.Retry)
 	switch {
@@ -222,6 +228,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 // parseEntry reads a record as it stands in the log.
 func parseEntry(m *jslog.Record) (Entry, error) {
 	e := Entry{Seq: m.Seq, Time: m.At}
+	e.Label, _ = agora.DecodeToken(m.Label) // one that is none is as if there were none
 	bad := fmt.Errorf("record %d of the book can't be read", m.Seq)
 	if len(m.Body) < 1+markSize || m.Body[0] != bookVersion {
 		return Entry{}, bad

@@ -89,7 +89,7 @@ func (r *readBook) becomes(t *testing.T, want string) {
 
 func open(t *testing.T, b *Broker, name, body string) Entry {
 	t.Helper()
-	e, _, err := b.Book().Open(await.Context(t), "default", name, []byte(body))
+	e, _, err := b.Book().Open(await.Context(t), Entry{Tenant: "default", Name: name, Body: []byte(body)})
 	if err != nil {
 		t.Fatalf("Open(%q) = %v", name, err)
 	}
@@ -101,15 +101,15 @@ func TestWhatIsOpenedFirstStandsAndWhatIsDecidedFirst(t *testing.T) {
 	s := testServer(t, 1)
 	a, b := testBroker(t, s, nil), testBroker(t, s, nil)
 	ctx := await.Context(t)
-	first, mine, err := a.Book().Open(ctx, "default", "x", []byte("one"))
+	first, mine, err := a.Book().Open(ctx, Entry{Tenant: "default", Name: "x", Body: []byte("one")})
 	if err != nil || !mine || string(first.Body) != "one" || first.Time.IsZero() {
 		t.Fatalf("Open = %+v, %v, %v", first, mine, err)
 	}
-	again, mine, err := b.Book().Open(ctx, "default", "x", []byte("two"))
+	again, mine, err := b.Book().Open(ctx, Entry{Tenant: "default", Name: "x", Body: []byte("two")})
 	if err != nil || mine || again.Seq != first.Seq || string(again.Body) != "one" || !again.Time.Equal(first.Time) {
 		t.Errorf("opened again: %+v, %v, %v; want what stands", again, mine, err)
 	}
-	if o, _, err := b.Book().Open(ctx, "acme", "x", []byte("theirs")); err != nil || string(o.Body) != "theirs" {
+	if o, _, err := b.Book().Open(ctx, Entry{Tenant: "acme", Name: "x", Body: []byte("theirs")}); err != nil || string(o.Body) != "theirs" {
 		t.Errorf("another tenant's record of that name: %+v, %v", o, err)
 	}
 	if o, d, err := b.Book().Get(ctx, "default", "x"); err != nil || o == nil || d != nil {
@@ -225,14 +225,14 @@ func TestAFullBookRefusesAndStillTellsWhatStands(t *testing.T) {
 	for k := range 10 {
 		open(t, b, fmt.Sprint(k), body)
 	}
-	_, _, err := b.Book().Open(await.Context(t), "default", "more", []byte(body))
+	_, _, err := b.Book().Open(await.Context(t), Entry{Tenant: "default", Name: "more", Body: []byte(body)})
 	if e := agora.AsError(err); e == nil || e.Code != agora.Unavailable || !strings.Contains(e.Message, "full") {
 		t.Errorf("Open = %v, want it full", err)
 	}
 	if e := open(t, b, "3", body); string(e.Body) != body {
 		t.Error("what stands is not told")
 	}
-	if _, _, err := b.Book().Open(await.Context(t), "default", "large", make([]byte, 9<<20)); agora.AsError(err).Code != agora.MessageTooLarge {
+	if _, _, err := b.Book().Open(await.Context(t), Entry{Tenant: "default", Name: "large", Body: make([]byte, 9<<20)}); agora.AsError(err).Code != agora.MessageTooLarge {
 		t.Errorf("a record of 9 MiB: %v", err)
 	}
 }
@@ -245,7 +245,7 @@ func TestNothingIsOpenedWhileTheLogIsAway(t *testing.T) {
 	await.True(t, "it is gone", func() bool { return !b.Connected() })
 	ctx, cancel := context.WithTimeout(t.Context(), jslog.RetryPause*3)
 	defer cancel()
-	if _, _, err := b.Book().Open(ctx, "default", "x", nil); agora.AsError(err).Code != agora.Unavailable {
+	if _, _, err := b.Book().Open(ctx, Entry{Tenant: "default", Name: "x", Body: nil}); agora.AsError(err).Code != agora.Unavailable {
 		t.Errorf("Open = %v, want UNAVAILABLE", err)
 	}
 	if _, _, err := b.Book().Get(ctx, "default", "x"); agora.AsError(err).Code != agora.Unavailable {

@@ -20,7 +20,7 @@ func (a *Actor) RequireApproval(ctx context.Context, as agora.AgentID, m agora.M
 		return approval.Approval{}, err
 	}
 	q, err := n.cfg.Approvals.Ask(ctx, approval.Approval{
-		Tenant: tenant, ID: m.ID, Agent: as, To: m.To.Agent, Request: m.Body, Head: m.Meta.Head, Trace: m.Meta.Trace, Expires: m.Meta.Deadline,
+		Tenant: tenant, ID: m.ID, Agent: as, Owner: a.Principal().Name, To: m.To.Agent, Request: m.Body, Head: m.Meta.Head, Trace: m.Meta.Trace, Expires: m.Meta.Deadline,
 	})
 	if err != nil || q.State != approval.Pending || q.To == agora.Cluster {
 		return q, err

@@ -7,7 +7,7 @@ import "github.com/agora-relay/agora/edge/admission"
 func (a *Actor) LetIn(arrived *admission.Permit) (Admission, error) {
 	slot, err := a.node.limits.Shedder.Acquire()
 	if err == nil {
-		if err = a.countConnection(arrived); err == nil {
+		if err = a.countConnection(arrived, slot); err == nil {
 			return Admission{Actor: a, slot: slot, permit: arrived}, nil
 		}
 		slot.Release()

@@ -56,7 +56,7 @@ func (b *binding) revalidate() bool {
 
 // setCard has the directory show another card of the session's agent, and tells of it where it is another one.
 func (b *binding) setCard(ctx context.Context, card agora.Agent) error {
-	changed, err := b.node.cfg.Presence.Directory.SetCard(ctx, b.claim, card)
+	changed, err := b.node.cfg.Presence.Directory.SetCard(ctx, b.claim, b.actor.Principal().Name, card)
 	if changed {
 		b.node.owner.Announce(b.claim, agora.Updated)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/admission"
+	"github.com/agora-relay/agora/presence"
 )
 
 // limiters are what an edge takes: the limits in force, and what enforces them.
@@ -24,6 +25,18 @@ func newLimiters(cfg Config, shed admission.ShedderConfig, authenticate func(con
 	return limiters{
 		LiveLimits: live, rates: admission.NewRateLimiter(live, cfg.Presence, cfg.Answer), usage: admission.NewUsage(live),
 		Entrance: Entrance{Connections: admission.NewConnLimiter(live), Shedder: shedder, Authenticate: authenticate},
+	}
+}
+
+// cards returns how much agents may say of themselves, in all of the cluster.
+func (l *limiters) cards() presence.CardBounds {
+	limits := l.Load()
+	bound := func(r admission.Resource) presence.CardBound {
+		b := limits.Bound(r)
+		return presence.CardBound{Principal: b.Principal, Whole: b.Whole}
+	}
+	return presence.CardBounds{
+		Registrations: bound(admission.Registrations), Bytes: bound(admission.CardBytes), Tenant: admission.TenantShare, Own: admission.PrincipalShare,
 	}
 }
 

@@ -44,7 +44,7 @@ func newNode(cfg Config) *Node {
 	n := &Node{cfg: cfg, credentials: credentials{cfg.Auth, cfg.Policy}, seed: maphash.MakeSeed()}
 	n.begin(cfg.Broker.Now())
 	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) {
-		c.Lease, c.Held, c.SpaceType, c.Now = cfg.Lease, n.sessions.holds, spaceType, cfg.Broker.Now
+		c.Lease, c.Held, c.SpaceType, c.Now, c.Cards = cfg.Lease, n.sessions.holds, spaceType, cfg.Broker.Now, n.limits.cards
 	})
 	cfg = n.cfg
 	n.limits = newLimiters(cfg, n.sheds(), n.Authenticate)

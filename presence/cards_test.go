@@ -106,7 +106,7 @@ func TestCardsOfSessionsAndRegistrationsCountTogether(t *testing.T) {
 		other := claimant("c", "e1")
 		other.Card = sized("c", 6_000)
 		wantLevel(t, "a session", second(s.Sessions.Claim(t.Context(), other)), "principal", true)
-		wantLevel(t, "a larger card", second(s.Directory.SetCard(t.Context(), c, sized("a", 12_000))), "principal", true)
+		wantLevel(t, "a larger card", second(s.Directory.SetCard(t.Context(), c, "alice", sized("a", 12_000))), "principal", true)
 		if got := must(s.Directory.Agent(t.Context(), tenant, "a"))(t); len(got.Name) != 6_000 {
 			t.Errorf("a card of %d bytes, want that which stood", len(got.Name))
 		}
@@ -116,7 +116,7 @@ func TestCardsOfSessionsAndRegistrationsCountTogether(t *testing.T) {
 		bare := claimant("d", "e1")
 		bare.Card = agora.Agent{ID: "d", Name: "d"}
 		_, _ = begun(t, s, bare) // who says nothing is let in
-		_ = must(s.Directory.SetCard(t.Context(), c, sized("a", 1_000)))(t)
+		_ = must(s.Directory.SetCard(t.Context(), c, "alice", sized("a", 1_000)))(t)
 		registers(t, s, registration(sized("b", 6_000), "alice"), time.Hour, agora.Online)
 		stranger := registration(sized("b", 6_000), "bob")
 		is(t, second(s.Registrations.Register(t.Context(), stranger, time.Hour)), presence.ErrOwned)
@@ -238,7 +238,7 @@ func (d *dweller) step() string {
 			return "nothing"
 		}
 		card := d.card()
-		if _, err := d.s.Directory.SetCard(ctx, *d.claim, card); err == nil {
+		if _, err := d.s.Directory.SetCard(ctx, *d.claim, d.held.Request.Principal, card); err == nil {
 			d.held.Request.Card = card
 		}
 		return "card"

@@ -45,7 +45,6 @@ type ClaimRequest struct {
 type Claim struct {
 	Agent     agora.AgentID
 	Tenant    string
-	Principal string // who has made it; empty of a claim that is read
 	Session   string // the running session's id when Resumed
 	Epoch     uint64
 	Resumed   bool
@@ -198,7 +197,7 @@ func (s Sessions) tryClaim(ctx context.Context, r ClaimRequest, card storedCard,
 	}
 	a := replies[len(calls)]
 	return Claim{
-		Agent: r.Agent, Tenant: r.Tenant, Principal: r.Principal,
+		Agent: r.Agent, Tenant: r.Tenant,
 		Session:   a.at(1).str(),
 		Epoch:     a.at(2).uint(),
 		Incumbent: &Past{Holder: parseHolder(a.at(3).str() + " " + a.at(4).str()), Epoch: a.at(5).uint()},

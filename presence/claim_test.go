@@ -298,7 +298,7 @@ func TestDeposedHolderChangesNothing(t *testing.T) {
 			"Lose":         s.Sessions.Lose(t.Context(), old, presence.Position{Cursor: 9}, nil, false),
 			"End":          s.Sessions.End(t.Context(), old),
 			"HandedOver":   s.Sessions.HandedOver(t.Context(), old, presence.Position{Cursor: 9}, nil, true),
-			"SetCard":      second(s.Directory.SetCard(t.Context(), old, agora.Agent{Name: "old"})),
+			"SetCard":      second(s.Directory.SetCard(t.Context(), old, "alice", agora.Agent{Name: "old"})),
 			"Lanes.Use":    s.Lanes.Use(t.Context(), old, to, nil),
 			"CloseStreams": s.Lanes.CloseStreams(t.Context(), old, to, []string{"x"}),
 			"Cancel":       s.Lanes.Cancel(t.Context(), old, presence.Stream{Peer: "b", Stream: "x"}),

@@ -221,14 +221,14 @@ func (s Directory) read(ctx context.Context, es []entry) (c Changes, err error) 
 	return c, err
 }
 
-// SetCard replaces the card of a running session, and reports whether it was another one. ErrDeposed when the claim is
+// SetCard replaces the card of a running session of a principal, and reports whether it was another one. ErrDeposed when the claim is
 // no longer c's; a FullError where Config.Cards has no room for it, and then the card stays as it was. Some round trips.
-func (s Directory) SetCard(ctx context.Context, c Claim, card agora.Agent) (changed bool, err error) {
+func (s Directory) SetCard(ctx context.Context, c Claim, principal string, card agora.Agent) (changed bool, err error) {
 	v, err := encodeCard(card)
 	if err != nil {
 		return false, err
 	}
-	e, says := ofCard(ofSession, c.Tenant, c.Agent, c.Principal, v)
+	e, says := ofCard(ofSession, c.Tenant, c.Agent, principal, v)
 	if says {
 		if err := s.cards.take(ctx, e, false); err != nil {
 			return false, err

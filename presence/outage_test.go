@@ -69,7 +69,7 @@ func TestAServerThatIsAwayIsUnavailableAndComesBack(t *testing.T) {
 			_, err := s.Addressees.WroteTo(t.Context(), tenant, "a", agora.ToAgent(tenant, "b"))
 			return err
 		},
-		"SetCard": func() error { _, err := s.Directory.SetCard(t.Context(), c, agora.Agent{ID: "a"}); return err },
+		"SetCard": func() error { _, err := s.Directory.SetCard(t.Context(), c, "alice", agora.Agent{ID: "a"}); return err },
 		"Agent":   func() error { _, err := s.Directory.Agent(t.Context(), tenant, "a"); return err },
 		"Register": func() error {
 			return second(s.Registrations.Register(t.Context(), registration(agora.Agent{ID: "r"}, "p"), time.Hour))

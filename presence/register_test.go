@@ -80,14 +80,14 @@ func TestWhatAListDoesNotNeedIsKeptApart(t *testing.T) {
 		if got := must(s.Directory.Agent(t.Context(), tenant, "a"))(t); got.Name != "Old" || got.Skills != nil || got.Registration.Body != nil {
 			t.Errorf("Agent = %+v, want the card of version 1 alone", got)
 		}
-		if changed := must(s.Directory.SetCard(t.Context(), c, full("a")))(t); !changed {
+		if changed := must(s.Directory.SetCard(t.Context(), c, "alice", full("a")))(t); !changed {
 			t.Error("another card is no change")
 		}
-		if changed := must(s.Directory.SetCard(t.Context(), c, full("a")))(t); changed {
+		if changed := must(s.Directory.SetCard(t.Context(), c, "alice", full("a")))(t); changed {
 			t.Error("the same card again is a change")
 		}
 		plain := agora.Agent{ID: "a", Name: "n", Type: "t", Dialect: agora.OwnDialect}
-		_ = must(s.Directory.SetCard(t.Context(), c, plain))(t)
+		_ = must(s.Directory.SetCard(t.Context(), c, "alice", plain))(t)
 		if stored := raw.HGetAll(t.Context(), presence.RecordKey(tenant, "a")).Val(); stored["card"][0] != '1' || stored["detail"] != "" {
 			t.Errorf("stored %q and %q, want what every edge can read", stored["card"], stored["detail"])
 		}
@@ -195,7 +195,7 @@ func TestASessionTakesOverFromARegistrationAndGivesBack(t *testing.T) {
 		if got := name(); got != "the a" {
 			t.Errorf("shown as %q, want as its session says", got)
 		}
-		_ = must(s.Directory.SetCard(t.Context(), c, agora.Agent{ID: "a", Name: "a", RegisteredAt: time.Now()}))(t)
+		_ = must(s.Directory.SetCard(t.Context(), c, "alice", agora.Agent{ID: "a", Name: "a", RegisteredAt: time.Now()}))(t)
 		if got := name(); got != "Full" {
 			t.Errorf("shown as %q, want as it registered: its session says nothing", got)
 		}
@@ -288,7 +288,7 @@ func TestAComparisonFindsWhatHasChanged(t *testing.T) {
 		if c := look(); !c.All || len(c.Listed) != 2 {
 			t.Fatalf("first %+v, want all", c)
 		}
-		_ = must(s.Directory.SetCard(t.Context(), a, full("a")))(t)
+		_ = must(s.Directory.SetCard(t.Context(), a, "alice", full("a")))(t)
 		registers(t, s, registration(full("c"), "alice"), time.Hour, agora.Online)
 		c := look()
 		names := map[agora.AgentID]string{}

@@ -333,7 +333,7 @@ func TestCardsComeBackAsTheyWere(t *testing.T) {
 			ID: "a", Name: "n", Endpoint: "e", Type: "t", Capabilities: []string{"x"},
 			RegisteredAt: time.UnixMicro(1_700_000_000_123_456),
 		}
-		_ = must(s.Directory.SetCard(t.Context(), c, card))(t)
+		_ = must(s.Directory.SetCard(t.Context(), c, "alice", card))(t)
 		card.Status = agora.Online
 		_, _ = begun(t, s, claimant("A", "e1"))
 		away, _ := begun(t, s, claimant("z", "e1"))

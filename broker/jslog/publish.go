@@ -16,6 +16,9 @@ import (
 	"github.com/agora-relay/agora/broker/record"
 )
 
+// LabelHeader has what is said of a record beside it: a token. Readers that don't know it do without.
+const LabelHeader = "Agora-Label"
+
 // Headers that the server reads.
 const (
 	MessageID       = "Nats-Msg-Id"

@@ -1,6 +1,7 @@
 package jslog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
@@ -22,6 +24,7 @@ type Record struct {
 	ID      string // its Nats-Msg-Id
 	At      time.Time
 	Body    []byte
+	Label   string // what its LabelHeader says; empty for none
 }
 
 // End returns the position of the message's last part.
@@ -54,6 +57,7 @@ func (c *Client) get(ctx context.Context, stream string, req map[string]any) (*R
 			Subject string    `json:"subject"`
 			Seq     uint64    `json:"seq"`
 			Data    []byte    `json:"data"`
+			Header  []byte    `json:"hdrs"`
 			Time    time.Time `json:"time"`
 		} `json:"message"`
 	}
@@ -72,7 +76,19 @@ func (c *Client) get(ctx context.Context, stream string, req map[string]any) (*R
 		return nil, fmt.Errorf("reading %s: empty answer", stream)
 	}
 	m := v.Message
-	return &Record{Subject: m.Subject, Seq: m.Seq, At: m.Time, Body: m.Data}, nil
+	return &Record{Subject: m.Subject, Seq: m.Seq, At: m.Time, Body: m.Data, Label: labelOf(m.Header)}, nil
+}
+
+// labelOf returns what the LabelHeader of a stored message says, whose headers are given as they stand.
+func labelOf(header []byte) string {
+	if !bytes.Contains(header, []byte(LabelHeader)) {
+		return ""
+	}
+	h, err := nats.DecodeHeadersMsg(header)
+	if err != nil {
+		return ""
+	}
+	return h.Get(LabelHeader)
 }
 
 // Query is one read of the log.
@@ -125,7 +141,7 @@ func (c *Client) Read(ctx context.Context, q Query) (Page, error) {
 		}
 		last = m.Sequence
 		p.Pending = int(Number(m.Header, "Nats-Num-Pending"))
-		p.Records = append(p.Records, Record{Subject: m.Subject, Seq: m.Sequence, ID: m.Header.Get(MessageID), At: m.Time, Body: m.Data})
+		p.Records = append(p.Records, Record{Subject: m.Subject, Seq: m.Sequence, ID: m.Header.Get(MessageID), At: m.Time, Body: m.Data, Label: m.Header.Get(LabelHeader)})
 	}
 	if len(p.Records) == 0 {
 		return Page{}, fmt.Errorf("reading %s: %w", q.Stream, ErrSilent)

@@ -273,7 +273,7 @@ func (p *couple) book(ctx context.Context, _, _ *running) error {
 		return err
 	}
 	defer b.Close()
-	e, _, err := b.Book().Open(ctx, agora.DefaultTenant, "x", nil)
+	e, _, err := b.Book().Open(ctx, broker.Entry{Tenant: agora.DefaultTenant, Name: "x", Body: nil})
 	if err == nil {
 		_, _, err = b.Book().Decide(ctx, e, nil)
 	}

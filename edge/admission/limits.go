@@ -30,6 +30,13 @@ type Limits struct {
 	EdgeSpaces  int // limits.edge.spaces: memberships of this edge's agents in spaces; 4194304
 	EdgeNodes   int // limits.edge.nodes: AIP nodes at this edge; 32768
 
+	Registrations        int   // limits.registrations: registrations without a connection of one principal in the cluster; its share of all of them
+	ClusterRegistrations int   // limits.cluster.registrations: of everybody; 65536
+	ClusterCards         int64 // limits.cluster.cards: bytes of what all agents of the cluster say of themselves; 128 MiB
+	Approvals            int   // limits.approvals: approvals pending of one agent; 256
+	ClusterApprovals     int   // limits.cluster.approvals: of everybody; 10000
+	Book                 int64 // bytes in which approvals are kept; 64 MiB
+
 	Connections     int     // limits.connections: of the edge; as many as the process may open files for, with room to spare
 	PerPrincipal    int     // limits.connections-per-principal: of one principal at this edge; no limit
 	PerIP           int     // limits.connections-per-ip: from one address, or one /64 of IPv6, at this edge; no limit
@@ -49,6 +56,11 @@ func (l Limits) WithDefaults() Limits {
 	l.EdgeStreams = cmp.Or(l.EdgeStreams, 1<<18)
 	l.EdgeSpaces = cmp.Or(l.EdgeSpaces, 1<<22)
 	l.EdgeNodes = cmp.Or(l.EdgeNodes, 1<<15)
+	l.ClusterRegistrations = cmp.Or(l.ClusterRegistrations, 1<<16)
+	l.ClusterCards = cmp.Or(l.ClusterCards, 128<<20)
+	l.Approvals = cmp.Or(l.Approvals, 256)
+	l.ClusterApprovals = cmp.Or(l.ClusterApprovals, 10_000)
+	l.Book = cmp.Or(l.Book, 64<<20)
 	l.Card = cmp.Or(l.Card, 256<<10)
 	l.Queued = cmp.Or(l.Queued, 256<<20)
 	l.InFlight = max(cmp.Or(l.InFlight, 1<<20), l.Frame)

@@ -17,6 +17,11 @@ const (
 	Connections // connections of principals to an edge, counted by [ConnLimiter]
 	Bytes       // bytes that an edge holds, of which the shedder decides: see [Tally]
 
+	Registrations // registrations without a connection, counted by presence
+	CardBytes     // bytes of what agents say of themselves, counted by presence
+	Approvals     // approvals that nobody has decided, counted by package approval
+	ApprovalBytes // bytes of approvals that are kept, counted by package approval
+
 	resources // how many there are
 )
 
@@ -39,12 +44,23 @@ func (l *Limits) Bound(r Resource) Bound {
 		return Bound{Principal: int64(l.PerPrincipal), Whole: int64(l.Connections)}
 	case Bytes:
 		return Bound{Whole: l.Queued}
+	case Registrations:
+		return Bound{Principal: int64(l.Registrations), Whole: int64(l.ClusterRegistrations)}
+	case CardBytes:
+		return Bound{Whole: l.ClusterCards}
+	case Approvals:
+		return Bound{Agent: int64(l.Approvals), Whole: int64(l.ClusterApprovals)}
+	case ApprovalBytes:
+		return BookBound(l.Book)
 	}
 	return Bound{}
 }
 
 // leastForRequests is how many bytes of requests an edge may hold however little limits.queued is.
 const leastForRequests = 4 << 20
+
+// BookBound returns how much of a book of so many bytes may be taken by what is asked: there is room left to decide it.
+func BookBound(bytes int64) Bound { return Bound{Agent: bytes / 16, Whole: bytes / 4 * 3} }
 
 // resource is what is told of one.
 type resource struct {
@@ -64,8 +80,12 @@ var table = [resources]resource{
 	Nodes:        {"nodes", "AIP nodes at this edge", "the edge has as many AIP nodes as it can take", "`limits.nodes` (principal), `limits.edge.nodes` (whole)", "an edge"},
 	RequestBytes: {"request_bytes", "bytes of unfinished requests", "the edge holds as many bytes of unfinished requests as it can", "half of `limits.queued` (whole)", "an edge"},
 
-	Connections: {"connections", "connections", "the edge has as many connections as it can take", "`limits.connections-per-principal` (principal), `limits.connections` (whole)", "an edge, not with `--auth none`"},
-	Bytes:       {"bytes", "bytes held", "the edge holds as much as it can", "`limits.queued` (whole)", "an edge"},
+	Connections:   {"connections", "connections", "the edge has as many connections as it can take", "`limits.connections-per-principal` (principal), `limits.connections` (whole)", "an edge, not with `--auth none`"},
+	Bytes:         {"bytes", "bytes held", "the edge holds as much as it can", "`limits.queued` (whole)", "an edge"},
+	Registrations: {"registrations", "registrations without a connection", "the cluster has as many registrations without a connection as it may", "`limits.registrations` (principal), `limits.cluster.registrations` (whole)", "the cluster"},
+	CardBytes:     {"card_bytes", "bytes of agents' cards", "the cluster has as many bytes of agents' cards as it may", "`limits.cluster.cards` (whole), `limits.card` of each", "the cluster"},
+	Approvals:     {"approvals", "pending approvals", "the cluster has as many pending approvals as it may", "`limits.approvals` (agent), `limits.cluster.approvals` (whole)", "the cluster"},
+	ApprovalBytes: {"approval_bytes", "bytes of approvals of late", "the cluster has as many bytes of approvals of late as it may", "none: parts of the 64 MiB of `AGORA_BOOK`, kept for `approvals.keep`", "the cluster"},
 }
 
 // String returns the name of a resource, as metrics have it.

@@ -40,6 +40,12 @@ const (
 	principalOf, principalIn = 6, 7
 )
 
+// TenantShare and PrincipalShare are the shares as packages have them that count by themselves.
+var (
+	TenantShare    = [2]int64{tenantOf, tenantIn}
+	PrincipalShare = [2]int64{principalOf, principalIn}
+)
+
 // shareOf returns of/in of n, rounded up, and nothing of less than nothing.
 func shareOf(n, of, in int64) int64 { return (max(n, 0)*of + in - 1) / in }
 

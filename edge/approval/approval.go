@@ -32,6 +32,7 @@ type Approval struct {
 	Tenant  string
 	ID      string          // as the asker names it: msg_id of its request
 	Agent   agora.AgentID   // who asks
+	Owner   string          // the principal that asks as that agent; empty where it has no name, or an edge has stored it that knows of none
 	To      agora.AgentID   // who is asked; agora.Cluster for any operator
 	Request json.RawMessage // payload of the request
 	Head    []byte          // what the asker's dialect says beside it
@@ -76,8 +77,8 @@ type Config struct {
 	Book    *broker.Book
 	Now     func() time.Time // the log's clock: [broker.Broker.Now]; needed
 	Expiry  time.Duration    // after which what nobody has decided is not approved; 10m, and never more than half of what the book keeps
-	Pending int              // approvals pending in all of the cluster; 10,000
-	Each    int              // pending of one asker; 256
+	Pending int              // limits.cluster.approvals: approvals pending in all of the cluster, of which tenants and principals have their shares; 10,000
+	Each    int              // limits.approvals: pending of one asker; 256
 	Log     *slog.Logger     // discards if nil
 }
 

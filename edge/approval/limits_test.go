@@ -77,7 +77,7 @@ func TestAsManyAsMayBePendingAreAskedAtOneTime(t *testing.T) {
 	t.Parallel()
 	const many = 64
 	_, brokers := cluster(t, 1)
-	a := edge(t, brokers[0], func(c *Config) { c.Each, c.Pending = many, many })
+	a := edge(t, brokers[0], func(c *Config) { c.Each, c.Pending = many, 2*many })
 	tenant := "default"
 	failed := make(chan error, 2*many)
 	var asking sync.WaitGroup
@@ -97,8 +97,8 @@ func TestAsManyAsMayBePendingAreAskedAtOneTime(t *testing.T) {
 	}
 	_, err := a.Ask(await.Context(t), request(tenant, "more"))
 	wantCode(t, "one more", err, agora.RateLimited)
-	if a.replica.reservations.counting != 0 || len(a.replica.reservations.byBox) != 0 {
-		t.Errorf("%d are asked still, of %d", a.replica.reservations.counting, len(a.replica.reservations.byBox))
+	if a.replica.used.asking != 0 || len(a.replica.reservations.byBox) != 0 {
+		t.Errorf("%d are asked still, of %d", a.replica.used.asking, len(a.replica.reservations.byBox))
 	}
 }
 
@@ -142,8 +142,8 @@ func TestWhatIsTooOldIsForgotten(t *testing.T) {
 		await.True(t, "it is read", func() bool { upTo, _ := e.replica.progress(); return upTo >= last })
 		r := e.replica
 		r.forget(last + 1)
-		if c := e.Counts(); c != (Counts{}) || len(r.tenants) != 0 || r.bytes != 0 || len(r.deadlines.heap) != 0 || len(r.all) != 0 {
-			t.Errorf("left: %+v, %d tenants, %d bytes, %d due, %d in all", c, len(r.tenants), r.bytes, len(r.deadlines.heap), len(r.all))
+		if c := e.Counts(); c != (Counts{}) || len(r.tenants) != 0 || r.used != (usage{}) || len(r.deadlines.heap) != 0 || len(r.all) != 0 {
+			t.Errorf("left: %+v, %d tenants, %d bytes, %d due, %d in all", c, len(r.tenants), r.used.bytes, len(r.deadlines.heap), len(r.all))
 		}
 	}
 }

@@ -21,7 +21,7 @@ type replica struct {
 	mu           sync.RWMutex // guards the fields below
 	tenants      tenants
 	all          []*entry // by where they stand in the book
-	bytes        int64
+	used         usage    // by everybody
 	deadlines    deadlines
 	reservations reservations
 	watches      watches
@@ -179,7 +179,7 @@ func (r *replica) insert(n *entry) {
 	if w := r.reservations.byBox[reservationKey(n.Tenant, n.box)]; w != nil {
 		r.uncount(w)
 	}
-	r.addBytes(n, n.size)
+	r.use(n.Tenant, n.Agent, n.Owner, usage{pending: 1, bytes: n.size})
 	r.inState(Pending).Add(1)
 	r.deadlines.add(n)
 	r.watches.changed(n)
@@ -187,14 +187,6 @@ func (r *replica) insert(n *entry) {
 
 // inBook orders approvals by where they stand in the book.
 func inBook(x, y *entry) int { return cmp.Compare(x.opened.Seq, y.opened.Seq) }
-
-// addBytes counts what an approval takes in the book. The caller holds mu.
-func (r *replica) addBytes(n *entry, bytes int64) {
-	t := r.tenants.get(n.Tenant)
-	r.bytes += bytes
-	t.bytes += bytes
-	t.share(n.Agent).bytes += bytes
-}
 
 // decide takes in a record that decides n; the first one stands. The caller holds mu.
 func (r *replica) decide(n *entry, e *broker.Entry) error {
@@ -208,7 +200,7 @@ func (r *replica) decide(n *entry, e *broker.Entry) error {
 	r.endPending(n)
 	n.Approval = d
 	n.size += int64(len(e.Body))
-	r.addBytes(n, int64(len(e.Body)))
+	r.use(n.Tenant, n.Agent, n.Owner, usage{bytes: int64(len(e.Body))})
 	r.inState(d.State).Add(1)
 	r.watches.changed(n)
 	r.outbox.add(d, later())
@@ -218,6 +210,7 @@ func (r *replica) decide(n *entry, e *broker.Entry) error {
 // endPending has n be pending no more. The caller holds mu.
 func (r *replica) endPending(n *entry) {
 	r.tenants.get(n.Tenant).endPending(n)
+	r.use(n.Tenant, n.Agent, n.Owner, usage{pending: -1})
 	r.inState(Pending).Add(-1)
 	r.deadlines.remove(n)
 	if n.changed != nil {
@@ -246,7 +239,7 @@ func (r *replica) unlink(n *entry) {
 	} else {
 		r.inState(n.State).Add(-1)
 	}
-	r.addBytes(n, -n.size)
+	r.use(n.Tenant, n.Agent, n.Owner, usage{bytes: -n.size})
 	r.tenants.get(n.Tenant).remove(n)
-	r.tenants.drop(n.Tenant, n.Agent)
+	r.tenants.drop(n.Tenant)
 }

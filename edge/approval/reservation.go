@@ -1,21 +1,20 @@
 package approval
 
 import (
-	"time"
-
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 )
 
 // reservations are the places of approvals that are on their way to the book. Guarded by replica.mu.
 type reservations struct {
-	byBox    map[string]*reservation // by tenant and box
-	counting int                     // how many of them the replica does not have yet
+	byBox map[string]*reservation // by tenant and box
 }
 
 // reservation is calls of Ask for one approval.
 type reservation struct {
 	tenant string
 	agent  agora.AgentID
+	owner  string
 	calls  int
 	counts bool // the replica does not have the approval yet, which then counts as pending
 }
@@ -35,10 +34,9 @@ func (r *replica) reserve(q *Approval, box string, cfg *Config) (release func(),
 		if err := r.admit(q, cfg); err != nil {
 			return nil, err
 		}
-		w = &reservation{tenant: q.Tenant, agent: q.Agent, counts: true}
+		w = &reservation{tenant: q.Tenant, agent: q.Agent, owner: q.Owner, counts: true}
 		r.reservations.byBox[k] = w
-		r.reservations.counting++
-		r.tenants.get(q.Tenant).share(q.Agent).asking++
+		r.use(w.tenant, w.agent, w.owner, usage{asking: 1})
 	}
 	w.calls++
 	return func() { r.release(k, w) }, nil
@@ -46,27 +44,34 @@ func (r *replica) reserve(q *Approval, box string, cfg *Config) (release func(),
 
 // admit returns why there is no place for a request; room is left for decisions. The caller holds mu.
 func (r *replica) admit(q *Approval, cfg *Config) error {
-	limit := func(text string) error {
-		return &agora.Error{Code: agora.RateLimited, Message: text, RetryAfter: time.Second}
+	held := r.held(q)
+	pending := admission.Bound{Agent: int64(cfg.Each), Whole: int64(cfg.Pending)}
+	if level, full := pending.Refuses(held.of(usage.open), 1); full {
+		return admission.Approvals.Refusal(level)
 	}
 	size := int64(len(q.Request)+len(q.Head)) + recordCost
-	t, all := r.tenants.get(q.Tenant), cfg.Book.Bytes()
-	s := t.share(q.Agent)
-	defer r.tenants.drop(q.Tenant, q.Agent)
-	switch {
-	case s.pending+s.asking >= cfg.Each:
-		return limit("too many approvals are pending for this agent")
-	case int(r.inState(Pending).Load())+r.reservations.counting >= cfg.Pending:
-		return limit("too many approvals are pending")
-	case s.bytes+size > all/16:
-		return limit("this agent has asked for too many approvals of late")
-	case t.bytes+size > all/2:
-		return limit("too many approvals were asked for of late")
-	case r.bytes+size > all/4*3:
-		return &agora.Error{Code: agora.Unavailable, Message: "no more approvals can be kept now", RetryAfter: time.Second}
+	if level, full := admission.BookBound(cfg.Book.Bytes()).Refuses(held.of(usage.stored), size); full {
+		return admission.ApprovalBytes.Refusal(level)
 	}
 	return nil
 }
+
+// admitVerdict returns why a decision of n can't be as long as it is: what is short may always be said, and what is not counts to who has asked.
+func (r *replica) admitVerdict(n *entry, v *Verdict, cfg *Config) error {
+	size := int64(len(v.Note) + len(v.Answer))
+	if size <= shortVerdict {
+		return nil
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if level, full := admission.BookBound(cfg.Book.Bytes()).Refuses(r.held(n.Approval).of(usage.stored), size); full {
+		return admission.ApprovalBytes.Refusal(level)
+	}
+	return nil
+}
+
+// shortVerdict is how many bytes a decision may have, its note and its answer, whatever is stored: there is room for as many as may be pending.
+const shortVerdict = 512
 
 func (r *replica) release(key string, w *reservation) {
 	r.mu.Lock()
@@ -76,14 +81,13 @@ func (r *replica) release(key string, w *reservation) {
 	}
 	delete(r.reservations.byBox, key)
 	r.uncount(w)
-	r.tenants.drop(w.tenant, w.agent)
+	r.tenants.drop(w.tenant)
 }
 
 // uncount has a reservation count no more. The caller holds mu.
 func (r *replica) uncount(w *reservation) {
 	if w.counts {
 		w.counts = false
-		r.reservations.counting--
-		r.tenants.get(w.tenant).share(w.agent).asking--
+		r.use(w.tenant, w.agent, w.owner, usage{asking: -1})
 	}
 }

@@ -11,15 +11,9 @@ type tenant struct {
 	boxes  map[string]*entry
 	ids    map[string][]*entry                   // by the asker's own id
 	to     map[agora.AgentID]map[*entry]struct{} // pending, by who is asked
-	askers map[agora.AgentID]*share
-	bytes  int64
-}
-
-// share is what one asker has of the book.
-type share struct {
-	pending int
-	asking  int // those on their way to the book
-	bytes   int64
+	agents map[agora.AgentID]*usage              // what each asker has
+	owners map[string]*usage                     // what each principal has, of what is known to be its own
+	all    usage
 }
 
 // tenants are what the tenants have, by name. Guarded by replica.mu.
@@ -31,23 +25,16 @@ func (all tenants) get(name string) *tenant {
 	if t == nil {
 		t = &tenant{
 			boxes: map[string]*entry{}, ids: map[string][]*entry{},
-			to: map[agora.AgentID]map[*entry]struct{}{}, askers: map[agora.AgentID]*share{},
+			to: map[agora.AgentID]map[*entry]struct{}{}, agents: map[agora.AgentID]*usage{}, owners: map[string]*usage{},
 		}
 		all[name] = t
 	}
 	return t
 }
 
-// drop forgets what has nothing.
-func (all tenants) drop(name string, agent agora.AgentID) {
-	t := all[name]
-	if t == nil {
-		return
-	}
-	if s := t.askers[agent]; s != nil && *s == (share{}) {
-		delete(t.askers, agent)
-	}
-	if len(t.boxes) == 0 && len(t.askers) == 0 {
+// drop forgets a tenant that has nothing.
+func (all tenants) drop(name string) {
+	if t := all[name]; t != nil && len(t.boxes) == 0 && len(t.agents) == 0 {
 		delete(all, name)
 	}
 }
@@ -60,16 +47,6 @@ func (all tenants) find(tenant, box string) *entry {
 	return nil
 }
 
-// share returns an asker's, which it makes where there is none.
-func (t *tenant) share(agent agora.AgentID) *share {
-	s := t.askers[agent]
-	if s == nil {
-		s = new(share)
-		t.askers[agent] = s
-	}
-	return s
-}
-
 // add adds an approval that is pending.
 func (t *tenant) add(n *entry) {
 	t.boxes[n.box] = n
@@ -78,7 +55,6 @@ func (t *tenant) add(n *entry) {
 		t.to[n.To] = map[*entry]struct{}{}
 	}
 	t.to[n.To][n] = struct{}{}
-	t.share(n.Agent).pending++
 }
 
 // endPending has an approval be pending no more.
@@ -86,7 +62,6 @@ func (t *tenant) endPending(n *entry) {
 	if delete(t.to[n.To], n); len(t.to[n.To]) == 0 {
 		delete(t.to, n.To)
 	}
-	t.share(n.Agent).pending--
 }
 
 // remove forgets an approval that is not pending.

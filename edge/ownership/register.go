@@ -28,7 +28,7 @@ func (d *registrations) lapse(ctx context.Context, tenant string, id agora.Agent
 	return d.cfg.Presence.Registrations.Unregister(ctx, c)
 }
 
-// Bounds of the registrations without a connection that an edge keeps in mind; of more it forgets any.
+// Bounds of the registrations without a connection that an edge keeps in mind; of more it forgets one of the principal that has most here.
 const (
 	maxRegistered      = 16384
 	maxRegisteredBytes = 64 << 20
@@ -42,14 +42,23 @@ type registrations struct {
 
 	mu   sync.Mutex // guards the fields below
 	held map[agora.Address]registeredUntil
+	of   map[Registrant]*portion // what each principal has of held; nothing of who has none
 	size int
-	by   map[Registrant]int64 // size of those of each
 }
 
-// Registrant is who registers agents.
+// Registrant is a principal that registers agents.
 type Registrant struct{ Tenant, Principal string }
 
 func registrantOf(r *presence.Registration) Registrant { return Registrant{r.Tenant, r.Principal} }
+
+// portion is the registrations of a principal.
+type portion struct {
+	held map[agora.Address]struct{}
+	size int
+}
+
+// cost is about how much a registration takes, for telling who has most.
+func (r *registeredUntil) cost() int { return r.Card.Size() + maxRegisteredBytes/maxRegistered }
 
 type registeredUntil struct {
 	presence.Registration
@@ -61,21 +70,35 @@ func (d *registrations) add(r presence.Registration, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.held == nil {
-		d.held, d.by = map[agora.Address]registeredUntil{}, map[Registrant]int64{}
+		d.held, d.of = map[agora.Address]registeredUntil{}, map[Registrant]*portion{}
 	}
-	at := agora.ToAgent(r.Tenant, r.Card.ID)
+	at, who := agora.ToAgent(r.Tenant, r.Card.ID), registrantOf(&r)
 	d.remove(at)
-	d.held[at] = registeredUntil{r, until}
+	kept := registeredUntil{r, until}
+	d.held[at] = kept
 	d.size += r.Card.Size()
-	d.by[registrantOf(&r)] += int64(r.Card.Size())
-	for other := range d.held {
-		if len(d.held) <= maxRegistered && d.size <= maxRegisteredBytes {
-			return
-		}
-		if other != at {
-			d.remove(other)
+	if d.of[who] == nil {
+		d.of[who] = &portion{held: map[agora.Address]struct{}{}}
+	}
+	d.of[who].held[at] = struct{}{}
+	d.of[who].size += kept.cost()
+	for len(d.held) > maxRegistered || d.size > maxRegisteredBytes {
+		d.remove(d.largest())
+	}
+}
+
+// largest returns a registration of the principal that has most here. The caller holds mu.
+func (d *registrations) largest() (at agora.Address) {
+	var most *portion
+	for _, p := range d.of {
+		if most == nil || p.size > most.size {
+			most = p
 		}
 	}
+	for at = range most.held {
+		break
+	}
+	return at
 }
 
 // drop forgets the registration of an agent.
@@ -87,13 +110,17 @@ func (d *registrations) drop(at agora.Address) {
 
 // remove is drop for who holds mu.
 func (d *registrations) remove(at agora.Address) {
-	if r, ok := d.held[at]; ok {
-		d.size -= r.Card.Size()
-		by := registrantOf(&r.Registration)
-		if d.by[by] -= int64(r.Card.Size()); d.by[by] <= 0 {
-			delete(d.by, by)
-		}
-		delete(d.held, at)
+	r, ok := d.held[at]
+	if !ok {
+		return
+	}
+	d.size -= r.Card.Size()
+	delete(d.held, at)
+	who := registrantOf(&r.Registration)
+	p := d.of[who]
+	p.size -= r.cost()
+	if delete(p.held, at); len(p.held) == 0 {
+		delete(d.of, who)
 	}
 }
 
@@ -117,7 +144,11 @@ func (d *registrations) all() []registeredUntil {
 func (d *registrations) bytes() map[Registrant]int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return maps.Clone(d.by)
+	by := make(map[Registrant]int64, len(d.of))
+	for who, p := range d.of {
+		by[who] = int64(p.size)
+	}
+	return by
 }
 
 // again writes what this edge has registered once more: presence may have lost it.

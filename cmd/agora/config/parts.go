@@ -59,6 +59,8 @@ func (s *Settings) Limits() admission.Limits {
 		PrincipalRate: s.usage.rate, PrincipalBytes: s.usage.bytes, TenantRate: m.tenantRate, TenantBytes: m.tenantBytes, PerPrincipal: m.perPrincipal, PerIP: m.perIP,
 		Handshakes: m.handshakes, HandshakesPerIP: m.handshakesPerIP,
 		Calls: s.calls.ofAgent, EdgeCalls: s.calls.ofEdge, Nodes: s.AIP.nodes, EdgeStreams: s.usage.streams, EdgeSpaces: s.usage.spaces, EdgeNodes: s.usage.nodes,
+		Registrations: s.usage.cluster.ownRegistrations, ClusterRegistrations: s.usage.cluster.registrations, ClusterCards: int64(s.usage.cluster.cards),
+		Approvals: s.usage.cluster.ownApprovals, ClusterApprovals: s.usage.cluster.approvals,
 		Connections: s.admission.connections, Queued: int64(s.admission.queued),
 	}
 }

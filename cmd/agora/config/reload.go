@@ -15,6 +15,7 @@ import (
 var reloadable = []string{
 	"limits.rate", "limits.bytes", "limits.burst", "limits.streams", "limits.spaces", "limits.card", "limits.calls", "limits.edge.calls",
 	"limits.edge.streams", "limits.edge.spaces", "limits.edge.nodes", "limits.nodes",
+	"limits.registrations", "limits.cluster.registrations", "limits.cluster.cards",
 	"limits.principal.rate", "limits.principal.bytes", "limits.tenant.rate", "limits.tenant.bytes",
 	"limits.connections-per-principal", "limits.connections-per-ip", "limits.handshakes", "limits.handshakes-per-ip",
 	"server.trusted-proxies",

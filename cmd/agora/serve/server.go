@@ -75,7 +75,9 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 	nc.Lease, nc.Broker, nc.Presence, nc.Auth, nc.Tracer = p.presence.Lease, at.broker, at.presence, at.auth, at.tracer
 	nc.Superseded, nc.Proxies, nc.Policy = e.fail, &e.proxies, &e.policy
 	e.guard(p)
-	e.approvals = approval.New(approval.Config{Book: at.broker.Book(), Now: at.broker.Now, Expiry: p.IAT.Expiry, Log: e.log})
+	e.approvals = approval.New(approval.Config{
+		Book: at.broker.Book(), Now: at.broker.Now, Expiry: p.IAT.Expiry, Pending: nc.Limits.ClusterApprovals, Each: nc.Limits.Approvals, Log: e.log,
+	})
 	nc.Approvals = e.approvals
 	sources, err := e.sources(p)
 	if err != nil {
