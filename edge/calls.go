@@ -36,6 +36,9 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 		return nil, err
 	}
 	m.From, m.To, q.Principal = as, agora.ToAgent(a.Principal().Tenant, m.To.Agent), a.Principal().Name
+	if q.Within > 0 && m.Meta.Deadline.IsZero() {
+		m.Meta.Deadline = n.cfg.Broker.Now().Add(q.Within)
+	}
 	if q.Streams {
 		m.Part, q.Pace = agora.Start, a.actingAs(as).paces()
 	}

@@ -109,6 +109,7 @@ func (s *site) opens(e agoratest.Entry) (agoratest.Opened, error) {
 		return nil, err
 	}
 	carriers := carrier.New(nil)
+	e.Node.Screens(carriers.Screen)
 	cfg := p2p.Config{Key: key, Listen: []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/0")}, Carriers: carriers, Allow: s.allow}
 	if !s.begun.Load() {
 		cfg.Relay = s.relay

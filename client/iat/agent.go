@@ -62,11 +62,11 @@ func (a *Agent) take(ctx context.Context, e *delivery) (string, job) {
 // execute does a task.
 func (a *Agent) execute(ctx context.Context, e *delivery) (any, error) {
 	var p struct {
-		Query   string            `json:"query"`
-		Context []json.RawMessage `json:"context_fragments"`
-		Allowed []string          `json:"allowed_tools"`
+		Query   string
+		Context []json.RawMessage
+		Allowed []string
 	}
-	if err := json.Unmarshal(e.Payload, &p); err != nil {
+	if err := readMembers(e.Payload, map[string]any{"query": &p.Query, "context_fragments": &p.Context, "allowed_tools": &p.Allowed}); err != nil {
 		return nil, agora.Errorf(agora.InvalidRequest, "the task can't be read")
 	}
 	t := &Task{

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"time"
+
+	"github.com/agora-relay/agora/wire"
 )
 
 // Type is header.type.
@@ -66,12 +68,54 @@ func (e *Envelope) append(dst []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// action returns payload.action; "" where there is none.
-func (e *Envelope) action() string {
-	var p struct{ Action string }
-	_ = json.Unmarshal(e.Payload, &p) // what is no object has none
-	return p.Action
+// UnmarshalJSON reads an envelope by the keys that it has, letter by letter, as edges read it: what its sender has spelt otherwise is of no meaning, here as there.
+func (e *Envelope) UnmarshalJSON(b []byte) error {
+	var all Envelope
+	var header, metadata json.RawMessage
+	err := readMembers(b, map[string]any{"header": &header, "metadata": &metadata, "payload": &all.Payload})
+	if err == nil {
+		h := &all.Header
+		err = readMembers(header, map[string]any{
+			"msg_id": &h.MsgID, "parent_id": &h.ParentID, "type": &h.Type, "from": &h.From, "to": &h.To, "timestamp": &h.Timestamp,
+		})
+	}
+	if err == nil {
+		m := &all.Metadata
+		err = readMembers(metadata, map[string]any{
+			"trace_id": &m.TraceID, "ttl": &m.TTL, "deadline_ms": &m.DeadlineMS, "workspace_root": &m.WorkspaceRoot, "redelivered": &m.Redelivered,
+		})
+	}
+	if err == nil {
+		*e = all
+	}
+	return err
 }
+
+// readMembers reads members of an object into values, by their exact keys. What is absent stays as it is.
+func readMembers(object json.RawMessage, into map[string]any) error {
+	if len(object) == 0 {
+		return nil
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(object, &all); err != nil {
+		return err
+	}
+	for key, value := range into {
+		raw, is := all[key]
+		if !is {
+			continue
+		}
+		if keeps, is := value.(*json.RawMessage); is {
+			*keeps = raw
+		} else if err := json.Unmarshal(raw, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// action returns payload.action, as edges read it; "" where there is none, or several.
+func (e *Envelope) action() string { return wire.ActionOf(e.Payload) }
 
 // marshal returns v as JSON, with the characters of its strings as they are. A [json.RawMessage] keeps its bytes.
 func marshal(v any) (json.RawMessage, error) {

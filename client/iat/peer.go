@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/wire"
 )
 
 // peer is what hosts and sub-agents have in common: tools, a registration, and a downlink whose requests are answered.
@@ -217,20 +218,17 @@ func payloadOf(result any) (json.RawMessage, error) {
 
 // calledTool answers a call of a tool.
 func (p *peer) calledTool(ctx context.Context, e *delivery) (string, job) {
-	var said struct {
-		Name      string          `json:"tool_name"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
 	return e.execute(), p.request(ctx, e, func(ctx context.Context) (any, error) {
-		if err := json.Unmarshal(e.Payload, &said); err != nil {
+		tool, arguments, ok := wire.ToolCallOf(e.Payload)
+		if !ok {
 			return nil, agora.Errorf(agora.InvalidRequest, "the call can't be read")
 		}
-		f := p.calls[said.Name]
+		f := p.calls[tool]
 		if f == nil {
 			return nil, agora.Errorf(agora.NotFound, "there is no such tool")
 		}
 		return f(ctx, Call{
-			ID: e.Header.MsgID, From: e.Header.From, Execute: e.Header.ParentID, Tool: said.Name, Arguments: said.Arguments,
+			ID: e.Header.MsgID, From: e.Header.From, Execute: e.Header.ParentID, Tool: tool, Arguments: arguments,
 			WorkspaceRoot: e.Metadata.WorkspaceRoot,
 		})
 	})

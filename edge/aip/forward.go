@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/trace"
+	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
@@ -39,6 +40,9 @@ func toolMethod(linked bool) string {
 // slowly slows who writes to it.
 func (r *router) forward(s grpc.ServerStream, o *opening, t *target) error {
 	if err := o.actor.Spend(s.Context(), o.as, o.first.Len()); err != nil {
+		return err
+	}
+	if err := r.screen(s.Context(), o); err != nil {
 		return err
 	}
 	by, to := o.actor.Owner(o.as), agora.ToAgent(t.tenant, o.to)
@@ -71,6 +75,19 @@ func (r *router) forward(s grpc.ServerStream, o *opening, t *target) error {
 		r.registry.judged(s.Context(), t, err, sent)
 	}
 	return err
+}
+
+// screen holds the beginning of a session to what it asks for, as the beginning of a stream of any dialect. What follows it is text: nobody takes that for a call.
+func (r *router) screen(ctx context.Context, o *opening) error {
+	if !wire.MayAsk(o.first.Bytes()) {
+		return nil
+	}
+	items, err := aip.Items(o.first.Bytes())
+	if err != nil {
+		return err
+	}
+	m := agora.Message{Part: agora.Start, From: o.as, To: agora.ToAgent(o.actor.Principal().Tenant, o.to), Stream: o.rules.Session(), Body: aip.AppendPayload(nil, items)}
+	return r.cfg.Carriers.Screen(ctx, o.actor, &m)
 }
 
 // exchange is a session between a caller and a node that is called.

@@ -88,6 +88,7 @@ func (s *site) opens(e agoratest.Entry, o setup) (agoratest.Opened, error) {
 	c := e.Node.Config()
 	k := web.New(e.Node, web.Config{})
 	carriers := carrier.New(tools.NewGuard(tools.GuardConfig{Presence: c.Presence, Now: c.Broker.Now}))
+	e.Node.Screens(carriers.Screen)
 	rest.Mount(k, e.Mux, carriers)
 	guarded := ws.New(e.Node, ws.Config{Carriers: carriers})
 	e.Mux.Handle("/guarded", guarded)

@@ -45,6 +45,9 @@ func (r *router) routeTool(ctx context.Context, in *aip.Frame) (out any, err err
 	case !t.toolbox:
 		return nil, agora.Errorf(agora.NotFound, "'%s' is an agent, and has no tool of that name", c.to)
 	}
+	if err := r.checks(ctx, c, t); err != nil {
+		return nil, err
+	}
 	return r.invoke(ctx, c, t)
 }
 
@@ -67,6 +70,15 @@ func (c *toolCall) sign() {
 	if string(c.Sender) != string(c.as) {
 		c.in.Append(aip.AppendSender(nil, string(c.as)))
 	}
+}
+
+// checks holds a call to what the toolbox has declared, to the tasks of its caller, and to the workspaces of both, as a call by any other door.
+func (r *router) checks(ctx context.Context, c *toolCall, t *target) error {
+	tool, err := c.Call()
+	if err != nil {
+		return err
+	}
+	return r.cfg.Carriers.CheckTool(ctx, carrier.Call{Actor: c.actor, As: c.as, To: t.card}, carrier.Tool{Name: tool.Name, Arguments: tool.Arguments})
 }
 
 // invoke calls the toolbox itself, once: request and response pass as the bytes that they are.

@@ -130,29 +130,33 @@ func (cs *Carriers) Card(ctx context.Context, c Call) (agora.Agent, agora.Regist
 	return to, card, err
 }
 
-// Handoff hands a request to an agent, of which c.To needs the id alone. One whose path is /tools/{name} calls that tool of an agent that has tools. FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its
-// carrier says. The caller owes the answer a call of Close.
+// Handoff hands a request to an agent, of which c.To needs the id alone. One whose path is /tools/{name}, however that is spelt, is a call of that tool, and held to the checks of one: an agent that has
+// tools gets it as such a call. FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its carrier says. The caller owes the answer a call of Close.
 func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, error) {
 	h.Params, h.Input = present(h.Params), present(h.Input)
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
+	h.Path = "/" + strings.TrimLeft(h.Path, "/")
 	if err := c.find(ctx); err != nil {
 		return nil, err
 	}
-	if t, is, err := toolOf(&c.To, &h); err != nil {
+	t, is, err := h.tool()
+	switch {
+	case err != nil:
 		return nil, err
-	} else if is {
+	case is && len(c.To.Tools) > 0 && c.To.DialectName() != p2p.Dialect: // to a peer a tool is a path
 		return cs.CallTool(ctx, c, t)
+	case is:
+		if err := cs.CheckTool(ctx, c, t); err != nil {
+			return nil, err
+		}
 	}
 	return cs.of(&c.To).Handoff(ctx, c, h)
 }
 
-// toolOf returns the call of a tool that a request is: its path is that of a tool, and the agent has some that it offers to be called by name.
-func toolOf(to *agora.Agent, h *Handoff) (t Tool, is bool, err error) {
-	if len(to.Tools) == 0 || to.DialectName() == p2p.Dialect { // to whom a tool is a path
-		return t, false, nil
-	}
+// tool returns the call of a tool that a request is, as its path says.
+func (h *Handoff) tool() (t Tool, is bool, err error) {
 	r := p2p.Request(*h)
 	t.Name, t.Arguments, is, err = r.Tool()
 	if err != nil {
@@ -174,18 +178,22 @@ func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error
 	if err := c.find(ctx); err != nil {
 		return nil, err
 	}
-	caller, err := known(c.Actor.Directory().Own(ctx, c.As))
-	if err != nil {
-		return nil, err
-	}
-	caller.ID = c.As
-	err = cs.tools.CheckTool(ctx, tools.Call{
-		Tenant: c.Actor.Principal().Tenant, Caller: caller, Callee: c.To, Parent: t.Parent, Tool: t.Name, Arguments: t.Arguments,
-	})
-	if err != nil {
+	if err := cs.CheckTool(ctx, c, t); err != nil {
 		return nil, err
 	}
 	return cs.of(&c.To).CallTool(ctx, c, t)
+}
+
+// CheckTool holds a call of a tool to what its callee has declared, to the tasks of its caller, and to the workspaces of both. Of c it takes Actor, As and To, the callee's card. Doors that make a call themselves ask it before; errors are those of [tools.Guard.CheckTool].
+func (cs *Carriers) CheckTool(ctx context.Context, c Call, t Tool) error {
+	caller, err := known(c.Actor.Directory().Own(ctx, c.As))
+	if err != nil {
+		return err
+	}
+	caller.ID = c.As
+	return cs.tools.CheckTool(ctx, tools.Call{
+		Tenant: c.Actor.Principal().Tenant, Caller: caller, Callee: c.To, Parent: t.Parent, Tool: t.Name, Arguments: t.Arguments,
+	})
 }
 
 // find looks up who is meant. One that is away is known by its id alone.

@@ -18,7 +18,7 @@ func (mail) Card(_ context.Context, c Call) (agora.Registration, error) {
 
 func (mail) Handoff(ctx context.Context, c Call, h Handoff) (Answer, error) {
 	box := c.box()
-	return c.ask(ctx, call.Request{Box: box, Message: agora.Message{Body: wire.AppendHandoff(nil, box, h.Method, h.Path, h.Params, h.Input)}})
+	return c.ask(ctx, call.Request{Box: box, Message: agora.Message{Body: wire.AppendHandoff(nil, box, h.Method, h.Path, h.Params, h.Input)}, Checked: true})
 }
 
 func (mail) CallTool(ctx context.Context, c Call, t Tool) (Answer, error) {

@@ -52,9 +52,7 @@ type Door struct {
 
 // New returns a door of a node, whose requests a kit lets in. Its requests end with the kit.
 func New(n *edge.Node, k *web.Kit, cfg Config) *Door {
-	d := &Door{cfg: cfg.withDefaults(), node: n, kit: k, now: n.Config().Broker.Now, stats: newStats()}
-	n.Screens(d.screen)
-	return d
+	return &Door{cfg: cfg.withDefaults(), node: n, kit: k, now: n.Config().Broker.Now, stats: newStats()}
 }
 
 // Stats returns the door's counters. They go on counting.
@@ -106,6 +104,7 @@ func about(e *iat.Envelope, from agora.AgentID, err error) error {
 	if err == nil {
 		return nil
 	}
+	err = inCall(e, err)
 	return &refusal{iat.Fault{Err: agora.AsError(err), Path: pathOf(err), ID: e.ID, From: cmp.Or(string(from), e.From)}, err}
 }
 

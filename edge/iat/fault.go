@@ -37,6 +37,14 @@ func pathOf(err error) string {
 	return ""
 }
 
+// inCall returns err, the place in it as that in the envelope of a call.
+func inCall(e *iat.Envelope, err error) error {
+	if r, ok := errors.AsType[*tools.Refusal](err); ok && e.Action == iat.ActionCallTool {
+		return &iat.Fault{Err: r.Err, Path: "/payload/arguments" + r.Path, ID: e.ID}
+	}
+	return err
+}
+
 // isTraceID reports whether an id is that of a trace of W3C Trace Context.
 func isTraceID(s string) bool {
 	if len(s) != 32 {

@@ -84,7 +84,7 @@ func (d *Door) posted(x *web.Exchange, e *iat.Envelope, as agora.AgentID) error 
 		return d.register(x, e, as)
 	}
 	if e.Type == iat.Request && !e.Stream {
-		if err := s.mayAsk(ctx, e); err != nil {
+		if err := mayAsk(e); err != nil {
 			return err
 		}
 		if e.Action == iat.ActionApproval {

@@ -77,6 +77,7 @@ func (s *site) opens(e agoratest.Entry, o setup) opened {
 	d := iat.New(e.Node, k, o.door)
 	d.Mount(e.Mux)
 	carriers := carrier.New(g)
+	e.Node.Screens(carriers.Screen)
 	rest.Mount(k, e.Mux, carriers)
 	guarded := ws.New(e.Node, ws.Config{Carriers: carriers})
 	e.Mux.Handle("/guarded", guarded)

@@ -270,7 +270,7 @@ func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
 		return p.register(ctx, e)
 	}
 	if e.Type == iat.Request && !e.Stream {
-		if err := s.mayAsk(ctx, e); err != nil {
+		if err := mayAsk(e); err != nil {
 			return err
 		}
 		if e.Action == iat.ActionExecute {

@@ -61,6 +61,7 @@ func (s *site) opens(e agoratest.Entry, cfg p2p.Config) (agoratest.Opened, error
 		return nil, err
 	}
 	cfg.Key, cfg.Listen, cfg.Carriers = key, []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/0")}, carrier.New(nil)
+	e.Node.Screens(cfg.Carriers.Screen)
 	d, err := p2p.New(e.Node, cfg)
 	if err != nil {
 		return nil, err

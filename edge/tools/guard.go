@@ -17,6 +17,7 @@ type GuardConfig struct {
 	Now      func() time.Time          // of the cluster; needed with Presence
 	Root     func(*agora.Agent) string // the workspace that an agent has declared; empty for none. Nobody has one if nil
 	Resolve  bool                      // links are followed where the edge sees the workspace
+	TaskTime time.Duration             // how long a task without a deadline stays open at most; 10m
 	Log      *slog.Logger              // discards if nil
 }
 
@@ -31,6 +32,7 @@ type Guard struct {
 // NewGuard returns a Guard.
 func NewGuard(cfg GuardConfig) *Guard {
 	g := &Guard{Checker: New(cfg.Config), cfg: cfg}
+	g.cfg.TaskTime = cmp.Or(cfg.TaskTime, presence.ExecuteLasts)
 	g.cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Presence != nil {
 		g.ledger = NewLedger(cfg.Presence, cfg.Now, g.cfg.Log)
@@ -73,10 +75,17 @@ func (g *Guard) CheckTool(ctx context.Context, c Call) error {
 	return g.CheckPaths([]string{g.cfg.Root(&c.Caller), g.cfg.Root(&c.Callee)}, schema, c.Arguments, g.cfg.Resolve)
 }
 
-// Give writes that a task is given: from then on it limits which tools its callee may call. Errors are those of [Ledger.Open].
+// Give writes that a task is given: from then on, and until its deadline, which is Until where there is one, it limits which tools its callee may call. Errors are those of [Ledger.Open].
 func (g *Guard) Give(ctx context.Context, e presence.Execute) error {
 	if g.ledger == nil {
 		return nil
+	}
+	now := g.cfg.Now()
+	switch last := now.Add(g.cfg.TaskTime); {
+	case e.Until.IsZero() || e.Until.After(last):
+		e.Until = last
+	case !e.Until.After(now):
+		e.Until = now.Add(time.Millisecond)
 	}
 	return g.ledger.Open(ctx, e)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/iat"
 	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/edge/web"
@@ -47,6 +48,7 @@ func openIAT(e agoratest.Entry) (agoratest.Opened, error) {
 	k := web.New(e.Node, web.Config{})
 	c := e.Node.Config()
 	g := tools.NewGuard(tools.GuardConfig{Presence: c.Presence, Now: c.Broker.Now, Root: wire.RootOf})
+	e.Node.Screens(carrier.New(g).Screen)
 	d := iat.New(e.Node, k, iat.Config{Approvals: c.Approvals, Tools: g, MaxWait: 2 * time.Hour})
 	d.Mount(e.Mux)
 	return iatOpened{k, d}, nil

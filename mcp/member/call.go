@@ -12,6 +12,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/wire"
 )
 
 // errSlow is why a call ends that the server does not answer in time.
@@ -83,15 +84,12 @@ func (m *Member) speaking(ctx context.Context) (context.Context, func()) {
 	return said, func() { stop(); end() }
 }
 
-// toolCall returns the tool that a message calls, and its arguments; false where it is no such call.
+// toolCall returns the tool that a message calls, and its arguments; false where it is no such call. It reads what edges have read when they checked the call, and nothing else.
 func toolCall(msg *client.Message) (tool string, arguments json.RawMessage, is bool) {
-	var members map[string]json.RawMessage
-	var action string
-	if msg.IsReply || msg.Stream || json.Unmarshal(msg.Payload, &members) != nil {
+	if msg.IsReply || msg.Stream || msg.Media != "" {
 		return "", nil, false
 	}
-	is = json.Unmarshal(members["action"], &action) == nil && action == "call_tool" && json.Unmarshal(members["tool_name"], &tool) == nil
-	return tool, members["arguments"], is
+	return wire.ToolCallOf(msg.Payload)
 }
 
 // attempts is how often a call is made that the server was never handed.

@@ -120,6 +120,23 @@ func ItemsOf(m *agora.Message) []Item {
 	return []Item{{Mode_TEXT, m.Body}}
 }
 
+// SoleText returns the text that an agent of AIP gets as all of a message of JSON that says it in another way: as a JSON string, or as content of one item of text; false where it gets none,
+// or the body itself.
+func SoleText(m *agora.Message) (text []byte, is bool) {
+	first := bytes.TrimLeft(m.Body, " \t\r\n")
+	if m.Media != "" || len(first) == 0 || first[0] != '"' && first[0] != '{' {
+		return nil, false
+	}
+	if first[0] == '{' {
+		items, is := contentForm(first)
+		if !is || len(items) != 1 || items[0].Mode != Mode_TEXT {
+			return nil, false
+		}
+		return items[0].Data, true
+	}
+	return []byte(rawjson.Unquote(bytes.TrimRight(first, " \t\r\n"))), true
+}
+
 // numbered is an item, or a part of one, that may say by its number which it is a part of.
 type numbered struct {
 	Item

@@ -1,18 +1,17 @@
 package iat
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
-	"github.com/agora-relay/agora/internal/rawjson"
+	"github.com/agora-relay/agora/wire"
 )
 
 // The actions that Agora reads (IAT §3 and §4), and those that it says.
 const (
-	ActionExecute  = "execute"
+	ActionExecute  = wire.ActionExecute
 	ActionThink    = "think"
-	ActionCallTool = "call_tool"
+	ActionCallTool = wire.ActionCallTool
 	ActionLog      = "log"
 	ActionDone     = "done"
 	ActionApproval = "require_approval"
@@ -59,32 +58,6 @@ func CheckAction(e *Envelope) error {
 		p.read(p.string("result_summary"), p.object("usage_stats"))
 	}
 	return p.err()
-}
-
-// Guarded returns what a payload of another dialect asks for where Agora has to look at that before it is stored: [ActionExecute], [ActionCallTool], or empty for all else and
-// for what is no JSON object. Most payloads are told at a glance. An error is a *[Fault] with INVALID_REQUEST: the action stands twice, so that two readers may take it for two things.
-func Guarded(payload json.RawMessage) (action string, err error) {
-	if !bytes.Contains(payload, []byte(`"action"`)) && !bytes.Contains(payload, []byte(`\u00`)) {
-		return "", nil
-	}
-	o, n := rawjson.NewObject(payload, maxDepth), 0
-	for o.Next() {
-		if string(o.Name()) != "action" {
-			continue
-		}
-		if n++; o.Val[0] != '"' {
-			continue
-		}
-		if name := rawjson.Unquote(o.Val); name == ActionExecute || name == ActionCallTool {
-			action = name
-		}
-	}
-	if action != "" && n > 1 {
-		p := reader{payload: payload}
-		p.refuse("/payload/action", "stands twice")
-		return "", p.err()
-	}
-	return action, nil
 }
 
 // misplaced returns what refuses an action that is checked as one whole request, and nothing else: so nobody is given a task, or has a tool called, past the checks.

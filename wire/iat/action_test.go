@@ -3,7 +3,6 @@ package iat
 import (
 	"encoding/json"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/agora-relay/agora"
@@ -88,34 +87,6 @@ func TestChunksAndUnknownActionsAreNotChecked(t *testing.T) {
 	} {
 		if err := CheckAction(&e); err != nil {
 			t.Errorf("%s is refused: %v", e.Payload, err)
-		}
-	}
-}
-
-func TestPayloadsThatAskForWhatIsGuardedAreTold(t *testing.T) {
-	for payload, want := range map[string]string{
-		`{"action":"call_tool"}`: ActionCallTool, ` { "a" : {"action":"x"} , "action" : "execute" }`: ActionExecute, `{"\u0061ction":"call_t\u006fol"}`: ActionCallTool,
-		`{"action":"call_tool","action":"x"}`: "!", `{"action":"x","\u0061ction":"execute"}`: "!", `{"action":1,"action":"execute"}`: "!",
-		`{"action":"think"}`: "", `{"action":"x","action":"y"}`: "", `{"action":["call_tool"]}`: "", `{"x":{"action":"call_tool"}}`: "", `["action"]`: "", `"action"`: "", `{"x":"\u00e9"}`: "", ``: "", `1`: "",
-	} {
-		action, err := Guarded(json.RawMessage(payload))
-		if err != nil && agora.AsError(err).Code == agora.InvalidRequest {
-			action += "!"
-		}
-		if action != want {
-			t.Errorf("%s asks for %q, %v, want %q", payload, action, err, want)
-		}
-	}
-}
-
-// BenchmarkGuarded is what a message of 1 KiB to any agent costs the check of whether it asks for what is guarded.
-func BenchmarkGuarded(b *testing.B) {
-	payload := []byte(`{"text":"` + strings.Repeat("some words ", 92) + `"}`)
-	b.ReportAllocs()
-	b.SetBytes(int64(len(payload)))
-	for b.Loop() {
-		if action, err := Guarded(payload); action != "" || err != nil {
-			b.Fatal(action, err)
 		}
 	}
 }

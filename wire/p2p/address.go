@@ -14,30 +14,74 @@ import (
 
 // Paths that have a meaning in a cluster, whatever agent they are handed to. A name in them may be escaped, slashes included, or be a parameter.
 const (
-	toolsPath  = "/tools/"
+	toolsName  = "tools"
 	agentsPath = "/agents/"
 )
 
 // Tool returns the call of a tool that a request is whose path is /tools/{name}: the tool's name, and its arguments, which are input_data or else params; nil for none. params are
 // no arguments where the path has taken the name from them. input_data that is a string stands for the JSON object that is its text, if it is one: there are callers whose input_data
-// is a string always. Any method will do. called is false for a request of another path; an error is a [Fault] of the number 400.
+// is a string always. Any method will do, and any spelling that a server may take for the path: with escapes, parameters, dots, several slashes, one behind the name, "tools" in any case. called is
+// false for a request of another path; an error is a [Fault] of the number 400: the name is none, or a query or a fragment follows it.
 func (r *Request) Tool() (name string, arguments json.RawMessage, called bool, err error) {
-	segment, called := strings.CutPrefix(r.Path, toolsPath)
-	if !called || segment == "" || strings.ContainsAny(segment, "/?#") {
-		return "", nil, false, nil
+	path, more := r.Path, ""
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		path, more = path[:i], path[i:]
 	}
-	name, filled, err := r.name(segment)
-	if err != nil {
-		return "", nil, true, err
+	s, called := r.tool(path)
+	switch {
+	case !called:
+		return "", nil, false, nil
+	case s.err != nil:
+		return "", nil, true, s.err
+	case more != "":
+		return "", nil, true, malformed("the path of a tool has a query or a fragment: its arguments are input_data or params")
 	}
 	arguments = r.Params
 	switch {
 	case r.Input != nil:
 		arguments = objectOf(r.Input)
-	case filled:
+	case s.filled:
 		arguments = nil
 	}
-	return name, arguments, true, nil
+	return s.name, arguments, true, nil
+}
+
+// step is a segment of a path: what it stands for, or why it is no name.
+type step struct {
+	name   string
+	filled bool // by a parameter
+	err    error
+}
+
+// tool returns the segment that names the tool whose path a path is; false for another path.
+func (r *Request) tool(path string) (of step, called bool) {
+	var at []step
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "" {
+			continue
+		}
+		var s step
+		s.name, s.filled, s.err = r.name(segment)
+		switch {
+		case s.name == ".":
+		case s.name == ".." && len(at) > 0:
+			at = at[:len(at)-1]
+		case s.name != "..":
+			at = append(at, s)
+		}
+	}
+	if len(at) == 1 { // a server may undo escapes before it takes a path apart
+		first, rest, _ := strings.Cut(at[0].name, "/")
+		of, at[0].name = at[0], first
+		of.name = strings.Trim(rest, "/")
+		return of, strings.EqualFold(first, toolsName) && of.name != ""
+	}
+	if len(at) != 2 || !strings.EqualFold(strings.Trim(at[0].name, "/"), toolsName) {
+		return of, false
+	}
+	of = at[1]
+	of.filled = of.filled || at[0].filled
+	return of, true
 }
 
 // objectOf returns the object whose text input_data is, else input_data.

@@ -65,6 +65,7 @@ func (e *edgeServer) openDoors(p plan) error {
 	dc, wc := p.WS(e.log), p.Web(e.log)
 	wc.Admitted, wc.BodyTime, wc.Write = e.ports.public.admitted, readBody, writeTime
 	dc.Carriers = carrier.New(e.tools)
+	e.node.Screens(dc.Carriers.Screen)
 	e.doors.ws = ws.New(e.node, dc)
 	kit := web.New(e.node, wc)
 	e.doors.all = []door{wsDoor{e.doors.ws}, httpDoor{kit, dc.Carriers, dc.Limits}}

@@ -31,7 +31,7 @@ func (d iatDoor) wait() { d.Wait() }
 func (e *edgeServer) guard(p plan) {
 	e.tools = tools.NewGuard(tools.GuardConfig{
 		Config: tools.Config{Tools: p.IAT.Tools, Schema: int(p.IAT.Schema)}, Presence: e.backends.presence, Now: e.backends.broker.Now,
-		Root: wireiat.RootOf, Resolve: p.IAT.Resolve, Log: e.log,
+		Root: wireiat.RootOf, Resolve: p.IAT.Resolve, TaskTime: p.IATDoor(e.log).MaxWait, Log: e.log,
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var looks sync.WaitGroup
