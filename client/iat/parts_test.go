@@ -279,8 +279,13 @@ func TestNothingLeavesAWorkspace(t *testing.T) {
 			t.Errorf("Local(%q) = %q, %v, want %q", name, got, err, want)
 		}
 	}
-	if _, err := w.Local(outside + "/a"); agora.AsError(err).Code != agora.Forbidden {
-		t.Errorf("Local of a path outside = %v, want FORBIDDEN", err)
+	if got, err := w.Local("file://" + inner + "/b"); err != nil || got != "b" {
+		t.Errorf("Local of a URL = %q, %v", got, err)
+	}
+	for _, name := range []string{outside + "/a", "../a", " /etc/passwd", "~/a", `a\..\..\etc`, "file:///etc/passwd", "File:///%2e%2e/a", "a\x00b", `\\server\share`, `C:\a`} { // as edges have it
+		if _, err := w.Local(name); agora.AsError(err).Code != agora.Forbidden {
+			t.Errorf("Local(%q) = %v, want FORBIDDEN", name, err)
+		}
 	}
 }
 

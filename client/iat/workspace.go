@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/workpath"
 )
 
 // Workspace is a directory that nothing done through it leaves, by .. or by links: see [os.Root], whose methods it has. Names are relative to it.
@@ -53,8 +54,19 @@ func openRoot(path string) (*Workspace, error) {
 // Path returns where the workspace is, an absolute path as it was declared.
 func (w *Workspace) Path() string { return w.path }
 
-// Local returns a name as it is inside of the workspace, of an absolute path or of one that is relative to it. It looks at the words alone, and at no link. FORBIDDEN where it is outside.
+// Local returns a name as it is inside of the workspace, of an absolute path, of one that is relative to it, or of a file: URL of one. It looks at the words alone, as edges do, and at no link. FORBIDDEN where it is
+// outside, or would be to a reader that takes it in another way: a backslash for the end of a name, white space around it for none.
 func (w *Workspace) Local(name string) (string, error) {
+	root, err := workpath.ParseRoot(w.path)
+	if err == nil {
+		err = root.Holds(name)
+	}
+	if err == nil {
+		name, err = workpath.Plain(name)
+	}
+	if err != nil {
+		return "", &agora.Error{Code: agora.Forbidden, Message: "the path leaves the workspace", Cause: err}
+	}
 	if filepath.IsAbs(name) {
 		rel, err := filepath.Rel(w.path, name)
 		if err != nil {

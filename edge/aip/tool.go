@@ -1,6 +1,7 @@
 package aip
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -45,9 +46,6 @@ func (r *router) routeTool(ctx context.Context, in *aip.Frame) (out any, err err
 	case !t.toolbox:
 		return nil, agora.Errorf(agora.NotFound, "'%s' is an agent, and has no tool of that name", c.to)
 	}
-	if err := r.checks(ctx, c, t); err != nil {
-		return nil, err
-	}
 	return r.invoke(ctx, c, t)
 }
 
@@ -72,18 +70,22 @@ func (c *toolCall) sign() {
 	}
 }
 
-// checks holds a call to what the toolbox has declared, to the tasks of its caller, and to the workspaces of both, as a call by any other door.
+// checks holds a call to what the toolbox has declared, to the tasks of its caller, and to the workspaces of both, as a call by any other door. Arguments that are no JSON
+// are the toolbox's affair, where it has declared none that they would have to fit, and nobody a workspace.
 func (r *router) checks(ctx context.Context, c *toolCall, t *target) error {
-	tool, err := c.Call()
-	if err != nil {
-		return err
+	tool := carrier.Tool{Name: string(c.Tool)}
+	if arguments := bytes.Trim(c.Arguments, " \t\r\n"); len(arguments) > 0 {
+		tool.Arguments = arguments
 	}
-	return r.cfg.Carriers.CheckTool(ctx, carrier.Call{Actor: c.actor, As: c.as, To: t.card}, carrier.Tool{Name: tool.Name, Arguments: tool.Arguments})
+	return r.cfg.Carriers.CheckToolLately(ctx, carrier.Call{Actor: c.actor, As: c.as, To: t.card}, tool)
 }
 
 // invoke calls the toolbox itself, once: request and response pass as the bytes that they are.
 func (r *router) invoke(ctx context.Context, c *toolCall, t *target) (any, error) {
 	if err := c.actor.Spend(ctx, c.as, c.in.Len()); err != nil {
+		return nil, err
+	}
+	if err := r.checks(ctx, c, t); err != nil {
 		return nil, err
 	}
 	by, to := c.actor.Owner(c.as), agora.ToAgent(t.tenant, c.to)

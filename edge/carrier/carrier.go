@@ -63,6 +63,8 @@ type Tool struct {
 	Name      string
 	Parent    string          // the task in whose name it is called; empty for none
 	Arguments json.RawMessage // any JSON; nil for none
+
+	beside json.RawMessage // what goes with the call where it is a request for a path; nil for nothing
 }
 
 // Answer is what comes back: a whole message, or the parts of a stream; io.EOF behind its end. One goroutine at a time calls
@@ -94,6 +96,7 @@ type Carriers struct {
 	mail      Carrier
 	byDialect map[string]Carrier
 	tools     *tools.Guard
+	lately    lately
 }
 
 // New returns carriers that reach every agent by mail, and have calls of tools checked by a guard, which other parts of the edge use as well; by what their
@@ -162,6 +165,9 @@ func (h *Handoff) tool() (t Tool, is bool, err error) {
 	if err != nil {
 		return t, false, agora.AsError(err)
 	}
+	if h.Input != nil {
+		t.beside = h.Params
+	}
 	return t, is, nil
 }
 
@@ -191,9 +197,13 @@ func (cs *Carriers) CheckTool(ctx context.Context, c Call, t Tool) error {
 		return err
 	}
 	caller.ID = c.As
-	return cs.tools.CheckTool(ctx, tools.Call{
-		Tenant: c.Actor.Principal().Tenant, Caller: caller, Callee: c.To, Parent: t.Parent, Tool: t.Name, Arguments: t.Arguments,
-	})
+	return cs.tools.CheckTool(ctx, cs.toolCall(c, t, caller))
+}
+
+// toolCall is a call as it is checked.
+func (cs *Carriers) toolCall(c Call, t Tool, caller agora.Agent) tools.Call {
+	who := c.Actor.Principal()
+	return tools.Call{Tenant: who.Tenant, By: who.Name, Caller: caller, Callee: c.To, Parent: t.Parent, Tool: t.Name, Arguments: t.Arguments, Beside: t.beside}
 }
 
 // find looks up who is meant. One that is away is known by its id alone.

@@ -98,6 +98,9 @@ func (c *Checker) declared(callee *agora.Agent, name string) ([]byte, error) {
 		c.count.Unknown.Add(1)
 		return nil, agora.Errorf(agora.NotFound, "Agent '%s' has no tool '%s'", callee.ID, clip(name))
 	}
+	if i := slices.IndexFunc(callee.Skills, func(s agora.Skill) bool { return s.Name == name }); i >= 0 {
+		return callee.Skills[i].Schema, nil // of an agent with paths, which calls it a skill
+	}
 	return nil, nil
 }
 

@@ -43,11 +43,16 @@ func NewGuard(cfg GuardConfig) *Guard {
 // Call is a call of a tool.
 type Call struct {
 	Tenant    string
+	By        string      // the principal that makes it, whose budget the checks are taken from
 	Caller    agora.Agent // its card; its id alone where it is not in the directory
 	Callee    agora.Agent // likewise
 	Parent    string      // the task in whose name it comes; may be empty
 	Tool      string
 	Arguments []byte // JSON; nil for none
+	Beside    []byte // JSON that goes with them, in which paths are to lie in the workspaces too; nil for none
+
+	Open  []presence.Execute // the tasks that its caller was given and has not done, where that is Known; else presence is asked
+	Known bool
 }
 
 // CheckTool returns nil where a call may be made. NOT_FOUND where its callee has declared tools, but not this one; FORBIDDEN where no open task allows it; a *[Refusal] where the
@@ -56,11 +61,14 @@ func (g *Guard) CheckTool(ctx context.Context, c Call) error {
 	if err := g.CheckCall(c.Callee, c.Tool, c.Arguments); err != nil {
 		return err
 	}
-	if g.ledger != nil {
-		open, err := g.cfg.Presence.Executes.Of(ctx, c.Tenant, c.Caller.ID)
-		if err != nil {
-			return agora.AsError(err)
+	open := c.Open
+	if !c.Known {
+		var err error
+		if open, err = g.Tasks(ctx, c.Tenant, c.Caller.ID); err != nil {
+			return err
 		}
+	}
+	if g.ledger != nil {
 		if err := g.CheckAllowed(open, Asked{Caller: c.Caller.ID, Addressee: c.Callee.ID, Parent: c.Parent, Tool: c.Tool}); err != nil {
 			return err
 		}
@@ -72,7 +80,23 @@ func (g *Guard) CheckTool(ctx context.Context, c Call) error {
 	if err != nil {
 		return err
 	}
-	return g.CheckPaths([]string{g.cfg.Root(&c.Caller), g.cfg.Root(&c.Callee)}, schema, c.Arguments, g.cfg.Resolve)
+	roots := []string{g.cfg.Root(&c.Caller), g.cfg.Root(&c.Callee)}
+	if err := g.CheckPaths(roots, schema, c.Arguments, g.cfg.Resolve); err != nil {
+		return err
+	}
+	return g.CheckPaths(roots, nil, c.Beside, g.cfg.Resolve)
+}
+
+// Tasks returns the tasks that an agent was given and has not done. UNAVAILABLE while presence can't tell. A round trip.
+func (g *Guard) Tasks(ctx context.Context, tenant string, of agora.AgentID) ([]presence.Execute, error) {
+	if g.ledger == nil {
+		return nil, nil
+	}
+	open, err := g.cfg.Presence.Executes.Of(ctx, tenant, of)
+	if err != nil {
+		return nil, agora.AsError(err)
+	}
+	return open, nil
 }
 
 // Give writes that a task is given: from then on, and until its deadline, which is Until where there is one, it limits which tools its callee may call. Errors are those of [Ledger.Open].

@@ -2,39 +2,32 @@ package tools
 
 import (
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/agora-relay/agora/internal/workpath"
 )
 
 // Bounds of paths.
 const (
-	maxPath  = 4096    // bytes of one
 	maxSteps = 1 << 15 // names that are looked up on the disk for one call
 	maxLinks = 40      // on the way of one path
 )
 
-var (
-	errOutside = errors.New("lies outside of the workspace")
-	errNoPath  = errors.New("is no path that can be checked")
-	errRoot    = errors.New("the workspace root must be an absolute path")
-	errSteps   = errors.New("has too many paths to be resolved")
-)
+var errSteps = errors.New("has too many paths to be resolved")
 
 // CheckRoot returns nil where a path may be declared as an agent's workspace root.
 func CheckRoot(root string) error {
-	_, err := newWorkspace(root, false)
+	_, err := workpath.ParseRoot(root)
 	return err
 }
 
-// workspace is a root, as the names that lead to it. The first is a drive, in lower case, or empty.
+// workspace is a root.
 type workspace struct {
-	names []string
-	seen  string // where it really is on this machine; empty where it can't be seen, or is not to be looked at
+	workpath.Root
+	seen string // where it really is on this machine; empty where it can't be seen, or is not to be looked at
 }
 
 type workspaces []workspace
@@ -53,21 +46,13 @@ func newWorkspaces(roots []string, resolve bool) (all workspaces, err error) {
 	return all, nil
 }
 
-func newWorkspace(root string, resolve bool) (workspace, error) {
-	p, err := plain(root)
-	if err != nil {
-		return workspace{}, errRoot
+func newWorkspace(root string, resolve bool) (w workspace, err error) {
+	if w.Root, err = workpath.ParseRoot(root); err != nil {
+		return w, err
 	}
-	names, absolute := windows.split(p)
-	if !absolute || len(names) == 0 {
-		return workspace{}, errRoot
-	}
-	if names, err = reduce(names[:1], names[1:]); err != nil {
-		return workspace{}, errRoot
-	}
-	w := workspace{names: names}
-	if !resolve || !filepath.IsAbs(p) {
-		return w, nil
+	p, err := workpath.Plain(root)
+	if err != nil || !resolve || !filepath.IsAbs(p) {
+		return w, err
 	}
 	if _, err := os.Stat(p); err == nil {
 		if w.seen, err = filepath.EvalSymlinks(p); err != nil {
@@ -79,101 +64,24 @@ func newWorkspace(root string, resolve bool) (workspace, error) {
 
 // hold returns nil where a path lies under every root. It takes from steps what it looks up.
 func (all workspaces) hold(path string, steps *int) error {
-	p, err := plain(path)
-	if err != nil {
-		return err
-	}
 	for _, w := range all {
-		// A backslash is part of a name for some systems and ends it for others, as a colon behind a letter does: neither may lead out.
-		if !w.has(p, windows) || w.names[0] == "" && !w.has(p, posix) {
-			return errOutside
+		if err := w.Holds(path); err != nil {
+			return err
 		}
 		if w.seen == "" {
 			continue
 		}
-		if err := w.reaches(p, steps); err != nil {
+		p, err := workpath.Plain(path)
+		if err != nil {
 			return err
+		}
+		for _, p := range []string{p, strings.TrimSpace(p)} {
+			if err := w.reaches(p, steps); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// plain returns a path without what may be said around it.
-func plain(path string) (string, error) {
-	if len(path) >= 5 && strings.EqualFold(path[:5], "file:") {
-		u, err := url.Parse(path)
-		if err != nil || u.Opaque != "" || u.Host != "" && u.Host != "localhost" || u.RawQuery != "" || u.Fragment != "" {
-			return "", errNoPath
-		}
-		if path = u.Path; len(path) > 2 && drive.MatchString(path[1:]) {
-			path = path[1:] // file:///c:/…
-		}
-		if path == "" {
-			return "", errNoPath
-		}
-	}
-	if len(path) > maxPath || strings.IndexByte(path, 0) >= 0 || strings.HasPrefix(path, "~") {
-		return "", errNoPath
-	}
-	return path, nil
-}
-
-// system is how paths are spelled.
-type system struct {
-	separators string
-	drives     bool
-}
-
-var (
-	posix   = system{separators: "/"}
-	windows = system{separators: `/\`, drives: true}
-)
-
-// drive is how a path of Windows begins that names its drive.
-var drive = regexp.MustCompile(`^[A-Za-z]:`)
-
-// split returns the names in a path. Those of an absolute one begin with its drive, which is empty where there is none.
-func (s system) split(path string) (names []string, absolute bool) {
-	volume := ""
-	if d := drive.FindString(path); s.drives && d != "" {
-		volume, path = strings.ToLower(d), path[len(d):]
-	}
-	names = strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(s.separators, r) })
-	if volume != "" || path != "" && strings.IndexByte(s.separators, path[0]) >= 0 {
-		return append([]string{volume}, names...), true
-	}
-	return names, false
-}
-
-// reduce returns where names lead from a place, of which the first name is never left. What is above that is outside.
-func reduce(from, names []string) ([]string, error) {
-	at := slices.Clone(from)
-	for _, name := range names {
-		switch {
-		case name == ".":
-		case name == "..":
-			if len(at) == 1 {
-				return nil, errOutside
-			}
-			at = at[:len(at)-1]
-		case strings.Trim(name, ". ") == "": // Windows takes some of them for ".."
-			return nil, errNoPath
-		default:
-			at = append(at, name)
-		}
-	}
-	return at, nil
-}
-
-// has reports whether a path lies under the root, as it is spelled.
-func (w *workspace) has(path string, as system) bool {
-	names, absolute := as.split(path)
-	from := w.names
-	if absolute {
-		from, names = names[:1], names[1:]
-	}
-	at, err := reduce(from, names)
-	return err == nil && len(at) >= len(w.names) && slices.Equal(at[:len(w.names)], w.names)
 }
 
 // reaches returns nil where a path leads under the root on this machine: as it stands, and with each ".." taken together with the name before it, as programs do.
@@ -188,7 +96,7 @@ func (w *workspace) reaches(path string, steps *int) error {
 			return err
 		}
 		if to != w.seen && !strings.HasPrefix(to, strings.TrimSuffix(w.seen, "/")+"/") {
-			return errOutside
+			return workpath.ErrOutside
 		}
 	}
 	return nil
@@ -216,14 +124,14 @@ func walk(at string, names []string, steps *int) (string, error) {
 		}
 		info, err := os.Lstat(at)
 		switch {
-		case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
 			there = false
 		case err != nil:
-			return "", errNoPath
+			return "", workpath.ErrNoPath
 		case info.Mode()&os.ModeSymlink != 0:
 			to, err := os.Readlink(at)
 			if links++; err != nil || links > maxLinks {
-				return "", errNoPath
+				return "", workpath.ErrNoPath
 			}
 			if at = filepath.Dir(at); filepath.IsAbs(to) {
 				at = string(filepath.Separator)
