@@ -2,19 +2,21 @@ package iat
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
 // register takes what an agent says of itself.
 func (d *Door) register(x *web.Exchange, e *iat.Envelope, as agora.AgentID) error {
-	card, err := d.cardOf(e, as)
+	card, err := d.cardOf(x.Context(), x.Actor, e, as)
 	if err != nil {
 		return err
 	}
@@ -37,7 +39,7 @@ type registration struct {
 }
 
 // cardOf returns the card of an agent that registers.
-func (d *Door) cardOf(e *iat.Envelope, as agora.AgentID) (card agora.Agent, err error) {
+func (d *Door) cardOf(ctx context.Context, by *edge.Actor, e *iat.Envelope, as agora.AgentID) (card agora.Agent, err error) {
 	r, err := e.Registration()
 	if err != nil {
 		return card, err
@@ -52,10 +54,16 @@ func (d *Door) cardOf(e *iat.Envelope, as agora.AgentID) (card agora.Agent, err 
 	for _, t := range r.Tools {
 		card.Tools = append(card.Tools, agora.Skill{Name: t.Name, Description: t.Description, Schema: t.Input})
 	}
-	if err := d.cfg.Tools.CheckDeclared(card.Tools); err != nil {
-		return card, err
+	if len(r.Tools) == 0 {
+		return card, nil
 	}
-	return card, d.checkOutputs(e, r.Tools)
+	who := by.Principal()
+	return card, d.cfg.Tools.Within(ctx, who.Tenant, who.Name, as, func() error {
+		if err := d.cfg.Tools.CheckDeclared(card.Tools); err != nil {
+			return err
+		}
+		return d.checkOutputs(e, r.Tools)
+	})
 }
 
 // checkOutputs returns what is wrong with the schemas of what tools answer.

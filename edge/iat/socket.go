@@ -303,7 +303,7 @@ func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
 
 // register changes the card of the session's agent, for as long as that lasts.
 func (p *peer) register(ctx context.Context, e *iat.Envelope) error {
-	card, err := p.door.cardOf(e, p.session.Agent())
+	card, err := p.door.cardOf(ctx, p.session.Actor(), e, p.session.Agent())
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,12 @@ package tools
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
@@ -15,6 +17,8 @@ import (
 type Config struct {
 	Tools  int // that one agent may declare; 256
 	Schema int // bytes of one schema; 64 KiB
+
+	Time time.Duration // of processors that checks of one principal may take in each second; 250ms
 }
 
 // Checker is the checks of one edge, whatever door a call comes through. It keeps schemas compiled. Its methods may be called at the same time; but for
@@ -22,6 +26,7 @@ type Config struct {
 type Checker struct {
 	cfg     Config
 	schemas *cache
+	time    *allowance
 	count   Stats
 }
 
@@ -31,17 +36,27 @@ type Stats struct {
 	Schema  atomic.Int64 // the arguments do not fit
 	Allowed atomic.Int64 // what the caller was asked to do does not allow the tool
 	Path    atomic.Int64 // a path lies outside of the workspace
+	Time    atomic.Int64 // the principal has spent its time of processors; registrations count too
 }
 
 // New returns a Checker.
 func New(cfg Config) *Checker {
 	cfg.Tools = cmp.Or(cfg.Tools, agora.MaxSkills)
 	cfg.Schema = cmp.Or(cfg.Schema, MaxSchema)
-	return &Checker{cfg: cfg, schemas: newCache(cfg.Schema)}
+	cfg.Time = cmp.Or(cfg.Time, 250*time.Millisecond)
+	c := &Checker{cfg: cfg, schemas: newCache(cfg.Schema)}
+	c.time = newAllowance(cfg.Time, func() { c.count.Time.Add(1) })
+	return c
 }
 
 // Stats returns the counters. They go on counting.
 func (c *Checker) Stats() *Stats { return &c.count }
+
+// Within does what is to be checked for a principal, or an agent where nobody has asked who that is, once it is its turn: a few are checked at a time at an edge, principals take turns, and each has
+// [Config.Time] of its own. RATE_LIMITED beyond that, and what f returns.
+func (c *Checker) Within(ctx context.Context, tenant, principal string, agent agora.AgentID, f func() error) error {
+	return c.time.do(ctx, ownerOf(tenant, principal, agent), f)
+}
 
 // Compile is [Compile], once for a schema that is asked for again and again, and with the bound of the Checker's Config.
 func (c *Checker) Compile(schema []byte) (*Schema, error) {

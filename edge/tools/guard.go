@@ -56,9 +56,13 @@ type Call struct {
 }
 
 // CheckTool returns nil where a call may be made. NOT_FOUND where its callee has declared tools, but not this one; FORBIDDEN where no open task allows it; a *[Refusal] where the
-// arguments do not fit, or a path lies outside of a workspace; UNAVAILABLE while presence can't tell. A round trip, and with links the disk is read.
+// arguments do not fit, or a path lies outside of a workspace; UNAVAILABLE while presence can't tell; RATE_LIMITED where the checks of its principal have taken too much time. A round trip, and with links the disk is read.
 func (g *Guard) CheckTool(ctx context.Context, c Call) error {
-	if err := g.CheckCall(c.Callee, c.Tool, c.Arguments); err != nil {
+	schema, err := g.declared(&c.Callee, c.Tool)
+	if err == nil && schema != nil {
+		err = g.within(ctx, &c, func() error { return g.CheckCall(c.Callee, c.Tool, c.Arguments) })
+	}
+	if err != nil {
 		return err
 	}
 	open := c.Open
@@ -76,15 +80,21 @@ func (g *Guard) CheckTool(ctx context.Context, c Call) error {
 	if g.cfg.Root == nil {
 		return nil
 	}
-	schema, err := g.declared(&c.Callee, c.Tool)
-	if err != nil {
-		return err
-	}
 	roots := []string{g.cfg.Root(&c.Caller), g.cfg.Root(&c.Callee)}
-	if err := g.CheckPaths(roots, schema, c.Arguments, g.cfg.Resolve); err != nil {
-		return err
+	if roots[0] == "" && roots[1] == "" {
+		return nil
 	}
-	return g.CheckPaths(roots, nil, c.Beside, g.cfg.Resolve)
+	return g.within(ctx, &c, func() error {
+		if err := g.CheckPaths(roots, schema, c.Arguments, g.cfg.Resolve); err != nil {
+			return err
+		}
+		return g.CheckPaths(roots, nil, c.Beside, g.cfg.Resolve)
+	})
+}
+
+// within checks something of a call within its principal's time.
+func (g *Guard) within(ctx context.Context, c *Call, f func() error) error {
+	return g.Within(ctx, c.Tenant, c.By, c.Caller.ID, f)
 }
 
 // Tasks returns the tasks that an agent was given and has not done. UNAVAILABLE while presence can't tell. A round trip.

@@ -18,6 +18,7 @@ type iatSettings struct {
 	Resolve            bool
 	Tools              int
 	Schema             size
+	CheckTime          time.Duration
 }
 
 // flags defines the flags; resolve is the default of workspace.resolve.
@@ -31,6 +32,7 @@ func (s *iatSettings) flags(f *pflag.FlagSet) {
 	f.IntVar(&s.Tools, "limits.tools", 256, "tools that one agent may register")
 	s.Schema = 64 << 10
 	f.Var(&s.Schema, "limits.schema", "size of the JSON Schema of a tool's input or output")
+	f.DurationVar(&s.CheckTime, "limits.check-time", 250*time.Millisecond, "time of processors that checks of one principal's tool calls and schemas may take in each second at an edge; ten seconds' worth at once")
 }
 
 // resolveFlag defines workspace.resolve, whose default depends on whether the edge is expected to see the agents' files.
@@ -45,6 +47,7 @@ func (s *iatSettings) faults() []error {
 		unless(s.Expiry >= time.Second, "approvals.expiry must be at least 1s"),
 		unless(s.keep >= s.Expiry, "approvals.keep can't be shorter than approvals.expiry"),
 		unless(s.Tools >= 1 && s.Tools <= 256, "limits.tools must be 1 to 256"),
+		unless(s.CheckTime >= time.Millisecond && s.CheckTime <= time.Minute, "limits.check-time must be 1ms to 1m"),
 		unless(s.Schema >= 1<<10 && s.Schema <= 256<<10, "limits.schema must be 1KiB to 256KiB"),
 	}
 }

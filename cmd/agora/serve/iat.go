@@ -30,7 +30,7 @@ func (d iatDoor) wait() { d.Wait() }
 // guard makes what checks calls of tools.
 func (e *edgeServer) guard(p plan) {
 	e.tools = tools.NewGuard(tools.GuardConfig{
-		Config: tools.Config{Tools: p.IAT.Tools, Schema: int(p.IAT.Schema)}, Presence: e.backends.presence, Now: e.backends.broker.Now,
+		Config: tools.Config{Tools: p.IAT.Tools, Schema: int(p.IAT.Schema), Time: p.IAT.CheckTime}, Presence: e.backends.presence, Now: e.backends.broker.Now,
 		Root: wireiat.RootOf, Resolve: p.IAT.Resolve, TaskTime: p.IATDoor(e.log).MaxWait, Log: e.log,
 	})
 	ctx, stop := context.WithCancel(context.Background())

@@ -28,9 +28,9 @@ func registerIAT(r *prometheus.Registry, s *iat.Stats) {
 
 // registerTools registers which calls of tools were refused, whatever the protocol of the caller.
 func registerTools(r *prometheus.Registry, s *tools.Stats) {
-	refused := metricOf("agora_tools_refused_total", "Calls of tools that were refused at this edge, by why: tool (the agent has none of this name), arguments, task (no open task allows it), or path (outside of a workspace).", "why")
+	refused := metricOf("agora_tools_refused_total", "Calls of tools that were refused at this edge, by why: tool (the agent has none of this name), arguments, task (no open task allows it), path (outside of a workspace), or time (checks of its principal have taken too much, those of registrations among them).", "why")
 	r.MustRegister(collector{[]*prometheus.Desc{refused}, func(send func(prometheus.Metric, error)) {
-		for why, n := range map[string]*atomic.Int64{"tool": &s.Unknown, "arguments": &s.Schema, "task": &s.Allowed, "path": &s.Path} {
+		for why, n := range map[string]*atomic.Int64{"tool": &s.Unknown, "arguments": &s.Schema, "task": &s.Allowed, "path": &s.Path, "time": &s.Time} {
 			send(prometheus.NewConstMetric(refused, prometheus.CounterValue, float64(n.Load()), why))
 		}
 	}})
