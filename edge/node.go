@@ -9,7 +9,6 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/call"
-	"github.com/agora-relay/agora/edge/dial"
 	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/edge/relay"
@@ -61,9 +60,6 @@ func (n *Node) Ready() error {
 
 // Holder returns which life of which edge the node is, as presence knows it.
 func (n *Node) Holder() presence.Holder { return n.owner.Holder() }
-
-// Dialer returns what doors dial agents with: it dials nothing that the settings deny.
-func (n *Node) Dialer() *dial.Dialer { return n.cfg.Dialer }
 
 // Shedder returns the load shedder of the edge, which has its connections, whatever their door.
 func (n *Node) Shedder() *admission.Shedder { return n.limits.Shedder }

@@ -87,7 +87,7 @@ type Door struct {
 func New(n *edge.Node, cfg Config) *Door {
 	s := newShared(n, cfg)
 	d := &Door{shared: s, drainAll: sync.OnceFunc(func() { close(s.drains) })}
-	d.channels = newChannels(n.Dialer(), n.Config().Presence.Dials, &d.cfg)
+	d.channels = newChannels(n.Config().Dialer, n.Config().Presence.Dials, &d.cfg)
 	d.catalog = &catalog{shared: s}
 	d.registry = &registry{shared: s, channels: d.channels}
 	d.router = &router{shared: s, channels: d.channels, registry: d.registry}

@@ -21,7 +21,7 @@ func TestWhoRegistersMostIsForgottenFirst(t *testing.T) {
 	}
 	add("joe", 100)
 	add("mall", maxRegistered+1000)
-	if held := d.of[party{"t", "joe"}]; held == nil || len(held.held) != 100 {
+	if held := d.of[Registrant{"t", "joe"}]; held == nil || len(held.held) != 100 {
 		t.Errorf("of joe's registrations %+v are kept, want all", held)
 	}
 	if len(d.held) != maxRegistered || len(d.all()) != maxRegistered {

@@ -127,7 +127,7 @@ func (d *dialer) checkDial(ctx context.Context, p peer.ID, a ma.Multiaddr) error
 	if err != nil {
 		return agora.Errorf(agora.InvalidRequest, "%v", err)
 	}
-	return d.node.Dialer().Check(ctx, address)
+	return d.node.Config().Dialer.Check(ctx, address)
 }
 
 // tcpAddress returns HOST:PORT of an address.

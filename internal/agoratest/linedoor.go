@@ -89,7 +89,7 @@ func (d *LineDoor) Heard(id agora.AgentID) int {
 }
 
 func (d *LineDoor) connect(ctx context.Context, address string, id agora.AgentID, open func(edge.Hello, edge.Conn) (*edge.Session, error), over func()) error {
-	conn, err := d.node.Dialer().DialContext(ctx, "tcp", address)
+	conn, err := d.node.Config().Dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
