@@ -58,6 +58,15 @@ func (d Directory) Addressee(ctx context.Context, id agora.AgentID) (agora.Agent
 	return d.actor.node.directory.Card(ctx, d.actor.Principal().Tenant, id)
 }
 
+// IsAway reports whether an agent that is not in the directory has a mailbox all the same: it was here of late, and what it has said of itself is not known any more. UNAVAILABLE.
+func (d Directory) IsAway(ctx context.Context, id agora.AgentID) (bool, error) {
+	found, err := d.actor.node.cfg.Presence.Addressees.Lookup(ctx, d.actor.Principal().Tenant, id)
+	if err != nil {
+		return false, agora.AsError(err)
+	}
+	return found.State != presence.Unknown, nil
+}
+
 // Own returns the whole card of an agent that the actor may be. AGENT_NOT_FOUND where it is not in the directory, FORBIDDEN, UNAVAILABLE.
 func (d Directory) Own(ctx context.Context, id agora.AgentID) (agora.Agent, error) {
 	if err := errors.Join(d.actor.Check(), d.actor.mayBe(id)); err != nil {

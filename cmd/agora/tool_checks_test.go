@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gorilla/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -340,4 +341,28 @@ func (s *toolSite) do(method, path, body string) string {
 		s.t.Fatal(err)
 	}
 	return string(b)
+}
+
+// What is stored for an agent that is away would be taken when it is back, whatever tools it has then.
+func TestNoCallOfAToolWaitsForAnAgentThatIsAway(t *testing.T) {
+	t.Parallel()
+	s := newToolSite(t)
+	a := connect(t, s.dev.public[0])
+	a.say(`{"type":"agent.register","id":"1","agent":{"id":"gone","tools":[{"name":"echo","schema":` + echoSchema + `}]}}`)
+	a.awaits("agent.registered")
+	if err := a.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "it is away", func() bool { return strings.Contains(s.get("/agents/gone"), "AGENT_NOT_FOUND") })
+	for _, verb := range slices.Sorted(maps.Keys(toolVerbs)) {
+		if strings.HasPrefix(verb, "aip ") { // whose nodes are there or not
+			continue
+		}
+		if answer := toolVerbs[verb](s, "worker", "gone", "echo", `{"n":1}`); !strings.Contains(answer, "AGENT_OFFLINE") {
+			t.Errorf("%s: answered %.200s, want AGENT_OFFLINE", verb, answer)
+		}
+		if answer := toolVerbs[verb](s, "worker", "nobody", "echo", `{"n":1}`); !strings.Contains(answer, "AGENT_NOT_FOUND") {
+			t.Errorf("%s: answered %.200s, want AGENT_NOT_FOUND", verb, answer)
+		}
+	}
 }

@@ -35,6 +35,8 @@ type Call struct {
 	Name   string        // makes it one that is done once, where the dialect can: see call.Request
 	Within time.Duration // how long the answer may take until it is whole; 0 for as long as it likes
 	Trace  string        // W3C traceparent of the call; empty for none
+
+	gone bool // it is not in the directory
 }
 
 // Handoff is a request as an agent with paths takes it.
@@ -190,8 +192,17 @@ func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error
 	return cs.of(&c.To).CallTool(ctx, c, t)
 }
 
-// CheckTool holds a call of a tool to what its callee has declared, to the tasks of its caller, and to the workspaces of both. Of c it takes Actor, As and To, the callee's card. Doors that make a call themselves ask it before; errors are those of [tools.Guard.CheckTool].
+// CheckTool holds a call of a tool to what its callee has declared, to the tasks of its caller, and to the workspaces of both. Of c it takes Actor, As and To, the callee's card. Doors that make a call themselves ask it before; errors are those of [tools.Guard.CheckTool], and AGENT_OFFLINE where it is away, as nobody knows then what it has declared.
 func (cs *Carriers) CheckTool(ctx context.Context, c Call, t Tool) error {
+	if c.gone {
+		away, err := c.Actor.Directory().IsAway(ctx, c.To.ID)
+		if err != nil {
+			return err
+		}
+		if away { // what is stored for it now it would take unchecked when it is back
+			return agora.Errorf(agora.AgentOffline, "agent %q is away, and what tools it has is not known", c.To.ID)
+		}
+	}
 	caller, err := known(c.Actor.Directory().Own(ctx, c.As))
 	if err != nil {
 		return err
@@ -209,7 +220,7 @@ func (cs *Carriers) toolCall(c Call, t Tool, caller agora.Agent) tools.Call {
 // find looks up who is meant. One that is away is known by its id alone.
 func (c *Call) find(ctx context.Context) error {
 	to, err := known(c.Actor.Directory().Addressee(ctx, c.To.ID))
-	if to.ID != "" {
+	if c.gone = to.ID == ""; !c.gone {
 		c.To = to
 	}
 	return err

@@ -54,12 +54,13 @@ type asked struct {
 	action string
 	body   []byte      // what says so
 	callee agora.Agent // its id alone where it is away
+	gone   bool        // it is not in the directory
 }
 
 // find looks up who is asked.
 func (a *asked) find(ctx context.Context) (err error) {
 	a.callee, err = known(a.by.Directory().Addressee(ctx, a.m.To.Agent))
-	a.callee.ID = a.m.To.Agent
+	a.gone, a.callee.ID = a.callee.ID == "", a.m.To.Agent
 	return err
 }
 
@@ -97,7 +98,7 @@ func (a *asked) called(ctx context.Context, t Tool) error {
 		return agora.Errorf(agora.InvalidRequest, "a call of a tool is one whole request, and no stream")
 	}
 	t.Parent = a.m.Meta.Parent
-	return a.screen.CheckTool(ctx, Call{Actor: a.by, As: a.m.From, To: a.callee}, t)
+	return a.screen.CheckTool(ctx, Call{Actor: a.by, As: a.m.From, To: a.callee, gone: a.gone}, t)
 }
 
 // handedOff holds a request for the path of a tool to the checks of a call. Of what is no request that can be handed on nobody calls a tool.
