@@ -503,3 +503,34 @@ func TestNoOtherRegistrationGivesAnAgentAPeer(t *testing.T) {
 		t.Errorf("the peer is bound: %+v, %v", found.Bound, err)
 	}
 }
+
+// A peer that has proven nothing is reached all the same where its agent says that it is, as long as it is nobody else's.
+func TestAnAgentIsReachedAtAPeerThatItHasOnlyNamed(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{Options: agoratest.Options{Edges: 2, Node: edge.Config{Auth: folk{}}}})
+	h := s.listens()
+	h.SetStreamHandler(wire.HandoffProtocol, func(st network.Stream) {
+		_, _ = io.WriteString(st, `"ran"`)
+		_ = st.Close()
+	})
+	at := h.Addrs()[0].String()
+	for _, token := range []string{"t/p/a", "u/q/a"} {
+		if status, said := s.claims(0, token, registration{Agent: "a", Peer: h.ID().String(), Addrs: []string{at}}); status != http.StatusOK || said.Bound {
+			t.Fatalf("%s: %d %+v", token, status, said)
+		}
+		for k := range 2 {
+			if status, answer := s.asked(k, token, http.MethodPost, "/agents/a/handoff?as=a", map[string]string{"method": "GET", "path": "/x"}); status != http.StatusOK || !strings.Contains(answer, `"ran"`) {
+				t.Errorf("%s at edge %d: %d %s", token, k, status, answer)
+			}
+		}
+	}
+	if status := s.registers("t/p/a", "a", h); status != http.StatusOK {
+		t.Fatalf("registration is %d", status)
+	}
+	for token, reaches := range map[string]bool{"t/p/a": true, "u/q/a": false} {
+		status, answer := s.asked(1, token, http.MethodPost, "/agents/a/handoff?as=a", map[string]string{"method": "GET", "path": "/x"})
+		if (status == http.StatusOK) != reaches {
+			t.Errorf("when the peer has proven whose it is, %s is answered %d %s", token, status, answer)
+		}
+	}
+}
