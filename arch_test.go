@@ -139,6 +139,7 @@ var homes = map[string][]string{
 	"go.yaml.in/yaml":                     {"cmd/agora/config", "edge/policy"},
 	"golang.org/x/net/http2":              {"cmd/agora/porttest"},
 	"golang.org/x/term":                   {"cmd/agora/terminal"},
+	"golang.org/x/text/unicode/norm":      {"."}, // which form of Unicode an id has: the one thing that the ground needs beside the standard library
 	"golang.org/x/sys/":                   {"edge/web"},
 	"github.com/BurntSushi/toml":          {"mcp/install"},
 	"github.com/google/jsonschema-go":     {"mcp/host"}, // what the library above describes tools with

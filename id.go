@@ -13,13 +13,26 @@ const DefaultTenant = "default"
 const MaxIDLength = 128
 
 // AgentID names an agent within its tenant: 1 to 128 printable runes, spaces
-// allowed. It is compared byte for byte, and never stands raw in a subject or
+// allowed but at its ends, in normalization form C. It is compared byte for byte, and never stands raw in a subject or
 // a key: see [EncodeToken].
 type AgentID string
 
 // ParseAgentID returns s as an id, or an [InvalidRequest] error that says what
-// is wrong with it.
+// is wrong with it. Besides being printable an id is in Unicode's normalization form C,
+// and nothing that does not show stands at its ends: two ids look alike nowhere.
 func ParseAgentID(s string) (AgentID, error) {
+	id, err := ParseStoredID(s)
+	if err == nil {
+		err = checkForm(s)
+	}
+	if err != nil {
+		return "", err
+	}
+	return id, nil
+}
+
+// ParseStoredID is [ParseAgentID] as earlier versions had it: for who leaves, or is looked at and ended by operators, and may have come by such a version.
+func ParseStoredID(s string) (AgentID, error) {
 	if s == "" {
 		return "", Errorf(InvalidRequest, "agent id is empty")
 	}
@@ -40,13 +53,18 @@ func ParseAgentID(s string) (AgentID, error) {
 // Cluster is the id of the cluster itself, as sender and as addressee: no agent may have it.
 const Cluster AgentID = "agora"
 
-// ParseOwnID is [ParseAgentID] for the id that an agent gives itself, which can't be [Cluster].
+// ParseOwnID is [ParseAgentID] for the id that an agent gives itself, which can't be [Cluster], nor look like it.
 func ParseOwnID(s string) (AgentID, error) {
 	id, err := ParseAgentID(s)
-	if id == Cluster {
+	switch {
+	case err != nil:
+		return "", err
+	case id == Cluster:
 		return "", Errorf(InvalidRequest, "agent id '%s' is the cluster's own", Cluster)
+	case LooksLikeCluster(s):
+		return "", Errorf(InvalidRequest, "agent id looks like '%s', which is the cluster's own", Cluster)
 	}
-	return id, err
+	return id, nil
 }
 
 // Address says whom a message is for: an agent's mailbox, a space, or the box

@@ -238,7 +238,8 @@ func (w schemaWriter) ownID() object {
 }
 
 // unprintable returns a pattern that finds what no agent id has: controls, spaces but the plain one, what only formats, and what is private. It has
-// these characters themselves, as every language spells classes and escapes its own way; those beyond U+FFFF, and those that Unicode has not assigned, stand in PROTOCOL.md alone.
+// these characters themselves, as every language spells classes and escapes its own way; those beyond U+FFFF, and those that Unicode has not assigned, stand in PROTOCOL.md alone, as
+// does which form of Unicode an id has. Spaces at its ends it finds, too.
 var unprintable = sync.OnceValue(func() string {
 	class := []rune{'['}
 	for r, from := rune(0), rune(-1); r <= 1<<16; r++ {
@@ -249,7 +250,7 @@ var unprintable = sync.OnceValue(func() string {
 			class, from = append(class, from, '-', r-1), -1
 		}
 	}
-	return string(append(class, ']'))
+	return "^ | $|" + string(append(class, ']'))
 })
 
 func integers(least, most uint64) object {

@@ -136,7 +136,7 @@ func ownID(s string) string {
 
 // plainID tells at a glance that s is an agent id of printable ASCII, as nearly all are.
 func plainID(s string) bool {
-	if s == "" || len(s) > agora.MaxIDLength {
+	if s == "" || len(s) > agora.MaxIDLength || s[0] == ' ' || s[len(s)-1] == ' ' {
 		return false
 	}
 	for i := range len(s) {

@@ -23,6 +23,15 @@ func (c *caller) may(id agora.AgentID) error {
 	return nil
 }
 
+// leaves is own for who ends its registration, which an earlier version may have taken.
+func (c *caller) leaves(named string) (agora.AgentID, error) {
+	id, err := agora.ParseStoredID(named)
+	if err == nil {
+		err = c.may(id)
+	}
+	return id, err
+}
+
 // own returns the id of an agent that the caller may be, which it names.
 func (c *caller) own(named string) (agora.AgentID, error) {
 	id, err := agora.ParseOwnID(named)

@@ -68,7 +68,7 @@ func (g gateway) updateNode(ctx context.Context, in *aip.Frame) (any, error) {
 // DeregisterNode implements the protocol's method: a node ends its registration, by any edge.
 func (g gateway) DeregisterNode(ctx context.Context, in *aip.DeregisterNodeRequest) (*aip.DeregisterNodeResponse, error) {
 	c := callerOf(ctx)
-	id, err := c.own(in.GetNodeId())
+	id, err := c.leaves(in.GetNodeId())
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,11 @@ func find(x *web.Exchange) error {
 
 // idOf returns the id of the agent in the path.
 func idOf(x *web.Exchange) (agora.AgentID, error) {
-	return agora.ParseAgentID(cmp.Or(x.Request.PathValue("id"), "find"))
+	id := cmp.Or(x.Request.PathValue("id"), "find")
+	if x.Request.Method == http.MethodDelete {
+		return agora.ParseStoredID(id) // an earlier version may have taken it
+	}
+	return agora.ParseAgentID(id)
 }
 
 func agent(x *web.Exchange) error {

@@ -28,7 +28,7 @@ func idOf(r *mcp.InitializeResult) (string, error) {
 		}
 		return c
 	}, name)
-	id, err := agora.ParseOwnID(cut(strings.TrimSpace(name), agora.MaxIDLength))
+	id, err := agora.ParseOwnID(strings.TrimSpace(cut(strings.TrimSpace(name), agora.MaxIDLength)))
 	if err != nil {
 		return "", &agora.Error{Code: agora.InvalidRequest, Message: "the name of the tool server can't be its agent id: give one", Cause: err}
 	}

@@ -69,7 +69,7 @@ func operate(w http.ResponseWriter, r *http.Request, f func(context.Context, ope
 		q.tenant = agora.DefaultTenant
 	}
 	for _, id := range []string{q.to, q.from} {
-		if _, err := agora.ParseAgentID(id); id != "" && err != nil {
+		if _, err := agora.ParseStoredID(id); id != "" && err != nil {
 			refuseOperator(w, err)
 			return
 		}
