@@ -29,19 +29,19 @@ func (n *Node) Admit(ctx context.Context, from netip.Addr, c Credentials) (Admis
 	return n.limits.Admit(ctx, from, c)
 }
 
-// AdmitBy is [Node.Admit] of what presents its credentials only after it has counted for its address and the edge: present returns them,
-// and may block. It is given the admission as it is until then, without an Actor. Its error refuses.
-func (n *Node) AdmitBy(ctx context.Context, from netip.Addr, present func(Admission) (Credentials, error)) (Admission, error) {
+// AdmitBy is [Node.Admit] of what presents its credentials only when it has counted for its address: present returns them,
+// and may block. Its error refuses.
+func (n *Node) AdmitBy(ctx context.Context, from netip.Addr, present func() (Credentials, error)) (Admission, error) {
 	return n.limits.AdmitBy(ctx, from, present)
 }
 
 // Admit is [Node.Admit].
 func (e *Entrance) Admit(ctx context.Context, from netip.Addr, c Credentials) (Admission, error) {
-	return e.AdmitBy(ctx, from, func(Admission) (Credentials, error) { return c, nil })
+	return e.AdmitBy(ctx, from, func() (Credentials, error) { return c, nil })
 }
 
-// AdmitBy is [Node.AdmitBy].
-func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func(Admission) (Credentials, error)) (_ Admission, err error) {
+// AdmitBy is [Node.AdmitBy]. Among the edge's connections it counts once its credentials are good: strangers take no place there.
+func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func() (Credentials, error)) (_ Admission, err error) {
 	var a Admission
 	defer func() {
 		if err != nil {
@@ -51,14 +51,17 @@ func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func(Ad
 	if a.permit, err = e.Connections.Acquire(from); err != nil {
 		return Admission{}, err
 	}
-	if a.slot, err = e.Shedder.Acquire(); err != nil {
+	if err = e.Shedder.MayEnter(); err != nil {
 		return Admission{}, err
 	}
-	c, err := present(a)
+	c, err := present()
 	if err != nil {
 		return Admission{}, err
 	}
 	if a.Actor, err = e.Authenticate(ctx, c); err != nil {
+		return Admission{}, err
+	}
+	if a.slot, err = e.Shedder.Acquire(); err != nil {
 		return Admission{}, err
 	}
 	if err = a.Actor.countConnection(a.permit, a.slot); err != nil {

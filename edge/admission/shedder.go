@@ -110,17 +110,7 @@ type Slot struct {
 func (s *Shedder) Acquire() (*Slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var err error
-	switch {
-	case s.shut != nil:
-		err = s.shut
-	case s.used >= s.cfg.Connections:
-		err = errTooManyConnections
-	default:
-		err = s.Full()
-	}
-	if err != nil {
-		s.count.Connections.Add(1)
+	if err := s.mayEnter(); err != nil {
 		return nil, err
 	}
 	slot := &Slot{shedder: s, number: s.next, before: s.newest}
@@ -131,6 +121,29 @@ func (s *Shedder) Acquire() (*Slot, error) {
 	s.next++
 	s.used++
 	return slot, nil
+}
+
+// MayEnter returns why Acquire would let nobody in now; nil where it would.
+func (s *Shedder) MayEnter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mayEnter()
+}
+
+// mayEnter is MayEnter. mu is held.
+func (s *Shedder) mayEnter() (err error) {
+	switch {
+	case s.shut != nil:
+		err = s.shut
+	case s.used >= s.cfg.Connections:
+		err = errTooManyConnections
+	default:
+		err = s.Full()
+	}
+	if err != nil {
+		s.count.Connections.Add(1)
+	}
+	return err
 }
 
 // Full returns UNAVAILABLE while the edge holds as much as it can, else nil.
@@ -266,6 +279,7 @@ func (s *Shedder) Stats() *ShedderStats { return &s.count }
 // What is told to a connection that is not let in.
 var (
 	errTooManyConnections = &agora.Error{Code: agora.Unavailable, Message: "the edge has as many connections as it can take", RetryAfter: shedRetry}
+	errOver               = &agora.Error{Code: agora.Unavailable, Message: "the request is over", RetryAfter: shedRetry}
 	errFull               = &agora.Error{Code: agora.Unavailable, Message: "the edge holds as much as it can", RetryAfter: shedRetry}
 )
 

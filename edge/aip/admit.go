@@ -127,13 +127,14 @@ func (i *interceptor) admit(ctx context.Context) (_ context.Context, c *caller, 
 	}
 	ended := i.cfg.Admitted(ctx)
 	a.Actor.CountTogether()
-	c = &caller{actor: a.Actor, admission: a, usage: i.node.Usage(), owner: a.Actor.Owner(""), interrupt: interruptOf(ctx)}
+	c = &caller{actor: a.Actor, admission: a, interrupt: interruptOf(ctx)}
+	c.kept.Owned(i.node.Usage(), a.Actor.Owner(""))
 	ctx, end := early(context.WithValue(ctx, callerKey{}, c))
 	ctx, c.stop = context.WithCancelCause(ctx)
 	c.ctx = ctx
 	done = func() {
 		i.active.remove(c)
-		c.over()
+		c.kept.Close()
 		c.stop(nil)
 		end()
 		a.Release()

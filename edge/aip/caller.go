@@ -2,7 +2,6 @@ package aip
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +14,7 @@ import (
 type caller struct {
 	actor     *edge.Actor
 	admission edge.Admission
-	usage     *admission.Usage
-	owner     admission.Owner
+	kept      admission.Kept  // of its messages
 	ctx       context.Context // of the call
 	stop      context.CancelCauseFunc
 	interrupt context.CancelFunc // has a read that waits return
@@ -26,19 +24,11 @@ type caller struct {
 	reading  atomic.Bool  // the reader waits for a message, or nothing more is to come
 	coming   atomic.Int64 // ticks when the message began that is not whole; 0 for none
 	messages atomic.Int64 // that have come whole
-	kept     atomic.Int64 // bytes of its messages that are kept
 	sampled  int64        // the shedder's own: how many messages there were at the last sample
-
-	mu    sync.Mutex // guards the fields below
-	taken int64      // of kept, counted by usage
-	left  bool       // the call is over
 }
 
 // messageTime is how long a message may take from its first byte to its last.
 const messageTime = 20 * time.Second
-
-// ownedMessage is how many bytes of messages a call may keep that its owner's share of all unfinished requests does not count: those of a small message have come together.
-const ownedMessage = 16 << 10
 
 // begin implements account.
 func (c *caller) begin() error {
@@ -61,49 +51,19 @@ func (c *caller) complete() { c.coming.Store(0) }
 
 // hold implements account. RATE_LIMITED where the owner of the call holds as much of unfinished requests as it may.
 func (c *caller) hold(n int) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.left {
-		return errGone
+	err := c.kept.Hold(n)
+	if err == nil {
+		c.admission.MarkActive()
 	}
-	kept := c.kept.Load() + int64(n)
-	if kept > ownedMessage {
-		if err := c.usage.Take(admission.RequestBytes, c.owner, kept-c.taken); err != nil {
-			return err
-		}
-		c.taken = kept
-	}
-	c.kept.Store(kept)
-	c.admission.MarkActive()
-	return nil
+	return err
 }
 
 // free implements account.
-func (c *caller) free() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.freeLocked()
-}
-
-func (c *caller) freeLocked() {
-	if c.taken > 0 {
-		c.usage.Give(admission.RequestBytes, c.owner, c.taken)
-	}
-	c.taken = 0
-	c.kept.Store(0)
-}
-
-// over says that the call is over: nothing is kept for it any more.
-func (c *caller) over() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.left = true
-	c.freeLocked()
-}
+func (c *caller) free() { c.kept.Free() }
 
 // Held implements admission.Sheddable. Of a call whose messages are not read on, as its callee reads slowly, as much may have come as gRPC's window has.
 func (c *caller) Held() (int64, bool) {
-	kept, messages := c.kept.Load(), c.messages.Load()
+	kept, messages := c.kept.Bytes(), c.messages.Load()
 	stalled := c.many && !c.reading.Load() && messages == c.sampled
 	c.sampled = messages
 	if stalled {

@@ -71,7 +71,7 @@ func (d *Door) Stats() *Stats { return d.stats }
 func (d *Door) Mount(mux *http.ServeMux) {
 	a := &approvals{d.cfg.Approvals, d.cfg.KeepAlive}
 	for path, p := range map[string]web.Path{
-		"/a2a":                {Methods: web.Methods{http.MethodPost: d.post}, Token: d.tokenInBody},
+		"/a2a":                {Methods: web.Methods{http.MethodPost: d.post}, Head: head{d}},
 		"/a2a/events":         {Methods: web.Methods{http.MethodGet: d.events}, Token: tokenInURL, Lasts: true},
 		"/a2a/ws":             {Methods: web.Methods{http.MethodGet: d.socket}, Token: tokenInURL, Lasts: true},
 		"/a2a/manifest":       {Methods: web.Methods{http.MethodGet: d.manifest}, Reads: true},

@@ -2,6 +2,7 @@ package iat
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -16,9 +17,6 @@ var bodies = []string{media, "application/x-www-form-urlencoded"}
 
 // read reads the envelope that a request posts: as large as one on a WebSocket may be.
 func (d *Door) read(x *web.Exchange) (*iat.Envelope, error) {
-	if e, ok := x.Value.(*iat.Envelope); ok {
-		return e, nil
-	}
 	b, err := x.BodyUpTo(d.cfg.Frame, bodies...)
 	if err != nil {
 		return nil, err
@@ -27,18 +25,27 @@ func (d *Door) read(x *web.Exchange) (*iat.Envelope, error) {
 	if err := iat.Decode(b, e, d.cfg.Limits); err != nil {
 		return nil, err
 	}
-	x.Value = e
 	return e, nil
 }
 
-// tokenInBody returns the token in the metadata of the envelope that a request posts. Should it be refused, fault finds whose envelope that was.
-func (d *Door) tokenInBody(x *web.Exchange) (string, error) {
-	e, err := d.read(x)
-	if err != nil {
-		return "", err
+// head finds the token of an envelope while that comes.
+type head struct{ *Door }
+
+// Scan implements web.Head.
+func (head) Scan() web.Scanner { return new(iat.TokenScan) }
+
+// Read implements web.Head: should the envelope be refused, fault finds whose it was.
+func (h head) Read(x *web.Exchange, b []byte, whole bool) error {
+	e := new(iat.Envelope)
+	err := iat.Decode(b, e, h.cfg.Limits)
+	if f, broken := errors.AsType[*iat.Fault](err); broken {
+		e.ID, e.From = f.ID, f.From
 	}
-	x.Request = x.Request.WithContext(context.WithValue(x.Context(), envelopeKey{}, e))
-	return e.Token, nil
+	x.Request = x.Request.WithContext(context.WithValue(x.Request.Context(), envelopeKey{}, e))
+	if !whole {
+		return nil // it is no envelope yet
+	}
+	return err
 }
 
 // envelopeKey is the key of the envelope in the context of the request that posts it.

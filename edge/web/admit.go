@@ -12,17 +12,21 @@ import (
 
 // admit asks whether a request may be answered, in the order of what it costs to refuse. On success the caller owes a call of Release.
 func (k *Kit) admit(x *Exchange) (edge.Admission, error) {
-	x.unready = k.node.ready()
-	if x.unready != nil && x.path.Token == nil {
-		return edge.Admission{}, x.unready
+	if err := k.node.ready(); err != nil {
+		if x.path.Head != nil {
+			_, _ = x.read(k, nil) // so that the refusal can say what it is about
+			x.known()
+		}
+		return edge.Admission{}, err
 	}
 	most := authTime
-	if x.path.Token != nil {
+	if x.path.Head != nil {
 		most += k.cfg.BodyTime
 	}
 	ctx, cancel := context.WithTimeout(x.Context(), most)
 	defer cancel()
-	a, err := k.node.admit(ctx, k.client(x.Request), x.credentials)
+	defer x.known() // it is a stranger no more, or refused
+	a, err := k.node.admit(ctx, k.client(x.Request), func() (edge.Credentials, error) { return x.credentials(ctx) })
 	if err == nil {
 		a.Actor.CountTogether()
 	}
@@ -39,18 +43,19 @@ func (k *Kit) letIn(x *Exchange) (a edge.Admission, err error) {
 }
 
 // credentials returns what the request presents: where its header has no token and its connection no certificate, what the path
-// finds in the body. While the edge can do nothing, the body is read all the same, so that the refusal can say what it is about.
-func (x *Exchange) credentials(a edge.Admission) (edge.Credentials, error) {
+// finds elsewhere. Of the body as little as it takes is read, and nothing where nobody is asked for credentials.
+func (x *Exchange) credentials(ctx context.Context) (edge.Credentials, error) {
 	c := credentials(x.Request)
-	if x.path.Token == nil || x.unready == nil && (c.Token != "" || len(c.Peer) > 0) {
+	if c.Token != "" || len(c.Peer) > 0 {
 		return c, nil
 	}
-	x.admission = a // by which the body is counted
-	token, err := x.path.Token(x)
-	if x.unready != nil {
-		return c, x.unready
+	var err error
+	switch {
+	case x.path.Token != nil:
+		c.Token, err = x.path.Token(x)
+	case x.path.Head != nil && !x.kit.node.open(ctx):
+		c.Token, err = x.read(x.kit, x.path.Head.Scan())
 	}
-	c.Token = token
 	return c, err
 }
 

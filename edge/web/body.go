@@ -33,12 +33,15 @@ func (x *Exchange) BodyUpTo(most int, types ...string) ([]byte, error) {
 		return nil, tooLarge(most)
 	}
 	x.writeUntil(time.Now().Add(x.kit.cfg.BodyTime)) // a peer may be told to go on with its body first
-	body := make([]byte, 0, min(max(r.ContentLength, 0)+1, bodyPiece))
+	body := append(make([]byte, 0, min(max(r.ContentLength, 0)+1, bodyPiece)), x.head...)
+	read, err := len(x.head), error(nil)
+	if x.head = nil; x.headWhole {
+		err = io.EOF
+	}
 	for {
-		n, err := r.Body.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		x.hold(int64(n))
-		x.kit.stats.BytesIn.Add(int64(n))
+		if full := x.hold(read); full != nil {
+			return nil, full
+		}
 		switch {
 		case len(body) > most:
 			x.discard(most)
@@ -49,12 +52,15 @@ func (x *Exchange) BodyUpTo(most int, types ...string) ([]byte, error) {
 			r.Body = http.NoBody // nothing of it is left, whatever the answer
 			return body, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, &Refusal{http.StatusRequestTimeout, agora.Errorf(agora.Timeout, "the body did not come in time")}
+			return nil, tooSlow(errLateBody)
 		case err != nil:
-			return nil, agora.Errorf(agora.InvalidRequest, "the body can't be read to its end")
+			return nil, errBrokenBody
 		case len(body) == cap(body):
 			body = slices.Grow(body, min(len(body), most-len(body)+1))
 		}
+		read, err = r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+read]
+		x.kit.stats.BytesIn.Add(int64(read))
 	}
 }
 

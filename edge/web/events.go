@@ -180,9 +180,9 @@ func (e *Events) flush() error {
 		return e.stuck
 	}
 	size := int64(len(e.buf))
-	e.x.hold(size)
+	e.x.queue(size)
 	n, err := e.write(e.buf)
-	e.x.hold(-size)
+	e.x.queue(-size)
 	e.buf = e.buf[:0]
 	e.x.kit.stats.BytesOut.Add(int64(n))
 	if err == nil {

@@ -19,7 +19,6 @@ import (
 type Exchange struct {
 	Actor   *edge.Actor   // who asks
 	Request *http.Request // its body is read by Body and Decode
-	Value   any           // what the path's Token has kept for the handler
 
 	ctx       context.Context // see Context; that of Request ends with the peer alone
 	kit       *Kit
@@ -28,10 +27,13 @@ type Exchange struct {
 	control   *http.ResponseController
 	admission edge.Admission
 	cancel    context.CancelCauseFunc
-	held      atomic.Int64 // bytes that are kept for it
-	unready   error        // why the edge can do nothing now; nil where it can
-	begun     bool         // an answer has begun
-	events    *Events      // the answer, where it is one of events
+	kept      admission.Kept // of its body
+	queued    atomic.Int64   // bytes of its answer that wait to be written
+	begun     bool           // an answer has begun
+	events    *Events        // the answer, where it is one of events
+	stranger  stranger       // until it is known whose the request is
+	head      []byte         // of the body, read to find that out
+	headWhole bool           // that was all of it
 
 	drain    sync.Once
 	draining chan struct{} // closed when the edge drains, once the answer lasts
@@ -49,11 +51,18 @@ func (k *Kit) serve(w http.ResponseWriter, r *http.Request, p *Path, do Handler)
 	}
 	admission, err := k.letIn(x)
 	if err != nil {
+		if x.headWhole {
+			x.Request.Body = http.NoBody // nothing of it is left
+		}
 		k.refuse(w, x.Request, p, err)
 		return
 	}
 	defer admission.Release()
 	x.Actor, x.admission = admission.Actor, admission
+	defer x.kept.Close()
+	if k.node.usage != nil {
+		x.kept.Owned(k.node.usage, x.Actor.Owner(""))
+	}
 	if !k.enlist(x) {
 		k.refuse(w, r, p, errGone)
 		return
@@ -113,10 +122,13 @@ func (x *Exchange) Context() context.Context { return x.ctx }
 // Header is that of the answer, until it begins.
 func (x *Exchange) Header() http.Header { return x.w.Header() }
 
-// Last says that the answer lasts: it is ended when the credentials are not good any more, and counted. A request that waits for
+// Last says that the answer lasts: what comes of the request's body from now on is dropped, it is ended when the credentials are not good any more, and counted. A request that waits for
 // something for longer than a moment calls it, as those do that answer with events. Drains tells when it is to come to an end.
 func (x *Exchange) Last() {
 	x.readUntil(time.Time{})
+	if x.Request.ProtoMajor > 1 {
+		_ = x.Request.Body.Close() // else the connection keeps it
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.lasting {
@@ -179,7 +191,7 @@ func (x *Exchange) TakeOver() http.ResponseWriter {
 }
 
 // Held is what the edge keeps for the request. Any goroutine may call it.
-func (x *Exchange) Held() (int64, bool) { return x.held.Load(), false }
+func (x *Exchange) Held() (int64, bool) { return x.kept.Bytes() + x.queued.Load(), false }
 
 // Shed ends the request because the edge holds too much. Any goroutine may call it.
 func (x *Exchange) Shed() {
@@ -189,9 +201,18 @@ func (x *Exchange) Shed() {
 // attach has what is kept for the request counted from now on.
 func (x *Exchange) attach() { x.admission.Attach(x) }
 
-// hold counts bytes that are kept for the request.
-func (x *Exchange) hold(n int64) {
-	if x.held.Add(n); n > 0 {
+// hold counts bytes that are kept for the request. RATE_LIMITED where whoever asks may not have more kept.
+func (x *Exchange) hold(n int) error {
+	err := x.kept.Hold(n)
+	if n > 0 && err == nil {
+		x.admission.MarkActive()
+	}
+	return err
+}
+
+// queue counts bytes of the answer that wait.
+func (x *Exchange) queue(n int64) {
+	if x.queued.Add(n); n > 0 {
 		x.admission.MarkActive()
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/origin"
 )
 
@@ -63,7 +64,10 @@ type Kit struct {
 type node struct {
 	heartbeat time.Duration
 	ready     func() error
-	admit     func(context.Context, netip.Addr, func(edge.Admission) (edge.Credentials, error)) (edge.Admission, error)
+	admit     func(context.Context, netip.Addr, func() (edge.Credentials, error)) (edge.Admission, error)
+	open      func(context.Context) bool // nobody is asked for credentials
+	strangers *admission.Strangers
+	usage     *admission.Usage        // nil where nobody's bytes are counted
 	check     func(*edge.Actor) error // nil while its credentials are good
 	proxies   *edge.Proxies
 }
@@ -73,6 +77,11 @@ func New(n *edge.Node, cfg Config) *Kit {
 	c := n.Config()
 	return open(cfg, node{
 		heartbeat: c.Heartbeat, ready: n.Ready, admit: n.AdmitBy, check: (*edge.Actor).Check, proxies: c.Proxies,
+		strangers: n.Shedder().Strangers(), usage: n.Usage(),
+		open: func(ctx context.Context) bool {
+			_, err := n.Authenticate(ctx, edge.Credentials{})
+			return err == nil
+		},
 	})
 }
 

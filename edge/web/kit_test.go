@@ -61,6 +61,12 @@ func serve(t *testing.T, cfg Config, n node, read time.Duration) *site {
 	if n.admit == nil {
 		n.admit = entrance(admission.NewConnLimiter(admission.NewLiveLimits(admission.Limits{})), admission.NewShedder(admission.ShedderConfig{Connections: 1000})).AdmitBy
 	}
+	if n.strangers == nil {
+		n.strangers = admission.NewStrangers(admission.StrangersConfig{})
+	}
+	if n.open == nil {
+		n.open = func(context.Context) bool { return false }
+	}
 	if n.heartbeat == 0 {
 		n.heartbeat = time.Hour
 	}

@@ -22,14 +22,30 @@ type Path struct {
 	// Fault returns an error in the form that the path's errors have, and its media type; that of a [Fault] if nil. e is what the peer may see of
 	// err, which may be any error.
 	Fault func(r *http.Request, err error, e *agora.Error) (media string, body []byte)
-	// Token returns the token that stands in the body of a request whose header has none, read by [Exchange.Body]; the exchange has no Actor yet. None
-	// does if nil. Where the edge can do nothing it is called as well, for what Fault says of the request. It may give the exchange's Request another context, in which Fault finds what was read.
+	// Token returns the token that stands elsewhere than in the header of a request; the exchange has no Actor yet. None does if nil.
 	Token func(*Exchange) (string, error)
+	// Head is told the beginning of the body of a request that presents no credentials, and finds the token there; none is looked for if nil.
+	Head Head
 	// Reads says that a GET, and so a HEAD, changes nothing: a person may send one by a browser that does not say whose page it is of. Where a GET binds an agent, or the like,
 	// it is false, see [origin.Policy.CheckChange].
 	Reads bool
 	// Lasts says that most answers are quiet for most of their time: what lets their requests in leaves no traces in their memory, see [Apart].
 	Lasts bool
+}
+
+// Head looks for a token in the beginning of a body, see [Exchange.Body]: in the first 16 KiB at most. Whoever speaks is asked before the rest is read.
+type Head interface {
+	// Scan returns what looks for the token of one request.
+	Scan() Scanner
+	// Read is told the beginning of a body, once the token was found or there is none; whole says that there is no more of it. It may give the exchange's Request another
+	// context, in which the path's Fault finds what the refusal is about. Its error refuses a request that has no token.
+	Read(x *Exchange, head []byte, whole bool) error
+}
+
+// Scanner looks for the token of one request.
+type Scanner interface {
+	// Next is given what has come of a body until now. It returns the token once it is there; over is true where there is none, however much more comes.
+	Next(head []byte) (token string, over bool)
 }
 
 // Handle has a path of a mux, which names no method, be answered: by the method's handler, once the request is let in.

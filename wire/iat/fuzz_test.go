@@ -42,6 +42,39 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// FuzzTokenScan holds that the token that is found while an envelope comes, byte by byte, is the one that the whole envelope has.
+func FuzzTokenScan(f *testing.F) {
+	for _, v := range load(f) {
+		if v.Message == nil {
+			f.Add(v.bytes(f))
+		}
+	}
+	for _, b := range []string{
+		`{"metadata":{"auth_token":"bearer  abc"},"payload":{}}`, `{"metad\u0061ta":{"x":{"auth_token":"no"},"auth_t\u006fken":"a\"b"}}`,
+		`{"payload":{"metadata":{"auth_token":"no"}},"metadata":{"l":["auth_token",{"auth_token":"no"}],"auth_token":"yes"}}`,
+		`["metadata",{"auth_token":"no"}]`, `{"auth_token":"no","metadata":["auth_token"],"header":{"auth_token":"no"}}`, `{"metadata":{"auth_token":null}}`,
+	} {
+		f.Add([]byte(b))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var whole, pieces TokenScan
+		token, over := whole.Next(b)
+		found, ends := "", false
+		for n := range len(b) + 1 {
+			if found, ends = pieces.Next(b[:n]); found != "" || ends {
+				break
+			}
+		}
+		if found != token || ends != over {
+			t.Fatalf("%q in pieces has %q, %v, and at once %q, %v", b, found, ends, token, over)
+		}
+		var e Envelope
+		if Decode(b, &e, Limits{}) == nil && e.Token != token {
+			t.Fatalf("%q has the token %q, found is %q", b, e.Token, token)
+		}
+	})
+}
+
 func checkFault(t *testing.T, err error) {
 	t.Helper()
 	f, ok := errors.AsType[*Fault](err)

@@ -2,7 +2,6 @@ package iat
 
 import (
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -58,10 +57,7 @@ func (d *decoder) readMetadata() {
 		e.Trace = d.name(fTrace, d.old.trace)
 	}
 	e.TTL, e.HasTTL = d.integer(fTTL, agora.MaxSeq)
-	e.Token = d.text(fToken, "", maxToken)
-	if n := len("bearer "); len(e.Token) >= n && strings.EqualFold(e.Token[:n], "bearer ") {
-		e.Token = strings.TrimLeft(e.Token[n:], " ")
-	}
+	e.Token = bearer(d.text(fToken, "", maxToken))
 	ms, _ := d.integer(fDeadline, uint64(MaxDeadline/time.Millisecond)+1)
 	e.Deadline = time.Duration(ms) * time.Millisecond
 	e.Receipts = d.tiers()
