@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,17 +57,16 @@ func (p *peerSide) open(cfg *Peer) error {
 		return err
 	}
 	p.waits, p.places, p.asking = newShares(p.limits.Streams/4), newShares(p.limits.Streams), newShares(p.limits.Concurrent/2)
+	wide := slices.DeleteFunc(slices.Clone(listen), manet.IsIPLoopback)
 	p.host, err = p2phost.New(p2phost.Config{
 		Key: p.key, Listen: listen, UserAgent: userAgent, Reserves: true,
-		Pages: origin.Policy{Closed: true}, Admitter: new(conns), // web pages have the doors of edges
+		Pages: origin.Policy{Closed: true, Loopback: len(wide) == 0}, Admitter: new(conns), // web pages have the doors of edges
 	})
 	if err != nil {
 		return fmt.Errorf("listen as a peer: %w", err)
 	}
-	for _, a := range listen {
-		if !manet.IsIPLoopback(a) {
-			p.log.Warn("other machines reach the agent's port of libp2p: who may ask there is asked of the cluster", "address", a.String())
-		}
+	for _, a := range wide {
+		p.log.Warn("other machines reach the agent's port of libp2p: who may ask there is asked of the cluster", "address", a.String())
 	}
 	if err := p.relays.open(p, cfg.Relays); err != nil {
 		return errors.Join(err, p.host.Close())
