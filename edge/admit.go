@@ -88,6 +88,9 @@ func (a Admission) MarkActive() { a.slot.MarkActive() }
 // Share returns how much of its usual bound a queue for it may hold, in parts of [admission.FullShare].
 func (a Admission) Share() int { return a.slot.Share() }
 
+// Shedding reports whether it is to be given less than it asks for.
+func (a Admission) Shedding() bool { return a.slot.Shedding() }
+
 // Release has it counted no more. Idempotent; nothing where nobody was admitted.
 func (a Admission) Release() {
 	if a.slot != nil {

@@ -201,10 +201,21 @@ func (c *conn) keep(n int) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if full, ok := c.holdLocked(n); n > 0 && (!ok || full || c.held > c.of.queued/keptPart) {
+	full, ok := c.holdLocked(n)
+	if n > 0 && (!ok || full && c.held >= worthClosing || c.held > c.of.queued/keptPart) {
 		return errFull
 	}
 	return nil
+}
+
+// sheds reports whether the edge takes nothing more of who speaks over the connection, as that holds too much.
+func (c *conn) sheds() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.in.Shedding()
 }
 
 // holdLocked counts bytes, and reports whether the edge keeps as much as it may, and whether the connection may go on. mu is held.

@@ -64,7 +64,7 @@ func (v *server) asker(q *question) (*asker, error) {
 	ctx, cancel := context.WithTimeout(v.ctx, cardTime)
 	defer cancel()
 	who, err := v.asks(ctx, q)
-	if err == nil && v.conns.full() {
+	if err == nil && (q.over.sheds() || v.node.Shedder().Full() != nil) {
 		return nil, errFull
 	}
 	return who, err
