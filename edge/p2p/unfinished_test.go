@@ -200,45 +200,48 @@ func TestAStrangerIsRefusedUnread(t *testing.T) {
 	}
 }
 
-// What somebody has begun who may speak counts, and is bounded: others are served meanwhile.
+// What somebody has begun who may speak counts, and is bounded, by however many connections: others are served meanwhile.
 func TestUnfinishedRequestsOfAPeerAreBounded(t *testing.T) {
 	t.Parallel()
 	const queued = 64 << 20
 	s := open(t, setup{Options: agoratest.Options{Edges: 1, Node: edge.Config{Auth: folk{}, Limits: admission.Limits{Queued: queued}}}})
-	hog, h := s.enter(), s.enter()
-	for of, who := range map[*host][2]string{hog: {"t/p/a", "a"}, h: {"t/q/b", "b"}} {
-		if status := s.registers(who[0], who[1], of); status != http.StatusOK {
-			t.Fatalf("registration of %v: %d", who, status)
+	h := s.enter()
+	if status := s.registers("u/q/b", "b", h); status != http.StatusOK {
+		t.Fatalf("registration is %d", status)
+	}
+	var writes sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer writes.Wait()
+	defer cancel()
+	for _, id := range []string{"a1", "a2", "a3", "a4", "a5"} {
+		hog, full := s.enter(), make(chan string, 30)
+		if status := s.registers("t/p/a1,a2,a3,a4,a5", id, hog); status != http.StatusOK {
+			t.Fatalf("registration is %d", status)
+		}
+		for range cap(full) {
+			st := hog.edge(0, wire.HandoffProtocol)
+			defer context.AfterFunc(ctx, func() { _ = st.Reset() })()
+			writes.Go(func() {
+				_, _ = io.WriteString(st, `{"method":"GET","path":"/a","input_data":"`+strings.Repeat("x", 4<<20)) // it may be refused
+			})
+			writes.Go(func() {
+				if b, err := io.ReadAll(st); err == nil {
+					full <- string(b)
+				}
+			})
+		}
+		if got := await.Recv(t, "a request is refused", full); !strings.Contains(got, `"code":500`) || !strings.Contains(got, "holds more") {
+			t.Errorf("what is too much is answered %s", got)
+		}
+		if held := s.door(0).Stats().Held.Load(); held > queued*5/4 {
+			t.Errorf("%d bytes are held of one principal, of %d that there may be", held, queued)
+		}
+		if got := asks(t, h.edge(0, wire.HandoffProtocol), `{"method":"GET","path":"/agents/nobody/x"}`); !strings.Contains(got, `"code":404`) {
+			t.Errorf("another one is answered %s", got)
 		}
 	}
-	var answers sync.WaitGroup
-	full := make(chan string, 40)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer answers.Wait()
-	defer cancel()
-	for range cap(full) {
-		st := hog.edge(0, wire.HandoffProtocol)
-		defer context.AfterFunc(ctx, func() { _ = st.Reset() })()
-		answers.Go(func() {
-			_, _ = io.WriteString(st, `{"method":"GET","path":"/a","input_data":"`+strings.Repeat("x", 4<<20)) // it may be refused
-		})
-		answers.Go(func() {
-			if b, err := io.ReadAll(st); err == nil {
-				full <- string(b)
-			}
-		})
-	}
-	if got := await.Recv(t, "a request is refused", full); !strings.Contains(got, `"code":500`) || !strings.Contains(got, "holds more") {
-		t.Errorf("what is too much is answered %s", got)
-	}
-	if held := s.door(0).Stats().Held.Load(); held > queued/2 {
-		t.Errorf("%d bytes are held of one peer, of %d that there may be", held, queued)
-	}
-	if got := asks(t, h.edge(0, wire.CardProtocol), ""); !strings.Contains(got, `"agents"`) {
-		t.Errorf("another one is shown %s", got)
-	}
 	cancel()
-	answers.Wait()
+	writes.Wait()
 	await.True(t, "nothing is held any more", func() bool { return s.door(0).Stats().Held.Load() == 0 })
 }
 
