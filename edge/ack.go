@@ -20,6 +20,9 @@ func (s *Session) Pong(data uint64) {
 	}
 }
 
+// Beat notes a sign of life that the agent gives by a frame. It waits where they come faster than the agent may speak.
+func (s *Session) Beat(ctx context.Context) error { return s.out.beside(ctx) }
+
 // IdlePong is Pong where that has nothing to do: it returns false, and has done nothing, where the pong confirms or answers something.
 func (s *Session) IdlePong(data uint64) bool {
 	if data&probeMark != 0 || s.cursor.awaitsPong() {
@@ -37,8 +40,12 @@ func (s *Session) Ack(ctx context.Context, space string, seq uint64) error {
 	if space != "" {
 		return member{s}.ack(ctx, space, seq)
 	}
-	if err := s.cursor.ack(seq); err != nil {
+	news, err := s.cursor.ack(seq)
+	if err != nil {
 		return err
+	}
+	if !news {
+		return s.out.beside(ctx)
 	}
 	s.owed.Load().acked()
 	s.markMoved()
@@ -61,8 +68,12 @@ func (s member) ack(ctx context.Context, space string, seq uint64) error {
 		}
 		before = max(before, wholeRecord(last))
 	}
-	if err := s.cursor.ackSpace(p, seq, before); err != nil {
+	news, err := s.cursor.ackSpace(p, seq, before)
+	if err != nil {
 		return err
+	}
+	if !news {
+		return s.out.beside(ctx)
 	}
 	s.markMoved()
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -134,6 +135,21 @@ func (s puller) called(m *agora.Message) bool {
 	s.out.sender().Cancelled(box, stream)
 	m.Part, m.Stream = agora.Cancel, stream // and the body says why
 	return true
+}
+
+// SpendBeside counts what an agent asks of the cluster beside what it says to others, as a sign of life or a card, against what it may: see [admission.Quota.SpendBeside]. RATE_LIMITED.
+func (a *Actor) SpendBeside(as agora.AgentID) error { return a.quota.SpendBeside(a.as(as), 0) }
+
+// SpendRequest counts a request of the actor's that is said as no agent in particular. RATE_LIMITED.
+func (a *Actor) SpendRequest() error { return a.quota.Spend(0) }
+
+// Pace counts n bytes of a message that a door passes on within a session, in the name of an agent, and waits for as long as that is faster than the agent may speak.
+func (a *Actor) Pace(ctx context.Context, as agora.AgentID, n int) error {
+	a.quota.Count(n)
+	if !pause.For(ctx, a.quota.ReserveFor(a.as(as), n)) {
+		return agora.AsError(ctx.Err())
+	}
+	return nil
 }
 
 // Spend counts a call of n bytes that a door passes on by itself, in the name of an agent, against what that may say, as [Actor.Call] counts its own. RATE_LIMITED

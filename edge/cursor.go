@@ -206,27 +206,27 @@ func (c *cursor) awaitsPong() bool {
 }
 
 // ack takes an acknowledgement of the mailbox up to a position.
-func (c *cursor) ack(seq uint64) error {
+func (c *cursor) ack(seq uint64) (news bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if seq > c.handed {
-		return neverDelivered(seq)
+		return false, neverDelivered(seq)
 	}
-	c.proof.acks()
+	news = c.proof.acks() || seq > c.acked
 	c.acked = max(c.acked, seq)
-	return nil
+	return news, nil
 }
 
 // ackSpace takes an acknowledgement of a space. before is up to where an earlier edge may have given it.
-func (c *cursor) ackSpace(p *subscription, seq, before uint64) error {
+func (c *cursor) ackSpace(p *subscription, seq, before uint64) (news bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if seq > max(p.handed, before) {
-		return neverDelivered(seq)
+		return false, neverDelivered(seq)
 	}
-	c.proof.acks()
+	news = c.proof.acks() || seq > p.acked
 	p.acked = max(p.acked, seq)
-	return nil
+	return news, nil
 }
 
 func neverDelivered(seq uint64) error {

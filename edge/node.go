@@ -106,6 +106,7 @@ func (n *Node) Stats() Stats {
 	s := Stats{
 		Sessions: n.stats.sessions.Load(), Started: n.stats.started.Load(), Sent: n.stats.sent.Load(),
 		Unrenewed: n.owner.Lease().Failed(), LeaseLeft: n.owner.Lease().Left(), Draining: n.draining.Load(), Ended: make(map[string]int64, len(causes)),
+		Renewals: n.owner.Lease().Renewals(),
 	}
 	for c := Goodbye; int(c) < len(causes); c++ {
 		s.Ended[c.String()] = n.stats.ended[c].Load()
@@ -116,9 +117,6 @@ func (n *Node) Stats() Stats {
 // ToWritten returns how long messages took from being stored to being written to the socket of an agent that was
 // there, by the log's clock: the oldest of what one write took counts.
 func (n *Node) ToWritten() *latency.Histogram { return &n.stats.toWritten }
-
-// Renewals returns how long the renewals of the lease took that succeeded: some round trips to presence.
-func (n *Node) Renewals() *latency.Histogram { return n.owner.Lease().Renewals() }
 
 // Calls returns the counters of the calls made at this edge. They go on counting.
 func (n *Node) Calls() *call.Stats { return n.calls.Stats() }

@@ -63,6 +63,9 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 	if err := a.mayBe(h.Card.ID); err != nil {
 		return nil, Welcome{}, err
 	}
+	if err := a.quota.SpendBeside(a.as(h.Card.ID), h.Card.Size()); err != nil && !a.Principal().link && h.orphan == nil {
+		return nil, Welcome{}, err
+	}
 	if err := n.Ready(); err != nil {
 		e := agora.AsError(err)
 		e.RetryAfter = time.Second

@@ -149,6 +149,11 @@ func (o *outgoing) spend(ctx context.Context, m *agora.Message) error {
 	return err
 }
 
+// beside takes what the agent asks beside what it says to others, and is to be let in: it waits where that comes too fast.
+func (o *outgoing) beside(ctx context.Context) error {
+	return o.await(ctx, o.actor.quota.ReserveBeside(o.address(), 0))
+}
+
 // await has the socket read no further for a while.
 func (o *outgoing) await(ctx context.Context, d time.Duration) error {
 	if d <= 0 {

@@ -22,8 +22,10 @@ func (p *proof) set(to Proof) { p.now.Store(int32(to)) }
 func (p *proof) is(one Proof) bool { return Proof(p.now.Load()) == one }
 
 // acks notes that the agent acknowledges by itself.
-func (p *proof) acks() {
-	if p.is(ByPong) || p.is(ByWrite) {
+func (p *proof) acks() (news bool) {
+	news = p.is(ByPong) || p.is(ByWrite)
+	if news {
 		p.set(ByAck)
 	}
+	return news
 }

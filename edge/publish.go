@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
+	"errors"
 	"strconv"
 
 	"github.com/agora-relay/agora"
@@ -158,8 +159,8 @@ func (s publisher) eventID(space, key string, n uint64) string {
 // CancelEvent stops an event: for all when the agent published it, for this
 // agent alone when another did. space may be empty.
 func (s *Session) CancelEvent(ctx context.Context, space, event string, w Want) error {
-	if err := s.usable(); err != nil {
-		return err
+	if err := errors.Join(s.usable(), s.out.beside(ctx)); err != nil {
+		return agora.AsError(err)
 	}
 	event = s.aliases.of(event)
 	to, own, found := publisher{s}.findEvent(space, event)

@@ -155,7 +155,10 @@ func (s member) subscriptionReady(p *subscription) {
 func (s *Session) Leave(ctx context.Context, space string, answer func()) error {
 	s.order.Lock()
 	defer s.order.Unlock()
-	err := member{s}.mayLeave(ctx, space)
+	err := s.out.beside(ctx)
+	if err == nil {
+		err = member{s}.mayLeave(ctx, space)
+	}
 	if err == nil {
 		answer()
 	}

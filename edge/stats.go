@@ -16,6 +16,7 @@ type Stats struct {
 	Unrenewed int64            // renewals of the lease that failed
 	LeaseLeft time.Duration    // how long the lease still holds; below zero where it does not
 	Draining  bool
+	Renewals  *latency.Histogram // how long the renewals of the lease took that succeeded, some round trips to presence; it goes on counting
 }
 
 // counters have a line of the cache to themselves: sent changes with every

@@ -187,6 +187,9 @@ func ClientID(key string) string {
 // asking its edge. What the peer still sends of it is not shown any more, in
 // later sessions either.
 func (s mailer) cancel(ctx context.Context, m agora.Message, w Want) error {
+	if err := s.out.beside(ctx); err != nil {
+		return err
+	}
 	if name := s.incoming.find(m.To, m.Stream); name != m.Stream {
 		m.Stream = name
 		m.To, _ = s.out.sender().Route(ctx, &m) // a cancel is no answer

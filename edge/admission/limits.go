@@ -77,6 +77,7 @@ type Effective struct {
 	messages, bytes                   rate // of an agent
 	principalMessages, principalBytes rate
 	tenantMessages, tenantBytes       rate
+	rated                             bool // there is a rate of agents, principals or tenants
 	handshakes, handshakesPerIP       rate
 }
 
@@ -84,6 +85,7 @@ func newEffective(l Limits) *Effective {
 	frame := float64(l.Frame) // a bucket must hold a whole frame, or none could ever pass
 	return &Effective{
 		Limits:            l,
+		rated:             l.Rate+l.Bytes+l.PrincipalRate+l.PrincipalBytes+l.TenantRate+l.TenantBytes > 0,
 		messages:          rateOf(l.Rate, l.Burst, 1),
 		bytes:             rateOf(l.Bytes, l.Burst, frame),
 		principalMessages: rateOf(cmp.Or(l.PrincipalRate, principalTimes*l.Rate), l.Burst, 1),

@@ -101,6 +101,39 @@ func (q *Quota) ReserverFor(at agora.Address) func(n int) time.Duration {
 	return func(n int) time.Duration { return q.reserve(m, n) }
 }
 
+// besideMark begins the name under which a meter counts what an agent asks beside what it says.
+const besideMark = "\x00beside/"
+
+// SpendBeside takes what an agent asks of the cluster beside what it says to others: signs of life, sessions, cards. It counts with all that the agent asks so
+// at this edge, as fast as it may speak, and among what its principal and its tenant say. RATE_LIMITED.
+func (q *Quota) SpendBeside(at agora.Address, n int) error {
+	if !q.tenant.rates.limits.Load().rated {
+		return nil
+	}
+	return q.spend(q.beside(at), n)
+}
+
+// ReserveBeside is SpendBeside for what is to be let in, and slowed: it returns how long that must wait.
+func (q *Quota) ReserveBeside(at agora.Address, n int) time.Duration {
+	if !q.tenant.rates.limits.Load().rated {
+		return 0
+	}
+	return q.reserve(q.beside(at), n)
+}
+
+func (q *Quota) beside(at agora.Address) *meter {
+	at.Agent = besideMark + at.Agent
+	return q.tenant.rates.meters.get(at)
+}
+
+// ReserveFor is Reserve for what is said as an agent, but not by its connection: it counts with what the agent says so at this edge.
+func (q *Quota) ReserveFor(at agora.Address, n int) time.Duration {
+	if !q.tenant.rates.limits.Load().rated {
+		return 0
+	}
+	return q.reserve(q.tenant.rates.meters.get(at), n)
+}
+
 // meter returns the meter of what the connection says.
 func (q *Quota) meter() *meter {
 	if m := q.own.Load(); m != nil {

@@ -1,6 +1,7 @@
 package aip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -146,6 +147,11 @@ func (i *interceptor) admit(ctx context.Context) (_ context.Context, c *caller, 
 	}
 	a.Attach(c)
 	return ctx, c, done, nil
+}
+
+// unreached counts a call that reaches nobody, and returns why: it has said nothing to anybody that would count.
+func (c *caller) unreached(as agora.AgentID, err error) error {
+	return cmp.Or(c.actor.SpendBeside(as), err)
 }
 
 // early returns a context that ends a moment before the deadline of a call. At that gRPC resets the stream, and a caller of another language whose own

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/aip"
@@ -59,7 +60,7 @@ func (r *router) forward(s grpc.ServerStream, o *opening, t *target) error {
 	ctx, cancel := context.WithCancel(outgoing(s.Context(), trace))
 	defer cancel()
 	ctx, sent := observed(ctx)
-	x := &exchange{router: r, o: o, caller: s, cancel: cancel}
+	x := &exchange{router: r, o: o, caller: s, cancel: cancel, to: t, owner: r.registry.speaks(t)}
 	wrong := false
 	if ctx, err = r.toward(ctx, t); err == nil {
 		x.callee, err = ch.NewStream(ctx, &callAgent, sessionMethod(t.link != nil))
@@ -98,8 +99,10 @@ type exchange struct {
 	callee grpc.ClientStream
 	cancel func() // ends the call of the callee
 
-	answered bool // the callee has said something
-	stopped  bool // and that its answer is whole
+	to       *target
+	owner    *edge.Actor // as whose what the callee says counts
+	answered bool        // the callee has said something
+	stopped  bool        // and that its answer is whole
 }
 
 // run has the messages pass both ways until the callee has ended the session, or the caller has gone. It returns the error that the caller gets, and whether
@@ -136,7 +139,11 @@ func (x *exchange) sendAll(f *aip.Frame) error {
 			return onlyWrong(err)
 		}
 		x.router.stats.In.Add(int64(f.Len()))
-		if err := x.o.follows(f); err != nil {
+		err := x.o.follows(f)
+		if err == nil {
+			err = x.o.actor.Pace(x.caller.Context(), x.o.as, f.Len())
+		}
+		if err != nil {
 			f.Free()
 			return err
 		}
@@ -173,6 +180,10 @@ func (x *exchange) receiveAll() error {
 			}
 		}
 		x.router.stats.Out.Add(int64(f.Len()))
+		if err := x.owner.Pace(x.caller.Context(), x.to.id, f.Len()); err != nil {
+			f.Free()
+			return err
+		}
 		if err := x.caller.SendMsg(f); err != nil {
 			f.Free()
 			return err

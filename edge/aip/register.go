@@ -28,6 +28,9 @@ func (g gateway) registerToolbox(ctx context.Context, in *aip.Frame) (any, error
 func (g gateway) register(ctx context.Context, c *caller, r agora.Registration) error {
 	card, err := c.card(r)
 	if err == nil {
+		err = c.actor.SpendBeside(card.ID)
+	}
+	if err == nil {
 		err = g.registry.register(ctx, c, card)
 	}
 	if err == nil {
@@ -53,6 +56,9 @@ func (g gateway) updateNode(ctx context.Context, in *aip.Frame) (any, error) {
 		return nil, err
 	}
 	card, err := c.card(r)
+	if err == nil {
+		err = c.actor.SpendBeside(card.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +75,9 @@ func (g gateway) updateNode(ctx context.Context, in *aip.Frame) (any, error) {
 func (g gateway) DeregisterNode(ctx context.Context, in *aip.DeregisterNodeRequest) (*aip.DeregisterNodeResponse, error) {
 	c := callerOf(ctx)
 	id, err := c.leaves(in.GetNodeId())
+	if err == nil {
+		err = c.actor.SpendBeside(id)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +92,9 @@ func (g gateway) DeregisterNode(ctx context.Context, in *aip.DeregisterNodeReque
 func (g gateway) Heartbeat(ctx context.Context, in *aip.HeartbeatRequest) (*aip.HeartbeatResponse, error) {
 	c := callerOf(ctx)
 	id, err := c.own(in.GetSenderId())
+	if err == nil {
+		err = c.actor.SpendBeside(id)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (r *router) routeAgent(s grpc.ServerStream) (err error) {
 	defer o.first.Free()
 	t, err := r.registry.recent.find(s.Context(), o.caller, o.to)
 	if err != nil {
-		return err
+		return o.unreached(o.as, err)
 	}
 	switch {
 	case !t.node:

@@ -133,6 +133,9 @@ func (a *subscribers) leave(by agora.Address, ids []agora.AgentID) bool {
 func (g gateway) Unsubscribe(ctx context.Context, in *aip.UnsubscribeRequest) (*aip.UnsubscribeResponse, error) {
 	c := callerOf(ctx)
 	id, err := c.speaks(in.GetSubscriberId())
+	if err == nil {
+		err = c.actor.SpendBeside(id)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
@@ -130,4 +131,12 @@ func (r *recent) forget(at agora.Address) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, at)
+}
+
+// speaks returns as whose what a node says counts at this edge: its principal's, where this edge holds its session; else it is known by its id and its tenant alone.
+func (r *registry) speaks(t *target) *edge.Actor {
+	if n := r.held.of(agora.ToAgent(t.tenant, t.id)); n != nil {
+		return n.session.Actor()
+	}
+	return r.node.Speaker(t.tenant)
 }

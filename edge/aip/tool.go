@@ -38,7 +38,7 @@ func (r *router) routeTool(ctx context.Context, in *aip.Frame) (out any, err err
 	}
 	t, err := r.registry.recent.find(ctx, c.caller, c.to)
 	if err != nil {
-		return nil, err
+		return nil, c.unreached(c.as, err)
 	}
 	switch {
 	case !t.node:

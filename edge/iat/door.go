@@ -74,10 +74,10 @@ func (d *Door) Mount(mux *http.ServeMux) {
 		"/a2a":                {Methods: web.Methods{http.MethodPost: d.post}, Head: head{d}},
 		"/a2a/events":         {Methods: web.Methods{http.MethodGet: d.events}, Token: tokenInURL, Lasts: true},
 		"/a2a/ws":             {Methods: web.Methods{http.MethodGet: d.socket}, Token: tokenInURL, Lasts: true},
-		"/a2a/manifest":       {Methods: web.Methods{http.MethodGet: d.manifest}, Reads: true},
+		"/a2a/manifest":       {Methods: web.Methods{http.MethodGet: d.manifest}, Reads: true, Counts: true},
 		"/a2a/tools":          {Methods: web.Methods{http.MethodGet: listTools}, Reads: true},
-		"/a2a/approvals":      {Methods: web.Methods{http.MethodGet: a.list}, Reads: true},
-		"/a2a/approvals/{id}": {Methods: web.Methods{http.MethodGet: a.get, http.MethodPost: a.decide}, Reads: true},
+		"/a2a/approvals":      {Methods: web.Methods{http.MethodGet: a.list}, Reads: true, Counts: true},
+		"/a2a/approvals/{id}": {Methods: web.Methods{http.MethodGet: a.get, http.MethodPost: a.decide}, Reads: true, Counts: true},
 	} {
 		p.Fault = d.fault
 		d.kit.HandlePath(mux, path, p)

@@ -77,6 +77,9 @@ func (v *server) serveCard(q *question) {
 
 func (v *server) card(ctx context.Context, q *question) ([]byte, error) {
 	who, err := v.asks(ctx, q)
+	if err == nil {
+		err = who.actor.SpendBeside(who.as)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -135,12 +135,16 @@ func (k *known) allowed(p peer.ID) bool {
 	return slices.Contains(k.cfg.Allow, p)
 }
 
-// mayRelay returns who speaks when a peer does that may use the relay; nil where nobody is asked who they are. UNAUTHORIZED, FORBIDDEN, UNAVAILABLE.
+// mayRelay returns who speaks when a peer does that may use the relay; nil where nobody is asked who they are. It counts as what the peer asks. UNAUTHORIZED,
+// FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
 func (k *known) mayRelay(ctx context.Context, p peer.ID) (*edge.Actor, error) {
 	if k.node.Unverified(ctx) {
 		return nil, nil
 	}
-	a, _, err := k.speaker(ctx, p)
+	a, as, err := k.speaker(ctx, p)
+	if err == nil {
+		err = a.SpendBeside(as)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func MountProtocol(k *web.Kit, mux *http.ServeMux, limits wire.Limits) {
 		b, err := json.Marshal(wire.AsyncAPI(limits))
 		return document{b, fmt.Sprintf(`"%x"`, sha256.Sum256(b))}, err
 	})
-	k.HandlePath(mux, "/asyncapi.json", web.Path{Reads: true, Methods: web.Methods{http.MethodGet: func(x *web.Exchange) error {
+	k.HandlePath(mux, "/asyncapi.json", web.Path{Reads: true, Counts: true, Methods: web.Methods{http.MethodGet: func(x *web.Exchange) error {
 		d, err := made()
 		if err != nil {
 			return err

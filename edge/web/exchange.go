@@ -74,7 +74,13 @@ func (k *Kit) serve(w http.ResponseWriter, r *http.Request, p *Path, do Handler)
 		x.readUntil(time.Time{}) // the answer may take longer than a request may
 	}
 	defer x.rest()
-	x.finish(do(x))
+	if p.Counts || p.Lasts && r.Method == http.MethodHead {
+		err = x.Actor.SpendRequest()
+	}
+	if err == nil {
+		err = do(x)
+	}
+	x.finish(err)
 }
 
 // finish ends the answer with what its handler returned.

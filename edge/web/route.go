@@ -29,6 +29,8 @@ type Path struct {
 	// Reads says that a GET, and so a HEAD, changes nothing: a person may send one by a browser that does not say whose page it is of. Where a GET binds an agent, or the like,
 	// it is false, see [origin.Policy.CheckChange].
 	Reads bool
+	// Counts says that each request counts as one message of its principal: where its handlers do nothing that counts by itself.
+	Counts bool
 	// Lasts says that most answers are quiet for most of their time: what lets their requests in leaves no traces in their memory, see [Apart].
 	Lasts bool
 }

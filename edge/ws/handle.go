@@ -21,7 +21,7 @@ type verbs struct {
 var anonymous = map[string]func(*verbs, *wire.Frame) error{
 	"register":        (*verbs).register,
 	"agent.register":  (*verbs).register,
-	"agent.heartbeat": func(*verbs, *wire.Frame) error { return nil }, // having come is all it says
+	"agent.heartbeat": (*verbs).heartbeat,
 	"list":            (*verbs).list,
 	"agents.find":     (*verbs).find,
 	"card.get":        (*verbs).card,
@@ -71,6 +71,14 @@ func (v *verbs) handle(f *wire.Frame) error {
 		return agora.Errorf(agora.InvalidRequest, "register first")
 	}
 	return do(v, s, f)
+}
+
+// heartbeat has nothing to do: having come is all that the frame says.
+func (v *verbs) heartbeat(*wire.Frame) error {
+	if s := v.session.Load(); s != nil {
+		return s.Beat(v.context())
+	}
+	return nil
 }
 
 func (v *verbs) refresh(s *edge.Session, f *wire.Frame) error {

@@ -63,7 +63,7 @@ func registerHealth(r *prometheus.Registry, e *edgeServer) {
 	registerShards(r, e.backends.broker)
 	registerRedis(r, e.backends.presence)
 	histograms(r, "agora_lease_renewal_seconds", "Duration of renewals of the edge's lease in Redis.", "",
-		map[string]*latency.Histogram{"": e.node.Renewals()})
+		map[string]*latency.Histogram{"": e.node.Stats().Renewals})
 	gauge(r, "agora_lease_left_seconds", "Seconds until the edge's lease in Redis ends; from 0 down the edge serves nobody.",
 		func() float64 { return e.node.Stats().LeaseLeft.Seconds() })
 	counter(r, "agora_lease_failures_total", "Renewals of the edge's lease in Redis that failed.", func() float64 { return float64(e.node.Stats().Unrenewed) })
