@@ -2,6 +2,7 @@ package install
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +18,8 @@ type File struct {
 	Command string // of the host, which does the same; empty where there is none
 
 	change  change
-	private bool // a new file is for its owner alone
+	root    string // directory that no link leads out of: the project, or what is the user's own
+	private bool   // a new file is for its owner alone
 }
 
 // change is what becomes of a file.
@@ -38,22 +40,25 @@ const largest = 16 << 20
 // Edit is a change of a file that can be made.
 type Edit struct {
 	File
-	at     string // the file, behind symbolic links
+	at     place  // the file, behind symbolic links
 	before []byte // nil for none
 	after  []byte
 }
 
 // Edit reads the file and returns the change to it. It changes nothing. It fails where the file can't be read, is not of the form
-// that the host reads, or has another entry of that name.
+// that the host reads, has another entry of that name, or is reached by a link that leads out of the project, or out of the user's home.
 func (f File) Edit() (Edit, error) {
-	e := Edit{File: f, at: f.Path}
-	if _, err := os.Lstat(f.Path); err == nil {
-		if e.at, err = filepath.EvalSymlinks(f.Path); err != nil {
-			return e, err
-		}
-	}
+	e := Edit{File: f}
 	var err error
-	if e.before, err = read(e.at); err != nil {
+	if e.at, err = f.behindLinks(); err != nil {
+		return e, err
+	}
+	root, err := os.OpenRoot(e.at.root)
+	if err != nil {
+		return e, err
+	}
+	defer root.Close()
+	if e.before, err = read(root, e.at.name); err != nil {
 		return e, err
 	}
 	if e.after, err = f.change.apply(e.before); err != nil {
@@ -62,9 +67,35 @@ func (f File) Edit() (Edit, error) {
 	return e, nil
 }
 
+// place is a file without links: a directory that is not left, and the file's name in it.
+type place struct{ root, name string }
+
+// behindLinks returns where a file is, or would be, behind all links that lead there. It fails where one leads out of the root.
+func (f File) behindLinks() (place, error) {
+	root, err := filepath.EvalSymlinks(f.root)
+	if err != nil {
+		return place{}, err
+	}
+	there, rest := f.Path, ""
+	for { // what is not there yet has no links
+		if _, err := os.Lstat(there); err == nil {
+			break
+		}
+		there, rest = filepath.Dir(there), filepath.Join(filepath.Base(there), rest)
+	}
+	if there, err = filepath.EvalSymlinks(there); err != nil {
+		return place{}, err
+	}
+	name, err := filepath.Rel(root, filepath.Join(there, rest))
+	if err != nil || !filepath.IsLocal(name) {
+		return place{}, fmt.Errorf("%s is left as it is: a link leads out of %s", f.Path, f.root)
+	}
+	return place{root, name}, nil
+}
+
 // read returns what a file has, and nil where there is none.
-func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+func read(root *os.Root, path string) ([]byte, error) {
+	f, err := root.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -83,35 +114,45 @@ func read(path string) ([]byte, error) {
 func (e Edit) Changes() bool { return e.before == nil || !bytes.Equal(e.before, e.after) }
 
 // Write makes the change where there is one. Readers see the file of before or the whole one of after. Its mode stays; a new one is
-// for its owner alone where it is a user's. Directories are made. It fails where the file was changed since it was read.
+// for its owner alone where it is a user's. Directories are made. It fails where the file was changed since it was read, and where a link leads out of the project by now.
 func (e Edit) Write() error {
 	if !e.Changes() {
 		return nil
 	}
+	root, err := os.OpenRoot(e.at.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return e.write(root)
+}
+
+func (e Edit) write(root *os.Root) error {
 	dirMode, mode := fs.FileMode(0o755), fs.FileMode(0o644)
 	if e.private {
 		dirMode, mode = 0o700, 0o600
 	}
-	if info, err := os.Stat(e.at); err == nil {
+	if info, err := root.Stat(e.at.name); err == nil {
 		mode = info.Mode().Perm()
 	}
-	dir := filepath.Dir(e.at)
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	dir := filepath.Dir(e.at.name)
+	if err := root.MkdirAll(dir, dirMode); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, "."+filepath.Base(e.at)+".*")
+	name := filepath.Join(dir, "."+filepath.Base(e.at.name)+"."+rand.Text())
+	tmp, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
+	defer root.Remove(name)
 	_, err = tmp.Write(e.after)
 	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	if now, err := read(e.at); err != nil || !bytes.Equal(now, e.before) {
+	if now, err := read(root, e.at.name); err != nil || !bytes.Equal(now, e.before) {
 		return errors.Join(fmt.Errorf("%s was changed meanwhile: run it again", e.Path), err)
 	}
-	return os.Rename(tmp.Name(), e.at)
+	return root.Rename(name, e.at.name)
 }
 
 // wholeFile is a file of Agora's own.

@@ -49,12 +49,24 @@ func New(c Config) (Plan, error) {
 	}
 	p := hosts[c.Host](c)
 	for k := range p.Files {
-		p.Files[k].private = c.Scope == User
+		p.Files[k].private, p.Files[k].root = c.Scope == User, c.rootOf(p.Files[k].Path)
 	}
 	if c.Scope == User {
 		p.Notes = append(p.Notes, fmt.Sprintf("Every session is the agent %s: of two at a time the first one has the id, and the tools of the other say so.", c.Agent))
 	}
 	return p, nil
+}
+
+// rootOf returns the directory that no link of a file leads out of: the project, the user's home, or where the user has said that a host has its own.
+func (c Config) rootOf(path string) string {
+	root := c.Dir
+	if c.Scope == User {
+		root = c.Home
+	}
+	if name, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(name) {
+		return root
+	}
+	return filepath.Dir(path)
 }
 
 func (c Config) withDefaults() Config {
