@@ -18,6 +18,7 @@ type authSettings struct {
 	leeway                  time.Duration
 	agentClaim, tenantClaim string
 	revoked                 string
+	allowReadable           bool
 }
 
 // flags defines the flags of a; choice is the default.
@@ -30,6 +31,7 @@ func (a *authSettings) flags(f *pflag.FlagSet, choice, help string) {
 	f.DurationVar(&a.leeway, "auth.jwt.leeway", 30*time.Second, "how far clocks may be apart when times of tokens are judged")
 	f.StringVar(&a.agentClaim, "auth.jwt.agent-claim", "sub", "claim that names the agent; or, but for sub, lists agents")
 	f.StringVar(&a.tenantClaim, "auth.jwt.tenant-claim", "tenant", "claim that names the tenant")
+	f.BoolVar(&a.allowReadable, "auth.allow-readable", false, "take files of tokens, keys and other secrets that every user of the machine can read; else agora edge does not start with one, and agora dev warns of it")
 	f.StringVar(&a.revoked, "auth.revoked", "", "file of names, token ids, serial numbers and times whose credentials are not taken any more")
 }
 

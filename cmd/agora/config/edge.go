@@ -166,7 +166,7 @@ func (r *redisSettings) faults() []error {
 
 // checkFiles returns what is wrong with the files that the settings name.
 func (o *Edge) checkFiles() error {
-	return errors.Join(o.checkPolicy(), o.NATS.access().Check(), o.Redis.access().Check(), o.Auth.checkFiles(), o.Server.checkFiles(), o.AIP.checkFiles())
+	return errors.Join(o.CheckReadable(), o.checkPolicy(), o.NATS.access().Check(), o.Redis.access().Check(), o.Auth.checkFiles(), o.Server.checkFiles(), o.AIP.checkFiles())
 }
 
 func (n *natsSettings) access() broker.Access {

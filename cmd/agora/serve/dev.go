@@ -63,6 +63,7 @@ func (o *devRun) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	o.WarnReadable(log)
 	c, err := startCluster(cmd.Context(), o, log)
 	if err != nil {
 		if cmd.Context().Err() != nil {

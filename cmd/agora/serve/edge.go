@@ -47,6 +47,9 @@ func (o *edgeRun) run(cmd *cobra.Command) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
+	if err := o.CheckReadable(); err != nil {
+		return err
+	}
 	log, err := openLog(cmd, &o.Settings)
 	if err != nil {
 		return err
