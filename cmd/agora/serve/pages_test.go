@@ -21,15 +21,15 @@ import (
 )
 
 // alone starts an edge as `agora dev` does, with every port.
-func alone(t *testing.T) *edgeServer {
+func alone(t *testing.T, more ...string) *edgeServer {
 	t.Helper()
 	var o devRun
 	flags := pflag.NewFlagSet("dev", pflag.ContinueOnError)
 	o.Flags(flags)
-	if err := flags.Parse([]string{
+	if err := flags.Parse(append([]string{
 		"--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0", "--admin.pprof",
 		"--session.grace", "1h", "--session.timeout", "1h",
-	}); err != nil {
+	}, more...)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := startCluster(t.Context(), &o, slog.New(slog.DiscardHandler))
