@@ -23,6 +23,10 @@ const (
 	// pendingTurn is for how long a connection that has said nothing yet counts among the few that are at work: a client on the same machine has
 	// asked by then, and those that are far away, or mean to say nothing, keep nobody out.
 	pendingTurn = 2 * time.Millisecond
+
+	// silentTurns is how many newcomers more than those that asked take turns one behind the other. Beyond that most say nothing, which costs nothing: then nobody waits for a turn
+	// behind them.
+	silentTurns = 512
 )
 
 // PendingConnsConfig sets up PendingConns. The zero value is ready to use.
@@ -49,6 +53,7 @@ type PendingConns struct {
 	evicted      atomic.Int64
 
 	mu        sync.Mutex                // guards the fields below, and those of each PendingConn that say so
+	silent    int                       // newcomers that have not asked yet, beside those that have
 	waiting   list.List                 // of *PendingConn, the oldest first
 	addresses map[netip.Addr]*list.List // of *PendingConn, by address, the oldest first
 }
@@ -95,6 +100,7 @@ type PendingConn struct {
 	place   *list.Element // in waiting; nil where it has none
 	own     *list.Element // in the list of its address; nil where it has no place
 	endTurn func()        // may be called again
+	asked   bool          // for something, since it came
 }
 
 // Accept returns the next connection once there is a place for it. It is a *PendingConn.
@@ -128,7 +134,7 @@ func (p *PendingConns) Enter(ctx context.Context, c net.Conn) (*PendingConn, err
 	if l != nil && l.strangers != nil {
 		g.bytes = l.strangers.enterConn(g.evict)
 	}
-	if p.cfg.Turns != nil {
+	if p.takesTurn() {
 		g.endTurn = p.cfg.Turns.TakeFor(pendingTurn)
 	}
 	if err := p.await(ctx, g); err != nil {
@@ -139,6 +145,29 @@ func (p *PendingConns) Enter(ctx context.Context, c net.Conn) (*PendingConn, err
 }
 
 func noTurn() {}
+
+// takesTurn reports whether a newcomer waits for its turn.
+func (p *PendingConns) takesTurn() bool {
+	if p.cfg.Turns == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent >= silentTurns {
+		return false
+	}
+	p.silent++
+	return true
+}
+
+// askedLocked notes that a connection has asked for something: the turn is another one's. mu is held.
+func (p *PendingConns) askedLocked(g *PendingConn) {
+	g.endTurn()
+	if !g.asked {
+		g.asked = true
+		p.silent = max(p.silent-2, 0) // for itself, and for another one
+	}
+}
 
 // await returns once a connection has a place.
 func (p *PendingConns) await(ctx context.Context, g *PendingConn) error {
@@ -281,7 +310,7 @@ func (p *PendingConns) ConnState(c net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateActive: // it has asked: others have their turn
 		p.mu.Lock()
-		g.endTurn()
+		p.askedLocked(g)
 		p.mu.Unlock()
 		g.Settle()
 	case http.StateIdle:
@@ -309,7 +338,12 @@ func PendingConnOf(c net.Conn) *PendingConn {
 }
 
 // Admitted says that somebody was let in over the connection: it has a place among the pending ones no more.
-func (g *PendingConn) Admitted() { g.of.leave(g) }
+func (g *PendingConn) Admitted() {
+	g.of.mu.Lock()
+	g.of.askedLocked(g)
+	g.of.mu.Unlock()
+	g.of.leave(g)
+}
 
 // Again says that the connection has nothing under way: it is pending from now on, behind all others. Where all places are taken the
 // one that has been pending longest is closed at once.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/turns"
 )
 
 // pendingFrom is one end of a pipe that comes from an address.
@@ -197,6 +198,31 @@ func TestNobodyWaitsForAPlaceOfAListenerThatIsClosed(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { p.Close() })
 		if _, err := p.Enter(t.Context(), near); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Enter = %v, want %v", err, net.ErrClosed)
+		}
+	})
+}
+
+func TestNobodyTakesTurnsBehindThoseThatSayNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPort(t, PendingConnsConfig{Turns: &turns.Turns{AtOnce: 1}})
+		begun := time.Now()
+		for range 3 * silentTurns {
+			p.must("192.0.2.1")
+		}
+		if took, want := time.Since(begun), (silentTurns-1)*pendingTurn; took != want {
+			t.Errorf("silent connections are let in within %v, want %v", took, want)
+		}
+		begun = time.Now()
+		for range silentTurns {
+			p.ConnState(p.must("192.0.2.2"), http.StateActive)
+		}
+		if took := time.Since(begun); took > pendingTurn {
+			t.Errorf("those that ask waited for %v, want one turn of the last that said nothing at most", took)
+		}
+		begun = time.Now()
+		p.must("192.0.2.3")
+		if p.must("192.0.2.3"); time.Since(begun) != pendingTurn {
+			t.Errorf("when most have asked, two that say nothing are let in within %v, want %v", time.Since(begun), pendingTurn)
 		}
 	})
 }
