@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,21 +13,29 @@ import (
 
 // crowd enters strangers into a budget, and notes which were evicted, and why.
 type crowd struct {
-	t       *testing.T
-	of      *Strangers
-	all     []*Stranger
+	t   *testing.T
+	of  *Strangers
+	all []*Stranger
+
+	mu      sync.Mutex // guards the field below
 	evicted []error
 }
 
 func (c *crowd) enter(from string) *Stranger {
 	i := len(c.all)
 	c.evicted = append(c.evicted, nil)
-	c.all = append(c.all, c.of.Enter(netip.MustParseAddr(from), func(err error) { c.evicted[i] = err }))
+	c.all = append(c.all, c.of.Enter(netip.MustParseAddr(from), func(err error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.evicted[i] = err
+	}))
 	return c.all[i]
 }
 
 // ended returns which strangers were evicted: c for crowded out, s for too slow.
 func (c *crowd) ended() (s string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i, err := range c.evicted {
 		if got := c.all[i].Err(); got != err && (got == nil || err == nil) {
 			c.t.Errorf("stranger %d was told %v, and Err is %v", i, err, got)
