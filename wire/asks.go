@@ -62,21 +62,39 @@ func Asks(payload []byte) (action string, err error) {
 
 // MayAsk reports at a glance whether bytes hold the name of one of the actions behind a quote, or an escape that may spell a letter of it.
 func MayAsk(b []byte) bool {
-	for rest := b; ; {
-		at := bytes.IndexByte(rest, '"')
-		if at < 0 || at+1 == len(rest) {
-			return bytes.Contains(b, []byte(`\u`))
+	for i := 0; i < len(b); i++ {
+		near := min(i+16, len(b)) // where quotes are close to each other, a call for each costs more than looking
+		for i < near && b[i] != '"' {
+			i++
 		}
-		rest = rest[at+1:]
-		if is := rest[0]; (is == 'c' || is == 'e' || is == 'h') && beginsAction(rest) {
+		if i == near {
+			at := bytes.IndexByte(b[i:], '"')
+			if at < 0 {
+				break
+			}
+			i += at
+		}
+		if beginsAction(b[i+1:]) {
 			return true
 		}
 	}
+	return bytes.Contains(b, []byte(`\u`))
 }
 
 // beginsAction reports whether bytes begin with the name of one of the actions.
 func beginsAction(b []byte) bool {
-	return bytes.HasPrefix(b, []byte(ActionCallTool)) || bytes.HasPrefix(b, []byte(ActionExecute)) || bytes.HasPrefix(b, []byte(ActionHandoff))
+	if len(b) < len(ActionExecute) { // the shortest, as is the next
+		return false
+	}
+	switch b[0] {
+	case 'c':
+		return len(b) >= len(ActionCallTool) && string(b[:len(ActionCallTool)]) == ActionCallTool
+	case 'e':
+		return string(b[:len(ActionExecute)]) == ActionExecute
+	case 'h':
+		return string(b[:len(ActionHandoff)]) == ActionHandoff
+	}
+	return false
 }
 
 // guarded returns the action that a value is; "" where it is none of them.
