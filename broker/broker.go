@@ -40,6 +40,7 @@ type Broker struct {
 	answers    answerers
 	callbacks  callbackQueue
 	book       Book
+	edges      atomic.Int64 // that the cluster has
 
 	count counters
 }
@@ -100,6 +101,7 @@ func Connect(ctx context.Context, cfg Config) (*Broker, error) {
 	}
 	b.clock = jslog.NewClock(cfg.Now, cfg.clock, cfg.Log)
 	b.book.b = b
+	b.edges.Store(1)
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.conn.init(&b.cfg, b.ctx, b.reconnected, b.dispatch.markDropped)
 	b.dispatch.inboxBytes.Store(int64(cfg.InboxBytes))

@@ -36,6 +36,7 @@ type Config struct {
 	Retry      time.Duration    // before a publish without an answer is sent again, same id; 1.5s
 	GiveUp     time.Duration    // before such a publish counts as unknown and the lane looks into the log; 25s, and never more than half of Duplicates. When that has failed for 5s, all that the lane has in hand is refused
 	Election   time.Duration    // without an answer of the log after which Lane.Stuck says so: longer than any election takes; 12s
+	Shares     Shares           // of a stream that fills; seven eighths for a tenant, and six sevenths of that for a principal
 	Turns      *turns.Turns     // in which inboxes read the log, and it is looked through; the Broker's own if nil
 	Now        func() time.Time // the machine's wall clock, which only has to be told apart from the log's; tests skew it
 	Log        *slog.Logger     // discards if nil
@@ -95,6 +96,7 @@ func (c Config) withDefaults() Config {
 	c.Retry = cmp.Or(c.Retry, 1500*time.Millisecond)
 	// A retry behind the duplicate window would be stored a second time.
 	c.GiveUp = min(cmp.Or(c.GiveUp, 25*time.Second), c.Duplicates/2)
+	c.Shares = cmp.Or(c.Shares, Shares{Tenant: [2]int64{7, 8}, Own: [2]int64{6, 7}})
 	c.Election = cmp.Or(c.Election, 12*time.Second)
 	if c.Turns == nil {
 		c.Turns = new(turns.Turns)

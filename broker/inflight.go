@@ -93,6 +93,11 @@ func (f *inflightRecord) holds(n uint64) bool {
 // toldOff reports whether the item was answered with UNAVAILABLE before the fate of its record is known.
 func (it *item) toldOff() bool { return it.done == nil }
 
+// stores reports whether it holds anything but the aborts that are owed.
+func (f *inflightRecord) stores() bool {
+	return slices.ContainsFunc(f.items, func(it item) bool { return it.v.Store })
+}
+
 // abort puts an abort of a stream into the record.
 func (f *inflightRecord) abort(l *ledger.Ledger, stream string, epoch uint64) {
 	f.aborts = true

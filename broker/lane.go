@@ -20,6 +20,7 @@ type LaneConfig struct {
 	Session string // id of the sender's session, a token
 	Epoch   uint64 // of the claim under which this edge holds the session
 	To      agora.Address
+	Payer   string                         // the principal whose share of the log it takes; empty where that has no name, or the cluster itself speaks
 	Used    bool                           // an earlier holder of the session may have used the lane: fence and read the log before the first record
 	Dirty   uint64                         // the highest epoch that ended without handing over; 0 for none
 	Parked  *Parked                        // this holder used the lane and put it aside; Used does not count then

@@ -18,7 +18,15 @@ import (
 // but not so long that a copy could be stored behind the window, and not when the log is full. What may have been stored and
 // be gone again when it is sent anew is marked Again.
 func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq uint64, err error) {
+	return b.PublishFor(ctx, "", key, m)
+}
+
+// PublishFor is Publish of what somebody says, whose share of the log it takes: the name of a principal, empty for none.
+func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Message) (seq uint64, err error) {
 	p := jslog.Locate(m.To, b.cfg.Shards)
+	if !b.mayStore(party{m.To.Tenant, payer}, &p, len(m.Body)) {
+		return 0, errShare()
+	}
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duplicates*3/4)
 	defer cancel()
 	for tried := false; ; tried = true {

@@ -46,6 +46,11 @@ func (l *Lane) proceed() {
 		l.fill(f, at, ok)
 		if len(f.parts) > 0 {
 			l.inflight = f
+			if f.stores() && !l.b.mayStore(party{l.cfg.To.Tenant, l.cfg.Payer}, &l.at, f.record.Size()) {
+				l.watch() // for what it may come to owe
+				l.notStored(errShare())
+				return
+			}
 			f.counter = &l.b.coalescer.inFlight
 			f.counter.Add(1)
 			l.send()
@@ -188,7 +193,7 @@ func (l *Lane) acked(reply string, a jslog.Ack) {
 		l.startRecovery(true)
 	case a.Refused():
 		if f.refused++; f.refused >= f.tries {
-			l.notStored()
+			l.notStored(jslog.Full())
 		}
 	case a.Err != nil:
 		l.b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", a.Err)
@@ -234,8 +239,8 @@ func (l *Lane) stored(a jslog.Ack) {
 	l.advance()
 }
 
-// notStored answers a record that the full log refused: nothing of it is stored, and never will be.
-func (l *Lane) notStored() {
+// notStored answers a record that the full log refused, or that was not sent as its sender has stored too much: nothing of it is stored, and never will be.
+func (l *Lane) notStored(why *agora.Error) {
 	f := l.inflight
 	l.ledger.Rollback(f.parts)
 	l.inflight = nil
@@ -245,7 +250,7 @@ func (l *Lane) notStored() {
 		// What was refused for good because of an abort is so no more.
 		if it.v.Store || it.lost || it.v.At.Here || it.v.Err != nil && f.aborts {
 			l.ledger.Lose(&it.m)
-			it.v = ledger.Verdict{Err: jslog.Full()}
+			it.v = ledger.Verdict{Err: why}
 		}
 	}
 	l.answer(f, 0)

@@ -31,6 +31,7 @@ type watcher struct {
 	todo   auditSet
 	led    atomic.Bool   // the leader answered last time
 	bytes  atomic.Uint64 // that the stream kept then
+	use    streamShares  // what is stored in the stream, by whom
 
 	// The loop's own.
 	asked      bool      // the leader was, once
@@ -41,6 +42,8 @@ type watcher struct {
 	doubtUntil time.Time // until then every look compares
 	owed       uint32    // what could not be done yet
 	warned     time.Time
+	recounted  time.Time // when it was last looked who has stored more than its share
+	forgot     time.Time // when what is too old was last forgotten of that
 }
 
 // What a watcher may be asked for.
@@ -48,6 +51,7 @@ const (
 	checkStream  = 1 << iota // that the stream is there, and as configured
 	checkLeader              // that the stream has one, soon
 	checkInboxes             // their positions
+	checkShares              // who has stored more than its share
 )
 
 const (
@@ -73,6 +77,7 @@ func (b *Broker) newWatchers() watchers {
 			Seen:  func(last uint64) { b.streams.note(w.stream, streamSeen{last: last}) },
 			Looks: int(max(1, b.cfg.Audit/passShare/lookEvery)),
 		})
+		w.use.limit, w.use.shares = b.cfg.keeps(kind).ShardBytes, b.cfg.Shares
 		w.led.Store(true) // it has just answered, or there would be no watcher
 		all[w.stream] = w
 	}
@@ -140,10 +145,14 @@ func (w *watcher) run() {
 func (w *watcher) look(now time.Time) error {
 	w.take(w.todo.take(), now)
 	heard := w.b.dispatch.listening(w.stream)
-	if since := now.Sub(w.probed); (heard || w.owed&checkLeader != 0) && since >= w.b.cfg.Probe || since >= w.b.cfg.Audit {
+	if since := now.Sub(w.probed); (heard || w.owed&checkLeader != 0 || w.use.grows()) && since >= w.b.cfg.Probe || since >= w.b.cfg.Audit {
 		w.probe(now)
 	}
 	err := w.compare(now, heard)
+	if since := now.Sub(w.recounted); w.owed&checkShares != 0 && since >= w.b.cfg.Probe/8 || since >= w.b.cfg.Probe {
+		w.owed &^= checkShares
+		err = errors.Join(err, w.checkShares(now))
+	}
 	if w.owed&checkStream == 0 {
 		return err
 	}
@@ -174,7 +183,7 @@ func (w *watcher) probe(now time.Time) {
 	defer cancel()
 	w.probed = now
 	w.owed &^= checkLeader
-	life := w.b.Life()
+	life, sent := w.b.Life(), w.use.sent.Load()
 	s, err := w.b.log.State(ctx, w.stream, "")
 	was, asked := w.leader, w.asked
 	w.leader, w.asked = s.Leader, true
@@ -186,6 +195,7 @@ func (w *watcher) probe(now time.Time) {
 		return
 	}
 	w.bytes.Store(s.Bytes)
+	w.use.see(int64(s.Bytes), sent)
 	w.b.streams.note(w.stream, streamSeen{last: s.Last, created: s.Created, life: life})
 	if asked && was != w.leader {
 		w.take(checkInboxes, time.Now())

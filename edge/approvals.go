@@ -34,7 +34,7 @@ func (d *approvals) Awaited(ctx context.Context, q *approval.Approval) bool {
 // DeliverDecision is that of an [approval.Mailer]. One who is not known any more gets nothing.
 func (d *approvals) DeliverDecision(ctx context.Context, q *approval.Approval) error {
 	m := Decision(q)
-	_, err := d.relay.Post(ctx, "approved/"+approval.Box(q.Tenant, q.Agent, q.ID), m)
+	_, err := d.relay.Post(ctx, "", "approved/"+approval.Box(q.Tenant, q.Agent, q.ID), m)
 	if code(err) == agora.AgentNotFound || code(err) == agora.AgentOffline {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (a *Actor) RequireApproval(ctx context.Context, as agora.AgentID, m agora.M
 	}
 	m.Kind, m.Part, m.From, m.To = agora.Request, agora.Whole, as, agora.ToAgent(tenant, q.To)
 	m.Meta.Call, m.Meta.Deadline = approval.Box(tenant, as, q.ID), q.Expires
-	_, err = n.relay.Post(ctx, "approval/"+m.Meta.Call, m)
+	_, err = n.relay.Post(ctx, a.Principal().Name, "approval/"+m.Meta.Call, m)
 	return q, err
 }
 

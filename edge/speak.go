@@ -188,7 +188,7 @@ func (s actingAs) store(ctx context.Context, m agora.Message, w Want) (Outcome, 
 		}
 	}
 	span := s.actor.node.cfg.Tracer.Send(&m)
-	seq, err := s.actor.node.relay.Post(ctx, string(s.as)+keyMark+m.ID, m)
+	seq, err := s.actor.node.relay.Post(ctx, s.actor.Principal().Name, string(s.as)+keyMark+m.ID, m)
 	span.End(agora.AsError(err))
 	if err == nil {
 		s.actor.node.stats.sent.Add(1)

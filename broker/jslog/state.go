@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -42,6 +43,31 @@ func (r *raft) led() bool {
 		}
 	}
 	return r.Leader != ""
+}
+
+// Counts returns how many records stand under each subject that a filter matches, as the stream's leader knows it.
+func (c *Client) Counts(ctx context.Context, stream, filter string) (map[string]int64, error) {
+	all := map[string]int64{}
+	for {
+		var v struct {
+			Error *jetstream.APIError `json:"error"`
+			Total int                 `json:"total"`
+			State struct {
+				Subjects map[string]int64 `json:"subjects"`
+			} `json:"state"`
+		}
+		if err := c.api(ctx, "STREAM.INFO."+stream, map[string]any{"subjects_filter": filter, "offset": len(all)}, &v); err != nil {
+			return nil, err
+		}
+		if v.Error != nil {
+			return nil, fmt.Errorf("state of %s: %w", stream, v.Error)
+		}
+		before := len(all)
+		maps.Copy(all, v.State.Subjects)
+		if len(all) == before || len(all) >= v.Total {
+			return all, nil
+		}
+	}
 }
 
 // State asks the stream's leader, and sets the clock by its answer.

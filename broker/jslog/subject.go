@@ -62,6 +62,9 @@ func kindOf(to agora.Address) string {
 	return AgentKind
 }
 
+// LiveOf returns the live subject of what is stored under a subject.
+func LiveOf(log string) string { return LivePrefix + strings.TrimPrefix(log, LogPrefix) }
+
 // Fence returns the fence's subject of a session's lane.
 func (p Location) Fence(session string) string {
 	tail := p.Live[len(LivePrefix):]

@@ -36,6 +36,7 @@ type Limits struct {
 	Approvals            int   // limits.approvals: approvals pending of one agent; 256
 	ClusterApprovals     int   // limits.cluster.approvals: of everybody; 10000
 	Book                 int64 // bytes in which approvals are kept; 64 MiB
+	Shard                int64 // mailbox.shard-bytes: bytes that each stream of the log keeps, as package broker has it; 256 MiB
 
 	Connections     int     // limits.connections: of the edge; as many as the process may open files for, with room to spare
 	PerPrincipal    int     // limits.connections-per-principal: of one principal at this edge; no limit
@@ -61,6 +62,7 @@ func (l Limits) WithDefaults() Limits {
 	l.Approvals = cmp.Or(l.Approvals, 256)
 	l.ClusterApprovals = cmp.Or(l.ClusterApprovals, 10_000)
 	l.Book = cmp.Or(l.Book, 64<<20)
+	l.Shard = cmp.Or(l.Shard, 256<<20)
 	l.Card = cmp.Or(l.Card, 256<<10)
 	l.Queued = cmp.Or(l.Queued, 256<<20)
 	l.InFlight = max(cmp.Or(l.InFlight, 1<<20), l.Frame)

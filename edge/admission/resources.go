@@ -21,6 +21,7 @@ const (
 	CardBytes     // bytes of what agents say of themselves, counted by presence
 	Approvals     // approvals that nobody has decided, counted by package approval
 	ApprovalBytes // bytes of approvals that are kept, counted by package approval
+	ShardBytes    // bytes that stand in a stream of the log, counted by package broker
 
 	resources // how many there are
 )
@@ -52,6 +53,8 @@ func (l *Limits) Bound(r Resource) Bound {
 		return Bound{Agent: int64(l.Approvals), Whole: int64(l.ClusterApprovals)}
 	case ApprovalBytes:
 		return BookBound(l.Book)
+	case ShardBytes:
+		return Bound{Whole: l.Shard}
 	}
 	return Bound{}
 }
@@ -86,6 +89,7 @@ var table = [resources]resource{
 	CardBytes:     {"card_bytes", "bytes of agents' cards", "the cluster has as many bytes of agents' cards as it may", "`limits.cluster.cards` (whole), `limits.card` of each", "the cluster"},
 	Approvals:     {"approvals", "pending approvals", "the cluster has as many pending approvals as it may", "`limits.approvals` (agent), `limits.cluster.approvals` (whole)", "the cluster"},
 	ApprovalBytes: {"approval_bytes", "bytes of approvals of late", "the cluster has as many bytes of approvals of late as it may", "none: parts of the 64 MiB of `AGORA_BOOK`, kept for `approvals.keep`", "the cluster"},
+	ShardBytes:    {"shard_bytes", "bytes in a stream of the log", "the message log is full", "`mailbox.shard-bytes`, `calls.shard-bytes` (whole)", "each stream, once it is half full"},
 }
 
 // String returns the name of a resource, as metrics have it.

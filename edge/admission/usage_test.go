@@ -76,7 +76,7 @@ func takePieces(u *Usage, r Resource, give func(n int) Owner) (got []int64, err 
 // TestEachLevelIsHeldToItsShareAndNoOtherPays takes every resource by one agent, one principal with as many agents as it likes, and one tenant with as many principals.
 func TestEachLevelIsHeldToItsShareAndNoOtherPays(t *testing.T) {
 	limits := Limits{Calls: 60, Streams: 60, Spaces: 60, Nodes: 600, EdgeCalls: 800, EdgeStreams: 800, EdgeSpaces: 800, EdgeNodes: 800, Connections: 800,
-		Queued: 1600 << 10 << 10, Registrations: 600, ClusterRegistrations: 800, ClusterCards: 800, Approvals: 60, ClusterApprovals: 800, Book: 1068}
+		Queued: 1600 << 10 << 10, Registrations: 600, ClusterRegistrations: 800, ClusterCards: 800, Approvals: 60, ClusterApprovals: 800, Book: 1068, Shard: 800}
 	takers := []struct {
 		level Level
 		owner func(n int) Owner

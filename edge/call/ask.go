@@ -160,7 +160,7 @@ func (a *Answer) say(ctx context.Context, m agora.Message) error {
 		m.Part, m.Stream, m.Indexed, m.Meta.Request, s.next = agora.Start, s.name, true, s.name, 1
 		return s.put(ctx, m)
 	}
-	_, err := a.r.cfg.Broker.Publish(ctx, a.key(), m)
+	_, err := a.r.cfg.Broker.PublishFor(ctx, a.owner.Principal, a.key(), m)
 	return err
 }
 

@@ -42,7 +42,7 @@ func (r *Registry) laneOf(c *presence.Call, epoch uint64) broker.LaneConfig {
 // newStream makes the stream of a call.
 func (r *Registry) newStream(a *Answer) *stream {
 	cfg := r.laneOf(&a.call, speaksUnder)
-	cfg.Deposed = func() { a.fail(errCut) }
+	cfg.Deposed, cfg.Payer = func() { a.fail(errCut) }, a.owner.Principal
 	return &stream{name: a.call.Request, lane: r.cfg.Broker.Lane(cfg)}
 }
 

@@ -42,10 +42,18 @@ func (r *reaper) loop() {
 			r.cfg.Log.Debug("sweep failed", "err", err)
 			continue
 		}
+		r.countEdges()
 		r.all(ending)
 		if err := r.cfg.SweepCalls(r.cfg.Context); err != nil && r.cfg.Context.Err() == nil {
 			r.cfg.Log.Warn("calls of dead edges were not ended, which is tried again", "err", err)
 		}
+	}
+}
+
+// countEdges tells the log how many edges share what may be stored.
+func (r *reaper) countEdges() {
+	if edges, err := r.cfg.Presence.Leases.Edges(r.cfg.Context); err == nil {
+		r.cfg.Broker.SetEdges(len(edges))
 	}
 }
 

@@ -69,7 +69,7 @@ func (s *laneSet) newLane(to agora.Address, p *peer) *lane {
 		From: s.cfg.Claim.Agent, Session: s.cfg.Claim.Session, Epoch: s.cfg.Claim.Epoch,
 		// A resumed session may have used lanes that presence has lost the word of.
 		To: to, Used: s.mayHaveUsed(to) || s.cfg.Claim.Resumed, Dirty: s.cfg.Dirty, Open: openStreams(s.used[to]),
-		Valid: s.relay.cfg.Valid, Deposed: s.cfg.Deposed,
+		Valid: s.relay.cfg.Valid, Deposed: s.cfg.Deposed, Payer: s.cfg.Principal,
 	}
 	if parked, ok := s.parked[to]; ok {
 		cfg.Parked = &parked

@@ -9,14 +9,14 @@ import (
 
 // Post stores a whole message to an agent outside any lane: that of one who has no session anywhere. key is its idempotency key for
 // the whole cluster. It blocks until the message is stored. AGENT_NOT_FOUND, AGENT_OFFLINE, RATE_LIMITED while the
-// mailbox is nearly full, MESSAGE_TOO_LARGE, UNAVAILABLE.
-func (r *Relay) Post(ctx context.Context, key string, m agora.Message) (seq uint64, err error) {
+// mailbox is nearly full, MESSAGE_TOO_LARGE, UNAVAILABLE. payer is the principal whose share of the log it takes; empty for none.
+func (r *Relay) Post(ctx context.Context, payer, key string, m agora.Message) (seq uint64, err error) {
 	if !m.To.IsBox() { // whose caller waits, or has its mailbox
 		if err := r.Reach(ctx, m.To); err != nil {
 			return 0, agora.AsError(err)
 		}
 	}
-	seq, err = r.cfg.Broker.Publish(ctx, key, m)
+	seq, err = r.cfg.Broker.PublishFor(ctx, payer, key, m)
 	if err != nil {
 		return 0, agora.AsError(err)
 	}

@@ -15,7 +15,7 @@ import (
 func (s *Settings) Broker(name string, log *slog.Logger) broker.Config {
 	return broker.Config{
 		Name: name, Record: int(s.limits.frame), MaxAge: s.mailbox.maxAge, MaxRecords: s.mailbox.maxRecords, ShardBytes: int64(s.mailbox.shardBytes),
-		Calls: s.calls.keeps(), BookKeep: s.IAT.keep, Turns: s.Server.Turns, Log: log,
+		Calls: s.calls.keeps(), BookKeep: s.IAT.keep, Shares: broker.Shares{Tenant: admission.TenantShare, Own: admission.PrincipalShare}, Turns: s.Server.Turns, Log: log,
 	}
 }
 
@@ -60,7 +60,7 @@ func (s *Settings) Limits() admission.Limits {
 		Handshakes: m.handshakes, HandshakesPerIP: m.handshakesPerIP,
 		Calls: s.calls.ofAgent, EdgeCalls: s.calls.ofEdge, Nodes: s.AIP.nodes, EdgeStreams: s.usage.streams, EdgeSpaces: s.usage.spaces, EdgeNodes: s.usage.nodes,
 		Registrations: s.usage.cluster.ownRegistrations, ClusterRegistrations: s.usage.cluster.registrations, ClusterCards: int64(s.usage.cluster.cards),
-		Approvals: s.usage.cluster.ownApprovals, ClusterApprovals: s.usage.cluster.approvals,
+		Shard: int64(s.mailbox.shardBytes), Approvals: s.usage.cluster.ownApprovals, ClusterApprovals: s.usage.cluster.approvals,
 		Connections: s.admission.connections, Queued: int64(s.admission.queued),
 	}
 }
