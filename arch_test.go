@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"edge/ws/frame":        {"."},
 	"edge/ws":              {".", "edge", "edge/admission", "edge/carrier", "edge/directory", "edge/ws/frame", "spaces", "wire", "wire/p2p", "internal/buffer", "internal/latency", "internal/pump", "internal/turns", "internal/origin"},
 	"edge/web":             {".", "edge", "edge/admission", "internal/origin"},
-	"edge/tools":           {".", "presence", "internal/pause", "internal/workpath"},
+	"edge/tools":           {".", "presence", "edge/admission", "internal/pause", "internal/workpath"},
 	"edge/carrier":         {".", "edge", "edge/call", "edge/tools", "presence", "wire", "wire/aip", "wire/iat", "wire/p2p"},
 	"edge/iat":             {".", "presence", "edge", "edge/approval", "edge/call", "edge/directory", "edge/tools", "edge/web", "wire", "wire/iat", "internal/buffer", "internal/latency", "internal/pump"},
 	"edge/aip":             {".", "presence", "edge", "edge/admission", "edge/call", "edge/carrier", "edge/demux", "edge/dial", "edge/directory", "wire", "wire/aip", "internal/latency", "internal/pause", "internal/trace", "internal/origin"},

@@ -17,6 +17,7 @@ const (
 	Connections // connections of principals to an edge, counted by [ConnLimiter]
 	Bytes       // bytes that an edge holds, of which the shedder decides: see [Tally]
 
+	Executes      // tasks that an edge remembers, counted by package tools
 	Registrations // registrations without a connection, counted by presence
 	CardBytes     // bytes of what agents say of themselves, counted by presence
 	Approvals     // approvals that nobody has decided, counted by package approval
@@ -45,6 +46,8 @@ func (l *Limits) Bound(r Resource) Bound {
 		return Bound{Principal: int64(l.PerPrincipal), Whole: int64(l.Connections)}
 	case Bytes:
 		return Bound{Whole: l.Queued}
+	case Executes:
+		return Bound{Whole: EdgeExecutes}
 	case Registrations:
 		return Bound{Principal: int64(l.Registrations), Whole: int64(l.ClusterRegistrations)}
 	case CardBytes:
@@ -61,6 +64,9 @@ func (l *Limits) Bound(r Resource) Bound {
 
 // leastForRequests is how many bytes of requests an edge may hold however little limits.queued is.
 const leastForRequests = 4 << 20
+
+// EdgeExecutes is how many tasks one edge remembers.
+const EdgeExecutes = 16384
 
 // BookBound returns how much of a book of so many bytes may be taken by what is asked: there is room left to decide it.
 func BookBound(bytes int64) Bound { return Bound{Agent: bytes / 16, Whole: bytes / 4 * 3} }
@@ -85,6 +91,7 @@ var table = [resources]resource{
 
 	Connections:   {"connections", "connections", "the edge has as many connections as it can take", "`limits.connections-per-principal` (principal), `limits.connections` (whole)", "an edge, not with `--auth none`"},
 	Bytes:         {"bytes", "bytes held", "the edge holds as much as it can", "`limits.queued` (whole)", "an edge"},
+	Executes:      {"executes", "open executes", "the edge has as many executes open as it can take", "none", "an edge"},
 	Registrations: {"registrations", "registrations without a connection", "the cluster has as many registrations without a connection as it may", "`limits.registrations` (principal), `limits.cluster.registrations` (whole)", "the cluster"},
 	CardBytes:     {"card_bytes", "bytes of agents' cards", "the cluster has as many bytes of agents' cards as it may", "`limits.cluster.cards` (whole), `limits.card` of each", "the cluster"},
 	Approvals:     {"approvals", "pending approvals", "the cluster has as many pending approvals as it may", "`limits.approvals` (agent), `limits.cluster.approvals` (whole)", "the cluster"},

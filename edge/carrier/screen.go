@@ -137,7 +137,7 @@ func (a *asked) give(ctx context.Context) error {
 	}
 	defer a.screen.lately.forget(agora.ToAgent(a.by.Principal().Tenant, a.m.To.Agent))
 	return a.screen.tools.Give(ctx, presence.Execute{
-		Tenant: a.by.Principal().Tenant, Callee: a.m.To.Agent, Caller: a.m.From, Request: e.ID, Tools: x.Allowed, Limited: x.Limited, Until: a.m.Meta.Deadline,
+		Tenant: a.by.Principal().Tenant, Callee: a.m.To.Agent, Caller: a.m.From, By: a.by.Principal().Name, Request: e.ID, Tools: x.Allowed, Limited: x.Limited, Until: a.m.Meta.Deadline,
 	})
 }
 

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
 )
 
 // Bounds of a Ledger.
 const (
-	maxOpen   = 16384       // executes that one edge remembers
+	maxOpen   = admission.EdgeExecutes
 	lookEvery = time.Minute // how often Run looks whether presence has lost them
 )
 
@@ -58,8 +59,8 @@ func (l *Ledger) Open(ctx context.Context, e presence.Execute) error {
 	if e.Until.IsZero() {
 		e.Until = l.now().Add(presence.ExecuteLasts)
 	}
-	if !l.remember(e) {
-		return &agora.Error{Code: agora.RateLimited, Message: "the edge has as many executes open as it can take", RetryAfter: time.Second}
+	if err := l.remember(e); err != nil {
+		return err
 	}
 	if err := l.store.Executes.Open(ctx, l.mark, e); err != nil {
 		l.finish(&e) // it may have been written all the same
@@ -68,18 +69,47 @@ func (l *Ledger) Open(ctx context.Context, e presence.Execute) error {
 	return nil
 }
 
-func (l *Ledger) remember(e presence.Execute) bool {
+func (l *Ledger) remember(e presence.Execute) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.open)+len(l.done) >= maxOpen {
+	if l.refuses(&e) {
 		l.expire()
-	}
-	if len(l.open)+len(l.done) >= maxOpen {
-		return false
+		if level, full := l.bound().Refuses(l.held(&e), 1); full {
+			return admission.Executes.Refusal(level)
+		}
 	}
 	l.open[idOf(&e)] = e
 	delete(l.done, idOf(&e))
-	return true
+	return nil
+}
+
+// bound is how many tasks may be remembered.
+func (l *Ledger) bound() admission.Bound { return admission.Bound{Whole: maxOpen} }
+
+// refuses reports whether one more task may be more than somebody's share: nobody's is less than half. Its caller holds mu.
+func (l *Ledger) refuses(e *presence.Execute) bool {
+	if len(l.open)+len(l.done) < maxOpen/2 {
+		return false
+	}
+	_, full := l.bound().Refuses(l.held(e), 1)
+	return full
+}
+
+// held counts what is remembered of the levels of who gives a task. Its caller holds mu.
+func (l *Ledger) held(of *presence.Execute) (h admission.Held) {
+	for _, all := range []map[executeID]presence.Execute{l.open, l.done} {
+		for id, e := range all {
+			h[admission.OfWhole]++
+			if id.tenant != of.Tenant {
+				continue
+			}
+			h[admission.OfTenant]++
+			if e.By == of.By && (e.By != "" || id.caller == of.Caller) {
+				h[admission.OfPrincipal]++
+			}
+		}
+	}
+	return h
 }
 
 // expire forgets what is over by itself. Its caller holds mu.

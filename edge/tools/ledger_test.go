@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -125,18 +126,23 @@ func TestALedgerForgetsWhatIsOverAndRefusesWhatIsTooMuch(t *testing.T) {
 	s, ctx := newSite(t), t.Context()
 	now := time.Now()
 	l := NewLedger(s.Store, func() time.Time { return now }, nil)
-	for i := range maxOpen {
-		e := task(fmt.Sprint(i))
-		e.Until = now.Add(time.Minute)
-		if !l.remember(e) {
-			t.Fatalf("%d are too many, want %d", i, maxOpen)
-		}
+	give := func(i int, principal string) error {
+		e := task(fmt.Sprint(principal, i))
+		e.Until, e.By, e.Caller = now.Add(time.Minute), principal, agora.AgentID(fmt.Sprint(principal, "/", i))
+		return l.remember(e)
 	}
-	if err := l.Open(ctx, task("more")); code(err) != agora.RateLimited {
-		t.Fatalf("one more: %v, want %s", err, agora.RateLimited)
+	n := 0
+	for give(n, "mall") == nil { // by as many agents as it likes
+		n++
 	}
+	if err := give(n, "mall"); n != maxOpen*3/4 || code(err) != agora.RateLimited || !strings.Contains(err.Error(), "this principal has as many open executes as it may") {
+		t.Errorf("after %d of one principal: %v", n, err)
+	}
+	none(t, give(0, "joe"))
 	now = now.Add(2 * time.Minute)
-	none(t, l.Open(ctx, task("more")))
+	more := task("more")
+	more.By = "mall"
+	none(t, l.Open(ctx, more))
 	if l.Held() != 1 {
 		t.Errorf("%d are remembered, want 1", l.Held())
 	}
