@@ -55,6 +55,22 @@ func (f *tokenFile) authenticate(_ context.Context, c edge.Credentials) (edge.Pr
 	return p, nil
 }
 
+// unused returns which principals of the file have ids that no agent may have, as earlier versions let agents have.
+func (f *tokenFile) unused() (all []error) {
+	for _, p := range f.file.Get().byHash {
+		for _, pattern := range p.Agents {
+			id, begins := strings.CutSuffix(pattern, "*")
+			if begins {
+				id += "x" // as one that begins so may go on
+			}
+			if _, err := agora.ParseOwnID(id); err != nil {
+				all = append(all, fmt.Errorf("auth: %s: %s may be %q, which no agent is: %w", f.file.Name(), p.Name, pattern, err))
+			}
+		}
+	}
+	return all
+}
+
 func (f *tokenFile) standing(p *edge.Principal) error {
 	line, mine := strings.CutPrefix(p.Source, f.mark)
 	if !mine {

@@ -65,6 +65,22 @@ func TestWrongTokenIsUnauthorizedAndNotRepeated(t *testing.T) {
 	}
 }
 
+// An edge starts with them all the same: they say nothing any more.
+func TestIdsThatNoAgentMayHaveAreToldOfATokenFile(t *testing.T) {
+	line := func(name, agents string) string {
+		return name + " sha256:" + strings.Repeat(name, 64) + " agents=" + agents
+	}
+	for agents, want := range map[string]bool{"bob": true, "*": true, "bob+*": true, "bot-*": true, "J%C3%B6rg": true, "bob+": false, "+bob": false, "Jo%CC%88rg": false, "Jo%CC%88*": false, "AGORA": false, "agora": false} {
+		cfg := Config{Ways: []string{"file:" + tokensIn(t, line("a", "fine"), line("b", agents))}}
+		if err := cfg.Check(); (err == nil) != want || !want && !strings.Contains(err.Error(), "b may be ") {
+			t.Errorf("%s: %v", agents, err)
+		}
+		if _, err := TokenFile(strings.TrimPrefix(cfg.Ways[0], "file:")); err != nil {
+			t.Errorf("%s: an edge does not start: %v", agents, err)
+		}
+	}
+}
+
 func TestBadTokenFileIsRefusedByLineWithoutQuotingIt(t *testing.T) {
 	hash := "sha256:" + strings.Repeat("ab", 32)
 	for name, line := range map[string]string{

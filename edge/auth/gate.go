@@ -110,13 +110,22 @@ func (c Config) Faults() error {
 	return errors.Join(errs...)
 }
 
-// Check returns what is wrong with the files that the configuration names. It asks nobody else.
+// Check returns what is wrong with the files that the configuration names, ids included that no agent may have, with which an edge starts nevertheless. It asks nobody else.
 func (c Config) Check() error {
 	if slices.Contains(c.Ways, "none") || c.Faults() != nil {
 		return nil
 	}
-	_, err := c.open()
-	return err
+	g, err := c.open()
+	if err != nil {
+		return err
+	}
+	var unused []error
+	for _, way := range g.ways {
+		if f, is := way.(*tokenFile); is {
+			unused = append(unused, f.unused()...)
+		}
+	}
+	return errors.Join(unused...)
 }
 
 func (c Config) open() (*Gate, error) {
