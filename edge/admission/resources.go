@@ -7,12 +7,15 @@ import "cmp"
 type Resource uint8
 
 const (
-	Calls        Resource = iota // calls open at an edge, by whoever makes them
-	CallsFor                     // calls open at an edge for one agent, by whoever makes them
-	Streams                      // streams that sessions of an edge have open
-	Spaces                       // memberships of sessions of an edge in spaces
-	Nodes                        // AIP nodes that an edge holds, those that links have brought included
-	RequestBytes                 // bytes of bodies and messages of requests that an edge reads or answers
+	Calls         Resource = iota // calls open at an edge, by whoever makes them
+	CallsFor                      // calls open at an edge for one agent, by whoever makes them
+	Streams                       // streams that sessions of an edge have open
+	Spaces                        // memberships of sessions of an edge in spaces
+	Nodes                         // AIP nodes that an edge holds, those that links have brought included
+	Offers                        // nodes that the links of an edge are offered by other gateways
+	OfferBytes                    // bytes of what those gateways say of them
+	Subscriptions                 // subscriptions to what becomes of nodes, at an edge
+	RequestBytes                  // bytes of bodies and messages of requests that an edge reads or answers
 
 	Connections // connections of principals to an edge, counted by [ConnLimiter]
 	Bytes       // bytes that an edge holds, of which the shedder decides: see [Tally]
@@ -40,6 +43,12 @@ func (l *Limits) Bound(r Resource) Bound {
 		return Bound{Agent: int64(l.Spaces), Whole: int64(l.EdgeSpaces)}
 	case Nodes:
 		return Bound{Principal: int64(l.Nodes), Whole: int64(l.EdgeNodes)}
+	case Offers:
+		return Bound{Principal: mostOffered, Whole: 2 * mostOffered}
+	case OfferBytes:
+		return Bound{Whole: mostOfferBytes}
+	case Subscriptions:
+		return Bound{Agent: agentSubscriptions, Whole: mostSubscriptions}
 	case RequestBytes:
 		return Bound{Whole: max(cmp.Or(l.Queued, defaultQueued)/2, leastForRequests)}
 	case Connections:
@@ -62,6 +71,14 @@ func (l *Limits) Bound(r Resource) Bound {
 	return Bound{}
 }
 
+// Bounds that no setting has.
+const (
+	mostOffered        = 16384    // nodes of one link
+	mostOfferBytes     = 32 << 20 // of all links of an edge
+	agentSubscriptions = 64       // of one agent
+	mostSubscriptions  = 8192     // of an edge
+)
+
 // leastForRequests is how many bytes of requests an edge may hold however little limits.queued is.
 const leastForRequests = 4 << 20
 
@@ -82,12 +99,15 @@ type resource struct {
 
 // table has a row for each resource.
 var table = [resources]resource{
-	Calls:        {"calls", "open calls", "the edge has as many open calls as it can take", "`limits.calls` (agent), `limits.edge.calls` (whole)", "an edge"},
-	CallsFor:     {"calls_for", "open calls for one agent", "as many calls are open for this agent as may be", "`limits.calls` (whole)", "an edge, of each agent that is called"},
-	Streams:      {"streams", "open streams", "the edge has as many open streams as it can take", "`limits.streams` (agent), `limits.edge.streams` (whole)", "an edge"},
-	Spaces:       {"spaces", "memberships in spaces", "the edge has as many memberships in spaces as it can take", "`limits.spaces` (agent), `limits.edge.spaces` (whole)", "an edge"},
-	Nodes:        {"nodes", "AIP nodes at this edge", "the edge has as many AIP nodes as it can take", "`limits.nodes` (principal), `limits.edge.nodes` (whole)", "an edge"},
-	RequestBytes: {"request_bytes", "bytes of unfinished requests", "the edge holds as many bytes of unfinished requests as it can", "half of `limits.queued` (whole)", "an edge"},
+	Calls:         {"calls", "open calls", "the edge has as many open calls as it can take", "`limits.calls` (agent), `limits.edge.calls` (whole)", "an edge"},
+	CallsFor:      {"calls_for", "open calls for one agent", "as many calls are open for this agent as may be", "`limits.calls` (whole)", "an edge, of each agent that is called"},
+	Streams:       {"streams", "open streams", "the edge has as many open streams as it can take", "`limits.streams` (agent), `limits.edge.streams` (whole)", "an edge"},
+	Spaces:        {"spaces", "memberships in spaces", "the edge has as many memberships in spaces as it can take", "`limits.spaces` (agent), `limits.edge.spaces` (whole)", "an edge"},
+	Nodes:         {"nodes", "AIP nodes at this edge", "the edge has as many AIP nodes as it can take", "`limits.nodes` (principal), `limits.edge.nodes` (whole)", "an edge"},
+	Offers:        {"offers", "nodes of linked gateways", "the edge has as many nodes of linked gateways as it can take", "none: what is beyond is left out; a link counts as a principal", "an edge"},
+	OfferBytes:    {"offer_bytes", "bytes of nodes of linked gateways", "the edge has as many bytes of nodes of linked gateways as it can take", "none: what is beyond is left out; a link counts as a principal", "an edge"},
+	Subscriptions: {"subscriptions", "subscriptions to AIP nodes", "the edge has as many subscriptions to AIP nodes as it can take", "none", "an edge"},
+	RequestBytes:  {"request_bytes", "bytes of unfinished requests", "the edge holds as many bytes of unfinished requests as it can", "half of `limits.queued` (whole)", "an edge"},
 
 	Connections:   {"connections", "connections", "the edge has as many connections as it can take", "`limits.connections-per-principal` (principal), `limits.connections` (whole)", "an edge, not with `--auth none`"},
 	Bytes:         {"bytes", "bytes held", "the edge holds as much as it can", "`limits.queued` (whole)", "an edge"},

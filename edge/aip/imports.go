@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
@@ -27,6 +28,7 @@ type imports struct {
 	workers int
 	work    sync.WaitGroup
 	ending  bool // all are taken out
+	told    bool // it was logged that some are left out
 	over    bool // for good
 }
 
@@ -34,16 +36,16 @@ type imports struct {
 type offer struct {
 	peer    *aip.Peer
 	through []string // gateways through which it is reached
+	size    int64    // bytes that it is kept in, about
 }
 
 // Bounds of what a link brings here.
 const (
-	mostOffered = 16384            // nodes of one gateway; those beyond it are left out
-	importers   = 16               // that are brought at the same time
-	bringTime   = 15 * time.Second // for one, longer than a lease
-	againSoon   = 2 * time.Second  // until one that could not be brought is tried again
-	againLate   = 15 * time.Second // until one is whose id is somebody else's, unless it is seen to be free before
-	lagTime     = 5 * time.Second  // that one server of a gateway may be behind another
+	importers = 16               // that are brought at the same time
+	bringTime = 15 * time.Second // for one, longer than a lease
+	againSoon = 2 * time.Second  // until one that could not be brought is tried again
+	againLate = 15 * time.Second // until one is whose id is somebody else's, unless it is seen to be free before
+	lagTime   = 5 * time.Second  // that one server of a gateway may be behind another
 )
 
 func (m *imports) init(k *link) {
@@ -115,13 +117,51 @@ func (m *imports) offer(id agora.AgentID, p *aip.Peer) {
 	case o == nil && was == nil, o != nil && was != nil && slices.Equal(o.through, was.through) && proto.Equal(o.peer, was.peer):
 		return
 	case o == nil:
+		m.release(was)
 		delete(m.offered, id)
-	case was == nil && len(m.offered) >= mostOffered:
+	case !m.reserve(o, was):
 		return
 	default:
 		m.offered[id] = o
 	}
 	m.queue(id)
+}
+
+// reserve counts an offer for the link, in place of an earlier one or of none, and reports whether there is room for it: what is beyond is left out, which is logged once. The
+// caller holds mu.
+func (m *imports) reserve(o, was *offer) bool {
+	u, by := m.link.links.node.Usage(), m.owner()
+	more, grows := int64(1), o.size
+	if was != nil {
+		more, grows = 0, o.size-was.size
+	}
+	err := u.Take(admission.Offers, by, more)
+	if err == nil {
+		if err = u.Take(admission.OfferBytes, by, grows); err != nil {
+			u.Give(admission.Offers, by, more)
+		}
+	}
+	if err != nil && !m.told {
+		m.told = true
+		m.link.links.cfg.Log.Warn("nodes that a gateway offers are left out", "address", m.link.Address, "tenant", m.link.Tenant, "err", err)
+	}
+	if err == nil {
+		u.Add(admission.Bytes, by, grows)
+	}
+	return err == nil
+}
+
+// release counts an offer no more; the caller holds mu.
+func (m *imports) release(o *offer) {
+	u, by := m.link.links.node.Usage(), m.owner()
+	u.Give(admission.Offers, by, 1)
+	u.Give(admission.OfferBytes, by, o.size)
+	u.Give(admission.Bytes, by, o.size)
+}
+
+// owner is as whose counts what a link is offered: its own.
+func (m *imports) owner() admission.Owner {
+	return admission.Owner{Tenant: m.link.Tenant, Principal: m.link.Principal()}
 }
 
 // offers returns a node that the gateway offers; nil for one that is not to be here.
@@ -137,7 +177,7 @@ func (k *link) offers(p *aip.Peer) *offer {
 	if len(through) > aip.MaxHops || slices.Contains(through, k.links.cfg.GatewayID) || at == k.links.catalog.address() {
 		return nil
 	}
-	return &offer{p, through}
+	return &offer{p, through, int64(proto.Size(p)) + offerCost}
 }
 
 func idOf(p *aip.Peer) agora.AgentID {
@@ -249,4 +289,13 @@ func (m *imports) end(over bool) {
 	}
 	m.mu.Unlock()
 	m.work.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, o := range m.offered {
+		m.release(o)
+		delete(m.offered, id)
+	}
 }
+
+// offerCost is about what an offer takes beside what the gateway says.
+const offerCost = 512

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/wire/aip"
@@ -24,6 +25,11 @@ func (g gateway) SubscribeToUpdates(in *aip.UpdateSubscriptionRequest, out grpc.
 	if err != nil {
 		return err
 	}
+	by := c.actor.Owner(s.by.Agent)
+	if err := g.node.Usage().Take(admission.Subscriptions, by, 1); err != nil {
+		return err
+	}
+	defer g.node.Usage().Give(admission.Subscriptions, by, 1)
 	watch, err := c.actor.Directory().Watch(out.Context())
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ func newRegistry(e *edgeServer) *prometheus.Registry {
 	registerPort(r, e.ports.public)
 	registerConnLimiter(r, e.node.ConnLimiter().Stats())
 	registerTenants(r, e.node)
+	registerUsage(r, e.node.Usage())
 	registerLog(r, e.backends.broker)
 	registerHealth(r, e)
 	registerLegs(r, e)

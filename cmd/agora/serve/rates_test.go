@@ -217,7 +217,7 @@ func TestEveryMethodOfAIPCounts(t *testing.T) {
 // said is what an agent says that is registered and in the space "room", by the types of its frames.
 var said = map[string]string{
 	"register":            `{"type":"register","id":"speaker"}`,
-	"agent.register":      `{"type":"agent.register","agent":{"agent_id":"speaker"}}`,
+	"agent.register":      `{"type":"agent.register","agent":{"id":"speaker"}}`,
 	"agent.heartbeat":     `{"type":"agent.heartbeat"}`,
 	"agent.refresh":       `{"type":"agent.refresh","token":"x"}`,
 	"list":                `{"type":"list"}`,
@@ -248,7 +248,6 @@ func TestEveryFrameOfAnAgentCounts(t *testing.T) {
 	t.Parallel()
 	e := rate(t)
 	for _, kind := range e.clientFrames() {
-		println(kind)
 		frame := said[kind]
 		if frame == "" {
 			t.Errorf("nothing is known to be said by %s", kind)
@@ -260,6 +259,9 @@ func TestEveryFrameOfAnAgentCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.say(c, `{"type":"space.join","space":"room"}`)
+		if strings.Contains(frame, "event_id") {
+			e.say(c, `{"type":"space.publish","id":"e","space":"room","data":{"text":"a"},"stream":true}`)
+		}
 		for n := range 4 {
 			if strings.Contains(frame, "%d") {
 				e.say(c, fmt.Sprintf(frame, n))
