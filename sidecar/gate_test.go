@@ -18,6 +18,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
@@ -384,5 +385,44 @@ func TestAPeerThatIsAllowedMustBeOne(t *testing.T) {
 	_, err := sidecar.New(sidecar.Config{Agent: "http://127.0.0.1:1", Peer: sidecar.Peer{Allow: []string{"bob"}}})
 	if e := agora.AsError(err); e == nil || e.Code != agora.InvalidRequest {
 		t.Errorf("bob is allowed: %v", err)
+	}
+}
+
+// A web page gets no further than its first request at the agent's port, whatever the cluster lets peers do.
+func TestNoPageReachesTheAgentByThePeersPort(t *testing.T) {
+	for _, s := range []*site{closed(t), newSite(t, 2)} {
+		s.run(newPlain(t), nil)
+		_, at, err := manet.DialArgs(s.at("direct").Addrs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for about, c := range map[string]struct {
+			name, value string
+			status      int
+		}{
+			"a program": {"X-Nothing", "", 101}, "a page": {"Origin", "http://evil.example", 403}, "a page of nowhere": {"Origin", "null", 403}, "a page of this machine": {"Origin", "http://" + at, 403},
+			"a page that says so itself": {"Sec-Fetch-Site", "cross-site", 403}, "a page under another name": {"Host", "evil.example", 403},
+		} {
+			r, err := http.NewRequestWithContext(await.Context(t), http.MethodGet, "http://"+at+"/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
+				r.Header.Set(name, value)
+			}
+			if c.name == "Host" {
+				r.Host = c.value
+			} else {
+				r.Header.Set(c.name, c.value)
+			}
+			resp, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatalf("%s: %v", about, err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != c.status {
+				t.Errorf("%s is answered %d, want %d", about, resp.StatusCode, c.status)
+			}
+		}
 	}
 }
