@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
@@ -34,7 +35,7 @@ func FuzzRegistration(f *testing.F) {
 	cancel() // no name is resolved
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var r registration
-		if web.Decode(body, &r) != nil {
+		if !utf8.Valid(body) || !json.Valid(body) || web.Decode(body, &r) != nil { // as a body is before it is decoded
 			return
 		}
 		id, card, lasts, err := g.read(over, &r, body)
