@@ -89,9 +89,15 @@ func (c *caller) end(why error) {
 func (c *caller) check(now int64) {
 	if err := c.actor.Check(); err != nil {
 		c.end(err)
-	} else if since := c.coming.Load(); since != 0 && now-since > int64(messageTime) {
+	} else if c.late(now) {
 		c.end(errSlowMessage)
 	}
+}
+
+// late reports whether a message has been coming for too long.
+func (c *caller) late(now int64) bool {
+	since := c.coming.Load()
+	return since != 0 && now-since > int64(messageTime)
 }
 
 var errSlowMessage = agora.Errorf(agora.Timeout, "the message did not come in time")
