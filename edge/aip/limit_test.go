@@ -17,7 +17,7 @@ import (
 
 func TestWhatIsTooMuchIsRefusedAndSaysWhenToTryAgain(t *testing.T) {
 	t.Parallel()
-	s := open(t, setup{Options: agoratest.Options{Edges: 1, Node: edge.Config{Limits: admission.Limits{Calls: 2, Rate: 0.001, Burst: 3000}}}})
+	s := open(t, setup{Options: agoratest.Options{Edges: 1, Node: edge.Config{Limits: admission.Limits{Calls: 2}}}})
 	n, box := startNode(t, &node{}), startNode(t, &node{})
 	s.registered(0, "a", n)
 	s.toolbox(0, "box", box)
@@ -39,6 +39,7 @@ func TestWhatIsTooMuchIsRefusedAndSaysWhenToTryAgain(t *testing.T) {
 			t.Errorf("those before: %v", err)
 		}
 	}
+	s.Node(0).SetLimits(admission.Limits{Rate: 0.001, Burst: 3000})
 	call := func() error {
 		_, err := s.gateway(0, "").RouteToolCalling(t.Context(), &wire.ToolRequest{SenderId: "c", ReceiverId: "box"})
 		return err
