@@ -373,7 +373,7 @@ func TestAComparisonChangesNoCardThatWasCountedMeanwhile(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s, other := srv.store(presence.Config{}), srv.store(presence.Config{})
 		registers(t, s, registration(full("a"), "alice"), time.Hour, agora.Online)
-		c, over, err := s.Registrations.Withdraw(t.Context(), tenant, "alice", "a")
+		_, over, err := s.Registrations.Withdraw(t.Context(), tenant, "alice", "a")
 		if ok(t, err); !over {
 			t.Fatal("a session goes on")
 		}
@@ -383,7 +383,7 @@ func TestAComparisonChangesNoCardThatWasCountedMeanwhile(t *testing.T) {
 		}, new(sync.Once)})
 		slow := presence.New(presence.Config{Client: client})
 		defer slow.Close()
-		c = must(s.Registrations.Lapsed(t.Context(), tenant, "a"))(t)
+		c := must(s.Registrations.Lapsed(t.Context(), tenant, "a"))(t)
 		ok(t, slow.Registrations.Unregister(t.Context(), c))
 		wantEntries(t, srv, s, "registered while the end of another registration was counted", []agora.AgentID{"a"})
 		if n := len(must(presence.CardEntries(t.Context(), s))(t)); n != 1 {

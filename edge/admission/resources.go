@@ -35,8 +35,8 @@ func (l *Limits) Bound(r Resource) Bound {
 	switch r {
 	case Calls:
 		return Bound{Agent: int64(l.Calls), Whole: int64(l.EdgeCalls)}
-	case CallsFor:
-		return Bound{Whole: int64(l.Calls)}
+	case CallsFor: // so that one principal may have all the calls of an agent open for one callee, and leaves as many to others
+		return Bound{Principal: int64(l.Calls), Whole: 2 * int64(l.Calls)}
 	case Streams:
 		return Bound{Agent: int64(l.Streams), Whole: int64(l.EdgeStreams)}
 	case Spaces:
@@ -100,7 +100,7 @@ type resource struct {
 // table has a row for each resource.
 var table = [resources]resource{
 	Calls:         {"calls", "open calls", "the edge has as many open calls as it can take", "`limits.calls` (agent), `limits.edge.calls` (whole)", "an edge"},
-	CallsFor:      {"calls_for", "open calls for one agent", "as many calls are open for this agent as may be", "`limits.calls` (whole)", "an edge, of each agent that is called"},
+	CallsFor:      {"calls_for", "open calls for one agent", "as many calls are open for this agent as may be", "`limits.calls` (principal), twice as many (whole)", "an edge, of each agent that is called"},
 	Streams:       {"streams", "open streams", "the edge has as many open streams as it can take", "`limits.streams` (agent), `limits.edge.streams` (whole)", "an edge"},
 	Spaces:        {"spaces", "memberships in spaces", "the edge has as many memberships in spaces as it can take", "`limits.spaces` (agent), `limits.edge.spaces` (whole)", "an edge"},
 	Nodes:         {"nodes", "AIP nodes at this edge", "the edge has as many AIP nodes as it can take", "`limits.nodes` (principal), `limits.edge.nodes` (whole)", "an edge"},

@@ -138,8 +138,8 @@ func TestWhatIsOfEachHasAWholeForEach(t *testing.T) {
 		by.Of = agora.ToAgent("t", callee)
 		return by
 	}
-	if n, _ := takeAll(u, CallsFor, func(int) Owner { return of("bob", one) }); n != 6 {
-		t.Errorf("one principal has %d calls open for an agent, want 6", n)
+	if n, _ := takeAll(u, CallsFor, func(int) Owner { return of("bob", one) }); n != 8 {
+		t.Errorf("one principal has %d calls open for an agent, want 8", n)
 	}
 	for _, o := range []Owner{of("bob", anotherNamed), of("carl", one)} {
 		if err := u.Take(CallsFor, o, 1); err != nil {

@@ -34,8 +34,7 @@ type unfinished struct {
 	head  *hpack.Encoder
 	back  *hpack.Decoder
 	said  map[uint32]string // grpc-status, by stream
-	name  string            // of the header that is decoded
-	of    uint32            // whose it is
+	of    uint32            // whose header is decoded
 }
 
 func (s *site) unfinished(k int) *unfinished {

@@ -65,8 +65,6 @@ func (a *Answer) RequestID() string { return a.call.Request }
 
 func (a *Answer) address() agora.Address { return agora.ToBox(a.call.Tenant, a.call.Box, a.call.From) }
 
-func (a *Answer) caller() agora.Address { return agora.ToAgent(a.call.Tenant, a.call.From) }
-
 func (a *Answer) callee() agora.Address { return agora.ToAgent(a.call.Tenant, a.call.To) }
 
 // woken is called by the inbox and must not block.

@@ -10,11 +10,11 @@ import (
 func registerStrangers(r *prometheus.Registry, e *edgeServer) {
 	strangers := e.node.Shedder().Strangers()
 	s := strangers.Stats()
-	gauge(r, "agora_strangers", "Requests without credentials that are read, or answered where none are needed, whatever their door.", loaded(&s.Places))
-	gauge(r, "agora_strangers_bytes", "Bytes kept of requests without credentials, and of connections over which nobody was let in; a sixteenth of limits.queued at most, besides that.", func() float64 { return float64(strangers.Held()) })
+	gauge(r, "agora_strangers", "Requests without credentials that are read, or answered where none are needed, at whatever port.", loaded(&s.Places))
+	gauge(r, "agora_strangers_bytes", "Bytes kept of requests without credentials, and of connections over which nobody was admitted; a sixteenth of limits.queued at most, besides that.", func() float64 { return float64(strangers.Held()) })
 	counter(r, "agora_strangers_evicted_total", "Requests and connections without credentials that were ended because others needed their place or bytes.", loaded(&s.Evicted))
 	counter(r, "agora_strangers_late_total", "Requests without credentials that were ended because they did not come in time.", loaded(&s.Late))
-	pending := metricOf("agora_pending_connections", "Connections over which nobody was let in yet, or that have nothing under way, by port.", "port")
+	pending := metricOf("agora_pending_connections", "Connections over which nobody was admitted yet, or that have nothing under way, by port.", "port")
 	evicted := metricOf("agora_pending_evicted_total", "Such connections that were closed because others needed their place or bytes, by port.", "port")
 	r.MustRegister(collector{[]*prometheus.Desc{pending, evicted}, func(send func(prometheus.Metric, error)) {
 		for port, p := range e.ports.pending() {
