@@ -29,7 +29,7 @@ func TestWhatIsTooMuchIsRefusedAndSaysWhenToTryAgain(t *testing.T) {
 		held = append(held, c)
 	}
 	c := s.session(0)
-	says(t, c, asks("d", "a", "s", wire.AgentMessage_START_QUEST))
+	says(t, c, asks("c", "a", "s2", wire.AgentMessage_START_QUEST))
 	_, err := ends(c)
 	refused(t, "one more session of an agent than there may be", err, codes.ResourceExhausted, "")
 	retries(t, err)
