@@ -97,7 +97,10 @@ func (e *rated) ask(token string, q origintest.Request) int {
 	if err != nil {
 		return 0
 	}
-	a.Body.Close()
+	defer a.Body.Close()
+	if a.StatusCode == http.StatusSwitchingProtocols && strings.HasPrefix(q.Target, "/ws?") {
+		_, _ = a.Body.Read(make([]byte, 1)) // the answer to a registration by the URL: until then nothing may have been counted
+	}
 	return a.StatusCode
 }
 
