@@ -76,8 +76,9 @@ func NewPendingConns(l net.Listener, cfg PendingConnsConfig) *PendingConns {
 	}
 }
 
-// Limit has the limits of an edge count from now on: connections of an address that are pending are bounded by limits.connections-per-ip, those
-// that come a second by four times limits.handshakes-per-ip, and what pending connections have sent counts among the bytes of strangers. c and s may be nil.
+// Limit has the limits of an edge count from now on: of the connections of an address that are pending beyond limits.connections-per-ip, the oldest
+// gives way to a newcomer once it has had its patience; those that come a second are bounded by four times limits.handshakes-per-ip, and what
+// pending connections have sent counts among the bytes of strangers. c and s may be nil.
 func (p *PendingConns) Limit(c *ConnLimiter, s *Strangers) { p.limits.Store(&pendingLimits{c, s}) }
 
 // Resize has other bounds count from now on. It is for tests.
@@ -223,8 +224,9 @@ func (p *PendingConns) enter(g *PendingConn) (left time.Duration) {
 func (p *PendingConns) inTheWay(g *PendingConn) (*PendingConn, time.Duration) {
 	own := p.addresses[g.from]
 	if own != nil && !g.shared {
-		if l := p.limits.Load(); l != nil && l.connections != nil && l.connections.tooMany(own.Len()) {
-			return own.Front().Value.(*PendingConn), 0
+		oldest := own.Front().Value.(*PendingConn) // it goes, but has its time before: others of its address are honest
+		if l := p.limits.Load(); l != nil && l.connections != nil && l.connections.tooMany(own.Len()) && time.Since(oldest.since) >= p.cfg.Patience {
+			return oldest, 0
 		}
 	}
 	if p.waiting.Len() < p.cfg.Places {

@@ -120,10 +120,17 @@ func TestPendingConnectionsOfAnAddressAreLimited(t *testing.T) {
 		p := newPort(t, PendingConnsConfig{Shared: func(a netip.Addr) bool { return a == proxy }})
 		p.Limit(limits, nil)
 		one, two, three := p.must("192.0.2.1"), p.must("192.0.2.1"), p.must("192.0.2.1")
-		if got := open(one, two, three); got != "xoo" {
-			t.Errorf("open: %s, want xoo: the oldest of its address", got)
+		if got := open(one, two, three); got != "ooo" {
+			t.Errorf("open: %s, want ooo: each has its time to ask, whoever else comes from its address", got)
 		}
-		p.must("192.0.2.1")
+		time.Sleep(pendingPatience)
+		four := p.must("192.0.2.1")
+		if got := open(one, two, three, four); got != "xooo" {
+			t.Errorf("open: %s, want xooo: the oldest of its address", got)
+		}
+		for range 3 {
+			p.must("192.0.2.1")
+		}
 		if _, err := p.connect("192.0.2.1"); agora.AsError(err).Code != agora.RateLimited {
 			t.Errorf("the fifth within a second: %v, want RATE_LIMITED", err)
 		}
