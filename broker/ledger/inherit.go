@@ -17,12 +17,17 @@ type OpenStream struct {
 	Since   time.Time // when it was started, so that retention by age can be told; zero when unknown
 }
 
-// Fold reckons with a part found in the log.
+// Fold reckons with a part found in the log. A part that is marked as stored again proves nothing of what is beyond it: its holder
+// could not know what retention had taken, and that may be more than the sender has said again so far.
 func (l *Ledger) Fold(m *agora.Message, epoch uint64, now time.Time) {
+	l.marked = l.marked || m.Again
+	if m.N > l.lastN {
+		l.echo = m.Again
+	}
 	l.add(m, First{n: m.N, seq: m.Seq >> agora.SeqShift, index: int(m.Seq & (record.MaxParts - 1)), Stream: m.Stream}, epoch, now)
 	if IsStreamPart(m) {
 		s := l.streams[m.Stream]
-		s.read = true
+		s.read, s.echo = true, m.Again
 		if s.torn { // it had not ended before this part
 			s.torn, s.hearsay = false, false
 		}
@@ -50,14 +55,16 @@ type Heritage struct {
 	Open   []OpenStream          // streams that presence knows to be open: asked only where retention has cut the log
 	Dirty  uint64                // the highest epoch that ended without handing over; 0 for none
 	Cut    bool                  // retention has taken records from the log's beginning
-	Unsure time.Time             // where it has: until then what the client sends may be stored already, unknown to us
+	Unsure time.Time             // where it has, here or for an earlier holder: until then what comes may be stored already, unknown to us
 	Aged   func(OpenStream) bool // reports whether all of a stream may have grown too old to be in the log
 }
 
 // Inherit settles, once the log is read, what becomes of the streams that an earlier holder left.
 func (l *Ledger) Inherit(h Heritage) {
-	l.exact = l.lastN != 0
-	if h.Cut {
+	if l.lastN == 0 || l.lastN > l.kept { // else nothing was read that tells more than what is known
+		l.exact = l.lastN != 0 && !l.echo
+	}
+	if h.Cut || l.marked {
 		l.unsure = h.Unsure
 	} else if !l.cut && l.kept == 0 { // all of the lane was read: what is lower was refused, and that may not have been heard
 		if l.first > 1 {

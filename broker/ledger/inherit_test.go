@@ -85,3 +85,58 @@ func TestAnHeirKnowsThatNumbersBelowTheFirstWereNotStored(t *testing.T) {
 		}
 	}
 }
+
+// A holder to whom retention had cut the log stores with a mark what comes again. The session moves on before all of it has come: the next
+// holder reads marked parts alone, and can't know either whether what follows them was stored before the cut.
+func TestAnHeirOfMarkedPartsMarksWhatFollowsThem(t *testing.T) {
+	now := time.Now()
+	again := func(m agora.Message) agora.Message { m.Again = true; return m }
+	for name, c := range map[string]struct {
+		read []agora.Message
+		m    agora.Message
+		want bool
+	}{
+		"a number":                         {[]agora.Message{again(numbered(3, text("")))}, numbered(4, text("")), true},
+		"a number behind one of a stream":  {[]agora.Message{again(numbered(3, part(agora.Start, "s", "")))}, numbered(4, part(agora.Chunk, "s", "")), true},
+		"a number behind one that was new": {[]agora.Message{again(numbered(3, text(""))), numbered(4, text(""))}, numbered(5, text("")), false},
+		"an index":                         {[]agora.Message{again(indexed(agora.Start, "s", 0))}, indexed(agora.Chunk, "s", 1), true},
+		"an index behind one that was new": {
+			[]agora.Message{again(indexed(agora.Start, "s", 0)), indexed(agora.Chunk, "s", 1)}, indexed(agora.Chunk, "s", 2), false,
+		},
+		"an id":           {[]agora.Message{again(ided("a", text("")))}, ided("b", text("")), true},
+		"an id of others": {[]agora.Message{ided("a", text(""))}, ided("b", text("")), false},
+		"another stream":  {[]agora.Message{again(indexed(agora.Start, "s", 0))}, indexed(agora.Start, "other", 0), true},
+	} {
+		l := New(false)
+		for i := range c.read {
+			c.read[i].Seq = uint64(i+1) << agora.SeqShift
+			l.Fold(&c.read[i], 1, now)
+		}
+		l.Inherit(Heritage{Unsure: now.Add(time.Minute), Aged: func(OpenStream) bool { return false }})
+		l.Begin()
+		if v := l.Take(&c.m, 0, 2, now); !v.Store || c.m.Again != c.want {
+			t.Errorf("%s: %+v, marked %t; want it stored and marked %t", name, v, c.m.Again, c.want)
+		}
+	}
+}
+
+// A lane that was put aside and reads the log again knows no more of its numbers than it did.
+func TestALaneThatWasPutAsideIsNoSurerOfItsNumbers(t *testing.T) {
+	now := time.Now()
+	l := New(false)
+	m := agora.Message{N: 3, Again: true, Seq: 1 << agora.SeqShift}
+	l.Fold(&m, 1, now)
+	h := Heritage{Unsure: now.Add(time.Minute), Aged: func(OpenStream) bool { return false }}
+	l.Inherit(h)
+	p, _, ok := l.Park(now, time.Minute)
+	if !ok {
+		t.Fatal("a lane with nothing open can't be put aside")
+	}
+	l = p.Unpark()
+	l.Fold(&m, 1, now)
+	l.Inherit(h)
+	l.Begin()
+	if next := (agora.Message{N: 4}); !l.Take(&next, 0, 1, now).Store || !next.Again {
+		t.Error("a number behind a marked one is taken for new")
+	}
+}

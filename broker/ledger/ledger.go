@@ -28,7 +28,9 @@ type Ledger struct {
 	toAbort []string          // open streams over a part that could not be stored: aborted before anything else
 
 	whole  bool      // the lane is known from its very first part
-	exact  bool      // lastN was read from the log, or is known
+	exact  bool      // lastN was read from the log, or is known, and nothing beyond it was stored
+	marked bool      // parts were read that an earlier holder could not tell from what retention had taken
+	echo   bool      // the part with lastN is one of those: what is beyond it may have been stored before
 	loose  time.Time // when the last part was stored that has no number, but an id or a stream
 	unsure time.Time // until then what the client sends may be stored already, unknown to us: retention cut the log
 
@@ -99,6 +101,7 @@ type stream struct {
 	read     bool // its start, or a later part, was read from the log
 	hearsay  bool // not from the log: its end may have been stored, and lost since, or it never began
 	torn     bool // parts behind those that were read may be gone
+	echo     bool // the last part that was read may have been stored before, and what follows it as well
 	next     uint32
 	epoch    uint64 // of the last record with a part of it
 }

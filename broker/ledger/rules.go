@@ -162,7 +162,7 @@ func (l *Ledger) proves(m *agora.Message) bool {
 		return l.exact
 	}
 	s := l.streams[m.Stream]
-	return m.Indexed && s.read && s.counted && !s.torn // an abort alone does not tell how far the stream had come
+	return m.Indexed && s.read && s.counted && !s.torn && !s.echo // an abort alone does not tell how far the stream had come
 }
 
 // refuseAborted refuses a part of a stream that was aborted.
