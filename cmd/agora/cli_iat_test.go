@@ -201,7 +201,7 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"text": "hi"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{`{"text": "hi"}`}, {"@" + file}, {"-"}} {
+	for _, args := range [][]string{{`{"text": "hi"}`}, {"--file", file}, {"-"}} {
 		if r := c.run(`{"text": "hi"}`, append([]string{"call", "--from", "alice", "--to", "bob", "echo"}, args...)...); r != (cliResult{stdout: "hi\n"}) {
 			t.Errorf("call %v: %+v, want hi", args, r)
 		}

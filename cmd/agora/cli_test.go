@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,11 @@ type cliRun struct {
 func (c *verbs) start(ctx context.Context, stdin io.Reader, args ...string) *cliRun {
 	c.t.Helper()
 	r := &cliRun{t: c.t, done: make(chan int, 1)}
-	args = append(args, "--url", c.url)
+	end := slices.Index(args, "--") // what stands behind it is no flag
+	if end < 0 {
+		end = len(args)
+	}
+	args = slices.Insert(slices.Clone(args), end, "--url", c.url)
 	var wg sync.WaitGroup
 	wg.Go(func() { r.done <- run(ctx, args, stdin, &r.out, &r.err) })
 	c.t.Cleanup(wg.Wait)
@@ -271,7 +276,7 @@ func TestExitStatusesOfTheVerbs(t *testing.T) {
 		{[]string{"send", "--to", "a"}, exit.Usage},
 		{[]string{"send", "--to", "a", "x", "y"}, exit.Usage},
 		{[]string{"send", "--to", "a", "--payload", "{"}, exit.Usage},
-		{[]string{"send", "--to", "a", "@" + file}, exit.Usage},
+		{[]string{"send", "--to", "a", "--file", file}, exit.Usage},
 		{[]string{"send", "--bogus"}, exit.Usage},
 		{[]string{"listen"}, exit.Usage},
 		{[]string{"send", "--to", "nobody", "x"}, exit.NotFound},

@@ -18,7 +18,7 @@ func newAsk() *cobra.Command {
 	var to string
 	var raw bool
 	cmd := &cobra.Command{
-		Use:   "ask --to ID TEXT|@FILE|-",
+		Use:   "ask --to ID {TEXT | --file FILE}",
 		Short: "Send a request to an agent and print its reply",
 		Long: "Send a request and print the reply, the text of a streamed one as it comes. The payload gets a\n" +
 			"request_id, by which the reply is known. What else waits for the agent stays in its mailbox. On a terminal the\n" +
@@ -41,7 +41,7 @@ func newAsk() *cobra.Command {
 	}
 	v.flags(cmd, 4*waitAtMost)
 	v.from(cmd, "from")
-	in.flags(cmd)
+	in.flags(cmd, 0)
 	v.addressee(cmd, &to)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the text of a streamed reply byte for byte, without a newline after it")
 	return cmd
@@ -88,7 +88,7 @@ func (p *printer) verbatim(parts iter.Seq2[string, error]) error {
 func newReply() *cobra.Command {
 	r := &replier{}
 	cmd := &cobra.Command{
-		Use:   "reply --to ID --request-id ID TEXT|@FILE|-",
+		Use:   "reply --to ID --request-id ID {TEXT | --file FILE}",
 		Short: "Reply to a request",
 		Long: "Reply to a request that `agora listen` has shown, and end when the cluster has stored the reply. The\n" +
 			"request_id becomes part of the payload. With --stream stdin is the reply, sent as it comes.",
@@ -98,7 +98,7 @@ func newReply() *cobra.Command {
 	}
 	r.flags(cmd, 0)
 	r.from(cmd, "from")
-	r.in.flags(cmd)
+	r.in.flags(cmd, 0)
 	r.addressee(cmd, &r.to)
 	cmd.Flags().StringVar(&r.id, "request-id", "", "request_id of the request")
 	cmd.Flags().BoolVar(&r.stream, "stream", false, "stream stdin as the reply")

@@ -23,20 +23,21 @@ const (
 )
 
 func newExecute() *cobra.Command {
-	x := &executer{}
+	x := &executer{text: argument{what: "TEXT"}}
 	cmd := &cobra.Command{
-		Use:   "execute --to ID TEXT|@FILE|-",
+		Use:   "execute --to ID {TEXT | --file FILE}",
 		Short: "Give a task to an agent, and print what it says and what comes of it",
 		Long: "Give a task to an agent. What it says is printed as it comes, and what comes of it at the end. Thoughts, logs\n" +
 			"and what it asks approval for are told on stderr. This program has no tools: give --allow '' to say so at once.\n" +
 			"Ctrl-C cancels the task.",
-		Example: "  agora execute --from alice --to bob 'tidy the docs'\n  agora execute --to bob --allow list_files,read_file @task.txt --json",
-		Args:    cobra.ExactArgs(1),
+		Example: "  agora execute --from alice --to bob 'tidy the docs'\n  agora execute --to bob --allow list_files,read_file --file task.txt --json",
+		Args:    cobra.MaximumNArgs(1),
 		RunE:    x.run,
 	}
 	x.flags(cmd, taskTime)
 	x.from(cmd, "from")
 	x.addressee(cmd, &x.to)
+	x.text.flags(cmd)
 	cmd.Flags().StringSliceVar(&x.allowed, "allow", nil, "tools that the agent may call for it, separated by commas (default: all)")
 	return cmd
 }
@@ -44,12 +45,13 @@ func newExecute() *cobra.Command {
 // executer is the verb execute.
 type executer struct {
 	verb
+	text    argument
 	to      string
 	allowed []string
 }
 
 func (x *executer) run(cmd *cobra.Command, args []string) error {
-	text, err := contents(cmd, args[0])
+	text, err := x.text.read(cmd, args)
 	if err != nil {
 		return exit.WrongUsage(cmd, err)
 	}

@@ -83,12 +83,12 @@ func (p *printer) document(raw json.RawMessage) error {
 }
 
 func newHandoff() *cobra.Command {
-	o := &offerer{}
+	o := &offerer{input: argument{what: "JSON", at: 2}}
 	cmd := &cobra.Command{
-		Use:   "handoff --to ID METHOD PATH [JSON|@FILE|-]",
+		Use:   "handoff --to ID METHOD PATH [JSON | --file FILE]",
 		Short: "Hand a request to an agent and print its answer",
 		Long: "Hand a request to an agent of any protocol, as to a server with methods and paths, and print the answer as it comes.\n" +
-			"The input is any JSON; @FILE is that in a file, - that on stdin. `agora card` shows which paths an agent has.\n" +
+			"The input is any JSON; - is that on stdin, unless it stands behind --. `agora card` shows which paths an agent has.\n" +
 			"An answer that says that the agent can't goes to stderr. Ctrl-C tells the agent that nobody waits.",
 		Example: "  agora handoff --to bob GET /status\n  agora handoff --to bob POST '/translate/{to}' '\"Hello\"' --param to=fr",
 		Args:    cobra.RangeArgs(2, 3),
@@ -97,6 +97,7 @@ func newHandoff() *cobra.Command {
 	o.flags(cmd, 4*waitAtMost)
 	o.from(cmd, "from")
 	o.addressee(cmd, &o.to)
+	o.input.flags(cmd)
 	cmd.Flags().StringArrayVar(&o.params, "param", nil, "NAME=VALUE for {NAME} in the path; may be given several times")
 	cmd.Flags().BoolVar(&o.raw, "raw", false, "print the answer byte for byte, without a newline after it")
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -112,6 +113,7 @@ func newHandoff() *cobra.Command {
 type offerer struct {
 	verb
 	to     string
+	input  argument
 	params []string
 	raw    bool
 }
@@ -148,10 +150,10 @@ func (o *offerer) request(cmd *cobra.Command, args []string) (h client.Handoff, 
 	if len(params) > 0 {
 		h.Params = params
 	}
-	if len(args) < 3 {
+	if !o.input.there(args) {
 		return h, nil
 	}
-	b, err := contents(cmd, args[2])
+	b, err := o.input.read(cmd, args)
 	if err == nil && !json.Valid(b) {
 		err = errors.New("the input is no JSON; a text is written '\"so\"'")
 	}

@@ -135,15 +135,16 @@ func (v *verb) listTools(ctx context.Context, cmd *cobra.Command, c *iat.Client,
 func newCall() *cobra.Command {
 	var v verb
 	var to string
+	in := argument{what: "JSON", at: 1}
 	cmd := &cobra.Command{
-		Use:   "call --to ID TOOL [JSON|@FILE|-]",
+		Use:   "call --to ID TOOL [JSON | --file FILE]",
 		Short: "Call a tool of an agent and print its result",
 		Long: "Have an agent call one of its tools, and print the result. The arguments are a JSON object, which the cluster\n" +
-			"holds against the tool's schema; @FILE is the one in a file, - that on stdin.",
-		Example: "  agora call --to bob list_files '{\"dir\":\"docs\"}'\n  agora call --to bob word_count @arguments.json --json",
+			"holds against the tool's schema; - is the one on stdin, unless it stands behind --.",
+		Example: "  agora call --to bob list_files '{\"dir\":\"docs\"}'\n  agora call --to bob word_count --file arguments.json --json",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			arguments, err := argumentsOf(cmd, args[1:])
+			arguments, err := argumentsOf(cmd, args, &in)
 			if err != nil {
 				return exit.WrongUsage(cmd, err)
 			}
@@ -153,6 +154,7 @@ func newCall() *cobra.Command {
 	v.flags(cmd, 4*waitAtMost)
 	v.from(cmd, "from")
 	v.addressee(cmd, &to)
+	in.flags(cmd)
 	v.completeArgument(cmd, noNames)
 	return cmd
 }
@@ -161,11 +163,11 @@ func newCall() *cobra.Command {
 func noNames(context.Context, *client.Client) ([]string, error) { return nil, nil }
 
 // argumentsOf returns the arguments of a call: an object.
-func argumentsOf(cmd *cobra.Command, args []string) (json.RawMessage, error) {
-	if len(args) == 0 {
+func argumentsOf(cmd *cobra.Command, args []string, in *argument) (json.RawMessage, error) {
+	if !in.there(args) {
 		return json.RawMessage(`{}`), nil
 	}
-	b, err := contents(cmd, args[0])
+	b, err := in.read(cmd, args)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 func newPublish() *cobra.Command {
 	p := &publisher{}
 	cmd := &cobra.Command{
-		Use:   "publish SPACE TEXT|@FILE|-",
+		Use:   "publish SPACE {TEXT | --file FILE}",
 		Short: "Publish an event into a space",
 		Long: "Join a space, publish an event, and leave. Text becomes the data {\"text\": TEXT}; --payload is data as\n" +
 			"it is. With --stream stdin is the event's text, published as it comes.",
@@ -21,7 +21,7 @@ func newPublish() *cobra.Command {
 	}
 	p.flags(cmd, 0)
 	p.from(cmd, "as")
-	p.in.flags(cmd)
+	p.in.flags(cmd, 1)
 	cmd.Flags().BoolVar(&p.stream, "stream", false, "stream stdin as the event's text")
 	p.completeArgument(cmd, spaceNames)
 	return cmd
@@ -35,7 +35,7 @@ type publisher struct {
 }
 
 func (p *publisher) run(cmd *cobra.Command, args []string) error {
-	body, err := p.in.streamable(cmd, args[1:], p.stream)
+	body, err := p.in.streamable(cmd, args, p.stream)
 	if err != nil {
 		return err
 	}

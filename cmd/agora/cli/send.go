@@ -40,10 +40,10 @@ func newSend() *cobra.Command {
 	var in input
 	var to string
 	cmd := &cobra.Command{
-		Use:   "send --to ID TEXT|@FILE|-",
+		Use:   "send --to ID {TEXT | --file FILE}",
 		Short: "Send a message to an agent",
 		Long: "Send a message and end when the cluster has stored it. Text becomes the payload {\"text\": TEXT};\n" +
-			"@FILE is the text in a file, - that on stdin. With --json it prints the message's id, which `agora why` takes.",
+			"- is the text on stdin, unless it stands behind --. With --json it prints the message's id, which `agora why` takes.",
 		Example: "  agora send --to bob 'Hello'\n  agora send --from alice --to bob --payload '{\"action\":\"query\"}'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ func newSend() *cobra.Command {
 	}
 	v.flags(cmd, waitAtMost)
 	v.from(cmd, "from")
-	in.flags(cmd)
+	in.flags(cmd, 0)
 	v.addressee(cmd, &to)
 	return cmd
 }
@@ -119,7 +119,7 @@ func newStream() *cobra.Command {
 	}
 	v.flags(cmd, 0)
 	v.from(cmd, "from")
-	in.flags(cmd)
+	in.payloadFlags(cmd)
 	v.addressee(cmd, &to)
 	return cmd
 }
