@@ -11,15 +11,29 @@ import (
 )
 
 // Directory is the directory of an actor's tenant, as the actor may see it.
-type Directory struct{ actor *Actor }
+type Directory struct {
+	actor   *Actor
+	counted bool // what looks into it has counted
+}
 
-// Directory returns the directory of the actor's tenant.
-func (a *Actor) Directory() Directory { return Directory{a} }
+// Directory returns the directory of the actor's tenant. Each look into it counts as a message.
+func (a *Actor) Directory() Directory { return Directory{actor: a} }
+
+// Counted returns the directory for a request that has counted already, and so looks into it for nothing.
+func (d Directory) Counted() Directory { return Directory{d.actor, true} }
+
+// mayLook lets the actor look into the directory once: FORBIDDEN, RATE_LIMITED.
+func (d Directory) mayLook() error {
+	if d.counted {
+		return d.actor.maySee()
+	}
+	return d.actor.mayLook()
+}
 
 // All returns the directory: the agents of the tenant that have a session or are registered without one, sorted by id, without schemas.
 // It is right within a second of a change: see package directory. FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
 func (d Directory) All(ctx context.Context) ([]agora.Agent, error) {
-	if err := d.actor.mayLook(); err != nil {
+	if err := d.mayLook(); err != nil {
 		return nil, err
 	}
 	return d.actor.node.directory.All(ctx, d.actor.Principal().Tenant)
@@ -27,7 +41,7 @@ func (d Directory) All(ctx context.Context) ([]agora.Agent, error) {
 
 // Listed is All for who knows most of the cards already, and decodes only those that are new. The same errors.
 func (d Directory) Listed(ctx context.Context) (iter.Seq[presence.Listed], error) {
-	if err := d.actor.mayLook(); err != nil {
+	if err := d.mayLook(); err != nil {
 		return nil, err
 	}
 	return d.actor.node.directory.Listed(ctx, d.actor.Principal().Tenant)
@@ -35,7 +49,7 @@ func (d Directory) Listed(ctx context.Context) (iter.Seq[presence.Listed], error
 
 // Select returns those agents of the directory that a filter takes, and whether there are more. The same errors.
 func (d Directory) Select(ctx context.Context, f directory.Filter) (list []agora.Agent, more bool, err error) {
-	if err := d.actor.mayLook(); err != nil {
+	if err := d.mayLook(); err != nil {
 		return nil, false, err
 	}
 	return d.actor.node.directory.Select(ctx, d.actor.Principal().Tenant, f)
@@ -43,7 +57,7 @@ func (d Directory) Select(ctx context.Context, f directory.Filter) (list []agora
 
 // Card returns an agent's whole card. AGENT_NOT_FOUND where it is not in the directory, and the same errors.
 func (d Directory) Card(ctx context.Context, id agora.AgentID) (agora.Agent, error) {
-	if err := d.actor.mayLook(); err != nil {
+	if err := d.mayLook(); err != nil {
 		return agora.Agent{}, err
 	}
 	return d.actor.node.directory.Card(ctx, d.actor.Principal().Tenant, id)
@@ -78,7 +92,7 @@ func (d Directory) Own(ctx context.Context, id agora.AgentID) (agora.Agent, erro
 // Cards returns the whole cards of agents, but for those that are not in the directory any more. FORBIDDEN, RATE_LIMITED, UNAVAILABLE. It takes a round
 // trip for each.
 func (d Directory) Cards(ctx context.Context, ids []agora.AgentID) (cards []agora.Agent, err error) {
-	if err := d.actor.mayLook(); err != nil {
+	if err := d.mayLook(); err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
@@ -96,7 +110,7 @@ func (d Directory) Cards(ctx context.Context, ids []agora.AgentID) (cards []agor
 
 // Find returns the agents that fit a query best, the best first. INVALID_REQUEST, and the same errors.
 func (d Directory) Find(ctx context.Context, q directory.Query) ([]agora.Agent, error) {
-	if err := d.actor.mayLook(); err != nil {
+	if err := d.mayLook(); err != nil {
 		return nil, err
 	}
 	return d.actor.node.directory.Find(ctx, d.actor.Principal().Tenant, q)
@@ -105,7 +119,7 @@ func (d Directory) Find(ctx context.Context, q directory.Query) ([]agora.Agent, 
 // Watch begins to watch the directory; the caller closes the watch. The same errors. What the actor may see is asked now, and not
 // again: a door that watches for long closes it with the actor's connection.
 func (d Directory) Watch(ctx context.Context) (*directory.Watch, error) {
-	if err := d.actor.mayLook(); err != nil {
+	if err := d.mayLook(); err != nil {
 		return nil, err
 	}
 	return d.actor.node.directory.Watch(ctx, d.actor.Principal().Tenant)

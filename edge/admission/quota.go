@@ -86,6 +86,7 @@ func (q *Quota) SpendFor(ctx context.Context, at agora.Address, n int) error {
 		return q.spend(m, n)
 	}
 	if after > 0 {
+		q.tenant.Limited[OfAgent].Add(1)
 		return rateLimited("too much in too short a time", after)
 	}
 	err := q.spendShared(l, n)
@@ -158,20 +159,25 @@ func (q *Quota) shared(l *Effective) *meter {
 
 func (q *Quota) reserve(m *meter, n int) time.Duration {
 	l, size := q.tenant.rates.limits.Load(), float64(n)
-	own := m.reserve(l.messages, l.bytes, size)
+	longest := q.slowed(OfAgent, m.reserve(l.messages, l.bytes, size))
 	if p := q.shared(l); p != nil {
-		own = max(own, p.reserve(l.principalMessages, l.principalBytes, size))
+		longest = max(longest, q.slowed(OfPrincipal, p.reserve(l.principalMessages, l.principalBytes, size)))
 	}
-	tenant := q.tenant.reserve(l.tenantMessages, l.tenantBytes, size)
-	if tenant > 0 {
-		q.tenant.Limited.Add(1)
+	return max(longest, q.slowed(OfTenant, q.tenant.reserve(l.tenantMessages, l.tenantBytes, size)))
+}
+
+// slowed counts that the rate of a level has something wait, where it does, and returns how long.
+func (q *Quota) slowed(l Level, wait time.Duration) time.Duration {
+	if wait > 0 {
+		q.tenant.Limited[l].Add(1)
 	}
-	return max(own, tenant)
+	return wait
 }
 
 func (q *Quota) spend(m *meter, n int) error {
 	l, size := q.tenant.rates.limits.Load(), float64(n)
 	if after := m.spend(l.messages, l.bytes, size); after > 0 {
+		q.tenant.Limited[OfAgent].Add(1)
 		return rateLimited("too much in too short a time", after)
 	}
 	err := q.spendShared(l, n)
@@ -186,6 +192,7 @@ func (q *Quota) spendShared(l *Effective, n int) error {
 	p, size := q.shared(l), float64(n)
 	if p != nil {
 		if after := p.spend(l.principalMessages, l.principalBytes, size); after > 0 {
+			q.tenant.Limited[OfPrincipal].Add(1)
 			return rateLimited("the agents of this principal say too much in too short a time", after)
 		}
 	}
@@ -196,6 +203,6 @@ func (q *Quota) spendShared(l *Effective, n int) error {
 	if p != nil {
 		p.refund(l.principalMessages, l.principalBytes, size)
 	}
-	q.tenant.Limited.Add(1)
+	q.tenant.Limited[OfTenant].Add(1)
 	return rateLimited("the agents of this tenant say too much in too short a time", after)
 }

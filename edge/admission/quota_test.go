@@ -91,7 +91,7 @@ func TestATenantsAgentsShareItsRateAndNobodyElsesDo(t *testing.T) {
 		if err := other.Spend(1); err != nil {
 			t.Errorf("another tenant: %v", err)
 		}
-		if got := n.Tenants()["a"].Limited.Load(); got != 1 {
+		if got := n.Tenants()["a"].Limited[OfTenant].Load(); got != 1 {
 			t.Errorf("%d are counted as limited, want 1", got)
 		}
 	})

@@ -10,8 +10,9 @@ type TenantStats struct {
 	Sessions atomic.Int64 // held now
 	Messages atomic.Int64 // taken from its agents, parts of streams included
 	Bytes    atomic.Int64 // of their bodies
-	Limited  atomic.Int64 // refused or slowed by the tenant's own limits
 	Refused  atomic.Int64 // refused by policy
+
+	Limited [Levels]atomic.Int64 // refused or slowed by the rate of an agent, of a principal, or of the tenant
 }
 
 // tenant is what the sessions of one tenant at this edge share.

@@ -49,7 +49,7 @@ func (l *catalog) whole(ctx context.Context, c *caller, cards []agora.Agent) ([]
 	if len(missing) == 0 {
 		return cards, nil
 	}
-	found, err := c.actor.Directory().Cards(ctx, missing)
+	found, err := c.actor.Directory().Counted().Cards(ctx, missing)
 	if err != nil {
 		return nil, err
 	}

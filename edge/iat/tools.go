@@ -58,7 +58,7 @@ func whole(x *web.Exchange, found []tools.Found) ([]tool, error) {
 	for i, f := range found {
 		ids[i] = f.Agent
 	}
-	cards, err := x.Actor.Directory().Cards(x.Context(), slices.Compact(ids)) // they are sorted
+	cards, err := x.Actor.Directory().Counted().Cards(x.Context(), slices.Compact(ids)) // they are sorted
 	if err != nil {
 		return nil, err
 	}

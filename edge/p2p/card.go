@@ -99,7 +99,7 @@ func (v *server) card(ctx context.Context, q *question) ([]byte, error) {
 // clusterCard is the card of the cluster: with its agents where the actor may see them.
 func (v *server) clusterCard(ctx context.Context, a *edge.Actor) ([]byte, error) {
 	c := wire.ClusterCard{Name: v.node.Config().Broker.Cluster(), Version: v.cfg.Version}
-	all, err := a.Directory().All(ctx)
+	all, err := a.Directory().Counted().All(ctx)
 	if e := agora.AsError(err); e != nil && e.Code != agora.Forbidden {
 		return nil, err
 	}

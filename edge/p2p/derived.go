@@ -104,7 +104,7 @@ func (v *derived) find(ctx context.Context, a *edge.Actor, p peer.ID) (agora.Add
 	if known || lately { // who is new is known here once it was listed as a peer, and a second later at the latest
 		return at, known && at.Tenant == tenant
 	}
-	all, err := a.Directory().All(ctx)
+	all, err := a.Directory().Counted().All(ctx)
 	if err != nil {
 		return at, false
 	}
@@ -122,7 +122,7 @@ func (v *derived) find(ctx context.Context, a *edge.Actor, p peer.ID) (agora.Add
 
 // own connects a peer with an agent of another dialect, and serves that circuit until it is over; false where there is no such agent.
 func (h *hop) own(ctx context.Context, s network.Stream, to peer.ID) bool {
-	a, _, err := h.peers.speaker(ctx, s.Conn().RemotePeer())
+	a, as, err := h.peers.speaker(ctx, s.Conn().RemotePeer())
 	h.conns.heard(ctx, counted(s.Conn()), s.Conn().RemotePeer(), a, err)
 	if err != nil {
 		return false
@@ -130,6 +130,10 @@ func (h *hop) own(ctx context.Context, s network.Stream, to peer.ID) bool {
 	at, is := h.derived.find(ctx, a, to)
 	if !is {
 		return false
+	}
+	if err := a.SpendBeside(as); err != nil {
+		h.answer(s, statusOf(err))
+		return true
 	}
 	h.stats.hop(pbv2.Status_OK)
 	if err := writeStatus(s, pbv2.Status_OK, nil); err != nil { // it goes no further: nothing is relayed, and nothing limited

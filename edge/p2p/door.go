@@ -177,7 +177,7 @@ func (d *Door) Edges(ctx context.Context) Edges { return d.registry.list(ctx) }
 //	GET /p2p/access whether a peer may speak to an agent of the caller's
 func (d *Door) Mount(k *web.Kit, mux *http.ServeMux) {
 	k.Handle(mux, "/register", web.Methods{http.MethodPost: d.registry.register})
-	k.HandlePath(mux, "/peers", web.Path{Methods: web.Methods{http.MethodGet: d.registry.listPeers}, Reads: true, Counts: true})
+	k.HandlePath(mux, "/peers", web.Path{Methods: web.Methods{http.MethodGet: d.registry.listPeers}, Reads: true})
 	k.HandlePath(mux, "/p2p", web.Path{Methods: web.Methods{http.MethodGet: d.registry.listEdges}, Reads: true, Counts: true})
 	k.HandlePath(mux, "/p2p/access", web.Path{Methods: web.Methods{http.MethodGet: d.registry.askAccess}, Reads: true, Counts: true})
 }
