@@ -13,6 +13,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/mcp/stdio"
 )
 
 func newMember(t *testing.T) *Member {
@@ -87,10 +88,10 @@ func TestALineThatIsTooLongIsPassedOverAndNamesItsCall(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", 9000)
 	in := "one\r\n" + `{"jsonrpc":"2.0","id":7,"result":"` + long + `"}` + "\n" + `{"result":"` + long + `","jsonrpc":"2.0","id":8}` + "\n" + `{"id":` + long + "\nlast\nhalf"
-	l := newLines(strings.NewReader(in), 8000)
+	l := stdio.NewLines(strings.NewReader(in), 8000)
 	var got []string
 	for {
-		line, tail, long, err := l.next()
+		line, tail, long, err := l.Next()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				t.Error(err)
@@ -100,7 +101,7 @@ func TestALineThatIsTooLongIsPassedOverAndNamesItsCall(t *testing.T) {
 		text := string(line)
 		if long {
 			text = "long"
-			if len(line)+len(tail) > 2*keptOfLong {
+			if len(line)+len(tail) > 1024 {
 				t.Errorf("%d bytes of a long line are kept", len(line)+len(tail))
 			}
 			if r, ok := answerOf(line, tail).(*jsonrpc.Response); ok {

@@ -67,7 +67,7 @@ func (m *Member) card(ctx context.Context, s *session) (client.Card, error) {
 // skills returns tools as the directory has them. What can't stand there is left out, and logged once: a schema, or where it must be the tool.
 func (m *Member) skills(tools []*mcp.Tool) (all []agora.Skill) {
 	for _, t := range tools {
-		skill := agora.Skill{Name: t.Name, Description: cut(t.Description, agora.MaxDescription), Schema: schemaOf(t.InputSchema)}
+		skill := agora.Skill{Name: t.Name, Description: cut(t.Description, agora.MaxDescription), Schema: schemaOf(t)}
 		if why := fault(skill); why != nil {
 			skill.Schema = nil
 			if why := fault(skill); why != nil {
@@ -95,12 +95,12 @@ func fault(s agora.Skill) error {
 	return probe.Check(maxCard)
 }
 
-// schemaOf returns a schema as JSON; nil where there is none.
-func schemaOf(schema any) json.RawMessage {
-	if schema == nil {
-		return nil
+// schemaOf returns a tool's schema as the server has written it; nil where there is none.
+func schemaOf(t *mcp.Tool) json.RawMessage {
+	if schema := written(t.Meta); schema != nil || t.InputSchema == nil {
+		return schema
 	}
-	b, err := encode(schema)
+	b, err := encode(t.InputSchema)
 	if err != nil {
 		return nil
 	}

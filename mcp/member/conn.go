@@ -1,7 +1,9 @@
 package member
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agora-relay/agora/mcp/stdio"
 )
 
 // maxAsked is how many requests of the server's own are in hand at a time; further ones are dropped.
@@ -23,7 +27,8 @@ var errTooLarge = errors.New("the answer is too large")
 // conn carries JSON-RPC over the pipes of a process, a message to a line. What the process writes besides is passed over: no line ends the connection, and none is kept that is longer
 // than maxLine. It is both the transport and its only connection.
 type conn struct {
-	lines  *lines // Read's own
+	lines  *stdio.Lines      // Read's own, as the next
+	queue  []jsonrpc.Message // of a line
 	stdout io.Closer
 	stdin  io.WriteCloser
 	out    chan []byte
@@ -37,7 +42,7 @@ type conn struct {
 // newConn returns a connection over the pipes of a process. Whoever makes it owes it a Close, and then a call of wait.
 func newConn(stdout io.ReadCloser, stdin io.WriteCloser, log *slog.Logger) *conn {
 	c := &conn{
-		lines: newLines(stdout, maxLine), stdout: stdout, stdin: stdin, out: make(chan []byte), closed: make(chan struct{}),
+		lines: stdio.NewLines(stdout, maxLine), stdout: stdout, stdin: stdin, out: make(chan []byte), closed: make(chan struct{}),
 		noise: newThrottle(log),
 	}
 	c.writer.Go(c.writeAll)
@@ -53,7 +58,12 @@ func (c *conn) SessionID() string { return "" }
 // Read returns the next message that matters, and io.EOF once the process writes no more. It blocks until there is one; the end of the process unblocks it.
 func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	for {
-		line, tail, long, err := c.lines.next()
+		if len(c.queue) > 0 {
+			m := c.queue[0]
+			c.queue = c.queue[1:]
+			return m, nil
+		}
+		line, tail, long, err := c.lines.Next()
 		select {
 		case <-c.closed:
 			return nil, io.EOF
@@ -68,12 +78,30 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 				return m, nil
 			}
 		case len(line) > 0:
-			m, err := jsonrpc.DecodeMessage(line)
-			if err != nil {
-				c.noise.tell("a line is no JSON-RPC")
-			} else if c.matters(m) {
-				return m, nil
-			}
+			c.take(line)
+		}
+	}
+}
+
+// take queues the messages of a line that matter: there should be one. A byte order mark before the first is passed over.
+func (c *conn) take(line []byte) {
+	values := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))))
+	for {
+		var value json.RawMessage
+		err := values.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		var m jsonrpc.Message
+		if err == nil {
+			m, err = jsonrpc.DecodeMessage(keepSpelling(value))
+		}
+		if err != nil {
+			c.noise.tell("a line is no JSON-RPC")
+			return
+		}
+		if c.matters(m) {
+			c.queue = append(c.queue, m)
 		}
 	}
 }

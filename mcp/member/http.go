@@ -25,7 +25,7 @@ type httpLink struct {
 
 // transport returns the session's transport.
 func (h *httpLink) transport(url string) mcp.Transport {
-	return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: h}, MaxEventSize: maxEvent}
+	return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: h}, MaxEventSize: 4 * maxEvent} // bounded here, before it carries how it is written
 }
 
 // RoundTrip makes a request, which ends with the life of the session as well.
@@ -51,6 +51,7 @@ func (h *httpLink) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Header.Get("Mcp-Method") == "subscriptions/listen" {
 			b.over = h.deaf
 		}
+		resp.Body = newSpellingEvents(b)
 	case r.Method == http.MethodPost:
 		return resp, b.bound(r, resp)
 	}
@@ -93,8 +94,12 @@ func (b *body) bound(r *http.Request, resp *http.Response) error {
 	if len(text) > maxLine {
 		text = tooLargeFor(r)
 		resp.Header.Set("Content-Type", "application/json")
-		resp.Header.Del("Content-Length")
-		resp.StatusCode, resp.ContentLength = http.StatusOK, int64(len(text))
+		resp.StatusCode = http.StatusOK
+	} else if json.Valid(text) {
+		text = keepSpelling(text)
+	}
+	if resp.ContentLength >= 0 {
+		resp.ContentLength = int64(len(text))
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return nil

@@ -72,7 +72,7 @@ func TestAServerOverHTTPIsAMember(t *testing.T) {
 			h, s := newShed(t, how), newSite(t)
 			s.join(h.config())
 			for tool, want := range map[string]string{
-				"echo": `"{}"`, "sum": `{"sum":12345678901234567890,"b":"<"}`, "fail": fault(agora.StreamAborted, "no such file"), "refuse": fault(agora.StreamAborted, "out of paper"),
+				"echo": `"{}"`, "sum": `{"sum":12345678901234567890,"b":"\u003c"}`, "fail": fault(agora.StreamAborted, "no such file"), "refuse": fault(agora.StreamAborted, "out of paper"),
 			} {
 				if got := s.call(tool, `{}`); got != want {
 					t.Errorf("%s: the answer is %s, want %s", tool, got, want)

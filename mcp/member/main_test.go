@@ -3,6 +3,7 @@ package member_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -88,27 +89,49 @@ func stay(file string) {
 	}
 }
 
-// serveOld is a server of the legacy protocol by hand, which ends where the first message is not the handshake.
+// serveOld is a server of the legacy protocol by hand, which ends where the first message is not the handshake. Each of its lines has a byte order mark, and two messages.
 func serveOld() {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
-		line := in.Text()
-		id := "0"
-		if _, rest, ok := strings.Cut(line, `"id":`); ok {
-			id = rest[:strings.IndexAny(rest, ",}")]
-		}
-		switch {
-		case strings.Contains(line, `"initialize"`):
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}}`+"\n", id)
-		case strings.Contains(line, `"notifications/`):
-		case strings.Contains(line, `"tools/list"`):
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"now","inputSchema":{"type":"object"}}]}}`+"\n", id)
-		case strings.Contains(line, `"tools/call"`):
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"noon"}]}}`+"\n", id)
-		default:
-			os.Exit(1)
+		if answer := answerByHand(in.Bytes()); answer != "" {
+			fmt.Println("\xef\xbb\xbf" + `{"jsonrpc":"2.0","method":"notifications/message"} ` + answer)
 		}
 	}
+}
+
+// byHand are the tools of a server by hand.
+const byHand = `{"tools":[{"name":"now","inputSchema":{"type":"object"}},` +
+	`{"inputSchema":{"type":"object","title":"<","properties":{"z":{"maximum":18446744073709551615},"a":{"multipleOf":1.10}}},"name":"say"}]}`
+
+// answerByHand is what a server by hand answers to a message: the tool "say" returns the result that it is called with as a text, byte for byte.
+func answerByHand(message []byte) string {
+	var q struct {
+		ID     json.RawMessage
+		Method string
+		Params struct {
+			Name      string
+			Arguments struct{ Result string }
+		}
+	}
+	if err := json.Unmarshal(message, &q); err != nil {
+		os.Exit(10)
+	}
+	result := ""
+	switch {
+	case q.Method == "initialize":
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`
+	case strings.HasPrefix(q.Method, "notifications/"):
+		return ""
+	case q.Method == "tools/list":
+		result = byHand
+	case q.Method == "tools/call" && q.Params.Name == "say":
+		result = q.Params.Arguments.Result
+	case q.Method == "tools/call":
+		result = `{"content":[{"type":"text","text":"noon"}]}`
+	default:
+		os.Exit(1)
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, result)
 }
 
 // newTools returns the server that tests call.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/agora-relay/agora/mcp/stdio"
 )
 
 // process is a server that runs as a process, in a process group of its own where the system has such.
@@ -128,18 +130,18 @@ func (p *process) ended() string {
 
 // logLines logs what a server writes to stderr, line by line, until that ends.
 func logLines(stderr *os.File, log *slog.Logger) {
-	l := newLines(stderr, maxStderrLine)
+	l := stdio.NewLines(stderr, maxStderrLine)
 	for {
-		line, _, long, err := l.next()
-		if err != nil {
-			return
-		}
+		line, _, long, err := l.Next()
 		text := strings.ToValidUTF8(string(line), "\uFFFD")
 		if long {
 			text += "…"
 		}
 		if text != "" {
 			log.Info(text, "source", "stderr")
+		}
+		if err != nil {
+			return
 		}
 	}
 }

@@ -1,107 +1,130 @@
 package member
 
 import (
-	"bytes"
+	"encoding/base64"
 	"encoding/json"
-	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// payloadOf returns a result as the payload of a reply: what it says as JSON where it has such, else its text as a string, where that is all. One image, or other bytes, is {"media","data"} in base64; what is more
-// than one content is {"content":[…]}, each as MCP has it. A result that is an error is one.
+// payloadOf returns a result as the payload of a reply, each value as the server has spelled it: what it says as JSON where it has such, else its text as a string, where that is all. One image, or other
+// bytes, is {"media","data"} in base64; what is more than one content is {"content":[…]}, each as MCP has it. A result that is an error is one.
 func payloadOf(r *mcp.CallToolResult) (json.RawMessage, error) {
-	if r.IsError {
-		return nil, agora.Errorf(agora.StreamAborted, "%s", errorText(r))
-	}
-	if r.NeedsInput() {
+	said, ok := contentsOf(written(r.Meta))
+	switch {
+	case !ok:
+		return nil, agora.Errorf(agora.StreamAborted, "the tool's answer is malformed")
+	case r.IsError:
+		return nil, agora.Errorf(agora.StreamAborted, "%s", said.errorText())
+	case r.NeedsInput():
 		return nil, agora.Errorf(agora.StreamAborted, "the tool asks for what no caller can give it")
 	}
-	b, err := encode(said(r))
-	if err != nil {
-		return nil, agora.Errorf(agora.StreamAborted, "the tool's answer is malformed")
-	}
+	b := said.payload()
 	if len(b) > MaxResult {
 		return nil, agora.Errorf(agora.MessageTooLarge, "the tool's answer has more than %d bytes", MaxResult)
 	}
 	return b, nil
 }
 
-// media is bytes of a kind, as JSON has them.
-type media struct {
-	Media string `json:"media"`
-	Data  []byte `json:"data"`
-}
-
-// contents is a result of several parts, or of one that has more than a kind and bytes.
+// contents is what a result says, as the server has spelled it.
 type contents struct {
-	Content    []mcp.Content `json:"content"`
-	Structured any           `json:"structuredContent,omitempty"`
+	all        []byte    // a list; nil for none
+	parts      []content // of that list
+	structured []byte    // nil for none
 }
 
-// said returns what a result says, as a value to encode.
-func said(r *mcp.CallToolResult) any {
-	texts, all := textsOf(r.Content)
+// content is one part of a result.
+type content struct {
+	kind             string
+	text, mime, data []byte // strings as they are spelled; nil for none
+}
+
+// contentsOf returns what a result says; ok is false where that is malformed. Nothing is a result that says nothing.
+func contentsOf(result []byte) (c contents, ok bool) {
+	c.all, c.structured = rawjson.Member(result, "content"), rawjson.Member(result, "structuredContent")
+	if string(c.structured) == "null" {
+		c.structured = nil
+	}
+	if c.all == nil || string(c.all) == "null" {
+		return c, true
+	}
+	l := rawjson.NewList(c.all, deepest)
+	for l.Next() {
+		p, ok := contentOf(l.Val)
+		if !ok {
+			return c, false
+		}
+		c.parts = append(c.parts, p)
+	}
+	return c, !l.Failed()
+}
+
+// contentOf returns one part; ok is false where what it is does not hold for it.
+func contentOf(part []byte) (p content, ok bool) {
+	kind := rawjson.Member(part, "type")
+	if !isText(kind) {
+		return p, false
+	}
+	p = content{rawjson.Unquote(kind), rawjson.Member(part, "text"), rawjson.Member(part, "mimeType"), rawjson.Member(part, "data")}
+	switch p.kind {
+	case "text":
+		return p, isText(p.text)
+	case "image", "audio":
+		return p, isText(p.mime) && isText(p.data) && isBase64(rawjson.Unquote(p.data))
+	}
+	return p, true
+}
+
+func isText(value []byte) bool { return len(value) > 0 && value[0] == '"' }
+
+func isBase64(s string) bool {
+	_, err := base64.StdEncoding.DecodeString(s)
+	return err == nil
+}
+
+// payload returns the payload that says it.
+func (c *contents) payload() json.RawMessage {
+	other := slices.ContainsFunc(c.parts, func(p content) bool { return p.kind != "text" })
 	switch {
-	case r.StructuredContent != nil && all:
-		return structured(r.StructuredContent, texts)
-	case r.StructuredContent != nil:
-		return contents{r.Content, r.StructuredContent}
-	case len(r.Content) == 0:
-		return ""
-	case len(r.Content) == 1:
-		switch c := r.Content[0].(type) {
-		case *mcp.TextContent:
-			return c.Text
-		case *mcp.ImageContent:
-			return media{c.MIMEType, c.Data}
-		case *mcp.AudioContent:
-			return media{c.MIMEType, c.Data}
-		}
+	case c.structured != nil && !other:
+		return c.structured
+	case c.structured != nil:
+		return rawjson.With(c.list(), "structuredContent", c.structured)
+	case len(c.parts) == 0:
+		return json.RawMessage(`""`)
+	case len(c.parts) > 1:
+		return c.list()
 	}
-	return contents{Content: r.Content}
+	switch p := c.parts[0]; p.kind {
+	case "text":
+		return p.text
+	case "image", "audio":
+		return rawjson.With(rawjson.With([]byte("{}"), "media", p.mime), "data", p.data)
+	}
+	return c.list()
 }
 
-// textsOf returns the texts among contents, and whether there is nothing else.
-func textsOf(all []mcp.Content) (texts []string, alone bool) {
-	for _, c := range all {
-		if t, ok := c.(*mcp.TextContent); ok {
-			texts = append(texts, t.Text)
-		}
-	}
-	return texts, len(texts) == len(all)
-}
-
-// structured returns a structured result. It was decoded on its way here, and large numbers have lost digits: where the one text beside it is the same JSON, as servers are to have it, it is
-// taken as that was written.
-func structured(v any, texts []string) any {
-	if len(texts) != 1 {
-		return v
-	}
-	var same any
-	if json.Unmarshal([]byte(texts[0]), &same) != nil || !reflect.DeepEqual(same, v) {
-		return v
-	}
-	var b bytes.Buffer
-	if json.Compact(&b, []byte(texts[0])) != nil {
-		return v
-	}
-	return json.RawMessage(b.Bytes())
-}
+// list returns the parts as MCP has them.
+func (c *contents) list() []byte { return rawjson.With([]byte("{}"), "content", c.all) }
 
 // errorText returns why a tool has failed, in its own words where it has some.
-func errorText(r *mcp.CallToolResult) string {
-	texts, _ := textsOf(r.Content)
+func (c *contents) errorText() string {
+	var texts []string
+	for _, p := range c.parts {
+		if p.kind == "text" {
+			texts = append(texts, rawjson.Unquote(p.text))
+		}
+	}
 	if text := strings.TrimSpace(strings.Join(texts, "\n")); text != "" {
 		return cut(text, maxText)
 	}
-	if r.StructuredContent != nil {
-		if b, err := encode(r.StructuredContent); err == nil {
-			return cut(string(b), maxText)
-		}
+	if c.structured != nil {
+		return cut(string(c.structured), maxText)
 	}
 	return "the tool has failed"
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/agora-relay/agora/internal/quote"
 	"github.com/agora-relay/agora/mcp/agenttools"
 	"github.com/agora-relay/agora/mcp/host"
+	"github.com/agora-relay/agora/mcp/stdio"
 )
 
 func newMCP() *cobra.Command {
@@ -89,7 +90,7 @@ func (m *mcpVerb) run(cmd *cobra.Command, _ []string) error {
 	if m.tools {
 		others = agenttools.New(h.Present(), agenttools.Config{From: m.fromAgents, Log: cfg.Log})
 	}
-	return exit.Failed(cmd, h.Serve(cmd.Context(), stdio(cmd), others))
+	return exit.Failed(cmd, h.Serve(cmd.Context(), standardStreams(cmd), others))
 }
 
 // hostConfig returns what the flags say.
@@ -159,19 +160,14 @@ func (m *mcpVerb) fate(ctx context.Context, id string) (any, error) {
 	return json.RawMessage(b), nil
 }
 
-// stdio is MCP over a command's stdin and stdout.
-func stdio(cmd *cobra.Command) mcp.Transport {
+// standardStreams is MCP over a command's stdin and stdout.
+func standardStreams(cmd *cobra.Command) mcp.Transport {
 	in, ok := cmd.InOrStdin().(io.ReadCloser)
 	if !ok {
 		in = io.NopCloser(cmd.InOrStdin())
 	}
-	return &mcp.IOTransport{Reader: in, Writer: openWriter{cmd.OutOrStdout()}}
+	return &stdio.Transport{In: in, Out: cmd.OutOrStdout()}
 }
-
-// openWriter is a writer that Close leaves open.
-type openWriter struct{ io.Writer }
-
-func (openWriter) Close() error { return nil }
 
 func newInbox() *cobra.Command {
 	var v verb

@@ -1,4 +1,4 @@
-package member
+package stdio
 
 import (
 	"bufio"
@@ -10,21 +10,22 @@ import (
 // keptOfLong is how many bytes of the beginning, and of the end, of a line that is too long are kept.
 const keptOfLong = 512
 
-// lines reads lines of bounded length. One goroutine uses it.
-type lines struct {
+// Lines reads lines of bounded length. One goroutine uses it.
+type Lines struct {
 	in   *bufio.Reader
 	most int    // bytes of a line
 	line []byte // the last line
 	tail []byte // the end of the last line, where that was too long
 }
 
-func newLines(r io.Reader, most int) *lines {
-	return &lines{in: bufio.NewReaderSize(r, 64<<10), most: most}
+// NewLines returns the lines of a reader, each of most bytes at most.
+func NewLines(r io.Reader, most int) *Lines {
+	return &Lines{in: bufio.NewReaderSize(r, 64<<10), most: most}
 }
 
-// next returns the next line without its end, which stays valid until the next call. It blocks until there is one. Of a line that is too long it returns the beginning and the end alone,
-// and long is true. Behind the last line, and behind half a line at the end, it returns the error of the reader.
-func (l *lines) next() (line, tail []byte, long bool, err error) {
+// Next returns the next line without its end, which stays valid until the next call. It blocks until there is one. Of a line that is too long it returns the beginning and the end alone,
+// and long is true. Behind the last line it returns the error of the reader, and with it what stands there without an end.
+func (l *Lines) Next() (line, tail []byte, long bool, err error) {
 	if cap(l.line) > 256<<10 {
 		l.line = nil // one long line is no reason to keep as much for good
 	}
@@ -40,14 +41,14 @@ func (l *lines) next() (line, tail []byte, long bool, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, nil, false, err
+			return l.line, l.tail, long, err
 		}
 		return bytes.TrimRight(l.line, "\r\n"), l.tail, long, nil
 	}
 }
 
 // pass passes over a part of a line that is too long.
-func (l *lines) pass(part []byte) {
+func (l *Lines) pass(part []byte) {
 	if len(l.line) > keptOfLong {
 		l.tail = append(l.tail, l.line[len(l.line)-keptOfLong:]...)
 		l.line = append([]byte(nil), l.line[:keptOfLong]...)
