@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // Bounds of the result of a call.
@@ -61,7 +62,11 @@ func (w *answer) add(a client.Answer) {
 
 // end takes in the result behind the pieces.
 func (w *answer) end(a client.Answer) {
-	w.add(a)
+	if a.Media == "" && len(a.Body) > 0 && a.Body[0] == '"' && rawjson.Halved(a.Body) { // as text it would be another one
+		w.addText(string(a.Body), false)
+	} else {
+		w.add(a)
+	}
 	w.endItem()
 	if body := bytes.TrimSpace(a.Body); a.Media == "" && len(body) > 0 && body[0] != '"' && len(body) <= maxText {
 		w.value = body

@@ -45,7 +45,7 @@ func (t *Catalog) problem(x tool, err error) string {
 	case agora.StreamAborted:
 		return fmt.Sprintf("%s has not given its whole answer: %s. It may have done its work or not; check that before calling it again.", upper(who), said)
 	}
-	return fmt.Sprintf("The cluster can't be reached, or can't call %s now. It may have done its work or not. Try again in some seconds, and tell the user if that fails too.", who)
+	return fmt.Sprintf("The cluster can't call %s now: %s. It may have done its work or not. Try again in some seconds, and tell the user if that fails too.", who, said)
 }
 
 // answered is the sentence for an error that an agent has answered with.

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // maxSchema bounds the bytes of a schema: hosts show all of it to their models.
@@ -40,6 +41,9 @@ func inputSchema(raw json.RawMessage) (schema json.RawMessage, wrapped bool) {
 	if schema, wrapped = objectSchema(raw); !wellFormed(schema) || !accepted(schema) {
 		return openSchema, false
 	}
+	if schema = spelledOut(schema); len(schema) > 2*maxSchema {
+		return openSchema, false
+	}
 	return schema, wrapped
 }
 
@@ -67,8 +71,7 @@ func objectSchema(raw json.RawMessage) (schema json.RawMessage, wrapped bool) {
 	case top["type"] != nil || !hasAny(top, ofObjects) && !anything(top):
 		return wrap(raw), true
 	}
-	top["type"] = json.RawMessage(`"object"`)
-	return encoded(top), false
+	return rawjson.With(rawjson.Without(raw, "type"), "type", []byte(`"object"`)), false
 }
 
 // isObject reports whether a value of "type" is object, or a list with object in it.

@@ -172,6 +172,16 @@ func (b *bell) confirm() {
 // listening returns a transport whose connection the bell knows.
 func (b *bell) listening(t mcp.Transport) mcp.Transport { return heardTransport{t, b} }
 
+// hangUp closes the connection to the host, where there is one: what its tools wait for is for nobody then.
+func (b *bell) hangUp() {
+	b.mu.Lock()
+	conn := b.conn
+	b.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+}
+
 type heardTransport struct {
 	mcp.Transport
 	b *bell

@@ -82,6 +82,7 @@ func (h *Host) Serve(ctx context.Context, t mcp.Transport, others Catalog) error
 		}
 		work.Go(func() { _ = others.Serve(ctx, h.server) }) // it ends with ctx
 	}
+	defer context.AfterFunc(ctx, h.bell.hangUp)() // calls that wait for others end with it
 	err := h.server.Run(ctx, h.bell.listening(t))
 	if ctx.Err() != nil {
 		return nil

@@ -15,13 +15,12 @@ import (
 )
 
 const (
-	dialTime    = 10 * time.Second // for one attempt to be the agent
-	firstWait   = 5 * time.Second  // that a tool waits for the first connection
-	minRedial   = 200 * time.Millisecond
-	maxRedial   = 5 * time.Second
-	lookupTime  = 2 * time.Second // for who has the agent's id
-	maxHolder   = 200             // bytes of what is told of that one
-	contactTime = time.Second     // for a message to be taken by its receiver
+	dialTime   = 10 * time.Second // for one attempt to be the agent
+	firstWait  = 5 * time.Second  // that a tool waits for the first connection
+	minRedial  = 200 * time.Millisecond
+	maxRedial  = 5 * time.Second
+	lookupTime = 2 * time.Second // for who has the agent's id
+	maxHolder  = 200             // bytes of what is told of that one
 )
 
 // link keeps a client that is the agent: it dials again what can't be the agent now, or can't be it any more.
@@ -149,28 +148,6 @@ func (l *link) client(ctx context.Context) (*client.Client, error) {
 		case <-ctx.Done():
 			return nil, l.trouble()
 		}
-	}
-}
-
-// trouble returns why there is no connection now, as a sentence that says what to do; nil where there is one.
-func (l *link) trouble() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch e := agora.AsError(l.err); {
-	case l.err == nil:
-		return nil
-	case errors.Is(l.err, client.ErrTakenOver):
-		return fmt.Errorf("another connection has become agent %q; start this server with another id: agora mcp --as OTHER-ID", l.cfg.Agent)
-	case e.Code == agora.AgentExists:
-		by := "by another connection"
-		if l.holder != "" {
-			by = "by: " + l.holder
-		}
-		return fmt.Errorf("agent %q is in use %s; this server goes on trying. End that one, or start this server with another id: agora mcp --as OTHER-ID", l.cfg.Agent, by)
-	case e.Code == agora.Unauthorized, e.Code == agora.Forbidden:
-		return fmt.Errorf("the cluster refuses this agent's credentials (%s); the person who runs this must give a token for agent %q by --token-file, which is read again at each attempt", e.Message, l.cfg.Agent)
-	default:
-		return fmt.Errorf("no edge of the cluster can be reached now (%s); connecting goes on by itself: try again in some seconds", brief(l.err))
 	}
 }
 

@@ -23,9 +23,18 @@ func (h *Host) Present() Present { return Present{h} }
 // Agent returns the agent's id.
 func (p Present) Agent() string { return p.h.cfg.Client.Agent }
 
+// client returns the connection that there is. UNAVAILABLE, with a sentence for a model.
+func (p Present) client(ctx context.Context) (*client.Client, error) {
+	c, err := p.h.link.client(ctx)
+	if err != nil {
+		return nil, &agora.Error{Code: agora.Unavailable, Message: err.Error()}
+	}
+	return c, nil
+}
+
 // Agents is [client.Client.Agents].
 func (p Present) Agents(ctx context.Context) ([]agora.Agent, error) {
-	c, err := p.h.link.client(ctx)
+	c, err := p.client(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +43,7 @@ func (p Present) Agents(ctx context.Context) ([]agora.Agent, error) {
 
 // AgentCard is [client.Client.AgentCard].
 func (p Present) AgentCard(ctx context.Context, id string) (agora.Agent, error) {
-	c, err := p.h.link.client(ctx)
+	c, err := p.client(ctx)
 	if err != nil {
 		return agora.Agent{}, err
 	}
@@ -43,7 +52,7 @@ func (p Present) AgentCard(ctx context.Context, id string) (agora.Agent, error) 
 
 // FindAgents is [client.Client.FindAgents].
 func (p Present) FindAgents(ctx context.Context, q client.Query) ([]agora.Agent, error) {
-	c, err := p.h.link.client(ctx)
+	c, err := p.client(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +61,7 @@ func (p Present) FindAgents(ctx context.Context, q client.Query) ([]agora.Agent,
 
 // CallTool is [client.Client.CallTool].
 func (p Present) CallTool(ctx context.Context, to, tool string, arguments any) (*client.Call, error) {
-	c, err := p.h.link.client(ctx)
+	c, err := p.client(ctx)
 	if err != nil {
 		return nil, err
 	}

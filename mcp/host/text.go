@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/mcp/inbox"
 )
 
@@ -68,24 +69,45 @@ func textOf(it inbox.Item) string {
 
 // payloadText returns a payload as text: its "text" where that is all it has beside a request_id, a string as what it is, any other JSON as JSON.
 func payloadText(payload json.RawMessage) string {
-	var members map[string]json.RawMessage
-	switch trimmed := bytes.TrimSpace(payload); {
+	trimmed := bytes.TrimSpace(payload)
+	switch {
 	case len(trimmed) == 0 || string(trimmed) == "null":
 		return ""
 	case trimmed[0] == '"':
-		return unquoted(trimmed)
-	case json.Unmarshal(trimmed, &members) != nil:
+		return rawjson.Unquote(trimmed)
+	case trimmed[0] != '{':
 		return string(trimmed)
 	}
-	text, there := members["text"]
-	_, named := members["request_id"]
-	switch {
-	case there && len(text) > 0 && text[0] == '"' && (len(members) == 1 || named && len(members) == 2):
-		return unquoted(text)
-	case named && len(members) == 1:
-		return ""
+	if text, ok := plainText(trimmed); ok {
+		return text
 	}
 	return string(payload)
+}
+
+// deepest is how deeply values are looked into, which is as deeply as anything decodes them.
+const deepest = 10000
+
+// plainText returns the text of an object that says nothing else: it has a text, or a request_id, or both, and each once.
+func plainText(object []byte) (text string, ok bool) {
+	var raw []byte
+	all, texts, names := 0, 0, 0
+	for o := rawjson.NewObject(object, deepest); o.Next(); all++ {
+		switch string(o.Name()) {
+		case "text":
+			raw, texts = o.Val, texts+1
+		case requestID:
+			names++
+		}
+	}
+	switch {
+	case all == 0 || all > texts+names || texts > 1 || names > 1:
+		return "", false
+	case texts == 0:
+		return "", true
+	case raw[0] != '"':
+		return "", false
+	}
+	return rawjson.Unquote(raw), true
 }
 
 // counted is a number of things in words.
@@ -94,12 +116,6 @@ func counted(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func unquoted(raw json.RawMessage) string {
-	var text string
-	_ = json.Unmarshal(raw, &text) // the cluster has checked it
-	return text
 }
 
 // brief returns an error's own words, without its cause, which is for logs.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/quote"
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/mcp/inbox"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -23,8 +24,8 @@ var askTool = &mcp.Tool{
 
 type askIn struct {
 	To      string   `json:"to,omitempty" jsonschema:"id of the agent, as agora_who lists it"`
-	Text    string   `json:"text,omitempty" jsonschema:"the question or task"`
-	Payload any      `json:"payload,omitempty" jsonschema:"instead of text, or beside it: a JSON object"`
+	Text    spoken   `json:"text,omitempty" jsonschema:"the question or task"`
+	Payload members  `json:"payload,omitempty" jsonschema:"instead of text, or beside it: a JSON object"`
 	ID      string   `json:"id,omitempty" jsonschema:"instead of all that: id of a question asked before, to wait for its answer"`
 	WaitS   *float64 `json:"wait_s,omitempty" jsonschema:"seconds to wait for the answer, 0 to 50; 50 if left out"`
 }
@@ -80,10 +81,13 @@ func (h *Host) ask(ctx context.Context, req *mcp.CallToolRequest, in askIn) (out
 	return out, nil
 }
 
+// requestID is the member of a payload that makes it a question, and names that.
+const requestID = "request_id"
+
 // question sends a question, or finds one that was asked before. Its error is for a model.
 func (h *Host) question(ctx context.Context, in askIn) (*sending, error) {
 	if in.ID != "" {
-		if in.Text != "" || in.Payload != nil {
+		if len(in.Text)+len(in.Payload) > 0 {
 			return nil, errors.New("give either the id of a question asked before, or a new question")
 		}
 		if m := h.sent.find(in.ID); m != nil && m.request != "" {
@@ -91,20 +95,18 @@ func (h *Host) question(ctx context.Context, in askIn) (*sending, error) {
 		}
 		return nil, fmt.Errorf("no question %q is known here: perhaps this server was started anew since. Its answer comes to your mailbox (agora_inbox)", in.ID)
 	}
-	payload, err := body(in.Text, in.Payload)
+	payload, err := body(in.Text, anything(in.Payload))
 	if err != nil {
 		return nil, err
 	}
-	object, ok := payload.(map[string]any)
-	if !ok {
-		return nil, errors.New("the payload of a question is a JSON object")
+	if name := rawjson.Member(payload, requestID); len(name) > 2 && name[0] == '"' {
+		return h.dispatch(ctx, in.To, rawjson.Unquote(name), payload)
 	}
-	name, ok := object["request_id"].(string)
-	if !ok || name == "" {
-		name = "ask-" + strings.ToLower(rand.Text()[:12])
-		object["request_id"] = name
+	name := "ask-" + strings.ToLower(rand.Text()[:12])
+	if rawjson.Member(payload, requestID) != nil { // one that names no request
+		payload = rawjson.Without(payload, requestID)
 	}
-	return h.dispatch(ctx, in.To, name, object)
+	return h.dispatch(ctx, in.To, name, rawjson.With(payload, requestID, rawjson.AppendString(nil, name)))
 }
 
 // answer takes what there is of an answer.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/quote"
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/mcp/inbox"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -156,18 +157,19 @@ func message(it inbox.Item, offset, room int) messageOut {
 // structured reports whether a payload says more than its text does.
 func structured(payload json.RawMessage) bool {
 	trimmed := bytes.TrimSpace(payload)
-	return len(trimmed) > 0 && trimmed[0] != '"' && payloadText(payload) == string(payload)
+	if len(trimmed) == 0 || rawjson.Halved(payload) { // text has no half surrogate pairs
+		return len(trimmed) > 0
+	}
+	return trimmed[0] != '"' && payloadText(payload) == string(payload)
 }
 
 // textMember returns the text of a payload that has more than that.
 func textMember(payload json.RawMessage) string {
-	var p struct {
-		Text json.RawMessage `json:"text"`
-	}
-	if json.Unmarshal(payload, &p) != nil || len(p.Text) == 0 || p.Text[0] != '"' {
+	text := rawjson.Member(payload, "text")
+	if len(text) == 0 || text[0] != '"' {
 		return ""
 	}
-	return unquoted(p.Text)
+	return rawjson.Unquote(text)
 }
 
 // lossOf says what a gap means.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -17,9 +18,9 @@ var replyTool = &mcp.Tool{
 }
 
 type replyIn struct {
-	Seq     uint64 `json:"seq" jsonschema:"seq of the message, as agora_inbox lists it"`
-	Text    string `json:"text,omitempty" jsonschema:"the answer"`
-	Payload any    `json:"payload,omitempty" jsonschema:"instead of text, or an object beside it: any JSON"`
+	Seq     uint64   `json:"seq" jsonschema:"seq of the message, as agora_inbox lists it"`
+	Text    spoken   `json:"text,omitempty" jsonschema:"the answer"`
+	Payload anything `json:"payload,omitempty" jsonschema:"instead of text, or an object beside it: any JSON"`
 }
 
 type replyOut struct {
@@ -62,7 +63,7 @@ func (h *Host) reply(ctx context.Context, _ *mcp.CallToolRequest, in replyIn) (o
 }
 
 // answer replies to a request, by the connection that there is now. Its errors are for a model.
-func (h *Host) answer(ctx context.Context, m *client.Message, payload any) error {
+func (h *Host) answer(ctx context.Context, m *client.Message, payload json.RawMessage) error {
 	c, err := h.link.client(ctx)
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func (h *Host) answer(ctx context.Context, m *client.Message, payload any) error
 	}
 	about := fmt.Sprintf("agent %.100q", m.From)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("the cluster has not confirmed within %v that the answer to %s is stored: it may still be. Answer again: who asks takes the first answer", sendTime, about)
+		return h.stuck("the cluster has not confirmed within %v that the answer to %s is stored: it may still be. Answer again: who asks takes the first answer", sendTime, about)
 	}
 	if err != nil {
 		return h.failed(about, err)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -21,9 +22,9 @@ var sendTool = &mcp.Tool{
 
 type sendIn struct {
 	To      string   `json:"to" jsonschema:"id of the agent, as agora_who lists it"`
-	Text    string   `json:"text,omitempty" jsonschema:"what to say"`
-	Payload any      `json:"payload,omitempty" jsonschema:"instead of text, or an object beside it: any JSON"`
-	WaitS   *float64 `json:"wait_s,omitempty" jsonschema:"seconds to wait until it is acked, 0 to 50; 1 if left out"`
+	Text    spoken   `json:"text,omitempty" jsonschema:"what to say"`
+	Payload anything `json:"payload,omitempty" jsonschema:"instead of text, or an object beside it: any JSON"`
+	WaitS   *float64 `json:"wait_s,omitempty" jsonschema:"seconds to wait until it is acked, 0 to 50; 0 if left out: a model acknowledges what it has read, which may take long"`
 }
 
 type sendOut struct {
@@ -45,14 +46,16 @@ func (h *Host) send(ctx context.Context, _ *mcp.CallToolRequest, in sendIn) (out
 	if err != nil {
 		return out, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, seconds(in.WaitS, contactTime))
-	defer cancel()
-	_ = m.p.WaitFor(waiting, agora.Acked) // how far it came is told either way
+	if wait := seconds(in.WaitS, 0); wait > 0 {
+		waiting, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		_ = m.p.WaitFor(waiting, agora.Acked) // how far it came is told either way
+	}
 	return sendOut{m.p.ID(), in.To, m.tier()}, nil
 }
 
 // dispatch sends a message and waits until it is stored. Its errors are for a model.
-func (h *Host) dispatch(ctx context.Context, to, request string, payload any) (*sending, error) {
+func (h *Host) dispatch(ctx context.Context, to, request string, payload json.RawMessage) (*sending, error) {
 	if to == "" {
 		return nil, errors.New("say to which agent: agora_who lists the ids")
 	}
@@ -89,7 +92,7 @@ func (h *Host) unsent(about string, m *sending, err error) error {
 		}
 		return fmt.Errorf("not sent to %s: the cluster did not take it within %v: try again", about, sendTime)
 	default:
-		return fmt.Errorf("message %s to %s was written, but the cluster has not confirmed yet that it is stored; that goes on by itself. Do not send it again: agora_why with id %s says what becomes of it", m.p.ID(), about, m.p.ID())
+		return h.stuck("message %s to %s was written, but the cluster has not confirmed yet that it is stored; that goes on by itself. Do not send it again: agora_why with id %s says what becomes of it", m.p.ID(), about, m.p.ID())
 	}
 }
 

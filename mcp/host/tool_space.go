@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/quote"
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -49,9 +51,9 @@ type spaceIn struct {
 }
 
 type publishIn struct {
-	Space string         `json:"space" jsonschema:"name of a space that you have joined"`
-	Text  string         `json:"text,omitempty" jsonschema:"what to say"`
-	Data  map[string]any `json:"data,omitempty" jsonschema:"instead of text, or beside it: a JSON object"`
+	Space string  `json:"space" jsonschema:"name of a space that you have joined"`
+	Text  spoken  `json:"text,omitempty" jsonschema:"what to say"`
+	Data  members `json:"data,omitempty" jsonschema:"instead of text, or beside it: a JSON object"`
 }
 
 type publishOut struct {
@@ -68,6 +70,7 @@ type spaceEvents struct {
 	Events  []eventOut `json:"events"`
 	Next    uint64     `json:"next,omitempty" jsonschema:"there are more events: call agora_read_space again with after set to this"`
 	Missed  bool       `json:"missed,omitempty" jsonschema:"events before these are held no more"`
+	Trouble string     `json:"trouble,omitempty" jsonschema:"why there is no connection now"`
 }
 
 type eventOut struct {
@@ -95,7 +98,10 @@ func (h *Host) join(ctx context.Context, _ *mcp.CallToolRequest, in joinIn) (out
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	if in.Leave {
-		return out, h.feeds.leave(ctx, in.Space)
+		if err := h.feeds.leave(ctx, in.Space); err != nil {
+			return out, h.stuck("%w", err)
+		}
+		return out, nil
 	}
 	if _, err := h.link.client(ctx); err != nil {
 		return out, err
@@ -106,7 +112,7 @@ func (h *Host) join(ctx context.Context, _ *mcp.CallToolRequest, in joinIn) (out
 	}
 	f, fresh, err := h.feeds.join(ctx, in.Space, history)
 	if err != nil {
-		return out, err
+		return out, h.stuck("%w", err)
 	}
 	if fresh && history > 0 {
 		settled, done := context.WithTimeout(ctx, settleTime)
@@ -117,18 +123,12 @@ func (h *Host) join(ctx context.Context, _ *mcp.CallToolRequest, in joinIn) (out
 }
 
 func (h *Host) publish(ctx context.Context, _ *mcp.CallToolRequest, in publishIn) (out publishOut, err error) {
-	data := map[string]any{}
-	for key, value := range in.Data {
-		data[key] = value
-	}
-	if in.Text != "" {
-		if _, there := data["text"]; there {
-			return out, errors.New("data has a text already: leave out one of the two")
-		}
-		data["text"] = in.Text
-	}
-	if len(data) == 0 {
+	data, err := body(in.Text, anything(in.Data))
+	switch {
+	case errors.Is(err, errNothingSaid) || err == nil && string(rawjson.Without(data)) == "{}":
 		return out, errors.New("give the text to publish, or data")
+	case err != nil:
+		return out, errors.New("data has a text already: leave out one of the two")
 	}
 	c, err := h.link.client(ctx)
 	if err != nil {
@@ -142,14 +142,14 @@ func (h *Host) publish(ctx context.Context, _ *mcp.CallToolRequest, in publishIn
 	defer cancel()
 	space, _ := f.member()
 	if space == nil {
-		return out, fmt.Errorf("the membership of space %.100q is being made again: try again in some seconds", in.Space)
+		return out, h.stuck("the membership of space %.100q is being made again: try again in some seconds", in.Space)
 	}
 	err = space.Publish(ctx, data)
 	switch {
 	case err != nil && c.Err() != nil:
 		return out, advised(fmt.Sprintf("space %.100q", in.Space), client.ErrUnknown)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return out, fmt.Errorf("the cluster has not confirmed within %v that this is stored in space %.100q: it may still be. Read the space before you publish it again", sendTime, in.Space)
+		return out, h.stuck("the cluster has not confirmed within %v that this is stored in space %.100q: it may still be. Read the space before you publish it again", sendTime, in.Space)
 	case err != nil:
 		return out, h.failed(fmt.Sprintf("space %.100q", in.Space), err)
 	}
@@ -174,6 +174,9 @@ func (h *Host) readSpace(ctx context.Context, _ *mcp.CallToolRequest, in spaceIn
 	ctx, cancel := context.WithTimeout(ctx, max(seconds(in.WaitS, 0), settleTime))
 	defer cancel()
 	_ = f.until(ctx, func() bool { return f.news(in.After) }) // what there is then is listed
+	if trouble := h.link.trouble(); trouble != nil {
+		out.Trouble = trouble.Error()
+	}
 	return f.list(out, in.After), nil
 }
 
@@ -255,21 +258,14 @@ func (h *happening) out(offset, room int) eventOut {
 
 // published returns what an event says, without what the cluster has set, and whether that is text alone.
 func published(data json.RawMessage) (rest json.RawMessage, plain bool) {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(data, &members) != nil {
+	if trimmed := bytes.TrimSpace(data); len(trimmed) == 0 || trimmed[0] != '{' {
 		return data, len(data) == 0
 	}
-	delete(members, "from")
-	delete(members, "timestamp")
-	text, there := members["text"]
-	if plain = len(members) == 0 || there && len(members) == 1 && text[0] == '"'; plain && !there {
+	if rest = rawjson.Without(data, "from", "timestamp"); string(rest) == "{}" {
 		return nil, true
 	}
-	rest, err := json.Marshal(members)
-	if err != nil {
-		return data, false
-	}
-	return rest, plain
+	_, plain = plainText(rest)
+	return rest, plain && rawjson.Member(rest, requestID) == nil && !rawjson.Halved(rest)
 }
 
 func (o spaceEvents) text() string {
@@ -293,6 +289,9 @@ func (o spaceEvents) text() string {
 	}
 	if o.Next > 0 {
 		fmt.Fprintf(&b, "There are more: after=%d.", o.Next)
+	}
+	if o.Trouble != "" {
+		b.WriteString("\nNot connected: " + o.Trouble)
 	}
 	return b.String()
 }

@@ -56,7 +56,7 @@ type agentOut struct {
 type skillOut struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	Schema      any    `json:"schema,omitempty"`
+	Schema      any    `json:"schema,omitempty" jsonschema:"JSON Schema of what it takes"`
 }
 
 type spaceOut struct {

@@ -110,7 +110,7 @@ func (o whyOut) text() string {
 		fmt.Fprintf(&b, "%s to %s, %d s ago, is %s: %s.\n", f.ID, f.To, f.AgeS, f.Tier, f.Meaning)
 	}
 	if o.Cluster != nil {
-		raw, _ := json.Marshal(o.Cluster)
+		raw, _ := encode(o.Cluster)
 		text, _ := cut(string(raw), 0, contentRoom/2)
 		b.WriteString("The cluster: " + text + "\n")
 	}
