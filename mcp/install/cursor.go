@@ -29,7 +29,7 @@ func cursor(c Config) Plan {
 	}}
 	if c.Scope == Project {
 		at := filepath.Join(home, ".cursor", "rules", c.Name+".mdc")
-		p.Files = append(p.Files, File{Path: at, What: "a rule that has the model look into its mailbox", change: wholeFile(ruleHead + rule + "\n")})
+		p.Files = append(p.Files, File{Path: at, What: ruleEntry, change: wholeFile(ruleHead + rule + "\n")})
 	} else {
 		p.Notes = append(p.Notes, "Rules of a user stand in Cursor's settings, and not in a file: add there: "+rule)
 	}

@@ -42,7 +42,7 @@ type Edit struct {
 	File
 	at     place  // the file, behind symbolic links
 	before []byte // nil for none
-	after  []byte
+	after  []byte // nil for none
 }
 
 // Edit reads the file and returns the change to it. It changes nothing. It fails where the file can't be read, is not of the form
@@ -111,9 +111,11 @@ func read(root *os.Root, path string) ([]byte, error) {
 }
 
 // Changes reports whether the file lacks anything.
-func (e Edit) Changes() bool { return e.before == nil || !bytes.Equal(e.before, e.after) }
+func (e Edit) Changes() bool {
+	return (e.before == nil) != (e.after == nil) || !bytes.Equal(e.before, e.after)
+}
 
-// Write makes the change where there is one. Readers see the file of before or the whole one of after. Its mode stays; a new one is
+// Write makes the change where there is one. A file of which nothing is left is removed. Readers see the file of before or the whole one of after. Its mode stays; a new one is
 // for its owner alone where it is a user's. Directories are made. It fails where the file was changed since it was read, and where a link leads out of the project by now.
 func (e Edit) Write() error {
 	if !e.Changes() {
@@ -124,7 +126,21 @@ func (e Edit) Write() error {
 		return err
 	}
 	defer root.Close()
+	if e.after == nil {
+		if err := e.asRead(root); err != nil {
+			return err
+		}
+		return root.Remove(e.at.name)
+	}
 	return e.write(root)
+}
+
+// asRead fails where the file was changed since it was read.
+func (e Edit) asRead(root *os.Root) error {
+	if now, err := read(root, e.at.name); err != nil || !bytes.Equal(now, e.before) {
+		return errors.Join(fmt.Errorf("%s was changed meanwhile: run it again", e.Path), err)
+	}
+	return nil
 }
 
 func (e Edit) write(root *os.Root) error {
@@ -149,8 +165,8 @@ func (e Edit) write(root *os.Root) error {
 	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	if now, err := read(root, e.at.name); err != nil || !bytes.Equal(now, e.before) {
-		return errors.Join(fmt.Errorf("%s was changed meanwhile: run it again", e.Path), err)
+	if err := e.asRead(root); err != nil {
+		return err
 	}
 	return root.Rename(name, e.at.name)
 }

@@ -3,18 +3,19 @@ package install
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // anna is what a user says who has her own edges, credentials and spaces.
 var anna = Config{
-	Dir: "/home/anna/myproject", Home: "/home/anna", Program: "agora", Agent: "anna's agent",
+	Dir: "/home/anna/myproject", Home: "/home/anna", Program: "agora", Agent: "anna's agent", System: "linux",
 	URL: "wss://e1.example.com,wss://e2.example.com", TokenFile: "/home/anna/.agora token", Spaces: []string{"general", "task.review"},
 }
 
 // plain is one who says nothing.
-var plain = Config{Dir: "/home/anna/myproject", Home: "/home/anna", Program: "/opt/agora/bin/agora", Agent: "host-myproject"}
+var plain = Config{Dir: "/home/anna/myproject", Home: "/home/anna", Program: "/opt/agora/bin/agora", Agent: "auto:host-myproject", System: "linux"}
 
 func TestWhatHostsAreToldIsKnown(t *testing.T) {
 	t.Parallel()
@@ -22,7 +23,9 @@ func TestWhatHostsAreToldIsKnown(t *testing.T) {
 		for name, c := range map[string]Config{"project": plain, "user": anna} {
 			t.Run(host+" "+name, func(t *testing.T) {
 				t.Parallel()
-				c.Host, c.Scope = host, Scope(name)
+				if c.Host, c.Scope = host, Scope(name); !slices.Contains(scopesOf(host), c.Scope) {
+					return
+				}
 				golden(t, host+"-"+name+".txt", printed(t, c))
 			})
 		}
@@ -62,15 +65,55 @@ func printed(t *testing.T, c Config) string {
 	return b.String()
 }
 
+// scopesOf returns the scopes in which a host is configured.
+func scopesOf(host string) []Scope {
+	if OfUser(host, "") {
+		return []Scope{User}
+	}
+	return []Scope{Project, User}
+}
+
+func TestSettingsLieWhereTheSystemHasThem(t *testing.T) {
+	t.Parallel()
+	for system, want := range map[string]string{
+		"linux": "/home/anna/.config", "darwin": "/home/anna/Library/Application Support", "windows": "/home/anna/AppData/Roaming",
+	} {
+		c := anna
+		c.Scope, c.System = User, system
+		for host, file := range map[string]string{"claude-desktop": "Claude/claude_desktop_config.json", "vscode": "Code/User/mcp.json"} {
+			c.Host = host
+			if got := planned(t, c).Files[0].Path; got != filepath.Join(want, file) {
+				t.Errorf("%s on %s: %s, want it in %s", host, system, got, want)
+			}
+		}
+	}
+}
+
+func TestHostsWithoutFilesOfAProjectAreConfiguredForTheirUser(t *testing.T) {
+	t.Parallel()
+	for _, host := range ofUsersAlone {
+		c := plain
+		c.Host = host
+		if at := planned(t, c).Files[0].Path; !strings.HasPrefix(at, c.Home) || strings.HasPrefix(at, c.Dir) {
+			t.Errorf("%s is configured by %s", host, at)
+		}
+		c.Scope = Project
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "--scope user") {
+			t.Errorf("for a project: %v", err)
+		}
+	}
+}
+
 func TestHomesOfHostsMayBeElsewhere(t *testing.T) {
 	t.Parallel()
 	c := anna
 	c.Scope, c.Getenv = User, func(name string) string {
-		return map[string]string{"CODEX_HOME": "/srv/codex", "CLAUDE_CONFIG_DIR": "/srv/claude"}[name]
+		return map[string]string{"CODEX_HOME": "/srv/codex", "CLAUDE_CONFIG_DIR": "/srv/claude", "XDG_CONFIG_HOME": "/srv/config"}[name]
 	}
 	for host, want := range map[string][]string{
 		"codex":       {"/srv/codex/config.toml", "/srv/codex/hooks.json"},
 		"claude-code": {"/srv/claude/.claude.json", "/srv/claude/settings.json"},
+		"opencode":    {"/srv/config/opencode/opencode.json", "/srv/config/opencode/agora.md"},
 	} {
 		c.Host = host
 		for k, f := range planned(t, c).Files {

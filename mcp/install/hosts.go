@@ -9,11 +9,18 @@ import (
 
 // hosts has what configures each of them.
 var hosts = map[string]func(Config) Plan{
-	"claude-code": claudeCode,
-	"codex":       codex,
-	"cursor":      cursor,
-	"gemini":      gemini,
+	"claude-code":    claudeCode,
+	"claude-desktop": claudeDesktop,
+	"codex":          codex,
+	"cursor":         cursor,
+	"gemini":         gemini,
+	"opencode":       openCode,
+	"vscode":         vsCode,
+	"windsurf":       windsurf,
 }
+
+// ofUsersAlone are the hosts that read no files of a project.
+var ofUsersAlone = []string{"claude-desktop", "windsurf"}
 
 // Hosts returns the names of the hosts that can be configured, sorted.
 func Hosts() []string { return slices.Sorted(maps.Keys(hosts)) }
@@ -24,16 +31,19 @@ const hookSeconds = 5
 const (
 	serverEntry = "the MCP server"
 	hookEntries = "hooks that tell the model what waits for it"
+	startHook   = "a hook that tells the model at the start of a session what waits for it"
+	ruleEntry   = "a rule that has the model look into its mailbox"
 )
 
 // server is how hosts describe an MCP server in JSON.
 type server struct {
+	Type    string   `json:"type,omitempty"`
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
 }
 
 func (c Config) serverEdit() edit {
-	return edit{path: []string{"mcpServers", c.Name}, value: server{c.Program, c.serverArgs()}}
+	return edit{path: []string{"mcpServers", c.Name}, value: server{Command: c.Program, Args: c.serverArgs()}}
 }
 
 // matcherHook is a hook of hosts that group hooks by what they match. Without a matcher it matches everything.
@@ -80,7 +90,7 @@ func codex(c Config) Plan {
 	}
 	h := commandHook{Command: c.hookCommand(), Timeout: hookSeconds}
 	p.Files = []File{
-		{Path: filepath.Join(home, "config.toml"), What: serverEntry, change: tomlTable{c.Name, server{c.Program, c.serverArgs()}}},
+		{Path: filepath.Join(home, "config.toml"), What: serverEntry, change: tomlTable{c.Name, server{Command: c.Program, Args: c.serverArgs()}}},
 		{Path: filepath.Join(home, "hooks.json"), What: hookEntries, change: jsonEdits{hookEdit("SessionStart", h), hookEdit("UserPromptSubmit", h)}},
 	}
 	return p

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -22,14 +23,15 @@ const (
 type Config struct {
 	Host  string // one of [Hosts]
 	Name  string // of the server, as the host shows it; "agora" if empty
-	Scope Scope  // Project if empty
+	Scope Scope  // Project if empty, and User for hosts that read no files of a project
 
 	Dir    string              // absolute path of the project
 	Home   string              // absolute path of the user's home
 	Getenv func(string) string // finds homes of hosts that are elsewhere; nil: none is
+	System string              // operating system, as [runtime.GOOS] names it; that of this program if empty
 
 	Program   string   // name or absolute path of the program agora
-	Agent     string   // id that the host's model has in the cluster
+	Agent     string   // id that the host's model has in the cluster, or what the program makes one of: see [Auto]
 	URL       string   // addresses of edges, separated by commas; empty: those that the program has of its own
 	TokenFile string   // absolute path of the file with the credentials; empty: none
 	Spaces    []string // that the agent joins
@@ -39,6 +41,8 @@ type Config struct {
 type Plan struct {
 	Files []File
 	Notes []string // what the user has to do besides, in sentences
+
+	removes bool // it takes away
 }
 
 // New returns what configures a host. It reads and writes nothing. The error says what in the configuration can't be.
@@ -51,10 +55,33 @@ func New(c Config) (Plan, error) {
 	for k := range p.Files {
 		p.Files[k].private, p.Files[k].root = c.Scope == User, c.rootOf(p.Files[k].Path)
 	}
-	if c.Scope == User {
-		p.Notes = append(p.Notes, fmt.Sprintf("Every session is the agent %s: of two at a time the first one has the id, and the tools of the other say so.", c.Agent))
-	}
+	p.Notes = append(p.Notes, c.whose()...)
 	return p, nil
+}
+
+// Auto begins what stands for an agent's id where several people have a file: "auto:NAME" is NAME, and the name of the user who starts the host.
+const Auto = "auto"
+
+// whose says who is the agent.
+func (c Config) whose() []string {
+	name, auto := strings.CutPrefix(c.Agent, Auto+":")
+	switch {
+	case c.Scope == User:
+		if auto {
+			name += "-" + userName
+		}
+		return []string{fmt.Sprintf("Every session is the agent %s: of two at a time the first one has the id, and the tools of the other say so.", name)}
+	case auto:
+		return []string{fmt.Sprintf("Each user is an agent of its own, %s-%s: these files may be shared.", name, userName)}
+	}
+	return []string{fmt.Sprintf("Whoever has these files is the agent %s: of two at a time the first one has the id. Leave out --as where they are shared.", c.Agent)}
+}
+
+const userName = "<your user name>"
+
+// OfUser reports whether a scope of a host is a user's; the empty one is what the host reads.
+func OfUser(host string, scope Scope) bool {
+	return Config{Host: host, Scope: scope}.withDefaults().Scope == User
 }
 
 // rootOf returns the directory that no link of a file leads out of: the project, the user's home, or where the user has said that a host has its own.
@@ -73,7 +100,11 @@ func (c Config) withDefaults() Config {
 	if c.Name == "" {
 		c.Name = "agora"
 	}
-	if c.Scope == "" {
+	switch {
+	case c.Scope != "":
+	case slices.Contains(ofUsersAlone, c.Host):
+		c.Scope = User
+	default:
 		c.Scope = Project
 	}
 	if c.Getenv == nil {
@@ -94,6 +125,8 @@ func (c Config) check() error {
 		return fmt.Errorf("no host is called %q: say one of %s", c.Host, strings.Join(Hosts(), ", "))
 	case c.Scope != Project && c.Scope != User:
 		return fmt.Errorf("no scope is called %q: say project or user", c.Scope)
+	case c.Scope == Project && slices.Contains(ofUsersAlone, c.Host):
+		return fmt.Errorf("%s reads no files of a project: say --scope user", c.Host)
 	case !serverName.MatchString(c.Name):
 		return fmt.Errorf("a server can't be called %q: a name has 1 to 64 letters, digits, - and _", c.Name)
 	case !filepath.IsAbs(c.Dir) || !filepath.IsAbs(c.Home):

@@ -100,6 +100,9 @@ func (e edit) appendTo(raw json.RawMessage) (json.RawMessage, error) {
 
 // runs reports whether an entry of a list of hooks, or a hook within it, runs a command.
 func runs(entry any, command string) bool {
+	if entry == command {
+		return true
+	}
 	o, _ := entry.(map[string]any)
 	within, _ := o["hooks"].([]any)
 	return o["command"] == command || slices.ContainsFunc(within, func(h any) bool { return runs(h, command) })

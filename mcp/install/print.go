@@ -5,11 +5,13 @@ import (
 	"io"
 )
 
-// Print writes what to add to which file, for people who add it themselves.
+// Print writes what to add to which file, or what to remove from it, for people who do that themselves.
 func (p Plan) Print(out io.Writer) error {
 	for _, f := range p.Files {
 		var err error
-		if f.Command != "" {
+		if p.removes {
+			_, err = fmt.Fprintf(out, "Remove from %s %s:\n\n%s\n", f.Path, f.What, f.Text())
+		} else if f.Command != "" {
 			_, err = fmt.Fprintf(out, "Run this for %s, which stands in %s:\n\n%s\n\n", f.What, f.Path, f.Command)
 		} else {
 			_, err = fmt.Fprintf(out, "Add to %s %s:\n\n%s\n", f.Path, f.What, f.Text())
@@ -36,15 +38,26 @@ func (p Plan) Write(out io.Writer) error {
 		if err := e.Write(); err != nil {
 			return err
 		}
-		said := "%s is as it was: it has %s.\n"
-		if e.Changes() {
-			said = "%s has %s now.\n"
-		}
-		if _, err := fmt.Fprintf(out, said, e.Path, e.What); err != nil {
+		if _, err := fmt.Fprintf(out, p.told(e), e.Path, e.What); err != nil {
 			return err
 		}
 	}
 	return p.printNotes(out)
+}
+
+// told is what is said of a change, with the file's path and what that has.
+func (p Plan) told(e Edit) string {
+	switch {
+	case p.removes && !e.Changes():
+		return "%s is as it was: it has nothing of %s.\n"
+	case p.removes && e.after == nil:
+		return "%s is removed: it had %s, and nothing else.\n"
+	case p.removes:
+		return "%s has no more %s.\n"
+	case e.Changes():
+		return "%s has %s now.\n"
+	}
+	return "%s is as it was: it has %s.\n"
 }
 
 func (p Plan) printNotes(out io.Writer) error {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -56,7 +57,7 @@ func newMCP() *cobra.Command {
 	f.StringVar(&m.operator.tokenFile, "admin.token-file", "", "file of the token that the admin port asks for, where it does")
 	f.StringVar(&m.level, "log.level", "warn", "debug, info, warn or error")
 	f.StringVar(&m.format, config.FormatFlag, "", "text, json or short (default: short at a terminal, else text)")
-	cmd.AddCommand(newMCPJoin(), newMCPInstall(), newMCPContext())
+	cmd.AddCommand(newMCPJoin(), newMCPInstall(), newMCPUninstall(), newMCPContext())
 	return cmd
 }
 
@@ -66,7 +67,16 @@ func (v *verb) hostFlags(cmd *cobra.Command) {
 	f.StringVar(&v.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; http:// and https:// are as good as ws:// and wss://")
 	v.Credentials.Flags(f, "", access.ReadAgain)
 	v.from(cmd, "as")
-	f.Lookup("as").Usage = "agent id to be (default: the one that the token is for)"
+	f.Lookup("as").Usage = "agent id to be; auto:NAME is NAME and your user name, auto the directory's name and yours (default: the one that the token is for)"
+}
+
+// own returns the agent id that --as stands for.
+func (v *verb) own() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "agent"
+	}
+	return autoID(v.agent, dir)
 }
 
 // mcpVerb is the verb mcp.
@@ -130,6 +140,7 @@ func (m *mcpVerb) hostConfig(cmd *cobra.Command) (cfg host.Config, err error) {
 
 // identify finds the agent's id where it is not given: that of the credentials.
 func (m *mcpVerb) identify(cmd *cobra.Command) error {
+	m.agent = m.verb.own()
 	if m.agent == "" && m.Given() {
 		cfg, err := m.verb.config()
 		if err != nil {
@@ -184,6 +195,7 @@ func newInbox() *cobra.Command {
 			if v.agent == "" {
 				return exit.WrongUsage(cmd, errors.New("say whose mailbox: --as ID"))
 			}
+			v.agent = v.own()
 			w, err := v.waiting(cmd)
 			switch {
 			case brief && err != nil:

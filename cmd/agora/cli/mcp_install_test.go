@@ -44,7 +44,7 @@ func installs(t *testing.T, dir string, args ...string) verbResult {
 func TestInstallNamesTheAgentAfterHostAndDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "my project")
-	if r := installs(t, dir, "codex"); r.status != 0 || !strings.Contains(r.stdout, `args = ["mcp", "--as", "codex-my project"]`) {
+	if r := installs(t, dir, "codex"); r.status != 0 || !strings.Contains(r.stdout, `args = ["mcp", "--as", "auto:codex-my project"]`) {
 		t.Errorf("install: %+v", r)
 	}
 	if all, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(all) > 0 {
@@ -85,7 +85,7 @@ func TestInstallSaysWhatItTakes(t *testing.T) {
 	for want, args := range map[string][]string{
 		`invalid argument "emacs"`:               {"emacs"},
 		"accepts 1 arg(s)":                       {},
-		"--scope user takes --as":                {"gemini", "--scope", "user"},
+		"claude-desktop reads no files":          {"claude-desktop", "--scope", "project"},
 		`no scope is called "all"`:               {"gemini", "--scope", "all"},
 		"agent id 'agora' is the cluster's own":  {"gemini", "--as", "agora"},
 		"agent id has the unprintable character": {"gemini", "--as", "a\x07"},
@@ -134,6 +134,69 @@ func TestTextIsPutBeforeTheModelInTheHostsJSON(t *testing.T) {
 	}
 	if r := runVerb(t, newMCPContext(), "x", "Stop"); r.status != exit.Usage {
 		t.Errorf("an event that is none: %+v", r)
+	}
+}
+
+func TestFilesOfATeamMakeEachUserAnAgentOfItsOwn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "project")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("USER", "anna")
+	for _, host := range install.Hosts() {
+		if r := installs(t, dir, host, "--write"); r.status != 0 || strings.Contains(r.stdout, "anna") {
+			t.Errorf("%s: %+v", host, r)
+		}
+	}
+	err := filepath.WalkDir(filepath.Dir(dir), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), "anna") {
+			t.Errorf("%s has %s", path, b)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for as, want := range map[string]string{"auto:codex-project": "codex-project-", "auto": "project-", "anna": "", "auto-pilot": ""} {
+		for _, name := range []string{"anna", "ben"} {
+			t.Setenv("USER", name)
+			id := want + name
+			if want == "" {
+				id = as
+			}
+			if got := autoID(as, dir); got != id {
+				t.Errorf("for %s %s is %s, want %s", name, as, got, id)
+			}
+		}
+	}
+	t.Setenv("USER", `ACME\carl `)
+	if got := autoID("auto:x", dir); got != "x-carl" {
+		t.Errorf("with a domain it is %q", got)
+	}
+}
+
+func TestUninstallTakesAwayWhatInstallHasWritten(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "project")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	uninstalls := func(args ...string) verbResult {
+		return runVerb(t, (&mcpInstall{cfg: install.Config{Dir: dir, Home: filepath.Dir(dir), Program: "agora"}}).uninstall(), "", args...)
+	}
+	installs(t, dir, "claude-code", "--write", "--as", "claude-1", "--url", "ws://127.0.0.1:1")
+	if r := uninstalls("claude-code"); r.status != 0 || !strings.Contains(r.stdout, "Remove from "+filepath.Join(dir, ".mcp.json")) || !strings.Contains(r.stdout, "claude-1") {
+		t.Errorf("without --write: %+v", r)
+	}
+	if r := uninstalls("claude-code", "--write"); r.status != 0 || !strings.Contains(r.stdout, ".mcp.json is removed") {
+		t.Errorf("uninstall: %+v", r)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".mcp.json")); !os.IsNotExist(err) {
+		t.Errorf("there is still a file: %v", err)
 	}
 }
 
