@@ -77,7 +77,7 @@ func (c *credentials) renew(ctx context.Context, ends time.Time, call caller) {
 		return
 	}
 	for least := time.Duration(0); !ends.IsZero(); least = renewPause {
-		if !pause.For(ctx, max(time.Until(ends)*3/4, least)) {
+		if !pause.For(ctx, max(time.Until(ends)/4*3, least)) {
 			return
 		}
 		next, err := c.refresh(ctx, call)
@@ -108,5 +108,5 @@ func ending(f *wire.Frame) time.Time {
 	if f.Expires == 0 {
 		return time.Time{}
 	}
-	return time.Unix(int64(f.Expires), 0)
+	return time.Unix(int64(min(f.Expires, 1<<40)), 0)
 }

@@ -53,6 +53,25 @@ func TestCredentialsAreAskedForAtEveryConnectAndRenewedBeforeTheyEnd(t *testing.
 	})
 }
 
+// A clock's difference has at most 292 years, and three times a third of that is not to be less than nothing.
+func TestATokenWhoseEndIsFarAwayIsNotRenewed(t *testing.T) {
+	for _, ends := range []uint64{4102444800, 5000000000, 253402300799, 1 << 62, 1<<64 - 1} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			renewals := 0
+			c := credentials{source: func(context.Context) (string, error) { return "far", nil }}
+			c.renew(ctx, ending(&wire.Frame{Expires: ends}), func(context.Context, *wire.Frame) (*wire.Frame, error) {
+				renewals++
+				return &wire.Frame{Expires: ends}, nil
+			})
+			if renewals != 0 {
+				t.Errorf("one that ends at %d is renewed %d times in an hour", ends, renewals)
+			}
+		})
+	}
+}
+
 func TestATokenThatIsRefusedOnTheWayBackIsTriedNoLongerThanPatience(t *testing.T) {
 	wrong, asked := atomic.Bool{}, atomic.Int64{}
 	source := func(context.Context) (string, error) {

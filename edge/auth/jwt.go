@@ -165,11 +165,14 @@ func (w *jwtWay) timely(c jwt.Claims) error {
 	return nil
 }
 
+// farthest is the last moment, in Unix seconds, at which the edge takes credentials to end. Dates of JSON have four digits for the year.
+const farthest = 253370764800 // 9999-01-01
+
 // principal returns who the claims name. Of sub, and of any claim that is one
 // string, that is one id and never a pattern; a list may have patterns.
 func (w *jwtWay) principal(c jwt.Claims, others map[string]json.RawMessage) (edge.Principal, error) {
 	p := edge.Principal{Name: c.Subject, ID: c.ID, Tenant: agora.DefaultTenant}
-	p.Expires = c.Expiry.Time().Add(w.cfg.Leeway)
+	p.Expires = time.Unix(min(c.Expiry.Time().Unix(), farthest), 0).Add(w.cfg.Leeway)
 	if c.IssuedAt != nil {
 		p.Issued = c.IssuedAt.Time()
 	}

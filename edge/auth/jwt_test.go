@@ -145,6 +145,22 @@ func TestAnotherClaimMayNameTheAgents(t *testing.T) {
 	}
 }
 
+func TestATokenMayEndAsLateAsItLikes(t *testing.T) {
+	s := newSigner(t)
+	a := opened(t, Config{Ways: []string{"jwt"}, JWT: JWT{JWKS: wrote(t, s.set(t)), Audience: "agora", Leeway: time.Minute}})
+	for _, exp := range []int64{4102444800, 253402300799, 253402300800, 1 << 52} {
+		c := claims("jane")
+		c["exp"] = exp
+		p, err := ask(a, s.sign(t, c))
+		if err != nil || !p.Expires.After(time.Now()) {
+			t.Errorf("one that ends at %d: %v, %v", exp, p.Expires, err)
+		}
+		if _, err := json.Marshal(p.Expires); err != nil { // sessions that others vouch for have it
+			t.Error(err)
+		}
+	}
+}
+
 // TestForgedTokensAreRefused tries what attackers try.
 func TestForgedTokensAreRefused(t *testing.T) {
 	all := signers(t)
