@@ -9,6 +9,9 @@ package wire
 
 import "cmp"
 
+// Subprotocol is what WebSockets of Agora may be asked for by (Sec-WebSocket-Protocol, RFC 6455 §1.9). Asking for none is as good.
+const Subprotocol = "agora"
+
 // Limits bound what [DecodeRequest] takes. The zero value of each means its default.
 type Limits struct {
 	Depth int // objects and arrays that may stand in each other, the frame itself counted; 64

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -67,7 +67,7 @@ func (a *answer) connect() error {
 		resp, end, err := a.c.attempt(a.ctx, r)
 		if err == nil {
 			a.since, a.seen = time.Now(), 0
-			if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+			if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/event-stream" {
 				a.events = newEvents(resp.Body, silences*a.c.cfg.KeepAlive, end)
 			} else {
 				a.whole = resp.Body

@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora/internal/buffer"
+	"github.com/agora-relay/agora/internal/early"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
@@ -83,11 +84,7 @@ type batching struct{ http.ResponseWriter }
 
 // Hijack takes the connection over from the HTTP server.
 func (b batching) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w, ok := b.ResponseWriter.(http.Hijacker)
-	if !ok {
-		return nil, nil, errors.New("connection can't be taken over")
-	}
-	c, rw, err := w.Hijack()
+	c, rw, err := early.Handshake{ResponseWriter: b.ResponseWriter}.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}

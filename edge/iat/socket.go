@@ -18,6 +18,8 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/internal/buffer"
+	"github.com/agora-relay/agora/internal/early"
+	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
@@ -39,6 +41,7 @@ const maxMessage = 32 << 20
 
 var upgrader = websocket.Upgrader{
 	CheckOrigin:     func(*http.Request) bool { return true }, // the kit has looked
+	Subprotocols:    []string{wire.Subprotocol},
 	ReadBufferSize:  1 << 10,
 	WriteBufferPool: new(sync.Pool),
 }
@@ -90,7 +93,7 @@ func (d *Door) openSocket(x *web.Exchange) (*peer, error) {
 
 // turnOut says on the socket why it is closed: who has the id keeps it.
 func (d *Door) turnOut(x *web.Exchange, e *agora.Error) error {
-	c, err := upgrader.Upgrade(x.TakeOver(), x.Request, nil)
+	c, err := upgrader.Upgrade(early.Handshake{ResponseWriter: x.TakeOver()}, x.Request, nil)
 	if err != nil {
 		return nil // it has been answered
 	}

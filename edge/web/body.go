@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -50,7 +51,7 @@ func (x *Exchange) BodyUpTo(most int, types ...string) ([]byte, error) {
 			x.readUntil(time.Time{})
 			x.writeUntil(time.Time{})
 			r.Body = http.NoBody // nothing of it is left, whatever the answer
-			return body, nil
+			return unmarked(body), nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, tooSlow(errLateBody)
 		case err != nil:
@@ -81,6 +82,9 @@ func (x *Exchange) discard(most int) {
 	x.readUntil(time.Time{})
 }
 
+// unmarked is a body without the byte order mark that some editors begin texts with.
+func unmarked(b []byte) []byte { return bytes.TrimPrefix(b, []byte("\xEF\xBB\xBF")) }
+
 func tooLarge(most int) error {
 	return agora.Errorf(agora.MessageTooLarge, "the body has more than %d bytes", most)
 }
@@ -97,8 +101,8 @@ func typed(r *http.Request, types []string) error {
 	if err != nil && r.Header.Get("Content-Type") == "" {
 		return nil
 	}
-	charset := params["charset"]
-	if err != nil || !slices.Contains(types, media) || charset != "" && !strings.EqualFold(charset, "utf-8") {
+	charset := strings.ToLower(params["charset"])
+	if err != nil || !slices.Contains(types, media) || charset != "" && charset != "utf-8" && charset != "utf8" {
 		return &Refusal{http.StatusUnsupportedMediaType, agora.Errorf(agora.InvalidRequest, "this path takes %s", types[0])}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -42,6 +43,33 @@ func TestAConnectionIsKeptWhereTheBodyOfWhatIsRefusedWasRead(t *testing.T) {
 			t.Errorf("%s: the connection is used again: %v", at.about, kept)
 		}
 	}
+}
+
+// What editors and other libraries write of a text that is UTF-8 changes nothing.
+func TestABodyMaySayInItsOwnWayThatItIsUTF8(t *testing.T) {
+	s := serve(t, Config{}, node{}, 0)
+	s.kit.Handle(s.mux, "/it", Methods{"POST": func(x *Exchange) error {
+		b, err := x.JSON()
+		if err != nil {
+			return err
+		}
+		return x.Answer(200, json.RawMessage(b))
+	}})
+	s.each(func(t *testing.T, c *http.Client) {
+		for _, at := range []struct {
+			media, body string
+			status      int
+		}{
+			{"application/json", "\xEF\xBB\xBF{}", 200}, {"application/json; charset=utf-8", "{}", 200}, {"application/json; charset=UTF8", "{}", 200},
+			{`Application/JSON;charset="utf8"`, "\xEF\xBB\xBF{}", 200}, {"application/json; charset=latin1", "{}", 415},
+			{"application/json", "\xEF\xBB\xBF\xEF\xBB\xBF{}", 400}, {"application/json", "\xFE\xFF\x00{", 400},
+		} {
+			r := s.ask(t, c, "POST", "/it", at.body, "Content-Type", at.media)
+			if got := text(t, r); r.StatusCode != at.status || at.status == 200 && strings.TrimSpace(got) != "{}" {
+				t.Errorf("%s, %q: %d %s, want %d", at.media, at.body, r.StatusCode, got, at.status)
+			}
+		}
+	})
 }
 
 func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {

@@ -28,11 +28,6 @@ func (x *Exchange) Query(names ...string) (url.Values, error) {
 	return q, nil
 }
 
-// WantsEvents reports whether the request accepts server-sent events.
-func (x *Exchange) WantsEvents() bool {
-	return strings.Contains(x.Request.Header.Get("Accept"), "text/event-stream")
-}
-
 // UntilDrained calls do with a context that ends with the exchange, or when the edge drains: then the request is to be made again elsewhere, and why is returned in place of the
 // error that this has led to.
 func (x *Exchange) UntilDrained(why error, do func(context.Context) error) error {

@@ -56,7 +56,7 @@ func (x *Exchange) read(k *Kit, scan Scanner) (token string, err error) {
 	}
 	x.enter(k)
 	defer func() {
-		if broken := x.path.Head.Read(x, x.head, x.headWhole); err == nil && token == "" {
+		if broken := x.path.Head.Read(x, unmarked(x.head), x.headWhole); err == nil && token == "" {
 			err = broken
 		}
 	}()

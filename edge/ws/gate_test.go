@@ -1,9 +1,13 @@
 package ws
 
 import (
+	"bufio"
+	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -24,6 +28,47 @@ func knock(t *testing.T, url string, h http.Header) (c *websocket.Conn, status i
 		t.Cleanup(func() { c.Close() })
 	}
 	return c, r.StatusCode, r.Header.Get("Retry-After")
+}
+
+// Browsers and some libraries close a connection whose server does not answer to the subprotocol that they offer.
+func TestASubprotocolThatIsOfferedIsAnswered(t *testing.T) {
+	_, s := serve(t, Config{}, node{})
+	for offered, want := range map[string]string{"": "", "agora": "agora", "graphql-ws, agora": "agora", "graphql-ws": ""} {
+		h := http.Header{}
+		if offered != "" {
+			h.Set("Sec-WebSocket-Protocol", offered)
+		}
+		c, status, _ := knock(t, address(s), h)
+		if status != http.StatusSwitchingProtocols || c.Subprotocol() != want {
+			t.Errorf("%q is offered: %d with %q, want %q", offered, status, c.Subprotocol(), want)
+		}
+	}
+}
+
+// A client may write its first frame right behind its handshake.
+func TestAFrameThatComesWithTheHandshakeIsServed(t *testing.T) {
+	_, s := serve(t, Config{}, node{})
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	said := `{"type":"nothing","id":"early"}`
+	fmt.Fprintf(c, "GET /ws?token=%s HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\x81%s\x00\x00\x00\x00%s", goodToken, string([]byte{0x80 | byte(len(said))}), said)
+	r := bufio.NewReader(c)
+	for !strings.Contains(string(peek(r)), `"request_id":"early"`) {
+		if _, err := r.ReadByte(); err != nil {
+			t.Fatalf("no answer to the frame: %v", err)
+		}
+	}
+}
+
+// peek returns what has come; it waits for a byte at least.
+func peek(r *bufio.Reader) []byte {
+	r.Peek(1)
+	b, _ := r.Peek(r.Buffered())
+	return b
 }
 
 func TestWhoComesTooOftenIsToldWhenToComeBackBeforeTheUpgrade(t *testing.T) {

@@ -2,11 +2,11 @@ package ws
 
 import (
 	"bufio"
-	"errors"
 	"net"
 	"net/http"
 
 	"github.com/agora-relay/agora/edge/admission"
+	"github.com/agora-relay/agora/internal/early"
 )
 
 // hijacker notes which socket gorilla takes over from the HTTP server for its handshake. After that
@@ -18,11 +18,7 @@ type hijacker struct {
 
 // Hijack takes the connection over from the HTTP server.
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w, ok := h.ResponseWriter.(http.Hijacker)
-	if !ok {
-		return nil, nil, errors.New("connection can't be taken over")
-	}
-	socket, rw, err := w.Hijack()
+	socket, rw, err := early.Handshake{ResponseWriter: h.ResponseWriter}.Hijack()
 	if pending, ok := socket.(*admission.PendingConn); ok {
 		socket = pending.NetConn() // it was admitted: what it sends counts elsewhere
 	}

@@ -16,9 +16,10 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// upgrader only answers the handshake, with the buffers of the HTTP server.
+// upgrader only answers the handshake, with the buffers of the HTTP server. A client that offers the subprotocol agora is told that it is spoken.
 var upgrader = websocket.Upgrader{
-	CheckOrigin: func(*http.Request) bool { return true }, // the door has looked
+	Subprotocols: []string{wire.Subprotocol},
+	CheckOrigin:  func(*http.Request) bool { return true }, // the door has looked
 }
 
 // ServeHTTP lets an agent in. It returns once the connection is upgraded; a

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/early"
 	"github.com/agora-relay/agora/internal/origin"
 )
 
@@ -83,7 +84,7 @@ func (w *webSide) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a, is := r.Context().Value(acceptedKey{}).(*accepted)
-	c, err := w.upper.Upgrade(to, r, nil)
+	c, err := w.upper.Upgrade(early.Handshake{ResponseWriter: to}, r, nil)
 	if err != nil || !is { // it has been answered
 		return
 	}

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -46,8 +46,9 @@ func (h *httpLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	b := &body{ReadCloser: resp.Body, release: release}
 	resp.Body = b
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
-	case strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"):
+	case media == "text/event-stream":
 		if r.Header.Get("Mcp-Method") == "subscriptions/listen" {
 			b.over = h.deaf
 		}
