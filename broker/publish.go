@@ -47,12 +47,14 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 		case err != nil && ctx.Err() != nil:
 			return 0, jslog.Unavailable(err)
 		case err == nil && a.Refused():
+			b.watchers.refused(p.Stream)
 			return 0, jslog.Full()
 		case err == nil && a.Err == nil && !a.Absent:
 			b.stored(p, a, 1)
 			return a.Seq << agora.SeqShift, nil
 		}
 		if err = nil; a.Absent {
+			b.watchers.refused(p.Stream)
 			b.watchers.nobody(p.Stream)
 		}
 		b.count.retries.Add(1)
@@ -68,6 +70,7 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 
 // stored notes a record that stands outside any lane, or was stored to end one.
 func (b *Broker) stored(p jslog.Location, a jslog.Ack, parts int) {
+	b.watchers.stored(p.Stream)
 	if a.Duplicate {
 		b.count.duplicates.Add(1)
 		b.nudge(p, a.Seq)

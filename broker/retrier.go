@@ -83,6 +83,7 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 	waiting := l.waiting(now)
 	if waiting > l.b.cfg.Election {
 		l.stuck.Store(true)
+		l.b.watchers.refused(l.at.Stream)
 	}
 	switch {
 	case l.state == dead || l.state == ended:

@@ -186,21 +186,23 @@ func (l *Lane) acked(reply string, a jslog.Ack) {
 	}
 	switch {
 	case a.Absent:
+		l.b.watchers.refused(l.at.Stream)
 		f.tries-- // nobody took that copy
 		l.b.watchers.nobody(l.at.Stream)
 		f.last = time.Now().Add(jslog.RetryPause - l.b.cfg.Retry)
 	case a.Fenced():
 		l.startRecovery(true)
 	case a.Refused():
+		l.b.watchers.refused(l.at.Stream)
 		if f.refused++; f.refused >= f.tries {
 			l.notStored(jslog.Full())
 		}
 	case a.Err != nil:
 		l.b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", a.Err)
-		if a.Err.ErrorCode == jslog.CodeDuplicateOnWay {
-			if f.beingStored++; f.beingStored >= maxBeingStored { // its leader may never finish it: the fence settles that
-				l.startRecovery(false)
-			}
+		if a.Err.ErrorCode != jslog.CodeDuplicateOnWay {
+			l.b.watchers.refused(l.at.Stream)
+		} else if f.beingStored++; f.beingStored >= maxBeingStored { // its leader may never finish it: the fence settles that
+			l.startRecovery(false)
 		}
 	case l.b.Now().Sub(f.validAt) > record.DoubtAfter:
 		l.startRecovery(false) // readers may skip it: what the log says counts
@@ -217,6 +219,7 @@ func (l *Lane) stored(a jslog.Ack) {
 	if l.stuck.Load() {
 		l.stuck.Store(false)
 	}
+	l.b.watchers.stored(l.at.Stream)
 	now := time.Now()
 	if f.tries == 1 {
 		l.b.coalescer.observe(now.Sub(f.first))

@@ -32,6 +32,7 @@ type watcher struct {
 	led    atomic.Bool   // the leader answered last time
 	bytes  atomic.Uint64 // that the stream kept then
 	use    streamShares  // what is stored in the stream, by whom
+	stores takes         // whether it takes records
 
 	// The loop's own.
 	asked      bool      // the leader was, once

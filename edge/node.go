@@ -55,7 +55,7 @@ func (n *Node) Ready() error {
 	if _, ok := n.owner.Lease().Valid(); !ok {
 		return agora.Errorf(agora.Unavailable, "the edge's lease has run out: presence can't be reached")
 	}
-	return nil
+	return n.cfg.Broker.Stores()
 }
 
 // Holder returns which life of which edge the node is, as presence knows it.
