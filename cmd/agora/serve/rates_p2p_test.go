@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"maps"
@@ -64,8 +65,8 @@ func (e *edgeServer) comes(t *testing.T) *edgesPeer {
 	return p
 }
 
-// registers makes the peer an agent of a token's, by the word of its key.
-func (p *edgesPeer) registers(e *edgeServer, token, tenant, agent string) {
+// registers makes the peer an agent of a token's at a URL, by the word of its key.
+func (p *edgesPeer) registers(url string, trust *tls.Config, token, tenant, agent string) {
 	p.t.Helper()
 	b := wire.Binding{Tenant: tenant, Agent: agora.AgentID(agent), Edge: p.at.ID.String(), Peer: p.ID().String(), Time: time.Now().UnixMilli()}
 	signature, err := p.key.Sign(b.Statement())
@@ -76,21 +77,22 @@ func (p *edgesPeer) registers(e *edgeServer, token, tenant, agent string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if status, said := answerTo(p.t, e, http.MethodPost, "/register", token, string(body)); status != http.StatusOK || !strings.Contains(said, `"bound":true`) {
+	if status, said := answerTo(p.t, trust, http.MethodPost, url, token, string(body)); status != http.StatusOK || !strings.Contains(said, `"bound":true`) {
 		p.t.Fatalf("registration of %s is %d %s", agent, status, said)
 	}
 }
 
 // answerTo asks an edge over HTTP, and returns what it says.
-func answerTo(t *testing.T, e *edgeServer, method, path, token, body string) (int, string) {
+func answerTo(t *testing.T, trust *tls.Config, method, url, token, body string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(await.Context(t), method, "http://"+e.ports.public.addr()+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(await.Context(t), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
-	a, err := http.DefaultClient.Do(r)
+	over := &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust}
+	a, err := over.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,12 +232,13 @@ func (e *rated) peer() *ratedPeer {
 	e.t.Helper()
 	token, limited := e.speaker()
 	p := &ratedPeer{edgesPeer: e.comes(e.t), limited: limited}
-	p.registers(e.edgeServer, token, "t"+token[1:], "speaker")
-	if status, said := answerTo(e.t, e.edgeServer, http.MethodPut, "/agents/plain", token, `{}`); status >= 300 {
+	at := "http://" + e.ports.public.addr()
+	p.registers(at+"/register", nil, token, "t"+token[1:], "speaker")
+	if status, said := answerTo(e.t, nil, http.MethodPut, at+"/agents/plain", token, `{}`); status >= 300 {
 		e.t.Fatalf("%d %s", status, said)
 	}
 	await.True(e.t, "the other agent is a peer", func() bool {
-		_, said := answerTo(e.t, e.edgeServer, http.MethodGet, "/peers?agent_name=plain", token, "")
+		_, said := answerTo(e.t, nil, http.MethodGet, at+"/peers?agent_name=plain", token, "")
 		var all []struct {
 			ID peer.ID `json:"peer_id"`
 		}
