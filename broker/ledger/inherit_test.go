@@ -140,3 +140,44 @@ func TestALaneThatWasPutAsideIsNoSurerOfItsNumbers(t *testing.T) {
 		t.Error("a number behind a marked one is taken for new")
 	}
 }
+
+// A sender lost its receipts and comes back in time, and retention has taken all of its stream: whether that had ended nobody can tell. Both ends
+// hear that it is over, the receiver by a part that is marked, as it may have had the end; and nothing that follows is another answer.
+func TestAStreamThatRetentionHasTakenWholeIsAbortedOnce(t *testing.T) {
+	now := time.Now()
+	inherited := func(cut bool) Ledger {
+		l := New(false)
+		l.Inherit(Heritage{Cut: cut, Unsure: now.Add(time.Minute), Aged: func(OpenStream) bool { return false }})
+		l.Begin()
+		return l
+	}
+	for name, m := range map[string]agora.Message{
+		"a chunk": indexed(agora.Chunk, "s", 3), "an end": indexed(agora.End, "s", 9), "a number": numbered(4, part(agora.Chunk, "s", "")),
+		"a part that proves nothing": part(agora.Chunk, "s", ""), "a cancel": part(agora.Cancel, "s", ""), "a reply": kind(agora.Reply, indexed(agora.Chunk, "s", 3)),
+	} {
+		l := inherited(true)
+		v := l.Take(&m, 0, 2, now)
+		if outcomeOf(v) != "STREAM_ABORTED" || !v.Abort || v.Store {
+			t.Errorf("%s: %+v, want it refused and an abort in its place", name, v)
+		}
+		if a := l.Abort("s", 2); !a.Again || a.Kind != m.Kind || a.Part != agora.Abort {
+			t.Errorf("%s: the receiver gets %+v, want a marked abort of its kind", name, a)
+		}
+		next := m
+		next.Part, next.Index = agora.Chunk, m.Index+1
+		if v := l.Take(&next, 1, 2, now); outcomeOf(v) != "STREAM_ABORTED" || v.Abort {
+			t.Errorf("behind %s: %+v, want it refused and no other abort", name, v)
+		}
+		if start := indexed(agora.Start, "s", 0); !l.Take(&start, 1, 2, now).Store {
+			t.Errorf("behind %s no stream of that name can begin", name)
+		}
+		whole, late := inherited(false), inherited(true)
+		again := m
+		if v := whole.Take(&again, 0, 2, now); outcomeOf(v) != "STREAM_NOT_FOUND" {
+			t.Errorf("%s, where all of the log is there: %+v", name, v)
+		}
+		if v := late.Take(&again, 0, 2, now.Add(2*time.Minute)); outcomeOf(v) != "STREAM_NOT_FOUND" {
+			t.Errorf("%s, which can't come again any more: %+v", name, v)
+		}
+	}
+}

@@ -19,7 +19,7 @@ func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) 
 		return v
 	}
 	if IsStreamPart(m) {
-		if v := l.follows(m); v.Again || v.Err != nil {
+		if v := l.follows(m, now); v.Again || v.Err != nil {
 			return v
 		}
 	}
@@ -72,13 +72,17 @@ func (h spans) have(n uint64) bool {
 }
 
 // follows checks a part against its stream.
-func (l *Ledger) follows(m *agora.Message) Verdict {
+func (l *Ledger) follows(m *agora.Message, now time.Time) Verdict {
 	s := l.streams[m.Stream]
 	if m.Part == agora.Start {
 		return l.starts(m, s)
 	}
 	switch s.phase {
 	case gone:
+		if now.Before(l.unsure) && m.Part != agora.Abort {
+			l.set(m.Stream, stream{kind: m.Kind, phase: running, hearsay: true})
+			return giveUp(m.Stream)
+		}
 		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
 	case unstarted:
 		return s.awaitsStart(m)
@@ -108,9 +112,7 @@ func (l *Ledger) starts(m *agora.Message, s stream) Verdict {
 	case m.Indexed && m.Index != 0:
 		return refuse(agora.InvalidRequest, "stream %q starts with index 0, not %d", m.Stream, m.Index)
 	case l.open >= maxOpen:
-		v := refuse(agora.RateLimited, "more than %d streams are open to one receiver", maxOpen)
-		v.Err.RetryAfter = RetryAfter
-		return v
+		return refuse(agora.RateLimited, "more than %d streams are open to one receiver", maxOpen) // for good: the ends of others stand behind it
 	}
 	return Verdict{}
 }
@@ -163,6 +165,14 @@ func (l *Ledger) proves(m *agora.Message) bool {
 	}
 	s := l.streams[m.Stream]
 	return m.Indexed && s.read && s.counted && !s.torn && !s.echo // an abort alone does not tell how far the stream had come
+}
+
+// giveUp ends a stream of which nothing is left where retention has cut the log. It may have ended, or be open to its receiver still, and
+// nobody can tell: both ends hear that it is over. The receiver's abort is marked, as it may have had the end.
+func giveUp(stream string) Verdict {
+	v := refuse(agora.StreamAborted, "stream %q is over: nothing of it is left in the log", stream)
+	v.Abort = true
+	return v
 }
 
 // refuseAborted refuses a part of a stream that was aborted.
