@@ -152,6 +152,9 @@ func (d *dispatcher) fault(f *wire.Frame) {
 	if f.To == "" {
 		to.space = f.Space
 	}
+	if err.Code == agora.RateLimited && err.Passes() && f.N > 0 {
+		d.out.overRate(to, f.N)
+	}
 	switch key := (outKey{to, f.StreamID + f.EventID}); {
 	case f.From != "": // of a stream or request that comes in; a request of ours fails with its addressee in to
 		d.deliver(f, err)

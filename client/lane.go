@@ -23,6 +23,8 @@ type lane struct {
 
 	watches []*frame // those whose later receipts are waited for, in order
 
+	limited uint64 // the latest number refused with RATE_LIMITED: the edge refuses all beyond it until it hears one of those again
+
 	// While it is blocked.
 	low    uint64    // lowest number refused since the last receipt; 0: not blocked
 	again  bool      // the edge waits for low: nothing from there on is stored or under way
@@ -55,7 +57,9 @@ func (o *outbox) hold(key outKey, n uint64, id string, err *agora.Error) bool {
 	if n <= l.got || n > l.n {
 		return true // what was said of it since counts
 	}
-	o.hit(l, key, n)
+	if n <= l.limited || l.limited <= l.got { // else nothing is amiss but that number, and the stream goes on
+		o.hit(l, key, n)
+	}
 	if l.low == 0 || !l.again && n <= l.probed {
 		o.block(l, n, err)
 	}
@@ -66,6 +70,15 @@ func (o *outbox) hold(key outKey, n uint64, id string, err *agora.Error) bool {
 	o.compact()
 	o.wake()
 	return true
+}
+
+// overRate takes the news that number n was refused with RATE_LIMITED. Its frame fails, and nothing of what is behind it is lost.
+func (o *outbox) overRate(to laneKey, n uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if l := o.lanes[to]; l != nil {
+		l.limited = max(l.limited, n)
+	}
 }
 
 // hit fails the stream whose part was refused. A start goes out again like any

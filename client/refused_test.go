@@ -305,3 +305,31 @@ func TestALateTimeoutConcernsNoOtherMessage(t *testing.T) {
 	conn.send(wire.Frame{Type: "reply", From: "you", Payload: q.Payload, Seq: 1})
 	ask(t)
 }
+
+// A message that is too much holds up what was sent behind it, until that is heard again: streams among it lose nothing, and go on.
+func TestAStreamGoesOnBehindAMessageThatIsTooMuch(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	open := async(func() (*Stream, error) { return c.OpenStream(await.Context(t), "you", nil) })
+	conn.stored(conn.expect("send"))
+	s := open(t)
+	message := sendAll(t, c, 1)[0]
+	tooMuch := conn.numbered(2, "0")
+	s.WriteString("a")
+	behind := conn.expect("send_chunk")
+	conn.send(wire.Frame{Type: "error", Code: "RATE_LIMITED", Message: "m", RequestID: tooMuch.ID, To: tooMuch.To, N: tooMuch.N, RetryAfterMS: 60})
+	conn.later(behind)
+	if err := message.Wait(await.Context(t)); agora.AsError(err).Code != agora.RateLimited {
+		t.Fatalf("Wait = %v, want RATE_LIMITED", err)
+	}
+	again := conn.expect("send_chunk")
+	if again.N != behind.N || string(again.Chunk) != string(behind.Chunk) {
+		t.Fatalf("client sent %s, want %s again", again.Append(nil), behind.Append(nil))
+	}
+	conn.stored(again)
+	closed := errOf(s.Close)
+	conn.stored(conn.expect("send_end"))
+	if err := closed(t); err != nil {
+		t.Fatalf("Close = %v", err)
+	}
+}

@@ -57,7 +57,7 @@ func (s publisher) putCut(ctx context.Context, m agora.Message, parts []json.Raw
 
 // cutShort returns why part i of an event was refused, and ends the event for the members where it will not be said again.
 func (s publisher) cutShort(m agora.Message, n uint64, i int, err error) error {
-	again := n > 0 && agora.AsError(err).Code == agora.Unavailable || errors.Is(err, presence.ErrDeposed)
+	again := n > 0 && agora.AsError(err).Passes() || errors.Is(err, presence.ErrDeposed)
 	if i > 0 && !again {
 		s.out.sender().Broken(m.To, m.Stream, n, err)
 	}

@@ -89,9 +89,11 @@ type ordered struct{ *Session }
 // do does a verb, unless its frame is numbered and one before it was
 // refused for the moment and has not come again: stored now, it would overtake
 // it for good. A part of a stream that is refused here leaves a hole, so the
-// stream is ended for its receiver, unless its start comes again as well.
+// stream is ended for its receiver, unless its start comes again as well, or
+// nothing but a number that was too much is in its way.
 func (s ordered) do(ctx context.Context, to agora.Address, n uint64, stream string, part agora.Part, verb func() error) error {
-	err := s.out.sender().Follows(to, n)
+	err := s.out.sender().Follows(to, n, stream, part)
+	missed := err != nil && s.out.sender().Misses(to, stream)
 	if err == nil {
 		if err = s.asHolder(ctx, verb); err != nil {
 			s.out.sender().Refused(to, n, err)
@@ -100,7 +102,7 @@ func (s ordered) do(ctx context.Context, to agora.Address, n uint64, stream stri
 	if err != nil && part == agora.Start {
 		s.out.sender().StartRefused(to, stream, n, err)
 	}
-	if hole := s.leavesHole(ctx, n, err); hole && (part == agora.Chunk || part == agora.End) {
+	if hole := !missed && s.leavesHole(ctx, n, err); hole && (part == agora.Chunk || part == agora.End) {
 		s.out.sender().Broken(to, stream, n, err)
 	}
 	return err

@@ -184,7 +184,7 @@ func (s *Sender) inTurn(ctx context.Context, m *agora.Message) error {
 	if err := l.Flush(ctx); err != nil && ctx.Err() != nil {
 		return agora.AsError(ctx.Err())
 	}
-	return s.Follows(m.To.Peer(), m.N)
+	return s.Follows(m.To.Peer(), m.N, m.Stream, m.Part)
 }
 
 // turns reports whether a numbered part goes into another lane than the number before it; mu is held.

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -11,8 +12,17 @@ import (
 // numbers is what a sender knows of the numbers of its frames to one addressee.
 type numbers struct {
 	refused uint64        // lowest one that was refused for the moment and has not come again; 0 for none
+	limited bool          // it was refused as there is too much, with nothing amiss in its lane
+	beyond  uint64        // the first one that was refused because of a limited one; 0 for none
+	missed  []missedPart  // the first part of each stream that was refused because of a limited one
 	stored  uint64        // highest one known to be stored
 	lane    agora.Address // into which the last one went, once some go into boxes
+}
+
+// missedPart is a part of a stream, which lacks nothing if the part comes again under its number or a lower one.
+type missedPart struct {
+	n      uint64
+	stream string
 }
 
 // numbering is what a sender knows of the numbers of its frames, by addressee. The lock of its laneSet guards it.
@@ -28,27 +38,65 @@ func (n *numbering) of(to agora.Address) *numbers {
 	return k
 }
 
-// follows returns an error where a number is beyond one that is waited for. Else that is waited for no more.
-func (n numbering) follows(to agora.Address, number uint64) error {
+// follows returns an error where a number is beyond one that is waited for. Else that is waited for no more, and follows
+// returns the streams that lack a part for good.
+//
+// A client that takes RATE_LIMITED for the end of its number does not say it again. The first number beyond it tells: where
+// that comes a second time its sender has heard of both refusals, and the refused one is passed over.
+func (n numbering) follows(to agora.Address, number uint64, stream string, part agora.Part) (lack []string, err error) {
 	k := n[to]
-	if k == nil || k.refused == 0 {
-		return nil
+	if k == nil {
+		return nil, nil
 	}
-	if number > k.refused && k.refused > k.stored {
-		return &agora.Error{
+	if k.refused != 0 && number > k.refused && k.refused > k.stored && (!k.limited || number != k.beyond) {
+		if k.limited {
+			k.miss(number, stream, part)
+		}
+		return nil, &agora.Error{
 			Code: agora.Unavailable, RetryAfter: time.Second,
 			Message: fmt.Sprintf("number %d was refused and has not come again", k.refused),
 		}
 	}
-	k.refused = 0
-	return nil
+	k.refused, k.beyond = 0, 0
+	k.missed = slices.DeleteFunc(k.missed, func(m missedPart) bool {
+		switch {
+		case m.stream == stream && number <= m.n: // lower where its sender has taken back what stood before it
+		case m.n <= number:
+			lack = append(lack, m.stream)
+		default:
+			return false
+		}
+		return true
+	})
+	return lack, nil
 }
 
-// refused notes that a number was refused for the moment.
-func (n *numbering) refused(to agora.Address, number uint64) {
-	if k := n.of(to); k.refused == 0 || number < k.refused {
-		k.refused = number
+// miss notes what was refused because of a limited number.
+func (k *numbers) miss(number uint64, stream string, part agora.Part) {
+	if k.beyond == 0 {
+		k.beyond = number
 	}
+	if part != agora.Chunk && part != agora.End || len(k.missed) >= remembered {
+		return
+	}
+	if at := slices.IndexFunc(k.missed, func(m missedPart) bool { return m.stream == stream }); at < 0 {
+		k.missed = append(k.missed, missedPart{number, stream})
+	} else {
+		k.missed[at].n = min(k.missed[at].n, number)
+	}
+}
+
+// refused notes that a number was refused for the moment; limited says that there is too much, and nothing amiss in its lane.
+func (n *numbering) refused(to agora.Address, number uint64, limited bool) {
+	if k := n.of(to); k.refused == 0 || number < k.refused {
+		k.refused, k.limited, k.beyond = number, limited, 0
+	}
+}
+
+// misses reports whether a stream lacks a part that is expected under its number.
+func (n numbering) misses(to agora.Address, stream string) bool {
+	k := n[to]
+	return k != nil && slices.ContainsFunc(k.missed, func(m missedPart) bool { return m.stream == stream })
 }
 
 // stored notes that a number is stored: who was refused an earlier one sent it again for nothing.
@@ -79,29 +127,41 @@ func (n *numbering) into(to agora.Address) (before agora.Address) {
 	return before
 }
 
-// Follows returns an error when a number is beyond one that was refused for
+// Follows returns an error when the number of a part is beyond one that was refused for
 // the moment and has not come again, with the same message or another. The log
 // does so for what reaches it; this is for what does not get so far.
-func (s *laneSet) Follows(to agora.Address, n uint64) error {
+func (s *Sender) Follows(to agora.Address, n uint64, stream string, part agora.Part) error {
 	if n == 0 || !guard.Order {
 		return nil
 	}
 	s.mu.Lock()
+	lack, err := s.numbers.follows(to, n, stream, part)
+	s.mu.Unlock()
+	for _, name := range lack { // its sender goes on without the part
+		s.Broken(to, name, 0, agora.Errorf(agora.StreamAborted, "a part of the stream did not come again"))
+	}
+	return err
+}
+
+// Misses reports whether a part of a stream was refused because a number before it was, as there is too much, and is
+// expected under its own number: then nothing of the stream is lost.
+func (s *Sender) Misses(to agora.Address, stream string) bool {
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.numbers.follows(to, n)
+	return s.numbers.misses(to, stream)
 }
 
 // Refused notes that a numbered frame was refused before it came into its
 // lane: for the moment, so that it must come again, or for good.
 func (s *laneSet) Refused(to agora.Address, n uint64, err error) {
-	switch {
+	switch e := agora.AsError(err); {
 	case n == 0:
-	case agora.AsError(err).Code != agora.Unavailable:
+	case !e.Passes():
 		s.pass(to, n)
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.numbers.refused(to, n)
+		s.numbers.refused(to, n, e.Code == agora.RateLimited)
 	}
 }
 

@@ -127,7 +127,7 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (l *l
 	}
 	if m.Part == agora.Start && st == nil {
 		if err := s.reserve(); err != nil {
-			return nil, false, err
+			return nil, false, forGood(m.N, err)
 		}
 		reserved = true
 	}

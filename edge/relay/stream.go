@@ -132,7 +132,7 @@ func (s *streamSet) refuse(k streamKey, part agora.Part, n uint64, err error) {
 
 // comesAgain reports whether what was refused comes again under its number.
 func comesAgain(n uint64, err error) bool {
-	return n > 0 && agora.AsError(err).Code == agora.Unavailable
+	return n > 0 && agora.AsError(err).Passes()
 }
 
 // Unstarted notes that a stream's start, or a part of one that never started, was refused before it came here: that is its one
@@ -241,6 +241,15 @@ func (s *streamSet) reserve() error {
 		return err
 	}
 	return s.relay.cfg.Usage.Take(admission.Streams, s.owner(), 1)
+}
+
+// forGood returns the error of a start as one that uses up the number it has: waited for, it would hold up the ends of other streams, which alone make room.
+func forGood(n uint64, err error) error {
+	e := *agora.AsError(err)
+	if n > 0 {
+		e.RetryAfter = 0
+	}
+	return &e
 }
 
 func (s *streamSet) unreserve() { s.relay.cfg.Usage.Give(admission.Streams, s.owner(), 1) }

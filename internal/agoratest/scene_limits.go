@@ -122,6 +122,86 @@ func farTooLarge(s *scene) {
 var smallScenes = []scenario{
 	{"what retention has passed is told by a gap", gapTold},
 	{"a mailbox that is nearly full refuses one-shots until it is read", pressed},
+	{"numbers behind one that a nearly full mailbox has refused wait for it, and streams go on", pressedNumbers},
+	{"a number that a nearly full mailbox has refused is passed over where its sender goes on", pressedNumberPassed},
+	{"a stream lacks a part where its number comes with something else", pressedPartLost},
+}
+
+// full has c fill the mailbox of agent-2, who is away, by numbers from n on, and returns the first one that is refused.
+func (s *scene) full(c *Client, n int) int {
+	s.Helper()
+	for ; n < 400; n++ {
+		s.numbers(c, n, n+1)
+		if f := c.Take("an answer"); f.Type() == "error" {
+			if d := f.Match(fmt.Sprintf(`{"type":"error","code":"RATE_LIMITED","to":"agent-2","n":%d,"retry_after_ms":"<any>"}`, n)); d != "" {
+				s.Fatalf("%s: %s", f, d)
+			}
+			return n
+		}
+	}
+	s.Fatalf("the mailbox is never full")
+	return 0
+}
+
+// held has a stream of a be open to b, who leaves then, and fills b's mailbox: number n is refused, and so are the chunk and the message behind it.
+func (s *scene) held() (a *Client, n int) {
+	s.Helper()
+	a, b := s.pair()
+	a.Send(`{"type":"send","to":"agent-2","n":1,"stream_id":"s","stream":true}`)
+	a.Await(`{"type":"receipt","n":1}`)
+	b.Await(`{"type":"message","stream_id":"s"}`)
+	b.Drop()
+	n = s.full(a, 2)
+	a.Send(fmt.Sprintf(`{"type":"send_chunk","to":"agent-2","n":%d,"stream_id":"s","chunk":"c"}`, n+1))
+	a.Expect(fmt.Sprintf(`{"type":"error","code":"UNAVAILABLE","n":%d,"stream_id":"s","retry_after_ms":"<any>"}`, n+1))
+	s.numbers(a, n+2, n+3)
+	a.Expect(fmt.Sprintf(`{"type":"error","code":"UNAVAILABLE","n":%d}`, n+2))
+	return a, n
+}
+
+func pressedNumbers(s *scene) {
+	a, n := s.held()
+	b := s.agent(1, "agent-2")
+	a.Until("there is room", func() bool {
+		<-time.After(100 * time.Millisecond) // errors are counted
+		s.numbers(a, n, n+1)
+		return a.Take("an answer").Type() == "receipt"
+	})
+	a.Send(fmt.Sprintf(`{"type":"send_chunk","to":"agent-2","n":%d,"stream_id":"s","chunk":"c"}`, n+1))
+	a.Send(fmt.Sprintf(`{"type":"send_end","to":"agent-2","n":%d,"stream_id":"s"}`, n+2))
+	s.awaitNumber(a, "stored", uint64(n+2))
+	b.Await(fmt.Sprintf(`{"type":"message","payload":%d}`, n))
+	b.Expect(`{"type":"message_chunk","stream_id":"s","chunk":"c"}`)
+	b.Expect(`{"type":"message_end","stream_id":"s"}`)
+	b.Barrier()
+}
+
+func pressedNumberPassed(s *scene) {
+	a, b := s.pair()
+	b.Drop()
+	n := s.full(a, 1)
+	start := fmt.Sprintf(`{"type":"send","to":"agent-2","n":%d,"stream_id":"s","stream":true}`, n+1) // which no full mailbox refuses
+	a.Send(start)
+	a.Expect(fmt.Sprintf(`{"type":"error","code":"UNAVAILABLE","n":%d}`, n+1))
+	a.Send(start)
+	a.Expect(fmt.Sprintf(`{"type":"receipt","n":%d,"status":"stored"}`, n+1))
+	a.Send(fmt.Sprintf(`{"type":"send","to":"agent-2","n":%d,"stream_id":"t","stream":true}`, n))
+	a.Expect(fmt.Sprintf(`{"type":"error","code":"INVALID_REQUEST","n":%d}`, n))
+	b = s.agent(1, "agent-2")
+	b.Await(`{"type":"message","stream_id":"s"}`)
+	b.Barrier()
+}
+
+func pressedPartLost(s *scene) {
+	a, n := s.held()
+	for i, name := range []string{"t", "u"} { // in place of the message, and of the chunk of s
+		a.Send(fmt.Sprintf(`{"type":"send","to":"agent-2","n":%d,"stream_id":%q,"stream":true}`, n+i, name))
+		a.Expect(fmt.Sprintf(`{"type":"receipt","n":%d,"status":"stored"}`, n+i))
+	}
+	b := s.agent(1, "agent-2")
+	b.Await(`{"type":"error","code":"STREAM_ABORTED","from":"agent-1","stream_id":"s"}`)
+	b.Await(`{"type":"message","stream_id":"u"}`)
+	b.Barrier()
 }
 
 func gapTold(s *scene) {
