@@ -22,6 +22,9 @@ func (b *receiptBox) add(r Notice, conn Conn) {
 	}
 }
 
+// TellReceipts queues the receipts that have gathered, as Pull does first: for a door whose Pull waits.
+func (s *Session) TellReceipts() { s.out.receipts.flush(s.conn) }
+
 func (b *receiptBox) flush(conn Conn) {
 	b.mu.Lock()
 	box := b.box

@@ -28,6 +28,10 @@ type outbox struct {
 	woken   bool // a pull may have something
 	writing bool // a writer runs
 	waiting bool // a pull failed, and is tried again in a moment
+	pulling bool // the writer waits within a pull, as next to which another one writes: see beside.go
+	called  bool // that one is due
+	beside  bool // it writes
+	news    bool // there may be receipts that it has not queued
 }
 
 // Wake is called by the session when Pull has something.

@@ -26,11 +26,15 @@ func (o *outbox) start() {
 		o.MarkActive()
 		o.door.writers.start(o.conn)
 	}
+	o.startBeside()
 }
 
 // write writes what there is to write, in one round for a writer that counts, which comes again where there is more. One that has had
 // to wait, and does not count any more, goes on until there is nothing.
 func (o *outbox) write(w *writer) (more bool) {
+	if o.wroteBeside(w) {
+		return false
+	}
 	for o.round(w) {
 		if w.counts {
 			return true
@@ -44,12 +48,12 @@ func (o *outbox) write(w *writer) (more bool) {
 func (o *outbox) round(w *writer) (more bool) {
 	out, s := o.take()
 	if out != nil && !o.send(out, w) {
-		return false
+		return o.failed()
 	}
 	if s != nil {
 		// What is queued has gone out already: a pull may wait for the log.
 		if out = o.pull(s, w); out != nil && !o.send(out, w) {
-			return false
+			return o.failed()
 		}
 		s.Written()
 	}
@@ -90,8 +94,12 @@ func (o *outbox) done() bool {
 // when there is nothing.
 func (o *outbox) pull(s *edge.Session, w *writer) *buffer.Buffer {
 	out := buffer.Get()
-	ds, err := s.Pull(o.context(), max(pullBytes*o.Share()/admission.FullShare, leastPull), w.waits)
+	ds, err := s.Pull(o.context(), max(pullBytes*o.Share()/admission.FullShare, leastPull), func() {
+		w.waits()
+		o.pullWaits()
+	})
 	o.mu.Lock()
+	o.pullEnds()
 	if !o.closing { // nothing follows a close frame
 		// A join may have been answered before the pull began: its events come behind the answer.
 		o.takePending(out)
@@ -148,7 +156,7 @@ func (o *outbox) again(err error) {
 }
 
 // send writes out and returns it to the pool: most often the socket takes it at once, else piece by piece. On failure the
-// connection is over, and so is the writing.
+// connection is over.
 func (o *outbox) send(out *buffer.Buffer, w *writer) bool {
 	defer buffer.Put(out)
 	n := w.attempt.on(o.socket, out.B)
@@ -190,6 +198,15 @@ func (o *outbox) wrote(n int) {
 	o.traffic.bytesOut += int64(n)
 }
 
+// failed ends the writing of a connection that failed, and returns false.
+func (o *outbox) failed() (more bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.writing = false
+	o.roomy()
+	return false
+}
+
 // fail ends a connection whose socket takes nothing.
 func (o *outbox) fail(err error) {
 	why := edge.Lost
@@ -202,6 +219,4 @@ func (o *outbox) fail(err error) {
 	defer o.mu.Unlock()
 	o.because(why, 0)
 	o.shutLocked()
-	o.writing = false
-	o.roomy()
 }

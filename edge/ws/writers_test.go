@@ -206,3 +206,39 @@ func BenchmarkFrameForEach(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(cs)), "ns/frame")
 }
+
+// What needs no log does not wait for one that reads it.
+func TestWhatIsQueuedGoesOutWhileAPullWaits(t *testing.T) {
+	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
+	cs, peers := connsOf(t, d, s, 1)
+	c, session := cs[0], new(edge.Session) // it stands for one that has nothing
+	held, release, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		session.Between(func() {
+			close(held)
+			<-release
+			c.session.Store(nil)
+		})
+	}()
+	<-held
+	c.session.Store(session)
+	c.Wake()
+	for k := range uint64(20) {
+		c.out.control(frame.Ping, binary.BigEndian.AppendUint64(nil, k))
+		if op, body := nextFrame(t, peers[0]); op != frame.Ping || binary.BigEndian.Uint64(body) != k {
+			t.Fatalf("frame %d %q, want ping %d", op, body, k)
+		}
+	}
+	close(release)
+	<-over
+	await.True(t, "nobody writes any more", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return !c.out.writing && !c.out.beside && !c.out.called
+	})
+	c.out.control(frame.Ping, nil)
+	if op, _ := nextFrame(t, peers[0]); op != frame.Ping {
+		t.Fatalf("frame %d, want a ping", op)
+	}
+}
