@@ -52,6 +52,8 @@ type agent struct {
 	deaf  bool            // answers no pings
 	doubt bool            // of the lanes of its session
 	lax   bool            // a failover lost what presence knew of it: positions may be older, marks be missing
+
+	paced time.Duration // between two things that it says to one; 0: it says all at once
 }
 
 // box is a mailbox or a space as one agent got it.
@@ -317,6 +319,10 @@ func (a *agent) push(d *door) {
 			p.owed = false
 			p.said++
 			d.tell(upward{part: p})
+			if a.paced > 0 {
+				l.pause = now.Add(a.paced)
+				time.AfterFunc(a.paced+1, d.stir)
+			}
 		}
 		l.back0()
 	}
@@ -362,7 +368,7 @@ func (a *agent) fault(d *door, n *edge.Notice) {
 	if l == nil {
 		return // of a session that is over
 	}
-	temporary := n.Err.Code == agora.Unavailable // any other error uses the number up
+	temporary := n.Err.Passes() // any other error uses the number up
 	switch {
 	case n.N > 0 && temporary:
 		if int(n.N) <= len(l.made) && l.made[n.N-1].failed {

@@ -67,13 +67,14 @@ var repertoire = map[string]func(*world) scene{
 	"trials":    newTrials,
 	"receipts":  newDeliveries,
 	"gluttons":  newGluttons,
+	"overflows": newOverflows,
 }
 
 // programmes are what takes part in the history of a seed, in turn: few at a time, so that histories stay short.
 var programmes = [...][]string{
 	{"trials", "receipts"}, {"calls"}, {"acts"}, {"tails"}, {"dialled"}, {"approvals"}, {"drains"}, {"dialled", "drains"}, {"acts", "dialled"}, {"failovers"},
-	{"calls", "directory"}, {"calls", "approvals"}, {"clocks"}, {"readers"}, {"drains", "tails"}, {"readers", "drains", "receipts"},
-	{"uploads"}, {"lates"}, {"uploads", "lates", "drains"},
+	{"calls", "directory"}, {"calls", "approvals"}, {"clocks"}, {"readers"}, {"drains", "tails", "overflows"}, {"readers", "drains", "receipts"},
+	{"uploads"}, {"lates", "overflows"}, {"uploads", "lates", "drains"},
 }
 
 // programme returns what takes part in the history of a seed. Seeds differ by three in what else is drawn of them.
