@@ -73,7 +73,7 @@ interop:
 	$(GO) test -tags interop -count=1 -vet=off -parallel 4 -timeout $(TESTTIME) ./interop/...
 
 # What takes long, and what judges how long something took, one after the other: all under the race detector, the failure matrix
-# three times over, a disk that is full, every protection shown to be needed by a test and in each cell, more than edges can take,
+# three times over, accounts of what is said while all kinds of things are killed at random, a disk that is full, every protection shown to be needed by a test and in each cell, more than edges can take,
 # many random histories.
 chaos: race
 	$(GO) test -tags chaos -count=1 -timeout 20m ./internal/guard

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -162,6 +163,12 @@ func (n *NATSNodes) kill() {
 // Kill ends node k with SIGKILL.
 func (n *NATSNodes) Kill(k int) { n.Nodes[k].proc.Kill() }
 
+// Freeze stops node k with SIGSTOP, until Thaw or Heal: its connections stay, and nothing of it moves.
+func (n *NATSNodes) Freeze(k int) { n.Nodes[k].proc.Signal(syscall.SIGSTOP) }
+
+// Thaw lets node k go on.
+func (n *NATSNodes) Thaw(k int) { n.Nodes[k].proc.Signal(syscall.SIGCONT) }
+
 // Start starts node k again, with the files that it has, and does not wait for it.
 func (n *NATSNodes) Start(k int) {
 	n.t.Helper()
@@ -182,11 +189,12 @@ func (n *NATSNodes) Rejoin(k int) {
 	}
 }
 
-// Heal mends the lines between the nodes, starts every node that has ended, and waits until all are ready.
+// Heal thaws the nodes, mends the lines between them, starts every node that has ended, and waits until all are ready.
 func (n *NATSNodes) Heal() {
 	n.t.Helper()
 	for k := range n.Nodes {
 		n.lines(k, (*faultnet.Proxy).Mend)
+		n.Thaw(k)
 		n.Start(k)
 	}
 	n.Ready()
