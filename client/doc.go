@@ -22,10 +22,11 @@
 //
 // A message is acknowledged when the application is done with it: the body of
 // its [Client.Messages] loop has ended, its [Client.Handle] function has
-// returned, or [Client.Request] has returned it. A part of a streamed message
-// is acknowledged when it has been read. A program that starts anew gets what
-// it had not acknowledged, so a streamed message must be read to its end or
-// closed. Acknowledgements are cumulative and written behind: every 64 frames or
+// returned, or [Client.Request] has returned it. A streamed message is
+// acknowledged when its stream was read to its end, or closed, as well: until
+// then none of it is, so that a program that starts anew gets it whole, from its
+// beginning, and what had come behind it again; it is marked as redelivered. The
+// same holds for events in parts. Acknowledgements are cumulative and written behind: every 64 frames or
 // 200 ms.
 //
 // # Being slow

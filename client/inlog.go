@@ -97,11 +97,17 @@ func (l *inlog) settle(ticket uint64) {
 	}
 }
 
-// done is settle for callers without the lock.
-func (l *inlog) done(ticket uint64) {
+// done marks a message, or an event, as dealt with. One whose parts follow is that once these were read to their end, or given up:
+// a program that ends before gets all of it again, as nothing can be made of a rest without its beginning.
+func (l *inlog) done(ticket uint64, parts *inStream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.settle(ticket)
+	if parts == nil {
+		l.settle(ticket)
+		return
+	}
+	parts.first, parts.left = ticket, true
+	parts.settle()
 }
 
 // due returns the position to acknowledge now: at once when many frames are
@@ -178,6 +184,7 @@ func (l *inlog) endStream(k streamKey, s *inStream, err error) {
 	if s.err == nil {
 		s.err = err
 	}
+	s.settle()
 	if l.streams[k] == s {
 		delete(l.streams, k)
 		l.past.add(k)

@@ -23,6 +23,8 @@ type inStream struct {
 	gone   bool      // the application wants no more of it
 	end    []byte    // payload of its normal end
 	unread int       // what that counts while the end was not read
+	first  uint64    // ticket of what the stream began with
+	left   bool      // the application is done with that, and first is not settled
 
 	joiner joiner // the reader's own
 	rest   string // what Read has not returned of a chunk; the reader's own
@@ -83,7 +85,16 @@ func (s *inStream) drop() {
 		s.end = nil
 	}
 	s.chunks, s.bytes, s.unread, s.gone = nil, 0, 0, true
+	s.settle()
 	s.log.freed()
+}
+
+// settle settles what the stream began with, if the application is done with all of it. It is called with the lock held.
+func (s *inStream) settle() {
+	if s.left && s.err != nil && len(s.chunks) == 0 && s.log.err == nil {
+		s.left = false
+		s.log.settle(s.first)
+	}
 }
 
 // next returns the text of the next chunk, waiting for it, or the error that ended the stream. Half a
@@ -133,6 +144,7 @@ func (s *inStream) take() (raw string, ok bool, err error) {
 	l.bytes -= len(c.raw) + frameCost
 	s.read = time.Now()
 	l.settle(c.ticket)
+	s.settle()
 	l.freed()
 	return c.raw, true, nil
 }

@@ -182,8 +182,9 @@ func (m *Message) Context(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// Ack acknowledges a message of [Client.Receive]. It never blocks; a second one changes nothing.
+// Ack acknowledges a message of [Client.Receive]. One that is streamed is acknowledged when its stream was read to its end or closed, as well. It never
+// blocks; a second one changes nothing.
 func (m *Message) Ack() { m.done() }
 
-// done acknowledges the message itself; the parts of its stream are acknowledged as they are read.
-func (m *Message) done() { m.box.done(m.ticket) }
+// done acknowledges the message, one with parts once they were read to their end or given up.
+func (m *Message) done() { m.box.done(m.ticket, m.in) }

@@ -83,10 +83,11 @@ func TestAcknowledgesWhatTheApplicationIsDoneWith(t *testing.T) {
 	streamed := next()
 	next()
 	next()
-	conn.acked("", 20)
+	conn.acked("", 10) // of a stream all or nothing
 	if text, err := streamed.Next(await.Context(t)); text != "x" || err != nil {
 		t.Fatalf("Next = %q, %v", text, err)
 	}
+	conn.raw(`{"type":"message_end","from":"a","stream_id":"s","seq":60}`)
 	conn.acked("", 40)
 }
 

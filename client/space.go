@@ -73,7 +73,7 @@ func (s *Space) Events(ctx context.Context) iter.Seq2[*Event, error] {
 				return
 			}
 			ok := yield(e, nil)
-			s.log.done(e.ticket)
+			s.log.done(e.ticket, e.in)
 			if !ok {
 				return
 			}

@@ -85,7 +85,7 @@ func (j *joiner) show(ctx context.Context, p *printer, s *client.Space, streams 
 	n := 0
 	for e, err := range s.Events(ctx) {
 		if err == nil {
-			err = p.event(ctx, e, streams, fail)
+			err = p.event(ctx, e, j.history == 0, streams, fail)
 		}
 		if err != nil {
 			return err
@@ -115,9 +115,13 @@ func showMail(ctx context.Context, p *printer, c *client.Client, streams *sync.W
 	return nil
 }
 
-// event prints an event. The parts of one follow beside it, in streams, as they come.
-func (p *printer) event(ctx context.Context, e *client.Event, streams *sync.WaitGroup, fail func(error)) error {
+// event prints an event; again says that one which is redelivered is no part of a history that was asked for. The parts of one follow beside it, in streams, as they come.
+func (p *printer) event(ctx context.Context, e *client.Event, again bool, streams *sync.WaitGroup, fail func(error)) error {
 	over := func(err error) { fail(p.ended(ctx, "event of "+terminal.NameOf(e.From), err)) }
+	h := head{name: terminal.NameOf(e.From)}
+	if again && e.Redelivered {
+		h.more = shownAgain
+	}
 	switch {
 	case p.json:
 		if err := p.eventHead(e); err != nil || !e.Stream {
@@ -129,9 +133,9 @@ func (p *printer) event(ctx context.Context, e *client.Event, streams *sync.Wait
 	case e.Roster != nil:
 		return p.tell(terminal.NameOf(e.Roster.Left) + " left")
 	case !e.Stream:
-		return p.say(head{name: terminal.NameOf(e.From)}, readable(e.Data))
+		return p.say(h, readable(e.Data))
 	default:
-		v := p.begin(head{name: terminal.NameOf(e.From)}, e.ID)
+		v := p.begin(h, e.ID)
 		streams.Go(func() { over(v.pour(chunks(ctx, e.Next))) })
 	}
 	return nil

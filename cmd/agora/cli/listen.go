@@ -23,7 +23,8 @@ func newListen() *cobra.Command {
 		Short: "Be an agent: print what it is sent, answer with the lines you type",
 		Long: "Be the agent ID and print its messages, the text of streams as it comes. A lost connection is\n" +
 			"made again, to any of the edges, and nothing is missing or printed twice; how it stands is told on\n" +
-			"stderr. Ctrl-C ends it.\n\n" +
+			"stderr. Ctrl-C ends it. Started again, it prints what it had not printed to its end, streams from their\n" +
+			"beginning: what may have been printed before is marked (again), and redelivered in JSON.\n\n" +
 			"A line that you type (of stdin) answers the agent that waits for an answer, or else has written: where there\n" +
 			"are several, begin it with @ID. `@ID TEXT` also speaks to anybody else. It goes on after the end of stdin. With\n" +
 			"--raw stdin is not read, and nothing is escaped: that is for files and pipes.",

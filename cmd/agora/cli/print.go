@@ -86,8 +86,14 @@ func headOf(m *client.Message, more string) head {
 	if id := m.RequestID(); id != "" && !m.IsReply {
 		h.more = strings.TrimSpace(h.more + " [" + terminal.Visible(id) + "]")
 	}
+	if m.Redelivered {
+		h.more = strings.TrimSpace(h.more + " " + shownAgain)
+	}
 	return h
 }
+
+// shownAgain marks what an earlier run of this program may have shown.
+const shownAgain = "(again)"
 
 // rawMessage prints the text of a message alone: that of a stream byte for byte, to its end.
 func (p *printer) rawMessage(ctx context.Context, m *client.Message, over func(error)) error {
