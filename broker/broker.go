@@ -15,7 +15,6 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/scan"
-	"github.com/agora-relay/agora/internal/pause"
 )
 
 // Broker is one edge's connection to the log. Its methods may be called at the same time.
@@ -201,32 +200,6 @@ func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err er
 		return 0, jslog.Unavailable(err)
 	}
 	return m.End(), nil
-}
-
-// Reached reports whether the log may have come to a position of to: not where that is beyond all that was ever stored, by the word of the
-// stream's leader, who is asked for as long as one that is new may know less than it is bound by. It costs one round trip where the position is to's last one, or before it.
-func (b *Broker) Reached(ctx context.Context, to agora.Address, seq uint64) (bool, error) {
-	p := jslog.Locate(to, b.cfg.Shards)
-	last, err := b.log.Last(ctx, p.Stream, p.Log())
-	if err == nil && seq <= last.End() {
-		return true, nil
-	}
-	for begun := agora.Ticks(); err == nil || errors.Is(err, jslog.ErrNone); {
-		var s jslog.State
-		if s, err = b.log.State(ctx, p.Stream, ""); err != nil {
-			break
-		}
-		if seq>>agora.SeqShift <= s.Last {
-			return true, nil
-		}
-		if time.Duration(agora.Ticks()-begun) >= b.cfg.lag {
-			return false, nil
-		}
-		if !pause.For(ctx, jslog.RetryPause) {
-			err = ctx.Err()
-		}
-	}
-	return false, jslog.Unavailable(err)
 }
 
 // Unread returns how many records of to are stored after a position. It costs one Direct Get.

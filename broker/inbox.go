@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,6 +23,7 @@ type From struct {
 	TailAt time.Time // when the listener was last known to have had everything; zero means unknown
 	Tail   uint64    // the position it then had
 	Quiet  bool      // presence knows that nothing was sent since TailAt
+	Lost   bool      // the listener named another position, which is none of the address's: a gap up to After comes first
 }
 
 // Inbox is the messages of one address after a position, in order and without gaps.
@@ -72,8 +74,9 @@ type inboxReading struct {
 	unknown bool           // nothing is known of the mailbox: it may well be empty
 	fresh   bool           // the record of that position was not looked at yet
 	whole   bool           // what was read last was all that the replica had, or may have been
+	lost    bool           // a gap is to be told before anything else
 	quiet   bool           // nothing was sent since the inbox was complete, until the log was read to its end
-	doubts  int32          // how often in a row the leader knew less than a live record told
+	doubts  int16          // how often in a row the leader knew less than a live record told
 	short   int64          // ticks since when the leader has known less than was read here; 0 when it does not
 	passed  uint64         // position of the last part of the last record that was looked at: nothing up to it is missing
 	stamp   int64          // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
@@ -91,7 +94,7 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 		end:      inboxEnd{seq: from.After >> agora.SeqShift, tail: max(from.After, from.Tail)},
 		complete: inboxComplete{tail: from.Tail, at: from.TailAt},
 		reading: inboxReading{
-			after: from.After, passed: from.After, fresh: true, quiet: from.Quiet, whole: from.After > 0, unknown: from == From{},
+			after: from.After, passed: from.After, fresh: true, quiet: from.Quiet, lost: from.Lost, whole: from.After > 0, unknown: from == From{},
 		},
 	}
 	if from.After == 0 {
@@ -135,6 +138,12 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 // Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only Next does.
 func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
 	i.reading.stamp = 0
+	if i.reading.lost {
+		i.reading.lost = false
+		i.b.count.gaps.Add(1)
+		gap := agora.Message{Kind: agora.Gap, To: i.to, N: 1, Seq: cmp.Or(i.reading.after, record.MaxParts-1)}
+		return []agora.Message{gap}, false
+	}
 	msgs, more = i.take(max)
 	switch {
 	case len(msgs) > 0:

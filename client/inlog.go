@@ -27,6 +27,8 @@ type inlog struct {
 	mu      sync.Mutex // guards the fields below, and those of the streams
 	known   bool       // whether pos means anything
 	pos     uint64     // last position taken in
+	stated  uint64     // position that an edge was told last, and has not answered
+	rewound bool       // the edge knew it for none of the log's, and tells so by a gap
 	book    ledger
 	seen    numbers // highest number by sender's session
 	bytes   int     // of what waits
@@ -58,13 +60,23 @@ func (l *inlog) enter(f *wire.Frame) (ticket uint64, fresh bool) {
 	return ticket, true
 }
 
-// begin makes seq the position after which the log goes on, if none is known.
+// begin makes seq the position after which the log goes on, if none is known, or where the edge goes on before the one that was stated: that is none of
+// the log's, as the position in a receipt is another mailbox's.
 func (l *inlog) begin(seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.known {
-		l.known, l.pos, l.book.done, l.book.told = true, seq, seq, seq
+	if l.rewound = l.known && seq < l.stated; l.rewound || !l.known {
+		l.known, l.pos = true, seq
+		l.book = ledger{base: l.book.base + uint64(len(l.book.entries)), done: seq, told: seq}
 	}
+	l.stated = 0
+}
+
+// state notes that an edge is told a position.
+func (l *inlog) state(seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stated = seq
 }
 
 // skip goes on after a position, because what comes before it is gone. It
@@ -73,7 +85,9 @@ func (l *inlog) skip(from, to uint64) (uint64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if to <= l.pos {
-		return 0, false
+		rewound := l.rewound
+		l.rewound = false
+		return from, rewound
 	}
 	from = max(from, l.pos+1)
 	l.settle(l.book.add(to))

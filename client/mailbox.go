@@ -122,9 +122,11 @@ func (m *mailbox) unblock() {
 func (m *mailbox) position() (seq uint64, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.stated = 0
 	if !m.known || !m.ours {
 		return 0, false
 	}
+	m.stated = m.book.done
 	return m.book.done, true
 }
 

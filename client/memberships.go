@@ -39,6 +39,7 @@ func (m *memberships) enlist(name string, opts []JoinOptions) (*Space, *wire.Fra
 	switch {
 	case q.HasLastSeq:
 		s.log.begin(q.LastSeq)
+		s.log.state(q.LastSeq)
 	case q.History > 0:
 		s.log.mu.Lock()
 		s.history = true

@@ -142,7 +142,7 @@ func (s *Space) freed() {
 
 // rejoining makes the join that goes on after a position. It is called with the lock held.
 func (s *Space) rejoining(after uint64) *frame {
-	s.rejoin = newID("q")
+	s.rejoin, s.log.stated = newID("q"), after
 	q := &wire.Frame{Type: "space.join", ID: s.rejoin, Space: s.name, LastSeq: after, HasLastSeq: s.log.known}
 	return &frame{other: q, id: s.rejoin}
 }

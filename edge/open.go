@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -16,7 +17,7 @@ type Hello struct {
 	Card      agora.Agent
 	Conn      string            // connection id
 	Resume    string            // resume token of the running session; may be empty
-	LastSeq   uint64            // last position that the client has, where HasLast; of one that the log has not come to a gap is told, and all there is comes
+	LastSeq   uint64            // last position that the client has, where HasLast; of one that was never delivered a gap is told, and delivery goes on behind what is known to have arrived
 	HasLast   bool              //
 	Spaces    map[string]uint64 // the same for spaces, by name
 	Receipts  agora.Receipts    // wanted for everything that the connection sends
@@ -113,7 +114,7 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	if err := o.openInbox(ctx); err != nil {
 		return nil, err
 	}
-	if err := o.recallCard(ctx); err != nil {
+	if err := errors.Join(o.placeSpaces(ctx), o.recallCard(ctx)); err != nil {
 		o.mailbox.inbox.Close()
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package edge
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -17,6 +19,8 @@ type opening struct {
 	hello Hello
 	rec   presence.Record
 	after uint64 // position at which delivery begins
+
+	misplaced map[string]bool // spaces of which the client names a position that is none of them
 }
 
 // newOpening returns a session that stands under a claim, for a connection.
@@ -37,7 +41,7 @@ func (s *opening) start() {
 	s.profile.heartbeat.Store(s.hello.Heartbeat)
 	s.incoming.restore(s.claim.Tenant, s.rec.Cancelled)
 	s.out.resume(s.rec.Lanes, s.rec.Dirty)
-	member{s.Session}.openSubscriptions(s.hello, s.rec)
+	member{s.Session}.openSubscriptions(s)
 }
 
 // openInbox finds where delivery begins, and up to where frames may have been
@@ -46,9 +50,12 @@ func (s *opening) openInbox(ctx context.Context) error {
 	h, rec, p := &s.hello, &s.rec, s.rec.Position
 	s.cursor.proof.set(h.Proof)
 	s.after, s.mailbox.markTo = p.Cursor, p.Written
-	beyond := s.aheadOfLog(ctx, p)
+	place, err := s.placeOf(ctx)
+	if err != nil {
+		return err
+	}
 	switch {
-	case h.HasLast && !beyond: // the client knows best
+	case h.HasLast && place == broker.Own: // the client knows best
 		s.after, s.mailbox.markTo = h.LastSeq, 0
 	case !rec.Clean:
 		tail, err := s.lastInLog(ctx)
@@ -67,37 +74,80 @@ func (s *opening) openInbox(ctx context.Context) error {
 	if p.TailAt.IsZero() && s.claim.Resumed {
 		p.TailAt = rec.Card.RegisteredAt // nothing was sent to it before it was known
 	}
-	from := s.after
-	if beyond { // and stays so, whatever comes now: the inbox tells a gap, and begins anew
-		from = agora.MaxSeq - 1
+	from := broker.From{After: s.after, Tail: p.Tail, TailAt: p.TailAt, Quiet: rec.Quiet, Lost: place == broker.Foreign}
+	if place == broker.Ahead { // and stays so, whatever comes now: the inbox tells a gap, and begins anew
+		from.After = agora.MaxSeq - 1
 	}
-	s.mailbox.inbox = s.node.cfg.Broker.Listen(s.address(), broker.From{
-		After: from, Tail: p.Tail, TailAt: p.TailAt, Quiet: rec.Quiet,
-	}, s.conn.Wake)
+	s.mailbox.inbox = s.node.cfg.Broker.Listen(s.address(), from, s.conn.Wake)
 	return nil
 }
 
-// aheadOfLog reports whether the client has named a position that the log has not come to: what comes next would pass for what it has dealt with.
-func (s *opening) aheadOfLog(ctx context.Context, p presence.Position) bool {
-	h := &s.hello
-	if !h.HasLast || h.LastSeq <= max(p.Cursor, p.Written, p.Tail) {
-		return false
+// placeOf returns what the position is that the client names. Obeyed although nothing was delivered there, it would hide what is between: then it is
+// another mailbox's, as that of a receipt is, or the log has not come to it.
+func (s *opening) placeOf(ctx context.Context) (broker.Place, error) {
+	h, p := &s.hello, s.rec.Position
+	if !h.HasLast {
+		return broker.Own, nil
 	}
-	reached, err := s.node.cfg.Broker.Reached(ctx, s.address(), h.LastSeq)
-	return err == nil && !reached // else it is believed: nobody can tell now
+	place, err := s.placeIn(ctx, s.address(), h.LastSeq, p.Cursor)
+	if err == nil && place == broker.Own && s.rec.Clean && h.LastSeq > max(p.Cursor, p.Written) {
+		place = broker.Foreign // a message stands there, and no socket was given it
+	}
+	return place, err
 }
 
-// lastInLog returns the position of the last frame of the mailbox, read from the log: while that does not answer, again and again for
-// as long as an election takes.
+// placeIn returns what a position is to an address, of whose messages all up to after have arrived, by the word of the log.
+func (s *opening) placeIn(ctx context.Context, to agora.Address, seq, after uint64) (place broker.Place, err error) {
+	err = s.askLog(ctx, func(ctx context.Context) error {
+		place, err = s.node.cfg.Broker.Place(ctx, to, seq, after)
+		return err
+	})
+	return place, err
+}
+
+// lastInLog returns the position of the last frame of the mailbox, read from the log.
 func (s *opening) lastInLog(ctx context.Context) (seq uint64, err error) {
+	err = s.askLog(ctx, func(ctx context.Context) error {
+		seq, err = s.node.cfg.Broker.Last(ctx, s.address())
+		return err
+	})
+	return seq, err
+}
+
+// askLog asks the log, while it does not answer again and again for as long as an election takes.
+func (s *opening) askLog(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
 	defer cancel()
 	for {
-		seq, err = s.node.cfg.Broker.Last(ctx, s.address())
-		if err == nil || !pause.For(ctx, 100*time.Millisecond) {
-			return seq, err
+		if err := ask(ctx); err == nil || !pause.For(ctx, 100*time.Millisecond) {
+			return err
 		}
 	}
+}
+
+// placeSpaces takes out of what the client names of its spaces the positions that are none of them, as they would hide what lies between: their subscriptions
+// begin where they are known to have got to, behind a gap.
+func (s *opening) placeSpaces(ctx context.Context) error {
+	var asked sync.WaitGroup
+	var mu sync.Mutex // guards the two below
+	var failed error
+	for name, seq := range s.hello.Spaces {
+		cursor, is := s.rec.Spaces[name]
+		if !is || seq <= cursor {
+			continue
+		}
+		asked.Go(func() {
+			place, err := s.placeIn(ctx, agora.ToSpace(s.claim.Tenant, name), seq, cursor)
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+			if place != broker.Own {
+				put(&s.misplaced, name, true)
+			}
+		})
+	}
+	asked.Wait()
+	return failed
 }
 
 // recallCard goes on with the card of a resumed session: when it began, and what

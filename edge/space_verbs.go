@@ -108,7 +108,8 @@ func (s member) subscribe(p *subscription, opened *spaces.Place, at uint64) {
 }
 
 // openSubscriptions opens the spaces that the session is in already, and tells of those that it has left.
-func (s member) openSubscriptions(h Hello, rec presence.Record) {
+func (s member) openSubscriptions(o *opening) {
+	rec := &o.rec
 	for _, name := range rec.Leaving {
 		s.node.background(func() { s.tellLeft(name) })
 	}
@@ -118,9 +119,10 @@ func (s member) openSubscriptions(h Hello, rec presence.Record) {
 			continue
 		}
 		w := spaces.Where{Resume: true, After: cursor, Since: s.profile.now().since(), Marked: true}
-		if last, ok := h.Spaces[name]; ok {
+		if last, ok := o.hello.Spaces[name]; ok && !o.misplaced[name] {
 			w.After, w.Marked = last, false
 		}
+		w.Lost = o.misplaced[name]
 		if w.After == 0 {
 			w.Since = rec.Card.RegisteredAt
 		}

@@ -69,6 +69,15 @@ func (h *Hub) join(ctx context.Context, c presence.Claim, typ string, p *Place, 
 	}
 	end = wholeRecord(end)
 	p.told.known, p.told.version = end, own
+	if w.HasLast {
+		place, err := h.cfg.Broker.Place(ctx, to, w.Last, 0)
+		if err != nil {
+			return Joined{}, err
+		}
+		if place != broker.Own {
+			w.HasLast, w.Lost = false, true
+		}
+	}
 	from, ok := w.from()
 	if !ok {
 		from = broker.From{After: end}

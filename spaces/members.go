@@ -184,7 +184,7 @@ func (f *fan) arrive(p *Place) {
 // that a client names may lie beyond the end of a log that was made anew,
 // which is for p's own inbox to find out. f.mu and p.mu are held.
 func (f *fan) fits(p *Place) bool {
-	return f.started && p.pos >= f.pos && (p.sure || p.from.Time.IsZero() && p.pos <= wholeRecord(f.pos))
+	return f.started && !p.from.Lost && p.pos >= f.pos && (p.sure || p.from.Time.IsZero() && p.pos <= wholeRecord(f.pos))
 }
 
 // rejoin makes a lagging p a member if nothing lies between its position and the fan's. It tells whether p is one then:

@@ -151,6 +151,7 @@ func (p *Place) moved(events []*Event, tail uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy = true
+	p.from.Lost = p.from.Lost && len(events) == 0
 	switch n := len(events); {
 	case n > 0:
 		p.pos, p.sure = events[n-1].Seq, events[n-1].Kind != agora.Gap

@@ -74,7 +74,7 @@ func (p *Place) begin(from broker.From, known, sure bool) {
 func (p *Place) seek(from broker.From) {
 	p.from = from
 	after := from.After
-	if p.at != outside && from.Time.IsZero() && after >= p.heldFrom && (p.sure || after <= wholeRecord(p.pos)) {
+	if p.at != outside && !from.Lost && from.Time.IsZero() && after >= p.heldFrom && (p.sure || after <= wholeRecord(p.pos)) {
 		p.drop(after)
 		p.pos = max(p.pos, after)
 		return

@@ -81,6 +81,7 @@ type Where struct {
 	Resume bool      // a session goes on: After and Since count
 	After  uint64    // position known to have arrived
 	Since  time.Time // when After is 0: events stored at or after this time
+	Lost   bool      // the client told a position that is none of the space's: a gap comes first
 	Marked bool      // what was stored before now may have been given already: mark it Redelivered
 
 	Tail   uint64    // where the session last had everything
@@ -89,7 +90,7 @@ type Where struct {
 
 // from returns where the log is read from; ok is false for "from now on".
 func (w Where) from() (from broker.From, ok bool) {
-	from = broker.From{Tail: w.Tail, TailAt: w.TailAt}
+	from = broker.From{Tail: w.Tail, TailAt: w.TailAt, Lost: w.Lost}
 	switch {
 	case w.HasLast:
 		from.After = w.Last
@@ -98,7 +99,7 @@ func (w Where) from() (from broker.From, ok bool) {
 	case w.Resume && !w.Since.IsZero():
 		from.Time = w.Since
 	default:
-		return from, false
+		return from, w.Lost // then all that there is
 	}
 	return from, true
 }

@@ -30,9 +30,10 @@ import (
 // NATS node and an embedded presence server, with settings so short that a test
 // need not wait.
 type Options struct {
-	Edges int  // 3
-	Nodes int  // of NATS: 1, or 3 with every stream on all of them; 1
-	Redis bool // a real redis-server, which is then in Cluster.Redis
+	Edges  int  // 3
+	Nodes  int  // of NATS: 1, or 3 with every stream on all of them; 1
+	Shards int  // of mailboxes, of spaces, and of boxes; 1
+	Redis  bool // a real redis-server, which is then in Cluster.Redis
 
 	Node       edge.Config   // what is set wins; ID, Broker and Presence are the cluster's own
 	Door       ws.Config     // of every edge

@@ -109,7 +109,7 @@ func (c *Cluster) brokerConfig(k int, id string, l *faultnet.Link) broker.Config
 	return broker.Config{
 		URL: c.nats.URL(), Name: id,
 		Options:  []nats.Option{nats.SetCustomDialer(l), nats.ReconnectWait(50 * time.Millisecond)},
-		Replicas: c.opts.Nodes, Memory: true,
+		Replicas: c.opts.Nodes, Memory: true, Shards: c.opts.Shards,
 		MaxAge: c.opts.Node.MaxAge, MaxRecords: c.opts.Node.MaxRecords, ShardBytes: 64 << 20,
 		GiveUp: patience, Election: patience, // nothing is refused because the machine is slow
 		Audit: c.opts.Audit, Now: c.clock(k), Log: c.log.With("edge", id),
