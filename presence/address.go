@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/agora-relay/agora"
 )
@@ -34,7 +33,7 @@ func (e *AddressError) Error() string {
 }
 
 // addressesKey is the hash of the addresses that agents of a tenant have: "<member> <entry> <ms>". An entry is written before the claim that
-// it is for, whose record decides: see addressOwned. What no record bears out is void when no claim on its way can still be meant.
+// it is for, whose record decides: see owned. What no record bears out is void when no claim on its way can still be meant.
 func addressesKey(tenant string) string {
 	return root + "{addresses:" + agora.EncodeToken(tenant) + "}"
 }
@@ -73,59 +72,13 @@ type Dials struct {
 // reserve gives an agent the address of d, for the claim that follows, and returns what its entry was before. An AddressError where another
 // agent has it. No entry, while the server is not whole: UNAVAILABLE for ErrIncomplete.
 func (s Dials) reserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was reserved, err error) {
-	if was.address, err = s.reserveAddress(ctx, tenant, id, d); err != nil {
+	if was.address, err = s.take(ctx, &taking{tenant: tenant, id: id, d: d}); err != nil {
 		return was, err
 	}
 	if was.names, err = s.reserveNames(ctx, tenant, id, d); err != nil {
 		s.unreserveAddress(ctx, tenant, id, d, was.address)
 	}
 	return was, err
-}
-
-func (s Dials) reserveAddress(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was string, err error) {
-	m, sure, void := member(tenant, id), false, ""
-	for {
-		r, err := s.runAll(ctx, []call{
-			{addressTakeScript, []string{addressesKey(tenant)}, []any{d.Address, m, d.entry, flag(sure), void}},
-			{wholeScript, []string{wholeKey}, nil},
-		})
-		if err != nil {
-			return "", err
-		}
-		switch a := r[0]; a.at(0).str() {
-		case "ok":
-			return a.at(1).str(), nil
-		case "unsure":
-			if err := s.surely(ctx, r[1].yes()); err != nil {
-				return "", err
-			}
-			sure = true
-		default:
-			void = a.at(1).str()
-			if err := s.addressOwned(ctx, tenant, d.Address, void, time.Duration(a.at(2).int())*time.Millisecond); err != nil {
-				return "", err
-			}
-		}
-	}
-}
-
-// addressOwned returns an AddressError where an entry of such an age counts: its agent's record has the address, or may have it soon.
-func (s Dials) addressOwned(ctx context.Context, tenant, address, held string, age time.Duration) error {
-	m, _, _ := strings.Cut(held, " ")
-	_, by, _ := splitMember(m)
-	taken := &AddressError{Address: address, Tenant: tenant, By: by, Pending: true}
-	r, err := s.fields(ctx, []entry{{member: m}}, "state", "dial")
-	if err != nil {
-		return err
-	}
-	if d := parseDial(r[0].at(1).str(), ""); d != nil && d.Address == address && r[0].at(0).str() != "0" {
-		taken.Pending = false
-		return taken
-	}
-	if age < s.settled {
-		return taken
-	}
-	return s.sure(ctx)
 }
 
 // unreserve makes the entries what they were before they were reserved for a claim that failed.

@@ -67,7 +67,7 @@ func (s Dials) Contested(ctx context.Context, h Holder) ([]Orphan, error) {
 func (s Dials) keep(ctx context.Context, o Orphan, other reply) (err error) {
 	for err == nil && other.at(0).str() != "" {
 		void := other.at(0).str()
-		if err = s.addressOwned(ctx, o.Tenant, o.Dial.Address, void, time.Duration(other.at(1).int())*time.Millisecond); err == nil {
+		if err = s.owned(ctx, o.Dial.Address, "", void, time.Duration(other.at(1).int())*time.Millisecond); err == nil {
 			other, err = s.run(ctx, keepAddress(o.Tenant, o.Agent, &o.Dial, void))
 		}
 	}

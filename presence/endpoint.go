@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/agora-relay/agora"
 )
@@ -15,69 +14,12 @@ import (
 // endpointKeys are the keys of the names: of the agents that have them, and of those that each agent has.
 var endpointKeys = []string{root + "{endpoints}", root + "{endpoints}:of"}
 
-// reserved is what an agent had before an address was reserved for a claim.
-type reserved struct{ address, names string }
-
 // reserveNames gives an agent the names of d besides those that it has, for the claim that follows, and returns what it had before.
 func (s Dials) reserveNames(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was string, err error) {
 	if len(d.Names) == 0 {
 		return "", nil
 	}
-	sure, void := false, []string(nil)
-	for {
-		r, err := s.runAll(ctx, []call{
-			{endpointTakeScript, endpointKeys, takeArgs(member(tenant, id), d, sure, void)},
-			{wholeScript, []string{wholeKey}, nil},
-		})
-		if err != nil {
-			return "", err
-		}
-		switch a := r[0]; a.at(0).str() {
-		case "ok":
-			return a.at(1).str(), nil
-		case "unsure":
-			if err := s.surely(ctx, r[1].yes()); err != nil {
-				return "", err
-			}
-			sure = true
-		default:
-			held := a.at(2).str()
-			if err := s.nameOwned(ctx, d.Address, a.at(1).str(), held, time.Duration(a.at(3).int())*time.Millisecond); err != nil {
-				return "", err
-			}
-			void = append(void, held)
-		}
-	}
-}
-
-func takeArgs(m string, d *Dialled, sure bool, void []string) []any {
-	args := []any{m, d.entry, flag(sure), len(void)}
-	for _, held := range void {
-		args = append(args, held)
-	}
-	for _, name := range d.Names {
-		args = append(args, name)
-	}
-	return args
-}
-
-// nameOwned returns an AddressError where an entry of such an age counts: its agent has a session that was dialled, or may have one soon.
-func (s Dials) nameOwned(ctx context.Context, address, name, held string, age time.Duration) error {
-	m, _, _ := strings.Cut(held, " ")
-	tenant, by, _ := splitMember(m)
-	taken := &AddressError{Address: address, Name: name, Tenant: tenant, By: by, Pending: true}
-	r, err := s.fields(ctx, []entry{{member: m}}, "state", "dial")
-	if err != nil {
-		return err
-	}
-	if d := parseDial(r[0].at(1).str(), ""); d != nil && r[0].at(0).str() != "0" {
-		taken.Pending = false
-		return taken
-	}
-	if age < s.settled {
-		return taken
-	}
-	return s.sure(ctx)
+	return s.take(ctx, &taking{tenant: tenant, id: id, d: d, names: true})
 }
 
 // setNames has an agent have the names of an entry and no others, where the entry that it has now begins so.
@@ -113,7 +55,7 @@ func (s Dials) Reaches(ctx context.Context, tenant string, id agora.AgentID, add
 		if !is || m == mine {
 			continue
 		}
-		err := s.nameOwned(ctx, address, names[i], held, s.settled)
+		err := s.owned(ctx, address, names[i], held, s.settled)
 		if _, taken := errors.AsType[*AddressError](err); taken {
 			return err
 		}
