@@ -1,14 +1,11 @@
 package sidecar
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net"
 	"net/http"
-	"os"
-	"strings"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/bearer"
 )
 
 // adminGate lets in whom the API speaks for the agent: whoever bears the token of a file, which is read each time, so that it may be changed; whoever reaches the port where there is no file.
@@ -33,17 +30,7 @@ func (g adminGate) admits(r *http.Request) error {
 	if g.tokenFile == "" {
 		return nil
 	}
-	b, err := os.ReadFile(g.tokenFile)
-	want := strings.TrimSpace(string(b))
-	if err != nil || want == "" {
-		return agora.Errorf(agora.Unavailable, "the file of --admin.token-file is empty, or can't be read by user %d, as whom the sidecar runs", os.Geteuid())
-	}
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	x, y := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(given)))
-	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(x[:], y[:]) != 1 {
-		return agora.Errorf(agora.Unauthorized, "a token is required: that of the sidecar's --admin.token-file")
-	}
-	return nil
+	return bearer.Check(r, g.tokenFile, "sidecar")
 }
 
 // isWide reports whether others than this machine may reach a listener.

@@ -1,15 +1,13 @@
 package serve
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/cmd/agora/config"
+	"github.com/agora-relay/agora/internal/bearer"
 )
 
 // gate lets operators' requests in: those that bear the token of a file, which is read each time, so that it may be
@@ -36,17 +34,7 @@ func (g gate) admits(r *http.Request) error {
 	if g.tokenFile == "" {
 		return admitsLoopback(r)
 	}
-	want, err := os.ReadFile(g.tokenFile)
-	token := strings.TrimSpace(string(want))
-	if err != nil || token == "" {
-		return agora.Errorf(agora.Unavailable, "the file of --admin.token-file is empty, or can't be read by user %d, as whom the edge runs", os.Geteuid())
-	}
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	a, b := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
-	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(a[:], b[:]) != 1 {
-		return agora.Errorf(agora.Unauthorized, "a token is required: that of the edge's --admin.token-file")
-	}
-	return nil
+	return bearer.Check(r, g.tokenFile, "edge")
 }
 
 // admitsLoopback refuses whoever does not ask from the same network namespace. The addresses are those of the connection: no header
