@@ -42,7 +42,7 @@ type Welcome struct {
 	ResumeToken string        // for the session from now on
 	LastSeq     uint64        // position after which delivery goes on
 	Heartbeat   time.Duration // how often the connection must give a sign of life
-	Resumed     bool          // an earlier session goes on: its streams, spaces and numbering
+	Resumed     bool          // an earlier session goes on with all of it: its streams, spaces and numbering
 	Expires     time.Time     // when the credentials end, and the connection with them; zero for never
 }
 
@@ -97,7 +97,10 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 	}
 	n.stats.sessions.Add(1)
 	o.began(o.after)
-	return o.Session, Welcome{ResumeToken: resumeToken(claim.Session, req.Token), LastSeq: o.after, Heartbeat: n.cfg.Heartbeat, Resumed: claim.Resumed, Expires: o.Expires()}, nil
+	return o.Session, Welcome{
+		ResumeToken: resumeToken(o.claim.Session, req.Token), LastSeq: o.after, Heartbeat: n.cfg.Heartbeat,
+		Resumed: claim.Resumed && !o.anew, Expires: o.Expires(),
+	}, nil
 }
 
 // beginSession begins the session of a claim, once nobody else holds anything of it.
@@ -110,7 +113,14 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	if err != nil {
 		return nil, err
 	}
+	anew := c.Resumed && h.Resume == "" && h.Dialled == "" && h.orphan == nil && !a.Principal().link
+	if anew {
+		if c, err = n.owner.Anew(ctx, c, &rec, req.Session); err != nil {
+			return nil, err
+		}
+	}
 	o := n.newOpening(a, h, req, c, conn, rec)
+	o.anew = anew
 	if err := o.openInbox(ctx); err != nil {
 		return nil, err
 	}

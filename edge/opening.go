@@ -19,6 +19,7 @@ type opening struct {
 	hello Hello
 	rec   presence.Record
 	after uint64 // position at which delivery begins
+	anew  bool   // the agent has come back without the session's token: it is a new process for what it sends
 
 	misplaced map[string]bool // spaces of which the client names a position that is none of them
 }

@@ -72,7 +72,7 @@ func (s Spaces) stay(ctx context.Context, c Claim, space string) error {
 	return ErrDeposed
 }
 
-// Leave takes the agent out, if it is this session's membership. That the change is to be told stays noted in the agent's record
+// Leave takes the agent out, if it is this session's membership, or one of an earlier epoch. That the change is to be told stays noted in the agent's record
 // (Record.Leaving) until Left: who ends the session, or goes on with it, leaves once more. ErrNoSpace. Three round trips.
 func (s Spaces) Leave(ctx context.Context, c Claim, space string) (Membership, error) {
 	if err := s.sure(ctx); err != nil {
@@ -136,7 +136,7 @@ func (s Spaces) join(c Claim, space, typ string, create bool, how joining) call 
 
 func (s Spaces) leave(c Claim, space string) call {
 	return call{leaveScript, spaceKeys(c.Tenant, space), []any{
-		agora.EncodeToken(string(c.Agent)), c.Session, keepChanges, s.cfg.EmptyGrace.Milliseconds(),
+		agora.EncodeToken(string(c.Agent)), c.Session, keepChanges, s.cfg.EmptyGrace.Milliseconds(), c.Epoch,
 	}}
 }
 

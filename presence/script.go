@@ -66,6 +66,7 @@ var (
 	claimScript     = script("claim")
 	settleScript    = script("settle")
 	beginScript     = script("begin")
+	anewScript      = script("anew")
 	endingScript    = script("ending")
 	loseScript      = script("lose")
 	flushedScript   = script("flushed")

@@ -5,6 +5,8 @@ package ownership
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -93,6 +95,23 @@ func (o *Owner) Claim(ctx context.Context, req *presence.ClaimRequest, a *Arriva
 // error or ctx's.
 func (o *Owner) AwaitHandover(ctx context.Context, c presence.Claim) error {
 	return o.handovers.await(ctx, c)
+}
+
+// Anew has a session go on that its agent has come back to as a new process: it receives as before, and what it sends is said under another id. What it had
+// open is aborted for its receivers, and nothing late of it can be stored. It returns the claim under that id; the record's lanes are over.
+func (o *Owner) Anew(ctx context.Context, c presence.Claim, rec *presence.Record, session string) (presence.Claim, error) {
+	old := *rec
+	if old.Dirty == 0 { // every holder has flushed: nothing is under way in the others
+		old.Lanes = slices.DeleteFunc(slices.Clone(old.Lanes), func(l presence.Lane) bool { return len(l.Open) == 0 })
+	}
+	if err := o.reaper.endLanes(ctx, c, old); err != nil {
+		return c, err
+	}
+	c, err := o.cfg.Presence.Sessions.Anew(ctx, c, session, slices.Collect(maps.Keys(rec.Spaces)))
+	if err == nil {
+		rec.Lanes, rec.Dirty = nil, 0
+	}
+	return c, err
 }
 
 // Here says that the session of an agent is among those that the edge holds, and stands in its grace no more.

@@ -57,6 +57,7 @@ type mailbox struct {
 	from, to *agoratest.Client // nil while away
 	sent     int               // messages made so far: 1, 2, 3 …
 	stored   int               // all up to here are known to be stored
+	token    string            // of the sender's session
 	got      int               // all up to here have come
 	last     uint64            // position of the last one that came
 	began    bool              // the receiver has a position
@@ -88,6 +89,9 @@ func (m *mailbox) back(who **agoratest.Client, id string) {
 	if id == "to" && m.began && rapid.Bool().Draw(m.T, "says where it stands") {
 		q.Set("last_seq", strconv.FormatUint(m.last, 10))
 	}
+	if id == "from" && m.token != "" { // what it sends goes on
+		q.Set("resume_token", m.token)
+	}
 	edge := rapid.IntRange(0, 2).Draw(m.T, "edge")
 	c, _, err := agoratest.TryConnect(m.t, agoratest.Direct{}, m.c.URL(edge), q.Encode(), nil)
 	if err != nil {
@@ -104,6 +108,7 @@ func (m *mailbox) back(who **agoratest.Client, id string) {
 		}
 		return
 	}
+	m.token = w.Text("resume_token")
 	for i := m.stored + 1; i <= m.sent; i++ {
 		_ = c.Try(m.frame(i))
 	}

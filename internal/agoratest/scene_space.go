@@ -231,7 +231,7 @@ func spacesResumed(s *scene) {
 	s.talk(a, 4, 6)
 	c := s.open(2)
 	c.Send(fmt.Sprintf(`{"type":"agent.register","agent":{"id":"agent-2"},"spaces":{"general":%d}}`, last))
-	c.Expect(`{"type":"agent.registered","resumed":true}`)
+	c.Expect(`{"type":"agent.registered","resumed":"<none>"}`)
 	s.heard(c, 2, 6, `,"redelivered":"<none>"`)
 	s.talk(a, 6, 7)
 	s.heard(c, 6, 7, "")
@@ -268,7 +268,7 @@ func spacesConfirmedElsewhere(s *scene) {
 		fmt.Sprintf(`{"type":"agent.register","agent":{"id":"agent-2"},"spaces":{"general":%d}}`, first),
 		fmt.Sprintf(`{"type":"ack","space":"general","seq":%d}`, last),
 	)
-	b.Expect(`{"type":"agent.registered","resumed":true}`)
+	b.Expect(`{"type":"agent.registered","resumed":"<none>"}`)
 	s.heard(b, 1, 4, "")
 	b.Barrier()
 	b.Drop()

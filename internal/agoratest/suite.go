@@ -23,6 +23,7 @@ type scene struct {
 	*Cluster
 	dialer Dialer
 	tenant string
+	tokens map[string]string // of the agents that entered, by id
 }
 
 // scenario is a behaviour of the protocol, seen from sockets.
@@ -70,7 +71,7 @@ func (co company) play(t *testing.T, d Dialer, turns chan struct{}) {
 				defer func() { <-turns }()
 			}
 			tenant := co.name + "-" + string(rune('a'+i/26)) + string(rune('a'+i%26))
-			t.Run(sc.name, func(t *testing.T) { sc.play(&scene{t, c, d, tenant}) })
+			t.Run(sc.name, func(t *testing.T) { sc.play(&scene{t, c, d, tenant, nil}) })
 		})
 	}
 }
@@ -144,14 +145,22 @@ func (s *scene) agent(k int, id string, query ...string) *Client {
 	return c
 }
 
-// enter connects to edge k as an agent, and returns what it is welcomed with too. An agent that is asked to come back later does.
+// enter connects to edge k as an agent, and returns what it is welcomed with too. An agent that is asked to come back later does. One that was there before goes on
+// with its session by its token, unless the query has another one: an empty one is none.
 func (s *scene) enter(k int, id string, query ...string) (*Client, Frame) {
 	s.Helper()
 	welcome := `{"type":"agent.registered","agent":{"id":` + Quote(id) + `,"connection_id":"<any>"}}`
+	if token := s.tokens[id]; token != "" && !slices.Contains(query, "resume_token") {
+		query = append([]string{"resume_token", token}, query...)
+	}
 	c, f := s.ask(k, id, func(f Frame) bool { return f.Text("code") != "UNAVAILABLE" }, query)
 	if d := f.Match(welcome); d != "" {
 		s.Fatalf("got  %.500s\nwant %.500s\n%.300s", f, welcome, d)
 	}
+	if s.tokens == nil {
+		s.tokens = map[string]string{}
+	}
+	s.tokens[id] = f.Text("resume_token")
 	return c, f
 }
 

@@ -1,12 +1,12 @@
 -- Leaves a space. KEYS: meta, members, order, pending. ARGV: agent, session, how many changes to keep, ms that a space may
--- stay empty. Returns {'ok', changed, members and their order, changes not yet announced} or {'none'}.
+-- stay empty, epoch: a membership of an earlier one is the session's, under the id that it had then. Returns {'ok', changed, members and their order, changes not yet announced} or {'none'}.
 local kind = redis.call('HGET', KEYS[1], 'type')
 if not kind then
   return {'none'}
 end
 local changed = 0
 local old = redis.call('HGET', KEYS[2], ARGV[1])
-if old and string.match(old, '^%d+ (.*)$') == ARGV[2] then
+if old and (string.match(old, '^%d+ (.*)$') == ARGV[2] or tonumber(string.match(old, '^%d+')) < tonumber(ARGV[5])) then
   local seq = redis.call('ZSCORE', KEYS[3], ARGV[1])
   redis.call('HDEL', KEYS[2], ARGV[1])
   redis.call('ZREM', KEYS[3], ARGV[1])
