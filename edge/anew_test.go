@@ -90,3 +90,28 @@ func TestAHalfGivenAnswerIsAbortedWhenItsProcessIsReplaced(t *testing.T) {
 	again.Send(`{"type":"reply_end","to":"asker","n":4,"stream_id":"r"}`)
 	asker.Expect(`{"type":"reply","stream_id":"r"}`, `{"type":"reply_chunk","chunk":"new"}`, `{"type":"reply_chunk","chunk":"new"}`, `{"type":"reply_end"}`)
 }
+
+// A number, or the last index of a stream, that comes again with another body is no repetition: it is refused, and nobody is told that it is stored.
+func TestANumberThatComesAgainWithAnotherBodyIsRefused(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{})
+	receiver, _ := registered(t, c, 1, "receiver")
+	sender, welcome := registered(t, c, 0, "sender")
+	stored(sender, "receiver", 1)
+	sender.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true,"index":0,"receipts":["stored"]}`, `{"type":"send_chunk","to":"receiver","stream_id":"s","index":1,"chunk":"a"}`)
+	sender.Await(`{"type":"receipt","stream_id":"s","index":1}`)
+	for k := range 2 { // by what the lane has stored, and by what a new holder reads
+		sender.Send(`{"type":"send","to":"receiver","n":1,"payload":"other"}`)
+		sender.Expect(`{"type":"error","code":"INVALID_REQUEST","n":1}`)
+		sender.Send(numbered("receiver", 1))
+		sender.Expect(`{"type":"receipt","to":"receiver","n":1,"status":"stored"}`)
+		if k == 0 {
+			sender.Drop()
+			sender, _ = registered(t, c, 2, "sender", token(welcome))
+		}
+	}
+	sender.Send(`{"type":"send_chunk","to":"receiver","stream_id":"s","index":1,"chunk":"other"}`)
+	sender.Expect(`{"type":"error","code":"INVALID_REQUEST","stream_id":"s"}`)
+	got(receiver, 1)
+	receiver.Expect(`{"type":"message","stream_id":"s"}`, `{"type":"message_chunk","index":1,"chunk":"a"}`)
+}

@@ -62,6 +62,7 @@ type First struct {
 	seq    uint64 // sequence of its record; 0 when that is not known
 	index  int    // in that record
 	Here   bool   // in the record that is being made or on its way
+	said   uint32 // of a numbered one: what was said, by saying
 	Stream string
 }
 
@@ -103,6 +104,7 @@ type stream struct {
 	torn     bool // parts behind those that were read may be gone
 	echo     bool // the last part that was read may have been stored before, and what follows it as well
 	next     uint32
+	said     uint32 // the last part with an index and no number, by saying
 	epoch    uint64 // of the last record with a part of it
 }
 
@@ -164,6 +166,7 @@ func (l *Ledger) number(m *agora.Message, f First) {
 	if l.numbers == nil {
 		l.numbers = make([]First, maxNumbers)
 	}
+	f.said = saying(m)
 	l.numbers[m.N%maxNumbers] = f
 }
 
@@ -187,9 +190,13 @@ func (l *Ledger) step(m *agora.Message, epoch uint64) {
 	}
 	s.epoch = epoch
 	s.numbered = s.numbered && (m.N != 0 || m.Part == agora.Abort)
+	s.said = 0
 	switch {
 	case m.Indexed:
 		s.next, s.counted = m.Index+1, true
+		if m.N == 0 {
+			s.said = saying(m)
+		}
 	case m.Part != agora.Abort:
 		s.next++
 	}

@@ -40,7 +40,9 @@ func (l *Ledger) settle(m *agora.Message, f First) {
 		}
 	}
 	if m.N != 0 && l.numbers != nil {
-		l.numbers[m.N%maxNumbers] = f
+		k := &l.numbers[m.N%maxNumbers]
+		f.said = k.said
+		*k = f
 	}
 }
 

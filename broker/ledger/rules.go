@@ -44,7 +44,11 @@ func (l *Ledger) known(m *agora.Message) Verdict {
 		}
 		v := Verdict{Again: true, At: First{n: m.N, Stream: m.Stream}}
 		if len(l.numbers) == maxNumbers {
-			if f := l.numbers[m.N%maxNumbers]; f.n == m.N {
+			f := l.numbers[m.N%maxNumbers]
+			if f.n == m.N && f.said != saying(m) {
+				return refuse(agora.InvalidRequest, "number %d is another message's, which is stored: number it anew", m.N)
+			}
+			if f.n == m.N {
 				v.At = f
 			}
 		}
@@ -92,7 +96,7 @@ func (l *Ledger) follows(m *agora.Message, now time.Time) Verdict {
 		return refuseAborted(m.Stream)
 	case over:
 		if repeats(m, s) {
-			return Verdict{Again: true, At: First{Stream: m.Stream}}
+			return s.again(m)
 		}
 		return refuse(agora.StreamNotFound, "stream %q has ended", m.Stream)
 	}
@@ -134,6 +138,14 @@ func repeats(m *agora.Message, s stream) bool {
 	return m.Indexed && m.N == 0 && s.counted && s.indexed && m.Index < s.next
 }
 
+// again is the answer to a part that repeats one by its index: the last one is known by what it said, too.
+func (s stream) again(m *agora.Message) Verdict {
+	if m.Index+1 == s.next && s.said != 0 && s.said != saying(m) {
+		return refuse(agora.InvalidRequest, "index %d of stream %q is another part's, which is stored", m.Index, m.Stream)
+	}
+	return Verdict{Again: true, At: First{Stream: m.Stream}}
+}
+
 // next checks the index of a part of an open stream.
 func (l *Ledger) next(m *agora.Message, s stream) Verdict {
 	if m.Indexed && m.Index == agora.NextIndex { // its id has told that it is not there
@@ -143,7 +155,7 @@ func (l *Ledger) next(m *agora.Message, s stream) Verdict {
 	case m.Part == agora.Abort || !s.counted:
 		return Verdict{}
 	case repeats(m, s):
-		return Verdict{Again: true, At: First{Stream: m.Stream}}
+		return s.again(m)
 	case m.Indexed && m.Index != s.next:
 		return refuse(agora.InvalidRequest, "stream %q goes on with index %d, not %d", m.Stream, s.next, m.Index)
 	case !m.Indexed && m.N == 0 && s.indexed && m.Part != agora.Cancel:

@@ -268,7 +268,7 @@ func spacesConfirmedElsewhere(s *scene) {
 		fmt.Sprintf(`{"type":"agent.register","agent":{"id":"agent-2"},"spaces":{"general":%d}}`, first),
 		fmt.Sprintf(`{"type":"ack","space":"general","seq":%d}`, last),
 	)
-	b.Expect(`{"type":"agent.registered","resumed":"<none>"}`)
+	s.tokens["agent-2"] = b.Expect(`{"type":"agent.registered","resumed":"<none>"}`).Text("resume_token")
 	s.heard(b, 1, 4, "")
 	b.Barrier()
 	b.Drop()
