@@ -25,7 +25,8 @@ var (
 		`"arguments":{"type":"object","description":"What the tool takes, as its schema says; left out where it takes nothing."}},` +
 		`"required":["agent","tool"],"additionalProperties":false}`)
 	callOutput = json.RawMessage(`{"type":"object","properties":{` +
-		`"result":{"description":"What the tool answered: JSON, or a string where it answered with text. Images, audio and files stand beside it."}},` +
+		`"result":{"description":"What the tool answered: JSON, or a string where it answered with text. Images, audio and files stand beside it.",` +
+		`"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"null"}]}},` +
 		`"required":["result"]}`)
 )
 

@@ -15,6 +15,9 @@ func wrappedIn(schema string) string {
 	return `{"type":"object","properties":{"arguments":` + schema + `},"required":["arguments"]}`
 }
 
+// anyValue is how a schema is offered that takes anything.
+var anyValue = `{"anyOf":` + string(anyJSON) + `}`
+
 func TestSchemasOfToolsAreOfferedAsSchemasOfObjects(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
@@ -23,20 +26,20 @@ func TestSchemasOfToolsAreOfferedAsSchemasOfObjects(t *testing.T) {
 		`{`:    open,
 		`{}`:   open,
 		` {"type": "object", "properties":{"a":{"type":"integer"}}} `: `{"type": "object", "properties":{"a":{"type":"integer"}}}`,
-		`{"properties":{"a":true}}`:                                   `{"properties":{"a":{"description":"any JSON"}},"type":"object"}`,
+		`{"properties":{"a":true}}`:                                   `{"properties":{"a":` + anyValue + `},"type":"object"}`,
 		`{"type":["object","null"]}`:                                  open,
-		`true`:                                                        wrappedIn(`{"description":"any JSON"}`),
+		`true`:                                                        wrappedIn(anyValue),
 		`[]`:                                                          open,
 		`7`:                                                           open,
 		`{"type":"array","items":{"type":"string"}}`: wrappedIn(`{"type":"array","items":{"type":"string"}}`),
 		`{"minimum":3}`: wrappedIn(`{"minimum":3}`),
 		`{"type":"object","anyOf":[{"required":["a"]}]}`:  wrappedIn(`{"type":"object","anyOf":[{"required":["a"]}]}`),
-		`{"type":"object","properties":{"größe":{}}}`:     wrappedIn(`{"type":"object","properties":{"größe":{"description":"any JSON"}}}`),
+		`{"type":"object","properties":{"größe":{}}}`:     wrappedIn(`{"type":"object","properties":{"größe":` + anyValue + `}}`),
 		`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#"}}}`: wrappedIn(`{"$defs":{"a":{"$ref":"#/properties/arguments"}},"$ref":"#/properties/arguments/$defs/a"}`),
 		`{"$id":"u:1","$ref":"#/$defs/a"}`:                wrappedIn(`{"$id":"u:1","$ref":"#/$defs/a"}`),
 		`{"properties":{"a":{"type":"any"}}}`:             open,
-		`{"type":"object","properties":{"z":{"items":{ },"not":true,"anyOf":[true,{"maximum":1.0}]},"a":false},"additionalProperties":false,"default":{}}`: `{"type":"object","properties":{"z":{"items":{"description":"any JSON"},` +
-			`"not":{"description":"any JSON"},"anyOf":[{"description":"any JSON"},{"maximum":1.0}]},"a":{"not":{"description":"any JSON"}}},"additionalProperties":false,"default":{}}`,
+		`{"type":"object","properties":{"z":{"items":{ },"not":true,"anyOf":[true,{"maximum":1.0}]},"a":false},"additionalProperties":{},"default":{}}`: `{"type":"object","properties":{"z":{"items":` + anyValue + `,` +
+			`"not":{},"anyOf":[` + anyValue + `,{"maximum":1.0}]},"a":{"not":{}}},"additionalProperties":true,"default":{}}`,
 		`{"type":"object","properties":[]}`:                        open,
 		`{"type":"object","required":["a","a"]}`:                   open,
 		`{"type":"object","properties":{"a":{"x-mcp-header":""}}}`: open,

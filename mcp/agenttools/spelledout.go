@@ -1,13 +1,21 @@
 package agenttools
 
 import (
-	"bytes"
+	"slices"
 
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// anyJSON is a schema that takes anything, as one that says so. Hosts refuse a whole list of tools in which the schema of one property is `true`, and some that of `{}`.
-const anyJSON = `{"description":"any JSON"}`
+// anyJSON is the anyOf of a schema that takes anything, as one that says so. Hosts refuse a whole list of tools in which the schema of one property is `true`, and some what says
+// nothing; makers of models refuse lists of types, and lists without items.
+var anyJSON = []byte(`[{"type":"object"},{"type":"array","items":{"anyOf":[{"type":"object"},{"type":"string"},{"type":"number"},{"type":"boolean"}]}},` +
+	`{"type":"string"},{"type":"number"},{"type":"boolean"}]`)
+
+// saysNothing are the keywords that hold for every value.
+var saysNothing = []string{"$schema", "$id", "$anchor", "$comment", "title", "description", "examples", "default", "deprecated", "readOnly", "writeOnly"}
+
+// mayBeTrue are the keywords whose value is `true` or `false` everywhere.
+var mayBeTrue = []string{"additionalProperties", "unevaluatedProperties", "additionalItems", "unevaluatedItems"}
 
 // holds says where schemas stand in the value of a keyword.
 type holds uint8
@@ -31,11 +39,14 @@ func schemasIn(keyword string) holds {
 	return none
 }
 
-// spelledOut returns a well-formed schema in which no schema is `true` or `{}`, and none of a property is `false`. All else keeps its bytes.
+// spelledOut returns a well-formed schema in which each schema says of which types a value may be, or something else of it: none is `true` or `{}`, and none of a property is `false`. All else
+// keeps its bytes.
 func spelledOut(schema []byte) []byte {
-	switch bare := string(bytes.Join(bytes.Fields(schema), nil)); {
-	case bare == "true", bare == "{}":
-		return []byte(anyJSON)
+	switch {
+	case string(schema) == "true":
+		return rawjson.With([]byte("{}"), "anyOf", anyJSON)
+	case silent(schema):
+		return rawjson.With(schema, "anyOf", anyJSON)
 	case schema[0] != '{':
 		return schema
 	}
@@ -44,7 +55,7 @@ func spelledOut(schema []byte) []byte {
 		case at == byName && value[0] == '{':
 			return rewritten(value, func(_ string, s []byte) []byte {
 				if string(s) == "false" {
-					return []byte(`{"not":` + anyJSON + `}`)
+					return []byte(`{"not":{}}`)
 				}
 				return spelledOut(s)
 			})
@@ -57,11 +68,29 @@ func spelledOut(schema []byte) []byte {
 				out = append(out, spelledOut(l.Val)...)
 			}
 			return append(out, ']')
+		case keyword == "not" && silent(value):
+			return []byte("{}") // it has to hold for everything there
+		case slices.Contains(mayBeTrue, keyword) && (value[0] != '{' || silent(value)):
+			if value[0] == '{' {
+				return []byte("true")
+			}
+			return value
 		case at != none:
 			return spelledOut(value)
 		}
 		return value
 	})
+}
+
+// silent reports whether a schema holds for every value.
+func silent(schema []byte) bool {
+	o := rawjson.NewObject(schema, deepest)
+	for o.Next() {
+		if !slices.Contains(saysNothing, string(o.Name())) {
+			return false
+		}
+	}
+	return !o.Failed() || string(schema) == "true"
 }
 
 // deepest is how deeply schemas are looked into, which is as deeply as anything decodes them.

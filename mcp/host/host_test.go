@@ -60,14 +60,18 @@ func TestNoSchemaIsBare(t *testing.T) {
 		if !ok || len(s) == 0 {
 			t.Errorf("%s is %v", at, schema)
 		}
-		if s["description"] == nil && s["type"] == nil {
-			t.Errorf("%s says neither what it is nor of which type", at)
+		if _, one := s["type"].(string); one == (s["anyOf"] != nil) {
+			t.Errorf("%s is not of one type, nor of one of several: %v", at, s)
 		}
 		for name, p := range s {
 			switch {
 			case name == "properties":
 				for name, p := range p.(object) {
 					look(at+"/"+name, p)
+				}
+			case name == "anyOf":
+				for _, p := range p.([]any) {
+					look(at+"/anyOf", p)
 				}
 			case name == "items" || name == "additionalProperties" && p != false:
 				look(at+"/"+name, p)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -109,11 +110,21 @@ func given(b []byte) []byte {
 	return bytes.Clone(b)
 }
 
-// spelled are the schemas of the types above.
+// spelled are the schemas of the types above, and of JSON of others. Each says of which types it may be, also where that is any: hosts refuse schemas that say nothing, and their makers of
+// models lists of types, and lists without items.
 var spelled = map[reflect.Type]*jsonschema.Schema{
-	reflect.TypeFor[spoken]():   {Type: "string"},
-	reflect.TypeFor[anything](): {},
-	reflect.TypeFor[members]():  {Type: "object"},
+	reflect.TypeFor[spoken](): {Type: "string"},
+	reflect.TypeFor[anything](): {AnyOf: slices.Insert(ofTypes("object", "string", "number", "boolean"), 1,
+		&jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{AnyOf: ofTypes("object", "string", "number", "boolean")}})},
+	reflect.TypeFor[members](): {Type: "object"},
+	reflect.TypeFor[any]():     {AnyOf: ofTypes("object", "array", "string", "number", "boolean", "null")},
+}
+
+func ofTypes(names ...string) (all []*jsonschema.Schema) {
+	for _, name := range names {
+		all = append(all, &jsonschema.Schema{Type: name})
+	}
+	return all
 }
 
 // schemaOf returns the schema of a type, with one type for each place: not every host understands a list of them.

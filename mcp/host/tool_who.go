@@ -72,7 +72,6 @@ const (
 )
 
 func (h *Host) who(ctx context.Context, _ *mcp.CallToolRequest, in whoIn) (out whoOut, err error) {
-	out.You = h.you()
 	if in.Start < 0 {
 		return out, fmt.Errorf("start is the value of next of the result before, or is left out")
 	}
@@ -80,6 +79,7 @@ func (h *Host) who(ctx context.Context, _ *mcp.CallToolRequest, in whoIn) (out w
 	if err != nil {
 		return out, err
 	}
+	out.You = h.you()
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	out.Agents = []agentOut{}

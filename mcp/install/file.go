@@ -130,9 +130,20 @@ func (e Edit) Write() error {
 		if err := e.asRead(root); err != nil {
 			return err
 		}
-		return root.Remove(e.at.name)
+		return remove(root, e.at.name)
 	}
 	return e.write(root)
+}
+
+// remove removes a file, and the directories that have nothing else.
+func remove(root *os.Root, name string) error {
+	if err := root.Remove(name); err != nil {
+		return err
+	}
+	for dir := filepath.Dir(name); dir != "." && root.Remove(dir) == nil; { // one that has something else stays
+		dir = filepath.Dir(dir)
+	}
+	return nil
 }
 
 // asRead fails where the file was changed since it was read.

@@ -33,8 +33,10 @@ func TestNothingIsLeftOfWhatWasWritten(t *testing.T) {
 			if said := m.removes(); !strings.Contains(said, " is removed") || strings.Contains(said, "as it was") {
 				t.Errorf("%s %s: it says %q", host, scope, said)
 			}
-			if left := m.everything(); left != "" {
-				t.Errorf("%s %s: there is still\n%s", host, scope, left)
+			for _, dir := range []string{m.Dir, m.Home} {
+				if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+					t.Errorf("%s %s: there is still %v in %s, %v", host, scope, left, dir, err)
+				}
 			}
 			if said := m.removes(); strings.Contains(said, " is removed") || !strings.Contains(said, "as it was") {
 				t.Errorf("%s %s: the second time it says %q", host, scope, said)
