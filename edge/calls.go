@@ -43,6 +43,9 @@ func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*ca
 	if q.Streams {
 		m.Part, q.Pace = agora.Start, a.actingAs(as).paces()
 	}
+	if err := checkDepth(m, n.cfg.Depth); err != nil {
+		return nil, err
+	}
 	if !q.Checked {
 		if err := n.screens.check(ctx, a, m); err != nil {
 			return nil, err

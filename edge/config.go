@@ -40,6 +40,7 @@ type Config struct {
 	Doubt          time.Duration       // how long a call that is not known to be asked is asked again without a look for it; 45s. For tests
 	Register       time.Duration       // register.ttl: how long a registration without a connection lasts that does not say so itself; 1h
 	WholeRoster    int                 // spaces.whole-roster: members of a space up to which each change names all of them; 256
+	Depth          int                 // limits.depth: nesting of a frame, itself counted; 64
 	DrainRate      int                 // drain.rate: agents told to reconnect per second; 1000
 	Limits         admission.Limits    // at the start: see [Node.SetLimits]
 	Policy         *policy.Policy      // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
@@ -57,6 +58,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.ID = cmp.Or(c.ID, "edge-"+rand.Text()[:8])
 	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.Depth = cmp.Or(c.Depth, 64)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 30*time.Second)
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
 	c.Confirm = cmp.Or(c.Confirm, 1500*time.Millisecond)

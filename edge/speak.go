@@ -175,6 +175,9 @@ func (s actingAs) store(ctx context.Context, m agora.Message, w Want) (Outcome, 
 		}
 		return Outcome{}, nil
 	}
+	if err := checkDepth(&m, s.actor.node.cfg.Depth); err != nil {
+		return Outcome{}, err
+	}
 	if err := s.actor.node.screens.check(ctx, s.actor, &m); err != nil {
 		return Outcome{}, agora.AsError(err)
 	}

@@ -62,6 +62,9 @@ func (s mailer) send(ctx context.Context, m agora.Message, w Want) error {
 		err = authorizer(s).mayAddress(ctx, &m)
 	}
 	if err == nil {
+		err = checkDepth(&m, s.node.cfg.Depth)
+	}
+	if err == nil {
 		err = s.out.spend(ctx, &m)
 	}
 	if err == nil {

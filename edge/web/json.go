@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // jsonTypes are the media types of bodies that are JSON. curl says the second where nothing else was said, of any body.
@@ -89,7 +90,7 @@ func checkJSON(b []byte, depth int) error {
 	if at := badUTF8(b); at >= 0 {
 		return agora.Errorf(agora.InvalidRequest, "the body is no UTF-8 at byte %d", at)
 	}
-	if deepest(b) > depth {
+	if rawjson.Deeper(b, depth) {
 		return agora.Errorf(agora.InvalidRequest, "the body is nested more than %d deep", depth)
 	}
 	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil {
@@ -113,26 +114,6 @@ func badUTF8(b []byte) int {
 		at += n
 	}
 	return -1
-}
-
-// deepest returns how many objects and arrays stand in each other, of any text: it is asked before anything recursive is.
-func deepest(b []byte) (most int) {
-	depth, text := 0, false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case text && c == '\\':
-			i++
-		case c == '"':
-			text = !text
-		case text:
-		case c == '{' || c == '[':
-			depth++
-			most = max(most, depth)
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return most
 }
 
 // repeated returns a key that stands twice in one object of a value that is JSON.

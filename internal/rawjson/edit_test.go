@@ -28,3 +28,12 @@ func TestObjectsAreEditedWithoutSpellingTheRestAnew(t *testing.T) {
 		t.Error("a member is found that is not there")
 	}
 }
+
+func TestDepthIsThatOfBracketsOutsideOfText(t *testing.T) {
+	t.Parallel()
+	for text, depth := range map[string]int{``: 0, `1`: 0, `[]`: 1, `[[],[],{}]`: 2, `{"a":[{"b":1}],"c":[]}`: 3, `["[[[","\"[[",[]]`: 2, `[[[`: 3, `]]]][`: 0} {
+		if rawjson.Deeper([]byte(text), depth) || depth > 0 && !rawjson.Deeper([]byte(text), depth-1) {
+			t.Errorf("%s is not %d deep", text, depth)
+		}
+	}
+}

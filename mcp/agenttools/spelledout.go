@@ -6,13 +6,17 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// anyJSON is the anyOf of a schema that takes anything, as one that says so. Hosts refuse a whole list of tools in which the schema of one property is `true`, and some what says
-// nothing; makers of models refuse lists of types, and lists without items.
-var anyJSON = []byte(`[{"type":"object"},{"type":"array","items":{"anyOf":[{"type":"object"},{"type":"string"},{"type":"number"},{"type":"boolean"}]}},` +
+// anyJSON is the anyOf of a schema that takes anything, as one that says so. Hosts refuse a whole list of tools in which
+// the schema of one property is `true`, and some what says nothing; makers of models refuse lists of types, and lists
+// without items.
+var anyJSON = []byte(`[{"type":"object"},` +
+	`{"type":"array","items":{"anyOf":[{"type":"object"},{"type":"string"},{"type":"number"},{"type":"boolean"}]}},` +
 	`{"type":"string"},{"type":"number"},{"type":"boolean"}]`)
 
 // saysNothing are the keywords that hold for every value.
-var saysNothing = []string{"$schema", "$id", "$anchor", "$comment", "title", "description", "examples", "default", "deprecated", "readOnly", "writeOnly"}
+var saysNothing = []string{
+	"$schema", "$id", "$anchor", "$comment", "title", "description", "examples", "default", "deprecated", "readOnly", "writeOnly",
+}
 
 // mayBeTrue are the keywords whose value is `true` or `false` everywhere.
 var mayBeTrue = []string{"additionalProperties", "unevaluatedProperties", "additionalItems", "unevaluatedItems"}
@@ -39,8 +43,8 @@ func schemasIn(keyword string) holds {
 	return none
 }
 
-// spelledOut returns a well-formed schema in which each schema says of which types a value may be, or something else of it: none is `true` or `{}`, and none of a property is `false`. All else
-// keeps its bytes.
+// spelledOut returns a well-formed schema in which each schema says of which types a value may be, or something else of
+// it: none is `true` or `{}`, and none of a property is `false`. All else keeps its bytes.
 func spelledOut(schema []byte) []byte {
 	switch {
 	case string(schema) == "true":

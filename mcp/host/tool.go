@@ -110,8 +110,8 @@ func given(b []byte) []byte {
 	return bytes.Clone(b)
 }
 
-// spelled are the schemas of the types above, and of JSON of others. Each says of which types it may be, also where that is any: hosts refuse schemas that say nothing, and their makers of
-// models lists of types, and lists without items.
+// spelled are the schemas of the types above, and of JSON of others. Each says of which types it may be, also where that
+// is any: hosts refuse schemas that say nothing, and makers of models lists of types, and lists without items.
 var spelled = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[spoken](): {Type: "string"},
 	reflect.TypeFor[anything](): {AnyOf: slices.Insert(ofTypes("object", "string", "number", "boolean"), 1,

@@ -17,7 +17,7 @@ func (s *limitSettings) flags(f *pflag.FlagSet) {
 	f.Var(&s.frame, "limits.frame", "size of a frame")
 	f.Var(&s.body, "limits.body", "size of the body of an HTTP request")
 	f.Var(&s.card, "limits.card", "bytes of what an agent says of itself, schemas of its skills and tools included")
-	f.IntVar(&s.depth, "limits.depth", 64, "nesting of a frame, and of the JSON of an HTTP request")
+	f.IntVar(&s.depth, "limits.depth", 64, "nesting of a frame, and of the JSON of an HTTP request; what an agent says by any door has one level less, as a frame stands around it")
 	f.IntVar(&s.name, "limits.name", 256, "characters of a stream id, frame id, event id or name")
 	f.IntVar(&s.errors, "limits.errors", 100, "errors that a connection may cause in 10 s")
 	f.IntVar(&s.streams, "limits.streams", 1024, "open streams of one agent")
