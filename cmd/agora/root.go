@@ -64,7 +64,9 @@ func newRoot() *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return config.FillCommand(cmd) },
 	}
 	root.SetVersionTemplate("agora {{.Version}}\n")
-	root.AddCommand(serve.NewDev(), serve.NewEdge(), config.NewCommand(), newToken(), serve.NewHealth(), version.NewCommand())
+	dev := serve.NewDev()
+	dev.AddCommand(cli.NewDevVerbs()...)
+	root.AddCommand(dev, serve.NewEdge(), config.NewCommand(), newToken(), serve.NewHealth(), version.NewCommand())
 	cli.AddCommands(root)
 	load := bench.NewCommand()
 	load.GroupID = cli.AgentGroup

@@ -11,12 +11,15 @@ import (
 
 // adminHandler serves what operators ask of an edge, on a port of its own:
 // /healthz (the process lives), /readyz (it can serve agents) and /metrics for everybody; /v1/… and, where it
-// is switched on, /debug/pprof for those whom the gate lets in.
-func (e *edgeServer) adminHandler(s config.Admin) http.Handler {
+// is switched on, /debug/pprof, and control where there is one, for those whom the gate lets in.
+func (e *edgeServer) adminHandler(s config.Admin, control http.Handler) http.Handler {
 	mux := adminMux(e.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(newRegistry(e), promhttp.HandlerOpts{}))
 	g := gate{tokenFile: s.TokenFile}
 	mux.Handle("/v1/", g.guard(e.operatorHandler()))
+	if control != nil {
+		mux.Handle("/v1/dev/", g.guard(control))
+	}
 	if s.Pprof {
 		mux.Handle("/debug/pprof/", g.guard(profiles()))
 	}

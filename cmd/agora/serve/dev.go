@@ -36,6 +36,8 @@ func NewDev() *cobra.Command {
 		Short: "Run a whole cluster in this process: log, presence and edges",
 		Long: "Run a whole cluster in this process, for development: no services are needed.\n" +
 			"With --edges N, edge k (from 0) uses each port + k. It ends in order on SIGINT or SIGTERM.\n\n" +
+			"To see what becomes of agents, type `kill 1`: edge 1 is gone as if its process had died. `start 1` starts it again.\n" +
+			"`agora dev kill 1` and `agora dev start 1` do the same from elsewhere.\n\n" +
 			"Settings may also be in a file, as for `agora edge`: see `agora config --help`.",
 		Args:        cobra.NoArgs,
 		Annotations: withLog,
@@ -72,6 +74,7 @@ func (o *devRun) run(cmd *cobra.Command) error {
 		return err
 	}
 	warn(log, "nobody was told that the edges are ready", o.greet(cmd, c))
+	c.typed(cmd)
 	err = c.wait(cmd.Context())
 	log.Info("draining", "within", drainTime)
 	c.drain()
@@ -131,6 +134,9 @@ func (o *devRun) greet(cmd *cobra.Command, c *cluster) error {
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(),
 		"try, each in a terminal of its own:\n  agora listen%s alice\n  agora send%s --to alice hello\n  agora --help\n", at, at)
+	if err == nil && len(c.edges) > 1 && terminal.Is(cmd.InOrStdin()) {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), "or type here: kill 1, start 1")
+	}
 	return err
 }
 

@@ -20,7 +20,7 @@ type ports struct {
 	p2p           string    // where its door is to listen; empty for no such port
 }
 
-// open opens the ports. The caller owes a call of close whether or not it fails.
+// open opens the ports, but for one of operators that is open already. The caller owes a call of close whether or not it fails.
 func (p *ports) open(at places, s *config.Settings, proxies *edge.Proxies, log *slog.Logger, fail func(error)) (err error) {
 	p.p2p = at.p2p
 	public := publicPort(&s.Server)
@@ -36,8 +36,20 @@ func (p *ports) open(at places, s *config.Settings, proxies *edge.Proxies, log *
 			return err
 		}
 	}
+	if p.admin != nil {
+		return nil
+	}
 	p.admin, err = openPort(at.admin, adminPort(&s.Server), log, fail)
 	return err
+}
+
+// places returns where the ports are, to be opened there again.
+func (p *ports) places() places {
+	at := places{public: p.public.listener.Addr().String(), admin: p.admin.listener.Addr().String(), p2p: p.p2p}
+	if p.grpc != nil {
+		at.grpc = p.grpc.Addr().String()
+	}
+	return at
 }
 
 // limit has the limits of the edge count for connections that nobody was let in over yet.

@@ -40,6 +40,7 @@ type edgeServer struct {
 	endReload func()      // ends following files; nil before it does
 	endTrim   func()      // ends giving memory back; nil before it does
 	leaving   atomic.Bool // no new agents should come
+	dead      atomic.Bool // it was killed
 }
 
 // plan is what an edge is made of.
@@ -51,18 +52,30 @@ type plan struct {
 	peers    config.PeerKeys  // of the libp2p door
 	again    *config.Reloader // how to read the settings again; nil where they stand in no file
 	alone    bool             // nothing else is in the process
+	control  http.Handler     // kills and starts edges, for operators; nil but in `agora dev`
 }
 
 // listen takes the ports of an edge. Until it has been started, agents are
 // sent away and operators told that it is not ready.
 func listen(name string, at places, s *config.Settings, log *slog.Logger, fail func(error)) (*edgeServer, error) {
-	e := &edgeServer{name: name, log: log.With("edge", name), fail: fail}
-	if err := e.ports.open(at, s, &e.proxies, e.log, fail); err != nil {
+	e := newEdge(name, log, fail)
+	if err := e.ports.open(at, s, &e.proxies, e.log, e.fail); err != nil {
 		e.ports.close()
 		return nil, err
 	}
 	e.ports.admin.serve(startingHandler())
 	return e, nil
+}
+
+// newEdge returns an edge that has no ports yet. What fails once it is dead concerns nobody.
+func newEdge(name string, log *slog.Logger, fail func(error)) *edgeServer {
+	e := &edgeServer{name: name, log: log.With("edge", name)}
+	e.fail = func(err error) {
+		if !e.dead.Load() {
+			fail(err)
+		}
+	}
+	return e
 }
 
 // start connects the edge and serves agents, or fails when ctx is over.
@@ -99,7 +112,7 @@ func (e *edgeServer) start(ctx context.Context, p plan) error {
 		d.mount(mux)
 	}
 	e.ports.public.serve(mux)
-	e.ports.admin.serve(e.adminHandler(p.Admin))
+	e.ports.admin.serve(e.adminHandler(p.Admin, p.control))
 	return e.ready()
 }
 
@@ -137,6 +150,13 @@ func (e *edgeServer) drain(ctx context.Context) {
 
 // close ends whatever of the edge has been started.
 func (e *edgeServer) close() {
+	e.end()
+	e.ports.admin.close()
+	e.backends.close(e.log)
+}
+
+// end ends all but what it rests on and the admin port.
+func (e *edgeServer) end() {
 	if e.endReload != nil {
 		e.endReload()
 	}
@@ -155,8 +175,6 @@ func (e *edgeServer) close() {
 	if e.unguard != nil {
 		e.unguard()
 	}
-	e.ports.admin.close()
-	e.backends.close(e.log)
 }
 
 // introduce says what this is to whoever opens the port in a browser.
