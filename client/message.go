@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora/internal/rawjson"
+	"github.com/agora-relay/agora/wire"
 )
 
 var _ io.ReadCloser = (*Message)(nil)
@@ -103,6 +104,19 @@ func (m *Message) Read(p []byte) (int, error) {
 func (m *Message) Close() error {
 	if m.in != nil {
 		m.in.close(m.key())
+	}
+	return nil
+}
+
+// Err returns the error that a reply says in place of an answer, {"error":{"code","message"}}: in its payload, or in that of its stream's end once all
+// of that was read. It is nil where it says none; errors are [agora.Error] with their code.
+func (m *Message) Err() error {
+	payload := m.Payload
+	if m.Stream {
+		payload = m.EndPayload()
+	}
+	if e := wire.ReplyError(payload); e != nil && m.IsReply {
+		return e
 	}
 	return nil
 }

@@ -108,14 +108,14 @@ func TestTheAgentsAnswerIsTheReply(t *testing.T) {
 		{`{"path":"/list"}`, `[1.0, 2]`, ""},
 		{`{"path":"/bytes"}`, `{"request_id":"ID","data":"//4=","media":"image/png"}`, ""},
 		{`{"path":"/else"}`, `"secret"`, ""},
-		{`{"path":"/fail/404"}`, `{"request_id":"ID","error":"the agent answered 404: it is so","code":404}`, ""},
+		{`{"path":"/fail/404"}`, `{"request_id":"ID","error":{"code":"NOT_FOUND","message":"the agent answered 404: it is so"}}`, ""},
 		{`{"path":"/large"}`, `{"request_id":"ID"}`, strings.Repeat("x", 1<<20)},
 		{`{"action":"call_tool","tool_name":"events","arguments":{}}`, `{"request_id":"ID"}`, "onetwo\nlineslast"},
-		{`{"action":"call_tool","tool_name":"none","arguments":{}}`, `{"request_id":"ID","error":"the agent has no skill \"none\"","code":404}`, ""},
+		{`{"action":"call_tool","tool_name":"none","arguments":{}}`, `{"request_id":"ID","error":{"code":"NOT_FOUND","message":"the agent has no skill \"none\""}}`, ""},
 		{`{"action":"handoff","method":"GET","path":"/list"}`, `[1.0, 2]`, ""},
 		{`{"action":"handoff","method":"GET","path":"/words"}`, `{"request_id":"ID"}`, "one two three"},
-		{`{"action":"handoff","method":"GET"}`, `{"request_id":"ID","error":"path is missing","code":400}`, ""},
-		{`{"action":"handoff","method":"GET","path":"/in"}`, `{"request_id":"ID","error":"the agent has no skill with this path","code":404}`, ""},
+		{`{"action":"handoff","method":"GET"}`, `{"request_id":"ID","error":{"code":"INVALID_REQUEST","message":"path is missing"}}`, ""},
+		{`{"action":"handoff","method":"GET","path":"/in"}`, `{"request_id":"ID","error":{"code":"NOT_FOUND","message":"the agent has no skill with this path"}}`, ""},
 	} {
 		payload, text, err := asks(t, anna, one.asked)
 		if payload != one.payload || text != one.text || err != nil {

@@ -13,7 +13,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/p2p"
 )
 
@@ -66,7 +68,16 @@ func (b *mail) replyFault(ctx context.Context, m *client.Message, why error) boo
 	if m.RequestID() == "" || m.IsReply {
 		return true
 	}
-	return b.replied(m, m.Reply(ctx, json.RawMessage(p2p.AppendFault(nil, why))))
+	return b.replied(m, m.Reply(ctx, json.RawMessage(wire.AppendReplyError(nil, replyError(why)))))
+}
+
+// replyError returns a failure as a reply says it.
+func replyError(why error) *agora.Error {
+	e := *p2p.FaultOf(why).Err
+	if short, ok := p2p.ParseFault(p2p.AppendFault(nil, why)); ok { // as long as others are told it
+		e.Message = short.Err.Message
+	}
+	return &e
 }
 
 // replied takes note of how a reply went, and reports whether the message is done with: not where the sidecar ends before it is stored.

@@ -37,12 +37,14 @@ func TestASidecarMakesAnHTTPAgentAMemberUntilItsSignal(t *testing.T) {
 		`{"action":"handoff","method":"GET","path":"/greet/x"}`:                                                 `/greet/x`,
 		`{"action":"call_tool","tool_name":"greet","arguments":{"name":"Ada"}}`:                                 `/greet/Ada`,
 		`{"action":"handoff","method":"POST","path":"/greet/{name}","params":{"name":"a/b"},"input_data":"hi"}`: `"path":"/greet/a%2Fb","body":"hi"`,
-		`{"action":"handoff","method":"GET","path":"/in"}`:                                                      `404`,
 		`{"q":1}`: `/in`,
 	} {
 		if r := c.ok("", "ask", "--from", "alice", "--to", "gate", "--payload", payload); !strings.Contains(r.stdout, want) {
 			t.Errorf("asked for %s it prints %q, want %s in it", payload, r.stdout, want)
 		}
+	}
+	if r := c.run("", "ask", "--from", "alice", "--to", "gate", "--payload", `{"action":"handoff","method":"GET","path":"/in"}`); r.status != exit.NotFound || r.stdout != "" {
+		t.Errorf("ask for no skill: %+v, want status %d", r, exit.NotFound)
 	}
 	signal()
 	if r := side.wait(); r.status != 0 || !strings.Contains(r.stderr, "the agent is a member of the cluster") {

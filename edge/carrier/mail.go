@@ -37,5 +37,5 @@ func (c *Call) ask(ctx context.Context, q call.Request) (Answer, error) {
 	if err != nil {
 		return nil, err // and no Answer that holds a nil
 	}
-	return a, nil
+	return Replies(a), nil
 }

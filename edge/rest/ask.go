@@ -39,7 +39,7 @@ func ask(x *web.Exchange) error {
 		if err != nil {
 			return nil, err // and no Answer that holds a nil
 		}
-		return a, nil
+		return carrier.Replies(a), nil
 	})
 }
 

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
@@ -35,7 +37,7 @@ func newAsk() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return newPrinter(cmd, v.json, raw).answer(ctx, m)
+				return newPrinter(cmd, v.json, raw).replied(ctx, m)
 			})
 		},
 	}
@@ -45,6 +47,29 @@ func newAsk() *cobra.Command {
 	v.addressee(cmd, &to)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the text of a streamed reply byte for byte, without a newline after it")
 	return cmd
+}
+
+// replied prints a reply. One that says an error in place of an answer is no answer: with JSON it is a line nevertheless.
+func (p *printer) replied(ctx context.Context, m *client.Message) error {
+	err := said(m)
+	if err == nil || p.json {
+		if failed := p.answer(ctx, m); failed != nil {
+			return failed
+		}
+	}
+	if m.Stream {
+		err = said(m) // its end was read
+	}
+	return err
+}
+
+// said returns the error that a reply says, and who does.
+func said(m *client.Message) error {
+	e, ok := errors.AsType[*agora.Error](m.Err())
+	if !ok {
+		return nil
+	}
+	return &agora.Error{Code: e.Code, Message: terminal.NameOf(m.From) + " answered: " + e.Message}
 }
 
 // answer prints a reply: on a terminal as a message, elsewhere its text as it is, with an end of line where it has none.
