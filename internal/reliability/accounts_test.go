@@ -17,16 +17,16 @@ const ruinTime = 100 * time.Second // that all kinds of things are killed for
 
 // TestAccountsBalanceWhateverIsKilled has agents at bare sockets, which are cut at random and come back anywhere, say things under ids, numbers and
 // indexes, while edges, NATS nodes and Redis are killed, frozen, emptied and drained. What was receipted is held against what arrives. Mailboxes of
-// 512 records overflow while senders are away: what retention takes is told. AGORA_ACCOUNTS_SEED chooses what is done, though not when it hits.
+// 512 records overflow while senders are away: what retention takes is told. ACCOUNTS_SEED chooses what is done, though not when it hits.
 func TestAccountsBalanceWhateverIsKilled(t *testing.T) {
 	binary := agoratest.BuildAgora(t, "")
 	for name, records := range map[string]int{"mailboxes as they are": 4096, "mailboxes that overflow": 512} {
 		t.Run(name, func(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())
-			if set, err := strconv.ParseUint(os.Getenv("AGORA_ACCOUNTS_SEED"), 10, 64); err == nil {
+			if set, err := strconv.ParseUint(os.Getenv("ACCOUNTS_SEED"), 10, 64); err == nil {
 				seed = set
 			}
-			t.Logf("AGORA_ACCOUNTS_SEED=%d", seed)
+			t.Logf("ACCOUNTS_SEED=%d", seed)
 			c := start(t, agoratest.ProcessOptions{Binary: binary, Lease: lease, Flags: []string{"--mailbox.max-records", strconv.Itoa(records)}})
 			b := openBooks(t, c.URLs(), seed)
 			b.overflows = records < 4096
