@@ -29,7 +29,7 @@ type Config struct {
 
 // Peer says how the agent is a peer of libp2p.
 type Peer struct {
-	Listen  string   // multiaddress of TCP; "none" to be reached through relays alone; DefaultListen if empty
+	Listen  string   // HOST:PORT or a multiaddress of TCP; "none" to be reached through relays alone; DefaultListen if empty
 	KeyFile string   // of its key, made if it is not there; a new key at each start if empty
 	Relays  []string // whole multiaddresses; those that the edges name if nil
 	Allow   []string // ids of peers that may ask the agent, whatever the cluster says of them

@@ -88,7 +88,7 @@ func (p *Peer) listen() ([]ma.Multiaddr, error) {
 	case "":
 		return []ma.Multiaddr{ma.StringCast(DefaultListen)}, nil
 	}
-	a, err := ma.NewMultiaddr(p.Listen)
+	a, err := p2phost.ListenAt(p.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("address of the peer: %w", err)
 	}

@@ -12,12 +12,7 @@ func TestMistypedVariablesAreRefusedLikeMistypedKeys(t *testing.T) {
 	for _, c := range []struct{ variable, args, want string }{
 		{"AGORA_EDGE_LAESE=5s", "edge --auth none", "AGORA_EDGE_LAESE is no setting: do you mean AGORA_EDGE_LEASE?"},
 		{"AGORA_NATS_URLS=nats://x", "edge --auth none", "AGORA_NATS_URLS is no setting: do you mean AGORA_NATS_URL?"},
-		{"AGORA_ADRESS=:80", "edge --auth none", "AGORA_ADRESS is no setting"},
-		{"AGORA_PORT=8080", "edge --auth none", "AGORA_PORT is no setting"},
-		{"AGORA_ADMIN_PORT=9100", "edge --auth none", "AGORA_ADMIN_PORT is no setting"},
-		{"AGORA_COMPLETELY_OTHER=", "edge --auth none", "AGORA_COMPLETELY_OTHER is no setting; `agora config reference` lists them all"},
 		{"AGORA_EDGS=3", "dev", "AGORA_EDGS is no setting: do you mean AGORA_EDGES?"},
-		{"AGORA_HELP=1", "edge --auth none", "AGORA_HELP is no setting"},
 	} {
 		t.Run(c.variable, func(t *testing.T) {
 			t.Parallel()
@@ -25,10 +20,37 @@ func TestMistypedVariablesAreRefusedLikeMistypedKeys(t *testing.T) {
 			if status != exit.Usage || !strings.Contains(out, c.want) {
 				t.Errorf("agora %s ended with %d: %s; want %d, %q", c.args, status, out, exit.Usage, c.want)
 			}
+			if !strings.HasPrefix(c.args, "edge") { // whose settings are checked
+				return
+			}
 			if out, status := inProcess(t, []string{c.variable}, "config", "check", "--auth", "none"); status != exit.Error || !strings.Contains(out, c.want[:20]) {
 				t.Errorf("agora config check ended with %d: %s; want %d", status, out, exit.Error)
 			}
 		})
+	}
+}
+
+// A variable that is near to no setting may be there for another program, as AGORA_APP_ID is for the SDK of a company of that name.
+func TestVariablesThatAreNearToNoSettingAreToldAlone(t *testing.T) {
+	t.Parallel()
+	for _, v := range []string{"AGORA_APP_ID=8d3f", "AGORA_APP_CERTIFICATE=x", "AGORA_CUSTOMER_SECRET=x", "AGORA_COMPLETELY_OTHER=", "AGORA_HELP=1"} {
+		name, _, _ := strings.Cut(v, "=")
+		want := name + " is no setting, and left alone"
+		for _, args := range []string{
+			"edge --auth none --addr 256.0.0.1:1", "dev --addr 256.0.0.1:1", "mcp join --url http://127.0.0.1:1/ --max-calls 0", "sidecar --agent-url http://127.0.0.1:1 --id x --log.level loud",
+			"config check --auth none", "edge --auth none --log.format json --addr 256.0.0.1:1",
+		} {
+			out, status := inProcess(t, []string{v}, strings.Fields(args)...)
+			if !strings.Contains(out, want) || status == exit.Usage && !strings.HasPrefix(args, "sidecar") && !strings.HasPrefix(args, "mcp") {
+				t.Errorf("with %s agora %s ended with %d: %s; want to be told %q", v, args, status, out, want)
+			}
+			if strings.HasPrefix(args, "config") && status != 0 {
+				t.Errorf("with %s the settings are not valid: %s", v, out)
+			}
+			if strings.Contains(args, "json") && strings.Contains(out, "\nagora: ") {
+				t.Errorf("with %s a log of JSON has %s", v, out)
+			}
+		}
 	}
 }
 

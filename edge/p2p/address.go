@@ -2,8 +2,6 @@ package p2p
 
 import (
 	"errors"
-	"net"
-	"net/netip"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -27,32 +25,17 @@ func ParseAddress(text string) (ma.Multiaddr, error) {
 // ParsePeer returns the peer id that a text is.
 func ParsePeer(text string) (peer.ID, error) { return peer.Decode(text) }
 
-// ListenAt returns where a host listens at HOST:PORT: without a host at all addresses of the machine.
+// ListenAt returns where a host listens: HOST:PORT, without a host at all addresses of the machine, or a multiaddress of TCP.
 func ListenAt(address string) ([]ma.Multiaddr, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	if host == "" {
-		host = "0.0.0.0"
-	}
-	if host == "localhost" {
-		host = "127.0.0.1"
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return nil, errors.New("the host must be an IP address, or nothing")
-	}
-	kind := "/ip4/"
-	if ip.Is6() {
-		kind = "/ip6/"
-	}
-	a, err := ma.NewMultiaddr(kind + ip.String() + "/tcp/" + port)
+	a, err := p2phost.ListenAt(address)
 	if err != nil {
 		return nil, err
 	}
 	return []ma.Multiaddr{a}, nil
 }
+
+// HostPort returns such an address as HOST:PORT.
+func HostPort(address string) (string, error) { return p2phost.HostPort(address) }
 
 // NewKey makes a key for a host.
 func NewKey() (crypto.PrivKey, error) { return p2phost.NewKey() }

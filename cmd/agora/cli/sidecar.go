@@ -34,7 +34,7 @@ func newSidecar() *cobra.Command {
 	f.StringVar(&s.agent, "id", "", "agent id to be (default: the name of the agent's card)")
 	f.StringVar(&s.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; http:// and https:// are as good as ws:// and wss://")
 	s.Credentials.Flags(f, "", access.ReadAgain)
-	f.StringVar(&s.cfg.Peer.Listen, "p2p-addr", sidecar.DefaultListen, "multiaddress at which peers of libp2p reach it, over TCP and WebSocket; none: through relays alone")
+	f.StringVar(&s.cfg.Peer.Listen, "p2p-addr", sidecar.DefaultListen, "where peers of libp2p reach it, over TCP and WebSocket: HOST:PORT or /ip4/HOST/tcp/PORT; port 0 is any free one, none: through relays alone")
 	f.StringVar(&s.cfg.Peer.KeyFile, "p2p-key", "", "file of its key, made if it is not there (default: another peer id at each start)")
 	f.StringSliceVar(&s.cfg.Peer.Allow, "p2p-allow", nil, "ids of peers that may ask the agent, whatever the cluster lets them do, separated by commas (default: none)")
 	f.StringSliceVar(&s.relays, "p2p-relay", nil, "multiaddresses of relays, with /p2p/ID, separated by commas (default: the edges)")

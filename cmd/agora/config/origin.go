@@ -65,7 +65,7 @@ func (o origins) environment(f *pflag.FlagSet) error {
 		}
 		name := Variable(flag.Name)
 		value, ok := o.lookup(name)
-		if !ok || flag.Name == "help" {
+		if !ok || flag.Name == "help" || ofService(name, value) {
 			return
 		}
 		o.from[flag.Name] = "environment " + name

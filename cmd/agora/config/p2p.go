@@ -34,7 +34,7 @@ type p2pSettings struct {
 const defaultP2P = "127.0.0.1:9000"
 
 func (s *p2pSettings) flags(f *pflag.FlagSet) {
-	f.StringVar(&s.addr, "p2p-addr", defaultP2P, "where peers of libp2p connect, by TCP and by WebSocket; port 0 is any free one, none no such port")
+	f.StringVar(&s.addr, "p2p-addr", defaultP2P, "where peers of libp2p connect, by TCP and by WebSocket: HOST:PORT or /ip4/HOST/tcp/PORT; port 0 is any free one, none no such port")
 	f.StringVar(&s.Key, "p2p.key", "", "file of the key that makes the edge's peer id, made where it is missing; a new key at each start if empty")
 	f.Var(&s.ClusterKey, "p2p.cluster-key", "at least 32 characters, the same at every edge and nobody else's, of which the keys are derived by which agents of other dialects are peers of libp2p; they are none if empty; better given by environment or file")
 	f.StringSliceVar(&s.announce, "p2p.announce", nil, "multiaddresses (/dns4/HOST/tcp/PORT) at which peers are told that this edge is reached; where it listens if empty")
@@ -60,10 +60,13 @@ func (s *p2pSettings) On() bool { return s.addr != "" && s.addr != "none" }
 
 // Place returns where the door's port is; empty for none.
 func (s *p2pSettings) Place() string {
-	if s.On() {
-		return s.addr
+	if !s.On() {
+		return ""
 	}
-	return ""
+	if at, err := p2p.HostPort(s.addr); err == nil {
+		return at
+	}
+	return s.addr
 }
 
 func (s *p2pSettings) faults() []error {
@@ -81,8 +84,8 @@ func (s *p2pSettings) faults() []error {
 	} {
 		all = append(all, unless(n >= 1, name+" must be at least 1"))
 	}
-	if _, err := PlusPort(s.addr, 0); s.On() && err != nil {
-		all = append(all, fmt.Errorf("p2p-addr: want HOST:PORT, :PORT or none, not %q", s.addr))
+	if _, err := p2p.HostPort(s.addr); s.On() && err != nil {
+		all = append(all, fmt.Errorf("p2p-addr: want HOST:PORT, :PORT, /ip4/HOST/tcp/PORT or none, not %q", s.addr))
 	}
 	for _, text := range s.announce {
 		_, err := p2p.ParseAddress(text)

@@ -30,8 +30,8 @@ is not what the code says.
 A setting has one name in three spellings, from the strongest to the weakest: the flag ` + "`--session.grace 5s`" + `, the
 environment ` + "`AGORA_SESSION_GRACE=5s`" + `, and in the file that ` + "`--config`" + ` or ` + "`AGORA_CONFIG`" + ` names ` + "`session.grace: 5s`" + `, or
 ` + "`grace: 5s`" + ` below ` + "`session:`" + `. ` + "`agora config check`" + ` tells every fault, ` + "`agora config show`" + ` every value and where it comes from.
-A key of the file, or a variable that begins with ` + "`AGORA_`" + `, that is none of these is refused, with the one that may be meant. Those that
-verbs, tests and docker-compose.yml read are left alone, and so are those that Kubernetes makes for a Service called ` + "`agora`" + `.
+A key of the file, or a variable that begins with ` + "`AGORA_`" + `, that is none of these is refused, with the one that may be meant; a variable that is near
+to no setting may be another program's, and is told alone. Those that verbs, tests and docker-compose.yml read are left alone, and so are those that Kubernetes makes for a Service called ` + "`agora`" + `.
 
 A **duration** is written like ` + "`1m30s`" + `, a **size** like ` + "`4096`, `16KiB` or `1MiB`" + `, a **list** with commas. Secrets belong into
 environment or file, not onto a command line; nothing shows them.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
@@ -18,7 +19,7 @@ type stray struct{ name, nearest string }
 // Error says so, and which one may be meant.
 func (s *stray) Error() string {
 	if s.nearest == "" {
-		return s.name + " is no setting; `agora config reference` lists them all"
+		return s.name + " is no setting, and left alone; `agora config reference` lists them all"
 	}
 	return s.name + " is no setting: do you mean " + s.nearest + "?"
 }
@@ -47,15 +48,19 @@ func nearestVariable(rest string, known []string) string {
 	return variablePrefix + nearest
 }
 
-// refuseStrays returns an error for each of them where a command is to run on settings: what was meant would not be in force. To the verbs
-// it only says which one may be meant: other programs may have variables of that kind.
+// refuseStrays returns an error for each of them that is nearly the name of a setting, where a command is to run on settings: what was meant
+// would not be in force. Others are told alone, as other programs may have variables of that kind. To the verbs it only says
+// which one may be meant.
 func refuseStrays(cmd *cobra.Command, environ []string) error {
 	var errs []error
+	format := cmd.Flags().Lookup(FormatFlag)
 	for _, s := range strays(cmd, environ) {
 		switch {
-		case cmd.Flags().Lookup(FormatFlag) != nil:
+		case format != nil && s.nearest != "":
 			errs = append(errs, s)
-		case s.nearest != "":
+		case format != nil && format.Value.String() == "json":
+			slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil)).Warn("unknown variable", "err", s)
+		case format != nil || s.nearest != "":
 			fmt.Fprintf(cmd.ErrOrStderr(), "agora: %v\n", s)
 		}
 	}
@@ -75,8 +80,12 @@ func variables(cmd *cobra.Command) map[string]bool {
 
 // ofOthers tells whether a variable is there for somebody else.
 func ofOthers(name, value string) bool {
-	return composeOwn[name] || testOwn.MatchString(name) || serviceLink.MatchString(name) ||
-		serviceAddress.MatchString(name) && strings.Contains(value, "://")
+	return composeOwn[name] || testOwn.MatchString(name) || serviceLink.MatchString(name) || ofService(name, value)
+}
+
+// ofService tells whether Kubernetes has put a variable there.
+func ofService(name, value string) bool {
+	return serviceAddress.MatchString(name) && strings.Contains(value, "://")
 }
 
 var (

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +30,8 @@ type devRun struct {
 	config.Dev
 	again   *config.Reloader // nil without a file
 	cluster []byte           // p2p.cluster-key, or one that was made
+	given   func(setting string) bool
+	used    map[string]bool // ports that were found to be free, and are about to be taken
 }
 
 func NewDev() *cobra.Command {
@@ -35,7 +40,8 @@ func NewDev() *cobra.Command {
 		Use:   "dev",
 		Short: "Run a whole cluster in this process: log, presence and edges",
 		Long: "Run a whole cluster in this process, for development: no services are needed.\n" +
-			"With --edges N, edge k (from 0) uses each port + k. It ends in order on SIGINT or SIGTERM.\n\n" +
+			"With --edges N, edge k (from 0) uses each port + k; --port 9000 has all of them begin there. Where a port is taken that is\n" +
+			"not given, the next free one is used, and told. It ends in order on SIGINT or SIGTERM.\n\n" +
 			"To see what becomes of agents, type `kill 1`: edge 1 is gone as if its process had died. `start 1` starts it again.\n" +
 			"`agora dev kill 1` and `agora dev start 1` do the same from elsewhere.\n\n" +
 			"Settings may also be in a file, as for `agora edge`: see `agora config --help`.",
@@ -55,6 +61,8 @@ func NewDev() *cobra.Command {
 }
 
 func (o *devRun) run(cmd *cobra.Command) error {
+	o.given, o.used = cmd.Flags().Changed, map[string]bool{}
+	o.Shift(o.given)
 	if err := o.Check(cmd.Flags().Changed("auth")); err != nil {
 		return err
 	}
@@ -85,7 +93,7 @@ func (o *devRun) run(cmd *cobra.Command) error {
 // listen takes the ports of edge k.
 func (o *devRun) listen(k int, log *slog.Logger, fail func(error)) (*edgeServer, error) {
 	at := places{public: o.Addr, grpc: o.AIP.Place(), p2p: o.P2P.Place(), admin: o.AdminAddr}
-	for _, addr := range []*string{&at.public, &at.grpc, &at.p2p, &at.admin} {
+	for name, addr := range map[string]*string{"addr": &at.public, "grpc-addr": &at.grpc, "p2p-addr": &at.p2p, "admin-addr": &at.admin} {
 		if *addr == "" {
 			continue
 		}
@@ -93,9 +101,40 @@ func (o *devRun) listen(k int, log *slog.Logger, fail func(error)) (*edgeServer,
 		if *addr, err = config.PlusPort(*addr, k); err != nil {
 			return nil, err
 		}
+		if !o.given(name) {
+			*addr = o.free(name, *addr, log)
+		}
 	}
 	return listen(fmt.Sprintf("edge-%d", k), at, &o.Settings, log, fail)
 }
+
+// free returns the address, or where its port is taken the next one that is free, and tells so.
+func (o *devRun) free(name, addr string, log *slog.Logger) string {
+	if strings.HasSuffix(addr, ":0") {
+		return addr
+	}
+	for n := range maxTaken {
+		at, err := config.PlusPort(addr, n)
+		if err != nil {
+			break
+		}
+		l, err := net.Listen("tcp", at)
+		if err == nil {
+			l.Close()
+		}
+		if errors.Is(err, syscall.EADDRINUSE) || o.used[at] {
+			continue
+		}
+		if o.used[at] = true; n > 0 {
+			log.Warn("port taken: the next free one is used", "setting", name, "taken", addr, "used", at)
+		}
+		return at
+	}
+	return addr
+}
+
+// maxTaken is how many ports are tried until a free one is found.
+const maxTaken = 1000
 
 // peers returns what makes an edge of the cluster a peer of libp2p: kept with the log, or made for as long as that.
 func (o *devRun) peers(edge string) (keys config.PeerKeys) {
