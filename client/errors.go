@@ -110,6 +110,8 @@ func reason(r *http.Response) *agora.Error {
 		e.Code = agora.InvalidRequest
 	case http.StatusTooManyRequests:
 		e.Code = agora.RateLimited
+	case http.StatusNotFound:
+		e.Code = agora.NotFound
 	}
 	return e
 }

@@ -206,7 +206,7 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 			t.Errorf("call %v: %+v, want hi", args, r)
 		}
 	}
-	if r := c.ok("", "call", "--to", "bob", "echo", "--json"); r.stdout != "{}\n" {
+	if r := c.ok("", "call", "--to", "bob", "echo", "--json"); r.stdout != `{"type":"result","from":"bob","code":200,"body":{}}`+"\n" && r.stdout != `{"type":"result","from":"bob","body":{}}`+"\n" {
 		t.Errorf("call: %+v, want {}", r)
 	}
 	for _, bad := range []struct {

@@ -68,6 +68,7 @@ func newRoot() *cobra.Command {
 	dev.AddCommand(cli.NewDevVerbs()...)
 	root.AddCommand(dev, serve.NewEdge(), config.NewCommand(), newToken(), serve.NewHealth(), version.NewCommand())
 	cli.AddCommands(root)
+	root.SetHelpCommand(newHelp(root))
 	load := bench.NewCommand()
 	load.GroupID = cli.AgentGroup
 	root.AddCommand(load)

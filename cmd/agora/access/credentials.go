@@ -97,7 +97,7 @@ func (t *Trust) Own(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return &c, err
 }
 
-// URLs returns the addresses of a list: an edge's page is as good as its WebSocket.
+// URLs returns the addresses of a list: an edge's page is as good as its WebSocket, and HOST:PORT alone is taken for ws://.
 func URLs(list string) []string {
 	all := strings.Split(list, ",")
 	for i, a := range all {
@@ -106,6 +106,8 @@ func URLs(list string) []string {
 			a = "ws://" + host
 		} else if host, ok := strings.CutPrefix(a, "https://"); ok {
 			a = "wss://" + host
+		} else if a != "" && !strings.Contains(a, "://") {
+			a = "ws://" + a
 		}
 		all[i] = a
 	}

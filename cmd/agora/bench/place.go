@@ -36,7 +36,7 @@ type place struct {
 func (p *place) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.url, "url", "ws://127.0.0.1:8080", "addresses of edges, separated by commas; agents are spread over them")
 	p.Credentials.Flags(f, " for ids bench-*", access.ReadOnce)
-	f.BoolVar(&p.embedded, "embedded", false, "start a cluster for the run: `agora dev` in a process of its own, whose CPU and memory are measured")
+	f.BoolVar(&p.embedded, "embedded", false, "start a cluster for the run: agora dev in a process of its own, whose CPU and memory are measured")
 	f.IntVar(&p.edges, "edges", 3, "edges of the embedded cluster")
 	f.IntSliceVar(&p.pids, "pid", nil, "processes on this machine whose CPU and memory are measured: edges, and what else serves them")
 	f.StringSliceVar(&p.admins, "admin", nil, "addresses of edges' admin ports, such as http://127.0.0.1:9100: tell their heaps, and without --pid their CPU and memory")

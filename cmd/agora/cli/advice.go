@@ -62,6 +62,8 @@ func (v *verb) dialAdvice(err error) string {
 	switch e.Code {
 	case agora.Forbidden:
 		return fmt.Sprintf("be an agent that the credentials are for (%s), or give others with --token-file or AGORA_TOKEN", v.idFlag)
+	case agora.NotFound:
+		return "is that the admin port of an edge, or another path than /ws? --url says where agents connect, such as ws://HOST:8080"
 	case agora.InvalidRequest:
 		return "--url says where edges are: wss:// where they speak TLS"
 	case agora.Unavailable:

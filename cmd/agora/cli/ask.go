@@ -26,7 +26,7 @@ func newAsk() *cobra.Command {
 			"request_id, by which the reply is known. What else waits for the agent stays in its mailbox. On a terminal the\n" +
 			"reply is shown as `agora listen` shows it; elsewhere its text is printed as it is.",
 		Example: "  agora ask --to bob 'What is the time?'\n  agora ask --to bob --payload '{\"action\":\"query\"}' --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    text(0).last,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := in.body(cmd, args)
 			if err != nil {
@@ -118,7 +118,7 @@ func newReply() *cobra.Command {
 		Long: "Reply to a request that `agora listen` has shown, and end when the cluster has stored the reply. The\n" +
 			"request_id becomes part of the payload. With --stream stdin is the reply, sent as it comes.",
 		Example: "  agora reply --from bob --to alice --request-id r-1 'Noon'\n  llm 'the time' | agora reply --from bob --to alice --request-id r-1 --stream",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    text(0).last,
 		RunE:    r.run,
 	}
 	r.flags(cmd, 0)

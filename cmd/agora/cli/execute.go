@@ -31,7 +31,7 @@ func newExecute() *cobra.Command {
 			"and what it asks approval for are told on stderr. This program has no tools: give --allow '' to say so at once.\n" +
 			"Ctrl-C cancels the task.",
 		Example: "  agora execute --from alice --to bob 'tidy the docs'\n  agora execute --to bob --allow list_files,read_file --file task.txt --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    x.text.last,
 		RunE:    x.run,
 	}
 	x.flags(cmd, taskTime)

@@ -91,7 +91,7 @@ func newHandoff() *cobra.Command {
 			"The input is any JSON; - is that on stdin, unless it stands behind --. `agora card` shows which paths an agent has.\n" +
 			"An answer that says that the agent can't goes to stderr. Ctrl-C tells the agent that nobody waits.",
 		Example: "  agora handoff --to bob GET /status\n  agora handoff --to bob POST '/translate/{to}' '\"Hello\"' --param to=fr",
-		Args:    cobra.RangeArgs(2, 3),
+		Args:    o.input.last,
 		RunE:    o.run,
 	}
 	o.flags(cmd, 4*waitAtMost)

@@ -63,7 +63,7 @@ func (v *verb) doIAT(cmd *cobra.Command, patience time.Duration, f func(context.
 		said.Message = terminal.NameOf(e.From) + " answered: " + e.Message
 		return exit.Failed(cmd, &said)
 	}
-	return exit.Failed(cmd, v.advised(err, ok && e.HTTP == 0 && e.From == ""))
+	return exit.Failed(cmd, v.advised(err, ok && e.From == "" && (e.HTTP == 0 || strings.HasPrefix(e.Message, "the edge answered 404"))))
 }
 
 // fromFlag names the agent that speaks. Without it, that is the one that the credentials are for.
@@ -139,16 +139,23 @@ func newCall() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call --to ID TOOL [JSON | --file FILE]",
 		Short: "Call a tool of an agent and print its result",
-		Long: "Have an agent call one of its tools, and print the result. The arguments are a JSON object, which the cluster\n" +
+		Long: "Have an agent call one of its tools, and print the result, as it comes. Ctrl-C tells the agent that nobody waits. The arguments are a JSON object, which the cluster\n" +
 			"holds against the tool's schema; - is the one on stdin, unless it stands behind --.",
 		Example: "  agora call --to bob list_files '{\"dir\":\"docs\"}'\n  agora call --to bob word_count --file arguments.json --json",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    in.last,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := argumentsOf(cmd, args, &in)
 			if err != nil {
 				return exit.WrongUsage(cmd, err)
 			}
-			return v.withIAT(cmd, func(ctx context.Context, c *iat.Client) error { return v.callTool(ctx, cmd, c, to, args[0], arguments) })
+			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
+				call, err := c.CallTool(ctx, to, args[0], arguments)
+				if err != nil {
+					return err
+				}
+				defer call.Close()
+				return newPrinter(cmd, v.json, false).answered(ctx, call)
+			})
 		},
 	}
 	v.flags(cmd, 4*waitAtMost)
@@ -176,36 +183,6 @@ func argumentsOf(cmd *cobra.Command, args []string, in *argument) (json.RawMessa
 		return nil, errors.New("the arguments are no JSON object")
 	}
 	return b, nil
-}
-
-func (v *verb) callTool(ctx context.Context, cmd *cobra.Command, c *iat.Client, to, tool string, arguments json.RawMessage) error {
-	payload, err := json.Marshal(tool)
-	if err != nil {
-		return err
-	}
-	e := iat.Envelope{Header: iat.Header{To: to}} // sent again under one id, it is not done twice
-	e.Payload = fmt.Appendf(nil, `{"action":"call_tool","tool_name":%s,"arguments":%s}`, payload, arguments)
-	answer, err := insist(ctx, v.tell, func() (*iat.Envelope, error) { return c.Ask(ctx, &e) })
-	if err != nil {
-		return err
-	}
-	return newPrinter(cmd, v.json, false).result(answer.Payload)
-}
-
-// result prints what has come of a call: on a terminal so that it does nothing to that, elsewhere its text as it is.
-func (p *printer) result(payload json.RawMessage) error {
-	switch {
-	case p.json:
-		return p.jsonLine(payload)
-	case !terminal.Is(p.out):
-		return p.print(strings.TrimSuffix(textOf(payload), "\n") + "\n")
-	}
-	var l line
-	for row := range strings.Lines(textOf(payload)) {
-		l.text(strings.TrimSuffix(row, "\n"), p.columns())
-		l.newline()
-	}
-	return l.writeTo(p.out)
 }
 
 // textOf returns what a payload says: a text, where it is one or little else.

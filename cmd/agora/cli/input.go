@@ -29,6 +29,14 @@ func (a *argument) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.file, "file", "", "take "+a.what+" from this file; - is stdin")
 }
 
+// last checks the number of arguments of a verb of which it is the last one, and says what is wrong where a text has become several.
+func (a *argument) last(cmd *cobra.Command, args []string) error {
+	if len(args) > a.at+1 {
+		return fmt.Errorf("%s is one argument, and %d were given: put it into quotes", a.what, len(args)-a.at)
+	}
+	return cobra.MinimumNArgs(a.at)(cmd, args)
+}
+
 // there reports whether it is given at all.
 func (a *argument) there(args []string) bool { return a.file != "" || len(args) > a.at }
 
@@ -70,9 +78,12 @@ type input struct {
 	payload, payloadFile string
 }
 
+// text is a text that stands at an index.
+func text(at int) *argument { return &argument{what: "TEXT", at: at} }
+
 // flags defines the flags of a verb whose text is the argument at an index.
 func (in *input) flags(cmd *cobra.Command, at int) {
-	in.text = argument{what: "TEXT", at: at}
+	in.text = *text(at)
 	in.text.flags(cmd)
 	in.payloadFlags(cmd)
 }

@@ -25,6 +25,7 @@ func newJoin() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return j.run(cmd, args[0]) },
 	}
 	j.flags(cmd, 0)
+	j.waitFlag(cmd)
 	j.from(cmd, "as")
 	cmd.Flags().IntVar(&j.history, "history", 0, "begin with this many events of the past")
 	cmd.Flags().IntVar(&j.count, "count", 0, "end after this many events of others or oneself; 0 for never")

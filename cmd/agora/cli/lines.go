@@ -3,15 +3,15 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
-	"github.com/agora-relay/agora/cmd/agora/exit"
 )
 
 // messageLine is a message, or a part of one, as a line of JSON.
 type messageLine struct {
-	Type        string          `json:"type"` // message, reply, chunk, end, error
+	Type        string          `json:"type"` // message, reply, chunk, end, cancel, error
 	From        string          `json:"from"`
 	StreamID    string          `json:"stream_id,omitempty"`
 	Stream      bool            `json:"stream,omitempty"`
@@ -41,8 +41,10 @@ func (p *printer) messageParts(ctx context.Context, m *client.Message) error {
 	for text, err := range chunks(ctx, m.Next) {
 		l := messageLine{Type: "chunk", From: m.From, StreamID: m.StreamID, Chunk: &text}
 		if err != nil {
-			l = messageLine{Type: "error", From: m.From, StreamID: m.StreamID}
-			l.Code, l.Message = told(err)
+			l = messageLine{From: m.From, StreamID: m.StreamID}
+			if l.Type, l.Code, l.Message = told(err); l.Type == "" {
+				return err
+			}
 		}
 		if printErr := p.jsonLine(l); printErr != nil || err != nil {
 			return cmpErr(err, printErr)
@@ -51,13 +53,15 @@ func (p *printer) messageParts(ctx context.Context, m *client.Message) error {
 	return p.jsonLine(messageLine{Type: "end", From: m.From, StreamID: m.StreamID, Payload: m.EndPayload()})
 }
 
-// told returns an error as JSON tells it.
-func told(err error) (code, message string) {
-	if exit.Status(err) == exit.Aborted && agora.AsError(err).Code == agora.Unavailable {
-		return string(agora.StreamAborted), err.Error()
+// told returns how a stream has ended, as JSON tells it; no type where it has not, but this program ends, which is no news of the stream.
+func told(err error) (typ, code, message string) {
+	if e, ok := errors.AsType[*agora.Error](err); ok {
+		return "error", string(e.Code), e.Message
 	}
-	e := agora.AsError(err)
-	return string(e.Code), e.Message
+	if errors.Is(err, client.ErrCancelled) {
+		return "cancel", "", ""
+	}
+	return "", "", ""
 }
 
 // cmpErr returns the first error that there is.
@@ -72,7 +76,7 @@ func cmpErr(errs ...error) error {
 
 // eventLine is what happened in a space, as a line of JSON.
 type eventLine struct {
-	Type        string          `json:"type"` // event, chunk, end, members, error
+	Type        string          `json:"type"` // event, chunk, end, cancel, members, error
 	Space       string          `json:"space"`
 	From        string          `json:"from,omitempty"`
 	EventID     string          `json:"event_id,omitempty"`
@@ -104,8 +108,10 @@ func (p *printer) eventParts(ctx context.Context, e *client.Event) error {
 	for text, err := range chunks(ctx, e.Next) {
 		l := eventLine{Type: "chunk", Space: e.Space, EventID: e.ID, Chunk: &text}
 		if err != nil {
-			l = eventLine{Type: "error", Space: e.Space, EventID: e.ID}
-			l.Code, l.Message = told(err)
+			l = eventLine{Space: e.Space, EventID: e.ID}
+			if l.Type, l.Code, l.Message = told(err); l.Type == "" {
+				return err
+			}
 		}
 		if printErr := p.jsonLine(l); printErr != nil || err != nil {
 			return cmpErr(err, printErr)

@@ -42,6 +42,7 @@ func newListen() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions, // an id that is there has its connection
 	}
 	l.flags(cmd, 0)
+	l.waitFlag(cmd)
 	cmd.Flags().StringArrayVar(&can, "skill", nil, "name of a skill that the agent has, by which it is found; may be given several times")
 	cmd.Flags().BoolVar(&l.raw, "raw", false, "print text alone, that of streams byte for byte")
 	cmd.Flags().IntVar(&l.count, "count", 0, "end after this many messages; 0 for never")

@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
@@ -16,7 +19,29 @@ const shortPause = time.Second
 
 // dial connects. While edges answer that they can't take an agent now it tries again, for as long as ctx lasts.
 func (v *verb) dial(ctx context.Context, cfg client.Config) (*client.Client, error) {
-	return insist(ctx, v.tell, func() (*client.Client, error) { return client.Dial(ctx, cfg) })
+	return insist(ctx, v.tell, func() (*client.Client, error) {
+		c, err := client.Dial(ctx, cfg)
+		return c, v.awaited(err)
+	})
+}
+
+// waitFlag defines the flag of a verb that goes on, by which it waits for a cluster.
+func (v *verb) waitFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&v.wait, "wait", false, "wait for a cluster that is not there yet (default: at a terminal)")
+}
+
+// awaited makes the error of a dialled address where nobody answers one that is tried again, if the verb waits for the cluster.
+func (v *verb) awaited(err error) error {
+	e, ok := errors.AsType[*agora.Error](err)
+	if !ok || !v.wait || e.Code != agora.Unavailable || e.RetryAfter > 0 {
+		return err
+	}
+	if _, dialled := errors.AsType[*net.OpError](e.Cause); !dialled {
+		return err
+	}
+	later := *e
+	later.RetryAfter = shortPause
+	return &later
 }
 
 // insist calls f again while that returns UNAVAILABLE, or is asked to come back later, for as long as ctx lasts. It

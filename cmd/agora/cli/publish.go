@@ -16,7 +16,7 @@ func newPublish() *cobra.Command {
 		Long: "Join a space, publish an event, and leave. Text becomes the data {\"text\": TEXT}; --payload is data as\n" +
 			"it is. With --stream stdin is the event's text, published as it comes.",
 		Example: "  agora publish general --as alice 'Hello everyone'\n  llm 'a story' | agora publish general --stream",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    text(1).last,
 		RunE:    p.run,
 	}
 	p.flags(cmd, 0)

@@ -45,7 +45,7 @@ func newSend() *cobra.Command {
 		Long: "Send a message and end when the cluster has stored it. Text becomes the payload {\"text\": TEXT};\n" +
 			"- is the text on stdin, unless it stands behind --. With --json it prints the message's id, which `agora why` takes.",
 		Example: "  agora send --to bob 'Hello'\n  agora send --from alice --to bob --payload '{\"action\":\"query\"}'",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    text(0).last,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := in.body(cmd, args)
 			if err != nil {

@@ -21,7 +21,7 @@ import (
 func AddCommands(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: AgentGroup, Title: "Speaking to a cluster:"})
 	for _, cmd := range []*cobra.Command{
-		newListen(), newSend(), newStream(), newAsk(), newReply(),
+		newListen(), newServe(), newSend(), newStream(), newAsk(), newReply(),
 		newJoin(), newPublish(), newAgents(), newAgent(), newSpaces(),
 		newFind(), newCard(), newHandoff(), newSidecar(), newMCP(), newInbox(),
 		newExecute(), newTools(), newCall(), newNodes(), newApprovals(), newDecide(approves), newDecide(denies),
@@ -65,6 +65,7 @@ type verb struct {
 	tell    func(string) // tells people how it stands; nil: on a line of stderr
 	hint    string       // told once it is connected
 	skills  []agora.Skill
+	wait    bool // for a cluster that is not there yet
 }
 
 // flags defines the flags of every verb.
@@ -91,6 +92,9 @@ func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Clie
 	if err != nil {
 		return exit.WrongUsage(cmd, err)
 	}
+	if f := cmd.Flags().Lookup("wait"); f != nil && !f.Changed {
+		v.wait = terminal.Is(cmd.OutOrStdout())
+	}
 	c, err := v.connect(ctx, cfg)
 	if err != nil {
 		if v.endless && cmd.Context().Err() != nil {
@@ -102,6 +106,9 @@ func (v *verb) do(cmd *cobra.Command, f func(ctx context.Context, c *client.Clie
 	closeErr := c.Close()
 	if err == nil {
 		err = closeErr
+	}
+	if v.endless && cmd.Context().Err() != nil {
+		return nil // the user has ended it
 	}
 	return exit.Failed(cmd, v.advised(err, false))
 }
@@ -142,7 +149,10 @@ func (v *verb) config() (client.Config, error) {
 // name finds an id for those who gave none: that of their credentials, where those are for one agent, or one of chance.
 func (v *verb) name(ctx context.Context, cfg client.Config) error {
 	if v.Given() {
-		id, err := insist(ctx, v.tell, func() (string, error) { return client.AgentOf(ctx, cfg) })
+		id, err := insist(ctx, v.tell, func() (string, error) {
+			id, err := client.AgentOf(ctx, cfg)
+			return id, v.awaited(err)
+		})
 		if err != nil || id != "" {
 			v.agent = id
 			return err

@@ -36,7 +36,7 @@ func (s *aipSettings) flags(f *pflag.FlagSet) {
 	f.DurationVar(&s.dialTimeout, "aip.dial-timeout", 5*time.Second, "how long an AIP node may take to be connected to")
 	f.DurationVar(&s.heartbeat, "aip.heartbeat-timeout", 30*time.Second, "an AIP node without a heartbeat or a call for so long is deregistered")
 	f.DurationVar(&s.stopWait, "aip.stop-wait", 30*time.Second, "how long a session with an agent of another dialect, once stopped, waits for its first answer")
-	f.StringSliceVar(&s.links, "aip.link", nil, "addresses (HOST:PORT) of AIP gateways of others whose nodes are listed and reached here; `agora link` adds more")
+	f.StringSliceVar(&s.links, "aip.link", nil, "addresses (HOST:PORT) of AIP gateways of others whose nodes are listed and reached here; agora link adds more")
 	f.StringVar(&s.gatewayID, "aip.gateway-id", "", "names this cluster to the gateways that it is linked to, and must be no other's; the same at every edge; made by the cluster if empty")
 	s.NodeTLS.flags(f)
 	f.IntVar(&s.nodes, "limits.nodes", 1024, "AIP nodes that one principal may have registered at one edge")

@@ -15,7 +15,7 @@ type dialSettings struct{ deny, allow []string }
 // flags defines them; besides link-local addresses, denied are what stands in more.
 func (s *dialSettings) flags(f *pflag.FlagSet, more []string) {
 	f.StringSliceVar(&s.deny, "node.dial-deny", slices.Concat(dial.LinkLocal, more),
-		"networks, addresses and hosts (*.example.org) that are not dialled when an agent names them; `agora dev` denies link-local ones alone, if it is not told")
+		"networks, addresses and hosts (*.example.org) that are not dialled when an agent names them; agora dev denies link-local ones alone, if it is not told")
 	f.StringSliceVar(&s.allow, "node.dial-allow", nil, "networks, addresses and hosts that are dialled though node.dial-deny has them")
 }
 

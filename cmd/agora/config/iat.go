@@ -37,7 +37,7 @@ func (s *iatSettings) flags(f *pflag.FlagSet) {
 
 // resolveFlag defines workspace.resolve, whose default depends on whether the edge is expected to see the agents' files.
 func (s *iatSettings) resolveFlag(f *pflag.FlagSet, on bool) {
-	f.BoolVar(&s.Resolve, "workspace.resolve", on, "follow symbolic links in the paths of tool calls, where the edge sees the workspace; `agora dev` does, if it is not told")
+	f.BoolVar(&s.Resolve, "workspace.resolve", on, "follow symbolic links in the paths of tool calls, where the edge sees the workspace; agora dev does, if it is not told")
 }
 
 func (s *iatSettings) faults() []error {

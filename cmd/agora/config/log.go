@@ -15,7 +15,7 @@ type logSettings struct{ level, Format string }
 
 func (s *logSettings) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.level, "log.level", "info", "debug, info, warn or error")
-	f.StringVar(&s.Format, FormatFlag, logging.Text, "text, json, or short: a line for a person, which `agora dev` has at a terminal")
+	f.StringVar(&s.Format, FormatFlag, logging.Text, "text, json, or short: a line for a person, which agora dev has at a terminal")
 }
 
 func (s *logSettings) faults() []error {

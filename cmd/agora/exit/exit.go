@@ -82,12 +82,18 @@ func Sentence(err error) string {
 	}
 	if e, ok := errors.AsType[*agora.Error](err); ok {
 		if e.Cause != nil {
+			if errors.Is(e.Cause, context.Canceled) {
+				return "interrupted"
+			}
 			return fmt.Sprintf("%s: %v (%s)", e.Message, e.Cause, e.Code)
 		}
 		return fmt.Sprintf("%s (%s)", e.Message, e.Code)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "time is up"
+	}
+	if errors.Is(err, context.Canceled) {
+		return "interrupted"
 	}
 	return err.Error()
 }
