@@ -115,6 +115,7 @@ func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error
 			return onlyWrong(err)
 		}
 		c.router.stats.In.Add(int64(f.Len()))
+		c.router.lives(c.o)
 		if parts, err = c.quests.Read(f.Bytes()); err != nil {
 			f.Free()
 			return err

@@ -139,6 +139,7 @@ func (x *exchange) sendAll(f *aip.Frame) error {
 			return onlyWrong(err)
 		}
 		x.router.stats.In.Add(int64(f.Len()))
+		x.router.lives(x.o)
 		err := x.o.follows(f)
 		if err == nil {
 			err = x.o.actor.Pace(x.caller.Context(), x.o.as, f.Len())

@@ -44,7 +44,7 @@ func (r *registry) judged(caller context.Context, t *target, err error, sent *st
 	}
 	v := judge(t.toolbox, err, sent)
 	if v == lives {
-		r.reportAlive(t)
+		r.reportAlive(agora.ToAgent(t.tenant, t.id))
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), judgeTime)
@@ -63,9 +63,8 @@ func (r *registry) judged(caller context.Context, t *target, err error, sent *st
 // judgeTime bounds how long a caller waits for a node that has failed to be deregistered.
 const judgeTime = 3 * time.Second
 
-// reportAlive notes that a node has answered a call: at the edge that holds it, which is told now and then.
-func (r *registry) reportAlive(t *target) {
-	at := agora.ToAgent(t.tenant, t.id)
+// reportAlive notes that a node has answered a call, or makes one: at the edge that holds it, which is told now and then. Of who is no node nothing is noted.
+func (r *registry) reportAlive(at agora.Address) {
 	if n := r.held.of(at); n != nil {
 		n.Alive()
 		return
@@ -76,8 +75,8 @@ func (r *registry) reportAlive(t *target) {
 	r.background(func() {
 		ctx, cancel := context.WithTimeout(r.ctx, judgeTime)
 		defer cancel()
-		if err := r.node.HearDialled(ctx, t.tenant, t.id); err != nil {
-			r.cfg.Log.Debug("the edge of a node was not told that it lives", "agent", t.id, "err", err)
+		if err := r.node.HearDialled(ctx, at.Tenant, at.Agent); err != nil {
+			r.cfg.Log.Debug("the edge of a node was not told that it lives", "agent", at.Agent, "err", err)
 		}
 	})
 }

@@ -140,6 +140,22 @@ func TestAHeartbeatCountsAtEveryEdgeAndSilenceDeregisters(t *testing.T) {
 	}
 }
 
+func TestACallThatANodeMakesIsASignOfItsLife(t *testing.T) {
+	t.Parallel()
+	s := open(t, setup{door: aip.Config{HeartbeatTimeout: 3 * time.Second}})
+	n, silent := startNode(t, &node{}), startNode(t, &node{})
+	s.registered(0, "a", n)
+	s.registered(1, "silent", silent)
+	await.True(t, "who is silent is deregistered, while another calls a tool now and then", func() bool {
+		_, err := s.gateway(0, "").RouteToolCalling(t.Context(), &wire.ToolRequest{SenderId: "a", ReceiverId: "nobody", SessionId: "s", ToolName: "t"})
+		if status.Code(err) != codes.NotFound {
+			t.Fatalf("a call of nobody's tool: %v", err)
+		}
+		return !slices.Contains(s.ids(2, ""), "silent")
+	})
+	s.lists(2, "a")
+}
+
 func TestADeadNodeMakesRoomForAnother(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 2, Node: edge.Config{Probe: time.Second}}})

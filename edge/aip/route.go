@@ -31,6 +31,7 @@ type opening struct {
 	first    *aip.Frame    // that message
 	trace    string        // W3C traceparent; empty for none
 	deadline time.Time     // when the call ends; zero for never
+	lives    int64         // ticks when it was last noted that who calls lives
 }
 
 // routeAgent answers RouteAgentCalling: it reads the first message, and has the session served by the way in which its receiver is reached.
@@ -87,6 +88,7 @@ func (r *router) opens(s grpc.ServerStream) (*opening, error) {
 	}
 	o.deadline, _ = s.Context().Deadline()
 	r.stats.In.Add(int64(first.Len()))
+	r.lives(o)
 	return o, nil
 }
 
@@ -108,6 +110,14 @@ func (o *opening) read() error {
 		return aip.NoReceiver()
 	}
 	return nil
+}
+
+// lives notes now and then that who calls lives, as it goes on to speak.
+func (r *router) lives(o *opening) {
+	if now := agora.Ticks(); o.lives == 0 || time.Duration(now-o.lives) >= reportEvery {
+		o.lives = now
+		r.registry.reportAlive(agora.ToAgent(o.actor.Principal().Tenant, o.as))
+	}
 }
 
 // follows checks a later message of the session, and has it name its sender as the first one does. Nobody speaks for another, nor to another.

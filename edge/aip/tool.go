@@ -36,6 +36,7 @@ func (r *router) routeTool(ctx context.Context, in *aip.Frame) (out any, err err
 	if err := c.read(); err != nil {
 		return nil, err
 	}
+	r.registry.reportAlive(agora.ToAgent(c.actor.Principal().Tenant, c.as))
 	t, err := r.registry.recent.find(ctx, c.caller, c.to)
 	if err != nil {
 		return nil, c.unreached(c.as, err)
