@@ -101,6 +101,10 @@ func (a Access) single(u string) (hookable, error) {
 	return redis.NewClient(o), nil
 }
 
+// mapAge is how old what is known of a Redis Cluster's nodes may be. The client asks anew where a node redirects it, but a master that has died
+// redirects nobody: its slots are looked for there until then, whoever has them.
+const mapAge = 2 * time.Second
+
 func (a Access) cluster(u string) (hookable, error) {
 	o, err := redis.ParseClusterURL(u)
 	if err != nil {
@@ -114,6 +118,7 @@ func (a Access) cluster(u string) (hookable, error) {
 		return nil, err
 	}
 	o.Dialer = a.dialer(o.TLSConfig, o.DialTimeout)
+	o.ClusterStateReloadInterval = mapAge
 	return redis.NewClusterClient(o), nil
 }
 

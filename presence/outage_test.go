@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/internal/servers"
@@ -164,6 +166,17 @@ func TestDialRefusesWhatItCannotReachWithoutQuotingIt(t *testing.T) {
 		c, err := presence.Dial(u)
 		ok(t, err)
 		c.Close()
+	}
+}
+
+// What is known of a cluster's masters has to be looked at far sooner than the minute that the client takes: one that has died tells nobody where
+// its slots have gone, and edges are to serve again within ten seconds of the cluster.
+func TestWhereTheMastersOfAClusterAreIsLookedAtOften(t *testing.T) {
+	c, err := presence.Dial("redis-cluster://h:1?addr=g:2")
+	ok(t, err)
+	defer c.Close()
+	if age := c.(*redis.ClusterClient).Options().ClusterStateReloadInterval; age <= 0 || age > 3*time.Second {
+		t.Errorf("the map of the cluster may be %v old, want 3 s at most", age)
 	}
 }
 
