@@ -73,6 +73,7 @@ func TestAHalfGivenAnswerIsAbortedWhenItsProcessIsReplaced(t *testing.T) {
 	asker, _ := registered(t, c, 1, "asker")
 	old, _ := registered(t, c, 0, "answerer")
 	asker.Send(`{"type":"send","to":"answerer","n":1,"payload":{"request_id":"q"}}`)
+	asker.Expect(`{"type":"receipt","n":1,"status":"stored"}`)
 	old.Expect(`{"type":"message","from":"asker"}`)
 	answer := func(a *agoratest.Client, word string) {
 		a.Send(`{"type":"reply","to":"asker","n":1,"stream_id":"r","stream":true,"payload":{"request_id":"q"}}`)
