@@ -3,27 +3,30 @@ package main
 import (
 	"bytes"
 	"context"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
 	"github.com/agora-relay/agora/internal/await"
 )
+
+// flagNamed is a flag where the help begins to tell of it.
+var flagNamed = regexp.MustCompile(`(?m)^ +(?:-., )?--([a-z0-9.-]+)`)
 
 // A word in back quotes would stand in the help where the kind of the value is to.
 func TestNoFlagNamesItsKindByAWordOfItsHelp(t *testing.T) {
 	t.Parallel()
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if strings.Contains(f.Usage, "`") {
-				t.Errorf("%s --%s: %q has back quotes", cmd.CommandPath(), f.Name, f.Usage)
+		for _, m := range flagNamed.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
+			if f := cmd.Flags().Lookup(m[1]); f == nil || strings.Contains(f.Usage, "`") {
+				t.Errorf("%s --%s has back quotes", cmd.CommandPath(), m[1])
 			}
-		})
+		}
 		for _, sub := range cmd.Commands() {
 			walk(sub)
 		}
@@ -101,5 +104,31 @@ func TestVerbsThatGoOnWaitForTheCluster(t *testing.T) {
 	stop()
 	if r := r.wait(); r.status != 0 || strings.Contains(r.stderr, "context canceled") {
 		t.Errorf("it ends with %+v", r)
+	}
+}
+
+// TestAnInterruptIsToldInWords holds that no verb which is interrupted says so in the words of a library.
+func TestAnInterruptIsToldInWords(t *testing.T) {
+	t.Parallel()
+	arguments := map[string]string{ // of those that would fail for want of them
+		"agora listen": "bob", "agora serve": "bob -- true", "agora send": "--to bob x", "agora stream": "--to bob", "agora ask": "--to bob x", "agora reply": "--to bob --request-id r x",
+		"agora join": "lobby", "agora publish": "lobby x", "agora agent": "bob", "agora find": "x", "agora card": "bob", "agora handoff": "--to bob GET /", "agora execute": "--to bob x",
+		"agora call": "--to bob x", "agora approve": "x", "agora deny": "x", "agora space create": "lobby", "agora why": "x", "agora kick": "bob", "agora mailbox purge": "bob",
+		"agora inspect agent": "bob", "agora inspect space": "lobby", "agora inspect edge": "e", "agora link": "x:1", "agora unlink": "x:1", "agora dev kill": "1", "agora dev start": "1",
+		"agora sidecar": "--agent-url http://127.0.0.1:1 --p2p-addr none", "agora inbox": "--as bob", "agora mcp": "--as bob", "agora mcp join": "--url http://127.0.0.1:1/",
+		"agora dev": "--addr 256.0.0.1:1", "agora edge": "--auth none --addr 256.0.0.1:1", "agora token": "x",
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for path := range usesOf(newRoot()) {
+		var out output
+		args := append(strings.Fields(path)[1:], strings.Fields(arguments[path])...)
+		if strings.HasPrefix(path, "agora bench") {
+			args = append(args, "--help")
+		}
+		run(ctx, args, strings.NewReader(""), &out, &out)
+		if text := out.String(); strings.Contains(text, "context canceled") {
+			t.Errorf("%s, interrupted, says %s", path, text)
+		}
 	}
 }

@@ -30,6 +30,16 @@ func TestMistypedVariablesAreRefusedLikeMistypedKeys(t *testing.T) {
 	}
 }
 
+// A command without flags reads no variables.
+func TestVariablesAreNoMatterToCommandsThatReadNone(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"help listen", "config", "version", "mailbox", "space"} {
+		if out, status := inProcess(t, []string{"AGORA_APP_ID=x", "AGORA_TOKNE=x"}, strings.Fields(args)...); status == 2 && strings.Contains(out, "panic") {
+			t.Errorf("agora %s ends with %d: %s", args, status, out)
+		}
+	}
+}
+
 // A variable that is near to no setting may be there for another program, as AGORA_APP_ID is for the SDK of a company of that name.
 func TestVariablesThatAreNearToNoSettingAreToldAlone(t *testing.T) {
 	t.Parallel()

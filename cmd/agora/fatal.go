@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,7 +22,11 @@ func tellFatal(stderr io.Writer, cmd *cobra.Command, args []string, err error) {
 	if logsJSON(cmd, args) {
 		log = slog.New(slog.NewJSONHandler(stderr, nil))
 	}
-	for line := range strings.SplitSeq(err.Error(), "\n") {
+	text := err.Error()
+	if errors.Is(err, context.Canceled) {
+		text = "interrupted"
+	}
+	for line := range strings.SplitSeq(text, "\n") {
 		if log != nil {
 			log.Error("agora "+cmd.Name()+" has failed", "err", line)
 			continue

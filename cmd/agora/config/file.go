@@ -130,6 +130,9 @@ func unknownSetting(key string, known []string) error {
 
 // nearestOf returns the name that somebody may have meant by another; "" where none is near.
 func nearestOf(name string, known []string) string {
+	if len(known) == 0 {
+		return ""
+	}
 	nearest := slices.MinFunc(known, func(a, b string) int { return distance(name, a) - distance(name, b) })
 	if distance(name, nearest) > max(2, len(nearest)/3) {
 		return ""

@@ -28,10 +28,10 @@ const drainTime = 10 * time.Second
 // devRun is a run of `agora dev`.
 type devRun struct {
 	config.Dev
-	again   *config.Reloader // nil without a file
-	cluster []byte           // p2p.cluster-key, or one that was made
-	given   func(setting string) bool
-	used    map[string]bool // ports that were found to be free, and are about to be taken
+	again   *config.Reloader          // nil without a file
+	cluster []byte                    // p2p.cluster-key, or one that was made
+	given   func(setting string) bool // nil where all are
+	used    map[string]bool           // ports that were found to be free, and are about to be taken
 }
 
 func NewDev() *cobra.Command {
@@ -101,7 +101,7 @@ func (o *devRun) listen(k int, log *slog.Logger, fail func(error)) (*edgeServer,
 		if *addr, err = config.PlusPort(*addr, k); err != nil {
 			return nil, err
 		}
-		if !o.given(name) {
+		if o.given != nil && !o.given(name) {
 			*addr = o.free(name, *addr, log)
 		}
 	}
