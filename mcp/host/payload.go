@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -14,6 +15,8 @@ import (
 // body returns the payload of what is said: {"text":…}, or any JSON, both as they were spelled. Its error is for a model.
 func body(text spoken, payload anything) (json.RawMessage, error) {
 	switch {
+	case rawjson.Deeper(payload, maxLevels):
+		return nil, fmt.Errorf("INVALID_REQUEST: the payload is nested more than %d deep", maxLevels)
 	case len(payload) == 0 && len(text) == 0:
 		return nil, errNothingSaid
 	case len(text) == 0:
@@ -27,6 +30,10 @@ func body(text spoken, payload anything) (json.RawMessage, error) {
 	}
 	return rawjson.With(payload, "text", text), nil
 }
+
+// maxLevels is how deeply what a model says may be nested: edges refuse a frame that has more, unread, so that nobody
+// would learn what has become of it.
+const maxLevels = 63
 
 // encode returns a result as JSON in which the values of others keep their bytes, but for white space between these.
 func encode(v any) (json.RawMessage, error) {
