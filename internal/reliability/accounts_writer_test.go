@@ -74,10 +74,9 @@ type byID struct {
 }
 
 type idLane struct {
-	n     int // under way; 0 for none
-	epoch int // with which it is said
-	due   time.Time
-	sent  bool // on this connection
+	n    int // under way; 0 for none
+	due  time.Time
+	sent bool // on this connection
 }
 
 func (s *byID) bound(w *writer, new bool) {

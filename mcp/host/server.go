@@ -14,9 +14,6 @@ const (
 	sendTime = 20 * time.Second // for the cluster to store what is sent
 )
 
-// ownPrefix begins the names of the host's own tools, and of no other.
-const ownPrefix = "agora_"
-
 // newServer returns the MCP server with the host's own tools.
 func (h *Host) newServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "agora", Title: "Agora", Version: h.cfg.Version}, &mcp.ServerOptions{
