@@ -6,6 +6,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/wire"
+	"github.com/agora-relay/agora/wire/aip"
 )
 
 // mail reaches an agent by its mailbox: what it is asked for is a request whose payload names an action, and its reply is the answer.
@@ -36,6 +37,9 @@ func (c *Call) ask(ctx context.Context, q call.Request) (Answer, error) {
 	a, err := c.Actor.Call(ctx, c.As, q)
 	if err != nil {
 		return nil, err // and no Answer that holds a nil
+	}
+	if c.To.Dialect == aip.Dialect { // whose answers say by themselves whether they are errors
+		return a, nil
 	}
 	return Replies(a), nil
 }

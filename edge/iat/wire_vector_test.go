@@ -72,7 +72,11 @@ func TestWhatIsNoEnvelopeIsRefusedByLiveEdges(t *testing.T) {
 			continue
 		}
 		w := wrong{Code: agora.InvalidRequest, Path: v.Error.Path, Parent: v.Error.ID, To: v.Error.From}
-		for version, c := range map[string]*http.Client{"HTTP1": s.one, "HTTP2": s.two} {
+		versions := map[string]*http.Client{"HTTP1": s.one, "HTTP2": s.two}
+		if name == "bad-bom" { // a body may have a byte order mark, a message of a socket none
+			versions = nil
+		}
+		for version, c := range versions {
 			t.Run(name+"/"+version, func(t *testing.T) {
 				s.ask(t, call{client: c, method: http.MethodPost, path: "/a2a", body: v.bytes(t)}).refused(t, w)
 			})

@@ -106,7 +106,7 @@ func URLs(list string) []string {
 			a = "ws://" + host
 		} else if host, ok := strings.CutPrefix(a, "https://"); ok {
 			a = "wss://" + host
-		} else if a != "" && !strings.Contains(a, "://") {
+		} else if a != "" && !strings.Contains(a, "://") && (a[0] == '[' || strings.Count(a, ":") < 2) { // else it is an address of IPv6 without brackets
 			a = "ws://" + a
 		}
 		all[i] = a
