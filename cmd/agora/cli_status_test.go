@@ -163,8 +163,8 @@ func TestVerbsWaitOutAClusterThatIsBusy(t *testing.T) {
 
 func TestAnAddressIsThatOfAPageOrOfAWebSocket(t *testing.T) {
 	t.Parallel()
-	got := access.URLs("http://a:1, https://b/,ws://c/ws,wss://d")
-	if want := []string{"ws://a:1", "wss://b/", "ws://c/ws", "wss://d"}; !slices.Equal(got, want) {
+	got := access.URLs("http://a:1, https://b/,ws://c/ws,wss://d,e:1,[::1]:2/ws,::1,f")
+	if want := []string{"ws://a:1", "wss://b/", "ws://c/ws", "wss://d", "ws://e:1", "ws://[::1]:2/ws", "::1", "f"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	c := newCLI(t)

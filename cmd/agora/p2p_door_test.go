@@ -73,7 +73,7 @@ func TestSettingsOfPeersAreChecked(t *testing.T) {
 		args []string
 		say  string
 	}{
-		"no address":             {[]string{"--p2p-addr", "9000"}, `p2p-addr: want HOST:PORT, :PORT or none, not "9000"`},
+		"no address":             {[]string{"--p2p-addr", "9000"}, `p2p-addr: want HOST:PORT, :PORT, /ip4/HOST/tcp/PORT or none, not "9000"`},
 		"a short cluster key":    {[]string{"--p2p.cluster-key", "short"}, "p2p.cluster-key must have at least 32 characters"},
 		"an address of another":  {[]string{"--p2p.announce", "example.org:9000"}, `p2p.announce: "example.org:9000" is no multiaddress`},
 		"a peer that is none":    {[]string{"--p2p.allow", "anna"}, `p2p.allow: "anna" is no peer id`},

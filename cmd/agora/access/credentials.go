@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 
@@ -106,10 +107,15 @@ func URLs(list string) []string {
 			a = "ws://" + host
 		} else if host, ok := strings.CutPrefix(a, "https://"); ok {
 			a = "wss://" + host
-		} else if a != "" && !strings.Contains(a, "://") && (a[0] == '[' || strings.Count(a, ":") < 2) { // else it is an address of IPv6 without brackets
+		} else if host, _, _ := strings.Cut(a, "/"); !strings.Contains(a, "://") && isHostPort(host) {
 			a = "ws://" + a
 		}
 		all[i] = a
 	}
 	return all
+}
+
+func isHostPort(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	return err == nil && port != ""
 }
