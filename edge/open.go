@@ -19,6 +19,7 @@ type Hello struct {
 	Resume    string            // resume token of the running session; may be empty
 	LastSeq   uint64            // last position that the client has, where HasLast; of one that was never delivered a gap is told, and delivery goes on behind what is known to have arrived
 	HasLast   bool              //
+	Lives     bool              // it is the process that was here before, as its door can tell without the token: it goes on with what it was saying
 	Spaces    map[string]uint64 // the same for spaces, by name
 	Receipts  agora.Receipts    // wanted for everything that the connection sends
 	Heartbeat bool              // it knows agent.heartbeat
@@ -113,7 +114,7 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	if err != nil {
 		return nil, err
 	}
-	anew := c.Resumed && h.Resume == "" && h.Dialled == "" && h.orphan == nil && !a.Principal().link
+	anew := c.Resumed && h.Resume == "" && !h.Lives && h.Dialled == "" && h.orphan == nil && !a.Principal().link
 	if anew {
 		if c, err = n.owner.Anew(ctx, c, &rec, req.Session); err != nil {
 			return nil, err

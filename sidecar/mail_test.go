@@ -123,7 +123,7 @@ func TestTheAgentsAnswerIsTheReply(t *testing.T) {
 		}
 	}
 	payload, text, err := asks(t, anna, `{"path":"/broken"}`)
-	if err == nil && !strings.Contains(payload, `"code":502`) {
+	if err == nil && !strings.Contains(payload, `"code":"STREAM_ABORTED"`) {
 		t.Errorf("an answer that breaks off is %s %q, and looks whole", payload, text)
 	}
 }
@@ -191,7 +191,7 @@ func TestWithoutAPathMessagesAreRefused(t *testing.T) {
 	p := newPlain(t)
 	s.run(p, nil)
 	payload, _, err := asks(t, s.dial("anna"), `{"q":1}`)
-	if err != nil || !strings.Contains(payload, `"code":404`) || p.asked.Load() != 0 {
+	if err != nil || !strings.Contains(payload, `"code":"NOT_FOUND"`) || p.asked.Load() != 0 {
 		t.Errorf("the reply is %s %v", payload, err)
 	}
 }
@@ -212,7 +212,7 @@ func TestWhileTheAgentIsAwayMessagesWaitInOrderAndRequestsAreAnswered(t *testing
 			}
 		}
 	}
-	if payload, _, err := asks(t, bob, `{"action":"handoff","method":"POST","path":"/greet/x"}`); err != nil || !strings.Contains(payload, `"code":502`) {
+	if payload, _, err := asks(t, bob, `{"action":"handoff","method":"POST","path":"/greet/x"}`); err != nil || !strings.Contains(payload, `"code":"STREAM_ABORTED"`) {
 		t.Errorf("a request is answered %s %v", payload, err)
 	}
 	p.again()

@@ -21,7 +21,7 @@ type downlink struct {
 	onMade    func()
 	trier     trier
 	token     string    // with which it is taken over
-	takes     bool      // the token is to be presented
+	takes     bool      // the token was presented last
 	made      bool      // there was a connection
 	held      time.Time // since when the id is held by another connection; zero: it is not
 	at        string    // address of its edge
@@ -66,10 +66,6 @@ func (d *downlink) again(ctx context.Context, err error) error {
 		return nil
 	}
 	e, ok := errors.AsType[*Error](err)
-	if ok && e.Code == agora.AgentExists && ctx.Err() == nil && d.token != "" && !d.takes {
-		d.takes = true
-		return nil
-	}
 	if ok && e.Code == agora.InvalidRequest && d.takes { // the session has another token, or is over
 		d.token, d.takes = "", false
 		return nil
@@ -96,7 +92,7 @@ func (d *downlink) stillHeld() bool {
 // connect opens the downlink at the edge whose turn it is.
 func (d *downlink) connect(ctx context.Context) (*events, error) {
 	q := url.Values{"agent": {d.c.cfg.Agent}}
-	if d.takes {
+	if d.takes = d.token != ""; d.takes { // else it would be a new process, whose half-given answers are aborted
 		q.Set("resume_token", d.token)
 	}
 	r := httpRequest{method: http.MethodGet, path: "/a2a/events?" + q.Encode(), header: http.Header{"Accept": {"text/event-stream"}}}
@@ -197,7 +193,6 @@ func (d *downlink) confirm() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), confirmTime)
 	defer cancel()
-	d.takes = d.token != ""
 	s, err := d.connect(ctx)
 	if err != nil {
 		d.c.cfg.Log.Debug("a position is not confirmed", "agent", d.c.cfg.Agent, "err", err)

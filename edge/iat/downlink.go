@@ -133,7 +133,7 @@ func (d *Door) hello(x *web.Exchange) (h edge.Hello, err error) {
 	if last == "" {
 		return h, nil
 	}
-	h.HasLast = true
+	h.HasLast, h.Lives = true, true
 	if h.LastSeq, err = strconv.ParseUint(last, 10, 53); err != nil {
 		return h, agora.Errorf(agora.InvalidRequest, "Last-Event-ID, or last_seq, is not a number below 2^53")
 	}

@@ -166,7 +166,8 @@ func (s *site) result(c *client.Call) string {
 	s.t.Helper()
 	a, err := c.Result(await.Context(s.t))
 	if err != nil {
-		return "error " + err.Error()
+		e := agora.AsError(err)
+		return fault(e.Code, e.Message)
 	}
 	return string(a.Body)
 }
