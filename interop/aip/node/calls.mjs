@@ -173,18 +173,26 @@ export const calls = {
     await refused(gateways[1].tool(peer, 'none', '{}'), 'NOT_FOUND');
   },
 
-  // The edge takes one call at a time for an agent.
+  // The edge takes one call of each caller at a time for an agent, and two of all.
   async busy({ gateways, tag, peer }) {
-    const first = gateways[1].call();
-    await first.say(session(peer, `s-${tag}`)('START_QUEST', text('hang')));
-    await first.next();
-    const second = gateways[1].call();
-    await second.say(session(peer, `s-${tag}-2`, { sender_id: 'another' })('START_QUEST', text('x')));
-    const { status } = await second.rest();
-    is(status, 'RESOURCE_EXHAUSTED');
-    assert.equal(retryAfter(status), 1);
-    first.cancel();
-    await first.rest();
+    const call = (n, sender_id) => {
+      const c = gateways[1].call();
+      return c.say(session(peer, `s-${tag}-${n}`, { sender_id })('START_QUEST', text('hang'))).then(() => c);
+    };
+    const held = [];
+    for (const sender of ['caller', 'another']) {
+      held.push(await call(held.length, sender));
+      await held.at(-1).next();
+    }
+    for (const sender of ['caller', 'third']) {
+      const { status } = await (await call(sender, sender)).rest();
+      is(status, 'RESOURCE_EXHAUSTED');
+      assert.equal(retryAfter(status), 1);
+    }
+    for (const c of held) {
+      c.cancel();
+      await c.rest();
+    }
   },
 
   // The program has a token, for some agents.

@@ -183,17 +183,24 @@ def foreign(gateways, tag, peer, **_):
 
 
 def busy(gateways, tag, peer, **_):
-    """The edge takes one call at a time for an agent."""
-    first = gateways[1].call()
-    first.say(session(peer, f"s-{tag}")(START, text("hang")))
-    first.next()
-    second = gateways[1].call()
-    second.say(session(peer, f"s-{tag}-2", sender_id="another")(START, text("x")))
-    status = second.rest()[1]
-    ended(status, "RESOURCE_EXHAUSTED")
-    equal(retry_after(status), 1)
-    first.cancel()
-    first.rest()
+    """The edge takes one call of each caller at a time for an agent, and two of all."""
+
+    def call(n, sender):
+        c = gateways[1].call()
+        c.say(session(peer, f"s-{tag}-{n}", sender_id=sender)(START, text("hang")))
+        return c
+
+    held = []
+    for sender in ("caller", "another"):
+        held.append(call(len(held), sender))
+        held[-1].next()
+    for sender in ("caller", "third"):
+        status = call(sender, sender).rest()[1]
+        ended(status, "RESOURCE_EXHAUSTED")
+        equal(retry_after(status), 1)
+    for c in held:
+        c.cancel()
+        c.rest()
 
 
 def token(gateways, peer, **_):
