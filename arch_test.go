@@ -61,7 +61,7 @@ var layers = map[string][]string{
 	"mcp/stdio":            {"internal/rawjson"},
 	"mcp/inbox":            {".", "client", "internal/pause"},
 	"mcp/host":             {".", "client", "mcp/inbox", "mcp/stdio", "wire", "internal/pause", "internal/quote", "internal/rawjson"},
-	"mcp/member":           {".", "client", "mcp/stdio", "internal/pause", "internal/rawjson", "wire"},
+	"mcp/member":           {".", "client", "mcp/stdio", "internal/pause", "internal/quote", "internal/rawjson", "wire"},
 	"mcp/agenttools":       {".", "client", "internal/pause", "internal/rawjson"},
 	"mcp/install":          {},
 	"cmd/agora":            {"edge/auth", "cmd/agora/bench", "cmd/agora/cli", "cmd/agora/config", "cmd/agora/exit", "cmd/agora/logging", "cmd/agora/serve", "cmd/agora/version"},

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -140,22 +139,6 @@ func (l *Ledger) Doubt(m *agora.Message) {
 }
 
 const maxDoubted = 4 * record.MaxParts // numbers; a lane has one record in doubt at a time
-
-// hashOf tells a message from another: by its key where it has one, as an edge may put its own clock's time into the
-// body each time that it comes.
-func hashOf(m *agora.Message) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte{byte(m.Kind), byte(m.Part)})
-	if m.ID != "" {
-		h.Write([]byte(m.ID))
-		return h.Sum64()
-	}
-	h.Write([]byte(m.Stream))
-	h.Write([]byte{0})
-	h.Write([]byte(m.Media))
-	h.Write(m.Body)
-	return h.Sum64()
-}
 
 // breakStream marks an open stream as one to be aborted.
 func (l *Ledger) breakStream(name string) {

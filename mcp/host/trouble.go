@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
+	"github.com/agora-relay/agora/internal/quote"
 )
 
 // trouble returns why there is no connection now, as a sentence that names the edges and says what to do; nil where there is one.
@@ -28,21 +28,8 @@ func (l *link) trouble() error {
 	case e.Code == agora.Unauthorized, e.Code == agora.Forbidden:
 		return fmt.Errorf("the cluster refuses this agent's credentials (%s); the person who runs this must give a token for agent %q by --token-file, which is read again at each attempt", e.Message, l.cfg.Agent)
 	default:
-		return fmt.Errorf("no edge of the cluster can be reached now: %s (%s); connecting goes on by itself: try again in some seconds", addresses(l.cfg.URLs), reason(l.err))
+		return fmt.Errorf("no edge of the cluster can be reached now: %s (%s); connecting goes on by itself: try again in some seconds", listed(quote.Addresses(l.cfg.URLs)), reason(l.err))
 	}
-}
-
-// addresses names edges, without what may be secret in their addresses.
-func addresses(urls []string) string {
-	names := make([]string, 0, len(urls))
-	for _, address := range urls {
-		if u, err := url.Parse(address); err == nil {
-			u.User, u.RawQuery, u.Fragment = nil, "", ""
-			address = u.String()
-		}
-		names = append(names, address)
-	}
-	return listed(names)
 }
 
 // reason says why no edge was reached: in the client's words, and in those of the system where it has some.

@@ -129,10 +129,3 @@ func TestAnAgentIdIsMadeOfAServersName(t *testing.T) {
 		t.Error("a server without a name has an id")
 	}
 }
-
-func TestEdgesAreNamedWithoutTheirSecrets(t *testing.T) {
-	t.Parallel()
-	if got := addresses([]string{"ws://user:secret@a:1/ws?token=secret", "https://b"}); got != "ws://a:1/ws,https://b" {
-		t.Errorf("edges are named %q", got)
-	}
-}

@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/internal/quote"
 )
 
 // Member stands between one MCP server and the cluster.
@@ -98,24 +98,11 @@ func (m *Member) dial(ctx context.Context, cfg client.Config) (*client.Client, e
 		if e.Code != agora.Unavailable && e.Code != agora.RateLimited {
 			return nil, err
 		}
-		m.cfg.Log.Warn("no edge takes the agent yet", "agent", m.id, "edges", addresses(cfg.URLs), "err", err)
+		m.cfg.Log.Warn("no edge takes the agent yet", "agent", m.id, "edges", strings.Join(quote.Addresses(cfg.URLs), ","), "err", err)
 		if !pause.For(ctx, max(e.RetryAfter, m.after(n))) {
 			return nil, ctx.Err()
 		}
 	}
-}
-
-// addresses names edges, without what may be secret in their addresses.
-func addresses(urls []string) string {
-	names := make([]string, 0, len(urls))
-	for _, address := range urls {
-		if u, err := url.Parse(address); err == nil {
-			u.User, u.RawQuery, u.Fragment = nil, "", ""
-			address = u.String()
-		}
-		names = append(names, address)
-	}
-	return strings.Join(names, ",")
 }
 
 // serve answers calls until ctx or the client has ended.
