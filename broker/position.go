@@ -22,8 +22,19 @@ const (
 )
 
 // Place returns what a position is to an address, of whose messages all up to after have arrived. The stream's leader says so: it costs one
-// round trip, more where the position is not that of a message, and none up to after.
+// round trip, more where the position is not that of a message, and none up to after. While the log does not answer, as its servers agree on a
+// leader, it is asked again until ctx is over; then the error is UNAVAILABLE.
 func (b *Broker) Place(ctx context.Context, to agora.Address, seq, after uint64) (Place, error) {
+	for {
+		p, err := b.placeNow(ctx, to, seq, after)
+		if err == nil || !pause.For(ctx, jslog.RetryPause) {
+			return p, err
+		}
+	}
+}
+
+// placeNow is Place of a log that answers.
+func (b *Broker) placeNow(ctx context.Context, to agora.Address, seq, after uint64) (Place, error) {
 	if seq <= after {
 		return Own, nil
 	}

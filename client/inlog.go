@@ -61,11 +61,17 @@ func (l *inlog) enter(f *wire.Frame) (ticket uint64, fresh bool) {
 }
 
 // begin makes seq the position after which the log goes on, if none is known, or where the edge goes on before the one that was stated: that is none of
-// the log's, as the position in a receipt is another mailbox's.
+// the log's, as the position in a receipt is another mailbox's, or the log has lost what it had. Streams that were read end then: their parts come from the
+// beginning again, or never.
 func (l *inlog) begin(seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.rewound = l.known && seq < l.stated; l.rewound || !l.known {
+	if l.rewound = l.known && seq < l.stated; l.rewound {
+		for k, s := range l.streams {
+			l.endStream(k, s, agora.Errorf(agora.StreamAborted, "the log goes on before what was read of the stream"))
+		}
+	}
+	if l.rewound || !l.known {
 		l.known, l.pos = true, seq
 		l.book = ledger{base: l.book.base + uint64(len(l.book.entries)), done: seq, told: seq}
 	}

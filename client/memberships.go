@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -119,9 +120,9 @@ func (m *memberships) positions() map[string]uint64 {
 }
 
 // interrupted notes in every space that the connection was lost.
-func (m *memberships) interrupted(resumed bool) {
+func (m *memberships) interrupted() {
 	for _, s := range m.all() {
-		s.interrupted(resumed)
+		s.interrupted()
 	}
 }
 
@@ -136,16 +137,15 @@ func (m *memberships) rejoins() []*frame {
 	return all
 }
 
-// failJoin ends a space that a new session was not let into again.
-func (m *memberships) failJoin(f *wire.Frame, why error) {
+// failJoin ends a space that a new session was not let into again. Where that was refused for the moment, it asks again after a pause: the client is a
+// member until it is told otherwise.
+func (m *memberships) failJoin(f *wire.Frame, why *agora.Error) {
 	s := m.space(f.Space)
-	if s == nil {
-		return
-	}
-	s.log.mu.Lock()
-	failed := s.rejoin != "" && s.rejoin == f.RequestID
-	s.log.mu.Unlock()
-	if failed {
+	switch {
+	case s == nil || !s.rejoins(f.RequestID):
+	case why.Passes():
+		time.AfterFunc(s.pause(why.RetryAfter), func() { s.rejoinAgain(f.RequestID) })
+	default:
 		m.forget(s, why)
 	}
 }

@@ -40,7 +40,7 @@ func (c *Client) attach(l *link, again bool) {
 	} else {
 		c.out.restart(c.spaces.rejoins())
 	}
-	c.spaces.interrupted(l.resumed)
+	c.spaces.interrupted()
 }
 
 // serve reads and writes until the connection is lost, and returns why.

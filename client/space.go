@@ -21,6 +21,7 @@ type Space struct {
 	queue   queue[*Event]
 	members []string
 	rejoin  string // id of the join that fetches what was dropped, or that makes a new session a member
+	refused int    // how often that was refused for the moment
 	history bool   // the position is that of the first event
 }
 

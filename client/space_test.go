@@ -208,6 +208,60 @@ func TestANewSessionJoinsAgainWhereItWas(t *testing.T) {
 	}
 }
 
+// A space that can't be entered for the moment, as its log has no leader, is entered when it can be: also where the connection is lost meanwhile.
+func TestANewSessionJoinsAgainUntilItIsLetIn(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	s := join(t, c, conn, 100)
+	next := events(t, s)
+	conn.cut()
+	conn = p.accept()
+	conn.register(false)
+	rejoined := func() wire.Frame {
+		t.Helper()
+		f := conn.expect("space.join")
+		if f.Space != "general" || f.LastSeq != 100 || !f.HasLastSeq {
+			t.Fatalf("client sent %s", f.Append(nil))
+		}
+		return f
+	}
+	conn.later(rejoined())
+	conn.send(wire.Frame{Type: "error", Code: "RATE_LIMITED", Message: "m", Space: "general", RequestID: rejoined().ID, RetryAfterMS: 60})
+	conn.later(rejoined())
+	rejoined() // and no answer to it
+	conn.cut()
+	conn = p.accept()
+	conn.register(true)
+	conn.later(rejoined())
+	f := rejoined()
+	conn.send(wire.Frame{Type: "space.joined", ID: f.ID, Space: "general", Members: []string{"me"}, Seq: 100})
+	conn.raw(`{"type":"space.event","space":"general","data":{"from":"you"},"seq":200}`)
+	if e := next(); e.Seq != 200 {
+		t.Fatalf("event %+v, want that at 200", e)
+	}
+}
+
+// A log that lost what it had gives a stream's parts from the beginning again, or never: who reads it is told.
+func TestAStreamEndsWhereTheLogGoesOnBeforeIt(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	s := join(t, c, conn, 100)
+	next := events(t, s)
+	conn.raw(`{"type":"space.event.delta","space":"general","event_id":"e1","data":{"from":"you","text":"a "},"seq":400}`)
+	e := next()
+	if text, err := e.Next(await.Context(t)); text != "a " || err != nil {
+		t.Fatalf("Next = %q, %v", text, err)
+	}
+	conn.cut()
+	conn = p.accept()
+	conn.register(false)
+	f := conn.expect("space.join")
+	conn.send(wire.Frame{Type: "space.joined", ID: f.ID, Space: "general", Members: []string{"me"}, Seq: 50})
+	if text, err := e.Next(await.Context(t)); text != "" || agora.AsError(err).Code != agora.StreamAborted {
+		t.Fatalf("Next = %q, %v, want STREAM_ABORTED", text, err)
+	}
+}
+
 func TestAnUnreadSpaceHoldsUpNobodyAndLosesNothing(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{MaxBuffered: 16 << 10})

@@ -2,6 +2,7 @@ package client
 
 import (
 	"io"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,7 +15,7 @@ func (s *Space) joined(f *wire.Frame) {
 	s.log.mu.Lock()
 	s.members = f.Members
 	if s.rejoin == f.ID && f.ID != "" {
-		s.log.shed, s.rejoin = false, ""
+		s.log.shed, s.rejoin, s.refused = false, "", 0
 	}
 	history := s.history
 	s.log.mu.Unlock()
@@ -147,6 +148,31 @@ func (s *Space) rejoining(after uint64) *frame {
 	return &frame{other: q, id: s.rejoin}
 }
 
+// rejoins reports whether id is that of the join which is under way.
+func (s *Space) rejoins(id string) bool {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return id != "" && s.rejoin == id
+}
+
+// pause returns how long to wait before the join that was refused is sent again: at least that long, and longer from time to time.
+func (s *Space) pause(least time.Duration) time.Duration {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	wait := max(least, min(minRetry<<min(s.refused, 10), maxRetry))
+	s.refused++
+	return wait + rand.N(wait/4+1)
+}
+
+// rejoinAgain sends the join again that was refused under that id, unless it is another's turn by now.
+func (s *Space) rejoinAgain(id string) {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if s.rejoin == id && s.log.err == nil {
+		s.sender.out.force(s.rejoining(s.log.book.done))
+	}
+}
+
 // finish ends the space.
 func (s *Space) finish(why error) {
 	s.log.mu.Lock()
@@ -158,12 +184,9 @@ func (s *Space) finish(why error) {
 }
 
 // interrupted notes that the connection was lost: the edge goes on after what
-// is done with, so nothing is behind.
-func (s *Space) interrupted(resumed bool) {
+// is done with, so nothing is behind. A join that was not answered goes out again.
+func (s *Space) interrupted() {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	s.log.shed = false
-	if resumed {
-		s.rejoin = ""
-	}
 }

@@ -98,30 +98,21 @@ func (s *opening) placeOf(ctx context.Context) (broker.Place, error) {
 }
 
 // placeIn returns what a position is to an address, of whose messages all up to after have arrived, by the word of the log.
-func (s *opening) placeIn(ctx context.Context, to agora.Address, seq, after uint64) (place broker.Place, err error) {
-	err = s.askLog(ctx, func(ctx context.Context) error {
-		place, err = s.node.cfg.Broker.Place(ctx, to, seq, after)
-		return err
-	})
-	return place, err
+func (s *opening) placeIn(ctx context.Context, to agora.Address, seq, after uint64) (broker.Place, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
+	defer cancel()
+	return s.node.cfg.Broker.Place(ctx, to, seq, after)
 }
 
-// lastInLog returns the position of the last frame of the mailbox, read from the log.
+// lastInLog returns the position of the last frame of the mailbox, read from the log: while that does not answer, again and again for
+// as long as an election takes.
 func (s *opening) lastInLog(ctx context.Context) (seq uint64, err error) {
-	err = s.askLog(ctx, func(ctx context.Context) error {
-		seq, err = s.node.cfg.Broker.Last(ctx, s.address())
-		return err
-	})
-	return seq, err
-}
-
-// askLog asks the log, while it does not answer again and again for as long as an election takes.
-func (s *opening) askLog(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
 	defer cancel()
 	for {
-		if err := ask(ctx); err == nil || !pause.For(ctx, 100*time.Millisecond) {
-			return err
+		seq, err = s.node.cfg.Broker.Last(ctx, s.address())
+		if err == nil || !pause.For(ctx, 100*time.Millisecond) {
+			return seq, err
 		}
 	}
 }
