@@ -16,6 +16,7 @@ var receiptScenes = []scenario{
 	{"agent.register may ask for every frame", tiersByRegister},
 	{"receipts wait for a sender that is away", lateReceipts},
 	{"a receipt by number is told to the session whose number it is, and to no later one", oldNumbers},
+	{"a receipt by number is told to the process whose number it is, and to none that takes its place", replacedNumbers},
 	{"a publish is receipted too, and sent again is one event", publishedAgain},
 }
 
@@ -169,7 +170,19 @@ func oldNumbers(s *scene) {
 	a.Expect(`{"type":"receipt","n":1,"status":"stored"}`)
 	f := s.mailed(b, 0, 1, "")
 	a.Close(1000)
-	a = s.agent(2, "agent-1")
+	a = s.agent(2, "agent-1", "resume_token", "")
+	b.Send(fmt.Sprintf(`{"type":"ack","seq":%d}`, f.Seq()), `{"type":"send","to":"agent-1","payload":"after it"}`)
+	a.Expect(`{"type":"message","payload":"after it"}`)
+}
+
+func replacedNumbers(s *scene) {
+	a, b := s.pair()
+	b.Deafen()
+	a.Send(`{"type":"send","to":"agent-2","n":1,"payload":0,"receipts":["acked"]}`)
+	a.Expect(`{"type":"receipt","n":1,"status":"stored"}`)
+	f := s.mailed(b, 0, 1, "")
+	a.Drop()
+	a = s.agent(2, "agent-1", "resume_token", "")
 	b.Send(fmt.Sprintf(`{"type":"ack","seq":%d}`, f.Seq()), `{"type":"send","to":"agent-1","payload":"after it"}`)
 	a.Expect(`{"type":"message","payload":"after it"}`)
 }

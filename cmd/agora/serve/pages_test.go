@@ -134,13 +134,17 @@ func watch(t *testing.T, e *edgeServer) *witness {
 	return w
 }
 
-// next returns what the agent is sent next, once the edge has answered it.
+// next returns what the agent is sent next but for heartbeats, once the edge has answered it.
 func (w *witness) next(t *testing.T) string {
 	t.Helper()
 	if err := w.WriteMessage(websocket.TextMessage, []byte(`{"type":"list"}`)); err != nil {
 		t.Fatal(err)
 	}
-	return <-w.said
+	for {
+		if said := <-w.said; !strings.Contains(said, `"agent.heartbeat"`) {
+			return said
+		}
+	}
 }
 
 func clients(t *testing.T) map[string]*http.Client {
