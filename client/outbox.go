@@ -288,8 +288,8 @@ func (o *outbox) ended(st *outStream) {
 }
 
 // withdraw takes back a frame that nobody waits for any more, if it was never
-// written, or is known to be refused; else when it is refused for the moment.
-func (o *outbox) withdraw(f *frame, err error) {
+// written, or is known to be refused; else when it is refused for the moment. It reports whether it was written.
+func (o *outbox) withdraw(f *frame, err error) (sent bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f.gone = true
@@ -297,6 +297,7 @@ func (o *outbox) withdraw(f *frame, err error) {
 		o.finish(f, err)
 		o.compact()
 	}
+	return f.sent
 }
 
 // abandon finishes the frame with an id, for which nobody waits any more, and sends another one where it was written. It returns false when it did not.

@@ -218,3 +218,35 @@ func TestExchangeStreamsBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A request whose context is cancelled is given up for the agent that was asked as well; one whose time is over need not be, as the edge tells of that.
+func TestARequestThatIsCancelledIsGivenUpAtItsOtherEnd(t *testing.T) {
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Request(ctx, "you", nil)
+		failed <- err
+	}()
+	f := conn.expect("send")
+	cancel()
+	if err := await.Recv(t, "the end of the request", failed); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Request = %v", err)
+	}
+	name := wire.RequestIDOf(f.Payload)
+	if g := conn.expect("cancel"); g.To != "you" || g.RequestID != name || g.StreamID != "" || g.N != 2 {
+		t.Fatalf("client sent %s", g.Append(nil))
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := c.Request(ctx, "you", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	sendAll(t, c, 1)
+	for f := conn.next(); f.N < 3 || wire.RequestIDOf(f.Payload) != ""; f = conn.next() {
+		if f.Type != "send" {
+			t.Fatalf("client sent %s", f.Append(nil))
+		}
+	}
+}

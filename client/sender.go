@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/agora-relay/agora/internal/rawjson"
@@ -176,8 +177,11 @@ func (s *sender) awaitReply(ctx context.Context, r *request, f *frame) (*Message
 			}
 			stored = nil
 		case <-ctx.Done():
-			s.out.withdraw(f, ctx.Err())
+			sent := s.out.withdraw(f, ctx.Err())
 			s.asks.abandon(r, true)
+			if sent && errors.Is(ctx.Err(), context.Canceled) { // of a deadline that has passed both ends hear
+				s.out.force(&frame{typ: "cancel", to: f.to, request: r.id})
+			}
 			return nil, ctx.Err()
 		case <-s.life.done:
 			return nil, s.life.why()

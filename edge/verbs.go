@@ -82,6 +82,9 @@ func (s mailer) send(ctx context.Context, m agora.Message, w Want) error {
 		}
 		return err
 	}
+	if m.Kind == agora.Control { // a request is given up: its deadline counts no more
+		s.out.sender().Replied(m.To, m.AbortBody().Request)
+	}
 	if w.RequestID != "" {
 		w.Receipts |= agora.Stored
 	}

@@ -184,6 +184,13 @@ func (d *decoder) settle() *agora.Error {
 		if f.Stream && f.StreamID == "" {
 			return d.refuse(fStreamID, "is missing, which stream:true needs")
 		}
+	case "cancel":
+		switch {
+		case !d.strict && f.StreamID == "":
+			return d.refuse(fStreamID, "is missing")
+		case d.strict && named(f.StreamID)+named(f.RequestID) != 1:
+			return d.refuse(fStreamID, "is missing, or request_id in its place; they can't stand together")
+		}
 	case "register", "registered":
 		f.AgentID = f.ID
 		if _, err := agora.ParseOwnID(f.ID); d.strict && err != nil {

@@ -182,6 +182,8 @@ func AbortReason(code agora.Code, stream bool) string {
 		return "the stream's deadline has passed"
 	case code == agora.Timeout:
 		return "the request's deadline has passed"
+	case !stream:
+		return "the request was given up before its answer"
 	}
 	return "the stream was given up before its end"
 }
@@ -259,7 +261,7 @@ func foreign(m *agora.Message, name string) string {
 // whatever the client wrote beside it: the Stream of a whole Reply names what it answers, and
 // is not delivered. Meta.Request is what the frame has at its top level. A cancel is of Kind Control, as
 // the receiver of a stream sends it; the caller, who knows which streams are open, makes
-// it a Request or Reply where it comes from the stream's own sender. The body is a slice
+// it a Request or Reply where it comes from the stream's own sender. The cancel of a request is an Abort of Kind Control. The body is a slice
 // of the frame, and JSON: a chunk may become text by [AppendText].
 func (f *Frame) Relay() agora.Message {
 	m := agora.Message{
@@ -284,6 +286,11 @@ func (f *Frame) Relay() agora.Message {
 	case "send_end", "reply_end":
 		m.Part, m.Body = agora.End, f.Payload
 	case "cancel":
+		if f.RequestID != "" {
+			a := agora.AbortBody{Code: agora.StreamAborted, Request: f.RequestID}.Message()
+			m.Kind, m.Part, m.Body = agora.Control, a.Part, a.Body
+			return m
+		}
 		m.Kind, m.Part = agora.Control, agora.Cancel
 	}
 	m.Stream, m.Index, m.Indexed = f.StreamID, f.Index, f.HasIndex

@@ -65,6 +65,11 @@ func (w schemaWriter) rule(frame string) object {
 		return object{"if": streams, "then": saying("stream_id")}
 	case "agents.find":
 		return object{"oneOf": []any{saying("skill"), saying("goal"), saying("to")}}
+	case "cancel":
+		if !w.client {
+			return saying("stream_id")
+		}
+		return object{"oneOf": []any{saying("stream_id"), saying("request_id")}}
 	case "space.publish.delta":
 		return object{"properties": object{"data": object{"properties": object{"text": object{"type": "string"}}, "required": []string{"text"}}}}
 	}

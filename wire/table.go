@@ -62,7 +62,7 @@ var rows = []row{
 	{"handoff.result", fromServer, "id! from! code! body media error"},
 
 	// Extensions of both seeds.
-	{"cancel", fromBoth, ">to! <from! stream_id! >id <seq n <session >receipts <redelivered"},
+	{"cancel", fromBoth, ">to! <from! stream_id >request_id >id <seq n <session >receipts <redelivered"},
 	{"ack", fromClient, "id space seq!"},
 	{"receipt", fromServer, "request_id to space stream_id event_id n index status! seq redelivered"},
 	{"gap", fromServer, "from_seq! to_seq! space"},

@@ -19,8 +19,9 @@ var (
 
 // ending returns the error that a part means which ends a stream, or a request, for other reasons than that all was said.
 func ending(m *agora.Message) *agora.Error {
-	if m.Part == agora.Cancel {
+	code := cmp.Or(m.AbortBody().Code, agora.StreamAborted)
+	if m.Part == agora.Cancel || m.Kind == agora.Control && m.Stream == "" && code == agora.StreamAborted { // a request, which nobody waits for any more
 		return &agora.Error{Code: agora.StreamAborted, Message: "cancelled by the peer", Cause: ErrCancelled}
 	}
-	return agora.Errorf(cmp.Or(m.AbortBody().Code, agora.StreamAborted), "given up by the cluster")
+	return agora.Errorf(code, "given up by the cluster")
 }

@@ -10,6 +10,7 @@ var deadlineScenes = []scenario{
 	{"a deadline is handed on as the time that is left", timeLeft},
 	{"a stream that misses its deadline times out at both ends", streamTimeout},
 	{"a request without a reply times out at both ends", requestTimeout},
+	{"a request that its sender gives up is told to who was asked, and has no deadline any more", requestGivenUp},
 	{"a reply in time ends the wait", repliedInTime},
 	{"a stream that ends in time does not time out", endedInTime},
 	{"a deadline holds after a resume at another edge", timeoutElsewhere},
@@ -45,6 +46,19 @@ func requestTimeout(s *scene) {
 	a.Send(`{"type":"send","id":"f-1","to":"agent-2","payload":{"request_id":"r-1"},"deadline_ms":1000}`)
 	a.ExpectAll(`{"type":"receipt","request_id":"f-1"}`, timeout+`,"request_id":"f-1","to":"agent-2"}`)
 	b.Expect(`{"type":"message","payload":{"request_id":"r-1"},"deadline_ms":"<any>"}`, timeout+`,"request_id":"r-1","from":"agent-1"}`)
+}
+
+func requestGivenUp(s *scene) {
+	a, b := s.pair()
+	a.Send(`{"type":"send","id":"f-1","to":"agent-2","payload":{"request_id":"r-1"},"deadline_ms":5000}`)
+	a.Expect(`{"type":"receipt","request_id":"f-1"}`)
+	a.Send(`{"type":"cancel","id":"f-2","to":"agent-2","request_id":"r-1"}`)
+	a.Expect(`{"type":"receipt","request_id":"f-2"}`)
+	b.Expect(`{"type":"message","payload":{"request_id":"r-1"},"deadline_ms":"<any>"}`,
+		`{"type":"error","code":"STREAM_ABORTED","message":"the request was given up before its answer","request_id":"r-1","from":"agent-1"}`)
+	a.Send(`{"type":"cancel","id":"f-3","to":"agent-2"}`, `{"type":"cancel","id":"f-4","to":"agent-2","stream_id":"s","request_id":"r-1"}`)
+	a.Expect(`{"type":"error","code":"INVALID_REQUEST","request_id":"f-3"}`, `{"type":"error","code":"INVALID_REQUEST","request_id":"f-4"}`)
+	s.outlast(a, b, "agent-2", 5*time.Second)
 }
 
 // inTime plays something between two agents that must be done before a deadline passes: again, with others and with more

@@ -26,7 +26,7 @@ import (
 func AIP() Door {
 	return Door{
 		Name: "aip", Dialect: wire.Dialect, TooMuch: aipMost, Open: openAIP, Enter: enterAIP,
-		Can: Enters | Sends | Asks | Answers | Pours | Pieces | Streams | Cancels | Deadlines | Waits | Stalls | Anything | Bounded | Lists,
+		Can: Enters | Sends | Asks | Answers | Pours | Pieces | Streams | Cancels | Deadlines | Waits | Stalls | Anything | Bounded | Lists | Retracts,
 	}
 }
 

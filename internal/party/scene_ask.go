@@ -17,6 +17,7 @@ var askScenes = []scenario{
 	{"an answer of somebody else is not that of the agent that was asked", Asks, Answers, answeredByAnother},
 	{"an agent answers each of those that ask it, whatever names they give", Asks, Answers, manyAsk},
 	{"who asked gives a streamed answer up: who answers is told", Asks | Cancels, Pours, answerGivenUp},
+	{"who asked gives its question up before the answer begins: who was asked is told", Asks | Retracts, Answers, questionGivenUp},
 	{"who leaves in the midst of its answer aborts it, once", Asks, Pours | Enters, answererLeft},
 	{"a question that is too large is refused, and the next one answered", Asks | Bounded, Answers, questionTooLarge},
 }
@@ -129,6 +130,19 @@ func manyAsk(s *scene) {
 	bob.says(answer(annas, "anna"))
 	anna.answered("bob", "r-1", "anna")
 	carl.answered("bob", "r-1", "carl")
+}
+
+func questionGivenUp(s *scene) {
+	anna, bob := s.pair()
+	heard := anna.asks(bob, "r-1", "how?")
+	anna.says(Word{Part: agora.Cancel, Peer: "bob", Request: "r-1"})
+	w := bob.next()
+	if over := w.Part == agora.Abort || w.Part == agora.Cancel; !over || w.Peer != "anna" || w.Request != heard.Request && w.Stream != heard.Request {
+		s.Errorf("bob hears %s, want that %q was given up", w, heard.Request)
+	}
+	q := anna.asks(bob, "r-2", "and?")
+	bob.says(answer(q, "done"))
+	anna.answered("bob", "r-2", "done")
 }
 
 func answerGivenUp(s *scene) {

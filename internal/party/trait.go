@@ -27,6 +27,7 @@ const (
 	Lists                       // sees who is in the directory; with Looks, by which dialect too
 	Mails                       // what it says and hears are messages that the cluster keeps. Without it they are parts of calls that stand at both ends: see Pair.live
 	Pieces                      // what it pours is heard in the pieces in which it was said, empty ones included
+	Retracts                    // gives up a question that is not answered yet, and not by a word that its addressee is to understand
 	traits
 )
 
@@ -34,7 +35,7 @@ const (
 const Everything = traits - 1
 
 var traitNames = []string{
-	"Enters", "Sends", "Asks", "Answers", "Pours", "Streams", "Cancels", "Deadlines", "Waits", "Moves", "Stalls", "Exact", "Anything", "Bounded", "Rooms", "Looks", "Heads", "Lists", "Mails", "Pieces",
+	"Enters", "Sends", "Asks", "Answers", "Pours", "Streams", "Cancels", "Deadlines", "Waits", "Moves", "Stalls", "Exact", "Anything", "Bounded", "Rooms", "Looks", "Heads", "Lists", "Mails", "Pieces", "Retracts",
 }
 
 // String names the traits of a set.

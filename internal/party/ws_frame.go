@@ -55,7 +55,10 @@ func wsFrame(w Word, n uint64) string {
 	if w.As != "" {
 		f += `,"from":` + agoratest.Quote(string(w.As))
 	}
-	if w.Part != agora.Whole {
+	switch {
+	case w.Part == agora.Cancel && w.Stream == "":
+		f += `,"request_id":` + agoratest.Quote(w.Request)
+	case w.Part != agora.Whole:
 		f += `,"stream_id":` + agoratest.Quote(w.Stream)
 	}
 	switch {

@@ -24,7 +24,8 @@ func newAsk() *cobra.Command {
 		Short: "Send a request to an agent and print its reply",
 		Long: "Send a request and print the reply, the text of a streamed one as it comes. The payload gets a\n" +
 			"request_id, by which the reply is known. What else waits for the agent stays in its mailbox. On a terminal the\n" +
-			"reply is shown as `agora listen` shows it; elsewhere its text is printed as it is.",
+			"reply is shown as `agora listen` shows it; elsewhere its text is printed as it is. Interrupted, it gives the request up,\n" +
+			"and the agent that was asked is told.",
 		Example: "  agora ask --to bob 'What is the time?'\n  agora ask --to bob --payload '{\"action\":\"query\"}' --json",
 		Args:    text(0).last,
 		RunE: func(cmd *cobra.Command, args []string) error {
