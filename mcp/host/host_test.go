@@ -128,6 +128,22 @@ func TestAMessageReachesAnotherModelAndSaysHowFarItCame(t *testing.T) {
 	})
 }
 
+func TestWhoHasNotAnsweredIsSaidToBeAway(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	ann := startModel(t, c.URLs(), "ann", nil)
+	bob := dial(t, c, "bob")
+	type answer struct{ ID, Note string }
+	q := use[answer](ann, "agora_ask", object{"to": "bob", "text": "why?", "wait_s": 0})
+	if q.Note != "" {
+		t.Errorf("of an agent that is there it is said %q", q.Note)
+	}
+	bob.Close()
+	await.True(t, "it is said that it is away", func() bool {
+		return use[answer](ann, "agora_ask", object{"id": q.ID, "wait_s": 0}).Note == "It is not connected: the question waits in its mailbox."
+	})
+}
+
 func TestAQuestionIsAnsweredLateAndInParts(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/quote"
 	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/mcp/inbox"
@@ -72,13 +73,31 @@ func (h *Host) ask(ctx context.Context, req *mcp.CallToolRequest, in askIn) (out
 	it, err := h.inbox.Await(waiting, m.to, m.request, h.progressOf(waiting, req))
 	out.Answered = err == nil
 	out.Tier = m.tier()
-	if err != nil && h.inbox.Full() {
+	switch {
+	case err != nil && h.inbox.Full():
 		out.Note = "Your mailbox is full, so the answer can't come in: acknowledge messages with agora_inbox first."
+	case err != nil && it.Seq == 0 && ctx.Err() == nil && h.isAway(ctx, m.to):
+		out.Note = "It is not connected: the question waits in its mailbox."
 	}
 	if it.Seq > 0 {
 		out.answer(it)
 	}
 	return out, nil
+}
+
+// lookTime bounds the look into the directory behind a wait, which a host waits for as well.
+const lookTime = 2 * time.Second
+
+// isAway reports whether the directory has no agent of that id now.
+func (h *Host) isAway(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	c, err := h.link.client(ctx)
+	if err != nil {
+		return false
+	}
+	_, err = c.AgentCard(ctx, id)
+	return err != nil && agora.AsError(err).Code == agora.AgentNotFound
 }
 
 // requestID is the member of a payload that makes it a question, and names that.

@@ -6,12 +6,14 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/cmd/agora/terminal"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 func newAsk() *cobra.Command {
@@ -34,7 +36,9 @@ func newAsk() *cobra.Command {
 				return err
 			}
 			return v.do(cmd, func(ctx context.Context, c *client.Client) error {
+				heard := v.tellSilence(ctx, c, to)
 				m, err := insist(ctx, v.tell, func() (*client.Message, error) { return c.Request(ctx, to, body) })
+				heard()
 				if err != nil {
 					return err
 				}
@@ -48,6 +52,36 @@ func newAsk() *cobra.Command {
 	v.addressee(cmd, &to)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the text of a streamed reply byte for byte, without a newline after it")
 	return cmd
+}
+
+// silenceTime is how long an agent that was asked may say nothing until the user is told how it stands.
+const silenceTime = 10 * time.Second
+
+// tellSilence tells the user, from time to time, why nothing may have come from an agent that was asked, until heard is called.
+func (v *verb) tellSilence(ctx context.Context, c *client.Client, of string) (heard func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for told := ""; pause.For(ctx, silenceTime); {
+			_, err := c.AgentCard(ctx, of)
+			if why := silence(of, err); why != told && ctx.Err() == nil {
+				v.tell(why)
+				told = why
+			}
+		}
+	})
+	return func() {
+		cancel()
+		looking.Wait()
+	}
+}
+
+// silence says how an agent stands that has not answered: err is what the directory says of it.
+func silence(of string, err error) string {
+	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentNotFound {
+		return terminal.NameOf(of) + " is not connected: the request waits in its mailbox"
+	}
+	return terminal.NameOf(of) + " has not answered yet"
 }
 
 // replied prints a reply. One that says an error in place of an answer is no answer: with JSON it is a line nevertheless.
