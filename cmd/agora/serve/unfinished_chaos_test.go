@@ -10,6 +10,7 @@ import (
 // TestTimedWhoHasCredentialsIsServedSoon fills every place with what is unfinished, and has everybody with credentials served within two seconds.
 func TestTimedWhoHasCredentialsIsServedSoon(t *testing.T) {
 	e := guarded(t)
+	e.serves(t, "nobody else is there") // by a peer that stays
 	for _, u := range unfinishedThings() {
 		t.Run(u.port+": "+u.about, func(t *testing.T) { // whose connections are closed at its end
 			many := 1000
