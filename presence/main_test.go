@@ -94,6 +94,7 @@ func TestMain(m *testing.M) {
 type server struct {
 	t     *testing.T
 	url   string
+	edge  string                                  // the URL for edges, where they have a user of their own there; else empty
 	dial  func(context.Context) (net.Conn, error) // where it has no address; else nil
 	empty func()                                  // has it lose its data and its scripts
 }
@@ -105,8 +106,14 @@ func eachServer(t *testing.T, f func(t *testing.T, s *server)) {
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		r := redises.lend(t)
-		s := &server{t: t, url: "redis://" + r.Addr(), empty: func() { r.Stop(); r.Start() }}
+		s := &server{t: t, url: "redis://" + r.Addr(), edge: "redis://edge:s3cret@" + r.Addr()}
+		s.empty = func() { // which forgets its users as well
+			r.Stop()
+			r.Start()
+			s.admit()
+		}
 		flush(s)
+		s.admit()
 		f(t, s)
 	})
 	t.Run("cluster", func(t *testing.T) {
@@ -150,6 +157,21 @@ func inProcess(t *testing.T) *server {
 	return s
 }
 
+// admit has the server know the user that edges are there, with the rights that are shipped: what a test does is refused where those lack something.
+func (s *server) admit() {
+	s.t.Helper()
+	rights, err := os.ReadFile("../deploy/redis/edge.acl")
+	ok(s.t, err)
+	set := []any{"acl", "setuser", "edge", "reset", "on", ">s3cret"}
+	for rule := range strings.FieldsSeq(string(rights)) {
+		set = append(set, rule)
+	}
+	c, err := presence.Dial(s.url)
+	ok(s.t, err)
+	defer c.Close()
+	ok(s.t, c.(redis.UniversalClient).Do(s.t.Context(), set...).Err())
+}
+
 // flush makes a server forget its data and its scripts.
 func flush(s *server) {
 	c := s.client()
@@ -159,7 +181,13 @@ func flush(s *server) {
 	}
 }
 
+// client returns a client that may do all there.
 func (s *server) client() presence.Client {
+	s.t.Helper()
+	return s.clientAt(s.url)
+}
+
+func (s *server) clientAt(url string) presence.Client {
 	s.t.Helper()
 	if s.dial != nil {
 		c := redis.NewClient(&redis.Options{
@@ -170,7 +198,7 @@ func (s *server) client() presence.Client {
 		c.AddHook(oneSlot{s.t})
 		return c
 	}
-	c, err := presence.Dial(s.url + "?dial_timeout=2m&read_timeout=2m&max_retries=1") // a pause of the machine is no failure
+	c, err := presence.Dial(url + "?dial_timeout=2m&read_timeout=2m&max_retries=1") // a pause of the machine is no failure
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -181,7 +209,7 @@ func (s *server) client() presence.Client {
 // store returns a Store as one more edge would have it. Nothing lapses by itself but what the test has set.
 func (s *server) store(cfg presence.Config) *presence.Store {
 	s.t.Helper()
-	cfg.Client = s.client()
+	cfg.Client = s.clientAt(cmp.Or(s.edge, s.url))
 	cfg.Lease, cfg.Grace = cmp.Or(cfg.Lease, time.Hour), cmp.Or(cfg.Grace, time.Hour)
 	cfg.Known, cfg.EmptyGrace = cmp.Or(cfg.Known, time.Hour), cmp.Or(cfg.EmptyGrace, time.Hour)
 	st := presence.New(cfg)

@@ -432,3 +432,40 @@ func TestTheRightsThatAreTestedAreThoseGivenAndDocumented(t *testing.T) {
 		}
 	}
 }
+
+// What edges have written is there when a Redis starts again that is started as docker-compose.yml starts it. As the user "default" it reads its file, and drops
+// what that may not do.
+func TestWhatScriptsWroteOutlivesARestartOfRedis(t *testing.T) {
+	t.Parallel()
+	var compose struct {
+		Services struct{ Redis struct{ Command []string } }
+	}
+	if err := yaml.Unmarshal([]byte(fileOf(t, "../../docker-compose.yml")), &compose); err != nil {
+		t.Fatal(err)
+	}
+	flags := slices.Clone(compose.Services.Redis.Command[1:])
+	dir := t.TempDir()
+	for i, f := range flags {
+		switch {
+		case f == "--dir":
+			flags[i+1] = dir
+		case strings.HasPrefix(f, ">"):
+			flags[i] = ">s3cret"
+		}
+	}
+	flags = append(flags, "--user", "admin", "on", ">4dmin", "~*", "+@all")
+	begin := func() *redis.Client {
+		c := redis.NewClient(&redis.Options{Addr: servers.RedisGuarded(t, nil, flags...), Username: "admin", Password: "4dmin"})
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	ctx := await.Context(t)
+	first := begin()
+	if err := first.Eval(ctx, "redis.call('SET', KEYS[1], '1') redis.call('SET', KEYS[2], '2')", []string{"agora:1:a", "agora:1:b"}).Err(); err != nil && !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	_ = first.ShutdownSave(ctx).Err() // it hangs up
+	if n, err := begin().DBSize(ctx).Result(); n != 2 || err != nil {
+		t.Errorf("%d of 2 keys are there after a restart: %v", n, err)
+	}
+}

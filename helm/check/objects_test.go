@@ -246,7 +246,15 @@ func TestTheTrialsPartsFitTogether(t *testing.T) {
 		}
 	}
 	redis := get[apps.StatefulSet](t, all, "StatefulSet/t-agora-redis").Spec.Template.Spec.Containers[0]
-	if !slices.Contains(redis.Args, "+zscan") || !slices.Contains(redis.Args, "~agora:1:*") || slices.Contains(redis.Args, "+@all") || !slices.Contains(redis.Args, ">$(PASSWORD)") {
-		t.Errorf("Redis has %v", redis.Args)
+	at := slices.Index(redis.Args, "edge") - 1
+	if at < 0 {
+		t.Fatalf("Redis has %v, and no user for edges", redis.Args)
+	}
+	edge := redis.Args[at:]
+	if !slices.Contains(edge, "+zscan") || !slices.Contains(edge, "~agora:1:*") || slices.Contains(edge, "+@all") || !slices.Contains(edge, ">$(PASSWORD)") {
+		t.Errorf("of edges Redis has %v", edge)
+	}
+	if own := []string{"--user", "default", "off", "resetpass", "~*", "&*", "+@all"}; !slices.Equal(redis.Args[max(0, at-len(own)):at], own) {
+		t.Errorf("Redis reads its file with %v, want %v: what that may not do is lost", redis.Args[:at], own)
 	}
 }
