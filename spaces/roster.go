@@ -99,11 +99,18 @@ func (a *announcer) seq(version uint64) uint64 {
 	return 0
 }
 
+// namedBytes is how many bytes of members a change names at most, so that it comes in a frame.
+const namedBytes = 256 << 10
+
 // rosterBody is a change as it is told. Of more than whole members none is named: told to
 // all of them at every change, their names would cost the cube of their number.
 func rosterBody(c presence.Change, whole int) agora.RosterBody {
 	r := agora.RosterBody{Joined: c.Joined, Left: c.Left}
-	if len(c.Members) <= whole {
+	size := 0
+	for _, id := range c.Members {
+		size += len(id)
+	}
+	if len(c.Members) <= whole && size <= namedBytes {
 		r.Members = append([]agora.AgentID{}, c.Members...)
 	}
 	return r
