@@ -17,7 +17,8 @@ type gateway struct {
 
 // GetNodes implements the protocol's method: the agents of a domain, of every dialect, and the toolboxes.
 func (g gateway) GetNodes(ctx context.Context, in *aip.GetNodesRequest) (*aip.GetNodesResponse, error) {
-	peers, err := g.catalog.peers(ctx, callerOf(ctx), in.GetDomain())
+	c := callerOf(ctx)
+	peers, err := g.catalog.peers(ctx, c, c.actor.Directory(), in.GetDomain())
 	if err != nil {
 		return nil, err
 	}
