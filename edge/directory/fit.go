@@ -27,10 +27,10 @@ func Fit(agents []agora.Agent, bytes int, size func(*agora.Agent) int) (fit []ag
 }
 
 func itemOf(a *agora.Agent, size int) budget.Item {
-	item := budget.Item{Bytes: size, Schemas: []int{len(a.Metadata)}, Descriptions: []int{len(a.Description)}}
+	item := budget.Item{Bytes: size, Schemas: []int{len(a.Metadata)}, Descriptions: []int{budget.JSON(a.Description)}}
 	for _, all := range [...][]agora.Skill{a.Skills, a.Tools} {
 		for _, s := range all {
-			item.Schemas, item.Descriptions = append(item.Schemas, len(s.Schema)), append(item.Descriptions, len(s.Description))
+			item.Schemas, item.Descriptions = append(item.Schemas, len(s.Schema)), append(item.Descriptions, budget.JSON(s.Description))
 		}
 	}
 	return item
@@ -44,7 +44,7 @@ func trim(a *agora.Agent, cut *budget.Cut) {
 		}
 	}
 	description := func(of *string) {
-		if !cut.KeepsDescription(len(*of)) {
+		if !cut.KeepsDescription(budget.JSON(*of)) {
 			*of = ""
 		}
 	}

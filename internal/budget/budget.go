@@ -88,6 +88,20 @@ func (c *Cut) LeftOut(entries string) (names []string) {
 	return names
 }
 
+// JSON returns how many bytes a text takes in JSON at least, as what an item saves without it.
+func JSON(text string) int {
+	n := len(text)
+	for _, c := range []byte(text) {
+		switch {
+		case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t' || c == '\b' || c == '\f':
+			n++
+		case c < ' ':
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
+}
+
 // texts are those of one kind, and which of them stay: those that are shorter than the longest, and the first ones of those that are as long.
 type texts struct {
 	cut     bool // some are left out

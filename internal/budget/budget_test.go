@@ -1,6 +1,7 @@
 package budget_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"testing"
@@ -85,6 +86,20 @@ func TestTheLargestSchemasGoFirstThenDescriptionsThenTheLastEntries(t *testing.T
 		if _, got := told(items, cut); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.about, got, c.want)
 		}
+	}
+}
+
+func TestATextTakesNoLessThanItsSizeInJSON(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		b, err := json.Marshal(text)
+		if n := budget.JSON(text); err != nil || n > len(b)-2 || n < len(text) {
+			t.Errorf("%q takes %d bytes, and %s is told to take %d at least", text, len(b)-2, b, n)
+		}
+	})
+	if n := budget.JSON("a\x01\n\"é"); n != 1+6+2+2+2 {
+		t.Errorf("it takes %d bytes", n)
 	}
 }
 

@@ -65,11 +65,11 @@ func (c *ClusterCard) Append(dst []byte) []byte {
 	var b []byte
 	for i, s := range able {
 		b = s.append(b[:0])
-		items[i] = budget.Item{Bytes: len(b) + 1, Descriptions: []int{len(s.Description)}}
+		items[i] = budget.Item{Bytes: len(b) + 1, Descriptions: []int{budget.JSON(s.Description)}}
 	}
 	cut := budget.Fit(items, MaxCard-(len(dst)-head)-len(`],"left_out":["descriptions","skills"]}`))
 	for i, s := range able[:cut.Entries] {
-		if !cut.KeepsDescription(len(s.Description)) {
+		if !cut.KeepsDescription(budget.JSON(s.Description)) {
 			s.Description = ""
 		}
 		dst = s.append(appendComma(dst, i))
