@@ -63,7 +63,7 @@ func (g *Gateway) registerAgent(ctx context.Context, in *AgentInfo) (*wire.Regis
 	if err := g.register(ctx, agentPeer(in)); err != nil {
 		return nil, err
 	}
-	peers, err := wire.Bound(ctx, g.directory.list(nil), true)
+	peers, err := wire.BoundRegistered(ctx, in.GetAgentId(), g.directory.list(nil), true)
 	return &wire.RegisterAgentResponse{Success: true, Peers: peers}, err
 }
 

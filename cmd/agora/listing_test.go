@@ -195,12 +195,18 @@ func (c *crowded) allNodes(string) page {
 func (c *crowded) registers(string) page {
 	c.t.Helper()
 	var header metadata.MD
-	r, err := c.aip.RegisterAgent(await.Context(c.t), &aip.AgentInfo{AgentId: "newcomer", Address: toolbox(c.t)}, grpc.Header(&header))
+	r, err := c.aip.RegisterAgent(await.Context(c.t), &aip.AgentInfo{AgentId: newcomer, Address: toolbox(c.t)}, grpc.Header(&header))
 	if err != nil || !r.GetSuccess() {
 		c.t.Fatalf("RegisterAgent = %v, %v", r.GetSuccess(), err)
 	}
+	if ids := idsOf(r.GetPeers()); !slices.Contains(ids, newcomer) || !slices.IsSorted(ids) {
+		c.t.Errorf("%s is told of %q", newcomer, ids)
+	}
 	return page{bytes: proto.Size(r), ids: idsOf(r.GetPeers()), leftOut: aip.LeftOut(header)}
 }
+
+// newcomer is listed behind all others.
+const newcomer = "zoe"
 
 func idsOf(all []*aip.Peer) (ids []string) {
 	for _, p := range all {
@@ -287,7 +293,7 @@ func TestNoAnswerGrowsBeyondWhatClientsTake(t *testing.T) {
 			t.Errorf("%s: %d pages are not enough to be tested", door, pages)
 		}
 	}
-	if ids := c.over("GET", "/agents?after=AFTER", "", "agents")("new").ids; len(ids) == 0 || ids[0] != "newcomer" {
+	if ids := c.over("GET", "/agents?after=AFTER", "", "agents")("y").ids; !slices.Equal(ids, []string{newcomer}) {
 		t.Errorf("who was answered is not registered: %q", ids)
 	}
 }

@@ -23,35 +23,34 @@ type catalog struct {
 	advertised atomic.Pointer[string] // where this edge is reached; nil before Serve
 }
 
-// peers returns the nodes of a domain, and the agents of other dialects, as far as an answer to the call has room for them: see [aip.Bound].
-func (l *catalog) peers(ctx context.Context, c *caller, in edge.Directory, domain string) ([]*aip.Peer, error) {
+// peers returns the nodes of a domain, and the agents of other dialects, for [aip.Bound]: whole ones, until they are more than the answer to the call has room for, and the others as the
+// directory has them where it is no page. all says that these are all there are behind the last page, and whole.
+func (l *catalog) peers(ctx context.Context, c *caller, in edge.Directory, domain string) (peers []*aip.Peer, all bool, err error) {
 	after, paged := aip.AfterOf(ctx)
 	found, err := in.Select(ctx, directory.Filter{After: agora.AgentID(after)})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	next, stop := iter.Pull(inDomain(found, domain))
 	defer stop()
-	peers, all, room := []*aip.Peer{}, false, aip.ListingOf(ctx)
-	for !all && room >= 0 {
+	for room := aip.ListingOf(ctx); !all && room >= 0; {
 		var some []*aip.Peer
 		if some, all, err = l.some(ctx, c, next, true); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, p := range some {
 			room -= proto.Size(p)
 		}
 		peers = append(peers, some...)
 	}
-	whole := all
-	for !all && !paged { // more of each of these is not told anyhow
+	for end := all; !end && !paged; { // more of each of these is not told anyhow
 		var some []*aip.Peer
-		if some, all, err = l.some(ctx, c, next, false); err != nil {
-			return nil, err
+		if some, end, err = l.some(ctx, c, next, false); err != nil {
+			return nil, false, err
 		}
 		peers = append(peers, some...)
 	}
-	return aip.Bound(ctx, peers, whole)
+	return peers, all, nil
 }
 
 // inDomain leaves out agents of other domains.

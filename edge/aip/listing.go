@@ -37,7 +37,10 @@ func (l *catalog) registerAnswer(ctx context.Context, c *caller, self *agora.Age
 			return aip.RegisterAnswer(known), nil
 		}
 	}
-	peers, err := l.peers(ctx, c, c.actor.Directory().Counted(), "")
+	peers, all, err := l.peers(ctx, c, c.actor.Directory().Counted(), "")
+	if err == nil {
+		peers, err = aip.BoundRegistered(ctx, string(self.ID), peers, all)
+	}
 	return &aip.RegisterAgentResponse{Success: true, Peers: peers}, err
 }
 

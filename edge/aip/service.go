@@ -18,7 +18,10 @@ type gateway struct {
 // GetNodes implements the protocol's method: the agents of a domain, of every dialect, and the toolboxes.
 func (g gateway) GetNodes(ctx context.Context, in *aip.GetNodesRequest) (*aip.GetNodesResponse, error) {
 	c := callerOf(ctx)
-	peers, err := g.catalog.peers(ctx, c, c.actor.Directory(), in.GetDomain())
+	peers, all, err := g.catalog.peers(ctx, c, c.actor.Directory(), in.GetDomain())
+	if err == nil {
+		peers, err = aip.Bound(ctx, peers, all)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package aip
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -55,14 +56,7 @@ func ListingOf(ctx context.Context) int {
 func Bound(ctx context.Context, peers []*Peer, all bool) ([]*Peer, error) {
 	after, paged := AfterOf(ctx)
 	if !paged {
-		fit, leftOut := fit(peers, ListingOf(ctx))
-		if !all && !slices.Contains(leftOut, leftSchemas) {
-			leftOut = append([]string{leftSchemas}, leftOut...)
-		}
-		if leftOut == nil {
-			return fit, nil
-		}
-		return fit, grpc.SetHeader(ctx, metadata.MD{leftOutKey: leftOut})
+		return inOne(ctx, peers, all)
 	}
 	first, there := slices.BinarySearchFunc(peers, after, func(p *Peer, id string) int {
 		if id := IDOf(p); id > after {
@@ -80,6 +74,30 @@ func Bound(ctx context.Context, peers []*Peer, all bool) ([]*Peer, error) {
 		return page, nil
 	}
 	return page, grpc.SetHeader(ctx, metadata.Pairs(nextKey, IDOf(page[len(page)-1])))
+}
+
+// BoundRegistered is Bound for the answer to an agent that has registered, which knows no pages and has that agent whatever is left out.
+func BoundRegistered(ctx context.Context, self string, peers []*Peer, all bool) ([]*Peer, error) {
+	first := slices.IndexFunc(peers, func(p *Peer) bool { return IDOf(p) == self })
+	if first > 0 {
+		peers = slices.Concat(peers[first:first+1], peers[:first], peers[first+1:])
+	}
+	peers, err := inOne(ctx, peers, all)
+	peers = slices.Clone(peers)
+	slices.SortFunc(peers, func(a, b *Peer) int { return strings.Compare(IDOf(a), IDOf(b)) })
+	return peers, err
+}
+
+// inOne is Bound for an answer that is no page.
+func inOne(ctx context.Context, peers []*Peer, all bool) ([]*Peer, error) {
+	fit, leftOut := fit(peers, ListingOf(ctx))
+	if !all && !slices.Contains(leftOut, leftSchemas) {
+		leftOut = append([]string{leftSchemas}, leftOut...)
+	}
+	if leftOut == nil {
+		return fit, nil
+	}
+	return fit, grpc.SetHeader(ctx, metadata.MD{leftOutKey: leftOut})
 }
 
 // IDOf returns the id of a node; empty for what is none.
