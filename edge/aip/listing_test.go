@@ -173,7 +173,7 @@ func TestALinkBringsNodesThatAreMoreThanOneAnswerHasRoomFor(t *testing.T) {
 func TestAnAgentThatIsNotAnsweredIsNotRegistered(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 1}})
-	s.Node(0).SetLimits(admission.Limits{TenantRate: 0.001, Burst: 1000}) // one message, which the registration is
+	s.Node(0).SetLimits(admission.Limits{TenantRate: 0.001, Burst: 2000}) // as many messages as a registration is, and none for its answer
 	a := &wire.AgentInfo{AgentId: "a", Address: startNode(t, &node{}).addr}
 	_, err := s.gateway(0, "").RegisterAgent(t.Context(), a)
 	refused(t, "an answer too many", err, codes.ResourceExhausted, "")
