@@ -47,10 +47,10 @@ func (d Directory) Listed(ctx context.Context) (iter.Seq[presence.Listed], error
 	return d.actor.node.directory.Listed(ctx, d.actor.Principal().Tenant)
 }
 
-// Select returns those agents of the directory that a filter takes, and whether there are more. The same errors.
-func (d Directory) Select(ctx context.Context, f directory.Filter) (list []agora.Agent, more bool, err error) {
+// Select returns those agents of the directory that a filter takes, as All does, each decoded when it is come to. The same errors.
+func (d Directory) Select(ctx context.Context, f directory.Filter) (iter.Seq[agora.Agent], error) {
 	if err := d.mayLook(); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	return d.actor.node.directory.Select(ctx, d.actor.Principal().Tenant, f)
 }

@@ -50,7 +50,7 @@ func newNode(cfg Config) *Node {
 	n.limits = newLimiters(cfg, n.sheds(), n.Authenticate)
 	n.hub = spaces.New(spaces.Config{
 		Broker: cfg.Broker, Presence: cfg.Presence, NoCreate: cfg.NoAutoCreate, WholeRoster: cfg.WholeRoster,
-		DeltaThreshold: cfg.DeltaThreshold, Log: cfg.Log})
+		RosterBytes: cfg.Limits.Frame / 2, DeltaThreshold: cfg.DeltaThreshold, Log: cfg.Log})
 	n.directory = directory.New(directory.Config{Broker: cfg.Broker, Presence: cfg.Presence, Compare: cfg.Compare, Log: cfg.Log})
 	n.edges = edges{cfg.Broker, cfg.Presence, cfg.Probe}
 	n.owner = n.newOwner()

@@ -75,7 +75,7 @@ func (h *Hub) publishRoster(ctx context.Context, to agora.Address, a *announcer,
 		return nil
 	}
 	key := fmt.Sprintf("roster/%s/%s/%d", agora.EncodeToken(to.Tenant), agora.EncodeToken(to.Space), c.Version)
-	m := rosterBody(c, h.cfg.WholeRoster).Message()
+	m := h.cfg.rosterBody(c).Message()
 	m.N, m.To = c.Version, to
 	seq, err := h.cfg.Broker.Publish(ctx, key, m)
 	if err != nil {
@@ -99,12 +99,16 @@ func (a *announcer) seq(version uint64) uint64 {
 	return 0
 }
 
-// rosterBody is a change as it is told. Of more than whole members none is named: told to
-// all of them at every change, their names would cost the cube of their number.
-func rosterBody(c presence.Change, whole int) agora.RosterBody {
-	r := agora.RosterBody{Joined: c.Joined, Left: c.Left}
-	if len(c.Members) <= whole {
-		r.Members = append([]agora.AgentID{}, c.Members...)
+// rosterBody is a change as it is told. Of more members than are to be named none is: told to
+// all of them at every change, their names would cost the cube of their number, and be more than a frame.
+func (c *Config) rosterBody(change presence.Change) agora.RosterBody {
+	r := agora.RosterBody{Joined: change.Joined, Left: change.Left}
+	size := 0
+	for _, id := range change.Members {
+		size += 2*len(id) + len(`"",`) // each byte of an id takes two at most
+	}
+	if len(change.Members) <= c.WholeRoster && size <= c.RosterBytes {
+		r.Members = append([]agora.AgentID{}, change.Members...)
 	}
 	return r
 }

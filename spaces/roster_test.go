@@ -16,9 +16,11 @@ func TestOfALargeSpaceNoMembersAreNamed(t *testing.T) {
 	}{
 		{presence.Change{Members: []agora.AgentID{"a", "b"}, Joined: "b"}, agora.RosterBody{Members: []agora.AgentID{"a", "b"}, Joined: "b"}},
 		{presence.Change{Members: []agora.AgentID{"a", "b", "c"}, Joined: "c"}, agora.RosterBody{Joined: "c"}},
+		{presence.Change{Members: []agora.AgentID{"a", "and more than fits"}, Joined: "a"}, agora.RosterBody{Joined: "a"}},
 		{presence.Change{Left: "b"}, agora.RosterBody{Members: []agora.AgentID{}, Left: "b"}},
 	} {
-		if got := rosterBody(c.change, 2); !reflect.DeepEqual(got, c.want) {
+		few := Config{WholeRoster: 2, RosterBytes: 20}
+		if got := few.rosterBody(c.change); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("rosterBody(%v) = %#v, want %#v", c.change, got, c.want)
 		}
 	}

@@ -25,11 +25,13 @@ type Config struct {
 	Log            *slog.Logger // discards if nil
 
 	WholeRoster int // spaces.whole-roster: members up to which each change names all of them; 256
+	RosterBytes int // that their ids may take then, as JSON has them: less than a frame; 512 KiB
 }
 
 func (c Config) withDefaults() Config {
 	c.DeltaThreshold = cmp.Or(c.DeltaThreshold, 16<<10)
 	c.WholeRoster = cmp.Or(c.WholeRoster, 256)
+	c.RosterBytes = cmp.Or(c.RosterBytes, 512<<10)
 	c.QueueBytes = cmp.Or(c.QueueBytes, 256<<10)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c

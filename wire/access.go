@@ -87,8 +87,20 @@ func (f *Frame) text(id field) *string {
 		return &f.Method
 	case fPath:
 		return &f.Path
+	case fPageAfter:
+		return &f.After
+	case fNext:
+		return &f.Next
 	}
 	panic("wire: no text field")
+}
+
+// texts returns where a field of kind kTexts stands.
+func (f *Frame) texts(id field) *[]string {
+	if id == fLeftOut {
+		return &f.LeftOut
+	}
+	return &f.Members
 }
 
 // number returns where a field of kind kNumber stands.

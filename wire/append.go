@@ -62,7 +62,7 @@ func (f *Frame) has(id field) bool {
 	case kCards:
 		return f.Agents != nil
 	case kTexts:
-		return f.Members != nil
+		return *f.texts(id) != nil
 	case kSpaces:
 		return f.Spaces != nil || f.Positions != nil
 	case kFailure:
@@ -112,13 +112,14 @@ func (f *Frame) appendNested(dst []byte, id field) []byte {
 	case kCards:
 		return appendList(dst, f.Agents, ListedAgent.Append)
 	case kTexts:
-		if f.Members == nil {
+		texts := *f.texts(id)
+		if texts == nil {
 			return append(dst, "null"...)
 		}
-		return appendTexts(dst, f.Members)
+		return appendTexts(dst, texts)
 	case kSpaces:
 		if f.Spaces != nil {
-			return appendList(dst, f.Spaces, ListedSpace.append)
+			return appendList(dst, f.Spaces, ListedSpace.Append)
 		}
 		return appendPositions(dst, f.Positions)
 	case kFailure:
@@ -210,7 +211,8 @@ func (e *Failure) append(dst []byte) []byte {
 	return append(rawjson.AppendMember(dst, "path", e.Path), '}')
 }
 
-func (s ListedSpace) append(dst []byte) []byte {
+// Append appends the space as an object of JSON.
+func (s ListedSpace) Append(dst []byte) []byte {
 	dst = rawjson.AppendString(append(dst, `{"id":`...), s.ID)
 	dst = rawjson.AppendString(append(dst, `,"type":`...), s.Type)
 	dst = strconv.AppendInt(append(dst, `,"member_count":`...), int64(s.MemberCount), 10)

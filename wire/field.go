@@ -62,6 +62,9 @@ const (
 	fPath
 	fParams
 	fInput
+	fPageAfter
+	fNext
+	fLeftOut
 	fieldCount
 )
 
@@ -168,6 +171,9 @@ var fields = [fieldCount]spec{
 	fPath:        {key: "path", kind: kPath},
 	fParams:      {key: "params", kind: kObject},
 	fInput:       {key: "input_data", kind: kAny},
+	fPageAfter:   {key: "after", kind: kText},
+	fNext:        {key: "next", kind: kText},
+	fLeftOut:     {key: "left_out", kind: kTexts},
 }
 
 // byKey finds a field by its exact key.

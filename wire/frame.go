@@ -79,8 +79,8 @@ type Frame struct {
 	AgentID string
 	// Name and Endpoint are what register says of the agent besides its id (short registration).
 	Name, Endpoint string
-	// Agents is the directory in agents (short registration, list), and what was found in agents.found (extension).
-	Agents []ListedAgent
+	// Listing is what lists are asked for and answered by.
+	Listing
 	// Skill, Goal and Limit are what agents.find looks for, and how many it wants at most; 0 leaves that to the edge (extension).
 	Skill, Goal string
 	Limit       uint64
@@ -187,6 +187,18 @@ type Skill struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // any value; nil when absent or null
+}
+
+// Listing is what a frame says of a list of agents or spaces.
+type Listing struct {
+	// Agents is the directory in agents (short registration, list), and what was found in agents.found (extension).
+	Agents []ListedAgent
+	// After is what list and space.list go on behind, an agent or a space: the Next of the
+	// answer before, which is empty where there are no more (extension).
+	After, Next string
+	// LeftOut names what agents.found and space.joined have left out, as all would be too large
+	// for a frame: "schemas", "descriptions", "agents", "members" (extension).
+	LeftOut []string
 }
 
 // ListedAgent is one entry of agents, which has the first four, and of agents.found. What is empty is left out, but for ID, Name and RegisteredAt.

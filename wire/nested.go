@@ -21,7 +21,7 @@ func (d *decoder) setNested(f field, raw []byte) (what string) {
 	case kCards:
 		t.Agents, what = d.agents(raw)
 	case kTexts:
-		t.Members, what = d.texts(raw)
+		*t.texts(f), what = d.texts(raw)
 	case kSpaces:
 		return d.setSpaces(raw)
 	case kFailure:

@@ -44,10 +44,10 @@ var rows = []row{
 	// Short registration, which the relay's prerequisite needs, and the directory.
 	{"register", fromClient, "id! name endpoint resume_token last_seq receipts spaces"},
 	{"registered", fromServer, "id! resume_token last_seq heartbeat_interval resumed expires"},
-	{"list", fromClient, "id"},
-	{"agents", fromServer, "id agents!"},
+	{"list", fromClient, "id after"},
+	{"agents", fromServer, "id agents! next"},
 	{"agents.find", fromClient, "id skill goal to limit"},
-	{"agents.found", fromServer, "id agents!"},
+	{"agents.found", fromServer, "id agents! left_out"},
 
 	// Calls of tools, whatever the dialect of the agent that has them.
 	{"call_tool", fromClient, "id! to! tool_name! arguments parent_id deadline_ms traceparent"},
@@ -78,7 +78,7 @@ var rows = []row{
 
 	// Agora spaces, space events.
 	{"space.join", fromClient, "id timestamp space! last_seq history"},
-	{"space.joined", fromServer, "id space! members! seq+"},
+	{"space.joined", fromServer, "id space! members! seq+ left_out"},
 	{"space.leave", fromClient, "id timestamp space!"},
 	{"space.left", fromServer, "id space!"},
 	{"space.create", fromClient, "id timestamp space!"},
@@ -92,7 +92,7 @@ var rows = []row{
 	{"space.event.delta", fromServer, "space! event_id! data! seq n session index redelivered traceparent"},
 	{"space.event.done", fromServer, "space! event_id! seq n session index redelivered"},
 	{"space.event.cancel", fromBoth, ">id >timestamp space event_id! <seq <n <session >receipts <redelivered"},
-	{"space.list", fromBoth, "id >timestamp <spaces!"},
+	{"space.list", fromBoth, "id >timestamp <spaces! >after <next"},
 }
 
 // use is a field of a frame.

@@ -110,7 +110,7 @@ type rival struct {
 
 // reserve keeps an id and an address for a node that is about to become a member, unless a rival has one of them.
 func (d *directory) reserve(p *Peer, names []string) *rival {
-	id := peerID(p)
+	id := wire.IDOf(p)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if m := d.members[id]; m != nil {
@@ -155,15 +155,15 @@ func (d *directory) free(names []string) {
 func (d *directory) cancel(p *Peer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.free(d.reserved[peerID(p)])
-	delete(d.reserved, peerID(p))
+	d.free(d.reserved[wire.IDOf(p)])
+	delete(d.reserved, wire.IDOf(p))
 }
 
 // join makes a node a member for which reserve was called. expire is called when it has given no sign of life for so long.
 func (d *directory) join(p *Peer, c *channel, timeout time.Duration, expire func(*member)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m := &member{id: peerID(p), peer: p, channel: c, names: d.reserved[peerID(p)], seen: time.Now()}
+	m := &member{id: wire.IDOf(p), peer: p, channel: c, names: d.reserved[wire.IDOf(p)], seen: time.Now()}
 	m.silence = time.AfterFunc(timeout, func() { expire(m) })
 	delete(d.reserved, m.id)
 	d.members[m.id] = m

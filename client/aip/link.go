@@ -153,11 +153,11 @@ func (l *link) awaitBegin(ctx context.Context, f *feed) {
 func (l *link) look(ctx context.Context, c *channel) error {
 	ctx, cancel := context.WithTimeout(ctx, l.gateway.cfg.DialTimeout)
 	defer cancel()
-	resp, err := l.gateway.auth.client(c).GetNodes(l.asks(ctx), &wire.GetNodesRequest{AgentId: l.gateway.cfg.ID})
+	peers, err := wire.AllNodes(l.asks(ctx), l.gateway.auth.client(c), &wire.GetNodesRequest{AgentId: l.gateway.cfg.ID}, mostNodes)
 	if err != nil {
 		return err
 	}
-	l.gateway.directory.offer(l, true, resp.GetPeers()...)
+	l.gateway.directory.offer(l, true, peers...)
 	return nil
 }
 

@@ -36,7 +36,7 @@ func (g *Gateway) register(ctx context.Context, p *Peer) error {
 
 // checkPeer returns what is wrong with what a node registers with.
 func checkPeer(p *Peer) error {
-	if _, err := agora.ParseOwnID(peerID(p)); err != nil {
+	if _, err := agora.ParseOwnID(wire.IDOf(p)); err != nil {
 		return status.Error(codes.InvalidArgument, agora.AsError(err).Message)
 	}
 	if err := checkAddress(peerAddress(p)); err != nil {
@@ -65,9 +65,9 @@ func (g *Gateway) reserve(ctx context.Context, p *Peer, names []string) error {
 
 func idTaken(p *Peer) error {
 	if isToolbox(p) {
-		return wire.Status(wire.ToolboxExists(peerID(p))).Err()
+		return wire.Status(wire.ToolboxExists(wire.IDOf(p))).Err()
 	}
-	return wire.Status(wire.AgentExists(peerID(p))).Err()
+	return wire.Status(wire.AgentExists(wire.IDOf(p))).Err()
 }
 
 func addressTaken(p *Peer) error { return wire.Status(wire.AddressExists(peerAddress(p))).Err() }
@@ -138,9 +138,9 @@ func (g *Gateway) updateNodeInfo(ctx context.Context, in *wire.UpdateNodeInfoReq
 	if err := checkPeer(p); err != nil {
 		return nil, err
 	}
-	l, _ := g.directory.find(peerID(p))
+	l, _ := g.directory.find(wire.IDOf(p))
 	if l.member == nil || isToolbox(l.peer) != isToolbox(p) {
-		return &wire.UpdateNodeInfoResponse{Message: wire.UnknownNode(peerID(p))}, nil
+		return &wire.UpdateNodeInfoResponse{Message: wire.UnknownNode(wire.IDOf(p))}, nil
 	}
 	var c *channel
 	var names []string
@@ -157,7 +157,7 @@ func (g *Gateway) updateNodeInfo(ctx context.Context, in *wire.UpdateNodeInfoReq
 		return nil, addressTaken(p)
 	}
 	if !ok {
-		return &wire.UpdateNodeInfoResponse{Message: wire.UnknownNode(peerID(p))}, nil
+		return &wire.UpdateNodeInfoResponse{Message: wire.UnknownNode(wire.IDOf(p))}, nil
 	}
 	if old != nil {
 		g.drop(old)

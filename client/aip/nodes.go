@@ -13,20 +13,29 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// UpdatePeers asks the gateway for the nodes of a domain, of all where it is "default" or empty, and remembers them in place of those that were known.
+// mostNodes is how many bytes of nodes a gateway may list, in pages or at once.
+const mostNodes = 1 << 30
+
+// UpdatePeers asks the gateway for the nodes of a domain, of all where it is "default" or empty, and remembers them in place of those that were known. A gateway that knows
+// pages is asked for them page by page.
 func (n *node) UpdatePeers(ctx context.Context, domain string) error {
 	ctx, cancel := n.within(ctx)
 	defer cancel()
-	var resp *wire.GetNodesResponse
+	var peers []*Peer
 	_, err := n.gateways.do(ctx, func(ctx context.Context, c wire.GatewayServiceClient) (err error) {
-		resp, err = c.GetNodes(ctx, &wire.GetNodesRequest{AgentId: n.cfg.ID, Domain: domain})
+		peers, err = n.list(ctx, c, domain)
 		return err
 	})
 	if err != nil {
 		return n.why(err)
 	}
-	n.learn(resp.GetPeers())
+	n.learn(peers)
 	return nil
+}
+
+// list asks a gateway for the nodes of a domain.
+func (n *node) list(ctx context.Context, c wire.GatewayServiceClient, domain string) ([]*Peer, error) {
+	return wire.AllNodes(ctx, c, &wire.GetNodesRequest{AgentId: n.cfg.ID, Domain: domain}, mostNodes)
 }
 
 // Nodes returns the nodes that this one was told of by UpdatePeers, or as it registered, by their ids.
@@ -46,7 +55,7 @@ func (n *node) learn(peers []*Peer) {
 func byID(peers []*Peer) map[string]*Peer {
 	all := make(map[string]*Peer, len(peers))
 	for _, p := range peers {
-		if id := peerID(p); id != "" {
+		if id := wire.IDOf(p); id != "" {
 			all[id] = p
 		}
 	}

@@ -24,7 +24,7 @@ func (d *directory) offer(l *link, whole bool, peers ...*Peer) {
 	others := func(o *offer) bool { return o.link != l }
 	has := map[string]bool{}
 	for _, p := range peers {
-		id, o := peerID(p), offered(l, p, here)
+		id, o := wire.IDOf(p), offered(l, p, here)
 		has[id] = true
 		if good := o.good(d.gateway); d.keep(id, others) || good {
 			if good {
@@ -52,7 +52,7 @@ func offered(l *link, p *Peer, address string) *offer {
 
 // good reports whether a gateway may list an offer: it is not known through that gateway, nor from too far.
 func (o *offer) good(gateway string) bool {
-	return peerID(o.peer) != "" && !slices.Contains(o.path, gateway) && len(o.path) <= wire.MaxHops
+	return wire.IDOf(o.peer) != "" && !slices.Contains(o.path, gateway) && len(o.path) <= wire.MaxHops
 }
 
 // add adds an offer. The lock is held.

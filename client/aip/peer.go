@@ -2,14 +2,6 @@ package aip
 
 import wire "github.com/agora-relay/agora/wire/aip"
 
-// peerID returns the id of an agent or a toolbox; empty for a peer that is neither.
-func peerID(p *Peer) string {
-	if a := p.GetAgentInfo(); a != nil {
-		return a.GetAgentId()
-	}
-	return p.GetToolboxInfo().GetToolboxId()
-}
-
 // peerAddress returns where a node serves.
 func peerAddress(p *Peer) string {
 	if a := p.GetAgentInfo(); a != nil {

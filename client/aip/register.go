@@ -3,7 +3,9 @@ package aip
 import (
 	"context"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	wire "github.com/agora-relay/agora/wire/aip"
@@ -115,11 +117,7 @@ func (n *node) registerAt(ctx context.Context, c wire.GatewayServiceClient) (err
 	var success bool
 	switch info := n.info(n.Address()).GetInfoType().(type) {
 	case *wire.Peer_AgentInfo:
-		var resp *wire.RegisterAgentResponse
-		resp, err = c.RegisterAgent(ctx, info.AgentInfo)
-		if success = resp.GetSuccess(); success {
-			n.learn(resp.GetPeers())
-		}
+		success, err = n.registerAgent(ctx, c, info.AgentInfo)
 	case *wire.Peer_ToolboxInfo:
 		var resp *wire.RegisterToolResponse
 		resp, err = c.RegisterTool(ctx, info.ToolboxInfo)
@@ -135,14 +133,32 @@ func (n *node) registerAt(ctx context.Context, c wire.GatewayServiceClient) (err
 	return err
 }
 
+// registerAgent registers an agent with one gateway, and learns which nodes there are: those that it was told of, or where these are not all of them, or not whole, those that it asks for
+// then.
+func (n *node) registerAgent(ctx context.Context, c wire.GatewayServiceClient, info *AgentInfo) (success bool, err error) {
+	var header metadata.MD
+	resp, err := c.RegisterAgent(ctx, info, grpc.Header(&header))
+	if err != nil || !resp.GetSuccess() {
+		return false, err
+	}
+	peers := resp.GetPeers()
+	if wire.LeftOut(header) != nil {
+		if all, err := n.list(ctx, c, ""); err == nil { // else it knows what it was told
+			peers = all
+		}
+	}
+	n.learn(peers)
+	return true, nil
+}
+
 // isThere reports whether a gateway lists this very node: its id at its address.
 func (n *node) isThere(ctx context.Context, c wire.GatewayServiceClient) bool {
-	resp, err := c.GetNodes(ctx, &wire.GetNodesRequest{AgentId: n.cfg.ID})
+	peers, err := n.list(ctx, c, "")
 	if err != nil {
 		return false
 	}
-	for _, p := range resp.GetPeers() {
-		if peerID(p) == n.cfg.ID {
+	for _, p := range peers {
+		if wire.IDOf(p) == n.cfg.ID {
 			return peerAddress(p) == n.Address()
 		}
 	}

@@ -63,7 +63,8 @@ func (g *Gateway) registerAgent(ctx context.Context, in *AgentInfo) (*wire.Regis
 	if err := g.register(ctx, agentPeer(in)); err != nil {
 		return nil, err
 	}
-	return &wire.RegisterAgentResponse{Success: true, Peers: g.directory.list(nil)}, nil
+	peers, err := wire.BoundRegistered(ctx, in.GetAgentId(), g.directory.list(nil), true)
+	return &wire.RegisterAgentResponse{Success: true, Peers: peers}, err
 }
 
 func (g *Gateway) registerToolbox(ctx context.Context, in *ToolBoxInfo) (*wire.RegisterToolResponse, error) {
@@ -79,13 +80,14 @@ func (g *Gateway) deregisterNode(_ context.Context, in *wire.DeregisterNodeReque
 }
 
 func (g *Gateway) getNodes(ctx context.Context, in *wire.GetNodesRequest) (*wire.GetNodesResponse, error) {
-	resp := &wire.GetNodesResponse{}
+	var peers []*Peer
 	for _, p := range g.directory.list(wire.PathOf(ctx)) {
 		if d := in.GetDomain(); d == "" || d == "default" || d == peerDomain(p) {
-			resp.Peers = append(resp.Peers, p)
+			peers = append(peers, p)
 		}
 	}
-	return resp, nil
+	peers, err := wire.Bound(ctx, peers, true)
+	return &wire.GetNodesResponse{Peers: peers}, err
 }
 
 func (g *Gateway) heartbeat(_ context.Context, in *wire.HeartbeatRequest) (*wire.HeartbeatResponse, error) {

@@ -64,15 +64,25 @@ type ApprovalQuery struct {
 	Agent string // who has asked
 }
 
-func (q ApprovalQuery) path() string {
-	return "/a2a/approvals" + query("state", string(q.State), "agent", q.Agent)
+func (q ApprovalQuery) path(after string) string {
+	return "/a2a/approvals" + query("state", string(q.State), "agent", q.Agent, "after", after)
 }
 
-// Approvals returns the approvals that the caller may see and that fit. Errors are those of [Client.Send].
-func (c *Client) Approvals(ctx context.Context, q ApprovalQuery) ([]Approval, error) {
-	var answer struct{ Approvals []Approval }
-	err := c.get(ctx, q.path(), &answer)
-	return answer.Approvals, err
+// Approvals returns the approvals that the caller may see and that fit, those asked first first: it asks for them page by page. Errors are those of [Client.Send].
+func (c *Client) Approvals(ctx context.Context, q ApprovalQuery) (all []Approval, err error) {
+	for after := ""; ; {
+		var page struct {
+			Approvals []Approval
+			Next      string
+		}
+		if err := c.get(ctx, q.path(after), &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Approvals...)
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
 }
 
 // Approval returns one approval. The agent is who has asked; it may be empty where only one has used that id. Errors: NOT_FOUND, and those of [Client.Send].
@@ -111,7 +121,7 @@ func (c *Client) WatchApprovals(ctx context.Context, q ApprovalQuery) iter.Seq2[
 		defer cancel()
 		t := trier{c: c}
 		for {
-			err := c.watchOnce(ctx, q.path(), &t, yield)
+			err := c.watchOnce(ctx, q.path(""), &t, yield)
 			if errors.Is(err, errLeft) {
 				return
 			}

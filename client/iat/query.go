@@ -29,14 +29,23 @@ type ToolQuery struct {
 // maxAnswer is how many bytes of an answer are read.
 const maxAnswer = 64 << 20
 
-// Tools returns the tools of all agents that fit, whatever their dialect, and whether there are more. Errors are those of [Client.Send].
+// Tools returns the tools of all agents that fit, whatever their dialect: it asks for them page by page. more says that there are others, which an edge of a version that knows no pages
+// does not tell of. Errors are those of [Client.Send].
 func (c *Client) Tools(ctx context.Context, q ToolQuery) (tools []Tool, more bool, err error) {
-	var answer struct {
-		Tools []Tool
-		More  bool
+	for after := ""; ; {
+		var page struct {
+			Tools []Tool
+			More  bool
+			Next  string
+		}
+		if err := c.get(ctx, "/a2a/tools"+query("name", q.Name, "agent", q.Agent, "q", q.Words, "after", after), &page); err != nil {
+			return nil, false, err
+		}
+		tools = append(tools, page.Tools...)
+		if after = page.Next; after == "" {
+			return tools, page.More, nil
+		}
 	}
-	err = c.get(ctx, "/a2a/tools"+query("name", q.Name, "agent", q.Agent, "q", q.Words), &answer)
-	return answer.Tools, answer.More, err
 }
 
 // query returns the parameters of a URL that are not empty.

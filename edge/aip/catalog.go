@@ -2,12 +2,16 @@ package aip
 
 import (
 	"context"
+	"iter"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
@@ -19,23 +23,72 @@ type catalog struct {
 	advertised atomic.Pointer[string] // where this edge is reached; nil before Serve
 }
 
-// peers returns the nodes of a domain, and the agents of other dialects.
-func (l *catalog) peers(ctx context.Context, c *caller, domain string) ([]*aip.Peer, error) {
-	cards, err := c.actor.Directory().All(ctx)
+// peers returns the nodes of a domain, and the agents of other dialects, for [aip.Bound]: whole ones, until they are more than the answer to the call has room for, and the others as the
+// directory has them where it is no page. all says that these are all there are behind the last page, and whole.
+func (l *catalog) peers(ctx context.Context, c *caller, in edge.Directory, domain string) (peers []*aip.Peer, all bool, err error) {
+	after, paged := aip.AfterOf(ctx)
+	found, err := in.Select(ctx, directory.Filter{After: agora.AgentID(after)})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	cards = slices.DeleteFunc(cards, func(a agora.Agent) bool { return !aip.InDomain(&a, domain) })
-	if cards, err = l.whole(ctx, c, cards); err != nil {
-		return nil, err
+	next, stop := iter.Pull(inDomain(found, domain))
+	defer stop()
+	for room := aip.ListingOf(ctx); !all && room >= 0; {
+		var some []*aip.Peer
+		if some, all, err = l.some(ctx, c, next, true); err != nil {
+			return nil, false, err
+		}
+		for _, p := range some {
+			room -= proto.Size(p)
+		}
+		peers = append(peers, some...)
 	}
-	peers, path := make([]*aip.Peer, 0, len(cards)), aip.PathOf(ctx)
+	for end := all; !end && !paged; { // more of each of these is not told anyhow
+		var some []*aip.Peer
+		if some, end, err = l.some(ctx, c, next, false); err != nil {
+			return nil, false, err
+		}
+		peers = append(peers, some...)
+	}
+	return peers, all, nil
+}
+
+// inDomain leaves out agents of other domains.
+func inDomain(all iter.Seq[agora.Agent], domain string) iter.Seq[agora.Agent] {
+	return func(yield func(agora.Agent) bool) {
+		for a := range all {
+			if aip.InDomain(&a, domain) && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// atOnce is how many nodes are completed before it is seen whether there is room for more.
+const atOnce = 64
+
+// some returns the next few agents as nodes, completed where they are to be whole; all says that they are the last ones.
+func (l *catalog) some(ctx context.Context, c *caller, next func() (agora.Agent, bool), whole bool) (peers []*aip.Peer, all bool, err error) {
+	var cards []agora.Agent
+	for len(cards) < atOnce && !all {
+		if a, is := next(); is {
+			cards = append(cards, a)
+		} else {
+			all = true
+		}
+	}
+	if whole {
+		if cards, err = l.whole(ctx, c, cards); err != nil {
+			return nil, false, err
+		}
+	}
+	path := aip.PathOf(ctx)
 	for i := range cards {
 		if p := l.peerOf(&cards[i], path); p != nil {
 			peers = append(peers, p)
 		}
 	}
-	return peers, nil
+	return peers, all, nil
 }
 
 // whole completes the cards of nodes by what they registered with, which lists leave out.

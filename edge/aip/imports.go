@@ -180,12 +180,7 @@ func (k *link) offers(p *aip.Peer) *offer {
 	return &offer{p, through, int64(proto.Size(p)) + offerCost}
 }
 
-func idOf(p *aip.Peer) agora.AgentID {
-	if b := p.GetToolboxInfo(); b != nil {
-		return agora.AgentID(b.GetToolboxId())
-	}
-	return agora.AgentID(p.GetAgentInfo().GetAgentId())
-}
+func idOf(p *aip.Peer) agora.AgentID { return agora.AgentID(aip.IDOf(p)) }
 
 // queue has a node looked at; the caller holds mu.
 func (m *imports) queue(id agora.AgentID) {

@@ -43,7 +43,7 @@ const (
 	mostPause   = 10 * time.Second
 )
 
-// replyMost is how large a list of nodes may be.
+// replyMost is how large a list of all nodes may be, in one answer or in pages.
 const replyMost = 64 << 20
 
 func newLink(l *links, at presence.Link) *link {
@@ -202,9 +202,10 @@ func (k *link) list(ctx context.Context, gateway aip.GatewayServiceClient) error
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	asked := time.Now()
-	all, err := gateway.GetNodes(ctx, &aip.GetNodesRequest{AgentId: k.links.cfg.GatewayID, Domain: aip.DefaultDomain}, grpc.MaxCallRecvMsgSize(replyMost))
+	in := &aip.GetNodesRequest{AgentId: k.links.cfg.GatewayID, Domain: aip.DefaultDomain}
+	all, err := aip.AllNodes(ctx, gateway, in, replyMost, grpc.MaxCallRecvMsgSize(replyMost))
 	if err == nil {
-		k.imports.all(all.GetPeers(), asked)
+		k.imports.all(all, asked)
 	}
 	return err
 }

@@ -2,6 +2,8 @@ package aip
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/agora-relay/agora"
@@ -22,23 +24,52 @@ type listing struct {
 	peer []byte
 }
 
-// registerAnswer returns the answer to who has registered.
-func (l *catalog) registerAnswer(ctx context.Context, c *caller) (any, error) {
-	if aip.PathOf(ctx) != nil { // a gateway, which is told through which others each node is reached
-		peers, err := l.peers(ctx, c, "")
-		return &aip.RegisterAgentResponse{Success: true, Peers: peers}, err
+// registerAnswer returns the answer to an agent that has registered: all nodes, as far as there is room for them. One that may not see the directory is told of itself alone.
+func (l *catalog) registerAnswer(ctx context.Context, c *caller, self *agora.Agent) (any, error) {
+	if aip.PathOf(ctx) == nil { // else it is a gateway, which is told through which others each node is reached
+		known, err := l.encoded(ctx, c)
+		switch e := agora.AsError(err); {
+		case e != nil && e.Code == agora.Forbidden:
+			return aip.RegisterAnswer([][]byte{aip.ListedNode(&self.Registration)}), nil
+		case e != nil:
+			return nil, err
+		case known != nil:
+			return aip.RegisterAnswer(known), nil
+		}
 	}
+	peers, all, err := l.peers(ctx, c, c.actor.Directory().Counted(), "")
+	if err == nil {
+		peers, err = aip.BoundRegistered(ctx, string(self.ID), peers, all)
+	}
+	return &aip.RegisterAgentResponse{Success: true, Peers: peers}, err
+}
+
+// encoded returns all nodes as they stand in that answer; nil where they are larger than it may be.
+func (l *catalog) encoded(ctx context.Context, c *caller) ([][]byte, error) {
 	all, err := c.actor.Directory().Listed(ctx)
 	if err != nil {
 		return nil, err
 	}
 	known, unknown := l.listed.split(c.actor.Principal().Tenant, all)
-	if len(unknown) > 0 {
-		if err := l.list(ctx, c, known, unknown); err != nil {
+	room := aip.ListingOf(ctx)
+	for _, peer := range known {
+		room -= len(peer)
+	}
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(unknown)), atOnce) {
+		if room < 0 {
+			break
+		}
+		if err := l.list(ctx, c, known, unknown, some); err != nil {
 			return nil, err
 		}
+		for _, place := range some {
+			room -= len(known[place])
+		}
 	}
-	return aip.RegisterAnswer(known), nil
+	if room < 0 {
+		return nil, nil
+	}
+	return known, nil
 }
 
 // split returns the nodes of a directory as they are kept, with nil for each that is not, and which those are, by their places.
@@ -59,11 +90,12 @@ func (l *listings) split(tenant string, all func(func(presence.Listed) bool)) (k
 	return known, unknown
 }
 
-// list puts nodes in their places, and keeps them; nil stays in those of nodes that are gone.
-func (l *catalog) list(ctx context.Context, c *caller, at [][]byte, unknown map[int]presence.Listed) error {
-	cards, places := make([]agora.Agent, 0, len(unknown)), make(map[agora.AgentID]int, len(unknown))
-	for place, l := range unknown {
-		cards, places[l.ID] = append(cards, l.Agent()), place
+// list puts some of the nodes that are not kept in their places, and keeps them; nil stays in those of nodes that are gone.
+func (l *catalog) list(ctx context.Context, c *caller, at [][]byte, unknown map[int]presence.Listed, some []int) error {
+	cards, places := make([]agora.Agent, 0, len(some)), make(map[agora.AgentID]int, len(some))
+	for _, place := range some {
+		of := unknown[place]
+		cards, places[of.ID] = append(cards, of.Agent()), place
 	}
 	cards, err := l.whole(ctx, c, cards)
 	if err != nil {

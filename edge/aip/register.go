@@ -8,24 +8,42 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// registerAgent answers RegisterAgent.
+// registerAgent answers RegisterAgent. An agent that can't be answered has not registered.
 func (g gateway) registerAgent(ctx context.Context, in *aip.Frame) (any, error) {
 	c := callerOf(ctx)
-	if err := g.register(ctx, c, agora.Registration{Media: aip.MediaAgent, Body: slices.Clone(in.Bytes())}); err != nil {
+	card, err := g.register(ctx, c, agora.Registration{Media: aip.MediaAgent, Body: slices.Clone(in.Bytes())})
+	if err != nil {
 		return nil, err
 	}
-	return g.catalog.registerAnswer(ctx, c)
+	answer, err := g.catalog.registerAnswer(ctx, c, &card)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		g.takeBack(ctx, c, card.ID)
+		return nil, err
+	}
+	return answer, nil
+}
+
+// takeBack undoes a registration. Where that fails, the node's silence ends it.
+func (g gateway) takeBack(ctx context.Context, c *caller, id agora.AgentID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.DialTimeout)
+	defer cancel()
+	if _, err := found(g.registry.deregister(ctx, c.actor, id)); err != nil {
+		g.cfg.Log.Debug("a registration that could not be answered still stands", "agent", id, "err", err)
+	}
 }
 
 // registerToolbox answers RegisterTool.
 func (g gateway) registerToolbox(ctx context.Context, in *aip.Frame) (any, error) {
-	if err := g.register(ctx, callerOf(ctx), agora.Registration{Media: aip.MediaToolbox, Body: slices.Clone(in.Bytes())}); err != nil {
+	if _, err := g.register(ctx, callerOf(ctx), agora.Registration{Media: aip.MediaToolbox, Body: slices.Clone(in.Bytes())}); err != nil {
 		return nil, err
 	}
 	return &aip.RegisterToolResponse{Success: true}, nil
 }
 
-func (g gateway) register(ctx context.Context, c *caller, r agora.Registration) error {
+func (g gateway) register(ctx context.Context, c *caller, r agora.Registration) (agora.Agent, error) {
 	card, err := c.card(r)
 	if err == nil {
 		err = c.actor.SpendBeside(card.ID)
@@ -36,7 +54,7 @@ func (g gateway) register(ctx context.Context, c *caller, r agora.Registration) 
 	if err == nil {
 		g.catalog.kept.keep(&card)
 	}
-	return err
+	return card, err
 }
 
 // card returns the card that a registration says, where the caller may be that agent.

@@ -17,7 +17,11 @@ type gateway struct {
 
 // GetNodes implements the protocol's method: the agents of a domain, of every dialect, and the toolboxes.
 func (g gateway) GetNodes(ctx context.Context, in *aip.GetNodesRequest) (*aip.GetNodesResponse, error) {
-	peers, err := g.catalog.peers(ctx, callerOf(ctx), in.GetDomain())
+	c := callerOf(ctx)
+	peers, all, err := g.catalog.peers(ctx, c, c.actor.Directory(), in.GetDomain())
+	if err == nil {
+		peers, err = aip.Bound(ctx, peers, all)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ const (
 // Approval is what an agent has asked approval for, and how that was decided. Its slices are shared, and not to be changed.
 type Approval struct {
 	Tenant  string
+	Seq     uint64          // where it stands in the book: those asked later stand behind it
 	ID      string          // as the asker names it: msg_id of its request
 	Agent   agora.AgentID   // who asks
 	Owner   string          // the principal that asks as that agent; empty where it has no name, or an edge has stored it that knows of none

@@ -47,7 +47,8 @@ type Filter struct {
 	State State
 	Agent agora.AgentID
 	To    agora.AgentID
-	Most  int // of a List; 1,000, and no more than that
+	After uint64 // of a List: those alone that stand behind this place in the book
+	Most  int    // of a List; 1,000, and no more than that
 }
 
 // Matches reports whether an approval is meant.

@@ -36,6 +36,9 @@ func TestApprovalsAreListedFoundAndPendingAtEveryEdge(t *testing.T) {
 		if !more || len(all) != 3 || all[0].ID != "0" || all[1].ID != "1" || all[2].ID != "2" {
 			t.Errorf("%s: List = %+v, %v", name, all, more)
 		}
+		if rest, more := e.List(tenant, Filter{After: all[2].Seq}); more || len(rest) != 3 || rest[0].ID != "3" || rest[2].Agent != "sub-2" {
+			t.Errorf("%s: behind these List = %+v, %v", name, rest, more)
+		}
 		if all, more := e.List(tenant, Filter{To: agora.Cluster}); more || len(all) != 1 || all[0].Agent != "sub-2" {
 			t.Errorf("%s: List = %+v, %v", name, all, more)
 		}

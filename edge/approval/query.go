@@ -1,6 +1,8 @@
 package approval
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -74,7 +76,11 @@ func (r *replica) asker(tenant, id string) (agent agora.AgentID, n int) {
 func (r *replica) list(tenant string, f *Filter) (all []Approval, more bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for _, n := range r.all {
+	first, there := slices.BinarySearchFunc(r.all, f.After, func(n *entry, seq uint64) int { return cmp.Compare(n.opened.Seq, seq) })
+	if there {
+		first++
+	}
+	for _, n := range r.all[first:] {
 		if n.Tenant != tenant || !f.Matches(n.Approval) {
 			continue
 		}

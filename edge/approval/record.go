@@ -40,7 +40,7 @@ func parseRequest(e *broker.Entry) (*Approval, error) {
 	r := fields{rest: e.Body}
 	r.version()
 	within := r.number()
-	a := &Approval{Tenant: e.Tenant, Owner: e.Label, Asked: e.Time, State: Pending}
+	a := &Approval{Tenant: e.Tenant, Seq: e.Seq, Owner: e.Label, Asked: e.Time, State: Pending}
 	a.ID, a.Agent, a.To, a.Trace = r.text(), agora.AgentID(r.text()), agora.AgentID(r.text()), r.text()
 	a.Head, a.Request = r.bytes(), r.bytes()
 	if r.bad || len(r.rest) > 0 || within > uint64(1<<53) || Box(a.Tenant, a.Agent, a.ID) != e.Name {

@@ -146,8 +146,11 @@ func (d *Directory) Card(ctx context.Context, tenant string, id agora.AgentID) (
 
 // All returns the cards of all agents of a tenant, sorted by id, without schemas and the bytes of registrations.
 func (d *Directory) All(ctx context.Context, tenant string) ([]agora.Agent, error) {
-	all, _, err := d.Select(ctx, tenant, Filter{})
-	return all, err
+	all, err := d.Select(ctx, tenant, Filter{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Collect(all), nil
 }
 
 // Listed is All for who looks at few of the cards: none is decoded. What it goes through is as it was when it was asked for.
@@ -172,29 +175,26 @@ type Filter struct {
 	Domain  string        // exactly
 	Dialect string        // exactly
 	After   agora.AgentID // whose ids come behind this one
-	Limit   int           // so many at most; all if 0
+	From    agora.AgentID // whose ids don't come before this one
 }
 
-// Select returns agents like All, and whether there are more behind the last one.
-func (d *Directory) Select(ctx context.Context, tenant string, f Filter) (list []agora.Agent, more bool, err error) {
+// Select is All for those agents that a filter takes, each decoded when it is come to: who answers with a page of them pays for no more. What it goes through is
+// as it was when it was asked for.
+func (d *Directory) Select(ctx context.Context, tenant string, f Filter) (iter.Seq[agora.Agent], error) {
 	r, err := d.ask(ctx, tenant)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	found := r.matching(f)
 	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(a.ID, b.ID) })
-	list = make([]agora.Agent, 0, min(len(found), cmp.Or(f.Limit, len(found))))
-	for _, e := range found {
-		a := e.Agent()
-		if !f.takes(&a) { // a hash told it from the others
-			continue
+	return func(yield func(agora.Agent) bool) {
+		for _, e := range found {
+			a := e.Agent()
+			if f.takes(&a) && !yield(a) { // a hash has told it from the others
+				return
+			}
 		}
-		if f.Limit > 0 && len(list) == f.Limit {
-			return list, true, nil
-		}
-		list = append(list, a)
-	}
-	return list, false, nil
+	}, nil
 }
 
 func (f *Filter) takes(a *agora.Agent) bool {

@@ -245,7 +245,7 @@ func (r *replica) matching(f Filter) []*entry {
 	}
 	found := make([]*entry, 0, len(r.agents))
 	for slot, e := range x.slots {
-		if e != nil && scores[slot] >= float64(need) && e.ID > f.After {
+		if e != nil && scores[slot] >= float64(need) && e.ID > f.After && e.ID >= f.From {
 			found = append(found, e)
 		}
 	}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,11 +96,15 @@ var states = []approval.State{approval.Pending, approval.Approved, approval.Deni
 
 // filterOf reads which approvals are asked for.
 func filterOf(x *web.Exchange) (f approval.Filter, err error) {
-	q, err := x.Query("state", "agent", "to")
+	q, err := x.Query("state", "agent", "to", "after")
 	if err != nil {
 		return f, err
 	}
-	f = approval.Filter{State: approval.State(q.Get("state")), Agent: agora.AgentID(q.Get("agent")), To: agora.AgentID(q.Get("to"))}
+	after, err := strconv.ParseUint(cmp.Or(q.Get("after"), "0"), 10, 64)
+	if err != nil {
+		return f, agora.Errorf(agora.InvalidRequest, "after must be the next of an answer")
+	}
+	f = approval.Filter{State: approval.State(q.Get("state")), Agent: agora.AgentID(q.Get("agent")), To: agora.AgentID(q.Get("to")), After: after}
 	if f.State != "" && !slices.Contains(states, f.State) {
 		return f, agora.Errorf(agora.InvalidRequest, "state is pending, approved, denied or expired")
 	}
@@ -122,14 +128,35 @@ func (a *approvals) list(x *web.Exchange) error {
 	if err := a.all.CatchUp(x.Context()); err != nil {
 		return err
 	}
-	all, more := a.all.List(x.Actor.Principal().Tenant, f)
-	list := []approvalView{}
-	for i := range all {
-		if maySee(x.Actor, &all[i]) {
-			list = append(list, viewOf(&all[i]))
+	list, last, err := web.Page(a.visible(x, f), maxListed, func(q *approval.Approval) ([]byte, error) { return json.Marshal(viewOf(q)) })
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Approvals []json.RawMessage `json:"approvals"`
+		More      bool              `json:"more"`
+		Next      string            `json:"next,omitempty"`
+	}{list, last != nil, ""}
+	if last != nil {
+		answer.Next = strconv.FormatUint(last.Seq, 10)
+	}
+	return x.Answer(http.StatusOK, answer)
+}
+
+// visible goes through the approvals that are asked for, and that who asks may see.
+func (a *approvals) visible(x *web.Exchange, f approval.Filter) iter.Seq[approval.Approval] {
+	return func(yield func(approval.Approval) bool) {
+		for more := true; more; {
+			var all []approval.Approval
+			all, more = a.all.List(x.Actor.Principal().Tenant, f)
+			for i := range all {
+				f.After = all[i].Seq
+				if maySee(x.Actor, &all[i]) && !yield(all[i]) {
+					return
+				}
+			}
 		}
 	}
-	return x.Answer(http.StatusOK, map[string]any{"approvals": list, "more": more})
 }
 
 // get answers with one approval.
@@ -235,8 +262,7 @@ func (a *approvals) watch(x *web.Exchange, f approval.Filter) error {
 		return err
 	}
 	return x.UntilDrained(errDrains, func(ctx context.Context) error {
-		all, _ := a.all.List(x.Actor.Principal().Tenant, f)
-		for {
+		for all := slices.Collect(a.visible(x, f)); ; {
 			if err := show(x, events, f, all); err != nil {
 				return err
 			}
@@ -245,7 +271,7 @@ func (a *approvals) watch(x *web.Exchange, f approval.Filter) error {
 				return err
 			}
 			if all = changed; anew {
-				all, _ = a.all.List(x.Actor.Principal().Tenant, f)
+				all = slices.Collect(a.visible(x, f))
 			}
 		}
 	})

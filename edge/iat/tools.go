@@ -1,7 +1,9 @@
 package iat
 
 import (
+	"cmp"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,41 +36,87 @@ func toolsOf(a *agora.Agent) []tool {
 	return list
 }
 
-// listTools answers with the tools of all agents that fit, whatever their dialect.
+// listTools answers with a page of the tools of all agents that fit, whatever their dialect.
 func listTools(x *web.Exchange) error {
-	q, err := x.Query("name", "agent", "q")
+	q, err := x.Query("name", "agent", "q", "after")
 	if err != nil {
 		return err
 	}
-	agents, _, err := x.Actor.Directory().Select(x.Context(), directory.Filter{Skill: q.Get("name")})
+	query := tools.Query{Name: q.Get("name"), Agent: agora.AgentID(q.Get("agent")), Q: strings.TrimSpace(q.Get("q"))}
+	after := lastOf(q.Get("after"))
+	agents, err := x.Actor.Directory().Select(x.Context(), directory.Filter{Skill: query.Name, From: max(query.Agent, after.Agent)})
 	if err != nil {
 		return err
 	}
-	found := tools.Find(agents, tools.Query{Name: q.Get("name"), Agent: agora.AgentID(q.Get("agent")), Q: strings.TrimSpace(q.Get("q"))})
-	list, err := whole(x, found[:min(len(found), maxListed)])
-	if err != nil {
+	l := lister{x: x, query: query, after: after}
+	list, last, err := web.Page(l.each(agents), maxListed, func(t *tool) ([]byte, error) { return json.Marshal(t) })
+	if err = cmp.Or(l.err, err); err != nil {
 		return err
 	}
-	return x.Answer(http.StatusOK, map[string]any{"tools": list, "more": len(found) > maxListed})
+	answer := struct {
+		More  bool              `json:"more"`
+		Next  string            `json:"next,omitempty"`
+		Tools []json.RawMessage `json:"tools"`
+	}{last != nil, "", list}
+	if last != nil {
+		answer.Next = string(last.Agent) + behind + last.Name
+	}
+	return x.Answer(http.StatusOK, answer)
 }
 
-// whole returns tools with their schemas, which the directory's lists lack.
-func whole(x *web.Exchange, found []tools.Found) ([]tool, error) {
-	ids := make([]agora.AgentID, len(found))
-	for i, f := range found {
-		ids[i] = f.Agent
-	}
-	cards, err := x.Actor.Directory().Counted().Cards(x.Context(), slices.Compact(ids)) // they are sorted
-	if err != nil {
-		return nil, err
-	}
-	list := []tool{}
-	for i := range cards {
-		for _, t := range toolsOf(&cards[i]) {
-			if slices.ContainsFunc(found, func(f tools.Found) bool { return f.Agent == t.Agent && f.Tool.Name == t.Name }) {
-				list = append(list, t)
+// behind stands between an agent and its tool in what names the last tool of a page. No id has it.
+const behind = "\n"
+
+// lastOf returns the last tool of a page that was answered before.
+func lastOf(after string) (t tool) {
+	agent, name, _ := strings.Cut(after, behind)
+	return tool{Agent: agora.AgentID(agent), Name: name}
+}
+
+// lister goes through the tools that a request means.
+type lister struct {
+	x     *web.Exchange
+	query tools.Query
+	after tool
+	err   error // why it has ended early
+}
+
+// each returns the tools of agents with their schemas, which the directory's lists lack: agents are asked for theirs when they are come to.
+func (l *lister) each(agents iter.Seq[agora.Agent]) iter.Seq[tool] {
+	return func(yield func(tool) bool) {
+		for a := range agents {
+			if l.query.Agent != "" && a.ID > l.query.Agent {
+				return
+			}
+			found := tools.Find([]agora.Agent{a}, l.query)
+			if len(found) == 0 {
+				continue
+			}
+			list, err := l.whole(found)
+			if err != nil {
+				l.err = err
+				return
+			}
+			for _, t := range list {
+				if !yield(t) {
+					return
+				}
 			}
 		}
 	}
-	return list, nil
+}
+
+// whole returns tools of one agent with their schemas, those alone that come behind the last page.
+func (l *lister) whole(found []tools.Found) ([]tool, error) {
+	cards, err := l.x.Actor.Directory().Counted().Cards(l.x.Context(), []agora.AgentID{found[0].Agent})
+	if err != nil || len(cards) == 0 { // it has gone meanwhile
+		return nil, err
+	}
+	list := toolsOf(&cards[0])
+	if cards[0].ID == l.after.Agent {
+		list = list[1+slices.IndexFunc(list, func(t tool) bool { return t.Name == l.after.Name }):]
+	}
+	return slices.DeleteFunc(list, func(t tool) bool {
+		return !slices.ContainsFunc(found, func(f tools.Found) bool { return f.Tool.Name == t.Name })
+	}), nil
 }

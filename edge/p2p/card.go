@@ -93,7 +93,11 @@ func (v *server) card(ctx context.Context, q *question) ([]byte, error) {
 	case card.Media == wire.MediaCard && card.Body != nil && a.DialectName() == wire.Dialect:
 		return card.Body, nil
 	}
-	return wire.AppendCard(nil, &a), nil
+	b := wire.AppendCard(nil, &a)
+	if len(b) > wire.MaxCard { // nobody would read it
+		return nil, agora.Errorf(agora.MessageTooLarge, "the card is larger than %d bytes", wire.MaxCard)
+	}
+	return b, nil
 }
 
 // clusterCard is the card of the cluster: with its agents where the actor may see them.

@@ -3,7 +3,9 @@ package p2p
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -237,38 +239,53 @@ type peerEntry struct {
 const mostListed = 1000 // peers in one answer
 
 func (g *registry) listPeers(x *web.Exchange) error {
-	q, err := x.Query("agent_name", "skill")
+	q, err := x.Query("agent_name", "skill", "after")
 	if err != nil {
 		return err
 	}
-	found, err := g.agents(x, q.Get("agent_name"), q.Get("skill"))
+	found, err := g.agents(x, q)
 	if err != nil {
 		return err
 	}
+	page, last, err := web.Page(g.listed(x, found), mostListed, func(e *peerEntry) ([]byte, error) { return json.Marshal(e) })
+	if err != nil {
+		return err
+	}
+	if last != nil {
+		x.Header().Set(nextHeader, url.PathEscape(string(last.AgentName)))
+	}
+	return x.Answer(http.StatusOK, page)
+}
+
+// nextHeader is the header of an answer that says what to ask for as after, where there are more: the answer itself is a list.
+const nextHeader = "Agora-Next"
+
+// listed returns those of agents that are peers.
+func (g *registry) listed(x *web.Exchange, agents iter.Seq[agora.Agent]) iter.Seq[peerEntry] {
 	edges := g.open(x.Context())
-	all := []peerEntry{}
-	for i := range found {
-		if e, is := g.entry(x.Actor.Principal().Tenant, &found[i], edges); is {
-			all = append(all, e)
+	return func(yield func(peerEntry) bool) {
+		for a := range agents {
+			if e, is := g.entry(x.Actor.Principal().Tenant, &a, edges); is && !yield(e) {
+				return
+			}
 		}
 	}
-	return x.Answer(http.StatusOK, all)
 }
 
 // agents returns those that fit.
-func (g *registry) agents(x *web.Exchange, name, skill string) ([]agora.Agent, error) {
-	if name != "" {
-		a, err := x.Actor.Directory().Card(x.Context(), agora.AgentID(name))
-		if e := agora.AsError(err); e != nil && e.Code == agora.AgentNotFound {
-			return nil, nil
-		}
-		if err != nil || skill != "" && !slices.ContainsFunc(slices.Concat(a.Skills, a.Tools), func(s agora.Skill) bool { return s.Name == skill }) {
-			return nil, err
-		}
-		return []agora.Agent{a}, nil
+func (g *registry) agents(x *web.Exchange, q url.Values) (iter.Seq[agora.Agent], error) {
+	name, skill := q.Get("agent_name"), q.Get("skill")
+	if name == "" {
+		return x.Actor.Directory().Select(x.Context(), directory.Filter{Skill: skill, After: agora.AgentID(q.Get("after"))})
 	}
-	found, _, err := x.Actor.Directory().Select(x.Context(), directory.Filter{Skill: skill, Limit: mostListed})
-	return found, err
+	a, err := x.Actor.Directory().Card(x.Context(), agora.AgentID(name))
+	if e := agora.AsError(err); e != nil && e.Code == agora.AgentNotFound {
+		return slices.Values[[]agora.Agent](nil), nil
+	}
+	if err != nil || skill != "" && !slices.ContainsFunc(slices.Concat(a.Skills, a.Tools), func(s agora.Skill) bool { return s.Name == skill }) {
+		return slices.Values[[]agora.Agent](nil), err
+	}
+	return slices.Values([]agora.Agent{a}), nil
 }
 
 // entry returns an agent as a peer; false where it is none.

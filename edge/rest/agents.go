@@ -2,6 +2,8 @@ package rest
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -17,13 +19,14 @@ const (
 	maxPage  = 10000
 )
 
-func answer(x *web.Exchange, found []agora.Agent, next string) error {
-	list := listing.Agents{Agents: make([]listing.Agent, len(found)), Next: next}
-	for i, a := range found {
-		list.Agents[i] = listing.AgentOf(a)
-	}
-	return x.Answer(http.StatusOK, list)
+// page is an answer of [listing.Agents] whose agents are encoded.
+type page struct {
+	Agents  []json.RawMessage `json:"agents"`
+	Next    string            `json:"next,omitempty"`
+	LeftOut []string          `json:"left_out,omitempty"`
 }
+
+func encode(a *agora.Agent) ([]byte, error) { return json.Marshal(listing.AgentOf(*a)) }
 
 // agents answers with a page of the directory.
 func agents(x *web.Exchange) error {
@@ -31,25 +34,28 @@ func agents(x *web.Exchange) error {
 	if err != nil {
 		return err
 	}
-	f := directory.Filter{
-		Skill: q.Get("skill"), Domain: q.Get("domain"), Dialect: q.Get("dialect"), After: agora.AgentID(q.Get("after")), Limit: pageSize,
-	}
+	f := directory.Filter{Skill: q.Get("skill"), Domain: q.Get("domain"), Dialect: q.Get("dialect"), After: agora.AgentID(q.Get("after"))}
+	most := pageSize
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxPage {
 			return agora.Errorf(agora.InvalidRequest, "limit must be 1 to %d", maxPage)
 		}
-		f.Limit = n
+		most = n
 	}
-	found, more, err := x.Actor.Directory().Select(x.Context(), f)
+	found, err := x.Actor.Directory().Select(x.Context(), f)
 	if err != nil {
 		return err
 	}
-	next := ""
-	if more {
-		next = string(found[len(found)-1].ID)
+	var p page
+	var last *agora.Agent
+	if p.Agents, last, err = web.Page(found, most, encode); err != nil {
+		return err
 	}
-	return answer(x, found, next)
+	if last != nil {
+		p.Next = string(last.ID)
+	}
+	return x.Answer(http.StatusOK, p)
 }
 
 // query is the body of a POST to /agents/find.
@@ -68,7 +74,20 @@ func find(x *web.Exchange) error {
 	if err != nil {
 		return err
 	}
-	return answer(x, found, "")
+	p := page{Agents: []json.RawMessage{}}
+	found, p.LeftOut = directory.Fit(found, web.MaxListing, func(a *agora.Agent) int {
+		b, failed := encode(a)
+		err = errors.Join(err, failed)
+		return len(b) + 1
+	})
+	for i := range found {
+		b, failed := encode(&found[i])
+		p.Agents, err = append(p.Agents, b), errors.Join(err, failed)
+	}
+	if err != nil {
+		return err
+	}
+	return x.Answer(http.StatusOK, p)
 }
 
 // idOf returns the id of the agent in the path.

@@ -9,31 +9,48 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// find answers who fits best, or with the whole card of the agent that the frame names.
+// find answers who fits best, or with the whole card of the agent that the frame names. MESSAGE_TOO_LARGE for one that is too large for a frame.
 func (v *verbs) find(f *wire.Frame) error {
-	var found []agora.Agent
-	var err error
-	if f.To != "" {
-		var one agora.Agent
-		if one, err = v.Actor.Directory().Card(v.context(), agora.AgentID(f.To)); err == nil {
-			found = []agora.Agent{one}
-		}
-	} else {
-		limit := int(min(f.Limit, directory.MaxFound+1)) // more than that is refused
-		found, err = v.Actor.Directory().Find(v.context(), directory.Query{Skill: f.Skill, Goal: f.Goal, Limit: limit})
-	}
+	found, err := v.found(f)
 	if err != nil {
 		return err
 	}
-	agents := make([]wire.ListedAgent, len(found))
-	for i, a := range found {
-		agents[i] = foundAgent(&a)
-		if f.To != "" {
-			agents[i].Metadata = a.Metadata
-		}
+	agents, leftOut := v.fit(found)
+	if f.To != "" && len(agents) == 0 {
+		return errLargeCard
 	}
-	v.out.queue(&wire.Frame{Type: "agents.found", ID: f.ID, Agents: agents})
+	v.out.queue(&wire.Frame{Type: "agents.found", ID: f.ID, Listing: wire.Listing{Agents: agents, LeftOut: leftOut}})
 	return nil
+}
+
+var errLargeCard = agora.Errorf(agora.MessageTooLarge, "the card is larger than a frame: agents.find tells of the agent without what is too much, and GET /agents/{id} all")
+
+// fit returns agents as far as a frame has room for them, and what is left out.
+func (v *verbs) fit(found []agora.Agent) (agents []wire.ListedAgent, leftOut []string) {
+	var b []byte
+	found, leftOut = directory.Fit(found, v.listing(), func(a *agora.Agent) int {
+		b = foundAgent(a).Append(b[:0])
+		return len(b) + 1
+	})
+	agents = make([]wire.ListedAgent, len(found))
+	for i := range found {
+		agents[i] = foundAgent(&found[i])
+	}
+	return agents, leftOut
+}
+
+// found returns the agents that a frame looks for.
+func (v *verbs) found(f *wire.Frame) ([]agora.Agent, error) {
+	if f.To != "" {
+		one, err := v.Actor.Directory().Card(v.context(), agora.AgentID(f.To))
+		return []agora.Agent{one}, err
+	}
+	limit := int(min(f.Limit, directory.MaxFound+1)) // more than that is refused
+	found, err := v.Actor.Directory().Find(v.context(), directory.Query{Skill: f.Skill, Goal: f.Goal, Limit: limit})
+	for i := range found {
+		found[i].Metadata = nil
+	}
+	return found, err
 }
 
 // foundAgent is an agent as agents.found has it.
@@ -42,7 +59,7 @@ func foundAgent(a *agora.Agent) wire.ListedAgent {
 		ID: string(a.ID), Name: a.Name, Endpoint: a.Endpoint, RegisteredAt: a.RegisteredAt.UTC().Format(time.RFC3339),
 		Status: string(a.Status), Dialect: a.DialectName(), Domain: a.Domain, Description: a.Description, Type: a.Type,
 		Version: a.Version, Peer: a.Peer, Addresses: a.Addresses, Capabilities: a.Capabilities,
-		Skills: wireSkills(a.Skills), Tools: wireSkills(a.Tools),
+		Skills: wireSkills(a.Skills), Tools: wireSkills(a.Tools), Metadata: a.Metadata,
 	}
 }
 

@@ -46,7 +46,8 @@ func (v *verbs) card(f *wire.Frame) error {
 		if err != nil {
 			return nil, err
 		}
-		return &wire.Frame{Type: "card", ID: q.id, From: string(q.To.ID), Card: cardOf(&a, r)}, nil
+		card, err := v.cardOf(&a, r)
+		return &wire.Frame{Type: "card", ID: q.id, From: string(q.To.ID), Card: card}, err
 	})
 }
 
@@ -61,14 +62,15 @@ func (v *verbs) asker() agora.AgentID {
 	return agora.AgentID("ask-" + strings.ToLower(rand.Text()[:16]))
 }
 
-// cardOf is a card as its agent has written it where that is JSON, else what the directory knows of the agent.
-func cardOf(a *agora.Agent, r agora.Registration) []byte {
-	if json.Valid(r.Body) && utf8.Valid(r.Body) {
-		return r.Body
+// cardOf is a card as its agent has written it where that is JSON, else what the directory knows of the agent. MESSAGE_TOO_LARGE for one that is too large for a frame.
+func (v *verbs) cardOf(a *agora.Agent, r agora.Registration) (card []byte, err error) {
+	if card = r.Body; !json.Valid(card) || !utf8.Valid(card) {
+		card = foundAgent(a).Append(nil)
 	}
-	known := foundAgent(a)
-	known.Metadata = a.Metadata
-	return known.Append(nil)
+	if len(card) > roomIn(v.door.node.frame) {
+		return nil, errLargeCard
+	}
+	return card, nil
 }
 
 // outcome tells the pieces of an answer that a call has begun, or of the error that it has come to, and returns what is to be told behind them.

@@ -99,34 +99,6 @@ func unix(t time.Time) uint64 {
 	return uint64(max(t.Unix(), 1))
 }
 
-func (v *verbs) list(f *wire.Frame) error {
-	all, err := v.Actor.Directory().All(v.context())
-	if err != nil {
-		return err
-	}
-	listed := make([]wire.ListedAgent, len(all))
-	for i, a := range all {
-		listed[i] = wire.ListedAgent{
-			ID: string(a.ID), Name: a.Name, Endpoint: a.Endpoint, RegisteredAt: a.RegisteredAt.UTC().Format(time.RFC3339),
-		}
-	}
-	v.out.queue(&wire.Frame{Type: "agents", ID: f.ID, Agents: listed})
-	return nil
-}
-
-func (v *verbs) listSpaces(f *wire.Frame) error {
-	all, err := v.Actor.Spaces(v.context())
-	if err != nil {
-		return err
-	}
-	listed := make([]wire.ListedSpace, len(all))
-	for i, s := range all {
-		listed[i] = wire.ListedSpace{ID: s.Name, Type: s.Type, MemberCount: s.Members}
-	}
-	v.out.queue(&wire.Frame{Type: "space.list", ID: f.ID, Spaces: listed})
-	return nil
-}
-
 func (v *verbs) relay(s *edge.Session, f *wire.Frame) error {
 	m, w := f.Relay(), want(f)
 	if m.Part == agora.Whole || m.Part == agora.Start {
@@ -218,11 +190,9 @@ func (v *verbs) ack(s *edge.Session, f *wire.Frame) error { return s.Ack(v.conte
 func (v *verbs) join(s *edge.Session, f *wire.Frame) error {
 	where := spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History}
 	return s.Join(v.context(), f.Space, where, func(j spaces.Joined) {
-		members := make([]string, len(j.Members))
-		for i, id := range j.Members {
-			members[i] = string(id)
-		}
-		v.out.queue(&wire.Frame{Type: "space.joined", ID: f.ID, Space: f.Space, Members: members, Seq: j.Seq})
+		answer := &wire.Frame{Type: "space.joined", ID: f.ID, Space: f.Space, Seq: j.Seq}
+		answer.Members, answer.LeftOut = v.members(s.Agent(), j.Members)
+		v.out.queue(answer)
 	})
 }
 

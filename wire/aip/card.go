@@ -155,6 +155,20 @@ func modeNames(modes []Mode) (names []string) {
 	return names
 }
 
+// modesOf returns the kinds of content that have such names.
+func modesOf(names []string) (modes []Mode) {
+	for _, name := range names {
+		n, known := Mode_value[strings.ToUpper(name)]
+		if number, err := strconv.ParseInt(name, 10, 32); !known && err == nil {
+			n, known = int32(number), true
+		}
+		if known {
+			modes = append(modes, Mode(n))
+		}
+	}
+	return modes
+}
+
 // withSkill adds a skill that has a name of its own; none to more than a card may have, which its check refuses.
 func withSkill(all []agora.Skill, s agora.Skill) []agora.Skill {
 	if s.Name == "" || len(all) > agora.MaxSkills || slices.ContainsFunc(all, func(had agora.Skill) bool { return had.Name == s.Name }) {

@@ -2,6 +2,7 @@ package aip
 
 import (
 	"cmp"
+	"encoding/json"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -27,12 +28,21 @@ func PeerOf(card *agora.Agent, address string) *Peer {
 		if p := registered(&card.Registration); p != nil {
 			return p
 		}
-		address = About(card).Address
-		if card.Type == TypeToolbox {
-			return &Peer{InfoType: &Peer_ToolboxInfo{ToolboxInfo: toolboxOf(card, address)}}
-		}
+		return listedNode(card)
 	}
 	return &Peer{InfoType: &Peer_AgentInfo{AgentInfo: agentOf(card, address)}}
+}
+
+// listedNode returns what the card of a node says of it.
+func listedNode(card *agora.Agent) *Peer {
+	var a about
+	_ = json.Unmarshal(card.Metadata, &a) // one that says nothing is at no address
+	if card.Type == TypeToolbox {
+		return &Peer{InfoType: &Peer_ToolboxInfo{ToolboxInfo: toolboxOf(card, a.Address)}}
+	}
+	info := agentOf(card, a.Address)
+	info.InputMode, info.OutputMode = modesOf(a.InputModes), modesOf(a.OutputModes)
+	return &Peer{InfoType: &Peer_AgentInfo{AgentInfo: info}}
 }
 
 // registered returns what a node has registered; nil where that is not there.

@@ -12,6 +12,8 @@ import (
 type Agents struct {
 	Agents []Agent `json:"agents"`
 	Next   string  `json:"next,omitempty"` // what to ask for as after, where there are more
+
+	LeftOut []string `json:"left_out,omitempty"` // of POST /agents/find, where all is too much: "schemas", which are metadata there, "descriptions", "agents"
 }
 
 // Agent is an agent as the directory has it. Lists are those of the [agora.Agent] that it was made of, and the other way round.

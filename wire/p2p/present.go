@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/budget"
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
@@ -51,30 +52,59 @@ type ClusterCard struct {
 	Able    []agora.Agent // some of them, whose skills and tools are told
 }
 
-// Append appends the card: {"name","version","agents","skills"}, with at most [MaxClusterSkills] skills, each as in [AppendCard] and with the "agent" that has it. A
-// path begins with /agents/{id}: see [Request.Target].
+// Append appends the card: {"name","version","agents","skills","left_out"?}, with at most [MaxClusterSkills] skills, each as in [AppendCard] and with the "agent" that has it. A
+// path begins with /agents/{id}: see [Request.Target]. The card is no larger than [MaxCard]: the longest descriptions are left out for that, and then the last skills.
 func (c *ClusterCard) Append(dst []byte) []byte {
+	head := len(dst)
 	dst = rawjson.AppendString(append(dst, `{"name":`...), c.Name)
 	dst = rawjson.AppendMember(dst, "version", c.Version)
 	dst = strconv.AppendInt(append(dst, `,"agents":`...), int64(c.Agents), 10)
 	dst = append(dst, `,"skills":[`...)
-	n := 0
-	add := func(s agora.Skill, id agora.AgentID, path string) {
-		if n < MaxClusterSkills {
-			dst = appendSkill(appendComma(dst, n), s, id, path)
-			n++
-		}
+	able := c.able()
+	items := make([]budget.Item, len(able))
+	var b []byte
+	for i, s := range able {
+		b = s.append(b[:0])
+		items[i] = budget.Item{Bytes: len(b) + 1, Descriptions: []int{budget.JSON(s.Description)}}
 	}
+	cut := budget.Fit(items, MaxCard-(len(dst)-head)-len(`],"left_out":["descriptions","skills"]}`))
+	for i, s := range able[:cut.Entries] {
+		if !cut.KeepsDescription(budget.JSON(s.Description)) {
+			s.Description = ""
+		}
+		dst = s.append(appendComma(dst, i))
+	}
+	dst = append(dst, ']')
+	if leftOut := cut.LeftOut("skills"); leftOut != nil {
+		dst = appendList(append(dst, `,"left_out":`...), leftOut, rawjson.AppendString)
+	}
+	return append(dst, '}')
+}
+
+// able is a skill or a tool, the agent that has it, and its path.
+type able struct {
+	agora.Skill
+	agent agora.AgentID
+	path  string
+}
+
+func (a able) append(dst []byte) []byte { return appendSkill(dst, a.Skill, a.agent, a.path) }
+
+// able returns the skills and tools that the card tells of.
+func (c *ClusterCard) able() (all []able) {
 	for _, a := range c.Able {
 		below := "/agents/" + Escape(string(a.ID))
 		for _, s := range a.Skills {
-			add(s, a.ID, skillPath(below, s.Name))
+			all = append(all, able{s, a.ID, skillPath(below, s.Name)})
 		}
 		for _, t := range a.Tools {
-			add(t, a.ID, toolPath(below, t.Name))
+			all = append(all, able{t, a.ID, toolPath(below, t.Name)})
+		}
+		if len(all) >= MaxClusterSkills {
+			return all[:MaxClusterSkills]
 		}
 	}
-	return append(dst, "]}"...)
+	return all
 }
 
 func skillPath(below, name string) string { return below + "/" + Escape(name) }
