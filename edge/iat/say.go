@@ -1,6 +1,7 @@
 package iat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -87,7 +88,11 @@ func (s *saying) tellBy(ctx context.Context, e *iat.Envelope, by teller, w edge.
 	case e.Type == iat.Response:
 		return s.respond(ctx, e, m, by, w)
 	case e.Type == iat.Chunk:
-		return by.answer(ctx, m, w)
+		err := by.answer(ctx, m, w)
+		if err != nil && agora.AsError(err).Code == agora.StreamNotFound { // before it was counted as something that is said
+			err = cmp.Or(s.actor.SpendBeside(s.as), err)
+		}
+		return err
 	case e.Type == iat.Notification && e.Parent != "" && e.Action == iat.ActionStreamEnd:
 		m.Part = agora.End
 		return s.orPlain(ctx, m, by, w, by.answer)
