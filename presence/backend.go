@@ -3,6 +3,7 @@ package presence
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -75,5 +76,9 @@ func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &agora.Error{Code: agora.Unavailable, Message: "presence can't be reached now", RetryAfter: time.Second, Cause: err}
+	why := "presence can't be reached now"
+	if said := err.Error(); strings.Contains(said, "NOPERM") || strings.Contains(said, "executing the script can't run this command") { // of an older Redis, within a script
+		why = "presence refuses a command: the edges' user lacks rights there"
+	}
+	return &agora.Error{Code: agora.Unavailable, Message: why, RetryAfter: time.Second, Cause: err}
 }

@@ -192,3 +192,25 @@ func TestScriptsTakeTheirKeysFromOutside(t *testing.T) {
 		}
 	}
 }
+
+// A user that lacks a right is told from a server that is away.
+func TestWhoLacksARightIsToldSo(t *testing.T) {
+	t.Parallel()
+	r := redises.lend(t)
+	s := &server{t: t, url: "redis://" + r.Addr(), edge: "redis://edge:s3cret@" + r.Addr()}
+	flush(s)
+	s.admit()
+	admin := s.client()
+	defer admin.Close()
+	st := s.store(presence.Config{})
+	ok(t, admin.(redis.UniversalClient).Do(t.Context(), "acl", "setuser", "edge", "-ping", "-hset").Err())
+	calls := map[string]func() error{
+		"by itself":   func() error { return st.Ping(t.Context()) },
+		"by a script": func() error { _, err := st.Sessions.Claim(t.Context(), claimant("b", "e1")); return err },
+	}
+	for about, call := range calls {
+		if err := call(); err == nil || !strings.Contains(err.Error(), "lacks rights") {
+			t.Errorf("%s: %v, want that the user lacks rights", about, err)
+		}
+	}
+}

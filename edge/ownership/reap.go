@@ -33,15 +33,19 @@ type reaper struct {
 // whichever edge had them. Several edges may do so at once: each step is harmless to repeat.
 func (r *reaper) loop() {
 	every := max(r.cfg.Lease/5, 50*time.Millisecond)
-	for pause.For(r.cfg.Context, every) {
+	for failing := false; pause.For(r.cfg.Context, every); {
 		if _, ok := r.lease.Valid(); !ok {
 			continue
 		}
 		ending, err := r.cfg.Presence.Sweep(r.cfg.Context, r.cfg.Holder, sweepBatch)
 		if err != nil {
-			r.cfg.Log.Debug("sweep failed", "err", err)
+			if !failing && r.cfg.Context.Err() == nil { // once, as it is tried again every two seconds
+				r.cfg.Log.Warn("sessions that are over can't be ended, which is tried again", "err", err)
+			}
+			failing = true
 			continue
 		}
+		failing = false
 		r.countEdges()
 		r.all(ending)
 		if err := r.cfg.SweepCalls(r.cfg.Context); err != nil && r.cfg.Context.Err() == nil {
