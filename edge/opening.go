@@ -31,6 +31,7 @@ func (n *Node) newOpening(a *Actor, h Hello, req presence.ClaimRequest, c presen
 		since: n.cfg.Broker.Now().UnixNano(),
 	}}
 	s.out.binding = &s.binding
+	s.mailbox.bound = newFrameBound(h.MaxFrame)
 	s.profile.card = cardOf(req.Card)
 	return &opening{Session: s, hello: h, rec: rec}
 }

@@ -18,6 +18,7 @@ type mailbox struct {
 	begun    atomic.Bool // deliveries may flow
 	refused  atomic.Bool // a Pull was, as the edge may not deliver
 	withheld bool        // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own, like the next
+	bound    frameBound  // of the connection
 	pulled   []Delivery  // what the last Pull returned, until Written
 	stamp    int64       // when the oldest of pulled was stored, by the log's clock; 0 where that says nothing
 }
@@ -146,7 +147,11 @@ func (s puller) pullEvents(ctx context.Context, max int, reads func()) (taken in
 			}
 			max -= len(e.Body) + deliveryOverhead
 			taken++
-			if !s.drops(e.To, &e.Message) && !(blind && e.Kind == agora.Roster) {
+			switch {
+			case s.drops(e.To, &e.Message) || blind && e.Kind == agora.Roster:
+			case e.Seq == p.skip || s.mailbox.bound.excludes(&e.Message):
+				s.mailbox.pulled = append(s.mailbox.pulled, s.leaveOutEvent(p, e))
+			default:
 				s.mailbox.pulled = append(s.mailbox.pulled, Delivery{Event: e, sub: p})
 			}
 		}
@@ -175,12 +180,19 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Receipt && !s.concerns(m) {
 		return Delivery{}, false
 	}
+	if s.mailbox.bound.skips(m) {
+		return s.leaveOut(s.peer(m.From), m)
+	}
+	if m.Kind == agora.Receipt {
+		s.noAnswer(m)
+	}
 	if m.Meta.Call != "" && !s.called(m) {
 		return Delivery{}, false
 	}
 	peer := s.peer(m.From)
 	if m.Kind == agora.Control && m.Part == agora.Cancel {
-		return Delivery{Message: m, Redelivered: s.mailbox.redelivered(m)}, s.out.sender().Cancelled(peer, m.Stream)
+		news := s.out.sender().Cancelled(peer, m.Stream) || m.AbortBody().Code == agora.MessageTooLarge
+		return Delivery{Message: m, Redelivered: s.mailbox.redelivered(m)}, news
 	}
 	if out := s.out.lanes.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
 		out.Cut(m.Session, m.Stream) // which is the name of its box
@@ -200,6 +212,13 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 	return Delivery{
 		Message: m, Redelivered: s.mailbox.redelivered(m), DeadlineMS: s.untilDeadline(m), span: s.node.cfg.Tracer.Deliver(m),
 	}, true
+}
+
+// noAnswer has no answer be waited for any more to a request that its receiver is not given, where a receipt says that.
+func (s puller) noAnswer(receipt *agora.Message) {
+	if r, err := receipt.ReceiptBody(); err == nil && r.Tier == agora.Undelivered {
+		s.out.sender().Undelivered(s.peer(receipt.From), r.ID)
+	}
 }
 
 // drops reports whether a part is of a stream that the agent has cancelled, and takes note of what it begins or ends.

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ type receiptQueue struct {
 	life     *lifecycle
 	cursor   *cursor
 	incoming *incoming
+	bound    *frameBound
 	moved    func() // is called when less of the cursor is held back
 
 	mu      sync.Mutex       // guards the fields below
@@ -62,7 +64,7 @@ func lower(a, b uint64) uint64 {
 // receiptsOwed returns the queue of receipts to be told, which most agents never need.
 func (s *Session) receiptsOwed() *receiptQueue {
 	if s.owed.Load() == nil {
-		s.owed.CompareAndSwap(nil, &receiptQueue{binding: &s.binding, out: &s.out, life: &s.life, cursor: &s.cursor, incoming: &s.incoming, moved: s.markMoved})
+		s.owed.CompareAndSwap(nil, &receiptQueue{binding: &s.binding, out: &s.out, life: &s.life, cursor: &s.cursor, incoming: &s.incoming, bound: &s.mailbox.bound, moved: s.markMoved})
 	}
 	return s.owed.Load()
 }
@@ -83,12 +85,14 @@ type subject struct {
 	session string // of the sender, whose number n is
 	stream  string
 	index   uint32
+	at      uint64 // of what was not delivered: its position in the mailbox
 }
 
 // senderReceipts is what is to be told to one sender. At most one receipt of it is
 // under way; what comes meanwhile gathers.
 type senderReceipts struct {
 	busy bool
+	not  []subject // delivered
 	ids  []tiered
 	n    map[tiered]uint64 // highest number, by session and tier
 	at   map[tiered]uint32 // highest index, by stream and tier
@@ -242,6 +246,8 @@ func (o *receiptQueue) enter(to agora.AgentID, what subject, tier agora.Receipts
 func (a *senderReceipts) add(what subject, tier agora.Receipts, seq uint64) {
 	a.low = lower(a.low, seq)
 	switch {
+	case tier == agora.Undelivered:
+		a.not = append(a.not, what)
 	case what.n > 0:
 		k := tiered{what.session, tier}
 		a.n[k] = max(a.n[k], what.n)
@@ -327,8 +333,11 @@ type receipt struct {
 	tier agora.Receipts
 }
 
-// drain empties the account.
+// drain empties the account. What was not delivered comes first: a receipt of what is behind it would speak of it, too.
 func (a *senderReceipts) drain() (due []receipt) {
+	for _, what := range a.not {
+		due = append(due, receipt{what, agora.Undelivered})
+	}
 	for _, t := range a.ids {
 		due = append(due, receipt{subject{id: t.name}, t.tier})
 	}
@@ -339,7 +348,7 @@ func (a *senderReceipts) drain() (due []receipt) {
 		due = append(due, receipt{subject{stream: t.name, index: index}, t.tier})
 	}
 	a.low, a.sent = 0, a.low
-	a.ids = nil
+	a.not, a.ids = nil, nil
 	clear(a.n)
 	clear(a.at)
 	return due
@@ -348,5 +357,14 @@ func (a *senderReceipts) drain() (due []receipt) {
 // message is the receipt as it is sent.
 func (r receipt) message() agora.Message {
 	w := r.what
-	return agora.ReceiptBody{Tier: r.tier, ID: w.id, Session: w.session, N: w.n, Stream: w.stream, Index: w.index}.Message()
+	m := agora.ReceiptBody{Tier: r.tier, ID: w.id, Session: w.session, N: w.n, Stream: w.stream, Index: w.index}.Message()
+	if r.tier == agora.Undelivered { // said again it is the same
+		m.ID = undeliveredKey(w.at)
+	}
+	return m
+}
+
+// undeliveredKey is the key of what is told of a message of the mailbox that was not delivered.
+func undeliveredKey(seq uint64) string {
+	return reserved + "undelivered/" + strconv.FormatUint(seq, 10)
 }

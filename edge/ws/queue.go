@@ -29,6 +29,7 @@ type outbox struct {
 	writing bool // a writer runs
 	waiting bool // a pull failed, and is tried again in a moment
 	pulling bool // the writer waits within a pull, as next to which another one writes: see beside.go
+	most    int  // bytes of a frame that the peer takes
 	called  bool // that one is due
 	beside  bool // it writes
 	news    bool // there may be receipts that it has not queued
@@ -58,8 +59,27 @@ func (o *outbox) queueLocked(f *wire.Frame) {
 	}
 	at := len(o.pending.B)
 	o.queued++
-	o.pending.B = frame.End(f.Append(frame.Begin(o.pending.B)), at, frame.Text)
+	b := frame.Begin(o.pending.B)
+	begin := len(b)
+	if b = f.Append(b); len(b)-begin > o.most {
+		instead := f.Refuse(errTooLarge)
+		b = instead.Append(b[:begin])
+	}
+	o.pending.B = frame.End(b, at, frame.Text)
 	o.door.stats.FramesOut.Add(1)
+}
+
+// errTooLarge is told in the place of an answer that the peer does not take.
+var errTooLarge = agora.Errorf(agora.MessageTooLarge, "the answer is larger than a frame that this connection takes")
+
+// limit sets how large a frame may be that the peer is sent, as it has said; 0 where it has not. It returns what holds: limits.frame at most.
+func (o *outbox) limit(most int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if most > 0 {
+		o.most = min(most, o.most)
+	}
+	return o.most
 }
 
 // queueInTurn queues a frame once the peer has taken enough of what is queued. It must not be called by a verb.

@@ -1,0 +1,173 @@
+package edge
+
+import (
+	"math"
+	"time"
+
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/approval"
+	"github.com/agora-relay/agora/edge/relay"
+	"github.com/agora-relay/agora/internal/framesize"
+	"github.com/agora-relay/agora/internal/pause"
+	"github.com/agora-relay/agora/presence"
+	"github.com/agora-relay/agora/spaces"
+)
+
+// A message that the agent can't take is not given to it: a gap stands in its place, and its sender is told, so that nobody waits for it.
+
+// frameBound is which frames a connection does not take.
+type frameBound struct {
+	most  int    // bytes of a frame
+	small int    // bytes of a body that need not be measured
+	skip  uint64 // position in the mailbox of the message by which connections were closed; 0 for none
+}
+
+// newFrameBound returns the bound of a connection that takes frames of most bytes; 0 for any.
+func newFrameBound(most int) frameBound {
+	if most <= 0 {
+		return frameBound{most: math.MaxInt, small: math.MaxInt}
+	}
+	return frameBound{most: most, small: framesize.Small(most)}
+}
+
+// excludes reports whether a message would come in a frame that the connection does not take.
+func (b *frameBound) excludes(m *agora.Message) bool {
+	return len(m.Body) > b.small && framesize.Of(m) > b.most
+}
+
+// skips reports whether a message of the mailbox is not given to the agent, which may have closed connections because of it.
+func (b *frameBound) skips(m *agora.Message) bool { return m.Seq == b.skip || b.excludes(m) }
+
+// leaveOut returns what stands in the place of a message that the agent can't take, and has its sender be told. It returns false where nothing does: of a stream
+// that the agent is given nothing of any more.
+func (s puller) leaveOut(peer agora.Address, m *agora.Message) (Delivery, bool) {
+	switch {
+	case m.Kind > agora.Reply:
+	case s.drops(peer, m):
+		return Delivery{}, false
+	case m.Part == agora.Whole:
+		s.refuseAnswer(peer, m)
+		s.receiptsOwed().undelivered(m)
+	default:
+		s.refuseStream(peer, m)
+	}
+	return Delivery{Message: gapFor(m)}, true
+}
+
+// gapFor returns the gap that stands in the place of a message.
+func gapFor(m *agora.Message) *agora.Message {
+	return &agora.Message{Kind: agora.Gap, To: m.To, N: m.Seq, Seq: m.Seq}
+}
+
+// refuseAnswer tells the agent that the answer to its request is one that it can't take, where a message is that.
+func (s puller) refuseAnswer(peer agora.Address, m *agora.Message) {
+	if m.Kind != agora.Reply || m.Meta.Parent == "" {
+		return
+	}
+	s.out.sender().Replied(peer, m.Meta.Parent)
+	s.conn.Notify(Notice{Kind: NoticeUnanswered, RequestID: m.Meta.Parent, To: peer, Err: errUndelivered})
+}
+
+// errUndelivered is what is told of a message that its receiver can't take.
+var errUndelivered = agora.Errorf(agora.MessageTooLarge, "the answer is larger than a frame that this connection takes")
+
+// refuseStream has nothing more of a stream be given to the agent, of which it can't take a part, and its sender be told.
+func (s puller) refuseStream(peer agora.Address, m *agora.Message) {
+	if m.Kind == agora.Request && m.Meta.Call != "" {
+		s.called(m)
+	}
+	s.incoming.cancel(streamKey{peer, m.Stream}, m.Seq-1)
+	o := s.receiptsOwed()
+	o.hold(m.Seq - 1)
+	refusal := agora.AbortBody{Code: agora.MessageTooLarge}.Message()
+	refusal.Kind, refusal.Part, refusal.Stream, refusal.ID = agora.Control, agora.Cancel, m.Stream, undeliveredKey(m.Seq)
+	refusal.From, refusal.To = s.claim.Agent, peer
+	seq := m.Seq
+	s.node.background(func() { o.release(o.refuseStream(refusal, seq), seq-1, seq) })
+}
+
+// refuseStream is that of a puller, done behind. It returns false where the session is over before.
+func (o *receiptQueue) refuseStream(refusal agora.Message, seq uint64) bool {
+	peer := refusal.To
+	return o.insist(func() error {
+		st := presence.Stream{Peer: peer.Agent, Stream: refusal.Stream, Seq: seq - 1}
+		if err := o.node.cfg.Presence.Lanes.Cancel(o.node.ctx, o.claim, st); err != nil {
+			return agora.AsError(err)
+		}
+		to, err := o.out.sender().Route(o.node.ctx, &refusal)
+		if err != nil {
+			return err
+		}
+		m, told := refusal, make(chan error, 1)
+		m.To = to
+		if err := o.out.sender().Send(o.node.ctx, m, relay.Options{Asker: relay.AskerFunc(func(t relay.Sent) { told <- t.Err })}); err != nil {
+			return err
+		}
+		select {
+		case err = <-told:
+		case <-o.node.ctx.Done():
+			return agora.AsError(o.node.ctx.Err())
+		}
+		if err == nil {
+			o.out.sender().Cut(to.Space, m.Stream)
+		}
+		return err
+	})
+}
+
+// undelivered has the sender of a whole message be told that the agent is not given it: who called and waits for an answer, in its box.
+func (o *receiptQueue) undelivered(m *agora.Message) {
+	switch {
+	case m.From == "" || approval.IsBox(m.Meta.Call): // an approval comes to an end by itself
+	case m.Kind == agora.Request && m.Meta.Call != "":
+		o.hold(m.Seq - 1)
+		abort := agora.AbortBody{Code: agora.MessageTooLarge}.Message()
+		abort.Kind, abort.To = agora.Control, agora.ToBox(o.claim.Tenant, m.Meta.Call, m.From)
+		box, seq := m.Meta.Call, m.Seq
+		o.node.background(func() {
+			o.release(o.insist(func() error {
+				_, err := o.node.relay.Post(o.node.ctx, "", "call-over/"+box, abort)
+				return err
+			}), seq-1, seq)
+		})
+	default:
+		what := subject{id: ClientID(m.ID), n: m.N, at: m.Seq}
+		if m.N > 0 {
+			what.session = m.Session
+		}
+		o.mu.Lock()
+		a, first := o.enter(m.From, what, agora.Undelivered, m.Seq)
+		o.mu.Unlock()
+		if to := m.From; first {
+			o.node.background(func() { o.flush(to, a) })
+		}
+	}
+}
+
+// insist does something, again while it is refused for the moment, and reports whether it came to an end before the session did.
+func (o *receiptQueue) insist(do func() error) bool {
+	for {
+		if err := do(); !forNow(err) {
+			return o.node.ctx.Err() == nil
+		}
+		if o.life.ended() || !pause.For(o.node.ctx, time.Second) {
+			return false
+		}
+	}
+}
+
+// leaveOutEvent returns what stands in the place of an event that the agent can't take. Of one that is streamed it is given nothing more. Its publisher is not told: members
+// come and go, and none of them decides what may be said to the others.
+func (s puller) leaveOutEvent(p *subscription, e *spaces.Event) Delivery {
+	if e.Kind == agora.Event && e.Part != agora.Whole {
+		st := presence.Stream{Peer: agora.AgentID(spaceMark + e.To.Space), Stream: e.Stream, Seq: e.Seq - 1}
+		s.incoming.cancel(streamKey{e.To, e.Stream}, st.Seq)
+		s.node.background(func() {
+			// Should it fail, only an agent that comes back behind the gap would be given the rest.
+			if err := s.node.cfg.Presence.Lanes.Cancel(s.node.ctx, s.claim, st); err != nil {
+				s.node.cfg.Log.Debug("an event that was left out is not noted", "agent", s.claim.Agent, "err", err)
+			}
+		})
+	}
+	return Delivery{Event: &spaces.Event{Message: *gapFor(&e.Message), Stamp: e.Stamp}, sub: p}
+}
