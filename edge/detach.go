@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora/edge/admission"
@@ -18,9 +19,10 @@ const closeTime = 5 * time.Second
 
 // departure is how far a session that has stopped is detached. mu is held while it is, which blocks.
 type departure struct {
-	mu         lock.Mutex // held while the session goes, and guards the fields below
-	done       bool       // nothing of the session is left here
-	incomplete bool       // it has gone, and parts were given up
+	balked     atomic.Pointer[Place] // see Ending.Largest; nil for none
+	mu         lock.Mutex            // held while the session goes, and guards the fields below
+	done       bool                  // nothing of the session is left here
+	incomplete bool                  // it has gone, and parts were given up
 }
 
 // leaver detaches a session.
@@ -140,6 +142,9 @@ func (s leaver) flush(ctx context.Context) error {
 // was under way has ended.
 func (s leaver) persistDetach(ctx context.Context) error {
 	p, at := s.node.cfg.Presence, s.lastPosition(ctx)
+	if err := s.noteBalk(ctx); err != nil {
+		return err
+	}
 	if err := s.lose(ctx, at); err != nil {
 		return err
 	}
@@ -173,6 +178,15 @@ func (s leaver) persistDetach(ctx context.Context) error {
 		}
 	})
 	return gaveUp(flushed)
+}
+
+// noteBalk has presence know by which delivery the agent has closed its connection, where that is not known to have arrived.
+func (s leaver) noteBalk(ctx context.Context) error {
+	at := s.departure.balked.Load()
+	if at == nil || s.cursor.hasArrived(*at) {
+		return nil
+	}
+	return s.node.cfg.Presence.Sessions.Balked(ctx, s.claim, presence.Balk{Space: at.Space, Seq: at.Seq})
 }
 
 // lose says to presence that the socket is gone, and where the agent stands.
@@ -249,5 +263,8 @@ func (s leaver) flushAndRelease(ctx context.Context) (clean bool, err error) {
 		return false, ctx.Err() // still under way: the asker comes again
 	}
 	clean = flushed == nil
+	if err := s.noteBalk(ctx); err != nil {
+		return false, err
+	}
 	return clean, s.node.cfg.Presence.Sessions.HandedOver(ctx, s.claim, s.position(), s.cursor.spacePositions(), !clean)
 }

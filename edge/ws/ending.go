@@ -22,10 +22,22 @@ func (c *conn) because(why edge.Cause, code int) {
 // ending is how the connection went. mu is held.
 func (c *conn) ending() edge.Ending {
 	c.because(edge.Lost, 0)
-	return edge.Ending{
+	e := edge.Ending{
 		Cause: c.why, Code: int(c.code), FramesIn: c.traffic.framesIn, BytesIn: c.traffic.bytesIn,
 		FramesOut: c.traffic.framesOut + c.out.queued, BytesOut: c.traffic.bytesOut,
 	}
+	if c.balked {
+		e.Largest = c.out.largestAt
+	}
+	return e
+}
+
+// placeOf returns where a delivery stands.
+func placeOf(d *edge.Delivery) edge.Place {
+	if d.Event != nil {
+		return edge.Place{Space: d.Event.To.Space, Seq: d.Event.Seq}
+	}
+	return edge.Place{Seq: d.Message.Seq}
 }
 
 // sampled is of how many frames one is timed.

@@ -154,3 +154,70 @@ func TestAnAnswerThatIsTooLargeForWhoAsksIsAnError(t *testing.T) {
 	b.Send(`{"type":"card.get","id":"c","to":"a"}`)
 	b.Expect(`{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"c"}`)
 }
+
+// A client without a token comes back to another edge each time, and closes the connection at the frame that is more than it takes.
+func TestAFrameThatClosesTwoConnectionsIsAGapInTheThird(t *testing.T) {
+	t.Parallel()
+	for _, k := range []struct{ name, frame, gap string }{
+		{"a message", `{"type":"send","id":"%s","to":"b","payload":"%s"}`, `{"type":"gap","from_seq":"<any>","to_seq":"<any>"}`},
+		{"an event", `{"type":"space.publish","id":"%s","space":"s","data":{"other":"%s"}}`, `{"type":"gap","from_seq":"<any>","to_seq":"<any>","space":"s"}`},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			c := agoratest.Start(t, agoratest.Options{Edges: 3})
+			comes := func(k int, id string) *agoratest.Client {
+				m := agoratest.Connect(t, agoratest.Direct{}, c.URL(k), "agent_id="+id, nil)
+				m.Expect(`{"type":"agent.registered"}`)
+				return m
+			}
+			a, b := comes(0, "a"), comes(0, "b")
+			for _, m := range []*agoratest.Client{a, b} {
+				m.Send(`{"type":"space.join","id":"j","space":"s"}`)
+				m.Await(`{"type":"space.joined"}`)
+			}
+			for _, text := range []string{"small", strings.Repeat("x", 50_000), "behind"} {
+				a.Send(fmt.Sprintf(k.frame, text[:5], text))
+			}
+			gaps := 0
+			hears := func() (large bool) {
+				for f := b.Take("a frame"); !strings.Contains(string(f), `"behind"`); f = b.Take("a frame") {
+					large = large || len(f) > 50_000
+					if f.Match(k.gap) == "" {
+						gaps++
+					}
+				}
+				return large
+			}
+			for i := range 2 {
+				if !hears() || gaps > 0 {
+					t.Fatalf("connection %d is not given the frame", i)
+				}
+				b.Close(1009)
+				b = comes(i+1, "b")
+			}
+			if hears() || gaps != 1 {
+				t.Errorf("the third connection is told %d gaps, want 1, and no frame that it can't take", gaps)
+			}
+			if k.name == "a message" {
+				a.Await(`{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"xxxxx","to":"b"}`)
+			}
+		})
+	}
+}
+
+// What a client was given that closes its connections for another reason comes again.
+func TestAFrameThatClosesNoConnectionIsNotLeftOut(t *testing.T) {
+	t.Parallel()
+	c := agoratest.Start(t, agoratest.Options{Edges: 2})
+	a := agoratest.Connect(t, agoratest.Direct{}, c.URL(0), "agent_id=a", nil)
+	b := agoratest.Connect(t, agoratest.Direct{}, c.URL(1), "agent_id=b", nil)
+	b.Expect(`{"type":"agent.registered"}`)
+	a.Send(`{"type":"send","id":"x","to":"b","payload":"one"}`)
+	b.Expect(`{"type":"message","payload":"one"}`)
+	b.Close(1009)
+	for range 3 {
+		b = agoratest.Connect(t, agoratest.Direct{}, c.URL(1), "agent_id=b", nil)
+		b.Await(`{"type":"message","payload":"one"}`)
+		b.Close(3000)
+	}
+}

@@ -30,9 +30,13 @@ type outbox struct {
 	waiting bool // a pull failed, and is tried again in a moment
 	pulling bool // the writer waits within a pull, as next to which another one writes: see beside.go
 	most    int  // bytes of a frame that the peer takes
-	called  bool // that one is due
-	beside  bool // it writes
-	news    bool // there may be receipts that it has not queued
+
+	largest   int        // bytes of the largest delivery so far: the writing goroutine's, like the next
+	largestAt edge.Place //
+
+	called bool // that one is due
+	beside bool // it writes
+	news   bool // there may be receipts that it has not queued
 }
 
 // Wake is called by the session when Pull has something.
@@ -174,6 +178,7 @@ func (c *conn) answerClose(code int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closing {
+		c.balked = code == frame.CloseTooBig
 		c.goodbye = code == frame.CloseNormal || code == frame.CloseAway || code == frame.CloseNoStatus
 		if c.goodbye {
 			c.because(edge.Goodbye, code)

@@ -107,7 +107,10 @@ func (o *outbox) pull(s *edge.Session, w *writer) *buffer.Buffer {
 	o.mu.Unlock()
 	for i := range ds {
 		o.verbs.learns(&ds[i])
-		out.B = appendDelivery(out.B, &ds[i])
+		at := len(out.B)
+		if out.B = appendDelivery(out.B, &ds[i]); len(out.B)-at > o.largest {
+			o.largest, o.largestAt = len(out.B)-at, placeOf(&ds[i])
+		}
 	}
 	s.Queued()
 	o.door.stats.FramesOut.Add(int64(len(ds)))
