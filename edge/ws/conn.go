@@ -33,7 +33,6 @@ type conn struct {
 	busy    bool       // a verb runs, or waits for room: the socket is not read
 	closing bool       // the close frame is queued, or the socket is gone: nothing is queued any more
 	goodbye bool       // the agent said that it leaves
-	balked  bool       // the peer said that a frame was larger than it takes
 	broken  bool       // the peer broke the protocol: it is not parsed any further
 	settled bool       // the session knows that the socket is gone
 	why     edge.Cause // the connection ends; zero while it does not

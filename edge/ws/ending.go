@@ -26,7 +26,7 @@ func (c *conn) ending() edge.Ending {
 		Cause: c.why, Code: int(c.code), FramesIn: c.traffic.framesIn, BytesIn: c.traffic.bytesIn,
 		FramesOut: c.traffic.framesOut + c.out.queued, BytesOut: c.traffic.bytesOut,
 	}
-	if c.balked {
+	if c.out.balked {
 		e.Largest = c.out.largestAt
 	}
 	return e

@@ -31,6 +31,7 @@ type outbox struct {
 	pulling bool // the writer waits within a pull, as next to which another one writes: see beside.go
 	most    int  // bytes of a frame that the peer takes
 
+	balked    bool       // the peer has closed the connection as a frame was larger than it takes
 	largest   int        // bytes of the largest delivery so far: the writing goroutine's, like the next
 	largestAt edge.Place //
 
@@ -178,7 +179,7 @@ func (c *conn) answerClose(code int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closing {
-		c.balked = code == frame.CloseTooBig
+		c.out.balked = code == frame.CloseTooBig
 		c.goodbye = code == frame.CloseNormal || code == frame.CloseAway || code == frame.CloseNoStatus
 		if c.goodbye {
 			c.because(edge.Goodbye, code)
