@@ -79,7 +79,7 @@ func (o *receiptQueue) arrived(m *agora.Message) {
 	switch {
 	case m.Kind == agora.Receipt:
 		return
-	case m.Kind <= agora.Reply && o.bound.skips(m):
+	case m.Kind <= agora.Reply && o.bound.excludes(m):
 		if m.Part == agora.Whole {
 			o.undelivered(m)
 		}

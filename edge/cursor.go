@@ -34,9 +34,8 @@ type cursor struct {
 // subscription is a session's in a space, and how far the agent has got there.
 type subscription struct {
 	*spaces.Place
-	skip    uint64 // position of the event by which connections were closed: it is not given to the agent; 0 for none
-	queued  bool   // stands in the cursor's ready list
-	counted bool   // among the memberships of its owner
+	queued  bool // stands in the cursor's ready list
+	counted bool // among the memberships of its owner
 
 	acked     uint64 // known to have arrived
 	written   uint64 // written to the socket

@@ -186,7 +186,7 @@ func (s leaver) noteBalk(ctx context.Context) error {
 	if at == nil || s.cursor.hasArrived(*at) {
 		return nil
 	}
-	return s.node.cfg.Presence.Sessions.Balked(ctx, s.claim, presence.Balk{Space: at.Space, Seq: at.Seq})
+	return s.node.cfg.Presence.Sessions.Balked(ctx, s.claim, presence.Balk{Space: at.Space, Seq: at.Seq, Size: at.size})
 }
 
 // lose says to presence that the socket is gone, and where the agent stands.

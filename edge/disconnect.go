@@ -21,6 +21,7 @@ type Ending struct {
 type Place struct {
 	Space string // in whose log; empty: in the mailbox
 	Seq   uint64 // 0 for nowhere
+	size  int    // as which its frame is measured
 }
 
 // Report takes note of how the connection went. The door calls it once, before Closed.

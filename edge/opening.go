@@ -31,16 +31,14 @@ func (n *Node) newOpening(a *Actor, h Hello, req presence.ClaimRequest, c presen
 		since: n.cfg.Broker.Now().UnixNano(),
 	}}
 	s.out.binding = &s.binding
-	s.mailbox.bound = newFrameBound(h.MaxFrame)
-	if b := rec.Balk; b.Times >= balks && b.Space == "" {
-		s.mailbox.bound.skip = b.Seq
+	most := h.MaxFrame
+	if rec.Takes > 0 && most >= n.cfg.Limits.Frame { // what it says counts before what it has shown
+		most = min(most, rec.Takes)
 	}
+	s.mailbox.bound = newFrameBound(most)
 	s.profile.card = cardOf(req.Card)
 	return &opening{Session: s, hello: h, rec: rec}
 }
-
-// balks is by how many closed connections in a row an agent shows that it does not take what it was given. One may have been chance.
-const balks = 2
 
 // start wires the session up; it stays silent until Begin.
 func (s *opening) start() {

@@ -149,7 +149,7 @@ func (s puller) pullEvents(ctx context.Context, max int, reads func()) (taken in
 			taken++
 			switch {
 			case s.drops(e.To, &e.Message) || blind && e.Kind == agora.Roster:
-			case e.Seq == p.skip || s.mailbox.bound.excludes(&e.Message):
+			case s.mailbox.bound.excludes(&e.Message):
 				s.mailbox.pulled = append(s.mailbox.pulled, s.leaveOutEvent(p, e))
 			default:
 				s.mailbox.pulled = append(s.mailbox.pulled, Delivery{Event: e, sub: p})
@@ -180,7 +180,7 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Receipt && !s.concerns(m) {
 		return Delivery{}, false
 	}
-	if s.mailbox.bound.skips(m) {
+	if s.mailbox.bound.excludes(m) {
 		return s.leaveOut(s.peer(m.From), m)
 	}
 	if m.Kind == agora.Receipt {

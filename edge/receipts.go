@@ -2,7 +2,6 @@ package edge
 
 import (
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -286,6 +285,10 @@ func (o *receiptQueue) flush(to agora.AgentID, a *senderReceipts) {
 		}
 		m := r.message()
 		m.From, m.To = o.claim.Agent, o.peer(to)
+		if r.tier == agora.Undelivered {
+			o.node.background(func() { answered(o.post(m, r.what.at)) })
+			continue
+		}
 		if err := o.out.sender().Send(o.node.ctx, m, relay.Options{Asker: relay.AskerFunc(func(t relay.Sent) { answered(t.Err) })}); err != nil {
 			answered(err)
 		} else {
@@ -333,10 +336,14 @@ type receipt struct {
 	tier agora.Receipts
 }
 
-// drain empties the account. What was not delivered comes first: a receipt of what is behind it would speak of it, too.
+// drain empties the account; but what was not delivered comes first, alone: a receipt of what is behind it would speak of it, too.
 func (a *senderReceipts) drain() (due []receipt) {
-	for _, what := range a.not {
-		due = append(due, receipt{what, agora.Undelivered})
+	if len(a.not) > 0 {
+		for _, what := range a.not {
+			due = append(due, receipt{what, agora.Undelivered})
+		}
+		a.not, a.sent = nil, a.low
+		return due
 	}
 	for _, t := range a.ids {
 		due = append(due, receipt{subject{id: t.name}, t.tier})
@@ -348,7 +355,7 @@ func (a *senderReceipts) drain() (due []receipt) {
 		due = append(due, receipt{subject{stream: t.name, index: index}, t.tier})
 	}
 	a.low, a.sent = 0, a.low
-	a.not, a.ids = nil, nil
+	a.ids = nil
 	clear(a.n)
 	clear(a.at)
 	return due
@@ -357,14 +364,5 @@ func (a *senderReceipts) drain() (due []receipt) {
 // message is the receipt as it is sent.
 func (r receipt) message() agora.Message {
 	w := r.what
-	m := agora.ReceiptBody{Tier: r.tier, ID: w.id, Session: w.session, N: w.n, Stream: w.stream, Index: w.index}.Message()
-	if r.tier == agora.Undelivered { // said again it is the same
-		m.ID = undeliveredKey(w.at)
-	}
-	return m
-}
-
-// undeliveredKey is the key of what is told of a message of the mailbox that was not delivered.
-func undeliveredKey(seq uint64) string {
-	return reserved + "undelivered/" + strconv.FormatUint(seq, 10)
+	return agora.ReceiptBody{Tier: r.tier, ID: w.id, Session: w.session, N: w.n, Stream: w.stream, Index: w.index}.Message()
 }

@@ -127,9 +127,6 @@ func (s member) openSubscriptions(o *opening) {
 			w.Since = rec.Card.RegisteredAt
 		}
 		p := &subscription{resumed: true}
-		if b := rec.Balk; b.Times >= balks && b.Space == name {
-			p.skip = b.Seq
-		}
 		s.subscribe(p, s.node.hub.Open(s.claim.Tenant, name, s.claim.Agent, w, func() { s.subscriptionReady(p) }), w.After)
 	}
 }

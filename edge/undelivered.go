@@ -1,12 +1,12 @@
 package edge
 
 import (
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/approval"
-	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/framesize"
 	"github.com/agora-relay/agora/internal/pause"
 	"github.com/agora-relay/agora/presence"
@@ -17,9 +17,8 @@ import (
 
 // frameBound is which frames a connection does not take.
 type frameBound struct {
-	most  int    // bytes of a frame
-	small int    // bytes of a body that need not be measured
-	skip  uint64 // position in the mailbox of the message by which connections were closed; 0 for none
+	most  int // bytes of a frame
+	small int // bytes of a body that need not be measured
 }
 
 // newFrameBound returns the bound of a connection that takes frames of most bytes; 0 for any.
@@ -34,9 +33,6 @@ func newFrameBound(most int) frameBound {
 func (b *frameBound) excludes(m *agora.Message) bool {
 	return len(m.Body) > b.small && framesize.Of(m) > b.most
 }
-
-// skips reports whether a message of the mailbox is not given to the agent, which may have closed connections because of it.
-func (b *frameBound) skips(m *agora.Message) bool { return m.Seq == b.skip || b.excludes(m) }
 
 // leaveOut returns what stands in the place of a message that the agent can't take, and has its sender be told. It returns false where nothing does: of a stream
 // that the agent is given nothing of any more.
@@ -80,39 +76,35 @@ func (s puller) refuseStream(peer agora.Address, m *agora.Message) {
 	o := s.receiptsOwed()
 	o.hold(m.Seq - 1)
 	refusal := agora.AbortBody{Code: agora.MessageTooLarge}.Message()
-	refusal.Kind, refusal.Part, refusal.Stream, refusal.ID = agora.Control, agora.Cancel, m.Stream, undeliveredKey(m.Seq)
-	refusal.From, refusal.To = s.claim.Agent, peer
+	refusal.Kind, refusal.Part, refusal.Stream, refusal.From, refusal.To = agora.Control, agora.Cancel, m.Stream, s.claim.Agent, peer
 	seq := m.Seq
-	s.node.background(func() { o.release(o.refuseStream(refusal, seq), seq-1, seq) })
+	s.node.background(func() {
+		o.release(o.insist(func() error { return o.refuseStream(refusal, seq) }), seq-1, seq)
+	})
 }
 
-// refuseStream is that of a puller, done behind. It returns false where the session is over before.
-func (o *receiptQueue) refuseStream(refusal agora.Message, seq uint64) bool {
-	peer := refusal.To
-	return o.insist(func() error {
-		st := presence.Stream{Peer: peer.Agent, Stream: refusal.Stream, Seq: seq - 1}
-		if err := o.node.cfg.Presence.Lanes.Cancel(o.node.ctx, o.claim, st); err != nil {
-			return agora.AsError(err)
-		}
-		to, err := o.out.sender().Route(o.node.ctx, &refusal)
-		if err != nil {
-			return err
-		}
-		m, told := refusal, make(chan error, 1)
-		m.To = to
-		if err := o.out.sender().Send(o.node.ctx, m, relay.Options{Asker: relay.AskerFunc(func(t relay.Sent) { told <- t.Err })}); err != nil {
-			return err
-		}
-		select {
-		case err = <-told:
-		case <-o.node.ctx.Done():
-			return agora.AsError(o.node.ctx.Err())
-		}
-		if err == nil {
-			o.out.sender().Cut(to.Space, m.Stream)
-		}
+// refuseStream is that of a puller, done behind.
+func (o *receiptQueue) refuseStream(refusal agora.Message, seq uint64) error {
+	st := presence.Stream{Peer: refusal.To.Agent, Stream: refusal.Stream, Seq: seq - 1}
+	if err := o.node.cfg.Presence.Lanes.Cancel(o.node.ctx, o.claim, st); err != nil {
+		return agora.AsError(err)
+	}
+	to, err := o.out.sender().Route(o.node.ctx, &refusal)
+	if err != nil {
 		return err
-	})
+	}
+	refusal.To = to
+	if err := o.post(refusal, seq); err != nil {
+		return err
+	}
+	o.out.sender().Cut(to.Space, refusal.Stream)
+	return nil
+}
+
+// post has a sender be told what became of a message of the mailbox: once, however often and wherever that is done within the time for which the log knows what it has stored.
+func (o *receiptQueue) post(m agora.Message, seq uint64) error {
+	_, err := o.node.relay.Post(o.node.ctx, o.actor.Principal().Name, fmt.Sprintf("undelivered/%s/%d", o.claim.Agent, seq), m)
+	return err
 }
 
 // undelivered has the sender of a whole message be told that the agent is not given it: who called and waits for an answer, in its box.

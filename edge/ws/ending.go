@@ -32,14 +32,6 @@ func (c *conn) ending() edge.Ending {
 	return e
 }
 
-// placeOf returns where a delivery stands.
-func placeOf(d *edge.Delivery) edge.Place {
-	if d.Event != nil {
-		return edge.Place{Space: d.Event.To.Space, Seq: d.Event.Seq}
-	}
-	return edge.Place{Seq: d.Message.Seq}
-}
-
 // sampled is of how many frames one is timed.
 const sampled = 16
 

@@ -221,3 +221,47 @@ func TestAFrameThatClosesNoConnectionIsNotLeftOut(t *testing.T) {
 		b.Close(3000)
 	}
 }
+
+// Frames that are larger than a client takes come one behind the other: each closes two connections at most, and its sender is told once.
+func TestAClientGetsPastManyFramesThatItCanNotTake(t *testing.T) {
+	t.Parallel()
+	c := agoratest.Start(t, agoratest.Options{Edges: 3})
+	a := agoratest.Connect(t, agoratest.Direct{}, c.URL(0), "agent_id=a", nil)
+	b := agoratest.Connect(t, agoratest.Direct{}, c.URL(0), "agent_id=b", nil)
+	b.Await(`{"type":"agent.registered"}`)
+	b.Close(3000)
+	for _, size := range []int{40_000, 50_000, 30_000, 20_000} {
+		a.Send(fmt.Sprintf(`{"type":"send","id":"%d","to":"b","payload":"%s"}`, size, strings.Repeat("x", size)))
+		a.Await(fmt.Sprintf(`{"type":"receipt","request_id":"%d"}`, size))
+	}
+	a.Send(`{"type":"send","to":"b","payload":"last"}`)
+	for k := 0; ; k++ {
+		if k > 8 {
+			t.Fatal("the client does not get to the last frame")
+		}
+		b = agoratest.Connect(t, agoratest.Direct{}, c.URL(k%3), "agent_id=b", nil)
+		f := b.Take("a frame")
+		for len(f) < 10_000 && f.Raw("payload") != `"last"` {
+			f = b.Take("a frame")
+		}
+		if len(f) < 10_000 {
+			break
+		}
+		b.Close(1009)
+	}
+	told := map[string]int{}
+	for len(told) < 4 {
+		if f := a.Take("an error"); f.Type() == "error" {
+			told[f.Text("request_id")]++
+		}
+	}
+	a.Send(`{"type":"send","id":"y","to":"b","payload":"y"}`)
+	for f := a.Take("a receipt"); f.Text("request_id") != "y"; f = a.Take("a receipt") {
+		told[f.Text("request_id")]++
+	}
+	for id, times := range told {
+		if times != 1 {
+			t.Errorf("of %s the sender is told %d times", id, times)
+		}
+	}
+}

@@ -109,7 +109,7 @@ func (o *outbox) pull(s *edge.Session, w *writer) *buffer.Buffer {
 		o.verbs.learns(&ds[i])
 		at := len(out.B)
 		if out.B = appendDelivery(out.B, &ds[i]); len(out.B)-at > o.largest {
-			o.largest, o.largestAt = len(out.B)-at, placeOf(&ds[i])
+			o.largest, o.largestAt = len(out.B)-at, ds[i].Place()
 		}
 	}
 	s.Queued()
