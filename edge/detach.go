@@ -3,7 +3,6 @@ package edge
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora/edge/admission"
@@ -19,10 +18,9 @@ const closeTime = 5 * time.Second
 
 // departure is how far a session that has stopped is detached. mu is held while it is, which blocks.
 type departure struct {
-	balked     atomic.Pointer[Place] // see Ending.Largest; nil for none
-	mu         lock.Mutex            // held while the session goes, and guards the fields below
-	done       bool                  // nothing of the session is left here
-	incomplete bool                  // it has gone, and parts were given up
+	mu         lock.Mutex // held while the session goes, and guards the fields below
+	done       bool       // nothing of the session is left here
+	incomplete bool       // it has gone, and parts were given up
 }
 
 // leaver detaches a session.
@@ -182,8 +180,8 @@ func (s leaver) persistDetach(ctx context.Context) error {
 
 // noteBalk has presence know by which delivery the agent has closed its connection, where that is not known to have arrived.
 func (s leaver) noteBalk(ctx context.Context) error {
-	at := s.departure.balked.Load()
-	if at == nil || s.cursor.hasArrived(*at) {
+	at, did := s.node.sessions.balkedAt(s.Session)
+	if !did || s.cursor.hasArrived(at) {
 		return nil
 	}
 	return s.node.cfg.Presence.Sessions.Balked(ctx, s.claim, presence.Balk{Space: at.Space, Seq: at.Seq, Size: at.size})

@@ -27,7 +27,7 @@ type Place struct {
 // Report takes note of how the connection went. The door calls it once, before Closed.
 func (s *Session) Report(e Ending) {
 	if e.Largest.Seq > 0 {
-		s.departure.balked.Store(&e.Largest)
+		s.node.sessions.balks(s, e.Largest)
 	}
 	why := s.life.leaves(e.Cause)
 	s.node.stats.ended[why].Add(1)

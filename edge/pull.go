@@ -177,14 +177,11 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 		}
 		return Delivery{Message: m}, true
 	}
-	if m.Kind == agora.Receipt && !s.concerns(m) {
+	if m.Kind == agora.Receipt && !s.concerned(m) {
 		return Delivery{}, false
 	}
 	if s.mailbox.bound.excludes(m) {
 		return s.leaveOut(s.peer(m.From), m)
-	}
-	if m.Kind == agora.Receipt {
-		s.noAnswer(m)
 	}
 	if m.Meta.Call != "" && !s.called(m) {
 		return Delivery{}, false
@@ -212,13 +209,6 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 	return Delivery{
 		Message: m, Redelivered: s.mailbox.redelivered(m), DeadlineMS: s.untilDeadline(m), span: s.node.cfg.Tracer.Deliver(m),
 	}, true
-}
-
-// noAnswer has no answer be waited for any more to a request that its receiver is not given, where a receipt says that.
-func (s puller) noAnswer(receipt *agora.Message) {
-	if r, err := receipt.ReceiptBody(); err == nil && r.Tier == agora.Undelivered {
-		s.out.sender().Undelivered(s.peer(receipt.From), r.ID)
-	}
 }
 
 // drops reports whether a part is of a stream that the agent has cancelled, and takes note of what it begins or ends.
@@ -252,10 +242,17 @@ func (b *binding) untilDeadline(m *agora.Message) int64 {
 	return max(1, m.Meta.Deadline.Sub(b.node.cfg.Broker.Now()).Milliseconds())
 }
 
-// concerns reports whether a receipt says something to this session: it can be read, and is of no number of a session that is over.
-func (b *binding) concerns(receipt *agora.Message) bool {
+// concerned reports whether a receipt says something to this session: it can be read, and is of no number of a session that is over. Where it says that
+// a request is not given to its receiver, no answer to that is waited for any more.
+func (s puller) concerned(receipt *agora.Message) bool {
 	r, err := receipt.ReceiptBody()
-	return err == nil && (r.Session == "" || r.Session == b.claim.Session)
+	if err != nil || r.Session != "" && r.Session != s.claim.Session {
+		return false
+	}
+	if r.Tier == agora.Undelivered {
+		s.out.sender().Undelivered(s.peer(receipt.From), r.ID)
+	}
+	return true
 }
 
 // Written takes note that what the last Pull returned has been written, if it returned anything: also of a session whose

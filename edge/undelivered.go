@@ -15,23 +15,20 @@ import (
 
 // A message that the agent can't take is not given to it: a gap stands in its place, and its sender is told, so that nobody waits for it.
 
-// frameBound is which frames a connection does not take.
-type frameBound struct {
-	most  int // bytes of a frame
-	small int // bytes of a body that need not be measured
-}
+// frameBound is how many bytes a frame has at most that a connection takes.
+type frameBound int32
 
 // newFrameBound returns the bound of a connection that takes frames of most bytes; 0 for any.
 func newFrameBound(most int) frameBound {
 	if most <= 0 {
-		return frameBound{most: math.MaxInt, small: math.MaxInt}
+		most = math.MaxInt32
 	}
-	return frameBound{most: most, small: framesize.Small(most)}
+	return frameBound(min(most, math.MaxInt32))
 }
 
 // excludes reports whether a message would come in a frame that the connection does not take.
-func (b *frameBound) excludes(m *agora.Message) bool {
-	return len(m.Body) > b.small && framesize.Of(m) > b.most
+func (b frameBound) excludes(m *agora.Message) bool {
+	return !framesize.Fits(len(m.Body), int(b)) && framesize.Of(m) > int(b)
 }
 
 // leaveOut returns what stands in the place of a message that the agent can't take, and has its sender be told. It returns false where nothing does: of a stream
@@ -45,6 +42,9 @@ func (s puller) leaveOut(peer agora.Address, m *agora.Message) (Delivery, bool) 
 		s.refuseAnswer(peer, m)
 		s.receiptsOwed().undelivered(m)
 	default:
+		if m.Part == agora.Start {
+			s.refuseAnswer(peer, m)
+		}
 		s.refuseStream(peer, m)
 	}
 	return Delivery{Message: gapFor(m)}, true

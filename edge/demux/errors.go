@@ -20,6 +20,9 @@ var (
 // ending returns the error that a part means which ends a stream, or a request, for other reasons than that all was said.
 func ending(m *agora.Message) *agora.Error {
 	if m.Part == agora.Cancel {
+		if m.Kind == agora.Control && m.AbortBody().Code == agora.MessageTooLarge {
+			return agora.Errorf(agora.MessageTooLarge, "the receiver takes no frame as large as one of it would come in")
+		}
 		return &agora.Error{Code: agora.StreamAborted, Message: "cancelled by the peer", Cause: ErrCancelled}
 	}
 	return agora.Errorf(cmp.Or(m.AbortBody().Code, agora.StreamAborted), "given up by the cluster")

@@ -44,7 +44,7 @@ type conn struct {
 // newConn returns a connection of a door that has no socket yet.
 func newConn(d *Door, a edge.Admission) *conn {
 	c := &conn{door: d, Admission: a}
-	c.in.conn, c.verbs.conn, c.out.conn, c.out.most = c, c, c, d.node.frame
+	c.in.conn, c.verbs.conn, c.out.conn = c, c, c
 	return c
 }
 

@@ -26,8 +26,8 @@ func (c *conn) ending() edge.Ending {
 		Cause: c.why, Code: int(c.code), FramesIn: c.traffic.framesIn, BytesIn: c.traffic.bytesIn,
 		FramesOut: c.traffic.framesOut + c.out.queued, BytesOut: c.traffic.bytesOut,
 	}
-	if c.out.balked {
-		e.Largest = c.out.largestAt
+	if c.out.balked && c.out.sizes != nil {
+		e.Largest = c.out.sizes.at
 	}
 	return e
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/buffer"
 	"github.com/agora-relay/agora/internal/pump"
+	"github.com/agora-relay/agora/wire"
 )
 
 const (
@@ -108,8 +109,8 @@ func (o *outbox) pull(s *edge.Session, w *writer) *buffer.Buffer {
 	for i := range ds {
 		o.verbs.learns(&ds[i])
 		at := len(out.B)
-		if out.B = appendDelivery(out.B, &ds[i]); len(out.B)-at > o.largest {
-			o.largest, o.largestAt = len(out.B)-at, ds[i].Place()
+		if out.B = appendDelivery(out.B, &ds[i]); len(out.B)-at > wire.MinMaxFrame { // smaller ones every client takes
+			o.large(len(out.B)-at, &ds[i])
 		}
 	}
 	s.Queued()

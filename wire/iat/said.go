@@ -119,7 +119,7 @@ func appendReceipt(dst []byte, m *agora.Message, d Delivery) []byte {
 	case r.Stream != "":
 		dst = rawjson.AppendString(append(dst, `,"stream":`...), r.Stream)
 		dst = strconv.AppendUint(append(dst, `,"index":`...), uint64(r.Index), 10)
-	default:
+	case r.N > 0:
 		dst = strconv.AppendUint(append(dst, `,"n":`...), r.N, 10)
 	}
 	return append(dst, `}}`...)
