@@ -13,17 +13,24 @@ type ReceiptBody struct {
 	Index   uint32   // all parts of Stream up to this one
 }
 
+// Undelivered is the Tier of a Receipt that says that a message will reach no other: its receiver takes no frame as large. It can't be asked for, and names one
+// message, by its ID, and by Session and N where it has a number; neither where its sender has given it no name.
+const Undelivered Receipts = 1 << 3
+
 // What a receipt names messages by. A number never changes its meaning: it stands in stored records.
 const (
 	byID = iota
 	byNumber
 	byIndex
+	byAll
 )
 
 // Message returns the Receipt, but for From and To.
 func (r ReceiptBody) Message() Message {
 	by, name, number := byte(byNumber), r.Session, r.N
 	switch {
+	case r.Tier == Undelivered:
+		by, name = byAll, r.ID
 	case r.ID != "":
 		by, name, number = byID, r.ID, 0
 	case r.Stream != "":
@@ -32,6 +39,9 @@ func (r ReceiptBody) Message() Message {
 	b := make([]byte, 0, 2+2*binary.MaxVarintLen64+len(name))
 	b = append(b, byte(r.Tier), by)
 	b = binary.AppendUvarint(appendCounted(b, name), number)
+	if by == byAll {
+		b = appendCounted(b, r.Session)
+	}
 	return Message{Kind: Receipt, Body: b, Media: MediaAgora}
 }
 
@@ -44,7 +54,13 @@ func (m *Message) ReceiptBody() (ReceiptBody, error) {
 	tier, by := Receipts(d.byte()), d.byte()
 	name, number := d.string(), d.uvarint()
 	r := ReceiptBody{Tier: tier}
+	if (tier == Undelivered) != (by == byAll) {
+		return r, errBody
+	}
 	switch by {
+	case byAll:
+		r.ID, r.N, r.Session = name, number, d.string()
+		return r, d.end()
 	case byID:
 		r.ID = name
 	case byNumber:

@@ -40,6 +40,7 @@ type Broker struct {
 	callbacks  callbackQueue
 	book       Book
 	edges      atomic.Int64 // that the cluster has
+	frames     frameBound
 
 	count counters
 }

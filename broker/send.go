@@ -112,6 +112,9 @@ func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) ledger.V
 		return ledger.Verdict{Err: ledger.Unavailable(nil)}
 	}
 	err, limit := record.CheckMeta(&e.m.Meta), l.b.MaxRecord()
+	if err == nil {
+		err = l.b.frames.check(&e.m)
+	}
 	if err == nil && size+record.OriginSize(record.Origin{Session: l.cfg.Session, From: l.cfg.From}) > limit {
 		err = jslog.TooLarge(limit)
 	}

@@ -38,6 +38,7 @@ type Config struct {
 	MaxBuffered int                          // bytes received and not yet taken, beyond which reading stops; 4 MiB
 	Patience    time.Duration                // how long what the edge refuses for the moment is sent again before it fails with UNAVAILABLE; 30s
 	Traceparent func(context.Context) string // the traceparent of the span in a context, as OpenTelemetry's propagation.TraceContext injects it: goes with what is sent under that context; nil: none does
+	MaxFrame    int                          // bytes of a frame that is taken, from 4096: in the place of what would come in a larger one comes a Gap, and its sender is told; 64 MiB, more than an edge sends by default
 	Stall       time.Duration                // how long an unread stream may hold up the others; 30s
 	Handlers    int                          // messages that Handle has in hand at a time; 16
 
@@ -103,6 +104,9 @@ func (c Config) withDefaults() Config {
 	c.Backoff.Max = max(cmp.Or(c.Backoff.Max, 10*time.Second), c.Backoff.Min)
 	c.MaxPending = cmp.Or(c.MaxPending, 1<<20)
 	c.MaxBuffered = cmp.Or(c.MaxBuffered, 4<<20)
+	if c.MaxFrame > 0 {
+		c.MaxFrame = max(c.MaxFrame, wire.MinMaxFrame)
+	}
 	c.Patience = cmp.Or(c.Patience, 30*time.Second)
 	c.Stall = cmp.Or(c.Stall, 30*time.Second)
 	c.Handlers = cmp.Or(c.Handlers, 16)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -153,7 +154,7 @@ func (c *connector) dial(ctx context.Context, url string) (*link, error) {
 		}
 		return nil, handshakeError(err, answer)
 	}
-	conn.SetReadLimit(maxAnswer)
+	conn.SetReadLimit(int64(cmp.Or(c.cfg.MaxFrame, maxAnswer)))
 	l := &link{conn: conn, heartbeat: defaultHeartbeat, agent: answer.Header.Get(agentHeader)}
 	if err := c.register(ctx, l); err != nil {
 		conn.Close()
@@ -215,7 +216,7 @@ func (c *connector) registration() *wire.Frame {
 	c.counter++
 	q := &wire.Frame{
 		Type: "agent.register", ID: "register-" + strconv.FormatUint(c.counter, 10), Agent: c.card.Load(),
-		ResumeToken: c.token, Receipts: agora.Stored,
+		ResumeToken: c.token, Receipts: agora.Stored, MaxFrame: uint64(c.cfg.MaxFrame),
 	}
 	c.checkpoints.state(q)
 	return q

@@ -155,6 +155,12 @@ func (d *dispatcher) fault(f *wire.Frame) {
 	if err.Code == agora.RateLimited && err.Passes() && f.N > 0 {
 		d.out.overRate(to, f.N)
 	}
+	if f.Seq > 0 && f.From == "" { // it comes through the mailbox: what was stored is not given to its receiver
+		n := f.N
+		d.mail.pass(f)
+		f.N = n
+		d.out.undelivered(to, n, err)
+	}
 	switch key := (outKey{to, f.StreamID + f.EventID}); {
 	case f.From != "": // of a stream or request that comes in; a request of ours fails with its addressee in to
 		d.deliver(f, err)
@@ -173,7 +179,9 @@ func (d *dispatcher) fault(f *wire.Frame) {
 	case err.Code == agora.MessageTooLarge && d.out.refuseLargest(err):
 		return
 	}
-	d.log.Warn("error that concerns nothing under way", "err", err)
+	if f.Seq == 0 || f.N == 0 { // else whoever waited for a receipt was told
+		d.log.Warn("error that concerns nothing under way", "err", err)
+	}
 }
 
 // failOut fails a stream that goes out; it returns false when there is none.

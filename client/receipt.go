@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -21,6 +22,7 @@ type watch struct {
 	reached agora.Receipts
 	tiers   map[agora.Receipts]chan struct{} // closed when the tier is reached
 	over    chan struct{}                    // closed when no receipt can come any more
+	err     error                            // why, of over; nil where the session has ended
 }
 
 func newWatch(asked agora.Receipts) *watch {
@@ -72,6 +74,24 @@ func (o *outbox) reached(agent string, n uint64, tier agora.Receipts) {
 	})
 }
 
+// undelivered takes the word that a message to an agent, of number n, is not given to it.
+func (o *outbox) undelivered(to laneKey, n uint64, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.lanes[to]
+	if l == nil {
+		return
+	}
+	l.watches = slices.DeleteFunc(l.watches, func(f *frame) bool {
+		if f.n != n {
+			return false
+		}
+		f.watch.err = err
+		close(f.watch.over)
+		return true
+	})
+}
+
 // complete reports whether every tier that was asked for is reached.
 func (w *watch) complete() bool {
 	for t := range w.tiers {
@@ -108,7 +128,7 @@ func (p *Pending) Reached() agora.Receipts {
 }
 
 // WaitFor waits until the message has reached a tier, which its [SendOptions] named or which is Stored, and returns nil then. Its errors are those of Wait, that of ctx,
-// and [ErrUnknown] where the session has ended, so that no receipt comes any more. INVALID_REQUEST where the tier was not asked for.
+// MESSAGE_TOO_LARGE where its receiver takes no frame so large ([Config.MaxFrame]), and [ErrUnknown] where the session has ended, so that no receipt comes any more. INVALID_REQUEST where the tier was not asked for.
 func (p *Pending) WaitFor(ctx context.Context, tier agora.Receipts) error {
 	if err := p.Wait(ctx); err != nil || tier == agora.Stored {
 		return err
@@ -130,7 +150,7 @@ func (p *Pending) WaitFor(ctx context.Context, tier agora.Receipts) error {
 	case <-reached:
 		return nil
 	case <-p.f.watch.over:
-		return ErrUnknown
+		return cmp.Or(p.f.watch.err, ErrUnknown)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/agora-relay/agora"
@@ -101,4 +102,55 @@ func TestAReceivedMessageIsAcknowledgedWhenTheProgramSaysSo(t *testing.T) {
 	got[0].Ack()
 	got[0].Ack()
 	conn.acked("", 20)
+}
+
+func TestNoReceiptIsWaitedForOfWhatItsReceiverCanNotTake(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t)
+	c, conn := dial(t, p, Config{})
+	ctx := await.Context(t)
+	var sent [2]*Pending
+	for i := range sent {
+		var err error
+		if sent[i], err = c.SendAsync(ctx, "a", "x", SendOptions{Receipts: agora.Acked}); err != nil {
+			t.Fatal(err)
+		}
+		conn.stored(conn.expect("send"))
+		if err := sent[i].Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn.raw(`{"type":"error","code":"MESSAGE_TOO_LARGE","message":"no","to":"a","n":1,"seq":256}`)
+	conn.raw(`{"type":"receipt","to":"a","n":2,"status":"acked","seq":512}`)
+	if err := sent[1].WaitFor(ctx, agora.Acked); err != nil {
+		t.Errorf("the second one: %v", err)
+	}
+	if err := sent[0].WaitFor(ctx, agora.Acked); agora.AsError(err).Code != agora.MessageTooLarge {
+		t.Errorf("the first one: %v, want MESSAGE_TOO_LARGE", err)
+	}
+	conn.acked("", 512)
+}
+
+func TestTheLargestFrameIsSaidAtRegistration(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t)
+	dialled := async(func() (*Client, error) {
+		return Dial(await.Context(t), Config{URLs: []string{p.url}, Agent: "me", MaxFrame: 10_000})
+	})
+	conn := p.accept()
+	if f := conn.register(false); f.MaxFrame != 10_000 {
+		t.Errorf("max_frame = %d, want 10000", f.MaxFrame)
+	}
+	c := dialled(t)
+	defer c.Close()
+	conn.raw(`{"type":"message","from":"a","payload":"` + strings.Repeat("x", 10_000) + `"}`)
+	if err := conn.closed(); err == nil || !strings.Contains(err.Error(), "1009") {
+		t.Errorf("the connection ends with %v, want 1009", err)
+	}
+}
+
+func TestWithoutABoundFramesAreTakenThatAreLargerThanAnEdgeSends(t *testing.T) {
+	if limitsFrame := 1 << 20; maxAnswer < limitsFrame {
+		t.Errorf("frames of %d bytes are taken, less than the default of limits.frame", maxAnswer)
+	}
 }

@@ -11,10 +11,15 @@ import (
 // arrivedUpTo tells the senders of what stands behind after and up to last that it has arrived, though nothing here knows what that was:
 // the agent came back and named last, say. A reader of the log finds out; arrivedUpTo does not wait for it.
 func (o *receiptQueue) arrivedUpTo(after, last uint64) {
-	o.mu.Lock()
-	o.willRead(after)
-	o.mu.Unlock()
+	o.hold(after)
 	o.readBehind(after, last)
+}
+
+// hold is willRead for who does not hold mu: the position stays before what stands behind after until release.
+func (o *receiptQueue) hold(after uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.willRead(after)
 }
 
 // willRead notes that what stands behind a position is to be read. The caller calls readBehind next. mu is held.
@@ -26,17 +31,21 @@ func (o *receiptQueue) willRead(after uint64) {
 // readBehind has a reader do what arrivedUpTo is about.
 func (o *receiptQueue) readBehind(after, last uint64) {
 	o.node.background(func() {
-		all := o.readArrived(after, last)
-		o.mu.Lock()
-		if !all { // the position stays before it, and the agent's next edge reads it
-			o.spill = span{lower(o.spill.first, after+1), max(o.spill.last, last)}
-		}
-		if o.readers--; o.readers == 0 {
-			o.reading = 0
-		}
-		o.mu.Unlock()
-		o.moved()
+		o.release(o.readArrived(after, last), after, last)
 	})
+}
+
+// release ends what hold or willRead began, for what stands behind after and up to last; all says that its senders were told.
+func (o *receiptQueue) release(all bool, after, last uint64) {
+	o.mu.Lock()
+	if !all { // the position stays before it, and the agent's next edge reads it
+		o.spill = span{lower(o.spill.first, after+1), max(o.spill.last, last)}
+	}
+	if o.readers--; o.readers == 0 {
+		o.reading = 0
+	}
+	o.mu.Unlock()
+	o.moved()
 }
 
 // readArrived reads what arrivedUpTo is about. It blocks until that is done, and returns false where the session is over and the log can't be read.
@@ -65,9 +74,15 @@ func (o *receiptQueue) readArrived(after, last uint64) (all bool) {
 // pull is about how many bytes of the log are read at once.
 const pull = 64 << 10
 
-// arrived tells the sender of a message that it was written and has arrived, as far as it asked for that. It may have been told before.
+// arrived tells the sender of a message that it was written and has arrived, as far as it asked for that, or that it was not as the agent can't take it. It may have been told before.
 func (o *receiptQueue) arrived(m *agora.Message) {
-	if m.Kind == agora.Receipt {
+	switch {
+	case m.Kind == agora.Receipt:
+		return
+	case m.Kind <= agora.Reply && o.bound.excludes(m):
+		if m.Part == agora.Whole {
+			o.undelivered(m)
+		}
 		return
 	}
 	if m.Meta.Receipts&agora.Delivered != 0 {

@@ -240,6 +240,17 @@ func (c *cursor) mailbox() (acked, written, handed uint64) {
 	return c.acked, c.written, c.handed
 }
 
+// hasArrived reports whether what stands somewhere is known to have arrived; so it is of a space that the agent is not in.
+func (c *cursor) hasArrived(at Place) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at.Space == "" {
+		return at.Seq <= c.acked
+	}
+	p := c.subscriptions[at.Space]
+	return p == nil || at.Seq <= p.acked
+}
+
 // position is how far the agent is with its mailbox, but for what the inbox knows of that.
 func (c *cursor) position() presence.Position {
 	c.mu.Lock()

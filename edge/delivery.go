@@ -2,6 +2,7 @@ package edge
 
 import (
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/framesize"
 	"github.com/agora-relay/agora/internal/trace"
 	"github.com/agora-relay/agora/spaces"
 )
@@ -22,6 +23,14 @@ func (d *Delivery) seq() uint64 {
 		return d.Event.Seq
 	}
 	return d.Message.Seq
+}
+
+// Place returns where it stands. It measures what it is, which takes a look at all of it.
+func (d *Delivery) Place() Place {
+	if d.Event != nil {
+		return Place{d.Event.To.Space, d.Event.Seq, framesize.Of(&d.Event.Message)}
+	}
+	return Place{"", d.Message.Seq, framesize.Of(d.Message)}
 }
 
 // wantsReceipt reports whether the sender of what is delivered is to be told of it.

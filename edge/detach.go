@@ -140,6 +140,9 @@ func (s leaver) flush(ctx context.Context) error {
 // was under way has ended.
 func (s leaver) persistDetach(ctx context.Context) error {
 	p, at := s.node.cfg.Presence, s.lastPosition(ctx)
+	if err := s.noteBalk(ctx); err != nil {
+		return err
+	}
 	if err := s.lose(ctx, at); err != nil {
 		return err
 	}
@@ -173,6 +176,15 @@ func (s leaver) persistDetach(ctx context.Context) error {
 		}
 	})
 	return gaveUp(flushed)
+}
+
+// noteBalk has presence know by which delivery the agent has closed its connection, where that is not known to have arrived.
+func (s leaver) noteBalk(ctx context.Context) error {
+	at, did := s.node.sessions.balkedAt(s.Session)
+	if !did || s.cursor.hasArrived(at) {
+		return nil
+	}
+	return s.node.cfg.Presence.Sessions.Balked(ctx, s.claim, presence.Balk{Space: at.Space, Seq: at.Seq, Size: at.size})
 }
 
 // lose says to presence that the socket is gone, and where the agent stands.
@@ -249,5 +261,8 @@ func (s leaver) flushAndRelease(ctx context.Context) (clean bool, err error) {
 		return false, ctx.Err() // still under way: the asker comes again
 	}
 	clean = flushed == nil
+	if err := s.noteBalk(ctx); err != nil {
+		return false, err
+	}
 	return clean, s.node.cfg.Presence.Sessions.HandedOver(ctx, s.claim, s.position(), s.cursor.spacePositions(), !clean)
 }

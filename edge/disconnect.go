@@ -14,10 +14,21 @@ type Ending struct {
 	Code                int // of the protocol, by which the edge or the agent ended it first; 0 for none
 	FramesIn, BytesIn   int64
 	FramesOut, BytesOut int64
+	Largest             Place // of its frames that were delivered, where the agent has closed the connection as one was larger than it takes; zero otherwise
+}
+
+// Place is where something delivered stands.
+type Place struct {
+	Space string // in whose log; empty: in the mailbox
+	Seq   uint64 // 0 for nowhere
+	size  int    // as which its frame is measured
 }
 
 // Report takes note of how the connection went. The door calls it once, before Closed.
 func (s *Session) Report(e Ending) {
+	if e.Largest.Seq > 0 {
+		s.node.sessions.balks(s, e.Largest)
+	}
 	why := s.life.leaves(e.Cause)
 	s.node.stats.ended[why].Add(1)
 	attrs := append(s.attrs(), slog.String("reason", why.String()), slog.Int("close", e.Code),

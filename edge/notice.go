@@ -11,12 +11,13 @@ type NoticeKind uint8
 
 // The kinds, and the fields of a Notice that count for each.
 const (
-	NoticeReceipt   NoticeKind = iota // Tier, and RequestID + Seq, To + N, or To + Stream + Index
-	NoticeFault                       // Err; RequestID, To and Stream where they are known
-	NoticePublished                   // RequestID, To (the space), Stream (the event id)
-	NoticePing                        // Data comes back with the pong; a heartbeat goes with it where At is set
-	NoticeHeartbeat                   //
-	NoticeReconnect                   // After
+	NoticeReceipt    NoticeKind = iota // Tier, and RequestID + Seq, To + N, or To + Stream + Index
+	NoticeFault                        // Err; RequestID, To and Stream where they are known
+	NoticePublished                    // RequestID, To (the space), Stream (the event id)
+	NoticePing                         // Data comes back with the pong; a heartbeat goes with it where At is set
+	NoticeHeartbeat                    //
+	NoticeReconnect                    // After
+	NoticeUnanswered                   // Err: why the answer to a request of the agent's is not given to it; RequestID its name, To who has answered
 )
 
 // Notice is what a session tells its agent beside deliveries.

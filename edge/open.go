@@ -24,6 +24,7 @@ type Hello struct {
 	Receipts  agora.Receipts    // wanted for everything that the connection sends
 	Heartbeat bool              // it knows agent.heartbeat
 	Proof     Proof             // of what has arrived
+	MaxFrame  int               // bytes of a frame that the connection takes: in the place of what would come in a larger one a gap is delivered, and its sender told; 0 for any
 	Admission Admission         // of the connection; the zero one where it is never shed
 
 	// Slow returns the senders whose streams the connection does not keep up with, though it does with what others send: they

@@ -31,6 +31,11 @@ func (n *Node) newOpening(a *Actor, h Hello, req presence.ClaimRequest, c presen
 		since: n.cfg.Broker.Now().UnixNano(),
 	}}
 	s.out.binding = &s.binding
+	most := h.MaxFrame
+	if rec.Takes > 0 && most >= n.cfg.Limits.Frame { // what it says counts before what it has shown
+		most = min(most, rec.Takes)
+	}
+	s.mailbox.bound = newFrameBound(most)
 	s.profile.card = cardOf(req.Card)
 	return &opening{Session: s, hello: h, rec: rec}
 }

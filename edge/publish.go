@@ -66,18 +66,12 @@ func (s publisher) publish(ctx context.Context, space, key string, n uint64, par
 	if err := s.out.spend(ctx, &m); err != nil {
 		return err
 	}
-	if most := s.node.cfg.Limits.Frame; len(parts) == 1 && most > 0 && len(m.Body)+len(space)+eventOverhead > most {
-		return agora.Errorf(agora.MessageTooLarge, "the event would come to its readers as a frame of more than %d bytes", most)
-	}
 	if len(parts) == 1 {
 		return s.out.put(ctx, m, w)
 	}
 	m.Stream = s.eventID(space, key, n)
 	return s.putCut(ctx, m, parts, w)
 }
-
-// eventOverhead is what stands around the data of an event at most, but for the name of its space.
-const eventOverhead = 320
 
 // PublishStart opens an event that is streamed. Its id is told by a notice
 // once it is stored.

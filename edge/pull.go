@@ -18,6 +18,7 @@ type mailbox struct {
 	begun    atomic.Bool // deliveries may flow
 	refused  atomic.Bool // a Pull was, as the edge may not deliver
 	withheld bool        // pulled was read and not returned, as the edge may not deliver: the next Pull does; the writer's own, like the next
+	bound    frameBound  // of the connection
 	pulled   []Delivery  // what the last Pull returned, until Written
 	stamp    int64       // when the oldest of pulled was stored, by the log's clock; 0 where that says nothing
 }
@@ -146,7 +147,11 @@ func (s puller) pullEvents(ctx context.Context, max int, reads func()) (taken in
 			}
 			max -= len(e.Body) + deliveryOverhead
 			taken++
-			if !s.drops(e.To, &e.Message) && !(blind && e.Kind == agora.Roster) {
+			switch {
+			case s.drops(e.To, &e.Message) || blind && e.Kind == agora.Roster:
+			case s.mailbox.bound.excludes(&e.Message):
+				s.mailbox.pulled = append(s.mailbox.pulled, s.leaveOutEvent(p, e))
+			default:
 				s.mailbox.pulled = append(s.mailbox.pulled, Delivery{Event: e, sub: p})
 			}
 		}
@@ -172,15 +177,19 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 		}
 		return Delivery{Message: m}, true
 	}
-	if m.Kind == agora.Receipt && !s.concerns(m) {
+	if m.Kind == agora.Receipt && !s.concerned(m) {
 		return Delivery{}, false
+	}
+	if s.mailbox.bound.excludes(m) {
+		return s.leaveOut(s.peer(m.From), m)
 	}
 	if m.Meta.Call != "" && !s.called(m) {
 		return Delivery{}, false
 	}
 	peer := s.peer(m.From)
 	if m.Kind == agora.Control && m.Part == agora.Cancel {
-		return Delivery{Message: m, Redelivered: s.mailbox.redelivered(m)}, s.out.sender().Cancelled(peer, m.Stream)
+		news := s.out.sender().Cancelled(peer, m.Stream) || m.AbortBody().Code == agora.MessageTooLarge
+		return Delivery{Message: m, Redelivered: s.mailbox.redelivered(m)}, news
 	}
 	if out := s.out.lanes.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
 		out.Cut(m.Session, m.Stream) // which is the name of its box
@@ -233,10 +242,17 @@ func (b *binding) untilDeadline(m *agora.Message) int64 {
 	return max(1, m.Meta.Deadline.Sub(b.node.cfg.Broker.Now()).Milliseconds())
 }
 
-// concerns reports whether a receipt says something to this session: it can be read, and is of no number of a session that is over.
-func (b *binding) concerns(receipt *agora.Message) bool {
+// concerned reports whether a receipt says something to this session: it can be read, and is of no number of a session that is over. Where it says that
+// a request is not given to its receiver, no answer to that is waited for any more.
+func (s puller) concerned(receipt *agora.Message) bool {
 	r, err := receipt.ReceiptBody()
-	return err == nil && (r.Session == "" || r.Session == b.claim.Session)
+	if err != nil || r.Session != "" && r.Session != s.claim.Session {
+		return false
+	}
+	if r.Tier == agora.Undelivered {
+		s.out.sender().Undelivered(s.peer(receipt.From), r.ID)
+	}
+	return true
 }
 
 // Written takes note that what the last Pull returned has been written, if it returned anything: also of a session whose

@@ -18,6 +18,7 @@ type receiptQueue struct {
 	life     *lifecycle
 	cursor   *cursor
 	incoming *incoming
+	bound    *frameBound
 	moved    func() // is called when less of the cursor is held back
 
 	mu      sync.Mutex       // guards the fields below
@@ -62,7 +63,7 @@ func lower(a, b uint64) uint64 {
 // receiptsOwed returns the queue of receipts to be told, which most agents never need.
 func (s *Session) receiptsOwed() *receiptQueue {
 	if s.owed.Load() == nil {
-		s.owed.CompareAndSwap(nil, &receiptQueue{binding: &s.binding, out: &s.out, life: &s.life, cursor: &s.cursor, incoming: &s.incoming, moved: s.markMoved})
+		s.owed.CompareAndSwap(nil, &receiptQueue{binding: &s.binding, out: &s.out, life: &s.life, cursor: &s.cursor, incoming: &s.incoming, bound: &s.mailbox.bound, moved: s.markMoved})
 	}
 	return s.owed.Load()
 }
@@ -83,12 +84,14 @@ type subject struct {
 	session string // of the sender, whose number n is
 	stream  string
 	index   uint32
+	at      uint64 // of what was not delivered: its position in the mailbox
 }
 
 // senderReceipts is what is to be told to one sender. At most one receipt of it is
 // under way; what comes meanwhile gathers.
 type senderReceipts struct {
 	busy bool
+	not  []subject // delivered
 	ids  []tiered
 	n    map[tiered]uint64 // highest number, by session and tier
 	at   map[tiered]uint32 // highest index, by stream and tier
@@ -242,6 +245,8 @@ func (o *receiptQueue) enter(to agora.AgentID, what subject, tier agora.Receipts
 func (a *senderReceipts) add(what subject, tier agora.Receipts, seq uint64) {
 	a.low = lower(a.low, seq)
 	switch {
+	case tier == agora.Undelivered:
+		a.not = append(a.not, what)
 	case what.n > 0:
 		k := tiered{what.session, tier}
 		a.n[k] = max(a.n[k], what.n)
@@ -280,6 +285,10 @@ func (o *receiptQueue) flush(to agora.AgentID, a *senderReceipts) {
 		}
 		m := r.message()
 		m.From, m.To = o.claim.Agent, o.peer(to)
+		if r.tier == agora.Undelivered {
+			o.node.background(func() { answered(o.post(m, r.what.at)) })
+			continue
+		}
 		if err := o.out.sender().Send(o.node.ctx, m, relay.Options{Asker: relay.AskerFunc(func(t relay.Sent) { answered(t.Err) })}); err != nil {
 			answered(err)
 		} else {
@@ -327,8 +336,15 @@ type receipt struct {
 	tier agora.Receipts
 }
 
-// drain empties the account.
+// drain empties the account; but what was not delivered comes first, alone: a receipt of what is behind it would speak of it, too.
 func (a *senderReceipts) drain() (due []receipt) {
+	if len(a.not) > 0 {
+		for _, what := range a.not {
+			due = append(due, receipt{what, agora.Undelivered})
+		}
+		a.not, a.sent = nil, a.low
+		return due
+	}
 	for _, t := range a.ids {
 		due = append(due, receipt{subject{id: t.name}, t.tier})
 	}

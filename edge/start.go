@@ -52,6 +52,7 @@ func newNode(cfg Config) *Node {
 		Broker: cfg.Broker, Presence: cfg.Presence, NoCreate: cfg.NoAutoCreate, WholeRoster: cfg.WholeRoster,
 		RosterBytes: cfg.Limits.Frame / 2, DeltaThreshold: cfg.DeltaThreshold, Log: cfg.Log})
 	n.directory = directory.New(directory.Config{Broker: cfg.Broker, Presence: cfg.Presence, Compare: cfg.Compare, Log: cfg.Log})
+	cfg.Broker.BoundFrames(cfg.Limits.Frame)
 	n.edges = edges{cfg.Broker, cfg.Presence, cfg.Probe}
 	n.owner = n.newOwner()
 	n.relay = relay.New(relay.Config{

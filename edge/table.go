@@ -14,6 +14,7 @@ type sessionTable struct {
 	held    map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
 	stopped map[*Session]struct{}        // those that still flush, or whose hand-over failed
 	moved   map[*Session]struct{}        // whose positions are to be written
+	balked  map[*Session]Place           // whose agents have closed their connections at a frame that they don't take: see [Ending]
 	closed  bool
 }
 
@@ -39,6 +40,7 @@ func (t *sessionTable) remove(s *Session) {
 	defer t.mu.Unlock()
 	delete(t.moved, s)
 	delete(t.stopped, s)
+	delete(t.balked, s)
 	left := t.held[s.address()][:0:0]
 	for _, o := range t.held[s.address()] {
 		if o != s {
@@ -52,6 +54,21 @@ func (t *sessionTable) remove(s *Session) {
 		return
 	}
 	t.held[s.address()] = left
+}
+
+// balks notes at which frame a session's agent has closed its connection.
+func (t *sessionTable) balks(s *Session, at Place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	put(&t.balked, s, at)
+}
+
+// balkedAt returns at which frame a session's agent has closed its connection; false for none.
+func (t *sessionTable) balkedAt(s *Session) (at Place, did bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, did = t.balked[s]
+	return at, did
 }
 
 // all returns every session.

@@ -19,8 +19,6 @@ type Want struct {
 	Request   string         // the request's own id, which its reply will carry: for a deadline
 	Told      func(Notice)   // is told what else the connection would be, on a goroutine that must not be blocked; the connection if nil
 
-	Refused error // why the door would not have it: it is refused in its place among the others; nil where it is fine
-
 	failed func() // is called before whoever is told where what is sent is refused; may be nil
 }
 
@@ -59,9 +57,6 @@ func (s mailer) send(ctx context.Context, m agora.Message, w Want) error {
 	}
 	if m.Kind == agora.Request && m.Part == agora.Cancel {
 		return s.cancel(ctx, m, w)
-	}
-	if err == nil {
-		err = w.Refused
 	}
 	if err == nil {
 		err = authorizer(s).mayAddress(ctx, &m)

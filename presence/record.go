@@ -25,6 +25,7 @@ type Record struct {
 	Leaving   []string          // spaces that the session was leaving, or has left and nobody may have been told: to be left again
 	Card      agora.Agent
 	Dial      *Dialled  // how the session's connection is dialled; nil where its agent has made it
+	Takes     int       // bytes of a frame that the agent is known to take at most, by [Sessions.Balked]; 0 where nothing is known
 	Until     time.Time // when the agent's registration without a connection is over, by the server's clock; zero where it has none
 }
 
@@ -110,6 +111,7 @@ func (r reply) record(c Claim, clean bool) Record {
 		Card:      decodeCard(c.Agent, storedCard{f.at(8).str(), f.at(10).str()}, f.at(9).int()),
 		Dial:      parseDial(f.at(12).str(), f.at(13).str()),
 		Until:     millis(f.at(11).int()),
+		Takes:     int(f.at(14).uint()),
 		Spaces:    r.at(1).spaces(),
 		Leaving:   r.at(1).leaving(),
 		Cancelled: r.at(2).cancelled(),

@@ -69,6 +69,7 @@ var (
 	anewScript      = script("anew")
 	endingScript    = script("ending")
 	loseScript      = script("lose")
+	balkedScript    = script("balked")
 	flushedScript   = script("flushed")
 	endScript       = script("end")
 	handoverScript  = script("handover")

@@ -112,6 +112,8 @@ func (f *Frame) number(id field) *uint64 {
 		return &f.Seq
 	case fLastSeq:
 		return &f.LastSeq
+	case fMaxFrame:
+		return &f.MaxFrame
 	case fFromSeq:
 		return &f.FromSeq
 	case fToSeq:

@@ -35,7 +35,7 @@ func AsyncAPI(l Limits) map[string]any {
 			"address": "/ws", "title": "A connection of an agent", "messages": messages,
 			"bindings": object{"ws": object{"bindingVersion": "0.1.0", "method": "GET", "query": object{"type": "object", "properties": object{
 				"agent_id": object{"type": "string"}, "token": object{"type": "string"}, "last_seq": object{"type": "integer"},
-				"resume_token": object{"type": "string"}, "receipts": object{"type": "string"},
+				"resume_token": object{"type": "string"}, "receipts": object{"type": "string"}, "max_frame": object{"type": "integer"},
 			}}}},
 		}},
 		"operations": object{

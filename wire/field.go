@@ -38,6 +38,7 @@ const (
 	fAfter
 	fSeq
 	fLastSeq
+	fMaxFrame
 	fFromSeq
 	fToSeq
 	fRedelivered
@@ -147,6 +148,7 @@ var fields = [fieldCount]spec{
 	fAfter:       {key: "after_ms", kind: kMillis},
 	fSeq:         {key: "seq", kind: kNumber},
 	fLastSeq:     {key: "last_seq", kind: kNumber},
+	fMaxFrame:    {key: "max_frame", kind: kNumber, min: MinMaxFrame},
 	fFromSeq:     {key: "from_seq", kind: kNumber},
 	fToSeq:       {key: "to_seq", kind: kNumber},
 	fRedelivered: {key: "redelivered", kind: kBool},
@@ -175,6 +177,9 @@ var fields = [fieldCount]spec{
 	fNext:        {key: "next", kind: kText},
 	fLeftOut:     {key: "left_out", kind: kTexts},
 }
+
+// MinMaxFrame is the least that a client may say of the largest frame that it takes.
+const MinMaxFrame = 4096
 
 // byKey finds a field by its exact key.
 var byKey = func() map[string]field {

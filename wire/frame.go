@@ -145,6 +145,9 @@ type Frame struct {
 	// delivery goes on; if HasLastSeq (extension).
 	LastSeq    uint64
 	HasLastSeq bool
+	// MaxFrame is the largest frame, in bytes, that a client takes, in register
+	// and agent.register; 0 where it does not say (extension).
+	MaxFrame uint64
 	// FromSeq and ToSeq bound what a gap may have lost (extension).
 	FromSeq, ToSeq uint64
 	// Redelivered marks a frame that may have been given or stored before (extension).

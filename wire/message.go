@@ -35,6 +35,8 @@ func AppendMessage(dst []byte, m *agora.Message, d Delivery) []byte {
 		dst = appendEvent(dst, m)
 	case m.Part == agora.Abort:
 		dst = appendAbort(dst, m)
+	case m.Kind == agora.Control && m.AbortBody().Code == agora.MessageTooLarge:
+		dst = rawjson.AppendString(append(appendUndelivered(dst, "", m.From), `,"stream_id":`...), m.Stream)
 	default:
 		dst = appendRelayed(dst, m)
 	}
@@ -101,6 +103,13 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 
 func appendReceipt(dst []byte, m *agora.Message) []byte {
 	r, _ := m.ReceiptBody() // an empty one where it can't be read
+	if r.Tier == agora.Undelivered {
+		dst = appendUndelivered(dst, r.ID, m.From)
+		if r.N > 0 {
+			dst = strconv.AppendUint(append(dst, `,"n":`...), r.N, 10)
+		}
+		return dst
+	}
 	dst = append(dst, `{"type":"receipt"`...)
 	switch {
 	case r.ID != "":
@@ -115,6 +124,16 @@ func appendReceipt(dst []byte, m *agora.Message) []byte {
 	}
 	dst = rawjson.AppendString(append(dst, `,"status":`...), TierName(r.Tier))
 	return rawjson.AppendString(append(dst, `,"to":`...), string(m.From))
+}
+
+// appendUndelivered appends the error that tells that its receiver, to, is not given what was sent; id is that of the frame, empty where it has none.
+func appendUndelivered(dst []byte, id string, to agora.AgentID) []byte {
+	dst = rawjson.AppendString(append(dst, `{"type":"error","code":`...), string(agora.MessageTooLarge))
+	dst = rawjson.AppendString(append(dst, `,"message":`...), "the receiver takes no frame as large as this one would come in")
+	if id != "" {
+		dst = rawjson.AppendString(append(dst, `,"request_id":`...), id)
+	}
+	return rawjson.AppendString(append(dst, `,"to":`...), string(to))
 }
 
 func appendRoster(dst []byte, m *agora.Message) []byte {

@@ -42,7 +42,7 @@ var rows = []row{
 	{"reply_end", fromBoth, ">to! <from! stream_id! payload <media >id <seq n <session index >receipts <redelivered"},
 
 	// Short registration, which the relay's prerequisite needs, and the directory.
-	{"register", fromClient, "id! name endpoint resume_token last_seq receipts spaces"},
+	{"register", fromClient, "id! name endpoint resume_token last_seq receipts max_frame spaces"},
 	{"registered", fromServer, "id! resume_token last_seq heartbeat_interval resumed expires"},
 	{"list", fromClient, "id after"},
 	{"agents", fromServer, "id agents! next"},
@@ -71,7 +71,7 @@ var rows = []row{
 	{"agent.refreshed", fromServer, "id expires"},
 
 	// Agora spaces, agent events and the error format.
-	{"agent.register", fromClient, "id timestamp agent! resume_token last_seq receipts spaces"},
+	{"agent.register", fromClient, "id timestamp agent! resume_token last_seq receipts max_frame spaces"},
 	{"agent.registered", fromServer, "id agent! resume_token last_seq heartbeat_interval resumed expires"},
 	{"agent.heartbeat", fromBoth, "id timestamp"},
 	{"error", fromServer, "code! message! request_id to from stream_id space event_id retry_after_ms seq n session index redelivered"},

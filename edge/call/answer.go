@@ -193,7 +193,7 @@ func (a *Answer) take(m *agora.Message) bool {
 		a.lose(aborted(m), true)
 		return false
 	case a.cancelled(m):
-		a.fail(errCancelled)
+		a.fail(refusedStream(m))
 		return false
 	case m.Kind != agora.Reply || guard.First && m.From != a.call.To:
 		return false
@@ -241,10 +241,24 @@ func (a *Answer) begin(m *agora.Message) bool {
 
 // aborted is the error that stands in an abort.
 func aborted(m *agora.Message) *agora.Error {
-	if m.AbortBody().Code == agora.Timeout {
+	switch m.AbortBody().Code {
+	case agora.Timeout:
 		return agora.Errorf(agora.Timeout, "the answer's deadline has passed")
+	case agora.MessageTooLarge:
+		return errUndelivered
 	}
 	return agora.Errorf(agora.StreamAborted, "the agent that was asked gave up before its answer was whole")
+}
+
+// errUndelivered is the error of a call whose request was not given to who was asked.
+var errUndelivered = agora.Errorf(agora.MessageTooLarge, "the request is larger than a frame that the agent takes")
+
+// refusedStream is the error of a call whose agent wants no more of the request's stream.
+func refusedStream(m *agora.Message) *agora.Error {
+	if m.AbortBody().Code == agora.MessageTooLarge {
+		return errUndelivered
+	}
+	return errCancelled
 }
 
 // Close says that the caller waits no more. Where the answer has not come to its end, who was asked is told that nobody

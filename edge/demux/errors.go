@@ -20,7 +20,10 @@ var (
 // ending returns the error that a part means which ends a stream, or a request, for other reasons than that all was said.
 func ending(m *agora.Message) *agora.Error {
 	code := cmp.Or(m.AbortBody().Code, agora.StreamAborted)
-	if m.Part == agora.Cancel || m.Kind == agora.Control && m.Stream == "" && code == agora.StreamAborted { // a request, which nobody waits for any more
+	switch {
+	case m.Part == agora.Cancel && m.Kind == agora.Control && code == agora.MessageTooLarge:
+		return agora.Errorf(code, "the receiver takes no frame as large as one of it would come in")
+	case m.Part == agora.Cancel, m.Kind == agora.Control && m.Stream == "" && code == agora.StreamAborted: // a request, which nobody waits for any more
 		return &agora.Error{Code: agora.StreamAborted, Message: "cancelled by the peer", Cause: ErrCancelled}
 	}
 	return agora.Errorf(code, "given up by the cluster")

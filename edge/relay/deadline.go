@@ -57,6 +57,21 @@ func (s *streamSet) Replied(from agora.Address, request string) {
 	}
 }
 
+// Undelivered notes that a request will not be answered, as its receiver is not given the frame that it came in: its deadline no longer counts.
+func (s *streamSet) Undelivered(to agora.Address, frame string) {
+	var requests []string
+	s.mu.Lock()
+	for k, st := range s.asked {
+		if k.to == to && frame != "" && (st.frame == frame || k.stream == frame) {
+			requests = append(requests, k.stream)
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range requests {
+		s.Replied(to, name)
+	}
+}
+
 // expired tells both ends that a deadline has passed. The record in the lane
 // decides of a stream: one that has ended meanwhile has not timed out. While the log can't be reached the sender is
 // told all the same, of a stream once that is sure.

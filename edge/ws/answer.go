@@ -67,7 +67,7 @@ func (v *verbs) cardOf(a *agora.Agent, r agora.Registration) (card []byte, err e
 	if card = r.Body; !json.Valid(card) || !utf8.Valid(card) {
 		card = foundAgent(a).Append(nil)
 	}
-	if len(card) > roomIn(v.door.node.frame) {
+	if len(card) > roomIn(v.out.frameSize()) {
 		return nil, errLargeCard
 	}
 	return card, nil

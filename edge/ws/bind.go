@@ -35,7 +35,7 @@ func (v *verbs) register(f *wire.Frame) error {
 	}
 	err := v.bind(edge.Hello{
 		Card: card(f), Resume: f.ResumeToken, LastSeq: f.LastSeq, HasLast: f.HasLastSeq,
-		Spaces: f.Positions, Receipts: f.Receipts, Heartbeat: f.Type == "agent.register",
+		Spaces: f.Positions, Receipts: f.Receipts, Heartbeat: f.Type == "agent.register", MaxFrame: int(f.MaxFrame),
 	}, f)
 	if e := agora.AsError(err); err != nil && e.Code == agora.AgentExists {
 		v.refuse(f, e)
@@ -49,7 +49,7 @@ func (v *verbs) register(f *wire.Frame) error {
 // that asked for it, nil when the URL did.
 func (v *verbs) bind(h edge.Hello, f *wire.Frame) error {
 	defer v.door.cfg.Turns.Take()()
-	h.Conn, h.Admission = v.door.ids.name(), v.Admission
+	h.Conn, h.Admission, h.MaxFrame = v.door.ids.name(), v.Admission, v.out.limit(h.MaxFrame)
 	s, w, err := v.Actor.Open(v.context(), h, v.conn)
 	if err != nil {
 		return err

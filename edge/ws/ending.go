@@ -22,10 +22,14 @@ func (c *conn) because(why edge.Cause, code int) {
 // ending is how the connection went. mu is held.
 func (c *conn) ending() edge.Ending {
 	c.because(edge.Lost, 0)
-	return edge.Ending{
+	e := edge.Ending{
 		Cause: c.why, Code: int(c.code), FramesIn: c.traffic.framesIn, BytesIn: c.traffic.bytesIn,
 		FramesOut: c.traffic.framesOut + c.out.queued, BytesOut: c.traffic.bytesOut,
 	}
+	if c.out.balked && c.out.sizes != nil {
+		e.Largest = c.out.sizes.at
+	}
+	return e
 }
 
 // sampled is of how many frames one is timed.

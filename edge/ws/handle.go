@@ -3,7 +3,6 @@ package ws
 import (
 	"bytes"
 	"cmp"
-	"strings"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -111,30 +110,8 @@ func (v *verbs) relay(s *edge.Session, f *wire.Frame) error {
 		m.Kind = agora.Request // the session knows whose stream it is
 	}
 	own(&m)
-	w.Refused = v.oversized(s.Agent(), m)
 	return s.Send(v.context(), m, w)
 }
-
-// oversized returns MESSAGE_TOO_LARGE for what would come to its receiver as a larger frame than one may be, by all that an edge writes around its body: a
-// client that takes no more would close its connection on it each time that it comes.
-func (v *verbs) oversized(from agora.AgentID, m agora.Message) error {
-	most := v.door.node.frame
-	if room := most - around - 6*(len(m.Stream)+len(m.Meta.Request)+len(m.Meta.Parent)); m.Media != agora.MediaText && len(m.Body) <= room || len(m.Body) <= room/6 {
-		return nil // as a byte of text is written with six at most
-	}
-	m.From, m.Session, m.Seq = from, strings.Repeat("S", 16), agora.MaxSeq
-	if m.Meta.Trace == "" {
-		m.Meta.Trace = strings.Repeat("t", 55)
-	}
-	d := wire.Delivery{Redelivered: true, DeadlineMS: time.Now().UnixMilli()}
-	if size := len(wire.AppendMessage(nil, &m, d)); size > most {
-		return agora.Errorf(agora.MessageTooLarge, "it would come to its receiver as a frame of %d bytes, which is larger than %d", size, most)
-	}
-	return nil
-}
-
-// around is what may stand around the body of a frame at most.
-const around = 8 << 10
 
 // cancel gives up an open call of the connection, or a stream.
 func (v *verbs) cancel(s *edge.Session, f *wire.Frame) error {

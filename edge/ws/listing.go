@@ -17,7 +17,10 @@ import (
 const plainFrame = 1 << 20
 
 // listing returns how many bytes what a frame lists has at most.
-func (v *verbs) listing() int { return roomIn(min(v.door.node.frame, plainFrame)) }
+func (v *verbs) listing() int { return roomIn(min(v.out.frameSize(), plainFrame)) }
+
+// around is what may stand around the body of a frame at most.
+const around = 8 << 10
 
 // roomIn returns how much of a frame may be what it is for.
 func roomIn(frame int) int { return max(frame-around, frame/2) }

@@ -21,6 +21,9 @@ func (c *conn) Notify(n edge.Notice) {
 		f := (&wire.Frame{ID: n.RequestID, N: n.N}).Refuse(n.Err)
 		about(&f, n)
 		c.fault(&f, agora.AsError(n.Err))
+	case edge.NoticeUnanswered: // which is no fault of the agent's
+		f := (&wire.Frame{ID: n.RequestID, To: string(n.To.Agent)}).Refuse(n.Err)
+		c.out.queue(&f)
 	default:
 		f := noticeFrame(n)
 		c.out.queue(&f)

@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -25,13 +26,15 @@ type outbox struct {
 	queued  int64          // frames that were queued beside deliveries
 	room    *sync.Cond     // on mu: the writer took what was queued, or stopped; nil while nobody has waited
 	retry   *pump.Retry
-	woken   bool // a pull may have something
-	writing bool // a writer runs
-	waiting bool // a pull failed, and is tried again in a moment
-	pulling bool // the writer waits within a pull, as next to which another one writes: see beside.go
-	called  bool // that one is due
-	beside  bool // it writes
-	news    bool // there may be receipts that it has not queued
+	sizes   *sizes // of frames; nil where nothing was said of them, and none was large
+	woken   bool   // a pull may have something
+	writing bool   // a writer runs
+	waiting bool   // a pull failed, and is tried again in a moment
+	pulling bool   // the writer waits within a pull, as next to which another one writes: see beside.go
+	called  bool   // that one is due
+	beside  bool   // it writes
+	news    bool   // there may be receipts that it has not queued
+	balked  bool   // the peer has closed the connection as a frame was larger than it takes
 }
 
 // Wake is called by the session when Pull has something.
@@ -58,8 +61,61 @@ func (o *outbox) queueLocked(f *wire.Frame) {
 	}
 	at := len(o.pending.B)
 	o.queued++
-	o.pending.B = frame.End(f.Append(frame.Begin(o.pending.B)), at, frame.Text)
+	b := frame.Begin(o.pending.B)
+	begin := len(b)
+	if b = f.Append(b); len(b)-begin > o.takes() {
+		instead := f.Refuse(errTooLarge)
+		b = instead.Append(b[:begin])
+	}
+	o.pending.B = frame.End(b, at, frame.Text)
 	o.door.stats.FramesOut.Add(1)
+}
+
+// errTooLarge is told in the place of an answer that the peer does not take.
+var errTooLarge = agora.Errorf(agora.MessageTooLarge, "the answer is larger than a frame that this connection takes")
+
+// sizes are what a connection knows of the sizes of frames.
+type sizes struct {
+	most    int        // bytes of a frame that the peer takes, as it has said; 0 where it has not
+	largest int        // bytes of the largest delivery so far: the writing goroutine's, as the next
+	at      edge.Place // where that stands
+}
+
+// limit sets how large a frame may be that the peer is sent, as it has said; 0 where it has not. It returns what holds: limits.frame at most.
+func (o *outbox) limit(most int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if most > 0 {
+		o.sizes = &sizes{most: min(most, o.door.node.frame)}
+	}
+	return o.takes()
+}
+
+// frameSize returns how large a frame may be that the peer is sent.
+func (o *outbox) frameSize() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.takes()
+}
+
+// takes returns how large a frame may be that the peer is sent. mu is held.
+func (o *outbox) takes() int {
+	if o.sizes == nil {
+		return o.door.node.frame
+	}
+	return cmp.Or(o.sizes.most, o.door.node.frame)
+}
+
+// large notes a large delivery, where it is the largest.
+func (o *outbox) large(size int, d *edge.Delivery) {
+	if o.sizes == nil {
+		o.mu.Lock()
+		o.sizes = new(sizes)
+		o.mu.Unlock()
+	}
+	if size > o.sizes.largest {
+		o.sizes.largest, o.sizes.at = size, d.Place()
+	}
 }
 
 // queueInTurn queues a frame once the peer has taken enough of what is queued. It must not be called by a verb.
@@ -154,6 +210,7 @@ func (c *conn) answerClose(code int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closing {
+		c.out.balked = code == frame.CloseTooBig
 		c.goodbye = code == frame.CloseNormal || code == frame.CloseAway || code == frame.CloseNoStatus
 		if c.goodbye {
 			c.because(edge.Goodbye, code)

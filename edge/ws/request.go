@@ -11,7 +11,7 @@ import (
 // before this server might go by another one of several than the door does.
 var single = struct{ headers, parameters []string }{
 	headers:    []string{"Authorization", "Origin", "Host", "Sec-Websocket-Key"},
-	parameters: []string{"token", "agent_id", "resume_token", "last_seq", "receipts"},
+	parameters: []string{"token", "agent_id", "resume_token", "last_seq", "receipts", "max_frame"},
 }
 
 // ambiguous returns what in a handshake could be understood in several ways; nil when nothing could.

@@ -163,6 +163,15 @@ func greeting(q url.Values) *hello {
 			return h
 		}
 	}
-	h.Receipts, h.err = wire.ParseReceipts(q.Get("receipts"))
+	if h.Receipts, h.err = wire.ParseReceipts(q.Get("receipts")); h.err != nil {
+		return h
+	}
+	if most := q.Get("max_frame"); most != "" {
+		n, err := strconv.ParseUint(most, 10, 53)
+		if err != nil || n < wire.MinMaxFrame {
+			h.err = agora.Errorf(agora.InvalidRequest, "max_frame is not a number from %d and below 2^53", wire.MinMaxFrame)
+		}
+		h.MaxFrame = int(n)
+	}
 	return h
 }

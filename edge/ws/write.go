@@ -9,6 +9,7 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/buffer"
 	"github.com/agora-relay/agora/internal/pump"
+	"github.com/agora-relay/agora/wire"
 )
 
 const (
@@ -107,7 +108,10 @@ func (o *outbox) pull(s *edge.Session, w *writer) *buffer.Buffer {
 	o.mu.Unlock()
 	for i := range ds {
 		o.verbs.learns(&ds[i])
-		out.B = appendDelivery(out.B, &ds[i])
+		at := len(out.B)
+		if out.B = appendDelivery(out.B, &ds[i]); len(out.B)-at > wire.MinMaxFrame { // smaller ones every client takes
+			o.large(len(out.B)-at, &ds[i])
+		}
 	}
 	s.Queued()
 	o.door.stats.FramesOut.Add(int64(len(ds)))

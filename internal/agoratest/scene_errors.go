@@ -92,7 +92,7 @@ func tooLarge(s *scene) {
 	a, b := s.pair()
 	a.Send(`{"type":"send","to":"agent-2","payload":"` + strings.Repeat("x", 1<<20) + `"}`)
 	a.Expect(`{"type":"error","code":"MESSAGE_TOO_LARGE"}`)
-	almost := strings.Repeat("y", 1<<20-200)
+	almost := strings.Repeat("y", 1<<20-512)
 	a.Send(`{"type":"send","to":"agent-2","payload":"` + almost + `"}`)
 	b.Expect(`{"type":"message","payload":"` + almost + `"}`)
 	a.Barrier()

@@ -16,7 +16,7 @@ import (
 
 // Core is the core itself, without any door: parties that hold a session, and ask by calls. What the suite says of doors, it says of this.
 func Core() Door {
-	return Door{Name: "core", Dialect: agora.OwnDialect, Can: Everything, TooMuch: 8 << 20, Enter: enterCore} // bytes: what the log takes
+	return Door{Name: "core", Dialect: agora.OwnDialect, Can: Everything, TooMuch: mostFrame, Enter: enterCore} // bytes: limits.frame
 }
 
 // coreParty is an agent of the core.

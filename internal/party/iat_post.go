@@ -227,6 +227,7 @@ func (p *iatPoster) listen(ctx context.Context) error {
 
 // heard takes what came by the downlink, unless nothing is to be taken.
 func (p *iatPoster) heard(id string, data []byte) {
+	p.seat.within(len(data))
 	p.gate.Lock()
 	defer p.gate.Unlock()
 	if w, ok := p.word(data); ok {

@@ -121,6 +121,7 @@ func (p *iatSocket) answers(id *string, err error) bool {
 }
 
 func (p *iatSocket) came(b []byte) {
+	p.seat.within(len(b))
 	var e iatEnvelope
 	var said struct {
 		Action, Status string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/policy"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
@@ -37,6 +38,7 @@ func stages() []stage {
 	astray := []time.Duration{0, -time.Hour, time.Hour} // no machine's clock is to be trusted
 	return []stage{
 		{"calm", agoratest.Options{Grace: time.Hour, Clocks: astray}, false, slices.Concat(enterScenes, sendScenes, streamScenes, askScenes, spaceScenes)},
+		{"bounds", agoratest.Options{Grace: time.Hour, Node: edge.Config{Limits: admission.Limits{Frame: lowBound}}}, false, sizeScenes},
 		{"away", agoratest.Options{Grace: time.Hour, Clocks: astray}, true, slices.Concat(deadlineScenes, moveScenes, edgeScenes)},
 		// One edge has no agents: it is there to sweep, which the others with their long leases do seldom.
 		{"hasty", agoratest.Options{

@@ -35,6 +35,7 @@ func (p *wsParty) answer(a wsAnswer) {
 
 // came takes a frame.
 func (p *wsParty) came(f agoratest.Frame) {
+	p.seat.within(len(f))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at := f.Seq(); at > 0 && f.Type() != "receipt" {

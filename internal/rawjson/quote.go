@@ -56,6 +56,24 @@ func AppendText(dst, s []byte) []byte {
 	return append(dst, '"')
 }
 
+// TextSize returns how many bytes [AppendText] appends.
+func TextSize(s []byte) int {
+	if !utf8.Valid(s) {
+		return len(AppendString(nil, string(s)))
+	}
+	size := 2
+	for len(s) > 0 {
+		n := plain(s, 0)
+		if size += n; n == len(s) {
+			break
+		}
+		var escape [6]byte
+		size += len(appendEscape(escape[:0], s[n]))
+		s = s[n+1:]
+	}
+	return size
+}
+
 // appendEscape appends what stands for a byte that may not stand for itself.
 func appendEscape(dst []byte, c byte) []byte {
 	switch {

@@ -57,7 +57,7 @@ if not state or state == '0' then
     redis.call('DEL', KEYS[2], KEYS[4])
   end
   redis.call('DEL', KEYS[3])
-  redis.call('HDEL', KEYS[1], 'mark', 'grace_until', 'known_until', 'returns')
+  redis.call('HDEL', KEYS[1], 'mark', 'grace_until', 'known_until', 'returns', 'balked', 'takes')
   redis.call('HSET', KEYS[1], 'principal', ARGV[6], 'since', int(math.floor(us / 1000)), 'dirty', '0', 'fresh', '1')
   put_card(KEYS[1], '', ARGV[10], ARGV[13])
   for i = 1, 4 do

@@ -172,8 +172,8 @@ end
 -- record is what a new holder, or whoever ends the session, needs to know.
 local function record(rec, spaces, cancelled, lanes)
   local fields = redis.call('HMGET', rec, 'cursor', 'written', 'tail', 'tail_at', 'tail_seen', 'mailed',
-    'mark', 'dirty', 'card', 'since', 'detail', 'reg_until', 'dial', 'dial_by')
-  for i = 1, 14 do
+    'mark', 'dirty', 'card', 'since', 'detail', 'reg_until', 'dial', 'dial_by', 'takes')
+  for i = 1, 15 do
     fields[i] = fields[i] or ''
   end
   return {fields, redis.call('HGETALL', spaces), redis.call('HGETALL', cancelled), redis.call('HGETALL', lanes)}

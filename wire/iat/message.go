@@ -148,6 +148,8 @@ func appendPayload(dst []byte, m *agora.Message) []byte {
 	switch {
 	case m.Kind == agora.Control && m.AbortBody().Code == agora.Timeout: // it is not given up by whoever asked
 		return append(dst, `,"payload":{"action":"cancel","code":"TIMEOUT"}`...)
+	case m.Kind == agora.Control && m.AbortBody().Code == agora.MessageTooLarge:
+		return append(dst, `,"payload":{"action":"cancel","code":"MESSAGE_TOO_LARGE"}`...)
 	case m.Kind == agora.Control || m.Part == agora.Cancel:
 		return append(dst, `,"payload":{"action":"cancel"}`...)
 	case m.Kind == agora.Request && m.Part == agora.End:

@@ -1,6 +1,7 @@
 package iat
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"time"
@@ -111,14 +112,14 @@ func appendGap(dst []byte, m *agora.Message, d Delivery) []byte {
 func appendReceipt(dst []byte, m *agora.Message, d Delivery) []byte {
 	r, _ := m.ReceiptBody() // Shows has read it
 	dst = appendTold(dst, m, d, said(m, d, Notification, r.ID))
-	dst = rawjson.AppendString(append(dst, `{"action":"receipt","status":`...), wire.TierName(r.Tier))
+	dst = rawjson.AppendString(append(dst, `{"action":"receipt","status":`...), cmp.Or(wire.TierName(r.Tier), "undelivered"))
 	dst = rawjson.AppendString(append(dst, `,"agent":`...), string(m.From))
 	switch {
 	case r.ID != "":
 	case r.Stream != "":
 		dst = rawjson.AppendString(append(dst, `,"stream":`...), r.Stream)
 		dst = strconv.AppendUint(append(dst, `,"index":`...), uint64(r.Index), 10)
-	default:
+	case r.N > 0:
 		dst = strconv.AppendUint(append(dst, `,"n":`...), r.N, 10)
 	}
 	return append(dst, `}}`...)
