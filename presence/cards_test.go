@@ -310,6 +310,9 @@ func TestTheAccountOfCardsIsWhatTheRecordsSay(t *testing.T) {
 					}
 					for _, r := range d.until {
 						_, _, err := s.Registrations.Register(t.Context(), r, time.Hour)
+						if errors.Is(err, presence.ErrOwned) {
+							continue // it was over, and a session of another principal has been there since
+						}
 						ok(t, err)
 					}
 				}
