@@ -41,8 +41,11 @@ func TestTheSeqOfAReceiptHidesNothing(t *testing.T) {
 		}
 	}
 	raw := agoratest.Connect(t, agoratest.Direct{}, cluster.URL(0), "agent_id=raw", nil)
-	raw.Send(`{"type":"send","id":"1","to":"other","payload":1}`)
-	seq := raw.Await(`{"type":"receipt"}`).Seq()
+	var seq uint64
+	for n := range 100 { // far behind all events: what stands among them hides some, or none
+		raw.Send(fmt.Sprintf(`{"type":"send","id":"%d","to":"other","payload":1}`, n))
+		seq = raw.Await(`{"type":"receipt"}`).Seq()
+	}
 
 	gaps := make(chan client.Gap, 4)
 	late := connect(client.Config{Agent: "late", LastSeq: seq, OnGap: func(g client.Gap) { gaps <- g }})

@@ -83,6 +83,7 @@ func TestADownlinkThatDoesNotSayWhereItStoodIsToldAllThatIsNotKnownToHaveArrived
 	k.Send(said{id: "k", kind: "notification", from: "eve", to: "agora", payload: `{"action":"ack","seq":` + last + `}`}.String())
 	goesOn(k)
 	k.Close(1000)
+	await.True(t, "the socket's session is over", func() bool { return s.Node(2).Stats().Sessions == 0 }) // before that what it was given is not known
 	s.tells(t, "eve", 4, 4)
 	d = s.downlink(t, 0, "eve")
 	d.hears("eve", 4, 4, false)
