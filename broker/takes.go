@@ -29,9 +29,12 @@ func (t *takes) refused() {
 // stored notes that a record was taken.
 func (t *takes) stored() {
 	if t.since.Load() != 0 {
-		t.since.Store(0)
+		t.forget()
 	}
 }
+
+// forget forgets what was refused, as another leader may have the stream: else an edge that refuses newcomers, of whom a record would come, waits for nothing.
+func (t *takes) forget() { t.since.Store(0) }
 
 // nothing reports whether the stream takes nothing now.
 func (t *takes) nothing() bool {

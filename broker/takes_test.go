@@ -26,6 +26,9 @@ func TestAStreamTakesNothingWhileAllIsRefused(t *testing.T) {
 		if got := s.nothing(); got != c.want {
 			t.Errorf("%s: %v, want %v", c.about, got, c.want)
 		}
+		if s.forget(); s.nothing() {
+			t.Errorf("%s: it takes nothing under another leader", c.about)
+		}
 		s.refused()
 		if s.stored(); s.nothing() || s.since.Load() != 0 {
 			t.Errorf("%s: it takes nothing though a record was stored", c.about)

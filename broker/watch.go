@@ -171,6 +171,7 @@ func (w *watcher) take(what uint32, now time.Time) {
 	w.owed |= what
 	if what&checkInboxes != 0 {
 		w.doubtUntil = now.Add(doubtFor)
+		w.stores.forget() // what an earlier leader refused says nothing of this one
 		if w.kind == jslog.BookKind {
 			w.b.book.noteNewLeader()
 		}
