@@ -245,7 +245,7 @@ func kept(ids []string, prefix string) (all []string) {
 func TestNoAnswerGrowsBeyondWhatClientsTake(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("it takes seconds")
+		t.Skip("left to make test")
 	}
 	c := startCrowded(t)
 	const some, http, grpc = -1, 4<<20 + 256<<10, 4 << 20

@@ -66,14 +66,7 @@ func TestAgentsOfTheGoClientMeetAtEdges(t *testing.T) {
 func TestAGatewayOfTheGoClientAndAClusterAreLinked(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 2}})
-	g, err := sdk.NewGateway(sdk.GatewayConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.Close() })
-	if err := g.Start(); err != nil {
-		t.Fatal(err)
-	}
+	g := gatewayOfTheClient(t)
 	here, there := answering(t, "here", s.addr(0)), answering(t, "there", g.Address())
 	if err := g.ConnectToGateway(await.Context(t), s.addr(1)); err != nil {
 		t.Fatal(err)
@@ -89,4 +82,18 @@ func TestAGatewayOfTheGoClientAndAClusterAreLinked(t *testing.T) {
 	if got := asked(t, there, "here", "hi"); got != "HI done" {
 		t.Errorf("here says %q", got)
 	}
+}
+
+// gatewayOfTheClient starts a gateway in this process, as the Go client has it.
+func gatewayOfTheClient(t *testing.T) *sdk.Gateway {
+	t.Helper()
+	g, err := sdk.NewGateway(sdk.GatewayConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	if err := g.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return g
 }

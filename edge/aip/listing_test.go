@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
-	sdk "github.com/agora-relay/agora/client/aip"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/policy"
@@ -141,14 +140,7 @@ func TestALinkBringsNodesThatAreMoreThanOneAnswerHasRoomFor(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 1}})
 	want := s.rich(40)
-	g, err := sdk.NewGateway(sdk.GatewayConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.Close() })
-	if err := g.Start(); err != nil {
-		t.Fatal(err)
-	}
+	g := gatewayOfTheClient(t)
 	if err := g.ConnectToGateway(await.Context(t), s.addr(0)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -95,23 +94,10 @@ func (e *rated) saysBySocket(token string, envelopes []string) {
 // manifest returns which types and actions of envelopes there are, as the edge says.
 func (e *rated) manifest() (types, actions []string) {
 	e.t.Helper()
-	token, _ := e.speaker()
-	r, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, "http://"+e.ports.public.addr()+"/a2a/manifest", nil)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer a.Body.Close()
-	var doc struct {
-		Types   []string `json:"types"`
-		Actions []string `json:"actions"`
-	}
-	if err := json.NewDecoder(a.Body).Decode(&doc); err != nil || len(doc.Types) < 4 || len(doc.Actions) < 9 {
-		e.t.Fatalf("the manifest has types %q and actions %q: %v", doc.Types, doc.Actions, err)
+	var doc struct{ Types, Actions []string }
+	e.read("/a2a/manifest", &doc)
+	if len(doc.Types) < 4 || len(doc.Actions) < 9 {
+		e.t.Fatalf("the manifest has types %q and actions %q", doc.Types, doc.Actions)
 	}
 	return doc.Types, doc.Actions
 }

@@ -314,11 +314,11 @@ func (e *rated) say(c *websocket.Conn, frame string) {
 	}
 }
 
-// clientFrames returns the types of the frames that agents may send.
-func (e *rated) clientFrames() (types []string) {
+// read reads what the edge says of itself at a path, in JSON.
+func (e *rated) read(path string, doc any) {
 	e.t.Helper()
 	token, _ := e.speaker()
-	r, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, "http://"+e.ports.public.addr()+"/asyncapi.json", nil)
+	r, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, "http://"+e.ports.public.addr()+path, nil)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -328,6 +328,14 @@ func (e *rated) clientFrames() (types []string) {
 		e.t.Fatal(err)
 	}
 	defer a.Body.Close()
+	if err := json.NewDecoder(a.Body).Decode(doc); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// clientFrames returns the types of the frames that agents may send.
+func (e *rated) clientFrames() (types []string) {
+	e.t.Helper()
 	var doc struct {
 		Operations map[string]struct {
 			Messages []struct {
@@ -335,9 +343,7 @@ func (e *rated) clientFrames() (types []string) {
 			}
 		}
 	}
-	if err := json.NewDecoder(a.Body).Decode(&doc); err != nil {
-		e.t.Fatal(err)
-	}
+	e.read("/asyncapi.json", &doc)
 	for _, m := range doc.Operations["fromClient"].Messages {
 		name := strings.TrimSuffix(m.Ref[strings.LastIndex(m.Ref, "/")+1:], "-fromClient")
 		types = append(types, strings.ReplaceAll(name, "-", "."))
