@@ -89,7 +89,7 @@ func (s *saying) tellBy(ctx context.Context, e *iat.Envelope, by teller, w edge.
 		return s.respond(ctx, e, m, by, w)
 	case e.Type == iat.Chunk:
 		err := by.answer(ctx, m, w)
-		if err != nil && agora.AsError(err).Code == agora.StreamNotFound { // before it was counted as something that is said
+		if err != nil && agora.AsError(err).Code == agora.StreamNotFound { // it was refused before it was counted
 			err = cmp.Or(s.actor.SpendBeside(s.as), err)
 		}
 		return err
