@@ -61,11 +61,11 @@ func (s puller) refuseAnswer(peer agora.Address, m *agora.Message) {
 		return
 	}
 	s.out.sender().Replied(peer, m.Meta.Parent)
-	s.conn.Notify(Notice{Kind: NoticeUnanswered, RequestID: m.Meta.Parent, To: peer, Err: errUndelivered})
+	s.conn.Notify(Notice{Kind: NoticeUnanswered, RequestID: m.Meta.Parent, To: peer, Err: errLargeAnswer})
 }
 
-// errUndelivered is what is told of a message that its receiver can't take.
-var errUndelivered = agora.Errorf(agora.MessageTooLarge, "the answer is larger than a frame that this connection takes")
+// errLargeAnswer is told to an agent in the place of an answer that it can't take.
+var errLargeAnswer = agora.Errorf(agora.MessageTooLarge, "the answer is larger than a frame that this connection takes")
 
 // refuseStream has nothing more of a stream be given to the agent, of which it can't take a part, and its sender be told.
 func (s puller) refuseStream(peer agora.Address, m *agora.Message) {

@@ -34,9 +34,10 @@ func (v *verbs) list(f *wire.Frame) error {
 	answer := &wire.Frame{Type: "agents", ID: f.ID}
 	var more bool
 	var b []byte
-	answer.Agents, more = budget.Page(all, math.MaxInt, v.listing(), func(a agora.Agent) (wire.ListedAgent, int) {
+	room := v.listing()
+	answer.Agents, more = budget.Page(all, math.MaxInt, room, func(a agora.Agent) (wire.ListedAgent, int) {
 		l := wire.ListedAgent{ID: string(a.ID), Name: a.Name, Endpoint: a.Endpoint, RegisteredAt: a.RegisteredAt.UTC().Format(time.RFC3339)}
-		if b = l.Append(b[:0]); len(b) > v.listing() { // it alone would be too much
+		if b = l.Append(b[:0]); len(b) > room { // it alone would be too much
 			l.Endpoint = ""
 			b = l.Append(b[:0])
 		}
