@@ -38,7 +38,9 @@ func New(cfg Config) *Owner {
 	o.handovers = &handovers{o.cfg, o.lease, &livenessChecks{cfg: o.cfg}}
 	o.reaper = &reaper{o.cfg, o.lease, o.handovers, o.status, o.registered}
 	o.claims = &claims{cfg: o.cfg, lease: o.lease, registered: o.registered}
-	o.renewals = &renewals{o.cfg, o.lease, o.claims, &rebuild{cfg: o.cfg, claims: o.claims}, &lostSessions{cfg: o.cfg, lease: o.lease}}
+	o.renewals = &renewals{
+		cfg: o.cfg, lease: o.lease, claims: o.claims, rebuild: &rebuild{cfg: o.cfg, claims: o.claims}, lost: &lostSessions{cfg: o.cfg, lease: o.lease},
+	}
 	o.dialled = &dialled{o.cfg, o.reaper}
 	o.claimer = &claimer{cfg: o.cfg, reaper: o.reaper, dialled: o.dialled}
 	o.adoptions = &adoptions{cfg: o.cfg, lease: o.lease, handovers: o.handovers, busy: map[agora.Address]struct{}{}, failed: map[agora.Address]setback{}}
@@ -128,8 +130,8 @@ func (o *Owner) Reconcile(ctx context.Context, s Session) error {
 
 // Reassert writes the claim of a session again where presence has lost it; false where it is another's by now, or over.
 func (o *Owner) Reassert(ctx context.Context, h presence.Held) (held bool, err error) {
-	deposed, err := o.claims.write(ctx, []presence.Held{h})
-	return err == nil && len(deposed) == 0, err
+	found, err := o.claims.write(ctx, []presence.Held{h})
+	return err == nil && len(found.Deposed) == 0, err
 }
 
 // Asserted counts how often sessions were written to presence again, each as it stood then. Who changes presence before the session, as a join does, compares
