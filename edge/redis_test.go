@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // forget restarts Redis without its data.
@@ -168,4 +169,22 @@ func flush(t *testing.T, c *agoratest.Cluster) {
 	if err := r.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// An operator is to see that sessions which are over stay.
+func TestAnEdgeTellsWhenItLastEndedWhatIsOver(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Lease: time.Second}})
+	swept := func() time.Time { return c.Node(0).Stats().Swept }
+	first := swept()
+	await.True(t, "it sweeps", func() bool { return swept().After(first) })
+	c.CutPresence(0)
+	cut := time.Now()
+	await.True(t, "its lease is over", func() bool { return c.Node(0).Stats().LeaseLeft < 0 })
+	if last := swept(); last.After(cut.Add(time.Second)) {
+		t.Errorf("without presence since %v it has swept at %v", cut, last)
+	}
+	c.MendEdge(0)
+	mended := time.Now()
+	await.True(t, "it sweeps again", func() bool { return swept().After(mended) })
 }

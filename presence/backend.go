@@ -3,8 +3,8 @@ package presence
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"

@@ -36,7 +36,7 @@ func New(cfg Config) *Owner {
 	o.status = &status{o.cfg}
 	o.registered = &registrations{cfg: o.cfg, status: o.status}
 	o.handovers = &handovers{o.cfg, o.lease, &livenessChecks{cfg: o.cfg}}
-	o.reaper = &reaper{o.cfg, o.lease, o.handovers, o.status, o.registered}
+	o.reaper = &reaper{cfg: o.cfg, lease: o.lease, handovers: o.handovers, status: o.status, registered: o.registered}
 	o.claims = &claims{cfg: o.cfg, lease: o.lease, registered: o.registered}
 	o.renewals = &renewals{
 		cfg: o.cfg, lease: o.lease, claims: o.claims, rebuild: &rebuild{cfg: o.cfg, claims: o.claims}, lost: &lostSessions{cfg: o.cfg, lease: o.lease},
@@ -73,6 +73,10 @@ func (o *Owner) Holder() presence.Holder { return o.cfg.Holder }
 
 // Lease returns the edge's lease.
 func (o *Owner) Lease() *Lease { return o.lease }
+
+// Swept returns when this edge last ended all that was due without an error: sessions whose grace is over, and those of dead edges. Before the
+// first time it is when the edge began to look.
+func (o *Owner) Swept() time.Time { return time.Unix(0, o.reaper.swept.Load()) }
 
 // MayDeliver returns nil while what was read may be handed to agents.
 func (o *Owner) MayDeliver() error { return o.claims.mayDeliver() }
