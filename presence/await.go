@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 const awaitPause = 200 * time.Millisecond
@@ -20,6 +21,7 @@ const awaitPause = 200 * time.Millisecond
 // password or a right is missing, the address is that of another kind of server), else when ctx is over.
 func (s *Store) Await(ctx context.Context) error {
 	var last error
+	var reminder pause.Reminder
 	for {
 		_, err := s.run(ctx, call{probeScript, []string{probeKey}, nil})
 		if err == nil {
@@ -38,10 +40,11 @@ func (s *Store) Await(ctx context.Context) error {
 		if ctx.Err() == nil || last == nil { // else it was this call that gave up
 			last = err
 		}
-		select {
-		case <-ctx.Done():
+		if reminder.Due() {
+			s.log.Warn("still waiting for Redis", "err", last)
+		}
+		if !pause.For(ctx, awaitPause) {
 			return fmt.Errorf("no Redis answers: start it, or give its address as redis.url: %w", last)
-		case <-time.After(awaitPause):
 		}
 	}
 }

@@ -50,10 +50,14 @@ func New(cfg Config) *Owner {
 // Start takes the edge's lease, and then keeps it and all that the edge holds, in the background. It fails when presence or the log can't be
 // reached until ctx is over, and when another edge that lives has the same id.
 func (o *Owner) Start(ctx context.Context) error {
+	var reminder pause.Reminder
 	for {
 		err := o.renewals.renew(ctx)
 		if err == nil {
 			break
+		}
+		if reminder.Due() {
+			o.cfg.Log.Warn("still waiting for the edge's lease in Redis", "err", err)
 		}
 		if _, is := errors.AsType[*errRival](err); is || !pause.For(ctx, 200*time.Millisecond) {
 			return err
