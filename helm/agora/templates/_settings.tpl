@@ -35,7 +35,24 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- else }}{{ $_ := set $c "nats.url" .Values.nats.url }}{{ end }}
 {{- if .Values.redis.bundled }}{{ $_ := set $c "redis.url" (printf "redis://%s-redis:6379" $name) }}{{ $_ := set $c "redis.user" "edge" }}
 {{- else }}{{ $_ := set $c "redis.url" (required "redis.url must be given, or redis.bundled for a trial" .Values.redis.url) }}{{ end }}
+{{- if .Values.policy }}
+{{- if hasKey .Values.config "policy" }}{{ fail "policy: only one of the value and of config" }}{{ end }}
+{{- $_ := set $c "policy" "/etc/agora/config/policy.yaml" }}
+{{- end }}
 {{- toYaml (mergeOverwrite $c .Values.config) }}
+{{- end }}
+
+{{/* The settings, and the rules, are annotations of the pod: each ReplicaSet has its own, and going back to one goes back to its settings. */}}
+{{- define "agora.settings" -}}
+agora/settings: |
+  {{- include "agora.config" . | nindent 2 }}
+{{- with .Values.policy }}
+agora/policy: |
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if gt (add (len (include "agora.config" .)) (len (toYaml .Values.policy))) 200000 }}
+{{- fail "config and policy are too long for annotations of a pod: put the policy into a ConfigMap, and that into files" }}
+{{- end }}
 {{- end }}
 
 {{/* The environment of an edge, and of the check of its settings: "root", and "early" where the check runs before the release's own
