@@ -81,12 +81,12 @@ podSelector: { matchLabels: { app.kubernetes.io/instance: {{ .root.Release.Name 
 
 {{/* Not empty where the admin port speaks TLS; its certificate may be one that no probe could prove itself to. */}}
 {{- define "agora.adminTLS" -}}
-{{- if or (hasKey .Values.config "admin.tls.cert") (dig "admin" "tls" "cert" "" .Values.config) }}yes{{ end }}
+{{- include "agora.said" (dict "config" .Values.config "setting" "admin.tls.cert") }}
 {{- end }}
 
 {{/* Not empty where edges speak TLS with agents themselves. */}}
 {{- define "agora.publicTLS" -}}
-{{- if or (hasKey .Values.config "tls.cert") (dig "tls" "cert" "" .Values.config) }}yes{{ end }}
+{{- include "agora.said" (dict "config" .Values.config "setting" "tls.cert") }}
 {{- end }}
 
 {{/* The name of the Service that has the port "grpc" or "p2p": "root", "port". */}}
