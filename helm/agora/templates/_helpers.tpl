@@ -95,12 +95,12 @@ podSelector: { matchLabels: { app.kubernetes.io/instance: {{ .root.Release.Name 
 
 {{/* Not empty where the admin port speaks TLS; its certificate may be one that no probe could prove itself to. */}}
 {{- define "agora.adminTLS" -}}
-{{- include "agora.said" (dict "config" .Values.config "setting" "admin.tls.cert") }}
+{{- include "agora.configHas" (dict "config" .Values.config "setting" "admin.tls.cert") }}
 {{- end }}
 
 {{/* Not empty where edges speak TLS with agents themselves. */}}
 {{- define "agora.publicTLS" -}}
-{{- include "agora.said" (dict "config" .Values.config "setting" "tls.cert") }}
+{{- include "agora.configHas" (dict "config" .Values.config "setting" "tls.cert") }}
 {{- end }}
 
 {{/* The name of the Service that has the port "grpc" or "p2p": "root", "port". */}}

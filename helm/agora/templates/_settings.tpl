@@ -9,7 +9,7 @@ nats.password nats.token p2p.cluster-key redis.password redis.sentinel.password
 {{- end }}
 
 {{/* Not empty where config has a setting, by its whole name or in groups: "config", "setting". */}}
-{{- define "agora.said" -}}
+{{- define "agora.configHas" -}}
 {{- $in := .config }}{{ $said := hasKey .config .setting }}
 {{- $keys := splitList "." .setting }}
 {{- range $n, $key := $keys }}
@@ -26,10 +26,10 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- define "agora.config" -}}
 {{- $name := include "agora.fullname" . }}
 {{- range include "agora.ownSettings" . | splitList " " }}
-{{- if include "agora.said" (dict "config" $.Values.config "setting" .) }}{{ fail (printf "config: %s is the chart's to say: see auth, service, nats, redis, start and drain" .) }}{{ end }}
+{{- if include "agora.configHas" (dict "config" $.Values.config "setting" .) }}{{ fail (printf "config: %s is the chart's to say: see auth, service, nats, redis, start and drain" .) }}{{ end }}
 {{- end }}
 {{- range include "agora.secretSettings" . | splitList " " }}
-{{- if include "agora.said" (dict "config" $.Values.config "setting" .) }}{{ fail (printf "config: %s is a secret, and who may read pods could read it: see secretSettings" .) }}{{ end }}
+{{- if include "agora.configHas" (dict "config" $.Values.config "setting" .) }}{{ fail (printf "config: %s is a secret, and who may read pods could read it: see secretSettings" .) }}{{ end }}
 {{- end }}
 {{- if and .Values.nats.bundled .Values.nats.url }}{{ fail "nats: only one of url and bundled" }}{{ end }}
 {{- if and .Values.redis.bundled .Values.redis.url }}{{ fail "redis: only one of url and bundled" }}{{ end }}
@@ -54,7 +54,7 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- if .Values.redis.bundled }}{{ $_ := set $c "redis.url" (printf "redis://%s-redis:6379" $name) }}{{ $_ := set $c "redis.user" "edge" }}
 {{- else }}{{ $_ := set $c "redis.url" (required "redis.url must be given, or redis.bundled for a trial" .Values.redis.url) }}{{ end }}
 {{- if .Values.policy }}
-{{- if include "agora.said" (dict "config" .Values.config "setting" "policy") }}{{ fail "policy: only one of the value and of config" }}{{ end }}
+{{- if include "agora.configHas" (dict "config" .Values.config "setting" "policy") }}{{ fail "policy: only one of the value and of config" }}{{ end }}
 {{- $_ := set $c "policy" "/etc/agora/config/policy.yaml" }}
 {{- end }}
 {{- toYaml (mergeOverwrite $c .Values.config) }}
@@ -99,7 +99,7 @@ agora/policy: |
 - name: AGORA_P2P_CLUSTER_KEY
   valueFrom: { secretKeyRef: { name: {{ . | quote }}, key: {{ $.root.Values.p2p.clusterKeySecret.key | quote }} } }
 {{- end }}
-{{- if not (include "agora.said" (dict "config" .Values.config "setting" "p2p.announce")) }}
+{{- if not (include "agora.configHas" (dict "config" .Values.config "setting" "p2p.announce")) }}
 - name: POD_IP
   valueFrom: { fieldRef: { fieldPath: status.podIP } }
 {{- $at := printf "/%s/$(POD_IP)/tcp/9000" .Values.p2p.family }}
