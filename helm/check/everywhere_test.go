@@ -51,6 +51,19 @@ func TestTheChartsOwnTestAsksAgain(t *testing.T) {
 	}
 }
 
+// Of certificates it knows nothing.
+func TestTheChartsOwnTestLeavesOutWhatWantsACertificate(t *testing.T) {
+	for values, want := range map[string]int{
+		"test: {tokenSecret: x}": 2,
+		"":                       1,
+		"test: {tokenSecret: x}\nconfig: {tls: {cert: /a, key: /b}}": 1,
+	} {
+		if got := get[core.Pod](t, rendered(t, minimal+values), "Pod/t-agora-test").Spec.Containers; len(got) != want || got[0].Name != "ready" {
+			t.Errorf("%q: it has %d containers, want %d", values, len(got), want)
+		}
+	}
+}
+
 func TestWordsThatYAMLTakesForSomethingElseStayWords(t *testing.T) {
 	for _, word := range []string{"y", "on", "null", "1e3", "0123", "12", "1.0"} {
 		named := cluster{release: word}
