@@ -191,10 +191,18 @@ func TestHistoriesOfAgentsThatAreMoved(t *testing.T) {
 	if testing.Short() {
 		n = 2
 	}
+	moved := 0
 	for seed := range n {
-		r := playOnce(nil, planOf(seed, []string{"balances"}))
+		p := planOf(seed, []string{"balances"})
+		p.Tell = true
+		r := playOnce(nil, p)
+		story := strings.Join(r.Story, "\n")
 		if len(r.Failures) > 0 {
-			t.Errorf("seed %d: %s\n%s", seed, strings.Join(r.Failures, "\n"), strings.Join(r.Story, "\n"))
+			t.Errorf("seed %d: %s\n%s", seed, strings.Join(r.Failures, "\n"), story)
 		}
+		moved += strings.Count(story, "is told to leave")
+	}
+	if moved == 0 {
+		t.Error("no agent was moved: the histories show nothing")
 	}
 }
