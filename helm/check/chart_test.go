@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,9 +19,17 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -41,16 +50,33 @@ var kinds = map[string]func() any{
 	"v1/ServiceAccount":                      func() any { return &core.ServiceAccount{} },
 	"apps/v1/Deployment":                     func() any { return &apps.Deployment{} },
 	"apps/v1/StatefulSet":                    func() any { return &apps.StatefulSet{} },
+	"batch/v1/Job":                           func() any { return &batch.Job{} },
 	"autoscaling/v2/HorizontalPodAutoscaler": func() any { return &autoscaling.HorizontalPodAutoscaler{} },
 	"monitoring.coreos.com/v1/PrometheusRule": func() any { return &monitoring.PrometheusRule{} },
 	"monitoring.coreos.com/v1/ServiceMonitor": func() any { return &monitoring.ServiceMonitor{} },
+	"gateway.networking.k8s.io/v1/GRPCRoute":  func() any { return &gateway.GRPCRoute{} },
+	"gateway.networking.k8s.io/v1/HTTPRoute":  func() any { return &gateway.HTTPRoute{} },
+	"keda.sh/v1alpha1/ScaledObject":           func() any { return &unstructured.Unstructured{} }, // an example of an object of somebody's own
 	"networking.k8s.io/v1/Ingress":            func() any { return &networking.Ingress{} },
 	"networking.k8s.io/v1/NetworkPolicy":      func() any { return &networking.NetworkPolicy{} },
 	"policy/v1/PodDisruptionBudget":           func() any { return &policy.PodDisruptionBudget{} },
 }
 
-// render returns the text of every template under values, as `helm template` has it, by its name.
-func render(values string) (map[string]string, error) {
+// cluster is what Helm finds where it installs; the zero one is that of `helm template`, which knows no cluster.
+type cluster struct {
+	release string           // its name; "t" if empty
+	objects []runtime.Object // that are there already
+	apis    []string         // that it serves besides those of Kubernetes itself
+}
+
+// GetClientFor returns what looks for objects of one kind.
+func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	group, err := schema.ParseGroupVersion(apiVersion)
+	return fake.NewSimpleDynamicClient(scheme.Scheme, c.objects...).Resource(group.WithResource(strings.ToLower(kind) + "s")), true, err
+}
+
+// render returns the text of every template under values, by its name.
+func (c cluster) render(values string) (map[string]string, error) {
 	chart, err := loader.Load(chartDir)
 	if err != nil {
 		return nil, err
@@ -59,13 +85,18 @@ func render(values string) (map[string]string, error) {
 	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
 		return nil, err
 	}
-	release := common.ReleaseOptions{Name: "t", Namespace: "agora", IsInstall: true}
-	all, err := util.ToRenderValues(chart, given, release, nil)
+	release := common.ReleaseOptions{Name: cmp.Or(c.release, "t"), Namespace: "agora", IsInstall: true}
+	serves := common.DefaultCapabilities.Copy()
+	serves.APIVersions = append(slices.Clone(serves.APIVersions), c.apis...)
+	all, err := util.ToRenderValues(chart, given, release, serves)
 	if err != nil {
 		return nil, err
 	}
-	return engine.Render(chart, all)
+	return engine.RenderWithClientProvider(chart, all, c)
 }
+
+// render returns the text of every template under values, as `helm template` has it, by its name.
+func render(values string) (map[string]string, error) { return cluster{}.render(values) }
 
 var separator = regexp.MustCompile(`(?m)^---\s*$`)
 
@@ -106,9 +137,9 @@ func object(text string) (key string, o any, err error) {
 }
 
 // rendered returns the objects under values.
-func rendered(t *testing.T, values string) objects {
+func (c cluster) rendered(t *testing.T, values string) objects {
 	t.Helper()
-	texts, err := render(values)
+	texts, err := c.render(values)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +150,22 @@ func rendered(t *testing.T, values string) objects {
 	return all
 }
 
+// rendered returns the objects under values, as `helm template` has them.
+func rendered(t *testing.T, values string) objects {
+	t.Helper()
+	return cluster{}.rendered(t, values)
+}
+
+// notes returns what Helm says to who has installed the chart.
+func (c cluster) notes(t *testing.T, values string) string {
+	t.Helper()
+	texts, err := c.render(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts["agora/templates/NOTES.txt"]
+}
+
 // get returns one object, which must be there.
 func get[T any](t *testing.T, all objects, key string) *T {
 	t.Helper()
@@ -127,6 +174,24 @@ func get[T any](t *testing.T, all objects, key string) *T {
 		t.Fatalf("there is no %s among %v", key, slices.Sorted(maps.Keys(all)))
 	}
 	return o
+}
+
+// fullname returns the name that the objects of a release have, or begin with.
+func fullname(t *testing.T, all objects) string {
+	t.Helper()
+	for _, o := range all {
+		if d, is := o.(*apps.Deployment); is {
+			return d.Name
+		}
+	}
+	t.Fatalf("there are no edges among %v", slices.Sorted(maps.Keys(all)))
+	return ""
+}
+
+// edges returns what the Deployment of a release is to be.
+func edges(t *testing.T, all objects) apps.DeploymentSpec {
+	t.Helper()
+	return get[apps.Deployment](t, all, "Deployment/"+fullname(t, all)).Spec
 }
 
 // files returns the contents of the chart's files of values, by their names.
