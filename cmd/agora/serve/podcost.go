@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -40,7 +41,7 @@ type pod struct {
 
 // findPod finds the pod of this process by what Kubernetes puts into it: the environment, and the folder of its account.
 func findPod(getenv func(string) string, account string, log *slog.Logger) (*pod, error) {
-	host, port, name := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), getenv("HOSTNAME")
+	host, port, name := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), cmp.Or(getenv("POD_NAME"), getenv("HOSTNAME")) // a host's name is cut at 63 characters
 	if host == "" || port == "" || name == "" {
 		return nil, fmt.Errorf("kubernetes.pod-deletion-cost: this is no pod of Kubernetes")
 	}
