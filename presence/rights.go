@@ -37,8 +37,8 @@ func refusedRights(ctx context.Context, rdb Client) (names []string, err error) 
 			names = append(names, strings.ToUpper(cmd.Name()))
 		}
 	}
-	if _, is := errors.AsType[redis.Error](err); is { // the server has answered: a text is no list
-		err = nil
+	if _, is := errors.AsType[redis.Error](err); is && cmds[0].Err() == nil && cmds[0].(*redis.Cmd).Val() != nil {
+		err = nil // the server has answered: a text is no list
 	}
 	return names, unavailable(err)
 }
