@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,7 +21,7 @@ type backend struct {
 	// still on its way, so that it may be dropped when the record does not bear it out.
 	settled time.Duration
 
-	restarts *atomic.Uint64 // see [Leases.Restarts]
+	beats *beats
 }
 
 // fields reads fields of the records of agents, in one pipeline.

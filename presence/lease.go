@@ -43,9 +43,13 @@ func (s Leases) Extend(ctx context.Context, h Holder) (held bool, err error) {
 
 // renewed runs a renewal and reads its answer.
 func (s Leases) renewed(ctx context.Context, h Holder, calls []call) (held bool, err error) {
+	s.beats.sent(calls[1].args[2].(string))
 	r, err := s.runAll(ctx, calls)
 	if err != nil {
 		return false, err
+	}
+	if r[1].at(0).yes() {
+		s.beats.answered(r[1].at(1).str(), calls[1].args[2].(string))
 	}
 	if r[1].at(0).int() == 2 {
 		return false, &TakenError{By: Holder{Edge: h.Edge, Incarnation: r[1].at(1).str()}}
@@ -53,9 +57,9 @@ func (s Leases) renewed(ctx context.Context, h Holder, calls []call) (held bool,
 	return r[1].at(0).yes(), nil
 }
 
-// Restarts counts the renewals that found a server without their script: it was started since this Store's last one, or another took its
-// place, and may have an older copy of what it had. The first renewal of a cluster counts, too.
-func (s Leases) Restarts() uint64 { return s.restarts.Load() }
+// Rollbacks counts the renewals that found an older one than the last that this Store has had an answer to: the server has lost what was written since. It read an
+// older copy of its data when it started, or another server took its place.
+func (s Leases) Rollbacks() uint64 { return s.beats.rollbacks.Load() }
 
 // renewal is what Renew runs: the second call is renew.
 func (s Leases) renewal(h Holder, gone string) []call {

@@ -42,11 +42,15 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 		}
 		calls = append(calls, c)
 	}
+	word := calls[1].args[2].(string)
+	s.beats.sent(word)
 	replies, err := s.runAll(ctx, calls)
 	if err != nil {
 		return found, err
 	}
-	found.Unleased = replies[1].at(0).int() == 0
+	if found.Unleased = replies[1].at(0).int() == 0; !found.Unleased {
+		s.beats.answered(replies[1].at(1).str(), word)
+	}
 	var again []call
 	var dialled []Held // whose addresses are what again begins with
 	for i, x := range cs {

@@ -192,9 +192,6 @@ func (b *backend) pipeline(ctx context.Context, calls []call) ([]reply, error) {
 		switch {
 		case errors.Is(err, redis.ErrNoScript) || redis.HasErrorPrefix(err, "NOSCRIPT"):
 			missing = append(missing, i)
-			if calls[i].script == renewScript {
-				b.restarts.Add(1)
-			}
 		case err != nil:
 			return nil, unavailable(err)
 		}

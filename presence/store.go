@@ -13,7 +13,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -99,7 +98,7 @@ type Store struct {
 // New returns a Store on cfg.Client. It asks nothing of the server yet.
 func New(cfg Config) *Store {
 	cfg = cfg.withDefaults()
-	return newStore(&backend{cfg: cfg, rdb: cfg.Client, log: cfg.Log, settled: time.Minute, restarts: new(atomic.Uint64)})
+	return newStore(&backend{cfg: cfg, rdb: cfg.Client, log: cfg.Log, settled: time.Minute, beats: new(beats)})
 }
 
 func newStore(b *backend) *Store {

@@ -16,7 +16,7 @@ type renewals struct {
 	rebuild *rebuild
 	lost    *lostSessions
 
-	restarts uint64 // of presence, as far as this edge has seen them
+	rollbacks uint64 // of presence, as far as this edge has seen them
 }
 
 // renew writes the lease once, and looks after the claims where they may have
@@ -30,11 +30,11 @@ func (r *renewals) renew(ctx context.Context) error {
 		return err
 	}
 	first := r.lease.last.Load() == nil
-	restarts := r.cfg.Presence.Leases.Restarts()
-	if !held || restarts != r.restarts { // a server that was started may have read an older copy of what it had
+	rollbacks := r.cfg.Presence.Leases.Rollbacks()
+	if !held || rollbacks != r.rollbacks { // an older copy may lack more than leases
 		r.lease.lapsed.Store(true)
 	}
-	r.restarts = restarts
+	r.rollbacks = rollbacks
 	told := !first && r.lease.lapsed.Load()
 	if told {
 		// Others may have claimed what this edge held, or presence has lost it.
