@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Ends the cluster that up.sh has started, with all that runs in it, and removes its data; logs stay in run/log of the cache.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+if [ -e "$run/pid" ]; then
+	kill -KILL "$(cat "$run/pid")" 2>/dev/null || true
+	until_ok 30 bash -c "! kill -0 $(cat "$run/pid")"
+fi
+# What ended a moment ago may still be in its control group.
+gone() {
+	local group
+	for group in $(groups); do
+		[ ! -d "$group" ] || find "$group" -depth -type d -exec rmdir {} +
+	done
+}
+until_ok 30 gone
+rm -rf "$run"/{pid,keys,nodes,etcd,proxy.json}
