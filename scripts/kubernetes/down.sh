@@ -14,4 +14,5 @@ gone() {
 	done
 }
 until_ok 30 gone
+[ ! -d "$run/nodes" ] || (cd "$run/nodes" && find . -path '*/var/log/pods/*' -name '*.log' -exec cp --parents {} "$run/log" \;)
 rm -rf "$run"/{pid,keys,nodes,etcd,proxy.json}

@@ -23,5 +23,4 @@ if [ ! -e "$run/pid" ]; then
 fi
 (cd "$repository" && CGO_ENABLED=0 go build -o "$cache/drills" ./internal/drills)
 # shellcheck disable=SC2086 # several arguments
-"$here/in.sh" "$cache/drills" -chart "$repository/helm/agora" ${DRILLS:-} >"$cache/table.md"
-cat "$cache/table.md"
+"$here/in.sh" "$cache/drills" -chart "$repository/helm/agora" ${DRILLS:-} | tee "$cache/table.md"
