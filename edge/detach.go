@@ -75,8 +75,10 @@ func (s leaver) detach(ctx context.Context) {
 	yielded := errors.Is(err, presence.ErrDeposed)
 	if yielded {
 		// Whoever has claimed it meanwhile waits to hear how it went here.
-		s.abortIfLost(ctx)
-		_, err = s.flushAndRelease(ctx)
+		unknown := s.abortIfLost(ctx)
+		if _, err = s.flushAndRelease(ctx); unknown != nil {
+			err = unknown
+		}
 	}
 	switch {
 	case err == nil && !s.life.saidGoodbye() && !yielded:
@@ -94,15 +96,18 @@ func (s leaver) detach(ctx context.Context) {
 }
 
 // abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
-// end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here).
-func (s leaver) abortIfLost(ctx context.Context) {
+// end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here). The error is why
+// that is not known: it has to be asked again, as nobody else will.
+func (s leaver) abortIfLost(ctx context.Context) error {
 	out := s.out.lanes.Load()
 	if out == nil {
-		return
+		return nil
 	}
-	if _, lost, err := s.node.cfg.Presence.Sessions.Lost(ctx, s.claim.Tenant, s.claim.Agent, s.claim.Session); err == nil && lost {
+	_, lost, err := s.node.cfg.Presence.Sessions.Lost(ctx, s.claim.Tenant, s.claim.Agent, s.claim.Session)
+	if lost && err == nil {
 		_ = out.AbortOpen(ctx) // how it went is told by what comes next
 	}
+	return err
 }
 
 // reassert writes the session again where presence has lost it since the last

@@ -1,6 +1,10 @@
 package edge_test
 
 import (
+	"context"
+	"io"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,13 +140,15 @@ func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
 }
 
 // An agent that was given a new session, as presence knew none, leaves the old one behind at an edge that finds so only when it
-// reaches presence again: that edge ends what was open there, also what came into the log after others looked through it.
+// reaches presence again: that edge ends what was open there, also what came into the log after others looked through it, and though presence
+// does not tell it so at once.
 func TestAnEdgeThatFindsASessionReplacedEndsWhatItHadOpen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
 	}
 	t.Parallel()
-	c := start(t, agoratest.Options{Node: leased(retold), Tune: func(k int, cfg *edge.Config) {
+	var question unanswered
+	c := start(t, agoratest.Options{Node: leased(retold), Hook: &question, Tune: func(k int, cfg *edge.Config) {
 		if cfg.Search = time.Millisecond; k < 3 {
 			cfg.Search = time.Hour // nothing ends because somebody looked through the log
 		}
@@ -151,18 +157,50 @@ func TestAnEdgeThatFindsASessionReplacedEndsWhatItHadOpen(t *testing.T) {
 	defer raw.Close()
 	receiver, _ := registered(t, c, 1, "receiver")
 	old, _ := registered(t, c, 0, "lost")
+	session := raw.HGet(t.Context(), "agora:1:{a:default.lost}:rec", "session").Val()
 	opens(old, receiver)
 	c.CutPresence(0)
+	question.about.Store(&session)
 	forget(c)
 	receiver.Until("presence is whole", func() bool { return mark(t, raw) != "" })
-	_, welcome := registered(t, c, 1, "lost")
-	if welcome.Raw("resumed") == "true" {
+	if _, welcome := registered(t, c, 1, "lost"); welcome.Raw("resumed") == "true" {
 		t.Fatalf("welcomed by %s", welcome)
 	}
 	c.MendEdge(0)
 	receiver.Expect(lost)
+	if !question.asked.Load() {
+		t.Error("presence was not asked whether the session is lost")
+	}
 	old.AwaitClosed(4001)
 	c.AddEdge()
 	receiver.Until("the log is known to be looked through", func() bool { return mark(t, raw) == "1" })
 	receiver.ExpectNone(during(200 * time.Millisecond))
+}
+
+// unanswered has presence not answer whether a session is lost, until the edge that asks has handed it over.
+type unanswered struct {
+	about atomic.Pointer[string]
+	asked atomic.Bool
+}
+
+func (u *unanswered) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (u *unanswered) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (u *unanswered) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		session, args := u.about.Load(), cmd.Args()
+		if session != nil && len(args) == 5 && args[4] == *session {
+			u.asked.Store(true)
+			cmd.SetErr(io.ErrUnexpectedEOF)
+			return cmd.Err()
+		}
+		err := next(ctx, cmd)
+		if err == nil && u.asked.Load() && strings.Contains(cmd.String(), "{a:default.lost}:unsettled") {
+			u.about.Store(nil)
+		}
+		return err
+	}
 }

@@ -50,6 +50,18 @@ func TestEveryLineOfAProcessIsJSONWhereThatIsTheFormat(t *testing.T) {
 	allJSON(t, e.stderr.String())
 }
 
+func TestTheCheckOfSettingsSpeaksJSONWhereThatIsTheFormat(t *testing.T) {
+	status, stdout, stderr := command(t, "config", "check", "--config", write(t, "agora.yaml", "auth: none\nlog.format: json\n"))
+	if said := allJSON(t, stdout); status != 0 || stderr != "" || len(said) != 1 || said[0]["msg"] != "the settings are valid" {
+		t.Errorf("it ended with %d and said %s%s", status, stdout, stderr)
+	}
+	faulty := write(t, "agora.yaml", "auth: none\nlog.format: json\nmailbox.max-agee: 1m\nnats.replicas: 2\n")
+	status, stdout, stderr = command(t, "config", "check", "--config", faulty)
+	if said := allJSON(t, stderr); status != exit.Error || stdout != "" || len(said) != 2 {
+		t.Errorf("it ended with %d and said %s%s, want a line for each of two faults", status, stdout, stderr)
+	}
+}
+
 func TestDevSaysReadyInJSONToo(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "dev", "--edges", "2", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0", "--log.format", "json")

@@ -39,9 +39,9 @@ func TestNothingIsDeliveredInALargerFrameThanOneMayBe(t *testing.T) {
 	}
 	a.Send(`{"type":"send","to":"b","stream_id":"t","stream":true}`)
 	a.Send(largest(`{"type":"send_chunk","id":"x","to":"b","stream_id":"t","chunk":"%s"}`, "\x7f"))
-	a.Expect(`{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"x"}`)
+	a.Await(`{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"x"}`)
 	a.Send(fmt.Sprintf(`{"type":"send","id":"y","to":"b","payload":"%s"}`, strings.Repeat("x", most-1024)))
-	a.Expect(`{"type":"receipt","request_id":"y"}`)
+	a.Await(`{"type":"receipt","request_id":"y"}`)
 	a.Send(`{"type":"send","id":"z","to":"b","payload":"last"}`)
 	for {
 		f := b.Take("a frame")

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,9 +19,15 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -41,6 +48,7 @@ var kinds = map[string]func() any{
 	"v1/ServiceAccount":                      func() any { return &core.ServiceAccount{} },
 	"apps/v1/Deployment":                     func() any { return &apps.Deployment{} },
 	"apps/v1/StatefulSet":                    func() any { return &apps.StatefulSet{} },
+	"batch/v1/Job":                           func() any { return &batch.Job{} },
 	"autoscaling/v2/HorizontalPodAutoscaler": func() any { return &autoscaling.HorizontalPodAutoscaler{} },
 	"monitoring.coreos.com/v1/PrometheusRule": func() any { return &monitoring.PrometheusRule{} },
 	"monitoring.coreos.com/v1/ServiceMonitor": func() any { return &monitoring.ServiceMonitor{} },
@@ -49,8 +57,21 @@ var kinds = map[string]func() any{
 	"policy/v1/PodDisruptionBudget":           func() any { return &policy.PodDisruptionBudget{} },
 }
 
-// render returns the text of every template under values, as `helm template` has it, by its name.
-func render(values string) (map[string]string, error) {
+// cluster is what Helm finds where it installs; the zero one is that of `helm template`, which knows no cluster.
+type cluster struct {
+	release string           // its name; "t" if empty
+	objects []runtime.Object // that are there already
+	apis    []string         // that it serves besides those of Kubernetes itself
+}
+
+// GetClientFor returns what looks for objects of one kind.
+func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	group, err := schema.ParseGroupVersion(apiVersion)
+	return fake.NewSimpleDynamicClient(scheme.Scheme, c.objects...).Resource(group.WithResource(strings.ToLower(kind) + "s")), true, err
+}
+
+// render returns the text of every template under values, by its name.
+func (c cluster) render(values string) (map[string]string, error) {
 	chart, err := loader.Load(chartDir)
 	if err != nil {
 		return nil, err
@@ -59,13 +80,18 @@ func render(values string) (map[string]string, error) {
 	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
 		return nil, err
 	}
-	release := common.ReleaseOptions{Name: "t", Namespace: "agora", IsInstall: true}
-	all, err := util.ToRenderValues(chart, given, release, nil)
+	release := common.ReleaseOptions{Name: cmp.Or(c.release, "t"), Namespace: "agora", IsInstall: true}
+	serves := common.DefaultCapabilities.Copy()
+	serves.APIVersions = append(slices.Clone(serves.APIVersions), c.apis...)
+	all, err := util.ToRenderValues(chart, given, release, serves)
 	if err != nil {
 		return nil, err
 	}
-	return engine.Render(chart, all)
+	return engine.RenderWithClientProvider(chart, all, c)
 }
+
+// render returns the text of every template under values, as `helm template` has it, by its name.
+func render(values string) (map[string]string, error) { return cluster{}.render(values) }
 
 var separator = regexp.MustCompile(`(?m)^---\s*$`)
 
@@ -106,9 +132,9 @@ func object(text string) (key string, o any, err error) {
 }
 
 // rendered returns the objects under values.
-func rendered(t *testing.T, values string) objects {
+func (c cluster) rendered(t *testing.T, values string) objects {
 	t.Helper()
-	texts, err := render(values)
+	texts, err := c.render(values)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +143,22 @@ func rendered(t *testing.T, values string) objects {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// rendered returns the objects under values, as `helm template` has them.
+func rendered(t *testing.T, values string) objects {
+	t.Helper()
+	return cluster{}.rendered(t, values)
+}
+
+// notes returns what Helm says to who has installed the chart.
+func (c cluster) notes(t *testing.T, values string) string {
+	t.Helper()
+	texts, err := c.render(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts["agora/templates/NOTES.txt"]
 }
 
 // get returns one object, which must be there.

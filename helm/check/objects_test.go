@@ -8,6 +8,7 @@ import (
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
@@ -43,6 +44,8 @@ func pods(all objects) map[string]core.PodSpec {
 			specs[key] = o.Spec.Template.Spec
 		case *apps.StatefulSet:
 			specs[key] = o.Spec.Template.Spec
+		case *batch.Job:
+			specs[key] = o.Spec.Template.Spec
 		case *core.Pod:
 			specs[key] = o.Spec
 		}
@@ -67,7 +70,7 @@ func TestAnEdgeHasTimeToHandItsAgentsOver(t *testing.T) {
 	if grace := *d.Template.Spec.TerminationGracePeriodSeconds; grace <= 47 {
 		t.Errorf("it is killed after %d s, and needs 47", grace)
 	}
-	config := get[core.ConfigMap](t, all, "ConfigMap/t-agora").Data["agora.yaml"]
+	config := settingsOf(t, d.Template)
 	for _, want := range []string{"drain.delay: 7s", "drain.timeout: 40s"} {
 		if !strings.Contains(config, want) {
 			t.Errorf("%s is not in %s", want, config)
@@ -235,7 +238,7 @@ func TestTheChartsOwnTestGetsThroughTheNetworkPolicy(t *testing.T) {
 func TestTheTrialsPartsFitTogether(t *testing.T) {
 	all := rendered(t, files(t)["trial.yaml"])
 	nats := get[apps.StatefulSet](t, all, "StatefulSet/t-agora-nats").Spec
-	config := get[core.ConfigMap](t, all, "ConfigMap/t-agora").Data["agora.yaml"]
+	config := settings(t, files(t)["trial.yaml"])
 	if *nats.Replicas != 3 || !strings.Contains(config, "nats://t-agora-nats-2.t-agora-nats:4222") || !strings.Contains(config, "nats.replicas: 3") {
 		t.Errorf("%d servers, and the edges have\n%s", *nats.Replicas, config)
 	}

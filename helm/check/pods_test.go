@@ -119,11 +119,7 @@ func TestTheNotesSayWhenPrometheusIsShutOut(t *testing.T) {
 		"networkPolicy: {enabled: false}": false,
 		"networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]}": false,
 	} {
-		texts, err := render(minimal + values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if notes := texts["agora/templates/NOTES.txt"]; strings.Contains(notes, word) != said {
+		if notes := (cluster{}).notes(t, minimal+values); strings.Contains(notes, word) != said {
 			t.Errorf("%q: that Prometheus is shut out is told: %v, want %v\n%s", values, !said, said, notes)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 )
 
@@ -23,10 +24,24 @@ func program(t *testing.T) string {
 	return agora
 }
 
-// settings returns the file of settings that the chart writes by these values.
+// settings returns the file of settings that edges have by these values.
 func settings(t *testing.T, values string) string {
 	t.Helper()
-	return get[core.ConfigMap](t, rendered(t, values), "ConfigMap/t-agora").Data["agora.yaml"]
+	return settingsOf(t, get[apps.Deployment](t, rendered(t, values), "Deployment/t-agora").Spec.Template)
+}
+
+// settingsOf returns the file of settings that the containers of a pod are given.
+func settingsOf(t *testing.T, pod core.PodTemplateSpec) string {
+	t.Helper()
+	volume := slices.IndexFunc(pod.Spec.Volumes, func(v core.Volume) bool { return v.Name == "config" && v.DownwardAPI != nil })
+	if volume < 0 || len(pod.Spec.Volumes[volume].DownwardAPI.Items) != 1 {
+		t.Fatalf("the settings are not the pod's own: %+v", pod.Spec.Volumes)
+	}
+	item := pod.Spec.Volumes[volume].DownwardAPI.Items[0]
+	if item.Path != "agora.yaml" || item.FieldRef == nil || item.FieldRef.FieldPath != "metadata.annotations['agora/settings']" {
+		t.Fatalf("the file of settings is %+v", item)
+	}
+	return pod.Annotations["agora/settings"]
 }
 
 // run runs agora with that file of settings, and says what it prints to its error output; empty if it is content.

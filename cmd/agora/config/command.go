@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agora-relay/agora/cmd/agora/exit"
+	"github.com/agora-relay/agora/cmd/agora/logging"
 )
 
 // configFlag names the file of settings.
@@ -57,11 +59,15 @@ func newConfigCheck() *cobra.Command {
 		Use:   "check",
 		Short: "Check that an edge could run with these settings",
 		Long: "Check the settings of an edge, one by one and together, and that the files they name can be read. Nothing is\n" +
-			"connected to. Each fault is told in a sentence.\n\n" + ConfigHelp +
+			"connected to. Each fault is told in a sentence, in JSON where log.format is json.\n\n" + ConfigHelp +
 			"\n\nExit status: 0 all is well, 1 there are faults, 2 wrong usage.",
 		Example: "  agora config check --config agora.yaml",
 	}, func(cmd *cobra.Command, o *Edge, _ origins, faults error) error {
-		if err := tell(cmd, errors.Join(faults, o.Check(), o.checkFiles())); err != nil {
+		faults = errors.Join(faults, o.Check(), o.checkFiles())
+		if o.Log.Format == logging.JSON {
+			return tellJSON(cmd, faults)
+		}
+		if err := tell(cmd, faults); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "the settings are valid")
@@ -94,6 +100,20 @@ func tell(cmd *cobra.Command, faults error) error {
 	}
 	for line := range strings.SplitSeq(faults.Error(), "\n") {
 		fmt.Fprintf(cmd.ErrOrStderr(), "agora: %s\n", line)
+	}
+	return exit.With(exit.Error, faults)
+}
+
+// tellJSON logs in JSON that there are no faults, or each fault, which makes an exit status.
+func tellJSON(cmd *cobra.Command, faults error) error {
+	if faults == nil {
+		log := slog.New(slog.NewJSONHandler(cmd.OutOrStdout(), nil))
+		log.Info("the settings are valid")
+		return nil
+	}
+	log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
+	for line := range strings.SplitSeq(faults.Error(), "\n") {
+		log.Error("the settings have a fault", "err", line)
 	}
 	return exit.With(exit.Error, faults)
 }

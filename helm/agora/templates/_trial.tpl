@@ -1,0 +1,26 @@
+{{/* The configuration of the bundled NATS. A tenth of a server's volume is left for what its files are more than the messages. */}}
+{{- define "agora.natsConfig" -}}
+{{- $name := include "agora.fullname" . }}
+{{- $store := mulf (float64 (include "agora.bytes" (dict "name" "trial.nats.storage" "quantity" .Values.trial.nats.storage))) 0.9 | int64 -}}
+listen: 0.0.0.0:4222
+http: 0.0.0.0:8222
+max_payload: 8MB
+jetstream { store_dir: /data, max_file_store: {{ $store }} }
+{{- if gt (int .Values.trial.nats.replicas) 1 }}
+cluster {
+  name: "{{ $name }}"
+  listen: 0.0.0.0:6222
+  routes: [
+    {{- range $n := until (int .Values.trial.nats.replicas) }}
+    nats://{{ $name }}-nats-{{ $n }}.{{ $name }}-nats:6222
+    {{- end }}
+  ]
+}
+{{- end }}
+accounts {
+  AGORA {
+    jetstream: enabled
+    users: [ { user: edge, password: $EDGE_PASSWORD, permissions: { include ./edge-permissions.conf } } ]
+  }
+}
+{{- end }}
