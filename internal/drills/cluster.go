@@ -36,8 +36,28 @@ func (c *cluster) install(ctx context.Context, tag string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.helm(ctx, "test", c.release)
-	return err
+	if _, err = c.helm(ctx, "test", c.release); err != nil {
+		return err
+	}
+	return c.closed(ctx)
+}
+
+// closed reports an error where NATS or Redis can be reached from here: NetworkPolicies let edges alone to them.
+func (c *cluster) closed(ctx context.Context) error {
+	for component, port := range map[string]string{"nats": "4222", "redis": "6379"} {
+		pods, err := c.pods(ctx, component)
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(p.ip, port))
+			if err == nil {
+				conn.Close()
+				return fmt.Errorf("%s can be reached by others than edges: nobody enforces NetworkPolicies", p.name)
+			}
+		}
+	}
+	return nil
 }
 
 // upgrade changes settings of the release, and waits until it is well. What is set stays set in later upgrades.

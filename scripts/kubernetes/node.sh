@@ -79,6 +79,7 @@ kubelet --config=/run/kubelet.json --kubeconfig="$keys/node$i.conf" --hostname-o
 
 ip link add cni0 type bridge # the plugin would make it with the first pod; what passes it has to pass the firewall
 echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables
+until_ok 120 kubectl --kubeconfig="$keys/router.conf" get "node/node$i"
 kube-router --kubeconfig="$keys/router.conf" --hostname-override="node$i" --run-firewall --run-router=false --run-service-proxy=false --run-loadbalancer=false \
 	--service-cluster-ip-range="$services_net.0.0/16" >"$log/router$i.log" 2>&1 &
 wait
