@@ -79,7 +79,11 @@ func (c *cluster) badSetting(ctx context.Context) error {
 	if err := c.well(ctx); err != nil {
 		return err
 	}
-	return c.upgrade(ctx) // the release says again what runs
+	// Kubernetes takes the fields that were undone for kubectl's from here on: Helm takes them back.
+	if _, err := c.helm(ctx, append(c.upgradeArgs(), "--force-conflicts")...); err != nil {
+		return err
+	}
+	return c.well(ctx)
 }
 
 func (c *cluster) forcedDelete(ctx context.Context) error {

@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.StringVar(&c.chart, "chart", "helm/agora", "the chart's folder")
 	images := flags.String("images", "drill-1,drill-2", "tags of the image, before and after the upgrade")
 	only := flags.String("only", "", "names of the drills to play, separated by commas; all if empty")
+	more := flags.String("set", "", "values of the chart besides its own, as helm's --set takes them")
 	rate := flags.Float64("rate", 200, "messages, chunks, questions and events a second")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -45,6 +46,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	play, err := chosen(drills(c, after), *only)
 	if err != nil {
 		return err
+	}
+	if *more != "" {
+		c.settings = append(c.settings, *more)
 	}
 	if err := c.install(ctx, before); err != nil {
 		return err

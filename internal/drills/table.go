@@ -58,11 +58,14 @@ type table []result
 // print prints the table as Markdown.
 func (t table) print(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString("| drill | took | stored | lost | twice | out of order | refused | away at most | ghosts | lists right after |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| drill | took | stored | lost | twice | out of order | calls that failed | away at most | ghosts | lists right after |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range t {
-		n := r.report.Total
+		n, failed := r.report.Total, uint64(0)
+		for _, times := range r.report.Errors {
+			failed += times
+		}
 		fmt.Fprintf(&b, "| %s | %.0f s | %d | %d | %d | %d | %d | %.1f s | %d | %.0f s |\n",
-			r.name, r.took.Seconds(), n.Stored, n.Lost, n.Duplicated, n.Reordered, n.Refused, r.report.Away, len(r.lists.ghosts)+len(r.lists.missing), r.lists.after.Seconds())
+			r.name, r.took.Seconds(), n.Stored, n.Lost, n.Duplicated, n.Reordered, failed, r.report.Away, len(r.lists.ghosts)+len(r.lists.missing), r.lists.after.Seconds())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

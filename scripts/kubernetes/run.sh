@@ -4,7 +4,7 @@
 # The status is not 0 if anything was lost, doubled, out of order, or listed without being connected.
 #
 # KEEP=1 leaves the cluster up, also when a drill fails, and uses one that is up: scripts/kubernetes/in.sh runs a command in it, scripts/kubernetes/down.sh ends it.
-# DRILLS="-only rollout" gives arguments to internal/drills.
+# DRILLS="rollout,node drain" plays these alone; SETTINGS="config.session\.heartbeat=15s,replicas=4" are values of the chart besides its own.
 #
 # Needs root, Debian with cgroups of version 1 or 2, 8 GB of memory, 10 GB of disk, Go, and its module proxy. The first run builds Kubernetes,
 # which takes twenty minutes of two processors; later ones have it in bin/kubernetes, or where KUBERNETES_CACHE says.
@@ -22,5 +22,4 @@ if [ ! -e "$run/pid" ]; then
 	"$here/up.sh"
 fi
 (cd "$repository" && CGO_ENABLED=0 go build -o "$cache/drills" ./internal/drills)
-# shellcheck disable=SC2086 # several arguments
-"$here/in.sh" "$cache/drills" -chart "$repository/helm/agora" ${DRILLS:-} | tee "$cache/table.md"
+"$here/in.sh" "$cache/drills" -chart "$repository/helm/agora" -only "${DRILLS:-}" -set "${SETTINGS:-}" | tee "$cache/table.md"
