@@ -58,6 +58,7 @@ func (c *conn) connect(ctx context.Context) error {
 	d := &dialer{starting: ctx, running: c.running}
 	opts := c.options(d, access)
 	var last error
+	var reminder pause.Reminder
 	for {
 		c.nc, err = nats.Connect(c.cfg.URL, opts...)
 		if err == nil {
@@ -71,6 +72,9 @@ func (c *conn) connect(ctx context.Context) error {
 		}
 		if ctx.Err() == nil || last == nil { // else it was this call that gave up
 			last = err
+		}
+		if reminder.Due() {
+			c.cfg.Log.Warn("still waiting for NATS", "at", hostsOf(c.cfg.URL), "err", last)
 		}
 		if !pause.For(ctx, dialPause) {
 			return fmt.Errorf("no NATS server answers at %s: start it, or give its address as nats.url: %w", hostsOf(c.cfg.URL), last)

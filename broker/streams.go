@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 const (
@@ -74,6 +75,7 @@ func (k *streamKeeper) ensureAll(ctx context.Context) error {
 // its leader, a request gets no answer at all.
 func (k *streamKeeper) ensure(ctx context.Context, kind, shard string) error {
 	var last error
+	var reminder pause.Reminder
 	for {
 		err := k.try(ctx, kind, shard)
 		if err == nil {
@@ -85,9 +87,10 @@ func (k *streamKeeper) ensure(ctx context.Context, kind, shard string) error {
 		if ctx.Err() == nil {
 			last = err
 		}
-		select {
-		case <-time.After(streamPause):
-		case <-ctx.Done():
+		if reminder.Due() {
+			k.cfg.Log.Warn("still waiting for JetStream", "at", hostsOf(k.cfg.URL), "stream", jslog.StreamName(kind, shard), "err", last)
+		}
+		if !pause.For(ctx, streamPause) {
 			return k.notReady(jslog.StreamName(kind, shard), last)
 		}
 	}

@@ -106,7 +106,7 @@ func (n *Node) Stats() Stats {
 	s := Stats{
 		Sessions: n.stats.sessions.Load(), Started: n.stats.started.Load(), Sent: n.stats.sent.Load(),
 		Unrenewed: n.owner.Lease().Failed(), LeaseLeft: n.owner.Lease().Left(), Draining: n.draining.Load(), Ended: make(map[string]int64, len(causes)),
-		Renewals: n.owner.Lease().Renewals(),
+		Renewals: n.owner.Lease().Renewals(), Swept: n.owner.Swept(),
 	}
 	for c := Goodbye; int(c) < len(causes); c++ {
 		s.Ended[c.String()] = n.stats.ended[c].Load()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
+	"github.com/agora-relay/agora/internal/await"
 )
 
 // forget restarts Redis without its data.
@@ -168,4 +169,54 @@ func flush(t *testing.T, c *agoratest.Cluster) {
 	if err := r.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// An operator is to see that sessions which are over stay.
+func TestAnEdgeTellsWhenItLastEndedWhatIsOver(t *testing.T) {
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Lease: time.Second}})
+	swept := func() time.Time { return c.Node(0).Stats().Swept }
+	first := swept()
+	await.True(t, "it sweeps", func() bool { return swept().After(first) })
+	c.CutPresence(0)
+	cut := time.Now()
+	await.True(t, "its lease is over", func() bool { return c.Node(0).Stats().LeaseLeft < 0 })
+	if last := swept(); last.After(cut.Add(time.Second)) {
+		t.Errorf("without presence since %v it has swept at %v", cut, last)
+	}
+	c.MendEdge(0)
+	mended := time.Now()
+	await.True(t, "it sweeps again", func() bool { return swept().After(mended) })
+}
+
+// A Redis that moves is away for some seconds. Who speaks with agents that the edge has found before does not notice, for as long as the edge has its lease.
+func TestWhoWasKnownIsBelievedWhilePresenceIsAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
+	t.Parallel()
+	c := start(t, agoratest.Options{Edges: 2, Grace: time.Minute, Node: edge.Config{Lease: 8 * time.Second}})
+	a, _ := registered(t, c, 0, "a")
+	b, _ := registered(t, c, 1, "b")
+	registered(t, c, 1, "new")
+	stored(a, "b", 1)
+	got(b, 1)
+	c.CutPresence(0)
+	n := 2
+	for ; c.Node(0).Stats().LeaseLeft > time.Second; n++ { // "known" is not remembered for so long
+		stored(a, "b", n)
+		got(b, n)
+	}
+	a.Send(numbered("new", 1))
+	if f := a.Await(`{"type":"error"}`); f.Text("code") != "UNAVAILABLE" {
+		t.Errorf("a message to one whom nobody has asked for is answered by %s", f)
+	}
+	a.Until("the edge has no lease", func() bool { return c.Node(0).Stats().LeaseLeft < 0 })
+	a.Send(numbered("b", n))
+	if f := a.Await(`{"type":"error"}`); f.Text("code") != "UNAVAILABLE" {
+		t.Errorf("a message without a lease is answered by %s", f)
+	}
+	c.MendEdge(0)
+	untilStored(t, a, "b", n)
+	got(b, n)
 }

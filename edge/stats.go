@@ -15,6 +15,7 @@ type Stats struct {
 	Sent      int64            // messages and parts stored for its agents
 	Unrenewed int64            // renewals of the lease that failed
 	LeaseLeft time.Duration    // how long the lease still holds; below zero where it does not
+	Swept     time.Time        // when the sessions that are over were last ended without an error
 	Draining  bool
 	Renewals  *latency.Histogram // how long the renewals of the lease took that succeeded, some round trips to presence; it goes on counting
 }

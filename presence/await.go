@@ -11,17 +11,25 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 const awaitPause = 200 * time.Millisecond
 
-// Await returns when the server answers and lets this edge write, which it tries. It fails with a
+// Await returns when the server answers and lets this edge do all that it must, which it tries. It fails with a
 // sentence that says what to do: at once when no waiting would mend it (a
-// password is missing, the address is that of another kind of server), else when ctx is over.
+// password or a right is missing, the address is that of another kind of server), else when ctx is over.
 func (s *Store) Await(ctx context.Context) error {
 	var last error
+	var reminder pause.Reminder
 	for {
 		_, err := s.run(ctx, call{probeScript, []string{probeKey}, nil})
+		if err == nil {
+			var refused []string
+			if refused, err = s.refused(ctx); len(refused) > 0 {
+				return fmt.Errorf("the user of redis.user may not run %s, as an edge must: give it all rights of docs/security.md", strings.Join(refused, ", "))
+			}
+		}
 		if err == nil {
 			return nil
 		}
@@ -32,10 +40,11 @@ func (s *Store) Await(ctx context.Context) error {
 		if ctx.Err() == nil || last == nil { // else it was this call that gave up
 			last = err
 		}
-		select {
-		case <-ctx.Done():
+		if reminder.Due() {
+			s.log.Warn("still waiting for Redis", "err", last)
+		}
+		if !pause.For(ctx, awaitPause) {
 			return fmt.Errorf("no Redis answers: start it, or give its address as redis.url: %w", last)
-		case <-time.After(awaitPause):
 		}
 	}
 }
@@ -55,7 +64,7 @@ func turnedAway(err error) string {
 		{"WRONGPASS", "Redis refuses the user name or password: correct redis.user and redis.password, or redis.sentinel.password"},
 		{"invalid username-password pair", "Redis refuses the user name or password: correct redis.user and redis.password, or redis.sentinel.password"},
 		{"without any password configured", "Redis knows no password: leave redis.password (or redis.sentinel.password) away, or set one there"},
-		{"NOPERM", "the user of redis.user may not do what an edge must: allow it +@all on the keys ~agora:*"},
+		{"NOPERM", "the user of redis.user may not do what an edge must: give it the rights of docs/security.md"},
 		{"DENIED", "Redis is in protected mode: set a password there, or bind it to the address that edges use"},
 		{"cluster support disabled", "the Redis at redis.url is no Redis Cluster: begin its address with redis://"},
 		{"MOVED", "the Redis at redis.url is part of a Redis Cluster: begin its address with redis-cluster://"},

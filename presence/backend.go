@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,6 +21,8 @@ type backend struct {
 	// settled is the age from which a member of an index can't be part of a claim that is
 	// still on its way, so that it may be dropped when the record does not bear it out.
 	settled time.Duration
+
+	restarts *atomic.Uint64 // see [Leases.Restarts]
 }
 
 // fields reads fields of the records of agents, in one pipeline.

@@ -96,3 +96,11 @@ func CardField(registration bool, tenant string, id agora.AgentID, principal str
 	}
 	return cardField(kind, member(tenant, id), principal)
 }
+
+// Trials returns the commands that are tried at the start.
+func Trials() (names []string) {
+	for _, trial := range trials {
+		names = append(names, trial[0].(string))
+	}
+	return names
+}

@@ -53,6 +53,10 @@ func (s Leases) renewed(ctx context.Context, h Holder, calls []call) (held bool,
 	return r[1].at(0).yes(), nil
 }
 
+// Restarts counts the renewals that found a server without their script: it was started since this Store's last one, or another took its
+// place, and may have an older copy of what it had. The first renewal of a cluster counts, too.
+func (s Leases) Restarts() uint64 { return s.restarts.Load() }
+
 // renewal is what Renew runs: the second call is renew.
 func (s Leases) renewal(h Holder, gone string) []call {
 	return []call{indexAdd(edgesKey, s.cfg.Lease, h.word()), s.renew(h, gone, rand.Text(), false)}

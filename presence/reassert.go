@@ -21,6 +21,7 @@ type Held struct {
 // Reasserted is what Reassert has found.
 type Reasserted struct {
 	Deposed  []Claim // those that another holder has claimed since, or whose session is over
+	Lost     int     // how many the server had not, or an older copy of: it has lost them, and maybe more
 	Unleased bool    // the holder's lease was gone, as after a loss: there may be more to write again
 }
 
@@ -49,7 +50,11 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	var again []call
 	var dialled []Held // whose addresses are what again begins with
 	for i, x := range cs {
-		if r := replies[first+i]; !r.at(0).yes() {
+		r := replies[first+i]
+		if r.at(3).yes() {
+			found.Lost++
+		}
+		if !r.at(0).yes() {
 			found.Deposed = append(found.Deposed, x.Claim)
 		} else if x.Request.Dial != nil { // only then: another session of the agent may have another address, and this one be another agent's
 			dialled = append(dialled, x)

@@ -85,6 +85,7 @@ var (
 	finishedScript  = script("finished")
 	reassertScript  = script("reassert")
 	wholeScript     = script("whole")
+	madeWholeScript = script("made_whole")
 	searchedScript  = script("searched")
 	lostScript      = script("lost")
 	renewScript     = script("renew")
@@ -191,6 +192,9 @@ func (b *backend) pipeline(ctx context.Context, calls []call) ([]reply, error) {
 		switch {
 		case errors.Is(err, redis.ErrNoScript) || redis.HasErrorPrefix(err, "NOSCRIPT"):
 			missing = append(missing, i)
+			if calls[i].script == renewScript {
+				b.restarts.Add(1)
+			}
 		case err != nil:
 			return nil, unavailable(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -98,7 +99,7 @@ type Store struct {
 // New returns a Store on cfg.Client. It asks nothing of the server yet.
 func New(cfg Config) *Store {
 	cfg = cfg.withDefaults()
-	return newStore(&backend{cfg: cfg, rdb: cfg.Client, log: cfg.Log, settled: time.Minute})
+	return newStore(&backend{cfg: cfg, rdb: cfg.Client, log: cfg.Log, settled: time.Minute, restarts: new(atomic.Uint64)})
 }
 
 func newStore(b *backend) *Store {

@@ -32,18 +32,25 @@ func (s *Store) Standing(ctx context.Context) (whole bool, unsearched time.Time,
 // SetWhole says that every edge has told the server what it holds, or had a whole lease's time to do so since
 // the mark was found missing; or that no edge holds anything. The log is to be looked through from now on.
 func (s *Store) SetWhole(ctx context.Context) error {
-	p := s.rdb.Pipeline()
+	var calls []call
 	for _, m := range s.marks() {
-		p.Set(ctx, m, stored(s.cfg.Now()), 0)
+		calls = append(calls, call{madeWholeScript, []string{m, twin(m)}, []any{stored(s.cfg.Now())}})
 	}
-	_, err := p.Exec(ctx)
-	return unavailable(err)
+	_, err := s.runAll(ctx, calls)
+	return err
+}
+
+// Doubt says that the server has lost something, as who holds it has found: it is not whole until SetWhole says so again. It returns whether
+// the server was whole by its marks.
+func (s *Store) Doubt(ctx context.Context) (was bool, err error) {
+	n, err := s.rdb.Del(ctx, wholeKey).Result()
+	return n > 0, unavailable(err)
 }
 
 // Searched says that the log has been looked through for what sessions left there that the server had lost when it was
 // made whole at a time, as Standing told it. Where it was made whole anew since, there is more to look for, and nothing changes.
 func (s *Store) Searched(ctx context.Context, since time.Time) error {
-	_, err := s.run(ctx, call{searchedScript, []string{wholeKey}, []any{since.UnixMilli(), searched}})
+	_, err := s.run(ctx, call{searchedScript, []string{wholeKey, twin(wholeKey)}, []any{since.UnixMilli(), searched}})
 	return err
 }
 
@@ -88,6 +95,9 @@ func (b *backend) marks() []string {
 	}
 	return []string{wholeKey}
 }
+
+// twin is the key that is written together with a mark: see made_whole.lua.
+func twin(mark string) string { return mark + ":twin" }
 
 // sharded reports whether what the server has is on several nodes.
 func (b *backend) sharded() bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -177,4 +178,39 @@ func TestThatTheLogIsToBeLookedThroughIsKnownUntilItHasBeen(t *testing.T) {
 		ok(t, s.Searched(t.Context(), before)) // for what was lost before
 		standing(now)
 	})
+}
+
+// A Redis that starts may leave out of its file what scripts with several writes have written (redis #14541: where its default user may do nothing).
+// It is not whole then, whether or not the log was looked through.
+func TestTheMarkDiesWithWhatScriptsWrote(t *testing.T) {
+	t.Parallel()
+	for name, mark := range map[string]func(*testing.T, *presence.Store){
+		"made whole": func(*testing.T, *presence.Store) {},
+		"searched": func(t *testing.T, s *presence.Store) {
+			_, since, err := s.Standing(t.Context())
+			ok(t, err)
+			ok(t, s.Searched(t.Context(), since))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			flags := []string{"--dir", t.TempDir(), "--appendonly", "yes", "--user", "default", "off", "--user", "edge", "on", ">s3cret", "~*", "+@all"}
+			begin := func() (*presence.Store, redis.UniversalClient) {
+				c := must(presence.Dial("redis://edge:s3cret@" + servers.RedisGuarded(t, nil, flags...)))(t)
+				t.Cleanup(func() { c.Close() })
+				return presence.New(presence.Config{Client: c, Lease: time.Hour, Grace: time.Hour}), c.(redis.UniversalClient)
+			}
+			s, raw := begin()
+			ok(t, s.SetWhole(t.Context()))
+			claimIn(t, s, "a", "active")
+			mark(t, s)
+			_ = raw.ShutdownSave(t.Context()).Err() // it hangs up
+			s, raw = begin()
+			there := must(raw.Exists(t.Context(), "agora:1:{a:default.a}:rec").Result())(t) == 1
+			if whole := must(s.Whole(t.Context()))(t); whole && !there {
+				t.Error("a server that has lost a session says that it is whole")
+			}
+			t.Logf("the session is there: %t", there)
+		})
+	}
 }

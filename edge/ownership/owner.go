@@ -36,9 +36,11 @@ func New(cfg Config) *Owner {
 	o.status = &status{o.cfg}
 	o.registered = &registrations{cfg: o.cfg, status: o.status}
 	o.handovers = &handovers{o.cfg, o.lease, &livenessChecks{cfg: o.cfg}}
-	o.reaper = &reaper{o.cfg, o.lease, o.handovers, o.status, o.registered}
+	o.reaper = &reaper{cfg: o.cfg, lease: o.lease, handovers: o.handovers, status: o.status, registered: o.registered}
 	o.claims = &claims{cfg: o.cfg, lease: o.lease, registered: o.registered}
-	o.renewals = &renewals{o.cfg, o.lease, o.claims, &rebuild{cfg: o.cfg, claims: o.claims}, &lostSessions{cfg: o.cfg, lease: o.lease}}
+	o.renewals = &renewals{
+		cfg: o.cfg, lease: o.lease, claims: o.claims, rebuild: &rebuild{cfg: o.cfg, claims: o.claims}, lost: &lostSessions{cfg: o.cfg, lease: o.lease},
+	}
 	o.dialled = &dialled{o.cfg, o.reaper}
 	o.claimer = &claimer{cfg: o.cfg, reaper: o.reaper, dialled: o.dialled}
 	o.adoptions = &adoptions{cfg: o.cfg, lease: o.lease, handovers: o.handovers, busy: map[agora.Address]struct{}{}, failed: map[agora.Address]setback{}}
@@ -48,10 +50,14 @@ func New(cfg Config) *Owner {
 // Start takes the edge's lease, and then keeps it and all that the edge holds, in the background. It fails when presence or the log can't be
 // reached until ctx is over, and when another edge that lives has the same id.
 func (o *Owner) Start(ctx context.Context) error {
+	var reminder pause.Reminder
 	for {
 		err := o.renewals.renew(ctx)
 		if err == nil {
 			break
+		}
+		if reminder.Due() {
+			o.cfg.Log.Warn("still waiting for the edge's lease in Redis", "err", err)
 		}
 		if _, is := errors.AsType[*errRival](err); is || !pause.For(ctx, 200*time.Millisecond) {
 			return err
@@ -71,6 +77,10 @@ func (o *Owner) Holder() presence.Holder { return o.cfg.Holder }
 
 // Lease returns the edge's lease.
 func (o *Owner) Lease() *Lease { return o.lease }
+
+// Swept returns when this edge last ended all that was due without an error: sessions whose grace is over, and those of dead edges. Before the
+// first time it is when the edge began to look.
+func (o *Owner) Swept() time.Time { return time.Unix(0, o.reaper.swept.Load()) }
 
 // MayDeliver returns nil while what was read may be handed to agents.
 func (o *Owner) MayDeliver() error { return o.claims.mayDeliver() }
@@ -128,8 +138,8 @@ func (o *Owner) Reconcile(ctx context.Context, s Session) error {
 
 // Reassert writes the claim of a session again where presence has lost it; false where it is another's by now, or over.
 func (o *Owner) Reassert(ctx context.Context, h presence.Held) (held bool, err error) {
-	deposed, err := o.claims.write(ctx, []presence.Held{h})
-	return err == nil && len(deposed) == 0, err
+	found, err := o.claims.write(ctx, []presence.Held{h})
+	return err == nil && len(found.Deposed) == 0, err
 }
 
 // Asserted counts how often sessions were written to presence again, each as it stood then. Who changes presence before the session, as a join does, compares

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -27,12 +28,14 @@ type reaper struct {
 	handovers  *handovers
 	status     *status
 	registered *registrations
+	swept      atomic.Int64 // when the last whole sweep was, in ns since 1970
 }
 
 // loop ends the sessions whose grace is over, and those of dead edges,
 // whichever edge had them. Several edges may do so at once: each step is harmless to repeat.
 func (r *reaper) loop() {
 	every := max(r.cfg.Lease/5, 50*time.Millisecond)
+	r.swept.Store(time.Now().UnixNano())
 	for failing := false; pause.For(r.cfg.Context, every); {
 		if _, ok := r.lease.Valid(); !ok {
 			continue
@@ -47,7 +50,9 @@ func (r *reaper) loop() {
 		}
 		failing = false
 		r.countEdges()
-		r.all(ending)
+		if r.all(ending) {
+			r.swept.Store(time.Now().UnixNano())
+		}
 		if err := r.cfg.SweepCalls(r.cfg.Context); err != nil && r.cfg.Context.Err() == nil {
 			r.cfg.Log.Warn("calls of dead edges were not ended, which is tried again", "err", err)
 		}
@@ -61,9 +66,10 @@ func (r *reaper) countEdges() {
 	}
 }
 
-func (r *reaper) all(ending []presence.Claim) {
+// all ends sessions, and returns whether every one of them has been ended.
+func (r *reaper) all(ending []presence.Claim) bool {
 	var workers sync.WaitGroup
-	defer workers.Wait()
+	var failed atomic.Bool
 	places := make(chan struct{}, sweepWorkers)
 	for _, c := range ending {
 		places <- struct{}{}
@@ -72,10 +78,13 @@ func (r *reaper) all(ending []presence.Claim) {
 			ctx, cancel := context.WithTimeout(r.cfg.Context, 3*r.cfg.Lease)
 			defer cancel()
 			if err := r.reap(ctx, c.Tenant, c.Agent, false); err != nil && r.cfg.Context.Err() == nil {
+				failed.Store(true)
 				r.cfg.Log.Warn("session was not finished", "agent", c.Agent, "err", err)
 			}
 		})
 	}
+	workers.Wait()
+	return !failed.Load()
 }
 
 // reap ends a session for good: every open stream of it is aborted in its

@@ -22,6 +22,7 @@ type claims struct {
 	asserted    atomic.Uint64 // counts the snapshots of sessions that were taken to be written again
 	departed    departed
 	restores    restores
+	lossFound   atomic.Bool // presence had lost claims: that it is not whole is to be said still
 }
 
 // mayDeliver returns nil while what was read may be handed to agents. An edge that has lost the log may have been taken
@@ -157,11 +158,11 @@ func (k *claims) reassert(ctx context.Context, sessions []Session, away []presen
 	for _, s := range sessions {
 		held = append(held, s.Snapshot())
 	}
-	deposed, err := k.write(ctx, append(away, held...))
+	found, err := k.write(ctx, append(away, held...))
 	if err != nil {
 		return err
 	}
-	for _, c := range deposed {
+	for _, c := range found.Deposed {
 		for _, s := range k.cfg.Sessions.Of(agora.ToAgent(c.Tenant, c.Agent), c.Epoch+1) {
 			s.Depose()
 		}
@@ -175,14 +176,34 @@ func (k *claims) reassert(ctx context.Context, sessions []Session, away []presen
 	return nil
 }
 
-// write writes claims again, and the lease with them, and returns those that another holder has claimed since. Where the lease was gone the next
-// renewal looks after all the others.
-func (k *claims) write(ctx context.Context, held []presence.Held) (deposed []presence.Claim, err error) {
-	found, err := k.cfg.Presence.Sessions.Reassert(ctx, k.cfg.Holder, held)
+// write writes claims again, and the lease with them. Where the lease was gone the next renewal looks after all the others; where presence had
+// lost claims, all edges do.
+func (k *claims) write(ctx context.Context, held []presence.Held) (found presence.Reasserted, err error) {
+	found, err = k.cfg.Presence.Sessions.Reassert(ctx, k.cfg.Holder, held)
 	if found.Unleased {
 		k.lease.lapsed.Store(true)
 	}
-	return found.Deposed, err
+	if found.Lost > 0 {
+		k.lossFound.Store(true)
+		err = errors.Join(err, k.tellLoss(ctx))
+	}
+	return found, err
+}
+
+// tellLoss has presence say that it is not whole where claims were found lost: more may be, which no edge looks for.
+func (k *claims) tellLoss(ctx context.Context) error {
+	if !k.lossFound.Load() {
+		return nil
+	}
+	was, err := k.cfg.Presence.Doubt(ctx)
+	if err != nil {
+		return err
+	}
+	k.lossFound.Store(false)
+	if was {
+		k.cfg.Log.Warn("presence has lost sessions of this edge: every edge tells it again of all that it holds", "edge", k.cfg.Holder.Edge)
+	}
+	return nil
 }
 
 // tellLostAgain tells that a socket is gone which went while its session was asserted: what was told before may be undone.

@@ -15,6 +15,8 @@ type renewals struct {
 	claims  *claims
 	rebuild *rebuild
 	lost    *lostSessions
+
+	restarts uint64 // of presence, as far as this edge has seen them
 }
 
 // renew writes the lease once, and looks after the claims where they may have
@@ -28,15 +30,20 @@ func (r *renewals) renew(ctx context.Context) error {
 		return err
 	}
 	first := r.lease.last.Load() == nil
-	if !held {
+	restarts := r.cfg.Presence.Leases.Restarts()
+	if !held || restarts != r.restarts { // a server that was started may have read an older copy of what it had
 		r.lease.lapsed.Store(true)
 	}
+	r.restarts = restarts
 	told := !first && r.lease.lapsed.Load()
 	if told {
 		// Others may have claimed what this edge held, or presence has lost it.
 		if err := r.claims.reassertAfterLapse(ctx); err != nil {
 			return err
 		}
+	}
+	if err := r.claims.tellLoss(soon); err != nil {
+		return err
 	}
 	whole, unsearched, err := r.cfg.Presence.Standing(soon)
 	if err != nil {

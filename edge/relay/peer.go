@@ -16,6 +16,8 @@ import (
 
 const (
 	knownFor   = 5 * time.Second        // how long "known" is believed without asking
+	askFor     = 500 * time.Millisecond // how long presence is asked for one who was known before
+	askAgain   = time.Second            // between two questions while presence does not answer
 	checkFirst = 64                     // records stored by this edge before it looks at an addressee's unread part
 	checkShare = 16                     // which part of what is free may be stored between two looks: as many edges as that may write
 	checkLeast = 16                     // records between two looks, however little is free
@@ -40,8 +42,9 @@ type peer struct {
 	seen atomic.Int64 // how many when it was last looked at
 	over atomic.Bool  // so much is unread that its answer is given up
 
-	asking lock.Mutex // held while presence is asked for it; guards the field below
+	asking lock.Mutex // held while presence is asked for it; guards the fields below
 	known  time.Time  // when it was last found to be there
+	failed time.Time  // when presence last did not answer, and it was believed to be there
 
 	mu     sync.Mutex // guards the field below
 	before int64      // of a box: bytes that others had put into it
@@ -62,7 +65,8 @@ func (r *Relay) peer(to agora.Address) *peer {
 }
 
 // lookup returns nil when the agent can be written to. Only "yes" is
-// remembered, and not even that when being away matters.
+// remembered, and not even that when being away matters. While presence does not answer, one who was known within the life of a record is believed to
+// be there still, for as long as this edge holds its lease: what is stored for it waits in its mailbox.
 func (p *peer) lookup(ctx context.Context) error {
 	cfg := &p.relay.cfg
 	if err := p.asking.LockContext(ctx); err != nil {
@@ -72,13 +76,24 @@ func (p *peer) lookup(ctx context.Context) error {
 	if !cfg.MailboxOff && time.Since(p.known) < knownFor {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, cfg.Answer)
+	wait, believed := cfg.Answer, p.believed()
+	if believed {
+		if time.Since(p.failed) < askAgain {
+			return nil
+		}
+		wait = min(wait, askFor)
+	}
+	ask, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	found, err := cfg.Presence.Addressees.Lookup(ctx, p.to.Tenant, p.to.Agent)
+	found, err := cfg.Presence.Addressees.Lookup(ask, p.to.Tenant, p.to.Agent)
 	switch {
+	case err != nil && believed && ctx.Err() == nil && agora.AsError(err).Code == agora.Unavailable:
+		p.failed = time.Now()
+		return nil
 	case err != nil:
 		return err
 	case found.State == presence.Unknown:
+		p.known = time.Time{}
 		return agora.UnknownAgent(p.to.Agent)
 	case found.State == presence.BarePeer:
 		return agora.Errorf(agora.InvalidRequest, "agent %q is a peer of libp2p, and reachable by handoff only", p.to.Agent)
@@ -87,6 +102,16 @@ func (p *peer) lookup(ctx context.Context) error {
 	}
 	p.known = time.Now()
 	return nil
+}
+
+// believed reports whether the agent is taken for known where presence does not say. The caller holds asking.
+func (p *peer) believed() bool {
+	cfg := &p.relay.cfg
+	if cfg.MailboxOff || p.known.IsZero() || time.Since(p.known) > cfg.MaxAge {
+		return false
+	}
+	_, holds := cfg.Valid()
+	return holds
 }
 
 // stored notes a record that this edge has stored for the peer, and looks at

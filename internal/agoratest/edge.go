@@ -19,6 +19,7 @@ import (
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/edge/ws"
 	"github.com/agora-relay/agora/internal/faultnet"
+	"github.com/agora-relay/agora/internal/servers"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -133,8 +134,12 @@ func (c *Cluster) lease(k int) time.Duration {
 }
 
 func (c *Cluster) presenceConfig(lease time.Duration, e *member) presence.Config {
+	var user, password string
+	if c.Redis != nil {
+		user, password = servers.EdgeUser, servers.EdgePassword
+	}
 	client := redis.NewClient(&redis.Options{
-		Addr: c.presence, Dialer: e.net.presence.DialContext, MaxRetries: 1, DialerRetries: 1,
+		Addr: c.presence, Username: user, Password: password, Dialer: e.net.presence.DialContext, MaxRetries: 1, DialerRetries: 1,
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, ContextTimeoutEnabled: true,
 	})
 	if c.opts.Hook != nil {

@@ -54,7 +54,8 @@ func (c *Processes) newEdge(dir string, k int) *EdgeProcess {
 	name := fmt.Sprintf("edge-%d", k)
 	e.proc.Log = filepath.Join(dir, name+".log")
 	e.proc.Argv = append([]string{c.opts.Binary, "edge", "--id", name, "--addr", e.addr, "--admin-addr", e.admin, "--grpc-addr", e.grpc, "--p2p-addr", e.p2p, "--auth", "none",
-		"--nats.url", strings.Join(urls, ","), "--redis.url", presence}, c.opts.Flags...)
+		"--nats.url", strings.Join(urls, ","), "--nats.user", servers.EdgeUser, "--nats.password", servers.EdgePassword,
+		"--redis.url", presence, "--redis.user", servers.EdgeUser, "--redis.password", servers.EdgePassword}, c.opts.Flags...)
 	if k < len(c.opts.Leases) {
 		e.proc.Argv = append(e.proc.Argv, "--edge.lease", c.opts.Leases[k].String())
 	}

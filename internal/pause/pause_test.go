@@ -2,6 +2,7 @@ package pause
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,4 +28,19 @@ func TestForLastsAsLongAsItSaysOrUntilItsContextEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAReminderIsDueEveryTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Reminder
+		var due []time.Duration
+		for begin := time.Now(); time.Since(begin) < 25*time.Second; time.Sleep(time.Second) {
+			if r.Due() {
+				due = append(due, time.Since(begin))
+			}
+		}
+		if want := []time.Duration{RemindEvery, 2 * RemindEvery}; !slices.Equal(due, want) {
+			t.Errorf("due after %v, want %v", due, want)
+		}
+	})
 }

@@ -111,7 +111,7 @@ http: %q
 max_payload: 8388608
 jetstream { store_dir: %q, max_file_store: 16GB, max_memory_store: 256MB }
 cluster { name: agora, listen: %q, no_advertise: true, routes: [%s] }
-`, node.name, node.addr, node.monitor, node.dir, node.route, strings.Join(routes, ", "))
+%s`, node.name, node.addr, node.monitor, node.dir, node.route, strings.Join(routes, ", "), natsUsers(n.t))
 	return os.WriteFile(node.dir+".conf", []byte(conf), 0o600)
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func Redis(t testing.TB) *RedisServer {
 // redisWith starts a redis-server with more on its command line.
 func redisWith(t testing.TB, flags ...string) *RedisServer {
 	t.Helper()
-	s := &RedisServer{dir: t.TempDir(), flags: flags, fail: func(err error) { t.Helper(); t.Fatal(err) }}
+	s := &RedisServer{dir: t.TempDir(), flags: append(flags, redisUsers(t, slices.Contains(flags, "--cluster-enabled"))...), fail: func(err error) { t.Helper(); t.Fatal(err) }}
 	t.Cleanup(s.Stop)
 	s.Start()
 	return s

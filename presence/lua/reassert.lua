@@ -1,7 +1,8 @@
 -- Writes a claim again that the server may have lost. KEYS: record, unsettled, spaces, cancelled, lanes.
 -- ARGV: epoch, edge, incarnation, connection, session, token, principal, card, detail, since, dirty, ms of grace left
 -- (0: the agent is connected), how its connection is dialled (empty: it is not), for whom, how many pairs of lane fields follow, those pairs, positions (with the session's spaces).
--- Returns {1, the spaces that the session is leaving, or has left, those that it is in again though the server had the claim}, or {0} when deposed.
+-- Returns {1, the spaces that the session is leaving, or has left, those that it is in again though the server had the claim, whether the server
+-- had lost the claim}, or {0} when deposed.
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
 local us = micros()
 local away = ARGV[12] ~= '0'
@@ -24,7 +25,7 @@ if r[2] == ARGV[1] then
         leaving[#leaving + 1] = ARGV[i]
       end
     end
-    return {1, leaving, {}}
+    return {1, leaving, {}, 0}
   end
   if r[1] == '2' then
     redis.call('HDEL', KEYS[1], 'grace_until')
@@ -60,4 +61,4 @@ end
 if begun then -- else the last holder's positions still count
   put_positions(KEYS[1], KEYS[3], lanes, us)
 end
-return {1, leaving, again}
+return {1, leaving, again, lost and 1 or 0}

@@ -66,6 +66,8 @@ func registerHealth(r *prometheus.Registry, e *edgeServer) {
 		map[string]*latency.Histogram{"": e.node.Stats().Renewals})
 	gauge(r, "agora_lease_left_seconds", "Seconds until the edge's lease in Redis ends; from 0 down the edge serves nobody.",
 		func() float64 { return e.node.Stats().LeaseLeft.Seconds() })
+	gauge(r, "agora_sweep_timestamp_seconds", "When the edge last ended all sessions that are over without an error, in seconds since 1970.",
+		func() float64 { return float64(e.node.Stats().Swept.UnixMilli()) / 1000 })
 	counter(r, "agora_lease_failures_total", "Renewals of the edge's lease in Redis that failed.", func() float64 { return float64(e.node.Stats().Unrenewed) })
 }
 

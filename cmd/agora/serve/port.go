@@ -139,13 +139,33 @@ const readBody = 20 * time.Second
 // addr is where the port can be reached from this machine.
 func (p *port) addr() string { return reachedAt(p.listener.Addr()) }
 
-// reachedAt returns where a listener is reached from this machine.
+// reachedAt returns where a listener is reached: one of all addresses at the machine's own by which others reach it, where it has one.
 func reachedAt(addr net.Addr) string {
 	at, ok := addr.(*net.TCPAddr)
 	if ok && at.IP.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
+		return net.JoinHostPort(ownAddress(), strconv.Itoa(at.Port))
 	}
 	return addr.String()
+}
+
+// ownAddress returns the first address of this machine that others may reach, of IPv4 where it has both; 127.0.0.1 where it has none.
+func ownAddress() string {
+	own := "127.0.0.1"
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return own
+	}
+	for _, a := range all {
+		n, is := a.(*net.IPNet)
+		switch {
+		case !is || !n.IP.IsGlobalUnicast():
+		case n.IP.To4() != nil:
+			return n.IP.String()
+		case own == "127.0.0.1":
+			own = n.IP.String()
+		}
+	}
+	return own
 }
 
 // url is where the port can be reached, by a scheme or its secure sister.
